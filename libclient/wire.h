@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire.h - what client and daemon say to each other: the private data of the connection manager and the
+ * layout of a reply slot. All integers are big-endian unless said otherwise.
+ *
+ * REQ carries struct reddn_wire_req (56 bytes, all that rdma_cm leaves), REP struct reddn_wire_rep, REJ
+ * struct reddn_wire_rej. rdma_cm pads private data with zeroes: accept longer, refuse shorter.
+ *
+ * After that: request number n (from 0) is one SEND of exactly `arg_len` bytes. Its reply lands in reply slot
+ * n % depth and ends with a WRITE_WITH_IMM whose immediate is n (mod 2^32). At most `depth` requests may be
+ * outstanding; the client posts a receive for each before it sends. Replies come in request order.
+ */
+#ifndef REDDN_WIRE_H
+#define REDDN_WIRE_H
+
+#include <stdint.h>
+
+#define REDDN_WIRE_MAGIC 0x5244444eu /* "RDDN" */
+#define REDDN_WIRE_VERSION 1
+#define REDDN_WIRE_PORT 7471
+#define REDDN_WIRE_MAX_DEPTH 4096
+
+struct reddn_wire_req {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t flags;      /* must be 0 */
+	uint16_t depth;     /* outstanding requests and reply slots, >= 1 */
+	uint64_t slot_addr; /* slot i starts at slot_addr + i * slot_size; 64-byte aligned */
+	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
+	uint32_t slot_size; /* bytes, multiple of 64 */
+	char offload[24];   /* name in the catalog, padded with zeroes */
+	uint8_t token[8];   /* reserved for access tokens, 0 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
+
+enum reddn_wire_shape {
+	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
+	REDDN_SHAPE_TABLE = 1,  /* key-value get on a table: struct reddn_wire_table is valid */
+};
+
+/** Geometry of the table an offload looks up in; the client hashes with it (table-format.h). */
+struct reddn_wire_table {
+	uint64_t hash_seed;
+	uint64_t buckets;   /* power of two */
+	uint32_t max_key;   /* bytes */
+	uint32_t max_value; /* bytes */
+	uint8_t offset_len; /* bytes of a bucket offset in the request */
+	uint8_t probes;     /* buckets a key may be in: 2 */
+	uint8_t reserved[6];
+} __attribute__((packed));
+
+struct reddn_wire_rep {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t shape;
+	uint16_t depth;     /* granted, = asked */
+	uint32_t arg_len;   /* bytes of a request */
+	uint32_t reply_max; /* bytes a reply may take of a slot */
+	uint64_t session;   /* number of the session in the daemon's log */
+	struct reddn_wire_table table;
+} __attribute__((packed));
+_Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
+
+enum reddn_wire_reason { /* why a connection was refused; the text says it in words */
+	REDDN_REJ_VERSION = 1, /* need: version spoken here */
+	REDDN_REJ_MALFORMED = 2,
+	REDDN_REJ_OFFLOAD = 3,   /* no such offload */
+	REDDN_REJ_DEPTH = 4,     /* need: largest depth allowed */
+	REDDN_REJ_SLOT = 5,      /* need: slot_size this offload wants */
+	REDDN_REJ_RESOURCES = 6, /* the server is full */
+	REDDN_REJ_INTERNAL = 7,
+	REDDN_REJ_SHUTDOWN = 8,
+};
+
+struct reddn_wire_rej {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t reason; /* enum reddn_wire_reason */
+	uint16_t reserved;
+	uint32_t need;  /* the number that would have been right, 0 if there is none */
+	char text[132]; /* UTF-8, zero-terminated */
+} __attribute__((packed));
+_Static_assert(sizeof(struct reddn_wire_rej) <= 148, "a REJ holds 148 bytes");
+
+/*
+ * Reply slot of a TABLE offload. The client clears the first 8 bytes of `record` before it sends. A hit puts the
+ * record (struct reddn_record of table-format.h) at `record`; then, hit or miss, the final WRITE_WITH_IMM puts the
+ * table's `struct reddn_table_live` at `live`. Slot size needed: 64 + largest record, rounded up to 64.
+ */
+enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
+
+/*
+ * Request of a TABLE offload, for each of the two candidate buckets b in probe order:
+ *   7 bytes            the fingerprint, byte-reversed (fp[6] first)
+ *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian
+ */
+
+#endif
