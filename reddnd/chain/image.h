@@ -73,11 +73,11 @@ struct chain_recv_sge {
 };
 
 struct chain_queue {
-	uint8_t *wqes;         /* image, wqebbs * 64 bytes */
-	uint32_t wqebbs;       /* per instance */
-	uint32_t head_wqebbs;  /* leading WQEBBs that the previous instance enables (0 for queue 0) */
-	uint32_t cqes;         /* success CQEs per instance on this queue's send CQ */
-	uint8_t *starts;       /* wqebbs bytes: 1 where a WQE begins */
+	uint8_t *wqes;        /* image, wqebbs * 64 bytes */
+	uint32_t wqebbs;      /* per instance */
+	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables (0 for queue 0) */
+	uint32_t cqes;        /* success CQEs per instance on this queue's send CQ */
+	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
 };
 
 struct chain_image {

@@ -42,7 +42,8 @@ int nic_call_fd(struct nic_call *call, uint64_t va, int fd);
  * @direct: queues and doorbell records; fails with -EFAULT rather than fall back to process_vm access.
  */
 #define NIC_AGAIN 1
-int nic_call_mem(struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem);
+int nic_call_mem(
+	struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem);
 
 /*
  * Device files. The server makes one object per open file and frees it when the last descriptor of it
