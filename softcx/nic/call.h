@@ -24,6 +24,9 @@ pid_t nic_call_pid(const struct nic_call *call);
 /** The bytes of a write(), or, for an ioctl, the whole struct ib_uverbs_ioctl_hdr with its attributes. */
 const void *nic_call_bytes(const struct nic_call *call, size_t *len);
 
+/** Where in the application those bytes are: handles of new objects are stored into the attributes. */
+uint64_t nic_call_va(const struct nic_call *call);
+
 /**
  * What attribute number @i (position in the array) of an ioctl points at, as the application's memory
  * held it; NULL when the attribute carries its value inline (len <= 8) or is empty. Output attributes
@@ -32,15 +35,16 @@ const void *nic_call_bytes(const struct nic_call *call, size_t *len);
 const void *nic_call_attr(const struct nic_call *call, unsigned i);
 
 /**
- * Address in the application of what nic_call_bytes() returns. Handles of new objects, descriptors and
- * UVERBS_ATTR_F_VALID_OUTPUT are answered into the attribute array itself.
+ * Puts @len bytes at address @va of the application once the handler has returned anything but
+ * NIC_AGAIN: also when it fails, as a DEVX command that firmware refused answers with -EREMOTEIO
+ * and a status in its out mailbox. Stores and descriptors are put in the order given.
  */
-uint64_t nic_call_va(const struct nic_call *call);
-
-/** Puts @len bytes at address @va of the application, if and when the call succeeds; in the order given. */
 int nic_call_store(struct nic_call *call, uint64_t va, const void *bytes, size_t len);
 
-/** Installs @fd (ownership passes) in the application and stores its number there as an s32 at @va. */
+/**
+ * Installs @fd (ownership passes) in the application, if the call succeeds, and stores its number
+ * there as an s32 at @va.
+ */
 int nic_call_fd(struct nic_call *call, uint64_t va, int fd);
 
 /**
@@ -65,9 +69,11 @@ int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file);
 /*
  * Device files. The server makes one object per open file and frees it when the last descriptor of it
  * anywhere has been closed. Handlers return bytes consumed (write) or 0 (ioctl), a negative errno, or NIC_AGAIN.
+ * The process must ignore SIGPIPE: events are written to pipes that the application may close.
  */
 struct uverbs_file;
-int uverbs_open(struct hw_dev *dev, struct uverbs_file **file);
+/** @index numbers the device, as for nic_dev_gids(). */
+int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **file);
 void uverbs_close(struct uverbs_file *file); /* destroys every object made through it */
 ssize_t uverbs_write(struct uverbs_file *file, struct nic_call *call);
 int uverbs_ioctl(struct uverbs_file *file, struct nic_call *call);
