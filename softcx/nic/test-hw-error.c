@@ -111,6 +111,26 @@ static void managed_flush(void **state)
 	rig_run(&p.rig);
 	assert_null(rig_cq_next(&p.scq[0])); /* nothing was enabled */
 	close_pair(&p);
+
+	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
+	rig_destroy(&p.q[1]); /* an ordinary one instead */
+	rig_qp_new(&p.rig, &p.q[1], &p.scq[1], &p.rcq[1]);
+	rig_connect(&p.q[0], &p.q[0]);
+	rig_connect(&p.q[1], &p.q[1]);
+	for (int i = 0; i < 4; i++)
+		wqe_wait(&p.q[0], hw_cqn(p.scq[0].cq), 100, 0);
+	wqe_enable(&p.q[1], HW_OP_SEND_EN, hw_qpn(p.q[0].qp), 2, 0);
+	rig_ring(&p.q[1]);
+	rig_run(&p.rig);
+	rig_qp_to(&p.q[0], HW_ERR);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 0);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 1);
+	assert_null(rig_cq_next(&p.scq[0]));
+	wqe_enable(&p.q[1], HW_OP_SEND_EN, hw_qpn(p.q[0].qp), 3, 0); /* enabling more flushes more */
+	rig_ring(&p.q[1]);
+	rig_run(&p.rig);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 2);
+	close_pair(&p);
 }
 
 enum where { LKEY, RKEY };
@@ -418,6 +438,62 @@ static void invalidation(void **state)
 	close_pair(&p);
 }
 
+/* UC: no answer, so nothing is known at the requester. */
+static void unreliable(void **state)
+{
+	struct pair p;
+	uint8_t *w;
+
+	(void)state;
+	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.type = HW_UC});
+	rig_connect(&p.q[0], &p.q[1]);
+	p.src[0] = 9;
+	wqe_send(&p.q[0], HW_OP_SEND, p.src, 8, SIG, 0); /* no RECV: dropped */
+	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	put32(w + 24, 0);
+	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0); /* nobody there any more */
+	go(&p);
+	for (int i = 0; i < 4; i++)
+		rig_expect(&p.scq[0], HW_CQE_REQ);
+	assert_int_equal(p.dst[0], 9);
+	assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
+	assert_int_equal(p.q[1].last_event, HW_EV_QP_ACCESS_ERR);
+	wqe_rdma(&p.q[0], HW_OP_READ, p.src, 8, p.dst, SIG, 0);
+	go(&p);
+	rig_expect_error(&p.scq[0], HW_SYND_LOCAL_QP_OP);
+	assert_int_equal(hw_qp_state(p.q[0].qp), HW_SQER);
+	close_pair(&p);
+}
+
+/* More READs under way than the responder has resources for: when depends on the schedule. */
+static void too_many_reads(void **state)
+{
+	unsigned failed = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 40; seed++)
+		for (int right = 0; right < 2; right++) {
+			struct pair p;
+			struct hw_qp_mod mod = {.mask = HW_QP_RD_ATOMIC, .max_rd_atomic = 1};
+
+			open_pair_with(&p, (struct hw_config){.seed = seed}, (struct rig_opt){0});
+			rig_connect(&p.q[0], &p.q[1]);
+			if (right)
+				assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
+			mod = (struct hw_qp_mod){.mask = HW_QP_DEST_RD_ATOMIC, .max_dest_rd_atomic = 1};
+			assert_int_equal(hw_qp_modify(p.rig.dev, p.q[1].qp, HW_RTS, &mod), 0);
+			for (int i = 0; i < 8; i++)
+				wqe_rdma(&p.q[0], HW_OP_READ, p.src + 8 * i, 8, p.dst, 0, 0);
+			go(&p);
+			if (right)
+				assert_int_equal(hw_qp_state(p.q[0].qp), HW_RTS);
+			failed += hw_qp_state(p.q[0].qp) == HW_ERR;
+			close_pair(&p);
+		}
+	assert_in_range(failed, 20, 40);
+}
+
 static void self_connected_error(void **state)
 {
 	struct pair p;
@@ -450,6 +526,8 @@ int main(void)
 		cmocka_unit_test(completion_modes),
 		cmocka_unit_test(states),
 		cmocka_unit_test(invalidation),
+		cmocka_unit_test(unreliable),
+		cmocka_unit_test(too_many_reads),
 		cmocka_unit_test(self_connected_error),
 	};
 
