@@ -4,6 +4,7 @@
 #include "libclient/table-format.h"
 #include "libclient/wire.h"
 #include "reddnd/chain/build.h"
+#include "reddnd/chain/order.h"
 #include "reddnd/chain/wqe.h"
 
 #include <assert.h>
@@ -121,7 +122,9 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 		args[a].len = p->offset_len;
 		args[a].from = 8u - p->offset_len;
 	}
-	r = chain_build(&d, out, err);
+	r = chain_check_order(&d, err);
+	if (!r)
+		r = chain_build(&d, out, err);
 	assert(r <= 0 && "the description above is refused");
 	return r;
 }
