@@ -7,7 +7,7 @@
  * the client is connected to. The others are CODE queues: managed SQs of loopback QPs. Every queue's ring
  * holds the same number of instances, one after the other, and a pad that fills the ring up to a power of two
  * WQEBBs; slot k of every ring always holds instance number k, k+slots, k+2*slots, ... Scratch memory is
- * `scratch_size` bytes per slot.
+ * `scratch_size` bytes per slot. There are at least two slots, see below.
  *
  * A request is one SEND of the client. It consumes the RECV of its slot, whose scatter list (`recv`)
  * puts the client's bytes into fields of the instance, and nowhere else. The CQE of that RECV, number
@@ -15,7 +15,8 @@
  *
  * Arming = copying the image into the slot and applying the relocations for instance number `seq`
  * (see arm.h); after that, and only after that, its RECV may be posted. Instance seq enables the head of
- * instance seq+1, so that one must be armed before the RECV of seq is posted.
+ * instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most N-1
+ * RECVs are posted at a time.
  */
 #ifndef CHAIN_IMAGE_H
 #define CHAIN_IMAGE_H
@@ -27,6 +28,7 @@ enum {
 	CHAIN_MAX_RECV_SGE = 16,
 	CHAIN_MAX_WINDOWS = 8,
 	CHAIN_MAX_ARG = 256, /* bytes of a request */
+	CHAIN_WQEBB = 64,    /* bytes */
 };
 
 /** What an address or key relocation refers to. */
@@ -73,11 +75,18 @@ struct chain_recv_sge {
 };
 
 struct chain_queue {
-	uint8_t *wqes;         /* image, wqebbs * 64 bytes */
-	uint32_t wqebbs;       /* per instance */
-	uint32_t head_wqebbs;  /* leading WQEBBs that the previous instance enables (0 for queue 0) */
-	uint32_t cqes;         /* success CQEs per instance on this queue's send CQ */
-	uint8_t *starts;       /* wqebbs bytes: 1 where a WQE begins */
+	uint8_t *wqes;        /* image, wqebbs * 64 bytes */
+	uint32_t wqebbs;      /* per instance */
+	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables (0 for queue 0) */
+	uint32_t cqes;        /* success CQEs per instance on this queue's send CQ */
+	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
+};
+
+/** The step of the program that the WQE at `wqebb` of a queue's image is. */
+struct chain_label {
+	uint8_t queue;
+	uint32_t wqebb;
+	char name[24];
 };
 
 struct chain_image {
@@ -92,6 +101,11 @@ struct chain_image {
 	uint8_t *scratch_init; /* scratch_size bytes */
 	uint32_t scratch_size; /* per slot, multiple of 8 */
 	unsigned nregions;     /* bindings the program needs (CHAIN_SYM_REGION indices) */
+	/* The chain replaces that many low bits of addresses in a region: its IOVA must be a multiple of
+	 * 2^bits */
+	uint8_t region_bits[CHAIN_MAX_WINDOWS];
+	struct chain_label *labels; /* by queue, then wqebb */
+	unsigned nlabels;
 	/* Work requests per instance by class, as the paper counts them */
 	unsigned n_copy, n_atomic, n_sync;
 	/* READs and atomics a queue may have outstanding, at most */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/arm.h"
+
+#include "reddnd/chain/wqe.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAD_NOP_WQEBBS = 8 };
+
+uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
+{
+	uint64_t need = (uint64_t)q->wqebbs * slots;
+	uint32_t ring = 1;
+
+	if (need == 0 || need > CHAIN_MAX_RING)
+		return 0;
+	while (ring < need)
+		ring *= 2;
+	return ring;
+}
+
+uint32_t chain_rq_stride(const struct chain_image *img)
+{
+	uint32_t stride = WQE_DS;
+
+	while (stride < img->nrecv * WQE_DS)
+		stride *= 2;
+	return stride;
+}
+
+/* Not reduced: what a field of any width may take the low bits of */
+static uint64_t position(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
+{
+	return seq / env->slots * env->queue[q].ring_wqebbs + seq % env->slots * img->queue[q].wqebbs;
+}
+
+uint16_t chain_enable_index(
+	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
+{
+	uint32_t own = img->queue[q].wqebbs;
+
+	assert(wqebbs <= 2 * own);
+	if (wqebbs > own)
+		return (uint16_t)(position(img, env, q, seq + 1) + wqebbs - own);
+	return (uint16_t)(position(img, env, q, seq) + wqebbs);
+}
+
+uint16_t chain_start_index(const struct chain_image *img, unsigned q)
+{
+	return (uint16_t)img->queue[q].head_wqebbs;
+}
+
+struct target {
+	uint64_t addr;
+	uint32_t lkey, rkey;
+};
+
+static struct target resolve(const struct chain_image *img, const struct chain_env *env, unsigned sym,
+	unsigned index, uint64_t seq)
+{
+	unsigned slot = (unsigned)(seq % env->slots);
+
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return (struct target){
+			.addr = env->queue[index].iova +
+				(uint64_t)slot * img->queue[index].wqebbs * CHAIN_WQEBB,
+			.lkey = env->queue[index].lkey,
+			.rkey = env->queue[index].rkey,
+		};
+	case CHAIN_SYM_SCRATCH:
+		return (struct target){
+			.addr = env->scratch.iova + (uint64_t)slot * img->scratch_size,
+			.lkey = env->scratch.lkey,
+			.rkey = env->scratch.rkey,
+		};
+	case CHAIN_SYM_REGION:
+		return (struct target){
+			.addr = env->region[index].iova,
+			.lkey = env->region[index].lkey,
+			.rkey = env->region[index].rkey,
+		};
+	case CHAIN_SYM_SLOT:
+		return (struct target){
+			.addr = env->slot_addr + seq % env->slot_count * env->slot_size,
+			.rkey = env->slot_rkey,
+		};
+	}
+	assert(!"symbol kind");
+	return (struct target){0};
+}
+
+static void relocate(const struct chain_image *img, const struct chain_env *env, const struct chain_reloc *r,
+	uint64_t seq, uint8_t *wqes)
+{
+	uint8_t *f = wqes + r->offset;
+	uint32_t cqes;
+
+	switch ((enum chain_reloc_kind)r->kind) {
+	case CHAIN_REL_ADDR64:
+		wqe_put64(f, resolve(img, env, r->sym, r->index, seq).addr + (uint64_t)r->addend);
+		return;
+	case CHAIN_REL_LKEY32:
+		wqe_put32(f, resolve(img, env, r->sym, r->index, seq).lkey);
+		return;
+	case CHAIN_REL_RKEY32:
+		wqe_put32(f, resolve(img, env, r->sym, r->index, seq).rkey);
+		return;
+	case CHAIN_REL_QPN24:
+		wqe_put32(f, env->queue[r->index].qpn << 8 | f[3]);
+		return;
+	case CHAIN_REL_QPN32:
+		wqe_put32(f, env->queue[r->index].qpn);
+		return;
+	case CHAIN_REL_CQN32:
+		wqe_put32(f, r->index == CHAIN_CQ_RECV ? env->recv_cqn : env->queue[r->index].cqn);
+		return;
+	case CHAIN_REL_INDEX16:
+		wqe_put16(f, (uint16_t)(position(img, env, r->where, seq) + r->offset / CHAIN_WQEBB));
+		return;
+	case CHAIN_REL_ENABLE:
+		wqe_put32(f, chain_enable_index(img, env, r->index, seq, (uint32_t)r->addend));
+		return;
+	case CHAIN_REL_WAIT:
+		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
+		wqe_put32(f, (uint32_t)(seq * cqes + (uint64_t)r->addend) & 0xffffff);
+		return;
+	case CHAIN_REL_SEQ32:
+		wqe_put32(f, (uint32_t)seq);
+		return;
+	}
+	assert(!"relocation kind");
+}
+
+static void write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
+{
+	uint32_t w = img->queue[q].wqebbs * env->slots;
+
+	while (w < env->queue[q].ring_wqebbs) {
+		uint32_t left = env->queue[q].ring_wqebbs - w;
+		uint32_t n = left < PAD_NOP_WQEBBS ? left : PAD_NOP_WQEBBS;
+		uint8_t *wqe = env->queue[q].ring + (size_t)w * CHAIN_WQEBB;
+
+		memset(wqe, 0, (size_t)n * CHAIN_WQEBB);
+		wqe_put16(wqe + WQE_INDEX, (uint16_t)(lap * env->queue[q].ring_wqebbs + w));
+		wqe[WQE_OPCODE] = WQE_OP_NOP;
+		wqe_put32(wqe + WQE_QPN_DS, env->queue[q].qpn << 8 | n * (CHAIN_WQEBB / WQE_DS));
+		w += n;
+	}
+}
+
+void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	unsigned slot = (unsigned)(seq % env->slots);
+	uint8_t *image[CHAIN_MAX_QUEUES];
+
+	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
+	if (img->scratch_size)
+		memcpy(env->scratch.mem + (size_t)slot * img->scratch_size, img->scratch_init,
+			img->scratch_size);
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		size_t size = (size_t)img->queue[q].wqebbs * CHAIN_WQEBB;
+
+		image[q] = env->queue[q].ring + slot * size;
+		memcpy(image[q], img->queue[q].wqes, size);
+		if (slot == 0 && seq > 0)
+			write_pad(img, env, q, seq / env->slots - 1);
+	}
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		relocate(img, env, &img->relocs[i], seq, image[img->relocs[i].where]);
+}
+
+void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot)
+{
+	uint8_t *sge = env->rq + (size_t)slot * env->rq_stride, *end = sge + env->rq_stride;
+
+	for (unsigned i = 0; i < img->nrecv; i++, sge += WQE_DS) {
+		const struct chain_recv_sge *r = &img->recv[i];
+		struct target t = resolve(img, env, r->sym, r->index, slot);
+
+		wqe_put32(sge, r->len);
+		wqe_put32(sge + 4, t.lkey);
+		wqe_put64(sge + 8, t.addr + r->offset);
+	}
+	if (sge < end) {
+		memset(sge, 0, (size_t)(end - sge));
+		wqe_put32(sge + 4, WQE_LKEY_NONE);
+	}
+}
+
+void chain_free(struct chain_image *img)
+{
+	if (!img)
+		return;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		free(img->queue[q].wqes);
+		free(img->queue[q].starts);
+	}
+	free(img->relocs);
+	free(img->labels);
+	free(img->scratch_init);
+	free(img);
+}
