@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,6 @@ enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
 	SIDR_UNSUPPORTED = 1,
 	SIDR_REJECT = 2,
 };
-
 
 #define IB_EVENT_COMM_EST 4 /* enum ib_event_type, the same as IBV_EVENT_COMM_EST */
 
@@ -94,7 +92,8 @@ static void send_simple(struct ucma_id *id, enum msg_type type)
 		post(id->net, msg);
 }
 
-static void send_rej(struct ucma_net *net, uint32_t from, uint32_t to, uint32_t reason, const uint8_t *data, size_t len)
+static void send_rej(
+	struct ucma_net *net, uint32_t from, uint32_t to, uint32_t reason, const uint8_t *data, size_t len)
 {
 	struct ucma_msg *msg = calloc(1, sizeof(*msg));
 
@@ -160,7 +159,8 @@ static void enter_timewait(struct ucma_id *id)
 
 /* ---- what the application asks for -------------------------------------------------------- */
 
-static void set_params(struct ucma_msg *msg, const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)
+static void set_params(
+	struct ucma_msg *msg, const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)
 {
 	msg->qpn = p->qp_num & 0xffffff;
 	msg->responder_resources = p->responder_resources;
@@ -326,7 +326,7 @@ int ucma_cm_notify(struct ucma_id *id, uint32_t ib_event)
 		return -EINVAL;
 	ucma_timer_stop(id);
 	id->cm = UCMA_CM_ESTABLISHED;
-	ucma_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ucma_event(id, UCMA_EV_ESTABLISHED, 0);
 	return 0;
 }
 
@@ -370,7 +370,7 @@ static void disconnected(struct ucma_id *id, int status)
 	if (id->state != UCMA_CONNECT)
 		return;
 	id->state = UCMA_DISCONNECT;
-	ucma_event(id, RDMA_CM_EVENT_DISCONNECTED, status);
+	ucma_event(id, UCMA_EV_DISCONNECTED, status);
 }
 
 static void fill_conn(struct rdma_ucm_event_resp *resp, const struct ucma_msg *msg, uint8_t data_len)
@@ -393,7 +393,7 @@ static void fill_conn(struct rdma_ucm_event_resp *resp, const struct ucma_msg *m
 static void got_request(struct ucma_net *net, struct ucma_id *sender, const struct ucma_msg *msg)
 {
 	bool ud = msg->type == MSG_SIDR_REQ;
-	struct rdma_ucm_event_resp resp = {.event = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_CONNECT_REQUEST};
 	struct ucma_id *listener = ucma_id_listener(net, msg->ps, &msg->dst), *id;
 
 	if (!sender || sender->heard || sender->cm != (ud ? UCMA_CM_SIDR_SENT : UCMA_CM_REQ_SENT))
@@ -446,7 +446,7 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 
 static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 {
-	struct rdma_ucm_event_resp resp = {.event = RDMA_CM_EVENT_CONNECT_RESPONSE};
+	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_CONNECT_RESPONSE};
 
 	if (id->cm != UCMA_CM_REQ_SENT)
 		return;
@@ -467,7 +467,7 @@ static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 
 static void got_rej(struct ucma_id *id, const struct ucma_msg *msg)
 {
-	struct rdma_ucm_event_resp resp = {.event = RDMA_CM_EVENT_REJECTED, .status = msg->reason};
+	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_REJECTED, .status = msg->reason};
 
 	switch (id->cm) {
 	case UCMA_CM_REQ_SENT:
@@ -508,7 +508,7 @@ static void got_dreq(struct ucma_id *id)
 
 static void got_sidr_rep(struct ucma_id *id, const struct ucma_msg *msg)
 {
-	struct rdma_ucm_event_resp resp = {.event = RDMA_CM_EVENT_ESTABLISHED};
+	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_ESTABLISHED};
 	struct rdma_ucm_ud_param *ud = &resp.param.ud;
 
 	if (id->cm != UCMA_CM_SIDR_SENT)
@@ -517,7 +517,7 @@ static void got_sidr_rep(struct ucma_id *id, const struct ucma_msg *msg)
 	memcpy(ud->private_data, msg->data, SIDR_REP_DATA);
 	ud->private_data_len = SIDR_REP_DATA;
 	if (msg->reason != SIDR_SUCCESS) {
-		resp.event = RDMA_CM_EVENT_UNREACHABLE;
+		resp.event = UCMA_EV_UNREACHABLE;
 		resp.status = msg->reason;
 	} else {
 		id->qkey = msg->qkey;
@@ -560,7 +560,7 @@ static void deliver(struct ucma_net *net, const struct ucma_msg *msg)
 		if (id->cm == UCMA_CM_REP_SENT) {
 			ucma_timer_stop(id);
 			id->cm = UCMA_CM_ESTABLISHED;
-			conn_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+			conn_event(id, UCMA_EV_ESTABLISHED, 0);
 		}
 		break;
 	case MSG_REJ:
@@ -618,11 +618,11 @@ void ucma_cm_timer(struct ucma_id *id)
 			break;
 		}
 		cm_reset(id);
-		conn_event(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		conn_event(id, UCMA_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case UCMA_CM_REP_SENT:
 		cm_reset(id);
-		conn_event(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		conn_event(id, UCMA_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case UCMA_CM_DREQ_SENT:
 		enter_timewait(id);
@@ -631,7 +631,7 @@ void ucma_cm_timer(struct ucma_id *id)
 	case UCMA_CM_TIMEWAIT:
 		id->cm = UCMA_CM_IDLE;
 		if (id->state == UCMA_DISCONNECT)
-			ucma_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+			ucma_event(id, UCMA_EV_TIMEWAIT_EXIT, 0);
 		break;
 	default:
 		break;

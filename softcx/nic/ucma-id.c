@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -39,8 +38,8 @@ void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns)
 	id->timed = true;
 	id->due = ucma_now() + delay_ns;
 	TAILQ_FOREACH_REVERSE(after, &id->net->timers, ucma_timers, in_timers)
-		if (after->due <= id->due)
-			break;
+	if (after->due <= id->due)
+		break;
 	if (after)
 		TAILQ_INSERT_AFTER(&id->net->timers, after, id, in_timers);
 	else
@@ -100,7 +99,7 @@ static int port_check(const struct ucma_port *port, const struct ucma_id *id, bo
 {
 	const struct ucma_id *cur;
 
-	TAILQ_FOREACH(cur, &port->ids, in_port) {
+	TAILQ_FOREACH (cur, &port->ids, in_port) {
 		if (cur == id || (reuseaddr && cur->reuseaddr))
 			continue;
 		if (id->afonly && cur->afonly && id->src.ss_family != cur->src.ss_family)
@@ -142,8 +141,9 @@ static int port_take_any(struct ucma_id *id)
 	unsigned tries;
 
 	for (tries = 0; tries <= PORT_HIGH - PORT_LOW; tries++) {
-		net->last_port = net->last_port < PORT_LOW || net->last_port >= PORT_HIGH ? PORT_LOW :
-											    net->last_port + 1;
+		net->last_port = net->last_port < PORT_LOW || net->last_port >= PORT_HIGH
+					 ? PORT_LOW
+					 : net->last_port + 1;
 		if (!port_find(net, id->ps, net->last_port))
 			return port_take(id, net->last_port);
 	}
@@ -225,14 +225,14 @@ void ucma_id_timer(struct ucma_id *id)
 {
 	if (id->state == UCMA_ROUTE_QUERY) {
 		id->state = UCMA_ROUTE_RESOLVED;
-		ucma_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+		ucma_event(id, UCMA_EV_ROUTE_RESOLVED, 0);
 		return;
 	}
 	if (id->state != UCMA_ADDR_QUERY)
 		return;
 	if (id->addr_status) {
 		id->state = UCMA_ADDR_BOUND;
-		ucma_event(id, RDMA_CM_EVENT_ADDR_ERROR, id->addr_status);
+		ucma_event(id, UCMA_EV_ADDR_ERROR, id->addr_status);
 		return;
 	}
 	if (!id->has_dev) {
@@ -242,7 +242,7 @@ void ucma_id_timer(struct ucma_id *id)
 		ucma_addr_set_ip(&id->src, &id->dst);
 	}
 	id->state = UCMA_ADDR_RESOLVED;
-	ucma_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ucma_event(id, UCMA_EV_ADDR_RESOLVED, 0);
 }
 
 int ucma_id_listen(struct ucma_id *id, uint32_t backlog)
@@ -275,7 +275,7 @@ struct ucma_id *ucma_id_listener(struct ucma_net *net, uint16_t ps, const struct
 
 	if (!port)
 		return NULL;
-	TAILQ_FOREACH(id, &port->ids, in_port) {
+	TAILQ_FOREACH (id, &port->ids, in_port) {
 		if (id->state != UCMA_LISTEN)
 			continue;
 		if (id->src.ss_family != dst->ss_family && (id->afonly || id->src.ss_family != AF_INET6))
@@ -330,7 +330,7 @@ static void drop_events(struct ucma_id *id)
 			event = next;
 			continue;
 		}
-		TAILQ_REMOVE(&id->file->events, event, link);
+		ucma_event_take(id->file, event);
 		free(event);
 		if (conn) {
 			ucma_id_destroy(conn);

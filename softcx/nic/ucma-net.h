@@ -51,6 +51,19 @@ enum ucma_cm_state { /* enum ib_cm_state; states that only await an MRA are left
 	UCMA_CM_SIDR_RCVD,
 };
 
+enum ucma_ev { /* enum rdma_cm_event_type; <rdma/rdma_cma.h> cannot be included with <rdma/rdma_user_cm.h> */
+	UCMA_EV_ADDR_RESOLVED = 0,
+	UCMA_EV_ADDR_ERROR = 1,
+	UCMA_EV_ROUTE_RESOLVED = 2,
+	UCMA_EV_CONNECT_REQUEST = 4,
+	UCMA_EV_CONNECT_RESPONSE = 5,
+	UCMA_EV_UNREACHABLE = 7,
+	UCMA_EV_REJECTED = 8,
+	UCMA_EV_ESTABLISHED = 9,
+	UCMA_EV_DISCONNECTED = 10,
+	UCMA_EV_TIMEWAIT_EXIT = 15,
+};
+
 struct ucma_id;
 struct ucma_msg;
 
@@ -66,13 +79,13 @@ struct ucma_file {
 	struct ucma_net *net;
 	void (*wake)(void *arg);
 	void *arg;
-	pid_t pid; /* last writer: MIGRATE_ID may take ids only from files of the same process */
 	struct ucma_events events;
+	unsigned nevents;
 	TAILQ_HEAD(, ucma_id) ids;
 };
 
-struct ucma_port { /* a port of a port space in use */
-	uint32_t key;  /* port space << 16 | port */
+struct ucma_port {    /* a port of a port space in use */
+	uint32_t key; /* port space << 16 | port */
 	TAILQ_HEAD(, ucma_id) ids;
 	UT_hash_handle hh;
 };
@@ -101,16 +114,16 @@ struct ucma_id {
 	uint8_t tos, timeout;
 
 	enum ucma_cm_state cm;
-	bool has_cm;     /* a connection was begun: the id has an ib_cm_id */
-	bool heard;      /* REQ_SENT: the peer has it and takes its time (MRA) */
-	uint64_t give_up; /* REQ_SENT, not heard: ns, when to stop asking */
-	uint32_t peer;   /* handle, 0 when not known */
+	bool has_cm;          /* a connection was begun: the id has an ib_cm_id */
+	bool heard;           /* REQ_SENT: the peer has it and takes its time (MRA) */
+	uint64_t give_up;     /* REQ_SENT, not heard: ns, when to stop asking */
+	uint32_t peer;        /* handle, 0 when not known */
 	struct ucma_msg *req; /* REQ_SENT: for sending it again */
 	uint32_t qpn, remote_qpn, qkey;
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 
-	bool timed; /* a timer runs; what it means follows from the states */
+	bool timed;   /* a timer runs; what it means follows from the states */
 	uint64_t due; /* ns, CLOCK_MONOTONIC */
 	TAILQ_ENTRY(ucma_id) in_timers;
 };
@@ -132,7 +145,11 @@ void ucma_event(struct ucma_id *id, uint32_t event, int status);
 /** The same with parameters; @resp has event, status, param and ece filled in. */
 void ucma_event_resp(struct ucma_id *id, const struct rdma_ucm_event_resp *resp);
 /** CONNECT_REQUEST for @conn on its listener. -ENOMEM when the backlog is full or memory is short. */
-int ucma_event_request(struct ucma_id *listener, struct ucma_id *conn, const struct rdma_ucm_event_resp *resp);
+int ucma_event_request(
+	struct ucma_id *listener, struct ucma_id *conn, const struct rdma_ucm_event_resp *resp);
+
+/** Takes a queued event off its file; the caller frees it. */
+void ucma_event_take(struct ucma_file *file, struct ucma_event *event);
 
 /* ---- ucma-query.c ------------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #define PATH_MTU IBV_MTU_1024 /* iboe_get_mtu() of an Ethernet port with an MTU of 1500 */
 #define PATH_RATE IBV_RATE_100_GBPS
 
-/* RFC: IBTA A11; rdma_cma: rdma_get_service_id() */
+/* IBTA annex A11; cma.c: rdma_get_service_id() */
 static __be64 service_id(const struct ucma_id *id, const struct sockaddr_storage *addr)
 {
 	if (addr->ss_family == AF_IB)
@@ -92,8 +93,8 @@ static int query_addr(struct ucma_id *id, struct nic_call *call, uint64_t respon
 	return store(call, response, &resp, sizeof(resp), out);
 }
 
-static void fill_gid(const struct ucma_id *id, struct __kernel_sockaddr_storage *to, const struct sockaddr_storage *addr,
-	const uint8_t *gid, __be16 pkey)
+static void fill_gid(const struct ucma_id *id, struct __kernel_sockaddr_storage *to,
+	const struct sockaddr_storage *addr, const uint8_t *gid, __be16 pkey)
 {
 	struct ucma_sockaddr_ib sib = {.family = AF_IB, .pkey = pkey};
 
@@ -123,17 +124,17 @@ static int query_gid(struct ucma_id *id, struct nic_call *call, uint64_t respons
 static int query_path(struct ucma_id *id, struct nic_call *call, uint64_t response, size_t out)
 {
 	struct { /* struct rdma_ucm_query_path_resp with one path, in the form of <infiniband/sa.h> */
-		struct rdma_ucm_query_path_resp head;
+		uint32_t num_paths, reserved;
 		struct ibv_path_data path;
 	} resp;
 	struct ibv_path_record *rec = &resp.path.path;
-	size_t len = sizeof(resp.head);
+	size_t len = sizeof(struct rdma_ucm_query_path_resp);
 
 	memset(&resp, 0, sizeof(resp));
-	if (out < sizeof(resp.head))
+	if (out < len)
 		return -ENOSPC;
-	resp.head.num_paths = has_route(id) ? 1 : 0;
-	if (resp.head.num_paths && out >= sizeof(resp)) {
+	resp.num_paths = has_route(id) ? 1 : 0;
+	if (resp.num_paths && out >= sizeof(resp)) {
 		resp.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
 		rec->service_id = service_id(id, &id->dst);
 		memcpy(&rec->dgid, id->remote.gid, sizeof(rec->dgid));
@@ -179,8 +180,8 @@ void ucma_ah_attr(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 static int connected_attr(const struct ucma_id *id, struct ib_uverbs_qp_attr *attr)
 {
 	bool rc = id->qp_type != IBV_QPT_UC;
-	bool answered = id->cm == UCMA_CM_REQ_RCVD || id->cm == UCMA_CM_REP_SENT || id->cm == UCMA_CM_REP_RCVD ||
-			id->cm == UCMA_CM_ESTABLISHED;
+	bool answered = id->cm == UCMA_CM_REQ_RCVD || id->cm == UCMA_CM_REP_SENT ||
+			id->cm == UCMA_CM_REP_RCVD || id->cm == UCMA_CM_ESTABLISHED;
 
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
@@ -195,7 +196,8 @@ static int connected_attr(const struct ucma_id *id, struct ib_uverbs_qp_attr *at
 	case IBV_QPS_RTR:
 		if (!answered)
 			return -EINVAL;
-		attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+		attr->qp_attr_mask =
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 		ucma_ah_attr(id, &attr->ah_attr);
 		attr->path_mtu = PATH_MTU;
 		attr->dest_qp_num = id->remote_qpn;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -22,7 +21,14 @@
 static void event_add(struct ucma_file *file, struct ucma_event *event)
 {
 	TAILQ_INSERT_TAIL(&file->events, event, link);
+	file->nevents++;
 	file->wake(file->arg);
+}
+
+void ucma_event_take(struct ucma_file *file, struct ucma_event *event)
+{
+	TAILQ_REMOVE(&file->events, event, link);
+	file->nevents--;
 }
 
 void ucma_event_resp(struct ucma_id *id, const struct rdma_ucm_event_resp *resp)
@@ -350,7 +356,7 @@ static int do_get_event(struct cmd *c)
 	err = nic_call_store(c->call, cmd.response, &event->resp, c->out_len < len ? c->out_len : len);
 	if (err)
 		return err;
-	TAILQ_REMOVE(&c->file->events, event, link);
+	ucma_event_take(c->file, event);
 	event->id->events_reported++;
 	if (event->conn)
 		event->id->backlog++;
@@ -383,8 +389,8 @@ static int set_option_id(struct ucma_id *id, uint32_t name, const void *value, s
 		if (len != sizeof(number))
 			return -EINVAL;
 		memcpy(&number, value, sizeof(number));
-		return name == RDMA_OPTION_ID_REUSEADDR ? ucma_id_set_reuseaddr(id, number) :
-							  ucma_id_set_afonly(id, number);
+		return name == RDMA_OPTION_ID_REUSEADDR ? ucma_id_set_reuseaddr(id, number)
+							: ucma_id_set_afonly(id, number);
 	default:
 		return -ENOSYS;
 	}
@@ -403,7 +409,7 @@ static int set_option_path(struct ucma_id *id, const struct ib_path_rec_data *pa
 	if (i == len / sizeof(*paths) || !id->has_dev || id->state != UCMA_ADDR_RESOLVED)
 		return -EINVAL;
 	id->state = UCMA_ROUTE_RESOLVED;
-	ucma_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	ucma_event(id, UCMA_EV_ROUTE_RESOLVED, 0);
 	return 0;
 }
 
@@ -423,7 +429,8 @@ static int do_set_option(struct cmd *c)
 		return -EINVAL;
 	local = (struct iovec){.iov_base = value, .iov_len = cmd.optlen};
 	remote = (struct iovec){.iov_base = (void *)(uintptr_t)cmd.optval, .iov_len = cmd.optlen};
-	if (cmd.optlen && process_vm_readv(nic_call_pid(c->call), &local, 1, &remote, 1, 0) != (ssize_t)cmd.optlen)
+	if (cmd.optlen &&
+		process_vm_readv(nic_call_pid(c->call), &local, 1, &remote, 1, 0) != (ssize_t)cmd.optlen)
 		return -EFAULT;
 	if (cmd.level == RDMA_OPTION_ID)
 		return set_option_id(id, cmd.optname, value, cmd.optlen);
@@ -488,16 +495,12 @@ static int do_migrate_id(struct cmd *c)
 	memcpy(&cmd, c->in, sizeof(cmd));
 	if (c->out_len < sizeof(resp))
 		return -ENOSPC;
-	/*
-	 * The descriptor of the file that has the id means nothing here; that the same process
-	 * used it last stands in for its owning that descriptor.
-	 */
-	HASH_FIND(hh, c->file->net->ids, &cmd.id, sizeof(cmd.id), id);
-	if (!id)
-		return -ENOENT;
-	from = id->file;
-	if (from->pid != c->file->pid)
-		return -EINVAL;
+	err = nic_call_ucma_file(c->call, (int)cmd.fd, &from);
+	if (err)
+		return err == -EBADF ? -ENOENT : err;
+	err = find_id(from, cmd.id, &id);
+	if (err)
+		return err;
 	resp.events_reported = id->events_reported;
 	err = nic_call_store(c->call, cmd.response, &resp, sizeof(resp));
 	if (err || from == c->file)
@@ -515,7 +518,7 @@ static int do_migrate_id(struct cmd *c)
 			TAILQ_INSERT_TAIL(&c->file->ids, event->conn, in_file);
 			event->conn->file = c->file;
 		}
-		TAILQ_REMOVE(&from->events, event, link);
+		ucma_event_take(from, event);
 		event_add(c->file, event);
 	}
 	return 0;
@@ -567,7 +570,6 @@ ssize_t ucma_write(struct ucma_file *file, struct nic_call *call)
 		return -ENOSYS;
 	if (hdr.in < commands[hdr.cmd].in)
 		return -EINVAL;
-	file->pid = nic_call_pid(call);
 	c.in = bytes + sizeof(hdr);
 	c.in_len = hdr.in;
 	c.out_len = hdr.out;
@@ -597,6 +599,11 @@ void ucma_close(struct ucma_file *file)
 	while (!TAILQ_EMPTY(&file->ids))
 		ucma_id_destroy(TAILQ_FIRST(&file->ids));
 	free(file);
+}
+
+unsigned ucma_pending(const struct ucma_file *file)
+{
+	return file->nevents;
 }
 
 int ucma_net_new(struct ucma_net **net, struct hw_dev *const *devs, unsigned ndevs)
