@@ -34,9 +34,9 @@
 
 /** The line every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {
-	uint64_t moves;   /* odd while an entry is moving between its buckets */
+	uint64_t moves; /* odd while an entry is moving between its buckets */
 	uint64_t entries;
-	uint64_t epoch;   /* changes when the table is re-created */
+	uint64_t epoch; /* changes when the table is re-created */
 	uint64_t reserved[5];
 };
 
@@ -54,8 +54,7 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t max_value;
 	uint64_t null_off; /* of the null record, from the start of the heap */
 	uint8_t pad[128 - 80];
-	struct reddn_table_live live; /* at byte 128 */
-	/* the rest of the page belongs to the writer */
+	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
 /** 16 bytes, 16-byte aligned. The NIC reads 15 of them: len and off into a data segment, fp into a scratch word. */
@@ -70,7 +69,7 @@ struct reddn_bucket {
 struct reddn_record {
 	uint32_t key_len;
 	uint32_t val_len;
-	uint64_t sum; /* XXH3_64bits_withSeed of key then value, seed = key_len << 32 | val_len */
+	uint64_t sum;    /* XXH3_64bits_withSeed of key then value, seed = key_len << 32 | val_len */
 	uint8_t bytes[]; /* key, value */
 };
 

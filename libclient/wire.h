@@ -61,7 +61,8 @@ struct reddn_wire_rep {
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
 
-enum reddn_wire_reason { /* why a connection was refused; the text says it in words */
+/** Why a connection was refused; the text says it in words. */
+enum reddn_wire_reason {
 	REDDN_REJ_VERSION = 1, /* need: version spoken here */
 	REDDN_REJ_MALFORMED = 2,
 	REDDN_REJ_OFFLOAD = 3,   /* no such offload */

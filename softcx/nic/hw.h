@@ -48,8 +48,8 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 /* ---- device ----------------------------------------------------------------------------- */
 
 struct hw_config {
-	uint64_t seed;    /* of every choice the hardware is free to make */
-	bool lenient;     /* make the friendliest choice instead: nothing stale, nothing late */
+	uint64_t seed;       /* of every choice the hardware is free to make */
+	bool lenient;        /* make the friendliest choice instead: nothing stale, nothing late */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
 };
@@ -71,6 +71,19 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
 bool hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
+
+/** What became of one send WQE. */
+struct hw_trace {
+	uint32_t qpn;
+	uint16_t idx; /* WQE index */
+	uint8_t opcode, opmod;
+	uint8_t syndrome; /* 0: executed */
+	uint8_t ds;
+	const uint8_t *wqe; /* as the hardware fetched it, ds * 16 bytes; valid during the call */
+};
+typedef void (*hw_trace_fn)(void *arg, const struct hw_trace *t);
+/** Calls @fn for every WQE that leaves a send queue, flushed ones excepted. NULL: off. */
+void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg);
 
 /* ---- protection domains, doorbell pages ------------------------------------------------- */
 
@@ -143,37 +156,47 @@ struct hw_qp_attr {
 	enum hw_qp_type type;
 	uint32_t pdn;
 	struct hw_cq *scq, *rcq;
-	struct hw_srq *srq;  /* or NULL */
-	struct hw_mem *sq;   /* NULL: no SQ */
+	struct hw_srq *srq; /* or NULL */
+	struct hw_mem *sq;  /* NULL: no SQ */
 	uint64_t sq_off;
-	uint32_t sq_wqebbs;  /* power of two */
-	struct hw_mem *rq;   /* NULL: no RQ */
+	uint32_t sq_wqebbs; /* power of two */
+	struct hw_mem *rq;  /* NULL: no RQ */
 	uint64_t rq_off;
-	uint32_t rq_wqes;    /* power of two */
-	uint32_t rq_stride;  /* bytes, power of two >= 16 */
-	struct hw_mem *db;   /* doorbell record: RQ counter, SQ counter */
+	uint32_t rq_wqes;   /* power of two */
+	uint32_t rq_stride; /* bytes, power of two >= 16 */
+	struct hw_mem *db;  /* doorbell record: RQ counter, SQ counter */
 	uint64_t db_off;
 	uint32_t uar;
 	uint32_t user_index; /* for CQE bytes 32..35 with CQE version 1 */
 	bool cd_master, cd_slave_send, cd_slave_recv;
-	bool reserved_lkey;  /* QPC.rlky */
+	bool reserved_lkey;     /* QPC.rlky */
 	uint8_t cs_req, cs_res; /* scatter-to-CQE modes as in the QPC, 0 = off */
 	uint32_t qkey;
 	void (*on_event)(void *arg, int event); /* enum hw_event */
 	void *arg;
 };
 
-struct hw_av { /* where a QP's packets go */
-	bool loopback;  /* QPC address path `fl`: to this device */
+/** Where a QP's packets go. */
+struct hw_av {
+	bool loopback; /* QPC address path `fl`: to this device */
 	uint8_t dgid[16];
 	uint8_t sgid_index;
 };
 
 /** What a state transition may set; @mask says which fields are meant. */
 enum {
-	HW_QP_AV = 1 << 0, HW_QP_DEST = 1 << 1, HW_QP_ACCESS = 1 << 2, HW_QP_RNR_TIMER = 1 << 3,
-	HW_QP_RETRY = 1 << 4, HW_QP_RNR_RETRY = 1 << 5, HW_QP_TIMEOUT = 1 << 6, HW_QP_SQ_PSN = 1 << 7,
-	HW_QP_RQ_PSN = 1 << 8, HW_QP_RD_ATOMIC = 1 << 9, HW_QP_DEST_RD_ATOMIC = 1 << 10, HW_QP_QKEY = 1 << 11,
+	HW_QP_AV = 1 << 0,
+	HW_QP_DEST = 1 << 1,
+	HW_QP_ACCESS = 1 << 2,
+	HW_QP_RNR_TIMER = 1 << 3,
+	HW_QP_RETRY = 1 << 4,
+	HW_QP_RNR_RETRY = 1 << 5,
+	HW_QP_TIMEOUT = 1 << 6,
+	HW_QP_SQ_PSN = 1 << 7,
+	HW_QP_RQ_PSN = 1 << 8,
+	HW_QP_RD_ATOMIC = 1 << 9,
+	HW_QP_DEST_RD_ATOMIC = 1 << 10,
+	HW_QP_QKEY = 1 << 11,
 	HW_QP_MTU = 1 << 12,
 };
 struct hw_qp_mod {
@@ -201,8 +224,14 @@ enum hw_qp_state hw_qp_state(const struct hw_qp *qp);
 void hw_qp_query(const struct hw_qp *qp, struct hw_qp_mod *mod, uint16_t *sq_idx, uint16_t *rq_idx);
 
 enum hw_event { /* values of mlx5 EQE event types where one exists */
-	HW_EV_COMP_EST = 0x02, HW_EV_SQ_DRAINED = 0x03, HW_EV_CQ_ERROR = 0x04, HW_EV_QP_FATAL = 0x05,
-	HW_EV_QP_REQ_ERR = 0x10, HW_EV_QP_ACCESS_ERR = 0x11, HW_EV_LAST_WQE = 0x13, HW_EV_SRQ_LIMIT = 0x14,
+	HW_EV_COMP_EST = 0x02,
+	HW_EV_SQ_DRAINED = 0x03,
+	HW_EV_CQ_ERROR = 0x04,
+	HW_EV_QP_FATAL = 0x05,
+	HW_EV_QP_REQ_ERR = 0x10,
+	HW_EV_QP_ACCESS_ERR = 0x11,
+	HW_EV_LAST_WQE = 0x13,
+	HW_EV_SRQ_LIMIT = 0x14,
 };
 
 /* ---- shared receive queues -------------------------------------------------------------- */

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/public.h"
+#include "libclient/reddn-table.h"
+#include "libclient/table-hash.h"
+#include "libclient/table-impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { JOURNAL_OFF = 128 + sizeof(struct reddn_table_live) };
+_Static_assert(JOURNAL_OFF + sizeof(struct reddn_table_journal) <= REDDN_TABLE_PAGE, "fits the header page");
+
+static const uint64_t MAX_BUCKETS = 1ull << 40;
+static const uint64_t MAX_HEAP = 1ull << 40; /* the locator has 5 bytes for the offset */
+
+static void closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static void tablep(struct reddn_table **t)
+{
+	reddn_table_close(*t);
+}
+
+static uint64_t round_up(uint64_t v, uint64_t to)
+{
+	return (v + to - 1) / to * to;
+}
+
+bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator)
+{
+	uint64_t off = reddn_locator_off(locator), len = reddn_locator_len(locator);
+
+	return off % REDDN_HEAP_GRANULE == 0 && len >= sizeof(struct reddn_record) &&
+	       len <= reddn_record_size(t->geo.max_key, t->geo.max_value) && off <= t->geo.heap_size &&
+	       len <= t->geo.heap_size - off;
+}
+
+PUBLIC void reddn_table_close(struct reddn_table *t)
+{
+	if (!t)
+		return;
+	if (t->map)
+		munmap(t->map, t->map_len);
+	if (t->fd >= 0)
+		close(t->fd);
+	reddn_heap_deinit(&t->space);
+	free(t->path);
+	free(t->scratch);
+	free(t);
+}
+
+/* A handle on `fd` (duplicated), locked when it writes. */
+static int handle_new(struct reddn_table **out, int fd, bool writer, char *err, size_t errlen)
+{
+	__attribute__((cleanup(tablep))) struct reddn_table *t = calloc(1, sizeof(*t));
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (!t)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	t->writer = writer;
+	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (t->fd < 0)
+		return reddn_fail(-errno, err, errlen, "dup: %m");
+	if (writer && fcntl(t->fd, F_OFD_SETLK, &lock) < 0) {
+		if (errno == EAGAIN || errno == EACCES)
+			return reddn_fail(
+				-EBUSY, err, errlen, "another process has the table open for writing");
+		return reddn_fail(-errno, err, errlen, "cannot lock: %m");
+	}
+	*out = t;
+	t = NULL;
+	return 0;
+}
+
+static int handle_map(struct reddn_table *t, char *err, size_t errlen)
+{
+	t->map_len = t->geo.file_size;
+	t->map = mmap(NULL, t->map_len, t->writer ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, t->fd, 0);
+	if (t->map == MAP_FAILED) {
+		t->map = NULL;
+		return reddn_fail(-errno, err, errlen, "cannot map %" PRIu64 " bytes: %m", t->geo.file_size);
+	}
+	t->live = &((struct reddn_table_header *)t->map)->live;
+	t->journal = (struct reddn_table_journal *)(t->map + JOURNAL_OFF);
+	t->words = (_Atomic uint64_t *)(t->map + t->geo.buckets_off);
+	t->heap = t->map + t->geo.heap_off;
+	t->null_locator = reddn_locator(t->geo.null_off, sizeof(struct reddn_record));
+	t->scratch = malloc(round_up(reddn_record_size(t->geo.max_key, t->geo.max_value), 8));
+	if (!t->scratch)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	if (t->writer) {
+		t->path = calloc(2 * REDDN_TABLE_MAX_PATH, sizeof(*t->path));
+		if (!t->path || reddn_heap_init(&t->space, t->geo.heap_size) < 0)
+			return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	}
+	return 0;
+}
+
+static int header_check(const struct reddn_table_header *h, uint64_t size, char *err, size_t errlen)
+{
+	uint64_t room;
+
+	if (h->magic != REDDN_TABLE_MAGIC)
+		return reddn_fail(-EBADMSG, err, errlen, "not a reddn table (wrong magic)");
+	if (h->version != 1)
+		return reddn_fail(
+			-EBADMSG, err, errlen, "table version %u, this library knows 1", h->version);
+	if (h->header_size != sizeof(*h))
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: header of %u bytes, must be %zu",
+			h->header_size, sizeof(*h));
+	if (h->file_size > size)
+		return reddn_fail(-EBADMSG, err, errlen,
+			"truncated: %" PRIu64 " bytes, the header says %" PRIu64, size, h->file_size);
+	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: %" PRIu64 " buckets, not a power of two",
+			h->buckets);
+	if (!h->max_key || h->max_key > REDDN_KEY_LIMIT ||
+		reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: max_key %u, max_value %u out of range",
+			h->max_key, h->max_value);
+	if (h->buckets_off < REDDN_TABLE_PAGE || h->buckets_off % REDDN_TABLE_PAGE ||
+		h->buckets_off > h->file_size)
+		return reddn_fail(
+			-EBADMSG, err, errlen, "damaged: buckets at offset %" PRIu64, h->buckets_off);
+	room = h->file_size - h->buckets_off;
+	if (h->heap_off < h->buckets_off || h->heap_off % REDDN_TABLE_PAGE || h->heap_off > h->file_size ||
+		h->buckets * sizeof(struct reddn_bucket) > room ||
+		h->heap_off - h->buckets_off < h->buckets * sizeof(struct reddn_bucket))
+		return reddn_fail(-EBADMSG, err, errlen,
+			"damaged: %" PRIu64 " buckets and heap at offset %" PRIu64, h->buckets, h->heap_off);
+	if (h->heap_size > h->file_size - h->heap_off || h->heap_size > MAX_HEAP ||
+		h->heap_size % REDDN_HEAP_GRANULE)
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: heap of %" PRIu64 " bytes", h->heap_size);
+	if (h->null_off % REDDN_HEAP_GRANULE || h->null_off >= h->heap_size)
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: null record at %" PRIu64, h->null_off);
+	return 0;
+}
+
+/* A writer died in the middle of a move: take it back if the old place still has the entry, else complete it.
+ */
+static int repair_move(struct reddn_table *t, char *err, size_t errlen)
+{
+	_Atomic uint64_t *moves = reddn_live_word(&t->live->moves);
+	struct reddn_table_journal j = *t->journal;
+	uint64_t fp, to_fp, clear;
+
+	if (!(reddn_word_get(moves) & 1))
+		return 0;
+	if (j.from >= t->geo.buckets || j.to >= t->geo.buckets)
+		return reddn_fail(-EBADMSG, err, errlen,
+			"damaged: a move from bucket %" PRIu64 " to %" PRIu64 " was under way", j.from, j.to);
+	fp = reddn_word_get(reddn_table_fp(t, j.from));
+	to_fp = reddn_word_get(reddn_table_fp(t, j.to));
+	clear = fp ? j.to : j.from;
+	if (fp && (reddn_hash_other(j.from, fp, t->geo.buckets) != j.to || (to_fp && to_fp != fp)))
+		return reddn_fail(-EBADMSG, err, errlen,
+			"damaged: no entry can have been moving from bucket %" PRIu64 " to %" PRIu64, j.from,
+			j.to);
+	reddn_word_set(reddn_table_fp(t, clear), 0);
+	reddn_word_set(reddn_table_locator(t, clear), t->null_locator);
+	reddn_word_set(moves, *moves + 1);
+	return 0;
+}
+
+/* Check every bucket. The writer also learns which parts of the heap are taken, and clears half-made entries.
+ */
+static int scan(struct reddn_table *t, char *err, size_t errlen)
+{
+	const struct reddn_record *null = (const struct reddn_record *)(t->heap + t->geo.null_off);
+	uint64_t entries = 0;
+
+	if (null->key_len != UINT32_MAX || null->val_len)
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: the null record has been overwritten");
+	if (t->writer && reddn_heap_reserve(&t->space, t->geo.null_off, sizeof(*null)) < 0)
+		return reddn_fail(-EBADMSG, err, errlen, "damaged: null record at %" PRIu64, t->geo.null_off);
+	for (uint64_t b = 0; b < t->geo.buckets; b++) {
+		uint64_t fp = reddn_word_get(reddn_table_fp(t, b));
+		uint64_t loc = reddn_word_get(reddn_table_locator(t, b));
+
+		if (!reddn_table_locator_ok(t, loc) || fp >> 56)
+			return reddn_fail(-EBADMSG, err, errlen,
+				"damaged: bucket %" PRIu64 " points at %u bytes at %" PRIu64
+				" of a heap of %" PRIu64,
+				b, reddn_locator_len(loc), reddn_locator_off(loc), t->geo.heap_size);
+		if (!fp) {
+			if (t->writer && loc != t->null_locator)
+				reddn_word_set(reddn_table_locator(t, b), t->null_locator);
+			continue;
+		}
+		entries++;
+		t->heap_used += round_up(reddn_locator_len(loc), REDDN_HEAP_GRANULE);
+		if (t->writer &&
+			reddn_heap_reserve(&t->space, reddn_locator_off(loc), reddn_locator_len(loc)) < 0)
+			return reddn_fail(-EBADMSG, err, errlen,
+				"damaged: the record of bucket %" PRIu64 " overlaps another", b);
+	}
+	if (t->writer)
+		reddn_word_set(reddn_live_word(&t->live->entries), entries);
+	return 0;
+}
+
+PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char *err, size_t errlen)
+{
+	__attribute__((cleanup(tablep))) struct reddn_table *t = NULL;
+	struct stat st;
+	int r;
+
+	if (flags & ~REDDN_TABLE_WRITE)
+		return reddn_fail(-EINVAL, err, errlen, "unknown flags 0x%x", (unsigned)flags);
+	r = handle_new(&t, fd, flags & REDDN_TABLE_WRITE, err, errlen);
+	if (r < 0)
+		return r;
+	if (fstat(t->fd, &st) < 0)
+		return reddn_fail(-errno, err, errlen, "stat: %m");
+	if (!S_ISREG(st.st_mode))
+		return reddn_fail(-EBADMSG, err, errlen, "not a regular file");
+	if (st.st_size < REDDN_TABLE_PAGE)
+		return reddn_fail(
+			-EBADMSG, err, errlen, "not a reddn table (%lld bytes)", (long long)st.st_size);
+	if (pread(t->fd, &t->geo, sizeof(t->geo), 0) != sizeof(t->geo))
+		return reddn_fail(-EIO, err, errlen, "cannot read the header: %m");
+	r = header_check(&t->geo, (uint64_t)st.st_size, err, errlen);
+	if (r < 0)
+		return r;
+	r = handle_map(t, err, errlen);
+	if (r < 0)
+		return r;
+	if (t->writer) {
+		r = repair_move(t, err, errlen);
+		if (r < 0)
+			return r;
+	}
+	r = scan(t, err, errlen);
+	if (r < 0)
+		return r;
+	*out = t;
+	t = NULL;
+	return 0;
+}
+
+PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen)
+{
+	__attribute__((cleanup(closep))) int fd =
+		open(path, (flags & REDDN_TABLE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	char why[200] = "";
+	int r;
+
+	if (fd < 0)
+		return reddn_fail(-errno, err, errlen, "%s: %m", path);
+	r = reddn_table_open_fd(out, fd, flags, why, sizeof(why));
+	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
+}
+
+/* The geometry that the options ask for, on a file system with pages of `page` bytes. */
+static int plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t page, char *err,
+	size_t errlen)
+{
+	uint64_t capacity = opt->capacity ? opt->capacity : opt->buckets ? opt->buckets * 9 / 20 : 10000;
+	uint64_t heap = opt->heap_size;
+
+	*h = (struct reddn_table_header){.magic = REDDN_TABLE_MAGIC,
+		.version = 1,
+		.header_size = sizeof(*h),
+		.hash_seed = opt->seed,
+		.buckets = opt->buckets,
+		.buckets_off = REDDN_TABLE_PAGE,
+		.max_key = opt->max_key ? opt->max_key : REDDN_KEY_LIMIT,
+		.max_value = opt->max_value ? opt->max_value : 65536};
+	if (h->max_key > REDDN_KEY_LIMIT || reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
+		return reddn_fail(-EINVAL, err, errlen,
+			"max_key %u (up to %u), max_value %u: together up to %u", h->max_key, REDDN_KEY_LIMIT,
+			h->max_value, REDDN_RECORD_LIMIT - 16);
+	if (capacity > MAX_BUCKETS / 4)
+		return reddn_fail(-EINVAL, err, errlen, "a capacity of %" PRIu64 " is too large", capacity);
+	if (!h->buckets)
+		for (h->buckets = 4; h->buckets * 9 / 20 < capacity;)
+			h->buckets *= 2;
+	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
+		return reddn_fail(-EINVAL, err, errlen,
+			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);
+	if (!heap) {
+		uint64_t floor =
+			4 * round_up(reddn_record_size(h->max_key, h->max_value), REDDN_HEAP_GRANULE);
+
+		heap = capacity * 512 > floor ? capacity * 512 : floor;
+	}
+	if (heap > MAX_HEAP)
+		return reddn_fail(
+			-EINVAL, err, errlen, "a heap of %" PRIu64 " bytes: up to %" PRIu64, heap, MAX_HEAP);
+	h->heap_off = round_up(h->buckets_off + h->buckets * sizeof(struct reddn_bucket), REDDN_TABLE_PAGE);
+	/* One granule more, for the null record. */
+	h->file_size = round_up(h->heap_off + heap + REDDN_HEAP_GRANULE, page);
+	h->heap_size = h->file_size - h->heap_off;
+	if (h->heap_size > MAX_HEAP)
+		h->heap_size = MAX_HEAP;
+	if (!h->hash_seed && getrandom(&h->hash_seed, sizeof(h->hash_seed), 0) != sizeof(h->hash_seed))
+		return reddn_fail(-errno, err, errlen, "no random seed: %m");
+	return 0;
+}
+
+PUBLIC int reddn_table_create_fd(
+	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	__attribute__((cleanup(tablep))) struct reddn_table *t = NULL;
+	struct reddn_record *null;
+	struct timespec now;
+	struct statfs fs;
+	int r;
+
+	r = handle_new(&t, fd, true, err, errlen);
+	if (r < 0)
+		return r;
+	if (fstatfs(t->fd, &fs) < 0)
+		return reddn_fail(-errno, err, errlen, "statfs: %m");
+	r = plan(&t->geo, opt, fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : REDDN_TABLE_PAGE, err,
+		errlen);
+	if (r < 0)
+		return r;
+	/* Space is reserved now: later, its lack would be a SIGBUS. */
+	if (ftruncate(t->fd, 0) < 0 || ftruncate(t->fd, (off_t)t->geo.file_size) < 0 ||
+		(fallocate(t->fd, 0, 0, (off_t)t->geo.file_size) < 0 && errno != EOPNOTSUPP))
+		return reddn_fail(-errno, err, errlen, "cannot get %" PRIu64 " bytes: %m", t->geo.file_size);
+	r = handle_map(t, err, errlen);
+	if (r < 0)
+		return r;
+	null = (struct reddn_record *)(t->heap + t->geo.null_off);
+	*null = (struct reddn_record){.key_len = UINT32_MAX};
+	null->sum = XXH3_64bits_withSeed("", 0, (uint64_t)UINT32_MAX << 32);
+	for (uint64_t b = 0; b < t->geo.buckets; b++)
+		reddn_word_set(reddn_table_locator(t, b), t->null_locator);
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->geo.live.epoch = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	/* The magic last: a file that is half made is no table. */
+	memcpy(t->map + sizeof(t->geo.magic), (uint8_t *)&t->geo + sizeof(t->geo.magic),
+		sizeof(t->geo) - sizeof(t->geo.magic));
+	reddn_word_set((_Atomic uint64_t *)t->map, t->geo.magic);
+	r = scan(t, err, errlen);
+	if (r < 0)
+		return r;
+	*out = t;
+	t = NULL;
+	return 0;
+}
+
+PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
+	const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	__attribute__((cleanup(closep))) int fd = -1;
+	__attribute__((cleanup(tablep))) struct reddn_table *t = NULL;
+	char tmp[4096], why[200] = "";
+	int r;
+
+	if (!opt->replace && access(path, F_OK) == 0)
+		return reddn_fail(-EEXIST, err, errlen, "%s: exists", path);
+	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%d.new", path, (int)getpid()) >= sizeof(tmp))
+		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
+	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return reddn_fail(-errno, err, errlen, "%s: %m", tmp);
+	r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
+	/* link, not rename: it must not replace what appeared meanwhile. */
+	if (r == 0 && (opt->replace ? rename(tmp, path) < 0 : link(tmp, path) < 0)) {
+		r = -errno;
+		snprintf(why, sizeof(why), "%m");
+	}
+	if (r < 0 || !opt->replace)
+		unlink(tmp);
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s: %s", path, why);
+	*out = t;
+	t = NULL;
+	return 0;
+}

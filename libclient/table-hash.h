@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table-hash.h - where a key lives in a table, and the words of a bucket. The definition is in
+ * table-format.h; writer, client and tests share this one rendering of it. Pure functions.
+ */
+#ifndef REDDN_TABLE_HASH_H
+#define REDDN_TABLE_HASH_H
+
+#include "libclient/table-format.h"
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "table words are read in place");
+
+/** Largest key and record that a bucket's 3-byte length and the API allow. */
+enum { REDDN_KEY_LIMIT = 65536, REDDN_RECORD_LIMIT = 0xffffff };
+
+struct reddn_place {
+	uint64_t fp;        /* 1 .. 2^56-1 */
+	uint64_t bucket[2]; /* in probe order, different */
+};
+
+/** The other bucket of an entry with fingerprint `fp` that is in bucket `b`. */
+static inline uint64_t reddn_hash_other(uint64_t b, uint64_t fp, uint64_t buckets)
+{
+	uint64_t mix = (fp * 0x9e3779b97f4a7c15ull) >> 20;
+
+	if (!(mix & (buckets - 1)))
+		mix |= 1;
+	return (b ^ mix) & (buckets - 1);
+}
+
+/** `buckets`: a power of two, at least 2. */
+static inline struct reddn_place reddn_hash_key(uint64_t seed, uint64_t buckets, const void *key, size_t len)
+{
+	XXH128_hash_t h = XXH3_128bits_withSeed(key, len, seed);
+	struct reddn_place p = {.fp = h.low64 & ((1ull << 56) - 1)};
+
+	if (!p.fp)
+		p.fp = 1;
+	p.bucket[0] = h.high64 & (buckets - 1);
+	p.bucket[1] = reddn_hash_other(p.bucket[0], p.fp, buckets);
+	return p;
+}
+
+/** The two keys cannot both be in a table: readers could not tell them apart by their fingerprints. */
+static inline int reddn_place_same(const struct reddn_place *a, const struct reddn_place *b)
+{
+	return a->fp == b->fp && (a->bucket[0] == b->bucket[0] || a->bucket[0] == b->bucket[1]);
+}
+
+/** First word of a bucket: len and off, big-endian, side by side. */
+static inline uint64_t reddn_locator(uint64_t off, uint64_t len)
+{
+	return htobe64(len << 40 | off);
+}
+
+static inline uint64_t reddn_locator_off(uint64_t word)
+{
+	return be64toh(word) & ((1ull << 40) - 1);
+}
+
+static inline uint32_t reddn_locator_len(uint64_t word)
+{
+	return (uint32_t)(be64toh(word) >> 40);
+}
+
+static inline uint64_t reddn_record_size(uint64_t key_len, uint64_t val_len)
+{
+	return sizeof(struct reddn_record) + key_len + val_len;
+}
+
+/** The checksum a record with these lengths and bytes must carry. */
+static inline uint64_t reddn_record_sum(const struct reddn_record *r)
+{
+	return XXH3_64bits_withSeed(
+		r->bytes, (size_t)r->key_len + r->val_len, (uint64_t)r->key_len << 32 | r->val_len);
+}
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/public.h"
+#include "libclient/reddn-table.h"
+#include "libclient/table-hash.h"
+#include "libclient/table-impl.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+/* How often a reader asks again before it says -EAGAIN or -EBADMSG; it yields in between. */
+enum { READ_TRIES = 1000 };
+
+static struct reddn_place place_of(const struct reddn_table *t, const void *key, size_t len)
+{
+	return reddn_hash_key(t->geo.hash_seed, t->geo.buckets, key, len);
+}
+
+/*
+ * Copy the record at `locator` and check it: a writer may be reusing its memory at this moment, and then the
+ * checksum is wrong. -EBADMSG.
+ */
+static int read_record(struct reddn_table *t, uint64_t locator)
+{
+	struct reddn_record *r = t->scratch;
+	uint32_t len = reddn_locator_len(locator);
+	const _Atomic uint64_t *from;
+
+	if (!reddn_table_locator_ok(t, locator))
+		return -EBADMSG;
+	from = (const _Atomic uint64_t *)(t->heap + reddn_locator_off(locator));
+	for (uint32_t i = 0; i < (len + 7) / 8; i++)
+		((uint64_t *)r)[i] = atomic_load_explicit((_Atomic uint64_t *)&from[i], memory_order_relaxed);
+	if (!r->key_len || r->key_len > t->geo.max_key || r->val_len > t->geo.max_value ||
+		reddn_record_size(r->key_len, r->val_len) != len || reddn_record_sum(r) != r->sum)
+		return -EBADMSG;
+	return 0;
+}
+
+/* One look at both buckets. 0, REDDN_TABLE_MISS, or -EBADMSG when a record was not what its bucket promised.
+ */
+static int look(struct reddn_table *t, const struct reddn_place *p, const void *key, size_t key_len)
+{
+	int result = REDDN_TABLE_MISS;
+
+	for (int i = 0; i < 2; i++) {
+		struct reddn_place found;
+
+		if (reddn_word_get(reddn_table_fp(t, p->bucket[i])) != p->fp)
+			continue;
+		if (read_record(t, reddn_word_get(reddn_table_locator(t, p->bucket[i]))) < 0) {
+			result = -EBADMSG;
+			continue;
+		}
+		if (t->scratch->key_len == key_len && !memcmp(t->scratch->bytes, key, key_len))
+			return 0;
+		found = place_of(t, t->scratch->bytes, t->scratch->key_len);
+		if (!reddn_place_same(&found, p))
+			result = -EBADMSG;
+	}
+	return result;
+}
+
+PUBLIC int reddn_table_get(
+	struct reddn_table *t, const void *key, size_t key_len, const void **val, size_t *val_len)
+{
+	struct reddn_place p;
+
+	if (!key_len)
+		return -EINVAL;
+	if (key_len > t->geo.max_key)
+		return -EMSGSIZE;
+	p = place_of(t, key, key_len);
+	for (int try = 0;; try++) {
+		uint64_t before = reddn_word_get(reddn_live_word(&t->live->moves));
+		int r = look(t, &p, key, key_len);
+
+		if (r == 0) {
+			*val = t->scratch->bytes + key_len;
+			*val_len = t->scratch->val_len;
+			return 0;
+		}
+		if (r == REDDN_TABLE_MISS && !(before & 1) &&
+			reddn_word_get(reddn_live_word(&t->live->moves)) == before)
+			return REDDN_TABLE_MISS;
+		if (t->writer || try == READ_TRIES)
+			return r < 0 ? r : -EAGAIN;
+		sched_yield();
+	}
+}
+
+PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_table_entry *e)
+{
+	while (*pos < t->geo.buckets) {
+		uint64_t b = (*pos)++;
+
+		for (int try = 0; reddn_word_get(reddn_table_fp(t, b)); try++) {
+			const struct reddn_record *r = t->scratch;
+
+			if (read_record(t, reddn_word_get(reddn_table_locator(t, b))) == 0) {
+				*e = (struct reddn_table_entry){
+					r->bytes, r->key_len, r->bytes + r->key_len, r->val_len};
+				return 0;
+			}
+			if (t->writer || try == READ_TRIES)
+				return -EBADMSG;
+			sched_yield();
+		}
+	}
+	return REDDN_TABLE_END;
+}
+
+static void entries_add(struct reddn_table *t, int64_t n)
+{
+	reddn_word_set(reddn_live_word(&t->live->entries), t->live->entries + (uint64_t)n);
+}
+
+static void move(struct reddn_table *t, uint64_t from, uint64_t to)
+{
+	_Atomic uint64_t *moves = reddn_live_word(&t->live->moves);
+	uint64_t m = reddn_word_get(moves);
+
+	*t->journal = (struct reddn_table_journal){.from = from, .to = to};
+	reddn_word_set(moves, m + 1);
+	reddn_word_set(reddn_table_locator(t, to), reddn_word_get(reddn_table_locator(t, from)));
+	reddn_word_set(reddn_table_fp(t, to), reddn_word_get(reddn_table_fp(t, from)));
+	reddn_word_set(reddn_table_fp(t, from), 0);
+	reddn_word_set(reddn_table_locator(t, from), t->null_locator);
+	reddn_word_set(moves, m + 2);
+}
+
+/*
+ * Empty one of the two buckets. Each bucket holds one entry and each entry has one other bucket, so there are
+ * only two chains to follow; the shorter one that ends at an empty bucket is moved along, from its end.
+ */
+static int make_room(struct reddn_table *t, const struct reddn_place *p, uint64_t *bucket)
+{
+	for (unsigned n = 0; n < REDDN_TABLE_MAX_PATH; n++) {
+		for (int i = 0; i < 2; i++) {
+			uint64_t *path = t->path + i * REDDN_TABLE_MAX_PATH, fp;
+
+			if (n == 0) {
+				path[0] = p->bucket[i];
+			} else {
+				fp = reddn_word_get(reddn_table_fp(t, path[n - 1]));
+				path[n] = reddn_hash_other(path[n - 1], fp, t->geo.buckets);
+			}
+			if (reddn_word_get(reddn_table_fp(t, path[n])))
+				continue;
+			for (unsigned k = n; k > 0; k--)
+				move(t, path[k - 1], path[k]);
+			*bucket = path[0];
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* Where the writer's own key is: 0 and the bucket, REDDN_TABLE_MISS, -ENOTUNIQ or -EBADMSG. */
+static int find(
+	struct reddn_table *t, const struct reddn_place *p, const void *key, size_t key_len, uint64_t *bucket)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t b = p->bucket[i], locator = reddn_word_get(reddn_table_locator(t, b));
+		const struct reddn_record *r;
+
+		if (reddn_word_get(reddn_table_fp(t, b)) != p->fp)
+			continue;
+		if (!reddn_table_locator_ok(t, locator))
+			return -EBADMSG;
+		r = (const struct reddn_record *)(t->heap + reddn_locator_off(locator));
+		if (reddn_record_size(r->key_len, r->val_len) != reddn_locator_len(locator))
+			return -EBADMSG;
+		if (r->key_len != key_len || memcmp(r->bytes, key, key_len) != 0)
+			return -ENOTUNIQ;
+		*bucket = b;
+		return 0;
+	}
+	return REDDN_TABLE_MISS;
+}
+
+static int key_check(const struct reddn_table *t, size_t key_len)
+{
+	if (!t->writer)
+		return -EROFS;
+	if (!key_len)
+		return -EINVAL;
+	return key_len > t->geo.max_key ? -EMSGSIZE : 0;
+}
+
+static void free_record(struct reddn_table *t, uint64_t locator)
+{
+	reddn_heap_free(&t->space, reddn_locator_off(locator), reddn_locator_len(locator));
+}
+
+PUBLIC int reddn_table_put(
+	struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len)
+{
+	int r = key_check(t, key_len), found;
+	struct reddn_record *rec;
+	struct reddn_place p;
+	uint64_t bucket, off, locator, old;
+
+	if (r < 0)
+		return r;
+	if (val_len > t->geo.max_value)
+		return -EMSGSIZE;
+	p = place_of(t, key, key_len);
+	found = find(t, &p, key, key_len, &bucket);
+	if (found < 0)
+		return found;
+	r = reddn_heap_alloc(&t->space, reddn_record_size(key_len, val_len), &off);
+	if (r < 0)
+		return r;
+	locator = reddn_locator(off, reddn_record_size(key_len, val_len));
+	if (found == REDDN_TABLE_MISS) {
+		r = make_room(t, &p, &bucket);
+		if (r < 0) {
+			free_record(t, locator);
+			return r;
+		}
+	}
+	rec = (struct reddn_record *)(t->heap + off);
+	rec->key_len = (uint32_t)key_len;
+	rec->val_len = (uint32_t)val_len;
+	memcpy(rec->bytes, key, key_len);
+	if (val_len)
+		memcpy(rec->bytes + key_len, val, val_len);
+	rec->sum = reddn_record_sum(rec);
+	old = reddn_word_get(reddn_table_locator(t, bucket));
+	reddn_word_set(reddn_table_locator(t, bucket), locator);
+	if (found == 0) {
+		free_record(t, old);
+	} else {
+		reddn_word_set(reddn_table_fp(t, bucket), p.fp);
+		entries_add(t, 1);
+	}
+	return 0;
+}
+
+PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len)
+{
+	int r = key_check(t, key_len);
+	struct reddn_place p;
+	uint64_t bucket, locator;
+
+	if (r < 0)
+		return r;
+	p = place_of(t, key, key_len);
+	r = find(t, &p, key, key_len, &bucket);
+	/* Another key in its place means that this one is not there. */
+	if (r == -ENOTUNIQ)
+		return REDDN_TABLE_MISS;
+	if (r != 0)
+		return r;
+	locator = reddn_word_get(reddn_table_locator(t, bucket));
+	reddn_word_set(reddn_table_fp(t, bucket), 0);
+	reddn_word_set(reddn_table_locator(t, bucket), t->null_locator);
+	entries_add(t, -1);
+	free_record(t, locator);
+	return 0;
+}
+
+PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
+{
+	*st = (struct reddn_table_stat){
+		.entries = reddn_word_get(reddn_live_word(&t->live->entries)),
+		.buckets = t->geo.buckets,
+		.buckets_off = t->geo.buckets_off,
+		.heap_off = t->geo.heap_off,
+		.heap_size = t->geo.heap_size,
+		.heap_used = t->writer ? reddn_heap_used(&t->space) : t->heap_used,
+		.live_off = offsetof(struct reddn_table_header, live),
+		.file_size = t->geo.file_size,
+		.hash_seed = t->geo.hash_seed,
+		.moves = reddn_word_get(reddn_live_word(&t->live->moves)),
+		.epoch = reddn_word_get(reddn_live_word(&t->live->epoch)),
+		.max_key = t->geo.max_key,
+		.max_value = t->geo.max_value,
+		.max_record = (uint32_t)reddn_record_size(t->geo.max_key, t->geo.max_value),
+	};
+}

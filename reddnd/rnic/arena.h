@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * arena.h - one memfd that holds all memory the NIC's queues live in: rings, CQEs, doorbell records, scratch.
+ *
+ * The file is sparse and its size is sealed, so whoever maps it (a successor process, the NIC's driver) can rely
+ * on it. Sessions get extents: whole pages, zeroed, contiguous in the file and in memory. Freed extents give
+ * their memory back to the system (hole punching), so an extent may be freed only when no device holds it.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef RNIC_ARENA_H
+#define RNIC_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rnic_arena;
+
+int rnic_arena_new(struct rnic_arena **arena, uint64_t size); /* rounded up to pages */
+void rnic_arena_free(struct rnic_arena *arena);               /* and the extents left in it */
+
+/** First fit. -ENOSPC when no hole is large enough. @size is rounded up to pages. */
+int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset);
+void rnic_arena_release(struct rnic_arena *arena, uint64_t offset);
+
+uint8_t *rnic_arena_at(const struct rnic_arena *arena, uint64_t offset);
+int rnic_arena_fd(const struct rnic_arena *arena);
+uint64_t rnic_arena_size(const struct rnic_arena *arena);
+uint64_t rnic_arena_used(const struct rnic_arena *arena); /* bytes in extents */
+
+#endif

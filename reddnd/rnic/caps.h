@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * caps.h - what a device can do, as its firmware answers QUERY_HCA_CAP (positions: prm.h), and whether that
+ * is enough. Pure: the command itself is sent by device.c.
+ */
+#ifndef RNIC_CAPS_H
+#define RNIC_CAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rnic_caps {
+	bool cross_channel;   /* WAIT, SEND_EN, managed queues (cap cd) */
+	bool overrun_ignore;  /* CQs that nobody polls (cap cq_oi) */
+	bool infiniband;      /* link layer; otherwise Ethernet, that is RoCE */
+	bool force_loopback;  /* RC QPs can be connected to themselves without a GID */
+	bool index_ignore;    /* the NIC can be told to ignore WQE indices; reported only */
+	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
+	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
+	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */
+	unsigned log_max_qp_wqebbs, log_max_cqes;
+	unsigned max_sq_wqe, max_rq_wqe;     /* bytes of one WQE */
+	unsigned log_rd_atomic, log_rd_dest; /* READs and atomics in flight per QP, as requester, responder */
+};
+
+enum { RNIC_ATOMIC_CAS = 1, RNIC_ATOMIC_ADD = 2, RNIC_ATOMIC_MASKED_CAS = 4, RNIC_ATOMIC_MASKED_ADD = 8 };
+
+/** Fills in what the three capability pages (4096 bytes each; @roce, @atomic may be NULL) say. */
+void rnic_caps_parse(
+	struct rnic_caps *caps, const uint8_t *general, const uint8_t *roce, const uint8_t *atomic);
+
+/**
+ * True when chains can run on such a device; otherwise @why says in words everything that is missing.
+ */
+bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size);
+
+/** One line for the log. */
+void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size);
+
+/** QPC.atomic_mode for 8 byte operands and, where the device has them, masked atomics of any size (facts: Linux
+ * get_atomic_mode: 1 = as the InfiniBand specification, otherwise log2 of the largest operand). */
+unsigned rnic_caps_atomic_mode(const struct rnic_caps *caps);
+
+#endif

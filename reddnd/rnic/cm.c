@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/cm.h"
+
+#include "reddnd/rnic/internal.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	MAX_LISTENERS = 16,
+	BACKLOG = 128,
+	RNR_TIMER_10_US = 1,   /* a client that outruns the armed instances asks again that soon */
+	RNR_RETRY_FOREVER = 7, /* what the client is told to do then */
+	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply has broken the protocol */
+	UDP_SPORT_MIN = 0xc000,
+};
+
+struct rnic_cm {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listeners[MAX_LISTENERS];
+	unsigned nlisteners;
+	const struct rnic_cm_ops *ops;
+	void *arg;
+};
+
+struct rnic_conn {
+	struct rdma_cm_id *id;
+	void *user;
+	bool accepted, gone;
+	char peer[80];
+};
+
+DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
+
+int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
+{
+	CLEANUP(rnic_cm_freep) struct rnic_cm *cm = calloc(1, sizeof *cm);
+	int flags;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->ops = ops;
+	cm->arg = arg;
+	cm->channel = rdma_create_event_channel();
+	if (!cm->channel)
+		return log_errno(errno ? -errno : -ENODEV, "cannot talk to the RDMA connection manager");
+	flags = fcntl(cm->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	*out = steal_ptr(&cm);
+	return 0;
+}
+
+void rnic_cm_free(struct rnic_cm *cm)
+{
+	for (unsigned i = 0; i < cm->nlisteners; i++)
+		rdma_destroy_id(cm->listeners[i]);
+	if (cm->channel)
+		rdma_destroy_event_channel(cm->channel);
+	free(cm);
+}
+
+int rnic_cm_listen(struct rnic_cm *cm, const char *address, uint16_t port)
+{
+	struct addrinfo hints = {
+		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *ai;
+	struct rdma_cm_id *id;
+	char service[8];
+	int r;
+
+	if (cm->nlisteners == MAX_LISTENERS) {
+		log_error("cannot listen on %s port %u: at most %d addresses", address, port, MAX_LISTENERS);
+		return -ENOSPC;
+	}
+	snprintf(service, sizeof service, "%u", port);
+	r = getaddrinfo(address, service, &hints, &ai);
+	if (r) {
+		log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
+		return -EINVAL;
+	}
+	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP) < 0) {
+		r = -errno;
+		freeaddrinfo(ai);
+		return log_errno(r, "cannot listen on %s port %u", address, port);
+	}
+	r = rdma_bind_addr(id, ai->ai_addr) < 0 || rdma_listen(id, BACKLOG) < 0 ? -errno : 0;
+	freeaddrinfo(ai);
+	if (r < 0) {
+		rdma_destroy_id(id);
+		return log_errno(r, "cannot listen on %s port %u", address, port);
+	}
+	cm->listeners[cm->nlisteners++] = id;
+	return 0;
+}
+
+const char *rnic_cm_device(const struct rnic_cm *cm)
+{
+	for (unsigned i = 0; i < cm->nlisteners; i++)
+		if (cm->listeners[i]->verbs)
+			return ibv_get_device_name(cm->listeners[i]->verbs->device);
+	return NULL;
+}
+
+int rnic_cm_fd(const struct rnic_cm *cm)
+{
+	return cm->channel->fd;
+}
+
+static void describe_peer(struct rnic_conn *conn)
+{
+	struct sockaddr *sa = rdma_get_peer_addr(conn->id);
+	char address[INET6_ADDRSTRLEN] = "?";
+	uint16_t port = ntohs(rdma_get_dst_port(conn->id));
+
+	if (sa->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((struct sockaddr_in *)sa)->sin_addr, address, sizeof address);
+	else if (sa->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)sa)->sin6_addr, address, sizeof address);
+	snprintf(conn->peer, sizeof conn->peer, "%s port %u", address, port);
+}
+
+static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *data, size_t size)
+{
+	struct rnic_conn *conn = calloc(1, sizeof *conn);
+
+	if (!conn) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return;
+	}
+	conn->id = id;
+	id->context = conn;
+	describe_peer(conn);
+	cm->ops->request(cm->arg, conn, data, size);
+}
+
+int rnic_cm_dispatch(struct rnic_cm *cm)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(cm->channel, &event) == 0) {
+		enum rdma_cm_event_type type = event->event;
+		struct rdma_cm_id *id = event->id;
+		uint8_t data[256];
+		size_t size = 0;
+
+		/* The event owns the private data; and an id cannot be destroyed before its events are
+		 * acknowledged, which a callback may want to do */
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
+			size = event->param.conn.private_data_len;
+			memcpy(data, event->param.conn.private_data, size);
+		}
+		rdma_ack_cm_event(event);
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			new_request(cm, id, data, size);
+			continue;
+		}
+		if (!id->context) { /* a listener */
+			log_warning("connection manager: %s", rdma_event_str(type));
+			continue;
+		}
+		switch (type) {
+		case RDMA_CM_EVENT_ESTABLISHED:
+			cm->ops->established(cm->arg, id->context);
+			break;
+		case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+			break;
+		default: {
+			struct rnic_conn *conn = id->context;
+
+			if (conn->gone)
+				break;
+			conn->gone = true;
+			cm->ops->gone(cm->arg, conn,
+				type == RDMA_CM_EVENT_DISCONNECTED ? "the client disconnected"
+								   : rdma_event_str(type));
+		}
+		}
+	}
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+void rnic_conn_set_user(struct rnic_conn *conn, void *user)
+{
+	conn->user = user;
+}
+
+void *rnic_conn_user(const struct rnic_conn *conn)
+{
+	return conn->user;
+}
+
+const char *rnic_conn_peer(const struct rnic_conn *conn)
+{
+	return conn->peer;
+}
+
+const char *rnic_conn_device(const struct rnic_conn *conn)
+{
+	return ibv_get_device_name(conn->id->verbs->device);
+}
+
+static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+{
+	int mask;
+
+	memset(attr, 0, sizeof *attr);
+	attr->qp_state = state;
+	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
+		       ? log_errno(-errno, "connection of %s: cannot learn how to reach it", conn->peer)
+		       : 0;
+}
+
+/* RoCE: the kernel finds the MAC address behind a GID only for address handles */
+static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct rnic_path *path)
+{
+	struct mlx5dv_ah dv = {0};
+	struct mlx5dv_obj obj = {0};
+	struct ibv_ah *ah = ibv_create_ah(dev->pd, attr);
+	int r;
+
+	if (!ah)
+		return log_errno(-errno, "cannot find the MAC address of a client");
+	obj.ah.in = ah;
+	obj.ah.out = &dv;
+	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);
+	if (r == 0) {
+		memcpy(path->dmac, dv.av->rmac, sizeof path->dmac);
+		path->udp_sport = be16toh(dv.av->rlid);
+	}
+	ibv_destroy_ah(ah);
+	if (path->udp_sport < UDP_SPORT_MIN)
+		path->udp_sport = (uint16_t)(UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
+	return r ? log_errno(-abs(r), "cannot read an address handle") : 0;
+}
+
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp)
+{
+	struct ibv_qp_attr init, rtr, rts;
+	struct rnic_path path;
+	int r;
+
+	r = get_attr(conn, IBV_QPS_INIT, &init);
+	if (r == 0)
+		r = get_attr(conn, IBV_QPS_RTR, &rtr);
+	if (r == 0)
+		r = get_attr(conn, IBV_QPS_RTS, &rts);
+	if (r < 0)
+		return r;
+	path = (struct rnic_path){
+		.grh = rtr.ah_attr.is_global,
+		.port = init.port_num,
+		.pkey_index = init.pkey_index,
+		.sgid_index = rtr.ah_attr.grh.sgid_index,
+		.hop_limit = rtr.ah_attr.grh.hop_limit,
+		.traffic_class = rtr.ah_attr.grh.traffic_class,
+		.sl = rtr.ah_attr.sl,
+		.static_rate = rtr.ah_attr.static_rate,
+		.dlid = rtr.ah_attr.dlid,
+		.mtu = (uint8_t)rtr.path_mtu,
+		.dest_qpn = rtr.dest_qp_num,
+		.rq_psn = rtr.rq_psn,
+		.sq_psn = rts.sq_psn,
+		.min_rnr_timer = RNR_TIMER_10_US,
+		.timeout = rts.timeout,
+		.retry_cnt = rts.retry_cnt,
+		.rnr_retry = RNR_RETRY_REPLY,
+	};
+	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof path.dgid);
+	if (!qp->dev->caps.infiniband) {
+		r = resolve_mac(qp->dev, &rtr.ah_attr, &path);
+		if (r < 0)
+			return r;
+	}
+	return rnic_qp_connect(qp, &path);
+}
+
+int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size)
+{
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = (uint8_t)size,
+		.flow_control = 1,
+		.rnr_retry_count = RNR_RETRY_FOREVER,
+		.qp_num = qp->qpn,
+	};
+
+	assert(size <= 196);
+	if (rdma_accept(conn->id, &param) < 0)
+		return -errno;
+	conn->accepted = true;
+	return 0;
+}
+
+int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
+{
+	assert(size <= 148);
+	return rdma_reject(conn->id, data, (uint8_t)size) < 0 ? -errno : 0;
+}
+
+void rnic_conn_disconnect(struct rnic_conn *conn)
+{
+	if (conn->accepted && rdma_disconnect(conn->id) < 0 && !conn->gone)
+		log_debug("disconnecting %s: %s", conn->peer, strerror(errno));
+	conn->accepted = false;
+}
+
+void rnic_conn_free(struct rnic_conn *conn)
+{
+	rdma_destroy_id(conn->id);
+	free(conn);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm.h - the connection manager's passive side, for queue pairs that it did not make.
+ *
+ * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and frees it
+ * with rnic_conn_free(), from any callback or outside. ops.gone comes at most once, ops.established not after it.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef RNIC_CM_H
+#define RNIC_CM_H
+
+#include "reddnd/rnic/queue.h"
+
+struct rnic_cm;
+struct rnic_conn;
+
+struct rnic_cm_ops {
+	/** @data: the client's private data, zero padded by the CM. Ownership of @conn passes. */
+	void (*request)(void *arg, struct rnic_conn *conn, const void *data, size_t size);
+	/** The client has got the answer. */
+	void (*established)(void *arg, struct rnic_conn *conn);
+	/** The client disconnected, died or was never reached; @why in words. */
+	void (*gone)(void *arg, struct rnic_conn *conn, const char *why);
+};
+
+int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg);
+void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
+
+/** @address: IPv4 or IPv6, numeric. Errors have been logged. */
+int rnic_cm_listen(struct rnic_cm *cm, const char *address, uint16_t port);
+/** Name of the device that a listening address belongs to, NULL while it may be any. */
+const char *rnic_cm_device(const struct rnic_cm *cm);
+
+/** Readable when rnic_cm_dispatch() has something to do. Owned by @cm. */
+int rnic_cm_fd(const struct rnic_cm *cm);
+/** Runs callbacks for all events there are. A negative errno only if the channel itself failed. */
+int rnic_cm_dispatch(struct rnic_cm *cm);
+
+void rnic_conn_set_user(struct rnic_conn *conn, void *user);
+void *rnic_conn_user(const struct rnic_conn *conn);
+/** "address port N" of the client. */
+const char *rnic_conn_peer(const struct rnic_conn *conn);
+/** Device on which the client was heard. */
+const char *rnic_conn_device(const struct rnic_conn *conn);
+
+/** Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). */
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp);
+/** At most 196 bytes of private data. */
+int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size);
+/** At most 148 bytes of private data. */
+int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
+/** The client learns of it by an event. Fine on a connection that is gone. */
+void rnic_conn_disconnect(struct rnic_conn *conn);
+void rnic_conn_free(struct rnic_conn *conn);
+
+#endif

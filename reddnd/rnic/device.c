@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/internal.h"
+
+#include "reddnd/rnic/prm.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the NIC sees blocks: below the regions (region.h), page by page as in the arena. Not 0, so that a field
+ * nobody filled in points nowhere. */
+#define BLOCK_IOVA_BASE (1ull << 32)
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int query_caps(struct ibv_context *ctx, enum prm_cap_type type, uint8_t page[static 4096])
+{
+	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0}, out[PRM_SIZE_query_hca_cap_out] = {0};
+	int r;
+
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
+	prm_set(in, PRM_in_op_mod, (uint64_t)type << 1 | 1);
+	r = mlx5dv_devx_general_cmd(ctx, in, sizeof in, out, sizeof out);
+	if (r)
+		return r > 0 ? -r : r;
+	memcpy(page, out + PRM_query_hca_cap_out_capability_byte, 4096);
+	return 0;
+}
+
+static int probe(struct rnic_device *dev)
+{
+	uint8_t general[4096], roce[4096], atomic[4096];
+	bool has_roce, has_atomic;
+	char text[512];
+	int r;
+
+	r = query_caps(dev->ctx, PRM_CAP_GENERAL, general);
+	if (r < 0)
+		return log_errno(r, "%s: cannot query its capabilities", rnic_device_name(dev));
+	has_roce = prm_get(general, PRM_cmd_hca_cap_roce) && query_caps(dev->ctx, PRM_CAP_ROCE, roce) == 0;
+	has_atomic =
+		prm_get(general, PRM_cmd_hca_cap_atomic) && query_caps(dev->ctx, PRM_CAP_ATOMIC, atomic) == 0;
+	rnic_caps_parse(&dev->caps, general, has_roce ? roce : NULL, has_atomic ? atomic : NULL);
+	rnic_caps_describe(&dev->caps, text, sizeof text);
+	log_info("%s: %s", rnic_device_name(dev), text);
+	if (!rnic_caps_sufficient(&dev->caps, text, sizeof text)) {
+		log_error("%s cannot run chains; it lacks: %s", rnic_device_name(dev), text);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int prepare(struct rnic_device *dev)
+{
+	struct mlx5dv_pd pd = {0};
+	struct mlx5dv_obj obj = {0};
+	int r;
+
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	if (!dev->pd)
+		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
+	obj.pd.in = dev->pd;
+	obj.pd.out = &pd;
+	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
+	if (r)
+		return log_errno(-abs(r), "%s: cannot learn the number of a PD", rnic_device_name(dev));
+	dev->pdn = pd.pdn;
+	dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+	if (!dev->uar) /* older kernels know only this kind */
+		dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
+	if (!dev->uar)
+		return log_errno(-errno, "%s: cannot get a doorbell page", rnic_device_name(dev));
+	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
+	if (r)
+		return log_errno(-abs(r), "%s: cannot learn its event queue", rnic_device_name(dev));
+	dev->events = mlx5dv_devx_create_event_channel(
+		dev->ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+	if (!dev->events)
+		return log_errno(-errno, "%s: cannot make an event channel", rnic_device_name(dev));
+	r = set_nonblocking(dev->events->fd);
+	return r < 0 ? r : set_nonblocking(dev->ctx->async_fd);
+}
+
+static struct ibv_device *choose(struct ibv_device **list, int n, const char *name)
+{
+	struct ibv_device *found = NULL;
+
+	for (int i = 0; i < n; i++) {
+		if (*name ? strcmp(ibv_get_device_name(list[i]), name) : !mlx5dv_is_supported(list[i]))
+			continue;
+		if (found) {
+			log_error("%s and %s could serve: set \"device\" to one of them",
+				ibv_get_device_name(found), ibv_get_device_name(list[i]));
+			return NULL;
+		}
+		found = list[i];
+	}
+	if (!found)
+		log_error(*name ? "there is no RDMA device \"%s\" (%d found)"
+				: "there is no mlx5 RDMA device%s (%d devices of other kinds)",
+			name, n);
+	return found;
+}
+
+DEFINE_CLEANUP(struct rnic_device *, rnic_device_close)
+
+int rnic_device_open(struct rnic_device **out, const char *name)
+{
+	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof *dev);
+	struct ibv_device **list, *chosen;
+	int n = 0, r;
+
+	if (!dev)
+		return -ENOMEM;
+	list = ibv_get_device_list(&n);
+	if (!list)
+		return log_errno(-errno, "cannot list RDMA devices");
+	chosen = choose(list, n, name);
+	if (!chosen) {
+		ibv_free_device_list(list);
+		return -ENODEV;
+	}
+	errno = 0;
+	dev->ctx = mlx5dv_open_device(chosen, &attr);
+	if (!dev->ctx)
+		r = log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)",
+			ibv_get_device_name(chosen));
+	else
+		r = 0;
+	ibv_free_device_list(list);
+	if (r < 0)
+		return r;
+	r = probe(dev);
+	if (r < 0)
+		return r;
+	r = prepare(dev);
+	if (r < 0)
+		return r;
+	*out = steal_ptr(&dev);
+	return 0;
+}
+
+void rnic_device_close(struct rnic_device *dev)
+{
+	if (dev->events)
+		mlx5dv_devx_destroy_event_channel(dev->events);
+	if (dev->uar)
+		mlx5dv_devx_free_uar(dev->uar);
+	if (dev->pd && ibv_dealloc_pd(dev->pd))
+		log_warning("%s: the protection domain is still in use", rnic_device_name(dev));
+	if (dev->ctx)
+		ibv_close_device(dev->ctx);
+	free(dev);
+}
+
+const char *rnic_device_name(const struct rnic_device *dev)
+{
+	return ibv_get_device_name(dev->ctx->device);
+}
+
+const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
+{
+	return &dev->caps;
+}
+
+int rnic_device_event_fd(const struct rnic_device *dev)
+{
+	return dev->events->fd;
+}
+
+int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie)
+{
+	struct mlx5dv_devx_async_event_hdr event;
+	ssize_t n = mlx5dv_devx_get_event(dev->events, &event, sizeof event);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	*cookie = event.cookie;
+	return 1;
+}
+
+int rnic_device_async_fd(const struct rnic_device *dev)
+{
+	return dev->ctx->async_fd;
+}
+
+int rnic_device_failed(struct rnic_device *dev)
+{
+	struct ibv_async_event event;
+
+	while (ibv_get_async_event(dev->ctx, &event) == 0) {
+		log_at(event.event_type == IBV_EVENT_DEVICE_FATAL ? LOG_ERR : LOG_NOTICE, 0, "%s: %s",
+			rnic_device_name(dev), ibv_event_type_str(event.event_type));
+		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+			dev->lost = true;
+		ibv_ack_async_event(&event);
+	}
+	return dev->lost;
+}
+
+int rnic_block_init(struct rnic_block *b, struct rnic_device *dev, struct rnic_arena *arena, uint64_t size,
+	uint64_t code_off, uint64_t code_size)
+{
+	int r;
+
+	*b = (struct rnic_block){.size = size, .code_off = code_off};
+	r = rnic_arena_alloc(arena, size, &b->offset);
+	if (r < 0)
+		return r;
+	b->dev = dev;
+	b->arena = arena;
+	b->mem = rnic_arena_at(arena, b->offset);
+	b->umem = mlx5dv_devx_umem_reg(dev->ctx, b->mem, size, IBV_ACCESS_LOCAL_WRITE);
+	if (!b->umem) {
+		r = log_errno(-errno, "cannot pin %" PRIu64 " bytes of queue memory", size);
+		rnic_block_deinit(b);
+		return r;
+	}
+	if (code_size == 0)
+		return 0;
+	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
+	b->mr = ibv_reg_mr_iova(dev->pd, b->mem + code_off, code_size, b->iova,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+			IBV_ACCESS_REMOTE_ATOMIC);
+	if (!b->mr) {
+		r = log_errno(-errno, "cannot register %" PRIu64 " bytes of queue memory", code_size);
+		rnic_block_deinit(b);
+		return r;
+	}
+	b->lkey = b->mr->lkey;
+	b->rkey = b->mr->rkey;
+	return 0;
+}
+
+void rnic_block_deinit(struct rnic_block *b)
+{
+	int r = 0;
+
+	if (!b->dev)
+		return;
+	if (b->mr)
+		r = ibv_dereg_mr(b->mr);
+	if (b->umem && mlx5dv_devx_umem_dereg(b->umem))
+		r = errno ? errno : EBUSY;
+	/* Memory that the device still holds must never be given to somebody else */
+	if (r)
+		log_error("queue memory at %#" PRIx64 " cannot be taken back from the device: %s", b->offset,
+			strerror(abs(r)));
+	else
+		rnic_arena_release(b->arena, b->offset);
+	*b = (struct rnic_block){0};
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * device.h - one mlx5 device: its context, protection domain, doorbell page and events; memory blocks for queues.
+ *
+ * Open it after privileges are settled and never fork after that: the kernel ties the device file to the
+ * credentials of its opener (Linux drivers/infiniband/core/uverbs_main.c, ib_safe_file_access).
+ *
+ * Thread rules: one thread.
+ */
+#ifndef RNIC_DEVICE_H
+#define RNIC_DEVICE_H
+
+#include "reddnd/rnic/arena.h"
+#include "reddnd/rnic/caps.h"
+
+struct rnic_device;
+
+/**
+ * Opens device @name, or the machine's only mlx5 device when @name is empty. Logs what was found; -ENODEV when
+ * there is no such device, -EOPNOTSUPP when it lacks what chains need. Errors have been logged.
+ */
+int rnic_device_open(struct rnic_device **dev, const char *name);
+void rnic_device_close(struct rnic_device *dev);
+
+const char *rnic_device_name(const struct rnic_device *dev);
+const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
+
+/** Readable when rnic_device_next_event() has something. Owned by the device. */
+int rnic_device_event_fd(const struct rnic_device *dev);
+/** 1 and the @cookie that a queue was created with, 0 when there is none left, or a negative errno. */
+int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);
+
+/** Readable when rnic_device_failed() has something to look at. Owned by the device. */
+int rnic_device_async_fd(const struct rnic_device *dev);
+/** Reads and logs the events of the device itself; 1 when it is lost and nothing more will work on it, else 0. */
+int rnic_device_failed(struct rnic_device *dev);
+
+/**
+ * An extent of the arena that the device knows: queues are placed in it by offset, and the part
+ * [code_off, code_off + code_size) has a memory key for local and loopback access (read, write, atomic).
+ */
+struct rnic_block {
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+	uint64_t offset; /* in the arena */
+	uint64_t size;   /* bytes */
+	uint8_t *mem;
+	struct mlx5dv_devx_umem *umem;
+	struct ibv_mr *mr; /* NULL when code_size was 0 */
+	uint64_t code_off;
+	uint64_t iova; /* of mem + code_off */
+	uint32_t lkey, rkey;
+};
+
+/** @code_off: multiple of the page size. Fails with -ENOSPC (arena full), -ENOMEM, or what the device says. */
+int rnic_block_init(struct rnic_block *block, struct rnic_device *dev, struct rnic_arena *arena,
+	uint64_t size, uint64_t code_off, uint64_t code_size);
+/** Every queue in it must have been destroyed. Fine on a block that is all zero or already gone. */
+void rnic_block_deinit(struct rnic_block *block);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h - what the files of rnic share and nobody else sees: the verbs objects.
+ */
+#ifndef RNIC_INTERNAL_H
+#define RNIC_INTERNAL_H
+
+#include "reddnd/rnic/device.h"
+#include "reddnd/rnic/queue.h"
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+struct rnic_device {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct mlx5dv_devx_uar *uar;
+	struct mlx5dv_devx_event_channel *events;
+	uint32_t pdn, eqn;
+	bool lost;
+	struct rnic_caps caps;
+};
+
+/** Where the packets of a QP go, and how long it tries: what the state transitions take. */
+struct rnic_path {
+	bool loopback; /* to the device itself; the address fields are ignored then */
+	bool grh;
+	uint8_t port, sgid_index, hop_limit, traffic_class, sl, static_rate;
+	uint8_t dgid[16], dmac[6];
+	uint16_t dlid, udp_sport, pkey_index;
+	uint8_t mtu; /* enum ibv_mtu */
+	uint32_t dest_qpn, rq_psn, sq_psn;
+	bool remote_access; /* READ, WRITE and atomics of the peer */
+	uint8_t log_rd_atomic, log_rd_dest;
+	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+};
+
+/** RESET to RTS. Errors have been logged. */
+int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);
+
+#endif

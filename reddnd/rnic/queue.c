@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/internal.h"
+
+#include "reddnd/rnic/prm.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { /* CQE64, facts: rdma-core providers/mlx5/mlx5dv.h struct mlx5_cqe64 */
+	CQE_LENGTH = 44,
+	CQE_VENDOR = 54,
+	CQE_SYNDROME = 55,
+	CQE_QPN = 56, /* opcode << 24 | QPN */
+	CQE_INDEX = 60,
+	CQE_OP_OWN = 63,
+};
+enum {
+	CQE_OP_RESP_IMM = 1,
+	CQE_OP_RESP_LAST = 4,
+	CQE_OP_REQ_ERR = 13,
+	CQE_OP_RESP_ERR = 14,
+	CQE_OP_INVALID = 15
+};
+enum { UAR_CQ_DOORBELL = 0x20, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
+#define ARM_ERRORS_ONLY (1u << 24)
+
+/* Event types, Linux include/linux/mlx5/device.h */
+enum { EVENT_COMP = 0, EVENT_QP_FATAL = 0x05, EVENT_QP_REQUEST = 0x10, EVENT_QP_ACCESS = 0x11 };
+
+enum { RC_SERVICE = 0, PATH_MIGRATED = 3, RQ_NONE = 3, LOG_MSG_MAX = 30 };
+
+static void store_release32(uint32_t *p, uint32_t v)
+{
+	atomic_thread_fence(memory_order_release);
+	__atomic_store_n(p, htobe32(v), __ATOMIC_RELAXED);
+}
+
+/* The page is mapped non-cached: one store, after everything before it */
+static void ring(void *reg, uint64_t be_value)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	__atomic_store_n((uint64_t *)reg, be_value, __ATOMIC_RELAXED);
+}
+
+static struct mlx5dv_devx_obj *create(
+	struct rnic_device *dev, const char *what, const uint8_t *in, size_t in_size, uint32_t *number)
+{
+	uint8_t out[16] = {0};
+	struct mlx5dv_devx_obj *obj;
+	int e;
+
+	errno = 0;
+	obj = mlx5dv_devx_obj_create(dev->ctx, in, in_size, out, sizeof out);
+	if (obj) {
+		*number = (uint32_t)prm_get(out, PRM_out_objn);
+		return obj;
+	}
+	e = errno ? errno : EIO;
+	log_error("cannot make a %s: %s (firmware status %#x, syndrome %#x)", what, strerror(e),
+		(unsigned)prm_get(out, PRM_out_status), (unsigned)prm_get(out, PRM_out_syndrome));
+	errno = e;
+	return NULL;
+}
+
+static int subscribe(
+	struct rnic_device *dev, struct mlx5dv_devx_obj *obj, uint16_t *events, size_t n, uint64_t cookie)
+{
+	int r = mlx5dv_devx_subscribe_devx_event(
+		dev->events, obj, (uint16_t)(n * sizeof *events), events, cookie);
+
+	return r ? -abs(errno ? errno : r) : 0;
+}
+
+static unsigned log2_of(uint32_t v)
+{
+	assert(v && (v & (v - 1)) == 0);
+	return (unsigned)__builtin_ctz(v);
+}
+
+/* ---- completion queues ---------------------------------------------------------------------------------- */
+
+int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
+{
+	uint8_t in[PRM_SIZE_create_cq_in] = {0}, *cqc = in + PRM_create_cq_in_cq_context_byte;
+	uint16_t event = EVENT_COMP;
+	int r;
+
+	*cq = (struct rnic_cq){
+		.dev = block->dev,
+		.log_size = attr->log_size,
+		.cqes = block->mem + attr->cqes_off,
+		.db = (uint32_t *)(block->mem + attr->db_off),
+	};
+	for (size_t i = 0; i < 1u << attr->log_size; i++)
+		cq->cqes[i * RNIC_CQE_BYTES + CQE_OP_OWN] = CQE_OP_INVALID << 4 | 1;
+	cq->db[DB_CONSUMER] = cq->db[DB_ARM] = 0;
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
+	prm_set(in, PRM_create_cq_in_cq_umem_offset, attr->cqes_off);
+	prm_set(in, PRM_create_cq_in_cq_umem_id, block->umem->umem_id);
+	prm_set(in, PRM_create_cq_in_cq_umem_valid, 1);
+	prm_set(cqc, PRM_cqc_dbr_umem_valid, 1);
+	prm_set(cqc, PRM_cqc_dbr_umem_id, block->umem->umem_id);
+	prm_set(cqc, PRM_cqc_dbr_addr, attr->db_off);
+	prm_set(cqc, PRM_cqc_oi, attr->overrun_ignore);
+	prm_set(cqc, PRM_cqc_log_cq_size, attr->log_size);
+	prm_set(cqc, PRM_cqc_uar_page, cq->dev->uar->page_id);
+	prm_set(cqc, PRM_cqc_c_eqn_or_apu_element, cq->dev->eqn);
+	prm_set(cqc, PRM_cqc_cq_period, attr->moderate_us);
+	prm_set(cqc, PRM_cqc_cq_max_count, attr->moderate_count);
+	cq->obj = create(cq->dev, "completion queue", in, sizeof in, &cq->cqn);
+	if (!cq->obj)
+		return -errno;
+	r = subscribe(cq->dev, cq->obj, &event, 1, attr->cookie);
+	if (r < 0) {
+		log_errno(r, "cannot get the events of a completion queue");
+		rnic_cq_deinit(cq);
+		return r;
+	}
+	return 0;
+}
+
+void rnic_cq_deinit(struct rnic_cq *cq)
+{
+	if (cq->obj && mlx5dv_devx_obj_destroy(cq->obj))
+		log_error("cannot destroy completion queue %#x: %s", cq->cqn, strerror(errno));
+	*cq = (struct rnic_cq){0};
+}
+
+/* 1 when @cqe was written, whatever the lap */
+static int parse(const uint8_t *raw, struct rnic_cqe *cqe)
+{
+	uint8_t opcode = raw[CQE_OP_OWN] >> 4;
+	uint32_t word;
+	uint16_t half;
+
+	if (opcode == CQE_OP_INVALID)
+		return 0;
+	*cqe = (struct rnic_cqe){.error = opcode == CQE_OP_REQ_ERR || opcode == CQE_OP_RESP_ERR};
+	cqe->receive = opcode == CQE_OP_RESP_ERR || (opcode >= CQE_OP_RESP_IMM && opcode <= CQE_OP_RESP_LAST);
+	memcpy(&word, raw + CQE_QPN, 4);
+	cqe->qpn = be32toh(word) & 0xffffff;
+	memcpy(&half, raw + CQE_INDEX, 2);
+	cqe->index = be16toh(half);
+	if (cqe->error) {
+		cqe->syndrome = raw[CQE_SYNDROME];
+		cqe->vendor = raw[CQE_VENDOR];
+	} else {
+		memcpy(&word, raw + CQE_LENGTH, 4);
+		cqe->length = be32toh(word);
+	}
+	return 1;
+}
+
+static const uint8_t *entry(const struct rnic_cq *cq, uint32_t n)
+{
+	return cq->cqes + (size_t)(n & ((1u << cq->log_size) - 1)) * RNIC_CQE_BYTES;
+}
+
+static bool owned(const struct rnic_cq *cq, uint32_t n)
+{
+	uint8_t own = __atomic_load_n(entry(cq, n) + CQE_OP_OWN, __ATOMIC_ACQUIRE);
+
+	return own >> 4 != CQE_OP_INVALID && (own & 1) == (n >> cq->log_size & 1);
+}
+
+int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe)
+{
+	if (!owned(cq, cq->consumer))
+		return 0;
+	parse(entry(cq, cq->consumer), cqe);
+	cq->consumer++;
+	return 1;
+}
+
+void rnic_cq_update(struct rnic_cq *cq)
+{
+	store_release32(&cq->db[DB_CONSUMER], cq->consumer & 0xffffff);
+}
+
+void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
+{
+	uint32_t word =
+		(cq->arm_sn++ & 3) << 28 | (errors_only ? ARM_ERRORS_ONLY : 0) | (cq->consumer & 0xffffff);
+
+	store_release32(&cq->db[DB_ARM], word);
+	ring((uint8_t *)cq->dev->uar->base_addr + UAR_CQ_DOORBELL, htobe64((uint64_t)word << 32 | cq->cqn));
+}
+
+int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
+{
+	return owned(cq, n) && parse(entry(cq, n), cqe);
+}
+
+int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
+{
+	struct rnic_cqe c;
+	int found = 0;
+
+	for (uint32_t i = 0; i < 1u << cq->log_size; i++) {
+		if (!parse(entry(cq, i), &c) || !c.error)
+			continue;
+		if (!found || c.syndrome != RNIC_SYNDROME_FLUSHED)
+			*cqe = c;
+		found = 1;
+	}
+	return found;
+}
+
+const char *rnic_syndrome_text(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case 0x01:
+		return "local length error";
+	case 0x02:
+		return "local queue pair operation error";
+	case 0x04:
+		return "local protection error";
+	case RNIC_SYNDROME_FLUSHED:
+		return "flushed";
+	case 0x06:
+		return "memory window bind error";
+	case 0x10:
+		return "bad response";
+	case 0x11:
+		return "local access error";
+	case 0x12:
+		return "remote invalid request";
+	case 0x13:
+		return "remote access error";
+	case 0x14:
+		return "remote operation error";
+	case 0x15:
+		return "transport retries exceeded: the peer does not answer";
+	case 0x16:
+		return "receiver-not-ready retries exceeded: the peer has no receive posted";
+	case 0x22:
+		return "aborted by the peer";
+	default:
+		return "unknown error";
+	}
+}
+
+/* ---- queue pairs ------------------------------------------------------------------------------------------ */
+
+int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
+{
+	uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte;
+	uint16_t events[] = {EVENT_QP_FATAL, EVENT_QP_REQUEST, EVENT_QP_ACCESS};
+	size_t rq_bytes = (size_t)attr->rq_entries * attr->rq_stride;
+	int r;
+
+	*qp = (struct rnic_qp){
+		.dev = block->dev,
+		.rq = rq_bytes ? block->mem + attr->wq_off : NULL,
+		.sq = block->mem + attr->wq_off + rq_bytes,
+		.sq_wqebbs = attr->sq_wqebbs,
+		.db = (uint32_t *)(block->mem + attr->db_off),
+	};
+	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
+	prm_set(in, PRM_create_qp_in_wq_umem_offset, attr->wq_off);
+	prm_set(in, PRM_create_qp_in_wq_umem_id, block->umem->umem_id);
+	prm_set(in, PRM_create_qp_in_wq_umem_valid, 1);
+	prm_set(qpc, PRM_qpc_st, RC_SERVICE);
+	prm_set(qpc, PRM_qpc_pm_state, PATH_MIGRATED);
+	prm_set(qpc, PRM_qpc_pd, qp->dev->pdn);
+	prm_set(qpc, PRM_qpc_uar_page, qp->dev->uar->page_id);
+	prm_set(qpc, PRM_qpc_log_sq_size, log2_of(attr->sq_wqebbs));
+	if (rq_bytes) {
+		prm_set(qpc, PRM_qpc_log_rq_size, log2_of(attr->rq_entries));
+		prm_set(qpc, PRM_qpc_log_rq_stride, log2_of(attr->rq_stride / 16));
+	} else {
+		prm_set(qpc, PRM_qpc_rq_type, RQ_NONE);
+	}
+	prm_set(qpc, PRM_qpc_cqn_snd, attr->send_cq->cqn);
+	prm_set(qpc, PRM_qpc_cqn_rcv, (attr->recv_cq ? attr->recv_cq : attr->send_cq)->cqn);
+	prm_set(qpc, PRM_qpc_dbr_umem_valid, 1);
+	prm_set(qpc, PRM_qpc_dbr_umem_id, block->umem->umem_id);
+	prm_set(qpc, PRM_qpc_dbr_addr, attr->db_off);
+	/* WAIT and SEND_EN are the master's verbs; a managed SQ is the slave of a SEND_EN, and may be both */
+	prm_set(qpc, PRM_qpc_cd_master, 1);
+	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);
+	/* Received and read bytes must land where the scatter list says, never inside the CQE */
+	prm_set(qpc, PRM_qpc_cs_req, 0);
+	prm_set(qpc, PRM_qpc_cs_res, 0);
+	qp->obj = create(qp->dev, "queue pair", in, sizeof in, &qp->qpn);
+	if (!qp->obj)
+		return -errno;
+	/* Error CQEs tell of nearly everything, so a device without these events will do */
+	r = subscribe(qp->dev, qp->obj, events, sizeof events / sizeof *events, attr->cookie);
+	if (r < 0)
+		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
+	return 0;
+}
+
+static void set_address(uint8_t *ads, const struct rnic_path *path)
+{
+	prm_set(ads, PRM_ads_vhca_port_num, path->port);
+	prm_set(ads, PRM_ads_pkey_index, path->pkey_index);
+	if (path->loopback) {
+		prm_set(ads, PRM_ads_fl, 1);
+		return;
+	}
+	prm_set(ads, PRM_ads_grh, path->grh);
+	prm_set(ads, PRM_ads_rlid, path->dlid);
+	prm_set(ads, PRM_ads_src_addr_index, path->sgid_index);
+	prm_set(ads, PRM_ads_stat_rate, path->static_rate);
+	prm_set(ads, PRM_ads_hop_limit, path->hop_limit);
+	prm_set(ads, PRM_ads_tclass, path->traffic_class);
+	memcpy(ads + PRM_ads_rgid_rip_byte, path->dgid, 16);
+	prm_set(ads, PRM_ads_udp_sport, path->udp_sport);
+	prm_set(ads, PRM_ads_sl, path->sl);
+	prm_set(ads, PRM_ads_eth_prio, path->sl & 7);
+	prm_set(ads, PRM_ads_rmac_47_32, (uint64_t)path->dmac[0] << 8 | path->dmac[1]);
+	prm_set(ads, PRM_ads_rmac_31_0,
+		(uint64_t)path->dmac[2] << 24 | (uint64_t)path->dmac[3] << 16 | (uint64_t)path->dmac[4] << 8 |
+			path->dmac[5]);
+}
+
+static int modify(struct rnic_qp *qp, enum prm_opcode op, uint8_t *in, size_t in_size)
+{
+	uint8_t out[PRM_SIZE_modify_qp_out] = {0};
+	int r;
+
+	prm_set(in, PRM_in_opcode, op);
+	prm_set(in, PRM_in_objn, qp->qpn);
+	errno = 0;
+	r = mlx5dv_devx_obj_modify(qp->obj, in, in_size, out, sizeof out);
+	if (!r)
+		return 0;
+	r = errno ? errno : abs(r);
+	log_error("queue pair %#x: command %#x failed: %s (firmware status %#x, syndrome %#x)", qp->qpn,
+		(unsigned)op, strerror(r), (unsigned)prm_get(out, PRM_out_status),
+		(unsigned)prm_get(out, PRM_out_syndrome));
+	return -r;
+}
+
+static void set_access(uint8_t *qpc, const struct rnic_device *dev, bool remote)
+{
+	prm_set(qpc, PRM_qpc_rre, remote);
+	prm_set(qpc, PRM_qpc_rwe, remote);
+	prm_set(qpc, PRM_qpc_rae, remote);
+	prm_set(qpc, PRM_qpc_atomic_mode, rnic_caps_atomic_mode(&dev->caps));
+}
+
+int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
+{
+	const size_t qpc_off = PRM_modify_qp_in_qpc_byte,
+		     ads_off = qpc_off + PRM_qpc_primary_address_path_byte;
+	uint8_t init[PRM_SIZE_modify_qp_in] = {0}, rtr[PRM_SIZE_modify_qp_in] = {0};
+	uint8_t rts[PRM_SIZE_modify_qp_in] = {0};
+	int r;
+
+	prm_set(init + qpc_off, PRM_qpc_pm_state, PATH_MIGRATED);
+	prm_set(init + ads_off, PRM_ads_vhca_port_num, path->port);
+	prm_set(init + ads_off, PRM_ads_pkey_index, path->pkey_index);
+	set_access(init + qpc_off, qp->dev, path->remote_access);
+	r = modify(qp, PRM_OP_RST2INIT_QP, init, sizeof init);
+	if (r < 0)
+		return r;
+
+	set_address(rtr + ads_off, path);
+	set_access(rtr + qpc_off, qp->dev, path->remote_access);
+	prm_set(rtr + qpc_off, PRM_qpc_mtu, path->mtu);
+	prm_set(rtr + qpc_off, PRM_qpc_log_msg_max, LOG_MSG_MAX);
+	prm_set(rtr + qpc_off, PRM_qpc_remote_qpn, path->dest_qpn);
+	prm_set(rtr + qpc_off, PRM_qpc_next_rcv_psn, path->rq_psn);
+	prm_set(rtr + qpc_off, PRM_qpc_log_rra_max, path->log_rd_dest);
+	prm_set(rtr + qpc_off, PRM_qpc_min_rnr_nak, path->min_rnr_timer);
+	r = modify(qp, PRM_OP_INIT2RTR_QP, rtr, sizeof rtr);
+	if (r < 0)
+		return r;
+
+	prm_set(rts + ads_off, PRM_ads_ack_timeout, path->timeout);
+	prm_set(rts + qpc_off, PRM_qpc_log_ack_req_freq, 0);
+	prm_set(rts + qpc_off, PRM_qpc_log_sra_max, path->log_rd_atomic);
+	prm_set(rts + qpc_off, PRM_qpc_retry_count, path->retry_cnt);
+	prm_set(rts + qpc_off, PRM_qpc_rnr_retry, path->rnr_retry);
+	prm_set(rts + qpc_off, PRM_qpc_next_send_psn, path->sq_psn);
+	prm_set(rts + qpc_off, PRM_qpc_min_rnr_nak, path->min_rnr_timer);
+	return modify(qp, PRM_OP_RTR2RTS_QP, rts, sizeof rts);
+}
+
+static uint8_t log_at_most(unsigned wanted, unsigned log_max)
+{
+	uint8_t log = 0;
+
+	while (log < log_max && 1u << log < wanted)
+		log++;
+	return log;
+}
+
+int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic)
+{
+	const struct rnic_caps *caps = &qp->dev->caps;
+	const struct rnic_path path = {
+		.loopback = true,
+		.port = 1,
+		.mtu = IBV_MTU_4096,
+		.dest_qpn = qp->qpn,
+		.remote_access = true,
+		.log_rd_atomic = log_at_most(rd_atomic, caps->log_rd_atomic),
+		.log_rd_dest = log_at_most(rd_atomic, caps->log_rd_dest),
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+
+	return rnic_qp_connect(qp, &path);
+}
+
+void rnic_qp_stop(struct rnic_qp *qp)
+{
+	uint8_t in[PRM_SIZE_qp_2err_in] = {0};
+
+	if (qp->obj)
+		modify(qp, PRM_OP_2ERR_QP, in, sizeof in);
+}
+
+void rnic_qp_deinit(struct rnic_qp *qp)
+{
+	if (qp->obj && mlx5dv_devx_obj_destroy(qp->obj))
+		log_error("cannot destroy queue pair %#x: %s", qp->qpn, strerror(errno));
+	*qp = (struct rnic_qp){0};
+}
+
+void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count)
+{
+	store_release32(&qp->db[DB_RECV], count & 0xffff);
+}
+
+void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+{
+	uint8_t *slot = qp->sq + (size_t)(qp->sq_posted & (qp->sq_wqebbs - 1)) * RNIC_WQEBB_BYTES;
+	uint64_t head;
+
+	/* Control segment: opmod, index (BE16), opcode, QPN (BE24), DS count */
+	memcpy(slot, wqe, RNIC_WQEBB_BYTES);
+	slot[1] = (uint8_t)(qp->sq_posted >> 8);
+	slot[2] = (uint8_t)qp->sq_posted;
+	slot[4] = (uint8_t)(qp->qpn >> 16);
+	slot[5] = (uint8_t)(qp->qpn >> 8);
+	slot[6] = (uint8_t)qp->qpn;
+	memcpy(&head, slot, sizeof head);
+	qp->sq_posted++;
+	store_release32(&qp->db[DB_SEND], qp->sq_posted);
+	ring(qp->dev->uar->reg_addr, head);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * queue.h - completion queues and RC queue pairs made by firmware commands (DEVX), in memory of a block.
+ *
+ * Verbs cannot make managed queues, whose WQEs run only as far as a SEND_EN allows; firmware can (QPC.cd_*). What
+ * verbs hides is explicit here: CQEs, doorbell records, WQE indices. Memory belongs to the caller's block, which
+ * must outlive the queue; offsets are relative to the block.
+ *
+ * Thread rules: one thread. Errors of init functions have been logged.
+ */
+#ifndef RNIC_QUEUE_H
+#define RNIC_QUEUE_H
+
+#include "reddnd/rnic/device.h"
+
+enum {
+	RNIC_CQE_BYTES = 64,
+	RNIC_WQEBB_BYTES = 64,
+	RNIC_DB_BYTES = 64, /* room for one doorbell record: a cache line of its own */
+};
+
+/* ---- completion queues ---------------------------------------------------------------------------------- */
+
+struct rnic_cq {
+	struct rnic_device *dev;
+	struct mlx5dv_devx_obj *obj;
+	uint32_t cqn;
+	unsigned log_size;
+	uint8_t *cqes;
+	uint32_t *db; /* doorbell record */
+	uint32_t consumer;
+	uint32_t arm_sn;
+	bool armed;
+};
+
+struct rnic_cq_attr {
+	uint64_t cqes_off; /* page aligned, RNIC_CQE_BYTES << log_size bytes */
+	uint64_t db_off;   /* RNIC_DB_BYTES */
+	unsigned log_size;
+	bool overrun_ignore; /* nobody polls it; it only counts, for WAIT */
+	uint64_t cookie;     /* of its event */
+	/* An armed CQ fires after so many CQEs or so long after one; 0, 0: at once */
+	uint16_t moderate_count, moderate_us;
+};
+
+int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr);
+/** After the QPs that use it. Fine on a CQ that is all zero. */
+void rnic_cq_deinit(struct rnic_cq *cq);
+
+struct rnic_cqe {
+	bool error, receive;
+	uint8_t syndrome, vendor; /* of an error: rnic_syndrome_text() */
+	uint32_t qpn;
+	uint16_t index;  /* of the WQE: WQEBBs since RESET (SQ), RQ entries since RESET */
+	uint32_t length; /* bytes received */
+};
+
+/** Takes the next CQE: 1, or 0 when there is none. */
+int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
+/** Tells the device how far rnic_cq_poll() got. */
+void rnic_cq_update(struct rnic_cq *cq);
+
+/**
+ * Asks for one event at the next CQE (@errors_only: at the next error, or solicited receive). A CQE between the last
+ * poll and this may raise none: poll once more afterwards.
+ */
+void rnic_cq_arm(struct rnic_cq *cq, bool errors_only);
+
+/** For a CQ that ignores overrun: CQE number @n, if the ring still holds it. 1, or 0 when it is not there. */
+int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe);
+/** Any error CQE in the ring, a flushed one only if there is no other: 1, or 0 when there is none. */
+int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe);
+
+const char *rnic_syndrome_text(uint8_t syndrome);
+enum { RNIC_SYNDROME_FLUSHED = 0x05 };
+
+/* ---- queue pairs ------------------------------------------------------------------------------------------ */
+
+struct rnic_qp {
+	struct rnic_device *dev;
+	struct mlx5dv_devx_obj *obj;
+	uint32_t qpn;
+	uint8_t *sq, *rq;
+	uint32_t sq_wqebbs; /* power of two */
+	uint32_t *db;       /* doorbell record: receives, sends */
+	uint16_t sq_posted; /* WQEBBs, by rnic_qp_post() */
+};
+
+struct rnic_qp_attr {
+	/* RQ entries first, SQ right behind them; page aligned. No RQ when rq_entries is 0 */
+	uint64_t wq_off;
+	uint32_t rq_entries, rq_stride; /* powers of two; stride in bytes, >= 16 */
+	uint32_t sq_wqebbs;
+	uint64_t db_off;
+	const struct rnic_cq *send_cq, *recv_cq;
+	bool managed;    /* the SQ runs only as far as SEND_EN allows */
+	uint64_t cookie; /* of the event when it breaks */
+};
+
+int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr);
+/** Connects @qp to itself, ready to send, with all remote access: what a chain's queues are. */
+int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic);
+/** Stops it: nothing of it is executed any more, what was posted is flushed. */
+void rnic_qp_stop(struct rnic_qp *qp);
+/** No access to memory on its behalf happens after this. Fine on a QP that is all zero. */
+void rnic_qp_deinit(struct rnic_qp *qp);
+
+/** Says that RQ entries up to number @count (since RESET, not masked) are posted. Their bytes are in memory. */
+void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count);
+
+/**
+ * For an SQ that is not managed: posts one WQE of up to 64 bytes, its index and QPN filled in here, and rings the
+ * doorbell. The caller keeps track of room.
+ */
+void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/caps.h"
+#include "reddnd/rnic/prm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct pages {
+	uint8_t general[4096], roce[4096], atomic[4096];
+};
+
+static struct pages good(void)
+{
+	struct pages p = {0};
+
+	prm_set(p.general, PRM_cmd_hca_cap_cd, 1);
+	prm_set(p.general, PRM_cmd_hca_cap_cq_oi, 1);
+	prm_set(p.general, PRM_cmd_hca_cap_port_type, 1);
+	prm_set(p.general, PRM_cmd_hca_cap_log_max_qp_sz, 15);
+	prm_set(p.general, PRM_cmd_hca_cap_log_max_cq_sz, 22);
+	prm_set(p.general, PRM_cmd_hca_cap_max_wqe_sz_sq, 1024);
+	prm_set(p.general, PRM_cmd_hca_cap_max_wqe_sz_rq, 512);
+	prm_set(p.general, PRM_cmd_hca_cap_log_max_ra_req_qp, 4);
+	prm_set(p.general, PRM_cmd_hca_cap_log_max_ra_res_qp, 4);
+	prm_set(p.roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 1);
+	prm_set(p.atomic, PRM_atomic_caps_atomic_operations, 0xf);
+	prm_set(p.atomic, PRM_atomic_caps_atomic_size_qp, 0x1fc);
+	prm_set(p.atomic, PRM_atomic_caps_atomic_req_8B_endianness_mode, 1);
+	return p;
+}
+
+static bool verdict(const struct pages *p, char *why)
+{
+	struct rnic_caps caps;
+
+	rnic_caps_parse(&caps, p->general, p->roce, p->atomic);
+	return rnic_caps_sufficient(&caps, why, 256);
+}
+
+static void test_good(void **state)
+{
+	struct pages p = good();
+	struct rnic_caps caps;
+	char why[256];
+
+	(void)state;
+	assert_true(verdict(&p, why));
+	assert_string_equal(why, "");
+	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+	assert_true(caps.host_atomics);
+	assert_int_equal(caps.log_rd_atomic, 4);
+	assert_int_equal(rnic_caps_atomic_mode(&caps), 8);
+}
+
+static void test_missing(void **state)
+{
+	struct pages p = good();
+	struct rnic_caps caps;
+	char why[256];
+
+	(void)state;
+	prm_set(p.general, PRM_cmd_hca_cap_cd, 0);
+	assert_false(verdict(&p, why));
+	assert_string_equal(why, "cross-channel work requests (WAIT, SEND_EN)");
+	prm_set(p.roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0);
+	prm_set(p.atomic, PRM_atomic_caps_atomic_operations, 2);
+	assert_false(verdict(&p, why));
+	assert_string_equal(why,
+		"cross-channel work requests (WAIT, SEND_EN); loopback RC queue pairs while RoCE is "
+		"enabled; compare-and-swap");
+	rnic_caps_parse(&caps, p.general, NULL, NULL);
+	assert_false(caps.force_loopback);
+	assert_int_equal(caps.atomic_ops, 0);
+}
+
+static void test_infiniband_loops_back(void **state)
+{
+	struct pages p = good();
+	char why[256];
+
+	(void)state;
+	prm_set(p.general, PRM_cmd_hca_cap_port_type, 0);
+	prm_set(p.roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0);
+	assert_true(verdict(&p, why));
+}
+
+static void test_atomic_mode(void **state)
+{
+	struct rnic_caps caps = {.atomic_ops = RNIC_ATOMIC_CAS | RNIC_ATOMIC_ADD, .atomic_size = 8};
+
+	(void)state;
+	assert_int_equal(rnic_caps_atomic_mode(&caps), 1);
+	caps.atomic_ops |= RNIC_ATOMIC_MASKED_CAS;
+	assert_int_equal(rnic_caps_atomic_mode(&caps), 3);
+	caps.atomic_size = 4;
+	assert_int_equal(rnic_caps_atomic_mode(&caps), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_infiniband_loops_back),
+		cmocka_unit_test(test_atomic_mode),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

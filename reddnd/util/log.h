@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * log.h - one line per message, to where the reader is.
+ *
+ * stderr is the journal (JOURNAL_STREAM names it): structured entries by sd-journal, with the fields of the
+ * caller. stderr is a terminal: "reddnd: <words>". Otherwise: the "<N>" prefix that services managers
+ * understand, then the words. Levels are those of syslog.h.
+ *
+ * Thread rules: one thread. Messages longer than 1 KiB are cut.
+ */
+#ifndef UTIL_LOG_H
+#define UTIL_LOG_H
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <syslog.h>
+
+/** Chooses the destination; without it messages go to stderr with prefixes. @max: least urgent level shown. */
+void log_init(int max);
+
+/**
+ * @session: number of the session that the message is about, 0 for none; becomes the field REDDND_SESSION=
+ * and, where there are no fields, the words "session N: ".
+ */
+void log_message(int level, uint64_t session, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+#define log_at(level, session, ...) log_message(level, session, __FILE__, __LINE__, __VA_ARGS__)
+#define log_error(...) log_at(LOG_ERR, 0, __VA_ARGS__)
+#define log_warning(...) log_at(LOG_WARNING, 0, __VA_ARGS__)
+#define log_notice(...) log_at(LOG_NOTICE, 0, __VA_ARGS__)
+#define log_info(...) log_at(LOG_INFO, 0, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_DEBUG, 0, __VA_ARGS__)
+
+/** Logs the words and returns @error (negative errno), whose own words are appended. */
+int log_errno_(int error, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+#define log_errno(error, ...) log_errno_(error, __FILE__, __LINE__, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * text.h - names, sizes and suggestions.
+ */
+#ifndef UTIL_TEXT_H
+#define UTIL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** 1 to @max characters of a-z, A-Z, 0-9, '.', '_' and '-', the first one a letter or a digit. */
+bool text_is_name(const char *s, size_t max);
+
+/** "4096", "64K", "256M", "2G" in bytes. 0, -EINVAL for anything else, -ERANGE above 2^63. */
+int text_parse_size(const char *s, uint64_t *size);
+
+/** The word of @words that differs least from @word, or NULL when none resembles it. */
+const char *text_nearest(const char *word, const char *const *words, size_t nwords);
+
+#endif
