@@ -73,8 +73,8 @@ void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *res
 	b->max_qp = 1u << UVERBS_LOG_MAX_QP;
 	b->max_qp_wr = 1u << UVERBS_LOG_MAX_QP_SZ;
 	b->device_cap_flags = IB_UVERBS_DEVICE_BAD_PKEY_CNTR | IB_UVERBS_DEVICE_BAD_QKEY_CNTR |
-		IB_UVERBS_DEVICE_CHANGE_PHY_PORT | IB_UVERBS_DEVICE_PORT_ACTIVE_EVENT |
-		IB_UVERBS_DEVICE_SYS_IMAGE_GUID | IB_UVERBS_DEVICE_RC_RNR_NAK_GEN;
+			      IB_UVERBS_DEVICE_CHANGE_PHY_PORT | IB_UVERBS_DEVICE_PORT_ACTIVE_EVENT |
+			      IB_UVERBS_DEVICE_SYS_IMAGE_GUID | IB_UVERBS_DEVICE_RC_RNR_NAK_GEN;
 	b->max_sge = (512 - 32) / 16;
 	b->max_sge_rd = b->max_sge;
 	b->max_cq = 1u << UVERBS_LOG_MAX_CQ;
@@ -121,9 +121,9 @@ int uverbs_caps_port(uint32_t port, struct ib_uverbs_query_port_resp_ex *ex)
 	p->state = IBV_PORT_ACTIVE;
 	p->max_mtu = IBV_MTU_4096;
 	p->active_mtu = IBV_MTU_4096;
-	p->active_width = 2; /* 4x */
+	p->active_width = 2;  /* 4x */
 	p->active_speed = 32; /* EDR: with 4x, 100 Gb/s */
-	p->phys_state = 5; /* link up */
+	p->phys_state = 5;    /* link up */
 	p->link_layer = IBV_LINK_LAYER_ETHERNET;
 	p->flags = IB_UVERBS_QPF_GRH_REQUIRED;
 	return 0;

@@ -14,8 +14,7 @@ static int async_channel(const struct uverbs_bundle *b, uint16_t id, struct uver
 	*ch = b->file->async;
 	if (!uverbs_attr(b, id))
 		return 0;
-	return uverbs_channel_find(
-		b->file, nic_call_pid(b->call), (int64_t)uverbs_attr_value(b, id), UVERBS_CH_ASYNC, ch);
+	return uverbs_channel_find(b->file, b->call, (int64_t)uverbs_attr_value(b, id), UVERBS_CH_ASYNC, ch);
 }
 
 static int cq_create(struct uverbs_bundle *b)
@@ -34,8 +33,9 @@ static int cq_create(struct uverbs_bundle *b)
 	if (r == 0)
 		r = async_channel(b, UVERBS_ATTR_CREATE_CQ_EVENT_FD, &want.async);
 	if (r == 0 && uverbs_attr(b, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL))
-		r = uverbs_channel_find(b->file, nic_call_pid(b->call),
-			(int64_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL), UVERBS_CH_COMP, &want.comp);
+		r = uverbs_channel_find(b->file, b->call,
+			(int64_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL), UVERBS_CH_COMP,
+			&want.comp);
 	if (r == 0)
 		r = uverbs_cq_create(b->file, b->call, &want, &cmd, &cq);
 	if (r)
@@ -131,27 +131,51 @@ static int srq_create(struct uverbs_bundle *b)
 	if (r == 0)
 		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->max_wr, sizeof(srq->max_wr));
 	if (r == 0)
-		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->max_sge, sizeof(srq->max_sge));
+		r = uverbs_attr_out(
+			b, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->max_sge, sizeof(srq->max_sge));
 	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
 }
 
-#define H(id) {id, UVERBS_A_HANDLE, true, 0}
-#define MAYBE_H(id) {id, UVERBS_A_HANDLE, false, 0}
-#define NEW(id) {id, UVERBS_A_NEW, true, 0}
-#define FD(id) {id, UVERBS_A_FD, false, 0}
-#define V(id) {id, UVERBS_A_VALUE, true, 0}
-#define MAYBE_V(id) {id, UVERBS_A_VALUE, false, 0}
-#define OUT(id, min) {id, UVERBS_A_OUT, true, min}
+#define H(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, true, 0                                                                 \
+	}
+#define MAYBE_H(id)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, false, 0                                                                \
+	}
+#define NEW(id)                                                                                              \
+	{                                                                                                    \
+		id, UVERBS_A_NEW, true, 0                                                                    \
+	}
+#define FD(id)                                                                                               \
+	{                                                                                                    \
+		id, UVERBS_A_FD, false, 0                                                                    \
+	}
+#define V(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, true, 0                                                                  \
+	}
+#define MAYBE_V(id)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, false, 0                                                                 \
+	}
+#define OUT(id, min)                                                                                         \
+	{                                                                                                    \
+		id, UVERBS_A_OUT, true, min                                                                  \
+	}
 
 const struct uverbs_ioctl_method uverbs_create_methods[] = {
 	{UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, false, cq_create,
-		{NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), V(UVERBS_ATTR_CREATE_CQ_CQE), V(UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
-			FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL), V(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR),
-			MAYBE_V(UVERBS_ATTR_CREATE_CQ_FLAGS), OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4),
-			FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+		{NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), V(UVERBS_ATTR_CREATE_CQ_CQE),
+			V(UVERBS_ATTR_CREATE_CQ_USER_HANDLE), FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL),
+			V(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR), MAYBE_V(UVERBS_ATTR_CREATE_CQ_FLAGS),
+			OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4), FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD),
+			UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, false, qp_create,
 		{NEW(UVERBS_ATTR_CREATE_QP_HANDLE), MAYBE_H(UVERBS_ATTR_CREATE_QP_PD_HANDLE),
-			MAYBE_H(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE), MAYBE_H(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+			MAYBE_H(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+			MAYBE_H(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
 			MAYBE_H(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE), V(UVERBS_ATTR_CREATE_QP_USER_HANDLE),
 			{UVERBS_ATTR_CREATE_QP_CAP, UVERBS_A_IN, true, sizeof(struct ib_uverbs_qp_cap)},
 			V(UVERBS_ATTR_CREATE_QP_TYPE), MAYBE_V(UVERBS_ATTR_CREATE_QP_FLAGS),
@@ -163,7 +187,7 @@ const struct uverbs_ioctl_method uverbs_create_methods[] = {
 			V(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE), V(UVERBS_ATTR_CREATE_SRQ_MAX_WR),
 			V(UVERBS_ATTR_CREATE_SRQ_MAX_SGE), V(UVERBS_ATTR_CREATE_SRQ_LIMIT),
 			V(UVERBS_ATTR_CREATE_SRQ_TYPE), FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD),
-			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4), OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4),
-			UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4),
+			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
 };
 const unsigned uverbs_create_methods_len = sizeof(uverbs_create_methods) / sizeof(*uverbs_create_methods);

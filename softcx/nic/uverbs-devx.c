@@ -31,13 +31,15 @@ static void mbox_free(struct uverbs_mbox *m)
 	free(m->out);
 }
 
-static int mbox_open_out(const struct uverbs_bundle *b, uint16_t in_id, uint16_t out_id, struct uverbs_mbox *m)
+static int mbox_open_out(
+	const struct uverbs_bundle *b, uint16_t in_id, uint16_t out_id, struct uverbs_mbox *m)
 {
 	return mbox_open(b, in_id, uverbs_attr(b, out_id)->len, m);
 }
 
 /* Gives the out mailbox to the application: after success and after a refusal by firmware. */
-static int mbox_answer(const struct uverbs_bundle *b, uint16_t out_id, const struct uverbs_mbox *m, int result)
+static int mbox_answer(
+	const struct uverbs_bundle *b, uint16_t out_id, const struct uverbs_mbox *m, int result)
 {
 	int r;
 
@@ -73,7 +75,7 @@ static int umem_destroy(struct uverbs_obj *obj)
 int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 {
 	const uint64_t known = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
-		IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
+			       IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
 	struct hw_mem *mem cleanup_(uverbs_mem_putp) = NULL;
 	uint64_t addr = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR);
 	uint64_t len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
@@ -134,8 +136,7 @@ static void on_event(struct uverbs_devx *devx, int event)
 {
 	struct uverbs_sub *sub;
 
-	LIST_FOREACH(sub, &devx->subs, link)
-	{
+	LIST_FOREACH (sub, &devx->subs, link) {
 		uint8_t record[sizeof(sub->cookie) + EQE_BYTES];
 		bool omit = uverbs_channel_kind(sub->ch) == UVERBS_CH_DEVX_OMIT;
 
@@ -164,10 +165,9 @@ static bool event_of_object(uint16_t event)
 static int subscribe_channel(const struct uverbs_bundle *b, struct uverbs_channel **ch)
 {
 	int64_t fd = (int64_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE);
-	pid_t pid = nic_call_pid(b->call);
-	int r = uverbs_channel_find(b->file, pid, fd, UVERBS_CH_DEVX, ch);
+	int r = uverbs_channel_find(b->file, b->call, fd, UVERBS_CH_DEVX, ch);
 
-	return r < 0 ? uverbs_channel_find(b->file, pid, fd, UVERBS_CH_DEVX_OMIT, ch) : r;
+	return r < 0 ? uverbs_channel_find(b->file, b->call, fd, UVERBS_CH_DEVX_OMIT, ch) : r;
 }
 
 int uverbs_devx_subscribe(struct uverbs_bundle *b)
@@ -187,7 +187,7 @@ int uverbs_devx_subscribe(struct uverbs_bundle *b)
 	r = subscribe_channel(b, &ch);
 	if (r == 0 && uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE))
 		r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_DEVX, &obj);
-	if (r < 0)
+	if (r)
 		return r;
 	list = uverbs_attr_bytes(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, &len);
 	if (len % sizeof(events[0]) || len > sizeof(events))
@@ -225,8 +225,8 @@ int uverbs_devx_event_fd(struct uverbs_bundle *b)
 
 	if (flags & ~(uint64_t)MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA)
 		return -EINVAL;
-	return new_channel(
-		b, flags ? UVERBS_CH_DEVX_OMIT : UVERBS_CH_DEVX, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE);
+	return new_channel(b, flags ? UVERBS_CH_DEVX_OMIT : UVERBS_CH_DEVX,
+		MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE);
 }
 
 int uverbs_devx_cmd_fd(struct uverbs_bundle *b)
@@ -258,7 +258,8 @@ int uverbs_devx_create(struct uverbs_bundle *b)
 	struct uverbs_mbox m cleanup_(mbox_free) = {0};
 	struct uverbs_devx *devx = NULL;
 	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = NULL;
-	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &m);
+	int r = mbox_open_out(
+		b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &m);
 
 	if (r == 0)
 		r = uverbs_fw_create(b->file, &m, on_event, &devx);
@@ -279,8 +280,8 @@ int uverbs_devx_destroy(struct uverbs_bundle *b)
 }
 
 /* The kernel compares the number in the mailbox with the object that the handle stands for. */
-static int find_target(const struct uverbs_bundle *b, uint16_t id, const struct uverbs_mbox *m,
-	struct uverbs_fw_target *t)
+static int find_target(
+	const struct uverbs_bundle *b, uint16_t id, const struct uverbs_mbox *m, struct uverbs_fw_target *t)
 {
 	struct uverbs_obj *obj = uverbs_obj_any(b->file, uverbs_attr_value(b, id));
 	uint32_t number = (uint32_t)prm_get(m->in, PRM_in_objn);
@@ -316,7 +317,8 @@ int uverbs_devx_modify(struct uverbs_bundle *b)
 {
 	struct uverbs_mbox m cleanup_(mbox_free) = {0};
 	struct uverbs_fw_target t;
-	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &m);
+	int r = mbox_open_out(
+		b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &m);
 
 	if (r == 0)
 		r = find_target(b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, &m, &t);
@@ -353,13 +355,14 @@ int uverbs_devx_query_async(struct uverbs_bundle *b)
 		return -EINVAL;
 	r = mbox_open(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, out_len, &m);
 	if (r == 0)
-		r = uverbs_channel_find(b->file, nic_call_pid(b->call),
-			(int64_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD), UVERBS_CH_DEVX_CMD, &ch);
+		r = uverbs_channel_find(b->file, b->call,
+			(int64_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD),
+			UVERBS_CH_DEVX_CMD, &ch);
 	if (r == 0)
 		r = find_target(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE, &m, &t);
 	if (r == 0)
 		r = uverbs_fw_query(b->file, &t, &m);
-	if (r < 0 && r != -EREMOTEIO)
+	if (r && r != -EREMOTEIO)
 		return r;
 	memcpy(record, &wr_id, sizeof(wr_id));
 	memcpy(record + sizeof(wr_id), m.out, m.out_len);

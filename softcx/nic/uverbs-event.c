@@ -46,8 +46,8 @@ static void channels_sweep(struct uverbs_file *file)
 	}
 }
 
-int uverbs_channel_new(struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd,
-	struct uverbs_channel **out)
+int uverbs_channel_new(
+	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **out)
 {
 	bool packets = kind != UVERBS_CH_COMP && kind != UVERBS_CH_ASYNC;
 	struct uverbs_channel *ch;
@@ -76,20 +76,19 @@ int uverbs_channel_new(struct uverbs_file *file, enum uverbs_channel_kind kind, 
 	return 0;
 }
 
-int uverbs_channel_find(struct uverbs_file *file, pid_t pid, int64_t fd, enum uverbs_channel_kind kind,
-	struct uverbs_channel **out)
+int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t fd,
+	enum uverbs_channel_kind kind, struct uverbs_channel **out)
 {
 	struct uverbs_channel *ch;
 	struct stat st;
-	char path[64];
+	int r;
 
 	if (fd < 0 || fd > INT32_MAX)
 		return -EBADF;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)fd);
-	if (stat(path, &st) < 0)
-		return -EBADF;
-	LIST_FOREACH(ch, &file->channels, link)
-	{
+	r = nic_call_fstat(call, (int)fd, &st);
+	if (r)
+		return r;
+	LIST_FOREACH (ch, &file->channels, link) {
 		if (ch->kind == kind && ch->dev == st.st_dev && ch->ino == st.st_ino) {
 			*out = ch;
 			return 0;

@@ -14,19 +14,19 @@
 #include "uverbs.h"
 
 enum uverbs_channel_kind {
-	UVERBS_CH_COMP,       /* records of struct ib_uverbs_comp_event_desc */
-	UVERBS_CH_ASYNC,      /* records of struct ib_uverbs_async_event_desc */
-	UVERBS_CH_DEVX,       /* cookie and the EQE, one event per read */
-	UVERBS_CH_DEVX_OMIT,  /* cookie only; one unread event per cookie */
-	UVERBS_CH_DEVX_CMD,   /* wr_id and the out mailbox of an asynchronous command */
+	UVERBS_CH_COMP,      /* records of struct ib_uverbs_comp_event_desc */
+	UVERBS_CH_ASYNC,     /* records of struct ib_uverbs_async_event_desc */
+	UVERBS_CH_DEVX,      /* cookie and the EQE, one event per read */
+	UVERBS_CH_DEVX_OMIT, /* cookie only; one unread event per cookie */
+	UVERBS_CH_DEVX_CMD,  /* wr_id and the out mailbox of an asynchronous command */
 };
 
 /** @read_fd is for the application. The caller holds no reference: the file keeps the channel. */
-int uverbs_channel_new(struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd,
-	struct uverbs_channel **ch);
-/** The channel that @fd of process @pid reads from: -EBADF when it is none of this file and @kind. */
-int uverbs_channel_find(struct uverbs_file *file, pid_t pid, int64_t fd, enum uverbs_channel_kind kind,
-	struct uverbs_channel **ch);
+int uverbs_channel_new(
+	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **ch);
+/** The channel that the caller's @fd reads from; -EBADF when it is none of this file and @kind, NIC_AGAIN. */
+int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t fd,
+	enum uverbs_channel_kind kind, struct uverbs_channel **ch);
 void uverbs_channels_free(struct uverbs_file *file); /* on close of the file */
 enum uverbs_channel_kind uverbs_channel_kind(const struct uverbs_channel *ch);
 

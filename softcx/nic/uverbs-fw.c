@@ -64,7 +64,8 @@ int uverbs_fw_general(const struct uverbs_mbox *m)
 	if (!uverbs_caps_hca((unsigned)prm_get(m->in, PRM_in_op_mod), page))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_CAP_TYPE);
 	room = m->out_len - PRM_query_hca_cap_out_capability_byte;
-	memcpy(m->out + PRM_query_hca_cap_out_capability_byte, page, room < sizeof(page) ? room : sizeof(page));
+	memcpy(m->out + PRM_query_hca_cap_out_capability_byte, page,
+		room < sizeof(page) ? room : sizeof(page));
 	return 0;
 }
 
@@ -97,9 +98,9 @@ static struct uverbs_obj *find_cq(struct uverbs_file *file, uint32_t cqn, struct
 
 		if (!obj)
 			continue;
-		*cq = obj->type == UVERBS_CQ ? ((struct uverbs_cq *)obj)->hw
-			: obj->type == UVERBS_DEVX ? ((struct uverbs_devx *)obj)->cq
-						   : NULL;
+		*cq = obj->type == UVERBS_CQ     ? ((struct uverbs_cq *)obj)->hw
+		      : obj->type == UVERBS_DEVX ? ((struct uverbs_devx *)obj)->cq
+						 : NULL;
 		if (*cq && hw_cqn(*cq) == cqn)
 			return obj;
 	}
@@ -118,8 +119,8 @@ static struct uverbs_srq *find_srq(struct uverbs_file *file, uint32_t srqn)
 }
 
 /* @len bytes at @off of umem @id, for a queue (page-aligned) or a doorbell record. */
-static int get_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off, uint64_t len,
-	unsigned align, bool write, struct uverbs_umem **umem)
+static int get_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
+	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem)
 {
 	*umem = find_umem(file, id);
 	if (!*umem)
@@ -288,7 +289,8 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	uint64_t off, db_off, rq_bytes, bytes;
 	int r;
 
-	if (check_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 || qp_shape(m, qpc, &attr) < 0)
+	if (check_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
+		qp_shape(m, qpc, &attr) < 0)
 		return -EREMOTEIO;
 	pd = find_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
 	if (!pd)
@@ -310,8 +312,8 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	bytes = rq_bytes + (uint64_t)attr.sq_wqebbs * 64;
 	r = 0;
 	if (bytes)
-		r = get_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes, UVERBS_PAGE,
-			false, &wq);
+		r = get_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes,
+			UVERBS_PAGE, false, &wq);
 	if (r == 0)
 		r = get_umem(file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), db_off, 8, 8, false, &db);
 	if (r < 0)
@@ -398,7 +400,8 @@ enum { /* opt_param_mask: Linux include/linux/mlx5/qp.h */
 	OPT_RNR_RETRY = 1 << 13,
 	OPT_ACK_TIMEOUT = 1 << 14,
 	OPT_ACCESS = OPT_RRE | OPT_RAE | OPT_RWE,
-	OPT_IGNORED = 1 << 4 | 1 << 10 | 1 << 15 | 1 << 16 | 1 << 25, /* pkey, path state, LAG, port, counter set */
+	OPT_IGNORED =
+		1 << 4 | 1 << 10 | 1 << 15 | 1 << 16 | 1 << 25, /* pkey, path state, LAG, port, counter set */
 };
 
 static unsigned qpc_access(const uint8_t *qpc)
@@ -425,7 +428,8 @@ static const struct qp_command {
 	{PRM_OP_RST2INIT_QP, 1 << HW_RST, HW_INIT, HW_QP_ACCESS, OPT_ACCESS},
 	{PRM_OP_INIT2INIT_QP, 1 << HW_INIT, HW_INIT, 0, OPT_ACCESS},
 	{PRM_OP_INIT2RTR_QP, 1 << HW_INIT, HW_RTR,
-		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU, OPT_ACCESS},
+		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU,
+		OPT_ACCESS},
 	{PRM_OP_RTR2RTS_QP, 1 << HW_RTR, HW_RTS,
 		HW_QP_SQ_PSN | HW_QP_RD_ATOMIC | HW_QP_RETRY | HW_QP_RNR_RETRY | HW_QP_TIMEOUT,
 		OPT_ACCESS | OPT_RNR_TIMEOUT},
@@ -457,10 +461,12 @@ static unsigned optional_to_hw(unsigned opt)
 	return hw;
 }
 
-static int read_qpc(struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_mod *mod)
+static int read_qpc(
+	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_mod *mod)
 {
 	const uint8_t *ads = qpc + PRM_qpc_primary_address_path_byte;
-	unsigned mtu = (unsigned)prm_get(qpc, PRM_qpc_mtu), port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num);
+	unsigned mtu = (unsigned)prm_get(qpc, PRM_qpc_mtu),
+		 port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num);
 
 	mod->av.loopback = prm_get(ads, PRM_ads_fl);
 	memcpy(mod->av.dgid, ads + PRM_ads_rgid_rip_byte, 16);
@@ -528,7 +534,8 @@ static int modify_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox 
 	select = (uint32_t)prm_get(m->in, MODIFY_CQ_SELECT);
 	if (select != (PERIOD | COUNT))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
-	r = hw_cq_moderate(t->cq, (uint16_t)prm_get(cqc, PRM_cqc_cq_period), (uint16_t)prm_get(cqc, PRM_cqc_cq_max_count));
+	r = hw_cq_moderate(t->cq, (uint16_t)prm_get(cqc, PRM_cqc_cq_period),
+		(uint16_t)prm_get(cqc, PRM_cqc_cq_max_count));
 	return r < 0 ? device_refuses(m, r) : 0;
 }
 
@@ -589,7 +596,8 @@ static int query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *
 	prm_set(qpc, PRM_qpc_rwe, !!(mod.access & HW_REMOTE_WRITE));
 	prm_set(qpc, PRM_qpc_rae, !!(mod.access & HW_REMOTE_ATOMIC));
 	prm_set(qpc, PRM_qpc_log_sra_max, mod.max_rd_atomic ? (unsigned)__builtin_ctz(mod.max_rd_atomic) : 0);
-	prm_set(qpc, PRM_qpc_log_rra_max, mod.max_dest_rd_atomic ? (unsigned)__builtin_ctz(mod.max_dest_rd_atomic) : 0);
+	prm_set(qpc, PRM_qpc_log_rra_max,
+		mod.max_dest_rd_atomic ? (unsigned)__builtin_ctz(mod.max_dest_rd_atomic) : 0);
 	prm_set(qpc, PRM_qpc_hw_sq_wqebb_counter, sq);
 	prm_set(qpc, PRM_qpc_hw_rq_counter, rq);
 	prm_set(ads, PRM_ads_fl, mod.av.loopback);

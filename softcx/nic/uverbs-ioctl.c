@@ -41,7 +41,7 @@ const void *uverbs_attr_bytes(const struct uverbs_bundle *b, uint16_t id, size_t
 static uint64_t attr_va(const struct uverbs_bundle *b, const struct ib_uverbs_attr *a, size_t off)
 {
 	return nic_call_va(b->call) + offsetof(struct ib_uverbs_ioctl_hdr, attrs) +
-		(uint64_t)(a - b->attrs) * sizeof(*a) + off;
+	       (uint64_t)(a - b->attrs) * sizeof(*a) + off;
 }
 
 int uverbs_attr_out(const struct uverbs_bundle *b, uint16_t id, const void *src, size_t len)
@@ -56,7 +56,8 @@ int uverbs_attr_out(const struct uverbs_bundle *b, uint16_t id, const void *src,
 	if (r < 0)
 		return r;
 	flags = a->flags | UVERBS_ATTR_F_VALID_OUTPUT;
-	return nic_call_store(b->call, attr_va(b, a, offsetof(struct ib_uverbs_attr, flags)), &flags, sizeof(flags));
+	return nic_call_store(
+		b->call, attr_va(b, a, offsetof(struct ib_uverbs_attr, flags)), &flags, sizeof(flags));
 }
 
 int uverbs_attr_new_handle(const struct uverbs_bundle *b, uint16_t id, uint32_t handle)
@@ -64,7 +65,8 @@ int uverbs_attr_new_handle(const struct uverbs_bundle *b, uint16_t id, uint32_t 
 	const struct ib_uverbs_attr *a = uverbs_attr(b, id);
 	uint64_t data = handle;
 
-	return nic_call_store(b->call, attr_va(b, a, offsetof(struct ib_uverbs_attr, data)), &data, sizeof(data));
+	return nic_call_store(
+		b->call, attr_va(b, a, offsetof(struct ib_uverbs_attr, data)), &data, sizeof(data));
 }
 
 int uverbs_attr_new_fd(const struct uverbs_bundle *b, uint16_t id, int fd)
@@ -77,7 +79,8 @@ int uverbs_attr_new_fd(const struct uverbs_bundle *b, uint16_t id, int fd)
 	return r < 0 ? r : nic_call_fd(b->call, va, fd);
 }
 
-int uverbs_attr_obj(const struct uverbs_bundle *b, uint16_t id, enum uverbs_type type, struct uverbs_obj **obj)
+int uverbs_attr_obj(
+	const struct uverbs_bundle *b, uint16_t id, enum uverbs_type type, struct uverbs_obj **obj)
 {
 	return uverbs_obj_find(b->file, type, uverbs_attr_value(b, id), obj);
 }
@@ -97,8 +100,8 @@ struct uverbs_udata uverbs_attr_udata(const struct uverbs_bundle *b, uint16_t in
 
 /* ---- dispatch --------------------------------------------------------------------------- */
 
-static const struct uverbs_ioctl_method *find_in(const struct uverbs_ioctl_method *m, unsigned len, uint16_t object,
-	uint16_t method)
+static const struct uverbs_ioctl_method *find_in(
+	const struct uverbs_ioctl_method *m, unsigned len, uint16_t object, uint16_t method)
 {
 	for (unsigned i = 0; i < len; i++)
 		if (m[i].object == object && m[i].method == method)
@@ -108,7 +111,8 @@ static const struct uverbs_ioctl_method *find_in(const struct uverbs_ioctl_metho
 
 static const struct uverbs_ioctl_method *find_method(uint16_t object, uint16_t method)
 {
-	const struct uverbs_ioctl_method *m = find_in(uverbs_core_methods, uverbs_core_methods_len, object, method);
+	const struct uverbs_ioctl_method *m =
+		find_in(uverbs_core_methods, uverbs_core_methods_len, object, method);
 
 	if (!m)
 		m = find_in(uverbs_create_methods, uverbs_create_methods_len, object, method);
@@ -125,7 +129,8 @@ static const struct uverbs_attr_spec *find_spec(const struct uverbs_ioctl_method
 	return NULL;
 }
 
-static int check_attr(const struct uverbs_bundle *b, const struct ib_uverbs_attr *a, const struct uverbs_attr_spec *s)
+static int check_attr(
+	const struct uverbs_bundle *b, const struct ib_uverbs_attr *a, const struct uverbs_attr_spec *s)
 {
 	if (a->attr_data.reserved)
 		return -EINVAL;
@@ -133,7 +138,8 @@ static int check_attr(const struct uverbs_bundle *b, const struct ib_uverbs_attr
 	case UVERBS_A_IN:
 		if (a->len < s->min)
 			return -EINVAL;
-		return a->len > sizeof(a->data) && !nic_call_attr(b->call, (unsigned)(a - b->attrs)) ? -EFAULT : 0;
+		return a->len > sizeof(a->data) && !nic_call_attr(b->call, (unsigned)(a - b->attrs)) ? -EFAULT
+												     : 0;
 	case UVERBS_A_OUT:
 		return a->len < s->min ? -EINVAL : 0;
 	case UVERBS_A_VALUE:

@@ -48,9 +48,15 @@ struct uverbs_ioctl_method {
 	struct uverbs_attr_spec attrs[UVERBS_MAX_ATTRS]; /* ends with UVERBS_ATTR_END */
 };
 
-#define UVERBS_ATTR_END {0xffff, UVERBS_A_IN, false, 0}
-#define UVERBS_ATTR_UHW \
-	{UVERBS_ATTR_UHW_IN, UVERBS_A_IN, false, 0}, {UVERBS_ATTR_UHW_OUT, UVERBS_A_OUT, false, 0}
+#define UVERBS_ATTR_END                                                                                      \
+	{                                                                                                    \
+		0xffff, UVERBS_A_IN, false, 0                                                                \
+	}
+#define UVERBS_ATTR_UHW                                                                                      \
+	{UVERBS_ATTR_UHW_IN, UVERBS_A_IN, false, 0},                                                         \
+	{                                                                                                    \
+		UVERBS_ATTR_UHW_OUT, UVERBS_A_OUT, false, 0                                                  \
+	}
 
 extern const struct uverbs_ioctl_method uverbs_core_methods[], uverbs_create_methods[], uverbs_mlx5_methods[];
 extern const unsigned uverbs_core_methods_len, uverbs_create_methods_len, uverbs_mlx5_methods_len;
@@ -66,7 +72,8 @@ int uverbs_attr_out(const struct uverbs_bundle *b, uint16_t id, const void *src,
 int uverbs_attr_new_handle(const struct uverbs_bundle *b, uint16_t id, uint32_t handle);
 int uverbs_attr_new_fd(const struct uverbs_bundle *b, uint16_t id, int fd);
 /** The object that attribute @id names. */
-int uverbs_attr_obj(const struct uverbs_bundle *b, uint16_t id, enum uverbs_type type, struct uverbs_obj **obj);
+int uverbs_attr_obj(
+	const struct uverbs_bundle *b, uint16_t id, enum uverbs_type type, struct uverbs_obj **obj);
 /** The pair of input and output attributes as command data. */
 struct uverbs_udata uverbs_attr_udata(const struct uverbs_bundle *b, uint16_t in, uint16_t out);
 

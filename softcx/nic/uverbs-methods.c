@@ -46,7 +46,8 @@ static int get_context(struct uverbs_bundle *b)
 	r = uverbs_context_create(b->file, b->call, &drv);
 	if (r < 0)
 		return r;
-	return out_context_info(b, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT);
+	return out_context_info(
+		b, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT);
 }
 
 static int query_context(struct uverbs_bundle *b)
@@ -59,7 +60,8 @@ static int query_context(struct uverbs_bundle *b)
 	r = uverbs_attr_out(b, MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, &resp, sizeof(resp));
 	if (r < 0)
 		return r;
-	return out_context_info(b, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT);
+	return out_context_info(
+		b, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT);
 }
 
 static int query_port(struct uverbs_bundle *b)
@@ -97,7 +99,8 @@ static int query_gid_table(struct uverbs_bundle *b)
 	if (uverbs_caps_gids(b->file->index) > a->len / size)
 		return -EINVAL;
 	for (; uverbs_caps_gid(b->file->index, (uint32_t)n, &entry); n++) {
-		r = nic_call_store(b->call, a->data + n * size, &entry, size < sizeof(entry) ? size : sizeof(entry));
+		r = nic_call_store(
+			b->call, a->data + n * size, &entry, size < sizeof(entry) ? size : sizeof(entry));
 		if (r < 0)
 			return r;
 	}
@@ -225,7 +228,8 @@ const struct uverbs_ioctl_method uverbs_core_methods[] = {
 	{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, false, query_port,
 		{
 			{UVERBS_ATTR_QUERY_PORT_PORT_NUM, UVERBS_A_VALUE, true, 0},
-			{UVERBS_ATTR_QUERY_PORT_RESP, UVERBS_A_OUT, true, sizeof(struct ib_uverbs_query_port_resp)},
+			{UVERBS_ATTR_QUERY_PORT_RESP, UVERBS_A_OUT, true,
+				sizeof(struct ib_uverbs_query_port_resp)},
 			UVERBS_ATTR_END,
 		}},
 	{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, false, query_gid_entry,
@@ -272,19 +276,22 @@ const struct uverbs_ioctl_method uverbs_core_methods[] = {
 	{UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY, false, cq_destroy,
 		{
 			{UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_A_HANDLE, true, 0},
-			{UVERBS_ATTR_DESTROY_CQ_RESP, UVERBS_A_OUT, true, sizeof(struct ib_uverbs_destroy_cq_resp)},
+			{UVERBS_ATTR_DESTROY_CQ_RESP, UVERBS_A_OUT, true,
+				sizeof(struct ib_uverbs_destroy_cq_resp)},
 			UVERBS_ATTR_END,
 		}},
 	{UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, false, qp_destroy,
 		{
 			{UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_A_HANDLE, true, 0},
-			{UVERBS_ATTR_DESTROY_QP_RESP, UVERBS_A_OUT, true, sizeof(struct ib_uverbs_destroy_qp_resp)},
+			{UVERBS_ATTR_DESTROY_QP_RESP, UVERBS_A_OUT, true,
+				sizeof(struct ib_uverbs_destroy_qp_resp)},
 			UVERBS_ATTR_END,
 		}},
 	{UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, false, srq_destroy,
 		{
 			{UVERBS_ATTR_DESTROY_SRQ_HANDLE, UVERBS_A_HANDLE, true, 0},
-			{UVERBS_ATTR_DESTROY_SRQ_RESP, UVERBS_A_OUT, true, sizeof(struct ib_uverbs_destroy_srq_resp)},
+			{UVERBS_ATTR_DESTROY_SRQ_RESP, UVERBS_A_OUT, true,
+				sizeof(struct ib_uverbs_destroy_srq_resp)},
 			UVERBS_ATTR_END,
 		}},
 };

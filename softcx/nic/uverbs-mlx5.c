@@ -47,7 +47,8 @@ static int pd_query(struct uverbs_bundle *b)
 
 	if (r < 0)
 		return r;
-	return uverbs_attr_out(b, MLX5_IB_ATTR_QUERY_PD_RESP_PDN, &((struct uverbs_pd *)obj)->pdn, sizeof(uint32_t));
+	return uverbs_attr_out(
+		b, MLX5_IB_ATTR_QUERY_PD_RESP_PDN, &((struct uverbs_pd *)obj)->pdn, sizeof(uint32_t));
 }
 
 static int query_eqn(struct uverbs_bundle *b)
@@ -67,19 +68,41 @@ static int query_uar(struct uverbs_bundle *b)
 	return -EINVAL;
 }
 
-#define H(id) {id, UVERBS_A_HANDLE, true, 0}
-#define NEW(id) {id, UVERBS_A_NEW, true, 0}
-#define FD(id) {id, UVERBS_A_FD, true, 0}
-#define V(id) {id, UVERBS_A_VALUE, true, 0}
-#define MAYBE_V(id) {id, UVERBS_A_VALUE, false, 0}
-#define IN(id, min) {id, UVERBS_A_IN, true, min}
-#define OUT(id, min) {id, UVERBS_A_OUT, true, min}
+#define H(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, true, 0                                                                 \
+	}
+#define NEW(id)                                                                                              \
+	{                                                                                                    \
+		id, UVERBS_A_NEW, true, 0                                                                    \
+	}
+#define FD(id)                                                                                               \
+	{                                                                                                    \
+		id, UVERBS_A_FD, true, 0                                                                     \
+	}
+#define V(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, true, 0                                                                  \
+	}
+#define MAYBE_V(id)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, false, 0                                                                 \
+	}
+#define IN(id, min)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_IN, true, min                                                                   \
+	}
+#define OUT(id, min)                                                                                         \
+	{                                                                                                    \
+		id, UVERBS_A_OUT, true, min                                                                  \
+	}
 #define END UVERBS_ATTR_END
 
 const struct uverbs_ioctl_method uverbs_mlx5_methods[] = {
 	{MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC, false, uar_alloc,
 		{NEW(MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE), V(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE),
-			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8), OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4),
+			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
+			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4),
 			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4), END}},
 	{MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, false, uar_destroy,
 		{H(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE), END}},
@@ -100,7 +123,8 @@ const struct uverbs_ioctl_method uverbs_mlx5_methods[] = {
 	{MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG, false, uverbs_devx_umem_reg,
 		{NEW(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE), V(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR),
 			V(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN), V(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS),
-			MAYBE_V(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP), OUT(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4), END}},
+			MAYBE_V(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP),
+			OUT(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4), END}},
 	{MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG, false, uverbs_devx_umem_dereg,
 		{H(MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE), END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE, false, uverbs_devx_create,
@@ -115,11 +139,15 @@ const struct uverbs_ioctl_method uverbs_mlx5_methods[] = {
 		{H(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE), IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, 16),
 			OUT(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, 16), END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_ASYNC_QUERY, false, uverbs_devx_query_async,
-		{H(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE), IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, 16),
-			FD(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD), V(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN),
+		{H(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE),
+			IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, 16),
+			FD(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD),
+			V(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN),
 			V(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_WR_ID), END}},
-	{MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC, false, uverbs_devx_event_fd,
-		{NEW(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE), V(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS), END}},
+	{MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC, false,
+		uverbs_devx_event_fd,
+		{NEW(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE),
+			V(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS), END}},
 	{MLX5_IB_OBJECT_DEVX_ASYNC_CMD_FD, MLX5_IB_METHOD_DEVX_ASYNC_CMD_FD_ALLOC, false, uverbs_devx_cmd_fd,
 		{NEW(MLX5_IB_ATTR_DEVX_ASYNC_CMD_FD_ALLOC_HANDLE), END}},
 };

@@ -49,11 +49,11 @@ int uverbs_pd_find(struct uverbs_file *file, uint64_t handle, struct uverbs_pd *
 /* ---- memory region ---------------------------------------------------------------------- */
 
 enum {
-	MR_WRITES = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC |
-		IB_UVERBS_ACCESS_MW_BIND,
+	MR_WRITES = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
+		    IB_UVERBS_ACCESS_REMOTE_ATOMIC | IB_UVERBS_ACCESS_MW_BIND,
 	MR_NEEDS_LOCAL_WRITE = IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC,
 	MR_KNOWN = MR_WRITES | IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_ZERO_BASED |
-		IB_UVERBS_ACCESS_ON_DEMAND | IB_UVERBS_ACCESS_HUGETLB | IB_UVERBS_ACCESS_OPTIONAL_RANGE,
+		   IB_UVERBS_ACCESS_ON_DEMAND | IB_UVERBS_ACCESS_HUGETLB | IB_UVERBS_ACCESS_OPTIONAL_RANGE,
 	MR_HW = HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_READ | HW_REMOTE_ATOMIC,
 };
 
@@ -144,9 +144,8 @@ int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib
 	uint32_t key;
 	int r = 0;
 
-	if (!req->flags ||
-		(req->flags & ~(uint32_t)(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
-				  IBV_REREG_MR_CHANGE_ACCESS)))
+	if (!req->flags || (req->flags & ~(uint32_t)(IBV_REREG_MR_CHANGE_TRANSLATION |
+						     IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)))
 		return -EINVAL;
 	if (req->flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		r = mr_check_access(req->access_flags);
@@ -236,7 +235,8 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 	uint8_t log_size;
 	int r;
 
-	if (req->flags & ~(uint32_t)(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN))
+	if (req->flags &
+		~(uint32_t)(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN))
 		return -EOPNOTSUPP;
 	if (req->comp_vector >= UVERBS_COMP_VECTORS)
 		return -EINVAL;
@@ -283,8 +283,8 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 	return 0;
 }
 
-int uverbs_cq_resize(struct uverbs_cq *cq, struct nic_call *call, uint32_t cqe,
-	const struct mlx5_ib_resize_cq *drv)
+int uverbs_cq_resize(
+	struct uverbs_cq *cq, struct nic_call *call, uint32_t cqe, const struct mlx5_ib_resize_cq *drv)
 {
 	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
 	uint8_t log_size;
@@ -297,8 +297,8 @@ int uverbs_cq_resize(struct uverbs_cq *cq, struct nic_call *call, uint32_t cqe,
 		r = nic_call_mem(call, drv->buf_addr, (uint64_t)drv->cqe_size << log_size, true, true, &buf);
 	if (r)
 		return r;
-	r = hw_cq_resize(cq->obj.file->dev, cq->hw, buf, drv->buf_addr - buf->va, log_size,
-		(uint8_t)drv->cqe_size);
+	r = hw_cq_resize(
+		cq->obj.file->dev, cq->hw, buf, drv->buf_addr - buf->va, log_size, (uint8_t)drv->cqe_size);
 	if (r < 0)
 		return r;
 	cq->cqe = (1u << log_size) - 1;

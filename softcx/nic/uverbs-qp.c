@@ -66,9 +66,11 @@ static int qp_check_geometry(const struct mlx5_ib_create_qp *drv, bool has_rq)
 
 static int qp_check_flags(const struct ib_uverbs_ex_create_qp *req, const struct mlx5_ib_create_qp *drv)
 {
-	if (req->create_flags & ~(uint32_t)(UVERBS_QP_CROSS_CHANNEL | UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
+	if (req->create_flags &
+		~(uint32_t)(UVERBS_QP_CROSS_CHANNEL | UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
 		return -EOPNOTSUPP;
-	if (drv->flags & ~(uint32_t)(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE | MLX5_QP_FLAG_UAR_PAGE_INDEX))
+	if (drv->flags & ~(uint32_t)(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+				     MLX5_QP_FLAG_UAR_PAGE_INDEX))
 		return -EINVAL;
 	/* without static doorbell registers the page must be named */
 	return drv->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX && drv->uidx <= 0xffffff ? 0 : -EINVAL;
@@ -105,8 +107,9 @@ static int qp_find_parts(struct uverbs_file *file, const struct ib_uverbs_ex_cre
 	return uverbs_uar_find(file, drv->bfreg_index, &p->uar);
 }
 
-int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call, const struct ib_uverbs_ex_create_qp *req,
-	struct uverbs_channel *async, const struct mlx5_ib_create_qp *drv, struct uverbs_qp **out)
+int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
+	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
+	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **out)
 {
 	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
 	struct hw_mem *db cleanup_(uverbs_mem_putp) = NULL;
@@ -218,10 +221,11 @@ enum {
 	INIT_UD = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
 	RTR_UC = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
 	RTR_RC = RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	RTS_RC = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+	RTS_RC = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
 	SQD_UC = IBV_QP_AV | PATH | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE,
 	SQD_RC = SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 };
 
 static const struct transition {
@@ -234,10 +238,12 @@ static const struct transition {
 		{PATH | IBV_QP_PKEY_INDEX, PATH | IBV_QP_PKEY_INDEX, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
 	{IBV_QPS_RTR, IBV_QPS_RTS, {RTS_RC, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN},
 		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
-	{IBV_QPS_RTS, IBV_QPS_RTS, {0, 0, 0}, {LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_RTS, IBV_QPS_RTS, {0, 0, 0},
+		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
 	{IBV_QPS_RTS, IBV_QPS_SQD, {0, 0, 0},
 		{IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
-	{IBV_QPS_SQD, IBV_QPS_RTS, {0, 0, 0}, {LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_SQD, IBV_QPS_RTS, {0, 0, 0},
+		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
 	{IBV_QPS_SQD, IBV_QPS_SQD, {0, 0, 0}, {SQD_RC, SQD_UC, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
 	{IBV_QPS_SQE, IBV_QPS_RTS, {0, 0, 0},
 		{0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
@@ -256,7 +262,7 @@ static bool transition_ok(enum hw_qp_type type, enum ibv_qp_state from, enum ibv
 		if (from == IBV_QPS_SQE && type == HW_RC)
 			return false;
 		return (mask & t->required[type]) == t->required[type] &&
-			(mask & ~(t->required[type] | t->allowed[type])) == 0;
+		       (mask & ~(t->required[type] | t->allowed[type])) == 0;
 	}
 	return false;
 }

@@ -33,8 +33,9 @@ enum {
  * @req: of the extended command; the others leave its last members 0. Answers NIC_AGAIN, -EOPNOTSUPP for
  * QP types and flags that the device has not, -EINVAL for the rest.
  */
-int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call, const struct ib_uverbs_ex_create_qp *req,
-	struct uverbs_channel *async, const struct mlx5_ib_create_qp *drv, struct uverbs_qp **qp);
+int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
+	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
+	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **qp);
 int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req);
 void uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp);
 int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported);

@@ -14,7 +14,7 @@
 struct uverbs_udata {
 	const void *in; /* readable here; NULL when @in_len is 0 */
 	size_t in_len;
-	uint64_t out;   /* address in the application */
+	uint64_t out; /* address in the application */
 	size_t out_len;
 };
 

@@ -38,7 +38,8 @@ static int create_cq(struct uverbs_file *file, struct nic_call *call, const stru
 	if (r == 0 && (req.comp_mask || req.reserved))
 		r = -EINVAL;
 	if (r == 0)
-		r = uverbs_udata_in(&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
+		r = uverbs_udata_in(
+			&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
 	if (r < 0)
 		return r;
 	struct uverbs_cq_req want = {
@@ -49,7 +50,7 @@ static int create_cq(struct uverbs_file *file, struct nic_call *call, const stru
 		.async = file->async,
 	};
 	if (req.comp_channel >= 0)
-		r = uverbs_channel_find(file, nic_call_pid(call), req.comp_channel, UVERBS_CH_COMP, &want.comp);
+		r = uverbs_channel_find(file, call, req.comp_channel, UVERBS_CH_COMP, &want.comp);
 	if (r == 0)
 		r = uverbs_cq_create(file, call, &want, &drv, &cq);
 	if (r)
@@ -82,15 +83,16 @@ static int create_qp(struct uverbs_file *file, struct nic_call *call, const stru
 	if (r)
 		return r;
 	const struct ib_uverbs_ex_create_qp_resp resp = {
-		.base = {
-			.qp_handle = qp->obj.handle,
-			.qpn = hw_qpn(qp->hw),
-			.max_send_wr = qp->cap.max_send_wr,
-			.max_recv_wr = qp->cap.max_recv_wr,
-			.max_send_sge = qp->cap.max_send_sge,
-			.max_recv_sge = qp->cap.max_recv_sge,
-			.max_inline_data = qp->cap.max_inline_data,
-		},
+		.base =
+			{
+				.qp_handle = qp->obj.handle,
+				.qpn = hw_qpn(qp->hw),
+				.max_send_wr = qp->cap.max_send_wr,
+				.max_recv_wr = qp->cap.max_recv_wr,
+				.max_send_sge = qp->cap.max_send_sge,
+				.max_recv_sge = qp->cap.max_recv_sge,
+				.max_inline_data = qp->cap.max_inline_data,
+			},
 		.response_length = sizeof(resp),
 	};
 	const struct mlx5_ib_create_qp_resp drv_resp = {.bfreg_index = UINT32_MAX};
@@ -109,7 +111,8 @@ static int modify_qp(struct uverbs_file *file, struct nic_call *call, const stru
 
 	if (r == 0)
 		r = uverbs_udata_in(&cmd->drv, &drv, 0, sizeof(drv));
-	if (r == 0 && (drv.comp_mask || drv.burst_info.reserved || !uverbs_udata_cleared(&cmd->drv, sizeof(drv))))
+	if (r == 0 &&
+		(drv.comp_mask || drv.burst_info.reserved || !uverbs_udata_cleared(&cmd->drv, sizeof(drv))))
 		r = -EOPNOTSUPP;
 	if (r == 0 && uverbs_qp_find(file, req.base.qp_handle, &qp) < 0)
 		r = -EINVAL;
@@ -148,4 +151,5 @@ const struct uverbs_method uverbs_write_ex_methods[] = {
 	[IB_USER_VERBS_EX_CMD_MODIFY_QP] = {sizeof(struct ib_uverbs_modify_qp), 0, true, modify_qp},
 	[IB_USER_VERBS_EX_CMD_MODIFY_CQ] = {sizeof(struct ib_uverbs_ex_modify_cq), 0, false, modify_cq},
 };
-const unsigned uverbs_write_ex_methods_len = sizeof(uverbs_write_ex_methods) / sizeof(*uverbs_write_ex_methods);
+const unsigned uverbs_write_ex_methods_len =
+	sizeof(uverbs_write_ex_methods) / sizeof(*uverbs_write_ex_methods);

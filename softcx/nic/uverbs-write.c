@@ -20,7 +20,8 @@ int uverbs_context_create(struct uverbs_file *file, struct nic_call *call, const
 
 	if (file->has_context)
 		return -EINVAL;
-	r = uverbs_udata_in(drv, &req, offsetof(struct mlx5_ib_alloc_ucontext_req_v2, max_cqe_version), sizeof(req));
+	r = uverbs_udata_in(
+		drv, &req, offsetof(struct mlx5_ib_alloc_ucontext_req_v2, max_cqe_version), sizeof(req));
 	if (r < 0)
 		return r;
 	if (req.flags & ~(uint32_t)MLX5_IB_ALLOC_UCTX_DEVX)
@@ -50,11 +51,13 @@ static int get_context(struct uverbs_file *file, struct nic_call *call, const st
 	r = uverbs_channel_new(file, UVERBS_CH_ASYNC, &fd, &ch);
 	if (r == 0)
 		r = nic_call_store(call,
-			uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_get_context_resp, num_comp_vectors)),
+			uverbs_udata_at(
+				&cmd->core, offsetof(struct ib_uverbs_get_context_resp, num_comp_vectors)),
 			&vectors, sizeof(vectors));
 	if (r == 0)
 		r = nic_call_fd(call,
-			uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_get_context_resp, async_fd)), fd);
+			uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_get_context_resp, async_fd)),
+			fd);
 	if (r < 0) {
 		file->has_context = false;
 		return r;
@@ -127,7 +130,8 @@ static int reg_mr(struct uverbs_file *file, struct nic_call *call, const struct 
 		r = uverbs_mr_create(file, call, &req, &mr);
 	if (r)
 		return r;
-	const struct ib_uverbs_reg_mr_resp resp = {.mr_handle = mr->obj.handle, .lkey = mr->key, .rkey = mr->key};
+	const struct ib_uverbs_reg_mr_resp resp = {
+		.mr_handle = mr->obj.handle, .lkey = mr->key, .rkey = mr->key};
 	return uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
 }
 
@@ -192,8 +196,8 @@ static int create_comp_channel(struct uverbs_file *file, struct nic_call *call, 
 
 	if (r < 0)
 		return r;
-	return nic_call_fd(call, uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_create_comp_channel_resp, fd)),
-		fd);
+	return nic_call_fd(call,
+		uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_create_comp_channel_resp, fd)), fd);
 }
 
 static int create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
@@ -204,7 +208,8 @@ static int create_cq(struct uverbs_file *file, struct nic_call *call, const stru
 	int r = IN(cmd, req);
 
 	if (r == 0)
-		r = uverbs_udata_in(&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
+		r = uverbs_udata_in(
+			&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
 	if (r < 0)
 		return r;
 	struct uverbs_cq_req want = {
@@ -214,7 +219,7 @@ static int create_cq(struct uverbs_file *file, struct nic_call *call, const stru
 		.async = file->async,
 	};
 	if (req.comp_channel >= 0)
-		r = uverbs_channel_find(file, nic_call_pid(call), req.comp_channel, UVERBS_CH_COMP, &want.comp);
+		r = uverbs_channel_find(file, call, req.comp_channel, UVERBS_CH_COMP, &want.comp);
 	if (r == 0)
 		r = uverbs_cq_create(file, call, &want, &drv, &cq);
 	if (r)
@@ -413,8 +418,14 @@ static int destroy_srq(struct uverbs_file *file, struct nic_call *call, const st
 	return r < 0 ? r : uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
 }
 
-#define IO(type, fn) {sizeof(struct ib_uverbs_##type), sizeof(struct ib_uverbs_##type##_resp), true, fn}
-#define I(type, fn) {sizeof(struct ib_uverbs_##type), 0, false, fn}
+#define IO(type, fn)                                                                                         \
+	{                                                                                                    \
+		sizeof(struct ib_uverbs_##type), sizeof(struct ib_uverbs_##type##_resp), true, fn            \
+	}
+#define I(type, fn)                                                                                          \
+	{                                                                                                    \
+		sizeof(struct ib_uverbs_##type), 0, false, fn                                                \
+	}
 
 /* Holes answer EOPNOTSUPP: polling and posting through the kernel, windows, XRC, multicast. */
 const struct uverbs_method uverbs_write_methods[] = {

@@ -53,7 +53,7 @@ struct uverbs_file {
 	bool devx;        /* the context asked for DEVX */
 	struct uverbs_obj **table;
 	uint32_t table_len;
-	uint32_t table_hint; /* no free handle below */
+	uint32_t table_hint;          /* no free handle below */
 	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
 	LIST_HEAD(, uverbs_channel) channels;
 };
@@ -70,7 +70,8 @@ void uverbs_obj_discard(struct uverbs_obj **obj);
 /** Notes that @obj cannot live without @need; NULL is fine. Before commit. */
 void uverbs_obj_need(struct uverbs_obj *obj, struct uverbs_obj *need);
 /** The live object behind a handle: -ENOENT when there is none, -EINVAL when of another type. */
-int uverbs_obj_find(struct uverbs_file *file, enum uverbs_type type, uint64_t handle, struct uverbs_obj **obj);
+int uverbs_obj_find(
+	struct uverbs_file *file, enum uverbs_type type, uint64_t handle, struct uverbs_obj **obj);
 /** The same whatever its type; NULL when there is none. */
 struct uverbs_obj *uverbs_obj_any(struct uverbs_file *file, uint64_t handle);
 /** -EBUSY while others need it, or what destroy() says. */
