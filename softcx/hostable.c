@@ -74,12 +74,14 @@ static bool check_elf(int fd, const Elf64_Ehdr *ehdr, char *why, size_t size)
 	for (unsigned i = 0; i < ehdr->e_phnum; i++) {
 		Elf64_Phdr phdr;
 
-		if (pread(fd, &phdr, sizeof(phdr), (off_t)(ehdr->e_phoff + i * ehdr->e_phentsize)) != sizeof(phdr))
+		if (pread(fd, &phdr, sizeof(phdr), (off_t)(ehdr->e_phoff + i * ehdr->e_phentsize)) !=
+			sizeof(phdr))
 			break;
 		if (phdr.p_type == PT_INTERP)
 			return true;
 	}
-	snprintf(why, size, "is statically linked: nothing would load softcx's driver into it; link it dynamically");
+	snprintf(why, size,
+		"is statically linked: nothing would load softcx's driver into it; link it dynamically");
 	return false;
 }
 
@@ -99,10 +101,12 @@ bool hostable_check(const char *path, char *why, size_t size)
 	if (memcmp(head.text, ELFMAG, SELFMAG) != 0)
 		return true;
 	/* A root user gains nothing by setuid root: then the dynamic linker is not in secure mode. */
-	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
+	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+		((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
 		(geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)) {
 		snprintf(why, size,
-			"is setuid, setgid or has file capabilities: the dynamic linker would ignore softcx's driver; "
+			"is setuid, setgid or has file capabilities: the dynamic linker would ignore "
+			"softcx's driver; "
 			"run a copy without them");
 		return false;
 	}

@@ -31,8 +31,8 @@
 enum {
 	SOFTCX_VERSION = 1,
 	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
-	SOFTCX_MAX_FDS = 64,	     /* descriptors in one packet; the kernel allows 253 */
-	SOFTCX_MAX_DIR = 80,	     /* bytes of a directory's name: sun_path has 108 */
+	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
+	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
 };
 
 /* Device numbers, as Linux assigns them: uverbsN and the misc device rdma_cm. */
@@ -41,16 +41,17 @@ enum {
 
 struct softcx_hello {
 	uint32_t version; /* SOFTCX_VERSION */
-	uint32_t opener;  /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
-	uint64_t ino;	  /* of the application's end of the connection, as fstat reports it */
+	uint32_t
+		opener; /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
+	uint64_t ino;   /* of the application's end of the connection, as fstat reports it */
 };
 
 enum softcx_op {
 	SOFTCX_WRITE = 1, /* @va, @len; the bytes follow */
-	SOFTCX_IOCTL,	  /* @va, @len: header and attributes; they follow, then what attributes longer than 8 point at */
-	SOFTCX_MMAP,	  /* @va: file offset, @len: length */
-	SOFTCX_MEM,	  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
-	SOFTCX_STAT,	  /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+	SOFTCX_IOCTL, /* @va, @len: header and attributes; they follow, then what attributes longer than 8 point at */
+	SOFTCX_MMAP, /* @va: file offset, @len: length */
+	SOFTCX_MEM,  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
+	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
 };
 
 struct softcx_request {
@@ -65,14 +66,15 @@ enum { SOFTCX_MORE = 1 }; /* softcx_request.flags of MEM: another packet of segm
 /** A piece of memory, in ascending order and without gaps. */
 struct softcx_seg {
 	uint64_t va, len;
-	uint64_t offset;  /* in the file */
-	int32_t fd;	  /* which of the packet's descriptors, or -1: only process_vm access reaches it */
+	uint64_t offset; /* in the file */
+	int32_t fd;      /* which of the packet's descriptors, or -1: only process_vm access reaches it */
 	uint32_t unused;
 };
 
 enum softcx_kind {
-	SOFTCX_DONE = 1, /* @rc; @count softcx_stores follow. Of an MMAP: one descriptor, @va is the offset in it */
-	SOFTCX_NEED_MEM, /* @va, @len, @flags */
+	SOFTCX_DONE =
+		1, /* @rc; @count softcx_stores follow. Of an MMAP: one descriptor, @va is the offset in it */
+	SOFTCX_NEED_MEM,  /* @va, @len, @flags */
 	SOFTCX_NEED_STAT, /* @va: descriptor */
 };
 
@@ -83,11 +85,11 @@ struct softcx_reply {
 	uint64_t va, len;
 	uint64_t count;
 };
-enum { /* softcx_reply.flags */
+enum {                       /* softcx_reply.flags */
 	SOFTCX_WRITABLE = 1, /* NEED_MEM: the NIC will write */
 	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
 	SOFTCX_DRAIN = 4,    /* DONE: take the byte off the application's descriptor */
-	SOFTCX_WAIT = 8,     /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
+	SOFTCX_WAIT = 8, /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
 };
 
 /** Followed by @len bytes, padded to 8; with @fd >= 0 the number of that descriptor is stored instead. */

@@ -87,7 +87,8 @@ static void set_dir(const char *option)
 	const char *given = option ? option : name;
 
 	if (!option && softcx_dir(name, sizeof(name)) < 0)
-		die("the directory's name is longer than %d bytes: choose another with --dir", SOFTCX_MAX_DIR);
+		die("the directory's name is longer than %d bytes: choose another with --dir",
+			SOFTCX_MAX_DIR);
 	if (mkdir(given, 0755) < 0 && errno != EEXIST)
 		die("%s: %s", given, strerror(errno));
 	if (!realpath(given, dir))
@@ -106,7 +107,8 @@ static int nic_connect(void)
 
 	if (fd < 0)
 		die("socket: %s", strerror(errno));
-	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_CONTROL, dir) >= (int)sizeof(sun.sun_path))
+	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_CONTROL, dir) >=
+		(int)sizeof(sun.sun_path))
 		die("%s: name too long", dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		return fd;
@@ -206,16 +208,19 @@ static void check_same(int fd, const struct nic_options *opt)
 		differs = "--seed";
 	if (opt->lenient && json_object_object_get_ex(status, "lenient", &o) && !json_object_get_boolean(o))
 		differs = "--lenient";
-	if (opt->no_index_check && json_object_object_get_ex(status, "index_check", &o) && json_object_get_boolean(o))
+	if (opt->no_index_check && json_object_object_get_ex(status, "index_check", &o) &&
+		json_object_get_boolean(o))
 		differs = "--no-index-check";
-	if (opt->no_qpn_check && json_object_object_get_ex(status, "qpn_check", &o) && json_object_get_boolean(o))
+	if (opt->no_qpn_check && json_object_object_get_ex(status, "qpn_check", &o) &&
+		json_object_get_boolean(o))
 		differs = "--no-qpn-check";
 	if (opt->devices && json_object_object_get_ex(status, "devices", &o) &&
 		json_object_array_length(o) != strtoull(opt->devices, NULL, 0))
 		differs = "--devices";
 	json_object_put(status);
 	if (differs)
-		die("a NIC with another %s already runs in %s: stop it (softcx stop) or use another --dir", differs, dir);
+		die("a NIC with another %s already runs in %s: stop it (softcx stop) or use another --dir",
+			differs, dir);
 }
 
 /**

@@ -56,8 +56,8 @@ const char *dev_name(const char *path)
 
 static dev_t name_to_rdev(const char *name)
 {
-	return strcmp(name, "rdma_cm") == 0 ? SOFTCX_RDMA_CM_DEV :
-						    SOFTCX_UVERBS_DEV((unsigned)strtoul(name + 6, NULL, 10));
+	return strcmp(name, "rdma_cm") == 0 ? SOFTCX_RDMA_CM_DEV
+					    : SOFTCX_UVERBS_DEV((unsigned)strtoul(name + 6, NULL, 10));
 }
 
 static int socket_address(const char *name, struct sockaddr_un *sun)
@@ -143,7 +143,8 @@ static void channels_sweep(void)
 	for (unsigned i = nchannels; i-- > 0;) {
 		struct pollfd pfd = {.fd = channels[i].fd, .events = POLLIN};
 
-		if (channels[i].file && (poll(&pfd, 1, 0) != 0 || socket_cookie(channels[i].fd) != channels[i].self))
+		if (channels[i].file &&
+			(poll(&pfd, 1, 0) != 0 || socket_cookie(channels[i].fd) != channels[i].self))
 			channel_drop(&channels[i]);
 	}
 }
@@ -167,7 +168,8 @@ static int send_hello(int fd, int channel, bool opener)
 		struct cmsghdr hdr;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 	struct stat st;
 
@@ -263,7 +265,9 @@ static int channel_send(struct channel *ch, struct iovec *iov, size_t niov, cons
 	}
 	while (sendmsg(ch->fd, &msg, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
-			return errno == EPIPE || errno == ECONNRESET ? -EIO : errno == EMSGSIZE ? -E2BIG : -errno;
+			return errno == EPIPE || errno == ECONNRESET ? -EIO
+			       : errno == EMSGSIZE                   ? -E2BIG
+								     : -errno;
 	return 0;
 }
 
@@ -275,7 +279,8 @@ static ssize_t channel_recv(struct channel *ch, int *fds, unsigned *nfds)
 		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {inbox, sizeof(inbox)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *cmsg;
 	ssize_t n;
 
@@ -301,7 +306,8 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 	unsigned i = 0;
 	int rc;
 
-	rc = mem_resolve(need->va, need->len, need->flags & SOFTCX_WRITABLE, need->flags & SOFTCX_DIRECT, &list);
+	rc = mem_resolve(
+		need->va, need->len, need->flags & SOFTCX_WRITABLE, need->flags & SOFTCX_DIRECT, &list);
 	if (rc < 0) {
 		req.rc = rc;
 		return channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, NULL, 0);
@@ -322,8 +328,10 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 					break;
 				fds[nfds++] = p->fd;
 			}
-			outbox[n] = (struct softcx_seg){
-				.va = p->va, .len = p->len, .offset = p->offset, .fd = p->fd < 0 ? -1 : (int)k};
+			outbox[n] = (struct softcx_seg){.va = p->va,
+				.len = p->len,
+				.offset = p->offset,
+				.fd = p->fd < 0 ? -1 : (int)k};
 		}
 		req.count = n;
 		req.flags = i < list.n ? SOFTCX_MORE : 0;
@@ -450,7 +458,8 @@ int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
 		return -EINVAL;
 	for (unsigned i = 0; i < hdr->num_attrs; i++)
 		if (hdr->attrs[i].len > sizeof(hdr->attrs[i].data))
-			iov[niov++] = (struct iovec){(void *)(uintptr_t)hdr->attrs[i].data, hdr->attrs[i].len};
+			iov[niov++] =
+				(struct iovec){(void *)(uintptr_t)hdr->attrs[i].data, hdr->attrs[i].len};
 	return (int)call(fd, iov, niov, &reply, NULL);
 }
 

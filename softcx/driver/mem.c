@@ -92,8 +92,10 @@ static int writable_pool_at(const struct maps_entry *e, void *arg)
 
 	if (e->end <= addr)
 		return 0;
-	return e->start <= addr && e->shared && (e->prot & PROT_WRITE) && e->ino == pool.ino && e->dev == pool.dev ? 1 :
-																    2;
+	return e->start <= addr && e->shared && (e->prot & PROT_WRITE) && e->ino == pool.ino &&
+			       e->dev == pool.dev
+		       ? 1
+		       : 2;
 }
 
 static void on_fault(int sig, siginfo_t *info, void *context)
@@ -127,7 +129,8 @@ static void catch_faults(void)
 {
 	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
 
-	if (sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault)
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+		now.sa_sigaction == on_fault)
 		return;
 	moving.previous = now;
 	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
@@ -193,7 +196,8 @@ static int convert(uint64_t start, uint64_t end, int prot, bool anonymous, uint6
 	} else {
 		rc = copy_to_pool(start, end, offset, anonymous);
 	}
-	if (rc == 0 && sys_mmap(addr, end - start, prot, MAP_SHARED | MAP_FIXED, pool.fd, (off_t)offset) == MAP_FAILED)
+	if (rc == 0 && sys_mmap(addr, end - start, prot, MAP_SHARED | MAP_FIXED, pool.fd, (off_t)offset) ==
+			       MAP_FAILED)
 		rc = -errno;
 	if (!alone && (prot & PROT_WRITE)) {
 		if (rc < 0)
@@ -252,7 +256,8 @@ static int find_fd(const struct maps_entry *e, bool writable, bool *owned)
 			sys_close(fd);
 	}
 	/* needs CAP_CHECKPOINT_RESTORE */
-	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", (unsigned long)e->start, (unsigned long)e->end);
+	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", (unsigned long)e->start,
+		(unsigned long)e->end);
 	return sys_open(name, flags);
 }
 
@@ -306,7 +311,8 @@ static int collect(const struct maps_entry *e, void *arg)
 		work.how[i].kind = PIECE_UNSHARED;
 	} else if (!e->shared) {
 		work.how[i].kind = stacks_touch(start, end) ? PIECE_UNSHARED : PIECE_CONVERT;
-	} else if (pool.ino && e->ino == pool.ino && e->dev == pool.dev && pool_open() == 0 && e->ino == pool.ino) {
+	} else if (pool.ino && e->ino == pool.ino && e->dev == pool.dev && pool_open() == 0 &&
+		   e->ino == pool.ino) {
 		work.how[i].kind = PIECE_FD;
 		work.pieces[i].fd = pool.fd;
 	} else {
@@ -405,8 +411,8 @@ static int punch(const struct maps_entry *e, void *arg)
 	uint64_t end = e->end < span->end ? e->end : span->end;
 
 	if (start < end && e->shared && e->ino == pool.ino && e->dev == pool.dev)
-		fallocate(pool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(e->offset + (start - e->start)),
-			(off_t)(end - start));
+		fallocate(pool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)(e->offset + (start - e->start)), (off_t)(end - start));
 	return e->start >= span->end;
 }
 
@@ -467,7 +473,8 @@ void mem_fork_child(void)
 	if (!pool.ino)
 		return;
 	if (maps_each(privatise, NULL) < 0) {
-		static const char why[] = "softcx: no memory for a private copy of registered memory in a forked child\n";
+		static const char why[] =
+			"softcx: no memory for a private copy of registered memory in a forked child\n";
 
 		if (syscall(SYS_write, 2, why, sizeof(why) - 1) < 0)
 			_exit(127);

@@ -29,9 +29,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Defines next(), the definition of @name behind ours. Two threads may both look it up: the same result. */
-#define NEXT(name)                                                                                            \
-	static __typeof__(&name) next;                                                                        \
-	if (!next)                                                                                            \
+#define NEXT(name)                                                                                           \
+	static __typeof__(&name) next;                                                                       \
+	if (!next)                                                                                           \
 	next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 static int fail(int rc)
@@ -47,7 +47,8 @@ static const char *redirect(const char *path, char buf[static 512])
 	char dir[SOFTCX_MAX_DIR + 1];
 
 	for (unsigned i = 0; path && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0 && softcx_dir(dir, sizeof(dir)) == 0 &&
+		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0 &&
+			softcx_dir(dir, sizeof(dir)) == 0 &&
 			snprintf(buf, 512, "%s/" SOFTCX_SYSFS "%s", dir, path + strlen("/sys")) < 512)
 			return buf;
 	return path;
@@ -74,13 +75,13 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 	return fd < 0 ? fail(fd) : fd;
 }
 
-#define MODE_OF(flags, mode)                                                                                  \
-	mode_t mode = 0;                                                                                      \
-	if ((flags) & O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                                          \
-		va_list ap;                                                                                   \
-		va_start(ap, flags);                                                                          \
-		mode = va_arg(ap, mode_t);                                                                    \
-		va_end(ap);                                                                                   \
+#define MODE_OF(flags, mode)                                                                                 \
+	mode_t mode = 0;                                                                                     \
+	if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                                           \
+		va_list ap;                                                                                  \
+		va_start(ap, flags);                                                                         \
+		mode = va_arg(ap, mode_t);                                                                   \
+		va_end(ap);                                                                                  \
 	}
 
 EXPORT int open(const char *path, int flags, ...)
@@ -197,12 +198,12 @@ static int stat_fd(int rc, int fd, void *buf)
 	return rc;
 }
 
-#define STAT(call)                                                                                            \
-	char buf[512];                                                                                        \
-	int rc = stat_device(path, st);                                                                       \
-	if (rc <= 0)                                                                                          \
-		return rc;                                                                                    \
-	path = redirect(path, buf);                                                                           \
+#define STAT(call)                                                                                           \
+	char buf[512];                                                                                       \
+	int rc = stat_device(path, st);                                                                      \
+	if (rc <= 0)                                                                                         \
+		return rc;                                                                                   \
+	path = redirect(path, buf);                                                                          \
 	return call
 
 EXPORT int stat(const char *path, struct stat *st)
@@ -284,7 +285,7 @@ EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 	dev_t rdev;
 	int rc = -ENOENT;
 
-	if (path && dev_name(path)) {
+	if (dev_name(path)) {
 		rc = dev_stat(dev_name(path), &rdev);
 		if (rc < 0)
 			return fail(rc);
@@ -292,7 +293,7 @@ EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		stx->stx_nlink = 1;
 	} else {
 		rc = next(dirfd, redirect(path, buf), flags, mask, stx);
-		if (rc < 0 || (path && *path) || !S_ISSOCK(stx->stx_mode) || !dev_is(dirfd, &rdev))
+		if (rc < 0 || *path || !S_ISSOCK(stx->stx_mode) || !dev_is(dirfd, &rdev))
 			return rc;
 	}
 	stx->stx_mask = STATX_BASIC_STATS;

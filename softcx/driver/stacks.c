@@ -106,7 +106,8 @@ bool stacks_touch(uint64_t start, uint64_t end)
 {
 	uint64_t here = (uintptr_t)__builtin_frame_address(0);
 	struct span caller = {here - 65536, here + 65536};
-	bool found = touches(&initial_tcb, start, end) || touches(&caller, start, end) || touches(&own, start, end);
+	bool found = touches(&initial_tcb, start, end) || touches(&caller, start, end) ||
+		     touches(&own, start, end);
 
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < sizeof(spans) / sizeof(spans[0]) && !found; i++)

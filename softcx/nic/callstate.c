@@ -31,8 +31,8 @@ static bool ioctl_complete(const struct nic_call *call)
 	return call->size == expect;
 }
 
-struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req, const void *bytes,
-	size_t size)
+struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
+	const void *bytes, size_t size)
 {
 	struct nic_call *call = calloc(1, sizeof(*call));
 
@@ -42,8 +42,8 @@ struct nic_call *call_new(const struct files *files, pid_t pid, const struct sof
 	call->data = malloc(size + 1);
 	if (call->data) {
 		memcpy(call->data, bytes, size);
-		if (req->op == SOFTCX_IOCTL ? ioctl_complete(call) :
-					      size == (req->op == SOFTCX_WRITE ? req->len : 0))
+		if (req->op == SOFTCX_IOCTL ? ioctl_complete(call)
+					    : size == (req->op == SOFTCX_WRITE ? req->len : 0))
 			return call;
 		errno = EPROTO;
 	}
@@ -105,8 +105,10 @@ static int add_pieces(struct nic_call *call, const struct softcx_request *req, c
 	for (unsigned i = 0; i < req->count; i++) {
 		if (segs[i].fd >= (int)nfds)
 			return -EPROTO;
-		pieces[call->npieces++] = (struct mm_piece){.va = segs[i].va, .len = segs[i].len,
-			.offset = segs[i].offset, .fd = segs[i].fd < 0 ? -1 : fds[segs[i].fd]};
+		pieces[call->npieces++] = (struct mm_piece){.va = segs[i].va,
+			.len = segs[i].len,
+			.offset = segs[i].offset,
+			.fd = segs[i].fd < 0 ? -1 : fds[segs[i].fd]};
 	}
 	all = realloc(call->piece_fds, (call->npiece_fds + nfds + 1) * sizeof(*all));
 	if (!all)
@@ -139,16 +141,18 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT))
 		answer->rc = -EFAULT;
 	else
-		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE, call->pid,
-			call->pieces, call->npieces);
+		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
+			call->pid, call->pieces, call->npieces);
 	clear_pieces(call);
 	return answer->rc == -EINVAL ? -EPROTO : 0;
 }
 
-int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size, const int *fds,
-	unsigned nfds)
+int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size,
+	const int *fds, unsigned nfds)
 {
-	struct call_answer answer = {.kind = call->need.kind, .flags = call->need.flags, .va = call->need.va,
+	struct call_answer answer = {.kind = call->need.kind,
+		.flags = call->need.flags,
+		.va = call->need.va,
 		.len = call->need.len};
 	struct call_answer *grown;
 	int rc = 0;
@@ -177,7 +181,8 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 }
 
 /** The answer to this question, or NULL after noting that it must be asked. */
-static struct call_answer *ask(struct nic_call *call, uint32_t kind, uint64_t va, uint64_t len, uint32_t flags)
+static struct call_answer *ask(
+	struct nic_call *call, uint32_t kind, uint64_t va, uint64_t len, uint32_t flags)
 {
 	for (unsigned i = 0; i < call->nanswers; i++) {
 		struct call_answer *a = &call->answers[i];
@@ -255,7 +260,8 @@ int nic_call_fd(struct nic_call *call, uint64_t va, int fd)
 	int rc = call->nfds == SOFTCX_MAX_FDS ? -E2BIG : 0;
 
 	if (rc == 0)
-		rc = store(call, &(struct softcx_store){.va = va, .len = sizeof(int), .fd = (int)call->nfds}, NULL);
+		rc = store(call, &(struct softcx_store){.va = va, .len = sizeof(int), .fd = (int)call->nfds},
+			NULL);
 	if (rc < 0) {
 		close(fd);
 		return rc;
@@ -264,13 +270,15 @@ int nic_call_fd(struct nic_call *call, uint64_t va, int fd)
 	return 0;
 }
 
-int nic_call_mem(struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem)
+int nic_call_mem(
+	struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem)
 {
 	struct call_answer *a;
 
 	if (len == 0 || va + len < va)
 		return -EFAULT;
-	a = ask(call, SOFTCX_NEED_MEM, va, len, (writable ? SOFTCX_WRITABLE : 0) | (direct ? SOFTCX_DIRECT : 0));
+	a = ask(call, SOFTCX_NEED_MEM, va, len,
+		(writable ? SOFTCX_WRITABLE : 0) | (direct ? SOFTCX_DIRECT : 0));
 	if (!a)
 		return NIC_AGAIN;
 	if (a->rc < 0)

@@ -44,8 +44,8 @@ struct nic_call {
 };
 
 /** Copies @bytes. NULL without memory, or when the parts of the request do not fit together (errno EPROTO). */
-struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req, const void *bytes,
-	size_t size);
+struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
+	const void *bytes, size_t size);
 void call_free(struct nic_call *call); /* NULL is fine */
 
 /** Forgets stores of a run that ended with NIC_AGAIN. */
@@ -55,8 +55,8 @@ void call_restart(struct nic_call *call);
  * Takes the process's answer to @call->need; @fds become the call's. 1: more packets follow, 0: run the
  * handler again, -EPROTO: malformed.
  */
-int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size, const int *fds,
-	unsigned nfds);
+int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size,
+	const int *fds, unsigned nfds);
 
 /** Drops descriptors that a failed call would have installed. */
 void call_drop_fds(struct nic_call *call);

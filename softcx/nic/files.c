@@ -36,7 +36,8 @@ struct channel {
 
 static uint8_t inbox[SOFTCX_MAX_MSG];
 
-__attribute__((format(printf, 3, 4))) static void complain(const struct file *file, pid_t pid, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void complain(
+	const struct file *file, pid_t pid, const char *fmt, ...)
 {
 	char what[160], name[24];
 	va_list ap;
@@ -65,7 +66,8 @@ static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
 		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	struct iovec iov = {buf, size};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
 	memset(p, 0, sizeof(*p));
 	p->len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -152,7 +154,8 @@ static bool may_write(const struct channel *ch, const struct ucred *now)
 	if (ch->opener && now->uid == then->uid && now->gid == then->gid)
 		return true;
 	complain(ch->file, ch->pid,
-		"write() refused (EACCES), as by the kernel: the file was opened by process %d with other credentials",
+		"write() refused (EACCES), as by the kernel: the file was opened by process %d with other "
+		"credentials",
 		(int)then->pid);
 	return false;
 }
@@ -167,8 +170,9 @@ static int64_t handle(struct channel *ch, struct nic_call *call, int *map_fd, ui
 	case SOFTCX_IOCTL:
 		return file->dev < 0 ? -ENOTTY : uverbs_ioctl(file->uverbs, call);
 	default:
-		return file->dev < 0 ? -ENODEV :
-					     uverbs_mmap(file->uverbs, call->req.va, call->req.len, map_fd, map_offset);
+		return file->dev < 0
+			       ? -ENODEV
+			       : uverbs_mmap(file->uverbs, call->req.va, call->req.len, map_fd, map_offset);
 	}
 }
 
@@ -199,8 +203,8 @@ static bool channel_run(struct channel *ch)
 	return ok;
 }
 
-static bool channel_request(struct channel *ch, const struct softcx_request *req, const void *bytes, size_t size,
-	const struct packet *p)
+static bool channel_request(struct channel *ch, const struct softcx_request *req, const void *bytes,
+	size_t size, const struct packet *p)
 {
 	if (req->op != SOFTCX_WRITE && req->op != SOFTCX_IOCTL && req->op != SOFTCX_MMAP) {
 		complain(ch->file, ch->pid, "request %u where a call was due", req->op);
@@ -231,7 +235,8 @@ static bool channel_input(struct source *source)
 	if (p.len <= 0)
 		return false;
 	if ((size_t)p.len < sizeof(req) || p.truncated || p.cred.pid != ch->pid) {
-		complain(ch->file, ch->pid, "message of %zd bytes from process %d dropped", p.len, (int)p.cred.pid);
+		complain(ch->file, ch->pid, "message of %zd bytes from process %d dropped", p.len,
+			(int)p.cred.pid);
 		packet_close(&p);
 		return false;
 	}
@@ -280,9 +285,13 @@ static int channel_add(struct file *file, int fd, bool opener)
 	if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		rc = -errno;
 	if (rc == 0) {
-		*ch = (struct channel){.source = {.fd = fd, .rank = 1, .input = channel_source_input,
+		*ch = (struct channel){.source = {.fd = fd,
+					       .rank = 1,
+					       .input = channel_source_input,
 					       .destroy = channel_destroy},
-			.file = file, .pid = cred.pid, .opener = opener};
+			.file = file,
+			.pid = cred.pid,
+			.opener = opener};
 		rc = loop_add(file->files->loop, &ch->source);
 	}
 	if (rc < 0) {
@@ -311,8 +320,8 @@ static bool file_input(struct source *source)
 		if (p.len <= 0)
 			return false;
 		if (p.len != sizeof(hello) || hello.version != SOFTCX_VERSION || p.nfds != 1) {
-			complain(file, file->opener.pid, "greeting of %zd bytes, version %u, not understood", p.len,
-				p.len == sizeof(hello) ? hello.version : 0);
+			complain(file, file->opener.pid, "greeting of %zd bytes, version %u, not understood",
+				p.len, p.len == sizeof(hello) ? hello.version : 0);
 			packet_close(&p);
 			return false;
 		}
@@ -368,15 +377,15 @@ int files_add(struct files *files, int dev, int fd)
 		close(fd);
 		return -ENOMEM;
 	}
-	file->source = (struct source){
-		.fd = fd, .rank = 0, .input = file_source_input, .destroy = file_destroy};
+	file->source =
+		(struct source){.fd = fd, .rank = 0, .input = file_source_input, .destroy = file_destroy};
 	file->files = files;
 	file->dev = dev;
 	LIST_INIT(&file->channels);
 	rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &file->opener, &len) < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = dev < 0 ? ucma_open(files->net, file_wake, file, &file->ucma) :
-				     uverbs_open(files->devs[dev], (unsigned)dev, &file->uverbs);
+		rc = dev < 0 ? ucma_open(files->net, file_wake, file, &file->ucma)
+			     : uverbs_open(files->devs[dev], (unsigned)dev, &file->uverbs);
 	file->next = files->first;
 	file->prev = &files->first;
 	if (file->next)

@@ -47,7 +47,8 @@ static int number(const char *option, const char *text, uint64_t max, uint64_t *
 	*out = strtoull(text, &end, 0);
 	if (errno == 0 && end != text && *end == '\0' && text[0] != '-' && *out <= max)
 		return 0;
-	fprintf(stderr, "softcx-nic: --%s %s: not a number between 0 and %llu\n", option, text, (unsigned long long)max);
+	fprintf(stderr, "softcx-nic: --%s %s: not a number between 0 and %llu\n", option, text,
+		(unsigned long long)max);
 	return -EINVAL;
 }
 
@@ -127,7 +128,9 @@ int main(int argc, char **argv)
 		rc = strlen(cfg.dir) > SOFTCX_MAX_DIR ? -ENAMETOOLONG : 0;
 	}
 	if (rc < 0) {
-		fprintf(stderr, "softcx-nic: the directory's name is longer than %d bytes: choose another with --dir\n",
+		fprintf(stderr,
+			"softcx-nic: the directory's name is longer than %d bytes: choose another with "
+			"--dir\n",
 			SOFTCX_MAX_DIR);
 		return 2;
 	}

@@ -24,7 +24,8 @@ static LIST_HEAD(mapping_list, mapping) mappings = LIST_HEAD_INITIALIZER(mapping
 /** Synchronous, in the only thread: the list is not being changed while the hardware touches memory. */
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
-	static const char why[] = "softcx-nic: access beyond the end of a file that an application registered\n";
+	static const char why[] =
+		"softcx-nic: access beyond the end of a file that an application registered\n";
 	uint8_t *addr = info->si_addr;
 	struct mapping *m;
 
@@ -105,19 +106,19 @@ static int map_pieces(struct mapping *m, const struct mm_piece *pieces, unsigned
 		uint64_t len = (skew + total + page - 1) / page * page;
 
 		return mmap(at, len, prot, MAP_SHARED | MAP_FIXED, pieces[0].fd,
-			       (off_t)(pieces[0].offset - skew)) == MAP_FAILED ?
-				     -errno :
-				     0;
+			       (off_t)(pieces[0].offset - skew)) == MAP_FAILED
+			       ? -errno
+			       : 0;
 	}
 	for (unsigned i = 0; i < n; i++)
-		if (mmap(at + (pieces[i].va - pieces[0].va), pieces[i].len, prot, MAP_SHARED | MAP_FIXED, pieces[i].fd,
-			    (off_t)pieces[i].offset) == MAP_FAILED)
+		if (mmap(at + (pieces[i].va - pieces[0].va), pieces[i].len, prot, MAP_SHARED | MAP_FIXED,
+			    pieces[i].fd, (off_t)pieces[i].offset) == MAP_FAILED)
 			return -errno;
 	return 0;
 }
 
-int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, const struct mm_piece *pieces,
-	unsigned n)
+int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid,
+	const struct mm_piece *pieces, unsigned n)
 {
 	struct mapping *m;
 	int rc = check(va, len, pieces, n);
@@ -127,8 +128,13 @@ int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t 
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	m->mem = (struct hw_mem){.va = va, .len = len, .pid = pid, .writable = writable, .refs = 1,
-		.release = mapping_release, .priv = m};
+	m->mem = (struct hw_mem){.va = va,
+		.len = len,
+		.pid = pid,
+		.writable = writable,
+		.refs = 1,
+		.release = mapping_release,
+		.priv = m};
 	LIST_INSERT_HEAD(&mappings, m, link);
 	if (pieces[0].fd >= 0)
 		rc = map_pieces(m, pieces, n);

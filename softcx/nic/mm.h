@@ -26,7 +26,7 @@ int mm_init(void);
  * Makes a hw_mem with one reference for [@va, @va + @len) of process @pid. @pieces must cover that range in
  * ascending order without gaps: -EINVAL otherwise. Descriptors stay the caller's and may be closed at once.
  */
-int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, const struct mm_piece *pieces,
-	unsigned n);
+int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid,
+	const struct mm_piece *pieces, unsigned n);
 
 #endif

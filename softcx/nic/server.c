@@ -58,7 +58,7 @@ struct server {
 	volatile sig_atomic_t stop;
 	uint64_t alone_since; /* no client; 0: there is one */
 	uint64_t busy_at;     /* when hardware last had something to do */
-	uint64_t nap;	      /* length of the next sleep */
+	uint64_t nap;         /* length of the next sleep */
 };
 
 static uint64_t now_ns(void)
@@ -93,8 +93,8 @@ static void map_ipv4(uint8_t gid[16], uint32_t be)
 /** Device N is 127.0.0.(N+1); the first one also has the other IPv4 addresses of this machine. */
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
 {
-	const uint8_t link_local[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3],
-		mac[4], (uint8_t)(mac[5] + dev)};
+	const uint8_t link_local[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
+		mac[3], mac[4], (uint8_t)(mac[5] + dev)};
 	struct ifaddrs *list = NULL;
 	unsigned n = 2;
 
@@ -193,8 +193,8 @@ static int control_add(struct server *s, int fd)
 	int rc = -ENOMEM;
 
 	if (c) {
-		*c = (struct control){.source = {.fd = fd, .rank = 1, .input = control_input,
-					      .destroy = control_destroy},
+		*c = (struct control){
+			.source = {.fd = fd, .rank = 1, .input = control_input, .destroy = control_destroy},
 			.server = s};
 		rc = loop_add(&s->loop, &c->source);
 	}
@@ -237,14 +237,17 @@ static int listen_on(struct server *s, const char *name, int dev)
 	if (!l)
 		return -ENOMEM;
 	*l = (struct listener){.source = {.rank = 1, .input = listener_input, .destroy = listener_destroy},
-		.server = s, .dev = dev};
-	if (snprintf(l->path, sizeof(l->path), "%s/" SOFTCX_SOCKET_PREFIX "%s", s->dir, name) >= (int)sizeof(l->path)) {
+		.server = s,
+		.dev = dev};
+	if (snprintf(l->path, sizeof(l->path), "%s/" SOFTCX_SOCKET_PREFIX "%s", s->dir, name) >=
+		(int)sizeof(l->path)) {
 		free(l);
 		return -ENAMETOOLONG;
 	}
 	memcpy(sun.sun_path, l->path, sizeof(sun.sun_path));
 	unlink(l->path);
-	l->source.fd = socket(AF_UNIX, (dev == -2 ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->source.fd =
+		socket(AF_UNIX, (dev == -2 ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->source.fd < 0 || bind(l->source.fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
 		chmod(l->path, 0666) < 0 || listen(l->source.fd, 1024) < 0)
 		rc = -errno;

@@ -89,8 +89,9 @@ static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
 
 		snprintf(name, sizeof(name), "gids/%u", i);
 		attr(rc, dir, port, name,
-			"%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1], g[2],
-			g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14], g[15]);
+			"%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1],
+			g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14],
+			g[15]);
 		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
 		attr(rc, dir, port, name, "RoCE v2");
 		if (i >= ngids)
@@ -151,7 +152,8 @@ int sysfs_write(const char *dir, unsigned ndevs)
 		return -errno;
 	attr(&rc, dir, "class/infiniband_verbs", "abi_version", "6");
 	attr(&rc, dir, "class/misc/rdma_cm", "abi_version", "4");
-	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV), minor(SOFTCX_RDMA_CM_DEV));
+	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
+		minor(SOFTCX_RDMA_CM_DEV));
 	for (unsigned i = 0; i < ndevs; i++)
 		write_dev(&rc, dir, i);
 	return rc;
