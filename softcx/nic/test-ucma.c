@@ -405,8 +405,13 @@ static void queue_attributes(void **state)
 	struct pair p = connected();
 	struct ib_uverbs_qp_attr a, b;
 	uint32_t fresh = routed("10.0.0.2", 7471);
+	struct ucma_counts counts;
 
 	(void)state;
+	ucma_counts(net, &counts);
+	assert_int_equal(counts.ids, 4);
+	assert_int_equal(counts.listeners, 1);
+	assert_int_equal(counts.connections, 2);
 	assert_int_equal(qp_attr(client, fresh, IBV_QPS_INIT, &a), 0);
 	assert_int_equal(
 		a.qp_attr_mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

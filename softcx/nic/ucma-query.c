@@ -11,7 +11,7 @@
 #define PORT_NUM 1
 #define PKEY 0xffff
 #define HOP_LIMIT 64
-#define PATH_MTU IBV_MTU_1024 /* iboe_get_mtu() of an Ethernet port with an MTU of 1500 */
+#define PATH_MTU IBV_MTU_4096 /* active_mtu of the port: Ethernet with jumbo frames */
 #define PATH_RATE IBV_RATE_100_GBPS
 
 /* IBTA annex A11; cma.c: rdma_get_service_id() */

@@ -606,6 +606,17 @@ unsigned ucma_pending(const struct ucma_file *file)
 	return file->nevents;
 }
 
+void ucma_counts(const struct ucma_net *net, struct ucma_counts *out)
+{
+	const struct ucma_id *id;
+
+	*out = (struct ucma_counts){.ids = HASH_COUNT(net->ids)};
+	for (id = net->ids; id; id = id->hh.next) {
+		out->listeners += id->state == UCMA_LISTEN;
+		out->connections += id->cm == UCMA_CM_ESTABLISHED;
+	}
+}
+
 int ucma_net_new(struct ucma_net **net, struct hw_dev *const *devs, unsigned ndevs)
 {
 	struct ucma_net *n = calloc(1, sizeof(*n));
