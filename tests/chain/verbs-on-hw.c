@@ -5,7 +5,7 @@
  */
 #include "reddnd/chain/order.h"
 #include "reddnd/chain/wqe.h"
-#include "tests/chain-rig.h"
+#include "tests/chain/chain-rig.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "libclient/wire.h"
 #include "reddnd/chain/hashget.h"
 #include "reddnd/chain/wqe.h"
-#include "tests/chain-rig.h"
+#include "tests/chain/chain-rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/chain-rig.h"
+#include "tests/chain/chain-rig.h"
 
 #include "reddnd/chain/decode.h"
 
