@@ -57,7 +57,6 @@ struct reddn {
 	uint32_t *held;                 /* slots whose results the caller has */
 	uint32_t nheld;
 	struct ibv_recv_wr *recvs; /* one batch of depth receives */
-	struct ibv_recv_wr recv_wr;
 
 	struct reddn_info info;
 	struct reddn_geometry geo;
@@ -84,6 +83,14 @@ static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 {
 	return c->area + slot * c->info.slot_size;
 }
+
+/** Memory for info.depth requests and reply slots of info.slot_size. -ENOMEM; deinit clears up. */
+int reddn_requests_init(struct reddn *c);
+
+/** Memory for as many keys of key_room bytes. -ENOMEM. */
+int reddn_keys_init(struct reddn *c);
+
+void reddn_requests_deinit(struct reddn *c);
 
 /** Take connection manager events that are there. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);

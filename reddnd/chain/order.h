@@ -8,7 +8,8 @@
  *   - a fenced WQE starts after every READ and atomic before it in its queue has completed;
  *   - a CQE says that its WQE and all before it in its queue have completed, their data in memory;
  *   - the request's bytes are in memory when the WAIT for it ends.
- * READs land late, unfenced WQEs overlap, queues run at any speed.
+ * READs land late, unfenced WQEs overlap, queues run at any speed. Errors are not considered: the CQE of a
+ * failed WQE ends a WAIT as well, so a queue that waits for another must not take its success for granted.
  *
  * What is proven:
  *   - two steps that touch the same bytes of WQEs or scratch, one of them writing, are ordered, and that
