@@ -64,13 +64,12 @@ fail() # TEXT [LOG...]: the logs are shown
 {
 	local log
 
-	printf 'FAIL %s\n' "$1" >&2
-	shift
-	for log in "$@" "$work"/nic.log; do
+	for log in "${@:2}" "$work"/nic.log; do
 		[[ -s $log ]] || continue
 		printf -- '---- %s\n' "${log##*/}" >&2
 		tail -n 60 "$log" >&2
 	done
+	printf 'FAIL %s\n' "$1" >&2
 	exit 1
 }
 
@@ -97,41 +96,26 @@ start_nic()
 	pids+=("$nic")
 	until_true 20 "$SOFTCX" status || fail "the NIC does not answer"
 	started=$(objects)
-	[[ -n $started ]] || fail "softcx status --json says nothing of objects"
+	[[ -n $started ]] || fail "softcx status --json names no objects"
 }
 
-# The live objects of every kind, one "name count" per line.
+# What lives in the NIC now, of every kind, one "name count" per line.
 objects()
 {
 	"$SOFTCX" status --json | python3 -c '
 import json, sys
-
-def walk(name, value):
-    if isinstance(value, dict):
-        for key in sorted(value):
-            walk(f"{name}.{key}" if name else key, value[key])
-    elif isinstance(value, list):
-        for i, v in enumerate(value):
-            walk(f"{name}[{i}]", v)
-    else:
-        print(name, value)
-
-def objects(value):
-    if isinstance(value, dict):
-        if "objects" in value:
-            walk("", value["objects"])
-        for v in value.values():
-            objects(v)
-    elif isinstance(value, list):
-        for v in value:
-            objects(v)
-
-objects(json.load(sys.stdin))'
+status = json.load(sys.stdin)
+print("files", status["files"])
+for kind, n in status["cm"].items():
+    print(kind, n)
+for device in status["devices"]:
+    for kind in "pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems":
+        print(device["name"] + "." + kind, device[kind])'
 }
 
 object() # NAME: how many there are now
 {
-	objects | awk -v name="$1" '$1 == name || $1 ~ "\\." name "$" { n += $2 } END { print n + 0 }'
+	objects | awk -v name="$1" '$1 == name || $1 ~ "[.]" name "$" { n += $2 } END { print n + 0 }'
 }
 
 same_objects()
@@ -234,6 +218,8 @@ cm_pair()
 	read -ra s <<<"$2"
 	read -ra c <<<"$3"
 
+	# the listener to wait for is the new one
+	until_true 10 same_objects || fail "$what: something is left over from before"
 	background server.log "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens

@@ -10,9 +10,9 @@ grep -q '^ *mlx5_0 ' "$work/devices" || fail "ibv_devices does not list mlx5_0" 
 ok "ibv_devices lists the device"
 
 on_nic devinfo ibv_devinfo -v || fail "ibv_devinfo -v" "$work/devinfo"
-for line in 'hca_id: *mlx5_0' 'transport: *InfiniBand' 'state: *PORT_ACTIVE' 'link_layer: *Ethernet' \
-	'vendor_id: *0x02c9' 'atomic_cap: *ATOMIC_HCA' 'GID\[ *1\]:.*::ffff:.*, RoCE v2'; do
-	grep -qE "$line" "$work/devinfo" || fail "ibv_devinfo does not say \"$line\"" "$work/devinfo"
+for line in 'hca_id: mlx5_0' 'transport: InfiniBand' 'state: PORT_ACTIVE' 'link_layer: Ethernet' 'vendor_id: 0x02c9' \
+	'atomic_cap: ATOMIC_HCA' 'GID\[ *1\]: ::ffff:.*, RoCE v2'; do
+	tr -s '\t ' ' ' <"$work/devinfo" | grep -qE "$line" || fail "ibv_devinfo does not say \"$line\"" "$work/devinfo"
 done
 ok "ibv_devinfo -v describes it"
 
