@@ -18,14 +18,17 @@
 #include <stdint.h>
 
 enum {
-	REDDN_ARG_MAX = 256,     /* bytes of a request */
+	REDDN_ARG_MAX = 256, /* bytes of a request */
+	REDDN_AGAIN_MIN =
+		16, /* asked again so often at least, even if the machine stands still for retry_ms */
 	REDDN_INLINE_MAX = 32,   /* a request up to this size is copied into its WQE, which stays one WQEBB */
 	REDDN_NONE = UINT32_MAX, /* no request */
 };
 
 struct reddn_request {
 	uint64_t cookie;
-	uint64_t again_since;     /* ns, CLOCK_MONOTONIC; 0: not sent again yet */
+	uint64_t again_since;     /* ns, CLOCK_MONOTONIC */
+	uint32_t again;           /* how often it was sent again */
 	struct reddn_seen before; /* when it was sent */
 	uint32_t len;             /* of the key, or of the raw request */
 	bool raw;

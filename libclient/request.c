@@ -211,9 +211,9 @@ static int again(struct reddn *c, uint32_t request, enum reddn_verdict verdict)
 	struct reddn_request *q = &c->requests[request];
 	uint64_t now = now_ns();
 
-	if (!q->again_since)
+	if (!q->again++)
 		q->again_since = now;
-	else if (now - q->again_since > c->retry_ms * 1000000ull)
+	else if (q->again > REDDN_AGAIN_MIN && now - q->again_since > c->retry_ms * 1000000ull)
 		return verdict == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
 	if (verdict == REDDN_REPLY_MOVED)
 		c->info.again_moved++;
