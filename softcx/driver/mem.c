@@ -144,8 +144,8 @@ static bool page_populated(int pagemap, uint64_t va)
 {
 	uint64_t entry;
 
-	if (pagemap < 0 || pread(pagemap, &entry, sizeof(entry), (off_t)(va / page_size * sizeof(entry))) !=
-				   (ssize_t)sizeof(entry))
+	if (pagemap < 0 || sys_pread(pagemap, &entry, sizeof(entry),
+				   (off_t)(va / page_size * sizeof(entry))) != (ssize_t)sizeof(entry))
 		return true;
 	return entry >> 62; /* present or swapped: Documentation/admin-guide/mm/pagemap.rst */
 }
@@ -163,7 +163,7 @@ static int copy_to_pool(uint64_t start, uint64_t end, uint64_t offset, bool anon
 		if (!page_populated(pagemap, va))
 			continue;
 		for (uint64_t done = 0; done < chunk;) {
-			ssize_t n = pwrite(pool.fd, (void *)(uintptr_t)(va + done), chunk - done,
+			ssize_t n = sys_pwrite(pool.fd, (void *)(uintptr_t)(va + done), chunk - done,
 				(off_t)(offset + (va - start) + done));
 
 			if (n < 0 && errno != EINTR) {
@@ -451,8 +451,8 @@ void mem_fork_parent(void)
 /** Replaces one mapping of the parent's pool by a private copy. */
 static int privatise(const struct maps_entry *e, void *arg)
 {
-	void *addr = (void *)(uintptr_t)e->start, *copy;
 	size_t len = e->end - e->start;
+	uint8_t *copy;
 
 	(void)arg;
 	if (!e->shared || e->ino != pool.ino || e->dev != pool.dev)
@@ -460,12 +460,19 @@ static int privatise(const struct maps_entry *e, void *arg)
 	copy = sys_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		return -ENOMEM;
-	if (!(e->prot & PROT_READ))
-		mprotect(addr, len, PROT_READ);
-	memcpy(copy, addr, len);
+	for (size_t done = 0; done < len;) {
+		ssize_t n = sys_pread(pool.fd, copy + done, len - done, (off_t)(e->offset + done));
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return -EIO;
+		done += n > 0 ? (size_t)n : 0;
+	}
 	if (e->prot != (PROT_READ | PROT_WRITE))
 		mprotect(copy, len, e->prot);
-	return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, addr) == MAP_FAILED ? -errno : 0;
+	return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)e->start) ==
+			       MAP_FAILED
+		       ? -errno
+		       : 0;
 }
 
 void mem_fork_child(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sys.h - system calls that the driver also interposes, reached without passing through itself. */
+/*
+ * sys.h - system calls made directly: those that the driver also interposes, and those on whole pages of
+ * the application, which an address sanitizer in it would find fault with.
+ */
 #ifndef SOFTCX_DRIVER_SYS_H
 #define SOFTCX_DRIVER_SYS_H
 
@@ -22,6 +25,16 @@ static inline int sys_close(int fd)
 static inline ssize_t sys_read(int fd, void *buf, size_t len)
 {
 	return syscall(SYS_read, fd, buf, len);
+}
+
+static inline ssize_t sys_pread(int fd, void *buf, size_t len, off_t offset)
+{
+	return syscall(SYS_pread64, fd, buf, len, offset);
+}
+
+static inline ssize_t sys_pwrite(int fd, const void *buf, size_t len, off_t offset)
+{
+	return syscall(SYS_pwrite64, fd, buf, len, offset);
 }
 
 static inline int sys_fstat(int fd, struct stat *st)
