@@ -128,7 +128,7 @@ static void relocate(const struct chain_image *img, const struct chain_env *env,
 		wqe_put32(f, (uint32_t)(seq * cqes + (uint64_t)r->addend) & 0xffffff);
 		return;
 	case CHAIN_REL_SEQ32:
-		wqe_put32(f, (uint32_t)seq);
+		wqe_put32(f, (uint32_t)(seq + (uint64_t)r->addend));
 		return;
 	}
 	assert(!"relocation kind");

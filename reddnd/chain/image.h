@@ -52,7 +52,7 @@ enum chain_reloc_kind {
 			      the pad in between accounted for */
 	CHAIN_REL_WAIT,    /* BE32: CQE number: seq * (CQEs per instance on that CQ) + addend, 24 bits.
 			      index as in CQN32 */
-	CHAIN_REL_SEQ32,   /* BE32: instance number seq */
+	CHAIN_REL_SEQ32,   /* BE32: instance number seq + addend */
 };
 
 #define CHAIN_CQ_RECV 0xff

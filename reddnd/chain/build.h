@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * build.h - a chain described as data, and the builder that turns it into an image.
+ *
+ * A description lists queues, steps (one work request each, in the order of their queue), words of scratch
+ * memory and the places a request's bytes go to. Ordering is explicit: fences, WAITs for a step, SEND_ENs
+ * through a step. Indices, counts, keys and addresses are not: the builder derives them.
+ *
+ * The builder refuses a description that
+ *   - names a label, field, word, region or queue that is not there, or goes beyond its bytes;
+ *   - would patch a head, or a key; lets a request reach anything but operands, scratch and the low bytes of
+ *     an address in a region;
+ *   - makes the NIC read from a client, send to one from a code queue, or write to one with a code queue;
+ *   - contains a step that can never run, an enable that enables nothing, or a queue left without its next
+ * head. It does not prove that a patch lands before the patched WQE is fetched: see order.h.
+ */
+#ifndef CHAIN_BUILD_H
+#define CHAIN_BUILD_H
+
+#include "reddnd/chain/image.h"
+#include "reddnd/chain/verbs.h"
+
+enum {
+	CHAIN_MAX_STEPS = 512,
+	CHAIN_MAX_SGE = 8,
+	CHAIN_MAX_WORDS = 64,
+	CHAIN_MAX_SCRATCH = 4096, /* bytes per instance */
+	CHAIN_ERR = 200,
+};
+
+/** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */
+enum chain_place_kind {
+	CHAIN_AT_NONE,
+	CHAIN_AT_REGION,  /* `index`: the region; `from`: bytes from its start */
+	CHAIN_AT_SLOT,    /* the client's reply slot; `from` */
+	CHAIN_AT_SCRATCH, /* `name`: a word; `from`: bytes into it; may go on into the next word */
+	CHAIN_AT_FIELD,   /* `name`: label of a step; `field`, and `sge` for local.*; `from`: bytes into it */
+};
+
+struct chain_place {
+	uint8_t kind;
+	uint8_t index;
+	const char *name;
+	uint8_t field; /* enum chain_field */
+	uint8_t sge;
+	uint32_t from;
+	uint32_t len; /* bytes; of a remote place: ignored, the data segments give it */
+};
+
+enum chain_step_flag {
+	CHAIN_DORMANT = 1 << 0,   /* posted as a NOP; the chain may give it its opcode */
+	CHAIN_FENCE = 1 << 1,     /* starts after the READs and atomics before it in its queue completed */
+	CHAIN_SIGNALLED = 1 << 2, /* one CQE on its queue's CQ, dormant or not */
+	CHAIN_SOLICITED = 1 << 3,
+	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
+};
+
+enum chain_upto {
+	CHAIN_UPTO_STEP,      /* the step named `through` */
+	CHAIN_UPTO_END,       /* the queue's last step */
+	CHAIN_UPTO_NEXT_HEAD, /* that, and the head of the next instance */
+};
+
+struct chain_step {
+	const char *label; /* unique; NULL if nothing refers to the step */
+	uint8_t queue;
+	uint8_t verb; /* enum chain_verb; a dormant step: what it may become */
+	uint8_t flags;
+	struct chain_place remote;
+	struct chain_place local[CHAIN_MAX_SGE];         /* up to the first CHAIN_AT_NONE; len > 0.
+							    An atomic without one drops the old value */
+	uint64_t swap, compare, swap_mask, compare_mask; /* as numbers: the NIC's host is little-endian */
+	uint64_t add, boundary;
+	uint32_t imm;
+	const char *until;   /* WAIT: for the CQE of that step; NULL: for the request */
+	uint8_t target;      /* SEND_EN, RECV_EN: queue */
+	uint8_t upto;        /* SEND_EN: enum chain_upto */
+	const char *through; /* SEND_EN */
+	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
+};
+
+struct chain_word {
+	const char *name;
+	uint16_t size;       /* bytes; words follow each other, each at a multiple of 8 */
+	const uint8_t *init; /* size bytes, or NULL: zero */
+};
+
+struct chain_queue_desc {
+	const char *name;
+	uint8_t head; /* leading steps that the previous instance enables; 0 for queue 0 */
+};
+
+struct chain_desc {
+	const char *name;
+	const struct chain_queue_desc *queues;
+	unsigned nqueues;
+	const struct chain_word *words;
+	unsigned nwords;
+	unsigned nregions;
+	const struct chain_step *steps;
+	unsigned nsteps;
+	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */
+	unsigned nargs;
+};
+
+#define CHAIN_REFUSED 1
+
+/**
+ * Builds @d. 0 and an image that the caller frees with chain_free(); CHAIN_REFUSED and the reason in
+ * @err (one line, no newline); -ENOMEM.
+ */
+int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR]);
+
+#endif
