@@ -96,6 +96,13 @@ void ucma_close(struct ucma_file *file); /* disconnects and destroys its ids */
 ssize_t ucma_write(struct ucma_file *file, struct nic_call *call);
 unsigned ucma_pending(const struct ucma_file *file); /* events queued now */
 
+struct ucma_counts {          /* all 0 again when every user has gone */
+	unsigned ids;         /* connection ids, those of the next two included */
+	unsigned listeners;   /* that listen */
+	unsigned connections; /* that are connected, each side counted */
+};
+void ucma_counts(const struct ucma_net *net, struct ucma_counts *out);
+
 /** GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped. */
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids);
 /** GUID of device @dev, as sysfs and QUERY_DEVICE report it (network byte order). */

@@ -72,6 +72,19 @@ bool hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
 
+/** What became of one send WQE. */
+struct hw_trace {
+	uint32_t qpn;
+	uint16_t idx; /* WQE index */
+	uint8_t opcode, opmod;
+	uint8_t syndrome; /* 0: executed */
+	uint8_t ds;
+	const uint8_t *wqe; /* as the hardware fetched it, ds * 16 bytes; valid during the call */
+};
+typedef void (*hw_trace_fn)(void *arg, const struct hw_trace *t);
+/** Calls @fn for every WQE that leaves a send queue, flushed ones excepted. NULL: off. */
+void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg);
+
 /* ---- protection domains, doorbell pages ------------------------------------------------- */
 
 int hw_pd_alloc(struct hw_dev *dev, uint32_t *pdn);

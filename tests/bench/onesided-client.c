@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,8 @@ static int run(struct client *c)
 		n = ibv_poll_cq(c->cq, BATCH, wc);
 		if (n < 0)
 			return complain("polling");
+		if (n == 0)
+			sched_yield();
 		for (int k = 0; k < n && !r; k++) {
 			if (wc[k].status != IBV_WC_SUCCESS) {
 				fprintf(stderr, "a READ failed: %s\n", ibv_wc_status_str(wc[k].status));

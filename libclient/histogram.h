@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * histogram.h - latencies in bounded memory: buckets whose width is 1/64 of their value or less, so percentiles are
+ * right to 1.6 %. Not thread-safe.
+ */
+#ifndef REDDN_HISTOGRAM_H
+#define REDDN_HISTOGRAM_H
+
+#include <stdint.h>
+
+enum { HISTOGRAM_SUB = 64, HISTOGRAM_BUCKETS = 59 * HISTOGRAM_SUB };
+
+struct histogram {
+	uint64_t count;
+	uint64_t max;
+	uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_add(struct histogram *h, uint64_t ns);
+
+/** The value that `part` (0..1) of all values do not exceed; 0 when there are none. */
+uint64_t histogram_at(const struct histogram *h, double part);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/records.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void jsonp(struct json_object **o)
+{
+	json_object_put(*o);
+}
+
+void records_init(struct records_reader *r, FILE *file, enum records_format format)
+{
+	*r = (struct records_reader){.file = file, .format = format};
+}
+
+void records_deinit(struct records_reader *r)
+{
+	free(r->text);
+	free(r->decoded);
+}
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool records_unescape(char *text, size_t len, size_t *out_len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		static const char names[] = "tnr0\\", bytes[] = "\t\n\r\0\\";
+		const char *name;
+
+		if (text[i] != '\\') {
+			text[n++] = text[i];
+			continue;
+		}
+		if (++i == len)
+			return false;
+		if (text[i] == 'x') {
+			if (len - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+				return false;
+			text[n++] = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+			i += 2;
+			continue;
+		}
+		name = text[i] ? strchr(names, text[i]) : NULL;
+		if (!name)
+			return false;
+		text[n++] = bytes[name - names];
+	}
+	*out_len = n;
+	return true;
+}
+
+static int wrong(struct records_reader *r, const char *what)
+{
+	snprintf(r->why, sizeof(r->why), "%s", what);
+	return -EBADMSG;
+}
+
+static int next_tsv(struct records_reader *r, size_t len, struct record_text *rec)
+{
+	char *tab = memchr(r->text, '\t', len);
+	size_t key_len = tab ? (size_t)(tab - r->text) : len;
+
+	*rec = (struct record_text){.key = (uint8_t *)r->text};
+	if (!records_unescape(r->text, key_len, &rec->key_len))
+		return wrong(r, "unknown escape in the key: \\t \\n \\r \\0 \\\\ and \\xHH are known");
+	if (!tab)
+		return 0;
+	if (memchr(tab + 1, '\t', len - key_len - 1))
+		return wrong(r, "more than one tab: a tab in the value is written \\t");
+	rec->val = (uint8_t *)tab + 1;
+	if (!records_unescape(tab + 1, len - key_len - 1, &rec->val_len))
+		return wrong(r, "unknown escape in the value: \\t \\n \\r \\0 \\\\ and \\xHH are known");
+	return 0;
+}
+
+/* The bytes of member `name` or `name`_hex of a record, appended to r->decoded at *used. 0, 1 if there is none, or -errno. */
+static int json_bytes(
+	struct records_reader *r, struct json_object *o, const char *name, size_t *used, size_t *len)
+{
+	struct json_object *text = NULL, *digits = NULL;
+	char hex_name[16];
+	const char *s;
+
+	snprintf(hex_name, sizeof(hex_name), "%s_hex", name);
+	json_object_object_get_ex(o, name, &text);
+	json_object_object_get_ex(o, hex_name, &digits);
+	if (text && digits)
+		return wrong(r, "both in text and in hex");
+	if (!text && !digits)
+		return 1;
+	if (!json_object_is_type(text ? text : digits, json_type_string)) {
+		snprintf(r->why, sizeof(r->why), "\"%s\" must be a string", text ? name : hex_name);
+		return -EBADMSG;
+	}
+	s = json_object_get_string(text ? text : digits);
+	*len = (size_t)json_object_get_string_len(text ? text : digits);
+	if (text) {
+		memcpy(r->decoded + *used, s, *len);
+		*used += *len;
+		return 0;
+	}
+	if (*len % 2)
+		return wrong(r, "an odd number of hex digits");
+	*len /= 2;
+	for (size_t i = 0; i < *len; i++) {
+		if (hex(s[2 * i]) < 0 || hex(s[2 * i + 1]) < 0)
+			return wrong(r, "not a hex digit");
+		r->decoded[(*used)++] = (uint8_t)(hex(s[2 * i]) << 4 | hex(s[2 * i + 1]));
+	}
+	return 0;
+}
+
+static int next_json(struct records_reader *r, size_t len, struct record_text *rec)
+{
+	struct json_tokener *tok = json_tokener_new();
+	__attribute__((cleanup(jsonp))) struct json_object *o = NULL;
+	enum json_tokener_error error;
+	size_t used = 0, key_len;
+	int ret;
+
+	if (!tok)
+		return -ENOMEM;
+	if (len > INT32_MAX) {
+		json_tokener_free(tok);
+		return wrong(r, "the line is too long");
+	}
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	o = json_tokener_parse_ex(tok, r->text, (int)len + 1);
+	error = json_tokener_get_error(tok);
+	if (error == json_tokener_success && json_tokener_get_parse_end(tok) < len)
+		error = json_tokener_error_parse_unexpected;
+	json_tokener_free(tok);
+	if (error != json_tokener_success)
+		return wrong(r, json_tokener_error_desc(error));
+	if (!json_object_is_type(o, json_type_object))
+		return wrong(r, "not a JSON object");
+	/* No member is longer, decoded, than the line. */
+	if (len > r->decoded_room) {
+		uint8_t *p = realloc(r->decoded, len * 2);
+
+		if (!p)
+			return -ENOMEM;
+		r->decoded = p;
+		r->decoded_room = len * 2;
+	}
+	*rec = (struct record_text){0};
+	ret = json_bytes(r, o, "key", &used, &rec->key_len);
+	if (ret)
+		return ret < 0 ? ret : wrong(r, "no \"key\"");
+	key_len = used;
+	ret = json_bytes(r, o, "value", &used, &rec->val_len);
+	if (ret < 0)
+		return ret;
+	rec->key = r->decoded;
+	rec->val = ret == 0 ? r->decoded + key_len : NULL;
+	return 0;
+}
+
+int records_next(struct records_reader *r, struct record_text *rec)
+{
+	for (;;) {
+		ssize_t len;
+
+		errno = 0;
+		len = getline(&r->text, &r->text_room, r->file);
+		if (len < 0)
+			return errno && !feof(r->file) ? -errno : RECORDS_END;
+		r->line++;
+		r->bytes += (uint64_t)len;
+		if (len && r->text[len - 1] == '\n')
+			r->text[--len] = '\0';
+		if (!len)
+			continue;
+		return r->format == RECORDS_JSON ? next_json(r, (size_t)len, rec)
+						 : next_tsv(r, (size_t)len, rec);
+	}
+}
+
+static void write_escaped(FILE *f, const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		switch (p[i]) {
+		case '\t':
+			fputs("\\t", f);
+			break;
+		case '\n':
+			fputs("\\n", f);
+			break;
+		case '\r':
+			fputs("\\r", f);
+			break;
+		case '\0':
+			fputs("\\0", f);
+			break;
+		case '\\':
+			fputs("\\\\", f);
+			break;
+		default:
+			if (p[i] < 0x20 || p[i] == 0x7f)
+				fprintf(f, "\\x%02x", p[i]);
+			else
+				putc(p[i], f);
+		}
+	}
+}
+
+/* As RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static bool is_utf8(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		uint32_t c = p[i], more = c < 0x80   ? 0
+					  : c < 0xc2 ? 9
+					  : c < 0xe0 ? 1
+					  : c < 0xf0 ? 2
+					  : c < 0xf5 ? 3
+						     : 9;
+
+		if (more == 9 || more >= len - i)
+			return false;
+		for (uint32_t k = 1; k <= more; k++)
+			if ((p[i + k] & 0xc0) != 0x80)
+				return false;
+		if ((c == 0xe0 && p[i + 1] < 0xa0) || (c == 0xed && p[i + 1] > 0x9f) ||
+			(c == 0xf0 && p[i + 1] < 0x90) || (c == 0xf4 && p[i + 1] > 0x8f))
+			return false;
+		i += more + 1;
+	}
+	return true;
+}
+
+static void write_json(FILE *f, const char *name, const uint8_t *p, size_t len)
+{
+	if (!is_utf8(p, len)) {
+		fprintf(f, "\"%s_hex\": \"", name);
+		for (size_t i = 0; i < len; i++)
+			fprintf(f, "%02x", p[i]);
+		putc('"', f);
+		return;
+	}
+	fprintf(f, "\"%s\": \"", name);
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] == '"' || p[i] == '\\')
+			fprintf(f, "\\%c", p[i]);
+		else if (p[i] == '\n')
+			fputs("\\n", f);
+		else if (p[i] == '\t')
+			fputs("\\t", f);
+		else if (p[i] < 0x20 || p[i] == 0x7f)
+			fprintf(f, "\\u%04x", p[i]);
+		else
+			putc(p[i], f);
+	}
+	putc('"', f);
+}
+
+void records_write(FILE *f, enum records_format format, const struct record_text *rec)
+{
+	if (format == RECORDS_JSON) {
+		putc('{', f);
+		write_json(f, "key", rec->key, rec->key_len);
+		if (rec->val) {
+			fputs(", ", f);
+			write_json(f, "value", rec->val, rec->val_len);
+		}
+		fputs("}\n", f);
+		return;
+	}
+	write_escaped(f, rec->key, rec->key_len);
+	if (rec->val) {
+		putc('\t', f);
+		write_escaped(f, rec->val, rec->val_len);
+	}
+	putc('\n', f);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * records.h - keys and values as text, for the tools. Two formats, one record per line:
+ *
+ *   TSV   key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes are themselves. Empty lines are
+ *         skipped. A line without TAB is a key without value, where the caller accepts that.
+ *   JSON  {"key": "...", "value": "..."}, strings in UTF-8; or "key_hex" and "value_hex" with two hex digits a byte.
+ *
+ * What is written can be read back, byte for byte.
+ */
+#ifndef REDDN_RECORDS_H
+#define REDDN_RECORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum records_format { RECORDS_TSV, RECORDS_JSON };
+
+struct record_text {
+	const uint8_t *key;
+	size_t key_len;
+	const uint8_t *val; /* NULL: the line had no value */
+	size_t val_len;
+};
+
+struct records_reader {
+	FILE *file;
+	enum records_format format;
+	uint64_t line;  /* number of the line last read */
+	uint64_t bytes; /* read so far */
+	char *text;
+	size_t text_room;
+	uint8_t *decoded;
+	size_t decoded_room;
+	char why[160]; /* what is wrong with the line */
+};
+
+/** `file` stays the caller's. */
+void records_init(struct records_reader *r, FILE *file, enum records_format format);
+void records_deinit(struct records_reader *r);
+
+enum { RECORDS_END = 1 };
+
+/** The next record; its bytes are valid until the next call. RECORDS_END, -EBADMSG with `why`, or another -errno. */
+int records_next(struct records_reader *r, struct record_text *rec);
+
+/** Write one line. A failure shows in ferror(). A NULL value is left out. */
+void records_write(FILE *f, enum records_format format, const struct record_text *rec);
+
+/** Decode the escapes of TSV in place. False: a wrong one. */
+bool records_unescape(char *text, size_t len, size_t *out_len);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reddn-table: make, fill, show and describe tables; see reddn-table(1). */
+#include "libclient/reddn-table.h"
+#include "libclient/records.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage_text[] =
+	"usage: reddn-table create [OPTIONS] TABLE\n"
+	"       reddn-table load [--json] [--quiet] TABLE [FILE]\n"
+	"       reddn-table dump [--json] TABLE\n"
+	"       reddn-table stat [--json] TABLE\n"
+	"\n"
+	"create: make an empty table\n"
+	"  -c, --capacity N      entries to expect (10000)\n"
+	"  -b, --buckets N       buckets, a power of two (from the capacity)\n"
+	"  -H, --heap SIZE       bytes for records (512 per entry)\n"
+	"  -k, --max-key SIZE    longest key (64K)\n"
+	"  -v, --max-value SIZE  longest value (64K)\n"
+	"  -s, --seed N          of the hash (random)\n"
+	"  -f, --replace         replace an existing table\n"
+	"load: put records from FILE or standard input, one per line: key TAB value\n"
+	"dump: write all records\n"
+	"stat: say what the table is like\n"
+	"  -j, --json            records or report as JSON, one object per line\n"
+	"  -q, --quiet           no progress on the terminal\n"
+	"SIZE and N may end in K, M or G.\n";
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("reddn-table: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return 2;
+}
+
+static bool parse_number(const char *s, uint64_t max, uint64_t *out)
+{
+	unsigned long long v;
+	unsigned shift = 0;
+	char *end;
+
+	errno = 0;
+	v = strtoull(s, &end, 0);
+	if (end == s || *s == '-' || errno)
+		return false;
+	if (*end) {
+		const char *units = "KMG", *u = strchr(units, *end);
+
+		if (!u || end[1])
+			return false;
+		shift = 10 * (unsigned)(u - units + 1);
+	}
+	if (v > max >> shift)
+		return false;
+	*out = (uint64_t)v << shift;
+	return true;
+}
+
+struct arguments {
+	struct reddn_table_options create;
+	enum records_format format;
+	bool quiet;
+};
+
+static int cmd_create(struct arguments *a, char **args)
+{
+	struct reddn_table *t;
+	struct reddn_table_stat st;
+	char err[512];
+
+	if (reddn_table_create(&t, args[0], &a->create, err, sizeof(err)) < 0)
+		return complain("%s", err);
+	reddn_table_stat(t, &st);
+	if (!a->quiet)
+		printf("%s: %" PRIu64 " buckets, for some %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
+			args[0], st.buckets, st.buckets * 9 / 20, st.heap_size);
+	reddn_table_close(t);
+	return 0;
+}
+
+/* ---- load ---------------------------------------------------------------------------------- */
+
+struct progress {
+	bool shown;
+	uint64_t total; /* bytes of the input; 0: not known */
+	struct timespec last;
+};
+
+static void progress_show(struct progress *p, const struct records_reader *r, uint64_t count, bool final)
+{
+	struct timespec now;
+	unsigned part;
+
+	if (!p->shown)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!final && (now.tv_sec - p->last.tv_sec) * 1000 + (now.tv_nsec - p->last.tv_nsec) / 1000000 < 100)
+		return;
+	p->last = now;
+	if (p->total) {
+		part = r->bytes < p->total ? (unsigned)(r->bytes * 40 / p->total) : 40;
+		fprintf(stderr, "\r[%.*s%*s] %3u%%  %" PRIu64 " records", (int)part,
+			"########################################", (int)(40 - part), "",
+			(unsigned)(r->bytes < p->total ? r->bytes * 100 / p->total : 100), count);
+	} else {
+		fprintf(stderr, "\r%" PRIu64 " records", count);
+	}
+	if (final)
+		fputc('\n', stderr);
+	fflush(stderr);
+}
+
+/* Why a put failed, and what to do about it. */
+static void explain_put(struct reddn_table *t, int r, const struct record_text *rec, char *buf, size_t len)
+{
+	struct reddn_table_stat st;
+
+	reddn_table_stat(t, &st);
+	switch (-r) {
+	case ENOSPC:
+		snprintf(buf, len,
+			"the table is full: %" PRIu64 " entries in %" PRIu64 " buckets, %" PRIu64
+			" of %" PRIu64 " bytes of heap used; make a larger one",
+			st.entries, st.buckets, st.heap_used, st.heap_size);
+		break;
+	case EMSGSIZE:
+		snprintf(buf, len, "key of %zu bytes (up to %u), value of %zu bytes (up to %u)", rec->key_len,
+			st.max_key, rec->val_len, st.max_value);
+		break;
+	case EINVAL:
+		snprintf(buf, len, "the key is empty");
+		break;
+	case ENOTUNIQ:
+		snprintf(buf, len,
+			"the fingerprint of this key is that of another; make the table anew with another "
+			"--seed");
+		break;
+	default:
+		snprintf(buf, len, "%s", strerror(-r));
+	}
+}
+
+static int cmd_load(struct arguments *a, char **args)
+{
+	const char *name = args[1] && strcmp(args[1], "-") ? args[1] : "<standard input>";
+	struct sigaction act = {.sa_handler = on_signal};
+	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO)};
+	struct records_reader reader;
+	struct record_text rec;
+	struct reddn_table *t;
+	struct stat st;
+	uint64_t count = 0;
+	char err[512] = "";
+	FILE *in = stdin;
+	int r;
+
+	if (args[1] && strcmp(args[1], "-")) {
+		in = fopen(args[1], "re");
+		if (!in)
+			return complain("%s: %s", args[1], strerror(errno));
+	}
+	if (fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
+		progress.total = (uint64_t)st.st_size;
+	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0) {
+		fclose(in);
+		return complain("%s", err);
+	}
+	/* A record is in the table as a whole or not at all; a signal ends the load between two. */
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	records_init(&reader, in, a->format);
+	while ((r = stopped ? -EINTR : records_next(&reader, &rec)) == 0) {
+		if (!rec.val) {
+			r = -EBADMSG;
+			snprintf(reader.why, sizeof(reader.why), "no value: a line is key TAB value");
+			break;
+		}
+		r = reddn_table_put(t, rec.key, rec.key_len, rec.val, rec.val_len);
+		if (r < 0) {
+			explain_put(t, r, &rec, err, sizeof(err));
+			break;
+		}
+		if (++count % 256 == 0)
+			progress_show(&progress, &reader, count, false);
+	}
+	progress_show(&progress, &reader, count, true);
+	if (r != RECORDS_END) {
+		if (stopped)
+			complain("stopped by a signal");
+		else
+			complain("%s:%" PRIu64 ": %s", name, reader.line,
+				err[0]          ? err
+				: r == -EBADMSG ? reader.why
+						: strerror(-r));
+	}
+	if (!a->quiet || r != RECORDS_END)
+		fprintf(r == RECORDS_END ? stdout : stderr, "%s: %" PRIu64 " records loaded%s\n", args[0],
+			count, r == RECORDS_END ? "" : " before that");
+	records_deinit(&reader);
+	reddn_table_close(t);
+	fclose(in);
+	return r == RECORDS_END ? 0 : 2;
+}
+
+/* ---- dump, stat ------------------------------------------------------------------------------ */
+
+static int cmd_dump(struct arguments *a, char **args)
+{
+	struct reddn_table *t;
+	struct reddn_table_entry e;
+	uint64_t pos = 0, damaged = 0;
+	char err[512];
+	int r;
+
+	if (reddn_table_open(&t, args[0], 0, err, sizeof(err)) < 0)
+		return complain("%s", err);
+	while ((r = reddn_table_next(t, &pos, &e)) != REDDN_TABLE_END) {
+		if (r < 0) {
+			complain("%s: the record of bucket %" PRIu64 " is damaged", args[0], pos - 1);
+			damaged++;
+			continue;
+		}
+		records_write(stdout, a->format, &(struct record_text){e.key, e.key_len, e.val, e.val_len});
+	}
+	reddn_table_close(t);
+	if (fflush(stdout) || ferror(stdout))
+		return complain("standard output: %s", strerror(errno));
+	return damaged ? 2 : 0;
+}
+
+static int cmd_stat(struct arguments *a, char **args)
+{
+	struct reddn_table *t;
+	struct reddn_table_stat st;
+	char err[512];
+
+	if (reddn_table_open(&t, args[0], 0, err, sizeof(err)) < 0)
+		return complain("%s", err);
+	reddn_table_stat(t, &st);
+	reddn_table_close(t);
+	if (a->format == RECORDS_JSON)
+		printf("{\"entries\": %" PRIu64 ", \"buckets\": %" PRIu64
+		       ", \"load\": %.4f, \"heap_size\": %" PRIu64 ", \"heap_used\": %" PRIu64
+		       ", \"max_key\": %u, \"max_value\": %u, \"max_record\": %u"
+		       ", \"moves\": %" PRIu64 ", \"moving\": %s, \"seed\": %" PRIu64 ", \"epoch\": %" PRIu64
+		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
+		       ", \"file_size\": %" PRIu64 "}\n",
+			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
+			st.heap_used, st.max_key, st.max_value, st.max_record, st.moves / 2,
+			st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off, st.heap_off,
+			st.live_off, st.file_size);
+	else
+		printf("entries    %" PRIu64 "\n"
+		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be)\n"
+		       "heap       %" PRIu64 " of %" PRIu64 " bytes used (%.1f%%)\n"
+		       "max key    %u bytes\n"
+		       "max value  %u bytes\n"
+		       "moves      %" PRIu64 "%s\n"
+		       "seed       0x%016" PRIx64 "\n"
+		       "file       %" PRIu64 " bytes: buckets at %" PRIu64 ", heap at %" PRIu64 "\n",
+			st.entries, st.buckets, 100.0 * (double)st.entries / (double)st.buckets, st.heap_used,
+			st.heap_size, 100.0 * (double)st.heap_used / (double)st.heap_size, st.max_key,
+			st.max_value, st.moves / 2,
+			st.moves & 1 ? ", one under way: a writer is at work, or died at it" : "",
+			st.hash_seed, st.file_size, st.buckets_off, st.heap_off);
+	return 0;
+}
+
+static const struct command {
+	const char *name;
+	int (*run)(struct arguments *a, char **args);
+	int min_args, max_args;
+	const char *options; /* the letters it takes */
+} commands[] = {
+	{"create", cmd_create, 1, 1, "cbHkvsfq"},
+	{"load", cmd_load, 1, 2, "jq"},
+	{"dump", cmd_dump, 1, 1, "j"},
+	{"stat", cmd_stat, 1, 1, "j"},
+};
+
+static const struct option options[] = {
+	{"capacity", required_argument, NULL, 'c'},
+	{"buckets", required_argument, NULL, 'b'},
+	{"heap", required_argument, NULL, 'H'},
+	{"max-key", required_argument, NULL, 'k'},
+	{"max-value", required_argument, NULL, 'v'},
+	{"seed", required_argument, NULL, 's'},
+	{"replace", no_argument, NULL, 'f'},
+	{"json", no_argument, NULL, 'j'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{0},
+};
+
+static int usage(void)
+{
+	fputs(usage_text, stderr);
+	return 2;
+}
+
+/* 0, or an exit status + 1. */
+static int take_option(struct arguments *a, const struct command *cmd, int o, const char *arg)
+{
+	uint64_t v = 0;
+
+	if (!strchr(cmd->options, o))
+		return 1 + complain("%s takes no option -%c", cmd->name, o);
+	if (arg && !parse_number(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
+		return 1 + complain("option -%c: \"%s\" is not a number in range", o, arg);
+	switch (o) {
+	case 'c':
+		a->create.capacity = v;
+		break;
+	case 'b':
+		a->create.buckets = v;
+		break;
+	case 'H':
+		a->create.heap_size = v;
+		break;
+	case 'k':
+		a->create.max_key = (uint32_t)v;
+		break;
+	case 'v':
+		a->create.max_value = (uint32_t)v;
+		break;
+	case 's':
+		a->create.seed = v;
+		break;
+	case 'f':
+		a->create.replace = 1;
+		break;
+	case 'j':
+		a->format = RECORDS_JSON;
+		break;
+	case 'q':
+		a->quiet = true;
+		break;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *cmd = NULL;
+	struct arguments a = {0};
+	int o;
+
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			cmd = &commands[i];
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return fputs(usage_text, stdout) < 0;
+	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")))
+		return puts("reddn-table " REDDN_VERSION) < 0;
+	if (!cmd)
+		return argc > 1 ? complain("unknown command \"%s\"; see --help", argv[1]) : usage();
+	argc--;
+	argv++;
+	while ((o = getopt_long(argc, argv, "c:b:H:k:v:s:fjqhV", options, NULL)) != -1) {
+		int r;
+
+		if (o == 'h')
+			return fputs(usage_text, stdout) < 0;
+		if (o == '?')
+			return 2;
+		r = take_option(&a, cmd, o, optarg);
+		if (r)
+			return r - 1;
+	}
+	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args)
+		return usage();
+	return cmd->run(&a, argv + optind);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reddn: ask a reddnd server's NIC from the command line; see reddn(1). */
+#include "libclient/reddn.h"
+#include "libclient/bench.h"
+#include "libclient/records.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char usage_text[] =
+	"usage: reddn ping  [OPTIONS] HOST OFFLOAD\n"
+	"       reddn get   [OPTIONS] HOST OFFLOAD KEY...\n"
+	"       reddn bench [OPTIONS] HOST OFFLOAD\n"
+	"\n"
+	"  -p, --port N        of the server (7471)\n"
+	"  -t, --timeout MS    for connecting and for one get (5000)\n"
+	"  -j, --json          results as JSON\n"
+	"ping: say what the server tells, and time gets of a key that no table has\n"
+	"  -c, --count N       so often (4)\n"
+	"  -i, --interval MS   between them (1000)\n"
+	"get: print the values of keys, a line each\n"
+	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
+	"bench: many gets at random, timed\n"
+	"  -T, --table FILE    of the keys in this table\n"
+	"  -k, --keys FILE     of these keys, one per line, or key TAB value\n"
+	"  -V, --verify        check the answers against the values in that file\n"
+	"  -d, --depth N       requests outstanding on each connection (16)\n"
+	"  -n, --clients N     connections (1)\n"
+	"  -c, --count N       gets to do\n"
+	"  -s, --seconds N     or for so long (5)\n"
+	"  -a, --absent N      percent of gets are for keys that are not there (0)\n"
+	"  -S, --seed N        of the order of keys (1)\n"
+	"Exit status: 0; 1 when a key was not found or an answer was wrong; 2 on errors.\n";
+
+struct arguments {
+	struct bench_options b;
+	uint64_t interval_ms;
+	bool escape;
+};
+
+static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("reddn: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return 2;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct reddn *open_connection(const struct arguments *a)
+{
+	struct reddn *c;
+	char err[256];
+
+	if (reddn_connect(&c, &a->b.connect, err, sizeof(err)) < 0) {
+		complain("%s", err);
+		return NULL;
+	}
+	return c;
+}
+
+static const char *error_text(struct reddn *c, int error)
+{
+	return *reddn_errmsg(c) ? reddn_errmsg(c) : strerror(-error);
+}
+
+static void print_info(const struct arguments *a, const struct reddn_info *i, double connect_us)
+{
+	if (a->b.json) {
+		printf("{\"session\": %" PRIu64
+		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"arg_len\": %u"
+		       ", \"reply_max\": %u, \"connect_us\": %.1f",
+			i->session, i->shape == REDDN_TABLE ? "table" : "opaque", i->depth, i->slot_size,
+			i->arg_len, i->reply_max, connect_us);
+		if (i->shape == REDDN_TABLE)
+			printf(", \"buckets\": %" PRIu64 ", \"max_key\": %u, \"max_value\": %u", i->buckets,
+				i->max_key, i->max_value);
+		puts("}");
+		return;
+	}
+	printf("%s: session %" PRIu64 ", connected in %.0f us, %u requests of %u bytes, slots of %u bytes\n",
+		a->b.connect.offload, i->session, connect_us, i->depth, i->arg_len, i->slot_size);
+	if (i->shape == REDDN_TABLE)
+		printf("table: %" PRIu64 " buckets, keys up to %u bytes, values up to %u\n", i->buckets,
+			i->max_key, i->max_value);
+}
+
+static int cmd_ping(struct arguments *a, char **keys)
+{
+	static const char absent[] = "\x01 no such key: reddn ping";
+	uint64_t started = now_ns(), count = a->b.count ? a->b.count : 4;
+	struct reddn *c = open_connection(a);
+	struct reddn_info info;
+	char buf[1];
+	size_t len;
+	int r = 0;
+
+	(void)keys;
+	if (!c)
+		return 2;
+	reddn_get_info(c, &info);
+	print_info(a, &info, (double)(now_ns() - started) / 1000);
+	for (uint64_t i = 0; info.shape == REDDN_TABLE && i < count && r >= 0; i++) {
+		size_t key_len = sizeof(absent) - 1 < info.max_key ? sizeof(absent) - 1 : info.max_key;
+		double us;
+
+		if (i)
+			nanosleep(&(struct timespec){(time_t)(a->interval_ms / 1000),
+					  (long)(a->interval_ms % 1000) * 1000000},
+				NULL);
+		started = now_ns();
+		r = reddn_get(c, absent, key_len, buf, sizeof(buf), &len);
+		/* Should somebody have such a key, its value may be longer than the buffer. */
+		if (r == -EMSGSIZE && len)
+			r = 0;
+		us = (double)(now_ns() - started) / 1000;
+		if (r < 0)
+			complain("%s", error_text(c, r));
+		else if (a->b.json)
+			printf("{\"seq\": %" PRIu64 ", \"us\": %.1f}\n", i + 1, us);
+		else
+			printf("reply %" PRIu64 " in %.1f us\n", i + 1, us);
+		fflush(stdout);
+	}
+	reddn_close(c);
+	return r < 0 ? 2 : 0;
+}
+
+static void print_value(const struct arguments *a, const struct record_text *rec)
+{
+	if (a->b.json || a->escape) {
+		records_write(stdout, a->b.json ? RECORDS_JSON : RECORDS_TSV, rec);
+		return;
+	}
+	fwrite(rec->val, 1, rec->val_len, stdout);
+	putchar('\n');
+}
+
+static int cmd_get(struct arguments *a, char **keys)
+{
+	struct reddn *c = open_connection(a);
+	struct reddn_info info;
+	uint8_t *buf;
+	int ret = 0;
+
+	if (!c)
+		return 2;
+	reddn_get_info(c, &info);
+	buf = malloc(info.max_value + 1ul);
+	if (!buf)
+		ret = complain("%s", strerror(ENOMEM));
+	for (; *keys && ret < 2; keys++) {
+		size_t len;
+		int r = reddn_get(c, *keys, strlen(*keys), buf, info.max_value, &len);
+
+		if (r == 0) {
+			print_value(
+				a, &(struct record_text){(const uint8_t *)*keys, strlen(*keys), buf, len});
+		} else if (r == REDDN_MISS || r == -EMSGSIZE) {
+			fprintf(stderr, "reddn: %s: not found\n", *keys);
+			ret = 1;
+		} else {
+			ret = complain("%s: %s", *keys, error_text(c, r));
+		}
+	}
+	free(buf);
+	reddn_close(c);
+	if (fflush(stdout) || ferror(stdout))
+		return complain("standard output: %s", strerror(errno));
+	return ret;
+}
+
+static int cmd_bench(struct arguments *a, char **keys)
+{
+	(void)keys;
+	if (!a->b.table == !a->b.keys)
+		return complain("bench needs keys: either --table or --keys");
+	return bench_run(&a->b);
+}
+
+static const struct command {
+	const char *name;
+	int (*run)(struct arguments *a, char **keys);
+	int min_args, max_args;
+	const char *options;
+} commands[] = {
+	{"ping", cmd_ping, 2, 2, "ptjci"},
+	{"get", cmd_get, 3, INT32_MAX, "ptje"},
+	{"bench", cmd_bench, 2, 2, "ptjTkVdncsaS"},
+};
+
+static const struct option options[] = {
+	{"port", required_argument, NULL, 'p'},
+	{"timeout", required_argument, NULL, 't'},
+	{"json", no_argument, NULL, 'j'},
+	{"count", required_argument, NULL, 'c'},
+	{"interval", required_argument, NULL, 'i'},
+	{"escape", no_argument, NULL, 'e'},
+	{"table", required_argument, NULL, 'T'},
+	{"keys", required_argument, NULL, 'k'},
+	{"verify", no_argument, NULL, 'V'},
+	{"depth", required_argument, NULL, 'd'},
+	{"clients", required_argument, NULL, 'n'},
+	{"seconds", required_argument, NULL, 's'},
+	{"absent", required_argument, NULL, 'a'},
+	{"seed", required_argument, NULL, 'S'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(s, &end, 0);
+	return end != s && !*end && *s != '-' && !errno && *out >= min && *out <= max;
+}
+
+static bool take_option(struct arguments *a, int o, const char *arg)
+{
+	uint64_t v;
+	char *end;
+
+	switch (o) {
+	case 'p':
+		if (!parse_number(arg, 1, UINT16_MAX, &v))
+			return false;
+		a->b.connect.port = (uint16_t)v;
+		return true;
+	case 't':
+		if (!parse_number(arg, 1, INT32_MAX, &v))
+			return false;
+		a->b.connect.timeout_ms = (uint32_t)v;
+		return true;
+	case 'j':
+		a->b.json = true;
+		return true;
+	case 'c':
+		return parse_number(arg, 1, UINT64_MAX, &a->b.count);
+	case 'i':
+		return parse_number(arg, 0, INT32_MAX, &a->interval_ms);
+	case 'e':
+		a->escape = true;
+		return true;
+	case 'T':
+		a->b.table = arg;
+		return true;
+	case 'k':
+		a->b.keys = arg;
+		return true;
+	case 'V':
+		a->b.verify = true;
+		return true;
+	case 'd':
+		if (!parse_number(arg, 1, UINT16_MAX, &v))
+			return false;
+		a->b.connect.depth = (uint16_t)v;
+		return true;
+	case 'n':
+		if (!parse_number(arg, 1, 65536, &v))
+			return false;
+		a->b.clients = (unsigned)v;
+		return true;
+	case 's':
+		a->b.seconds = strtod(arg, &end);
+		return end != arg && !*end && a->b.seconds > 0 && a->b.seconds < 1e9;
+	case 'a':
+		if (!parse_number(arg, 0, 100, &v))
+			return false;
+		a->b.absent = (unsigned)v;
+		return true;
+	case 'S':
+		return parse_number(arg, 0, UINT64_MAX, &a->b.seed);
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {.b = {.clients = 1, .seconds = 5, .seed = 1}, .interval_ms = 1000};
+	const struct command *cmd = NULL;
+	int o;
+
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			cmd = &commands[i];
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return fputs(usage_text, stdout) < 0;
+	if (argc > 1 && !strcmp(argv[1], "--version"))
+		return puts("reddn " REDDN_VERSION) < 0;
+	if (!cmd) {
+		if (argc > 1)
+			return complain("unknown command \"%s\"; see --help", argv[1]);
+		fputs(usage_text, stderr);
+		return 2;
+	}
+	argc--;
+	argv++;
+	/* "+": keys may begin with a dash. */
+	while ((o = getopt_long(argc, argv, "+p:t:jc:i:eT:k:Vd:n:s:a:S:h", options, NULL)) != -1) {
+		if (o == 'h')
+			return fputs(usage_text, stdout) < 0;
+		if (o == '?')
+			return 2;
+		if (!strchr(cmd->options, o))
+			return complain("%s takes no option -%c", cmd->name, o);
+		if (!take_option(&a, o, optarg))
+			return complain("option -%c: \"%s\" is not a number in range", o, optarg);
+	}
+	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args) {
+		fputs(usage_text, stderr);
+		return 2;
+	}
+	a.b.connect.host = argv[optind];
+	a.b.connect.offload = argv[optind + 1];
+	return cmd->run(&a, argv + optind + 2);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reddn.h - ask a reddnd server's NIC. One handle is one connection to one offload. See libreddn(3).
+ *
+ * Rules that hold everywhere: a function returns 0 or a positive outcome that it documents, or -errno. A handle is used by
+ * one thread at a time; different handles are independent. The library makes no threads, installs no signal handlers
+ * and, once connected, allocates nothing. It uses plain verbs: any RDMA device will do.
+ *
+ * Requests are submitted and their results polled for. At most `depth` requests are outstanding. A request always gets a
+ * result: a value, REDDN_MISS, or an error; when the connection is lost, all that is outstanding gets the reason.
+ */
+#ifndef REDDN_H
+#define REDDN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct reddn;
+
+/** The key was not in the table, at some moment between the submission and the result. */
+#define REDDN_MISS 1
+
+/** What to connect to. All that is 0 takes its default. */
+struct reddn_options {
+	const char *host;     /* name or address of an RDMA interface of the server; required */
+	const char *offload;  /* its name in the server's catalog, up to 23 bytes; required */
+	uint16_t port;        /* 0: 7471 */
+	uint16_t depth;       /* requests that can be outstanding. 0: 16 */
+	uint32_t slot_size;   /* bytes for a reply, a multiple of 64. 0: what the server says it takes */
+	uint32_t timeout_ms;  /* for connecting, and for reddn_get. 0: 5000 */
+	uint32_t retry_ms;    /* for asking again when a table changes under a get. 0: 1000 */
+	uint32_t spin_us;     /* how long reddn_wait polls before it sleeps. 0: 20 */
+	uint64_t reserved[8]; /* 0 */
+};
+
+/**
+ * Connect. `err` (may be NULL) gets the reason of a failure in words, the server's own if it refused.
+ * -EINVAL: an option. -ENODEV: no RDMA device leads there. -EHOSTUNREACH, -ETIMEDOUT: no answer. -ECONNREFUSED: nobody listens.
+ * Refused by the server: -ENOENT no such offload, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it is stopping,
+ * -EREMOTEIO it failed, -EPROTONOSUPPORT it speaks another version. -EPROTO: not a reddnd, or it broke the protocol.
+ */
+int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
+
+/** Disconnect and free. Outstanding requests end without a result. NULL is allowed. */
+void reddn_close(struct reddn *c);
+
+struct reddn_result {
+	uint64_t cookie;
+	int status; /* 0: there is a value. REDDN_MISS. Negative: see reddn_get_submit */
+	const void *
+		value; /* in the reply slot: valid until the next reddn_poll, _wait, _get or _close of the handle */
+	size_t length;
+};
+
+/**
+ * Ask for the value of a key in a table. Copies the key. `cookie` comes back in the result.
+ * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds: poll first.
+ * -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key is longer than any in the table.
+ * Another negative number: the connection is lost, as reddn_errmsg() says.
+ *
+ * A get may be sent more than once, unseen by the caller: when the writer of the table overtook the reply, or when it moved
+ * entries and a miss is not certain. After `retry_ms` of that the result is -EAGAIN (it moves all the time, or died while it moved
+ * one) or -EBADMSG (no record with a right checksum was to be had). -ESTALE: another table has replaced the one that
+ * this connection knows; connect anew. -ECONNRESET, -EIO: the connection was lost before the reply.
+ */
+int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
+
+/**
+ * Send a request as it is, `len` bytes as reddn_info tells; for offloads whose requests the application composes. The reply
+ * slot is zeroed before, up to reply_max. The result has status 0 and the slot as value, reply_max bytes. Errors as above;
+ * -EINVAL: wrong length.
+ */
+int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie);
+
+/**
+ * Collect up to `max` results without waiting, in the order of their completion. Results handed out before are given up.
+ * Returns their number; 0: none yet. Negative: the connection is lost and all that was outstanding has been reported.
+ */
+int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
+
+/** As reddn_poll, but waits for the first result; 0 when there is none after `timeout_ms` (-1: no limit), or nothing outstanding. */
+int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms);
+
+/**
+ * A descriptor for poll(2) or epoll(7); readable when reddn_poll should be called. Belongs to the handle. It tells of results
+ * that come after reddn_arm: arm, call reddn_poll until it returns 0, then sleep.
+ */
+int reddn_fd(struct reddn *c);
+int reddn_arm(struct reddn *c);
+
+/**
+ * Ask and wait. The value is copied to `buf`, its length is put into `*len`. REDDN_MISS: not there. -EMSGSIZE with `*len` > `buf_len`:
+ * the value is that long; nothing was copied. -EBUSY: submitted requests are outstanding. -ETIMEDOUT: no reply in `timeout_ms`; the
+ * connection is given up. Other errors as for reddn_get_submit and its results.
+ */
+int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
+
+enum reddn_shape {
+	REDDN_OPAQUE = 0, /* the application composes requests: reddn_submit */
+	REDDN_TABLE = 1,  /* a table: reddn_get and reddn_get_submit */
+};
+
+struct reddn_info {
+	enum reddn_shape shape;
+	uint16_t depth;
+	uint32_t slot_size; /* bytes */
+	uint32_t arg_len;   /* bytes of a request */
+	uint32_t reply_max; /* bytes of a reply */
+	uint64_t session;   /* its number in the server's log */
+	/* of a table */
+	uint64_t hash_seed;
+	uint64_t buckets;
+	uint32_t max_key;
+	uint32_t max_value;
+	/* since the connection was made */
+	uint64_t sent;            /* requests on the wire */
+	uint64_t again_moved;     /* gets sent again because a miss was not certain */
+	uint64_t again_overtaken; /* gets sent again because the record had changed meanwhile */
+};
+
+void reddn_get_info(const struct reddn *c, struct reddn_info *info);
+
+/** Why the connection was lost; "" while it is not. Belongs to the handle. */
+const char *reddn_errmsg(const struct reddn *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/reply.h"
+#include "libclient/table-hash.h"
+#include "libclient/wire.h"
+
+#include <string.h>
+
+const char *reddn_geometry_wrong(const struct reddn_geometry *g, uint32_t arg_len)
+{
+	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)))
+		return "the number of buckets is no power of two";
+	if (g->offset_len < 1 || g->offset_len > 8)
+		return "bucket offsets have 1 to 8 bytes";
+	if (g->buckets > UINT64_MAX / sizeof(struct reddn_bucket) ||
+		(g->offset_len < 8 &&
+			(g->buckets - 1) * sizeof(struct reddn_bucket) >> (8 * g->offset_len) != 0))
+		return "bucket offsets are too short for the number of buckets";
+	if (!g->max_key || g->max_key > REDDN_KEY_LIMIT ||
+		reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
+		return "the limits of keys and values are out of range";
+	if (arg_len != reddn_request_len(g))
+		return "the length of requests does not fit the lookup in two buckets";
+	return NULL;
+}
+
+void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *arg)
+{
+	struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
+	uint64_t fp = htobe64(p.fp);
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t off = htobe64(p.bucket[i] * sizeof(struct reddn_bucket));
+
+		memcpy(arg, (uint8_t *)&fp + 1, 7);
+		memcpy(arg + 7, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
+		arg += 7 + g->offset_len;
+	}
+}
+
+enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before)
+{
+	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
+	const struct reddn_record *r = (const struct reddn_record *)(slot + REDDN_SLOT_RECORD);
+	struct reddn_place wanted, found;
+
+	if (!r->key_len && !r->val_len) {
+		if (before->valid && before->epoch != live->epoch)
+			return REDDN_REPLY_STALE;
+		if (before->valid && before->moves == live->moves && !(live->moves & 1))
+			return REDDN_REPLY_MISS;
+		return REDDN_REPLY_MOVED;
+	}
+	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
+		reddn_record_size(r->key_len, r->val_len) > slot_size - REDDN_SLOT_RECORD ||
+		reddn_record_sum(r) != r->sum)
+		return REDDN_REPLY_OVERTAKEN;
+	if (r->key_len == key_len && !memcmp(r->bytes, key, key_len))
+		return REDDN_REPLY_HIT;
+	/* A key with the same fingerprint in the same buckets keeps ours out; any other got here by being written meanwhile. */
+	wanted = reddn_hash_key(g->seed, g->buckets, key, key_len);
+	found = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
+	return reddn_place_same(&wanted, &found) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
+}

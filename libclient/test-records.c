@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/records.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Read one line and expect a record, or with key NULL a complaint. */
+static void expect(enum records_format format, const char *line, size_t len, const char *key, size_t key_len,
+	const char *val, size_t val_len)
+{
+	FILE *f = fmemopen((void *)(uintptr_t)line, len, "r");
+	struct records_reader r;
+	struct record_text rec;
+
+	assert_non_null(f);
+	records_init(&r, f, format);
+	if (!key) {
+		assert_int_equal(records_next(&r, &rec), -EBADMSG);
+		assert_int_equal(r.line, 1);
+		assert_true(strlen(r.why) > 3);
+	} else {
+		assert_int_equal(records_next(&r, &rec), 0);
+		assert_int_equal(rec.key_len, key_len);
+		assert_memory_equal(rec.key, key, key_len);
+		if (val) {
+			assert_non_null(rec.val);
+			assert_int_equal(rec.val_len, val_len);
+			assert_memory_equal(rec.val, val, val_len);
+		} else {
+			assert_null(rec.val);
+		}
+		assert_int_equal(records_next(&r, &rec), RECORDS_END);
+	}
+	records_deinit(&r);
+	fclose(f);
+}
+
+#define TSV(line, key, val)                                                                                  \
+	expect(RECORDS_TSV, line, sizeof(line) - 1, key, sizeof(key) - 1, val, sizeof(val) - 1)
+#define JSON(line, key, val)                                                                                 \
+	expect(RECORDS_JSON, line, sizeof(line) - 1, key, sizeof(key) - 1, val, sizeof(val) - 1)
+#define BAD(format, line) expect(format, line, sizeof(line) - 1, NULL, 0, NULL, 0)
+
+static void test_tsv(void **state)
+{
+	(void)state;
+	TSV("a\tb\n", "a", "b");
+	TSV("a\tb", "a", "b");
+	TSV("\n\na\t\n\n", "a", "");
+	TSV("a b\t c \n", "a b", " c ");
+	TSV("\\t\\n\\r\\0\\\\\\x7f\tx\\x00\\xFfy\n", "\t\n\r\0\\\x7f", "x\0\xffy");
+	expect(RECORDS_TSV, "key\n", 4, "key", 3, NULL, 0);
+	BAD(RECORDS_TSV, "a\tb\tc\n");
+	BAD(RECORDS_TSV, "a\\q\tb\n");
+	BAD(RECORDS_TSV, "a\tb\\\n");
+	BAD(RECORDS_TSV, "a\tb\\x1\n");
+	BAD(RECORDS_TSV, "a\tb\\xg0\n");
+	BAD(RECORDS_TSV, "a\tb\\\0\n");
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	JSON("{\"key\": \"a\", \"value\": \"b\"}\n", "a", "b");
+	JSON("{\"value\":\"\",\"key\":\"a\"}", "a", "");
+	JSON("{\"key\":\"\\u0000\\n\\u00e9\",\"value\":\"\\\"\"}\n", "\0\n\xc3\xa9", "\"");
+	JSON("{\"key_hex\":\"00fF\",\"value_hex\":\"\"}\n", "\0\xff", "");
+	expect(RECORDS_JSON, "{\"key\":\"k\"}\n", 12, "k", 1, NULL, 0);
+	BAD(RECORDS_JSON, "{\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":1,\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"key_hex\":\"00\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key_hex\":\"0\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key_hex\":\"0g\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\"} x\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\"\n");
+	BAD(RECORDS_JSON, "{\"key\":\"\xff\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "[]\n");
+	BAD(RECORDS_JSON, "null\n");
+}
+
+/* Whatever bytes are written are read back, in both formats. */
+static void test_round_trip(void **state)
+{
+	enum { N = 3000 };
+
+	(void)state;
+	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
+		uint8_t key[16], val[300];
+		struct records_reader r;
+		struct record_text rec;
+		char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		for (int pass = 0; pass < 2; pass++) {
+			if (pass) {
+				fclose(f);
+				f = fmemopen(text, size, "r");
+				records_init(&r, f, (enum records_format)format);
+			}
+			srandom(4);
+			for (int i = 0; i < N; i++) {
+				size_t key_len = 1 + (size_t)random() % 15, val_len = (size_t)random() % 300;
+				/* From ASCII to anything, so that valid UTF-8 is among it. */
+				int range = i % 3 == 0 ? 128 : 256;
+
+				for (size_t k = 0; k < key_len; k++)
+					key[k] = (uint8_t)(random() % range);
+				for (size_t k = 0; k < val_len; k++)
+					val[k] = (uint8_t)(random() % range);
+				if (!pass) {
+					records_write(f, (enum records_format)format,
+						&(struct record_text){key, key_len, val, val_len});
+					continue;
+				}
+				assert_int_equal(records_next(&r, &rec), 0);
+				assert_int_equal(rec.key_len, key_len);
+				assert_memory_equal(rec.key, key, key_len);
+				assert_int_equal(rec.val_len, val_len);
+				assert_memory_equal(rec.val, val, val_len);
+			}
+		}
+		assert_int_equal(records_next(&r, &rec), RECORDS_END);
+		assert_int_equal(r.line, N);
+		records_deinit(&r);
+		fclose(f);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tsv),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_round_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

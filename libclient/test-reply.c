@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/reply.h"
+#include "libclient/table-hash.h"
+#include "libclient/wire.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct reddn_geometry geo = {
+	.seed = 77, .buckets = 4096, .max_key = 100, .max_value = 1000, .offset_len = 3};
+
+static union {
+	uint8_t bytes[64 + 1152];
+	uint64_t align;
+} slot;
+
+static struct reddn_record *const record = (struct reddn_record *)(slot.bytes + REDDN_SLOT_RECORD);
+static struct reddn_table_live *const live = (struct reddn_table_live *)slot.bytes;
+
+/* What the NIC would have put there. */
+static void put(const char *key, size_t val_len)
+{
+	memset(&slot, 0xee, sizeof(slot));
+	record->key_len = (uint32_t)strlen(key);
+	record->val_len = (uint32_t)val_len;
+	memcpy(record->bytes, key, strlen(key));
+	memset(record->bytes + strlen(key), 'v', val_len);
+	record->sum = reddn_record_sum(record);
+	*live = (struct reddn_table_live){.moves = 10, .epoch = 5};
+}
+
+static enum reddn_verdict judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
+{
+	struct reddn_seen seen = {.valid = valid, .moves = moves, .epoch = epoch};
+
+	return reddn_reply_judge(&geo, key, strlen(key), slot.bytes, sizeof(slot), &seen);
+}
+
+static void test_hit(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len <= 1000; len += 125) {
+		put("key", len);
+		/* A hit needs nothing but itself. */
+		assert_int_equal(judge("key", false, 0, 0), REDDN_REPLY_HIT);
+		live->moves = 11;
+		assert_int_equal(judge("key", true, 2, 4), REDDN_REPLY_HIT);
+	}
+}
+
+static void test_any_flip_is_overtaken(void **state)
+{
+	(void)state;
+	put("key", 100);
+	for (size_t i = 0; i < reddn_record_size(3, 100); i++)
+		for (int bit = 0; bit < 8; bit++) {
+			uint8_t *b = slot.bytes + REDDN_SLOT_RECORD + i;
+
+			*b ^= (uint8_t)(1 << bit);
+			assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+			*b ^= (uint8_t)(1 << bit);
+		}
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_HIT);
+}
+
+static void test_miss(void **state)
+{
+	(void)state;
+	put("key", 100);
+	memset(record, 0, 8);
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_MISS);
+	assert_int_equal(judge("key", false, 10, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", true, 8, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", true, 12, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", true, 10, 6), REDDN_REPLY_STALE);
+	live->moves = 11;
+	assert_int_equal(judge("key", true, 11, 5), REDDN_REPLY_MOVED);
+}
+
+static void test_other_records(void **state)
+{
+	(void)state;
+	/* Another key, right in itself: the bucket was rewritten between the reads of its words. */
+	put("other", 10);
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	/* A prefix is not the key. */
+	put("keyv", 10);
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	/* The null record. */
+	put("", 0);
+	record->key_len = UINT32_MAX;
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	/* No keys are empty. */
+	put("", 5);
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	/* More than the table's limits, or than the slot. */
+	put("key", 1001);
+	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	put("key", 1000);
+	assert_int_equal(reddn_reply_judge(&geo, "key", 3, slot.bytes, 64 + 16 + 1002,
+				 &(struct reddn_seen){.valid = true}),
+		REDDN_REPLY_OVERTAKEN);
+}
+
+/* Which keys cannot be told apart by their fingerprints. */
+static void test_same_place(void **state)
+{
+	struct reddn_place a = {.fp = 9, .bucket = {3, 4}}, b = a;
+
+	(void)state;
+	assert_true(reddn_place_same(&a, &b));
+	b = (struct reddn_place){.fp = 9, .bucket = {4, 3}};
+	assert_true(reddn_place_same(&a, &b));
+	b = (struct reddn_place){.fp = 9, .bucket = {5, 6}};
+	assert_false(reddn_place_same(&a, &b));
+	b = (struct reddn_place){.fp = 8, .bucket = {3, 4}};
+	assert_false(reddn_place_same(&a, &b));
+}
+
+static void test_request(void **state)
+{
+	uint8_t arg[64];
+	char key[8];
+
+	(void)state;
+	assert_int_equal(reddn_request_len(&geo), 20);
+	for (int k = 0; k < 1000; k++) {
+		struct reddn_place p;
+
+		snprintf(key, sizeof(key), "%d", k);
+		p = reddn_hash_key(geo.seed, geo.buckets, key, strlen(key));
+		memset(arg, 0xaa, sizeof(arg));
+		reddn_request_build(&geo, key, strlen(key), arg);
+		for (int i = 0; i < 2; i++) {
+			uint64_t off = p.bucket[i] * 16;
+			uint8_t *a = arg + i * 10;
+
+			for (int n = 0; n < 7; n++)
+				assert_int_equal(a[n], (uint8_t)(p.fp >> (8 * (6 - n))));
+			assert_int_equal(a[7] << 16 | a[8] << 8 | a[9], off);
+		}
+		assert_int_equal(arg[20], 0xaa);
+		assert_true(p.bucket[0] != p.bucket[1]);
+		assert_true(p.bucket[0] < geo.buckets && p.bucket[1] < geo.buckets);
+		assert_int_equal(reddn_hash_other(p.bucket[1], p.fp, geo.buckets), p.bucket[0]);
+	}
+}
+
+static void test_geometry(void **state)
+{
+	struct reddn_geometry g = geo;
+
+	(void)state;
+	assert_null(reddn_geometry_wrong(&g, 20));
+	assert_non_null(reddn_geometry_wrong(&g, 22));
+	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
+	assert_null(reddn_geometry_wrong(&g, 18));
+	g.offset_len = 1;
+	assert_non_null(reddn_geometry_wrong(&g, 16));
+	g = geo;
+	g.offset_len = 9;
+	assert_non_null(reddn_geometry_wrong(&g, 32));
+	g = geo;
+	g.buckets = 4095;
+	assert_non_null(reddn_geometry_wrong(&g, 20));
+	g.buckets = 1ull << 63;
+	assert_non_null(reddn_geometry_wrong(&g, 20));
+	g = geo;
+	g.max_key = 0;
+	assert_non_null(reddn_geometry_wrong(&g, 20));
+	g = geo;
+	g.max_value = UINT32_MAX;
+	assert_non_null(reddn_geometry_wrong(&g, 20));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hit),
+		cmocka_unit_test(test_any_flip_is_overtaken),
+		cmocka_unit_test(test_miss),
+		cmocka_unit_test(test_other_records),
+		cmocka_unit_test(test_same_place),
+		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_geometry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
