@@ -2,6 +2,7 @@
 #include "hw-exec.h"
 
 #include "hw-atomic.h"
+#include "hw-grh.h"
 #include "hw-inflight.h"
 #include "hw-resp.h"
 #include "hw-wait.h"
@@ -107,8 +108,9 @@ static int exec_datagram(struct hw_wqe *w)
 	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
 	if (w->opcode == HW_OP_SEND_IMM)
 		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
-	memcpy(msg.grh + 8, qp->dev->gid[qp->mod.av.sgid_index & 15], 16);
-	memcpy(msg.grh + 24, rgid, 16);
+	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
+	hw_grh(msg.grh, qp->dev->gid[hw_be32(w->p + HW_UD_GRH) >> 20 & 15], rgid, w->p[HW_UD_TCLASS],
+		w->p[HW_UD_HOP_LIMIT], sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);
