@@ -18,14 +18,17 @@
 #include <stdint.h>
 
 enum {
-	REDDN_ARG_MAX = 256,     /* bytes of a request */
+	REDDN_ARG_MAX = 256, /* bytes of a request */
+	REDDN_AGAIN_MIN =
+		16, /* asked again so often at least, even if the machine stands still for retry_ms */
 	REDDN_INLINE_MAX = 32,   /* a request up to this size is copied into its WQE, which stays one WQEBB */
 	REDDN_NONE = UINT32_MAX, /* no request */
 };
 
 struct reddn_request {
 	uint64_t cookie;
-	uint64_t again_since;     /* ns, CLOCK_MONOTONIC; 0: not sent again yet */
+	uint64_t again_since;     /* ns, CLOCK_MONOTONIC */
+	uint32_t again;           /* how often it was sent again */
 	struct reddn_seen before; /* when it was sent */
 	uint32_t len;             /* of the key, or of the raw request */
 	bool raw;
@@ -57,7 +60,6 @@ struct reddn {
 	uint32_t *held;                 /* slots whose results the caller has */
 	uint32_t nheld;
 	struct ibv_recv_wr *recvs; /* one batch of depth receives */
-	struct ibv_recv_wr recv_wr;
 
 	struct reddn_info info;
 	struct reddn_geometry geo;
@@ -84,6 +86,14 @@ static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 {
 	return c->area + slot * c->info.slot_size;
 }
+
+/** Memory for info.depth requests and reply slots of info.slot_size. -ENOMEM; deinit clears up. */
+int reddn_requests_init(struct reddn *c);
+
+/** Memory for as many keys of key_room bytes. -ENOMEM. */
+int reddn_keys_init(struct reddn *c);
+
+void reddn_requests_deinit(struct reddn *c);
 
 /** Take connection manager events that are there. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,13 +70,6 @@ static int unblock(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static void *map_pages(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 PUBLIC void reddn_close(struct reddn *c)
 {
 	if (!c)
@@ -107,14 +99,7 @@ PUBLIC void reddn_close(struct reddn *c)
 		rdma_destroy_event_channel(c->events);
 	if (c->epoll >= 0)
 		close(c->epoll);
-	if (c->area)
-		munmap(c->area, c->area_len);
-	if (c->keys)
-		munmap(c->keys, c->keys_len);
-	free(c->requests);
-	free(c->slots);
-	free(c->held);
-	free(c->recvs);
+	reddn_requests_deinit(c);
 	free(c);
 }
 
@@ -157,7 +142,11 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 
 			if (rej.reason == REDDN_REJ_SLOT)
 				a->need = be32toh(rej.need);
-			return FAIL(a, code, "refused by the server: %s", rej.text);
+			/* It goes to terminals. */
+			for (char *t = rej.text; *t; t++)
+				*t = (unsigned char)*t < ' ' || *t == 0x7f ? '?' : *t;
+			return FAIL(a, code, "refused by the server: %s",
+				*rej.text ? rej.text : "no reason given");
 		}
 	}
 	return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt->host, a->opt->port);
@@ -285,29 +274,6 @@ static int resolve(struct attempt *a)
 	return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static int make_memory(struct attempt *a)
-{
-	struct reddn *c = a->c;
-	uint32_t depth = c->info.depth;
-
-	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_ARG_MAX);
-	c->area = map_pages(c->area_len);
-	c->requests = calloc(depth, sizeof(*c->requests));
-	c->slots = calloc(depth, sizeof(*c->slots));
-	c->held = calloc(depth, sizeof(*c->held));
-	c->recvs = calloc(depth, sizeof(*c->recvs));
-	if (!c->area || !c->requests || !c->slots || !c->held || !c->recvs)
-		return FAIL(a, -ENOMEM, "out of memory (%zu bytes for replies)", c->area_len);
-	c->args = c->area + (size_t)depth * c->info.slot_size;
-	for (uint32_t i = 0; i < depth; i++) {
-		c->requests[i].next = i + 1 < depth ? i + 1 : REDDN_NONE;
-		c->slots[i].request = REDDN_NONE;
-		c->recvs[i].next = i + 1 < depth ? &c->recvs[i + 1] : NULL;
-	}
-	c->again = REDDN_NONE;
-	return 0;
-}
-
 static int make_queues(struct attempt *a)
 {
 	struct reddn *c = a->c;
@@ -339,7 +305,6 @@ static int make_queues(struct attempt *a)
 		return FAIL(a, -errno, "no queue pair for a depth of %u: %m", depth);
 	c->inline_max =
 		attr.cap.max_inline_data < REDDN_INLINE_MAX ? attr.cap.max_inline_data : REDDN_INLINE_MAX;
-	c->signal_every = depth > 1 ? depth / 2 : 1;
 	r = unblock(c->channel->fd);
 	if (r == 0)
 		r = unblock(c->events->fd);
@@ -390,19 +355,18 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
 		return FAIL(a, -errno, "epoll: %m");
-	r = make_memory(a);
-	if (r == 0)
-		r = resolve(a);
+	if (reddn_requests_init(c) < 0)
+		return FAIL(
+			a, -ENOMEM, "out of memory: %u reply slots of %u bytes", c->info.depth, slot_size);
+	r = resolve(a);
 	if (r == 0)
 		r = make_queues(a);
 	if (r == 0)
 		r = ask(a);
 	if (r < 0)
 		return r;
-	c->keys_len = c->key_room * c->info.depth;
-	c->keys = map_pages(c->keys_len);
-	if (!c->keys)
-		return FAIL(a, -ENOMEM, "out of memory (%zu bytes for keys)", c->keys_len);
+	if (reddn_keys_init(c) < 0)
+		return FAIL(a, -ENOMEM, "out of memory: %u keys of %zu bytes", c->info.depth, c->key_room);
 	*out = c;
 	c = NULL;
 	return 0;

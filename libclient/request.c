@@ -6,12 +6,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* Empty polls between two looks for a disconnect, which cost a system call. */
@@ -35,6 +36,55 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->errmsg, sizeof(c->errmsg), fmt, ap);
 	va_end(ap);
+}
+
+static void *map_pages(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int reddn_requests_init(struct reddn *c)
+{
+	uint32_t depth = c->info.depth;
+
+	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_ARG_MAX);
+	c->area = map_pages(c->area_len);
+	c->requests = calloc(depth, sizeof(*c->requests));
+	c->slots = calloc(depth, sizeof(*c->slots));
+	c->held = calloc(depth, sizeof(*c->held));
+	c->recvs = calloc(depth, sizeof(*c->recvs));
+	if (!c->area || !c->requests || !c->slots || !c->held || !c->recvs)
+		return -ENOMEM;
+	c->args = c->area + (size_t)depth * c->info.slot_size;
+	for (uint32_t i = 0; i < depth; i++) {
+		c->requests[i].next = i + 1 < depth ? i + 1 : REDDN_NONE;
+		c->slots[i].request = REDDN_NONE;
+		c->recvs[i].next = i + 1 < depth ? &c->recvs[i + 1] : NULL;
+	}
+	c->again = REDDN_NONE;
+	c->signal_every = depth > 1 ? depth / 2 : 1;
+	return 0;
+}
+
+int reddn_keys_init(struct reddn *c)
+{
+	c->keys_len = c->key_room * c->info.depth;
+	c->keys = map_pages(c->keys_len);
+	return c->keys ? 0 : -ENOMEM;
+}
+
+void reddn_requests_deinit(struct reddn *c)
+{
+	if (c->area)
+		munmap(c->area, c->area_len);
+	if (c->keys)
+		munmap(c->keys, c->keys_len);
+	free(c->requests);
+	free(c->slots);
+	free(c->held);
+	free(c->recvs);
 }
 
 int reddn_post_receives(struct reddn *c)
@@ -161,9 +211,9 @@ static int again(struct reddn *c, uint32_t request, enum reddn_verdict verdict)
 	struct reddn_request *q = &c->requests[request];
 	uint64_t now = now_ns();
 
-	if (!q->again_since)
+	if (!q->again++)
 		q->again_since = now;
-	else if (now - q->again_since > c->retry_ms * 1000000ull)
+	else if (q->again > REDDN_AGAIN_MIN && now - q->again_since > c->retry_ms * 1000000ull)
 		return verdict == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
 	if (verdict == REDDN_REPLY_MOVED)
 		c->info.again_moved++;

@@ -2,6 +2,7 @@
 #include "hw-exec.h"
 
 #include "hw-atomic.h"
+#include "hw-grh.h"
 #include "hw-inflight.h"
 #include "hw-resp.h"
 #include "hw-wait.h"
@@ -12,6 +13,7 @@ enum {
 	MAX_RETRY_NS =
 		100000000, /* the pause before a retry, however long the timeout: nobody is served by 4 s */
 	RETRY_FOREVER = 7,
+	BYTES = 4 << 20, /* per hw_exec_run, then doorbells are looked at again */
 };
 
 /* ---- local data ------------------------------------------------------------------------- */
@@ -80,7 +82,7 @@ static int exec_send(struct hw_wqe *w)
 	/* The key goes when the message arrives, so not before there is a RECV for it */
 	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
 		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER;
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	return hw_resp_recv(w->peer, &msg);
 }
 
@@ -106,14 +108,19 @@ static int exec_datagram(struct hw_wqe *w)
 	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
 	if (w->opcode == HW_OP_SEND_IMM)
 		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
-	memcpy(msg.grh + 8, qp->dev->gid[qp->mod.av.sgid_index & 15], 16);
-	memcpy(msg.grh + 24, rgid, 16);
+	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
+	hw_grh(msg.grh, qp->dev->gid[hw_be32(w->p + HW_UD_GRH) >> 20 & 15], rgid, w->p[HW_UD_TCLASS],
+		w->p[HW_UD_HOP_LIMIT], sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
-	ret = hw_resp_recv(w->peer, &msg);
-	if (ret > 0 && ret & HW_FAULT_PEER)
-		hw_qp_fail(w->peer, HW_ERR, 0);
-	return 0; /* what becomes of a datagram is not the sender's business */
+	return hw_resp_recv(w->peer, &msg);
+}
+
+/* A copy failed: on the side whose memory is in another process. */
+static int unreachable(const struct hw_span *remote)
+{
+	return remote->host ? HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT)
+			    : HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
 }
 
 static int exec_write(struct hw_wqe *w)
@@ -146,7 +153,7 @@ static int exec_write(struct hw_wqe *w)
 	if (sgl.len && (w->cqe || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
 		hw_inflight_land_writes(w->qp);
 		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
-			return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+			return unreachable(&to);
 	}
 	if (imm) {
 		struct hw_msg msg = {
@@ -201,7 +208,7 @@ static int exec_read(struct hw_wqe *w)
 	if (ret)
 		return ret;
 	if (too_many(w))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER;
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	hw_inflight_land_writes(qp);
 	if (sgl.len <= cqe_room(w)) {
 		w->inl = true;
@@ -214,7 +221,7 @@ static int exec_read(struct hw_wqe *w)
 		hw_inflight_land_reads(qp);
 		ok = hw_copy(sgl.span, sgl.n, &from, 1, sgl.len);
 	}
-	return ok ? 0 : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+	return ok ? 0 : unreachable(&from);
 }
 
 static int exec_atomic(struct hw_wqe *w)
@@ -241,7 +248,7 @@ static int exec_atomic(struct hw_wqe *w)
 	if (ret)
 		return ret;
 	if (va & (size - 1) || (uintptr_t)target.host & (size - 1) || too_many(w))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER;
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	hw_inflight_land_writes(qp);
 	if (!hw_atomic_exec(w, &target, size, old))
 		return HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
@@ -348,6 +355,15 @@ static void succeed(struct hw_wqe *w)
 	hw_qp_complete(qp, qp->scq, &cqe);
 }
 
+static void fail_peer(struct hw_wqe *w, int fault)
+{
+	if (fault & HW_FAULT_PEER)
+		hw_qp_fail(w->peer, HW_ERR,
+			fault & HW_FAULT_PEER_ACCESS ? HW_EV_QP_ACCESS_ERR
+			: fault & HW_FAULT_PEER_REQ  ? HW_EV_QP_REQ_ERR
+						     : 0);
+}
+
 static void fail(struct hw_wqe *w, int fault)
 {
 	struct hw_qp *qp = w->qp;
@@ -364,8 +380,7 @@ static void fail(struct hw_wqe *w, int fault)
 	hw_qp_complete(qp, qp->scq, &cqe);
 	/* IB 10.3.1: an unconnected or unreliable queue goes on receiving */
 	hw_qp_fail(qp, qp->type == HW_RC ? HW_ERR : HW_SQER, 0);
-	if (fault & HW_FAULT_PEER)
-		hw_qp_fail(w->peer, HW_ERR, fault & HW_FAULT_PEER_ACCESS ? HW_EV_QP_ACCESS_ERR : 0);
+	fail_peer(w, fault);
 }
 
 static void pause_sq(struct hw_qp *qp, uint64_t ns)
@@ -414,6 +429,12 @@ static void fetch_for(struct hw_qp *qp, uint16_t to)
 	if (!dev->cfg.lenient && hw_pick(dev, 2))
 		to = qp->sq_pi;
 	hw_qp_fetch(qp, to);
+}
+
+/* What an unreliable requester does not hear of: lost packets and all that the responder objects to. */
+static bool unnoticed(int result)
+{
+	return result < 0 || (result & 0xff) >= HW_SYND_REMOTE_INVAL;
 }
 
 static void step(struct hw_qp *qp)
@@ -471,28 +492,27 @@ static void step(struct hw_qp *qp)
 		hw_qp_set_run(qp, HW_RUN_WAIT);
 		return;
 	}
-	if (ret == HW_EXEC_RNR || ret == HW_EXEC_LOST) {
-		if (qp->type == HW_RC) {
-			qp->sq_ci = (uint16_t)(qp->sq_ci + bbs);
-			if (retry(&w, ret))
-				qp->sq_ci = w.idx;
-			return;
-		}
-		ret = 0; /* unreliable: lost without a word */
-	}
 	qp->sq_ci = (uint16_t)(qp->sq_ci + bbs);
-	if (ret)
+	if (ret && qp->type != HW_RC && unnoticed(ret)) {
+		if (ret > 0)
+			fail_peer(&w, ret);
+		ret = 0;
+	}
+	if (ret > 0)
 		fail(&w, ret);
-	else
+	else if (!ret)
 		succeed(&w);
+	else if (retry(&w, ret))
+		qp->sq_ci = w.idx;
 }
 
-/* Executes up to @burst WQEs of @qp, which is ready. */
-static unsigned turn(struct hw_qp *qp, unsigned burst)
+/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough. */
+static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
 {
 	unsigned done = 0;
 
-	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi) {
+	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi &&
+		qp->dev->total.bytes < enough) {
 		step(qp);
 		done++;
 	}
@@ -505,11 +525,12 @@ static unsigned turn(struct hw_qp *qp, unsigned burst)
 
 bool hw_exec_run(struct hw_dev *dev)
 {
+	uint64_t enough = dev->total.bytes + BYTES;
 	unsigned done = 0;
 
 	if (!dev->nready)
 		return false;
-	while (dev->nready && done < BUDGET) {
+	while (dev->nready && done < BUDGET && dev->total.bytes < enough) {
 		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
 		unsigned burst = BURST;
 
@@ -521,7 +542,7 @@ bool hw_exec_run(struct hw_dev *dev)
 				continue;
 			}
 		}
-		done += turn(qp, burst) + 1;
+		done += turn(qp, burst, enough) + 1;
 	}
 	return true;
 }

@@ -34,7 +34,8 @@ enum {
 #define HW_FAULT(syndrome, vendor) ((syndrome) | (vendor) << 8)
 enum {
 	HW_FAULT_PEER = 1 << 16,        /* the peer's QP fails too */
-	HW_FAULT_PEER_ACCESS = 1 << 17, /* and its owner is told of an access error */
+	HW_FAULT_PEER_ACCESS = 1 << 17, /* and its owner is told of an access error, */
+	HW_FAULT_PEER_REQ = 1 << 18,    /* or of an invalid request */
 };
 
 /* Vendor syndromes as seen in the field where known (facts, section 3), else made up. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VENDOR_FLUSH = 0xf9 };
+enum { VENDOR_FLUSH = 0xf9, MAX_RECV_AHEAD = 4 };
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -24,6 +24,7 @@ static void release(struct hw_qp *qp)
 	hw_mem_unpin(qp->dev, qp->rq_mem);
 	hw_mem_unpin(qp->dev, qp->db_mem);
 	free(qp->shadow);
+	free(qp->rq_shadow);
 	free(qp);
 }
 
@@ -53,6 +54,8 @@ static int pin_queues(struct hw_dev *dev, struct hw_qp *qp, const struct hw_qp_a
 		qp->rq_mem = attr->rq;
 		qp->rq_wqes = attr->rq_wqes;
 		qp->rq_stride = attr->rq_stride;
+		if (posix_memalign((void **)&qp->rq_shadow, HW_DS, (size_t)attr->rq_wqes * attr->rq_stride))
+			return -ENOMEM;
 	}
 	qp->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
 	if (!qp->db)
@@ -278,6 +281,29 @@ uint16_t hw_qp_recvs(const struct hw_qp *qp)
 	return (uint16_t)(pi - qp->rq_ci);
 }
 
+const uint8_t *hw_qp_take_recv(struct hw_qp *qp)
+{
+	size_t off = (size_t)(qp->rq_ci & (qp->rq_wqes - 1)) * qp->rq_stride;
+	uint16_t to = (uint16_t)(qp->rq_ci + 1), posted;
+
+	if (!qp->dev->cfg.lenient && hw_pick(qp->dev, 4) == 0) { /* some of those behind it come along */
+		posted = hw_qp_recvs(qp);
+		if (posted > MAX_RECV_AHEAD)
+			posted = MAX_RECV_AHEAD;
+		if (posted > qp->rq_wqes)
+			posted = (uint16_t)qp->rq_wqes;
+		to = (uint16_t)(qp->rq_ci + 1 + hw_pick(qp->dev, posted));
+	}
+	while ((int16_t)(to - qp->rq_fetched) > 0) {
+		size_t at = (size_t)(qp->rq_fetched & (qp->rq_wqes - 1)) * qp->rq_stride;
+
+		memcpy(qp->rq_shadow + at, qp->rq + at, qp->rq_stride);
+		qp->rq_fetched++;
+	}
+	qp->rq_ci++;
+	return qp->rq_shadow + off;
+}
+
 void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe)
 {
 	if (!hw_cq_push(cq, cqe) && qp->state != HW_ERR)
@@ -331,6 +357,7 @@ static bool flush_rq(struct hw_qp *qp)
 			.wqe_counter = qp->rq_ci++,
 		};
 
+		qp->rq_fetched = qp->rq_ci;
 		hw_qp_complete(qp, qp->rcq, &cqe);
 	}
 	return n;
@@ -378,7 +405,7 @@ static void reset(struct hw_qp *qp)
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	leave_broken(qp);
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;
-	qp->rq_ci = qp->rq_enabled = 0;
+	qp->rq_ci = qp->rq_fetched = qp->rq_enabled = 0;
 	qp->in_retry = qp->established = false;
 	qp->mod = clear;
 	qp->peer_dev = NULL;

@@ -8,7 +8,8 @@
  *
  * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon may
  * fetch an enabled WQEBB at any time before it executes it; what was fetched is in @shadow, and later stores to
- * the ring are not seen. WQEBBs from sq_pi on are never fetched.
+ * the ring are not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same manner, into
+ * @rq_shadow: [rq_ci, rq_fetched).
  */
 #ifndef SOFTCX_NIC_HW_QP_H
 #define SOFTCX_NIC_HW_QP_H
@@ -44,9 +45,9 @@ struct hw_qp {
 	struct hw_inflight *inflight;
 	bool has_inflight; /* on dev->inflight */
 
-	uint8_t *rq;
+	uint8_t *rq, *rq_shadow;
 	uint32_t rq_wqes, rq_stride;
-	uint16_t rq_ci, rq_enabled; /* rq_enabled: by RECV_EN, on a managed RQ */
+	uint16_t rq_ci, rq_fetched, rq_enabled; /* rq_enabled: by RECV_EN, on a managed RQ */
 	struct hw_srq *srq;
 	bool is_broken;   /* on dev->broken */
 	bool established; /* a packet arrived in RTR */
@@ -85,6 +86,8 @@ void hw_qp_fetch(struct hw_qp *qp, uint16_t to);
 
 /** RECVs that can be consumed. */
 uint16_t hw_qp_recvs(const struct hw_qp *qp);
+/** Consumes one, of the QP's own RQ: its scatter list as fetched. Only if there is one. */
+const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
 
 /**
  * To ERR (UC, UD on a send error: SQER), and flushes: every WQE that is posted gets a CQE. Posted means: before

@@ -63,14 +63,11 @@ int hw_resp_span(
 /* The scatter list of the next RECV. */
 static const uint8_t *take(struct hw_qp *peer, unsigned *max, uint16_t *idx)
 {
-	const uint8_t *wqe;
-
 	if (peer->srq)
 		return hw_srq_take(peer->srq, max, idx);
-	wqe = peer->rq + (size_t)(peer->rq_ci & (peer->rq_wqes - 1)) * peer->rq_stride;
-	*idx = peer->rq_ci++;
+	*idx = peer->rq_ci;
 	*max = peer->rq_stride / HW_DS;
-	return wqe;
+	return hw_qp_take_recv(peer);
 }
 
 /* Resolves as much of a scatter list as @len bytes need. 0 or the syndrome for the receiver. */

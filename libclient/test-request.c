@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's side of a connection against a NIC and a server made of 100 lines: it takes what is posted, looks keys up in a
+ * real table word by word, as the offload would, and lets the table's writer run between any two of these words.
+ */
+#include "libclient/client-impl.h"
+#include "libclient/reddn-table.h"
+#include "libclient/table-hash.h"
+#include "libclient/wire.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MAX_DEPTH = 64, KEYS = 240, STABLE = 60, BUCKETS = 512, SLOT = 512 };
+
+static struct rig {
+	struct reddn c;
+	struct ibv_context verbs;
+	struct ibv_cq cq;
+	struct ibv_qp qp;
+	struct ibv_mr mr;
+	struct rdma_cm_id id;
+	struct rdma_event_channel events;
+	/* the NIC */
+	uint8_t wire[MAX_DEPTH][REDDN_ARG_MAX];
+	struct ibv_wc cqes[8 * MAX_DEPTH];
+	unsigned head, tail;
+	uint64_t arrived, served;
+	uint32_t receives;
+	uint32_t wqes; /* of the SQ not yet known to be free to the client */
+	/* the table */
+	struct reddn_table *t;
+	struct reddn_table_stat st;
+	uint8_t *map;
+	int fd;
+	bool writing;
+	struct {
+		bool present;
+		uint32_t version;     /* of its value */
+		uint64_t last_absent; /* clock */
+	} key[KEYS];
+	uint64_t clock; /* operations of the writer */
+} rig;
+
+static void push(struct ibv_wc wc)
+{
+	assert_true(rig.head - rig.tail < sizeof(rig.cqes) / sizeof(rig.cqes[0]));
+	rig.cqes[rig.head++ % (8 * MAX_DEPTH)] = wc;
+}
+
+static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int k = 0;
+
+	(void)cq;
+	for (; k < n && rig.tail != rig.head; k++)
+		wc[k] = rig.cqes[rig.tail++ % (8 * MAX_DEPTH)];
+	return k;
+}
+
+static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	*bad = wr;
+	/* What a client must never do: more requests than depth, more than its queues hold, or without a receive. */
+	assert_true(rig.arrived - rig.served < rig.c.info.depth);
+	assert_true(rig.receives > rig.arrived - rig.served);
+	assert_true(++rig.wqes <= 2u * rig.c.info.depth);
+	assert_int_equal(wr->sg_list[0].length, rig.c.info.arg_len);
+	memcpy(rig.wire[rig.arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr, rig.c.info.arg_len);
+	rig.arrived++;
+	if (wr->send_flags & IBV_SEND_SIGNALED) {
+		push((struct ibv_wc){.wr_id = wr->wr_id, .opcode = IBV_WC_SEND});
+		rig.wqes = 0;
+	}
+	return 0;
+}
+
+static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)qp;
+	*bad = NULL;
+	for (; wr; wr = wr->next)
+		rig.receives++;
+	assert_true(rig.receives <= 2u * rig.c.info.depth);
+	return 0;
+}
+
+static void value_of(uint32_t key, uint32_t version, uint32_t *val, size_t *len)
+{
+	*len = 4 * (2 + (key * 7 + version) % 40);
+	for (size_t i = 0; i < *len / 4; i++)
+		val[i] = i % 2 ? version : key;
+}
+
+/* One operation of the writer, on any key; the stable ones are never deleted. */
+static void write_once(void)
+{
+	uint32_t k = (uint32_t)random() % KEYS, val[64];
+	bool delete = k >= STABLE && random() % 2;
+	size_t len;
+
+	rig.clock++;
+	if (delete &&rig.key[k].present) {
+		assert_int_equal(reddn_table_delete(rig.t, &k, 4), 0);
+		rig.key[k].present = false;
+	} else if (!delete) {
+		value_of(k, rig.key[k].version + 1, val, &len);
+		assert_int_equal(reddn_table_put(rig.t, &k, 4, val, len), 0);
+		if (!rig.key[k].present)
+			rig.key[k].last_absent = rig.clock;
+		rig.key[k].present = true;
+		rig.key[k].version++;
+	}
+}
+
+static void maybe_write(void)
+{
+	while (rig.writing && random() % 3)
+		write_once();
+}
+
+/* The NIC serves the oldest request, one word of memory at a time. */
+static void serve(void)
+{
+	const struct reddn *c = &rig.c;
+	const uint8_t *arg = rig.wire[rig.served % MAX_DEPTH];
+	uint8_t *slot = reddn_slot_mem(c, rig.served % c->info.depth);
+	uint64_t words[4];
+
+	assert_true(rig.served < rig.arrived);
+	for (int p = 0; p < 2; p++) {
+		uint64_t off = 0, fp = 0;
+		int first = (int)random() % 2;
+
+		for (int i = 0; i < 7; i++)
+			fp = fp << 8 | *arg++;
+		for (int i = 0; i < c->geo.offset_len; i++)
+			off = off << 8 | *arg++;
+		assert_true(off < BUCKETS * 16 && off % 16 == 0);
+		for (int i = 0; i < 2; i++) {
+			int w = i ^ first;
+
+			maybe_write();
+			words[2 * p + w] = ((uint64_t *)(rig.map + rig.st.buckets_off + off))[w];
+		}
+		if (words[2 * p + 1] == fp) {
+			uint32_t len = reddn_locator_len(words[2 * p]);
+			const uint8_t *from = rig.map + rig.st.heap_off + reddn_locator_off(words[2 * p]);
+
+			for (uint32_t at = 0; at < len; at += 8) {
+				/* Now and then so much that the memory under this record is used again. */
+				for (int n = random() % 256 ? 0 : 400; rig.writing && n > 0; n--)
+					write_once();
+				memcpy(slot + REDDN_SLOT_RECORD + at, from + at, len - at < 8 ? len - at : 8);
+			}
+		}
+	}
+	maybe_write();
+	memcpy(slot, rig.map + rig.st.live_off, 64);
+	rig.receives--;
+	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM, .imm_data = htonl((uint32_t)rig.served)});
+	rig.served++;
+}
+
+static void start(unsigned depth, bool raw, uint64_t heap)
+{
+	struct reddn *c = &rig.c;
+
+	memset(&rig, 0, sizeof(rig));
+	rig.fd = memfd_create("table", MFD_CLOEXEC);
+	assert_int_equal(reddn_table_create_fd(&rig.t, rig.fd,
+				 &(struct reddn_table_options){.buckets = BUCKETS,
+					 .heap_size = heap,
+					 .max_key = 32,
+					 .max_value = 256,
+					 .seed = 5},
+				 NULL, 0),
+		0);
+	reddn_table_stat(rig.t, &rig.st);
+	rig.map = mmap(NULL, rig.st.file_size, PROT_READ, MAP_SHARED, rig.fd, 0);
+	for (uint32_t k = 0; k < STABLE; k++) {
+		uint32_t val[64];
+		size_t len;
+
+		value_of(k, 0, val, &len);
+		assert_int_equal(reddn_table_put(rig.t, &k, 4, val, len), 0);
+		rig.key[k].present = true;
+	}
+	rig.events.fd = eventfd(0, EFD_CLOEXEC);
+	rig.verbs.ops.poll_cq = fake_poll;
+	rig.verbs.ops.post_send = fake_send;
+	rig.verbs.ops.post_recv = fake_recv;
+	rig.cq.context = rig.qp.context = &rig.verbs;
+	rig.id.qp = &rig.qp;
+	c->info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+		.depth = (uint16_t)depth,
+		.slot_size = SLOT,
+		.reply_max = SLOT,
+		.arg_len = raw ? 100 : 20};
+	c->geo = (struct reddn_geometry){
+		.seed = 5, .buckets = BUCKETS, .max_key = 32, .max_value = 256, .offset_len = 3};
+	c->key_room = 256;
+	c->retry_ms = 600000;
+	c->events = &rig.events;
+	c->id = &rig.id;
+	c->cq = &rig.cq;
+	c->mr = &rig.mr;
+	assert_int_equal(reddn_requests_init(c), 0);
+	assert_int_equal(reddn_keys_init(c), 0);
+	assert_int_equal(reddn_post_receives(c), 0);
+	assert_int_equal(reddn_post_receives(c), 0);
+}
+
+static void stop(void)
+{
+	reddn_requests_deinit(&rig.c);
+	reddn_table_close(rig.t);
+	munmap(rig.map, rig.st.file_size);
+	close(rig.fd);
+	close(rig.events.fd);
+}
+
+struct asked {
+	bool busy;
+	uint32_t key;
+	uint32_t version;
+	uint64_t clock;
+};
+
+/* Was this result right at some moment between the submission and now? */
+static void judge(const struct reddn_result *res, const struct asked *a)
+{
+	uint32_t k = a->key;
+
+	assert_true(a->busy);
+	if (res->status == 0) {
+		uint32_t want[64];
+		size_t len;
+
+		assert_true(res->length >= 8);
+		assert_true(((const uint32_t *)res->value)[1] >= a->version);
+		assert_true(((const uint32_t *)res->value)[1] <= rig.key[k].version);
+		value_of(k, ((const uint32_t *)res->value)[1], want, &len);
+		assert_int_equal(res->length, len);
+		assert_memory_equal(res->value, want, len);
+	} else {
+		assert_int_equal(res->status, REDDN_MISS);
+		assert_true(k >= STABLE);
+		assert_true(!rig.key[k].present || rig.key[k].last_absent >= a->clock);
+	}
+}
+
+/* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
+static void property(unsigned seed, unsigned depth, unsigned gets)
+{
+	static struct asked asked[MAX_DEPTH];
+	struct reddn_result res[MAX_DEPTH];
+	unsigned done = 0, hits = 0, busy = 0, refusals = 0;
+
+	/* A heap so small that freed memory comes back within the life of a request. */
+	start(depth, false, 24000 + 64 * KEYS);
+	memset(asked, 0, sizeof(asked));
+	srandom(seed);
+	rig.writing = true;
+	while (done < gets) {
+		unsigned i = (unsigned)random() % depth;
+		int n;
+
+		maybe_write();
+		switch (random() % 3) {
+		case 0:
+			if (asked[i].busy)
+				break;
+			asked[i] = (struct asked){false, (uint32_t)random() % KEYS, 0, rig.clock};
+			asked[i].version = rig.key[asked[i].key].version;
+			n = reddn_get_submit(&rig.c, &asked[i].key, 4, i);
+			if (n == -EAGAIN) {
+				refusals++;
+			} else {
+				assert_int_equal(n, 0);
+				asked[i].busy = true;
+				busy++;
+			}
+			break;
+		case 1:
+			if (rig.served < rig.arrived)
+				serve();
+			break;
+		case 2:
+			/* Now and then a caller takes fewer results than there are. */
+			n = reddn_poll(&rig.c, res, 1 + (int)random() % MAX_DEPTH);
+			assert_true(n >= 0);
+			/* Results stay as they are until the next poll, whatever happens. */
+			maybe_write();
+			while (rig.served < rig.arrived && random() % 2)
+				serve();
+			for (int k = 0; k < n; k++) {
+				judge(&res[k], &asked[res[k].cookie]);
+				hits += res[k].status == 0;
+				asked[res[k].cookie].busy = false;
+				busy--;
+				done++;
+			}
+			break;
+		}
+		assert_int_equal(busy, rig.c.busy);
+	}
+	reddn_table_stat(rig.t, &rig.st);
+	print_message(
+		"depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u refused, %lu moves\n",
+		depth, done, hits, (unsigned long)rig.c.sent, (unsigned long)rig.c.info.again_moved,
+		(unsigned long)rig.c.info.again_overtaken, refusals, (unsigned long)rig.st.moves / 2);
+	assert_true(rig.c.info.again_moved > 0);
+	assert_true(rig.c.info.again_overtaken > 0);
+	stop();
+}
+
+static void test_property(void **state)
+{
+	static const unsigned depths[] = {1, 2, 3, 16, 64};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+		property(i + 1, depths[i], 40000);
+}
+
+static void test_depth_and_held(void **state)
+{
+	struct reddn_result res[4];
+
+	(void)state;
+	start(2, false, 100000);
+	for (uint32_t k = 0; k < 2; k++)
+		assert_int_equal(reddn_get_submit(&rig.c, &k, 4, k), 0);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
+	assert_int_equal(reddn_poll(&rig.c, res, 4), 0);
+	serve();
+	serve();
+	assert_int_equal(reddn_poll(&rig.c, res, 1), 1);
+	assert_int_equal(res[0].cookie, 0);
+	/* The result of slot 0 is with the caller. */
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
+	assert_int_equal(reddn_poll(&rig.c, res, 4), 1);
+	assert_int_equal(res[0].cookie, 1);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), 0);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
+	assert_int_equal(reddn_get_submit(&rig.c, "", 0, 9), -EINVAL);
+	assert_int_equal(reddn_get_submit(&rig.c, "123456789012345678901234567890123", 33, 9), -EMSGSIZE);
+	assert_int_equal(reddn_submit(&rig.c, "short", 5, 9), -EINVAL);
+	stop();
+}
+
+static void test_first_miss_asks_twice(void **state)
+{
+	struct reddn_result res;
+	uint32_t absent = KEYS - 1;
+
+	(void)state;
+	start(4, false, 100000);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reddn_get_submit(&rig.c, &absent, 4, 7), 0);
+		serve();
+		if (i == 0) {
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+			serve();
+		}
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.cookie, 7);
+		assert_int_equal(res.status, REDDN_MISS);
+	}
+	assert_int_equal(rig.c.sent, 3);
+	stop();
+}
+
+/* A record that never verifies, and a table that never stands still, end in an error after retry_ms. */
+static void test_gives_up(void **state)
+{
+	struct reddn_result res;
+	uint32_t k = 3;
+	uint8_t *map;
+	int n;
+
+	(void)state;
+	start(4, false, 100000);
+	rig.c.retry_ms = 1;
+	map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
+	for (uint64_t i = 64; i < 64 * 200; i++)
+		map[rig.st.heap_off + i] ^= 0x10;
+	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	do {
+		serve();
+		n = reddn_poll(&rig.c, &res, 1);
+	} while (n == 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(res.status, -EBADMSG);
+	assert_true(rig.c.info.again_overtaken > 0);
+	/* A writer that died in a move. */
+	map[rig.st.live_off] |= 1;
+	k = KEYS - 1;
+	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	do {
+		serve();
+		n = reddn_poll(&rig.c, &res, 1);
+	} while (n == 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(res.status, -EAGAIN);
+	/* Another table in its place. */
+	map[rig.st.live_off] &= 0xfe;
+	map[rig.st.live_off + 16] ^= 1;
+	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.status, -ESTALE);
+	munmap(map, rig.st.file_size);
+	stop();
+}
+
+/* Everything outstanding gets the reason, once; then the handle says it too. */
+static void expect_broken(int error, unsigned outstanding)
+{
+	struct reddn_result res[MAX_DEPTH];
+	unsigned seen = 0;
+	uint64_t cookies = 0;
+	int n;
+
+	while ((n = reddn_poll(&rig.c, res, 3)) > 0) {
+		for (int i = 0; i < n; i++) {
+			assert_int_equal(res[i].status, error);
+			cookies |= 1ull << res[i].cookie;
+			seen++;
+		}
+		assert_true(seen <= outstanding);
+	}
+	assert_int_equal(seen, outstanding);
+	assert_int_equal(__builtin_popcountll(cookies), outstanding);
+	assert_int_equal(n, error);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 1), error);
+	assert_true(strlen(reddn_errmsg(&rig.c)) > 5);
+}
+
+static void submit(unsigned n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		assert_int_equal(reddn_get_submit(&rig.c, &k, 4, k), 0);
+}
+
+static void test_broken(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	start(8, false, 100000);
+	submit(7);
+	push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
+	for (int i = 0; i < 12; i++)
+		push((struct ibv_wc){.status = IBV_WC_WR_FLUSH_ERR});
+	expect_broken(-EIO, 7);
+	stop();
+
+	start(8, false, 100000);
+	submit(5);
+	push((struct ibv_wc){.status = IBV_WC_WR_FLUSH_ERR});
+	expect_broken(-ECONNRESET, 5);
+	stop();
+
+	/* What arrived before the server hung up still counts. */
+	start(8, false, 100000);
+	submit(5);
+	serve();
+	rig.c.hangup = true;
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.status, 0);
+	assert_int_equal(res.cookie, 0);
+	expect_broken(-ECONNRESET, 4);
+	stop();
+
+	/* A reply to a request that was never made; a reply out of order. */
+	start(8, false, 100000);
+	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM});
+	expect_broken(-EPROTO, 0);
+	stop();
+	start(8, false, 100000);
+	submit(5);
+	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM, .imm_data = htonl(1)});
+	expect_broken(-EPROTO, 5);
+	stop();
+}
+
+static void test_raw(void **state)
+{
+	struct reddn_result res[4];
+	uint8_t arg[100];
+
+	(void)state;
+	start(3, true, 100000);
+	for (int round = 0; round < 10; round++) {
+		memset(rig.c.area, 0xdd, 3 * SLOT);
+		for (int i = 0; i < 3; i++) {
+			memset(arg, round * 3 + i, sizeof(arg));
+			assert_int_equal(reddn_submit(&rig.c, arg, sizeof(arg), (uint64_t)i), 0);
+		}
+		assert_int_equal(reddn_submit(&rig.c, arg, sizeof(arg), 9), -EAGAIN);
+		assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EINVAL);
+		for (int i = 0; i < 3; i++) {
+			uint8_t *slot = reddn_slot_mem(&rig.c, rig.served % 3);
+
+			assert_int_equal(rig.wire[rig.served % MAX_DEPTH][99], round * 3 + i);
+			assert_int_equal(slot[0] | slot[SLOT - 1], 0);
+			slot[5] = (uint8_t)i;
+			rig.receives--;
+			push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				.imm_data = htonl((uint32_t)rig.served++)});
+		}
+		assert_int_equal(reddn_poll(&rig.c, res, 4), 3);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(res[i].cookie, i);
+			assert_int_equal(res[i].length, SLOT);
+			assert_int_equal(((const uint8_t *)res[i].value)[5], i);
+		}
+		assert_int_equal(reddn_poll(&rig.c, res, 4), 0);
+	}
+	stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_property),
+		cmocka_unit_test(test_depth_and_held),
+		cmocka_unit_test(test_first_miss_asks_twice),
+		cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_raw),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

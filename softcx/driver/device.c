@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device.h"
+
+#include "mem.h"
+#include "softcx/paths.h"
+#include "softcx/proto.h"
+#include "sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DEV_DIR "/dev/infiniband/"
+
+/** The command channel of one open file in this process. */
+struct channel {
+	uint64_t file; /* cookie of the file's socket; 0: free */
+	uint64_t self; /* cookie of @fd: applications close descriptors they never opened */
+	int fd;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct channel channels[4096];
+static unsigned nchannels; /* used slots are below this */
+/* Messages of the call under way. Static, so never on a page that is being converted. */
+static uint8_t inbox[SOFTCX_MAX_MSG];
+static struct softcx_seg outbox[SOFTCX_MAX_MSG / 2 / sizeof(struct softcx_seg)];
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+const char *dev_name(const char *path)
+{
+	const char *name, *digit;
+
+	if (!path || strncmp(path, DEV_DIR, strlen(DEV_DIR)) != 0)
+		return NULL;
+	name = path + strlen(DEV_DIR);
+	if (strcmp(name, "rdma_cm") == 0)
+		return name;
+	if (strncmp(name, "uverbs", 6) != 0 || !name[6] || strlen(name) > 8)
+		return NULL;
+	for (digit = name + 6; *digit; digit++)
+		if (*digit < '0' || *digit > '9')
+			return NULL;
+	return name;
+}
+
+static dev_t name_to_rdev(const char *name)
+{
+	return strcmp(name, "rdma_cm") == 0 ? SOFTCX_RDMA_CM_DEV
+					    : SOFTCX_UVERBS_DEV((unsigned)strtoul(name + 6, NULL, 10));
+}
+
+static int socket_address(const char *name, struct sockaddr_un *sun)
+{
+	char dir[SOFTCX_MAX_DIR + 1];
+	int rc = softcx_dir(dir, sizeof(dir));
+
+	if (rc < 0)
+		return rc;
+	memset(sun, 0, sizeof(*sun));
+	sun->sun_family = AF_UNIX;
+	if (snprintf(sun->sun_path, sizeof(sun->sun_path), "%s/" SOFTCX_SOCKET_PREFIX "%s", dir, name) >=
+		(int)sizeof(sun->sun_path))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/** The device's name when the far end of socket @fd is a NIC's, else NULL. */
+static const char *peer_device(int fd, struct sockaddr_un *sun)
+{
+	socklen_t len = sizeof(*sun);
+	const char *base;
+
+	memset(sun, 0, sizeof(*sun));
+	if (getpeername(fd, (struct sockaddr *)sun, &len) < 0 || sun->sun_family != AF_UNIX ||
+		memchr(sun->sun_path, '\0', sizeof(sun->sun_path)) == NULL)
+		return NULL;
+	base = strrchr(sun->sun_path, '/');
+	if (!base || strncmp(base + 1, SOFTCX_SOCKET_PREFIX, strlen(SOFTCX_SOCKET_PREFIX)) != 0)
+		return NULL;
+	base += 1 + strlen(SOFTCX_SOCKET_PREFIX);
+	return strcmp(base, "control") == 0 ? NULL : base;
+}
+
+bool dev_is(int fd, dev_t *rdev)
+{
+	struct sockaddr_un sun;
+	int saved = errno;
+	const char *name = peer_device(fd, &sun);
+
+	errno = saved;
+	if (name && rdev)
+		*rdev = name_to_rdev(name);
+	return name != NULL;
+}
+
+int dev_stat(const char *name, dev_t *rdev)
+{
+	struct sockaddr_un sun;
+	struct stat st;
+	int rc = socket_address(name, &sun);
+
+	if (rc < 0)
+		return rc;
+	if (sys_stat(sun.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return -ENOENT;
+	*rdev = name_to_rdev(name);
+	return 0;
+}
+
+/* ---- channels --------------------------------------------------------------------------- */
+
+static uint64_t socket_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ? 0 : cookie;
+}
+
+static void channel_drop(struct channel *ch)
+{
+	if (socket_cookie(ch->fd) == ch->self)
+		sys_close(ch->fd);
+	memset(ch, 0, sizeof(*ch));
+	while (nchannels && !channels[nchannels - 1].file)
+		nchannels--;
+}
+
+/** The NIC hangs up when the file's last descriptor is gone. */
+static void channels_sweep(void)
+{
+	for (unsigned i = nchannels; i-- > 0;) {
+		struct pollfd pfd = {.fd = channels[i].fd, .events = POLLIN};
+
+		if (channels[i].file &&
+			(poll(&pfd, 1, 0) != 0 || socket_cookie(channels[i].fd) != channels[i].self))
+			channel_drop(&channels[i]);
+	}
+}
+
+/** Applications may count on getting the lowest free descriptors: keep ours out of the way. */
+static int move_high(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+
+	if (high < 0)
+		return fd;
+	sys_close(fd);
+	return high;
+}
+
+static int send_hello(int fd, int channel, bool opener)
+{
+	struct softcx_hello hello = {.version = SOFTCX_VERSION, .opener = opener};
+	struct iovec iov = {&hello, sizeof(hello)};
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	struct stat st;
+
+	if (sys_fstat(fd, &st) < 0)
+		return -errno;
+	hello.ino = st.st_ino;
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &channel, sizeof(int));
+	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
+		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+		if (errno == EAGAIN)
+			poll(&pfd, 1, -1);
+		else if (errno != EINTR)
+			return errno == EPIPE ? -EIO : -errno;
+	}
+	return 0;
+}
+
+static int channel_new(int fd, bool opener, struct channel **out)
+{
+	struct ucred nic;
+	socklen_t len = sizeof(nic);
+	struct channel *ch = NULL;
+	int pair[2], rc;
+
+	channels_sweep();
+	for (unsigned i = 0; i < sizeof(channels) / sizeof(channels[0]) && !ch; i++)
+		if (!channels[i].file)
+			ch = &channels[i];
+	if (!ch)
+		return -ENFILE;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	/* The NIC sees with each message who sent it. */
+	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
+	rc = send_hello(fd, pair[1], opener);
+	sys_close(pair[1]);
+	if (rc < 0) {
+		sys_close(pair[0]);
+		return rc;
+	}
+	/* Yama lets only ancestors reach a process's memory, unless it names another one. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &nic, &len) == 0)
+		prctl(PR_SET_PTRACER, nic.pid, 0, 0, 0);
+	ch->fd = move_high(pair[0]);
+	ch->file = socket_cookie(fd);
+	ch->self = socket_cookie(ch->fd);
+	if (ch - channels >= nchannels)
+		nchannels = (unsigned)(ch - channels) + 1;
+	*out = ch;
+	return 0;
+}
+
+static int channel_get(int fd, struct channel **out)
+{
+	uint64_t cookie = socket_cookie(fd);
+
+	for (unsigned i = 0; cookie && i < nchannels; i++) {
+		if (channels[i].file != cookie)
+			continue;
+		if (socket_cookie(channels[i].fd) == channels[i].self) {
+			*out = &channels[i];
+			return 0;
+		}
+		channel_drop(&channels[i]);
+		break;
+	}
+	return channel_new(fd, false, out);
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+/** Sends one packet. -EFAULT when the application's buffers are not readable. */
+static int channel_send(struct channel *ch, struct iovec *iov, size_t niov, const int *fds, unsigned nfds)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = niov};
+
+	if (nfds) {
+		memset(&control, 0, sizeof(control));
+		control.hdr.cmsg_level = SOL_SOCKET;
+		control.hdr.cmsg_type = SCM_RIGHTS;
+		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+	}
+	while (sendmsg(ch->fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return errno == EPIPE || errno == ECONNRESET ? -EIO
+			       : errno == EMSGSIZE                   ? -E2BIG
+								     : -errno;
+	return 0;
+}
+
+/** Receives one packet into inbox; @fds has room for SOFTCX_MAX_FDS. Its length, or -EIO: the NIC is gone. */
+static ssize_t channel_recv(struct channel *ch, int *fds, unsigned *nfds)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {inbox, sizeof(inbox)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	do {
+		n = recvmsg(ch->fd, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	*nfds = 0;
+	if (n < (ssize_t)sizeof(struct softcx_reply))
+		return -EIO;
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS) {
+		*nfds = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(cmsg), *nfds * sizeof(int));
+	}
+	return n;
+}
+
+/** Answers NEED_MEM, in as many packets as its descriptors take. */
+static int answer_mem(struct channel *ch, const struct softcx_reply *need)
+{
+	struct softcx_request req = {.op = SOFTCX_MEM, .va = need->va, .len = need->len};
+	struct mem_list list;
+	unsigned i = 0;
+	int rc;
+
+	rc = mem_resolve(
+		need->va, need->len, need->flags & SOFTCX_WRITABLE, need->flags & SOFTCX_DIRECT, &list);
+	if (rc < 0) {
+		req.rc = rc;
+		return channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, NULL, 0);
+	}
+	do {
+		struct iovec iov[2] = {{&req, sizeof(req)}, {outbox, 0}};
+		int fds[SOFTCX_MAX_FDS];
+		unsigned n, nfds = 0;
+
+		for (n = 0; i < list.n && n < sizeof(outbox) / sizeof(outbox[0]); i++, n++) {
+			const struct mem_piece *p = &list.pieces[i];
+			unsigned k;
+
+			for (k = 0; p->fd >= 0 && k < nfds && fds[k] != p->fd; k++)
+				;
+			if (p->fd >= 0 && k == nfds) {
+				if (nfds == SOFTCX_MAX_FDS)
+					break;
+				fds[nfds++] = p->fd;
+			}
+			outbox[n] = (struct softcx_seg){.va = p->va,
+				.len = p->len,
+				.offset = p->offset,
+				.fd = p->fd < 0 ? -1 : (int)k};
+		}
+		req.count = n;
+		req.flags = i < list.n ? SOFTCX_MORE : 0;
+		iov[1].iov_len = n * sizeof(outbox[0]);
+		rc = channel_send(ch, iov, 2, fds, nfds);
+	} while (rc == 0 && i < list.n);
+	mem_list_done(&list);
+	return rc;
+}
+
+static int answer_stat(struct channel *ch, int fd)
+{
+	struct softcx_request req = {.op = SOFTCX_STAT};
+	struct stat st;
+
+	memset(&st, 0, sizeof(st));
+	if (sys_fstat(fd, &st) < 0)
+		req.rc = -errno;
+	return channel_send(ch, (struct iovec[]){{&req, sizeof(req)}, {&st, sizeof(st)}}, 2, NULL, 0);
+}
+
+/** Plain stores: a page that another thread is converting makes them wait, where the kernel would say EFAULT. */
+static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int *fds, unsigned nfds)
+{
+	size_t pos = sizeof(*reply);
+
+	for (uint64_t i = 0; i < reply->count; i++) {
+		struct softcx_store store;
+
+		if (pos + sizeof(store) > (size_t)len)
+			return -EIO;
+		memcpy(&store, inbox + pos, sizeof(store));
+		pos += sizeof(store);
+		if (store.fd >= 0) {
+			if ((unsigned)store.fd >= nfds)
+				return -EIO;
+			memcpy((void *)(uintptr_t)store.va, &fds[store.fd], sizeof(int));
+			continue;
+		}
+		if (pos + store.len > (size_t)len)
+			return -EIO;
+		memcpy((void *)(uintptr_t)store.va, inbox + pos, store.len);
+		pos += (store.len + 7) & ~7U;
+	}
+	return 0;
+}
+
+/** One call with the lock held: sends it, answers what the NIC asks, applies the result. */
+static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
+{
+	struct channel *ch;
+	int fds[SOFTCX_MAX_FDS], rc;
+	unsigned nfds;
+	ssize_t n;
+
+	rc = channel_get(fd, &ch);
+	if (rc == 0)
+		rc = channel_send(ch, iov, niov, NULL, 0);
+	while (rc == 0) {
+		n = channel_recv(ch, fds, &nfds);
+		if (n < 0) {
+			channel_drop(ch);
+			return -EIO;
+		}
+		memcpy(reply, inbox, sizeof(*reply));
+		if (reply->kind == SOFTCX_NEED_MEM) {
+			rc = answer_mem(ch, reply);
+		} else if (reply->kind == SOFTCX_NEED_STAT) {
+			rc = answer_stat(ch, (int)reply->va);
+		} else {
+			rc = apply_stores(reply, n, fds, nfds);
+			if (map_fd && nfds == 1)
+				*map_fd = fds[0];
+			if (reply->flags & SOFTCX_DRAIN)
+				recv(fd, &(char){0}, 1, MSG_DONTWAIT);
+			break;
+		}
+	}
+	return rc;
+}
+
+static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
+{
+	int state, rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&lock);
+	rc = call_locked(fd, iov, niov, reply, map_fd);
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
+	return rc < 0 ? rc : reply->rc;
+}
+
+ssize_t dev_write(int fd, const void *buf, size_t len)
+{
+	struct softcx_request req = {.op = SOFTCX_WRITE, .va = (uintptr_t)buf, .len = len};
+	struct iovec iov[2] = {{&req, sizeof(req)}, {(void *)(uintptr_t)buf, len}};
+	struct softcx_reply reply = {0};
+
+	for (;;) {
+		int64_t rc = call(fd, iov, 2, &reply, NULL);
+		ssize_t n;
+
+		if (rc != -EAGAIN || !(reply.flags & SOFTCX_WAIT))
+			return rc;
+		/*
+		 * Peeking blocks, is interrupted, restarted and cancelled as the write() would be, keeps the
+		 * file open meanwhile as a blocked system call does, and honours O_NONBLOCK.
+		 */
+		n = recv(fd, &(char){0}, 1, MSG_PEEK);
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+	}
+}
+
+int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
+{
+	struct softcx_request req = {.op = SOFTCX_IOCTL, .va = (uintptr_t)hdr, .len = hdr->length};
+	struct iovec iov[2 + 256] = {{&req, sizeof(req)}, {hdr, hdr->length}};
+	struct softcx_reply reply = {0};
+	unsigned niov = 2;
+
+	if (hdr->length != sizeof(*hdr) + hdr->num_attrs * sizeof(hdr->attrs[0]) || hdr->num_attrs > 256)
+		return -EINVAL;
+	for (unsigned i = 0; i < hdr->num_attrs; i++)
+		if (hdr->attrs[i].len > sizeof(hdr->attrs[i].data))
+			iov[niov++] =
+				(struct iovec){(void *)(uintptr_t)hdr->attrs[i].data, hdr->attrs[i].len};
+	return (int)call(fd, iov, niov, &reply, NULL);
+}
+
+int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset)
+{
+	struct softcx_request req = {.op = SOFTCX_MMAP, .va = offset, .len = len};
+	struct iovec iov = {&req, sizeof(req)};
+	struct softcx_reply reply = {0};
+	int64_t rc;
+
+	*map_fd = -1;
+	rc = call(fd, &iov, 1, &reply, map_fd);
+	*map_offset = reply.va;
+	return rc < 0 ? (int)rc : *map_fd < 0 ? -EIO : 0;
+}
+
+int dev_open(const char *name, int flags)
+{
+	struct sockaddr_un sun;
+	struct channel *ch;
+	int state, fd, rc = socket_address(name, &sun);
+
+	if (rc < 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_STREAM | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0), 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0) {
+		rc = errno == ECONNREFUSED ? -ENODEV : -errno;
+		sys_close(fd);
+		return rc;
+	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&lock);
+	rc = channel_new(fd, true, &ch);
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
+	if (rc < 0) {
+		sys_close(fd);
+		return rc;
+	}
+	if (flags & O_NONBLOCK)
+		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+	return fd;
+}
+
+/* ---- fork ------------------------------------------------------------------------------- */
+
+void dev_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void dev_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void dev_fork_child(void)
+{
+	while (nchannels)
+		channel_drop(&channels[nchannels - 1]);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mem.h"
+
+#include "maps.h"
+#include "stacks.h"
+#include "sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/single_threaded.h>
+
+enum { MAX_PIECES = 66000 }; /* more than the kernel's default limit of mappings (65530) */
+
+static size_t page_size = 4096;
+
+/* ---- the pool: one memfd with all converted memory -------------------------------------- */
+
+static struct {
+	int fd; /* valid only when @ino is set */
+	dev_t dev;
+	ino_t ino;
+	uint64_t size; /* offsets are handed out once, ascending */
+} pool;
+
+/** Makes sure there is a pool; the application may have closed the descriptor behind our back. */
+static int pool_open(void)
+{
+	struct stat st;
+	int fd, high;
+
+	if (pool.ino && sys_fstat(pool.fd, &st) == 0 && st.st_ino == pool.ino && st.st_dev == pool.dev)
+		return 0;
+	fd = memfd_create("softcx", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+	if (high >= 0) {
+		sys_close(fd);
+		fd = high;
+	}
+	if (sys_fstat(fd, &st) < 0) {
+		int rc = -errno;
+
+		sys_close(fd);
+		return rc;
+	}
+	pool.fd = fd;
+	pool.dev = st.st_dev;
+	pool.ino = st.st_ino;
+	pool.size = 0;
+	return 0;
+}
+
+/* ---- threads that write to a page while it moves ---------------------------------------- */
+
+static struct {
+	_Atomic uint64_t start, end; /* the range under way; 0, 0: none */
+	_Atomic uint64_t generation; /* conversions so far */
+	struct sigaction previous;
+} moving;
+
+static __thread uint64_t retried_generation __attribute__((tls_model("initial-exec")));
+static __thread uint64_t retried_addr __attribute__((tls_model("initial-exec")));
+
+static void chain(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction *next = &moving.previous;
+
+	if (next->sa_flags & SA_SIGINFO) {
+		next->sa_sigaction(sig, info, context);
+	} else if (next->sa_handler == SIG_DFL || next->sa_handler == SIG_IGN) {
+		/* the access is repeated and then kills the process as it should */
+		signal(SIGSEGV, SIG_DFL);
+		if (info->si_code <= 0)
+			raise(SIGSEGV);
+	} else {
+		next->sa_handler(sig);
+	}
+}
+
+static int writable_pool_at(const struct maps_entry *e, void *arg)
+{
+	uint64_t addr = *(const uint64_t *)arg;
+
+	if (e->end <= addr)
+		return 0;
+	return e->start <= addr && e->shared && (e->prot & PROT_WRITE) && e->ino == pool.ino &&
+			       e->dev == pool.dev
+		       ? 1
+		       : 2;
+}
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	uint64_t addr = (uintptr_t)info->si_addr;
+	uint64_t generation = atomic_load(&moving.generation);
+	int saved = errno;
+
+	if (info->si_code == SEGV_ACCERR) {
+		if (addr >= atomic_load(&moving.start) && addr < atomic_load(&moving.end)) {
+			while (addr >= atomic_load(&moving.start) && addr < atomic_load(&moving.end))
+				sched_yield();
+			errno = saved;
+			return;
+		}
+		/* It may have ended between the fault and this handler: one retry for each conversion. */
+		if ((retried_generation != generation || retried_addr != addr) &&
+			maps_each(writable_pool_at, &addr) == 1) {
+			retried_generation = generation;
+			retried_addr = addr;
+			errno = saved;
+			return;
+		}
+	}
+	errno = saved;
+	chain(sig, info, context);
+}
+
+/** The handler stays once it is there: a late signal must not meet the default action. */
+static void catch_faults(void)
+{
+	struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+		now.sa_sigaction == on_fault)
+		return;
+	moving.previous = now;
+	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
+	sigaction(SIGSEGV, &ours, NULL);
+}
+
+/* ---- conversion ------------------------------------------------------------------------- */
+
+/** Whether a page of private anonymous memory was ever touched. */
+static bool page_populated(int pagemap, uint64_t va)
+{
+	uint64_t entry;
+
+	if (pagemap < 0 || sys_pread(pagemap, &entry, sizeof(entry),
+				   (off_t)(va / page_size * sizeof(entry))) != (ssize_t)sizeof(entry))
+		return true;
+	return entry >> 62; /* present or swapped: Documentation/admin-guide/mm/pagemap.rst */
+}
+
+static int copy_to_pool(uint64_t start, uint64_t end, uint64_t offset, bool anonymous)
+{
+	int pagemap = -1, rc = 0;
+	uint64_t chunk;
+
+	/* Worth asking only for ranges that may be mostly holes. */
+	if (anonymous && end - start >= 64 * page_size)
+		pagemap = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	for (uint64_t va = start; va < end && rc == 0; va += chunk) {
+		chunk = pagemap < 0 ? end - va : page_size;
+		if (!page_populated(pagemap, va))
+			continue;
+		for (uint64_t done = 0; done < chunk;) {
+			ssize_t n = sys_pwrite(pool.fd, (void *)(uintptr_t)(va + done), chunk - done,
+				(off_t)(offset + (va - start) + done));
+
+			if (n < 0 && errno != EINTR) {
+				rc = -errno;
+				break;
+			}
+			done += n > 0 ? (uint64_t)n : 0;
+		}
+	}
+	if (pagemap >= 0)
+		sys_close(pagemap);
+	return rc;
+}
+
+/** Moves the pages of [@start, @end), one mapping with protection @prot, into the pool at @offset. */
+static int convert(uint64_t start, uint64_t end, int prot, bool anonymous, uint64_t offset)
+{
+	void *addr = (void *)(uintptr_t)start;
+	bool alone = __libc_single_threaded;
+	int rc;
+
+	if (!alone && (prot & PROT_WRITE)) {
+		catch_faults();
+		atomic_store(&moving.start, start);
+		atomic_store(&moving.end, end);
+		if (mprotect(addr, end - start, prot & ~PROT_WRITE) < 0)
+			rc = -errno;
+		else
+			rc = copy_to_pool(start, end, offset, anonymous);
+	} else {
+		rc = copy_to_pool(start, end, offset, anonymous);
+	}
+	if (rc == 0 && sys_mmap(addr, end - start, prot, MAP_SHARED | MAP_FIXED, pool.fd, (off_t)offset) ==
+			       MAP_FAILED)
+		rc = -errno;
+	if (!alone && (prot & PROT_WRITE)) {
+		if (rc < 0)
+			mprotect(addr, end - start, prot);
+		atomic_fetch_add(&moving.generation, 1);
+		atomic_store(&moving.start, 0);
+		atomic_store(&moving.end, 0);
+	}
+	return rc;
+}
+
+/* ---- descriptors of shared mappings ----------------------------------------------------- */
+
+static bool fd_fits(int fd, const struct maps_entry *e, bool writable, bool by_path)
+{
+	int mode = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (mode < 0 || (mode & O_PATH) || sys_fstat(fd, &st) < 0 || st.st_ino != e->ino)
+		return false;
+	/* overlayfs and btrfs show other device numbers in maps than in stat: then the name decides */
+	if (st.st_dev != e->dev && !by_path)
+		return false;
+	return (mode & O_ACCMODE) == O_RDWR || ((mode & O_ACCMODE) == O_RDONLY && !writable);
+}
+
+/** A descriptor of the file behind shared mapping @e, or -1. @owned: the caller closes it. */
+static int find_fd(const struct maps_entry *e, bool writable, bool *owned)
+{
+	char name[64], buf[4096] __attribute__((aligned(8)));
+	int dir = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC, found = -1, fd;
+	long n;
+
+	*owned = false;
+	while (dir >= 0 && found < 0 && (n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (long pos = 0; pos < n && found < 0;) {
+			const struct dirent64 *d = (const struct dirent64 *)(buf + pos);
+
+			fd = atoi(d->d_name);
+			if (d->d_name[0] != '.' && fd != dir && fd_fits(fd, e, writable, false))
+				found = fd;
+			pos += d->d_reclen;
+		}
+	}
+	if (dir >= 0)
+		sys_close(dir);
+	if (found >= 0)
+		return found;
+	*owned = true;
+	if (e->path[0] == '/') {
+		fd = sys_open(e->path, flags);
+		if (fd >= 0 && fd_fits(fd, e, writable, true))
+			return fd;
+		if (fd >= 0)
+			sys_close(fd);
+	}
+	/* needs CAP_CHECKPOINT_RESTORE */
+	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", (unsigned long)e->start,
+		(unsigned long)e->end);
+	return sys_open(name, flags);
+}
+
+/* ---- resolving -------------------------------------------------------------------------- */
+
+enum piece_kind { PIECE_FD, PIECE_OWNED_FD, PIECE_CONVERT, PIECE_UNSHARED };
+
+static struct {
+	struct mem_piece pieces[MAX_PIECES];
+	struct {
+		uint8_t kind;
+		int prot;
+		bool anonymous;
+	} how[MAX_PIECES];
+	unsigned n;
+	uint64_t start, end, next;
+	bool writable;
+} work;
+
+static bool special(const struct maps_entry *e)
+{
+	/* [heap] and the names of PR_SET_VMA_ANON_NAME ([anon:...]) are ordinary memory */
+	if (e->path[0] == '[')
+		return strcmp(e->path, "[heap]") != 0 && strncmp(e->path, "[anon", 5) != 0;
+	return strncmp(e->path, "/anon_hugepage", 14) == 0;
+}
+
+static int collect(const struct maps_entry *e, void *arg)
+{
+	uint64_t start, end;
+	unsigned i = work.n;
+	bool owned;
+
+	(void)arg;
+	if (e->end <= work.start)
+		return 0;
+	if (e->start >= work.end)
+		return 1;
+	start = e->start > work.start ? e->start : work.start;
+	end = e->end < work.end ? e->end : work.end;
+	if (start != work.next || !(e->prot & PROT_READ) || (work.writable && !(e->prot & PROT_WRITE)))
+		return -EFAULT;
+	if (i == MAX_PIECES)
+		return -E2BIG;
+	work.next = end;
+	work.n++;
+	work.pieces[i] = (struct mem_piece){.va = start, .len = end - start, .fd = -1};
+	work.how[i].prot = e->prot;
+	work.how[i].anonymous = e->ino == 0;
+	if (special(e)) {
+		work.how[i].kind = PIECE_UNSHARED;
+	} else if (!e->shared) {
+		work.how[i].kind = stacks_touch(start, end) ? PIECE_UNSHARED : PIECE_CONVERT;
+	} else if (pool.ino && e->ino == pool.ino && e->dev == pool.dev && pool_open() == 0 &&
+		   e->ino == pool.ino) {
+		work.how[i].kind = PIECE_FD;
+		work.pieces[i].fd = pool.fd;
+	} else {
+		work.pieces[i].fd = find_fd(e, work.writable, &owned);
+		work.how[i].kind = work.pieces[i].fd < 0 ? PIECE_UNSHARED : owned ? PIECE_OWNED_FD : PIECE_FD;
+	}
+	work.pieces[i].offset = e->offset + (start - e->start);
+	return 0;
+}
+
+static int convert_all(void)
+{
+	uint64_t bytes = 0;
+	int rc;
+
+	for (unsigned i = 0; i < work.n; i++)
+		bytes += work.how[i].kind == PIECE_CONVERT ? work.pieces[i].len : 0;
+	if (bytes == 0)
+		return 0;
+	rc = pool_open();
+	if (rc < 0)
+		return rc;
+	/*
+	 * glibc trims the heaps of threads with MADV_DONTNEED and then counts on zeros (calloc), which shared
+	 * pages do not give.
+	 */
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	if (ftruncate(pool.fd, (off_t)(pool.size + bytes)) < 0)
+		return -errno;
+	for (unsigned i = 0; i < work.n; i++) {
+		struct mem_piece *p = &work.pieces[i];
+
+		if (work.how[i].kind != PIECE_CONVERT)
+			continue;
+		rc = convert(p->va, p->va + p->len, work.how[i].prot, work.how[i].anonymous, pool.size);
+		if (rc < 0)
+			return rc;
+		p->fd = pool.fd;
+		p->offset = pool.size;
+		pool.size += p->len;
+	}
+	return 0;
+}
+
+int mem_resolve(uint64_t va, uint64_t len, bool writable, bool direct, struct mem_list *out)
+{
+	bool unshared = false;
+	int rc;
+
+	page_size = (size_t)sysconf(_SC_PAGESIZE);
+	if (len == 0 || va + len < va || va + len > UINT64_MAX - page_size)
+		return -EFAULT;
+	work.n = 0;
+	work.start = work.next = va & ~(page_size - 1);
+	work.end = (va + len + page_size - 1) & ~(page_size - 1);
+	work.writable = writable;
+	out->pieces = work.pieces;
+	rc = maps_each(collect, NULL);
+	if (rc >= 0 && work.next != work.end)
+		rc = -EFAULT;
+	for (unsigned i = 0; i < work.n; i++)
+		unshared |= work.how[i].kind == PIECE_UNSHARED;
+	if (rc >= 0 && unshared && direct)
+		rc = -EFAULT;
+	if (rc >= 0 && !unshared)
+		rc = convert_all();
+	out->n = work.n;
+	if (rc < 0 || unshared)
+		mem_list_done(out);
+	if (rc >= 0 && unshared) {
+		work.pieces[0] = (struct mem_piece){.va = work.start, .len = work.end - work.start, .fd = -1};
+		work.how[0].kind = PIECE_UNSHARED;
+		out->n = work.n = 1;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+void mem_list_done(struct mem_list *list)
+{
+	for (unsigned i = 0; i < list->n; i++)
+		if (work.how[i].kind == PIECE_OWNED_FD)
+			sys_close(work.pieces[i].fd);
+	list->n = work.n = 0;
+}
+
+/* ---- pages the application gives back --------------------------------------------------- */
+
+struct span {
+	uint64_t start, end;
+};
+
+static int punch(const struct maps_entry *e, void *arg)
+{
+	const struct span *span = arg;
+	uint64_t start = e->start > span->start ? e->start : span->start;
+	uint64_t end = e->end < span->end ? e->end : span->end;
+
+	if (start < end && e->shared && e->ino == pool.ino && e->dev == pool.dev)
+		fallocate(pool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)(e->offset + (start - e->start)), (off_t)(end - start));
+	return e->start >= span->end;
+}
+
+void mem_discarded(void *addr, size_t len)
+{
+	struct span span = {(uintptr_t)addr, (uintptr_t)addr + len};
+	int saved = errno;
+
+	if (pool.ino)
+		maps_each(punch, &span);
+	errno = saved;
+}
+
+/* ---- fork ------------------------------------------------------------------------------- */
+
+static int fork_pipe[2] = {-1, -1};
+
+void mem_fork_prepare(void)
+{
+	fork_pipe[0] = fork_pipe[1] = -1;
+	if (pool.ino && pipe2(fork_pipe, O_CLOEXEC) < 0)
+		fork_pipe[0] = fork_pipe[1] = -1;
+}
+
+void mem_fork_parent(void)
+{
+	if (fork_pipe[0] < 0)
+		return;
+	sys_close(fork_pipe[1]);
+	/* One byte, or end of file when the child died or there is none. */
+	while (sys_read(fork_pipe[0], &(char){0}, 1) < 0 && errno == EINTR)
+		;
+	sys_close(fork_pipe[0]);
+}
+
+/** Replaces one mapping of the parent's pool by a private copy. */
+static int privatise(const struct maps_entry *e, void *arg)
+{
+	size_t len = e->end - e->start;
+	uint8_t *copy;
+
+	(void)arg;
+	if (!e->shared || e->ino != pool.ino || e->dev != pool.dev)
+		return 0;
+	copy = sys_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return -ENOMEM;
+	for (size_t done = 0; done < len;) {
+		ssize_t n = sys_pread(pool.fd, copy + done, len - done, (off_t)(e->offset + done));
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return -EIO;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (e->prot != (PROT_READ | PROT_WRITE))
+		mprotect(copy, len, e->prot);
+	return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)e->start) ==
+			       MAP_FAILED
+		       ? -errno
+		       : 0;
+}
+
+void mem_fork_child(void)
+{
+	if (!pool.ino)
+		return;
+	if (maps_each(privatise, NULL) < 0) {
+		static const char why[] =
+			"softcx: no memory for a private copy of registered memory in a forked child\n";
+
+		if (syscall(SYS_write, 2, why, sizeof(why) - 1) < 0)
+			_exit(127);
+		_exit(127);
+	}
+	sys_close(pool.fd);
+	memset(&pool, 0, sizeof(pool));
+	if (fork_pipe[1] >= 0) {
+		syscall(SYS_write, fork_pipe[1], "", 1);
+		sys_close(fork_pipe[0]);
+		sys_close(fork_pipe[1]);
+	}
+}

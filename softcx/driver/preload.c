@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * preload.c - the library's face: the C library's functions through which rdma-core reaches devices and
+ * sysfs. Each looks whether it is about a device file or about /sys/class/infiniband*; everything else goes
+ * on unchanged to the definition behind ours.
+ */
+#include "device.h"
+#include "mem.h"
+#include "softcx/paths.h"
+#include "softcx/proto.h"
+#include "stacks.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Defines next(), the definition of @name behind ours. Two threads may both look it up: the same result. */
+#define NEXT(name)                                                                                           \
+	static __typeof__(&name) next;                                                                       \
+	if (!next)                                                                                           \
+	next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+static int fail(int rc)
+{
+	errno = -rc;
+	return -1;
+}
+
+/** Some programs know sysfs only by its usual place: shows them the NIC's tree instead. */
+static const char *redirect(const char *path, char buf[static 512])
+{
+	static const char *const prefixes[] = {"/sys/class/infiniband", "/sys/class/misc/rdma_cm"};
+	char dir[SOFTCX_MAX_DIR + 1];
+
+	for (unsigned i = 0; path && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0 &&
+			softcx_dir(dir, sizeof(dir)) == 0 &&
+			snprintf(buf, 512, "%s/" SOFTCX_SYSFS "%s", dir, path + strlen("/sys")) < 512)
+			return buf;
+	return path;
+}
+
+/* ---- open ------------------------------------------------------------------------------- */
+
+/* What the fortified headers call instead of open() and openat() without a mode. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
+
+static int open_at(int dirfd, const char *path, int flags, mode_t mode)
+{
+	NEXT(openat);
+	const char *name = dev_name(path);
+	char buf[512];
+	int fd;
+
+	if (!name)
+		return next(dirfd, redirect(path, buf), flags, mode);
+	fd = dev_open(name, flags);
+	return fd < 0 ? fail(fd) : fd;
+}
+
+#define MODE_OF(flags, mode)                                                                                 \
+	mode_t mode = 0;                                                                                     \
+	if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                                           \
+		va_list ap;                                                                                  \
+		va_start(ap, flags);                                                                         \
+		mode = va_arg(ap, mode_t);                                                                   \
+		va_end(ap);                                                                                  \
+	}
+
+EXPORT int open(const char *path, int flags, ...)
+{
+	MODE_OF(flags, mode);
+	return open_at(AT_FDCWD, path, flags, mode);
+}
+
+EXPORT int open64(const char *path, int flags, ...)
+{
+	MODE_OF(flags, mode);
+	return open_at(AT_FDCWD, path, flags, mode);
+}
+
+EXPORT int openat(int dirfd, const char *path, int flags, ...)
+{
+	MODE_OF(flags, mode);
+	return open_at(dirfd, path, flags, mode);
+}
+
+EXPORT int openat64(int dirfd, const char *path, int flags, ...)
+{
+	MODE_OF(flags, mode);
+	return open_at(dirfd, path, flags, mode);
+}
+
+EXPORT int __open_2(const char *path, int flags)
+{
+	return open_at(AT_FDCWD, path, flags, 0);
+}
+
+EXPORT int __open64_2(const char *path, int flags)
+{
+	return open_at(AT_FDCWD, path, flags, 0);
+}
+
+EXPORT int __openat_2(int dirfd, const char *path, int flags)
+{
+	return open_at(dirfd, path, flags, 0);
+}
+
+EXPORT int __openat64_2(int dirfd, const char *path, int flags)
+{
+	return open_at(dirfd, path, flags, 0);
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+	NEXT(fopen);
+	char buf[512];
+
+	return next(redirect(path, buf), mode);
+}
+
+EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+	NEXT(fopen64);
+	char buf[512];
+
+	return next(redirect(path, buf), mode);
+}
+
+EXPORT DIR *opendir(const char *path)
+{
+	NEXT(opendir);
+	char buf[512];
+
+	return next(redirect(path, buf));
+}
+
+/* ---- stat ------------------------------------------------------------------------------- */
+
+/* stat() and fstat() of programs built against glibc before 2.33. */
+int __xstat(int version, const char *path, struct stat *st);
+int __xstat64(int version, const char *path, struct stat64 *st);
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one struct stat on 64-bit machines");
+
+static void say_device(void *buf, dev_t rdev)
+{
+	struct stat *st = buf;
+
+	st->st_mode = S_IFCHR | 0666;
+	st->st_rdev = rdev;
+	st->st_size = 0;
+}
+
+/** stat of a device file: 1 when @path is not one. */
+static int stat_device(const char *path, void *buf)
+{
+	const char *name = dev_name(path);
+	dev_t rdev;
+	int rc;
+
+	if (!name)
+		return 1;
+	rc = dev_stat(name, &rdev);
+	if (rc < 0)
+		return fail(rc);
+	memset(buf, 0, sizeof(struct stat));
+	((struct stat *)buf)->st_nlink = 1;
+	say_device(buf, rdev);
+	return 0;
+}
+
+static int stat_fd(int rc, int fd, void *buf)
+{
+	dev_t rdev;
+
+	if (rc == 0 && S_ISSOCK(((struct stat *)buf)->st_mode) && dev_is(fd, &rdev))
+		say_device(buf, rdev);
+	return rc;
+}
+
+#define STAT(call)                                                                                           \
+	char buf[512];                                                                                       \
+	int rc = stat_device(path, st);                                                                      \
+	if (rc <= 0)                                                                                         \
+		return rc;                                                                                   \
+	path = redirect(path, buf);                                                                          \
+	return call
+
+EXPORT int stat(const char *path, struct stat *st)
+{
+	NEXT(stat);
+	STAT(next(path, st));
+}
+
+EXPORT int stat64(const char *path, struct stat64 *st)
+{
+	NEXT(stat64);
+	STAT(next(path, st));
+}
+
+EXPORT int lstat(const char *path, struct stat *st)
+{
+	NEXT(lstat);
+	STAT(next(path, st));
+}
+
+EXPORT int lstat64(const char *path, struct stat64 *st)
+{
+	NEXT(lstat64);
+	STAT(next(path, st));
+}
+
+EXPORT int __xstat(int version, const char *path, struct stat *st)
+{
+	NEXT(__xstat);
+	STAT(next(version, path, st));
+}
+
+EXPORT int __xstat64(int version, const char *path, struct stat64 *st)
+{
+	NEXT(__xstat64);
+	STAT(next(version, path, st));
+}
+
+EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	NEXT(fstatat);
+	STAT(stat_fd(next(dirfd, path, st, flags), *path ? -1 : dirfd, st));
+}
+
+EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
+{
+	NEXT(fstatat64);
+	STAT(stat_fd(next(dirfd, path, st, flags), *path ? -1 : dirfd, st));
+}
+
+EXPORT int fstat(int fd, struct stat *st)
+{
+	NEXT(fstat);
+	return stat_fd(next(fd, st), fd, st);
+}
+
+EXPORT int fstat64(int fd, struct stat64 *st)
+{
+	NEXT(fstat64);
+	return stat_fd(next(fd, st), fd, st);
+}
+
+EXPORT int __fxstat(int version, int fd, struct stat *st)
+{
+	NEXT(__fxstat);
+	return stat_fd(next(version, fd, st), fd, st);
+}
+
+EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
+{
+	NEXT(__fxstat64);
+	return stat_fd(next(version, fd, st), fd, st);
+}
+
+EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask, struct statx *restrict stx)
+{
+	NEXT(statx);
+	char buf[512];
+	dev_t rdev;
+	int rc = -ENOENT;
+
+	if (dev_name(path)) {
+		rc = dev_stat(dev_name(path), &rdev);
+		if (rc < 0)
+			return fail(rc);
+		memset(stx, 0, sizeof(*stx));
+		stx->stx_nlink = 1;
+	} else {
+		rc = next(dirfd, redirect(path, buf), flags, mask, stx);
+		if (rc < 0 || *path || !S_ISSOCK(stx->stx_mode) || !dev_is(dirfd, &rdev))
+			return rc;
+	}
+	stx->stx_mask = STATX_BASIC_STATS;
+	stx->stx_mode = S_IFCHR | 0666;
+	stx->stx_rdev_major = major(rdev);
+	stx->stx_rdev_minor = minor(rdev);
+	return 0;
+}
+
+EXPORT int access(const char *path, int mode)
+{
+	NEXT(access);
+	char buf[512];
+	dev_t rdev;
+	int rc;
+
+	if (!dev_name(path))
+		return next(redirect(path, buf), mode);
+	rc = dev_stat(dev_name(path), &rdev);
+	return rc < 0 ? fail(rc) : 0;
+}
+
+/* ---- the device's system calls ---------------------------------------------------------- */
+
+EXPORT ssize_t write(int fd, const void *buf, size_t len)
+{
+	NEXT(write);
+	ssize_t n;
+
+	/* Every command begins with a header of 8 bytes. */
+	if (len < 8 || !dev_is(fd, NULL))
+		return next(fd, buf, len);
+	n = dev_write(fd, buf, len);
+	return n < 0 ? fail((int)n) : n;
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	NEXT(ioctl);
+	va_list ap;
+	void *arg;
+	int rc;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (request != RDMA_VERBS_IOCTL || !dev_is(fd, NULL))
+		return next(fd, request, arg);
+	rc = dev_ioctl(fd, arg);
+	return rc < 0 ? fail(rc) : rc;
+}
+
+static void *map(__typeof__(&mmap) next, void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	uint64_t map_offset;
+	int map_fd, rc;
+	void *result;
+
+	if (fd < 0 || flags & MAP_ANONYMOUS || !dev_is(fd, NULL))
+		return next(addr, len, prot, flags, fd, offset);
+	rc = dev_mmap(fd, (uint64_t)offset, len, &map_fd, &map_offset);
+	if (rc < 0) {
+		errno = -rc;
+		return MAP_FAILED;
+	}
+	result = next(addr, len, prot, flags, map_fd, (off_t)map_offset);
+	close(map_fd);
+	return result;
+}
+
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	NEXT(mmap);
+	return map(next, addr, len, prot, flags, fd, offset);
+}
+
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t offset)
+{
+	NEXT(mmap64);
+	return map(next, addr, len, prot, flags, fd, offset);
+}
+
+EXPORT int madvise(void *addr, size_t len, int advice)
+{
+	NEXT(madvise);
+	int rc = next(addr, len, advice);
+
+	if (rc == 0 && advice == MADV_DONTNEED)
+		mem_discarded(addr, len);
+	return rc;
+}
+
+/** Without RDMA netlink rdma-core looks for devices in sysfs. */
+EXPORT int socket(int domain, int type, int protocol)
+{
+	NEXT(socket);
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA)
+		return fail(-EPROTONOSUPPORT);
+	return next(domain, type, protocol);
+}
+
+/* ---- fork ------------------------------------------------------------------------------- */
+
+static void fork_prepare(void)
+{
+	dev_fork_prepare();
+	mem_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	mem_fork_parent();
+	dev_fork_parent();
+}
+
+static void fork_child(void)
+{
+	mem_fork_child();
+	stacks_fork_child();
+	dev_fork_child();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	stacks_init();
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sys.h - system calls made directly: those that the driver also interposes, and those on whole pages of
+ * the application, which an address sanitizer in it would find fault with.
+ */
+#ifndef SOFTCX_DRIVER_SYS_H
+#define SOFTCX_DRIVER_SYS_H
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int sys_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
+
+static inline int sys_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+static inline ssize_t sys_read(int fd, void *buf, size_t len)
+{
+	return syscall(SYS_read, fd, buf, len);
+}
+
+static inline ssize_t sys_pread(int fd, void *buf, size_t len, off_t offset)
+{
+	return syscall(SYS_pread64, fd, buf, len, offset);
+}
+
+static inline ssize_t sys_pwrite(int fd, const void *buf, size_t len, off_t offset)
+{
+	return syscall(SYS_pwrite64, fd, buf, len, offset);
+}
+
+static inline int sys_fstat(int fd, struct stat *st)
+{
+	return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+}
+
+static inline int sys_stat(const char *path, struct stat *st)
+{
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+static inline void *sys_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+}
+
+#endif

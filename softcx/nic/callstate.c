@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "callstate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct ib_uverbs_attr *attrs_of(const struct nic_call *call, unsigned *n)
+{
+	const struct ib_uverbs_ioctl_hdr *hdr = (const void *)call->data;
+
+	*n = hdr->num_attrs;
+	return hdr->attrs;
+}
+
+/** Whether header, attributes and what they point at are all there, and nothing else. */
+static bool ioctl_complete(const struct nic_call *call)
+{
+	const struct ib_uverbs_ioctl_hdr *hdr = (const void *)call->data;
+	size_t expect;
+
+	if (call->size < sizeof(*hdr))
+		return false;
+	expect = sizeof(*hdr) + hdr->num_attrs * sizeof(hdr->attrs[0]);
+	if (hdr->length != expect || call->req.len != expect || call->size < expect)
+		return false;
+	for (unsigned i = 0; i < hdr->num_attrs; i++)
+		if (hdr->attrs[i].len > sizeof(hdr->attrs[i].data))
+			expect += hdr->attrs[i].len;
+	return call->size == expect;
+}
+
+struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
+	const void *bytes, size_t size)
+{
+	struct nic_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	*call = (struct nic_call){.files = files, .pid = pid, .req = *req, .size = size};
+	call->data = malloc(size + 1);
+	if (call->data) {
+		memcpy(call->data, bytes, size);
+		if (req->op == SOFTCX_IOCTL ? ioctl_complete(call)
+					    : size == (req->op == SOFTCX_WRITE ? req->len : 0))
+			return call;
+		errno = EPROTO;
+	}
+	call_free(call);
+	return NULL;
+}
+
+static void clear_pieces(struct nic_call *call)
+{
+	for (unsigned i = 0; i < call->npiece_fds; i++)
+		close(call->piece_fds[i]);
+	free(call->piece_fds);
+	free(call->pieces);
+	call->piece_fds = NULL;
+	call->pieces = NULL;
+	call->npieces = call->npiece_fds = 0;
+}
+
+void call_drop_fds(struct nic_call *call)
+{
+	for (unsigned i = 0; i < call->nfds; i++)
+		close(call->fds[i]);
+	call->nfds = 0;
+}
+
+void call_restart(struct nic_call *call)
+{
+	call_drop_fds(call);
+	call->stores_size = 0;
+	call->nstores = 0;
+}
+
+void call_free(struct nic_call *call)
+{
+	if (!call)
+		return;
+	for (unsigned i = 0; i < call->nanswers; i++)
+		hw_mem_put(call->answers[i].mem);
+	call_drop_fds(call);
+	clear_pieces(call);
+	free(call->answers);
+	free(call->stores);
+	free(call->data);
+	free(call);
+}
+
+/* ---- answers ---------------------------------------------------------------------------- */
+
+static int add_pieces(struct nic_call *call, const struct softcx_request *req, const struct softcx_seg *segs,
+	const int *fds, unsigned nfds)
+{
+	struct mm_piece *pieces;
+	int *all;
+
+	pieces = realloc(call->pieces, (call->npieces + req->count) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	call->pieces = pieces;
+	for (unsigned i = 0; i < req->count; i++) {
+		if (segs[i].fd >= (int)nfds)
+			return -EPROTO;
+		pieces[call->npieces++] = (struct mm_piece){.va = segs[i].va,
+			.len = segs[i].len,
+			.offset = segs[i].offset,
+			.fd = segs[i].fd < 0 ? -1 : fds[segs[i].fd]};
+	}
+	all = realloc(call->piece_fds, (call->npiece_fds + nfds + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	call->piece_fds = all;
+	for (unsigned i = 0; i < nfds; i++)
+		all[call->npiece_fds++] = fds[i];
+	return 0;
+}
+
+static int answer_mem(struct nic_call *call, struct call_answer *answer, const struct softcx_request *req,
+	const void *bytes, size_t size, const int *fds, unsigned nfds)
+{
+	int rc = 0;
+
+	if (req->count > size / sizeof(struct softcx_seg) || size != req->count * sizeof(struct softcx_seg) ||
+		(req->rc == 0 && req->count == 0))
+		rc = -EPROTO;
+	if (rc == 0 && req->rc == 0)
+		rc = add_pieces(call, req, bytes, fds, nfds);
+	if (rc < 0) {
+		for (unsigned i = 0; i < nfds; i++)
+			close(fds[i]);
+		return rc;
+	}
+	if (req->rc == 0 && (req->flags & SOFTCX_MORE))
+		return 1;
+	if (req->rc < 0)
+		answer->rc = req->rc;
+	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT))
+		answer->rc = -EFAULT;
+	else
+		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
+			call->pid, call->pieces, call->npieces);
+	clear_pieces(call);
+	return answer->rc == -EINVAL ? -EPROTO : 0;
+}
+
+int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size,
+	const int *fds, unsigned nfds)
+{
+	struct call_answer answer = {.kind = call->need.kind,
+		.flags = call->need.flags,
+		.va = call->need.va,
+		.len = call->need.len};
+	struct call_answer *grown;
+	int rc = 0;
+
+	if (answer.kind == SOFTCX_NEED_MEM && req->op == SOFTCX_MEM) {
+		rc = answer_mem(call, &answer, req, bytes, size, fds, nfds);
+		if (rc != 0)
+			return rc;
+	} else {
+		for (unsigned i = 0; i < nfds; i++)
+			close(fds[i]);
+		if (answer.kind != SOFTCX_NEED_STAT || req->op != SOFTCX_STAT || size != sizeof(answer.st))
+			return -EPROTO;
+		answer.rc = req->rc;
+		memcpy(&answer.st, bytes, sizeof(answer.st));
+	}
+	grown = realloc(call->answers, (call->nanswers + 1) * sizeof(*grown));
+	if (!grown) {
+		hw_mem_put(answer.mem);
+		return -ENOMEM;
+	}
+	call->answers = grown;
+	grown[call->nanswers++] = answer;
+	call->need.kind = 0;
+	return 0;
+}
+
+/** The answer to this question, or NULL after noting that it must be asked. */
+static struct call_answer *ask(
+	struct nic_call *call, uint32_t kind, uint64_t va, uint64_t len, uint32_t flags)
+{
+	for (unsigned i = 0; i < call->nanswers; i++) {
+		struct call_answer *a = &call->answers[i];
+
+		if (a->kind == kind && a->va == va && a->len == len && a->flags == flags)
+			return a;
+	}
+	call->need = (struct softcx_reply){.kind = kind, .flags = flags, .va = va, .len = len};
+	return NULL;
+}
+
+/* ---- what handlers see ------------------------------------------------------------------ */
+
+pid_t nic_call_pid(const struct nic_call *call)
+{
+	return call->pid;
+}
+
+const void *nic_call_bytes(const struct nic_call *call, size_t *len)
+{
+	*len = call->req.len;
+	return call->data;
+}
+
+uint64_t nic_call_va(const struct nic_call *call)
+{
+	return call->req.va;
+}
+
+const void *nic_call_attr(const struct nic_call *call, unsigned i)
+{
+	size_t pos = call->req.len;
+	const struct ib_uverbs_attr *attrs;
+	unsigned n;
+
+	attrs = attrs_of(call, &n);
+	if (i >= n || attrs[i].len <= sizeof(attrs[i].data))
+		return NULL;
+	for (unsigned k = 0; k < i; k++)
+		if (attrs[k].len > sizeof(attrs[k].data))
+			pos += attrs[k].len;
+	return call->data + pos;
+}
+
+static int store(struct nic_call *call, const struct softcx_store *head, const void *bytes)
+{
+	size_t body = head->fd >= 0 ? 0 : (head->len + 7UL) & ~7UL;
+	size_t size = call->stores_size + sizeof(*head) + body;
+	uint8_t *grown;
+
+	if (size > SOFTCX_MAX_MSG - sizeof(struct softcx_reply))
+		return -E2BIG;
+	grown = realloc(call->stores, size);
+	if (!grown)
+		return -ENOMEM;
+	call->stores = grown;
+	memcpy(grown + call->stores_size, head, sizeof(*head));
+	memset(grown + call->stores_size + sizeof(*head), 0, body);
+	if (body)
+		memcpy(grown + call->stores_size + sizeof(*head), bytes, head->len);
+	call->stores_size = size;
+	call->nstores++;
+	return 0;
+}
+
+int nic_call_store(struct nic_call *call, uint64_t va, const void *bytes, size_t len)
+{
+	if (len > SOFTCX_MAX_MSG)
+		return -E2BIG;
+	return store(call, &(struct softcx_store){.va = va, .len = (uint32_t)len, .fd = -1}, bytes);
+}
+
+int nic_call_fd(struct nic_call *call, uint64_t va, int fd)
+{
+	int rc = call->nfds == SOFTCX_MAX_FDS ? -E2BIG : 0;
+
+	if (rc == 0)
+		rc = store(call, &(struct softcx_store){.va = va, .len = sizeof(int), .fd = (int)call->nfds},
+			NULL);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	call->fds[call->nfds++] = fd;
+	return 0;
+}
+
+int nic_call_mem(
+	struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem)
+{
+	struct call_answer *a;
+
+	if (len == 0 || va + len < va)
+		return -EFAULT;
+	a = ask(call, SOFTCX_NEED_MEM, va, len,
+		(writable ? SOFTCX_WRITABLE : 0) | (direct ? SOFTCX_DIRECT : 0));
+	if (!a)
+		return NIC_AGAIN;
+	if (a->rc < 0)
+		return a->rc;
+	*mem = hw_mem_get(a->mem);
+	return 0;
+}
+
+int nic_call_fstat(struct nic_call *call, int fd, struct stat *st)
+{
+	struct call_answer *a = ask(call, SOFTCX_NEED_STAT, (uint64_t)(int64_t)fd, 0, 0);
+
+	if (!a)
+		return NIC_AGAIN;
+	*st = a->st;
+	return a->rc;
+}
+
+int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file)
+{
+	struct stat st;
+	int rc = nic_call_fstat(call, fd, &st);
+
+	if (rc != 0)
+		return rc;
+	*file = S_ISSOCK(st.st_mode) ? files_find_ucma(call->files, st.st_ino) : NULL;
+	return *file ? 0 : -EINVAL;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * callstate.h - a call between its arrival and its answer: the other side of call.h. files.c fills in what
+ * the driver sent, runs the handler, sends what call_need() or call_reply() put together.
+ */
+#ifndef SOFTCX_NIC_CALLSTATE_H
+#define SOFTCX_NIC_CALLSTATE_H
+
+#include "call.h"
+#include "files.h"
+#include "mm.h"
+#include "softcx/proto.h"
+
+/** What a handler asked for and the process answered; kept until the call ends. */
+struct call_answer {
+	uint32_t kind; /* SOFTCX_NEED_MEM or SOFTCX_NEED_STAT */
+	uint32_t flags;
+	uint64_t va, len;
+	int rc;
+	struct hw_mem *mem;
+	struct stat st;
+};
+
+struct nic_call {
+	const struct files *files;
+	pid_t pid;
+	struct softcx_request req;
+	uint8_t *data; /* what followed the request */
+	size_t size;
+
+	struct call_answer *answers;
+	unsigned nanswers;
+	struct softcx_reply need; /* kind 0: nothing is being asked */
+	struct mm_piece *pieces;  /* of the answer that is arriving */
+	unsigned npieces;
+	int *piece_fds;
+	unsigned npiece_fds;
+
+	uint8_t *stores; /* struct softcx_store and bytes, as the reply will carry them */
+	size_t stores_size;
+	uint64_t nstores;
+	int fds[SOFTCX_MAX_FDS];
+	unsigned nfds;
+};
+
+/** Copies @bytes. NULL without memory, or when the parts of the request do not fit together (errno EPROTO). */
+struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
+	const void *bytes, size_t size);
+void call_free(struct nic_call *call); /* NULL is fine */
+
+/** Forgets stores of a run that ended with NIC_AGAIN. */
+void call_restart(struct nic_call *call);
+
+/**
+ * Takes the process's answer to @call->need; @fds become the call's. 1: more packets follow, 0: run the
+ * handler again, -EPROTO: malformed.
+ */
+int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size,
+	const int *fds, unsigned nfds);
+
+/** Drops descriptors that a failed call would have installed. */
+void call_drop_fds(struct nic_call *call);
+
+#endif

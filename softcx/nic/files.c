@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "files.h"
+
+#include "callstate.h"
+#include "softcx/proto.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+struct file {
+	struct source source; /* first */
+	struct files *files;
+	int dev; /* -1: rdma_cm */
+	struct uverbs_file *uverbs;
+	struct ucma_file *ucma;
+	ino_t ino; /* of the application's end */
+	struct ucred opener;
+	bool byte_out; /* the application's end has a byte to read: events are queued */
+	LIST_HEAD(, channel) channels;
+	struct file *next, **prev;
+};
+
+struct channel {
+	struct source source; /* first */
+	struct file *file;
+	pid_t pid;
+	bool opener;
+	struct nic_call *call; /* under way, waiting for an answer */
+	LIST_ENTRY(channel) link;
+};
+
+static uint8_t inbox[SOFTCX_MAX_MSG];
+
+__attribute__((format(printf, 3, 4))) static void complain(
+	const struct file *file, pid_t pid, const char *fmt, ...)
+{
+	char what[160], name[24];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	snprintf(name, sizeof(name), file->dev < 0 ? "rdma_cm" : "uverbs%d", file->dev);
+	fprintf(stderr, "softcx-nic: %s, process %d: %s\n", name, (int)pid, what);
+}
+
+/* ---- packets ---------------------------------------------------------------------------- */
+
+struct packet {
+	ssize_t len;
+	int fds[SOFTCX_MAX_FDS];
+	unsigned nfds;
+	struct ucred cred; /* pid 0: none came with it */
+	bool truncated;
+};
+
+static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {buf, size};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memset(p, 0, sizeof(*p));
+	p->len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (p->len < 0) {
+		p->len = -errno;
+		return;
+	}
+	p->truncated = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS) {
+			p->nfds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(p->fds, CMSG_DATA(c), p->nfds * sizeof(int));
+		} else if (c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&p->cred, CMSG_DATA(c), sizeof(p->cred));
+		}
+	}
+}
+
+static void packet_close(struct packet *p)
+{
+	for (unsigned i = 0; i < p->nfds; i++)
+		close(p->fds[i]);
+	p->nfds = 0;
+}
+
+static bool channel_send(struct channel *ch, const struct softcx_reply *reply, const void *bytes, size_t size,
+	const int *fds, unsigned nfds)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov[2] = {{(void *)(uintptr_t)reply, sizeof(*reply)}, {(void *)(uintptr_t)bytes, size}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (nfds) {
+		memset(&control, 0, sizeof(control));
+		control.hdr.cmsg_level = SOL_SOCKET;
+		control.hdr.cmsg_type = SCM_RIGHTS;
+		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+	}
+	if (sendmsg(ch->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	if (errno != EPIPE && errno != ECONNRESET)
+		complain(ch->file, ch->pid, "the answer cannot be sent: %s", strerror(errno));
+	return false;
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static void file_wake(void *arg)
+{
+	struct file *file = arg;
+
+	if (!file->byte_out && send(file->source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		file->byte_out = true;
+}
+
+/** After a command: the byte goes when the last event has gone. */
+static uint32_t file_drain(struct file *file)
+{
+	if (file->dev >= 0 || !file->byte_out || ucma_pending(file->ucma))
+		return 0;
+	file->byte_out = false;
+	return SOFTCX_DRAIN;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+/**
+ * The kernel takes write() commands only from the security context that opened the file
+ * (include/rdma/ib.h, ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec or
+ * a change of ids, not from whoever got the descriptor by SCM_RIGHTS. ioctl() has no such check.
+ */
+static bool may_write(const struct channel *ch, const struct ucred *now)
+{
+	const struct ucred *then = &ch->file->opener;
+
+	if (ch->opener && now->uid == then->uid && now->gid == then->gid)
+		return true;
+	complain(ch->file, ch->pid,
+		"write() refused (EACCES), as by the kernel: the file was opened by process %d with other "
+		"credentials",
+		(int)then->pid);
+	return false;
+}
+
+static int64_t handle(struct channel *ch, struct nic_call *call, int *map_fd, uint64_t *map_offset)
+{
+	struct file *file = ch->file;
+
+	switch (call->req.op) {
+	case SOFTCX_WRITE:
+		return file->dev < 0 ? ucma_write(file->ucma, call) : uverbs_write(file->uverbs, call);
+	case SOFTCX_IOCTL:
+		return file->dev < 0 ? -ENOTTY : uverbs_ioctl(file->uverbs, call);
+	default:
+		return file->dev < 0
+			       ? -ENODEV
+			       : uverbs_mmap(file->uverbs, call->req.va, call->req.len, map_fd, map_offset);
+	}
+}
+
+/** Runs the call's handler and sends what comes of it. False: the channel is of no more use. */
+static bool channel_run(struct channel *ch)
+{
+	struct nic_call *call = ch->call;
+	struct softcx_reply reply = {.kind = SOFTCX_DONE};
+	int map_fd = -1;
+	bool ok;
+
+	call_restart(call);
+	reply.rc = handle(ch, call, &map_fd, &reply.va);
+	if (reply.rc == NIC_AGAIN && call->need.kind)
+		return channel_send(ch, &call->need, NULL, 0, NULL, 0);
+	if (reply.rc < 0)
+		call_drop_fds(call);
+	if (ch->file->dev < 0 && reply.rc == -EAGAIN)
+		reply.flags |= SOFTCX_WAIT;
+	reply.flags |= file_drain(ch->file);
+	reply.count = call->nstores;
+	if (call->req.op == SOFTCX_MMAP && reply.rc == 0)
+		ok = channel_send(ch, &reply, NULL, 0, &map_fd, 1);
+	else
+		ok = channel_send(ch, &reply, call->stores, call->stores_size, call->fds, call->nfds);
+	call_free(call);
+	ch->call = NULL;
+	return ok;
+}
+
+static bool channel_request(struct channel *ch, const struct softcx_request *req, const void *bytes,
+	size_t size, const struct packet *p)
+{
+	if (req->op != SOFTCX_WRITE && req->op != SOFTCX_IOCTL && req->op != SOFTCX_MMAP) {
+		complain(ch->file, ch->pid, "request %u where a call was due", req->op);
+		return false;
+	}
+	if (req->op == SOFTCX_WRITE && !may_write(ch, &p->cred))
+		return channel_send(
+			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);
+	ch->call = call_new(ch->file->files, ch->pid, req, bytes, size);
+	if (!ch->call) {
+		complain(ch->file, ch->pid, "call of %zu bytes: %s", size,
+			errno == EPROTO ? "its parts do not fit together" : strerror(errno));
+		return false;
+	}
+	return channel_run(ch);
+}
+
+static bool channel_input(struct source *source)
+{
+	struct channel *ch = (struct channel *)source;
+	struct softcx_request req;
+	struct packet p;
+	int rc;
+
+	packet_recv(source->fd, inbox, sizeof(inbox), &p);
+	if (p.len == -EAGAIN)
+		return true;
+	if (p.len <= 0)
+		return false;
+	if ((size_t)p.len < sizeof(req) || p.truncated || p.cred.pid != ch->pid) {
+		complain(ch->file, ch->pid, "message of %zd bytes from process %d dropped", p.len,
+			(int)p.cred.pid);
+		packet_close(&p);
+		return false;
+	}
+	memcpy(&req, inbox, sizeof(req));
+	if (!ch->call) {
+		packet_close(&p);
+		return channel_request(ch, &req, inbox + sizeof(req), (size_t)p.len - sizeof(req), &p);
+	}
+	rc = call_answer(ch->call, &req, inbox + sizeof(req), (size_t)p.len - sizeof(req), p.fds, p.nfds);
+	if (rc < 0)
+		complain(ch->file, ch->pid, "answer about memory at 0x%llx not understood: %s",
+			(unsigned long long)ch->call->need.va, strerror(-rc));
+	return rc == 0 ? channel_run(ch) : rc > 0;
+}
+
+static void channel_destroy(struct source *source)
+{
+	free(source);
+}
+
+static void channel_remove(struct channel *ch)
+{
+	if (!ch->file)
+		return;
+	LIST_REMOVE(ch, link);
+	call_free(ch->call);
+	ch->call = NULL;
+	loop_remove(ch->file->files->loop, &ch->source);
+	ch->file = NULL;
+}
+
+static bool channel_source_input(struct source *source)
+{
+	if (!channel_input(source))
+		channel_remove((struct channel *)source);
+	return true;
+}
+
+static int channel_add(struct file *file, int fd, bool opener)
+{
+	struct channel *ch = calloc(1, sizeof(*ch));
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	int rc = ch ? 0 : -ENOMEM;
+
+	if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		rc = -errno;
+	if (rc == 0) {
+		*ch = (struct channel){.source = {.fd = fd,
+					       .rank = 1,
+					       .input = channel_source_input,
+					       .destroy = channel_destroy},
+			.file = file,
+			.pid = cred.pid,
+			.opener = opener};
+		rc = loop_add(file->files->loop, &ch->source);
+	}
+	if (rc < 0) {
+		free(ch);
+		close(fd);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&file->channels, ch, link);
+	return 0;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static bool file_input(struct source *source)
+{
+	struct file *file = (struct file *)source;
+
+	for (;;) {
+		struct softcx_hello hello;
+		struct packet p;
+		int rc;
+
+		packet_recv(source->fd, &hello, sizeof(hello), &p);
+		if (p.len == -EAGAIN)
+			return true;
+		if (p.len <= 0)
+			return false;
+		if (p.len != sizeof(hello) || hello.version != SOFTCX_VERSION || p.nfds != 1) {
+			complain(file, file->opener.pid, "greeting of %zd bytes, version %u, not understood",
+				p.len, p.len == sizeof(hello) ? hello.version : 0);
+			packet_close(&p);
+			return false;
+		}
+		file->ino = hello.ino;
+		rc = channel_add(file, p.fds[0], hello.opener && LIST_EMPTY(&file->channels));
+		if (rc < 0)
+			complain(file, file->opener.pid, "no command channel: %s", strerror(-rc));
+	}
+}
+
+/** At the end of a file at once, not at the end of the round: what it held must be free for calls that follow. */
+static void file_release(struct file *file)
+{
+	struct channel *ch;
+
+	while ((ch = LIST_FIRST(&file->channels)))
+		channel_remove(ch);
+	if (file->uverbs)
+		uverbs_close(file->uverbs);
+	if (file->ucma)
+		ucma_close(file->ucma);
+	file->uverbs = NULL;
+	file->ucma = NULL;
+}
+
+static void file_destroy(struct source *source)
+{
+	struct file *file = (struct file *)source;
+
+	file_release(file);
+	if (file->next)
+		file->next->prev = file->prev;
+	*file->prev = file->next;
+	file->files->count--;
+	free(file);
+}
+
+static bool file_source_input(struct source *source)
+{
+	if (file_input(source))
+		return true;
+	file_release((struct file *)source);
+	return false;
+}
+
+int files_add(struct files *files, int dev, int fd)
+{
+	struct file *file = calloc(1, sizeof(*file));
+	socklen_t len = sizeof(file->opener);
+	int rc;
+
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	file->source =
+		(struct source){.fd = fd, .rank = 0, .input = file_source_input, .destroy = file_destroy};
+	file->files = files;
+	file->dev = dev;
+	LIST_INIT(&file->channels);
+	rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &file->opener, &len) < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = dev < 0 ? ucma_open(files->net, file_wake, file, &file->ucma)
+			     : uverbs_open(files->devs[dev], (unsigned)dev, &file->uverbs);
+	file->next = files->first;
+	file->prev = &files->first;
+	if (file->next)
+		file->next->prev = &file->next;
+	files->first = file;
+	files->count++;
+	if (rc == 0)
+		rc = loop_add(files->loop, &file->source);
+	if (rc < 0) {
+		close(fd);
+		file_destroy(&file->source);
+	}
+	return rc;
+}
+
+void files_clear(struct files *files)
+{
+	for (struct file *file = files->first, *next; file; file = next) {
+		next = file->next;
+		loop_remove(files->loop, &file->source);
+	}
+}
+
+struct ucma_file *files_find_ucma(const struct files *files, ino_t ino)
+{
+	for (struct file *file = files->first; file; file = file->next)
+		if (file->ucma && file->ino == ino)
+			return file->ucma;
+	return NULL;
+}

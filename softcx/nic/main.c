@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* main.c - softcx-nic: the emulated network adapter. Started by the softcx tool. */
+#include "server.h"
+
+#include "softcx/paths.h"
+#include "softcx/proto.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct server *server;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	server_stop(server);
+}
+
+static void usage(FILE *to)
+{
+	fputs("Usage: softcx-nic [OPTION...]\n"
+	      "The emulated ConnectX of softcx; `softcx nic` and `softcx run` start it.\n\n"
+	      "  --dir DIR          where its sockets are (default: $SOFTCX_DIR, $XDG_RUNTIME_DIR/softcx)\n"
+	      "  --seed N           of every choice that the hardware is free to make (default 1)\n"
+	      "  --lenient          always make the friendliest choice\n"
+	      "  --no-index-check   execute WQEs whose index field is wrong\n"
+	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
+	      "  --devices N        number of devices, mlx5_0.. (default 1)\n"
+	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
+	      "  --ready-fd FD      write a line to FD when ready\n"
+	      "  --help\n",
+		to);
+}
+
+static int number(const char *option, const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	if (errno == 0 && end != text && *end == '\0' && text[0] != '-' && *out <= max)
+		return 0;
+	fprintf(stderr, "softcx-nic: --%s %s: not a number between 0 and %llu\n", option, text,
+		(unsigned long long)max);
+	return -EINVAL;
+}
+
+static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd)
+{
+	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, DEVICES, LINGER, READY, HELP };
+	static const struct option options[] = {
+		{"dir", required_argument, NULL, DIR_},
+		{"seed", required_argument, NULL, SEED},
+		{"lenient", no_argument, NULL, LENIENT},
+		{"no-index-check", no_argument, NULL, NO_INDEX},
+		{"no-qpn-check", no_argument, NULL, NO_QPN},
+		{"devices", required_argument, NULL, DEVICES},
+		{"linger", required_argument, NULL, LINGER},
+		{"ready-fd", required_argument, NULL, READY},
+		{"help", no_argument, NULL, HELP},
+		{0},
+	};
+	uint64_t n;
+	int c, rc;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		rc = 0;
+		switch (c) {
+		case DIR_:
+			cfg->dir = optarg;
+			break;
+		case SEED:
+			rc = number("seed", optarg, UINT64_MAX, &cfg->hw.seed);
+			break;
+		case LENIENT:
+			cfg->hw.lenient = true;
+			break;
+		case NO_INDEX:
+			cfg->hw.no_index_check = true;
+			break;
+		case NO_QPN:
+			cfg->hw.no_qpn_check = true;
+			break;
+		case DEVICES:
+			rc = number("devices", optarg, SERVER_MAX_DEVS, &n);
+			cfg->ndevs = (unsigned)n;
+			break;
+		case LINGER:
+			rc = number("linger", optarg, UINT_MAX, &n);
+			cfg->linger = (unsigned)n;
+			break;
+		case READY:
+			rc = number("ready-fd", optarg, INT_MAX, &n);
+			*ready_fd = (int)n;
+			break;
+		case HELP:
+			usage(stdout);
+			exit(0);
+		default:
+			return -EINVAL;
+		}
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char dir[SOFTCX_MAX_DIR + 1];
+	struct server_config cfg = {.hw = {.seed = 1}, .ndevs = 1};
+	struct sigaction act = {.sa_handler = on_signal};
+	int ready_fd = -1, rc;
+
+	if (parse(argc, argv, &cfg, &ready_fd) < 0)
+		return 2;
+	if (!cfg.dir) {
+		rc = softcx_dir(dir, sizeof(dir));
+		cfg.dir = dir;
+	} else {
+		rc = strlen(cfg.dir) > SOFTCX_MAX_DIR ? -ENAMETOOLONG : 0;
+	}
+	if (rc < 0) {
+		fprintf(stderr,
+			"softcx-nic: the directory's name is longer than %d bytes: choose another with "
+			"--dir\n",
+			SOFTCX_MAX_DIR);
+		return 2;
+	}
+	if (mkdir(cfg.dir, 0755) < 0 && errno != EEXIST) {
+		fprintf(stderr, "softcx-nic: %s: %s\n", cfg.dir, strerror(errno));
+		return 1;
+	}
+	rc = server_new(&server, &cfg);
+	if (rc < 0) {
+		fprintf(stderr, "softcx-nic: %s: %s\n", cfg.dir,
+			rc == -EADDRINUSE ? "another NIC runs there" : strerror(-rc));
+		return 1;
+	}
+	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
+	if (ready_fd >= 0) {
+		if (write(ready_fd, "ready\n", 6) < 0)
+			fprintf(stderr, "softcx-nic: --ready-fd %d: %s\n", ready_fd, strerror(errno));
+		close(ready_fd);
+	}
+	rc = server_run(server);
+	server_free(server);
+	return rc < 0;
+}

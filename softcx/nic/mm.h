@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mm.h - memory of applications, mapped here. A range may consist of several pieces of several files; they
+ * are mapped side by side, so that the hardware sees one contiguous range.
+ *
+ * A file may become shorter than what is mapped: an access beyond its end meets zeros (the page is replaced,
+ * see mm_init) and never kills the NIC.
+ *
+ * Threads: one. Errors: negative errno.
+ */
+#ifndef SOFTCX_NIC_MM_H
+#define SOFTCX_NIC_MM_H
+
+#include "hw.h"
+
+struct mm_piece {
+	uint64_t va, len; /* whole pages */
+	uint64_t offset;
+	int fd; /* -1: reached by process_vm only; then it must be the only piece */
+};
+
+/** Installs the SIGBUS handler. Once, before anything is mapped. */
+int mm_init(void);
+
+/**
+ * Makes a hw_mem with one reference for [@va, @va + @len) of process @pid. @pieces must cover that range in
+ * ascending order without gaps: -EINVAL otherwise. Descriptors stay the caller's and may be closed at once.
+ */
+int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid,
+	const struct mm_piece *pieces, unsigned n);
+
+#endif

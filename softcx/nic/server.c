@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "server.h"
+
+#include "files.h"
+#include "loop.h"
+#include "mm.h"
+#include "softcx/proto.h"
+#include "sysfs.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <json-c/json.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define USEC 1000ULL
+#define SEC 1000000000ULL
+
+enum { POLLS_PER_ROUND = 64 }; /* passes of busy hardware between two looks at the sockets */
+
+struct listener {
+	struct source source; /* first */
+	struct server *server;
+	int dev; /* as files_add(); -2: control */
+	char path[108];
+};
+
+struct control {
+	struct source source; /* first */
+	struct server *server;
+	bool hold;
+};
+
+struct server {
+	struct server_config cfg;
+	char dir[SOFTCX_MAX_DIR + 1];
+	int lock_fd;
+	struct hw_dev *devs[SERVER_MAX_DEVS];
+	struct ucma_net *net;
+	struct loop loop;
+	struct files files;
+	struct listener *listeners[SERVER_MAX_DEVS + 2];
+	unsigned nlisteners;
+	unsigned holds;
+	volatile sig_atomic_t stop;
+	uint64_t alone_since; /* no client; 0: there is one */
+	uint64_t busy_at;     /* when hardware last had something to do */
+	uint64_t nap;         /* length of the next sleep */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- identity --------------------------------------------------------------------------- */
+
+/** The modified EUI-64 of MAC address 0c:42:a1:a2:00:00 + device, as mlx5 makes its GUIDs and link-local GIDs. */
+static const uint8_t mac[6] = {0x0c, 0x42, 0xa1, 0xa2, 0x00, 0x00};
+
+uint64_t nic_dev_guid(unsigned dev)
+{
+	const uint8_t guid[8] = {mac[0], mac[1], mac[2], 0x03, 0x00, mac[3], mac[4], (uint8_t)(mac[5] + dev)};
+	uint64_t be;
+
+	memcpy(&be, guid, sizeof(be));
+	return be;
+}
+
+static void map_ipv4(uint8_t gid[16], uint32_t be)
+{
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, &be, 4);
+}
+
+/** Device N is 127.0.0.(N+1); the first one also has the other IPv4 addresses of this machine. */
+void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+{
+	const uint8_t link_local[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
+		mac[3], mac[4], (uint8_t)(mac[5] + dev)};
+	struct ifaddrs *list = NULL;
+	unsigned n = 2;
+
+	memcpy(gids[0], link_local, 16);
+	map_ipv4(gids[1], htonl(INADDR_LOOPBACK + dev));
+	if (dev == 0 && getifaddrs(&list) == 0) {
+		for (struct ifaddrs *i = list; i && n < 16; i = i->ifa_next) {
+			const struct sockaddr_in *sin = (const struct sockaddr_in *)i->ifa_addr;
+
+			if (sin && sin->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&
+				!(i->ifa_flags & IFF_LOOPBACK))
+				map_ipv4(gids[n++], sin->sin_addr.s_addr);
+		}
+		freeifaddrs(list);
+	}
+	*ngids = n;
+}
+
+/* ---- control ---------------------------------------------------------------------------- */
+
+static struct json_object *device_status(const struct server *s, unsigned dev)
+{
+	struct json_object *o = json_object_new_object();
+	struct hw_counts c;
+	char name[24];
+
+	hw_counts(s->devs[dev], &c);
+	snprintf(name, sizeof(name), "mlx5_%u", dev);
+	json_object_object_add(o, "name", json_object_new_string(name));
+	json_object_object_add(o, "pds", json_object_new_int64(c.pds));
+	json_object_object_add(o, "mkeys", json_object_new_int64(c.mkeys));
+	json_object_object_add(o, "uars", json_object_new_int64(c.uars));
+	json_object_object_add(o, "cqs", json_object_new_int64(c.cqs));
+	json_object_object_add(o, "qps", json_object_new_int64(c.qps));
+	json_object_object_add(o, "srqs", json_object_new_int64(c.srqs));
+	json_object_object_add(o, "mems", json_object_new_int64(c.mems));
+	json_object_object_add(o, "wqes", json_object_new_uint64(c.wqes));
+	json_object_object_add(o, "cqes", json_object_new_uint64(c.cqes));
+	json_object_object_add(o, "bytes", json_object_new_uint64(c.bytes));
+	return o;
+}
+
+static void send_status(const struct server *s, int fd)
+{
+	struct json_object *o = json_object_new_object(), *devs = json_object_new_array();
+	struct json_object *cm = json_object_new_object();
+	struct ucma_counts ids;
+	const char *text;
+
+	json_object_object_add(o, "pid", json_object_new_int(getpid()));
+	json_object_object_add(o, "dir", json_object_new_string(s->dir));
+	json_object_object_add(o, "seed", json_object_new_uint64(s->cfg.hw.seed));
+	json_object_object_add(o, "lenient", json_object_new_boolean(s->cfg.hw.lenient));
+	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
+	json_object_object_add(o, "qpn_check", json_object_new_boolean(!s->cfg.hw.no_qpn_check));
+	json_object_object_add(o, "files", json_object_new_int64(s->files.count));
+	for (unsigned i = 0; i < s->cfg.ndevs; i++)
+		json_object_array_add(devs, device_status(s, i));
+	json_object_object_add(o, "devices", devs);
+	ucma_counts(s->files.net, &ids);
+	json_object_object_add(cm, "ids", json_object_new_int64(ids.ids));
+	json_object_object_add(cm, "listeners", json_object_new_int64(ids.listeners));
+	json_object_object_add(cm, "connections", json_object_new_int64(ids.connections));
+	json_object_object_add(o, "cm", cm);
+	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+	json_object_put(o);
+}
+
+static bool control_input(struct source *source)
+{
+	struct control *c = (struct control *)source;
+	char word[32] = "";
+	ssize_t n = recv(source->fd, word, sizeof(word) - 1, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN;
+	if (strcmp(word, "status") == 0) {
+		send_status(c->server, source->fd);
+	} else if (strcmp(word, "stop") == 0) {
+		c->server->stop = 1;
+	} else if (strcmp(word, "hold") == 0) {
+		c->server->holds += !c->hold;
+		c->hold = true;
+		send(source->fd, "ok", 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} else {
+		send(source->fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	return true;
+}
+
+static void control_destroy(struct source *source)
+{
+	struct control *c = (struct control *)source;
+
+	c->server->holds -= c->hold;
+	free(c);
+}
+
+static int control_add(struct server *s, int fd)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	int rc = -ENOMEM;
+
+	if (c) {
+		*c = (struct control){
+			.source = {.fd = fd, .rank = 1, .input = control_input, .destroy = control_destroy},
+			.server = s};
+		rc = loop_add(&s->loop, &c->source);
+	}
+	if (rc < 0) {
+		free(c);
+		close(fd);
+	}
+	return rc;
+}
+
+/* ---- listeners -------------------------------------------------------------------------- */
+
+static bool listener_input(struct source *source)
+{
+	struct listener *l = (struct listener *)source;
+	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), rc;
+
+	if (fd < 0)
+		return true;
+	rc = l->dev == -2 ? control_add(l->server, fd) : files_add(&l->server->files, l->dev, fd);
+	if (rc < 0)
+		fprintf(stderr, "softcx-nic: %s cannot be opened: %s\n", l->path, strerror(-rc));
+	return true;
+}
+
+static void listener_destroy(struct source *source)
+{
+	struct listener *l = (struct listener *)source;
+
+	unlink(l->path);
+	free(l);
+}
+
+static int listen_on(struct server *s, const char *name, int dev)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct listener *l = calloc(1, sizeof(*l));
+	int rc = 0;
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct listener){.source = {.rank = 1, .input = listener_input, .destroy = listener_destroy},
+		.server = s,
+		.dev = dev};
+	if (snprintf(l->path, sizeof(l->path), "%s/" SOFTCX_SOCKET_PREFIX "%s", s->dir, name) >=
+		(int)sizeof(l->path)) {
+		free(l);
+		return -ENAMETOOLONG;
+	}
+	memcpy(sun.sun_path, l->path, sizeof(sun.sun_path));
+	unlink(l->path);
+	l->source.fd =
+		socket(AF_UNIX, (dev == -2 ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->source.fd < 0 || bind(l->source.fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+		chmod(l->path, 0666) < 0 || listen(l->source.fd, 1024) < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = loop_add(&s->loop, &l->source);
+	if (rc < 0) {
+		if (l->source.fd >= 0)
+			close(l->source.fd);
+		listener_destroy(&l->source);
+		return rc;
+	}
+	s->listeners[s->nlisteners++] = l;
+	return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+/** The directory belongs to whoever holds the lock on its file. */
+static int take_dir(struct server *s)
+{
+	char path[SOFTCX_MAX_DIR + 16];
+
+	if (snprintf(path, sizeof(path), "%s/lock", s->dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (s->lock_fd < 0)
+		return -errno;
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+	return 0;
+}
+
+static int make_devices(struct server *s)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->cfg.ndevs && rc == 0; i++) {
+		struct hw_config hw = s->cfg.hw;
+		uint8_t gids[16][16] = {{0}};
+		unsigned ngids;
+
+		hw.seed += i;
+		nic_dev_gids(i, gids, &ngids);
+		rc = hw_dev_new(&s->devs[i], &hw, (const uint8_t(*)[16])gids, ngids);
+	}
+	return rc < 0 ? rc : ucma_net_new(&s->net, s->devs, s->cfg.ndevs);
+}
+
+static int make_sockets(struct server *s)
+{
+	int rc = listen_on(s, "rdma_cm", -1);
+
+	for (unsigned i = 0; i < s->cfg.ndevs && rc == 0; i++) {
+		char name[24];
+
+		snprintf(name, sizeof(name), "uverbs%u", i);
+		rc = listen_on(s, name, (int)i);
+	}
+	/* Last: whoever can reach it finds everything there. */
+	return rc < 0 ? rc : listen_on(s, "control", -2);
+}
+
+int server_new(struct server **server, const struct server_config *cfg)
+{
+	struct rlimit nofile;
+	struct server *s;
+	int rc;
+
+	if (strlen(cfg->dir) > SOFTCX_MAX_DIR || cfg->ndevs == 0 || cfg->ndevs > SERVER_MAX_DEVS)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->cfg = *cfg;
+	snprintf(s->dir, sizeof(s->dir), "%s", cfg->dir);
+	s->loop.epoll = s->lock_fd = -1;
+	s->files = (struct files){.loop = &s->loop, .devs = s->devs};
+	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
+		nofile.rlim_cur = nofile.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &nofile);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* naps are shorter than the default slack of 50 us */
+	rc = take_dir(s);
+	if (rc == 0)
+		rc = mm_init();
+	if (rc == 0)
+		rc = loop_init(&s->loop);
+	if (rc == 0)
+		rc = make_devices(s);
+	if (rc == 0) {
+		s->files.net = s->net;
+		rc = sysfs_write(s->dir, cfg->ndevs);
+	}
+	if (rc == 0)
+		rc = make_sockets(s);
+	if (rc < 0) {
+		server_free(s);
+		return rc;
+	}
+	*server = s;
+	return 0;
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		loop_remove(&s->loop, &s->listeners[i]->source);
+	files_clear(&s->files);
+	loop_done(&s->loop);
+	if (s->net)
+		ucma_net_free(s->net);
+	for (unsigned i = 0; i < SERVER_MAX_DEVS; i++)
+		if (s->devs[i])
+			hw_dev_free(s->devs[i]);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s);
+}
+
+void server_stop(struct server *s)
+{
+	s->stop = 1;
+}
+
+/* ---- the loop --------------------------------------------------------------------------- */
+
+static bool poll_hardware(struct server *s)
+{
+	bool busy = false;
+
+	for (unsigned i = 0; i < s->cfg.ndevs; i++)
+		busy |= hw_poll(s->devs[i]);
+	return busy;
+}
+
+/** Whether anyone could ring a doorbell that only polling finds. */
+static bool has_doorbells(const struct server *s)
+{
+	struct hw_counts c;
+
+	for (unsigned i = 0; i < s->cfg.ndevs; i++) {
+		hw_counts(s->devs[i], &c);
+		if (c.uars)
+			return true;
+	}
+	return false;
+}
+
+/** How long to wait for a socket: not at all soon after work, then ever longer up to what a doorbell may wait. */
+static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
+{
+	uint64_t nap;
+
+	for (unsigned i = 0; i < s->cfg.ndevs; i++) {
+		uint64_t due = hw_next_timer(s->devs[i]);
+
+		timer = due < timer ? due : timer;
+	}
+	if (s->cfg.linger && s->alone_since) {
+		uint64_t end = s->alone_since + s->cfg.linger * SEC;
+		uint64_t left = end > now ? end - now : 0;
+
+		timer = left < timer ? left : timer;
+	}
+	if (!has_doorbells(s))
+		return timer;
+	if (now - s->busy_at < 100 * USEC) {
+		s->nap = 20 * USEC;
+		return 0;
+	}
+	nap = s->nap;
+	s->nap = nap + nap / 2 < 150 * USEC ? nap + nap / 2 : 150 * USEC;
+	return nap < timer ? nap : timer;
+}
+
+static bool forsaken(struct server *s, uint64_t now)
+{
+	if (s->files.count || s->holds)
+		s->alone_since = 0;
+	else if (!s->alone_since)
+		s->alone_since = now;
+	return s->cfg.linger && s->alone_since && now - s->alone_since >= s->cfg.linger * SEC;
+}
+
+int server_run(struct server *s)
+{
+	s->busy_at = now_ns();
+	while (!s->stop) {
+		uint64_t timer, now, nap = 0;
+		bool busy = false;
+
+		for (int i = 0; i < POLLS_PER_ROUND; i++) {
+			if (!poll_hardware(s))
+				break;
+			busy = true;
+		}
+		now = now_ns();
+		timer = ucma_net_timers(s->net);
+		if (forsaken(s, now))
+			break;
+		if (busy)
+			s->busy_at = now;
+		else
+			nap = nap_length(s, now, timer);
+		if (loop_poll(&s->loop, nap) > 0)
+			s->busy_at = now;
+		else if (!busy && nap == 0)
+			sched_yield();
+	}
+	return 0;
+}

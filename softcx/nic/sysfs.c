@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sysfs.h"
+
+#include "call.h"
+#include "softcx/proto.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Creates @path and the directories above it that are below @root bytes of it. */
+static int make_parents(char *path, size_t root)
+{
+	for (char *p = path + root + 1; (p = strchr(p, '/')); p++) {
+		int rc;
+
+		*p = '\0';
+		rc = mkdir(path, 0755);
+		*p = '/';
+		if (rc < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+/** One attribute: @name below @base, which is below @dir/sys. @rc carries the first error through. */
+__attribute__((format(printf, 5, 6))) static void attr(
+	int *rc, const char *dir, const char *base, const char *name, const char *fmt, ...)
+{
+	char path[PATH_MAX];
+	va_list ap;
+	FILE *f;
+
+	if (*rc < 0)
+		return;
+	if (snprintf(path, sizeof(path), "%s/" SOFTCX_SYSFS "/%s/%s", dir, base, name) >= (int)sizeof(path)) {
+		*rc = -ENAMETOOLONG;
+		return;
+	}
+	*rc = make_parents(path, strlen(dir));
+	if (*rc < 0)
+		return;
+	f = fopen(path, "we");
+	if (!f) {
+		*rc = -errno;
+		return;
+	}
+	va_start(ap, fmt);
+	vfprintf(f, fmt, ap);
+	va_end(ap);
+	fputc('\n', f);
+	if (fclose(f) != 0)
+		*rc = -errno;
+}
+
+static void guid(char text[20], uint64_t be)
+{
+	uint64_t v = be64toh(be);
+
+	snprintf(text, 20, "%04x:%04x:%04x:%04x", (unsigned)(v >> 48), (unsigned)(v >> 32) & 0xffff,
+		(unsigned)(v >> 16) & 0xffff, (unsigned)v & 0xffff);
+}
+
+static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
+{
+	uint8_t gids[16][16] = {{0}};
+	unsigned ngids;
+
+	nic_dev_gids(dev, gids, &ngids);
+	attr(rc, dir, port, "state", "4: ACTIVE");
+	attr(rc, dir, port, "phys_state", "5: LinkUp");
+	attr(rc, dir, port, "rate", "100 Gb/sec (4X EDR)");
+	attr(rc, dir, port, "link_layer", "Ethernet");
+	attr(rc, dir, port, "lid", "0x0");
+	attr(rc, dir, port, "lid_mask_count", "0");
+	attr(rc, dir, port, "sm_lid", "0x0");
+	attr(rc, dir, port, "sm_sl", "0");
+	attr(rc, dir, port, "cap_mask", "0x04010000");
+	attr(rc, dir, port, "pkeys/0", "0xffff");
+	for (unsigned i = 0; i < 16; i++) {
+		const uint8_t *g = gids[i];
+		char name[48];
+
+		snprintf(name, sizeof(name), "gids/%u", i);
+		attr(rc, dir, port, name,
+			"%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1],
+			g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14],
+			g[15]);
+		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
+		attr(rc, dir, port, name, "RoCE v2");
+		if (i >= ngids)
+			continue;
+		snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
+		attr(rc, dir, port, name, "lo");
+	}
+}
+
+static void write_dev(int *rc, const char *dir, unsigned dev)
+{
+	static const char *const numa[][2] = {{"numa_node", "-1"}, {"local_cpus", "ffffffff"}};
+	char verbs[64], ib[64], port[80], text[20];
+
+	snprintf(verbs, sizeof(verbs), "class/infiniband_verbs/uverbs%u", dev);
+	snprintf(ib, sizeof(ib), "class/infiniband/mlx5_%u", dev);
+	snprintf(port, sizeof(port), "%s/ports/1", ib);
+	guid(text, nic_dev_guid(dev));
+
+	attr(rc, dir, verbs, "ibdev", "mlx5_%u", dev);
+	attr(rc, dir, verbs, "dev", "%u:%u", major(SOFTCX_UVERBS_DEV(dev)), minor(SOFTCX_UVERBS_DEV(dev)));
+	attr(rc, dir, verbs, "abi_version", "1"); /* of mlx5: MLX5_IB_UVERBS_ABI_VERSION */
+	attr(rc, dir, ib, "node_type", "1: CA");
+	attr(rc, dir, ib, "node_guid", "%s", text);
+	attr(rc, dir, ib, "sys_image_guid", "%s", text);
+	attr(rc, dir, ib, "node_desc", "softcx");
+	attr(rc, dir, ib, "fw_ver", "16.35.2000");
+	attr(rc, dir, ib, "hw_rev", "0");
+	attr(rc, dir, ib, "hca_type", "MT4119");
+	attr(rc, dir, ib, "board_id", "SOFTCX0000000001");
+	for (unsigned i = 0; i < 2; i++) {
+		char device[96];
+
+		/* ConnectX-5, 15b3:1017 */
+		snprintf(device, sizeof(device), "%s/device", i ? ib : verbs);
+		attr(rc, dir, device, "vendor", "0x15b3");
+		attr(rc, dir, device, "device", "0x1017");
+		attr(rc, dir, device, "modalias", "pci:v000015B3d00001017sv000015B3sd00000091bc02sc00i00");
+		for (unsigned k = 0; k < sizeof(numa) / sizeof(numa[0]); k++)
+			attr(rc, dir, device, numa[k][0], "%s", numa[k][1]);
+	}
+	write_port(rc, dir, port, dev);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+int sysfs_write(const char *dir, unsigned ndevs)
+{
+	char tree[PATH_MAX];
+	int rc = 0;
+
+	snprintf(tree, sizeof(tree), "%s/" SOFTCX_SYSFS, dir);
+	if (nftw(tree, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+		return -errno;
+	attr(&rc, dir, "class/infiniband_verbs", "abi_version", "6");
+	attr(&rc, dir, "class/misc/rdma_cm", "abi_version", "4");
+	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
+		minor(SOFTCX_RDMA_CM_DEV));
+	for (unsigned i = 0; i < ndevs; i++)
+		write_dev(&rc, dir, i);
+	return rc;
+}

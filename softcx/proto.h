@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * proto.h - what the preloaded driver and the NIC process say to each other. Same machine, same
+ * build: structures go over the wire as they are.
+ *
+ * Every device file is a listening Unix stream socket "softcx:NAME" in the NIC's directory. Opening
+ * the device connects to it; that connection is the application's descriptor, so it lives exactly as
+ * long as the open file would, whoever holds copies of it. On it travel
+ *   driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the far end of a command
+ *                  channel, once per process image that uses the file;
+ *   NIC -> driver  rdma_cm only: one byte while events are queued, so that the descriptor is readable.
+ * The application's last close is end of file here, and the NIC destroys the file's objects.
+ *
+ * A command channel is a SOCK_SEQPACKET pair; one packet is one message. The driver sends a
+ * softcx_request and then receives softcx_replies until one is SOFTCX_DONE; a NEED_* asks for something
+ * only the process knows and is answered by another request.
+ *
+ * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
+ * "hold", and gets text back; an open control connection that said "hold" counts as a client.
+ */
+#ifndef SOFTCX_PROTO_H
+#define SOFTCX_PROTO_H
+
+#include <stdint.h>
+#include <sys/sysmacros.h>
+
+#define SOFTCX_SOCKET_PREFIX "softcx:"
+#define SOFTCX_CONTROL SOFTCX_SOCKET_PREFIX "control"
+#define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
+
+enum {
+	SOFTCX_VERSION = 1,
+	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
+	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
+	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
+};
+
+/* Device numbers, as Linux assigns them: uverbsN and the misc device rdma_cm. */
+#define SOFTCX_UVERBS_DEV(n) makedev(231, 192 + (n))
+#define SOFTCX_RDMA_CM_DEV makedev(10, 58)
+
+struct softcx_hello {
+	uint32_t version; /* SOFTCX_VERSION */
+	uint32_t
+		opener; /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
+	uint64_t ino;   /* of the application's end of the connection, as fstat reports it */
+};
+
+enum softcx_op {
+	SOFTCX_WRITE = 1, /* @va, @len; the bytes follow */
+	SOFTCX_IOCTL, /* @va, @len: header and attributes; they follow, then what attributes longer than 8 point at */
+	SOFTCX_MMAP, /* @va: file offset, @len: length */
+	SOFTCX_MEM,  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
+	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+};
+
+struct softcx_request {
+	uint32_t op;
+	int32_t rc;
+	uint64_t va, len;
+	uint32_t count;
+	uint32_t flags;
+};
+enum { SOFTCX_MORE = 1 }; /* softcx_request.flags of MEM: another packet of segments follows */
+
+/** A piece of memory, in ascending order and without gaps. */
+struct softcx_seg {
+	uint64_t va, len;
+	uint64_t offset; /* in the file */
+	int32_t fd;      /* which of the packet's descriptors, or -1: only process_vm access reaches it */
+	uint32_t unused;
+};
+
+enum softcx_kind {
+	SOFTCX_DONE =
+		1, /* @rc; @count softcx_stores follow. Of an MMAP: one descriptor, @va is the offset in it */
+	SOFTCX_NEED_MEM,  /* @va, @len, @flags */
+	SOFTCX_NEED_STAT, /* @va: descriptor */
+};
+
+struct softcx_reply {
+	uint32_t kind;
+	uint32_t flags;
+	int64_t rc;
+	uint64_t va, len;
+	uint64_t count;
+};
+enum {                       /* softcx_reply.flags */
+	SOFTCX_WRITABLE = 1, /* NEED_MEM: the NIC will write */
+	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
+	SOFTCX_DRAIN = 4,    /* DONE: take the byte off the application's descriptor */
+	SOFTCX_WAIT = 8, /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
+};
+
+/** Followed by @len bytes, padded to 8; with @fd >= 0 the number of that descriptor is stored instead. */
+struct softcx_store {
+	uint64_t va;
+	uint32_t len;
+	int32_t fd;
+};
+
+#endif

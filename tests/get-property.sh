@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Gets through the whole system on random tables, with either form of the lookup and at several depths: the answers are
+# the table's own.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
+
+: "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
+seed=${TEST_SEED:-$(date +%s)}
+printf 'TEST_SEED=%s repeats this\n' "$seed"
+
+kinds=(small sizes long-keys full tiny)
+regions=
+offloads=
+for kind in "${kinds[@]}"; do
+	"$GET_PROPERTY" make "$kind" "$seed" "$work/$kind" || fail "table $kind"
+	regions+="  { name = \"$kind\"; kind = \"table\"; path = \"$work/$kind\"; },"$'\n'
+	for mode in sequential parallel; do
+		offloads+="  { name = \"$kind-$mode\"; program = \"hash-get\"; region = \"$kind\"; mode = \"$mode\"; },"$'\n'
+	done
+done
+
+start_nic
+start_reddnd "regions = (
+${regions%,*} );
+offloads = (
+${offloads%,*} );"
+
+for kind in "${kinds[@]}"; do
+	for mode in sequential parallel; do
+		for depth in 1 2 16 64; do
+			gets=2000
+			# of 64 KB and more each
+			[[ $kind != sizes && $kind != long-keys ]] || gets=500
+			on_nic ask.log "$GET_PROPERTY" ask "$address" "$port" "$kind-$mode" "$work/$kind" "$depth" "$gets" "$seed" ||
+				fail "$kind, $mode, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"
+			ok "$(tail -n 1 "$work/ask.log")"
+		done
+	done
+done
+
+stop_reddnd
+done_testing

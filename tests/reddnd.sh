@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# reddnd.sh - sourced after lib.sh by tests of the whole system: a daemon on the NIC of the test.
+# meson sets REDDND to the path of the daemon.
+
+: "${REDDND:?set REDDND to the path of the daemon}"
+
+port=$((RANDOM % 20000 + 10000))
+
+# start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
+start_reddnd()
+{
+	printf 'listen = "%s:%s";\n%s\n' "$address" "$port" "$1" >"$work/reddnd.conf"
+	background reddnd.log "$REDDND" --config "$work/reddnd.conf"
+	reddnd=$child
+	server_ready "$reddnd" reddnd reddnd.log cm_listens
+}
+
+# The daemon ends when told to, and well.
+stop_reddnd()
+{
+	kill "$reddnd"
+	expect_exit "$reddnd" reddnd reddnd.log
+	ok "reddnd ends when told to"
+}
