@@ -142,7 +142,11 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 
 			if (rej.reason == REDDN_REJ_SLOT)
 				a->need = be32toh(rej.need);
-			return FAIL(a, code, "refused by the server: %s", rej.text);
+			/* It goes to terminals. */
+			for (char *t = rej.text; *t; t++)
+				*t = (unsigned char)*t < ' ' || *t == 0x7f ? '?' : *t;
+			return FAIL(a, code, "refused by the server: %s",
+				*rej.text ? rej.text : "no reason given");
 		}
 	}
 	return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt->host, a->opt->port);

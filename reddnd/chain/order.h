@@ -13,7 +13,8 @@
  *
  * What is proven:
  *   - two steps that touch the same bytes of WQEs or scratch, one of them writing, are ordered, and that
- *     includes the fetch of every WQE that is patched, and the bytes of the request. Two atomics may race;
+ *     includes the fetch of every WQE that is patched, and the bytes of the request. Two atomics may race.
+ *     Bytes of regions are shared with others, and how to share them is the author's to say;
  *   - SEND_ENs of one queue are ordered: an index never goes back;
  *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again.
  */

@@ -2,6 +2,7 @@
 #include "hw-exec.h"
 
 #include "hw-atomic.h"
+#include "hw-grh.h"
 #include "hw-inflight.h"
 #include "hw-resp.h"
 #include "hw-wait.h"
@@ -107,8 +108,9 @@ static int exec_datagram(struct hw_wqe *w)
 	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
 	if (w->opcode == HW_OP_SEND_IMM)
 		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
-	memcpy(msg.grh + 8, qp->dev->gid[qp->mod.av.sgid_index & 15], 16);
-	memcpy(msg.grh + 24, rgid, 16);
+	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
+	hw_grh(msg.grh, qp->dev->gid[hw_be32(w->p + HW_UD_GRH) >> 20 & 15], rgid, w->p[HW_UD_TCLASS],
+		w->p[HW_UD_HOP_LIMIT], sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);
@@ -148,7 +150,7 @@ static int exec_write(struct hw_wqe *w)
 		if (!recvs || recvs >= 0x8000)
 			return HW_EXEC_RNR;
 	}
-	if (sgl.len && (w->cqe || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
+	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
 		hw_inflight_land_writes(w->qp);
 		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
 			return unreachable(&to);
@@ -211,7 +213,7 @@ static int exec_read(struct hw_wqe *w)
 	if (sgl.len <= cqe_room(w)) {
 		w->inl = true;
 		ok = hw_gather(w->inl_data, &from, 1, sgl.len);
-	} else if (!w->cqe && sgl.len <= sizeof(buf)) {
+	} else if (!w->prompt && sgl.len <= sizeof(buf)) {
 		ok = hw_gather(buf, &from, 1, sgl.len) &&
 		     (hw_inflight_read(qp, sgl.span, sgl.n, buf, sgl.len) ||
 			     hw_scatter(sgl.span, sgl.n, buf, sgl.len));
@@ -256,7 +258,7 @@ static int exec_atomic(struct hw_wqe *w)
 		memcpy(w->inl_data, old, size);
 		return 0;
 	}
-	if (!w->cqe && hw_inflight_read(qp, sgl.span, sgl.n, old, size))
+	if (!w->prompt && hw_inflight_read(qp, sgl.span, sgl.n, old, size))
 		return 0;
 	hw_inflight_land_reads(qp);
 	return hw_scatter(sgl.span, sgl.n, old, size) ? 0 : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
@@ -344,13 +346,12 @@ static void succeed(struct hw_wqe *w)
 		trace(w, 0);
 	if (!w->cqe)
 		return;
-	hw_inflight_land(qp);
 	cqe = cqe_of(w);
 	if (w->inl) {
 		cqe.inl = w->inl_data;
 		cqe.inl_len = w->bytes;
 	}
-	hw_qp_complete(qp, qp->scq, &cqe);
+	hw_inflight_complete(qp, &cqe);
 }
 
 static void fail_peer(struct hw_wqe *w, int fault)
@@ -479,6 +480,7 @@ static void step(struct hw_qp *qp)
 			w.p = linear;
 		}
 	}
+	w.prompt = w.cqe && bbs == left;
 	fence = w.fm_ce_se >> HW_FM_SHIFT;
 	if (fence == HW_FM_STRONG)
 		hw_inflight_land(qp);
@@ -526,21 +528,32 @@ bool hw_exec_run(struct hw_dev *dev)
 	uint64_t enough = dev->total.bytes + BYTES;
 	unsigned done = 0;
 
-	if (!dev->nready)
+	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
 		return false;
-	while (dev->nready && done < BUDGET && dev->total.bytes < enough) {
+	while (done++ < BUDGET && dev->total.bytes < enough) {
 		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
-		unsigned burst = BURST;
 
-		if (!dev->cfg.lenient) {
-			burst = 1 + hw_pick(dev, BURST);
-			if (dev->nready > 1 && hw_pick(dev, 8) == 0) { /* someone else first */
-				hw_qp_set_run(qp, HW_RUN_READY);
-				done++;
-				continue;
-			}
+		if (!qp) {
+			if (!hw_inflight_tick(dev))
+				break;
+			continue;
 		}
-		done += turn(qp, burst, enough) + 1;
+		if (dev->cfg.lenient) {
+			done += turn(qp, BURST, enough);
+			continue;
+		}
+		switch (hw_pick(dev, 8)) {
+		case 0: /* someone else first */
+			hw_qp_set_run(qp, HW_RUN_READY);
+			continue;
+		case 1:
+		case 2:
+		case 3:
+			hw_inflight_tick(dev);
+			break;
+		}
+		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
+			done += turn(qp, 1 + hw_pick(dev, BURST), enough);
 	}
 	return true;
 }

@@ -15,7 +15,8 @@ struct hw_wqe {
 	const uint8_t *p; /* ds * 16 bytes in one piece */
 	uint16_t idx;
 	uint8_t opcode, opmod, ds, fm_ce_se;
-	bool cqe;           /* success is reported too */
+	bool cqe;           /* success is reported too, */
+	bool prompt;        /* at once: nothing is enabled behind it */
 	struct hw_qp *peer; /* the responder, once found */
 	/* for its CQE */
 	uint32_t bytes;
@@ -57,7 +58,7 @@ struct hw_sgl {
 	struct hw_span span[HW_MAX_DS];
 };
 
-/** Executes enabled WQEs of ready queues, a bounded number. false: there was none. */
+/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. false: there was nothing to do. */
 bool hw_exec_run(struct hw_dev *dev);
 
 #endif

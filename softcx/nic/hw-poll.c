@@ -2,7 +2,6 @@
 #include "hw-cq.h"
 #include "hw-dev.h"
 #include "hw-exec.h"
-#include "hw-inflight.h"
 #include "hw-qp.h"
 
 /*
@@ -93,7 +92,6 @@ bool hw_poll(struct hw_dev *dev)
 	any |= hw_cq_timers(dev);
 	any |= hw_qp_flush_broken(dev);
 	any |= hw_exec_run(dev);
-	any |= hw_inflight_tick(dev);
 	return any;
 }
 

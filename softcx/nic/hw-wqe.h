@@ -54,6 +54,9 @@ enum {
 	HW_WAIT_NUMBER = 28,
 	HW_UD_KEY = 16, /* address vector of a datagram: qkey, DQPN, GID */
 	HW_UD_DQPN = 24,
+	HW_UD_TCLASS = 42,
+	HW_UD_HOP_LIMIT = 43,
+	HW_UD_GRH = 44,
 	HW_UD_RGID = 48,
 	HW_UD_DATA_DS = 4,
 };

@@ -143,6 +143,8 @@ static struct json_object *device_status(const struct server *s, unsigned dev)
 static void send_status(const struct server *s, int fd)
 {
 	struct json_object *o = json_object_new_object(), *devs = json_object_new_array();
+	struct json_object *cm = json_object_new_object();
+	struct ucma_counts ids;
 	const char *text;
 
 	json_object_object_add(o, "pid", json_object_new_int(getpid()));
@@ -155,6 +157,11 @@ static void send_status(const struct server *s, int fd)
 	for (unsigned i = 0; i < s->cfg.ndevs; i++)
 		json_object_array_add(devs, device_status(s, i));
 	json_object_object_add(o, "devices", devs);
+	ucma_counts(s->files.net, &ids);
+	json_object_object_add(cm, "ids", json_object_new_int64(ids.ids));
+	json_object_object_add(cm, "listeners", json_object_new_int64(ids.listeners));
+	json_object_object_add(cm, "connections", json_object_new_int64(ids.connections));
+	json_object_object_add(o, "cm", cm);
 	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
 	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 	json_object_put(o);

@@ -310,6 +310,7 @@ static void datagram(void **state)
 	struct rig_qp qa, qb;
 	struct mlx5_wqe_av av = {.key.qkey.qkey = htobe32(0x1111)};
 	uint8_t *src, *dst, *w;
+	unsigned sum = 0;
 
 	(void)state;
 	rig_open_gid(&a, &cfg, 1);
@@ -337,8 +338,30 @@ static void datagram(void **state)
 	rig_expect(&ca, HW_CQE_REQ);
 	assert_int_equal(hw_be32(rig_expect(&cb, HW_CQE_RESP_SEND) + 44), 49);
 	assert_string_equal((char *)dst + 40, "datagram");
+	assert_int_equal(dst[0], 6 << 4);
 	assert_int_equal(dst[8 + 15], 1); /* GRH: who sent it */
 	assert_null(rig_cq_next(&cb));
+
+	/* by IPv4 GIDs: an IPv4 header in the last 20 bytes of the 40 */
+	memset(av.rgid, 0, sizeof(av.rgid));
+	av.rgid[10] = av.rgid[11] = 0xff, av.rgid[12] = 10, av.rgid[15] = 2;
+	av.dqp_dct = htobe32(hw_qpn(qb.qp) | 1u << 31);
+	av.grh_gid_fl = htobe32(1u << 30 | 1u << 20);
+	av.hop_limit = 9;
+	rig_recv(&qb, 1, dst, 128);
+	w = wqe_raw(&qa, HW_OP_SEND, 0, 5, SIG, 0);
+	memcpy(w + 16, &av, sizeof(av));
+	put_seg(w + 64, src, 9, a.key);
+	rig_ring(&qa);
+	rig_run(&a);
+	rig_expect(&ca, HW_CQE_REQ);
+	rig_expect(&cb, HW_CQE_RESP_SEND);
+	assert_int_equal(dst[20], 0x45);
+	assert_int_equal(dst[20 + 8], 9);
+	assert_memory_equal(dst + 20 + 12, "\x0a\0\0\x01\x0a\0\0\x02", 8);
+	for (int i = 20; i < 40; i += 2)
+		sum += (unsigned)dst[i] << 8 | dst[i + 1];
+	assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff); /* what a right checksum adds up to */
 	rig_destroy(&qa);
 	rig_destroy(&qb);
 	assert_int_equal(hw_cq_destroy(a.dev, ca.cq), 0);

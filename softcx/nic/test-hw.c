@@ -16,6 +16,9 @@ static void layouts(void **state)
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_raddr_seg, rkey), HW_RADDR_RKEY);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, key), HW_UD_KEY);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, dqp_dct), HW_UD_DQPN);
+	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, tclass), HW_UD_TCLASS);
+	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, hop_limit), HW_UD_HOP_LIMIT);
+	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, grh_gid_fl), HW_UD_GRH);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, rgid), HW_UD_RGID);
 	assert_int_equal(sizeof(struct mlx5_wqe_datagram_seg) / 16 + 1, HW_UD_DATA_DS);
 	assert_int_equal(MLX5_WQE_CTRL_CQ_UPDATE, SIG);

@@ -33,7 +33,14 @@ enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
  * Both come to about this. Only the pace of asking again while a backlog is full is faster here.
  */
 #define GIVE_UP_NS (UINT64_C(65536) * 1000000)
-#define AGAIN_NS (UINT64_C(250) * 1000000)
+#define AGAIN_NS (UINT64_C(25) * 1000000)
+
+/*
+ * A request that finds no listener is asked again for this long before it is rejected. Between two real
+ * machines it takes a while to arrive, and programs count on that: perftest's server tells the client to
+ * connect and only then listens.
+ */
+#define NO_LISTENER_NS (UINT64_C(500) * 1000000)
 
 #define DELIVER_MAX 4096 /* messages per pass, so that other work of the process gets its turn */
 
@@ -206,7 +213,7 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	id->state = UCMA_CONNECT;
 	id->cm = is_ud(id) ? UCMA_CM_SIDR_SENT : UCMA_CM_REQ_SENT;
 	id->has_cm = true;
-	id->give_up = ucma_now() + GIVE_UP_NS;
+	id->first_asked = ucma_now();
 	return 0;
 }
 
@@ -397,6 +404,8 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	struct ucma_id *listener = ucma_id_listener(net, msg->ps, &msg->dst), *id;
 
 	if (!sender || sender->heard || sender->cm != (ud ? UCMA_CM_SIDR_SENT : UCMA_CM_REQ_SENT))
+		return;
+	if (!listener && ucma_now() < sender->first_asked + NO_LISTENER_NS)
 		return;
 	if (!listener || is_ud(listener) != ud) {
 		if (ud)
@@ -612,7 +621,7 @@ void ucma_cm_timer(struct ucma_id *id)
 	switch (id->cm) {
 	case UCMA_CM_REQ_SENT:
 	case UCMA_CM_SIDR_SENT:
-		if (!id->heard && ucma_now() < id->give_up) {
+		if (!id->heard && ucma_now() < id->first_asked + GIVE_UP_NS) {
 			if (!send_req(id))
 				ucma_timer_start(id, AGAIN_NS);
 			break;

@@ -116,7 +116,7 @@ struct ucma_id {
 	enum ucma_cm_state cm;
 	bool has_cm;          /* a connection was begun: the id has an ib_cm_id */
 	bool heard;           /* REQ_SENT: the peer has it and takes its time (MRA) */
-	uint64_t give_up;     /* REQ_SENT, not heard: ns, when to stop asking */
+	uint64_t first_asked; /* REQ_SENT: ns */
 	uint32_t peer;        /* handle, 0 when not known */
 	struct ucma_msg *req; /* REQ_SENT: for sending it again */
 	uint32_t qpn, remote_qpn, qkey;

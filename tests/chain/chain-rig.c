@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/chain/chain-rig.h"
+
+#include "reddnd/chain/decode.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CQ_LOG = 7 };
+
+uint64_t chain_rig_random(struct chain_rig *c, uint64_t below)
+{
+	c->rng ^= c->rng << 13;
+	c->rng ^= c->rng >> 7;
+	c->rng ^= c->rng << 17;
+	return (c->rng >> 11) % below;
+}
+
+void chain_rig_fill(struct chain_rig *c, void *p, size_t n)
+{
+	for (uint8_t *b = p; n--;)
+		*b++ = (uint8_t)chain_rig_random(c, 256);
+}
+
+void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct chain_image *img, unsigned depth)
+{
+	memset(c, 0, sizeof *c);
+	c->img = img;
+	c->rng = (cfg->seed + 1) * 0x9e3779b97f4a7c15;
+	for (c->env.slots = 2; c->env.slots < depth + 1;)
+		c->env.slots *= 2;
+	rig_open(&c->rig, cfg);
+}
+
+uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access)
+{
+	struct hw_mkey_attr a = {.pdn = c->rig.pdn,
+		.iova = iova,
+		.len = len,
+		.access = access,
+		.mem = &c->rig.mem,
+		.mem_off = rig_off(&c->rig, p)};
+
+	assert_true(c->nkeys < CHAIN_RIG_KEYS);
+	assert_int_equal(hw_mkey_create(c->rig.dev, &a, &c->key[c->nkeys]), 0);
+	return c->key[c->nkeys++];
+}
+
+static void make_queues(struct chain_rig *c)
+{
+	unsigned slots = c->env.slots;
+
+	rig_cq_new_attr(&c->rig, &c->request_cq, (struct hw_cq_attr){.log_size = 0, .oi = true});
+	c->env.recv_cqn = hw_cqn(c->request_cq.cq);
+	for (unsigned q = 0; q < c->img->nqueues; q++) {
+		struct rig_opt opt = {.managed = true,
+			.wqebbs = chain_ring_wqebbs(&c->img->queue[q], slots),
+			.rq_wqes = slots};
+		uint64_t bytes = (uint64_t)opt.wqebbs * CHAIN_WQEBB;
+
+		assert_true(opt.wqebbs > 0);
+		rig_cq_new_attr(&c->rig, &c->cq[q], (struct hw_cq_attr){.log_size = CQ_LOG, .oi = q > 0});
+		rig_qp_new_with(&c->rig, &c->queue[q], &c->cq[q], q ? &c->cq[q] : &c->request_cq, opt);
+		c->env.queue[q].qpn = hw_qpn(c->queue[q].qp);
+		c->env.queue[q].cqn = hw_cqn(c->cq[q].cq);
+		c->env.queue[q].ring = c->queue[q].sq;
+		c->env.queue[q].ring_wqebbs = opt.wqebbs;
+		c->env.queue[q].iova = (uint64_t)(16 + q) << 32;
+		c->env.queue[q].lkey = c->env.queue[q].rkey =
+			chain_rig_key(c, c->queue[q].sq, bytes, c->env.queue[q].iova, CHAIN_RIG_ALL_RIGHTS);
+		if (q)
+			rig_connect(&c->queue[q], &c->queue[q]);
+	}
+	c->env.rq = c->queue[0].rq;
+	c->env.rq_stride = 64; /* the rig's */
+	assert_true(chain_rq_stride(c->img) <= c->env.rq_stride);
+	if (!c->img->scratch_size)
+		return;
+	c->env.scratch.mem = rig_alloc(&c->rig, (size_t)slots * c->img->scratch_size);
+	c->env.scratch.iova = 0x4000000000;
+	c->env.scratch.lkey = c->env.scratch.rkey = chain_rig_key(c, c->env.scratch.mem,
+		(uint64_t)slots * c->img->scratch_size, c->env.scratch.iova, CHAIN_RIG_ALL_RIGHTS);
+}
+
+static void make_client(struct chain_rig *c)
+{
+	rig_cq_new(&c->rig, &c->client_scq, 6);
+	rig_cq_new(&c->rig, &c->client_rcq, 6);
+	rig_qp_new_with(&c->rig, &c->client, &c->client_scq, &c->client_rcq, (struct rig_opt){.rq_wqes = 32});
+	rig_connect(&c->client, &c->queue[0]);
+	c->args = rig_alloc(&c->rig, (size_t)CHAIN_RIG_DEPTH * CHAIN_MAX_ARG);
+}
+
+static void post_receives(struct chain_rig *c)
+{
+	c->posted = c->armed - 1;
+	c->queue[0].db[0] = htobe32((uint32_t)c->posted & 0xffff);
+}
+
+void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)
+{
+	make_queues(c);
+	make_client(c);
+	c->env.slot_addr = 0x7f0012340000;
+	c->env.slot_size = size;
+	c->env.slot_count = count;
+	c->env.slot_rkey = chain_rig_key(
+		c, slots, (uint64_t)size * count, c->env.slot_addr, HW_LOCAL_WRITE | HW_REMOTE_WRITE);
+
+	for (; c->armed < c->env.slots; c->armed++)
+		chain_arm(c->img, &c->env, c->armed);
+	for (unsigned s = 0; s < c->env.slots; s++)
+		chain_format_recv(c->img, &c->env, s);
+	post_receives(c);
+	rig_cq_new(&c->rig, &c->boot_cq, 4);
+	rig_qp_new(&c->rig, &c->boot, &c->boot_cq, &c->boot_cq);
+	rig_connect(&c->boot, &c->boot);
+	for (unsigned q = 1; q < c->img->nqueues; q++)
+		if (c->img->queue[q].head_wqebbs)
+			wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.queue[q].qpn, chain_start_index(c->img, q),
+				0);
+	rig_ring(&c->boot);
+	rig_run(&c->rig);
+}
+
+void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *reply, uint32_t reply_len)
+{
+	uint8_t *buf = c->args + c->sent % CHAIN_RIG_DEPTH * CHAIN_MAX_ARG;
+
+	memcpy(buf, arg, len);
+	rig_recv(&c->client, reply ? 1 : 0, reply, reply_len);
+	wqe_send(&c->client, HW_OP_SEND, buf, len, SIG, 0);
+	rig_ring(&c->client);
+	c->sent++;
+}
+
+static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *why, size_t size)
+{
+	uint16_t index = rig_cqe_idx(cqe);
+	uint32_t at = index & (c->env.queue[q].ring_wqebbs - 1);
+	char line[250];
+
+	chain_decode(c->env.queue[q].ring + (size_t)at * CHAIN_WQEBB, CHAIN_WQEBB, line, sizeof line);
+	snprintf(why, size, "syndrome %#x of step %s: %s", rig_cqe_synd(cqe),
+		chain_step_at(c->img, c->env.slots, q, index, NULL), line);
+	return false;
+}
+
+bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
+{
+	const uint8_t *cqe;
+
+	while ((cqe = rig_cq_next(&c->cq[0]))) {
+		if (rig_cqe_op(cqe) != HW_CQE_REQ)
+			return error_of(c, 0, cqe, why, size);
+		if (++c->cqes % c->img->queue[0].cqes)
+			continue;
+		c->completed++;
+		chain_arm(c->img, &c->env, c->armed++);
+		post_receives(c);
+	}
+	/* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE */
+	for (unsigned q = 1; q < c->img->nqueues; q++)
+		for (unsigned i = 0; i < 1u << CQ_LOG; i++) {
+			cqe = c->cq[q].ring + (size_t)i * 64;
+			if (rig_cqe_op(cqe) == HW_CQE_REQ_ERR && rig_cqe_synd(cqe) != HW_SYND_FLUSH)
+				return error_of(c, q, cqe, why, size);
+		}
+	return true;
+}
+
+void chain_rig_close(struct chain_rig *c)
+{
+	struct rig_cq *cqs[] = {&c->request_cq, &c->client_scq, &c->client_rcq, &c->boot_cq};
+
+	rig_destroy(&c->client);
+	rig_destroy(&c->boot);
+	for (unsigned q = 0; q < c->img->nqueues; q++)
+		rig_destroy(&c->queue[q]);
+	for (unsigned q = 0; q < c->img->nqueues; q++)
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->cq[q].cq), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(hw_cq_destroy(c->rig.dev, cqs[i]->cq), 0);
+	for (unsigned k = 0; k < c->nkeys; k++)
+		assert_int_equal(hw_mkey_destroy(c->rig.dev, c->key[k]), 0);
+	rig_close(&c->rig);
+	chain_free(c->img);
+}

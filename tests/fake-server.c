@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fake-server - a server for tests of libreddn: plain verbs, lookups by the CPU, and misbehaviour on demand.
+ *   fake-server PORT TABLE [NAME=VALUE...]
+ * It serves one connection after the other until it is killed. With settings:
+ *   reject=N need=N text=WORDS   refuse every connection; magic= and version= are those of the refusal then
+ *   reject-len=N                 with so many bytes of private data
+ *   magic= version= shape= depth= arg_len= reply_max= buckets= offset_len= probes= max_key=
+ *                                put this into the reply instead of the truth
+ *   accept-len=N                 accept with so many bytes of private data
+ *   slot=N                       refuse slots smaller than that (default: what the table needs)
+ *   after=N do=WHAT              after N requests: disconnect, exit, silence, wrong-imm, twice, qp-error
+ */
+#include "libclient/reddn-table.h"
+#include "libclient/table-format.h"
+#include "libclient/table-hash.h"
+#include "libclient/wire.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ARG = 256, BUF = 17 << 20 };
+
+static int nsettings;
+static char **settings;
+
+static void die(const char *what) __attribute__((noreturn));
+
+static void die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static const char *text_setting(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (int i = 0; i < nsettings; i++)
+		if (!strncmp(settings[i], name, len) && settings[i][len] == '=')
+			return settings[i] + len + 1;
+	return NULL;
+}
+
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+	const char *s = text_setting(name);
+
+	return s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+static struct table {
+	struct reddn_table_stat st;
+	uint8_t *map;
+	uint8_t offset_len;
+} table;
+
+static struct session {
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *buf; /* depth arguments, then room for one reply */
+	struct reddn_wire_req req;
+	uint16_t depth;
+	uint32_t arg_len;
+	uint32_t served;
+} s;
+
+static void open_table(const char *file)
+{
+	struct reddn_table *t;
+	char err[256];
+	FILE *f;
+
+	if (reddn_table_open(&t, file, 0, err, sizeof(err)) < 0) {
+		fprintf(stderr, "%s\n", err);
+		exit(1);
+	}
+	reddn_table_stat(t, &table.st);
+	reddn_table_close(t);
+	f = fopen(file, "re");
+	table.map = mmap(NULL, table.st.file_size, PROT_READ, MAP_SHARED, fileno(f), 0);
+	fclose(f);
+	if (table.map == MAP_FAILED)
+		die("mmap");
+	for (table.offset_len = 1; (table.st.buckets * 16 - 1) >> (8 * table.offset_len);)
+		table.offset_len++;
+}
+
+static void post_recv(uint32_t i)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)(s.buf + i * ARG), .length = ARG, .lkey = s.mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
+
+	if (ibv_post_recv(s.id->qp, &wr, &bad))
+		die("post_recv");
+}
+
+static void write_slot(uint32_t at, uint32_t len, enum ibv_wr_opcode op, uint32_t imm)
+{
+	uint64_t slot = be64toh(s.req.slot_addr) + (uint64_t)(s.served % s.depth) * be32toh(s.req.slot_size);
+	uint8_t *reply = s.buf + (size_t)s.depth * ARG;
+	struct ibv_sge sge = {.addr = (uintptr_t)(reply + at), .length = len, .lkey = s.mr->lkey};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = op,
+			.send_flags = IBV_SEND_SIGNALED,
+			.imm_data = htonl(imm),
+			.wr.rdma = {.remote_addr = slot + at, .rkey = be32toh(s.req.slot_rkey)}};
+	struct ibv_wc wc;
+	int n;
+
+	if (ibv_post_send(s.id->qp, &wr, &bad))
+		die("post_send");
+	/* One at a time: the reply buffer is one. */
+	while ((n = ibv_poll_cq(s.id->send_cq, 1, &wc)) == 0)
+		sched_yield();
+	if (n < 0 || wc.status != IBV_WC_SUCCESS)
+		fprintf(stderr, "write: %s\n", n < 0 ? "poll" : ibv_wc_status_str(wc.status));
+}
+
+static void answer(const uint8_t *arg, uint32_t imm)
+{
+	uint8_t *reply = s.buf + (size_t)s.depth * ARG;
+
+	for (int p = 0; p < 2; p++) {
+		uint64_t fp = 0, off = 0;
+		const uint64_t *words;
+
+		for (int i = 0; i < 7; i++)
+			fp = fp << 8 | *arg++;
+		for (int i = 0; i < table.offset_len; i++)
+			off = off << 8 | *arg++;
+		words = (const uint64_t *)(table.map + table.st.buckets_off + off);
+		if (off + 16 <= table.st.buckets * 16 && words[1] == fp) {
+			uint32_t len = reddn_locator_len(words[0]);
+
+			memcpy(reply + REDDN_SLOT_RECORD,
+				table.map + table.st.heap_off + reddn_locator_off(words[0]), len);
+			write_slot(REDDN_SLOT_RECORD, len, IBV_WR_RDMA_WRITE, 0);
+		}
+	}
+	memcpy(reply, table.map + table.st.live_off, 64);
+	write_slot(REDDN_SLOT_LIVE, 64, IBV_WR_RDMA_WRITE_WITH_IMM, imm);
+}
+
+/* The misbehaviour that is due. True: this request is not to be answered. */
+static bool misbehave(const uint8_t *arg)
+{
+	const char *what = text_setting("do");
+
+	if (!what || s.served < setting("after", 0))
+		return false;
+	if (!strcmp(what, "exit"))
+		_exit(0);
+	if (!strcmp(what, "silence"))
+		return true;
+	if (!strcmp(what, "disconnect")) {
+		rdma_disconnect(s.id);
+		return true;
+	}
+	if (!strcmp(what, "wrong-imm")) {
+		answer(arg, s.served + 1);
+		return true;
+	}
+	if (!strcmp(what, "twice")) {
+		answer(arg, s.served);
+		answer(arg, s.served);
+		return true;
+	}
+	if (!strcmp(what, "qp-error")) {
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+		ibv_modify_qp(s.id->qp, &attr, IBV_QP_STATE);
+		return true;
+	}
+	die("do=?");
+}
+
+static void reject(struct rdma_cm_id *id, uint32_t reason, uint32_t need, const char *text)
+{
+	struct reddn_wire_rej rej = {.magic = htobe32((uint32_t)setting("magic", REDDN_WIRE_MAGIC)),
+		.version = (uint8_t)setting("version", REDDN_WIRE_VERSION),
+		.reason = (uint8_t)reason,
+		.need = htobe32(need)};
+
+	memset(rej.text, 'x', sizeof(rej.text));
+	if (text)
+		snprintf(rej.text, sizeof(rej.text), "%s", text);
+	rdma_reject(id, &rej, (uint8_t)setting("reject-len", sizeof(rej)));
+}
+
+static void accept_session(struct rdma_cm_id *id)
+{
+	uint32_t room = (uint32_t)(64 + ((uint64_t)table.st.max_record + 63) / 64 * 64);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct reddn_wire_rep rep;
+	struct rdma_conn_param param = {.private_data = &rep,
+		.private_data_len = (uint8_t)setting("accept-len", sizeof(rep)),
+		.rnr_retry_count = 7};
+	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+
+	s.id = id;
+	s.served = 0;
+	s.depth = be16toh(s.req.depth);
+	s.arg_len = 2u * (7u + table.offset_len);
+	rep = (struct reddn_wire_rep){.magic = htobe32((uint32_t)setting("magic", REDDN_WIRE_MAGIC)),
+		.version = (uint8_t)setting("version", REDDN_WIRE_VERSION),
+		.shape = (uint8_t)setting("shape", REDDN_SHAPE_TABLE),
+		.depth = htobe16((uint16_t)setting("depth", s.depth)),
+		.arg_len = htobe32((uint32_t)setting("arg_len", s.arg_len)),
+		.reply_max = htobe32((uint32_t)setting("reply_max", room)),
+		.session = htobe64(1),
+		.table = {.hash_seed = htobe64(table.st.hash_seed),
+			.buckets = htobe64(setting("buckets", table.st.buckets)),
+			.max_key = htobe32((uint32_t)setting("max_key", table.st.max_key)),
+			.max_value = htobe32(table.st.max_value),
+			.offset_len = (uint8_t)setting("offset_len", table.offset_len),
+			.probes = (uint8_t)setting("probes", 2)}};
+	s.mr = pd ? ibv_reg_mr(pd, s.buf, BUF, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	s.cq = s.mr ? ibv_create_cq(id->verbs, s.depth + 16, NULL, NULL, 0) : NULL;
+	id->send_cq = s.cq ? ibv_create_cq(id->verbs, 16, NULL, NULL, 0) : NULL;
+	attr.cap.max_recv_wr = s.depth;
+	attr.send_cq = id->send_cq;
+	attr.recv_cq = s.cq;
+	if (!attr.send_cq || rdma_create_qp(id, pd, &attr) < 0)
+		die("queues");
+	for (uint32_t i = 0; i < s.depth; i++)
+		post_recv(i);
+	if (rdma_accept(id, &param) < 0)
+		die("accept");
+}
+
+static void end_session(void)
+{
+	struct ibv_cq *send_cq = s.id->send_cq;
+	struct ibv_pd *pd = s.mr->pd;
+
+	rdma_destroy_qp(s.id);
+	ibv_dereg_mr(s.mr);
+	ibv_destroy_cq(s.cq);
+	ibv_destroy_cq(send_cq);
+	ibv_dealloc_pd(pd);
+	rdma_destroy_id(s.id);
+	s.id = NULL;
+}
+
+static void connect_request(struct rdma_cm_id *id, const struct rdma_conn_param *p)
+{
+	uint32_t room = (uint32_t)setting("slot", 64 + ((uint64_t)table.st.max_record + 63) / 64 * 64);
+
+	if (p->private_data_len < sizeof(s.req)) {
+		reject(id, REDDN_REJ_MALFORMED, 0, "short request");
+		return;
+	}
+	memcpy(&s.req, p->private_data, sizeof(s.req));
+	if (setting("reject", 0))
+		reject(id, (uint32_t)setting("reject", 0), (uint32_t)setting("need", 0),
+			text_setting("text"));
+	else if (be32toh(s.req.slot_size) < room)
+		reject(id, REDDN_REJ_SLOT, room, "slots too small");
+	else if (s.id)
+		reject(id, REDDN_REJ_RESOURCES, 0, "one client at a time");
+	else
+		accept_session(id);
+}
+
+static void serve_requests(void)
+{
+	struct ibv_wc wc;
+
+	while (s.id && ibv_poll_cq(s.cq, 1, &wc) > 0) {
+		const uint8_t *arg = s.buf + wc.wr_id * ARG;
+
+		if (wc.status != IBV_WC_SUCCESS)
+			continue;
+		if (wc.byte_len != s.arg_len)
+			fprintf(stderr, "a request of %u bytes\n", wc.byte_len);
+		if (!misbehave(arg))
+			answer(arg, s.served);
+		s.served++;
+		post_recv((uint32_t)wc.wr_id);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	struct rdma_event_channel *events;
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *listener;
+
+	if (argc < 3)
+		return 2;
+	nsettings = argc - 3;
+	settings = argv + 3;
+	open_table(argv[2]);
+	s.buf = mmap(NULL, BUF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	addr.sin_port = htons((uint16_t)atoi(argv[1]));
+	events = rdma_create_event_channel();
+	if (s.buf == MAP_FAILED || !events || rdma_create_id(events, &listener, NULL, RDMA_PS_TCP) < 0 ||
+		rdma_bind_addr(listener, (struct sockaddr *)&addr) < 0 || rdma_listen(listener, 8) < 0)
+		die("listen");
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		struct pollfd p = {.fd = events->fd, .events = POLLIN};
+
+		if (poll(&p, 1, s.id ? 0 : -1) > 0) {
+			struct rdma_conn_param param;
+			uint8_t data[256];
+			struct rdma_cm_id *id;
+			enum rdma_cm_event_type type;
+
+			if (rdma_get_cm_event(events, &ev) < 0)
+				die("event");
+			id = ev->id;
+			type = ev->event;
+			param = ev->param.conn;
+			memcpy(data, param.private_data, param.private_data_len);
+			param.private_data = data;
+			rdma_ack_cm_event(ev);
+			if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+				connect_request(id, &param);
+			else if (type == RDMA_CM_EVENT_DISCONNECTED && s.id)
+				end_session();
+		}
+		serve_requests();
+		sched_yield();
+	}
+}

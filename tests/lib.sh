@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# lib.sh - sourced by process-level tests: a NIC of their own, programs on it, and the verdict.
+#
+# A test sources this, calls start_nic, runs programs with `on_nic` (waits) and `background` (does not), says
+# `ok TEXT` for each thing it has seen to hold, `fail TEXT` for the first that does not, and `done_testing` last, which also
+# checks that the NIC has exactly the objects it started with. Every wait is bounded; whatever was started is
+# ended when the script exits. meson sets SOFTCX to the path of the tool; nothing of this is shared with
+# other tests but TCP ports, for which there is free_port.
+
+set -u
+: "${SOFTCX:?set SOFTCX to the path of the softcx tool}"
+
+work=$(mktemp -d)
+export SOFTCX_DIR=$work/nic
+mkdir -p "$SOFTCX_DIR"
+pids=()
+checks=0
+started=
+# seconds that one program may take; noisy machines and sanitizers need most of it never
+limit=${TEST_LIMIT:-60}
+
+# The address that tests connect to: rdma_cm ports are the NIC's, so nobody else is there.
+# shellcheck disable=SC2034 # used by tests
+address=127.0.0.1
+
+end_processes()
+{
+	local pid
+
+	# the newest first: programs before the NIC they run on
+	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
+		pid=${pids[i]}
+		kill "$pid" 2>/dev/null || continue
+		for _ in {1..50}; do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill -KILL "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	pids=()
+}
+
+finish()
+{
+	local rc=$?
+
+	end_processes
+	rm -rf "$work"
+	exit "$rc"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT HUP
+
+ok() # TEXT
+{
+	checks=$((checks + 1))
+	printf 'ok   %s\n' "$*"
+}
+
+fail() # TEXT [LOG...]: the logs are shown
+{
+	local log
+
+	for log in "${@:2}" "$work"/nic.log; do
+		[[ -s $log ]] || continue
+		printf -- '---- %s\n' "${log##*/}" >&2
+		tail -n 60 "$log" >&2
+	done
+	printf 'FAIL %s\n' "$1" >&2
+	exit 1
+}
+
+# until_true SECONDS CMD...: polls; false when it never came true.
+until_true()
+{
+	local end=$((SECONDS + $1))
+	shift
+
+	until "$@" >/dev/null 2>&1; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.05
+	done
+}
+
+# ---- the NIC ------------------------------------------------------------------------------
+
+nic_options=()
+
+start_nic()
+{
+	"$SOFTCX" nic "${nic_options[@]}" >"$work/nic.log" 2>&1 </dev/null &
+	nic=$!
+	pids+=("$nic")
+	until_true 20 "$SOFTCX" status || fail "the NIC does not answer"
+	started=$(objects)
+	[[ -n $started ]] || fail "softcx status --json names no objects"
+}
+
+# What lives in the NIC now, of every kind, one "name count" per line.
+objects()
+{
+	"$SOFTCX" status --json | python3 -c '
+import json, sys
+status = json.load(sys.stdin)
+print("files", status["files"])
+for kind, n in status["cm"].items():
+    print(kind, n)
+for device in status["devices"]:
+    for kind in "pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems":
+        print(device["name"] + "." + kind, device[kind])'
+}
+
+object() # NAME: how many there are now
+{
+	objects | awk -v name="$1" '$1 == name || $1 ~ "[.]" name "$" { n += $2 } END { print n + 0 }'
+}
+
+same_objects()
+{
+	[[ $(objects) == "$started" ]]
+}
+
+# What programs made is gone when they are: the NIC hears of their end a moment later.
+expect_no_leak()
+{
+	until_true 10 same_objects || {
+		diff <(printf '%s\n' "$started") <(objects) >"$work/leaked"
+		fail "objects are left over (< at the start, > now)" "$work/leaked"
+	}
+	ok "no object is left over"
+}
+
+# ---- programs -----------------------------------------------------------------------------
+
+# on_nic LOG CMD...: runs CMD on the NIC with its output in $work/LOG; returns its exit status.
+on_nic()
+{
+	local log=$work/$1
+	shift
+
+	timeout -k 5 "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null
+}
+
+# background LOG CMD...: the same without waiting; sets $child.
+background()
+{
+	local log=$work/$1
+	shift
+
+	timeout -k 5 "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null &
+	child=$!
+	pids+=("$child")
+}
+
+# expect_exit PID WHAT LOG: the background program ends well.
+expect_exit()
+{
+	local rc=0
+
+	wait "$1" || rc=$?
+	[[ $rc -eq 0 ]] || fail "$2: exit status $rc" "$work/$3"
+}
+
+# A TCP port that was free a moment ago, for programs that find each other by TCP.
+free_port()
+{
+	python3 -c '
+import random, socket
+while True:
+    s = socket.socket()
+    try:
+        # below the ephemeral range: connections of others do not take it
+        port = random.randrange(10000, 32000)
+        s.bind(("", port))
+        print(port)
+        break
+    except OSError:
+        pass'
+}
+
+tcp_listens() # PORT
+{
+	awk -v port="$(printf '%04X' "$1")" '$4 == "0A" { split($2, a, ":"); if (a[2] == port) found = 1 } END { exit !found }' \
+		/proc/net/tcp /proc/net/tcp6
+}
+
+cm_listens()
+{
+	[[ $(object listeners) -gt 0 ]]
+}
+
+alive() # PID
+{
+	kill -0 "$1" 2>/dev/null
+}
+
+# server_ready PID WHAT LOG CMD...: waits until CMD is true, which is when the server listens.
+server_ready()
+{
+	local pid=$1 what=$2 log=$3
+	shift 3
+
+	for ((i = 0; i < 400; i++)); do
+		"$@" >/dev/null 2>&1 && return
+		alive "$pid" || break
+		sleep 0.05
+	done
+	fail "$what: the server does not listen" "$work/$log"
+}
+
+# cm_pair WHAT "SERVER CMD" "CLIENT CMD": both on rdma_cm, both have to end well.
+cm_pair()
+{
+	local what=$1 server rc=0 s c
+	read -ra s <<<"$2"
+	read -ra c <<<"$3"
+
+	# the listener to wait for is the new one
+	until_true 10 same_objects || fail "$what: something is left over from before"
+	background server.log "${s[@]}"
+	server=$child
+	server_ready "$server" "$what" server.log cm_listens
+	on_nic client.log "${c[@]}" || rc=$?
+	[[ $rc -eq 0 ]] || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
+	expect_exit "$server" "$what: server" server.log
+}
+
+# tcp_pair WHAT PORT "SERVER CMD" "CLIENT CMD": the same for programs that exchange addresses by TCP.
+tcp_pair()
+{
+	local what=$1 port=$2 server rc=0 s c
+	read -ra s <<<"$3"
+	read -ra c <<<"$4"
+
+	background server.log "${s[@]}"
+	server=$child
+	server_ready "$server" "$what" server.log tcp_listens "$port"
+	on_nic client.log "${c[@]}" || rc=$?
+	[[ $rc -eq 0 ]] || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
+	expect_exit "$server" "$what: server" server.log
+}
+
+done_testing()
+{
+	alive "$nic" || fail "the NIC has died"
+	expect_no_leak
+	printf '%d checks\n' "$checks"
+}
