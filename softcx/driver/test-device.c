@@ -117,7 +117,7 @@ static void test_bad_pointers_are_answered(void **state)
 /** Objects live until the last copy of the descriptor is closed, whichever process has it. */
 static void test_life_is_that_of_the_open_file(void **state)
 {
-	static struct ibv_pd *pd; /* the library's part of it is never freed */
+	static struct ibv_pd *volatile pd; /* the library's part of it is never freed */
 	struct ibv_context *ctx = open_device();
 	int copy, go[2], status;
 	pid_t pid;
