@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {                  /* all powers of two where they size a ring */
-	MAX_READS = 16, /* as many as a ConnectX has outstanding (facts, section 11) */
+	MAX_READS = 16, /* max_qp_rd_atom of ConnectX-5 and -6 */
 	MAX_READ_SPANS = 8,
 	MAX_READ_BYTES = 512,
 	MAX_WRITES = 8,

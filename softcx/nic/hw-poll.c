@@ -5,7 +5,7 @@
 #include "hw-qp.h"
 
 /*
- * Where software rings in a UAR page, in 8-byte words (facts, section 4): the CQ arm doorbell and two BlueFlame
+ * Where software rings in a UAR page, in 8-byte words (linux/mlx5/doorbell.h; rdma-core mlx5.c): the CQ arm doorbell and two BlueFlame
  * registers of two halves each.
  */
 static const unsigned cq_word = 0x20 / 8;
