@@ -8,7 +8,7 @@
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-port=$((RANDOM % 20000 + 10000))
+port=7471
 
 "$GET_PROPERTY" make small 1 "$work/table" >/dev/null || fail "no table"
 "$REDDN_TABLE" dump "$work/table" >"$work/table.tsv" || fail "no dump"

@@ -6,7 +6,7 @@
 
 : "${REDDND:?set REDDND to the path of the daemon}"
 
-port=$((RANDOM % 20000 + 10000))
+port=7471
 
 # start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
 start_reddnd()

@@ -50,8 +50,10 @@ static void test_nearest(void **state)
 	assert_string_equal(text_nearest("lisen", words, 4), "listen");
 	assert_string_equal(text_nearest("region", words, 4), "regions");
 	assert_string_equal(text_nearest("ofloads", words, 4), "offloads");
+	assert_string_equal(text_nearest("off", words, 4), "offloads");
 	assert_null(text_nearest("xyz", words, 4));
 	assert_null(text_nearest("q", words, 4));
+	assert_null(text_nearest("", words, 0));
 }
 
 int main(void)

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	MAX_READS = 16, /* as many as a ConnectX has outstanding (facts, section 11) */
+enum {                  /* all powers of two where they size a ring */
+	MAX_READS = 16, /* max_qp_rd_atom of ConnectX-5 and -6 */
 	MAX_READ_SPANS = 8,
 	MAX_READ_BYTES = 512,
 	MAX_WRITES = 8,
 	MAX_WRITE_BYTES = 128,
+	MAX_CQES = 16,
 };
 
 struct late_read {
@@ -23,10 +24,17 @@ struct late_write {
 	uint8_t data[MAX_WRITE_BYTES];
 };
 
+struct late_cqe {
+	struct hw_cqe cqe;
+	uint32_t reads, writes; /* that must have landed before it */
+};
+
+/* Rings with running counters: [out, in) is in flight. */
 struct hw_inflight {
-	unsigned first_read, reads, first_write, writes;
+	uint32_t reads_in, reads_out, writes_in, writes_out, cqes_in, cqes_out;
 	struct late_read read[MAX_READS];
 	struct late_write write[MAX_WRITES];
+	struct late_cqe cqe[MAX_CQES];
 };
 
 static struct hw_inflight *open_inflight(struct hw_qp *qp)
@@ -36,7 +44,7 @@ static struct hw_inflight *open_inflight(struct hw_qp *qp)
 	return qp->inflight;
 }
 
-static void listed(struct hw_qp *qp)
+static void list(struct hw_qp *qp)
 {
 	if (qp->has_inflight)
 		return;
@@ -44,9 +52,12 @@ static void listed(struct hw_qp *qp)
 	TAILQ_INSERT_TAIL(&qp->dev->inflight, qp, landing);
 }
 
-static void unlisted(struct hw_qp *qp)
+static void unlist_if_empty(struct hw_qp *qp)
 {
-	if (!qp->has_inflight || qp->inflight->reads || qp->inflight->writes)
+	const struct hw_inflight *f = qp->inflight;
+
+	if (!qp->has_inflight || f->reads_in != f->reads_out || f->writes_in != f->writes_out ||
+		f->cqes_in != f->cqes_out)
 		return;
 	qp->has_inflight = false;
 	TAILQ_REMOVE(&qp->dev->inflight, qp, landing);
@@ -55,27 +66,34 @@ static void unlisted(struct hw_qp *qp)
 /* Memory of a process that has died cannot be written: nobody is left to miss it. */
 static void land_read(struct hw_inflight *f)
 {
-	struct late_read *r = &f->read[f->first_read];
+	struct late_read *r = &f->read[f->reads_out++ % MAX_READS];
 
 	hw_scatter(r->span, r->nspans, r->data, r->len);
-	f->first_read = (f->first_read + 1) % MAX_READS;
-	f->reads--;
 }
 
 static void land_write(struct hw_inflight *f)
 {
-	struct late_write *w = &f->write[f->first_write];
+	struct late_write *w = &f->write[f->writes_out++ % MAX_WRITES];
 
 	hw_scatter(&w->span, 1, w->data, w->span.len);
-	f->first_write = (f->first_write + 1) % MAX_WRITES;
-	f->writes--;
+}
+
+static void land_cqe(struct hw_qp *qp)
+{
+	struct hw_inflight *f = qp->inflight;
+	struct late_cqe c = f->cqe[f->cqes_out++ % MAX_CQES];
+
+	while ((int32_t)(c.writes - f->writes_out) > 0)
+		land_write(f);
+	while ((int32_t)(c.reads - f->reads_out) > 0)
+		land_read(f);
+	hw_qp_complete(qp, qp->scq, &c.cqe);
 }
 
 bool hw_inflight_read(
 	struct hw_qp *qp, const struct hw_span *dst, unsigned ndst, const void *data, uint32_t len)
 {
-	unsigned most = qp->mod.max_rd_atomic && qp->mod.max_rd_atomic < MAX_READS ? qp->mod.max_rd_atomic
-										   : MAX_READS;
+	unsigned most = qp->mod.max_rd_atomic;
 	struct hw_inflight *f;
 	struct late_read *r;
 
@@ -88,14 +106,14 @@ bool hw_inflight_read(
 	f = open_inflight(qp);
 	if (!f)
 		return false;
-	if (f->reads >= most)
+	if (f->reads_in - f->reads_out >= (most && most < MAX_READS ? most : MAX_READS))
 		land_read(f);
-	r = &f->read[(f->first_read + f->reads++) % MAX_READS];
+	r = &f->read[f->reads_in++ % MAX_READS];
 	r->len = len;
 	r->nspans = ndst;
 	memcpy(r->span, dst, ndst * sizeof(*dst));
 	memcpy(r->data, data, len);
-	listed(qp);
+	list(qp);
 	return true;
 }
 
@@ -114,45 +132,77 @@ bool hw_inflight_write(
 	f = open_inflight(qp);
 	if (!f)
 		return false;
-	if (f->writes == MAX_WRITES)
+	if (f->writes_in - f->writes_out == MAX_WRITES)
 		land_write(f);
-	w = &f->write[(f->first_write + f->writes) % MAX_WRITES];
+	w = &f->write[f->writes_in % MAX_WRITES];
 	if (!hw_gather(w->data, src, nsrc, len))
 		return false;
-	f->writes++;
+	f->writes_in++;
 	w->span = *dst;
 	w->span.len = len;
-	listed(qp);
+	list(qp);
 	return true;
+}
+
+void hw_inflight_complete(struct hw_qp *qp, const struct hw_cqe *cqe)
+{
+	struct hw_inflight *f = qp->inflight;
+	struct late_cqe *c;
+
+	/* With no WQE behind it that could act before it, a late CQE is only slow */
+	if (qp->dev->cfg.lenient || cqe->inl || qp->sq_ci == qp->sq_pi || hw_pick(qp->dev, 4) == 0 ||
+		!(f = open_inflight(qp))) {
+		hw_inflight_land(qp);
+		hw_qp_complete(qp, qp->scq, cqe);
+		return;
+	}
+	if (f->cqes_in - f->cqes_out == MAX_CQES)
+		land_cqe(qp);
+	c = &f->cqe[f->cqes_in++ % MAX_CQES];
+	c->cqe = *cqe;
+	c->reads = f->reads_in;
+	c->writes = f->writes_in;
+	list(qp);
 }
 
 unsigned hw_inflight_reads(const struct hw_qp *qp)
 {
-	return qp->inflight ? qp->inflight->reads : 0;
+	return qp->inflight ? qp->inflight->reads_in - qp->inflight->reads_out : 0;
 }
 
 void hw_inflight_land_reads(struct hw_qp *qp)
 {
+	struct hw_inflight *f = qp->inflight;
+
 	if (!qp->has_inflight)
 		return;
-	while (qp->inflight->reads)
-		land_read(qp->inflight);
-	unlisted(qp);
+	while (f->reads_in != f->reads_out)
+		land_read(f);
+	unlist_if_empty(qp);
 }
 
 void hw_inflight_land_writes(struct hw_qp *qp)
 {
+	struct hw_inflight *f = qp->inflight;
+
 	if (!qp->has_inflight)
 		return;
-	while (qp->inflight->writes)
-		land_write(qp->inflight);
-	unlisted(qp);
+	while (f->writes_in != f->writes_out)
+		land_write(f);
+	unlist_if_empty(qp);
 }
 
 void hw_inflight_land(struct hw_qp *qp)
 {
+	struct hw_inflight *f = qp->inflight;
+
+	if (!qp->has_inflight)
+		return;
+	while (f->cqes_in != f->cqes_out)
+		land_cqe(qp);
 	hw_inflight_land_writes(qp);
 	hw_inflight_land_reads(qp);
+	unlist_if_empty(qp);
 }
 
 void hw_inflight_land_everywhere(void)
@@ -173,21 +223,37 @@ void hw_inflight_free(struct hw_qp *qp)
 
 bool hw_inflight_tick(struct hw_dev *dev)
 {
-	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight), *next;
+	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight);
+	struct hw_inflight *f;
 
 	if (!qp)
 		return false;
-	for (; qp; qp = next) {
-		uint32_t luck = hw_pick(dev, 16);
-
-		next = TAILQ_NEXT(qp, landing);
-		if (luck == 0)
-			hw_inflight_land(qp);
-		else if (luck < 3 && qp->inflight->writes)
-			land_write(qp->inflight);
-		else if (luck < 5 && qp->inflight->reads)
-			land_read(qp->inflight);
-		unlisted(qp);
+	f = qp->inflight;
+	switch (hw_pick(dev, 8)) {
+	case 0:
+	case 1:
+	case 2:
+		hw_inflight_land(qp);
+		return true;
+	case 3:
+	case 4:
+		if (f->cqes_in != f->cqes_out)
+			land_cqe(qp);
+		break;
+	case 5:
+		if (f->writes_in != f->writes_out)
+			land_write(f);
+		break;
+	case 6:
+		if (f->reads_in != f->reads_out)
+			land_read(f);
+		break;
+	}
+	/* somebody else's turn */
+	if (qp->has_inflight) {
+		TAILQ_REMOVE(&dev->inflight, qp, landing);
+		TAILQ_INSERT_TAIL(&dev->inflight, qp, landing);
+		unlist_if_empty(qp);
 	}
 	return true;
 }

@@ -2,11 +2,10 @@
 #include "hw-cq.h"
 #include "hw-dev.h"
 #include "hw-exec.h"
-#include "hw-inflight.h"
 #include "hw-qp.h"
 
 /*
- * Where software rings in a UAR page, in 8-byte words (facts, section 4): the CQ arm doorbell and two BlueFlame
+ * Where software rings in a UAR page, in 8-byte words (linux/mlx5/doorbell.h; rdma-core mlx5.c): the CQ arm doorbell and two BlueFlame
  * registers of two halves each.
  */
 static const unsigned cq_word = 0x20 / 8;
@@ -93,7 +92,6 @@ bool hw_poll(struct hw_dev *dev)
 	any |= hw_cq_timers(dev);
 	any |= hw_qp_flush_broken(dev);
 	any |= hw_exec_run(dev);
-	any |= hw_inflight_tick(dev);
 	return any;
 }
 

@@ -72,6 +72,7 @@ void hw_qp_event(struct hw_qp *qp, int event);
 /** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */
 void hw_qp_set_run(struct hw_qp *qp, enum hw_run run);
 void hw_qp_resume(struct hw_qp *qp); /* from a WAIT or a pause */
+void hw_qp_start(struct hw_qp *qp);  /* if it is in RTS and has WQEs that are enabled */
 
 /**
  * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half
@@ -94,6 +95,8 @@ const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
  * the doorbell record's index, or, on a managed queue, before the index enabled so far. @event: also raised, 0 for none.
  */
 void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event);
+void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */
+void hw_qp_leave_broken(struct hw_qp *qp);
 bool hw_qp_flush_broken(struct hw_dev *dev); /* RECVs posted since to queues in ERR */
 
 /** Writes a CQE; a CQ that overruns takes the QP to ERR. */

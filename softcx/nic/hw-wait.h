@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hw-wait.h - WAIT, SEND_EN and RECV_EN (facts, section 2). Internal to hw*.c.
+ * hw-wait.h - WAIT, SEND_EN and RECV_EN. Internal to hw*.c.
+ *
+ * Sources: the cross-channel patch to libmlx5 (linux-rdma, msg30739), libmlx5 of MLNX_OFED 4 (verbs.c, qp.c), and how
+ * DPDK counts (mlx5_txpp.c, mlx5_tx.h).
  *
  * WAIT holds its queue until CQE number `index` of a CQ has been written: 24 bits, inclusive, compared in a cyclic
  * half window. SEND_EN and RECV_EN set the producer index of a managed queue: 16 bits, exclusive, absolute; an index

@@ -224,6 +224,26 @@ static void write_then_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
+/* A CQE that nobody waits for orders nothing. */
+static void signalled_write_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
+{
+	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, SIG, 0);
+	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+}
+
+static void signalled_read_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
+{
+	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, SIG, 0);
+	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+}
+
+/* A fence waits for READs and atomics, not for WRITEs. */
+static void write_fenced_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
+{
+	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, 0, 0);
+	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, FENCE);
+}
+
 static void write_wait_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
 	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, SIG, 0);
@@ -302,6 +322,9 @@ static void programs(void **state)
 		bool right;
 	} p[] = {
 		{"write, enable", write_then_enable, false},
+		{"signalled write, enable", signalled_write_enable, false},
+		{"signalled read, enable", signalled_read_enable, false},
+		{"write, fenced enable", write_fenced_enable, false},
 		{"write, wait, enable", write_wait_enable, true},
 		{"enable, write", enable_then_write, false},
 		{"read, enable", read_then_enable, false},

@@ -3,7 +3,6 @@
 #include "softcx/nic/test-rig.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -247,7 +246,7 @@ static void left_over(void **state)
 	hw_dev_free(s.rig.dev);
 	assert_int_equal(s.rig.mem.refs, 1);
 	munmap(s.rig.page, 4096);
-	free(s.rig.mem.host);
+	munmap(s.rig.mem.host, RIG_MEM_BYTES);
 }
 
 static void on_trace(void *arg, const struct hw_trace *t)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/test-rig.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MEM_BYTES = 8 << 20, RQ_STRIDE = 64 };
+enum { RQ_STRIDE = 64 };
 
 static void no_release(struct hw_mem *mem)
 {
@@ -16,7 +15,7 @@ void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte)
 {
 	uint8_t gids[2][16] = {
 		{0xfe, 0x80, [15] = gid_byte}, {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = gid_byte}};
-	struct hw_mkey_attr key = {.len = MEM_BYTES,
+	struct hw_mkey_attr key = {.len = RIG_MEM_BYTES,
 		.access = HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_READ | HW_REMOTE_ATOMIC};
 
 	memset(r, 0, sizeof(*r));
@@ -25,11 +24,10 @@ void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte)
 	r->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, hw_uar_fd(r->uar), 0);
 	assert_true(r->page != MAP_FAILED);
 	assert_int_equal(hw_pd_alloc(r->dev, &r->pdn), 0);
-	r->mem.host = aligned_alloc(4096, MEM_BYTES);
-	assert_non_null(r->mem.host);
-	memset(r->mem.host, 0, MEM_BYTES);
+	r->mem.host = mmap(NULL, RIG_MEM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(r->mem.host != MAP_FAILED);
 	r->mem.va = (uintptr_t)r->mem.host;
-	r->mem.len = MEM_BYTES;
+	r->mem.len = RIG_MEM_BYTES;
 	r->mem.writable = true;
 	r->mem.refs = 1;
 	r->mem.release = no_release;
@@ -56,7 +54,7 @@ void rig_close(struct rig *r)
 	assert_int_equal(r->mem.refs, 1);
 	hw_dev_free(r->dev);
 	munmap(r->page, 4096);
-	free(r->mem.host);
+	munmap(r->mem.host, RIG_MEM_BYTES);
 }
 
 void *rig_alloc(struct rig *r, size_t bytes)
@@ -64,7 +62,7 @@ void *rig_alloc(struct rig *r, size_t bytes)
 	void *p = r->mem.host + r->used;
 
 	r->used += (bytes + 63) & ~(size_t)63;
-	assert_true(r->used <= MEM_BYTES);
+	assert_true(r->used <= RIG_MEM_BYTES);
 	return p;
 }
 

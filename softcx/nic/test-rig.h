@@ -16,6 +16,8 @@
 #include "softcx/nic/hw-wqe.h"
 #include "softcx/nic/hw.h"
 
+enum { RIG_MEM_BYTES = 8 << 20 };
+
 struct rig {
 	struct hw_dev *dev;
 	struct hw_uar *uar;

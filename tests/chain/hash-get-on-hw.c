@@ -385,6 +385,14 @@ static void reply_too_early(struct chain_image *img)
 			img->relocs[i].addend = -1;
 }
 
+/* Waits for the decision of the instance before, which is there already */
+static void decision_not_awaited(struct chain_image *img)
+{
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		if (img->relocs[i].kind == CHAIN_REL_WAIT && img->relocs[i].index == 1)
+			img->relocs[i].addend--;
+}
+
 static struct chain_reloc *enable(struct chain_image *img, unsigned target)
 {
 	for (unsigned i = 0; i < img->nrelocs; i++)
@@ -423,6 +431,7 @@ static void wrong_twins_fail(void **state)
 	} twins[] = {
 		{"compare without fence", false, compare_too_early},
 		{"reply enabled before the decision", false, reply_too_early},
+		{"decision not awaited", false, decision_not_awaited},
 		{"body enabled with the head", false, body_too_early},
 		{"hits enabled with the reply before", false, hits_too_early},
 		{"other queue not awaited", true, other_queue_not_awaited},

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table.h - a region that holds a table (libclient/table-format.h): its geometry, and the windows that chains
+ * get on it. The file belongs to its writer; nothing is believed before it has been checked.
+ */
+#ifndef SESSION_TABLE_H
+#define SESSION_TABLE_H
+
+#include "libclient/table-format.h"
+#include "libclient/wire.h"
+#include "reddnd/rnic/region.h"
+
+struct table_geometry {
+	uint64_t hash_seed, buckets, buckets_off, heap_off, heap_size;
+	uint32_t max_key, max_value;
+	uint8_t offset_len; /* bytes that the offset of any bucket fits in */
+};
+
+/**
+ * Checks the first page of a file of @size bytes at @file. 0; -EINVAL and @why in words when it is no table that this
+ * version can serve.
+ */
+int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t why_size);
+
+/** Bytes of a reply slot that holds any record of the table (wire.h). */
+uint64_t table_slot_need(const struct table_geometry *g);
+
+void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire);
+
+struct table {
+	struct rnic_region *region;
+	struct table_geometry geometry;
+	struct rnic_window buckets, heap, live;
+};
+
+/** Windows @number, @number + 1 and @number + 2 are taken. Errors have been logged, with @where the table is declared. */
+int table_open(
+	struct table *t, struct rnic_device *dev, const char *path, unsigned number, const char *where);
+void table_close(struct table *t); /* fine on a table that is all zero */
+
+enum { TABLE_WINDOWS = 3 };
+
+#endif
