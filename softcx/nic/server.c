@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 #include <time.h>
@@ -42,6 +43,7 @@ struct control {
 	struct source source; /* first */
 	struct server *server;
 	bool hold;
+	LIST_ENTRY(control) link;
 };
 
 struct server {
@@ -54,6 +56,7 @@ struct server {
 	struct files files;
 	struct listener *listeners[SERVER_MAX_DEVS + 2];
 	unsigned nlisteners;
+	LIST_HEAD(, control) controls;
 	unsigned holds;
 	volatile sig_atomic_t stop;
 	uint64_t alone_since; /* no client; 0: there is one */
@@ -191,15 +194,16 @@ static void control_destroy(struct source *source)
 	struct control *c = (struct control *)source;
 
 	c->server->holds -= c->hold;
+	LIST_REMOVE(c, link);
 	free(c);
 }
 
 static int control_add(struct server *s, int fd)
 {
 	struct control *c = calloc(1, sizeof(*c));
-	int rc = -ENOMEM;
+	int rc = c ? 0 : -ENOMEM;
 
-	if (c) {
+	if (rc == 0) {
 		*c = (struct control){
 			.source = {.fd = fd, .rank = 1, .input = control_input, .destroy = control_destroy},
 			.server = s};
@@ -208,8 +212,10 @@ static int control_add(struct server *s, int fd)
 	if (rc < 0) {
 		free(c);
 		close(fd);
+		return rc;
 	}
-	return rc;
+	LIST_INSERT_HEAD(&s->controls, c, link);
+	return 0;
 }
 
 /* ---- listeners -------------------------------------------------------------------------- */
@@ -361,10 +367,14 @@ int server_new(struct server **server, const struct server_config *cfg)
 
 void server_free(struct server *s)
 {
+	struct control *c;
+
 	if (!s)
 		return;
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		loop_remove(&s->loop, &s->listeners[i]->source);
+	LIST_FOREACH (c, &s->controls, link)
+		loop_remove(&s->loop, &c->source);
 	files_clear(&s->files);
 	loop_done(&s->loop);
 	if (s->net)
