@@ -475,7 +475,7 @@ static void arm_cq(const struct cq *cq, uint32_t ci)
 }
 
 struct qp {
-	uint32_t handle, qpn;
+	uint32_t handle, qpn, dest; /* connected to itself unless a test says otherwise */
 	uint8_t *buf;
 	uint32_t *db;
 	uint16_t pi;
@@ -518,7 +518,7 @@ static ssize_t new_qp(struct qp *qp, uint32_t pd, const struct cq *cq, uint8_t t
 		sizeof(resp->drv), (void **)&resp);
 	if (r == 0) {
 		qp->handle = resp->core.qp_handle;
-		qp->qpn = resp->core.qpn;
+		qp->qpn = qp->dest = resp->core.qpn;
 	}
 	return r;
 }
@@ -532,7 +532,7 @@ static ssize_t modify(const struct qp *qp, uint32_t mask, uint8_t state)
 			.port_num = 1},
 		.qp_handle = qp->handle,
 		.attr_mask = mask | IBV_QP_STATE,
-		.dest_qp_num = qp->qpn,
+		.dest_qp_num = qp->dest,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 		.qp_state = state,
 		.path_mtu = IBV_MTU_1024,
@@ -838,6 +838,51 @@ static void test_completion_events(void **state)
 	assert_int_equal(done->comp_events_reported, 1); /* read; the other one was taken back */
 	assert_false(waiting(fd));
 	close(fd);
+}
+
+/* A WRITE with a key that is none: the responder's QP reports an access error. */
+static void test_async_events(void **state)
+{
+	struct ib_uverbs_destroy_qp destroy = {0};
+	struct ib_uverbs_destroy_qp_resp *done;
+	struct ib_uverbs_async_event_desc event;
+	struct ib_uverbs_reg_mr_resp *mr;
+	uint8_t seg[32] = {0}, *data;
+	struct cq cq;
+	struct qp qp, peer;
+	uint32_t pd;
+
+	(void)state;
+	open_context();
+	assert_int_equal(new_cq(&cq, 63, -1), 0);
+	pd = new_pd(NULL);
+	assert_int_equal(new_qp(&qp, pd, &cq, IBV_QPT_RC), 0);
+	assert_int_equal(new_qp(&peer, pd, &cq, IBV_QPT_RC), 0);
+	qp.dest = peer.qpn;
+	peer.dest = qp.qpn;
+	for (const struct qp *q = &qp; q; q = q == &qp ? &peer : NULL) {
+		assert_int_equal(modify(q, TO_INIT, IBV_QPS_INIT), 0);
+		assert_int_equal(modify(q, TO_RTR, IBV_QPS_RTR), 0);
+		assert_int_equal(modify(q, TO_RTS, IBV_QPS_RTS), 0);
+	}
+	data = arena_alloc(4096, 4096);
+	assert_int_equal(reg_mr(pd, data, 4096, va(data), IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	prm_set(seg, 64, 32, 0xdead00);
+	prm_set(seg, 128, 32, 8);
+	prm_set(seg, 160, 32, mr->lkey);
+	prm_set(seg, 192, 64, va(data));
+	post(qp.buf + RQ_BYTES, qp.db, qp.qpn, &qp.pi, 8, 3, seg);
+	run();
+	assert_true(waiting(app.async_fd));
+	do
+		assert_int_equal(read(app.async_fd, &event, sizeof(event)), sizeof(event));
+	while (event.event_type == IBV_EVENT_COMM_EST);
+	assert_int_equal(event.element, va(&peer));
+	assert_int_equal(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
+	destroy.qp_handle = peer.handle;
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_DESTROY_QP, destroy, done), 0);
+	assert_int_equal(done->events_reported, 1);
+	assert_false(waiting(app.async_fd));
 }
 
 /* ---- tests: DEVX ------------------------------------------------------------------------ */
@@ -1289,6 +1334,7 @@ int main(void)
 		T(test_qp_states),
 		T(test_grh),
 		T(test_completion_events),
+		T(test_async_events),
 		T(test_devx),
 		T(test_devx_refusals),
 		T(test_close_with_everything),
