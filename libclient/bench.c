@@ -287,6 +287,7 @@ static bool collect(struct bench *b, struct client *c, bool *any)
 		f->next = c->free;
 		c->free = (uint32_t)res[i].cookie;
 	}
+	reddn_release(c->conn);
 	return true;
 }
 

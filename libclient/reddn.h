@@ -58,7 +58,7 @@ struct reddn_result {
 
 /**
  * Ask for the value of a key in a table. Copies the key. `cookie` comes back in the result.
- * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds: poll first.
+ * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds: release or poll first.
  * -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key is longer than any in the table.
  * Another negative number: the connection is lost, as reddn_errmsg() says.
  *
@@ -81,6 +81,9 @@ int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie);
  * Returns their number; 0: none yet. Negative: the connection is lost and all that was outstanding has been reported.
  */
 int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
+
+/** Give up the results handed out before the next reddn_poll does: their slots can take requests at once. */
+void reddn_release(struct reddn *c);
 
 /** As reddn_poll, but waits for the first result; 0 when there is none after `timeout_ms` (-1: no limit), or nothing outstanding. */
 int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms);

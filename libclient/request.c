@@ -333,12 +333,17 @@ static int collect(struct reddn *c, struct reddn_result *res, int max)
 	return n;
 }
 
+PUBLIC void reddn_release(struct reddn *c)
+{
+	while (c->nheld)
+		c->slots[c->held[--c->nheld]].held = false;
+}
+
 PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 {
 	int n = 0;
 
-	while (c->nheld)
-		c->slots[c->held[--c->nheld]].held = false;
+	reddn_release(c);
 	if (max <= 0)
 		return max ? -EINVAL : 0;
 	if (!c->broken) {

@@ -355,6 +355,10 @@ static void test_depth_and_held(void **state)
 	assert_int_equal(res[0].cookie, 1);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), 0);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
+	/* So is that of slot 1, until it is given up. */
+	reddn_release(&rig.c);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), 0);
+	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
 	assert_int_equal(reddn_get_submit(&rig.c, "", 0, 9), -EINVAL);
 	assert_int_equal(reddn_get_submit(&rig.c, "123456789012345678901234567890123", 33, 9), -EMSGSIZE);
 	assert_int_equal(reddn_submit(&rig.c, "short", 5, 9), -EINVAL);

@@ -20,6 +20,7 @@ for kind in "${kinds[@]}"; do
 	done
 done
 
+nic_options=(--seed "$seed")
 start_nic
 start_reddnd "regions = (
 ${regions%,*} );

@@ -155,6 +155,16 @@ background()
 	pids+=("$child")
 }
 
+# kill_hard PID: kill -9 for the program behind a background child, not for what guards its time.
+kill_hard()
+{
+	local pid
+
+	pid=$(pgrep -P "$1") || fail "there is nothing to kill"
+	kill -KILL "$pid"
+	{ wait "$1"; } 2>/dev/null
+}
+
 # expect_exit PID WHAT LOG: the background program ends well.
 expect_exit()
 {
@@ -226,6 +236,24 @@ cm_pair()
 	on_nic client.log "${c[@]}" || rc=$?
 	[[ $rc -eq 0 ]] || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
 	expect_exit "$server" "$what: server" server.log
+}
+
+# cm_serve: the same with a server that does not end by itself.
+cm_serve()
+{
+	local what=$1 server rc=0 s c
+	read -ra s <<<"$2"
+	read -ra c <<<"$3"
+
+	until_true 10 same_objects || fail "$what: something is left over from before"
+	background server.log "${s[@]}"
+	server=$child
+	server_ready "$server" "$what" server.log cm_listens
+	on_nic client.log "${c[@]}" || rc=$?
+	[[ $rc -eq 0 ]] || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
+	alive "$server" || fail "$what: the server has ended" "$work/server.log"
+	kill "$server"
+	wait "$server"
 }
 
 # tcp_pair WHAT PORT "SERVER CMD" "CLIENT CMD": the same for programs that exchange addresses by TCP.

@@ -14,11 +14,19 @@ perf() # PROGRAM OPTIONS...
 	ok "$*"
 }
 
+# -R: servers listen at a port of rdma_cm, first for the exchange of parameters, then for the queues
+perf_cm()
+{
+	cm_pair "$* -R" "$* -F -R" "$* -F -R $address"
+	grep -qE '^ *[0-9]+ +[0-9]+ ' "$work/client.log" || fail "$* -R reports nothing" "$work/client.log"
+	ok "$* -R"
+}
+
 for test in "ib_send_lat -n 200" "ib_write_lat -n 200" "ib_read_lat -n 200" "ib_atomic_lat -n 200" \
 	"ib_write_bw -n 200" "ib_read_bw -n 200" "ib_send_bw -n 200"; do
 	read -ra words <<<"$test"
 	perf "${words[@]}"
-	perf "${words[@]}" -R
+	perf_cm "${words[@]}"
 done
 perf ib_atomic_lat -n 100 -A CMP_AND_SWAP
 perf ib_send_lat -n 100 -s 64 -I 64

@@ -19,6 +19,36 @@ ok "QPs that the program moves itself"
 cm_pair "rping by another address of the machine" "rping -s -C 10 -V" "rping -c -a 127.0.0.2 -C 10 -V"
 ok "a listener without address"
 
+cm_pair "rping by IPv6" "rping -s -a ::1 -C 10 -V" "rping -c -a ::1 -C 10 -V"
+ok "IPv6"
+
+# Clients die in the middle: a server of many goes on, and in the end nothing of them is left.
+background server.log rping -s -P -a "$address" -V
+server=$child
+server_ready "$server" "rping -P" server.log cm_listens
+clients=()
+for i in 1 2 3; do
+	background "client$i.log" rping -c -a "$address" -V -C 1000000
+	clients+=("$child")
+done
+connected()
+{
+	[[ $(object connections) -eq 6 ]]
+}
+until_true 20 connected || fail "three clients do not get connected" "$work/server.log" "$work"/client?.log
+for pid in "${clients[@]}"; do
+	kill_hard "$pid"
+done
+disconnected()
+{
+	[[ $(object connections) -eq 0 ]]
+}
+until_true 20 disconnected || fail "dead clients stay connected" "$work/server.log"
+on_nic client.log rping -c -a "$address" -V -C 20 || fail "the server serves no more" "$work/client.log" "$work/server.log"
+ok "clients killed, the server serves the next"
+kill_hard "$server"
+expect_no_leak
+
 if on_nic client.log rping -c -a "$address" -C 1; then
 	fail "rping succeeds though nobody listens" "$work/client.log"
 fi

@@ -110,7 +110,7 @@ static void make(const char *file)
 {
 	/* A heap in which memory is soon used again. */
 	struct reddn_table_options opt = {.buckets = BUCKETS,
-		.heap_size = 600 * 1024,
+		.heap_size = 360 * 1024,
 		.max_key = 8,
 		.max_value = MAX_VALUE,
 		.seed = 4711};
@@ -267,6 +267,7 @@ static void ask(const char *host, uint16_t port, const char *offload, const stru
 			unused = (uint32_t)res[i].cookie;
 			busy--;
 		}
+		reddn_release(c);
 	}
 	reddn_get_info(c, &info);
 	reddn_close(c);

@@ -7,9 +7,13 @@
 
 : "${WRITER_STRESS:?set WRITER_STRESS to the path of the test program}"
 gets=${TEST_GETS:-1000000}
+# shellcheck disable=SC2034 # used by lib.sh
 limit=${TEST_LIMIT:-240}
+seed=${TEST_SEED:-$(date +%s)}
+printf 'TEST_SEED=%s\n' "$seed"
 
 "$WRITER_STRESS" make "$work/table" || fail "no table"
+nic_options=(--seed "$seed")
 start_nic
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (

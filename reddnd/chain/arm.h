@@ -26,7 +26,7 @@ struct chain_env {
 	unsigned slots;    /* power of two >= 2, so that RQ entry k always belongs to slot k */
 	uint32_t recv_cqn; /* CQ of the client QP's RECVs: exactly one CQE per request */
 	struct {
-		uint32_t qpn, cqn; /* cqn: of the send CQ, which no other queue shares */
+		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
 		uint64_t iova;     /* of the ring */
 		uint32_t lkey, rkey;
 		uint8_t *ring;        /* ring_wqebbs * 64 bytes */

@@ -11,8 +11,11 @@
  *   - would patch a head, or a key; lets a request reach anything but operands, scratch and the low bytes of
  *     an address in a region;
  *   - makes the NIC read from a client, send to one from a code queue, or write to one with a code queue;
+ *   - waits for a step of queue 0, whose send CQ may be shared with other sessions;
  *   - contains a step that can never run, an enable that enables nothing, or a queue left without its next
- * head. It does not prove that a patch lands before the patched WQE is fetched: see order.h.
+ *     head.
+ *
+ * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
  */
 #ifndef CHAIN_BUILD_H
 #define CHAIN_BUILD_H

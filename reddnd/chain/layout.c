@@ -108,6 +108,12 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, 
 	return layout_refuse(l, "%s: a place is missing", who);
 }
 
+bool layout_overlap(const struct layout_range *a, const struct layout_range *b)
+{
+	return a->sym == b->sym && a->index == b->index && a->offset < b->offset + b->len &&
+	       b->offset < a->offset + a->len;
+}
+
 uint32_t layout_step_bytes(const struct layout *l, unsigned s)
 {
 	uint32_t bytes = 0;
@@ -273,6 +279,11 @@ static int check_sync(struct layout *l, unsigned s)
 		if (!(l->d->steps[to].flags & CHAIN_SIGNALLED))
 			return layout_refuse(
 				l, "%s: waits for step \"%s\", which is not signalled", who, st->until);
+		if (l->d->steps[to].queue == 0)
+			return layout_refuse(l,
+				"%s: waits for step \"%s\" of queue \"%s\", whose completions are the "
+				"daemon's",
+				who, st->until, l->d->queues[0].name);
 		ls->until = (uint16_t)to;
 		return 0;
 	}
@@ -334,6 +345,14 @@ static int check_arg(struct layout *l, unsigned a)
 		return layout_refuse(l, "%s: a request can only fill fields and scratch words", who);
 	if (layout_resolve(l, p, p->len, who, &r) || check_written(l, who, p, &r))
 		return CHAIN_REFUSED;
+	for (unsigned b = 0; b < a; b++) {
+		struct layout_range other;
+
+		if (layout_resolve(l, &l->d->args[b], l->d->args[b].len, who, &other))
+			return CHAIN_REFUSED;
+		if (layout_overlap(&r, &other))
+			return layout_refuse(l, "arguments %u and %u fill the same bytes", b, a);
+	}
 	if (p->kind == CHAIN_AT_SCRATCH)
 		return 0;
 	switch ((enum chain_field)p->field) {

@@ -49,6 +49,7 @@ int layout_make(struct layout *l, const struct chain_desc *d);
 /** Resolves @p with @len bytes; @who names the step for messages. 0 or CHAIN_REFUSED. */
 int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
 	struct layout_range *range);
+bool layout_overlap(const struct layout_range *a, const struct layout_range *b);
 /** Bytes a step moves: sum of its data segments, 8 for an atomic. */
 uint32_t layout_step_bytes(const struct layout *l, unsigned s);
 /** Runs the instance in the abstract: every step reached, every enable of use. 0 or CHAIN_REFUSED. */

@@ -209,9 +209,7 @@ static bool conflict(const struct access *a, const struct access *b)
 {
 	if (a->step == b->step && a->step != LAYOUT_NONE)
 		return false;
-	return (a->write || b->write) && !(a->atomic && b->atomic) && a->r.sym == b->r.sym &&
-	       a->r.index == b->r.index && a->r.offset < b->r.offset + b->r.len &&
-	       b->r.offset < a->r.offset + a->r.len;
+	return (a->write || b->write) && !(a->atomic && b->atomic) && layout_overlap(&a->r, &b->r);
 }
 
 static const char *party(const struct proof *p, const struct access *a)

@@ -487,8 +487,10 @@ static const struct wrong wrongs[] = {
 	{"needs a receiver", {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
 	{"\"gone\", which is not there", {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
 	{"\"answer\", which is not signalled", {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
-	{"step 2 (wait): waits for step \"done\", which cannot run before it",
-		{.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
+	{"step \"self\": waits for step \"self\", which cannot run before it",
+		{.label = "self", .queue = 1, .verb = CHAIN_WAIT, .flags = CHAIN_SIGNALLED, .until = "self"},
+		{0}},
+	{"whose completions are the daemon's", {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
 	{"queue \"reply\" has no step \"answer\"",
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "answer"}, {0}},
 	{"queue \"reply\" has no head",
@@ -592,6 +594,12 @@ static void wrong_shapes(void **state)
 	k.d.nargs = 1;
 	k.steps[0].label = "head";
 	assert_refused(&k, "which is in a head");
+	sketch(&k, NULL, 0);
+	k.args[0] = (struct chain_place)WORD("a", 4, 4);
+	k.args[1] = (struct chain_place)WORD("c", 0, 4);
+	k.args[2] = (struct chain_place)WORD("a", 7, 2);
+	k.d.nargs = 3;
+	assert_refused(&k, "arguments 0 and 2 fill the same bytes");
 }
 
 int main(void)

@@ -31,19 +31,18 @@ static bool rung(uint64_t *word)
 static bool scan_uar(struct hw_uar *uar)
 {
 	bool sq = false, any = false;
+	struct hw_qp *qp;
+	struct hw_cq *cq;
 
-	for (size_t i = 0; i < sizeof(bf_word) / sizeof(bf_word[0]); i++)
-		sq |= rung(&uar->page[bf_word[i]]);
+	if (!LIST_EMPTY(&uar->qps))
+		for (size_t i = 0; i < sizeof(bf_word) / sizeof(bf_word[0]); i++)
+			sq |= rung(&uar->page[bf_word[i]]);
 	if (sq) {
-		struct hw_qp *qp;
-
 		LIST_FOREACH (qp, &uar->qps, of_uar)
 			hw_qp_read_sq_doorbell(qp);
 		any = true;
 	}
-	if (rung(&uar->page[cq_word])) {
-		struct hw_cq *cq;
-
+	if (!LIST_EMPTY(&uar->cqs) && rung(&uar->page[cq_word])) {
 		LIST_FOREACH (cq, &uar->cqs, of_uar)
 			hw_cq_check_arm(cq);
 		any = true;

@@ -73,6 +73,9 @@ static void enable_limits(void **state)
 	assert_int_equal(rig_cq_count(&d.ccq), 2);
 
 	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 2, 0); /* behind: no effect */
+	rig_ring(&d.m);
+	rig_run(&d.rig);
+	assert_int_equal(rig_cq_count(&d.ccq), 0);
 	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 3, 0); /* the same: no effect */
 	rig_ring(&d.m);
 	rig_run(&d.rig);
@@ -309,6 +312,11 @@ static void initiator_small_fence_copy(struct duo *d, uint8_t *opcode, uint8_t *
 	through_word(d, opcode, with, HW_FM_SMALL << HW_FM_SHIFT);
 }
 
+static void plain_fence_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
+{
+	through_word(d, opcode, with, HW_FM_FENCE << HW_FM_SHIFT);
+}
+
 static void strong_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
 	through_word(d, opcode, with, HW_FM_STRONG << HW_FM_SHIFT);
@@ -334,6 +342,7 @@ static void programs(void **state)
 		{"read, write", unfenced_copy, false},
 		{"read, fenced write", fenced_copy, true},
 		{"read, small-fenced write", initiator_small_fence_copy, false},
+		{"read, write with the other fence", plain_fence_copy, true},
 		{"read, strongly ordered write", strong_copy, true},
 	};
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/arm.h"
+#include "reddnd/chain/hashget.h"
+#include "reddnd/session/layout.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct range {
+	uint64_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void test_slots(void **state)
+{
+	(void)state;
+	assert_int_equal(session_slots(1), 64);
+	assert_int_equal(session_slots(32), 64);
+	assert_int_equal(session_slots(33), 128);
+	assert_int_equal(session_slots(4096), 8192);
+}
+
+/* Everything is inside, aligned, and nothing overlaps */
+static void check_layout(const struct chain_image *img, unsigned slots)
+{
+	struct range ranges[5 * CHAIN_MAX_QUEUES + 1];
+	struct session_layout l;
+	unsigned n = 0;
+
+	assert_int_equal(session_layout(img, slots, 32768, &l), 0);
+	assert_int_equal(l.code_off % 4096, 0);
+	assert_int_equal(l.size % 4096, 0);
+	assert_true(l.code_off + l.code_size <= l.size);
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		uint64_t rq = q == 0 ? (uint64_t)slots * l.rq_stride : 0;
+
+		ranges[n++] = (struct range){l.queue[q].cq_db_off, l.queue[q].cq_db_off + 64};
+		ranges[n++] = (struct range){l.queue[q].qp_db_off, l.queue[q].qp_db_off + 64};
+		ranges[n++] = (struct range){
+			l.queue[q].cqes_off, l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size)};
+		assert_int_equal(l.queue[q].ring_off, l.queue[q].wq_off + rq);
+		assert_true(l.queue[q].ring_wqebbs >= slots * img->queue[q].wqebbs);
+		assert_int_equal(l.queue[q].cqes_off % 4096 + l.queue[q].wq_off % 4096, 0);
+		assert_true(l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size) <= l.code_off);
+		assert_true(l.queue[q].wq_off >= l.code_off);
+		ranges[n++] = (struct range){
+			l.queue[q].wq_off, l.queue[q].ring_off + l.queue[q].ring_wqebbs * 64ull};
+	}
+	/* The audit looks up the RECV of every instance */
+	assert_true(1u << l.queue[0].cq_log_size >= slots);
+	assert_int_equal(l.scratch_off % 8, 0);
+	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
+	qsort(ranges, n, sizeof *ranges, by_begin);
+	for (unsigned i = 1; i < n; i++)
+		assert_true(ranges[i - 1].end <= ranges[i].begin);
+	assert_int_equal(ranges[n - 1].end, l.code_off + l.code_size);
+}
+
+static void test_layouts(void **state)
+{
+	(void)state;
+	for (unsigned parallel = 0; parallel < 2; parallel++) {
+		const struct chain_hash_get p = {.parallel = parallel, .offset_len = 4};
+		struct chain_image *img;
+
+		assert_int_equal(chain_hash_get(&p, &img), 0);
+		for (unsigned slots = 2; slots <= 2048; slots *= 2)
+			check_layout(img, slots);
+		chain_free(img);
+	}
+}
+
+static void test_too_big(void **state)
+{
+	const struct chain_hash_get p = {.offset_len = 4};
+	struct session_layout l;
+	struct chain_image *img;
+
+	(void)state;
+	assert_int_equal(chain_hash_get(&p, &img), 0);
+	assert_int_equal(session_layout(img, 32768, 32768, &l), -E2BIG);
+	assert_int_equal(session_layout(img, 64, 256, &l), -E2BIG);
+	chain_free(img);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_too_big),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reddnd against clients that break the protocol, in every way this knows: each learns of it, the next client is served, and
+# nothing is left over in the device.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
+
+: "${MISUSE:?set MISUSE to the path of the test client}"
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+start_nic
+start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+offloads = (
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; mode = \"sequential\"; },
+  { name = \"parallel\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; } );"
+idle=$(objects)
+
+as_before()
+{
+	[[ $(objects) == "$idle" ]]
+}
+
+# After CASE the daemon lives, serves, and holds what an idle daemon holds.
+expect_unharmed()
+{
+	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
+	on_nic get.log "$REDDN" get --port "$port" "$address" "$mode" alice || fail "$1: the next client is not served" \
+		"$work/get.log" "$work/reddnd.log"
+	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
+	until_true 10 as_before || {
+		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
+		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
+	ok "$1"
+}
+
+for mode in sequential parallel; do
+	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" refusals || fail "refusals" "$work/misuse.log" "$work/reddnd.log"
+	expect_unharmed "$mode: $(wc -l <"$work/misuse.log") wrong requests for a connection are refused with words"
+	for case in wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
+		on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" \
+			"$work/reddnd.log"
+		expect_unharmed "$mode: $case"
+	done
+	for round in 1 2 3; do
+		background killed.log "$MISUSE" "$address" "$port" "$mode" until-killed
+		until_true 20 grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+		sleep "0.$round"
+		kill -KILL "$(pgrep -P "$child")" || fail "no client to kill" "$work/killed.log"
+		wait "$child"
+		expect_unharmed "$mode: a client is killed while the chain runs for it"
+	done
+done
+
+# Clients in mid-flight when the daemon goes learn of it.
+background killed.log "$MISUSE" "$address" "$port" sequential until-killed
+until_true 20 grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+last=$child
+stop_reddnd
+wait "$last"
+ok "a client of a daemon that stops learns of it"
+done_testing
