@@ -374,6 +374,16 @@ static int stop(void)
 
 /* ---- command line ----------------------------------------------------------------------- */
 
+static void check_number(const char *name, const char *value)
+{
+	char *end;
+
+	errno = 0;
+	strtoull(value, &end, 0);
+	if (errno || end == value || *end || *value == '-')
+		die("--%s %s: not a number", name, value);
+}
+
 static void pass_on(struct nic_options *opt, const char *name, char *value)
 {
 	char *option;
@@ -428,6 +438,7 @@ int main(int argc, char **argv)
 			dir_option = optarg;
 			break;
 		case SEED:
+			check_number("seed", optarg);
 			opt.seed = optarg;
 			pass_on(&opt, "seed", optarg);
 			break;
@@ -444,6 +455,7 @@ int main(int argc, char **argv)
 			pass_on(&opt, "no-qpn-check", NULL);
 			break;
 		case DEVICES:
+			check_number("devices", optarg);
 			opt.devices = optarg;
 			pass_on(&opt, "devices", optarg);
 			break;

@@ -97,20 +97,21 @@ static void test_bad_pointers_are_answered(void **state)
 {
 	void *nowhere = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
-	struct {
-		struct ib_uverbs_ioctl_hdr hdr;
-		struct ib_uverbs_attr attr;
-	} cmd = {{.length = sizeof(cmd), .num_attrs = 1}, {.len = 100, .data = 16}};
+	struct ib_uverbs_ioctl_hdr *cmd = calloc(1, sizeof(*cmd) + sizeof(cmd->attrs[0]));
 
 	(void)state;
+	cmd->length = sizeof(*cmd) + sizeof(cmd->attrs[0]);
+	cmd->num_attrs = 1;
+	cmd->attrs[0] = (struct ib_uverbs_attr){.len = 100, .data = (uintptr_t)nowhere};
 	munmap(nowhere, 4096);
 	assert_int_equal(write(fd, nowhere, 32), -1);
 	assert_int_equal(errno, EFAULT);
-	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, &cmd), -1);
+	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, cmd), -1);
 	assert_int_equal(errno, EFAULT);
-	cmd.hdr.num_attrs = 2;
-	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, &cmd), -1);
+	cmd->num_attrs = 2;
+	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, cmd), -1);
 	assert_int_equal(errno, EINVAL);
+	free(cmd);
 	close(fd);
 }
 
@@ -170,6 +171,37 @@ static void test_child_may_not_write(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(ibv_close_device(ctx), 0);
 	rdma_destroy_event_channel(channel);
+}
+
+/** The program that inherits a device by exec: it is one there too. */
+static int inherited(const char *fd_text)
+{
+	struct ib_uverbs_ioctl_hdr hdr = {.length = sizeof(hdr), .object_id = 0xeeee};
+	int fd = atoi(fd_text);
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || !S_ISCHR(st.st_mode))
+		return 1;
+	if (ioctl(fd, RDMA_VERBS_IOCTL, &hdr) == 0 || errno == ENOTTY)
+		return 2;
+	return write(fd, "\0\0\0\0\0\0\0", 8) == -1 && errno == EACCES ? 0 : 3;
+}
+
+static void test_exec(void **state)
+{
+	int fd = open("/dev/infiniband/uverbs0", O_RDWR), status;
+	char text[16];
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		snprintf(text, sizeof(text), "%d", fd);
+		execl("/proc/self/exe", "test-softcx-device", "inherited", text, NULL);
+		_exit(9);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd);
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -379,6 +411,80 @@ static void test_every_kind_of_memory(void **state)
 	assert_int_equal(count("mems"), 0);
 }
 
+/** One range, more files than one message carries descriptors. */
+static void test_range_of_many_files(void **state)
+{
+	enum { FILES = 2 * SOFTCX_MAX_FDS + 3, PAGE = 4096 };
+	char *range = mmap(NULL, FILES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *copy = calloc(FILES, PAGE);
+	struct loop l;
+
+	(void)state;
+	for (unsigned i = 0; i < FILES; i++) {
+		int fd = memfd_create("piece", MFD_CLOEXEC);
+
+		assert_int_equal(ftruncate(fd, 3 * PAGE), 0);
+		/* kept open: without its descriptor a deleted file can be found by root only */
+		assert_ptr_equal(mmap(range + i * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+					 fd, 2 * PAGE),
+			range + i * PAGE);
+		memset(range + i * PAGE, (int)i + 1, PAGE);
+	}
+	loop_open(&l);
+	rdma_copy(&l, copy, range, FILES * PAGE);
+	assert_memory_equal(copy, range, FILES * PAGE);
+	memset(copy, 77, FILES * PAGE);
+	rdma_copy(&l, range, copy, FILES * PAGE);
+	assert_memory_equal(copy, range, FILES * PAGE);
+	loop_close(&l);
+	munmap(range, FILES * PAGE);
+	free(copy);
+}
+
+/** The NIC meets the end of a file that shrank and goes on. */
+static void test_file_shrinks_under_the_nic(void **state)
+{
+	enum { LEN = 8 * 4096 };
+	int fd = memfd_create("shrinks", MFD_CLOEXEC);
+	struct ibv_sge sge = {.length = LEN};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr *src, *dst;
+	char *shared, *to = calloc(1, LEN);
+	struct ibv_wc wc;
+	struct loop l;
+	int n;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, LEN), 0);
+	shared = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memset(shared, 1, LEN);
+	loop_open(&l);
+	src = ibv_reg_mr(l.pd, shared, LEN, 0);
+	dst = ibv_reg_mr(l.pd, to, LEN, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(src);
+	assert_non_null(dst);
+	assert_int_equal(ftruncate(fd, LEN / 2), 0);
+	sge.addr = (uintptr_t)shared;
+	sge.lkey = src->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = dst->rkey;
+	assert_int_equal(ibv_post_send(l.qp, &wr, &bad), 0);
+	while ((n = ibv_poll_cq(l.cq, 1, &wc)) == 0)
+		sched_yield();
+	assert_int_equal(n, 1);
+	assert_int_equal(to[0], 1);
+	assert_int_equal(to[LEN - 1], 0);
+	assert_int_equal(ibv_dereg_mr(src), 0);
+	assert_int_equal(ibv_dereg_mr(dst), 0);
+	loop_close(&l);
+	munmap(shared, LEN);
+	close(fd);
+	free(to);
+}
+
 static void test_fork_with_registered_memory(void **state)
 {
 	size_t len = 64 * 4096;
@@ -483,19 +589,24 @@ static void test_malformed_messages(void **state)
 	assert_int_equal(count("files"), files);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_character_device),
 		cmocka_unit_test(test_bad_pointers_are_answered),
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
 		cmocka_unit_test(test_child_may_not_write),
+		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_port_is_free_after_close),
 		cmocka_unit_test(test_every_kind_of_memory),
+		cmocka_unit_test(test_range_of_many_files),
+		cmocka_unit_test(test_file_shrinks_under_the_nic),
 		cmocka_unit_test(test_fork_with_registered_memory),
 		cmocka_unit_test(test_malformed_messages),
 	};
 
+	if (argc == 3)
+		return inherited(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

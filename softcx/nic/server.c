@@ -416,10 +416,13 @@ static bool has_doorbells(const struct server *s)
 	return false;
 }
 
-/** How long to wait for a socket: not at all soon after work, then ever longer up to what a doorbell may wait. */
+/**
+ * How long to wait for a socket: not at all soon after work, then ever longer up to what a doorbell may wait, which
+ * is more when nobody has rung one for a second.
+ */
 static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 {
-	uint64_t nap;
+	uint64_t nap, most = now - s->busy_at < SEC ? 150 * USEC : 500 * USEC;
 
 	for (unsigned i = 0; i < s->cfg.ndevs; i++) {
 		uint64_t due = hw_next_timer(s->devs[i]);
@@ -439,7 +442,7 @@ static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 		return 0;
 	}
 	nap = s->nap;
-	s->nap = nap + nap / 2 < 150 * USEC ? nap + nap / 2 : 150 * USEC;
+	s->nap = nap + nap / 2 < most ? nap + nap / 2 : most;
 	return nap < timer ? nap : timer;
 }
 

@@ -360,7 +360,8 @@ static void to_hw_mod(const struct ib_uverbs_modify_qp *a, struct hw_qp_mod *mod
 	mod->qkey = a->qkey;
 	mod->max_rd_atomic = a->max_rd_atomic;
 	mod->max_dest_rd_atomic = a->max_dest_rd_atomic;
-	mod->mtu = (uint16_t)(128u << a->path_mtu);
+	if (a->attr_mask & IBV_QP_PATH_MTU) /* checked */
+		mod->mtu = (uint16_t)(128u << a->path_mtu);
 }
 
 int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req)
