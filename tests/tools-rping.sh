@@ -26,24 +26,21 @@ ok "IPv6"
 background server.log rping -s -P -a "$address" -V
 server=$child
 server_ready "$server" "rping -P" server.log cm_listens
+connected() # NUMBER of ids, two for each connection
+{
+	[[ $(object connections) -eq $1 ]]
+}
 clients=()
+# one after the other: rping -P keeps one request, a second one in its way takes its place
 for i in 1 2 3; do
 	background "client$i.log" rping -c -a "$address" -V -C 1000000
 	clients+=("$child")
+	until_true 20 connected $((2 * i)) || fail "client $i does not get connected" "$work/server.log" "$work/client$i.log"
 done
-connected()
-{
-	[[ $(object connections) -eq 6 ]]
-}
-until_true 20 connected || fail "three clients do not get connected" "$work/server.log" "$work"/client?.log
 for pid in "${clients[@]}"; do
 	kill_hard "$pid"
 done
-disconnected()
-{
-	[[ $(object connections) -eq 0 ]]
-}
-until_true 20 disconnected || fail "dead clients stay connected" "$work/server.log"
+until_true 20 connected 0 || fail "dead clients stay connected" "$work/server.log"
 on_nic client.log rping -c -a "$address" -V -C 20 || fail "the server serves no more" "$work/client.log" "$work/server.log"
 ok "clients killed, the server serves the next"
 kill_hard "$server"
