@@ -155,6 +155,16 @@ background()
 	pids+=("$child")
 }
 
+# kill_hard PID: kill -9 for the program behind a background child, not for what guards its time.
+kill_hard()
+{
+	local pid
+
+	pid=$(pgrep -P "$1") || fail "there is nothing to kill"
+	kill -KILL "$pid"
+	{ wait "$1"; } 2>/dev/null
+}
+
 # expect_exit PID WHAT LOG: the background program ends well.
 expect_exit()
 {

@@ -19,6 +19,33 @@ ok "QPs that the program moves itself"
 cm_pair "rping by another address of the machine" "rping -s -C 10 -V" "rping -c -a 127.0.0.2 -C 10 -V"
 ok "a listener without address"
 
+cm_pair "rping by IPv6" "rping -s -a ::1 -C 10 -V" "rping -c -a ::1 -C 10 -V"
+ok "IPv6"
+
+# Clients die in the middle: a server of many goes on, and in the end nothing of them is left.
+background server.log rping -s -P -a "$address" -V
+server=$child
+server_ready "$server" "rping -P" server.log cm_listens
+connected() # NUMBER of ids, two for each connection
+{
+	[[ $(object connections) -eq $1 ]]
+}
+clients=()
+# one after the other: rping -P keeps one request, a second one in its way takes its place
+for i in 1 2 3; do
+	background "client$i.log" rping -c -a "$address" -V -C 1000000
+	clients+=("$child")
+	until_true 20 connected $((2 * i)) || fail "client $i does not get connected" "$work/server.log" "$work/client$i.log"
+done
+for pid in "${clients[@]}"; do
+	kill_hard "$pid"
+done
+until_true 20 connected 0 || fail "dead clients stay connected" "$work/server.log"
+on_nic client.log rping -c -a "$address" -V -C 20 || fail "the server serves no more" "$work/client.log" "$work/server.log"
+ok "clients killed, the server serves the next"
+kill_hard "$server"
+expect_no_leak
+
 if on_nic client.log rping -c -a "$address" -C 1; then
 	fail "rping succeeds though nobody listens" "$work/client.log"
 fi
