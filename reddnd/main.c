@@ -214,7 +214,10 @@ int main(int argc, char **argv)
 	r = load(o.config, &d.catalog);
 	if (r < 0)
 		return EXIT_FAILURE;
-	if (o.check)
+	if (o.check) {
+		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, d.catalog->nregions,
+			d.catalog->noffloads);
 		return EXIT_SUCCESS;
+	}
 	return run(&d) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
 
+limit=${TEST_LIMIT:-240}
 : "${MISUSE:?set MISUSE to the path of the test client}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -54,6 +55,19 @@ for mode in sequential parallel; do
 		expect_unharmed "$mode: a client is killed while the chain runs for it"
 	done
 done
+
+# The log says what they did.
+while IFS= read -r words; do
+	grep -qE "session [0-9]+: ends after [0-9]+ requests: $words" "$work/reddnd.log" ||
+		fail "the log does not say: $words" "$work/reddnd.log"
+	ok "the log says: $words"
+done <<'END'
+step (hit0|done) failed: remote access error
+request 0 had [0-9]+ bytes, not [0-9]+
+a request was longer than [0-9]+ bytes
+step look0 failed: remote access error
+step (hit0|done) failed: receiver-not-ready retries exceeded
+END
 
 # Clients in mid-flight when the daemon goes learn of it.
 background killed.log "$MISUSE" "$address" "$port" sequential until-killed

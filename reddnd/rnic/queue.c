@@ -214,7 +214,7 @@ int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 const char *rnic_syndrome_text(uint8_t syndrome)
 {
 	switch (syndrome) {
-	case 0x01:
+	case RNIC_SYNDROME_LENGTH:
 		return "local length error";
 	case 0x02:
 		return "local queue pair operation error";

@@ -72,7 +72,7 @@ int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe);
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe);
 
 const char *rnic_syndrome_text(uint8_t syndrome);
-enum { RNIC_SYNDROME_FLUSHED = 0x05 };
+enum { RNIC_SYNDROME_LENGTH = 0x01, RNIC_SYNDROME_FLUSHED = 0x05 };
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------ */
 

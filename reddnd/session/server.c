@@ -12,9 +12,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* While there is traffic, completions are collected that often; the event of the device is asked for again only when a
- * round found none. Far less than the time in which a client can use up its instances. */
-enum { ROUND_US = 50 };
+/* While there is traffic, completions are collected in rounds; the event of the device is asked for again only when a
+ * round found none. The time between rounds follows the client that is nearest to running out of armed instances:
+ * shorter when it has used a quarter of them since the last round, longer below an eighth. */
+enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 
 struct server {
 	const struct catalog *catalog;
@@ -29,6 +30,7 @@ struct server {
 	TAILQ_HEAD(, session) dirty;
 	TAILQ_HEAD(, session) ended;
 	uint64_t next_id, refused, requests;
+	uint64_t round_us;
 	sd_event *event;
 	sd_event_source *cm_source, *queue_source, *async_source, *timer;
 };
@@ -99,25 +101,37 @@ static void reap(struct server *sv)
 	}
 }
 
+static void adapt(struct server *sv, unsigned eighths)
+{
+	if (eighths >= 2 && sv->round_us > ROUND_MIN_US)
+		sv->round_us /= 2;
+	else if (eighths == 0 && sv->round_us < ROUND_MAX_US)
+		sv->round_us *= 2;
+}
+
 static unsigned collect(struct server *sv)
 {
+	unsigned n = drain(sv), used = 0;
 	struct session *s;
-	unsigned n = drain(sv);
 	char why[200];
 
 	while ((s = TAILQ_FIRST(&sv->dirty))) {
 		TAILQ_REMOVE(&sv->dirty, s, dirty_link);
 		s->dirty = false;
+		if (session_used(s) > used)
+			used = session_used(s);
 		if (session_rearm(s, why, sizeof why))
 			end(sv, s, LOG_WARNING, why);
 	}
+	if (n)
+		adapt(sv, used);
 	reap(sv);
 	return n;
 }
 
 static int schedule_round(struct server *sv)
 {
-	int r = sd_event_source_set_time_relative(sv->timer, ROUND_US);
+	int r = sd_event_source_set_time_relative(sv->timer, sv->round_us);
 
 	return r < 0 ? r : sd_event_source_set_enabled(sv->timer, SD_EVENT_ONESHOT);
 }
@@ -145,8 +159,11 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 	(void)fd;
 	(void)revents;
 	while ((r = rnic_device_next_event(sv->dev, &cookie)) > 0) {
-		struct session *s = find(sv, cookie >> SESSION_COOKIE_BITS);
+		struct session *s;
 
+		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
+		drain(sv);
+		s = find(sv, cookie >> SESSION_COOKIE_BITS);
 		if (s && session_alarm(s, cookie & ((1u << SESSION_COOKIE_BITS) - 1), why, sizeof why))
 			end(sv, s, LOG_WARNING, why);
 	}
@@ -375,6 +392,7 @@ int server_new(struct server **out, const struct catalog *catalog, sd_event *eve
 	if (!sv)
 		return -ENOMEM;
 	sv->catalog = catalog;
+	sv->round_us = ROUND_MIN_US;
 	sv->event = sd_event_ref(event);
 	TAILQ_INIT(&sv->dirty);
 	TAILQ_INIT(&sv->ended);

@@ -216,9 +216,20 @@ void session_free(struct session *s)
 static int describe_error(
 	const struct session *s, unsigned q, const struct rnic_cqe *cqe, char *why, size_t size)
 {
-	if (cqe->receive)
-		snprintf(why, size, "receiving a request failed: %s (%#x): was it longer than %u bytes?",
-			rnic_syndrome_text(cqe->syndrome), cqe->vendor, s->offload->img->arg_len);
+	struct rnic_cqe cause;
+
+	/* What is flushed tells of trouble elsewhere */
+	for (unsigned i = 0; i < s->offload->img->nqueues && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++)
+		if (rnic_cq_find_error(&s->cq[i], &cause) && cause.syndrome != RNIC_SYNDROME_FLUSHED) {
+			cqe = &cause;
+			q = i;
+		}
+	if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
+		snprintf(why, size, "a request was longer than %u bytes (%s, %#x)", s->offload->img->arg_len,
+			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else if (cqe->receive)
+		snprintf(why, size, "receiving a request failed: %s (%#x)", rnic_syndrome_text(cqe->syndrome),
+			cqe->vendor);
 	else
 		snprintf(why, size, "step %s failed: %s (%#x)",
 			chain_step_at(s->offload->img, s->layout.slots, q, cqe->index, NULL),
@@ -241,6 +252,11 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, char *why, 
 	}
 	s->done++;
 	return 0;
+}
+
+unsigned session_used(const struct session *s)
+{
+	return (unsigned)((s->done + s->layout.slots - s->armed) * 8 / s->layout.slots);
 }
 
 int session_rearm(struct session *s, char *why, size_t size)

@@ -72,6 +72,9 @@ void session_free(struct session *s);
  */
 int session_completed(struct session *s, const struct rnic_cqe *cqe, char *why, size_t size);
 
+/** Eighths of its instances that are finished and not armed again, rounded down: 8 is a client that has to wait. */
+unsigned session_used(const struct session *s);
+
 /** Arms what is finished and lets the client use it. Positive as above. */
 int session_rearm(struct session *s, char *why, size_t size);
 

@@ -97,20 +97,21 @@ static void test_bad_pointers_are_answered(void **state)
 {
 	void *nowhere = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
-	struct {
-		struct ib_uverbs_ioctl_hdr hdr;
-		struct ib_uverbs_attr attr;
-	} cmd = {{.length = sizeof(cmd), .num_attrs = 1}, {.len = 100, .data = 16}};
+	struct ib_uverbs_ioctl_hdr *cmd = calloc(1, sizeof(*cmd) + sizeof(cmd->attrs[0]));
 
 	(void)state;
+	cmd->length = sizeof(*cmd) + sizeof(cmd->attrs[0]);
+	cmd->num_attrs = 1;
+	cmd->attrs[0] = (struct ib_uverbs_attr){.len = 100, .data = (uintptr_t)nowhere};
 	munmap(nowhere, 4096);
 	assert_int_equal(write(fd, nowhere, 32), -1);
 	assert_int_equal(errno, EFAULT);
-	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, &cmd), -1);
+	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, cmd), -1);
 	assert_int_equal(errno, EFAULT);
-	cmd.hdr.num_attrs = 2;
-	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, &cmd), -1);
+	cmd->num_attrs = 2;
+	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, cmd), -1);
 	assert_int_equal(errno, EINVAL);
+	free(cmd);
 	close(fd);
 }
 

@@ -70,7 +70,7 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	struct hw_qp *qp;
 	int err;
 
-	if (!uar || !attr->scq || !attr->rcq || (attr->srq && attr->rq) ||
+	if (!uar || !attr->scq || !attr->rcq || attr->reserved_lkey || (attr->srq && attr->rq) ||
 		(attr->srq && attr->srq->pdn != attr->pdn))
 		return -EINVAL;
 	qp = calloc(1, sizeof(*qp));
