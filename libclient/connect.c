@@ -301,7 +301,13 @@ static int make_queues(struct attempt *a)
 	if (!c->cq)
 		return FAIL(a, -errno, "no completion queue for a depth of %u: %m", depth);
 	attr.send_cq = attr.recv_cq = c->cq;
-	if (rdma_create_qp(c->id, c->pd, &attr) < 0)
+	r = rdma_create_qp(c->id, c->pd, &attr);
+	if (r < 0) {
+		/* Not every device takes data in the WQE. */
+		attr.cap.max_inline_data = 0;
+		r = rdma_create_qp(c->id, c->pd, &attr);
+	}
+	if (r < 0)
 		return FAIL(a, -errno, "no queue pair for a depth of %u: %m", depth);
 	c->inline_max =
 		attr.cap.max_inline_data < REDDN_INLINE_MAX ? attr.cap.max_inline_data : REDDN_INLINE_MAX;

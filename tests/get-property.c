@@ -9,6 +9,7 @@
 #include "libclient/reddn.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>

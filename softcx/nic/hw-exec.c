@@ -194,8 +194,13 @@ static void step(struct hw_qp *qp)
 		hw_inflight_land(qp);
 	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
 		hw_inflight_land_reads(qp);
+	if (qp->run_state !=
+		HW_RUN_READY) /* a CQE that landed found no room: the queue has failed and is flushed */
+		return;
 
 	ret = hw_op_exec(&w);
+	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
+		return;
 	if (ret == HW_EXEC_STOP) {
 		hw_qp_set_run(qp, HW_RUN_WAIT);
 		return;

@@ -67,6 +67,8 @@ void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event)
 	if (qp->state == HW_ERR)
 		return;
 	hw_inflight_land(qp);
+	if (qp->state == HW_ERR) /* a CQE that landed found no room */
+		return;
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	qp->state = to;
 	if (event)

@@ -147,6 +147,24 @@ static void overrun(void **state)
 	assert_int_equal(rig_cq_count(&o.scq), 4);
 	close_one(&o);
 
+	/* the receive side of the same queue overruns while the send side is at work */
+	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
+	for (int i = 0; i < 6; i++) {
+		rig_recv(&o.q, 0);
+		wqe_send(&o.q, HW_OP_SEND, NULL, 0, 0, 0);
+	}
+	go(&o);
+	assert_int_equal(o.rcq.errors, 1);
+	assert_int_equal(rig_cq_count(&o.rcq), 4);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 4);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 5);
+	assert_null(rig_cq_next(&o.scq));
+	wqe_nop(&o.q, 1, 0);
+	go(&o);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 6);
+	assert_null(rig_cq_next(&o.scq));
+	close_one(&o);
+
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2, .oi = true}, (struct rig_opt){0});
 	for (int i = 0; i < 100; i++)
 		nops(&o, 7);

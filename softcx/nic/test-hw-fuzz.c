@@ -146,7 +146,7 @@ static void reconnect(struct zoo *z, unsigned i)
 static void open_zoo(struct zoo *z, uint64_t seed)
 {
 	struct hw_config cfg = {.seed = seed, .lenient = seed % 4 == 3};
-	struct hw_cq_attr attr = {.log_size = 5, .oi = true};
+	struct hw_cq_attr attr = {.log_size = 5, .oi = seed % 3 != 0};
 	struct hw_mkey_attr key = {.len = 512, .access = 15};
 
 	state = seed;
