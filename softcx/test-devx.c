@@ -4,7 +4,7 @@
  *
  * A managed worker queue holds WRITE, WAIT for its completion, CAS; a starter queue sets it going
  * with SEND_EN. An event channel tells of the completions. Exits 0 when everything went as the
- * facts say, else 1 with a line that says what did not.
+ * firmware commands promise, else 1 with a line that says what did not.
  */
 #include "reddnd/rnic/prm.h"
 

@@ -36,5 +36,8 @@ perf ib_send_bw -n 100 -c UD -s 1024
 perf ib_write_bw -n 50 -q 16
 perf ib_send_bw -n 100 --use-srq
 perf ib_write_bw -n 20 -s 1048576
+perf_cm ib_send_lat -n 100 -e
+perf_cm ib_write_bw -n 100 -q 8
+perf_cm ib_send_bw -n 100 -c UD -s 512
 
 done_testing

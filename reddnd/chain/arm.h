@@ -4,7 +4,7 @@
  * system call, no doorbell.
  *
  * Instance number seq lives in slot seq % slots of every ring; its lap is seq / slots. The ring index of
- * WQEBB w of slot k in lap l is l * ring_wqebbs + k * wqebbs + w, mod 2^16 (facts: a WQE index counts WQEBBs
+ * WQEBB w of slot k in lap l is l * ring_wqebbs + k * wqebbs + w, mod 2^16 (a WQE index counts WQEBBs
  * since RESET and is not masked to the ring).
  *
  * When may instance seq be armed? For seq < slots at any time before the first RECV is posted; later, when

@@ -38,7 +38,7 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size);
 /** One line for the log. */
 void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size);
 
-/** QPC.atomic_mode for 8 byte operands and, where the device has them, masked atomics of any size (facts: Linux
+/** QPC.atomic_mode for 8 byte operands and, where the device has them, masked atomics of any size (as Linux:
  * get_atomic_mode: 1 = as the InfiniBand specification, otherwise log2 of the largest operand). */
 unsigned rnic_caps_atomic_mode(const struct rnic_caps *caps);
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { /* CQE64, facts: rdma-core providers/mlx5/mlx5dv.h struct mlx5_cqe64 */
+enum { /* CQE64; rdma-core providers/mlx5/mlx5dv.h struct mlx5_cqe64 */
 	CQE_LENGTH = 44,
 	CQE_VENDOR = 54,
 	CQE_SYNDROME = 55,

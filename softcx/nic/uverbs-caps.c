@@ -176,7 +176,7 @@ static void caps_general(uint8_t *p)
 
 static void caps_atomic(uint8_t *p)
 {
-	/* Linux switches to host-endian 8-byte results at load when it can: facts, section 7 */
+	/* Linux switches to host-endian 8-byte results at load when it can: core/main.c, handle_hca_cap_atomic */
 	prm_set(p, PRM_atomic_caps_atomic_req_8B_endianness_mode, 1);
 	prm_set(p, PRM_atomic_caps_supported_atomic_req_8B_endianness_mode_1, 1);
 	prm_set(p, PRM_atomic_caps_atomic_operations, 0xf); /* CAS, FAA, masked CAS, masked FAA */

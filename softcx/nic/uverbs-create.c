@@ -62,7 +62,7 @@ static int qp_create(struct uverbs_bundle *b)
 	size_t len;
 	int r;
 
-	/* The ioctl does not take the cross-channel flags that the write command takes (facts, section 5) */
+	/* The ioctl does not take the cross-channel flags that the write command takes: Linux core/uverbs_std_types_qp.c */
 	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
 		return -EINVAL;
 	if (type > UINT8_MAX || !uverbs_attr(b, UVERBS_ATTR_CREATE_QP_PD_HANDLE) ||

@@ -256,7 +256,7 @@ static int qp_service(unsigned st, enum hw_qp_type *type)
 	}
 }
 
-/* The queues' shape: RQ first, then SQ (facts, 1.1). */
+/* The queues' shape: RQ first, then SQ (rdma-core mlx5dv.h, struct mlx5dv_qp). */
 static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_attr *attr)
 {
 	unsigned rq_type = (unsigned)prm_get(qpc, PRM_qpc_rq_type);
@@ -412,7 +412,7 @@ static unsigned qpc_access(const uint8_t *qpc)
 		access |= HW_REMOTE_READ;
 	if (prm_get(qpc, PRM_qpc_rwe))
 		access |= HW_REMOTE_WRITE;
-	/* rae alone allows nothing: the mode says which atomics (facts, section 7) */
+	/* rae alone allows nothing: the mode says which atomics (Linux hw/mlx5/qp.c, get_atomic_mode) */
 	if (prm_get(qpc, PRM_qpc_rae) && prm_get(qpc, PRM_qpc_atomic_mode))
 		access |= HW_REMOTE_ATOMIC;
 	return access;
