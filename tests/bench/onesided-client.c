@@ -236,7 +236,9 @@ static int read_header(struct client *c)
 	}
 	memcpy(&c->hdr, c->mem, sizeof(c->hdr));
 	ibv_dereg_mr(c->mr);
+	c->mr = NULL;
 	free(c->mem);
+	c->mem = NULL;
 	if (c->hdr.magic != REDDN_TABLE_MAGIC || c->hdr.version != 1 || c->hdr.file_size > c->table_size) {
 		errno = EPROTO;
 		return complain("the server's table");
@@ -258,9 +260,27 @@ static int make_slots(struct client *c)
 	return r;
 }
 
+static void end(struct client *c)
+{
+	if (c->id)
+		rdma_disconnect(c->id);
+	if (c->mr)
+		ibv_dereg_mr(c->mr);
+	if (c->id && c->id->qp)
+		rdma_destroy_qp(c->id);
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	if (c->id)
+		rdma_destroy_id(c->id);
+	free(c->mem);
+	free(c->slots);
+	workload_free(c->w);
+}
+
 int main(int argc, char **argv)
 {
 	struct client c = {0};
+	bool good;
 
 	if (argc != 8) {
 		fprintf(stderr, "usage: onesided-client ADDRESS PORT DEPTH DATA PRESENT ABSENT SEED\n");
@@ -274,7 +294,8 @@ int main(int argc, char **argv)
 	if (workload_load(&c.w, argv[4], strtoul(argv[5], NULL, 10), strtoul(argv[6], NULL, 10),
 		    strtoull(argv[7], NULL, 10)))
 		return 1;
-	if (connect_to(&c, argv[1], argv[2]) || read_header(&c) || make_slots(&c) || run(&c))
-		return 1;
-	return workload_report(c.w) ? 0 : 1;
+	good = !connect_to(&c, argv[1], argv[2]) && !read_header(&c) && !make_slots(&c) && !run(&c);
+	good = good && workload_report(c.w);
+	end(&c);
+	return good ? 0 : 1;
 }

@@ -154,5 +154,14 @@ int main(int argc, char **argv)
 		if (poll(&pfd, 1, -1) > 0)
 			handle(&s, ch);
 	}
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(ch);
+	if (s.mr)
+		ibv_dereg_mr(s.mr);
+	if (s.cq)
+		ibv_destroy_cq(s.cq);
+	if (s.pd)
+		ibv_dealloc_pd(s.pd);
+	munmap(s.table, s.size);
 	return 0;
 }
