@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -212,8 +213,9 @@ int main(int argc, char **argv)
 		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	r = load(o.config, &d.catalog);
+	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
-		return EXIT_FAILURE;
+		return EX_CONFIG;
 	if (o.check) {
 		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, d.catalog->nregions,
 			d.catalog->noffloads);

@@ -239,7 +239,8 @@ static void check_same(int fd, const struct nic_options *opt)
 
 /**
  * A control connection that keeps the NIC alive as long as it is open, that is, until the command and whatever
- * it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it.
+ * it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may not write to
+ * the directory can use the NIC of somebody else, but not start one.
  */
 static int nic_hold(struct nic_options *opt)
 {
@@ -248,9 +249,10 @@ static int nic_hold(struct nic_options *opt)
 
 	snprintf(path, sizeof(path), "%.*s/start.lock", PATH_MAX - 16, dir);
 	start = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (start < 0)
+	if (start < 0 && errno != EACCES)
 		die("%s: %s", path, strerror(errno));
-	flock(start, LOCK_EX);
+	if (start >= 0)
+		flock(start, LOCK_EX);
 	for (int tries = 0;; tries++) {
 		fd = nic_connect();
 		if (fd >= 0) {
@@ -259,11 +261,14 @@ static int nic_hold(struct nic_options *opt)
 				break;
 			close(fd);
 		}
+		if (start < 0)
+			die("%s: no NIC runs there, and this user may not start one", dir);
 		if (tries == 3)
 			die("%s: the NIC there ends as soon as it is started; see nic.log", dir);
 		nic_spawn(opt);
 	}
-	close(start);
+	if (start >= 0)
+		close(start);
 	/* Inherited by the command, out of the way of descriptors it may count on. */
 	high = fcntl(fd, F_DUPFD, 500);
 	if (high >= 0) {

@@ -29,9 +29,9 @@ expect 0 '^usage: reddnd' "$REDDND" --help
 expect 0 '^reddnd [0-9]' "$REDDND" --version
 expect 1 '--help lists the options' "$REDDND" --nonsense
 expect 1 'unexpected argument "x"' "$REDDND" x
-expect 1 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
+expect 78 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
 config 'lisen = 1;'
-expect 1 'reddnd.conf:1: unknown setting "lisen" in the configuration; did you mean "listen"\?' \
+expect 78 'reddnd.conf:1: unknown setting "lisen" in the configuration; did you mean "listen"\?' \
 	"$REDDND" --check-config --config "$work/reddnd.conf"
 config 'listen = "127.0.0.1";'
 expect 0 '0 regions, 0 offloads, no mistakes' "$REDDND" --check-config --config "$work/reddnd.conf"

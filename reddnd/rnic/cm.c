@@ -51,7 +51,9 @@ int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 	cm->arg = arg;
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel)
-		return log_errno(errno ? -errno : -ENODEV, "cannot talk to the RDMA connection manager");
+		return log_errno(errno ? -errno : -ENODEV, "cannot talk to the RDMA connection manager (is "
+							   "there an RDMA device, and is the module "
+							   "rdma_ucm loaded?)");
 	flags = fcntl(cm->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;

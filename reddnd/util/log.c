@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The place of the message is its caller's; sd-journal.h would add its own here to each entry. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
 #include "reddnd/util/log.h"
 
 #include <inttypes.h>
