@@ -17,6 +17,7 @@
  *
  * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
  * "hold", and gets text back; an open control connection that said "hold" counts as a client.
+ *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
  */
 #ifndef SOFTCX_PROTO_H
 #define SOFTCX_PROTO_H
