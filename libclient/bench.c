@@ -3,6 +3,7 @@
 #include "libclient/histogram.h"
 #include "libclient/records.h"
 #include "libclient/reddn-table.h"
+#include "libclient/tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,12 +111,6 @@ static int keyset_add(
 	return 0;
 }
 
-static int complain(const char *name, const char *what)
-{
-	fprintf(stderr, "reddn: %s%s%s\n", name, *name ? ": " : "", what);
-	return 2;
-}
-
 static int load_table(struct keyset *k, const char *name, bool values)
 {
 	struct reddn_table *t;
@@ -125,14 +120,14 @@ static int load_table(struct keyset *k, const char *name, bool values)
 	int r;
 
 	if (reddn_table_open(&t, name, 0, err, sizeof(err)) < 0)
-		return complain("", err);
+		return tool_complain("%s", err);
 	while ((r = reddn_table_next(t, &pos, &e)) == 0) {
 		r = keyset_add(k, e.key, e.key_len, e.val, values ? e.val_len : 0, values);
 		if (r < 0)
 			break;
 	}
 	reddn_table_close(t);
-	return r < 0 ? complain(name, strerror(-r)) : 0;
+	return r < 0 ? tool_complain("%s: %s", name, strerror(-r)) : 0;
 }
 
 static int load_keys(struct keyset *k, const char *name, bool values)
@@ -143,7 +138,7 @@ static int load_keys(struct keyset *k, const char *name, bool values)
 	int r;
 
 	if (!f)
-		return complain(name, strerror(errno));
+		return tool_complain("%s: %s", name, strerror(errno));
 	records_init(&reader, f, RECORDS_TSV);
 	while ((r = records_next(&reader, &rec)) == 0) {
 		r = keyset_add(k, rec.key, rec.key_len, rec.val, values ? rec.val_len : 0, values && rec.val);
@@ -164,19 +159,19 @@ static int connect_all(struct bench *b)
 
 	b->clients = calloc(b->opt->clients, sizeof(*b->clients));
 	if (!b->clients)
-		return complain("", strerror(ENOMEM));
+		return tool_complain("%s", strerror(ENOMEM));
 	for (unsigned i = 0; i < b->opt->clients; i++) {
 		struct client *c = &b->clients[i];
 		struct reddn_info info;
 
 		if (reddn_connect(&c->conn, &b->opt->connect, err, sizeof(err)) < 0)
-			return complain("", err);
+			return tool_complain("%s", err);
 		reddn_get_info(c->conn, &info);
 		if (info.shape != REDDN_TABLE)
-			return complain(b->opt->connect.offload, "not a table");
+			return tool_complain("%s: not a table", b->opt->connect.offload);
 		c->flights = calloc(info.depth, sizeof(*c->flights));
 		if (!c->flights)
-			return complain("", strerror(ENOMEM));
+			return tool_complain("%s", strerror(ENOMEM));
 		for (uint32_t k = 0; k < info.depth; k++)
 			c->flights[k].next = k + 1 < info.depth ? k + 1 : UINT32_MAX;
 	}
@@ -310,13 +305,13 @@ static int drive(struct bench *b)
 			if (more)
 				submit_all(b, c);
 			if (!collect(b, c, &any))
-				return complain("", reddn_errmsg(c->conn));
+				return tool_complain("%s", reddn_errmsg(c->conn));
 		}
 		if (b->answered == b->asked && !more)
 			break;
 		if (!any) {
 			if (now - b->last_answer > SILENCE_NS && now > b->last_answer)
-				return complain("", "no answer for 10 seconds");
+				return tool_complain("no answer for 10 seconds");
 			sched_yield();
 		}
 	}
@@ -376,7 +371,7 @@ int bench_run(const struct bench_options *opt)
 	int r;
 
 	if (!b)
-		return complain("", strerror(ENOMEM));
+		return tool_complain("%s", strerror(ENOMEM));
 	b->opt = opt;
 	b->random = opt->seed * 2 + 1;
 	sigaction(SIGINT, &act, NULL);
@@ -384,7 +379,7 @@ int bench_run(const struct bench_options *opt)
 	r = opt->table ? load_table(&b->set, opt->table, opt->verify)
 		       : load_keys(&b->set, opt->keys, opt->verify);
 	if (r == 0 && !b->set.count && opt->absent < 100)
-		r = complain(opt->table ? opt->table : opt->keys, "no keys in it");
+		r = tool_complain("%s: no keys in it", opt->table ? opt->table : opt->keys);
 	if (r == 0)
 		r = connect_all(b);
 	if (r == 0) {

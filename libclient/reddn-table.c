@@ -2,12 +2,12 @@
 /* reddn-table: make, fill, show and describe tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
 #include "libclient/records.h"
+#include "libclient/tool.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,43 +45,6 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("reddn-table: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return 2;
-}
-
-static bool parse_number(const char *s, uint64_t max, uint64_t *out)
-{
-	unsigned long long v;
-	unsigned shift = 0;
-	char *end;
-
-	errno = 0;
-	v = strtoull(s, &end, 0);
-	if (end == s || *s == '-' || errno)
-		return false;
-	if (*end) {
-		const char *units = "KMG", *u = strchr(units, *end);
-
-		if (!u || end[1])
-			return false;
-		shift = 10 * (unsigned)(u - units + 1);
-	}
-	if (v > max >> shift)
-		return false;
-	*out = (uint64_t)v << shift;
-	return true;
-}
-
 struct arguments {
 	struct reddn_table_options create;
 	enum records_format format;
@@ -95,7 +58,7 @@ static int cmd_create(struct arguments *a, char **args)
 	char err[512];
 
 	if (reddn_table_create(&t, args[0], &a->create, err, sizeof(err)) < 0)
-		return complain("%s", err);
+		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
 	if (!a->quiet)
 		printf("%s: %" PRIu64 " buckets, for some %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
@@ -183,13 +146,13 @@ static int cmd_load(struct arguments *a, char **args)
 	if (args[1] && strcmp(args[1], "-")) {
 		in = fopen(args[1], "re");
 		if (!in)
-			return complain("%s: %s", args[1], strerror(errno));
+			return tool_complain("%s: %s", args[1], strerror(errno));
 	}
 	if (fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
 		progress.total = (uint64_t)st.st_size;
 	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0) {
 		fclose(in);
-		return complain("%s", err);
+		return tool_complain("%s", err);
 	}
 	/* A record is in the table as a whole or not at all; a signal ends the load between two. */
 	sigaction(SIGINT, &act, NULL);
@@ -212,9 +175,9 @@ static int cmd_load(struct arguments *a, char **args)
 	progress_show(&progress, &reader, count, true);
 	if (r != RECORDS_END) {
 		if (stopped)
-			complain("stopped by a signal");
+			tool_complain("stopped by a signal");
 		else
-			complain("%s:%" PRIu64 ": %s", name, reader.line,
+			tool_complain("%s:%" PRIu64 ": %s", name, reader.line,
 				err[0]          ? err
 				: r == -EBADMSG ? reader.why
 						: strerror(-r));
@@ -239,10 +202,10 @@ static int cmd_dump(struct arguments *a, char **args)
 	int r;
 
 	if (reddn_table_open(&t, args[0], 0, err, sizeof(err)) < 0)
-		return complain("%s", err);
+		return tool_complain("%s", err);
 	while ((r = reddn_table_next(t, &pos, &e)) != REDDN_TABLE_END) {
 		if (r < 0) {
-			complain("%s: the record of bucket %" PRIu64 " is damaged", args[0], pos - 1);
+			tool_complain("%s: the record of bucket %" PRIu64 " is damaged", args[0], pos - 1);
 			damaged++;
 			continue;
 		}
@@ -250,7 +213,7 @@ static int cmd_dump(struct arguments *a, char **args)
 	}
 	reddn_table_close(t);
 	if (fflush(stdout) || ferror(stdout))
-		return complain("standard output: %s", strerror(errno));
+		return tool_complain("standard output: %s", strerror(errno));
 	return damaged ? 2 : 0;
 }
 
@@ -261,7 +224,7 @@ static int cmd_stat(struct arguments *a, char **args)
 	char err[512];
 
 	if (reddn_table_open(&t, args[0], 0, err, sizeof(err)) < 0)
-		return complain("%s", err);
+		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
 	reddn_table_close(t);
 	if (a->format == RECORDS_JSON)
@@ -331,9 +294,9 @@ static int take_option(struct arguments *a, const struct command *cmd, int o, co
 	uint64_t v = 0;
 
 	if (!strchr(cmd->options, o))
-		return 1 + complain("%s takes no option -%c", cmd->name, o);
-	if (arg && !parse_number(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
-		return 1 + complain("option -%c: \"%s\" is not a number in range", o, arg);
+		return 1 + tool_complain("%s takes no option -%c", cmd->name, o);
+	if (arg && !tool_size(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
+		return 1 + tool_complain("option -%c: \"%s\" is not a number in range", o, arg);
 	switch (o) {
 	case 'c':
 		a->create.capacity = v;
@@ -380,7 +343,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")))
 		return puts("reddn-table " REDDN_VERSION) < 0;
 	if (!cmd)
-		return argc > 1 ? complain("unknown command \"%s\"; see --help", argv[1]) : usage();
+		return argc > 1 ? tool_complain("unknown command \"%s\"; see --help", argv[1]) : usage();
 	argc--;
 	argv++;
 	while ((o = getopt_long(argc, argv, "c:b:H:k:v:s:fjqhV", options, NULL)) != -1) {

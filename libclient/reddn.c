@@ -3,11 +3,11 @@
 #include "libclient/reddn.h"
 #include "libclient/bench.h"
 #include "libclient/records.h"
+#include "libclient/tool.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,20 +44,6 @@ struct arguments {
 	bool escape;
 };
 
-static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("reddn: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return 2;
-}
-
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -72,7 +58,7 @@ static struct reddn *open_connection(const struct arguments *a)
 	char err[256];
 
 	if (reddn_connect(&c, &a->b.connect, err, sizeof(err)) < 0) {
-		complain("%s", err);
+		tool_complain("%s", err);
 		return NULL;
 	}
 	return c;
@@ -134,7 +120,7 @@ static int cmd_ping(struct arguments *a, char **keys)
 			r = 0;
 		us = (double)(now_ns() - started) / 1000;
 		if (r < 0)
-			complain("%s", error_text(c, r));
+			tool_complain("%s", error_text(c, r));
 		else if (a->b.json)
 			printf("{\"seq\": %" PRIu64 ", \"us\": %.1f}\n", i + 1, us);
 		else
@@ -167,7 +153,7 @@ static int cmd_get(struct arguments *a, char **keys)
 	reddn_get_info(c, &info);
 	buf = malloc(info.max_value + 1ul);
 	if (!buf)
-		ret = complain("%s", strerror(ENOMEM));
+		ret = tool_complain("%s", strerror(ENOMEM));
 	for (; *keys && ret < 2; keys++) {
 		size_t len;
 		int r = reddn_get(c, *keys, strlen(*keys), buf, info.max_value, &len);
@@ -179,13 +165,13 @@ static int cmd_get(struct arguments *a, char **keys)
 			fprintf(stderr, "reddn: %s: not found\n", *keys);
 			ret = 1;
 		} else {
-			ret = complain("%s: %s", *keys, error_text(c, r));
+			ret = tool_complain("%s: %s", *keys, error_text(c, r));
 		}
 	}
 	free(buf);
 	reddn_close(c);
 	if (fflush(stdout) || ferror(stdout))
-		return complain("standard output: %s", strerror(errno));
+		return tool_complain("standard output: %s", strerror(errno));
 	return ret;
 }
 
@@ -193,7 +179,7 @@ static int cmd_bench(struct arguments *a, char **keys)
 {
 	(void)keys;
 	if (!a->b.table == !a->b.keys)
-		return complain("bench needs keys: either --table or --keys");
+		return tool_complain("bench needs keys: either --table or --keys");
 	return bench_run(&a->b);
 }
 
@@ -227,15 +213,6 @@ static const struct option options[] = {
 	{0},
 };
 
-static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoull(s, &end, 0);
-	return end != s && !*end && *s != '-' && !errno && *out >= min && *out <= max;
-}
-
 static bool take_option(struct arguments *a, int o, const char *arg)
 {
 	uint64_t v;
@@ -243,12 +220,12 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 
 	switch (o) {
 	case 'p':
-		if (!parse_number(arg, 1, UINT16_MAX, &v))
+		if (!tool_number(arg, 1, UINT16_MAX, &v))
 			return false;
 		a->b.connect.port = (uint16_t)v;
 		return true;
 	case 't':
-		if (!parse_number(arg, 1, INT32_MAX, &v))
+		if (!tool_number(arg, 1, INT32_MAX, &v))
 			return false;
 		a->b.connect.timeout_ms = (uint32_t)v;
 		return true;
@@ -256,9 +233,9 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 		a->b.json = true;
 		return true;
 	case 'c':
-		return parse_number(arg, 1, UINT64_MAX, &a->b.count);
+		return tool_number(arg, 1, UINT64_MAX, &a->b.count);
 	case 'i':
-		return parse_number(arg, 0, INT32_MAX, &a->interval_ms);
+		return tool_number(arg, 0, INT32_MAX, &a->interval_ms);
 	case 'e':
 		a->escape = true;
 		return true;
@@ -272,12 +249,12 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 		a->b.verify = true;
 		return true;
 	case 'd':
-		if (!parse_number(arg, 1, UINT16_MAX, &v))
+		if (!tool_number(arg, 1, UINT16_MAX, &v))
 			return false;
 		a->b.connect.depth = (uint16_t)v;
 		return true;
 	case 'n':
-		if (!parse_number(arg, 1, 65536, &v))
+		if (!tool_number(arg, 1, 65536, &v))
 			return false;
 		a->b.clients = (unsigned)v;
 		return true;
@@ -285,12 +262,12 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 		a->b.seconds = strtod(arg, &end);
 		return end != arg && !*end && a->b.seconds > 0 && a->b.seconds < 1e9;
 	case 'a':
-		if (!parse_number(arg, 0, 100, &v))
+		if (!tool_number(arg, 0, 100, &v))
 			return false;
 		a->b.absent = (unsigned)v;
 		return true;
 	case 'S':
-		return parse_number(arg, 0, UINT64_MAX, &a->b.seed);
+		return tool_number(arg, 0, UINT64_MAX, &a->b.seed);
 	}
 	return false;
 }
@@ -310,7 +287,7 @@ int main(int argc, char **argv)
 		return puts("reddn " REDDN_VERSION) < 0;
 	if (!cmd) {
 		if (argc > 1)
-			return complain("unknown command \"%s\"; see --help", argv[1]);
+			return tool_complain("unknown command \"%s\"; see --help", argv[1]);
 		fputs(usage_text, stderr);
 		return 2;
 	}
@@ -323,9 +300,9 @@ int main(int argc, char **argv)
 		if (o == '?')
 			return 2;
 		if (!strchr(cmd->options, o))
-			return complain("%s takes no option -%c", cmd->name, o);
+			return tool_complain("%s takes no option -%c", cmd->name, o);
 		if (!take_option(&a, o, optarg))
-			return complain("option -%c: \"%s\" is not a number in range", o, optarg);
+			return tool_complain("option -%c: \"%s\" is not a number in range", o, optarg);
 	}
 	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args) {
 		fputs(usage_text, stderr);

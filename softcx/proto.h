@@ -18,6 +18,10 @@
  * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
  * "hold", and gets text back; an open control connection that said "hold" counts as a client.
  *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
+ *	objects  gets a descriptor of a file with the status and every object, in JSON
+ *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
+ *	left     gets a descriptor of a file with these notes, in JSON
+ *	trace [pid=N] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got the rest of them
  */
 #ifndef SOFTCX_PROTO_H
 #define SOFTCX_PROTO_H
@@ -98,6 +102,26 @@ struct softcx_store {
 	uint64_t va;
 	uint32_t len;
 	int32_t fd;
+};
+
+/** A send WQE that left its queue; packets have any number of them. */
+struct softcx_trace {
+	uint64_t ns;   /* CLOCK_REALTIME */
+	uint32_t lost; /* not 0: nothing but the number of records that found no room at this place */
+	uint32_t pid;  /* who opened the file of the queue; 0: unknown */
+	uint32_t qpn;
+	uint16_t index; /* of the WQE */
+	uint8_t dev;
+	uint8_t type; /* enum hw_qp_type */
+	uint8_t opcode, opmod;
+	uint8_t syndrome; /* 0: executed */
+	uint8_t ds;       /* length of the WQE in units of 16 bytes */
+	uint8_t unused[4];
+	uint8_t wqe[256]; /* the first bytes of it */
+};
+enum {
+	SOFTCX_TRACE_PACKET = 64, /* most records in a packet */
+	SOFTCX_TRACE_QPS = 64,    /* most queues to ask for */
 };
 
 #endif

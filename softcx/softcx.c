@@ -3,6 +3,8 @@
 #include "hostable.h"
 #include "paths.h"
 #include "proto.h"
+#include "tool-objects.h"
+#include "tool-trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,13 +43,15 @@ static void usage(FILE *to)
 {
 	fputs("Usage: softcx run [OPTION...] COMMAND [ARGUMENT...]\n"
 	      "       softcx nic [OPTION...]\n"
-	      "       softcx status [--json] [--dir DIR]\n"
+	      "       softcx status [--objects | --json] [--dir DIR]\n"
+	      "       softcx trace [--qp N]... [--pid P] [--count N] [--json] [--dir DIR]\n"
 	      "       softcx fault [--dir DIR] add FAULT [OPTION...] | list [--json] | clear [ID]\n"
 	      "       softcx stop [--dir DIR]\n"
 	      "An emulated ConnectX network adapter under the ordinary RDMA libraries.\n\n"
 	      "  run      run COMMAND on it; starts a NIC if none runs, which ends soon after its last user\n"
 	      "  nic      be the NIC, in the foreground\n"
 	      "  status   what lives in the NIC\n"
+	      "  trace    print send WQEs as they leave their queues\n"
 	      "  fault    make the NIC fail on demand: softcx(1) has the list\n"
 	      "  stop     end the NIC\n\n"
 	      "Options of run and nic:\n"
@@ -58,6 +62,16 @@ static void usage(FILE *to)
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
 	      "  --devices N        number of devices (default 1)\n"
+	      "Options of run:\n"
+	      "  --leak-check       say what COMMAND did not destroy; if it succeeded, exit with 3 then\n"
+	      "Options of status:\n"
+	      "  --objects          every object of every open file\n"
+	      "  --json             all of it as JSON\n"
+	      "Options of trace:\n"
+	      "  --qp N             only this queue pair; may be repeated\n"
+	      "  --pid P            only queue pairs of this process\n"
+	      "  --count N          end after N WQEs\n"
+	      "  --json             a JSON object on each line\n"
 	      "Options of nic:\n"
 	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
 	      "  --ready-fd FD      write a line to FD when ready\n",
@@ -283,7 +297,7 @@ static void add_env(const char *name, const char *value, bool first)
 	}
 }
 
-static int run(char **argv, struct nic_options *opt)
+static int run(char **argv, struct nic_options *opt, bool leak_check)
 {
 	char driver[PATH_MAX], path[PATH_MAX], sysfs[PATH_MAX + 8], why[256];
 
@@ -305,6 +319,13 @@ static int run(char **argv, struct nic_options *opt)
 	add_env("LD_PRELOAD", driver, true);
 	/* AddressSanitizer insists on being the first library; ours only passes calls on to it. */
 	add_env("ASAN_OPTIONS", "verify_asan_link_order=0", false);
+	if (leak_check) {
+		int fd = nic_connect();
+
+		if (fd < 0)
+			die("the NIC has ended");
+		return tool_run_watched(fd, path, argv);
+	}
 	execv(path, argv);
 	fprintf(stderr, "softcx: %s: %s\n", path, strerror(errno));
 	return errno == ENOENT ? 127 : 126;
@@ -343,21 +364,38 @@ static void print_status(struct json_object *o)
 	}
 }
 
-static int status(bool json)
+static int no_nic(void)
+{
+	fprintf(stderr, "softcx: no NIC runs in %s\n", dir);
+	return 1;
+}
+
+static int status(bool objects, bool json)
 {
 	int fd = nic_connect();
-	struct json_object *o = fd < 0 ? NULL : nic_status(fd);
+	struct json_object *o = fd < 0            ? NULL
+				: objects || json ? tool_ask_json(fd, "objects")
+						  : nic_status(fd);
+	struct json_object *files;
 
-	if (!o) {
-		fprintf(stderr, "softcx: no NIC runs in %s\n", dir);
-		return 1;
-	}
-	if (json)
+	if (!o)
+		return no_nic();
+	if (json) {
 		puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
-	else
+	} else {
 		print_status(o);
+		if (json_object_object_get_ex(o, "open_files", &files))
+			tool_print_files(stdout, files);
+	}
 	json_object_put(o);
 	return 0;
+}
+
+static int trace(const struct trace_options *opt)
+{
+	int fd = nic_connect();
+
+	return fd < 0 ? no_nic() : tool_trace(fd, opt);
 }
 
 /* ---- fault ------------------------------------------------------------------------------ */
@@ -382,10 +420,8 @@ static int fault(char **words, bool json)
 	struct json_object *all;
 	int fd = nic_connect();
 
-	if (fd < 0) {
-		fprintf(stderr, "softcx: no NIC runs in %s\n", dir);
-		return 1;
-	}
+	if (fd < 0)
+		return no_nic();
 	for (; *words; words++) {
 		if (strcmp(*words, "--json") == 0) {
 			json = true;
@@ -419,10 +455,8 @@ static int stop(void)
 	char answer[8];
 	int fd = nic_connect();
 
-	if (fd < 0) {
-		fprintf(stderr, "softcx: no NIC runs in %s\n", dir);
-		return 1;
-	}
+	if (fd < 0)
+		return no_nic();
 	/* The end of the connection is the end of the NIC. */
 	nic_ask(fd, "stop", answer, sizeof(answer));
 	return 0;
@@ -430,14 +464,25 @@ static int stop(void)
 
 /* ---- command line ----------------------------------------------------------------------- */
 
-static void check_number(const char *name, const char *value)
+static uint64_t check_number(const char *name, const char *value)
 {
+	unsigned long long n;
 	char *end;
 
 	errno = 0;
-	strtoull(value, &end, 0);
+	n = strtoull(value, &end, 0);
 	if (errno || end == value || *end || *value == '-')
 		die("--%s %s: not a number", name, value);
+	return n;
+}
+
+static uint32_t check_range(const char *name, const char *value, uint32_t most)
+{
+	uint64_t n = check_number(name, value);
+
+	if (n == 0 || n > most)
+		die("--%s %s: not from 1 to %u", name, value, most);
+	return (uint32_t)n;
 }
 
 static void pass_on(struct nic_options *opt, const char *name, char *value)
@@ -453,7 +498,21 @@ static void pass_on(struct nic_options *opt, const char *name, char *value)
 
 int main(int argc, char **argv)
 {
-	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, DEVICES, JSON, HELP };
+	enum {
+		DIR_ = 1,
+		SEED,
+		LENIENT,
+		NO_INDEX,
+		NO_QPN,
+		DEVICES,
+		JSON,
+		OBJECTS,
+		LEAKS,
+		QP,
+		PID,
+		COUNT,
+		HELP
+	};
 	static const struct option options[] = {
 		{"dir", required_argument, NULL, DIR_},
 		{"seed", required_argument, NULL, SEED},
@@ -462,12 +521,18 @@ int main(int argc, char **argv)
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
 		{"devices", required_argument, NULL, DEVICES},
 		{"json", no_argument, NULL, JSON},
+		{"objects", no_argument, NULL, OBJECTS},
+		{"leak-check", no_argument, NULL, LEAKS},
+		{"qp", required_argument, NULL, QP},
+		{"pid", required_argument, NULL, PID},
+		{"count", required_argument, NULL, COUNT},
 		{"help", no_argument, NULL, HELP},
 		{0},
 	};
 	struct nic_options opt = {.argc = 1};
 	const char *verb = argc > 1 ? argv[1] : "", *dir_option = NULL;
-	bool json = false;
+	struct trace_options filter = {0};
+	bool objects = false, leak_check = false;
 	int c;
 
 	if (strcmp(verb, "nic") == 0) {
@@ -482,8 +547,8 @@ int main(int argc, char **argv)
 		usage(stdout);
 		return 0;
 	}
-	if (strcmp(verb, "run") != 0 && strcmp(verb, "status") != 0 && strcmp(verb, "stop") != 0 &&
-		strcmp(verb, "fault") != 0) {
+	if (strcmp(verb, "run") != 0 && strcmp(verb, "status") != 0 && strcmp(verb, "trace") != 0 &&
+		strcmp(verb, "fault") != 0 && strcmp(verb, "stop") != 0) {
 		usage(stderr);
 		return 125;
 	}
@@ -517,7 +582,24 @@ int main(int argc, char **argv)
 			pass_on(&opt, "devices", optarg);
 			break;
 		case JSON:
-			json = true;
+			filter.json = true;
+			break;
+		case OBJECTS:
+			objects = true;
+			break;
+		case LEAKS:
+			leak_check = true;
+			break;
+		case QP:
+			if (filter.nqpns == SOFTCX_TRACE_QPS)
+				die("--qp: at most %d", SOFTCX_TRACE_QPS);
+			filter.qpns[filter.nqpns++] = check_range("qp", optarg, 0xffffff);
+			break;
+		case PID:
+			filter.pid = check_range("pid", optarg, INT32_MAX);
+			break;
+		case COUNT:
+			filter.count = check_range("count", optarg, UINT32_MAX);
 			break;
 		case HELP:
 			usage(stdout);
@@ -528,8 +610,10 @@ int main(int argc, char **argv)
 	}
 	set_dir(dir_option);
 	if (strcmp(verb, "run") == 0)
-		return run(argv + 1 + optind, &opt);
+		return run(argv + 1 + optind, &opt, leak_check);
 	if (strcmp(verb, "fault") == 0)
-		return fault(argv + 1 + optind, json);
-	return strcmp(verb, "status") == 0 ? status(json) : stop();
+		return fault(argv + 1 + optind, filter.json);
+	if (strcmp(verb, "trace") == 0)
+		return trace(&filter);
+	return strcmp(verb, "status") == 0 ? status(objects, filter.json) : stop();
 }

@@ -145,8 +145,9 @@ ok "rping goes on when the port is up again"
 
 # ---- reddnd and libreddn ------------------------------------------------------------------
 
-start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+config="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = ( { name = \"get\"; program = \"hash-get\"; region = \"t\"; } );"
+start_reddnd "$config"
 idle=$(objects)
 
 as_before()
@@ -186,18 +187,30 @@ while IFS='|' read -r words said; do
 	expect_struck "$words"
 	expect_served "$words: $(grep -m 1 -i -e "$said" "$work/client.log")"
 done <<'END'
-error remote-access --opcode send --at 100|^reddn:
-error retry-exceeded --opcode send --at 100|^reddn:
-error remote-operation --opcode write-imm --at 100|^reddn:
-error local-protection --opcode read --at 100|^reddn:
-error local-protection --opcode cas --at 100|^reddn:
-error local-qp-operation --opcode send-enable --at 100|^reddn:
-qp-error --opcode send --at 100|^reddn:
-qp-error --opcode write-imm --at 100|^reddn:
-qp-error --opcode read --at 100|^reddn:
-device-fatal --opcode send --at 100|^reddn:
-drop --opcode send --at 100 --count 100|^reddn:
-drop --opcode write-imm --at 100 --count 100|^reddn:
+error remote-access --opcode send --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+error retry-exceeded --opcode send --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+error remote-operation --opcode write-imm --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+error local-protection --opcode read --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+error local-protection --opcode cas --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+error local-qp-operation --opcode send-enable --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+qp-error --opcode send --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+qp-error --opcode write-imm --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+qp-error --opcode read --at 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+drop --opcode send --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
+drop --opcode write-imm --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
 END
+grep -q 'step look0 failed: local protection error' "$work/reddnd.log" || fail "the daemon does not name what failed" "$work/reddnd.log"
+ok "the daemon names the step that failed"
+
+# Without a device the daemon ends, to be started again by who started it: it has nothing to serve with.
+fault add device-fatal --opcode send --at 100
+on_nic client.log "${bench[@]}" && fail "device-fatal: the client succeeds" "$work/client.log" "$work/reddnd.log"
+[[ $? -ne 124 ]] || fail "device-fatal: the client hangs" "$work/client.log" "$work/reddnd.log"
+expect_struck device-fatal
+wait "$reddnd" && fail "device-fatal: the daemon ends as if all were well" "$work/reddnd.log"
+grep -q 'local catastrophic error' "$work/reddnd.log" || fail "device-fatal: the daemon does not say why it ends" "$work/reddnd.log"
+expect_no_leak
+start_reddnd "$config"
+expect_served "a failed device ends the daemon; the next one serves"
 stop_reddnd
 done_testing

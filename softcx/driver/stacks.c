@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -86,15 +87,26 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *restrict th
 	return rc;
 }
 
+static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
+{
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(uint64_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
 void stacks_init(void)
 {
 	/*
 	 * The kernel writes to the control block (rseq) and so does this code (errno, in the thread-local
-	 * variables below it): neither may become read-only, not for a moment.
+	 * variables below it): neither may become read-only, not for a moment. No more than these: the
+	 * application's first mapping may begin right below.
 	 */
-	uint64_t tcb = (uintptr_t)pthread_self();
+	uint64_t tcb = (uintptr_t)pthread_self(), tls = 0;
 
-	initial_tcb = (struct span){tcb - 16384, tcb + 4096};
+	dl_iterate_phdr(add_tls, &tls);
+	initial_tcb = (struct span){tcb - tls, tcb + 4096};
 }
 
 static bool touches(const struct span *span, uint64_t start, uint64_t end)

@@ -3,8 +3,11 @@
 
 #include "callstate.h"
 #include "softcx/proto.h"
+#include "uverbs-fw.h"
+#include "uverbs-qp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,8 @@ struct file {
 	struct ucma_file *ucma;
 	ino_t ino; /* of the application's end */
 	struct ucred opener;
+	char program[16];
+	unsigned mark; /* of files_hooks.opened */
 	bool byte_out; /* the application's end has a byte to read: events are queued */
 	LIST_HEAD(, channel) channels;
 	struct file *next, **prev;
@@ -332,6 +337,34 @@ static bool file_input(struct source *source)
 	}
 }
 
+static struct file_view file_view(const struct file *file)
+{
+	struct file_view view = {.dev = file->dev,
+		.pid = file->opener.pid,
+		.mark = file->mark,
+		.uverbs = file->uverbs,
+		.ucma = file->ucma};
+
+	memcpy(view.program, file->program, sizeof(view.program));
+	return view;
+}
+
+static void read_program(struct file *file)
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)file->opener.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, file->program, sizeof(file->program) - 1);
+	file->program[n > 0 ? n : 0] = '\0';
+	file->program[strcspn(file->program, "\n")] = '\0';
+	close(fd);
+}
+
 /** At the end of a file at once, not at the end of the round: what it held must be free for calls that follow. */
 static void file_release(struct file *file)
 {
@@ -339,6 +372,11 @@ static void file_release(struct file *file)
 
 	while ((ch = LIST_FIRST(&file->channels)))
 		channel_remove(ch);
+	if (file->files->hooks.closing && (file->uverbs || file->ucma)) {
+		struct file_view view = file_view(file);
+
+		file->files->hooks.closing(file->files->hooks.arg, &view);
+	}
 	if (file->uverbs)
 		uverbs_close(file->uverbs);
 	if (file->ucma)
@@ -383,6 +421,11 @@ int files_add(struct files *files, int dev, int fd)
 	file->dev = dev;
 	LIST_INIT(&file->channels);
 	rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &file->opener, &len) < 0 ? -errno : 0;
+	if (rc == 0) {
+		read_program(file);
+		if (files->hooks.opened)
+			file->mark = files->hooks.opened(files->hooks.arg, file->opener.pid);
+	}
 	if (rc == 0)
 		rc = dev < 0 ? ucma_open(files->net, file_wake, file, &file->ucma)
 			     : uverbs_open(files->devs[dev], (unsigned)dev, &file->uverbs);
@@ -415,4 +458,33 @@ struct ucma_file *files_find_ucma(const struct files *files, ino_t ino)
 		if (file->ucma && file->ino == ino)
 			return file->ucma;
 	return NULL;
+}
+
+void files_each(const struct files *files, void (*fn)(void *arg, const struct file_view *file), void *arg)
+{
+	for (const struct file *file = files->first; file; file = file->next) {
+		struct file_view view = file_view(file);
+
+		if (view.uverbs || view.ucma)
+			fn(arg, &view);
+	}
+}
+
+pid_t files_qp_owner(const struct files *files, int dev, uint32_t qpn)
+{
+	const struct hw_qp *qp = hw_qp_find(files->devs[dev], qpn);
+
+	for (const struct file *file = qp ? files->first : NULL; file; file = file->next) {
+		if (file->dev != dev || !file->uverbs)
+			continue;
+		for (uint32_t h = 0; h < file->uverbs->table_len; h++) {
+			const struct uverbs_obj *obj = file->uverbs->table[h];
+
+			if (obj && ((obj->type == UVERBS_QP && ((const struct uverbs_qp *)obj)->hw == qp) ||
+					   (obj->type == UVERBS_DEVX &&
+						   ((const struct uverbs_devx *)obj)->qp == qp)))
+				return file->opener.pid;
+		}
+	}
+	return 0;
 }

@@ -12,6 +12,23 @@
 #include "call.h"
 #include "loop.h"
 
+/** An open file, for those who report about it. */
+struct file_view {
+	int dev; /* as files_add() */
+	pid_t pid;
+	char program[16];                 /* its name, "" when it could not be read */
+	unsigned mark;                    /* what files_hooks.opened said */
+	const struct uverbs_file *uverbs; /* one of these two */
+	const struct ucma_file *ucma;
+};
+
+/** Who wants to know about opening and closing. */
+struct files_hooks {
+	unsigned (*opened)(void *arg, pid_t pid);
+	void (*closing)(void *arg, const struct file_view *file); /* its objects are still there */
+	void *arg;
+};
+
 /** What the files belong to. */
 struct files {
 	struct loop *loop;
@@ -19,6 +36,7 @@ struct files {
 	struct ucma_net *net;
 	struct file *first; /* of the open ones */
 	unsigned count;
+	struct files_hooks hooks; /* both set or none */
 };
 
 /** Opens device @dev, or rdma_cm when @dev is negative, for the accepted connection @fd, which it takes over. */
@@ -27,5 +45,9 @@ int files_add(struct files *files, int dev, int fd);
 void files_clear(struct files *files);
 /** The rdma_cm file whose application end is socket inode @ino, or NULL. */
 struct ucma_file *files_find_ucma(const struct files *files, ino_t ino);
+
+void files_each(const struct files *files, void (*fn)(void *arg, const struct file_view *file), void *arg);
+/** The process that opened the file of a QP; 0 when there is none. */
+pid_t files_qp_owner(const struct files *files, int dev, uint32_t qpn);
 
 #endif

@@ -36,6 +36,7 @@ static void trace(const struct hw_wqe *w, uint8_t syndrome)
 		.opcode = w->opcode,
 		.opmod = w->opmod,
 		.syndrome = syndrome,
+		.type = (uint8_t)w->qp->type,
 		.ds = w->ds,
 		.wqe = w->p,
 	};

@@ -152,6 +152,23 @@ void hw_qp_query(const struct hw_qp *qp, struct hw_qp_mod *mod, uint16_t *sq_idx
 	*rq_idx = qp->rq_ci;
 }
 
+void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out)
+{
+	*out = (struct hw_qp_progress){
+		.type = qp->type,
+		.pdn = qp->pdn,
+		.sq_done = qp->sq_ci,
+		.sq_fetched = qp->sq_fetched,
+		.sq_enabled = qp->sq_pi,
+		.rq_done = qp->rq_ci,
+		.sq_wqebbs = qp->sq_wqebbs,
+		.rq_wqes = qp->rq_wqes,
+		.wait_cq = qp->run_state == HW_RUN_WAIT ? qp->wait_cq : NULL,
+		.wait_index = qp->wait_index,
+		.pauses = qp->run_state == HW_RUN_TIMED,
+	};
+}
+
 void hw_qp_event(struct hw_qp *qp, int event)
 {
 	if (qp->on_event)

@@ -90,8 +90,10 @@ struct hw_trace {
 	uint16_t idx; /* WQE index */
 	uint8_t opcode, opmod;
 	uint8_t syndrome; /* 0: executed */
+	uint8_t type;     /* enum hw_qp_type of the queue */
 	uint8_t ds;
-	const uint8_t *wqe; /* as the hardware fetched it, ds * 16 bytes; valid during the call */
+	const uint8_t
+		*wqe; /* as the hardware fetched it, ds * 16 bytes, at least 16; valid during the call */
 };
 typedef void (*hw_trace_fn)(void *arg, const struct hw_trace *t);
 /** Calls @fn for every WQE that leaves a send queue, flushed ones excepted. NULL: off. */
@@ -234,6 +236,19 @@ struct hw_qp *hw_qp_find(struct hw_dev *dev, uint32_t qpn);
 enum hw_qp_state hw_qp_state(const struct hw_qp *qp);
 /** Current values of everything a modify can set; @sq_idx/@rq_idx: WQEBBs/WQEs consumed. */
 void hw_qp_query(const struct hw_qp *qp, struct hw_qp_mod *mod, uint16_t *sq_idx, uint16_t *rq_idx);
+
+/** Where a QP's send queue stands. Indices count WQEBBs, those of receives WQEs. */
+struct hw_qp_progress {
+	enum hw_qp_type type;
+	uint32_t pdn;
+	uint16_t sq_done, sq_fetched, sq_enabled; /* in ascending order, modulo 2^16 */
+	uint16_t rq_done;
+	uint32_t sq_wqebbs, rq_wqes; /* 0: no such queue */
+	const struct hw_cq *wait_cq; /* stopped at a WAIT for this one, else NULL */
+	uint32_t wait_index;
+	bool pauses; /* before a retry */
+};
+void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out);
 
 enum hw_event { /* values of mlx5 EQE event types where one exists */
 	HW_EV_COMP_EST = 0x02,

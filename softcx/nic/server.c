@@ -5,8 +5,10 @@
 #include "files.h"
 #include "loop.h"
 #include "mm.h"
+#include "objects.h"
 #include "softcx/proto.h"
 #include "sysfs.h"
+#include "trace.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/queue.h>
 #include <sys/resource.h>
@@ -29,6 +32,7 @@
 #include <unistd.h>
 
 #define USEC 1000ULL
+#define MSEC 1000000ULL
 #define SEC 1000000000ULL
 
 enum { POLLS_PER_ROUND = 64 }; /* passes of busy hardware between two looks at the sockets */
@@ -44,6 +48,8 @@ struct control {
 	struct source source; /* first */
 	struct server *server;
 	bool hold;
+	struct tracer *tracer; /* or NULL */
+	struct watch *watch;   /* or NULL */
 	LIST_ENTRY(control) link;
 };
 
@@ -59,6 +65,8 @@ struct server {
 	struct listener *listeners[SERVER_MAX_DEVS + 2];
 	unsigned nlisteners;
 	LIST_HEAD(, control) controls;
+	struct tracers tracers;
+	struct watches watches;
 	unsigned holds;
 	volatile sig_atomic_t stop;
 	uint64_t alone_since; /* no client; 0: there is one */
@@ -142,12 +150,11 @@ static struct json_object *device_status(const struct server *s, unsigned dev)
 	return o;
 }
 
-static void send_status(const struct server *s, int fd)
+static struct json_object *server_status(const struct server *s)
 {
 	struct json_object *o = json_object_new_object(), *devs = json_object_new_array();
 	struct json_object *cm = json_object_new_object();
 	struct ucma_counts ids;
-	const char *text;
 
 	json_object_object_add(o, "pid", json_object_new_int(getpid()));
 	json_object_object_add(o, "dir", json_object_new_string(s->dir));
@@ -164,15 +171,69 @@ static void send_status(const struct server *s, int fd)
 	json_object_object_add(cm, "listeners", json_object_new_int64(ids.listeners));
 	json_object_object_add(cm, "connections", json_object_new_int64(ids.connections));
 	json_object_object_add(o, "cm", cm);
-	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	json_object_object_add(o, "tracing", json_object_new_boolean(!LIST_EMPTY(&s->tracers.list)));
+	return o;
+}
+
+static void send_status(const struct server *s, int fd)
+{
+	struct json_object *o = server_status(s);
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+
 	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 	json_object_put(o);
+}
+
+/** Text of any length: in a file whose descriptor goes with one byte. Puts @o. */
+static void send_file(int fd, struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	int file = memfd_create("softcx-json", MFD_CLOEXEC);
+	size_t len = strlen(text);
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {.hdr = {.cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS,
+			     .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec iov = {(char[]){"+"}, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.hdr), &file, sizeof(file));
+	if (file >= 0 && pwrite(file, text, len, 0) == (ssize_t)len)
+		sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		send(fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (file >= 0)
+		close(file);
+	json_object_put(o);
+}
+
+static void send_objects(const struct server *s, int fd)
+{
+	struct json_object *o = server_status(s);
+
+	json_object_object_add(o, "open_files", objects_of_files(&s->files));
+	send_file(fd, o);
+}
+
+static int start_watch(struct control *c)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	watch_free(c->watch);
+	c->watch = NULL;
+	return watch_new(&c->server->watches, cred.pid, &c->watch);
 }
 
 static bool control_input(struct source *source)
 {
 	struct control *c = (struct control *)source;
-	char word[1024] = "";
+	char word[16 * (SOFTCX_TRACE_QPS + 2)] = "";
 	ssize_t n = recv(source->fd, word, sizeof(word) - 1, MSG_DONTWAIT);
 
 	if (n <= 0)
@@ -187,6 +248,16 @@ static bool control_input(struct source *source)
 		send(source->fd, "ok", 2, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} else if (strncmp(word, "fault ", 6) == 0) {
 		faults_command(&c->server->faults, word + 6, source->fd);
+	} else if (strcmp(word, "objects") == 0) {
+		send_objects(c->server, source->fd);
+	} else if (strcmp(word, "watch") == 0 && start_watch(c) == 0) {
+		send(source->fd, "ok", 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} else if (strcmp(word, "left") == 0 && c->watch) {
+		send_file(source->fd, watch_report(c->watch, &c->server->files));
+	} else if (strncmp(word, "trace", 5) == 0 && !c->tracer) {
+		return tracer_new(&c->server->tracers, source->fd, word + 5, &c->tracer) == 0;
+	} else if (strcmp(word, "end") == 0 && c->tracer) {
+		tracer_end(c->tracer);
 	} else {
 		send(source->fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
@@ -198,6 +269,8 @@ static void control_destroy(struct source *source)
 	struct control *c = (struct control *)source;
 
 	c->server->holds -= c->hold;
+	tracer_free(c->tracer);
+	watch_free(c->watch);
 	LIST_REMOVE(c, link);
 	free(c);
 }
@@ -342,6 +415,8 @@ int server_new(struct server **server, const struct server_config *cfg)
 	snprintf(s->dir, sizeof(s->dir), "%s", cfg->dir);
 	s->loop.epoll = s->lock_fd = -1;
 	s->files = (struct files){.loop = &s->loop, .devs = s->devs};
+	tracers_init(&s->tracers, &s->files, cfg->ndevs);
+	watches_init(&s->watches, &s->files);
 	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
 		nofile.rlim_cur = nofile.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &nofile);
@@ -472,9 +547,12 @@ int server_run(struct server *s)
 			if (!poll_hardware(s))
 				break;
 			busy = true;
+			tracers_flush(&s->tracers);
 		}
 		now = now_ns();
 		timer = ucma_net_timers(s->net);
+		if (tracers_flush(&s->tracers) && timer > MSEC)
+			timer = MSEC; /* its connection is full */
 		if (forsaken(s, now))
 			break;
 		if (busy)

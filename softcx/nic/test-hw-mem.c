@@ -257,6 +257,7 @@ static void on_trace(void *arg, const struct hw_trace *t)
 	assert_int_equal(t->opcode, *n ? 0x3e : HW_OP_NOP);
 	assert_int_equal(t->syndrome, *n ? HW_SYND_LOCAL_QP_OP : 0);
 	assert_int_equal(t->wqe[3], t->opcode);
+	assert_int_equal(t->type, HW_RC);
 	++*n;
 }
 

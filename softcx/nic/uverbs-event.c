@@ -103,6 +103,19 @@ void uverbs_channels_free(struct uverbs_file *file)
 		channel_free(LIST_FIRST(&file->channels));
 }
 
+unsigned uverbs_channels_count(const struct uverbs_file *file, enum uverbs_channel_kind kind)
+{
+	const struct uverbs_channel *ch;
+	unsigned n = 0;
+
+	LIST_FOREACH (ch, &file->channels, link) {
+		struct pollfd p = {.fd = ch->fd};
+
+		n += ch->kind == kind && !(poll(&p, 1, 0) == 1 && (p.revents & POLLERR));
+	}
+	return n;
+}
+
 enum uverbs_channel_kind uverbs_channel_kind(const struct uverbs_channel *ch)
 {
 	return ch->kind;

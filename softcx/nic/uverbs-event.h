@@ -28,6 +28,8 @@ int uverbs_channel_new(
 int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t fd,
 	enum uverbs_channel_kind kind, struct uverbs_channel **ch);
 void uverbs_channels_free(struct uverbs_file *file); /* on close of the file */
+/** Channels that the application can still read. */
+unsigned uverbs_channels_count(const struct uverbs_file *file, enum uverbs_channel_kind kind);
 enum uverbs_channel_kind uverbs_channel_kind(const struct uverbs_channel *ch);
 
 /** An object that will post to the channel keeps it. NULL is fine. */

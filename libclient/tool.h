@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tool.h - what the command-line tools share: complaints and numbers.
+ */
+#ifndef REDDN_TOOL_H
+#define REDDN_TOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A line on stderr, with the name the program was called by before it. Returns 2, the exit status of errors. */
+int tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/** All of @s is a number from @min to @max, decimal, 0x or 0. */
+bool tool_number(const char *s, uint64_t min, uint64_t max, uint64_t *out);
+
+/** The same up to @max, with K, M or G for powers of 1024 allowed behind it. */
+bool tool_size(const char *s, uint64_t max, uint64_t *out);
+
+#endif

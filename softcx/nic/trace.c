@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "trace.h"
+
+#include "softcx/proto.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+	RING = 16384,  /* records of a reader; a power of two */
+	OWNERS = 1024, /* entries of the cache of owners; a power of two */
+};
+
+struct trace_owner {
+	uint32_t qpn; /* 0: nothing here, QP0 is nobody's */
+	uint32_t dev, pid;
+};
+
+struct tracer {
+	struct tracers *tracers;
+	int fd;
+	uint32_t pid; /* 0: any */
+	uint32_t qpns[SOFTCX_TRACE_QPS];
+	unsigned nqpns; /* 0: any */
+	struct softcx_trace *ring;
+	uint32_t head, tail; /* put, taken */
+	uint32_t lost;       /* since the last record */
+	bool ends, shut;
+	LIST_ENTRY(tracer) link;
+};
+
+/* QPNs are handed out in a circle: one in the cache does not become somebody else's soon. */
+static uint32_t owner(struct tracers *t, unsigned dev, uint32_t qpn)
+{
+	struct trace_owner *o = &t->owners[(qpn + dev) & (OWNERS - 1)];
+
+	if (o->qpn != qpn || o->dev != dev)
+		*o = (struct trace_owner){qpn, dev, (uint32_t)files_qp_owner(t->files, (int)dev, qpn)};
+	return o->pid;
+}
+
+static bool wanted(const struct tracer *r, const struct softcx_trace *rec)
+{
+	if (r->ends || (r->pid && r->pid != rec->pid))
+		return false;
+	for (unsigned i = 0; i < r->nqpns; i++)
+		if (r->qpns[i] == rec->qpn)
+			return true;
+	return r->nqpns == 0;
+}
+
+static void put_lost(struct tracer *r)
+{
+	struct softcx_trace *rec = &r->ring[r->head++ & (RING - 1)];
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	*rec = (struct softcx_trace){
+		.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec, .lost = r->lost};
+	r->lost = 0;
+}
+
+static void put(struct tracer *r, const struct softcx_trace *rec, const struct hw_trace *t)
+{
+	size_t bytes = (t->ds ? t->ds : 1u) * 16u;
+	struct softcx_trace *slot;
+
+	if (r->head - r->tail + 1 + (r->lost > 0) > RING) {
+		r->lost++;
+		return;
+	}
+	if (r->lost)
+		put_lost(r);
+	slot = &r->ring[r->head++ & (RING - 1)];
+	memcpy(slot, rec, offsetof(struct softcx_trace, wqe));
+	if (bytes > sizeof(slot->wqe))
+		bytes = sizeof(slot->wqe);
+	memcpy(slot->wqe, t->wqe, bytes);
+	memset(slot->wqe + bytes, 0, sizeof(slot->wqe) - bytes);
+}
+
+static void on_wqe(void *arg, const struct hw_trace *t)
+{
+	const struct trace_source *source = arg;
+	struct softcx_trace rec = {
+		.qpn = t->qpn,
+		.index = t->idx,
+		.dev = source->dev,
+		.type = t->type,
+		.opcode = t->opcode,
+		.opmod = t->opmod,
+		.syndrome = t->syndrome,
+		.ds = t->ds,
+		.pid = owner(source->tracers, source->dev, t->qpn),
+	};
+	struct timespec ts;
+	struct tracer *r;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	rec.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	LIST_FOREACH (r, &source->tracers->list, link)
+		if (wanted(r, &rec))
+			put(r, &rec, t);
+}
+
+static void hook(struct tracers *t, hw_trace_fn fn)
+{
+	for (unsigned i = 0; i < SERVER_MAX_DEVS && t->source[i].tracers; i++)
+		hw_set_trace(t->files->devs[i], fn, &t->source[i]);
+}
+
+void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
+{
+	memset(t, 0, sizeof(*t));
+	LIST_INIT(&t->list);
+	t->files = files;
+	for (unsigned i = 0; i < ndevs; i++)
+		t->source[i] = (struct trace_source){t, (uint8_t)i};
+}
+
+static int parse_filter(struct tracer *r, const char *filter)
+{
+	while (*filter) {
+		uint32_t n;
+		int len = 0;
+
+		if (sscanf(filter, " pid=%u%n", &n, &len) == 1 && len) {
+			r->pid = n;
+		} else if (sscanf(filter, " qp=%u%n", &n, &len) == 1 && len) {
+			if (r->nqpns == SOFTCX_TRACE_QPS)
+				return -EINVAL;
+			r->qpns[r->nqpns++] = n;
+		} else {
+			return -EINVAL;
+		}
+		filter += len;
+	}
+	return 0;
+}
+
+int tracer_new(struct tracers *t, int fd, const char *filter, struct tracer **tracer)
+{
+	struct tracer *r = calloc(1, sizeof(*r));
+	int rc = -ENOMEM;
+
+	if (!r)
+		return rc;
+	r->tracers = t;
+	r->fd = fd;
+	rc = parse_filter(r, filter);
+	if (rc == 0) {
+		r->ring = calloc(RING, sizeof(*r->ring));
+		if (!t->owners)
+			t->owners = calloc(OWNERS, sizeof(*t->owners));
+		rc = r->ring && t->owners ? 0 : -ENOMEM;
+	}
+	if (rc < 0) {
+		free(r->ring);
+		free(r);
+		return rc;
+	}
+	if (LIST_EMPTY(&t->list))
+		hook(t, on_wqe);
+	LIST_INSERT_HEAD(&t->list, r, link);
+	*tracer = r;
+	return 0;
+}
+
+void tracer_end(struct tracer *r)
+{
+	r->ends = true;
+}
+
+void tracer_free(struct tracer *r)
+{
+	struct tracers *t;
+
+	if (!r)
+		return;
+	t = r->tracers;
+	LIST_REMOVE(r, link);
+	free(r->ring);
+	free(r);
+	if (LIST_EMPTY(&t->list)) {
+		hook(t, NULL);
+		free(t->owners);
+		t->owners = NULL;
+	}
+}
+
+/* True when there is more to send. */
+static bool flush(struct tracer *r)
+{
+	while (r->head != r->tail) {
+		uint32_t at = r->tail & (RING - 1), n = r->head - r->tail;
+
+		n = n < SOFTCX_TRACE_PACKET ? n : SOFTCX_TRACE_PACKET;
+		n = n < RING - at ? n : RING - at;
+		if (send(r->fd, &r->ring[at], n * sizeof(*r->ring), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+			if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
+				return true;
+			/* the reader has gone; its connection will say so */
+			r->tail = r->head;
+			r->lost = 0;
+			r->ends = true;
+			break;
+		}
+		r->tail += n;
+	}
+	if (!r->ends || r->shut)
+		return false;
+	if (r->lost) {
+		put_lost(r);
+		return true;
+	}
+	shutdown(r->fd, SHUT_WR);
+	r->shut = true;
+	return false;
+}
+
+bool tracers_flush(struct tracers *t)
+{
+	struct tracer *r;
+	bool more = false;
+
+	LIST_FOREACH (r, &t->list, link)
+		more |= flush(r);
+	return more;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace-text.h - records of a trace in words.
+ *
+ * A line of text reads
+ *	TIME DEVICE QP NUMBER [INDEX] OPCODE what it does, flags -> outcome
+ * and in JSON the same facts have members of their own. Addresses, keys and queue pair numbers are hexadecimal (in
+ * JSON strings "0x..."), CQ numbers, lengths and indices decimal. A WQE that was refused is described as far as
+ * its bytes make sense; a record that stands for lost ones says how many.
+ */
+#ifndef SOFTCX_TRACE_TEXT_H
+#define SOFTCX_TRACE_TEXT_H
+
+#include "proto.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+/** Writes one line, newline included. */
+void trace_text(FILE *out, const struct softcx_trace *rec);
+/** The caller puts it. */
+struct json_object *trace_json(const struct softcx_trace *rec);
+
+#endif
