@@ -103,6 +103,24 @@ fault add error local-protection --opcode write --at 3
 rping_fails "rping, an error of its own" "status 4"
 fault add error remote-access --opcode read --at 3
 rping_fails "rping, an error of the peer" "status 10"
+
+# A key as softcx status names it
+rping_runs()
+{
+	"$SOFTCX" status --objects | grep -q 'state RTS.* sq done [1-9]'
+}
+background server.log rping -s -a "$address" -C 100 -V
+server=$child
+server_ready "$server" "a key that goes" server.log cm_listens
+fault add delay 20000 --probability 1
+background client.log rping -c -a "$address" -C 100 -V
+until_true 20 rping_runs || fail "rping does not run" "$work/client.log"
+key=$("$SOFTCX" status --objects | sed -n 's/.*key \(0x[0-9a-f]*\),.*remote read.*/\1/p' | head -n 1)
+fault add mkey-revoke "$key"
+wait "$child" && wait "$server" && fail "a key that goes: both ends succeed" "$work/client.log" "$work/server.log"
+grep -q 'status \(4\|10\)$' "$work/client.log" "$work/server.log" || fail "a key that goes: no error" "$work/client.log" "$work/server.log"
+fault clear
+ok "rping, a key that goes: $(cat "$work/client.log" "$work/server.log" | grep -m 1 'status')"
 until_true 10 same_objects || fail "objects are left over"
 
 # ---- the port and the device --------------------------------------------------------------
