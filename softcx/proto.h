@@ -17,6 +17,7 @@
  *
  * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
  * "hold", and gets text back; an open control connection that said "hold" counts as a client.
+ *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
  *	objects  gets a descriptor of a file with the status and every object, in JSON
  *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
  *	left     gets a descriptor of a file with these notes, in JSON

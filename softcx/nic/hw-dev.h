@@ -24,6 +24,8 @@ void hw_table_init(struct hw_table *t, uint32_t first, uint32_t span);
 void hw_table_deinit(struct hw_table *t);
 int hw_table_add(struct hw_table *t, void *obj, uint32_t *id); /* -ENOMEM, -ENOSPC */
 void hw_table_del(struct hw_table *t, uint32_t id);
+/** Calls @fn for every object; @fn may delete it. */
+void hw_table_each(struct hw_table *t, struct hw_dev *dev, void (*fn)(struct hw_dev *dev, void *obj));
 
 static inline void *hw_table_get(const struct hw_table *t, uint32_t id)
 {
@@ -72,6 +74,11 @@ struct hw_dev {
 	unsigned nready, ninflight;
 	uint64_t now; /* ns; read once per turn of a queue */
 
+	TAILQ_HEAD(, hw_fault_rule) faults; /* of hw-fault.c */
+	unsigned faults_armed;              /* that may strike yet */
+	bool port_down;
+	LIST_HEAD(, hw_dev_watch) watches;
+
 	hw_trace_fn trace;
 	void *trace_arg;
 	struct hw_counts total;
@@ -81,7 +88,8 @@ struct hw_dev {
 LIST_HEAD(hw_devs, hw_dev);
 extern struct hw_devs hw_devs; /* every device of this process */
 
-uint64_t hw_clock(void); /* ns, monotonic */
+void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
+uint64_t hw_clock(void);                          /* ns, monotonic */
 
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
 

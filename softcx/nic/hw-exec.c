@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hw-exec.h"
 
+#include "hw-fault.h"
 #include "hw-inflight.h"
 #include "hw-op.h"
 #include "hw-resp.h"
@@ -199,7 +200,14 @@ static void step(struct hw_qp *qp)
 		HW_RUN_READY) /* a CQE that landed found no room: the queue has failed and is flushed */
 		return;
 
-	ret = hw_op_exec(&w);
+	ret = 0;
+	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
+		ret = hw_fault_meet(&w);
+		if (qp->run_state != HW_RUN_READY)
+			return;
+	}
+	if (!ret)
+		ret = hw_op_exec(&w);
 	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
 		return;
 	if (ret == HW_EXEC_STOP) {

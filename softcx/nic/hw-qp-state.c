@@ -114,7 +114,7 @@ static void reset(struct hw_qp *qp)
 	hw_qp_leave_broken(qp);
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;
 	qp->rq_ci = qp->rq_fetched = qp->rq_enabled = 0;
-	qp->in_retry = qp->established = false;
+	qp->in_retry = qp->established = qp->delayed = false;
 	qp->mod = clear;
 	qp->peer_dev = NULL;
 	qp->state = HW_RST;

@@ -23,12 +23,18 @@ static void note_arrival(struct hw_qp *peer)
 	}
 }
 
+/* What a loop-back address path carries never comes to the port. */
+static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
+{
+	return (!qp->dev->port_down && !to->port_down) || (qp->mod.av.loopback && to == qp->dev);
+}
+
 struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 {
 	struct hw_dev *dev = peer_dev(qp);
 	struct hw_qp *peer = dev ? hw_qp_find(dev, qp->mod.dest_qpn) : NULL;
 
-	if (!peer || peer->type != qp->type || !receives(peer))
+	if (!peer || peer->type != qp->type || !receives(peer) || !carried(qp, dev))
 		return NULL;
 	if (peer->mod.dest_qpn != qp->qpn || peer_dev(peer) != qp->dev)
 		return NULL;
@@ -45,7 +51,7 @@ struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uin
 
 	if (qkey & 0x80000000) /* IB: a Q_Key with the top bit set means the sender's own */
 		qkey = qp->mod.qkey;
-	if (!peer || peer->type != HW_UD || !receives(peer) || peer->mod.qkey != qkey)
+	if (!peer || peer->type != HW_UD || !receives(peer) || !carried(qp, dev) || peer->mod.qkey != qkey)
 		return NULL;
 	note_arrival(peer);
 	return peer;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hw-cq.h"
 #include "hw-dev.h"
+#include "hw-fault.h"
 #include "hw-mem.h"
 #include "hw-qp.h"
 #include "hw-srq.h"
@@ -68,8 +69,7 @@ void hw_table_del(struct hw_table *t, uint32_t id)
 	t->live--;
 }
 
-/* Calls @fn for every object; @fn may delete it. */
-static void table_each(struct hw_table *t, struct hw_dev *dev, void (*fn)(struct hw_dev *, void *))
+void hw_table_each(struct hw_table *t, struct hw_dev *dev, void (*fn)(struct hw_dev *, void *))
 {
 	for (uint32_t n = t->first; t->live && n < t->first + t->span; n++) {
 		void *obj;
@@ -147,6 +147,8 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	TAILQ_INIT(&dev->inflight);
 	TAILQ_INIT(&dev->broken);
 	TAILQ_INIT(&dev->moderated);
+	TAILQ_INIT(&dev->faults);
+	LIST_INIT(&dev->watches);
 	dev->now = hw_clock();
 	LIST_INSERT_HEAD(&hw_devs, dev, all);
 	*out = dev;
@@ -198,14 +200,15 @@ void hw_dev_free(struct hw_dev *dev)
 	if (!dev)
 		return;
 	LIST_FOREACH (other, &hw_devs, all)
-		table_each(&other->qps, dev, forget_peer);
-	table_each(&dev->qps, dev, free_qp);
-	table_each(&dev->srqs, dev, free_srq);
-	table_each(&dev->cqs, dev, free_cq);
-	table_each(&dev->mkeys, dev, free_mkey);
-	table_each(&dev->uars, dev, free_uar);
-	table_each(&dev->pds, dev, free_pd);
+		hw_table_each(&other->qps, dev, forget_peer);
+	hw_table_each(&dev->qps, dev, free_qp);
+	hw_table_each(&dev->srqs, dev, free_srq);
+	hw_table_each(&dev->cqs, dev, free_cq);
+	hw_table_each(&dev->mkeys, dev, free_mkey);
+	hw_table_each(&dev->uars, dev, free_uar);
+	hw_table_each(&dev->pds, dev, free_pd);
 	LIST_REMOVE(dev, all);
+	hw_fault_clear(dev, 0);
 	hw_table_deinit(&dev->qps);
 	hw_table_deinit(&dev->srqs);
 	hw_table_deinit(&dev->cqs);
@@ -226,6 +229,29 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out)
 	out->qps = dev->qps.live;
 	out->srqs = dev->srqs.live;
 	out->mems = dev->mems;
+}
+
+bool hw_port_up(const struct hw_dev *dev)
+{
+	return !dev->port_down;
+}
+
+void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch)
+{
+	LIST_INSERT_HEAD(&dev->watches, watch, link);
+}
+
+void hw_dev_unwatch(struct hw_dev_watch *watch)
+{
+	LIST_REMOVE(watch, link);
+}
+
+void hw_dev_event(struct hw_dev *dev, int event)
+{
+	struct hw_dev_watch *watch;
+
+	LIST_FOREACH (watch, &dev->watches, link)
+		watch->on_event(watch->arg, event);
 }
 
 void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg)

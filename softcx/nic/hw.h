@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 struct hw_dev;
@@ -63,6 +64,17 @@ struct hw_counts { /* live objects; all 0 again when every user has gone */
 int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
 void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
+bool hw_port_up(const struct hw_dev *dev); /* a port that is down neither sends nor receives */
+
+/** Who hears of what happens to the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
+struct hw_dev_watch {
+	void (*on_event)(void *arg, int event);
+	void *arg;
+	LIST_ENTRY(hw_dev_watch) link;
+};
+/** @watch belongs to the caller, who takes it off before the device goes. on_event must not add or take off. */
+void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch);
+void hw_dev_unwatch(struct hw_dev_watch *watch);
 
 /**
  * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
@@ -247,6 +259,10 @@ enum hw_event { /* values of mlx5 EQE event types where one exists */
 	HW_EV_QP_ACCESS_ERR = 0x11,
 	HW_EV_LAST_WQE = 0x13,
 	HW_EV_SRQ_LIMIT = 0x14,
+	/* of the device: mlx5 has subtypes of one EQE for the first two, and no EQE for the last */
+	HW_EV_PORT_UP = 0x100,
+	HW_EV_PORT_DOWN = 0x101,
+	HW_EV_DEVICE_FATAL = 0x102,
 };
 
 /* ---- shared receive queues -------------------------------------------------------------- */

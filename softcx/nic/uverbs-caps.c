@@ -107,7 +107,7 @@ void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room)
 	resp->response_length = (uint32_t)(room < sizeof(*resp) ? room : sizeof(*resp));
 }
 
-int uverbs_caps_port(uint32_t port, struct ib_uverbs_query_port_resp_ex *ex)
+int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *ex)
 {
 	struct ib_uverbs_query_port_resp *p = &ex->legacy_resp;
 
@@ -118,12 +118,12 @@ int uverbs_caps_port(uint32_t port, struct ib_uverbs_query_port_resp_ex *ex)
 	p->max_msg_sz = 1u << 30;
 	p->gid_tbl_len = UVERBS_GID_TABLE;
 	p->pkey_tbl_len = 1;
-	p->state = IBV_PORT_ACTIVE;
+	p->state = hw_port_up(dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	p->max_mtu = IBV_MTU_4096;
 	p->active_mtu = IBV_MTU_4096;
-	p->active_width = 2;  /* 4x */
-	p->active_speed = 32; /* EDR: with 4x, 100 Gb/s */
-	p->phys_state = 5;    /* link up */
+	p->active_width = 2;                     /* 4x */
+	p->active_speed = 32;                    /* EDR: with 4x, 100 Gb/s */
+	p->phys_state = hw_port_up(dev) ? 5 : 3; /* link up, disabled */
 	p->link_layer = IBV_LINK_LAYER_ETHERNET;
 	p->flags = IB_UVERBS_QPF_GRH_REQUIRED;
 	return 0;

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hw_dev;
+
 enum {
 	UVERBS_LOG_MAX_QP = 18,
 	UVERBS_LOG_MAX_QP_SZ = 15, /* WQEBBs or receive WQEs */
@@ -40,7 +42,7 @@ void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
 void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room);
 /** -EINVAL for a port that does not exist. */
-int uverbs_caps_port(uint32_t port, struct ib_uverbs_query_port_resp_ex *resp);
+int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *resp);
 /** False when the index is free or out of the table. */
 bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *entry);
 

@@ -214,6 +214,12 @@ static int async_event_type(int event)
 		return IBV_EVENT_QP_LAST_WQE_REACHED;
 	case HW_EV_SRQ_LIMIT:
 		return IBV_EVENT_SRQ_LIMIT_REACHED;
+	case HW_EV_PORT_UP:
+		return IBV_EVENT_PORT_ACTIVE;
+	case HW_EV_PORT_DOWN:
+		return IBV_EVENT_PORT_ERR;
+	case HW_EV_DEVICE_FATAL:
+		return IBV_EVENT_DEVICE_FATAL;
 	default:
 		return IBV_EVENT_QP_FATAL;
 	}
@@ -228,4 +234,16 @@ void uverbs_async_post(struct uverbs_channel *ch, uint64_t user_handle, int even
 
 	if (uverbs_channel_post(ch, &desc, sizeof(desc)))
 		(*posted)++;
+}
+
+/* ib_uverbs_event_handler of Linux: the element is the port's number, which the device as a whole does not have */
+void uverbs_dev_event(void *arg, int event)
+{
+	struct uverbs_file *file = arg;
+	struct uverbs_channel *ch;
+	uint32_t posted = 0;
+
+	LIST_FOREACH (ch, &file->channels, link)
+		if (ch->kind == UVERBS_CH_ASYNC)
+			uverbs_async_post(ch, event == HW_EV_DEVICE_FATAL ? 0 : 1, event, &posted);
 }

@@ -44,4 +44,7 @@ unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key);
 /** Asynchronous event of an object (@event: enum hw_event) for the verbs library; counted in @posted. */
 void uverbs_async_post(struct uverbs_channel *ch, uint64_t user_handle, int event, uint32_t *posted);
 
+/** An event of the whole device, to every asynchronous event file; @arg is the uverbs_file. */
+void uverbs_dev_event(void *arg, int event);
+
 #endif

@@ -68,7 +68,7 @@ static int query_port(struct uverbs_bundle *b)
 {
 	uint64_t port = uverbs_attr_value(b, UVERBS_ATTR_QUERY_PORT_PORT_NUM);
 	struct ib_uverbs_query_port_resp_ex resp;
-	int r = port > UINT8_MAX ? -EINVAL : uverbs_caps_port((uint32_t)port, &resp);
+	int r = port > UINT8_MAX ? -EINVAL : uverbs_caps_port(b->file->dev, (uint32_t)port, &resp);
 
 	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
 }

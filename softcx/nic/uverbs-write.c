@@ -80,9 +80,8 @@ static int query_port(struct uverbs_file *file, struct nic_call *call, const str
 	struct ib_uverbs_query_port req;
 	int r = IN(cmd, req);
 
-	(void)file;
 	if (r == 0)
-		r = uverbs_caps_port(req.port_num, &resp);
+		r = uverbs_caps_port(file->dev, req.port_num, &resp);
 	if (r < 0)
 		return r;
 	return uverbs_udata_out(&cmd->core, call, &resp.legacy_resp, sizeof(resp.legacy_resp));

@@ -17,6 +17,8 @@ int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **out)
 	file->dev = dev;
 	file->index = index;
 	LIST_INIT(&file->channels);
+	file->watch = (struct hw_dev_watch){.on_event = uverbs_dev_event, .arg = file};
+	hw_dev_watch(dev, &file->watch);
 	*out = file;
 	return 0;
 }
@@ -135,6 +137,7 @@ static void destroy_all(struct uverbs_file *file)
 void uverbs_close(struct uverbs_file *file)
 {
 	destroy_all(file);
+	hw_dev_unwatch(&file->watch);
 	uverbs_channels_free(file);
 	free(file->table);
 	free(file);

@@ -56,6 +56,7 @@ struct uverbs_file {
 	uint32_t table_hint;          /* no free handle below */
 	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
 	LIST_HEAD(, uverbs_channel) channels;
+	struct hw_dev_watch watch; /* of events of the device */
 };
 
 /**
