@@ -161,9 +161,9 @@ tcp=$(free_port)
 tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
 end_trace out
 packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
-diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)"
-      5 4791 20 True
+diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
       6 4791 10 False
+      5 4791 20 True
 END
 ok "the packets of a trace"
 
