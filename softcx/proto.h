@@ -114,9 +114,10 @@ struct softcx_trace {
 	uint8_t dev;
 	uint8_t type; /* enum hw_qp_type */
 	uint8_t opcode, opmod;
-	uint8_t syndrome; /* 0: executed */
-	uint8_t ds;       /* length of the WQE in units of 16 bytes */
-	uint8_t unused[4];
+	uint8_t syndrome;  /* 0: executed */
+	uint8_t ds;        /* length of the WQE in units of 16 bytes */
+	uint32_t dest_qpn; /* of a connected queue */
+	uint8_t sgid[16], dgid[16];
 	uint8_t wqe[256]; /* the first bytes of it */
 };
 enum {

@@ -44,7 +44,8 @@ static void usage(FILE *to)
 	fputs("Usage: softcx run [OPTION...] COMMAND [ARGUMENT...]\n"
 	      "       softcx nic [OPTION...]\n"
 	      "       softcx status [--objects | --json] [--dir DIR]\n"
-	      "       softcx trace [--qp N]... [--pid P] [--count N] [--json] [--dir DIR]\n"
+	      "       softcx trace [--qp N]... [--pid P] [--count N] [--json | --pcapng FILE]\n"
+	      "                    [--dir DIR]\n"
 	      "       softcx fault [--dir DIR] add FAULT [OPTION...] | list [--json] | clear [ID]\n"
 	      "       softcx stop [--dir DIR]\n"
 	      "An emulated ConnectX network adapter under the ordinary RDMA libraries.\n\n"
@@ -72,6 +73,7 @@ static void usage(FILE *to)
 	      "  --pid P            only queue pairs of this process\n"
 	      "  --count N          end after N WQEs\n"
 	      "  --json             a JSON object on each line\n"
+	      "  --pcapng FILE      write what was sent to FILE for Wireshark (-: standard output)\n"
 	      "Options of nic:\n"
 	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
 	      "  --ready-fd FD      write a line to FD when ready\n",
@@ -511,6 +513,7 @@ int main(int argc, char **argv)
 		QP,
 		PID,
 		COUNT,
+		PCAPNG,
 		HELP
 	};
 	static const struct option options[] = {
@@ -526,6 +529,7 @@ int main(int argc, char **argv)
 		{"qp", required_argument, NULL, QP},
 		{"pid", required_argument, NULL, PID},
 		{"count", required_argument, NULL, COUNT},
+		{"pcapng", required_argument, NULL, PCAPNG},
 		{"help", no_argument, NULL, HELP},
 		{0},
 	};
@@ -597,6 +601,9 @@ int main(int argc, char **argv)
 			break;
 		case PID:
 			filter.pid = check_range("pid", optarg, INT32_MAX);
+			break;
+		case PCAPNG:
+			filter.pcapng = optarg;
 			break;
 		case COUNT:
 			filter.count = check_range("count", optarg, UINT32_MAX);

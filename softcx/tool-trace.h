@@ -15,6 +15,7 @@ struct trace_options {
 	uint32_t pid;   /* 0: any */
 	uint64_t count; /* records; 0: no end */
 	bool json;
+	const char *pcapng; /* file to write instead of lines, or NULL */
 };
 
 /** @fd: a control connection. Returns the exit status. */

@@ -189,6 +189,14 @@ static const char *syndrome(uint8_t code)
 	}
 }
 
+uint64_t trace_bytes(const struct softcx_trace *rec)
+{
+	struct words w;
+
+	parse(&w, rec);
+	return w.total;
+}
+
 /* ---- text ------------------------------------------------------------------------------- */
 
 static void print_time(FILE *out, uint64_t ns)

@@ -18,6 +18,8 @@
 
 /** Writes one line, newline included. */
 void trace_text(FILE *out, const struct softcx_trace *rec);
+/** Length of the message: the sum of its data segments. */
+uint64_t trace_bytes(const struct softcx_trace *rec);
 /** The caller puts it. */
 struct json_object *trace_json(const struct softcx_trace *rec);
 

@@ -18,6 +18,7 @@ struct tracer;
 struct trace_source {
 	struct tracers *tracers;
 	uint8_t dev;
+	uint8_t gids[16][16];
 };
 
 struct tracers {
