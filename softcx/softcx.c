@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* softcx.c - the tool: runs programs on the emulated network adapter. */
-#include "hostable.h"
-#include "paths.h"
-#include "proto.h"
-#include "tool-objects.h"
-#include "tool-trace.h"
+#include "softcx/hostable.h"
+#include "softcx/paths.h"
+#include "softcx/proto.h"
+#include "softcx/tool-objects.h"
+#include "softcx/tool-trace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
-#include "trace-pcap.h"
-#include "trace-text.h"
+#include "softcx/trace-pcap.h"
+#include "softcx/trace-text.h"
 
-#include "nic/hw-wqe.h"
-#include "nic/hw.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/hw.h"
 
 /* cmocka.h wants these before it */
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tool-trace.h"
+#include "softcx/tool-trace.h"
 
-#include "trace-pcap.h"
-#include "trace-text.h"
+#include "softcx/trace-pcap.h"
+#include "softcx/trace-text.h"
 
 #include <errno.h>
 #include <poll.h>

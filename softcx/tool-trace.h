@@ -5,7 +5,7 @@
 #ifndef SOFTCX_TOOL_TRACE_H
 #define SOFTCX_TOOL_TRACE_H
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <stdbool.h>
 

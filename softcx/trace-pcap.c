@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "trace-pcap.h"
+#include "softcx/trace-pcap.h"
 
-#include "nic/hw-wqe.h"
-#include "nic/hw.h"
-#include "trace-text.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/hw.h"
+#include "softcx/trace-text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

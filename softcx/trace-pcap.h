@@ -11,7 +11,7 @@
 #ifndef SOFTCX_TRACE_PCAP_H
 #define SOFTCX_TRACE_PCAP_H
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "trace-text.h"
+#include "softcx/trace-text.h"
 
-#include "nic/hw-wqe.h"
-#include "nic/hw.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/hw.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

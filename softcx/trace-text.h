@@ -11,7 +11,7 @@
 #ifndef SOFTCX_TRACE_TEXT_H
 #define SOFTCX_TRACE_TEXT_H
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

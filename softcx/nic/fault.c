@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "fault.h"
+#include "softcx/nic/fault.h"
 
-#include "hw-fault.h"
-#include "hw-wqe.h"
-#include "sysfs.h"
+#include "softcx/hw/hw-fault.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/nic/sysfs.h"
 
 #include <errno.h>
 #include <json-c/json.h>

@@ -6,8 +6,8 @@
 #ifndef SOFTCX_NIC_FAULT_H
 #define SOFTCX_NIC_FAULT_H
 
-#include "hw.h"
-#include "server.h"
+#include "softcx/hw/hw.h"
+#include "softcx/nic/server.h"
 
 struct faults {
 	const char *dir;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "server.h"
+#include "softcx/nic/server.h"
 
-#include "fault.h"
-#include "files.h"
-#include "loop.h"
-#include "mm.h"
-#include "objects.h"
+#include "softcx/nic/fault.h"
+#include "softcx/nic/files.h"
+#include "softcx/nic/loop.h"
+#include "softcx/nic/mm.h"
+#include "softcx/nic/objects.h"
+#include "softcx/nic/sysfs.h"
+#include "softcx/nic/trace.h"
 #include "softcx/proto.h"
-#include "sysfs.h"
-#include "trace.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sysfs.h"
+#include "softcx/nic/sysfs.h"
 
-#include "call.h"
+#include "softcx/call.h"
 #include "softcx/proto.h"
 
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "trace.h"
+#include "softcx/nic/trace.h"
 
-#include "hw-wqe.h"
+#include "softcx/hw/hw-wqe.h"
 #include "softcx/proto.h"
 
 #include <errno.h>

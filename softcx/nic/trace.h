@@ -8,8 +8,8 @@
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H
 
-#include "files.h"
-#include "server.h"
+#include "softcx/nic/files.h"
+#include "softcx/nic/server.h"
 
 #include <sys/queue.h>
 
