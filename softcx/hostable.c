@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hostable.h"
+#include "softcx/hostable.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "paths.h"
+#include "softcx/paths.h"
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -17,6 +17,7 @@
  *
  * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
  * "hold", and gets text back; an open control connection that said "hold" counts as a client.
+ *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
  *	objects  gets a descriptor of a file with the status and every object, in JSON
  *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
  *	left     gets a descriptor of a file with these notes, in JSON
@@ -113,9 +114,10 @@ struct softcx_trace {
 	uint8_t dev;
 	uint8_t type; /* enum hw_qp_type */
 	uint8_t opcode, opmod;
-	uint8_t syndrome; /* 0: executed */
-	uint8_t ds;       /* length of the WQE in units of 16 bytes */
-	uint8_t unused[4];
+	uint8_t syndrome;  /* 0: executed */
+	uint8_t ds;        /* length of the WQE in units of 16 bytes */
+	uint32_t dest_qpn; /* of a connected queue */
+	uint8_t sgid[16], dgid[16];
 	uint8_t wqe[256]; /* the first bytes of it */
 };
 enum {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* softcx.c - the tool: runs programs on the emulated network adapter. */
-#include "hostable.h"
-#include "paths.h"
-#include "proto.h"
-#include "tool-objects.h"
-#include "tool-trace.h"
+#include "softcx/hostable.h"
+#include "softcx/paths.h"
+#include "softcx/proto.h"
+#include "softcx/tool-objects.h"
+#include "softcx/tool-trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,13 +44,16 @@ static void usage(FILE *to)
 	fputs("Usage: softcx run [OPTION...] COMMAND [ARGUMENT...]\n"
 	      "       softcx nic [OPTION...]\n"
 	      "       softcx status [--objects | --json] [--dir DIR]\n"
-	      "       softcx trace [--qp N]... [--pid P] [--count N] [--json] [--dir DIR]\n"
+	      "       softcx trace [--qp N]... [--pid P] [--count N] [--json | --pcapng FILE]\n"
+	      "                    [--dir DIR]\n"
+	      "       softcx fault [--dir DIR] add FAULT [OPTION...] | list [--json] | clear [ID]\n"
 	      "       softcx stop [--dir DIR]\n"
 	      "An emulated ConnectX network adapter under the ordinary RDMA libraries.\n\n"
 	      "  run      run COMMAND on it; starts a NIC if none runs, which ends soon after its last user\n"
 	      "  nic      be the NIC, in the foreground\n"
 	      "  status   what lives in the NIC\n"
 	      "  trace    print send WQEs as they leave their queues\n"
+	      "  fault    make the NIC fail on demand: softcx(1) has the list\n"
 	      "  stop     end the NIC\n\n"
 	      "Options of run and nic:\n"
 	      "  --dir DIR          where the NIC lives (default: $SOFTCX_DIR, $XDG_RUNTIME_DIR/softcx,\n"
@@ -70,6 +73,7 @@ static void usage(FILE *to)
 	      "  --pid P            only queue pairs of this process\n"
 	      "  --count N          end after N WQEs\n"
 	      "  --json             a JSON object on each line\n"
+	      "  --pcapng FILE      write what was sent to FILE for Wireshark (-: standard output)\n"
 	      "Options of nic:\n"
 	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
 	      "  --ready-fd FD      write a line to FD when ready\n",
@@ -396,6 +400,58 @@ static int trace(const struct trace_options *opt)
 	return fd < 0 ? no_nic() : tool_trace(fd, opt);
 }
 
+/* ---- fault ------------------------------------------------------------------------------ */
+
+static void print_faults(struct json_object *all)
+{
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *o = json_object_array_get_idx(all, i);
+
+		json_object_object_foreach(o, key, v)
+			printf("%s%s %s", strcmp(key, "id") == 0 ? "" : ", ", key, json_object_get_string(v));
+		putchar('\n');
+	}
+}
+
+/** The words go to the NIC as they are, which knows what they mean. */
+static int fault(char **words, bool json)
+{
+	static char answer[65536];
+	char text[1000] = "fault";
+	size_t len = strlen(text);
+	struct json_object *all;
+	int fd = nic_connect();
+
+	if (fd < 0)
+		return no_nic();
+	for (; *words; words++) {
+		if (strcmp(*words, "--json") == 0) {
+			json = true;
+			continue;
+		}
+		len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", *words);
+		if (len >= sizeof(text))
+			die("fault: too many words");
+	}
+	if (!nic_ask(fd, text, answer, sizeof(answer)))
+		die("the NIC in %s does not answer", dir);
+	if (answer[0] != '+') {
+		fprintf(stderr, "softcx: fault: %s\n", answer + 1);
+		return 1;
+	}
+	all = answer[1] == '[' ? json_tokener_parse(answer + 1) : NULL;
+	if (!all) {
+		if (answer[1])
+			puts(answer + 1);
+	} else if (json) {
+		puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY));
+	} else {
+		print_faults(all);
+	}
+	json_object_put(all);
+	return 0;
+}
+
 static int stop(void)
 {
 	char answer[8];
@@ -457,6 +513,7 @@ int main(int argc, char **argv)
 		QP,
 		PID,
 		COUNT,
+		PCAPNG,
 		HELP
 	};
 	static const struct option options[] = {
@@ -472,6 +529,7 @@ int main(int argc, char **argv)
 		{"qp", required_argument, NULL, QP},
 		{"pid", required_argument, NULL, PID},
 		{"count", required_argument, NULL, COUNT},
+		{"pcapng", required_argument, NULL, PCAPNG},
 		{"help", no_argument, NULL, HELP},
 		{0},
 	};
@@ -494,7 +552,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (strcmp(verb, "run") != 0 && strcmp(verb, "status") != 0 && strcmp(verb, "trace") != 0 &&
-		strcmp(verb, "stop") != 0) {
+		strcmp(verb, "fault") != 0 && strcmp(verb, "stop") != 0) {
 		usage(stderr);
 		return 125;
 	}
@@ -544,6 +602,9 @@ int main(int argc, char **argv)
 		case PID:
 			filter.pid = check_range("pid", optarg, INT32_MAX);
 			break;
+		case PCAPNG:
+			filter.pcapng = optarg;
+			break;
 		case COUNT:
 			filter.count = check_range("count", optarg, UINT32_MAX);
 			break;
@@ -557,6 +618,8 @@ int main(int argc, char **argv)
 	set_dir(dir_option);
 	if (strcmp(verb, "run") == 0)
 		return run(argv + 1 + optind, &opt, leak_check);
+	if (strcmp(verb, "fault") == 0)
+		return fault(argv + 1 + optind, filter.json);
 	if (strcmp(verb, "trace") == 0)
 		return trace(&filter);
 	return strcmp(verb, "status") == 0 ? status(objects, filter.json) : stop();

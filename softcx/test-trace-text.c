@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
-#include "trace-text.h"
+#include "softcx/trace-pcap.h"
+#include "softcx/trace-text.h"
 
-#include "nic/hw-wqe.h"
-#include "nic/hw.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/hw.h"
 
 /* cmocka.h wants these before it */
 #include <setjmp.h>
@@ -273,6 +274,9 @@ static void garbage(void **state)
 		rec->ds &= 63;
 		rec->type %= 3;
 		trace_text(out, rec);
+		trace_pcap(out, rec);
+		rec->syndrome = 0;
+		trace_pcap(out, rec);
 		o = trace_json(rec);
 		again = json_tokener_parse(json_object_to_json_string(o));
 		assert_non_null(again);
@@ -281,6 +285,73 @@ static void garbage(void **state)
 	}
 	fclose(out);
 	free(rec);
+}
+
+/* A WRITE of inline data in a file, byte by byte from the interface's block on; what sends nothing has no frame. */
+static void capture(void **state)
+{
+	static const uint8_t begin[] = {0x0a, 0x0d, 0x0d, 0x0a};
+	static const uint8_t frame[] = {
+		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,                          /* Ethernet */
+		0x45, 0, 0, 68, 0, 0, 0x40, 0, 0x40, 17, 0x3c, 0xa6, 127, 0, 0, 1, /* IPv4, */
+		127, 0, 0, 2,                        /* its length: 20 + 8 + 12 + 16 + 8 + 4 */
+		0xc0, 0x12, 0x12, 0xb7, 0, 48, 0, 0, /* UDP, port 4791 */
+		0x0a, 0x70, 0xff, 0xff, 0, 0, 0, 0x34, 0x80, 0, 0,
+		5, /* BTH: RC RDMA WRITE Only, 3 bytes of padding */
+		0, 0, 0, 0, 0, 0, 0xff, 0xf0, 0, 0, 7, 0x77, 0, 0, 0, 5, /* RETH */
+		'h', 'e', 'l', 'l', 'o', 0, 0, 0,                        /* data and padding */
+		0, 0, 0, 0,                                              /* ICRC */
+	};
+	struct softcx_trace rec = make(HW_OP_WRITE, 3, 0);
+	uint32_t word[7];
+	char *file;
+	size_t size, before;
+	FILE *out = open_memstream(&file, &size);
+
+	(void)state;
+	assert_non_null(out);
+	memcpy(rec.sgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
+	memcpy(rec.dgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
+	rec.dest_qpn = 0x34;
+	put_remote(&rec, 0xfff0, 0x777);
+	put32(&rec, 32, HW_SEG_INLINE | 5);
+	memcpy(rec.wqe + 36, "hello", 5);
+	trace_pcap_begin(out);
+	fflush(out);
+	before = size;
+	assert_int_equal(before, 28 + 32);
+	assert_memory_equal(file, begin, sizeof(begin));
+	trace_pcap(out, &rec);
+	fflush(out);
+	assert_true(size > before + sizeof(word) + sizeof(frame) + 12);
+	memcpy(word, file + before, sizeof(word));
+	assert_int_equal(word[0], 6);
+	assert_int_equal(word[1], size - before);
+	assert_int_equal((uint64_t)word[3] << 32 | word[4], rec.ns);
+	assert_int_equal(word[5], sizeof(frame));
+	assert_int_equal(word[6], sizeof(frame));
+	assert_memory_equal(file + before + sizeof(word), frame, sizeof(frame));
+	assert_memory_equal(file + size - 4, &word[1], 4);
+	/* longer than an MTU: headers only */
+	before = size;
+	put_data(&rec, 32, 1 << 20, 1, 2);
+	trace_pcap(out, &rec);
+	fflush(out);
+	memcpy(word, file + before, sizeof(word));
+	assert_int_equal(word[1], size - before);
+	assert_int_equal(word[5], 14 + 20 + 8 + 12 + 16);
+	assert_int_equal(word[6], 14 + 20 + 8 + 12 + 16 + (1 << 20) + 4);
+	before = size;
+	rec.opcode = HW_OP_WAIT;
+	trace_pcap(out, &rec);
+	rec.opcode = HW_OP_WRITE;
+	rec.syndrome = HW_SYND_RETRY;
+	trace_pcap(out, &rec);
+	rec.lost = 1;
+	trace_pcap(out, &rec);
+	fclose(out);
+	assert_int_equal(size, before);
+	free(file);
 }
 
 int main(void)
@@ -293,6 +364,7 @@ int main(void)
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(cross_channel),
 		cmocka_unit_test(oddities),
+		cmocka_unit_test(capture),
 		cmocka_unit_test(garbage),
 	};
 

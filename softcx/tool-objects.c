@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tool-objects.h"
+#include "softcx/tool-objects.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tool-trace.h"
+#include "softcx/tool-trace.h"
 
-#include "trace-text.h"
+#include "softcx/trace-pcap.h"
+#include "softcx/trace-text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,17 +31,34 @@ static bool ask(int fd, const struct trace_options *opt)
 	return send(fd, word, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static void print(const struct softcx_trace *rec, bool json)
+static void print(FILE *out, const struct softcx_trace *rec, const struct trace_options *opt)
 {
 	struct json_object *o;
 
-	if (!json) {
-		trace_text(stdout, rec);
-		return;
+	if (opt->pcapng) {
+		trace_pcap(out, rec);
+	} else if (opt->json) {
+		o = trace_json(rec);
+		fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+		json_object_put(o);
+	} else {
+		trace_text(out, rec);
 	}
-	o = trace_json(rec);
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-	json_object_put(o);
+}
+
+static FILE *output(const struct trace_options *opt)
+{
+	FILE *out = stdout;
+
+	if (!opt->pcapng)
+		return out;
+	if (strcmp(opt->pcapng, "-") != 0)
+		out = fopen(opt->pcapng, "we");
+	if (out)
+		trace_pcap_begin(out);
+	else
+		fprintf(stderr, "softcx: %s: %s\n", opt->pcapng, strerror(errno));
+	return out;
 }
 
 int tool_trace(int fd, const struct trace_options *opt)
@@ -51,7 +69,10 @@ int tool_trace(int fd, const struct trace_options *opt)
 	sigset_t signals, before;
 	uint64_t seen = 0, lost = 0;
 	bool told = false;
+	FILE *out = output(opt);
 
+	if (!out)
+		return 1;
 	/* They come while ppoll() waits and at no other time. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
@@ -77,13 +98,13 @@ int tool_trace(int fd, const struct trace_options *opt)
 		if (n <= 0)
 			break;
 		for (size_t i = 0; i < (size_t)n / sizeof(packet[0]); i++) {
-			print(&packet[i], opt->json);
+			print(out, &packet[i], opt);
 			lost += packet[i].lost;
 			seen += packet[i].lost == 0;
 			if (opt->count && seen == opt->count)
 				break;
 		}
-		if (fflush(stdout) != 0) {
+		if (fflush(out) != 0) {
 			fprintf(stderr, "softcx: the output: %s\n", strerror(errno));
 			return 1;
 		}

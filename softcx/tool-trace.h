@@ -5,7 +5,7 @@
 #ifndef SOFTCX_TOOL_TRACE_H
 #define SOFTCX_TOOL_TRACE_H
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <stdbool.h>
 
@@ -15,6 +15,7 @@ struct trace_options {
 	uint32_t pid;   /* 0: any */
 	uint64_t count; /* records; 0: no end */
 	bool json;
+	const char *pcapng; /* file to write instead of lines, or NULL */
 };
 
 /** @fd: a control connection. Returns the exit status. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "trace-text.h"
+#include "softcx/trace-text.h"
 
-#include "nic/hw-wqe.h"
-#include "nic/hw.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/hw.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -187,6 +187,14 @@ static const char *syndrome(uint8_t code)
 	default:
 		return "unknown error";
 	}
+}
+
+uint64_t trace_bytes(const struct softcx_trace *rec)
+{
+	struct words w;
+
+	parse(&w, rec);
+	return w.total;
 }
 
 /* ---- text ------------------------------------------------------------------------------- */

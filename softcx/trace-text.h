@@ -11,13 +11,15 @@
 #ifndef SOFTCX_TRACE_TEXT_H
 #define SOFTCX_TRACE_TEXT_H
 
-#include "proto.h"
+#include "softcx/proto.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 
 /** Writes one line, newline included. */
 void trace_text(FILE *out, const struct softcx_trace *rec);
+/** Length of the message: the sum of its data segments. */
+uint64_t trace_bytes(const struct softcx_trace *rec);
 /** The caller puts it. */
 struct json_object *trace_json(const struct softcx_trace *rec);
 

@@ -31,7 +31,8 @@ expect 1 '--help lists the options' "$REDDND" --nonsense
 expect 1 'unexpected argument "x"' "$REDDND" x
 expect 1 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
 config 'lisen = 1;'
-expect 1 'reddnd.conf:1: unknown setting "lisen" in the configuration; did you mean "listen"\?' \
+# the line starts with the place, as programs that jump to mistakes expect
+expect 1 "^$work/reddnd.conf:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"\?" \
 	"$REDDND" --check-config --config "$work/reddnd.conf"
 config 'listen = "127.0.0.1";'
 expect 0 '0 regions, 0 offloads, no mistakes' "$REDDND" --check-config --config "$work/reddnd.conf"

@@ -136,6 +136,37 @@ grep -q " QP 0x$(printf %06x "$qpn") " "$work/one.txt" || fail "trace --qp $qpn 
 ok "one WQE of one queue"
 stop_reddnd
 
+# ---- for Wireshark
+
+# A row for each packet: destination port, operation of the BTH, whether the whole of it is there.
+packets() # FILE
+{
+	python3 -c '
+import struct, sys
+data, at = open(sys.argv[1], "rb").read(), 0
+while at < len(data):
+    kind, length = struct.unpack_from("=II", data, at)
+    assert length % 4 == 0 and struct.unpack_from("=I", data, at + length - 4)[0] == length
+    if kind == 6:
+        have, full = struct.unpack_from("=II", data, at + 20)
+        frame = data[at + 28 : at + 28 + have]
+        print(struct.unpack_from(">H", frame, 36)[0], frame[42], have == full)
+    at += length' "$1"
+}
+
+trace out --pcapng "$work/trace.pcapng"
+tcp=$(free_port)
+tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
+tcp=$(free_port)
+tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
+end_trace out
+packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
+diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
+      6 4791 10 False
+      5 4791 20 True
+END
+ok "the packets of a trace"
+
 # ---- a reader that does not read
 
 trace slow.json --json

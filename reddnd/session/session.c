@@ -224,7 +224,12 @@ static int describe_error(
 			cqe = &cause;
 			q = i;
 		}
-	if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
+	if (cqe->syndrome == RNIC_SYNDROME_FLUSHED)
+		snprintf(why, size,
+			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
+			"rule (%s, %#x)",
+			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
 		snprintf(why, size, "a request was longer than %u bytes (%s, %#x)", s->offload->img->arg_len,
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive)

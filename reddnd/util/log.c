@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 static struct {
-	enum { SINK_PREFIX, SINK_TERMINAL, SINK_JOURNAL } sink;
+	bool journal;
 	int max;
-} log_state = {SINK_PREFIX, LOG_INFO};
+} log_state = {false, LOG_INFO};
 
 static bool stderr_is_journal(void)
 {
@@ -28,26 +28,18 @@ static bool stderr_is_journal(void)
 void log_init(int max)
 {
 	log_state.max = max;
-	log_state.sink = stderr_is_journal()     ? SINK_JOURNAL
-			 : isatty(STDERR_FILENO) ? SINK_TERMINAL
-						 : SINK_PREFIX;
+	log_state.journal = stderr_is_journal();
 }
 
 static void emit(int level, uint64_t session, const char *file, int line, const char *text)
 {
-	char about[40] = "";
-
-	if (log_state.sink == SINK_JOURNAL) {
+	if (log_state.journal)
 		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", level, "CODE_FILE=%s", file,
 			"CODE_LINE=%i", line, session ? "REDDND_SESSION=%" PRIu64 : NULL, session, NULL);
-		return;
-	}
-	if (session)
-		snprintf(about, sizeof about, "session %" PRIu64 ": ", session);
-	if (log_state.sink == SINK_TERMINAL)
-		fprintf(stderr, "reddnd: %s%s\n", about, text);
+	else if (session)
+		fprintf(stderr, "session %" PRIu64 ": %s\n", session, text);
 	else
-		fprintf(stderr, "<%d>%s%s\n", level, about, text);
+		fprintf(stderr, "%s\n", text);
 }
 
 void log_message(int level, uint64_t session, const char *file, int line, const char *format, ...)

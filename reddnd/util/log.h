@@ -3,8 +3,8 @@
  * log.h - one line per message, to where the reader is.
  *
  * stderr is the journal (JOURNAL_STREAM names it): structured entries by sd-journal, with the fields of the
- * caller. stderr is a terminal: "reddnd: <words>". Otherwise: the "<N>" prefix that services managers
- * understand, then the words. Levels are those of syslog.h.
+ * caller. Otherwise: the words alone, so that "file:line: what is wrong" is what programs expect of it.
+ * Levels are those of syslog.h.
  *
  * Thread rules: one thread. Messages longer than 1 KiB are cut.
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <syslog.h>
 
-/** Chooses the destination; without it messages go to stderr with prefixes. @max: least urgent level shown. */
+/** Chooses the destination; without it messages go to stderr. @max: least urgent level shown. */
 void log_init(int max);
 
 /**

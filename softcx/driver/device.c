@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "device.h"
+#include "softcx/driver/device.h"
 
-#include "mem.h"
+#include "softcx/driver/mem.h"
+#include "softcx/driver/sys.h"
 #include "softcx/paths.h"
 #include "softcx/proto.h"
-#include "sys.h"
 
 #include <errno.h>
 #include <fcntl.h>

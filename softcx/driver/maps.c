@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "maps.h"
+#include "softcx/driver/maps.h"
 
-#include "sys.h"
+#include "softcx/driver/sys.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mem.h"
+#include "softcx/driver/mem.h"
 
-#include "maps.h"
-#include "stacks.h"
-#include "sys.h"
+#include "softcx/driver/maps.h"
+#include "softcx/driver/stacks.h"
+#include "softcx/driver/sys.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,11 +4,11 @@
  * sysfs. Each looks whether it is about a device file or about /sys/class/infiniband*; everything else goes
  * on unchanged to the definition behind ours.
  */
-#include "device.h"
-#include "mem.h"
+#include "softcx/driver/device.h"
+#include "softcx/driver/mem.h"
+#include "softcx/driver/stacks.h"
 #include "softcx/paths.h"
 #include "softcx/proto.h"
-#include "stacks.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

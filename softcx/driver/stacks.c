@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "stacks.h"
+#include "softcx/driver/stacks.h"
 
 #include <dlfcn.h>
 #include <errno.h>

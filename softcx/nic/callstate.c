@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "callstate.h"
+#include "softcx/nic/callstate.h"
 
 #include <errno.h>
 #include <stdlib.h>

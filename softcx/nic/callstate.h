@@ -6,9 +6,9 @@
 #ifndef SOFTCX_NIC_CALLSTATE_H
 #define SOFTCX_NIC_CALLSTATE_H
 
-#include "call.h"
-#include "files.h"
-#include "mm.h"
+#include "softcx/call.h"
+#include "softcx/nic/files.h"
+#include "softcx/nic/mm.h"
 #include "softcx/proto.h"
 
 /** What a handler asked for and the process answered; kept until the call ends. */

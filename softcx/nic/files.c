@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "files.h"
+#include "softcx/nic/files.h"
 
-#include "callstate.h"
+#include "softcx/nic/callstate.h"
 #include "softcx/proto.h"
-#include "uverbs-fw.h"
-#include "uverbs-qp.h"
+#include "softcx/uverbs/uverbs-fw.h"
+#include "softcx/uverbs/uverbs-qp.h"
 
 #include <errno.h>
 #include <fcntl.h>

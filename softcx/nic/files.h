@@ -9,8 +9,8 @@
 #ifndef SOFTCX_NIC_FILES_H
 #define SOFTCX_NIC_FILES_H
 
-#include "call.h"
-#include "loop.h"
+#include "softcx/call.h"
+#include "softcx/nic/loop.h"
 
 /** An open file, for those who report about it. */
 struct file_view {

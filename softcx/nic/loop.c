@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "loop.h"
+#include "softcx/nic/loop.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mm.h"
+#include "softcx/nic/mm.h"
 
 #include <errno.h>
 #include <linux/magic.h>

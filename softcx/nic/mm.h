@@ -11,7 +11,7 @@
 #ifndef SOFTCX_NIC_MM_H
 #define SOFTCX_NIC_MM_H
 
-#include "hw.h"
+#include "softcx/hw/hw.h"
 
 struct mm_piece {
 	uint64_t va, len; /* whole pages */

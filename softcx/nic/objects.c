@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "objects.h"
+#include "softcx/nic/objects.h"
 
-#include "ucma-net.h"
-#include "uverbs-fw.h"
-#include "uverbs-qp.h"
-#include "uverbs-uar.h"
+#include "softcx/ucma/ucma-net.h"
+#include "softcx/uverbs/uverbs-fw.h"
+#include "softcx/uverbs/uverbs-qp.h"
+#include "softcx/uverbs/uverbs-uar.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

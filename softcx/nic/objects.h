@@ -9,7 +9,7 @@
 #ifndef SOFTCX_NIC_OBJECTS_H
 #define SOFTCX_NIC_OBJECTS_H
 
-#include "files.h"
+#include "softcx/nic/files.h"
 
 #include <json-c/json.h>
 #include <sys/queue.h>

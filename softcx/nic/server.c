@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "server.h"
+#include "softcx/nic/server.h"
 
-#include "files.h"
-#include "loop.h"
-#include "mm.h"
-#include "objects.h"
+#include "softcx/nic/fault.h"
+#include "softcx/nic/files.h"
+#include "softcx/nic/loop.h"
+#include "softcx/nic/mm.h"
+#include "softcx/nic/objects.h"
+#include "softcx/nic/sysfs.h"
+#include "softcx/nic/trace.h"
 #include "softcx/proto.h"
-#include "sysfs.h"
-#include "trace.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -58,6 +59,7 @@ struct server {
 	int lock_fd;
 	struct hw_dev *devs[SERVER_MAX_DEVS];
 	struct ucma_net *net;
+	struct faults faults;
 	struct loop loop;
 	struct files files;
 	struct listener *listeners[SERVER_MAX_DEVS + 2];
@@ -244,6 +246,8 @@ static bool control_input(struct source *source)
 		c->server->holds += !c->hold;
 		c->hold = true;
 		send(source->fd, "ok", 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} else if (strncmp(word, "fault ", 6) == 0) {
+		faults_command(&c->server->faults, word + 6, source->fd);
 	} else if (strcmp(word, "objects") == 0) {
 		send_objects(c->server, source->fd);
 	} else if (strcmp(word, "watch") == 0 && start_watch(c) == 0) {
@@ -427,6 +431,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 	if (rc == 0)
 		rc = make_devices(s);
 	if (rc == 0) {
+		faults_init(&s->faults, s->dir, s->devs, cfg->ndevs);
 		s->files.net = s->net;
 		rc = sysfs_write(s->dir, cfg->ndevs);
 	}
@@ -454,6 +459,7 @@ void server_free(struct server *s)
 	loop_done(&s->loop);
 	if (s->net)
 		ucma_net_free(s->net);
+	faults_deinit(&s->faults);
 	for (unsigned i = 0; i < SERVER_MAX_DEVS; i++)
 		if (s->devs[i])
 			hw_dev_free(s->devs[i]);

@@ -9,7 +9,7 @@
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H
 
-#include "hw.h"
+#include "softcx/hw/hw.h"
 
 enum { SERVER_MAX_DEVS = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sysfs.h"
+#include "softcx/nic/sysfs.h"
 
-#include "call.h"
+#include "softcx/call.h"
 #include "softcx/proto.h"
 
 #include <endian.h>
@@ -67,14 +67,19 @@ static void guid(char text[20], uint64_t be)
 		(unsigned)(v >> 16) & 0xffff, (unsigned)v & 0xffff);
 }
 
+static void write_state(int *rc, const char *dir, const char *port, bool up)
+{
+	attr(rc, dir, port, "state", up ? "4: ACTIVE" : "1: DOWN");
+	attr(rc, dir, port, "phys_state", up ? "5: LinkUp" : "3: Disabled");
+}
+
 static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
 {
 	uint8_t gids[16][16] = {{0}};
 	unsigned ngids;
 
 	nic_dev_gids(dev, gids, &ngids);
-	attr(rc, dir, port, "state", "4: ACTIVE");
-	attr(rc, dir, port, "phys_state", "5: LinkUp");
+	write_state(rc, dir, port, true);
 	attr(rc, dir, port, "rate", "100 Gb/sec (4X EDR)");
 	attr(rc, dir, port, "link_layer", "Ethernet");
 	attr(rc, dir, port, "lid", "0x0");
@@ -156,5 +161,15 @@ int sysfs_write(const char *dir, unsigned ndevs)
 		minor(SOFTCX_RDMA_CM_DEV));
 	for (unsigned i = 0; i < ndevs; i++)
 		write_dev(&rc, dir, i);
+	return rc;
+}
+
+int sysfs_port(const char *dir, unsigned dev, bool up)
+{
+	char port[80];
+	int rc = 0;
+
+	snprintf(port, sizeof(port), "class/infiniband/mlx5_%u/ports/1", dev);
+	write_state(&rc, dir, port, up);
 	return rc;
 }

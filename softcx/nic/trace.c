@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "trace.h"
+#include "softcx/nic/trace.h"
 
+#include "softcx/hw/hw-wqe.h"
 #include "softcx/proto.h"
 
 #include <errno.h>
@@ -83,6 +84,23 @@ static void put(struct tracer *r, const struct softcx_trace *rec, const struct h
 	memset(slot->wqe + bytes, 0, sizeof(slot->wqe) - bytes);
 }
 
+static void add_path(struct softcx_trace *rec, const struct trace_source *source, const struct hw_trace *t)
+{
+	const struct hw_qp *qp = hw_qp_find(source->tracers->files->devs[source->dev], rec->qpn);
+	struct hw_qp_mod mod;
+	uint16_t sq, rq;
+
+	if (!qp)
+		return;
+	hw_qp_query(qp, &mod, &sq, &rq);
+	rec->dest_qpn = mod.dest_qpn;
+	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
+	memcpy(rec->dgid, mod.av.loopback ? rec->sgid : mod.av.dgid, sizeof(rec->dgid));
+	if (t->type == HW_UD && t->ds >= HW_UD_DATA_DS)
+		/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
+		memcpy(rec->sgid, source->gids[hw_be32(t->wqe + HW_UD_GRH) >> 20 & 15], sizeof(rec->sgid));
+}
+
 static void on_wqe(void *arg, const struct hw_trace *t)
 {
 	const struct trace_source *source = arg;
@@ -100,6 +118,7 @@ static void on_wqe(void *arg, const struct hw_trace *t)
 	struct timespec ts;
 	struct tracer *r;
 
+	add_path(&rec, source, t);
 	clock_gettime(CLOCK_REALTIME, &ts);
 	rec.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	LIST_FOREACH (r, &source->tracers->list, link)
@@ -118,8 +137,13 @@ void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
 	memset(t, 0, sizeof(*t));
 	LIST_INIT(&t->list);
 	t->files = files;
-	for (unsigned i = 0; i < ndevs; i++)
-		t->source[i] = (struct trace_source){t, (uint8_t)i};
+	for (unsigned i = 0; i < ndevs; i++) {
+		unsigned ngids;
+
+		t->source[i].tracers = t;
+		t->source[i].dev = (uint8_t)i;
+		nic_dev_gids(i, t->source[i].gids, &ngids);
+	}
 }
 
 static int parse_filter(struct tracer *r, const char *filter)

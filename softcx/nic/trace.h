@@ -8,8 +8,8 @@
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H
 
-#include "files.h"
-#include "server.h"
+#include "softcx/nic/files.h"
+#include "softcx/nic/server.h"
 
 #include <sys/queue.h>
 
@@ -18,6 +18,7 @@ struct tracer;
 struct trace_source {
 	struct tracers *tracers;
 	uint8_t dev;
+	uint8_t gids[16][16];
 };
 
 struct tracers {

@@ -7,7 +7,7 @@
 #define TESTS_CHAIN_RIG_H
 
 #include "reddnd/chain/arm.h"
-#include "softcx/nic/test-rig.h"
+#include "softcx/hw/test-rig.h"
 
 enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_KEYS = 16, CHAIN_RIG_ALL_RIGHTS = 15 };
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/hw-exec.h"
+
+#include "softcx/hw/hw-fault.h"
+#include "softcx/hw/hw-inflight.h"
+#include "softcx/hw/hw-op.h"
+#include "softcx/hw/hw-resp.h"
+
+enum {
+	BUDGET = 512, /* WQEs per hw_exec_run */
+	BURST = 32,   /* most WQEs of one queue in a turn */
+	MAX_RETRY_NS =
+		100000000, /* the pause before a retry, however long the timeout: nobody is served by 4 s */
+	RETRY_FOREVER = 7,
+	BYTES = 4 << 20, /* per hw_exec_run, then doorbells are looked at again */
+};
+
+/* ---- outcome ---------------------------------------------------------------------------- */
+
+static struct hw_cqe cqe_of(const struct hw_wqe *w)
+{
+	return (struct hw_cqe){
+		.opcode = HW_CQE_REQ,
+		.user_index = w->qp->user_index,
+		.byte_cnt = w->bytes,
+		.sop_qpn = (uint32_t)w->opcode << 24 | w->qp->qpn,
+		.wqe_counter = w->idx,
+	};
+}
+
+static void trace(const struct hw_wqe *w, uint8_t syndrome)
+{
+	struct hw_trace t = {
+		.qpn = w->qp->qpn,
+		.idx = w->idx,
+		.opcode = w->opcode,
+		.opmod = w->opmod,
+		.syndrome = syndrome,
+		.type = (uint8_t)w->qp->type,
+		.ds = w->ds,
+		.wqe = w->p,
+	};
+
+	w->qp->dev->trace(w->qp->dev->trace_arg, &t);
+}
+
+static void succeed(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+	struct hw_cqe cqe;
+
+	qp->in_retry = false;
+	qp->dev->total.wqes++;
+	qp->dev->total.bytes += w->bytes;
+	if (__builtin_expect(qp->dev->trace != NULL, 0))
+		trace(w, 0);
+	if (!w->cqe)
+		return;
+	cqe = cqe_of(w);
+	if (w->inl) {
+		cqe.inl = w->inl_data;
+		cqe.inl_len = w->bytes;
+	}
+	hw_inflight_complete(qp, &cqe);
+}
+
+static void fail_peer(struct hw_wqe *w, int fault)
+{
+	if (fault & HW_FAULT_PEER)
+		hw_qp_fail(w->peer, HW_ERR,
+			fault & HW_FAULT_PEER_ACCESS ? HW_EV_QP_ACCESS_ERR
+			: fault & HW_FAULT_PEER_REQ  ? HW_EV_QP_REQ_ERR
+						     : 0);
+}
+
+static void fail(struct hw_wqe *w, int fault)
+{
+	struct hw_qp *qp = w->qp;
+	struct hw_cqe cqe = cqe_of(w);
+
+	qp->in_retry = false;
+	hw_inflight_land(qp);
+	if (qp->dev->trace)
+		trace(w, fault & 0xff);
+	cqe.opcode = HW_CQE_REQ_ERR;
+	cqe.syndrome = fault & 0xff;
+	cqe.vendor = fault >> 8 & 0xff;
+	cqe.byte_cnt = 0;
+	hw_qp_complete(qp, qp->scq, &cqe);
+	/* IB 10.3.1: an unconnected or unreliable queue goes on receiving */
+	hw_qp_fail(qp, qp->type == HW_RC ? HW_ERR : HW_SQER, 0);
+	fail_peer(w, fault);
+}
+
+static void pause_sq(struct hw_qp *qp, uint64_t ns)
+{
+	qp->due = hw_clock() + ns;
+	hw_qp_set_run(qp, HW_RUN_TIMED);
+}
+
+/* Nobody took the packet of an RC queue. false: the WQE has failed. */
+static bool retry(struct hw_wqe *w, int why)
+{
+	struct hw_qp *qp = w->qp;
+	uint64_t ns;
+
+	if (!qp->in_retry) {
+		qp->in_retry = true;
+		qp->rnr_left = qp->mod.rnr_retry;
+		qp->retry_left = qp->mod.retry_cnt;
+	}
+	if (why == HW_EXEC_RNR) {
+		if (qp->mod.rnr_retry != RETRY_FOREVER && qp->rnr_left-- == 0) {
+			fail(w, HW_FAULT(HW_SYND_RNR_RETRY, HW_VENDOR_RNR));
+			return false;
+		}
+		pause_sq(qp, hw_resp_rnr_ns(w->peer->mod.min_rnr_timer));
+		return true;
+	}
+	if (qp->mod.timeout && qp->retry_left-- == 0) { /* a timeout of 0 means to wait for ever */
+		fail(w, HW_FAULT(HW_SYND_RETRY, HW_VENDOR_RETRY));
+		return false;
+	}
+	ns = qp->mod.timeout ? 4096ull << (qp->mod.timeout & 31) : MAX_RETRY_NS;
+	pause_sq(qp, ns < MAX_RETRY_NS ? ns : MAX_RETRY_NS);
+	return true;
+}
+
+/* ---- one WQE ---------------------------------------------------------------------------- */
+
+/* Makes sure that [sq_ci, to) is fetched; how much more comes along is the silicon's choice. */
+static void fetch_for(struct hw_qp *qp, uint16_t to)
+{
+	struct hw_dev *dev = qp->dev;
+
+	if ((int16_t)(to - qp->sq_fetched) <= 0)
+		return;
+	if (!dev->cfg.lenient && hw_pick(dev, 2))
+		to = qp->sq_pi;
+	hw_qp_fetch(qp, to);
+}
+
+/* What an unreliable requester does not hear of: lost packets and all that the responder objects to. */
+static bool unnoticed(int result)
+{
+	return result < 0 || (result & 0xff) >= HW_SYND_REMOTE_INVAL;
+}
+
+static void step(struct hw_qp *qp)
+{
+	struct hw_wqe w;
+	uint8_t linear[HW_MAX_WQE_BB * HW_WQEBB];
+	uint32_t slot = qp->sq_ci & (qp->sq_wqebbs - 1), bbs;
+	uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci);
+	const struct hw_config *cfg = &qp->dev->cfg;
+	uint32_t op, qpn_ds;
+	uint8_t fence;
+	int ret;
+
+	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
+	w.qp = qp;
+	w.p = qp->shadow + (size_t)slot * HW_WQEBB;
+	w.idx = qp->sq_ci;
+	w.peer = NULL;
+	w.bytes = 0;
+	w.inl = false;
+	op = hw_be32(w.p + HW_CTRL_OP);
+	qpn_ds = hw_be32(w.p + HW_CTRL_QPN_DS);
+	w.opcode = (uint8_t)op;
+	w.opmod = (uint8_t)(op >> 24);
+	w.ds = qpn_ds & HW_MAX_DS;
+	w.fm_ce_se = w.p[HW_CTRL_FM_CE_SE];
+	w.cqe = (w.fm_ce_se >> HW_CE_SHIFT & 3) >= HW_CE_ALWAYS;
+	bbs = w.ds ? (w.ds + 3u) / 4 : 1;
+	if (!w.ds || bbs > left || bbs > qp->sq_wqebbs ||
+		((op >> 8 & 0xffff) != w.idx && !cfg->no_index_check) ||
+		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
+		w.ds = w.ds > 4 ? 4 : w.ds; /* the rest was not fetched */
+		qp->sq_ci++;
+		fail(&w, HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
+		return;
+	}
+	if (bbs > 1) {
+		fetch_for(qp, (uint16_t)(qp->sq_ci + bbs));
+		if (slot + bbs > qp->sq_wqebbs) {
+			size_t head = (size_t)(qp->sq_wqebbs - slot) * HW_WQEBB;
+
+			memcpy(linear, w.p, head);
+			memcpy(linear + head, qp->shadow, bbs * HW_WQEBB - head);
+			w.p = linear;
+		}
+	}
+	w.prompt = w.cqe && bbs == left;
+	fence = w.fm_ce_se >> HW_FM_SHIFT;
+	if (fence == HW_FM_STRONG)
+		hw_inflight_land(qp);
+	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+		hw_inflight_land_reads(qp);
+	if (qp->run_state !=
+		HW_RUN_READY) /* a CQE that landed found no room: the queue has failed and is flushed */
+		return;
+
+	ret = 0;
+	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
+		ret = hw_fault_meet(&w);
+		if (qp->run_state != HW_RUN_READY)
+			return;
+	}
+	if (!ret)
+		ret = hw_op_exec(&w);
+	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
+		return;
+	if (ret == HW_EXEC_STOP) {
+		hw_qp_set_run(qp, HW_RUN_WAIT);
+		return;
+	}
+	qp->sq_ci = (uint16_t)(qp->sq_ci + bbs);
+	if (ret && qp->type != HW_RC && unnoticed(ret)) {
+		if (ret > 0)
+			fail_peer(&w, ret);
+		ret = 0;
+	}
+	if (ret > 0)
+		fail(&w, ret);
+	else if (!ret)
+		succeed(&w);
+	else if (retry(&w, ret))
+		qp->sq_ci = w.idx;
+}
+
+/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough. */
+static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
+{
+	unsigned done = 0;
+
+	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi &&
+		qp->dev->total.bytes < enough) {
+		step(qp);
+		done++;
+	}
+	if (qp->run_state != HW_RUN_READY)
+		return done;
+	/* to the end of the line, or out of it */
+	hw_qp_set_run(qp, qp->sq_ci != qp->sq_pi ? HW_RUN_READY : HW_RUN_IDLE);
+	return done;
+}
+
+bool hw_exec_run(struct hw_dev *dev)
+{
+	uint64_t enough = dev->total.bytes + BYTES;
+	unsigned done = 0;
+
+	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
+		return false;
+	while (done++ < BUDGET && dev->total.bytes < enough) {
+		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
+
+		if (!qp) {
+			if (!hw_inflight_tick(dev))
+				break;
+			continue;
+		}
+		if (dev->cfg.lenient) {
+			done += turn(qp, BURST, enough);
+			continue;
+		}
+		switch (hw_pick(dev, 8)) {
+		case 0: /* someone else first */
+			hw_qp_set_run(qp, HW_RUN_READY);
+			continue;
+		case 1:
+		case 2:
+		case 3:
+			hw_inflight_tick(dev);
+			break;
+		}
+		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
+			done += turn(qp, 1 + hw_pick(dev, BURST), enough);
+	}
+	return true;
+}

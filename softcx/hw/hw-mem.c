@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/hw-mem.h"
+
+#include "softcx/hw/hw-inflight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum { BULK = 4096 };
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key)
+{
+	struct hw_mem *mem = attr->mem;
+	struct hw_mkey *k;
+	uint32_t index;
+	int err;
+
+	if (!mem || attr->mem_off > mem->len || attr->len > mem->len - attr->mem_off)
+		return -EINVAL;
+	if ((attr->access & (HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_ATOMIC)) && !mem->writable)
+		return -EACCES;
+	/* IB: remote write and atomic rights need the local write right */
+	if ((attr->access & (HW_REMOTE_WRITE | HW_REMOTE_ATOMIC)) && !(attr->access & HW_LOCAL_WRITE))
+		return -EINVAL;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	err = hw_pd_ref(dev, attr->pdn);
+	if (!err) {
+		err = hw_table_add(&dev->mkeys, k, &index);
+		if (err)
+			hw_pd_unref(dev, attr->pdn);
+	}
+	if (err) {
+		free(k);
+		return err;
+	}
+	k->key = index << 8 | ++dev->key_variant;
+	k->pdn = attr->pdn;
+	k->iova = attr->iova;
+	k->len = attr->len;
+	k->access = attr->access;
+	k->host = mem->host ? mem->host + attr->mem_off : NULL;
+	k->va = mem->va + attr->mem_off;
+	k->mem = hw_mem_get(mem);
+	dev->mems++;
+	*key = k->key;
+	return 0;
+}
+
+int hw_mkey_destroy(struct hw_dev *dev, uint32_t key)
+{
+	struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
+
+	if (!k || k->key != key)
+		return -EINVAL;
+	hw_inflight_land_everywhere();
+	hw_table_del(&dev->mkeys, key >> 8);
+	hw_pd_unref(dev, k->pdn);
+	hw_mem_unpin(dev, k->mem);
+	free(k);
+	return 0;
+}
+
+bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn)
+{
+	struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
+
+	if (!k || k->key != key || k->pdn != pdn)
+		return false;
+	k->invalid = true;
+	return true;
+}
+
+/* ---- copies ----------------------------------------------------------------------------- */
+
+/*
+ * A word that is only partly wanted is read whole all the same: a second read of it could see another
+ * value. It cannot fault, as a word does not cross a page; hence no address checks here.
+ */
+__attribute__((no_sanitize("address"))) static void load(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t head = (uintptr_t)src & 7, n;
+	uint64_t w;
+
+	if (len > BULK) {
+		memcpy(dst, src, len);
+		return;
+	}
+	if (head && len) {
+		w = __atomic_load_n((const uint64_t *)(src - head), __ATOMIC_RELAXED);
+		n = 8 - head < len ? 8 - head : len;
+		memcpy(dst, (uint8_t *)&w + head, n);
+		dst += n;
+		src += n;
+		len -= n;
+	}
+	for (; len >= 8; len -= 8, src += 8, dst += 8) {
+		w = __atomic_load_n((const uint64_t *)src, __ATOMIC_RELAXED);
+		memcpy(dst, &w, 8);
+	}
+	if (len) {
+		w = __atomic_load_n((const uint64_t *)src, __ATOMIC_RELAXED);
+		memcpy(dst, &w, len);
+	}
+}
+
+/* Up to 7 bytes, in the largest aligned pieces. */
+static void store_part(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	while (len) {
+		if (len >= 4 && ((uintptr_t)dst & 3) == 0) {
+			uint32_t v;
+
+			memcpy(&v, src, 4);
+			__atomic_store_n((uint32_t *)dst, v, __ATOMIC_RELAXED);
+			dst += 4, src += 4, len -= 4;
+		} else if (len >= 2 && ((uintptr_t)dst & 1) == 0) {
+			uint16_t v;
+
+			memcpy(&v, src, 2);
+			__atomic_store_n((uint16_t *)dst, v, __ATOMIC_RELAXED);
+			dst += 2, src += 2, len -= 2;
+		} else {
+			__atomic_store_n(dst, *src, __ATOMIC_RELAXED);
+			dst++, src++, len--;
+		}
+	}
+}
+
+static void store(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t head = -(uintptr_t)dst & 7;
+
+	if (len > BULK) {
+		memcpy(dst, src, len);
+		return;
+	}
+	if (head) {
+		if (head > len)
+			head = len;
+		store_part(dst, src, head);
+		dst += head;
+		src += head;
+		len -= head;
+	}
+	for (; len >= 8; len -= 8, src += 8, dst += 8) {
+		uint64_t w;
+
+		memcpy(&w, src, 8);
+		__atomic_store_n((uint64_t *)dst, w, __ATOMIC_RELAXED);
+	}
+	if (len)
+		store_part(dst, src, len);
+}
+
+static bool span_load(uint8_t *dst, const struct hw_span *s, uint32_t off, uint32_t len)
+{
+	struct iovec local = {dst, len}, remote = {(void *)(uintptr_t)(s->va + off), len};
+
+	if (s->host) {
+		load(dst, s->host + off, len);
+		return true;
+	}
+	return process_vm_readv(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+static bool span_store(const struct hw_span *s, uint32_t off, const uint8_t *src, uint32_t len)
+{
+	struct iovec local = {(void *)(uintptr_t)src, len}, remote = {(void *)(uintptr_t)(s->va + off), len};
+
+	if (s->host) {
+		store(s->host + off, src, len);
+		return true;
+	}
+	return process_vm_writev(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+/* A place in a list of spans. */
+struct cursor {
+	const struct hw_span *span;
+	uint32_t off;
+};
+
+static bool gather(uint8_t *dst, struct cursor *c, uint32_t len)
+{
+	while (len) {
+		uint32_t n = c->span->len - c->off;
+
+		if (!n) {
+			c->span++;
+			c->off = 0;
+			continue;
+		}
+		if (n > len)
+			n = len;
+		if (!span_load(dst, c->span, c->off, n))
+			return false;
+		dst += n;
+		len -= n;
+		c->off += n;
+	}
+	return true;
+}
+
+static bool scatter(struct cursor *c, const uint8_t *src, uint32_t len)
+{
+	while (len) {
+		uint32_t n = c->span->len - c->off;
+
+		if (!n) {
+			c->span++;
+			c->off = 0;
+			continue;
+		}
+		if (n > len)
+			n = len;
+		if (!span_store(c->span, c->off, src, n))
+			return false;
+		src += n;
+		len -= n;
+		c->off += n;
+	}
+	return true;
+}
+
+bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len)
+{
+	struct cursor c = {src, 0};
+
+	return len == 0 || (nsrc && gather(dst, &c, len));
+}
+
+bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len)
+{
+	struct cursor c = {dst, 0};
+
+	return len == 0 || (ndst && scatter(&c, src, len));
+}
+
+bool hw_copy(const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len)
+{
+	_Alignas(64) uint8_t buf[BULK];
+	struct cursor from = {src, 0}, to = {dst, 0};
+
+	if (!len)
+		return true;
+	if (len > BULK && ndst == 1 && nsrc == 1 && src->host && dst->host) {
+		memmove(dst->host, src->host, len);
+		return true;
+	}
+	while (len) {
+		/* A chunk ends at the end of a source word: the next one must not read that word again */
+		uint32_t n = BULK -
+			     (nsrc == 1 ? ((src->host ? (uintptr_t)src->host : src->va) + from.off) & 7 : 0);
+
+		if (n > len)
+			n = len;
+		if (!gather(buf, &from, n) || !scatter(&to, buf, n))
+			return false;
+		len -= n;
+	}
+	return true;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hw.h - the emulated silicon: memory keys, queues, completion queues, doorbells and the engine
+ * that executes WQEs. It knows no file descriptor of an application, no handle and no system call
+ * of the verbs ABI; uverbs*.c (the "kernel driver") is its only user besides tests.
+ *
+ * Threads: one. Every function here is called from the thread that calls hw_poll().
+ * Errors: 0 or a negative errno; positive values are documented where they occur.
+ * Ownership: objects are created and destroyed in pairs; destroying what is still referenced
+ * gives -EBUSY (a PD with keys or queues, a CQ with QPs), as firmware does.
+ */
+#ifndef SOFTCX_NIC_HW_H
+#define SOFTCX_NIC_HW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+struct hw_dev;
+struct hw_uar;
+struct hw_cq;
+struct hw_qp;
+struct hw_srq;
+
+/* ---- memory of applications ------------------------------------------------------------- */
+
+/**
+ * A range of application memory pinned for the device. Either mapped here in one piece (@host),
+ * or, when it cannot be shared, reached through process_vm_readv/writev of @pid (@host is NULL;
+ * only data buffers may be like that, queues and doorbell records may not).
+ * Reference counted; the last put calls @release.
+ */
+struct hw_mem {
+	uint8_t *host; /* address here of the byte at @va, or NULL */
+	uint64_t va;   /* address of the first byte in the application */
+	uint64_t len;  /* bytes */
+	pid_t pid;     /* owner, used only when @host is NULL */
+	bool writable;
+	int refs;
+	void (*release)(struct hw_mem *mem);
+	void *priv; /* of whoever made it */
+};
+
+struct hw_mem *hw_mem_get(struct hw_mem *mem);
+void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
+
+/* ---- device ----------------------------------------------------------------------------- */
+
+struct hw_config {
+	uint64_t seed;       /* of every choice the hardware is free to make */
+	bool lenient;        /* make the friendliest choice instead: nothing stale, nothing late */
+	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
+	bool no_qpn_check;
+};
+
+struct hw_counts { /* live objects; all 0 again when every user has gone */
+	unsigned pds, mkeys, uars, cqs, qps, srqs, mems;
+	uint64_t wqes, cqes, bytes; /* since start */
+};
+
+/** @gids: up to 16 RoCE v2 GIDs of the port; a QP is reached by (any GID of its device, QPN). */
+int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
+void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
+void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
+bool hw_port_up(const struct hw_dev *dev); /* a port that is down neither sends nor receives */
+
+/** Who hears of what happens to the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
+struct hw_dev_watch {
+	void (*on_event)(void *arg, int event);
+	void *arg;
+	LIST_ENTRY(hw_dev_watch) link;
+};
+/** @watch belongs to the caller, who takes it off before the device goes. on_event must not add or take off. */
+void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch);
+void hw_dev_unwatch(struct hw_dev_watch *watch);
+
+/**
+ * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
+ * Bounded work per call. Returns true when anything was done (call again at once), else false.
+ */
+bool hw_poll(struct hw_dev *dev);
+/** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
+uint64_t hw_next_timer(const struct hw_dev *dev);
+
+/** What became of one send WQE. */
+struct hw_trace {
+	uint32_t qpn;
+	uint16_t idx; /* WQE index */
+	uint8_t opcode, opmod;
+	uint8_t syndrome; /* 0: executed */
+	uint8_t type;     /* enum hw_qp_type of the queue */
+	uint8_t ds;
+	const uint8_t
+		*wqe; /* as the hardware fetched it, ds * 16 bytes, at least 16; valid during the call */
+};
+typedef void (*hw_trace_fn)(void *arg, const struct hw_trace *t);
+/** Calls @fn for every WQE that leaves a send queue, flushed ones excepted. NULL: off. */
+void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg);
+
+/* ---- protection domains, doorbell pages ------------------------------------------------- */
+
+int hw_pd_alloc(struct hw_dev *dev, uint32_t *pdn);
+int hw_pd_free(struct hw_dev *dev, uint32_t pdn);
+
+/** A 4 KiB UAR page, shared with the application through a memfd. */
+int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **uar);
+int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar);
+uint32_t hw_uar_index(const struct hw_uar *uar);
+int hw_uar_fd(const struct hw_uar *uar); /* owned by the UAR */
+struct hw_uar *hw_uar_find(struct hw_dev *dev, uint32_t index);
+
+/* ---- memory keys ------------------------------------------------------------------------ */
+
+enum { /* as IBV_ACCESS_* */
+	HW_LOCAL_WRITE = 1,
+	HW_REMOTE_WRITE = 2,
+	HW_REMOTE_READ = 4,
+	HW_REMOTE_ATOMIC = 8,
+};
+
+struct hw_mkey_attr {
+	uint32_t pdn;
+	uint64_t iova; /* address under which the key knows the first byte */
+	uint64_t len;
+	unsigned access;
+	struct hw_mem *mem; /* a reference is taken */
+	uint64_t mem_off;   /* first byte of the key inside @mem */
+};
+
+/** @key is both lkey and rkey (index << 8 | variant). A freed key is not handed out again soon. */
+int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key);
+int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
+
+/* ---- completion queues ------------------------------------------------------------------ */
+
+struct hw_cq_attr {
+	struct hw_mem *buf; /* CQE ring */
+	uint64_t buf_off;
+	struct hw_mem *db; /* doorbell record: consumer index, arm word */
+	uint64_t db_off;
+	uint32_t uar;      /* page index where software rings the arm doorbell */
+	uint8_t log_size;  /* CQEs */
+	uint8_t cqe_bytes; /* 64 or 128 */
+	bool oi;           /* ignore overrun */
+	bool cc;           /* collapsed: all CQEs into entry 0 */
+	/* moderation: an armed CQ fires after @max_count CQEs or @period_us; 0, 0: at once */
+	uint16_t period_us, max_count;
+	void (*on_comp)(void *arg);             /* armed CQ fired */
+	void (*on_error)(void *arg, int event); /* enum hw_event */
+	void *arg;
+};
+
+int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq **cq);
+int hw_cq_destroy(struct hw_dev *dev, struct hw_cq *cq);
+int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint64_t off, uint8_t log_size,
+	uint8_t cqe_bytes); /* writes the RESIZE CQE as mlx5 does */
+int hw_cq_moderate(struct hw_cq *cq, uint16_t period_us, uint16_t max_count);
+uint32_t hw_cqn(const struct hw_cq *cq);
+struct hw_cq *hw_cq_find(struct hw_dev *dev, uint32_t cqn);
+uint32_t hw_cq_producer(const struct hw_cq *cq); /* 24-bit counter WAIT compares with */
+
+/* ---- queue pairs ------------------------------------------------------------------------ */
+
+enum hw_qp_type { HW_RC, HW_UC, HW_UD };
+enum hw_qp_state { HW_RST, HW_INIT, HW_RTR, HW_RTS, HW_SQER, HW_SQD, HW_ERR }; /* as QPC.state */
+
+struct hw_qp_attr {
+	enum hw_qp_type type;
+	uint32_t pdn;
+	struct hw_cq *scq, *rcq;
+	struct hw_srq *srq; /* or NULL */
+	struct hw_mem *sq;  /* NULL: no SQ */
+	uint64_t sq_off;
+	uint32_t sq_wqebbs; /* power of two */
+	struct hw_mem *rq;  /* NULL: no RQ */
+	uint64_t rq_off;
+	uint32_t rq_wqes;   /* power of two */
+	uint32_t rq_stride; /* bytes, power of two >= 16 */
+	struct hw_mem *db;  /* doorbell record: RQ counter, SQ counter */
+	uint64_t db_off;
+	uint32_t uar;
+	uint32_t user_index; /* for CQE bytes 32..35 with CQE version 1 */
+	bool cd_master, cd_slave_send, cd_slave_recv;
+	bool reserved_lkey;     /* QPC.rlky: refused, as physical addresses mean nothing here */
+	uint8_t cs_req, cs_res; /* scatter-to-CQE modes as in the QPC, 0 = off */
+	uint32_t qkey;
+	void (*on_event)(void *arg, int event); /* enum hw_event */
+	void *arg;
+};
+
+/** Where a QP's packets go. */
+struct hw_av {
+	bool loopback; /* QPC address path `fl`: to this device */
+	uint8_t dgid[16];
+	uint8_t sgid_index;
+};
+
+/** What a state transition may set; @mask says which fields are meant. */
+enum {
+	HW_QP_AV = 1 << 0,
+	HW_QP_DEST = 1 << 1,
+	HW_QP_ACCESS = 1 << 2,
+	HW_QP_RNR_TIMER = 1 << 3,
+	HW_QP_RETRY = 1 << 4,
+	HW_QP_RNR_RETRY = 1 << 5,
+	HW_QP_TIMEOUT = 1 << 6,
+	HW_QP_SQ_PSN = 1 << 7,
+	HW_QP_RQ_PSN = 1 << 8,
+	HW_QP_RD_ATOMIC = 1 << 9,
+	HW_QP_DEST_RD_ATOMIC = 1 << 10,
+	HW_QP_QKEY = 1 << 11,
+	HW_QP_MTU = 1 << 12,
+};
+struct hw_qp_mod {
+	unsigned mask;
+	struct hw_av av;
+	uint32_t dest_qpn;
+	unsigned access; /* HW_REMOTE_*: QPC rre, rwe, rae */
+	uint8_t min_rnr_timer, retry_cnt, rnr_retry, timeout;
+	uint32_t sq_psn, rq_psn, qkey;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint16_t mtu; /* bytes */
+};
+
+int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp **qp);
+int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp);
+/**
+ * Moves @qp to @to (the same state is a modify in place). -EINVAL when the transition does not
+ * exist; required attributes are the caller's check. To ERR: flushes what is posted.
+ */
+int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, const struct hw_qp_mod *mod);
+uint32_t hw_qpn(const struct hw_qp *qp);
+struct hw_qp *hw_qp_find(struct hw_dev *dev, uint32_t qpn);
+enum hw_qp_state hw_qp_state(const struct hw_qp *qp);
+/** Current values of everything a modify can set; @sq_idx/@rq_idx: WQEBBs/WQEs consumed. */
+void hw_qp_query(const struct hw_qp *qp, struct hw_qp_mod *mod, uint16_t *sq_idx, uint16_t *rq_idx);
+
+/** Where a QP's send queue stands. Indices count WQEBBs, those of receives WQEs. */
+struct hw_qp_progress {
+	enum hw_qp_type type;
+	uint32_t pdn;
+	uint16_t sq_done, sq_fetched, sq_enabled; /* in ascending order, modulo 2^16 */
+	uint16_t rq_done;
+	uint32_t sq_wqebbs, rq_wqes; /* 0: no such queue */
+	const struct hw_cq *wait_cq; /* stopped at a WAIT for this one, else NULL */
+	uint32_t wait_index;
+	bool pauses; /* before a retry */
+};
+void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out);
+
+enum hw_event { /* values of mlx5 EQE event types where one exists */
+	HW_EV_COMP_EST = 0x02,
+	HW_EV_SQ_DRAINED = 0x03,
+	HW_EV_CQ_ERROR = 0x04,
+	HW_EV_QP_FATAL = 0x05,
+	HW_EV_QP_REQ_ERR = 0x10,
+	HW_EV_QP_ACCESS_ERR = 0x11,
+	HW_EV_LAST_WQE = 0x13,
+	HW_EV_SRQ_LIMIT = 0x14,
+	/* of the device: mlx5 has subtypes of one EQE for the first two, and no EQE for the last */
+	HW_EV_PORT_UP = 0x100,
+	HW_EV_PORT_DOWN = 0x101,
+	HW_EV_DEVICE_FATAL = 0x102,
+};
+
+/* ---- shared receive queues -------------------------------------------------------------- */
+
+struct hw_srq_attr {
+	uint32_t pdn;
+	struct hw_mem *buf;
+	uint64_t buf_off;
+	uint32_t wqes, stride;
+	struct hw_mem *db;
+	uint64_t db_off;
+	void (*on_event)(void *arg, int event);
+	void *arg;
+};
+
+int hw_srq_create(struct hw_dev *dev, const struct hw_srq_attr *attr, struct hw_srq **srq);
+int hw_srq_destroy(struct hw_dev *dev, struct hw_srq *srq);
+int hw_srq_limit(struct hw_srq *srq, uint16_t limit);
+uint32_t hw_srqn(const struct hw_srq *srq);
+
+#endif

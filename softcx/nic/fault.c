@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/nic/fault.h"
+
+#include "softcx/hw/hw-fault.h"
+#include "softcx/hw/hw-wqe.h"
+#include "softcx/nic/sysfs.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct name {
+	const char *name;
+	unsigned value;
+};
+
+static const struct name kinds[] = {
+	{"drop", HW_FAULT_DROP},
+	{"delay", HW_FAULT_DELAY},
+	{"rnr", HW_FAULT_RNR},
+	{"error", HW_FAULT_ERROR},
+	{"qp-error", HW_FAULT_QP_ERROR},
+	{"port-down", HW_FAULT_PORT_DOWN},
+	{"port-up", HW_FAULT_PORT_UP},
+	{"mkey-revoke", HW_FAULT_MKEY_REVOKE},
+	{"device-fatal", HW_FAULT_DEVICE_FATAL},
+	{0},
+};
+
+static const struct name opcodes[] = {
+	{"nop", HW_OP_NOP},
+	{"send", HW_OP_SEND},
+	{"send-imm", HW_OP_SEND_IMM},
+	{"send-inval", HW_OP_SEND_INVAL},
+	{"write", HW_OP_WRITE},
+	{"write-imm", HW_OP_WRITE_IMM},
+	{"read", HW_OP_READ},
+	{"cas", HW_OP_CAS},
+	{"fetch-add", HW_OP_FAA},
+	{"masked-cas", HW_OP_MASKED_CAS},
+	{"masked-fetch-add", HW_OP_MASKED_FAA},
+	{"send-enable", HW_OP_SEND_EN},
+	{"recv-enable", HW_OP_RECV_EN},
+	{"local-inval", HW_OP_LOCAL_INVAL},
+	{0},
+};
+
+static const struct name syndromes[] = {
+	{"local-length", HW_SYND_LOCAL_LENGTH},
+	{"local-qp-operation", HW_SYND_LOCAL_QP_OP},
+	{"local-protection", HW_SYND_LOCAL_PROT},
+	{"local-access", HW_SYND_LOCAL_ACCESS},
+	{"remote-invalid-request", HW_SYND_REMOTE_INVAL},
+	{"remote-access", HW_SYND_REMOTE_ACCESS},
+	{"remote-operation", HW_SYND_REMOTE_OP},
+	{"retry-exceeded", HW_SYND_RETRY},
+	{"rnr-retry-exceeded", HW_SYND_RNR_RETRY},
+	{0},
+};
+
+/* What was understood so far, or why not. */
+struct command {
+	struct hw_fault fault;
+	unsigned dev;
+	bool has_count;
+	char wrong[256];
+};
+
+__attribute__((format(printf, 2, 3))) static bool wrong(struct command *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->wrong, sizeof(c->wrong), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static const char *name_of(const struct name *n, unsigned value)
+{
+	while (n->name && n->value != value)
+		n++;
+	return n->name;
+}
+
+static bool find_name(
+	struct command *c, const char *what, const struct name *names, const char *text, unsigned *out)
+{
+	int len;
+
+	for (const struct name *n = names; n->name; n++)
+		if (strcmp(n->name, text) == 0) {
+			*out = n->value;
+			return true;
+		}
+	len = snprintf(c->wrong, sizeof(c->wrong), "%s %.32s: not one of", what, text);
+	for (const struct name *n = names; n->name && len < (int)sizeof(c->wrong); n++)
+		len += snprintf(c->wrong + len, sizeof(c->wrong) - (size_t)len, " %s", n->name);
+	return false;
+}
+
+static bool number(
+	struct command *c, const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	if (errno || end == text || *end || *text == '-' || *out < min || *out > max)
+		return wrong(c, "%s %.32s: not a number from %llu to %llu", what, text,
+			(unsigned long long)min, (unsigned long long)max);
+	return true;
+}
+
+static bool probability(struct command *c, const char *text)
+{
+	char *end;
+
+	c->fault.probability = strtod(text, &end);
+	if (end == text || *end || !(c->fault.probability > 0 && c->fault.probability <= 1))
+		return wrong(c, "--probability %.32s: not a number above 0 and up to 1", text);
+	return true;
+}
+
+static bool device(struct command *c, const struct faults *faults, const char *text)
+{
+	uint64_t n;
+
+	if (strncmp(text, "mlx5_", 5) == 0)
+		text += 5;
+	if (!number(c, "--device", text, 0, faults->ndevs - 1, &n))
+		return false;
+	c->dev = (unsigned)n;
+	return true;
+}
+
+static bool option(struct command *c, const struct faults *faults, const char *name, const char *value)
+{
+	struct hw_fault *f = &c->fault;
+	unsigned opcode;
+	uint64_t n;
+
+	if (strcmp(name, "--device") == 0)
+		return device(c, faults, value);
+	if (strcmp(name, "--probability") == 0)
+		return probability(c, value);
+	if (strcmp(name, "--at") == 0)
+		return number(c, name, value, 1, UINT64_MAX, &f->at);
+	if (strcmp(name, "--qp") == 0) {
+		if (!number(c, name, value, 1, 0xffffff, &n))
+			return false;
+		f->qpn = (uint32_t)n;
+		return true;
+	}
+	if (strcmp(name, "--count") == 0) {
+		c->has_count = true;
+		return number(c, name, value, 0, UINT64_MAX, &f->count);
+	}
+	if (strcmp(name, "--opcode") == 0) {
+		if (!find_name(c, name, opcodes, value, &opcode))
+			return false;
+		f->opcode = (int)opcode;
+		return true;
+	}
+	return wrong(c, "%.32s: no such option", name);
+}
+
+/* The word after the kind, of the kinds that have one. */
+static bool operand(struct command *c, char **save)
+{
+	struct hw_fault *f = &c->fault;
+	const char *word;
+	unsigned syndrome;
+	uint64_t n;
+
+	if (f->kind != HW_FAULT_DELAY && f->kind != HW_FAULT_ERROR && f->kind != HW_FAULT_MKEY_REVOKE)
+		return true;
+	word = strtok_r(NULL, " ", save);
+	if (!word)
+		return wrong(c, "%s of what? See softcx(1)", name_of(kinds, f->kind));
+	switch (f->kind) {
+	case HW_FAULT_DELAY:
+		if (!number(c, "delay", word, 1, 60000000, &n))
+			return false;
+		f->delay_ns = n * 1000;
+		return true;
+	case HW_FAULT_ERROR:
+		if (!find_name(c, "error", syndromes, word, &syndrome))
+			return false;
+		f->syndrome = (uint8_t)syndrome;
+		return true;
+	default:
+		if (!number(c, "mkey-revoke", word, 1, UINT32_MAX, &n))
+			return false;
+		f->key = (uint32_t)n;
+		return true;
+	}
+}
+
+static bool parse(struct command *c, const struct faults *faults, char **save)
+{
+	const char *word = strtok_r(NULL, " ", save), *value;
+	struct hw_fault *f = &c->fault;
+	unsigned kind;
+
+	if (!word)
+		return wrong(c, "add what? See softcx(1)");
+	if (!find_name(c, "fault", kinds, word, &kind))
+		return false;
+	f->kind = (enum hw_fault_kind)kind;
+	f->opcode = -1;
+	if (!operand(c, save))
+		return false;
+	while ((word = strtok_r(NULL, " ", save))) {
+		value = strtok_r(NULL, " ", save);
+		if (!value)
+			return wrong(c, "%.32s: a value is missing", word);
+		if (!option(c, faults, word, value))
+			return false;
+	}
+	if (f->at && f->probability > 0)
+		return wrong(c, "--at and --probability exclude each other");
+	if (!f->at && f->probability == 0 && (kind <= HW_FAULT_ERROR || f->opcode >= 0))
+		f->at = 1;
+	if (!c->has_count)
+		f->count = f->at ? 1 : 0;
+	return true;
+}
+
+__attribute__((format(printf, 2, 3))) static void answer(int fd, const char *fmt, ...)
+{
+	char text[320];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void add(struct faults *faults, char **save, int fd)
+{
+	struct command c = {0};
+	int rc;
+
+	if (parse(&c, faults, save)) {
+		c.fault.id = faults->last_id + 1;
+		rc = hw_fault_add(faults->devs[c.dev], &c.fault);
+		if (rc == 0) {
+			faults->last_id++;
+			answer(fd, "+fault %u", c.fault.id);
+			return;
+		}
+		if (rc == -ENOENT)
+			wrong(&c, "mlx5_%u has no such %s", c.dev, c.fault.qpn ? "queue pair" : "memory key");
+		else if (rc == -ENOSPC)
+			wrong(&c, "mlx5_%u has %d faults already: softcx fault clear", c.dev, HW_FAULT_MAX);
+		else if (rc == -EINVAL)
+			wrong(&c, "%s does not go with these options; see softcx(1)",
+				name_of(kinds, c.fault.kind));
+		else
+			wrong(&c, "%s", strerror(-rc));
+	}
+	answer(fd, "-%s", c.wrong);
+}
+
+static struct json_object *describe(unsigned dev, const struct hw_fault *f)
+{
+	struct json_object *o = json_object_new_object();
+	char text[24];
+
+	json_object_object_add(o, "id", json_object_new_int64(f->id));
+	snprintf(text, sizeof(text), "mlx5_%u", dev);
+	json_object_object_add(o, "device", json_object_new_string(text));
+	json_object_object_add(o, "kind", json_object_new_string(name_of(kinds, f->kind)));
+	if (f->kind == HW_FAULT_DELAY)
+		json_object_object_add(o, "microseconds", json_object_new_uint64(f->delay_ns / 1000));
+	if (f->kind == HW_FAULT_ERROR)
+		json_object_object_add(
+			o, "syndrome", json_object_new_string(name_of(syndromes, f->syndrome)));
+	if (f->kind == HW_FAULT_MKEY_REVOKE)
+		json_object_object_add(o, "key", json_object_new_int64(f->key));
+	if (f->qpn)
+		json_object_object_add(o, "qp", json_object_new_int64(f->qpn));
+	if (f->opcode >= 0)
+		json_object_object_add(
+			o, "opcode", json_object_new_string(name_of(opcodes, (unsigned)f->opcode)));
+	if (f->at)
+		json_object_object_add(o, "at", json_object_new_uint64(f->at));
+	else
+		json_object_object_add(o, "probability", json_object_new_double(f->probability));
+	json_object_object_add(o, "count", json_object_new_uint64(f->count));
+	json_object_object_add(o, "seen", json_object_new_uint64(f->seen));
+	json_object_object_add(o, "struck", json_object_new_uint64(f->struck));
+	return o;
+}
+
+static void list(const struct faults *faults, int fd)
+{
+	struct json_object *all = json_object_new_array();
+	const struct hw_fault *f;
+	const char *text;
+	char plus[] = "+";
+	struct iovec iov[2];
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	for (unsigned i = 0; i < faults->ndevs; i++)
+		for (f = hw_fault_next(faults->devs[i], NULL); f; f = hw_fault_next(faults->devs[i], f))
+			json_object_array_add(all, describe(i, f));
+	text = json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN);
+	iov[0] = (struct iovec){plus, 1};
+	iov[1] = (struct iovec){(char *)(uintptr_t)text, strlen(text)};
+	sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	json_object_put(all);
+}
+
+static void clear(struct faults *faults, char **save, int fd)
+{
+	const char *word = strtok_r(NULL, " ", save);
+	struct command c = {0};
+	uint64_t id = 0;
+	unsigned n = 0;
+
+	if (word && !number(&c, "clear", word, 1, UINT32_MAX, &id)) {
+		answer(fd, "-%s", c.wrong);
+		return;
+	}
+	for (unsigned i = 0; i < faults->ndevs; i++)
+		n += hw_fault_clear(faults->devs[i], (uint32_t)id);
+	if (id && !n)
+		answer(fd, "-there is no fault %llu", (unsigned long long)id);
+	else
+		answer(fd, "+");
+}
+
+void faults_command(struct faults *faults, char *text, int fd)
+{
+	char *save, *verb = strtok_r(text, " ", &save);
+
+	if (verb && strcmp(verb, "add") == 0)
+		add(faults, &save, fd);
+	else if (verb && strcmp(verb, "list") == 0)
+		list(faults, fd);
+	else if (verb && strcmp(verb, "clear") == 0)
+		clear(faults, &save, fd);
+	else
+		answer(fd, "-not one of add list clear");
+}
+
+static void port_event(void *arg, int event)
+{
+	const struct fault_port *p = arg;
+
+	if (event == HW_EV_PORT_UP || event == HW_EV_PORT_DOWN)
+		sysfs_port(p->faults->dir, (unsigned)(p - p->faults->port), event == HW_EV_PORT_UP);
+}
+
+void faults_init(struct faults *faults, const char *dir, struct hw_dev *const *devs, unsigned ndevs)
+{
+	*faults = (struct faults){.dir = dir, .devs = devs, .ndevs = ndevs};
+	for (unsigned i = 0; i < ndevs; i++) {
+		struct fault_port *p = &faults->port[i];
+
+		*p = (struct fault_port){faults, {.on_event = port_event, .arg = p}};
+		hw_dev_watch(devs[i], &p->watch);
+	}
+}
+
+void faults_deinit(struct faults *faults)
+{
+	for (unsigned i = 0; i < faults->ndevs; i++)
+		hw_dev_unwatch(&faults->port[i].watch);
+	faults->ndevs = 0;
+}

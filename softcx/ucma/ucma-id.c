@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/ucma/ucma-net.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* net.ipv4.ip_local_port_range, from which Linux takes ephemeral ports of its RDMA port spaces too */
+#define PORT_LOW 32768
+#define PORT_HIGH 60999
+
+/* cma.c: CMA_IBOE_PACKET_LIFETIME 16; cm.c: cm_ack_timeout() with mlx5's local_ca_ack_delay of 16 */
+#define ACK_TIMEOUT 18
+
+uint64_t ucma_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void ucma_timer_stop(struct ucma_id *id)
+{
+	if (id->timed)
+		TAILQ_REMOVE(&id->net->timers, id, in_timers);
+	id->timed = false;
+}
+
+void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns)
+{
+	struct ucma_id *after;
+
+	ucma_timer_stop(id);
+	id->timed = true;
+	id->due = ucma_now() + delay_ns;
+	TAILQ_FOREACH_REVERSE(after, &id->net->timers, ucma_timers, in_timers)
+	if (after->due <= id->due)
+		break;
+	if (after)
+		TAILQ_INSERT_AFTER(&id->net->timers, after, id, in_timers);
+	else
+		TAILQ_INSERT_HEAD(&id->net->timers, id, in_timers);
+}
+
+struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type)
+{
+	struct ucma_net *net = file->net;
+	struct ucma_id *id = calloc(1, sizeof(*id)), *other;
+
+	if (!id)
+		return NULL;
+	if (getrandom(&id->rq_psn, sizeof(id->rq_psn), 0) != sizeof(id->rq_psn))
+		id->rq_psn = (uint32_t)ucma_now();
+	id->rq_psn &= 0xffffff;
+	id->net = net;
+	id->file = file;
+	id->ps = ps;
+	id->qp_type = qp_type;
+	do {
+		id->handle = ++net->last_handle;
+		HASH_FIND(hh, net->ids, &id->handle, sizeof(id->handle), other);
+	} while (!id->handle || other);
+	HASH_ADD(hh, net->ids, handle, sizeof(id->handle), id);
+	TAILQ_INSERT_TAIL(&file->ids, id, in_file);
+	return id;
+}
+
+/* ---- ports ------------------------------------------------------------------------------- */
+
+static struct ucma_port *port_find(struct ucma_net *net, uint16_t ps, uint16_t number)
+{
+	uint32_t key = (uint32_t)ps << 16 | number;
+	struct ucma_port *port;
+
+	HASH_FIND(hh, net->ports, &key, sizeof(key), port);
+	return port;
+}
+
+static void port_put(struct ucma_id *id)
+{
+	struct ucma_port *port = id->port;
+
+	if (!port)
+		return;
+	TAILQ_REMOVE(&port->ids, id, in_port);
+	id->port = NULL;
+	if (TAILQ_EMPTY(&port->ids)) {
+		HASH_DEL(id->net->ports, port);
+		free(port);
+	}
+}
+
+/* cma.c: cma_check_port(). A wildcard in the way is EADDRNOTAVAIL there, and so it is here. */
+static int port_check(const struct ucma_port *port, const struct ucma_id *id, bool reuseaddr)
+{
+	const struct ucma_id *cur;
+
+	TAILQ_FOREACH (cur, &port->ids, in_port) {
+		if (cur == id || (reuseaddr && cur->reuseaddr))
+			continue;
+		if (id->afonly && cur->afonly && id->src.ss_family != cur->src.ss_family)
+			continue;
+		if (ucma_addr_any(&id->src) || ucma_addr_any(&cur->src))
+			return -EADDRNOTAVAIL;
+		if (ucma_addr_same_ip(&id->src, &cur->src))
+			return -EADDRINUSE;
+	}
+	return 0;
+}
+
+static int port_take(struct ucma_id *id, uint16_t number)
+{
+	struct ucma_port *port = port_find(id->net, id->ps, number);
+
+	if (port) {
+		int err = port_check(port, id, id->reuseaddr);
+
+		if (err)
+			return err;
+	} else {
+		port = calloc(1, sizeof(*port));
+		if (!port)
+			return -ENOMEM;
+		port->key = (uint32_t)id->ps << 16 | number;
+		TAILQ_INIT(&port->ids);
+		HASH_ADD(hh, id->net->ports, key, sizeof(port->key), port);
+	}
+	TAILQ_INSERT_TAIL(&port->ids, id, in_port);
+	id->port = port;
+	ucma_addr_set_port(&id->src, number);
+	return 0;
+}
+
+static int port_take_any(struct ucma_id *id)
+{
+	struct ucma_net *net = id->net;
+	unsigned tries;
+
+	for (tries = 0; tries <= PORT_HIGH - PORT_LOW; tries++) {
+		net->last_port = net->last_port < PORT_LOW || net->last_port >= PORT_HIGH
+					 ? PORT_LOW
+					 : net->last_port + 1;
+		if (!port_find(net, id->ps, net->last_port))
+			return port_take(id, net->last_port);
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+int ucma_id_bind(struct ucma_id *id, const struct sockaddr_storage *addr)
+{
+	int err;
+
+	if (!ucma_addr_size(addr))
+		return -EAFNOSUPPORT;
+	if (id->state != UCMA_IDLE)
+		return -EINVAL;
+	if (!ucma_addr_any(addr)) {
+		err = ucma_addr_find(id->net->ndevs, addr, &id->local);
+		if (err)
+			return addr->ss_family == AF_IB ? err : -EADDRNOTAVAIL;
+	}
+	id->src = *addr;
+	if (!id->afonly_set)
+		id->afonly = addr->ss_family == AF_INET;
+	err = ucma_addr_port(addr) ? port_take(id, ucma_addr_port(addr)) : port_take_any(id);
+	if (err) {
+		memset(&id->src, 0, sizeof(id->src));
+		return err;
+	}
+	id->has_dev = !ucma_addr_any(addr);
+	id->state = UCMA_ADDR_BOUND;
+	return 0;
+}
+
+int ucma_id_resolve_addr(struct ucma_id *id, const struct sockaddr_storage *src,
+	const struct sockaddr_storage *dst, uint32_t timeout_ms)
+{
+	struct sockaddr_storage any = {.ss_family = dst->ss_family};
+	int err;
+
+	if (!ucma_addr_size(dst))
+		return -EAFNOSUPPORT;
+	if (id->state == UCMA_IDLE) {
+		if (src && src->ss_family && src->ss_family != dst->ss_family)
+			return -EINVAL;
+		err = ucma_id_bind(id, src && src->ss_family ? src : &any);
+		if (err)
+			return err;
+	}
+	if (id->state != UCMA_ADDR_BOUND || id->src.ss_family != dst->ss_family)
+		return -EINVAL;
+	if (dst->ss_family == AF_IB)
+		return -ENODEV;
+
+	id->dst = *dst;
+	if (ucma_addr_any(dst)) {
+		struct sockaddr_storage loopback;
+
+		ucma_addr_loopback(&loopback, dst->ss_family);
+		ucma_addr_set_ip(&id->dst, &loopback);
+	}
+	id->addr_status = ucma_addr_find(id->net->ndevs, &id->dst, &id->remote) ? -ETIMEDOUT : 0;
+	id->state = UCMA_ADDR_QUERY;
+	/* nobody answers for an address that is not ours: as long as neighbour discovery is allowed to take */
+	ucma_timer_start(id, id->addr_status ? (uint64_t)timeout_ms * 1000000 : 0);
+	return 0;
+}
+
+int ucma_id_resolve_route(struct ucma_id *id)
+{
+	if (id->state != UCMA_ADDR_RESOLVED)
+		return -EINVAL;
+	id->state = UCMA_ROUTE_QUERY;
+	ucma_timer_start(id, 0);
+	return 0;
+}
+
+void ucma_id_timer(struct ucma_id *id)
+{
+	if (id->state == UCMA_ROUTE_QUERY) {
+		id->state = UCMA_ROUTE_RESOLVED;
+		ucma_event(id, UCMA_EV_ROUTE_RESOLVED, 0);
+		return;
+	}
+	if (id->state != UCMA_ADDR_QUERY)
+		return;
+	if (id->addr_status) {
+		id->state = UCMA_ADDR_BOUND;
+		ucma_event(id, UCMA_EV_ADDR_ERROR, id->addr_status);
+		return;
+	}
+	if (!id->has_dev) {
+		/* to a local address Linux sends from that same address */
+		id->local = id->remote;
+		id->has_dev = true;
+		ucma_addr_set_ip(&id->src, &id->dst);
+	}
+	id->state = UCMA_ADDR_RESOLVED;
+	ucma_event(id, UCMA_EV_ADDR_RESOLVED, 0);
+}
+
+int ucma_id_listen(struct ucma_id *id, uint32_t backlog)
+{
+	if (id->state == UCMA_IDLE) {
+		struct sockaddr_storage any = {.ss_family = AF_INET};
+		int err = ucma_id_bind(id, &any);
+
+		if (err)
+			return err;
+	}
+	if (id->state != UCMA_ADDR_BOUND)
+		return -EINVAL;
+	if (id->reuseaddr) { /* a listener has to be the only one on its port */
+		int err = port_check(id->port, id, false);
+
+		if (err)
+			return err;
+		id->reuseaddr = false;
+	}
+	id->backlog = backlog;
+	id->state = UCMA_LISTEN;
+	return 0;
+}
+
+struct ucma_id *ucma_id_listener(struct ucma_net *net, uint16_t ps, const struct sockaddr_storage *dst)
+{
+	struct ucma_port *port = port_find(net, ps, ucma_addr_port(dst));
+	struct ucma_id *id;
+
+	if (!port)
+		return NULL;
+	TAILQ_FOREACH (id, &port->ids, in_port) {
+		if (id->state != UCMA_LISTEN)
+			continue;
+		if (id->src.ss_family != dst->ss_family && (id->afonly || id->src.ss_family != AF_INET6))
+			continue;
+		if (ucma_addr_any(&id->src) || ucma_addr_same_ip(&id->src, dst))
+			return id;
+	}
+	return NULL;
+}
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+int ucma_id_set_reuseaddr(struct ucma_id *id, bool on)
+{
+	/* cma.c: rdma_set_reuseaddr() */
+	if ((on && id->state != UCMA_LISTEN) || id->state == UCMA_IDLE) {
+		id->reuseaddr = on;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int ucma_id_set_afonly(struct ucma_id *id, bool on)
+{
+	if (id->state != UCMA_IDLE && id->state != UCMA_ADDR_BOUND)
+		return -EINVAL;
+	id->afonly_set = true;
+	id->afonly = on;
+	return 0;
+}
+
+uint8_t ucma_id_timeout(const struct ucma_id *id)
+{
+	return id->timeout_set ? id->timeout : ACK_TIMEOUT;
+}
+
+/* ---- end --------------------------------------------------------------------------------- */
+
+static void drop_events(struct ucma_id *id)
+{
+	struct ucma_event *event = TAILQ_FIRST(&id->file->events);
+
+	while (event) {
+		struct ucma_event *next = TAILQ_NEXT(event, link);
+		struct ucma_id *conn = NULL;
+
+		if (event->id == id) {
+			conn = event->conn; /* a request nobody will see any more */
+		} else if (event->conn == id) {
+			event->id->backlog++;
+		} else {
+			event = next;
+			continue;
+		}
+		ucma_event_take(id->file, event);
+		free(event);
+		if (conn) {
+			ucma_id_destroy(conn);
+			next = TAILQ_FIRST(&id->file->events); /* it may have had events as well */
+		}
+		event = next;
+	}
+}
+
+uint32_t ucma_id_destroy(struct ucma_id *id)
+{
+	uint32_t reported = id->events_reported;
+
+	drop_events(id);
+	ucma_cm_end(id);
+	ucma_timer_stop(id);
+	port_put(id);
+	TAILQ_REMOVE(&id->file->ids, id, in_file);
+	HASH_DEL(id->net->ids, id);
+	free(id);
+	return reported;
+}

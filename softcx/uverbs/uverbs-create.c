@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Creation of queues through ioctl: the only way for a context imported from another process. */
+#include "softcx/uverbs/uverbs-ioctl.h"
+#include "softcx/uverbs/uverbs-obj.h"
+#include "softcx/uverbs/uverbs-qp.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+
+/* The object's own event channel, or the file's. */
+static int async_channel(const struct uverbs_bundle *b, uint16_t id, struct uverbs_channel **ch)
+{
+	*ch = b->file->async;
+	if (!uverbs_attr(b, id))
+		return 0;
+	return uverbs_channel_find(b->file, b->call, (int64_t)uverbs_attr_value(b, id), UVERBS_CH_ASYNC, ch);
+}
+
+static int cq_create(struct uverbs_bundle *b)
+{
+	struct uverbs_udata drv = uverbs_attr_udata(b, UVERBS_ATTR_UHW_IN, UVERBS_ATTR_UHW_OUT);
+	struct uverbs_cq_req want = {
+		.user_handle = uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
+		.cqe = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_CQE),
+		.comp_vector = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR),
+		.flags = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_FLAGS),
+	};
+	struct mlx5_ib_create_cq cmd;
+	struct uverbs_cq *cq;
+	int r = uverbs_udata_in(&drv, &cmd, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(cmd));
+
+	if (r == 0)
+		r = async_channel(b, UVERBS_ATTR_CREATE_CQ_EVENT_FD, &want.async);
+	if (r == 0 && uverbs_attr(b, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL))
+		r = uverbs_channel_find(b->file, b->call,
+			(int64_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL), UVERBS_CH_COMP,
+			&want.comp);
+	if (r == 0)
+		r = uverbs_cq_create(b->file, b->call, &want, &cmd, &cq);
+	if (r)
+		return r;
+	const struct mlx5_ib_create_cq_resp resp = {.cqn = hw_cqn(cq->hw)};
+	r = uverbs_attr_new_handle(b, UVERBS_ATTR_CREATE_CQ_HANDLE, cq->obj.handle);
+	if (r == 0)
+		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cq->cqe, sizeof(cq->cqe));
+	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
+}
+
+static int qp_create(struct uverbs_bundle *b)
+{
+	struct uverbs_udata drv = uverbs_attr_udata(b, UVERBS_ATTR_UHW_IN, UVERBS_ATTR_UHW_OUT);
+	uint64_t type = uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_TYPE);
+	uint64_t flags = uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_FLAGS);
+	const struct mlx5_ib_create_qp_resp resp = {.bfreg_index = UINT32_MAX};
+	struct ib_uverbs_qp_cap cap;
+	struct mlx5_ib_create_qp cmd;
+	struct uverbs_channel *async;
+	struct uverbs_qp *qp;
+	const void *cap_in;
+	uint32_t qpn;
+	size_t len;
+	int r;
+
+	/* The ioctl does not take the cross-channel flags that the write command takes: Linux core/uverbs_std_types_qp.c */
+	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
+		return -EINVAL;
+	if (type > UINT8_MAX || !uverbs_attr(b, UVERBS_ATTR_CREATE_QP_PD_HANDLE) ||
+		!uverbs_attr(b, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE) ||
+		!uverbs_attr(b, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE))
+		return -EINVAL;
+	cap_in = uverbs_attr_bytes(b, UVERBS_ATTR_CREATE_QP_CAP, &len);
+	memcpy(&cap, cap_in, sizeof(cap));
+	const struct ib_uverbs_ex_create_qp want = {
+		.user_handle = uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_USER_HANDLE),
+		.pd_handle = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+		.send_cq_handle = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+		.recv_cq_handle = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+		.srq_handle = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+		.max_send_wr = cap.max_send_wr,
+		.max_recv_wr = cap.max_recv_wr,
+		.max_send_sge = cap.max_send_sge,
+		.max_recv_sge = cap.max_recv_sge,
+		.max_inline_data = cap.max_inline_data,
+		.sq_sig_all = flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL ? 1 : 0,
+		.qp_type = (uint8_t)type,
+		.is_srq = uverbs_attr(b, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE) ? 1 : 0,
+	};
+	r = uverbs_udata_in(&drv, &cmd, offsetof(struct mlx5_ib_create_qp, uidx), sizeof(cmd));
+	if (r == 0)
+		r = async_channel(b, UVERBS_ATTR_CREATE_QP_EVENT_FD, &async);
+	if (r == 0)
+		r = uverbs_qp_create(b->file, b->call, &want, async, &cmd, &qp);
+	if (r)
+		return r;
+	qpn = hw_qpn(qp->hw);
+	r = uverbs_attr_new_handle(b, UVERBS_ATTR_CREATE_QP_HANDLE, qp->obj.handle);
+	if (r == 0)
+		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_QP_RESP_CAP, &qp->cap, sizeof(qp->cap));
+	if (r == 0)
+		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
+}
+
+static int srq_create(struct uverbs_bundle *b)
+{
+	struct uverbs_udata drv = uverbs_attr_udata(b, UVERBS_ATTR_UHW_IN, UVERBS_ATTR_UHW_OUT);
+	const struct ib_uverbs_create_srq want = {
+		.user_handle = uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE),
+		.pd_handle = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
+		.max_wr = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_MAX_WR),
+		.max_sge = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_MAX_SGE),
+		.srq_limit = (uint32_t)uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_LIMIT),
+	};
+	struct mlx5_ib_create_srq cmd;
+	struct uverbs_channel *async;
+	struct uverbs_srq *srq;
+	int r;
+
+	if (uverbs_attr_value(b, UVERBS_ATTR_CREATE_SRQ_TYPE) != IB_UVERBS_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	r = uverbs_udata_in(&drv, &cmd, offsetof(struct mlx5_ib_create_srq, uidx), sizeof(cmd));
+	if (r == 0)
+		r = async_channel(b, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, &async);
+	if (r == 0)
+		r = uverbs_srq_create(b->file, b->call, &want, async, &cmd, &srq);
+	if (r)
+		return r;
+	const struct mlx5_ib_create_srq_resp resp = {.srqn = hw_srqn(srq->hw)};
+	r = uverbs_attr_new_handle(b, UVERBS_ATTR_CREATE_SRQ_HANDLE, srq->obj.handle);
+	if (r == 0)
+		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->max_wr, sizeof(srq->max_wr));
+	if (r == 0)
+		r = uverbs_attr_out(
+			b, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->max_sge, sizeof(srq->max_sge));
+	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
+}
+
+#define H(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, true, 0                                                                 \
+	}
+#define MAYBE_H(id)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, false, 0                                                                \
+	}
+#define NEW(id)                                                                                              \
+	{                                                                                                    \
+		id, UVERBS_A_NEW, true, 0                                                                    \
+	}
+#define FD(id)                                                                                               \
+	{                                                                                                    \
+		id, UVERBS_A_FD, false, 0                                                                    \
+	}
+#define V(id)                                                                                                \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, true, 0                                                                  \
+	}
+#define MAYBE_V(id)                                                                                          \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, false, 0                                                                 \
+	}
+#define OUT(id, min)                                                                                         \
+	{                                                                                                    \
+		id, UVERBS_A_OUT, true, min                                                                  \
+	}
+
+const struct uverbs_ioctl_method uverbs_create_methods[] = {
+	{UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, false, cq_create,
+		{NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), V(UVERBS_ATTR_CREATE_CQ_CQE),
+			V(UVERBS_ATTR_CREATE_CQ_USER_HANDLE), FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL),
+			V(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR), MAYBE_V(UVERBS_ATTR_CREATE_CQ_FLAGS),
+			OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4), FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD),
+			UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+	{UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, false, qp_create,
+		{NEW(UVERBS_ATTR_CREATE_QP_HANDLE), MAYBE_H(UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+			MAYBE_H(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+			MAYBE_H(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+			MAYBE_H(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE), V(UVERBS_ATTR_CREATE_QP_USER_HANDLE),
+			{UVERBS_ATTR_CREATE_QP_CAP, UVERBS_A_IN, true, sizeof(struct ib_uverbs_qp_cap)},
+			V(UVERBS_ATTR_CREATE_QP_TYPE), MAYBE_V(UVERBS_ATTR_CREATE_QP_FLAGS),
+			FD(UVERBS_ATTR_CREATE_QP_EVENT_FD),
+			OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap)),
+			OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+	{UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, false, srq_create,
+		{NEW(UVERBS_ATTR_CREATE_SRQ_HANDLE), H(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
+			V(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE), V(UVERBS_ATTR_CREATE_SRQ_MAX_WR),
+			V(UVERBS_ATTR_CREATE_SRQ_MAX_SGE), V(UVERBS_ATTR_CREATE_SRQ_LIMIT),
+			V(UVERBS_ATTR_CREATE_SRQ_TYPE), FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD),
+			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4),
+			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+};
+const unsigned uverbs_create_methods_len = sizeof(uverbs_create_methods) / sizeof(*uverbs_create_methods);

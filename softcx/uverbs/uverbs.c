@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/uverbs/uverbs.h"
+
+#include "softcx/uverbs/uverbs-event.h"
+#include "softcx/uverbs/uverbs-uar.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **out)
+{
+	struct uverbs_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	file->dev = dev;
+	file->index = index;
+	LIST_INIT(&file->channels);
+	file->watch = (struct hw_dev_watch){.on_event = uverbs_dev_event, .arg = file};
+	hw_dev_watch(dev, &file->watch);
+	*out = file;
+	return 0;
+}
+
+void *uverbs_obj_new(struct uverbs_file *file, enum uverbs_type type, size_t size)
+{
+	struct uverbs_obj *obj;
+	uint32_t h = file->table_hint;
+
+	while (h < file->table_len && file->table[h])
+		h++;
+	if (h == file->table_len) {
+		uint32_t len = file->table_len ? 2 * file->table_len : 64;
+		struct uverbs_obj **table = realloc(file->table, len * sizeof(*table));
+
+		if (!table)
+			return NULL;
+		memset(table + file->table_len, 0, (len - file->table_len) * sizeof(*table));
+		file->table = table;
+		file->table_len = len;
+	}
+	obj = calloc(1, size);
+	if (!obj)
+		return NULL;
+	obj->file = file;
+	obj->type = type;
+	obj->handle = h;
+	file->table[h] = obj;
+	file->table_hint = h + 1;
+	return obj;
+}
+
+void uverbs_obj_need(struct uverbs_obj *obj, struct uverbs_obj *need)
+{
+	unsigned i = 0;
+
+	if (!need)
+		return;
+	while (obj->needs[i])
+		i++;
+	obj->needs[i] = need;
+}
+
+void uverbs_obj_commit(struct uverbs_obj **obj, int (*destroy)(struct uverbs_obj *obj))
+{
+	(*obj)->destroy = destroy;
+	(*obj)->live = true;
+	for (unsigned i = 0; i < UVERBS_MAX_NEEDS && (*obj)->needs[i]; i++)
+		(*obj)->needs[i]->users++;
+	*obj = NULL;
+}
+
+static void obj_free(struct uverbs_obj *obj)
+{
+	struct uverbs_file *file = obj->file;
+
+	file->table[obj->handle] = NULL;
+	if (obj->handle < file->table_hint)
+		file->table_hint = obj->handle;
+	free(obj);
+}
+
+void uverbs_obj_discard(struct uverbs_obj **obj)
+{
+	if (*obj)
+		obj_free(*obj);
+}
+
+struct uverbs_obj *uverbs_obj_any(struct uverbs_file *file, uint64_t handle)
+{
+	struct uverbs_obj *obj = handle < file->table_len ? file->table[handle] : NULL;
+
+	return obj && obj->live ? obj : NULL;
+}
+
+int uverbs_obj_find(struct uverbs_file *file, enum uverbs_type type, uint64_t handle, struct uverbs_obj **out)
+{
+	struct uverbs_obj *obj = uverbs_obj_any(file, handle);
+
+	if (!obj)
+		return -ENOENT;
+	if (obj->type != type)
+		return -EINVAL;
+	*out = obj;
+	return 0;
+}
+
+int uverbs_obj_destroy(struct uverbs_obj *obj)
+{
+	int r;
+
+	if (obj->users)
+		return -EBUSY;
+	r = obj->destroy(obj);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < UVERBS_MAX_NEEDS && obj->needs[i]; i++)
+		obj->needs[i]->users--;
+	obj_free(obj);
+	return 0;
+}
+
+/* Newest first, and again while anything yields: objects made by DEVX may need others unknown here. */
+static void destroy_all(struct uverbs_file *file)
+{
+	bool progress = true;
+
+	while (progress) {
+		progress = false;
+		for (uint32_t h = file->table_len; h-- > 0;)
+			if (file->table[h] && uverbs_obj_destroy(file->table[h]) == 0)
+				progress = true;
+	}
+}
+
+void uverbs_close(struct uverbs_file *file)
+{
+	destroy_all(file);
+	hw_dev_unwatch(&file->watch);
+	uverbs_channels_free(file);
+	free(file->table);
+	free(file);
+}
+
+int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset)
+{
+	return uverbs_uar_mmap(file, offset, len, fd, fd_offset);
+}

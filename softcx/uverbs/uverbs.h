@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * uverbs.h - an open /dev/infiniband/uverbsN: its objects, their handles and who needs whom.
+ *
+ * This is what the modules uverbs-*.c share; the world outside uses call.h. Handles are numbers
+ * in one table for all types, lowest free number first, as Linux gives them out. An object that
+ * another one needs cannot be destroyed (-EBUSY); everything dies with the file.
+ * One thread. Errors: negative errno, as the Linux uverbs core would return it.
+ */
+#ifndef SOFTCX_NIC_UVERBS_H
+#define SOFTCX_NIC_UVERBS_H
+
+#include "softcx/call.h"
+
+#include <sys/queue.h>
+
+#define cleanup_(f) __attribute__((cleanup(f)))
+
+struct uverbs_channel;
+
+enum uverbs_type {
+	UVERBS_PD = 1,
+	UVERBS_MR,
+	UVERBS_CQ,
+	UVERBS_QP,
+	UVERBS_SRQ,
+	UVERBS_AH,
+	UVERBS_UAR,
+	UVERBS_UMEM,
+	UVERBS_DEVX,
+};
+
+#define UVERBS_MAX_NEEDS 7
+
+/** First member of every object that has a handle. */
+struct uverbs_obj {
+	struct uverbs_file *file;
+	enum uverbs_type type;
+	uint32_t handle;
+	bool live;            /* has its handle been given out */
+	unsigned users;       /* live objects that need this one */
+	uint64_t user_handle; /* what events of this object carry */
+	struct uverbs_obj *needs[UVERBS_MAX_NEEDS];
+	/* Releases what the object holds of the device; -errno leaves it as it was. */
+	int (*destroy)(struct uverbs_obj *obj);
+};
+
+struct uverbs_file {
+	struct hw_dev *dev;
+	unsigned index;
+	pid_t opener;     /* the only process that may use write(); 0 before the first call */
+	bool has_context; /* GET_CONTEXT done */
+	bool devx;        /* the context asked for DEVX */
+	struct uverbs_obj **table;
+	uint32_t table_len;
+	uint32_t table_hint;          /* no free handle below */
+	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
+	LIST_HEAD(, uverbs_channel) channels;
+	struct hw_dev_watch watch; /* of events of the device */
+};
+
+/**
+ * A zeroed object of @size bytes with a handle reserved, not yet visible; NULL without memory.
+ * It must be committed or discarded.
+ */
+void *uverbs_obj_new(struct uverbs_file *file, enum uverbs_type type, size_t size);
+/** Makes the object visible and counts what it needs as used; clears the caller's pointer. */
+void uverbs_obj_commit(struct uverbs_obj **obj, int (*destroy)(struct uverbs_obj *obj));
+/** For cleanup_(): frees an object that was never committed; NULL is fine. */
+void uverbs_obj_discard(struct uverbs_obj **obj);
+/** Notes that @obj cannot live without @need; NULL is fine. Before commit. */
+void uverbs_obj_need(struct uverbs_obj *obj, struct uverbs_obj *need);
+/** The live object behind a handle: -ENOENT when there is none, -EINVAL when of another type. */
+int uverbs_obj_find(
+	struct uverbs_file *file, enum uverbs_type type, uint64_t handle, struct uverbs_obj **obj);
+/** The same whatever its type; NULL when there is none. */
+struct uverbs_obj *uverbs_obj_any(struct uverbs_file *file, uint64_t handle);
+/** -EBUSY while others need it, or what destroy() says. */
+int uverbs_obj_destroy(struct uverbs_obj *obj);
+
+/** For cleanup_(): gives back a reference that nic_call_mem() returned. */
+static inline void uverbs_mem_putp(struct hw_mem **mem)
+{
+	hw_mem_put(*mem);
+}
+
+#endif
