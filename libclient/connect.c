@@ -297,6 +297,10 @@ static int make_queues(struct attempt *a)
 	c->channel = ibv_create_comp_channel(c->id->verbs);
 	if (!c->channel)
 		return FAIL(a, -errno, "no completion channel: %m");
+	/* Before there is a CQ: reddn_close empties the channel of its events. */
+	r = unblock(c->channel->fd);
+	if (r < 0)
+		return FAIL(a, r, "fcntl: %s", strerror(-r));
 	c->cq = ibv_create_cq(c->id->verbs, (int)(4 * depth + 16), c, c->channel, 0);
 	if (!c->cq)
 		return FAIL(a, -errno, "no completion queue for a depth of %u: %m", depth);
@@ -311,9 +315,7 @@ static int make_queues(struct attempt *a)
 		return FAIL(a, -errno, "no queue pair for a depth of %u: %m", depth);
 	c->inline_max =
 		attr.cap.max_inline_data < REDDN_INLINE_MAX ? attr.cap.max_inline_data : REDDN_INLINE_MAX;
-	r = unblock(c->channel->fd);
-	if (r == 0)
-		r = unblock(c->events->fd);
+	r = unblock(c->events->fd);
 	if (r < 0)
 		return FAIL(a, r, "fcntl: %s", strerror(-r));
 	if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->channel->fd, &ev) < 0 ||

@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 : "${FAKE_SERVER:?set FAKE_SERVER to the path of the test server}"
+: "${NO_QUEUE_PAIR:?set NO_QUEUE_PAIR to the path of the test client}"
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -44,6 +45,7 @@ bench=("$REDDN" bench -p "$port" -t 3000 -c 3000 -V -a 20 -k "$work/table.tsv" "
 
 expect "nobody listens" 2 "connection refused" "${ping[@]}"
 expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
+expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot allocate memory" "$NO_QUEUE_PAIR" "$address" "$port"
 
 serve
 expect "a good server" 0 "wrong  *0$" "${bench[@]}"

@@ -56,7 +56,10 @@ ok "a daemon that does not start leaves nothing behind"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
-expect 1 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; lower depth_max or instances' \
+expect 1 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
+	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+config "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; depth_max = 1024; } );"
+expect 1 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 
 # What systemd would hear

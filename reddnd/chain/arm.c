@@ -21,6 +21,15 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
 	return ring;
 }
 
+uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
+{
+	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots, wqes = 0;
+
+	for (uint32_t w = 0; w < q->wqebbs; w++)
+		wqes += q->starts[w];
+	return wqes * slots + (pad + PAD_NOP_WQEBBS - 1) / PAD_NOP_WQEBBS;
+}
+
 uint32_t chain_rq_stride(const struct chain_image *img)
 {
 	uint32_t stride = WQE_DS;

@@ -264,6 +264,19 @@ static void a_long_pad_is_several_nops(void **state)
 	}
 }
 
+static void wqes_of_a_ring(void **state)
+{
+	uint8_t starts[] = {1, 1, 0, 1};
+	struct chain_queue q = {.wqebbs = 3, .starts = starts};
+
+	(void)state;
+	/* two WQEs an instance, and the NOPs of the pad, which are flushed like everything else */
+	assert_int_equal(chain_ring_wqes(&q, 4), 4 * 2 + 1);
+	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 2 + 128 / 8);
+	q.wqebbs = 4;
+	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 3);
+}
+
 static void receives(void **state)
 {
 	struct fixture *f = *state;
@@ -303,6 +316,7 @@ int main(void)
 		T(counters_wrap),
 		T(the_pad_comes_with_slot_0_of_the_next_lap),
 		T(a_long_pad_is_several_nops),
+		cmocka_unit_test(wqes_of_a_ring),
 		T(receives),
 	};
 

@@ -40,11 +40,13 @@ static void store_release32(uint32_t *p, uint32_t v)
 	__atomic_store_n(p, htobe32(v), __ATOMIC_RELAXED);
 }
 
-/* The page is mapped non-cached: one store, after everything before it */
+/* One store, after everything before it. Where the kernel only has write-combining pages (device.c) the store would stay in
+ * the processor until something pushes it out, and the device would not hear of it. */
 static void ring(void *reg, uint64_t be_value)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	__atomic_store_n((uint64_t *)reg, be_value, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static struct mlx5dv_devx_obj *create(

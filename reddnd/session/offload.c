@@ -8,16 +8,33 @@
 #include <assert.h>
 #include <errno.h>
 
-static int check(const struct offload *o, const struct rnic_caps *caps)
+/* The most instances whose queues this device can have */
+static unsigned most_slots(const struct chain_image *img, uint32_t max_wqebbs)
+{
+	struct session_layout l;
+	unsigned slots = 2;
+
+	while (session_layout(img, 2 * slots, max_wqebbs, &l) == 0)
+		slots *= 2;
+	return slots;
+}
+
+static int check(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = offload_slots(o, o->conf->depth_max);
+	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
 	struct session_layout l;
 
-	if (session_layout(o->img, slots, 1u << caps->log_max_qp_wqebbs, &l) < 0) {
-		log_error("%s: offload %s: %u instances do not fit a queue; lower depth_max or instances",
-			o->conf->where, o->conf->name, slots);
+	if (session_layout(o->img, slots, max_wqebbs, &l) < 0) {
+		unsigned most = most_slots(o->img, max_wqebbs);
+
+		log_error(
+			"%s: offload %s: %u instances do not fit a queue; at most %u do, for a depth_max of "
+			"%u",
+			o->conf->where, o->conf->name, slots, most, most / 2);
 		return -E2BIG;
 	}
+	o->session_max = l.size;
 	if (o->img->nrecv * 16 > caps->max_rq_wqe) {
 		log_error("%s: offload %s: a request is scattered to %u places, more than the device can",
 			o->conf->where, o->conf->name, o->img->nrecv);

@@ -13,7 +13,8 @@ struct offload {
 	const struct catalog_offload *conf;
 	const struct table *table;
 	struct chain_image *img;
-	uint32_t slot_need; /* bytes of a reply slot */
+	uint32_t slot_need;   /* bytes of a reply slot */
+	uint64_t session_max; /* bytes of queues of a session as deep as depth_max */
 };
 
 /** @conf and @table must outlive it. Errors have been logged. */

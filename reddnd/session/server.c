@@ -317,6 +317,23 @@ static int open_catalog(struct server *sv)
 	return 0;
 }
 
+/* A client that asks for all that depth_max allows must find room at least while it is alone */
+static int check_room(const struct server *sv)
+{
+	uint64_t room = rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena);
+
+	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
+		if (sv->offloads[i].session_max > room) {
+			log_error("%s: offload %s: the queues of one client take %" PRIu64
+				  " bytes, the arena has room for %" PRIu64
+				  "; lower depth_max or instances, or raise \"arena\"",
+				sv->catalog->offloads[i].where, sv->catalog->offloads[i].name,
+				sv->offloads[i].session_max, room);
+			return -ENOSPC;
+		}
+	return 0;
+}
+
 static int try_device(struct server *sv)
 {
 	char why[200];
@@ -408,6 +425,8 @@ int server_new(struct server **out, const struct catalog *catalog, sd_event *eve
 		r = open_catalog(sv);
 	if (r == 0)
 		r = audit_init(&sv->audit, sv->dev, sv->arena, 0);
+	if (r == 0)
+		r = check_room(sv);
 	if (r == 0)
 		r = attach(sv);
 	if (r < 0)

@@ -152,7 +152,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	r = session_layout(img, slots, 1u << rnic_device_caps(parts->dev)->log_max_qp_wqebbs, &s->layout);
 	if (r < 0)
 		return r;
-	s->charge = slots * img->queue[0].wqebbs;
+	s->charge = chain_ring_wqes(&img->queue[0], slots);
 	r = audit_charge(s->audit, s->charge, 0, &s->audit_cq);
 	if (r < 0)
 		return r;

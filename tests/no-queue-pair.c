@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * no-queue-pair HOST PORT - connects with libreddn on a machine whose RDMA device has no queue pair left. Says what the
+ * library says; exit status 2 as the tools have it. Part of client-errors.sh.
+ */
+#include "libclient/reddn.h"
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* In place of the one of librdmacm, which fails like that when the device is full. */
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	(void)id;
+	(void)pd;
+	(void)attr;
+	errno = ENOMEM;
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct reddn_options opt = {.offload = "x"};
+	struct reddn *c;
+	char err[256];
+	int r;
+
+	if (argc != 3)
+		return 1;
+	opt.host = argv[1];
+	opt.port = (uint16_t)atoi(argv[2]);
+	r = reddn_connect(&c, &opt, err, sizeof(err));
+	printf("%d: %s\n", r, r < 0 ? err : "connected");
+	if (r == 0)
+		reddn_close(c);
+	return r == -ENOMEM ? 2 : 1;
+}
