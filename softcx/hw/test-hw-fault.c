@@ -170,7 +170,7 @@ static void delay(void **state)
 	(void)state;
 	open_pair(&p, 1, false);
 	add(&p, (struct hw_fault){
-			.kind = HW_FAULT_DELAY, .opcode = -1, .at = 1, .count = 1, .delay_ns = 50000000});
+			.kind = HW_FAULT_DELAY, .opcode = -1, .at = 1, .count = 1, .delay_ns = 300000000});
 	wqe_nop(&p.q[0], 1, SIG);
 	write_one(&p);
 	go(&p);
