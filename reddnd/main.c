@@ -215,11 +215,11 @@ int main(int argc, char **argv)
 	r = load(o.config, &d.catalog);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
-		return EX_CONFIG;
+		return EXIT_FAILURE;
 	if (o.check) {
 		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, d.catalog->nregions,
 			d.catalog->noffloads);
 		return EXIT_SUCCESS;
 	}
-	return run(&d) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run(&d) < 0 ? EX_UNAVAILABLE : EXIT_SUCCESS;
 }

@@ -29,25 +29,25 @@ expect 0 '^usage: reddnd' "$REDDND" --help
 expect 0 '^reddnd [0-9]' "$REDDND" --version
 expect 1 '--help lists the options' "$REDDND" --nonsense
 expect 1 'unexpected argument "x"' "$REDDND" x
-expect 78 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
+expect 1 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
 config 'lisen = 1;'
 # the line starts with the place, as programs that jump to mistakes expect
-expect 78 "^$work/reddnd.conf:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"\?" \
+expect 1 "^$work/reddnd.conf:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"\?" \
 	"$REDDND" --check-config --config "$work/reddnd.conf"
 config 'listen = "127.0.0.1";'
 expect 0 '0 regions, 0 offloads, no mistakes' "$REDDND" --check-config --config "$work/reddnd.conf"
 
 start_nic
 config 'device = "mlx5_7";'
-expect 1 'there is no RDMA device "mlx5_7"' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+expect 69 'there is no RDMA device "mlx5_7"' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 config 'listen = "192.0.2.77:1";'
-expect 1 'cannot listen on 192.0.2.77 port 1' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+expect 69 'cannot listen on 192.0.2.77 port 1' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 config "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/absent\"; } );"
-expect 1 'reddnd.conf:1: region file .*absent cannot be mapped: No such file' \
+expect 69 'reddnd.conf:1: region file .*absent cannot be mapped: No such file' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 head -c 8192 /dev/zero >"$work/zero"
 config "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/zero\"; } );"
-expect 1 'reddnd.conf:1: region file .*zero cannot be served: it is no reddnd table' \
+expect 69 'reddnd.conf:1: region file .*zero cannot be served: it is no reddnd table' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 until_true 10 same_objects || fail "a daemon that did not start left objects behind"
 ok "a daemon that does not start leaves nothing behind"
@@ -56,10 +56,10 @@ ok "a daemon that does not start leaves nothing behind"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
-expect 1 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
+expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 config "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; depth_max = 1024; } );"
-expect 1 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
+expect 69 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 
 # What systemd would hear
