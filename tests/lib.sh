@@ -150,7 +150,9 @@ background()
 	local log=$work/$1
 	shift
 
-	timeout -k 5 "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null &
+	# at once, not when the child gets to it: what the last program said is not said by this one
+	: >"$log"
+	timeout -k 5 "$limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
 	child=$!
 	pids+=("$child")
 }
