@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 struct pair {
 	struct rig rig;
@@ -46,17 +45,6 @@ static void go(struct pair *p)
 {
 	rig_ring(&p->q[0]);
 	rig_run(&p->rig);
-}
-
-/* Runs until no timer is left. */
-static void go_on(struct pair *p)
-{
-	uint64_t ns;
-
-	while ((ns = hw_next_timer(p->rig.dev)) != UINT64_MAX) {
-		usleep((useconds_t)(ns / 1000));
-		rig_run(&p->rig);
-	}
 }
 
 /* The failing WQE is followed by others, signalled or not; all are flushed, in order; so are RECVs. */
@@ -300,7 +288,7 @@ static void rnr(void **state)
 	go(&p);
 	assert_null(rig_cq_next(&p.scq[0]));
 	rig_recv(&p.q[1], 1, p.dst, 16);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	rig_expect(&p.rcq[1], HW_CQE_RESP_SEND);
 	/* the write of a WRITE_IMM waits for its RECV too; retries run out */
@@ -308,7 +296,7 @@ static void rnr(void **state)
 	memset(p.src, 1, 8);
 	wqe_rdma(&p.q[0], HW_OP_WRITE_IMM, p.src, 8, p.dst + 64, SIG, 5);
 	go(&p);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect_error(&p.scq[0], HW_SYND_RNR_RETRY);
 	assert_int_equal(p.dst[64], 0);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS);
@@ -348,7 +336,7 @@ static void lost_peer(void **state)
 		}
 		wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 		go(&p);
-		go_on(&p);
+		rig_settle(&p.rig);
 		rig_expect_error(&p.scq[0], HW_SYND_RETRY);
 		close_pair(&p);
 	}
@@ -357,7 +345,7 @@ static void lost_peer(void **state)
 	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	go(&p);
 	rig_qp_connect_to(&p.q[1], hw_qpn(p.q[0].qp), NULL);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	close_pair(&p);
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 struct pair {
 	struct rig rig;
@@ -64,17 +63,6 @@ static void go(struct pair *p)
 	rig_run(&p->rig);
 }
 
-/* Runs until no timer is left. */
-static void go_on(struct pair *p)
-{
-	uint64_t ns;
-
-	while ((ns = hw_next_timer(p->rig.dev)) != UINT64_MAX) {
-		usleep((useconds_t)(ns / 1000));
-		rig_run(&p->rig);
-	}
-}
-
 static void add(struct pair *p, struct hw_fault f)
 {
 	static uint32_t id;
@@ -107,7 +95,7 @@ static void drop(void **state)
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	assert_null(rig_cq_next(&p.scq[0]));
-	go_on(&p); /* lost twice, and the retry count of the rig is 2 */
+	rig_settle(&p.rig); /* lost twice, and the retry count of the rig is 2 */
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	assert_int_equal(struck(&p), 2);
 	close_pair(&p);
@@ -118,7 +106,7 @@ static void drop(void **state)
 	write_one(&p);
 	write_one(&p);
 	go(&p);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect_error(&p.scq[0], HW_SYND_RETRY);
 	rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
 	assert_int_equal(p.dst[0], 0);
@@ -144,7 +132,7 @@ static uint32_t losses(uint64_t seed)
 
 		write_one(&p);
 		go(&p);
-		go_on(&p);
+		rig_settle(&p.rig);
 		rig_expect(&p.scq[0], HW_CQE_REQ);
 		lost |= (uint32_t)(struck(&p) > before) << i;
 	}
@@ -177,7 +165,7 @@ static void delay(void **state)
 	assert_null(rig_cq_next(&p.scq[0]));
 	/* a fault that is gone has begun its pause all the same, and the next one starts afresh */
 	assert_int_equal(hw_fault_clear(p.rig.dev, 0), 1);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	add(&p, (struct hw_fault){
@@ -185,7 +173,7 @@ static void delay(void **state)
 	write_one(&p);
 	write_one(&p);
 	go(&p);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	assert_int_equal(struck(&p), 2);
@@ -209,7 +197,7 @@ static void rnr(void **state)
 		wqe_send(&p.q[0], HW_OP_SEND, p.src, 8, SIG, 0);
 		go(&p);
 		rig_expect(&p.scq[0], HW_CQE_REQ);
-		go_on(&p);
+		rig_settle(&p.rig);
 		if (exhausted) {
 			rig_expect_error(&p.scq[0], HW_SYND_RNR_RETRY);
 			assert_null(rig_cq_next(&p.rcq[1]));
@@ -305,7 +293,7 @@ static void port(void **state)
 	assert_false(hw_port_up(p.rig.dev));
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_DOWN, .opcode = -1}); /* it is */
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_UP, .opcode = -1});
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	assert_int_equal(p.nevents, 2);
 	assert_int_equal(p.events[0], HW_EV_PORT_DOWN);
@@ -313,7 +301,7 @@ static void port(void **state)
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_DOWN, .opcode = -1}); /* for good */
 	write_one(&p);
 	go(&p);
-	go_on(&p);
+	rig_settle(&p.rig);
 	rig_expect_error(&p.scq[0], HW_SYND_RETRY);
 	close_pair(&p);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { RQ_STRIDE = 64 };
 
@@ -75,6 +76,16 @@ void rig_run(struct rig *r)
 {
 	while (hw_poll(r->dev))
 		;
+}
+
+void rig_settle(struct rig *r)
+{
+	uint64_t ns;
+
+	while ((ns = hw_next_timer(r->dev)) != UINT64_MAX) {
+		usleep((useconds_t)(ns / 1000));
+		rig_run(r);
+	}
 }
 
 /* ---- CQ --------------------------------------------------------------------------------- */

@@ -61,7 +61,8 @@ void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte);
 void rig_close(struct rig *r); /* and checks that nothing is left once all objects are destroyed */
 void *rig_alloc(struct rig *r, size_t bytes); /* zeroed, 64-byte aligned, below r->key */
 uint64_t rig_off(const struct rig *r, const void *p);
-void rig_run(struct rig *r); /* until the device is quiet */
+void rig_run(struct rig *r);    /* until the device is quiet */
+void rig_settle(struct rig *r); /* sleeps and runs until no timer is left either */
 
 void rig_cq_new(struct rig *r, struct rig_cq *cq, uint8_t log_size);
 void rig_cq_new_attr(
