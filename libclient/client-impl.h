@@ -9,6 +9,7 @@
 #ifndef REDDN_CLIENT_IMPL_H
 #define REDDN_CLIENT_IMPL_H
 
+#include "libclient/args.h"
 #include "libclient/reddn.h"
 #include "libclient/reply.h"
 
@@ -63,6 +64,7 @@ struct reddn {
 
 	struct reddn_info info;
 	struct reddn_geometry geo;
+	struct reddn_form form;
 	uint32_t retry_ms, spin_us, timeout_ms;
 	uint32_t inline_max;
 	uint32_t signal_every;

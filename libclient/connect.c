@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/client-impl.h"
 #include "libclient/public.h"
+#include "libclient/token.h"
 #include "libclient/wire.h"
 
 #include <endian.h>
@@ -29,8 +30,9 @@ enum {
 struct attempt {
 	struct reddn *c;
 	const struct reddn_options *opt;
-	uint64_t deadline; /* ms */
-	uint32_t need;     /* the slot size that the server asked for */
+	struct token_key key; /* len 0: none */
+	uint64_t deadline;    /* ms */
+	uint32_t need;        /* the slot size that the server asked for */
 	char *err;
 	size_t errlen;
 };
@@ -129,7 +131,9 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 		[REDDN_REJ_SLOT] = -EMSGSIZE,
 		[REDDN_REJ_RESOURCES] = -EBUSY,
 		[REDDN_REJ_INTERNAL] = -EREMOTEIO,
-		[REDDN_REJ_SHUTDOWN] = -ESHUTDOWN};
+		[REDDN_REJ_SHUTDOWN] = -ESHUTDOWN,
+		[REDDN_REJ_ACCESS] = -EACCES,
+		[REDDN_REJ_QUOTA] = -EDQUOT};
 	struct reddn_wire_rej rej;
 
 	if (p->private_data && p->private_data_len >= sizeof(rej)) {
@@ -173,12 +177,16 @@ static int take_reply(struct attempt *a, const struct rdma_conn_param *p)
 	if (be16toh(rep.depth) != c->info.depth)
 		return FAIL(a, -EPROTO, "protocol violated: depth %u granted, %u asked", be16toh(rep.depth),
 			c->info.depth);
-	if (!c->info.arg_len || c->info.arg_len > REDDN_ARG_MAX)
+	if (c->info.arg_len > REDDN_ARG_MAX)
 		return FAIL(a, -EPROTO, "protocol violated: requests of %u bytes, up to %u are possible",
 			c->info.arg_len, REDDN_ARG_MAX);
 	if (c->info.reply_max > c->info.slot_size)
 		return FAIL(a, -EPROTO, "protocol violated: replies of %u bytes into slots of %u",
 			c->info.reply_max, c->info.slot_size);
+	wrong = reddn_form_take(&c->form, &rep, c->info.arg_len);
+	if (wrong)
+		return FAIL(a, -EPROTO, "protocol violated: %s", wrong);
+	c->info.nargs = c->form.nargs;
 	switch (rep.shape) {
 	case REDDN_SHAPE_OPAQUE:
 		c->info.shape = REDDN_OPAQUE;
@@ -326,6 +334,20 @@ static int make_queues(struct attempt *a)
 	return r < 0 ? FAIL(a, r, "cannot post receives: %s", strerror(-r)) : 0;
 }
 
+/* Of this end of the connection, as the server will see it */
+static void local_address(const struct reddn *c, uint8_t address[16])
+{
+	const struct sockaddr *sa = rdma_get_local_addr(c->id);
+
+	memset(address, 0, 16);
+	if (sa->sa_family == AF_INET) {
+		memset(address + 10, 0xff, 2);
+		memcpy(address + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(address, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+	}
+}
+
 static int ask(struct attempt *a)
 {
 	struct reddn *c = a->c;
@@ -341,6 +363,12 @@ static int ask(struct attempt *a)
 		.rnr_retry_count = 7};
 
 	memcpy(req.offload, a->opt->offload, strlen(a->opt->offload));
+	if (a->key.len) {
+		uint8_t address[16];
+
+		local_address(c, address);
+		token_make(&a->key, &req, address, (uint64_t)time(NULL), req.token);
+	}
 	if (rdma_connect(c->id, &param) < 0)
 		return FAIL(a, -errno, "cannot connect: %m");
 	return await(a, RDMA_CM_EVENT_ESTABLISHED);
@@ -380,6 +408,27 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	return 0;
 }
 
+static int take_key(struct attempt *a)
+{
+	const struct reddn_options *opt = a->opt;
+	char why[128];
+	int r;
+
+	if (opt->token_file && opt->token_key)
+		return FAIL(a, -EINVAL, "token_file and token_key are both given");
+	if (opt->token_key && (opt->token_len < TOKEN_KEY_MIN || opt->token_len > TOKEN_KEY_MAX))
+		return FAIL(a, -EINVAL, "token_len %zu: a key has %d to %d bytes", opt->token_len,
+			TOKEN_KEY_MIN, TOKEN_KEY_MAX);
+	if (opt->token_key) {
+		memcpy(a->key.bytes, opt->token_key, opt->token_len);
+		a->key.len = opt->token_len;
+	}
+	if (!opt->token_file)
+		return 0;
+	r = token_key_read(opt->token_file, &a->key, why, sizeof(why));
+	return r < 0 ? FAIL(a, -EINVAL, "key file %s: %s", opt->token_file, why) : 0;
+}
+
 PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options, char *err, size_t errlen)
 {
 	struct reddn_options opt = *options;
@@ -403,8 +452,11 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	opt.retry_ms = opt.retry_ms ? opt.retry_ms : RETRY_DEFAULT;
 	opt.spin_us = opt.spin_us ? opt.spin_us : SPIN_DEFAULT;
 	a.deadline = now_ms() + opt.timeout_ms;
-	r = attempt(out, &a, opt.slot_size ? opt.slot_size : SLOT_GUESS);
+	r = take_key(&a);
+	if (r == 0)
+		r = attempt(out, &a, opt.slot_size ? opt.slot_size : SLOT_GUESS);
 	if (r == -EMSGSIZE && !opt.slot_size && a.need > SLOT_GUESS && a.need % 64 == 0)
 		r = attempt(out, &a, a.need);
+	token_key_wipe(&a.key);
 	return r;
 }

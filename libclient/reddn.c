@@ -16,16 +16,20 @@
 static const char usage_text[] =
 	"usage: reddn ping  [OPTIONS] HOST OFFLOAD\n"
 	"       reddn get   [OPTIONS] HOST OFFLOAD KEY...\n"
+	"       reddn call  [OPTIONS] HOST OFFLOAD [ARGUMENT...]\n"
 	"       reddn bench [OPTIONS] HOST OFFLOAD\n"
 	"\n"
 	"  -p, --port N        of the server (7471)\n"
 	"  -t, --timeout MS    for connecting and for one get (5000)\n"
+	"  -K, --token-file F  the key of access tokens, if the server wants some\n"
 	"  -j, --json          results as JSON\n"
 	"ping: say what the server tells, and time gets of a key that no table has\n"
 	"  -c, --count N       so often (4)\n"
 	"  -i, --interval MS   between them (1000)\n"
 	"get: print the values of keys, a line each\n"
 	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
+	"call: ask any program; arguments are numbers, or text, or hex:0011aaff\n"
+	"  -r, --raw           the reply as it is, not as hexadecimal lines\n"
 	"bench: many gets at random, timed\n"
 	"  -T, --table FILE    of the keys in this table\n"
 	"  -k, --keys FILE     of these keys, one per line, or key TAB value\n"
@@ -41,7 +45,7 @@ static const char usage_text[] =
 struct arguments {
 	struct bench_options b;
 	uint64_t interval_ms;
-	bool escape;
+	bool escape, raw;
 };
 
 static uint64_t now_ns(void)
@@ -175,6 +179,83 @@ static int cmd_get(struct arguments *a, char **keys)
 	return ret;
 }
 
+static int take_argument(struct reddn *c, unsigned i, const char *text, struct reddn_arg *arg, uint8_t *room)
+{
+	enum reddn_arg_kind kind;
+	uint32_t bytes;
+
+	if (reddn_get_arg(c, i, &kind, &bytes) < 0)
+		return -EINVAL;
+	if (kind == REDDN_BYTES) {
+		arg->bytes = room;
+		return tool_bytes(text, room, bytes)
+			       ? 0
+			       : tool_complain(
+					 "argument %u: \"%s\" is no text of at most %u bytes, nor hex:00ff..",
+					 i + 1, text, bytes);
+	}
+	if (tool_number(text, 0, bytes < 8 ? (1ull << 8 * bytes) - 1 : UINT64_MAX, &arg->number))
+		return 0;
+	return tool_complain("argument %u: \"%s\" is no number of at most %u bytes", i + 1, text, bytes);
+}
+
+static void print_reply(const struct arguments *a, const uint8_t *reply, size_t len)
+{
+	if (a->raw) {
+		fwrite(reply, 1, len, stdout);
+		return;
+	}
+	if (a->b.json)
+		fputs("{\"reply\": \"", stdout);
+	for (size_t i = 0; i < len; i++)
+		printf("%02x%s", reply[i], a->b.json ? "" : i % 16 == 15 || i + 1 == len ? "\n" : " ");
+	if (a->b.json)
+		puts("\"}");
+}
+
+static int call(const struct arguments *a, struct reddn *c, const struct reddn_info *info, char **texts)
+{
+	struct reddn_arg *args = calloc(info->nargs + 1ul, sizeof(*args));
+	uint8_t *room = calloc(info->nargs + 1ul, 256), *reply = calloc(1, info->reply_max + 1ul);
+	int r = args && room && reply ? 0 : tool_complain("%s", strerror(ENOMEM));
+
+	for (unsigned i = 0; i < info->nargs && r == 0; i++)
+		r = take_argument(c, i, texts[i], &args[i], room + 256ul * i);
+	if (r == 0) {
+		r = reddn_call(c, args, info->nargs, reply, info->reply_max);
+		if (r == 0)
+			print_reply(a, reply, info->reply_max);
+		else
+			r = tool_complain("%s", error_text(c, r));
+	}
+	free(args);
+	free(room);
+	free(reply);
+	return r;
+}
+
+static int cmd_call(struct arguments *a, char **texts)
+{
+	struct reddn *c = open_connection(a);
+	struct reddn_info info;
+	unsigned given = 0;
+	int r;
+
+	if (!c)
+		return 2;
+	reddn_get_info(c, &info);
+	while (texts[given])
+		given++;
+	if (given != info.nargs)
+		r = tool_complain("%s takes %u arguments, not %u", a->b.connect.offload, info.nargs, given);
+	else
+		r = call(a, c, &info, texts);
+	reddn_close(c);
+	if (fflush(stdout) || ferror(stdout))
+		return tool_complain("standard output: %s", strerror(errno));
+	return r;
+}
+
 static int cmd_bench(struct arguments *a, char **keys)
 {
 	(void)keys;
@@ -189,18 +270,21 @@ static const struct command {
 	int min_args, max_args;
 	const char *options;
 } commands[] = {
-	{"ping", cmd_ping, 2, 2, "ptjci"},
-	{"get", cmd_get, 3, INT32_MAX, "ptje"},
-	{"bench", cmd_bench, 2, 2, "ptjTkVdncsaS"},
+	{"ping", cmd_ping, 2, 2, "pKtjci"},
+	{"get", cmd_get, 3, INT32_MAX, "pKtje"},
+	{"call", cmd_call, 2, INT32_MAX, "pKtjr"},
+	{"bench", cmd_bench, 2, 2, "pKtjTkVdncsaS"},
 };
 
 static const struct option options[] = {
 	{"port", required_argument, NULL, 'p'},
 	{"timeout", required_argument, NULL, 't'},
+	{"token-file", required_argument, NULL, 'K'},
 	{"json", no_argument, NULL, 'j'},
 	{"count", required_argument, NULL, 'c'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
+	{"raw", no_argument, NULL, 'r'},
 	{"table", required_argument, NULL, 'T'},
 	{"keys", required_argument, NULL, 'k'},
 	{"verify", no_argument, NULL, 'V'},
@@ -229,6 +313,9 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 			return false;
 		a->b.connect.timeout_ms = (uint32_t)v;
 		return true;
+	case 'K':
+		a->b.connect.token_file = arg;
+		return true;
 	case 'j':
 		a->b.json = true;
 		return true;
@@ -238,6 +325,9 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 		return tool_number(arg, 0, INT32_MAX, &a->interval_ms);
 	case 'e':
 		a->escape = true;
+		return true;
+	case 'r':
+		a->raw = true;
 		return true;
 	case 'T':
 		a->b.table = arg;
@@ -294,7 +384,7 @@ int main(int argc, char **argv)
 	argc--;
 	argv++;
 	/* "+": keys may begin with a dash. */
-	while ((o = getopt_long(argc, argv, "+p:t:jc:i:eT:k:Vd:n:s:a:S:h", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "+p:t:K:jc:i:erT:k:Vd:n:s:a:S:h", options, NULL)) != -1) {
 		if (o == 'h')
 			return fputs(usage_text, stdout) < 0;
 		if (o == '?')

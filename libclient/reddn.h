@@ -26,21 +26,25 @@ struct reddn;
 
 /** What to connect to. All that is 0 takes its default. */
 struct reddn_options {
-	const char *host;     /* name or address of an RDMA interface of the server; required */
-	const char *offload;  /* its name in the server's catalog, up to 23 bytes; required */
-	uint16_t port;        /* 0: 7471 */
-	uint16_t depth;       /* requests that can be outstanding. 0: 16 */
-	uint32_t slot_size;   /* bytes for a reply, a multiple of 64. 0: what the server says it takes */
-	uint32_t timeout_ms;  /* for connecting, and for reddn_get. 0: 5000 */
-	uint32_t retry_ms;    /* for asking again when a table changes under a get. 0: 1000 */
-	uint32_t spin_us;     /* how long reddn_wait polls before it sleeps. 0: 20 */
-	uint64_t reserved[8]; /* 0 */
+	const char *host;    /* name or address of an RDMA interface of the server; required */
+	const char *offload; /* its name in the server's catalog, up to 23 bytes; required */
+	uint16_t port;       /* 0: 7471 */
+	uint16_t depth;      /* requests that can be outstanding. 0: 16 */
+	uint32_t slot_size;  /* bytes for a reply, a multiple of 64. 0: what the server says it takes */
+	uint32_t timeout_ms; /* for connecting, and for reddn_get. 0: 5000 */
+	uint32_t retry_ms;   /* for asking again when a table changes under a get. 0: 1000 */
+	uint32_t spin_us;    /* how long reddn_wait polls before it sleeps. 0: 20 */
+	/* The key that the server wants tokens to be made with, if it does: the bytes of a file, or token_len bytes. NULL: none */
+	const char *token_file;
+	const void *token_key;
+	size_t token_len;     /* 16 to 1024 */
+	uint64_t reserved[5]; /* 0 */
 };
 
 /**
  * Connect. `err` (may be NULL) gets the reason of a failure in words, the server's own if it refused.
  * -EINVAL: an option. -ENODEV: no RDMA device leads there. -EHOSTUNREACH, -ETIMEDOUT: no answer. -ECONNREFUSED: nobody listens.
- * Refused by the server: -ENOENT no such offload, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it is stopping,
+ * Refused by the server: -ENOENT no such offload, -EACCES not for this client or token, -EDQUOT a quota is used up, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it is stopping,
  * -EREMOTEIO it failed, -EPROTONOSUPPORT it speaks another version. -EPROTO: not a reddnd, or it broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
@@ -76,6 +80,26 @@ int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t 
  */
 int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie);
 
+/** The value of one argument: `bytes`, as many as reddn_get_arg tells, or if it is NULL `number`. */
+struct reddn_arg {
+	const void *bytes;
+	uint64_t number;
+};
+
+/**
+ * Ask an offload, whatever its program is: one value for each of its arguments, in the order of the program's text. The request
+ * is composed as the server has told. The reply slot is zeroed before, up to reply_max. The result has status 0 and the slot as
+ * value, reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong number of arguments; -ERANGE: a number does not
+ * fit its bytes, or stands where bytes are wanted, or the other way round.
+ */
+int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie);
+
+/**
+ * Ask and wait: the first `buf_len` bytes of the reply, at most reply_max, are copied to `buf`. Errors as for reddn_call_submit and
+ * its results; -EBUSY: submitted requests are outstanding; -ETIMEDOUT: no reply in `timeout_ms`; the connection is given up.
+ */
+int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len);
+
 /**
  * Collect up to `max` results without waiting, in the order of their completion. Results handed out before are given up.
  * Returns their number; 0: none yet. Negative: the connection is lost and all that was outstanding has been reported.
@@ -103,8 +127,8 @@ int reddn_arm(struct reddn *c);
 int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
 
 enum reddn_shape {
-	REDDN_OPAQUE = 0, /* the application composes requests: reddn_submit */
-	REDDN_TABLE = 1,  /* a table: reddn_get and reddn_get_submit */
+	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
+	REDDN_TABLE = 1,  /* a table: reddn_get and reddn_get_submit as well */
 };
 
 struct reddn_info {
@@ -114,6 +138,7 @@ struct reddn_info {
 	uint32_t arg_len;   /* bytes of a request */
 	uint32_t reply_max; /* bytes of a reply */
 	uint64_t session;   /* its number in the server's log */
+	uint32_t nargs;     /* arguments of reddn_call */
 	/* of a table */
 	uint64_t hash_seed;
 	uint64_t buckets;
@@ -126,6 +151,15 @@ struct reddn_info {
 };
 
 void reddn_get_info(const struct reddn *c, struct reddn_info *info);
+
+enum reddn_arg_kind {
+	REDDN_NUMBER = 0, /* unsigned, of up to 8 bytes */
+	REDDN_BYTES = 1,
+	REDDN_OFFSET = 2, /* a number: offset of a byte in a region of the server */
+};
+
+/** What argument `i` is: its kind, and how many bytes it has. -EINVAL: there is none of that number. */
+int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes);
 
 /** Why the connection was lost; "" while it is not. Belongs to the handle. */
 const char *reddn_errmsg(const struct reddn *c);

@@ -114,8 +114,10 @@ static void send_request(struct reddn *c, uint32_t request)
 	struct reddn_request *q = &c->requests[request];
 	uint8_t *arg = c->args + slot * REDDN_ARG_MAX, *mem = reddn_slot_mem(c, slot);
 	struct ibv_sge sge = {.addr = (uintptr_t)arg, .length = c->info.arg_len, .lkey = c->mr->lkey};
-	struct ibv_send_wr *bad,
-		wr = {.wr_id = c->sent + 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	struct ibv_send_wr *bad, wr = {.wr_id = c->sent + 1,
+					 .sg_list = &sge,
+					 .num_sge = c->info.arg_len ? 1 : 0,
+					 .opcode = IBV_WR_SEND};
 	int r;
 
 	if (q->raw) {
@@ -177,6 +179,14 @@ PUBLIC int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, ui
 	if (key_len > c->geo.max_key)
 		return -EMSGSIZE;
 	return submit(c, key, key_len, cookie, false);
+}
+
+PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
+{
+	uint8_t request[REDDN_ARG_MAX];
+	int r = reddn_form_build(&c->form, args, nargs, c->info.arg_len, request);
+
+	return r < 0 ? r : submit(c, request, c->info.arg_len, cookie, true);
 }
 
 PUBLIC int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie)
@@ -422,35 +432,67 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 	}
 }
 
+/* Nothing is outstanding, and results that the caller still has are given up. */
+static int begin(struct reddn *c)
+{
+	struct reddn_result res;
+
+	return c->busy ? -EBUSY : reddn_poll(c, &res, 1);
+}
+
+/* The result of the one request that is outstanding, in time: its status. */
+static int finish(struct reddn *c, struct reddn_result *res)
+{
+	int r = reddn_wait(c, res, 1, (int)c->timeout_ms);
+
+	if (r == 0) {
+		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+		r = reddn_poll(c, res, 1);
+	}
+	return r < 0 ? r : res->status;
+}
+
 PUBLIC int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len)
 {
 	struct reddn_result res;
-	int r;
+	int r = begin(c);
 
 	*len = 0;
-	if (c->busy)
-		return -EBUSY;
-	/* Results that the caller still has are given up. */
-	r = reddn_poll(c, &res, 1);
-	if (r < 0)
+	if (r == 0)
+		r = reddn_get_submit(c, key, key_len, 0);
+	if (r == 0)
+		r = finish(c, &res);
+	if (r)
 		return r;
-	r = reddn_get_submit(c, key, key_len, 0);
-	if (r < 0)
-		return r;
-	r = reddn_wait(c, &res, 1, (int)c->timeout_ms);
-	if (r == 0) {
-		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
-		r = reddn_poll(c, &res, 1);
-	}
-	if (r < 0)
-		return r;
-	if (res.status)
-		return res.status;
 	*len = res.length;
 	if (res.length > buf_len)
 		return -EMSGSIZE;
 	if (res.length)
 		memcpy(buf, res.value, res.length);
+	return 0;
+}
+
+PUBLIC int reddn_call(
+	struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
+{
+	struct reddn_result res;
+	int r = begin(c);
+
+	if (r == 0)
+		r = reddn_call_submit(c, args, nargs, 0);
+	if (r == 0)
+		r = finish(c, &res);
+	if (r == 0)
+		memcpy(buf, res.value, res.length < buf_len ? res.length : buf_len);
+	return r;
+}
+
+PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
+{
+	if (i >= c->form.nargs)
+		return -EINVAL;
+	*kind = (enum reddn_arg_kind)c->form.arg[i].kind;
+	*bytes = c->form.arg[i].bytes;
 	return 0;
 }
 

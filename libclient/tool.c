@@ -53,3 +53,30 @@ bool tool_size(const char *s, uint64_t max, uint64_t *out)
 	*out <<= shift;
 	return true;
 }
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 'a' - 'A';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool tool_bytes(const char *s, uint8_t *out, size_t len)
+{
+	size_t n = strlen(s);
+
+	memset(out, 0, len);
+	if (strncmp(s, "hex:", 4) != 0) {
+		memcpy(out, s, n < len ? n : len);
+		return n <= len;
+	}
+	for (size_t i = 0; i + 4 < n; i += 2) {
+		int hi = hex_digit(s[4 + i]), lo = hex_digit(s[5 + i]);
+
+		if (hi < 0 || lo < 0 || i / 2 >= len)
+			return false;
+		out[i / 2] = (uint8_t)(hi << 4 | lo);
+	}
+	return true;
+}

@@ -29,7 +29,7 @@ struct reddn_wire_req {
 	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
 	uint32_t slot_size; /* bytes, multiple of 64 */
 	char offload[24];   /* name in the catalog, padded with zeroes */
-	uint8_t token[8];   /* reserved for access tokens, 0 */
+	uint8_t token[8];   /* proof of access, see token.h; 0: none */
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
 
@@ -49,6 +49,34 @@ struct reddn_wire_table {
 	uint8_t reserved[6];
 } __attribute__((packed));
 
+/** One argument of an offload, in the order of its program's text. */
+struct reddn_wire_arg {
+	uint8_t kind;  /* enum reddn_wire_kind */
+	uint8_t bytes; /* >= 1; of a number at most 8 */
+} __attribute__((packed));
+
+enum reddn_wire_kind {
+	REDDN_ARG_NUMBER = 0, /* unsigned */
+	REDDN_ARG_BYTES = 1,
+	REDDN_ARG_OFFSET = 2, /* unsigned: of a byte in a region */
+};
+
+/**
+ * The next bytes of a request come from an argument: a number is big-endian, `bytes` long, with every bit inverted if that is
+ * asked for; of that, or of the bytes of a string, those from `first` on, in reverse order if that is asked
+ * for. One argument may be in several pieces, and in several forms.
+ */
+struct reddn_wire_piece {
+	uint8_t arg;   /* index */
+	uint8_t flags; /* enum reddn_wire_piece_flag */
+	uint8_t first;
+	uint8_t len; /* >= 1 */
+} __attribute__((packed));
+
+enum reddn_wire_piece_flag { REDDN_PIECE_REVERSED = 1, REDDN_PIECE_INVERTED = 2 };
+
+enum { REDDN_WIRE_ARGS = 20, REDDN_WIRE_PIECES = 20 };
+
 struct reddn_wire_rep {
 	uint32_t magic;
 	uint8_t version;
@@ -58,6 +86,11 @@ struct reddn_wire_rep {
 	uint32_t reply_max; /* bytes a reply may take of a slot */
 	uint64_t session;   /* number of the session in the daemon's log */
 	struct reddn_wire_table table;
+	/* How a request is made of arguments: the lengths of the pieces add up to arg_len */
+	uint8_t nargs, npieces;
+	uint8_t reserved[2];
+	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
+	struct reddn_wire_piece piece[REDDN_WIRE_PIECES];
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
 
@@ -71,6 +104,9 @@ enum reddn_wire_reason {
 	REDDN_REJ_RESOURCES = 6, /* the server is full */
 	REDDN_REJ_INTERNAL = 7,
 	REDDN_REJ_SHUTDOWN = 8,
+	REDDN_REJ_ACCESS = 9,  /* from there, with that token, this is not allowed */
+	REDDN_REJ_QUOTA = 10,  /* of the tenant; need: what is left of it, or the quota */
+	REDDN_REJ_BANNED = 11, /* need: seconds until the client may come again */
 };
 
 struct reddn_wire_rej {

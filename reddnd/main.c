@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/control/control.h"
+#include "reddnd/control/listener.h"
 #include "reddnd/session/server.h"
+#include "reddnd/session/service.h"
+#include "reddnd/session/warden.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,31 +27,38 @@ struct options {
 };
 
 struct daemon {
-	struct catalog *catalog;
+	const char *config;
 	struct server *server;
+	struct control *control;
+	struct listener *listener;
 	sd_event *event;
 };
 
-static const char usage[] = "usage: reddnd [OPTIONS]\n"
-			    "\n"
-			    "Lets the NIC answer requests on the data of this machine.\n"
-			    "\n"
-			    "  -c, --config FILE   configuration (default " REDDND_CONFIG ")\n"
-			    "  -t, --check-config  say what is wrong with it, and stop\n"
-			    "  -v, --verbose       log more\n"
-			    "  -h, --help          this text\n"
-			    "  -V, --version       the version\n"
-			    "\n"
-			    "SIGTERM and SIGINT stop it, SIGUSR1 logs what it does.\n";
+static const char usage[] =
+	"usage: reddnd [OPTIONS]\n"
+	"\n"
+	"Lets the NIC answer requests on the data of this machine.\n"
+	"\n"
+	"  -c, --config FILE   configuration (default " REDDND_CONFIG ")\n"
+	"  -t, --check-config  say what is wrong with it, and stop\n"
+	"  -v, --verbose       log more\n"
+	"  -h, --help          this text\n"
+	"  -V, --version       the version\n"
+	"\n"
+	"SIGTERM and SIGINT stop it, SIGHUP reads the configuration again, SIGUSR1 logs what\n"
+	"it does. reddnctl asks and tells a running daemon.\n";
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
+DEFINE_CLEANUP(struct control *, control_free)
+DEFINE_CLEANUP(struct listener *, listener_free)
 DEFINE_CLEANUP(struct server *, server_free)
 
 static void daemon_deinit(struct daemon *d)
 {
+	listener_freep(&d->listener);
+	control_freep(&d->control);
 	server_freep(&d->server);
 	sd_event_unref(d->event);
-	catalog_freep(&d->catalog);
 }
 
 /* 0: go on; 1: done, well; negative: done, badly */
@@ -118,13 +130,45 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	return sd_event_exit(d->event, 0);
 }
 
+static void tell_reloading(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%jd", (intmax_t)t.tv_sec * 1000000 + t.tv_nsec / 1000);
+}
+
+/* A catalog with mistakes, or one that cannot be opened, changes nothing */
+static int reload(void *arg)
+{
+	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
+	struct daemon *d = arg;
+	int r;
+
+	tell_reloading();
+	r = load(d->config, &catalog);
+	if (r == 0)
+		r = server_reload(d->server, steal_ptr(&catalog));
+	if (r < 0)
+		warden_reload_failed(server_warden(d->server),
+			"the configuration in force stays as it was: the new one has mistakes");
+	sd_notify(false, "READY=1");
+	return r;
+}
+
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {
 	(void)source;
 	(void)info;
-	(void)arg;
-	log_warning("the configuration cannot be reloaded by this version; restart the daemon");
+	reload(arg);
 	return 0;
+}
+
+static void log_session(void *arg, const struct server_session *s)
+{
+	(void)arg;
+	log_at(LOG_NOTICE, s->id, "client %s, offload %s: %" PRIu64 " requests", s->peer, s->offload,
+		s->requests);
 }
 
 static int on_show(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
@@ -141,7 +185,7 @@ static int on_show(sd_event_source *source, const struct signalfd_siginfo *info,
 		   " requests; %jd.%03ld s of CPU; %" PRIu64 " of %" PRIu64 " bytes of the arena in use",
 		s.sessions, s.sessions_total, s.refused, s.requests, (intmax_t)cpu.tv_sec,
 		cpu.tv_nsec / 1000000, s.arena_used, s.arena_size);
-	server_log_sessions(d->server);
+	server_each_session(d->server, log_session, NULL);
 	return 0;
 }
 
@@ -177,7 +221,23 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : 0;
 }
 
-static int run(struct daemon *d)
+/* Where the catalog says; else in the directory that systemd made; else there is none */
+static int open_control(struct daemon *d, const struct catalog *catalog)
+{
+	const struct commands commands = {.server = d->server, .reload = reload, .arg = d};
+	const char *runtime = getenv("RUNTIME_DIRECTORY");
+	char path[PATH_MAX];
+
+	if (catalog->control)
+		snprintf(path, sizeof path, "%s", catalog->control);
+	else if (runtime)
+		snprintf(path, sizeof path, "%s/control", runtime);
+	else
+		return 0;
+	return control_new(&d->control, path, &commands, d->event);
+}
+
+static int run(struct daemon *d, struct catalog *catalog)
 {
 	int r;
 
@@ -186,24 +246,30 @@ static int run(struct daemon *d)
 		r = watch_signals(d);
 	if (r >= 0)
 		r = sd_event_set_watchdog(d->event, true);
-	if (r < 0)
+	if (r < 0) {
+		catalog_free(catalog);
 		return log_errno(r, "cannot make an event loop");
-	r = server_new(&d->server, d->catalog, d->event);
+	}
+	r = server_new(&d->server, catalog, d->event);
+	if (r < 0)
+		return r;
+	catalog = server_service(d->server)->catalog;
+	r = open_control(d, catalog);
+	if (r == 0 && catalog->serves_metrics)
+		r = listener_new(&d->listener, &catalog->metrics, d->server, d->event);
 	if (r < 0)
 		return r;
 	/* Slack as large as the interval: nobody waits for this */
 	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_INTERVAL_US, on_status, d);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
-	for (unsigned i = 0; i < d->catalog->nlisten; i++)
-		log_info(
-			"listening on %s port %u", d->catalog->listen[i].address, d->catalog->listen[i].port);
 	sd_notify(false, "READY=1");
 	return sd_event_loop(d->event);
 }
 
 int main(int argc, char **argv)
 {
+	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
 	CLEANUP(daemon_deinit) struct daemon d = {0};
 	struct options o;
 	int r;
@@ -212,14 +278,15 @@ int main(int argc, char **argv)
 	if (r)
 		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
-	r = load(o.config, &d.catalog);
+	d.config = o.config;
+	r = load(o.config, &catalog);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
 		return EXIT_FAILURE;
 	if (o.check) {
-		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, d.catalog->nregions,
-			d.catalog->noffloads);
+		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, catalog->nregions,
+			catalog->noffloads);
 		return EXIT_SUCCESS;
 	}
-	return run(&d) < 0 ? EX_UNAVAILABLE : EXIT_SUCCESS;
+	return run(&d, steal_ptr(&catalog)) < 0 ? EX_UNAVAILABLE : EXIT_SUCCESS;
 }

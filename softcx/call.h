@@ -90,8 +90,10 @@ uint64_t ucma_net_timers(struct ucma_net *net);
  * @wake is called when an event is queued on the file: the server makes the application's descriptor
  * readable for as long as ucma_pending() is not 0. GET_EVENT consumes one event and returns -EAGAIN when
  * there is none (the driver then blocks or not, as O_NONBLOCK says); no other command returns -EAGAIN.
+ * @host: whose file it is; its ids have that host's addresses and ports.
  */
-int ucma_open(struct ucma_net *net, void (*wake)(void *arg), void *arg, struct ucma_file **file);
+int ucma_open(
+	struct ucma_net *net, unsigned host, void (*wake)(void *arg), void *arg, struct ucma_file **file);
 void ucma_close(struct ucma_file *file); /* disconnects and destroys its ids */
 ssize_t ucma_write(struct ucma_file *file, struct nic_call *call);
 unsigned ucma_pending(const struct ucma_file *file); /* events queued now */
@@ -103,9 +105,17 @@ struct ucma_counts {          /* all 0 again when every user has gone */
 };
 void ucma_counts(const struct ucma_net *net, struct ucma_counts *out);
 
-/** GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped. */
+/** Nanoseconds, CLOCK_MONOTONIC: what connection timers go by. */
+uint64_t nic_now(void);
+
+/*
+ * Devices of all hosts are numbered in one row; @dev is such a number.
+ * GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped.
+ */
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids);
 /** GUID of device @dev, as sysfs and QUERY_DEVICE report it (network byte order). */
 uint64_t nic_dev_guid(unsigned dev);
+/** The host that device @dev belongs to, counted from 0, and the device's number there (mlx5_@number). */
+unsigned nic_dev_host(unsigned dev, unsigned *number);
 
 #endif

@@ -3,7 +3,8 @@
  * proto.h - what the preloaded driver and the NIC process say to each other. Same machine, same
  * build: structures go over the wire as they are.
  *
- * Every device file is a listening Unix stream socket "softcx:NAME" in the NIC's directory. Opening
+ * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host: the NIC's own
+ * is that of the first one, the others are below it (nic/hosts.h). Opening
  * the device connects to it; that connection is the application's descriptor, so it lives exactly as
  * long as the open file would, whoever holds copies of it. On it travel
  *   driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the far end of a command
@@ -15,13 +16,13 @@
  * softcx_request and then receives softcx_replies until one is SOFTCX_DONE; a NEED_* asks for something
  * only the process knows and is answered by another request.
  *
- * "softcx:control" (SOCK_SEQPACKET) is for the softcx tool: it sends one word, "status", "stop" or
+ * "softcx:control" (SOCK_SEQPACKET), in every host's directory the same, is for the softcx tool: it sends one word, "status", "stop" or
  * "hold", and gets text back; an open control connection that said "hold" counts as a client.
  *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
  *	objects  gets a descriptor of a file with the status and every object, in JSON
  *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
  *	left     gets a descriptor of a file with these notes, in JSON
- *	trace [pid=N] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got the rest of them
+ *	trace [pid=N] [kinds=MASK] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got the rest of them
  */
 #ifndef SOFTCX_PROTO_H
 #define SOFTCX_PROTO_H
@@ -34,10 +35,12 @@
 #define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
 
 enum {
-	SOFTCX_VERSION = 1,
+	SOFTCX_VERSION = 2,
 	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
 	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
 	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
+	SOFTCX_MAX_HOST = 15,        /* bytes of a host's name */
+	SOFTCX_MAX_LABEL = 32,       /* bytes of a device's name, a host's name and a zero byte included */
 };
 
 /* Device numbers, as Linux assigns them: uverbsN and the misc device rdma_cm. */
@@ -57,6 +60,11 @@ enum softcx_op {
 	SOFTCX_MMAP, /* @va: file offset, @len: length */
 	SOFTCX_MEM,  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
 	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+	/*
+	 * Not a call, has no answer and may come at any time. The UAR page with mmap offset @va is mapped; the descriptor
+	 * that comes along, if one does, is a userfaultfd with that mapping registered for missing pages.
+	 */
+	SOFTCX_GUARD,
 };
 
 struct softcx_request {
@@ -66,7 +74,12 @@ struct softcx_request {
 	uint32_t count;
 	uint32_t flags;
 };
-enum { SOFTCX_MORE = 1 }; /* softcx_request.flags of MEM: another packet of segments follows */
+enum {                   /* softcx_request.flags */
+	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
+	SOFTCX_LENT = 4, /* MEM: the descriptor is no memory but a socket that answers struct softcx_copy */
+	SOFTCX_INHERIT =
+		2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's owner, has it */
+};
 
 /** A piece of memory, in ascending order and without gaps. */
 struct softcx_seg {
@@ -93,8 +106,10 @@ struct softcx_reply {
 enum {                       /* softcx_reply.flags */
 	SOFTCX_WRITABLE = 1, /* NEED_MEM: the NIC will write */
 	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
-	SOFTCX_DRAIN = 4,    /* DONE: take the byte off the application's descriptor */
-	SOFTCX_WAIT = 8, /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
+	SOFTCX_LEND =
+		16, /* NEED_MEM: lend it (LENT) if it cannot be shared: process_vm does not reach it either */
+	SOFTCX_DRAIN = 4, /* DONE: take the byte off the application's descriptor */
+	SOFTCX_WAIT = 8,  /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
 };
 
 /** Followed by @len bytes, padded to 8; with @fd >= 0 the number of that descriptor is stored instead. */
@@ -104,21 +119,39 @@ struct softcx_store {
 	int32_t fd;
 };
 
-/** A send WQE that left its queue; packets have any number of them. */
+/** A request for bytes of memory that is lent; to be stored: they follow. In one packet, as is the answer. */
+struct softcx_copy {
+	uint64_t va;
+	uint32_t len;
+	uint32_t store;
+	uint32_t id;
+	uint32_t unused;
+};
+
+/** The bytes that were asked for follow if @rc is 0. */
+struct softcx_copied {
+	int32_t rc; /* errno */
+	uint32_t id;
+};
+enum { SOFTCX_MAX_COPY = 65536 };
+
+/** What happened in the NIC; packets have any number of them. */
 struct softcx_trace {
 	uint64_t ns;   /* CLOCK_REALTIME */
 	uint32_t lost; /* not 0: nothing but the number of records that found no room at this place */
 	uint32_t pid;  /* who opened the file of the queue; 0: unknown */
 	uint32_t qpn;
-	uint16_t index; /* of the WQE */
-	uint8_t dev;
-	uint8_t type; /* enum hw_qp_type */
+	uint16_t index; /* of the WQE or RECV */
+	uint8_t type;   /* enum hw_qp_type */
 	uint8_t opcode, opmod;
 	uint8_t syndrome;  /* 0: executed */
 	uint8_t ds;        /* length of the WQE in units of 16 bytes */
 	uint32_t dest_qpn; /* of a connected queue */
+	uint32_t kind;     /* enum hw_trace_kind, which says what of this there is */
+	uint32_t cqn, number;
 	uint8_t sgid[16], dgid[16];
-	uint8_t wqe[256]; /* the first bytes of it */
+	char device[SOFTCX_MAX_LABEL]; /* "mlx5_0", or "HOST/mlx5_0" when there are several hosts */
+	uint8_t wqe[256];              /* the first bytes of it */
 };
 enum {
 	SOFTCX_TRACE_PACKET = 64, /* most records in a packet */

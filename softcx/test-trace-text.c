@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
+#include "softcx/trace-event.h"
 #include "softcx/trace-pcap.h"
 #include "softcx/trace-text.h"
 
@@ -29,7 +30,8 @@ static void put64(struct softcx_trace *rec, unsigned at, uint64_t value)
 
 static struct softcx_trace make(uint8_t opcode, uint8_t ds, uint8_t fm_ce_se)
 {
-	struct softcx_trace rec = {.ns = 1000000007, .qpn = 0x12, .index = 5, .opcode = opcode, .ds = ds};
+	struct softcx_trace rec = {
+		.ns = 1000000007, .device = "mlx5_0", .qpn = 0x12, .index = 5, .opcode = opcode, .ds = ds};
 
 	rec.wqe[HW_CTRL_FM_CE_SE] = fm_ce_se;
 	return rec;
@@ -83,7 +85,7 @@ static void nop(void **state)
 		"\"device\":\"mlx5_0\",\"pid\":77,\"qpn\":\"0x12\",\"index\":5,\"opcode\":0,\"name\":"
 		"\"NOP\"");
 	rec = make(HW_OP_LOCAL_INVAL, 1, HW_FM_STRONG << HW_FM_SHIFT | HW_CE_ALWAYS << HW_CE_SHIFT);
-	rec.dev = 1;
+	strcpy(rec.device, "mlx5_1");
 	put32(&rec, HW_CTRL_IMM, 0x1234);
 	says(&rec, "mlx5_1 QP 0x000012 [5] LOCAL_INVAL, invalidates key 0x1234, strong fence -> done, CQE\n",
 		"\"invalidates\":\"0x1234\",\"fence\":\"strong fence\",\"solicited\":false,\"cqe\":true");
@@ -250,8 +252,89 @@ static void oddities(void **state)
 		"0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + more -> done, no CQE\n",
 		"\"cut\":true");
 	rec.lost = 3;
-	says(&rec, "3 WQEs are missing here: the reader was too slow\n",
+	says(&rec, "3 records are missing here: the reader was too slow\n",
 		"{\"time_ns\":1000000007,\"lost\":3}");
+}
+
+/* What is no send WQE. */
+static void events(void **state)
+{
+	struct softcx_trace rec = {
+		.ns = 1000000007, .qpn = 0x12, .index = 5, .cqn = 1024, .number = 11, .device = "mlx5_0"};
+
+	(void)state;
+	rec.kind = HW_TRACE_RECV;
+	rec.ds = 4;
+	put_data(&rec, 0, 3, 0x55, 0x1000);
+	put_data(&rec, 16, 0, 0x55, 0); /* empty: passed over */
+	put_data(&rec, 32, 100, 0x56, 0x2000);
+	put_data(&rec, 48, 0, HW_INVALID_LKEY, 0);
+	says(&rec,
+		"mlx5_0 QP 0x000012 RECV [5] takes 11 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 (8) "
+		"-> "
+		"done\n",
+		"\"kind\":\"recv\",\"device\":\"mlx5_0\",\"qpn\":\"0x12\",\"index\":5,\"length\":11,\"cqn\":"
+		"1024,\"local\":[{\"length\":3,\"address\":\"0x1000\",\"lkey\":\"0x55\"},{\"length\":8,");
+	rec.number = 200;
+	rec.syndrome = HW_SYND_LOCAL_LENGTH;
+	says(&rec,
+		"mlx5_0 QP 0x000012 RECV [5] takes 200 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 "
+		"(100) "
+		"-> local length error (syndrome 0x01)\n",
+		"\"syndrome\":1,\"outcome\":\"local length error\"");
+
+	rec = (struct softcx_trace){.ns = 1000000007,
+		.qpn = 0x12,
+		.index = 5,
+		.cqn = 1024,
+		.number = 7,
+		.ds = 4,
+		.device = "mlx5_0"};
+	rec.kind = HW_TRACE_CQE;
+	rec.opcode = HW_OP_CAS;
+	says(&rec, "mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: CAS\n",
+		"\"cqn\":1024,\"number\":7,\"cqe_opcode\":0,\"name\":\"CAS\",\"solicited\":false");
+	rec.wqe[63] = HW_CQE_RESP_SEND_IMM << 4 | HW_CQE_SOLICITED | HW_CQE_INLINE32;
+	put32(&rec, 36, 0xabc);
+	put32(&rec, 44, 4);
+	says(&rec,
+		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: SEND_IMM received, 4 bytes, immediate 0xabc, "
+		"solicited, the data are in the CQE\n",
+		"\"length\":4,\"immediate\":\"0xabc\",\"solicited\":true,\"data_in_cqe\":true");
+	rec.wqe[63] = HW_CQE_RESIZE << 4;
+	says(&rec, "mlx5_0 CQ 1024 CQE 7: goes on in another ring\n", "\"name\":\"resized\"");
+	rec.wqe[63] = HW_CQE_RESP_ERR << 4;
+	rec.wqe[54] = 0x33;
+	rec.syndrome = HW_SYND_LOCAL_PROT;
+	says(&rec,
+		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: RECV -> local protection error (syndrome 0x04, "
+		"vendor "
+		"0x33)\n",
+		"\"vendor_syndrome\":51,\"outcome\":\"local protection error\"");
+
+	rec = (struct softcx_trace){.ns = 1000000007,
+		.qpn = 0x12,
+		.index = 5,
+		.cqn = 1024,
+		.number = 7,
+		.ds = 2,
+		.device = "mlx5_0"};
+	rec.kind = HW_TRACE_BLOCKED;
+	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: blocked\n",
+		"\"kind\":\"wait\",\"device\":\"mlx5_0\",\"qpn\":\"0x12\",\"index\":5,\"cqn\":1024,\"until\":"
+		"7,"
+		"\"state\":\"blocked\"");
+	rec.kind = HW_TRACE_RELEASED;
+	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: released\n",
+		"\"state\":\"released\"");
+
+	assert_int_equal(trace_event_kinds("wqe"), 1 << HW_TRACE_WQE);
+	assert_int_equal(trace_event_kinds("wait,recv"),
+		1 << HW_TRACE_BLOCKED | 1 << HW_TRACE_RELEASED | 1 << HW_TRACE_RECV);
+	assert_int_equal(trace_event_kinds("all"), 0x1f);
+	assert_int_equal(trace_event_kinds(""), 0);
+	assert_int_equal(trace_event_kinds("wqe,"), 0);
+	assert_int_equal(trace_event_kinds("wqes"), 0);
 }
 
 /* Whatever the bytes are: no read outside the record, and JSON that can be read. */
@@ -273,6 +356,7 @@ static void garbage(void **state)
 		rec->opcode &= 0x1f;
 		rec->ds &= 63;
 		rec->type %= 3;
+		rec->kind %= 6;
 		trace_text(out, rec);
 		trace_pcap(out, rec);
 		rec->syndrome = 0;
@@ -365,6 +449,7 @@ int main(void)
 		cmocka_unit_test(cross_channel),
 		cmocka_unit_test(oddities),
 		cmocka_unit_test(capture),
+		cmocka_unit_test(events),
 		cmocka_unit_test(garbage),
 	};
 

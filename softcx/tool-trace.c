@@ -21,11 +21,13 @@ static void on_signal(int sig)
 
 static bool ask(int fd, const struct trace_options *opt)
 {
-	char word[16 * (SOFTCX_TRACE_QPS + 2)] = "trace";
+	char word[16 * (SOFTCX_TRACE_QPS + 3)] = "trace";
 	size_t len = strlen(word);
 
 	if (opt->pid)
 		len += (size_t)snprintf(word + len, sizeof(word) - len, " pid=%u", opt->pid);
+	if (opt->kinds)
+		len += (size_t)snprintf(word + len, sizeof(word) - len, " kinds=%u", opt->kinds);
 	for (unsigned i = 0; i < opt->nqpns; i++)
 		len += (size_t)snprintf(word + len, sizeof(word) - len, " qp=%u", opt->qpns[i]);
 	return send(fd, word, len, MSG_NOSIGNAL) == (ssize_t)len;
@@ -112,7 +114,7 @@ int tool_trace(int fd, const struct trace_options *opt)
 			break;
 	}
 	if (lost)
-		fprintf(stderr, "softcx: %llu WQEs are missing: this program was too slow for them\n",
+		fprintf(stderr, "softcx: %llu records are missing: this program was too slow for them\n",
 			(unsigned long long)lost);
 	return 0;
 }

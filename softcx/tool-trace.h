@@ -13,6 +13,7 @@ struct trace_options {
 	uint32_t qpns[SOFTCX_TRACE_QPS];
 	unsigned nqpns;
 	uint32_t pid;   /* 0: any */
+	uint32_t kinds; /* of trace_event_kinds(); 0: send WQEs */
 	uint64_t count; /* records; 0: no end */
 	bool json;
 	const char *pcapng; /* file to write instead of lines, or NULL */

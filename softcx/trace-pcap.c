@@ -5,6 +5,7 @@
 #include "softcx/hw/hw.h"
 #include "softcx/trace-text.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
 	BLOCK_INTERFACE = 1,
 	BLOCK_PACKET = 6,
+	BLOCK_JOURNAL = 9,
 	BYTE_ORDER_MAGIC = 0x1a2b3c4d,
 	LINKTYPE_ETHERNET = 1,
 	OPT_COMMENT = 1,
@@ -188,7 +190,7 @@ static bool frame(const struct softcx_trace *rec, struct bytes *b, uint64_t *ful
 	unsigned pad;
 	int op = operation(rec->opcode);
 
-	if (op < 0 || rec->lost || rec->syndrome || rec->type > HW_UD)
+	if (op < 0 || rec->lost || rec->kind != HW_TRACE_WQE || rec->syndrome || rec->type > HW_UD)
 		return false;
 	if (!carries)
 		payload = 0;
@@ -251,25 +253,27 @@ void trace_pcap_begin(FILE *out)
 	word(out, 32);
 }
 
-void trace_pcap(FILE *out, const struct softcx_trace *rec)
+/* The line of a record without its time and its end; NULL: no memory. The caller frees it. */
+static char *words(const struct softcx_trace *rec, size_t *len)
 {
-	struct bytes b;
-	uint64_t full;
 	char *text = NULL;
-	size_t len = 0, captured;
-	uint32_t total;
-	FILE *line;
+	FILE *line = open_memstream(&text, len);
 
-	if (!frame(rec, &b, &full))
-		return;
-	line = open_memstream(&text, &len);
 	if (!line)
-		return;
+		return NULL;
 	trace_text(line, rec);
 	fclose(line);
-	len--; /* the end of the line */
-	captured = full > SHOWN ? b.len : (size_t)full;
-	total = (uint32_t)(32 + round4(captured) + 4 + round4(len) + 4);
+	if (text)
+		text[--*len] = '\0';
+	return text;
+}
+
+static void packet(FILE *out, const struct softcx_trace *rec, const struct bytes *b, uint64_t full,
+	const char *text, size_t len)
+{
+	size_t captured = full > SHOWN ? b->len : (size_t)full;
+	uint32_t total = (uint32_t)(32 + round4(captured) + 4 + round4(len) + 4);
+
 	word(out, BLOCK_PACKET);
 	word(out, total);
 	word(out, 0); /* the interface */
@@ -277,11 +281,51 @@ void trace_pcap(FILE *out, const struct softcx_trace *rec)
 	word(out, (uint32_t)rec->ns);
 	word(out, (uint32_t)captured);
 	word(out, full > UINT32_MAX ? UINT32_MAX : (uint32_t)full);
-	fwrite(b.data, 1, b.len, out);
-	for (size_t i = b.len; i < round4(captured); i++)
+	fwrite(b->data, 1, b->len, out);
+	for (size_t i = b->len; i < round4(captured); i++)
 		fputc(0, out);
 	option(out, OPT_COMMENT, text, len);
 	word(out, 0);
 	word(out, total);
+}
+
+/* What is no packet, as an entry of a journal (systemd.io/JOURNAL_EXPORT_FORMATS), which has a block of its own. */
+static void entry(FILE *out, const struct softcx_trace *rec, const char *text)
+{
+	char fields[1024];
+	/* the time in microseconds comes first; the words begin with it as well */
+	int len = snprintf(fields, sizeof(fields),
+		"__REALTIME_TIMESTAMP=%" PRIu64 "\nSYSLOG_IDENTIFIER=softcx\nPRIORITY=%d\nMESSAGE=%s\n",
+		rec->ns / 1000, rec->syndrome ? 4 : 6, text);
+	uint32_t total;
+
+	if (len >= (int)sizeof(fields)) {
+		len = sizeof(fields) - 1;
+		fields[len - 1] = '\n';
+	}
+	total = (uint32_t)(12 + round4((size_t)len));
+	word(out, BLOCK_JOURNAL);
+	word(out, total);
+	padded(out, fields, (size_t)len);
+	word(out, total);
+}
+
+void trace_pcap(FILE *out, const struct softcx_trace *rec)
+{
+	bool is_event = !rec->lost && rec->kind != HW_TRACE_WQE;
+	struct bytes b;
+	uint64_t full;
+	char *text;
+	size_t len;
+
+	if (!is_event && !frame(rec, &b, &full))
+		return;
+	text = words(rec, &len);
+	if (!text)
+		return;
+	if (is_event)
+		entry(out, rec, text);
+	else
+		packet(out, rec, &b, full, text, len);
 	free(text);
 }

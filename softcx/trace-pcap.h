@@ -15,9 +15,12 @@
 
 #include <stdio.h>
 
+/*
+ * RECVs, CQEs and WAITs are no packets: each is a systemd journal export block, which Wireshark lists among the packets.
+ */
 /** Writes what the file begins with. */
 void trace_pcap_begin(FILE *out);
-/** Writes the frame of @rec; nothing when it has none: WAIT and its like, what failed, masked atomics. */
+/** Writes the frame or entry of @rec; nothing when a send WQE has none: WAIT and its like, what failed, masked atomics. */
 void trace_pcap(FILE *out, const struct softcx_trace *rec);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/trace-text.h"
 
+#include "softcx/trace-event.h"
+
 #include "softcx/hw/hw-wqe.h"
 #include "softcx/hw/hw.h"
 
@@ -55,6 +57,7 @@ static const struct {
 	[HW_OP_RECV_EN] = {"RECV_EN", SHAPE_ENABLE},
 	[HW_OP_SEND_EN] = {"SEND_EN", SHAPE_ENABLE},
 	[HW_OP_LOCAL_INVAL] = {"LOCAL_INVAL", SHAPE_NONE},
+	[HW_OP_UMR] = {"UMR", SHAPE_NONE},
 };
 
 static void parse_pieces(struct words *w, unsigned at)
@@ -161,7 +164,7 @@ static bool invalidates(const struct softcx_trace *rec)
 	return rec->opcode == HW_OP_SEND_INVAL || rec->opcode == HW_OP_LOCAL_INVAL;
 }
 
-static const char *syndrome(uint8_t code)
+const char *trace_syndrome(uint8_t code)
 {
 	switch (code) {
 	case HW_SYND_LOCAL_LENGTH:
@@ -172,6 +175,8 @@ static const char *syndrome(uint8_t code)
 		return "local protection error";
 	case HW_SYND_FLUSH:
 		return "flushed";
+	case HW_SYND_MW_BIND:
+		return "memory window bind error";
 	case HW_SYND_LOCAL_ACCESS:
 		return "local access error";
 	case HW_SYND_REMOTE_INVAL:
@@ -187,6 +192,11 @@ static const char *syndrome(uint8_t code)
 	default:
 		return "unknown error";
 	}
+}
+
+const char *trace_opcode(uint8_t opcode)
+{
+	return opcode < sizeof(opcodes) / sizeof(opcodes[0]) ? opcodes[opcode].name : NULL;
 }
 
 uint64_t trace_bytes(const struct softcx_trace *rec)
@@ -290,11 +300,16 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 
 	print_time(out, rec->ns);
 	if (rec->lost) {
-		fprintf(out, " %u WQEs are missing here: the reader was too slow\n", rec->lost);
+		fprintf(out, " %u records are missing here: the reader was too slow\n", rec->lost);
+		return;
+	}
+	fprintf(out, " %.*s ", (int)sizeof(rec->device), rec->device);
+	if (rec->kind != HW_TRACE_WQE) {
+		trace_event_text(out, rec);
 		return;
 	}
 	parse(&w, rec);
-	fprintf(out, " mlx5_%u QP 0x%06x [%u] ", rec->dev, rec->qpn, rec->index);
+	fprintf(out, "QP 0x%06x [%u] ", rec->qpn, rec->index);
 	if (w.name)
 		fprintf(out, "%s", w.name);
 	else
@@ -309,19 +324,19 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 	if (rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED)
 		fprintf(out, ", solicited");
 	if (rec->syndrome)
-		fprintf(out, " -> %s (syndrome 0x%02x)\n", syndrome(rec->syndrome), rec->syndrome);
+		fprintf(out, " -> %s (syndrome 0x%02x)\n", trace_syndrome(rec->syndrome), rec->syndrome);
 	else
 		fprintf(out, " -> done, %s\n", signaled(&w) ? "CQE" : "no CQE");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static void add_number(struct json_object *o, const char *name, uint64_t value)
+void trace_add_number(struct json_object *o, const char *name, uint64_t value)
 {
 	json_object_object_add(o, name, json_object_new_uint64(value));
 }
 
-static void add_hex(struct json_object *o, const char *name, uint64_t value)
+void trace_add_hex(struct json_object *o, const char *name, uint64_t value)
 {
 	char text[24];
 
@@ -329,7 +344,7 @@ static void add_hex(struct json_object *o, const char *name, uint64_t value)
 	json_object_object_add(o, name, json_object_new_string(text));
 }
 
-static void add_text(struct json_object *o, const char *name, const char *value)
+void trace_add_text(struct json_object *o, const char *name, const char *value)
 {
 	json_object_object_add(o, name, json_object_new_string(value));
 }
@@ -341,12 +356,12 @@ static struct json_object *pieces_json(const struct words *w)
 	for (unsigned i = 0; i < w->pieces; i++) {
 		struct json_object *o = json_object_new_object();
 
-		add_number(o, "length", w->piece[i].len);
+		trace_add_number(o, "length", w->piece[i].len);
 		if (w->piece[i].is_inline) {
 			json_object_object_add(o, "inline", json_object_new_boolean(true));
 		} else {
-			add_hex(o, "address", w->piece[i].addr);
-			add_hex(o, "lkey", w->piece[i].lkey);
+			trace_add_hex(o, "address", w->piece[i].addr);
+			trace_add_hex(o, "lkey", w->piece[i].lkey);
 		}
 		json_object_array_add(list, o);
 	}
@@ -355,18 +370,18 @@ static struct json_object *pieces_json(const struct words *w)
 
 static void add_atomic(struct json_object *o, const struct words *w)
 {
-	add_number(o, "size", w->size);
+	trace_add_number(o, "size", w->size);
 	if (w->cas) {
-		add_hex(o, "compare", w->compare);
-		add_hex(o, "swap", w->arg);
+		trace_add_hex(o, "compare", w->compare);
+		trace_add_hex(o, "swap", w->arg);
 		if (w->masked) {
-			add_hex(o, "compare_mask", w->compare_mask);
-			add_hex(o, "swap_mask", w->arg_mask);
+			trace_add_hex(o, "compare_mask", w->compare_mask);
+			trace_add_hex(o, "swap_mask", w->arg_mask);
 		}
 	} else {
-		add_hex(o, "add", w->arg);
+		trace_add_hex(o, "add", w->arg);
 		if (w->masked)
-			add_hex(o, "boundaries", w->arg_mask);
+			trace_add_hex(o, "boundaries", w->arg_mask);
 	}
 }
 
@@ -379,30 +394,30 @@ static void add_action(struct json_object *o, const struct words *w)
 	case SHAPE_NONE:
 		return;
 	case SHAPE_WAIT:
-		add_number(o, "cqn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
-		add_number(o, "until", hw_be32(p + HW_WAIT_INDEX));
+		trace_add_number(o, "cqn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
+		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX));
 		return;
 	case SHAPE_ENABLE:
-		add_hex(o, "target_qpn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
-		add_number(o, "until", hw_be32(p + HW_WAIT_INDEX) & 0xffff);
+		trace_add_hex(o, "target_qpn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
+		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX) & 0xffff);
 		return;
 	case SHAPE_SEND:
 		if (w->datagram) {
-			add_hex(o, "dest_qpn", hw_be32(p + HW_UD_DQPN) & 0xffffff);
-			add_text(o, "dest_gid", inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)));
-			add_hex(o, "qkey", hw_be32(p + HW_UD_KEY));
+			trace_add_hex(o, "dest_qpn", hw_be32(p + HW_UD_DQPN) & 0xffffff);
+			trace_add_text(o, "dest_gid", inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)));
+			trace_add_hex(o, "qkey", hw_be32(p + HW_UD_KEY));
 		}
 		break;
 	case SHAPE_WRITE:
 	case SHAPE_READ:
 	case SHAPE_ATOMIC:
-		add_hex(o, "remote_address", hw_be64(p + HW_RADDR_VA));
-		add_hex(o, "rkey", hw_be32(p + HW_RADDR_RKEY));
+		trace_add_hex(o, "remote_address", hw_be64(p + HW_RADDR_VA));
+		trace_add_hex(o, "rkey", hw_be32(p + HW_RADDR_RKEY));
 		break;
 	}
 	if (w->shape == SHAPE_ATOMIC)
 		add_atomic(o, w);
-	add_number(o, "length", w->total);
+	trace_add_number(o, "length", w->total);
 	json_object_object_add(o, "local", pieces_json(w));
 	if (w->cut)
 		json_object_object_add(o, "cut", json_object_new_boolean(true));
@@ -412,34 +427,38 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 {
 	struct json_object *o = json_object_new_object();
 	struct words w;
-	char name[16];
 
-	add_number(o, "time_ns", rec->ns);
+	trace_add_number(o, "time_ns", rec->ns);
 	if (rec->lost) {
-		add_number(o, "lost", rec->lost);
+		trace_add_number(o, "lost", rec->lost);
+		return o;
+	}
+	trace_add_text(o, "kind", trace_event_kind(rec->kind));
+	json_object_object_add(o, "device",
+		json_object_new_string_len(rec->device, (int)strnlen(rec->device, sizeof(rec->device))));
+	if (rec->pid)
+		trace_add_number(o, "pid", rec->pid);
+	trace_add_hex(o, "qpn", rec->qpn);
+	trace_add_number(o, "index", rec->index);
+	if (rec->kind != HW_TRACE_WQE) {
+		trace_event_json(o, rec);
 		return o;
 	}
 	parse(&w, rec);
-	snprintf(name, sizeof(name), "mlx5_%u", rec->dev);
-	add_text(o, "device", name);
-	if (rec->pid)
-		add_number(o, "pid", rec->pid);
-	add_hex(o, "qpn", rec->qpn);
-	add_number(o, "index", rec->index);
-	add_number(o, "opcode", rec->opcode);
+	trace_add_number(o, "opcode", rec->opcode);
 	if (w.name)
-		add_text(o, "name", w.name);
+		trace_add_text(o, "name", w.name);
 	add_action(o, &w);
 	if (has_imm(rec))
-		add_hex(o, "immediate", hw_be32(rec->wqe + HW_CTRL_IMM));
+		trace_add_hex(o, "immediate", hw_be32(rec->wqe + HW_CTRL_IMM));
 	if (invalidates(rec))
-		add_hex(o, "invalidates", hw_be32(rec->wqe + HW_CTRL_IMM));
+		trace_add_hex(o, "invalidates", hw_be32(rec->wqe + HW_CTRL_IMM));
 	if (fence(&w))
-		add_text(o, "fence", fence(&w));
+		trace_add_text(o, "fence", fence(&w));
 	json_object_object_add(
 		o, "solicited", json_object_new_boolean(rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED));
 	json_object_object_add(o, "cqe", json_object_new_boolean(signaled(&w) || rec->syndrome));
-	add_number(o, "syndrome", rec->syndrome);
-	add_text(o, "outcome", rec->syndrome ? syndrome(rec->syndrome) : "done");
+	trace_add_number(o, "syndrome", rec->syndrome);
+	trace_add_text(o, "outcome", rec->syndrome ? trace_syndrome(rec->syndrome) : "done");
 	return o;
 }

@@ -86,7 +86,7 @@ done <<'END'
 magic=1 no reddnd
 version=9 version 9
 depth=17 depth 17
-arg_len=0 requests of 0 bytes
+arg_len=0 length of requests
 arg_len=300 requests of 300 bytes
 arg_len=20 length of requests
 reply_max=1000000 replies of 1000000 bytes

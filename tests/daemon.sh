@@ -22,7 +22,7 @@ expect()
 # config TEXT: a file with that text.
 config()
 {
-	printf '%s\n' "$1" >"$work/reddnd.conf"
+	printf '%s\nprograms = "%s";\n' "$1" "$programs" >"$work/reddnd.conf"
 }
 
 expect 0 '^usage: reddnd' "$REDDND" --help
@@ -58,7 +58,7 @@ table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } )
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
 expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
-config "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; depth_max = 1024; } );"
+config "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get-parallel\"; region = \"t\"; depth_max = 1024; } );"
 expect 69 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 
@@ -85,8 +85,9 @@ until_true 20 grep -qE '0 sessions now, [1-9][0-9]* ever, [0-9]+ refused; 1 requ
 	fail "SIGUSR1 is not answered" "$work/reddnd.log"
 ok "SIGUSR1 shows what was done"
 kill -HUP "$daemon_pid"
-until_true 20 grep -q 'cannot be reloaded' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
-ok "SIGHUP does no harm"
+until_true 20 grep -q RELOADING=1 "$work/notified" || fail "systemd is not told of a reload" "$work/notified" "$work/reddnd.log"
+until_true 20 grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
+ok "SIGHUP reloads, and systemd is told"
 
 # More clients than the arena has room for: the last ones are told so
 for ((i = 0; i < 40; i++)); do

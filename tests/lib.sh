@@ -88,6 +88,29 @@ until_true()
 # ---- the NIC ------------------------------------------------------------------------------
 
 nic_options=()
+# of `softcx run`, for the two programs of a pair
+server_on=() client_on=()
+
+# Before start_nic: servers of pairs run on host b, at $address, clients on host a; each host has two devices.
+two_hosts()
+{
+	nic_options+=(--hosts "a:2,b:2")
+	client_on=(--host a)
+	server_on=(--host b)
+	# shellcheck disable=SC2034 # used by tests
+	address=127.1.0.1
+}
+
+# expect_work DEVICE...: each has executed WQEs.
+expect_work()
+{
+	local device
+
+	for device; do
+		"$SOFTCX" status | grep "^$device " | grep -q 'since start [1-9]' || fail "$device has had nothing to do"
+	done
+	ok "WQEs were executed by $*"
+}
 
 start_nic()
 {
@@ -220,7 +243,7 @@ alive() # PID
 # server_ready PID WHAT LOG CMD...: waits until CMD is true, which is when the server listens.
 server_ready()
 {
-	local pid=$1 what=$2 log=$3
+	local pid=$1 what=$2 log=$3 i
 	shift 3
 
 	for ((i = 0; i < 400; i++)); do
@@ -240,10 +263,10 @@ cm_pair()
 
 	# the listener to wait for is the new one
 	until_true 10 same_objects || fail "$what: something is left over from before"
-	background server.log "${s[@]}"
+	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens
-	on_nic client.log "${c[@]}" || rc=$?
+	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
 	expect_exit "$server" "$what: server" server.log
 }
@@ -256,10 +279,10 @@ cm_serve()
 	read -ra c <<<"$3"
 
 	until_true 10 same_objects || fail "$what: something is left over from before"
-	background server.log "${s[@]}"
+	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens
-	on_nic client.log "${c[@]}" || rc=$?
+	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
 	alive "$server" || fail "$what: the server has ended" "$work/server.log"
 	kill "$server"
@@ -273,10 +296,10 @@ tcp_pair()
 	read -ra s <<<"$3"
 	read -ra c <<<"$4"
 
-	background server.log "${s[@]}"
+	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log tcp_listens "$port"
-	on_nic client.log "${c[@]}" || rc=$?
+	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
 	expect_exit "$server" "$what: server" server.log
 }

@@ -15,8 +15,8 @@ printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no
 start_nic
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
-  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; mode = \"sequential\"; },
-  { name = \"parallel\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; } );"
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; } );"
 idle=$(objects)
 
 as_before()
@@ -62,11 +62,11 @@ while IFS= read -r words; do
 		fail "the log does not say: $words" "$work/reddnd.log"
 	ok "the log says: $words"
 done <<'END'
-step (hit0|done) failed: remote access error
+step (hit\[0\]|done) failed: remote access error
 request 0 had [0-9]+ bytes, not [0-9]+
 a request was longer than [0-9]+ bytes
-step look0 failed: remote access error
-step (hit0|done) failed: receiver-not-ready retries exceeded
+step look\[0\] failed: remote access error
+step (hit\[0\]|done) failed: receiver-not-ready retries exceeded
 END
 
 # Clients in mid-flight when the daemon goes learn of it.

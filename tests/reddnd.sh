@@ -7,12 +7,14 @@
 : "${REDDND:?set REDDND to the path of the daemon}"
 
 port=7471
+# not where they will be installed
+programs=$(realpath "${BASH_SOURCE[0]%/*}/../conf/programs")
 
 # start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
 start_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\n' "$address" "$port" "$1" >"$work/reddnd.conf"
-	background reddnd.log "$REDDND" --config "$work/reddnd.conf"
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
 	reddnd=$child
 	server_ready "$reddnd" reddnd reddnd.log cm_listens
 }

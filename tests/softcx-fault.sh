@@ -49,7 +49,7 @@ add drop --opcode wait|--opcode wait: not one of nop
 add drop --opcode nop|drop does not go with
 add drop --at 1 --probability 0.5|exclude each other
 add drop --probability 2|--probability 2: not a number
-add drop --device mlx5_7|--device 7: not a number from 0 to 0
+add drop --device mlx5_7|--device mlx5_7: not one of mlx5_0
 add qp-error|qp-error does not go with
 add drop --often|a value is missing
 clear 99|there is no fault 99
@@ -217,7 +217,7 @@ qp-error --opcode read --at 100|^reddn: \(the NIC reports\|the connection was lo
 drop --opcode send --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
 drop --opcode write-imm --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
 END
-grep -q 'step look0 failed: local protection error' "$work/reddnd.log" || fail "the daemon does not name what failed" "$work/reddnd.log"
+grep -q 'step look\[0\] failed: local protection error' "$work/reddnd.log" || fail "the daemon does not name what failed" "$work/reddnd.log"
 ok "the daemon names the step that failed"
 # which of the two, the event of the queue pair or that of the completion queue decides by coming first
 grep -qE 'a queue failed, though no step of it did|the device reports that queue pair .* is broken' "$work/reddnd.log" || fail "the daemon blames a step for what the NIC did" \

@@ -31,6 +31,12 @@ trace() # NAME OPTIONS...: starts one, alone, into $work/NAME
 	until_true 10 tracing || fail "no trace" "$work/$name.err"
 }
 
+counted() # NAME OPTIONS...: one that ends by itself, with --count, while something else goes on
+{
+	until_true 10 not_tracing || fail "tracing goes on without a reader"
+	timeout "$limit" "$SOFTCX" trace "${@:2}" >"$work/$1" 2>"$work/$1.err" || fail "trace ${*:2} ends with $?" "$work/$1.err"
+}
+
 end_trace() # NAME
 {
 	kill -INT "$tracer"
@@ -128,12 +134,45 @@ END
 python3 "$work/chain.py" "$work/get.json" || fail "the chain of a get" "$work/get.json"
 ok "the chain of a get: its WQEs and their order"
 
-trace one.txt --qp "$qpn" --count 1
+trace all.json --json --show all --pid "$server_pid"
 get
-wait "$tracer" || fail "trace --count 1 ends with $?" "$work/one.txt.err"
+end_trace all.json
+cat >"$work/all.py" <<'END'
+import json, sys
+r = [json.loads(line) for line in open(sys.argv[1])]
+assert {x["kind"] for x in r} == {"wqe", "recv", "cqe", "wait"}, "every kind"
+takes = [i for i, x in enumerate(r) if x["kind"] == "recv"][0]
+request = r[takes]
+assert request["length"] == sum(x["length"] for x in request["local"]) > 0, "the request goes where its RECV says"
+told = [x for x in r[takes:] if x["kind"] == "cqe" and x["cqn"] == request["cqn"]][0]
+assert told["qpn"] == request["qpn"] and told["length"] == request["length"] and told["name"].endswith("received"), told
+gone = [i for i, x in enumerate(r) if x["kind"] == "wait" and x["state"] == "released" and x["cqn"] == told["cqn"]][0]
+assert r[gone]["until"] == told["number"], "the chain waits for the request"
+done = [x for x in r[gone:] if x["kind"] == "wqe" and x["qpn"] == r[gone]["qpn"]][0]
+assert done["name"] == "WAIT" and done["index"] == r[gone]["index"], done
+END
+python3 "$work/all.py" "$work/all.json" || fail "the story of a get" "$work/all.json"
+ok "the story of a get: RECV, CQE, WAIT"
+
+# A client that stays, so that a queue of its chain does: one that waits, found by what it does
+background ping.log "$REDDN" ping -p "$port" -i 20 -c 100000 "$address" things
+ping=$child
+counted found.json --json --show wait --pid "$server_pid" --count 4
+qpn=$(python3 -c 'import json, sys; print(json.loads(open(sys.argv[1]).readlines()[-1])["qpn"])' "$work/found.json") ||
+	fail "no WAIT is traced" "$work/found.json"
+counted wait.txt --show wait --qp "$qpn" --count 6
+[[ $(grep -cE " QP 0x$(printf %06x "$qpn") \[[0-9]+\] WAIT for CQ [0-9]+ to reach [0-9]+: (blocked|released)$" "$work/wait.txt") -eq 6 ]] ||
+	fail "trace --show wait prints something else" "$work/wait.txt"
+"$SOFTCX" trace --show wqe,cqes >"$work/show.txt" 2>&1
+[[ $? -eq 125 ]] || fail "--show takes anything" "$work/show.txt"
+ok "WAITs of one queue"
+
+counted one.txt --qp "$qpn" --count 1
 [[ $(wc -l <"$work/one.txt") -eq 1 ]] || fail "trace --count 1 prints more or less than that" "$work/one.txt"
 grep -q " QP 0x$(printf %06x "$qpn") " "$work/one.txt" || fail "trace --qp $qpn prints another" "$work/one.txt"
 ok "one WQE of one queue"
+kill "$ping"
+wait "$ping"
 stop_reddnd
 
 # ---- for Wireshark
@@ -167,6 +206,15 @@ diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected one
 END
 ok "the packets of a trace"
 
+trace out --show all --pcapng "$work/events.pcapng"
+tcp=$(free_port)
+tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
+end_trace out
+[[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
+grep -aqE 'MESSAGE=.* CQ [0-9]+ CQE [0-9]+ of QP .*: SEND received' "$work/events.pcapng" || fail "the CQEs are not in the file"
+[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
+ok "packets, RECVs and CQEs for Wireshark"
+
 # ---- a reader that does not read
 
 trace slow.json --json
@@ -176,7 +224,7 @@ tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp" "ib_write_bw 
 kill -CONT "$tracer"
 kill -INT "$tracer"
 wait "$tracer" || fail "softcx trace ends with $?" "$work/slow.json.err"
-grep -q 'WQEs are missing' "$work/slow.json.err" || fail "it does not say that WQEs are missing" "$work/slow.json.err"
+grep -q 'records are missing' "$work/slow.json.err" || fail "it does not say that records are missing" "$work/slow.json.err"
 records slow.json 'sum(x.get("lost", 1) for x in r) == 60000 and any("lost" in x for x in r)'
 ok "a stopped reader does not hold the NIC up, and hears what it missed"
 until_true 10 not_tracing || fail "tracing goes on without a reader"

@@ -17,8 +17,8 @@ nic_options=(--seed "$seed")
 start_nic
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
-  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; mode = \"sequential\"; },
-  { name = \"parallel\"; program = \"hash-get\"; region = \"t\"; mode = \"parallel\"; } );"
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; } );"
 
 nice "$WRITER_STRESS" write "$work/table" "$work/state" >"$work/writer.log" 2>&1 </dev/null &
 writer=$!

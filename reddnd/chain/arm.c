@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAD_NOP_WQEBBS = 8 };
-
 uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
 {
 	uint64_t need = (uint64_t)q->wqebbs * slots;
@@ -27,7 +25,7 @@ uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
 
 	for (uint32_t w = 0; w < q->wqebbs; w++)
 		wqes += q->starts[w];
-	return wqes * slots + (pad + PAD_NOP_WQEBBS - 1) / PAD_NOP_WQEBBS;
+	return wqes * slots + (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
 }
 
 uint32_t chain_rq_stride(const struct chain_image *img)
@@ -143,13 +141,13 @@ static void relocate(const struct chain_image *img, const struct chain_env *env,
 	assert(!"relocation kind");
 }
 
-static void write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
 {
 	uint32_t w = img->queue[q].wqebbs * env->slots;
 
 	while (w < env->queue[q].ring_wqebbs) {
 		uint32_t left = env->queue[q].ring_wqebbs - w;
-		uint32_t n = left < PAD_NOP_WQEBBS ? left : PAD_NOP_WQEBBS;
+		uint32_t n = left < CHAIN_PAD_WQEBBS ? left : CHAIN_PAD_WQEBBS;
 		uint8_t *wqe = env->queue[q].ring + (size_t)w * CHAIN_WQEBB;
 
 		memset(wqe, 0, (size_t)n * CHAIN_WQEBB);
@@ -175,7 +173,7 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 		image[q] = env->queue[q].ring + slot * size;
 		memcpy(image[q], img->queue[q].wqes, size);
 		if (slot == 0 && seq > 0)
-			write_pad(img, env, q, seq / env->slots - 1);
+			chain_write_pad(img, env, q, seq / env->slots - 1);
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
 		relocate(img, env, &img->relocs[i], seq, image[img->relocs[i].where]);
@@ -209,6 +207,7 @@ void chain_free(struct chain_image *img)
 	}
 	free(img->relocs);
 	free(img->labels);
+	free(img->restores);
 	free(img->scratch_init);
 	free(img);
 }

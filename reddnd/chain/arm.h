@@ -19,7 +19,10 @@
 
 #include "reddnd/chain/image.h"
 
-enum { CHAIN_MAX_RING = 32768 }; /* WQEBBs: half of what a 16-bit WQE index can tell apart */
+enum {
+	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
+	CHAIN_PAD_WQEBBS = 8,   /* of a NOP that pads a ring, at most */
+};
 
 /** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
 struct chain_env {
@@ -37,6 +40,20 @@ struct chain_env {
 		uint32_t lkey, rkey;
 		uint8_t *mem; /* slots * scratch_size bytes */
 	} scratch;
+	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come to a multiple of
+	 * 65536 already */
+	uint64_t first;
+	struct {
+		uint32_t qpn, cqn, lkey, ring_wqebbs;
+		uint64_t iova;
+		uint8_t *ring;
+	} keeper;
+	struct {
+		uint64_t iova; /* multiple of 64 */
+		uint32_t lkey, rkey;
+		uint8_t *mem; /* size bytes; of loops and recycled chains: lap.h */
+		uint32_t size;
+	} lanes;
 	struct {
 		uint64_t iova; /* multiple of 2^region_bits */
 		uint32_t lkey, rkey;
@@ -62,6 +79,9 @@ uint32_t chain_rq_stride(const struct chain_image *img);
  * then, whereas the last slot may be armed again while the pad after it still waits to be executed.
  */
 void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
+
+/** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time. */
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);
 
 /** Writes the scatter list of RQ entry @slot. It never changes: once per session. */
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);

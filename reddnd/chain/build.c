@@ -3,6 +3,7 @@
 
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/layout.h"
+#include "reddnd/chain/restore.h"
 #include "reddnd/chain/wqe.h"
 
 #include <assert.h>
@@ -282,5 +283,8 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, char err[C
 	if (r < 0)
 		return r;
 	emit(l, *img);
-	return 0;
+	r = restore_note(l, *img);
+	if (r < 0)
+		chain_free(*img);
+	return r;
 }

@@ -25,10 +25,10 @@
 
 enum {
 	CHAIN_MAX_STEPS = 512,
-	CHAIN_MAX_SGE = 8,
-	CHAIN_MAX_WORDS = 64,
+	CHAIN_MAX_SGE = 30, /* max_send_sge of ConnectX NICs */
+	CHAIN_MAX_WORDS = 256,
 	CHAIN_MAX_SCRATCH = 4096, /* bytes per instance */
-	CHAIN_ERR = 200,
+	CHAIN_ERR = 320,
 };
 
 /** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */
@@ -47,7 +47,9 @@ struct chain_place {
 	uint8_t field; /* enum chain_field */
 	uint8_t sge;
 	uint32_t from;
-	uint32_t len; /* bytes; of a remote place: ignored, the data segments give it */
+	uint32_t len;  /* bytes; of a remote place: ignored, the data segments give it */
+	uint32_t max;  /* of a data segment whose length the chain replaces: that length at most; else 0 */
+	unsigned line; /* of an argument: line of the source, 0: none */
 };
 
 enum chain_step_flag {
@@ -56,6 +58,8 @@ enum chain_step_flag {
 	CHAIN_SIGNALLED = 1 << 2, /* one CQE on its queue's CQ, dormant or not */
 	CHAIN_SOLICITED = 1 << 3,
 	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
+	CHAIN_LANES =
+		1 << 5, /* copies to opcodes what is 0 or that of their step, as masked atomics left it */
 };
 
 enum chain_upto {
@@ -80,6 +84,8 @@ struct chain_step {
 	uint8_t upto;        /* SEND_EN: enum chain_upto */
 	const char *through; /* SEND_EN */
 	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
+	unsigned line;       /* of the source, for messages; 0: none */
+	const char *why;     /* of a step that nobody wrote: what needs it, one sentence; NULL otherwise */
 };
 
 struct chain_word {
@@ -93,6 +99,19 @@ struct chain_queue_desc {
 	uint8_t head; /* leading steps that the previous instance enables; 0 for queue 0 */
 };
 
+enum chain_region_flag {
+	CHAIN_WRITABLE = 1 << 0, /* the chain may write to it */
+	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose the place, anywhere in it */
+};
+
+/** What the program says of a region it is bound to. */
+struct chain_region {
+	const char *name;
+	uint64_t size; /* bytes it has at least; 0: what the places with constant addresses need */
+	uint8_t flags; /* enum chain_region_flag */
+	unsigned line;
+};
+
 struct chain_desc {
 	const char *name;
 	const struct chain_queue_desc *queues;
@@ -100,6 +119,9 @@ struct chain_desc {
 	const struct chain_word *words;
 	unsigned nwords;
 	unsigned nregions;
+	const struct chain_region *regions; /* nregions of them; NULL: nothing is said, none is writable */
+	uint32_t slot_size;                 /* bytes of the reply slot; 0: what the replies need */
+	bool ignores_index; /* it runs on devices that check neither index nor QPN of a WQE: those may hold operands */
 	const struct chain_step *steps;
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */

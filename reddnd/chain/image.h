@@ -82,6 +82,12 @@ struct chain_queue {
 	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
 };
 
+/** Bytes that an instance leaves changed and that the next one in its place needs as they were. */
+struct chain_restore {
+	uint8_t sym, index; /* as of chain_recv_sge */
+	uint32_t offset, len;
+};
+
 /** The step of the program that the WQE at `wqebb` of a queue's image is. */
 struct chain_label {
 	uint8_t queue;
@@ -104,6 +110,8 @@ struct chain_image {
 	/* The chain replaces that many low bits of addresses in a region: its IOVA must be a multiple of
 	 * 2^bits */
 	uint8_t region_bits[CHAIN_MAX_WINDOWS];
+	struct chain_restore *restores; /* arming puts back everything; this much is enough */
+	unsigned nrestores;
 	struct chain_label *labels; /* by queue, then wqebb */
 	unsigned nlabels;
 	/* Work requests per instance by class, as the paper counts them */

@@ -4,6 +4,7 @@
 #include "reddnd/chain/wqe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int layout_refuse(struct layout *l, const char *fmt, ...)
@@ -18,7 +19,7 @@ int layout_refuse(struct layout *l, const char *fmt, ...)
 
 const char *layout_step_name(const struct layout *l, unsigned s)
 {
-	static _Thread_local char names[4][48];
+	static _Thread_local char names[4][64];
 	static _Thread_local unsigned turn;
 	const struct chain_step *st = &l->d->steps[s];
 	char *name = names[turn++ % 4];
@@ -28,14 +29,47 @@ const char *layout_step_name(const struct layout *l, unsigned s)
 	else
 		snprintf(name, sizeof names[0], "step %u (%s)", s,
 			st->verb < CHAIN_VERBS ? chain_verb_info(st->verb)->name : "?");
+	if (st->line)
+		snprintf(name + strlen(name), sizeof names[0] - strlen(name), " (line %u)", st->line);
 	return name;
+}
+
+static int by_label(const void *a, const void *b, void *steps)
+{
+	const struct chain_step *st = steps;
+
+	return strcmp(st[*(const uint16_t *)a].label, st[*(const uint16_t *)b].label);
+}
+
+static int sort_labels(struct layout *l)
+{
+	const struct chain_step *st = l->d->steps;
+
+	for (unsigned s = 0; s < l->d->nsteps; s++)
+		if (st[s].label)
+			l->by_label[l->nlabels++] = (uint16_t)s;
+	qsort_r(l->by_label, l->nlabels, sizeof l->by_label[0], by_label, (void *)st);
+	for (unsigned i = 1; i < l->nlabels; i++)
+		if (strcmp(st[l->by_label[i - 1]].label, st[l->by_label[i]].label) == 0)
+			return layout_refuse(l, "two steps are called \"%s\"", st[l->by_label[i]].label);
+	return 0;
 }
 
 static unsigned find_step(const struct layout *l, const char *label)
 {
-	for (unsigned s = 0; label && s < l->d->nsteps; s++)
-		if (l->d->steps[s].label && strcmp(l->d->steps[s].label, label) == 0)
-			return s;
+	unsigned low = 0, high = l->nlabels;
+
+	while (label && low < high) {
+		unsigned mid = (low + high) / 2;
+		int order = strcmp(label, l->d->steps[l->by_label[mid]].label);
+
+		if (order == 0)
+			return l->by_label[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
 	return LAYOUT_NONE;
 }
 
@@ -142,8 +176,6 @@ static int place_steps(struct layout *l)
 		if (st->queue >= l->d->nqueues)
 			return layout_refuse(
 				l, "%s: queue %u of %u", layout_step_name(l, s), st->queue, l->d->nqueues);
-		if (st->label && find_step(l, st->label) != s)
-			return layout_refuse(l, "two steps are called \"%s\"", st->label);
 		v = chain_verb_info(st->verb);
 		while (nsge < CHAIN_MAX_SGE && st->local[nsge].kind != CHAIN_AT_NONE)
 			nsge++;
@@ -231,6 +263,14 @@ static int check_local(struct layout *l, unsigned s, unsigned i)
 		return layout_refuse(l, "%s: an atomic's old value takes one data segment of 8 bytes", who);
 	if (layout_resolve(l, p, p->len, who, &r))
 		return CHAIN_REFUSED;
+	for (unsigned k = 0; v->scatters && k < i; k++) {
+		struct layout_range other;
+
+		if (!layout_resolve(l, &st->local[k], st->local[k].len, who, &other) &&
+			layout_overlap(&r, &other))
+			return layout_refuse(
+				l, "%s: data segments %u and %u bring the same bytes", who, k, i);
+	}
 	return v->scatters ? check_written(l, who, p, &r) : 0;
 }
 
@@ -407,7 +447,7 @@ static int check_limits(struct layout *l)
 int layout_make(struct layout *l, const struct chain_desc *d)
 {
 	l->d = d;
-	if (check_limits(l) || place_steps(l) || place_words(l))
+	if (check_limits(l) || sort_labels(l) || place_steps(l) || place_words(l))
 		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)
 		if (check_step(l, s))

@@ -24,6 +24,8 @@ struct layout_step {
 struct layout {
 	const struct chain_desc *d;
 	struct layout_step step[CHAIN_MAX_STEPS];
+	uint16_t by_label[CHAIN_MAX_STEPS]; /* the steps with labels, sorted by them */
+	unsigned nlabels;
 	uint32_t wqebbs[CHAIN_MAX_QUEUES], head[CHAIN_MAX_QUEUES], cqes[CHAIN_MAX_QUEUES];
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
@@ -41,7 +43,7 @@ struct layout_range {
 
 /** CHAIN_REFUSED, with the reason in l->err. */
 int layout_refuse(struct layout *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** How messages call step @s: its label, or its verb and number. Static storage, four names at a time. */
+/** How messages call step @s: its label, or its verb and number, and its line. Static storage, four names at a time. */
 const char *layout_step_name(const struct layout *l, unsigned s);
 
 /** Resolves @d into @l and checks everything about single steps. 0 or CHAIN_REFUSED. */

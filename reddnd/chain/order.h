@@ -5,18 +5,27 @@
  * What is assumed of the NIC, and no more:
  *   - a WQE may be fetched from the moment a SEND_EN covers it, and has been when it starts;
  *   - WQEs of a queue start in order; a WAIT ends when its CQE is there, and the next starts after that;
- *   - a fenced WQE starts after every READ and atomic before it in its queue has completed;
+ *   - a fenced WQE starts after every READ and atomic before it in its queue has completed. Of WAIT, SEND_EN
+ *     and RECV_EN nobody says that they heed a fence, and here they do not;
+ *   - the responder executes what one queue sends in order, with the exceptions of access_in_turn();
  *   - a CQE says that its WQE and all before it in its queue have completed, their data in memory;
- *   - the request's bytes are in memory when the WAIT for it ends.
- * READs land late, unfenced WQEs overlap, queues run at any speed. Errors are not considered: the CQE of a
- * failed WQE ends a WAIT as well, so a queue that waits for another must not take its success for granted.
+ *   - the request's bytes are in memory when the WAIT for it ends;
+ *   - when a WQE fails, it and all WQEs of its queue that have not completed end with an error CQE each, none of
+ *     those that have not started ever does, and every WAIT for any of them ends.
+ * READs land late, unfenced WQEs overlap, queues run at any speed, and any WQE may fail.
  *
  * What is proven:
- *   - two steps that touch the same bytes of WQEs or scratch, one of them writing, are ordered, and that
- *     includes the fetch of every WQE that is patched, and the bytes of the request. Two atomics may race.
- *     Bytes of regions are shared with others, and how to share them is the author's to say;
+ *   - two steps that touch the same bytes, one of them writing, do so in the order of the description's steps,
+ *     and that includes the fetch of every WQE that is patched, and the bytes of the request. Bytes of a
+ *     region may be anywhere in it when the chain computes their address. What others do to regions is theirs
+ *     to order;
  *   - SEND_ENs of one queue are ordered: an index never goes back;
- *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again.
+ *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again;
+ *   - errors do not lie: no step that tells the client of an answer (a WRITE_IMM or SEND of the reply, and its
+ *     last step) runs when an earlier step has failed. A WAIT does not see to that, since an error ends it too. It
+ *     takes, for each queue but the one that enables the reply, that the step is dormant and gets its opcode
+ *     from a step of that queue, which starts when all before it has completed. A failure in the queue that
+ *     enables the reply flushes the SEND_EN.
  */
 #ifndef CHAIN_ORDER_H
 #define CHAIN_ORDER_H

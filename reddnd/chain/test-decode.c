@@ -2,7 +2,7 @@
 #include "reddnd/chain/decode.h"
 
 #include "reddnd/chain/arm.h"
-#include "reddnd/chain/hashget.h"
+#include "reddnd/chain/test-by-hand.h"
 #include "reddnd/chain/wqe.h"
 
 #include <setjmp.h>

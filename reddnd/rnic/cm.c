@@ -18,6 +18,7 @@ enum {
 	MAX_LISTENERS = 16,
 	BACKLOG = 128,
 	RNR_TIMER_10_US = 1,   /* a client that outruns the armed instances asks again that soon */
+	RNR_TIMER_640_US = 12, /* and one who is to be slowed, that late (IBTA 9.7.5.2.8) */
 	RNR_RETRY_FOREVER = 7, /* what the client is told to do then */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply has broken the protocol */
 	UDP_SPORT_MIN = 0xc000,
@@ -206,6 +207,19 @@ const char *rnic_conn_peer(const struct rnic_conn *conn)
 	return conn->peer;
 }
 
+void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
+{
+	const struct sockaddr *sa = rdma_get_peer_addr(conn->id);
+
+	memset(address, 0, 16);
+	if (sa->sa_family == AF_INET) {
+		memset(address + 10, 0xff, 2);
+		memcpy(address + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(address, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+	}
+}
+
 const char *rnic_conn_device(const struct rnic_conn *conn)
 {
 	return ibv_get_device_name(conn->id->verbs->device);
@@ -227,7 +241,7 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 {
 	struct mlx5dv_ah dv = {0};
 	struct mlx5dv_obj obj = {0};
-	struct ibv_ah *ah = ibv_create_ah(dev->pd, attr);
+	struct ibv_ah *ah = ibv_create_ah(dev->pd->pd, attr);
 	int r;
 
 	if (!ah)
@@ -245,7 +259,7 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 	return r ? log_errno(-abs(r), "cannot read an address handle") : 0;
 }
 
-int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp)
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 {
 	struct ibv_qp_attr init, rtr, rts;
 	struct rnic_path path;
@@ -272,7 +286,7 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp)
 		.dest_qpn = rtr.dest_qp_num,
 		.rq_psn = rtr.rq_psn,
 		.sq_psn = rts.sq_psn,
-		.min_rnr_timer = RNR_TIMER_10_US,
+		.min_rnr_timer = slow ? RNR_TIMER_640_US : RNR_TIMER_10_US,
 		.timeout = rts.timeout,
 		.retry_cnt = rts.retry_cnt,
 		.rnr_retry = RNR_RETRY_REPLY,

@@ -41,11 +41,16 @@ void rnic_conn_set_user(struct rnic_conn *conn, void *user);
 void *rnic_conn_user(const struct rnic_conn *conn);
 /** "address port N" of the client. */
 const char *rnic_conn_peer(const struct rnic_conn *conn);
+/** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */
+void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
 /** Device on which the client was heard. */
 const char *rnic_conn_device(const struct rnic_conn *conn);
 
-/** Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). */
-int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp);
+/**
+ * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: when there is no RECV for a
+ * SEND the client waits 640 us, not 10, before it tries again.
+ */
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
 /** At most 196 bytes of private data. */
 int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size);
 /** At most 148 bytes of private data. */

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Where the NIC sees blocks: below the regions (region.h), page by page as in the arena. Not 0, so that a field
  * nobody filled in points nowhere. */
@@ -60,21 +61,52 @@ static int probe(struct rnic_device *dev)
 	return 0;
 }
 
-static int prepare(struct rnic_device *dev)
+DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
+
+int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
 {
-	struct mlx5dv_pd pd = {0};
+	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof *pd);
+	struct mlx5dv_pd dv = {0};
 	struct mlx5dv_obj obj = {0};
 	int r;
 
-	dev->pd = ibv_alloc_pd(dev->ctx);
-	if (!dev->pd)
+	if (!pd)
+		return -ENOMEM;
+	pd->dev = dev;
+	pd->pd = ibv_alloc_pd(dev->ctx);
+	if (!pd->pd)
 		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
-	obj.pd.in = dev->pd;
-	obj.pd.out = &pd;
+	obj.pd.in = pd->pd;
+	obj.pd.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
 	if (r)
 		return log_errno(-abs(r), "%s: cannot learn the number of a PD", rnic_device_name(dev));
-	dev->pdn = pd.pdn;
+	pd->pdn = dv.pdn;
+	*out = steal_ptr(&pd);
+	return 0;
+}
+
+void rnic_pd_free(struct rnic_pd *pd)
+{
+	if (pd->pd && ibv_dealloc_pd(pd->pd))
+		log_warning("%s: a protection domain is still in use", rnic_device_name(pd->dev));
+	free(pd);
+}
+
+struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
+{
+	return pd->dev;
+}
+
+static int prepare(struct rnic_device *dev)
+{
+	int r;
+
+	if (getrandom(&dev->psn_secret, sizeof dev->psn_secret, 0) != sizeof dev->psn_secret)
+		return log_errno(-errno, "no random numbers");
+	r = rnic_pd_new(&dev->pd, dev);
+	if (r < 0)
+		return r;
 	dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 	if (!dev->uar) /* older kernels know only this kind */
 		dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
@@ -157,8 +189,8 @@ void rnic_device_close(struct rnic_device *dev)
 		mlx5dv_devx_destroy_event_channel(dev->events);
 	if (dev->uar)
 		mlx5dv_devx_free_uar(dev->uar);
-	if (dev->pd && ibv_dealloc_pd(dev->pd))
-		log_warning("%s: the protection domain is still in use", rnic_device_name(dev));
+	if (dev->pd)
+		rnic_pd_free(dev->pd);
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
 	free(dev);
@@ -167,6 +199,11 @@ void rnic_device_close(struct rnic_device *dev)
 const char *rnic_device_name(const struct rnic_device *dev)
 {
 	return ibv_get_device_name(dev->ctx->device);
+}
+
+struct rnic_pd *rnic_device_pd(struct rnic_device *dev)
+{
+	return dev->pd;
 }
 
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
@@ -209,9 +246,10 @@ int rnic_device_failed(struct rnic_device *dev)
 	return dev->lost;
 }
 
-int rnic_block_init(struct rnic_block *b, struct rnic_device *dev, struct rnic_arena *arena, uint64_t size,
+int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size)
 {
+	struct rnic_device *dev = pd->dev;
 	int r;
 
 	*b = (struct rnic_block){.size = size, .code_off = code_off};
@@ -219,6 +257,7 @@ int rnic_block_init(struct rnic_block *b, struct rnic_device *dev, struct rnic_a
 	if (r < 0)
 		return r;
 	b->dev = dev;
+	b->pd = pd;
 	b->arena = arena;
 	b->mem = rnic_arena_at(arena, b->offset);
 	b->umem = mlx5dv_devx_umem_reg(dev->ctx, b->mem, size, IBV_ACCESS_LOCAL_WRITE);
@@ -230,7 +269,7 @@ int rnic_block_init(struct rnic_block *b, struct rnic_device *dev, struct rnic_a
 	if (code_size == 0)
 		return 0;
 	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
-	b->mr = ibv_reg_mr_iova(dev->pd, b->mem + code_off, code_size, b->iova,
+	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_ATOMIC);
 	if (!b->mr) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device.h - one mlx5 device: its context, protection domain, doorbell page and events; memory blocks for queues.
+ * device.h - one mlx5 device: its context, protection domains, doorbell page and events; memory blocks for queues.
  *
  * Open it after privileges are settled and never fork after that: the kernel ties the device file to the
  * credentials of its opener (Linux drivers/infiniband/core/uverbs_main.c, ib_safe_file_access).
@@ -14,6 +14,7 @@
 #include "reddnd/rnic/caps.h"
 
 struct rnic_device;
+struct rnic_pd;
 
 /**
  * Opens device @name, or the machine's only mlx5 device when @name is empty. Logs what was found; -ENODEV when
@@ -24,6 +25,13 @@ void rnic_device_close(struct rnic_device *dev);
 
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
+
+/** The PD of what belongs to no client in particular; owned by the device. */
+struct rnic_pd *rnic_device_pd(struct rnic_device *dev);
+/** Another: queues of one PD cannot use memory keys of another. Errors have been logged. */
+int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev);
+void rnic_pd_free(struct rnic_pd *pd); /* after all that is in it */
+struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
 
 /** Readable when rnic_device_next_event() has something. Owned by the device. */
 int rnic_device_event_fd(const struct rnic_device *dev);
@@ -41,6 +49,7 @@ int rnic_device_failed(struct rnic_device *dev);
  */
 struct rnic_block {
 	struct rnic_device *dev;
+	struct rnic_pd *pd; /* of its queues and its key */
 	struct rnic_arena *arena;
 	uint64_t offset; /* in the arena */
 	uint64_t size;   /* bytes */
@@ -53,8 +62,8 @@ struct rnic_block {
 };
 
 /** @code_off: multiple of the page size. Fails with -ENOSPC (arena full), -ENOMEM, or what the device says. */
-int rnic_block_init(struct rnic_block *block, struct rnic_device *dev, struct rnic_arena *arena,
-	uint64_t size, uint64_t code_off, uint64_t code_size);
+int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
+	uint64_t code_off, uint64_t code_size);
 /** Every queue in it must have been destroyed. Fine on a block that is all zero or already gone. */
 void rnic_block_deinit(struct rnic_block *block);
 

@@ -11,12 +11,19 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
+struct rnic_pd {
+	struct rnic_device *dev;
+	struct ibv_pd *pd;
+	uint32_t pdn;
+};
+
 struct rnic_device {
 	struct ibv_context *ctx;
-	struct ibv_pd *pd;
+	struct rnic_pd *pd;
 	struct mlx5dv_devx_uar *uar;
 	struct mlx5dv_devx_event_channel *events;
-	uint32_t pdn, eqn;
+	uint32_t eqn;
+	uint32_t psn_secret; /* where PSNs of queues that only talk to the device itself begin */
 	bool lost;
 	struct rnic_caps caps;
 };

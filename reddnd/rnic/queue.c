@@ -236,9 +236,9 @@ const char *rnic_syndrome_text(uint8_t syndrome)
 		return "remote access error";
 	case 0x14:
 		return "remote operation error";
-	case 0x15:
+	case RNIC_SYNDROME_RETRIES:
 		return "transport retries exceeded: the peer does not answer";
-	case 0x16:
+	case RNIC_SYNDROME_RNR:
 		return "receiver-not-ready retries exceeded: the peer has no receive posted";
 	case 0x22:
 		return "aborted by the peer";
@@ -270,7 +270,7 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	prm_set(in, PRM_create_qp_in_wq_umem_valid, 1);
 	prm_set(qpc, PRM_qpc_st, RC_SERVICE);
 	prm_set(qpc, PRM_qpc_pm_state, PATH_MIGRATED);
-	prm_set(qpc, PRM_qpc_pd, qp->dev->pdn);
+	prm_set(qpc, PRM_qpc_pd, block->pd->pdn);
 	prm_set(qpc, PRM_qpc_uar_page, qp->dev->uar->page_id);
 	prm_set(qpc, PRM_qpc_log_sq_size, log2_of(attr->sq_wqebbs));
 	if (rq_bytes) {
@@ -287,6 +287,7 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	/* WAIT and SEND_EN are the master's verbs; a managed SQ is the slave of a SEND_EN, and may be both */
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);
+	prm_set(qpc, PRM_qpc_cd_slave_receive, attr->managed_rq);
 	/* Received and read bytes must land where the scatter list says, never inside the CQE */
 	prm_set(qpc, PRM_qpc_cs_req, 0);
 	prm_set(qpc, PRM_qpc_cs_res, 0);
@@ -397,14 +398,29 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 	return log;
 }
 
-int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic)
+/*
+ * The first PSN of two queues, the same for both. These have all rights, and packets from outside that pretend to be from this device are told from
+ * their own by nothing but the PSN.
+ */
+static uint32_t first_psn(const struct rnic_qp *qp, uint32_t peer)
+{
+	uint64_t x = ((uint64_t)qp->dev->psn_secret << 32) + qp->qpn + peer;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return (uint32_t)(x >> 40);
+}
+
+int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
 {
 	const struct rnic_caps *caps = &qp->dev->caps;
 	const struct rnic_path path = {
 		.loopback = true,
 		.port = 1,
 		.mtu = IBV_MTU_4096,
-		.dest_qpn = qp->qpn,
+		.dest_qpn = peer,
+		.rq_psn = first_psn(qp, peer),
+		.sq_psn = first_psn(qp, peer),
 		.remote_access = true,
 		.log_rd_atomic = log_at_most(rd_atomic, caps->log_rd_atomic),
 		.log_rd_dest = log_at_most(rd_atomic, caps->log_rd_dest),
@@ -415,6 +431,11 @@ int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic)
 	};
 
 	return rnic_qp_connect(qp, &path);
+}
+
+int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic)
+{
+	return rnic_qp_connect_local(qp, qp->qpn, rd_atomic);
 }
 
 void rnic_qp_stop(struct rnic_qp *qp)

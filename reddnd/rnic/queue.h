@@ -72,7 +72,12 @@ int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe);
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe);
 
 const char *rnic_syndrome_text(uint8_t syndrome);
-enum { RNIC_SYNDROME_LENGTH = 0x01, RNIC_SYNDROME_FLUSHED = 0x05 };
+enum {
+	RNIC_SYNDROME_LENGTH = 0x01,
+	RNIC_SYNDROME_FLUSHED = 0x05,
+	RNIC_SYNDROME_RETRIES = 0x15,
+	RNIC_SYNDROME_RNR = 0x16,
+};
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------ */
 
@@ -94,12 +99,15 @@ struct rnic_qp_attr {
 	uint64_t db_off;
 	const struct rnic_cq *send_cq, *recv_cq;
 	bool managed;    /* the SQ runs only as far as SEND_EN allows */
+	bool managed_rq; /* and the RQ only as far as RECV_EN does: rnic_qp_post_recvs() has no effect */
 	uint64_t cookie; /* of the event when it breaks */
 };
 
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr);
 /** Connects @qp to itself, ready to send, with all remote access: what a chain's queues are. */
 int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic);
+/** Connects @qp to queue pair @peer of the same device, which is to be connected to @qp likewise. */
+int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic);
 /** Stops it: nothing of it is executed any more, what was posted is flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
 /** No access to memory on its behalf happens after this. Fine on a QP that is all zero. */

@@ -8,19 +8,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 
-enum { MAX_WINDOWS = 8 };
-
-struct rnic_region {
-	struct rnic_device *dev;
-	uint8_t *mem;
-	uint64_t size;
-	struct ibv_mr *mrs[MAX_WINDOWS];
-	unsigned nmrs;
+struct window {
+	SLIST_ENTRY(window) link;
+	struct ibv_mr *mr;
 };
 
-int rnic_region_open(struct rnic_region **out, struct rnic_device *dev, const char *path)
+struct rnic_region {
+	uint8_t *mem;
+	uint64_t size;
+	SLIST_HEAD(, window) windows;
+};
+
+int rnic_region_open(struct rnic_region **out, const char *path)
 {
 	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof *region);
 	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -32,7 +34,6 @@ int rnic_region_open(struct rnic_region **out, struct rnic_device *dev, const ch
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return -EINVAL;
-	region->dev = dev;
 	region->size = (uint64_t)st.st_size;
 	region->mem = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
@@ -43,8 +44,13 @@ int rnic_region_open(struct rnic_region **out, struct rnic_device *dev, const ch
 
 void rnic_region_close(struct rnic_region *region)
 {
-	for (unsigned i = 0; i < region->nmrs; i++)
-		ibv_dereg_mr(region->mrs[i]);
+	struct window *w;
+
+	while ((w = SLIST_FIRST(&region->windows))) {
+		SLIST_REMOVE_HEAD(&region->windows, link);
+		ibv_dereg_mr(w->mr);
+		free(w);
+	}
 	munmap(region->mem, region->size);
 	free(region);
 }
@@ -59,20 +65,27 @@ uint64_t rnic_region_size(const struct rnic_region *region)
 	return region->size;
 }
 
-int rnic_region_window(struct rnic_region *region, unsigned number, uint64_t off, uint64_t size, bool remote,
-	struct rnic_window *window)
+int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
+	uint64_t size, enum rnic_access access, struct rnic_window *window)
 {
+	static const int flags[] = {
+		[RNIC_LOCAL_READ] = 0,
+		[RNIC_REMOTE_READ] = IBV_ACCESS_REMOTE_READ,
+		[RNIC_REMOTE_CHANGE] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
-	struct ibv_mr *mr;
+	CLEANUP(cleanup_free) struct window *w = calloc(1, sizeof *w);
 
-	assert(region->nmrs < MAX_WINDOWS);
+	if (!w)
+		return -ENOMEM;
 	assert(off < region->size && size <= region->size - off);
-	mr = ibv_reg_mr_iova(
-		region->dev->pd, region->mem + off, size, iova, remote ? IBV_ACCESS_REMOTE_READ : 0);
-	if (!mr)
+	w->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
+	if (!w->mr)
 		return -errno;
-	region->mrs[region->nmrs++] = mr;
-	*window = (struct rnic_window){.iova = iova, .lkey = mr->lkey, .rkey = mr->rkey};
+	*window = (struct rnic_window){.iova = iova, .lkey = w->mr->lkey, .rkey = w->mr->rkey};
+	SLIST_INSERT_HEAD(&region->windows, w, link);
+	steal_ptr(&w);
 	return 0;
 }

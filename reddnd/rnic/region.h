@@ -17,9 +17,9 @@ struct rnic_region;
 
 /**
  * Maps the whole file @path, shared. Opened for writing too: before Linux 6.2 the kernel pins pages for a device only
- * through a mapping that may be written. Nothing here ever writes. -EINVAL when it is no regular file or empty.
+ * through a mapping that may be written. The CPU never writes there. -EINVAL when it is no regular file or empty.
  */
-int rnic_region_open(struct rnic_region **region, struct rnic_device *dev, const char *path);
+int rnic_region_open(struct rnic_region **region, const char *path);
 void rnic_region_close(struct rnic_region *region); /* and its windows */
 
 const uint8_t *rnic_region_mem(const struct rnic_region *region);
@@ -32,12 +32,19 @@ struct rnic_window {
 
 enum { RNIC_WINDOW_BITS = 40 };
 
+/** What the NIC may do with a window. */
+enum rnic_access {
+	RNIC_LOCAL_READ,    /* gather from it */
+	RNIC_REMOTE_READ,   /* and a loopback READ may name it */
+	RNIC_REMOTE_CHANGE, /* and WRITEs and atomics too; and data may be scattered to it */
+};
+
 /**
- * Registers bytes [@off, @off + @size) of the file as window number @number (unique in the device). @remote: a
- * loopback READ may name it; otherwise it is only for local gathering. IOVA and memory agree modulo the page size,
- * so the IOVA is a multiple of 2^40 when @off is page aligned, otherwise @off % page more.
+ * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for the queues of @pd: of one PD no
+ * two windows have the same number. IOVA and memory agree modulo the page size, so the IOVA is a multiple of 2^40 when
+ * @off is page aligned, otherwise @off % page more.
  */
-int rnic_region_window(struct rnic_region *region, unsigned number, uint64_t off, uint64_t size, bool remote,
-	struct rnic_window *window);
+int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
+	uint64_t size, enum rnic_access access, struct rnic_window *window);
 
 #endif

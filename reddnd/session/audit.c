@@ -23,7 +23,8 @@ static int add(struct audit *a, unsigned i, uint64_t cookie)
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_block_init(&q->block, a->dev, a->arena, PAGE + (RNIC_CQE_BYTES << AUDIT_LOG_CQES), PAGE, 0);
+	r = rnic_block_init(&q->block, rnic_device_pd(a->dev), a->arena,
+		PAGE + (RNIC_CQE_BYTES << AUDIT_LOG_CQES), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {
@@ -84,6 +85,8 @@ int audit_charge(struct audit *a, uint32_t cqes, uint64_t cookie, struct audit_c
 
 void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes)
 {
+	if (!cq)
+		return;
 	assert(cq->charged >= cqes);
 	cq->charged -= cqes;
 	for (unsigned i = 1; i < AUDIT_MAX_CQS; i++)

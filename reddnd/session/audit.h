@@ -32,7 +32,7 @@ void audit_deinit(struct audit *a); /* after all sessions; fine on one that is a
 
 /** A queue with room for @cqes more. -ENOSPC, or what the device says. Armed if it is new. */
 int audit_charge(struct audit *a, uint32_t cqes, uint64_t cookie, struct audit_cq **cq);
-void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes);
+void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes); /* NULL is fine */
 
 /** Takes one CQE: 1, or 0 when all queues are empty. */
 int audit_next(struct audit *a, struct rnic_cqe *cqe);

@@ -4,31 +4,40 @@
  *
  *   doorbell records | CQEs: RECV CQ, code CQs | work queues: reply QP (RQ, SQ), code QPs | scratch
  *                                                ^ from here on the chain has a memory key
+ *
+ * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a keeper: CQ and QP; its lanes follow the scratch.
  */
 #ifndef SESSION_LAYOUT_H
 #define SESSION_LAYOUT_H
 
-#include "reddnd/chain/image.h"
+#include "reddnd/chain/recycle.h"
+
+struct session_queue_layout { /* a CQ and the work queues of a QP */
+	uint64_t cqes_off, cq_db_off;
+	unsigned cq_log_size;
+	uint64_t wq_off, qp_db_off;
+	uint64_t ring_off; /* of the SQ */
+	uint32_t ring_wqebbs;
+};
 
 struct session_layout {
 	unsigned slots;     /* instances: a power of two */
 	uint32_t rq_stride; /* bytes */
-	struct {            /* by queue of the chain; the CQ of queue 0 is the one of its RECVs */
-		uint64_t cqes_off, cq_db_off;
-		unsigned cq_log_size;
-		uint64_t wq_off, qp_db_off;
-		uint64_t ring_off; /* of the SQ */
-		uint32_t ring_wqebbs;
-	} queue[CHAIN_MAX_QUEUES];
-	uint64_t scratch_off;
+	/* by queue of the chain; the CQ of queue 0 is the one of its RECVs */
+	struct session_queue_layout queue[CHAIN_MAX_QUEUES];
+	bool recycled;
+	struct session_queue_layout keeper,
+		replies; /* of replies: only the CQ, for twice as many as there are slots */
+	struct chain_recycle keeping;
+	uint64_t scratch_off, lanes_off;
 	uint64_t code_off, code_size, size; /* bytes; the offset page aligned */
 };
 
 /** Instances for @depth outstanding requests: enough to re-arm half while the other half is used. */
 unsigned session_slots(unsigned depth);
 
-/** 0, or -E2BIG when a ring would take more than @max_wqebbs. */
-int session_layout(
-	const struct chain_image *img, unsigned slots, uint32_t max_wqebbs, struct session_layout *l);
+/** 0, or -E2BIG when a ring would take more than @max_wqebbs; -ENOMEM. */
+int session_layout(const struct chain_image *img, bool recycled, unsigned slots, uint32_t max_wqebbs,
+	struct session_layout *l);
 
 #endif

@@ -29,7 +29,6 @@ void session_refuse(
 bool session_request_parse(
 	const void *data, size_t size, struct session_request *request, struct reddn_wire_rej *rej)
 {
-	static const uint8_t no_token[sizeof((struct reddn_wire_req *)0)->token];
 	struct reddn_wire_req req;
 
 	if (size < sizeof req) {
@@ -59,10 +58,6 @@ bool session_request_parse(
 	memcpy(request->offload, req.offload, sizeof req.offload);
 	if (req.flags != 0) {
 		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
-		return false;
-	}
-	if (memcmp(req.token, no_token, sizeof req.token) != 0) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "a token is given; this server takes none");
 		return false;
 	}
 	if (!text_is_name(request->offload, sizeof req.offload)) {

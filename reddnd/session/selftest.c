@@ -124,7 +124,7 @@ static int rig_init(struct rig *rig, struct starter *starter)
 	int r;
 
 	*rig = (struct rig){.starter = starter};
-	r = rnic_block_init(&rig->block, starter->block.dev, starter->block.arena, SIZE, RINGS, SIZE - RINGS);
+	r = rnic_block_init(&rig->block, starter->block.pd, starter->block.arena, SIZE, RINGS, SIZE - RINGS);
 	for (unsigned q = 0; q < NQUEUES && r == 0; q++) {
 		const struct rnic_cq_attr cq = {
 			.cqes_off = CQES + q * PAGE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/session.h"
 
-#include "reddnd/chain/decode.h"
+#include "reddnd/chain/wqe.h"
+#include "reddnd/session/service.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 
@@ -12,9 +13,45 @@
 #include <stdio.h>
 
 /* A client that marks its SENDs as solicited wakes the daemon with each; that is no error, but not for free */
-enum { FALSE_ALARMS_MAX = 1000 };
+enum { FALSE_ALARMS_MAX = 1000, KEEPER_READS = 16 /* under way at a time */ };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
+
+static const struct rnic_cq *reply_cq(const struct session *s)
+{
+	return s->layout.recycled ? &s->reply_cq : &s->audit_cq->cq;
+}
+
+static int make_cq(struct session *s, unsigned part, const struct session_queue_layout *l, struct rnic_cq *cq)
+{
+	const struct rnic_cq_attr attr = {
+		.cqes_off = l->cqes_off,
+		.db_off = l->cq_db_off,
+		.log_size = l->cq_log_size,
+		.overrun_ignore = true,
+		.cookie = s->id << SESSION_COOKIE_BITS | part,
+	};
+
+	return rnic_cq_init(cq, &s->block, &attr);
+}
+
+static int make_keeper(struct session *s)
+{
+	const struct session_queue_layout *l = &s->layout.keeper;
+	const struct rnic_qp_attr qp = {
+		.wq_off = l->wq_off,
+		.sq_wqebbs = l->ring_wqebbs,
+		.db_off = l->qp_db_off,
+		.send_cq = &s->keeper_cq,
+		.managed = true,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_KEEPER,
+	};
+	int r = make_cq(s, SESSION_KEEPER, l, &s->keeper_cq);
+
+	if (r == 0)
+		r = make_cq(s, SESSION_REPLIES, &s->layout.replies, &s->reply_cq);
+	return r == 0 ? rnic_qp_init(&s->keeper, &s->block, &qp) : r;
+}
 
 static int make_queues(struct session *s, const struct session_parts *parts)
 {
@@ -22,18 +59,11 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 	const struct chain_image *img = s->offload->img;
 	int r;
 
-	r = rnic_block_init(&s->block, parts->dev, parts->arena, l->size, l->code_off, l->code_size);
-	for (unsigned q = 0; q < img->nqueues && r == 0; q++) {
-		const struct rnic_cq_attr cq = {
-			.cqes_off = l->queue[q].cqes_off,
-			.db_off = l->queue[q].cq_db_off,
-			.log_size = l->queue[q].cq_log_size,
-			.overrun_ignore = true,
-			.cookie = s->id << SESSION_COOKIE_BITS | q,
-		};
-
-		r = rnic_cq_init(&s->cq[q], &s->block, &cq);
-	}
+	r = rnic_block_init(&s->block, s->tenant->pd, parts->arena, l->size, l->code_off, l->code_size);
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
+		r = make_cq(s, q, &l->queue[q], &s->cq[q]);
+	if (r == 0 && l->recycled)
+		r = make_keeper(s);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++) {
 		const struct rnic_qp_attr qp = {
 			.wq_off = l->queue[q].wq_off,
@@ -41,9 +71,10 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 			.rq_stride = l->rq_stride,
 			.sq_wqebbs = l->queue[q].ring_wqebbs,
 			.db_off = l->queue[q].qp_db_off,
-			.send_cq = q == 0 ? &s->audit_cq->cq : &s->cq[q],
+			.send_cq = q == 0 ? reply_cq(s) : &s->cq[q],
 			.recv_cq = &s->cq[q],
 			.managed = true,
+			.managed_rq = q == 0 && l->recycled,
 			.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
 		};
 
@@ -52,7 +83,7 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 	return r;
 }
 
-static void fill_env(struct session *s, const struct session_request *request)
+static int fill_env(struct session *s, const struct session_request *request)
 {
 	const struct session_layout *l = &s->layout;
 	const struct chain_image *img = s->offload->img;
@@ -63,7 +94,7 @@ static void fill_env(struct session *s, const struct session_request *request)
 	env->recv_cqn = s->cq[0].cqn;
 	for (unsigned q = 0; q < img->nqueues; q++) {
 		env->queue[q].qpn = s->qp[q].qpn;
-		env->queue[q].cqn = q == 0 ? s->audit_cq->cq.cqn : s->cq[q].cqn;
+		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->cq[q].cqn;
 		env->queue[q].iova = b->iova + l->queue[q].ring_off - b->code_off;
 		env->queue[q].lkey = b->lkey;
 		env->queue[q].rkey = b->rkey;
@@ -74,41 +105,67 @@ static void fill_env(struct session *s, const struct session_request *request)
 	env->scratch.lkey = b->lkey;
 	env->scratch.rkey = b->rkey;
 	env->scratch.mem = b->mem + l->scratch_off;
+	if (l->recycled) {
+		env->keeper.qpn = s->keeper.qpn;
+		env->keeper.cqn = s->keeper_cq.cqn;
+		env->keeper.lkey = b->lkey;
+		env->keeper.iova = b->iova + l->keeper.ring_off - b->code_off;
+		env->keeper.ring = s->keeper.sq;
+		env->keeper.ring_wqebbs = l->keeper.ring_wqebbs;
+		env->lanes.iova = b->iova + l->lanes_off - b->code_off;
+		env->lanes.lkey = b->lkey;
+		env->lanes.rkey = b->rkey;
+		env->lanes.mem = b->mem + l->lanes_off;
+		env->lanes.size = l->keeping.lanes;
+	}
 	env->slot_addr = request->slot_addr;
 	env->slot_rkey = request->slot_rkey;
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
 	env->rq = s->qp[0].rq;
 	env->rq_stride = l->rq_stride;
-	offload_bind(s->offload, env);
+	return offload_bind(s->offload, s->tenant->pd, env);
 }
 
-static void arm_all(struct session *s)
+static int arm_all(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 
+	if (s->layout.recycled)
+		return chain_recycle(img, &s->env, &s->layout.keeping);
 	for (unsigned slot = 0; slot < s->layout.slots; slot++)
 		chain_format_recv(img, &s->env, slot);
 	while (s->armed < s->layout.slots)
 		chain_arm(img, &s->env, s->armed++);
-	rnic_qp_post_recvs(&s->qp[0], (uint32_t)s->armed - 1);
+	return 0;
 }
 
-static int start(struct session *s, const struct session_parts *parts)
+static int start_keeper(struct session *s)
+{
+	if (!s->layout.recycled)
+		return 0;
+	rnic_cq_arm(&s->keeper_cq, true);
+	rnic_cq_arm(&s->reply_cq, true);
+	return starter_enable(&s->tenant->starter, s->keeper.qpn, s->layout.keeping.start);
+}
+
+static int start(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 	int r = 0;
 
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&s->qp[q], img->max_rd_atomic);
+	if (r == 0 && s->layout.recycled)
+		r = rnic_qp_connect_self(&s->keeper, KEEPER_READS);
 	if (r == 0)
-		r = rnic_conn_connect(s->conn, &s->qp[0]);
+		r = rnic_conn_connect(s->conn, &s->qp[0], s->paced);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		rnic_cq_arm(&s->cq[q], true);
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		if (chain_start_index(img, q))
-			r = starter_enable(parts->starter, s->qp[q].qpn, chain_start_index(img, q));
-	return r;
+			r = starter_enable(&s->tenant->starter, s->qp[q].qpn, chain_start_index(img, q));
+	return r == 0 ? start_keeper(s) : r;
 }
 
 static uint32_t tail_of(const struct chain_queue *q)
@@ -126,41 +183,48 @@ static void destroy_queues(struct session *s)
 	 * memory they work on */
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_stop(&s->qp[q]);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_qp_deinit(&s->qp[q]);
+	rnic_qp_stop(&s->keeper);
+	session_stop_queues(s);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_cq_deinit(&s->cq[q]);
+	rnic_cq_deinit(&s->keeper_cq);
+	rnic_cq_deinit(&s->reply_cq);
 	rnic_block_deinit(&s->block);
 }
 
 int session_new(struct session **out, uint64_t id, const struct session_parts *parts,
-	const struct offload *offload, const struct session_request *request, struct rnic_conn *conn)
+	const struct admitted *a, struct rnic_conn *conn, uint64_t now)
 {
-	const struct chain_image *img = offload->img;
+	const struct chain_image *img = a->offload->img;
 	CLEANUP(cleanup_free) struct session *s = calloc(1, sizeof *s);
-	unsigned slots = offload_slots(offload, request->depth);
-	int r;
+	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
 	assert(img->queue[0].cqes == 1);
 	s->id = id;
-	s->offload = offload;
+	s->offload = a->offload;
+	s->tenant = a->tenant;
+	s->paid = a->charge;
+	rate_init(&s->rate, a->tenant->limits.session_rate, a->tenant->limits.session_burst, now);
 	s->conn = conn;
 	s->audit = parts->audit;
 	s->tail = tail_of(&img->queue[0]);
-	r = session_layout(img, slots, 1u << rnic_device_caps(parts->dev)->log_max_qp_wqebbs, &s->layout);
-	if (r < 0)
-		return r;
-	s->charge = chain_ring_wqes(&img->queue[0], slots);
-	r = audit_charge(s->audit, s->charge, 0, &s->audit_cq);
+	s->layout = *offload_layout(a->offload, a->request.depth);
+	if (!s->layout.recycled) {
+		s->charge = chain_ring_wqes(&img->queue[0], s->layout.slots);
+		r = audit_charge(s->audit, s->charge, 0, &s->audit_cq);
+	}
 	if (r < 0)
 		return r;
 	r = make_queues(s, parts);
 	if (r == 0) {
-		fill_env(s, request);
-		arm_all(s);
-		r = start(s, parts);
+		r = fill_env(s, &a->request);
+		if (r == 0)
+			r = arm_all(s);
+		session_set_paced(s, s->rate.per_second || s->tenant->rate.per_second);
+		if (r == 0)
+			r = start(s);
 	}
 	if (r < 0) {
 		destroy_queues(s);
@@ -168,6 +232,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		return r;
 	}
 	s->qpn = s->qp[0].qpn;
+	service_ref(s->offload->service);
 	rnic_conn_set_user(conn, s);
 	*out = steal_ptr(&s);
 	return 0;
@@ -175,16 +240,9 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 
 void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 {
-	*rep = (struct reddn_wire_rep){
-		.magic = htobe32(REDDN_WIRE_MAGIC),
-		.version = REDDN_WIRE_VERSION,
-		.shape = REDDN_SHAPE_TABLE,
-		.depth = htobe16((uint16_t)s->env.slot_count),
-		.arg_len = htobe32(s->offload->img->arg_len),
-		.reply_max = htobe32(s->offload->slot_need),
-		.session = htobe64(s->id),
-	};
-	table_describe(&s->offload->table->geometry, &rep->table);
+	offload_describe(s->offload, rep);
+	rep->depth = htobe16((uint16_t)s->env.slot_count);
+	rep->session = htobe64(s->id);
 }
 
 /* ---- ending ---------------------------------------------------------------------------------------------- */
@@ -194,6 +252,7 @@ void session_end(struct session *s)
 	s->ended = true;
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++)
 		rnic_qp_stop(&s->qp[q]);
+	rnic_qp_stop(&s->keeper);
 	rnic_conn_disconnect(s->conn);
 }
 
@@ -201,6 +260,7 @@ void session_stop_queues(struct session *s)
 {
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&s->qp[q]);
+	rnic_qp_deinit(&s->keeper);
 }
 
 void session_free(struct session *s)
@@ -208,55 +268,117 @@ void session_free(struct session *s)
 	destroy_queues(s);
 	audit_refund(s->audit, s->audit_cq, s->charge);
 	rnic_conn_free(s->conn);
+	tenant_refund(s->tenant, &s->paid);
+	service_unref(s->offload->service);
 	free(s);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-static int describe_error(
-	const struct session *s, unsigned q, const struct rnic_cqe *cqe, char *why, size_t size)
+/* The CQ of a part, or NULL */
+static struct rnic_cq *cq_of(struct session *s, unsigned part)
 {
+	if (part < s->offload->img->nqueues)
+		return &s->cq[part];
+	if (s->layout.recycled && part == SESSION_KEEPER)
+		return &s->keeper_cq;
+	return s->layout.recycled && part == SESSION_REPLIES ? &s->reply_cq : NULL;
+}
+
+/* The position of a WQE in the image of its queue; false in the pad */
+static bool in_image(const struct session *s, unsigned q, uint16_t index, uint32_t *wqebb)
+{
+	uint32_t own = s->offload->img->queue[q].wqebbs;
+	uint32_t at = index & (s->layout.queue[q].ring_wqebbs - 1);
+
+	*wqebb = at % own;
+	return at < own * s->layout.slots;
+}
+
+static int judge_error(const struct session *s, unsigned q, const struct rnic_cqe *cqe, struct verdict *v)
+{
+	const struct offload *o = s->offload;
 	struct rnic_cqe cause;
+	uint32_t wqebb;
 
 	/* What is flushed tells of trouble elsewhere */
-	for (unsigned i = 0; i < s->offload->img->nqueues && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++)
-		if (rnic_cq_find_error(&s->cq[i], &cause) && cause.syndrome != RNIC_SYNDROME_FLUSHED) {
+	for (unsigned i = 0; i <= SESSION_REPLIES && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++) {
+		const struct rnic_cq *cq = cq_of((struct session *)s, i);
+
+		if (cq && rnic_cq_find_error(cq, &cause) && cause.syndrome != RNIC_SYNDROME_FLUSHED) {
 			cqe = &cause;
 			q = i;
 		}
+	}
+	if (q == SESSION_REPLIES)
+		q = 0;
 	if (cqe->syndrome == RNIC_SYNDROME_FLUSHED)
-		snprintf(why, size,
+		verdict_say(v, VERDICT_QUEUE, true,
 			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
 			"rule (%s, %#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
-		snprintf(why, size, "a request was longer than %u bytes (%s, %#x)", s->offload->img->arg_len,
-			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+		verdict_say(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
+			o->img->arg_len, rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive)
-		snprintf(why, size, "receiving a request failed: %s (%#x)", rnic_syndrome_text(cqe->syndrome),
-			cqe->vendor);
-	else
-		snprintf(why, size, "step %s failed: %s (%#x)",
-			chain_step_at(s->offload->img, s->layout.slots, q, cqe->index, NULL),
+		verdict_say(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else if (q == SESSION_KEEPER)
+		verdict_say(v, VERDICT_QUEUE, true,
+			"WQE %u of the queue that keeps the chain going failed: %s (%#x)", cqe->index,
+			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else if (!in_image(s, q, cqe->index, &wqebb))
+		verdict_say(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)",
+			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else
+		verdict_of_step(v, o->program, o->conf->path, q, wqebb, cqe);
+	v->syndrome = cqe->syndrome;
+	v->vendor = cqe->vendor;
 	return 1;
 }
 
-int session_completed(struct session *s, const struct rnic_cqe *cqe, char *why, size_t size)
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
 {
 	uint16_t last;
 
 	if (cqe->error)
-		return describe_error(s, 0, cqe, why, size);
+		return judge_error(s, 0, cqe, v);
 	last = (uint16_t)(chain_enable_index(
 				  s->offload->img, &s->env, 0, s->done, s->offload->img->queue[0].wqebbs) -
 			  s->tail);
 	if (cqe->index != last) {
-		snprintf(why, size, "completion of WQE %u where %u was next", cqe->index, last);
+		verdict_say(
+			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
 	s->done++;
 	return 0;
+}
+
+static uint64_t landed(const struct session *s)
+{
+	if (!s->layout.recycled)
+		return 0;
+	return le64toh(__atomic_load_n(
+		(uint64_t *)(s->env.lanes.mem + s->layout.keeping.progress), __ATOMIC_ACQUIRE));
+}
+
+/*
+ * The keeper counts quarters of the slots; from there on the CQEs of replies tell. Their ring holds twice as many as there are
+ * slots, so none is mistaken for one a round older.
+ */
+uint64_t session_count(struct session *s)
+{
+	uint64_t before = s->done, kept = landed(s);
+	struct rnic_cqe cqe;
+
+	if (!s->layout.recycled)
+		return 0;
+	if (kept > s->done)
+		s->done = kept;
+	while (rnic_cq_peek(&s->reply_cq, (uint32_t)s->done, &cqe) && !cqe.error)
+		s->done++;
+	return s->done - before;
 }
 
 unsigned session_used(const struct session *s)
@@ -264,44 +386,138 @@ unsigned session_used(const struct session *s)
 	return (unsigned)((s->done + s->layout.slots - s->armed) * 8 / s->layout.slots);
 }
 
-int session_rearm(struct session *s, char *why, size_t size)
+void session_look(struct session *s)
+{
+	const struct offload *o = s->offload;
+
+	for (; !s->layout.recycled && s->looked < s->done; s->looked++) {
+		struct outcome out = outcome_read(&o->outcome, o->img, &s->env, s->looked);
+		bool miss = o->outcome.conditional && !out.hit;
+
+		s->hits += out.hit;
+		s->misses += miss;
+		s->bytes_out += out.bytes;
+		o->totals->hits += out.hit;
+		o->totals->misses += miss;
+		o->totals->bytes_out += out.bytes;
+	}
+}
+
+int session_rearm(struct session *s, struct verdict *v)
 {
 	const struct chain_image *img = s->offload->img;
 	struct rnic_cqe cqe;
 
+	session_look(s);
 	while (s->armed < s->done + s->layout.slots) {
 		uint64_t finished = s->armed - s->layout.slots;
 
 		if (rnic_cq_peek(&s->cq[0], (uint32_t)finished, &cqe) && !cqe.error &&
 			cqe.length != img->arg_len) {
-			snprintf(why, size, "request %" PRIu64 " had %u bytes, not %u", finished, cqe.length,
-				img->arg_len);
+			verdict_say(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
+				finished, cqe.length, img->arg_len);
 			return 1;
 		}
 		chain_arm(img, &s->env, s->armed++);
 	}
-	rnic_qp_post_recvs(&s->qp[0], (uint32_t)s->armed - 1);
 	return 0;
 }
 
-int session_alarm(struct session *s, unsigned part, char *why, size_t size)
+uint64_t session_postable(const struct session *s)
+{
+	return (s->layout.recycled ? landed(s) + s->layout.slots : s->armed) - 1;
+}
+
+int session_post(struct session *s, uint64_t to)
+{
+	int r = 0;
+
+	if (s->unsettled && session_postable(s) >= s->posted) {
+		s->unsettled = false;
+		r = starter_enable_recvs(&s->tenant->starter, s->qp[0].qpn, (uint16_t)s->posted);
+	}
+	if (r < 0 || s->unsettled || to <= s->posted)
+		return r;
+	if (s->layout.recycled)
+		r = starter_enable_recvs(&s->tenant->starter, s->qp[0].qpn, (uint16_t)to);
+	else
+		rnic_qp_post_recvs(&s->qp[0], (uint32_t)to);
+	if (r == 0)
+		s->posted = to;
+	return r;
+}
+
+/*
+ * A RECV_EN of the keeper is turned into a NOP and back: one byte, which the NIC reads before or after. It may have read the old one
+ * for the section that it is in. So when pacing begins that section counts as posted, and is posted once it can be, which
+ * makes it true (session_post()). When pacing ends, one RECV_EN may be lacking; that of the next section makes up for it,
+ * and there are slots enough until then.
+ */
+void session_set_paced(struct session *s, bool paced)
+{
+	const struct session_layout *l = &s->layout;
+	uint8_t opcode = paced ? WQE_OP_NOP : WQE_OP_RECV_EN;
+	bool begins = paced && !s->paced;
+
+	if (l->recycled && paced != s->paced)
+		for (unsigned g = 0; g < 4; g++)
+			__atomic_store_n(
+				s->env.keeper.ring + l->keeping.recv_en[g] * RNIC_WQEBB_BYTES + WQE_OPCODE,
+				opcode, __ATOMIC_RELEASE);
+	s->paced = paced;
+	s->unsettled = l->recycled && begins && s->posted;
+	if (s->unsettled)
+		s->posted = session_postable(s) + l->slots / 4;
+}
+
+void session_arm_replies(struct session *s)
+{
+	s->reply_cq.consumer = (uint32_t)s->done;
+	rnic_cq_arm(&s->reply_cq, false);
+}
+
+int session_alarm(struct session *s, unsigned part, struct verdict *v)
 {
 	unsigned q = part & ~(unsigned)SESSION_COOKIE_QP;
+	struct rnic_cq *cq = cq_of(s, q);
 	struct rnic_cqe cqe;
 
-	if (q >= s->offload->img->nqueues)
+	if (!cq)
 		return 0;
-	if (rnic_cq_find_error(&s->cq[q], &cqe))
-		return describe_error(s, q, &cqe, why, size);
+	if (rnic_cq_find_error(cq, &cqe))
+		return judge_error(s, q, &cqe, v);
 	if (part & SESSION_COOKIE_QP) {
-		snprintf(why, size, "the device reports that queue pair %#x is broken", s->qp[q].qpn);
+		verdict_say(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
+			q == SESSION_KEEPER ? s->keeper.qpn : s->qp[q].qpn);
 		return 1;
 	}
-	if (++s->false_alarms > FALSE_ALARMS_MAX) {
-		snprintf(why, size, "more than %d SENDs of the client were solicited", FALSE_ALARMS_MAX);
+	if (!(s->paced && part == SESSION_REPLIES) && ++s->false_alarms > FALSE_ALARMS_MAX) {
+		verdict_say(v, VERDICT_REQUEST, true, "more than %d SENDs of the client were solicited",
+			FALSE_ALARMS_MAX);
 		return 1;
 	}
-	s->cq[q].consumer = (uint32_t)(q == 0 ? s->done : s->done * s->offload->img->queue[q].cqes);
-	rnic_cq_arm(&s->cq[q], true);
-	return rnic_cq_find_error(&s->cq[q], &cqe) ? describe_error(s, q, &cqe, why, size) : 0;
+	if (q < s->offload->img->nqueues)
+		cq->consumer = (uint32_t)(q == 0 ? s->done : s->done * s->offload->img->queue[q].cqes);
+	rnic_cq_arm(cq, true);
+	return rnic_cq_find_error(cq, &cqe) ? judge_error(s, q, &cqe, v) : 0;
+}
+
+int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
+{
+	uint64_t budget = s->offload->conf->time_budget, silent;
+	struct rnic_cqe cqe;
+	bool taken;
+
+	if (!budget)
+		return 0;
+	taken = rnic_cq_peek(&s->cq[0], (uint32_t)s->done, &cqe) && !cqe.error;
+	silent = verdict_silent(&s->silence, s->done, taken, now_us, budget);
+	if (!silent)
+		return 0;
+	verdict_say(v, VERDICT_TIME, false,
+		"request %" PRIu64 " was taken more than %" PRIu64
+		" ms ago and is not answered; the time budget is "
+		"%" PRIu64 " ms",
+		s->done, silent / 1000, budget / 1000);
+	return 1;
 }

@@ -5,25 +5,29 @@
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N - 1) posted:
  * an instance enables the head of its successor, which therefore must be armed first.
  *
+ * The instances of a recycled chain are kept going by the NIC: nothing is armed here after the start, no RECV is posted (but see pace.h),
+ * and no CQE is taken. It goes on if this process stops for good, for as long as its files are open somewhere.
+ *
  * Thread rules: one thread. Nothing here is on the path of a request.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
 #include "reddnd/rnic/cm.h"
+#include "reddnd/session/admit.h"
 #include "reddnd/session/audit.h"
-#include "reddnd/session/layout.h"
-#include "reddnd/session/offload.h"
-#include "reddnd/session/request.h"
-#include "reddnd/session/starter.h"
+#include "reddnd/session/verdict.h"
 
 #include <sys/queue.h>
 #include <uthash.h>
 
 struct session {
-	uint64_t id; /* > 0 */
+	uint64_t id;    /* > 0 */
+	uint64_t since; /* CLOCK_MONOTONIC, us */
 	uint32_t qpn;
 	const struct offload *offload;
+	struct tenant *tenant;
+	struct tenant_charge paid; /* by the tenant */
 	struct rnic_conn *conn;
 	struct audit *audit;
 	struct audit_cq *audit_cq;
@@ -32,8 +36,21 @@ struct session {
 	struct rnic_block block;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];
+	struct rnic_cq keeper_cq, reply_cq; /* of a recycled chain; its replies are not on an audit CQ */
+	struct rnic_qp keeper;
 	struct chain_env env;
 	uint64_t done, armed;
+	uint64_t posted; /* RECVs, since the beginning */
+	struct rate rate;
+	bool paced;     /* RECVs are posted as rates allow (pace.h); else as soon as they can be */
+	bool unsettled; /* the NIC may have posted less than what is written in posted */
+	uint64_t seen;  /* of done, by the pacer */
+	bool waiting;
+	TAILQ_ENTRY(session) waiting_link;
+	uint64_t looked; /* unrolled: instances whose outcome has been counted */
+	uint64_t hits, misses, bytes_out;
+	struct verdict_silence silence;
+	unsigned verdicts;
 	uint32_t tail; /* WQEBBs from the start of the last WQE of a reply to the end of it */
 	unsigned false_alarms;
 	bool established;
@@ -48,18 +65,32 @@ struct session_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct audit *audit;
-	struct starter *starter;
 };
 
 /** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). 0 is the audit's. */
-enum { SESSION_COOKIE_BITS = 8, SESSION_COOKIE_QP = 0x80 };
+enum {
+	SESSION_COOKIE_BITS = 8,
+	SESSION_COOKIE_QP = 0x80,
+	SESSION_KEEPER = CHAIN_MAX_QUEUES, /* in place of a queue */
+	SESSION_REPLIES,
+};
 
 /**
- * Makes the queues, arms every instance, and connects: after this a request can be answered. Ownership of @conn passes
- * in any case of success. Fails with -ENOSPC, -ENOMEM or what the device says; errors of the device have been logged.
+ * Makes the queues, arms every instance, and connects; session_post() is all that lacks. Ownership of @conn and of what
+ * the tenant of @a was charged passes in any case of success. Fails with -ENOSPC, -ENOMEM or what the device says; errors of the
+ * device have been logged.
  */
-int session_new(struct session **s, uint64_t id, const struct session_parts *parts,
-	const struct offload *offload, const struct session_request *request, struct rnic_conn *conn);
+int session_new(struct session **s, uint64_t id, const struct session_parts *parts, const struct admitted *a,
+	struct rnic_conn *conn, uint64_t now_us);
+
+/** Up to which number RECVs could be posted now: their instances are armed. */
+uint64_t session_postable(const struct session *s);
+/** Posts RECVs up to number @to, if that is more than there are. 0, or what the device says; logged. */
+int session_post(struct session *s, uint64_t to);
+/** Who posts RECVs from now on: session_post() alone, or session_rearm() and the NIC as well. */
+void session_set_paced(struct session *s, bool paced);
+/** A recycled session: asks for the event SESSION_REPLIES of its next reply. */
+void session_arm_replies(struct session *s);
 
 /** Stops the queues and disconnects the client, in that order: after its event nothing is written to it. */
 void session_end(struct session *s);
@@ -67,19 +98,29 @@ void session_end(struct session *s);
 void session_stop_queues(struct session *s);
 void session_free(struct session *s);
 
+/** The CQE of a reply. 0, or a positive value when something is wrong: @v says what. */
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v);
+
 /**
- * The CQE of a reply. 0, or a positive value when it means the end of the session: @why says so in words.
+ * Of a recycled chain, which raises no events: counts what has completed since the last time from what the NIC left in memory.
+ * Returns how many requests that were; 0 for any other session.
  */
-int session_completed(struct session *s, const struct rnic_cqe *cqe, char *why, size_t size);
+uint64_t session_count(struct session *s);
 
 /** Eighths of its instances that are finished and not armed again, rounded down: 8 is a client that has to wait. */
 unsigned session_used(const struct session *s);
 
+/** Counts the outcomes of what is finished; of a session that the daemon arms: there they can be seen. */
+void session_look(struct session *s);
+
 /** Arms what is finished and lets the client use it. Positive as above. */
-int session_rearm(struct session *s, char *why, size_t size);
+int session_rearm(struct session *s, struct verdict *v);
 
 /** The event of queue @part (see cookies) came. Positive as above. */
-int session_alarm(struct session *s, unsigned part, char *why, size_t size);
+int session_alarm(struct session *s, unsigned part, struct verdict *v);
+
+/** Of an offload with a time budget, every now and then: whether a request has been taken and not answered. Positive as above. */
+int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
 
 /** What the client has to know, for the accept. */
 void session_describe(const struct session *s, struct reddn_wire_rep *rep);

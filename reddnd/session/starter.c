@@ -9,7 +9,7 @@
 
 enum { LOG_CQES = 6, WQEBBS = 64, PAGE = 4096, PATIENCE_MS = 1000, POLLS_BEFORE_SLEEP = 1000 };
 
-int starter_init(struct starter *s, struct rnic_device *dev, struct rnic_arena *arena)
+int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena)
 {
 	const struct rnic_cq_attr cq = {.cqes_off = PAGE, .db_off = 0, .log_size = LOG_CQES};
 	struct rnic_qp_attr qp = {
@@ -21,7 +21,7 @@ int starter_init(struct starter *s, struct rnic_device *dev, struct rnic_arena *
 	int r;
 
 	*s = (struct starter){0};
-	r = rnic_block_init(&s->block, dev, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+	r = rnic_block_init(&s->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&s->cq, &s->block, &cq);
 	if (r == 0)
@@ -73,14 +73,24 @@ static int post_and_wait(struct starter *s, const uint8_t wqe[static RNIC_WQEBB_
 	return 0;
 }
 
-int starter_enable(struct starter *s, uint32_t qpn, uint16_t index)
+static int enable(struct starter *s, uint8_t opcode, uint32_t qpn, uint16_t index)
 {
 	uint8_t wqe[RNIC_WQEBB_BYTES] = {
-		[WQE_OPCODE] = WQE_OP_SEND_EN, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
+		[WQE_OPCODE] = opcode, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
 
 	wqe_put32(wqe + WQE_SYNC_INDEX, index);
 	wqe_put32(wqe + WQE_SYNC_OBJECT, qpn);
 	return post_and_wait(s, wqe);
+}
+
+int starter_enable(struct starter *s, uint32_t qpn, uint16_t index)
+{
+	return enable(s, WQE_OP_SEND_EN, qpn, index);
+}
+
+int starter_enable_recvs(struct starter *s, uint32_t qpn, uint16_t index)
+{
+	return enable(s, WQE_OP_RECV_EN, qpn, index);
 }
 
 int starter_tick(struct starter *s)

@@ -14,7 +14,7 @@ struct starter {
 	struct rnic_qp qp;
 };
 
-int starter_init(struct starter *s, struct rnic_device *dev, struct rnic_arena *arena);
+int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena);
 void starter_deinit(struct starter *s); /* fine on one that is all zero */
 
 /**
@@ -22,6 +22,9 @@ void starter_deinit(struct starter *s); /* fine on one that is all zero */
  * order: microseconds. -ETIMEDOUT or -EIO when it does not; the starter is of no use then.
  */
 int starter_enable(struct starter *s, uint32_t qpn, uint16_t index);
+
+/** The same for the RQ of a managed queue pair: RECVs up to producer index @index can be used. */
+int starter_enable_recvs(struct starter *s, uint32_t qpn, uint16_t index);
 
 /** Posts one signalled NOP and waits for its CQE likewise: one more CQE on cq. */
 int starter_tick(struct starter *s);

@@ -99,43 +99,18 @@ void table_describe(const struct table_geometry *g, struct reddn_wire_table *wir
 	};
 }
 
-int table_open(struct table *t, struct rnic_device *dev, const char *path, unsigned number, const char *where)
+int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where)
 {
 	struct table_geometry *g = &t->geometry;
 	char why[200];
 	int r;
 
-	*t = (struct table){0};
-	r = rnic_region_open(&t->region, dev, path);
-	if (r < 0)
-		return log_errno(r, "%s: region file %s cannot be mapped", where, path);
-	r = table_geometry(rnic_region_mem(t->region), rnic_region_size(t->region), g, why, sizeof why);
+	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof why);
 	if (r < 0) {
 		log_error("%s: region file %s cannot be served: %s", where, path, why);
-		table_close(t);
-		return r;
-	}
-	r = rnic_region_window(t->region, number, g->buckets_off, g->buckets * sizeof(struct reddn_bucket),
-		true, &t->buckets);
-	if (r == 0)
-		r = rnic_region_window(t->region, number + 1, g->heap_off, g->heap_size, false, &t->heap);
-	if (r == 0)
-		r = rnic_region_window(t->region, number + 2, offsetof(struct reddn_table_header, live),
-			sizeof(struct reddn_table_live), false, &t->live);
-	if (r < 0) {
-		log_errno(r, "%s: region file %s cannot be registered with %s", where, path,
-			rnic_device_name(dev));
-		table_close(t);
 		return r;
 	}
 	log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64 " bytes, keys to %u, values to %u bytes",
 		path, g->buckets, g->heap_size, g->max_key, g->max_value);
 	return 0;
-}
-
-void table_close(struct table *t)
-{
-	if (t->region)
-		rnic_region_close(t->region);
-	*t = (struct table){0};
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table.h - a region that holds a table (libclient/table-format.h): its geometry, and the windows that chains
- * get on it. The file belongs to its writer; nothing is believed before it has been checked.
+ * table.h - a region that holds a table (libclient/table-format.h): its geometry. The file belongs to its writer; nothing is believed before it has been checked.
  */
 #ifndef SESSION_TABLE_H
 #define SESSION_TABLE_H
@@ -28,16 +27,10 @@ uint64_t table_slot_need(const struct table_geometry *g);
 void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire);
 
 struct table {
-	struct rnic_region *region;
 	struct table_geometry geometry;
-	struct rnic_window buckets, heap, live;
 };
 
-/** Windows @number, @number + 1 and @number + 2 are taken. Errors have been logged, with @where the table is declared. */
-int table_open(
-	struct table *t, struct rnic_device *dev, const char *path, unsigned number, const char *where);
-void table_close(struct table *t); /* fine on a table that is all zero */
-
-enum { TABLE_WINDOWS = 3 };
+/** Looks at the mapped @file, which is @path. Errors have been logged, with @where the table is declared. */
+int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/arm.h"
-#include "reddnd/chain/hashget.h"
+#include "reddnd/chain/test-by-hand.h"
 #include "reddnd/session/layout.h"
 
 #include <errno.h>
@@ -31,13 +31,13 @@ static void test_slots(void **state)
 }
 
 /* Everything is inside, aligned, and nothing overlaps */
-static void check_layout(const struct chain_image *img, unsigned slots)
+static void check_layout(const struct chain_image *img, bool recycled, unsigned slots)
 {
-	struct range ranges[5 * CHAIN_MAX_QUEUES + 1];
+	struct range ranges[5 * CHAIN_MAX_QUEUES + 8];
 	struct session_layout l;
 	unsigned n = 0;
 
-	assert_int_equal(session_layout(img, slots, 32768, &l), 0);
+	assert_int_equal(session_layout(img, recycled, slots, 32768, &l), 0);
 	assert_int_equal(l.code_off % 4096, 0);
 	assert_int_equal(l.size % 4096, 0);
 	assert_true(l.code_off + l.code_size <= l.size);
@@ -60,6 +60,19 @@ static void check_layout(const struct chain_image *img, unsigned slots)
 	assert_true(1u << l.queue[0].cq_log_size >= slots);
 	assert_int_equal(l.scratch_off % 8, 0);
 	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
+	if (recycled) {
+		ranges[n++] = (struct range){l.keeper.cq_db_off, l.keeper.qp_db_off + 64};
+		ranges[n++] = (struct range){l.replies.cq_db_off, l.replies.cq_db_off + 64};
+		ranges[n++] = (struct range){
+			l.keeper.cqes_off, l.keeper.cqes_off + (64ull << l.keeper.cq_log_size)};
+		ranges[n++] = (struct range){
+			l.replies.cqes_off, l.replies.cqes_off + (64ull << l.replies.cq_log_size)};
+		ranges[n++] =
+			(struct range){l.keeper.wq_off, l.keeper.ring_off + l.keeper.ring_wqebbs * 64ull};
+		ranges[n++] = (struct range){l.lanes_off, l.lanes_off + l.keeping.lanes};
+		assert_true(1u << l.replies.cq_log_size >= 2 * slots);
+		assert_true(l.keeper.wq_off >= l.code_off && l.lanes_off % 64 == 0);
+	}
 	qsort(ranges, n, sizeof *ranges, by_begin);
 	for (unsigned i = 1; i < n; i++)
 		assert_true(ranges[i - 1].end <= ranges[i].begin);
@@ -75,7 +88,9 @@ static void test_layouts(void **state)
 
 		assert_int_equal(chain_hash_get(&p, &img), 0);
 		for (unsigned slots = 2; slots <= 2048; slots *= 2)
-			check_layout(img, slots);
+			check_layout(img, false, slots);
+		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
+			check_layout(img, true, slots);
 		chain_free(img);
 	}
 }
@@ -88,8 +103,8 @@ static void test_too_big(void **state)
 
 	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
-	assert_int_equal(session_layout(img, 32768, 32768, &l), -E2BIG);
-	assert_int_equal(session_layout(img, 64, 256, &l), -E2BIG);
+	assert_int_equal(session_layout(img, false, 32768, 32768, &l), -E2BIG);
+	assert_int_equal(session_layout(img, false, 64, 256, &l), -E2BIG);
 	chain_free(img);
 }
 

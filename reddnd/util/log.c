@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
 static struct {
 	bool journal;
 	int max;
-} log_state = {false, LOG_INFO};
+	FILE *tee;
+} log_state = {false, LOG_INFO, NULL};
 
 static bool stderr_is_journal(void)
 {
@@ -31,6 +33,37 @@ void log_init(int max)
 {
 	log_state.max = max;
 	log_state.journal = stderr_is_journal();
+}
+
+void log_tee(FILE *f)
+{
+	log_state.tee = f;
+}
+
+static void emit_fields(int level, uint64_t session, const char *id, const struct log_field *fields,
+	unsigned nfields, const char *file, int line, const char *text)
+{
+	enum { OWN = 6, FIELD = 420 };
+	char own[OWN][1100], more[LOG_FIELDS_MAX][FIELD];
+	struct iovec v[OWN + LOG_FIELDS_MAX];
+	int n = 0;
+
+	snprintf(own[n++], sizeof own[0], "MESSAGE=%s", text);
+	snprintf(own[n++], sizeof own[0], "PRIORITY=%i", level);
+	snprintf(own[n++], sizeof own[0], "MESSAGE_ID=%s", id);
+	snprintf(own[n++], sizeof own[0], "CODE_FILE=%s", file);
+	snprintf(own[n++], sizeof own[0], "CODE_LINE=%i", line);
+	if (session)
+		snprintf(own[n++], sizeof own[0], "REDDND_SESSION=%" PRIu64, session);
+	for (int i = 0; i < n; i++)
+		v[i] = (struct iovec){own[i], strlen(own[i])};
+	for (unsigned i = 0; i < nfields && i < LOG_FIELDS_MAX; i++) {
+		if (!fields[i].value || !*fields[i].value)
+			continue;
+		snprintf(more[i], sizeof more[i], "%s=%s", fields[i].name, fields[i].value);
+		v[n++] = (struct iovec){more[i], strlen(more[i])};
+	}
+	sd_journal_sendv(v, n);
 }
 
 static void emit(int level, uint64_t session, const char *file, int line, const char *text)
@@ -54,7 +87,20 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
+	if (log_state.tee && level <= LOG_ERR)
+		fprintf(log_state.tee, "%s\n", text);
 	emit(level, session, file, line, text);
+}
+
+void log_event(int level, uint64_t session, const char *id, const struct log_field *fields, unsigned nfields,
+	const char *file, int line, const char *text)
+{
+	if (level > log_state.max)
+		return;
+	if (log_state.journal)
+		emit_fields(level, session, id, fields, nfields, file, line, text);
+	else
+		emit(level, session, file, line, text);
 }
 
 int log_errno_(int error, const char *file, int line, const char *format, ...)

@@ -13,10 +13,14 @@
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <syslog.h>
 
 /** Chooses the destination; without it messages go to stderr. @max: least urgent level shown. */
 void log_init(int max);
+
+/** From now on errors are also written to @f, a line each; NULL: no longer. */
+void log_tee(FILE *f);
 
 /**
  * @session: number of the session that the message is about, 0 for none; becomes the field REDDND_SESSION=
@@ -31,6 +35,20 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 #define log_notice(...) log_at(LOG_NOTICE, 0, __VA_ARGS__)
 #define log_info(...) log_at(LOG_INFO, 0, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, 0, __VA_ARGS__)
+
+/** A field of the entry besides those that every message has; NULL or "" as a value: none. */
+struct log_field {
+	const char *name; /* "REDDND_PEER" */
+	const char *value;
+};
+
+/**
+ * A message that programs look for: @id is its MESSAGE_ID=, 32 digits, which units/reddnd.catalog explains. At most
+ * LOG_FIELDS_MAX fields, each of at most 400 bytes. Where there are no fields only the words appear.
+ */
+enum { LOG_FIELDS_MAX = 12 };
+void log_event(int level, uint64_t session, const char *id, const struct log_field *fields, unsigned nfields,
+	const char *file, int line, const char *text);
 
 /** Logs the words and returns @error (negative errno), whose own words are appended. */
 int log_errno_(int error, const char *file, int line, const char *format, ...)

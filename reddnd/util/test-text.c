@@ -42,6 +42,28 @@ static void test_sizes(void **state)
 	assert_int_equal(text_parse_size("99999999999999999999999", &v), -ERANGE);
 }
 
+static void test_durations(void **state)
+{
+	uint64_t v = 0;
+
+	(void)state;
+	assert_int_equal(text_parse_duration("50us", &v), 0);
+	assert_int_equal(v, 50);
+	assert_int_equal(text_parse_duration("250ms", &v), 0);
+	assert_int_equal(v, 250000);
+	assert_int_equal(text_parse_duration("60s", &v), 0);
+	assert_int_equal(v, 60000000);
+	assert_int_equal(text_parse_duration("5m", &v), 0);
+	assert_int_equal(v, 300000000);
+	assert_int_equal(text_parse_duration("720h", &v), 0);
+	assert_int_equal(text_parse_duration("721h", &v), -ERANGE);
+	assert_int_equal(text_parse_duration("99999999999999999999s", &v), -ERANGE);
+	assert_int_equal(text_parse_duration("60", &v), -EINVAL);
+	assert_int_equal(text_parse_duration("s", &v), -EINVAL);
+	assert_int_equal(text_parse_duration("1s ", &v), -EINVAL);
+	assert_int_equal(text_parse_duration("-1s", &v), -EINVAL);
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const words[] = {"listen", "device", "regions", "offloads"};
@@ -56,12 +78,25 @@ static void test_nearest(void **state)
 	assert_null(text_nearest("", words, 0));
 }
 
+static void test_hint(void **state)
+{
+	static const char *const words[] = {"status", "clients"};
+	char hint[TEXT_HINT];
+
+	(void)state;
+	assert_string_equal(text_hint(hint, "stats", words, 2, "; else"), "; did you mean \"status\"?");
+	assert_string_equal(text_hint(hint, "zzzzzzz", words, 2, "; else"), "; else");
+	assert_string_equal(text_hint(hint, "stats", words, 0, ""), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_hint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,32 @@ int text_parse_size(const char *s, uint64_t *size)
 		return -ERANGE;
 	*size = v << shift;
 	return 0;
+}
+
+int text_parse_duration(const char *s, uint64_t *us)
+{
+	static const struct {
+		const char *name;
+		uint64_t us;
+	} units[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
+	const uint64_t most = 30 * 24 * 3600000000ull;
+	unsigned long long v;
+	char *end;
+
+	if (!isdigit((unsigned char)s[0]))
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno)
+		return -ERANGE;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(end, units[i].name) == 0) {
+			if (v > most / units[i].us)
+				return -ERANGE;
+			*us = v * units[i].us;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 enum { LONGEST = 32 };
@@ -92,4 +119,15 @@ const char *text_nearest(const char *word, const char *const *words, size_t nwor
 		}
 	}
 	return nearest;
+}
+
+const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const *words, size_t nwords,
+	const char *otherwise)
+{
+	const char *near = text_nearest(word, words, nwords);
+
+	if (!near)
+		return otherwise;
+	snprintf(hint, TEXT_HINT, "; did you mean \"%s\"?", near);
+	return hint;
 }

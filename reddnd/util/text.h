@@ -15,7 +15,16 @@ bool text_is_name(const char *s, size_t max);
 /** "4096", "64K", "256M", "2G" in bytes. 0, -EINVAL for anything else, -ERANGE above 2^63. */
 int text_parse_size(const char *s, uint64_t *size);
 
+/** "50us", "250ms", "2s", "5m", "1h" in microseconds. 0, -EINVAL for anything else, -ERANGE above 30 days. */
+int text_parse_duration(const char *s, uint64_t *us);
+
 /** The word of @words that differs least from @word, or NULL when none resembles it. */
 const char *text_nearest(const char *word, const char *const *words, size_t nwords);
+
+enum { TEXT_HINT = 80 };
+
+/** "; did you mean \"X\"?" with that word, or @otherwise: what to put behind a message about @word. */
+const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const *words, size_t nwords,
+	const char *otherwise);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/device.h"
 
+#include "softcx/driver/guard.h"
+#include "softcx/driver/lend.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/sys.h"
 #include "softcx/paths.h"
@@ -132,6 +134,7 @@ static void channel_drop(struct channel *ch)
 {
 	if (socket_cookie(ch->fd) == ch->self)
 		sys_close(ch->fd);
+	guard_forget(ch->file);
 	memset(ch, 0, sizeof(*ch));
 	while (nchannels && !channels[nchannels - 1].file)
 		nchannels--;
@@ -246,7 +249,8 @@ static int channel_get(int fd, struct channel **out)
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /** Sends one packet. -EFAULT when the application's buffers are not readable. */
-static int channel_send(struct channel *ch, struct iovec *iov, size_t niov, const int *fds, unsigned nfds)
+static int channel_send(
+	const struct channel *ch, struct iovec *iov, size_t niov, const int *fds, unsigned nfds)
 {
 	union {
 		struct cmsghdr hdr;
@@ -304,7 +308,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 	struct softcx_request req = {.op = SOFTCX_MEM, .va = need->va, .len = need->len};
 	struct mem_list list;
 	unsigned i = 0;
-	int rc;
+	int rc, lent = -1;
 
 	rc = mem_resolve(
 		need->va, need->len, need->flags & SOFTCX_WRITABLE, need->flags & SOFTCX_DIRECT, &list);
@@ -312,6 +316,8 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 		req.rc = rc;
 		return channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, NULL, 0);
 	}
+	if (need->flags & SOFTCX_LEND && list.pieces[0].fd < 0)
+		lent = lend_socket();
 	do {
 		struct iovec iov[2] = {{&req, sizeof(req)}, {outbox, 0}};
 		int fds[SOFTCX_MAX_FDS];
@@ -319,22 +325,21 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 
 		for (n = 0; i < list.n && n < sizeof(outbox) / sizeof(outbox[0]); i++, n++) {
 			const struct mem_piece *p = &list.pieces[i];
+			int fd = p->fd >= 0 ? p->fd : lent;
 			unsigned k;
 
-			for (k = 0; p->fd >= 0 && k < nfds && fds[k] != p->fd; k++)
+			for (k = 0; fd >= 0 && k < nfds && fds[k] != fd; k++)
 				;
-			if (p->fd >= 0 && k == nfds) {
+			if (fd >= 0 && k == nfds) {
 				if (nfds == SOFTCX_MAX_FDS)
 					break;
-				fds[nfds++] = p->fd;
+				fds[nfds++] = fd;
 			}
-			outbox[n] = (struct softcx_seg){.va = p->va,
-				.len = p->len,
-				.offset = p->offset,
-				.fd = p->fd < 0 ? -1 : (int)k};
+			outbox[n] = (struct softcx_seg){
+				.va = p->va, .len = p->len, .offset = p->offset, .fd = fd < 0 ? -1 : (int)k};
 		}
 		req.count = n;
-		req.flags = i < list.n ? SOFTCX_MORE : 0;
+		req.flags = i < list.n ? SOFTCX_MORE : lent >= 0 ? SOFTCX_LENT : 0;
 		iov[1].iov_len = n * sizeof(outbox[0]);
 		rc = channel_send(ch, iov, 2, fds, nfds);
 	} while (rc == 0 && i < list.n);
@@ -476,6 +481,31 @@ int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_o
 	return rc < 0 ? (int)rc : *map_fd < 0 ? -EIO : 0;
 }
 
+static void send_guard(const struct channel *ch, uint64_t offset, int uffd, uint32_t flags)
+{
+	struct softcx_request req = {.op = SOFTCX_GUARD, .va = offset, .flags = flags};
+
+	channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, &uffd, uffd >= 0);
+}
+
+void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
+{
+	struct channel *ch;
+	int state, uffd;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&lock);
+	if (channel_get(fd, &ch) == 0) {
+		uffd = guard_new(ch->file, offset, addr, len, map_fd);
+		if (uffd >= 0) {
+			send_guard(ch, offset, uffd, 0);
+			sys_close(uffd);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
+}
+
 int dev_open(const char *name, int flags)
 {
 	struct sockaddr_un sun;
@@ -518,8 +548,18 @@ void dev_fork_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/** The parent's channel takes this message from anyone. */
+static void guard_inherited(const struct guard *guard, int uffd)
+{
+	for (unsigned i = 0; i < nchannels; i++)
+		if (channels[i].file == guard->file && socket_cookie(channels[i].fd) == channels[i].self)
+			send_guard(&channels[i], guard->offset, uffd, SOFTCX_INHERIT);
+}
+
 void dev_fork_child(void)
 {
+	guard_fork_child(guard_inherited);
+	lend_fork_child();
 	while (nchannels)
 		channel_drop(&channels[nchannels - 1]);
 	pthread_mutex_unlock(&lock);

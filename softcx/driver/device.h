@@ -35,6 +35,8 @@ ssize_t dev_write(int fd, const void *buf, size_t len);
 int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr);
 /** What to map for mmap(2) of the device: a descriptor (the caller closes it) and the offset in it. */
 int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset);
+/** That was done: @map_fd, which is page @offset of @fd, is mapped at @addr. */
+void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd);
 
 /* Around fork: no call is under way while it happens; the child starts without channels. */
 void dev_fork_prepare(void);

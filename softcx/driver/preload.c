@@ -4,6 +4,7 @@
  * sysfs. Each looks whether it is about a device file or about /sys/class/infiniband*; everything else goes
  * on unchanged to the definition behind ours.
  */
+#include "softcx/driver/anon.h"
 #include "softcx/driver/device.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/stacks.h"
@@ -346,12 +347,26 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	return rc < 0 ? fail(rc) : rc;
 }
 
+static void *map_shared(__typeof__(&mmap) next, void *addr, size_t len, int prot, int flags)
+{
+	int fd = anon_new(len);
+	void *result;
+
+	if (fd < 0)
+		return next(addr, len, prot, flags, -1, 0);
+	result = next(addr, len, prot, flags & ~MAP_ANONYMOUS, fd, 0);
+	anon_mapped(fd, result, len);
+	return result;
+}
+
 static void *map(__typeof__(&mmap) next, void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	uint64_t map_offset;
 	int map_fd, rc;
 	void *result;
 
+	if ((flags & (MAP_TYPE | MAP_ANONYMOUS | MAP_HUGETLB)) == (MAP_SHARED | MAP_ANONYMOUS) && len)
+		return map_shared(next, addr, len, prot, flags);
 	if (fd < 0 || flags & MAP_ANONYMOUS || !dev_is(fd, NULL))
 		return next(addr, len, prot, flags, fd, offset);
 	rc = dev_mmap(fd, (uint64_t)offset, len, &map_fd, &map_offset);
@@ -360,6 +375,8 @@ static void *map(__typeof__(&mmap) next, void *addr, size_t len, int prot, int f
 		return MAP_FAILED;
 	}
 	result = next(addr, len, prot, flags, map_fd, (off_t)map_offset);
+	if (result != MAP_FAILED)
+		dev_mapped(fd, (uint64_t)offset, len, result, map_fd);
 	close(map_fd);
 	return result;
 }
@@ -374,6 +391,16 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 {
 	NEXT(mmap64);
 	return map(next, addr, len, prot, flags, fd, offset);
+}
+
+EXPORT int munmap(void *addr, size_t len)
+{
+	NEXT(munmap);
+	int rc = next(addr, len);
+
+	if (rc == 0)
+		anon_unmapped(addr, len);
+	return rc;
 }
 
 EXPORT int madvise(void *addr, size_t len, int advice)
@@ -427,7 +454,7 @@ static void find_all(void)
 
 	if (write(-1, "", 0) < 0 && ioctl(-1, 0, NULL) < 0 && open("", O_RDONLY) < 0 && socket(-1, 0, 0) < 0)
 		(void)(mmap(NULL, 0, 0, 0, -1, 0) == MAP_FAILED && fstat(-1, &st) < 0 && stat("", &st) < 0 &&
-			access("", F_OK) < 0 && madvise(NULL, 0, MADV_NORMAL) < 0);
+			access("", F_OK) < 0 && madvise(NULL, 0, MADV_NORMAL) < 0 && munmap(NULL, 0) < 0);
 	errno = saved;
 }
 

@@ -8,7 +8,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -24,8 +26,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -202,6 +206,48 @@ static void test_exec(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	close(fd);
+}
+
+/* ---- doorbell pages ---------------------------------------------------------------------- */
+
+static bool ring_wakes(_Atomic uint64_t *word)
+{
+	long woken;
+
+	for (int i = 0; i < 2000 && count("uars_asleep") != count("uars"); i++)
+		usleep(5000);
+	if (count("uars_asleep") != count("uars"))
+		return false;
+	woken = count("uars_woken");
+	*word = 1;
+	return count("uars_woken") == woken + 1;
+}
+
+/** A ring at a page that sleeps is noticed, whoever of those that map it rings. */
+static void test_doorbell_pages_sleep(void **state)
+{
+	struct ibv_context *ctx = open_device();
+	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
+	int uffd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(uar);
+	if (prctl(PR_GET_SECCOMP) != 0) /* it may be death to ask */
+		skip();
+	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (uffd < 0)
+		skip();
+	close(uffd);
+	assert_true(ring_wakes(uar->reg_addr));
+	pid = fork();
+	if (pid == 0)
+		_exit(ring_wakes(uar->reg_addr) ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(ring_wakes(uar->reg_addr));
+	mlx5dv_devx_free_uar(uar);
+	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -384,6 +430,49 @@ static void rdma_copy(struct loop *l, void *to, void *from, uint32_t len)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(src), 0);
 	assert_int_equal(ibv_dereg_mr(dst), 0);
+}
+
+static unsigned descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 2048; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/** Anonymous shared memory is shared with children, and what is behind it goes with its last page. */
+static void test_anonymous_shared_memory(void **state)
+{
+	unsigned before = descriptors();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct loop l;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(p[0] | p[3 * page - 1], 0);
+	pid = fork();
+	if (pid == 0) {
+		p[page] = 7;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(p[page], 7);
+	loop_open(&l);
+	rdma_copy(&l, p + 2 * page, p + page, 1);
+	assert_int_equal(p[2 * page], 7);
+	loop_close(&l);
+	assert_int_equal(munmap(p, page), 0);
+	p = mremap(p + page, 2 * page, 2 * page, MREMAP_MAYMOVE);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(munmap(p, 2 * page), 0);
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(p[0], 0);
+	munmap(p, page);
+	assert_int_equal(descriptors(), before);
 }
 
 static char data_segment[10000] = "data segment";
@@ -597,9 +686,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
 		cmocka_unit_test(test_child_may_not_write),
 		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_doorbell_pages_sleep),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_port_is_free_after_close),
 		cmocka_unit_test(test_every_kind_of_memory),
+		cmocka_unit_test(test_anonymous_shared_memory),
 		cmocka_unit_test(test_range_of_many_files),
 		cmocka_unit_test(test_file_shrinks_under_the_nic),
 		cmocka_unit_test(test_fork_with_registered_memory),

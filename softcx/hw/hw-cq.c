@@ -2,6 +2,7 @@
 #include "softcx/hw/hw-cq.h"
 
 #include "softcx/hw/hw-qp.h"
+#include "softcx/hw/hw-uar.h"
 #include "softcx/hw/hw-wait.h"
 
 #include <errno.h>
@@ -49,8 +50,7 @@ int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq
 	cq->arm_word = ARM_POISON;
 	__atomic_store_n(&cq->db[1], ARM_POISON, __ATOMIC_RELEASE);
 	TAILQ_INIT(&cq->waiters);
-	cq->uar = uar;
-	LIST_INSERT_HEAD(&uar->cqs, cq, of_uar);
+	hw_uar_add_cq(uar, cq);
 	*out = cq;
 	return 0;
 }
@@ -72,7 +72,7 @@ int hw_cq_destroy(struct hw_dev *dev, struct hw_cq *cq)
 	while ((qp = TAILQ_FIRST(&cq->waiters)))
 		hw_qp_resume(qp);
 	unmoderate(cq);
-	LIST_REMOVE(cq, of_uar);
+	hw_uar_remove_cq(cq);
 	hw_table_del(&dev->cqs, cq->cqn);
 	hw_mem_unpin(dev, cq->buf_mem);
 	hw_mem_unpin(dev, cq->db_mem);
@@ -137,6 +137,40 @@ bool hw_cq_timers(struct hw_dev *dev)
 	return any;
 }
 
+static void trace_cqe(const struct hw_cq *cq, const struct hw_cqe *c, const uint8_t b[64])
+{
+	struct hw_trace t = {
+		.kind = HW_TRACE_CQE,
+		.qpn = c->sop_qpn & 0xffffff,
+		.idx = c->wqe_counter,
+		.opcode = (uint8_t)(c->sop_qpn >> 24),
+		.syndrome = c->syndrome,
+		.ds = 4,
+		.cqn = cq->cqn,
+		.number = cq->producer & INDEX_MASK,
+		.wqe = b,
+	};
+
+	cq->dev->trace(cq->dev->trace_arg, &t);
+}
+
+static void trace_release(const struct hw_cq *cq, const struct hw_qp *qp)
+{
+	struct hw_trace t = {
+		.kind = HW_TRACE_RELEASED,
+		.qpn = qp->qpn,
+		.idx = qp->sq_ci,
+		.opcode = HW_OP_WAIT,
+		.type = (uint8_t)qp->type,
+		.ds = 2,
+		.cqn = cq->cqn,
+		.number = qp->wait_index & INDEX_MASK,
+		.wqe = qp->shadow + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * HW_WQEBB,
+	};
+
+	cq->dev->trace(cq->dev->trace_arg, &t);
+}
+
 /* Writes the 64 bytes that software looks at; the owner bit last. */
 static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 {
@@ -181,6 +215,8 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 	memcpy(dst, b, 56);
 	memcpy(&word, b + 56, 8);
 	__atomic_store_n((uint64_t *)(dst + 56), word, __ATOMIC_RELEASE);
+	if (__builtin_expect(cq->dev->trace != NULL, 0))
+		trace_cqe(cq, c, b);
 }
 
 static bool overrun(struct hw_cq *cq)
@@ -210,8 +246,11 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 		cq->sol_at = cq->producer;
 	for (qp = TAILQ_FIRST(&cq->waiters); qp; qp = next) {
 		next = TAILQ_NEXT(qp, run);
-		if (hw_wait_reached(cq, qp->wait_index))
-			hw_qp_resume(qp);
+		if (!hw_wait_reached(cq, qp->wait_index))
+			continue;
+		if (__builtin_expect(cq->dev->trace != NULL, 0))
+			trace_release(cq, qp);
+		hw_qp_resume(qp);
 	}
 	hw_cq_check_arm(cq);
 	if (cq->armed)

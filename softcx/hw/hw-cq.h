@@ -37,7 +37,7 @@ struct hw_cq {
 	void (*on_comp)(void *arg);
 	void (*on_error)(void *arg, int event);
 	void *arg;
-	LIST_ENTRY(hw_cq) of_uar;
+	TAILQ_ENTRY(hw_cq) of_uar;
 	TAILQ_ENTRY(hw_cq) timer;
 };
 

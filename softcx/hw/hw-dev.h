@@ -41,17 +41,7 @@ struct hw_pd {
 
 TAILQ_HEAD(hw_qp_list, hw_qp);
 TAILQ_HEAD(hw_cq_list, hw_cq);
-LIST_HEAD(hw_uar_qps, hw_qp);
-LIST_HEAD(hw_uar_cqs, hw_cq);
-
-struct hw_uar {
-	uint64_t *page; /* shared with applications */
-	uint32_t index;
-	unsigned quiet; /* scans since software last rang here */
-	int fd;
-	struct hw_uar_qps qps;
-	struct hw_uar_cqs cqs;
-};
+TAILQ_HEAD(hw_uar_list, hw_uar);
 
 struct hw_dev {
 	struct hw_config cfg;
@@ -59,12 +49,14 @@ struct hw_dev {
 	uint8_t gid[16][16];
 	unsigned ngids;
 
-	struct hw_table pds, mkeys, uars, cqs, qps, srqs;
+	struct hw_table pds, mkeys, uars, cqs, qps, srqs, rates;
 	unsigned mems; /* references to application memory held by objects */
 	uint8_t key_variant;
 
-	struct hw_uar **uar_scan; /* every UAR, for the doorbell scan */
-	unsigned nuars, max_uars, scan_turn;
+	struct hw_uar_list awake;  /* UARs to look at for rings */
+	struct hw_uar_list asleep; /* UARs whose next ring is told of (hw-uar.h) */
+	unsigned nawake, wqes_between_scans;
+	uint64_t wqes_at_scan;
 
 	struct hw_qp_list ready;     /* SQs with WQEs to execute */
 	struct hw_qp_list timed;     /* SQs in an RNR or retry pause */
@@ -92,6 +84,8 @@ void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device *
 uint64_t hw_clock(void);                          /* ns, monotonic */
 
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
+
+void hw_dev_seed(struct hw_dev *dev, uint64_t seed); /* starts the choices of @seed */
 
 /** The next of the device's seeded choices. */
 static inline uint32_t hw_random(struct hw_dev *dev)

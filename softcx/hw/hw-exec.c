@@ -4,6 +4,7 @@
 #include "softcx/hw/hw-fault.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-op.h"
+#include "softcx/hw/hw-rate.h"
 #include "softcx/hw/hw-resp.h"
 
 enum {
@@ -28,9 +29,10 @@ static struct hw_cqe cqe_of(const struct hw_wqe *w)
 	};
 }
 
-static void trace(const struct hw_wqe *w, uint8_t syndrome)
+static void trace(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndrome)
 {
 	struct hw_trace t = {
+		.kind = (uint8_t)kind,
 		.qpn = w->qp->qpn,
 		.idx = w->idx,
 		.opcode = w->opcode,
@@ -38,10 +40,24 @@ static void trace(const struct hw_wqe *w, uint8_t syndrome)
 		.syndrome = syndrome,
 		.type = (uint8_t)w->qp->type,
 		.ds = w->ds,
+		.cqn = kind == HW_TRACE_BLOCKED ? w->qp->wait_cq->cqn : 0,
+		.number = kind == HW_TRACE_BLOCKED ? w->qp->wait_index & 0xffffff : 0,
 		.wqe = w->p,
 	};
 
 	w->qp->dev->trace(w->qp->dev->trace_arg, &t);
+}
+
+/* One for every packet of the request, or of the response to a READ: IB 9.7. */
+static void advance_psn(const struct hw_wqe *w)
+{
+	struct hw_qp_mod *mod = &w->qp->mod;
+	uint32_t packets = 1;
+
+	if (mod->mtu && w->bytes > mod->mtu)
+		packets = (w->bytes + mod->mtu - 1) / mod->mtu;
+	mod->sq_psn = (mod->sq_psn + packets) & 0xffffff;
+	w->peer->mod.rq_psn = mod->sq_psn;
 }
 
 static void succeed(struct hw_wqe *w)
@@ -50,10 +66,14 @@ static void succeed(struct hw_wqe *w)
 	struct hw_cqe cqe;
 
 	qp->in_retry = false;
+	if (w->peer && qp->type != HW_UD)
+		advance_psn(w);
+	if (qp->rate && w->opcode != HW_OP_READ)
+		hw_rate_charge(qp->rate, w->bytes);
 	qp->dev->total.wqes++;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
-		trace(w, 0);
+		trace(w, HW_TRACE_WQE, 0);
 	if (!w->cqe)
 		return;
 	cqe = cqe_of(w);
@@ -81,7 +101,7 @@ static void fail(struct hw_wqe *w, int fault)
 	qp->in_retry = false;
 	hw_inflight_land(qp);
 	if (qp->dev->trace)
-		trace(w, fault & 0xff);
+		trace(w, HW_TRACE_WQE, fault & 0xff);
 	cqe.opcode = HW_CQE_REQ_ERR;
 	cqe.syndrome = fault & 0xff;
 	cqe.vendor = fault >> 8 & 0xff;
@@ -146,6 +166,17 @@ static bool unnoticed(int result)
 	return result < 0 || (result & 0xff) >= HW_SYND_REMOTE_INVAL;
 }
 
+static bool must_pause(struct hw_qp *qp)
+{
+	uint64_t due = hw_rate_due(qp->rate);
+
+	if (due <= hw_clock())
+		return false;
+	qp->due = due;
+	hw_qp_set_run(qp, HW_RUN_TIMED);
+	return true;
+}
+
 static void step(struct hw_qp *qp)
 {
 	struct hw_wqe w;
@@ -157,6 +188,8 @@ static void step(struct hw_qp *qp)
 	uint8_t fence;
 	int ret;
 
+	if (__builtin_expect(qp->rate != NULL, 0) && must_pause(qp))
+		return;
 	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
 	w.qp = qp;
 	w.p = qp->shadow + (size_t)slot * HW_WQEBB;
@@ -211,6 +244,8 @@ static void step(struct hw_qp *qp)
 	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
 		return;
 	if (ret == HW_EXEC_STOP) {
+		if (qp->dev->trace)
+			trace(&w, HW_TRACE_BLOCKED, 0);
 		hw_qp_set_run(qp, HW_RUN_WAIT);
 		return;
 	}

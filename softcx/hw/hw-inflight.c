@@ -15,6 +15,7 @@ enum {                  /* all powers of two where they size a ring */
 
 struct late_read {
 	uint32_t len, nspans;
+	bool backwards;
 	struct hw_span span[MAX_READ_SPANS];
 	uint8_t data[MAX_READ_BYTES];
 };
@@ -68,7 +69,10 @@ static void land_read(struct hw_inflight *f)
 {
 	struct late_read *r = &f->read[f->reads_out++ % MAX_READS];
 
-	hw_scatter(r->span, r->nspans, r->data, r->len);
+	if (r->backwards)
+		hw_scatter_backwards(r->span, r->nspans, r->data);
+	else
+		hw_scatter(r->span, r->nspans, r->data, r->len);
 }
 
 static void land_write(struct hw_inflight *f)
@@ -111,6 +115,7 @@ bool hw_inflight_read(
 	r = &f->read[f->reads_in++ % MAX_READS];
 	r->len = len;
 	r->nspans = ndst;
+	r->backwards = ndst > 1 && hw_pick(qp->dev, 2);
 	memcpy(r->span, dst, ndst * sizeof(*dst));
 	memcpy(r->data, data, len);
 	list(qp);

@@ -2,6 +2,7 @@
 #include "softcx/hw/hw-mem.h"
 
 #include "softcx/hw/hw-inflight.h"
+#include "softcx/hw/hw-mw.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t
 		free(k);
 		return err;
 	}
-	k->key = index << 8 | ++dev->key_variant;
-	k->pdn = attr->pdn;
+	k->key = index << 8 | (attr->has_variant ? attr->variant : ++dev->key_variant);
+	k->pdn = k->owner = attr->pdn;
 	k->iova = attr->iova;
 	k->len = attr->len;
 	k->access = attr->access;
@@ -58,7 +59,11 @@ int hw_mkey_destroy(struct hw_dev *dev, uint32_t key)
 
 	if (!k || k->key != key)
 		return -EINVAL;
+	if (k->windows)
+		return -EBUSY;
 	hw_inflight_land_everywhere();
+	if (k->window_type)
+		hw_mw_free(k);
 	hw_table_del(&dev->mkeys, key >> 8);
 	hw_pd_unref(dev, k->pdn);
 	hw_mem_unpin(dev, k->mem);
@@ -70,8 +75,10 @@ bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn)
 {
 	struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
 
-	if (!k || k->key != key || k->pdn != pdn)
+	if (!k || k->key != key || k->owner != pdn)
 		return false;
+	if (k->window_type)
+		hw_mw_free(k);
 	k->invalid = true;
 	return true;
 }
@@ -166,7 +173,9 @@ static bool span_load(uint8_t *dst, const struct hw_span *s, uint32_t off, uint3
 		load(dst, s->host + off, len);
 		return true;
 	}
-	return process_vm_readv(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+	if (s->mem->reach)
+		return s->mem->reach(s->mem, s->va + off, dst, len, false);
+	return process_vm_readv(s->mem->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
 }
 
 static bool span_store(const struct hw_span *s, uint32_t off, const uint8_t *src, uint32_t len)
@@ -177,7 +186,9 @@ static bool span_store(const struct hw_span *s, uint32_t off, const uint8_t *src
 		store(s->host + off, src, len);
 		return true;
 	}
-	return process_vm_writev(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+	if (s->mem->reach)
+		return s->mem->reach(s->mem, s->va + off, (void *)(uintptr_t)src, len, true);
+	return process_vm_writev(s->mem->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
 }
 
 /* A place in a list of spans. */
@@ -240,6 +251,20 @@ bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint3
 	struct cursor c = {dst, 0};
 
 	return len == 0 || (ndst && scatter(&c, src, len));
+}
+
+bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src)
+{
+	uint32_t at = 0;
+
+	for (unsigned i = 0; i < ndst; i++)
+		at += dst[i].len;
+	for (unsigned i = ndst; i--;) {
+		at -= dst[i].len;
+		if (!hw_scatter(&dst[i], 1, (const uint8_t *)src + at, dst[i].len))
+			return false;
+	}
+	return true;
 }
 
 bool hw_copy(const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len)

@@ -9,20 +9,24 @@
 
 struct hw_mkey {
 	uint32_t key, pdn;
+	uint32_t owner; /* the PD; of a window: hw-mw.h */
 	uint64_t iova, len;
 	unsigned access;
-	bool invalid;  /* by LOCAL_INVAL or SEND_INVAL */
-	uint8_t *host; /* of @iova, or NULL */
-	uint64_t va;   /* of @iova, in the owner */
+	bool invalid;           /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
+	uint8_t window_type;    /* 1 or 2; 0: no window */
+	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
+	unsigned windows;       /* that show a part of this */
+	uint8_t *host;          /* of @iova, or NULL */
+	uint64_t va;            /* of @iova, in the owner */
 	struct hw_mem *mem;
 };
 
-/** Bytes that a key covers, resolved. @host is NULL when they are reached through process @pid. */
+/** Bytes that a key covers, resolved. @host is NULL when only a process has them. */
 struct hw_span {
 	uint8_t *host;
 	uint64_t va;
 	uint32_t len;
-	pid_t pid;
+	struct hw_mem *mem; /* used only when @host is NULL */
 };
 
 /**
@@ -34,7 +38,7 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 {
 	const struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
 
-	if (!k || k->key != key || k->pdn != pdn || (k->access & access) != access || k->invalid)
+	if (!k || k->key != key || k->owner != pdn || (k->access & access) != access || k->invalid)
 		return false;
 	va -= k->iova;
 	if (va > k->len || len > k->len - va)
@@ -42,7 +46,7 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 	out->host = k->host ? k->host + va : NULL;
 	out->va = k->va + va;
 	out->len = len;
-	out->pid = k->mem->pid;
+	out->mem = k->mem;
 	return true;
 }
 
@@ -56,6 +60,8 @@ bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn);
  */
 bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len);
+/** The same as hw_scatter of all that the spans hold, the last span first: the order within a message is nobody's right. */
+bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src);
 bool hw_copy(
 	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 

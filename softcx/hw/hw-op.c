@@ -4,6 +4,7 @@
 #include "softcx/hw/hw-atomic.h"
 #include "softcx/hw/hw-grh.h"
 #include "softcx/hw/hw-inflight.h"
+#include "softcx/hw/hw-mw.h"
 #include "softcx/hw/hw-resp.h"
 #include "softcx/hw/hw-wait.h"
 
@@ -72,7 +73,8 @@ static int exec_send(struct hw_wqe *w)
 	hw_inflight_land_writes(w->qp);
 	/* The key goes when the message arrives, so not before there is a RECV for it */
 	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
-		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn))
+		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn) &&
+		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), hw_mw_owner_qp(w->peer->qpn)))
 		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	return hw_resp_recv(w->peer, &msg);
 }
@@ -255,9 +257,18 @@ static int exec_atomic(struct hw_wqe *w)
 	return hw_scatter(sgl.span, sgl.n, old, size) ? 0 : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 }
 
+/* The opmod of these asks for CALC, which the device has not; atomics and WAIT look at theirs themselves. */
+static bool calculates(const struct hw_wqe *w)
+{
+	return w->opmod && w->opcode <= HW_OP_READ && w->opcode != HW_OP_NOP && w->opcode != HW_OP_WAIT;
+}
+
 int hw_op_exec(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
+
+	if (__builtin_expect(calculates(w), 0) && !qp->dev->cfg.lenient)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 
 	switch (w->opcode) { /* what needs no peer */
 	case HW_OP_NOP:
@@ -267,6 +278,10 @@ int hw_op_exec(struct hw_wqe *w)
 	case HW_OP_SEND_EN:
 	case HW_OP_RECV_EN:
 		return hw_enable_exec(w);
+	case HW_OP_UMR:
+		if (qp->type != HW_UD) /* IB: windows are for RC and UC */
+			return hw_mw_exec(w);
+		break;
 	case HW_OP_LOCAL_INVAL:
 		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn)
 			       ? 0
@@ -275,9 +290,12 @@ int hw_op_exec(struct hw_wqe *w)
 	if (qp->type == HW_UD)
 		return exec_datagram(w);
 	switch (w->opcode) {
+	case HW_OP_SEND_INVAL:
+		if (qp->type != HW_RC) /* IB 9.2: UC and UD have no such packet */
+			break;
+		return exec_send(w);
 	case HW_OP_SEND:
 	case HW_OP_SEND_IMM:
-	case HW_OP_SEND_INVAL:
 		return exec_send(w);
 	case HW_OP_WRITE:
 	case HW_OP_WRITE_IMM:

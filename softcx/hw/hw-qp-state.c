@@ -29,7 +29,9 @@ void hw_qp_flush_sq(struct hw_qp *qp)
 
 		qp->sq_ci = (uint16_t)(qp->sq_ci + (bbs < left ? bbs : left));
 		qp->sq_fetched = qp->sq_ci;
-		hw_qp_complete(qp, qp->scq, &cqe);
+		/* DPDK, mlx5_prm.h: this mode reports the first error, and a flush is never the first */
+		if ((wqe[HW_CTRL_FM_CE_SE] >> HW_CE_SHIFT & 3) != HW_CE_FIRST_ERROR)
+			hw_qp_complete(qp, qp->scq, &cqe);
 	}
 }
 

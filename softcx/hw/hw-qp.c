@@ -3,6 +3,7 @@
 
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-srq.h"
+#include "softcx/hw/hw-uar.h"
 #include "softcx/hw/hw-wqe.h"
 
 #include <errno.h>
@@ -108,8 +109,7 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	qp->mod.qkey = attr->qkey;
 	qp->on_event = attr->on_event;
 	qp->arg = attr->arg;
-	qp->uar = uar;
-	LIST_INSERT_HEAD(&uar->qps, qp, of_uar);
+	hw_uar_add_qp(uar, qp);
 	*out = qp;
 	return 0;
 }
@@ -119,7 +119,8 @@ int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp)
 	hw_inflight_free(qp);
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	hw_qp_leave_broken(qp);
-	LIST_REMOVE(qp, of_uar);
+	hw_qp_limit(qp, NULL);
+	hw_uar_remove_qp(qp);
 	hw_table_del(&dev->qps, qp->qpn);
 	hw_pd_unref(dev, qp->pdn);
 	qp->scq->refs--;

@@ -57,6 +57,7 @@ struct hw_qp {
 	struct hw_cq *scq, *rcq;
 	uint32_t pdn, user_index;
 	uint8_t cs_req, cs_res;
+	struct hw_rate *rate;    /* or NULL */
 	struct hw_qp_mod mod;    /* current values */
 	struct hw_dev *peer_dev; /* where mod.av leads, NULL: nowhere */
 	void (*on_event)(void *arg, int event);
@@ -64,8 +65,7 @@ struct hw_qp {
 
 	struct hw_uar *uar;
 	struct hw_mem *sq_mem, *rq_mem, *db_mem;
-	LIST_ENTRY(hw_qp) of_uar;
-	TAILQ_ENTRY(hw_qp) run, landing, broken;
+	TAILQ_ENTRY(hw_qp) of_uar, run, landing, broken;
 };
 
 void hw_qp_event(struct hw_qp *qp, int event);

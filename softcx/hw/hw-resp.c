@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-resp.h"
 
+#include "softcx/hw/hw-mw.h"
 #include "softcx/hw/hw-srq.h"
 
 static struct hw_dev *peer_dev(struct hw_qp *qp)
@@ -38,7 +39,8 @@ struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 		return NULL;
 	if (peer->mod.dest_qpn != qp->qpn || peer_dev(peer) != qp->dev)
 		return NULL;
-	if (peer->mod.rq_psn != qp->mod.sq_psn && !qp->dev->cfg.lenient)
+	/* UC takes the first packet of a message with any number: IB 9.8 */
+	if (qp->type == HW_RC && peer->mod.rq_psn != qp->mod.sq_psn && !qp->dev->cfg.lenient)
 		return NULL;
 	note_arrival(peer);
 	return peer;
@@ -57,10 +59,18 @@ struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uin
 	return peer;
 }
 
+static bool window_span(
+	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
+{
+	return hw_key_span(peer->dev, rkey, hw_mw_owner_pd(peer->pdn), right, va, len, out) ||
+	       hw_key_span(peer->dev, rkey, hw_mw_owner_qp(peer->qpn), right, va, len, out);
+}
+
 int hw_resp_span(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
 {
-	if (!(peer->mod.access & right) || !hw_key_span(peer->dev, rkey, peer->pdn, right, va, len, out))
+	if (!(peer->mod.access & right) || (!hw_key_span(peer->dev, rkey, peer->pdn, right, va, len, out) &&
+						   !window_span(peer, rkey, va, len, right, out)))
 		return HW_FAULT(HW_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER |
 		       HW_FAULT_PEER_ACCESS;
 	return 0;
@@ -100,15 +110,39 @@ static uint8_t resolve(struct hw_qp *peer, const uint8_t *seg, unsigned max, uin
 	return to->len < len ? HW_SYND_LOCAL_LENGTH : 0;
 }
 
-static bool put_data(const struct hw_sgl *to, const struct hw_msg *m)
+enum { ANY_ORDER_BYTES = 512 }; /* longer messages fill their scatter list from the front */
+
+static bool put_data(struct hw_dev *dev, const struct hw_sgl *to, const struct hw_msg *m)
 {
 	struct hw_span all[HW_MAX_DS + 1];
+	uint8_t buf[ANY_ORDER_BYTES];
 
+	if (to->n > 1 && m->len <= sizeof(buf) && !m->datagram && !dev->cfg.lenient && hw_pick(dev, 2))
+		return hw_gather(buf, m->data->span, m->data->n, m->len) &&
+		       hw_scatter_backwards(to->span, to->n, buf);
 	if (!m->datagram)
 		return hw_copy(to->span, to->n, m->data->span, m->data->n, m->len);
 	all[0] = (struct hw_span){.host = (uint8_t *)(uintptr_t)m->grh, .len = sizeof(m->grh)};
 	memcpy(&all[1], m->data->span, m->data->n * sizeof(all[0]));
 	return hw_copy(to->span, to->n, all, m->data->n + 1, m->len);
+}
+
+static void trace_recv(const struct hw_qp *peer, const struct hw_msg *m, const struct hw_cqe *cqe,
+	const uint8_t *seg, unsigned max)
+{
+	struct hw_trace t = {
+		.kind = HW_TRACE_RECV,
+		.qpn = peer->qpn,
+		.idx = cqe->wqe_counter,
+		.syndrome = cqe->syndrome,
+		.type = (uint8_t)peer->type,
+		.ds = (uint8_t)(max < HW_MAX_DS ? max : HW_MAX_DS),
+		.cqn = peer->rcq->cqn,
+		.number = m->len,
+		.wqe = seg,
+	};
+
+	peer->dev->trace(peer->dev->trace_arg, &t);
 }
 
 int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
@@ -141,7 +175,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 			cqe.inl_len = m->len;
 			if (!hw_gather(inl, m->data->span, m->data->n, m->len))
 				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
-		} else if (!synd && !put_data(&to, m)) {
+		} else if (!synd && !put_data(peer->dev, &to, m)) {
 			synd = HW_SYND_LOCAL_PROT;
 		}
 	}
@@ -151,6 +185,8 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 		cqe.vendor = synd == HW_SYND_LOCAL_LENGTH ? HW_VENDOR_LENGTH : HW_VENDOR_PROT;
 		cqe.solicited = false;
 	}
+	if (__builtin_expect(peer->dev->trace != NULL, 0))
+		trace_recv(peer, m, &cqe, seg, max);
 	hw_qp_complete(peer, peer->rcq, &cqe);
 	if (!synd)
 		return 0;

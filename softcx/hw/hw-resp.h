@@ -9,7 +9,7 @@
 
 /**
  * The QP that @qp's packets reach: named by its address and destination QPN, ready to receive and connected back to @qp
- * (strict: with the packet sequence number that @qp started from). NULL: packets are lost.
+ * (strict, RC: and expecting the packet sequence number that comes next). NULL: packets are lost.
  */
 struct hw_qp *hw_resp_peer(struct hw_qp *qp);
 /** For a datagram: any UD QP with this number behind that GID that knows @qkey. */

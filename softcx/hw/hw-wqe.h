@@ -37,12 +37,13 @@ enum hw_opcode {
 	HW_OP_RECV_EN = 0x16,
 	HW_OP_SEND_EN = 0x17,
 	HW_OP_LOCAL_INVAL = 0x1b,
+	HW_OP_UMR = 0x25,
 };
 
 /* ctrl segment, byte offsets */
 enum { HW_CTRL_OP = 0, HW_CTRL_QPN_DS = 4, HW_CTRL_FM_CE_SE = 11, HW_CTRL_IMM = 12 };
 /* fm_ce_se */
-enum { HW_SOLICITED = 0x02, HW_CE_SHIFT = 2, HW_CE_ALWAYS = 2, HW_FM_SHIFT = 5 };
+enum { HW_SOLICITED = 0x02, HW_CE_SHIFT = 2, HW_CE_FIRST_ERROR = 1, HW_CE_ALWAYS = 2, HW_FM_SHIFT = 5 };
 enum hw_fence { HW_FM_NONE, HW_FM_SMALL, HW_FM_FENCE, HW_FM_STRONG, HW_FM_SMALL_AND_FENCE };
 
 /* Segments after ctrl, offsets from the start of the WQE */
@@ -81,6 +82,7 @@ enum hw_syndrome {
 	HW_SYND_LOCAL_QP_OP = 0x02,
 	HW_SYND_LOCAL_PROT = 0x04,
 	HW_SYND_FLUSH = 0x05,
+	HW_SYND_MW_BIND = 0x06,
 	HW_SYND_LOCAL_ACCESS = 0x11,
 	HW_SYND_REMOTE_INVAL = 0x12,
 	HW_SYND_REMOTE_ACCESS = 0x13,

@@ -5,17 +5,14 @@
 #include "softcx/hw/hw-mem.h"
 #include "softcx/hw/hw-qp.h"
 #include "softcx/hw/hw-srq.h"
+#include "softcx/hw/hw-uar.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 struct hw_devs hw_devs = LIST_HEAD_INITIALIZER(hw_devs);
-
-enum { UAR_BYTES = 4096 };
 
 uint64_t hw_clock(void)
 {
@@ -119,6 +116,14 @@ void hw_mem_unpin(struct hw_dev *dev, struct hw_mem *mem)
 
 /* ---- device ----------------------------------------------------------------------------- */
 
+void hw_dev_seed(struct hw_dev *dev, uint64_t seed)
+{
+	/* xorshift needs a state other than 0; the constant spreads small seeds */
+	dev->rng = (seed + 1) * 0x9e3779b97f4a7c15u;
+	if (!dev->rng)
+		dev->rng = 1;
+}
+
 int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids)
 {
 	struct hw_dev *dev;
@@ -129,10 +134,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	if (!dev)
 		return -ENOMEM;
 	dev->cfg = *cfg;
-	/* xorshift needs a state other than 0; the constant spreads small seeds */
-	dev->rng = (cfg->seed + 1) * 0x9e3779b97f4a7c15u;
-	if (!dev->rng)
-		dev->rng = 1;
+	hw_dev_seed(dev, cfg->seed);
 	memcpy(dev->gid, gids, ngids * 16);
 	dev->ngids = ngids;
 	/* Different first numbers, so that one kind of number taken for another is found out */
@@ -142,11 +144,14 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	hw_table_init(&dev->cqs, 0x400, 1 << 18);
 	hw_table_init(&dev->qps, 0x90, 1 << 18);
 	hw_table_init(&dev->srqs, 0x30, 1 << 16);
+	hw_table_init(&dev->rates, 0x5, 1 << 16);
 	TAILQ_INIT(&dev->ready);
 	TAILQ_INIT(&dev->timed);
 	TAILQ_INIT(&dev->inflight);
 	TAILQ_INIT(&dev->broken);
 	TAILQ_INIT(&dev->moderated);
+	TAILQ_INIT(&dev->awake);
+	TAILQ_INIT(&dev->asleep);
 	TAILQ_INIT(&dev->faults);
 	LIST_INIT(&dev->watches);
 	dev->now = hw_clock();
@@ -185,6 +190,12 @@ static void free_pd(struct hw_dev *dev, void *pd)
 	hw_pd_free(dev, ((struct hw_pd *)pd)->pdn);
 }
 
+/* Refused while something is inside: those go first, and the next round takes it. */
+static void free_rate(struct hw_dev *dev, void *rate)
+{
+	hw_rate_destroy(dev, rate);
+}
+
 static void forget_peer(struct hw_dev *gone, void *obj)
 {
 	struct hw_qp *qp = obj;
@@ -202,20 +213,23 @@ void hw_dev_free(struct hw_dev *dev)
 	LIST_FOREACH (other, &hw_devs, all)
 		hw_table_each(&other->qps, dev, forget_peer);
 	hw_table_each(&dev->qps, dev, free_qp);
+	while (dev->rates.live)
+		hw_table_each(&dev->rates, dev, free_rate);
 	hw_table_each(&dev->srqs, dev, free_srq);
 	hw_table_each(&dev->cqs, dev, free_cq);
-	hw_table_each(&dev->mkeys, dev, free_mkey);
+	while (dev->mkeys.live)
+		hw_table_each(&dev->mkeys, dev, free_mkey);
 	hw_table_each(&dev->uars, dev, free_uar);
 	hw_table_each(&dev->pds, dev, free_pd);
 	LIST_REMOVE(dev, all);
 	hw_fault_clear(dev, 0);
 	hw_table_deinit(&dev->qps);
 	hw_table_deinit(&dev->srqs);
+	hw_table_deinit(&dev->rates);
 	hw_table_deinit(&dev->cqs);
 	hw_table_deinit(&dev->mkeys);
 	hw_table_deinit(&dev->uars);
 	hw_table_deinit(&dev->pds);
-	free(dev->uar_scan);
 	free(dev);
 }
 
@@ -225,9 +239,11 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out)
 	out->pds = dev->pds.live;
 	out->mkeys = dev->mkeys.live;
 	out->uars = dev->uars.live;
+	out->uars_asleep = dev->uars.live - dev->nawake;
 	out->cqs = dev->cqs.live;
 	out->qps = dev->qps.live;
 	out->srqs = dev->srqs.live;
+	out->rates = dev->rates.live;
 	out->mems = dev->mems;
 }
 
@@ -317,82 +333,4 @@ void hw_pd_unref(struct hw_dev *dev, uint32_t pdn)
 	struct hw_pd *pd = hw_table_get(&dev->pds, pdn);
 
 	pd->refs--;
-}
-
-/* ---- doorbell pages --------------------------------------------------------------------- */
-
-int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
-{
-	struct hw_uar *uar;
-	int err;
-
-	if (dev->nuars == dev->max_uars) {
-		unsigned max = dev->max_uars ? 2 * dev->max_uars : 16;
-		struct hw_uar **scan = realloc(dev->uar_scan, max * sizeof(struct hw_uar *));
-
-		if (!scan)
-			return -ENOMEM;
-		dev->uar_scan = scan;
-		dev->max_uars = max;
-	}
-	uar = calloc(1, sizeof(*uar));
-	if (!uar)
-		return -ENOMEM;
-	uar->fd = memfd_create("softcx-uar", MFD_CLOEXEC);
-	if (uar->fd < 0 || ftruncate(uar->fd, UAR_BYTES) < 0) {
-		err = -errno;
-		goto no_page;
-	}
-	uar->page = mmap(NULL, UAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, uar->fd, 0);
-	if (uar->page == MAP_FAILED) {
-		err = -errno;
-		goto no_page;
-	}
-	err = hw_table_add(&dev->uars, uar, &uar->index);
-	if (err) {
-		munmap(uar->page, UAR_BYTES);
-		goto no_page;
-	}
-	LIST_INIT(&uar->qps);
-	LIST_INIT(&uar->cqs);
-	dev->uar_scan[dev->nuars++] = uar;
-	*out = uar;
-	return 0;
-
-no_page:
-	if (uar->fd >= 0)
-		close(uar->fd);
-	free(uar);
-	return err;
-}
-
-int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar)
-{
-	if (!LIST_EMPTY(&uar->qps) || !LIST_EMPTY(&uar->cqs))
-		return -EBUSY;
-	for (unsigned i = 0; i < dev->nuars; i++)
-		if (dev->uar_scan[i] == uar) {
-			dev->uar_scan[i] = dev->uar_scan[--dev->nuars];
-			break;
-		}
-	hw_table_del(&dev->uars, uar->index);
-	munmap(uar->page, UAR_BYTES);
-	close(uar->fd);
-	free(uar);
-	return 0;
-}
-
-uint32_t hw_uar_index(const struct hw_uar *uar)
-{
-	return uar->index;
-}
-
-int hw_uar_fd(const struct hw_uar *uar)
-{
-	return uar->fd;
-}
-
-struct hw_uar *hw_uar_find(struct hw_dev *dev, uint32_t index)
-{
-	return index >> 24 ? NULL : hw_table_get(&dev->uars, index);
 }

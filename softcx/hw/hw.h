@@ -23,6 +23,7 @@ struct hw_uar;
 struct hw_cq;
 struct hw_qp;
 struct hw_srq;
+struct hw_rate;
 
 /* ---- memory of applications ------------------------------------------------------------- */
 
@@ -39,6 +40,8 @@ struct hw_mem {
 	pid_t pid;     /* owner, used only when @host is NULL */
 	bool writable;
 	int refs;
+	/* Instead of process_vm: copies between @buf and the owner's @va. False: it is gone */
+	bool (*reach)(struct hw_mem *mem, uint64_t va, void *buf, size_t len, bool store);
 	void (*release)(struct hw_mem *mem);
 	void *priv; /* of whoever made it */
 };
@@ -56,8 +59,9 @@ struct hw_config {
 };
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
-	unsigned pds, mkeys, uars, cqs, qps, srqs, mems;
-	uint64_t wqes, cqes, bytes; /* since start */
+	unsigned pds, mkeys, uars, cqs, qps, srqs, rates, mems;
+	unsigned uars_asleep;                   /* of @uars */
+	uint64_t wqes, cqes, bytes, uars_woken; /* since start */
 };
 
 /** @gids: up to 16 RoCE v2 GIDs of the port; a QP is reached by (any GID of its device, QPN). */
@@ -84,19 +88,33 @@ bool hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
 
-/** What became of one send WQE. */
+enum hw_trace_kind {
+	HW_TRACE_WQE,      /* a WQE left its send queue; flushed ones are not told */
+	HW_TRACE_RECV,     /* a message took a RECV */
+	HW_TRACE_CQE,      /* a CQE was written */
+	HW_TRACE_BLOCKED,  /* a queue stopped at a WAIT, */
+	HW_TRACE_RELEASED, /* and the CQE that it waits for came */
+};
+
+/** What happened. */
 struct hw_trace {
-	uint32_t qpn;
-	uint16_t idx; /* WQE index */
-	uint8_t opcode, opmod;
-	uint8_t syndrome; /* 0: executed */
-	uint8_t type;     /* enum hw_qp_type of the queue */
+	uint8_t kind;          /* enum hw_trace_kind */
+	uint32_t qpn;          /* of a CQE: whose it is */
+	uint16_t idx;          /* of the WQE or RECV */
+	uint8_t opcode, opmod; /* of the send WQE */
+	uint8_t syndrome;      /* 0: executed */
+	uint8_t type;          /* enum hw_qp_type of the queue; not of a CQE */
 	uint8_t ds;
-	const uint8_t
-		*wqe; /* as the hardware fetched it, ds * 16 bytes, at least 16; valid during the call */
+	uint32_t cqn;    /* of a CQE or WAIT, and which gets the CQE of a RECV */
+	uint32_t number; /* of the CQE, or of that which a WAIT waits for; bytes of the message in a RECV */
+	/*
+	 * ds * 16 bytes, at least 16: the WQE or the scatter list as the hardware fetched it, the CQE. Valid during
+	 * the call.
+	 */
+	const uint8_t *wqe;
 };
 typedef void (*hw_trace_fn)(void *arg, const struct hw_trace *t);
-/** Calls @fn for every WQE that leaves a send queue, flushed ones excepted. NULL: off. */
+/** Calls @fn for what happens in the device. NULL: off. */
 void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg);
 
 /* ---- protection domains, doorbell pages ------------------------------------------------- */
@@ -104,12 +122,36 @@ void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg);
 int hw_pd_alloc(struct hw_dev *dev, uint32_t *pdn);
 int hw_pd_free(struct hw_dev *dev, uint32_t pdn);
 
-/** A 4 KiB UAR page, shared with the application through a memfd. */
+/**
+ * A 4 KiB UAR page, shared with the application through a memfd.
+ *
+ * Software rings by a plain store, so the device has to look. A page that has been quiet for a while falls asleep instead,
+ * if all its mappings are guarded: it is taken out of the memfd, so that the next store to it faults, of which its
+ * guard tells by hw_uar_wake().
+ */
 int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **uar);
-int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar);
+int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar); /* its guards are told */
 uint32_t hw_uar_index(const struct hw_uar *uar);
 int hw_uar_fd(const struct hw_uar *uar); /* owned by the UAR */
 struct hw_uar *hw_uar_find(struct hw_dev *dev, uint32_t index);
+
+/** Somebody who notices stores to one mapping of a sleeping page. */
+struct hw_uar_guard {
+	void (*gone)(void *arg); /* so is the page; the guard is off already */
+	void *arg;
+	LIST_ENTRY(hw_uar_guard) link;
+};
+/** There is one mapping more; without a guard it keeps the page awake. */
+void hw_uar_mapped(struct hw_uar *uar);
+void hw_uar_guard(struct hw_uar *uar, struct hw_uar_guard *guard);
+void hw_uar_unguard(struct hw_uar *uar, struct hw_uar_guard *guard);
+/** Puts the page back and looks at it from now on; then the store may be repeated. Awake already: nothing. */
+void hw_uar_wake(struct hw_uar *uar);
+/** Wakes pages that a store put back which no guard noticed. Whether there are pages that sleep. */
+bool hw_uar_check_asleep(struct hw_dev *dev);
+
+/** Whether hw_poll() may find something that neither a timer nor hw_uar_wake() announces. */
+bool hw_must_poll(const struct hw_dev *dev);
 
 /* ---- memory keys ------------------------------------------------------------------------ */
 
@@ -127,11 +169,17 @@ struct hw_mkey_attr {
 	unsigned access;
 	struct hw_mem *mem; /* a reference is taken */
 	uint64_t mem_off;   /* first byte of the key inside @mem */
+	bool has_variant;   /* bits 7:0 of the key are @variant; else the device chooses them */
+	uint8_t variant;
 };
 
 /** @key is both lkey and rkey (index << 8 | variant). A freed key is not handed out again soon. */
 int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key);
+/** -EBUSY while a window shows a part of it. */
 int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
+/** A memory window of @type 1 or 2, which shows nothing until a queue binds it. A key like others, but never an lkey. */
+int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key);
+int hw_mw_destroy(struct hw_dev *dev, uint32_t index); /* key >> 8: binding changes the variant */
 
 /* ---- completion queues ------------------------------------------------------------------ */
 
@@ -219,7 +267,8 @@ struct hw_qp_mod {
 	uint32_t dest_qpn;
 	unsigned access; /* HW_REMOTE_*: QPC rre, rwe, rae */
 	uint8_t min_rnr_timer, retry_cnt, rnr_retry, timeout;
-	uint32_t sq_psn, rq_psn, qkey;
+	uint32_t sq_psn, rq_psn; /* next to be sent, next that is expected */
+	uint32_t qkey;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint16_t mtu; /* bytes */
 };
@@ -249,6 +298,17 @@ struct hw_qp_progress {
 	bool pauses; /* before a retry */
 };
 void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out);
+
+/**
+ * A limit to what queues send together, inside another one if @parent is not NULL. Made without a limit. It must not be
+ * destroyed (-EBUSY) while queues or other limits are inside.
+ */
+int hw_rate_create(struct hw_dev *dev, struct hw_rate *parent, struct hw_rate **rate);
+int hw_rate_destroy(struct hw_dev *dev, struct hw_rate *rate);
+void hw_rate_set(struct hw_rate *rate, uint32_t mbps); /* megabits of messages per second; 0: no limit */
+uint32_t hw_rate_id(const struct hw_rate *rate);
+struct hw_rate *hw_rate_find(struct hw_dev *dev, uint32_t id);
+void hw_qp_limit(struct hw_qp *qp, struct hw_rate *rate); /* takes it out of the last one; NULL: into none */
 
 enum hw_event { /* values of mlx5 EQE event types where one exists */
 	HW_EV_COMP_EST = 0x02,

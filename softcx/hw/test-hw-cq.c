@@ -6,52 +6,26 @@
 #include <string.h>
 #include <unistd.h>
 
-struct one { /* a queue connected to itself */
-	struct rig rig;
-	struct rig_cq scq, rcq;
-	struct rig_qp q;
-};
-
-static void open_one_with(struct one *o, struct hw_cq_attr scq, struct rig_opt opt)
+static void open_one_with(struct rig_one *o, struct hw_cq_attr cqs, struct rig_opt opt)
 {
-	struct hw_config cfg = {.seed = 4};
-
-	rig_open(&o->rig, &cfg);
-	rig_cq_new_attr(&o->rig, &o->scq, scq);
-	rig_cq_new_attr(&o->rig, &o->rcq, scq);
-	rig_qp_new_with(&o->rig, &o->q, &o->scq, &o->rcq, opt);
-	rig_connect(&o->q, &o->q);
+	rig_one_open(o, (struct hw_config){.seed = 4}, cqs, opt);
 }
 
-static void open_one(struct one *o)
+static void open_one(struct rig_one *o)
 {
-	open_one_with(o, (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){0});
+	open_one_with(o, (struct hw_cq_attr){0}, (struct rig_opt){0});
 }
 
-static void close_one(struct one *o)
-{
-	rig_destroy(&o->q);
-	assert_int_equal(hw_cq_destroy(o->rig.dev, o->scq.cq), 0);
-	assert_int_equal(hw_cq_destroy(o->rig.dev, o->rcq.cq), 0);
-	rig_close(&o->rig);
-}
-
-static void go(struct one *o)
-{
-	rig_ring(&o->q);
-	rig_run(&o->rig);
-}
-
-static void nops(struct one *o, unsigned n)
+static void nops(struct rig_one *o, unsigned n)
 {
 	while (n--)
 		wqe_nop(&o->q, 1, SIG);
-	go(o);
+	rig_one_go(o);
 }
 
 static void arm(void **state)
 {
-	struct one o;
+	struct rig_one o;
 
 	(void)state;
 	open_one(&o);
@@ -80,12 +54,12 @@ static void arm(void **state)
 	o.scq.db[1] = htobe32(3 << 28 | o.scq.ci);
 	nops(&o, 1);
 	assert_int_equal(o.scq.events, 4);
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void solicited(void **state)
 {
-	struct one o;
+	struct rig_one o;
 
 	(void)state;
 	open_one(&o);
@@ -93,10 +67,10 @@ static void solicited(void **state)
 		rig_recv(&o.q, 0);
 	rig_cq_arm(&o.rcq, 0, true);
 	wqe_send(&o.q, HW_OP_SEND, NULL, 0, 0, 0);
-	go(&o);
+	rig_one_go(&o);
 	assert_int_equal(o.rcq.events, 0);
 	wqe_send(&o.q, HW_OP_SEND, NULL, 0, SOL, 0);
-	go(&o);
+	rig_one_go(&o);
 	assert_int_equal(o.rcq.events, 1);
 	assert_int_equal(rig_cq_count(&o.rcq), 2);
 	rig_cq_arm(&o.rcq, 1, true);
@@ -104,12 +78,12 @@ static void solicited(void **state)
 	assert_int_equal(o.rcq.events, 1);
 	rig_qp_to(&o.q, HW_ERR); /* the third RECV's flush is an error */
 	assert_int_equal(o.rcq.events, 2);
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void moderation(void **state)
 {
-	struct one o;
+	struct rig_one o;
 
 	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 4, .max_count = 3, .period_us = 20000},
@@ -128,12 +102,12 @@ static void moderation(void **state)
 		rig_run(&o.rig);
 	}
 	assert_int_equal(o.scq.events, 2); /* by time */
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void overrun(void **state)
 {
-	struct one o;
+	struct rig_one o;
 
 	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
@@ -145,7 +119,7 @@ static void overrun(void **state)
 	assert_int_equal(hw_qp_state(o.q.qp), HW_ERR);
 	assert_int_equal(o.q.last_event, HW_EV_QP_FATAL);
 	assert_int_equal(rig_cq_count(&o.scq), 4);
-	close_one(&o);
+	rig_one_close(&o);
 
 	/* the receive side of the same queue overruns while the send side is at work */
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
@@ -153,41 +127,41 @@ static void overrun(void **state)
 		rig_recv(&o.q, 0);
 		wqe_send(&o.q, HW_OP_SEND, NULL, 0, 0, 0);
 	}
-	go(&o);
+	rig_one_go(&o);
 	assert_int_equal(o.rcq.errors, 1);
 	assert_int_equal(rig_cq_count(&o.rcq), 4);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 4);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 5);
 	assert_null(rig_cq_next(&o.scq));
 	wqe_nop(&o.q, 1, 0);
-	go(&o);
+	rig_one_go(&o);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 6);
 	assert_null(rig_cq_next(&o.scq));
-	close_one(&o);
+	rig_one_close(&o);
 
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2, .oi = true}, (struct rig_opt){0});
 	for (int i = 0; i < 100; i++)
 		nops(&o, 7);
 	assert_int_equal(o.scq.errors, 0);
 	assert_int_equal(hw_cq_producer(o.scq.cq), 700);
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void collapsed(void **state)
 {
-	struct one o;
+	struct rig_one o;
 
 	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 3, .oi = true, .cc = true}, (struct rig_opt){0});
 	nops(&o, 9);
 	assert_int_equal(rig_cqe_idx(o.scq.ring), 8);
 	assert_int_equal(o.scq.ring[64 + 63], 0xf1); /* untouched */
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void resized(void **state)
 {
-	struct one o;
+	struct rig_one o;
 	uint8_t *ring;
 
 	(void)state;
@@ -205,7 +179,7 @@ static void resized(void **state)
 	nops(&o, 9);
 	for (uint16_t i = 4; i < 13; i++)
 		assert_int_equal(rig_cqe_idx(rig_expect(&o.scq, HW_CQE_REQ)), i);
-	close_one(&o);
+	rig_one_close(&o);
 }
 
 static void scatter_to_cqe(void **state)
@@ -215,7 +189,7 @@ static void scatter_to_cqe(void **state)
 		struct hw_cq_attr attr = {.log_size = 4, .cqe_bytes = big ? 128 : 64};
 		uint32_t most = big ? 64 : 32;
 		const uint8_t *cqe;
-		struct one o;
+		struct rig_one o;
 		uint8_t *src, *dst;
 		uint64_t *word;
 
@@ -228,19 +202,19 @@ static void scatter_to_cqe(void **state)
 		rig_recv(&o.q, 1, dst, 200);
 		rig_recv(&o.q, 1, dst, 200);
 		wqe_send(&o.q, HW_OP_SEND, src, most, 0, 0);
-		go(&o);
+		rig_one_go(&o);
 		cqe = rig_expect(&o.rcq, HW_CQE_RESP_SEND);
 		assert_int_equal(cqe[63] & 0xc, big ? MLX5_INLINE_SCATTER_64 : MLX5_INLINE_SCATTER_32);
 		assert_memory_equal(big ? cqe - 64 : cqe, src, most);
 		assert_int_equal(dst[0], 0);
 		wqe_send(&o.q, HW_OP_SEND, src, most + 1, 0, 0);
-		go(&o);
+		rig_one_go(&o);
 		cqe = rig_expect(&o.rcq, HW_CQE_RESP_SEND);
 		assert_int_equal(cqe[63] & 0xc, 0);
 		assert_memory_equal(dst, src, most + 1);
 		/* responses: only when the WQE has a CQE */
 		wqe_rdma(&o.q, HW_OP_READ, dst + 128, 20, src, SIG, 0);
-		go(&o);
+		rig_one_go(&o);
 		cqe = rig_expect(&o.scq, HW_CQE_REQ);
 		assert_int_equal(dst[128], 0);
 		assert_int_equal(hw_be32(cqe + 44), 20);
@@ -248,12 +222,12 @@ static void scatter_to_cqe(void **state)
 		wqe_rdma(&o.q, HW_OP_READ, dst + 128, 20, src, 0, 0);
 		*word = 0x0102030405060708;
 		wqe_atomic(&o.q, HW_OP_FAA, dst, word, 1, 0, SIG);
-		go(&o);
+		rig_one_go(&o);
 		cqe = rig_expect(&o.scq, HW_CQE_REQ);
 		assert_memory_equal(dst + 128, src, 20);
 		assert_true(cqe[63] & 0xc);
 		assert_int_equal(*(const uint64_t *)(big ? cqe - 64 : cqe), 0x0102030405060708);
-		close_one(&o);
+		rig_one_close(&o);
 	}
 }
 

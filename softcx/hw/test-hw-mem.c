@@ -3,6 +3,7 @@
 #include "softcx/hw/test-rig.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -253,6 +254,8 @@ static void on_trace(void *arg, const struct hw_trace *t)
 {
 	unsigned *n = arg;
 
+	if (t->kind != HW_TRACE_WQE)
+		return;
 	assert_int_equal(t->idx, *n);
 	assert_int_equal(t->opcode, *n ? 0x3e : HW_OP_NOP);
 	assert_int_equal(t->syndrome, *n ? HW_SYND_LOCAL_QP_OP : 0);
@@ -274,6 +277,55 @@ static void trace(void **state)
 	go(&s);
 	assert_int_equal(n, 2);
 	close_self(&s);
+}
+
+struct story {
+	char words[512];
+	uint8_t synd;
+};
+
+static void on_event(void *arg, const struct hw_trace *t)
+{
+	static const char kind[] = "WRCBG";
+	struct story *s = arg;
+	size_t len = strlen(s->words);
+
+	snprintf(s->words + len, sizeof(s->words) - len, "%c%u ", kind[t->kind],
+		t->kind == HW_TRACE_WQE ? t->idx : t->number);
+	s->synd |= t->syndrome;
+	if (t->kind == HW_TRACE_CQE)
+		assert_int_equal(t->wqe[63] >> 4 == HW_CQE_REQ ? t->opcode : HW_OP_SEND, HW_OP_SEND);
+}
+
+/* WQEs, the RECV that one takes, CQEs, a WAIT that blocks and goes on: in the order in which they happen. */
+static void trace_events(void **state)
+{
+	struct hw_config cfg = {.lenient = true};
+	struct rig_one o;
+	struct story s = {{0}, 0};
+	struct rig_qp w;
+	struct rig_cq cq;
+
+	(void)state;
+	rig_one_open(&o, cfg, (struct hw_cq_attr){0}, (struct rig_opt){0});
+	rig_cq_new(&o.rig, &cq, 4);
+	rig_qp_new(&o.rig, &w, &cq, &cq);
+	rig_connect(&w, &w);
+	hw_set_trace(o.rig.dev, on_event, &s);
+	wqe_wait(&w, hw_cqn(o.scq.cq), 0, 0);
+	rig_ring(&w);
+	rig_run(&o.rig);
+	assert_string_equal(s.words, "B0 ");
+	rig_recv(&o.q, 1, rig_alloc(&o.rig, 8), 8);
+	wqe_nop(&o.q, 1, 0);
+	wqe_send(&o.q, HW_OP_SEND, rig_alloc(&o.rig, 8), 5, SIG, 0);
+	rig_one_go(&o);
+	/* a NOP; 5 bytes into a RECV and its CQE; the SEND and its CQE, which lets the WAIT go */
+	assert_string_equal(s.words, "B0 W0 R5 C0 W1 C0 G0 W0 ");
+	assert_int_equal(s.synd, 0);
+	rig_destroy(&w);
+	assert_int_equal(hw_cq_destroy(o.rig.dev, cq.cq), 0);
+	rig_one_close(&o);
 }
 
 /* A RECV may be fetched as soon as it is posted: patching its scatter list later is too late on some schedules. */
@@ -311,6 +363,7 @@ int main(void)
 		cmocka_unit_test(key_attributes),
 		cmocka_unit_test(left_over),
 		cmocka_unit_test(trace),
+		cmocka_unit_test(trace_events),
 		cmocka_unit_test(stale_recv),
 	};
 

@@ -51,7 +51,7 @@ void rig_close(struct rig *r)
 	assert_int_equal(hw_pd_free(r->dev, r->pdn), 0);
 	assert_int_equal(hw_uar_free(r->dev, r->uar), 0);
 	hw_counts(r->dev, &c);
-	assert_int_equal(c.pds + c.mkeys + c.uars + c.cqs + c.qps + c.srqs + c.mems, 0);
+	assert_int_equal(c.pds + c.mkeys + c.uars + c.cqs + c.qps + c.srqs + c.rates + c.mems, 0);
 	assert_int_equal(r->mem.refs, 1);
 	hw_dev_free(r->dev);
 	munmap(r->page, 4096);
@@ -192,7 +192,8 @@ void rig_qp_new_with(
 	q->wqebbs = o.wqebbs ? o.wqebbs : 64;
 	q->rq_wqes = o.rq_wqes ? o.rq_wqes : 16;
 	q->sq = rig_alloc(r, (size_t)q->wqebbs * 64);
-	q->rq = rig_alloc(r, (size_t)q->rq_wqes * RQ_STRIDE);
+	q->rq_stride = o.rq_stride ? o.rq_stride : RQ_STRIDE;
+	q->rq = rig_alloc(r, (size_t)q->rq_wqes * q->rq_stride);
 	q->db = rig_alloc(r, 8);
 	attr.sq = attr.db = &r->mem;
 	attr.rq = o.srq ? NULL : &r->mem;
@@ -200,7 +201,7 @@ void rig_qp_new_with(
 	attr.sq_wqebbs = q->wqebbs;
 	attr.rq_off = rig_off(r, q->rq);
 	attr.rq_wqes = q->rq_wqes;
-	attr.rq_stride = RQ_STRIDE;
+	attr.rq_stride = q->rq_stride;
 	attr.db_off = rig_off(r, q->db);
 	assert_int_equal(hw_qp_create(r->dev, &attr, &q->qp), 0);
 }
@@ -265,6 +266,31 @@ void rig_connect(struct rig_qp *a, struct rig_qp *b)
 void rig_destroy(struct rig_qp *q)
 {
 	assert_int_equal(hw_qp_destroy(q->rig->dev, q->qp), 0);
+}
+
+void rig_one_open(struct rig_one *o, struct hw_config cfg, struct hw_cq_attr cqs, struct rig_opt opt)
+{
+	if (!cqs.log_size)
+		cqs.log_size = 4;
+	rig_open(&o->rig, &cfg);
+	rig_cq_new_attr(&o->rig, &o->scq, cqs);
+	rig_cq_new_attr(&o->rig, &o->rcq, cqs);
+	rig_qp_new_with(&o->rig, &o->q, &o->scq, &o->rcq, opt);
+	rig_connect(&o->q, &o->q);
+}
+
+void rig_one_close(struct rig_one *o)
+{
+	rig_destroy(&o->q);
+	assert_int_equal(hw_cq_destroy(o->rig.dev, o->scq.cq), 0);
+	assert_int_equal(hw_cq_destroy(o->rig.dev, o->rcq.cq), 0);
+	rig_close(&o->rig);
+}
+
+void rig_one_go(struct rig_one *o)
+{
+	rig_ring(&o->q);
+	rig_run(&o->rig);
 }
 
 /* ---- CQEs ------------------------------------------------------------------------------- */
@@ -454,7 +480,7 @@ void rig_ring(struct rig_qp *q)
 
 void rig_recv(struct rig_qp *q, unsigned n, ...)
 {
-	uint8_t *w = q->rq + (size_t)(q->rpi & (q->rq_wqes - 1)) * RQ_STRIDE;
+	uint8_t *w = q->rq + (size_t)(q->rpi & (q->rq_wqes - 1)) * q->rq_stride;
 	va_list ap;
 
 	va_start(ap, n);
@@ -465,7 +491,7 @@ void rig_recv(struct rig_qp *q, unsigned n, ...)
 		put_seg(w + 16 * i, p, len, q->rig->key);
 	}
 	va_end(ap);
-	if (n < RQ_STRIDE / 16)
+	if (n < q->rq_stride / 16)
 		put_seg(w + 16 * n, NULL, 0, HW_INVALID_LKEY);
 	q->rpi++;
 	q->db[0] = htobe32(q->rpi);

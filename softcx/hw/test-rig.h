@@ -41,7 +41,7 @@ struct rig_qp {
 	struct hw_qp *qp;
 	uint8_t *sq, *rq;
 	uint32_t *db;
-	uint32_t wqebbs, rq_wqes;
+	uint32_t wqebbs, rq_wqes, rq_stride;
 	uint16_t pi, rpi; /* WQEBBs written, RECVs posted */
 	unsigned last_event, events;
 };
@@ -51,6 +51,7 @@ struct rig_opt {
 	enum hw_qp_type type;
 	bool managed, managed_recv, no_master;
 	uint32_t wqebbs, rq_wqes;
+	uint32_t rq_stride; /* bytes of a RECV, 0: 64, 4 SGEs */
 	uint8_t cs_req, cs_res;
 	struct hw_srq *srq;
 };
@@ -81,6 +82,16 @@ void rig_qp_connect_to(
 	struct rig_qp *q, uint32_t dest_qpn, const uint8_t *dgid); /* RST to RTS; NULL: loopback */
 void rig_default_mod(struct hw_qp_mod *mod);                       /* the attributes rig_qp_connect_to uses */
 void rig_destroy(struct rig_qp *q);
+
+/** The smallest thing to test with: one queue connected to itself, a CQ for either direction. */
+struct rig_one {
+	struct rig rig;
+	struct rig_cq scq, rcq;
+	struct rig_qp q;
+};
+void rig_one_open(struct rig_one *o, struct hw_config cfg, struct hw_cq_attr cqs, struct rig_opt opt);
+void rig_one_close(struct rig_one *o);
+void rig_one_go(struct rig_one *o); /* ring, run */
 
 /* CQE fields */
 uint8_t rig_cqe_op(const uint8_t *cqe);

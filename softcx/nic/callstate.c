@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/callstate.h"
 
+#include "softcx/nic/lend.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct ib_uverbs_attr *attrs_of(const struct nic_call *call, unsigned *n)
@@ -119,13 +123,34 @@ static int add_pieces(struct nic_call *call, const struct softcx_request *req, c
 	return 0;
 }
 
+/**
+ * Memory is never behind a socket, and one that is kept here, the file's own say, would never end. The one that lends
+ * is of another type than a file's.
+ */
+static bool unfit(const int *fds, unsigned n, bool lent)
+{
+	socklen_t len = sizeof(int);
+	struct stat st;
+	int type;
+
+	if (lent)
+		return n != 1 || getsockopt(fds[0], SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+		       type != SOCK_SEQPACKET;
+
+	for (unsigned i = 0; i < n; i++)
+		if (fstat(fds[i], &st) < 0 || S_ISSOCK(st.st_mode))
+			return true;
+	return false;
+}
+
 static int answer_mem(struct nic_call *call, struct call_answer *answer, const struct softcx_request *req,
 	const void *bytes, size_t size, const int *fds, unsigned nfds)
 {
 	int rc = 0;
 
 	if (req->count > size / sizeof(struct softcx_seg) || size != req->count * sizeof(struct softcx_seg) ||
-		(req->rc == 0 && req->count == 0))
+		req->rc > 0 || (req->rc == 0 && req->count == 0) || (req->rc < 0 && nfds) ||
+		unfit(fds, nfds, req->flags & SOFTCX_LENT))
 		rc = -EPROTO;
 	if (rc == 0 && req->rc == 0)
 		rc = add_pieces(call, req, bytes, fds, nfds);
@@ -138,8 +163,13 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 		return 1;
 	if (req->rc < 0)
 		answer->rc = req->rc;
-	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT))
+	else if (req->flags & SOFTCX_LENT && call->npieces == 1)
+		answer->rc = lend_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
+			call->pid, call->pieces[0].fd);
+	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT || call->lend))
 		answer->rc = -EFAULT;
+	else if (call->pieces[0].fd < 0 && !lend_needless(call->pid, answer->va))
+		call->lend = true;
 	else
 		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
 			call->pid, call->pieces, call->npieces);
@@ -151,7 +181,7 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 	const int *fds, unsigned nfds)
 {
 	struct call_answer answer = {.kind = call->need.kind,
-		.flags = call->need.flags,
+		.flags = call->need.flags & ~(uint32_t)SOFTCX_LEND,
 		.va = call->need.va,
 		.len = call->need.len};
 	struct call_answer *grown;
@@ -161,6 +191,10 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 		rc = answer_mem(call, &answer, req, bytes, size, fds, nfds);
 		if (rc != 0)
 			return rc;
+		if (answer.rc == 0 && !answer.mem) { /* to be asked once more */
+			call->need.kind = 0;
+			return 0;
+		}
 	} else {
 		for (unsigned i = 0; i < nfds; i++)
 			close(fds[i]);
@@ -190,6 +224,8 @@ static struct call_answer *ask(
 		if (a->kind == kind && a->va == va && a->len == len && a->flags == flags)
 			return a;
 	}
+	if (kind == SOFTCX_NEED_MEM && call->lend)
+		flags |= SOFTCX_LEND;
 	call->need = (struct softcx_reply){.kind = kind, .flags = flags, .va = va, .len = len};
 	return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "softcx/hw/hw-fault.h"
 #include "softcx/hw/hw-wqe.h"
+#include "softcx/nic/ident.h"
 #include "softcx/nic/sysfs.h"
 
 #include <errno.h>
@@ -128,14 +129,15 @@ static bool probability(struct command *c, const char *text)
 
 static bool device(struct command *c, const struct faults *faults, const char *text)
 {
-	uint64_t n;
+	char label[SOFTCX_MAX_LABEL];
+	int len;
 
-	if (strncmp(text, "mlx5_", 5) == 0)
-		text += 5;
-	if (!number(c, "--device", text, 0, faults->ndevs - 1, &n))
-		return false;
-	c->dev = (unsigned)n;
-	return true;
+	if (ident_find_dev(text, &c->dev) == 0)
+		return true;
+	len = snprintf(c->wrong, sizeof(c->wrong), "--device %.48s: not one of", text);
+	for (unsigned i = 0; i < faults->ndevs && len < (int)sizeof(c->wrong); i++)
+		len += snprintf(c->wrong + len, sizeof(c->wrong) - (size_t)len, " %s", ident_dev(i, label));
+	return false;
 }
 
 static bool option(struct command *c, const struct faults *faults, const char *name, const char *value)
@@ -244,6 +246,7 @@ __attribute__((format(printf, 2, 3))) static void answer(int fd, const char *fmt
 
 static void add(struct faults *faults, char **save, int fd)
 {
+	char label[SOFTCX_MAX_LABEL];
 	struct command c = {0};
 	int rc;
 
@@ -256,9 +259,11 @@ static void add(struct faults *faults, char **save, int fd)
 			return;
 		}
 		if (rc == -ENOENT)
-			wrong(&c, "mlx5_%u has no such %s", c.dev, c.fault.qpn ? "queue pair" : "memory key");
+			wrong(&c, "%s has no such %s", ident_dev(c.dev, label),
+				c.fault.qpn ? "queue pair" : "memory key");
 		else if (rc == -ENOSPC)
-			wrong(&c, "mlx5_%u has %d faults already: softcx fault clear", c.dev, HW_FAULT_MAX);
+			wrong(&c, "%s has %d faults already: softcx fault clear", ident_dev(c.dev, label),
+				HW_FAULT_MAX);
 		else if (rc == -EINVAL)
 			wrong(&c, "%s does not go with these options; see softcx(1)",
 				name_of(kinds, c.fault.kind));
@@ -271,11 +276,10 @@ static void add(struct faults *faults, char **save, int fd)
 static struct json_object *describe(unsigned dev, const struct hw_fault *f)
 {
 	struct json_object *o = json_object_new_object();
-	char text[24];
+	char label[SOFTCX_MAX_LABEL];
 
 	json_object_object_add(o, "id", json_object_new_int64(f->id));
-	snprintf(text, sizeof(text), "mlx5_%u", dev);
-	json_object_object_add(o, "device", json_object_new_string(text));
+	json_object_object_add(o, "device", json_object_new_string(ident_dev(dev, label)));
 	json_object_object_add(o, "kind", json_object_new_string(name_of(kinds, f->kind)));
 	if (f->kind == HW_FAULT_DELAY)
 		json_object_object_add(o, "microseconds", json_object_new_uint64(f->delay_ns / 1000));
@@ -356,12 +360,12 @@ static void port_event(void *arg, int event)
 	const struct fault_port *p = arg;
 
 	if (event == HW_EV_PORT_UP || event == HW_EV_PORT_DOWN)
-		sysfs_port(p->faults->dir, (unsigned)(p - p->faults->port), event == HW_EV_PORT_UP);
+		sysfs_port((unsigned)(p - p->faults->port), event == HW_EV_PORT_UP);
 }
 
-void faults_init(struct faults *faults, const char *dir, struct hw_dev *const *devs, unsigned ndevs)
+void faults_init(struct faults *faults, struct hw_dev *const *devs, unsigned ndevs)
 {
-	*faults = (struct faults){.dir = dir, .devs = devs, .ndevs = ndevs};
+	*faults = (struct faults){.devs = devs, .ndevs = ndevs};
 	for (unsigned i = 0; i < ndevs; i++) {
 		struct fault_port *p = &faults->port[i];
 

@@ -6,22 +6,21 @@
 #ifndef SOFTCX_NIC_FAULT_H
 #define SOFTCX_NIC_FAULT_H
 
+#include "softcx/hosts.h"
 #include "softcx/hw/hw.h"
-#include "softcx/nic/server.h"
 
 struct faults {
-	const char *dir;
 	struct hw_dev *const *devs;
 	unsigned ndevs;
 	uint32_t last_id;
 	struct fault_port {
 		const struct faults *faults;
 		struct hw_dev_watch watch;
-	} port[SERVER_MAX_DEVS];
+	} port[HOSTS_MAX_DEVS];
 };
 
-/** @dir and @devs outlive it. */
-void faults_init(struct faults *faults, const char *dir, struct hw_dev *const *devs, unsigned ndevs);
+/** @devs outlive it; they are numbered as the hosts have them. */
+void faults_init(struct faults *faults, struct hw_dev *const *devs, unsigned ndevs);
 void faults_deinit(struct faults *faults); /* before the devices go; twice is fine */
 
 /**

@@ -2,9 +2,12 @@
 #include "softcx/nic/files.h"
 
 #include "softcx/nic/callstate.h"
+#include "softcx/nic/guard.h"
+#include "softcx/nic/ident.h"
 #include "softcx/proto.h"
 #include "softcx/uverbs/uverbs-fw.h"
 #include "softcx/uverbs/uverbs-qp.h"
+#include "softcx/uverbs/uverbs-uar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +21,8 @@
 struct file {
 	struct source source; /* first */
 	struct files *files;
-	int dev; /* -1: rdma_cm */
+	unsigned host;
+	int dev; /* of all hosts, or FILES_RDMA_CM */
 	struct uverbs_file *uverbs;
 	struct ucma_file *ucma;
 	ino_t ino; /* of the application's end */
@@ -44,14 +48,14 @@ static uint8_t inbox[SOFTCX_MAX_MSG];
 __attribute__((format(printf, 3, 4))) static void complain(
 	const struct file *file, pid_t pid, const char *fmt, ...)
 {
-	char what[160], name[24];
+	char what[160], name[SOFTCX_MAX_LABEL];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	snprintf(name, sizeof(name), file->dev < 0 ? "rdma_cm" : "uverbs%d", file->dev);
-	fprintf(stderr, "softcx-nic: %s, process %d: %s\n", name, (int)pid, what);
+	fprintf(stderr, "softcx-nic: %s, process %d: %s\n", ident_file(file->host, file->dev, name), (int)pid,
+		what);
 }
 
 /* ---- packets ---------------------------------------------------------------------------- */
@@ -64,8 +68,24 @@ struct packet {
 	bool truncated;
 };
 
+static void take_fds(struct packet *p, const struct cmsghdr *c)
+{
+	const int *fds = (const int *)(const void *)CMSG_DATA(c);
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	for (size_t i = 0; i < n; i++) {
+		if (p->nfds < SOFTCX_MAX_FDS) {
+			p->fds[p->nfds++] = fds[i];
+		} else {
+			close(fds[i]);
+			p->truncated = true;
+		}
+	}
+}
+
 static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
 {
+	/* Without credentials in it, it has room for some more descriptors, and the kernel fills it. */
 	union {
 		struct cmsghdr hdr;
 		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -85,8 +105,7 @@ static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
 		if (c->cmsg_type == SCM_RIGHTS) {
-			p->nfds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-			memcpy(p->fds, CMSG_DATA(c), p->nfds * sizeof(int));
+			take_fds(p, c);
 		} else if (c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&p->cred, CMSG_DATA(c), sizeof(p->cred));
 		}
@@ -227,6 +246,20 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 	return channel_run(ch);
 }
 
+/** See SOFTCX_GUARD. Pages may have gone since: then nobody is interested any more. */
+static void channel_guard(struct channel *ch, const struct softcx_request *req, struct packet *p)
+{
+	struct hw_uar *uar = ch->file->uverbs ? uverbs_uar_at(ch->file->uverbs, req->va) : NULL;
+
+	if (uar && req->flags & SOFTCX_INHERIT)
+		hw_uar_mapped(uar);
+	if (!uar || p->nfds != 1)
+		return;
+	p->nfds = 0;
+	if (guard_add(ch->file->files->loop, uar, p->fds[0]) < 0)
+		close(p->fds[0]);
+}
+
 static bool channel_input(struct source *source)
 {
 	struct channel *ch = (struct channel *)source;
@@ -237,15 +270,23 @@ static bool channel_input(struct source *source)
 	packet_recv(source->fd, inbox, sizeof(inbox), &p);
 	if (p.len == -EAGAIN)
 		return true;
-	if (p.len <= 0)
+	if (p.len <= 0) {
+		packet_close(&p); /* an empty packet may have some */
 		return false;
+	}
+	if ((size_t)p.len >= sizeof(req))
+		memcpy(&req, inbox, sizeof(req));
+	if (p.len == sizeof(req) && req.op == SOFTCX_GUARD) {
+		channel_guard(ch, &req, &p);
+		packet_close(&p);
+		return true;
+	}
 	if ((size_t)p.len < sizeof(req) || p.truncated || p.cred.pid != ch->pid) {
 		complain(ch->file, ch->pid, "message of %zd bytes from process %d dropped", p.len,
 			(int)p.cred.pid);
 		packet_close(&p);
 		return false;
 	}
-	memcpy(&req, inbox, sizeof(req));
 	if (!ch->call) {
 		packet_close(&p);
 		return channel_request(ch, &req, inbox + sizeof(req), (size_t)p.len - sizeof(req), &p);
@@ -280,15 +321,27 @@ static bool channel_source_input(struct source *source)
 	return true;
 }
 
+/**
+ * A channel is one end of a pair of an application's. A connection to this process, the file's own say, would keep itself open
+ * for ever.
+ */
+static int check_channel(int fd, struct ucred *peer)
+{
+	socklen_t len = sizeof(*peer), type_len = sizeof(int);
+	int type;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &len) < 0)
+		return -errno;
+	return type != SOCK_SEQPACKET || peer->pid == getpid() ? -EPROTOTYPE : 0;
+}
+
 static int channel_add(struct file *file, int fd, bool opener)
 {
 	struct channel *ch = calloc(1, sizeof(*ch));
 	struct ucred cred = {0};
-	socklen_t len = sizeof(cred);
-	int rc = ch ? 0 : -ENOMEM;
+	int rc = ch ? check_channel(fd, &cred) : -ENOMEM;
 
-	if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		rc = -errno;
 	if (rc == 0) {
 		*ch = (struct channel){.source = {.fd = fd,
 					       .rank = 1,
@@ -339,7 +392,8 @@ static bool file_input(struct source *source)
 
 static struct file_view file_view(const struct file *file)
 {
-	struct file_view view = {.dev = file->dev,
+	struct file_view view = {.host = file->host,
+		.dev = file->dev,
 		.pid = file->opener.pid,
 		.mark = file->mark,
 		.uverbs = file->uverbs,
@@ -405,7 +459,7 @@ static bool file_source_input(struct source *source)
 	return false;
 }
 
-int files_add(struct files *files, int dev, int fd)
+int files_add(struct files *files, unsigned host, int dev, int fd)
 {
 	struct file *file = calloc(1, sizeof(*file));
 	socklen_t len = sizeof(file->opener);
@@ -418,6 +472,7 @@ int files_add(struct files *files, int dev, int fd)
 	file->source =
 		(struct source){.fd = fd, .rank = 0, .input = file_source_input, .destroy = file_destroy};
 	file->files = files;
+	file->host = host;
 	file->dev = dev;
 	LIST_INIT(&file->channels);
 	rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &file->opener, &len) < 0 ? -errno : 0;
@@ -427,7 +482,7 @@ int files_add(struct files *files, int dev, int fd)
 			file->mark = files->hooks.opened(files->hooks.arg, file->opener.pid);
 	}
 	if (rc == 0)
-		rc = dev < 0 ? ucma_open(files->net, file_wake, file, &file->ucma)
+		rc = dev < 0 ? ucma_open(files->net, host, file_wake, file, &file->ucma)
 			     : uverbs_open(files->devs[dev], (unsigned)dev, &file->uverbs);
 	file->next = files->first;
 	file->prev = &files->first;

@@ -14,7 +14,8 @@
 
 /** An open file, for those who report about it. */
 struct file_view {
-	int dev; /* as files_add() */
+	unsigned host;
+	int dev; /* of all hosts, or FILES_RDMA_CM */
 	pid_t pid;
 	char program[16];                 /* its name, "" when it could not be read */
 	unsigned mark;                    /* what files_hooks.opened said */
@@ -39,8 +40,10 @@ struct files {
 	struct files_hooks hooks; /* both set or none */
 };
 
-/** Opens device @dev, or rdma_cm when @dev is negative, for the accepted connection @fd, which it takes over. */
-int files_add(struct files *files, int dev, int fd);
+enum { FILES_RDMA_CM = -1 }; /* in place of a device */
+
+/** Opens device @dev (of all hosts), or rdma_cm of @host, for the accepted connection @fd, which it takes over. */
+int files_add(struct files *files, unsigned host, int dev, int fd);
 /** Closes all files. */
 void files_clear(struct files *files);
 /** The rdma_cm file whose application end is socket inode @ino, or NULL. */

@@ -32,7 +32,8 @@ static void usage(FILE *to)
 	      "  --lenient          always make the friendliest choice\n"
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
-	      "  --devices N        number of devices, mlx5_0.. (default 1)\n"
+	      "  --devices N        number of devices of a host, mlx5_0.. (default 1)\n"
+	      "  --hosts A[:N],...  emulated hosts and their numbers of devices (default: one)\n"
 	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
 	      "  --ready-fd FD      write a line to FD when ready\n"
 	      "  --help\n",
@@ -52,9 +53,16 @@ static int number(const char *option, const char *text, uint64_t max, uint64_t *
 	return -EINVAL;
 }
 
-static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd)
+/* What the command line says besides the configuration of the server. */
+struct place {
+	const char *dir, *hosts;
+	unsigned ndevs;
+	int ready_fd;
+};
+
+static int parse(int argc, char **argv, struct server_config *cfg, struct place *place)
 {
-	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, DEVICES, LINGER, READY, HELP };
+	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, DEVICES, HOSTS, LINGER, READY, HELP };
 	static const struct option options[] = {
 		{"dir", required_argument, NULL, DIR_},
 		{"seed", required_argument, NULL, SEED},
@@ -62,6 +70,7 @@ static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
 		{"devices", required_argument, NULL, DEVICES},
+		{"hosts", required_argument, NULL, HOSTS},
 		{"linger", required_argument, NULL, LINGER},
 		{"ready-fd", required_argument, NULL, READY},
 		{"help", no_argument, NULL, HELP},
@@ -74,7 +83,7 @@ static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd
 		rc = 0;
 		switch (c) {
 		case DIR_:
-			cfg->dir = optarg;
+			place->dir = optarg;
 			break;
 		case SEED:
 			rc = number("seed", optarg, UINT64_MAX, &cfg->hw.seed);
@@ -89,8 +98,11 @@ static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd
 			cfg->hw.no_qpn_check = true;
 			break;
 		case DEVICES:
-			rc = number("devices", optarg, SERVER_MAX_DEVS, &n);
-			cfg->ndevs = (unsigned)n;
+			rc = number("devices", optarg, HOSTS_MAX_DEVS, &n);
+			place->ndevs = (unsigned)n;
+			break;
+		case HOSTS:
+			place->hosts = optarg;
 			break;
 		case LINGER:
 			rc = number("linger", optarg, UINT_MAX, &n);
@@ -98,7 +110,7 @@ static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd
 			break;
 		case READY:
 			rc = number("ready-fd", optarg, INT_MAX, &n);
-			*ready_fd = (int)n;
+			place->ready_fd = (int)n;
 			break;
 		case HELP:
 			usage(stdout);
@@ -112,44 +124,60 @@ static int parse(int argc, char **argv, struct server_config *cfg, int *ready_fd
 	return 0;
 }
 
+/* Makes the directories of the hosts. An exit status, 0: done. */
+static int find_places(struct hosts *hosts, const struct place *place)
+{
+	char own[SOFTCX_MAX_DIR + 1], why[160];
+	const char *dir = place->dir ? place->dir : own;
+	int rc = place->dir ? 0 : softcx_dir(own, sizeof(own));
+
+	if (hosts_parse(hosts, place->hosts, place->ndevs, why, sizeof(why)) < 0) {
+		fprintf(stderr, "softcx-nic: --%s: %s\n", place->hosts ? "hosts" : "devices", why);
+		return 2;
+	}
+	if (rc == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
+		rc = -errno;
+	if (rc == 0)
+		rc = hosts_set_dir(hosts, dir);
+	for (unsigned i = 1; i < hosts->n && rc == 0; i++)
+		if (mkdir(hosts->host[i].dir, 0755) < 0 && errno != EEXIST)
+			rc = -errno;
+	if (rc == -ENAMETOOLONG)
+		fprintf(stderr,
+			"softcx-nic: the directory's name, with that of a host, is longer than %d bytes: "
+			"choose "
+			"another with --dir\n",
+			SOFTCX_MAX_DIR);
+	else if (rc < 0)
+		fprintf(stderr, "softcx-nic: %s: %s\n", dir, strerror(-rc));
+	return rc == -ENAMETOOLONG ? 2 : rc < 0;
+}
+
 int main(int argc, char **argv)
 {
-	char dir[SOFTCX_MAX_DIR + 1];
-	struct server_config cfg = {.hw = {.seed = 1}, .ndevs = 1};
+	static struct hosts hosts;
+	struct server_config cfg = {.hosts = &hosts, .hw = {.seed = 1}};
+	struct place place = {.ndevs = 1, .ready_fd = -1};
 	struct sigaction act = {.sa_handler = on_signal};
-	int ready_fd = -1, rc;
+	int rc;
 
-	if (parse(argc, argv, &cfg, &ready_fd) < 0)
+	if (parse(argc, argv, &cfg, &place) < 0)
 		return 2;
-	if (!cfg.dir) {
-		rc = softcx_dir(dir, sizeof(dir));
-		cfg.dir = dir;
-	} else {
-		rc = strlen(cfg.dir) > SOFTCX_MAX_DIR ? -ENAMETOOLONG : 0;
-	}
-	if (rc < 0) {
-		fprintf(stderr,
-			"softcx-nic: the directory's name is longer than %d bytes: choose another with "
-			"--dir\n",
-			SOFTCX_MAX_DIR);
-		return 2;
-	}
-	if (mkdir(cfg.dir, 0755) < 0 && errno != EEXIST) {
-		fprintf(stderr, "softcx-nic: %s: %s\n", cfg.dir, strerror(errno));
-		return 1;
-	}
+	rc = find_places(&hosts, &place);
+	if (rc)
+		return rc;
 	rc = server_new(&server, &cfg);
 	if (rc < 0) {
-		fprintf(stderr, "softcx-nic: %s: %s\n", cfg.dir,
+		fprintf(stderr, "softcx-nic: %s: %s\n", hosts.host[0].dir,
 			rc == -EADDRINUSE ? "another NIC runs there" : strerror(-rc));
 		return 1;
 	}
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGINT, &act, NULL);
-	if (ready_fd >= 0) {
-		if (write(ready_fd, "ready\n", 6) < 0)
-			fprintf(stderr, "softcx-nic: --ready-fd %d: %s\n", ready_fd, strerror(errno));
-		close(ready_fd);
+	if (place.ready_fd >= 0) {
+		if (write(place.ready_fd, "ready\n", 6) < 0)
+			fprintf(stderr, "softcx-nic: --ready-fd %d: %s\n", place.ready_fd, strerror(errno));
+		close(place.ready_fd);
 	}
 	rc = server_run(server);
 	server_free(server);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/objects.h"
+#include "softcx/nic/ident.h"
 
 #include "softcx/ucma/ucma-net.h"
 #include "softcx/uverbs/uverbs-fw.h"
@@ -120,6 +121,14 @@ static void describe_srq(struct json_object *o, const struct uverbs_srq *srq)
 	add_number(o, "limit", srq->limit);
 }
 
+static const char *devx_kind(const struct uverbs_devx *devx)
+{
+	return devx->cq     ? "devx cq"
+	       : devx->qp   ? "devx qp"
+	       : devx->rate ? "devx scheduling element"
+			    : "devx mkey";
+}
+
 static void describe(struct json_object *list, const struct uverbs_obj *obj)
 {
 	static const char *const kinds[] = {[UVERBS_PD] = "pd",
@@ -128,10 +137,11 @@ static void describe(struct json_object *list, const struct uverbs_obj *obj)
 		[UVERBS_QP] = "qp",
 		[UVERBS_SRQ] = "srq",
 		[UVERBS_AH] = "ah",
+		[UVERBS_MW] = "mw",
 		[UVERBS_UAR] = "uar",
 		[UVERBS_UMEM] = "umem"};
 	const struct uverbs_devx *devx = obj->type == UVERBS_DEVX ? (const struct uverbs_devx *)obj : NULL;
-	struct json_object *o = new_object(list, !devx ? kinds[obj->type] : devx->cq ? "devx cq" : "devx qp");
+	struct json_object *o = new_object(list, devx ? devx_kind(devx) : kinds[obj->type]);
 
 	add_number(o, "handle", obj->handle);
 	switch (obj->type) {
@@ -151,6 +161,9 @@ static void describe(struct json_object *list, const struct uverbs_obj *obj)
 	case UVERBS_SRQ:
 		describe_srq(o, (const struct uverbs_srq *)obj);
 		break;
+	case UVERBS_MW:
+		add_hex(o, "key", ((const struct uverbs_mw *)obj)->key);
+		break;
 	case UVERBS_AH:
 		break;
 	case UVERBS_UAR:
@@ -163,8 +176,12 @@ static void describe(struct json_object *list, const struct uverbs_obj *obj)
 	case UVERBS_DEVX:
 		if (devx->cq)
 			describe_cq(o, devx->cq);
-		else
+		else if (devx->qp)
 			describe_qp(o, devx->qp);
+		else if (devx->rate)
+			add_number(o, "id", hw_rate_id(devx->rate));
+		else
+			add_hex(o, "key", devx->mkey);
 		break;
 	}
 }
@@ -244,10 +261,9 @@ static struct json_object *describe_file(const struct file_view *view, bool libr
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	const struct ucma_id *id;
-	char name[24];
+	char name[SOFTCX_MAX_LABEL];
 
-	snprintf(name, sizeof(name), view->dev < 0 ? "rdma_cm" : "uverbs%d", view->dev);
-	add_text(o, "file", name);
+	add_text(o, "file", ident_file(view->host, view->dev, name));
 	add_number(o, "pid", (uint64_t)view->pid);
 	add_text(o, "program", view->program);
 	if (view->uverbs)

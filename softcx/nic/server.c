@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
 
+#include "softcx/call.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
+#include "softcx/nic/ident.h"
 #include "softcx/nic/loop.h"
 #include "softcx/nic/mm.h"
 #include "softcx/nic/objects.h"
@@ -10,13 +12,9 @@
 #include "softcx/nic/trace.h"
 #include "softcx/proto.h"
 
-#include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <json-c/json.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,12 +33,16 @@
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
 
-enum { POLLS_PER_ROUND = 64 }; /* passes of busy hardware between two looks at the sockets */
+enum {
+	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the sockets */
+	CONTROL = -2,         /* what a listener has in place of a device */
+};
 
 struct listener {
 	struct source source; /* first */
 	struct server *server;
-	int dev; /* as files_add(); -2: control */
+	unsigned host;
+	int dev; /* as files_add(), or CONTROL */
 	char path[108];
 };
 
@@ -55,14 +57,14 @@ struct control {
 
 struct server {
 	struct server_config cfg;
-	char dir[SOFTCX_MAX_DIR + 1];
+	const char *dir;
 	int lock_fd;
-	struct hw_dev *devs[SERVER_MAX_DEVS];
+	struct hw_dev *devs[HOSTS_MAX_DEVS];
 	struct ucma_net *net;
 	struct faults faults;
 	struct loop loop;
 	struct files files;
-	struct listener *listeners[SERVER_MAX_DEVS + 2];
+	struct listener *listeners[HOSTS_MAX_DEVS + 2 * HOSTS_MAX];
 	unsigned nlisteners;
 	LIST_HEAD(, control) controls;
 	struct tracers tracers;
@@ -74,56 +76,12 @@ struct server {
 	uint64_t nap;         /* length of the next sleep */
 };
 
-static uint64_t now_ns(void)
+uint64_t nic_now(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * SEC + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- identity --------------------------------------------------------------------------- */
-
-/** The modified EUI-64 of MAC address 0c:42:a1:a2:00:00 + device, as mlx5 makes its GUIDs and link-local GIDs. */
-static const uint8_t mac[6] = {0x0c, 0x42, 0xa1, 0xa2, 0x00, 0x00};
-
-uint64_t nic_dev_guid(unsigned dev)
-{
-	const uint8_t guid[8] = {mac[0], mac[1], mac[2], 0x03, 0x00, mac[3], mac[4], (uint8_t)(mac[5] + dev)};
-	uint64_t be;
-
-	memcpy(&be, guid, sizeof(be));
-	return be;
-}
-
-static void map_ipv4(uint8_t gid[16], uint32_t be)
-{
-	memset(gid, 0, 16);
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, &be, 4);
-}
-
-/** Device N is 127.0.0.(N+1); the first one also has the other IPv4 addresses of this machine. */
-void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
-{
-	const uint8_t link_local[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
-		mac[3], mac[4], (uint8_t)(mac[5] + dev)};
-	struct ifaddrs *list = NULL;
-	unsigned n = 2;
-
-	memcpy(gids[0], link_local, 16);
-	map_ipv4(gids[1], htonl(INADDR_LOOPBACK + dev));
-	if (dev == 0 && getifaddrs(&list) == 0) {
-		for (struct ifaddrs *i = list; i && n < 16; i = i->ifa_next) {
-			const struct sockaddr_in *sin = (const struct sockaddr_in *)i->ifa_addr;
-
-			if (sin && sin->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&
-				!(i->ifa_flags & IFF_LOOPBACK))
-				map_ipv4(gids[n++], sin->sin_addr.s_addr);
-		}
-		freeifaddrs(list);
-	}
-	*ngids = n;
 }
 
 /* ---- control ---------------------------------------------------------------------------- */
@@ -132,28 +90,39 @@ static struct json_object *device_status(const struct server *s, unsigned dev)
 {
 	struct json_object *o = json_object_new_object();
 	struct hw_counts c;
-	char name[24];
+	char label[SOFTCX_MAX_LABEL];
 
 	hw_counts(s->devs[dev], &c);
-	snprintf(name, sizeof(name), "mlx5_%u", dev);
-	json_object_object_add(o, "name", json_object_new_string(name));
+	json_object_object_add(o, "name", json_object_new_string(ident_dev(dev, label)));
 	json_object_object_add(o, "pds", json_object_new_int64(c.pds));
 	json_object_object_add(o, "mkeys", json_object_new_int64(c.mkeys));
 	json_object_object_add(o, "uars", json_object_new_int64(c.uars));
+	json_object_object_add(o, "uars_asleep", json_object_new_int64(c.uars_asleep));
 	json_object_object_add(o, "cqs", json_object_new_int64(c.cqs));
 	json_object_object_add(o, "qps", json_object_new_int64(c.qps));
 	json_object_object_add(o, "srqs", json_object_new_int64(c.srqs));
 	json_object_object_add(o, "mems", json_object_new_int64(c.mems));
 	json_object_object_add(o, "wqes", json_object_new_uint64(c.wqes));
 	json_object_object_add(o, "cqes", json_object_new_uint64(c.cqes));
+	json_object_object_add(o, "uars_woken", json_object_new_uint64(c.uars_woken));
 	json_object_object_add(o, "bytes", json_object_new_uint64(c.bytes));
+	return o;
+}
+
+static struct json_object *host_status(const struct host *host)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "name", json_object_new_string(host->name));
+	json_object_object_add(o, "dir", json_object_new_string(host->dir));
+	json_object_object_add(o, "devices", json_object_new_int64(host->ndevs));
 	return o;
 }
 
 static struct json_object *server_status(const struct server *s)
 {
 	struct json_object *o = json_object_new_object(), *devs = json_object_new_array();
-	struct json_object *cm = json_object_new_object();
+	struct json_object *cm = json_object_new_object(), *hosts = json_object_new_array();
 	struct ucma_counts ids;
 
 	json_object_object_add(o, "pid", json_object_new_int(getpid()));
@@ -163,7 +132,10 @@ static struct json_object *server_status(const struct server *s)
 	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
 	json_object_object_add(o, "qpn_check", json_object_new_boolean(!s->cfg.hw.no_qpn_check));
 	json_object_object_add(o, "files", json_object_new_int64(s->files.count));
-	for (unsigned i = 0; i < s->cfg.ndevs; i++)
+	for (unsigned i = 0; i < s->cfg.hosts->n; i++)
+		json_object_array_add(hosts, host_status(&s->cfg.hosts->host[i]));
+	json_object_object_add(o, "hosts", hosts);
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
 		json_object_array_add(devs, device_status(s, i));
 	json_object_object_add(o, "devices", devs);
 	ucma_counts(s->files.net, &ids);
@@ -304,7 +276,8 @@ static bool listener_input(struct source *source)
 
 	if (fd < 0)
 		return true;
-	rc = l->dev == -2 ? control_add(l->server, fd) : files_add(&l->server->files, l->dev, fd);
+	rc = l->dev == CONTROL ? control_add(l->server, fd)
+			       : files_add(&l->server->files, l->host, l->dev, fd);
 	if (rc < 0)
 		fprintf(stderr, "softcx-nic: %s cannot be opened: %s\n", l->path, strerror(-rc));
 	return true;
@@ -318,7 +291,7 @@ static void listener_destroy(struct source *source)
 	free(l);
 }
 
-static int listen_on(struct server *s, const char *name, int dev)
+static int listen_on(struct server *s, const struct host *host, const char *name, int dev)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	struct listener *l = calloc(1, sizeof(*l));
@@ -328,16 +301,17 @@ static int listen_on(struct server *s, const char *name, int dev)
 		return -ENOMEM;
 	*l = (struct listener){.source = {.rank = 1, .input = listener_input, .destroy = listener_destroy},
 		.server = s,
+		.host = (unsigned)(host - s->cfg.hosts->host),
 		.dev = dev};
-	if (snprintf(l->path, sizeof(l->path), "%s/" SOFTCX_SOCKET_PREFIX "%s", s->dir, name) >=
+	if (snprintf(l->path, sizeof(l->path), "%s/" SOFTCX_SOCKET_PREFIX "%s", host->dir, name) >=
 		(int)sizeof(l->path)) {
 		free(l);
 		return -ENAMETOOLONG;
 	}
 	memcpy(sun.sun_path, l->path, sizeof(sun.sun_path));
 	unlink(l->path);
-	l->source.fd =
-		socket(AF_UNIX, (dev == -2 ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->source.fd = socket(
+		AF_UNIX, (dev == CONTROL ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->source.fd < 0 || bind(l->source.fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
 		chmod(l->path, 0666) < 0 || listen(l->source.fd, 1024) < 0)
 		rc = -errno;
@@ -374,7 +348,7 @@ static int make_devices(struct server *s)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < s->cfg.ndevs && rc == 0; i++) {
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs && rc == 0; i++) {
 		struct hw_config hw = s->cfg.hw;
 		uint8_t gids[16][16] = {{0}};
 		unsigned ngids;
@@ -383,21 +357,34 @@ static int make_devices(struct server *s)
 		nic_dev_gids(i, gids, &ngids);
 		rc = hw_dev_new(&s->devs[i], &hw, (const uint8_t(*)[16])gids, ngids);
 	}
-	return rc < 0 ? rc : ucma_net_new(&s->net, s->devs, s->cfg.ndevs);
+	return rc < 0 ? rc : ucma_net_new(&s->net, s->devs, s->cfg.hosts->ndevs);
 }
 
-static int make_sockets(struct server *s)
+static int make_sockets(struct server *s, unsigned number)
 {
-	int rc = listen_on(s, "rdma_cm", -1);
+	const struct host *host = &s->cfg.hosts->host[number];
+	int rc = listen_on(s, host, "rdma_cm", FILES_RDMA_CM);
 
-	for (unsigned i = 0; i < s->cfg.ndevs && rc == 0; i++) {
+	for (unsigned i = 0; i < host->ndevs && rc == 0; i++) {
 		char name[24];
 
 		snprintf(name, sizeof(name), "uverbs%u", i);
-		rc = listen_on(s, name, (int)i);
+		rc = listen_on(s, host, name, (int)(host->first + i));
 	}
-	/* Last: whoever can reach it finds everything there. */
-	return rc < 0 ? rc : listen_on(s, "control", -2);
+	return rc;
+}
+
+/* The control socket of the first host last: whoever can reach it finds everything there. */
+static int make_all_sockets(struct server *s)
+{
+	int rc = 0;
+
+	for (unsigned i = s->cfg.hosts->n; i-- > 0 && rc == 0;) {
+		rc = make_sockets(s, i);
+		if (rc == 0)
+			rc = listen_on(s, &s->cfg.hosts->host[i], "control", CONTROL);
+	}
+	return rc;
 }
 
 int server_new(struct server **server, const struct server_config *cfg)
@@ -406,16 +393,15 @@ int server_new(struct server **server, const struct server_config *cfg)
 	struct server *s;
 	int rc;
 
-	if (strlen(cfg->dir) > SOFTCX_MAX_DIR || cfg->ndevs == 0 || cfg->ndevs > SERVER_MAX_DEVS)
-		return -EINVAL;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->cfg = *cfg;
-	snprintf(s->dir, sizeof(s->dir), "%s", cfg->dir);
+	ident_init(cfg->hosts);
+	s->dir = cfg->hosts->host[0].dir;
 	s->loop.epoll = s->lock_fd = -1;
 	s->files = (struct files){.loop = &s->loop, .devs = s->devs};
-	tracers_init(&s->tracers, &s->files, cfg->ndevs);
+	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
 	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
 		nofile.rlim_cur = nofile.rlim_max;
@@ -431,12 +417,13 @@ int server_new(struct server **server, const struct server_config *cfg)
 	if (rc == 0)
 		rc = make_devices(s);
 	if (rc == 0) {
-		faults_init(&s->faults, s->dir, s->devs, cfg->ndevs);
+		faults_init(&s->faults, s->devs, cfg->hosts->ndevs);
 		s->files.net = s->net;
-		rc = sysfs_write(s->dir, cfg->ndevs);
+		for (unsigned i = 0; i < cfg->hosts->n && rc == 0; i++)
+			rc = sysfs_write(&cfg->hosts->host[i]);
 	}
 	if (rc == 0)
-		rc = make_sockets(s);
+		rc = make_all_sockets(s);
 	if (rc < 0) {
 		server_free(s);
 		return rc;
@@ -460,7 +447,7 @@ void server_free(struct server *s)
 	if (s->net)
 		ucma_net_free(s->net);
 	faults_deinit(&s->faults);
-	for (unsigned i = 0; i < SERVER_MAX_DEVS; i++)
+	for (unsigned i = 0; i < HOSTS_MAX_DEVS; i++)
 		if (s->devs[i])
 			hw_dev_free(s->devs[i]);
 	if (s->lock_fd >= 0)
@@ -479,36 +466,28 @@ static bool poll_hardware(struct server *s)
 {
 	bool busy = false;
 
-	for (unsigned i = 0; i < s->cfg.ndevs; i++)
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
 		busy |= hw_poll(s->devs[i]);
 	return busy;
 }
 
-/** Whether anyone could ring a doorbell that only polling finds. */
-static bool has_doorbells(const struct server *s)
-{
-	struct hw_counts c;
-
-	for (unsigned i = 0; i < s->cfg.ndevs; i++) {
-		hw_counts(s->devs[i], &c);
-		if (c.uars)
-			return true;
-	}
-	return false;
-}
-
 /**
- * How long to wait for a socket: not at all soon after work, then ever longer up to what a doorbell may wait, which
- * is more when nobody has rung one for a second.
+ * How long to wait for a descriptor: not at all soon after work, then ever longer up to what a doorbell may wait that
+ * only looking finds, which is more the longer nobody has rung one.
  */
 static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 {
-	uint64_t nap, most = now - s->busy_at < SEC ? 150 * USEC : 500 * USEC;
+	uint64_t quiet = now - s->busy_at;
+	uint64_t most = quiet < SEC ? 150 * USEC : quiet < 10 * SEC ? 500 * USEC : 2 * MSEC;
+	bool polls = false, asleep = false;
+	uint64_t nap;
 
-	for (unsigned i = 0; i < s->cfg.ndevs; i++) {
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++) {
 		uint64_t due = hw_next_timer(s->devs[i]);
 
 		timer = due < timer ? due : timer;
+		asleep |= hw_uar_check_asleep(s->devs[i]);
+		polls |= hw_must_poll(s->devs[i]);
 	}
 	if (s->cfg.linger && s->alone_since) {
 		uint64_t end = s->alone_since + s->cfg.linger * SEC;
@@ -516,9 +495,11 @@ static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 
 		timer = left < timer ? left : timer;
 	}
-	if (!has_doorbells(s))
+	if (asleep && timer > 100 * MSEC)
+		timer = 100 * MSEC; /* for the stores that no guard notices */
+	if (!polls)
 		return timer;
-	if (now - s->busy_at < 100 * USEC) {
+	if (quiet < 100 * USEC) {
 		s->nap = 20 * USEC;
 		return 0;
 	}
@@ -538,7 +519,7 @@ static bool forsaken(struct server *s, uint64_t now)
 
 int server_run(struct server *s)
 {
-	s->busy_at = now_ns();
+	s->busy_at = nic_now();
 	while (!s->stop) {
 		uint64_t timer, now, nap = 0;
 		bool busy = false;
@@ -549,7 +530,7 @@ int server_run(struct server *s)
 			busy = true;
 			tracers_flush(&s->tracers);
 		}
-		now = now_ns();
+		now = nic_now();
 		timer = ucma_net_timers(s->net);
 		if (tracers_flush(&s->tracers) && timer > MSEC)
 			timer = MSEC; /* its connection is full */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * server.h - the NIC process: its devices, the sockets that are the device files (proto.h), and the loop
- * that runs the hardware between them. It implements the nic_ functions of call.h.
+ * that runs the hardware between them.
  *
  * One thread. What a driver sends is checked; a malformed message ends that connection with a line on
  * standard error and nothing else.
@@ -9,20 +9,18 @@
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H
 
+#include "softcx/hosts.h"
 #include "softcx/hw/hw.h"
 
-enum { SERVER_MAX_DEVS = 8 };
-
 struct server_config {
-	const char *dir; /* exists; at most SOFTCX_MAX_DIR bytes */
+	const struct hosts *hosts; /* their directories exist; outlives the server */
 	struct hw_config hw;
-	unsigned ndevs;
 	unsigned linger; /* end this many seconds after the last client left; 0: never */
 };
 
 struct server;
 
-/** Creates devices, sysfs tree and sockets. -EADDRINUSE when another NIC lives in the directory. */
+/** Creates devices, sysfs trees and sockets. -EADDRINUSE when another NIC lives in the directory. */
 int server_new(struct server **server, const struct server_config *cfg);
 void server_free(struct server *server); /* removes the sockets; NULL is fine */
 /** Runs until server_stop(), a "stop" command, or lack of clients. 0 or a negative errno. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/sysfs.h"
+#include "softcx/nic/ident.h"
 
 #include "softcx/call.h"
 #include "softcx/proto.h"
@@ -106,23 +107,26 @@ static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
 	}
 }
 
-static void write_dev(int *rc, const char *dir, unsigned dev)
+static void write_dev(int *rc, const struct host *host, unsigned number)
 {
 	static const char *const numa[][2] = {{"numa_node", "-1"}, {"local_cpus", "ffffffff"}};
+	const char *dir = host->dir;
+	unsigned dev = host->first + number;
 	char verbs[64], ib[64], port[80], text[20];
 
-	snprintf(verbs, sizeof(verbs), "class/infiniband_verbs/uverbs%u", dev);
-	snprintf(ib, sizeof(ib), "class/infiniband/mlx5_%u", dev);
+	snprintf(verbs, sizeof(verbs), "class/infiniband_verbs/uverbs%u", number);
+	snprintf(ib, sizeof(ib), "class/infiniband/mlx5_%u", number);
 	snprintf(port, sizeof(port), "%s/ports/1", ib);
 	guid(text, nic_dev_guid(dev));
 
-	attr(rc, dir, verbs, "ibdev", "mlx5_%u", dev);
-	attr(rc, dir, verbs, "dev", "%u:%u", major(SOFTCX_UVERBS_DEV(dev)), minor(SOFTCX_UVERBS_DEV(dev)));
+	attr(rc, dir, verbs, "ibdev", "mlx5_%u", number);
+	attr(rc, dir, verbs, "dev", "%u:%u", major(SOFTCX_UVERBS_DEV(number)),
+		minor(SOFTCX_UVERBS_DEV(number)));
 	attr(rc, dir, verbs, "abi_version", "1"); /* of mlx5: MLX5_IB_UVERBS_ABI_VERSION */
 	attr(rc, dir, ib, "node_type", "1: CA");
 	attr(rc, dir, ib, "node_guid", "%s", text);
 	attr(rc, dir, ib, "sys_image_guid", "%s", text);
-	attr(rc, dir, ib, "node_desc", "softcx");
+	attr(rc, dir, ib, "node_desc", "%s mlx5_%u", host->name, number);
 	attr(rc, dir, ib, "fw_ver", "16.35.2000");
 	attr(rc, dir, ib, "hw_rev", "0");
 	attr(rc, dir, ib, "hca_type", "MT4119");
@@ -147,8 +151,9 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-int sysfs_write(const char *dir, unsigned ndevs)
+int sysfs_write(const struct host *host)
 {
+	const char *dir = host->dir;
 	char tree[PATH_MAX];
 	int rc = 0;
 
@@ -159,17 +164,18 @@ int sysfs_write(const char *dir, unsigned ndevs)
 	attr(&rc, dir, "class/misc/rdma_cm", "abi_version", "4");
 	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
 		minor(SOFTCX_RDMA_CM_DEV));
-	for (unsigned i = 0; i < ndevs; i++)
-		write_dev(&rc, dir, i);
+	for (unsigned i = 0; i < host->ndevs; i++)
+		write_dev(&rc, host, i);
 	return rc;
 }
 
-int sysfs_port(const char *dir, unsigned dev, bool up)
+int sysfs_port(unsigned dev, bool up)
 {
+	const struct host *host = ident_host(dev);
 	char port[80];
 	int rc = 0;
 
-	snprintf(port, sizeof(port), "class/infiniband/mlx5_%u/ports/1", dev);
-	write_state(&rc, dir, port, up);
+	snprintf(port, sizeof(port), "class/infiniband/mlx5_%u/ports/1", dev - host->first);
+	write_state(&rc, host->dir, port, up);
 	return rc;
 }

@@ -6,15 +6,17 @@
 #ifndef SOFTCX_NIC_SYSFS_H
 #define SOFTCX_NIC_SYSFS_H
 
+#include "softcx/hosts.h"
+
 #include <stdbool.h>
 
 /**
- * Writes the tree of devices mlx5_0.. (uverbs0..) to @dir/sys, replacing what an earlier NIC left there.
+ * Writes the tree of a host's devices mlx5_0.. (uverbs0..) to "sys" in its directory, replacing what an earlier NIC left there.
  * Addresses and GUIDs are those of call.h. 0 or a negative errno.
  */
-int sysfs_write(const char *dir, unsigned ndevs);
+int sysfs_write(const struct host *host);
 
-/** The state of device @dev's port in that tree. 0 or a negative errno. */
-int sysfs_port(const char *dir, unsigned dev, bool up);
+/** The state of the port of device @dev (of all hosts) in that tree. 0 or a negative errno. */
+int sysfs_port(unsigned dev, bool up);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/trace.h"
+#include "softcx/nic/ident.h"
 
 #include "softcx/hw/hw-wqe.h"
 #include "softcx/proto.h"
@@ -24,7 +25,8 @@ struct trace_owner {
 struct tracer {
 	struct tracers *tracers;
 	int fd;
-	uint32_t pid; /* 0: any */
+	uint32_t pid;   /* 0: any */
+	uint32_t kinds; /* of 1 << enum hw_trace_kind */
 	uint32_t qpns[SOFTCX_TRACE_QPS];
 	unsigned nqpns; /* 0: any */
 	struct softcx_trace *ring;
@@ -46,7 +48,7 @@ static uint32_t owner(struct tracers *t, unsigned dev, uint32_t qpn)
 
 static bool wanted(const struct tracer *r, const struct softcx_trace *rec)
 {
-	if (r->ends || (r->pid && r->pid != rec->pid))
+	if (r->ends || !(r->kinds >> rec->kind & 1) || (r->pid && r->pid != rec->pid))
 		return false;
 	for (unsigned i = 0; i < r->nqpns; i++)
 		if (r->qpns[i] == rec->qpn)
@@ -96,18 +98,23 @@ static void add_path(struct softcx_trace *rec, const struct trace_source *source
 	rec->dest_qpn = mod.dest_qpn;
 	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
 	memcpy(rec->dgid, mod.av.loopback ? rec->sgid : mod.av.dgid, sizeof(rec->dgid));
-	if (t->type == HW_UD && t->ds >= HW_UD_DATA_DS)
+	if (t->kind == HW_TRACE_WQE && t->type == HW_UD && t->ds >= HW_UD_DATA_DS)
 		/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
 		memcpy(rec->sgid, source->gids[hw_be32(t->wqe + HW_UD_GRH) >> 20 & 15], sizeof(rec->sgid));
 }
 
-static void on_wqe(void *arg, const struct hw_trace *t)
+static void on_trace(void *arg, const struct hw_trace *t)
 {
 	const struct trace_source *source = arg;
+	if (!(source->tracers->kinds >> t->kind & 1))
+		return;
+
 	struct softcx_trace rec = {
+		.kind = t->kind,
+		.cqn = t->cqn,
+		.number = t->number,
 		.qpn = t->qpn,
 		.index = t->idx,
-		.dev = source->dev,
 		.type = t->type,
 		.opcode = t->opcode,
 		.opmod = t->opmod,
@@ -118,6 +125,7 @@ static void on_wqe(void *arg, const struct hw_trace *t)
 	struct timespec ts;
 	struct tracer *r;
 
+	memcpy(rec.device, source->label, sizeof(rec.device));
 	add_path(&rec, source, t);
 	clock_gettime(CLOCK_REALTIME, &ts);
 	rec.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
@@ -128,7 +136,7 @@ static void on_wqe(void *arg, const struct hw_trace *t)
 
 static void hook(struct tracers *t, hw_trace_fn fn)
 {
-	for (unsigned i = 0; i < SERVER_MAX_DEVS && t->source[i].tracers; i++)
+	for (unsigned i = 0; i < HOSTS_MAX_DEVS && t->source[i].tracers; i++)
 		hw_set_trace(t->files->devs[i], fn, &t->source[i]);
 }
 
@@ -141,9 +149,20 @@ void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
 		unsigned ngids;
 
 		t->source[i].tracers = t;
-		t->source[i].dev = (uint8_t)i;
+		t->source[i].dev = i;
+		ident_dev(i, t->source[i].label);
 		nic_dev_gids(i, t->source[i].gids, &ngids);
 	}
+}
+
+/* What some reader wants. */
+static void find_kinds(struct tracers *t)
+{
+	struct tracer *r;
+
+	t->kinds = 0;
+	LIST_FOREACH (r, &t->list, link)
+		t->kinds |= r->kinds;
 }
 
 static int parse_filter(struct tracer *r, const char *filter)
@@ -154,6 +173,8 @@ static int parse_filter(struct tracer *r, const char *filter)
 
 		if (sscanf(filter, " pid=%u%n", &n, &len) == 1 && len) {
 			r->pid = n;
+		} else if (sscanf(filter, " kinds=%u%n", &n, &len) == 1 && len) {
+			r->kinds = n;
 		} else if (sscanf(filter, " qp=%u%n", &n, &len) == 1 && len) {
 			if (r->nqpns == SOFTCX_TRACE_QPS)
 				return -EINVAL;
@@ -175,6 +196,7 @@ int tracer_new(struct tracers *t, int fd, const char *filter, struct tracer **tr
 		return rc;
 	r->tracers = t;
 	r->fd = fd;
+	r->kinds = 1 << HW_TRACE_WQE;
 	rc = parse_filter(r, filter);
 	if (rc == 0) {
 		r->ring = calloc(RING, sizeof(*r->ring));
@@ -188,8 +210,9 @@ int tracer_new(struct tracers *t, int fd, const char *filter, struct tracer **tr
 		return rc;
 	}
 	if (LIST_EMPTY(&t->list))
-		hook(t, on_wqe);
+		hook(t, on_trace);
 	LIST_INSERT_HEAD(&t->list, r, link);
+	find_kinds(t);
 	*tracer = r;
 	return 0;
 }
@@ -207,6 +230,7 @@ void tracer_free(struct tracer *r)
 		return;
 	t = r->tracers;
 	LIST_REMOVE(r, link);
+	find_kinds(t);
 	free(r->ring);
 	free(r);
 	if (LIST_EMPTY(&t->list)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h - readers of a trace: executed WQEs on their way from the engine to control connections.
+ * trace.h - readers of a trace: what happened, on its way from the engine to control connections.
  *
  * Each reader has a ring of its own. The engine never waits for one: what finds the ring full is counted, and the
  * reader hears the number at the place where the records are missing. Without a reader the engine's hook is off.
@@ -8,8 +8,8 @@
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H
 
+#include "softcx/hosts.h"
 #include "softcx/nic/files.h"
-#include "softcx/nic/server.h"
 
 #include <sys/queue.h>
 
@@ -17,20 +17,23 @@ struct tracer;
 
 struct trace_source {
 	struct tracers *tracers;
-	uint8_t dev;
+	unsigned dev;
+	char label[SOFTCX_MAX_LABEL];
 	uint8_t gids[16][16];
 };
 
 struct tracers {
 	const struct files *files; /* to find out whose a QP is */
 	LIST_HEAD(, tracer) list;
-	struct trace_source source[SERVER_MAX_DEVS];
+	struct trace_source source[HOSTS_MAX_DEVS];
+	uint32_t kinds;             /* of 1 << enum hw_trace_kind, that some reader wants */
 	struct trace_owner *owners; /* QPNs seen lately; NULL without a reader */
 };
 
 /** @ndevs: of files->devs. */
 void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs);
-/** Sends to @fd (not owned) what @filter lets through: words "pid=N", "qp=N". -EINVAL: not such words. */
+/** Sends to @fd (not owned) what @filter lets through: words "pid=N", "qp=N", "kinds=MASK" (of
+ * 1 << enum hw_trace_kind; without it send WQEs). -EINVAL: not such words. */
 int tracer_new(struct tracers *t, int fd, const char *filter, struct tracer **tracer);
 /** No new records; when the last one has been sent, the sending half of the connection is shut down. */
 void tracer_end(struct tracer *tracer);

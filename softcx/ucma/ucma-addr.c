@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -64,6 +65,19 @@ bool ucma_addr_any(const struct sockaddr_storage *addr)
 	}
 }
 
+bool ucma_addr_multicast(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET
+		       ? IN_MULTICAST(ntohl(in4(addr)->sin_addr.s_addr))
+		       : addr->ss_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&in6(addr)->sin6_addr);
+}
+
+bool ucma_addr_lacks_scope(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6(addr)->sin6_addr) &&
+	       !in6(addr)->sin6_scope_id;
+}
+
 bool ucma_addr_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family)
@@ -116,16 +130,6 @@ void ucma_addr_set_ip(struct sockaddr_storage *addr, const struct sockaddr_stora
 	ucma_addr_set_port(addr, port);
 }
 
-void ucma_addr_loopback(struct sockaddr_storage *addr, sa_family_t family)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->ss_family = family;
-	if (family == AF_INET)
-		((struct sockaddr_in *)addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else if (family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_addr = in6addr_loopback;
-}
-
 /* Is it one of those that belong to the machine as a whole? */
 static bool of_this_machine(const struct sockaddr_storage *addr)
 {
@@ -153,8 +157,7 @@ static bool of_this_machine(const struct sockaddr_storage *addr)
 	return found;
 }
 
-/* The GID that an IP address would have (RoCE: IPv4-mapped, or the IPv6 address itself). */
-static void gid_of_ip(const struct sockaddr_storage *addr, uint8_t gid[16])
+void ucma_addr_gid(const struct sockaddr_storage *addr, uint8_t gid[16])
 {
 	memset(gid, 0, 16);
 	if (addr->ss_family == AF_INET) {
@@ -165,30 +168,68 @@ static void gid_of_ip(const struct sockaddr_storage *addr, uint8_t gid[16])
 	}
 }
 
-int ucma_addr_find(unsigned ndevs, const struct sockaddr_storage *addr, struct ucma_where *where)
+static void set_where(struct ucma_where *where, unsigned dev, unsigned gid_index, const uint8_t gid[16])
 {
+	unsigned number;
+
+	*where = (struct ucma_where){
+		.dev = dev, .host = nic_dev_host(dev, &number), .gid_index = (uint8_t)gid_index};
+	memcpy(where->gid, gid, sizeof(where->gid));
+}
+
+unsigned ucma_addr_first_dev(unsigned ndevs, unsigned host)
+{
+	unsigned dev = 0, number;
+
+	while (dev + 1 < ndevs && nic_dev_host(dev, &number) != host)
+		dev++;
+	return dev;
+}
+
+void ucma_addr_of_dev(
+	unsigned dev, sa_family_t family, struct sockaddr_storage *addr, struct ucma_where *where)
+{
+	uint8_t gids[16][16];
+	unsigned n, i = family == AF_INET ? 1 : 0;
+
+	nic_dev_gids(dev, gids, &n);
+	set_where(where, dev, i, gids[i]);
+	memset(addr, 0, sizeof(*addr));
+	addr->ss_family = family;
+	if (family == AF_INET)
+		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gids[i] + 12, 4);
+	if (family == AF_INET6) {
+		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, gids[i], 16);
+		((struct sockaddr_in6 *)addr)->sin6_scope_id = if_nametoindex("lo"); /* as in the GID table */
+	}
+}
+
+int ucma_addr_find(
+	unsigned ndevs, unsigned host, const struct sockaddr_storage *addr, struct ucma_where *where)
+{
+	struct sockaddr_storage first;
 	uint8_t want[16], gids[16][16];
 	unsigned dev, i, n;
 
 	if (addr->ss_family != AF_INET && addr->ss_family != AF_INET6)
 		return -ENODEV;
-	gid_of_ip(addr, want);
+	ucma_addr_gid(addr, want);
 	for (dev = 0; dev < ndevs; dev++) {
 		nic_dev_gids(dev, gids, &n);
 		for (i = 0; i < n; i++) {
 			if (memcmp(gids[i], want, sizeof(want)))
 				continue;
-			*where = (struct ucma_where){.dev = dev, .gid_index = (uint8_t)i};
-			memcpy(where->gid, gids[i], sizeof(where->gid));
+			set_where(where, dev, i, gids[i]);
 			return 0;
 		}
 	}
 	if (!ndevs || !of_this_machine(addr))
 		return -ENODEV;
-	nic_dev_gids(0, gids, &n);
-	if (!n)
-		return -ENODEV;
-	*where = (struct ucma_where){.dev = 0, .gid_index = n > 1 ? 1 : 0};
-	memcpy(where->gid, gids[where->gid_index], sizeof(where->gid));
+	if (addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6(addr)->sin6_addr))
+		dev = ucma_addr_first_dev(ndevs, host);
+	else
+		dev = 0;
+	/* by the GID of its IPv4 address, whatever the family */
+	ucma_addr_of_dev(dev, AF_INET, &first, where);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/ucma/ucma-net.h"
+#include "softcx/ucma/ucma-msg.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -20,6 +20,7 @@
 enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
 	REJ_TIMEOUT = 4,
 	REJ_INVALID_SERVICE_ID = 8,
+	REJ_STALE_CONN = 10,
 	REJ_CONSUMER_DEFINED = 28,
 	SIDR_SUCCESS = 0,
 	SIDR_UNSUPPORTED = 1,
@@ -29,13 +30,6 @@ enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
 #define IB_EVENT_COMM_EST 4 /* enum ib_event_type, the same as IBV_EVENT_COMM_EST */
 
 /*
- * cma.c asks 15 times, about 4 s apart, for an answer; a peer that has said MRA gets 2^(24-8) ms.
- * Both come to about this. Only the pace of asking again while a backlog is full is faster here.
- */
-#define GIVE_UP_NS (UINT64_C(65536) * 1000000)
-#define AGAIN_NS (UINT64_C(25) * 1000000)
-
-/*
  * A request that finds no listener is asked again for this long before it is rejected. Between two real
  * machines it takes a while to arrive, and programs count on that: perftest's server tells the client to
  * connect and only then listens.
@@ -43,23 +37,6 @@ enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
 #define NO_LISTENER_NS (UINT64_C(500) * 1000000)
 
 #define DELIVER_MAX 4096 /* messages per pass, so that other work of the process gets its turn */
-
-enum msg_type { MSG_REQ, MSG_REP, MSG_RTU, MSG_REJ, MSG_DREQ, MSG_DREP, MSG_SIDR_REQ, MSG_SIDR_REP };
-
-struct ucma_msg {
-	STAILQ_ENTRY(ucma_msg) link;
-	enum msg_type type;
-	uint32_t from, to; /* handles; @to is 0 for requests */
-	uint32_t reason;   /* REJ reason, SIDR_REP status */
-	uint16_t ps;
-	uint8_t qp_type;
-	struct sockaddr_storage src, dst;
-	struct ucma_where src_at, dst_at;
-	uint32_t qpn, qkey, psn;
-	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
-	struct rdma_ucm_ece ece;
-	uint8_t data[RDMA_MAX_PRIVATE_DATA];
-};
 
 static bool is_ud(const struct ucma_id *id)
 {
@@ -71,86 +48,10 @@ static uint8_t min7(uint8_t v)
 	return v < 7 ? v : 7;
 }
 
-/* ---- sending ----------------------------------------------------------------------------- */
-
-static struct ucma_msg *msg_new(const struct ucma_id *id, enum msg_type type)
-{
-	struct ucma_msg *msg = calloc(1, sizeof(*msg));
-
-	if (!msg)
-		return NULL;
-	msg->type = type;
-	msg->from = id->handle;
-	msg->to = id->peer;
-	return msg;
-}
-
-static void post(struct ucma_net *net, struct ucma_msg *msg)
-{
-	STAILQ_INSERT_TAIL(&net->wire, msg, link);
-}
-
-/* Like a lost packet when memory is short: the timers of both sides deal with it. */
-static void send_simple(struct ucma_id *id, enum msg_type type)
-{
-	struct ucma_msg *msg = msg_new(id, type);
-
-	if (msg)
-		post(id->net, msg);
-}
-
-static void send_rej(
-	struct ucma_net *net, uint32_t from, uint32_t to, uint32_t reason, const uint8_t *data, size_t len)
-{
-	struct ucma_msg *msg = calloc(1, sizeof(*msg));
-
-	if (!msg)
-		return;
-	msg->type = MSG_REJ;
-	msg->from = from;
-	msg->to = to;
-	msg->reason = reason;
-	if (len)
-		memcpy(msg->data, data, len);
-	post(net, msg);
-}
-
-static void send_sidr_rep(struct ucma_net *net, uint32_t from, uint32_t to, uint32_t status)
-{
-	struct ucma_msg *msg = calloc(1, sizeof(*msg));
-
-	if (!msg)
-		return;
-	msg->type = MSG_SIDR_REP;
-	msg->from = from;
-	msg->to = to;
-	msg->reason = status;
-	post(net, msg);
-}
-
-static bool send_req(struct ucma_id *id)
-{
-	struct ucma_msg *copy = malloc(sizeof(*copy));
-
-	if (!copy)
-		return false;
-	*copy = *id->req;
-	post(id->net, copy);
-	ucma_timer_start(id, AGAIN_NS);
-	return true;
-}
-
-static void forget_req(struct ucma_id *id)
-{
-	free(id->req);
-	id->req = NULL;
-}
-
 /* The state of ib_cm after an exchange that failed or never was. */
-static void cm_reset(struct ucma_id *id)
+void ucma_cm_forget(struct ucma_id *id)
 {
-	forget_req(id);
-	ucma_timer_stop(id);
+	ucma_msg_stop_asking(id);
 	id->cm = UCMA_CM_IDLE;
 }
 
@@ -158,7 +59,7 @@ static void enter_timewait(struct ucma_id *id)
 {
 	uint8_t t = ucma_id_timeout(id);
 
-	forget_req(id);
+	ucma_msg_stop_asking(id);
 	id->cm = UCMA_CM_TIMEWAIT;
 	/* cm.c: cm_convert_to_ms() */
 	ucma_timer_start(id, (UINT64_C(1) << (t > 8 ? (t < 31 ? t : 31) - 8 : 0)) * 1000000);
@@ -188,7 +89,7 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 		return -EINVAL;
 	if (p->private_data_len > (is_ud(id) ? SIDR_REQ_DATA : REQ_DATA))
 		return -EINVAL;
-	req = msg_new(id, is_ud(id) ? MSG_SIDR_REQ : MSG_REQ);
+	req = ucma_msg_new(id, is_ud(id) ? UCMA_MSG_SIDR_REQ : UCMA_MSG_REQ);
 	if (!req)
 		return -ENOMEM;
 	set_params(req, p, ece);
@@ -200,9 +101,8 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	req->src_at = id->local;
 	req->dst_at = id->remote;
 	req->psn = id->rq_psn;
-	id->req = req;
-	if (!send_req(id)) {
-		forget_req(id);
+	if (!ucma_msg_ask(id, req)) {
+		ucma_msg_stop_asking(id);
 		return -ENOMEM;
 	}
 	id->qpn = req->qpn;
@@ -213,7 +113,6 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	id->state = UCMA_CONNECT;
 	id->cm = is_ud(id) ? UCMA_CM_SIDR_SENT : UCMA_CM_REQ_SENT;
 	id->has_cm = true;
-	id->first_asked = ucma_now();
 	return 0;
 }
 
@@ -223,7 +122,7 @@ static int accept_ud(struct ucma_id *id, const struct rdma_ucm_conn_param *p)
 
 	if (id->cm != UCMA_CM_SIDR_RCVD || !p || p->private_data_len > SIDR_REP_DATA)
 		return -EINVAL;
-	rep = msg_new(id, MSG_SIDR_REP);
+	rep = ucma_msg_new(id, UCMA_MSG_SIDR_REP);
 	if (!rep)
 		return -ENOMEM;
 	set_params(rep, p, &(struct rdma_ucm_ece){0});
@@ -232,7 +131,7 @@ static int accept_ud(struct ucma_id *id, const struct rdma_ucm_conn_param *p)
 	rep->qkey = id->qkey;
 	id->qpn = rep->qpn;
 	id->cm = UCMA_CM_IDLE;
-	post(id->net, rep);
+	ucma_msg_post(id->net, rep);
 	return 0;
 }
 
@@ -242,7 +141,7 @@ static int accept_rc(struct ucma_id *id, const struct rdma_ucm_conn_param *p, co
 
 	if (id->cm != UCMA_CM_REQ_RCVD || p->private_data_len > REP_DATA)
 		return -EINVAL;
-	rep = msg_new(id, MSG_REP);
+	rep = ucma_msg_new(id, UCMA_MSG_REP);
 	if (!rep)
 		return -ENOMEM;
 	set_params(rep, p, ece);
@@ -251,8 +150,7 @@ static int accept_rc(struct ucma_id *id, const struct rdma_ucm_conn_param *p, co
 	id->responder_resources = rep->responder_resources;
 	id->initiator_depth = rep->initiator_depth;
 	id->cm = UCMA_CM_REP_SENT;
-	ucma_timer_start(id, GIVE_UP_NS);
-	post(id->net, rep);
+	ucma_msg_ask(id, rep);
 	return 0;
 }
 
@@ -260,9 +158,8 @@ static int ready_to_use(struct ucma_id *id)
 {
 	if (id->cm != UCMA_CM_REP_RCVD)
 		return -EINVAL;
-	ucma_timer_stop(id);
 	id->cm = UCMA_CM_ESTABLISHED;
-	send_simple(id, MSG_RTU);
+	ucma_msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
 	return 0;
 }
 
@@ -286,7 +183,7 @@ int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t 
 	if (is_ud(id)) {
 		if (id->cm != UCMA_CM_SIDR_RCVD || len > SIDR_REP_DATA)
 			return -EINVAL;
-		send_sidr_rep(id->net, id->handle, id->peer, SIDR_REJECT);
+		ucma_msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, data, len);
 		id->cm = UCMA_CM_IDLE;
 		return 0;
 	}
@@ -296,11 +193,11 @@ int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t 
 	case UCMA_CM_REQ_SENT:
 	case UCMA_CM_REQ_RCVD:
 	case UCMA_CM_REP_RCVD:
-		send_rej(id->net, id->handle, id->peer, reason, data, len);
-		cm_reset(id);
+		ucma_msg_tell(id, UCMA_MSG_REJ, reason, data, len);
+		ucma_cm_forget(id);
 		return 0;
 	case UCMA_CM_REP_SENT:
-		send_rej(id->net, id->handle, id->peer, reason, data, len);
+		ucma_msg_tell(id, UCMA_MSG_REJ, reason, data, len);
 		enter_timewait(id);
 		return 0;
 	default:
@@ -310,14 +207,18 @@ int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t 
 
 int ucma_cm_disconnect(struct ucma_id *id)
 {
+	struct ucma_msg *dreq;
+
 	if (!id->has_cm)
 		return -EINVAL;
 	if (id->cm == UCMA_CM_ESTABLISHED) {
-		send_simple(id, MSG_DREQ);
+		dreq = ucma_msg_new(id, UCMA_MSG_DREQ);
+		if (!dreq)
+			return -ENOMEM;
 		id->cm = UCMA_CM_DREQ_SENT;
-		ucma_timer_start(id, GIVE_UP_NS);
+		ucma_msg_ask(id, dreq);
 	} else if (id->cm == UCMA_CM_DREQ_RCVD) {
-		send_simple(id, MSG_DREP);
+		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		enter_timewait(id);
 	}
 	return 0;
@@ -331,7 +232,7 @@ int ucma_cm_notify(struct ucma_id *id, uint32_t ib_event)
 		return -EISCONN;
 	if (id->cm != UCMA_CM_REP_SENT)
 		return -EINVAL;
-	ucma_timer_stop(id);
+	ucma_msg_stop_asking(id);
 	id->cm = UCMA_CM_ESTABLISHED;
 	ucma_event(id, UCMA_EV_ESTABLISHED, 0);
 	return 0;
@@ -341,26 +242,26 @@ void ucma_cm_end(struct ucma_id *id)
 {
 	switch (id->cm) {
 	case UCMA_CM_SIDR_RCVD:
-		send_sidr_rep(id->net, id->handle, id->peer, SIDR_REJECT);
+		ucma_msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, NULL, 0);
 		break;
 	case UCMA_CM_REQ_SENT:
-		send_rej(id->net, id->handle, id->peer, REJ_TIMEOUT, NULL, 0);
+		ucma_msg_tell(id, UCMA_MSG_REJ, REJ_TIMEOUT, NULL, 0);
 		break;
 	case UCMA_CM_REQ_RCVD:
 	case UCMA_CM_REP_SENT:
 	case UCMA_CM_REP_RCVD:
-		send_rej(id->net, id->handle, id->peer, REJ_CONSUMER_DEFINED, NULL, 0);
+		ucma_msg_tell(id, UCMA_MSG_REJ, REJ_CONSUMER_DEFINED, NULL, 0);
 		break;
 	case UCMA_CM_ESTABLISHED:
-		send_simple(id, MSG_DREQ);
+		ucma_msg_tell(id, UCMA_MSG_DREQ, 0, NULL, 0);
 		break;
 	case UCMA_CM_DREQ_RCVD:
-		send_simple(id, MSG_DREP);
+		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		break;
 	default:
 		break;
 	}
-	cm_reset(id);
+	ucma_cm_forget(id);
 }
 
 /* ---- receiving ---------------------------------------------------------------------------- */
@@ -397,21 +298,44 @@ static void fill_conn(struct rdma_ucm_event_resp *resp, const struct ucma_msg *m
 	resp->ece = msg->ece;
 }
 
+/*
+ * cm.c: cm_insert_remote_qpn(). A queue pair that @host believes connected cannot ask for another connection: its
+ * peer has forgotten the old one, which is ended, and @msg is rejected. @but: not this one.
+ */
+static bool reject_stale(
+	struct ucma_net *net, const struct ucma_msg *msg, unsigned host, const struct ucma_id *but)
+{
+	struct ucma_id *id;
+
+	for (id = net->ids; id; id = id->hh.next) {
+		if (id == but || id->host != host || is_ud(id) || id->remote_qpn != msg->qpn ||
+			id->remote.dev != msg->from_dev)
+			continue;
+		if (id->cm < UCMA_CM_REQ_RCVD || id->cm > UCMA_CM_DREQ_RCVD)
+			continue;
+		ucma_msg_reply(net, msg, UCMA_MSG_REJ, REJ_STALE_CONN);
+		if (id->cm == UCMA_CM_ESTABLISHED)
+			ucma_cm_disconnect(id);
+		return true;
+	}
+	return false;
+}
+
 static void got_request(struct ucma_net *net, struct ucma_id *sender, const struct ucma_msg *msg)
 {
-	bool ud = msg->type == MSG_SIDR_REQ;
+	bool ud = msg->type == UCMA_MSG_SIDR_REQ;
 	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_CONNECT_REQUEST};
-	struct ucma_id *listener = ucma_id_listener(net, msg->ps, &msg->dst), *id;
+	struct ucma_id *listener = ucma_id_listener(net, msg->dst_at.host, msg->ps, &msg->dst), *id;
 
 	if (!sender || sender->heard || sender->cm != (ud ? UCMA_CM_SIDR_SENT : UCMA_CM_REQ_SENT))
 		return;
-	if (!listener && ucma_now() < sender->first_asked + NO_LISTENER_NS)
+	if (!ud && reject_stale(net, msg, msg->dst_at.host, NULL))
+		return;
+	if (!listener && nic_now() < sender->first_asked + NO_LISTENER_NS)
 		return;
 	if (!listener || is_ud(listener) != ud) {
-		if (ud)
-			send_sidr_rep(net, 0, msg->from, SIDR_UNSUPPORTED);
-		else
-			send_rej(net, 0, msg->from, REJ_INVALID_SERVICE_ID, NULL, 0);
+		ucma_msg_reply(net, msg, ud ? UCMA_MSG_SIDR_REP : UCMA_MSG_REJ,
+			ud ? (uint32_t)SIDR_UNSUPPORTED : (uint32_t)REJ_INVALID_SERVICE_ID);
 		return;
 	}
 	if (!listener->backlog)
@@ -450,16 +374,20 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	}
 	sender->heard = true; /* Linux sends an MRA here */
 	sender->peer = id->handle;
-	ucma_timer_start(sender, GIVE_UP_NS);
+	ucma_timer_start(sender, UCMA_GIVE_UP_NS);
 }
 
 static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 {
 	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_CONNECT_RESPONSE};
 
+	if (id->cm == UCMA_CM_ESTABLISHED) /* the RTU was lost */
+		ucma_msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
 	if (id->cm != UCMA_CM_REQ_SENT)
 		return;
-	forget_req(id);
+	if (reject_stale(id->net, msg, id->host, id))
+		return;
+	ucma_msg_stop_asking(id);
 	id->peer = msg->from;
 	id->remote_qpn = msg->qpn;
 	id->sq_psn = msg->psn;
@@ -467,7 +395,6 @@ static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 	id->initiator_depth = msg->responder_resources;
 	id->rnr_retry_count = msg->rnr_retry_count;
 	id->cm = UCMA_CM_REP_RCVD;
-	ucma_timer_stop(id);
 	fill_conn(&resp, msg, REP_DATA);
 	resp.param.conn.retry_count = 0; /* not in a REP */
 	if (id->state == UCMA_CONNECT)
@@ -482,7 +409,7 @@ static void got_rej(struct ucma_id *id, const struct ucma_msg *msg)
 	case UCMA_CM_REQ_SENT:
 	case UCMA_CM_REQ_RCVD:
 	case UCMA_CM_REP_SENT:
-		cm_reset(id);
+		ucma_cm_forget(id);
 		break;
 	case UCMA_CM_REP_RCVD:
 	case UCMA_CM_DREQ_SENT:
@@ -503,12 +430,12 @@ static void got_dreq(struct ucma_id *id)
 	case UCMA_CM_REP_SENT:
 	case UCMA_CM_DREQ_SENT:
 	case UCMA_CM_ESTABLISHED:
-		ucma_timer_stop(id);
+		ucma_msg_stop_asking(id);
 		id->cm = UCMA_CM_DREQ_RCVD;
 		disconnected(id, 0);
 		break;
 	case UCMA_CM_TIMEWAIT:
-		send_simple(id, MSG_DREP);
+		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		break;
 	default:
 		break;
@@ -522,7 +449,7 @@ static void got_sidr_rep(struct ucma_id *id, const struct ucma_msg *msg)
 
 	if (id->cm != UCMA_CM_SIDR_SENT)
 		return;
-	cm_reset(id);
+	ucma_cm_forget(id);
 	memcpy(ud->private_data, msg->data, SIDR_REP_DATA);
 	ud->private_data_len = SIDR_REP_DATA;
 	if (msg->reason != SIDR_SUCCESS) {
@@ -542,49 +469,43 @@ static void deliver(struct ucma_net *net, const struct ucma_msg *msg)
 {
 	struct ucma_id *from, *id;
 
-	if (msg->type == MSG_REQ || msg->type == MSG_SIDR_REQ) {
+	if (!ucma_msg_path(net, msg->from_dev, msg->to_dev))
+		return;
+	if (msg->type == UCMA_MSG_REQ || msg->type == UCMA_MSG_SIDR_REQ) {
 		HASH_FIND(hh, net->ids, &msg->from, sizeof(msg->from), from);
 		got_request(net, from, msg);
 		return;
 	}
 	HASH_FIND(hh, net->ids, &msg->to, sizeof(msg->to), id);
 	if (!id || (id->peer && msg->from && id->peer != msg->from)) {
-		if (msg->type == MSG_DREQ) { /* cm.c: cm_issue_drep() */
-			struct ucma_msg *drep = calloc(1, sizeof(*drep));
-
-			if (!drep)
-				return;
-			drep->type = MSG_DREP;
-			drep->from = msg->to;
-			drep->to = msg->from;
-			post(net, drep);
-		}
+		if (msg->type == UCMA_MSG_DREQ) /* cm.c: cm_issue_drep() */
+			ucma_msg_reply(net, msg, UCMA_MSG_DREP, 0);
 		return;
 	}
 	switch (msg->type) {
-	case MSG_REP:
+	case UCMA_MSG_REP:
 		got_rep(id, msg);
 		break;
-	case MSG_RTU:
+	case UCMA_MSG_RTU:
 		if (id->cm == UCMA_CM_REP_SENT) {
-			ucma_timer_stop(id);
+			ucma_msg_stop_asking(id);
 			id->cm = UCMA_CM_ESTABLISHED;
 			conn_event(id, UCMA_EV_ESTABLISHED, 0);
 		}
 		break;
-	case MSG_REJ:
+	case UCMA_MSG_REJ:
 		got_rej(id, msg);
 		break;
-	case MSG_DREQ:
+	case UCMA_MSG_DREQ:
 		got_dreq(id);
 		break;
-	case MSG_DREP:
+	case UCMA_MSG_DREP:
 		if (id->cm == UCMA_CM_DREQ_SENT || id->cm == UCMA_CM_DREQ_RCVD) {
 			enter_timewait(id);
 			disconnected(id, 0);
 		}
 		break;
-	case MSG_SIDR_REP:
+	case UCMA_MSG_SIDR_REP:
 		got_sidr_rep(id, msg);
 		break;
 	default:
@@ -606,31 +527,17 @@ bool ucma_cm_deliver(struct ucma_net *net)
 	return n > 0;
 }
 
-void ucma_cm_drop_wire(struct ucma_net *net)
-{
-	while (!STAILQ_EMPTY(&net->wire)) {
-		struct ucma_msg *msg = STAILQ_FIRST(&net->wire);
-
-		STAILQ_REMOVE_HEAD(&net->wire, link);
-		free(msg);
-	}
-}
-
 void ucma_cm_timer(struct ucma_id *id)
 {
+	if (id->asked && !id->heard && nic_now() < id->first_asked + UCMA_GIVE_UP_NS) {
+		ucma_msg_ask_again(id);
+		return;
+	}
 	switch (id->cm) {
 	case UCMA_CM_REQ_SENT:
 	case UCMA_CM_SIDR_SENT:
-		if (!id->heard && ucma_now() < id->first_asked + GIVE_UP_NS) {
-			if (!send_req(id))
-				ucma_timer_start(id, AGAIN_NS);
-			break;
-		}
-		cm_reset(id);
-		conn_event(id, UCMA_EV_UNREACHABLE, -ETIMEDOUT);
-		break;
 	case UCMA_CM_REP_SENT:
-		cm_reset(id);
+		ucma_cm_forget(id);
 		conn_event(id, UCMA_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case UCMA_CM_DREQ_SENT:

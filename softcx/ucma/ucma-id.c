@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/ucma/ucma-net.h"
+#include "softcx/ucma/ucma-msg.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 /* net.ipv4.ip_local_port_range, from which Linux takes ephemeral ports of its RDMA port spaces too */
 #define PORT_LOW 32768
 #define PORT_HIGH 60999
 
+/* How often Linux asks for a neighbour (net.ipv4.neigh.*.retrans_time_ms) */
+#define NEIGHBOUR_NS UINT64_C(1000000000)
+
 /* cma.c: CMA_IBOE_PACKET_LIFETIME 16; cm.c: cm_ack_timeout() with mlx5's local_ca_ack_delay of 16 */
 #define ACK_TIMEOUT 18
-
-uint64_t ucma_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 void ucma_timer_stop(struct ucma_id *id)
 {
@@ -36,7 +30,7 @@ void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns)
 
 	ucma_timer_stop(id);
 	id->timed = true;
-	id->due = ucma_now() + delay_ns;
+	id->due = nic_now() + delay_ns;
 	TAILQ_FOREACH_REVERSE(after, &id->net->timers, ucma_timers, in_timers)
 	if (after->due <= id->due)
 		break;
@@ -54,10 +48,11 @@ struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type
 	if (!id)
 		return NULL;
 	if (getrandom(&id->rq_psn, sizeof(id->rq_psn), 0) != sizeof(id->rq_psn))
-		id->rq_psn = (uint32_t)ucma_now();
+		id->rq_psn = (uint32_t)nic_now();
 	id->rq_psn &= 0xffffff;
 	id->net = net;
 	id->file = file;
+	id->host = file->host;
 	id->ps = ps;
 	id->qp_type = qp_type;
 	do {
@@ -71,9 +66,14 @@ struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type
 
 /* ---- ports ------------------------------------------------------------------------------- */
 
-static struct ucma_port *port_find(struct ucma_net *net, uint16_t ps, uint16_t number)
+static uint64_t port_key(unsigned host, uint16_t ps, uint16_t number)
 {
-	uint32_t key = (uint32_t)ps << 16 | number;
+	return (uint64_t)host << 32 | (uint32_t)ps << 16 | number;
+}
+
+static struct ucma_port *port_find(struct ucma_net *net, unsigned host, uint16_t ps, uint16_t number)
+{
+	uint64_t key = port_key(host, ps, number);
 	struct ucma_port *port;
 
 	HASH_FIND(hh, net->ports, &key, sizeof(key), port);
@@ -112,9 +112,16 @@ static int port_check(const struct ucma_port *port, const struct ucma_id *id, bo
 	return 0;
 }
 
+static void port_join(struct ucma_id *id, struct ucma_port *port)
+{
+	TAILQ_INSERT_TAIL(&port->ids, id, in_port);
+	id->port = port;
+	ucma_addr_set_port(&id->src, (uint16_t)port->key);
+}
+
 static int port_take(struct ucma_id *id, uint16_t number)
 {
-	struct ucma_port *port = port_find(id->net, id->ps, number);
+	struct ucma_port *port = port_find(id->net, id->host, id->ps, number);
 
 	if (port) {
 		int err = port_check(port, id, id->reuseaddr);
@@ -125,14 +132,31 @@ static int port_take(struct ucma_id *id, uint16_t number)
 		port = calloc(1, sizeof(*port));
 		if (!port)
 			return -ENOMEM;
-		port->key = (uint32_t)id->ps << 16 | number;
+		port->key = port_key(id->host, id->ps, number);
 		TAILQ_INIT(&port->ids);
 		HASH_ADD(hh, id->net->ports, key, sizeof(port->key), port);
 	}
-	TAILQ_INSERT_TAIL(&port->ids, id, in_port);
-	id->port = port;
-	ucma_addr_set_port(&id->src, number);
+	port_join(id, port);
 	return 0;
+}
+
+/* cma.c: cma_port_is_unique(): ids that differ in an address or the destination's port may share an ephemeral one. */
+static bool port_is_unique(const struct ucma_port *port, const struct ucma_id *id)
+{
+	const struct ucma_id *cur;
+
+	TAILQ_FOREACH (cur, &port->ids, in_port) {
+		if (ucma_addr_port(&id->dst) != ucma_addr_port(&cur->dst))
+			continue;
+		if (!ucma_addr_any(&id->src) && !ucma_addr_any(&cur->src) &&
+			!ucma_addr_same_ip(&id->src, &cur->src))
+			continue;
+		if (!ucma_addr_any(&id->dst) && !ucma_addr_any(&cur->dst) &&
+			!ucma_addr_same_ip(&id->dst, &cur->dst))
+			continue;
+		return false;
+	}
+	return true;
 }
 
 static int port_take_any(struct ucma_id *id)
@@ -141,11 +165,18 @@ static int port_take_any(struct ucma_id *id)
 	unsigned tries;
 
 	for (tries = 0; tries <= PORT_HIGH - PORT_LOW; tries++) {
+		struct ucma_port *port;
+
 		net->last_port = net->last_port < PORT_LOW || net->last_port >= PORT_HIGH
 					 ? PORT_LOW
 					 : net->last_port + 1;
-		if (!port_find(net, id->ps, net->last_port))
+		port = port_find(net, id->host, id->ps, net->last_port);
+		if (!port)
 			return port_take(id, net->last_port);
+		if (port_is_unique(port, id)) {
+			port_join(id, port);
+			return 0;
+		}
 	}
 	return -EADDRNOTAVAIL;
 }
@@ -158,12 +189,12 @@ int ucma_id_bind(struct ucma_id *id, const struct sockaddr_storage *addr)
 
 	if (!ucma_addr_size(addr))
 		return -EAFNOSUPPORT;
-	if (id->state != UCMA_IDLE)
+	if (id->state != UCMA_IDLE || ucma_addr_lacks_scope(addr))
 		return -EINVAL;
 	if (!ucma_addr_any(addr)) {
-		err = ucma_addr_find(id->net->ndevs, addr, &id->local);
-		if (err)
-			return addr->ss_family == AF_IB ? err : -EADDRNOTAVAIL;
+		err = ucma_addr_find(id->net->ndevs, id->host, addr, &id->local);
+		if (err || id->local.host != id->host) /* nobody's, or of another host */
+			return addr->ss_family == AF_IB ? -ENODEV : -EADDRNOTAVAIL;
 	}
 	id->src = *addr;
 	if (!id->afonly_set)
@@ -189,9 +220,12 @@ int ucma_id_resolve_addr(struct ucma_id *id, const struct sockaddr_storage *src,
 	if (id->state == UCMA_IDLE) {
 		if (src && src->ss_family && src->ss_family != dst->ss_family)
 			return -EINVAL;
+		id->dst = *dst; /* what makes an ephemeral port unique */
 		err = ucma_id_bind(id, src && src->ss_family ? src : &any);
-		if (err)
+		if (err) {
+			memset(&id->dst, 0, sizeof(id->dst));
 			return err;
+		}
 	}
 	if (id->state != UCMA_ADDR_BOUND || id->src.ss_family != dst->ss_family)
 		return -EINVAL;
@@ -199,16 +233,16 @@ int ucma_id_resolve_addr(struct ucma_id *id, const struct sockaddr_storage *src,
 		return -ENODEV;
 
 	id->dst = *dst;
-	if (ucma_addr_any(dst)) {
-		struct sockaddr_storage loopback;
+	if (ucma_addr_any(dst)) { /* cma.c: cma_resolve_loopback() */
+		struct sockaddr_storage own;
 
-		ucma_addr_loopback(&loopback, dst->ss_family);
-		ucma_addr_set_ip(&id->dst, &loopback);
+		ucma_addr_of_dev(
+			ucma_addr_first_dev(id->net->ndevs, id->host), dst->ss_family, &own, &id->remote);
+		ucma_addr_set_ip(&id->dst, &own);
 	}
-	id->addr_status = ucma_addr_find(id->net->ndevs, &id->dst, &id->remote) ? -ETIMEDOUT : 0;
+	id->resolve_until = nic_now() + (uint64_t)timeout_ms * 1000000;
 	id->state = UCMA_ADDR_QUERY;
-	/* nobody answers for an address that is not ours: as long as neighbour discovery is allowed to take */
-	ucma_timer_start(id, id->addr_status ? (uint64_t)timeout_ms * 1000000 : 0);
+	ucma_timer_start(id, 0);
 	return 0;
 }
 
@@ -221,28 +255,67 @@ int ucma_id_resolve_route(struct ucma_id *id)
 	return 0;
 }
 
+/*
+ * As routing does: to an address of the same host from that address, to others from the first device's. Groups are
+ * on the network of the device that asks; nobody has to answer for one.
+ */
+static bool select_path(struct ucma_id *id, struct sockaddr_storage *ip, struct ucma_where *where)
+{
+	bool group = ucma_addr_multicast(&id->dst);
+
+	if (!group && ucma_addr_find(id->net->ndevs, id->host, &id->dst, &id->remote))
+		return false;
+	if (id->has_dev) {
+		*ip = id->src;
+		*where = id->local;
+	} else if (!group && id->remote.host == id->host) {
+		*ip = id->dst;
+		*where = id->remote;
+	} else {
+		ucma_addr_of_dev(ucma_addr_first_dev(id->net->ndevs, id->host), id->dst.ss_family, ip, where);
+	}
+	if (group) {
+		id->remote = *where;
+		ucma_addr_gid(&id->dst, id->remote.gid);
+	}
+	return true;
+}
+
+/*
+ * Neighbour discovery: nobody answers for an address that is no device's, nor while a port on the way is down. It
+ * asks again for as long as the application has time.
+ */
+static void resolve(struct ucma_id *id)
+{
+	struct sockaddr_storage ip;
+	struct ucma_where where;
+	uint64_t now;
+
+	if (select_path(id, &ip, &where) && ucma_msg_path(id->net, where.dev, id->remote.dev)) {
+		ucma_addr_set_ip(&id->src, &ip);
+		id->local = where;
+		id->has_dev = true;
+		id->state = UCMA_ADDR_RESOLVED;
+		ucma_event(id, UCMA_EV_ADDR_RESOLVED, 0);
+		return;
+	}
+	now = nic_now();
+	if (now >= id->resolve_until) {
+		id->state = UCMA_ADDR_BOUND;
+		ucma_event(id, UCMA_EV_ADDR_ERROR, -ETIMEDOUT);
+		return;
+	}
+	ucma_timer_start(id, id->resolve_until - now < NEIGHBOUR_NS ? id->resolve_until - now : NEIGHBOUR_NS);
+}
+
 void ucma_id_timer(struct ucma_id *id)
 {
-	if (id->state == UCMA_ROUTE_QUERY) {
+	if (id->state == UCMA_ADDR_QUERY) {
+		resolve(id);
+	} else if (id->state == UCMA_ROUTE_QUERY) {
 		id->state = UCMA_ROUTE_RESOLVED;
 		ucma_event(id, UCMA_EV_ROUTE_RESOLVED, 0);
-		return;
 	}
-	if (id->state != UCMA_ADDR_QUERY)
-		return;
-	if (id->addr_status) {
-		id->state = UCMA_ADDR_BOUND;
-		ucma_event(id, UCMA_EV_ADDR_ERROR, id->addr_status);
-		return;
-	}
-	if (!id->has_dev) {
-		/* to a local address Linux sends from that same address */
-		id->local = id->remote;
-		id->has_dev = true;
-		ucma_addr_set_ip(&id->src, &id->dst);
-	}
-	id->state = UCMA_ADDR_RESOLVED;
-	ucma_event(id, UCMA_EV_ADDR_RESOLVED, 0);
 }
 
 int ucma_id_listen(struct ucma_id *id, uint32_t backlog)
@@ -268,9 +341,10 @@ int ucma_id_listen(struct ucma_id *id, uint32_t backlog)
 	return 0;
 }
 
-struct ucma_id *ucma_id_listener(struct ucma_net *net, uint16_t ps, const struct sockaddr_storage *dst)
+struct ucma_id *ucma_id_listener(
+	struct ucma_net *net, unsigned host, uint16_t ps, const struct sockaddr_storage *dst)
 {
-	struct ucma_port *port = port_find(net, ps, ucma_addr_port(dst));
+	struct ucma_port *port = port_find(net, host, ps, ucma_addr_port(dst));
 	struct ucma_id *id;
 
 	if (!port)
@@ -338,6 +412,24 @@ static void drop_events(struct ucma_id *id)
 		}
 		event = next;
 	}
+}
+
+void ucma_id_migrate(struct ucma_id *id, struct ucma_file *to)
+{
+	TAILQ_REMOVE(&id->file->ids, id, in_file);
+	TAILQ_INSERT_TAIL(&to->ids, id, in_file);
+	ucma_events_move(id, to);
+	id->file = to;
+}
+
+void ucma_id_remove(struct ucma_id *id)
+{
+	ucma_cm_forget(id);
+	port_put(id);
+	id->has_dev = false;
+	id->removed = true;
+	id->state = UCMA_IDLE;
+	ucma_event(id, UCMA_EV_DEVICE_REMOVAL, 0);
 }
 
 uint32_t ucma_id_destroy(struct ucma_id *id)

@@ -2,16 +2,18 @@
 /*
  * ucma-net.h - what the parts of the emulated rdma_cm share: the network, files and connection ids.
  *
- *   ucma.c        the commands of <rdma/rdma_user_cm.h>, files and their events (ucma.c of Linux)
+ *   ucma.c        files, their events, and the network
+ *   ucma-cmd.c    the commands of <rdma/rdma_user_cm.h> (ucma.c of Linux)
  *   ucma-query.c  commands that only read an id
  *   ucma-id.c     an id from creation to a resolved route: addresses, ports (first half of cma.c)
  *   ucma-cm.c     connections: the messages between two ids and their states (cma.c, cm.c)
+ *   ucma-msg.c    those messages
  *   ucma-addr.c   addresses and GIDs
  *
  * One struct ucma_id stands for three of Linux: ucma_context, rdma_cm_id and ib_cm_id.
  * All applications are served by one thread, and every id lives in this process, so the wire between two ids is a
- * queue of messages in the network; ucma_net_timers() delivers them. No function here runs a peer's code
- * before it returns.
+ * queue of messages in the network; ucma_net_timers() delivers them, unless a port on their way is down. No function
+ * here runs a peer's code before it returns.
  */
 #ifndef SOFTCX_NIC_UCMA_NET_H
 #define SOFTCX_NIC_UCMA_NET_H
@@ -61,6 +63,7 @@ enum ucma_ev { /* enum rdma_cm_event_type; <rdma/rdma_cma.h> cannot be included 
 	UCMA_EV_REJECTED = 8,
 	UCMA_EV_ESTABLISHED = 9,
 	UCMA_EV_DISCONNECTED = 10,
+	UCMA_EV_DEVICE_REMOVAL = 11,
 	UCMA_EV_TIMEWAIT_EXIT = 15,
 };
 
@@ -77,6 +80,7 @@ TAILQ_HEAD(ucma_events, ucma_event);
 
 struct ucma_file {
 	struct ucma_net *net;
+	unsigned host;
 	void (*wake)(void *arg);
 	void *arg;
 	struct ucma_events events;
@@ -85,7 +89,7 @@ struct ucma_file {
 };
 
 struct ucma_port {    /* a port of a port space in use */
-	uint32_t key; /* port space << 16 | port */
+	uint64_t key; /* host << 32 | port space << 16 | port */
 	TAILQ_HEAD(, ucma_id) ids;
 	UT_hash_handle hh;
 };
@@ -96,6 +100,7 @@ struct ucma_id {
 	struct ucma_net *net;
 	struct ucma_file *file;
 	TAILQ_ENTRY(ucma_id) in_file;
+	unsigned host;
 	uint64_t uid;
 	uint32_t events_reported;
 	uint32_t backlog; /* connection requests that may still be queued */
@@ -107,18 +112,19 @@ struct ucma_id {
 	struct ucma_port *port; /* or NULL */
 	TAILQ_ENTRY(ucma_id) in_port;
 	bool has_dev; /* an address tied it to @local.dev */
+	bool removed; /* that device has gone: nothing but destroying the id is left to do */
 	struct ucma_where local;
 	struct ucma_where remote; /* valid from ADDR_RESOLVED on */
-	int addr_status;          /* outcome of address resolution under way */
+	uint64_t resolve_until;   /* ns: end of the address resolution under way */
 	bool reuseaddr, afonly, afonly_set, timeout_set;
 	uint8_t tos, timeout;
 
 	enum ucma_cm_state cm;
-	bool has_cm;          /* a connection was begun: the id has an ib_cm_id */
-	bool heard;           /* REQ_SENT: the peer has it and takes its time (MRA) */
-	uint64_t first_asked; /* REQ_SENT: ns */
-	uint32_t peer;        /* handle, 0 when not known */
-	struct ucma_msg *req; /* REQ_SENT: for sending it again */
+	bool has_cm;            /* a connection was begun: the id has an ib_cm_id */
+	bool heard;             /* REQ_SENT: the peer has it and takes its time (MRA) */
+	uint64_t first_asked;   /* ns: when @asked was sent first */
+	uint32_t peer;          /* handle, 0 when not known */
+	struct ucma_msg *asked; /* a message that is sent again until it is answered, or NULL */
 	uint32_t qpn, remote_qpn, qkey;
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
@@ -128,7 +134,14 @@ struct ucma_id {
 	TAILQ_ENTRY(ucma_id) in_timers;
 };
 
+struct ucma_dev {
+	struct ucma_net *net;
+	struct hw_dev *hw;
+	struct hw_dev_watch watch;
+};
+
 struct ucma_net {
+	struct ucma_dev *devs;
 	unsigned ndevs;
 	uint32_t last_handle;
 	uint16_t last_port;
@@ -151,6 +164,9 @@ int ucma_event_request(
 /** Takes a queued event off its file; the caller frees it. */
 void ucma_event_take(struct ucma_file *file, struct ucma_event *event);
 
+/** Moves the events of @id, and the requests among them, to another file. */
+void ucma_events_move(struct ucma_id *id, struct ucma_file *to);
+
 /* ---- ucma-query.c ------------------------------------------------------------------------ */
 
 int ucma_query_route(struct ucma_id *id, struct nic_call *call, uint64_t response, size_t out);
@@ -165,6 +181,10 @@ int ucma_init_qp_attr(struct ucma_id *id, struct nic_call *call, uint64_t respon
 struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type);
 /** Ends its connection as rdma_destroy_id() does, drops its unread events, frees it. Returns events_reported. */
 uint32_t ucma_id_destroy(struct ucma_id *id);
+/** Hands @id and its events over to another file. */
+void ucma_id_migrate(struct ucma_id *id, struct ucma_file *to);
+/** Its device has gone: DEVICE_REMOVAL, the peer hears nothing. */
+void ucma_id_remove(struct ucma_id *id);
 int ucma_id_bind(struct ucma_id *id, const struct sockaddr_storage *addr);
 /** @src may be NULL. The outcome comes as ADDR_RESOLVED or ADDR_ERROR. */
 int ucma_id_resolve_addr(struct ucma_id *id, const struct sockaddr_storage *src,
@@ -175,12 +195,12 @@ int ucma_id_set_reuseaddr(struct ucma_id *id, bool on);
 int ucma_id_set_afonly(struct ucma_id *id, bool on);
 /** Local ACK timeout as the QP gets it (4.096 us * 2^x). */
 uint8_t ucma_id_timeout(const struct ucma_id *id);
-/** The listener that a request to @dst in port space @ps reaches, or NULL. */
-struct ucma_id *ucma_id_listener(struct ucma_net *net, uint16_t ps, const struct sockaddr_storage *dst);
+/** The listener of @host that a request to @dst in port space @ps reaches, or NULL. */
+struct ucma_id *ucma_id_listener(
+	struct ucma_net *net, unsigned host, uint16_t ps, const struct sockaddr_storage *dst);
 /** A timer of an id in a state before UCMA_CONNECT is due. */
 void ucma_id_timer(struct ucma_id *id);
 
-uint64_t ucma_now(void);
 void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns); /* replaces a running one */
 void ucma_timer_stop(struct ucma_id *id);
 
@@ -194,10 +214,11 @@ int ucma_cm_disconnect(struct ucma_id *id);
 int ucma_cm_notify(struct ucma_id *id, uint32_t ib_event);
 /** Sends what the peer must hear when @id goes away, and forgets the connection. */
 void ucma_cm_end(struct ucma_id *id);
+/** Forgets the connection without a word. */
+void ucma_cm_forget(struct ucma_id *id);
 /** A timer of an id in UCMA_CONNECT or UCMA_DISCONNECT is due. */
 void ucma_cm_timer(struct ucma_id *id);
 /** Delivers messages; false when there was none. */
 bool ucma_cm_deliver(struct ucma_net *net);
-void ucma_cm_drop_wire(struct ucma_net *net);
 
 #endif

@@ -96,6 +96,49 @@ static void test_invoke_write(void **state)
 	assert_int_equal(resp->vendor_id, 0x02c9);
 }
 
+/* As of Linux 6.17: what rdma-core without write() uses. */
+static void test_mr_by_ioctl(void **state)
+{
+	enum { REG_MR = 5 };
+	enum { HANDLE, PD, DMA_HANDLE, IOVA, ADDR, LENGTH, ACCESS, FD, FD_OFFSET, LKEY, RKEY };
+	struct ib_uverbs_dealloc_pd dealloc;
+	uint32_t *lkey, *rkey;
+	struct ioc c;
+	uint8_t *p;
+
+	(void)state;
+	app_open_context();
+	dealloc.pd_handle = app_new_pd(NULL);
+	p = app_arena_alloc(4096, 4096);
+	app_ioc_start(&c, UVERBS_OBJECT_MR, REG_MR);
+	app_ioc_add(&c, HANDLE, 0, 0);
+	app_ioc_add(&c, PD, 0, dealloc.pd_handle);
+	app_ioc_add(&c, IOVA, 8, 0);
+	app_ioc_add(&c, LENGTH, 8, 4096);
+	app_ioc_add(&c, ACCESS, 4, IBV_ACCESS_LOCAL_WRITE);
+	lkey = app_ioc_out(&c, LKEY, 4);
+	rkey = app_ioc_out(&c, RKEY, 4);
+	assert_int_equal(app_ioc_run(&c), -EINVAL); /* of what? */
+	app_ioc_add(&c, ADDR, 8, app_va(p));
+	c.attrs[2].data = 1; /* another offset in its page than the address */
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+	c.attrs[2].data = 1 << 30;
+	assert_int_equal(app_ioc_run(&c), 0);
+	assert_int_not_equal(*lkey, 0);
+	assert_int_equal(*rkey, *lkey);
+	assert_int_equal(app_destroy_by_ioctl(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY,
+				 UVERBS_ATTR_DESTROY_MR_HANDLE, c.attrs[0].data),
+		0);
+	c.attrs[7].attr_id = FD; /* a dma-buf, for which its offset is missing */
+	c.attrs[7].len = 0;
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+	app_ioc_add(&c, FD_OFFSET, 8, 0);
+	assert_int_equal(app_ioc_run(&c), -EOPNOTSUPP);
+	c.attrs[7].attr_id = DMA_HANDLE;
+	assert_int_equal(app_ioc_run(&c), -EPROTONOSUPPORT);
+	assert_int_equal(CMD(IB_USER_VERBS_CMD_DEALLOC_PD, dealloc), 0);
+}
+
 /* ---- tests: objects --------------------------------------------------------------------- */
 
 static void test_mr(void **state)
@@ -313,6 +356,7 @@ int main(void)
 		T(test_context),
 		T(test_device),
 		T(test_ioctl_checks),
+		T(test_mr_by_ioctl),
 		T(test_invoke_write),
 		T(test_mr),
 		T(test_rereg),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/uverbs-caps.h"
 
-#include "reddnd/rnic/prm.h"
 #include "softcx/call.h"
+#include "softcx/uverbs/uverbs-prm.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -74,12 +74,14 @@ void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *res
 	b->max_qp_wr = 1u << UVERBS_LOG_MAX_QP_SZ;
 	b->device_cap_flags = IB_UVERBS_DEVICE_BAD_PKEY_CNTR | IB_UVERBS_DEVICE_BAD_QKEY_CNTR |
 			      IB_UVERBS_DEVICE_CHANGE_PHY_PORT | IB_UVERBS_DEVICE_PORT_ACTIVE_EVENT |
-			      IB_UVERBS_DEVICE_SYS_IMAGE_GUID | IB_UVERBS_DEVICE_RC_RNR_NAK_GEN;
+			      IB_UVERBS_DEVICE_SYS_IMAGE_GUID | IB_UVERBS_DEVICE_RC_RNR_NAK_GEN |
+			      IB_UVERBS_DEVICE_MEM_WINDOW | IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B;
 	b->max_sge = (512 - 32) / 16;
 	b->max_sge_rd = b->max_sge;
 	b->max_cq = 1u << UVERBS_LOG_MAX_CQ;
 	b->max_cqe = UVERBS_MAX_CQE;
 	b->max_mr = 1u << 24;
+	b->max_mw = 1u << 24;
 	b->max_pd = 1u << 24;
 	b->max_qp_rd_atom = 1u << UVERBS_LOG_MAX_RA;
 	b->max_res_rd_atom = b->max_qp_rd_atom * b->max_qp;
@@ -172,6 +174,21 @@ static void caps_general(uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_log_max_uctx, 16);
 	prm_set(p, PRM_cmd_hca_cap_log_max_umem, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_uar_page_sz, 0);
+	prm_set(p, PRM_cmd_hca_cap_qpc_extension, 1);
+	prm_set(p, PRM_cmd_hca_cap_qos, 1);
+	prm_set(p, PRM_cmd_hca_cap_general_obj_types, 1ull << PRM_OBJ_SCHED_ELEMENT);
+}
+
+/* Limits, not shares. The library reads the rate limit only beside that for raw send queues, of which there are none. */
+static void caps_qos(uint8_t *p)
+{
+	enum { TSAR = 1 << 0, QUEUE_GROUP = 1 << 4, DWRR = 1 << 0 };
+
+	prm_set(p, PRM_qos_cap_nic_sq_scheduling, 1);
+	prm_set(p, PRM_qos_cap_nic_rate_limit, 1);
+	prm_set(p, PRM_qos_cap_nic_qp_scheduling, 1);
+	prm_set(p, PRM_qos_cap_nic_element_type, TSAR | QUEUE_GROUP);
+	prm_set(p, PRM_qos_cap_nic_tsar_type, DWRR);
 }
 
 static void caps_atomic(uint8_t *p)
@@ -198,6 +215,9 @@ bool uverbs_caps_hca(unsigned op_mod, uint8_t page[4096])
 	switch (op_mod >> 1) {
 	case PRM_CAP_GENERAL:
 		caps_general(page);
+		return true;
+	case PRM_CAP_QOS:
+		caps_qos(page);
 		return true;
 	case PRM_CAP_ATOMIC:
 		caps_atomic(page);

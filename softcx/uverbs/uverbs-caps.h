@@ -4,7 +4,7 @@
  * QUERY_DEVICE, QUERY_PORT and of the firmware's QUERY_HCA_CAP.
  *
  * Numbers that ibv_devinfo shows on a ConnectX-5 (4119) are kept; what the emulation does not have
- * (memory windows, XRC, ODP, offloads of raw packets) is not claimed.
+ * (XRC, ODP, offloads of raw packets) is not claimed.
  */
 #ifndef SOFTCX_NIC_UVERBS_CAPS_H
 #define SOFTCX_NIC_UVERBS_CAPS_H

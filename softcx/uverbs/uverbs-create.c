@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creation of queues through ioctl: the only way for a context imported from another process. */
+/*
+ * Creation of queues and memory regions through ioctl: the only way for queues of a context imported from another process, and
+ * for regions in an rdma-core without write().
+ */
 #include "softcx/uverbs/uverbs-ioctl.h"
 #include "softcx/uverbs/uverbs-obj.h"
 #include "softcx/uverbs/uverbs-qp.h"
@@ -136,6 +139,48 @@ static int srq_create(struct uverbs_bundle *b)
 	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
 }
 
+/* As of Linux 6.17; the header of Debian 12 ends before them (enum uverbs_methods_mr, uverbs_attrs_reg_mr_cmd_attr_ids). */
+enum { METHOD_REG_MR = 5 };
+enum {
+	REG_MR_HANDLE,
+	REG_MR_PD_HANDLE,
+	REG_MR_DMA_HANDLE, /* not here: no device has steering tags */
+	REG_MR_IOVA,
+	REG_MR_ADDR,
+	REG_MR_LENGTH,
+	REG_MR_ACCESS_FLAGS,
+	REG_MR_FD,
+	REG_MR_FD_OFFSET,
+	REG_MR_RESP_LKEY,
+	REG_MR_RESP_RKEY,
+};
+
+static int mr_register(struct uverbs_bundle *b)
+{
+	const struct ib_uverbs_reg_mr want = {
+		.start = uverbs_attr_value(b, REG_MR_ADDR),
+		.length = uverbs_attr_value(b, REG_MR_LENGTH),
+		.hca_va = uverbs_attr_value(b, REG_MR_IOVA),
+		.pd_handle = (uint32_t)uverbs_attr_value(b, REG_MR_PD_HANDLE),
+		.access_flags = (uint32_t)uverbs_attr_value(b, REG_MR_ACCESS_FLAGS),
+	};
+	struct uverbs_mr *mr;
+	int r;
+
+	if (uverbs_attr(b, REG_MR_FD)) /* a dma-buf */
+		return uverbs_attr(b, REG_MR_ADDR) || !uverbs_attr(b, REG_MR_FD_OFFSET) ? -EINVAL
+											: -EOPNOTSUPP;
+	if (!uverbs_attr(b, REG_MR_ADDR) || uverbs_attr(b, REG_MR_FD_OFFSET))
+		return -EINVAL;
+	r = uverbs_mr_create(b->file, b->call, &want, &mr);
+	if (r)
+		return r;
+	r = uverbs_attr_new_handle(b, REG_MR_HANDLE, mr->obj.handle);
+	if (r == 0)
+		r = uverbs_attr_out(b, REG_MR_RESP_LKEY, &mr->key, sizeof(mr->key));
+	return r < 0 ? r : uverbs_attr_out(b, REG_MR_RESP_RKEY, &mr->key, sizeof(mr->key));
+}
+
 #define H(id)                                                                                                \
 	{                                                                                                    \
 		id, UVERBS_A_HANDLE, true, 0                                                                 \
@@ -166,6 +211,11 @@ static int srq_create(struct uverbs_bundle *b)
 	}
 
 const struct uverbs_ioctl_method uverbs_create_methods[] = {
+	{UVERBS_OBJECT_MR, METHOD_REG_MR, false, mr_register,
+		{NEW(REG_MR_HANDLE), H(REG_MR_PD_HANDLE), V(REG_MR_IOVA), MAYBE_V(REG_MR_ADDR),
+			V(REG_MR_LENGTH), MAYBE_V(REG_MR_ACCESS_FLAGS), FD(REG_MR_FD),
+			MAYBE_V(REG_MR_FD_OFFSET), OUT(REG_MR_RESP_LKEY, 4), OUT(REG_MR_RESP_RKEY, 4),
+			UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, false, cq_create,
 		{NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), V(UVERBS_ATTR_CREATE_CQ_CQE),
 			V(UVERBS_ATTR_CREATE_CQ_USER_HANDLE), FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL),

@@ -189,6 +189,8 @@ int uverbs_devx_subscribe(struct uverbs_bundle *b)
 		r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_DEVX, &obj);
 	if (r)
 		return r;
+	if (obj && !((struct uverbs_devx *)obj)->cq && !((struct uverbs_devx *)obj)->qp)
+		return -EINVAL; /* nothing ever happens to it */
 	list = uverbs_attr_bytes(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, &len);
 	if (len % sizeof(events[0]) || len > sizeof(events))
 		return -EINVAL;
@@ -236,10 +238,21 @@ int uverbs_devx_cmd_fd(struct uverbs_bundle *b)
 
 /* ---- objects ---------------------------------------------------------------------------- */
 
+static int destroy_on_device(struct hw_dev *dev, struct uverbs_devx *devx)
+{
+	if (devx->cq)
+		return hw_cq_destroy(dev, devx->cq);
+	if (devx->qp)
+		return hw_qp_destroy(dev, devx->qp);
+	if (devx->rate)
+		return hw_rate_destroy(dev, devx->rate);
+	return hw_mkey_destroy(dev, devx->mkey);
+}
+
 static int devx_destroy(struct uverbs_obj *obj)
 {
 	struct uverbs_devx *devx = (struct uverbs_devx *)obj;
-	int r = devx->cq ? hw_cq_destroy(obj->file->dev, devx->cq) : hw_qp_destroy(obj->file->dev, devx->qp);
+	int r = destroy_on_device(obj->file->dev, devx);
 
 	if (r < 0)
 		return r;
@@ -308,6 +321,12 @@ static int find_target(
 	case PRM_OP_QUERY_CQ:
 	case PRM_OP_MODIFY_CQ:
 		return t->cq && hw_cqn(t->cq) == number ? 0 : -EINVAL;
+	case PRM_OP_QUERY_MKEY:
+		return t->devx && t->devx->mkey && t->devx->mkey >> 8 == number ? 0 : -EINVAL;
+	case PRM_OP_MODIFY_GENERAL:
+	case PRM_OP_QUERY_GENERAL:
+		number = (uint32_t)prm_get(m->in, PRM_general_obj_id);
+		return t->devx && t->devx->rate && hw_rate_id(t->devx->rate) == number ? 0 : -EINVAL;
 	default:
 		return t->qp && hw_qpn(t->qp) == number ? 0 : -EINVAL;
 	}

@@ -2,7 +2,8 @@
 #include "softcx/uverbs/uverbs-fw.h"
 
 #include "softcx/uverbs/uverbs-caps.h"
-#include "softcx/uverbs/uverbs-obj.h"
+#include "softcx/uverbs/uverbs-fw-obj.h"
+#include "softcx/uverbs/uverbs-prm.h"
 #include "softcx/uverbs/uverbs-uar.h"
 
 #include <endian.h>
@@ -22,15 +23,14 @@ int uverbs_fw_refuse(const struct uverbs_mbox *m, enum uverbs_fw_status status, 
 	return -EREMOTEIO;
 }
 
-static int check_lengths(const struct uverbs_mbox *m, size_t in, size_t out)
+int uverbs_fw_lengths(const struct uverbs_mbox *m, size_t in, size_t out)
 {
 	if (m->in_len < in)
 		return uverbs_fw_refuse(m, FW_BAD_IN_LEN, FW_SYN_LENGTH);
 	return m->out_len < out ? uverbs_fw_refuse(m, FW_BAD_OUT_LEN, FW_SYN_LENGTH) : 0;
 }
 
-/* What the device said to a command that looked right. */
-static int device_refuses(const struct uverbs_mbox *m, int r)
+int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
 {
 	switch (r) {
 	case -EBUSY:
@@ -59,7 +59,7 @@ int uverbs_fw_general(const struct uverbs_mbox *m)
 	default: /* not on the kernel's list of general commands */
 		return -EINVAL;
 	}
-	if (check_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
 		return -EREMOTEIO;
 	if (!uverbs_caps_hca((unsigned)prm_get(m->in, PRM_in_op_mod), page))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_CAP_TYPE);
@@ -80,7 +80,7 @@ static struct uverbs_umem *find_umem(struct uverbs_file *file, uint32_t id)
 	return (struct uverbs_umem *)obj;
 }
 
-static struct uverbs_pd *find_pd(struct uverbs_file *file, uint32_t pdn)
+struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn)
 {
 	for (uint32_t h = 0; h < file->table_len; h++) {
 		struct uverbs_pd *pd;
@@ -118,8 +118,7 @@ static struct uverbs_srq *find_srq(struct uverbs_file *file, uint32_t srqn)
 	return NULL;
 }
 
-/* @len bytes at @off of umem @id, for a queue (page-aligned) or a doorbell record. */
-static int get_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
+int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
 	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem)
 {
 	*umem = find_umem(file, id);
@@ -155,7 +154,7 @@ static void on_event(void *arg, int event)
 	devx->on_event(devx, event);
 }
 
-static struct uverbs_devx *devx_new(struct uverbs_file *file, uverbs_fw_event *handler)
+struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler)
 {
 	struct uverbs_devx *devx = uverbs_obj_new(file, UVERBS_DEVX, sizeof(*devx));
 
@@ -177,7 +176,7 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	uint32_t eqn;
 	int r;
 
-	if (check_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_create_cq_out) < 0)
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_create_cq_out) < 0)
 		return -EREMOTEIO;
 	log_size = (unsigned)prm_get(cqc, PRM_cqc_log_cq_size);
 	cqe_sz = (unsigned)prm_get(cqc, PRM_cqc_cqe_sz);
@@ -192,14 +191,15 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
 	off = prm_get(m->in, PRM_create_cq_in_cq_umem_offset);
 	db_off = prm_get(cqc, PRM_cqc_dbr_addr);
-	r = get_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_cq_in_cq_umem_id), off,
+	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_cq_in_cq_umem_id), off,
 		(uint64_t)(64u << cqe_sz) << log_size, UVERBS_PAGE, true, &buf);
 	if (r == 0)
-		r = get_umem(file, m, (uint32_t)prm_get(cqc, PRM_cqc_dbr_umem_id), db_off, 8, 8, true, &db);
+		r = uverbs_fw_umem(
+			file, m, (uint32_t)prm_get(cqc, PRM_cqc_dbr_umem_id), db_off, 8, 8, true, &db);
 	if (r < 0)
 		return r;
 
-	struct uverbs_devx *devx = devx_new(file, handler);
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
 	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
@@ -221,7 +221,7 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	};
 	r = hw_cq_create(file->dev, &attr, &devx->cq);
 	if (r < 0)
-		return device_refuses(m, r);
+		return uverbs_fw_device_refuses(m, r);
 	memcpy(devx->cqc, cqc, sizeof(devx->cqc));
 	devx->db = db;
 	devx->db_off = db_off;
@@ -289,10 +289,10 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	uint64_t off, db_off, rq_bytes, bytes;
 	int r;
 
-	if (check_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
 		qp_shape(m, qpc, &attr) < 0)
 		return -EREMOTEIO;
-	pd = find_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
+	pd = uverbs_fw_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
 	if (!pd)
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
 	scq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_snd), &attr.scq);
@@ -312,14 +312,15 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	bytes = rq_bytes + (uint64_t)attr.sq_wqebbs * 64;
 	r = 0;
 	if (bytes)
-		r = get_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes,
+		r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes,
 			UVERBS_PAGE, false, &wq);
 	if (r == 0)
-		r = get_umem(file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), db_off, 8, 8, false, &db);
+		r = uverbs_fw_umem(
+			file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), db_off, 8, 8, false, &db);
 	if (r < 0)
 		return r;
 
-	struct uverbs_devx *devx = devx_new(file, handler);
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
 	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
@@ -347,7 +348,7 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	attr.arg = devx;
 	r = hw_qp_create(file->dev, &attr, &devx->qp);
 	if (r < 0)
-		return device_refuses(m, r);
+		return uverbs_fw_device_refuses(m, r);
 	memcpy(devx->qpc, qpc, sizeof(devx->qpc));
 	devx->db = db;
 	devx->db_off = db_off;
@@ -373,13 +374,15 @@ int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	case PRM_OP_CREATE_QP:
 		return create_qp(file, m, handler, devx);
 	case PRM_OP_CREATE_MKEY:
+		return uverbs_fw_create_mkey(file, m, handler, devx);
+	case PRM_OP_CREATE_GENERAL:
+		return uverbs_fw_create_general(file, m, handler, devx);
 	case 0x700: /* CREATE_SRQ */
 	case 0x771: /* ALLOC_Q_COUNTER */
 	case 0x800: /* ALLOC_PD */
 	case 0x900: /* CREATE_TIR */
 	case 0x904: /* CREATE_SQ */
 	case 0x908: /* CREATE_RQ */
-	case 0xa00: /* CREATE_GENERAL_OBJECT */
 		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
 	default: /* not a command that creates */
 		return -EINVAL;
@@ -501,7 +504,8 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 	unsigned opt;
 	int r;
 
-	if (check_lengths(m, bare ? PRM_SIZE_qp_2err_in : PRM_SIZE_modify_qp_in, PRM_SIZE_modify_qp_out) < 0)
+	if (uverbs_fw_lengths(m, bare ? PRM_SIZE_qp_2err_in : PRM_SIZE_modify_qp_in, PRM_SIZE_modify_qp_out) <
+		0)
 		return -EREMOTEIO;
 	if (!(c->from >> hw_qp_state(t->qp) & 1))
 		return uverbs_fw_refuse(m, FW_BAD_STATE, FW_SYN_STATE);
@@ -514,8 +518,13 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 		if (r < 0)
 			return r;
 	}
+	if (c->opcode == PRM_OP_INIT2INIT_QP || c->opcode == PRM_OP_RTS2RTS_QP) {
+		r = uverbs_fw_modify_queue_group(file, t->qp, m);
+		if (r < 0)
+			return r;
+	}
 	r = hw_qp_modify(file->dev, t->qp, c->to, &mod);
-	return r < 0 ? device_refuses(m, r) : 0;
+	return r < 0 ? uverbs_fw_device_refuses(m, r) : 0;
 }
 
 /* ---- MODIFY_CQ, queries ----------------------------------------------------------------- */
@@ -529,20 +538,22 @@ static int modify_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox 
 	uint32_t select;
 	int r;
 
-	if (check_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_destroy_out) < 0)
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_destroy_out) < 0)
 		return -EREMOTEIO;
 	select = (uint32_t)prm_get(m->in, MODIFY_CQ_SELECT);
 	if (select != (PERIOD | COUNT))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
 	r = hw_cq_moderate(t->cq, (uint16_t)prm_get(cqc, PRM_cqc_cq_period),
 		(uint16_t)prm_get(cqc, PRM_cqc_cq_max_count));
-	return r < 0 ? device_refuses(m, r) : 0;
+	return r < 0 ? uverbs_fw_device_refuses(m, r) : 0;
 }
 
 int uverbs_fw_modify(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
 {
 	if (opcode(m) == PRM_OP_MODIFY_CQ)
 		return modify_cq(t, m);
+	if (opcode(m) == PRM_OP_MODIFY_GENERAL)
+		return uverbs_fw_modify_element(t->devx, m);
 	for (size_t i = 0; i < sizeof(qp_commands) / sizeof(*qp_commands); i++)
 		if (qp_commands[i].opcode == opcode(m))
 			return modify_qp(file, t, m, &qp_commands[i]);
@@ -561,7 +572,7 @@ static int query_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox *
 {
 	uint8_t *cqc = m->out + PRM_query_cq_out_cq_context_byte;
 
-	if (check_lengths(m, PRM_SIZE_query_qp_in, PRM_query_cq_out_cq_context_byte + PRM_SIZE_cqc) < 0)
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_qp_in, PRM_query_cq_out_cq_context_byte + PRM_SIZE_cqc) < 0)
 		return -EREMOTEIO;
 	if (t->devx) {
 		memcpy(cqc, t->devx->cqc, PRM_SIZE_cqc);
@@ -577,7 +588,7 @@ static int query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *
 	struct hw_qp_mod mod;
 	uint16_t sq, rq;
 
-	if (check_lengths(m, PRM_SIZE_query_qp_in, PRM_query_qp_out_qpc_byte + PRM_SIZE_qpc) < 0)
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_qp_in, PRM_query_qp_out_qpc_byte + PRM_SIZE_qpc) < 0)
 		return -EREMOTEIO;
 	hw_qp_query(t->qp, &mod, &sq, &rq);
 	if (t->devx) {
@@ -615,6 +626,10 @@ int uverbs_fw_query(struct uverbs_file *file, const struct uverbs_fw_target *t, 
 		return query_cq(t, m);
 	case PRM_OP_QUERY_QP:
 		return query_qp(t, m);
+	case PRM_OP_QUERY_MKEY:
+		return uverbs_fw_query_mkey(t->devx, m);
+	case PRM_OP_QUERY_GENERAL:
+		return uverbs_fw_query_element(t->devx, m);
 	default:
 		return -EINVAL;
 	}

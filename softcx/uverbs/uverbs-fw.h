@@ -11,7 +11,7 @@
 
 #include "softcx/uverbs/uverbs-event.h"
 
-#include "reddnd/rnic/prm.h"
+#include "softcx/uverbs/uverbs-prm.h"
 
 enum uverbs_fw_status { /* Linux drivers/net/ethernet/mellanox/mlx5/core/cmd.c */
 	FW_OK = 0x00,
@@ -48,6 +48,7 @@ enum uverbs_fw_syndrome {
 	FW_SYN_RD_ATOMIC = 0x5c0023,  /* more outstanding READs than the device has room for */
 	FW_SYN_PORT = 0x5c0024,       /* no such port */
 	FW_SYN_FIELD = 0x5c0025,      /* asks to modify what cannot be modified */
+	FW_SYN_ELEMENT = 0x5c0026,    /* no such scheduling element here, or of the wrong type */
 	FW_SYN_DEVICE = 0x5c0030,     /* the device itself refused */
 };
 
@@ -69,16 +70,20 @@ struct uverbs_devx;
 /** Called when an object's event fires; @event: EQE type, 0 for a completion. */
 typedef void uverbs_fw_event(struct uverbs_devx *devx, int event);
 
-/** An object made by a firmware command: a CQ or a QP. */
+/** An object made by a firmware command: a CQ, a QP, a memory key or a scheduling element. */
 struct uverbs_devx {
 	struct uverbs_obj obj;
-	struct hw_cq *cq; /* one of these two */
+	struct hw_cq *cq; /* one of these four */
 	struct hw_qp *qp;
+	struct hw_rate *rate;
+	uint32_t mkey;
 	struct uverbs_umem *db; /* doorbell record: umem and offset */
 	uint64_t db_off;
 	union {
 		uint8_t cqc[PRM_SIZE_cqc];
 		uint8_t qpc[PRM_SIZE_qpc];
+		uint8_t mkc[PRM_SIZE_mkc];
+		uint8_t element[PRM_SIZE_sched_element];
 	}; /* as created and modified; counters and state come from the device */
 	uverbs_fw_event *on_event;
 	LIST_HEAD(, uverbs_sub) subs; /* of uverbs-devx.c */

@@ -144,6 +144,11 @@ static int ah_destroy(struct uverbs_bundle *b)
 	return destroy(b, UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_AH);
 }
 
+static int mw_destroy(struct uverbs_bundle *b)
+{
+	return destroy(b, UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_MW);
+}
+
 static int mr_query(struct uverbs_bundle *b)
 {
 	struct uverbs_obj *obj;
@@ -252,6 +257,8 @@ const struct uverbs_ioctl_method uverbs_core_methods[] = {
 		{{UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_A_NEW, true, 0}, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, false, pd_destroy,
 		{{UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_A_HANDLE, true, 0}, UVERBS_ATTR_END}},
+	{UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, false, mw_destroy,
+		{{UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_A_HANDLE, true, 0}, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, false, ah_destroy,
 		{{UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_A_HANDLE, true, 0}, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, false, mr_destroy,

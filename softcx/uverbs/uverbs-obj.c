@@ -437,6 +437,32 @@ int uverbs_srq_find(struct uverbs_file *file, uint64_t handle, struct uverbs_srq
 
 /* ---- address handle --------------------------------------------------------------------- */
 
+static int mw_destroy(struct uverbs_obj *obj)
+{
+	return hw_mw_destroy(obj->file->dev, ((struct uverbs_mw *)obj)->key >> 8);
+}
+
+int uverbs_mw_create(struct uverbs_file *file, uint64_t pd_handle, unsigned type, struct uverbs_mw **out)
+{
+	struct uverbs_pd *pd;
+	struct uverbs_mw *mw;
+	int r;
+
+	if (uverbs_pd_find(file, pd_handle, &pd) < 0)
+		return -EINVAL;
+	mw = uverbs_obj_new(file, UVERBS_MW, sizeof(*mw));
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)mw;
+	if (!mw)
+		return -ENOMEM;
+	r = hw_mw_create(file->dev, pd->pdn, type, &mw->key);
+	if (r < 0)
+		return r;
+	uverbs_obj_need(&mw->obj, &pd->obj);
+	uverbs_obj_commit(&pending, mw_destroy);
+	*out = mw;
+	return 0;
+}
+
 static int ah_destroy(struct uverbs_obj *obj)
 {
 	(void)obj; /* the device has nothing: the address travels in each UD WQE */

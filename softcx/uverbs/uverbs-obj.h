@@ -37,6 +37,14 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib_uverbs_rereg_mr *req);
 int uverbs_mr_find(struct uverbs_file *file, uint64_t handle, struct uverbs_mr **mr);
 
+struct uverbs_mw {
+	struct uverbs_obj obj;
+	uint32_t key; /* as made; each bind changes its variant */
+};
+
+/** @type: IB_MW_TYPE_*, which is 1 or 2. */
+int uverbs_mw_create(struct uverbs_file *file, uint64_t pd_handle, unsigned type, struct uverbs_mw **mw);
+
 struct uverbs_cq {
 	struct uverbs_obj obj;
 	struct hw_cq *hw;

@@ -50,18 +50,25 @@ uint64_t uverbs_uar_offset(const struct uverbs_uar *uar)
 	return ((index >> 8) << 16 | MMAP_OBJECT << 8 | (index & 0xff)) * UVERBS_PAGE;
 }
 
-int uverbs_uar_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset)
+struct hw_uar *uverbs_uar_at(struct uverbs_file *file, uint64_t offset)
 {
 	uint64_t page = offset / UVERBS_PAGE, index = page >> 16 << 8 | (page & 0xff);
 	struct uverbs_obj *obj;
-	int r;
 
-	if (offset % UVERBS_PAGE || len != UVERBS_PAGE || (page >> 8 & 0xff) != MMAP_OBJECT)
+	if (offset % UVERBS_PAGE || (page >> 8 & 0xff) != MMAP_OBJECT ||
+		uverbs_obj_find(file, UVERBS_UAR, index, &obj) < 0)
+		return NULL;
+	return ((struct uverbs_uar *)obj)->hw;
+}
+
+int uverbs_uar_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset)
+{
+	struct hw_uar *uar = uverbs_uar_at(file, offset);
+
+	if (!uar || len != UVERBS_PAGE)
 		return -EINVAL;
-	r = uverbs_obj_find(file, UVERBS_UAR, index, &obj);
-	if (r < 0)
-		return -EINVAL;
-	*fd = hw_uar_fd(((struct uverbs_uar *)obj)->hw);
+	hw_uar_mapped(uar);
+	*fd = hw_uar_fd(uar);
 	*fd_offset = 0;
 	return 0;
 }

@@ -177,6 +177,29 @@ static int create_ah(struct uverbs_file *file, struct nic_call *call, const stru
 	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv, sizeof(drv));
 }
 
+static int alloc_mw(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_alloc_mw req;
+	struct uverbs_mw *mw;
+	int r = IN(cmd, req);
+
+	if (r == 0)
+		r = uverbs_mw_create(file, req.pd_handle, req.mw_type, &mw);
+	if (r < 0)
+		return r;
+	const struct ib_uverbs_alloc_mw_resp resp = {.mw_handle = mw->obj.handle, .rkey = mw->key};
+	return uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+}
+
+static int dealloc_mw(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_dealloc_mw req;
+	int r = IN(cmd, req);
+
+	(void)call;
+	return r < 0 ? r : destroy_handle(file, UVERBS_MW, req.mw_handle);
+}
+
 static int destroy_ah(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	struct ib_uverbs_destroy_ah req;
@@ -426,7 +449,7 @@ static int destroy_srq(struct uverbs_file *file, struct nic_call *call, const st
 		sizeof(struct ib_uverbs_##type), 0, false, fn                                                \
 	}
 
-/* Holes answer EOPNOTSUPP: polling and posting through the kernel, windows, XRC, multicast. */
+/* Holes answer EOPNOTSUPP: polling and posting through the kernel, XRC, multicast. */
 const struct uverbs_method uverbs_write_methods[] = {
 	[IB_USER_VERBS_CMD_GET_CONTEXT] = IO(get_context, get_context),
 	[IB_USER_VERBS_CMD_QUERY_DEVICE] = IO(query_device, query_device),
@@ -438,6 +461,8 @@ const struct uverbs_method uverbs_write_methods[] = {
 	[IB_USER_VERBS_CMD_REG_MR] = IO(reg_mr, reg_mr),
 	[IB_USER_VERBS_CMD_REREG_MR] = IO(rereg_mr, rereg_mr),
 	[IB_USER_VERBS_CMD_DEREG_MR] = I(dereg_mr, dereg_mr),
+	[IB_USER_VERBS_CMD_ALLOC_MW] = IO(alloc_mw, alloc_mw),
+	[IB_USER_VERBS_CMD_DEALLOC_MW] = I(dealloc_mw, dealloc_mw),
 	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = IO(create_comp_channel, create_comp_channel),
 	[IB_USER_VERBS_CMD_CREATE_CQ] = IO(create_cq, create_cq),
 	[IB_USER_VERBS_CMD_RESIZE_CQ] = IO(resize_cq, resize_cq),

@@ -2,6 +2,7 @@
 #include "tests/chain/chain-rig.h"
 
 #include "reddnd/chain/decode.h"
+#include "softcx/hw/hw-cq.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,45 @@ uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_
 	return c->key[c->nkeys++];
 }
 
+void chain_rig_recycle(struct chain_rig *c, unsigned slots)
+{
+	c->recycled = true;
+	c->env.slots = slots;
+}
+
+void chain_rig_first(struct chain_rig *c, uint64_t first)
+{
+	c->env.first = first;
+}
+
+static uint32_t ring_of(const struct chain_rig *c, unsigned q)
+{
+	return (c->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&c->img->queue[q], c->env.slots);
+}
+
+static void make_keeper(struct chain_rig *c)
+{
+	struct rig_opt opt = {.managed = true};
+	struct chain_env *env = &c->env;
+
+	assert_int_equal(chain_recycle_size(c->img, env, &c->keeping), 0);
+	opt.wqebbs = env->keeper.ring_wqebbs = c->keeping.ring_wqebbs;
+	rig_cq_new_attr(&c->rig, &c->keeper_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
+	rig_qp_new_with(&c->rig, &c->keeper, &c->keeper_cq, &c->keeper_cq, opt);
+	rig_connect(&c->keeper, &c->keeper);
+	env->keeper.qpn = hw_qpn(c->keeper.qp);
+	env->keeper.cqn = hw_cqn(c->keeper_cq.cq);
+	env->keeper.ring = c->keeper.sq;
+	env->keeper.iova = 0x5000000000;
+	env->keeper.lkey = chain_rig_key(
+		c, c->keeper.sq, (uint64_t)opt.wqebbs * CHAIN_WQEBB, env->keeper.iova, CHAIN_RIG_ALL_RIGHTS);
+	env->lanes.size = c->keeping.lanes;
+	env->lanes.mem = rig_alloc(&c->rig, env->lanes.size);
+	env->lanes.iova = 0x6000000000;
+	env->lanes.lkey = env->lanes.rkey =
+		chain_rig_key(c, env->lanes.mem, env->lanes.size, env->lanes.iova, CHAIN_RIG_ALL_RIGHTS);
+}
+
 static void make_queues(struct chain_rig *c)
 {
 	unsigned slots = c->env.slots;
@@ -54,12 +94,15 @@ static void make_queues(struct chain_rig *c)
 	c->env.recv_cqn = hw_cqn(c->request_cq.cq);
 	for (unsigned q = 0; q < c->img->nqueues; q++) {
 		struct rig_opt opt = {.managed = true,
-			.wqebbs = chain_ring_wqebbs(&c->img->queue[q], slots),
-			.rq_wqes = slots};
+			.wqebbs = ring_of(c, q),
+			.rq_wqes = slots,
+			.rq_stride = chain_rq_stride(c->img),
+			.managed_recv = c->recycled && q == 0};
 		uint64_t bytes = (uint64_t)opt.wqebbs * CHAIN_WQEBB;
 
 		assert_true(opt.wqebbs > 0);
-		rig_cq_new_attr(&c->rig, &c->cq[q], (struct hw_cq_attr){.log_size = CQ_LOG, .oi = q > 0});
+		rig_cq_new_attr(&c->rig, &c->cq[q],
+			(struct hw_cq_attr){.log_size = CQ_LOG, .oi = q > 0 || c->recycled});
 		rig_qp_new_with(&c->rig, &c->queue[q], &c->cq[q], q ? &c->cq[q] : &c->request_cq, opt);
 		c->env.queue[q].qpn = hw_qpn(c->queue[q].qp);
 		c->env.queue[q].cqn = hw_cqn(c->cq[q].cq);
@@ -72,8 +115,7 @@ static void make_queues(struct chain_rig *c)
 			rig_connect(&c->queue[q], &c->queue[q]);
 	}
 	c->env.rq = c->queue[0].rq;
-	c->env.rq_stride = 64; /* the rig's */
-	assert_true(chain_rq_stride(c->img) <= c->env.rq_stride);
+	c->env.rq_stride = chain_rq_stride(c->img);
 	if (!c->img->scratch_size)
 		return;
 	c->env.scratch.mem = rig_alloc(&c->rig, (size_t)slots * c->img->scratch_size);
@@ -107,14 +149,27 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	c->env.slot_rkey = chain_rig_key(
 		c, slots, (uint64_t)size * count, c->env.slot_addr, HW_LOCAL_WRITE | HW_REMOTE_WRITE);
 
-	for (; c->armed < c->env.slots; c->armed++)
-		chain_arm(c->img, &c->env, c->armed);
-	for (unsigned s = 0; s < c->env.slots; s++)
-		chain_format_recv(c->img, &c->env, s);
-	post_receives(c);
+	if (c->recycled) {
+		/* Nobody takes their CQEs: only the numbers matter, which 2^24 requests would take too long to reach */
+		c->request_cq.cq->producer = c->env.first;
+		for (unsigned q = 0; q < c->img->nqueues; q++)
+			c->cq[q].cq->producer = c->env.first * c->img->queue[q].cqes;
+		make_keeper(c);
+		assert_int_equal(chain_recycle(c->img, &c->env, &c->keeping), 0);
+	} else {
+		for (; c->armed < c->env.slots; c->armed++)
+			chain_arm(c->img, &c->env, c->armed);
+		for (unsigned s = 0; s < c->env.slots; s++)
+			chain_format_recv(c->img, &c->env, s);
+		post_receives(c);
+	}
 	rig_cq_new(&c->rig, &c->boot_cq, 4);
 	rig_qp_new(&c->rig, &c->boot, &c->boot_cq, &c->boot_cq);
 	rig_connect(&c->boot, &c->boot);
+	if (c->recycled) {
+		wqe_enable(&c->boot, HW_OP_RECV_EN, c->env.queue[0].qpn, c->keeping.recvs, 0);
+		wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.keeper.qpn, c->keeping.start, 0);
+	}
 	for (unsigned q = 1; q < c->img->nqueues; q++)
 		if (c->img->queue[q].head_wqebbs)
 			wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.queue[q].qpn, chain_start_index(c->img, q),
@@ -146,11 +201,36 @@ static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *
 	return false;
 }
 
+/* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE */
+static const uint8_t *find_error(const struct rig_cq *cq)
+{
+	for (unsigned i = 0; i < cq->size; i++) {
+		const uint8_t *cqe = cq->ring + (size_t)i * 64;
+
+		if (rig_cqe_op(cqe) == HW_CQE_REQ_ERR && rig_cqe_synd(cqe) != HW_SYND_FLUSH)
+			return cqe;
+	}
+	return NULL;
+}
+
+static bool keeper_error(struct chain_rig *c, const uint8_t *cqe, char *why, size_t size)
+{
+	uint32_t at = rig_cqe_idx(cqe) & (c->keeper.wqebbs - 1);
+	char line[250];
+
+	chain_decode(c->keeper.sq + (size_t)at * CHAIN_WQEBB, 8 * CHAIN_WQEBB, line, sizeof line);
+	snprintf(
+		why, size, "syndrome %#x of the keeper at %u: %s", rig_cqe_synd(cqe), rig_cqe_idx(cqe), line);
+	return false;
+}
+
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 {
 	const uint8_t *cqe;
 
-	while ((cqe = rig_cq_next(&c->cq[0]))) {
+	if (c->recycled)
+		c->completed = (c->cq[0].cq->producer / c->img->queue[0].cqes) - c->env.first;
+	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
 		if (rig_cqe_op(cqe) != HW_CQE_REQ)
 			return error_of(c, 0, cqe, why, size);
 		if (++c->cqes % c->img->queue[0].cqes)
@@ -159,13 +239,11 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		chain_arm(c->img, &c->env, c->armed++);
 		post_receives(c);
 	}
-	/* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE */
-	for (unsigned q = 1; q < c->img->nqueues; q++)
-		for (unsigned i = 0; i < 1u << CQ_LOG; i++) {
-			cqe = c->cq[q].ring + (size_t)i * 64;
-			if (rig_cqe_op(cqe) == HW_CQE_REQ_ERR && rig_cqe_synd(cqe) != HW_SYND_FLUSH)
-				return error_of(c, q, cqe, why, size);
-		}
+	for (unsigned q = c->recycled ? 0 : 1; q < c->img->nqueues; q++)
+		if ((cqe = find_error(&c->cq[q])))
+			return error_of(c, q, cqe, why, size);
+	if (c->recycled && (cqe = find_error(&c->keeper_cq)))
+		return keeper_error(c, cqe, why, size);
 	return true;
 }
 
@@ -175,6 +253,10 @@ void chain_rig_close(struct chain_rig *c)
 
 	rig_destroy(&c->client);
 	rig_destroy(&c->boot);
+	if (c->recycled) {
+		rig_destroy(&c->keeper);
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->keeper_cq.cq), 0);
+	}
 	for (unsigned q = 0; q < c->img->nqueues; q++)
 		rig_destroy(&c->queue[q]);
 	for (unsigned q = 0; q < c->img->nqueues; q++)

@@ -6,10 +6,17 @@
 #ifndef TESTS_CHAIN_RIG_H
 #define TESTS_CHAIN_RIG_H
 
-#include "reddnd/chain/arm.h"
+#include "reddnd/chain/recycle.h"
 #include "softcx/hw/test-rig.h"
 
-enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_KEYS = 16, CHAIN_RIG_ALL_RIGHTS = 15 };
+enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_KEYS = 24, CHAIN_RIG_ALL_RIGHTS = 15 };
+
+/** Seeds to try: where every access is checked, fewer, for the same time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CHAIN_RIG_SEEDS = 60, CHAIN_RIG_LONG = 4000 };
+#else
+enum { CHAIN_RIG_SEEDS = 1000, CHAIN_RIG_LONG = 150000 /* requests, so that numbers of 16 bits wrap */ };
+#endif
 
 struct chain_rig {
 	struct rig rig;
@@ -23,6 +30,10 @@ struct chain_rig {
 	uint64_t armed, posted, sent, completed; /* counts of instances */
 	uint64_t cqes;                           /* of queue 0 */
 	uint64_t rng;
+	bool recycled;
+	struct chain_recycle keeping;
+	struct rig_cq keeper_cq;
+	struct rig_qp keeper;
 };
 
 /**
@@ -31,6 +42,10 @@ struct chain_rig {
  */
 void chain_rig_open(
 	struct chain_rig *c, const struct hw_config *cfg, struct chain_image *img, unsigned depth);
+/** Before chain_rig_start(): @slots instances that the NIC keeps going by itself. */
+void chain_rig_recycle(struct chain_rig *c, unsigned slots);
+/** And of these: as if @first requests, a multiple of 65536, had been answered already. */
+void chain_rig_first(struct chain_rig *c, uint64_t first);
 /** A key for memory of rig_alloc(), known to the NIC at @iova. */
 uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access);
 /** Queues, the client with @count reply slots of @size bytes at @slots, everything armed and started. */
@@ -40,7 +55,7 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *reply, uint32_t reply_len);
 
 /**
- * What the daemon does off the path: arms what has completed. When a queue has failed, false and the
+ * What the daemon does off the path: arms what has completed, unless the chain is recycled. When a queue has failed, false and the
  * error in words, with the step it happened in.
  */
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size);

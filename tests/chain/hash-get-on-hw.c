@@ -6,7 +6,7 @@
  */
 #include "libclient/table-format.h"
 #include "libclient/wire.h"
-#include "reddnd/chain/hashget.h"
+#include "reddnd/chain/test-by-hand.h"
 #include "reddnd/chain/wqe.h"
 #include "tests/chain/chain-rig.h"
 
@@ -26,6 +26,8 @@ struct trial {
 	uint64_t seed;
 	bool lenient, parallel;
 	unsigned depth, offset_len, requests;
+	unsigned recycled; /* slots that the NIC keeps going by itself; 0: the rig arms */
+	uint64_t first;    /* number of the first request */
 	uint32_t record_max;
 	enum { TAME, BEYOND, LONG } wild;        /* what the client does wrong in the end: send_request() */
 	void (*damage)(struct chain_image *img); /* makes a wrong twin */
@@ -196,7 +198,7 @@ static bool take_replies(struct world *w)
 
 		if (rig_cqe_op(cqe) != HW_CQE_RESP_WRITE_IMM)
 			return wrong(w, "the client's receive failed");
-		if (wqe_get(cqe + 36, 4) != (uint32_t)w->answered)
+		if (wqe_get(cqe + 36, 4) != (uint32_t)(w->t->first + w->answered))
 			return wrong(w, "the immediate is not the number of the request");
 		if (memcmp(w->slots + slot, w->slots_after + slot, SLOT) != 0)
 			return wrong(w, "the reply slot is not what a get means");
@@ -245,6 +247,9 @@ static bool trial(const struct trial *t, char why[400])
 	if (t->damage)
 		t->damage(img);
 	chain_rig_open(&w->c, &cfg, img, t->depth);
+	if (t->recycled)
+		chain_rig_recycle(&w->c, t->recycled);
+	chain_rig_first(&w->c, t->first);
 	make_table(w);
 	make_slots(w);
 	chain_rig_start(&w->c, w->slots, SLOT, t->depth);
@@ -358,6 +363,57 @@ static void a_request_too_long(void **state)
 		}
 }
 
+/* ---- nobody arms ---------------------------------------------------------------------------- */
+
+static void recycled(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < CHAIN_RIG_SEEDS; seed++)
+		for (unsigned par = 0; par < 2; par++)
+			assert_right(&(struct trial){.seed = seed,
+				.parallel = par,
+				.depth = 1 << seed % 3,
+				.recycled = 8 << seed % 2,
+				.offset_len = 2 + (unsigned)seed % 6,
+				.requests = 60,
+				.record_max = 200});
+}
+
+/* Every number wraps that has 16 bits: WQE indices, enables, RECVs */
+static void recycled_for_long(void **state)
+{
+	static const unsigned slots[] = {4, 64, 256};
+
+	(void)state;
+	for (unsigned par = 0; par < 2; par++)
+		for (unsigned i = 0; i < 3; i++)
+			assert_right(&(struct trial){.seed = 7,
+				.parallel = par,
+				.depth = i ? 16 : 2,
+				.recycled = slots[i],
+				.offset_len = 2,
+				.requests = i ? CHAIN_RIG_LONG : CHAIN_RIG_LONG / 8,
+				.record_max = 40});
+}
+
+/* CQE numbers have 24 bits, request numbers 32 */
+static void recycled_past_every_number(void **state)
+{
+	static const uint64_t ends[] = {1ull << 24, 1ull << 32};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned slots = 64; slots <= 256; slots *= 4)
+			assert_right(&(struct trial){.seed = 9,
+				.parallel = i == 0,
+				.depth = 16,
+				.recycled = slots,
+				.first = ends[i] - 65536,
+				.offset_len = 2,
+				.requests = CHAIN_RIG_LONG / 2,
+				.record_max = 40});
+}
+
 /* ---- twins with one thing wrong ----------------------------------------------------------- */
 
 static uint8_t *step(struct chain_image *img, const char *label)
@@ -465,6 +521,9 @@ int main(void)
 		cmocka_unit_test(indices_wrap),
 		cmocka_unit_test(outside_the_window),
 		cmocka_unit_test(a_request_too_long),
+		cmocka_unit_test(recycled),
+		cmocka_unit_test(recycled_for_long),
+		cmocka_unit_test(recycled_past_every_number),
 		cmocka_unit_test(wrong_twins_fail),
 	};
 

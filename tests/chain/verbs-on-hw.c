@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEEDS = 30, REQUESTS = 40, DEPTH = 3, SLOT = 64, DATA = 4096, REPLY_MAX = 64 };
+enum { SEEDS = 30, REQUESTS = 40, DEPTH = 4, SLOT = 64, DATA = 4096, REPLY_MAX = 64 };
 
 /* clang-format off */
 #define REGION(at, n) {.kind = CHAIN_AT_REGION, .from = (at), .len = (n)}
@@ -62,7 +62,7 @@ static const struct chain_step count_steps[] = {
 	{.label = "see",
 		.queue = 1,
 		.verb = CHAIN_READ,
-		.flags = CHAIN_SIGNALLED,
+		.flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 		.remote = REGION(0, 0),
 		.local = {WORD("new", 8)}},
 	WAIT("see"),
@@ -209,7 +209,8 @@ static struct chain_desc describe(const struct program *p)
 		.nargs = p->nargs};
 }
 
-static void run(const struct program *p, uint64_t seed)
+/* With @recycled instances that the NIC keeps going, or, 0, that the rig arms */
+static void run(const struct program *p, uint64_t seed, unsigned recycled)
 {
 	struct chain_desc d = describe(p);
 	struct hw_config cfg = {.seed = seed};
@@ -223,6 +224,8 @@ static void run(const struct program *p, uint64_t seed)
 	if (chain_check_order(&d, err) || chain_build(&d, &img, err))
 		fail_msg("%s: %s", p->name, err);
 	chain_rig_open(&c, &cfg, img, DEPTH);
+	if (recycled)
+		chain_rig_recycle(&c, recycled);
 	data = rig_alloc(&c.rig, DATA);
 	slots = rig_alloc(&c.rig, DEPTH * SLOT);
 	reply = rig_alloc(&c.rig, DEPTH * REPLY_MAX);
@@ -266,7 +269,15 @@ static void every_seed_agrees(void **state)
 	(void)state;
 	for (unsigned p = 0; p < COUNT(programs); p++)
 		for (uint64_t seed = 0; seed < SEEDS; seed++)
-			run(&programs[p], seed);
+			run(&programs[p], seed, 0);
+}
+
+static void every_seed_agrees_recycled(void **state)
+{
+	(void)state;
+	for (unsigned p = 0; p < COUNT(programs); p++)
+		for (uint64_t seed = 0; seed < CHAIN_RIG_SEEDS; seed++)
+			run(&programs[p], seed, seed % 2 ? 8 : 16);
 }
 
 /* Every WAIT for a step is one that the proof asks for */
@@ -293,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_seed_agrees),
+		cmocka_unit_test(every_seed_agrees_recycled),
 		cmocka_unit_test(no_wait_can_be_spared),
 	};
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/token.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char purpose[16] = "reddn token 1";
+
+static int refuse(int error, char *why, size_t size, const char *words)
+{
+	snprintf(why, size, "%s", words);
+	return error;
+}
+
+int token_key_read(const char *path, struct token_key *key, char *why, size_t why_size)
+{
+	uint8_t bytes[TOKEN_KEY_MAX + 2];
+	FILE *f = fopen(path, "re");
+	size_t len;
+	int r = 0;
+
+	if (!f)
+		return refuse(-errno, why, why_size, strerror(errno));
+	setvbuf(f, NULL, _IONBF, 0); /* no copy of the key is left in a buffer */
+	len = fread(bytes, 1, sizeof bytes, f);
+	if (ferror(f))
+		r = refuse(-EIO, why, why_size, "it cannot be read");
+	fclose(f);
+	if (len && bytes[len - 1] == '\n')
+		len--;
+	if (r == 0 && len < TOKEN_KEY_MIN)
+		r = refuse(-EINVAL, why, why_size,
+			"a key has at least 16 bytes; openssl rand -hex 32 makes one");
+	if (r == 0 && len > TOKEN_KEY_MAX)
+		r = refuse(-EINVAL, why, why_size, "a key has at most 1024 bytes");
+	if (r == 0) {
+		memcpy(key->bytes, bytes, len);
+		key->len = len;
+	}
+	explicit_bzero(bytes, sizeof bytes);
+	return r;
+}
+
+void token_key_wipe(struct token_key *key)
+{
+	explicit_bzero(key, sizeof *key);
+}
+
+static void make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+	uint64_t window, uint8_t token[8])
+{
+	struct hmac_sha256_ctx hmac;
+
+	window = htobe64(window);
+	hmac_sha256_set_key(&hmac, key->len, key->bytes);
+	hmac_sha256_update(&hmac, sizeof purpose, (const uint8_t *)purpose);
+	hmac_sha256_update(&hmac, sizeof window, (const uint8_t *)&window);
+	hmac_sha256_update(&hmac, 16, address);
+	hmac_sha256_update(&hmac, offsetof(struct reddn_wire_req, token), (const uint8_t *)req);
+	hmac_sha256_digest(&hmac, 8, token);
+	explicit_bzero(&hmac, sizeof hmac);
+}
+
+void token_make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+	uint64_t now, uint8_t token[8])
+{
+	make(key, req, address, now / TOKEN_WINDOW_S, token);
+}
+
+bool token_right(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+	uint64_t now)
+{
+	uint64_t window = now / TOKEN_WINDOW_S;
+	uint8_t token[8];
+	int right = 0;
+
+	for (uint64_t w = window - 1; w != window + 2; w++) {
+		make(key, req, address, w, token);
+		right |= memeql_sec(token, req->token, sizeof token);
+	}
+	explicit_bzero(token, sizeof token);
+	return right;
+}

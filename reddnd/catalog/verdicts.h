@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * verdicts.h - what the daemon may find wrong with a session, and what the operator wants to follow from it. Pure.
+ */
+#ifndef CATALOG_VERDICTS_H
+#define CATALOG_VERDICTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum verdict_kind {
+	VERDICT_STEP,        /* a work request of the chain failed */
+	VERDICT_QUEUE,       /* the NIC ended a queue, and no work request of it explains why */
+	VERDICT_REQUEST,     /* the client sent what the protocol does not allow */
+	VERDICT_RNR,         /* the client had no receive posted for a reply, time and again */
+	VERDICT_UNREACHABLE, /* the client's NIC did not acknowledge a reply, time and again */
+	VERDICT_TIME,        /* a request was taken and not answered within the offload's time_budget */
+	VERDICT_KINDS
+};
+
+/** From the mildest to the hardest: each includes those before it, as far as it makes sense. */
+enum verdict_action {
+	VERDICT_LOG,
+	VERDICT_TERMINATE, /* the session ends */
+	VERDICT_BAN,       /* and its client is refused for a while */
+};
+
+struct verdict_policy {
+	uint8_t action;   /* enum verdict_action */
+	uint32_t seconds; /* of a ban */
+};
+
+/** "step", "queue", ...: as the configuration, the journal and JSON name it. */
+const char *verdict_kind_name(enum verdict_kind kind);
+/** VERDICT_KINDS if there is no such kind. */
+enum verdict_kind verdict_kind_named(const char *name);
+
+/** "log", "terminate", "ban" */
+const char *verdict_action_name(enum verdict_action action);
+
+/** "log", "terminate" or "ban:60s". 0 or -EINVAL. */
+int verdict_policy_parse(const char *text, struct verdict_policy *policy);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * loop.h - an endless loop: a description of one iteration, turned into a ring that the NIC runs round and round
+ * for ever, without a CPU (lap.h).
+ *
+ * All steps are in one code queue, in the order of the text. A patch of a step that comes later is for this
+ * iteration, one of a step that came before (or of the patching step itself) for the next; in the same way a SEND_EN
+ * enables through the next WQE of that step. The loop ends when no SEND_EN enables the next iteration: make one dormant,
+ * or patch its opcode.
+ *
+ * Refused, besides what cannot be resolved: a description in which nothing waits for a READ or an atomic of the
+ * iteration before the next one is enabled, since that is where the ring refreshes itself.
+ */
+#ifndef CHAIN_LOOP_H
+#define CHAIN_LOOP_H
+
+#include "reddnd/chain/arm.h"
+#include "reddnd/chain/build.h"
+#include "reddnd/chain/lap.h"
+
+struct chain_loop_info {
+	unsigned queue;          /* of the loop */
+	unsigned iterations;     /* per lap of the ring */
+	uint16_t start;          /* producer index that starts it */
+	struct lap_size lap;     /* per lap */
+	uint32_t scratch;        /* bytes */
+	uint32_t progress;       /* offset in the lanes of a 64-bit word: iterations, half a lap at a time */
+	uint32_t lanes;          /* bytes of them, progress included */
+	uint32_t wqebbs, second; /* of one iteration; where the second half of the lap begins */
+};
+
+/** In a lap, the iteration that the WQEBB with that index belongs to. */
+unsigned chain_loop_iteration(const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
+
+/**
+ * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and the bindings
+ * of regions. With env->queue[q].ring == NULL nothing is written: sizes only (ring_wqebbs is looked at). Only the code queue
+ * of @env is used. 0, CHAIN_REFUSED with the reason in @err, -E2BIG: not two iterations fit; -ENOMEM.
+ */
+int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
+	char err[CHAIN_ERR]);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/control/control.h"
+
+#include "reddnd/control/audit.h"
+#include "reddnd/session/warden.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+struct peer {
+	struct control *control;
+	int fd;
+	bool may_change;
+	struct commands_follow follow;
+	char *in, *out; /* out: what is left of an answer begins at sent */
+	size_t got, size, sent;
+	sd_event_source *io, *timer;
+	LIST_ENTRY(peer) link;
+};
+
+struct control {
+	struct commands commands;
+	char path[sizeof((struct sockaddr_un *)0)->sun_path];
+	sd_event *event;
+	int fd;
+	bool bound;
+	sd_event_source *io, *feeder;
+	unsigned npeers;
+	LIST_HEAD(, peer) peers;
+};
+
+/* ---- one peer ------------------------------------------------------------------------------------------------ */
+
+static void peer_free(struct peer *p)
+{
+	p->control->npeers--;
+	LIST_REMOVE(p, link);
+	sd_event_source_disable_unref(p->io);
+	sd_event_source_disable_unref(p->timer);
+	close(p->fd);
+	free(p->in);
+	free(p->out);
+	free(p);
+}
+
+static int peer_late(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	peer_free(arg);
+	return 0;
+}
+
+/* 0, or a negative errno: the peer is to be given up */
+static int peer_send(struct peer *p)
+{
+	while (p->sent < p->size) {
+		ssize_t n = send(p->fd, p->out + p->sent, p->size - p->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return sd_event_source_set_io_events(p->io, EPOLLOUT);
+		if (n < 0)
+			return -errno;
+		p->sent += (size_t)n;
+	}
+	free(p->out);
+	p->out = NULL;
+	p->size = p->sent = 0;
+	return sd_event_source_set_io_events(p->io, EPOLLIN);
+}
+
+static int peer_answer(struct peer *p, const char *line, size_t len)
+{
+	struct json_object *answer =
+		commands_answer(&p->control->commands, line, len, p->may_change, &p->follow);
+	int n;
+
+	if (!answer)
+		return -ENOMEM;
+	n = asprintf(&p->out, "%s\n", json_object_to_json_string_ext(answer, JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(answer);
+	if (n < 0) {
+		p->out = NULL;
+		return -ENOMEM;
+	}
+	p->size = (size_t)n;
+	return peer_send(p);
+}
+
+static const struct events *events(const struct control *c)
+{
+	return server_warden(c->commands.server)->events;
+}
+
+/* What has happened since, as far as the peer takes it: what it does not take stays in the ring, not here */
+static int peer_feed(struct peer *p)
+{
+	int r = 0;
+
+	while (p->follow.events && !p->out && r >= 0) {
+		p->out = audit_line(events(p->control), &p->follow.next);
+		if (!p->out)
+			return 0;
+		p->size = strlen(p->out);
+		r = peer_send(p);
+	}
+	return r;
+}
+
+static int feed_all(sd_event_source *source, void *arg)
+{
+	struct control *c = arg;
+	struct peer *p, *next;
+
+	(void)source;
+	for (p = LIST_FIRST(&c->peers); p; p = next) {
+		next = LIST_NEXT(p, link);
+		if (peer_feed(p) < 0)
+			peer_free(p);
+	}
+	return 0;
+}
+
+/* An event comes in the middle of something, a command of a peer perhaps */
+static void feed_soon(void *arg)
+{
+	struct control *c = arg;
+
+	sd_event_source_set_enabled(c->feeder, SD_EVENT_ONESHOT);
+}
+
+/* Answers the lines there are, as far as the peer takes the answers */
+static int peer_work(struct peer *p)
+{
+	int r = 0;
+
+	while (!p->out && r >= 0) {
+		char *end = memchr(p->in, '\n', p->got);
+		size_t len;
+
+		if (!end && p->got == CONTROL_LINE_MAX)
+			return -EMSGSIZE;
+		if (!end)
+			return 0;
+		len = (size_t)(end - p->in);
+		r = peer_answer(p, p->in, len);
+		p->got -= len + 1;
+		memmove(p->in, end + 1, p->got);
+	}
+	return r;
+}
+
+static int peer_receive(struct peer *p)
+{
+	ssize_t n = recv(p->fd, p->in + p->got, CONTROL_LINE_MAX - p->got, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	p->got += (size_t)n;
+	return 0;
+}
+
+static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct peer *p = arg;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	r = p->out ? peer_send(p) : peer_receive(p);
+	if (r >= 0)
+		r = peer_work(p);
+	if (r >= 0)
+		r = peer_feed(p);
+	/* Who follows may be silent, and nothing may happen, for days */
+	if (r >= 0)
+		r = p->follow.events ? sd_event_source_set_enabled(p->timer, SD_EVENT_OFF)
+				     : sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
+	if (r < 0)
+		peer_free(p);
+	return 0;
+}
+
+static bool is_trusted(int fd)
+{
+	struct ucred cred;
+	socklen_t size = sizeof cred;
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 &&
+	       (cred.uid == 0 || cred.uid == geteuid());
+}
+
+static int peer_new(struct control *c, int fd)
+{
+	struct peer *p = calloc(1, sizeof *p);
+	int r;
+
+	if (!p) {
+		close(fd);
+		return -ENOMEM;
+	}
+	p->control = c;
+	p->fd = fd;
+	c->npeers++;
+	LIST_INSERT_HEAD(&c->peers, p, link);
+	p->may_change = is_trusted(fd);
+	p->in = malloc(CONTROL_LINE_MAX);
+	r = p->in ? sd_event_add_io(c->event, &p->io, fd, EPOLLIN, peer_ready, p) : -ENOMEM;
+	if (r >= 0)
+		r = sd_event_add_time_relative(
+			c->event, &p->timer, CLOCK_MONOTONIC, CONTROL_IDLE_US, 0, peer_late, p);
+	if (r < 0)
+		peer_free(p);
+	return r;
+}
+
+static int peers_come(sd_event_source *source, int listener, uint32_t revents, void *arg)
+{
+	struct control *c = arg;
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
+
+	(void)source;
+	(void)revents;
+	if (fd < 0)
+		return 0;
+	if (c->npeers == CONTROL_PEERS_MAX) {
+		close(fd);
+		return 0;
+	}
+	r = peer_new(c, fd);
+	if (r < 0)
+		log_errno(r, "a peer on %s cannot be served", c->path);
+	return 0;
+}
+
+/* ---- the socket ---------------------------------------------------------------------------------------------- */
+
+/* Whether somebody answers at @addr */
+static bool alive(const struct sockaddr_un *addr)
+{
+	CLEANUP(cleanup_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0 || errno == EAGAIN);
+}
+
+static int open_socket(struct control *c)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct stat st;
+	int r;
+
+	memcpy(addr.sun_path, c->path, sizeof addr.sun_path);
+	if (alive(&addr))
+		return -EADDRINUSE;
+	if (lstat(c->path, &st) == 0 && S_ISSOCK(st.st_mode))
+		unlink(c->path);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0 || bind(c->fd, (const struct sockaddr *)&addr, sizeof addr) < 0)
+		return -errno;
+	c->bound = true;
+	if (chmod(c->path, 0660) < 0 || listen(c->fd, CONTROL_PEERS_MAX) < 0)
+		return -errno;
+	r = sd_event_add_io(c->event, &c->io, c->fd, EPOLLIN, peers_come, c);
+	if (r >= 0)
+		r = sd_event_add_defer(c->event, &c->feeder, feed_all, c);
+	return r < 0 ? r : sd_event_source_set_enabled(c->feeder, SD_EVENT_OFF);
+}
+
+DEFINE_CLEANUP(struct control *, control_free)
+
+int control_new(struct control **out, const char *path, const struct commands *commands, sd_event *event)
+{
+	CLEANUP(control_freep) struct control *c = calloc(1, sizeof *c);
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->fd = -1;
+	c->commands = *commands;
+	c->event = sd_event_ref(event);
+	LIST_INIT(&c->peers);
+	r = (size_t)snprintf(c->path, sizeof c->path, "%s", path) < sizeof c->path ? open_socket(c)
+										   : -ENAMETOOLONG;
+	if (r < 0)
+		return log_errno(r, "control socket %s", path);
+	events_listen(server_warden(c->commands.server)->events, feed_soon, c);
+	*out = steal_ptr(&c);
+	return 0;
+}
+
+void control_free(struct control *c)
+{
+	struct peer *p;
+
+	events_listen(server_warden(c->commands.server)->events, NULL, NULL);
+	while ((p = LIST_FIRST(&c->peers)))
+		peer_free(p);
+	sd_event_source_disable_unref(c->io);
+	sd_event_source_disable_unref(c->feeder);
+	if (c->bound)
+		unlink(c->path);
+	if (c->fd >= 0)
+		close(c->fd);
+	sd_event_unref(c->event);
+	free(c);
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/wqe.h"
+#include "reddnd/program/lower-ir.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { LANES = WORD - 1 }; /* beside a link */
+
+/* ---- where the statement is ------------------------------------------------------------------- */
+
+static struct web *value_of(struct lower *l, struct test *t)
+{
+	const struct ast_cond *c = t->cond;
+	struct ast_var *var;
+
+	if (t->value)
+		return t->value;
+	t->value = pool_alloc(l->pool, sizeof *t->value);
+	var = pool_alloc(l->pool, sizeof *var);
+	var->name = "operand";
+	var->type = c->left.type;
+	if (c->left.kind == AST_ARG && c->right.type.bytes > var->type.bytes)
+		var->type.bytes = c->right.type.bytes;
+	*t->value = (struct web){.var = var, .kind = WEB_TESTED};
+	return t->value;
+}
+
+void lower_test_begin(struct lower *l, struct op *op)
+{
+	struct test *t = op->test;
+	const struct ast_operand *left = &t->cond->left;
+	bool variable = t->value;
+	struct place to = {.kind = CHAIN_AT_SCRATCH, .web = value_of(l, t), .reversed = left->swab};
+
+	to.len = t->value->var->type.bytes;
+	if (left->kind == AST_PLACE && left->place->kind == AST_AT_REGION) {
+		lower_read_region(l, op, t->load, left->place);
+		*lower_local(l, t->load) = to;
+		t->load->must = left->place->nterms > 0;
+		lower_append(l, t->load);
+	} else if (left->kind == AST_PLACE && !variable) {
+		struct ast_operand o = *left;
+
+		o.swab = false;
+		lower_copy(l, op, lower_source(l, op, NULL, 0, &o), to, "operand");
+	}
+	t->after = l->cursor;
+}
+
+/* ---- what it guards --------------------------------------------------------------------------- */
+
+static void list_add(struct lower *l, struct step_list *list, struct step *s)
+{
+	pool_grow(l->pool, list->v, list->n);
+	list->v[list->n++] = s;
+}
+
+static void collect(
+	struct lower *l, struct test *t, bool must, struct step_list *then, struct step_list *otherwise)
+{
+	struct step *s;
+
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->guard && s->guard->test == t && s->must == must && (must || s->queue))
+			list_add(l, s->guard->otherwise ? otherwise : then, s);
+}
+
+/* READs that bring the opcodes of a branch with more steps than lanes: each is a step of the branch itself */
+static void wake(struct lower *l, struct test *t, struct step_list *list)
+{
+	unsigned most = lower_max_sge(l);
+	struct step_list wakers = {0};
+
+	for (unsigned i = 0; i < list->n; i += most) {
+		unsigned n = list->n - i < most ? list->n - i : most;
+		struct word *opcodes = lower_word(l, "opcodes", (uint16_t)n);
+		struct step *s = lower_step(l, t->op, CHAIN_READ, "wake");
+
+		s->remote = lower_scratch(opcodes, 0, n);
+		for (unsigned k = 0; k < n; k++) {
+			opcodes->init[k] = chain_verb_info(list->v[i + k]->verb)->opcode;
+			list->v[i + k]->flags |= CHAIN_DORMANT;
+			*lower_local(l, s) = lower_field(list->v[i + k], CHAIN_F_OPCODE, 0, 0, 1);
+		}
+		s->guard = list->v[i]->guard;
+		lower_append(l, s);
+		s->must = true;
+		list_add(l, &wakers, s);
+	}
+	*list = wakers;
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static struct test_word *add_word(struct lower *l, struct test *t, unsigned *first, unsigned most, bool link)
+{
+	unsigned left = t->value->var->type.bytes - *first;
+	struct test_word *w;
+
+	pool_grow(l->pool, t->word, t->nwords);
+	w = &t->word[t->nwords++];
+	*w = (struct test_word){.word = lower_word(l, "if", WORD),
+		.first = (uint8_t)*first,
+		.len = (uint8_t)(left < most ? left : most),
+		.link = link};
+	*first += w->len;
+	return w;
+}
+
+/* Parts of at most 7 bytes. The last one leaves room for the lanes, or is replaced by them */
+static void plan_equal(struct lower *l, struct test *t, unsigned lanes)
+{
+	unsigned bytes = t->value->var->type.bytes, first = 0;
+	bool masks = l->target->masked_atomics;
+
+	while (first + WORD - lanes - (first > 0) < bytes) {
+		bool link = first > 0;
+
+		if (masks && bytes - first <= (unsigned)LANES - link) {
+			struct test_word *w = add_word(l, t, &first, WORD, link);
+
+			w->twice = true;
+			w->nlanes = (uint8_t)lanes;
+			return;
+		}
+		add_word(l, t, &first, LANES - link, link);
+		if (first == bytes)
+			break; /* and the lanes in a word of their own */
+	}
+	add_word(l, t, &first, WORD, t->nwords > 0)->nlanes = (uint8_t)lanes;
+}
+
+static bool is_carry(const struct ast_cond *c)
+{
+	return c->relation != AST_REL_EQ && c->relation != AST_REL_NE;
+}
+
+/* value > x: a carry comes out of value + ~x; value >= x: out of value + ~x + 1 */
+static bool carry_in(const struct ast_cond *c)
+{
+	bool or_equal = c->relation == AST_REL_GE || c->relation == AST_REL_LT;
+
+	return or_equal && !(c->right.kind == AST_CONST && c->right.value > 0);
+}
+
+static void plan_carry(struct lower *l, struct test *t, unsigned lanes, bool lit)
+{
+	unsigned bytes = t->value->var->type.bytes, first = 0;
+	bool link = carry_in(t->cond);
+	struct test_word *w;
+
+	do {
+		w = add_word(l, t, &first, LANES - link, link);
+		w->carry = true;
+		link = true;
+	} while (first < bytes);
+	if (l->target->masked_atomics && w->link + w->len + (lit ? 1 : 0) + lanes <= WORD)
+		w->nlanes = (uint8_t)lanes;
+	else
+		add_word(l, t, &first, 0, true)->nlanes = (uint8_t)lanes;
+}
+
+static unsigned value_at(const struct test_word *w)
+{
+	if (w->direct)
+		return w->at;
+	return w->carry ? w->link : w->mirrored ? WORD - w->len : 0;
+}
+
+static unsigned link_at(const struct test_word *w)
+{
+	return w->carry ? 0 : w->mirrored ? WORD - 1u - w->len : w->len;
+}
+
+static unsigned lanes_at(const struct test *t, const struct test_word *w)
+{
+	unsigned n = w->nlanes ? w->nlanes : 1;
+
+	if (w->twice)
+		return 0;
+	if (w->carry)
+		return w->link + w->len + (w->nlanes && t->on.n == 0 ? 1u : 0u);
+	return w->mirrored ? 0 : WORD - n;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static struct step *atomic(
+	struct lower *l, struct test *t, enum chain_verb verb, const char *name, struct word *w)
+{
+	struct step *s = lower_step(l, t->op, verb, name);
+
+	s->remote = lower_scratch(w, 0, WORD);
+	return s;
+}
+
+/* The right operand's bytes in the order of a WQE: of a carry, their complement */
+static void bring_variable(struct lower *l, struct test *t)
+{
+	const struct ast_operand *right = &t->cond->right;
+	struct place from = lower_source(l, t->op, NULL, 0, right);
+	bool carry = is_carry(t->cond);
+
+	if (carry) {
+		struct word *copy = lower_word(l, "complement", WORD);
+		struct step *s = atomic(l, t, CHAIN_MASKED_FETCH_ADD, "complement", copy);
+
+		if (!l->target->masked_atomics) {
+			lower_refuse(l, right->pos,
+				"this device has no masked atomics, so the order of two variables cannot be "
+				"tested; compare "
+				"with a constant or an argument");
+			return;
+		}
+		lower_copy(l, t->op, from, lower_scratch(copy, 0, from.len), "operand");
+		s->add = s->boundary = UINT64_MAX;
+		lower_append(l, s);
+		from = lower_scratch(copy, 0, from.len);
+	}
+	for (unsigned i = 0; i < t->nwords; i++) {
+		struct test_word *w = &t->word[i];
+		struct step *user = carry ? w->add : w->cas;
+		struct place part = from;
+
+		if (!user || !w->len)
+			continue;
+		part.from += from.reversed ? from.len - w->first - w->len : w->first;
+		part.len = w->len;
+		struct place to = lower_field(user, carry ? CHAIN_F_ADD : CHAIN_F_COMPARE, 0, 0, w->len);
+
+		to.reversed = true;
+		w->to = lower_copy(l, t->op, part, to, "operand")->local;
+	}
+}
+
+/* Where the operand's bytes are: which words is known from the beginning, where in them in the end */
+static void place_value(struct lower *l, struct test *t)
+{
+	struct web *v = t->value;
+
+	v->nparts = 0;
+	for (unsigned i = 0; i < t->nwords; i++) {
+		const struct test_word *w = &t->word[i];
+
+		if (w->len)
+			v->part[v->nparts++] = (struct part){.word = w->word,
+				.step = w->direct,
+				.at = (uint16_t)value_at(w),
+				.first = w->first,
+				.len = w->len};
+	}
+	if (t->nwords)
+		return;
+	/* guards nothing: what was to be tested goes nowhere */
+	v->part[0].len = (uint16_t)v->var->type.bytes;
+	v->part[0].word = lower_word(l, "untested", v->part[0].len);
+	v->nparts = 1;
+}
+
+/*
+ * The form of NICs that do not check index and QPN of a WQE: the operand lies in the control segment of the step that
+ * it decides about, and the CAS turns that from a NOP into what it is.
+ */
+static bool plan_direct(struct lower *l, struct test *t)
+{
+	static const struct {
+		uint8_t at, len;
+	} runs[] = {{WQE_QPN_DS, 3}, {WQE_INDEX, 2}, {WQE_OPMOD, 1}};
+	unsigned bytes = t->value->var->type.bytes, first = 0;
+	struct step *cas;
+
+	if (!l->target->ignores_index || is_carry(t->cond) || t->on.n != 1 || t->off.n || bytes > 6 ||
+		t->cond->left.kind == AST_ARG || t->value->from_init ||
+		(bytes < 5 && !l->target->masked_atomics))
+		return false;
+	cas = lower_step(l, t->op, bytes < 5 ? CHAIN_MASKED_CAS : CHAIN_CAS, "if");
+	cas->remote = lower_field(t->on.v[0], CHAIN_F_CTRL, 0, 0, WORD);
+	cas->must = t->guard;
+	for (unsigned i = 0; first < bytes; i++) {
+		struct test_word *w;
+
+		pool_grow(l->pool, t->word, t->nwords);
+		w = &t->word[t->nwords++];
+		*w = (struct test_word){.first = (uint8_t)first,
+			.len = (uint8_t)(bytes - first < runs[i].len ? bytes - first : runs[i].len),
+			.direct = t->on.v[0],
+			.at = runs[i].at,
+			.cas = cas};
+		first += w->len;
+	}
+	t->on.v[0]->flags |= CHAIN_DORMANT;
+	if (t->cond->right.kind == AST_PLACE)
+		bring_variable(l, t);
+	lower_append(l, cas);
+	place_value(l, t);
+	return true;
+}
+
+static void make_steps(struct lower *l, struct test *t)
+{
+	unsigned lanes = t->on.n + t->off.n;
+
+	for (unsigned i = 0; i < t->nwords; i++) {
+		struct test_word *w = &t->word[i];
+
+		if (w->carry)
+			w->add = atomic(l, t, CHAIN_FETCH_ADD, "carry", w->word);
+		if (!w->carry || w->nlanes)
+			w->cas = atomic(l, t, w->carry ? CHAIN_MASKED_CAS : CHAIN_CAS, "if", w->word);
+	}
+	if (t->cond->right.kind == AST_PLACE)
+		bring_variable(l, t);
+	for (unsigned i = 0; i < t->nwords; i++) {
+		struct test_word *w = &t->word[i];
+
+		if (i) {
+			struct test_word *before = w - 1;
+
+			lower_copy(l, t->op, lower_scratch(before->word, lanes_at(t, before), 1),
+				lower_scratch(w->word, link_at(w), 1), "link");
+		}
+		if (w->add)
+			lower_append(l, w->add);
+		if (w->cas)
+			lower_append(l, w->cas);
+		if (w->twice) {
+			w->other = atomic(l, t, CHAIN_MASKED_CAS, "else", w->word);
+			lower_append(l, w->other);
+		}
+	}
+	t->copy = lower_step(l, t->op, CHAIN_READ, "lanes");
+	t->copy->must = t->guard;
+	t->copy->lanes_of = t;
+	t->copy->remote = lower_scratch(t->word[t->nwords - 1].word, 0, lanes);
+	for (unsigned i = 0; i < lanes; i++) {
+		struct step *s = i < t->on.n ? t->on.v[i] : t->off.v[i - t->on.n];
+
+		s->flags |= CHAIN_DORMANT;
+		*lower_local(l, t->copy) = lower_field(s, CHAIN_F_OPCODE, 0, 0, 1);
+	}
+	lower_append(l, t->copy);
+}
+
+/* What would do no harm is skipped as well, where a lane is free: the rest of a loop that is over */
+static void skip_more(struct lower *l, struct test *t, unsigned most)
+{
+	struct step_list more[2] = {0};
+	struct step_list *list[2] = {&t->on, &t->off};
+
+	collect(l, t, false, &more[0], &more[1]);
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned i = 0; i < more[side].n && t->on.n + t->off.n < most; i++) {
+			struct step *s = more[side].v[i];
+
+			s->must = true;
+			list_add(l, list[s->guard->otherwise ? 1 : 0], s);
+		}
+}
+
+static void lower_test(struct lower *l, struct test *t)
+{
+	const struct ast_cond *c = t->cond;
+	bool swapped = c->relation == AST_REL_NE || c->relation == AST_REL_LT || c->relation == AST_REL_LE;
+	unsigned bytes = t->value->var->type.bytes;
+	struct step_list then = {0}, otherwise = {0};
+
+	collect(l, t, true, &then, &otherwise);
+	if (then.n + otherwise.n == 0) {
+		place_value(l, t);
+		return;
+	}
+	l->cursor = t->after;
+	if (then.n + otherwise.n > LANES) {
+		wake(l, t, &then);
+		wake(l, t, &otherwise);
+		l->cursor = t->after;
+	}
+	t->on = then;
+	t->off = otherwise;
+	if (t->loop && !is_carry(c) && bytes < WORD)
+		skip_more(l, t, bytes + t->on.n + t->off.n <= WORD ? WORD - bytes : LANES);
+	if (swapped) {
+		struct step_list on = t->on;
+
+		t->on = t->off;
+		t->off = on;
+	}
+	if (t->on.n + t->off.n > LANES) {
+		lower_refuse(l, c->pos, "this condition guards more than can be done; split what it guards");
+		return;
+	}
+	if (plan_direct(l, t))
+		return;
+	if (is_carry(c))
+		plan_carry(l, t, t->on.n + t->off.n, t->on.n == 0);
+	else
+		plan_equal(l, t, t->on.n + t->off.n);
+	if (t->nwords > MAX_PARTS) {
+		lower_refuse(l, c->left.pos, "%u bytes are too many to compare; %u is the most", bytes,
+			MAX_PARTS * (LANES - 1) - LANES);
+		return;
+	}
+	place_value(l, t);
+	make_steps(l, t);
+}
+
+void lower_tests(struct lower *l)
+{
+	l->inserting = true;
+	for (unsigned i = l->ntests; i-- > 0;)
+		lower_test(l, l->test[i]);
+	l->inserting = false;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------ */
+
+/* Byte @i of a value of @type as it lies in memory; of a number narrower than that, 0 beyond it */
+static uint8_t byte_of(const struct ast_type *type, bool le, uint64_t v, unsigned i)
+{
+	unsigned k = le ? i : type->bytes - 1 - i;
+
+	return k < WORD ? (uint8_t)(v >> 8 * k) : 0;
+}
+
+/* The bytes of argument @a that lie in @w: to the field of a WQE, or to the word itself (@field: CHAIN_FIELDS) */
+static void place_arg(struct lower *l, const struct test *t, const struct test_word *w,
+	const struct ast_arg *a, bool le, enum chain_field field, bool inverted)
+{
+	unsigned n = t->value->var->type.bytes, bytes = a->type.bytes, at = value_at(w), len = w->len, first;
+	struct place to;
+
+	if (le) {
+		if (w->first >= bytes)
+			return;
+		if (len > bytes - w->first)
+			len = bytes - w->first;
+		first = bytes - w->first - len;
+	} else {
+		unsigned skip = n - bytes > w->first ? n - bytes - w->first : 0;
+
+		if (skip >= len)
+			return;
+		at += skip;
+		len -= skip;
+		first = w->first + skip - (n - bytes);
+	}
+	to = field == CHAIN_FIELDS ? lower_scratch(w->word, at, len)
+				   : lower_field(w->carry ? w->add : w->cas, field, 0, WORD - at - len, len);
+	lower_use_arg(l, a, to, (uint16_t)first, (uint16_t)len, (field == CHAIN_FIELDS) == le, inverted);
+}
+
+static uint64_t number(const uint8_t image[WORD])
+{
+	uint64_t v;
+
+	memcpy(&v, image, sizeof v); /* as the NIC's host reads the word */
+	return v;
+}
+
+static void finish_lanes(const struct test *t, const struct test_word *w, uint8_t *compare, uint8_t *swap)
+{
+	unsigned at = lanes_at(t, w);
+
+	for (unsigned i = 0; i < w->nlanes; i++) {
+		bool on = i < t->on.n;
+		const struct step *s = on ? t->on.v[i] : t->off.v[i - t->on.n];
+		uint8_t opcode = chain_verb_info(s->verb)->opcode;
+
+		if (!on)
+			w->word->init[at + i] = compare[at + i] = opcode;
+		else
+			swap[at + i] = opcode;
+	}
+	if (!w->nlanes)
+		swap[at] = 1;
+}
+
+/* A match leaves these lanes, and the last byte tells it from what did not match, which becomes the others */
+static void finish_twice(const struct test *t, const struct test_word *w, uint8_t *swap)
+{
+	uint8_t other[WORD] = {0};
+
+	for (unsigned i = 0; i < w->nlanes; i++) {
+		bool on = i < t->on.n;
+		const struct step *s = on ? t->on.v[i] : t->off.v[i - t->on.n];
+
+		(on ? swap : other)[i] = chain_verb_info(s->verb)->opcode;
+	}
+	swap[WORD - 1] = 1;
+	w->other->swap = number(other);
+	w->other->swap_mask = UINT64_MAX;
+	w->other->compare_mask = 0xffull << 56;
+}
+
+static void finish_word(struct lower *l, struct test *t, struct test_word *w, bool le)
+{
+	const struct ast_cond *c = t->cond;
+	const struct ast_type *type = &t->value->var->type;
+	uint8_t compare[WORD] = {0}, swap[WORD] = {0}, add[WORD] = {0}, mask[WORD] = {0};
+	unsigned at = value_at(w);
+	uint64_t x = c->right.kind == AST_CONST ? c->right.value : 0;
+
+	if (is_carry(c) && (c->relation == AST_REL_GE || c->relation == AST_REL_LT) && !carry_in(c))
+		x--;
+	for (unsigned i = 0; i < w->len; i++) {
+		uint8_t b = byte_of(type, le, x, w->first + i);
+
+		if (w->carry)
+			add[at + i] = (uint8_t)~b;
+		else
+			compare[at + i] = b;
+		if (t->value->from_init && t->value->var->type.kind == AST_UINT)
+			w->word->init[at + i] = byte_of(type, le, t->value->var->init, w->first + i);
+	}
+	if (w->link && w->carry)
+		add[0] = 0xff;
+	if (w->carry && w->link && w == t->word)
+		w->word->init[0] = 1; /* + 1 */
+	if (w->link && !w->carry)
+		compare[link_at(w)] = 1;
+	if (c->right.kind == AST_ARG && w->len)
+		place_arg(l, t, w, c->right.arg, le, w->carry ? CHAIN_F_ADD : CHAIN_F_COMPARE, w->carry);
+	if (c->left.kind == AST_ARG && w->len)
+		place_arg(l, t, w, c->left.arg, le, CHAIN_FIELDS, false);
+	if (w->to)
+		w->to->from = WORD - at - w->len;
+	if (w->add)
+		w->add->add = number(add);
+	if (!w->cas)
+		return;
+	if (w->twice)
+		finish_twice(t, w, swap);
+	else
+		finish_lanes(t, w, compare, swap);
+	if (w->carry) {
+		unsigned carry = w->link + w->len;
+
+		memset(mask, 0, sizeof mask);
+		mask[carry] = 0xff;
+		w->cas->compare_mask = number(mask);
+		memset(compare, 0, sizeof compare);
+		compare[carry] = 1;
+		for (unsigned i = 0; i < w->nlanes; i++)
+			mask[lanes_at(t, w) + i] = 0xff;
+		if (t->on.n == 0)
+			mask[carry] = 0;
+		w->cas->swap_mask = number(mask);
+	}
+	w->cas->compare = number(compare);
+	w->cas->swap = number(swap);
+}
+
+static void finish_direct(struct lower *l, struct test *t, bool le)
+{
+	const struct ast_cond *c = t->cond;
+	const struct step *s = t->word->direct;
+	const struct chain_verb_info *v = chain_verb_info(s->verb);
+	uint8_t compare[WORD] = {0}, swap[WORD] = {0}, mask[WORD] = {0};
+	struct step *cas = t->word->cas;
+
+	compare[WQE_OPMOD] = swap[WQE_OPMOD] = v->opmod;
+	swap[WQE_OPCODE] = v->opcode;
+	compare[WQE_DSCOUNT] = swap[WQE_DSCOUNT] = (uint8_t)lower_ds(s);
+	for (unsigned k = 0; k < t->nwords; k++) {
+		struct test_word *w = &t->word[k];
+
+		for (unsigned i = 0; i < w->len; i++) {
+			mask[w->at + i] = 0xff;
+			compare[w->at + i] =
+				c->right.kind == AST_CONST
+					? byte_of(&t->value->var->type, le, c->right.value, w->first + i)
+					: 0;
+		}
+		if (c->right.kind == AST_ARG)
+			place_arg(l, t, w, c->right.arg, le, CHAIN_F_COMPARE, false);
+		if (w->to)
+			w->to->from = WORD - w->at - w->len;
+	}
+	cas->compare = number(compare);
+	cas->swap = number(swap);
+	cas->compare_mask = number(mask);
+	memset(mask, 0, sizeof mask);
+	mask[WQE_OPCODE] = 0xff;
+	cas->swap_mask = number(mask);
+}
+
+void lower_finish_tests(struct lower *l)
+{
+	for (unsigned i = 0; i < l->ntests; i++) {
+		struct test *t = l->test[i];
+		const struct ast_type *type = &t->value->var->type;
+		bool le = type->kind == AST_UINT &&
+			  (type->order == AST_LE || type->bytes == 1 || t->cond->left.kind == AST_ARG);
+
+		if (t->nwords && t->word->direct) {
+			finish_direct(l, t, le);
+			continue;
+		}
+		for (unsigned k = 0; k < t->nwords; k++)
+			finish_word(l, t, &t->word[k], le);
+		if (t->nwords)
+			place_value(l, t);
+		if (t->copy)
+			t->copy->remote.from += lanes_at(t, &t->word[t->nwords - 1]);
+	}
+}

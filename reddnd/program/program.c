@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/program.h"
+
+#include "reddnd/chain/arm.h"
+#include "reddnd/chain/bounds.h"
+#include "reddnd/chain/derive.h"
+#include "reddnd/program/front.h"
+#include "reddnd/program/lower.h"
+#include "reddnd/program/pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a program_free() frees: the program is its first member */
+struct compiled {
+	struct program program;
+	struct lowered *lowered;
+	struct chain_desc *desc;
+	struct pool *pool;
+};
+
+static void free_ast(struct ast_program **p)
+{
+	ast_free(*p);
+}
+
+static void free_diag(struct diag **d)
+{
+	diag_free(*d);
+}
+
+void program_free(struct program *p)
+{
+	struct compiled *c = (struct compiled *)p;
+
+	if (!c)
+		return;
+	chain_free(c->program.image);
+	chain_derive_free(c->desc);
+	lower_free(c->lowered);
+	pool_free(c->pool);
+	free(c);
+}
+
+static void free_compiled(struct compiled **c)
+{
+	program_free((struct program *)*c);
+}
+
+static void copy_params(struct compiled *c, const struct ast_program *ast)
+{
+	struct program *p = &c->program;
+
+	p->params = pool_alloc(c->pool, ast->nparams * sizeof *p->params);
+	for (; p->nparams < ast->nparams; p->nparams++) {
+		const struct ast_param *from = &ast->param[p->nparams];
+		struct program_param *to = &p->params[p->nparams];
+
+		*to = (struct program_param){
+			.value = from->value, .lo = from->lo, .hi = from->hi, .by_default = from->by_default};
+		snprintf(to->name, sizeof to->name, "%s", from->name);
+	}
+}
+
+static void copy_regions(struct compiled *c, const struct ast_program *ast, const struct chain_bounds *bounds)
+{
+	struct program *p = &c->program;
+
+	p->regions = pool_alloc(c->pool, ast->nregions * sizeof *p->regions);
+	for (; p->nregions < ast->nregions; p->nregions++) {
+		const struct ast_region *from = ast->region[p->nregions];
+		struct program_region *to = &p->regions[p->nregions];
+
+		*to = (struct program_region){.writable = from->writable,
+			.steered = from->steered,
+			.size = from->size > bounds->region[p->nregions] ? from->size
+									 : bounds->region[p->nregions]};
+		snprintf(to->name, sizeof to->name, "%s", from->name);
+	}
+}
+
+static void copy_args(struct compiled *c, const struct ast_program *ast)
+{
+	struct program *p = &c->program;
+
+	p->args = pool_alloc(c->pool, ast->nargs * sizeof *p->args);
+	for (; p->nargs < ast->nargs; p->nargs++) {
+		const struct ast_arg *from = ast->arg[p->nargs];
+		struct program_arg *to = &p->args[p->nargs];
+
+		*to = (struct program_arg){.kind = PROGRAM_NUMBER, .bytes = (uint16_t)from->type.bytes};
+		if (from->type.kind == AST_BYTES)
+			to->kind = PROGRAM_STRING;
+		if (from->type.kind == AST_OFFSET) {
+			to->kind = PROGRAM_WINDOW;
+			to->region = (uint8_t)from->type.window->index;
+		}
+		snprintf(to->name, sizeof to->name, "%s", from->name);
+	}
+}
+
+static void copy_steps(struct compiled *c)
+{
+	struct program *p = &c->program;
+
+	p->desc = c->desc;
+	p->steps = pool_alloc(c->pool, c->desc->nsteps * sizeof *p->steps);
+	for (unsigned s = 0; s < c->desc->nsteps; s++)
+		p->steps[s] = (struct program_step){c->desc->steps[s].line, c->desc->steps[s].why};
+}
+
+/* What knows of work requests only names a step with its line: that is where the error is shown */
+static int refused(struct diag *d, const struct ast_program *ast, const char *err)
+{
+	const char *says = strstr(err, "(line ");
+	struct diag_pos at = ast->pos;
+	unsigned line;
+
+	if (says && sscanf(says, "(line %u)", &line) == 1)
+		at = diag_line(d, line);
+	diag_error(d, at, "%s", err);
+	return PROGRAM_REFUSED;
+}
+
+static int compile(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
+{
+	__attribute__((cleanup(free_ast))) struct ast_program *ast = NULL;
+	struct chain_bounds bounds;
+	char err[CHAIN_ERR];
+	int r = front_parse(src, settings, nsettings, d, &ast);
+
+	if (r)
+		return r;
+	r = lower_program(ast, target, d, &c->lowered);
+	if (r)
+		return r;
+	r = chain_derive(&c->lowered->desc, &c->desc, err);
+	if (r)
+		return r < 0 ? r : refused(d, ast, err);
+	r = chain_check_bounds(c->desc, &bounds, err);
+	if (r)
+		return r < 0 ? r : refused(d, ast, err);
+	r = chain_build(c->desc, &c->program.image, err);
+	if (r)
+		return r < 0 ? r : refused(d, ast, err);
+	snprintf(c->program.name, sizeof c->program.name, "%s", ast->name);
+	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
+	c->program.endless = ast->endless;
+	c->program.reply_max = bounds.reply;
+	c->program.pieces = c->lowered->pieces;
+	c->program.npieces = c->lowered->npieces;
+	copy_params(c, ast);
+	copy_regions(c, ast, &bounds);
+	copy_args(c, ast);
+	copy_steps(c);
+	return 0;
+}
+
+int program_compile(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct program **out, char **messages)
+{
+	__attribute__((cleanup(free_diag))) struct diag *d = diag_new(src->name, src->text, src->len);
+	__attribute__((cleanup(free_compiled))) struct compiled *c = calloc(1, sizeof *c);
+	int r;
+
+	*out = NULL;
+	*messages = NULL;
+	if (!d || !c)
+		return -ENOMEM;
+	c->pool = pool_new();
+	if (!c->pool)
+		return -ENOMEM;
+	r = compile(src, settings, nsettings, target, d, c);
+	if (r == PROGRAM_REFUSED) {
+		*messages = diag_text(d);
+		return *messages ? r : -ENOMEM;
+	}
+	if (r)
+		return r;
+	*out = &c->program;
+	c = NULL;
+	return 0;
+}
+
+/* The steps of a queue are its WQEs, in their order */
+unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb)
+{
+	const struct chain_queue *q = &p->image->queue[queue];
+	unsigned nth = 0, s = 0;
+
+	if (queue >= p->image->nqueues || wqebb >= q->wqebbs)
+		return p->desc->nsteps;
+	for (uint32_t w = 0; w <= wqebb; w++)
+		nth += q->starts[w];
+	for (; s < p->desc->nsteps; s++)
+		if (p->desc->steps[s].queue == queue && --nth == 0)
+			break;
+	return s;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * program.h - a program's text in, its image and all that is known about it out. docs/reddn-programs.7 is the language.
+ *
+ * Pure: no device, no files, no state. One compilation is one thread's; several may run at a time.
+ */
+#ifndef PROGRAM_PROGRAM_H
+#define PROGRAM_PROGRAM_H
+
+#include "reddnd/chain/build.h"
+#include "reddnd/program/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct program_source {
+	const char *name; /* of the file, for messages */
+	const char *text; /* need not end in zero */
+	size_t len;
+};
+
+/** The catalog's choice for a param. */
+struct program_setting {
+	const char *name;
+	uint64_t value;
+};
+
+/** What is compiled for. All zero: a device of which nothing is known but the verbs, with index checks. */
+struct program_target {
+	bool masked_atomics;
+	bool ignores_index; /* known not to check WQE indices and QPNs: the direct form of `if` */
+	unsigned max_sge;   /* data segments of a WQE; 0: CHAIN_MAX_SGE */
+};
+
+enum program_shape {
+	PROGRAM_OPAQUE, /* reddn_call() */
+	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are as libclient/wire.h says */
+};
+
+struct program_param {
+	char name[PROGRAM_MAX_NAME + 1];
+	uint64_t value, lo, hi, by_default;
+};
+
+/** What the catalog binds. Index = that of the image's CHAIN_SYM_REGION bindings. */
+struct program_region {
+	char name[PROGRAM_MAX_NAME + 1];
+	bool writable;
+	bool steered;  /* and where it is written a client may choose */
+	uint64_t size; /* bytes it must have at least, 0: any */
+};
+
+enum program_arg_kind {
+	PROGRAM_NUMBER, /* unsigned, `bytes` of it */
+	PROGRAM_STRING, /* `bytes` as they are */
+	PROGRAM_WINDOW, /* byte offset in `region`, a number */
+};
+
+struct program_arg {
+	char name[2 * PROGRAM_MAX_NAME + 8]; /* "key", "probe[1].at" */
+	uint8_t kind;                        /* enum program_arg_kind */
+	uint8_t region;                      /* WINDOW: index in regions */
+	uint16_t bytes;
+};
+
+/**
+ * The next `len` bytes of the request. The big-endian form of argument `arg` (a string: as it is), `bytes` long, is
+ * with every bit inverted if that is asked for; of that, bytes first .. first + len - 1, in reverse if that is asked for.
+ */
+struct program_piece {
+	uint16_t arg, first, len;
+	bool reversed, inverted;
+};
+
+/** A work request, for explain: in the order of the description, those that were derived included. */
+struct program_step {
+	unsigned line;   /* of the source that it serves, from 1; 0: it serves all of the program */
+	const char *why; /* of a derived one: a sentence; else NULL */
+};
+
+struct program {
+	char name[PROGRAM_MAX_NAME + 1];
+	uint8_t shape; /* enum program_shape */
+	bool endless;  /* runs until told to stop: recycled, no bound on its WRs */
+	struct chain_image *image;
+	struct program_param *params;
+	unsigned nparams;
+	struct program_region *regions;
+	unsigned nregions;
+	struct program_arg *args; /* in the order of the text */
+	unsigned nargs;
+	struct program_piece *pieces; /* the request, in wire order; their lengths add up to image->arg_len */
+	unsigned npieces;
+	uint32_t reply_max; /* bytes of the reply slot that it may write: the highest one and all below */
+	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
+	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
+};
+
+/** The program has errors, which *messages tells. */
+#define PROGRAM_REFUSED 1
+
+/**
+ * Compiles @src with @settings for @target. 0 and a program, to be freed with program_free(); PROGRAM_REFUSED and the errors
+ * in *messages (diag.h: what they look like), to be freed with free(); -ENOMEM. *out and *messages are NULL otherwise.
+ */
+int program_compile(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct program **out, char **messages);
+
+/**
+ * The step (an index in desc->steps) whose work request is at WQEBB @wqebb of an instance in queue @queue; desc->nsteps if
+ * there is none.
+ */
+unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb);
+
+void program_free(struct program *p); /* NULL is fine */
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/reddnc-run.h"
+
+#include "libclient/args.h"
+#include "libclient/tool.h"
+#include "reddnd/chain/arm.h"
+#include "reddnd/chain/decode.h"
+#include "reddnd/chain/wqe.h"
+#include "reddnd/session/layout.h"
+#include "reddnd/session/offload.h"
+#include "reddnd/session/starter.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+enum {
+	ARENA = 64 << 20,
+	PAGE = 4096,
+	SLOTS = 2, /* the request's instance, and the one whose head it enables */
+	CLIENT_WQEBBS = 64,
+	CLIENT_LOG_CQES = 6,
+};
+
+/* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply slot */
+enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
+
+struct bench {
+	const struct reddnc_run *run;
+	const struct chain_image *img;
+	struct rnic_arena *arena;
+	struct rnic_device *dev;
+	struct starter starter;
+	struct catalog_region conf[PROGRAM_MAX_REGIONS];
+	struct region region[PROGRAM_MAX_REGIONS];
+	struct session_layout layout;
+	struct rnic_block block, client;
+	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
+	struct rnic_qp qp[CHAIN_MAX_QUEUES], client_qp;
+	struct chain_env env;
+};
+
+static void bench_deinit(struct bench *b)
+{
+	rnic_qp_deinit(&b->client_qp);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_qp_stop(&b->qp[q]);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_qp_deinit(&b->qp[q]);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_cq_deinit(&b->cq[q]);
+	rnic_cq_deinit(&b->reply_cq);
+	rnic_cq_deinit(&b->client_cq);
+	rnic_block_deinit(&b->block);
+	rnic_block_deinit(&b->client);
+	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
+		if (b->region[i].conf)
+			region_close(&b->region[i]);
+	starter_deinit(&b->starter);
+	if (b->dev)
+		rnic_device_close(b->dev);
+	if (b->arena)
+		rnic_arena_free(b->arena);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------- */
+
+static bool is_table(const char *path)
+{
+	struct rnic_region *r;
+	struct table_geometry g;
+	char why[200];
+	bool table;
+
+	if (rnic_region_open(&r, path) < 0)
+		return false;
+	table = table_geometry(rnic_region_mem(r), rnic_region_size(r), &g, why, sizeof why) == 0;
+	rnic_region_close(r);
+	return table;
+}
+
+static int open_region(struct bench *b, unsigned i)
+{
+	static const char *const parts[] = {
+		[CATALOG_BUCKETS] = "buckets", [CATALOG_HEAP] = "heap", [CATALOG_LIVE] = "live"};
+	const struct program_region *want = &b->run->program->regions[i];
+	const struct reddnc_region *given = NULL;
+	struct rnic_window w;
+	uint8_t part = CATALOG_WHOLE;
+	uint64_t size;
+
+	for (unsigned r = 0; r < b->run->nregions; r++)
+		if (strcmp(b->run->region[r].name, want->name) == 0)
+			given = &b->run->region[r];
+	if (!given)
+		return TOOL_FAIL(EX_USAGE, "region \"%s\" of the program is missing; give --region %s=FILE",
+			want->name, want->name);
+	for (uint8_t p = CATALOG_BUCKETS; p <= CATALOG_LIVE; p++)
+		if (strcmp(want->name, parts[p]) == 0 && is_table(given->path))
+			part = p;
+	b->conf[i] = (struct catalog_region){.raw = part == CATALOG_WHOLE,
+		.writable = want->writable,
+		.path = (char *)given->path,
+		.where = (char *)"reddnc"};
+	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS) < 0)
+		return EX_NOINPUT;
+	size = region_part_size(&b->region[i], part);
+	if (size < want->size)
+		return TOOL_FAIL(EX_DATAERR, "%s has %" PRIu64 " bytes, region \"%s\" needs %" PRIu64,
+			given->path, size, want->name, want->size);
+	if (region_window(&b->region[i], rnic_device_pd(b->dev), part, want->writable, &w) < 0)
+		return EX_NOINPUT;
+	b->env.region[i].iova = w.iova;
+	b->env.region[i].lkey = w.lkey;
+	b->env.region[i].rkey = w.rkey;
+	return 0;
+}
+
+static int open_regions(struct bench *b)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < b->run->nregions; i++) {
+		bool known = false;
+
+		for (unsigned w = 0; w < b->run->program->nregions; w++)
+			known |= strcmp(b->run->program->regions[w].name, b->run->region[i].name) == 0;
+		if (!known)
+			return TOOL_FAIL(
+				EX_USAGE, "the program has no region \"%s\"", b->run->region[i].name);
+	}
+	for (unsigned i = 0; i < b->run->program->nregions && r == 0; i++)
+		r = open_region(b, i);
+	return r;
+}
+
+/* ---- queues -------------------------------------------------------------------------------------------------- */
+
+static int make_client(struct bench *b)
+{
+	uint64_t slot = (b->run->program->reply_max + 63) / 64 * 64,
+		 size = SLOT + (slot + PAGE) / PAGE * PAGE;
+	const struct rnic_cq_attr cq = {.cqes_off = CQES, .db_off = 0, .log_size = CLIENT_LOG_CQES};
+	const struct rnic_qp_attr qp = {
+		.wq_off = WQ,
+		.rq_entries = 4,
+		.rq_stride = 16,
+		.sq_wqebbs = CLIENT_WQEBBS,
+		.db_off = RNIC_DB_BYTES,
+		.send_cq = &b->client_cq,
+		.recv_cq = &b->client_cq,
+	};
+	int r;
+
+	r = rnic_block_init(&b->client, rnic_device_pd(b->dev), b->arena, size, REQUEST, size - REQUEST);
+	if (r == 0)
+		r = rnic_cq_init(&b->client_cq, &b->client, &cq);
+	if (r == 0)
+		r = rnic_qp_init(&b->client_qp, &b->client, &qp);
+	b->env.slot_addr = b->client.iova + SLOT - REQUEST;
+	b->env.slot_rkey = b->client.rkey;
+	b->env.slot_size = (uint32_t)slot;
+	b->env.slot_count = 1;
+	return r;
+}
+
+static int make_queue(struct bench *b, unsigned q)
+{
+	const struct session_layout *l = &b->layout;
+	const struct rnic_cq_attr cq = {
+		.cqes_off = l->queue[q].cqes_off,
+		.db_off = l->queue[q].cq_db_off,
+		.log_size = l->queue[q].cq_log_size,
+		.overrun_ignore = true,
+	};
+	const struct rnic_qp_attr qp = {
+		.wq_off = l->queue[q].wq_off,
+		.rq_entries = q == 0 ? SLOTS : 0,
+		.rq_stride = l->rq_stride,
+		.sq_wqebbs = l->queue[q].ring_wqebbs,
+		.db_off = l->queue[q].qp_db_off,
+		.send_cq = q == 0 ? &b->reply_cq : &b->cq[q],
+		.recv_cq = &b->cq[q],
+		.managed = true,
+	};
+	int r;
+
+	r = rnic_cq_init(&b->cq[q], &b->block, &cq);
+	if (r == 0)
+		r = rnic_qp_init(&b->qp[q], &b->block, &qp);
+	b->env.queue[q].qpn = b->qp[q].qpn;
+	b->env.queue[q].cqn = qp.send_cq->cqn;
+	b->env.queue[q].iova = b->block.iova + l->queue[q].ring_off - b->block.code_off;
+	b->env.queue[q].lkey = b->block.lkey;
+	b->env.queue[q].rkey = b->block.rkey;
+	b->env.queue[q].ring = b->qp[q].sq;
+	b->env.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
+	return r;
+}
+
+/* The CQ of replies lies behind what a session has: there it is the audit's */
+static int make_queues(struct bench *b)
+{
+	struct rnic_cq_attr reply = {.log_size = CLIENT_LOG_CQES};
+	int r;
+
+	r = session_layout(
+		b->img, false, SLOTS, 1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
+	if (r < 0)
+		return r;
+	reply.cqes_off = (b->layout.size + PAGE - 1) / PAGE * PAGE;
+	reply.db_off = reply.cqes_off + PAGE;
+	r = rnic_block_init(&b->block, rnic_device_pd(b->dev), b->arena, reply.cqes_off + 2 * PAGE,
+		b->layout.code_off, b->layout.code_size);
+	if (r == 0)
+		r = rnic_cq_init(&b->reply_cq, &b->block, &reply);
+	for (unsigned q = 0; q < b->img->nqueues && r == 0; q++)
+		r = make_queue(b, q);
+	b->env.slots = SLOTS;
+	b->env.recv_cqn = b->cq[0].cqn;
+	b->env.scratch.iova = b->block.iova + b->layout.scratch_off - b->block.code_off;
+	b->env.scratch.lkey = b->block.lkey;
+	b->env.scratch.rkey = b->block.rkey;
+	b->env.scratch.mem = b->block.mem + b->layout.scratch_off;
+	b->env.rq = b->qp[0].rq;
+	b->env.rq_stride = b->layout.rq_stride;
+	return r;
+}
+
+static int start(struct bench *b)
+{
+	int r;
+
+	for (unsigned slot = 0; slot < SLOTS; slot++) {
+		chain_format_recv(b->img, &b->env, slot);
+		chain_arm(b->img, &b->env, slot);
+	}
+	rnic_qp_post_recvs(&b->qp[0], 1);
+	rnic_qp_post_recvs(&b->client_qp, 4);
+	r = rnic_qp_connect_local(&b->qp[0], b->client_qp.qpn, 1);
+	if (r == 0)
+		r = rnic_qp_connect_local(&b->client_qp, b->qp[0].qpn, 1);
+	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++) {
+		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
+		if (r == 0 && chain_start_index(b->img, q))
+			r = starter_enable(&b->starter, b->qp[q].qpn, chain_start_index(b->img, q));
+	}
+	return r;
+}
+
+/* ---- the request --------------------------------------------------------------------------------------------- */
+
+static int compose(struct bench *b, uint8_t *request)
+{
+	const struct program *p = b->run->program;
+	struct reddn_wire_rep rep = {0};
+	uint8_t room[REDDN_WIRE_ARGS][256] = {0};
+	struct reddn_arg args[REDDN_WIRE_ARGS] = {0};
+	struct reddn_form form;
+	unsigned n = 0;
+
+	while (b->run->args[n])
+		n++;
+	if (n != p->nargs)
+		return TOOL_FAIL(EX_USAGE, "%s takes %u arguments, not %u", p->name, p->nargs, n);
+	offload_describe_request(p, &rep);
+	if (rep.nargs != n || reddn_form_take(&form, &rep, b->img->arg_len))
+		return TOOL_FAIL(EX_DATAERR, "the request has more parts than this tool can fill in");
+	for (unsigned i = 0; i < n; i++) {
+		const struct program_arg *a = &p->args[i];
+
+		if (a->kind == PROGRAM_STRING) {
+			args[i].bytes = room[i];
+			if (!tool_bytes(b->run->args[i], room[i], a->bytes))
+				return TOOL_FAIL(EX_USAGE,
+					"%s: \"%s\" is no text of at most %u bytes, nor hex:00ff..", a->name,
+					b->run->args[i], a->bytes);
+		} else if (!tool_number(b->run->args[i], 0,
+				   a->bytes < 8 ? (1ull << 8 * a->bytes) - 1 : UINT64_MAX, &args[i].number)) {
+			return TOOL_FAIL(EX_USAGE, "%s: \"%s\" is no number of at most %u bytes", a->name,
+				b->run->args[i], a->bytes);
+		}
+	}
+	reddn_form_build(&form, args, n, b->img->arg_len, request);
+	return 0;
+}
+
+static void send_request(struct bench *b)
+{
+	uint32_t len = b->img->arg_len;
+	uint8_t wqe[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = WQE_OP_SEND, [WQE_DSCOUNT] = len ? 2 : 1, [WQE_FLAGS] = WQE_SIGNALLED};
+
+	wqe_put32(wqe + 16 + WQE_SGE_LEN, len);
+	wqe_put32(wqe + 16 + WQE_SGE_LKEY, b->client.lkey);
+	wqe_put64(wqe + 16 + WQE_SGE_ADDR, b->client.iova);
+	rnic_qp_post(&b->client_qp, wqe);
+}
+
+/* 0: the reply is there. 1: an error, told */
+static int await_reply(struct bench *b)
+{
+	const struct timespec nap = {.tv_nsec = 100000};
+	struct rnic_cqe cqe;
+
+	for (unsigned tick = 0; tick < 10 * b->run->timeout_ms; tick++) {
+		for (unsigned q = 0; q < b->img->nqueues; q++)
+			if (rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe) &&
+				cqe.syndrome != RNIC_SYNDROME_FLUSHED)
+				return TOOL_FAIL(1, "step %s failed: %s (%#x)",
+					chain_step_at(b->img, SLOTS, q, cqe.index, NULL),
+					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
+		while (rnic_cq_poll(&b->client_cq, &cqe)) {
+			if (cqe.error)
+				return TOOL_FAIL(1, "the client's queue failed: %s (%#x)",
+					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
+			if (cqe.receive)
+				return 0;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return TOOL_FAIL(1, "no reply in %u ms", b->run->timeout_ms);
+}
+
+/* ---- what happened ------------------------------------------------------------------------------------------- */
+
+static const uint8_t *reply(const struct bench *b)
+{
+	return b->client.mem + SLOT;
+}
+
+static void tell_json(struct bench *b, bool answered, FILE *out)
+{
+	struct json_object *o = json_object_new_object(), *steps = json_object_new_array();
+	char line[600], hex[3] = "";
+	char *text = calloc(2ul * b->run->program->reply_max + 1, 1);
+
+	for (uint32_t i = 0; text && i < b->run->program->reply_max; i++) {
+		snprintf(hex, sizeof hex, "%02x", reply(b)[i]);
+		memcpy(text + 2ul * i, hex, 2);
+	}
+	json_object_object_add(o, "answered", json_object_new_boolean(answered));
+	json_object_object_add(o, "reply", json_object_new_string(text ? text : ""));
+	for (unsigned q = 0; q < b->img->nqueues; q++)
+		for (uint32_t w = 0; w < b->img->queue[q].wqebbs;) {
+			struct json_object *step = json_object_new_object();
+
+			json_object_object_add(
+				step, "queue", json_object_new_string(b->run->program->desc->queues[q].name));
+			json_object_object_add(step, "step",
+				json_object_new_string(chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL)));
+			w += chain_decode(b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
+				(size_t)(b->img->queue[q].wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
+			json_object_object_add(step, "wqe", json_object_new_string(line));
+			json_object_array_add(steps, step);
+		}
+	json_object_object_add(o, "work_requests", steps);
+	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+	json_object_put(o);
+	free(text);
+}
+
+static void hex_lines(const uint8_t *bytes, size_t len, FILE *out)
+{
+	for (size_t i = 0; i < len; i++)
+		fprintf(out, "%s%02x%s", i % 16 == 0 ? "    " : " ", bytes[i],
+			i % 16 == 15 || i + 1 == len ? "\n" : "");
+}
+
+/* Lines of WQEs as they are now: a dormant one that was given its opcode, an address that was patched */
+static void tell(struct bench *b, bool answered, FILE *out)
+{
+	char line[600], before[600];
+
+	if (answered) {
+		fprintf(out, "reply\n");
+		hex_lines(reply(b), b->run->program->reply_max, out);
+	}
+	for (unsigned q = 0; q < b->img->nqueues; q++) {
+		const struct chain_queue *queue = &b->img->queue[q];
+
+		fprintf(out, "queue %s\n", b->run->program->desc->queues[q].name);
+		for (uint32_t w = 0, n; w < queue->wqebbs; w += n) {
+			size_t avail = (size_t)(queue->wqebbs - w) * CHAIN_WQEBB;
+			const uint8_t *now = b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
+				      *armed = b->qp[q].sq + (size_t)(w + queue->wqebbs) * CHAIN_WQEBB;
+
+			n = chain_decode(now, avail, line, sizeof line);
+			chain_decode(armed, avail, before, sizeof before);
+			fprintf(out, "  %-12s %s\n", chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL),
+				line);
+			if (now[WQE_OPCODE] != armed[WQE_OPCODE])
+				fprintf(out, "  %-12s was %s\n", "", before);
+		}
+	}
+	fprintf(out, "scratch\n");
+	hex_lines(b->env.scratch.mem, b->img->scratch_size, out);
+}
+
+int reddnc_run(const struct reddnc_run *run, FILE *out)
+{
+	CLEANUP(bench_deinit) struct bench b = {.run = run, .img = run->program->image};
+	uint8_t request[CHAIN_MAX_ARG];
+	int r;
+
+	log_init(LOG_WARNING);
+	r = compose(&b, request);
+	if (r)
+		return r;
+	if (rnic_arena_new(&b.arena, ARENA) < 0 || rnic_device_open(&b.dev, run->device) < 0 ||
+		starter_init(&b.starter, rnic_device_pd(b.dev), b.arena) < 0)
+		return EX_UNAVAILABLE;
+	r = open_regions(&b);
+	if (r)
+		return r;
+	r = make_client(&b);
+	if (r == 0)
+		r = make_queues(&b);
+	if (r == 0)
+		r = start(&b);
+	if (r < 0)
+		return TOOL_FAIL(EX_UNAVAILABLE, "the queues cannot be made: %s", strerror(-r));
+	memcpy(b.client.mem + REQUEST, request, b.img->arg_len);
+	send_request(&b);
+	r = await_reply(&b);
+	if (run->json)
+		tell_json(&b, r == 0, out);
+	else
+		tell(&b, r == 0, out);
+	return r;
+}

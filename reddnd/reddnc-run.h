@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reddnc-run.h - one request to a program, on a device, without a daemon: the client is a queue pair of this process.
+ */
+#ifndef REDDND_REDDNC_RUN_H
+#define REDDND_REDDNC_RUN_H
+
+#include "reddnd/program/program.h"
+
+#include <stdio.h>
+
+struct reddnc_region {
+	const char *name, *path;
+};
+
+struct reddnc_run {
+	const struct program *program;
+	char **args; /* words, NULL-terminated */
+	struct reddnc_region region[PROGRAM_MAX_REGIONS];
+	unsigned nregions;
+	const char *device; /* "": the only one there is */
+	unsigned timeout_ms;
+	bool json;
+};
+
+/** Runs it and tells @out what happened. The exit status: 0, 1 if the chain failed, or one of sysexits.h; told on stderr. */
+int reddnc_run(const struct reddnc_run *run, FILE *out);
+
+#endif

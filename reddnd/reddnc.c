@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run them once on the
+ * device at hand.
+ */
+#include "libclient/tool.h"
+#include "reddnd/chain/decode.h"
+#include "reddnd/program/draw.h"
+#include "reddnd/program/explain.h"
+#include "reddnd/reddnc-run.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct options {
+	struct program_setting set[PROGRAM_MAX_PARAMS];
+	unsigned nset;
+	struct program_target target;
+	struct reddnc_run run;
+	const char *output;
+	bool json;
+};
+
+struct input {
+	char *text;
+	struct program_source source;
+	struct program *program;
+};
+
+static void input_deinit(struct input *in)
+{
+	program_free(in->program);
+	free(in->text);
+}
+
+/* 0, or the exit status. Mistakes in the program are 1 */
+static int compile(const struct options *o, const char *path, struct input *in)
+{
+	CLEANUP(cleanup_free) char *messages = NULL;
+	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+	int r;
+
+	if (!f)
+		return TOOL_FAIL(EX_NOINPUT, "%s: %s", path, strerror(errno));
+	in->text = malloc(PROGRAM_MAX_SOURCE + 1);
+	if (!in->text)
+		return TOOL_FAIL(EX_OSERR, "out of memory");
+	in->source = (struct program_source){.name = f == stdin ? "standard input" : path, .text = in->text};
+	in->source.len = fread(in->text, 1, PROGRAM_MAX_SOURCE + 1, f);
+	r = ferror(f);
+	if (f != stdin)
+		fclose(f);
+	if (r)
+		return TOOL_FAIL(EX_NOINPUT, "%s: cannot be read", path);
+	r = program_compile(&in->source, o->set, o->nset, &o->target, &in->program, &messages);
+	if (r < 0)
+		return TOOL_FAIL(EX_OSERR, "%s: %s", path, strerror(-r));
+	if (messages)
+		fputs(messages, stderr);
+	return r ? 1 : 0;
+}
+
+/* ---- commands ------------------------------------------------------------------------------------------------ */
+
+static int run_check(const struct options *o, struct input *in, char **args, FILE *out)
+{
+	(void)args;
+	if (o->json)
+		fprintf(out, "{ \"program\": \"%s\", \"file\": \"%s\" }\n", in->program->name,
+			in->source.name);
+	else
+		fprintf(out, "%s: %s, %u copies, %u atomics, %u waits and enables; no mistakes\n",
+			in->source.name, in->program->name, in->program->image->n_copy,
+			in->program->image->n_atomic, in->program->image->n_sync);
+	return 0;
+}
+
+static int run_explain(const struct options *o, struct input *in, char **args, FILE *out)
+{
+	int r = o->json ? explain_json(out, in->program) : explain_text(out, in->program, &in->source);
+
+	(void)args;
+	return r < 0 ? TOOL_FAIL(EX_OSERR, "out of memory") : 0;
+}
+
+static int run_dump(const struct options *o, struct input *in, char **args, FILE *out)
+{
+	const struct chain_image *img = in->program->image;
+	char line[600];
+
+	(void)o;
+	(void)args;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		const struct chain_queue *queue = &img->queue[q];
+
+		fprintf(out,
+			"queue %s: %u WQEBBs, %u CQEs for each request, the first %u enabled by the one "
+			"before\n",
+			in->program->desc->queues[q].name, queue->wqebbs, queue->cqes, queue->head_wqebbs);
+		for (uint32_t w = 0; w < queue->wqebbs;) {
+			const uint8_t *wqe = queue->wqes + (size_t)w * CHAIN_WQEBB;
+			unsigned n = chain_decode(
+				wqe, (size_t)(queue->wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
+
+			fprintf(out, "  %4u  %-12s %s\n", w, chain_step_at(img, 1, q, (uint16_t)w, NULL),
+				line);
+			for (unsigned i = 0; i < n * CHAIN_WQEBB; i++)
+				fprintf(out, "%s%02x%s", i % 16 == 0 ? "        " : " ", wqe[i],
+					i % 16 == 15 ? "\n" : "");
+			w += n;
+		}
+	}
+	fprintf(out, "scratch: %u bytes for each request\n", img->scratch_size);
+	for (uint32_t i = 0; i < img->scratch_size; i++)
+		fprintf(out, "%s%02x%s", i % 16 == 0 ? "        " : " ", img->scratch_init[i],
+			i % 16 == 15 || i + 1 == img->scratch_size ? "\n" : "");
+	return 0;
+}
+
+static int run_draw(const struct options *o, struct input *in, char **args, FILE *out)
+{
+	(void)o;
+	(void)args;
+	return draw_svg(out, in->program) < 0 ? TOOL_FAIL(EX_OSERR, "out of memory") : 0;
+}
+
+static int run_run(const struct options *o, struct input *in, char **args, FILE *out)
+{
+	struct reddnc_run run = o->run;
+
+	run.program = in->program;
+	run.args = args;
+	run.json = o->json;
+	return reddnc_run(&run, out);
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------------- */
+
+static const struct command {
+	const char *name, *args, *help;
+	bool many; /* files; else one, and arguments of the program if it is "run" */
+	int (*run)(const struct options *o, struct input *in, char **args, FILE *out);
+} commands[] = {
+	{"check", "FILE...", "say what is wrong with programs", true, run_check},
+	{"explain", "FILE", "each line, the work requests it became, and why", false, run_explain},
+	{"dump", "FILE", "the bytes of the rings, decoded", false, run_dump},
+	{"draw", "FILE", "a picture of the chain, as SVG", false, run_draw},
+	{"run", "FILE [ARGUMENT...]", "run it once on a device, and show the reply and each work request",
+		false, run_run},
+};
+
+static const struct option long_options[] = {
+	{"param", required_argument, NULL, 'p'},
+	{"output", required_argument, NULL, 'o'},
+	{"json", no_argument, NULL, 'j'},
+	{"direct", no_argument, NULL, 'D'},
+	{"no-masked-atomics", no_argument, NULL, 'M'},
+	{"region", required_argument, NULL, 'r'},
+	{"device", required_argument, NULL, 'd'},
+	{"timeout", required_argument, NULL, 't'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{"bash-completion", no_argument, NULL, 'B'},
+	{NULL, 0, NULL, 0},
+};
+
+#define LETTERS "p:o:jDMr:d:t:hV"
+
+static void usage(void)
+{
+	puts("usage: reddnc [OPTIONS] COMMAND FILE\n"
+	     "\n"
+	     "The compiler of programs for reddnd. FILE - is the standard input.\n");
+	for (size_t i = 0; i < COUNT(commands); i++)
+		printf("  %-8s %-19s %s\n", commands[i].name, commands[i].args, commands[i].help);
+	puts("\n"
+	     "  -p, --param NAME=N       as \"params\" of the catalog does\n"
+	     "  -o, --output FILE        instead of the standard output\n"
+	     "  -j, --json               what programs like to read\n"
+	     "  -D, --direct             for a device that does not check WQE indices\n"
+	     "  -M, --no-masked-atomics  for a device that has none\n"
+	     "  -r, --region NAME=FILE   run: what a region of the program is; changed only if the program "
+	     "does\n"
+	     "  -d, --device NAME        run: on this RDMA device\n"
+	     "  -t, --timeout MS         run: for the reply (1000)\n"
+	     "  -h, --help               this text\n"
+	     "  -V, --version            the version");
+}
+
+static void bash_completion(void)
+{
+	puts("# bash completion for reddnc: made by reddnc --bash-completion\n"
+	     "_reddnc()\n"
+	     "{\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]}\n");
+	fputs("\tif [[ $COMP_CWORD -eq 1 ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		printf("%s%s", i ? " " : "", commands[i].name);
+	fputs("' -- \"$cur\")\n\telif [[ $cur == -* ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '",
+		stdout);
+	for (size_t i = 0; i + 2 < COUNT(long_options); i++)
+		printf("%s--%s", i ? " " : "", long_options[i].name);
+	puts("' -- \"$cur\")\n"
+	     "\telse\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -f -X '!*.rdn' -- \"$cur\"; compgen -d -- \"$cur\")\n"
+	     "\tfi\n"
+	     "}\n"
+	     "complete -o filenames -F _reddnc reddnc");
+}
+
+/* "NAME=VALUE" cut in two, in place; NULL if there is no '=' */
+static char *split(char *text)
+{
+	char *eq = strchr(text, '=');
+
+	if (eq)
+		*eq++ = '\0';
+	return eq;
+}
+
+static bool take_param(struct options *o, char *text)
+{
+	char *value = split(text);
+
+	if (!value || o->nset == COUNT(o->set) || text_parse_size(value, &o->set[o->nset].value) < 0)
+		return false;
+	o->set[o->nset++].name = text;
+	return true;
+}
+
+static bool take_region(struct options *o, char *text)
+{
+	char *path = split(text);
+
+	if (!path || o->run.nregions == COUNT(o->run.region))
+		return false;
+	o->run.region[o->run.nregions++] = (struct reddnc_region){.name = text, .path = path};
+	return true;
+}
+
+static bool take_timeout(struct options *o, const char *text)
+{
+	uint64_t ms;
+
+	if (text_parse_size(text, &ms) < 0 || ms < 1 || ms > 3600000)
+		return false;
+	o->run.timeout_ms = (unsigned)ms;
+	return true;
+}
+
+/* 0: go on; else the exit status plus one */
+static int parse(int argc, char **argv, const char *letters, struct options *o)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+		bool good = true;
+
+		switch (c) {
+		case 'p':
+			good = take_param(o, optarg);
+			break;
+		case 'r':
+			good = take_region(o, optarg);
+			break;
+		case 't':
+			good = take_timeout(o, optarg);
+			break;
+		case 'o':
+			o->output = optarg;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'D':
+			o->target.ignores_index = true;
+			break;
+		case 'M':
+			o->target.masked_atomics = false;
+			break;
+		case 'd':
+			o->run.device = optarg;
+			break;
+		case 'h':
+			usage();
+			return 1;
+		case 'V':
+			puts("reddnc " REDDND_VERSION);
+			return 1;
+		case 'B':
+			bash_completion();
+			return 1;
+		default:
+			fputs("reddnc --help lists the options\n", stderr);
+			return EX_USAGE + 1;
+		}
+		if (!good)
+			return TOOL_FAIL(EX_USAGE,
+				       "option -%c does not take \"%s\"; reddnc --help shows what it takes",
+				       c, optarg) +
+			       1;
+	}
+	return 0;
+}
+
+static const struct command *find(const char *name)
+{
+	const char *names[COUNT(commands)];
+	char hint[TEXT_HINT];
+
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+		names[i] = commands[i].name;
+	}
+	tool_complain("there is no command \"%s\"%s", name,
+		text_hint(hint, name, names, COUNT(names), "; reddnc --help lists them"));
+	return NULL;
+}
+
+static int each(const struct command *c, const struct options *o, char **args, FILE *out)
+{
+	int status = 0;
+
+	for (; *args; args++) {
+		CLEANUP(input_deinit) struct input in = {0};
+		int r = compile(o, *args, &in);
+
+		if (r == 0)
+			r = c->run(o, &in, args + 1, out);
+		if (r > status)
+			status = r;
+		if (!c->many)
+			break;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.target = {.masked_atomics = true}, .run = {.device = "", .timeout_ms = 1000}};
+	const struct command *c;
+	int r = parse(argc, argv, "+" LETTERS, &o);
+	FILE *out = stdout;
+
+	if (r)
+		return r - 1;
+	if (optind == argc) {
+		usage();
+		return EX_USAGE;
+	}
+	c = find(argv[optind]);
+	if (!c)
+		return EX_USAGE;
+	/* Options may stand behind the command as well; behind the file only where no arguments of the program do */
+	argc -= optind;
+	argv += optind;
+	optind = 0;
+	r = parse(argc, argv, c->run == run_run ? "+" LETTERS : LETTERS, &o);
+	if (r)
+		return r - 1;
+	if (optind == argc || (!c->many && c->run != run_run && optind + 1 != argc)) {
+		fprintf(stderr, "usage: reddnc %s %s\n", c->name, c->args);
+		return EX_USAGE;
+	}
+	if (o.output && !(out = fopen(o.output, "we")))
+		return TOOL_FAIL(EX_CANTCREAT, "%s: %s", o.output, strerror(errno));
+	r = each(c, &o, argv + optind, out);
+	if (fclose(out) != 0)
+		return TOOL_FAIL(
+			EX_IOERR, "%s: %s", o.output ? o.output : "standard output", strerror(errno));
+	return r;
+}

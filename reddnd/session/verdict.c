@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum verdict_kind verdict_kind_of(uint8_t syndrome, bool reply)
+{
+	if (reply && syndrome == RNIC_SYNDROME_RNR)
+		return VERDICT_RNR;
+	return reply && syndrome == RNIC_SYNDROME_RETRIES ? VERDICT_UNREACHABLE : VERDICT_STEP;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void verdict_of_step(struct verdict *v, const struct program *p, const char *path, unsigned queue,
+	uint32_t wqebb, const struct rnic_cqe *cqe)
+{
+	unsigned s = program_step_at(p, queue, wqebb);
+	bool known = s < p->desc->nsteps;
+	const struct chain_step *st = known ? &p->desc->steps[s] : NULL;
+	char at[sizeof v->path + 16] = "";
+
+	*v = (struct verdict){
+		.kind = verdict_kind_of(cqe->syndrome, known && st->remote.kind == CHAIN_AT_SLOT),
+		.fatal = true,
+		.line = known ? p->steps[s].line : 0,
+		.syndrome = cqe->syndrome,
+		.vendor = cqe->vendor,
+	};
+	snprintf(v->step, sizeof v->step, "%s",
+		!known      ? "pad"
+		: st->label ? st->label
+			    : chain_verb_info(st->verb)->name);
+	snprintf(v->path, sizeof v->path, "%s", path);
+	if (v->line)
+		snprintf(at, sizeof at, ", %s:%u", base_name(v->path), v->line);
+	snprintf(v->text, sizeof v->text, "step %s failed: %s (%#x)%s", v->step,
+		rnic_syndrome_text(cqe->syndrome), cqe->vendor, at);
+}
+
+void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
+{
+	va_list ap;
+
+	*v = (struct verdict){.kind = kind, .fatal = fatal};
+	va_start(ap, format);
+	vsnprintf(v->text, sizeof v->text, format, ap);
+	va_end(ap);
+}
+
+uint64_t verdict_silent(
+	struct verdict_silence *s, uint64_t done, bool taken, uint64_t now_us, uint64_t budget_us)
+{
+	if (!taken) {
+		s->seen = false;
+		return 0;
+	}
+	if (!s->seen || s->request != done) {
+		*s = (struct verdict_silence){.request = done, .since = now_us, .seen = true};
+		return 0;
+	}
+	if (s->told || now_us - s->since <= budget_us)
+		return 0;
+	s->told = true;
+	return now_us - s->since;
+}

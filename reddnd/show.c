@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/show.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { CELL = 128, SECOND = 1000000, MAX_COLUMNS = 16 };
+
+static void format_bytes(char *cell, uint64_t n)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double v = (double)n;
+	unsigned u = 0;
+
+	for (; v >= 1024; u++)
+		v /= 1024;
+	snprintf(cell, CELL, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+static void format_duration(char *cell, uint64_t us)
+{
+	uint64_t s = us / SECOND;
+
+	if (s < 60)
+		snprintf(cell, CELL, "%" PRIu64 ".%02" PRIu64 " s", s, us % SECOND / (SECOND / 100));
+	else if (s < 3600)
+		snprintf(cell, CELL, "%" PRIu64 "m %" PRIu64 "s", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(cell, CELL, "%" PRIu64 "h %" PRIu64 "m", s / 3600, s / 60 % 60);
+	else
+		snprintf(cell, CELL, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
+}
+
+static void format(char *cell, struct json_object *o, const struct show_column *column)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(o, column->member, &v)) {
+		strcpy(cell, "-");
+		return;
+	}
+	switch (column->format) {
+	case SHOW_TEXT:
+		snprintf(cell, CELL, "%s", json_object_get_string(v));
+		break;
+	case SHOW_COUNT:
+		snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
+		break;
+	case SHOW_BYTES:
+		format_bytes(cell, json_object_get_uint64(v));
+		break;
+	case SHOW_DURATION:
+		format_duration(cell, json_object_get_uint64(v));
+		break;
+	case SHOW_LIMIT:
+	case SHOW_LIMIT_BYTES:
+		if (json_object_get_uint64(v) == 0)
+			strcpy(cell, "-");
+		else if (column->format == SHOW_LIMIT_BYTES)
+			format_bytes(cell, json_object_get_uint64(v));
+		else
+			snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
+		break;
+	case SHOW_FLAG:
+		strcpy(cell, json_object_get_boolean(v) ? "yes" : "no");
+		break;
+	}
+}
+
+static void print_cell(FILE *f, const char *text, size_t width, enum show_format format, int last)
+{
+	int w = (int)width;
+
+	if (format == SHOW_TEXT || format == SHOW_FLAG)
+		fprintf(f, "%-*s", last ? 0 : w, text);
+	else
+		fprintf(f, "%*s", w, text);
+	fputs(last ? "\n" : "  ", f);
+}
+
+void show_table(FILE *f, struct json_object *list, const struct show_column *columns, unsigned ncolumns)
+{
+	size_t width[MAX_COLUMNS], rows = json_object_array_length(list);
+	char cell[CELL];
+
+	for (unsigned c = 0; c < ncolumns; c++) {
+		width[c] = strlen(columns[c].heading);
+		for (size_t r = 0; r < rows; r++) {
+			format(cell, json_object_array_get_idx(list, r), &columns[c]);
+			if (strlen(cell) > width[c])
+				width[c] = strlen(cell);
+		}
+	}
+	for (unsigned c = 0; c < ncolumns; c++)
+		print_cell(f, columns[c].heading, width[c], columns[c].format, c + 1 == ncolumns);
+	for (size_t r = 0; r < rows; r++)
+		for (unsigned c = 0; c < ncolumns; c++) {
+			format(cell, json_object_array_get_idx(list, r), &columns[c]);
+			print_cell(f, cell, width[c], columns[c].format, c + 1 == ncolumns);
+		}
+}
+
+void show_object(FILE *f, struct json_object *o, const struct show_column *columns, unsigned ncolumns)
+{
+	size_t width = 0;
+	char cell[CELL];
+
+	for (unsigned c = 0; c < ncolumns; c++)
+		if (strlen(columns[c].heading) > width)
+			width = strlen(columns[c].heading);
+	for (unsigned c = 0; c < ncolumns; c++) {
+		format(cell, o, &columns[c]);
+		fprintf(f, "%-*s  %s\n", (int)width, columns[c].heading, cell);
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * conv.h - conversations between real programs and the NIC, as record.c writes them down: what the driver sent, in its order,
+ * of every process of a run. Answers about memory and descriptors are left out; who replays one gives its own.
+ *
+ * A file of records: struct conv_record and what follows it, one after the other.
+ */
+#ifndef SOFTCX_FUZZ_CONV_H
+#define SOFTCX_FUZZ_CONV_H
+
+#include "softcx/proto.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CONV_OPEN, CONV_REQUEST };
+
+struct conv_record {
+	uint32_t len;  /* of what follows */
+	uint32_t kind; /* OPEN: the device's name follows; REQUEST: a struct softcx_request and its bytes */
+	uint64_t file; /* tells the open files of a conversation apart */
+};
+
+struct conv_step {
+	unsigned kind;
+	unsigned file;   /* from 0 in the order of opening */
+	char device[16]; /* of an OPEN */
+	uint8_t *bytes;  /* of a REQUEST, struct softcx_request first */
+	size_t len;
+};
+
+struct conv {
+	struct conv_step *steps;
+	size_t nsteps;
+	unsigned nfiles;
+};
+
+/** Reads a file of records; steps whose file was never opened are left out. 0 or a negative errno, -ENODATA when it is empty. */
+int conv_load(struct conv *conv, const char *path);
+void conv_free(struct conv *conv);
+
+#endif

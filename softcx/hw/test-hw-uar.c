@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doorbell pages: rings that overwrite each other, and the sleep of pages that nobody rings. */
+#include "softcx/hw/test-rig.h"
+
+#include <endian.h>
+#include <unistd.h>
+
+enum { MANY = 300 };
+
+struct crowd {
+	struct rig rig;
+	struct rig_cq cq[MANY];
+	struct rig_qp q[MANY];
+	uint64_t *word;
+};
+
+static struct crowd crowd;
+
+static void open_crowd(void)
+{
+	rig_open(&crowd.rig, &(struct hw_config){.seed = 1});
+	crowd.word = rig_alloc(&crowd.rig, 64);
+	for (int i = 0; i < MANY; i++) {
+		rig_cq_new(&crowd.rig, &crowd.cq[i], 2);
+		rig_qp_new_with(&crowd.rig, &crowd.q[i], &crowd.cq[i], &crowd.cq[i],
+			(struct rig_opt){.wqebbs = 4, .rq_wqes = 1});
+		rig_connect(&crowd.q[i], &crowd.q[i]);
+	}
+}
+
+static void close_crowd(void)
+{
+	for (int i = 0; i < MANY; i++) {
+		rig_destroy(&crowd.q[i]);
+		assert_int_equal(hw_cq_destroy(crowd.rig.dev, crowd.cq[i].cq), 0);
+	}
+	rig_close(&crowd.rig);
+}
+
+/* What a ring does, in two steps: others may come between them, and store to the same word. */
+static void record(struct rig_qp *q)
+{
+	__atomic_store_n(&q->db[1], htobe32(q->pi), __ATOMIC_RELEASE);
+}
+
+static void word_of(const struct rig_qp *q)
+{
+	uint8_t ctrl[8] = {0};
+	uint64_t word;
+
+	put32(ctrl + 4, hw_qpn(q->qp) << 8 | 3);
+	memcpy(&word, ctrl, sizeof(word));
+	__atomic_store_n(&crowd.rig.page[0x800 / 8], word, __ATOMIC_RELEASE);
+}
+
+static void rings_over_each_other(void **state)
+{
+	(void)state;
+	open_crowd();
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < MANY; i++) {
+			wqe_rdma(&crowd.q[i], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+			record(&crowd.q[i]);
+		}
+		word_of(&crowd.q[round]);
+		rig_run(&crowd.rig);
+		for (int i = 0; i < MANY; i++)
+			rig_expect(&crowd.cq[i], HW_CQE_REQ);
+	}
+	close_crowd();
+}
+
+/* A word that names no queue of the page still says that somebody rang. */
+static void garbage_in_the_word(void **state)
+{
+	(void)state;
+	open_crowd();
+	wqe_rdma(&crowd.q[7], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	record(&crowd.q[7]);
+	crowd.rig.page[0xb00 / 8] = UINT64_MAX;
+	rig_run(&crowd.rig);
+	rig_expect(&crowd.cq[7], HW_CQE_REQ);
+	close_crowd();
+}
+
+static void arms_over_each_other(void **state)
+{
+	(void)state;
+	open_crowd();
+	for (int i = 0; i < MANY; i++)
+		rig_cq_arm(&crowd.cq[i], 1, false);
+	rig_run(&crowd.rig);
+	for (int i = 0; i < MANY; i++) {
+		wqe_rdma(&crowd.q[i], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+		rig_ring(&crowd.q[i]);
+	}
+	rig_run(&crowd.rig);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(crowd.cq[i].events, 1);
+	close_crowd();
+}
+
+/* ---- sleep ------------------------------------------------------------------------------ */
+
+static bool page_is_there(void)
+{
+	return lseek(hw_uar_fd(crowd.rig.uar), 0, SEEK_DATA) == 0;
+}
+
+static void gone(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* However long that is. */
+static void wait_for_sleep(void)
+{
+	for (int i = 0; i < 2000 && hw_must_poll(crowd.rig.dev); i++) {
+		usleep(5000);
+		rig_run(&crowd.rig);
+	}
+	assert_false(hw_must_poll(crowd.rig.dev));
+	assert_false(page_is_there());
+	assert_true(hw_uar_check_asleep(crowd.rig.dev));
+}
+
+static void sleep_and_wake(void **state)
+{
+	unsigned ended = 0;
+	struct hw_uar_guard guard = {.gone = gone, .arg = &ended}, second = guard;
+
+	(void)state;
+	open_crowd();
+	hw_uar_mapped(crowd.rig.uar);
+	hw_uar_guard(crowd.rig.uar, &guard);
+	wait_for_sleep();
+
+	/* as a guard does: the page first, then the store */
+	hw_uar_wake(crowd.rig.uar);
+	assert_true(page_is_there());
+	wqe_rdma(&crowd.q[1], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	record(&crowd.q[1]);
+	word_of(&crowd.q[1]);
+	rig_run(&crowd.rig);
+	rig_expect(&crowd.cq[1], HW_CQE_REQ);
+
+	/* the record is stored, and before the word is the page falls asleep: that is too early, but not lost */
+	wqe_rdma(&crowd.q[2], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	record(&crowd.q[2]);
+	wait_for_sleep();
+	rig_expect(&crowd.cq[2], HW_CQE_REQ);
+
+	/* a store of which nobody tells */
+	wqe_rdma(&crowd.q[3], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	record(&crowd.q[3]);
+	word_of(&crowd.q[3]);
+	hw_uar_check_asleep(crowd.rig.dev);
+	rig_run(&crowd.rig);
+	rig_expect(&crowd.cq[3], HW_CQE_REQ);
+
+	/* a mapping without a guard keeps it awake, from the moment it is there */
+	wait_for_sleep();
+	hw_uar_mapped(crowd.rig.uar);
+	assert_true(hw_must_poll(crowd.rig.dev));
+	usleep(50000);
+	rig_run(&crowd.rig);
+	assert_true(hw_must_poll(crowd.rig.dev));
+	hw_uar_guard(crowd.rig.uar, &second);
+	wait_for_sleep();
+	hw_uar_unguard(crowd.rig.uar, &second);
+	assert_true(hw_must_poll(crowd.rig.dev));
+
+	assert_int_equal(ended, 0);
+	close_crowd();
+	assert_int_equal(ended, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rings_over_each_other),
+		cmocka_unit_test(garbage_in_the_word),
+		cmocka_unit_test(arms_over_each_other),
+		cmocka_unit_test(sleep_and_wake),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

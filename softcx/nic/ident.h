@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ident.h - names, GUIDs and addresses of the devices of all hosts. It implements the nic_dev functions of call.h.
+ *
+ * Device d of the first host has 127.0.0.(d+1), and the first of them the other addresses of this machine too.
+ * Device d of host h (counted from 0) has 127.h.0.(d+1): TCP reaches these addresses on Linux without any set-up,
+ * so programs that meet over TCP can be given them as well.
+ */
+#ifndef SOFTCX_NIC_IDENT_H
+#define SOFTCX_NIC_IDENT_H
+
+#include "softcx/hosts.h"
+
+/** The hosts of this process, which outlive all use of them. */
+void ident_init(const struct hosts *hosts);
+const struct host *ident_host(unsigned dev);
+/** "mlx5_0", or "HOST/mlx5_0" when there is more than one host. Returns @label. */
+const char *ident_dev(unsigned dev, char label[SOFTCX_MAX_LABEL]);
+/** The same for its device file, "uverbs0", or for rdma_cm of @host when @dev is negative. */
+const char *ident_file(unsigned host, int dev, char label[SOFTCX_MAX_LABEL]);
+/** The device that "[HOST/]mlx5_N" or "[HOST/]N" means, without a name on the first host. -ENOENT. */
+int ident_find_dev(const char *label, unsigned *dev);
+
+#endif

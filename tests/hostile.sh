@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reddnd against a client that wants what is not its own (hostile.c), while a bystander asks all the time: nobody gets or changes
+# anything but his own reply slots, and what the daemon and the NIC hold is in the end what it was. docs/reddnd-security.7 has the table.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
+
+limit=${TEST_LIMIT:-240}
+storm=${TEST_STORM:-200}
+seed=${TEST_SEED:-$(date +%s)}
+printf 'TEST_SEED=%s repeats this\n' "$seed"
+: "${HOSTILE:?set HOSTILE to the path of the test client}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+
+for t in table secret; do
+	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
+	seq 100 | sed "s/.*/key &\t$t value & of many/" | "$REDDN_TABLE" load --quiet "$work/$t" || fail "no data"
+done
+(umask 077 && head -c 64 /dev/urandom | sha256sum >"$work/key")
+nic_options=(--seed "$seed")
+start_nic
+start_reddnd "regions = (
+  { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
+  { name = \"s\"; kind = \"table\"; path = \"$work/secret\"; } );
+offloads = (
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
+  { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"secret\"; program = \"hash-get\"; region = \"s\"; },
+  { name = \"keyed\"; program = \"hash-get\"; region = \"s\"; } );
+tenants = (
+  { name = \"all\"; offloads = [ \"sequential\", \"parallel\", \"recycled\", \"secret\" ]; },
+  { name = \"one\"; key = \"$work/key\"; offloads = [ \"keyed\" ]; } );"
+daemon=$(pgrep -P "$reddnd")
+files=$(sha256sum "$work/table" "$work/secret")
+
+attack() # OFFLOAD CASE [ARGUMENT...]
+{
+	on_nic hostile.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/hostile.log" "$work/reddnd.log"
+	alive "$canary" || fail "$*: the bystander is not served right" "$work/reddnd.log" "$work/hostile.log" "$work/canary.log"
+	[[ $(sha256sum "$work/table" "$work/secret") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
+	ok "$1: $(tail -n 1 "$work/hostile.log")"
+}
+
+fds()
+{
+	find "/proc/$daemon/fd" -mindepth 1 | wc -l
+}
+
+rss() # KiB
+{
+	awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"
+}
+
+# One round of everything comes first: what a daemon allocates once, it has then.
+idle=$(objects)
+as_idle()
+{
+	[[ $(objects) == "$idle" ]]
+}
+
+start_canary() # OFFLOAD
+{
+	background canary.log "$HOSTILE" "$address" "$port" "$1" canary "$work/$2"
+	canary=$child
+	until_true 20 grep -q 'canary: slots' "$work/canary.log" || fail "no bystander" "$work/canary.log" "$work/reddnd.log"
+}
+
+stop_canary()
+{
+	kill "$(pgrep -P "$canary")"
+	expect_exit "$canary" "the bystander" canary.log
+	ok "the bystander: $(sed -n 's/^canary: \(.* right answers\).*/\1/p' "$work/canary.log")"
+}
+
+# key:address:length of each memory region of the processes called NAME, as the NIC has them
+keys_of() # NAME
+{
+	"$SOFTCX" status --objects | awk -v name="$1" '
+		/^[a-z]/ { mine = $NF == name }
+		mine && $1 == "mr" {
+			gsub(",", ""); at = ""
+			for (i = 1; i < NF; i++) {
+				if ($i == "key") key = $(i + 1)
+				if ($i == "address") at = $(i + 1)
+				if ($i == "iova") at = $(i + 1)
+				if ($i == "length") len = $(i + 1)
+			}
+			print key ":" at ":" len
+		}'
+}
+
+queues_of() # NAME
+{
+	"$SOFTCX" status --objects | awk -v name="$1" '
+		/^[a-z]/ { mine = $NF == name }
+		mine && / qpn / { for (i = 1; i < NF; i++) if ($i == "qpn") { sub(",", "", $(i + 1)); print $(i + 1); break } }' | sort -u
+}
+
+round()
+{
+	start_canary sequential table
+	for offload in sequential parallel recycled; do
+		attack "$offload" arguments "$work/table"
+		attack "$offload" bytes "$work/table" "$seed" 200
+		attack "$offload" lengths "$work/table"
+		attack "$offload" flood
+		attack "$offload" qp-error
+	done
+	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
+	[[ ${#keys[@]} -ge 8 ]] || fail "the keys of the daemon are not found"
+	attack sequential keys "${keys[@]}"
+	attack sequential slots "$(sed -n 's/^canary: slots //p' "$work/canary.log")"
+	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
+	[[ ${#queues[@]} -ge 4 ]] || fail "the queue pairs of the daemon are not found"
+	attack sequential queues "${queues[@]}"
+	attack keyed tokens "$work/key"
+	attack sequential connects "$seed" 100
+	attack sequential storm "$storm"
+	attack recycled storm 20
+	mkfifo "$work/held"
+	"$SOFTCX" run "$HOSTILE" "$address" "$port" sequential half-open 50 <"$work/held" >"$work/held.log" 2>&1 &
+	held=$!
+	pids+=("$held")
+	exec 7>"$work/held"
+	until_true 60 grep -q completed "$work/held.log" || fail "no half-open connections" "$work/held.log" "$work/reddnd.log"
+	attack sequential flood
+	exec 7>&-
+	wait "$held" || fail "half-open connections" "$work/held.log" "$work/reddnd.log"
+	rm "$work/held"
+	ok "$(tail -n 1 "$work/held.log")"
+	stop_canary
+	until_true 20 as_idle || {
+		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
+		fail "objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
+	ok "the NIC holds what it held"
+}
+
+round
+before_fds=$(fds) before_rss=$(rss)
+start_canary secret secret
+attack sequential storm "$storm"
+attack sequential bytes "$work/table" "$((seed + 1))" 200
+stop_canary
+until_true 20 as_idle || fail "objects are left over"
+[[ $(fds) -eq $before_fds ]] || fail "the daemon had $before_fds files, and has $(fds)"
+# of sessions, each of which takes a hundred times as much
+[[ $(rss) -le $((before_rss + 256)) ]] || fail "the daemon had $before_rss KiB, and has $(rss)"
+ok "the daemon has $(fds) files and $(rss) KiB, and had $before_fds and $before_rss"
+stop_reddnd
+done_testing

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the language can say and no program of the library does: small programs on the emulated silicon, each beside
+ * what it means in plain C.
+ */
+#include "tests/programs/run.h"
+
+#include <string.h>
+
+enum { WORDS = 64 };
+
+static void words_setup(struct run *r)
+{
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		for (unsigned w = 0; w < r->o->region_bytes[i] / 8; w++)
+			run_put_le(r->region[i] + w * 8, 8, run_number(r, 8));
+}
+
+/* ---- branches --------------------------------------------------------------------------------- */
+
+static const char else_text[] =
+	"program p\n"
+	"arg x : u56\n"
+	"arg y : u56\n"
+	"if x == y {\n  write 1 as u8 -> slot @ 0\n} else {\n  write 2 as u8 -> slot @ 0\n}\n"
+	"write_imm 9 as u8 -> slot @ 1\n";
+
+static void else_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_number(r, 7), y = run_number_near(r, x, 7);
+
+	run_arg(r, "x", x);
+	run_arg(r, "y", y);
+	slot[0] = x == y ? 1 : 2;
+	slot[1] = 9;
+}
+
+/* More in a branch than lanes in a word: both sides, ten writes each */
+static const char long_text[] = "program p\n"
+				"arg x : u32\n"
+				"arg y : u32\n"
+				"if x != y {\n"
+				"  for i in 0..10 {\n    write i + 1 as u8 -> slot @ i\n  }\n"
+				"} else {\n"
+				"  for i in 0..12 {\n    write i + 101 as u8 -> slot @ i + 10\n  }\n"
+				"}\n"
+				"write_imm 9 as u8 -> slot @ 100\n";
+
+static void long_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_number(r, 4), y = run_number_near(r, x, 4);
+
+	run_arg(r, "x", x);
+	run_arg(r, "y", y);
+	for (uint8_t i = 0; x != y && i < 10; i++)
+		slot[i] = i + 1;
+	for (uint8_t i = 0; x == y && i < 12; i++)
+		slot[10 + i] = i + 101;
+	slot[100] = 9;
+}
+
+static const char nested_text[] =
+	"program p\n"
+	"region data\n"
+	"arg at : offset(2) in data\n"
+	"arg a : u48\n"
+	"arg b : u64\n"
+	"var out : u8\n"
+	"var x : le48\n"
+	"var y : le64\n"
+	"read data @ at -> x, y\n"
+	"if x == a {\n"
+	"  if y < b {\n    mov 1 -> out\n  } else {\n    mov 2 -> out\n    if x > 5 {\n      mov 3 -> out\n  "
+	"  }\n  }\n"
+	"} else {\n"
+	"  if y >= b {\n    mov 4 -> out\n  } else if x <= 1000 {\n    mov 5 -> out\n  }\n"
+	"}\n"
+	"write_imm out -> slot @ 0\n";
+
+static void nested_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = 8 * run_random(r, WORDS - 2), x = run_get_le(r->region[0] + at, 6),
+		 y = run_get_le(r->region[0] + at + 6, 8), a = run_number_near(r, x, 6),
+		 b = run_number_near(r, y, 8);
+
+	run_arg(r, "at", at);
+	run_arg(r, "a", a);
+	run_arg(r, "b", b);
+	if (x == a)
+		slot[0] = y < b ? 1 : x > 5 ? 3 : 2;
+	else
+		slot[0] = y >= b ? 4 : x <= 1000 ? 5 : 0;
+}
+
+/* Variables with variables, in both orders of bytes, and a byte against constants */
+static const char variables_text[] =
+	"program p\n"
+	"region data\n"
+	"arg at : offset(2) in data\n"
+	"var x : le64\n"
+	"var y : le64\n"
+	"var u : be40\n"
+	"var v : be40\n"
+	"var b : u8\n"
+	"read data @ at -> x, y, u, v, b\n"
+	"if x == y {\n  write 1 as u8 -> slot @ 0\n} else {\n  write 2 as u8 -> slot @ 0\n}\n"
+	"if x < y {\n  write 1 as u8 -> slot @ 1\n} else {\n  write 2 as u8 -> slot @ 1\n}\n"
+	"if x >= y {\n  write 1 as u8 -> slot @ 2\n} else {\n  write 2 as u8 -> slot @ 2\n}\n"
+	"if u != v {\n  write 1 as u8 -> slot @ 3\n} else {\n  write 2 as u8 -> slot @ 3\n}\n"
+	"if b > 0 {\n  write 1 as u8 -> slot @ 4\n}\n"
+	"if b >= 0 {\n  write 1 as u8 -> slot @ 5\n}\n"
+	"if b < 255 {\n  write 1 as u8 -> slot @ 6\n}\n"
+	"if b <= 254 {\n  write 1 as u8 -> slot @ 7\n}\n"
+	"if u == 0x102030405 {\n  write 1 as u8 -> slot @ 8\n}\n"
+	"write_imm x, y -> slot @ 16\n";
+
+static void variables_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		uint8_t *p = r->region[0] + i * 32;
+		uint64_t x = run_number(r, 8), u = run_random(r, 3) ? run_number(r, 5) : 0x102030405;
+
+		run_put_le(p, 8, x);
+		run_put_le(p + 8, 8, run_number_near(r, x, 8));
+		run_put_be(p + 16, 5, u);
+		run_put_be(p + 21, 5, run_number_near(r, u, 5));
+		p[26] = (uint8_t)run_number(r, 1);
+	}
+}
+
+static void variables_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = 32 * run_random(r, 8);
+	const uint8_t *p = r->region[0] + at;
+	uint64_t x = run_get_le(p, 8), y = run_get_le(p + 8, 8), u = run_get_be(p + 16, 5),
+		 v = run_get_be(p + 21, 5);
+	bool wrote[] = {p[26] > 0, true, p[26] < 255, p[26] <= 254, u == 0x102030405};
+
+	run_arg(r, "at", at);
+	slot[0] = x == y ? 1 : 2;
+	slot[1] = x < y ? 1 : 2;
+	slot[2] = x >= y ? 1 : 2;
+	slot[3] = u != v ? 1 : 2;
+	for (unsigned i = 0; i < 5; i++)
+		if (wrote[i])
+			slot[4 + i] = 1;
+	memcpy(slot + 16, p, 16);
+}
+
+/* Conditions of one step each: in its control segment, where the NIC ignores index and QPN */
+static const char direct_text[] =
+	"program p\n"
+	"region data\n"
+	"arg at : offset(2) in data\n"
+	"arg a : u24\n"
+	"arg b : u48\n"
+	"arg c : u8\n"
+	"var x : le24\n"
+	"var y : be48\n"
+	"var z : u8\n"
+	"var w : le40\n"
+	"read data @ at -> x, y, z, w\n"
+	"if x == a {\n  write 1 as u8 -> slot @ 0\n}\n"
+	"if y == b {\n  write 1 as u8 -> slot @ 1\n  write 1 as u8 -> slot @ 5\n}\n"
+	"if z == c {\n  if w == 0x102030405 {\n    write 1 as u8 -> slot @ 2\n  }\n}\n"
+	"if y == 77 {\n  write 1 as u8 -> slot @ 3\n}\n"
+	"write_imm 1 as u8 -> slot @ 4\n";
+
+static void direct_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		uint8_t *p = r->region[0] + i * 16;
+
+		run_put_le(p, 3, run_number(r, 3));
+		run_put_be(p + 3, 6, run_random(r, 3) ? run_number(r, 6) : 77);
+		p[9] = (uint8_t)run_random(r, 2);
+		run_put_le(p + 10, 5, run_random(r, 2) ? run_number(r, 5) : 0x102030405);
+	}
+}
+
+static void direct_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = 16 * run_random(r, 8);
+	const uint8_t *p = r->region[0] + at;
+	uint64_t x = run_get_le(p, 3), y = run_get_be(p + 3, 6), a = run_number_near(r, x, 3),
+		 b = run_number_near(r, y, 6), c = run_random(r, 2);
+
+	run_arg(r, "at", at);
+	run_arg(r, "a", a);
+	run_arg(r, "b", b);
+	run_arg(r, "c", c);
+	if (x == a)
+		slot[0] = 1;
+	if (y == b)
+		slot[1] = slot[5] = 1;
+	if (p[9] == c && run_get_le(p + 10, 5) == 0x102030405)
+		slot[2] = 1;
+	if (y == 77)
+		slot[3] = 1;
+	slot[4] = 1;
+}
+
+/* ---- loops ------------------------------------------------------------------------------------ */
+
+/* Steps along links until a node says it is the last, or four times */
+static const char while_text[] = "program p\n"
+				 "region data\n"
+				 "struct node { more : u8, next : be16, _ : bytes 5 }\n"
+				 "arg head : offset(2) in data\n"
+				 "var cur : be16\n"
+				 "var more : u8 = 1\n"
+				 "var steps : le64\n"
+				 "mov head -> cur\n"
+				 "while more == 1 max 4 {\n"
+				 "  read data @ cur as node { more -> more, next -> cur }\n"
+				 "  add steps by 1\n"
+				 "}\n"
+				 "write_imm steps, cur -> slot @ 0\n";
+
+static void nodes_setup(struct run *r)
+{
+	run_fill(r, r->region[0], WORDS * 8);
+	for (unsigned i = 0; i < WORDS; i++) {
+		r->region[0][i * 8] = run_random(r, 4) > 0;
+		run_put_be(r->region[0] + i * 8 + 1, 2, 8 * run_random(r, WORDS));
+	}
+}
+
+static void while_request(struct run *r, uint8_t *slot)
+{
+	uint64_t cur = 8 * run_random(r, WORDS), steps = 0;
+	bool more = true;
+
+	run_arg(r, "head", cur);
+	for (; more && steps < 4; steps++) {
+		more = r->region[0][cur];
+		cur = run_get_be(r->region[0] + cur + 1, 2);
+	}
+	run_put_le(slot, 8, steps);
+	run_put_be(slot + 8, 2, cur);
+}
+
+/* Breaks within branches, with more to do after them, and a loop within a loop */
+static const char breaks_text[] =
+	"program p\n"
+	"region data\n"
+	"arg a : u8\n"
+	"var sum : le64\n"
+	"var rounds : le64\n"
+	"var x : u8\n"
+	"var y : u8\n"
+	"for i in 0..4 {\n"
+	"  for k in 0..3 {\n"
+	"    read data @ i * 24 + k * 8 -> x, y\n"
+	"    add sum by 1\n"
+	"    if x < 100 {\n"
+	"      if y == a {\n        add sum by 1000\n        break\n      }\n"
+	"      add sum by 10\n"
+	"    } else if x > 200 {\n"
+	"      break\n"
+	"    }\n"
+	"    add sum by 100\n"
+	"  }\n"
+	"  add rounds by 1\n"
+	"  if x == 7 {\n    if y != a {\n      break\n    }\n    add rounds by 10\n  }\n"
+	"  add rounds by 100\n"
+	"}\n"
+	"write_imm sum, rounds -> slot @ 0\n";
+
+static void breaks_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 12; i++) {
+		r->region[0][i * 8] = (uint8_t)(run_random(r, 3) ? 7 : run_random(r, 256));
+		r->region[0][i * 8 + 1] = (uint8_t)run_random(r, 4);
+	}
+}
+
+static void breaks_request(struct run *r, uint8_t *slot)
+{
+	uint64_t a = run_random(r, 4), sum = 0, rounds = 0;
+
+	run_arg(r, "a", a);
+	for (unsigned i = 0; i < 4; i++) {
+		uint8_t x = 0, y = 0;
+
+		for (unsigned k = 0; k < 3; k++) {
+			x = r->region[0][i * 24 + k * 8];
+			y = r->region[0][i * 24 + k * 8 + 1];
+			sum++;
+			if (x < 100) {
+				if (y == a) {
+					sum += 1000;
+					break;
+				}
+				sum += 10;
+			} else if (x > 200) {
+				break;
+			}
+			sum += 100;
+		}
+		rounds++;
+		if (x == 7) {
+			if (y != a)
+				break;
+			rounds += 10;
+		}
+		rounds += 100;
+	}
+	run_put_le(slot, 8, sum);
+	run_put_le(slot + 8, 8, rounds);
+}
+
+/* ---- atomics ---------------------------------------------------------------------------------- */
+
+static const char atomics_text[] = "program p\n"
+				   "region data writable steered\n"
+				   "arg old : u64\n"
+				   "arg new : u56\n"
+				   "arg by : u32\n"
+				   "var was : le64\n"
+				   "var then : le64\n"
+				   "var sum : le64 = 40\n"
+				   "cas data @ 8 as le64 : old -> new, was -> was\n"
+				   "add data @ 16 as le64 by was\n"
+				   "add data @ 24 as le64 by by, was -> then\n"
+				   "add sum by 2\n"
+				   "add sum by then\n"
+				   "cas data @ 32 as le64 : 0x11 -> 0x22, mask 0xff\n"
+				   "add data @ 40 as le64 by 0x100000001, fields 0x8000000080000000\n"
+				   "cas sum : 42 -> 7\n"
+				   "write_imm was, then, sum -> slot @ 0\n";
+
+static void atomics_request(struct run *r, uint8_t *slot)
+{
+	uint8_t *m = r->model[0];
+	uint64_t was = run_get_le(m + 8, 8), old = run_number_near(r, was, 8), to = run_number(r, 7),
+		 by = run_number(r, 4), then = run_get_le(m + 24, 8), sum = 42 + then, v;
+
+	run_arg(r, "old", old);
+	run_arg(r, "new", to);
+	run_arg(r, "by", by);
+	if (was == old)
+		run_put_le(m + 8, 8, to);
+	run_put_le(m + 16, 8, run_get_le(m + 16, 8) + was);
+	run_put_le(m + 24, 8, then + by);
+	if (m[32] == 0x11)
+		m[32] = 0x22;
+	v = run_get_le(m + 40, 8);
+	run_put_le(m + 40, 4, v + 1);
+	run_put_le(m + 44, 4, (v >> 32) + 1);
+	run_put_le(slot, 8, was);
+	run_put_le(slot + 8, 8, then);
+	run_put_le(slot + 16, 8, sum == 42 ? 7 : sum);
+}
+
+/* ---- moving ----------------------------------------------------------------------------------- */
+
+static const char moves_text[] = "program p\n"
+				 "region data writable steered\n"
+				 "arg x : be32\n"
+				 "arg at : offset(1) in data\n"
+				 "var a : be32\n"
+				 "var b : le32\n"
+				 "var c : le32\n"
+				 "var i : le16\n"
+				 "mov x -> a\n"
+				 "mov swab(a) -> b\n"
+				 "mov data @ 0 as le16 -> i\n"
+				 "mov data @ 256 + i as le32 -> c\n"
+				 "mov c -> data @ at + 128 as le32\n"
+				 "mov swab(data @ 4 as be32) -> data @ 8 as le32\n"
+				 "write a, b, c -> slot @ 0\n"
+				 "write_imm a, 5 as be16 -> slot @ 16\n";
+
+static void moves_setup(struct run *r)
+{
+	run_fill(r, r->region[0], 1024);
+	run_put_le(r->region[0], 2, run_random(r, 512));
+}
+
+static void moves_request(struct run *r, uint8_t *slot)
+{
+	uint8_t *m = r->model[0];
+	uint64_t x = run_number(r, 4), at = run_random(r, 100), c = run_get_le(m + 256 + run_get_le(m, 2), 4);
+
+	run_arg(r, "x", x);
+	run_arg(r, "at", at);
+	run_put_le(m + at + 128, 4, c);
+	run_put_le(m + 8, 4, run_get_be(m + 4, 4));
+	run_put_be(slot, 4, x);
+	run_put_le(slot + 4, 4, x);
+	run_put_le(slot + 8, 4, c);
+	run_put_be(slot + 16, 4, x);
+	run_put_be(slot + 20, 2, 5);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+#define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
+
+static const struct run_offload offloads[] = {
+	{FEATURE("if and else, 56 bits", else), .depth = 2, .setup = run_no_setup},
+	{FEATURE("if and else, 56 bits, no masks", else), .no_masks = true, .depth = 2,
+		.setup = run_no_setup},
+	{FEATURE("long branches", long), .depth = 2, .setup = run_no_setup},
+	{FEATURE("long branches, no masks", long), .no_masks = true, .depth = 2, .setup = run_no_setup},
+	{FEATURE("branches in branches", nested), .depth = 2, .region_bytes = {WORDS * 8},
+		.setup = words_setup},
+	{FEATURE("branches in branches, no masks", nested), .no_masks = true, .depth = 2,
+		.region_bytes = {WORDS * 8}, .setup = words_setup},
+	{FEATURE("variables", variables), .depth = 2, .region_bytes = {256}, .setup = variables_setup},
+	{FEATURE("while", while), .depth = 1, .region_bytes = {WORDS * 8}, .setup = nodes_setup},
+	{FEATURE("while, no masks", while), .no_masks = true, .depth = 1, .region_bytes = {WORDS * 8},
+		.setup = nodes_setup},
+	{FEATURE("one step", direct), .depth = 2, .region_bytes = {128}, .setup = direct_setup},
+	{FEATURE("one step, direct", direct), .direct = true, .unrolled = true, .depth = 2,
+		.region_bytes = {128}, .setup = direct_setup},
+	{FEATURE("breaks", breaks), .depth = 2, .region_bytes = {96}, .setup = breaks_setup},
+	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
+	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
+};
+
+enum { REQUESTS = 6 };
+
+int main(int argc, char **argv)
+{
+	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS / 4, REQUESTS,
+		argc > 1 ? argv[1] : NULL);
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/programs/interpret.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 8192, PATCHES = 512 };
+#define FARTHEST (1ull << 56) /* no region is so large */
+
+struct patch {
+	const struct ast_verb *verb;
+	uint8_t field, sge;
+	uint8_t bytes[8]; /* of which these many at the end are known */
+	unsigned known;
+};
+
+struct machine {
+	struct interpret *in;
+	uint8_t **var;
+	struct patch patch[PATCHES];
+	unsigned npatches;
+	const struct ast_loop *leaving;
+	int result;
+};
+
+static void run_block(struct machine *m, const struct ast_block *b);
+
+static bool is_le(const struct ast_type *t)
+{
+	return t->kind == AST_UINT && t->order == AST_LE;
+}
+
+static void reverse(uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		uint8_t t = p[i];
+
+		p[i] = p[n - 1 - i];
+		p[n - 1 - i] = t;
+	}
+}
+
+static uint64_t number(const uint8_t *p, unsigned n, bool le)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		v = v << 8 | p[le ? n - 1 - i : i];
+	return v;
+}
+
+static void put(uint8_t *p, unsigned n, bool le, uint64_t v)
+{
+	for (unsigned i = 0; i < n; i++)
+		p[le ? i : n - 1 - i] = i < 8 ? (uint8_t)(v >> 8 * i) : 0;
+}
+
+static uint8_t *var_of(struct machine *m, const struct ast_var *v)
+{
+	return m->var[v->index];
+}
+
+/* ---- patches ---------------------------------------------------------------------------------- */
+
+static struct patch *find_patch(struct machine *m, const struct ast_verb *v, unsigned field, unsigned sge)
+{
+	for (unsigned i = 0; i < m->npatches; i++)
+		if (m->patch[i].verb == v && m->patch[i].field == field && m->patch[i].sge == sge)
+			return &m->patch[i];
+	return NULL;
+}
+
+static void patch(struct machine *m, const struct ast_place *p, const uint8_t *bytes, unsigned n)
+{
+	struct patch *k = find_patch(m, p->verb, p->field, p->sge);
+	unsigned size = p->field == CHAIN_F_LOCAL_LEN ? 4 : 8;
+
+	if (!k) {
+		if (m->npatches == PATCHES) {
+			m->result = INTERPRET_CANNOT;
+			return;
+		}
+		k = &m->patch[m->npatches++];
+		*k = (struct patch){.verb = p->verb, .field = p->field, .sge = p->sge};
+	}
+	memcpy(k->bytes + size - n, bytes, n);
+	if (n > k->known)
+		k->known = n;
+}
+
+/* ---- places ----------------------------------------------------------------------------------- */
+
+static uint64_t offset(
+	struct machine *m, const struct ast_place *p, const struct ast_verb *v, unsigned field, unsigned sge)
+{
+	struct patch *k = v ? find_patch(m, v, field, sge) : NULL;
+	uint64_t at = p->at;
+
+	for (unsigned i = 0; i < p->nterms; i++) {
+		const struct ast_term *t = &p->term[i];
+		uint64_t far = t->arg ? number(m->in->arg[t->arg->index], t->arg->type.bytes, false)
+				      : number(var_of(m, t->var), t->var->type.bytes, is_le(&t->var->type));
+
+		if (far >= FARTHEST)
+			m->result = INTERPRET_BEYOND;
+		at += far;
+	}
+	if (k) {
+		uint64_t low = number(k->bytes + 8 - k->known, k->known, false);
+
+		at = (k->known < 8 ? at >> 8 * k->known << 8 * k->known : 0) | low;
+	}
+	return at;
+}
+
+static uint8_t *region_at(struct machine *m, const struct ast_place *p, uint64_t at, uint64_t n)
+{
+	uint32_t bytes = m->in->bytes[p->region->index];
+
+	if (at > bytes || n > bytes - at) {
+		m->result = INTERPRET_BEYOND;
+		return NULL;
+	}
+	return m->in->region[p->region->index] + at;
+}
+
+static void load_arg(struct machine *m, const struct ast_arg *a, const struct ast_type *as, uint8_t *out)
+{
+	memcpy(out, m->in->arg[a->index], a->type.bytes);
+	if (is_le(&a->type) || (a->type.kind == AST_UINT && a->type.order == AST_ANY && is_le(as)))
+		reverse(out, a->type.bytes);
+}
+
+/* The bytes of an operand as they lie in memory; how many */
+static unsigned load(struct machine *m, const struct ast_operand *o, const struct ast_type *as, uint8_t *out)
+{
+	uint8_t *p;
+	unsigned n;
+
+	switch ((enum ast_operand_kind)o->kind) {
+	case AST_CONST:
+		put(out, o->type.bytes, is_le(&o->type), o->value);
+		return o->type.bytes;
+	case AST_ARG:
+		load_arg(m, o->arg, as, out);
+		return o->arg->type.bytes;
+	case AST_PLACE:
+		break;
+	}
+	n = o->place->type.bytes;
+	if (o->place->kind == AST_AT_VAR) {
+		n = o->place->var->type.bytes;
+		memcpy(out, var_of(m, o->place->var), n);
+	} else {
+		p = region_at(m, o->place, offset(m, o->place, NULL, 0, 0), n);
+		if (p)
+			memcpy(out, p, n);
+	}
+	if (o->swab)
+		reverse(out, n);
+	return n;
+}
+
+static uint64_t value(struct machine *m, const struct ast_operand *o)
+{
+	uint8_t b[4096];
+	unsigned n;
+
+	switch ((enum ast_operand_kind)o->kind) {
+	case AST_CONST:
+		return o->value;
+	case AST_ARG:
+		return number(m->in->arg[o->arg->index], o->arg->type.bytes, false);
+	case AST_PLACE:
+		break;
+	}
+	n = load(m, o, &o->type, b);
+	return number(b, n, is_le(&o->type));
+}
+
+static void store(struct machine *m, const struct ast_place *p, const uint8_t *bytes, unsigned n)
+{
+	uint8_t *to;
+
+	switch ((enum ast_place_kind)p->kind) {
+	case AST_AT_VAR:
+		memcpy(var_of(m, p->var), bytes, n);
+		return;
+	case AST_AT_FIELD:
+		patch(m, p, bytes, n);
+		return;
+	case AST_AT_REGION:
+		to = region_at(m, p, offset(m, p, NULL, 0, 0), n);
+		if (to)
+			memcpy(to, bytes, n);
+		return;
+	case AST_AT_SLOT:
+		break;
+	}
+	m->result = INTERPRET_CANNOT;
+}
+
+/* ---- verbs ------------------------------------------------------------------------------------ */
+
+static void run_read(struct machine *m, const struct ast_verb *v)
+{
+	uint8_t bytes[LONGEST], *from = bytes;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < v->npieces; i++)
+		n += v->piece[i].type.bytes;
+	if (n > LONGEST) {
+		m->result = INTERPRET_CANNOT;
+		return;
+	}
+	if (v->place->kind == AST_AT_VAR) {
+		n = v->place->var->type.bytes;
+		from = var_of(m, v->place->var);
+	} else {
+		from = region_at(m, v->place, offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0), n);
+	}
+	if (!from)
+		return;
+	memmove(bytes, from, n);
+	for (unsigned i = 0, at = 0; i < v->npieces; at += v->piece[i++].type.bytes)
+		if (v->piece[i].to)
+			store(m, v->piece[i].to, bytes + at, v->piece[i].type.bytes);
+}
+
+static void run_write(struct machine *m, const struct ast_verb *v)
+{
+	uint8_t bytes[2 * LONGEST], *p;
+	uint64_t n = 0, at;
+
+	for (unsigned i = 0; i < v->nsources && !m->result; i++) {
+		const struct ast_operand *o = &v->source[i];
+		const struct patch *len = find_patch(m, v, CHAIN_F_LOCAL_LEN, i);
+		uint64_t some;
+
+		if (o->kind != AST_PLACE || o->place->kind != AST_AT_REGION) {
+			n += load(m, o, &o->type, bytes + n);
+			continue;
+		}
+		some = o->place->type.kind != AST_NONE ? o->place->type.bytes : v->bytes ? v->bytes : 1;
+		if (len)
+			some = number(len->bytes, 4, false);
+		if (some == 0 || some > LONGEST - n || (v->max && some > v->max)) {
+			m->result = INTERPRET_BEYOND;
+			return;
+		}
+		p = region_at(m, o->place, offset(m, o->place, v, CHAIN_F_LOCAL_ADDR, i), some);
+		if (!p)
+			return;
+		memcpy(bytes + n, p, some);
+		if (o->swab)
+			reverse(bytes + n, some);
+		n += some;
+	}
+	if (m->result)
+		return;
+	if (v->place->kind == AST_AT_SLOT) {
+		if (v->place->at > m->in->slot_bytes || n > m->in->slot_bytes - v->place->at) {
+			m->result = INTERPRET_BEYOND;
+			return;
+		}
+		memcpy(m->in->slot + v->place->at, bytes, n);
+	} else if (v->place->kind == AST_AT_REGION) {
+		at = offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0);
+		p = region_at(m, v->place, at, n);
+		if (p)
+			memcpy(p, bytes, n);
+	} else {
+		store(m, v->place, bytes, (unsigned)n);
+	}
+}
+
+static void run_mov(struct machine *m, const struct ast_verb *v)
+{
+	uint8_t bytes[4096];
+	unsigned n = load(m, &v->source[0], &v->place->type, bytes);
+
+	if (!m->result)
+		store(m, v->place, bytes, n);
+}
+
+static void run_atomic(struct machine *m, const struct ast_verb *v)
+{
+	uint64_t old, at, by;
+	uint8_t *p;
+
+	if (v->place->kind == AST_AT_VAR) {
+		p = var_of(m, v->place->var);
+	} else {
+		at = offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0);
+		p = at % 8 ? NULL : region_at(m, v->place, at, 8);
+		m->result = p ? m->result : INTERPRET_BEYOND;
+	}
+	if (!p)
+		return;
+	old = number(p, 8, true);
+	if (v->kind == AST_CAS) {
+		if (((old ^ value(m, &v->old)) & v->mask) == 0)
+			put(p, 8, true, (old & ~v->mask) | (value(m, &v->swap) & v->mask));
+	} else {
+		uint64_t sum = 0, carry = 0;
+
+		by = value(m, &v->by);
+		for (unsigned i = 0; i < 64; i++) {
+			uint64_t bit = (old >> i & 1) + (by >> i & 1) + carry;
+
+			sum |= (bit & 1) << i;
+			carry = v->fields >> i & 1 ? 0 : bit >> 1;
+		}
+		put(p, 8, true, sum);
+	}
+	if (v->was && v->was->kind == AST_AT_VAR)
+		put(var_of(m, v->was->var), 8, is_le(&v->was->var->type), old);
+}
+
+static bool holds(struct machine *m, const struct ast_cond *c)
+{
+	uint8_t a[4096], b[4096];
+	uint64_t x, y;
+
+	if (c->left.type.kind == AST_BYTES) {
+		unsigned n = load(m, &c->left, &c->left.type, a);
+
+		load(m, &c->right, &c->left.type, b);
+		return (memcmp(a, b, n) == 0) == (c->relation == AST_REL_EQ);
+	}
+	x = value(m, &c->left);
+	y = value(m, &c->right);
+	switch ((enum ast_relation)c->relation) {
+	case AST_REL_EQ:
+		return x == y;
+	case AST_REL_NE:
+		return x != y;
+	case AST_REL_LT:
+		return x < y;
+	case AST_REL_GT:
+		return x > y;
+	case AST_REL_LE:
+		return x <= y;
+	case AST_REL_GE:
+		return x >= y;
+	}
+	return false;
+}
+
+static void run_verb(struct machine *m, const struct ast_verb *v)
+{
+	switch ((enum ast_verb_kind)v->kind) {
+	case AST_READ:
+		run_read(m, v);
+		return;
+	case AST_WRITE:
+	case AST_WRITE_IMM:
+		run_write(m, v);
+		return;
+	case AST_MOV:
+		run_mov(m, v);
+		return;
+	case AST_CAS:
+	case AST_ADD:
+		run_atomic(m, v);
+		return;
+	case AST_NOP:
+	case AST_WAIT:
+	case AST_ENABLE:
+		return;
+	case AST_SEND:
+		break;
+	}
+	m->result = INTERPRET_CANNOT;
+}
+
+static void run_loop(struct machine *m, const struct ast_loop *loop)
+{
+	for (unsigned i = 0; i < loop->niters && !m->result && !m->leaving; i++) {
+		if (loop->kind == AST_WHILE && !holds(m, loop->cond))
+			break;
+		run_block(m, &loop->iter[i]);
+	}
+	if (m->leaving == loop)
+		m->leaving = NULL;
+}
+
+static void run_block(struct machine *m, const struct ast_block *b)
+{
+	for (unsigned i = 0; i < b->n && !m->result && !m->leaving; i++) {
+		const struct ast_stmt *s = &b->stmt[i];
+
+		switch ((enum ast_stmt_kind)s->kind) {
+		case AST_VERB:
+			run_verb(m, s->verb);
+			break;
+		case AST_IF:
+			run_block(m, holds(m, s->cond) ? &s->then : &s->otherwise);
+			break;
+		case AST_LOOP:
+			run_loop(m, s->loop);
+			break;
+		case AST_BREAK:
+			m->leaving = s->loop;
+			break;
+		}
+	}
+}
+
+/* ---- what can be interpreted ------------------------------------------------------------------ */
+
+static bool place_is_plain(const struct ast_place *p)
+{
+	return p->kind != AST_AT_FIELD;
+}
+
+static bool target_is_plain(const struct ast_place *p, unsigned bytes)
+{
+	if (!p || p->kind != AST_AT_FIELD)
+		return true;
+	/* the low bytes of an address in a region, or a length */
+	if (p->field == CHAIN_F_LOCAL_LEN)
+		return true;
+	return (p->field == CHAIN_F_REMOTE_ADDR || p->field == CHAIN_F_LOCAL_ADDR) && bytes < 8;
+}
+
+static bool verb_is_plain(const struct ast_verb *v)
+{
+	const uint32_t addresses =
+		1u << CHAIN_F_REMOTE_ADDR | 1u << CHAIN_F_LOCAL_ADDR | 1u << CHAIN_F_LOCAL_LEN;
+
+	if (v->kind == AST_SEND || v->patched & ~addresses || v->has_imm)
+		return false;
+	if (v->patched && v->kind != AST_READ && v->kind != AST_WRITE && v->kind != AST_WRITE_IMM)
+		return false;
+	if (v->patched & 1u << CHAIN_F_REMOTE_ADDR && v->place->kind != AST_AT_REGION)
+		return false;
+	if (v->kind == AST_READ && v->patched & ~(1u << CHAIN_F_REMOTE_ADDR))
+		return false;
+	for (unsigned i = 0; i < v->nsources; i++)
+		if (v->source[i].kind == AST_PLACE && !place_is_plain(v->source[i].place))
+			return false;
+	if (v->patched & (1u << CHAIN_F_LOCAL_ADDR | 1u << CHAIN_F_LOCAL_LEN))
+		for (unsigned i = 0; i < v->nsources; i++)
+			if (v->source[i].kind != AST_PLACE || v->source[i].place->kind != AST_AT_REGION)
+				return false;
+	for (unsigned i = 0; i < v->npieces; i++)
+		if (!target_is_plain(v->piece[i].to, v->piece[i].type.bytes))
+			return false;
+	if (v->kind == AST_READ)
+		return place_is_plain(v->place);
+	if (v->kind == AST_MOV)
+		return target_is_plain(v->place, v->source[0].type.bytes);
+	return !v->place || place_is_plain(v->place);
+}
+
+bool interpret_can(const struct ast_program *p)
+{
+	for (unsigned i = 0; i < p->nverbs; i++)
+		if (!verb_is_plain(p->verb[i]))
+			return false;
+	return !p->endless;
+}
+
+int interpret(struct interpret *in)
+{
+	struct machine *m = calloc(1, sizeof *m);
+	int r;
+
+	if (!m)
+		abort();
+	m->in = in;
+	m->var = calloc(in->p->nvars + 1, sizeof *m->var);
+	for (unsigned i = 0; i < in->p->nvars; i++) {
+		const struct ast_var *v = in->p->var[i];
+
+		m->var[i] = calloc(1, v->type.bytes + 8);
+		if (v->type.kind == AST_UINT)
+			put(m->var[i], v->type.bytes, is_le(&v->type), v->init);
+	}
+	run_block(m, &in->p->body);
+	r = m->result;
+	for (unsigned i = 0; i < in->p->nvars; i++)
+		free(m->var[i]);
+	free(m->var);
+	free(m);
+	return r;
+}

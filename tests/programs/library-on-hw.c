@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every program of conf/programs on the emulated silicon, under many seeds, against what it means in plain C.
+ */
+#include "tests/programs/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- if, compare, wide-compare ---------------------------------------------------------------- */
+
+static void if_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_number(r, 6), y = run_number_near(r, x, 6);
+
+	run_arg(r, "x", x);
+	run_arg(r, "y", y);
+	slot[0] = x == y;
+}
+
+static void compare_request(struct run *r, uint8_t *slot)
+{
+	uint64_t a = run_number(r, 8), b = run_number_near(r, a, 8);
+	unsigned relation = (unsigned)r->p->params[0].value;
+	bool holds[] = {a == b, a != b, a<b, a> b, a <= b, a >= b};
+
+	run_arg(r, "a", a);
+	run_arg(r, "b", b);
+	slot[0] = holds[relation];
+	slot[1] = (uint8_t)relation;
+}
+
+static void random_region(struct run *r)
+{
+	run_fill(r, r->region[0], r->o->region_bytes[0]);
+}
+
+static void wide_request(struct run *r, uint8_t *slot)
+{
+	unsigned width = (unsigned)r->p->params[0].value;
+	uint64_t at = run_random(r, r->o->region_bytes[0] - width + 1);
+	uint8_t key[32];
+
+	memcpy(key, r->region[0] + at, width);
+	if (run_random(r, 2))
+		key[run_random(r, width)] ^= (uint8_t)(1u << run_random(r, 8));
+	run_arg(r, "at", at);
+	run_arg_bytes(r, "key", key);
+	slot[0] = memcmp(key, r->region[0] + at, width) == 0;
+	memcpy(slot + 16, r->region[0] + at, width);
+}
+
+/* ---- mov ------------------------------------------------------------------------------------- */
+
+static void mov_immediate_request(struct run *r, uint8_t *slot)
+{
+	run_put_le(r->model[0] + 8, 8, 0x123456789a);
+	memcpy(slot, r->model[0] + 8, 8);
+}
+
+enum { MEMORY = 512 };
+
+/* Registers R0, R1 and R3 hold places in the memory */
+static void mov_setup(struct run *r)
+{
+	run_fill(r, r->region[0], 64);
+	run_fill(r, r->region[1], MEMORY);
+	run_put_be(r->region[0] + 6, 2, run_random(r, MEMORY / 2 - 8));
+	run_put_be(r->region[0] + 14, 2, run_random(r, MEMORY / 4 - 8));
+	run_put_be(r->region[0] + 30, 2, run_random(r, MEMORY / 2));
+}
+
+static void mov(struct run *r, uint8_t *slot, uint64_t i, uint64_t j)
+{
+	uint8_t *registers = r->model[0], *memory = r->model[1];
+
+	memcpy(registers + 16, memory + run_get_be(registers + 6, 2) + i, 8);
+	memcpy(memory + run_get_be(registers + 14, 2) + j, registers + 16, 8);
+	memcpy(slot, registers + 16, 8);
+}
+
+static void mov_indirect_request(struct run *r, uint8_t *slot)
+{
+	mov(r, slot, 0, 0);
+}
+
+static void mov_indexed_request(struct run *r, uint8_t *slot)
+{
+	uint64_t i = run_random(r, 256);
+
+	run_arg(r, "i", i);
+	mov(r, slot, i, run_get_be(r->model[0] + 30, 2));
+}
+
+/* ---- while, scan ------------------------------------------------------------------------------ */
+
+/* Elements of @size bytes that begin with 48 bits, some of them equal */
+static void array_setup(struct run *r)
+{
+	unsigned size = strcmp(r->o->file, "scan.rdn") == 0 ? 16 : 8, n = r->o->region_bytes[0] / size;
+
+	run_fill(r, r->region[0], r->o->region_bytes[0]);
+	for (unsigned i = 0; i < n; i++)
+		run_put_le(r->region[0] + i * size, 6, run_number(r, 6));
+	for (unsigned i = 1; i < n; i++)
+		if (run_random(r, 4) == 0)
+			memcpy(r->region[0] + i * size, r->region[0] + run_random(r, i) * size, 6);
+}
+
+static void find_request(struct run *r, uint8_t *slot)
+{
+	unsigned n = (unsigned)r->p->params[0].value;
+	uint64_t x = run_number_near(r, run_get_le(r->region[0] + run_random(r, n) * 8, 6), 6);
+	bool stops = strcmp(r->o->file, "while-break.rdn") == 0;
+
+	if (run_random(r, 2))
+		x = run_get_le(r->region[0] + run_random(r, n) * 8, 6);
+	run_arg(r, "x", x);
+	for (unsigned i = 0; i < n; i++)
+		if (run_get_le(r->region[0] + i * 8, 6) == x) {
+			run_put_be(slot, 8, i);
+			if (stops)
+				break;
+		}
+	run_put_be(slot + 8, 8, n);
+}
+
+static void scan_request(struct run *r, uint8_t *slot)
+{
+	unsigned n = (unsigned)r->p->params[0].value;
+	uint64_t x = run_number_near(r, run_get_le(r->region[0] + run_random(r, n) * 16, 6), 6);
+
+	run_arg(r, "x", x);
+	run_put_be(slot, 8, n);
+	for (unsigned i = 0; i < n; i++)
+		if (run_get_le(r->region[0] + i * 16, 6) >= x) {
+			run_put_be(slot + 8, 8, i);
+			memcpy(slot + 16, r->region[0] + i * 16 + 6, 10);
+			return;
+		}
+}
+
+/* ---- lists ------------------------------------------------------------------------------------ */
+
+enum { NODE = 19, NODES = 24, HEAP = 8192, MOST = 1024 };
+
+static void list_setup(struct run *r)
+{
+	run_fill(r, r->region[1], HEAP);
+	for (unsigned i = 0; i < NODES; i++) {
+		uint8_t *node = r->region[0] + i * NODE;
+		uint64_t len = 1 + run_random(r, run_random(r, 4) ? 40 : MOST);
+
+		run_put_be(node, 5, (i * 13 + 5) % NODES * NODE); /* a ring through all of them */
+		run_put_le(node + 5, 6, i % 6 == 5 ? run_number(r, 6) : 1000 + i);
+		run_put_be(node + 11, 3, len);
+		run_put_be(node + 14, 5, run_random(r, HEAP - len));
+	}
+}
+
+static unsigned list_place; /* of the key, from 1; 0: anywhere, or nowhere */
+
+static void list_request(struct run *r, uint8_t *slot)
+{
+	unsigned n = (unsigned)r->p->params[0].value, at = (unsigned)run_random(r, NODES);
+	bool stops = r->p->params[1].value;
+	uint64_t key = list_place || run_random(r, 8) ? 0 : run_number(r, 6);
+
+	run_arg(r, "head", at * NODE);
+	if (!key) { /* of one of the next nodes */
+		unsigned there = at;
+
+		for (uint64_t k = list_place ? list_place - 1 : run_random(r, n); k-- > 0;)
+			there = (there * 13 + 5) % NODES;
+		key = run_get_le(r->region[0] + there * NODE + 5, 6);
+	}
+	run_arg(r, "key", key);
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *node = r->region[0] + at * NODE;
+
+		if (run_get_le(node + 5, 6) == key) {
+			memcpy(slot + 64, r->region[1] + run_get_be(node + 14, 5), run_get_be(node + 11, 3));
+			if (stops)
+				break;
+		}
+		at = (at * 13 + 5) % NODES;
+	}
+	run_put_be(slot, 8, 1);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+enum { BUCKETS = 32, BUCKET = 16 };
+
+static void hash_setup(struct run *r)
+{
+	run_fill(r, r->region[1], HEAP);
+	run_fill(r, r->region[2], 64);
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		uint8_t *b = r->region[0] + i * BUCKET;
+		uint64_t len = 17 + run_random(r, 300);
+
+		run_put_be(b, 3, len);
+		run_put_be(b + 3, 5, run_random(r, HEAP - len));
+		run_put_le(b + 8, 7,
+			i % 2 && run_random(r, 3) == 0 ? run_get_le(b - BUCKET + 8, 7) : run_number(r, 7));
+	}
+}
+
+static void hash_request(struct run *r, uint8_t *slot)
+{
+	unsigned probes = r->p->nargs / 2;
+	unsigned b[2] = {(unsigned)run_random(r, BUCKETS), (unsigned)run_random(r, BUCKETS)};
+	uint64_t fp;
+
+	if (run_random(r, 3) == 0)
+		b[1] = b[0] ^ 1;
+	fp = run_number_near(r, run_get_le(r->region[0] + b[run_random(r, 2)] * BUCKET + 8, 7), 7);
+	for (unsigned p = 0; p < probes; p++) {
+		const uint8_t *k = r->region[0] + b[p] * BUCKET;
+		char name[24];
+
+		snprintf(name, sizeof name, "probe[%u].fp", p);
+		run_arg(r, name, fp);
+		snprintf(name, sizeof name, "probe[%u].at", p);
+		run_arg(r, name, b[p] * BUCKET);
+		if (run_get_le(k + 8, 7) == fp)
+			memcpy(slot + 64, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
+	}
+	memcpy(slot, r->region[2], 64);
+}
+
+enum { CUCKOO = 40, ITEM = 12, ITEMS = 40 };
+
+static void cuckoo_setup(struct run *r)
+{
+	uint32_t at[ITEMS], end = 0;
+
+	run_fill(r, r->region[1], HEAP);
+	for (unsigned i = 0; i < ITEMS; i++) {
+		uint32_t size = ITEM + (uint32_t)run_random(r, 150);
+
+		at[i] = end;
+		run_put_le(r->region[1] + end, 7,
+			i % 3 == 2 ? run_get_le(r->region[1] + at[i - 1], 7) : run_number(r, 7));
+		run_put_be(r->region[1] + end + 8, 4, size);
+		end += size;
+	}
+	for (unsigned b = 0; b < BUCKETS; b++)
+		for (unsigned i = 0; i < 4; i++) {
+			uint8_t *bucket = r->region[0] + b * CUCKOO;
+
+			bucket[i] = (uint8_t)run_random(r, 3);
+			run_put_be(bucket + 8 + i * 8, 8, at[run_random(r, ITEMS)]);
+		}
+}
+
+static void cuckoo_request(struct run *r, uint8_t *slot)
+{
+	unsigned b[2] = {(unsigned)run_random(r, BUCKETS), (unsigned)run_random(r, BUCKETS)};
+	const uint8_t *like = r->region[0] + b[run_random(r, 2)] * CUCKOO, tag = like[0];
+	uint64_t hash = run_number_near(r, run_get_le(r->region[1] + run_get_be(like + 8, 8), 7), 7);
+
+	run_arg(r, "tag", tag);
+	run_arg(r, "hash", hash);
+	for (unsigned p = 0; p < 2; p++) {
+		const uint8_t *bucket = r->region[0] + b[p] * CUCKOO;
+
+		run_arg(r, p ? "at[1]" : "at[0]", b[p] * CUCKOO);
+		for (unsigned i = 0; i < 4; i++) {
+			const uint8_t *item = r->region[1] + run_get_be(bucket + 8 + i * 8, 8);
+
+			if (bucket[i] == tag && run_get_le(item, 7) == hash)
+				memcpy(slot + 64, item, run_get_be(item + 8, 4));
+		}
+	}
+	slot[0] = 1;
+}
+
+/* ---- counter ---------------------------------------------------------------------------------- */
+
+static void counter_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 8; i++)
+		run_put_le(r->region[0] + i * 8, 8, run_random(r, 4));
+}
+
+static void counter_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, 8) * 8, limit = run_random(r, 6), sold = run_get_le(r->model[0] + at, 8);
+
+	run_arg(r, "at", at);
+	run_arg(r, "limit", limit);
+	slot[0] = sold < limit;
+	run_put_le(slot + 8, 8, sold);
+	run_put_le(r->model[0] + at, 8, sold + (sold < limit));
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static const struct run_offload offloads[] = {
+	{.name = "if", .file = "if.rdn", .depth = 2, .setup = run_no_setup, .request = if_request},
+#define COMPARE(relation, n, masks)                                                                          \
+	{                                                                                                    \
+		.name = "compare " relation, .file = "compare.rdn", .settings = {{"relation", n}},           \
+		.no_masks = !(masks), .depth = 2, .setup = run_no_setup, .request = compare_request          \
+	}
+	COMPARE("==", 0, true),
+	COMPARE("!=", 1, true),
+	COMPARE("<", 2, true),
+	COMPARE(">", 3, true),
+	COMPARE("<=", 4, true),
+	COMPARE(">=", 5, true),
+	COMPARE("<, without masks", 2, false),
+	COMPARE(">=, without masks", 5, false),
+#define WIDE(bits)                                                                                           \
+	{                                                                                                    \
+		.name = "wide-compare " #bits, .file = "wide-compare.rdn",                                   \
+		.settings = {{"width", (bits) / 8}}, .depth = 2, .region_bytes = {64},                       \
+		.setup = random_region, .request = wide_request                                              \
+	}
+	WIDE(8),
+	WIDE(48),
+	WIDE(64),
+	WIDE(96),
+	WIDE(128),
+	WIDE(256),
+	{.name = "mov-immediate",
+		.file = "mov-immediate.rdn",
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = random_region,
+		.request = mov_immediate_request},
+	{.name = "mov-indirect",
+		.file = "mov-indirect.rdn",
+		.depth = 1,
+		.region_bytes = {64, MEMORY},
+		.setup = mov_setup,
+		.request = mov_indirect_request},
+	{.name = "mov-indexed",
+		.file = "mov-indexed.rdn",
+		.depth = 1,
+		.region_bytes = {64, MEMORY},
+		.setup = mov_setup,
+		.request = mov_indexed_request},
+	{.name = "while-unrolled",
+		.file = "while-unrolled.rdn",
+		.depth = 2,
+		.region_bytes = {64},
+		.setup = array_setup,
+		.request = find_request},
+	{.name = "while-unrolled, direct",
+		.file = "while-unrolled.rdn",
+		.direct = true,
+		.depth = 2,
+		.region_bytes = {64},
+		.setup = array_setup,
+		.request = find_request},
+	{.name = "while-break",
+		.file = "while-break.rdn",
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = array_setup,
+		.request = find_request},
+	{.name = "scan",
+		.file = "scan.rdn",
+		.depth = 1,
+		.region_bytes = {128},
+		.setup = array_setup,
+		.request = scan_request},
+	{.name = "list-walk",
+		.file = "list-walk.rdn",
+		.settings = {{"stop", 0}},
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, direct",
+		.file = "list-walk.rdn",
+		.settings = {{"stop", 0}},
+		.direct = true,
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, break",
+		.file = "list-walk.rdn",
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "hash-get",
+		.file = "hash-get.rdn",
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = hash_request},
+	{.name = "hash-get, one probe",
+		.file = "hash-get.rdn",
+		.settings = {{"probes", 1}, {"width", 2}},
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = hash_request},
+	{.name = "hash-get, parallel",
+		.file = "hash-get-parallel.rdn",
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = hash_request},
+	{.name = "cuckoo-get",
+		.file = "cuckoo-get.rdn",
+		.depth = 2,
+		.region_bytes = {BUCKETS * CUCKOO, HEAP},
+		.setup = cuckoo_setup,
+		.request = cuckoo_request},
+	{.name = "list-walk, 30 nodes",
+		.file = "list-walk.rdn",
+		.settings = {{"stop", 0}, {"n", 30}},
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "counter",
+		.file = "counter.rdn",
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = counter_setup,
+		.request = counter_request},
+};
+
+/* ---- the table of work requests ---------------------------------------------------------------- */
+
+enum { REQUESTS = 5, COUNTED = 40 };
+
+/** What a construct costs: a program with it, less one without it, for each of @times. */
+static const struct construct {
+	const char *name;
+	struct run_offload with, without;
+	unsigned times;
+	const char *paper;
+} constructs[] = {
+#define BARE "program p\narg x : u48\narg y : u48\nvar a : le48\nvar b : le64\nregion data writable\n"
+#define ANSWER "write_imm 1 as u8 -> slot @ 0\n"
+#define TEXT(t)                                                                                              \
+	{                                                                                                    \
+		.name = "a construct", .text = BARE t ANSWER                                                 \
+	}
+	{"`if` of 48 bits, one WR in the branch", TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, "1C + 1A + 3E"},
+	{"`if` and `else`, one WR in each",
+		TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n} else {\nwrite 2 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, ""},
+	{"`<` of 48 bits, one WR in the branch", TEXT("if x < y {\nwrite 1 as u8 -> slot @ 1\n}\n"), TEXT(""),
+		1, "`if`, and MAX or MIN"},
+	{"`while`, unrolled: an iteration, without the read",
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,
+		"1C + 1A + 3E"},
+	{"the same, where index and QPN are not checked",
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 5}}, .direct = true},
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}, .direct = true},
+		1, "1C + 1A + 3E"},
+	{"`while`, with a break: an iteration, without the read",
+		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 8}}},
+		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 4}}}, 4, ""},
+	{"96 bits compared, one WR in each branch",
+		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 12}}},
+		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
+	{"128 bits compared, one WR in each branch",
+		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 16}}},
+		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
+};
+
+static void print_class(FILE *f, double c, double a, double e)
+{
+	fprintf(f, "%gC + %gA + %gE | %g |", c, a, e, c + a + e);
+}
+
+static void print_constructs(FILE *f)
+{
+	fprintf(f, "| construct | WRs | all | the paper |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < sizeof constructs / sizeof constructs[0]; i++) {
+		const struct construct *k = &constructs[i];
+		struct program *with = run_compile(&k->with), *without = run_compile(&k->without);
+		const struct chain_image *a = with->image, *b = without->image;
+		/* the paper's loop has its data at hand: it does not count the READ that fetches an element */
+		double reads = k->times > 1 || k->with.direct ? 1 : 0;
+
+		fprintf(f, "| %s | ", k->name);
+		print_class(f, (double)(int)(a->n_copy - b->n_copy) / k->times - reads,
+			(double)(int)(a->n_atomic - b->n_atomic) / k->times,
+			(double)(int)(a->n_sync - b->n_sync) / k->times);
+		fprintf(f, " %s |\n", k->paper);
+		program_free(with);
+		program_free(without);
+	}
+}
+
+/* What a queue of the NIC does for each request to keep a chain with so many slots going (chain/recycle.h) */
+static void keeping(const struct chain_image *img, unsigned slots, double per_request[3])
+{
+	struct chain_env env = {.slots = slots};
+	struct chain_recycle k;
+	unsigned a, e;
+
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], slots);
+	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
+	a = k.lap.adds + CHAIN_RECYCLE_SECTIONS; /* one counts */
+	e = 4 * CHAIN_RECYCLE_SECTIONS;
+	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
+	per_request[1] = (double)a / slots;
+	per_request[2] = (double)e / slots;
+}
+
+static void print_recycled(FILE *f)
+{
+	static const struct run_offload programs[] = {
+		{.name = "if", .file = "if.rdn"},
+		{.name = "hash-get", .file = "hash-get.rdn"},
+		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
+		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
+	};
+	double k[3], wrs[2][4] = {0};
+
+	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
+	for (unsigned i = 0; i < 4; i++) {
+		struct program *p = run_compile(&programs[i]);
+
+		fprintf(f, "| %s |", programs[i].name);
+		for (unsigned s = 0; s < 2; s++) {
+			keeping(p->image, s ? 256 : 64, k);
+			wrs[s][i] = k[0] + k[1] + k[2];
+			fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s][i]);
+		}
+		fputc('\n', f);
+		program_free(p);
+	}
+	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[0][3] - wrs[0][2]) / 4,
+		(wrs[1][3] - wrs[1][2]) / 4);
+}
+
+static double busy(const struct run_offload *o)
+{
+	struct run_counts n = {0};
+	char why[400];
+
+	if (!run_offload(o, 1, COUNTED, &n, why))
+		fail_msg("%s: %s", o->name, why);
+	return (double)(n.copy + n.atomic + n.sync) / (double)n.requests;
+}
+
+static const struct run_offload *find_offload(const char *name)
+{
+	for (unsigned i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
+		if (strcmp(offloads[i].name, name) == 0)
+			return &offloads[i];
+	fail_msg("no program %s", name);
+	return NULL;
+}
+
+static void print_programs(FILE *f)
+{
+	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < sizeof offloads / sizeof offloads[0]; i++) {
+		struct program *p = run_compile(&offloads[i]);
+
+		fprintf(f, "| %s | ", offloads[i].name);
+		print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
+		fprintf(f, " %.1f |\n", busy(&offloads[i]));
+		program_free(p);
+	}
+}
+
+static void print_lists(FILE *f)
+{
+	static const char *const names[] = {"list-walk", "list-walk, direct", "list-walk, break"};
+
+	fprintf(f, "| key in node | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | average | the paper |\n"
+		   "|---|---|---|---|---|---|---|---|---|---|---|\n");
+	for (unsigned i = 0; i < 3; i++) {
+		double sum = 0;
+
+		fprintf(f, "| %s |", names[i]);
+		for (list_place = 1; list_place <= 8; list_place++) {
+			double n = busy(find_offload(names[i]));
+
+			sum += n;
+			fprintf(f, " %g |", n);
+		}
+		list_place = 0;
+		fprintf(f, " %g | %s |\n", sum / 8, i == 2 ? "30" : "more than 49.5");
+	}
+}
+
+static void print_tables(FILE *f)
+{
+	fprintf(f,
+		"# Work requests per request\n\n"
+		"C: copies (READ, WRITE, SEND and the NOPs that may become one); A: atomics; E: WAIT and "
+		"SEND_EN.\n"
+		"Counted by the compiler; `programs-library-on-hw` compares it with the trace of what the "
+		"emulated\n"
+		"NIC executes, and this page with what\n"
+		"`build/tests/programs/library-on-hw --table` prints.\n"
+		"All is for NICs that check WQE indices, but for what is called direct; the paper's forms "
+		"rely on\n"
+		"NICs that do not. The WAIT and the SEND_EN of the reply, which every program has, serve a\n"
+		"condition before it as well.\n\n"
+		"## Constructs\n\nWhat each adds to a program that answers.\n\n");
+	print_constructs(f);
+	fprintf(f, "\n## Programs\n\nComplete, from the request's arrival to the reply. The last column is "
+		   "an average "
+		   "over the requests\nof the test: a WR whose condition did not hold is a NOP.\n\n");
+	print_programs(f);
+	fprintf(f, "\n## Recycled\n\nWhat keeping a chain going without a CPU adds to each request, on a "
+		   "queue of its own and not on the path.\nThe paper's loop grows by 2C + 1A + 1E with each "
+		   "iteration, to 3C + 2A + 4E.\n\n");
+	print_recycled(f);
+	fprintf(f, "\n## A list of eight nodes\n\nWRs of `list-walk.rdn` that are no NOPs.\n\n");
+	print_lists(f);
+}
+
+/* 0 if @path is what --table prints */
+static int check_tables(const char *path)
+{
+	char *page = NULL, *is = NULL;
+	size_t n, m = 0;
+	FILE *f = open_memstream(&page, &n);
+	int bad;
+
+	assert_non_null(f);
+	print_tables(f);
+	fclose(f);
+	f = fopen(path, "r");
+	if (!f || getdelim(&is, &m, '\0', f) < 0) {
+		perror(path);
+		return 1;
+	}
+	fclose(f);
+	bad = strcmp(page, is) != 0;
+	if (bad)
+		fprintf(stderr, "%s is not what `library-on-hw --table` prints now\n", path);
+	free(page);
+	free(is);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+		print_tables(stdout);
+		return 0;
+	}
+	if (argc > 2 && strcmp(argv[1], "--check") == 0)
+		return check_tables(argv[2]);
+	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, REQUESTS,
+		argc > 1 ? argv[1] : NULL);
+}

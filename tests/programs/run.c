@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/programs/run.h"
+
+#include "reddnd/chain/recycle.h"
+
+#include "reddnd/chain/wqe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECYCLED_REQUESTS = 40 /* laps of the slots */ };
+
+bool run_recycled;
+
+uint64_t run_random(struct run *r, uint64_t below)
+{
+	return chain_rig_random(&r->c, below);
+}
+
+void run_fill(struct run *r, void *p, size_t n)
+{
+	chain_rig_fill(&r->c, p, n);
+}
+
+static unsigned arg_index(const struct run *r, const char *name)
+{
+	for (unsigned a = 0; a < r->p->nargs; a++)
+		if (strcmp(r->p->args[a].name, name) == 0)
+			return a;
+	fail_msg("%s has no argument %s", r->o->name, name);
+	return 0;
+}
+
+void run_arg(struct run *r, const char *name, uint64_t value)
+{
+	unsigned a = arg_index(r, name), bytes = r->p->args[a].bytes;
+
+	for (unsigned i = 0; i < bytes; i++)
+		r->arg[a][bytes - 1 - i] = (uint8_t)(value >> 8 * i);
+}
+
+void run_arg_bytes(struct run *r, const char *name, const void *bytes)
+{
+	unsigned a = arg_index(r, name);
+
+	memcpy(r->arg[a], bytes, r->p->args[a].bytes);
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+void run_put_be(uint8_t *p, unsigned bytes, uint64_t v)
+{
+	while (bytes--) {
+		p[bytes] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+void run_put_le(uint8_t *p, unsigned bytes, uint64_t v)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+uint64_t run_get_be(const uint8_t *p, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+uint64_t run_get_le(const uint8_t *p, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	while (bytes--)
+		v = v << 8 | p[bytes];
+	return v;
+}
+
+uint64_t run_number(struct run *r, unsigned bytes)
+{
+	uint64_t v = run_random(r, 1u << 31) << 33 ^ run_random(r, 1u << 31) << 8 ^ run_random(r, 256);
+
+	switch (run_random(r, 4)) {
+	case 0:
+		v = run_random(r, 3);
+		break;
+	case 1:
+		v = (1ull << 8 * run_random(r, 8)) + run_random(r, 3) - 1;
+		break;
+	case 2:
+		v = UINT64_MAX - run_random(r, 3);
+		break;
+	}
+	return bytes < 8 ? v & ((1ull << 8 * bytes) - 1) : v;
+}
+
+uint64_t run_number_near(struct run *r, uint64_t v, unsigned bytes)
+{
+	switch (run_random(r, 4)) {
+	case 0:
+		return v;
+	case 1:
+		v = run_random(r, 2) ? v + 1 : v - 1;
+		break;
+	case 2:
+		v ^= 1ull << run_random(r, 8 * bytes);
+		break;
+	default:
+		return run_number(r, bytes);
+	}
+	return bytes < 8 ? v & ((1ull << 8 * bytes) - 1) : v;
+}
+
+void run_no_setup(struct run *r)
+{
+	(void)r;
+}
+
+/* ---- compiling -------------------------------------------------------------------------------- */
+
+struct program *run_compile(const struct run_offload *o)
+{
+	static char text[PROGRAM_MAX_SOURCE];
+	char path[300], *messages;
+	struct program_source src = {.name = o->file, .text = text};
+	struct program_target target = {.masked_atomics = !o->no_masks, .ignores_index = o->direct};
+	struct program *p;
+	unsigned n = 0;
+	FILE *f;
+
+	if (o->file) {
+		snprintf(path, sizeof path, "%s/%s", PROGRAMS, o->file);
+		f = fopen(path, "r");
+		if (!f)
+			fail_msg("%s is not there", path);
+		src.len = fread(text, 1, sizeof text, f);
+		fclose(f);
+	} else {
+		src = (struct program_source){.name = o->name, .text = o->text, .len = strlen(o->text)};
+	}
+	while (n < RUN_SETTINGS && o->settings[n].name)
+		n++;
+	if (program_compile(&src, o->settings, n, &target, &p, &messages))
+		fail_msg("%s", messages);
+	return p;
+}
+
+/* ---- one client ------------------------------------------------------------------------------- */
+
+static void make_memory(struct run *r)
+{
+	for (unsigned i = 0; i < r->p->nregions; i++) {
+		unsigned access = r->p->regions[i].writable ? CHAIN_RIG_ALL_RIGHTS : HW_REMOTE_READ;
+		uint32_t bytes = r->o->region_bytes[i];
+
+		assert_true(bytes > 0);
+		r->region[i] = rig_alloc(&r->c.rig, bytes);
+		r->model[i] = malloc(bytes);
+		assert_non_null(r->model[i]);
+		r->c.env.region[i].iova = (uint64_t)(i + 1) << 57;
+		r->c.env.region[i].lkey = r->c.env.region[i].rkey =
+			chain_rig_key(&r->c, r->region[i], bytes, r->c.env.region[i].iova, access);
+	}
+	r->o->setup(r);
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		memcpy(r->model[i], r->region[i], r->o->region_bytes[i]);
+	r->slots = rig_alloc(&r->c.rig, (size_t)r->o->depth * RUN_SLOT);
+	r->slots_after = malloc((size_t)r->o->depth * RUN_SLOT);
+	assert_non_null(r->slots_after);
+	run_fill(r, r->slots, (size_t)r->o->depth * RUN_SLOT);
+	memcpy(r->slots_after, r->slots, (size_t)r->o->depth * RUN_SLOT);
+}
+
+static void send_request(struct run *r)
+{
+	uint8_t wire[CHAIN_MAX_ARG];
+	uint32_t n = 0;
+
+	r->o->request(r, r->slots_after + r->c.sent % r->o->depth * RUN_SLOT);
+	if (r->enough)
+		return;
+	for (unsigned i = 0; i < r->p->npieces; i++) {
+		const struct program_piece *p = &r->p->pieces[i];
+
+		for (unsigned k = 0; k < p->len; k++) {
+			unsigned at = p->first + (p->reversed ? p->len - 1u - k : k);
+
+			wire[n++] = r->arg[p->arg][at] ^ (p->inverted ? 0xff : 0);
+		}
+	}
+	assert_int_equal(n, r->c.img->arg_len);
+	chain_rig_send(&r->c, wire, n, NULL, 0);
+}
+
+static bool wrong(struct run *r, const char *what)
+{
+	if (!r->why[0])
+		snprintf(r->why, sizeof r->why, "request %lu: %s", (unsigned long)r->answered, what);
+	return false;
+}
+
+static bool same(struct run *r, const uint8_t *is, const uint8_t *should, size_t n, const char *what)
+{
+	char text[200];
+
+	for (size_t i = 0; i < n; i++)
+		if (is[i] != should[i]) {
+			snprintf(text, sizeof text, "byte %zu of %s is %#x, not %#x", i, what, is[i],
+				should[i]);
+			return wrong(r, text);
+		}
+	return true;
+}
+
+static bool take_replies(struct run *r)
+{
+	const uint8_t *cqe;
+	char why[360];
+
+	while ((cqe = rig_cq_next(&r->c.client_rcq))) {
+		size_t slot = r->answered % r->o->depth * RUN_SLOT;
+
+		if (rig_cqe_op(cqe) != HW_CQE_RESP_WRITE_IMM)
+			return wrong(r, "the client's receive failed");
+		if (wqe_get(cqe + 36, 4) != (uint32_t)r->answered)
+			return wrong(r, "the immediate is not the number of the request");
+		if (!same(r, r->slots + slot, r->slots_after + slot, RUN_SLOT, "the slot"))
+			return false;
+		r->answered++;
+	}
+	while ((cqe = rig_cq_next(&r->c.client_scq)))
+		if (rig_cqe_op(cqe) != HW_CQE_REQ)
+			return wrong(r, "the client's send failed");
+	return chain_rig_serve(&r->c, why, sizeof why) || wrong(r, why);
+}
+
+static void note_busy(struct run *r)
+{
+	uint64_t n = r->busy - r->busy_before;
+
+	r->busy_before = r->busy;
+	if (r->n.least == 0 || n < r->n.least)
+		r->n.least = n;
+	if (n > r->n.most)
+		r->n.most = n;
+}
+
+static bool serve(struct run *r, unsigned requests)
+{
+	uint64_t noted = 0;
+
+	while (r->answered < requests || r->c.completed < requests) {
+		bool busy = false;
+
+		if (r->c.sent < requests && r->c.sent - r->answered < r->o->depth && run_random(r, 2))
+			send_request(r);
+		if (r->enough)
+			requests = (unsigned)r->c.sent;
+		for (uint64_t n = 1 + run_random(r, 12); n-- > 0;)
+			busy |= hw_poll(r->c.rig.dev);
+		if (!take_replies(r))
+			return false;
+		if (r->o->depth == 1 && r->c.completed > noted) {
+			rig_run(&r->c.rig);
+			note_busy(r);
+			noted++;
+		}
+		if (!busy && r->c.sent > r->answered && !hw_poll(r->c.rig.dev))
+			return take_replies(r) && wrong(r, "no answer");
+	}
+	rig_run(&r->c.rig);
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		if (!same(r, r->region[i], r->model[i], r->o->region_bytes[i], r->p->regions[i].name))
+			return false;
+	return same(r, r->slots, r->slots_after, (size_t)r->o->depth * RUN_SLOT, "the slots, in the end,") &&
+	       take_replies(r);
+}
+
+/* ---- counting --------------------------------------------------------------------------------- */
+
+static void count(void *arg, const struct hw_trace *t)
+{
+	struct run *r = arg;
+
+	for (unsigned q = 0; q < r->c.img->nqueues; q++) {
+		const struct chain_queue *queue = &r->c.img->queue[q];
+		uint32_t at;
+		enum chain_verb verb = chain_verb_of(t->opcode);
+
+		if (t->kind != HW_TRACE_WQE || t->qpn != r->c.env.queue[q].qpn || t->syndrome)
+			continue;
+		at = t->idx & (r->c.env.queue[q].ring_wqebbs - 1);
+		if (at / queue->wqebbs >= r->c.env.slots) /* the pad */
+			return;
+		r->busy += verb != CHAIN_NOP;
+		r->n.nops += verb == CHAIN_NOP;
+		/* a dormant one is counted as what it was posted for, which is what the compiler counts */
+		r->n.copy += verb != CHAIN_NOP && chain_verb_info(verb)->class == CHAIN_CLASS_COPY;
+		r->n.atomic += chain_verb_info(verb)->class == CHAIN_CLASS_ATOMIC;
+		r->n.sync += chain_verb_info(verb)->class == CHAIN_CLASS_SYNC;
+	}
+}
+
+static void add_counts(const struct run *r, struct run_counts *to)
+{
+	to->requests += r->answered;
+	to->copy += r->n.copy;
+	to->atomic += r->n.atomic;
+	to->sync += r->n.sync;
+	to->nops += r->n.nops;
+	if (to->least == 0 || r->n.least < to->least)
+		to->least = r->n.least;
+	if (r->n.most > to->most)
+		to->most = r->n.most;
+}
+
+bool run_offload(const struct run_offload *o, uint64_t seed, unsigned requests, struct run_counts *counts,
+	char why[400])
+{
+	struct run *r = calloc(1, sizeof *r);
+	struct hw_config cfg = {
+		.seed = seed, .lenient = seed == 0, .no_index_check = o->direct, .no_qpn_check = o->direct};
+	struct chain_image *img;
+	bool ok;
+
+	assert_non_null(r);
+	r->o = o;
+	r->p = run_compile(o);
+	img = r->p->image;
+	r->p->image = NULL; /* the rig's from now on */
+	chain_rig_open(&r->c, &cfg, img, o->depth);
+	if (run_recycled)
+		chain_rig_recycle(&r->c, o->depth > 2 ? 4 * o->depth : 8);
+	make_memory(r);
+	hw_set_trace(r->c.rig.dev, count, r);
+	chain_rig_start(&r->c, r->slots, RUN_SLOT, o->depth);
+	ok = serve(r, requests);
+	memcpy(why, r->why, sizeof r->why);
+	if (ok && counts)
+		add_counts(r, counts);
+	chain_rig_close(&r->c);
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		free(r->model[i]);
+	free(r->slots_after);
+	program_free(r->p);
+	free(r);
+	return ok;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static unsigned all_seeds, all_requests;
+
+static void is_not_recycled(const struct chain_image *img)
+{
+	struct chain_env env = {.slots = 8};
+	struct chain_recycle size;
+
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], env.slots);
+	assert_int_equal(chain_recycle_size(img, &env, &size), -EOPNOTSUPP);
+}
+
+/* Whatever the silicon may do; and the compiler's count of work requests is what ran */
+static void means_what_it_says(void **state)
+{
+	const struct run_offload *o = *state;
+	struct program *p = run_compile(o);
+	const struct chain_image *img = p->image;
+	struct run_counts n = {0};
+	char why[400];
+
+	if (run_recycled && o->unrolled) {
+		is_not_recycled(img);
+		program_free(p);
+		return;
+	}
+	for (uint64_t seed = 0; seed < all_seeds; seed++)
+		if (!run_offload(o, seed, all_requests, &n, why))
+			fail_msg("seed %lu: %s", (unsigned long)seed, why);
+	assert_int_equal(n.copy + n.atomic + n.sync + n.nops,
+		n.requests * (img->n_copy + img->n_atomic + img->n_sync));
+	assert_true(n.copy <= n.requests * img->n_copy && n.atomic <= n.requests * img->n_atomic &&
+		    n.sync <= n.requests * img->n_sync);
+	print_message("%-24s %uC + %uA + %uE, of which %.1f are no NOPs\n", o->name, img->n_copy,
+		img->n_atomic, img->n_sync, (double)(n.copy + n.atomic + n.sync) / (double)n.requests);
+	program_free(p);
+}
+
+int run_all(
+	const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests, const char *filter)
+{
+	struct CMUnitTest *tests = calloc(n, sizeof *tests);
+	int r;
+
+	assert_non_null(tests);
+	run_recycled = filter && strcmp(filter, "--recycled") == 0;
+	all_seeds = run_recycled ? seeds / 10 : seeds;
+	all_requests = run_recycled ? RECYCLED_REQUESTS : requests;
+	for (unsigned i = 0; i < n; i++)
+		tests[i] = (struct CMUnitTest){.name = offloads[i].name,
+			.test_func = means_what_it_says,
+			.initial_state = (void *)(uintptr_t)&offloads[i]};
+	if (filter && !run_recycled)
+		cmocka_set_test_filter(filter);
+	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
+	free(tests);
+	return r;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * run.h - runs a program of conf/programs on the emulated silicon, in this process, beside a model of it in plain C:
+ * after every reply the client's slot, and in the end every region, must be what the model says.
+ */
+#ifndef TESTS_PROGRAMS_RUN_H
+#define TESTS_PROGRAMS_RUN_H
+
+#include "reddnd/program/program.h"
+#include "tests/chain/chain-rig.h"
+
+enum { RUN_SETTINGS = 4, RUN_SLOT = 4096 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { RUN_SEEDS = 60 };
+#else
+enum { RUN_SEEDS = 1000 };
+#endif
+
+struct run;
+
+/** A program with its parameters, and what it must do. */
+struct run_offload {
+	const char *name; /* of the row in tables */
+	const char *file; /* in conf/programs; or */
+	const char *text; /* the program itself */
+	struct program_setting settings[RUN_SETTINGS];
+	bool no_masks;  /* a device without masked atomics */
+	bool direct;    /* and no checks of index and QPN */
+	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
+	unsigned depth; /* requests at a time; 1 where they change what others read */
+	uint32_t region_bytes[CHAIN_MAX_WINDOWS];
+	/** Fills the regions. They are copied to the models afterwards. */
+	void (*setup)(struct run *r);
+	/** Sets the arguments of one request, does to the models and to @slot what it means. */
+	void (*request)(struct run *r, uint8_t *slot);
+};
+
+/** Work requests of one request: those that ran, and how many of them had become or stayed NOPs. */
+struct run_counts {
+	uint64_t requests, copy, atomic, sync, nops;
+	uint64_t least, most; /* that were no NOPs; with depth 1 only */
+};
+
+struct run {
+	struct chain_rig c;
+	struct program *p;
+	const struct run_offload *o;
+	uint8_t *region[CHAIN_MAX_WINDOWS], *model[CHAIN_MAX_WINDOWS];
+	uint8_t *slots, *slots_after;
+	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
+	uint64_t answered, busy, busy_before;
+	bool enough; /* set by .request: no requests after those that were sent, this one included */
+	struct run_counts n;
+	char why[400];
+};
+
+uint64_t run_random(struct run *r, uint64_t below);
+void run_fill(struct run *r, void *p, size_t n);
+void run_arg(struct run *r, const char *name, uint64_t value);
+void run_arg_bytes(struct run *r, const char *name, const void *bytes);
+
+/** Chains that the NIC keeps going, in few slots; otherwise the rig arms them. */
+extern bool run_recycled;
+
+/** The program as compiled, or a failed test with the compiler's message. To be freed with program_free(). */
+struct program *run_compile(const struct run_offload *o);
+/**
+ * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter: only that one; or
+ * "--recycled": all of them with run_recycled, more requests under fewer seeds.
+ */
+int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
+	const char *filter);
+/** @requests requests under @seed: true, or false and the reason in @why. Adds to @counts, if that is not NULL. */
+bool run_offload(const struct run_offload *o, uint64_t seed, unsigned requests, struct run_counts *counts,
+	char why[400]);
+
+/* Numbers of the models */
+void run_put_be(uint8_t *p, unsigned bytes, uint64_t v);
+void run_put_le(uint8_t *p, unsigned bytes, uint64_t v);
+uint64_t run_get_be(const uint8_t *p, unsigned bytes);
+uint64_t run_get_le(const uint8_t *p, unsigned bytes);
+/** Often small, often close to a power of 256, often anything: what comparisons stumble over. */
+uint64_t run_number(struct run *r, unsigned bytes);
+/** The same, and as often another one, or a neighbour of it. */
+uint64_t run_number_near(struct run *r, uint64_t v, unsigned bytes);
+void run_no_setup(struct run *r);
+
+#endif

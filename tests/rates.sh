@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Rates: a client over its rate is slowed, not cut; credits are counted, in both modes; others do not notice; limits of a live
+# session can be changed.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/reddnd.sh
+. "$here/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+
+control=$work/control
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# value PROGRAM: what python's expression PROGRAM makes of the JSON in ctl.out, named d
+value()
+{
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
+}
+
+bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
+{
+	background "$1" --host "$2" "$REDDN" bench --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
+}
+
+now_ms()
+{
+	echo $(($(date +%s%N) / 1000000))
+}
+
+# within COUNT RATE ALLOWANCE BEGIN: as many requests, and it took as long as it has to at least
+within()
+{
+	local took=$(($(now_ms) - $4)) least=$((($1 - $3) * 1000 / $2))
+
+	[[ $took -ge $least ]] || fail "$1 requests in $took ms; at $2 per second they take $least at least" "$work/reddnd.log"
+	ok "$1 requests at $2 per second: $took ms, $least at least"
+}
+
+requests() # TENANT
+{
+	ctl --json tenants || fail "no tenants" "$work/ctl.err"
+	value "[t['requests'] for t in d if t['tenant'] == '$1'][0]"
+}
+
+counted() # TENANT NUMBER
+{
+	[[ $(requests "$1") -eq $2 ]]
+}
+
+session_of() # OFFLOAD: the number of a session
+{
+	ctl --json clients || fail "no clients" "$work/ctl.err"
+	value "[c['session'] for c in d if c['offload'] == '$1'][0]"
+}
+
+has_session() # OFFLOAD
+{
+	session_of "$1" | grep -q '^[1-9]'
+}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' >"$work/keys"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+nic_options=(--hosts "a,b,c")
+start_nic
+server_on=(--host a)
+start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );
+tenants = ( { name = \"slow\"; networks = [ \"127.1.0.1\" ]; rate = 400; burst = 20; },
+  { name = \"each\"; networks = [ \"127.2.0.1\" ]; session_rate = 300; session_burst = 10; },
+  { name = \"free\"; networks = [ \"127.0.0.1\" ]; } );"
+until_true 20 test -S "$control" || fail "no control socket" "$work/reddnd.log"
+
+# slowed, in both modes; every answer comes, and is right; a neighbour is not slowed: it asks more often than either rate allows
+total=0
+for offload in plain lap; do
+	begin=$(now_ms)
+	bench slow.log b "$offload" 500
+	slow=$child
+	bench free.log a "$offload" 5000
+	free=$child
+	expect_exit "$free" "a neighbour without limit" free.log
+	alive "$slow" || fail "500 requests at 400 per second took less time than 5000 of a neighbour" "$work/slow.log"
+	expect_exit "$slow" "a client over its rate" slow.log
+	total=$((total + 500))
+	within 500 400 40 "$begin"
+	until_true 10 counted slow "$total" || fail "$(requests slow) requests, not $total" "$work/reddnd.log"
+
+	begin=$(now_ms)
+	bench each.log c "$offload" 300
+	expect_exit "$child" "a client over the rate of a session" each.log
+	within 300 300 20 "$begin"
+done
+
+# two sessions share what their tenant may do
+begin=$(now_ms)
+bench 1.log b plain 200
+first=$child
+bench 2.log b lap 200
+second=$child
+expect_exit "$first" "one of two" 1.log
+expect_exit "$second" "the other" 2.log
+within 400 400 60 "$begin"
+
+# live: what would take an hour is done at once when the limit is lifted, or the other way round
+for offload in plain lap; do
+	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err"
+	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+	bench slow.log b "$offload" 4000
+	until_true 20 has_session "$offload" || fail "no session"
+	ctl limit slow --rate 0 || fail "no limit" "$work/ctl.err"
+	expect_exit "$child" "$offload, when the limit of its tenant is lifted" slow.log
+	ok "$offload: the limit of a tenant is lifted"
+
+	bench free.log a "$offload" 1000000
+	until_true 20 has_session "$offload" || fail "no session"
+	session=$(session_of "$offload")
+	ctl limit "$session" --rate 50 --burst 5 || fail "no limit" "$work/ctl.err"
+	# what was posted before is used up
+	sleep 1
+	begin=$(now_ms)
+	before=$(requests free)
+	sleep 1
+	after=$(requests free)
+	took=$(($(now_ms) - begin))
+	[[ $((after - before)) -le $((took * 50 / 1000 + 10)) ]] ||
+		fail "$offload: $((after - before)) requests in $took ms at 50 per second" "$work/reddnd.log"
+	[[ $after -gt $before ]] || fail "$offload: no request in $took ms at 50 per second" "$work/reddnd.log"
+	ok "$offload: $((after - before)) requests in $took ms of a session that was limited to 50 per second while it ran"
+	kill "$child"
+	wait "$child" 2>/dev/null
+	until_true 10 sh -c "! '$REDDNCTL' --socket '$control' clients | grep -q ' $offload '" || fail "the session stays"
+done
+
+# what is asked for wrongly
+ctl limit nobody --rate 5 && fail "a limit for nobody"
+grep -q 'there is no such tenant; "tenants" lists them' "$work/ctl.err" || fail "limit" "$work/ctl.err"
+ctl limit slow --rate 5000 --burst 4 && fail "a burst that is too small"
+grep -q '"burst" is 4; for that rate it must be at least 5' "$work/ctl.err" || fail "burst" "$work/ctl.err"
+ctl limit slow && fail "a limit without a rate"
+grep -q -- '--rate is missing' "$work/ctl.err" || fail "rate" "$work/ctl.err"
+ok "limits that are wrong are refused"
+
+stop_reddnd
+done_testing
