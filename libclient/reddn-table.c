@@ -62,7 +62,7 @@ static int cmd_create(struct arguments *a, char **args)
 	reddn_table_stat(t, &st);
 	if (!a->quiet)
 		printf("%s: %" PRIu64 " buckets, for some %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
-			args[0], st.buckets, st.buckets * 9 / 20, st.heap_size);
+			args[0], st.buckets, st.buckets / 3, st.heap_size);
 	reddn_table_close(t);
 	return 0;
 }

