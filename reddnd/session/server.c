@@ -215,6 +215,10 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 
 		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
 		drain(sv);
+		if (cookie & AUDIT_COOKIE) {
+			audit_event(&sv->audit, cookie);
+			continue;
+		}
 		s = find(sv, cookie >> SESSION_COOKIE_BITS);
 		if (s)
 			count(sv, s);
@@ -473,7 +477,7 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (r == 0)
 		r = try_device(sv);
 	if (r == 0)
-		r = audit_init(&sv->audit, sv->dev, sv->arena, 0);
+		r = audit_init(&sv->audit, sv->dev, sv->arena);
 	if (r == 0)
 		r = attach(sv);
 	if (r == 0)
