@@ -31,12 +31,17 @@ class Figure:
 
 EVALUATION = [
     Bench("rates", "How exactly rates are kept", ["5"]),
+    Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
     Bench("softcx", "How fast the emulated NIC is"),
 ]
 
 FIGURES = [
+    Figure("scale", "scale", "Memory of the daemon for each session", "sessions",
+           {"rss_per_session_bytes": "resident", "pinned_per_session_bytes": "pinned"}, "bytes", series="mode", logx=True),
+    Figure("scale", "scale", "Time to connect, and the daemon's part of it", "sessions",
+           {"connect_p50_us": "median", "connect_daemon_cpu_us": "CPU time of the daemon"}, "us", series="mode", logx=True, logy=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
 ]
