@@ -96,7 +96,7 @@ ok "SIGHUP reloads, and systemd is told"
 # More clients than the arena has room for: the last ones are told so
 clients=()
 for ((i = 0; i < 40; i++)); do
-	background "client$i.log" "$REDDN" ping --port "$port" --count 1000 --interval 1000 "$address" o
+	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 1000 --interval 1000 "$address" o
 	clients+=("$child")
 done
 until_true grep -q 'the server has no memory left for queues' "$work/reddnd.log" || fail "nobody is refused" "$work/reddnd.log"
