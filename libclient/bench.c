@@ -304,8 +304,10 @@ static int drive(struct bench *b)
 
 			if (more)
 				submit_all(b, c);
-			if (!collect(b, c, &any))
+			if (!collect(b, c, &any)) {
+				reddn_why(c->conn);
 				return tool_complain("%s", reddn_errmsg(c->conn));
+			}
 		}
 		if (b->answered == b->asked && !more)
 			break;

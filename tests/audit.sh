@@ -59,6 +59,12 @@ get() # OFFLOAD KEY
 	on_nic get.log "$REDDN" get --port "$port" --timeout 10000 "$address" "$1" "$2"
 }
 
+told() # WORDS LOG: the client was told why its session ended
+{
+	grep -qE "the server ended session [0-9]+: $1" "$work/$2" || fail "the client is not told: $1" "$work/$2" "$work/reddnd.log"
+	ok "its client is told: $(tail -n 1 "$work/$2")"
+}
+
 bench() # OFFLOAD: is to fail
 {
 	on_nic client.log "$REDDN" bench --port "$port" --timeout 10000 --count 2000 --keys "$work/keys" "$address" "$1" &&
@@ -114,15 +120,18 @@ bench get
 verdict step "a step that fails: program, line, step, syndrome, client" \
 	'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
 grep -qE 'step look\[.\] failed: local protection error \(.*\), hash-get.rdn:14' "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
+told 'step look\[.\] failed: local protection error' client.log
 fault add error rnr-retry-exceeded --opcode write-imm --at 100
 bench get
 verdict rnr "a client without receives" 'e["step"] == "done" and "no receive posted" in e["text"]'
+told 'step done failed: .*no receive posted' client.log
 fault add error retry-exceeded --opcode write-imm --at 100
 bench get
 verdict unreachable "a client that does not answer" 'e["step"] == "done" and "does not answer" in e["text"]'
 fault add qp-error --opcode read --at 100
 bench get
 verdict queue "a queue that the NIC ends" '"step" not in e'
+told 'a queue failed' client.log
 fault clear
 on_nic misuse.log "$MISUSE" "$address" "$port" get long-send || fail "long-send" "$work/misuse.log"
 verdict request "a request that is too long" '"was longer than" in e["text"]'
@@ -140,6 +149,7 @@ fault add delay 1000000 --opcode read --at 1
 get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
 verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
 grep -q 'wonder' "$work/get.log" && fail "it is answered all the same" "$work/get.log"
+told 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
 fault clear
 
 # 16 iterations of 100 ms each, kept going by the NIC alone
@@ -149,7 +159,7 @@ on_nic call.log "$REDDN" call --port "$port" --timeout 20000 "$address" loop 7 &
 fault clear
 grep -q 'no reply in' "$work/call.log" && fail "the client learns of it by a timeout" "$work/call.log"
 verdict time "a runaway program is stopped, in recycled mode" 'e["offload"] == "loop" and e["requests"] == 0'
-ok "its client is told: $(tail -n 1 "$work/call.log")"
+told 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 200 ms' call.log
 on_nic call.log "$REDDN" call --port "$port" --timeout 20000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
 ok "the next one is served"
 

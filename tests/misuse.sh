@@ -41,7 +41,7 @@ expect_unharmed()
 for mode in sequential parallel; do
 	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" refusals || fail "refusals" "$work/misuse.log" "$work/reddnd.log"
 	expect_unharmed "$mode: $(wc -l <"$work/misuse.log") wrong requests for a connection are refused with words"
-	for case in wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
+	for case in why wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
 		on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" \
 			"$work/reddnd.log"
 		expect_unharmed "$mode: $case"

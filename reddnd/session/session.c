@@ -208,6 +208,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	s->paid = a->charge;
 	rate_init(&s->rate, a->tenant->limits.session_rate, a->tenant->limits.session_burst, now);
 	s->conn = conn;
+	rnic_conn_address(conn, s->address);
 	s->audit = parts->audit;
 	s->tail = tail_of(&img->queue[0]);
 	s->layout = *offload_layout(a->offload, a->request.depth);

@@ -29,6 +29,7 @@ struct session {
 	struct tenant *tenant;
 	struct tenant_charge paid; /* by the tenant */
 	struct rnic_conn *conn;
+	uint8_t address[16]; /* of the client, as rnic_conn_address() tells */
 	struct audit *audit;
 	struct audit_cq *audit_cq;
 	uint32_t charge;
