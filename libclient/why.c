@@ -99,8 +99,7 @@ static int resolve(struct question *q)
 		memcpy(&from, local, sizeof(struct sockaddr_in6));
 		((struct sockaddr_in6 *)&from)->sin6_port = 0;
 	}
-	r = rdma_resolve_addr(
-		q->id, (struct sockaddr *)&from, rdma_get_peer_addr(q->c->id), left_ms(q) + 1);
+	r = rdma_resolve_addr(q->id, (struct sockaddr *)&from, rdma_get_peer_addr(q->c->id), left_ms(q) + 1);
 	if (r < 0)
 		return -errno;
 	r = await(q, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -154,8 +153,8 @@ static int answer(struct reddn *c, struct reddn_wire_rej *rej)
 	for (char *t = rej->text; *t; t++) /* it goes to terminals */
 		*t = (unsigned char)*t < ' ' || *t == 0x7f ? '?' : *t;
 	if (how != REDDN_END_CLIENT)
-		snprintf(c->errmsg + len, sizeof(c->errmsg) - len, "; the server ended session %" PRIu64 ": %s",
-			c->info.session, rej->text);
+		snprintf(c->errmsg + len, sizeof(c->errmsg) - len,
+			"; the server ended session %" PRIu64 ": %s", c->info.session, rej->text);
 	return (int)how;
 }
 

@@ -125,9 +125,9 @@ enum reddn_wire_reason {
 	REDDN_REJ_RESOURCES = 6, /* the server is full */
 	REDDN_REJ_INTERNAL = 7,
 	REDDN_REJ_SHUTDOWN = 8,
-	REDDN_REJ_ACCESS = 9,  /* from there, with that token, this is not allowed */
-	REDDN_REJ_QUOTA = 10,  /* of the tenant; need: what is left of it, or the quota */
-	REDDN_REJ_BANNED = 11, /* need: seconds until the client may come again */
+	REDDN_REJ_ACCESS = 9,     /* from there, with that token, this is not allowed */
+	REDDN_REJ_QUOTA = 10,     /* of the tenant; need: what is left of it, or the quota */
+	REDDN_REJ_BANNED = 11,    /* need: seconds until the client may come again */
 	REDDN_REJ_ENDED = 12,     /* of a REQ_WHY; need: enum reddn_wire_end */
 	REDDN_REJ_SERVED = 13,    /* of a REQ_WHY: that session has not ended, as far as the server knows */
 	REDDN_REJ_FORGOTTEN = 14, /* of a REQ_WHY: no such session of that client, or too long ago */

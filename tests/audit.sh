@@ -131,7 +131,7 @@ verdict unreachable "a client that does not answer" 'e["step"] == "done" and "do
 fault add qp-error --opcode read --at 100
 bench get
 verdict queue "a queue that the NIC ends" '"step" not in e'
-told 'a queue failed' client.log
+told '(a queue failed|the device reports that queue pair)' client.log
 fault clear
 on_nic misuse.log "$MISUSE" "$address" "$port" get long-send || fail "long-send" "$work/misuse.log"
 verdict request "a request that is too long" '"was longer than" in e["text"]'

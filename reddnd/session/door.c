@@ -164,5 +164,4 @@ static void cm_gone(void *arg, struct rnic_conn *conn, const char *why)
 	rounds_collect(sv);
 }
 
-const struct rnic_cm_ops door_ops = {
-	.request = cm_request, .established = cm_established, .gone = cm_gone};
+const struct rnic_cm_ops door_ops = {.request = cm_request, .established = cm_established, .gone = cm_gone};

@@ -84,6 +84,6 @@ void farewells_tell(const struct farewells *f, const uint8_t address[16], const 
 			return;
 		}
 	}
-	session_refuse(rej, REDDN_REJ_FORGOTTEN, 0, "nothing is known of a session %" PRIu64 " of this client",
-		of->session);
+	session_refuse(rej, REDDN_REJ_FORGOTTEN, 0,
+		"nothing is known of a session %" PRIu64 " of this client", of->session);
 }
