@@ -26,7 +26,7 @@
  *   tenants  list of { name, networks = [ "192.0.2.0/24", "2001:db8::/32" ]: the longest prefix decides    (anywhere)
  *                      key = path of the file with the key of its tokens, or "credential:NAME"              (no token)
  *                      offloads = names of those that it may use                                            (all)
- *                      sessions, depth (sum of all sessions), queue_bytes: quotas
+ *                      sessions, depth (sum of all sessions), queue_bytes, slot_bytes: quotas
  *                      rate, burst: requests per second of all its sessions, and at once after a pause
  *                      session_rate, session_burst: of each of its sessions }                               (no limits)
  *            without it there is one tenant, "everyone", without limits
@@ -108,7 +108,7 @@ struct catalog_network {
 /** 0: none. */
 struct catalog_limits {
 	uint32_t sessions, depth;
-	uint64_t queue_bytes;
+	uint64_t queue_bytes, slot_bytes;
 	uint64_t rate, burst; /* requests per second; requests. burst 0: what a tenth of a second brings */
 	uint64_t session_rate, session_burst;
 };
