@@ -47,6 +47,8 @@ offloads = (
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
   { name = \"patient\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; on_error = \"log\"; },
   { name = \"strict\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; },
+  { name = \"slowed\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; on_error = { time = \"throttle:1:2s\"; }; },
+  { name = \"slow\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; on_error = { time = \"throttle:20:1h\"; }; },
   { name = \"loop\"; program = \"while-break\"; params = { n = 16; }; region = \"a\"; mode = \"recycled\"; depth_max = 16; time_budget = \"200ms\"; },
   { name = \"guarded\"; program = \"hash-get\"; region = \"t\"; on_error = { step = \"ban:3s\"; time = \"log\"; }; } );
 tenants = ( { name = \"all\"; }, { name = \"limited\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"get\" ]; sessions = 9; depth = 99;
@@ -164,6 +166,31 @@ told 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time 
 on_nic call.log "$REDDN" call --port "$port" --timeout 20000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
 ok "the next one is served"
 
+# ---- throttles ----------------------------------------------------------------------------
+
+# 1 request per second for 2 seconds, then as fast as before: 2000 requests at that rate would take half an hour
+fault add delay 1000000 --opcode read --at 100
+on_nic client.log "$REDDN" bench --port "$port" --timeout 30000 --count 2000 --keys "$work/keys" "$address" slowed ||
+	fail "a session that is slowed does not come to its end" "$work/client.log" "$work/reddnd.log"
+fault clear
+verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
+for words in 'is slowed to 1 requests per second for [12][0-9]* ms' 'is not slowed any more'; do
+	grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log does not say: $words" "$work/reddnd.log"
+done
+ok "and for no longer than is asked for"
+
+# whoever connects again is slowed too, whatever the offload
+fault add delay 1000000 --opcode read --at 1
+get slow alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+fault clear
+begin=$(date +%s%N)
+on_nic client.log "$REDDN" bench --port "$port" --timeout 30000 --count 60 --keys "$work/keys" "$address" get ||
+	fail "a client that is slowed is not served" "$work/client.log" "$work/reddnd.log"
+took=$((($(date +%s%N) - begin) / 1000000))
+# two bursts of a tenth of a second
+[[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
+ok "and so is what its client begins: 60 requests in $took ms"
+
 # ---- bans ---------------------------------------------------------------------------------
 
 fault add error local-protection --opcode read --at 100
@@ -234,8 +261,10 @@ offloads = ( { name = "get"; program = "hash-get"; region = "t"; %s } );\n' \
 wrong 'wqe_budget = 5;' 'a request takes [0-9]* WQEs, "wqe_budget" is 5'
 wrong 'time_budget = "5ms";' 'a time of at least 10 ms'
 wrong 'time_budget = 5;' 'time_budget'
-wrong 'on_error = "kill";' 'must be "log", "terminate" or "ban:TIME"'
-wrong 'on_error = "ban:10ms";' 'must be "log", "terminate" or "ban:TIME"'
+wrong 'on_error = "kill";' 'must be "log", "throttle:RATE:TIME", "terminate" or "ban:TIME"'
+wrong 'on_error = "ban:10ms";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:0:5s";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:5s";' 'must be "log", "throttle:RATE:TIME"'
 wrong 'on_error = { silence = "log"; };' 'there is no verdict "silence"; there are step, queue'
 ctl --json audit || fail "no audit"
 holds "a reload that failed is an event" 'd[-1]["event"] == "reload-failed"'

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FLOOD = 600 };
 
@@ -240,6 +241,16 @@ static void leave_in_flight(struct raw_client *c)
 	rdma_disconnect(c->id);
 }
 
+/* The answer is never taken, so that the connection is never complete */
+static void half_open(struct raw_client *c)
+{
+	struct rdma_conn_param param = {
+		.private_data = &c->req, .private_data_len = sizeof c->req, .retry_count = 7};
+
+	raw_need(rdma_connect(c->id, &param) == 0, "rdma_connect");
+	pause();
+}
+
 static void until_killed(struct raw_client *c)
 {
 	raw_start(c);
@@ -263,6 +274,7 @@ static const struct {
 	{"no-receives", no_receives},
 	{"flood", flood},
 	{"leave-in-flight", leave_in_flight},
+	{"half-open", half_open},
 	{"until-killed", until_killed},
 };
 

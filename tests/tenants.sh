@@ -7,7 +7,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/lib.sh"
 # shellcheck source=tests/reddnd.sh
 . "$here/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
 
 control=$work/control
 
@@ -157,6 +157,18 @@ ctl --json tenants
 python3 -c 'import json, sys; sys.exit([t["tenant"] for t in json.load(open(sys.argv[1]))] != ["wide"])' "$work/ctl.out" ||
 	fail "tenants that are gone" "$work/ctl.out"
 ok "tenants that are no longer configured go with their last session"
+
+# a client that does not complete its connection is charged for no longer than it may
+printf 'half_open = "1s";\n' >>"$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+background half.log --host c "$MISUSE" "$address" "$port" two half-open
+half=$child
+until_true 30 grep -q 'ends after 0 requests: the client did not complete the connection within 1000 ms' "$work/reddnd.log" ||
+	fail "a session that is half open stays" "$work/half.log" "$work/reddnd.log"
+expect wide sessions 0
+alive "$half" || fail "the client has ended by itself" "$work/half.log"
+leave "$half"
+ok "a session that is half open ends"
 
 stop_reddnd
 done_testing

@@ -40,6 +40,7 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 		s->tenant->failed++;
 	}
 	pace_forget(&sv->pacer, s);
+	upkeep_end(s);
 	warden_ended(&sv->warden, s, level, why);
 	farewells_add(&sv->farewells, s->address, &of, how, why);
 	session_end(s);
@@ -95,6 +96,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct reddn_wire_rep rep;
 	struct farewell_of of;
 	struct admitted a = {0};
+	const struct ban *slow;
 	struct session *s;
 	char words[100];
 	int r;
@@ -136,9 +138,14 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		s->layout.slots, s->layout.size);
 	warden_began(&sv->warden, s, words);
 	warden_watch(&sv->warden, s->offload->conf->time_budget);
+	slow = warden_slows(&sv->warden, rnic_conn_peer(conn));
+	if (slow)
+		upkeep_throttle(sv, s, slow->rate, slow->until);
 	pace_session(&sv->pacer, s);
 	session_describe(s, &rep);
-	r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof rep);
+	r = upkeep_begin(sv, s);
+	if (r >= 0)
+		r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof rep);
 	if (r < 0) {
 		door_end(sv, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
 		rounds_reap(sv);

@@ -44,8 +44,21 @@ void rounds_count_all(struct server *sv)
 
 static void judge(struct server *sv, struct session *s, const struct verdict *v)
 {
-	if (!s->ended && warden_judge(&sv->warden, s, v))
+	const struct ban *slow;
+
+	if (s->ended)
+		return;
+	switch (warden_judge(&sv->warden, s, v)) {
+	case VERDICT_LOG:
+		break;
+	case VERDICT_THROTTLE:
+		slow = warden_slows(&sv->warden, rnic_conn_peer(s->conn));
+		if (slow)
+			upkeep_throttle(sv, s, slow->rate, slow->until);
+		break;
+	default:
 		door_end(sv, s, farewell_how(v->kind), v->text);
+	}
 }
 
 unsigned rounds_drain(struct server *sv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * server-impl.h - the server, shared by server.c (its life, and what it is asked and told), door.c (who comes, who is let in, who
- * goes) and rounds.c (what is done for sessions that run).
+ * goes), upkeep.c (what is done for a session when its time has come) and rounds.c (what is done for sessions that run).
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -48,6 +48,17 @@ extern const struct rnic_cm_ops door_ops;
 
 /** The session is over, in words for the log and for its client: nothing is done for it any more. rounds_reap() frees it. */
 void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, const char *why);
+
+/* ---- upkeep.c ---- */
+
+/** @s has been accepted: from now on it has a timer. -errno of sd-event, logged. */
+int upkeep_begin(struct server *sv, struct session *s);
+/** At most @rate requests per second until @until_us. */
+void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until_us);
+/** The limit of a session from now on; @rate 0: none. A throttle goes on. */
+void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t burst);
+/** It is over: the timer goes. */
+void upkeep_end(struct session *s);
 
 /* ---- rounds.c ---- */
 

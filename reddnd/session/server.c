@@ -308,8 +308,7 @@ int server_limit_session(struct server *sv, uint64_t id, uint64_t rate, uint64_t
 
 	if (!s)
 		return -ENOENT;
-	rate_set(&s->rate, rate, burst, clock_us());
-	pace_changed(&sv->pacer, s);
+	upkeep_limit(sv, s, rate, burst);
 	return 0;
 }
 
