@@ -13,9 +13,6 @@ programs=$(realpath "${BASH_SOURCE[0]%/*}/../conf/programs")
 # start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
 start_reddnd()
 {
-	# it lives as long as the test, which is many programs
-	local limit=$((limit * 4))
-
 	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
 	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
 	reddnd=$child
