@@ -18,7 +18,7 @@ mkdir -p "$SOFTCX_DIR"
 pids=()
 checks=0
 started=
-# seconds that one program may take; noisy machines and sanitizers need most of it never
+# seconds that one program may take: a guard against what hangs, not a measure of what is slow
 limit=${TEST_LIMIT:-120}
 # and one in the background, which is there for all of a test: if that is killed, so is this in the end
 background_limit=900
