@@ -30,6 +30,7 @@ class Figure:
 
 
 EVALUATION = [
+    Bench("wall", "Gets by the NIC against everything else, by the clock"),
     Bench("rates", "How exactly rates are kept", ["5"]),
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
@@ -42,6 +43,8 @@ FIGURES = [
            {"rss_per_session_bytes": "resident", "pinned_per_session_bytes": "pinned"}, "bytes", series="mode", logx=True),
     Figure("scale", "scale", "Time to connect, and the daemon's part of it", "sessions",
            {"connect_p50_us": "median", "connect_daemon_cpu_us": "CPU time of the daemon"}, "us", series="mode", logx=True, logy=True),
+    Figure("wall", "ways", "Gets per second", "depth", {"gets_per_s": ""}, "gets/s", "requests outstanding", series="way", logx=True, logy=True),
+    Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
 ]

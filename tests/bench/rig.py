@@ -1,198 +1,165 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""For benchmarks in Python: an emulated NIC of one's own, and the daemon and clients on it.
+"""What benchmarks of the whole system share: a NIC of their own, servers and clients on it, the CPU time of each, and numbers with
+confidence intervals. Programs are found on PATH, as "./dev bench" sets it.
 
-    with Rig(seed=1) as rig:
-        rig.table("users", {"alice": "wonder"})
-        rig.start_daemon('regions = (...); offloads = (...);')
-        client = rig.start("reddn", "get", ...)
+    with Rig() as rig:
+        rig.table(keys=10000, value_bytes=64)      # rig.keys_file, rig.table_file
+        daemon = rig.reddnd('{ name = "get"; program = "hash-get"; region = "t"; }')
+        before = daemon.cpu_s()
+        result = rig.ask(["reddn", "bench", "--json", "--keys", rig.keys_file, rig.ADDRESS, "get"])
 
-Everything that was started ends with the rig. Programs are found on PATH, as "./dev bench" sets it. What fails raises Failure, with
-the last lines of the log of what failed."""
+What a rig started ends with it. A program that does not do its part ends the benchmark with its output."""
 
+import glob
 import json
 import os
+import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-ADDRESS = "127.0.0.1"
-PORT = 7471
 
 
-class Failure(Exception):
-    pass
+class Process:
+    def __init__(self, name, log, popen):
+        self.name, self.log, self.popen = name, log, popen
 
+    def cpu_s(self):
+        """CPU time of all its threads; proc(5) knows it in nanoseconds only there."""
+        total = 0
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.popen.pid):
+            try:
+                with open(path, encoding="ascii") as f:
+                    total += int(f.read().split()[0])
+            except OSError:
+                pass  # a thread that ended
+        return total / 1e9
 
-def progress(text):
-    """What is being done, for somebody at a terminal."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K%s" % text)
-        sys.stderr.flush()
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
 
-
-def percentile(values, part):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+    def end(self):
+        self.popen.terminate()
+        try:
+            self.popen.wait(10)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
 
 
 class Rig:
-    def __init__(self, *options, seed=1):
-        self.dir = tempfile.mkdtemp(prefix="reddn-bench-")
-        self.env = dict(os.environ, SOFTCX_DIR=self.path("nic"))
-        self.children = []
-        self.daemon_pid = None
-        os.mkdir(self.path("nic"))
-        try:
-            self.nic = self.spawn("nic", ["softcx", "nic", "--seed", str(seed), *options])
-            self.wait_until("the NIC runs", lambda: self.softcx("status", check=False) is not None, self.nic)
-        except BaseException:
-            self.end()
-            raise
+    ADDRESS = "127.0.0.1"
+    PORT = 7471  # of reddnd
 
-    def path(self, name):
-        return os.path.join(self.dir, name)
+    def __init__(self, nic_options=(), nic_cpu=None, nic_realtime=False):
+        self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
+        self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
+        self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
+        os.mkdir(self.env["SOFTCX_DIR"])
+        self.processes = []
+        self.keys_file = os.path.join(self.dir, "keys.tsv")
+        self.table_file = os.path.join(self.shm, "table")
+        try:
+            self.nic = self.start("nic", ["softcx", "nic", *nic_options], cpu=nic_cpu, ready=self.nic_answers, on_nic=False, realtime=nic_realtime)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception):
-        self.end()
+    def __exit__(self, *_):
+        self.close()
 
-    def end(self):
-        for child in reversed(self.children):
-            if child.poll() is None:
-                child.terminate()
-            try:
-                child.wait(20)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-            if child.stdin:
-                child.stdin.close()
-            if child.stdout:
-                child.stdout.close()
-        self.children = []
+    def close(self):
+        for process in reversed(self.processes):
+            process.end()
         shutil.rmtree(self.dir, ignore_errors=True)
-        progress("")
+        shutil.rmtree(self.shm, ignore_errors=True)
 
-    # ---- programs ----
+    def nic_answers(self, _):
+        return subprocess.run(["softcx", "status"], env=self.env, capture_output=True).returncode == 0
 
-    def spawn(self, log, command, **how):
-        """In the background, standard error to a log."""
-        with open(self.path(log + ".log"), "a", encoding="utf-8") as errors:
-            child = subprocess.Popen(command, env=self.env, stderr=errors, **{"stdin": subprocess.DEVNULL, "stdout": errors, **how})
-        child.log = log
-        self.children.append(child)
-        return child
+    def command(self, command, cpu=None, on_nic=True, realtime=False):
+        command = [str(word) for word in command]
+        if on_nic:
+            command = ["softcx", "run"] + command
+        if realtime:
+            command = ["chrt", "--fifo", "1"] + command
+        return (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
 
-    def start(self, program, *words, host=None, **how):
-        """A program on the NIC, in the background; on one of the hosts that the options of the NIC name."""
-        on = ["--host", host] if host else []
-        return self.spawn(os.path.basename(program), ["softcx", "run", *on, program, *map(str, words)], **how)
+    def start(self, name, command, ready, cpu=None, on_nic=True, realtime=False):
+        """A program in the background. It is ready when ready(process) says so, or when its log has that text."""
+        log = os.path.join(self.dir, name + ".log")
+        with open(log, "w", encoding="utf-8") as out:
+            popen = subprocess.Popen(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        process = Process(name, log, popen)
+        self.processes.append(process)
+        end = time.monotonic() + 60
+        while not (ready(process) if callable(ready) else ready in process.text()):
+            if popen.poll() is not None or time.monotonic() > end:
+                sys.exit("%s is not ready:\n%s" % (name, process.text()))
+            time.sleep(0.05)
+        return process
 
-    def run(self, program, *words, **how):
-        """The same to its end; what it says on standard output."""
-        return self.result(self.start(program, *words, stdout=subprocess.PIPE, text=True, **how))
+    def stop(self, process):
+        process.end()
+        self.processes.remove(process)
 
-    def result(self, child):
-        """What a program says, which was started with stdout=PIPE, text=True."""
-        out = child.communicate()[0]
-        self.expect(child.returncode == 0, child, "exit status %d" % child.returncode)
-        self.children.remove(child)
-        return out
+    def table(self, keys, value_bytes, seed=1):
+        """Makes keys_file, lines of key, tab and value, and table_file with them."""
+        rng = random.Random(seed)
+        with open(self.keys_file, "w", encoding="ascii") as f:
+            for i in range(keys):
+                f.write("key-%08d\t%0*x\n" % (i, value_bytes, rng.getrandbits(4 * value_bytes)))
+        # absent keys have 24 bytes
+        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), self.table_file])
+        self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
 
-    def talk(self, program, *words):
-        """A program on the NIC that is told what to do: see say()."""
-        return self.start(program, *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def run(self, command):
+        done = subprocess.run([str(word) for word in command], env=self.env, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
-    def say(self, child, line):
-        """Gives a line to a program that answers each with a line of JSON; what it answers."""
-        try:
-            child.stdin.write(line + "\n")
-            child.stdin.flush()
-            answer = child.stdout.readline()
-        except OSError:
-            answer = ""
-        self.expect(answer, child, 'no answer to "%s"' % line)
-        return json.loads(answer)
+    def reddnd(self, *offloads, cpu=None):
+        """The daemon, with region "t" and these offloads in the words of reddnd.conf(5)."""
+        conf = os.path.join(self.dir, "reddnd.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write('listen = "%s:%d";\nprograms = "%s";\n' % (self.ADDRESS, self.PORT, os.path.join(TOP, "conf", "programs")))
+            f.write('regions = ( { name = "t"; kind = "table"; path = "%s"; } );\n' % self.table_file)
+            f.write("offloads = ( %s );\n" % ", ".join(offloads))
+        return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 
-    def expect(self, true, child, what):
-        if true:
-            return
-        child.kill()
-        with open(self.path(child.log + ".log"), encoding="utf-8", errors="replace") as f:
-            last = f.read().splitlines()[-20:]
-        raise Failure("%s: %s\n%s" % (child.log, what, "\n".join(last)))
-
-    def wait_until(self, what, true, child, seconds=30):
-        end = time.monotonic() + seconds
-        while not true():
-            self.expect(child.poll() is None and time.monotonic() < end, child, "it is not so that " + what)
-            time.sleep(0.02)
-
-    # ---- the NIC ----
-
-    def softcx(self, *words, check=True):
-        done = subprocess.run(["softcx", *words], env=self.env, capture_output=True, text=True)
-        if done.returncode != 0:
-            if check:
-                raise Failure("softcx %s: %s" % (" ".join(words), done.stderr.strip()))
-            return None
-        return done.stdout
-
-    def objects(self):
-        """How many there are in the NIC, by kind."""
-        status = json.loads(self.softcx("status", "--json"))
-        kinds = dict(status["cm"], files=status["files"])
-        for device in status["devices"]:
-            for kind in "pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems":
-                kinds[kind] = kinds.get(kind, 0) + device[kind]
-        return kinds
-
-    # ---- the daemon ----
-
-    def table(self, name, records, *options):
-        """Makes a table in a file; its path."""
-        path = self.path(name)
-        words = ["--capacity", str(max(100, len(records))), *options]
-        subprocess.run(["reddn-table", "create", "--quiet", *words, path], check=True, stdout=subprocess.DEVNULL)
-        text = "".join("%s\t%s\n" % r for r in records.items())
-        subprocess.run(["reddn-table", "load", "--quiet", path], input=text, text=True, check=True)
-        return path
-
-    def start_daemon(self, config, host=None):
-        with open(self.path("conf"), "w", encoding="utf-8") as f:
-            f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\ncontrol = "%s";\n' % (ADDRESS, PORT, TOP, self.path("control")))
-            f.write(config)
-        self.daemon = self.start("reddnd", "--config", self.path("conf"), host=host)
-        self.wait_until("reddnd listens", lambda: os.path.exists(self.path("control")) and self.objects()["listeners"] > 0, self.daemon)
-        self.daemon_pid = self.daemon.pid  # softcx run becomes what it runs
-
-    def stop_daemon(self):
-        self.daemon.terminate()
-        self.expect(self.daemon.wait(60) == 0, self.daemon, "it ends badly")
-        self.children.remove(self.daemon)
-
-    def ctl(self, *words):
-        done = subprocess.run(["reddnctl", "--socket", self.path("control"), "--json", *words], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Failure("reddnctl %s: %s" % (" ".join(words), done.stderr.strip()))
+    def ask(self, command, cpu=None, on_nic=True, realtime=False):
+        """The JSON object that a client prints at its end."""
+        done = subprocess.run(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
         return json.loads(done.stdout)
 
-    def memory(self):
-        """Of the daemon, in bytes: {"VmRSS": ..., "RssAnon": ..., "RssShmem": ...}"""
-        kib = {}
-        with open("/proc/%d/status" % self.daemon_pid, encoding="ascii") as f:
-            for line in f:
-                if line.startswith(("VmRSS", "Rss")):
-                    name, value = line.split(":")
-                    kib[name] = int(value.split()[0]) * 1024
-        return kib
 
-    def cpu_s(self):
-        """CPU time of the daemon so far."""
-        with open("/proc/%d/schedstat" % self.daemon_pid, encoding="ascii") as f:
-            return int(f.read().split()[0]) / 1e9
+def interval(values, seed=1, resamples=2000):
+    """Median of @values and the bounds of its 95 % confidence interval, by bootstrap."""
+    rng = random.Random(seed)
+    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(resamples))
+    return statistics.median(values), medians[int(resamples * 0.025)], medians[int(resamples * 0.975)]
+
+
+def may_be_realtime():
+    """Whether programs may be given a real-time priority here."""
+    return subprocess.run(["chrt", "--fifo", "1", "true"], capture_output=True).returncode == 0
+
+
+def packages(*names):
+    """Debian packages that a benchmark alone needs, installed if that can be done. Those that are missing afterwards."""
+    missing = [n for n in names if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", n], capture_output=True, text=True).stdout != "installed"]
+    if missing and os.geteuid() == 0:
+        print("installing " + " ".join(missing), file=sys.stderr)
+        if subprocess.run([os.path.join(TOP, "dev"), "setup", *missing], stdout=sys.stderr).returncode == 0:
+            return []
+    return missing
