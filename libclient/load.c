@@ -63,6 +63,11 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+static uint64_t measured_ns(const struct load *b)
+{
+	return b->opt->now ? b->opt->now() : now_ns();
+}
+
 /* xorshift64*: keys in an order that a seed repeats. */
 static uint64_t random_next(uint64_t *s)
 {
@@ -126,7 +131,7 @@ static void submit_all(struct load *b, struct client *c)
 		struct load_op op = next_op(b, f);
 		int r;
 
-		f->started = now_ns();
+		f->started = measured_ns(b);
 		r = c->way.submit(c->way.conn, &op, c->free);
 		if (r == -EAGAIN) {
 			b->random = random;
@@ -202,8 +207,8 @@ static bool collect(struct load *b, struct client *c, bool *any)
 	if (!n)
 		return true;
 	*any = true;
-	now = now_ns();
-	b->last_answer = now;
+	b->last_answer = now_ns();
+	now = measured_ns(b);
 	for (int i = 0; i < n; i++) {
 		struct flight *f = &c->flights[res[i].cookie];
 
@@ -222,9 +227,10 @@ static int drive(struct load *b)
 {
 	uint64_t end = b->opt->count ? UINT64_MAX : 0;
 
-	b->started = b->last_answer = now_ns();
+	b->last_answer = now_ns();
+	b->started = measured_ns(b);
 	if (!b->opt->count)
-		end = b->started + (uint64_t)(b->opt->seconds * 1e9);
+		end = b->last_answer + (uint64_t)(b->opt->seconds * 1e9);
 	for (;;) {
 		bool any = false, more;
 		uint64_t now = now_ns();
@@ -323,7 +329,7 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	if (r == 0) {
 		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		r = drive(b);
-		b->ended = now_ns();
+		b->ended = measured_ns(b);
 		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - b->cpu;
 		report(b);
 	}
