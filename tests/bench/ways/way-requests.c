@@ -19,6 +19,7 @@ struct asker {
 	struct slots recvs; /* RECV buffers; "free": not posted */
 	uint64_t *cookies;  /* of request number n at n % depth */
 	uint64_t sent, done;
+	int error; /* of posting RECVs: the connection is lost */
 	char why[128];
 };
 
@@ -96,23 +97,25 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	return 0;
 }
 
+/* RECVs are there again before more is asked for: an answer that finds none waits for a retry. */
 static void release(void *conn)
 {
 	struct asker *c = conn;
 
 	slots_release(&c->recvs);
+	if (!c->error)
+		c->error = post_recvs(c);
 }
 
 static int poll_results(void *conn, struct reddn_result *res, int max)
 {
 	struct asker *c = conn;
 	struct ibv_wc wc[POLL_BATCH];
-	int k, r, n = 0;
+	int k, n = 0;
 
 	release(c);
-	r = post_recvs(c);
-	if (r < 0)
-		return r;
+	if (c->error)
+		return c->error;
 	k = ibv_poll_cq(c->link.cq, max < POLL_BATCH ? max : POLL_BATCH, wc);
 	for (int i = 0; i < k; i++) {
 		const struct answer *a;
