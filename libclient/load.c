@@ -125,7 +125,7 @@ static struct load_op next_op(struct load *b, struct flight *f)
 /* Fill the connection. */
 static void submit_all(struct load *b, struct client *c)
 {
-	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count)) {
+	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup)) {
 		struct flight *f = &c->flights[c->free];
 		uint64_t random = b->random;
 		struct load_op op = next_op(b, f);
@@ -217,6 +217,10 @@ static bool collect(struct load *b, struct client *c, bool *any)
 		judge(b, f, &res[i]);
 		f->next = c->free;
 		c->free = (uint32_t)res[i].cookie;
+		if (b->answered == b->opt->warmup) {
+			memset(&b->latency, 0, sizeof(b->latency));
+			b->started = now;
+		}
 	}
 	c->way.release(c->way.conn);
 	return true;
@@ -235,7 +239,7 @@ static int drive(struct load *b)
 		bool any = false, more;
 		uint64_t now = now_ns();
 
-		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count);
+		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup);
 		for (unsigned i = 0; i < b->opt->clients; i++) {
 			struct client *c = &b->clients[i];
 
@@ -258,7 +262,8 @@ static int drive(struct load *b)
 static void report(const struct load *b)
 {
 	double seconds = (double)(b->ended - b->started) / 1e9;
-	double rate = seconds > 0 ? (double)b->answered / seconds : 0;
+	uint64_t counted = b->answered - (b->answered < b->opt->warmup ? b->answered : b->opt->warmup);
+	double rate = seconds > 0 ? (double)counted / seconds : 0;
 	double p50 = (double)histogram_at(&b->latency, 0.5) / 1000,
 	       p99 = (double)histogram_at(&b->latency, 0.99) / 1000;
 	double p90 = (double)histogram_at(&b->latency, 0.9) / 1000,
@@ -283,7 +288,7 @@ static void report(const struct load *b)
 		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 		       ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
 		       ", \"again_overtaken\": %" PRIu64,
-			b->answered, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
+			counted, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
 			b->misses, b->errors, b->asked - b->answered, moved, overtaken);
 		if (b->opt->verify)
 			printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
@@ -295,7 +300,7 @@ static void report(const struct load *b)
 	       "hits        %" PRIu64 "\n"
 	       "misses      %" PRIu64 "\n"
 	       "errors      %" PRIu64 "\n",
-		b->answered, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors);
+		counted, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors);
 	if (b->asked != b->answered)
 		printf("unanswered  %" PRIu64 "\n", b->asked - b->answered);
 	if (b->opt->verify)

@@ -44,6 +44,7 @@ struct load_options {
 	unsigned clients;  /* connections */
 	unsigned absent;   /* percent of gets for keys that are in neither */
 	uint64_t count;    /* requests to do; 0: until `seconds` are over */
+	uint64_t warmup;   /* requests more, before those, that are not counted */
 	double seconds;
 	uint64_t seed; /* of the order of keys */
 	bool verify;   /* compare answers with the known ones */

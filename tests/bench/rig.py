@@ -124,12 +124,12 @@ class Rig:
         if done.returncode:
             sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
-    def reddnd(self, *offloads, cpu=None):
-        """The daemon, with region "t" and these offloads in the words of reddnd.conf(5)."""
+    def reddnd(self, *offloads, cpu=None, regions=None):
+        """The daemon, with region "t", or @regions instead, and these offloads in the words of reddnd.conf(5)."""
         conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write('listen = "%s:%d";\nprograms = "%s";\n' % (self.ADDRESS, self.PORT, os.path.join(TOP, "conf", "programs")))
-            f.write('regions = ( { name = "t"; kind = "table"; path = "%s"; } );\n' % self.table_file)
+            f.write("regions = ( %s );\n" % (regions or '{ name = "t"; kind = "table"; path = "%s"; }' % self.table_file))
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 

@@ -37,7 +37,8 @@ static const char usage_text[] =
 	"  -a, --absent N        percent absent keys (0)      -S, --seed N       of the order of keys (1)\n"
 	"  -w, --set             set keys to their values     -i, --in-order     each key in its turn\n"
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
-	"  -j, --json            -C, --nic-clock         measure with it, a --count\n";
+	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
+	"  -W, --warmup N        requests before those that count\n";
 
 static const struct option options[] = {
 	{"keys", required_argument, NULL, 'k'},
@@ -54,6 +55,7 @@ static const struct option options[] = {
 	{"value-size", required_argument, NULL, 'v'},
 	{"json", no_argument, NULL, 'j'},
 	{"nic-clock", no_argument, NULL, 'C'},
+	{"warmup", required_argument, NULL, 'W'},
 	{0},
 };
 
@@ -73,6 +75,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'c':
 		l->count = v;
 		return v >= 1;
+	case 'W':
+		l->warmup = v;
+		return true;
 	case 'a':
 		l->absent = (unsigned)v;
 		return v <= 100;
@@ -128,7 +133,7 @@ int main(int argc, char **argv)
 	bool offload;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jC", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
