@@ -42,10 +42,14 @@ static void usage(FILE *to)
 	      "  --lenient          always make the friendliest choice\n"
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
+	      "  --clock NAME|FILE  timestamps of a NIC with these costs: cx5, cx6 or a file (default: the "
+	      "machine's clock)\n"
 	      "  --devices N        number of devices of a host (default 1)\n"
 	      "  --hosts A[:N],...  names of emulated hosts and their numbers of devices (default: one)\n"
 	      "Options of run:\n"
 	      "  --host A           run COMMAND on this host (default: the first)\n"
+	      "  --think US         with --clock: what COMMAND takes for each message it receives (default "
+	      "0)\n"
 	      "  --leak-check       say what COMMAND did not destroy; if it succeeded, exit with 3 then\n"
 	      "Options of fuzz:\n"
 	      "  --seeds N|FROM-TO  seeds to try (default 100: 1 to 100)\n"
@@ -120,6 +124,8 @@ int main(int argc, char **argv)
 		LENIENT,
 		NO_INDEX,
 		NO_QPN,
+		CLOCK,
+		THINK,
 		DEVICES,
 		HOSTS,
 		HOST,
@@ -144,6 +150,8 @@ int main(int argc, char **argv)
 		{"lenient", no_argument, NULL, LENIENT},
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
+		{"clock", required_argument, NULL, CLOCK},
+		{"think", required_argument, NULL, THINK},
 		{"devices", required_argument, NULL, DEVICES},
 		{"hosts", required_argument, NULL, HOSTS},
 		{"host", required_argument, NULL, HOST},
@@ -210,6 +218,13 @@ int main(int argc, char **argv)
 		case NO_QPN:
 			opt.no_qpn_check = true;
 			tool_nic_option(&opt, "no-qpn-check", NULL);
+			break;
+		case CLOCK:
+			opt.clock = optarg;
+			tool_nic_option(&opt, "clock", optarg);
+			break;
+		case THINK:
+			tool_run_think(optarg);
 			break;
 		case DEVICES:
 			check_number("devices", optarg);
