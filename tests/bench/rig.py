@@ -118,7 +118,7 @@ class Rig:
             for i in range(keys):
                 f.write("key-%08d\t%0*x\n" % (i, value_bytes, rng.getrandbits(4 * value_bytes)))
         # absent keys have 24 bytes
-        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), self.table_file])
+        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), "--heap", keys * (value_bytes + 512), self.table_file])
         self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
 
     def run(self, command):
