@@ -28,7 +28,7 @@ as_before()
 expect_unharmed()
 {
 	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
-	on_nic get.log "$REDDN" get --port "$port" "$address" "$mode" alice || fail "$1: the next client is not served" \
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$mode" alice || fail "$1: the next client is not served" \
 		"$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
 	until_true as_before || {
