@@ -135,12 +135,16 @@ class Rig:
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 
-    def ask(self, command, cpu=None, on_nic=True, realtime=False):
-        """The JSON object that a client prints at its end."""
+    def output(self, command, cpu=None, on_nic=True, realtime=False):
+        """What a program that ends well prints."""
         done = subprocess.run(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
-        return json.loads(done.stdout)
+        return done.stdout
+
+    def ask(self, *words, **more):
+        """The same, of a client that prints a JSON object."""
+        return json.loads(self.output(*words, **more))
 
 
 def interval(values, seed=1, resamples=2000):
