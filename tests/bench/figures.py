@@ -31,6 +31,7 @@ class Figure:
 
 EVALUATION = [
     Bench("wall", "Gets by the NIC against everything else, by the clock"),
+    Bench("paper-micro", "The RedN paper's microbenchmarks, by the modelled clock"),
     Bench("rates", "How exactly rates are kept", ["5"]),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
