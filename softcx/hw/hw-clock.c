@@ -10,7 +10,8 @@
 enum {
 	CQES_AT_LEAST = 256, /* a CQ may be smaller than what WAITs want to know of it, */
 	CQES_AT_MOST = 65536,
-	MTU = 4096, /* of a queue that has none */
+	LONG_AGO = 128, /* CQEs consumed since: what is posted now has another reason */
+	MTU = 4096,     /* of a queue that has none */
 	PS_PER_NS = 1000,
 };
 
@@ -172,8 +173,12 @@ static void consume(struct hw_cq *cq)
 
 		if (qp)
 			qp->clock->seen[t->message].consumed++;
-		if (cq->software)
-			cq->software->now = later(cq->software->now, t->software);
+		if (!cq->software)
+			continue;
+		cq->software->now = later(cq->software->now, t->software);
+		cq->software->consumed++;
+		if (qp)
+			qp->clock->consumed_at = cq->software->consumed;
 	}
 }
 
@@ -188,7 +193,7 @@ static void ring(struct hw_qp_clock *c, uint16_t to, uint64_t at)
 }
 
 /* Software posts the next WQE: whether for a CQE of the queue. Then that is the time. */
-static bool caused(struct hw_qp_clock *c)
+static bool caused(struct hw_qp_clock *c, const struct hw_software *software)
 {
 	const struct hw_seen *s = &c->seen[c->seen[1].written != 0];
 	int64_t cause;
@@ -202,6 +207,8 @@ static bool caused(struct hw_qp_clock *c)
 	if (cause <= c->cause)
 		return false;
 	c->cause = cause;
+	if (software && software->consumed - c->consumed_at > LONG_AGO)
+		return false;
 	c->software = later(c->software, s->at[(cause - 1) % HW_CLOCK_SEEN]);
 	return true;
 }
@@ -230,7 +237,7 @@ void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 		uint8_t ds = qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * HW_WQEBB + HW_CTRL_QPN_DS + 3] &
 			     HW_MAX_DS;
 
-		any |= caused(c);
+		any |= caused(c, software);
 		if (!any && software)
 			c->software = later(c->software, seen_anywhere(software));
 		any = true; /* those that are rung for together have one reason, or one each */

@@ -21,7 +21,7 @@
  * the last one that it has consumed, as the consumer index of the CQ says, and the last one that there is. What has been posted and
  * not answered by a CQE was never more than some number: that is taken for the depth of a loop which posts one WQE for each
  * CQE, of a RECV if there are any. So of what lies between the two, the CQE that kept this depth is the one. A WQE for which
- * there is no new CQE of its queue, as the first one, is posted when its software has seen the last CQE that it has
+ * there is no new CQE of its queue, as the first one, or none for long, is posted when its software has seen the last CQE that it has
  * consumed anywhere. Software can take some time to deal with a message: then it finds those of a CQ one after the other.
  */
 #ifndef SOFTCX_NIC_HW_CLOCK_H
@@ -69,6 +69,7 @@ struct hw_qp_clock {
 	uint64_t reads[HW_CLOCK_READS]; /* completions of the last ones */
 	uint32_t nreads;
 	int64_t posted, depth; /* WQEs; those without a CQE at most */
+	uint64_t consumed_at;  /* hw_software.consumed when the last CQE was */
 	int64_t cause;         /* CQEs that were a reason to post */
 	struct hw_seen {
 		int64_t written, consumed;  /* CQEs */
@@ -79,6 +80,7 @@ struct hw_qp_clock {
 struct hw_software {
 	unsigned refs;
 	uint64_t now, think_ps;
+	uint64_t consumed; /* CQEs */
 	struct hw_cq_list cqs;
 };
 

@@ -225,7 +225,7 @@ static void figure_8(void)
 
 /* ---- two NICs: verbs -------------------------------------------------------------------- */
 
-enum { QUEUES = 32, DEPTH = 16, BYTES = 64, MEMORY = 1 << 20 };
+enum { QUEUES = 32, DEPTH = 16, WARM = 50, BYTES = 64, MEMORY = 1 << 20 };
 
 struct end {
 	struct ibv_context *ctx;
@@ -360,28 +360,37 @@ static double latency(const struct end *e, const struct end *to, enum ibv_wr_opc
 	return (double)(last - first) / khz * 1e3 / repeats;
 }
 
-/* Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. */
+/*
+ * Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. What counts is the time in which all
+ * queues are at work.
+ */
 static double throughput(const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, uint32_t len)
 {
-	enum { WARM = 50 };
-	unsigned last = repeats + 2 * WARM;
-	uint64_t ts, from[QUEUES] = {0};
-	double rate = 0;
+	unsigned each = repeats + 2 * WARM, n = 0;
+	uint64_t *ts = calloc((size_t)QUEUES * each, sizeof(*ts)), from = 0, until = UINT64_MAX;
 
+	must(ts, "memory");
 	for (unsigned i = 0; i < QUEUES; i++)
 		post(e, to, i, opcode, len, DEPTH);
-	for (unsigned k = 0; k < last + DEPTH; k++) {
+	for (unsigned k = 0; k < each; k++) {
 		for (unsigned i = 0; i < QUEUES; i++) {
-			ts = poll_ts(e->cq[i]);
-			if (k < last)
+			ts[i * each + k] = poll_ts(e->cq[i]);
+			if (k + DEPTH < each)
 				post(e, to, i, opcode, len, 1);
-			if (k == WARM)
-				from[i] = ts;
-			if (k == WARM + repeats)
-				rate += repeats / ((double)(ts - from[i]) / khz * 1e3);
 		}
 	}
-	return rate;
+	for (unsigned i = 0; i < QUEUES; i++) {
+		if (ts[i * each + WARM] > from)
+			from = ts[i * each + WARM];
+		if (ts[i * each + WARM + repeats] < until)
+			until = ts[i * each + WARM + repeats];
+	}
+	for (unsigned i = 0; i < QUEUES * each; i++)
+		n += ts[i] > from && ts[i] <= until;
+	free(ts);
+	errno = ETIME;
+	must(n, "queues have had their turns one after the other");
+	return n / ((double)(until - from) / khz * 1e3);
 }
 
 static const struct verb {
