@@ -410,6 +410,12 @@ static void means_what_it_says(void **state)
 		    n.sync <= n.requests * img->n_sync);
 	print_message("%-24s %uC + %uA + %uE, of which %.1f are no NOPs\n", o->name, img->n_copy,
 		img->n_atomic, img->n_sync, (double)(n.copy + n.atomic + n.sync) / (double)n.requests);
+	if (p->loop)
+		print_message("%-24s and in its loop %.1fC + %.1fA + %.1fE, and %.1f NOPs\n", "",
+			(double)n.loop[CHAIN_CLASS_COPY] / (double)n.requests,
+			(double)n.loop[CHAIN_CLASS_ATOMIC] / (double)n.requests,
+			(double)n.loop[CHAIN_CLASS_SYNC] / (double)n.requests,
+			(double)n.loop[RUN_NOPS] / (double)n.requests);
 	program_free(p);
 }
 
