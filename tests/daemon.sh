@@ -79,7 +79,7 @@ for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
 	ok "systemd is told $words"
 done
 daemon_pid=$(program_of "$reddnd") || exit
-on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
 shows()
 {
 	kill -USR1 "$daemon_pid"
@@ -104,7 +104,7 @@ ok "a client too many is refused"
 kill "${clients[@]}" 2>/dev/null
 wait "${clients[@]}"
 until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -ge 10 ]" || fail "clients stay" "$work/reddnd.log"
-on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
 ok "and there is room when others have left"
 
 kill -INT "$daemon_pid"
