@@ -42,6 +42,7 @@ static void usage(FILE *to)
 	      "  --lenient          always make the friendliest choice\n"
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
+	      "  --no-sync-fence    WAIT, SEND_EN and RECV_EN heed no fence\n"
 	      "  --devices N        number of devices of a host (default 1)\n"
 	      "  --hosts A[:N],...  names of emulated hosts and their numbers of devices (default: one)\n"
 	      "Options of run:\n"
@@ -120,6 +121,7 @@ int main(int argc, char **argv)
 		LENIENT,
 		NO_INDEX,
 		NO_QPN,
+		NO_FENCE,
 		DEVICES,
 		HOSTS,
 		HOST,
@@ -144,6 +146,7 @@ int main(int argc, char **argv)
 		{"lenient", no_argument, NULL, LENIENT},
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
+		{"no-sync-fence", no_argument, NULL, NO_FENCE},
 		{"devices", required_argument, NULL, DEVICES},
 		{"hosts", required_argument, NULL, HOSTS},
 		{"host", required_argument, NULL, HOST},
@@ -206,6 +209,10 @@ int main(int argc, char **argv)
 		case NO_INDEX:
 			opt.no_index_check = true;
 			tool_nic_option(&opt, "no-index-check", NULL);
+			break;
+		case NO_FENCE:
+			opt.no_sync_fence = true;
+			tool_nic_option(&opt, "no-sync-fence", NULL);
 			break;
 		case NO_QPN:
 			opt.no_qpn_check = true;

@@ -19,7 +19,7 @@ struct tool_nic_options {
 	char *argv[16]; /* for softcx-nic, from [1] on */
 	int argc;
 	const char *seed;
-	bool lenient, no_index_check, no_qpn_check;
+	bool lenient, no_index_check, no_qpn_check, no_sync_fence;
 	const char *devices, *host_list;
 	struct hosts hosts; /* what these two come to; tool_nic_hosts() sets it */
 };

@@ -387,6 +387,7 @@ static void emit(struct lower *l, struct lowered *result)
 
 	result->desc.name = pool_printf(l->pool, "%s", l->p->name);
 	result->desc.ignores_index = l->target->ignores_index;
+	result->desc.fenced_enables = l->target->fenced_enables;
 	add_queues(&o);
 	add_words(&o);
 	add_regions(&o);

@@ -30,6 +30,7 @@ struct program_setting {
 struct program_target {
 	bool masked_atomics;
 	bool ignores_index; /* known not to check WQE indices and QPNs: the direct form of `if` */
+	bool fenced_enables; /* seen to start a fenced SEND_EN after the READs and atomics before it */
 	unsigned max_sge;   /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 };
 
