@@ -59,3 +59,15 @@ except KeyError:
     pass
 assert not os.path.exists(r.path)
 PY
+
+# The page of results shows what is in the files, and says what is not
+printf '%s\n' '{"what": "a < b", "p50_us": 5.254321, "none": null}' | result other --table '2 & 3' >/dev/null
+"$here/bench/report" --directory "$work" >"$work/out" || fail "no page"
+for words in '<h3>2 &amp; 3</h3>' '<td class="text">a &lt; b</td><td>5.254</td><td>–</td>' 'seed 7' 'Not measured: there is no' 'id="some"'; do
+	grep -qF "$words" "$work/index.html" || fail "the page lacks $words"
+done
+grep -q 'not measured: .*turing' "$work/out" || fail "missing measurements are not named"
+echo '{"rows": ' >"$work/half.json"
+if "$here/bench/report" --directory "$work" >"$work/out" 2>&1; then
+	fail "a page of half a file"
+fi

@@ -40,8 +40,8 @@ expect()
 	ok "$what: $(grep -m 1 -e "$words" "$work/client.log")"
 }
 
-ping=("$REDDN" ping -p "$port" -t 3000 -c 2 -i 1 "$address" x)
-bench=("$REDDN" bench -p "$port" -t 3000 -c 3000 -V -a 20 -k "$work/table.tsv" "$address" x)
+ping=("$REDDN" ping -p "$port" -t 50000 -c 2 -i 1 "$address" x)
+bench=("$REDDN" bench -p "$port" -t 50000 -c 3000 -V -a 20 -k "$work/table.tsv" "$address" x)
 
 expect "nobody listens" 2 "connection refused" "${ping[@]}"
 expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
@@ -113,7 +113,7 @@ twice protocol violated: reply 1000 when 1001
 END
 
 serve after=0 do=silence
-expect "silence" 2 "no reply in 3000 ms" "${ping[@]}"
+expect "silence" 2 "no reply in 1000 ms" "$REDDN" ping -p "$port" -t 1000 -c 2 -i 1 "$address" x
 unserve
 
 done_testing

@@ -81,7 +81,7 @@ busy()
 {
 	"$REDDN_TABLE" load "$table" /dev/null 2>&1 | grep -q 'another process has the table open for writing'
 }
-until_true 10 busy || fail "two writers at a time"
+until_true busy || fail "two writers at a time"
 kill "$loader"
 exec 9>&-
 wait "$loader" && fail "a load that was stopped succeeded"
@@ -103,7 +103,7 @@ asks() # WHAT STATUS WORDS ARGUMENTS...
 	local what=$1 status=$2 words=$3 sub=$4
 	shift 4
 
-	expect "$what" "$status" "$words" timeout -k 5 "$limit" "$SOFTCX" run "$REDDN" "$sub" -p "$port" "$@"
+	expect "$what" "$status" "$words" timeout -k "$limit" "$limit" "$SOFTCX" run "$REDDN" "$sub" -p "$port" "$@"
 }
 
 asks "get" 0 "value 77" get "$address" users "number 77"

@@ -13,7 +13,7 @@ expect()
 	local rc=0 want=$1 words=$2
 	shift 2
 
-	timeout -k 5 "$limit" "$@" >"$work/said" 2>&1 </dev/null || rc=$?
+	timeout -k "$limit" "$limit" "$@" >"$work/said" 2>&1 </dev/null || rc=$?
 	[[ $rc -eq $want ]] || fail "status $rc, not $want, of: $*" "$work/said"
 	grep -qE -- "$words" "$work/said" || fail "\"$words\" is not said by: $*" "$work/said"
 	ok "$words"
@@ -49,7 +49,7 @@ head -c 8192 /dev/zero >"$work/zero"
 config "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/zero\"; } );"
 expect 69 'reddnd.conf:1: region file .*zero cannot be served: it is no reddnd table' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
-until_true 10 same_objects || fail "a daemon that did not start left objects behind"
+until_true same_objects || fail "a daemon that did not start left objects behind"
 ok "a daemon that does not start leaves nothing behind"
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
@@ -70,37 +70,45 @@ s.bind(sys.argv[1])
 while True:
     print(s.recv(4096).decode(), flush=True)' "$work/notify" >"$work/notified" 2>&1 </dev/null &
 pids+=("$!")
-until_true 20 test -S "$work/notify" || fail "no socket to be notified on"
+until_true test -S "$work/notify" || fail "no socket to be notified on"
 export NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=2000000
 start_reddnd "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; } );"
 unset NOTIFY_SOCKET WATCHDOG_USEC
 for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
-	until_true 20 grep -q "$words" "$work/notified" || fail "$words is not told" "$work/notified" "$work/reddnd.log"
+	until_true grep -q "$words" "$work/notified" || fail "$words is not told" "$work/notified" "$work/reddnd.log"
 	ok "systemd is told $words"
 done
-daemon_pid=$(pgrep -P "$reddnd")
+daemon_pid=$(program_of "$reddnd") || exit
 on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
-kill -USR1 "$daemon_pid"
-until_true 20 grep -qE '0 sessions now, [1-9][0-9]* ever, [0-9]+ refused; 1 requests' "$work/reddnd.log" ||
+shows()
+{
+	kill -USR1 "$daemon_pid"
+	grep -qE '0 sessions now, [1-9][0-9]* ever, [0-9]+ refused; 1 requests' "$work/reddnd.log"
+}
+until_true shows ||
 	fail "SIGUSR1 is not answered" "$work/reddnd.log"
 ok "SIGUSR1 shows what was done"
 kill -HUP "$daemon_pid"
-until_true 20 grep -q RELOADING=1 "$work/notified" || fail "systemd is not told of a reload" "$work/notified" "$work/reddnd.log"
-until_true 20 grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
+until_true grep -q RELOADING=1 "$work/notified" || fail "systemd is not told of a reload" "$work/notified" "$work/reddnd.log"
+until_true grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
 ok "SIGHUP reloads, and systemd is told"
 
 # More clients than the arena has room for: the last ones are told so
+clients=()
 for ((i = 0; i < 40; i++)); do
-	background "client$i.log" "$REDDN" ping --port "$port" --count 10 --interval 1000 "$address" o
+	background "client$i.log" "$REDDN" ping --port "$port" --count 1000 --interval 1000 "$address" o
+	clients+=("$child")
 done
-until_true 30 grep -q 'the server has no memory left for queues' "$work/reddnd.log" || fail "nobody is refused" "$work/reddnd.log"
+until_true grep -q 'the server has no memory left for queues' "$work/reddnd.log" || fail "nobody is refused" "$work/reddnd.log"
 ok "a client too many is refused"
-until_true 40 sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -ge 10 ]" || fail "clients hang" "$work/reddnd.log"
+kill "${clients[@]}" 2>/dev/null
+wait "${clients[@]}"
+until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -ge 10 ]" || fail "clients stay" "$work/reddnd.log"
 on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
 ok "and there is room when others have left"
 
 kill -INT "$daemon_pid"
 expect_exit "$reddnd" reddnd reddnd.log
-until_true 10 grep -q STOPPING=1 "$work/notified" || fail "systemd is not told of the end" "$work/notified"
+until_true grep -q STOPPING=1 "$work/notified" || fail "systemd is not told of the end" "$work/notified"
 ok "SIGINT ends it, and systemd is told"
 done_testing

@@ -45,7 +45,7 @@ still_fine() # WHAT
 	[[ $(grep -cE 'ERROR: AddressSanitizer|runtime error' "$work/reddnd.log") -eq 0 ]] || fail "$1" "$work/reddnd.log"
 	on_nic get.log "$REDDN" get --port "$port" "$address" get 'key 7' || fail "$1: no answer" "$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") == 'value 7' ]] || fail "$1: a wrong answer" "$work/get.log"
-	until_true 20 as_idle || {
+	until_true as_idle || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
 		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
 	}
@@ -56,7 +56,7 @@ for kind in "${kinds[@]}"; do
 	while :; do
 		case $kind in
 		control)
-			timeout -k 5 "$limit" "$FUZZ_INPUTS" control --seed "$round" --count 1200 "$work/control" >"$work/fuzz.log" 2>&1 ||
+			timeout -k "$limit" "$limit" "$FUZZ_INPUTS" control --seed "$round" --count 1200 "$work/control" >"$work/fuzz.log" 2>&1 ||
 				fail "control" "$work/fuzz.log" "$work/reddnd.log"
 			;;
 		connects)

@@ -73,16 +73,17 @@ fail() # TEXT [LOG...]: the logs are shown
 	exit 1
 }
 
-# until_true SECONDS CMD...: polls; false when it never came true.
+# until_true CMD...: polls; false when it never came true. What a test waits for comes at once, or, on a machine that is busy with
+# other things, much later: the limit only ends a test that hangs. It counts rounds, not what a clock says.
 until_true()
 {
-	local end=$((SECONDS + $1))
-	shift
+	local i
 
-	until "$@" >/dev/null 2>&1; do
-		[[ $SECONDS -lt $end ]] || return 1
+	for ((i = 0; i < limit * 20; i++)); do
+		"$@" >/dev/null 2>&1 && return
 		sleep 0.05
 	done
+	return 1
 }
 
 # ---- the NIC ------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ start_nic()
 	"$SOFTCX" nic "${nic_options[@]}" >"$work/nic.log" 2>&1 </dev/null &
 	nic=$!
 	pids+=("$nic")
-	until_true 20 "$SOFTCX" status || fail "the NIC does not answer"
+	until_true "$SOFTCX" status || fail "the NIC does not answer"
 	started=$(objects)
 	[[ -n $started ]] || fail "softcx status --json names no objects"
 }
@@ -149,7 +150,7 @@ same_objects()
 # What programs made is gone when they are: the NIC hears of their end a moment later.
 expect_no_leak()
 {
-	until_true 10 same_objects || {
+	until_true same_objects || {
 		diff <(printf '%s\n' "$started") <(objects) >"$work/leaked"
 		fail "objects are left over (< at the start, > now)" "$work/leaked"
 	}
@@ -164,10 +165,11 @@ on_nic()
 	local log=$work/$1
 	shift
 
-	timeout -k 5 "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null
+	timeout -k "$limit" "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null
 }
 
-# background LOG CMD...: the same without waiting; sets $child.
+# background LOG CMD...: the same without waiting; sets $child. A signal to it reaches the program; from then on that has $limit
+# seconds to end.
 background()
 {
 	local log=$work/$1
@@ -175,9 +177,16 @@ background()
 
 	# at once, not when the child gets to it: what the last program said is not said by this one
 	: >"$log"
-	timeout -k 5 "$limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
+	timeout -k "$limit" "$limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
 	child=$!
 	pids+=("$child")
+}
+
+# program_of PID: the process id of the program behind a background child, which is what guards its time.
+program_of()
+{
+	until_true pgrep -P "$1" || fail "there is no program"
+	pgrep -P "$1"
 }
 
 # kill_hard PID: kill -9 for the program behind a background child, not for what guards its time.
@@ -185,7 +194,7 @@ kill_hard()
 {
 	local pid
 
-	pid=$(pgrep -P "$1") || fail "there is nothing to kill"
+	pid=$(program_of "$1")
 	kill -KILL "$pid"
 	{ wait "$1"; } 2>/dev/null
 }
@@ -207,27 +216,38 @@ ended_well()
 	[[ $1 -eq 255 ]] && grep -q 'rdma_get_cm_event: Bad file descriptor' "$work/$2"
 }
 
-# A TCP port that was free a moment ago, for programs that find each other by TCP.
+# Sets $port: a TCP port that nobody uses, and that no other test is given as long as this one runs: a locked file says whose it is.
 free_port()
 {
-	python3 -c '
-import random, socket
-while True:
-    s = socket.socket()
-    try:
-        # below the ephemeral range: connections of others do not take it
-        port = random.randrange(10000, 32000)
-        s.bind(("", port))
-        print(port)
-        break
-    except OSError:
-        pass'
+	local locks=${TMPDIR:-/tmp}/reddnd-test-ports-$UID lock
+
+	mkdir -p "$locks"
+	while :; do
+		# below the ephemeral range: connections of others do not take it
+		port=$((10000 + SRANDOM % 22000))
+		exec {lock}>"$locks/$port"
+		if flock -n "$lock" && ! tcp_uses "$port"; then
+			return
+		fi
+		exec {lock}>&-
+	done
+}
+
+tcp_has() # PORT STATE: a socket in that state, an expression
+{
+	# a kernel without IPv6 has the first file only
+	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+		awk -v port="$(printf '%04X' "$1")" -v state="$2" '{ split($2, a, ":") } a[2] == port && $4 ~ state { found = 1 } END { exit !found }'
+}
+
+tcp_uses() # PORT
+{
+	tcp_has "$1" .
 }
 
 tcp_listens() # PORT
 {
-	awk -v port="$(printf '%04X' "$1")" '$4 == "0A" { split($2, a, ":"); if (a[2] == port) found = 1 } END { exit !found }' \
-		/proc/net/tcp /proc/net/tcp6
+	tcp_has "$1" 0A
 }
 
 cm_listens()
@@ -246,7 +266,7 @@ server_ready()
 	local pid=$1 what=$2 log=$3 i
 	shift 3
 
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < limit * 20; i++)); do
 		"$@" >/dev/null 2>&1 && return
 		alive "$pid" || break
 		sleep 0.05
@@ -262,7 +282,7 @@ cm_pair()
 	read -ra c <<<"$3"
 
 	# the listener to wait for is the new one
-	until_true 10 same_objects || fail "$what: something is left over from before"
+	until_true same_objects || fail "$what: something is left over from before"
 	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens
@@ -278,7 +298,7 @@ cm_serve()
 	read -ra s <<<"$2"
 	read -ra c <<<"$3"
 
-	until_true 10 same_objects || fail "$what: something is left over from before"
+	until_true same_objects || fail "$what: something is left over from before"
 	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens

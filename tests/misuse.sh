@@ -31,7 +31,7 @@ expect_unharmed()
 	on_nic get.log "$REDDN" get --port "$port" "$address" "$mode" alice || fail "$1: the next client is not served" \
 		"$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
-	until_true 10 as_before || {
+	until_true as_before || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
 		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
 	}
@@ -48,10 +48,9 @@ for mode in sequential parallel; do
 	done
 	for round in 1 2 3; do
 		background killed.log "$MISUSE" "$address" "$port" "$mode" until-killed
-		until_true 20 grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+		until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
 		sleep "0.$round"
-		kill -KILL "$(pgrep -P "$child")" || fail "no client to kill" "$work/killed.log"
-		wait "$child"
+		kill_hard "$child"
 		expect_unharmed "$mode: a client is killed while the chain runs for it"
 	done
 done
@@ -71,7 +70,7 @@ END
 
 # Clients in mid-flight when the daemon goes learn of it.
 background killed.log "$MISUSE" "$address" "$port" sequential until-killed
-until_true 20 grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
 last=$child
 stop_reddnd
 wait "$last"

@@ -10,7 +10,7 @@ here=$(dirname "$(realpath "$0")")
 : "${REDDNCTL:?}" "${REDDN:?}"
 
 shopt -s extglob
-port=$(free_port)
+free_port
 mkdir "$work/programs"
 
 ctl() # ARGUMENTS...
@@ -92,7 +92,7 @@ grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "not told" "$
 on_nic call.log "$REDDN" call --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
 grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "not told" "$work/call.log"
 on_nic call.log "$REDDN" call --port "$port" "$address" newest 4090 && fail "beyond the region"
-grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remote access error' "$work/reddnd.log" ||
+until_true grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remote access error' "$work/reddnd.log" ||
 	fail "beyond the region: not told" "$work/call.log" "$work/reddnd.log"
 on_nic call.log "$REDDN" get --port "$port" "$address" newest key && fail "a get of what is no table"
 ok "what a client may not"
@@ -121,6 +121,6 @@ assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$w
 [[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
-kill "$(pgrep -P "$reddnd")"
+kill "$reddnd"
 expect_exit "$reddnd" reddnd reddnd.log
 done_testing

@@ -61,7 +61,7 @@ on_nic log "$DEVX_TEST" || fail "queues made by DEVX" "$work/log"
 ok "queues made by DEVX, in shared anonymous memory"
 on_nic log "$LIFE" || fail "what outlives a process" "$work/log"
 ok "what outlives a process"
-port=$(free_port)
+free_port
 tcp_pair "ibv_rc_pingpong" "$port" "ibv_rc_pingpong -g 1 -p $port -e -c" "ibv_rc_pingpong -g 1 -p $port -e -c $address"
 ok "ibv_rc_pingpong with events and checking"
 cm_pair "rping" "rping -s -a $address -C 20 -V" "rping -c -a $address -C 20 -V"

@@ -5,6 +5,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 : "${UNFENCED:?set UNFENCED to the path of the program without a fence}"
+# of a hundred runs
+limit=${TEST_LIMIT:-240}
 export TMPDIR=$work # where the NICs of the runs are
 
 fuzz() # STATUS OPTIONS... -- CMD: runs it with its output in $work/out; its exit status has to be STATUS
@@ -12,7 +14,7 @@ fuzz() # STATUS OPTIONS... -- CMD: runs it with its output in $work/out; its exi
 	local rc=0 expect=$1
 	shift
 
-	timeout -k 5 "$limit" "$SOFTCX" fuzz "$@" >"$work/out" 2>"$work/err" || rc=$?
+	timeout -k "$limit" "$limit" "$SOFTCX" fuzz "$@" >"$work/out" 2>"$work/err" || rc=$?
 	[[ $rc -eq $expect ]] || fail "softcx fuzz $*: exit status $rc, not $expect" "$work/out" "$work/err"
 	compgen -G "$work/softcx-fuzz-*" >/dev/null && fail "softcx fuzz $*: leaves its directory behind"
 	return 0
@@ -44,7 +46,7 @@ says "^seed $seed fails"
 ok "several runs at once find the same seed"
 
 rc=0
-eval "timeout 20 \"\$SOFTCX\" $repeat" >"$work/again" 2>&1 || rc=$?
+eval "timeout $limit \"\$SOFTCX\" $repeat" >"$work/again" 2>&1 || rc=$?
 [[ $rc -eq 1 ]] || fail "the command line that it prints does not repeat the failure: $rc" "$work/again"
 ok "the printed command line repeats it"
 
@@ -60,10 +62,10 @@ END
 ok "all of it as JSON, every seed tried"
 
 # a process that the command leaves behind ends as well
-fuzz 1 --seeds 5-5 --timeout 1 -- bash -c "echo \$\$ >$work/pid; setsid sleep 1000 & echo \$! >>$work/pid; sleep 1000"
-says '^seed 5 fails: did not end within 1 s$'
+fuzz 1 --seeds 5-5 --timeout 5 -- bash -c "echo \$\$ >$work/pid; setsid sleep 1000 & echo \$! >>$work/pid; sleep 1000"
+says '^seed 5 fails: did not end within 5 s$'
 while read -r pid; do
-	until_true 5 eval "! kill -0 $pid" || fail "process $pid is still there"
+	until_true eval "! kill -0 $pid" || fail "process $pid is still there"
 done <"$work/pid"
 ok "a run that hangs ends, with all it started"
 
@@ -89,6 +91,6 @@ gone()
 mkdir "$work/own"
 "$SOFTCX" run --dir "$work/own" true || fail "softcx run does not start a NIC"
 gone 2>/dev/null && fail "it ends with its first user"
-until_true 20 gone || fail "a NIC that softcx run started does not end after its last user"
+until_true gone || fail "a NIC that softcx run started does not end after its last user"
 ok "a NIC that softcx run started ends some seconds after its last user"
 printf '%d checks\n' "$checks"

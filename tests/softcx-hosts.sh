@@ -63,7 +63,7 @@ listeners() # NUMBER
 {
 	[[ $(object listeners) -eq $1 ]]
 }
-until_true 20 listeners 2 || fail "two servers do not listen at one port of two hosts" "$work/a.log" "$work/b.log"
+until_true listeners 2 || fail "two servers do not listen at one port of two hosts" "$work/a.log" "$work/b.log"
 on_nic client.log --host a rping -c -a 127.1.0.1 -p 7171 -C 1 || fail "a does not reach b" "$work/client.log"
 expect_exit "$b" "server on b" b.log
 on_nic client.log --host b rping -c -a 127.0.0.2 -p 7171 -C 1 || fail "b does not reach a" "$work/client.log"

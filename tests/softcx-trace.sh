@@ -23,17 +23,17 @@ trace() # NAME OPTIONS...: starts one, alone, into $work/NAME
 	local name=$1
 	shift
 
-	until_true 10 not_tracing || fail "tracing goes on without a reader"
+	until_true not_tracing || fail "tracing goes on without a reader"
 
 	"$SOFTCX" trace "$@" >"$work/$name" 2>"$work/$name.err" &
 	tracer=$!
 	pids+=("$tracer")
-	until_true 10 tracing || fail "no trace" "$work/$name.err"
+	until_true tracing || fail "no trace" "$work/$name.err"
 }
 
 counted() # NAME OPTIONS...: one that ends by itself, with --count, while something else goes on
 {
-	until_true 10 not_tracing || fail "tracing goes on without a reader"
+	until_true not_tracing || fail "tracing goes on without a reader"
 	timeout "$limit" "$SOFTCX" trace "${@:2}" >"$work/$1" 2>"$work/$1.err" || fail "trace ${*:2} ends with $?" "$work/$1.err"
 }
 
@@ -56,7 +56,8 @@ sys.exit(not eval(sys.argv[2]))' "$work/$1" "$2" || fail "$1: not so: $2" "$work
 
 start_nic
 trace write.json --json
-tcp=$(free_port)
+free_port
+tcp=$port
 tcp_pair ib_write_lat "$tcp" "ib_write_lat -F -n 50 -s 2048 -p $tcp" "ib_write_lat -F -n 50 -s 2048 -p $tcp $address"
 end_trace write.json
 records write.json 'len(r) == 100 and all(x["name"] == "WRITE" and x["length"] == 2048 and x["outcome"] == "done" for x in r)'
@@ -70,7 +71,7 @@ ok "every WRITE of ib_write_lat, each queue's in its order"
 printf 'colour\tblue\n' | "$REDDN_TABLE" load -q "$work/table" - || fail "load"
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = ( { name = \"things\"; program = \"hash-get\"; region = \"t\"; } );"
-server_pid=$(pgrep -P "$reddnd") || fail "which process is the server?"
+server_pid=$(program_of "$reddnd") || exit
 get()
 {
 	on_nic get.log "$REDDN" get -p "$port" "$address" things colour || fail "get" "$work/get.log"
@@ -194,9 +195,11 @@ while at < len(data):
 }
 
 trace out --pcapng "$work/trace.pcapng"
-tcp=$(free_port)
+free_port
+tcp=$port
 tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
-tcp=$(free_port)
+free_port
+tcp=$port
 tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
 end_trace out
 packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
@@ -207,7 +210,8 @@ END
 ok "the packets of a trace"
 
 trace out --show all --pcapng "$work/events.pcapng"
-tcp=$(free_port)
+free_port
+tcp=$port
 tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
 end_trace out
 [[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
@@ -219,7 +223,8 @@ ok "packets, RECVs and CQEs for Wireshark"
 
 trace slow.json --json
 kill -STOP "$tracer"
-tcp=$(free_port)
+free_port
+tcp=$port
 tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp $address"
 kill -CONT "$tracer"
 kill -INT "$tracer"
@@ -227,7 +232,7 @@ wait "$tracer" || fail "softcx trace ends with $?" "$work/slow.json.err"
 grep -q 'records are missing' "$work/slow.json.err" || fail "it does not say that records are missing" "$work/slow.json.err"
 records slow.json 'sum(x.get("lost", 1) for x in r) == 60000 and any("lost" in x for x in r)'
 ok "a stopped reader does not hold the NIC up, and hears what it missed"
-until_true 10 not_tracing || fail "tracing goes on without a reader"
+until_true not_tracing || fail "tracing goes on without a reader"
 
 # ---- what programs leave behind
 
@@ -235,7 +240,7 @@ leaves() # STATUS WORDS ARGUMENT: the leak check of LEAKY
 {
 	local rc=0
 
-	timeout -k 5 "$limit" "$SOFTCX" run --leak-check "$LEAKY" "$3" >"$work/leaky.log" 2>&1 || rc=$?
+	timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check "$LEAKY" "$3" >"$work/leaky.log" 2>&1 || rc=$?
 	[[ $rc -eq $1 ]] || fail "leak check of $3: exit status $rc, not $1" "$work/leaky.log"
 	if [[ -n $2 ]]; then
 		grep -qE "$2" "$work/leaky.log" || fail "leak check of $3 does not say $2" "$work/leaky.log"
@@ -253,7 +258,7 @@ grep -qE '^  mr  .*, length 4096, access local read\+local write$' "$work/leaky.
 leaves 3 '^  cm id +handle [0-9]+, state listening, source 127.0.0.1:' cm
 leaves 9 '^  pd  ' fail
 leaves 3 '^  pd  ' child
-timeout -k 5 "$limit" "$SOFTCX" run --leak-check sh -c "$LEAKY clean; kill -KILL \$\$" >"$work/leaky.log" 2>&1
+timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check sh -c "$LEAKY clean; kill -KILL \$\$" >"$work/leaky.log" 2>&1
 [[ $? -eq 137 ]] || fail "the signal that ended the command is not told" "$work/leaky.log"
 cm_pair "rping under the leak check" "rping -s -a $address -C 3" "$SOFTCX run --leak-check rping -c -a $address -C 3"
 ok "rping leaves nothing behind"

@@ -41,7 +41,7 @@ runs=(
 )
 for i in "${!runs[@]}"; do
 	run=${runs[i]}
-	port=$(free_port)
+	free_port
 	tcp_pair "$run" "$port" "$run -p $port" "$run -p $port $address"
 	grep -q 'usec/iter' "$work/client.log" || fail "$run reports nothing" "$work/client.log"
 	ok "$((i + 1))/${#runs[@]} $run"
@@ -64,12 +64,12 @@ END
 
 background watch.log --host b ibv_asyncwatch -d mlx5_1
 watch=$child
-until_true 20 grep -q 'async event' "$work/watch.log" || fail "ibv_asyncwatch does not watch" "$work/watch.log"
+until_true grep -q 'async event' "$work/watch.log" || fail "ibv_asyncwatch does not watch" "$work/watch.log"
 while read -r fault number; do
 	for device in a/mlx5_0 b/mlx5_1; do # the other one is not its business
 		"$SOFTCX" fault add "$fault" --device "$device" >/dev/null || fail "softcx fault add $fault --device $device"
 	done
-	until_true 10 grep -q "($number)" "$work/watch.log" || fail "no event says $fault" "$work/watch.log"
+	until_true grep -q "($number)" "$work/watch.log" || fail "no event says $fault" "$work/watch.log"
 	[[ $(grep -c "($number)" "$work/watch.log") -eq 1 ]] || fail "$fault is heard of twice" "$work/watch.log"
 	ok "ibv_asyncwatch: $(tail -n 1 "$work/watch.log" | tr -s ' ')"
 done <<'END'

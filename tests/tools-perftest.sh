@@ -82,7 +82,7 @@ for i in "${!runs[@]}"; do
 		# servers listen at a port of rdma_cm, first for the exchange of parameters, then for the queues
 		cm_pair "$run" "$run -F" "$run -F $address"
 	else
-		port=$(free_port)
+		free_port
 		tcp_pair "$run" "$port" "$run -F -p $port" "$run -F -p $port $address"
 	fi
 	grep -qE '^ *[0-9]+ +[0-9]+ ' "$work/client.log" || fail "$run reports nothing" "$work/client.log"

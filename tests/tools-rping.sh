@@ -39,12 +39,12 @@ clients=()
 for i in 1 2 3; do
 	background "client$i.log" "${client_on[@]}" rping -c -a "$address" -V -C 1000000
 	clients+=("$child")
-	until_true 20 connected $((2 * i)) || fail "client $i does not get connected" "$work/server.log" "$work/client$i.log"
+	until_true connected $((2 * i)) || fail "client $i does not get connected" "$work/server.log" "$work/client$i.log"
 done
 for pid in "${clients[@]}"; do
 	kill_hard "$pid"
 done
-until_true 20 connected 0 || fail "dead clients stay connected" "$work/server.log"
+until_true connected 0 || fail "dead clients stay connected" "$work/server.log"
 on_nic client.log "${client_on[@]}" rping -c -a "$address" -V -C 20 || fail "the server serves no more" "$work/client.log" "$work/server.log"
 ok "clients killed, the server serves the next"
 kill_hard "$server"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a benchmark leaves behind: build/bench/NAME.json, from which "./dev bench report" makes tables and pictures.
 
-    {"bench": NAME, "commit": hash, with "+" when files of the tree were changed, "date": UTC, when the benchmark began,
+    {"bench": NAME, "commit": hash, with "+" when files of the tree were changed, "date": UTC,
      "machine": {"cpu": model, "cores": those it may use, "kernel": release, "load": of the minute before it began},
      "seed": N or null, "rows": [...]}
 
@@ -20,7 +20,9 @@ In a shell, with the rows on standard input, one JSON object to a line (programs
 
     measure | python3 "$here/result.py" wall --seed 1 [--table latency]
 
-That passes the lines on to its standard output, and exits with status 1, leaving an older file alone, when there are no rows or
+A script that gathers rows before it hands them over says what the load was before it began: --load "$(cut -d ' ' -f 1 /proc/loadavg)".
+
+It passes the lines on to its standard output, and exits with status 1, leaving an older file alone, when there are no rows or
 one is malformed. Run it with "set -o pipefail": a benchmark that fails must print no rows, or a line that is no row."""
 
 import argparse
@@ -124,10 +126,13 @@ def main():
     parser = argparse.ArgumentParser(prog="result.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bench")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--load", type=float, help="of the minute before the benchmark began; default: of the last minute")
     parser.add_argument("--table", help="of rows that do not say theirs")
     parser.add_argument("--directory", default=DIRECTORY, help="default build/bench of the tree")
     args = parser.parse_args()
     result = Result(args.bench, args.seed, args.directory)
+    if args.load is not None:
+        result.content["machine"]["load"] = args.load
     for number, line in enumerate(sys.stdin, 1):
         if not line.strip():
             continue

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the evaluation consists of: its benchmarks in order, how "./dev bench all" runs them, and which pictures are drawn of their
+rows. The rows themselves, and nothing else, are what pages show: see result.py."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Bench:
+    name: str
+    title: str
+    arguments: list = field(default_factory=list)  # for a run among all
+
+
+@dataclass
+class Figure:
+    """One picture: for each value of @series and each column of @ys a line (or a row of bars), over @x."""
+
+    bench: str
+    table: str  # None: of rows that have no "table"
+    title: str
+    x: str
+    ys: dict  # column: what it is called in the key
+    ylabel: str
+    xlabel: str = None  # default: x
+    series: str = None
+    bars: bool = False  # clustered, over what x says; otherwise lines, over numbers
+    logx: bool = False
+    logy: bool = False
+
+
+EVALUATION = [
+    Bench("rates", "How exactly rates are kept", ["5"]),
+    Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
+    Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
+    Bench("softcx", "How fast the emulated NIC is"),
+]
+
+FIGURES = [
+    Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
+           "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
+]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tables and pictures of the rows of result files. Nothing is computed here: what a page shows was in a file."""
+
+import json
+import os
+import subprocess
+
+
+def load(directory):
+    """{name of a benchmark: its result} of the files that are there."""
+    results = {}
+    if os.path.isdir(directory):
+        for name in sorted(os.listdir(directory)):
+            if name.endswith(".json"):
+                with open(os.path.join(directory, name), encoding="utf-8") as f:
+                    results[name[: -len(".json")]] = json.load(f)
+    return results
+
+
+def tables(result):
+    """{name of a table or None: its rows} in the order of the file."""
+    parts = {}
+    for row in result["rows"]:
+        parts.setdefault(row.get("table"), []).append(row)
+    return parts
+
+
+def columns(rows):
+    """Keys of the rows in the order in which they appear first."""
+    return [key for key in dict.fromkeys(key for row in rows for key in row) if key != "table"]
+
+
+def cell(value):
+    """A value for reading: four digits that count."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        if abs(value) >= 1000:
+            return str(round(value))
+        return ("%.4g" % value) if value else "0"
+    return str(value)
+
+
+def origin(result):
+    """Where a result comes from, in words."""
+    m = result["machine"]
+    return "commit %s, %s, %s, %d cores, Linux %s, load %s before it began, seed %s" % (
+        result["commit"] or "unknown", result["date"], m["cpu"], m["cores"], m["kernel"], m["load"],
+        "none" if result["seed"] is None else result["seed"])
+
+
+def quoted(text):
+    return '"%s"' % str(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def lines_of(figure, rows):
+    """[(name, [(x, y)])] of what a figure shows; points without a value are left out."""
+    found = {}
+    for row in rows:
+        for column, name in figure.ys.items():
+            words = [str(row[figure.series])] if figure.series and row.get(figure.series) is not None else []
+            if len(figure.ys) > 1 or not words:
+                words.append(name)
+            if row.get(figure.x) is not None and row.get(column) is not None:
+                found.setdefault(", ".join(words), []).append((row[figure.x], row[column]))
+    return list(found.items())
+
+
+def draw(figure, rows, number):
+    """SVG text of a figure, or None when no row has anything for it. @number: different for each on a page."""
+    lines = lines_of(figure, rows)
+    if not lines:
+        return None
+    script = [
+        'set terminal svg size 720,420 dynamic noenhanced background "white" font "sans-serif,13" name "f%d"' % number,
+        "set title %s" % quoted(figure.title),
+        "set xlabel %s" % quoted(figure.xlabel or figure.x),
+        "set ylabel %s" % quoted(figure.ylabel),
+        "set key outside below; set grid ytics; set border 3; set tics nomirror",
+    ]
+    plots = []
+    if figure.bars:
+        names = list(dict.fromkeys(x for _, points in lines for x, _ in points))
+        script += ["set style data histograms; set style fill solid 0.8; set boxwidth 0.9", "set yrange [0:*]", "set xtics rotate by -25"]
+        for i, (name, points) in enumerate(lines):
+            of = dict(points)
+            script += ["$d%d << EOD" % i] + ["%s %s" % (quoted(x), of.get(x, "NaN")) for x in names] + ["EOD"]
+            plots.append("$d%d using 2:xtic(1) title %s" % (i, quoted(name)))
+    else:
+        script += ["set logscale x 2" if figure.logx == 2 else "set logscale x"] if figure.logx else []
+        script += ["set logscale y"] if figure.logy else ["set yrange [0:*]"]
+        for i, (name, points) in enumerate(lines):
+            script += ["$d%d << EOD" % i] + ["%s %s" % p for p in sorted(points)] + ["EOD"]
+            plots.append("$d%d using 1:2 with linespoints pt %d title %s" % (i, i % 13 + 4, quoted(name)))
+    script.append("plot " + ", ".join(plots))
+    done = subprocess.run(["gnuplot"], input="\n".join(script) + "\n", capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError("gnuplot: %s" % done.stderr.strip())
+    return done.stdout
