@@ -355,6 +355,8 @@ static bool answers(struct lower *l)
 static void lower_all(struct lower *l)
 {
 	lower_flatten(l);
+	if (!diag_errors(l->diag) && !l->p->endless)
+		lower_check_answers(l);
 	if (diag_errors(l->diag))
 		return;
 	lower_webs(l);
