@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn: ask a reddnd server's NIC from the command line; see reddn(1). */
 #include "libclient/reddn.h"
-#include "libclient/bench.h"
+#include "libclient/load-reddn.h"
 #include "libclient/records.h"
 #include "libclient/tool.h"
 
@@ -43,7 +43,7 @@ static const char usage_text[] =
 	"Exit status: 0; 1 when a key was not found or an answer was wrong; 2 on errors.\n";
 
 struct arguments {
-	struct bench_options b;
+	struct load_options b;
 	uint64_t interval_ms;
 	bool escape, raw;
 };
@@ -261,7 +261,7 @@ static int cmd_bench(struct arguments *a, char **keys)
 	(void)keys;
 	if (!a->b.table == !a->b.keys)
 		return tool_complain("bench needs keys: either --table or --keys");
-	return bench_run(&a->b);
+	return load_run(&a->b, load_reddn_open);
 }
 
 static const struct command {

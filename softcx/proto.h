@@ -35,7 +35,7 @@
 #define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
 
 enum {
-	SOFTCX_VERSION = 2,
+	SOFTCX_VERSION = 3,
 	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
 	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
 	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
@@ -51,7 +51,9 @@ struct softcx_hello {
 	uint32_t version; /* SOFTCX_VERSION */
 	uint32_t
 		opener; /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
-	uint64_t ino;   /* of the application's end of the connection, as fstat reports it */
+	uint32_t think_ns; /* modelled clock: what this process takes for each message; $SOFTCX_THINK */
+	uint32_t unused;
+	uint64_t ino; /* of the application's end of the connection, as fstat reports it */
 };
 
 enum softcx_op {

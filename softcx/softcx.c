@@ -43,10 +43,14 @@ static void usage(FILE *to)
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
 	      "  --no-sync-fence    WAIT, SEND_EN and RECV_EN heed no fence\n"
+	      "  --clock NAME|FILE  timestamps of a NIC with these costs: cx5, cx6 or a file (default: the "
+	      "machine's clock)\n"
 	      "  --devices N        number of devices of a host (default 1)\n"
 	      "  --hosts A[:N],...  names of emulated hosts and their numbers of devices (default: one)\n"
 	      "Options of run:\n"
 	      "  --host A           run COMMAND on this host (default: the first)\n"
+	      "  --think US         with --clock: what COMMAND takes for each message it receives (default "
+	      "0)\n"
 	      "  --leak-check       say what COMMAND did not destroy; if it succeeded, exit with 3 then\n"
 	      "Options of fuzz:\n"
 	      "  --seeds N|FROM-TO  seeds to try (default 100: 1 to 100)\n"
@@ -122,6 +126,8 @@ int main(int argc, char **argv)
 		NO_INDEX,
 		NO_QPN,
 		NO_FENCE,
+		CLOCK,
+		THINK,
 		DEVICES,
 		HOSTS,
 		HOST,
@@ -147,6 +153,8 @@ int main(int argc, char **argv)
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
 		{"no-sync-fence", no_argument, NULL, NO_FENCE},
+		{"clock", required_argument, NULL, CLOCK},
+		{"think", required_argument, NULL, THINK},
 		{"devices", required_argument, NULL, DEVICES},
 		{"hosts", required_argument, NULL, HOSTS},
 		{"host", required_argument, NULL, HOST},
@@ -217,6 +225,13 @@ int main(int argc, char **argv)
 		case NO_QPN:
 			opt.no_qpn_check = true;
 			tool_nic_option(&opt, "no-qpn-check", NULL);
+			break;
+		case CLOCK:
+			opt.clock = optarg;
+			tool_nic_option(&opt, "clock", optarg);
+			break;
+		case THINK:
+			tool_run_think(optarg);
 			break;
 		case DEVICES:
 			check_number("devices", optarg);

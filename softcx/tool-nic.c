@@ -235,6 +235,9 @@ static void check_same(int fd, const struct tool_nic_options *opt)
 	if (opt->no_qpn_check && json_object_object_get_ex(status, "qpn_check", &o) &&
 		json_object_get_boolean(o))
 		differs = "--no-qpn-check";
+	if (opt->clock && (!json_object_object_get_ex(status, "clock", &o) || !o ||
+				  strcmp(json_object_get_string(o), opt->clock) != 0))
+		differs = "--clock";
 	if ((opt->devices || opt->host_list) && json_object_object_get_ex(status, "hosts", &o) &&
 		!same_hosts(o, &opt->hosts))
 		differs = opt->host_list ? "--hosts" : "--devices";

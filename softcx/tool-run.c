@@ -59,6 +59,17 @@ void tool_run_env(void)
 	add_env("ASAN_OPTIONS", "verify_asan_link_order=0", false);
 }
 
+void tool_run_think(const char *microseconds)
+{
+	char *end, text[24];
+	double us = strtod(microseconds, &end);
+
+	if (end == microseconds || *end || !(us >= 0 && us <= 1e6))
+		tool_die("--think %s: not a number of microseconds from 0 to 1000000", microseconds);
+	snprintf(text, sizeof(text), "%.0f", us * 1000);
+	set_env("SOFTCX_THINK", text);
+}
+
 int tool_run(char **argv, const struct tool_nic_options *opt, const char *host, bool leak_check)
 {
 	char path[PATH_MAX];

@@ -15,4 +15,7 @@ void tool_run_env(void);
 /** Runs a command on @host (NULL: the first) of a NIC, which it starts if none runs. Returns only with an exit status of its own. */
 int tool_run(char **argv, const struct tool_nic_options *opt, const char *host, bool leak_check);
 
+/** Microseconds that the command takes for each message, by a modelled clock: into the environment. Dies of what is no number. */
+void tool_run_think(const char *microseconds);
+
 #endif

@@ -18,8 +18,10 @@ mkdir -p "$SOFTCX_DIR"
 pids=()
 checks=0
 started=
-# seconds that one program may take; noisy machines and sanitizers need most of it never
-limit=${TEST_LIMIT:-60}
+# seconds that one program may take: a guard against what hangs, not a measure of what is slow
+limit=${TEST_LIMIT:-120}
+# and one in the background, which is there for all of a test: if that is killed, so is this in the end
+background_limit=900
 
 # The address that tests connect to: rdma_cm ports are the NIC's, so nobody else is there.
 # shellcheck disable=SC2034 # used by tests
@@ -177,7 +179,7 @@ background()
 
 	# at once, not when the child gets to it: what the last program said is not said by this one
 	: >"$log"
-	timeout -k "$limit" "$limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
+	timeout -k "$limit" "$background_limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
 	child=$!
 	pids+=("$child")
 }

@@ -68,7 +68,7 @@ until_true grep -q 'ends after 100000 requests' "$work/reddnd.log" || fail "not 
 ok "100000 gets, 390 laps, with the daemon stopped; and it counts them all the same"
 
 # A daemon that runs has nothing to do either, once the last message of connecting is over
-background bench.log "$REDDN" bench --depth 16 --seconds 50 --keys "$work/data.tsv" "$address" table
+background bench.log "$REDDN" bench --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" table
 bench=$child
 connects table
 idle()

@@ -57,7 +57,7 @@ refused() # REASON HOST OFFLOAD [OPTIONS...]
 # stay LOG HOST OFFLOAD DEPTH: a client that stays; sets $child
 stay()
 {
-	background "$1" --host "$2" "$REDDN" bench --keys "$work/keys" --seconds 50 --depth "$4" --port "$port" "$address" "$3"
+	background "$1" --host "$2" "$REDDN" bench --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
 }
 
 leave() # PID...

@@ -174,11 +174,13 @@ static int send_hello(int fd, int channel, bool opener)
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	const char *think = getenv("SOFTCX_THINK");
 	struct stat st;
 
 	if (sys_fstat(fd, &st) < 0)
 		return -errno;
 	hello.ino = st.st_ino;
+	hello.think_ns = think ? (uint32_t)strtoul(think, NULL, 10) : 0;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { AREA = 8192, AREAS = 8, MEMORY = AREA * AREAS, MOST = 4000, WAIT_SECONDS = 20 };
+enum { AREA = 8192, AREAS = 8, MEMORY = AREA * AREAS, MOST = 4000, WAIT_SECONDS = 60 };
 /* Areas with odd numbers are never touched. */
 enum { FROM = 0, TO = 2, BACK = 4, COUNTER = 6 };
 

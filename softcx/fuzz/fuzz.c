@@ -23,7 +23,7 @@ enum {
 	MAX_CONVS = 16,
 	MAX_STEPS = 400,
 	SHRINK_RUNS = 100,
-	PATIENCE = 30, /* seconds: a machine may have other things to do */
+	PATIENCE = 90, /* seconds: a machine may have other things to do */
 	SHRINK_PATIENCE = 4,
 };
 

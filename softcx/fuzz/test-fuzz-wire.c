@@ -47,7 +47,7 @@ static int start(void **state)
 	if (n <= 0)
 		return -1;
 	*strrchr(farm.tools, '/') = '\0';
-	if (farm_start(&farm, 1, 20))
+	if (farm_start(&farm, 1, 60))
 		return wire_arena_init(&arena);
 	print_error("%s\n", farm.what);
 	return -1;
@@ -148,6 +148,7 @@ static void test_right_answer(void **state)
 	int64_t rc;
 
 	(void)state;
+	file.patience_ms = 60000;
 	if (!register_memory(WIRE_RIGHT, &rc))
 		fail_msg("%lld", (long long)rc);
 	assert_true(rc > 0);

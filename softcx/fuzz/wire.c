@@ -32,7 +32,7 @@ void wire_arena_deinit(struct wire_arena *arena)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static bool send_packet(int fd, const void *bytes, size_t len, const int *fds, unsigned nfds)
+static bool send_packet(int fd, int patience_ms, const void *bytes, size_t len, const int *fds, unsigned nfds)
 {
 	union {
 		struct cmsghdr hdr;
@@ -52,7 +52,7 @@ static bool send_packet(int fd, const void *bytes, size_t len, const int *fds, u
 		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 	}
 	while (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		if ((errno != EAGAIN && errno != EINTR) || poll(&room, 1, PATIENCE_MS) <= 0)
+		if ((errno != EAGAIN && errno != EINTR) || poll(&room, 1, patience_ms) <= 0)
 			return false;
 	return true;
 }
@@ -60,12 +60,12 @@ static bool send_packet(int fd, const void *bytes, size_t len, const int *fds, u
 void wire_hello(const struct wire_file *file, const struct softcx_hello *hello, size_t len, const int *fds,
 	unsigned nfds)
 {
-	send_packet(file->sock, hello, len, fds, nfds);
+	send_packet(file->sock, file->patience_ms, hello, len, fds, nfds);
 }
 
 bool wire_send(const struct wire_file *file, const void *bytes, size_t len, const int *fds, unsigned nfds)
 {
-	return file->chan >= 0 && send_packet(file->chan, bytes, len, fds, nfds);
+	return file->chan >= 0 && send_packet(file->chan, file->patience_ms, bytes, len, fds, nfds);
 }
 
 int wire_open(struct wire_file *file, const char *dir, const char *device)
@@ -77,6 +77,7 @@ int wire_open(struct wire_file *file, const char *dir, const char *device)
 
 	memset(file, 0, sizeof(*file));
 	file->sock = file->chan = -1;
+	file->patience_ms = PATIENCE_MS;
 	snprintf(file->device, sizeof(file->device), "%s", device);
 	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_SOCKET_PREFIX "%s", dir, device) >=
 		(int)sizeof(sun.sun_path))
@@ -266,7 +267,7 @@ static bool receive(struct wire_file *file, struct softcx_reply *reply)
 	struct pollfd input = {.fd = file->chan, .events = POLLIN};
 	unsigned before = file->nfds;
 
-	if (poll(&input, 1, PATIENCE_MS) <= 0 ||
+	if (poll(&input, 1, file->patience_ms) <= 0 ||
 		recvmsg(file->chan, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < (ssize_t)sizeof(*reply))
 		return false;
 	memcpy(reply, inbox, sizeof(*reply));

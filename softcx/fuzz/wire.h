@@ -27,6 +27,8 @@ void wire_arena_deinit(struct wire_arena *arena);
 
 struct wire_file {
 	int sock, chan; /* -1: closed */
+	/* How long the NIC is waited for. wire_open() sets what is enough to try the next thing; who needs the answer sets more */
+	int patience_ms;
 	char device[16];
 	int fds[WIRE_FDS]; /* that the NIC has passed */
 	unsigned nfds;

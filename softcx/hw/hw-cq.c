@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-cq.h"
 
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-qp.h"
 #include "softcx/hw/hw-uar.h"
 #include "softcx/hw/hw-wait.h"
@@ -34,13 +35,18 @@ int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq
 	cq->buf_mem = cq->ring ? attr->buf : NULL;
 	cq->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
 	cq->db_mem = cq->db ? attr->db : NULL;
-	err = cq->ring && cq->db ? hw_table_add(&dev->cqs, cq, &cq->cqn) : -EINVAL;
+	err = cq->ring && cq->db ? hw_clock_add_cq(cq) : -EINVAL;
+	if (!err)
+		err = hw_table_add(&dev->cqs, cq, &cq->cqn);
 	if (err) {
 		hw_mem_unpin(dev, cq->buf_mem);
 		hw_mem_unpin(dev, cq->db_mem);
+		free(cq->clock);
 		free(cq);
 		return err;
 	}
+	cq->think_ps = attr->think_ps;
+	cq->time = attr->time;
 	cq->oi = attr->oi;
 	cq->cc = attr->cc;
 	hw_cq_moderate(cq, attr->period_us, attr->max_count);
@@ -76,6 +82,7 @@ int hw_cq_destroy(struct hw_dev *dev, struct hw_cq *cq)
 	hw_table_del(&dev->cqs, cq->cqn);
 	hw_mem_unpin(dev, cq->buf_mem);
 	hw_mem_unpin(dev, cq->db_mem);
+	free(cq->clock);
 	free(cq);
 	return 0;
 }
@@ -171,13 +178,26 @@ static void trace_release(const struct hw_cq *cq, const struct hw_qp *qp)
 	cq->dev->trace(cq->dev->trace_arg, &t);
 }
 
+/* Error CQEs have no room for it, but WAITs and software know their time too. */
+static uint64_t timestamp(struct hw_cq *cq, const struct hw_cqe *c)
+{
+	uint64_t ticks;
+
+	if (!cq->clock)
+		return hw_clock_ticks(cq->dev->now);
+	ticks = hw_clock_cqe(cq, c);
+	if (cq->time)
+		hw_uar_show_time(cq->time, ticks);
+	return ticks;
+}
+
 /* Writes the 64 bytes that software looks at; the owner bit last. */
 static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 {
 	_Alignas(8) uint8_t b[64] = {0};
 	uint8_t *dst = cq->ring + (size_t)slot * cq->cqe_bytes;
 	uint32_t v32;
-	uint64_t word;
+	uint64_t word, ticks = timestamp(cq, c);
 	uint8_t format = 0;
 
 	if (cq->cqe_bytes == 128) {
@@ -203,7 +223,7 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 		b[54] = c->vendor;
 		b[55] = c->syndrome;
 	} else {
-		word = htobe64(cq->dev->now);
+		word = htobe64(ticks);
 		memcpy(b + 48, &word, 8);
 	}
 	v32 = htobe32(c->sop_qpn);

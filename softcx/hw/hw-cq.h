@@ -30,6 +30,9 @@ struct hw_cq {
 	uint64_t due; /* of a moderated event, while on dev->moderated */
 	bool moderated;
 
+	uint64_t think_ps;         /* hw_cq_attr */
+	struct hw_cq_clock *clock; /* or NULL, as that of the device */
+	struct hw_uar *time;       /* or NULL */
 	unsigned refs;             /* by QPs */
 	struct hw_qp_list waiters; /* SQs stopped at a WAIT for this CQ */
 	struct hw_mem *buf_mem, *db_mem;
@@ -53,6 +56,7 @@ struct hw_cqe {
 	uint16_t wqe_counter;
 	uint8_t opcode; /* enum hw_cqe_opcode */
 	bool solicited;
+	uint64_t at;              /* modelled clock: when it is complete in the NIC; 0: now */
 	uint8_t syndrome, vendor; /* of an error CQE */
 };
 

@@ -56,6 +56,7 @@ struct hw_dev {
 	struct hw_uar_list awake;  /* UARs to look at for rings */
 	struct hw_uar_list asleep; /* UARs whose next ring is told of (hw-uar.h) */
 	unsigned nawake, wqes_between_scans;
+	unsigned ntimes_awake; /* of nawake: pages that show the time */
 	uint64_t wqes_at_scan;
 
 	struct hw_qp_list ready;     /* SQs with WQEs to execute */
@@ -69,6 +70,7 @@ struct hw_dev {
 	TAILQ_HEAD(, hw_fault_rule) faults; /* of hw-fault.c */
 	unsigned faults_armed;              /* that may strike yet */
 	bool port_down;
+	struct hw_clock *clock; /* of hw-clock.c; NULL: the clock is that of the machine */
 	LIST_HEAD(, hw_dev_watch) watches;
 
 	hw_trace_fn trace;
@@ -82,6 +84,12 @@ extern struct hw_devs hw_devs; /* every device of this process */
 
 void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
 uint64_t hw_clock(void);                          /* ns, monotonic */
+
+enum { HW_CLOCK_KHZ = 78125 }; /* of a ConnectX-5: 5 ticks in 64 ns */
+static inline uint64_t hw_clock_ticks(uint64_t ns)
+{
+	return ns / 64 * 5 + ns % 64 * 5 / 64;
+}
 
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
 

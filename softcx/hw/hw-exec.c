@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-exec.h"
 
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-fault.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-op.h"
@@ -27,6 +28,7 @@ static struct hw_cqe cqe_of(const struct hw_wqe *w)
 		.byte_cnt = w->bytes,
 		.sop_qpn = (uint32_t)w->opcode << 24 | w->qp->qpn,
 		.wqe_counter = w->idx,
+		.at = w->done,
 	};
 }
 
@@ -67,10 +69,12 @@ static void succeed(struct hw_wqe *w)
 	struct hw_cqe cqe;
 
 	qp->in_retry = false;
+	if (qp->clock)
+		hw_clock_issued(w);
 	if (w->peer && qp->type != HW_UD)
 		advance_psn(w);
 	if (qp->rate && w->opcode != HW_OP_READ)
-		hw_rate_charge(qp->rate, w->bytes);
+		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : hw_clock());
 	qp->dev->total.wqes++;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
@@ -100,6 +104,10 @@ static void fail(struct hw_wqe *w, int fault)
 	struct hw_cqe cqe = cqe_of(w);
 
 	qp->in_retry = false;
+	if (qp->clock) {
+		hw_clock_issued(w);
+		cqe.at = w->done;
+	}
 	hw_inflight_land(qp);
 	if (qp->dev->trace)
 		trace(w, HW_TRACE_WQE, fault & 0xff);
@@ -116,6 +124,8 @@ static void fail(struct hw_wqe *w, int fault)
 static void pause_sq(struct hw_qp *qp, uint64_t ns)
 {
 	qp->due = hw_clock() + ns;
+	if (qp->clock)
+		hw_clock_pause(qp, ns);
 	hw_qp_set_run(qp, HW_RUN_TIMED);
 }
 
@@ -189,7 +199,7 @@ static void step(struct hw_qp *qp)
 	uint8_t fence;
 	int ret;
 
-	if (__builtin_expect(qp->rate != NULL, 0) && must_pause(qp))
+	if (__builtin_expect(qp->rate != NULL, 0) && !qp->clock && must_pause(qp))
 		return;
 	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
 	w.qp = qp;
@@ -197,6 +207,7 @@ static void step(struct hw_qp *qp)
 	w.idx = qp->sq_ci;
 	w.peer = NULL;
 	w.bytes = 0;
+	w.at = w.done = 0;
 	w.inl = false;
 	op = hw_be32(w.p + HW_CTRL_OP);
 	qpn_ds = hw_be32(w.p + HW_CTRL_QPN_DS);
@@ -234,12 +245,16 @@ static void step(struct hw_qp *qp)
 		HW_RUN_READY) /* a CQE that landed found no room: the queue has failed and is flushed */
 		return;
 
+	if (qp->clock)
+		hw_clock_start(&w, bbs);
 	ret = 0;
 	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
 		ret = hw_fault_meet(&w);
 		if (qp->run_state != HW_RUN_READY)
 			return;
 	}
+	if (!ret && qp->clock)
+		hw_clock_issue(&w);
 	if (!ret)
 		ret = hw_op_exec(&w);
 	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
@@ -281,6 +296,22 @@ static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
 	return done;
 }
 
+/* With a modelled clock it is the clock that says whose turn it is. */
+static struct hw_qp *first_due(const struct hw_dev *dev)
+{
+	struct hw_qp *qp, *first = TAILQ_FIRST(&dev->ready);
+	uint64_t due = hw_clock_due(first), at;
+
+	TAILQ_FOREACH (qp, &dev->ready, run) {
+		at = hw_clock_due(qp);
+		if (at < due) {
+			first = qp;
+			due = at;
+		}
+	}
+	return first;
+}
+
 bool hw_exec_run(struct hw_dev *dev)
 {
 	uint64_t enough = dev->total.bytes + BYTES;
@@ -294,6 +325,12 @@ bool hw_exec_run(struct hw_dev *dev)
 		if (!qp) {
 			if (!hw_inflight_tick(dev))
 				break;
+			continue;
+		}
+		if (dev->clock) {
+			done += turn(first_due(dev), 1, enough);
+			if (!dev->cfg.lenient && hw_pick(dev, 2))
+				hw_inflight_tick(dev);
 			continue;
 		}
 		if (dev->cfg.lenient) {

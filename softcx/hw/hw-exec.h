@@ -18,6 +18,7 @@ struct hw_wqe {
 	bool cqe;           /* success is reported too, */
 	bool prompt;        /* at once: nothing is enabled behind it */
 	struct hw_qp *peer; /* the responder, once found */
+	uint64_t at, done;  /* modelled clock: when it starts and is complete */
 	/* for its CQE */
 	uint32_t bytes;
 	bool inl; /* the data is delivered in the CQE */

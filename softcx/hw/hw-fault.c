@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-fault.h"
 
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-exec.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-resp.h"
@@ -133,6 +134,8 @@ static int strike(struct hw_wqe *w, const struct hw_fault *f)
 	case HW_FAULT_DELAY:
 		qp->delayed = true;
 		qp->due = hw_clock() + f->delay_ns;
+		if (qp->clock)
+			hw_clock_pause(qp, f->delay_ns);
 		hw_qp_set_run(qp, HW_RUN_TIMED);
 		return 0;
 	case HW_FAULT_RNR:

@@ -2,6 +2,7 @@
 #include "softcx/hw/hw-op.h"
 
 #include "softcx/hw/hw-atomic.h"
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-grh.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-mw.h"
@@ -70,6 +71,8 @@ static int exec_send(struct hw_wqe *w)
 		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
 	msg.len = w->bytes = sgl.len;
 	msg.data = &sgl;
+	if (w->qp->clock)
+		msg.at = hw_clock_send(w, sgl.len);
 	hw_inflight_land_writes(w->qp);
 	/* The key goes when the message arrives, so not before there is a RECV for it */
 	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
@@ -96,6 +99,8 @@ static int exec_datagram(struct hw_wqe *w)
 	w->bytes = sgl.len;
 	w->peer = hw_resp_datagram_peer(
 		qp, rgid, hw_be32(w->p + HW_UD_DQPN) & 0xffffff, hw_be32(w->p + HW_UD_KEY));
+	if (qp->clock)
+		msg.at = hw_clock_send(w, sgl.len);
 	if (!w->peer)
 		return 0;
 	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
@@ -121,6 +126,7 @@ static int exec_write(struct hw_wqe *w)
 	bool imm = w->opcode == HW_OP_WRITE_IMM;
 	struct hw_sgl sgl;
 	struct hw_span to;
+	uint64_t at = 0;
 	int ret;
 
 	if (w->ds < 2)
@@ -143,6 +149,8 @@ static int exec_write(struct hw_wqe *w)
 		if (!recvs || recvs >= 0x8000)
 			return HW_EXEC_RNR;
 	}
+	if (w->qp->clock)
+		at = hw_clock_send(w, sgl.len);
 	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
 		hw_inflight_land_writes(w->qp);
 		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
@@ -155,6 +163,7 @@ static int exec_write(struct hw_wqe *w)
 			.imm_be = hw_raw32(w->p + HW_CTRL_IMM),
 			.src_qpn = w->qp->qpn,
 			.len = sgl.len,
+			.at = at,
 		};
 
 		hw_inflight_land_writes(w->qp);
@@ -194,6 +203,8 @@ static int exec_read(struct hw_wqe *w)
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
+	if (qp->clock)
+		hw_clock_fetch_data(w, sgl.len, false);
 	if (!sgl.len)
 		return 0;
 	ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), hw_be64(w->p + HW_RADDR_VA), sgl.len,
@@ -242,6 +253,8 @@ static int exec_atomic(struct hw_wqe *w)
 		return ret;
 	if (va & (size - 1) || (uintptr_t)target.host & (size - 1) || too_many(w))
 		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+	if (qp->clock)
+		hw_clock_fetch_data(w, size, true);
 	hw_inflight_land_writes(qp);
 	if (!hw_atomic_exec(w, &target, size, old))
 		return HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);

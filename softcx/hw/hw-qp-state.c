@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Flushes and transitions of queue pairs. */
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-qp.h"
 #include "softcx/hw/hw-srq.h"
@@ -119,6 +120,8 @@ static void reset(struct hw_qp *qp)
 	qp->in_retry = qp->established = qp->delayed = false;
 	qp->mod = clear;
 	qp->peer_dev = NULL;
+	if (qp->clock)
+		hw_clock_reset_qp(qp);
 	qp->state = HW_RST;
 }
 
@@ -196,6 +199,8 @@ int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, cons
 	}
 	qp->state = to;
 	if (to == HW_RTS) {
+		if (qp->clock && from != HW_RTS)
+			hw_clock_start_qp(qp);
 		if (from != HW_RTS)
 			hw_qp_read_sq_doorbell(qp);
 		hw_qp_start(qp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-qp.h"
 
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-inflight.h"
 #include "softcx/hw/hw-srq.h"
 #include "softcx/hw/hw-uar.h"
@@ -26,6 +27,7 @@ static void release(struct hw_qp *qp)
 	hw_mem_unpin(qp->dev, qp->db_mem);
 	free(qp->shadow);
 	free(qp->rq_shadow);
+	free(qp->clock);
 	free(qp);
 }
 
@@ -79,6 +81,8 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 		return -ENOMEM;
 	qp->dev = dev;
 	err = pin_queues(dev, qp, attr);
+	if (!err)
+		err = hw_clock_add_qp(qp);
 	if (!err)
 		err = hw_pd_ref(dev, attr->pdn);
 	if (!err) {
@@ -251,12 +255,16 @@ void hw_qp_start(struct hw_qp *qp)
 		hw_qp_set_run(qp, HW_RUN_READY);
 }
 
-void hw_qp_enable(struct hw_qp *qp, uint16_t pi)
+void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
 {
 	uint16_t ahead = (uint16_t)(pi - qp->sq_pi);
 
 	if (!qp->sq || qp->state == HW_RST || !ahead || ahead >= 0x8000)
 		return;
+	if (qp->clock && by)
+		hw_clock_enabled(qp, pi, by);
+	else if (qp->clock)
+		hw_clock_rung(qp, pi);
 	qp->sq_pi = pi;
 	if (qp->state == HW_ERR || qp->state == HW_SQER)
 		hw_qp_flush_sq(qp);
@@ -275,7 +283,7 @@ void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi)
 void hw_qp_read_sq_doorbell(struct hw_qp *qp)
 {
 	if (!qp->cd_send && qp->sq)
-		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]));
+		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]), NULL);
 }
 
 uint16_t hw_qp_recvs(const struct hw_qp *qp)

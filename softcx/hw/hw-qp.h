@@ -25,6 +25,7 @@ enum hw_run {
 };
 
 struct hw_inflight;
+struct hw_wqe;
 
 struct hw_qp {
 	struct hw_dev *dev;
@@ -57,9 +58,10 @@ struct hw_qp {
 	struct hw_cq *scq, *rcq;
 	uint32_t pdn, user_index;
 	uint8_t cs_req, cs_res;
-	struct hw_rate *rate;    /* or NULL */
-	struct hw_qp_mod mod;    /* current values */
-	struct hw_dev *peer_dev; /* where mod.av leads, NULL: nowhere */
+	struct hw_rate *rate;      /* or NULL */
+	struct hw_qp_clock *clock; /* or NULL, as that of the device */
+	struct hw_qp_mod mod;      /* current values */
+	struct hw_dev *peer_dev;   /* where mod.av leads, NULL: nowhere */
 	void (*on_event)(void *arg, int event);
 	void *arg;
 
@@ -77,9 +79,9 @@ void hw_qp_start(struct hw_qp *qp);  /* if it is in RTS and has WQEs that are en
 
 /**
  * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half
- * window) has no effect. Fetches what the seed says is fetched early.
+ * window) has no effect. @by: the SEND_EN; NULL: software. Fetches what the seed says is fetched early.
  */
-void hw_qp_enable(struct hw_qp *qp, uint16_t pi);
+void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by);
 void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi);
 void hw_qp_read_sq_doorbell(struct hw_qp *qp);
 

@@ -71,10 +71,8 @@ uint64_t hw_rate_due(const struct hw_rate *rate)
 	return due;
 }
 
-void hw_rate_charge(struct hw_rate *rate, uint32_t bytes)
+void hw_rate_charge(struct hw_rate *rate, uint32_t bytes, uint64_t now)
 {
-	uint64_t now = hw_clock();
-
 	for (; rate; rate = rate->parent) {
 		if (!rate->mbps)
 			continue;

@@ -22,6 +22,6 @@ enum { HW_RATE_BURST_NS = 100000 };
 
 /** When a queue below @rate may send next: ns, not after now if at once. */
 uint64_t hw_rate_due(const struct hw_rate *rate);
-void hw_rate_charge(struct hw_rate *rate, uint32_t bytes);
+void hw_rate_charge(struct hw_rate *rate, uint32_t bytes, uint64_t now);
 
 #endif

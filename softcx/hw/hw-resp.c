@@ -156,6 +156,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 		.sop_qpn = peer->qpn,
 		.opcode = m->cqe_opcode,
 		.solicited = m->solicited,
+		.at = m->at,
 	};
 	struct hw_sgl to;
 	uint8_t inl[64], synd = 0;

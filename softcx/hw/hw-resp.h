@@ -27,6 +27,7 @@ struct hw_msg {
 	uint32_t imm_be;
 	uint32_t src_qpn;
 	uint32_t len;              /* bytes to report */
+	uint64_t at;               /* modelled clock: when it is placed */
 	const struct hw_sgl *data; /* NULL: nothing to scatter (WRITE_IMM) */
 	uint8_t grh[40];
 };

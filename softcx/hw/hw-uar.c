@@ -34,7 +34,7 @@ static void discard(struct hw_uar *uar)
 	free(uar);
 }
 
-int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
+static int new_page(struct hw_dev *dev, struct hw_uar **out)
 {
 	struct hw_uar *uar = calloc(1, sizeof(*uar));
 	int err = 0;
@@ -49,7 +49,7 @@ int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
 		err = -errno;
 	if (!err) {
 		uar->page = mmap(NULL, UAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, uar->fd, 0);
-		err = uar->page == MAP_FAILED ? -errno : hw_table_add(&dev->uars, uar, &uar->index);
+		err = uar->page == MAP_FAILED ? -errno : 0;
 	}
 	if (err) {
 		discard(uar);
@@ -60,10 +60,64 @@ int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
 	TAILQ_INIT(&uar->cqs);
 	uar->sq.step = uar->arm.step = MIN_STEP;
 	uar->rung_at = dev->now;
-	TAILQ_INSERT_HEAD(&dev->awake, uar, link);
-	dev->nawake++;
 	*out = uar;
 	return 0;
+}
+
+static void enlist(struct hw_uar *uar)
+{
+	TAILQ_INSERT_HEAD(&uar->dev->awake, uar, link);
+	uar->dev->nawake++;
+	uar->dev->ntimes_awake += uar->kind == HW_UAR_TIME;
+}
+
+static void delist(struct hw_uar *uar)
+{
+	struct hw_dev *dev = uar->dev;
+
+	TAILQ_REMOVE(uar->asleep ? &dev->asleep : &dev->awake, uar, link);
+	dev->nawake -= !uar->asleep;
+	dev->ntimes_awake -= uar->kind == HW_UAR_TIME && !uar->asleep;
+}
+
+int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
+{
+	struct hw_uar *uar;
+	int err = new_page(dev, &uar);
+
+	if (err)
+		return err;
+	err = hw_table_add(&dev->uars, uar, &uar->index);
+	if (err) {
+		discard(uar);
+		return err;
+	}
+	enlist(uar);
+	*out = uar;
+	return 0;
+}
+
+int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **out)
+{
+	int err = new_page(dev, out);
+
+	if (err)
+		return err;
+	(*out)->kind = dev->clock ? HW_UAR_MODELLED : HW_UAR_TIME;
+	if (!dev->clock)
+		enlist(*out);
+	return 0;
+}
+
+static void show(struct hw_uar *uar, uint64_t ticks)
+{
+	__atomic_store_n(uar->page, htobe64(ticks), __ATOMIC_RELEASE);
+}
+
+void hw_uar_show_time(struct hw_uar *uar, uint64_t ticks)
+{
+	if (ticks > be64toh(*uar->page))
+		show(uar, ticks);
 }
 
 int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar)
@@ -76,9 +130,10 @@ int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar)
 		LIST_REMOVE(guard, link);
 		guard->gone(guard->arg);
 	}
-	TAILQ_REMOVE(uar->asleep ? &dev->asleep : &dev->awake, uar, link);
-	dev->nawake -= !uar->asleep;
-	hw_table_del(&dev->uars, uar->index);
+	if (uar->kind == HW_UAR_RINGS)
+		hw_table_del(&dev->uars, uar->index);
+	if (uar->kind != HW_UAR_MODELLED)
+		delist(uar);
 	discard(uar);
 	return 0;
 }
@@ -244,14 +299,21 @@ static void fall_asleep(struct hw_uar *uar)
 	uar->rung_at = dev->now;
 	if (fallocate(uar->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, UAR_BYTES) < 0)
 		return;
+	delist(uar);
 	uar->asleep = true;
-	TAILQ_REMOVE(&dev->awake, uar, link);
 	TAILQ_INSERT_TAIL(&dev->asleep, uar, link);
-	dev->nawake--;
 	TAILQ_FOREACH (qp, &uar->qps, of_uar)
 		hw_qp_read_sq_doorbell(qp);
 	TAILQ_FOREACH (cq, &uar->cqs, of_uar)
 		hw_cq_check_arm(cq);
+}
+
+/* In one stroke: nobody must read the page before the time is in it. */
+static bool come_back(struct hw_uar *uar)
+{
+	uint64_t ticks = htobe64(hw_clock_ticks(uar->rung_at));
+
+	return pwrite(uar->fd, &ticks, sizeof(ticks), 0) == (ssize_t)sizeof(ticks);
 }
 
 void hw_uar_wake(struct hw_uar *uar)
@@ -260,14 +322,16 @@ void hw_uar_wake(struct hw_uar *uar)
 
 	if (!uar->asleep)
 		return;
-	/* A store of nothing brings a page back that has nothing in it, and leaves alone one that has */
-	__atomic_fetch_or(uar->page, 0, __ATOMIC_SEQ_CST);
+	delist(uar);
 	uar->asleep = false;
-	dev->total.uars_woken++;
 	uar->rung_at = hw_clock();
-	TAILQ_REMOVE(&dev->asleep, uar, link);
-	TAILQ_INSERT_HEAD(&dev->awake, uar, link);
-	dev->nawake++;
+	/* A store of nothing brings a page back that has nothing in it, and leaves alone one that has */
+	if (uar->kind == HW_UAR_RINGS)
+		__atomic_fetch_or(uar->page, 0, __ATOMIC_SEQ_CST);
+	else if (!come_back(uar))
+		show(uar, hw_clock_ticks(uar->rung_at));
+	dev->total.uars_woken += uar->kind == HW_UAR_RINGS;
+	enlist(uar);
 }
 
 void hw_uar_mapped(struct hw_uar *uar)
@@ -311,7 +375,9 @@ bool hw_uar_scan(struct hw_dev *dev)
 	dev->wqes_at_scan = dev->total.wqes;
 	for (unsigned i = 0; i < most && uar; i++, uar = next) {
 		next = TAILQ_NEXT(uar, link);
-		if (scan(uar)) {
+		if (uar->kind == HW_UAR_TIME) {
+			show(uar, hw_clock_ticks(dev->now));
+		} else if (scan(uar)) {
 			any = true;
 			uar->rung_at = dev->now;
 			continue;

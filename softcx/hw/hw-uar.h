@@ -29,7 +29,8 @@ struct hw_uar {
 	uint32_t index;
 	int fd;
 	bool asleep;
-	unsigned mappings, guarded; /* the latter of the former */
+	enum { HW_UAR_RINGS, HW_UAR_TIME, HW_UAR_MODELLED } kind; /* the last one is on neither list */
+	unsigned mappings, guarded;                               /* the latter of the former */
 	LIST_HEAD(, hw_uar_guard) guards;
 	uint64_t rung_at; /* ns; also when it woke */
 	struct hw_uar_qps qps;
@@ -39,6 +40,9 @@ struct hw_uar {
 	struct hw_cq *next_cq;
 	TAILQ_ENTRY(hw_uar) link; /* dev->awake or dev->asleep */
 };
+
+/** On a page that shows a modelled time: never goes back. */
+void hw_uar_show_time(struct hw_uar *uar, uint64_t ticks);
 
 void hw_uar_add_qp(struct hw_uar *uar, struct hw_qp *qp);
 void hw_uar_remove_qp(struct hw_qp *qp);

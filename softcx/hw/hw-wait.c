@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/hw-wait.h"
 
+#include "softcx/hw/hw-clock.h"
+
 enum { REFUSED = HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE) };
 
 static bool allowed(const struct hw_wqe *w)
@@ -8,7 +10,7 @@ static bool allowed(const struct hw_wqe *w)
 	return w->ds >= 2 && w->opmod == 0 && (w->qp->cd_master || w->qp->dev->cfg.lenient);
 }
 
-int hw_wait_exec(const struct hw_wqe *w)
+int hw_wait_exec(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
 	uint32_t index = hw_be32(w->p + HW_WAIT_INDEX);
@@ -16,8 +18,11 @@ int hw_wait_exec(const struct hw_wqe *w)
 
 	if (!cq || !allowed(w))
 		return REFUSED;
-	if (hw_wait_reached(cq, index))
+	if (hw_wait_reached(cq, index)) {
+		if (qp->clock)
+			hw_clock_waited(w, cq, index);
 		return HW_EXEC_OK;
+	}
 	qp->wait_cq = cq;
 	qp->wait_index = index;
 	return HW_EXEC_STOP;
@@ -37,7 +42,7 @@ int hw_enable_exec(const struct hw_wqe *w)
 	if (target->pdn != qp->pdn && !qp->dev->cfg.lenient)
 		return REFUSED;
 	if (send)
-		hw_qp_enable(target, index);
+		hw_qp_enable(target, index, w);
 	else
 		hw_qp_enable_recv(target, index);
 	return HW_EXEC_OK;

@@ -26,7 +26,7 @@ static inline bool hw_wait_is_sync(uint8_t opcode)
 	return opcode == HW_OP_WAIT || opcode == HW_OP_SEND_EN || opcode == HW_OP_RECV_EN;
 }
 
-int hw_wait_exec(const struct hw_wqe *w);   /* WAIT: HW_EXEC_STOP with wait_cq and wait_index set */
+int hw_wait_exec(struct hw_wqe *w);         /* WAIT: HW_EXEC_STOP with wait_cq and wait_index set */
 int hw_enable_exec(const struct hw_wqe *w); /* SEND_EN, RECV_EN */
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/hw-clock.h"
 #include "softcx/hw/hw-cq.h"
 #include "softcx/hw/hw-dev.h"
 #include "softcx/hw/hw-fault.h"
@@ -134,6 +135,10 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	if (!dev)
 		return -ENOMEM;
 	dev->cfg = *cfg;
+	if (hw_clock_new(dev) < 0) {
+		free(dev);
+		return -ENOMEM;
+	}
 	hw_dev_seed(dev, cfg->seed);
 	memcpy(dev->gid, gids, ngids * 16);
 	dev->ngids = ngids;
@@ -230,6 +235,7 @@ void hw_dev_free(struct hw_dev *dev)
 	hw_table_deinit(&dev->mkeys);
 	hw_table_deinit(&dev->uars);
 	hw_table_deinit(&dev->pds);
+	free(dev->clock);
 	free(dev);
 }
 
@@ -239,12 +245,17 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out)
 	out->pds = dev->pds.live;
 	out->mkeys = dev->mkeys.live;
 	out->uars = dev->uars.live;
-	out->uars_asleep = dev->uars.live - dev->nawake;
+	out->uars_asleep = dev->uars.live - (dev->nawake - dev->ntimes_awake);
 	out->cqs = dev->cqs.live;
 	out->qps = dev->qps.live;
 	out->srqs = dev->srqs.live;
 	out->rates = dev->rates.live;
 	out->mems = dev->mems;
+}
+
+uint32_t hw_clock_khz(const struct hw_dev *dev)
+{
+	return dev->clock ? dev->clock->costs->clock_khz : HW_CLOCK_KHZ;
 }
 
 bool hw_port_up(const struct hw_dev *dev)

@@ -51,12 +51,39 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 
 /* ---- device ----------------------------------------------------------------------------- */
 
+/**
+ * What work costs, for a modelled clock (hw-clock.h says how they make up a time). Picoseconds, unless said otherwise.
+ * "Occupies" is how long the next user of a unit has to wait, "takes" how long it lasts.
+ */
+struct hw_costs {
+	unsigned pus; /* processing units; each queue belongs to one */
+	uint64_t
+		doorbell; /* from software's store until the WQE's fetch begins, and what else a first WQE takes */
+	uint64_t fetch;        /* reading enabled WQEs from memory takes */
+	uint64_t issue;        /* a WQE takes in its queue, before the next one of the queue starts */
+	uint64_t wait;         /* a WAIT takes, after its CQE */
+	uint64_t cqe;          /* from completion until software can see the CQE */
+	uint64_t wire;         /* one way, not of a loop-back */
+	uint64_t write;        /* the responder takes to place data, */
+	uint64_t read;         /* to read them, */
+	uint64_t atomic;       /* and for an atomic */
+	uint64_t pu;           /* a WQE occupies its PU, */
+	uint64_t pu_read;      /* a READ */
+	uint64_t atomic_unit;  /* an atomic occupies the responder's only unit for them */
+	uint64_t port_byte;    /* a byte occupies the port, in either direction (femtoseconds) */
+	uint64_t pcie_byte;    /* and the bus (femtoseconds) */
+	uint32_t packet_bytes; /* headers of a packet, on the port */
+	uint32_t clock_khz;    /* resolution of the timestamps */
+};
+
 struct hw_config {
 	uint64_t seed;       /* of every choice the hardware is free to make */
 	bool lenient;        /* make the friendliest choice instead: nothing stale, nothing late */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
 	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
+	const struct hw_costs
+		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
 };
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
@@ -69,7 +96,8 @@ struct hw_counts { /* live objects; all 0 again when every user has gone */
 int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
 void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
-bool hw_port_up(const struct hw_dev *dev); /* a port that is down neither sends nor receives */
+uint32_t hw_clock_khz(const struct hw_dev *dev); /* ticks of timestamps in a millisecond */
+bool hw_port_up(const struct hw_dev *dev);       /* a port that is down neither sends nor receives */
 
 /** Who hears of what happens to the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
 struct hw_dev_watch {
@@ -131,6 +159,11 @@ int hw_pd_free(struct hw_dev *dev, uint32_t pdn);
  * guard tells by hw_uar_wake().
  */
 int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **uar);
+/**
+ * A page of the same kind for which nobody rings: it shows the time, in ticks, big-endian in the first 8 bytes. It sleeps when nobody
+ * looks, and a look wakes it. With a modelled clock it is the time of the newest CQE of the CQs that have it.
+ */
+int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **uar);
 int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar); /* its guards are told */
 uint32_t hw_uar_index(const struct hw_uar *uar);
 int hw_uar_fd(const struct hw_uar *uar); /* owned by the UAR */
@@ -196,7 +229,9 @@ struct hw_cq_attr {
 	bool cc;           /* collapsed: all CQEs into entry 0 */
 	/* moderation: an armed CQ fires after @max_count CQEs or @period_us; 0, 0: at once */
 	uint16_t period_us, max_count;
-	void (*on_comp)(void *arg);             /* armed CQ fired */
+	uint64_t think_ps;          /* modelled clock: software's time for each message it finds here */
+	struct hw_uar *time;        /* hw_uar_alloc_time(); outlives the CQ; or NULL */
+	void (*on_comp)(void *arg); /* armed CQ fired */
 	void (*on_error)(void *arg, int event); /* enum hw_event */
 	void *arg;
 };

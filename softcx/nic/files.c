@@ -249,7 +249,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 /** See SOFTCX_GUARD. Pages may have gone since: then nobody is interested any more. */
 static void channel_guard(struct channel *ch, const struct softcx_request *req, struct packet *p)
 {
-	struct hw_uar *uar = ch->file->uverbs ? uverbs_uar_at(ch->file->uverbs, req->va) : NULL;
+	struct hw_uar *uar = ch->file->uverbs ? uverbs_page_at(ch->file->uverbs, req->va) : NULL;
 
 	if (uar && req->flags & SOFTCX_INHERIT)
 		hw_uar_mapped(uar);
@@ -384,6 +384,8 @@ static bool file_input(struct source *source)
 			return false;
 		}
 		file->ino = hello.ino;
+		if (file->uverbs)
+			uverbs_set_think(file->uverbs, hello.think_ns);
 		rc = channel_add(file, p.fds[0], hello.opener && LIST_EMPTY(&file->channels));
 		if (rc < 0)
 			complain(file, file->opener.pid, "no command channel: %s", strerror(-rc));

@@ -2,6 +2,7 @@
 /* main.c - softcx-nic: the emulated network adapter. Started by the softcx tool. */
 #include "softcx/nic/server.h"
 
+#include "softcx/clock/costs.h"
 #include "softcx/paths.h"
 #include "softcx/proto.h"
 
@@ -33,6 +34,8 @@ static void usage(FILE *to)
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
 	      "  --no-sync-fence    WAIT, SEND_EN and RECV_EN heed no fence\n"
+	      "  --clock NAME|FILE  timestamps of a NIC with these costs: cx5, cx6 or a file (default: the "
+	      "machine's clock)\n"
 	      "  --devices N        number of devices of a host, mlx5_0.. (default 1)\n"
 	      "  --hosts A[:N],...  emulated hosts and their numbers of devices (default: one)\n"
 	      "  --linger SECONDS   end when there was no client for so long (default: never)\n"
@@ -63,7 +66,20 @@ struct place {
 
 static int parse(int argc, char **argv, struct server_config *cfg, struct place *place)
 {
-	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, NO_FENCE, DEVICES, HOSTS, LINGER, READY, HELP };
+	enum {
+		DIR_ = 1,
+		SEED,
+		LENIENT,
+		NO_INDEX,
+		NO_QPN,
+		NO_FENCE,
+		CLOCK,
+		DEVICES,
+		HOSTS,
+		LINGER,
+		READY,
+		HELP
+	};
 	static const struct option options[] = {
 		{"dir", required_argument, NULL, DIR_},
 		{"seed", required_argument, NULL, SEED},
@@ -71,6 +87,7 @@ static int parse(int argc, char **argv, struct server_config *cfg, struct place 
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
 		{"no-sync-fence", no_argument, NULL, NO_FENCE},
+		{"clock", required_argument, NULL, CLOCK},
 		{"devices", required_argument, NULL, DEVICES},
 		{"hosts", required_argument, NULL, HOSTS},
 		{"linger", required_argument, NULL, LINGER},
@@ -102,6 +119,9 @@ static int parse(int argc, char **argv, struct server_config *cfg, struct place 
 		case NO_QPN:
 			cfg->hw.no_qpn_check = true;
 			break;
+		case CLOCK:
+			cfg->clock = optarg;
+			break;
 		case DEVICES:
 			rc = number("devices", optarg, HOSTS_MAX_DEVS, &n);
 			place->ndevs = (unsigned)n;
@@ -126,6 +146,25 @@ static int parse(int argc, char **argv, struct server_config *cfg, struct place 
 		if (rc < 0)
 			return rc;
 	}
+	return 0;
+}
+
+/* An exit status, 0: there is none to read, or it was read. */
+static int read_clock(struct server_config *cfg, struct hw_costs *costs)
+{
+	char path[PATH_MAX], why[160];
+
+	if (!cfg->clock)
+		return 0;
+	if (costs_find(cfg->clock, path, sizeof(path)) < 0) {
+		fprintf(stderr, "softcx-nic: --clock: a name of at most %d bytes\n", PATH_MAX);
+		return 2;
+	}
+	if (costs_read(path, costs, why, sizeof(why)) < 0) {
+		fprintf(stderr, "softcx-nic: --clock %s: %s: %s\n", cfg->clock, path, why);
+		return 2;
+	}
+	cfg->hw.costs = costs;
 	return 0;
 }
 
@@ -161,6 +200,7 @@ static int find_places(struct hosts *hosts, const struct place *place)
 int main(int argc, char **argv)
 {
 	static struct hosts hosts;
+	static struct hw_costs costs;
 	struct server_config cfg = {.hosts = &hosts, .hw = {.seed = 1}};
 	struct place place = {.ndevs = 1, .ready_fd = -1};
 	struct sigaction act = {.sa_handler = on_signal};
@@ -168,7 +208,9 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv, &cfg, &place) < 0)
 		return 2;
-	rc = find_places(&hosts, &place);
+	rc = read_clock(&cfg, &costs);
+	if (rc == 0)
+		rc = find_places(&hosts, &place);
 	if (rc)
 		return rc;
 	rc = server_new(&server, &cfg);

@@ -132,6 +132,7 @@ static struct json_object *server_status(const struct server *s)
 	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
 	json_object_object_add(o, "sync_fence", json_object_new_boolean(!s->cfg.hw.no_sync_fence));
 	json_object_object_add(o, "qpn_check", json_object_new_boolean(!s->cfg.hw.no_qpn_check));
+	json_object_object_add(o, "clock", s->cfg.clock ? json_object_new_string(s->cfg.clock) : NULL);
 	json_object_object_add(o, "files", json_object_new_int64(s->files.count));
 	for (unsigned i = 0; i < s->cfg.hosts->n; i++)
 		json_object_array_add(hosts, host_status(&s->cfg.hosts->host[i]));

@@ -15,7 +15,8 @@
 struct server_config {
 	const struct hosts *hosts; /* their directories exist; outlives the server */
 	struct hw_config hw;
-	unsigned linger; /* end this many seconds after the last client left; 0: never */
+	const char *clock; /* name of hw.costs, or NULL */
+	unsigned linger;   /* end this many seconds after the last client left; 0: never */
 };
 
 struct server;

@@ -56,9 +56,11 @@ void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 	resp->eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
 	resp->log_uar_size = 12;
 	resp->num_uars_per_page = 1;
+	resp->comp_mask = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
+	resp->hca_core_clock_offset = 0;
 }
 
-void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *resp)
+void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp)
 {
 	struct ib_uverbs_query_device_resp *b = &resp->base;
 
@@ -97,7 +99,7 @@ void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *res
 
 	resp->response_length = sizeof(*resp);
 	resp->timestamp_mask = 0x7fffffffffffffff;
-	resp->hca_core_clock = 78125;
+	resp->hca_core_clock = hw_clock_khz(hw);
 	resp->device_cap_flags_ex = b->device_cap_flags;
 	resp->cq_moderation_caps.max_cq_moderation_count = UINT16_MAX;
 	resp->cq_moderation_caps.max_cq_moderation_period = 0xfff;

@@ -39,7 +39,7 @@ unsigned uverbs_caps_gids(unsigned dev);
 void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6]);
 
 void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
-void uverbs_caps_device(unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
+void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
 void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room);
 /** -EINVAL for a port that does not exist. */
 int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *resp);

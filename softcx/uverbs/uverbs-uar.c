@@ -2,9 +2,10 @@
 #include "softcx/uverbs/uverbs-uar.h"
 
 #include <errno.h>
+#include <rdma/mlx5-abi.h>
 
 /* Command 9 marks an offset that an object owns (Linux mlx5_ib: MLX5_IB_MMAP_OFFSET_START). */
-enum { MMAP_OBJECT = 9 };
+enum { MMAP_OBJECT = 9, COMMAND_SHIFT = 8, COMMAND_MASK = 0xff };
 
 static int uar_destroy(struct uverbs_obj *obj)
 {
@@ -47,25 +48,38 @@ uint64_t uverbs_uar_offset(const struct uverbs_uar *uar)
 {
 	uint64_t index = uar->obj.handle;
 
-	return ((index >> 8) << 16 | MMAP_OBJECT << 8 | (index & 0xff)) * UVERBS_PAGE;
+	return ((index >> 8) << 16 | MMAP_OBJECT << COMMAND_SHIFT | (index & 0xff)) * UVERBS_PAGE;
 }
 
-struct hw_uar *uverbs_uar_at(struct uverbs_file *file, uint64_t offset)
+struct hw_uar *uverbs_page_at(struct uverbs_file *file, uint64_t offset)
 {
 	uint64_t page = offset / UVERBS_PAGE, index = page >> 16 << 8 | (page & 0xff);
+	uint64_t command = page >> COMMAND_SHIFT & COMMAND_MASK;
 	struct uverbs_obj *obj;
 
-	if (offset % UVERBS_PAGE || (page >> 8 & 0xff) != MMAP_OBJECT ||
-		uverbs_obj_find(file, UVERBS_UAR, index, &obj) < 0)
+	if (offset % UVERBS_PAGE)
+		return NULL;
+	if (command == MLX5_IB_MMAP_CORE_CLOCK && index == 0)
+		return file->time;
+	if (command != MMAP_OBJECT || uverbs_obj_find(file, UVERBS_UAR, index, &obj) < 0)
 		return NULL;
 	return ((struct uverbs_uar *)obj)->hw;
 }
 
 int uverbs_uar_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset)
 {
-	struct hw_uar *uar = uverbs_uar_at(file, offset);
+	struct hw_uar *uar;
+	int r;
 
-	if (!uar || len != UVERBS_PAGE)
+	if (len != UVERBS_PAGE)
+		return -EINVAL;
+	if (offset == (uint64_t)(MLX5_IB_MMAP_CORE_CLOCK << COMMAND_SHIFT) * UVERBS_PAGE && !file->time) {
+		r = hw_uar_alloc_time(file->dev, &file->time);
+		if (r < 0)
+			return r;
+	}
+	uar = uverbs_page_at(file, offset);
+	if (!uar)
 		return -EINVAL;
 	hw_uar_mapped(uar);
 	*fd = hw_uar_fd(uar);

@@ -23,9 +23,9 @@ int uverbs_uar_create(struct uverbs_file *file, struct uverbs_uar **uar);
 int uverbs_uar_find(struct uverbs_file *file, uint32_t index, struct uverbs_uar **uar);
 /** The mmap(2) offset: command and index as Linux mlx5_ib encodes them in the page number. */
 uint64_t uverbs_uar_offset(const struct uverbs_uar *uar);
-/** The page whose mmap(2) offset this is, or NULL. */
-struct hw_uar *uverbs_uar_at(struct uverbs_file *file, uint64_t offset);
-/** -EINVAL for anything but a live UAR page at its full length: no clock page, no contiguous pages. */
+/** The page whose mmap(2) offset this is, or NULL; that of the clock once it has been mapped. */
+struct hw_uar *uverbs_page_at(struct uverbs_file *file, uint64_t offset);
+/** -EINVAL for anything but a live UAR page or the clock page at its full length: no contiguous pages. */
 int uverbs_uar_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset);
 
 #endif

@@ -20,7 +20,7 @@ static int query_device(struct uverbs_file *file, struct nic_call *call, const s
 		r = -EINVAL;
 	if (r < 0)
 		return r;
-	uverbs_caps_device(file->index, &resp);
+	uverbs_caps_device(file->dev, file->index, &resp);
 	if (cmd->core.out_len < resp.response_length)
 		resp.response_length = (uint32_t)cmd->core.out_len;
 	uverbs_caps_device_drv(&drv, cmd->drv.out_len);

@@ -70,7 +70,7 @@ static int query_device(struct uverbs_file *file, struct nic_call *call, const s
 {
 	struct ib_uverbs_ex_query_device_resp resp;
 
-	uverbs_caps_device(file->index, &resp);
+	uverbs_caps_device(file->dev, file->index, &resp);
 	return uverbs_udata_out(&cmd->core, call, &resp.base, sizeof(resp.base));
 }
 

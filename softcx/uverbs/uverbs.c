@@ -137,6 +137,8 @@ static void destroy_all(struct uverbs_file *file)
 void uverbs_close(struct uverbs_file *file)
 {
 	destroy_all(file);
+	if (file->time)
+		hw_uar_free(file->dev, file->time);
 	hw_dev_unwatch(&file->watch);
 	uverbs_channels_free(file);
 	free(file->table);
@@ -146,4 +148,9 @@ void uverbs_close(struct uverbs_file *file)
 int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset)
 {
 	return uverbs_uar_mmap(file, offset, len, fd, fd_offset);
+}
+
+void uverbs_set_think(struct uverbs_file *file, uint32_t ns)
+{
+	file->think_ps = ns * 1000ull;
 }

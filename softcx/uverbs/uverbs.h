@@ -58,6 +58,8 @@ struct uverbs_file {
 	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
 	LIST_HEAD(, uverbs_channel) channels;
 	struct hw_dev_watch watch; /* of events of the device */
+	struct hw_uar *time;       /* the clock page; NULL until it is mapped */
+	uint64_t think_ps;         /* uverbs_set_think() */
 };
 
 /**

@@ -30,6 +30,7 @@ class Figure:
 
 
 EVALUATION = [
+    Bench("wall", "Gets by the NIC against everything else, by the clock"),
     Bench("rates", "How exactly rates are kept", ["5"]),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
@@ -37,6 +38,8 @@ EVALUATION = [
 ]
 
 FIGURES = [
+    Figure("wall", "ways", "Gets per second", "depth", {"gets_per_s": ""}, "gets/s", "requests outstanding", series="way", logx=True, logy=True),
+    Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
 ]

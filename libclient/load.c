@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/bench.h"
-#include "libclient/histogram.h"
+#include "libclient/load.h"
+
 #include "libclient/records.h"
-#include "libclient/reddn-table.h"
 #include "libclient/tool.h"
 
 #include <errno.h>
@@ -27,49 +26,41 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-/* Keys, and values where they are known, one after the other in `bytes`. */
-struct key {
-	size_t at;
-	uint32_t key_len, val_len;
-	bool known;
-};
-
-struct keyset {
-	struct key *keys;
-	size_t count, room;
-	uint8_t *bytes;
-	size_t used, size;
-};
-
-/* One get under way; its number is the cookie. */
+/* One request under way; its number is the cookie. */
 struct flight {
 	uint64_t started;
 	size_t key; /* index, or SIZE_MAX: an absent one */
 	uint32_t next;
+	char absent[ABSENT_KEY + 1];
 };
 
 struct client {
-	struct reddn *conn;
+	struct load_way way;
 	struct flight *flights;
 	uint32_t free;
 };
 
-struct bench {
-	const struct bench_options *opt;
+struct load {
+	const struct load_options *opt;
 	struct keyset set;
 	struct client *clients;
 	struct histogram latency;
 	uint64_t random;
-	uint64_t started, ended, last_answer;
+	uint64_t started, ended, last_answer, cpu; /* ns */
 	uint64_t asked, answered, hits, misses, wrong, errors, unverified;
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* xorshift64*: keys in an order that a seed repeats. */
@@ -81,126 +72,66 @@ static uint64_t random_next(uint64_t *s)
 	return *s * 0x2545f4914f6cdd1dull;
 }
 
-static int keyset_add(
-	struct keyset *k, const void *key, size_t key_len, const void *val, size_t val_len, bool known)
+static int connect_all(struct load *b, load_open_fn *open)
 {
-	if (k->count == k->room) {
-		size_t room = k->room ? 2 * k->room : 1024;
-		struct key *p = realloc(k->keys, room * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		k->keys = p;
-		k->room = room;
-	}
-	if (key_len + val_len > k->size - k->used) {
-		size_t size = (k->size + key_len + val_len) * 2;
-		uint8_t *p = realloc(k->bytes, size);
-
-		if (!p)
-			return -ENOMEM;
-		k->bytes = p;
-		k->size = size;
-	}
-	memcpy(k->bytes + k->used, key, key_len);
-	if (val_len)
-		memcpy(k->bytes + k->used + key_len, val, val_len);
-	k->keys[k->count++] = (struct key){
-		.at = k->used, .key_len = (uint32_t)key_len, .val_len = (uint32_t)val_len, .known = known};
-	k->used += key_len + val_len;
-	return 0;
-}
-
-static int load_table(struct keyset *k, const char *name, bool values)
-{
-	struct reddn_table *t;
-	struct reddn_table_entry e;
-	uint64_t pos = 0;
-	char err[512];
-	int r;
-
-	if (reddn_table_open(&t, name, 0, err, sizeof(err)) < 0)
-		return tool_complain("%s", err);
-	while ((r = reddn_table_next(t, &pos, &e)) == 0) {
-		r = keyset_add(k, e.key, e.key_len, e.val, values ? e.val_len : 0, values);
-		if (r < 0)
-			break;
-	}
-	reddn_table_close(t);
-	return r < 0 ? tool_complain("%s: %s", name, strerror(-r)) : 0;
-}
-
-static int load_keys(struct keyset *k, const char *name, bool values)
-{
-	FILE *f = fopen(name, "re");
-	struct records_reader reader;
-	struct record_text rec;
-	int r;
-
-	if (!f)
-		return tool_complain("%s: %s", name, strerror(errno));
-	records_init(&reader, f, RECORDS_TSV);
-	while ((r = records_next(&reader, &rec)) == 0) {
-		r = keyset_add(k, rec.key, rec.key_len, rec.val, values ? rec.val_len : 0, values && rec.val);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		fprintf(stderr, "reddn: %s:%" PRIu64 ": %s\n", name, reader.line,
-			r == -EBADMSG ? reader.why : strerror(-r));
-	records_deinit(&reader);
-	fclose(f);
-	return r < 0 ? 2 : 0;
-}
-
-static int connect_all(struct bench *b)
-{
-	char err[256];
-
 	b->clients = calloc(b->opt->clients, sizeof(*b->clients));
 	if (!b->clients)
 		return tool_complain("%s", strerror(ENOMEM));
 	for (unsigned i = 0; i < b->opt->clients; i++) {
 		struct client *c = &b->clients[i];
-		struct reddn_info info;
+		int r = open(&c->way, &b->opt->connect);
 
-		if (reddn_connect(&c->conn, &b->opt->connect, err, sizeof(err)) < 0)
-			return tool_complain("%s", err);
-		reddn_get_info(c->conn, &info);
-		if (info.shape != REDDN_TABLE)
-			return tool_complain("%s: not a table", b->opt->connect.offload);
-		c->flights = calloc(info.depth, sizeof(*c->flights));
+		if (r)
+			return r;
+		c->flights = calloc(c->way.depth, sizeof(*c->flights));
 		if (!c->flights)
 			return tool_complain("%s", strerror(ENOMEM));
-		for (uint32_t k = 0; k < info.depth; k++)
-			c->flights[k].next = k + 1 < info.depth ? k + 1 : UINT32_MAX;
+		for (uint32_t k = 0; k < c->way.depth; k++)
+			c->flights[k].next = k + 1 < c->way.depth ? k + 1 : UINT32_MAX;
 	}
 	return 0;
 }
 
+static size_t next_key(struct load *b)
+{
+	if (b->opt->in_order)
+		return b->asked % b->set.count;
+	return random_next(&b->random) % b->set.count;
+}
+
+/* What to ask for in the next request. */
+static struct load_op next_op(struct load *b, struct flight *f)
+{
+	const struct keyset_key *k;
+
+	if (random_next(&b->random) % 100 < b->opt->absent) {
+		f->key = SIZE_MAX;
+		snprintf(f->absent, sizeof(f->absent), "\x01 no %016" PRIx64 "key", random_next(&b->random));
+		return (struct load_op){.key = f->absent, .key_len = ABSENT_KEY};
+	}
+	f->key = next_key(b);
+	k = &b->set.keys[f->key];
+	return (struct load_op){.key = keyset_key(&b->set, f->key),
+		.key_len = k->key_len,
+		.value = b->opt->set ? keyset_value(&b->set, f->key) : NULL,
+		.value_len = b->opt->set ? k->val_len : 0};
+}
+
 /* Fill the connection. */
-static void submit_all(struct bench *b, struct client *c)
+static void submit_all(struct load *b, struct client *c)
 {
 	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count)) {
 		struct flight *f = &c->flights[c->free];
-		char absent[ABSENT_KEY + 1];
-		const void *key = absent;
-		size_t len = ABSENT_KEY;
+		uint64_t random = b->random;
+		struct load_op op = next_op(b, f);
 		int r;
 
-		f->key = SIZE_MAX;
-		if (random_next(&b->random) % 100 >= b->opt->absent) {
-			f->key = random_next(&b->random) % b->set.count;
-			key = b->set.bytes + b->set.keys[f->key].at;
-			len = b->set.keys[f->key].key_len;
-		} else {
-			snprintf(
-				absent, sizeof(absent), "\x01 no %016" PRIx64 "key", random_next(&b->random));
-		}
 		f->started = now_ns();
-		r = reddn_get_submit(c->conn, key, len, c->free);
-		if (r == -EAGAIN)
+		r = c->way.submit(c->way.conn, &op, c->free);
+		if (r == -EAGAIN) {
+			b->random = random;
 			return;
+		}
 		b->asked++;
 		if (r < 0) {
 			b->errors++;
@@ -214,11 +145,11 @@ static void submit_all(struct bench *b, struct client *c)
 	}
 }
 
-static void describe_wrong(const struct bench *b, const struct key *k, const char *what)
+static void describe_wrong(const struct load *b, const struct keyset_key *k, const char *what)
 {
 	if (b->wrong > 5)
 		return;
-	fprintf(stderr, "reddn: wrong answer, %s, for key ", what);
+	fprintf(stderr, "wrong answer, %s, for key ", what);
 	if (k)
 		records_write(stderr, RECORDS_TSV,
 			&(struct record_text){.key = b->set.bytes + k->at, .key_len = k->key_len});
@@ -226,14 +157,14 @@ static void describe_wrong(const struct bench *b, const struct key *k, const cha
 		fputs("that is absent\n", stderr);
 }
 
-static void judge(struct bench *b, const struct flight *f, const struct reddn_result *res)
+static void judge(struct load *b, const struct flight *f, const struct reddn_result *res)
 {
-	const struct key *k = f->key == SIZE_MAX ? NULL : &b->set.keys[f->key];
+	const struct keyset_key *k = f->key == SIZE_MAX ? NULL : &b->set.keys[f->key];
 
 	b->answered++;
 	if (res->status < 0) {
 		if (b->errors++ < 5)
-			fprintf(stderr, "reddn: a get failed: %s\n", strerror(-res->status));
+			tool_complain("a request failed: %s", strerror(-res->status));
 		return;
 	}
 	if (res->status == REDDN_MISS) {
@@ -245,7 +176,7 @@ static void judge(struct bench *b, const struct flight *f, const struct reddn_re
 		return;
 	}
 	b->hits++;
-	if (!b->opt->verify)
+	if (!b->opt->verify || b->opt->set)
 		return;
 	if (!k) {
 		b->wrong++;
@@ -253,17 +184,17 @@ static void judge(struct bench *b, const struct flight *f, const struct reddn_re
 	} else if (!k->known) {
 		b->unverified++;
 	} else if (res->length != k->val_len ||
-		   memcmp(res->value, b->set.bytes + k->at + k->key_len, k->val_len) != 0) {
+		   memcmp(res->value, keyset_value(&b->set, f->key), k->val_len) != 0) {
 		b->wrong++;
 		describe_wrong(b, k, "another value");
 	}
 }
 
 /* False: the connection is lost. */
-static bool collect(struct bench *b, struct client *c, bool *any)
+static bool collect(struct load *b, struct client *c, bool *any)
 {
 	struct reddn_result res[RESULTS];
-	int n = reddn_poll(c->conn, res, RESULTS);
+	int n = c->way.poll(c->way.conn, res, RESULTS);
 	uint64_t now;
 
 	if (n < 0)
@@ -282,12 +213,12 @@ static bool collect(struct bench *b, struct client *c, bool *any)
 		f->next = c->free;
 		c->free = (uint32_t)res[i].cookie;
 	}
-	reddn_release(c->conn);
+	c->way.release(c->way.conn);
 	return true;
 }
 
 /* 0, or 2 when a connection ended. */
-static int drive(struct bench *b)
+static int drive(struct load *b)
 {
 	uint64_t end = b->opt->count ? UINT64_MAX : 0;
 
@@ -305,7 +236,7 @@ static int drive(struct bench *b)
 			if (more)
 				submit_all(b, c);
 			if (!collect(b, c, &any))
-				return tool_complain("%s", reddn_errmsg(c->conn));
+				return tool_complain("%s", c->way.errmsg(c->way.conn));
 		}
 		if (b->answered == b->asked && !more)
 			break;
@@ -318,30 +249,36 @@ static int drive(struct bench *b)
 	return 0;
 }
 
-static void report(const struct bench *b)
+static void report(const struct load *b)
 {
 	double seconds = (double)(b->ended - b->started) / 1e9;
 	double rate = seconds > 0 ? (double)b->answered / seconds : 0;
 	double p50 = (double)histogram_at(&b->latency, 0.5) / 1000,
 	       p99 = (double)histogram_at(&b->latency, 0.99) / 1000;
+	double p90 = (double)histogram_at(&b->latency, 0.9) / 1000,
+	       p999 = (double)histogram_at(&b->latency, 0.999) / 1000;
 	double max = (double)b->latency.max / 1000;
 	uint64_t moved = 0, overtaken = 0;
 
 	for (unsigned i = 0; i < b->opt->clients; i++) {
+		struct load_way *w = &b->clients[i].way;
 		struct reddn_info info;
 
-		reddn_get_info(b->clients[i].conn, &info);
+		if (!w->info)
+			continue;
+		w->info(w->conn, &info);
 		moved += info.again_moved;
 		overtaken += info.again_overtaken;
 	}
 	if (b->opt->json) {
 		printf("{\"gets\": %" PRIu64
 		       ", \"seconds\": %.6f, \"gets_per_s\": %.1f, \"p50_us\": %.3f, \"p99_us\": %.3f"
-		       ", \"max_us\": %.3f, \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
-		       ", \"errors\": %" PRIu64 ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
+		       ", \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"client_cpu_s\": %.6f, "
+		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
+		       ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
 		       ", \"again_overtaken\": %" PRIu64,
-			b->answered, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors,
-			b->asked - b->answered, moved, overtaken);
+			b->answered, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
+			b->misses, b->errors, b->asked - b->answered, moved, overtaken);
 		if (b->opt->verify)
 			printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
 		puts("}");
@@ -364,10 +301,11 @@ static void report(const struct bench *b)
 			overtaken);
 }
 
-int bench_run(const struct bench_options *opt)
+int load_run(const struct load_options *opt, load_open_fn *open)
 {
 	struct sigaction act = {.sa_handler = on_signal};
-	struct bench *b = calloc(1, sizeof(*b));
+	bool values = opt->verify || opt->set;
+	struct load *b = calloc(1, sizeof(*b));
 	int r;
 
 	if (!b)
@@ -376,26 +314,28 @@ int bench_run(const struct bench_options *opt)
 	b->random = opt->seed * 2 + 1;
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	r = opt->table ? load_table(&b->set, opt->table, opt->verify)
-		       : load_keys(&b->set, opt->keys, opt->verify);
+	r = opt->table ? keyset_load_table(&b->set, opt->table, values)
+		       : keyset_load_text(&b->set, opt->keys, values);
 	if (r == 0 && !b->set.count && opt->absent < 100)
 		r = tool_complain("%s: no keys in it", opt->table ? opt->table : opt->keys);
 	if (r == 0)
-		r = connect_all(b);
+		r = connect_all(b, open);
 	if (r == 0) {
+		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		r = drive(b);
 		b->ended = now_ns();
+		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - b->cpu;
 		report(b);
 	}
 	if (r == 0 && (b->wrong || b->errors || b->asked != b->answered))
 		r = 1;
 	for (unsigned i = 0; b->clients && i < opt->clients; i++) {
-		reddn_close(b->clients[i].conn);
+		if (b->clients[i].way.conn)
+			b->clients[i].way.close(b->clients[i].way.conn);
 		free(b->clients[i].flights);
 	}
 	free(b->clients);
-	free(b->set.keys);
-	free(b->set.bytes);
+	keyset_deinit(&b->set);
 	free(b);
 	return r;
 }

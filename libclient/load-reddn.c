@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/load-reddn.h"
+
+#include "libclient/tool.h"
+
+#include <errno.h>
+
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	return op->value ? -EINVAL : reddn_get_submit(conn, op->key, op->key_len, cookie);
+}
+
+static int poll_results(void *conn, struct reddn_result *res, int max)
+{
+	return reddn_poll(conn, res, max);
+}
+
+static void release(void *conn)
+{
+	reddn_release(conn);
+}
+
+static const char *errmsg(void *conn)
+{
+	return reddn_errmsg(conn);
+}
+
+static void close_connection(void *conn)
+{
+	reddn_close(conn);
+}
+
+static void get_info(void *conn, struct reddn_info *info)
+{
+	reddn_get_info(conn, info);
+}
+
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
+{
+	struct reddn_info info;
+	struct reddn *c;
+	char err[256];
+
+	if (reddn_connect(&c, opt, err, sizeof(err)) < 0)
+		return tool_complain("%s", err);
+	reddn_get_info(c, &info);
+	*way = (struct load_way){.conn = c,
+		.depth = info.depth,
+		.submit = submit,
+		.poll = poll_results,
+		.release = release,
+		.errmsg = errmsg,
+		.close = close_connection,
+		.info = get_info};
+	return info.shape == REDDN_TABLE ? 0 : tool_complain("%s: not a table", opt->offload);
+}

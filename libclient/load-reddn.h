@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * load-reddn.h - the way of asking that is libreddn.
+ */
+#ifndef REDDN_LOAD_REDDN_H
+#define REDDN_LOAD_REDDN_H
+
+#include "libclient/load.h"
+
+/** Connects to an offload that is a table; there are no sets. */
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/hw-clock.h"
+
+#include "softcx/hw/hw-rate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CQES_AT_LEAST = 256, /* a CQ may be smaller than what WAITs want to know of it, */
+	CQES_AT_MOST = 65536,
+	MTU = 4096, /* of a queue that has none */
+	PS_PER_NS = 1000,
+};
+
+/* The latest time that any software can know: what is connected now did not happen before. */
+static uint64_t newest;
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- calendars -------------------------------------------------------------------------- */
+
+static void forget_oldest(struct hw_calendar *c)
+{
+	enum { AT_ONCE = HW_CLOCK_FREE / 4 };
+
+	c->n -= AT_ONCE;
+	memmove(c->busy, c->busy + AT_ONCE, c->n * sizeof(c->busy[0]));
+}
+
+uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work)
+{
+	unsigned first, after;
+	uint64_t at = from;
+
+	if (!work)
+		return from;
+	if (c->n == HW_CLOCK_FREE)
+		forget_oldest(c);
+	first = c->n;
+	while (first && c->busy[first - 1].to >= from)
+		first--;
+	/* What is taken and all that is busy between its pieces become one */
+	after = first;
+	while (after < c->n && c->busy[after].from < at + work) {
+		if (c->busy[after].from > at)
+			work -= c->busy[after].from - at;
+		at = later(at, c->busy[after].to);
+		after++;
+	}
+	at += work;
+	if (first < after && c->busy[first].from < from)
+		from = c->busy[first].from;
+	memmove(c->busy + first + 1, c->busy + after, (c->n - after) * sizeof(c->busy[0]));
+	c->n = c->n - (after - first) + 1;
+	c->busy[first] = (struct hw_busy){from, at};
+	return at;
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+int hw_clock_new(struct hw_dev *dev)
+{
+	const struct hw_costs *costs = dev->cfg.costs;
+
+	if (!costs)
+		return 0;
+	if (LIST_EMPTY(&hw_devs)) /* time begins with the first device */
+		newest = 0;
+	dev->clock = calloc(1, sizeof(*dev->clock) + costs->pus * sizeof(dev->clock->pu[0]));
+	if (!dev->clock)
+		return -ENOMEM;
+	dev->clock->costs = costs;
+	return 0;
+}
+
+int hw_clock_add_qp(struct hw_qp *qp)
+{
+	struct hw_clock *clock = qp->dev->clock;
+
+	if (!clock)
+		return 0;
+	qp->clock = calloc(1, sizeof(*qp->clock));
+	if (!qp->clock)
+		return -ENOMEM;
+	qp->clock->pu = &clock->pu[clock->next_pu++ % clock->costs->pus];
+	return 0;
+}
+
+int hw_clock_add_cq(struct hw_cq *cq)
+{
+	uint32_t n = cq->size;
+
+	if (!cq->dev->clock)
+		return 0;
+	if (n < CQES_AT_LEAST)
+		n = CQES_AT_LEAST;
+	if (n > CQES_AT_MOST)
+		n = CQES_AT_MOST;
+	cq->clock = calloc(1, sizeof(*cq->clock) + n * sizeof(cq->clock->cqe[0]));
+	if (!cq->clock)
+		return -ENOMEM;
+	cq->clock->mask = n - 1;
+	return 0;
+}
+
+void hw_clock_reset_qp(struct hw_qp *qp)
+{
+	qp->clock->bells_out = qp->clock->bells_in;
+}
+
+void hw_clock_start_qp(struct hw_qp *qp)
+{
+	qp->clock->software = later(qp->clock->software, newest);
+}
+
+/* ---- software --------------------------------------------------------------------------- */
+
+/* The CQEs that software says it has seen. */
+static void consume(struct hw_cq *cq)
+{
+	struct hw_cq_clock *c = cq->clock;
+	uint64_t to = c->consumed + ((hw_db_read(&cq->db[0]) - c->consumed) & 0xffffff);
+
+	if (to > cq->producer) /* software's mistake */
+		return;
+	if (cq->producer - c->consumed > c->mask)
+		c->consumed = later(c->consumed, cq->producer - c->mask - 1);
+	for (; c->consumed < to; c->consumed++) {
+		const struct hw_cqe_time *t = &c->cqe[c->consumed & c->mask];
+		struct hw_qp *qp = hw_qp_find(cq->dev, t->qpn);
+
+		if (qp)
+			qp->clock->seen[t->message].consumed++;
+	}
+}
+
+static void ring(struct hw_qp_clock *c, uint16_t to, uint64_t at)
+{
+	struct hw_bell *last = &c->bell[(c->bells_in - 1) % HW_CLOCK_BELLS];
+
+	if (c->bells_in != c->bells_out && (last->at == at || c->bells_in - c->bells_out == HW_CLOCK_BELLS))
+		*last = (struct hw_bell){to, later(at, last->at)};
+	else
+		c->bell[c->bells_in++ % HW_CLOCK_BELLS] = (struct hw_bell){to, at};
+}
+
+/* When software posts the next WQE. */
+static uint64_t post(struct hw_qp_clock *c)
+{
+	const struct hw_seen *s = &c->seen[c->seen[1].written != 0];
+	int64_t cause;
+
+	c->posted++;
+	if (c->depth < c->posted - s->written)
+		c->depth = c->posted - s->written;
+	cause = c->posted - c->depth;
+	if (cause < s->consumed)
+		cause = s->consumed;
+	if (cause > 0)
+		c->software = later(c->software, s->at[(cause - 1) % HW_CLOCK_SEEN]);
+	return c->software;
+}
+
+void hw_clock_rung(struct hw_qp *qp, uint16_t to)
+{
+	const struct hw_costs *costs = qp->dev->clock->costs;
+	uint16_t at = qp->sq_pi;
+
+	consume(qp->scq);
+	if (qp->rcq != qp->scq)
+		consume(qp->rcq);
+	while ((int16_t)(to - at) > 0) {
+		uint8_t ds = qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * HW_WQEBB + HW_CTRL_QPN_DS + 3] &
+			     HW_MAX_DS;
+
+		at = (uint16_t)(at + (ds ? (ds + 3) / 4 : 1));
+		ring(qp->clock, (int16_t)(to - at) > 0 ? at : to,
+			post(qp->clock) + costs->doorbell + costs->fetch);
+	}
+}
+
+void hw_clock_enabled(struct hw_qp *qp, uint16_t to, const struct hw_wqe *by)
+{
+	ring(qp->clock, to, by->at + qp->dev->clock->costs->fetch);
+}
+
+/* ---- a WQE ------------------------------------------------------------------------------ */
+
+static uint64_t fetched(const struct hw_qp_clock *c, uint16_t idx, unsigned bbs)
+{
+	uint16_t end = (uint16_t)(idx + bbs);
+	uint64_t at = 0;
+
+	for (uint32_t i = c->bells_out; i != c->bells_in; i++) {
+		const struct hw_bell *b = &c->bell[i % HW_CLOCK_BELLS];
+
+		if ((int16_t)(b->to - idx) <= 0)
+			continue;
+		at = later(at, b->at);
+		if ((int16_t)(b->to - end) >= 0)
+			break;
+	}
+	return at;
+}
+
+uint64_t hw_clock_due(const struct hw_qp *qp)
+{
+	return later(qp->clock->ready, fetched(qp->clock, qp->sq_ci, 1));
+}
+
+void hw_clock_start(struct hw_wqe *w, unsigned bbs)
+{
+	struct hw_qp_clock *c = w->qp->clock;
+	uint8_t fence = w->fm_ce_se >> HW_FM_SHIFT;
+
+	while (c->bells_out != c->bells_in &&
+		(int16_t)(c->bell[c->bells_out % HW_CLOCK_BELLS].to - w->idx) <= 0)
+		c->bells_out++;
+	w->at = later(c->ready, fetched(c, w->idx, bbs));
+	if (fence == HW_FM_STRONG)
+		w->at = later(w->at, c->done);
+	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+		w->at = later(w->at, c->read);
+	if (w->qp->rate)
+		w->at = later(w->at, hw_rate_due(w->qp->rate) * PS_PER_NS);
+	c->begun = w->at;
+}
+
+static void occupy(struct hw_wqe *w, uint64_t work)
+{
+	w->at = later(w->at, hw_calendar_take(w->qp->clock->pu, w->at, work) - work);
+}
+
+void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
+{
+	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	uint64_t last = cq->producer - 1, number = last - ((last - index) & 0xffffff);
+
+	if (cq->producer && cq->producer - number <= cq->clock->mask + 1)
+		w->at = later(w->at, cq->clock->cqe[number & cq->clock->mask].at - costs->cqe);
+	occupy(w, costs->wait);
+	w->at += costs->wait;
+	w->done = w->at;
+}
+
+void hw_clock_issue(struct hw_wqe *w)
+{
+	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	struct hw_qp_clock *c = w->qp->clock;
+	bool reads = w->opcode == HW_OP_READ || w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA ||
+		     w->opcode == HW_OP_MASKED_CAS || w->opcode == HW_OP_MASKED_FAA;
+	unsigned most = w->qp->mod.max_rd_atomic;
+
+	w->done = 0;
+	if (w->opcode == HW_OP_WAIT)
+		return;
+	if (reads) {
+		if (!most || most > HW_CLOCK_READS)
+			most = HW_CLOCK_READS;
+		w->at = later(w->at, c->reads[(c->nreads - most) % HW_CLOCK_READS]);
+	}
+	occupy(w, w->opcode == HW_OP_READ ? costs->pu_read : costs->pu);
+}
+
+void hw_clock_issued(struct hw_wqe *w)
+{
+	struct hw_qp_clock *c = w->qp->clock;
+	uint64_t issue = w->qp->dev->clock->costs->issue;
+
+	c->ready = later(c->ready, w->opcode == HW_OP_WAIT ? w->at : w->at + issue);
+	w->done = c->done = later(c->done, later(w->done, c->ready));
+}
+
+void hw_clock_pause(struct hw_qp *qp, uint64_t ns)
+{
+	qp->clock->ready = qp->clock->begun + ns * PS_PER_NS;
+}
+
+/* ---- on the way ------------------------------------------------------------------------- */
+
+static uint64_t on_port(const struct hw_qp *qp, uint32_t len)
+{
+	const struct hw_costs *costs = qp->dev->clock->costs;
+	uint64_t mtu = qp->mod.mtu ? qp->mod.mtu : MTU, packets = len ? (len + mtu - 1) / mtu : 1;
+
+	return (len + packets * costs->packet_bytes) * costs->port_byte / 1000;
+}
+
+static uint64_t on_bus(const struct hw_dev *dev, uint32_t len)
+{
+	return len * dev->clock->costs->pcie_byte / 1000;
+}
+
+/* A message that begins to leave @from at @at: when its last byte is with @to. Packets are passed on as they come. */
+static uint64_t carry(
+	struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len, uint64_t at)
+{
+	uint64_t port = on_port(qp, len), arrived;
+
+	if (from == to)
+		return at;
+	arrived = hw_calendar_take(&from->clock->tx, at, port) + from->clock->costs->wire;
+	return later(arrived, hw_calendar_take(&to->clock->rx, arrived - port, port));
+}
+
+/* The bus moves @len bytes while they come or go: those that are there at @at; the last ones then or later. */
+static uint64_t move(struct hw_calendar *bus, uint64_t at, uint64_t time)
+{
+	return later(at, hw_calendar_take(bus, at - (at < time ? at : time), time));
+}
+
+uint64_t hw_clock_send(struct hw_wqe *w, uint32_t len)
+{
+	struct hw_dev *dev = w->qp->dev, *to = w->peer ? w->peer->dev : dev;
+	const struct hw_costs *costs = dev->clock->costs;
+	uint64_t at = w->at + costs->issue, read, placed;
+
+	read = hw_calendar_take(&dev->clock->bus_read, at, on_bus(dev, len));
+	at = carry(dev, to, w->qp, len, at);
+	at = later(at, read + (to == dev ? 0 : costs->wire));
+	if (w->qp->type != HW_RC)
+		w->done = at - (to == dev ? 0 : costs->wire);
+	placed = move(&to->clock->bus_write, at, on_bus(to, len)) + costs->write;
+	placed = w->qp->clock->placed = later(w->qp->clock->placed, placed);
+	if (w->qp->type == HW_RC)
+		w->done = placed + (to == dev ? 0 : costs->wire);
+	return placed;
+}
+
+void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
+{
+	struct hw_qp_clock *c = w->qp->clock;
+	struct hw_dev *dev = w->qp->dev, *of = w->peer->dev;
+	const struct hw_costs *costs = dev->clock->costs;
+	uint64_t at = carry(dev, of, w->qp, atomic ? len : 0, w->at + costs->issue), read;
+
+	if (atomic)
+		at = later(at,
+			hw_calendar_take(&of->clock->atomics, at, costs->atomic_unit) - costs->atomic_unit);
+	at = later(at, c->placed - (c->placed < costs->write ? c->placed : costs->write));
+	at += atomic ? costs->atomic : costs->read;
+	read = hw_calendar_take(&of->clock->bus_read, at, on_bus(of, len));
+	at = later(carry(of, dev, w->qp, len, at), read + (of == dev ? 0 : costs->wire));
+	w->done = move(&dev->clock->bus_write, at, on_bus(dev, len));
+	c->read = later(c->read, w->done);
+	c->reads[c->nreads++ % HW_CLOCK_READS] = c->read;
+}
+
+/* ---- CQEs ------------------------------------------------------------------------------- */
+
+uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
+{
+	const struct hw_costs *costs = cq->dev->clock->costs;
+	struct hw_cq_clock *c = cq->clock;
+
+	bool message = cqe->opcode >= HW_CQE_RESP_WRITE_IMM && cqe->opcode <= HW_CQE_RESP_SEND_INV;
+	uint32_t qpn = cqe->sop_qpn & 0xffffff;
+	struct hw_qp *qp = hw_qp_find(cq->dev, qpn);
+
+	c->last = later(c->last, cqe->at + costs->cqe);
+	newest = later(newest, c->last);
+	c->cqe[cq->producer & c->mask] = (struct hw_cqe_time){.at = c->last, .qpn = qpn, .message = message};
+	c->software = later(c->software, c->last) + (message ? cq->think_ps : 0);
+	if (qp) {
+		struct hw_seen *s = &qp->clock->seen[message];
+
+		s->at[s->written++ % HW_CLOCK_SEEN] = c->software;
+	}
+	/* of a kHz a picosecond is a 10^-9th tick */
+	return (uint64_t)((unsigned __int128)c->last * costs->clock_khz / 1000000000);
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What benchmarks of the whole system share: a NIC of their own, servers and clients on it, the CPU time of each, and numbers with
+confidence intervals. Programs are found on PATH, as "./dev bench" sets it.
+
+    with Rig() as rig:
+        rig.table(keys=10000, value_bytes=64)      # rig.keys_file, rig.table_file
+        daemon = rig.reddnd('{ name = "get"; program = "hash-get"; region = "t"; }')
+        before = daemon.cpu_s()
+        result = rig.ask(["reddn", "bench", "--json", "--keys", rig.keys_file, rig.ADDRESS, "get"])
+
+What a rig started ends with it. A program that does not do its part ends the benchmark with its output."""
+
+import glob
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+
+class Process:
+    def __init__(self, name, log, popen):
+        self.name, self.log, self.popen = name, log, popen
+
+    def cpu_s(self):
+        """CPU time of all its threads; proc(5) knows it in nanoseconds only there."""
+        total = 0
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.popen.pid):
+            try:
+                with open(path, encoding="ascii") as f:
+                    total += int(f.read().split()[0])
+            except OSError:
+                pass  # a thread that ended
+        return total / 1e9
+
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def end(self):
+        self.popen.terminate()
+        try:
+            self.popen.wait(10)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
+class Rig:
+    ADDRESS = "127.0.0.1"
+    PORT = 7471  # of reddnd
+
+    def __init__(self, nic_options=(), nic_cpu=None):
+        self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
+        self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
+        self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
+        os.mkdir(self.env["SOFTCX_DIR"])
+        self.processes = []
+        self.keys_file = os.path.join(self.dir, "keys.tsv")
+        self.table_file = os.path.join(self.shm, "table")
+        try:
+            self.nic = self.start("nic", ["softcx", "nic", *nic_options], cpu=nic_cpu, ready=self.nic_answers, on_nic=False)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.end()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        shutil.rmtree(self.shm, ignore_errors=True)
+
+    def nic_answers(self, _):
+        return subprocess.run(["softcx", "status"], env=self.env, capture_output=True).returncode == 0
+
+    def command(self, command, cpu=None, on_nic=True):
+        command = [str(word) for word in command]
+        if on_nic:
+            command = ["softcx", "run"] + command
+        return (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
+
+    def start(self, name, command, ready, cpu=None, on_nic=True):
+        """A program in the background. It is ready when ready(process) says so, or when its log has that text."""
+        log = os.path.join(self.dir, name + ".log")
+        with open(log, "w", encoding="utf-8") as out:
+            popen = subprocess.Popen(self.command(command, cpu, on_nic), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        process = Process(name, log, popen)
+        self.processes.append(process)
+        end = time.monotonic() + 60
+        while not (ready(process) if callable(ready) else ready in process.text()):
+            if popen.poll() is not None or time.monotonic() > end:
+                sys.exit("%s is not ready:\n%s" % (name, process.text()))
+            time.sleep(0.05)
+        return process
+
+    def stop(self, process):
+        process.end()
+        self.processes.remove(process)
+
+    def table(self, keys, value_bytes, seed=1):
+        """Makes keys_file, lines of key, tab and value, and table_file with them."""
+        rng = random.Random(seed)
+        with open(self.keys_file, "w", encoding="ascii") as f:
+            for i in range(keys):
+                f.write("key-%08d\t%0*x\n" % (i, value_bytes, rng.getrandbits(4 * value_bytes)))
+        # absent keys have 24 bytes
+        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), self.table_file])
+        self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
+
+    def run(self, command):
+        done = subprocess.run([str(word) for word in command], env=self.env, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("%s: %s" % (command[0], done.stderr.strip()))
+
+    def reddnd(self, *offloads, cpu=None):
+        """The daemon, with region "t" and these offloads in the words of reddnd.conf(5)."""
+        conf = os.path.join(self.dir, "reddnd.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write('listen = "%s:%d";\nprograms = "%s";\n' % (self.ADDRESS, self.PORT, os.path.join(TOP, "conf", "programs")))
+            f.write('regions = ( { name = "t"; kind = "table"; path = "%s"; } );\n' % self.table_file)
+            f.write("offloads = ( %s );\n" % ", ".join(offloads))
+        return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
+
+    def ask(self, command, cpu=None, on_nic=True):
+        """The JSON object that a client prints at its end."""
+        done = subprocess.run(self.command(command, cpu, on_nic), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
+        return json.loads(done.stdout)
+
+
+def interval(values, seed=1, resamples=2000):
+    """Median of @values and the bounds of its 95 % confidence interval, by bootstrap."""
+    rng = random.Random(seed)
+    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(resamples))
+    return statistics.median(values), medians[int(resamples * 0.025)], medians[int(resamples * 0.975)]
+
+
+def packages(*names):
+    """Debian packages that a benchmark alone needs, installed if that can be done. Those that are missing afterwards."""
+    missing = [n for n in names if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", n], capture_output=True, text=True).stdout != "installed"]
+    if missing and os.geteuid() == 0:
+        print("installing " + " ".join(missing), file=sys.stderr)
+        if subprocess.run([os.path.join(TOP, "dev"), "setup", *missing], stdout=sys.stderr).returncode == 0:
+            return []
+    return missing

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with the loop, the options and
+ * the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT.
+ */
+#include "libclient/tool.h"
+#include "tests/bench/ways/ways.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	load_open_fn *open;
+} ways[] = {
+	{"ideal", way_ideal_open},
+	{"onesided", way_onesided_open},
+	{"hopscotch", way_hopscotch_open},
+	{"requests", way_requests_open},
+	{"memcached", way_memcached_open},
+	{"redis", way_redis_open},
+};
+
+static const char usage_text[] =
+	"usage: baseline-client [OPTION...] WAY HOST PORT\n"
+	"\n"
+	"WAY: ideal onesided hopscotch requests (to baseline-server), memcached, redis\n"
+	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
+	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
+	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"
+	"  -a, --absent N        percent absent keys (0)      -S, --seed N       of the order of keys (1)\n"
+	"  -w, --set             set keys to their values     -i, --in-order     each key in its turn\n"
+	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
+	"  -j, --json\n";
+
+static const struct option options[] = {
+	{"keys", required_argument, NULL, 'k'},
+	{"table", required_argument, NULL, 'T'},
+	{"depth", required_argument, NULL, 'd'},
+	{"clients", required_argument, NULL, 'n'},
+	{"count", required_argument, NULL, 'c'},
+	{"seconds", required_argument, NULL, 's'},
+	{"absent", required_argument, NULL, 'a'},
+	{"seed", required_argument, NULL, 'S'},
+	{"set", no_argument, NULL, 'w'},
+	{"in-order", no_argument, NULL, 'i'},
+	{"verify", no_argument, NULL, 'V'},
+	{"value-size", required_argument, NULL, 'v'},
+	{"json", no_argument, NULL, 'j'},
+	{0},
+};
+
+static bool take_number(struct load_options *l, int o, const char *arg)
+{
+	uint64_t v;
+
+	if (!tool_number(arg, 0, UINT64_MAX, &v))
+		return false;
+	switch (o) {
+	case 'd':
+		l->connect.depth = (uint16_t)v;
+		return v >= 1 && v <= 4096;
+	case 'n':
+		l->clients = (unsigned)v;
+		return v >= 1 && v <= 4096;
+	case 'c':
+		l->count = v;
+		return v >= 1;
+	case 'a':
+		l->absent = (unsigned)v;
+		return v <= 100;
+	case 'S':
+		l->seed = v;
+		return true;
+	case 'v':
+		way_ideal_bytes = (uint32_t)v;
+		return v >= 1 && v <= 1 << 20;
+	}
+	return false;
+}
+
+static bool take_option(struct load_options *l, int o, const char *arg)
+{
+	char *end;
+
+	switch (o) {
+	case 'k':
+		l->keys = arg;
+		return true;
+	case 'T':
+		l->table = arg;
+		return true;
+	case 'w':
+		l->set = true;
+		return true;
+	case 'i':
+		l->in_order = true;
+		return true;
+	case 'V':
+		l->verify = true;
+		return true;
+	case 'j':
+		l->json = true;
+		return true;
+	case 's':
+		l->seconds = strtod(arg, &end);
+		return end != arg && !*end && l->seconds > 0 && l->seconds < 1e9;
+	default:
+		return take_number(l, o, arg);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct load_options l = {.clients = 1, .seconds = 5, .seed = 1, .connect.depth = 16};
+	load_open_fn *open = NULL;
+	uint64_t port;
+	int o;
+
+	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:j", options, NULL)) != -1) {
+		if (o == '?')
+			return 2;
+		if (!take_option(&l, o, optarg))
+			return tool_complain("option -%c: \"%s\" is out of range", o, optarg);
+	}
+	if (argc - optind != 3 || !l.keys == !l.table) {
+		fputs(usage_text, stderr);
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (strcmp(argv[optind], ways[i].name) == 0)
+			open = ways[i].open;
+	if (!open)
+		return tool_complain("%s: no such way", argv[optind]);
+	if (!tool_number(argv[optind + 2], 1, UINT16_MAX, &port))
+		return tool_complain("%s: not a port", argv[optind + 2]);
+	l.connect.host = argv[optind + 1];
+	l.connect.port = (uint16_t)port;
+	return load_run(&l, open);
+}

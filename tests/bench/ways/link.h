@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * link.h - a client's connection to one of the servers of this directory: rdma_cm, one queue pair, one CQ, one registered memory.
+ * Errors: 0 or a negative errno, with a message on stderr.
+ */
+#ifndef BENCH_LINK_H
+#define BENCH_LINK_H
+
+#include <rdma/rdma_cma.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What a client wants of the server; its private data. Big-endian. */
+struct link_wish {
+	uint32_t way;   /* enum link_way */
+	uint32_t depth; /* requests that can be outstanding */
+} __attribute__((packed));
+
+enum link_way {
+	LINK_TABLE,     /* READs of a table file as it is */
+	LINK_HOPSCOTCH, /* READs of a hopscotch array and of the file's heap */
+	LINK_REQUESTS,  /* requests that the server's CPU answers */
+};
+
+/** Private data of the server's reply. Big-endian. The second range is that of the hopscotch array. */
+struct link_offer {
+	struct {
+		uint64_t addr, size;
+		uint32_t rkey;
+	} __attribute__((packed)) file, array;
+	uint32_t request_max, reply_max; /* bytes, of LINK_REQUESTS */
+} __attribute__((packed));
+
+struct link {
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	size_t bytes;            /* of it */
+	struct link_offer offer; /* as it came */
+};
+
+/** @cap: of the queue pair; the CQ has room for all it can have. */
+int link_connect(
+	struct link *l, const char *host, uint16_t port, struct link_wish wish, struct ibv_qp_cap cap);
+/** Zeroed and registered for local writes; it replaces what there was. */
+int link_memory(struct link *l, size_t bytes);
+void link_close(struct link *l);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * requests.h - what client and server of two-sided requests send each other. Both are of one machine: host byte order. Answers come in
+ * the order of their requests.
+ */
+#ifndef BENCH_REQUESTS_H
+#define BENCH_REQUESTS_H
+
+#include <stdint.h>
+
+enum { REQUEST_GET = UINT32_MAX, REQUEST_INLINE = 64 }; /* bytes that a WQE takes along */
+
+struct request {
+	uint32_t key_len;
+	uint32_t val_len; /* REQUEST_GET: none */
+	uint8_t bytes[];  /* key, value */
+};
+
+struct answer {
+	int32_t status; /* as of struct reddn_result */
+	uint32_t len;
+	uint8_t value[];
+};
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/bench/ways/serve.h"
+
+#include "tests/bench/ways/pages.h"
+#include "tests/bench/ways/requests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+enum { CQES = 16384, POLL_BATCH = 16 };
+
+struct serve_conn {
+	struct serve *s;
+	struct rdma_cm_id *id;
+	struct ibv_mr *mr;
+	uint8_t *mem; /* depth requests, then depth answers */
+	size_t bytes;
+	uint32_t depth, signal_every;
+	uint64_t answered;
+	LIST_ENTRY(serve_conn) link;
+};
+
+struct serve {
+	struct ibv_pd *pd;
+	struct reddn_table *table;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	uint32_t request_max, reply_max;
+	LIST_HEAD(, serve_conn) conns;
+};
+
+/* What one poll found, to be posted with few doorbells. */
+struct batch {
+	struct serve_conn *conn; /* whose it is */
+	unsigned n;
+	struct ibv_sge sge[2 * POLL_BATCH];
+	struct ibv_send_wr send[POLL_BATCH];
+	struct ibv_recv_wr recv[POLL_BATCH];
+};
+
+int serve_new(struct serve **out, struct ibv_pd *pd, struct reddn_table *table, bool events)
+{
+	struct reddn_table_stat st;
+	struct serve *s = calloc(1, sizeof(*s));
+	int r = s ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		reddn_table_stat(table, &st);
+		s->pd = pd;
+		s->table = table;
+		s->request_max =
+			(uint32_t)((sizeof(struct request) + st.max_key + st.max_value + 63) & ~63ul);
+		s->reply_max = (uint32_t)((sizeof(struct answer) + st.max_value + 63) & ~63ul);
+		LIST_INIT(&s->conns);
+		if (events) {
+			s->channel = ibv_create_comp_channel(pd->context);
+			if (!s->channel || fcntl(s->channel->fd, F_SETFL, O_NONBLOCK) < 0)
+				r = -errno;
+		}
+	}
+	if (r == 0) {
+		s->cq = ibv_create_cq(pd->context, CQES, NULL, s->channel, 0);
+		r = s->cq ? 0 : -errno;
+	}
+	if (r < 0) {
+		serve_free(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
+
+void serve_free(struct serve *s)
+{
+	struct serve_conn *c;
+
+	if (!s)
+		return;
+	while ((c = LIST_FIRST(&s->conns)))
+		serve_remove(c);
+	if (s->cq)
+		ibv_destroy_cq(s->cq);
+	if (s->channel)
+		ibv_destroy_comp_channel(s->channel);
+	free(s);
+}
+
+uint32_t serve_request_max(const struct serve *s)
+{
+	return s->request_max;
+}
+
+uint32_t serve_reply_max(const struct serve *s)
+{
+	return s->reply_max;
+}
+
+static struct request *request_at(const struct serve_conn *c, uint32_t slot)
+{
+	return (struct request *)(c->mem + (size_t)slot * c->s->request_max);
+}
+
+static struct answer *answer_at(const struct serve_conn *c, uint64_t number)
+{
+	return (struct answer *)(c->mem + (size_t)c->depth * c->s->request_max +
+				 number % c->depth * c->s->reply_max);
+}
+
+static void recv_of(const struct serve_conn *c, uint32_t slot, struct ibv_recv_wr *wr, struct ibv_sge *sge)
+{
+	*sge = (struct ibv_sge){(uintptr_t)request_at(c, slot), c->s->request_max, c->mr->lkey};
+	*wr = (struct ibv_recv_wr){.wr_id = slot, .sg_list = sge, .num_sge = 1};
+}
+
+int serve_add(struct serve *s, struct rdma_cm_id *id, uint32_t depth, struct serve_conn **out)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {2 * depth, depth, 1, 1, REQUEST_INLINE}, .qp_type = IBV_QPT_RC};
+	struct serve_conn *c = calloc(1, sizeof(*c));
+	int r = 0;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct serve_conn){.s = s, .id = id, .depth = depth, .signal_every = depth > 1 ? depth / 2 : 1};
+	LIST_INSERT_HEAD(&s->conns, c, link);
+	attr.send_cq = attr.recv_cq = s->cq;
+	c->bytes = (size_t)depth * (s->request_max + s->reply_max);
+	c->mem = pages_get(c->bytes);
+	if (!c->mem)
+		r = -ENOMEM;
+	if (r == 0) {
+		c->mr = ibv_reg_mr(s->pd, c->mem, c->bytes, IBV_ACCESS_LOCAL_WRITE);
+		r = c->mr && rdma_create_qp(id, s->pd, &attr) == 0 ? 0 : -errno;
+	}
+	for (uint32_t i = 0; i < depth && r == 0; i++) {
+		struct ibv_recv_wr wr, *bad;
+		struct ibv_sge sge;
+
+		recv_of(c, i, &wr, &sge);
+		r = -ibv_post_recv(id->qp, &wr, &bad);
+	}
+	if (r < 0)
+		serve_remove(c);
+	else
+		*out = c;
+	return r;
+}
+
+void serve_remove(struct serve_conn *c)
+{
+	LIST_REMOVE(c, link);
+	if (c->id->qp)
+		rdma_destroy_qp(c->id);
+	if (c->mr)
+		ibv_dereg_mr(c->mr);
+	pages_put(c->mem, c->bytes);
+	free(c);
+}
+
+static struct serve_conn *find(const struct serve *s, uint32_t qpn)
+{
+	struct serve_conn *c;
+
+	LIST_FOREACH (c, &s->conns, link)
+		if (c->id->qp->qp_num == qpn)
+			break;
+	return c;
+}
+
+static void answer(struct serve *s, const struct request *q, struct answer *a)
+{
+	const void *value;
+	size_t len;
+
+	*a = (struct answer){0};
+	if (q->val_len != REQUEST_GET) {
+		a->status =
+			reddn_table_put(s->table, q->bytes, q->key_len, q->bytes + q->key_len, q->val_len);
+		return;
+	}
+	a->status = reddn_table_get(s->table, q->bytes, q->key_len, &value, &len);
+	if (a->status)
+		return;
+	a->len = (uint32_t)len;
+	memcpy(a->value, value, len);
+}
+
+/* Answers first. A queue pair that takes nothing has failed, of which its client hears. */
+static void post(struct batch *b)
+{
+	struct ibv_send_wr *bad_send;
+	struct ibv_recv_wr *bad_recv;
+
+	if (!b->n)
+		return;
+	b->send[b->n - 1].next = NULL;
+	b->recv[b->n - 1].next = NULL;
+	ibv_post_recv(b->conn->id->qp, b->recv, &bad_recv);
+	ibv_post_send(b->conn->id->qp, b->send, &bad_send);
+	b->n = 0;
+}
+
+static void handle(struct batch *b, const struct ibv_wc *wc)
+{
+	struct serve_conn *c = b->conn;
+	const struct request *q = request_at(c, (uint32_t)wc->wr_id);
+	struct answer *a = answer_at(c, c->answered);
+	struct ibv_send_wr *send = &b->send[b->n];
+	struct ibv_sge *sge = &b->sge[2 * b->n];
+
+	if (wc->byte_len < sizeof(*q) ||
+		wc->byte_len - sizeof(*q) !=
+			q->key_len + (uint64_t)(q->val_len == REQUEST_GET ? 0 : q->val_len))
+		*a = (struct answer){.status = -EPROTO};
+	else
+		answer(c->s, q, a);
+	sge[0] = (struct ibv_sge){(uintptr_t)a, (uint32_t)sizeof(*a) + a->len, c->mr->lkey};
+	*send = (struct ibv_send_wr){
+		.wr_id = UINT64_MAX, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	if (sge[0].length <= REQUEST_INLINE)
+		send->send_flags |= IBV_SEND_INLINE;
+	if (++c->answered % c->signal_every == 0)
+		send->send_flags |= IBV_SEND_SIGNALED;
+	recv_of(c, (uint32_t)wc->wr_id, &b->recv[b->n], &sge[1]);
+	if (b->n) {
+		b->send[b->n - 1].next = send;
+		b->recv[b->n - 1].next = &b->recv[b->n];
+	}
+	b->n++;
+}
+
+int serve_poll(struct serve *s)
+{
+	struct batch b = {0};
+	struct ibv_wc wc[POLL_BATCH];
+	int n = ibv_poll_cq(s->cq, POLL_BATCH, wc);
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS || wc[i].wr_id == UINT64_MAX)
+			continue;
+		if (!b.conn || b.conn->id->qp->qp_num != wc[i].qp_num) {
+			post(&b);
+			b.conn = find(s, wc[i].qp_num);
+		}
+		if (b.conn)
+			handle(&b, &wc[i]);
+	}
+	post(&b);
+	return n;
+}
+
+int serve_fd(const struct serve *s)
+{
+	return s->channel->fd;
+}
+
+int serve_arm(struct serve *s)
+{
+	struct ibv_cq *cq;
+	void *context;
+	unsigned events = 0;
+
+	while (ibv_get_cq_event(s->channel, &cq, &context) == 0)
+		events++;
+	if (events)
+		ibv_ack_cq_events(s->cq, events);
+	return -ibv_req_notify_cq(s->cq, 0);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write] TABLE ADDRESS PORT". How, each
+ * client says when it connects: its memory for READs, or answers by this CPU, which polls for requests, or with --events sleeps until
+ * there are some. --write: sets are allowed; then nobody else may write. Prints "listening" when clients may come; ends at SIGTERM or SIGINT.
+ */
+#include "tests/bench/ways/hopscotch.h"
+#include "tests/bench/ways/link.h"
+#include "tests/bench/ways/serve.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* empty polls */
+
+struct server {
+	bool events, write;
+	struct reddn_table *table;
+	void *file; /* the same, to be read by NICs */
+	size_t size;
+	struct hopscotch array; /* made when the first client wants it */
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	/* made at the first connection, which tells the device */
+	struct ibv_pd *pd;
+	struct ibv_mr *file_mr, *array_mr;
+	struct ibv_cq *cq;
+	struct serve *serve;
+	unsigned asking; /* connections of two-sided clients */
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+static int open_table(struct server *s, const char *path)
+{
+	char err[256];
+	struct stat st;
+	int fd;
+
+	if (reddn_table_open(&s->table, path, s->write ? REDDN_TABLE_WRITE : 0, err, sizeof(err)) < 0) {
+		fprintf(stderr, "%s\n", err);
+		return -EINVAL;
+	}
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	s->file = MAP_FAILED;
+	if (fd >= 0 && fstat(fd, &st) == 0) {
+		s->size = (size_t)st.st_size;
+		s->file = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	}
+	if (s->file == MAP_FAILED)
+		perror(path);
+	if (fd >= 0)
+		close(fd);
+	return s->file == MAP_FAILED ? -EINVAL : 0;
+}
+
+static int use_device(struct server *s, struct ibv_context *ctx)
+{
+	if (s->pd)
+		return s->pd->context == ctx ? 0 : -EXDEV;
+	s->pd = ibv_alloc_pd(ctx);
+	s->cq = s->pd ? ibv_create_cq(ctx, 16, NULL, NULL, 0) : NULL;
+	s->file_mr =
+		s->cq ? ibv_reg_mr(s->pd, s->file, s->size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
+		      : NULL;
+	return s->file_mr ? serve_new(&s->serve, s->pd, s->table, s->events) : -errno;
+}
+
+static int make_array(struct server *s)
+{
+	int r;
+
+	if (s->array_mr)
+		return 0;
+	r = hopscotch_build(&s->array, s->file, s->file);
+	if (r < 0)
+		return r;
+	s->array_mr =
+		ibv_reg_mr(s->pd, s->array.words, hopscotch_bytes(s->array.places), IBV_ACCESS_REMOTE_READ);
+	return s->array_mr ? 0 : -errno;
+}
+
+/* The context of an id is its struct serve_conn, if it has one. */
+static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32_t depth)
+{
+	struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+	struct serve_conn *conn;
+	int r = use_device(s, id->verbs);
+
+	if (r == 0 && way == LINK_REQUESTS) {
+		if (depth < 1 || depth > DEPTH_MAX)
+			return -ERANGE;
+		r = serve_add(s->serve, id, depth, &conn);
+		if (r == 0) {
+			id->context = conn;
+			s->asking++;
+		}
+		return r;
+	}
+	if (r == 0 && way == LINK_HOPSCOTCH)
+		r = make_array(s);
+	attr.send_cq = attr.recv_cq = s->cq;
+	return r < 0 ? r : rdma_create_qp(id, s->pd, &attr) ? -errno : 0;
+}
+
+static void leave(struct server *s, struct rdma_cm_id *id)
+{
+	if (id->context) {
+		serve_remove(id->context);
+		s->asking--;
+	} else if (id->qp) {
+		rdma_destroy_qp(id);
+	}
+	rdma_destroy_id(id);
+}
+
+static int welcome(
+	struct server *s, struct rdma_cm_id *id, const struct rdma_conn_param *asked, struct link_wish wish)
+{
+	struct link_offer offer = {0};
+	struct rdma_conn_param param = {
+		.private_data = &offer,
+		.private_data_len = sizeof(offer),
+		.responder_resources = asked->responder_resources,
+		.initiator_depth = asked->initiator_depth,
+		.rnr_retry_count = 7,
+	};
+	int r = prepare(s, id, be32toh(wish.way), be32toh(wish.depth));
+
+	if (r < 0)
+		return r;
+	offer.file.addr = htobe64((uintptr_t)s->file);
+	offer.file.size = htobe64(s->size);
+	offer.file.rkey = htobe32(s->file_mr->rkey);
+	if (s->array_mr) {
+		offer.array.addr = htobe64((uintptr_t)s->array.words);
+		offer.array.size = htobe64(hopscotch_bytes(s->array.places));
+		offer.array.rkey = htobe32(s->array_mr->rkey);
+	}
+	offer.request_max = htobe32(serve_request_max(s->serve));
+	offer.reply_max = htobe32(serve_reply_max(s->serve));
+	return rdma_accept(id, &param) ? -errno : 0;
+}
+
+/* One event of the connection manager. */
+static void handle(struct server *s)
+{
+	struct rdma_cm_event *ev;
+	struct rdma_conn_param asked;
+	struct rdma_cm_id *id;
+	struct link_wish wish = {0};
+	enum rdma_cm_event_type type;
+	int r;
+
+	if (rdma_get_cm_event(s->channel, &ev))
+		return;
+	id = ev->id;
+	type = ev->event;
+	asked = ev->param.conn;
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && asked.private_data_len >= sizeof(wish))
+		memcpy(&wish, asked.private_data, sizeof(wish));
+	rdma_ack_cm_event(ev);
+	switch (type) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		id->context = NULL;
+		r = welcome(s, id, &asked, wish);
+		if (r < 0) {
+			fprintf(stderr, "a client is refused: %s\n", strerror(-r));
+			rdma_reject(id, NULL, 0);
+			leave(s, id);
+		}
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		rdma_disconnect(id);
+		leave(s, id);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		leave(s, id);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool readable(int fd, int other, int timeout_ms)
+{
+	struct pollfd pfd[2] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+
+	return poll(pfd, other < 0 ? 1 : 2, timeout_ms) > 0 && pfd[0].revents;
+}
+
+static void run(struct server *s)
+{
+	int fd = s->channel->fd;
+
+	for (uint64_t empty = 1; !stop; empty++) {
+		if (!s->asking) {
+			if (readable(fd, -1, -1))
+				handle(s);
+			continue;
+		}
+		if (serve_poll(s->serve)) {
+			empty = 0;
+			continue;
+		}
+		if (s->events) {
+			if (serve_arm(s->serve) < 0 || serve_poll(s->serve))
+				continue;
+			if (readable(fd, serve_fd(s->serve), -1))
+				handle(s);
+		} else if (empty % EVENTS_EVERY == 0 && readable(fd, -1, 0)) {
+			handle(s);
+		} else if (empty % YIELD_EVERY == 0) {
+			sched_yield();
+		}
+	}
+}
+
+static int listen_on(struct server *s, const char *address, const char *port)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP}, *ai;
+	int r = rdma_getaddrinfo(address, port, &hints, &ai);
+
+	if (r) {
+		fprintf(stderr, "%s port %s: %s\n", address, port, r > 0 ? gai_strerror(r) : strerror(errno));
+		return -EINVAL;
+	}
+	s->channel = rdma_create_event_channel();
+	r = !s->channel || rdma_create_id(s->channel, &s->listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(s->listener, ai->ai_src_addr) || rdma_listen(s->listener, 64);
+	if (r)
+		fprintf(stderr, "cannot listen on %s port %s: %m\n", address, port);
+	rdma_freeaddrinfo(ai);
+	return r ? -EIO : 0;
+}
+
+static void end(struct server *s)
+{
+	if (s->listener)
+		rdma_destroy_id(s->listener);
+	if (s->channel)
+		rdma_destroy_event_channel(s->channel);
+	serve_free(s->serve);
+	if (s->array_mr)
+		ibv_dereg_mr(s->array_mr);
+	if (s->file_mr)
+		ibv_dereg_mr(s->file_mr);
+	if (s->cq)
+		ibv_destroy_cq(s->cq);
+	if (s->pd)
+		ibv_dealloc_pd(s->pd);
+	hopscotch_deinit(&s->array);
+	if (s->size)
+		munmap(s->file, s->size);
+	reddn_table_close(s->table);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"events", no_argument, NULL, 'e'}, {"write", no_argument, NULL, 'w'}, {0}};
+	struct sigaction sa = {.sa_handler = on_signal};
+	struct server s = {0};
+	int o;
+
+	while ((o = getopt_long(argc, argv, "ew", options, NULL)) != -1) {
+		if (o == '?')
+			return 2;
+		s.events |= o == 'e';
+		s.write |= o == 'w';
+	}
+	if (argc - optind != 3) {
+		fprintf(stderr, "usage: baseline-server [--events] [--write] TABLE ADDRESS PORT\n");
+		return 2;
+	}
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	if (open_table(&s, argv[optind]) < 0 || listen_on(&s, argv[optind + 1], argv[optind + 2]) < 0)
+		return 1;
+	puts("listening");
+	fflush(stdout);
+	run(&s);
+	end(&s);
+	return 0;
+}

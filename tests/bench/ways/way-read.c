@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* way-read.c - gets by one-sided READs, which differ in what is read first. */
+#include "tests/bench/ways/hopscotch.h"
+#include "tests/bench/ways/link.h"
+#include "tests/bench/ways/slots.h"
+#include "tests/bench/ways/ways.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	POLL_BATCH = 16,
+	RETRIES = 100,
+	BUCKET = 16,
+	BUCKETS = 128
+}; /* bytes; before the record in a slot's memory */
+
+uint32_t way_ideal_bytes = 64;
+
+enum lookup { IDEAL, TWO_CHOICES, HOPSCOTCH };
+
+/* One get. Its READs land in its memory: buckets, then the record. */
+struct get {
+	struct load_op op;
+	struct reddn_place place;
+	uint64_t cookie;
+	unsigned probe; /* bucket whose record is asked for, or to be looked at next */
+	unsigned retries;
+	bool reading_record;
+};
+
+struct reader {
+	struct link link;
+	enum lookup lookup;
+	struct slots slots;
+	struct get *gets;
+	unsigned depth, buckets; /* of a lookup */
+	size_t stride;           /* bytes of a slot's memory */
+	uint64_t file, array, places, random;
+	uint32_t file_key, array_key;
+	struct reddn_table_header hdr;
+	char why[128];
+};
+
+static uint8_t *memory(struct reader *c, uint32_t slot)
+{
+	return c->link.mem + slot * c->stride;
+}
+
+static struct ibv_send_wr read_of(struct ibv_sge *sge, uint32_t slot, uint64_t addr, uint32_t rkey)
+{
+	return (struct ibv_send_wr){.wr_id = slot,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {addr, rkey}};
+}
+
+static int post(struct reader *c, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int r = ibv_post_send(c->link.id->qp, wr, &bad);
+
+	if (r)
+		snprintf(c->why, sizeof(c->why), "posting a READ: %s", strerror(r));
+	return -r;
+}
+
+static int read_one(struct reader *c, uint32_t slot, void *to, uint64_t addr, uint32_t rkey, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)to, len, c->link.mr->lkey};
+	struct ibv_send_wr wr = read_of(&sge, slot, addr, rkey);
+
+	return post(c, &wr);
+}
+
+/* READs of one queue complete in order: the last one is signaled. */
+static int read_both(struct reader *c, uint32_t slot)
+{
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		sge[i] = (struct ibv_sge){(uintptr_t)memory(c, slot) + BUCKET * i, BUCKET, c->link.mr->lkey};
+		wr[i] = read_of(&sge[i], slot,
+			c->file + c->hdr.buckets_off + c->gets[slot].place.bucket[i] * BUCKET, c->file_key);
+	}
+	wr[0].next = &wr[1];
+	wr[0].send_flags = 0;
+	return post(c, wr);
+}
+
+static uint64_t somewhere(struct reader *c)
+{
+	c->random = c->random * 6364136223846793005ull + 1442695040888963407ull;
+	return c->hdr.heap_off + (c->random >> 20) % (c->hdr.heap_size - way_ideal_bytes) / 64 * 64;
+}
+
+static int look(struct reader *c, uint32_t slot)
+{
+	struct get *g = &c->gets[slot];
+
+	g->probe = 0;
+	g->reading_record = false;
+	switch (c->lookup) {
+	case IDEAL:
+		return read_one(
+			c, slot, memory(c, slot), c->file + somewhere(c), c->file_key, way_ideal_bytes);
+	case TWO_CHOICES:
+		return read_both(c, slot);
+	case HOPSCOTCH:
+		break;
+	}
+	return read_one(c, slot, memory(c, slot), c->array + hopscotch_place(&g->place, c->places) * BUCKET,
+		c->array_key, HOPSCOTCH_NEIGHBOURS * BUCKET);
+}
+
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	struct reader *c = conn;
+	struct get *g;
+	uint32_t slot;
+
+	if (op->value)
+		return -EINVAL;
+	if (!c->slots.nfree)
+		return -EAGAIN;
+	slot = slots_take(&c->slots);
+	g = &c->gets[slot];
+	g->op = *op;
+	g->cookie = cookie;
+	g->retries = 0;
+	if (c->lookup != IDEAL)
+		g->place = reddn_hash_key(c->hdr.hash_seed, c->hdr.buckets, op->key, op->key_len);
+	return look(c, slot);
+}
+
+static int answer(struct reader *c, uint32_t slot, struct reddn_result *res, const void *value, size_t len)
+{
+	slots_hold(&c->slots, slot);
+	*res = (struct reddn_result){.cookie = c->gets[slot].cookie,
+		.status = value ? 0 : REDDN_MISS,
+		.value = value,
+		.length = len};
+	return 1;
+}
+
+/* Asks for the record of the next bucket with the right fingerprint; without one the key is absent. */
+static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res)
+{
+	struct get *g = &c->gets[slot];
+	const uint8_t *mem = memory(c, slot);
+
+	for (; g->probe < c->buckets; g->probe++) {
+		uint64_t word[2], off;
+		uint32_t len;
+
+		memcpy(word, mem + BUCKET * g->probe, BUCKET);
+		off = reddn_locator_off(word[0]);
+		len = reddn_locator_len(word[0]);
+		if (word[1] != g->place.fp || len + BUCKETS > c->stride || off + len > c->hdr.heap_size)
+			continue;
+		g->reading_record = true;
+		return read_one(c, slot, memory(c, slot) + BUCKETS, c->file + c->hdr.heap_off + off,
+			c->file_key, len);
+	}
+	return answer(c, slot, res, NULL, 0);
+}
+
+/* 1: it gave a result. */
+static int completed(struct reader *c, uint32_t slot, struct reddn_result *res)
+{
+	struct get *g = &c->gets[slot];
+	const struct reddn_record *rec = (const void *)(memory(c, slot) + BUCKETS);
+
+	if (c->lookup == IDEAL)
+		return answer(c, slot, res, memory(c, slot), way_ideal_bytes);
+	if (!g->reading_record)
+		return try_buckets(c, slot, res);
+	if (rec->key_len > c->hdr.max_key || rec->val_len > c->hdr.max_value ||
+		reddn_record_sum(rec) != rec->sum) {
+		if (++g->retries < RETRIES)
+			return look(c, slot);
+		snprintf(c->why, sizeof(c->why), "a record of the table is damaged");
+		return -EBADMSG;
+	}
+	if (rec->key_len == g->op.key_len && !memcmp(rec->bytes, g->op.key, rec->key_len))
+		return answer(c, slot, res, rec->bytes + rec->key_len, rec->val_len);
+	g->probe++;
+	g->reading_record = false;
+	return try_buckets(c, slot, res);
+}
+
+static void release(void *conn)
+{
+	struct reader *c = conn;
+
+	slots_release(&c->slots);
+}
+
+static int poll_results(void *conn, struct reddn_result *res, int max)
+{
+	struct reader *c = conn;
+	struct ibv_wc wc[POLL_BATCH];
+	int k, n = 0;
+
+	release(c);
+	k = ibv_poll_cq(c->link.cq, max < POLL_BATCH ? max : POLL_BATCH, wc);
+	for (int i = 0; i < k; i++) {
+		int r = -EIO;
+
+		if (wc[i].status == IBV_WC_SUCCESS)
+			r = completed(c, (uint32_t)wc[i].wr_id, &res[n]);
+		else
+			snprintf(
+				c->why, sizeof(c->why), "a READ failed: %s", ibv_wc_status_str(wc[i].status));
+		if (r < 0)
+			return r;
+		n += r;
+	}
+	return k < 0 ? -EIO : n;
+}
+
+static const char *errmsg(void *conn)
+{
+	return ((struct reader *)conn)->why;
+}
+
+static void close_reader(void *conn)
+{
+	struct reader *c = conn;
+
+	link_close(&c->link);
+	slots_deinit(&c->slots);
+	free(c->gets);
+	free(c);
+}
+
+/* The geometry is in the table's first page. */
+static int read_header(struct reader *c)
+{
+	struct ibv_wc wc;
+	int n, r = link_memory(&c->link, sizeof(c->hdr));
+
+	if (r == 0)
+		r = read_one(c, 0, c->link.mem, c->file, c->file_key, sizeof(c->hdr));
+	if (r < 0)
+		return r;
+	while (!(n = ibv_poll_cq(c->link.cq, 1, &wc)))
+		;
+	if (n < 0 || wc.status != IBV_WC_SUCCESS)
+		return -EIO;
+	memcpy(&c->hdr, c->link.mem, sizeof(c->hdr));
+	if (c->hdr.magic != REDDN_TABLE_MAGIC || c->hdr.version != 1 ||
+		c->hdr.file_size > be64toh(c->link.offer.file.size))
+		return -EPROTO;
+	return 0;
+}
+
+static int make_slots(struct reader *c)
+{
+	size_t bytes = BUCKETS + reddn_record_size(c->hdr.max_key, c->hdr.max_value);
+
+	if (c->lookup == IDEAL) {
+		bytes = way_ideal_bytes;
+		if (bytes + 64 > c->hdr.heap_size)
+			return -EMSGSIZE;
+	}
+	c->stride = (bytes + 63) & ~(size_t)63;
+	c->gets = calloc(c->depth, sizeof(*c->gets));
+	if (!c->gets || slots_init(&c->slots, c->depth) < 0)
+		return -ENOMEM;
+	return link_memory(&c->link, c->stride * c->depth);
+}
+
+static int open_reader(struct load_way *way, const struct reddn_options *opt, enum lookup lookup)
+{
+	struct reader *c = calloc(1, sizeof(*c));
+	struct link_wish wish = {lookup == HOPSCOTCH ? LINK_HOPSCOTCH : LINK_TABLE, opt->depth};
+	struct ibv_qp_cap cap = {opt->depth * 2u, 1, 1, 1, 0};
+	int r;
+
+	if (!c)
+		return 2;
+	*way = (struct load_way){.conn = c,
+		.depth = opt->depth,
+		.submit = submit,
+		.poll = poll_results,
+		.release = release,
+		.errmsg = errmsg,
+		.close = close_reader};
+	c->lookup = lookup;
+	c->depth = opt->depth;
+	c->buckets = lookup == HOPSCOTCH ? HOPSCOTCH_NEIGHBOURS : 2;
+	r = link_connect(&c->link, opt->host, opt->port, wish, cap);
+	if (r < 0)
+		return 2;
+	c->file = be64toh(c->link.offer.file.addr);
+	c->file_key = be32toh(c->link.offer.file.rkey);
+	c->array = be64toh(c->link.offer.array.addr);
+	c->array_key = be32toh(c->link.offer.array.rkey);
+	c->places = be64toh(c->link.offer.array.size) / BUCKET - (HOPSCOTCH_NEIGHBOURS - 1);
+	r = read_header(c);
+	if (r == 0)
+		r = make_slots(c);
+	if (r < 0)
+		fprintf(stderr, "the server's table: %s\n", strerror(-r));
+	return r < 0 ? 2 : 0;
+}
+
+int way_ideal_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_reader(way, opt, IDEAL);
+}
+
+int way_onesided_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_reader(way, opt, TWO_CHOICES);
+}
+
+int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_reader(way, opt, HOPSCOTCH);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the text protocol) and of Redis (RESP2) over a socket that
+ * never blocks. Answers come in the order of their requests.
+ */
+#include "tests/bench/ways/ways.h"
+
+#include "libclient/tool.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FIRST_ROOM = 64 << 10 };
+
+struct buffer {
+	char *bytes;
+	size_t at, used, room; /* [at, used) is of interest */
+};
+
+struct talker;
+
+/** One of the two protocols. */
+struct protocol {
+	int (*write)(struct talker *c, const struct load_op *op);
+	/** Reads one answer at the begin of @text. Its length; 0: not all of it is there; -EPROTO. */
+	ssize_t (*read)(struct talker *c, const char *text, size_t len, struct reddn_result *res);
+};
+
+struct talker {
+	const struct protocol *protocol;
+	int fd;
+	unsigned depth;
+	struct buffer out, in;
+	uint64_t *cookies; /* of request number n at n % depth */
+	uint64_t sent, done;
+	char why[128];
+};
+
+/* ---- buffers ---------------------------------------------------------------------------- */
+
+static int need(struct buffer *b, size_t more)
+{
+	size_t room = b->room ? b->room : FIRST_ROOM;
+	char *p;
+
+	if (b->at) {
+		memmove(b->bytes, b->bytes + b->at, b->used - b->at);
+		b->used -= b->at;
+		b->at = 0;
+	}
+	while (room - b->used < more)
+		room *= 2;
+	if (room == b->room)
+		return 0;
+	p = realloc(b->bytes, room);
+	if (!p)
+		return -ENOMEM;
+	b->bytes = p;
+	b->room = room;
+	return 0;
+}
+
+static int put(struct buffer *b, const void *bytes, size_t len)
+{
+	if (b->room - b->used < len) {
+		int r = need(b, len);
+
+		if (r < 0)
+			return r;
+	}
+	memcpy(b->bytes + b->used, bytes, len);
+	b->used += len;
+	return 0;
+}
+
+static int put_text(struct buffer *b, const char *text)
+{
+	return put(b, text, strlen(text));
+}
+
+/* Bytes up to and with the line feed; 0: there is none. */
+static size_t line_of(const char *text, size_t len)
+{
+	const char *lf = memchr(text, '\n', len);
+
+	return lf ? (size_t)(lf - text) + 1 : 0;
+}
+
+static bool begins(const char *text, size_t len, const char *word)
+{
+	return len >= strlen(word) && memcmp(text, word, strlen(word)) == 0;
+}
+
+/* The last number in a line. */
+static size_t last_number(const char *line, size_t len)
+{
+	size_t n = 0, scale = 1;
+
+	while (len && (line[len - 1] < '0' || line[len - 1] > '9'))
+		len--;
+	for (; len && line[len - 1] >= '0' && line[len - 1] <= '9'; len--, scale *= 10)
+		n += (size_t)(line[len - 1] - '0') * scale;
+	return n;
+}
+
+/* ---- memcached -------------------------------------------------------------------------- */
+
+static int memcached_write(struct talker *c, const struct load_op *op)
+{
+	char text[64];
+	int r = put_text(&c->out, op->value ? "set " : "get ");
+
+	if (r == 0)
+		r = put(&c->out, op->key, op->key_len);
+	if (!op->value)
+		return r < 0 ? r : put_text(&c->out, "\r\n");
+	snprintf(text, sizeof(text), " 0 0 %zu\r\n", op->value_len);
+	if (r == 0)
+		r = put_text(&c->out, text);
+	if (r == 0)
+		r = put(&c->out, op->value, op->value_len);
+	return r < 0 ? r : put_text(&c->out, "\r\n");
+}
+
+static ssize_t memcached_read(struct talker *c, const char *text, size_t len, struct reddn_result *res)
+{
+	static const char end[] = "\r\nEND\r\n";
+	size_t line = line_of(text, len), whole;
+
+	if (!line)
+		return 0;
+	if (begins(text, line, "STORED") || begins(text, line, "END")) {
+		res->status = text[0] == 'S' ? 0 : REDDN_MISS;
+		return (ssize_t)line;
+	}
+	if (!begins(text, line, "VALUE ")) {
+		snprintf(c->why, sizeof(c->why), "memcached says: %.*s", (int)line, text);
+		return -EPROTO;
+	}
+	res->length = last_number(text, line);
+	whole = line + res->length + sizeof(end) - 1;
+	if (len < whole)
+		return 0;
+	res->value = text + line;
+	return (ssize_t)whole;
+}
+
+static const struct protocol memcached = {memcached_write, memcached_read};
+
+/* ---- Redis ------------------------------------------------------------------------------ */
+
+static int put_bulk(struct buffer *b, const void *bytes, size_t len)
+{
+	char text[32];
+	int r;
+
+	snprintf(text, sizeof(text), "$%zu\r\n", len);
+	r = put_text(b, text);
+	if (r == 0)
+		r = put(b, bytes, len);
+	return r < 0 ? r : put_text(b, "\r\n");
+}
+
+static int redis_write(struct talker *c, const struct load_op *op)
+{
+	int r = put_text(&c->out, op->value ? "*3\r\n$3\r\nSET\r\n" : "*2\r\n$3\r\nGET\r\n");
+
+	if (r == 0)
+		r = put_bulk(&c->out, op->key, op->key_len);
+	if (r == 0 && op->value)
+		r = put_bulk(&c->out, op->value, op->value_len);
+	return r;
+}
+
+static ssize_t redis_read(struct talker *c, const char *text, size_t len, struct reddn_result *res)
+{
+	size_t line = line_of(text, len), whole;
+
+	if (!line)
+		return 0;
+	if (begins(text, line, "+OK") || begins(text, line, "$-1")) {
+		res->status = text[0] == '+' ? 0 : REDDN_MISS;
+		return (ssize_t)line;
+	}
+	if (text[0] != '$') {
+		snprintf(c->why, sizeof(c->why), "Redis says: %.*s", (int)line, text);
+		return -EPROTO;
+	}
+	res->length = last_number(text, line);
+	whole = line + res->length + 2;
+	if (len < whole)
+		return 0;
+	res->value = text + line;
+	return (ssize_t)whole;
+}
+
+static const struct protocol redis = {redis_write, redis_read};
+
+/* ---- the connection --------------------------------------------------------------------- */
+
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	struct talker *c = conn;
+	int r;
+
+	if (c->sent - c->done == c->depth)
+		return -EAGAIN;
+	r = c->protocol->write(c, op);
+	if (r < 0)
+		return r;
+	c->cookies[c->sent++ % c->depth] = cookie;
+	return 0;
+}
+
+static int transmit(struct talker *c)
+{
+	ssize_t n;
+
+	if (c->out.at == c->out.used)
+		return 0;
+	n = send(c->fd, c->out.bytes + c->out.at, c->out.used - c->out.at, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	c->out.at += (size_t)n;
+	if (c->out.at == c->out.used)
+		c->out.at = c->out.used = 0;
+	return 0;
+}
+
+static int receive(struct talker *c)
+{
+	int r = need(&c->in, FIRST_ROOM / 2);
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	n = recv(c->fd, c->in.bytes + c->in.used, c->in.room - c->in.used, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	c->in.used += (size_t)n;
+	return n ? 0 : -ECONNRESET;
+}
+
+static void release(void *conn)
+{
+	(void)conn;
+}
+
+static int poll_results(void *conn, struct reddn_result *res, int max)
+{
+	struct talker *c = conn;
+	int n = 0, r = transmit(c);
+
+	if (r == 0 && c->in.at == c->in.used)
+		r = c->sent == c->done ? 0 : receive(c);
+	for (unsigned again = 0; r == 0 && n < max && c->in.at != c->in.used;) {
+		ssize_t got;
+
+		res[n] = (struct reddn_result){.cookie = c->cookies[c->done % c->depth]};
+		got = c->protocol->read(c, c->in.bytes + c->in.at, c->in.used - c->in.at, &res[n]);
+		if (got < 0)
+			return (int)got;
+		if (!got) {
+			/* More may be there; but what was handed out must stay where it is */
+			if (n || again++)
+				break;
+			r = receive(c);
+			continue;
+		}
+		c->in.at += (size_t)got;
+		c->done++;
+		n++;
+	}
+	if (r < 0)
+		snprintf(c->why, sizeof(c->why), "the connection: %s", strerror(-r));
+	return r < 0 ? r : n;
+}
+
+static const char *errmsg(void *conn)
+{
+	return ((struct talker *)conn)->why;
+}
+
+static void close_talker(void *conn)
+{
+	struct talker *c = conn;
+
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->cookies);
+	free(c->out.bytes);
+	free(c->in.bytes);
+	free(c);
+}
+
+static int dial(const char *host, uint16_t port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *ai;
+	char service[8];
+	int one = 1, fd, r;
+
+	snprintf(service, sizeof(service), "%u", port);
+	r = getaddrinfo(host, service, &hints, &ai);
+	if (r) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0 ||
+			       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)) {
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(ai);
+	return fd;
+}
+
+static int open_talker(struct load_way *way, const struct reddn_options *opt, const struct protocol *protocol)
+{
+	struct talker *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return tool_complain("%s", strerror(ENOMEM));
+	*way = (struct load_way){.conn = c,
+		.depth = opt->depth,
+		.submit = submit,
+		.poll = poll_results,
+		.release = release,
+		.errmsg = errmsg,
+		.close = close_talker};
+	c->protocol = protocol;
+	c->depth = opt->depth;
+	c->cookies = calloc(c->depth, sizeof(*c->cookies));
+	c->fd = dial(opt->host, opt->port);
+	if (!c->cookies || c->fd < 0)
+		return tool_complain("%s port %u: %s", opt->host, opt->port, strerror(errno));
+	return 0;
+}
+
+int way_memcached_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_talker(way, opt, &memcached);
+}
+
+int way_redis_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_talker(way, opt, &redis);
+}
