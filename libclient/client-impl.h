@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client-impl.h - a connection, shared by connect.c (making and ending one) and request.c (using it).
+ * client-impl.h - a connection, shared by connect.c (making and ending one), request.c (using it) and why.c (asking why it
+ * ended).
  *
  * A *request* is what the caller submitted: its key and cookie stay in struct reddn_request until the result is
  * handed out. Each time it is sent it takes the next *number*; the reply lands in *slot* number % depth. Numbers complete in
@@ -80,7 +81,9 @@ struct reddn {
 	bool armed;
 	bool hangup; /* the server disconnected; replies that came before still count */
 	int broken;  /* -errno, the connection's end */
-	char errmsg[256];
+	bool asked_why;
+	int why; /* the answer */
+	char errmsg[512];
 };
 
 /** Where `slot` starts. */

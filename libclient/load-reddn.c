@@ -22,6 +22,7 @@ static void release(void *conn)
 
 static const char *errmsg(void *conn)
 {
+	reddn_why(conn);
 	return reddn_errmsg(conn);
 }
 

@@ -164,6 +164,26 @@ int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, 
 /** Why the connection was lost; "" while it is not. Belongs to the handle. */
 const char *reddn_errmsg(const struct reddn *c);
 
+/** How a session ended, as its server tells. There may be more of them one day. */
+enum reddn_end {
+	REDDN_END_UNKNOWN = 0,     /* the server knows nothing of such an end (any more), or does not tell */
+	REDDN_END_FAILED = 1,      /* work in the server's NIC failed */
+	REDDN_END_PROTOCOL = 2,    /* the client broke a rule of the protocol */
+	REDDN_END_UNREACHABLE = 3, /* the client's NIC did not take replies, or did not answer */
+	REDDN_END_BUDGET = 4,      /* a request took more time or work than the offload allows */
+	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it */
+	REDDN_END_SHUTDOWN = 6,    /* the server stops, or empties itself */
+	REDDN_END_CLIENT = 7,      /* the client, or the network, ended it */
+};
+
+/**
+ * Ask the server why it ended the session; then reddn_errmsg() has its words. A connection that is lost cannot carry them, so this
+ * makes another one for the question and waits for the answer, `timeout_ms` at most; the second call knows it. reddn_get and
+ * reddn_call, which wait anyway, do it themselves. Returns an enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED:
+ * nobody listens there any more. Other errors: the server is not to be reached.
+ */
+int reddn_why(struct reddn *c);
+
 #ifdef __cplusplus
 }
 #endif

@@ -440,6 +440,14 @@ static int begin(struct reddn *c)
 	return c->busy ? -EBUSY : reddn_poll(c, &res, 1);
 }
 
+/* Whoever waits for an answer can wait for the reason why there is none. */
+static int ended(struct reddn *c, int r)
+{
+	if (r < 0 && c->broken && c->broken != -ETIMEDOUT)
+		reddn_why(c);
+	return r;
+}
+
 /* The result of the one request that is outstanding, in time: its status. */
 static int finish(struct reddn *c, struct reddn_result *res)
 {
@@ -463,7 +471,7 @@ PUBLIC int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf
 	if (r == 0)
 		r = finish(c, &res);
 	if (r)
-		return r;
+		return ended(c, r);
 	*len = res.length;
 	if (res.length > buf_len)
 		return -EMSGSIZE;
@@ -484,7 +492,7 @@ PUBLIC int reddn_call(
 		r = finish(c, &res);
 	if (r == 0)
 		memcpy(buf, res.value, res.length < buf_len ? res.length : buf_len);
-	return r;
+	return ended(c, r);
 }
 
 PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)

@@ -23,7 +23,7 @@
 struct reddn_wire_req {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags;      /* must be 0 */
+	uint8_t flags;      /* 0; with REDDN_REQ_WHY it is a struct reddn_wire_why */
 	uint16_t depth;     /* outstanding requests and reply slots, >= 1 */
 	uint64_t slot_addr; /* slot i starts at slot_addr + i * slot_size; 64-byte aligned */
 	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
@@ -32,6 +32,27 @@ struct reddn_wire_req {
 	uint8_t token[8];   /* proof of access, see token.h; 0: none */
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
+
+/*
+ * A REQ that asks for no session: why did an earlier one end? A queue pair that has failed carries no last words, so the client
+ * connects once more to ask, and the REJ that answers has them: REDDN_REJ_ENDED, _SERVED or _FORGOTTEN. Only who knows
+ * slot_addr and slot_rkey of the session, and comes from its address, is told. A server that does not know the flag answers
+ * REDDN_REJ_MALFORMED.
+ */
+enum reddn_wire_req_flag { REDDN_REQ_WHY = 1 };
+
+struct reddn_wire_why {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t flags; /* REDDN_REQ_WHY */
+	uint16_t reserved;
+	uint64_t slot_addr; /* as in the REQ of the session */
+	uint32_t slot_rkey;
+	uint32_t reserved2;
+	uint64_t session; /* its number, from the REP */
+	uint8_t reserved3[24];
+} __attribute__((packed));
+_Static_assert(sizeof(struct reddn_wire_why) == 56, "as long as any other REQ");
 
 enum reddn_wire_shape {
 	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
@@ -104,9 +125,23 @@ enum reddn_wire_reason {
 	REDDN_REJ_RESOURCES = 6, /* the server is full */
 	REDDN_REJ_INTERNAL = 7,
 	REDDN_REJ_SHUTDOWN = 8,
-	REDDN_REJ_ACCESS = 9,  /* from there, with that token, this is not allowed */
-	REDDN_REJ_QUOTA = 10,  /* of the tenant; need: what is left of it, or the quota */
-	REDDN_REJ_BANNED = 11, /* need: seconds until the client may come again */
+	REDDN_REJ_ACCESS = 9,     /* from there, with that token, this is not allowed */
+	REDDN_REJ_QUOTA = 10,     /* of the tenant; need: what is left of it, or the quota */
+	REDDN_REJ_BANNED = 11,    /* need: seconds until the client may come again */
+	REDDN_REJ_ENDED = 12,     /* of a REQ_WHY; need: enum reddn_wire_end */
+	REDDN_REJ_SERVED = 13,    /* of a REQ_WHY: that session has not ended, as far as the server knows */
+	REDDN_REJ_FORGOTTEN = 14, /* of a REQ_WHY: no such session of that client, or too long ago */
+};
+
+/** How a session ended. */
+enum reddn_wire_end {
+	REDDN_WIRE_END_FAILED = 1,      /* its work in the server's NIC failed */
+	REDDN_WIRE_END_PROTOCOL = 2,    /* the client broke a rule of the protocol */
+	REDDN_WIRE_END_UNREACHABLE = 3, /* the client's NIC did not take replies, or did not answer */
+	REDDN_WIRE_END_BUDGET = 4,      /* a request took more than the offload allows */
+	REDDN_WIRE_END_OPERATOR = 5,    /* the administrator of the server ended it */
+	REDDN_WIRE_END_SHUTDOWN = 6,    /* the server stops, or empties itself */
+	REDDN_WIRE_END_CLIENT = 7,      /* the client disconnected */
 };
 
 struct reddn_wire_rej {

@@ -178,6 +178,8 @@ static const struct show_column tenant_columns[] = {
 	{"depth_max", "OF", SHOW_LIMIT},
 	{"queue_bytes", "QUEUES", SHOW_BYTES},
 	{"queue_bytes_max", "OF", SHOW_LIMIT_BYTES},
+	{"slot_bytes", "SLOTS", SHOW_BYTES},
+	{"slot_bytes_max", "OF", SHOW_LIMIT_BYTES},
 	{"rate", "RATE", SHOW_LIMIT},
 	{"session_rate", "OF SESSION", SHOW_LIMIT},
 	{"requests", "REQUESTS", SHOW_COUNT},

@@ -61,16 +61,24 @@ offloads = (
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
   { name = \"patient\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; on_error = \"log\"; },
   { name = \"strict\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; },
+  { name = \"slowed\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:1:2s\"; }; },
+  { name = \"slow\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:20:1h\"; }; },
   { name = \"loop\"; program = \"while-break\"; params = { n = 16; }; region = \"a\"; mode = \"recycled\"; depth_max = 16; time_budget = \"2s\"; },
   { name = \"guarded\"; program = \"hash-get\"; region = \"t\"; on_error = { step = \"ban:10s\"; time = \"log\"; }; } );
 tenants = ( { name = \"all\"; }, { name = \"limited\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"get\" ]; sessions = 9; depth = 99;
-  queue_bytes = \"9M\"; rate = 9; burst = 9; session_rate = 9; session_burst = 9; } );"
+  queue_bytes = \"9M\"; slot_bytes = \"9M\"; rate = 9; burst = 9; session_rate = 9; session_burst = 9; } );"
 start_reddnd "$settings"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 get() # OFFLOAD KEY
 {
 	on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" "$1" "$2"
+}
+
+why() # WORDS LOG: the client was told why its session ended
+{
+	grep -qE "the server ended session [0-9]+: $1" "$work/$2" || fail "the client is not told: $1" "$work/$2" "$work/reddnd.log"
+	ok "its client is told: $(tail -n 1 "$work/$2")"
 }
 
 bench() # OFFLOAD: is to fail
@@ -94,7 +102,8 @@ kill "$ping"
 wait "$ping"
 ctl metrics || fail "no metrics"
 for line in '^reddnd_hits_total\{offload="get"\} 1$' '^reddnd_misses_total\{offload="get"\} [23]$' \
-	'^reddnd_verdicts_total\{offload="get",verdict="rnr"\} 0$'; do
+	'^reddnd_verdicts_total\{offload="get",verdict="rnr"\} 0$' '^reddnd_tenant_requests_total\{tenant="all"\} [1-9][0-9]*$' \
+	'^reddnd_tenant_quota_slot_bytes\{tenant="limited"\} 9437184$' '^reddnd_tenant_sessions\{tenant="limited"\} 0$'; do
 	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
 done
 ok "metrics have them"
@@ -125,15 +134,18 @@ bench get
 verdict step "a step that fails: program, line, step, syndrome, client" \
 	'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
 until_true grep -qE 'step look\[.\] failed: local protection error \(.*\), hash-get.rdn:14' "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
+why 'step look\[.\] failed: local protection error' client.log
 fault add error rnr-retry-exceeded --opcode write-imm --at 100
 bench get
 verdict rnr "a client without receives" 'e["step"] == "done" and "no receive posted" in e["text"]'
+why 'step done failed: .*no receive posted' client.log
 fault add error retry-exceeded --opcode write-imm --at 100
 bench get
 verdict unreachable "a client that does not answer" 'e["step"] == "done" and "does not answer" in e["text"]'
 fault add qp-error --opcode read --at 100
 bench get
 verdict queue "a queue that the NIC ends" '"step" not in e'
+why '(a queue failed|the device reports that queue pair)' client.log
 fault clear
 on_nic misuse.log "$MISUSE" "$address" "$port" get long-send || fail "long-send" "$work/misuse.log"
 verdict request "a request that is too long" '"was longer than" in e["text"]'
@@ -152,6 +164,7 @@ fault add delay 30000000 --opcode read --at 1
 get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
 verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
 grep -q 'wonder' "$work/get.log" && fail "it is answered all the same" "$work/get.log"
+why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
 fault clear
 
 # 16 iterations of a second each, kept going by the NIC alone
@@ -159,11 +172,35 @@ fault add delay 1000000 --opcode read --probability 1
 on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
 [[ $? -ne 124 ]] || fail "the client of a runaway program hangs" "$work/call.log"
 fault clear
-grep -q 'no reply in' "$work/call.log" && fail "the client learns of it by a timeout" "$work/call.log"
 verdict time "a runaway program is stopped, in recycled mode" 'e["offload"] == "loop" and e["requests"] == 0'
-ok "its client is told: $(tail -n 1 "$work/call.log")"
+why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 2000 ms' call.log
 on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
 ok "the next one is served"
+
+# ---- throttles ----------------------------------------------------------------------------
+
+# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
+fault add delay 3000000 --opcode read --at 100
+on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
+	fail "a session that is slowed does not come to its end" "$work/client.log" "$work/reddnd.log"
+fault clear
+verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
+for words in 'is slowed to 1 requests per second for [0-9]+ ms' 'is not slowed any more'; do
+	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log does not say: $words" "$work/reddnd.log"
+done
+ok "and for no longer than is asked for"
+
+# whoever connects again is slowed too, whatever the offload
+fault add delay 3000000 --opcode read --at 1
+get slow alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+fault clear
+begin=$(date +%s%N)
+on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 60 --keys "$work/keys" "$address" get ||
+	fail "a client that is slowed is not served" "$work/client.log" "$work/reddnd.log"
+took=$((($(date +%s%N) - begin) / 1000000))
+# two bursts of a tenth of a second
+[[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
+ok "and so is what its client begins: 60 requests in $took ms"
 
 # ---- bans ---------------------------------------------------------------------------------
 
@@ -193,8 +230,10 @@ offloads = ( { name = "get"; program = "hash-get"; region = "t"; %s } );\n' \
 wrong 'wqe_budget = 5;' 'a request takes [0-9]* WQEs, "wqe_budget" is 5'
 wrong 'time_budget = "5ms";' 'a time of at least 10 ms'
 wrong 'time_budget = 5;' 'time_budget'
-wrong 'on_error = "kill";' 'must be "log", "terminate" or "ban:TIME"'
-wrong 'on_error = "ban:10ms";' 'must be "log", "terminate" or "ban:TIME"'
+wrong 'on_error = "kill";' 'must be "log", "throttle:RATE:TIME", "terminate" or "ban:TIME"'
+wrong 'on_error = "ban:10ms";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:0:5s";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:5s";' 'must be "log", "throttle:RATE:TIME"'
 wrong 'on_error = { silence = "log"; };' 'there is no verdict "silence"; there are step, queue'
 holds audit "a reload that failed is an event" 'd[-1]["event"] == "reload-failed"'
 

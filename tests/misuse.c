@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FLOOD = 600 };
 
@@ -26,7 +27,7 @@ static void bad_version(struct reddn_wire_req *r)
 
 static void bad_flags(struct reddn_wire_req *r)
 {
-	r->flags = 1;
+	r->flags = 0x80;
 }
 
 static void bad_token(struct reddn_wire_req *r)
@@ -137,6 +138,47 @@ static void refuse_all(char **argv)
 	}
 }
 
+/* ---- who is told why a session ended -------------------------------------------------------------------------- */
+
+static void ask(char **argv, const struct reddn_wire_why *why, uint8_t reason)
+{
+	struct raw_client c;
+
+	raw_prepare(&c, argv[1], argv[2], argv[3]);
+	expect_refusal(&c, why, sizeof *why, reason);
+	if (reason == REDDN_REJ_ENDED)
+		raw_need(be32toh(c.rej.need) == REDDN_WIRE_END_PROTOCOL, "not for that reason");
+	raw_finish(&c);
+}
+
+static void ask_why(char **argv)
+{
+	struct reddn_wire_why why = {
+		.magic = htobe32(REDDN_WIRE_MAGIC), .version = REDDN_WIRE_VERSION, .flags = REDDN_REQ_WHY};
+	struct raw_client c;
+
+	raw_prepare(&c, argv[1], argv[2], argv[3]);
+	raw_start(&c);
+	why.slot_addr = c.req.slot_addr;
+	why.slot_rkey = c.req.slot_rkey;
+	why.session = c.rep.session;
+	ask(argv, &why, REDDN_REJ_SERVED);
+	why.slot_rkey ^= htobe32(1);
+	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	raw_post_recvs(&c, RAW_DEPTH);
+	raw_post_sends(&c, 1, raw_arg_len(&c) + 1);
+	raw_expect_disconnect(&c);
+	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	why.slot_rkey = c.req.slot_rkey;
+	ask(argv, &why, REDDN_REJ_ENDED);
+	why.slot_addr ^= htobe64(64);
+	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	why.slot_addr = c.req.slot_addr;
+	why.session = htobe64(be64toh(why.session) + 1);
+	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	raw_finish(&c);
+}
+
 /* ---- requests that are wrong ------------------------------------------------------------------------------------ */
 
 static void wrong_rkey(struct raw_client *c)
@@ -199,6 +241,16 @@ static void leave_in_flight(struct raw_client *c)
 	rdma_disconnect(c->id);
 }
 
+/* The answer is never taken, so that the connection is never complete */
+static void half_open(struct raw_client *c)
+{
+	struct rdma_conn_param param = {
+		.private_data = &c->req, .private_data_len = sizeof c->req, .retry_count = 7};
+
+	raw_need(rdma_connect(c->id, &param) == 0, "rdma_connect");
+	pause();
+}
+
 static void until_killed(struct raw_client *c)
 {
 	raw_start(c);
@@ -222,6 +274,7 @@ static const struct {
 	{"no-receives", no_receives},
 	{"flood", flood},
 	{"leave-in-flight", leave_in_flight},
+	{"half-open", half_open},
 	{"until-killed", until_killed},
 };
 
@@ -236,6 +289,10 @@ int main(int argc, char **argv)
 	raw_case = argv[4];
 	if (strcmp(raw_case, "refusals") == 0) {
 		refuse_all(argv);
+		return 0;
+	}
+	if (strcmp(raw_case, "why") == 0) {
+		ask_why(argv);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -28,7 +28,7 @@ as_before()
 expect_unharmed()
 {
 	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
-	on_nic get.log "$REDDN" get --port "$port" "$address" "$mode" alice || fail "$1: the next client is not served" \
+	on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" "$mode" alice || fail "$1: the next client is not served" \
 		"$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
 	until_true as_before || {
@@ -41,7 +41,7 @@ expect_unharmed()
 for mode in sequential parallel; do
 	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" refusals || fail "refusals" "$work/misuse.log" "$work/reddnd.log"
 	expect_unharmed "$mode: $(wc -l <"$work/misuse.log") wrong requests for a connection are refused with words"
-	for case in wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
+	for case in why wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
 		on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" \
 			"$work/reddnd.log"
 		expect_unharmed "$mode: $case"

@@ -7,7 +7,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/lib.sh"
 # shellcheck source=tests/reddnd.sh
 . "$here/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
 
 control=$work/control
 
@@ -87,7 +87,7 @@ server_on=(--host a)
 start_reddnd "$(settings "tenants = (
   { name = \"wide\"; networks = [ \"127.1.0.0/16\", \"127.2.0.0/15\" ]; offloads = [ \"one\", \"lap\" ]; sessions = 2; depth = 40; },
   { name = \"narrow\"; networks = [ \"127.2.0.1\" ]; queue_bytes = \"100K\"; },
-  { name = \"secret\"; networks = [ \"127.1.0.0/16\" ]; key = \"$work/key\"; } );")"
+  { name = \"secret\"; networks = [ \"127.1.0.0/16\" ]; key = \"$work/key\"; slot_bytes = \"64K\"; } );")"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 served "a client of tenant wide" b one
@@ -117,10 +117,11 @@ served "another tenant has quotas of its own" c one
 ctl tenants || fail "no tenants"
 grep -qE '^wide +2 +2 +40 +40 ' "$work/ctl.out" || fail "reddnctl tenants" "$work/ctl.out"
 [[ $(tenant wide queue_bytes) -gt 0 ]] || fail "queues are free of charge"
+[[ $(tenant wide slot_bytes) -eq $((40 * 4096)) ]] || fail "40 slots of 4096 bytes are charged as $(tenant wide slot_bytes)"
 leave "$first"
 expect wide sessions 1
 kill_hard "$second"
-for member in sessions depth queue_bytes; do
+for member in sessions depth queue_bytes slot_bytes; do
 	expect wide "$member" 0
 done
 ok "all is refunded"
@@ -130,6 +131,12 @@ grep -qE 'queues take [0-9]+ bytes; tenant narrow has 102400 left of its quota "
 	fail "queue_bytes" "$work/bench.log"
 expect narrow queue_bytes 0
 ok 'quota "queue_bytes"'
+on_nic bench.log --host b "$REDDN" bench --keys "$work/keys" --count 10 --depth 32 --token-file "$work/key" --port "$port" "$address" one &&
+	fail "slots beyond the quota"
+grep -qE 'reply slots of 131072 bytes; tenant secret has 65536 left of its quota "slot_bytes" of 65536' "$work/bench.log" ||
+	fail "slot_bytes" "$work/bench.log"
+expect secret slot_bytes 0
+ok 'quota "slot_bytes"'
 
 # each has its PD: keys of one are no use to queues of another (the NIC checks that), and none is made before it is needed
 [[ $(object pds) -ge 4 ]] || fail "no PD for each tenant" <(objects)
@@ -153,6 +160,18 @@ only_wide()
 }
 until_true only_wide || fail "tenants that are gone" "$work/ctl.out"
 ok "tenants that are no longer configured go with their last session"
+
+# a client that does not complete its connection is charged for no longer than it may
+printf 'half_open = "1s";\n' >>"$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+background half.log --host c "$MISUSE" "$address" "$port" two half-open
+half=$child
+until_true grep -q 'ends after 0 requests: the client did not complete the connection within 1000 ms' "$work/reddnd.log" ||
+	fail "a session that is half open stays" "$work/half.log" "$work/reddnd.log"
+expect wide sessions 0
+alive "$half" || fail "the client has ended by itself" "$work/half.log"
+leave "$half"
+ok "a session that is half open ends"
 
 stop_reddnd
 done_testing

@@ -9,6 +9,7 @@
  *   control  absolute path of the control socket; without it
  *            $RUNTIME_DIRECTORY/control, and none where there is no such
  *   metrics  "address:port" where HTTP clients get /metrics                    (none)
+ *   half_open  "10s": a client that was accepted has to complete the connection in that time   ("10s")
  *   arena    bytes of queue memory for all sessions, "256M"                  ("256M")
  *   programs directory with programs (*.rdn), or a list of them              (as installed)
  *   regions  list of { name, path, kind = "table" or "raw", writable = true for a raw one that programs change }
@@ -21,12 +22,12 @@
  *                      instances = chain instances per session, a power of two; 0: as many as depth needs (0)
  *                      wqe_budget = WQEs that one request may take; 0: any number    (0)
  *                      time_budget = "250ms": from taking a request to its reply; without it: any time
- *                      on_error = what follows a verdict (verdicts.h): "log", "terminate", "ban:60s",
+ *                      on_error = what follows a verdict (verdicts.h): "log", "throttle:100:60s", "terminate", "ban:60s",
  *                                 or a group of these by kind                ("terminate") }
  *   tenants  list of { name, networks = [ "192.0.2.0/24", "2001:db8::/32" ]: the longest prefix decides    (anywhere)
  *                      key = path of the file with the key of its tokens, or "credential:NAME"              (no token)
  *                      offloads = names of those that it may use                                            (all)
- *                      sessions, depth (sum of all sessions), queue_bytes: quotas
+ *                      sessions, depth (sum of all sessions), queue_bytes, slot_bytes: quotas
  *                      rate, burst: requests per second of all its sessions, and at once after a pause
  *                      session_rate, session_burst: of each of its sessions }                               (no limits)
  *            without it there is one tenant, "everyone", without limits
@@ -108,7 +109,7 @@ struct catalog_network {
 /** 0: none. */
 struct catalog_limits {
 	uint32_t sessions, depth;
-	uint64_t queue_bytes;
+	uint64_t queue_bytes, slot_bytes;
 	uint64_t rate, burst; /* requests per second; requests. burst 0: what a tenth of a second brings */
 	uint64_t session_rate, session_burst;
 };
@@ -133,6 +134,7 @@ struct catalog {
 	char device[64]; /* "" */
 	char *control;   /* NULL: not set */
 	uint64_t arena;
+	uint64_t half_open;                   /* us */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;
 	struct catalog_region *regions;

@@ -265,7 +265,9 @@ static void parse_policy(struct load *l, const config_setting_t *s, struct verdi
 	if (config_setting_type(s) != CONFIG_TYPE_STRING ||
 		verdict_policy_parse(config_setting_get_string(s), policy) < 0)
 		settings_wrong(l, s,
-			"\"%s\" must be \"log\", \"terminate\" or \"ban:TIME\", as in \"ban:60s\"",
+			"\"%s\" must be \"log\", \"throttle:RATE:TIME\", \"terminate\" or \"ban:TIME\", as "
+			"in "
+			"\"throttle:100:60s\" or \"ban:60s\"",
 			config_setting_name(s));
 }
 

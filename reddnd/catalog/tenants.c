@@ -232,6 +232,14 @@ static void tenant_queue_bytes(struct load *l, const config_setting_t *s, void *
 		settings_wrong(l, s, "\"queue_bytes\" is no size; write it as in \"64M\"");
 }
 
+static void tenant_slot_bytes(struct load *l, const config_setting_t *s, void *object)
+{
+	struct catalog_tenant *t = object;
+
+	if (!settings_amount(s, &t->limits.slot_bytes) || t->limits.slot_bytes == 0)
+		settings_wrong(l, s, "\"slot_bytes\" is no size; write it as in \"64M\"");
+}
+
 static void per_second(struct load *l, const config_setting_t *s, uint64_t *rate)
 {
 	long long v;
@@ -287,6 +295,7 @@ static const struct rule tenant_rules[] = {
 	{"sessions", T_INT | T_INT64, "a number", false, tenant_sessions},
 	{"depth", T_INT | T_INT64, "a number of requests", false, tenant_depth},
 	{"queue_bytes", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false, tenant_queue_bytes},
+	{"slot_bytes", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false, tenant_slot_bytes},
 	{"rate", T_INT | T_INT64, "a number of requests per second", false, tenant_rate},
 	{"burst", T_INT | T_INT64, "a number of requests", false, tenant_burst},
 	{"session_rate", T_INT | T_INT64, "a number of requests per second", false, tenant_session_rate},

@@ -385,7 +385,8 @@ static void test_tenants(void **state)
 			"}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
 			"tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
 			"\"192.0.2.128/25\" ];\n"
-			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; rate = "
+			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
+			"slot_bytes = \"3K\"; rate = "
 			"5000; burst = 5;\n"
 			" session_rate = 7; session_burst = 2; },\n"
 			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
@@ -407,6 +408,7 @@ static void test_tenants(void **state)
 	assert_int_equal(c->tenants[0].limits.sessions, 3);
 	assert_int_equal(c->tenants[0].limits.depth, 70000);
 	assert_int_equal(c->tenants[0].limits.queue_bytes, 1 << 20);
+	assert_int_equal(c->tenants[0].limits.slot_bytes, 3 << 10);
 	assert_int_equal(c->tenants[0].limits.rate, 5000);
 	assert_int_equal(c->tenants[0].limits.burst, 5);
 	assert_int_equal(c->tenants[0].limits.session_rate, 7);
@@ -438,10 +440,12 @@ static void test_tenants(void **state)
 		"c:1: tenant \"a\" is already declared at c:1; names must differ\n");
 	expect("tenants = ( { name = \"a\"; offloads = [ \"x\" ]; } );\n",
 		"c:1: no offload \"x\"; declare it in \"offloads\"\n");
-	expect("tenants = ( { name = \"a\"; rate = 0; sessions = 0; queue_bytes = \"all\"; } );\n",
+	expect("tenants = ( { name = \"a\"; rate = 0; sessions = 0; queue_bytes = \"all\"; slot_bytes = 0; } "
+	       ");\n",
 		"c:1: \"rate\" is 0; it must be 1 to 1000000000\n"
 		"c:1: \"sessions\" is 0; it must be 1 to 1000000\n"
-		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n");
+		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n"
+		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
 	expect("tenants = ( { name = \"a\"; burst = 5; } );\n",
 		"c:1: \"burst\" means nothing without \"rate\"\n");
 	expect("tenants = ( { name = \"a\"; session_rate = 5001; session_burst = 5; } );\n",

@@ -4,9 +4,10 @@
 #include "reddnd/util/text.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SECOND_US = 1000000 };
+enum { SECOND_US = 1000000, RATE_MAX = 1000000000 };
 
 static const char *const kinds[] = {
 	[VERDICT_STEP] = "step",
@@ -18,7 +19,11 @@ static const char *const kinds[] = {
 };
 
 static const char *const actions[] = {
-	[VERDICT_LOG] = "log", [VERDICT_TERMINATE] = "terminate", [VERDICT_BAN] = "ban"};
+	[VERDICT_LOG] = "log",
+	[VERDICT_THROTTLE] = "throttle",
+	[VERDICT_TERMINATE] = "terminate",
+	[VERDICT_BAN] = "ban",
+};
 
 const char *verdict_kind_name(enum verdict_kind kind)
 {
@@ -39,22 +44,48 @@ const char *verdict_action_name(enum verdict_action action)
 	return actions[action];
 }
 
-int verdict_policy_parse(const char *text, struct verdict_policy *policy)
+static int parse_time(const char *text, uint32_t *seconds)
 {
-	static const char ban[] = "ban:";
 	uint64_t us;
 
+	if (text_parse_duration(text, &us) < 0 || us < SECOND_US)
+		return -EINVAL;
+	*seconds = (uint32_t)((us + SECOND_US - 1) / SECOND_US);
+	return 0;
+}
+
+static int parse_throttle(const char *text, struct verdict_policy *policy)
+{
+	unsigned long long rate;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	rate = strtoull(text, &end, 10);
+	if (errno || *end != ':' || rate < 1 || rate > RATE_MAX)
+		return -EINVAL;
+	*policy = (struct verdict_policy){.action = VERDICT_THROTTLE, .rate = rate};
+	return parse_time(end + 1, &policy->seconds);
+}
+
+int verdict_policy_parse(const char *text, struct verdict_policy *policy)
+{
+	static const char ban[] = "ban:", throttle[] = "throttle:";
+
+	*policy = (struct verdict_policy){0};
 	if (strcmp(text, actions[VERDICT_LOG]) == 0) {
-		*policy = (struct verdict_policy){VERDICT_LOG, 0};
+		policy->action = VERDICT_LOG;
 		return 0;
 	}
 	if (strcmp(text, actions[VERDICT_TERMINATE]) == 0) {
-		*policy = (struct verdict_policy){VERDICT_TERMINATE, 0};
+		policy->action = VERDICT_TERMINATE;
 		return 0;
 	}
-	if (strncmp(text, ban, strlen(ban)) != 0 || text_parse_duration(text + strlen(ban), &us) < 0 ||
-		us < SECOND_US)
+	if (strncmp(text, throttle, strlen(throttle)) == 0)
+		return parse_throttle(text + strlen(throttle), policy);
+	if (strncmp(text, ban, strlen(ban)) != 0)
 		return -EINVAL;
-	*policy = (struct verdict_policy){VERDICT_BAN, (uint32_t)((us + SECOND_US - 1) / SECOND_US)};
-	return 0;
+	policy->action = VERDICT_BAN;
+	return parse_time(text + strlen(ban), &policy->seconds);
 }

@@ -21,13 +21,15 @@ enum verdict_kind {
 /** From the mildest to the hardest: each includes those before it, as far as it makes sense. */
 enum verdict_action {
 	VERDICT_LOG,
+	VERDICT_THROTTLE,  /* the session gets a lower rate for a while; so do those that its client begins */
 	VERDICT_TERMINATE, /* the session ends */
 	VERDICT_BAN,       /* and its client is refused for a while */
 };
 
 struct verdict_policy {
 	uint8_t action;   /* enum verdict_action */
-	uint32_t seconds; /* of a ban */
+	uint32_t seconds; /* of a throttle or a ban */
+	uint64_t rate;    /* of a throttle: requests per second, >= 1 */
 };
 
 /** "step", "queue", ...: as the configuration, the journal and JSON name it. */
@@ -35,10 +37,10 @@ const char *verdict_kind_name(enum verdict_kind kind);
 /** VERDICT_KINDS if there is no such kind. */
 enum verdict_kind verdict_kind_named(const char *name);
 
-/** "log", "terminate", "ban" */
+/** "log", "throttle", "terminate", "ban" */
 const char *verdict_action_name(enum verdict_action action);
 
-/** "log", "terminate" or "ban:60s". 0 or -EINVAL. */
+/** "log", "throttle:100:60s", "terminate" or "ban:60s". 0 or -EINVAL. */
 int verdict_policy_parse(const char *text, struct verdict_policy *policy);
 
 #endif

@@ -288,22 +288,61 @@ static bool ordered(const struct check *c, const struct touch *a, const struct t
 	return posted || c->landed[a->wqe] <= b->wqe + later;
 }
 
+static int check_pair(struct check *c, const struct touch *a, const struct touch *b)
+{
+	int later = a->wqe < b->wqe ? 0 : c->n;
+
+	if (ordered(c, a, b, later))
+		return 0;
+	return refuse(c, "WQEBB %u and WQEBB %u are not ordered, but one writes what the other uses",
+		c->w[a->wqe].at, c->w[b->wqe].at);
+}
+
+/* By key; in it those that may be anywhere come first, then by address */
+static int by_place(const void *x, const void *y)
+{
+	const struct touch *a = *(struct touch *const *)x, *b = *(struct touch *const *)y;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->everywhere != b->everywhere)
+		return a->everywhere ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* A ring has some ten thousand places, and this is done for every client that connects: in order of address, only neighbours
+ * are compared */
+static int check_sorted(struct check *c, struct touch *const *p, int n)
+{
+	int r = 0;
+
+	for (int i = 0; i < n; i++)
+		for (int k = i + 1; k < n && p[k]->key == p[i]->key && r == 0; k++) {
+			if (!p[i]->everywhere && p[k]->from >= p[i]->until)
+				break;
+			if (p[i]->wqe == p[k]->wqe || !conflict(p[i], p[k]))
+				continue;
+			r = check_pair(c, p[i], p[k]);
+			if (r == 0)
+				r = check_pair(c, p[k], p[i]);
+		}
+	return r;
+}
+
 static int check_data(struct check *c)
 {
-	for (int i = 0; i < c->ntouches; i++)
-		for (int k = 0; k < c->ntouches; k++) {
-			const struct touch *a = &c->touches[i], *b = &c->touches[k];
-			int later = a->wqe < b->wqe ? 0 : c->n;
+	struct touch **p = calloc((size_t)c->ntouches + 1, sizeof *p);
+	int n = 0, r;
 
-			if (a->wqe == b->wqe || in_ring(c, a) || in_ring(c, b) || !conflict(a, b))
-				continue;
-			if (!ordered(c, a, b, later))
-				return refuse(c,
-					"WQEBB %u and WQEBB %u are not ordered, but one writes what the "
-					"other uses",
-					c->w[a->wqe].at, c->w[b->wqe].at);
-		}
-	return 0;
+	if (!p)
+		return -ENOMEM;
+	for (int k = 0; k < c->ntouches; k++)
+		if (!in_ring(c, &c->touches[k]))
+			p[n++] = &c->touches[k];
+	qsort(p, (size_t)n, sizeof *p, by_place);
+	r = check_sorted(c, p, n);
+	free(p);
+	return r;
 }
 
 static int check_all(struct check *c, uint16_t start)

@@ -227,6 +227,8 @@ static struct json_object *run_tenants(struct call *call)
 		add_count(o, "depth_max", t->limits.depth);
 		add_count(o, "queue_bytes", t->queue_bytes);
 		add_count(o, "queue_bytes_max", t->limits.queue_bytes);
+		add_count(o, "slot_bytes", t->slot_bytes);
+		add_count(o, "slot_bytes_max", t->limits.slot_bytes);
 		add_count(o, "rate", t->limits.rate);
 		add_count(o, "burst", t->limits.burst);
 		add_count(o, "session_rate", t->limits.session_rate);

@@ -58,6 +58,76 @@ static void by_offload(FILE *f, const struct service *sv)
 			sv->offloads[i].totals->sessions);
 }
 
+static const struct {
+	const char *name, *unit, *help;
+	size_t at;
+} tenant_counters[] = {
+	{"reddnd_tenant_requests", "", "Requests of clients of the tenant.",
+		offsetof(struct tenant, requests)},
+	{"reddnd_tenant_accepted_sessions", "", "Clients of the tenant that were accepted.",
+		offsetof(struct tenant, accepted)},
+	{"reddnd_tenant_refused_sessions", "", "Clients of the tenant that were refused.",
+		offsetof(struct tenant, refused)},
+	{"reddnd_tenant_failed_sessions", "",
+		"Sessions of the tenant that ended because of an error or a broken rule.",
+		offsetof(struct tenant, failed)},
+};
+
+/* What a tenant uses of something, and its quota. Whose address and key it has is nobody's business here */
+struct use {
+	const char *name, *unit, *help;
+	uint64_t used, quota; /* quota 0: none */
+};
+
+enum { USES = 4 };
+
+static void uses_of(const struct tenant *t, struct use u[static USES])
+{
+	u[0] = (struct use){
+		"sessions", "", "Clients of the tenant connected.", t->sessions, t->limits.sessions};
+	u[1] = (struct use){"depth", "", "Requests that clients of the tenant may have outstanding.",
+		t->depth, t->limits.depth};
+	u[2] = (struct use){"queue_bytes", "bytes", "Memory for queues of the tenant.", t->queue_bytes,
+		t->limits.queue_bytes};
+	u[3] = (struct use){"slot_bytes", "bytes",
+		"Memory that clients of the tenant have registered for replies.", t->slot_bytes,
+		t->limits.slot_bytes};
+}
+
+static void tenant_use(FILE *f, const struct tenant *all, unsigned i)
+{
+	struct use u[USES];
+	char name[64];
+
+	uses_of(all, u);
+	snprintf(name, sizeof name, "reddnd_tenant_%s", u[i].name);
+	family(f, name, "gauge", u[i].unit, u[i].help);
+	for (const struct tenant *t = all; t; t = t->hh.next) {
+		uses_of(t, u);
+		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, u[i].used);
+	}
+	snprintf(name, sizeof name, "reddnd_tenant_quota_%s", u[i].name);
+	family(f, name, "gauge", u[i].unit, "The most that is allowed; of tenants with such a limit.");
+	for (const struct tenant *t = all; t; t = t->hh.next) {
+		uses_of(t, u);
+		if (u[i].quota)
+			fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, u[i].quota);
+	}
+}
+
+static void by_tenant(FILE *f, const struct tenant *all)
+{
+	for (size_t c = 0; c < sizeof tenant_counters / sizeof *tenant_counters; c++) {
+		family(f, tenant_counters[c].name, "counter", tenant_counters[c].unit,
+			tenant_counters[c].help);
+		for (const struct tenant *t = all; t; t = t->hh.next)
+			fprintf(f, "%s_total{tenant=\"%s\"} %" PRIu64 "\n", tenant_counters[c].name, t->name,
+				*(const uint64_t *)((const char *)t + tenant_counters[c].at));
+	}
+	for (unsigned i = 0; i < USES; i++)
+		tenant_use(f, all, i);
+}
+
 static void counter(FILE *f, const char *name, const char *help, uint64_t n)
 {
 	family(f, name, "counter", "", help);
@@ -93,6 +163,7 @@ char *metrics_text(struct server *server)
 		return NULL;
 	server_status(server, &s);
 	by_offload(f, server_service(server));
+	by_tenant(f, server_tenants(server));
 	whole(f, &s);
 	fputs("# EOF\n", f);
 	fclose(f);

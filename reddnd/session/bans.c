@@ -35,7 +35,7 @@ static void make_room(struct bans *b)
 	drop(b, first);
 }
 
-void bans_add(struct bans *b, const char *peer, uint64_t until, const char *why)
+void bans_add(struct bans *b, const char *peer, uint64_t until, uint64_t rate, const char *why)
 {
 	struct ban *ban = find(b, peer);
 
@@ -48,6 +48,7 @@ void bans_add(struct bans *b, const char *peer, uint64_t until, const char *why)
 		address_of(peer, ban->address);
 	}
 	ban->until = until;
+	ban->rate = rate;
 	snprintf(ban->why, sizeof ban->why, "%s", why);
 }
 

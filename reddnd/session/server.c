@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/server.h"
 
-#include "reddnd/session/pace.h"
 #include "reddnd/session/selftest.h"
-#include "reddnd/session/service.h"
-#include "reddnd/session/session.h"
-#include "reddnd/session/warden.h"
+#include "reddnd/session/server-impl.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
@@ -15,340 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
-/* While there is traffic, completions are collected in rounds; the event of the device is asked for again only when a
- * round found none. The time between rounds follows the client that is nearest to running out of armed instances:
- * shorter when it has used a quarter of them since the last round, longer below an eighth. */
-enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
-
-struct server {
-	struct service *service; /* what new clients get */
-	struct rnic_device *dev;
-	struct rnic_arena *arena;
-	struct starter starter;
-	struct audit audit;
-	struct warden warden;
-	struct rnic_cm *cm;
-	struct session *by_id, *by_qpn;
-	TAILQ_HEAD(, session) dirty;
-	TAILQ_HEAD(, session) ended;
-	uint64_t next_id, refused, requests, failed, reloads, since;
-	struct totals *totals;
-	struct tenant *tenants;
-	struct pacer pacer;
-	uint64_t round_us;
-	sd_event *event;
-	sd_event_source *cm_source, *queue_source, *async_source, *timer;
-};
-
-static struct session *find(struct server *sv, uint64_t id)
+struct session *server_find(struct server *sv, uint64_t id)
 {
 	struct session *s;
 
 	HASH_FIND(by_id, sv->by_id, &id, sizeof id, s);
 	return s;
-}
-
-static void count_requests(struct server *sv, struct session *s, uint64_t n)
-{
-	struct totals *t = s->offload->totals;
-
-	sv->requests += n;
-	t->requests += n;
-	s->tenant->requests += n;
-	t->wqes += n * s->offload->outcome.wqes;
-	t->bytes_in += n * s->offload->img->arg_len;
-}
-
-/* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of others */
-static void count(void *arg, struct session *s)
-{
-	struct server *sv = arg;
-
-	count_requests(sv, s, session_count(s));
-	session_look(s);
-}
-
-static void count_all(struct server *sv)
-{
-	struct session *s, *next;
-
-	HASH_ITER (by_id, sv->by_id, s, next)
-		count(sv, s);
-}
-
-/* LOG_WARNING: it failed */
-static void end(struct server *sv, struct session *s, int level, const char *why)
-{
-	if (s->ended)
-		return;
-	count(sv, s);
-	s->offload->totals->sessions--;
-	if (level == LOG_WARNING) {
-		sv->failed++;
-		s->offload->totals->failed++;
-		s->tenant->failed++;
-	}
-	pace_forget(&sv->pacer, s);
-	warden_ended(&sv->warden, s, level, why);
-	session_end(s);
-	HASH_DELETE(by_id, sv->by_id, s);
-	HASH_DELETE(by_qpn, sv->by_qpn, s);
-	if (s->dirty)
-		TAILQ_REMOVE(&sv->dirty, s, dirty_link);
-	s->dirty = false;
-	TAILQ_INSERT_TAIL(&sv->ended, s, dirty_link);
-}
-
-static void judge(struct server *sv, struct session *s, const struct verdict *v)
-{
-	if (!s->ended && warden_judge(&sv->warden, s, v))
-		end(sv, s, LOG_WARNING, v->text);
-}
-
-/* ---- audit: what is finished is counted and armed again ------------------------------------------------------ */
-
-static unsigned drain(struct server *sv)
-{
-	struct session *s = NULL;
-	struct rnic_cqe cqe;
-	struct verdict v;
-	unsigned n = 0;
-
-	while (audit_next(&sv->audit, &cqe)) {
-		n++;
-		if (!s || s->qpn != cqe.qpn || s->ended)
-			HASH_FIND(by_qpn, sv->by_qpn, &cqe.qpn, sizeof cqe.qpn, s);
-		if (!s) /* flushed by a queue that has ended */
-			continue;
-		if (session_completed(s, &cqe, &v)) {
-			judge(sv, s, &v);
-			s = NULL;
-			continue;
-		}
-		count_requests(sv, s, 1);
-		if (!s->dirty) {
-			s->dirty = true;
-			TAILQ_INSERT_TAIL(&sv->dirty, s, dirty_link);
-		}
-	}
-	if (n)
-		audit_update(&sv->audit);
-	return n;
-}
-
-/* The number of a queue that is gone may come again with the next session: no CQE of it may be left by then */
-static void reap(struct server *sv)
-{
-	struct session *s;
-
-	while ((s = TAILQ_FIRST(&sv->ended))) {
-		TAILQ_REMOVE(&sv->ended, s, dirty_link);
-		session_stop_queues(s);
-		drain(sv);
-		session_free(s);
-	}
-}
-
-static void adapt(struct server *sv, unsigned eighths)
-{
-	if (eighths >= 2 && sv->round_us > ROUND_MIN_US)
-		sv->round_us /= 2;
-	else if (eighths == 0 && sv->round_us < ROUND_MAX_US)
-		sv->round_us *= 2;
-}
-
-static unsigned collect(struct server *sv)
-{
-	unsigned n = drain(sv), used = 0;
-	struct session *s;
-	struct verdict v;
-
-	while ((s = TAILQ_FIRST(&sv->dirty))) {
-		TAILQ_REMOVE(&sv->dirty, s, dirty_link);
-		s->dirty = false;
-		if (session_used(s) > used)
-			used = session_used(s);
-		if (session_rearm(s, &v))
-			judge(sv, s, &v);
-		if (!s->ended)
-			pace_session(&sv->pacer, s);
-	}
-	if (n)
-		adapt(sv, used);
-	reap(sv);
-	return n;
-}
-
-static int schedule_round(struct server *sv)
-{
-	int r = sd_event_source_set_time_relative(sv->timer, sv->round_us);
-
-	return r < 0 ? r : sd_event_source_set_enabled(sv->timer, SD_EVENT_ONESHOT);
-}
-
-static int round_due(sd_event_source *source, uint64_t usec, void *arg)
-{
-	struct server *sv = arg;
-
-	(void)source;
-	(void)usec;
-	if (collect(sv))
-		return schedule_round(sv);
-	audit_arm(&sv->audit);
-	return collect(sv) ? schedule_round(sv) : 0;
-}
-
-static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
-{
-	struct server *sv = arg;
-	struct verdict v;
-	uint64_t cookie;
-	int r;
-
-	(void)source;
-	(void)fd;
-	(void)revents;
-	while ((r = rnic_device_next_event(sv->dev, &cookie)) > 0) {
-		struct session *s;
-
-		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
-		drain(sv);
-		s = find(sv, cookie >> SESSION_COOKIE_BITS);
-		if (s)
-			count(sv, s);
-		if (s && session_alarm(s, cookie & ((1u << SESSION_COOKIE_BITS) - 1), &v))
-			judge(sv, s, &v);
-		if (s && s->paced && !s->ended)
-			pace_session(&sv->pacer, s);
-	}
-	if (r < 0)
-		return log_errno(r, "%s: cannot read its events", rnic_device_name(sv->dev));
-	collect(sv);
-	return schedule_round(sv);
-}
-
-static int device_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
-{
-	struct server *sv = arg;
-
-	(void)source;
-	(void)fd;
-	(void)revents;
-	if (!rnic_device_failed(sv->dev))
-		return 0;
-	warden_device_lost(&sv->warden, rnic_device_name(sv->dev));
-	return -ENODEV;
-}
-
-/* Time budgets: no work request tells that none came */
-static void look(void *arg, uint64_t now)
-{
-	struct server *sv = arg;
-	struct session *s, *next;
-	struct verdict v;
-
-	drain(sv);
-	HASH_ITER (by_id, sv->by_id, s, next) {
-		if (!s->offload->conf->time_budget)
-			continue;
-		count(sv, s);
-		warden_watch(&sv->warden, s->offload->conf->time_budget);
-		if (session_watch(s, now, &v))
-			judge(sv, s, &v);
-	}
-	collect(sv);
-}
-
-/* ---- connections --------------------------------------------------------------------------------------------- */
-
-static void refuse(
-	struct server *sv, struct rnic_conn *conn, const struct admitted *a, const struct reddn_wire_rej *rej)
-{
-	sv->refused++;
-	if (a->tenant)
-		a->tenant->refused++;
-	warden_refused(&sv->warden, rnic_conn_peer(conn), a->tenant ? a->tenant->name : "",
-		a->request.offload, rej->text);
-	if (rnic_conn_reject(conn, rej, sizeof *rej) < 0)
-		log_debug("client %s has gone before it was refused", rnic_conn_peer(conn));
-	rnic_conn_free(conn);
-}
-
-static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
-{
-	struct server *sv = arg;
-	const struct session_parts parts = {.dev = sv->dev, .arena = sv->arena, .audit = &sv->audit};
-	uint8_t address[16];
-	const struct admit_from from = {
-		.data = data, .size = size, .address = address, .now = (uint64_t)time(NULL)};
-	struct reddn_wire_rej rej;
-	struct reddn_wire_rep rep;
-	struct admitted a = {0};
-	struct session *s;
-	char words[100];
-	int r;
-
-	rnic_conn_address(conn, address);
-	if (strcmp(rnic_conn_device(conn), rnic_device_name(sv->dev)) != 0) {
-		session_refuse(&rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
-			rnic_conn_device(conn), rnic_device_name(sv->dev));
-		refuse(sv, conn, &a, &rej);
-		return;
-	}
-	if (!warden_lets_in(&sv->warden, rnic_conn_peer(conn), &rej) ||
-		!admit(sv->service, &from, &a, &rej)) {
-		refuse(sv, conn, &a, &rej);
-		return;
-	}
-	r = session_new(&s, ++sv->next_id, &parts, &a, conn, clock_us());
-	if (r < 0) {
-		tenant_refund(a.tenant, &a.charge);
-		if (r == -ENOSPC || r == -ENOMEM)
-			session_refuse(
-				&rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
-		else
-			session_refuse(&rej, REDDN_REJ_INTERNAL, 0,
-				"the server could not make the queues: %s", strerror(-r));
-		refuse(sv, conn, &a, &rej);
-		return;
-	}
-	HASH_ADD(by_id, sv->by_id, id, sizeof s->id, s);
-	HASH_ADD(by_qpn, sv->by_qpn, qpn, sizeof s->qpn, s);
-	s->since = clock_us();
-	s->tenant->accepted++;
-	s->offload->totals->sessions++;
-	snprintf(words, sizeof words, "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
-		s->layout.slots, s->layout.size);
-	warden_began(&sv->warden, s, words);
-	warden_watch(&sv->warden, s->offload->conf->time_budget);
-	pace_session(&sv->pacer, s);
-	session_describe(s, &rep);
-	r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof rep);
-	if (r < 0) {
-		end(sv, s, LOG_WARNING, "the client could not be answered");
-		reap(sv);
-	}
-}
-
-static void cm_established(void *arg, struct rnic_conn *conn)
-{
-	struct session *s = rnic_conn_user(conn);
-
-	(void)arg;
-	s->established = true;
-	log_at(LOG_DEBUG, s->id, "connected");
-}
-
-static void cm_gone(void *arg, struct rnic_conn *conn, const char *why)
-{
-	struct server *sv = arg;
-	struct session *s = rnic_conn_user(conn);
-
-	drain(sv);
-	end(sv, s, LOG_INFO, why);
-	collect(sv);
 }
 
 static int cm_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
@@ -390,11 +60,9 @@ static int try_device(struct server *sv)
 
 static int listen_all(struct server *sv, const struct catalog *c)
 {
-	static const struct rnic_cm_ops ops = {
-		.request = cm_request, .established = cm_established, .gone = cm_gone};
 	int r;
 
-	r = rnic_cm_new(&sv->cm, &ops, sv);
+	r = rnic_cm_new(&sv->cm, &door_ops, sv);
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = rnic_cm_listen(sv->cm, c->listen[i].address, c->listen[i].port);
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
@@ -416,24 +84,12 @@ static int open_device(struct server *sv, const struct catalog *c)
 
 static int attach(struct server *sv)
 {
-	int r;
+	int r = sd_event_add_io(sv->event, &sv->cm_source, rnic_cm_fd(sv->cm), EPOLLIN, cm_ready, sv);
 
-	r = sd_event_add_io(sv->event, &sv->cm_source, rnic_cm_fd(sv->cm), EPOLLIN, cm_ready, sv);
 	if (r >= 0)
-		r = sd_event_add_io(sv->event, &sv->queue_source, rnic_device_event_fd(sv->dev), EPOLLIN,
-			queue_ready, sv);
+		r = sd_event_source_set_exit_on_failure(sv->cm_source, 1);
 	if (r >= 0)
-		r = sd_event_add_io(sv->event, &sv->async_source, rnic_device_async_fd(sv->dev), EPOLLIN,
-			device_ready, sv);
-	/* Accuracy 1: by default sd-event would let a round wait for others to share its wake-up */
-	if (r >= 0)
-		r = sd_event_add_time_relative(sv->event, &sv->timer, CLOCK_MONOTONIC, 0, 1, round_due, sv);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(sv->timer, SD_EVENT_OFF);
-	for (size_t i = 0; r >= 0 && i < 4; i++)
-		r = sd_event_source_set_exit_on_failure((sd_event_source *[]){sv->cm_source, sv->queue_source,
-								sv->async_source, sv->timer}[i],
-			1);
+		r = rounds_attach(sv);
 	return r < 0 ? log_errno(r, "cannot watch the device") : 0;
 }
 
@@ -462,12 +118,11 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 
 	if (!sv)
 		return -ENOMEM;
-	sv->round_us = ROUND_MIN_US;
 	sv->since = clock_us();
 	sv->event = sd_event_ref(event);
 	TAILQ_INIT(&sv->dirty);
 	TAILQ_INIT(&sv->ended);
-	r = warden_init(&sv->warden, event, look, sv);
+	r = warden_init(&sv->warden, event, rounds_look, sv);
 	if (r < 0)
 		return r;
 	r = rnic_arena_new(&sv->arena, catalog->arena);
@@ -483,7 +138,7 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (r == 0)
 		r = attach(sv);
 	if (r == 0)
-		r = pace_init(&sv->pacer, sv->event, count, sv);
+		r = pace_init(&sv->pacer, sv->event, rounds_count, sv);
 	if (r == 0)
 		r = new_service(sv, &sv->service, steal_ptr(&mine));
 	if (r == 0)
@@ -500,13 +155,11 @@ void server_free(struct server *sv)
 	struct session *s, *next;
 
 	HASH_ITER (by_id, sv->by_id, s, next)
-		end(sv, s, LOG_INFO, "the daemon stops");
+		door_end(sv, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
 	if (sv->dev)
-		reap(sv);
+		rounds_reap(sv);
 	pace_deinit(&sv->pacer);
-	sd_event_source_disable_unref(sv->timer);
-	sd_event_source_disable_unref(sv->async_source);
-	sd_event_source_disable_unref(sv->queue_source);
+	rounds_detach(sv);
 	sd_event_source_disable_unref(sv->cm_source);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
@@ -594,7 +247,7 @@ int server_reload(struct server *sv, struct catalog *catalog)
 
 void server_status(struct server *sv, struct server_status *status)
 {
-	count_all(sv);
+	rounds_count_all(sv);
 	*status = (struct server_status){
 		.device = rnic_device_name(sv->dev),
 		.uptime_us = clock_us() - sv->since,
@@ -611,7 +264,7 @@ void server_status(struct server *sv, struct server_status *status)
 
 const struct service *server_service(struct server *sv)
 {
-	count_all(sv);
+	rounds_count_all(sv);
 	return sv->service;
 }
 
@@ -621,7 +274,7 @@ void server_each_session(
 	struct session *s, *next;
 	uint64_t now = clock_us();
 
-	count_all(sv);
+	rounds_count_all(sv);
 	HASH_ITER (by_id, sv->by_id, s, next) {
 		const struct server_session info = {
 			.id = s->id,
@@ -651,18 +304,17 @@ void server_each_session(
 
 const struct tenant *server_tenants(struct server *sv)
 {
-	count_all(sv);
+	rounds_count_all(sv);
 	return sv->tenants;
 }
 
 int server_limit_session(struct server *sv, uint64_t id, uint64_t rate, uint64_t burst)
 {
-	struct session *s = find(sv, id);
+	struct session *s = server_find(sv, id);
 
 	if (!s)
 		return -ENOENT;
-	rate_set(&s->rate, rate, burst, clock_us());
-	pace_changed(&sv->pacer, s);
+	upkeep_limit(sv, s, rate, burst);
 	return 0;
 }
 
@@ -684,12 +336,12 @@ int server_limit_tenant(struct server *sv, const char *name, uint64_t rate, uint
 
 int server_kick(struct server *sv, uint64_t id)
 {
-	struct session *s = find(sv, id);
+	struct session *s = server_find(sv, id);
 
 	if (!s)
 		return -ENOENT;
-	end(sv, s, LOG_NOTICE, "the administrator ended it");
-	reap(sv);
+	door_end(sv, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
+	rounds_reap(sv);
 	return 0;
 }
 

@@ -206,8 +206,11 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	s->offload = a->offload;
 	s->tenant = a->tenant;
 	s->paid = a->charge;
-	rate_init(&s->rate, a->tenant->limits.session_rate, a->tenant->limits.session_burst, now);
+	s->limit.rate = a->tenant->limits.session_rate;
+	s->limit.burst = a->tenant->limits.session_burst;
+	rate_init(&s->rate, s->limit.rate, s->limit.burst, now);
 	s->conn = conn;
+	rnic_conn_address(conn, s->address);
 	s->audit = parts->audit;
 	s->tail = tail_of(&img->queue[0]);
 	s->layout = *offload_layout(a->offload, a->request.depth);
@@ -520,4 +523,14 @@ int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
 		"%" PRIu64 " ms",
 		s->done, silent / 1000, budget / 1000);
 	return 1;
+}
+
+void session_apply_limit(struct session *s, uint64_t now)
+{
+	bool slowed = s->throttle.until > now && (!s->limit.rate || s->throttle.rate < s->limit.rate);
+
+	if (slowed)
+		rate_set(&s->rate, s->throttle.rate, s->throttle.burst, now);
+	else
+		rate_set(&s->rate, s->limit.rate, s->limit.burst, now);
 }

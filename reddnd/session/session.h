@@ -19,7 +19,10 @@
 #include "reddnd/session/verdict.h"
 
 #include <sys/queue.h>
+#include <systemd/sd-event.h>
 #include <uthash.h>
+
+struct server;
 
 struct session {
 	uint64_t id;    /* > 0 */
@@ -29,6 +32,7 @@ struct session {
 	struct tenant *tenant;
 	struct tenant_charge paid; /* by the tenant */
 	struct rnic_conn *conn;
+	uint8_t address[16]; /* of the client, as rnic_conn_address() tells */
 	struct audit *audit;
 	struct audit_cq *audit_cq;
 	uint32_t charge;
@@ -40,11 +44,17 @@ struct session {
 	struct rnic_qp keeper;
 	struct chain_env env;
 	uint64_t done, armed;
-	uint64_t posted; /* RECVs, since the beginning */
-	struct rate rate;
-	bool paced;     /* RECVs are posted as rates allow (pace.h); else as soon as they can be */
-	bool unsettled; /* the NIC may have posted less than what is written in posted */
-	uint64_t seen;  /* of done, by the pacer */
+	uint64_t posted;  /* RECVs, since the beginning */
+	struct rate rate; /* in force: the limit, or the throttle while there is one that is lower */
+	struct {
+		uint64_t rate, burst; /* rate 0: none */
+		uint64_t until;       /* us; of a throttle */
+	} limit, throttle;
+	struct server *server;  /* for the timer */
+	sd_event_source *timer; /* upkeep.c */
+	bool paced;             /* RECVs are posted as rates allow (pace.h); else as soon as they can be */
+	bool unsettled;         /* the NIC may have posted less than what is written in posted */
+	uint64_t seen;          /* of done, by the pacer */
 	bool waiting;
 	TAILQ_ENTRY(session) waiting_link;
 	uint64_t looked; /* unrolled: instances whose outcome has been counted */
@@ -121,6 +131,9 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v);
 
 /** Of an offload with a time budget, every now and then: whether a request has been taken and not answered. Positive as above. */
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
+
+/** Puts the limit, or a lower throttle that is not over, in force. */
+void session_apply_limit(struct session *s, uint64_t now_us);
 
 /** What the client has to know, for the accept. */
 void session_describe(const struct session *s, struct reddn_wire_rep *rep);

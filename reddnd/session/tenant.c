@@ -51,7 +51,7 @@ void tenant_unref(struct tenant *t)
 {
 	if (!t || --t->refs > 0)
 		return;
-	assert(t->sessions == 0 && t->depth == 0 && t->queue_bytes == 0);
+	assert(t->sessions == 0 && t->depth == 0 && t->queue_bytes == 0 && t->slot_bytes == 0);
 	HASH_DEL(*t->all, t);
 	tenant_free(t);
 }
@@ -89,16 +89,26 @@ bool tenant_charge(struct tenant *t, const struct tenant_charge *c, struct reddn
 			c->queue_bytes, t->name, left(l->queue_bytes, t->queue_bytes), l->queue_bytes);
 		return false;
 	}
+	if (l->slot_bytes && c->slot_bytes > left(l->slot_bytes, t->slot_bytes)) {
+		session_refuse(rej, REDDN_REJ_QUOTA, 0,
+			"reply slots of %" PRIu64 " bytes; tenant %s has %" PRIu64
+			" left of its quota \"slot_bytes\" of %" PRIu64,
+			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
+		return false;
+	}
 	t->sessions++;
 	t->depth += c->depth;
 	t->queue_bytes += c->queue_bytes;
+	t->slot_bytes += c->slot_bytes;
 	return true;
 }
 
 void tenant_refund(struct tenant *t, const struct tenant_charge *c)
 {
-	assert(t->sessions > 0 && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes);
+	assert(t->sessions > 0 && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes &&
+		t->slot_bytes >= c->slot_bytes);
 	t->sessions--;
 	t->depth -= c->depth;
 	t->queue_bytes -= c->queue_bytes;
+	t->slot_bytes -= c->slot_bytes;
 }

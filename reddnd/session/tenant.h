@@ -22,6 +22,7 @@
 struct tenant_charge {
 	uint32_t depth;
 	uint64_t queue_bytes;
+	uint64_t slot_bytes; /* that the client has registered for replies */
 };
 
 struct tenant {
@@ -33,7 +34,7 @@ struct tenant {
 	unsigned waiting; /* sessions that want more credits than there are */
 	/* in use */
 	unsigned sessions;
-	uint64_t depth, queue_bytes;
+	uint64_t depth, queue_bytes, slot_bytes;
 	/* since it was first configured */
 	uint64_t requests, accepted, refused, failed;
 	struct tenant **all;

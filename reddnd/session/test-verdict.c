@@ -36,6 +36,8 @@ static void test_policies(void **state)
 	(void)state;
 	assert_int_equal(verdict_policy_parse("log", &p), 0);
 	assert_int_equal(p.action, VERDICT_LOG);
+	assert_int_equal(verdict_policy_parse("throttle:100:1m", &p), 0);
+	assert_true(p.action == VERDICT_THROTTLE && p.rate == 100 && p.seconds == 60);
 	assert_int_equal(verdict_policy_parse("terminate", &p), 0);
 	assert_int_equal(p.action, VERDICT_TERMINATE);
 	assert_int_equal(verdict_policy_parse("ban:5m", &p), 0);
@@ -110,19 +112,19 @@ static void test_bans(void **state)
 	char peer[64];
 
 	(void)state;
-	bans_add(b, "192.0.2.1 port 7", 1000, "words");
+	bans_add(b, "192.0.2.1 port 7", 1000, 0, "words");
 	assert_string_equal(bans_find(b, "192.0.2.1 port 8", 999)->why, "words");
 	assert_null(bans_find(b, "192.0.2.10 port 7", 0));
 	assert_null(bans_find(b, "192.0.2 port 7", 0));
-	bans_add(b, "192.0.2.1 port 9", 500, "shorter");
+	bans_add(b, "192.0.2.1 port 9", 500, 0, "shorter");
 	assert_string_equal(bans_find(b, "192.0.2.1 port 8", 999)->why, "words");
-	bans_add(b, "192.0.2.1 port 9", 2000, "longer");
+	bans_add(b, "192.0.2.1 port 9", 2000, 0, "longer");
 	assert_string_equal(bans_find(b, "192.0.2.1", 1999)->why, "longer");
 	assert_null(bans_find(b, "192.0.2.1 port 8", 2000));
 	assert_int_equal(b->n, 0);
 	for (unsigned i = 0; i < BANS_MAX + 10; i++) {
 		snprintf(peer, sizeof peer, "2001:db8::%x port 7", i);
-		bans_add(b, peer, 5000 + i, "many");
+		bans_add(b, peer, 5000 + i, 0, "many");
 	}
 	assert_int_equal(b->n, BANS_MAX);
 	/* those that would have ended first have made room */

@@ -152,10 +152,15 @@ void warden_device_lost(struct warden *w, const char *device)
 
 /* ---- verdicts ------------------------------------------------------------------------------------------------ */
 
-bool warden_judge(struct warden *w, struct session *s, const struct verdict *v)
+const struct ban *warden_slows(struct warden *w, const char *peer)
+{
+	return bans_find(&w->slowed, peer, clock_us());
+}
+
+enum verdict_action warden_judge(struct warden *w, struct session *s, const struct verdict *v)
 {
 	const struct verdict_policy *policy = &s->offload->conf->on_error[v->kind];
-	bool ends = v->fatal || policy->action != VERDICT_LOG;
+	uint64_t until = clock_us() + (uint64_t)policy->seconds * SECOND_US;
 	struct event e = {.kind = EVENT_VERDICT, .level = LOG_WARNING, .line = v->line};
 
 	s->verdicts++;
@@ -170,6 +175,8 @@ bool warden_judge(struct warden *w, struct session *s, const struct verdict *v)
 	say(&e, "client %s, tenant %s, offload %s: %s", e.peer, e.tenant, e.offload, v->text);
 	events_add(w->events, &e);
 	if (policy->action == VERDICT_BAN)
-		bans_add(&w->bans, e.peer, clock_us() + (uint64_t)policy->seconds * SECOND_US, v->text);
-	return ends;
+		bans_add(&w->bans, e.peer, until, 0, v->text);
+	if (policy->action == VERDICT_THROTTLE)
+		bans_add(&w->slowed, e.peer, until, policy->rate, v->text);
+	return v->fatal || policy->action > VERDICT_TERMINATE ? VERDICT_TERMINATE : policy->action;
 }

@@ -18,6 +18,7 @@
 struct warden {
 	struct events *events;
 	struct bans bans;
+	struct bans slowed;
 	sd_event_source *timer;
 	uint64_t period_us; /* to the next look; 0: none is due */
 	void (*look)(void *arg, uint64_t now_us);
@@ -41,8 +42,14 @@ void warden_began(struct warden *w, const struct session *s, const char *words);
 /** @level: of syslog.h; LOG_WARNING: it failed. */
 void warden_ended(struct warden *w, const struct session *s, int level, const char *why);
 
-/** Counts @v, and does what the catalog says of it. True: the session is to be ended, with v->text as the reason. */
-bool warden_judge(struct warden *w, struct session *s, const struct verdict *v);
+/** The throttle that new sessions of the peer are under, or NULL. */
+const struct ban *warden_slows(struct warden *w, const char *peer);
+
+/**
+ * Counts @v, and does what the catalog says of it. What is left to be done: VERDICT_LOG: nothing; VERDICT_THROTTLE: the session is
+ * to be slowed as warden_slows() tells; VERDICT_TERMINATE: it is to be ended, with v->text as the reason.
+ */
+enum verdict_action warden_judge(struct warden *w, struct session *s, const struct verdict *v);
 
 void warden_reloaded(struct warden *w, const char *words);
 void warden_reload_failed(struct warden *w, const char *why);

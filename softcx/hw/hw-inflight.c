@@ -116,7 +116,8 @@ bool hw_inflight_read(
 	r->len = len;
 	r->nspans = ndst;
 	r->backwards = ndst > 1 && hw_pick(qp->dev, 2);
-	memcpy(r->span, dst, ndst * sizeof(*dst));
+	for (unsigned i = 0; i < ndst; i++)
+		r->span[i] = dst[i];
 	memcpy(r->data, data, len);
 	list(qp);
 	return true;

@@ -32,9 +32,11 @@
 #define USEC 1000ULL
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
+#define SPINS (100 * USEC) /* after work, before it naps */
 
 enum {
 	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the sockets */
+	EMPTY_POLLS = 8,      /* passes that find nothing, before others may run */
 	CONTROL = -2,         /* what a listener has in place of a device */
 };
 
@@ -74,6 +76,7 @@ struct server {
 	uint64_t alone_since; /* no client; 0: there is one */
 	uint64_t busy_at;     /* when hardware last had something to do */
 	uint64_t nap;         /* length of the next sleep */
+	uint64_t looked_at;   /* ns, at timers and at UARs that sleep */
 };
 
 uint64_t nic_now(void)
@@ -473,6 +476,15 @@ static bool poll_hardware(struct server *s)
 	return busy;
 }
 
+/* Software that rings may ring again at once. */
+static bool spins(const struct server *s)
+{
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
+		if (hw_must_poll(s->devs[i]))
+			return true;
+	return false;
+}
+
 /**
  * How long to wait for a descriptor: not at all soon after work, then ever longer up to what a doorbell may wait that
  * only looking finds, which is more the longer nobody has rung one.
@@ -484,6 +496,11 @@ static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 	bool polls = false, asleep = false;
 	uint64_t nap;
 
+	if (quiet < SPINS)
+		s->nap = 20 * USEC;
+	if (quiet < SPINS && now - s->looked_at < MSEC && spins(s))
+		return 0;
+	s->looked_at = now;
 	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++) {
 		uint64_t due = hw_next_timer(s->devs[i]);
 
@@ -501,10 +518,8 @@ static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 		timer = 100 * MSEC; /* for the stores that no guard notices */
 	if (!polls)
 		return timer;
-	if (quiet < 100 * USEC) {
-		s->nap = 20 * USEC;
+	if (quiet < SPINS)
 		return 0;
-	}
 	nap = s->nap;
 	s->nap = nap + nap / 2 < most ? nap + nap / 2 : most;
 	return nap < timer ? nap : timer;
@@ -526,11 +541,17 @@ int server_run(struct server *s)
 		uint64_t timer, now, nap = 0;
 		bool busy = false;
 
-		for (int i = 0; i < POLLS_PER_ROUND; i++) {
-			if (!poll_hardware(s))
+		/* A doorbell is seen sooner than by a look at descriptors between any two looks for one */
+		for (int i = 0, empty = 0; i < POLLS_PER_ROUND && empty < EMPTY_POLLS; i++) {
+			if (poll_hardware(s)) {
+				busy = true;
+				empty = 0;
+				tracers_flush(&s->tracers);
+			} else if (!spins(s)) {
 				break;
-			busy = true;
-			tracers_flush(&s->tracers);
+			} else {
+				empty++;
+			}
 		}
 		now = nic_now();
 		timer = ucma_net_timers(s->net);

@@ -56,7 +56,7 @@ class Rig:
     ADDRESS = "127.0.0.1"
     PORT = 7471  # of reddnd
 
-    def __init__(self, nic_options=(), nic_cpu=None):
+    def __init__(self, nic_options=(), nic_cpu=None, nic_realtime=False):
         self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
         self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
         self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
@@ -65,7 +65,7 @@ class Rig:
         self.keys_file = os.path.join(self.dir, "keys.tsv")
         self.table_file = os.path.join(self.shm, "table")
         try:
-            self.nic = self.start("nic", ["softcx", "nic", *nic_options], cpu=nic_cpu, ready=self.nic_answers, on_nic=False)
+            self.nic = self.start("nic", ["softcx", "nic", *nic_options], cpu=nic_cpu, ready=self.nic_answers, on_nic=False, realtime=nic_realtime)
         except BaseException:
             self.close()
             raise
@@ -85,17 +85,19 @@ class Rig:
     def nic_answers(self, _):
         return subprocess.run(["softcx", "status"], env=self.env, capture_output=True).returncode == 0
 
-    def command(self, command, cpu=None, on_nic=True):
+    def command(self, command, cpu=None, on_nic=True, realtime=False):
         command = [str(word) for word in command]
         if on_nic:
             command = ["softcx", "run"] + command
+        if realtime:
+            command = ["chrt", "--fifo", "1"] + command
         return (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
 
-    def start(self, name, command, ready, cpu=None, on_nic=True):
+    def start(self, name, command, ready, cpu=None, on_nic=True, realtime=False):
         """A program in the background. It is ready when ready(process) says so, or when its log has that text."""
         log = os.path.join(self.dir, name + ".log")
         with open(log, "w", encoding="utf-8") as out:
-            popen = subprocess.Popen(self.command(command, cpu, on_nic), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            popen = subprocess.Popen(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         process = Process(name, log, popen)
         self.processes.append(process)
         end = time.monotonic() + 60
@@ -133,9 +135,9 @@ class Rig:
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 
-    def ask(self, command, cpu=None, on_nic=True):
+    def ask(self, command, cpu=None, on_nic=True, realtime=False):
         """The JSON object that a client prints at its end."""
-        done = subprocess.run(self.command(command, cpu, on_nic), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
         return json.loads(done.stdout)
@@ -146,6 +148,11 @@ def interval(values, seed=1, resamples=2000):
     rng = random.Random(seed)
     medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(resamples))
     return statistics.median(values), medians[int(resamples * 0.025)], medians[int(resamples * 0.975)]
+
+
+def may_be_realtime():
+    """Whether programs may be given a real-time priority here."""
+    return subprocess.run(["chrt", "--fifo", "1", "true"], capture_output=True).returncode == 0
 
 
 def packages(*names):

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/server-impl.h"
+#include "reddnd/util/clock.h"
+#include "reddnd/util/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { ACCURACY_US = 10000, MS = 1000 };
+
+static uint64_t half_open_until(const struct server *sv, const struct session *s)
+{
+	/* The message that completes a connection can be lost; a client that asks has completed it */
+	if (s->established || s->done)
+		return UINT64_MAX;
+	return s->since + sv->service->catalog->half_open;
+}
+
+/* When the timer is due next */
+static void set_timer(const struct server *sv, struct session *s)
+{
+	uint64_t at = half_open_until(sv, s);
+
+	if (s->throttle.until && s->throttle.until < at)
+		at = s->throttle.until;
+	if (!s->timer)
+		return;
+	if (at == UINT64_MAX)
+		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	else if (sd_event_source_set_time(s->timer, at) < 0 ||
+		 sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT) < 0)
+		log_error("session %" PRIu64 ": its timer cannot be set", s->id);
+}
+
+static void apply(struct server *sv, struct session *s)
+{
+	session_apply_limit(s, clock_us());
+	pace_changed(&sv->pacer, s);
+	set_timer(sv, s);
+}
+
+static int due(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct session *s = arg;
+	struct server *sv = s->server;
+	uint64_t now = clock_us();
+	char why[100];
+
+	(void)source;
+	(void)usec;
+	rounds_drain(sv);
+	rounds_count(sv, s);
+	if (now >= half_open_until(sv, s)) {
+		snprintf(why, sizeof why, "the client did not complete the connection within %" PRIu64 " ms",
+			sv->service->catalog->half_open / MS);
+		door_end(sv, s, REDDN_WIRE_END_UNREACHABLE, why);
+	}
+	if (!s->ended && s->throttle.until && now >= s->throttle.until) {
+		s->throttle.until = 0;
+		log_at(LOG_INFO, s->id, "is not slowed any more");
+		apply(sv, s);
+	}
+	if (!s->ended)
+		set_timer(sv, s);
+	rounds_collect(sv);
+	return 0;
+}
+
+int upkeep_begin(struct server *sv, struct session *s)
+{
+	int r;
+
+	s->server = sv;
+	r = sd_event_add_time(sv->event, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_US, due, s);
+	if (r < 0)
+		return log_errno(r, "cannot make a timer");
+	set_timer(sv, s);
+	return 0;
+}
+
+void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until)
+{
+	s->throttle.rate = rate;
+	s->throttle.until = until;
+	log_at(LOG_INFO, s->id, "is slowed to %" PRIu64 " requests per second for %" PRIu64 " ms", rate,
+		(until - clock_us()) / MS);
+	apply(sv, s);
+}
+
+void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t burst)
+{
+	s->limit.rate = rate;
+	s->limit.burst = burst;
+	apply(sv, s);
+}
+
+void upkeep_end(struct session *s)
+{
+	s->timer = sd_event_source_disable_unref(s->timer);
+}
