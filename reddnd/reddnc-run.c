@@ -411,6 +411,11 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	int r;
 
 	log_init(LOG_WARNING);
+	if (run->program->loop) {
+		log_error(
+			"%s has a loop without a bound, which is explained but not run", run->program->name);
+		return EX_USAGE;
+	}
 	r = compose(&b, request);
 	if (r)
 		return r;

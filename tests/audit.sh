@@ -90,11 +90,11 @@ bench() # OFFLOAD: is to fail
 
 # ---- counters -----------------------------------------------------------------------------
 
-on_nic get.log "$REDDN" get --port "$port" "$address" get alice || fail "no alice" "$work/get.log"
-on_nic get.log "$REDDN" get --port "$port" "$address" get bob carol && fail "bob" "$work/get.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get alice || fail "no alice" "$work/get.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get bob carol && fail "bob" "$work/get.log"
 # an absent key is asked for once more when it is the first
 holds offloads "hits, misses, WQEs and bytes are counted" 'all(o["hits"] == 1 and 2 <= o["misses"] == o["requests"] - 1 and o["wqes"] == o["requests"] * o["wqes_per_request"] and o["bytes_in"] == o["requests"] * o["request_bytes"] and 0 < o["bytes_out"] - o["requests"] * 64 < 200 for o in d if o["offload"] == "get")'
-background ping.log "$REDDN" ping --port "$port" --count 100000 --interval 20 "$address" recycled
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" recycled
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q '\"requests\": *[1-9]'" || fail "no client" "$work/ping.log"
 holds clients "of a recycled session only what can be seen" 'len(d) == 1 and "hits" not in d[0] and d[0]["wqes"] > 0 and d[0]["verdicts"] == 0'
@@ -248,7 +248,7 @@ ok "the ban ends"
 
 # ---- the documented members ----------------------------------------------------------------
 
-background ping.log "$REDDN" ping --port "$port" --count 100000 --interval 20 "$address" get
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
 python3 - "$control" "$here/../docs/reddnctl.8" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"

@@ -49,7 +49,7 @@ expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot alloca
 
 serve
 expect "a good server" 0 "wrong  *0$" "${bench[@]}"
-expect "one key" 1 "not found" "$REDDN" get -p "$port" "$address" x 'a key that is longer than any'
+expect "one key" 1 "not found" "$REDDN" get --timeout 100000 -p "$port" "$address" x 'a key that is longer than any'
 for depth in 1 3 64; do
 	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1
 done

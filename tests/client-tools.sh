@@ -103,7 +103,7 @@ asks() # WHAT STATUS WORDS ARGUMENTS...
 	local what=$1 status=$2 words=$3 sub=$4
 	shift 4
 
-	expect "$what" "$status" "$words" timeout -k "$limit" "$limit" "$SOFTCX" run "$REDDN" "$sub" -p "$port" "$@"
+	expect "$what" "$status" "$words" timeout -k "$limit" "$limit" "$SOFTCX" run "$REDDN" "$sub" -t 100000 -p "$port" "$@"
 }
 
 asks "get" 0 "value 77" get "$address" users "number 77"

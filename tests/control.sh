@@ -78,7 +78,7 @@ change()
 
 get() # OFFLOAD: the value of alice
 {
-	on_nic get.log "$REDDN" get --port "$port" "$address" "$1" alice
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
 	cat "$work/get.log"
 }
 
@@ -102,7 +102,7 @@ holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unro
 ctl --json regions || fail "no regions"
 holds "regions" 'len(d) == 1 and d[0]["max_key"] == 64 and d[0]["path"].endswith("/first")'
 
-background ping.log "$REDDN" ping --port "$port" --count 100000 --interval 20 "$address" one
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" one
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' one '" || fail "no client" "$work/ping.log"
 top_sees()

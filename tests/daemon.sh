@@ -79,7 +79,7 @@ for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
 	ok "systemd is told $words"
 done
 daemon_pid=$(program_of "$reddnd") || exit
-on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
 shows()
 {
 	kill -USR1 "$daemon_pid"
@@ -96,7 +96,7 @@ ok "SIGHUP reloads, and systemd is told"
 # More clients than the arena has room for: the last ones are told so
 clients=()
 for ((i = 0; i < 40; i++)); do
-	background "client$i.log" "$REDDN" ping --port "$port" --count 1000 --interval 1000 "$address" o
+	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 1000 --interval 1000 "$address" o
 	clients+=("$child")
 done
 until_true grep -q 'the server has no memory left for queues' "$work/reddnd.log" || fail "nobody is refused" "$work/reddnd.log"
@@ -104,7 +104,7 @@ ok "a client too many is refused"
 kill "${clients[@]}" 2>/dev/null
 wait "${clients[@]}"
 until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -ge 10 ]" || fail "clients stay" "$work/reddnd.log"
-on_nic get.log "$REDDN" get --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
 ok "and there is room when others have left"
 
 kill -INT "$daemon_pid"

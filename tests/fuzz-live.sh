@@ -43,7 +43,7 @@ still_fine() # WHAT
 {
 	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
 	[[ $(grep -cE 'ERROR: AddressSanitizer|runtime error' "$work/reddnd.log") -eq 0 ]] || fail "$1" "$work/reddnd.log"
-	on_nic get.log "$REDDN" get --port "$port" "$address" get 'key 7' || fail "$1: no answer" "$work/get.log" "$work/reddnd.log"
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get 'key 7' || fail "$1: no answer" "$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") == 'value 7' ]] || fail "$1: a wrong answer" "$work/get.log"
 	until_true as_idle || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"

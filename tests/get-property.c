@@ -235,7 +235,7 @@ static int ask(const char *host, uint16_t port, const char *offload, const char 
 		.port = port,
 		.offload = offload,
 		.depth = (uint16_t)depth,
-		.timeout_ms = 20000};
+		.timeout_ms = 100000};
 	struct ask a = {0};
 	char err[256];
 	uint8_t *buf;

@@ -34,7 +34,7 @@ END
 
 call() # ARGUMENTS...: the reply in hexadecimal
 {
-	on_nic call.log "$REDDN" call --json --port "$port" "$address" "$@" &&
+	on_nic call.log "$REDDN" call --timeout 100000 --json --port "$port" "$address" "$@" &&
 		python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["reply"])' "$work/call.log"
 }
 
@@ -87,14 +87,14 @@ grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "the mistake is n
 ok "a wrong program is refused with its line, and the old one stays"
 
 # What the client may not
-on_nic call.log "$REDDN" call --port "$port" "$address" newest && fail "an argument too few"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"
 grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "not told" "$work/call.log"
-on_nic call.log "$REDDN" call --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
 grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "not told" "$work/call.log"
-on_nic call.log "$REDDN" call --port "$port" "$address" newest 4090 && fail "beyond the region"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 4090 && fail "beyond the region"
 until_true grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remote access error' "$work/reddnd.log" ||
 	fail "beyond the region: not told" "$work/call.log" "$work/reddnd.log"
-on_nic call.log "$REDDN" get --port "$port" "$address" newest key && fail "a get of what is no table"
+on_nic call.log "$REDDN" get --timeout 100000 --port "$port" "$address" newest key && fail "a get of what is no table"
 ok "what a client may not"
 
 # Tickets: four clients, no number twice, and no more than there are
@@ -103,7 +103,7 @@ sell() # NUMBER
 	local i
 
 	for ((i = 0; i < 8; i++)); do
-		"$SOFTCX" run "$REDDN" call --json --port "$port" "$address" ticket 16 20
+		"$SOFTCX" run "$REDDN" call --timeout 100000 --json --port "$port" "$address" ticket 16 20
 	done >"$work/sold.$1" 2>&1
 }
 for i in 1 2 3 4; do

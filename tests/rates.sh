@@ -25,7 +25,7 @@ value()
 
 bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
 {
-	background "$1" --host "$2" "$REDDN" bench --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
 }
 
 # of a clock that nobody sets

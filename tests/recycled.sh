@@ -36,7 +36,7 @@ for offload in random both; do
 done
 
 rc=0
-"$SOFTCX" run "$REDDN" bench --depth 12 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
+"$SOFTCX" run "$REDDN" bench --timeout 100000 --depth 12 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
 [[ $rc -eq 2 ]] || fail "a depth of 12: status $rc" "$work/odd.log"
 grep -q 'depth is 12; offload table is recycled, which takes a power of two, such as 8' "$work/odd.log" ||
 	fail "a depth of 12 is refused, but not in words" "$work/odd.log"
@@ -54,7 +54,7 @@ connects() # OFFLOAD: a session of it begins
 }
 
 # The daemon is stopped while a client asks: 16-bit numbers wrap, of WQEs and of requests
-background bench.log "$REDDN" bench --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" large
+background bench.log "$REDDN" bench --timeout 100000 --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" large
 bench=$child
 connects large
 kill -STOP "$daemon"
@@ -68,7 +68,7 @@ until_true grep -q 'ends after 100000 requests' "$work/reddnd.log" || fail "not 
 ok "100000 gets, 390 laps, with the daemon stopped; and it counts them all the same"
 
 # A daemon that runs has nothing to do either, once the last message of connecting is over
-background bench.log "$REDDN" bench --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" table
+background bench.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" table
 bench=$child
 connects table
 idle()

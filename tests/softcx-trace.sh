@@ -74,7 +74,7 @@ offloads = ( { name = \"things\"; program = \"hash-get\"; region = \"t\"; } );"
 server_pid=$(program_of "$reddnd") || exit
 get()
 {
-	on_nic get.log "$REDDN" get -p "$port" "$address" things colour || fail "get" "$work/get.log"
+	on_nic get.log "$REDDN" get --timeout 100000 -p "$port" "$address" things colour || fail "get" "$work/get.log"
 	grep -qx blue "$work/get.log" || fail "another value" "$work/get.log"
 }
 
@@ -156,7 +156,7 @@ python3 "$work/all.py" "$work/all.json" || fail "the story of a get" "$work/all.
 ok "the story of a get: RECV, CQE, WAIT"
 
 # A client that stays, so that a queue of its chain does: one that waits, found by what it does
-background ping.log "$REDDN" ping -p "$port" -i 20 -c 100000 "$address" things
+background ping.log "$REDDN" ping --timeout 100000 -p "$port" -i 20 -c 100000 "$address" things
 ping=$child
 counted found.json --json --show wait --pid "$server_pid" --count 4
 qpn=$(python3 -c 'import json, sys; print(json.loads(open(sys.argv[1]).readlines()[-1])["qpn"])' "$work/found.json") ||

@@ -37,7 +37,7 @@ expect() # NAME MEMBER VALUE
 
 get() # HOST OFFLOAD [OPTIONS...]: the exit status of the client; what it says in get.log
 {
-	on_nic get.log --host "$1" "$REDDN" get "${@:3}" --port "$port" "$address" "$2" alice
+	on_nic get.log --host "$1" "$REDDN" get --timeout 100000 "${@:3}" --port "$port" "$address" "$2" alice
 }
 
 served() # WORDS HOST OFFLOAD [OPTIONS...]
@@ -57,7 +57,7 @@ refused() # REASON HOST OFFLOAD [OPTIONS...]
 # stay LOG HOST OFFLOAD DEPTH: a client that stays; sets $child
 stay()
 {
-	background "$1" --host "$2" "$REDDN" bench --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
 }
 
 leave() # PID...
@@ -125,7 +125,7 @@ for member in sessions depth queue_bytes slot_bytes; do
 	expect wide "$member" 0
 done
 ok "all is refunded"
-on_nic bench.log --host c "$REDDN" bench --keys "$work/keys" --count 10 --depth 64 --port "$port" "$address" one &&
+on_nic bench.log --host c "$REDDN" bench --timeout 100000 --keys "$work/keys" --count 10 --depth 64 --port "$port" "$address" one &&
 	fail "queues beyond the quota"
 grep -qE 'queues take [0-9]+ bytes; tenant narrow has 102400 left of its quota "queue_bytes" of 102400' "$work/bench.log" ||
 	fail "queue_bytes" "$work/bench.log"

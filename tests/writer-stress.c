@@ -219,7 +219,7 @@ static void ask(const char *host, uint16_t port, const char *offload, const stru
 		.port = port,
 		.offload = offload,
 		.depth = (uint16_t)depth,
-		.timeout_ms = 20000,
+		.timeout_ms = 100000,
 		.retry_ms = 20};
 	static struct flight flights[MAX_DEPTH];
 	uint64_t rng = seed * 0x9e3779b97f4a7c15ull | 1;

@@ -171,7 +171,7 @@ static void test_top(void **state)
 	expect("lisen = \"0.0.0.0\";\n",
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n");
 	expect("\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, "
-				 "device, control, metrics, arena, "
+				 "device, control, metrics, half_open, arena, "
 				 "programs, regions, offloads, tenants\n");
 	expect("listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n");

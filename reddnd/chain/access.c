@@ -114,6 +114,13 @@ static void add_step(struct collector *c, unsigned s)
 		widen(c, s, CHAIN_F_LOCAL_ADDR, i, &a.r);
 		add(c, a);
 	}
+	if (st->flags & CHAIN_CALL) {
+		a.r = (struct layout_range){
+			.sym = CHAIN_SYM_REGION, .index = l->d->shared, .len = UINT32_MAX};
+		a.when = ACCESS_REMOTE;
+		a.write = true;
+		add(c, a);
+	}
 	if (!v->remote)
 		return;
 	a.when = ACCESS_REMOTE;

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BYTES = 4, ADDR_BYTES = 8, LEN_BYTES = 4, OPERAND_BYTES = 8, NOBODY = 0xfffe };
+enum {
+	KEY_BYTES = 4,
+	ADDR_BYTES = 8,
+	LEN_BYTES = 4,
+	OPERAND_BYTES = 8,
+	NOBODY = 0xfffe,
+	BEYOND = 0xfffd, /* what shares memory with this: the loop, or who calls it */
+	ROUNDS = 300     /* of a loop, until no byte can be anything new */
+};
 
 /* Where a value can come from */
 enum origin { PROGRAM, REGION, CLIENT, ORIGINS };
@@ -28,6 +36,8 @@ struct bounds {
 	struct layout l;
 	struct cell *queue[CHAIN_MAX_QUEUES], *scratch;
 	struct cell of_region, of_client;
+	struct cell *shared; /* what a loop and its caller share; not ours alone */
+	uint32_t nshared;
 	struct chain_bounds needs;
 	unsigned s; /* step at work */
 };
@@ -74,17 +84,21 @@ static void join(struct bounds *b, struct cell *to, const struct cell *from)
 
 static struct cell *cells(struct bounds *b, const struct layout_range *r)
 {
+	if (r->sym == CHAIN_SYM_REGION)
+		return b->shared + r->offset;
 	return (r->sym == CHAIN_SYM_QUEUE ? b->queue[r->index] : b->scratch) + r->offset;
 }
 
-static bool is_ours(const struct layout_range *r)
+static bool is_ours(const struct bounds *b, const struct layout_range *r)
 {
+	if (r->sym == CHAIN_SYM_REGION)
+		return b->shared && r->index == b->l.d->shared && r->offset + r->len <= b->nshared;
 	return r->sym == CHAIN_SYM_QUEUE || r->sym == CHAIN_SYM_SCRATCH;
 }
 
 static struct cell load(struct bounds *b, const struct layout_range *r, unsigned i)
 {
-	struct cell c = is_ours(r) ? cells(b, r)[i] : b->of_region;
+	struct cell c = is_ours(b, r) ? cells(b, r)[i] : b->of_region;
 
 	for (unsigned v = 0; c.settled != b->l.d->steps[b->s].queue + 1 && v < 256 / 64; v++)
 		c.values[v] |= c.failed[v];
@@ -93,7 +107,7 @@ static struct cell load(struct bounds *b, const struct layout_range *r, unsigned
 
 static void store(struct bounds *b, const struct layout_range *r, unsigned i, const struct cell *c)
 {
-	if (is_ours(r))
+	if (is_ours(b, r))
 		join(b, cells(b, r) + i, c);
 }
 
@@ -281,7 +295,12 @@ static void add(struct bounds *b, const struct layout_range *word)
 		const struct cell *boundary = operand(b, CHAIN_F_BOUNDARY, k);
 		struct cell now = load(b, word, k), sum = {.from = more->from | now.from};
 
-		carry = add_values(&sum, &now, more, carry);
+		if (b->shared && (carry || !is_only(more, 0))) { /* how often, with a loop nobody knows */
+			memset(sum.values, 0xff, sizeof sum.values);
+			carry = true;
+		} else {
+			carry = add_values(&sum, &now, more, carry);
+		}
 		store(b, word, k, &sum);
 		if (boundary && !boundary->values[0] && !boundary->values[1]) /* all have the top bit */
 			carry = false;
@@ -301,7 +320,7 @@ static void atomic(struct bounds *b)
 			store(b, &old, k, &c);
 		}
 	}
-	if (!is_ours(&word))
+	if (!is_ours(b, &word))
 		return;
 	if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS)
 		compare_and_swap(b, &word);
@@ -334,6 +353,11 @@ static void run_all(struct bounds *b)
 }
 
 /* ---- what may not come of it ------------------------------------------------------------ */
+
+static const char *name_of(const struct bounds *b, unsigned s)
+{
+	return s < b->l.d->nsteps ? layout_step_name(&b->l, s) : "what the loop shares with the rest";
+}
 
 static const char *here(const struct bounds *b)
 {
@@ -380,7 +404,7 @@ static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const 
 		return 0;
 	return layout_refuse(&b->l,
 		"%s: %s puts bytes of %s into its %s, where only values of the program may get", here(b),
-		layout_step_name(&b->l, data->by[from]), from == CLIENT ? "a request" : "a region", what);
+		name_of(b, data->by[from]), from == CLIENT ? "a request" : "a region", what);
 }
 
 static int check_control(struct bounds *b)
@@ -394,10 +418,10 @@ static int check_control(struct bounds *b)
 		if (can_be(&c[WQE_OPCODE], (uint8_t)op) && op != WQE_OP_NOP && op != v->opcode)
 			return layout_refuse(&b->l,
 				"%s: %s can make its opcode %#x, which is neither that of a %s nor a NOP's",
-				here(b), layout_step_name(&b->l, writer(&c[WQE_OPCODE])), op, v->name);
+				here(b), name_of(b, writer(&c[WQE_OPCODE])), op, v->name);
 	if (!is_only(&c[WQE_DSCOUNT], b->l.step[b->s].ds))
 		return layout_refuse(&b->l, "%s: %s can change the size of the WQE", here(b),
-			layout_step_name(&b->l, writer(&c[WQE_DSCOUNT])));
+			name_of(b, writer(&c[WQE_DSCOUNT])));
 	for (unsigned i = 0; i < WQE_DSCOUNT; i++)
 		if (i != WQE_OPCODE && c[i].written)
 			other = &c[i];
@@ -406,7 +430,7 @@ static int check_control(struct bounds *b)
 			"%s: %s writes into its control segment, which only a device that checks neither "
 			"index nor "
 			"QPN of a WQE would not mind",
-			here(b), layout_step_name(&b->l, writer(other)));
+			here(b), name_of(b, writer(other)));
 	if (v->class == CHAIN_CLASS_SYNC)
 		return check_ours(b, &c[WQE_SYNC_INDEX], 4, "index");
 	return 0;
@@ -434,12 +458,21 @@ static int check_place(
 			return layout_refuse(&b->l,
 				"%s: %s replaces an address in %s; only addresses in regions are bounded by "
 				"a key",
-				here(b), layout_step_name(&b->l, writer(moved)),
+				here(b), name_of(b, writer(moved)),
 				p->kind == CHAIN_AT_SLOT ? "the client's reply slot"
 							 : "the chain's own memory");
 		return 0;
 	}
 	region = region_of(b, p);
+	if (moved && b->shared && p->index == b->l.d->shared)
+		return layout_refuse(&b->l,
+			"%s: %s replaces an address in what the loop shares with the rest", here(b),
+			name_of(b, writer(moved)));
+	if (b->l.d->loop && b->l.d->steps[b->s].queue == 0 && p->index == b->l.d->shared)
+		return layout_refuse(&b->l,
+			"%s: answers with what the loop shares, which the next request may change before it "
+			"is sent",
+			here(b));
 	if (!moved && p->from + len > b->needs.region[p->index])
 		b->needs.region[p->index] = p->from + len;
 	if (!moved && region->size && p->from + len > region->size)
@@ -470,11 +503,11 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 	if (p->kind != CHAIN_AT_REGION || (st->remote.kind != CHAIN_AT_REGION && st->queue != 0))
 		return layout_refuse(&b->l,
 			"%s: %s replaces a length, so that it would reach bytes beyond those that are named",
-			here(b), layout_step_name(&b->l, writer(data)));
+			here(b), name_of(b, writer(data)));
 	data = written(len, LEN_BYTES, CLIENT);
 	if (data)
 		return layout_refuse(&b->l, "%s: %s lets a request choose how many bytes it %s", here(b),
-			layout_step_name(&b->l, data->by[CLIENT]), scatters ? "reads" : "writes");
+			name_of(b, data->by[CLIENT]), scatters ? "reads" : "writes");
 	if (st->queue == 0 && !p->max)
 		return layout_refuse(
 			&b->l, "%s: its length is replaced: say how much it is at most", here(b));
@@ -516,32 +549,167 @@ static int check_data(struct bounds *b)
 
 /* ----------------------------------------------------------------------------------------- */
 
+static void free_cells(struct bounds *b)
+{
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		free(b->queue[q]);
+	free(b->scratch);
+}
+
 static void free_bounds(struct bounds **b)
 {
-	for (unsigned q = 0; *b && q < CHAIN_MAX_QUEUES; q++)
-		free((*b)->queue[q]);
-	if (*b)
-		free((*b)->scratch);
+	if (!*b)
+		return;
+	free_cells(*b);
+	free((*b)->shared);
 	free(*b);
+}
+
+static int check_steps(struct bounds *b)
+{
+	for (b->s = 0; b->s < b->l.d->nsteps; b->s++)
+		if (check_control(b) || check_data(b))
+			return CHAIN_REFUSED;
+	return 0;
+}
+
+/* ---- a loop and who calls it -------------------------------------------------------------------- */
+
+/* @d from the beginning, with what is shared as it has become. 0, CHAIN_REFUSED, -ENOMEM */
+static int begin(struct bounds *b, const struct chain_desc *d)
+{
+	struct bounds old = *b;
+
+	*b = (struct bounds){
+		.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared, .needs = old.needs};
+	free_cells(&old);
+	for (uint32_t i = 0; i < b->nshared; i++)
+		for (unsigned o = 0; o < ORIGINS; o++)
+			if (b->shared[i].by[o] != NOBODY)
+				b->shared[i].by[o] = BEYOND;
+	if (layout_make(&b->l, d))
+		return CHAIN_REFUSED;
+	return make_cells(b);
+}
+
+static int make_shared(struct bounds *b, const struct chain_desc *d)
+{
+	b->nshared = (uint32_t)d->regions[d->shared].size;
+	b->shared = calloc(b->nshared + 1, sizeof *b->shared);
+	if (!b->shared)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->nshared; i++)
+		one_value(&b->shared[i], d->shared_init[i]);
+	forget_writers(b->shared, b->nshared);
+	return 0;
+}
+
+static void hash(uint64_t *h, const struct cell *c, size_t n)
+{
+	for (; n--; c++) {
+		for (unsigned i = 0; i < 256 / 64; i++)
+			*h = (*h ^ c->values[i]) * 0x9e3779b97f4a7c15 + (*h >> 29);
+		*h = (*h ^ c->from) * 0x9e3779b97f4a7c15 + (*h >> 29);
+	}
+}
+
+static uint64_t hash_all(const struct bounds *b)
+{
+	uint64_t h = 1;
+
+	for (unsigned q = 0; q < b->l.d->nqueues; q++)
+		hash(&h, b->queue[q], (size_t)b->l.wqebbs[q] * CHAIN_WQEBB);
+	hash(&h, b->scratch, b->l.scratch_size);
+	hash(&h, b->shared, b->nshared);
+	return h;
+}
+
+/* Iterations until nothing becomes possible that was not before */
+static int iterate(struct bounds *b)
+{
+	uint64_t before = 0, now = 1;
+
+	for (unsigned i = 0; i < ROUNDS && before != now; i++) {
+		before = now;
+		run_all(b);
+		now = hash_all(b);
+	}
+	return before == now ? 0
+			     : layout_refuse(&b->l, "it does not become clear what bytes of the loop can be");
+}
+
+/* The loop as the chain that an iteration is: with a reply, which does nothing, and the queue that is called back */
+static int check_loop(struct bounds *b, const struct chain_desc *d, const struct chain_desc *loop)
+{
+	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"loop", 0}, {"call", 0}};
+	struct chain_step *steps = calloc(loop->nsteps + 2, sizeof *steps);
+	struct chain_desc as_chain = *loop;
+	int r = -ENOMEM;
+
+	if (!steps)
+		return -ENOMEM;
+	as_chain.steps = steps;
+	as_chain.nsteps = loop->nsteps + 2;
+	as_chain.queues = queues;
+	as_chain.nqueues = 3;
+	as_chain.shared = d->shared;
+	for (unsigned s = 0; s < loop->nsteps; s++) {
+		steps[s] = loop->steps[s];
+		steps[s].queue = 1;
+		steps[s].target = steps[s].target ? 2 : 1;
+	}
+	steps[loop->nsteps] = (struct chain_step){.queue = 0};
+	steps[loop->nsteps + 1] = (struct chain_step){.queue = 2};
+	if (as_chain.nsteps > CHAIN_MAX_STEPS)
+		r = layout_refuse(&b->l, "the loop has more than %d steps", (int)CHAIN_MAX_STEPS - 2);
+	else
+		r = begin(b, &as_chain);
+	if (r == 0)
+		r = iterate(b);
+	if (r == 0)
+		r = check_steps(b);
+	b->l.d = NULL;
+	free(steps);
+	return r;
+}
+
+/* What one of the two puts there the other finds there, and so again with both until neither is surprised */
+static int check_both(struct bounds *b, const struct chain_desc *d)
+{
+	uint64_t before = 0, now = 1;
+	int r = make_shared(b, d);
+
+	while (r == 0 && before != now) {
+		before = now;
+		r = begin(b, d);
+		if (r)
+			return r;
+		run_all(b);
+		r = check_loop(b, d, d->loop);
+		now = 1;
+		hash(&now, b->shared, b->nshared);
+	}
+	return r;
 }
 
 int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, char err[CHAIN_ERR])
 {
 	__attribute__((cleanup(free_bounds))) struct bounds *b = calloc(1, sizeof *b);
+	int r = 0;
 
 	if (!b)
 		return -ENOMEM;
 	b->l.err = err;
 	err[0] = '\0';
-	if (layout_make(&b->l, d))
-		return CHAIN_REFUSED;
-	if (make_cells(b))
-		return -ENOMEM;
-	run_all(b);
-	for (b->s = 0; b->s < d->nsteps; b->s++)
-		if (check_control(b) || check_data(b))
-			return CHAIN_REFUSED;
-	if (bounds)
+	if (d->loop)
+		r = check_both(b, d);
+	if (r == 0)
+		r = begin(b, d);
+	if (r == 0) {
+		run_all(b);
+		r = check_steps(b);
+	}
+	if (r == 0 && bounds)
 		*bounds = b->needs;
-	return 0;
+	return r;
 }

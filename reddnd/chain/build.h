@@ -60,6 +60,9 @@ enum chain_step_flag {
 	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
 	CHAIN_LANES =
 		1 << 5, /* copies to opcodes what is 0 or that of their step, as masked atomics left it */
+	CHAIN_CALL =
+		1
+		<< 6, /* a NOP before or after a run of desc.loop: for the order, it touches all that is shared */
 };
 
 enum chain_upto {
@@ -127,6 +130,9 @@ struct chain_desc {
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */
 	unsigned nargs;
+	const struct chain_desc *loop; /* an endless loop that it calls (loop.h), or NULL */
+	uint8_t shared;                /* with a loop: the region, last of regions[], that the two share, */
+	const uint8_t *shared_init;    /* and its bytes before the first request */
 };
 
 #define CHAIN_REFUSED 1

@@ -71,6 +71,8 @@ static int parse(struct check *c)
 		*w = (struct wqe){
 			.at = at, .bytes = c->env->ring + (size_t)at * WQEBB, .waits = -1, .end = -1};
 		w->v = verb_of(w->bytes);
+		if (w->v && c->env->verbs && c->env->verbs[at])
+			w->v = chain_verb_info(c->env->verbs[at] - 1);
 		w->wqebbs = (w->bytes[WQE_DSCOUNT] + 3u) / 4;
 		if (!w->v || w->wqebbs == 0 || at + w->wqebbs > c->env->wqebbs)
 			return refuse(c, "WQEBB %u: no WQE", at);
@@ -178,6 +180,8 @@ static int add(struct check *c, struct touch t)
 	uint64_t lost = c->env->lanes_iova + c->env->lanes_size - LAP_NOWHERE;
 
 	if (t.write && t.key == c->env->lanes_lkey && t.from >= lost)
+		return 0;
+	if (t.write && !t.remote && c->env->discard && t.from == c->env->discard)
 		return 0;
 	if (c->ntouches == c->room) {
 		struct touch *more;

@@ -12,7 +12,7 @@
 enum {
 	WQEBB = 64,
 
-	POINTS = LAP_MAX_SGE / 2,
+	POINTS = LAP_MAX_SGE + 1,
 	NUMBERS = 2,
 	PAD_WQEBBS = 8,
 	CQES_ROUND = 256,

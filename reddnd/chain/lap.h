@@ -35,7 +35,7 @@
 enum {
 	LAP_MAX_SECTIONS = 8,
 	LAP_MAX_SGE = 30, /* of a refreshing READ: 512 bytes, what every ConnectX takes */
-	LAP_WQE_BYTES = 320,
+	LAP_WQE_BYTES = 512,
 	LAP_MIN_RING = 256,
 	LAP_NOWHERE = 64, /* bytes at the end of the lanes that take what nobody wants */
 };
@@ -50,6 +50,10 @@ struct lap_env {
 	uint64_t iova, lanes_iova; /* multiples of 64 */
 	uint32_t lanes_size;
 	uint32_t first_cqe; /* number of the first CQE this queue will cause */
+	uint64_t
+		discard; /* lap_check(): 8 bytes of old values that nobody wants, written in any order; 0: none */
+	const uint8_t *
+		verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what it is. Or NULL */
 };
 
 struct lap;

@@ -21,6 +21,7 @@ struct loop {
 	unsigned renew; /* step before which the ring is renewed in the last iteration of a section */
 	uint16_t until[CHAIN_MAX_STEPS], through[CHAIN_MAX_STEPS];
 	uint32_t word_at[CHAIN_MAX_WORDS], scratch;
+	bool discards; /* its last 8 bytes take old values that nobody wants */
 	char *err;
 };
 
@@ -59,6 +60,13 @@ static unsigned segments(const struct chain_step *st)
 
 /* ---- is it a loop? ---------------------------------------------------------------------------- */
 
+/* The two steps by which a loop is called: the WAIT for that, and the SEND_EN that says that it is over */
+static bool is_outward(const struct loop *o, const struct chain_step *st)
+{
+	return (st->verb == CHAIN_WAIT && !st->until) ||
+	       (st->verb == CHAIN_SEND_EN && st->target != o->queue);
+}
+
 static int check_place(struct loop *o, const struct chain_step *st, const struct chain_place *p, uint32_t len)
 {
 	unsigned s, w = 0, size = 0;
@@ -85,7 +93,8 @@ static int check_place(struct loop *o, const struct chain_step *st, const struct
 			return refuse(o, "step \"%s\": step \"%s\" has no such field", name_of(st),
 				p->name ? p->name : "");
 		if (p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY ||
-			p->field == CHAIN_F_INDEX || p->field == CHAIN_F_CTRL)
+			(p->field == CHAIN_F_INDEX && !is_outward(o, &o->d->steps[s])) ||
+			p->field == CHAIN_F_CTRL)
 			return refuse(o, "step \"%s\": writes into the %s of step \"%s\"", name_of(st),
 				chain_field_name(p->field), p->name);
 		return 0;
@@ -94,10 +103,34 @@ static int check_place(struct loop *o, const struct chain_step *st, const struct
 	}
 }
 
+/* Who is told that the loop is over relies on what all steps before that have done */
+static int check_outward(struct loop *o, unsigned s)
+{
+	const struct chain_step *st = &o->d->steps[s];
+	unsigned known = 0;
+
+	if (!(st->flags & CHAIN_DORMANT))
+		return refuse(o, "step \"%s\": would call or leave the loop in every iteration", name_of(st));
+	if (st->verb == CHAIN_WAIT)
+		return s == 0 ? 0 : refuse(o, "step \"%s\": a loop is called at its beginning", name_of(st));
+	for (unsigned k = 0; k < s; k++)
+		if (o->d->steps[k].verb == CHAIN_WAIT && o->until[k] != NONE && o->until[k] >= known)
+			known = o->until[k] + 1u;
+	for (unsigned k = known; k < o->d->nsteps; k++)
+		if (chain_verb_info(o->d->steps[k].verb)->data)
+			return refuse(o,
+				"step \"%s\": step \"%s\" may still be at work when the loop is left",
+				name_of(st), name_of(&o->d->steps[k]));
+	return 0;
+}
+
 static int check_sync(struct loop *o, unsigned s)
 {
 	const struct chain_step *st = &o->d->steps[s];
 
+	o->until[s] = o->through[s] = NONE;
+	if (is_outward(o, st))
+		return check_outward(o, s);
 	if (st->verb == CHAIN_WAIT) {
 		o->until[s] = (uint16_t)find_step(o, st->until);
 		if (o->until[s] >= s || !(o->d->steps[o->until[s]].flags & CHAIN_SIGNALLED))
@@ -149,6 +182,8 @@ static int find_renewal(struct loop *o)
 	for (unsigned s = 0; s < o->d->nsteps; s++) {
 		const struct chain_step *st = &o->d->steps[s];
 
+		if (is_outward(o, st))
+			continue;
 		if (st->verb == CHAIN_WAIT)
 			last = o->until[s];
 		else if (st->verb == CHAIN_SEND_EN && st->flags & CHAIN_FENCE)
@@ -162,7 +197,6 @@ static int find_renewal(struct loop *o)
 static int check(struct loop *o)
 {
 	const struct chain_desc *d = o->d;
-	bool any = false;
 
 	if (d->nsteps == 0 || d->nsteps > CHAIN_MAX_STEPS || d->nwords > CHAIN_MAX_WORDS ||
 		d->nregions > CHAIN_MAX_WINDOWS || d->nqueues > CHAIN_MAX_QUEUES)
@@ -175,10 +209,10 @@ static int check(struct loop *o)
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		if (d->steps[s].verb >= CHAIN_VERBS)
 			return refuse(o, "there is no verb number %u", d->steps[s].verb);
-		any |= chain_verb_info(d->steps[s].verb)->atomic_bytes && segments(&d->steps[s]) == 1 &&
-		       d->steps[s].local[0].kind == CHAIN_AT_NONE;
+		o->discards |= chain_verb_info(d->steps[s].verb)->atomic_bytes &&
+			       segments(&d->steps[s]) == 1 && d->steps[s].local[0].kind == CHAIN_AT_NONE;
 	}
-	o->scratch += any ? 8 : 0; /* unwanted old values */
+	o->scratch += o->discards ? 8 : 0; /* unwanted old values */
 	if (o->scratch > CHAIN_MAX_SCRATCH)
 		return refuse(o, "%u bytes of scratch memory, at most %d are possible", o->scratch,
 			CHAIN_MAX_SCRATCH);
@@ -258,9 +292,13 @@ static void fill(struct loop *o, unsigned i, unsigned s)
 	uint8_t *w = lap_bytes(o->lap, id);
 	struct target t;
 
-	if (st->flags & CHAIN_DORMANT)
+	if (st->flags & CHAIN_DORMANT &&
+		!(st->verb == CHAIN_WAIT && i == 0)) /* it begins with being called */
 		w[WQE_OPCODE] = WQE_OP_NOP;
-	if (st->verb == CHAIN_WAIT)
+	if (is_outward(o, st))
+		wqe_put32(w + WQE_SYNC_OBJECT,
+			st->verb == CHAIN_WAIT ? o->env->call.gate_cqn : o->env->call.exit_qpn);
+	else if (st->verb == CHAIN_WAIT)
 		lap_await(o->lap, id, id_of(o, i, o->until[s]));
 	else if (st->verb == CHAIN_SEND_EN)
 		lap_enable(o->lap, id, next_of(o, i, s, o->through[s]));
@@ -329,9 +367,20 @@ static void add_wqes(struct loop *o)
 static int check_lap(struct loop *o, const struct lap_env *ring, const struct chain_loop_info *info)
 {
 	struct lap_env lap = *ring;
+	uint8_t *verbs = calloc(ring->wqebbs, 1);
+	int r;
 
+	if (!verbs)
+		return -ENOMEM;
+	for (unsigned i = 0; i < o->n; i++)
+		for (unsigned s = 0; s < o->d->nsteps; s++)
+			verbs[lap_index_of(o->lap, id_of(o, i, s))] = (uint8_t)(1 + o->d->steps[s].verb);
+	lap.discard = o->discards ? o->env->scratch.iova + o->scratch - 8 : 0;
 	lap.lanes_size = info->lap.lanes;
-	return lap_check(&lap, info->start, o->err);
+	lap.verbs = verbs;
+	r = lap_check(&lap, info->start, o->err);
+	free(verbs);
+	return r;
 }
 
 /* Tries @n iterations: 0, or -E2BIG when they do not fit */
@@ -392,7 +441,8 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 	char err[CHAIN_ERR])
 {
 	struct loop o = {.d = d, .env = env, .renew = NONE, .err = err};
-	unsigned low = 0, high;
+	unsigned low = info->iterations, high;
+	bool known = low > 0;
 	int r;
 
 	*info = (struct chain_loop_info){0};
@@ -402,7 +452,7 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 	info->queue = o.queue;
 	info->scratch = o.scratch;
 	high = env->queue[o.queue].ring_wqebbs / d->nsteps / 2 * 2 + 2;
-	while (high - low > 2) {
+	while (!known && high - low > 2) {
 		unsigned mid = low + (high - low) / 4 * 2;
 
 		r = try(&o, mid, true, info);

@@ -238,7 +238,7 @@ static void no_loops(void **state)
 	};
 	static const struct chain_queue_desc queue = {"loop", 0};
 	struct chain_env env = {.queue[0].ring_wqebbs = RING};
-	struct chain_loop_info info;
+	struct chain_loop_info info = {0};
 	char err[CHAIN_ERR];
 
 	(void)state;

@@ -81,6 +81,7 @@ struct ast_var {
 	unsigned index;       /* 0.. */
 	struct ast_type type; /* AST_UINT in BE or LE, or AST_BYTES */
 	uint64_t init;        /* value before the first statement; of AST_BYTES: zero */
+	bool each_iteration;  /* declared in an endless loop: it has that value before each */
 	struct diag_pos pos;
 };
 
@@ -121,6 +122,8 @@ struct ast_place {
 	struct ast_verb *verb; /* AT_FIELD: whose WQE; .field and .sge exist in it */
 	uint8_t field;         /* AT_FIELD: enum chain_field */
 	uint8_t sge;           /* AT_FIELD, CHAIN_F_LOCAL_*: data segment, in order of the verb's list */
+	bool one_byte;         /* AT_FIELD: of an address, that byte alone */
+	uint8_t byte;
 };
 
 enum ast_operand_kind { AST_CONST, AST_ARG, AST_PLACE };

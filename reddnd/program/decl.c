@@ -220,6 +220,7 @@ static bool new_var(struct sema *s, struct sym *sym, unsigned number, const char
 		return sema_error(s, sym->pos, "more than %d variables, elements and iterations counted",
 			PROGRAM_MAX_VARS);
 	*v = (struct ast_var){.name = scope_unique(s, name, false),
+		.each_iteration = s->endless,
 		.index = s->prog->nvars,
 		.type = *type,
 		.init = init,

@@ -69,11 +69,15 @@ static void add_locals(struct text *t, const struct chain_desc *d, const struct 
 static void add_sync(struct text *t, const struct chain_desc *d, const struct chain_step *st)
 {
 	if (st->verb == CHAIN_WAIT)
-		add(t, " for %s", st->until ? st->until : "the request");
+		add(t, " for %s",
+			st->until                           ? st->until
+			: strcmp(d->queues[0].name, "loop") ? "the request"
+							    : "a call");
 	else if (st->verb == CHAIN_RECV_EN)
 		add(t, " of the next requests");
 	else
-		add(t, " %s %s%s", d->queues[st->target].name,
+		add(t, " %s %s%s",
+			st->target < d->nqueues ? d->queues[st->target].name : "who called the loop",
 			st->upto == CHAIN_UPTO_STEP  ? "through "
 			: st->upto == CHAIN_UPTO_END ? "to its end"
 						     : "to its end and the start of the next instance",
@@ -146,6 +150,32 @@ static void print_step(FILE *f, const struct program *p, const struct path_time 
 		fprintf(f, "     %c %24s %s\n", t[s].critical ? '*' : ' ', "because", p->steps[s].why);
 }
 
+/* In the order of its ring, with a line before each that serves another one */
+static void print_loop(FILE *f, const struct program *p, const struct program_source *source)
+{
+	const struct program_loop_size n = program_loop_size(p);
+	unsigned line = 0;
+	char text[900];
+
+	fprintf(f,
+		"for each iteration of the loop: %u work requests: %u copy, %u atomic, %u wait and enable; "
+		"and to renew its ring of "
+		"%u WQEBBs, for %u iterations: %u copy, %u atomic\n",
+		n.copy + n.atomic + n.sync, n.copy, n.atomic, n.sync, p->loop_ring, p->loop_info.iterations,
+		p->loop_info.lap.reads, p->loop_info.lap.adds + 2);
+	for (unsigned s = 0; s < p->loop->nsteps; s++) {
+		const struct chain_step *st = &p->loop->steps[s];
+
+		if (st->line != line && st->line)
+			print_line(f, source, st->line);
+		line = st->line;
+		explain_step(p->loop, s, text, sizeof text);
+		fprintf(f, "       %3u %-12s %s\n", s, st->label ? st->label : "", text);
+		if (st->why)
+			fprintf(f, "           %12s %s\n", "because", st->why);
+	}
+}
+
 static void print_request(FILE *f, const struct program *p)
 {
 	unsigned at = 0;
@@ -199,6 +229,8 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 				print_step(f, p, t, s);
 		next = next_line(p, line);
 	}
+	if (p->loop)
+		print_loop(f, p, source);
 	return 0;
 }
 
@@ -240,6 +272,32 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		json_object_array_add(list, o);
 	}
 	return list;
+}
+
+static struct json_object *loop_json(const struct program *p)
+{
+	const struct program_loop_size n = program_loop_size(p);
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	char text[900];
+
+	add_count(o, "copy", n.copy);
+	add_count(o, "atomic", n.atomic);
+	add_count(o, "wait_enable", n.sync);
+	add_count(o, "ring_wqebbs", p->loop_ring);
+	add_count(o, "iterations", p->loop_info.iterations);
+	for (unsigned s = 0; s < p->loop->nsteps; s++) {
+		const struct chain_step *st = &p->loop->steps[s];
+		struct json_object *step = json_object_new_object();
+
+		explain_step(p->loop, s, text, sizeof text);
+		add_count(step, "line", st->line);
+		add_text(step, "label", st->label);
+		add_text(step, "text", text);
+		add_text(step, "why", st->why);
+		json_object_array_add(list, step);
+	}
+	json_object_object_add(o, "steps", list);
+	return o;
 }
 
 static struct json_object *request_json(const struct program *p)
@@ -288,6 +346,8 @@ int explain_json(FILE *f, const struct program *p)
 	json_object_object_add(o, "params", params_json(p));
 	json_object_object_add(o, "request", request_json(p));
 	json_object_object_add(o, "steps", steps_json(p, t));
+	if (p->loop)
+		json_object_object_add(o, "loop", loop_json(p));
 	fprintf(f, "%s\n",
 		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(o);

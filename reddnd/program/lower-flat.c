@@ -6,6 +6,7 @@ struct flow {
 	const struct guard *guard;
 	bool ends;            /* always with a break */
 	bool broken;          /* sometimes, so that .guard is narrower than it was */
+	bool flagged;         /* its loop has no bound, and several ways out */
 	unsigned ifs;         /* around it in its loop */
 	struct ast_var *left; /* of its loop: not 0 after a break whose `if` is within another one */
 };
@@ -42,7 +43,7 @@ static struct op *add_op(struct lower *l, const struct guard *g)
 
 	pool_grow(l->pool, l->op, l->nops);
 	op = &l->op[l->nops++];
-	*op = (struct op){.guard = g};
+	*op = (struct op){.guard = g, .part = l->part};
 	return op;
 }
 
@@ -153,13 +154,13 @@ static const struct guard *unless_left(struct lower *l, const struct flow *f)
 static struct flow flatten_if(struct lower *l, const struct ast_stmt *s, struct flow f)
 {
 	struct test *t = add_test(l, s->cond, f.guard, false);
-	struct flow yes = {.ifs = f.ifs + 1, .left = f.left}, no = yes;
+	struct flow yes = {.ifs = f.ifs + 1, .left = f.left, .flagged = f.flagged}, no = yes;
 
 	yes.guard = guard(l, t, false, f.guard);
 	no.guard = guard(l, t, true, f.guard);
 	yes = flatten(l, &s->then, yes);
 	no = flatten(l, &s->otherwise, no);
-	t->loop = yes.ends || no.ends;
+	t->loop = (yes.ends || no.ends) && l->part != PART_LOOP;
 	if (yes.ends && no.ends)
 		return (struct flow){.guard = f.guard, .ends = true};
 	if (yes.ends || no.ends) {
@@ -185,6 +186,67 @@ static struct flow flatten_loop(
 	return f;
 }
 
+/* ---- without a bound ---------------------------------------------------------------------------- */
+
+/* Ways out of a loop; *flat: none of its breaks is in an `if` within another one */
+static unsigned count_breaks(const struct ast_block *b, const struct ast_loop *loop, unsigned ifs, bool *flat)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct ast_stmt *s = &b->stmt[i];
+
+		if (s->kind == AST_BREAK && s->loop == loop) {
+			n++;
+			*flat &= ifs == 1;
+		} else if (s->kind == AST_IF) {
+			n += count_breaks(&s->then, loop, ifs + 1, flat);
+			n += count_breaks(&s->otherwise, loop, ifs + 1, flat);
+		} else if (s->kind == AST_LOOP) {
+			for (unsigned k = 0; k < s->loop->niters; k++)
+				n += count_breaks(&s->loop->iter[k], loop, ifs + 2, flat);
+		}
+	}
+	return n;
+}
+
+/*
+ * One iteration. If there is one way out, its condition decides whether another one follows. Otherwise each raises a
+ * flag, and the flag decides.
+ */
+static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct diag_pos pos)
+{
+	struct flow it = {.left = add_flag(l, pos)};
+	bool flat = true, condition = loop->kind == AST_WHILE;
+	unsigned ways = count_breaks(&loop->iter[0], loop, 0, &flat) + condition;
+
+	if (ways == 0) {
+		lower_refuse(l, pos, "nothing leaves this loop, so that no request would ever be answered");
+		return;
+	}
+	l->part = PART_LOOP;
+	l->endless = loop;
+	l->loop_line = pos.line;
+	it.left->each_iteration = true;
+	it.flagged = ways > 1 || !flat;
+	if (condition) {
+		struct test *t = add_test(l, loop->cond, NULL, false);
+		struct flow out = it;
+
+		out.guard = l->leave = guard(l, t, true, NULL);
+		if (it.flagged)
+			raise_flag(l, &out);
+		it.guard = guard(l, t, false, NULL);
+	}
+	flatten(l, &loop->iter[0], it);
+	if (it.flagged) {
+		const struct guard *stays = unless_left(l, &(struct flow){.left = it.left});
+
+		l->leave = guard(l, stays->test, true, NULL);
+	}
+	l->part = PART_AFTER;
+}
+
 static struct flow flatten(struct lower *l, const struct ast_block *b, struct flow f)
 {
 	for (unsigned i = 0; i < b->n && !f.ends; i++) {
@@ -203,17 +265,22 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 			f = flatten_if(l, s, f);
 			break;
 		case AST_LOOP:
-			if (s->loop->endless) {
-				lower_refuse(l, s->pos,
-					"a loop without a bound needs an offload whose mode is recycled; "
-					"give it a bound, as in `loop max 8`");
-				break;
-			}
-			f = flatten_loop(l, s->loop, s->pos, f);
+			if (!s->loop->endless)
+				f = flatten_loop(l, s->loop, s->pos, f);
+			else if (f.guard || l->endless)
+				lower_refuse(l, s->pos, "%s",
+					l->endless ? "a second loop without a bound; a program has one"
+						   : "a loop without a bound inside of an \"if\"; make it "
+						     "the first "
+						     "thing that such a loop looks at");
+			else
+				flatten_endless(l, s->loop, s->pos);
 			break;
 		case AST_BREAK:
-			if (f.ifs > 1)
+			if (f.ifs > 1 || f.flagged)
 				raise_flag(l, &f);
+			if (s->loop == l->endless && !f.flagged)
+				l->leave = f.guard;
 			f.ends = true;
 			break;
 		}

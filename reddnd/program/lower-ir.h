@@ -7,6 +7,7 @@
  *   lower-web.c     variables become webs: an assignment and the uses it reaches
  *   lower-place.c   places, addresses, and the bytes that go from one to another
  *   lower-verb.c    a statement becomes steps
+ *   lower-loop.c    an endless loop: what is shared with it, how it is called, the head of an iteration
  *   lower-test.c    a condition becomes steps, once it is known what it guards
  *   lower-order.c   steps in the best order that means the same
  *   lower.c         all of it, and the description in the end
@@ -20,6 +21,13 @@
 #include <sys/queue.h>
 
 enum { WORD = 8 }; /* bytes an atomic works on */
+
+/** Of a program with an endless loop. The loop has WQEs and scratch of its own, which live as long as the session does. */
+enum section { PART_BEFORE, PART_LOOP, PART_AFTER };
+
+enum {
+	QUEUE_CALL = 2
+}; /* of such a program, besides that of all its code: its CQEs start the loop, and say that it is over */
 
 /** Under what a statement runs: that @test came out so, and @up. NULL: always. */
 struct guard {
@@ -35,6 +43,8 @@ struct word {
 	uint8_t *init;   /* size bytes */
 	struct word *in; /* it is part of that word, from byte @at */
 	uint16_t at;
+	bool in_loop;        /* scratch of the loop, or */
+	bool shared, placed; /* from byte @at of what the loop and the rest share */
 	struct word *next;
 };
 
@@ -60,6 +70,8 @@ struct web {
 	unsigned nuses, ndefs;
 	bool from_init; /* the value before the first statement reaches a use */
 	bool atomic;    /* needs a word of its own */
+	bool shared;    /* it goes into the loop, out of it, or from one iteration to another */
+	uint8_t parts;  /* bits of enum section in which it is */
 	struct op *use, *def;
 	const void *use_key;
 	struct part part[MAX_PARTS]; /* MEMORY, TESTED: once it is known */
@@ -81,6 +93,7 @@ struct op {
 	struct test *test;
 	const struct guard *guard;
 	uint8_t queue; /* of the chain */
+	uint8_t part;  /* enum section */
 	struct step *main;
 	struct access *access;
 	unsigned naccesses;
@@ -107,7 +120,8 @@ struct step {
 	unsigned line;
 	const char *label; /* always there */
 	const struct guard *guard;
-	bool must;   /* be dormant unless its guard holds: it has an effect, or may fail */
+	bool must; /* be dormant unless its guard holds: it has an effect, or may fail */
+	bool in_loop;
 	bool pinned; /* by hand: nothing moves across it */
 	struct place remote;
 	struct place *local;
@@ -187,7 +201,14 @@ struct lower {
 	unsigned nwebs;
 	struct test **test;
 	unsigned ntests;
-	struct steps steps;
+	struct steps steps, loop; /* of an instance, and of an iteration */
+	const struct ast_loop *endless;
+	unsigned loop_line;
+	uint8_t part;              /* at work */
+	const struct guard *leave; /* under which the endless loop ends */
+	struct word *turn, *back;  /* shared: the CQE that starts it next; where it enables who called it */
+	struct step *gate, *exit;
+	uint32_t shared_bytes;
 	struct word *words, **last_word;
 	unsigned nwords;
 	struct arg_use *uses, **last_use;
@@ -209,6 +230,15 @@ bool lower_excludes(const struct guard *a, const struct guard *b);  /* never bot
 
 /* lower-answer.c */
 void lower_check_answers(struct lower *l); /* there is an answer */
+struct steps *lower_list(struct lower *l, bool in_loop);
+
+/* lower-loop.c */
+/** True, or it has been said what of the program no endless loop can be. */
+bool lower_check_loop(struct lower *l);
+/** Between the statements of the loop and those after it: how the one is called, and left. */
+void lower_call(struct lower *l);
+/** When all steps are there: what an iteration begins with. */
+void lower_head(struct lower *l);
 
 /* lower-web.c */
 void lower_webs(struct lower *l);

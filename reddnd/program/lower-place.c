@@ -27,6 +27,7 @@ struct word *lower_word(struct lower *l, const char *name, uint16_t size)
 	w->name = pool_printf(l->pool, "%s~%u", name, l->names++);
 	w->size = size;
 	w->init = pool_alloc(l->pool, size);
+	w->in_loop = l->part == PART_LOOP;
 	*l->last_word = w;
 	l->last_word = &w->next;
 	l->nwords++;
@@ -58,6 +59,7 @@ void lower_place_web(struct lower *l, struct web *w)
 		return;
 	w->part[0] = (struct part){
 		.word = lower_word(l, w->var->name, (uint16_t)type->bytes), .len = (uint16_t)type->bytes};
+	w->part[0].word->shared = w->shared;
 	w->nparts = 1;
 	if (w->from_init && type->kind != AST_BYTES)
 		put_value(w->part[0].word->init, type, w->var->init);
@@ -70,6 +72,7 @@ struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb ve
 	struct step *s = pool_alloc(l->pool, sizeof *s);
 
 	s->queue = op->queue;
+	s->in_loop = op->part == PART_LOOP;
 	s->verb = verb;
 	s->line = op->verb ? op->verb->pos.line : op->test ? op->test->cond->pos.line : 0;
 	s->guard = op->guard;
@@ -87,16 +90,24 @@ unsigned lower_max_sge(const struct lower *l)
 	return n && n < CHAIN_MAX_SGE ? n : (unsigned)CHAIN_MAX_SGE;
 }
 
+struct steps *lower_list(struct lower *l, bool in_loop)
+{
+	return in_loop ? &l->loop : &l->steps;
+}
+
 void lower_append(struct lower *l, struct step *s)
 {
+	struct steps *list = lower_list(l, s->in_loop);
+
 	if (!l->inserting)
-		TAILQ_INSERT_TAIL(&l->steps, s, link);
+		TAILQ_INSERT_TAIL(list, s, link);
 	else if (l->cursor)
-		TAILQ_INSERT_AFTER(&l->steps, l->cursor, s, link);
+		TAILQ_INSERT_AFTER(list, l->cursor, s, link);
 	else
-		TAILQ_INSERT_HEAD(&l->steps, s, link);
+		TAILQ_INSERT_HEAD(list, s, link);
 	l->cursor = s;
-	l->used[s->queue] = true;
+	if (!s->in_loop)
+		l->used[s->queue] = true;
 }
 
 struct place *lower_local(struct lower *l, struct step *s)
@@ -271,6 +282,17 @@ static struct place arg_place(struct lower *l, const struct ast_arg *arg)
 	return lower_scratch(l->arg_at[arg->index].word, 0, bytes);
 }
 
+/* A reply may still be on its way when the next request gives new values to what the loop shares */
+static struct place own_copy(struct lower *l, const struct op *reply, struct place shared)
+{
+	struct op op = *reply;
+	struct place own = lower_scratch(lower_word(l, "answer", (uint16_t)shared.len), 0, shared.len);
+
+	op.queue = 1;
+	lower_copy(l, &op, shared, own, "answer");
+	return own;
+}
+
 struct place lower_source(
 	struct lower *l, const struct op *op, struct step *user, unsigned sge, const struct ast_operand *o)
 {
@@ -288,12 +310,15 @@ struct place lower_source(
 
 			lower_place_web(l, w);
 			p = web_place(w);
+			if (w->shared && op->queue == 0)
+				p = own_copy(l, op, p);
 		} else if (o->place->kind == AST_AT_FIELD) {
 			unsigned size;
 			struct step *s = lower_step_of(l, o->place->verb);
 
 			chain_field_at(s->verb, o->place->field, o->place->sge, &size);
-			p = lower_field(s, o->place->field, o->place->sge, 0, size);
+			p = lower_field(s, o->place->field, o->place->sge,
+				o->place->one_byte ? o->place->byte : 0, o->place->one_byte ? 1 : size);
 		} else {
 			p = lower_region(l, op, user, (int)sge, o->place, o->place->at);
 			p.len = o->place->type.bytes;
@@ -387,7 +412,7 @@ struct place lower_region(struct lower *l, const struct op *op, struct step *s, 
 
 	if (p->nterms == 0)
 		return at;
-	if (p->nterms > 1 || constant || (t->var && t->var->type.bytes > 7)) {
+	if (p->nterms > 1 || constant) {
 		at.from = 0;
 		sum_terms(l, op, s, sge, p, constant);
 		return at;
@@ -405,10 +430,16 @@ struct place lower_region(struct lower *l, const struct op *op, struct step *s, 
 		return at;
 	}
 	lower_place_web(l, w);
-	struct place address = low_bytes_of_address(s, sge, w->var->type.bytes);
+	struct place from = web_place(w);
+
+	if (from.len > 7) { /* the highest of eight is that of the region's own address */
+		from.from = is_le(&w->var->type) ? 0 : 1;
+		from.len = 7;
+	}
+	struct place address = low_bytes_of_address(s, sge, from.len);
 
 	address.reversed = is_le(&w->var->type);
-	lower_copy(l, op, web_place(w), address, "address");
+	lower_copy(l, op, from, address, "address");
 	return at;
 }
 
@@ -460,7 +491,7 @@ struct place lower_target(struct lower *l, const struct op *op, const struct ast
 		s = lower_step_of(l, p->verb);
 		chain_field_at(s->verb, p->field, p->sge, &size);
 		assert(bytes <= size);
-		return lower_field(s, p->field, p->sge, size - bytes, bytes);
+		return lower_field(s, p->field, p->sge, p->one_byte ? p->byte : size - bytes, bytes);
 	}
 	assert(p->kind == AST_AT_VAR);
 	w = lower_web_of(op, p);

@@ -45,7 +45,7 @@ void lower_test_begin(struct lower *l, struct op *op)
 		o.swab = false;
 		lower_copy(l, op, lower_source(l, op, NULL, 0, &o), to, "operand");
 	}
-	t->after = l->cursor;
+	t->after = l->cursor && l->cursor->in_loop == (op->part == PART_LOOP) ? l->cursor : NULL;
 }
 
 /* ---- what it guards --------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void collect(
 {
 	struct step *s;
 
-	TAILQ_FOREACH (s, &l->steps, link)
+	TAILQ_FOREACH (s, lower_list(l, t->op->part == PART_LOOP), link)
 		if (s->guard && s->guard->test == t && s->must == must && (must || s->queue))
 			list_add(l, s->guard->otherwise ? otherwise : then, s);
 }
@@ -408,8 +408,10 @@ static void lower_test(struct lower *l, struct test *t)
 void lower_tests(struct lower *l)
 {
 	l->inserting = true;
-	for (unsigned i = l->ntests; i-- > 0;)
+	for (unsigned i = l->ntests; i-- > 0;) {
+		l->part = l->test[i]->op->part;
 		lower_test(l, l->test[i]);
+	}
 	l->inserting = false;
 }
 

@@ -92,7 +92,7 @@ static bool arrives_there(struct lower *l, struct op *op, const struct ast_opera
 	bool reversed = type->kind == AST_UINT && type->order == AST_LE && type->bytes > 1;
 	struct place to;
 
-	if (!w || w->from_init || w->ndefs > 1 || w->atomic)
+	if (!w || w->from_init || w->ndefs > 1 || w->atomic || w->shared)
 		return false;
 	if (w->kind == WEB_UNUSED)
 		return true;

@@ -89,14 +89,16 @@ static struct web *join(struct web *a, struct web *b)
 	if (a != b) {
 		b->same = a;
 		a->from_init |= b->from_init;
+		a->shared |= b->shared;
+		a->parts |= b->parts;
 	}
 	return a;
 }
 
-/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing comes before */
-static void reach(struct lower *l, unsigned at, struct access *use)
+/* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op @at */
+static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct access *use)
 {
-	for (unsigned i = at; i-- > 0;)
+	for (unsigned i = from; i-- > to;)
 		for (unsigned k = l->op[i].naccesses; k-- > 0;) {
 			struct access *a = &l->op[i].access[k];
 
@@ -104,8 +106,41 @@ static void reach(struct lower *l, unsigned at, struct access *use)
 				continue;
 			join(use->web, a->web);
 			if (lower_dominates(l->op[i].guard, l->op[at].guard))
-				return;
+				return true;
 		}
+	return false;
+}
+
+/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one */
+static void reach_loop(struct lower *l, unsigned from, unsigned to, struct access *use)
+{
+	for (unsigned i = to; i < from; i++)
+		for (unsigned k = 0; k < l->op[i].naccesses; k++)
+			if (l->op[i].access[k].def && l->op[i].access[k].var == use->var)
+				join(use->web, l->op[i].access[k].web);
+}
+
+/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing comes before */
+static void reach(struct lower *l, unsigned at, struct access *use)
+{
+	unsigned first = at, loop = 0, after;
+	uint8_t part = l->op[at].part;
+
+	while (first > 0 && l->op[first - 1].part == part)
+		first--;
+	if (reach_back(l, at, first, at, use))
+		return;
+	while (loop < l->nops && l->op[loop].part < PART_LOOP)
+		loop++;
+	for (after = loop; after < l->nops && l->op[after].part == PART_LOOP;)
+		after++;
+	if (part != PART_BEFORE && !use->var->each_iteration) {
+		reach_loop(l, after, loop, use);
+		if (part == PART_LOOP)
+			find(use->web)->shared = true;
+		if (reach_back(l, loop, 0, at, use))
+			return;
+	}
 	find(use->web)->from_init = true;
 }
 
@@ -118,7 +153,9 @@ static void classify(struct web *w)
 		return;
 	}
 	w->kind = WEB_MEMORY;
-	if (w->nuses > 1 || w->atomic)
+	if (w->parts & 1u << PART_LOOP && w->parts != 1u << PART_LOOP)
+		w->shared = true;
+	if (w->nuses > 1 || w->atomic || w->shared)
 		return;
 	for (unsigned k = 0; k < w->use->naccesses; k++)
 		if (w->use->access[k].use && w->use->access[k].web == w)
@@ -157,6 +194,7 @@ void lower_webs(struct lower *l)
 		for (unsigned k = 0; k < op->naccesses; k++) {
 			op->access[k].web = pool_alloc(l->pool, sizeof(struct web));
 			op->access[k].web->var = op->access[k].var;
+			op->access[k].web->parts = (uint8_t)(1u << op->part);
 		}
 	}
 	for (unsigned i = 0; i < l->nops; i++)

@@ -38,7 +38,7 @@ static uint8_t first_segment(const struct step *s, unsigned sge)
 	return (uint8_t)n;
 }
 
-static struct chain_place plain(const struct place *p)
+static struct chain_place plain(const struct lower *l, const struct place *p)
 {
 	struct chain_place to = {.kind = p->kind, .from = p->from, .len = p->len, .max = p->max};
 	uint32_t at = p->from;
@@ -48,6 +48,12 @@ static struct chain_place plain(const struct place *p)
 		to.index = p->region;
 		break;
 	case CHAIN_AT_SCRATCH:
+		if (p->word->shared) {
+			to.kind = CHAIN_AT_REGION;
+			to.index = (uint8_t)l->p->nregions;
+			to.from = p->word->at + p->from;
+			break;
+		}
 		to.name = root(p->word, &at)->name;
 		to.from = at;
 		break;
@@ -68,7 +74,7 @@ static void add_segment(struct out *o, const struct place *p)
 	if (o->n == CHAIN_MAX_SGE)
 		o->full = true;
 	else
-		o->to->local[o->n++] = plain(p);
+		o->to->local[o->n++] = plain(o->l, p);
 }
 
 /* Bytes [from, from + len) of a variable lie in its parts */
@@ -109,7 +115,7 @@ static void add_segments(struct out *o, const struct place *p)
 
 static void set_remote(struct out *o, const struct place *p)
 {
-	o->to->remote = plain(p);
+	o->to->remote = plain(o->l, p);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -129,7 +135,7 @@ static void add_step(struct out *o, const struct step *s)
 
 	*to = (struct chain_step){
 		.label = s->label,
-		.queue = o->queue[s->queue],
+		.queue = s->in_loop ? 0 : o->queue[s->queue],
 		.verb = s->verb,
 		.flags = (uint8_t)(s->flags | (masked_lanes(s) ? CHAIN_LANES : 0)),
 		.swap = s->swap,
@@ -154,6 +160,10 @@ static void add_step(struct out *o, const struct step *s)
 		to->upto = CHAIN_UPTO_STEP;
 		to->through = s->through->label;
 	}
+	if (s == o->l->exit) {
+		to->target = 1;
+		to->upto = CHAIN_UPTO_END;
+	}
 	if (o->full)
 		lower_refuse(o->l, diag_line(o->l->diag, s->line),
 			"this needs more than %d data segments in a work request; move fewer pieces at a "
@@ -161,33 +171,43 @@ static void add_step(struct out *o, const struct step *s)
 			CHAIN_MAX_SGE);
 }
 
-static void add_steps(struct out *o)
+/* Of an instance, or of an iteration */
+static void add_list(struct out *o, struct steps *list, struct chain_desc *d, const char *what)
 {
 	struct lower *l = o->l;
 	struct chain_step *steps;
-	struct step *s, *last = NULL;
+	struct step *s;
 	unsigned n = 0;
 
-	TAILQ_FOREACH (s, &l->steps, link) {
+	TAILQ_FOREACH (s, list, link)
 		n++;
-		if (s->queue == 0)
-			last = s;
-	}
 	if (n > CHAIN_MAX_STEPS) {
-		lower_refuse(l, l->p->pos,
-			"%u work requests, and an instance has at most %d; do less per request", n,
-			CHAIN_MAX_STEPS);
+		lower_refuse(l, l->p->pos, "%u work requests, and an %s has at most %d; do less in it", n,
+			what, CHAIN_MAX_STEPS);
 		return;
 	}
-	last->flags |= CHAIN_SIGNALLED;
 	steps = pool_alloc(l->pool, n * sizeof *steps);
 	o->to = steps;
-	TAILQ_FOREACH (s, &l->steps, link) {
+	TAILQ_FOREACH (s, list, link) {
 		add_step(o, s);
 		o->to++;
 	}
-	o->result->desc.steps = steps;
-	o->result->desc.nsteps = n;
+	d->steps = steps;
+	d->nsteps = n;
+}
+
+static void add_steps(struct out *o)
+{
+	struct lower *l = o->l;
+	struct step *s, *last = NULL;
+
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->queue == 0)
+			last = s;
+	last->flags |= CHAIN_SIGNALLED;
+	add_list(o, &l->steps, &o->result->desc, "instance");
+	if (l->endless)
+		add_list(o, &l->loop, &o->result->loop, "iteration");
 	TAILQ_FOREACH (s, &l->steps, link)
 		if (s->remote.kind == CHAIN_AT_SLOT) {
 			uint32_t end = s->remote.from;
@@ -215,6 +235,10 @@ static void add_queues(struct out *o)
 		}
 	if (n == 1) /* nothing to be done but to answer */
 		queues[n++].name = "code";
+	if (l->endless) {
+		o->queue[QUEUE_CALL] = (uint8_t)n;
+		queues[n++].name = "call";
+	}
 	o->result->desc.queues = queues;
 	o->result->desc.nqueues = n;
 }
@@ -223,26 +247,40 @@ static void add_words(struct out *o)
 {
 	struct lower *l = o->l;
 	struct chain_word *words = pool_alloc(l->pool, (l->nwords + 1) * sizeof *words);
-	unsigned n = 0;
+	struct lowered *r = o->result;
+	unsigned n = 0, in_loop;
 
 	for (struct word *w = l->words; w; w = w->next)
 		if (w->in)
 			memcpy(w->in->init + w->at, w->init, w->size);
 	for (struct word *w = l->words; w; w = w->next)
-		if (!w->in)
+		if (!w->in && !w->shared && !w->in_loop)
 			words[n++] = (struct chain_word){.name = w->name, .size = w->size, .init = w->init};
-	if (n > CHAIN_MAX_WORDS)
+	in_loop = n;
+	for (struct word *w = l->words; w; w = w->next)
+		if (!w->in && !w->shared && w->in_loop)
+			words[n++] = (struct chain_word){.name = w->name, .size = w->size, .init = w->init};
+	if (in_loop > CHAIN_MAX_WORDS || n - in_loop > CHAIN_MAX_WORDS)
 		lower_refuse(l, l->p->pos,
 			"%u words of scratch, and an instance has at most %d; do less per request", n,
 			CHAIN_MAX_WORDS);
-	o->result->desc.words = words;
-	o->result->desc.nwords = n;
+	r->desc.words = words;
+	r->desc.nwords = in_loop;
+	r->loop.words = words + in_loop;
+	r->loop.nwords = n - in_loop;
+	r->shared_init = pool_alloc(l->pool, l->shared_bytes + WORD);
+	r->desc.shared_init = r->shared_init;
+	r->shared_bytes = (l->shared_bytes + WORD - 1) / WORD * WORD;
+	for (struct word *w = l->words; w; w = w->next)
+		if (w->shared)
+			memcpy(r->shared_init + w->at, w->init, w->size);
 }
 
 static void add_regions(struct out *o)
 {
 	struct lower *l = o->l;
-	struct chain_region *r = pool_alloc(l->pool, (l->p->nregions + 1) * sizeof *r);
+	unsigned n = l->p->nregions;
+	struct chain_region *r = pool_alloc(l->pool, (n + 1) * sizeof *r);
 
 	for (unsigned i = 0; i < l->p->nregions; i++)
 		r[i] = (struct chain_region){
@@ -252,8 +290,11 @@ static void add_regions(struct out *o)
 				 (l->p->region[i]->steered ? CHAIN_STEERED : 0),
 			.line = l->p->region[i]->pos.line,
 		};
-	o->result->desc.regions = r;
-	o->result->desc.nregions = l->p->nregions;
+	if (l->endless)
+		r[n++] = (struct chain_region){
+			.name = "shared", .size = o->result->shared_bytes, .flags = CHAIN_WRITABLE};
+	o->result->desc.regions = o->result->loop.regions = r;
+	o->result->desc.nregions = o->result->loop.nregions = n;
 }
 
 /* The next bytes of the request: of @u's those that go to @to, which begin @from bytes into its place */
@@ -273,7 +314,7 @@ static void add_arg(struct out *o, const struct arg_use *u, const struct place *
 {
 	struct chain_place *p = &o->places[o->nplaces++];
 
-	*p = plain(to);
+	*p = plain(o->l, to);
 	p->line = u->arg->pos.line;
 	add_piece(o, u, to, from);
 }
@@ -355,10 +396,13 @@ static bool answers(struct lower *l)
 static void lower_all(struct lower *l)
 {
 	lower_flatten(l);
-	if (!diag_errors(l->diag) && !l->p->endless)
+	if (diag_errors(l->diag) || !lower_check_loop(l))
+		return;
+	if (!l->p->endless)
 		lower_check_answers(l);
 	if (diag_errors(l->diag))
 		return;
+	l->by_hand |= l->endless != NULL; /* in the order of the text */
 	lower_webs(l);
 	for (unsigned i = 0; i < l->nops; i++) {
 		struct op *op = &l->op[i];
@@ -368,28 +412,47 @@ static void lower_all(struct lower *l)
 		else
 			op->test->load = lower_step(l, op, CHAIN_READ, "load");
 	}
-	for (unsigned i = 0; i < l->nops; i++)
+	for (unsigned i = 0; i < l->nops; i++) {
+		if (l->endless && !l->gate && l->op[i].part == PART_AFTER)
+			lower_call(l);
+		l->part = l->op[i].part;
 		if (l->op[i].verb)
 			lower_verb(l, &l->op[i]);
 		else
 			lower_test_begin(l, &l->op[i]);
-	lower_tests(l);
+	}
 	if (diag_errors(l->diag) || !answers(l))
+		return;
+	lower_tests(l);
+	if (diag_errors(l->diag))
 		return;
 	lower_schedule(l);
 	lower_pair_lanes(l);
-	lower_tell(l);
+	if (!l->endless) /* where the one queue of code begins the reply, that cannot miss its failures */
+		lower_tell(l);
 	lower_finish_tests(l);
+	if (l->endless)
+		lower_head(l);
+	l->part = PART_BEFORE;
 	lower_gather_args(l);
 }
 
 static void emit(struct lower *l, struct lowered *result)
 {
+	static const struct chain_queue_desc loop_queue = {.name = "loop"};
 	struct out o = {.l = l, .result = result};
 
 	result->desc.name = pool_printf(l->pool, "%s", l->p->name);
 	result->desc.ignores_index = l->target->ignores_index;
 	result->desc.fenced_enables = l->target->fenced_enables;
+	result->endless = l->endless;
+	if (l->endless) {
+		result->loop.name = result->desc.name;
+		result->loop.queues = &loop_queue;
+		result->loop.nqueues = 1;
+		result->desc.loop = &result->loop;
+		result->desc.shared = (uint8_t)l->p->nregions;
+	}
 	add_queues(&o);
 	add_words(&o);
 	add_regions(&o);
@@ -409,6 +472,7 @@ int lower_program(const struct ast_program *p, const struct program_target *targ
 	result = pool_alloc(l.pool, sizeof *result);
 	result->pool = l.pool;
 	TAILQ_INIT(&l.steps);
+	TAILQ_INIT(&l.loop);
 	l.last_word = &l.words;
 	l.last_use = &l.uses;
 	l.arg_at = pool_alloc(l.pool, (p->nargs + 1) * sizeof *l.arg_at);

@@ -28,6 +28,10 @@
 
 struct lowered {
 	struct chain_desc desc;
+	bool endless;           /* it has a loop without a bound, which desc calls: */
+	struct chain_desc loop; /* an iteration, not ordered yet: for chain_loop_order() */
+	uint8_t *shared_init;   /* of the region desc.shared, the last one */
+	uint32_t shared_bytes;
 	struct program_piece *pieces; /* the request, in wire order */
 	unsigned npieces;
 	uint32_t reply_max; /* bytes of the reply slot that may be written: the highest one and all below */

@@ -49,7 +49,7 @@ static bool wqe_field(
 	const struct syn_name *name = &e->field;
 	const struct ast_verb *v = label->verb;
 	unsigned size = 0;
-	uint64_t sge = 0;
+	uint64_t sge = 0, byte = 0;
 
 	if (e->index)
 		return sema_error(s, e->index->pos, "\"%s\" is a label, not an array", label->word);
@@ -69,9 +69,18 @@ static bool wqe_field(
 		name = &e->right->name;
 		if (strcmp(name->word, "addr") && strcmp(name->word, "length"))
 			return sema_error(s, name->pos, "a data segment has addr and length");
-	} else if (e->field_index || e->right) {
-		return sema_error(
-			s, e->pos, "only \"local\" has elements, as in %s.local[1].addr", label->word);
+	} else if (e->right ||
+		   (e->field_index && strcmp(name->word, "remote") && strcmp(name->word, "addr"))) {
+		return sema_error(s, e->pos,
+			"only \"local\" has elements, as in %s.local[1].addr, and addresses have bytes, as "
+			"in "
+			"%s.remote[7]",
+			label->word, label->word);
+	} else if (e->field_index) {
+		if (!sema_number(s, e->field_index, "the byte of an address", 0, 7, &byte))
+			return false;
+		place->one_byte = true;
+		place->byte = (uint8_t)byte;
 	}
 	for (unsigned f = 0; f < NFIELDS; f++) {
 		if (strcmp(FIELDS[f].word, name->word))
@@ -89,6 +98,8 @@ static bool wqe_field(
 			return sema_error(s, name->pos, "a %s has no field \"%s\"",
 				chain_verb_info(chain_verb(v))->name, name->word);
 		place->type = (struct ast_type){.kind = AST_UINT, .order = AST_BE, .bytes = size};
+		if (place->one_byte)
+			place->type = (struct ast_type){.kind = AST_UINT, .order = AST_ANY, .bytes = 1};
 		pool_grow(s->pool, s->fields, s->nfields);
 		s->fields[s->nfields++] = place;
 		return true;

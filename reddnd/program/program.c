@@ -4,6 +4,8 @@
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/bounds.h"
 #include "reddnd/chain/derive.h"
+#include "reddnd/chain/loop-order.h"
+#include "reddnd/chain/loop.h"
 #include "reddnd/program/front.h"
 #include "reddnd/program/lower.h"
 #include "reddnd/program/pool.h"
@@ -17,7 +19,7 @@
 struct compiled {
 	struct program program;
 	struct lowered *lowered;
-	struct chain_desc *desc;
+	struct chain_desc *desc, *loop;
 	struct pool *pool;
 };
 
@@ -39,6 +41,7 @@ void program_free(struct program *p)
 		return;
 	chain_free(c->program.image);
 	chain_derive_free(c->desc);
+	chain_loop_order_free(c->loop);
 	lower_free(c->lowered);
 	pool_free(c->pool);
 	free(c);
@@ -124,6 +127,14 @@ static int refused(struct diag *d, const struct ast_program *ast, const char *er
 	return PROGRAM_REFUSED;
 }
 
+static int too_long(struct diag *d, const struct ast_program *ast, const struct chain_desc *loop)
+{
+	diag_error(d, ast->pos,
+		"an iteration of the loop has %u work requests, and two do not fit a queue; do less in it",
+		loop->nsteps);
+	return PROGRAM_REFUSED;
+}
+
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
@@ -137,6 +148,14 @@ static int compile(const struct program_source *src, const struct program_settin
 	r = lower_program(ast, target, d, &c->lowered);
 	if (r)
 		return r;
+	if (c->lowered->endless) {
+		r = chain_loop_order(&c->lowered->loop, &c->loop, err);
+		if (r == 0)
+			r = chain_loop_prove(c->loop, &c->program.loop_ring, &c->program.loop_info, err);
+		if (r)
+			return r == -E2BIG ? too_long(d, ast, c->loop) : r < 0 ? r : refused(d, ast, err);
+		c->lowered->desc.loop = c->loop;
+	}
 	r = chain_derive(&c->lowered->desc, &c->desc, err);
 	if (r)
 		return r < 0 ? r : refused(d, ast, err);
@@ -148,7 +167,9 @@ static int compile(const struct program_source *src, const struct program_settin
 		return r < 0 ? r : refused(d, ast, err);
 	snprintf(c->program.name, sizeof c->program.name, "%s", ast->name);
 	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
-	c->program.endless = ast->endless;
+	c->program.loop = c->loop;
+	c->program.shared_init = c->lowered->shared_init;
+	c->program.shared_bytes = c->lowered->shared_bytes;
 	c->program.reply_max = bounds.reply;
 	c->program.pieces = c->lowered->pieces;
 	c->program.npieces = c->lowered->npieces;
@@ -199,4 +220,22 @@ unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb
 		if (p->desc->steps[s].queue == queue && --nth == 0)
 			break;
 	return s;
+}
+
+struct program_loop_size program_loop_size(const struct program *p)
+{
+	struct program_loop_size n = {0};
+
+	for (unsigned s = 0; p->loop && s < p->loop->nsteps; s++)
+		switch (chain_verb_info(p->loop->steps[s].verb)->class) {
+		case CHAIN_CLASS_COPY:
+			n.copy++;
+			break;
+		case CHAIN_CLASS_ATOMIC:
+			n.atomic++;
+			break;
+		default:
+			n.sync++;
+		}
+	return n;
 }

@@ -7,7 +7,7 @@
 #ifndef PROGRAM_PROGRAM_H
 #define PROGRAM_PROGRAM_H
 
-#include "reddnd/chain/build.h"
+#include "reddnd/chain/loop.h"
 #include "reddnd/program/limits.h"
 
 #include <stdbool.h>
@@ -83,7 +83,6 @@ struct program_step {
 struct program {
 	char name[PROGRAM_MAX_NAME + 1];
 	uint8_t shape; /* enum program_shape */
-	bool endless;  /* runs until told to stop: recycled, no bound on its WRs */
 	struct chain_image *image;
 	struct program_param *params;
 	unsigned nparams;
@@ -96,6 +95,13 @@ struct program {
 	uint32_t reply_max; /* bytes of the reply slot that it may write: the highest one and all below */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
 	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
+	/* Of a program with a loop without a bound, or NULL: for chain_loop(), with the ring and what else it takes. The image's last
+	 * region is not among `regions` then: it is memory of the session that chain and loop share, and that begins as shared_init */
+	const struct chain_desc *loop;
+	uint32_t loop_ring; /* WQEBBs */
+	struct chain_loop_info loop_info;
+	const uint8_t *shared_init;
+	uint32_t shared_bytes;
 };
 
 /** The program has errors, which *messages tells. */
@@ -113,6 +119,12 @@ int program_compile(const struct program_source *src, const struct program_setti
  * there is none.
  */
 unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb);
+
+/** Work requests of an iteration of its loop by class, without what renews the ring. */
+struct program_loop_size {
+	unsigned copy, atomic, sync;
+};
+struct program_loop_size program_loop_size(const struct program *p);
 
 void program_free(struct program *p); /* NULL is fine */
 

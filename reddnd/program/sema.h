@@ -71,6 +71,7 @@ struct sema {
 	struct ast_program *prog;
 	struct scope *scope;
 	struct ast_loop *loop;         /* around the current statement */
+	bool endless;                  /* and one of those around it has no bound */
 	const struct ast_queue *queue; /* of the `on` around it */
 	const char *suffix;            /* of names in the current iteration: "[1][0]" */
 	unsigned statements;           /* made so far */

@@ -159,8 +159,10 @@ static bool bounds(
 static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
 	struct ast_loop *l = pool_alloc(s->pool, sizeof *l), *around = s->loop;
+	bool endless = s->endless, holds, fine;
 	uint64_t lo, hi;
-	bool holds, fine = bounds(s, st, l, &lo, &hi);
+
+	fine = bounds(s, st, l, &lo, &hi);
 
 	l->kind = st->kind == SYN_FOR ? AST_FOR : st->kind == SYN_WHILE ? AST_WHILE : AST_FOREVER;
 	if (st->kind == SYN_WHILE) {
@@ -178,9 +180,11 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 		hi = lo + 1;
 	}
 	s->loop = l;
+	s->endless |= l->endless;
 	for (uint64_t i = lo; i < hi && !give_up(s, st->pos); i++)
 		iteration(s, st, l, st->kind == SYN_FOR ? &st->name : NULL, i);
 	s->loop = around;
+	s->endless = endless;
 	add(s, out, AST_LOOP, st->pos)->loop = l;
 }
 

@@ -135,6 +135,18 @@ static int check_shape(const struct offload *o)
 	return -EINVAL;
 }
 
+/* Its ring, and the memory that it shares with the chain, are not among what a session has */
+static int check_loop(const struct offload *o)
+{
+	if (!o->program->loop)
+		return 0;
+	log_error("%s: offload %s: program \"%s\" has a loop without a bound, and sessions have no ring for "
+		  "it; give it "
+		  "a bound, as in `loop max 8`",
+		o->conf->where, o->conf->name, o->program->name);
+	return -EOPNOTSUPP;
+}
+
 /* Loops have bounds, so what a request takes at most is known before there is one */
 static int check_budget(const struct offload *o)
 {
@@ -219,6 +231,9 @@ static int open_all(
 		r = bind_regions(o, catalog, regions);
 	if (r == 0 && o->table)
 		r = compile_for_table(o, &o->table->geometry, caps);
+	if (r < 0)
+		return r;
+	r = check_loop(o);
 	if (r < 0)
 		return r;
 	o->img = o->program->image;

@@ -32,6 +32,7 @@ class Figure:
 EVALUATION = [
     Bench("wall", "Gets by the NIC against everything else, by the clock"),
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
+    Bench("client", "What a get costs its client and the daemon"),
     Bench("rates", "How exactly rates are kept", ["5"]),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
@@ -43,6 +44,7 @@ FIGURES = [
     Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="way", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="way", logy=True),
+    Figure("client", "instructions", "Instructions of a call", "call", {"instructions": "instructions"}, "instructions", bars=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
 ]

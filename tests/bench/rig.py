@@ -8,13 +8,14 @@ confidence intervals. Programs are found on PATH, as "./dev bench" sets it.
         before = daemon.cpu_s()
         result = rig.ask(["reddn", "bench", "--json", "--keys", rig.keys_file, rig.ADDRESS, "get"])
 
-What a rig started ends with it. A program that does not do its part ends the benchmark with its output."""
+What a rig started ends with it, also when it is killed. A program that does not do its part ends the benchmark with its output."""
 
 import glob
 import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -57,6 +58,7 @@ class Rig:
     PORT = 7471  # of reddnd
 
     def __init__(self, nic_options=(), nic_cpu=None, nic_realtime=False):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
         self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
         self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
         self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
@@ -91,7 +93,8 @@ class Rig:
             command = ["softcx", "run"] + command
         if realtime:
             command = ["chrt", "--fifo", "1"] + command
-        return (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
+        # Also when this benchmark is killed, nothing of it goes on.
+        return ["setpriv", "--pdeathsig", "TERM"] + (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
 
     def start(self, name, command, ready, cpu=None, on_nic=True, realtime=False):
         """A program in the background. It is ready when ready(process) says so, or when its log has that text."""
@@ -135,12 +138,16 @@ class Rig:
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 
-    def ask(self, command, cpu=None, on_nic=True, realtime=False):
-        """The JSON object that a client prints at its end."""
+    def output(self, command, cpu=None, on_nic=True, realtime=False):
+        """What a program that ends well prints."""
         done = subprocess.run(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
-        return json.loads(done.stdout)
+        return done.stdout
+
+    def ask(self, *words, **more):
+        """The same, of a client that prints a JSON object."""
+        return json.loads(self.output(*words, **more))
 
 
 def interval(values, seed=1, resamples=2000):

@@ -58,6 +58,58 @@ void chain_rig_first(struct chain_rig *c, uint64_t first)
 	c->env.first = first;
 }
 
+static void give_memory(
+	struct chain_rig *c, uint8_t **mem, uint64_t bytes, uint64_t iova, uint32_t *lkey, uint32_t *rkey)
+{
+	if (!*mem)
+		*mem = rig_alloc(&c->rig, bytes);
+	*lkey = *rkey = chain_rig_key(c, *mem, bytes, iova, CHAIN_RIG_ALL_RIGHTS);
+}
+
+void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
+	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared)
+{
+	struct chain_env *env = &c->loop_env;
+	unsigned r = c->img->nregions - 1;
+	uint8_t *mem = NULL;
+
+	c->loop = loop;
+	c->loop_info = *info;
+	rig_cq_new_attr(&c->rig, &c->loop_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
+	rig_qp_new_with(&c->rig, &c->loop_qp, &c->loop_cq, &c->loop_cq,
+		(struct rig_opt){.managed = true, .wqebbs = ring});
+	rig_connect(&c->loop_qp, &c->loop_qp);
+	c->env.region[r].iova = 0x7000000000;
+	give_memory(c, &mem, shared, c->env.region[r].iova, &c->env.region[r].lkey, &c->env.region[r].rkey);
+	memcpy(mem, init, shared);
+	memcpy(env->region, c->env.region, sizeof env->region);
+	env->queue[0].ring_wqebbs = ring;
+	env->queue[0].qpn = hw_qpn(c->loop_qp.qp);
+	env->queue[0].cqn = hw_cqn(c->loop_cq.cq);
+	env->queue[0].ring = c->loop_qp.sq;
+	env->queue[0].iova = 0x8000000000;
+	give_memory(c, &env->queue[0].ring, (uint64_t)ring * CHAIN_WQEBB, env->queue[0].iova,
+		&env->queue[0].lkey, &env->queue[0].rkey);
+	env->lanes.iova = 0x9000000000;
+	env->lanes.size = c->loop_info.lanes;
+	give_memory(c, &env->lanes.mem, env->lanes.size, env->lanes.iova, &env->lanes.lkey, &env->lanes.rkey);
+	env->scratch.iova = 0xa000000000;
+	give_memory(c, &env->scratch.mem, c->loop_info.scratch + 8u, env->scratch.iova, &env->scratch.lkey,
+		&env->scratch.rkey);
+}
+
+static void make_loop(struct chain_rig *c)
+{
+	char err[CHAIN_ERR];
+	unsigned last = c->img->nqueues - 1;
+
+	c->loop_env.call.gate_cqn = c->env.queue[last].cqn;
+	c->loop_env.call.exit_qpn = c->env.queue[last].qpn;
+	assert_int_equal(c->img->queue[last].cqes, 2);
+	if (chain_loop(c->loop, &c->loop_env, &c->loop_info, err))
+		fail_msg("%s", err);
+}
+
 static uint32_t ring_of(const struct chain_rig *c, unsigned q)
 {
 	return (c->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&c->img->queue[q], c->env.slots);
@@ -163,6 +215,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 			chain_format_recv(c->img, &c->env, s);
 		post_receives(c);
 	}
+	if (c->loop)
+		make_loop(c);
 	rig_cq_new(&c->rig, &c->boot_cq, 4);
 	rig_qp_new(&c->rig, &c->boot, &c->boot_cq, &c->boot_cq);
 	rig_connect(&c->boot, &c->boot);
@@ -170,6 +224,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 		wqe_enable(&c->boot, HW_OP_RECV_EN, c->env.queue[0].qpn, c->keeping.recvs, 0);
 		wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.keeper.qpn, c->keeping.start, 0);
 	}
+	if (c->loop)
+		wqe_enable(&c->boot, HW_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
 	for (unsigned q = 1; q < c->img->nqueues; q++)
 		if (c->img->queue[q].head_wqebbs)
 			wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.queue[q].qpn, chain_start_index(c->img, q),
@@ -213,14 +269,14 @@ static const uint8_t *find_error(const struct rig_cq *cq)
 	return NULL;
 }
 
-static bool keeper_error(struct chain_rig *c, const uint8_t *cqe, char *why, size_t size)
+static bool ring_error(const char *what, const struct rig_qp *qp, const uint8_t *cqe, char *why, size_t size)
 {
-	uint32_t at = rig_cqe_idx(cqe) & (c->keeper.wqebbs - 1);
+	uint32_t at = rig_cqe_idx(cqe) & (qp->wqebbs - 1);
 	char line[250];
 
-	chain_decode(c->keeper.sq + (size_t)at * CHAIN_WQEBB, 8 * CHAIN_WQEBB, line, sizeof line);
-	snprintf(
-		why, size, "syndrome %#x of the keeper at %u: %s", rig_cqe_synd(cqe), rig_cqe_idx(cqe), line);
+	chain_decode(qp->sq + (size_t)at * CHAIN_WQEBB, 8 * CHAIN_WQEBB, line, sizeof line);
+	snprintf(why, size, "syndrome %#x of the %s at %u: %s", rig_cqe_synd(cqe), what, rig_cqe_idx(cqe),
+		line);
 	return false;
 }
 
@@ -243,7 +299,9 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		if ((cqe = find_error(&c->cq[q])))
 			return error_of(c, q, cqe, why, size);
 	if (c->recycled && (cqe = find_error(&c->keeper_cq)))
-		return keeper_error(c, cqe, why, size);
+		return ring_error("keeper", &c->keeper, cqe, why, size);
+	if (c->loop && (cqe = find_error(&c->loop_cq)))
+		return ring_error("loop", &c->loop_qp, cqe, why, size);
 	return true;
 }
 
@@ -256,6 +314,10 @@ void chain_rig_close(struct chain_rig *c)
 	if (c->recycled) {
 		rig_destroy(&c->keeper);
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->keeper_cq.cq), 0);
+	}
+	if (c->loop) {
+		rig_destroy(&c->loop_qp);
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->loop_cq.cq), 0);
 	}
 	for (unsigned q = 0; q < c->img->nqueues; q++)
 		rig_destroy(&c->queue[q]);

@@ -6,6 +6,7 @@
 #ifndef TESTS_CHAIN_RIG_H
 #define TESTS_CHAIN_RIG_H
 
+#include "reddnd/chain/loop.h"
 #include "reddnd/chain/recycle.h"
 #include "softcx/hw/test-rig.h"
 
@@ -34,6 +35,11 @@ struct chain_rig {
 	struct chain_recycle keeping;
 	struct rig_cq keeper_cq;
 	struct rig_qp keeper;
+	const struct chain_desc *loop; /* that the chain calls */
+	struct chain_env loop_env;
+	struct chain_loop_info loop_info;
+	struct rig_cq loop_cq;
+	struct rig_qp loop_qp;
 };
 
 /**
@@ -46,6 +52,12 @@ void chain_rig_open(
 void chain_rig_recycle(struct chain_rig *c, unsigned slots);
 /** And of these: as if @first requests, a multiple of 65536, had been answered already. */
 void chain_rig_first(struct chain_rig *c, uint64_t first);
+/**
+ * Before chain_rig_start(): what it calls is @loop, in a @ring for which @info is known. The last region, of the @shared bytes at @init, is the rig's; the others have
+ * their addresses and keys by now.
+ */
+void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
+	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared);
 /** A key for memory of rig_alloc(), known to the NIC at @iova. */
 uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access);
 /** Queues, the client with @count reply slots of @size bytes at @slots, everything armed and started. */

@@ -78,7 +78,7 @@ static int run(struct load_way *way, struct workload *w)
 
 int main(int argc, char **argv)
 {
-	struct reddn_options opt = {.timeout_ms = 20000};
+	struct reddn_options opt = {.timeout_ms = 100000};
 	struct load_way way = {0};
 	struct workload *w;
 	bool good;

@@ -36,10 +36,13 @@ struct run_offload {
 	void (*request)(struct run *r, uint8_t *slot);
 };
 
+enum { RUN_NOPS = CHAIN_CLASS_SYNC + 1 };
+
 /** Work requests of one request: those that ran, and how many of them had become or stayed NOPs. */
 struct run_counts {
 	uint64_t requests, copy, atomic, sync, nops;
-	uint64_t least, most; /* that were no NOPs; with depth 1 only */
+	uint64_t least, most;        /* that were no NOPs; with depth 1 only */
+	uint64_t loop[RUN_NOPS + 1]; /* of a loop without a bound: by class, and NOPs */
 };
 
 struct run {

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * client-calls - what a call of libreddn costs, beside the plain verbs that it is made of: to be run under `softcx run`.
+ *
+ *	client-calls HOST PORT OFFLOAD BASELINE-PORT KEY
+ *
+ * Counts instructions by letting one half of the program go through the other in single steps, so the numbers are exact, need no
+ * counters of the processor, and do not depend on what else the machine does; what the kernel executes is not counted. System
+ * calls are counted in the same way. OFFLOAD is a table that has KEY, as has the baseline-server at BASELINE-PORT.
+ * Prints a JSON object per line.
+ */
+#include "libclient/reddn.h"
+#include "libclient/tool.h"
+#include "tests/bench/ways/link.h"
+#include "tests/bench/ways/requests.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTH = 16, CALLS = 8, LOOPED = 1000, ANSWER_BYTES = 2048, PATIENCE_MS = 10000 };
+
+/* What is counted between two SIGUSR1 of the traced half. */
+enum counted { INSTRUCTIONS, SYSTEM_CALLS };
+
+/* Shared by the halves. */
+static struct {
+	enum counted counted;
+	uint64_t count, yields; /* yields: sched_yield() among the system calls */
+} * shared;
+
+static uint64_t empty_section; /* instructions of entering and leaving one */
+
+static void must(bool good, const char *what)
+{
+	if (!good)
+		exit(tool_complain("%s: %s", what, strerror(errno)));
+}
+
+/* ---- the half that traces --------------------------------------------------------------- */
+
+static void count_call(pid_t pid)
+{
+	struct __ptrace_syscall_info info = {0};
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) <= 0 ||
+		info.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return;
+	shared->count++;
+	shared->yields += info.entry.nr == SYS_sched_yield;
+}
+
+/* Follows @pid to its end: the exit status. */
+static int trace(pid_t pid)
+{
+	bool counting = false;
+	int status, sig = 0;
+
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		int stopped = WSTOPSIG(status);
+
+		sig = 0;
+		if (stopped == SIGUSR1) {
+			counting = !counting;
+			if (counting)
+				shared->count = shared->yields = 0;
+		} else if (stopped == (SIGTRAP | 0x80)) {
+			count_call(pid);
+		} else if (stopped == SIGTRAP && counting) {
+			shared->count++;
+		} else if (stopped != SIGSTOP) {
+			sig = stopped;
+		}
+		if (ptrace(!counting                          ? PTRACE_CONT
+			    : shared->counted == INSTRUCTIONS ? PTRACE_SINGLESTEP
+							      : PTRACE_SYSCALL,
+			    pid, 0, sig) < 0)
+			return tool_complain("ptrace: %s", strerror(errno));
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+/* ---- the half that is traced ------------------------------------------------------------ */
+
+static void begin(enum counted counted)
+{
+	shared->counted = counted;
+	raise(SIGUSR1);
+}
+
+/* What was counted since begin(). */
+static uint64_t end(void)
+{
+	raise(SIGUSR1);
+	return shared->counted == INSTRUCTIONS && shared->count > empty_section
+		       ? shared->count - empty_section
+		       : shared->count;
+}
+
+static void tell(const char *call, uint64_t instructions, unsigned calls)
+{
+	printf("{\"call\": \"%s\", \"calls\": %u, \"instructions\": %.1f}\n", call, calls,
+		(double)instructions / calls);
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = {.tv_nsec = ms * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+/* Long enough for the answers to CALLS requests to be there: the NIC is not asked, as asking is what is counted. */
+static void let_answers_come(void)
+{
+	pause_ms(200);
+}
+
+static void submit_all(struct reddn *c, const char *key, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		must(reddn_get_submit(c, key, strlen(key), i) == 0, "reddn_get_submit");
+}
+
+/* All that is outstanding. */
+static void collect(struct reddn *c, unsigned n)
+{
+	struct reddn_result res[DEPTH];
+
+	while (n) {
+		int got = reddn_wait(c, res, DEPTH, PATIENCE_MS);
+
+		must(got > 0 && res[0].status == 0, "a get");
+		n -= (unsigned)got;
+	}
+	reddn_release(c);
+}
+
+static void library(struct reddn *c, const char *key)
+{
+	struct reddn_result res[DEPTH];
+	int got = 0;
+
+	/* whatever happens the first time only, has happened */
+	for (unsigned i = 0; i < 4; i++) {
+		submit_all(c, key, CALLS);
+		collect(c, CALLS);
+	}
+	begin(INSTRUCTIONS);
+	for (unsigned i = 0; i < CALLS; i++)
+		reddn_get_submit(c, key, strlen(key), i);
+	tell("reddn_get_submit", end(), CALLS);
+	let_answers_come();
+	begin(INSTRUCTIONS);
+	for (unsigned i = 0; i < CALLS; i++)
+		got += reddn_poll(c, &res[i], 1);
+	tell("reddn_poll, one result", end(), CALLS);
+	must(got == CALLS, "answers in time");
+	submit_all(c, key, CALLS);
+	let_answers_come();
+	begin(INSTRUCTIONS);
+	got = reddn_poll(c, res, DEPTH);
+	tell("reddn_poll, each of eight results", end(), CALLS);
+	must(got == CALLS, "answers in time");
+	begin(INSTRUCTIONS);
+	for (unsigned i = 0; i < CALLS; i++)
+		reddn_poll(c, res, DEPTH);
+	tell("reddn_poll, nothing there", end(), CALLS);
+}
+
+static void library_calls(struct reddn *c, const char *key)
+{
+	struct reddn_result res[DEPTH];
+	unsigned asked = 0, done = 0;
+	uint64_t calls;
+
+	begin(SYSTEM_CALLS);
+	while (done < LOOPED) {
+		int n;
+
+		while (asked < LOOPED && reddn_get_submit(c, key, strlen(key), asked) == 0)
+			asked++;
+		n = reddn_poll(c, res, DEPTH);
+		must(n >= 0, "reddn_poll");
+		done += (unsigned)n;
+	}
+	calls = end();
+	printf("{\"call\": \"1000 gets, %u at a time\", \"calls\": %u, \"system_calls\": %" PRIu64
+	       ", \"of_them_yields\": %" PRIu64 "}\n",
+		DEPTH, LOOPED, calls, shared->yields);
+}
+
+static void verbs(const char *host, uint16_t port, const char *key)
+{
+	struct link l = {0};
+	struct link_wish wish = {LINK_REQUESTS, DEPTH};
+	struct ibv_qp_cap cap = {4 * DEPTH, DEPTH, 1, 1, REQUEST_INLINE};
+	struct ibv_sge sge[2];
+	struct ibv_send_wr *bad_send,
+		wr = {.sg_list = &sge[0], .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+	struct ibv_recv_wr *bad_recv, recv = {.sg_list = &sge[1], .num_sge = 1};
+	struct request *q;
+	struct ibv_wc wc;
+	int got = 0;
+
+	must(link_connect(&l, host, port, wish, cap) == 0 && be32toh(l.offer.reply_max) <= ANSWER_BYTES &&
+			link_memory(&l, 2 * ANSWER_BYTES) == 0,
+		"the baseline server");
+	q = (struct request *)l.mem;
+	*q = (struct request){.key_len = (uint32_t)strlen(key), .val_len = REQUEST_GET};
+	memcpy(q->bytes, key, q->key_len);
+	sge[0] = (struct ibv_sge){(uintptr_t)q, (uint32_t)sizeof(*q) + q->key_len, l.mr->lkey};
+	sge[1] = (struct ibv_sge){(uintptr_t)l.mem + ANSWER_BYTES, ANSWER_BYTES, l.mr->lkey};
+	must(sge[0].length <= REQUEST_INLINE, "the length of the key");
+	for (unsigned round = 0; round < 2; round++) { /* of which the second counts */
+		uint64_t post, poll;
+
+		for (unsigned i = 0; i < CALLS; i++)
+			must(ibv_post_recv(l.id->qp, &recv, &bad_recv) == 0, "ibv_post_recv");
+		begin(INSTRUCTIONS);
+		for (unsigned i = 0; i < CALLS; i++)
+			ibv_post_send(l.id->qp, &wr, &bad_send);
+		post = end();
+		let_answers_come();
+		begin(INSTRUCTIONS);
+		for (unsigned i = 0; i < CALLS; i++)
+			got += ibv_poll_cq(l.cq, 1, &wc);
+		poll = end();
+		if (!round)
+			continue;
+		tell("ibv_post_send, inline", post, CALLS);
+		tell("ibv_poll_cq, one completion", poll, CALLS);
+	}
+	must(got == 2 * CALLS, "answers in time");
+	begin(INSTRUCTIONS);
+	for (unsigned i = 0; i < CALLS; i++)
+		ibv_poll_cq(l.cq, 1, &wc);
+	tell("ibv_poll_cq, nothing there", end(), CALLS);
+	link_close(&l);
+}
+
+static int measure(char **argv)
+{
+	struct reddn_options opt = {.host = argv[1], .offload = argv[3], .depth = DEPTH};
+	uint64_t port, baseline;
+	struct reddn *c;
+	char err[256];
+
+	if (!tool_number(argv[2], 1, UINT16_MAX, &port) || !tool_number(argv[4], 1, UINT16_MAX, &baseline))
+		return tool_complain("ports are numbers");
+	opt.port = (uint16_t)port;
+	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)
+		return tool_complain("%s", err);
+	begin(INSTRUCTIONS);
+	empty_section = end();
+	begin(INSTRUCTIONS);
+	empty_section = 0;
+	empty_section = end();
+	library(c, argv[5]);
+	library_calls(c, argv[5]);
+	reddn_close(c);
+	verbs(argv[1], (uint16_t)baseline, argv[5]);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	pid_t pid;
+
+	if (argc != 6) {
+		fprintf(stderr, "usage: client-calls HOST PORT OFFLOAD BASELINE-PORT KEY\n");
+		return 2;
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(shared != MAP_FAILED, "memory");
+	pid = fork();
+	must(pid >= 0, "fork");
+	if (pid) {
+		int status;
+
+		must(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status), "waiting");
+		must(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) == 0 &&
+				ptrace(PTRACE_CONT, pid, 0, 0) == 0,
+			"ptrace");
+		return trace(pid);
+	}
+	must(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0, "ptrace");
+	raise(SIGSTOP);
+	return measure(argv);
+}
