@@ -81,8 +81,10 @@ int uverbs_ioctl(struct uverbs_file *file, struct nic_call *call);
 /** For mmap(2) of the file: a descriptor (not owned by the caller) and the offset in it to map. */
 int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset);
 
-/** With a modelled clock: what the application takes for each message that it receives, on CQs made from now on. */
-void uverbs_set_think(struct uverbs_file *file, uint32_t ns);
+/**
+ * For a modelled clock: who uses the file, and what that process takes for each message. Counts for CQs made from now on; -ENOMEM.
+ */
+int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns);
 
 struct ucma_net; /* the "network" of connection managers: listeners, ids, addresses */
 int ucma_net_new(struct ucma_net **net, struct hw_dev *const *devs, unsigned ndevs);

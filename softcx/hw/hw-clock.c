@@ -10,7 +10,8 @@
 enum {
 	CQES_AT_LEAST = 256, /* a CQ may be smaller than what WAITs want to know of it, */
 	CQES_AT_MOST = 65536,
-	MTU = 4096, /* of a queue that has none */
+	LONG_AGO = 128, /* CQEs consumed since: what is posted now has another reason */
+	MTU = 4096,     /* of a queue that has none */
 	PS_PER_NS = 1000,
 };
 
@@ -91,7 +92,7 @@ int hw_clock_add_qp(struct hw_qp *qp)
 	return 0;
 }
 
-int hw_clock_add_cq(struct hw_cq *cq)
+int hw_clock_add_cq(struct hw_cq *cq, struct hw_software *software)
 {
 	uint32_t n = cq->size;
 
@@ -105,7 +106,19 @@ int hw_clock_add_cq(struct hw_cq *cq)
 	if (!cq->clock)
 		return -ENOMEM;
 	cq->clock->mask = n - 1;
+	if (software) {
+		cq->software = hw_software_get(software);
+		TAILQ_INSERT_TAIL(&software->cqs, cq, of_software);
+	}
 	return 0;
+}
+
+void hw_clock_remove_cq(struct hw_cq *cq)
+{
+	free(cq->clock);
+	if (cq->software)
+		TAILQ_REMOVE(&cq->software->cqs, cq, of_software);
+	hw_software_put(cq->software);
 }
 
 void hw_clock_reset_qp(struct hw_qp *qp)
@@ -119,6 +132,30 @@ void hw_clock_start_qp(struct hw_qp *qp)
 }
 
 /* ---- software --------------------------------------------------------------------------- */
+
+struct hw_software *hw_software_new(uint64_t think_ps)
+{
+	struct hw_software *software = calloc(1, sizeof(*software));
+
+	if (!software)
+		return NULL;
+	software->refs = 1;
+	software->think_ps = think_ps;
+	TAILQ_INIT(&software->cqs);
+	return software;
+}
+
+struct hw_software *hw_software_get(struct hw_software *software)
+{
+	software->refs++;
+	return software;
+}
+
+void hw_software_put(struct hw_software *software)
+{
+	if (software && --software->refs == 0)
+		free(software);
+}
 
 /* The CQEs that software says it has seen. */
 static void consume(struct hw_cq *cq)
@@ -136,6 +173,12 @@ static void consume(struct hw_cq *cq)
 
 		if (qp)
 			qp->clock->seen[t->message].consumed++;
+		if (!cq->software)
+			continue;
+		cq->software->now = later(cq->software->now, t->software);
+		cq->software->consumed++;
+		if (qp)
+			qp->clock->consumed_at = cq->software->consumed;
 	}
 }
 
@@ -149,8 +192,8 @@ static void ring(struct hw_qp_clock *c, uint16_t to, uint64_t at)
 		c->bell[c->bells_in++ % HW_CLOCK_BELLS] = (struct hw_bell){to, at};
 }
 
-/* When software posts the next WQE. */
-static uint64_t post(struct hw_qp_clock *c)
+/* Software posts the next WQE: whether for a CQE of the queue. Then that is the time. */
+static bool caused(struct hw_qp_clock *c, const struct hw_software *software)
 {
 	const struct hw_seen *s = &c->seen[c->seen[1].written != 0];
 	int64_t cause;
@@ -161,15 +204,31 @@ static uint64_t post(struct hw_qp_clock *c)
 	cause = c->posted - c->depth;
 	if (cause < s->consumed)
 		cause = s->consumed;
-	if (cause > 0)
-		c->software = later(c->software, s->at[(cause - 1) % HW_CLOCK_SEEN]);
-	return c->software;
+	if (cause <= c->cause)
+		return false;
+	c->cause = cause;
+	if (software && software->consumed - c->consumed_at > LONG_AGO)
+		return false;
+	c->software = later(c->software, s->at[(cause - 1) % HW_CLOCK_SEEN]);
+	return true;
+}
+
+static uint64_t seen_anywhere(struct hw_software *software)
+{
+	struct hw_cq *cq;
+
+	TAILQ_FOREACH (cq, &software->cqs, of_software)
+		consume(cq);
+	return software->now;
 }
 
 void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 {
 	const struct hw_costs *costs = qp->dev->clock->costs;
+	struct hw_software *software = qp->scq->software;
+	struct hw_qp_clock *c = qp->clock;
 	uint16_t at = qp->sq_pi;
+	bool any = false;
 
 	consume(qp->scq);
 	if (qp->rcq != qp->scq)
@@ -178,10 +237,15 @@ void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 		uint8_t ds = qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * HW_WQEBB + HW_CTRL_QPN_DS + 3] &
 			     HW_MAX_DS;
 
+		any |= caused(c, software);
+		if (!any && software)
+			c->software = later(c->software, seen_anywhere(software));
+		any = true; /* those that are rung for together have one reason, or one each */
 		at = (uint16_t)(at + (ds ? (ds + 3) / 4 : 1));
-		ring(qp->clock, (int16_t)(to - at) > 0 ? at : to,
-			post(qp->clock) + costs->doorbell + costs->fetch);
+		ring(c, (int16_t)(to - at) > 0 ? at : to, c->software + costs->doorbell + costs->fetch);
 	}
+	if (software)
+		software->now = later(software->now, c->software);
 }
 
 void hw_clock_enabled(struct hw_qp *qp, uint16_t to, const struct hw_wqe *by)
@@ -364,8 +428,9 @@ uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
 
 	c->last = later(c->last, cqe->at + costs->cqe);
 	newest = later(newest, c->last);
-	c->cqe[cq->producer & c->mask] = (struct hw_cqe_time){.at = c->last, .qpn = qpn, .message = message};
-	c->software = later(c->software, c->last) + (message ? cq->think_ps : 0);
+	c->software = later(c->software, c->last) + (message && cq->software ? cq->software->think_ps : 0);
+	c->cqe[cq->producer & c->mask] =
+		(struct hw_cqe_time){.at = c->last, .software = c->software, .qpn = qpn, .message = message};
 	if (qp) {
 		struct hw_seen *s = &qp->clock->seen[message];
 

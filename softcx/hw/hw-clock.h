@@ -20,8 +20,9 @@
  * completion runs at the speed of the NIC, however slow the machine. Which CQE that was is not known, but between two others:
  * the last one that it has consumed, as the consumer index of the CQ says, and the last one that there is. What has been posted and
  * not answered by a CQE was never more than some number: that is taken for the depth of a loop which posts one WQE for each
- * CQE, of a RECV if there are any. So of what lies between the two, the CQE that kept this depth is the one. A CQ can have
- * a time that its software takes to deal with a message (hw_cq_attr.think_ps): it finds them one after the other.
+ * CQE, of a RECV if there are any. So of what lies between the two, the CQE that kept this depth is the one. A WQE for which
+ * there is no new CQE of its queue, as the first one, or none for long, is posted when its software has seen the last CQE that it has
+ * consumed anywhere. Software can take some time to deal with a message: then it finds those of a CQ one after the other.
  */
 #ifndef SOFTCX_NIC_HW_CLOCK_H
 #define SOFTCX_NIC_HW_CLOCK_H
@@ -68,10 +69,19 @@ struct hw_qp_clock {
 	uint64_t reads[HW_CLOCK_READS]; /* completions of the last ones */
 	uint32_t nreads;
 	int64_t posted, depth; /* WQEs; those without a CQE at most */
+	uint64_t consumed_at;  /* hw_software.consumed when the last CQE was */
+	int64_t cause;         /* CQEs that were a reason to post */
 	struct hw_seen {
 		int64_t written, consumed;  /* CQEs */
 		uint64_t at[HW_CLOCK_SEEN]; /* when software is done with each */
 	} seen[2];                          /* of send WQEs, of RECVs */
+};
+
+struct hw_software {
+	unsigned refs;
+	uint64_t now, think_ps;
+	uint64_t consumed; /* CQEs */
+	struct hw_cq_list cqs;
 };
 
 struct hw_cq_clock {
@@ -80,7 +90,8 @@ struct hw_cq_clock {
 	uint64_t software; /* is done with it */
 	uint64_t consumed; /* CQEs */
 	struct hw_cqe_time {
-		uint64_t at; /* that software sees */
+		uint64_t at;       /* that software sees */
+		uint64_t software; /* when it is done with it */
 		uint32_t qpn;
 		bool message;
 	} cqe[];
@@ -88,8 +99,9 @@ struct hw_cq_clock {
 
 int hw_clock_new(struct hw_dev *dev);  /* if it has costs */
 int hw_clock_add_qp(struct hw_qp *qp); /* the same */
-int hw_clock_add_cq(struct hw_cq *cq);
-void hw_clock_reset_qp(struct hw_qp *qp); /* its WQEs, not its time, are gone */
+int hw_clock_add_cq(struct hw_cq *cq, struct hw_software *software);
+void hw_clock_remove_cq(struct hw_cq *cq); /* with or without a clock */
+void hw_clock_reset_qp(struct hw_qp *qp);  /* its WQEs, not its time, are gone */
 
 /* Everything below: only with a clock. */
 

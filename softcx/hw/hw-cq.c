@@ -35,17 +35,16 @@ int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq
 	cq->buf_mem = cq->ring ? attr->buf : NULL;
 	cq->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
 	cq->db_mem = cq->db ? attr->db : NULL;
-	err = cq->ring && cq->db ? hw_clock_add_cq(cq) : -EINVAL;
+	err = cq->ring && cq->db ? hw_clock_add_cq(cq, attr->software) : -EINVAL;
 	if (!err)
 		err = hw_table_add(&dev->cqs, cq, &cq->cqn);
 	if (err) {
 		hw_mem_unpin(dev, cq->buf_mem);
 		hw_mem_unpin(dev, cq->db_mem);
-		free(cq->clock);
+		hw_clock_remove_cq(cq);
 		free(cq);
 		return err;
 	}
-	cq->think_ps = attr->think_ps;
 	cq->time = attr->time;
 	cq->oi = attr->oi;
 	cq->cc = attr->cc;
@@ -82,7 +81,7 @@ int hw_cq_destroy(struct hw_dev *dev, struct hw_cq *cq)
 	hw_table_del(&dev->cqs, cq->cqn);
 	hw_mem_unpin(dev, cq->buf_mem);
 	hw_mem_unpin(dev, cq->db_mem);
-	free(cq->clock);
+	hw_clock_remove_cq(cq);
 	free(cq);
 	return 0;
 }

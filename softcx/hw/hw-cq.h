@@ -30,7 +30,8 @@ struct hw_cq {
 	uint64_t due; /* of a moderated event, while on dev->moderated */
 	bool moderated;
 
-	uint64_t think_ps;         /* hw_cq_attr */
+	struct hw_software *software; /* or NULL */
+	TAILQ_ENTRY(hw_cq) of_software;
 	struct hw_cq_clock *clock; /* or NULL, as that of the device */
 	struct hw_uar *time;       /* or NULL */
 	unsigned refs;             /* by QPs */

@@ -24,6 +24,7 @@ struct hw_cq;
 struct hw_qp;
 struct hw_srq;
 struct hw_rate;
+struct hw_software;
 
 /* ---- memory of applications ------------------------------------------------------------- */
 
@@ -215,6 +216,16 @@ int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
 int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key);
 int hw_mw_destroy(struct hw_dev *dev, uint32_t index); /* key >> 8: binding changes the variant */
 
+/* ---- software --------------------------------------------------------------------------- */
+
+/**
+ * A process, as a modelled clock knows it: one thread, which takes @think_ps for each message that it receives and nothing for all else.
+ * Reference counted; NULL without memory.
+ */
+struct hw_software *hw_software_new(uint64_t think_ps);
+struct hw_software *hw_software_get(struct hw_software *software);
+void hw_software_put(struct hw_software *software); /* NULL is fine */
+
 /* ---- completion queues ------------------------------------------------------------------ */
 
 struct hw_cq_attr {
@@ -229,9 +240,9 @@ struct hw_cq_attr {
 	bool cc;           /* collapsed: all CQEs into entry 0 */
 	/* moderation: an armed CQ fires after @max_count CQEs or @period_us; 0, 0: at once */
 	uint16_t period_us, max_count;
-	uint64_t think_ps;          /* modelled clock: software's time for each message it finds here */
-	struct hw_uar *time;        /* hw_uar_alloc_time(); outlives the CQ; or NULL */
-	void (*on_comp)(void *arg); /* armed CQ fired */
+	struct hw_software *software;           /* whose CQ it is; a reference is taken; or NULL */
+	struct hw_uar *time;                    /* hw_uar_alloc_time(); outlives the CQ; or NULL */
+	void (*on_comp)(void *arg);             /* armed CQ fired */
 	void (*on_error)(void *arg, int event); /* enum hw_event */
 	void *arg;
 };

@@ -315,6 +315,7 @@ static void round_trip(void **state)
 /* One after the other, on a CQ whose software takes its time for each message. */
 static void software_thinks(void **state)
 {
+	struct hw_software *software = hw_software_new(5000000);
 	struct rig_cq scq, rcq;
 	struct rig rig;
 	struct rig_qp q;
@@ -323,7 +324,7 @@ static void software_thinks(void **state)
 	(void)state;
 	rig_open(&rig, &(struct hw_config){.seed = 1, .costs = &cx5});
 	rig_cq_new(&rig, &scq, 6);
-	rig_cq_new_attr(&rig, &rcq, (struct hw_cq_attr){.log_size = 6, .think_ps = 5000000});
+	rig_cq_new_attr(&rig, &rcq, (struct hw_cq_attr){.log_size = 6, .software = software});
 	rig_qp_new(&rig, &q, &scq, &rcq);
 	rig_connect(&q, &q);
 	for (unsigned i = 0; i < 3; i++) {
@@ -342,6 +343,7 @@ static void software_thinks(void **state)
 	rig_run(&rig);
 	replied = stamp(rig_cq_next(&scq));
 	assert_near(replied - arrived, 3 * 5000 + 1210, 1);
+	hw_software_put(software); /* the CQ has one more */
 	rig_destroy(&q);
 	assert_int_equal(hw_cq_destroy(rig.dev, scq.cq), 0);
 	assert_int_equal(hw_cq_destroy(rig.dev, rcq.cq), 0);

@@ -384,9 +384,10 @@ static bool file_input(struct source *source)
 			return false;
 		}
 		file->ino = hello.ino;
-		if (file->uverbs)
-			uverbs_set_think(file->uverbs, hello.think_ns);
 		rc = channel_add(file, p.fds[0], hello.opener && LIST_EMPTY(&file->channels));
+		if (rc == 0 && file->uverbs)
+			rc = uverbs_set_process(
+				file->uverbs, LIST_FIRST(&file->channels)->pid, hello.think_ns);
 		if (rc < 0)
 			complain(file, file->opener.pid, "no command channel: %s", strerror(-rc));
 	}

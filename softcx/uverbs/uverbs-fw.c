@@ -211,7 +211,7 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		.uar = hw_uar_index(uar->hw),
 		.log_size = (uint8_t)log_size,
 		.cqe_bytes = (uint8_t)(64u << cqe_sz),
-		.think_ps = file->think_ps,
+		.software = file->software,
 		.time = file->time,
 		.oi = prm_get(cqc, PRM_cqc_oi),
 		.cc = prm_get(cqc, PRM_cqc_cc),

@@ -264,7 +264,7 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 		.uar = drv->uar_page_index,
 		.log_size = log_size,
 		.cqe_bytes = (uint8_t)drv->cqe_size,
-		.think_ps = file->think_ps,
+		.software = file->software,
 		.time = file->time,
 		.oi = req->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
 		.on_comp = cq_on_comp,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static LIST_HEAD(, uverbs_file) files = LIST_HEAD_INITIALIZER(files);
+
 int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **out)
 {
 	struct uverbs_file *file = calloc(1, sizeof(*file));
@@ -19,6 +21,7 @@ int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **out)
 	LIST_INIT(&file->channels);
 	file->watch = (struct hw_dev_watch){.on_event = uverbs_dev_event, .arg = file};
 	hw_dev_watch(dev, &file->watch);
+	LIST_INSERT_HEAD(&files, file, all);
 	*out = file;
 	return 0;
 }
@@ -140,6 +143,8 @@ void uverbs_close(struct uverbs_file *file)
 	if (file->time)
 		hw_uar_free(file->dev, file->time);
 	hw_dev_unwatch(&file->watch);
+	LIST_REMOVE(file, all);
+	hw_software_put(file->software);
 	uverbs_channels_free(file);
 	free(file->table);
 	free(file);
@@ -150,7 +155,17 @@ int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd
 	return uverbs_uar_mmap(file, offset, len, fd, fd_offset);
 }
 
-void uverbs_set_think(struct uverbs_file *file, uint32_t ns)
+int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns)
 {
-	file->think_ps = ns * 1000ull;
+	struct hw_software *software;
+	struct uverbs_file *other;
+
+	LIST_FOREACH (other, &files, all)
+		if (other->process == pid && other->software)
+			break;
+	software = other ? hw_software_get(other->software) : hw_software_new(think_ns * 1000ull);
+	hw_software_put(file->software);
+	file->process = pid;
+	file->software = software;
+	return file->software ? 0 : -ENOMEM;
 }

@@ -57,9 +57,11 @@ struct uverbs_file {
 	uint32_t table_hint;          /* no free handle below */
 	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
 	LIST_HEAD(, uverbs_channel) channels;
-	struct hw_dev_watch watch; /* of events of the device */
-	struct hw_uar *time;       /* the clock page; NULL until it is mapped */
-	uint64_t think_ps;         /* uverbs_set_think() */
+	struct hw_dev_watch watch;    /* of events of the device */
+	struct hw_uar *time;          /* the clock page; NULL until it is mapped */
+	struct hw_software *software; /* uverbs_set_process(); or NULL */
+	pid_t process;
+	LIST_ENTRY(uverbs_file) all;
 };
 
 /**

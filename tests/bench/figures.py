@@ -31,6 +31,7 @@ class Figure:
 
 EVALUATION = [
     Bench("wall", "Gets by the NIC against everything else, by the clock"),
+    Bench("paper-micro", "The RedN paper's microbenchmarks, by the modelled clock"),
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
     Bench("client", "What a get costs its client and the daemon"),
     Bench("rates", "How exactly rates are kept", ["5"]),

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* empty polls */
+enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* polls */
 
 struct server {
 	bool events, write;
@@ -213,24 +213,23 @@ static void run(struct server *s)
 {
 	int fd = s->channel->fd;
 
-	for (uint64_t empty = 1; !stop; empty++) {
+	for (uint64_t turn = 1; !stop; turn++) {
 		if (!s->asking) {
 			if (readable(fd, -1, -1))
 				handle(s);
 			continue;
 		}
-		if (serve_poll(s->serve)) {
-			empty = 0;
+		/* Those who come are not kept waiting by requests that never end */
+		if (turn % EVENTS_EVERY == 0 && readable(fd, -1, 0))
+			handle(s);
+		if (serve_poll(s->serve))
 			continue;
-		}
 		if (s->events) {
 			if (serve_arm(s->serve) < 0 || serve_poll(s->serve))
 				continue;
 			if (readable(fd, serve_fd(s->serve), -1))
 				handle(s);
-		} else if (empty % EVENTS_EVERY == 0 && readable(fd, -1, 0)) {
-			handle(s);
-		} else if (empty % YIELD_EVERY == 0) {
+		} else if (turn % YIELD_EVERY == 0) {
 			sched_yield();
 		}
 	}

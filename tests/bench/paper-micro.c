@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions: to be run under
+ * `softcx run --clock cx5 --devices 2`, or where a NIC's two ports are connected back to back.
+ *
+ *	paper-micro [REPEATS]
+ *
+ * Prints a JSON object on a line for each figure: "us" or "mops" as measured, "paper" as the paper has it (null: it says nothing).
+ * "fitted" are those from which the costs of a modelled clock were taken; the others follow from it.
+ */
+#include "reddnd/chain/wqe.h"
+#include "reddnd/rnic/queue.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned repeats = 1000;
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "paper-micro: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void done(int rc, const char *what)
+{
+	errno = -rc;
+	must(rc == 0, what);
+}
+
+static void print_row(const char *table, const char *what, unsigned n, const char *unit, double value,
+	double paper, bool fitted)
+{
+	printf("{\"table\": \"%s\", \"what\": \"%s\", \"n\": %u, \"%s\": %.3f, \"paper\": ", table, what, n,
+		unit, value);
+	if (isnan(paper))
+		printf("null");
+	else
+		printf("%g", paper);
+	printf(", \"fitted\": %s}\n", fitted ? "true" : "false");
+}
+
+/* ---- one NIC: NOOPs and orders ---------------------------------------------------------- */
+
+enum {
+	LOG_RING = 8,
+	RING = 1 << LOG_RING,
+	MASTER_WQ = 4096, /* offsets in the block */
+	WORKER_WQ = MASTER_WQ + RING * RNIC_WQEBB_BYTES,
+	MASTER_CQES = WORKER_WQ + RING * RNIC_WQEBB_BYTES,
+	WORKER_CQES = MASTER_CQES + RING * RNIC_CQE_BYTES,
+	RECORDS = WORKER_CQES + RING * RNIC_CQE_BYTES,
+	BLOCK = RECORDS + 4096,
+	CHAIN = 50, /* the longest */
+};
+
+enum order { WQ_ORDER, COMPLETION_ORDER, DOORBELL_ORDER };
+
+static struct rnic_arena *arena;
+static struct rnic_device *device;
+static struct rnic_block block;
+static struct rnic_cq master_cq, worker_cq;
+static struct rnic_qp master, worker;
+static uint16_t worker_posted;
+static double khz;
+
+static void open_queues(void)
+{
+	struct rnic_qp_attr attr = {.wq_off = MASTER_WQ,
+		.sq_wqebbs = RING,
+		.db_off = RECORDS,
+		.send_cq = &master_cq,
+		.recv_cq = &master_cq};
+
+	done(rnic_arena_new(&arena, BLOCK), "memory");
+	done(rnic_device_open(&device, "mlx5_0"), "no device");
+	done(rnic_block_init(&block, rnic_device_pd(device), arena, BLOCK, 0, 4096), "memory of queues");
+	done(rnic_cq_init(&master_cq, &block,
+		     &(struct rnic_cq_attr){
+			     .cqes_off = MASTER_CQES, .db_off = RECORDS + 128, .log_size = LOG_RING}),
+		"a CQ");
+	done(rnic_cq_init(&worker_cq, &block,
+		     &(struct rnic_cq_attr){
+			     .cqes_off = WORKER_CQES, .db_off = RECORDS + 192, .log_size = LOG_RING}),
+		"a CQ");
+	done(rnic_qp_init(&master, &block, &attr), "a QP");
+	attr.wq_off = WORKER_WQ;
+	attr.db_off = RECORDS + 64;
+	attr.send_cq = attr.recv_cq = &worker_cq;
+	attr.managed = true;
+	done(rnic_qp_init(&worker, &block, &attr), "a managed QP");
+	done(rnic_qp_connect_self(&master, 16), "connecting");
+	done(rnic_qp_connect_self(&worker, 16), "connecting");
+}
+
+static void close_queues(void)
+{
+	rnic_qp_deinit(&master);
+	rnic_qp_deinit(&worker);
+	rnic_cq_deinit(&master_cq);
+	rnic_cq_deinit(&worker_cq);
+	rnic_block_deinit(&block);
+	rnic_device_close(device);
+	rnic_arena_free(arena);
+}
+
+/* Waits for @n completions and lets the NIC know that they were seen. The timestamp of the last. */
+static uint64_t take(struct rnic_cq *cq, unsigned n)
+{
+	const uint8_t *last = NULL;
+	struct rnic_cqe cqe;
+	uint64_t be;
+
+	for (unsigned i = 0; i < n; i++) {
+		last = cq->cqes + (size_t)(cq->consumer & (RING - 1)) * RNIC_CQE_BYTES;
+		while (!rnic_cq_poll(cq, &cqe))
+			;
+		errno = EIO;
+		must(!cqe.error, rnic_syndrome_text(cqe.syndrome));
+	}
+	memcpy(&be, last + 48, sizeof(be));
+	rnic_cq_update(cq);
+	return be64toh(be);
+}
+
+static uint8_t *wqe(struct rnic_qp *qp, uint16_t index, uint8_t opcode, uint8_t ds, uint8_t flags)
+{
+	uint8_t *w = qp->sq + (size_t)(index & (RING - 1)) * RNIC_WQEBB_BYTES;
+
+	memset(w, 0, RNIC_WQEBB_BYTES);
+	wqe_put16(w + WQE_INDEX, index);
+	w[WQE_OPCODE] = opcode;
+	wqe_put32(w + WQE_QPN_DS, qp->qpn << 8 | ds);
+	w[WQE_FLAGS] = flags;
+	return w;
+}
+
+static void put_noop(struct rnic_qp *qp, uint16_t index)
+{
+	wqe(qp, index, WQE_OP_NOP, 1, WQE_SIGNALLED);
+}
+
+static void put_sync(uint8_t opcode, uint32_t index, uint32_t object)
+{
+	uint8_t *w = wqe(&master, master.sq_posted++, opcode, 2, 0);
+
+	wqe_put32(w + WQE_SYNC_INDEX, index);
+	wqe_put32(w + WQE_SYNC_OBJECT, object);
+}
+
+/* Rings for what was put into the master queue, all at once. */
+static void ring(void)
+{
+	uint8_t last[RNIC_WQEBB_BYTES];
+
+	master.sq_posted--;
+	memcpy(last, master.sq + (size_t)(master.sq_posted & (RING - 1)) * RNIC_WQEBB_BYTES, sizeof(last));
+	rnic_qp_post(&master, last);
+}
+
+/* Microseconds from the post to the last completion of @n NOOPs. */
+static double chain(enum order order, unsigned n)
+{
+	struct rnic_cq *cq = order == DOORBELL_ORDER ? &worker_cq : &master_cq;
+	uint64_t from, to;
+	uint32_t next;
+
+	put_noop(&master, master.sq_posted++);
+	ring();
+	from = take(&master_cq, 1);
+	next = cq->consumer;
+	for (unsigned i = 0; i < n; i++) {
+		if (i && order != WQ_ORDER)
+			put_sync(WQE_OP_WAIT, (next + i - 1) & 0xffffff, cq->cqn);
+		if (order == DOORBELL_ORDER) {
+			put_noop(&worker, worker_posted++);
+			put_sync(WQE_OP_SEND_EN, worker_posted, worker.qpn);
+		} else {
+			put_noop(&master, master.sq_posted++);
+		}
+	}
+	ring();
+	to = take(cq, n);
+	return (double)(to - from) / khz * 1e3;
+}
+
+static double mean_chain(enum order order, unsigned n)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < repeats; i++)
+		sum += chain(order, n);
+	return sum / repeats;
+}
+
+static void figure_8(void)
+{
+	static const struct {
+		const char *name;
+		double paper; /* of one more */
+	} orders[] = {{"WQ order", 0.17}, {"completion order", 0.19}, {"doorbell order", 0.54}};
+	static const unsigned lengths[] = {1, 2, 5, 10, 20, CHAIN};
+	double us = 0, one = 0;
+
+	for (unsigned o = WQ_ORDER; o <= DOORBELL_ORDER; o++) {
+		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+			us = mean_chain(o, lengths[i]);
+			if (i == 0)
+				one = us;
+			print_row("figure 8", orders[o].name, lengths[i], "us", us,
+				i == 0 && o == WQ_ORDER ? 1.21 : NAN, i == 0 && o == WQ_ORDER);
+		}
+		print_row("figure 8, one more", orders[o].name, 1, "us", (us - one) / (CHAIN - 1),
+			orders[o].paper, true);
+	}
+}
+
+/* ---- two NICs: verbs -------------------------------------------------------------------- */
+
+enum { QUEUES = 32, DEPTH = 16, WARM = 50, BYTES = 64, MEMORY = 1 << 20 };
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq_ex *cq[QUEUES];
+	struct ibv_qp *qp[QUEUES];
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	union ibv_gid gid;
+};
+
+static void open_end(struct end *e, struct ibv_device *dev)
+{
+	struct ibv_cq_init_attr_ex cq = {.cqe = DEPTH, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+	struct ibv_device_attr_ex attr;
+
+	must((e->ctx = ibv_open_device(dev)), "a device");
+	must(ibv_query_device_ex(e->ctx, NULL, &attr) == 0 && attr.hca_core_clock, "the clock");
+	khz = (double)attr.hca_core_clock;
+	must((e->pd = ibv_alloc_pd(e->ctx)), "a PD");
+	must((e->mem = aligned_alloc(4096, MEMORY)), "memory");
+	memset(e->mem, 0, MEMORY);
+	must((e->mr = ibv_reg_mr(e->pd, e->mem, MEMORY,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			      IBV_ACCESS_REMOTE_ATOMIC)),
+		"an MR");
+	must(ibv_query_gid(e->ctx, 1, 1, &e->gid) == 0, "the GID");
+	for (unsigned i = 0; i < QUEUES; i++) {
+		must((e->cq[i] = ibv_create_cq_ex(e->ctx, &cq)), "a CQ");
+		struct ibv_qp_init_attr qp = {.send_cq = ibv_cq_ex_to_cq(e->cq[i]),
+			.recv_cq = ibv_cq_ex_to_cq(e->cq[i]),
+			.cap = {.max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+			.qp_type = IBV_QPT_RC,
+			.sq_sig_all = 1};
+		must((e->qp[i] = ibv_create_qp(e->pd, &qp)), "a QP");
+	}
+}
+
+static void connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer, const union ibv_gid *gid)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = IBV_MTU_4096,
+		.dest_qp_num = peer->qp_num,
+		.max_dest_rd_atomic = 16,
+		.max_rd_atomic = 16,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.ah_attr = {.is_global = 1,
+			.port_num = 1,
+			.grh = {.dgid = *gid, .sgid_index = 1, .hop_limit = 1}}};
+
+	must(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
+		"INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(ibv_modify_qp(qp, &a,
+		     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+		"RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(ibv_modify_qp(qp, &a,
+		     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			     IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+		"RTS");
+}
+
+static void close_end(struct end *e)
+{
+	for (unsigned i = 0; i < QUEUES; i++) {
+		ibv_destroy_qp(e->qp[i]);
+		ibv_destroy_cq(ibv_cq_ex_to_cq(e->cq[i]));
+	}
+	ibv_dereg_mr(e->mr);
+	ibv_dealloc_pd(e->pd);
+	ibv_close_device(e->ctx);
+	free(e->mem);
+}
+
+static void post(const struct end *e, const struct end *to, unsigned i, enum ibv_wr_opcode opcode,
+	uint32_t len, unsigned n)
+{
+	static struct ibv_send_wr wr[DEPTH];
+	bool atomic = opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct ibv_sge sge = {(uintptr_t)e->mem, atomic ? 8 : len, e->mr->lkey};
+	struct ibv_send_wr *bad;
+
+	for (unsigned k = 0; k < n; k++) {
+		wr[k] = (struct ibv_send_wr){.next = k + 1 < n ? &wr[k + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = sge.length ? 1 : 0,
+			.opcode = opcode};
+		if (atomic) {
+			wr[k].wr.atomic.remote_addr = (uintptr_t)to->mem;
+			wr[k].wr.atomic.rkey = to->mr->rkey;
+		} else {
+			wr[k].wr.rdma.remote_addr = (uintptr_t)to->mem;
+			wr[k].wr.rdma.rkey = to->mr->rkey;
+		}
+	}
+	errno = ibv_post_send(e->qp[i], wr, &bad);
+	must(!errno, "posting");
+}
+
+static uint64_t poll_ts(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr none = {0};
+	uint64_t ts;
+	int rc;
+
+	while ((rc = ibv_start_poll(cq, &none)) == ENOENT)
+		;
+	errno = rc ? rc : EIO;
+	must(rc == 0 && cq->status == IBV_WC_SUCCESS, "a completion");
+	ts = ibv_wc_read_completion_ts(cq);
+	ibv_end_poll(cq);
+	return ts;
+}
+
+/* Mean microseconds of one at a time. */
+static double latency(const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, uint32_t len)
+{
+	uint64_t first, last = 0;
+
+	post(e, to, 0, opcode, len, 1);
+	first = poll_ts(e->cq[0]);
+	for (unsigned i = 0; i < repeats; i++) {
+		post(e, to, 0, opcode, len, 1);
+		last = poll_ts(e->cq[0]);
+	}
+	return (double)(last - first) / khz * 1e3 / repeats;
+}
+
+/*
+ * Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. What counts is the time in which all
+ * queues are at work.
+ */
+static double throughput(const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, uint32_t len)
+{
+	unsigned each = repeats + 2 * WARM, n = 0;
+	uint64_t *ts = calloc((size_t)QUEUES * each, sizeof(*ts)), from = 0, until = UINT64_MAX;
+
+	must(ts, "memory");
+	for (unsigned i = 0; i < QUEUES; i++)
+		post(e, to, i, opcode, len, DEPTH);
+	for (unsigned k = 0; k < each; k++) {
+		for (unsigned i = 0; i < QUEUES; i++) {
+			ts[i * each + k] = poll_ts(e->cq[i]);
+			if (k + DEPTH < each)
+				post(e, to, i, opcode, len, 1);
+		}
+	}
+	for (unsigned i = 0; i < QUEUES; i++) {
+		if (ts[i * each + WARM] > from)
+			from = ts[i * each + WARM];
+		if (ts[i * each + WARM + repeats] < until)
+			until = ts[i * each + WARM + repeats];
+	}
+	for (unsigned i = 0; i < QUEUES * each; i++)
+		n += ts[i] > from && ts[i] <= until;
+	free(ts);
+	errno = ETIME;
+	must(n, "queues have had their turns one after the other");
+	return n / ((double)(until - from) / khz * 1e3);
+}
+
+static const struct verb {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+	double us, mops; /* of the paper */
+} verbs[] = {
+	{"WRITE", IBV_WR_RDMA_WRITE, 1.6, 63},
+	{"READ", IBV_WR_RDMA_READ, 1.8, 65},
+	{"CAS", IBV_WR_ATOMIC_CMP_AND_SWP, 1.8, 8.4},
+	{"ADD", IBV_WR_ATOMIC_FETCH_AND_ADD, 1.8, 8.4},
+};
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static void figure_7_and_table_3(const struct end *a, const struct end *b, const struct end *loop)
+{
+	for (unsigned i = 0; i < VERBS; i++)
+		print_row("figure 7", verbs[i].name, BYTES, "us", latency(a, b, verbs[i].opcode, BYTES),
+			verbs[i].us, true);
+	for (uint32_t len = 1024; len <= 65536; len *= 8) {
+		print_row("figure 7, longer", "WRITE", len, "us", latency(a, b, IBV_WR_RDMA_WRITE, len), NAN,
+			false);
+		print_row("figure 7, longer", "READ", len, "us", latency(a, b, IBV_WR_RDMA_READ, len), NAN,
+			false);
+	}
+	/* A zero-length WRITE stands for the remote NOOP */
+	print_row("figure 7", "network", 0, "us",
+		latency(a, b, IBV_WR_RDMA_WRITE, 0) - latency(loop, loop, IBV_WR_RDMA_WRITE, 0), 0.25, true);
+	for (unsigned i = 0; i < VERBS; i++)
+		print_row("table 3", verbs[i].name, BYTES, "mops", throughput(a, b, verbs[i].opcode, BYTES),
+			verbs[i].mops, true);
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct end a, b, loop;
+
+	if (argc > 2 || (argc == 2 && !(repeats = (unsigned)strtoul(argv[1], NULL, 10)))) {
+		fprintf(stderr, "usage: paper-micro [REPEATS]\n");
+		return 2;
+	}
+	must(list && list[0] && list[1], "two devices are needed");
+	open_end(&a, list[0]);
+	open_end(&b, list[1]);
+	open_end(&loop, list[0]);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		connect_qp(a.qp[i], b.qp[i], &b.gid);
+		connect_qp(b.qp[i], a.qp[i], &a.gid);
+		connect_qp(loop.qp[i], loop.qp[i], &loop.gid);
+	}
+	ibv_free_device_list(list);
+	open_queues();
+	print_row("figure 7", "NOOP", 0, "us", mean_chain(WQ_ORDER, 1), 1.21, true);
+	figure_7_and_table_3(&a, &b, &loop);
+	figure_8();
+	close_queues();
+	close_end(&a);
+	close_end(&b);
+	close_end(&loop);
+	return 0;
+}
