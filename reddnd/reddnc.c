@@ -164,6 +164,7 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, 'j'},
 	{"direct", no_argument, NULL, 'D'},
 	{"no-masked-atomics", no_argument, NULL, 'M'},
+	{"fenced-enables", no_argument, NULL, 'F'},
 	{"region", required_argument, NULL, 'r'},
 	{"device", required_argument, NULL, 'd'},
 	{"timeout", required_argument, NULL, 't'},
@@ -173,7 +174,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jDMr:d:t:hV"
+#define LETTERS "p:o:jDMFr:d:t:hV"
 
 static void usage(void)
 {
@@ -188,6 +189,7 @@ static void usage(void)
 	     "  -j, --json               what programs like to read\n"
 	     "  -D, --direct             for a device that does not check WQE indices\n"
 	     "  -M, --no-masked-atomics  for a device that has none\n"
+	     "  -F, --fenced-enables     for a device that heeds the fence of a SEND_EN\n"
 	     "  -r, --region NAME=FILE   run: what a region of the program is; changed only if the program "
 	     "does\n"
 	     "  -d, --device NAME        run: on this RDMA device\n"
@@ -286,6 +288,9 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			break;
 		case 'M':
 			o->target.masked_atomics = false;
+			break;
+		case 'F':
+			o->target.fenced_enables = true;
 			break;
 		case 'd':
 			o->run.device = optarg;

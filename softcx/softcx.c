@@ -42,6 +42,7 @@ static void usage(FILE *to)
 	      "  --lenient          always make the friendliest choice\n"
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
+	      "  --no-sync-fence    WAIT, SEND_EN and RECV_EN heed no fence\n"
 	      "  --clock NAME|FILE  timestamps of a NIC with these costs: cx5, cx6 or a file (default: the "
 	      "machine's clock)\n"
 	      "  --devices N        number of devices of a host (default 1)\n"
@@ -124,6 +125,7 @@ int main(int argc, char **argv)
 		LENIENT,
 		NO_INDEX,
 		NO_QPN,
+		NO_FENCE,
 		CLOCK,
 		THINK,
 		DEVICES,
@@ -150,6 +152,7 @@ int main(int argc, char **argv)
 		{"lenient", no_argument, NULL, LENIENT},
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
+		{"no-sync-fence", no_argument, NULL, NO_FENCE},
 		{"clock", required_argument, NULL, CLOCK},
 		{"think", required_argument, NULL, THINK},
 		{"devices", required_argument, NULL, DEVICES},
@@ -214,6 +217,10 @@ int main(int argc, char **argv)
 		case NO_INDEX:
 			opt.no_index_check = true;
 			tool_nic_option(&opt, "no-index-check", NULL);
+			break;
+		case NO_FENCE:
+			opt.no_sync_fence = true;
+			tool_nic_option(&opt, "no-sync-fence", NULL);
 			break;
 		case NO_QPN:
 			opt.no_qpn_check = true;

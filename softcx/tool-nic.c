@@ -229,6 +229,9 @@ static void check_same(int fd, const struct tool_nic_options *opt)
 	if (opt->no_index_check && json_object_object_get_ex(status, "index_check", &o) &&
 		json_object_get_boolean(o))
 		differs = "--no-index-check";
+	if (opt->no_sync_fence && json_object_object_get_ex(status, "sync_fence", &o) &&
+		json_object_get_boolean(o))
+		differs = "--no-sync-fence";
 	if (opt->no_qpn_check && json_object_object_get_ex(status, "qpn_check", &o) &&
 		json_object_get_boolean(o))
 		differs = "--no-qpn-check";

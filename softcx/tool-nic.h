@@ -16,10 +16,10 @@ extern char tool_dir[PATH_MAX]; /* of the NIC, absolute; tool_set_dir() sets it 
 
 /** What a NIC is started with. */
 struct tool_nic_options {
-	char *argv[18]; /* for softcx-nic, from [1] on */
+	char *argv[20]; /* for softcx-nic, from [1] on */
 	int argc;
 	const char *seed, *clock;
-	bool lenient, no_index_check, no_qpn_check;
+	bool lenient, no_index_check, no_qpn_check, no_sync_fence;
 	const char *devices, *host_list;
 	struct hosts hosts; /* what these two come to; tool_nic_hosts() sets it */
 };

@@ -58,7 +58,18 @@ table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } )
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
 expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
-config "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get-parallel\"; region = \"t\"; depth_max = 1024; } );"
+cat >"$work/large.rdn" <<'END'
+program large
+arg x : u8
+for i in 0..5 {
+  if x == i {
+    write i as u8 -> slot @ i
+  }
+  write 1 as u8 -> slot @ 16 + i
+}
+write_imm 1 as u8 -> slot @ 32
+END
+config "arena = \"4M\"; offloads = ( { name = \"o\"; program = \"$work/large.rdn\"; depth_max = 1024; } );"
 expect 69 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 

@@ -125,6 +125,7 @@ struct chain_desc {
 	const struct chain_region *regions; /* nregions of them; NULL: nothing is said, none is writable */
 	uint32_t slot_size;                 /* bytes of the reply slot; 0: what the replies need */
 	bool ignores_index; /* it runs on devices that check neither index nor QPN of a WQE: those may hold operands */
+	bool fenced_enables; /* it runs on devices on which a SEND_EN heeds a fence as other WQEs do */
 	const struct chain_step *steps;
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/derive.h"
 
-#include "reddnd/chain/access.h"
+#include "reddnd/chain/derive-text.h"
 #include "reddnd/chain/order.h"
 
 #include <assert.h>
@@ -11,32 +11,7 @@
 #include <string.h>
 
 enum {
-	REQUEST = CHAIN_MAX_STEPS, /* in a set: the request's bytes */
-	SET_WORDS = REQUEST / 64 + 1,
-	NONE = LAYOUT_NONE,
 	MAX_FIXED = 25, /* steps of the text in a head: with a WAIT for each queue they still fit a uint8_t */
-};
-
-/** Steps of the text. */
-struct set {
-	uint64_t w[SET_WORDS];
-};
-
-/** The text, and what must be over before what. */
-struct text {
-	struct chain_desc d;
-	struct chain_step steps[CHAIN_MAX_STEPS];
-	struct chain_queue_desc queues[CHAIN_MAX_QUEUES];
-	struct layout l;
-	struct set of_queue[CHAIN_MAX_QUEUES], scatterers;
-	struct set data[CHAIN_MAX_STEPS];  /* before the step starts */
-	struct set fetch[CHAIN_MAX_STEPS]; /* before it may be fetched */
-	uint16_t by_hand[CHAIN_MAX_STEPS]; /* the author's SEND_EN that lets it be fetched, or NONE */
-	uint16_t next[CHAIN_MAX_STEPS];    /* in its queue, or NONE */
-	uint16_t first[CHAIN_MAX_QUEUES], last[CHAIN_MAX_QUEUES];
-	struct set wakes[CHAIN_MAX_STEPS]; /* those whose opcode it writes */
-	bool tells_end[CHAIN_MAX_STEPS];   /* writes the opcode of the reply's last step */
-	char *err;
 };
 
 /** A description with room for what is put in. */
@@ -64,6 +39,7 @@ struct attempt {
 	struct text *t;
 	unsigned reply_by; /* the queue that enables the reply */
 	bool cautious;     /* steps that wake the end of the reply start when all of their queue is over */
+	bool fenced;       /* SEND_ENs are fenced rather than preceded by a WAIT */
 	struct queue_state q[CHAIN_MAX_QUEUES];
 	struct set at_start[CHAIN_MAX_STEPS]; /* what was over when the step of the text started */
 	uint16_t at[CHAIN_MAX_STEPS];         /* in the output, of a step of the text */
@@ -71,220 +47,6 @@ struct attempt {
 	uint16_t used; /* steps of the output */
 	bool full;
 };
-
-/* ---- sets ------------------------------------------------------------------------------- */
-
-static void set_add(struct set *s, unsigned i)
-{
-	s->w[i / 64] |= 1ull << i % 64;
-}
-
-static bool set_has(const struct set *s, unsigned i)
-{
-	return s->w[i / 64] >> i % 64 & 1;
-}
-
-static void set_join(struct set *s, const struct set *more)
-{
-	for (unsigned i = 0; i < SET_WORDS; i++)
-		s->w[i] |= more->w[i];
-}
-
-static struct set set_and(const struct set *a, const struct set *b)
-{
-	struct set r;
-
-	for (unsigned i = 0; i < SET_WORDS; i++)
-		r.w[i] = a->w[i] & b->w[i];
-	return r;
-}
-
-static struct set set_minus(const struct set *a, const struct set *b)
-{
-	struct set r;
-
-	for (unsigned i = 0; i < SET_WORDS; i++)
-		r.w[i] = a->w[i] & ~b->w[i];
-	return r;
-}
-
-/* The members below @i */
-static struct set set_below(const struct set *s, unsigned i)
-{
-	struct set r = *s;
-
-	for (unsigned w = 0; w < SET_WORDS; w++)
-		if (64 * (w + 1) > i)
-			r.w[w] &= 64 * w >= i ? 0 : (1ull << i % 64) - 1;
-	return r;
-}
-
-/* The last step in @s, or NONE; REQUEST does not count */
-static unsigned set_last(const struct set *s)
-{
-	for (unsigned w = REQUEST / 64; w-- > 0;)
-		if (s->w[w])
-			return 64 * w + 63 - (unsigned)__builtin_clzll(s->w[w]);
-	return NONE;
-}
-
-/* ---- what the text needs ---------------------------------------------------------------- */
-
-static bool is_request_wait(const struct text *t, unsigned s)
-{
-	return t->steps[s].verb == CHAIN_WAIT && !t->steps[s].until;
-}
-
-static int pair(void *arg, const struct access *a, const struct access *b)
-{
-	struct text *t = arg;
-	unsigned before = a->when == ACCESS_REQUEST ? (unsigned)REQUEST : a->step;
-
-	if (before == REQUEST) {
-		set_add(b->when == ACCESS_FETCH ? &t->fetch[b->step] : &t->data[b->step], REQUEST);
-		return 0;
-	}
-	if (b->when == ACCESS_FETCH) {
-		set_add(&t->fetch[b->step], before);
-		if (access_writes_opcode(&t->l, a, b->step))
-			set_add(&t->wakes[before], b->step);
-	} else if (t->steps[before].queue == t->steps[b->step].queue) {
-		if (a->when != ACCESS_FETCH && !access_in_turn(&t->l, a, b))
-			set_add(&t->data[b->step], before);
-	} else {
-		set_add(&t->data[b->step], before);
-	}
-	if (t->steps[before].queue == 0 && t->steps[b->step].queue != 0)
-		return layout_refuse(&t->l,
-			"%s comes after %s and touches the same bytes, but the reply is sent last, and "
-			"nothing "
-			"can wait for it: bytes that %s does not change would do",
-			layout_step_name(&t->l, b->step), layout_step_name(&t->l, before),
-			layout_step_name(&t->l, b->step));
-	return 0;
-}
-
-static void link_steps(struct text *t)
-{
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		t->first[q] = t->last[q] = NONE;
-	for (unsigned s = 0; s < t->d.nsteps; s++) {
-		unsigned q = t->steps[s].queue;
-
-		set_add(&t->of_queue[q], s);
-		if (chain_verb_info(t->steps[s].verb)->scatters)
-			set_add(&t->scatterers, s);
-		if (t->last[q] == NONE)
-			t->first[q] = (uint16_t)s;
-		else
-			t->next[t->last[q]] = (uint16_t)s;
-		t->next[s] = t->by_hand[s] = NONE;
-		t->last[q] = (uint16_t)s;
-	}
-}
-
-/* The author's SEND_ENs: each enables what follows it in the target queue, up to the step it names */
-static void link_enables(struct text *t)
-{
-	for (unsigned e = 0; e < t->d.nsteps; e++) {
-		const struct chain_step *st = &t->steps[e];
-		uint32_t end;
-
-		if (st->verb != CHAIN_SEND_EN)
-			continue;
-		end = t->l.step[e].enables;
-		for (unsigned s = e + 1; s < t->d.nsteps; s++)
-			if (t->steps[s].queue == st->target && t->l.step[s].at < end)
-				t->by_hand[s] = (uint16_t)e;
-	}
-}
-
-/* A dormant end of the reply is woken by other queues, whose steps that do so may themselves be woken */
-static void find_ends(struct text *t)
-{
-	struct set ends = {0};
-	bool more = t->steps[t->last[0]].flags & CHAIN_DORMANT;
-
-	set_add(&ends, t->last[0]);
-	while (more) {
-		more = false;
-		for (unsigned s = 0; s < t->d.nsteps; s++) {
-			struct set wakes = set_and(&t->wakes[s], &ends);
-
-			if (t->tells_end[s] || set_last(&wakes) == NONE)
-				continue;
-			t->tells_end[s] = more = true;
-			if (t->steps[s].flags & CHAIN_DORMANT)
-				set_add(&ends, s);
-		}
-	}
-}
-
-/* Copies the input without what is derived, and with something in the only code queue */
-static int copy_input(struct text *t, const struct chain_desc *d)
-{
-	bool any[CHAIN_MAX_QUEUES] = {0};
-	unsigned n = 0;
-
-	t->d = *d;
-	t->d.steps = t->steps;
-	t->d.queues = t->queues;
-	t->l.err = t->err;
-	t->l.d = d;
-	if (d->nqueues == 0 || d->nqueues > CHAIN_MAX_QUEUES)
-		return layout_refuse(
-			&t->l, "%u queues, there can be 1 to %d", d->nqueues, (int)CHAIN_MAX_QUEUES);
-	for (unsigned q = 0; q < d->nqueues; q++)
-		t->queues[q] = (struct chain_queue_desc){.name = d->queues[q].name};
-	if (d->nqueues == 1)
-		t->queues[t->d.nqueues++] = (struct chain_queue_desc){.name = "start"};
-	for (unsigned s = 0; s < d->nsteps; s++)
-		if (d->steps[s].queue < t->d.nqueues)
-			any[d->steps[s].queue] = true;
-	if (t->d.nqueues == 2 && !any[1])
-		t->steps[n++] = (struct chain_step){
-			.queue = 1, .verb = CHAIN_WAIT, .why = "every request starts the reply"};
-	t->d.nsteps = n + d->nsteps;
-	if (t->d.nsteps > CHAIN_MAX_STEPS)
-		return layout_refuse(
-			&t->l, "%u steps, at most %d are possible", t->d.nsteps, (int)CHAIN_MAX_STEPS);
-	memcpy(t->steps + n, d->steps, d->nsteps * sizeof *d->steps);
-	for (unsigned s = 0; s < t->d.nsteps; s++)
-		if (t->steps[s].queue != 0 && !(t->steps[s].flags & CHAIN_CALL))
-			t->steps[s].flags &= (uint8_t)~CHAIN_SIGNALLED;
-	/* what the author waits for */
-	for (unsigned w = 0; w < t->d.nsteps; w++)
-		for (unsigned s = 0; t->steps[w].until && s < t->d.nsteps; s++)
-			if (t->steps[s].label && strcmp(t->steps[s].label, t->steps[w].until) == 0)
-				t->steps[s].flags |= CHAIN_SIGNALLED;
-	return 0;
-}
-
-static void free_accesses(struct access_list *list)
-{
-	access_free(list);
-}
-
-static int read_text(struct text *t, const struct chain_desc *d)
-{
-	__attribute__((cleanup(free_accesses))) struct access_list list = {0};
-	int r = copy_input(t, d);
-
-	if (!r)
-		r = layout_make(&t->l, &t->d);
-	if (!r)
-		r = access_collect(&t->l, &list);
-	if (r)
-		return r;
-	link_steps(t);
-	assert(t->last[0] != NONE && "layout_make() refuses a queue without steps");
-	t->steps[t->last[0]].flags |= CHAIN_SIGNALLED;
-	link_enables(t);
-	r = access_conflicts(&list, pair, t);
-	if (!r)
-		find_ends(t);
-	return r;
-}
 
 /* ---- putting barriers in ---------------------------------------------------------------- */
 
@@ -367,15 +129,6 @@ static void hear_of(struct attempt *a, unsigned q, unsigned i)
 	set_join(&a->q[q].known, &before);
 }
 
-static unsigned set_size(const struct set *s)
-{
-	unsigned n = 0;
-
-	for (unsigned w = 0; w < REQUEST / 64; w++)
-		n += (unsigned)__builtin_popcountll(s->w[w]);
-	return n;
-}
-
 /* The step whose CQE leaves the least of @unknown so, and among such the last */
 static unsigned next_to_wait_for(const struct attempt *a, unsigned q, unsigned s, const struct set *unknown)
 {
@@ -447,11 +200,32 @@ static struct chain_step *enable(struct attempt *a, const struct chain_step *en)
 	return st;
 }
 
-static struct chain_step *enable_for(struct attempt *a, unsigned in, unsigned q, unsigned line)
+static struct chain_step *enable_for(struct attempt *a, unsigned in, unsigned q, unsigned line, uint8_t flags)
 {
-	return enable(
-		a, &(struct chain_step){
-			   .queue = (uint8_t)in, .verb = CHAIN_SEND_EN, .target = (uint8_t)q, .line = line});
+	return enable(a, &(struct chain_step){.queue = (uint8_t)in,
+				 .verb = CHAIN_SEND_EN,
+				 .flags = flags,
+				 .target = (uint8_t)q,
+				 .line = line});
+}
+
+/* Makes @need be over when the SEND_EN that comes next in @in starts, for the sake of step @s. The flags it takes */
+static uint8_t settle(struct attempt *a, unsigned in, const struct set *need, unsigned s)
+{
+	struct queue_state *qs = &a->q[in];
+	struct set fenced = {0}, rest;
+
+	if (a->fenced && qs->scatterer != NONE) {
+		fenced = set_and(&a->t->of_queue[in], &a->t->scatterers);
+		fenced = set_below(&fenced, qs->scatterer + 1u);
+	}
+	rest = set_minus(need, &fenced);
+	learn(a, in, &rest, s);
+	rest = set_minus(need, &qs->known);
+	if (set_last(&rest) == NONE)
+		return 0;
+	set_join(&qs->known, &fenced);
+	return CHAIN_FENCE;
 }
 
 /* First step of its queue, from @s on, that must not be fetched as soon as all before step @at is over; NONE if none */
@@ -490,7 +264,7 @@ static void copy_step(struct attempt *a, unsigned s, const struct chain_step *st
 		qs->scatterer = (uint16_t)s;
 	if (!chain_verb_info(st->verb)->data) /* over when the next starts */
 		set_add(&qs->known, s);
-	if (is_request_wait(a->t, s))
+	if (text_is_request_wait(a->t, s))
 		set_add(&qs->known, REQUEST);
 }
 
@@ -506,7 +280,7 @@ static void start_by_request(struct attempt *a, unsigned s)
 	struct chain_step *st;
 
 	qs->own_start = true;
-	if (is_request_wait(t, s)) {
+	if (text_is_request_wait(t, s)) {
 		copy_step(a, s, &t->steps[s]);
 		s = t->next[s];
 	} else {
@@ -522,7 +296,7 @@ static void start_by_request(struct attempt *a, unsigned s)
 		qs->enabled = (uint16_t)fixed;
 		return;
 	}
-	st = enable_for(a, q, q, s == NONE ? 0 : t->steps[s].line);
+	st = enable_for(a, q, q, s == NONE ? 0 : t->steps[s].line, 0);
 	explain(a, st, "the request has filled in the rest of queue \"%s\", which may be fetched now",
 		t->queues[q].name);
 	qs->enabled = (uint16_t)early;
@@ -534,6 +308,7 @@ static void start(struct attempt *a, unsigned s)
 	struct text *t = a->t;
 	unsigned q = t->steps[s].queue, end = run_end(t, s, s), by;
 	struct set need = needs_of_run(t, s, end);
+	uint8_t flags;
 
 	a->q[q].started = true;
 	set_join(&need, &t->data[s]);
@@ -543,8 +318,8 @@ static void start(struct attempt *a, unsigned s)
 		return;
 	}
 	by = t->steps[by].queue;
-	learn(a, by, &need, s);
-	explain(a, enable_for(a, by, q, t->steps[s].line),
+	flags = settle(a, by, &need, s);
+	explain(a, enable_for(a, by, q, t->steps[s].line, flags),
 		"queue \"%s\" begins with \"%s\", whose needs are met", t->queues[q].name, name_of(a, s));
 	a->q[q].enabled = (uint16_t)end;
 }
@@ -555,19 +330,20 @@ static void go_on(struct attempt *a, unsigned s)
 	struct text *t = a->t;
 	unsigned q = t->steps[s].queue, end = run_end(t, s, s);
 	struct set need = needs_of_run(t, s, end);
+	uint8_t flags = settle(a, q, &need, s);
 
-	learn(a, q, &need, s);
-	explain(a, enable_for(a, q, q, t->steps[s].line), "\"%s\" is patched and must not be fetched before",
-		name_of(a, s));
+	explain(a, enable_for(a, q, q, t->steps[s].line, flags),
+		"\"%s\" is patched and must not be fetched before", name_of(a, s));
 	a->q[q].enabled = (uint16_t)end;
 }
 
-/* The author's SEND_EN, step @s, waits for what it enables */
-static void prepare_enable(struct attempt *a, unsigned s)
+/* The author's SEND_EN, step @s, waits for what it enables. The flags it takes */
+static uint8_t prepare_enable(struct attempt *a, unsigned s)
 {
 	struct text *t = a->t;
 	unsigned q = t->steps[s].target, after = NONE;
 	struct set need = {0};
+	uint8_t flags;
 
 	for (unsigned k = t->d.nsteps; --k > s;) {
 		if (t->by_hand[k] == s)
@@ -575,9 +351,10 @@ static void prepare_enable(struct attempt *a, unsigned s)
 		else if (t->steps[k].queue == q)
 			after = k;
 	}
-	learn(a, t->steps[s].queue, &need, s);
+	flags = settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
 	a->q[q].enabled = (uint16_t)after;
+	return flags;
 }
 
 /* Makes what step @s needs be over when it starts: by a fence if that is enough */
@@ -621,7 +398,7 @@ static void place_step(struct attempt *a, unsigned s)
 	if (st.queue != 0) {
 		if (!qs->started) {
 			start(a, s);
-			if (is_request_wait(t, s))
+			if (text_is_request_wait(t, s))
 				return;
 		} else if (qs->enabled == s) {
 			go_on(a, s);
@@ -629,7 +406,7 @@ static void place_step(struct attempt *a, unsigned s)
 		satisfy(a, s, &st);
 	}
 	if (st.verb == CHAIN_SEND_EN)
-		prepare_enable(a, s);
+		st.flags |= prepare_enable(a, s);
 	copy_step(a, s, &st);
 	a->out->cautious[a->at[s]] =
 		t->tells_end[s] && st.flags & CHAIN_FENCE && !(t->steps[s].flags & CHAIN_FENCE);
@@ -648,13 +425,14 @@ static void finish(struct attempt *a)
 	for (unsigned q = 1; q < t->d.nqueues; q++)
 		set_join(&all, &t->of_queue[q]);
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
-		learn(a, a->reply_by, &all, done);
-		explain(a, enable_for(a, a->reply_by, 0, t->steps[done].line),
+		uint8_t flags = settle(a, a->reply_by, &all, done);
+
+		explain(a, enable_for(a, a->reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
 		if (a->q[q].covers == NONE && a->q[q].own_start)
-			explain(a, enable_for(a, q, q, 0), "the next request needs its head");
+			explain(a, enable_for(a, q, q, 0, 0), "the next request needs its head");
 		if (a->q[q].covers == NONE)
 			continue;
 		out->steps[a->q[q].covers].upto = a->q[q].own_start ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
@@ -664,7 +442,8 @@ static void finish(struct attempt *a)
 
 /* ---- attempts --------------------------------------------------------------------------- */
 
-static int attempt(struct text *t, unsigned reply_by, bool cautious, struct derived *out, char err[CHAIN_ERR])
+static int attempt(struct text *t, unsigned reply_by, bool cautious, bool fenced, struct derived *out,
+	char err[CHAIN_ERR])
 {
 	struct attempt *a = calloc(1, sizeof *a);
 	bool full;
@@ -680,6 +459,7 @@ static int attempt(struct text *t, unsigned reply_by, bool cautious, struct deri
 	a->out = out;
 	a->reply_by = reply_by;
 	a->cautious = cautious;
+	a->fenced = fenced;
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = NONE;
 	for (unsigned s = 0; s < t->d.nsteps && !a->full; s++)
@@ -769,17 +549,17 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 		return -ENOMEM;
 	t->err = err;
 	err[0] = '\0';
-	r = read_text(t, d);
+	r = text_read(t, d);
 	if (r)
 		return r;
 	n = list_candidates(t, by);
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < (d->fenced_enables ? 2 * n : n); i++) {
 		char why[CHAIN_ERR];
 		struct derived *worse = best;
 
-		r = attempt(t, by[i], false, now, why);
+		r = attempt(t, by[i % n], false, i >= n, now, why);
 		if (r > 0)
-			r = attempt(t, by[i], true, now, why);
+			r = attempt(t, by[i % n], true, i >= n, now, why);
 		if (!r)
 			r = spare_fences(now);
 		if (r < 0)

@@ -13,7 +13,8 @@
  *   - a fence, where a step needs what READs and atomics before it in its queue bring;
  *   - a WAIT for a step, where another queue needs what it does, or its own queue what a WRITE does; only
  *     the steps that something waits for are signalled;
- *   - a WAIT and a SEND_EN, where a step is patched: one for a run of steps as long as can be;
+ *   - a WAIT and a SEND_EN, where a step is patched: one for a run of steps as long as can be. No WAIT, but a fence of
+ *     the SEND_EN, if it is only for READs and atomics of its own queue and the device heeds such a fence;
  *   - for a queue whose first step needs nothing of another queue: the WAIT for the request, and the enabling
  *     of its next head. The other queues are started by the queue that knows last what they need;
  *   - the SEND_EN of the reply, in the queue whose failures no other step tells it (see order.h).

@@ -98,9 +98,10 @@ static unsigned enabler(const struct layout *l, unsigned s)
 	return l->step[s].head ? NONE : best;
 }
 
-static bool heeds_fence(const struct chain_step *st)
+static bool heeds_fence(const struct proof *p, const struct chain_step *st)
 {
-	return st->flags & CHAIN_FENCE && chain_verb_info(st->verb)->class != CHAIN_CLASS_SYNC;
+	return st->flags & CHAIN_FENCE && (chain_verb_info(st->verb)->class != CHAIN_CLASS_SYNC ||
+						  (st->verb == CHAIN_SEND_EN && p->l.d->fenced_enables));
 }
 
 /*
@@ -114,7 +115,7 @@ static void add_fence(struct proof *p, unsigned s)
 	for (unsigned k = p->before[s]; k != NONE; k = p->before[k]) {
 		if (chain_verb_info(steps[k].verb)->scatters)
 			edge(p, node(k, LANDED), node(s, STARTED));
-		if (heeds_fence(&steps[k]))
+		if (heeds_fence(p, &steps[k]))
 			break;
 	}
 }
@@ -161,7 +162,7 @@ static void add_edges(struct proof *p)
 		if (st->verb == CHAIN_WAIT && !p->doubtful[s])
 			edge(p, l->step[s].until == NONE ? request(p) : node(l->step[s].until, COMPLETED),
 				node(s, LANDED));
-		if (heeds_fence(st))
+		if (heeds_fence(p, st))
 			add_fence(p, s);
 		add_turn(p, s);
 	}

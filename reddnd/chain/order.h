@@ -6,7 +6,8 @@
  *   - a WQE may be fetched from the moment a SEND_EN covers it, and has been when it starts;
  *   - WQEs of a queue start in order; a WAIT ends when its CQE is there, and the next starts after that;
  *   - a fenced WQE starts after every READ and atomic before it in its queue has completed. Of WAIT, SEND_EN
- *     and RECV_EN nobody says that they heed a fence, and here they do not;
+ *     and RECV_EN nobody says that they heed a fence, and here they do not, but for the SEND_ENs of a description that is for
+ *     devices which have been seen to (fenced_enables);
  *   - the responder executes what one queue sends in order, with the exceptions of access_in_turn();
  *   - a CQE says that its WQE and all before it in its queue have completed, their data in memory;
  *   - the request's bytes are in memory when the WAIT for it ends;

@@ -154,10 +154,65 @@ static void hash_get_as_by_hand(void **state)
 	assert_hash_get(true, parallel, sizeof parallel / sizeof parallel[0]);
 }
 
+/* Where the device heeds it, a fence takes the place of the WAIT before the SEND_EN of what is patched */
+static void fences_for_waits(void **state)
+{
+	static const struct chain_word word = {"w", 16, NULL};
+	static const struct chain_step steps[] = {
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("next", CHAIN_F_REMOTE_ADDR, 3, 5)}},
+		{.label = "next",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("w", 0, 8)}},
+		{.label = "keep",
+			.queue = 1,
+			.verb = CHAIN_WRITE,
+			.remote = WORD("w", 8, 0),
+			.local = {WORD("w", 0, 8)}},
+		{.label = "done", .verb = CHAIN_WRITE_IMM, .remote = SLOT(0), .local = {WORD("w", 8, 8)}},
+	};
+	struct chain_desc text = {.name = "fences",
+		.queues = queues,
+		.nqueues = 2,
+		.words = &word,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = steps};
+
+	(void)state;
+	for (unsigned n = 3; n <= 4; n++)
+		for (unsigned fenced = 0; fenced < 2; fenced++) {
+			struct chain_step some[4] = {steps[0], steps[1], steps[n == 4 ? 2 : 3], steps[3]};
+			unsigned waits = 0, fences = 0;
+			struct chain_desc *d;
+
+			some[n - 1].local[0].from = n == 4 ? 8 : 0;
+			text.steps = some;
+			text.nsteps = n;
+			text.fenced_enables = fenced;
+			d = derive(&text);
+			for (unsigned s = 0; s < d->nsteps; s++) {
+				waits += d->steps[s].verb == CHAIN_WAIT;
+				fences +=
+					d->steps[s].verb == CHAIN_SEND_EN && d->steps[s].flags & CHAIN_FENCE;
+			}
+			/* for the request, for "look", and for the last; that for a WRITE stays */
+			assert_int_equal(waits, fenced ? n - 2 : 3);
+			assert_int_equal(fences, fenced ? 5 - n : 0);
+			chain_derive_free(d);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash_get_as_by_hand),
+		cmocka_unit_test(fences_for_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -376,6 +376,8 @@ static void the_order_of_the_text(void **state)
 		check_one_queue(steps, sizeof steps / sizeof steps[0], why);                                 \
 	} while (0)
 
+static bool fenced_enables;
+
 static void check_one_queue(const struct chain_step *steps, unsigned n, const char *why)
 {
 	char err[CHAIN_ERR];
@@ -385,6 +387,7 @@ static void check_one_queue(const struct chain_step *steps, unsigned n, const ch
 					  .words = words,
 					  .nwords = 1,
 					  .nregions = 2,
+					  .fenced_enables = fenced_enables,
 					  .steps = steps,
 					  .nsteps = n},
 		err);
@@ -463,6 +466,46 @@ static void a_fence_after_a_read(void **state)
 			.local = {REGION(1, 8)}});
 }
 
+/* On a device that has been seen to heed the fence of a SEND_EN. What that of a WAIT or RECV_EN does, nobody has seen */
+static void a_fenced_enable(void **state)
+{
+	(void)state;
+	fenced_enables = true;
+#define PATCH(what, f)                                                                                       \
+	{.label = "load",                                                                                    \
+		.queue = 1,                                                                                  \
+		.verb = CHAIN_READ,                                                                          \
+		.flags = CHAIN_SIGNALLED,                                                                    \
+		.remote = REGION(0, 0),                                                                      \
+		.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 0, 4)}},                                          \
+		{.queue = 1, .verb = (what), .flags = (f)},                                                  \
+	{                                                                                                    \
+		.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT,          \
+		.local = {                                                                                   \
+			REGION(1, 8)                                                                         \
+		}                                                                                            \
+	}
+#define ENABLE(f)                                                                                            \
+	{                                                                                                    \
+		.queue = 1, .verb = CHAIN_SEND_EN, .flags = (f), .target = 0, .upto = CHAIN_UPTO_END         \
+	}
+	CHECK(NULL, PATCH(CHAIN_NOP, 0), ENABLE(CHAIN_FENCE));
+	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+		PATCH(CHAIN_NOP, 0), ENABLE(0));
+	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+		PATCH(CHAIN_RECV_EN, CHAIN_FENCE), ENABLE(0));
+	/* it waits for READs, not for WRITEs */
+	CHECK("step \"store\" may", STORE("store", 0, 8, 0), ENABLE(CHAIN_FENCE),
+		{.label = "done",
+			.verb = CHAIN_WRITE_IMM,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {REGION(1, 8)}});
+#undef PATCH
+#undef ENABLE
+	fenced_enables = false;
+}
+
 /* An address that is replaced can be anywhere in its region */
 static void regions(void **state)
 {
@@ -533,6 +576,7 @@ int main(void)
 		cmocka_unit_test(the_order_of_the_text),
 		cmocka_unit_test(the_responder_keeps_order),
 		cmocka_unit_test(a_fence_after_a_read),
+		cmocka_unit_test(a_fenced_enable),
 		cmocka_unit_test(regions),
 		cmocka_unit_test(the_largest),
 	};

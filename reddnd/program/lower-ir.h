@@ -3,6 +3,7 @@
  * lower-ir.h - private to lowering: a program between its text and its steps.
  *
  *   lower-flat.c    statements in one row, each under the conditions that guard it
+ *   lower-answer.c  that every request is answered, and once
  *   lower-web.c     variables become webs: an assignment and the uses it reaches
  *   lower-place.c   places, addresses, and the bytes that go from one to another
  *   lower-verb.c    a statement becomes steps
@@ -227,6 +228,8 @@ void lower_flatten(struct lower *l);
 bool lower_dominates(const struct guard *a, const struct guard *b); /* @b holds only if @a does */
 bool lower_excludes(const struct guard *a, const struct guard *b);  /* never both */
 
+/* lower-answer.c */
+void lower_check_answers(struct lower *l); /* there is an answer */
 struct steps *lower_list(struct lower *l, bool in_loop);
 
 /* lower-loop.c */

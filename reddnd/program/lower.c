@@ -398,6 +398,10 @@ static void lower_all(struct lower *l)
 	lower_flatten(l);
 	if (diag_errors(l->diag) || !lower_check_loop(l))
 		return;
+	if (!l->p->endless)
+		lower_check_answers(l);
+	if (diag_errors(l->diag))
+		return;
 	l->by_hand |= l->endless != NULL; /* in the order of the text */
 	lower_webs(l);
 	for (unsigned i = 0; i < l->nops; i++) {
@@ -440,6 +444,7 @@ static void emit(struct lower *l, struct lowered *result)
 
 	result->desc.name = pool_printf(l->pool, "%s", l->p->name);
 	result->desc.ignores_index = l->target->ignores_index;
+	result->desc.fenced_enables = l->target->fenced_enables;
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;

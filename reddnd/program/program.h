@@ -29,8 +29,9 @@ struct program_setting {
 /** What is compiled for. All zero: a device of which nothing is known but the verbs, with index checks. */
 struct program_target {
 	bool masked_atomics;
-	bool ignores_index; /* known not to check WQE indices and QPNs: the direct form of `if` */
-	unsigned max_sge;   /* data segments of a WQE; 0: CHAIN_MAX_SGE */
+	bool ignores_index;  /* known not to check WQE indices and QPNs: the direct form of `if` */
+	bool fenced_enables; /* seen to start a fenced SEND_EN after the READs and atomics before it */
+	unsigned max_sge;    /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 };
 
 enum program_shape {

@@ -57,6 +57,11 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size)
 	return used == 0;
 }
 
+bool rnic_caps_masked_atomics(const struct rnic_caps *caps)
+{
+	return caps->atomic_ops & RNIC_ATOMIC_MASKED_CAS && caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD;
+}
+
 void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size)
 {
 	snprintf(text, size,

@@ -17,6 +17,7 @@ struct rnic_caps {
 	bool force_loopback;  /* RC QPs can be connected to themselves without a GID */
 	bool index_ignore;    /* the NIC can be told to ignore WQE indices; reported only */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
+	bool fenced_enables;  /* SEND_EN heeds a fence: not what firmware says, but rnic_device_found() */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */
 	unsigned log_max_qp_wqebbs, log_max_cqes;
@@ -34,6 +35,9 @@ void rnic_caps_parse(
  * True when chains can run on such a device; otherwise @why says in words everything that is missing.
  */
 bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size);
+
+/** Both masked atomics, of 8 bytes. */
+bool rnic_caps_masked_atomics(const struct rnic_caps *caps);
 
 /** One line for the log. */
 void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size);

@@ -211,6 +211,11 @@ const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 	return &dev->caps;
 }
 
+void rnic_device_found(struct rnic_device *dev, bool fenced_enables)
+{
+	dev->caps.fenced_enables = fenced_enables;
+}
+
 int rnic_device_event_fd(const struct rnic_device *dev)
 {
 	return dev->events->fd;

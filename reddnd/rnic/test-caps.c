@@ -95,6 +95,9 @@ static void test_atomic_mode(void **state)
 	assert_int_equal(rnic_caps_atomic_mode(&caps), 1);
 	caps.atomic_ops |= RNIC_ATOMIC_MASKED_CAS;
 	assert_int_equal(rnic_caps_atomic_mode(&caps), 3);
+	assert_false(rnic_caps_masked_atomics(&caps));
+	caps.atomic_ops |= RNIC_ATOMIC_MASKED_ADD;
+	assert_true(rnic_caps_masked_atomics(&caps));
 	caps.atomic_size = 4;
 	assert_int_equal(rnic_caps_atomic_mode(&caps), 1);
 }

@@ -19,15 +19,11 @@ static void log_lines(char *text)
 		log_error("%s", line);
 }
 
-static bool has_masked_atomics(const struct rnic_caps *caps)
-{
-	return caps->atomic_ops & RNIC_ATOMIC_MASKED_CAS && caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD;
-}
-
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = {.masked_atomics = has_masked_atomics(caps)};
+	const struct program_target target = {
+		.masked_atomics = rnic_caps_masked_atomics(caps), .fenced_enables = caps->fenced_enables};
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = catalog_compile(o->conf, more, nmore, &target, &o->program, &messages);
 

@@ -12,9 +12,17 @@
 
 /**
  * Runs a small chain: a WAIT that must hold, then two compares (one that matches, one that does not), a fenced READ that
- * makes a posted NOP a WRITE, and an enable of the queue that holds it.
+ * makes a posted NOP a WRITE, and an enable of the queue that holds it; then messages, of which one finds its RECV enabled and the
+ * other has to wait for a second RECV_EN. If @masked, masked atomics as well: their masks and field boundaries.
  * 0; -EIO and @why in words when the device did something else; another negative errno when it could not be tried.
  */
-int selftest_run(struct starter *starter, char *why, size_t size);
+int selftest_run(struct starter *starter, bool masked, char *why, size_t size);
+
+/**
+ * Whether a fenced SEND_EN starts after the READs before it have landed. No public source says so. READs of several sizes
+ * patch WQEs that such a SEND_EN enables, of its own queue and of another. 1: all of them were patched in time, and without the
+ * fences some were not; 0: not so, or no difference could be seen; a negative errno when it could not be tried.
+ */
+int selftest_fenced_enables(struct starter *starter);
 
 #endif

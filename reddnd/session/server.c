@@ -43,12 +43,18 @@ static int try_device(struct server *sv)
 	r = starter_init(&sv->starter, rnic_device_pd(sv->dev), sv->arena);
 	if (r < 0)
 		return r;
-	r = selftest_run(&sv->starter, why, sizeof why);
+	r = selftest_run(&sv->starter, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof why);
 	if (r < 0) {
 		log_error("%s does not run chains as it must: %s", rnic_device_name(sv->dev), why);
 		return r;
 	}
-	log_info("%s: self-test passed", rnic_device_name(sv->dev));
+	r = selftest_fenced_enables(&sv->starter);
+	if (r < 0)
+		return log_errno(
+			r, "%s: the fences of SEND_EN could not be tried", rnic_device_name(sv->dev));
+	rnic_device_found(sv->dev, r);
+	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s", rnic_device_name(sv->dev),
+		r ? "yes" : "no, or it could not be told");
 	return 0;
 }
 

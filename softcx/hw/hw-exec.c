@@ -7,6 +7,7 @@
 #include "softcx/hw/hw-op.h"
 #include "softcx/hw/hw-rate.h"
 #include "softcx/hw/hw-resp.h"
+#include "softcx/hw/hw-wait.h"
 
 enum {
 	BUDGET = 512, /* WQEs per hw_exec_run */
@@ -235,7 +236,7 @@ static void step(struct hw_qp *qp)
 		}
 	}
 	w.prompt = w.cqe && bbs == left;
-	fence = w.fm_ce_se >> HW_FM_SHIFT;
+	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? HW_FM_NONE : w.fm_ce_se >> HW_FM_SHIFT;
 	if (fence == HW_FM_STRONG)
 		hw_inflight_land(qp);
 	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)

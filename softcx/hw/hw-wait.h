@@ -21,6 +21,11 @@ static inline bool hw_wait_reached(const struct hw_cq *cq, uint32_t index)
 	return (((uint32_t)cq->producer - index - 1) & 0xffffff) < 0x800000;
 }
 
+static inline bool hw_wait_is_sync(uint8_t opcode)
+{
+	return opcode == HW_OP_WAIT || opcode == HW_OP_SEND_EN || opcode == HW_OP_RECV_EN;
+}
+
 int hw_wait_exec(struct hw_wqe *w);         /* WAIT: HW_EXEC_STOP with wait_cq and wait_index set */
 int hw_enable_exec(const struct hw_wqe *w); /* SEND_EN, RECV_EN */
 

@@ -82,6 +82,7 @@ struct hw_config {
 	bool lenient;        /* make the friendliest choice instead: nothing stale, nothing late */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
+	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
 	const struct hw_costs
 		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
 };

@@ -33,6 +33,7 @@ static void usage(FILE *to)
 	      "  --lenient          always make the friendliest choice\n"
 	      "  --no-index-check   execute WQEs whose index field is wrong\n"
 	      "  --no-qpn-check     execute WQEs whose QPN field is wrong\n"
+	      "  --no-sync-fence    WAIT, SEND_EN and RECV_EN heed no fence\n"
 	      "  --clock NAME|FILE  timestamps of a NIC with these costs: cx5, cx6 or a file (default: the "
 	      "machine's clock)\n"
 	      "  --devices N        number of devices of a host, mlx5_0.. (default 1)\n"
@@ -65,13 +66,27 @@ struct place {
 
 static int parse(int argc, char **argv, struct server_config *cfg, struct place *place)
 {
-	enum { DIR_ = 1, SEED, LENIENT, NO_INDEX, NO_QPN, CLOCK, DEVICES, HOSTS, LINGER, READY, HELP };
+	enum {
+		DIR_ = 1,
+		SEED,
+		LENIENT,
+		NO_INDEX,
+		NO_QPN,
+		NO_FENCE,
+		CLOCK,
+		DEVICES,
+		HOSTS,
+		LINGER,
+		READY,
+		HELP
+	};
 	static const struct option options[] = {
 		{"dir", required_argument, NULL, DIR_},
 		{"seed", required_argument, NULL, SEED},
 		{"lenient", no_argument, NULL, LENIENT},
 		{"no-index-check", no_argument, NULL, NO_INDEX},
 		{"no-qpn-check", no_argument, NULL, NO_QPN},
+		{"no-sync-fence", no_argument, NULL, NO_FENCE},
 		{"clock", required_argument, NULL, CLOCK},
 		{"devices", required_argument, NULL, DEVICES},
 		{"hosts", required_argument, NULL, HOSTS},
@@ -97,6 +112,9 @@ static int parse(int argc, char **argv, struct server_config *cfg, struct place 
 			break;
 		case NO_INDEX:
 			cfg->hw.no_index_check = true;
+			break;
+		case NO_FENCE:
+			cfg->hw.no_sync_fence = true;
 			break;
 		case NO_QPN:
 			cfg->hw.no_qpn_check = true;

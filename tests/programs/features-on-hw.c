@@ -35,6 +35,26 @@ static void else_request(struct run *r, uint8_t *slot)
 	slot[1] = 9;
 }
 
+/* The answer itself is in a branch, and another one in the other */
+static const char answers_text[] = "program p\n"
+				   "arg x : u8\n"
+				   "arg y : u32\n"
+				   "var seen : u8\n"
+				   "mov x -> seen\n"
+				   "if seen == 1 {\n  write_imm 1 as u8 -> slot @ 0\n"
+				   "} else if y == 7 {\n  write_imm 2 as u8 -> slot @ 1\n"
+				   "} else {\n  write_imm 3 as u8 -> slot @ 2\n}\n";
+
+static void answers_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_random(r, 2), y = run_number_near(r, 7, 4);
+	unsigned which = x == 1 ? 0 : y == 7 ? 1 : 2;
+
+	run_arg(r, "x", x);
+	run_arg(r, "y", y);
+	slot[which] = (uint8_t)(which + 1);
+}
+
 /* More in a branch than lanes in a word: both sides, ten writes each */
 static const char long_text[] = "program p\n"
 				"arg x : u32\n"
@@ -401,6 +421,11 @@ static void moves_request(struct run *r, uint8_t *slot)
 static const struct run_offload offloads[] = {
 	{FEATURE("if and else, 56 bits", else), .depth = 2, .setup = run_no_setup},
 	{FEATURE("if and else, 56 bits, no masks", else), .no_masks = true, .depth = 2,
+		.setup = run_no_setup},
+	{FEATURE("if and else, 56 bits, fenced enables", else), .fenced = true, .depth = 2,
+		.setup = run_no_setup},
+	{FEATURE("one of three answers", answers), .depth = 2, .setup = run_no_setup},
+	{FEATURE("one of three answers, no masks", answers), .no_masks = true, .depth = 2,
 		.setup = run_no_setup},
 	{FEATURE("long branches", long), .depth = 2, .setup = run_no_setup},
 	{FEATURE("long branches, no masks", long), .no_masks = true, .depth = 2, .setup = run_no_setup},

@@ -191,8 +191,9 @@ static void check_program(const struct program *p)
 static int compile(size_t len, struct random *r, struct program **p, char **said)
 {
 	struct program_setting set = {"n", random_below(r, 4)};
-	const struct program_target target = {
-		.masked_atomics = random_below(r, 4) > 0, .ignores_index = random_below(r, 4) == 0};
+	const struct program_target target = {.masked_atomics = random_below(r, 4) > 0,
+		.ignores_index = random_below(r, 4) == 0,
+		.fenced_enables = random_below(r, 3) == 0};
 	char *exact = malloc(len ? len : 1); /* so that reading behind the end shows */
 	struct program_source src = {"fuzz.rdn", exact, len};
 	int result;

@@ -90,7 +90,9 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 	struct run_offload o = {
 		.name = "random", .text = text, .depth = 1, .setup = setup, .request = request};
 	struct program_source src = {.name = "random", .text = text};
-	struct program_target target = {.masked_atomics = seed % 4 != 0, .ignores_index = seed % 8 == 1};
+	struct program_target target = {.masked_atomics = seed % 4 != 0,
+		.ignores_index = seed % 8 == 1,
+		.fenced_enables = seed % 3 == 0};
 	struct ast_program *tree = NULL;
 	struct program *p = NULL;
 	struct diag *d;
@@ -106,6 +108,7 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 			o.region_bytes[i] = REGION;
 		o.no_masks = !target.masked_atomics;
 		o.direct = target.ignores_index;
+		o.fenced = target.fenced_enables;
 		ast = tree;
 		r = run_offload(&o, seed, REQUESTS, NULL, why) ? 1 : -1;
 	}

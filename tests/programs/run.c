@@ -129,7 +129,8 @@ struct program *run_compile(const struct run_offload *o)
 	static char text[PROGRAM_MAX_SOURCE];
 	char path[300], *messages;
 	struct program_source src = {.name = o->file, .text = text};
-	struct program_target target = {.masked_atomics = !o->no_masks, .ignores_index = o->direct};
+	struct program_target target = {
+		.masked_atomics = !o->no_masks, .ignores_index = o->direct, .fenced_enables = o->fenced};
 	struct program *p;
 	unsigned n = 0;
 	FILE *f;
@@ -334,8 +335,11 @@ bool run_offload(const struct run_offload *o, uint64_t seed, unsigned requests, 
 	char why[400])
 {
 	struct run *r = calloc(1, sizeof *r);
-	struct hw_config cfg = {
-		.seed = seed, .lenient = seed == 0, .no_index_check = o->direct, .no_qpn_check = o->direct};
+	struct hw_config cfg = {.seed = seed,
+		.lenient = seed == 0,
+		.no_index_check = o->direct,
+		.no_qpn_check = o->direct,
+		.no_sync_fence = !o->fenced};
 	struct chain_image *img;
 	bool ok;
 

@@ -26,6 +26,7 @@ struct run_offload {
 	struct program_setting settings[RUN_SETTINGS];
 	bool no_masks;  /* a device without masked atomics */
 	bool direct;    /* and no checks of index and QPN */
+	bool fenced;    /* a device that heeds the fence of a SEND_EN */
 	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
 	unsigned depth; /* requests at a time; 1 where they change what others read */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];

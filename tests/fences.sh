@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# fences.sh yes|no: whether the NIC heeds the fence of a SEND_EN. The daemon finds out which, and compiles for what it found: a walk
+# through a list takes as many WRs as that allows, and right answers come in either case.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+
+case $1 in
+yes) found=yes syncs=10 nic_options=() ;;
+no) found="no, or it could not be told" syncs=18 nic_options=(--no-sync-fence) ;;
+*) fail "yes or no?" ;;
+esac
+
+# Nodes: next be40, key le48, length be24, value be40. Node i has key 100 + i and the value byte i
+python3 -c '
+import sys
+nodes = b"".join((19 * (i + 1)).to_bytes(5, "big") + (100 + i).to_bytes(6, "little") + (1).to_bytes(3, "big") +
+                 i.to_bytes(5, "big") for i in range(8))
+open(sys.argv[1], "wb").write(nodes.ljust(4096, b"\0"))
+open(sys.argv[2], "wb").write(bytes(range(8)).ljust(4096, b"\0"))' "$work/nodes" "$work/heap"
+
+start_nic
+start_reddnd "regions = (
+  { name = \"nodes\"; kind = \"raw\"; path = \"$work/nodes\"; },
+  { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
+offloads = ( { name = \"list\"; program = \"list-walk\"; regions = { nodes = \"nodes\"; heap = \"heap\"; }; } );"
+
+grep -q "a fence holds back a SEND_EN: $found\$" "$work/reddnd.log" || fail "the daemon did not find that out" "$work/reddnd.log"
+ok "the daemon has found out about fences: $found"
+grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
+	fail "list-walk has not been compiled for it" "$work/reddnd.log"
+ok "list-walk takes $syncs waits and enables"
+
+for key in 0 3 7; do
+	on_nic call.log "$REDDN" call --json "$address" list 0 $((100 + key)) || fail "no answer" "$work/call.log" "$work/reddnd.log"
+	value=$(python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["reply"][128:130], 16))' "$work/call.log")
+	[[ $value -eq $key ]] || fail "the value of node $key is not $value" "$work/call.log"
+	ok "node $key is found"
+done
+stop_reddnd
+done_testing
