@@ -36,7 +36,7 @@ static void get_info(void *conn, struct reddn_info *info)
 	reddn_get_info(conn, info);
 }
 
-int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
+int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 {
 	struct reddn_info info;
 	struct reddn *c;
@@ -53,5 +53,16 @@ int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
 		.errmsg = errmsg,
 		.close = close_connection,
 		.info = get_info};
+	return 0;
+}
+
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
+{
+	struct reddn_info info;
+	int r = load_reddn_connect(way, opt);
+
+	if (r)
+		return r;
+	reddn_get_info(way->conn, &info);
 	return info.shape == REDDN_TABLE ? 0 : tool_complain("%s: not a table", opt->offload);
 }

@@ -7,7 +7,9 @@
 
 #include "libclient/load.h"
 
-/** Connects to an offload that is a table; there are no sets. */
+/** Connects to an offload, whatever it is. What is submitted are gets; there are no sets. */
+int load_reddn_connect(struct load_way *way, const struct reddn_options *opt);
+/** The same, to one that is a table. */
 int load_reddn_open(struct load_way *way, const struct reddn_options *opt);
 
 #endif

@@ -63,6 +63,11 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+static uint64_t measured_ns(const struct load *b)
+{
+	return b->opt->now ? b->opt->now() : now_ns();
+}
+
 /* xorshift64*: keys in an order that a seed repeats. */
 static uint64_t random_next(uint64_t *s)
 {
@@ -120,13 +125,13 @@ static struct load_op next_op(struct load *b, struct flight *f)
 /* Fill the connection. */
 static void submit_all(struct load *b, struct client *c)
 {
-	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count)) {
+	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup)) {
 		struct flight *f = &c->flights[c->free];
 		uint64_t random = b->random;
 		struct load_op op = next_op(b, f);
 		int r;
 
-		f->started = now_ns();
+		f->started = measured_ns(b);
 		r = c->way.submit(c->way.conn, &op, c->free);
 		if (r == -EAGAIN) {
 			b->random = random;
@@ -202,8 +207,8 @@ static bool collect(struct load *b, struct client *c, bool *any)
 	if (!n)
 		return true;
 	*any = true;
-	now = now_ns();
-	b->last_answer = now;
+	b->last_answer = now_ns();
+	now = measured_ns(b);
 	for (int i = 0; i < n; i++) {
 		struct flight *f = &c->flights[res[i].cookie];
 
@@ -212,6 +217,10 @@ static bool collect(struct load *b, struct client *c, bool *any)
 		judge(b, f, &res[i]);
 		f->next = c->free;
 		c->free = (uint32_t)res[i].cookie;
+		if (b->answered == b->opt->warmup) {
+			memset(&b->latency, 0, sizeof(b->latency));
+			b->started = now;
+		}
 	}
 	c->way.release(c->way.conn);
 	return true;
@@ -222,14 +231,15 @@ static int drive(struct load *b)
 {
 	uint64_t end = b->opt->count ? UINT64_MAX : 0;
 
-	b->started = b->last_answer = now_ns();
+	b->last_answer = now_ns();
+	b->started = measured_ns(b);
 	if (!b->opt->count)
-		end = b->started + (uint64_t)(b->opt->seconds * 1e9);
+		end = b->last_answer + (uint64_t)(b->opt->seconds * 1e9);
 	for (;;) {
 		bool any = false, more;
 		uint64_t now = now_ns();
 
-		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count);
+		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup);
 		for (unsigned i = 0; i < b->opt->clients; i++) {
 			struct client *c = &b->clients[i];
 
@@ -252,7 +262,8 @@ static int drive(struct load *b)
 static void report(const struct load *b)
 {
 	double seconds = (double)(b->ended - b->started) / 1e9;
-	double rate = seconds > 0 ? (double)b->answered / seconds : 0;
+	uint64_t counted = b->answered - (b->answered < b->opt->warmup ? b->answered : b->opt->warmup);
+	double rate = seconds > 0 ? (double)counted / seconds : 0;
 	double p50 = (double)histogram_at(&b->latency, 0.5) / 1000,
 	       p99 = (double)histogram_at(&b->latency, 0.99) / 1000;
 	double p90 = (double)histogram_at(&b->latency, 0.9) / 1000,
@@ -277,7 +288,7 @@ static void report(const struct load *b)
 		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 		       ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
 		       ", \"again_overtaken\": %" PRIu64,
-			b->answered, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
+			counted, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
 			b->misses, b->errors, b->asked - b->answered, moved, overtaken);
 		if (b->opt->verify)
 			printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
@@ -289,7 +300,7 @@ static void report(const struct load *b)
 	       "hits        %" PRIu64 "\n"
 	       "misses      %" PRIu64 "\n"
 	       "errors      %" PRIu64 "\n",
-		b->answered, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors);
+		counted, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors);
 	if (b->asked != b->answered)
 		printf("unanswered  %" PRIu64 "\n", b->asked - b->answered);
 	if (b->opt->verify)
@@ -323,7 +334,7 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	if (r == 0) {
 		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		r = drive(b);
-		b->ended = now_ns();
+		b->ended = measured_ns(b);
 		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - b->cpu;
 		report(b);
 	}

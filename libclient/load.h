@@ -44,12 +44,15 @@ struct load_options {
 	unsigned clients;  /* connections */
 	unsigned absent;   /* percent of gets for keys that are in neither */
 	uint64_t count;    /* requests to do; 0: until `seconds` are over */
+	uint64_t warmup;   /* requests more, before those, that are not counted */
 	double seconds;
 	uint64_t seed; /* of the order of keys */
 	bool verify;   /* compare answers with the known ones */
 	bool set;      /* set keys to their known values */
 	bool in_order; /* each key in its turn instead of keys at random */
 	bool json;
+	/* The clock that results are measured with, in ns, for runs with a count; NULL: the machine's */
+	uint64_t (*now)(void);
 };
 
 /**

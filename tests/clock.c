@@ -190,6 +190,7 @@ int main(int argc, char **argv)
 		check_machine(&a, &b);
 	} else {
 		CHECK(argc == 3);
+		CHECK(now(&a) == 0); /* before there is a completion, too, it can be read */
 		check_latency(&a, &b, IBV_WR_RDMA_WRITE, strtoull(argv[1], NULL, 10));
 		check_latency(&a, &b, IBV_WR_RDMA_READ, strtoull(argv[2], NULL, 10));
 	}

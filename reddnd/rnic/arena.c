@@ -6,22 +6,67 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <unistd.h>
+#include <uthash.h>
 
+enum { BINS = 64 };
+
+/* A part of the file, in use or not. What is not in use never has a neighbour that is not either. */
 struct extent {
-	TAILQ_ENTRY(extent) link; /* by offset */
+	TAILQ_ENTRY(extent) link; /* all of them, by offset */
+	LIST_ENTRY(extent) hole;  /* unused: those of about its size */
+	UT_hash_handle hh;        /* in use: by offset */
 	uint64_t offset, size;
+	bool used;
 };
 
+/* Holes in bins by the logarithm of their size: what sessions take and give back is found, whatever their number */
 struct rnic_arena {
 	int fd;
 	uint8_t *mem;
 	uint64_t size, used;
-	TAILQ_HEAD(, extent) extents;
+	TAILQ_HEAD(extents, extent) extents;
+	LIST_HEAD(, extent) holes[BINS];
+	struct extent *by_offset;
 };
+
+static unsigned bin(uint64_t size)
+{
+	return BINS - 1 - (unsigned)__builtin_clzll(size);
+}
+
+static void add_hole(struct rnic_arena *arena, struct extent *e)
+{
+	e->used = false;
+	LIST_INSERT_HEAD(&arena->holes[bin(e->size)], e, hole);
+}
+
+/* In its own bin a hole may be too small, in the others none is */
+static struct extent *find_hole(struct rnic_arena *arena, uint64_t size)
+{
+	struct extent *e;
+
+	LIST_FOREACH (e, &arena->holes[bin(size)], hole)
+		if (e->size >= size)
+			return e;
+	for (unsigned i = bin(size) + 1; i < BINS; i++)
+		if (!LIST_EMPTY(&arena->holes[i]))
+			return LIST_FIRST(&arena->holes[i]);
+	return NULL;
+}
+
+/* @next, a hole, becomes part of @e */
+static void swallow(struct rnic_arena *arena, struct extent *e, struct extent *next)
+{
+	e->size += next->size;
+	LIST_REMOVE(next, hole);
+	TAILQ_REMOVE(&arena->extents, next, link);
+	free(next);
+}
 
 static uint64_t round_to_pages(uint64_t size)
 {
@@ -34,8 +79,9 @@ int rnic_arena_new(struct rnic_arena **out, uint64_t size)
 {
 	CLEANUP(cleanup_close) int fd = -1;
 	CLEANUP(cleanup_free) struct rnic_arena *arena = calloc(1, sizeof *arena);
+	CLEANUP(cleanup_free) struct extent *all = calloc(1, sizeof *all);
 
-	if (!arena)
+	if (!arena || !all)
 		return -ENOMEM;
 	size = round_to_pages(size);
 	fd = memfd_create("reddnd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -48,6 +94,9 @@ int rnic_arena_new(struct rnic_arena **out, uint64_t size)
 	arena->fd = steal_fd(&fd);
 	arena->size = size;
 	TAILQ_INIT(&arena->extents);
+	TAILQ_INSERT_HEAD(&arena->extents, all, link);
+	all->size = size;
+	add_hole(arena, steal_ptr(&all));
 	*out = steal_ptr(&arena);
 	return 0;
 }
@@ -56,6 +105,7 @@ void rnic_arena_free(struct rnic_arena *arena)
 {
 	struct extent *e, *next;
 
+	HASH_CLEAR(hh, arena->by_offset);
 	for (e = TAILQ_FIRST(&arena->extents); e; e = next) {
 		next = TAILQ_NEXT(e, link);
 		free(e);
@@ -67,47 +117,52 @@ void rnic_arena_free(struct rnic_arena *arena)
 
 int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 {
-	struct extent *e, *next;
-	uint64_t hole = 0;
+	struct extent *e, *rest;
 
 	size = round_to_pages(size);
 	assert(size > 0);
-	TAILQ_FOREACH (next, &arena->extents, link) {
-		if (next->offset - hole >= size)
-			break;
-		hole = next->offset + next->size;
-	}
-	if (!next && (arena->size < hole || arena->size - hole < size))
-		return -ENOSPC;
-	e = malloc(sizeof *e);
+	e = find_hole(arena, size);
 	if (!e)
+		return -ENOSPC;
+	rest = e->size > size ? calloc(1, sizeof *rest) : NULL;
+	if (e->size > size && !rest)
 		return -ENOMEM;
-	e->offset = hole;
-	e->size = size;
-	if (next)
-		TAILQ_INSERT_BEFORE(next, e, link);
-	else
-		TAILQ_INSERT_TAIL(&arena->extents, e, link);
+	LIST_REMOVE(e, hole);
+	if (rest) {
+		rest->offset = e->offset + size;
+		rest->size = e->size - size;
+		e->size = size;
+		TAILQ_INSERT_AFTER(&arena->extents, e, rest, link);
+		add_hole(arena, rest);
+	}
+	e->used = true;
+	HASH_ADD(hh, arena->by_offset, offset, sizeof e->offset, e);
 	arena->used += size;
-	*offset = hole;
+	*offset = e->offset;
 	return 0;
 }
 
 void rnic_arena_release(struct rnic_arena *arena, uint64_t offset)
 {
-	struct extent *e;
+	struct extent *e, *beside;
 
-	TAILQ_FOREACH (e, &arena->extents, link)
-		if (e->offset == offset)
-			break;
+	HASH_FIND(hh, arena->by_offset, &offset, sizeof offset, e);
 	assert(e);
-	TAILQ_REMOVE(&arena->extents, e, link);
+	HASH_DEL(arena->by_offset, e);
 	arena->used -= e->size;
 	/* Gives the memory back and makes the next extent here read as zeroes; a memfd cannot refuse it */
 	if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset,
 		    (off_t)e->size) < 0)
 		abort();
-	free(e);
+	beside = TAILQ_NEXT(e, link);
+	if (beside && !beside->used)
+		swallow(arena, e, beside);
+	beside = TAILQ_PREV(e, extents, link);
+	if (beside && !beside->used) {
+		e->offset = beside->offset;
+		swallow(arena, e, beside);
+	}
+	add_hole(arena, e);
 }
 
 uint8_t *rnic_arena_at(const struct rnic_arena *arena, uint64_t offset)

@@ -19,7 +19,7 @@ struct rnic_arena;
 int rnic_arena_new(struct rnic_arena **arena, uint64_t size); /* rounded up to pages */
 void rnic_arena_free(struct rnic_arena *arena);               /* and the extents left in it */
 
-/** First fit. -ENOSPC when no hole is large enough. @size is rounded up to pages. */
+/** -ENOSPC when no hole is large enough. @size is rounded up to pages. Takes no longer when there are many extents. */
 int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset);
 void rnic_arena_release(struct rnic_arena *arena, uint64_t offset);
 

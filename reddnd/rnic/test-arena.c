@@ -41,6 +41,57 @@ static void test_fit(void **state)
 	rnic_arena_free(arena);
 }
 
+/* Extents of many sizes, taken and given back in any order: none overlaps another, and the holes become one again */
+static void test_many(void **state)
+{
+	enum { N = 500, PAGES = 4096 };
+	static struct {
+		uint64_t at, pages;
+	} have[N];
+	static uint8_t owner[PAGES];
+	struct rnic_arena *arena;
+	uint64_t all, used = 0;
+	unsigned rng = 1;
+
+	(void)state;
+	assert_int_equal(rnic_arena_new(&arena, (uint64_t)PAGES * PAGE), 0);
+	for (unsigned step = 0; step < 40 * N; step++) {
+		unsigned i;
+		uint64_t pages;
+		int r;
+
+		rng = rng * 1103515245 + 12345;
+		i = (rng >> 16) % N;
+		if (have[i].pages) {
+			rnic_arena_release(arena, have[i].at);
+			memset(owner + have[i].at / PAGE, 0, have[i].pages);
+			used -= have[i].pages;
+			have[i].pages = 0;
+			continue;
+		}
+		pages = 1 + (rng >> 8) % 16;
+		r = rnic_arena_alloc(arena, pages * PAGE, &have[i].at);
+		if (r) {
+			assert_int_equal(r, -ENOSPC);
+			continue;
+		}
+		have[i].pages = pages;
+		used += pages;
+		for (uint64_t p = 0; p < pages; p++) {
+			assert_int_equal(owner[have[i].at / PAGE + p], 0);
+			owner[have[i].at / PAGE + p] = 1;
+		}
+		assert_int_equal(rnic_arena_used(arena), used * PAGE);
+	}
+	for (unsigned i = 0; i < N; i++)
+		if (have[i].pages)
+			rnic_arena_release(arena, have[i].at);
+	assert_int_equal(rnic_arena_used(arena), 0);
+	assert_int_equal(rnic_arena_alloc(arena, (uint64_t)PAGES * PAGE, &all), 0);
+	assert_int_equal(all, 0);
+	rnic_arena_free(arena);
+}
+
 static void test_memory_returns(void **state)
 {
 	struct rnic_arena *arena;
@@ -79,6 +130,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_memory_returns),
 		cmocka_unit_test(test_sealed),
 	};

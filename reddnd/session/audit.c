@@ -8,13 +8,13 @@
 /* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one */
 enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
 
-static int add(struct audit *a, unsigned i, uint64_t cookie)
+static int add(struct audit *a, struct audit_cq **out)
 {
 	const struct rnic_cq_attr attr = {
 		.cqes_off = PAGE,
 		.db_off = 0,
 		.log_size = AUDIT_LOG_CQES,
-		.cookie = cookie,
+		.cookie = AUDIT_COOKIE | a->last_cookie,
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
 	};
@@ -33,53 +33,56 @@ static int add(struct audit *a, unsigned i, uint64_t cookie)
 		return r;
 	}
 	rnic_cq_arm(&q->cq, false);
-	a->cqs[i] = q;
+	q->cookie = AUDIT_COOKIE | a->last_cookie++;
+	TAILQ_INSERT_TAIL(&a->cqs, q, link);
+	*out = q;
 	return 0;
 }
 
-static void drop(struct audit *a, unsigned i)
+static void drop(struct audit *a, struct audit_cq *q)
 {
-	rnic_cq_deinit(&a->cqs[i]->cq);
-	rnic_block_deinit(&a->cqs[i]->block);
-	free(a->cqs[i]);
-	a->cqs[i] = NULL;
+	TAILQ_REMOVE(&a->cqs, q, link);
+	if (a->at == q)
+		a->at = NULL;
+	rnic_cq_deinit(&q->cq);
+	rnic_block_deinit(&q->block);
+	free(q);
 }
 
-int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena, uint64_t cookie)
+int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena)
 {
+	struct audit_cq *first;
+
 	*a = (struct audit){.dev = dev, .arena = arena};
-	return add(a, 0, cookie);
+	TAILQ_INIT(&a->cqs);
+	return add(a, &first);
 }
 
 void audit_deinit(struct audit *a)
 {
-	for (unsigned i = 0; i < AUDIT_MAX_CQS; i++)
-		if (a->cqs[i])
-			drop(a, i);
+	struct audit_cq *q;
+
+	while ((q = TAILQ_FIRST(&a->cqs)))
+		drop(a, q);
 }
 
-int audit_charge(struct audit *a, uint32_t cqes, uint64_t cookie, struct audit_cq **cq)
+int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq)
 {
-	unsigned empty = AUDIT_MAX_CQS;
+	struct audit_cq *q;
 	int r;
 
-	for (unsigned i = 0; i < AUDIT_MAX_CQS; i++) {
-		if (!a->cqs[i]) {
-			if (empty == AUDIT_MAX_CQS)
-				empty = i;
-		} else if (cqes <= (1u << AUDIT_LOG_CQES) - a->cqs[i]->charged) {
-			a->cqs[i]->charged += cqes;
-			*cq = a->cqs[i];
-			return 0;
-		}
-	}
-	if (empty == AUDIT_MAX_CQS || cqes > 1u << AUDIT_LOG_CQES)
+	if (cqes > 1u << AUDIT_LOG_CQES)
 		return -ENOSPC;
-	r = add(a, empty, cookie);
-	if (r < 0)
-		return r;
-	a->cqs[empty]->charged = cqes;
-	*cq = a->cqs[empty];
+	TAILQ_FOREACH (q, &a->cqs, link)
+		if (cqes <= (1u << AUDIT_LOG_CQES) - q->charged)
+			break;
+	if (!q) {
+		r = add(a, &q);
+		if (r < 0)
+			return r;
+	}
+	q->charged += cqes;
+	*cq = q;
 	return 0;
 }
 
@@ -89,29 +92,54 @@ void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes)
 		return;
 	assert(cq->charged >= cqes);
 	cq->charged -= cqes;
-	for (unsigned i = 1; i < AUDIT_MAX_CQS; i++)
-		if (a->cqs[i] == cq && cq->charged == 0)
-			drop(a, i);
+	if (cq->charged == 0 && cq != TAILQ_FIRST(&a->cqs))
+		drop(a, cq);
 }
 
 int audit_next(struct audit *a, struct rnic_cqe *cqe)
 {
-	for (unsigned i = 0; i < AUDIT_MAX_CQS; i++)
-		if (a->cqs[i] && rnic_cq_poll(&a->cqs[i]->cq, cqe))
+	struct audit_cq *first = a->at ? a->at : TAILQ_FIRST(&a->cqs), *q = first;
+
+	if (!first)
+		return 0;
+	do {
+		if (rnic_cq_poll(&q->cq, cqe)) {
+			q->taken = q->unarmed = true;
+			a->at = q;
 			return 1;
+		}
+		q = TAILQ_NEXT(q, link) ? TAILQ_NEXT(q, link) : TAILQ_FIRST(&a->cqs);
+	} while (q != first);
 	return 0;
 }
 
 void audit_update(struct audit *a)
 {
-	for (unsigned i = 0; i < AUDIT_MAX_CQS; i++)
-		if (a->cqs[i])
-			rnic_cq_update(&a->cqs[i]->cq);
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link) {
+		if (q->taken)
+			rnic_cq_update(&q->cq);
+		q->taken = false;
+	}
+}
+
+void audit_event(struct audit *a, uint64_t cookie)
+{
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link)
+		if (q->cookie == cookie)
+			q->unarmed = true;
 }
 
 void audit_arm(struct audit *a)
 {
-	for (unsigned i = 0; i < AUDIT_MAX_CQS; i++)
-		if (a->cqs[i])
-			rnic_cq_arm(&a->cqs[i]->cq, false);
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link) {
+		if (q->unarmed)
+			rnic_cq_arm(&q->cq, false);
+		q->unarmed = false;
+	}
 }

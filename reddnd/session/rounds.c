@@ -167,6 +167,10 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 
 		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
 		rounds_drain(sv);
+		if (cookie & AUDIT_COOKIE) {
+			audit_event(&sv->audit, cookie);
+			continue;
+		}
 		s = server_find(sv, cookie >> SESSION_COOKIE_BITS);
 		if (s)
 			rounds_count(sv, s);

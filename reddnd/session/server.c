@@ -134,7 +134,7 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (r == 0)
 		r = try_device(sv);
 	if (r == 0)
-		r = audit_init(&sv->audit, sv->dev, sv->arena, 0);
+		r = audit_init(&sv->audit, sv->dev, sv->arena);
 	if (r == 0)
 		r = attach(sv);
 	if (r == 0)

@@ -216,7 +216,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	s->layout = *offload_layout(a->offload, a->request.depth);
 	if (!s->layout.recycled) {
 		s->charge = chain_ring_wqes(&img->queue[0], s->layout.slots);
-		r = audit_charge(s->audit, s->charge, 0, &s->audit_cq);
+		r = audit_charge(s->audit, s->charge, &s->audit_cq);
 	}
 	if (r < 0)
 		return r;

@@ -77,7 +77,7 @@ struct session_parts {
 	struct audit *audit;
 };
 
-/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). 0 is the audit's. */
+/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). The audit's have AUDIT_COOKIE. */
 enum {
 	SESSION_COOKIE_BITS = 8,
 	SESSION_COOKIE_QP = 0x80,

@@ -314,6 +314,11 @@ uint32_t hw_cqn(const struct hw_cq *cq)
 	return cq->cqn;
 }
 
+void *hw_cq_arg(const struct hw_cq *cq)
+{
+	return cq->arg;
+}
+
 struct hw_cq *hw_cq_find(struct hw_dev *dev, uint32_t cqn)
 {
 	return cqn >> 24 ? NULL : hw_table_get(&dev->cqs, cqn);

@@ -97,6 +97,11 @@ int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **out)
 	return 0;
 }
 
+static void show(struct hw_uar *uar, uint64_t ticks)
+{
+	__atomic_store_n(uar->page, htobe64(ticks), __ATOMIC_RELEASE);
+}
+
 int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **out)
 {
 	int err = new_page(dev, out);
@@ -104,14 +109,11 @@ int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **out)
 	if (err)
 		return err;
 	(*out)->kind = dev->clock ? HW_UAR_MODELLED : HW_UAR_TIME;
-	if (!dev->clock)
+	if (dev->clock)
+		show(*out, 0); /* there is a page to look at before there is a CQE */
+	else
 		enlist(*out);
 	return 0;
-}
-
-static void show(struct hw_uar *uar, uint64_t ticks)
-{
-	__atomic_store_n(uar->page, htobe64(ticks), __ATOMIC_RELEASE);
 }
 
 void hw_uar_show_time(struct hw_uar *uar, uint64_t ticks)

@@ -254,6 +254,7 @@ int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint6
 int hw_cq_moderate(struct hw_cq *cq, uint16_t period_us, uint16_t max_count);
 uint32_t hw_cqn(const struct hw_cq *cq);
 struct hw_cq *hw_cq_find(struct hw_dev *dev, uint32_t cqn);
+void *hw_cq_arg(const struct hw_cq *cq);         /* what it was made with */
 uint32_t hw_cq_producer(const struct hw_cq *cq); /* 24-bit counter WAIT compares with */
 
 /* ---- queue pairs ------------------------------------------------------------------------ */

@@ -307,7 +307,7 @@ static bool reject_stale(
 {
 	struct ucma_id *id;
 
-	for (id = net->ids; id; id = id->hh.next) {
+	LIST_FOREACH (id, &net->by_remote[msg->qpn % UCMA_REMOTE_BUCKETS], in_remote) {
 		if (id == but || id->host != host || is_ud(id) || id->remote_qpn != msg->qpn ||
 			id->remote.dev != msg->from_dev)
 			continue;
@@ -355,7 +355,7 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	id->cm = ud ? UCMA_CM_SIDR_RCVD : UCMA_CM_REQ_RCVD;
 	id->has_cm = true;
 	id->peer = msg->from;
-	id->remote_qpn = msg->qpn;
+	ucma_id_set_remote(id, msg->qpn);
 	id->sq_psn = msg->psn;
 	id->responder_resources = msg->initiator_depth;
 	id->initiator_depth = msg->responder_resources;
@@ -389,7 +389,7 @@ static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 		return;
 	ucma_msg_stop_asking(id);
 	id->peer = msg->from;
-	id->remote_qpn = msg->qpn;
+	ucma_id_set_remote(id, msg->qpn);
 	id->sq_psn = msg->psn;
 	id->responder_resources = msg->initiator_depth;
 	id->initiator_depth = msg->responder_resources;

@@ -432,6 +432,21 @@ void ucma_id_remove(struct ucma_id *id)
 	ucma_event(id, UCMA_EV_DEVICE_REMOVAL, 0);
 }
 
+static void forget_remote(struct ucma_id *id)
+{
+	if (id->has_remote)
+		LIST_REMOVE(id, in_remote);
+	id->has_remote = false;
+}
+
+void ucma_id_set_remote(struct ucma_id *id, uint32_t qpn)
+{
+	forget_remote(id);
+	id->remote_qpn = qpn;
+	id->has_remote = true;
+	LIST_INSERT_HEAD(&id->net->by_remote[qpn % UCMA_REMOTE_BUCKETS], id, in_remote);
+}
+
 uint32_t ucma_id_destroy(struct ucma_id *id)
 {
 	uint32_t reported = id->events_reported;
@@ -440,6 +455,7 @@ uint32_t ucma_id_destroy(struct ucma_id *id)
 	ucma_cm_end(id);
 	ucma_timer_stop(id);
 	port_put(id);
+	forget_remote(id);
 	TAILQ_REMOVE(&id->file->ids, id, in_file);
 	HASH_DEL(id->net->ids, id);
 	free(id);

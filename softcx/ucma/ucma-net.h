@@ -27,6 +27,8 @@
 
 #define UCMA_UDP_QKEY 0x01234567 /* include/rdma/rdma_cm.h: RDMA_UDP_QKEY */
 
+enum { UCMA_REMOTE_BUCKETS = 1024 };
+
 enum ucma_state { /* enum rdma_cm_state */
 	UCMA_IDLE,
 	UCMA_ADDR_BOUND,
@@ -125,7 +127,10 @@ struct ucma_id {
 	uint64_t first_asked;   /* ns: when @asked was sent first */
 	uint32_t peer;          /* handle, 0 when not known */
 	struct ucma_msg *asked; /* a message that is sent again until it is answered, or NULL */
-	uint32_t qpn, remote_qpn, qkey;
+	uint32_t qpn, qkey;
+	uint32_t remote_qpn; /* see ucma_id_set_remote() */
+	bool has_remote;
+	LIST_ENTRY(ucma_id) in_remote;
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 
@@ -147,6 +152,8 @@ struct ucma_net {
 	uint16_t last_port;
 	struct ucma_id *ids;
 	struct ucma_port *ports;
+	LIST_HEAD(ucma_remote, ucma_id)
+	by_remote[UCMA_REMOTE_BUCKETS]; /* by remote_qpn modulo their number */
 	STAILQ_HEAD(, ucma_msg) wire;
 	TAILQ_HEAD(ucma_timers, ucma_id) timers; /* by due time */
 };
@@ -181,6 +188,8 @@ int ucma_init_qp_attr(struct ucma_id *id, struct nic_call *call, uint64_t respon
 struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type);
 /** Ends its connection as rdma_destroy_id() does, drops its unread events, frees it. Returns events_reported. */
 uint32_t ucma_id_destroy(struct ucma_id *id);
+/** The queue pair at the other end is @qpn, by which the id can be found (by_remote). */
+void ucma_id_set_remote(struct ucma_id *id, uint32_t qpn);
 /** Hands @id and its events over to another file. */
 void ucma_id_migrate(struct ucma_id *id, struct ucma_file *to);
 /** Its device has gone: DEVICE_REMOVAL, the peer hears nothing. */

@@ -91,20 +91,14 @@ struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn)
 	return NULL;
 }
 
+/* Of verbs or of DEVX, whose objects are what their CQs were made with; of this context alone. */
 static struct uverbs_obj *find_cq(struct uverbs_file *file, uint32_t cqn, struct hw_cq **cq)
 {
-	for (uint32_t h = 0; h < file->table_len; h++) {
-		struct uverbs_obj *obj = uverbs_obj_any(file, h);
+	struct uverbs_obj *obj;
 
-		if (!obj)
-			continue;
-		*cq = obj->type == UVERBS_CQ     ? ((struct uverbs_cq *)obj)->hw
-		      : obj->type == UVERBS_DEVX ? ((struct uverbs_devx *)obj)->cq
-						 : NULL;
-		if (*cq && hw_cqn(*cq) == cqn)
-			return obj;
-	}
-	return NULL;
+	*cq = hw_cq_find(file->dev, cqn);
+	obj = *cq ? hw_cq_arg(*cq) : NULL;
+	return obj && obj->live && obj->file == file ? obj : NULL;
 }
 
 static struct uverbs_srq *find_srq(struct uverbs_file *file, uint32_t srqn)

@@ -35,12 +35,17 @@ EVALUATION = [
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
     Bench("client", "What a get costs its client and the daemon"),
     Bench("rates", "How exactly rates are kept", ["5"]),
+    Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--steps", "2000000"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
     Bench("softcx", "How fast the emulated NIC is"),
 ]
 
 FIGURES = [
+    Figure("scale", "scale", "Memory of the daemon for each session", "sessions",
+           {"rss_per_session_bytes": "resident", "pinned_per_session_bytes": "pinned"}, "bytes", series="mode", logx=True),
+    Figure("scale", "scale", "Time to connect, and the daemon's part of it", "sessions",
+           {"connect_p50_us": "median", "connect_daemon_cpu_us": "CPU time of the daemon"}, "us", series="mode", logx=True, logy=True),
     Figure("wall", "ways", "Gets per second", "depth", {"gets_per_s": ""}, "gets/s", "requests outstanding", series="way", logx=True, logy=True),
     Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="way", logy=True),

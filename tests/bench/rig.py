@@ -121,7 +121,7 @@ class Rig:
             for i in range(keys):
                 f.write("key-%08d\t%0*x\n" % (i, value_bytes, rng.getrandbits(4 * value_bytes)))
         # absent keys have 24 bytes
-        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), self.table_file])
+        self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), "--heap", keys * (value_bytes + 512), self.table_file])
         self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
 
     def run(self, command):
@@ -129,12 +129,12 @@ class Rig:
         if done.returncode:
             sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
-    def reddnd(self, *offloads, cpu=None):
-        """The daemon, with region "t" and these offloads in the words of reddnd.conf(5)."""
+    def reddnd(self, *offloads, cpu=None, regions=None):
+        """The daemon, with region "t", or @regions instead, and these offloads in the words of reddnd.conf(5)."""
         conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write('listen = "%s:%d";\nprograms = "%s";\n' % (self.ADDRESS, self.PORT, os.path.join(TOP, "conf", "programs")))
-            f.write('regions = ( { name = "t"; kind = "table"; path = "%s"; } );\n' % self.table_file)
+            f.write("regions = ( %s );\n" % (regions or '{ name = "t"; kind = "table"; path = "%s"; }' % self.table_file))
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with the loop, the options and
- * the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT.
+ * the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT [OFFLOAD].
  */
 #include "libclient/tool.h"
+#include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
 
 #include <getopt.h>
@@ -19,21 +20,25 @@ static const struct {
 	{"onesided", way_onesided_open},
 	{"hopscotch", way_hopscotch_open},
 	{"requests", way_requests_open},
+	{"get", way_get_open},
+	{"call", way_call_open},
 	{"memcached", way_memcached_open},
 	{"redis", way_redis_open},
 };
 
 static const char usage_text[] =
-	"usage: baseline-client [OPTION...] WAY HOST PORT\n"
+	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
-	"WAY: ideal onesided hopscotch requests (to baseline-server), memcached, redis\n"
+	"WAY: ideal onesided hopscotch requests (to baseline-server), memcached, redis,\n"
+	"get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"
 	"  -a, --absent N        percent absent keys (0)      -S, --seed N       of the order of keys (1)\n"
 	"  -w, --set             set keys to their values     -i, --in-order     each key in its turn\n"
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
-	"  -j, --json\n";
+	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
+	"  -W, --warmup N        requests before those that count\n";
 
 static const struct option options[] = {
 	{"keys", required_argument, NULL, 'k'},
@@ -49,6 +54,8 @@ static const struct option options[] = {
 	{"verify", no_argument, NULL, 'V'},
 	{"value-size", required_argument, NULL, 'v'},
 	{"json", no_argument, NULL, 'j'},
+	{"nic-clock", no_argument, NULL, 'C'},
+	{"warmup", required_argument, NULL, 'W'},
 	{0},
 };
 
@@ -68,6 +75,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'c':
 		l->count = v;
 		return v >= 1;
+	case 'W':
+		l->warmup = v;
+		return true;
 	case 'a':
 		l->absent = (unsigned)v;
 		return v <= 100;
@@ -104,6 +114,9 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 'j':
 		l->json = true;
 		return true;
+	case 'C':
+		l->now = nic_clock_now;
+		return true;
 	case 's':
 		l->seconds = strtod(arg, &end);
 		return end != arg && !*end && l->seconds > 0 && l->seconds < 1e9;
@@ -117,15 +130,18 @@ int main(int argc, char **argv)
 	struct load_options l = {.clients = 1, .seconds = 5, .seed = 1, .connect.depth = 16};
 	load_open_fn *open = NULL;
 	uint64_t port;
+	bool offload;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:j", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
 			return tool_complain("option -%c: \"%s\" is out of range", o, optarg);
 	}
-	if (argc - optind != 3 || !l.keys == !l.table) {
+	offload =
+		argc - optind > 0 && (strcmp(argv[optind], "get") == 0 || strcmp(argv[optind], "call") == 0);
+	if (argc - optind != 3 + offload || !l.keys == !l.table || (l.now && !l.count)) {
 		fputs(usage_text, stderr);
 		return 2;
 	}
@@ -138,5 +154,9 @@ int main(int argc, char **argv)
 		return tool_complain("%s: not a port", argv[optind + 2]);
 	l.connect.host = argv[optind + 1];
 	l.connect.port = (uint16_t)port;
+	if (offload)
+		l.connect.offload = argv[optind + 3];
+	if (l.now && nic_clock_open() < 0)
+		return 2;
 	return load_run(&l, open);
 }

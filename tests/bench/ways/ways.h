@@ -22,6 +22,11 @@ int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt);
 /** A SEND to the server, whose CPU looks the key up, or sets it, and answers with a SEND. */
 int way_requests_open(struct load_way *way, const struct reddn_options *opt);
 
+/** The NIC of a reddnd; the offload, a table, is the option of that name. */
+int way_get_open(struct load_way *way, const struct reddn_options *opt);
+/** Any offload there: a "key" is the numbers that are its arguments, in decimal and with commas between them. */
+int way_call_open(struct load_way *way, const struct reddn_options *opt);
+
 /** memcached and Redis in their own protocols over TCP; what is submitted between two polls goes into one segment. */
 int way_memcached_open(struct load_way *way, const struct reddn_options *opt);
 int way_redis_open(struct load_way *way, const struct reddn_options *opt);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scale-client HOST PORT OFFLOAD DEPTH KEY VALUE - many connections of one process, and the time that one takes.
+ *
+ * Reads commands, one to a line, and answers each with a line of JSON:
+ *
+ *   open N    connects N times more; the connections stay
+ *   probe N   connects and closes, N times
+ *   get N     N gets of KEY on the oldest connection, one after the other
+ *   each      one get on every connection
+ *   close     closes all
+ *
+ * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; whatever fails ends the program with status 1 and
+ * a line on standard error.
+ */
+#include "libclient/reddn.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { VALUE_MAX = 4096, CONNECT_MS = 60000 };
+
+static struct {
+	struct reddn_options options;
+	const char *key, *value;
+	struct reddn **conns;
+	unsigned n;
+} client;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
+{
+	va_list ap;
+
+	fputs("scale-client: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct reddn *open_one(void)
+{
+	struct reddn *c;
+	char err[256];
+
+	if (reddn_connect(&c, &client.options, err, sizeof err) < 0)
+		die("connection %u: %s", client.n + 1, err);
+	return c;
+}
+
+static void get_one(struct reddn *c)
+{
+	char value[VALUE_MAX];
+	size_t len;
+	int r = reddn_get(c, client.key, strlen(client.key), value, sizeof value, &len);
+
+	if (r)
+		die("%s: %s", client.key, r == REDDN_MISS ? "not there" : strerror(-r));
+	if (len != strlen(client.value) || memcmp(value, client.value, len) != 0)
+		die("%s: a wrong value", client.key);
+}
+
+static void one_open(void)
+{
+	client.conns = realloc(client.conns, (client.n + 1) * sizeof *client.conns);
+	if (!client.conns)
+		die("out of memory");
+	client.conns[client.n] = open_one();
+	client.n++;
+}
+
+static void one_probe(void)
+{
+	reddn_close(open_one());
+}
+
+static void one_get(void)
+{
+	if (!client.n)
+		die("there is no connection");
+	get_one(client.conns[0]);
+}
+
+static void one_each(void)
+{
+	static unsigned next;
+
+	get_one(client.conns[next++ % client.n]);
+}
+
+static void one_close(void)
+{
+	reddn_close(client.conns[--client.n]);
+}
+
+static const struct {
+	const char *name;
+	void (*one)(void);
+	bool all; /* as often as there are connections */
+} commands[] = {
+	{"open", one_open, false},
+	{"probe", one_probe, false},
+	{"get", one_get, false},
+	{"each", one_each, true},
+	{"close", one_close, true},
+};
+
+static void run(const char *name, unsigned count)
+{
+	size_t i = 0;
+
+	while (i < sizeof commands / sizeof *commands && strcmp(commands[i].name, name) != 0)
+		i++;
+	if (i == sizeof commands / sizeof *commands)
+		die("there is no command %s", name);
+	if (commands[i].all)
+		count = client.n;
+	printf("{\"ns\": [");
+	for (unsigned k = 0; k < count; k++) {
+		uint64_t begin = now_ns();
+
+		commands[i].one();
+		printf("%s%llu", k ? ", " : "", (unsigned long long)(now_ns() - begin));
+	}
+	puts("]}");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files;
+	char line[100], name[100];
+	unsigned count;
+
+	if (argc != 7) {
+		fputs("usage: scale-client HOST PORT OFFLOAD DEPTH KEY VALUE\n", stderr);
+		return 2;
+	}
+	client.options = (struct reddn_options){.host = argv[1],
+		.port = (uint16_t)atoi(argv[2]),
+		.offload = argv[3],
+		.depth = (uint16_t)atoi(argv[4]),
+		.timeout_ms = CONNECT_MS};
+	client.key = argv[5];
+	client.value = argv[6];
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	while (fgets(line, sizeof line, stdin)) {
+		count = 0;
+		if (sscanf(line, "%99s %u", name, &count) >= 1)
+			run(name, count);
+	}
+	while (client.n)
+		one_close();
+	free(client.conns);
+	return 0;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A rig with a daemon that is asked what it does, and with clients in the background. What fails raises Failure, with the last lines of the
+log of what failed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from rig import TOP, Process, Rig
+
+
+class Failure(Exception):
+    pass
+
+
+def progress(text):
+    """What is being done, for somebody at a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K%s" % text)
+        sys.stderr.flush()
+
+
+def percentile(values, part):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+class Served(Rig):
+    def __init__(self, seed, *options):
+        super().__init__(["--seed", str(seed), *options])
+        self.control = os.path.join(self.dir, "control")
+
+    def expect(self, true, process, what):
+        if not true:
+            raise Failure("%s: %s\n%s" % (process.name, what, "\n".join(process.text().splitlines()[-20:])))
+
+    def wait_until(self, what, true, process, seconds=60):
+        end = time.monotonic() + seconds
+        while not true():
+            self.expect(process.popen.poll() is None and time.monotonic() < end, process, "it is not so that " + what)
+            time.sleep(0.02)
+
+    def objects(self):
+        """How many there are in the NIC, by kind."""
+        done = subprocess.run(["softcx", "status", "--json"], env=self.env, capture_output=True, text=True, check=True)
+        status = json.loads(done.stdout)
+        kinds = dict(status["cm"])
+        for device in status["devices"]:
+            for kind in "pds", "mkeys", "cqs", "qps", "mems":
+                kinds[kind] = kinds.get(kind, 0) + device[kind]
+        return kinds
+
+    # ---- clients ----
+
+    def client(self, *command, host=None):
+        """In the background; what it says is for say() or result()."""
+        on = ["--host", host] if host else []
+        name = "%s-%d" % (os.path.basename(command[0]), len(self.processes))
+        log = os.path.join(self.dir, name + ".log")
+        with open(log, "w", encoding="utf-8") as errors:
+            popen = subprocess.Popen(
+                self.command([*on, *command]), env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = Process(name, log, popen)
+        self.processes.append(process)
+        return process
+
+    def say(self, client, line):
+        """Gives a line to a program that answers each with a line of JSON; what it answers."""
+        try:
+            client.popen.stdin.write(line + "\n")
+            client.popen.stdin.flush()
+            answer = client.popen.stdout.readline()
+        except OSError:
+            answer = ""
+        self.expect(answer, client, 'no answer to "%s"' % line)
+        return json.loads(answer)
+
+    def result(self, client):
+        """The last JSON object that it prints before its end."""
+        out = client.popen.communicate()[0]
+        lines = [line for line in out.splitlines() if line.startswith("{")]
+        self.expect(client.popen.returncode == 0 and lines, client, "exit status %d\n%s" % (client.popen.returncode, out))
+        self.processes.remove(client)
+        return json.loads(lines[-1])
+
+    # ---- the daemon ----
+
+    def start_daemon(self, config, host=None):
+        conf = os.path.join(self.dir, "reddnd.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\n' % (self.ADDRESS, self.PORT, TOP))
+            f.write('control = "%s";\n%s' % (self.control, config))
+        on = ["--host", host] if host else []
+        self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: os.path.exists(self.control))
+
+    def stop_daemon(self):
+        self.daemon.popen.terminate()
+        self.expect(self.daemon.popen.wait(60) == 0, self.daemon, "it ends badly")
+        self.processes.remove(self.daemon)
+
+    def ctl(self, *words):
+        done = subprocess.run(["reddnctl", "--socket", self.control, "--json", *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure("reddnctl %s: %s" % (" ".join(words), done.stderr.strip()))
+        return json.loads(done.stdout)
+
+    def memory(self):
+        """Of the daemon, in bytes: {"VmRSS": ..., "RssAnon": ..., "RssShmem": ...}"""
+        memory = {}
+        with open("/proc/%d/status" % self.daemon.popen.pid, encoding="ascii") as f:
+            for line in f:
+                if line.startswith(("VmRSS", "Rss")):
+                    name, value = line.split(":")
+                    memory[name] = int(value.split()[0]) * 1024
+        return memory

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/load-reddn.h"
+#include "libclient/tool.h"
+#include "tests/bench/ways/ways.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGS = 20, TEXT = 256 };
+
+int way_get_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return load_reddn_open(way, opt);
+}
+
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	struct reddn_arg args[ARGS] = {0};
+	unsigned n = 0;
+	char text[TEXT], *at = text;
+
+	if (op->value || op->key_len >= TEXT)
+		return -EINVAL;
+	memcpy(text, op->key, op->key_len);
+	text[op->key_len] = '\0';
+	while (n < ARGS) {
+		char *end;
+
+		args[n++].number = strtoull(at, &end, 10);
+		if (end == at || (*end && *end != ','))
+			return -EINVAL;
+		if (!*end)
+			return reddn_call_submit(conn, args, n, cookie);
+		at = end + 1;
+	}
+	return -EINVAL;
+}
+
+int way_call_open(struct load_way *way, const struct reddn_options *opt)
+{
+	int r = load_reddn_connect(way, opt);
+
+	way->submit = submit;
+	return r;
+}
