@@ -354,11 +354,6 @@ static void run_all(struct bounds *b)
 
 /* ---- what may not come of it ------------------------------------------------------------ */
 
-static const char *name_of(const struct bounds *b, unsigned s)
-{
-	return s < b->l.d->nsteps ? layout_step_name(&b->l, s) : "what the loop shares with the rest";
-}
-
 static const char *here(const struct bounds *b)
 {
 	return layout_step_name(&b->l, b->s);
@@ -404,7 +399,7 @@ static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const 
 		return 0;
 	return layout_refuse(&b->l,
 		"%s: %s puts bytes of %s into its %s, where only values of the program may get", here(b),
-		name_of(b, data->by[from]), from == CLIENT ? "a request" : "a region", what);
+		layout_step_name(&b->l, data->by[from]), from == CLIENT ? "a request" : "a region", what);
 }
 
 static int check_control(struct bounds *b)
@@ -418,10 +413,10 @@ static int check_control(struct bounds *b)
 		if (can_be(&c[WQE_OPCODE], (uint8_t)op) && op != WQE_OP_NOP && op != v->opcode)
 			return layout_refuse(&b->l,
 				"%s: %s can make its opcode %#x, which is neither that of a %s nor a NOP's",
-				here(b), name_of(b, writer(&c[WQE_OPCODE])), op, v->name);
+				here(b), layout_step_name(&b->l, writer(&c[WQE_OPCODE])), op, v->name);
 	if (!is_only(&c[WQE_DSCOUNT], b->l.step[b->s].ds))
 		return layout_refuse(&b->l, "%s: %s can change the size of the WQE", here(b),
-			name_of(b, writer(&c[WQE_DSCOUNT])));
+			layout_step_name(&b->l, writer(&c[WQE_DSCOUNT])));
 	for (unsigned i = 0; i < WQE_DSCOUNT; i++)
 		if (i != WQE_OPCODE && c[i].written)
 			other = &c[i];
@@ -430,7 +425,7 @@ static int check_control(struct bounds *b)
 			"%s: %s writes into its control segment, which only a device that checks neither "
 			"index nor "
 			"QPN of a WQE would not mind",
-			here(b), name_of(b, writer(other)));
+			here(b), layout_step_name(&b->l, writer(other)));
 	if (v->class == CHAIN_CLASS_SYNC)
 		return check_ours(b, &c[WQE_SYNC_INDEX], 4, "index");
 	return 0;
@@ -458,7 +453,7 @@ static int check_place(
 			return layout_refuse(&b->l,
 				"%s: %s replaces an address in %s; only addresses in regions are bounded by "
 				"a key",
-				here(b), name_of(b, writer(moved)),
+				here(b), layout_step_name(&b->l, writer(moved)),
 				p->kind == CHAIN_AT_SLOT ? "the client's reply slot"
 							 : "the chain's own memory");
 		return 0;
@@ -467,7 +462,7 @@ static int check_place(
 	if (moved && b->shared && p->index == b->l.d->shared)
 		return layout_refuse(&b->l,
 			"%s: %s replaces an address in what the loop shares with the rest", here(b),
-			name_of(b, writer(moved)));
+			layout_step_name(&b->l, writer(moved)));
 	if (b->l.d->loop && b->l.d->steps[b->s].queue == 0 && p->index == b->l.d->shared)
 		return layout_refuse(&b->l,
 			"%s: answers with what the loop shares, which the next request may change before it "
@@ -503,11 +498,11 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 	if (p->kind != CHAIN_AT_REGION || (st->remote.kind != CHAIN_AT_REGION && st->queue != 0))
 		return layout_refuse(&b->l,
 			"%s: %s replaces a length, so that it would reach bytes beyond those that are named",
-			here(b), name_of(b, writer(data)));
+			here(b), layout_step_name(&b->l, writer(data)));
 	data = written(len, LEN_BYTES, CLIENT);
 	if (data)
 		return layout_refuse(&b->l, "%s: %s lets a request choose how many bytes it %s", here(b),
-			name_of(b, data->by[CLIENT]), scatters ? "reads" : "writes");
+			layout_step_name(&b->l, data->by[CLIENT]), scatters ? "reads" : "writes");
 	if (st->queue == 0 && !p->max)
 		return layout_refuse(
 			&b->l, "%s: its length is replaced: say how much it is at most", here(b));

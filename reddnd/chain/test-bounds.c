@@ -439,6 +439,110 @@ static void writes(void **state)
 	assert_fine();
 }
 
+/* The good chain with memory that it shares with a loop of two steps */
+static struct {
+	struct chain_step s[CHAIN_MAX_STEPS];
+	struct chain_region r[REGIONS + 1];
+	struct chain_step chain[STEPS + 1];
+	struct chain_word w;
+	struct chain_desc d;
+} u;
+
+enum { SHARED = REGIONS, SHARED_BYTES = 64 };
+
+static void fresh_loop(void)
+{
+	static const uint8_t init[SHARED_BYTES] = {1, 2};
+
+	fresh();
+	memcpy(u.r, regions, sizeof regions);
+	u.r[SHARED] = (struct chain_region){.name = "shared", .flags = CHAIN_WRITABLE, .size = SHARED_BYTES};
+	memcpy(u.chain, good, sizeof good);
+	u.chain[STEPS] = STEP(.label = "put", .queue = 1, .verb = CHAIN_WRITE,
+		.remote = REGION(SHARED, 16, 0), .local = {WORD(0, 8)});
+	memset(u.s, 0, sizeof u.s);
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(SHARED, 0, 0),
+		.local = {WORD(0, 8)});
+	u.s[1] = STEP(.label = "up", .verb = CHAIN_FETCH_ADD, .add = 256, .remote = REGION(SHARED, 8, 0),
+		.local = {WORD(8, 8)});
+	u.s[2] = STEP(.verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END);
+	u.w = (struct chain_word){"w", 48, NULL};
+	u.d = (struct chain_desc){.name = "loop",
+		.queues = queues,
+		.nqueues = 1,
+		.words = &u.w,
+		.nwords = 1,
+		.nregions = REGIONS + 1,
+		.regions = u.r,
+		.steps = u.s,
+		.nsteps = 3};
+	t.d.regions = u.r;
+	t.d.nregions = REGIONS + 1;
+	t.d.steps = u.chain;
+	t.d.nsteps = STEPS + 1;
+	t.d.loop = &u.d;
+	t.d.shared = SHARED;
+	t.d.shared_init = init;
+}
+
+static void assert_wrong_loop(const char *why)
+{
+	assert_wrong(why);
+	fresh_loop();
+}
+
+static void loops(void **state)
+{
+	(void)state;
+	fresh_loop();
+	assert_fine();
+	fresh_loop();
+	u.chain[DONE].local[0] = PLACE(REGION(SHARED, 0, 8));
+	assert_wrong_loop("step \"done\" (line 11): answers with what the loop shares, which the next "
+			  "request may change before it is sent");
+	u.chain[DONE].queue = 9;
+	assert_wrong_loop("step \"done\" (line 11): queue 9 of 2");
+	u.d.nsteps = CHAIN_MAX_STEPS - 1;
+	assert_wrong_loop("the loop has more than 510 steps");
+	u.s[1].remote.from = SHARED_BYTES - 8;
+	u.s[0].remote.from = SHARED_BYTES - 4;
+	assert_wrong_loop("step \"in\": bytes 60 to 67 of region \"shared\", which has 64");
+	/* a byte that moves by one place in each iteration, for longer than anybody waits */
+	u.d.nsteps = CHAIN_MAX_STEPS - 2;
+	u.w.size = CHAIN_MAX_STEPS;
+	for (unsigned i = 0; i < u.d.nsteps; i++)
+		u.s[i] = STEP(.verb = CHAIN_READ, .remote = WORD(u.d.nsteps - 1 - i, 0),
+			.local = {WORD(u.d.nsteps - i, 1)});
+	u.s[0].remote = PLACE(REGION(SHARED, 0, 0));
+	u.s[0].local[0] = PLACE(WORD(0, 1));
+	assert_wrong_loop("it does not become clear what bytes of the loop can be");
+	/* a client's bytes, by way of what is shared */
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
+	assert_wrong_loop(
+		"step \"up\": step \"in\" replaces an address in what the loop shares with the rest");
+	u.s[1].remote = PLACE(WORD(16, 0));
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
+	assert_wrong_loop("step \"up\": step \"in\" replaces an address in the chain's own memory; only "
+			  "addresses in regions are bounded by a key");
+	t.a[0] = PLACE(WORD(0, 7));
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_OPCODE, 0, 1));
+	assert_wrong_loop("step \"up\": step \"in\" puts bytes of a request into its opcode, where only "
+			  "values of the program may get");
+}
+
+static void no_memory_for_a_loop(void **state)
+{
+	char err[CHAIN_ERR];
+
+	(void)state;
+	fresh_loop();
+	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, err));
+	assert_int_equal(nomem_result, 0);
+}
+
 static void no_memory(void **state)
 {
 	char err[CHAIN_ERR];
@@ -462,6 +566,8 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(no_memory),
+		cmocka_unit_test(loops),
+		cmocka_unit_test(no_memory_for_a_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
