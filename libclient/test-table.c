@@ -286,7 +286,7 @@ static void test_capacity(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < sizeof(capacities) / sizeof(*capacities); c++)
-		for (uint64_t seed = 1; seed <= 200; seed++) {
+		for (uint64_t seed = 1; seed <= 40; seed++) {
 			int fd = memfd_create("table", MFD_CLOEXEC);
 			struct reddn_table *t = create(
 				fd, &(struct reddn_table_options){.capacity = capacities[c], .seed = seed});
