@@ -233,6 +233,7 @@ static struct json_object *run_tenants(struct call *call)
 		add_count(o, "burst", t->limits.burst);
 		add_count(o, "session_rate", t->limits.session_rate);
 		add_count(o, "session_burst", t->limits.session_burst);
+		add_count(o, "idle_timeout_us", t->limits.idle_timeout);
 		add_count(o, "accepted", t->accepted);
 		add_count(o, "refused", t->refused);
 		add_count(o, "failed_sessions", t->failed);
