@@ -505,16 +505,26 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 	return rnic_cq_find_error(cq, &cqe) ? judge_error(s, q, &cqe, v) : 0;
 }
 
+/* Whether the oldest request that is not answered is there */
+static bool taken(const struct session *s)
+{
+	struct rnic_cqe cqe;
+
+	return rnic_cq_peek(&s->cq[0], (uint32_t)s->done, &cqe) && !cqe.error;
+}
+
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us)
+{
+	return verdict_is_idle(&s->idle, s->done, taken(s), now_us, limit_us);
+}
+
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
 {
 	uint64_t budget = s->offload->conf->time_budget, silent;
-	struct rnic_cqe cqe;
-	bool taken;
 
 	if (!budget)
 		return 0;
-	taken = rnic_cq_peek(&s->cq[0], (uint32_t)s->done, &cqe) && !cqe.error;
-	silent = verdict_silent(&s->silence, s->done, taken, now_us, budget);
+	silent = verdict_silent(&s->silence, s->done, taken(s), now_us, budget);
 	if (!silent)
 		return 0;
 	verdict_say(v, VERDICT_TIME, false,

@@ -60,6 +60,7 @@ struct session {
 	uint64_t looked; /* unrolled: instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
 	struct verdict_silence silence;
+	struct verdict_idle idle;
 	unsigned verdicts;
 	uint32_t tail; /* WQEBBs from the start of the last WQE of a reply to the end of it */
 	unsigned false_alarms;
@@ -131,6 +132,9 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v);
 
 /** Of an offload with a time budget, every now and then: whether a request has been taken and not answered. Positive as above. */
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
+
+/** Whether its client has asked for nothing for @limit_us (verdict.h). */
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us);
 
 /** Puts the limit, or a lower throttle that is not over, in force. */
 void session_apply_limit(struct session *s, uint64_t now_us);

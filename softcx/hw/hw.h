@@ -208,6 +208,7 @@ struct hw_mkey_attr {
 	uint64_t mem_off;   /* first byte of the key inside @mem */
 	bool has_variant;   /* bits 7:0 of the key are @variant; else the device chooses them */
 	uint8_t variant;
+	bool remote_inval; /* a peer may make it invalid by SEND_INVAL: en_rinval of the key's context */
 };
 
 /** @key is both lkey and rkey (index << 8 | variant). A freed key is not handed out again soon. */

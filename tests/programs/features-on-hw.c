@@ -445,10 +445,10 @@ static const struct run_offload offloads[] = {
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 
-enum { REQUESTS = 6 };
+enum { REQUESTS = 4 };
 
 int main(int argc, char **argv)
 {
-	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS / 4, REQUESTS,
+	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, REQUESTS,
 		argc > 1 ? argv[1] : NULL);
 }

@@ -288,7 +288,10 @@ static void counter_setup(struct run *r)
 
 static void counter_request(struct run *r, uint8_t *slot)
 {
-	uint64_t at = run_random(r, 8) * 8, limit = run_random(r, 6), sold = run_get_le(r->model[0] + at, 8);
+	uint64_t at = run_random(r, 8) * 8, sold = run_get_le(r->model[0] + at, 8),
+		 limit = sold + run_random(r, 4);
+
+	limit -= limit > 0 && run_random(r, 2);
 
 	run_arg(r, "at", at);
 	run_arg(r, "limit", limit);
@@ -561,7 +564,7 @@ static double busy(const struct run_offload *o)
 	struct run_counts n = {0};
 	char why[400];
 
-	if (!run_offload(o, 1, COUNTED, &n, why))
+	if (!run_offload(o, 1, 1, COUNTED, &n, why))
 		fail_msg("%s: %s", o->name, why);
 	return (double)(n.copy + n.atomic + n.sync) / (double)n.requests;
 }

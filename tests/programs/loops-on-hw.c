@@ -148,6 +148,36 @@ static void ways_request(struct run *r, uint8_t *slot)
 	slot[17] = why;
 }
 
+/* ---- one region, in the loop and around it -------------------------------------------------------- */
+
+static const char around[] = "program around\n"
+			     "endless\n"
+			     "region data writable\n"
+			     "arg x : le64\n"
+			     "var n : le64\n"
+			     "var seen : le64\n"
+			     "mov x -> data @ 0 as le64\n"
+			     "loop {\n"
+			     "  mov data @ 0 as le64 -> seen\n"
+			     "  mov seen -> data @ 8 as le64\n"
+			     "  add n by 1\n"
+			     "  if n >= 3 {\n"
+			     "    break\n"
+			     "  }\n"
+			     "}\n"
+			     "mov 9 -> data @ 8 as le64\n"
+			     "write_imm seen -> slot @ 0\n";
+
+static void around_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_number(r, 8);
+
+	run_arg(r, "x", x);
+	run_put_le(r->model[0], 8, x);
+	run_put_le(r->model[0] + 8, 8, 9);
+	run_put_le(slot, 8, x);
+}
+
 /* ---- turing --------------------------------------------------------------------------------------- */
 
 static void machine_setup(struct run *r)
@@ -200,6 +230,12 @@ static const struct run_offload offloads[] = {
 		.region_bytes = {NODES * 4},
 		.setup = ways_setup,
 		.request = ways_request},
+	{.name = "around",
+		.text = around,
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = run_no_setup,
+		.request = around_request},
 	{.name = "turing",
 		.file = "turing.rdn",
 		.depth = 1,
@@ -208,8 +244,10 @@ static const struct run_offload offloads[] = {
 		.request = machine_request},
 };
 
+enum { REQUESTS = 2 };
+
 int main(int argc, char **argv)
 {
-	return run_all(
-		offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, 4, argc > 1 ? argv[1] : NULL);
+	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, REQUESTS,
+		argc > 1 ? argv[1] : NULL);
 }

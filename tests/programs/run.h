@@ -52,7 +52,7 @@ struct run {
 	uint8_t *region[CHAIN_MAX_WINDOWS], *model[CHAIN_MAX_WINDOWS];
 	uint8_t *slots, *slots_after;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
-	uint64_t answered, busy, busy_before;
+	uint64_t seed, answered, busy, busy_before;
 	bool enough; /* set by .request: no requests after those that were sent, this one included */
 	struct run_counts n;
 	char why[400];
@@ -70,13 +70,16 @@ extern bool run_recycled;
 struct program *run_compile(const struct run_offload *o);
 /**
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter: only that one; or
- * "--recycled": all of them with run_recycled, more requests under fewer seeds.
+ * "--recycled": all of them with run_recycled.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);
-/** @requests requests under @seed: true, or false and the reason in @why. Adds to @counts, if that is not NULL. */
-bool run_offload(const struct run_offload *o, uint64_t seed, unsigned requests, struct run_counts *counts,
-	char why[400]);
+/**
+ * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and the reason in
+ * @why. Adds to @counts, if that is not NULL.
+ */
+bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
+	struct run_counts *counts, char why[400]);
 
 /* Numbers of the models */
 void run_put_be(uint8_t *p, unsigned bytes, uint64_t v);
