@@ -448,6 +448,7 @@ static void emit(struct lower *l, struct lowered *result)
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;
+		result->loop.ignores_index = result->desc.ignores_index;
 		result->loop.queues = &loop_queue;
 		result->loop.nqueues = 1;
 		result->desc.loop = &result->loop;

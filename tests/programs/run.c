@@ -307,13 +307,26 @@ static bool serve_seeds(struct run *r, uint64_t seed, unsigned seeds, unsigned r
 
 /* ---- counting --------------------------------------------------------------------------------- */
 
+/* Between two runs of its first WQE lie whole laps of a ring */
+static void count_loop(struct run *r, const struct hw_trace *t)
+{
+	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(t->opcode));
+
+	if ((t->idx & (r->c.loop_env.queue[0].ring_wqebbs - 1)) == 0) {
+		if (r->n.laps++ == 0)
+			memcpy(r->first_lap, r->n.loop, sizeof r->first_lap);
+		for (unsigned k = 0; k <= RUN_NOPS; k++)
+			r->n.lap[k] = r->n.loop[k] - r->first_lap[k];
+	}
+	r->n.loop[v->opcode ? v->class : RUN_NOPS]++;
+}
+
 static void count(void *arg, const struct hw_trace *t)
 {
 	struct run *r = arg;
-	if (r->p->loop && t->kind == HW_TRACE_WQE && t->qpn == r->c.loop_env.queue[0].qpn && !t->syndrome) {
-		const struct chain_verb_info *v = chain_verb_info(chain_verb_of(t->opcode));
 
-		r->n.loop[v->opcode ? v->class : RUN_NOPS]++;
+	if (r->p->loop && t->kind == HW_TRACE_WQE && t->qpn == r->c.loop_env.queue[0].qpn && !t->syndrome) {
+		count_loop(r, t);
 		return;
 	}
 
@@ -343,8 +356,11 @@ static void add_counts(const struct run *r, struct run_counts *to)
 	to->atomic += r->n.atomic;
 	to->sync += r->n.sync;
 	to->nops += r->n.nops;
-	for (unsigned k = 0; k <= RUN_NOPS; k++)
+	for (unsigned k = 0; k <= RUN_NOPS; k++) {
 		to->loop[k] += r->n.loop[k];
+		to->lap[k] += r->n.lap[k];
+	}
+	to->laps += r->n.laps ? r->n.laps - 1 : 0;
 	if (to->least == 0 || r->n.least < to->least)
 		to->least = r->n.least;
 	if (r->n.most > to->most)

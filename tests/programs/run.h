@@ -41,8 +41,9 @@ enum { RUN_NOPS = CHAIN_CLASS_SYNC + 1 };
 /** Work requests of one request: those that ran, and how many of them had become or stayed NOPs. */
 struct run_counts {
 	uint64_t requests, copy, atomic, sync, nops;
-	uint64_t least, most;        /* that were no NOPs; with depth 1 only */
-	uint64_t loop[RUN_NOPS + 1]; /* of a loop without a bound: by class, and NOPs */
+	uint64_t least, most;             /* that were no NOPs; with depth 1 only */
+	uint64_t loop[RUN_NOPS + 1];      /* of a loop without a bound: by class, and NOPs */
+	uint64_t laps, lap[RUN_NOPS + 1]; /* the same of whole laps of its ring */
 };
 
 struct run {
@@ -55,6 +56,7 @@ struct run {
 	uint64_t seed, answered, busy, busy_before;
 	bool enough; /* set by .request: no requests after those that were sent, this one included */
 	struct run_counts n;
+	uint64_t first_lap[RUN_NOPS + 1]; /* .loop when a lap was over for the first time */
 	char why[400];
 };
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Programs with a loop that has no bound, on the emulated silicon, under many seeds, against what they mean in plain C. And a Turing
- * machine, against the machine in plain C.
- */
-#include "tests/programs/run.h"
+/* Programs with a loop that has no bound, and what they mean in plain C; the Turing machine, and such a machine in plain C */
+#include "tests/programs/offloads.h"
 #include "tests/programs/turing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- while-recycled --------------------------------------------------------------------------- */
@@ -204,15 +200,29 @@ static void machine_request(struct run *r, uint8_t *slot)
 
 /* ----------------------------------------------------------------------------------------------------- */
 
-static const struct run_offload offloads[] = {
+const struct run_offload loops[] = {
 	{.name = "while-recycled",
 		.file = "while-recycled.rdn",
 		.depth = 4,
 		.region_bytes = {ELEMENTS * 8},
 		.setup = while_setup,
 		.request = while_request},
+	{.name = "while-recycled, direct",
+		.file = "while-recycled.rdn",
+		.direct = true,
+		.depth = 4,
+		.region_bytes = {ELEMENTS * 8},
+		.setup = while_setup,
+		.request = while_request},
 	{.name = "list-endless",
 		.file = "list-endless.rdn",
+		.depth = 4,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-endless, direct",
+		.file = "list-endless.rdn",
+		.direct = true,
 		.depth = 4,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
@@ -242,12 +252,13 @@ static const struct run_offload offloads[] = {
 		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
 		.setup = machine_setup,
 		.request = machine_request},
+	{.name = "turing, direct",
+		.file = "turing.rdn",
+		.direct = true,
+		.depth = 1,
+		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
+		.setup = machine_setup,
+		.request = machine_request},
 };
 
-enum { REQUESTS = 2 };
-
-int main(int argc, char **argv)
-{
-	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, REQUESTS,
-		argc > 1 ? argv[1] : NULL);
-}
+const unsigned nloops = sizeof loops / sizeof loops[0];
