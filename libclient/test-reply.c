@@ -126,7 +126,7 @@ static void test_same_place(void **state)
 static void test_request(void **state)
 {
 	uint8_t arg[64];
-	char key[8];
+	char key[12];
 
 	(void)state;
 	assert_int_equal(reddn_request_len(&geo), 20);

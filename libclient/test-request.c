@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@
 
 enum { MAX_DEPTH = 64, KEYS = 240, STABLE = 60, BUCKETS = 512, SLOT = 512 };
 
-static struct rig {
+/* One of each thread */
+static _Thread_local struct rig {
 	struct reddn c;
 	struct ibv_context verbs;
 	struct ibv_cq cq;
@@ -51,6 +53,16 @@ static struct rig {
 	} key[KEYS];
 	uint64_t clock; /* operations of the writer */
 } rig;
+
+static _Thread_local uint64_t rng = 1;
+
+static uint32_t rnd(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 32);
+}
 
 static void push(struct ibv_wc wc)
 {
@@ -106,8 +118,8 @@ static void value_of(uint32_t key, uint32_t version, uint32_t *val, size_t *len)
 /* One operation of the writer, on any key; the stable ones are never deleted. */
 static void write_once(void)
 {
-	uint32_t k = (uint32_t)random() % KEYS, val[64];
-	bool delete = k >= STABLE && random() % 2;
+	uint32_t k = rnd() % KEYS, val[64];
+	bool delete = k >= STABLE && rnd() % 2;
 	size_t len;
 
 	rig.clock++;
@@ -126,7 +138,7 @@ static void write_once(void)
 
 static void maybe_write(void)
 {
-	while (rig.writing && random() % 3)
+	while (rig.writing && rnd() % 3)
 		write_once();
 }
 
@@ -141,7 +153,7 @@ static void serve(void)
 	assert_true(rig.served < rig.arrived);
 	for (int p = 0; p < 2; p++) {
 		uint64_t off = 0, fp = 0;
-		int first = (int)random() % 2;
+		int first = rnd() % 2;
 
 		for (int i = 0; i < 7; i++)
 			fp = fp << 8 | *arg++;
@@ -160,7 +172,7 @@ static void serve(void)
 
 			for (uint32_t at = 0; at < len; at += 8) {
 				/* Now and then so much that the memory under this record is used again. */
-				for (int n = random() % 256 ? 0 : 400; rig.writing && n > 0; n--)
+				for (int n = rnd() % 256 ? 0 : 400; rig.writing && n > 0; n--)
 					write_once();
 				memcpy(slot + REDDN_SLOT_RECORD + at, from + at, len - at < 8 ? len - at : 8);
 			}
@@ -264,25 +276,25 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 /* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
 static void property(unsigned seed, unsigned depth, unsigned gets)
 {
-	static struct asked asked[MAX_DEPTH];
+	static _Thread_local struct asked asked[MAX_DEPTH];
 	struct reddn_result res[MAX_DEPTH];
 	unsigned done = 0, hits = 0, busy = 0, refusals = 0;
 
 	/* A heap so small that freed memory comes back within the life of a request. */
 	start(depth, false, 24000 + 64 * KEYS);
 	memset(asked, 0, sizeof(asked));
-	srandom(seed);
+	rng = seed * 0x9e3779b97f4a7c15ull;
 	rig.writing = true;
 	while (done < gets) {
-		unsigned i = (unsigned)random() % depth;
+		unsigned i = rnd() % depth;
 		int n;
 
 		maybe_write();
-		switch (random() % 3) {
+		switch (rnd() % 3) {
 		case 0:
 			if (asked[i].busy)
 				break;
-			asked[i] = (struct asked){false, (uint32_t)random() % KEYS, 0, rig.clock};
+			asked[i] = (struct asked){false, rnd() % KEYS, 0, rig.clock};
 			asked[i].version = rig.key[asked[i].key].version;
 			n = reddn_get_submit(&rig.c, &asked[i].key, 4, i);
 			if (n == -EAGAIN) {
@@ -299,11 +311,11 @@ static void property(unsigned seed, unsigned depth, unsigned gets)
 			break;
 		case 2:
 			/* Now and then a caller takes fewer results than there are. */
-			n = reddn_poll(&rig.c, res, 1 + (int)random() % MAX_DEPTH);
+			n = reddn_poll(&rig.c, res, 1 + (int)(rnd() % MAX_DEPTH));
 			assert_true(n >= 0);
 			/* Results stay as they are until the next poll, whatever happens. */
 			maybe_write();
-			while (rig.served < rig.arrived && random() % 2)
+			while (rig.served < rig.arrived && rnd() % 2)
 				serve();
 			for (int k = 0; k < n; k++) {
 				judge(&res[k], &asked[res[k].cookie]);
@@ -333,6 +345,25 @@ static void test_property(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
 		property(i + 1, depths[i], 40000);
+}
+
+static void *property_in_thread(void *seed)
+{
+	property(*(unsigned *)seed, 16, 4000);
+	return NULL;
+}
+
+/* reddn.h: different handles are independent. ThreadSanitizer sees whether they share anything. */
+static void test_threads(void **state)
+{
+	unsigned seeds[3] = {11, 12, 13};
+	pthread_t threads[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, property_in_thread, &seeds[i]), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 static void test_depth_and_held(void **state)
@@ -537,10 +568,12 @@ static void test_raw(void **state)
 	stop();
 }
 
-int main(void)
+/* test-request [TEST]: all, or one */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_property),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
 		cmocka_unit_test(test_first_miss_asks_twice),
 		cmocka_unit_test(test_gives_up),
@@ -548,5 +581,7 @@ int main(void)
 		cmocka_unit_test(test_raw),
 	};
 
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

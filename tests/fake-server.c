@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,9 +66,10 @@ static struct table {
 
 static struct session {
 	struct rdma_cm_id *id;
+	struct ibv_comp_channel *requests, *sent;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t *buf; /* depth arguments, then room for one reply */
+	uint8_t *buf; /* depth arguments, then room for the table's header and two records */
 	struct reddn_wire_req req;
 	uint16_t depth;
 	uint32_t arg_len;
@@ -106,33 +106,48 @@ static void post_recv(uint32_t i)
 		die("post_recv");
 }
 
-static void write_slot(uint32_t at, uint32_t len, enum ibv_wr_opcode op, uint32_t imm)
+/* Takes the event of a channel, which may be one that has been seen to already. */
+static void take_event(struct ibv_comp_channel *channel)
 {
-	uint64_t slot = be64toh(s.req.slot_addr) + (uint64_t)(s.served % s.depth) * be32toh(s.req.slot_size);
-	uint8_t *reply = s.buf + (size_t)s.depth * ARG;
-	struct ibv_sge sge = {.addr = (uintptr_t)(reply + at), .length = len, .lkey = s.mr->lkey};
-	struct ibv_send_wr *bad,
-		wr = {.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = op,
-			.send_flags = IBV_SEND_SIGNALED,
-			.imm_data = htonl(imm),
-			.wr.rdma = {.remote_addr = slot + at, .rkey = be32toh(s.req.slot_rkey)}};
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(channel, &cq, &context) < 0)
+		die("completion channel");
+	ibv_ack_cq_events(cq, 1);
+	ibv_req_notify_cq(cq, 0);
+}
+
+static void wait_until_sent(void)
+{
 	struct ibv_wc wc;
 	int n;
 
-	if (ibv_post_send(s.id->qp, &wr, &bad))
-		die("post_send");
-	/* One at a time: the reply buffer is one. */
 	while ((n = ibv_poll_cq(s.id->send_cq, 1, &wc)) == 0)
-		sched_yield();
+		take_event(s.sent);
 	if (n < 0 || wc.status != IBV_WC_SUCCESS)
 		fprintf(stderr, "write: %s\n", n < 0 ? "poll" : ibv_wc_status_str(wc.status));
 }
 
+static void write_slot(const uint8_t *from, uint32_t at, uint32_t len, enum ibv_wr_opcode op, uint32_t imm)
+{
+	uint64_t slot = be64toh(s.req.slot_addr) + (uint64_t)(s.served % s.depth) * be32toh(s.req.slot_size);
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = len, .lkey = s.mr->lkey};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = op,
+			.send_flags = op == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_SEND_SIGNALED : 0,
+			.imm_data = htonl(imm),
+			.wr.rdma = {.remote_addr = slot + at, .rkey = be32toh(s.req.slot_rkey)}};
+
+	if (ibv_post_send(s.id->qp, &wr, &bad))
+		die("post_send");
+}
+
 static void answer(const uint8_t *arg, uint32_t imm)
 {
-	uint8_t *reply = s.buf + (size_t)s.depth * ARG;
+	uint8_t *live = s.buf + (size_t)s.depth * ARG, *record = live + 64;
 
 	for (int p = 0; p < 2; p++) {
 		uint64_t fp = 0, off = 0;
@@ -146,13 +161,15 @@ static void answer(const uint8_t *arg, uint32_t imm)
 		if (off + 16 <= table.st.buckets * 16 && words[1] == fp) {
 			uint32_t len = reddn_locator_len(words[0]);
 
-			memcpy(reply + REDDN_SLOT_RECORD,
-				table.map + table.st.heap_off + reddn_locator_off(words[0]), len);
-			write_slot(REDDN_SLOT_RECORD, len, IBV_WR_RDMA_WRITE, 0);
+			memcpy(record, table.map + table.st.heap_off + reddn_locator_off(words[0]), len);
+			write_slot(record, REDDN_SLOT_RECORD, len, IBV_WR_RDMA_WRITE, 0);
+			record += len;
 		}
 	}
-	memcpy(reply, table.map + table.st.live_off, 64);
-	write_slot(REDDN_SLOT_LIVE, 64, IBV_WR_RDMA_WRITE_WITH_IMM, imm);
+	memcpy(live, table.map + table.st.live_off, 64);
+	write_slot(live, REDDN_SLOT_LIVE, 64, IBV_WR_RDMA_WRITE_WITH_IMM, imm);
+	/* There is one buffer for replies. */
+	wait_until_sent();
 }
 
 /* The misbehaviour that is due. True: this request is not to be answered. */
@@ -230,13 +247,17 @@ static void accept_session(struct rdma_cm_id *id)
 			.offset_len = (uint8_t)setting("offset_len", table.offset_len),
 			.probes = (uint8_t)setting("probes", 2)}};
 	s.mr = pd ? ibv_reg_mr(pd, s.buf, BUF, IBV_ACCESS_LOCAL_WRITE) : NULL;
-	s.cq = s.mr ? ibv_create_cq(id->verbs, s.depth + 16, NULL, NULL, 0) : NULL;
-	id->send_cq = s.cq ? ibv_create_cq(id->verbs, 16, NULL, NULL, 0) : NULL;
+	s.requests = s.mr ? ibv_create_comp_channel(id->verbs) : NULL;
+	s.sent = s.requests ? ibv_create_comp_channel(id->verbs) : NULL;
+	s.cq = s.sent ? ibv_create_cq(id->verbs, s.depth + 16, NULL, s.requests, 0) : NULL;
+	id->send_cq = s.cq ? ibv_create_cq(id->verbs, 16, NULL, s.sent, 0) : NULL;
 	attr.cap.max_recv_wr = s.depth;
 	attr.send_cq = id->send_cq;
 	attr.recv_cq = s.cq;
 	if (!attr.send_cq || rdma_create_qp(id, pd, &attr) < 0)
 		die("queues");
+	ibv_req_notify_cq(s.cq, 0);
+	ibv_req_notify_cq(id->send_cq, 0);
 	for (uint32_t i = 0; i < s.depth; i++)
 		post_recv(i);
 	if (rdma_accept(id, &param) < 0)
@@ -252,6 +273,8 @@ static void end_session(void)
 	ibv_dereg_mr(s.mr);
 	ibv_destroy_cq(s.cq);
 	ibv_destroy_cq(send_cq);
+	ibv_destroy_comp_channel(s.requests);
+	ibv_destroy_comp_channel(s.sent);
 	ibv_dealloc_pd(pd);
 	rdma_destroy_id(s.id);
 	s.id = NULL;
@@ -316,9 +339,14 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
-		struct pollfd p = {.fd = events->fd, .events = POLLIN};
+		struct pollfd p[2] = {{.fd = events->fd, .events = POLLIN},
+			{.fd = s.id ? s.requests->fd : -1, .events = POLLIN}};
 
-		if (poll(&p, 1, s.id ? 0 : -1) > 0) {
+		poll(p, 2, -1);
+		if (p[1].revents)
+			take_event(s.requests);
+		serve_requests();
+		if (p[0].revents) {
 			struct rdma_conn_param param;
 			uint8_t data[256];
 			struct rdma_cm_id *id;
@@ -337,7 +365,5 @@ int main(int argc, char **argv)
 			else if (type == RDMA_CM_EVENT_DISCONNECTED && s.id)
 				end_session();
 		}
-		serve_requests();
-		sched_yield();
 	}
 }
