@@ -85,6 +85,8 @@ struct hw_config {
 	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
 	const struct hw_costs
 		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
+	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new() only. NULL: none */
+	const struct hw_dev *port_of;
 };
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
