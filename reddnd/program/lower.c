@@ -398,8 +398,7 @@ static void lower_all(struct lower *l)
 	lower_flatten(l);
 	if (diag_errors(l->diag) || !lower_check_loop(l))
 		return;
-	if (!l->p->endless)
-		lower_check_answers(l);
+	lower_check_answers(l);
 	if (diag_errors(l->diag))
 		return;
 	l->by_hand |= l->endless != NULL; /* in the order of the text */

@@ -411,6 +411,30 @@ static void moves_request(struct run *r, uint8_t *slot)
 	run_put_be(slot + 20, 2, 5);
 }
 
+/* Offsets that are wider than any of their parts */
+static const char far_text[] = "program p\n"
+			       "region data\n"
+			       "arg at : offset(1) in data\n"
+			       "var x : le64\n"
+			       "var y : le64\n"
+			       "mov data @ at + 70000 as le64 -> x\n"
+			       "mov data @ at + 65300 as le64 -> y\n"
+			       "write_imm x, y -> slot @ 0\n";
+
+static void far_setup(struct run *r)
+{
+	run_fill(r, r->region[0] + 65300, r->o->region_bytes[0] - 65300);
+}
+
+static void far_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, 256);
+
+	run_arg(r, "at", at);
+	memcpy(slot, r->region[0] + 70000 + at, 8);
+	memcpy(slot + 8, r->region[0] + 65300 + at, 8);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -444,6 +468,7 @@ const struct run_offload features[] = {
 	{FEATURE("breaks, direct", breaks), .direct = true, .unrolled = true, .depth = 2,
 		.region_bytes = {96}, .setup = breaks_setup},
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
+	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 
