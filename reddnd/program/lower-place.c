@@ -191,82 +191,7 @@ struct step *lower_step_of(const struct lower *l, const struct ast_verb *v)
 	return NULL;
 }
 
-/* ---- arguments -------------------------------------------------------------------------------- */
-
-void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
-	bool reversed, bool inverted)
-{
-	struct arg_use *u = pool_alloc(l->pool, sizeof *u);
-
-	*u = (struct arg_use){
-		.arg = arg, .to = to, .first = first, .len = len, .reversed = reversed, .inverted = inverted};
-	*l->last_use = u;
-	l->last_use = &u->next;
-}
-
-static unsigned uses_of(const struct lower *l, const struct ast_arg *arg, unsigned *bytes)
-{
-	unsigned n = 0;
-
-	*bytes = 0;
-	for (const struct arg_use *u = l->uses; u; u = u->next)
-		if (!arg || u->arg == arg) {
-			n += !u->block;
-			*bytes += u->len;
-		}
-	return n;
-}
-
-static void gather(struct lower *l, const struct ast_arg *arg, unsigned bytes)
-{
-	unsigned most = lower_max_sge(l), at = 0;
-	struct word *block = lower_word(l, arg->name, (uint16_t)bytes);
-	struct step *read = NULL, *before = NULL;
-
-	for (struct arg_use *u = l->uses; u; u = u->next) {
-		if (u->arg != arg)
-			continue;
-		if (!read || read->nlocal == most) {
-			const struct op op = {
-				.queue = u->to.step ? u->to.step->queue : TAILQ_FIRST(&l->steps)->queue};
-
-			read = lower_step(l, &op, CHAIN_READ, "argument");
-			read->line = arg->pos.line;
-			read->remote = lower_scratch(block, at, 0);
-			if (before)
-				TAILQ_INSERT_AFTER(&l->steps, before, read, link);
-			else
-				TAILQ_INSERT_HEAD(&l->steps, read, link);
-			before = read;
-		}
-		u->block = block;
-		read->remote.len += u->len;
-		*lower_local(l, read) = u->to;
-		at += u->len;
-	}
-}
-
-void lower_gather_args(struct lower *l)
-{
-	unsigned bytes, n;
-
-	while (uses_of(l, NULL, &bytes) > CHAIN_MAX_RECV_SGE) {
-		const struct ast_arg *best = NULL;
-		unsigned most = 1;
-
-		for (unsigned a = 0; a < l->p->nargs; a++) {
-			n = uses_of(l, l->p->arg[a], &bytes);
-			if (n > most) {
-				most = n;
-				best = l->p->arg[a];
-			}
-		}
-		if (!best)
-			return;
-		uses_of(l, best, &bytes);
-		gather(l, best, bytes);
-	}
-}
+/* ---- operands --------------------------------------------------------------------------------- */
 
 /* The argument as it is in memory: of that, one copy serves all */
 static struct place arg_place(struct lower *l, const struct ast_arg *arg)
@@ -367,18 +292,27 @@ static void add_term(struct lower *l, const struct op *op, struct word *sum, con
 	lower_append(l, add);
 }
 
+/* That the sum can have; of an address, 7 are an offset */
+static uint32_t bytes_of_sum(const struct ast_place *p, uint64_t constant)
+{
+	uint64_t most = constant;
+	uint32_t bytes = 1;
+
+	for (unsigned i = 0; i < p->nterms; i++)
+		most += (1ull << 8 * (term_bytes(&p->term[i]) < 7 ? term_bytes(&p->term[i]) : 7)) - 1;
+	while (bytes < 7 && most >> 8 * bytes)
+		bytes++;
+	return bytes;
+}
+
 /* The address is the sum of a constant and what the terms say when the program runs */
 static void sum_terms(struct lower *l, const struct op *op, struct step *s, int sge,
 	const struct ast_place *p, uint64_t constant)
 {
 	struct word *sum = lower_word(l, "offset", WORD);
-	uint32_t bytes = 0;
+	uint32_t bytes = bytes_of_sum(p, constant);
 	unsigned first = 0;
 
-	for (unsigned i = 0; i < p->nterms; i++)
-		if (term_bytes(&p->term[i]) > bytes)
-			bytes = term_bytes(&p->term[i]);
-	bytes = bytes < 7 ? bytes + 1 : 7;
 	for (unsigned i = 0; i < WORD; i++)
 		sum->init[i] = (uint8_t)(constant >> 8 * i);
 	if (constant == 0) { /* the first one is the sum to begin with */
