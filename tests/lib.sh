@@ -251,6 +251,12 @@ tcp_listens() # PORT
 	tcp_has "$1" 0A
 }
 
+unix_listens() # PATH
+{
+	# __SO_ACCEPTCON of linux/net.h
+	awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix
+}
+
 cm_listens()
 {
 	[[ $(object listeners) -gt 0 ]]

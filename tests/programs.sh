@@ -52,7 +52,7 @@ ticket='  { name = "ticket"; program = "counter"; region = "words"; }'
 configure "$ticket"
 background reddnd.log "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child
-server_ready "$reddnd" reddnd reddnd.log cm_listens
+server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 
 # Deployed by writing one file and reloading
 cat >"$work/programs/newest.rdn" <<'END'
