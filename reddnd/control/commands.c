@@ -103,6 +103,7 @@ static void add_session(void *arg, const struct server_session *s)
 		add_count(o, "misses", s->misses);
 	}
 	add_count(o, "wqes", s->wqes);
+	add_count(o, "iterations", s->iterations);
 	add_count(o, "bytes_in", s->bytes_in);
 	if (!s->recycled)
 		add_count(o, "bytes_out", s->bytes_out);
@@ -152,6 +153,7 @@ static void add_totals(struct json_object *o, const struct totals *t)
 	add_count(o, "hits", t->hits);
 	add_count(o, "misses", t->misses);
 	add_count(o, "wqes", t->wqes);
+	add_count(o, "iterations", t->iterations);
 	add_count(o, "bytes_in", t->bytes_in);
 	add_count(o, "bytes_out", t->bytes_out);
 	json_object_object_add(o, "verdicts", count_verdicts(t));

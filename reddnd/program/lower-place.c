@@ -378,7 +378,7 @@ static void sum_terms(struct lower *l, const struct op *op, struct step *s, int 
 	for (unsigned i = 0; i < p->nterms; i++)
 		if (term_bytes(&p->term[i]) > bytes)
 			bytes = term_bytes(&p->term[i]);
-	bytes = bytes < 7 ? bytes + 1 : 7;
+	bytes = bytes < PROGRAM_MAX_OFFSET ? bytes + 1 : PROGRAM_MAX_OFFSET;
 	for (unsigned i = 0; i < WORD; i++)
 		sum->init[i] = (uint8_t)(constant >> 8 * i);
 	if (constant == 0) { /* the first one is the sum to begin with */
@@ -432,9 +432,9 @@ struct place lower_region(struct lower *l, const struct op *op, struct step *s, 
 	lower_place_web(l, w);
 	struct place from = web_place(w);
 
-	if (from.len > 7) { /* the highest of eight is that of the region's own address */
-		from.from = is_le(&w->var->type) ? 0 : 1;
-		from.len = 7;
+	if (from.len > PROGRAM_MAX_OFFSET) { /* above are those of the region's own address */
+		from.from = is_le(&w->var->type) ? 0 : from.len - PROGRAM_MAX_OFFSET;
+		from.len = PROGRAM_MAX_OFFSET;
 	}
 	struct place address = low_bytes_of_address(s, sge, from.len);
 

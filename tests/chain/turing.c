@@ -153,6 +153,15 @@ void turing_start(struct turing *t)
 	rig_ring(&t->boot);
 }
 
+/* In a lap, the iteration that the WQEBB with that index belongs to */
+static unsigned iteration_at(const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index)
+{
+	uint32_t at = index & (ring_wqebbs - 1), half = info->iterations / 2;
+	uint32_t base = at < info->second ? 0 : half, in = (at - (base ? info->second : 0)) / info->wqebbs;
+
+	return base + (in < half ? in : half - 1); /* the last of a half has what renews the other */
+}
+
 bool turing_healthy(const struct turing *t, char *why, size_t size)
 {
 	char line[250];
@@ -167,7 +176,7 @@ bool turing_healthy(const struct turing *t, char *why, size_t size)
 			continue;
 		chain_decode(t->qp.sq + (size_t)at * 64, 512, line, sizeof line);
 		snprintf(why, size, "syndrome %#x at WQEBB %u, iteration %u: %s", rig_cqe_synd(cqe), at,
-			chain_loop_iteration(&t->info, t->qp.wqebbs, (uint16_t)at), line);
+			iteration_at(&t->info, t->qp.wqebbs, (uint16_t)at), line);
 	}
 	return false;
 }
@@ -186,7 +195,7 @@ uint64_t turing_steps(const struct turing *t)
 	struct hw_qp_progress p;
 
 	hw_qp_progress(t->qp.qp, &p);
-	at = chain_loop_iteration(&t->info, t->qp.wqebbs, (uint16_t)(p.sq_done - 1)) % half + 1;
+	at = iteration_at(&t->info, t->qp.wqebbs, (uint16_t)(p.sq_done - 1)) % half + 1;
 	return turing_progress(t) + (at == half ? 0 : at); /* the last one of a half counts all of it */
 }
 

@@ -150,10 +150,12 @@ static void ways_request(struct run *r, uint8_t *slot)
 
 /* ---- turing --------------------------------------------------------------------------------------- */
 
+enum { CELLS = 1024 };
+
 static void machine_setup(struct run *r)
 {
 	turing_rules(r->region[0], "1RB1LB_1LA0LC_1RH1LD_1RD0RA");
-	turing_links(r->region[2]);
+	turing_links(r->region[2], CELLS);
 }
 
 /* Each begins where those before it have left the tape clean */
@@ -167,9 +169,9 @@ static void machine_request(struct run *r, uint8_t *slot)
 	assert_int_equal(ref.ones, 13);
 	for (unsigned x = 0; x < TURING_CELLS; x++)
 		if (ref.tape[x])
-			r->model[1][x * TURING_CELL] = TURING_ONE;
-	run_arg(r, "start", start * TURING_CELL);
-	run_put_be(slot, 2, ref.head * TURING_CELL);
+			r->model[1][x] = TURING_ONE;
+	run_arg(r, "from", turing_from(start));
+	run_put_le(slot, 8, ref.steps);
 }
 
 /* ----------------------------------------------------------------------------------------------------- */
@@ -203,7 +205,7 @@ static const struct run_offload offloads[] = {
 	{.name = "turing",
 		.file = "turing.rdn",
 		.depth = 1,
-		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
+		.region_bytes = {TURING_RULES, TURING_RULES, CELLS *TURING_LINKS},
 		.setup = machine_setup,
 		.request = machine_request},
 };
