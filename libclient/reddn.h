@@ -174,6 +174,7 @@ enum reddn_end {
 	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it */
 	REDDN_END_SHUTDOWN = 6,    /* the server stops, or empties itself */
 	REDDN_END_CLIENT = 7,      /* the client, or the network, ended it */
+	REDDN_END_IDLE = 8, /* nothing was asked for too long; connect again when there is something to ask */
 };
 
 /**

@@ -16,6 +16,7 @@ enum { PATIENCE_MS = 1000, PAUSE_MS = 10 };
 
 _Static_assert((int)REDDN_END_FAILED == (int)REDDN_WIRE_END_FAILED, "as on the wire");
 _Static_assert((int)REDDN_END_CLIENT == (int)REDDN_WIRE_END_CLIENT, "as on the wire");
+_Static_assert((int)REDDN_END_IDLE == (int)REDDN_WIRE_END_IDLE, "as on the wire");
 
 /* One question */
 struct question {

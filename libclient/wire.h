@@ -142,6 +142,7 @@ enum reddn_wire_end {
 	REDDN_WIRE_END_OPERATOR = 5,    /* the administrator of the server ended it */
 	REDDN_WIRE_END_SHUTDOWN = 6,    /* the server stops, or empties itself */
 	REDDN_WIRE_END_CLIENT = 7,      /* the client disconnected */
+	REDDN_WIRE_END_IDLE = 8,        /* the client has asked for nothing for too long */
 };
 
 struct reddn_wire_rej {

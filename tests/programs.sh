@@ -26,7 +26,8 @@ control = "$work/control";
 programs = [ "$work/programs", "$programs" ];
 regions = (
   { name = "pairs"; kind = "raw"; path = "$work/pairs"; },
-  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; } );
+  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; },
+  { name = "again"; kind = "raw"; path = "$work/again"; writable = true; } );
 offloads = (
 $1 );
 END
@@ -45,6 +46,7 @@ pair = lambda *copies: b"".join(struct.pack("<Q24s", v, t) for v, t in copies)
 open(sys.argv[1], "wb").write((pair((7, b"old"), (9, b"new")) + pair((3 << 40, b"newer"), (3 << 32, b"older"))).ljust(4096, b"\0"))
 open(sys.argv[2], "wb").write(bytes(4096))' "$work/pairs" "$work/words"
 
+ln "$work/words" "$work/again"
 start_nic
 ticket='  { name = "ticket"; program = "counter"; region = "words"; }'
 configure "$ticket"
@@ -86,6 +88,13 @@ grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "the mistake is n
 [[ $(call newest 0) == 00000000000000016e6577*(0) ]] || fail "the offload is gone" "$work/call.log"
 ok "a wrong program is refused with its line, and the old one stays"
 
+# Nor does one that would take one file for two
+configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
+ctl reload && fail "one file as two regions of a program was taken"
+until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
+	fail "that they are one file is not told" "$work/ctl.err" "$work/reddnd.log"
+ok "regions of a program that are one file are refused"
+
 # What the client may not
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"
 grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "not told" "$work/call.log"
@@ -121,6 +130,25 @@ assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$w
 [[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
+# RECVs that nobody has used are flushed when a client goes: they are no requests
+cat >"$work/programs/count.rdn" <<'END'
+program count
+region words writable steered
+arg at : offset(1) in words
+add words @ at as le64 by 1
+write_imm 1 as u8 -> slot @ 0
+END
+configure '{ name = "count"; program = "count"; region = "words"; }, { name = "count.r"; program = "count"; region = "words"; mode = "recycled"; }'
+ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+for offload in count count.r count; do
+	[[ $(call "$offload" 8) == 01*(0) ]] || fail "$offload: no answer" "$work/call.log" "$work/reddnd.log"
+done
+
 kill "$reddnd"
 expect_exit "$reddnd" reddnd reddnd.log
+python3 -c '
+import struct, sys
+words = struct.unpack("<512Q", open(sys.argv[1], "rb").read())
+assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests that nobody made were executed"
+ok "what is counted are requests"
 done_testing

@@ -173,5 +173,18 @@ alive "$half" || fail "the client has ended by itself" "$work/half.log"
 leave "$half"
 ok "a session that is half open ends"
 
+# nor is one that asks for nothing: as when its host has lost its power. The timeout may come with a reload, too
+stay 4.log b one 16
+idle=$child
+expect wide sessions 1
+kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
+sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+until_true grep -qE 'ends after [0-9]+ requests: the client has asked for nothing for [0-9]+ ms' "$work/reddnd.log" ||
+	fail "a session that asks for nothing stays" "$work/4.log" "$work/reddnd.log"
+expect wide sessions 0
+leave "$idle"
+ok "a session that asks for nothing ends"
+
 stop_reddnd
 done_testing

@@ -29,7 +29,8 @@
  *                      offloads = names of those that it may use                                            (all)
  *                      sessions, depth (sum of all sessions), queue_bytes, slot_bytes: quotas
  *                      rate, burst: requests per second of all its sessions, and at once after a pause
- *                      session_rate, session_burst: of each of its sessions }                               (no limits)
+ *                      session_rate, session_burst: of each of its sessions
+ *                      idle_timeout = "10m": a session without a request for so long ends }                 (no limits)
  *            without it there is one tenant, "everyone", without limits
  *
  * Loading is a transaction: a catalog is complete and right, or there is none and every mistake is told.
@@ -113,6 +114,7 @@ struct catalog_limits {
 	uint64_t queue_bytes, slot_bytes;
 	uint64_t rate, burst; /* requests per second; requests. burst 0: what a tenth of a second brings */
 	uint64_t session_rate, session_burst;
+	uint64_t idle_timeout; /* us */
 };
 
 struct catalog_tenant {

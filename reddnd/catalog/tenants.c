@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 /* A bucket is filled in steps of a millisecond or so: it must hold what one of them brings */
-enum { RATE_MAX = 1000000000, COUNT_MAX = 1000000, STEPS_PER_SECOND = 1000 };
+enum { RATE_MAX = 1000000000, COUNT_MAX = 1000000, STEPS_PER_SECOND = 1000, SECOND_US = 1000000 };
 
 /* ---- networks --------------------------------------------------------------------------------------------- */
 
@@ -268,6 +268,18 @@ static void tenant_session_burst(struct load *l, const config_setting_t *s, void
 	per_second(l, s, &((struct catalog_tenant *)object)->limits.session_burst);
 }
 
+static void tenant_idle_timeout(struct load *l, const config_setting_t *s, void *object)
+{
+	uint64_t us;
+
+	if (text_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
+		settings_wrong(l, s,
+			"\"idle_timeout\" is \"%s\"; it must be a time of at least 1 s, as in \"10m\"",
+			config_setting_get_string(s));
+	else
+		((struct catalog_tenant *)object)->limits.idle_timeout = us;
+}
+
 uint64_t catalog_burst_min(uint64_t rate)
 {
 	return (rate + STEPS_PER_SECOND - 1) / STEPS_PER_SECOND;
@@ -300,6 +312,7 @@ static const struct rule tenant_rules[] = {
 	{"burst", T_INT | T_INT64, "a number of requests", false, tenant_burst},
 	{"session_rate", T_INT | T_INT64, "a number of requests per second", false, tenant_session_rate},
 	{"session_burst", T_INT | T_INT64, "a number of requests", false, tenant_session_burst},
+	{"idle_timeout", T_STRING, "a time: \"10m\"", false, tenant_idle_timeout},
 };
 
 /* Two that a client without a token could belong to as well */

@@ -349,6 +349,10 @@ static void test_raw(void **state)
 	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
 		"c:2: offload \"o\": the program writes to region \"nodes\", but \"a\" is not declared "
 		"writable = true\n");
+	expect("regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; } );\n"
+	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
+		"c:2: offload \"o\": regions \"nodes\" and \"values\" of its program are both \"a\", and it "
+		"writes to one of them; bind them to two regions\n");
 	expect("regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n");
@@ -388,7 +392,7 @@ static void test_tenants(void **state)
 			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
 			"slot_bytes = \"3K\"; rate = "
 			"5000; burst = 5;\n"
-			" session_rate = 7; session_burst = 2; },\n"
+			" session_rate = 7; session_burst = 2; idle_timeout = \"5m\"; },\n"
 			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
 			" { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
 	assert_int_equal(c->ntenants, 3);
@@ -413,6 +417,7 @@ static void test_tenants(void **state)
 	assert_int_equal(c->tenants[0].limits.burst, 5);
 	assert_int_equal(c->tenants[0].limits.session_rate, 7);
 	assert_int_equal(c->tenants[0].limits.session_burst, 2);
+	assert_int_equal(c->tenants[0].limits.idle_timeout, 300000000);
 	catalog_free(c);
 	expect("tenants = ();\n",
 		"c:1: \"tenants\" is empty: nobody could connect; leave it out for everyone\n");
@@ -446,6 +451,10 @@ static void test_tenants(void **state)
 		"c:1: \"sessions\" is 0; it must be 1 to 1000000\n"
 		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n"
 		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
+	expect("tenants = ( { name = \"a\"; idle_timeout = \"10ms\"; } );\n",
+		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n");
+	expect("half_open = \"10ms\";\n",
+		"c:1: \"half_open\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n");
 	expect("tenants = ( { name = \"a\"; burst = 5; } );\n",
 		"c:1: \"burst\" means nothing without \"rate\"\n");
 	expect("tenants = ( { name = \"a\"; session_rate = 5001; session_burst = 5; } );\n",

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/audit.h"
 
+#include "reddnd/util/json.h"
+
 #include <stdio.h>
 #include <syslog.h>
 
-static void add_text(struct json_object *o, const char *name, const char *text)
+static void add_if_said(struct json_object *o, const char *name, const char *text)
 {
 	if (*text)
-		json_object_object_add(o, name, json_object_new_string(text));
-}
-
-static void add_count(struct json_object *o, const char *name, uint64_t n)
-{
-	json_object_object_add(o, name, json_object_new_uint64(n));
+		json_add_text(o, name, text);
 }
 
 /* What does not apply to an event is not there */
@@ -20,25 +17,25 @@ static struct json_object *event_json(const struct event *e)
 {
 	struct json_object *o = json_object_new_object();
 
-	add_count(o, "number", e->number);
-	add_count(o, "time_us", e->time_us);
-	add_text(o, "event", event_kind_name(e->kind));
-	add_count(o, "priority", (uint64_t)e->level);
+	json_add_count(o, "number", e->number);
+	json_add_count(o, "time_us", e->time_us);
+	add_if_said(o, "event", event_kind_name(e->kind));
+	json_add_count(o, "priority", (uint64_t)e->level);
 	if (e->session) {
-		add_count(o, "session", e->session);
-		add_count(o, "requests", e->requests);
+		json_add_count(o, "session", e->session);
+		json_add_count(o, "requests", e->requests);
 	}
-	add_text(o, "peer", e->peer);
-	add_text(o, "tenant", e->tenant);
-	add_text(o, "offload", e->offload);
-	add_text(o, "verdict", e->verdict);
-	add_text(o, "action", e->action);
-	add_text(o, "step", e->step);
-	add_text(o, "program", e->path);
+	add_if_said(o, "peer", e->peer);
+	add_if_said(o, "tenant", e->tenant);
+	add_if_said(o, "offload", e->offload);
+	add_if_said(o, "verdict", e->verdict);
+	add_if_said(o, "action", e->action);
+	add_if_said(o, "step", e->step);
+	add_if_said(o, "program", e->path);
 	if (e->line)
-		add_count(o, "line", e->line);
-	add_text(o, "syndrome", e->syndrome);
-	add_text(o, "text", e->text);
+		json_add_count(o, "line", e->line);
+	add_if_said(o, "syndrome", e->syndrome);
+	add_if_said(o, "text", e->text);
 	return o;
 }
 
@@ -65,7 +62,7 @@ char *audit_line(const struct events *ev, uint64_t *next)
 		return NULL;
 	if (lost) {
 		o = json_object_new_object();
-		add_count(o, "lost", lost);
+		json_add_count(o, "lost", lost);
 		at = e->number;
 	} else {
 		o = event_json(e);

@@ -6,6 +6,7 @@
 #include "reddnd/session/service.h"
 #include "reddnd/session/warden.h"
 #include "reddnd/util/cleanup.h"
+#include "reddnd/util/json.h"
 #include "reddnd/util/log.h"
 #include "reddnd/util/text.h"
 
@@ -47,16 +48,6 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 	return NULL;
 }
 
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, json_object_new_string(text));
-}
-
-static void add_count(struct json_object *o, const char *name, uint64_t n)
-{
-	json_object_object_add(o, name, json_object_new_uint64(n));
-}
-
 /* ---- commands that look -------------------------------------------------------------------------------------- */
 
 static struct json_object *run_status(struct call *call)
@@ -67,18 +58,18 @@ static struct json_object *run_status(struct call *call)
 
 	server_status(call->c->server, &s);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	add_text(o, "version", REDDND_VERSION);
-	add_text(o, "device", s.device);
-	add_count(o, "uptime_us", s.uptime_us);
-	add_count(o, "cpu_us", (uint64_t)cpu.tv_sec * LOG_SECOND + (uint64_t)cpu.tv_nsec / 1000);
-	add_count(o, "sessions", s.sessions);
-	add_count(o, "sessions_total", s.sessions_total);
-	add_count(o, "refused", s.refused);
-	add_count(o, "requests", s.requests);
-	add_count(o, "failed_sessions", s.failed);
-	add_count(o, "reloads", s.reloads);
-	add_count(o, "arena_used", s.arena_used);
-	add_count(o, "arena_size", s.arena_size);
+	json_add_text(o, "version", REDDND_VERSION);
+	json_add_text(o, "device", s.device);
+	json_add_count(o, "uptime_us", s.uptime_us);
+	json_add_count(o, "cpu_us", (uint64_t)cpu.tv_sec * LOG_SECOND + (uint64_t)cpu.tv_nsec / 1000);
+	json_add_count(o, "sessions", s.sessions);
+	json_add_count(o, "sessions_total", s.sessions_total);
+	json_add_count(o, "refused", s.refused);
+	json_add_count(o, "requests", s.requests);
+	json_add_count(o, "failed_sessions", s.failed);
+	json_add_count(o, "reloads", s.reloads);
+	json_add_count(o, "arena_used", s.arena_used);
+	json_add_count(o, "arena_size", s.arena_size);
 	return o;
 }
 
@@ -86,28 +77,28 @@ static void add_session(void *arg, const struct server_session *s)
 {
 	struct json_object *o = json_object_new_object();
 
-	add_count(o, "session", s->id);
-	add_text(o, "peer", s->peer);
-	add_text(o, "tenant", s->tenant);
-	add_text(o, "offload", s->offload);
+	json_add_count(o, "session", s->id);
+	json_add_text(o, "peer", s->peer);
+	json_add_text(o, "tenant", s->tenant);
+	json_add_text(o, "offload", s->offload);
 	json_object_object_add(o, "current", json_object_new_boolean(s->current));
-	add_count(o, "depth", s->depth);
-	add_count(o, "instances", s->instances);
-	add_count(o, "queue_bytes", s->queue_bytes);
-	add_count(o, "age_us", s->age_us);
-	add_count(o, "requests", s->requests);
-	add_count(o, "rate", s->rate);
-	add_count(o, "burst", s->rate ? s->burst : 0);
+	json_add_count(o, "depth", s->depth);
+	json_add_count(o, "instances", s->instances);
+	json_add_count(o, "queue_bytes", s->queue_bytes);
+	json_add_count(o, "age_us", s->age_us);
+	json_add_count(o, "requests", s->requests);
+	json_add_count(o, "rate", s->rate);
+	json_add_count(o, "burst", s->rate ? s->burst : 0);
 	if (!s->recycled) {
-		add_count(o, "hits", s->hits);
-		add_count(o, "misses", s->misses);
+		json_add_count(o, "hits", s->hits);
+		json_add_count(o, "misses", s->misses);
 	}
-	add_count(o, "wqes", s->wqes);
-	add_count(o, "iterations", s->iterations);
-	add_count(o, "bytes_in", s->bytes_in);
+	json_add_count(o, "wqes", s->wqes);
+	json_add_count(o, "iterations", s->iterations);
+	json_add_count(o, "bytes_in", s->bytes_in);
 	if (!s->recycled)
-		add_count(o, "bytes_out", s->bytes_out);
-	add_count(o, "verdicts", s->verdicts);
+		json_add_count(o, "bytes_out", s->bytes_out);
+	json_add_count(o, "verdicts", s->verdicts);
 	json_object_array_add(arg, o);
 }
 
@@ -128,9 +119,9 @@ static struct json_object *describe_args(const struct program *p)
 	for (unsigned i = 0; i < p->nargs; i++) {
 		struct json_object *o = json_object_new_object();
 
-		add_text(o, "name", p->args[i].name);
-		add_text(o, "kind", kinds[p->args[i].kind]);
-		add_count(o, "bytes", p->args[i].bytes);
+		json_add_text(o, "name", p->args[i].name);
+		json_add_text(o, "kind", kinds[p->args[i].kind]);
+		json_add_count(o, "bytes", p->args[i].bytes);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -141,21 +132,21 @@ static struct json_object *count_verdicts(const struct totals *t)
 	struct json_object *o = json_object_new_object();
 
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
-		add_count(o, verdict_kind_name(k), t->verdicts[k]);
+		json_add_count(o, verdict_kind_name(k), t->verdicts[k]);
 	return o;
 }
 
 static void add_totals(struct json_object *o, const struct totals *t)
 {
-	add_count(o, "sessions", t->sessions);
-	add_count(o, "failed_sessions", t->failed);
-	add_count(o, "requests", t->requests);
-	add_count(o, "hits", t->hits);
-	add_count(o, "misses", t->misses);
-	add_count(o, "wqes", t->wqes);
-	add_count(o, "iterations", t->iterations);
-	add_count(o, "bytes_in", t->bytes_in);
-	add_count(o, "bytes_out", t->bytes_out);
+	json_add_count(o, "sessions", t->sessions);
+	json_add_count(o, "failed_sessions", t->failed);
+	json_add_count(o, "requests", t->requests);
+	json_add_count(o, "hits", t->hits);
+	json_add_count(o, "misses", t->misses);
+	json_add_count(o, "wqes", t->wqes);
+	json_add_count(o, "iterations", t->iterations);
+	json_add_count(o, "bytes_in", t->bytes_in);
+	json_add_count(o, "bytes_out", t->bytes_out);
 	json_object_object_add(o, "verdicts", count_verdicts(t));
 }
 
@@ -168,20 +159,20 @@ static struct json_object *run_offloads(struct call *call)
 		const struct offload *f = &sv->offloads[i];
 		struct json_object *o = json_object_new_object();
 
-		add_text(o, "offload", f->conf->name);
-		add_text(o, "program", f->program->name);
-		add_text(o, "file", f->conf->path);
-		add_text(o, "mode", f->conf->recycled ? "recycled" : "unrolled");
+		json_add_text(o, "offload", f->conf->name);
+		json_add_text(o, "program", f->program->name);
+		json_add_text(o, "file", f->conf->path);
+		json_add_text(o, "mode", f->conf->recycled ? "recycled" : "unrolled");
 		json_object_object_add(o, "args", describe_args(f->program));
-		add_count(o, "depth_max", f->conf->depth_max);
-		add_count(o, "request_bytes", f->img->arg_len);
-		add_count(o, "reply_bytes", f->slot_need);
-		add_count(o, "copies", f->img->n_copy);
-		add_count(o, "atomics", f->img->n_atomic);
-		add_count(o, "waits_enables", f->img->n_sync);
-		add_count(o, "wqes_per_request", f->outcome.wqes);
+		json_add_count(o, "depth_max", f->conf->depth_max);
+		json_add_count(o, "request_bytes", f->img->arg_len);
+		json_add_count(o, "reply_bytes", f->slot_need);
+		json_add_count(o, "copies", f->img->n_copy);
+		json_add_count(o, "atomics", f->img->n_atomic);
+		json_add_count(o, "waits_enables", f->img->n_sync);
+		json_add_count(o, "wqes_per_request", f->outcome.wqes);
 		add_totals(o, f->totals);
-		add_text(o, "where", f->conf->where);
+		json_add_text(o, "where", f->conf->where);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -197,19 +188,19 @@ static struct json_object *run_regions(struct call *call)
 		const struct table_geometry *g = &sv->regions[i].table.geometry;
 		struct json_object *o = json_object_new_object();
 
-		add_text(o, "region", r->name);
-		add_text(o, "kind", r->raw ? "raw" : "table");
-		add_text(o, "path", r->path);
-		add_count(o, "bytes", region_size(&sv->regions[i]));
+		json_add_text(o, "region", r->name);
+		json_add_text(o, "kind", r->raw ? "raw" : "table");
+		json_add_text(o, "path", r->path);
+		json_add_count(o, "bytes", region_size(&sv->regions[i]));
 		if (r->raw) {
 			json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
 		} else {
-			add_count(o, "buckets", g->buckets);
-			add_count(o, "heap_bytes", g->heap_size);
-			add_count(o, "max_key", g->max_key);
-			add_count(o, "max_value", g->max_value);
+			json_add_count(o, "buckets", g->buckets);
+			json_add_count(o, "heap_bytes", g->heap_size);
+			json_add_count(o, "max_key", g->max_key);
+			json_add_count(o, "max_value", g->max_value);
 		}
-		add_text(o, "where", r->where);
+		json_add_text(o, "where", r->where);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -222,23 +213,24 @@ static struct json_object *run_tenants(struct call *call)
 	for (const struct tenant *t = server_tenants(call->c->server); t; t = t->hh.next) {
 		struct json_object *o = json_object_new_object();
 
-		add_text(o, "tenant", t->name);
-		add_count(o, "sessions", t->sessions);
-		add_count(o, "sessions_max", t->limits.sessions);
-		add_count(o, "depth", t->depth);
-		add_count(o, "depth_max", t->limits.depth);
-		add_count(o, "queue_bytes", t->queue_bytes);
-		add_count(o, "queue_bytes_max", t->limits.queue_bytes);
-		add_count(o, "slot_bytes", t->slot_bytes);
-		add_count(o, "slot_bytes_max", t->limits.slot_bytes);
-		add_count(o, "rate", t->limits.rate);
-		add_count(o, "burst", t->limits.burst);
-		add_count(o, "session_rate", t->limits.session_rate);
-		add_count(o, "session_burst", t->limits.session_burst);
-		add_count(o, "accepted", t->accepted);
-		add_count(o, "refused", t->refused);
-		add_count(o, "failed_sessions", t->failed);
-		add_count(o, "requests", t->requests);
+		json_add_text(o, "tenant", t->name);
+		json_add_count(o, "sessions", t->sessions);
+		json_add_count(o, "sessions_max", t->limits.sessions);
+		json_add_count(o, "depth", t->depth);
+		json_add_count(o, "depth_max", t->limits.depth);
+		json_add_count(o, "queue_bytes", t->queue_bytes);
+		json_add_count(o, "queue_bytes_max", t->limits.queue_bytes);
+		json_add_count(o, "slot_bytes", t->slot_bytes);
+		json_add_count(o, "slot_bytes_max", t->limits.slot_bytes);
+		json_add_count(o, "rate", t->limits.rate);
+		json_add_count(o, "burst", t->limits.burst);
+		json_add_count(o, "session_rate", t->limits.session_rate);
+		json_add_count(o, "session_burst", t->limits.session_burst);
+		json_add_count(o, "idle_timeout_us", t->limits.idle_timeout);
+		json_add_count(o, "accepted", t->accepted);
+		json_add_count(o, "refused", t->refused);
+		json_add_count(o, "failed_sessions", t->failed);
+		json_add_count(o, "requests", t->requests);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -277,7 +269,7 @@ static struct json_object *run_kick(struct call *call)
 		return refuse(call, "there is no session %" PRIu64 "; \"clients\" lists the sessions",
 			json_object_get_uint64(id));
 	o = json_object_new_object();
-	add_count(o, "session", json_object_get_uint64(id));
+	json_add_count(o, "session", json_object_get_uint64(id));
 	return o;
 }
 
@@ -321,9 +313,9 @@ static struct json_object *run_limit(struct call *call)
 			id ? "clients" : "tenants");
 	o = json_object_new_object();
 	json_object_object_add(o, id ? "session" : "tenant", json_object_get(id ? id : name));
-	add_count(o, "rate", rate);
+	json_add_count(o, "rate", rate);
 	if (burst)
-		add_count(o, "burst", burst);
+		json_add_count(o, "burst", burst);
 	return o;
 }
 
@@ -439,6 +431,6 @@ struct json_object *commands_answer(const struct commands *c, const char *text, 
 	if (result)
 		json_object_object_add(answer, "result", result);
 	else
-		add_text(answer, "error", call.error);
+		json_add_text(answer, "error", call.error);
 	return answer;
 }

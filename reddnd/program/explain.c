@@ -3,10 +3,10 @@
 
 #include "reddnd/program/path.h"
 #include "reddnd/util/cleanup.h"
+#include "reddnd/util/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -236,16 +236,6 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 
 /* ---- for programs -------------------------------------------------------------------------------------------- */
 
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, text ? json_object_new_string(text) : NULL);
-}
-
-static void add_count(struct json_object *o, const char *name, uint64_t n)
-{
-	json_object_object_add(o, name, json_object_new_uint64(n));
-}
-
 static struct json_object *steps_json(const struct program *p, const struct path_time *t)
 {
 	static const char *const classes[] = {[CHAIN_CLASS_COPY] = "copy",
@@ -259,15 +249,15 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		struct json_object *o = json_object_new_object();
 
 		explain_step(p->desc, s, text, sizeof text);
-		add_count(o, "line", p->steps[s].line);
-		add_text(o, "queue", p->desc->queues[st->queue].name);
-		add_text(o, "label", st->label);
-		add_text(o, "verb", chain_verb_info(st->verb)->name);
-		add_text(o, "class", classes[chain_verb_info(st->verb)->class]);
+		json_add_count(o, "line", p->steps[s].line);
+		json_add_text(o, "queue", p->desc->queues[st->queue].name);
+		json_add_text(o, "label", st->label);
+		json_add_text(o, "verb", chain_verb_info(st->verb)->name);
+		json_add_text(o, "class", classes[chain_verb_info(st->verb)->class]);
 		json_object_object_add(o, "dormant", json_object_new_boolean(st->flags & CHAIN_DORMANT));
-		add_text(o, "text", text);
-		add_text(o, "why", p->steps[s].why);
-		add_count(o, "start_ns", t[s].start);
+		json_add_text(o, "text", text);
+		json_add_text(o, "why", p->steps[s].why);
+		json_add_count(o, "start_ns", t[s].start);
 		json_object_object_add(o, "critical", json_object_new_boolean(t[s].critical));
 		json_object_array_add(list, o);
 	}
@@ -280,20 +270,20 @@ static struct json_object *loop_json(const struct program *p)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	char text[900];
 
-	add_count(o, "copy", n.copy);
-	add_count(o, "atomic", n.atomic);
-	add_count(o, "wait_enable", n.sync);
-	add_count(o, "ring_wqebbs", p->loop_ring);
-	add_count(o, "iterations", p->loop_info.iterations);
+	json_add_count(o, "copy", n.copy);
+	json_add_count(o, "atomic", n.atomic);
+	json_add_count(o, "wait_enable", n.sync);
+	json_add_count(o, "ring_wqebbs", p->loop_ring);
+	json_add_count(o, "iterations", p->loop_info.iterations);
 	for (unsigned s = 0; s < p->loop->nsteps; s++) {
 		const struct chain_step *st = &p->loop->steps[s];
 		struct json_object *step = json_object_new_object();
 
 		explain_step(p->loop, s, text, sizeof text);
-		add_count(step, "line", st->line);
-		add_text(step, "label", st->label);
-		add_text(step, "text", text);
-		add_text(step, "why", st->why);
+		json_add_count(step, "line", st->line);
+		json_add_text(step, "label", st->label);
+		json_add_text(step, "text", text);
+		json_add_text(step, "why", st->why);
 		json_object_array_add(list, step);
 	}
 	json_object_object_add(o, "steps", list);
@@ -308,9 +298,9 @@ static struct json_object *request_json(const struct program *p)
 		const struct program_piece *c = &p->pieces[i];
 		struct json_object *o = json_object_new_object();
 
-		add_text(o, "arg", p->args[c->arg].name);
-		add_count(o, "first", c->first);
-		add_count(o, "bytes", c->len);
+		json_add_text(o, "arg", p->args[c->arg].name);
+		json_add_count(o, "first", c->first);
+		json_add_count(o, "bytes", c->len);
 		json_object_object_add(o, "reversed", json_object_new_boolean(c->reversed));
 		json_object_object_add(o, "inverted", json_object_new_boolean(c->inverted));
 		json_object_array_add(list, o);
@@ -323,7 +313,7 @@ static struct json_object *params_json(const struct program *p)
 	struct json_object *o = json_object_new_object();
 
 	for (unsigned i = 0; i < p->nparams; i++)
-		add_count(o, p->params[i].name, p->params[i].value);
+		json_add_count(o, p->params[i].name, p->params[i].value);
 	return o;
 }
 
@@ -335,14 +325,14 @@ int explain_json(FILE *f, const struct program *p)
 
 	if (!o)
 		return -ENOMEM;
-	add_text(o, "program", p->name);
-	add_text(o, "shape", p->shape == PROGRAM_TABLE ? "table" : "opaque");
-	add_count(o, "copy", p->image->n_copy);
-	add_count(o, "atomic", p->image->n_atomic);
-	add_count(o, "wait_enable", p->image->n_sync);
-	add_count(o, "modelled_ns", whole);
-	add_count(o, "request_bytes", p->image->arg_len);
-	add_count(o, "reply_bytes", p->reply_max);
+	json_add_text(o, "program", p->name);
+	json_add_text(o, "shape", p->shape == PROGRAM_TABLE ? "table" : "opaque");
+	json_add_count(o, "copy", p->image->n_copy);
+	json_add_count(o, "atomic", p->image->n_atomic);
+	json_add_count(o, "wait_enable", p->image->n_sync);
+	json_add_count(o, "modelled_ns", whole);
+	json_add_count(o, "request_bytes", p->image->arg_len);
+	json_add_count(o, "reply_bytes", p->reply_max);
 	json_object_object_add(o, "params", params_json(p));
 	json_object_object_add(o, "request", request_json(p));
 	json_object_object_add(o, "steps", steps_json(p, t));

@@ -315,7 +315,15 @@ static bool at(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 		return sema_error(s, e->left->pos, "what comes before \"@\" is a region or slot%s%s",
 			sym ? ", not " : "", sym ? scope_what(sym) : "");
 	place = append(s, e, list, n);
-	return region_place(s, e->left, sym, place) && offset(s, e->right, place) && in_region(s, place);
+	if (!region_place(s, e->left, sym, place) || !offset(s, e->right, place))
+		return false;
+	if (place->at > PROGRAM_MAX_CONSTANT)
+		return sema_error(s, e->right->pos,
+			"the constant part of the offset is %" PRIu64
+			"; it may be 0 to %u; what is larger can be in a "
+			"variable",
+			place->at, (unsigned)PROGRAM_MAX_CONSTANT);
+	return in_region(s, place);
 }
 
 static bool as(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n)

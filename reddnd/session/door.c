@@ -16,6 +16,7 @@ static int level_of(enum reddn_wire_end how)
 	switch (how) {
 	case REDDN_WIRE_END_CLIENT:
 	case REDDN_WIRE_END_SHUTDOWN:
+	case REDDN_WIRE_END_IDLE:
 		return LOG_INFO;
 	case REDDN_WIRE_END_OPERATOR:
 		return LOG_NOTICE;

@@ -59,6 +59,8 @@ int upkeep_begin(struct server *sv, struct session *s);
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until_us);
 /** The limit of a session from now on; @rate 0: none. A throttle goes on. */
 void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t burst);
+/** After its tenant's idle_timeout has changed, or may have. */
+void upkeep_changed(struct server *sv, struct session *s);
 /** It is over: the timer goes. */
 void upkeep_end(struct session *s);
 

@@ -223,6 +223,7 @@ int server_reload(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(catalog_freep) struct catalog *mine = catalog;
 	CLEANUP(service_unrefp) struct service *next = NULL;
+	struct session *s, *other;
 	char words[100];
 	int r;
 
@@ -237,6 +238,8 @@ int server_reload(struct server *sv, struct catalog *catalog)
 	sv->service = steal_ptr(&next);
 	service_limit(sv->service, clock_us());
 	pace_all(sv, NULL);
+	HASH_ITER (by_id, sv->by_id, s, other)
+		upkeep_changed(sv, s);
 	sv->reloads++;
 	snprintf(words, sizeof words, "%u regions, %u offloads; sessions go on as they began",
 		catalog->nregions, catalog->noffloads);

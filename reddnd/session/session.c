@@ -563,6 +563,11 @@ bool session_rest(struct session *s)
 	return !session_busy(s);
 }
 
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us)
+{
+	return verdict_is_idle(&s->idle, s->done, session_busy(s), now_us, limit_us);
+}
+
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
 {
 	const struct catalog_offload *conf = s->offload->conf;

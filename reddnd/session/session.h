@@ -67,6 +67,7 @@ struct session {
 	bool resting, watched;
 	TAILQ_ENTRY(session) watched_link;
 	struct verdict_silence silence, rounds; /* in us; in iterations */
+	struct verdict_idle idle;
 	unsigned verdicts;
 	uint32_t tail; /* WQEBBs from the start of the last WQE of a reply to the end of it */
 	unsigned false_alarms;
@@ -146,6 +147,9 @@ bool session_busy(const struct session *s);
 bool session_rest(struct session *s);
 /** Of an offload with budgets, while it is busy: whether the oldest request exceeds one. Positive as above. */
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
+
+/** Whether its client has asked for nothing for @limit_us (verdict.h). */
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us);
 
 /** Puts the limit, or a lower throttle that is not over, in force. */
 void session_apply_limit(struct session *s, uint64_t now_us);

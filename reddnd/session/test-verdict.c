@@ -70,6 +70,24 @@ static void test_silence(void **state)
 	assert_int_equal(verdict_silent(&s, 9, true, 100100, 100), 101);
 }
 
+static void test_idle(void **state)
+{
+	struct verdict_idle i = {.since = 1000};
+
+	(void)state;
+	assert_false(verdict_is_idle(&i, 0, false, 1099, 100));
+	assert_true(verdict_is_idle(&i, 0, false, 1100, 100));
+	/* asked, since the last look; time begins anew with this one */
+	assert_false(verdict_is_idle(&i, 5, false, 1150, 100));
+	assert_false(verdict_is_idle(&i, 5, false, 1249, 100));
+	assert_true(verdict_is_idle(&i, 5, false, 1250, 100));
+	/* a chain that takes its time is not idle */
+	assert_false(verdict_is_idle(&i, 5, true, 1300, 100));
+	assert_false(verdict_is_idle(&i, 5, true, 9000, 100));
+	assert_false(verdict_is_idle(&i, 6, false, 9100, 100));
+	assert_true(verdict_is_idle(&i, 6, false, 9200, 100));
+}
+
 static const char text[] = "program one\n"
 			   "\n"
 			   "write_imm 7 as be64 -> slot @ 0\n";
@@ -185,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_bans),
 		cmocka_unit_test(test_events),

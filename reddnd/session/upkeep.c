@@ -16,6 +16,13 @@ static uint64_t half_open_until(const struct server *sv, const struct session *s
 	return s->since + sv->service->catalog->half_open;
 }
 
+static uint64_t idle_until(const struct session *s)
+{
+	uint64_t limit = s->tenant->limits.idle_timeout;
+
+	return limit ? s->idle.since + limit : UINT64_MAX;
+}
+
 /* When the timer is due next */
 static void set_timer(const struct server *sv, struct session *s)
 {
@@ -23,6 +30,8 @@ static void set_timer(const struct server *sv, struct session *s)
 
 	if (s->throttle.until && s->throttle.until < at)
 		at = s->throttle.until;
+	if (idle_until(s) < at)
+		at = idle_until(s);
 	if (!s->timer)
 		return;
 	if (at == UINT64_MAX)
@@ -55,6 +64,11 @@ static int due(sd_event_source *source, uint64_t usec, void *arg)
 			sv->service->catalog->half_open / MS);
 		door_end(sv, s, REDDN_WIRE_END_UNREACHABLE, why);
 	}
+	if (!s->ended && now >= idle_until(s) && session_is_idle(s, now, s->tenant->limits.idle_timeout)) {
+		snprintf(why, sizeof why, "the client has asked for nothing for %" PRIu64 " ms",
+			(now - s->idle.since) / MS);
+		door_end(sv, s, REDDN_WIRE_END_IDLE, why);
+	}
 	if (!s->ended && s->throttle.until && now >= s->throttle.until) {
 		s->throttle.until = 0;
 		log_at(LOG_INFO, s->id, "is not slowed any more");
@@ -71,6 +85,7 @@ int upkeep_begin(struct server *sv, struct session *s)
 	int r;
 
 	s->server = sv;
+	s->idle.since = s->since;
 	r = sd_event_add_time(sv->event, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_US, due, s);
 	if (r < 0)
 		return log_errno(r, "cannot make a timer");
@@ -92,6 +107,13 @@ void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t 
 	s->limit.rate = rate;
 	s->limit.burst = burst;
 	apply(sv, s);
+}
+
+void upkeep_changed(struct server *sv, struct session *s)
+{
+	/* What was before a timeout began does not count */
+	s->idle = (struct verdict_idle){.done = s->done, .since = clock_us()};
+	set_timer(sv, s);
 }
 
 void upkeep_end(struct session *s)

@@ -86,3 +86,12 @@ uint64_t verdict_silent(
 	s->told = true;
 	return now_us - s->since;
 }
+
+bool verdict_is_idle(struct verdict_idle *i, uint64_t done, bool taken, uint64_t now_us, uint64_t limit_us)
+{
+	if (taken || i->done != done) {
+		*i = (struct verdict_idle){.done = done, .since = now_us};
+		return false;
+	}
+	return now_us >= i->since + limit_us;
+}

@@ -51,4 +51,15 @@ struct verdict_silence {
 uint64_t verdict_silent(
 	struct verdict_silence *s, uint64_t done, bool taken, uint64_t now_us, uint64_t budget_us);
 
+/** Since when a client has asked for nothing, as far as the daemon has looked. */
+struct verdict_idle {
+	uint64_t done, since; /* us */
+};
+
+/**
+ * Looks once more: @done requests are answered, and one more is @taken or not. True when nothing has happened for @limit since a look.
+ * It is one look per @limit that is needed, at i->since + @limit; so a client is found idle after one to two of them.
+ */
+bool verdict_is_idle(struct verdict_idle *i, uint64_t done, bool taken, uint64_t now_us, uint64_t limit_us);
+
 #endif

@@ -10,8 +10,12 @@
  * A send queue. A WQE starts when it has been fetched, when the WQE before it has been issued, when what its fence or WAIT
  * asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell + @fetch after
  * software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its way: over the port
- * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them.
+ * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them. Each packet
+ * of a longer message is whole before it goes on from one of these to the next.
  * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time in it, @cqe later.
+ *
+ * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one (RedN, section 5.1.3
+ * and table 4).
  *
  * A unit (a PU, one direction of a port or bus, the atomics) is a calendar: what wants it at some time gets
  * the first free time from then on, in pieces if need be. So it does not matter in which order the engine asks.
@@ -46,10 +50,16 @@ struct hw_calendar {
 /** Takes @work of the unit's time, not before @from. When that is done. */
 uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work);
 
-struct hw_clock { /* of a device */
+struct hw_bus { /* of a card: what all its ports share */
+	unsigned refs;
+	struct hw_calendar read, write;
+};
+
+struct hw_clock { /* of a device, which is a port */
 	const struct hw_costs *costs;
 	unsigned next_pu;
-	struct hw_calendar tx, rx, bus_read, bus_write, atomics;
+	struct hw_bus *bus;
+	struct hw_calendar tx, rx, atomics;
 	struct hw_calendar pu[];
 };
 
@@ -97,7 +107,8 @@ struct hw_cq_clock {
 	} cqe[];
 };
 
-int hw_clock_new(struct hw_dev *dev);  /* if it has costs */
+int hw_clock_new(struct hw_dev *dev); /* if it has costs */
+void hw_clock_free(struct hw_dev *dev);
 int hw_clock_add_qp(struct hw_qp *qp); /* the same */
 int hw_clock_add_cq(struct hw_cq *cq, struct hw_software *software);
 void hw_clock_remove_cq(struct hw_cq *cq); /* with or without a clock */

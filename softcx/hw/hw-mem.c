@@ -45,6 +45,7 @@ int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t
 	k->iova = attr->iova;
 	k->len = attr->len;
 	k->access = attr->access;
+	k->remote_inval = attr->remote_inval;
 	k->host = mem->host ? mem->host + attr->mem_off : NULL;
 	k->va = mem->va + attr->mem_off;
 	k->mem = hw_mem_get(mem);
@@ -71,11 +72,11 @@ int hw_mkey_destroy(struct hw_dev *dev, uint32_t key)
 	return 0;
 }
 
-bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn)
+bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote)
 {
 	struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
 
-	if (!k || k->key != key || k->owner != pdn)
+	if (!k || k->key != key || k->owner != pdn || (remote && !k->remote_inval))
 		return false;
 	if (k->window_type)
 		hw_mw_free(k);

@@ -13,6 +13,7 @@ struct hw_mkey {
 	uint64_t iova, len;
 	unsigned access;
 	bool invalid;           /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
+	bool remote_inval;      /* by SEND_INVAL: only if it is made for that */
 	uint8_t window_type;    /* 1 or 2; 0: no window */
 	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
 	unsigned windows;       /* that show a part of this */
@@ -50,8 +51,8 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 	return true;
 }
 
-/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn. */
-bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn);
+/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn, or may not be invalidated by a peer, as @remote wants. */
+bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
 
 /**
  * Copy @len bytes: out of spans, into spans, or from spans to spans. The spans hold at least @len bytes. Every aligned

@@ -49,6 +49,7 @@ int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key)
 	k->pdn = pdn;
 	k->owner = hw_mw_owner_pd(pdn);
 	k->window_type = (uint8_t)type;
+	k->remote_inval = type == 2; /* as Linux has it: hw/mlx5/mr.c, mlx5_ib_alloc_mw */
 	k->invalid = true;
 	*key = k->key;
 	return 0;

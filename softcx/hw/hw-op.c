@@ -76,8 +76,9 @@ static int exec_send(struct hw_wqe *w)
 	hw_inflight_land_writes(w->qp);
 	/* The key goes when the message arrives, so not before there is a RECV for it */
 	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
-		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn) &&
-		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), hw_mw_owner_qp(w->peer->qpn)))
+		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn, true) &&
+		!hw_key_invalidate(
+			w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), hw_mw_owner_qp(w->peer->qpn), true))
 		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	return hw_resp_recv(w->peer, &msg);
 }
@@ -296,7 +297,7 @@ int hw_op_exec(struct hw_wqe *w)
 			return hw_mw_exec(w);
 		break;
 	case HW_OP_LOCAL_INVAL:
-		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn)
+		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn, false)
 			       ? 0
 			       : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 	}

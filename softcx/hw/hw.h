@@ -85,6 +85,8 @@ struct hw_config {
 	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
 	const struct hw_costs
 		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
+	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new() only. NULL: none */
+	const struct hw_dev *port_of;
 };
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
@@ -206,6 +208,7 @@ struct hw_mkey_attr {
 	uint64_t mem_off;   /* first byte of the key inside @mem */
 	bool has_variant;   /* bits 7:0 of the key are @variant; else the device chooses them */
 	uint8_t variant;
+	bool remote_inval; /* a peer may make it invalid by SEND_INVAL: en_rinval of the key's context */
 };
 
 /** @key is both lkey and rkey (index << 8 | variant). A freed key is not handed out again soon. */

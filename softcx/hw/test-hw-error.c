@@ -412,7 +412,8 @@ static void invalidation(void **state)
 		.len = 64,
 		.access = 3,
 		.mem = &p.rig.mem,
-		.mem_off = rig_off(&p.rig, p.dst)};
+		.mem_off = rig_off(&p.rig, p.dst),
+		.remote_inval = true};
 	assert_int_equal(hw_mkey_create(p.rig.dev, &attr, &key), 0);
 	rig_recv(&p.q[1], 0);
 	wqe_send(&p.q[0], HW_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
@@ -422,6 +423,42 @@ static void invalidation(void **state)
 	rig_expect(&p.scq[0], HW_CQE_REQ);
 	assert_int_equal(hw_be32(rig_expect(&p.rcq[1], HW_CQE_RESP_SEND_INV) + 36), key);
 	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_ACCESS);
+	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
+	close_pair(&p);
+}
+
+/* A key that is not made for it stays as it is, whoever names it; the sender and its queue pair have the damage. */
+static void invalidation_refused(void **state)
+{
+	struct hw_mkey_attr attr;
+	struct pair p;
+	uint32_t key;
+	uint8_t *w;
+
+	(void)state;
+	open_pair(&p);
+	attr = (struct hw_mkey_attr){.pdn = p.rig.pdn,
+		.len = 64,
+		.access = 3,
+		.mem = &p.rig.mem,
+		.mem_off = rig_off(&p.rig, p.dst)};
+	assert_int_equal(hw_mkey_create(p.rig.dev, &attr, &key), 0);
+	rig_recv(&p.q[1], 0);
+	wqe_send(&p.q[0], HW_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
+	go(&p);
+	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_INVAL);
+	for (int i = 0; i < 2; i++) {
+		rig_qp_to(&p.q[i], HW_RST);
+		p.q[i].pi = 0;
+		p.q[i].db[0] = p.q[i].db[1] = 0;
+	}
+	rig_connect(&p.q[0], &p.q[1]);
+	p.src[0] = 5;
+	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, NULL, SIG, 0);
+	put32(w + 24, key);
+	go(&p);
+	rig_expect(&p.scq[0], HW_CQE_REQ);
+	assert_int_equal(p.dst[0], 5);
 	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 	close_pair(&p);
 }
@@ -514,6 +551,7 @@ int main(void)
 		cmocka_unit_test(completion_modes),
 		cmocka_unit_test(states),
 		cmocka_unit_test(invalidation),
+		cmocka_unit_test(invalidation_refused),
 		cmocka_unit_test(unreliable),
 		cmocka_unit_test(too_many_reads),
 		cmocka_unit_test(self_connected_error),

@@ -181,63 +181,43 @@ static int mr_register(struct uverbs_bundle *b)
 	return r < 0 ? r : uverbs_attr_out(b, REG_MR_RESP_RKEY, &mr->key, sizeof(mr->key));
 }
 
-#define H(id)                                                                                                \
-	{                                                                                                    \
-		id, UVERBS_A_HANDLE, true, 0                                                                 \
-	}
-#define MAYBE_H(id)                                                                                          \
-	{                                                                                                    \
-		id, UVERBS_A_HANDLE, false, 0                                                                \
-	}
-#define NEW(id)                                                                                              \
-	{                                                                                                    \
-		id, UVERBS_A_NEW, true, 0                                                                    \
-	}
-#define FD(id)                                                                                               \
-	{                                                                                                    \
-		id, UVERBS_A_FD, false, 0                                                                    \
-	}
-#define V(id)                                                                                                \
-	{                                                                                                    \
-		id, UVERBS_A_VALUE, true, 0                                                                  \
-	}
-#define MAYBE_V(id)                                                                                          \
-	{                                                                                                    \
-		id, UVERBS_A_VALUE, false, 0                                                                 \
-	}
-#define OUT(id, min)                                                                                         \
-	{                                                                                                    \
-		id, UVERBS_A_OUT, true, min                                                                  \
-	}
-
 const struct uverbs_ioctl_method uverbs_create_methods[] = {
 	{UVERBS_OBJECT_MR, METHOD_REG_MR, false, mr_register,
-		{NEW(REG_MR_HANDLE), H(REG_MR_PD_HANDLE), V(REG_MR_IOVA), MAYBE_V(REG_MR_ADDR),
-			V(REG_MR_LENGTH), MAYBE_V(REG_MR_ACCESS_FLAGS), FD(REG_MR_FD),
-			MAYBE_V(REG_MR_FD_OFFSET), OUT(REG_MR_RESP_LKEY, 4), OUT(REG_MR_RESP_RKEY, 4),
-			UVERBS_ATTR_END}},
+		{UVERBS_NEW(REG_MR_HANDLE), UVERBS_HANDLE(REG_MR_PD_HANDLE), UVERBS_VALUE(REG_MR_IOVA),
+			UVERBS_MAYBE_VALUE(REG_MR_ADDR), UVERBS_VALUE(REG_MR_LENGTH),
+			UVERBS_MAYBE_VALUE(REG_MR_ACCESS_FLAGS), UVERBS_MAYBE_FD(REG_MR_FD),
+			UVERBS_MAYBE_VALUE(REG_MR_FD_OFFSET), UVERBS_OUT(REG_MR_RESP_LKEY, 4),
+			UVERBS_OUT(REG_MR_RESP_RKEY, 4), UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, false, cq_create,
-		{NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), V(UVERBS_ATTR_CREATE_CQ_CQE),
-			V(UVERBS_ATTR_CREATE_CQ_USER_HANDLE), FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL),
-			V(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR), MAYBE_V(UVERBS_ATTR_CREATE_CQ_FLAGS),
-			OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4), FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD),
-			UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+		{UVERBS_NEW(UVERBS_ATTR_CREATE_CQ_HANDLE), UVERBS_VALUE(UVERBS_ATTR_CREATE_CQ_CQE),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
+			UVERBS_MAYBE_FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR),
+			UVERBS_MAYBE_VALUE(UVERBS_ATTR_CREATE_CQ_FLAGS),
+			UVERBS_OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, 4),
+			UVERBS_MAYBE_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, false, qp_create,
-		{NEW(UVERBS_ATTR_CREATE_QP_HANDLE), MAYBE_H(UVERBS_ATTR_CREATE_QP_PD_HANDLE),
-			MAYBE_H(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
-			MAYBE_H(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
-			MAYBE_H(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE), V(UVERBS_ATTR_CREATE_QP_USER_HANDLE),
-			{UVERBS_ATTR_CREATE_QP_CAP, UVERBS_A_IN, true, sizeof(struct ib_uverbs_qp_cap)},
-			V(UVERBS_ATTR_CREATE_QP_TYPE), MAYBE_V(UVERBS_ATTR_CREATE_QP_FLAGS),
-			FD(UVERBS_ATTR_CREATE_QP_EVENT_FD),
-			OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap)),
-			OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+		{UVERBS_NEW(UVERBS_ATTR_CREATE_QP_HANDLE),
+			UVERBS_MAYBE_HANDLE(UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+			UVERBS_MAYBE_HANDLE(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+			UVERBS_MAYBE_HANDLE(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+			UVERBS_MAYBE_HANDLE(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_QP_USER_HANDLE),
+			UVERBS_IN(UVERBS_ATTR_CREATE_QP_CAP, sizeof(struct ib_uverbs_qp_cap)),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_QP_TYPE),
+			UVERBS_MAYBE_VALUE(UVERBS_ATTR_CREATE_QP_FLAGS),
+			UVERBS_MAYBE_FD(UVERBS_ATTR_CREATE_QP_EVENT_FD),
+			UVERBS_OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap)),
+			UVERBS_OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, false, srq_create,
-		{NEW(UVERBS_ATTR_CREATE_SRQ_HANDLE), H(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
-			V(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE), V(UVERBS_ATTR_CREATE_SRQ_MAX_WR),
-			V(UVERBS_ATTR_CREATE_SRQ_MAX_SGE), V(UVERBS_ATTR_CREATE_SRQ_LIMIT),
-			V(UVERBS_ATTR_CREATE_SRQ_TYPE), FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD),
-			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4),
-			OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4), UVERBS_ATTR_UHW, UVERBS_ATTR_END}},
+		{UVERBS_NEW(UVERBS_ATTR_CREATE_SRQ_HANDLE), UVERBS_HANDLE(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_SRQ_MAX_WR),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_SRQ_MAX_SGE),
+			UVERBS_VALUE(UVERBS_ATTR_CREATE_SRQ_LIMIT), UVERBS_VALUE(UVERBS_ATTR_CREATE_SRQ_TYPE),
+			UVERBS_MAYBE_FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD),
+			UVERBS_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4),
+			UVERBS_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4), UVERBS_ATTR_UHW,
+			UVERBS_ATTR_END}},
 };
 const unsigned uverbs_create_methods_len = sizeof(uverbs_create_methods) / sizeof(*uverbs_create_methods);

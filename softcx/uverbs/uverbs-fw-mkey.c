@@ -65,6 +65,7 @@ int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m,
 	attr.iova = prm_get(mkc, PRM_mkc_start_addr);
 	attr.len = prm_get(mkc, PRM_mkc_len);
 	attr.access = access_of(mkc);
+	attr.remote_inval = prm_get(mkc, PRM_mkc_en_rinval);
 	page = 1ull << prm_get(mkc, PRM_mkc_log_page_size);
 	off = prm_get(m->in, PRM_create_mkey_in_mkey_umem_offset) + (attr.iova & (page - 1));
 	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_mkey_in_mkey_umem_id), off, attr.len,

@@ -48,6 +48,51 @@ struct uverbs_ioctl_method {
 	struct uverbs_attr_spec attrs[UVERBS_MAX_ATTRS]; /* ends with UVERBS_ATTR_END */
 };
 
+/* Attributes of a method; without MAYBE they are mandatory. @min: bytes at least. */
+#define UVERBS_HANDLE(id)                                                                                    \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, true, 0                                                                 \
+	}
+#define UVERBS_MAYBE_HANDLE(id)                                                                              \
+	{                                                                                                    \
+		id, UVERBS_A_HANDLE, false, 0                                                                \
+	}
+#define UVERBS_NEW(id)                                                                                       \
+	{                                                                                                    \
+		id, UVERBS_A_NEW, true, 0                                                                    \
+	}
+#define UVERBS_FD(id)                                                                                        \
+	{                                                                                                    \
+		id, UVERBS_A_FD, true, 0                                                                     \
+	}
+#define UVERBS_MAYBE_FD(id)                                                                                  \
+	{                                                                                                    \
+		id, UVERBS_A_FD, false, 0                                                                    \
+	}
+#define UVERBS_VALUE(id)                                                                                     \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, true, 0                                                                  \
+	}
+#define UVERBS_MAYBE_VALUE(id)                                                                               \
+	{                                                                                                    \
+		id, UVERBS_A_VALUE, false, 0                                                                 \
+	}
+#define UVERBS_IN(id, min)                                                                                   \
+	{                                                                                                    \
+		id, UVERBS_A_IN, true, min                                                                   \
+	}
+#define UVERBS_MAYBE_IN(id, min)                                                                             \
+	{                                                                                                    \
+		id, UVERBS_A_IN, false, min                                                                  \
+	}
+#define UVERBS_OUT(id, min)                                                                                  \
+	{                                                                                                    \
+		id, UVERBS_A_OUT, true, min                                                                  \
+	}
+#define UVERBS_MAYBE_OUT(id, min)                                                                            \
+	{                                                                                                    \
+		id, UVERBS_A_OUT, false, min                                                                 \
+	}
 #define UVERBS_ATTR_END                                                                                      \
 	{                                                                                                    \
 		0xffff, UVERBS_A_IN, false, 0                                                                \

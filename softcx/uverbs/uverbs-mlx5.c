@@ -68,87 +68,65 @@ static int query_uar(struct uverbs_bundle *b)
 	return -EINVAL;
 }
 
-#define H(id)                                                                                                \
-	{                                                                                                    \
-		id, UVERBS_A_HANDLE, true, 0                                                                 \
-	}
-#define NEW(id)                                                                                              \
-	{                                                                                                    \
-		id, UVERBS_A_NEW, true, 0                                                                    \
-	}
-#define FD(id)                                                                                               \
-	{                                                                                                    \
-		id, UVERBS_A_FD, true, 0                                                                     \
-	}
-#define V(id)                                                                                                \
-	{                                                                                                    \
-		id, UVERBS_A_VALUE, true, 0                                                                  \
-	}
-#define MAYBE_V(id)                                                                                          \
-	{                                                                                                    \
-		id, UVERBS_A_VALUE, false, 0                                                                 \
-	}
-#define IN(id, min)                                                                                          \
-	{                                                                                                    \
-		id, UVERBS_A_IN, true, min                                                                   \
-	}
-#define OUT(id, min)                                                                                         \
-	{                                                                                                    \
-		id, UVERBS_A_OUT, true, min                                                                  \
-	}
-#define END UVERBS_ATTR_END
-
 const struct uverbs_ioctl_method uverbs_mlx5_methods[] = {
 	{MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC, false, uar_alloc,
-		{NEW(MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE), V(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE),
-			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
-			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4),
-			OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4), END}},
+		{UVERBS_NEW(MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE), UVERBS_VALUE(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE),
+			UVERBS_OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
+			UVERBS_OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4),
+			UVERBS_OUT(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, false, uar_destroy,
-		{H(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE), UVERBS_ATTR_END}},
 	{UVERBS_OBJECT_PD, MLX5_IB_METHOD_PD_QUERY, false, pd_query,
-		{H(MLX5_IB_ATTR_QUERY_PD_HANDLE), OUT(MLX5_IB_ATTR_QUERY_PD_RESP_PDN, 4), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_QUERY_PD_HANDLE), UVERBS_OUT(MLX5_IB_ATTR_QUERY_PD_RESP_PDN, 4),
+			UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_EQN, false, query_eqn,
-		{V(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC), OUT(MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, 4), END}},
+		{UVERBS_VALUE(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, 4), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_UAR, false, query_uar,
-		{V(MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX), OUT(MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, 4), END}},
+		{UVERBS_VALUE(MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, 4), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER, false, uverbs_devx_other,
-		{IN(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, 16), OUT(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, 16), END}},
+		{UVERBS_IN(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, 16),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, 16), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT, false, uverbs_devx_subscribe,
-		{FD(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE),
-			{MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_A_HANDLE, false, 0},
-			IN(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, 2),
-			MAYBE_V(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE),
-			MAYBE_V(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM), END}},
+		{UVERBS_FD(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE),
+			UVERBS_MAYBE_HANDLE(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE),
+			UVERBS_IN(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, 2),
+			UVERBS_MAYBE_VALUE(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE),
+			UVERBS_MAYBE_VALUE(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG, false, uverbs_devx_umem_reg,
-		{NEW(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE), V(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR),
-			V(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN), V(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS),
-			MAYBE_V(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP),
-			OUT(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4), END}},
+		{UVERBS_NEW(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE), UVERBS_VALUE(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR),
+			UVERBS_VALUE(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN),
+			UVERBS_VALUE(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS),
+			UVERBS_MAYBE_VALUE(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG, false, uverbs_devx_umem_dereg,
-		{H(MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE, false, uverbs_devx_create,
-		{NEW(MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE), IN(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, 16),
-			OUT(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, 16), END}},
+		{UVERBS_NEW(MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE),
+			UVERBS_IN(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, 16),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, 16), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY, false, uverbs_devx_destroy,
-		{H(MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, false, uverbs_devx_modify,
-		{H(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE), IN(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, 16),
-			OUT(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, 16), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE),
+			UVERBS_IN(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, 16),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, 16), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY, false, uverbs_devx_query,
-		{H(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE), IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, 16),
-			OUT(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, 16), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE),
+			UVERBS_IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, 16),
+			UVERBS_OUT(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, 16), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_ASYNC_QUERY, false, uverbs_devx_query_async,
-		{H(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE),
-			IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, 16),
-			FD(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD),
-			V(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN),
-			V(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_WR_ID), END}},
+		{UVERBS_HANDLE(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE),
+			UVERBS_IN(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, 16),
+			UVERBS_FD(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD),
+			UVERBS_VALUE(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN),
+			UVERBS_VALUE(MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_WR_ID), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC, false,
 		uverbs_devx_event_fd,
-		{NEW(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE),
-			V(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS), END}},
+		{UVERBS_NEW(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE),
+			UVERBS_VALUE(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS), UVERBS_ATTR_END}},
 	{MLX5_IB_OBJECT_DEVX_ASYNC_CMD_FD, MLX5_IB_METHOD_DEVX_ASYNC_CMD_FD_ALLOC, false, uverbs_devx_cmd_fd,
-		{NEW(MLX5_IB_ATTR_DEVX_ASYNC_CMD_FD_ALLOC_HANDLE), END}},
+		{UVERBS_NEW(MLX5_IB_ATTR_DEVX_ASYNC_CMD_FD_ALLOC_HANDLE), UVERBS_ATTR_END}},
 };
 const unsigned uverbs_mlx5_methods_len = sizeof(uverbs_mlx5_methods) / sizeof(*uverbs_mlx5_methods);

@@ -24,6 +24,7 @@ enum {
 #define PRM_query_mkey_out_mkc_byte 0x010
 #define PRM_mkc_access_mode_4_2 0x003, 3
 #define PRM_mkc_umr_en 0x010, 1
+#define PRM_mkc_en_rinval 0x067, 1
 
 #define PRM_general_obj_type 0x030, 16
 #define PRM_general_obj_id 0x040, 32

@@ -222,34 +222,50 @@ static int create_comp_channel(struct uverbs_file *file, struct nic_call *call, 
 		uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_create_comp_channel_resp, fd)), fd);
 }
 
-static int create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+int uverbs_write_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd,
+	const struct ib_uverbs_ex_create_cq *req, size_t resp_len)
 {
-	struct ib_uverbs_create_cq req;
-	struct mlx5_ib_create_cq drv;
-	struct uverbs_cq *cq;
-	int r = IN(cmd, req);
-
-	if (r == 0)
-		r = uverbs_udata_in(
-			&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
-	if (r < 0)
-		return r;
 	struct uverbs_cq_req want = {
-		.user_handle = req.user_handle,
-		.cqe = req.cqe,
-		.comp_vector = req.comp_vector,
+		.user_handle = req->user_handle,
+		.cqe = req->cqe,
+		.comp_vector = req->comp_vector,
+		.flags = req->flags,
 		.async = file->async,
 	};
-	if (req.comp_channel >= 0)
-		r = uverbs_channel_find(file, call, req.comp_channel, UVERBS_CH_COMP, &want.comp);
+	struct mlx5_ib_create_cq drv;
+	struct uverbs_cq *cq;
+	int r = uverbs_udata_in(
+		&cmd->drv, &drv, offsetof(struct mlx5_ib_create_cq, cqe_comp_en), sizeof(drv));
+
+	if (r == 0 && req->comp_channel >= 0)
+		r = uverbs_channel_find(file, call, req->comp_channel, UVERBS_CH_COMP, &want.comp);
 	if (r == 0)
 		r = uverbs_cq_create(file, call, &want, &drv, &cq);
 	if (r)
 		return r;
-	const struct ib_uverbs_create_cq_resp resp = {.cq_handle = cq->obj.handle, .cqe = cq->cqe};
+	const struct ib_uverbs_ex_create_cq_resp resp = {
+		.base = {.cq_handle = cq->obj.handle, .cqe = cq->cqe},
+		.response_length = sizeof(resp),
+	};
 	const struct mlx5_ib_create_cq_resp drv_resp = {.cqn = hw_cqn(cq->hw)};
-	r = uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+	r = uverbs_udata_out(&cmd->core, call, &resp, resp_len);
 	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv_resp, sizeof(drv_resp));
+}
+
+static int create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_create_cq req;
+	int r = IN(cmd, req);
+
+	if (r)
+		return r;
+	const struct ib_uverbs_ex_create_cq ex = {
+		.user_handle = req.user_handle,
+		.cqe = req.cqe,
+		.comp_vector = req.comp_vector,
+		.comp_channel = req.comp_channel,
+	};
+	return uverbs_write_cq(file, call, cmd, &ex, sizeof(struct ib_uverbs_create_cq_resp));
 }
 
 static int resize_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)

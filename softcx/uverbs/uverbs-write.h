@@ -11,6 +11,8 @@
 #include "softcx/uverbs/uverbs-udata.h"
 #include "softcx/uverbs/uverbs.h"
 
+#include <rdma/ib_user_verbs.h>
+
 struct uverbs_cmd {
 	struct uverbs_udata core, drv;
 };
@@ -32,5 +34,8 @@ extern const unsigned uverbs_write_methods_len, uverbs_write_ex_methods_len;
 
 /** GET_CONTEXT without the core answer, which the two ABIs give differently. */
 int uverbs_context_create(struct uverbs_file *file, struct nic_call *call, const struct uverbs_udata *drv);
+/** CREATE_CQ; the answer of the plain command is the beginning, of @resp_len bytes, of the extended one's. */
+int uverbs_write_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd,
+	const struct ib_uverbs_ex_create_cq *req, size_t resp_len);
 
 #endif
