@@ -397,11 +397,7 @@ static void lower_test(struct lower *l, struct test *t)
 		plan_carry(l, t, t->on.n + t->off.n, t->on.n == 0);
 	else
 		plan_equal(l, t, t->on.n + t->off.n);
-	if (t->nwords > MAX_PARTS) {
-		lower_refuse(l, c->left.pos, "%u bytes are too many to compare; %u is the most", bytes,
-			MAX_PARTS * (LANES - 1) - LANES);
-		return;
-	}
+	assert(t->nwords <= MAX_PARTS && "PROGRAM_MAX_COMPARED bytes have room");
 	place_value(l, t);
 	make_steps(l, t);
 }

@@ -289,6 +289,15 @@ static bool slot(struct sema *s, const struct syn_expr *at, struct ast_place *pl
 	return !at || sema_number(s, at, "the offset in the reply slot", 0, PROGRAM_MAX_SLOT, &place->at);
 }
 
+bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at)
+{
+	return at <= PROGRAM_MAX_CONSTANT || sema_error(s, pos,
+						     "the constant part of the offset is %" PRIu64
+						     "; it may be 0 to %u; what is larger can be in a "
+						     "variable",
+						     at, (unsigned)PROGRAM_MAX_CONSTANT);
+}
+
 static bool in_region(struct sema *s, const struct ast_place *p)
 {
 	uint64_t end;
@@ -317,12 +326,8 @@ static bool at(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 	place = append(s, e, list, n);
 	if (!region_place(s, e->left, sym, place) || !offset(s, e->right, place))
 		return false;
-	if (place->at > PROGRAM_MAX_CONSTANT)
-		return sema_error(s, e->right->pos,
-			"the constant part of the offset is %" PRIu64
-			"; it may be 0 to %u; what is larger can be in a "
-			"variable",
-			place->at, (unsigned)PROGRAM_MAX_CONSTANT);
+	if (!sema_in_reach(s, e->right->pos, place->at))
+		return false;
 	return in_region(s, place);
 }
 

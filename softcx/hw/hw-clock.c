@@ -66,7 +66,7 @@ uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work)
 
 int hw_clock_new(struct hw_dev *dev)
 {
-	const struct hw_costs *costs = dev->cfg.costs;
+	const struct costs *costs = dev->cfg.costs;
 	const struct hw_dev *beside = dev->cfg.port_of;
 
 	dev->cfg.port_of = NULL; /* it may go first */
@@ -241,7 +241,7 @@ static uint64_t seen_anywhere(struct hw_software *software)
 
 void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 {
-	const struct hw_costs *costs = qp->dev->clock->costs;
+	const struct costs *costs = qp->dev->clock->costs;
 	struct hw_software *software = qp->scq->software;
 	struct hw_qp_clock *c = qp->clock;
 	uint16_t at = qp->sq_pi;
@@ -319,7 +319,7 @@ static void occupy(struct hw_wqe *w, uint64_t work)
 
 void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 {
-	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	const struct costs *costs = w->qp->dev->clock->costs;
 	uint64_t last = cq->producer - 1, number = last - ((last - index) & 0xffffff);
 
 	if (cq->producer && cq->producer - number <= cq->clock->mask + 1)
@@ -331,7 +331,7 @@ void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 
 void hw_clock_issue(struct hw_wqe *w)
 {
-	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	const struct costs *costs = w->qp->dev->clock->costs;
 	struct hw_qp_clock *c = w->qp->clock;
 	bool reads = w->opcode == HW_OP_READ || w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA ||
 		     w->opcode == HW_OP_MASKED_CAS || w->opcode == HW_OP_MASKED_FAA;
@@ -371,15 +371,12 @@ static uint32_t mtu_of(const struct hw_qp *qp)
 
 static uint64_t on_port(const struct hw_qp *qp, uint32_t len)
 {
-	const struct hw_costs *costs = qp->dev->clock->costs;
-	uint64_t mtu = mtu_of(qp), packets = len ? (len + mtu - 1) / mtu : 1;
-
-	return (len + packets * costs->packet_bytes) * costs->port_byte / 1000;
+	return costs_on_port(qp->dev->clock->costs, len, mtu_of(qp));
 }
 
 static uint64_t on_bus(const struct hw_dev *dev, uint32_t len)
 {
-	return len * dev->clock->costs->pcie_byte / 1000;
+	return costs_on_bus(dev->clock->costs, len);
 }
 
 static uint32_t first_packet(const struct hw_qp *qp, uint32_t len)
@@ -424,7 +421,7 @@ static uint64_t transfer(struct hw_dev *from, struct hw_dev *to, const struct hw
 uint64_t hw_clock_send(struct hw_wqe *w, uint32_t len)
 {
 	struct hw_dev *dev = w->qp->dev, *to = w->peer ? w->peer->dev : dev;
-	const struct hw_costs *costs = dev->clock->costs;
+	const struct costs *costs = dev->clock->costs;
 	uint64_t arrived,
 		placed = transfer(dev, to, w->qp, len, w->at + costs->issue, &arrived) + costs->write;
 
@@ -440,7 +437,7 @@ void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
 {
 	struct hw_qp_clock *c = w->qp->clock;
 	struct hw_dev *dev = w->qp->dev, *of = w->peer->dev;
-	const struct hw_costs *costs = dev->clock->costs;
+	const struct costs *costs = dev->clock->costs;
 	uint64_t at = carry(dev, of, w->qp, atomic ? len : 0, w->at + costs->issue), arrived;
 
 	if (atomic)
@@ -457,7 +454,7 @@ void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
 
 uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
 {
-	const struct hw_costs *costs = cq->dev->clock->costs;
+	const struct costs *costs = cq->dev->clock->costs;
 	struct hw_cq_clock *c = cq->clock;
 
 	bool message = cqe->opcode >= HW_CQE_RESP_WRITE_IMM && cqe->opcode <= HW_CQE_RESP_SEND_INV;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hw-clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given costs (struct
- * hw_costs). Internal to hw*.c.
+ * costs of clock/costs.h). Internal to hw*.c.
  *
  * The engine executes as it always does; times are carried along and decide nothing but the order in which queues get
  * their turn: the one whose next WQE is due first. There is one axis of time for all devices of the process, in
@@ -31,13 +31,14 @@
 #ifndef SOFTCX_NIC_HW_CLOCK_H
 #define SOFTCX_NIC_HW_CLOCK_H
 
+#include "clock/costs.h"
 #include "softcx/hw/hw-exec.h"
 
 enum {
-	HW_CLOCK_FREE = 512, /* busy times that a calendar remembers; before the oldest all is free */
-	HW_CLOCK_BELLS = 32, /* fetches that a queue has outstanding; more are taken for one */
-	HW_CLOCK_READS = 16, /* max_qp_rd_atom */
-	HW_CLOCK_SEEN = 256, /* CQEs of a queue that software may see late */
+	HW_CLOCK_FREE = 4096, /* busy times that a calendar remembers; before the oldest all is free */
+	HW_CLOCK_BELLS = 32,  /* fetches that a queue has outstanding; more are taken for one */
+	HW_CLOCK_READS = 16,  /* max_qp_rd_atom */
+	HW_CLOCK_SEEN = 256,  /* CQEs of a queue that software may see late */
 };
 
 struct hw_calendar {
@@ -56,7 +57,7 @@ struct hw_bus { /* of a card: what all its ports share */
 };
 
 struct hw_clock { /* of a device, which is a port */
-	const struct hw_costs *costs;
+	const struct costs *costs;
 	unsigned next_pu;
 	struct hw_bus *bus;
 	struct hw_calendar tx, rx, atomics;

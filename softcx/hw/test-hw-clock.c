@@ -3,7 +3,7 @@
  * The modelled clock: that it shows what cx5.conf was fitted to, that units are shared, and that a run repeats. Times are
  * nanoseconds, the ticks of that file.
  */
-#include "softcx/clock/costs.h"
+#include "clock/costs.h"
 #include "softcx/hw/hw-clock.h"
 #include "softcx/hw/test-rig.h"
 
@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct hw_costs cx5, cx6;
+static struct costs cx5, cx6;
 
 static int read_costs(void **state)
 {
 	char why[200] = "";
 
 	(void)state;
-	if (costs_read(SOFTCX_CLOCKS "/cx5.conf", &cx5, why, sizeof(why)) ||
-		costs_read(SOFTCX_CLOCKS "/cx6.conf", &cx6, why, sizeof(why)))
+	if (costs_read(CLOCKS "/cx5.conf", &cx5, why, sizeof(why)) ||
+		costs_read(CLOCKS "/cx6.conf", &cx6, why, sizeof(why)))
 		fail_msg("%s", why);
 	return 0;
 }
@@ -41,7 +41,7 @@ struct pair {
 
 /* @first: ports of the cards that @p is to have others of; NULL: of cards of its own. */
 static void open_ports(
-	struct pair *p, const struct pair *first, const struct hw_costs *costs, unsigned n, uint64_t seed)
+	struct pair *p, const struct pair *first, const struct costs *costs, unsigned n, uint64_t seed)
 {
 	struct hw_config cfg = {.seed = seed, .costs = costs};
 	struct rig_opt opt = {.wqebbs = 1024};
@@ -65,7 +65,7 @@ static void open_ports(
 			rig_qp_connect_to(&p->qp[d][i], hw_qpn(p->qp[!d][i].qp), gid[!d]);
 }
 
-static void open_pair(struct pair *p, const struct hw_costs *costs, unsigned n, uint64_t seed)
+static void open_pair(struct pair *p, const struct costs *costs, unsigned n, uint64_t seed)
 {
 	open_ports(p, NULL, costs, n, seed);
 }
@@ -228,7 +228,7 @@ static void doorbell_order(void **state)
 }
 
 /* Millions of @opcode in a second, on all queues, of which there are more than PUs. */
-static double rate(const struct hw_costs *costs, uint8_t opcode, uint32_t len, uint64_t seed)
+static double rate(const struct costs *costs, uint8_t opcode, uint32_t len, uint64_t seed)
 {
 	enum { EACH = 400 };
 	uint64_t last = 0, from = 0;
@@ -504,8 +504,8 @@ static void bad_files(void **state)
 	};
 	static char text[8192], changed[8192];
 	char path[] = "/tmp/softcx-clock-XXXXXX", why[200];
-	FILE *f = fopen(SOFTCX_CLOCKS "/cx5.conf", "re");
-	struct hw_costs costs;
+	FILE *f = fopen(CLOCKS "/cx5.conf", "re");
+	struct costs costs;
 	int fd = mkstemp(path);
 
 	(void)state;

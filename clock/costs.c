@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/clock/costs.h"
+#include "clock/costs.h"
 
 #include <errno.h>
 #include <libconfig.h>
@@ -127,7 +127,7 @@ static double on_buses(const struct measured *m, double bytes)
  * asks, is read there, and is on the wire back. A CQE is placed like the data of a WRITE: both are posted to the bus. What is
  * then left of a NOOP is between the doorbell and the fetch.
  */
-static int derive(const struct measured *m, struct hw_costs *c, char *why, size_t size)
+static int derive(const struct measured *m, struct costs *c, char *why, size_t size)
 {
 	double issue = m->wq, wait = m->completion - m->wq, fetch = m->doorbell - m->completion;
 	double write = m->write - m->noop - m->network - on_wire(m, m->bytes) - on_buses(m, m->bytes);
@@ -146,7 +146,7 @@ static int derive(const struct measured *m, struct hw_costs *c, char *why, size_
 				     : "the doorbell (latency.noop without fetch, WQE and CQE)");
 		return -EINVAL;
 	}
-	*c = (struct hw_costs){
+	*c = (struct costs){
 		.pus = (unsigned)m->pus,
 		.doorbell = ps(doorbell),
 		.fetch = ps(fetch),
@@ -176,17 +176,17 @@ int costs_find(const char *name, char *path, size_t size)
 
 	if (strchr(name, '/'))
 		return snprintf(path, size, "%s", name) < (int)size ? 0 : -ENAMETOOLONG;
-	if (n > 0) { /* in a build tree the NIC's directory is beside that of the files */
+	if (n > 0) { /* in a build tree the NIC is in softcx/nic, and the files are here */
 		self[n] = '\0';
 		*strrchr(self, '/') = '\0';
-		len = snprintf(path, size, "%s/../clock/%s.conf", self, name);
+		len = snprintf(path, size, "%s/../../clock/%s.conf", self, name);
 	}
 	if (len <= 0 || len >= (int)size || access(path, R_OK) < 0)
-		len = snprintf(path, size, SOFTCX_CLOCKDIR "/%s.conf", name);
+		len = snprintf(path, size, CLOCK_DIR "/%s.conf", name);
 	return len < (int)size ? 0 : -ENAMETOOLONG;
 }
 
-int costs_read(const char *path, struct hw_costs *costs, char *why, size_t size)
+int costs_read(const char *path, struct costs *costs, char *why, size_t size)
 {
 	struct measured m;
 	config_t cfg;
