@@ -282,14 +282,15 @@ static void report(const struct load *b)
 		overtaken += info.again_overtaken;
 	}
 	if (b->opt->json) {
-		printf("{\"gets\": %" PRIu64
-		       ", \"seconds\": %.6f, \"gets_per_s\": %.1f, \"p50_us\": %.3f, \"p99_us\": %.3f"
+		printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
+		       "\"p50_us\": %.3f, \"p99_us\": %.3f"
 		       ", \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"client_cpu_s\": %.6f, "
 		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 		       ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
 		       ", \"again_overtaken\": %" PRIu64,
-			counted, seconds, rate, p50, p99, p90, p999, max, (double)b->cpu / 1e9, b->hits,
-			b->misses, b->errors, b->asked - b->answered, moved, overtaken);
+			counted, (double)b->started / 1000, seconds, rate, p50, p99, p90, p999, max,
+			(double)b->cpu / 1e9, b->hits, b->misses, b->errors, b->asked - b->answered, moved,
+			overtaken);
 		if (b->opt->verify)
 			printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
 		puts("}");
@@ -332,6 +333,8 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	if (r == 0)
 		r = connect_all(b, open);
 	if (r == 0) {
+		if (opt->connected)
+			opt->connected();
 		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		r = drive(b);
 		b->ended = measured_ns(b);

@@ -53,6 +53,7 @@ struct load_options {
 	bool json;
 	/* The clock that results are measured with, in ns, for runs with a count; NULL: the machine's */
 	uint64_t (*now)(void);
+	void (*connected)(void); /* called when all connections are there; NULL: nobody wants to know */
 };
 
 /**

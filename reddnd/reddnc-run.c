@@ -111,6 +111,13 @@ static int open_region(struct bench *b, unsigned i)
 		.where = (char *)"reddnc"};
 	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS) < 0)
 		return EX_NOINPUT;
+	for (unsigned k = 0; k < i; k++)
+		if ((want->writable || b->conf[k].writable) &&
+			rnic_region_is(b->region[i].file, b->region[k].file))
+			return TOOL_FAIL(EX_USAGE,
+				"regions \"%s\" and \"%s\" are one file, and the program writes to one of "
+				"them; give it two",
+				b->run->program->regions[k].name, want->name);
 	size = region_part_size(&b->region[i], part);
 	if (size < want->size)
 		return TOOL_FAIL(EX_DATAERR, "%s has %" PRIu64 " bytes, region \"%s\" needs %" PRIu64,

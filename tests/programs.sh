@@ -26,7 +26,8 @@ control = "$work/control";
 programs = [ "$work/programs", "$programs" ];
 regions = (
   { name = "pairs"; kind = "raw"; path = "$work/pairs"; },
-  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; } );
+  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; },
+  { name = "again"; kind = "raw"; path = "$work/again"; writable = true; } );
 offloads = (
 $1 );
 END
@@ -45,6 +46,7 @@ pair = lambda *copies: b"".join(struct.pack("<Q24s", v, t) for v, t in copies)
 open(sys.argv[1], "wb").write((pair((7, b"old"), (9, b"new")) + pair((3 << 40, b"newer"), (3 << 32, b"older"))).ljust(4096, b"\0"))
 open(sys.argv[2], "wb").write(bytes(4096))' "$work/pairs" "$work/words"
 
+ln "$work/words" "$work/again"
 start_nic
 ticket='  { name = "ticket"; program = "counter"; region = "words"; }'
 configure "$ticket"
@@ -85,6 +87,13 @@ ctl reload && fail "a wrong program was taken"
 grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "the mistake is not told" "$work/ctl.err"
 [[ $(call newest 0) == 00000000000000016e6577*(0) ]] || fail "the offload is gone" "$work/call.log"
 ok "a wrong program is refused with its line, and the old one stays"
+
+# Nor does one that would take one file for two
+configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
+ctl reload && fail "one file as two regions of a program was taken"
+until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
+	fail "that they are one file is not told" "$work/ctl.err" "$work/reddnd.log"
+ok "regions of a program that are one file are refused"
 
 # What the client may not
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"

@@ -334,13 +334,29 @@ int catalog_compile(const struct catalog_offload *o, const struct program_settin
 	return program_compile(&source, set, n, target, program, messages);
 }
 
+/* Two regions of a program are different memory: that is what its order relies on */
+static void check_apart(struct load *l, const config_setting_t *group, const struct catalog_offload *o,
+	const struct program *p, const struct catalog_binding *bound)
+{
+	for (unsigned i = 0; i < p->nregions; i++)
+		for (unsigned k = 0; k < i; k++)
+			if (bound[i].region == bound[k].region &&
+				(p->regions[i].writable || p->regions[k].writable))
+				settings_wrong(l, group,
+					"offload \"%s\": regions \"%s\" and \"%s\" of its program are both "
+					"\"%s\", and it "
+					"writes to one of them; bind them to two regions",
+					o->name, p->regions[k].name, p->regions[i].name,
+					l->catalog->regions[bound[i].region].name);
+}
+
 /* As far as it can be told without the device: for one that can do all there is */
 static void check(struct load *l, const config_setting_t *group, const struct catalog_offload *o)
 {
 	static const struct program_target any = {.masked_atomics = true};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
-	struct catalog_binding bound;
+	struct catalog_binding bound[PROGRAM_MAX_REGIONS];
 	char why[200];
 
 	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
@@ -349,10 +365,14 @@ static void check(struct load *l, const config_setting_t *group, const struct ca
 			fputs(messages, l->errors);
 		return;
 	}
-	for (unsigned i = 0; i < p->nregions; i++)
-		if (catalog_bind(l->catalog, o, p->regions[i].name, p->regions[i].writable, &bound, why,
-			    sizeof why) < 0)
-			settings_wrong(l, group, "offload \"%s\": %s", o->name, why);
+	for (unsigned i = 0; i < p->nregions; i++) {
+		if (catalog_bind(l->catalog, o, p->regions[i].name, p->regions[i].writable, &bound[i], why,
+			    sizeof why) == 0)
+			continue;
+		settings_wrong(l, group, "offload \"%s\": %s", o->name, why);
+		bound[i].region = l->catalog->nregions + i;
+	}
+	check_apart(l, group, o, p, bound);
 	for (unsigned b = 0; b < o->nbindings; b++) {
 		bool known = false;
 

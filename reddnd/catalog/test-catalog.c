@@ -349,6 +349,10 @@ static void test_raw(void **state)
 	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
 		"c:2: offload \"o\": the program writes to region \"nodes\", but \"a\" is not declared "
 		"writable = true\n");
+	expect("regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; } );\n"
+	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
+		"c:2: offload \"o\": regions \"nodes\" and \"values\" of its program are both \"a\", and it "
+		"writes to one of them; bind them to two regions\n");
 	expect("regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n");

@@ -90,6 +90,37 @@ static void add(struct collector *c, struct access a)
 	c->list->all[c->list->n++] = a;
 }
 
+/* A run of the loop: whatever it does in a region, anywhere there */
+static void add_call(struct collector *c, struct access a)
+{
+	const struct chain_desc *d = c->l->d;
+	bool touched[UINT8_MAX + 1] = {0}, written[UINT8_MAX + 1] = {0};
+
+	touched[d->shared] = written[d->shared] = true;
+	for (unsigned s = 0; d->loop && s < d->loop->nsteps; s++) {
+		const struct chain_step *st = &d->loop->steps[s];
+		const struct chain_verb_info *v = chain_verb_info(st->verb);
+
+		for (unsigned i = 0; v->data && i < CHAIN_MAX_SGE; i++)
+			if (st->local[i].kind == CHAIN_AT_REGION) {
+				touched[st->local[i].index] = true;
+				written[st->local[i].index] |= v->scatters;
+			}
+		if (v->remote && st->remote.kind == CHAIN_AT_REGION) {
+			touched[st->remote.index] = true;
+			written[st->remote.index] |= st->verb != CHAIN_READ;
+		}
+	}
+	a.when = ACCESS_REMOTE;
+	for (unsigned i = 0; i < d->nregions && i < CHAIN_MAX_WINDOWS; i++) {
+		if (!touched[i])
+			continue;
+		a.r = (struct layout_range){.sym = CHAIN_SYM_REGION, .index = (uint8_t)i, .len = UINT32_MAX};
+		a.write = written[i];
+		add(c, a);
+	}
+}
+
 static void add_step(struct collector *c, unsigned s)
 {
 	struct layout *l = c->l;
@@ -114,13 +145,8 @@ static void add_step(struct collector *c, unsigned s)
 		widen(c, s, CHAIN_F_LOCAL_ADDR, i, &a.r);
 		add(c, a);
 	}
-	if (st->flags & CHAIN_CALL) {
-		a.r = (struct layout_range){
-			.sym = CHAIN_SYM_REGION, .index = l->d->shared, .len = UINT32_MAX};
-		a.when = ACCESS_REMOTE;
-		a.write = true;
-		add(c, a);
-	}
+	if (st->flags & CHAIN_CALL)
+		add_call(c, a);
 	if (!v->remote)
 		return;
 	a.when = ACCESS_REMOTE;

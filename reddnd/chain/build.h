@@ -62,7 +62,7 @@ enum chain_step_flag {
 		1 << 5, /* copies to opcodes what is 0 or that of their step, as masked atomics left it */
 	CHAIN_CALL =
 		1
-		<< 6, /* a NOP before or after a run of desc.loop: for the order, it touches all that is shared */
+		<< 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop may do */
 };
 
 enum chain_upto {

@@ -362,7 +362,8 @@ static void collect(struct lap *l)
 		const struct item *it = &l->items[i];
 		const struct entry *e = it->kind == ITEM_ENTRY ? &l->entries[it->index] : NULL;
 
-		own_field(l, it, WQE_INDEX, 2, it->at, l->env.wqebbs);
+		if (!l->env.ignores_index)
+			own_field(l, it, WQE_INDEX, 2, it->at, l->env.wqebbs);
 		if (!e)
 			continue;
 		if (e->for_id != NONE)

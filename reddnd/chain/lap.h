@@ -50,6 +50,7 @@ struct lap_env {
 	uint64_t iova, lanes_iova; /* multiples of 64 */
 	uint32_t lanes_size;
 	uint32_t first_cqe; /* number of the first CQE this queue will cause */
+	bool ignores_index; /* the NIC does not look at the index in a control segment: it need not be refreshed */
 	uint64_t
 		discard; /* lap_check(): 8 bytes of old values that nobody wants, written in any order; 0: none */
 	const uint8_t *

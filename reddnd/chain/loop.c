@@ -391,6 +391,7 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 		.qpn = env->queue[o->queue].qpn,
 		.cqn = env->queue[o->queue].cqn,
 		.wqebbs = env->queue[o->queue].ring_wqebbs,
+		.ignores_index = o->d->ignores_index,
 		.lkey = env->queue[o->queue].lkey,
 		.lanes_lkey = env->lanes.lkey,
 		.lanes_rkey = env->lanes.rkey,

@@ -108,7 +108,7 @@ static void box(const struct picture *pic, const struct path_time *t, unsigned s
 	fprintf(pic->f, "</text><text x='%d' y='%d' class='s'>", x + 6, y + 28);
 	escaped(pic->f, text, 38);
 	fprintf(pic->f, "</text><text x='%d' y='%d' class='n'>%u.%02u</text></g>\n", x + BOX_W - 6, y + 14,
-		t[s].start / 1000, t[s].start % 1000 / 10);
+		(unsigned)(t[s].start / 1000000), (unsigned)(t[s].start % 1000000 / 10000));
 }
 
 /* A curve from the side of one box to the side of another */
@@ -162,7 +162,7 @@ static void arrows_of(const struct picture *pic, unsigned s)
 		}
 }
 
-static void frame(const struct picture *pic, uint32_t whole)
+static void frame(const struct picture *pic, uint64_t whole)
 {
 	int columns = 2 * MARGIN + (int)pic->d->nqueues * COLUMN,
 	    width = columns < LEGEND_W ? LEGEND_W : columns;
@@ -190,7 +190,7 @@ static void frame(const struct picture *pic, uint32_t whole)
 		"%u.%02u us"
 		"</text>\n",
 		MARGIN, pic->p->name, pic->p->image->n_copy, pic->p->image->n_atomic, pic->p->image->n_sync,
-		whole / 1000, whole % 1000 / 10);
+		(unsigned)(whole / 1000000), (unsigned)(whole % 1000000 / 10000));
 	for (unsigned q = 0; q < pic->d->nqueues; q++)
 		fprintf(pic->f, "<text x='%d' y='48' class='h'>%s</text>\n",
 			MARGIN + (int)column(pic, q) * COLUMN, pic->d->queues[q].name);
@@ -214,7 +214,7 @@ int draw_svg(FILE *f, const struct program *p)
 	CLEANUP(cleanup_free) struct path_time *t = calloc(p->desc->nsteps + 1, sizeof *t);
 	CLEANUP(cleanup_free) unsigned *row = calloc(p->desc->nsteps + 1, sizeof *row);
 	struct picture pic = {.f = f, .p = p, .d = p->desc, .row = row};
-	uint32_t whole;
+	uint64_t whole;
 
 	if (!t || !row)
 		return -ENOMEM;

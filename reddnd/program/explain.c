@@ -144,8 +144,8 @@ static void print_step(FILE *f, const struct program *p, const struct path_time 
 
 	explain_step(p->desc, s, text, sizeof text);
 	fprintf(f, "     %c %3u %5u.%02u us  %-8s %-12s %s\n", t[s].critical ? '*' : ' ', s,
-		t[s].start / 1000, t[s].start % 1000 / 10, p->desc->queues[st->queue].name,
-		st->label ? st->label : "", text);
+		(unsigned)(t[s].start / 1000000), (unsigned)(t[s].start % 1000000 / 10000),
+		p->desc->queues[st->queue].name, st->label ? st->label : "", text);
 	if (p->steps[s].why)
 		fprintf(f, "     %c %24s %s\n", t[s].critical ? '*' : ' ', "because", p->steps[s].why);
 }
@@ -195,7 +195,7 @@ static void print_request(FILE *f, const struct program *p)
 	}
 }
 
-static struct path_time *model(const struct program *p, uint32_t *whole)
+static struct path_time *model(const struct program *p, uint64_t *whole)
 {
 	struct path_time *t = calloc(p->desc->nsteps + 1, sizeof *t);
 
@@ -206,16 +206,19 @@ static struct path_time *model(const struct program *p, uint32_t *whole)
 
 int explain_text(FILE *f, const struct program *p, const struct program_source *source)
 {
-	uint32_t whole = 0;
+	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
+	double client;
 
 	if (!t)
 		return -ENOMEM;
+	client = (double)path_model_client(whole, p->image->arg_len) / 1e6;
 	fprintf(f,
 		"%s: %u work requests for each request: %u copy, %u atomic, %u wait and enable\n"
-		"modelled on a ConnectX-5, without network and data: %u.%02u us; * marks the critical path\n",
+		"modelled on a ConnectX-5, for a short reply: %.2f us to the client's memory, %.2f us as the "
+		"client sees it; * marks the critical path\n",
 		p->name, p->image->n_copy + p->image->n_atomic + p->image->n_sync, p->image->n_copy,
-		p->image->n_atomic, p->image->n_sync, whole / 1000, whole % 1000 / 10);
+		p->image->n_atomic, p->image->n_sync, (double)whole / 1e6, client);
 	for (unsigned i = 0; i < p->nparams; i++)
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,
 			p->params[i].value, p->params[i].lo, p->params[i].hi);
@@ -257,7 +260,7 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		json_object_object_add(o, "dormant", json_object_new_boolean(st->flags & CHAIN_DORMANT));
 		json_add_text(o, "text", text);
 		json_add_text(o, "why", p->steps[s].why);
-		json_add_count(o, "start_ns", t[s].start);
+		json_add_count(o, "start_ns", t[s].start / 1000);
 		json_object_object_add(o, "critical", json_object_new_boolean(t[s].critical));
 		json_object_array_add(list, o);
 	}
@@ -319,7 +322,7 @@ static struct json_object *params_json(const struct program *p)
 
 int explain_json(FILE *f, const struct program *p)
 {
-	uint32_t whole = 0;
+	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
 	struct json_object *o = t ? json_object_new_object() : NULL;
 
@@ -330,7 +333,8 @@ int explain_json(FILE *f, const struct program *p)
 	json_add_count(o, "copy", p->image->n_copy);
 	json_add_count(o, "atomic", p->image->n_atomic);
 	json_add_count(o, "wait_enable", p->image->n_sync);
-	json_add_count(o, "modelled_ns", whole);
+	json_add_count(o, "modelled_ns", whole / 1000);
+	json_add_count(o, "modelled_client_ns", path_model_client(whole, p->image->arg_len) / 1000);
 	json_add_count(o, "request_bytes", p->image->arg_len);
 	json_add_count(o, "reply_bytes", p->reply_max);
 	json_object_object_add(o, "params", params_json(p));

@@ -30,4 +30,7 @@ enum {
 	PROGRAM_MAX_SEGMENTS = 30,     /* data segments of a verb: what a WQE has room for */
 };
 
+/** The constant part of an offset in a region, bytes: struct chain_place has 32 bits for it. */
+#define PROGRAM_MAX_CONSTANT UINT32_MAX
+
 #endif

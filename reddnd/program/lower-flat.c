@@ -270,9 +270,9 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 			else if (f.guard || l->endless)
 				lower_refuse(l, s->pos, "%s",
 					l->endless ? "a second loop without a bound; a program has one"
-						   : "a loop without a bound inside of an \"if\"; make it "
-						     "the first "
-						     "thing that such a loop looks at");
+						   : "a loop without a bound inside of an \"if\"; begin the "
+						     "loop with "
+						     "that \"if\", and leave it with a break");
 			else
 				flatten_endless(l, s->loop, s->pos);
 			break;

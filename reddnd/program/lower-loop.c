@@ -372,7 +372,8 @@ static void init_shared(struct lower *l)
 			continue;
 		l->cursor = NULL;
 		lower_copy(l, &op, lower_scratch(lower_constant(l, type, w->var->init), 0, type->bytes),
-			lower_scratch(w->part[0].word, 0, type->bytes), "init");
+			lower_scratch(w->part[0].word, 0, type->bytes), "init")
+			->line = w->var->pos.line;
 	}
 	l->inserting = false;
 }

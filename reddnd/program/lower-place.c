@@ -367,18 +367,27 @@ static void add_term(struct lower *l, const struct op *op, struct word *sum, con
 	lower_append(l, add);
 }
 
+/* That the sum can have; of an address, 7 are an offset */
+static uint32_t bytes_of_sum(const struct ast_place *p, uint64_t constant)
+{
+	uint64_t most = constant;
+	uint32_t bytes = 1;
+
+	for (unsigned i = 0; i < p->nterms; i++)
+		most += (1ull << 8 * (term_bytes(&p->term[i]) < 7 ? term_bytes(&p->term[i]) : 7)) - 1;
+	while (bytes < 7 && most >> 8 * bytes)
+		bytes++;
+	return bytes;
+}
+
 /* The address is the sum of a constant and what the terms say when the program runs */
 static void sum_terms(struct lower *l, const struct op *op, struct step *s, int sge,
 	const struct ast_place *p, uint64_t constant)
 {
 	struct word *sum = lower_word(l, "offset", WORD);
-	uint32_t bytes = 0;
+	uint32_t bytes = bytes_of_sum(p, constant);
 	unsigned first = 0;
 
-	for (unsigned i = 0; i < p->nterms; i++)
-		if (term_bytes(&p->term[i]) > bytes)
-			bytes = term_bytes(&p->term[i]);
-	bytes = bytes < 7 ? bytes + 1 : 7;
 	for (unsigned i = 0; i < WORD; i++)
 		sum->init[i] = (uint8_t)(constant >> 8 * i);
 	if (constant == 0) { /* the first one is the sum to begin with */

@@ -270,8 +270,9 @@ static bool plan_direct(struct lower *l, struct test *t)
 	unsigned bytes = t->value->var->type.bytes, first = 0;
 	struct step *cas;
 
-	if (!l->target->ignores_index || is_carry(t->cond) || t->on.n != 1 || t->off.n || bytes > 6 ||
-		t->cond->left.kind == AST_ARG || t->value->from_init ||
+	/* A step of a loop is to be what it was, in the next iteration */
+	if (!l->target->ignores_index || t->op->part == PART_LOOP || is_carry(t->cond) || t->on.n != 1 ||
+		t->off.n || bytes > 6 || t->cond->left.kind == AST_ARG || t->value->from_init ||
 		(bytes < 5 && !l->target->masked_atomics))
 		return false;
 	cas = lower_step(l, t->op, bytes < 5 ? CHAIN_MASKED_CAS : CHAIN_CAS, "if");
@@ -396,11 +397,7 @@ static void lower_test(struct lower *l, struct test *t)
 		plan_carry(l, t, t->on.n + t->off.n, t->on.n == 0);
 	else
 		plan_equal(l, t, t->on.n + t->off.n);
-	if (t->nwords > MAX_PARTS) {
-		lower_refuse(l, c->left.pos, "%u bytes are too many to compare; %u is the most", bytes,
-			MAX_PARTS * (LANES - 1) - LANES);
-		return;
-	}
+	assert(t->nwords <= MAX_PARTS && "PROGRAM_MAX_COMPARED bytes have room");
 	place_value(l, t);
 	make_steps(l, t);
 }

@@ -170,7 +170,7 @@ static void classify(struct web *w)
 	/* the WQE's own address is the value before the first statement, or the one assignment */
 	if (use->term && ((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
 				  (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV)) ||
-				 w->ndefs == 0))
+				 (w->ndefs == 0 && w->var->init <= PROGRAM_MAX_CONSTANT)))
 		w->kind = WEB_ADDRESS;
 }
 

@@ -398,8 +398,7 @@ static void lower_all(struct lower *l)
 	lower_flatten(l);
 	if (diag_errors(l->diag) || !lower_check_loop(l))
 		return;
-	if (!l->p->endless)
-		lower_check_answers(l);
+	lower_check_answers(l);
 	if (diag_errors(l->diag))
 		return;
 	l->by_hand |= l->endless != NULL; /* in the order of the text */
@@ -448,6 +447,7 @@ static void emit(struct lower *l, struct lowered *result)
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;
+		result->loop.ignores_index = result->desc.ignores_index;
 		result->loop.queues = &loop_queue;
 		result->loop.nqueues = 1;
 		result->desc.loop = &result->loop;

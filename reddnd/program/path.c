@@ -1,28 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/path.h"
 
+#include "clock/costs.h"
+
 #include <string.h>
 
-enum { IN_ORDER = 170, AFTER_WAIT = 190, FETCHED = 540, WRITE = 390, READ = 590 }; /* ns, see path.h */
+static const struct costs nic = {
+#include "clock/cx5-costs.inc"
+};
+enum { MTU = 4096 };
 
 struct moment {
-	uint32_t at;
+	uint64_t at;
 	unsigned of; /* step */
 };
 
-static void not_before(struct moment *m, uint32_t at, unsigned of)
+static void not_before(struct moment *m, uint64_t at, unsigned of)
 {
 	if (at >= m->at)
 		*m = (struct moment){at, of};
 }
 
-static uint32_t own_part(const struct chain_step *st)
+static uint32_t data_of(const struct chain_step *st)
 {
+	uint32_t len = 0;
+
+	for (unsigned i = 0; i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
+		len += st->local[i].len;
+	return len;
+}
+
+/* A short message, from memory to memory: through queue 0, which is the client's, over the link */
+static uint64_t message(uint32_t len, bool over_link)
+{
+	return 2 * costs_on_bus(&nic, len) + (over_link ? costs_on_port(&nic, len, MTU) + nic.wire : 0);
+}
+
+/* When step @s that starts @at is done. A responder reads after it has placed what came before in that queue, until @placed */
+static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uint64_t placed)
+{
+	const struct chain_step *st = &d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 
-	if (st->verb == CHAIN_READ || v->atomic_bytes)
-		return READ;
-	return v->data ? WRITE : 0;
+	at += nic.issue;
+	if (st->verb == CHAIN_READ || v->atomic_bytes) {
+		if (placed > nic.write && at < placed - nic.write)
+			at = placed - nic.write;
+		return at + (v->atomic_bytes ? nic.atomic : nic.read) +
+		       message(v->atomic_bytes ? v->atomic_bytes : data_of(st), false);
+	}
+	return v->data ? at + message(data_of(st), st->queue == 0) + nic.write : at;
 }
 
 static unsigned find(const struct chain_desc *d, const char *label)
@@ -59,14 +86,14 @@ static bool in_head(const struct chain_desc *d, unsigned s)
 
 static struct moment enabled(const struct chain_desc *d, const struct path_time *t, unsigned s)
 {
-	struct moment first = {UINT32_MAX, PATH_REQUEST};
+	struct moment first = {UINT64_MAX, PATH_REQUEST};
 
 	if (in_head(d, s))
 		return (struct moment){0, PATH_REQUEST};
 	for (unsigned e = 0; e < d->nsteps; e++)
-		if (enables(d, e, s) && t[e].start + FETCHED < first.at)
-			first = (struct moment){t[e].start + FETCHED, e};
-	return first.at == UINT32_MAX ? (struct moment){0, PATH_REQUEST} : first;
+		if (enables(d, e, s) && t[e].start + nic.fetch < first.at)
+			first = (struct moment){t[e].start + nic.fetch, e};
+	return first.at == UINT64_MAX ? (struct moment){0, PATH_REQUEST} : first;
 }
 
 /* Step @s, from what is known of the others so far: true if that changed something */
@@ -74,7 +101,7 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 {
 	const struct chain_step *st = &d->steps[s];
 	struct moment m = enabled(d, t, s);
-	uint32_t done, queue_done = 0;
+	uint64_t done, queue_done = 0, placed = 0;
 	bool changed;
 
 	for (unsigned k = 0; k < s; k++) {
@@ -84,18 +111,20 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 		if (d->steps[k].verb == CHAIN_WAIT)
 			not_before(&m, t[k].done, k);
 		else
-			not_before(&m, t[k].start + IN_ORDER, k);
+			not_before(&m, t[k].start + nic.issue, k);
+		if (chain_verb_info(d->steps[k].verb)->data && !chain_verb_info(d->steps[k].verb)->scatters)
+			placed = t[k].done;
 		if (st->flags & CHAIN_FENCE && chain_verb_info(d->steps[k].verb)->scatters)
 			not_before(&m, t[k].done, k);
 	}
-	done = m.at + own_part(st);
+	done = done_at(d, s, m.at, placed);
 	if (st->verb == CHAIN_WAIT) {
 		unsigned until = st->until ? find(d, st->until) : d->nsteps;
-		uint32_t then = until < d->nsteps ? t[until].done : 0;
+		uint64_t then = until < d->nsteps ? t[until].done : 0;
 
 		if (then > m.at)
 			m = (struct moment){m.at, until};
-		done = (then > m.at ? then : m.at) + AFTER_WAIT;
+		done = (then > m.at ? then : m.at) + nic.wait;
 	}
 	if (done < queue_done) /* completions of a queue come in order */
 		done = queue_done;
@@ -119,9 +148,9 @@ static void mark_critical(const struct chain_desc *d, struct path_time *t)
 	}
 }
 
-uint32_t path_model(const struct chain_desc *d, struct path_time *t)
+uint64_t path_model(const struct chain_desc *d, struct path_time *t)
 {
-	uint32_t whole = 0;
+	uint64_t whole = 0;
 	bool changed = true;
 
 	for (unsigned s = 0; s < d->nsteps; s++)
@@ -138,4 +167,9 @@ uint32_t path_model(const struct chain_desc *d, struct path_time *t)
 	if (d->nsteps)
 		mark_critical(d, t);
 	return whole;
+}
+
+uint64_t path_model_client(uint64_t whole, uint32_t bytes)
+{
+	return nic.doorbell + nic.fetch + nic.issue + message(bytes, true) + nic.write + whole + nic.cqe;
 }

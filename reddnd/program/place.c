@@ -289,6 +289,15 @@ static bool slot(struct sema *s, const struct syn_expr *at, struct ast_place *pl
 	return !at || sema_number(s, at, "the offset in the reply slot", 0, PROGRAM_MAX_SLOT, &place->at);
 }
 
+bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at)
+{
+	return at <= PROGRAM_MAX_CONSTANT || sema_error(s, pos,
+						     "the constant part of the offset is %" PRIu64
+						     "; it may be 0 to %u; what is larger can be in a "
+						     "variable",
+						     at, (unsigned)PROGRAM_MAX_CONSTANT);
+}
+
 static bool in_region(struct sema *s, const struct ast_place *p)
 {
 	uint64_t end;
@@ -315,7 +324,11 @@ static bool at(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 		return sema_error(s, e->left->pos, "what comes before \"@\" is a region or slot%s%s",
 			sym ? ", not " : "", sym ? scope_what(sym) : "");
 	place = append(s, e, list, n);
-	return region_place(s, e->left, sym, place) && offset(s, e->right, place) && in_region(s, place);
+	if (!region_place(s, e->left, sym, place) || !offset(s, e->right, place))
+		return false;
+	if (!sema_in_reach(s, e->right->pos, place->at))
+		return false;
+	return in_region(s, place);
 }
 
 static bool as(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n)

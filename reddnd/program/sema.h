@@ -135,6 +135,8 @@ unsigned sema_field_count(const struct sema_struct *st);
 bool sema_places(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n);
 /** The place that @e names; NULL, reported, if it is none. */
 struct ast_place *sema_place(struct sema *s, const struct syn_expr *e);
+/** Whether that can be the constant part of an offset in a region. */
+bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at);
 /** A value. @type: that of a constant which does not say its own; NULL: it has to. */
 bool sema_operand(
 	struct sema *s, const struct syn_expr *e, const struct ast_type *type, struct ast_operand *op);

@@ -131,8 +131,9 @@ static bool read_struct(
 	}
 	/* the bytes before the first are not read at all */
 	at = w[0].at;
-	if (__builtin_add_overflow(from->at, at, &from->at))
-		return sema_error(s, from->pos, "the offset does not fit into 64 bits");
+	from->at += at;
+	if (!sema_in_reach(s, from->pos, from->at))
+		return false;
 	for (unsigned i = 0; i < syn->ninto; i++) {
 		const struct ast_type gap = {.kind = AST_BYTES, .order = AST_ANY, .bytes = w[i].at - at};
 

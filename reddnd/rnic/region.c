@@ -19,6 +19,8 @@ struct window {
 struct rnic_region {
 	uint8_t *mem;
 	uint64_t size;
+	dev_t dev;
+	ino_t ino;
 	SLIST_HEAD(, window) windows;
 };
 
@@ -35,6 +37,8 @@ int rnic_region_open(struct rnic_region **out, const char *path)
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return -EINVAL;
 	region->size = (uint64_t)st.st_size;
+	region->dev = st.st_dev;
+	region->ino = st.st_ino;
 	region->mem = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
 		return -errno;
@@ -63,6 +67,11 @@ const uint8_t *rnic_region_mem(const struct rnic_region *region)
 uint64_t rnic_region_size(const struct rnic_region *region)
 {
 	return region->size;
+}
+
+bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
+{
+	return a->dev == b->dev && a->ino == b->ino;
 }
 
 int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,

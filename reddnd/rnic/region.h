@@ -24,6 +24,7 @@ void rnic_region_close(struct rnic_region *region); /* and its windows */
 
 const uint8_t *rnic_region_mem(const struct rnic_region *region);
 uint64_t rnic_region_size(const struct rnic_region *region);
+bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
 
 struct rnic_window {
 	uint64_t iova;

@@ -94,12 +94,33 @@ static int bind_region(struct offload *o, unsigned i, const struct catalog *cata
 	return 0;
 }
 
+/* Two regions of a program are different memory: that is what its order relies on */
+static int check_apart(const struct offload *o, unsigned i)
+{
+	const struct program_region *r = o->program->regions;
+
+	for (unsigned k = 0; k < i; k++)
+		if ((r[i].writable || r[k].writable) &&
+			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file)) {
+			log_error("%s: offload %s: regions \"%s\" and \"%s\" of the program are one file, "
+				  "%s, and "
+				  "it writes to one of them; bind them to two",
+				o->conf->where, o->conf->name, r[k].name, r[i].name,
+				o->bound[i].region->conf->path);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 static int bind_regions(struct offload *o, const struct catalog *catalog, struct region *regions)
 {
 	int r = 0;
 
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
 		r = bind_region(o, i, catalog, regions);
+		if (r == 0)
+			r = check_apart(o, i);
+	}
 	return r;
 }
 

@@ -66,8 +66,10 @@ uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work)
 
 int hw_clock_new(struct hw_dev *dev)
 {
-	const struct hw_costs *costs = dev->cfg.costs;
+	const struct costs *costs = dev->cfg.costs;
+	const struct hw_dev *beside = dev->cfg.port_of;
 
+	dev->cfg.port_of = NULL; /* it may go first */
 	if (!costs)
 		return 0;
 	if (LIST_EMPTY(&hw_devs)) /* time begins with the first device */
@@ -76,7 +78,22 @@ int hw_clock_new(struct hw_dev *dev)
 	if (!dev->clock)
 		return -ENOMEM;
 	dev->clock->costs = costs;
+	dev->clock->bus = beside ? beside->clock->bus : calloc(1, sizeof(struct hw_bus));
+	if (!dev->clock->bus) {
+		free(dev->clock);
+		return -ENOMEM;
+	}
+	dev->clock->bus->refs++;
 	return 0;
+}
+
+void hw_clock_free(struct hw_dev *dev)
+{
+	if (!dev->clock)
+		return;
+	if (--dev->clock->bus->refs == 0)
+		free(dev->clock->bus);
+	free(dev->clock);
 }
 
 int hw_clock_add_qp(struct hw_qp *qp)
@@ -224,7 +241,7 @@ static uint64_t seen_anywhere(struct hw_software *software)
 
 void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 {
-	const struct hw_costs *costs = qp->dev->clock->costs;
+	const struct costs *costs = qp->dev->clock->costs;
 	struct hw_software *software = qp->scq->software;
 	struct hw_qp_clock *c = qp->clock;
 	uint16_t at = qp->sq_pi;
@@ -302,7 +319,7 @@ static void occupy(struct hw_wqe *w, uint64_t work)
 
 void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 {
-	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	const struct costs *costs = w->qp->dev->clock->costs;
 	uint64_t last = cq->producer - 1, number = last - ((last - index) & 0xffffff);
 
 	if (cq->producer && cq->producer - number <= cq->clock->mask + 1)
@@ -314,7 +331,7 @@ void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 
 void hw_clock_issue(struct hw_wqe *w)
 {
-	const struct hw_costs *costs = w->qp->dev->clock->costs;
+	const struct costs *costs = w->qp->dev->clock->costs;
 	struct hw_qp_clock *c = w->qp->clock;
 	bool reads = w->opcode == HW_OP_READ || w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA ||
 		     w->opcode == HW_OP_MASKED_CAS || w->opcode == HW_OP_MASKED_FAA;
@@ -347,20 +364,32 @@ void hw_clock_pause(struct hw_qp *qp, uint64_t ns)
 
 /* ---- on the way ------------------------------------------------------------------------- */
 
+static uint32_t mtu_of(const struct hw_qp *qp)
+{
+	return qp->mod.mtu ? qp->mod.mtu : MTU;
+}
+
 static uint64_t on_port(const struct hw_qp *qp, uint32_t len)
 {
-	const struct hw_costs *costs = qp->dev->clock->costs;
-	uint64_t mtu = qp->mod.mtu ? qp->mod.mtu : MTU, packets = len ? (len + mtu - 1) / mtu : 1;
-
-	return (len + packets * costs->packet_bytes) * costs->port_byte / 1000;
+	return costs_on_port(qp->dev->clock->costs, len, mtu_of(qp));
 }
 
 static uint64_t on_bus(const struct hw_dev *dev, uint32_t len)
 {
-	return len * dev->clock->costs->pcie_byte / 1000;
+	return costs_on_bus(dev->clock->costs, len);
 }
 
-/* A message that begins to leave @from at @at: when its last byte is with @to. Packets are passed on as they come. */
+static uint32_t first_packet(const struct hw_qp *qp, uint32_t len)
+{
+	return len < mtu_of(qp) ? len : mtu_of(qp);
+}
+
+static uint32_t last_packet(const struct hw_qp *qp, uint32_t len)
+{
+	return len ? (len - 1) % mtu_of(qp) + 1 : 0;
+}
+
+/* A message that begins to leave @from at @at: when its last byte is with @to. */
 static uint64_t carry(
 	struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len, uint64_t at)
 {
@@ -372,24 +401,32 @@ static uint64_t carry(
 	return later(arrived, hw_calendar_take(&to->clock->rx, arrived - port, port));
 }
 
-/* The bus moves @len bytes while they come or go: those that are there at @at; the last ones then or later. */
-static uint64_t move(struct hw_calendar *bus, uint64_t at, uint64_t time)
+/*
+ * A message of @len bytes that begins to be read from the memory of @from at @at: when it is in that of @to. Each packet is whole
+ * before it goes on: it is sent when it has been read, and placed when the check at its end has been seen.
+ */
+static uint64_t transfer(struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len,
+	uint64_t at, uint64_t *arrived)
 {
-	return later(at, hw_calendar_take(bus, at - (at < time ? at : time), time));
+	uint64_t wire = from == to ? 0 : from->clock->costs->wire;
+	uint64_t read = hw_calendar_take(&from->clock->bus->read, at, on_bus(from, len));
+	uint64_t last = from == to ? 0 : on_port(qp, last_packet(qp, len)), time = on_bus(to, len);
+
+	*arrived = carry(from, to, qp, len, at + on_bus(from, first_packet(qp, len)));
+	*arrived = later(*arrived, read + last + wire);
+	at = *arrived + on_bus(to, last_packet(qp, len));
+	return later(at, hw_calendar_take(&to->clock->bus->write, at - (at < time ? at : time), time));
 }
 
 uint64_t hw_clock_send(struct hw_wqe *w, uint32_t len)
 {
 	struct hw_dev *dev = w->qp->dev, *to = w->peer ? w->peer->dev : dev;
-	const struct hw_costs *costs = dev->clock->costs;
-	uint64_t at = w->at + costs->issue, read, placed;
+	const struct costs *costs = dev->clock->costs;
+	uint64_t arrived,
+		placed = transfer(dev, to, w->qp, len, w->at + costs->issue, &arrived) + costs->write;
 
-	read = hw_calendar_take(&dev->clock->bus_read, at, on_bus(dev, len));
-	at = carry(dev, to, w->qp, len, at);
-	at = later(at, read + (to == dev ? 0 : costs->wire));
 	if (w->qp->type != HW_RC)
-		w->done = at - (to == dev ? 0 : costs->wire);
-	placed = move(&to->clock->bus_write, at, on_bus(to, len)) + costs->write;
+		w->done = arrived - (to == dev ? 0 : costs->wire);
 	placed = w->qp->clock->placed = later(w->qp->clock->placed, placed);
 	if (w->qp->type == HW_RC)
 		w->done = placed + (to == dev ? 0 : costs->wire);
@@ -400,17 +437,15 @@ void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
 {
 	struct hw_qp_clock *c = w->qp->clock;
 	struct hw_dev *dev = w->qp->dev, *of = w->peer->dev;
-	const struct hw_costs *costs = dev->clock->costs;
-	uint64_t at = carry(dev, of, w->qp, atomic ? len : 0, w->at + costs->issue), read;
+	const struct costs *costs = dev->clock->costs;
+	uint64_t at = carry(dev, of, w->qp, atomic ? len : 0, w->at + costs->issue), arrived;
 
 	if (atomic)
 		at = later(at,
 			hw_calendar_take(&of->clock->atomics, at, costs->atomic_unit) - costs->atomic_unit);
 	at = later(at, c->placed - (c->placed < costs->write ? c->placed : costs->write));
 	at += atomic ? costs->atomic : costs->read;
-	read = hw_calendar_take(&of->clock->bus_read, at, on_bus(of, len));
-	at = later(carry(of, dev, w->qp, len, at), read + (of == dev ? 0 : costs->wire));
-	w->done = move(&dev->clock->bus_write, at, on_bus(dev, len));
+	w->done = transfer(of, dev, w->qp, len, at, &arrived);
 	c->read = later(c->read, w->done);
 	c->reads[c->nreads++ % HW_CLOCK_READS] = c->read;
 }
@@ -419,7 +454,7 @@ void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
 
 uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
 {
-	const struct hw_costs *costs = cq->dev->clock->costs;
+	const struct costs *costs = cq->dev->clock->costs;
 	struct hw_cq_clock *c = cq->clock;
 
 	bool message = cqe->opcode >= HW_CQE_RESP_WRITE_IMM && cqe->opcode <= HW_CQE_RESP_SEND_INV;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hw-clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given costs (struct
- * hw_costs). Internal to hw*.c.
+ * costs of clock/costs.h). Internal to hw*.c.
  *
  * The engine executes as it always does; times are carried along and decide nothing but the order in which queues get
  * their turn: the one whose next WQE is due first. There is one axis of time for all devices of the process, in
@@ -10,8 +10,12 @@
  * A send queue. A WQE starts when it has been fetched, when the WQE before it has been issued, when what its fence or WAIT
  * asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell + @fetch after
  * software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its way: over the port
- * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them.
+ * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them. Each packet
+ * of a longer message is whole before it goes on from one of these to the next.
  * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time in it, @cqe later.
+ *
+ * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one (RedN, section 5.1.3
+ * and table 4).
  *
  * A unit (a PU, one direction of a port or bus, the atomics) is a calendar: what wants it at some time gets
  * the first free time from then on, in pieces if need be. So it does not matter in which order the engine asks.
@@ -27,6 +31,7 @@
 #ifndef SOFTCX_NIC_HW_CLOCK_H
 #define SOFTCX_NIC_HW_CLOCK_H
 
+#include "clock/costs.h"
 #include "softcx/hw/hw-exec.h"
 
 enum {
@@ -46,10 +51,16 @@ struct hw_calendar {
 /** Takes @work of the unit's time, not before @from. When that is done. */
 uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work);
 
-struct hw_clock { /* of a device */
-	const struct hw_costs *costs;
+struct hw_bus { /* of a card: what all its ports share */
+	unsigned refs;
+	struct hw_calendar read, write;
+};
+
+struct hw_clock { /* of a device, which is a port */
+	const struct costs *costs;
 	unsigned next_pu;
-	struct hw_calendar tx, rx, bus_read, bus_write, atomics;
+	struct hw_bus *bus;
+	struct hw_calendar tx, rx, atomics;
 	struct hw_calendar pu[];
 };
 
@@ -97,7 +108,8 @@ struct hw_cq_clock {
 	} cqe[];
 };
 
-int hw_clock_new(struct hw_dev *dev);  /* if it has costs */
+int hw_clock_new(struct hw_dev *dev); /* if it has costs */
+void hw_clock_free(struct hw_dev *dev);
 int hw_clock_add_qp(struct hw_qp *qp); /* the same */
 int hw_clock_add_cq(struct hw_cq *cq, struct hw_software *software);
 void hw_clock_remove_cq(struct hw_cq *cq); /* with or without a clock */

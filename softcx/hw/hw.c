@@ -235,7 +235,7 @@ void hw_dev_free(struct hw_dev *dev)
 	hw_table_deinit(&dev->mkeys);
 	hw_table_deinit(&dev->uars);
 	hw_table_deinit(&dev->pds);
-	free(dev->clock);
+	hw_clock_free(dev);
 	free(dev);
 }
 

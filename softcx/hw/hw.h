@@ -52,30 +52,7 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 
 /* ---- device ----------------------------------------------------------------------------- */
 
-/**
- * What work costs, for a modelled clock (hw-clock.h says how they make up a time). Picoseconds, unless said otherwise.
- * "Occupies" is how long the next user of a unit has to wait, "takes" how long it lasts.
- */
-struct hw_costs {
-	unsigned pus; /* processing units; each queue belongs to one */
-	uint64_t
-		doorbell; /* from software's store until the WQE's fetch begins, and what else a first WQE takes */
-	uint64_t fetch;        /* reading enabled WQEs from memory takes */
-	uint64_t issue;        /* a WQE takes in its queue, before the next one of the queue starts */
-	uint64_t wait;         /* a WAIT takes, after its CQE */
-	uint64_t cqe;          /* from completion until software can see the CQE */
-	uint64_t wire;         /* one way, not of a loop-back */
-	uint64_t write;        /* the responder takes to place data, */
-	uint64_t read;         /* to read them, */
-	uint64_t atomic;       /* and for an atomic */
-	uint64_t pu;           /* a WQE occupies its PU, */
-	uint64_t pu_read;      /* a READ */
-	uint64_t atomic_unit;  /* an atomic occupies the responder's only unit for them */
-	uint64_t port_byte;    /* a byte occupies the port, in either direction (femtoseconds) */
-	uint64_t pcie_byte;    /* and the bus (femtoseconds) */
-	uint32_t packet_bytes; /* headers of a packet, on the port */
-	uint32_t clock_khz;    /* resolution of the timestamps */
-};
+struct costs; /* clock/costs.h */
 
 struct hw_config {
 	uint64_t seed;       /* of every choice the hardware is free to make */
@@ -83,8 +60,10 @@ struct hw_config {
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
 	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
-	const struct hw_costs
+	const struct costs
 		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
+	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new() only. NULL: none */
+	const struct hw_dev *port_of;
 };
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */

@@ -3,7 +3,7 @@
  * The modelled clock: that it shows what cx5.conf was fitted to, that units are shared, and that a run repeats. Times are
  * nanoseconds, the ticks of that file.
  */
-#include "softcx/clock/costs.h"
+#include "clock/costs.h"
 #include "softcx/hw/hw-clock.h"
 #include "softcx/hw/test-rig.h"
 
@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct hw_costs cx5, cx6;
+static struct costs cx5, cx6;
 
 static int read_costs(void **state)
 {
 	char why[200] = "";
 
 	(void)state;
-	if (costs_read(SOFTCX_CLOCKS "/cx5.conf", &cx5, why, sizeof(why)) ||
-		costs_read(SOFTCX_CLOCKS "/cx6.conf", &cx6, why, sizeof(why)))
+	if (costs_read(CLOCKS "/cx5.conf", &cx5, why, sizeof(why)) ||
+		costs_read(CLOCKS "/cx6.conf", &cx6, why, sizeof(why)))
 		fail_msg("%s", why);
 	return 0;
 }
@@ -39,15 +39,21 @@ struct pair {
 	uint8_t *data[2];
 };
 
-static void open_pair(struct pair *p, const struct hw_costs *costs, unsigned n, uint64_t seed)
+/* @first: ports of the cards that @p is to have others of; NULL: of cards of its own. */
+static void open_ports(
+	struct pair *p, const struct pair *first, const struct costs *costs, unsigned n, uint64_t seed)
 {
-	static const uint8_t gid[2][16] = {{0xfe, 0x80, [15] = 1}, {0xfe, 0x80, [15] = 2}};
 	struct hw_config cfg = {.seed = seed, .costs = costs};
 	struct rig_opt opt = {.wqebbs = 1024};
+	uint8_t gid[2][16] = {{0}};
 
 	p->n = n;
 	for (unsigned d = 0; d < 2; d++) {
-		rig_open_gid(&p->rig[d], &cfg, (uint8_t)(d + 1));
+		gid[d][0] = 0xfe;
+		gid[d][1] = 0x80;
+		gid[d][15] = (uint8_t)(d + (first ? 3 : 1));
+		cfg.port_of = first ? first->rig[d].dev : NULL;
+		rig_open_gid(&p->rig[d], &cfg, gid[d][15]);
 		p->data[d] = rig_alloc(&p->rig[d], 1 << 20);
 		for (unsigned i = 0; i < n; i++) {
 			rig_cq_new(&p->rig[d], &p->cq[d][i], 10);
@@ -57,6 +63,11 @@ static void open_pair(struct pair *p, const struct hw_costs *costs, unsigned n, 
 	for (unsigned d = 0; d < 2; d++)
 		for (unsigned i = 0; i < n; i++)
 			rig_qp_connect_to(&p->qp[d][i], hw_qpn(p->qp[!d][i].qp), gid[!d]);
+}
+
+static void open_pair(struct pair *p, const struct costs *costs, unsigned n, uint64_t seed)
+{
+	open_ports(p, NULL, costs, n, seed);
 }
 
 static void close_pair(struct pair *p)
@@ -217,7 +228,7 @@ static void doorbell_order(void **state)
 }
 
 /* Millions of @opcode in a second, on all queues, of which there are more than PUs. */
-static double rate(const struct hw_costs *costs, uint8_t opcode, uint32_t len, uint64_t seed)
+static double rate(const struct costs *costs, uint8_t opcode, uint32_t len, uint64_t seed)
 {
 	enum { EACH = 400 };
 	uint64_t last = 0, from = 0;
@@ -267,6 +278,44 @@ static void bandwidths(void **state)
 	(void)state;
 	assert_rate(rate(&cx5, HW_OP_WRITE, 16384, 1), most);
 	assert_rate(rate(&cx5, HW_OP_READ, 16384, 1), most);
+}
+
+/* Two ports, each of which could do 92 Gb/s, have the bus of one card. */
+static void two_ports(void **state)
+{
+	enum { EACH = 400, OUTSTANDING = 20, LEN = 16384 };
+	uint64_t last = 0, from = UINT64_MAX;
+	struct pair p[2];
+
+	(void)state;
+	open_ports(&p[0], NULL, &cx5, 1, 1);
+	open_ports(&p[1], &p[0], &cx5, 1, 1);
+	/* With some outstanding, in turns: the engine would execute those of one port after those of the other */
+	for (unsigned k = 0; k < EACH; k++) {
+		for (unsigned i = 0; i < 2; i++) {
+			post(&p[i], 0, HW_OP_WRITE, LEN, SIG);
+			if (k % OUTSTANDING < OUTSTANDING - 1)
+				continue;
+			rig_ring(&p[i].qp[0][0]);
+			run(&p[i]);
+		}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < EACH; k++) {
+			uint64_t at = stamp(rig_cq_next(&p[i].cq[0][0]));
+
+			from = at < from ? at : from;
+			last = at > last ? at : last;
+		}
+	}
+	assert_rate((2 * EACH - 1) * 1e3 / (double)(last - from), 99.6e3 / 8 / LEN);
+	/* the card stays as long as one of its ports */
+	close_pair(&p[0]);
+	post(&p[1], 0, HW_OP_NOP, 0, SIG);
+	rig_ring(&p[1].qp[0][0]);
+	run(&p[1]);
+	assert_true(stamp(rig_cq_next(&p[1].cq[0][0])) >= last);
+	close_pair(&p[1]);
 }
 
 /* ---- what follows ----------------------------------------------------------------------- */
@@ -455,8 +504,8 @@ static void bad_files(void **state)
 	};
 	static char text[8192], changed[8192];
 	char path[] = "/tmp/softcx-clock-XXXXXX", why[200];
-	FILE *f = fopen(SOFTCX_CLOCKS "/cx5.conf", "re");
-	struct hw_costs costs;
+	FILE *f = fopen(CLOCKS "/cx5.conf", "re");
+	struct costs costs;
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -491,6 +540,7 @@ int main(void)
 		cmocka_unit_test(doorbell_order),
 		cmocka_unit_test(throughputs),
 		cmocka_unit_test(bandwidths),
+		cmocka_unit_test(two_ports),
 		cmocka_unit_test(seeds_agree),
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(software_thinks),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* main.c - softcx-nic: the emulated network adapter. Started by the softcx tool. */
+#include "clock/costs.h"
 #include "softcx/nic/server.h"
 
-#include "softcx/clock/costs.h"
 #include "softcx/paths.h"
 #include "softcx/proto.h"
 
@@ -150,7 +150,7 @@ static int parse(int argc, char **argv, struct server_config *cfg, struct place 
 }
 
 /* An exit status, 0: there is none to read, or it was read. */
-static int read_clock(struct server_config *cfg, struct hw_costs *costs)
+static int read_clock(struct server_config *cfg, struct costs *costs)
 {
 	char path[PATH_MAX], why[160];
 
@@ -200,7 +200,7 @@ static int find_places(struct hosts *hosts, const struct place *place)
 int main(int argc, char **argv)
 {
 	static struct hosts hosts;
-	static struct hw_costs costs;
+	static struct costs costs;
 	struct server_config cfg = {.hosts = &hosts, .hw = {.seed = 1}};
 	struct place place = {.ndevs = 1, .ready_fd = -1};
 	struct sigaction act = {.sa_handler = on_signal};

@@ -353,12 +353,15 @@ static int make_devices(struct server *s)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < s->cfg.hosts->ndevs && rc == 0; i++) {
+	for (unsigned i = 0, host = 0; i < s->cfg.hosts->ndevs && rc == 0; i++) {
 		struct hw_config hw = s->cfg.hw;
 		uint8_t gids[16][16] = {{0}};
 		unsigned ngids;
 
 		hw.seed += i;
+		host += i == s->cfg.hosts->host[host].first + s->cfg.hosts->host[host].ndevs;
+		if (i != s->cfg.hosts->host[host].first)
+			hw.port_of = s->devs[s->cfg.hosts->host[host].first];
 		nic_dev_gids(i, gids, &ngids);
 		rc = hw_dev_new(&s->devs[i], &hw, (const uint8_t(*)[16])gids, ngids);
 	}

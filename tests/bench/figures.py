@@ -31,7 +31,7 @@ class Figure:
 
 EVALUATION = [
     Bench("wall", "Gets by the NIC against everything else, by the clock"),
-    Bench("paper-micro", "The RedN paper's microbenchmarks, by the modelled clock"),
+    Bench("paper", "The RedN paper's tables and figures, by the modelled clock"),
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
     Bench("client", "What a get costs its client and the daemon"),
     Bench("rates", "How exactly rates are kept", ["5"]),
@@ -48,6 +48,11 @@ FIGURES = [
            {"connect_p50_us": "median", "connect_daemon_cpu_us": "CPU time of the daemon"}, "us", series="mode", logx=True, logy=True),
     Figure("wall", "ways", "Gets per second", "depth", {"gets_per_s": ""}, "gets/s", "requests outstanding", series="way", logx=True, logy=True),
     Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
+    Figure("paper", "Figure 8: a chain of n NOOPs", "A chain of NOOPs in three orders", "n", {"ours": ""}, "us", "NOOPs", series="what"),
+    Figure("paper", "Figure 10: a hash get, mean latency", "A hash get (RedN, figure 10)", "bytes", {"ours": ""}, "us", "bytes of the value", series="what", logx=True, logy=True),
+    Figure("paper", "Figure 10: a hash get, mean latency", "The same: what the paper says in numbers", "bytes", {"paper": "the paper", "ours": "ours"}, "us", "bytes of the value", series="what",
+           logx=True),
+    Figure("paper", "Figure 13: walking a list of 8 nodes, mean latency", "Walking a list (RedN, figure 13)", "range", {"ours": ""}, "us", "nodes among which the key is", series="what"),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="way", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="way", logy=True),
     Figure("client", "instructions", "Instructions of a call", "call", {"instructions": "instructions"}, "instructions", bars=True),

@@ -129,14 +129,14 @@ class Rig:
         if done.returncode:
             sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
-    def reddnd(self, *offloads, cpu=None, regions=None):
+    def reddnd(self, *offloads, cpu=None, regions=None, address=ADDRESS):
         """The daemon, with region "t", or @regions instead, and these offloads in the words of reddnd.conf(5)."""
-        conf = os.path.join(self.dir, "reddnd.conf")
+        conf = os.path.join(self.dir, "reddnd-%s.conf" % address)
         with open(conf, "w", encoding="utf-8") as f:
-            f.write('listen = "%s:%d";\nprograms = "%s";\n' % (self.ADDRESS, self.PORT, os.path.join(TOP, "conf", "programs")))
+            f.write('listen = "%s:%d";\nprograms = "%s";\n' % (address, self.PORT, os.path.join(TOP, "conf", "programs")))
             f.write("regions = ( %s );\n" % (regions or '{ name = "t"; kind = "table"; path = "%s"; }' % self.table_file))
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
-        return self.start("reddnd", ["reddnd", "--config", conf], "listening", cpu)
+        return self.start("reddnd-" + address, ["reddnd", "--config", conf], "listening", cpu)
 
     def output(self, command, cpu=None, on_nic=True, realtime=False):
         """What a program that ends well prints."""

@@ -3,6 +3,7 @@
 
 #include "reddnd/chain/decode.h"
 #include "softcx/hw/hw-cq.h"
+#include "softcx/hw/hw-dev.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +28,16 @@ void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct cha
 {
 	memset(c, 0, sizeof *c);
 	c->img = img;
-	c->rng = (cfg->seed + 1) * 0x9e3779b97f4a7c15;
 	for (c->env.slots = 2; c->env.slots < depth + 1;)
 		c->env.slots *= 2;
 	rig_open(&c->rig, cfg);
+	chain_rig_seed(c, cfg->seed);
+}
+
+void chain_rig_seed(struct chain_rig *c, uint64_t seed)
+{
+	c->rng = (seed + 1) * 0x9e3779b97f4a7c15;
+	hw_dev_seed(c->rig.dev, seed);
 }
 
 uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access)

@@ -72,6 +72,8 @@ void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *re
  */
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size);
 
+/** From now on the choices of the silicon, and those of chain_rig_random(), are those of @seed. */
+void chain_rig_seed(struct chain_rig *c, uint64_t seed);
 uint64_t chain_rig_random(struct chain_rig *c, uint64_t below);
 void chain_rig_fill(struct chain_rig *c, void *p, size_t n); /* with random bytes */
 

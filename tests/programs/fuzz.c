@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz [--time SECONDS] [--runs N] [--seed N] [--keep FILE] [PROGRAM...]: compiles programs made at random. Half of them
- * keep to the grammar (generate.h), others are these or the PROGRAMs with parts of other ones, words left out, doubled or
+ * fuzz [--time SECONDS] [--runs N] [--seed N] [--keep FILE] [PROGRAM...]: compiles the PROGRAMs, then programs made at random. Half
+ * of these keep to the grammar (generate.h), others are such ones or the PROGRAMs with parts of other ones, words left out, doubled or
  * changed, and bytes of any kind. Of what the compiler says of each:
  *   - it takes the program or refuses it with words, and those name a line that is there;
  *   - it says the same when it is asked again;
@@ -128,6 +128,10 @@ static size_t next_program(struct random *r)
 	unsigned kind = random_below(r, 10), changes;
 	size_t len;
 
+	if (run < nseeds) {
+		memcpy(text, seeds[run].text, seeds[run].len);
+		return seeds[run].len;
+	}
 	if (kind < 3) /* right, and larger now and then */
 		style.statements += random_below(r, 30) == 0 ? 150 : 0;
 	else
@@ -185,6 +189,10 @@ static void check_program(const struct program *p)
 	for (unsigned i = 0; i < p->desc->nsteps; i++) {
 		if (!p->steps[i].line && !p->steps[i].why)
 			wrong("a step without a line", NULL);
+	}
+	for (unsigned i = 0; p->loop && i < p->loop->nsteps; i++) {
+		if (!p->loop->steps[i].line && !p->loop->steps[i].why)
+			wrong("a step of the loop without a line", NULL);
 	}
 }
 
@@ -263,6 +271,18 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Once a second, where somebody looks */
+static void progress(double elapsed, uint64_t accepted)
+{
+	static unsigned last;
+
+	if (!isatty(STDERR_FILENO) || (unsigned)elapsed == last)
+		return;
+	last = (unsigned)elapsed;
+	fprintf(stderr, "\r%llu programs, %llu accepted, %u s ", (unsigned long long)run,
+		(unsigned long long)accepted, last);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option OPTIONS[] = {{"time", 1, NULL, 't'}, {"runs", 1, NULL, 'r'},
@@ -311,7 +331,10 @@ int main(int argc, char **argv)
 
 		random_next(&r);
 		accepted += one(&r);
+		progress(now() - start, accepted);
 	}
+	if (isatty(STDERR_FILENO))
+		fputc('\r', stderr);
 	printf("%llu programs, %llu accepted, %.0f s\n", (unsigned long long)run,
 		(unsigned long long)accepted, now() - start);
 	while (nseeds)

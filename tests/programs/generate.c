@@ -33,6 +33,7 @@ struct gen {
 	unsigned nregions;
 	struct name arg[NAMES], var[NAMES];
 	unsigned nargs, nvars, nqueues, made, labels, names, depth, loops;
+	bool endless, ahead; /* ahead: before the end of the loop without a bound, and so before the answer */
 };
 
 uint32_t random_next(struct random *r)
@@ -244,11 +245,18 @@ static void put_cond(struct gen *g)
 	put_operand(g, v->type);
 }
 
+/* -> slot @ 5; what cannot be in the slot yet goes to region 0 */
+static void put_sink(struct gen *g, unsigned at)
+{
+	put(g, " -> %s @ %u", g->ahead && !mistake(g) ? "r0" : "slot", at);
+}
+
 static void label_write(struct gen *g, unsigned label, bool length)
 {
 	indent(g);
-	put(g, "l%u: write r%u -> slot @ %u, %s%u%s\n", label, below(g, g->nregions), 8 * below(g, 9),
-		length ? "max " : "", 1 + below(g, 99), length ? "" : " bytes");
+	put(g, "l%u: write r%u", label, below(g, g->nregions));
+	put_sink(g, 8 * below(g, 9));
+	put(g, ", %s%u%s\n", length ? "max " : "", 1 + below(g, 99), length ? "" : " bytes");
 }
 
 /* A READ whose fields patch the write after it, and perhaps go to a variable */
@@ -284,7 +292,9 @@ static void read_and_write(struct gen *g)
 	put(g, " }\n");
 	for (; vars < g->nvars; vars++) { /* what is declared by being read has to be used */
 		indent(g);
-		put(g, "write %s -> slot @ %u\n", g->var[vars].word, below(g, 100));
+		put(g, "write %s", g->var[vars].word);
+		put_sink(g, below(g, 100));
+		put(g, "\n");
 	}
 	indent(g);
 	if (chance(g, 30)) {
@@ -353,7 +363,7 @@ static void atomic(struct gen *g)
 
 	if (!v)
 		return;
-	put(g, "%s%s ", chance(g, 10) ? "fence " : "", cas ? "cas" : "add");
+	put(g, "%s%s ", chance(g, 10) && !g->endless ? "fence " : "", cas ? "cas" : "add");
 	if (chance(g, 30) && (g->writable[region] || mistake(g))) {
 		put_place(g, region, 8);
 		put(g, " as le64");
@@ -422,7 +432,8 @@ static void write(struct gen *g)
 		put_place(g, region, 1);
 		put(g, "\n");
 	} else {
-		put(g, " -> slot @ %u\n", below(g, 100));
+		put_sink(g, below(g, 100));
+		put(g, "\n");
 	}
 }
 
@@ -455,7 +466,7 @@ static void statement(struct gen *g)
 			put(g, "break\n");
 		break;
 	case 8:
-		put(g, "%s\n", chance(g, 30) ? "wait request" : "nop # \xe2\x98\x83");
+		put(g, "%s\n", chance(g, 30) && !g->endless ? "wait request" : "nop # \xe2\x98\x83");
 		break;
 	case 9:
 	case 10:
@@ -486,9 +497,40 @@ static void statements(struct gen *g)
 	}
 }
 
+/* What leads to the loop, and the loop, which ends in the end, unless something else ends it */
+static void endless(struct gen *g)
+{
+	unsigned nargs = g->nargs, counter = g->names++, most = 1 + below(g, 6), vars;
+
+	g->ahead = true;
+	put(g, "var c%u : le64\n", counter);
+	if (chance(g, 60))
+		statements(g);
+	if (!mistake(g))
+		g->nargs = 0; /* they are for what is done once */
+	vars = g->nvars;
+	if (chance(g, 50)) {
+		put(g, "while c%u < %u {\n", counter, most);
+	} else {
+		put(g, "loop {\n");
+	}
+	g->depth = g->loops = 1;
+	statements(g);
+	put(g, "  add c%u by 1\n  if c%u >= %u {\n    break\n  }\n", counter, counter, most);
+	if (chance(g, 50))
+		statements(g);
+	g->depth = g->loops = 0;
+	g->nvars = vars;
+	put(g, "}\n");
+	g->nargs = nargs;
+	g->ahead = false;
+}
+
 static void declarations(struct gen *g)
 {
-	put(g, "program at_random\n%sparam n = %u from 0 to 3\n", mistake(g) ? "endless\n" : "", below(g, 4));
+	g->endless = chance(g, g->style->endless);
+	put(g, "program at_random\n%sparam n = %u from 0 to 3\n", g->endless || mistake(g) ? "endless\n" : "",
+		below(g, 4));
 	for (unsigned s = 0; s < 2; s++) {
 		put(g, "struct s%u { ", s);
 		g->structs[s].n = 1 + below(g, FIELDS);
@@ -503,7 +545,7 @@ static void declarations(struct gen *g)
 	}
 	g->nregions = 1 + below(g, 4);
 	for (unsigned i = 0; i < g->nregions; i++) {
-		g->writable[i] = chance(g, 40);
+		g->writable[i] = chance(g, 40) || (g->endless && i == 0);
 		put(g, "region r%u%s%s%s\n", i,
 			g->writable[i] ? chance(g, 80) ? " writable steered" : " writable" : "",
 			chance(g, 30) ? " of s0" : "", chance(g, 50) ? " size 64K" : "");
@@ -516,7 +558,7 @@ static void declarations(struct gen *g)
 		put_type(g, g->arg[i].type);
 		put(g, "\n");
 	}
-	if (chance(g, 30)) {
+	if (chance(g, 30) && !g->endless) {
 		g->nqueues = 1 + below(g, 3);
 		put(g, "queue q[%u]\n", g->nqueues);
 	}
@@ -529,6 +571,8 @@ size_t generate(struct random *r, const struct generate_style *style, char *text
 	struct gen g = {.r = r, .style = style, .text = text, .size = size};
 
 	declarations(&g);
+	if (g.endless)
+		endless(&g);
 	while (g.made < style->statements)
 		statements(&g);
 	put(&g, "write_imm %s\n", chance(&g, 50) ? "r0 -> slot @ 0, 64 bytes" : "1 as be64 -> slot");

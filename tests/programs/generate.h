@@ -19,6 +19,7 @@ unsigned random_below(struct random *r, unsigned n);
 struct generate_style {
 	unsigned mistakes;   /* of 1000 choices: made without a look at the rules */
 	unsigned statements; /* about that many */
+	unsigned endless;    /* of 100 programs: those with a loop without a bound */
 };
 
 /** Writes a program of at most @size bytes to @text and returns its length. The same for the same @r. */

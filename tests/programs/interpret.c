@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 8192, PATCHES = 512 };
+enum { LONGEST = 8192, PATCHES = 512, ITERATIONS = 100 };
 #define FARTHEST (1ull << 56) /* no region is so large */
 
 struct patch {
@@ -374,9 +374,33 @@ static void run_verb(struct machine *m, const struct ast_verb *v)
 	m->result = INTERPRET_CANNOT;
 }
 
+static void set_to_init(struct machine *m, const struct ast_var *v)
+{
+	memset(var_of(m, v), 0, v->type.bytes);
+	if (v->type.kind == AST_UINT)
+		put(var_of(m, v), v->type.bytes, is_le(&v->type), v->init);
+}
+
+/* One iteration stands for all, but for what is declared in it */
+static void run_endless(struct machine *m, const struct ast_loop *loop)
+{
+	for (unsigned n = 0; !m->result && !m->leaving; n++) {
+		for (unsigned i = 0; i < m->in->p->nvars; i++)
+			if (m->in->p->var[i]->each_iteration)
+				set_to_init(m, m->in->p->var[i]);
+		if (loop->kind == AST_WHILE && !holds(m, loop->cond))
+			break;
+		run_block(m, &loop->iter[0]);
+		if (n == ITERATIONS)
+			m->result = INTERPRET_BEYOND;
+	}
+}
+
 static void run_loop(struct machine *m, const struct ast_loop *loop)
 {
-	for (unsigned i = 0; i < loop->niters && !m->result && !m->leaving; i++) {
+	if (loop->endless)
+		run_endless(m, loop);
+	for (unsigned i = 0; !loop->endless && i < loop->niters && !m->result && !m->leaving; i++) {
 		if (loop->kind == AST_WHILE && !holds(m, loop->cond))
 			break;
 		run_block(m, &loop->iter[i]);
@@ -459,7 +483,7 @@ bool interpret_can(const struct ast_program *p)
 	for (unsigned i = 0; i < p->nverbs; i++)
 		if (!verb_is_plain(p->verb[i]))
 			return false;
-	return !p->endless;
+	return true;
 }
 
 int interpret(struct interpret *in)
@@ -475,8 +499,7 @@ int interpret(struct interpret *in)
 		const struct ast_var *v = in->p->var[i];
 
 		m->var[i] = calloc(1, v->type.bytes + 8);
-		if (v->type.kind == AST_UINT)
-			put(m->var[i], v->type.bytes, is_le(&v->type), v->init);
+		set_to_init(m, v);
 	}
 	run_block(m, &in->p->body);
 	r = m->result;

@@ -18,8 +18,9 @@ struct interpret {
 };
 
 enum {
-	INTERPRET_BEYOND = 1, /* it reaches beyond a region, or an atomic is not aligned: its chain fails */
-	INTERPRET_CANNOT,     /* it reads or patches what only a NIC has */
+	/* it reaches beyond a region, or an atomic is not aligned: its chain fails; or a loop goes on for too long */
+	INTERPRET_BEYOND = 1,
+	INTERPRET_CANNOT, /* it reads or patches what only a NIC has */
 };
 
 /** Whether the program is one that can be interpreted: decided without running it. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * random-on-hw [FIRST [COUNT [FILE]]]: programs made at random (generate.h), on the emulated silicon under a seed of their own,
- * beside what they mean (interpret.h). With FIRST, from that one on, the first that fails with its text;
- * with FILE, that one under these seeds.
+ * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on the emulated silicon
+ * under some seeds each, beside what they mean (interpret.h). Memory, reply and slot must be as the text says, no queue may
+ * fail and every request is answered. A run: the requests of one program under one seed. With --runs until there were so many, programs
+ * from number FIRST on; with FILE, that program instead.
  */
 #include "reddnd/program/front.h"
 #include "tests/programs/generate.h"
@@ -12,11 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { REGION = 1024, REQUESTS = 3, TRIES = 30 };
+enum { REGION = 1024, REQUESTS = 2, SEEDS = 4, TRIES = 30 };
 
 static const struct ast_program *ast; /* of the program at hand */
-static unsigned answered;
+static uint64_t answered, runs, loops;
 
 static void setup(struct run *r)
 {
@@ -86,7 +88,7 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 {
 	struct random random = {(seed + 1) * 0x9e3779b97f4a7c15u};
 	struct generate_style style = {
-		.statements = 1 + random_below(&random, random_below(&random, 4) ? 14 : 50)};
+		.statements = 1 + random_below(&random, random_below(&random, 4) ? 14 : 50), .endless = 25};
 	struct run_offload o = {
 		.name = "random", .text = text, .depth = 1, .setup = setup, .request = request};
 	struct program_source src = {.name = "random", .text = text};
@@ -97,6 +99,7 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 	struct program *p = NULL;
 	struct diag *d;
 	char *messages = NULL;
+	struct run_counts n = {0};
 	int r = 0;
 
 	src.len = file ? read_file(file, text, size - 1) : generate(&random, &style, text, size - 1);
@@ -110,7 +113,9 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 		o.direct = target.ignores_index;
 		o.fenced = target.fenced_enables;
 		ast = tree;
-		r = run_offload(&o, seed, REQUESTS, NULL, why) ? 1 : -1;
+		r = run_offload(&o, seed * SEEDS, SEEDS, REQUESTS, &n, why) ? 1 : -1;
+		runs += (n.requests + REQUESTS - 1) / REQUESTS;
+		loops += p->loop && n.requests;
 	}
 	free(messages);
 	program_free(p);
@@ -119,12 +124,10 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 	return r;
 }
 
-static unsigned programs = RUN_SEEDS == 1000 ? 5000 : 400;
-
 static void run_as_they_read(void **state)
 {
 	static char text[PROGRAM_MAX_SOURCE];
-	unsigned ran = 0;
+	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0;
 	char why[400];
 
 	(void)state;
@@ -135,27 +138,46 @@ static void run_as_they_read(void **state)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, text);
 		ran += r > 0;
 	}
-	print_message("%u programs, %u of them run, %u requests answered\n", programs, ran, answered);
-	assert_true(ran > programs / 10 && answered > ran);
+	print_message(
+		"%u programs, %u of them run, %lu with a loop without a bound: %lu runs, %lu requests\n",
+		programs, ran, (unsigned long)loops, (unsigned long)runs, (unsigned long)answered);
+	assert_true(ran > programs / 10 && loops > programs / 100 && runs > ran);
+}
+
+static void tell(FILE *f, uint64_t programs, const char *end)
+{
+	fprintf(f, "%lu programs, %lu runs, %lu requests; %lu programs with a loop without a bound%s",
+		(unsigned long)programs, (unsigned long)runs, (unsigned long)answered, (unsigned long)loops,
+		end);
+	fflush(f);
+}
+
+static int campaign(uint64_t wanted, uint64_t first)
+{
+	static char text[PROGRAM_MAX_SOURCE];
+	uint64_t seed = first, bad = 0;
+	char why[400];
+
+	for (; runs < wanted && (!file || seed == first); seed++) {
+		if (one(seed, text, sizeof text, why) < 0) {
+			printf("program %lu: %s\n", (unsigned long)seed, why);
+			if (!bad++)
+				printf("%s", text);
+		}
+		if (isatty(STDERR_FILENO) && seed % 64 == 0)
+			tell(stderr, seed - first + 1, "\r");
+	}
+	tell(stdout, seed - first, "\n");
+	printf("%lu that did not run as they read\n", (unsigned long)bad);
+	return bad > 0;
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(run_as_they_read)};
-	static char text[PROGRAM_MAX_SOURCE];
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-		 count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	unsigned bad = 0;
-	char why[400];
 
-	file = argc > 3 ? argv[3] : NULL;
-	if (argc == 1)
+	if (argc < 3 || strcmp(argv[1], "--runs") != 0)
 		return cmocka_run_group_tests_name("random programs", tests, NULL, NULL);
-	for (uint64_t seed = first; seed < first + count; seed++)
-		if (one(seed, text, sizeof text, why) < 0) {
-			printf("%lu: %s\n", (unsigned long)seed, why);
-			if (!bad++)
-				printf("%s", text);
-		}
-	return bad > 0;
+	file = argc > 4 ? argv[4] : NULL;
+	return campaign(strtoull(argv[2], NULL, 0), argc > 3 ? strtoull(argv[3], NULL, 0) : 0);
 }

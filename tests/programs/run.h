@@ -41,8 +41,9 @@ enum { RUN_NOPS = CHAIN_CLASS_SYNC + 1 };
 /** Work requests of one request: those that ran, and how many of them had become or stayed NOPs. */
 struct run_counts {
 	uint64_t requests, copy, atomic, sync, nops;
-	uint64_t least, most;        /* that were no NOPs; with depth 1 only */
-	uint64_t loop[RUN_NOPS + 1]; /* of a loop without a bound: by class, and NOPs */
+	uint64_t least, most;             /* that were no NOPs; with depth 1 only */
+	uint64_t loop[RUN_NOPS + 1];      /* of a loop without a bound: by class, and NOPs */
+	uint64_t laps, lap[RUN_NOPS + 1]; /* the same of whole laps of its ring */
 };
 
 struct run {
@@ -52,9 +53,10 @@ struct run {
 	uint8_t *region[CHAIN_MAX_WINDOWS], *model[CHAIN_MAX_WINDOWS];
 	uint8_t *slots, *slots_after;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
-	uint64_t answered, busy, busy_before;
+	uint64_t seed, answered, busy, busy_before;
 	bool enough; /* set by .request: no requests after those that were sent, this one included */
 	struct run_counts n;
+	uint64_t first_lap[RUN_NOPS + 1]; /* .loop when a lap was over for the first time */
 	char why[400];
 };
 
@@ -70,13 +72,16 @@ extern bool run_recycled;
 struct program *run_compile(const struct run_offload *o);
 /**
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter: only that one; or
- * "--recycled": all of them with run_recycled, more requests under fewer seeds.
+ * "--recycled": all of them with run_recycled.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);
-/** @requests requests under @seed: true, or false and the reason in @why. Adds to @counts, if that is not NULL. */
-bool run_offload(const struct run_offload *o, uint64_t seed, unsigned requests, struct run_counts *counts,
-	char why[400]);
+/**
+ * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and the reason in
+ * @why. Adds to @counts, if that is not NULL.
+ */
+bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
+	struct run_counts *counts, char why[400]);
 
 /* Numbers of the models */
 void run_put_be(uint8_t *p, unsigned bytes, uint64_t v);

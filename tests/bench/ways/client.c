@@ -38,7 +38,8 @@ static const char usage_text[] =
 	"  -w, --set             set keys to their values     -i, --in-order     each key in its turn\n"
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
 	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
-	"  -W, --warmup N        requests before those that count\n";
+	"  -W, --warmup N        requests before those that count\n"
+	"  -b, --barrier         say \"connected\", and begin after a line on standard input\n";
 
 static const struct option options[] = {
 	{"keys", required_argument, NULL, 'k'},
@@ -56,6 +57,7 @@ static const struct option options[] = {
 	{"json", no_argument, NULL, 'j'},
 	{"nic-clock", no_argument, NULL, 'C'},
 	{"warmup", required_argument, NULL, 'W'},
+	{"barrier", no_argument, NULL, 'b'},
 	{0},
 };
 
@@ -91,6 +93,17 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	return false;
 }
 
+static void wait_for_line(void)
+{
+	int c;
+
+	puts("connected");
+	fflush(stdout);
+	do
+		c = getchar();
+	while (c != '\n' && c != EOF);
+}
+
 static bool take_option(struct load_options *l, int o, const char *arg)
 {
 	char *end;
@@ -114,6 +127,9 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 'j':
 		l->json = true;
 		return true;
+	case 'b':
+		l->connected = wait_for_line;
+		return true;
 	case 'C':
 		l->now = nic_clock_now;
 		return true;
@@ -133,7 +149,7 @@ int main(int argc, char **argv)
 	bool offload;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:b", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))

@@ -2,7 +2,9 @@
 /*
  * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write] TABLE ADDRESS PORT". How, each
  * client says when it connects: its memory for READs, or answers by this CPU, which polls for requests, or with --events sleeps until
- * there are some. --write: sets are allowed; then nobody else may write. Prints "listening" when clients may come; ends at SIGTERM or SIGINT.
+ * there are some. --write: sets are allowed; then nobody else may write. --costs: says at the end what a request took of the CPU, from
+ * the poll that found it to the doorbell for its answer: "a request takes N ns", the median. Prints "listening" when clients may come;
+ * ends at SIGTERM or SIGINT.
  */
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
@@ -21,9 +23,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* polls */
+enum { COSTS = 65536 };                                           /* the last ones */
 
 struct server {
 	bool events, write;
@@ -39,6 +43,8 @@ struct server {
 	struct ibv_cq *cq;
 	struct serve *serve;
 	unsigned asking; /* connections of two-sided clients */
+	uint32_t *costs; /* ns of each request; NULL: nobody asks */
+	uint64_t ncosts;
 };
 
 static volatile sig_atomic_t stop;
@@ -209,6 +215,41 @@ static bool readable(int fd, int other, int timeout_ms)
 	return poll(pfd, other < 0 ? 1 : 2, timeout_ms) > 0 && pfd[0].revents;
 }
 
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int answer_all(struct server *s)
+{
+	uint64_t before = s->costs ? now() : 0;
+	int n = serve_poll(s->serve);
+
+	if (s->costs && n > 0)
+		s->costs[s->ncosts++ % COSTS] = (uint32_t)((now() - before) / (unsigned)n);
+	return n;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_costs(struct server *s)
+{
+	size_t n = s->ncosts < COSTS ? s->ncosts : COSTS;
+
+	if (!n)
+		return;
+	qsort(s->costs, n, sizeof(s->costs[0]), ascending);
+	printf("a request takes %u ns\n", s->costs[n / 2]);
+}
+
 static void run(struct server *s)
 {
 	int fd = s->channel->fd;
@@ -222,10 +263,10 @@ static void run(struct server *s)
 		/* Those who come are not kept waiting by requests that never end */
 		if (turn % EVENTS_EVERY == 0 && readable(fd, -1, 0))
 			handle(s);
-		if (serve_poll(s->serve))
+		if (answer_all(s))
 			continue;
 		if (s->events) {
-			if (serve_arm(s->serve) < 0 || serve_poll(s->serve))
+			if (serve_arm(s->serve) < 0 || answer_all(s))
 				continue;
 			if (readable(fd, serve_fd(s->serve), -1))
 				handle(s);
@@ -272,24 +313,27 @@ static void end(struct server *s)
 	if (s->size)
 		munmap(s->file, s->size);
 	reddn_table_close(s->table);
+	free(s->costs);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"events", no_argument, NULL, 'e'}, {"write", no_argument, NULL, 'w'}, {0}};
+	static const struct option options[] = {{"events", no_argument, NULL, 'e'},
+		{"write", no_argument, NULL, 'w'}, {"costs", no_argument, NULL, 'c'}, {0}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct server s = {0};
 	int o;
 
-	while ((o = getopt_long(argc, argv, "ew", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "ewc", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		s.events |= o == 'e';
 		s.write |= o == 'w';
+		if (o == 'c' && !s.costs && !(s.costs = calloc(COSTS, sizeof(s.costs[0]))))
+			return 1;
 	}
 	if (argc - optind != 3) {
-		fprintf(stderr, "usage: baseline-server [--events] [--write] TABLE ADDRESS PORT\n");
+		fprintf(stderr, "usage: baseline-server [--events] [--write] [--costs] TABLE ADDRESS PORT\n");
 		return 2;
 	}
 	sigaction(SIGTERM, &sa, NULL);
@@ -299,6 +343,7 @@ int main(int argc, char **argv)
 	puts("listening");
 	fflush(stdout);
 	run(&s);
+	print_costs(&s);
 	end(&s);
 	return 0;
 }

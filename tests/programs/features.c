@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the language can say and no program of the library does: small programs on the emulated silicon, each beside
- * what it means in plain C.
- */
-#include "tests/programs/run.h"
+/* What the language can say and no program of the library does: small programs, each beside what it means in plain C */
+#include "tests/programs/offloads.h"
 
 #include <string.h>
 
@@ -414,16 +411,41 @@ static void moves_request(struct run *r, uint8_t *slot)
 	run_put_be(slot + 20, 2, 5);
 }
 
+/* Offsets that are wider than any of their parts */
+static const char far_text[] = "program p\n"
+			       "region data\n"
+			       "arg at : offset(1) in data\n"
+			       "var x : le64\n"
+			       "var y : le64\n"
+			       "mov data @ at + 70000 as le64 -> x\n"
+			       "mov data @ at + 65300 as le64 -> y\n"
+			       "write_imm x, y -> slot @ 0\n";
+
+static void far_setup(struct run *r)
+{
+	run_fill(r, r->region[0] + 65300, r->o->region_bytes[0] - 65300);
+}
+
+static void far_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, 256);
+
+	run_arg(r, "at", at);
+	memcpy(slot, r->region[0] + 70000 + at, 8);
+	memcpy(slot + 8, r->region[0] + 65300 + at, 8);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
 
-static const struct run_offload offloads[] = {
+const struct run_offload features[] = {
 	{FEATURE("if and else, 56 bits", else), .depth = 2, .setup = run_no_setup},
 	{FEATURE("if and else, 56 bits, no masks", else), .no_masks = true, .depth = 2,
 		.setup = run_no_setup},
 	{FEATURE("if and else, 56 bits, fenced enables", else), .fenced = true, .depth = 2,
 		.setup = run_no_setup},
+	{FEATURE("if and else, 56 bits, direct", else), .direct = true, .depth = 2, .setup = run_no_setup},
 	{FEATURE("one of three answers", answers), .depth = 2, .setup = run_no_setup},
 	{FEATURE("one of three answers, no masks", answers), .no_masks = true, .depth = 2,
 		.setup = run_no_setup},
@@ -433,6 +455,8 @@ static const struct run_offload offloads[] = {
 		.setup = words_setup},
 	{FEATURE("branches in branches, no masks", nested), .no_masks = true, .depth = 2,
 		.region_bytes = {WORDS * 8}, .setup = words_setup},
+	{FEATURE("branches in branches, direct", nested), .direct = true, .depth = 2,
+		.region_bytes = {WORDS * 8}, .setup = words_setup},
 	{FEATURE("variables", variables), .depth = 2, .region_bytes = {256}, .setup = variables_setup},
 	{FEATURE("while", while), .depth = 1, .region_bytes = {WORDS * 8}, .setup = nodes_setup},
 	{FEATURE("while, no masks", while), .no_masks = true, .depth = 1, .region_bytes = {WORDS * 8},
@@ -441,14 +465,11 @@ static const struct run_offload offloads[] = {
 	{FEATURE("one step, direct", direct), .direct = true, .unrolled = true, .depth = 2,
 		.region_bytes = {128}, .setup = direct_setup},
 	{FEATURE("breaks", breaks), .depth = 2, .region_bytes = {96}, .setup = breaks_setup},
+	{FEATURE("breaks, direct", breaks), .direct = true, .unrolled = true, .depth = 2,
+		.region_bytes = {96}, .setup = breaks_setup},
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
+	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 
-enum { REQUESTS = 6 };
-
-int main(int argc, char **argv)
-{
-	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS / 4, REQUESTS,
-		argc > 1 ? argv[1] : NULL);
-}
+const unsigned nfeatures = sizeof features / sizeof features[0];

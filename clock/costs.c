@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/clock/costs.h"
+#include "clock/costs.h"
 
 #include <errno.h>
 #include <libconfig.h>
@@ -115,18 +115,25 @@ static double on_wire(const struct measured *m, double bytes)
 	return (bytes + PACKET_BYTES) * 8 / m->port * 1e-3;
 }
 
+/* How long @bytes of one packet are on the buses of both sides, one after the other. */
+static double on_buses(const struct measured *m, double bytes)
+{
+	return 2 * bytes * 8 / m->pcie * 1e-3;
+}
+
 /*
  * The steps of a chain in doorbell order are a WAIT, a fetch and a NOOP; without the fetch they are in completion order, and
- * without both in WQ order. A WRITE is, beyond a NOOP, on the wire, placed at the other side and acknowledged; a READ
+ * without both in WQ order. A WRITE is, beyond a NOOP, on the buses and the wire, placed at the other side and acknowledged; a READ
  * asks, is read there, and is on the wire back. A CQE is placed like the data of a WRITE: both are posted to the bus. What is
  * then left of a NOOP is between the doorbell and the fetch.
  */
-static int derive(const struct measured *m, struct hw_costs *c, char *why, size_t size)
+static int derive(const struct measured *m, struct costs *c, char *why, size_t size)
 {
 	double issue = m->wq, wait = m->completion - m->wq, fetch = m->doorbell - m->completion;
-	double write = m->write - m->noop - m->network - on_wire(m, m->bytes);
-	double read = m->read - m->noop - m->network - on_wire(m, 0) - on_wire(m, m->bytes);
-	double atomic = m->atomic - m->noop - m->network - 2 * on_wire(m, 8);
+	double write = m->write - m->noop - m->network - on_wire(m, m->bytes) - on_buses(m, m->bytes);
+	double read =
+		m->read - m->noop - m->network - on_wire(m, 0) - on_wire(m, m->bytes) - on_buses(m, m->bytes);
+	double atomic = m->atomic - m->noop - m->network - 2 * on_wire(m, 8) - on_buses(m, 8);
 	double doorbell = m->noop - fetch - issue - write;
 
 	if (wait < 0 || fetch < 0 || write < 0 || read < 0 || atomic < 0 || doorbell < 0) {
@@ -139,7 +146,7 @@ static int derive(const struct measured *m, struct hw_costs *c, char *why, size_
 				     : "the doorbell (latency.noop without fetch, WQE and CQE)");
 		return -EINVAL;
 	}
-	*c = (struct hw_costs){
+	*c = (struct costs){
 		.pus = (unsigned)m->pus,
 		.doorbell = ps(doorbell),
 		.fetch = ps(fetch),
@@ -169,17 +176,17 @@ int costs_find(const char *name, char *path, size_t size)
 
 	if (strchr(name, '/'))
 		return snprintf(path, size, "%s", name) < (int)size ? 0 : -ENAMETOOLONG;
-	if (n > 0) { /* in a build tree the NIC's directory is beside that of the files */
+	if (n > 0) { /* in a build tree the NIC is in softcx/nic, and the files are here */
 		self[n] = '\0';
 		*strrchr(self, '/') = '\0';
-		len = snprintf(path, size, "%s/../clock/%s.conf", self, name);
+		len = snprintf(path, size, "%s/../../clock/%s.conf", self, name);
 	}
 	if (len <= 0 || len >= (int)size || access(path, R_OK) < 0)
-		len = snprintf(path, size, SOFTCX_CLOCKDIR "/%s.conf", name);
+		len = snprintf(path, size, CLOCK_DIR "/%s.conf", name);
 	return len < (int)size ? 0 : -ENAMETOOLONG;
 }
 
-int costs_read(const char *path, struct hw_costs *costs, char *why, size_t size)
+int costs_read(const char *path, struct costs *costs, char *why, size_t size)
 {
 	struct measured m;
 	config_t cfg;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Programs with a loop that has no bound, on the emulated silicon, under many seeds, against what they mean in plain C. And a Turing
- * machine, against the machine in plain C.
- */
-#include "tests/programs/run.h"
+/* Programs with a loop that has no bound, and what they mean in plain C; the Turing machine, and such a machine in plain C */
+#include "tests/programs/offloads.h"
 #include "tests/programs/turing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- while-recycled --------------------------------------------------------------------------- */
@@ -148,6 +144,36 @@ static void ways_request(struct run *r, uint8_t *slot)
 	slot[17] = why;
 }
 
+/* ---- one region, in the loop and around it -------------------------------------------------------- */
+
+static const char around[] = "program around\n"
+			     "endless\n"
+			     "region data writable\n"
+			     "arg x : le64\n"
+			     "var n : le64\n"
+			     "var seen : le64\n"
+			     "mov x -> data @ 0 as le64\n"
+			     "loop {\n"
+			     "  mov data @ 0 as le64 -> seen\n"
+			     "  mov seen -> data @ 8 as le64\n"
+			     "  add n by 1\n"
+			     "  if n >= 3 {\n"
+			     "    break\n"
+			     "  }\n"
+			     "}\n"
+			     "mov 9 -> data @ 8 as le64\n"
+			     "write_imm seen -> slot @ 0\n";
+
+static void around_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_number(r, 8);
+
+	run_arg(r, "x", x);
+	run_put_le(r->model[0], 8, x);
+	run_put_le(r->model[0] + 8, 8, 9);
+	run_put_le(slot, 8, x);
+}
+
 /* ---- turing --------------------------------------------------------------------------------------- */
 
 static void machine_setup(struct run *r)
@@ -174,15 +200,29 @@ static void machine_request(struct run *r, uint8_t *slot)
 
 /* ----------------------------------------------------------------------------------------------------- */
 
-static const struct run_offload offloads[] = {
+const struct run_offload loops[] = {
 	{.name = "while-recycled",
 		.file = "while-recycled.rdn",
 		.depth = 4,
 		.region_bytes = {ELEMENTS * 8},
 		.setup = while_setup,
 		.request = while_request},
+	{.name = "while-recycled, direct",
+		.file = "while-recycled.rdn",
+		.direct = true,
+		.depth = 4,
+		.region_bytes = {ELEMENTS * 8},
+		.setup = while_setup,
+		.request = while_request},
 	{.name = "list-endless",
 		.file = "list-endless.rdn",
+		.depth = 4,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-endless, direct",
+		.file = "list-endless.rdn",
+		.direct = true,
 		.depth = 4,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
@@ -200,16 +240,25 @@ static const struct run_offload offloads[] = {
 		.region_bytes = {NODES * 4},
 		.setup = ways_setup,
 		.request = ways_request},
+	{.name = "around",
+		.text = around,
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = run_no_setup,
+		.request = around_request},
 	{.name = "turing",
 		.file = "turing.rdn",
 		.depth = 1,
 		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
 		.setup = machine_setup,
 		.request = machine_request},
+	{.name = "turing, direct",
+		.file = "turing.rdn",
+		.direct = true,
+		.depth = 1,
+		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
+		.setup = machine_setup,
+		.request = machine_request},
 };
 
-int main(int argc, char **argv)
-{
-	return run_all(
-		offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, 4, argc > 1 ? argv[1] : NULL);
-}
+const unsigned nloops = sizeof loops / sizeof loops[0];

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Every program of conf/programs on the emulated silicon, under many seeds, against what it means in plain C.
- */
-#include "tests/programs/run.h"
+/* Every program of conf/programs that ends by itself, and what it means in plain C */
+#include "tests/programs/offloads.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- if, compare, wide-compare ---------------------------------------------------------------- */
@@ -159,19 +156,19 @@ static void list_setup(struct run *r)
 	}
 }
 
-static unsigned list_place; /* of the key, from 1; 0: anywhere, or nowhere */
+unsigned library_list_place;
 
 static void list_request(struct run *r, uint8_t *slot)
 {
 	unsigned n = (unsigned)r->p->params[0].value, at = (unsigned)run_random(r, NODES);
 	bool stops = r->p->params[1].value;
-	uint64_t key = list_place || run_random(r, 8) ? 0 : run_number(r, 6);
+	uint64_t key = library_list_place || run_random(r, 8) ? 0 : run_number(r, 6);
 
 	run_arg(r, "head", at * NODE);
 	if (!key) { /* of one of the next nodes */
 		unsigned there = at;
 
-		for (uint64_t k = list_place ? list_place - 1 : run_random(r, n); k-- > 0;)
+		for (uint64_t k = library_list_place ? library_list_place - 1 : run_random(r, n); k-- > 0;)
 			there = (there * 13 + 5) % NODES;
 		key = run_get_le(r->region[0] + there * NODE + 5, 6);
 	}
@@ -288,7 +285,10 @@ static void counter_setup(struct run *r)
 
 static void counter_request(struct run *r, uint8_t *slot)
 {
-	uint64_t at = run_random(r, 8) * 8, limit = run_random(r, 6), sold = run_get_le(r->model[0] + at, 8);
+	uint64_t at = run_random(r, 8) * 8, sold = run_get_le(r->model[0] + at, 8),
+		 limit = sold + run_random(r, 4);
+
+	limit -= limit > 0 && run_random(r, 2);
 
 	run_arg(r, "at", at);
 	run_arg(r, "limit", limit);
@@ -299,7 +299,7 @@ static void counter_request(struct run *r, uint8_t *slot)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
-static const struct run_offload offloads[] = {
+const struct run_offload library[] = {
 	{.name = "if", .file = "if.rdn", .depth = 2, .setup = run_no_setup, .request = if_request},
 #define COMPARE(relation, n, masks)                                                                          \
 	{                                                                                                    \
@@ -363,6 +363,14 @@ static const struct run_offload offloads[] = {
 		.region_bytes = {64},
 		.setup = array_setup,
 		.request = find_request},
+	{.name = "while-break, direct",
+		.file = "while-break.rdn",
+		.direct = true,
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = array_setup,
+		.request = find_request},
 	{.name = "scan",
 		.file = "scan.rdn",
 		.depth = 1,
@@ -390,8 +398,25 @@ static const struct run_offload offloads[] = {
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
+	{.name = "list-walk, break, direct",
+		.file = "list-walk.rdn",
+		.direct = true,
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
 	{.name = "list-walk, break, fenced enables",
 		.file = "list-walk.rdn",
+		.fenced = true,
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, break, direct, fenced enables",
+		.file = "list-walk.rdn",
+		.direct = true,
+		.unrolled = true,
 		.fenced = true,
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
@@ -444,237 +469,4 @@ static const struct run_offload offloads[] = {
 		.request = counter_request},
 };
 
-/* ---- the table of work requests ---------------------------------------------------------------- */
-
-enum { REQUESTS = 5, COUNTED = 40 };
-
-/** What a construct costs: a program with it, less one without it, for each of @times. */
-static const struct construct {
-	const char *name;
-	struct run_offload with, without;
-	unsigned times;
-	const char *paper;
-} constructs[] = {
-#define BARE "program p\narg x : u48\narg y : u48\nvar a : le48\nvar b : le64\nregion data writable\n"
-#define ANSWER "write_imm 1 as u8 -> slot @ 0\n"
-#define TEXT(t)                                                                                              \
-	{                                                                                                    \
-		.name = "a construct", .text = BARE t ANSWER                                                 \
-	}
-	{"`if` of 48 bits, one WR in the branch", TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n}\n"),
-		TEXT(""), 1, "1C + 1A + 3E"},
-	{"`if` and `else`, one WR in each",
-		TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n} else {\nwrite 2 as u8 -> slot @ 1\n}\n"),
-		TEXT(""), 1, ""},
-	{"`<` of 48 bits, one WR in the branch", TEXT("if x < y {\nwrite 1 as u8 -> slot @ 1\n}\n"), TEXT(""),
-		1, "`if`, and MAX or MIN"},
-	{"`while`, unrolled: an iteration, without the read",
-		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
-		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,
-		"1C + 1A + 3E"},
-	{"the same, where index and QPN are not checked",
-		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 5}}, .direct = true},
-		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}, .direct = true},
-		1, "1C + 1A + 3E"},
-	{"`while`, with a break: an iteration, without the read",
-		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 8}}},
-		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 4}}}, 4, ""},
-	{"96 bits compared, one WR in each branch",
-		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 12}}},
-		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
-	{"128 bits compared, one WR in each branch",
-		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 16}}},
-		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
-};
-
-static void print_class(FILE *f, double c, double a, double e)
-{
-	fprintf(f, "%gC + %gA + %gE | %g |", c, a, e, c + a + e);
-}
-
-static void print_constructs(FILE *f)
-{
-	fprintf(f, "| construct | WRs | all | the paper |\n|---|---|---|---|\n");
-	for (unsigned i = 0; i < sizeof constructs / sizeof constructs[0]; i++) {
-		const struct construct *k = &constructs[i];
-		struct program *with = run_compile(&k->with), *without = run_compile(&k->without);
-		const struct chain_image *a = with->image, *b = without->image;
-		/* the paper's loop has its data at hand: it does not count the READ that fetches an element */
-		double reads = k->times > 1 || k->with.direct ? 1 : 0;
-
-		fprintf(f, "| %s | ", k->name);
-		print_class(f, (double)(int)(a->n_copy - b->n_copy) / k->times - reads,
-			(double)(int)(a->n_atomic - b->n_atomic) / k->times,
-			(double)(int)(a->n_sync - b->n_sync) / k->times);
-		fprintf(f, " %s |\n", k->paper);
-		program_free(with);
-		program_free(without);
-	}
-}
-
-/* What a queue of the NIC does for each request to keep a chain with so many slots going (chain/recycle.h) */
-static void keeping(const struct chain_image *img, unsigned slots, double per_request[3])
-{
-	struct chain_env env = {.slots = slots};
-	struct chain_recycle k;
-	unsigned a, e;
-
-	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], slots);
-	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
-	a = k.lap.adds + CHAIN_RECYCLE_SECTIONS; /* one counts */
-	e = 4 * CHAIN_RECYCLE_SECTIONS;
-	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
-	per_request[1] = (double)a / slots;
-	per_request[2] = (double)e / slots;
-}
-
-static void print_recycled(FILE *f)
-{
-	static const struct run_offload programs[] = {
-		{.name = "if", .file = "if.rdn"},
-		{.name = "hash-get", .file = "hash-get.rdn"},
-		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
-		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
-	};
-	double k[3], wrs[2][4] = {0};
-
-	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
-	for (unsigned i = 0; i < 4; i++) {
-		struct program *p = run_compile(&programs[i]);
-
-		fprintf(f, "| %s |", programs[i].name);
-		for (unsigned s = 0; s < 2; s++) {
-			keeping(p->image, s ? 256 : 64, k);
-			wrs[s][i] = k[0] + k[1] + k[2];
-			fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s][i]);
-		}
-		fputc('\n', f);
-		program_free(p);
-	}
-	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[0][3] - wrs[0][2]) / 4,
-		(wrs[1][3] - wrs[1][2]) / 4);
-}
-
-static double busy(const struct run_offload *o)
-{
-	struct run_counts n = {0};
-	char why[400];
-
-	if (!run_offload(o, 1, COUNTED, &n, why))
-		fail_msg("%s: %s", o->name, why);
-	return (double)(n.copy + n.atomic + n.sync) / (double)n.requests;
-}
-
-static const struct run_offload *find_offload(const char *name)
-{
-	for (unsigned i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
-		if (strcmp(offloads[i].name, name) == 0)
-			return &offloads[i];
-	fail_msg("no program %s", name);
-	return NULL;
-}
-
-static void print_programs(FILE *f)
-{
-	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
-	for (unsigned i = 0; i < sizeof offloads / sizeof offloads[0]; i++) {
-		struct program *p = run_compile(&offloads[i]);
-
-		fprintf(f, "| %s | ", offloads[i].name);
-		print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
-		fprintf(f, " %.1f |\n", busy(&offloads[i]));
-		program_free(p);
-	}
-}
-
-static void print_lists(FILE *f)
-{
-	static const char *const names[] = {
-		"list-walk", "list-walk, direct", "list-walk, break", "list-walk, break, fenced enables"};
-
-	fprintf(f, "| key in node | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | average | the paper |\n"
-		   "|---|---|---|---|---|---|---|---|---|---|---|\n");
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-		double sum = 0;
-
-		fprintf(f, "| %s |", names[i]);
-		for (list_place = 1; list_place <= 8; list_place++) {
-			double n = busy(find_offload(names[i]));
-
-			sum += n;
-			fprintf(f, " %g |", n);
-		}
-		list_place = 0;
-		fprintf(f, " %g | %s |\n", sum / 8, i >= 2 ? "30" : "more than 49.5");
-	}
-}
-
-static void print_tables(FILE *f)
-{
-	fprintf(f, "# Work requests per request\n\n"
-		   "C: copies (READ, WRITE, SEND and the NOPs that may become one); A: atomics; E: WAIT and "
-		   "SEND_EN.\n"
-		   "Counted by the compiler; `programs-library-on-hw` compares it with the trace of what the "
-		   "emulated\n"
-		   "NIC executes, and this page with what\n"
-		   "`build/tests/programs/library-on-hw --table` prints.\n"
-		   "All is for NICs that check WQE indices, but for what is called direct; the paper's forms "
-		   "rely on\n"
-		   "NICs that do not. \"Fenced enables\" is for NICs on which a SEND_EN heeds a fence and "
-		   "takes no "
-		   "WAIT:\n"
-		   "no public source says so, and `reddnd` tries it when it starts.\n"
-		   "The WAIT and the SEND_EN "
-		   "of the reply, which every program has, serve a\n"
-		   "condition before it as well.\n\n"
-		   "## Constructs\n\nWhat each adds to a program that answers.\n\n");
-	print_constructs(f);
-	fprintf(f, "\n## Programs\n\nComplete, from the request's arrival to the reply. The last column is "
-		   "an average "
-		   "over the requests\nof the test: a WR whose condition did not hold is a NOP.\n\n");
-	print_programs(f);
-	fprintf(f, "\n## Recycled\n\nWhat keeping a chain going without a CPU adds to each request, on a "
-		   "queue of its own and not on the path.\nThe paper's loop grows by 2C + 1A + 1E with each "
-		   "iteration, to 3C + 2A + 4E.\n\n");
-	print_recycled(f);
-	fprintf(f, "\n## A list of eight nodes\n\nWRs of `list-walk.rdn` that are no NOPs.\n\n");
-	print_lists(f);
-}
-
-/* 0 if @path is what --table prints */
-static int check_tables(const char *path)
-{
-	char *page = NULL, *is = NULL;
-	size_t n, m = 0;
-	FILE *f = open_memstream(&page, &n);
-	int bad;
-
-	assert_non_null(f);
-	print_tables(f);
-	fclose(f);
-	f = fopen(path, "r");
-	if (!f || getdelim(&is, &m, '\0', f) < 0) {
-		perror(path);
-		return 1;
-	}
-	fclose(f);
-	bad = strcmp(page, is) != 0;
-	if (bad)
-		fprintf(stderr, "%s is not what `library-on-hw --table` prints now\n", path);
-	free(page);
-	free(is);
-	return bad;
-}
-
-int main(int argc, char **argv)
-{
-	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
-		print_tables(stdout);
-		return 0;
-	}
-	if (argc > 2 && strcmp(argv[1], "--check") == 0)
-		return check_tables(argv[2]);
-	return run_all(offloads, sizeof offloads / sizeof offloads[0], RUN_SEEDS, REQUESTS,
-		argc > 1 ? argv[1] : NULL);
-}
+const unsigned nlibrary = sizeof library / sizeof library[0];

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wr-counts [--check FILE]: docs/wr-counts.md, the work requests of constructs and programs as the compiler and the trace of the
+ * emulated silicon count them; or whether FILE is that.
+ */
+#include "tests/programs/offloads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNTED = 40 /* requests */ };
+
+/** What a construct costs: a program with it, less one without it, for each of @times. */
+static const struct construct {
+	const char *name;
+	struct run_offload with, without;
+	unsigned times;
+	const char *paper;
+} constructs[] = {
+#define BARE "program p\narg x : u48\narg y : u48\nvar a : le48\nvar b : le64\nregion data writable\n"
+#define ANSWER "write_imm 1 as u8 -> slot @ 0\n"
+#define TEXT(t)                                                                                              \
+	{                                                                                                    \
+		.name = "a construct", .text = BARE t ANSWER                                                 \
+	}
+	{"`if` of 48 bits, one WR in the branch", TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, "1C + 1A + 3E"},
+	{"`if` and `else`, one WR in each",
+		TEXT("if x == y {\nwrite 1 as u8 -> slot @ 1\n} else {\nwrite 2 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, ""},
+	{"`<` of 48 bits, one WR in the branch", TEXT("if x < y {\nwrite 1 as u8 -> slot @ 1\n}\n"), TEXT(""),
+		1, "`if`, and MAX or MIN"},
+	{"`while`, unrolled: an iteration, without the read",
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,
+		"1C + 1A + 3E"},
+	{"the same, where index and QPN are not checked",
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 5}}, .direct = true},
+		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}, .direct = true},
+		1, "1C + 1A + 3E"},
+	{"`while`, with a break: an iteration, without the read",
+		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 8}}},
+		{.name = "a construct", .file = "while-break.rdn", .settings = {{"n", 4}}}, 4, ""},
+	{"96 bits compared, one WR in each branch",
+		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 12}}},
+		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
+	{"128 bits compared, one WR in each branch",
+		{.name = "a construct", .file = "wide-compare.rdn", .settings = {{"width", 16}}},
+		TEXT("mov data @ 0 as le48 -> a\nwrite a -> slot @ 1\n"), 1, ""},
+};
+
+static void print_class(FILE *f, double c, double a, double e)
+{
+	fprintf(f, "%gC + %gA + %gE | %g |", c, a, e, c + a + e);
+}
+
+static void print_constructs(FILE *f)
+{
+	fprintf(f, "| construct | WRs | all | the paper |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < sizeof constructs / sizeof constructs[0]; i++) {
+		const struct construct *k = &constructs[i];
+		struct program *with = run_compile(&k->with), *without = run_compile(&k->without);
+		const struct chain_image *a = with->image, *b = without->image;
+		/* the paper's loop has its data at hand: it does not count the READ that fetches an element */
+		double reads = k->times > 1 || k->with.direct ? 1 : 0;
+
+		fprintf(f, "| %s | ", k->name);
+		print_class(f, (double)(int)(a->n_copy - b->n_copy) / k->times - reads,
+			(double)(int)(a->n_atomic - b->n_atomic) / k->times,
+			(double)(int)(a->n_sync - b->n_sync) / k->times);
+		fprintf(f, " %s |\n", k->paper);
+		program_free(with);
+		program_free(without);
+	}
+}
+
+/* What a queue of the NIC does for each request to keep a chain with so many slots going (chain/recycle.h) */
+static void keeping(const struct chain_image *img, unsigned slots, double per_request[3])
+{
+	struct chain_env env = {.slots = slots};
+	struct chain_recycle k;
+	unsigned a, e;
+
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], slots);
+	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
+	a = k.lap.adds + CHAIN_RECYCLE_SECTIONS; /* one counts */
+	e = 4 * CHAIN_RECYCLE_SECTIONS;
+	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
+	per_request[1] = (double)a / slots;
+	per_request[2] = (double)e / slots;
+}
+
+static void print_recycled(FILE *f)
+{
+	static const struct run_offload programs[] = {
+		{.name = "if", .file = "if.rdn"},
+		{.name = "hash-get", .file = "hash-get.rdn"},
+		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
+		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
+	};
+	double k[3], wrs[2][4] = {0};
+
+	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
+	for (unsigned i = 0; i < 4; i++) {
+		struct program *p = run_compile(&programs[i]);
+
+		fprintf(f, "| %s |", programs[i].name);
+		for (unsigned s = 0; s < 2; s++) {
+			keeping(p->image, s ? 256 : 64, k);
+			wrs[s][i] = k[0] + k[1] + k[2];
+			fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s][i]);
+		}
+		fputc('\n', f);
+		program_free(p);
+	}
+	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[0][3] - wrs[0][2]) / 4,
+		(wrs[1][3] - wrs[1][2]) / 4);
+}
+
+static double busy(const struct run_offload *o)
+{
+	struct run_counts n = {0};
+	char why[400];
+
+	if (!run_offload(o, 1, 1, COUNTED, &n, why))
+		fail_msg("%s: %s", o->name, why);
+	return (double)(n.copy + n.atomic + n.sync) / (double)n.requests;
+}
+
+static const struct run_offload *find_offload(const char *name)
+{
+	for (unsigned i = 0; i < nlibrary; i++)
+		if (strcmp(library[i].name, name) == 0)
+			return &library[i];
+	fail_msg("no program %s", name);
+	return NULL;
+}
+
+static void print_programs(FILE *f)
+{
+	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < nlibrary; i++) {
+		struct program *p = run_compile(&library[i]);
+
+		fprintf(f, "| %s | ", library[i].name);
+		print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
+		fprintf(f, " %.1f |\n", busy(&library[i]));
+		program_free(p);
+	}
+}
+
+/* ---- loops without a bound --------------------------------------------------------------------- */
+
+static void loop_row(FILE *f, const struct run_offload *o)
+{
+	struct run_counts n = {0};
+	struct program *p;
+	double iterations, renewals[2], laps;
+	unsigned later = 0;
+	char why[400];
+
+	p = run_compile(o);
+	iterations = p->loop_info.iterations;
+	for (unsigned s = 0; s < p->loop->nsteps; s++)
+		later += p->loop->steps[s].flags & CHAIN_DORMANT &&
+			 chain_verb_info(p->loop->steps[s].verb)->class == CHAIN_CLASS_SYNC;
+	renewals[0] = p->loop_info.lap.reads / iterations;
+	renewals[1] = (p->loop_info.lap.adds + 2) / iterations; /* two count iterations */
+	if (!run_offload(o, 1, 1, COUNTED, &n, why))
+		fail_msg("%s: %s", o->name, why);
+	laps = (double)n.laps * iterations;
+	/* whole laps: exactly what the compiler says, whatever of it was a NOP */
+	assert_true(n.laps > 0);
+	assert_int_equal(n.lap[0] + n.lap[1] + n.lap[2] + n.lap[RUN_NOPS], n.laps * p->loop_info.lap.wqes);
+	fprintf(f, "| %s | %uC + %uA + %uE |", o->name, program_loop_size(p).copy,
+		program_loop_size(p).atomic, program_loop_size(p).sync);
+	fprintf(f, " %u | %.2fC + %.2fA |", later, renewals[0], renewals[1]);
+	fprintf(f, " %.2fC + %.2fA + %.2fE | %s |\n", (double)n.lap[CHAIN_CLASS_COPY] / laps,
+		(double)n.lap[CHAIN_CLASS_ATOMIC] / laps, (double)n.lap[CHAIN_CLASS_SYNC] / laps,
+		strcmp(o->file, "while-recycled.rdn") == 0 ? "3C + 2A + 4E" : "");
+	program_free(p);
+}
+
+static void print_loops(FILE *f)
+{
+	fprintf(f, "| loop | an iteration | NOPs until the end | renewal | what ran | the paper "
+		   "|\n|---|---|---|---|---|---|\n");
+	for (unsigned i = 0; i < nloops; i++)
+		if (loops[i].file && !loops[i].no_masks)
+			loop_row(f, &loops[i]);
+}
+
+static void print_lists(FILE *f)
+{
+	static const char *const names[] = {"list-walk", "list-walk, direct", "list-walk, break",
+		"list-walk, break, direct", "list-walk, break, fenced enables",
+		"list-walk, break, direct, fenced enables"};
+
+	fprintf(f, "| key in node | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | average | the paper |\n"
+		   "|---|---|---|---|---|---|---|---|---|---|---|\n");
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+		double sum = 0;
+
+		fprintf(f, "| %s |", names[i]);
+		for (library_list_place = 1; library_list_place <= 8; library_list_place++) {
+			double n = busy(find_offload(names[i]));
+
+			sum += n;
+			fprintf(f, " %g |", n);
+		}
+		library_list_place = 0;
+		fprintf(f, " %g | %s |\n", sum / 8, i >= 2 ? "30" : "more than 49.5");
+	}
+}
+
+static void print_tables(FILE *f)
+{
+	fprintf(f, "# Work requests per request\n\n"
+		   "C: copies (READ, WRITE, SEND and the NOPs that may become one); A: atomics; E: WAIT and "
+		   "SEND_EN.\n"
+		   "Counted by the compiler, and each count of a program compared with the trace of what the "
+		   "emulated\n"
+		   "NIC executes (`tests/programs`); this page is what `build/tests/programs/wr-counts` "
+		   "prints.\n"
+		   "All is for NICs that check WQE indices, but for what is called direct; the paper's forms "
+		   "rely on\n"
+		   "NICs that do not. \"Fenced enables\" is for NICs on which a SEND_EN heeds a fence and "
+		   "takes no "
+		   "WAIT:\n"
+		   "no public source says so, and `reddnd` tries it when it starts.\n"
+		   "The WAIT and the SEND_EN "
+		   "of the reply, which every program has, serve a\n"
+		   "condition before it as well.\n\n"
+		   "## Constructs\n\nWhat each adds to a program that answers.\n\n");
+	print_constructs(f);
+	fprintf(f, "\n## Programs\n\nComplete, from the request's arrival to the reply. The last column is "
+		   "an average "
+		   "over the requests\nof the test: a WR whose condition did not hold is a NOP.\n\n");
+	print_programs(f);
+	fprintf(f, "\n## Recycled\n\nWhat keeping a chain going without a CPU adds to each request, on a "
+		   "queue of its own and not on the path.\nThe paper's loop grows by 2C + 1A + 1E with each "
+		   "iteration, to 3C + 2A + 4E.\n\n");
+	print_recycled(f);
+	fprintf(f, "\n## Loops without a bound\n\nPer iteration. Two of its WRs are how a request calls the "
+		   "loop and how it gets back: they are NOPs "
+		   "until the loop\nis left, when one is the WAIT for the next call and the other the "
+		   "SEND_EN of who called. The loop of the paper has one "
+		   "request.\n"
+		   "The ring is renewed in whole laps of some ten iterations: `renewal` is what that is for "
+		   "each, and `what ran` is the trace of\n"
+		   "whole laps, without NOPs. The paper counts neither the READ that fetches an element nor "
+		   "what else its loop does: `while-recycled`\n"
+		   "reads one and adds to an address, so that it is 2C + 1A + 4E and the two NOPs where the "
+		   "paper has 3C + 2A + 4E. The direct form "
+		   "does\nnot renew the indices in control segments, as the paper does not; a condition in "
+		   "such a loop decides about "
+		   "two\nWRs at least, so that a scratch word is as good.\n\n");
+	print_loops(f);
+	fprintf(f, "\n## A list of eight nodes\n\nWRs of `list-walk.rdn` that are no NOPs. With a break, "
+		   "those after it are skipped, but for a WAIT and a\n"
+		   "SEND_EN for each node: the ring goes on, where the paper leaves it to a CPU to post the "
+		   "rest anew. On a NIC\n"
+		   "with fenced enables the WAITs are not there.\n\n");
+	print_lists(f);
+}
+
+/* 0 if @path is what --table prints */
+static int check_tables(const char *path)
+{
+	char *page = NULL, *is = NULL;
+	size_t n, m = 0;
+	FILE *f = open_memstream(&page, &n);
+	int bad;
+
+	assert_non_null(f);
+	print_tables(f);
+	fclose(f);
+	f = fopen(path, "r");
+	if (!f || getdelim(&is, &m, '\0', f) < 0) {
+		perror(path);
+		return 1;
+	}
+	fclose(f);
+	bad = strcmp(page, is) != 0;
+	if (bad)
+		fprintf(stderr, "%s is not what build/tests/programs/wr-counts prints now\n", path);
+	free(page);
+	free(is);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 2 && strcmp(argv[1], "--check") == 0)
+		return check_tables(argv[2]);
+	print_tables(stdout);
+	return 0;
+}
