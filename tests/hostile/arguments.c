@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests: every pattern of argument bytes at the edges of windows, forged offsets, wrong lengths, and whatever chance makes. */
+/* Requests to hash-get: every pattern of argument bytes at the edges of windows, forged offsets, wrong lengths, and chance. */
 #include "tests/hostile/known.h"
 
-#include <endian.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ENTRIES = 8 };
 
@@ -132,53 +129,6 @@ int hostile_bytes(int argc, char **argv)
 			known_put_probe(&c, p, hostile_random(2) ? s.fp : raw_request(&c) + p * half, at);
 		}
 		attempt(&c, &t, &slot, &tally);
-	}
-	tell(&tally);
-	raw_finish(&c);
-	return 0;
-}
-
-/* Whatever the offload: an answer in its slot and nowhere else, or the end of the session */
-int hostile_any(int argc, char **argv)
-{
-	static uint8_t before[HOSTILE_MEMORY + RAW_REQUEST];
-	struct raw_client c;
-	struct tally tally = {0};
-	unsigned slot = 0;
-
-	raw_need(argc == 2, "SEED COUNT");
-	hostile_seed(hostile_number(argv[0]));
-	hostile_prepare(&c);
-	raw_start(&c);
-	for (uint64_t n = hostile_number(argv[1]); n > 0; n--) {
-		bool wild = hostile_random(8) == 0;
-		struct pollfd over = {.fd = c.channel->fd, .events = POLLIN};
-		bool answered = false;
-
-		for (uint32_t i = 0; i < raw_arg_len(&c); i++)
-			raw_request(&c)[i] = wild ? (uint8_t)hostile_random(256) : 0;
-		raw_request(&c)[hostile_random(raw_arg_len(&c))] = (uint8_t)hostile_random(256);
-		memset(c.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
-		memcpy(before, c.mem, sizeof before);
-		raw_post_recvs(&c, 1);
-		raw_post_sends(&c, 1, raw_arg_len(&c));
-		for (unsigned ms = 0; !answered && poll(&over, 1, 0) == 0; ms++) {
-			raw_need(ms < RAW_PATIENCE_MS, "neither an answer nor an end");
-			answered = hostile_answered(&c);
-			if (!answered)
-				usleep(1000);
-		}
-		memcpy(before + slot * RAW_SLOT, c.mem + slot * RAW_SLOT, be32toh(c.rep.reply_max));
-		raw_need(memcmp(before, c.mem, sizeof before) == 0, "more than the reply has changed");
-		slot = (slot + 1) % RAW_DEPTH;
-		tally.answers += answered;
-		if (!answered) {
-			raw_finish(&c);
-			hostile_prepare(&c);
-			raw_start(&c);
-			slot = 0;
-			tally.refusals++;
-		}
 	}
 	tell(&tally);
 	raw_finish(&c);
