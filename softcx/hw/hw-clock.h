@@ -35,10 +35,10 @@
 #include "softcx/hw/hw-exec.h"
 
 enum {
-	HW_CLOCK_FREE = 512, /* busy times that a calendar remembers; before the oldest all is free */
-	HW_CLOCK_BELLS = 32, /* fetches that a queue has outstanding; more are taken for one */
-	HW_CLOCK_READS = 16, /* max_qp_rd_atom */
-	HW_CLOCK_SEEN = 256, /* CQEs of a queue that software may see late */
+	HW_CLOCK_FREE = 4096, /* busy times that a calendar remembers; before the oldest all is free */
+	HW_CLOCK_BELLS = 32,  /* fetches that a queue has outstanding; more are taken for one */
+	HW_CLOCK_READS = 16,  /* max_qp_rd_atom */
+	HW_CLOCK_SEEN = 256,  /* CQEs of a queue that software may see late */
 };
 
 struct hw_calendar {

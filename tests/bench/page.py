@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 
@@ -99,3 +100,62 @@ def draw(figure, rows, number):
     if done.returncode != 0:
         raise RuntimeError("gnuplot: %s" % done.stderr.strip())
     return done.stdout
+
+
+# ---- pages in Markdown ----
+
+MARK = re.compile(r"(<!-- from (\S+)\.json(?:: ([^|\n]*?))?(?: \| ([^\n]*?))? -->\n).*?(<!-- end -->)", re.S)
+
+
+def named(path):
+    """Results that the page @path has tables of, as paths from its directory without ".json"."""
+    with open(path, encoding="utf-8") as f:
+        return list(dict.fromkeys(m[2] for m in MARK.finditer(f.read())))
+
+
+def lines_markdown(head, lines):
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(line) + " |" for line in lines])
+
+
+def table_markdown(rows, wanted):
+    """@wanted: None, names of columns "a, b", or "a / b = c": for each a a line, for each b a column, in which c stands."""
+    cross = re.fullmatch(r"(\w+) / (\w+) = (\w+)", wanted or "")
+    if cross:
+        down, across, what = cross.groups()
+        columns_of = list(dict.fromkeys(row[across] for row in rows))
+        found = {}
+        for row in rows:
+            found.setdefault(row[down], {})[row[across]] = cell(row[what])
+        return lines_markdown(["%s, by %s" % (what, across)] + [str(c) for c in columns_of], [[str(name)] + [of.get(c, "") for c in columns_of] for name, of in found.items()])
+    keys = [k.strip() for k in wanted.split(",")] if wanted else columns(rows)
+    unknown = [k for k in keys if not any(k in row for row in rows)]
+    if unknown:
+        raise ValueError("no row has %s" % ", ".join(unknown))
+    return lines_markdown(keys, [[cell(row[k]) if row.get(k) is not None else "" for k in keys] for row in rows])
+
+
+def fill(path):
+    """
+    The text of @path, a page in Markdown, with what stands between "<!-- from PLACE/NAME.json: TABLE | COLUMNS -->" and "<!-- end -->" made
+    anew from that file. Without TABLE: all its rows, which then have none; TABLE "?": where the result comes from.
+    """
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+
+    def block(match):
+        head, name, table, wanted, end = match.groups()
+        file = os.path.join(os.path.dirname(path), name + ".json")
+        if not os.path.exists(file):
+            return "%s\nNot measured: `./dev bench %s`.\n\n%s" % (head, os.path.basename(name), end)
+        with open(file, encoding="utf-8") as f:
+            result = json.load(f)
+        if table == "?":
+            body = "[%s.json](%s.json): %s." % (os.path.basename(name), name, origin(result))
+        else:
+            rows = tables(result).get(table)
+            if rows is None:
+                raise ValueError("%s has no table \"%s\"" % (file, table))
+            body = table_markdown(rows, wanted)
+        return "%s\n%s\n\n%s" % (head, body, end)
+
+    return MARK.sub(block, text)
