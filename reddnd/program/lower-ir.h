@@ -6,6 +6,7 @@
  *   lower-answer.c  that every request is answered, and once
  *   lower-web.c     variables become webs: an assignment and the uses it reaches
  *   lower-place.c   places, addresses, and the bytes that go from one to another
+ *   lower-arg.c     where the bytes of a request go
  *   lower-verb.c    a statement becomes steps
  *   lower-loop.c    an endless loop: what is shared with it, how it is called, the head of an iteration
  *   lower-test.c    a condition becomes steps, once it is known what it guards
@@ -187,6 +188,7 @@ struct arg_use {
 	uint16_t first, len; /* of the big-endian form */
 	bool reversed, inverted;
 	struct word *block; /* it arrives there instead, and a READ brings it to @to */
+	bool copied;        /* not even that: it is there already, and copied to its place in the block */
 	struct arg_use *next;
 };
 
@@ -256,8 +258,6 @@ struct place lower_scratch(struct word *w, uint32_t from, uint32_t len);
 /** Bytes from.. of a value, all of them in that part. */
 struct place lower_part(const struct part *part, uint32_t from, uint32_t len);
 struct place lower_field(struct step *s, enum chain_field field, unsigned sge, uint32_t from, uint32_t len);
-void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
-	bool reversed, bool inverted);
 /** What an operand's bytes are, as a place to read from. Appends the steps that need to come before. */
 struct place lower_source(
 	struct lower *l, const struct op *op, struct step *user, unsigned sge, const struct ast_operand *o);
@@ -281,6 +281,15 @@ bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
 unsigned lower_segments(const struct place *p);
 unsigned lower_ds(const struct step *s);
 
+/* lower-arg.c */
+void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
+	bool reversed, bool inverted);
+/**
+ * Lets arguments of many uses arrive in one block of scratch: a request fills few places. Of uses that want the same bytes it brings
+ * no more than it has room for, and a READ doubles them.
+ */
+void lower_gather_args(struct lower *l);
+
 /* lower-verb.c */
 /** Makes the statement's own step, which others may refer to. */
 void lower_verb_begin(struct lower *l, struct op *op);
@@ -296,7 +305,5 @@ void lower_finish_tests(struct lower *l);
 void lower_schedule(struct lower *l);
 void lower_pair_lanes(struct lower *l);
 void lower_tell(struct lower *l);
-/** Lets arguments of many uses arrive in one block of scratch: a request fills few places. */
-void lower_gather_args(struct lower *l);
 
 #endif

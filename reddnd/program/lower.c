@@ -333,17 +333,29 @@ static void add_use(struct out *o, const struct arg_use *u)
 	}
 }
 
-/* Uses of one argument that arrive in one block: there is one place for all */
+/* Uses of one argument that arrive in one block: there is one place for all, or another behind what the block copies itself */
 static void add_block(struct out *o, const struct arg_use *u)
 {
-	struct place to = lower_scratch(u->block, 0, u->len);
+	const struct word *block = u->block;
+	bool begins = true;
+	uint32_t at = 0;
 
-	for (add_arg(o, u, &to, 0); (u = u->next);)
-		if (u->block == to.word) {
-			to.len = u->len;
+	for (; u; u = u->next) {
+		struct place to = lower_scratch(u->block, at, u->len);
+
+		if (u->block != block)
+			continue;
+		at += u->len;
+		if (u->copied) {
+			begins = true;
+		} else if (begins) {
+			add_arg(o, u, &to, 0);
+			begins = false;
+		} else {
 			add_piece(o, u, &to, 0);
 			o->places[o->nplaces - 1].len += u->len;
 		}
+	}
 }
 
 static void add_args(struct out *o)

@@ -10,6 +10,9 @@
  * shorter when it has used a quarter of them since the last round, longer below an eighth. */
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 
+/* A client can cause events for as long as it likes: others have their turn after so many */
+enum { EVENTS_AT_ONCE = 64 };
+
 /* ---- counters ------------------------------------------------------------------------------------------------ */
 
 static void count_requests(struct server *sv, struct session *s, uint64_t n)
@@ -167,12 +170,12 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 	struct server *sv = arg;
 	struct verdict v;
 	uint64_t cookie;
-	int r;
+	int r = 0;
 
 	(void)source;
 	(void)fd;
 	(void)revents;
-	while ((r = rnic_device_next_event(sv->dev, &cookie)) > 0) {
+	for (unsigned n = 0; n < EVENTS_AT_ONCE && (r = rnic_device_next_event(sv->dev, &cookie)) > 0; n++) {
 		struct session *s;
 
 		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */

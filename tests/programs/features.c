@@ -435,6 +435,48 @@ static void far_request(struct run *r, uint8_t *slot)
 	memcpy(slot + 8, r->region[0] + 65300 + at, 8);
 }
 
+/* More copies of arguments, of several kinds, than a request has room for */
+static const char uses_text[] = "program p\n"
+				"region data\n"
+				"arg key : u48\n"
+				"arg wide : bytes 24\n"
+				"var n : le64\n"
+				"for i in 0..12 {\n"
+				"  var x : le48\n"
+				"  var w : bytes 24\n"
+				"  read data @ i * 30 -> x, w\n"
+				"  if x < key {\n    add n by 1\n  }\n"
+				"  if x == key {\n    add n by 100\n  }\n"
+				"  if w == wide {\n    add n by 10000\n  }\n"
+				"}\n"
+				"write_imm n -> slot @ 0\n";
+
+static void uses_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 12; i++) {
+		run_put_le(r->region[0] + i * 30, 6, run_random(r, 5));
+		memset(r->region[0] + i * 30 + 6, (int)run_random(r, 3), 24);
+	}
+}
+
+static void uses_request(struct run *r, uint8_t *slot)
+{
+	uint64_t key = run_random(r, 5), n = 0;
+	uint8_t wide[24];
+
+	memset(wide, (int)run_random(r, 3), sizeof wide);
+	wide[run_random(r, sizeof wide)] ^= (uint8_t)(run_random(r, 3) == 0);
+	run_arg(r, "key", key);
+	run_arg_bytes(r, "wide", wide);
+	for (unsigned i = 0; i < 12; i++) {
+		const uint8_t *p = r->region[0] + i * 30;
+
+		n += run_get_le(p, 6) < key ? 1 : run_get_le(p, 6) == key ? 100 : 0;
+		n += memcmp(p + 6, wide, 24) == 0 ? 10000 : 0;
+	}
+	run_put_le(slot, 8, n);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -469,6 +511,7 @@ const struct run_offload features[] = {
 		.region_bytes = {96}, .setup = breaks_setup},
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
 	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
+	{FEATURE("uses", uses), .depth = 2, .region_bytes = {360}, .setup = uses_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 
