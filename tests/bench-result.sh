@@ -44,6 +44,35 @@ done
 rows=("$work"/*.json)
 [[ ${#rows[@]} == 1 ]] || fail "left behind: ${rows[*]}"
 
+# the tables of a page are those of the results that it names
+mkdir "$work/docs" "$work/docs/of"
+cat >"$work/docs/page.md" <<'MD'
+Before.
+<!-- from of/some.json: first | p50_us, depth -->
+old
+<!-- end -->
+<!-- from of/some.json: first | depth / met = p50_us -->
+<!-- end -->
+<!-- from of/none.json: ? -->
+<!-- end -->
+MD
+page()
+{
+	PYTHONDONTWRITEBYTECODE=1 python3 "$here/bench/report" --directory "$work" --fill "$work/docs/page.md" "$@"
+}
+! page --check >/dev/null || fail "an empty table is taken for that of the result"
+page || fail "a page is not filled"
+page --check || fail "a page that was filled is not that of its results"
+cmp "$work/some.json" "$work/docs/of/some.json"
+for line in '| p50_us | depth |' '| 5.25 | 1 |' '| p50_us, by met | True |' '| 1 | 5.25 |' "Not measured: \`./dev bench none\`."; do
+	grep -qFx -- "$line" "$work/docs/page.md" || fail "no line $line in $(<"$work/docs/page.md")"
+done
+sed -i 's/5.25 | 1/5.26 | 1/' "$work/docs/page.md"
+! page --check >/dev/null || fail "a figure that was changed by hand is not found"
+sed -i 's/: first | p50_us/: second | p50_us/' "$work/docs/page.md"
+! page 2>"$work/why" || fail "a table that there is not is filled"
+grep -q 'no table "second"' "$work/why" || fail "the table that there is not is not named: $(<"$work/why")"
+
 # in Python, too, a measurement that ends early leaves nothing
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here/bench python3 - "$work" <<'PY'
 import os, sys

@@ -3,7 +3,8 @@
 # A daemon that gets malformed input of the kinds that need one: private data, requests, lines on its control socket. It refuses
 # in words what is wrong, goes on, and holds in the end what it held.
 #
-# FUZZ_KINDS, FUZZ_TIME, FUZZ_SEED: for longer runs, see tests/fuzz/inputs.
+# Lines and requests are those of tests/corpus. FUZZ_KINDS, FUZZ_TIME, FUZZ_SEED: at random for longer, see tests/fuzz/inputs. FUZZ_COLLECT is a
+# file for a corpus that is made anew of FUZZ_COUNT inputs, see tests/fuzz/corpus.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
 
@@ -16,7 +17,7 @@ seed=${FUZZ_SEED:-1}
 time=${FUZZ_TIME:-0}
 limit=$((time + ${TEST_LIMIT:-240}))
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/table" >/dev/null || fail "no table"
+"$REDDN_TABLE" create --quiet --seed 1 --capacity 100 --max-key 16 --max-value 200 "$work/table" >/dev/null || fail "no table"
 seq 100 | sed 's/.*/key &\tvalue &/' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 head -c 4096 /dev/zero | tee "$work/words" >"$work/more"
 start_nic
@@ -52,36 +53,101 @@ still_fine() # WHAT
 	}
 }
 
+corpus=$(dirname "${BASH_SOURCE[0]}")/corpus
+offloads=(get both lap compare scan wide tickets indexed)
+# those of which every byte of an answer is known
+declare -A known=([get]="$work/table" [both]="$work/table" [lap]="$work/table")
+
+# of lines on the control socket
+fuzz() # ARGUMENT...
+{
+	timeout -k "$limit" "$limit" "$FUZZ_INPUTS" control "$@" "$work/control" >"$work/fuzz.log" 2>&1 ||
+		fail "control" "$work/fuzz.log" "$work/reddnd.log"
+}
+
+# ask OFFLOAD ATTACK...
+ask()
+{
+	on_nic fuzz.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/fuzz.log" "$work/reddnd.log"
+	[[ $2 == connects ]] || sed "s/^/$1: /" "$work/fuzz.log"
+}
+
+tried() # WHAT
+{
+	still_fine "$1"
+	ok "$1: $(tail -n 1 "$work/fuzz.log")"
+}
+
+# Each offload has a client, which waits most of the time
+all_at_once()
+{
+	local offload askers=()
+
+	for offload in "${offloads[@]}"; do
+		background "$offload.log" "$HOSTILE" "$address" "$port" "$offload" requests "$corpus/requests" ${known[$offload]+"${known[$offload]}"}
+		askers+=("$child")
+	done
+	for offload in "${offloads[@]}"; do
+		expect_exit "${askers[0]}" "requests to $offload" "$offload.log"
+		askers=("${askers[@]:1}")
+		ok "$offload: $(tail -n 1 "$work/$offload.log")"
+	done
+	cp "$work/$offload.log" "$work/fuzz.log"
+}
+
+from_corpus() # KIND
+{
+	case $1 in
+	control) fuzz --corpus "$corpus/control" ;;
+	connects) ask get connects "$seed" 300 ;;
+	requests) all_at_once ;;
+	*) fail "there is no kind $1" ;;
+	esac
+	tried "$1"
+}
+
+collect() # KIND
+{
+	case $1 in
+	control) fuzz --seed "$seed" --count "$FUZZ_COUNT" --collect "$FUZZ_COLLECT" ;;
+	requests)
+		rm -f "$FUZZ_COLLECT"
+		for offload in "${offloads[@]}"; do
+			ask "$offload" any "$seed" $((FUZZ_COUNT / ${#offloads[@]})) "$FUZZ_COLLECT" ${known[$offload]+"${known[$offload]}"}
+		done
+		;;
+	*) fail "of $1 there is no corpus" ;;
+	esac
+	tried "$1"
+}
+
+at_random() # KIND SEED
+{
+	case $1 in
+	control) fuzz --seed "$2" --count 1200 ;;
+	connects) ask get connects "$2" 1000 ;;
+	requests)
+		for offload in get both lap; do
+			ask "$offload" bytes "$work/table" "$2" 100
+		done
+		for offload in "${offloads[@]}"; do
+			ask "$offload" any "$2" 200 '' ${known[$offload]+"${known[$offload]}"}
+		done
+		;;
+	*) fail "there is no kind $1" ;;
+	esac
+	tried "$1, seed $2"
+}
+
 for kind in "${kinds[@]}"; do
-	round=$seed
-	while :; do
-		case $kind in
-		control)
-			timeout -k "$limit" "$limit" "$FUZZ_INPUTS" control --seed "$round" --count 1200 "$work/control" >"$work/fuzz.log" 2>&1 ||
-				fail "control" "$work/fuzz.log" "$work/reddnd.log"
-			;;
-		connects)
-			on_nic fuzz.log "$HOSTILE" "$address" "$port" get connects "$round" 1000 ||
-				fail "connects" "$work/fuzz.log" "$work/reddnd.log"
-			;;
-		requests)
-			for offload in get both lap; do
-				on_nic fuzz.log "$HOSTILE" "$address" "$port" "$offload" bytes "$work/table" "$round" 100 ||
-					fail "requests to $offload" "$work/fuzz.log" "$work/reddnd.log"
-				sed "s/^/$offload: /" "$work/fuzz.log"
-			done
-			for offload in compare scan wide tickets indexed; do
-				on_nic fuzz.log "$HOSTILE" "$address" "$port" "$offload" any "$round" 200 ||
-					fail "requests to $offload" "$work/fuzz.log" "$work/reddnd.log"
-				sed "s/^/$offload: /" "$work/fuzz.log"
-			done
-			;;
-		*) fail "there is no kind $kind" ;;
-		esac
-		still_fine "$kind, seed $round"
-		ok "$kind, seed $round: $(tail -n 1 "$work/fuzz.log")"
-		round=$((round + 1))
-		[[ $SECONDS -lt $time ]] || break
+	if [[ -n ${FUZZ_COLLECT-} ]]; then
+		collect "$kind"
+		continue
+	fi
+	begin=$SECONDS
+	[[ $time -gt 0 ]] || from_corpus "$kind"
+	for ((round = seed; SECONDS - begin < time; round++)); do
+		at_random "$kind" "$round"
 	done
 done
 stop_reddnd

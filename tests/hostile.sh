@@ -36,7 +36,7 @@ files=$(sha256sum "$work/table" "$work/secret")
 attack() # OFFLOAD CASE [ARGUMENT...]
 {
 	on_nic hostile.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/hostile.log" "$work/reddnd.log"
-	alive "$canary" || fail "$*: the bystander is not served right" "$work/reddnd.log" "$work/hostile.log" "$work/canary.log"
+	alive "$bystander" || fail "$*: the bystander is not served right" "$work/reddnd.log" "$work/hostile.log" "$work/bystander.log"
 	[[ $(sha256sum "$work/table" "$work/secret") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
 	ok "$1: $(tail -n 1 "$work/hostile.log")"
 }
@@ -58,18 +58,18 @@ as_idle()
 	[[ $(objects) == "$idle" ]]
 }
 
-start_canary() # OFFLOAD
+start_bystander() # OFFLOAD
 {
-	background canary.log "$HOSTILE" "$address" "$port" "$1" canary "$work/$2"
-	canary=$child
-	until_true grep -q 'canary: slots' "$work/canary.log" || fail "no bystander" "$work/canary.log" "$work/reddnd.log"
+	background bystander.log "$HOSTILE" "$address" "$port" "$1" bystander "$work/$2"
+	bystander=$child
+	until_true grep -q 'bystander: slots' "$work/bystander.log" || fail "no bystander" "$work/bystander.log" "$work/reddnd.log"
 }
 
-stop_canary()
+stop_bystander()
 {
-	kill "$canary"
-	expect_exit "$canary" "the bystander" canary.log
-	ok "the bystander: $(sed -n 's/^canary: \(.* right answers\).*/\1/p' "$work/canary.log")"
+	kill "$bystander"
+	expect_exit "$bystander" "the bystander" bystander.log
+	ok "the bystander: $(sed -n 's/^bystander: \(.* right answers\).*/\1/p' "$work/bystander.log")"
 }
 
 # key:address:length of each memory region of the processes called NAME, as the NIC has them
@@ -98,7 +98,7 @@ queues_of() # NAME
 
 round()
 {
-	start_canary sequential table
+	start_bystander sequential table
 	for offload in sequential parallel recycled; do
 		attack "$offload" arguments "$work/table"
 		attack "$offload" bytes "$work/table" "$seed" 200
@@ -109,7 +109,11 @@ round()
 	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
 	[[ ${#keys[@]} -ge 8 ]] || fail "the keys of the daemon are not found"
 	attack sequential keys "${keys[@]}"
-	attack sequential slots "$(sed -n 's/^canary: slots //p' "$work/canary.log")"
+	attack sequential invalidate "${keys[@]}"
+	attack sequential guesses 100
+	attack sequential states "$work/table" "${keys[@]}"
+	attack recycled states "$work/table" "${keys[@]}"
+	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
 	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
 	[[ ${#queues[@]} -ge 4 ]] || fail "the queue pairs of the daemon are not found"
 	attack sequential queues "${queues[@]}"
@@ -118,17 +122,18 @@ round()
 	attack sequential storm "$storm"
 	attack recycled storm 20
 	mkfifo "$work/held"
-	"$SOFTCX" run "$HOSTILE" "$address" "$port" sequential half-open 50 <"$work/held" >"$work/held.log" 2>&1 &
+	"$SOFTCX" run "$HOSTILE" "$address" "$port" sequential middle 50 <"$work/held" >"$work/held.log" 2>&1 &
 	held=$!
 	pids+=("$held")
 	exec 7>"$work/held"
 	until_true grep -q completed "$work/held.log" || fail "no half-open connections" "$work/held.log" "$work/reddnd.log"
 	attack sequential flood
+	attack sequential arguments "$work/table"
 	exec 7>&-
 	wait "$held" || fail "half-open connections" "$work/held.log" "$work/reddnd.log"
 	rm "$work/held"
 	ok "$(tail -n 1 "$work/held.log")"
-	stop_canary
+	stop_bystander
 	until_true as_idle || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
 		fail "objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
@@ -138,10 +143,10 @@ round()
 
 round
 before_fds=$(fds) before_rss=$(rss)
-start_canary secret secret
+start_bystander secret secret
 attack sequential storm "$storm"
 attack sequential bytes "$work/table" "$((seed + 1))" 200
-stop_canary
+stop_bystander
 until_true as_idle || fail "objects are left over"
 same_fds()
 {

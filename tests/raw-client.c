@@ -37,7 +37,8 @@ int raw_event(struct raw_client *c, int patience_ms)
 	type = event->event;
 	if (type == RDMA_CM_EVENT_REJECTED && event->param.conn.private_data_len >= sizeof c->rej)
 		memcpy(&c->rej, event->param.conn.private_data, sizeof c->rej);
-	if (type == RDMA_CM_EVENT_ESTABLISHED && event->param.conn.private_data_len >= sizeof c->rep)
+	if ((type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_CONNECT_RESPONSE) &&
+		event->param.conn.private_data_len >= sizeof c->rep)
 		memcpy(&c->rep, event->param.conn.private_data, sizeof c->rep);
 	rdma_ack_cm_event(event);
 	return type;

@@ -33,10 +33,16 @@ struct chain_loop_info {
 	uint32_t progress;       /* offset in the lanes of a 64-bit word: iterations, half a lap at a time */
 	uint32_t lanes;          /* bytes of them, progress included */
 	uint32_t wqebbs, second; /* of one iteration; where the second half of the lap begins */
+	unsigned renew;          /* the step before which the last iteration of each half renews the ring, */
+	uint32_t renewal[2];     /* and WQEBBs of that */
 };
 
-/** In a lap, the iteration that the WQEBB with that index belongs to. */
-unsigned chain_loop_iteration(const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
+/**
+ * The step of @d that the WQEBB with that index belongs to, in the ring that @info was found for; d->nsteps: it renews the ring,
+ * or pads it.
+ */
+unsigned chain_loop_step(
+	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
 
 /**
  * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and the bindings
@@ -53,7 +59,15 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, char err[CHAIN_ERR]);
 
-/** Finds such a ring of any size and lays it out where nobody runs it, so that all of chain_loop()'s proofs are done. */
+/**
+ * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The bytes of the ring are in
+ * *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue pair 3; key 1 is that of the ring, 2 of its lanes,
+ * 3 of its scratch, 4 of the first region.
+ */
+int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
+	char err[CHAIN_ERR]);
+
+/** Finds such a ring of any size, and proves it as chain_loop_image() does. */
 int chain_loop_prove(
 	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, char err[CHAIN_ERR]);
 

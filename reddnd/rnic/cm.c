@@ -149,47 +149,36 @@ static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *d
 int rnic_cm_dispatch(struct rnic_cm *cm)
 {
 	struct rdma_cm_event *event;
+	enum rdma_cm_event_type type;
+	struct rdma_cm_id *id;
+	struct rnic_conn *conn;
+	uint8_t data[256];
+	size_t size = 0;
 
-	while (rdma_get_cm_event(cm->channel, &event) == 0) {
-		enum rdma_cm_event_type type = event->event;
-		struct rdma_cm_id *id = event->id;
-		uint8_t data[256];
-		size_t size = 0;
-
-		/* The event owns the private data; and an id cannot be destroyed before its events are
-		 * acknowledged, which a callback may want to do */
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
-			size = event->param.conn.private_data_len;
-			memcpy(data, event->param.conn.private_data, size);
-		}
-		rdma_ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			new_request(cm, id, data, size);
-			continue;
-		}
-		if (!id->context) { /* a listener */
-			log_warning("connection manager: %s", rdma_event_str(type));
-			continue;
-		}
-		switch (type) {
-		case RDMA_CM_EVENT_ESTABLISHED:
-			cm->ops->established(cm->arg, id->context);
-			break;
-		case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-			break;
-		default: {
-			struct rnic_conn *conn = id->context;
-
-			if (conn->gone)
-				break;
-			conn->gone = true;
-			cm->ops->gone(cm->arg, conn,
-				type == RDMA_CM_EVENT_DISCONNECTED ? "the client disconnected"
-								   : rdma_event_str(type));
-		}
-		}
+	if (rdma_get_cm_event(cm->channel, &event) < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	type = event->event;
+	id = event->id;
+	conn = id->context;
+	/* The event owns the private data; and an id cannot be destroyed before its events are acknowledged, which a callback may want to do */
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
+		size = event->param.conn.private_data_len;
+		memcpy(data, event->param.conn.private_data, size);
 	}
-	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	rdma_ack_cm_event(event);
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		new_request(cm, id, data, size);
+	} else if (!conn) { /* a listener */
+		log_warning("connection manager: %s", rdma_event_str(type));
+	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
+		cm->ops->established(cm->arg, conn);
+	} else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT && !conn->gone) {
+		conn->gone = true;
+		cm->ops->gone(cm->arg, conn,
+			type == RDMA_CM_EVENT_DISCONNECTED ? "the client disconnected"
+							   : rdma_event_str(type));
+	}
+	return 0;
 }
 
 void rnic_conn_set_user(struct rnic_conn *conn, void *user)

@@ -34,7 +34,10 @@ const char *rnic_cm_device(const struct rnic_cm *cm);
 
 /** Readable when rnic_cm_dispatch() has something to do. Owned by @cm. */
 int rnic_cm_fd(const struct rnic_cm *cm);
-/** Runs callbacks for all events there are. A negative errno only if the channel itself failed. */
+/**
+ * Runs the callback of the next event, if there is one: clients that come and go without end hold up nobody else, as the fd stays readable.
+ * A negative errno only if the channel itself failed.
+ */
 int rnic_cm_dispatch(struct rnic_cm *cm);
 
 void rnic_conn_set_user(struct rnic_conn *conn, void *user);

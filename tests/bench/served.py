@@ -28,8 +28,8 @@ def percentile(values, part):
 
 
 class Served(Rig):
-    def __init__(self, seed, *options):
-        super().__init__(["--seed", str(seed), *options])
+    def __init__(self, seed, *options, nic_cpu=None):
+        super().__init__(["--seed", str(seed), *options], nic_cpu=nic_cpu)
         self.control = os.path.join(self.dir, "control")
 
     def expect(self, true, process, what):
@@ -52,16 +52,29 @@ class Served(Rig):
                 kinds[kind] = kinds.get(kind, 0) + device[kind]
         return kinds
 
+    def keys(self, program):
+        """KEY:ADDRESS:LENGTH of each memory region of the processes that run @program, as the NIC has them."""
+        status = subprocess.run(["softcx", "status", "--objects"], env=self.env, capture_output=True, text=True, check=True).stdout
+        keys, mine = [], False
+        for line in status.replace(",", "").splitlines():
+            words = line.split()
+            if line[:1].isalpha():
+                mine = words[-1] == program
+            elif mine and words[:1] == ["mr"]:
+                of = dict(zip(words, words[1:]))
+                keys.append("%s:%s:%s" % (of["key"], of.get("iova", of.get("address")), of["length"]))
+        return keys
+
     # ---- clients ----
 
-    def client(self, *command, host=None):
+    def client(self, *command, host=None, cpu=None):
         """In the background; what it says is for say() or result()."""
         on = ["--host", host] if host else []
         name = "%s-%d" % (os.path.basename(command[0]), len(self.processes))
         log = os.path.join(self.dir, name + ".log")
         with open(log, "w", encoding="utf-8") as errors:
             popen = subprocess.Popen(
-                self.command([*on, *command]), env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+                self.command([*on, *command], cpu), env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
         process = Process(name, log, popen)
         self.processes.append(process)
         return process
@@ -87,13 +100,13 @@ class Served(Rig):
 
     # ---- the daemon ----
 
-    def start_daemon(self, config, host=None):
+    def start_daemon(self, config, host=None, cpu=None):
         conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\n' % (self.ADDRESS, self.PORT, TOP))
             f.write('control = "%s";\n%s' % (self.control, config))
         on = ["--host", host] if host else []
-        self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: os.path.exists(self.control))
+        self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: os.path.exists(self.control), cpu=cpu)
 
     def stop_daemon(self):
         self.daemon.popen.terminate()

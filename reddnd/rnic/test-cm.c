@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do other things in between. */
+#include "reddnd/rnic/cm.h"
+
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { CLIENTS = 5, PORT = 7471, PATIENCE_MS = 20000, NO_QPN = 0x800000 };
+
+static unsigned requests;
+
+static void request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	(void)arg;
+	(void)data;
+	(void)size;
+	requests++;
+	assert_int_equal(rnic_conn_reject(conn, NULL, 0), 0);
+	rnic_conn_free(conn);
+}
+
+static void established(void *arg, struct rnic_conn *conn)
+{
+	(void)arg;
+	(void)conn;
+	fail();
+}
+
+static void gone(void *arg, struct rnic_conn *conn, const char *why)
+{
+	(void)arg;
+	(void)conn;
+	fail_msg("%s", why);
+}
+
+static void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	assert_int_equal(event->event, type);
+	rdma_ack_cm_event(event);
+}
+
+static struct rdma_cm_id *ask(struct rdma_event_channel *channel, uint32_t qpn)
+{
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
+	struct rdma_conn_param param = {.qp_num = qpn};
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &ai), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, ai->ai_dst_addr, PATIENCE_MS), 0);
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, PATIENCE_MS), 0);
+	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_freeaddrinfo(ai);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	return id;
+}
+
+static void one_at_a_time(void **state)
+{
+	static const struct rnic_cm_ops ops = {.request = request, .established = established, .gone = gone};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id[CLIENTS];
+	struct rnic_cm *cm;
+
+	(void)state;
+	assert_non_null(channel);
+	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
+	assert_int_equal(rnic_cm_listen(cm, "127.0.0.1", PORT), 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		id[i] = ask(channel, NO_QPN + i);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		struct pollfd ready = {.fd = rnic_cm_fd(cm), .events = POLLIN};
+
+		assert_int_equal(requests, i);
+		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+		assert_int_equal(rnic_cm_dispatch(cm), 0);
+	}
+	assert_int_equal(requests, CLIENTS);
+	assert_int_equal(rnic_cm_dispatch(cm), 0);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		expect_event(channel, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id[i]);
+	}
+	rdma_destroy_event_channel(channel);
+	rnic_cm_free(cm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hostile - a client that wants what is not its own, on plain verbs. It is told more than any attacker knows: the table, and the keys,
+ * addresses and queue pairs of the server. Usage: hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...]
+ */
+#include "tests/hostile/hostile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ITS_ID = 77 };
+
+const char *hostile_address, *hostile_port, *hostile_offload;
+static uint64_t rng = 1;
+
+void hostile_seed(uint64_t seed)
+{
+	rng = seed * 2 + 1;
+}
+
+uint64_t hostile_random(uint64_t below)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (rng >> 11) % below;
+}
+
+uint64_t hostile_number(const char *text)
+{
+	return strtoull(text, NULL, 0);
+}
+
+void hostile_prepare(struct raw_client *c)
+{
+	raw_prepare(c, hostile_address, hostile_port, hostile_offload);
+}
+
+bool hostile_answered(struct raw_client *c)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(c->cq, 1, &wc) > 0)
+		if (wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+			return true;
+	return false;
+}
+
+enum ibv_wc_status hostile_post(struct raw_client *c, struct ibv_send_wr *wr, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)raw_request(c), len, c->mr->lkey};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr->wr_id = ITS_ID;
+	wr->sg_list = &sge;
+	wr->num_sge = len > 0;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	raw_need(ibv_post_send(c->id->qp, wr, &bad) == 0, "post");
+	for (unsigned ms = 0; ms < RAW_PATIENCE_MS; ms++) {
+		int r;
+
+		while ((r = ibv_poll_cq(c->cq, 1, &wc)) > 0)
+			if (wc.wr_id == ITS_ID)
+				return wc.status;
+		raw_need(r == 0, "the CQ cannot be polled");
+		usleep(1000);
+	}
+	raw_fail("no completion");
+}
+
+struct rdma_cm_id *hostile_half_open(struct raw_client *c, uint32_t qpn, const void *data, size_t size)
+{
+	struct rdma_conn_param param = {.private_data = data,
+		.private_data_len = (uint8_t)size,
+		.rnr_retry_count = 7,
+		.retry_count = 7,
+		.qp_num = qpn};
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai = NULL;
+	struct rdma_cm_id *id;
+
+	raw_need(rdma_create_id(c->channel, &id, NULL, RDMA_PS_TCP) == 0 &&
+			 rdma_getaddrinfo(hostile_address, hostile_port, &hints, &ai) == 0 &&
+			 rdma_resolve_addr(id, NULL, ai->ai_dst_addr, 2000) == 0,
+		"resolve");
+	raw_need(raw_event(c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_ADDR_RESOLVED &&
+			 rdma_resolve_route(id, 2000) == 0 &&
+			 raw_event(c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_ROUTE_RESOLVED,
+		"not resolved");
+	rdma_freeaddrinfo(ai);
+	raw_need(rdma_connect(id, &param) == 0, "connect");
+	return id;
+}
+
+struct hostile_key hostile_parse_key(const char *text)
+{
+	struct hostile_key k = {0};
+
+	raw_need(sscanf(text, "%" SCNx32 ":%" SCNx64 ":%" SCNu64, &k.key, &k.addr, &k.len) == 3,
+		"KEY:ADDRESS:LENGTH");
+	return k;
+}
+
+struct ibv_send_wr hostile_one_sided(unsigned op, const struct hostile_key *k)
+{
+	static const enum ibv_wr_opcode ops[HOSTILE_ONE_SIDED] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	struct ibv_send_wr wr = {.opcode = ops[op]};
+
+	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = k->addr;
+		wr.wr.atomic.rkey = k->key;
+		wr.wr.atomic.compare_add = wr.wr.atomic.swap = 1;
+	} else {
+		wr.wr.rdma.remote_addr = k->addr;
+		wr.wr.rdma.rkey = k->key;
+	}
+	return wr;
+}
+
+static const struct {
+	const char *name;
+	int args; /* at least */
+	int (*run)(int argc, char **argv);
+	const char *usage, *what;
+} attacks[] = {
+	{"bystander", 1, hostile_bystander, "FILE",
+		"asks until SIGTERM, and wants right answers and nothing else"},
+	{"arguments", 1, hostile_arguments, "FILE", "arguments at the edges of windows, and between buckets"},
+	{"lengths", 1, hostile_lengths, "FILE", "requests of every wrong length"},
+	{"bytes", 3, hostile_bytes, "FILE SEED COUNT", "requests at random"},
+	{"any", 2, hostile_any, "SEED COUNT [CORPUS|'' [TABLE]]",
+		"requests at random, of any offload; keeps them"},
+	{"requests", 1, hostile_requests, "CORPUS [TABLE]", "the requests of a corpus"},
+	{"keys", 1, hostile_keys, "KEY:ADDRESS:LENGTH...",
+		"memory of the server and of others, by its own keys"},
+	{"guesses", 1, hostile_guesses, "COUNT", "the same by keys around the client's own"},
+	{"invalidate", 1, hostile_invalidate, "KEY:ADDRESS:LENGTH...", "SENDs that shall make keys invalid"},
+	{"slots", 1, hostile_slots, "KEY:ADDRESS:LENGTH", "replies into memory of somebody else"},
+	{"queues", 1, hostile_queues, "QPN...", "packets into queue pairs of others"},
+	{"states", 2, hostile_states, "FILE KEY:ADDRESS:LENGTH...",
+		"everything from every state of a connection"},
+	{"flood", 0, hostile_flood, "", "more requests at once than are allowed"},
+	{"qp-error", 0, hostile_qp_error, "", "a queue pair that fails at different moments"},
+	{"storm", 1, hostile_storm, "COUNT", "connections that come and go, in every way"},
+	{"middle", 1, hostile_middle, "COUNT",
+		"connections that stay in the middle, until standard input ends"},
+	{"tokens", 1, hostile_tokens, "KEYFILE",
+		"tokens that are forged, stale, of another request, and replayed"},
+	{"connects", 2, hostile_connects, "SEED COUNT", "private data at random"},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc >= 5) {
+		hostile_address = argv[1];
+		hostile_port = argv[2];
+		hostile_offload = argv[3];
+		raw_case = argv[4];
+		for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++)
+			if (strcmp(attacks[i].name, raw_case) == 0 && argc - 5 >= attacks[i].args)
+				return attacks[i].run(argc - 5, argv + 5);
+	}
+	fputs("usage: hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...]\n", stderr);
+	for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++)
+		fprintf(stderr, "  %s %s: %s\n", attacks[i].name, attacks[i].usage, attacks[i].what);
+	return 2;
+}
