@@ -7,9 +7,12 @@
 #include "reddnd/chain/decode.h"
 #include "reddnd/chain/wqe.h"
 #include "reddnd/session/layout.h"
+#include "reddnd/session/loop.h"
 #include "reddnd/session/offload.h"
 #include "reddnd/session/starter.h"
+#include "reddnd/session/verdict.h"
 #include "reddnd/util/cleanup.h"
+#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
 
 #include <endian.h>
@@ -24,9 +27,11 @@
 enum {
 	ARENA = 64 << 20,
 	PAGE = 4096,
-	SLOTS = 2, /* the request's instance, and the one whose head it enables */
+	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64 bytes */
 	CLIENT_WQEBBS = 64,
 	CLIENT_LOG_CQES = 6,
+	NAP_NS = 100000,
+	SECOND_US = 1000000,
 };
 
 /* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply slot */
@@ -44,14 +49,18 @@ struct bench {
 	struct rnic_block block, client;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
 	struct rnic_qp qp[CHAIN_MAX_QUEUES], client_qp;
+	struct session_loop *loop;
 	struct chain_env env;
+	uint64_t took_us;
 };
 
 static void bench_deinit(struct bench *b)
 {
 	rnic_qp_deinit(&b->client_qp);
+	session_loop_stop(b->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_stop(&b->qp[q]);
+	session_loop_free(b->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&b->qp[q]);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
@@ -216,10 +225,12 @@ static int make_queue(struct bench *b, unsigned q)
 static int make_queues(struct bench *b)
 {
 	struct rnic_cq_attr reply = {.log_size = CLIENT_LOG_CQES};
+	const struct program *p = b->run->program;
+	struct session_loop_size loop;
 	int r;
 
-	r = session_layout(
-		b->img, false, SLOTS, 1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
+	r = session_layout(b->img, session_loop_size(p, &loop) ? &loop : NULL, false, SLOTS,
+		1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
 	if (r < 0)
 		return r;
 	reply.cqes_off = (b->layout.size + PAGE - 1) / PAGE * PAGE;
@@ -230,6 +241,8 @@ static int make_queues(struct bench *b)
 		r = rnic_cq_init(&b->reply_cq, &b->block, &reply);
 	for (unsigned q = 0; q < b->img->nqueues && r == 0; q++)
 		r = make_queue(b, q);
+	if (r == 0 && p->loop)
+		r = session_loop_new(&b->loop, p, &b->block, &b->layout.loop, 0, 0);
 	b->env.slots = SLOTS;
 	b->env.recv_cqn = b->cq[0].cqn;
 	b->env.scratch.iova = b->block.iova + b->layout.scratch_off - b->block.code_off;
@@ -238,7 +251,7 @@ static int make_queues(struct bench *b)
 	b->env.scratch.mem = b->block.mem + b->layout.scratch_off;
 	b->env.rq = b->qp[0].rq;
 	b->env.rq_stride = b->layout.rq_stride;
-	return r;
+	return r == 0 && b->loop ? session_loop_write(b->loop, &b->env) : r;
 }
 
 static int start(struct bench *b)
@@ -259,7 +272,7 @@ static int start(struct bench *b)
 		if (r == 0 && chain_start_index(b->img, q))
 			r = starter_enable(&b->starter, b->qp[q].qpn, chain_start_index(b->img, q));
 	}
-	return r;
+	return r == 0 && b->loop ? session_loop_start(b->loop, &b->starter) : r;
 }
 
 /* ---- the request --------------------------------------------------------------------------------------------- */
@@ -311,13 +324,40 @@ static void send_request(struct bench *b)
 	rnic_qp_post(&b->client_qp, wqe);
 }
 
-/* 0: the reply is there. 1: an error, told */
-static int await_reply(struct bench *b)
+static int check_loop(struct bench *b)
 {
-	const struct timespec nap = {.tv_nsec = 100000};
 	struct rnic_cqe cqe;
+	struct verdict v;
 
-	for (unsigned tick = 0; tick < 10 * b->run->timeout_ms; tick++) {
+	if (!b->loop || !rnic_cq_find_error(session_loop_cq(b->loop), &cqe) ||
+		cqe.syndrome == RNIC_SYNDROME_FLUSHED)
+		return 0;
+	verdict_of_loop(&v, b->run->program, b->run->path, &cqe);
+	return TOOL_FAIL(1, "%s", v.text);
+}
+
+/* Once a second */
+static void show_progress(const struct bench *b, uint64_t *shown)
+{
+	uint64_t us = clock_us() - b->took_us, n = session_loop_iterations(b->loop);
+
+	if (!b->run->progress || us < *shown + SECOND_US)
+		return;
+	*shown = us;
+	fprintf(stderr, "\r%14" PRIu64 " iterations, %10.0f per second ", n, 1e6 * (double)n / (double)us);
+}
+
+/* 0: the reply is there. 1: an error, told */
+static int poll_reply(struct bench *b)
+{
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const uint64_t timeout = (uint64_t)b->run->timeout_ms * 1000;
+	struct rnic_cqe cqe;
+	uint64_t shown = 0;
+
+	while (clock_us() - b->took_us < timeout) {
+		if (check_loop(b))
+			return 1;
 		for (unsigned q = 0; q < b->img->nqueues; q++)
 			if (rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe) &&
 				cqe.syndrome != RNIC_SYNDROME_FLUSHED)
@@ -331,9 +371,23 @@ static int await_reply(struct bench *b)
 			if (cqe.receive)
 				return 0;
 		}
+		if (b->loop)
+			show_progress(b, &shown);
 		nanosleep(&nap, NULL);
 	}
 	return TOOL_FAIL(1, "no reply in %u ms", b->run->timeout_ms);
+}
+
+static int await_reply(struct bench *b)
+{
+	int r;
+
+	b->took_us = clock_us();
+	r = poll_reply(b);
+	b->took_us = clock_us() - b->took_us;
+	if (b->run->progress && b->took_us > SECOND_US)
+		fputc('\n', stderr);
+	return r;
 }
 
 /* ---- what happened ------------------------------------------------------------------------------------------- */
@@ -341,6 +395,37 @@ static int await_reply(struct bench *b)
 static const uint8_t *reply(const struct bench *b)
 {
 	return b->client.mem + SLOT;
+}
+
+static struct json_object *loop_json(const struct bench *b)
+{
+	const struct program *p = b->run->program;
+	const uint64_t n = session_loop_iterations(b->loop), wqes = session_loop_wqes(p, n);
+	const double seconds = (double)b->took_us / SECOND_US;
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "iterations", json_object_new_uint64(n));
+	json_object_object_add(o, "wqes", json_object_new_uint64(wqes));
+	json_object_object_add(o, "iterations_per_lap", json_object_new_int((int)p->loop_info.iterations));
+	json_object_object_add(o, "wqes_per_lap", json_object_new_int((int)p->loop_info.lap.wqes));
+	json_object_object_add(o, "ring_wqebbs", json_object_new_int((int)p->loop_ring));
+	json_object_object_add(o, "seconds", json_object_new_double(seconds));
+	return o;
+}
+
+static void tell_loop(const struct bench *b, FILE *out)
+{
+	const struct program *p = b->run->program;
+	const uint64_t n = session_loop_iterations(b->loop);
+	const double seconds = (double)b->took_us / SECOND_US;
+
+	/* They are counted half a lap at a time */
+	fprintf(out, "loop\n  from %" PRIu64 " to %" PRIu64 " iterations, %.3f s", n,
+		n + p->loop_info.iterations / 2, seconds);
+	if (n)
+		fprintf(out, ", %.0f iterations and %.0f WQEs per second", (double)n / seconds,
+			(double)session_loop_wqes(p, n) / seconds);
+	fputc('\n', out);
 }
 
 static void tell_json(struct bench *b, bool answered, FILE *out)
@@ -369,6 +454,8 @@ static void tell_json(struct bench *b, bool answered, FILE *out)
 			json_object_array_add(steps, step);
 		}
 	json_object_object_add(o, "work_requests", steps);
+	if (b->loop)
+		json_object_object_add(o, "loop", loop_json(b));
 	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
 	free(text);
@@ -407,6 +494,8 @@ static void tell(struct bench *b, bool answered, FILE *out)
 				fprintf(out, "  %-12s was %s\n", "", before);
 		}
 	}
+	if (b->loop)
+		tell_loop(b, out);
 	fprintf(out, "scratch\n");
 	hex_lines(b->env.scratch.mem, b->img->scratch_size, out);
 }
@@ -418,11 +507,6 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	int r;
 
 	log_init(LOG_WARNING);
-	if (run->program->loop) {
-		log_error(
-			"%s has a loop without a bound, which is explained but not run", run->program->name);
-		return EX_USAGE;
-	}
 	r = compose(&b, request);
 	if (r)
 		return r;

@@ -15,12 +15,14 @@ struct reddnc_region {
 
 struct reddnc_run {
 	const struct program *program;
-	char **args; /* words, NULL-terminated */
+	const char *path; /* of its text */
+	char **args;      /* words, NULL-terminated */
 	struct reddnc_region region[PROGRAM_MAX_REGIONS];
 	unsigned nregions;
 	const char *device; /* "": the only one there is */
 	unsigned timeout_ms;
 	bool json;
+	bool progress; /* of a loop without a bound: on stderr, every second */
 };
 
 /** Runs it and tells @out what happened. The exit status: 0, 1 if the chain failed, or one of sysexits.h; told on stderr. */

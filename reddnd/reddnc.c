@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -140,6 +141,8 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 	run.program = in->program;
 	run.args = args;
 	run.json = o->json;
+	run.path = in->source.name;
+	run.progress = isatty(STDERR_FILENO);
 	return reddnc_run(&run, out);
 }
 

@@ -130,6 +130,25 @@ assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$w
 [[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
+# RECVs that nobody has used are flushed when a client goes: they are no requests
+cat >"$work/programs/count.rdn" <<'END'
+program count
+region words writable steered
+arg at : offset(1) in words
+add words @ at as le64 by 1
+write_imm 1 as u8 -> slot @ 0
+END
+configure '{ name = "count"; program = "count"; region = "words"; }, { name = "count.r"; program = "count"; region = "words"; mode = "recycled"; }'
+ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+for offload in count count.r count; do
+	[[ $(call "$offload" 8) == 01*(0) ]] || fail "$offload: no answer" "$work/call.log" "$work/reddnd.log"
+done
+
 kill "$reddnd"
 expect_exit "$reddnd" reddnd reddnd.log
+python3 -c '
+import struct, sys
+words = struct.unpack("<512Q", open(sys.argv[1], "rb").read())
+assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests that nobody made were executed"
+ok "what is counted are requests"
 done_testing

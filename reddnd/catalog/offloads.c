@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOP_BUDGET_MAX (UINT64_C(1) << 40)
+
 enum { DEPTH_DEFAULT = 64, INSTANCES_MIN = 4, INSTANCES_MAX = 32768, BUDGET_MIN_US = 10000 };
 
 static void offload_name(struct load *l, const config_setting_t *s, void *object)
@@ -260,6 +262,18 @@ static void offload_time_budget(struct load *l, const config_setting_t *s, void 
 		((struct catalog_offload *)object)->time_budget = us;
 }
 
+static void offload_loop_budget(struct load *l, const config_setting_t *s, void *object)
+{
+	uint64_t n;
+
+	if (!settings_amount(s, &n) || n == 0 || n > LOOP_BUDGET_MAX)
+		settings_wrong(l, s,
+			"\"loop_budget\" must be a number of iterations from 1 to \"1T\", as in 10000 or "
+			"\"1M\"");
+	else
+		((struct catalog_offload *)object)->loop_budget = n;
+}
+
 static void parse_policy(struct load *l, const config_setting_t *s, struct verdict_policy *policy)
 {
 	if (config_setting_type(s) != CONFIG_TYPE_STRING ||
@@ -289,8 +303,8 @@ static void offload_on_error(struct load *l, const config_setting_t *s, void *ob
 		if (kind == VERDICT_KINDS)
 			settings_wrong(l, p,
 				"there is no verdict \"%s\"; there are step, queue, request, rnr, "
-				"unreachable "
-				"and time",
+				"unreachable, "
+				"time and loop",
 				config_setting_name(p));
 		else
 			parse_policy(l, p, &o->on_error[kind]);
@@ -308,6 +322,7 @@ static const struct rule offload_rules[] = {
 	{"instances", T_INT | T_INT64, "a power of two, or 0", false, offload_instances},
 	{"wqe_budget", T_INT | T_INT64, "a number of work requests", false, offload_wqe_budget},
 	{"time_budget", T_STRING, "a time: \"250ms\"", false, offload_time_budget},
+	{"loop_budget", T_INT | T_INT64 | T_STRING, "a number of iterations", false, offload_loop_budget},
 	{"on_error", T_STRING | T_GROUP, "\"terminate\", or a group: { time = \"log\"; }", false,
 		offload_on_error},
 };
@@ -365,6 +380,17 @@ static void check(struct load *l, const config_setting_t *group, const struct ca
 			fputs(messages, l->errors);
 		return;
 	}
+	if (p->loop && !o->loop_budget && !o->time_budget)
+		settings_wrong(l, group,
+			"offload \"%s\": its program has a loop without a bound; say when the daemon is to "
+			"end "
+			"it, with "
+			"\"time_budget\" or \"loop_budget\"",
+			o->name);
+	if (!p->loop && o->loop_budget)
+		settings_wrong(l, group,
+			"offload \"%s\": all loops of its program have bounds; \"loop_budget\" is for others",
+			o->name);
 	for (unsigned i = 0; i < p->nregions; i++) {
 		if (catalog_bind(l->catalog, o, p->regions[i].name, p->regions[i].writable, &bound[i], why,
 			    sizeof why) == 0)

@@ -16,6 +16,7 @@ static const char *const kinds[] = {
 	[VERDICT_RNR] = "rnr",
 	[VERDICT_UNREACHABLE] = "unreachable",
 	[VERDICT_TIME] = "time",
+	[VERDICT_LOOP] = "loop",
 };
 
 static const char *const actions[] = {

@@ -15,6 +15,7 @@ enum verdict_kind {
 	VERDICT_RNR,         /* the client had no receive posted for a reply, time and again */
 	VERDICT_UNREACHABLE, /* the client's NIC did not acknowledge a reply, time and again */
 	VERDICT_TIME,        /* a request was taken and not answered within the offload's time_budget */
+	VERDICT_LOOP, /* a loop without a bound has gone round more often than its loop_budget allows */
 	VERDICT_KINDS
 };
 

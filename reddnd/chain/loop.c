@@ -383,6 +383,29 @@ static int check_lap(struct loop *o, const struct lap_env *ring, const struct ch
 	return r;
 }
 
+static uint32_t wqebbs_of(const struct chain_step *st)
+{
+	return (chain_wqe_ds(st->verb, segments(st)) + 3) / 4;
+}
+
+static void measure(const struct loop *o, struct chain_loop_info *info)
+{
+	unsigned last = o->d->nsteps - 1;
+
+	info->second = lap_index_of(o->lap, id_of(o, o->n / 2, 0));
+	info->renew = o->renew;
+	info->wqebbs = 0;
+	for (unsigned s = 0; s <= last; s++)
+		info->wqebbs += wqebbs_of(&o->d->steps[s]);
+	for (unsigned half = 0; half < 2; half++) {
+		unsigned i = (half + 1) * o->n / 2 - 1;
+
+		info->renewal[half] = (uint32_t)(lap_index_after(o->lap, id_of(o, i, last)) -
+						 lap_index_of(o->lap, id_of(o, i, 0))) -
+				      info->wqebbs;
+	}
+}
+
 /* Tries @n iterations: 0, or -E2BIG when they do not fit */
 static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *info)
 {
@@ -420,8 +443,7 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 		info->iterations = n;
 		if (!dry)
 			r = check_lap(o, &ring, info);
-		info->second = lap_index_of(o->lap, id_of(o, n / 2, 0));
-		info->wqebbs = lap_index_after(o->lap, id_of(o, n / 2, o->d->nsteps - 1)) - info->second;
+		measure(o, info);
 	}
 	lap_free(o->lap);
 	free(o->ids);
@@ -430,12 +452,28 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 	return r;
 }
 
-unsigned chain_loop_iteration(const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index)
+unsigned chain_loop_step(
+	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index)
 {
-	uint32_t at = index & (ring_wqebbs - 1), half = info->iterations / 2;
-	uint32_t base = at < info->second ? 0 : half, in = (at - (base ? info->second : 0)) / info->wqebbs;
+	const uint32_t at = index & (ring_wqebbs - 1);
+	const unsigned n = info->iterations / 2, half = at >= info->second;
+	uint32_t in = at - (half ? info->second : 0), last = (n - 1) * info->wqebbs;
+	const bool renews = in >= last;
 
-	return base + (in < half ? in : half - 1); /* the last of a half has what renews the other */
+	in = renews ? in - last : in % info->wqebbs;
+	for (unsigned s = 0; s < d->nsteps; s++) {
+		uint32_t wqebbs = wqebbs_of(&d->steps[s]);
+
+		if (renews && s == info->renew) {
+			if (in < info->renewal[half])
+				break;
+			in -= info->renewal[half];
+		}
+		if (in < wqebbs)
+			return s;
+		in -= wqebbs;
+	}
+	return d->nsteps;
 }
 
 int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,

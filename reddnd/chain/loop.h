@@ -33,10 +33,16 @@ struct chain_loop_info {
 	uint32_t progress;       /* offset in the lanes of a 64-bit word: iterations, half a lap at a time */
 	uint32_t lanes;          /* bytes of them, progress included */
 	uint32_t wqebbs, second; /* of one iteration; where the second half of the lap begins */
+	unsigned renew;          /* the step before which the last iteration of each half renews the ring, */
+	uint32_t renewal[2];     /* and WQEBBs of that */
 };
 
-/** In a lap, the iteration that the WQEBB with that index belongs to. */
-unsigned chain_loop_iteration(const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
+/**
+ * The step of @d that the WQEBB with that index belongs to, in the ring that @info was found for; d->nsteps: it renews the ring,
+ * or pads it.
+ */
+unsigned chain_loop_step(
+	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
 
 /**
  * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and the bindings

@@ -257,11 +257,38 @@ static void no_loops(void **state)
 	}
 }
 
+/* ---- what is where --------------------------------------------------------------------------------- */
+
+/* Step by step, lap around, with what renews the ring in between */
+static void steps_are_found(void **state)
+{
+	static struct fixture f;
+
+	(void)state;
+	for (unsigned fences = 0; fences < 2; fences++) {
+		const struct chain_desc d = {.steps = fences ? fencing : waiting, .nsteps = fences ? 4 : 6};
+		unsigned seen = 0;
+
+		make(&f, d.steps, d.nsteps);
+		for (uint32_t at = 0; at < RING; at += (f.ring[at * 64 + WQE_DSCOUNT] + 3u) / 4) {
+			unsigned s = chain_loop_step(&d, &f.info, RING, (uint16_t)(7 * RING + at));
+
+			if (s == d.nsteps)
+				continue;
+			assert_int_equal(s, seen++ % d.nsteps);
+			assert_int_equal(
+				f.ring[at * 64 + WQE_OPCODE], chain_verb_info(d.steps[s].verb)->opcode);
+		}
+		assert_int_equal(seen, f.info.iterations * d.nsteps);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken_away_is_missed),
 		cmocka_unit_test(no_loops),
+		cmocka_unit_test(steps_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

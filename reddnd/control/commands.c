@@ -94,6 +94,7 @@ static void add_session(void *arg, const struct server_session *s)
 		json_add_count(o, "misses", s->misses);
 	}
 	json_add_count(o, "wqes", s->wqes);
+	json_add_count(o, "iterations", s->iterations);
 	json_add_count(o, "bytes_in", s->bytes_in);
 	if (!s->recycled)
 		json_add_count(o, "bytes_out", s->bytes_out);
@@ -143,6 +144,7 @@ static void add_totals(struct json_object *o, const struct totals *t)
 	json_add_count(o, "hits", t->hits);
 	json_add_count(o, "misses", t->misses);
 	json_add_count(o, "wqes", t->wqes);
+	json_add_count(o, "iterations", t->iterations);
 	json_add_count(o, "bytes_in", t->bytes_in);
 	json_add_count(o, "bytes_out", t->bytes_out);
 	json_object_object_add(o, "verdicts", count_verdicts(t));

@@ -292,15 +292,17 @@ static void add_term(struct lower *l, const struct op *op, struct word *sum, con
 	lower_append(l, add);
 }
 
-/* That the sum can have; of an address, 7 are an offset */
+/* That the sum can have, as far as they count */
 static uint32_t bytes_of_sum(const struct ast_place *p, uint64_t constant)
 {
 	uint64_t most = constant;
 	uint32_t bytes = 1;
 
 	for (unsigned i = 0; i < p->nterms; i++)
-		most += (1ull << 8 * (term_bytes(&p->term[i]) < 7 ? term_bytes(&p->term[i]) : 7)) - 1;
-	while (bytes < 7 && most >> 8 * bytes)
+		most += (1ull << 8 * (term_bytes(&p->term[i]) < PROGRAM_MAX_OFFSET ? term_bytes(&p->term[i])
+										   : PROGRAM_MAX_OFFSET)) -
+			1;
+	while (bytes < PROGRAM_MAX_OFFSET && most >> 8 * bytes)
 		bytes++;
 	return bytes;
 }
@@ -366,9 +368,9 @@ struct place lower_region(struct lower *l, const struct op *op, struct step *s, 
 	lower_place_web(l, w);
 	struct place from = web_place(w);
 
-	if (from.len > 7) { /* the highest of eight is that of the region's own address */
-		from.from = is_le(&w->var->type) ? 0 : 1;
-		from.len = 7;
+	if (from.len > PROGRAM_MAX_OFFSET) { /* above are those of the region's own address */
+		from.from = is_le(&w->var->type) ? 0 : from.len - PROGRAM_MAX_OFFSET;
+		from.len = PROGRAM_MAX_OFFSET;
 	}
 	struct place address = low_bytes_of_address(s, sge, from.len);
 

@@ -42,6 +42,7 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 	}
 	pace_forget(&sv->pacer, s);
 	upkeep_end(s);
+	watch_end(sv, s);
 	warden_ended(&sv->warden, s, level, why);
 	farewells_add(&sv->farewells, s->address, &of, how, why);
 	session_end(s);
@@ -138,7 +139,6 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	snprintf(words, sizeof words, "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
 		s->layout.slots, s->layout.size);
 	warden_began(&sv->warden, s, words);
-	warden_watch(&sv->warden, s->offload->conf->time_budget);
 	slow = warden_slows(&sv->warden, rnic_conn_peer(conn));
 	if (slow)
 		upkeep_throttle(sv, s, slow->rate, slow->until);

@@ -35,6 +35,7 @@ enum reddn_wire_end farewell_how(enum verdict_kind kind)
 	case VERDICT_UNREACHABLE:
 		return REDDN_WIRE_END_UNREACHABLE;
 	case VERDICT_TIME:
+	case VERDICT_LOOP:
 		return REDDN_WIRE_END_BUDGET;
 	default:
 		return REDDN_WIRE_END_FAILED;

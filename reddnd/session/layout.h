@@ -6,6 +6,7 @@
  *                                                ^ from here on the chain has a memory key
  *
  * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a keeper: CQ and QP; its lanes follow the scratch.
+ * A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and what it shares with the chain come last.
  */
 #ifndef SESSION_LAYOUT_H
 #define SESSION_LAYOUT_H
@@ -20,6 +21,17 @@ struct session_queue_layout { /* a CQ and the work queues of a QP */
 	uint32_t ring_wqebbs;
 };
 
+/** What the loop of a program takes. */
+struct session_loop_size {
+	uint32_t ring_wqebbs, cqes;      /* cqes: that an error leaves, at most */
+	uint32_t lanes, scratch, shared; /* bytes */
+};
+
+struct session_loop_layout {
+	struct session_queue_layout queue;
+	uint64_t lanes_off, scratch_off, shared_off;
+};
+
 struct session_layout {
 	unsigned slots;     /* instances: a power of two */
 	uint32_t rq_stride; /* bytes */
@@ -30,14 +42,15 @@ struct session_layout {
 		replies; /* of replies: only the CQ, for twice as many as there are slots */
 	struct chain_recycle keeping;
 	uint64_t scratch_off, lanes_off;
+	struct session_loop_layout loop;
 	uint64_t code_off, code_size, size; /* bytes; the offset page aligned */
 };
 
 /** Instances for @depth outstanding requests: enough to re-arm half while the other half is used. */
 unsigned session_slots(unsigned depth);
 
-/** 0, or -E2BIG when a ring would take more than @max_wqebbs; -ENOMEM. */
-int session_layout(const struct chain_image *img, bool recycled, unsigned slots, uint32_t max_wqebbs,
-	struct session_layout *l);
+/** @loop: NULL if there is none. 0, or -E2BIG when a ring would take more than @max_wqebbs; -ENOMEM. */
+int session_layout(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+	unsigned slots, uint32_t max_wqebbs, struct session_layout *l);
 
 #endif

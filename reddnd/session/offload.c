@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/offload.h"
 
+#include "reddnd/session/loop.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 
@@ -129,7 +130,7 @@ static int check_windows(const struct offload *o, struct rnic_pd *pd)
 	struct chain_env env;
 	int r = offload_bind(o, pd, &env);
 
-	for (unsigned i = 0; i < o->img->nregions && r == 0; i++)
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
 		if (env.region[i].iova & ((1ull << o->img->region_bits[i]) - 1)) {
 			log_error("%s: offload %s: offsets into region \"%s\" have %u bits, more than its "
 				  "address allows",
@@ -156,25 +157,23 @@ static int check_shape(const struct offload *o)
 	return -EINVAL;
 }
 
-/* Its ring, and the memory that it shares with the chain, are not among what a session has */
-static int check_loop(const struct offload *o)
-{
-	if (!o->program->loop)
-		return 0;
-	log_error("%s: offload %s: program \"%s\" has a loop without a bound, and sessions have no ring for "
-		  "it; give it "
-		  "a bound, as in `loop max 8`",
-		o->conf->where, o->conf->name, o->program->name);
-	return -EOPNOTSUPP;
-}
-
-/* Loops have bounds, so what a request takes at most is known before there is one */
+/* Loops have bounds, in the program or in the catalog, so what a request takes at most is known before there is one */
 static int check_budget(const struct offload *o)
 {
-	if (!o->conf->wqe_budget || o->outcome.wqes <= o->conf->wqe_budget)
+	uint64_t wqes = o->outcome.wqes + session_loop_wqes(o->program, o->conf->loop_budget);
+
+	if (!o->conf->wqe_budget)
 		return 0;
-	log_error("%s: offload %s: a request takes %u WQEs, \"wqe_budget\" is %u", o->conf->where,
-		o->conf->name, o->outcome.wqes, o->conf->wqe_budget);
+	if (o->program->loop && !o->conf->loop_budget) {
+		log_error("%s: offload %s: its loop has no bound, so a \"wqe_budget\" needs a "
+			  "\"loop_budget\"",
+			o->conf->where, o->conf->name);
+		return -EINVAL;
+	}
+	if (wqes <= o->conf->wqe_budget)
+		return 0;
+	log_error("%s: offload %s: a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", o->conf->where,
+		o->conf->name, wqes, o->conf->wqe_budget);
 	return -E2BIG;
 }
 
@@ -191,6 +190,7 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
+	struct session_loop_size size, *loop = session_loop_size(o->program, &size) ? &size : NULL;
 	int r = 0;
 
 	o->layouts = calloc(LAYOUTS, sizeof *o->layouts);
@@ -198,11 +198,11 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
-		r = session_layout(o->img, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+		r = session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
 	}
 	for (struct session_layout l; r == -E2BIG && *most > 2;) {
 		*most /= 2;
-		if (session_layout(o->img, o->conf->recycled, *most, max_wqebbs, &l) == 0)
+		if (session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
 			break;
 	}
 	return r;
@@ -213,8 +213,14 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	unsigned slots = offload_slots(o, o->conf->depth_max);
 	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
 	unsigned most;
-	int r = make_layouts(o, max_wqebbs, &most);
+	int r;
 
+	if (o->program->loop && o->program->loop_ring > max_wqebbs) {
+		log_error("%s: offload %s: its loop takes a queue of %u WQEBBs, the device has queues of %u",
+			o->conf->where, o->conf->name, o->program->loop_ring, max_wqebbs);
+		return -E2BIG;
+	}
+	r = make_layouts(o, max_wqebbs, &most);
 	if (r < 0 && r != -E2BIG)
 		return r;
 	if (r < 0) {
@@ -224,11 +230,12 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 			o->conf->where, o->conf->name, slots, most, most / 2);
 		return -E2BIG;
 	}
-	if (o->conf->recycled && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD)) {
-		log_error("%s: offload %s: the device has no masked fetch-and-add, without which no chain "
-			  "can be "
-			  "recycled; mode = \"unrolled\" would do",
-			o->conf->where, o->conf->name);
+	if ((o->conf->recycled || o->program->loop) && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD)) {
+		log_error("%s: offload %s: the device has no masked fetch-and-add, without which %s",
+			o->conf->where, o->conf->name,
+			o->program->loop
+				? "there are no loops without a bound; give it one, as in `loop max 8`"
+				: "no chain can be recycled; mode = \"unrolled\" would do");
 		return -EOPNOTSUPP;
 	}
 	if (o->img->nrecv * 16 > caps->max_rq_wqe) {
@@ -254,9 +261,6 @@ static int open_all(
 		r = compile_for_table(o, &o->table->geometry, caps);
 	if (r < 0)
 		return r;
-	r = check_loop(o);
-	if (r < 0)
-		return r;
 	o->img = o->program->image;
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
 	outcome_plan(&o->outcome, o->program);
@@ -271,6 +275,7 @@ static int open_all(
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region *regions, struct rnic_pd *pd)
 {
+	struct program_loop_size in;
 	int r;
 
 	*o = (struct offload){.conf = conf};
@@ -279,8 +284,12 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 		offload_close(o);
 		return r;
 	}
+	in = program_loop_size(o->program);
 	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", conf->name,
 		o->program->name, o->img->n_copy, o->img->n_atomic, o->img->n_sync);
+	if (o->program->loop)
+		log_info("offload %s: %u, %u and %u in an iteration of its loop, a ring of %u WQEBBs",
+			conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
 	return 0;
 }
 
@@ -307,7 +316,7 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 	struct rnic_window w;
 	int r = 0;
 
-	for (unsigned i = 0; i < o->img->nregions && r == 0; i++) {
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
 		r = region_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable, &w);
 		if (r < 0)
 			break;

@@ -61,13 +61,13 @@ static void pay(struct session *s, uint64_t requests)
 	rate_take(&s->tenant->bytes, requests * session_price(s));
 }
 
-/* The lowest of its limits, in requests per second */
+/* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
 static uint64_t slowest(const struct session *s)
 {
 	const struct rate *const of[] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
 	uint64_t rate = UINT64_MAX;
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < (s->layout.recycled ? 4 : 2); i++)
 		if (of[i]->per_second)
 			rate = min(rate, of[i]->per_second / (i < 2 ? 1 : session_price(s)));
 	return rate ? rate : 1;
@@ -156,7 +156,8 @@ void pace_session(struct pacer *p, struct session *s)
 	if (!s->paced)
 		session_post(s, session_postable(s));
 	else if (!s->waiting || s->bytes.per_second || s->tenant->bytes.per_second)
-		step(p, s, clock_us()); /* of one that waits, too: what was given back is there before its time */
+		step(p, s,
+			clock_us()); /* of one that waits, too: what was given back is there before its time */
 }
 
 void pace_changed(struct pacer *p, struct session *s)

@@ -26,12 +26,22 @@ static void count_requests(struct server *sv, struct session *s, uint64_t n)
 	t->bytes_in += n * s->offload->img->arg_len;
 }
 
+static void count_loop(struct session *s)
+{
+	uint64_t before = session_loop_wqes(s->offload->program, s->iterations);
+	struct totals *t = s->offload->totals;
+
+	t->iterations += session_count_loop(s);
+	t->wqes += session_loop_wqes(s->offload->program, s->iterations) - before;
+}
+
 /* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of others */
 void rounds_count(void *arg, struct session *s)
 {
 	struct server *sv = arg;
 
 	count_requests(sv, s, session_count(s));
+	count_loop(s);
 	session_look(s);
 }
 
@@ -45,7 +55,7 @@ void rounds_count_all(struct server *sv)
 
 /* ---- audit: what is finished is counted and armed again ------------------------------------------------------ */
 
-static void judge(struct server *sv, struct session *s, const struct verdict *v)
+void rounds_judge(struct server *sv, struct session *s, const struct verdict *v)
 {
 	const struct ban *slow;
 
@@ -78,7 +88,7 @@ unsigned rounds_drain(struct server *sv)
 		if (!s) /* flushed by a queue that has ended */
 			continue;
 		if (session_completed(s, &cqe, &v)) {
-			judge(sv, s, &v);
+			rounds_judge(sv, s, &v);
 			s = NULL;
 			continue;
 		}
@@ -126,7 +136,7 @@ unsigned rounds_collect(struct server *sv)
 		if (session_used(s) > used)
 			used = session_used(s);
 		if (session_rearm(s, &v))
-			judge(sv, s, &v);
+			rounds_judge(sv, s, &v);
 		if (!s->ended)
 			pace_session(&sv->pacer, s);
 	}
@@ -178,9 +188,11 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 		if (s)
 			rounds_count(sv, s);
 		if (s && session_alarm(s, cookie & ((1u << SESSION_COOKIE_BITS) - 1), &v))
-			judge(sv, s, &v);
+			rounds_judge(sv, s, &v);
 		if (s && s->paced && !s->ended)
 			pace_session(&sv->pacer, s);
+		if (s && !s->ended)
+			watch_begin(sv, s);
 	}
 	if (r < 0)
 		return log_errno(r, "%s: cannot read its events", rnic_device_name(sv->dev));
@@ -199,25 +211,6 @@ static int device_ready(sd_event_source *source, int fd, uint32_t revents, void 
 		return 0;
 	warden_device_lost(&sv->warden, rnic_device_name(sv->dev));
 	return -ENODEV;
-}
-
-/* Time budgets: no work request tells that none came */
-void rounds_look(void *arg, uint64_t now)
-{
-	struct server *sv = arg;
-	struct session *s, *next;
-	struct verdict v;
-
-	rounds_drain(sv);
-	HASH_ITER (by_id, sv->by_id, s, next) {
-		if (!s->offload->conf->time_budget)
-			continue;
-		rounds_count(sv, s);
-		warden_watch(&sv->warden, s->offload->conf->time_budget);
-		if (session_watch(s, now, &v))
-			judge(sv, s, &v);
-	}
-	rounds_collect(sv);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------- */

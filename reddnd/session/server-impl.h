@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * server-impl.h - the server, shared by server.c (its life, and what it is asked and told), door.c (who comes, who is let in, who
- * goes), upkeep.c (what is done for a session when its time has come) and rounds.c (what is done for sessions that run).
+ * goes), upkeep.c (what is done for a session when its time has come), rounds.c (what is done for sessions that run) and watch.c (what is
+ * done for those with budgets).
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -27,6 +28,7 @@ struct server {
 	struct session *by_id, *by_qpn;
 	TAILQ_HEAD(, session) dirty;
 	TAILQ_HEAD(, session) ended;
+	TAILQ_HEAD(, session) watched;
 	uint64_t next_id, refused, requests, failed, reloads, since;
 	struct totals *totals;
 	struct tenant *tenants;
@@ -68,10 +70,12 @@ void upkeep_end(struct session *s);
 int rounds_attach(struct server *sv);
 void rounds_detach(struct server *sv);
 
-/** Of pacer and warden: counts what @s has done; looks at sessions with a time budget. @arg: the server. */
+/** Of the pacer: counts what @s has done. @arg: the server. */
 void rounds_count(void *arg, struct session *s);
-void rounds_look(void *arg, uint64_t now_us);
 void rounds_count_all(struct server *sv);
+
+/** Does what follows from @v. */
+void rounds_judge(struct server *sv, struct session *s, const struct verdict *v);
 
 /** Takes the completions that are there: how many. */
 unsigned rounds_drain(struct server *sv);
@@ -79,5 +83,14 @@ unsigned rounds_drain(struct server *sv);
 unsigned rounds_collect(struct server *sv);
 /** Frees the sessions that are over. */
 void rounds_reap(struct server *sv);
+
+/* ---- watch.c: sessions with budgets, while they have requests outstanding; a session that rests costs nothing ---- */
+
+/** A session may have been sent a request: it is watched if it has budgets. */
+void watch_begin(struct server *sv, struct session *s);
+/** It is over. */
+void watch_end(struct server *sv, struct session *s);
+/** Of the warden: looks at those that are watched. @arg: the server. */
+void watch_look(void *arg, uint64_t now_us);
 
 #endif

@@ -122,7 +122,8 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	sv->event = sd_event_ref(event);
 	TAILQ_INIT(&sv->dirty);
 	TAILQ_INIT(&sv->ended);
-	r = warden_init(&sv->warden, event, rounds_look, sv);
+	TAILQ_INIT(&sv->watched);
+	r = warden_init(&sv->warden, event, watch_look, sv);
 	if (r < 0)
 		return r;
 	r = rnic_arena_new(&sv->arena, catalog->arena);
@@ -295,7 +296,9 @@ void server_each_session(
 			.recycled = s->layout.recycled,
 			.hits = s->hits,
 			.misses = s->misses,
-			.wqes = s->done * s->offload->outcome.wqes,
+			.wqes = s->done * s->offload->outcome.wqes +
+				session_loop_wqes(s->offload->program, s->iterations),
+			.iterations = s->iterations,
 			.bytes_in = s->done * s->offload->img->arg_len,
 			.bytes_out = s->bytes_out,
 			.verdicts = s->verdicts,

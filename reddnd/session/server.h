@@ -50,6 +50,7 @@ struct server_session {
 	uint64_t rate, burst; /* rate 0: no limit of its own */
 	bool recycled;        /* then what became of requests cannot be seen: no hits, misses, bytes_out */
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
+	uint64_t iterations; /* of a loop without a bound */
 	unsigned verdicts;
 };
 

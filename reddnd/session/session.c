@@ -64,6 +64,10 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 		r = make_cq(s, q, &l->queue[q], &s->cq[q]);
 	if (r == 0 && l->recycled)
 		r = make_keeper(s);
+	if (r == 0 && s->offload->program->loop)
+		r = session_loop_new(&s->loop, s->offload->program, &s->block, &l->loop,
+			s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
+			s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++) {
 		const struct rnic_qp_attr qp = {
 			.wq_off = l->queue[q].wq_off,
@@ -89,6 +93,7 @@ static int fill_env(struct session *s, const struct session_request *request)
 	const struct chain_image *img = s->offload->img;
 	const struct rnic_block *b = &s->block;
 	struct chain_env *env = &s->env;
+	int r;
 
 	env->slots = l->slots;
 	env->recv_cqn = s->cq[0].cqn;
@@ -124,7 +129,8 @@ static int fill_env(struct session *s, const struct session_request *request)
 	env->slot_count = request->depth;
 	env->rq = s->qp[0].rq;
 	env->rq_stride = l->rq_stride;
-	return offload_bind(s->offload, s->tenant->pd, env);
+	r = offload_bind(s->offload, s->tenant->pd, env);
+	return r == 0 && s->loop ? session_loop_write(s->loop, env) : r;
 }
 
 static int arm_all(struct session *s)
@@ -149,6 +155,11 @@ static int start_keeper(struct session *s)
 	return starter_enable(&s->tenant->starter, s->keeper.qpn, s->layout.keeping.start);
 }
 
+static bool has_budgets(const struct session *s)
+{
+	return s->offload->conf->time_budget || s->offload->conf->loop_budget;
+}
+
 static int start(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
@@ -158,10 +169,13 @@ static int start(struct session *s)
 		r = rnic_qp_connect_self(&s->qp[q], img->max_rd_atomic);
 	if (r == 0 && s->layout.recycled)
 		r = rnic_qp_connect_self(&s->keeper, KEEPER_READS);
+	if (r == 0 && s->loop)
+		r = session_loop_start(s->loop, &s->tenant->starter);
 	if (r == 0)
 		r = rnic_conn_connect(s->conn, &s->qp[0], s->paced);
+	s->resting = has_budgets(s);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
-		rnic_cq_arm(&s->cq[q], true);
+		rnic_cq_arm(&s->cq[q], !(q == 0 && s->resting));
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		if (chain_start_index(img, q))
 			r = starter_enable(&s->tenant->starter, s->qp[q].qpn, chain_start_index(img, q));
@@ -177,14 +191,25 @@ static uint32_t tail_of(const struct chain_queue *q)
 	return q->wqebbs - w;
 }
 
+/*
+ * The queue of the client's requests comes last: when it is stopped, its RECVs are flushed, and to whoever waits for a request the
+ * CQE of a flushed RECV is one.
+ */
+static void stop_queues(struct session *s)
+{
+	session_loop_stop(s->loop);
+	rnic_qp_stop(&s->keeper);
+	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 0;)
+		rnic_qp_stop(&s->qp[q]);
+}
+
 static void destroy_queues(struct session *s)
 {
 	/* All are stopped before one goes, so that none works on a queue that is gone; and all are gone before the
 	 * memory they work on */
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_qp_stop(&s->qp[q]);
-	rnic_qp_stop(&s->keeper);
+	stop_queues(s);
 	session_stop_queues(s);
+	session_loop_free(s->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_cq_deinit(&s->cq[q]);
 	rnic_cq_deinit(&s->keeper_cq);
@@ -256,14 +281,13 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 void session_end(struct session *s)
 {
 	s->ended = true;
-	for (unsigned q = 0; q < s->offload->img->nqueues; q++)
-		rnic_qp_stop(&s->qp[q]);
-	rnic_qp_stop(&s->keeper);
+	stop_queues(s);
 	rnic_conn_disconnect(s->conn);
 }
 
 void session_stop_queues(struct session *s)
 {
+	session_loop_stop_queue(s->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&s->qp[q]);
 	rnic_qp_deinit(&s->keeper);
@@ -286,6 +310,8 @@ static struct rnic_cq *cq_of(struct session *s, unsigned part)
 {
 	if (part < s->offload->img->nqueues)
 		return &s->cq[part];
+	if (part == SESSION_LOOP)
+		return session_loop_cq(s->loop);
 	if (s->layout.recycled && part == SESSION_KEEPER)
 		return &s->keeper_cq;
 	return s->layout.recycled && part == SESSION_REPLIES ? &s->reply_cq : NULL;
@@ -308,7 +334,7 @@ static int judge_error(const struct session *s, unsigned q, const struct rnic_cq
 	uint32_t wqebb;
 
 	/* What is flushed tells of trouble elsewhere */
-	for (unsigned i = 0; i <= SESSION_REPLIES && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++) {
+	for (unsigned i = 0; i <= SESSION_LOOP && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++) {
 		const struct rnic_cq *cq = cq_of((struct session *)s, i);
 
 		if (cq && rnic_cq_find_error(cq, &cause) && cause.syndrome != RNIC_SYNDROME_FLUSHED) {
@@ -333,6 +359,8 @@ static int judge_error(const struct session *s, unsigned q, const struct rnic_cq
 		verdict_say(v, VERDICT_QUEUE, true,
 			"WQE %u of the queue that keeps the chain going failed: %s (%#x)", cqe->index,
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+	else if (q == SESSION_LOOP)
+		verdict_of_loop(v, o->program, o->conf->path, cqe);
 	else if (!in_image(s, q, cqe->index, &wqebb))
 		verdict_say(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
@@ -385,6 +413,14 @@ uint64_t session_count(struct session *s)
 	while (rnic_cq_peek(&s->reply_cq, (uint32_t)s->done, &cqe) && !cqe.error)
 		s->done++;
 	return s->done - before;
+}
+
+uint64_t session_count_loop(struct session *s)
+{
+	uint64_t before = s->iterations;
+
+	s->iterations = session_loop_iterations(s->loop);
+	return s->iterations - before;
 }
 
 unsigned session_used(const struct session *s)
@@ -511,6 +547,7 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 	unsigned q = part & ~(unsigned)SESSION_COOKIE_QP;
 	struct rnic_cq *cq = cq_of(s, q);
 	struct rnic_cqe cqe;
+	bool asked;
 
 	if (!cq)
 		return 0;
@@ -518,10 +555,14 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 		return judge_error(s, q, &cqe, v);
 	if (part & SESSION_COOKIE_QP) {
 		verdict_say(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
-			q == SESSION_KEEPER ? s->keeper.qpn : s->qp[q].qpn);
+			q == SESSION_KEEPER ? s->keeper.qpn
+			: q == SESSION_LOOP ? session_loop_qpn(s->loop)
+					    : s->qp[q].qpn);
 		return 1;
 	}
-	if (!(s->paced && part == SESSION_REPLIES) && ++s->false_alarms > FALSE_ALARMS_MAX) {
+	asked = (s->paced && part == SESSION_REPLIES) || (part == 0 && s->resting);
+	s->resting &= part != 0;
+	if (!asked && ++s->false_alarms > FALSE_ALARMS_MAX) {
 		verdict_say(v, VERDICT_REQUEST, true, "more than %d SENDs of the client were solicited",
 			FALSE_ALARMS_MAX);
 		return 1;
@@ -532,34 +573,52 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 	return rnic_cq_find_error(cq, &cqe) ? judge_error(s, q, &cqe, v) : 0;
 }
 
-/* Whether the oldest request that is not answered is there */
-static bool taken(const struct session *s)
+bool session_busy(const struct session *s)
 {
 	struct rnic_cqe cqe;
 
 	return rnic_cq_peek(&s->cq[0], (uint32_t)s->done, &cqe) && !cqe.error;
 }
 
+bool session_rest(struct session *s)
+{
+	if (session_busy(s))
+		return false;
+	s->resting = true;
+	s->cq[0].consumer = (uint32_t)s->done;
+	rnic_cq_arm(&s->cq[0], false);
+	return !session_busy(s);
+}
+
 bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us)
 {
-	return verdict_is_idle(&s->idle, s->done, taken(s), now_us, limit_us);
+	return verdict_is_idle(&s->idle, s->done, session_busy(s), now_us, limit_us);
 }
 
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
 {
-	uint64_t budget = s->offload->conf->time_budget, silent;
+	const struct catalog_offload *conf = s->offload->conf;
+	uint64_t silent = 0, rounds = 0;
+	bool busy = session_busy(s);
 
-	if (!budget)
-		return 0;
-	silent = verdict_silent(&s->silence, s->done, taken(s), now_us, budget);
-	if (!silent)
-		return 0;
-	verdict_say(v, VERDICT_TIME, false,
-		"request %" PRIu64 " was taken more than %" PRIu64
-		" ms ago and is not answered; the time budget is "
-		"%" PRIu64 " ms",
-		s->done, silent / 1000, budget / 1000);
-	return 1;
+	if (conf->loop_budget)
+		rounds = verdict_silent(
+			&s->rounds, s->done, busy, session_loop_iterations(s->loop), conf->loop_budget);
+	if (conf->time_budget)
+		silent = verdict_silent(&s->silence, s->done, busy, now_us, conf->time_budget);
+	if (rounds)
+		verdict_say(v, VERDICT_LOOP, false,
+			"request %" PRIu64 " was %" PRIu64
+			" times in the loop and is not answered; the loop budget is "
+			"%" PRIu64 " iterations",
+			s->done, rounds, conf->loop_budget);
+	else if (silent)
+		verdict_say(v, VERDICT_TIME, false,
+			"request %" PRIu64 " was taken more than %" PRIu64
+			" ms ago and is not answered; the time budget is "
+			"%" PRIu64 " ms",
+			s->done, silent / 1000, conf->time_budget / 1000);
+	return rounds || silent;
 }
 
 void session_apply_limit(struct session *s, uint64_t now)

@@ -16,6 +16,7 @@
 #include "reddnd/rnic/cm.h"
 #include "reddnd/session/admit.h"
 #include "reddnd/session/audit.h"
+#include "reddnd/session/loop.h"
 #include "reddnd/session/verdict.h"
 
 #include <sys/queue.h>
@@ -42,6 +43,8 @@ struct session {
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];
 	struct rnic_cq keeper_cq, reply_cq; /* of a recycled chain; its replies are not on an audit CQ */
 	struct rnic_qp keeper;
+	struct session_loop *loop; /* of a program that has one without a bound; else NULL */
+	uint64_t iterations;       /* of it that have been counted */
 	struct chain_env env;
 	uint64_t done, armed;
 	uint64_t posted;   /* RECVs, since the beginning */
@@ -60,7 +63,11 @@ struct session {
 	TAILQ_ENTRY(session) waiting_link;
 	uint64_t looked; /* unrolled: instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
-	struct verdict_silence silence;
+	/* Of an offload with budgets (watch.c): while nothing is outstanding the session rests until a request comes, then it is
+	 * watched */
+	bool resting, watched;
+	TAILQ_ENTRY(session) watched_link;
+	struct verdict_silence silence, rounds; /* in us; in iterations */
 	struct verdict_idle idle;
 	unsigned verdicts;
 	uint32_t tail; /* WQEBBs from the start of the last WQE of a reply to the end of it */
@@ -85,6 +92,7 @@ enum {
 	SESSION_COOKIE_QP = 0x80,
 	SESSION_KEEPER = CHAIN_MAX_QUEUES, /* in place of a queue */
 	SESSION_REPLIES,
+	SESSION_LOOP,
 };
 
 /**
@@ -126,6 +134,9 @@ uint64_t session_count(struct session *s);
 /** Eighths of its instances that are finished and not armed again, rounded down: 8 is a client that has to wait. */
 unsigned session_used(const struct session *s);
 
+/** Iterations of its loop since the last time. */
+uint64_t session_count_loop(struct session *s);
+
 /** Counts the outcomes of what is finished; of a session that the daemon arms: there they can be seen. */
 void session_look(struct session *s);
 
@@ -135,7 +146,11 @@ int session_rearm(struct session *s, struct verdict *v);
 /** The event of queue @part (see cookies) came. Positive as above. */
 int session_alarm(struct session *s, unsigned part, struct verdict *v);
 
-/** Of an offload with a time budget, every now and then: whether a request has been taken and not answered. Positive as above. */
+/** Whether a request has been taken that, as far as has been counted, is not answered. */
+bool session_busy(const struct session *s);
+/** Nothing is outstanding: asks for one event of the next request. False: there is one already. */
+bool session_rest(struct session *s);
+/** Of an offload with budgets, while it is busy: whether the oldest request exceeds one. Positive as above. */
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
 
 /** Whether its client has asked for nothing for @limit_us (verdict.h). */

@@ -31,13 +31,14 @@ static void test_slots(void **state)
 }
 
 /* Everything is inside, aligned, and nothing overlaps */
-static void check_layout(const struct chain_image *img, bool recycled, unsigned slots)
+static void check_layout(
+	const struct chain_image *img, const struct session_loop_size *loop, bool recycled, unsigned slots)
 {
-	struct range ranges[5 * CHAIN_MAX_QUEUES + 8];
+	struct range ranges[5 * CHAIN_MAX_QUEUES + 14];
 	struct session_layout l;
 	unsigned n = 0;
 
-	assert_int_equal(session_layout(img, recycled, slots, 32768, &l), 0);
+	assert_int_equal(session_layout(img, loop, recycled, slots, 32768, &l), 0);
 	assert_int_equal(l.code_off % 4096, 0);
 	assert_int_equal(l.size % 4096, 0);
 	assert_true(l.code_off + l.code_size <= l.size);
@@ -73,6 +74,19 @@ static void check_layout(const struct chain_image *img, bool recycled, unsigned 
 		assert_true(1u << l.replies.cq_log_size >= 2 * slots);
 		assert_true(l.keeper.wq_off >= l.code_off && l.lanes_off % 64 == 0);
 	}
+	if (loop) {
+		const struct session_queue_layout *q = &l.loop.queue;
+
+		ranges[n++] = (struct range){q->cq_db_off, q->qp_db_off + 64};
+		ranges[n++] = (struct range){q->cqes_off, q->cqes_off + (64ull << q->cq_log_size)};
+		ranges[n++] = (struct range){q->wq_off, q->ring_off + q->ring_wqebbs * 64ull};
+		ranges[n++] = (struct range){l.loop.lanes_off, l.loop.lanes_off + loop->lanes};
+		ranges[n++] = (struct range){l.loop.scratch_off, l.loop.scratch_off + loop->scratch};
+		ranges[n++] = (struct range){l.loop.shared_off, l.loop.shared_off + loop->shared};
+		assert_true(q->ring_wqebbs == loop->ring_wqebbs && 1u << q->cq_log_size >= loop->cqes);
+		assert_true(q->wq_off >= l.code_off && q->wq_off % 4096 == 0);
+		assert_int_equal((l.loop.lanes_off | l.loop.scratch_off | l.loop.shared_off) % 64, 0);
+	}
 	qsort(ranges, n, sizeof *ranges, by_begin);
 	for (unsigned i = 1; i < n; i++)
 		assert_true(ranges[i - 1].end <= ranges[i].begin);
@@ -81,6 +95,9 @@ static void check_layout(const struct chain_image *img, bool recycled, unsigned 
 
 static void test_layouts(void **state)
 {
+	const struct session_loop_size loop = {
+		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3};
+
 	(void)state;
 	for (unsigned parallel = 0; parallel < 2; parallel++) {
 		const struct chain_hash_get p = {.parallel = parallel, .offset_len = 4};
@@ -88,9 +105,11 @@ static void test_layouts(void **state)
 
 		assert_int_equal(chain_hash_get(&p, &img), 0);
 		for (unsigned slots = 2; slots <= 2048; slots *= 2)
-			check_layout(img, false, slots);
+			for (unsigned l = 0; l < 2; l++)
+				check_layout(img, l ? &loop : NULL, false, slots);
 		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
-			check_layout(img, true, slots);
+			for (unsigned l = 0; l < 2; l++)
+				check_layout(img, l ? &loop : NULL, true, slots);
 		chain_free(img);
 	}
 }
@@ -103,8 +122,14 @@ static void test_too_big(void **state)
 
 	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
-	assert_int_equal(session_layout(img, false, 32768, 32768, &l), -E2BIG);
-	assert_int_equal(session_layout(img, false, 64, 256, &l), -E2BIG);
+	assert_int_equal(session_layout(img, NULL, false, 32768, 32768, &l), -E2BIG);
+	assert_int_equal(session_layout(img, NULL, false, 64, 256, &l), -E2BIG);
+	assert_int_equal(
+		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
+		-E2BIG);
+	assert_int_equal(
+		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l),
+		0);
 	chain_free(img);
 }
 

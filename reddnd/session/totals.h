@@ -14,7 +14,8 @@ struct totals {
 	unsigned sessions; /* now */
 	uint64_t requests, failed;
 	uint64_t hits, misses;        /* of unrolled sessions (outcome.h) */
-	uint64_t wqes;                /* of chains, executed */
+	uint64_t wqes;                /* of chains and loops, executed */
+	uint64_t iterations;          /* of loops without a bound */
 	uint64_t bytes_in, bytes_out; /* of requests; of replies, of unrolled sessions */
 	uint64_t verdicts[VERDICT_KINDS];
 	UT_hash_handle hh;

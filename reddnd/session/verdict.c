@@ -19,30 +19,45 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* @st: NULL if nobody wrote it, which is when @other says what it is */
+static void say_step(struct verdict *v, const struct chain_step *st, unsigned line, const char *other,
+	const char *where, const char *path, const struct rnic_cqe *cqe)
+{
+	char at[sizeof v->path + 16] = "";
+
+	*v = (struct verdict){
+		.kind = verdict_kind_of(cqe->syndrome, st && st->remote.kind == CHAIN_AT_SLOT),
+		.fatal = true,
+		.line = line,
+		.syndrome = cqe->syndrome,
+		.vendor = cqe->vendor,
+	};
+	snprintf(v->step, sizeof v->step, "%s",
+		!st         ? other
+		: st->label ? st->label
+			    : chain_verb_info(st->verb)->name);
+	snprintf(v->path, sizeof v->path, "%s", path);
+	if (line)
+		snprintf(at, sizeof at, ", %s:%u", base_name(v->path), line);
+	snprintf(v->text, sizeof v->text, "step %s%s failed: %s (%#x)%s", v->step, where,
+		rnic_syndrome_text(cqe->syndrome), cqe->vendor, at);
+}
+
 void verdict_of_step(struct verdict *v, const struct program *p, const char *path, unsigned queue,
 	uint32_t wqebb, const struct rnic_cqe *cqe)
 {
 	unsigned s = program_step_at(p, queue, wqebb);
 	bool known = s < p->desc->nsteps;
-	const struct chain_step *st = known ? &p->desc->steps[s] : NULL;
-	char at[sizeof v->path + 16] = "";
 
-	*v = (struct verdict){
-		.kind = verdict_kind_of(cqe->syndrome, known && st->remote.kind == CHAIN_AT_SLOT),
-		.fatal = true,
-		.line = known ? p->steps[s].line : 0,
-		.syndrome = cqe->syndrome,
-		.vendor = cqe->vendor,
-	};
-	snprintf(v->step, sizeof v->step, "%s",
-		!known      ? "pad"
-		: st->label ? st->label
-			    : chain_verb_info(st->verb)->name);
-	snprintf(v->path, sizeof v->path, "%s", path);
-	if (v->line)
-		snprintf(at, sizeof at, ", %s:%u", base_name(v->path), v->line);
-	snprintf(v->text, sizeof v->text, "step %s failed: %s (%#x)%s", v->step,
-		rnic_syndrome_text(cqe->syndrome), cqe->vendor, at);
+	say_step(v, known ? &p->desc->steps[s] : NULL, known ? p->steps[s].line : 0, "pad", "", path, cqe);
+}
+
+void verdict_of_loop(struct verdict *v, const struct program *p, const char *path, const struct rnic_cqe *cqe)
+{
+	unsigned s = chain_loop_step(p->loop, &p->loop_info, p->loop_ring, cqe->index);
+	const struct chain_step *st = s < p->loop->nsteps ? &p->loop->steps[s] : NULL;
+
+	say_step(v, st, st ? st->line : 0, "renewal", " of the loop", path, cqe);
 }
 
 void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)

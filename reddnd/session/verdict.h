@@ -29,6 +29,10 @@ enum verdict_kind verdict_kind_of(uint8_t syndrome, bool reply);
 void verdict_of_step(struct verdict *v, const struct program *p, const char *path, unsigned queue,
 	uint32_t wqebb, const struct rnic_cqe *cqe);
 
+/** A work request in the ring of its loop failed with @cqe. */
+void verdict_of_loop(
+	struct verdict *v, const struct program *p, const char *path, const struct rnic_cqe *cqe);
+
 /** Any other. */
 void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -40,8 +44,8 @@ struct verdict_silence {
 };
 
 /**
- * Looks once more: request @done, the oldest unanswered, has been @taken or not. Returns how long that has been so, in us,
- * once, when it exceeds @budget; else 0. Time counts from the first look at which it was taken: it is never too long,
+ * Looks once more: request @done, the oldest unanswered, has been @taken or not. Returns how long that has been so, in us or
+ * whatever else only grows, once, when it exceeds @budget; else 0. It counts from the first look at which it was taken: it is never too long,
  * and too short by the time between two looks at most.
  */
 uint64_t verdict_silent(

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOKS_PER_BUDGET = 4, SECOND_US = 1000000 };
+enum { SECOND_US = 1000000 };
 
 /* ---- time ---------------------------------------------------------------------------------------------------- */
 
@@ -47,15 +47,13 @@ void warden_deinit(struct warden *w)
 	*w = (struct warden){0};
 }
 
-void warden_watch(struct warden *w, uint64_t budget_us)
+void warden_look_within(struct warden *w, uint64_t us)
 {
-	uint64_t period = budget_us / LOOKS_PER_BUDGET;
-
-	if (!budget_us || (w->period_us && w->period_us <= period))
+	if (w->period_us && w->period_us <= us)
 		return;
-	if (sd_event_source_set_time_relative(w->timer, period) >= 0 &&
+	if (sd_event_source_set_time_relative(w->timer, us) >= 0 &&
 		sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT) >= 0)
-		w->period_us = period;
+		w->period_us = us;
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------- */

@@ -25,12 +25,12 @@ struct warden {
 	void *arg;
 };
 
-/** @look is called once when warden_watch() has asked for it, which it may do again. Errors have been logged. */
+/** @look is called once when warden_look_within() has asked for it, which it may do again. Errors have been logged. */
 int warden_init(struct warden *w, sd_event *event, void (*look)(void *arg, uint64_t now_us), void *arg);
 void warden_deinit(struct warden *w); /* fine on one that is all zero */
 
-/** There is a session with a time budget of @budget_us (0: none): looks at it within a quarter of that. */
-void warden_watch(struct warden *w, uint64_t budget_us);
+/** Looks within @us. */
+void warden_look_within(struct warden *w, uint64_t us);
 
 /** False, with the reason in @rej, if the peer is banned. */
 bool warden_lets_in(struct warden *w, const char *peer, struct reddn_wire_rej *rej);

@@ -176,26 +176,28 @@ static void around_request(struct run *r, uint8_t *slot)
 
 /* ---- turing --------------------------------------------------------------------------------------- */
 
+enum { CELLS = 1024 };
+
 static void machine_setup(struct run *r)
 {
 	turing_rules(r->region[0], "1RB1LB_1LA0LC_1RH1LD_1RD0RA");
-	turing_links(r->region[2]);
+	turing_links(r->region[2], CELLS);
 }
 
 /* Each begins where those before it have left the tape clean */
 static void machine_request(struct run *r, uint8_t *slot)
 {
 	static struct turing_reference ref;
-	unsigned start = 200 + (unsigned)r->c.sent * 150;
+	unsigned start = 24 + (unsigned)r->c.sent * 24;
 
 	turing_refer(&ref, "1RB1LB_1LA0LC_1RH1LD_1RD0RA", start, 1000);
 	assert_int_equal(ref.steps, 107);
 	assert_int_equal(ref.ones, 13);
 	for (unsigned x = 0; x < TURING_CELLS; x++)
 		if (ref.tape[x])
-			r->model[1][x * TURING_CELL] = TURING_ONE;
-	run_arg(r, "start", start * TURING_CELL);
-	run_put_be(slot, 2, ref.head * TURING_CELL);
+			r->model[1][x] = TURING_ONE;
+	run_arg(r, "from", turing_from(start));
+	run_put_le(slot, 8, ref.steps);
 }
 
 /* ----------------------------------------------------------------------------------------------------- */
@@ -249,14 +251,14 @@ const struct run_offload loops[] = {
 	{.name = "turing",
 		.file = "turing.rdn",
 		.depth = 1,
-		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
+		.region_bytes = {TURING_RULES, TURING_RULES, CELLS *TURING_LINKS},
 		.setup = machine_setup,
 		.request = machine_request},
 	{.name = "turing, direct",
 		.file = "turing.rdn",
 		.direct = true,
 		.depth = 1,
-		.region_bytes = {64 << 10, 64 << 10, 128 << 10},
+		.region_bytes = {TURING_RULES, TURING_RULES, CELLS *TURING_LINKS},
 		.setup = machine_setup,
 		.request = machine_request},
 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { RIGHT = 8 };
+
 struct rule {
 	unsigned symbol, right, next;
 };
@@ -43,7 +45,7 @@ void turing_rules(uint8_t *region, const char *rules)
 			uint8_t *e = region + (q << 8 | s * TURING_ONE);
 
 			e[0] = (uint8_t)(rule.symbol * TURING_ONE);
-			e[1] = (uint8_t)rule.right;
+			e[1] = rule.right ? RIGHT : 0;
 			e[2] = (uint8_t)rule.next;
 			e[3] = rule.next >= states(rules);
 		}
@@ -57,10 +59,15 @@ static void put(uint8_t *p, unsigned cell)
 	}
 }
 
-void turing_links(uint8_t *region)
+void turing_links(uint8_t *region, unsigned cells)
 {
-	for (unsigned x = 0; x < TURING_CELLS; x++) {
-		put(region + x * TURING_CELL, (x ? x - 1 : 0) * TURING_CELL);
-		put(region + (1 << 16 | x * TURING_CELL), (x + 1) % TURING_CELLS * TURING_CELL);
+	for (unsigned x = 0; x < cells; x++) {
+		put(region + (size_t)x * TURING_LINKS, (x ? x : cells) - 1);
+		put(region + (size_t)x * TURING_LINKS + RIGHT, (x + 1) % cells);
 	}
+}
+
+uint32_t turing_from(unsigned start)
+{
+	return (start - 1) * TURING_LINKS | RIGHT;
 }

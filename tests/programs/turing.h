@@ -7,12 +7,14 @@
 #ifndef TESTS_PROGRAMS_TURING_H
 #define TESTS_PROGRAMS_TURING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
-	TURING_CELLS = 8192,
-	TURING_CELL = 8, /* from one cell's number to the next */
-	TURING_ONE = 16, /* how a 1 stands on the tape */
+	TURING_CELLS = 32768, /* at most */
+	TURING_ONE = 16,      /* how a 1 stands on the tape */
+	TURING_LINKS = 256,   /* bytes of region links for a cell */
+	TURING_RULES = 65536, /* bytes of region rules, and of the tape */
 };
 
 struct turing_reference {
@@ -25,6 +27,8 @@ struct turing_reference {
 void turing_refer(struct turing_reference *r, const char *rules, unsigned start, uint64_t most);
 
 void turing_rules(uint8_t *region, const char *rules);
-void turing_links(uint8_t *region);
+void turing_links(uint8_t *region, unsigned cells);
+/** The argument of a request for a machine whose head begins at cell @start. */
+uint32_t turing_from(unsigned start);
 
 #endif
