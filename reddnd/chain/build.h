@@ -58,8 +58,13 @@ enum chain_step_flag {
 	CHAIN_SIGNALLED = 1 << 2, /* one CQE on its queue's CQ, dormant or not */
 	CHAIN_SOLICITED = 1 << 3,
 	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
-	CHAIN_LANES =
-		1 << 5, /* copies to opcodes what is 0 or that of their step, as masked atomics left it */
+	/*
+	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others choose, which what
+	 * is known of one byte without the others cannot tell apart: a carry, or a byte that no value reaches, decides by
+	 * masked atomics which opcodes replace them. So nothing proves it, and who sets this flag answers for it: lower-cond-bytes.c gives
+	 * every lane, in the word and in each swap operand, 0 or the opcode of its step.
+	 */
+	CHAIN_LANES = 1 << 5,
 	CHAIN_CALL =
 		1
 		<< 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop may do */

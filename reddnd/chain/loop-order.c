@@ -22,11 +22,10 @@ struct orderer {
 	bool moves[CHAIN_MAX_STEPS]
 		  [CHAIN_MAX_SGE + 1]; /* the address of that place is patched; the last: remote */
 	unsigned used;
-	unsigned known;  /* steps of the input that are over, as a WAIT has told: the first so many */
-	unsigned fenced; /* READs and atomics among the first so many have landed */
-	unsigned
-		fetched; /* steps of the input from that one on have not been fetched before the last SEND_EN */
-	unsigned enable; /* the last SEND_EN, in the output; NONE */
+	unsigned known;   /* steps of the input that are over, as a WAIT has told: the first so many */
+	unsigned fenced;  /* READs and atomics among the first so many have landed */
+	unsigned settled; /* patches by the first so many had landed when the last SEND_EN started */
+	unsigned enable;  /* the last SEND_EN, in the output; NONE */
 	bool full;
 };
 
@@ -208,20 +207,33 @@ static struct chain_step *enable(struct orderer *o, unsigned line)
 	return st;
 }
 
+/*
+ * The last step before @s whose patch of @s has to be waited for, NONE if there is none; then of what comes later as well, since one
+ * SEND_EN reaches to where the next is needed.
+ */
+static unsigned last_patch(const struct orderer *o, unsigned s)
+{
+	unsigned last = NONE;
+
+	for (unsigned k = o->settled; k < s; k++)
+		if (patches(o, k, s))
+			last = k;
+	for (unsigned t = s + 1; last != NONE && t < o->d->nsteps; t++)
+		for (unsigned k = last + 1; k < s; k++)
+			if (patches(o, k, t))
+				last = k;
+	return last;
+}
+
 static void place(struct orderer *o, unsigned s)
 {
 	const struct chain_step *st = &o->d->steps[s];
-	unsigned fetch = NONE, wait = NONE;
+	unsigned fetch = last_patch(o, s), wait = NONE;
 	bool fence = false;
 
-	for (unsigned k = 0; k < s; k++) {
-		if (k >= o->fetched && patches(o, k, s))
-			fetch = k;
-		if (k < o->known || !needs(o, k, s))
-			continue;
-		if (!verb(&o->d->steps[k])->scatters)
+	for (unsigned k = o->known; k < s; k++)
+		if (!verb(&o->d->steps[k])->scatters && needs(o, k, s))
 			wait = k;
-	}
 	if (fetch != NONE && (wait == NONE || wait < fetch))
 		wait = fetch;
 	if (wait != NONE && wait >= o->known) {
@@ -232,7 +244,7 @@ static void place(struct orderer *o, unsigned s)
 	if (fetch != NONE) {
 		explain(o, enable(o, st->line), "\"%s\" is patched and must not be fetched before",
 			name_of(st));
-		o->fetched = s;
+		o->settled = o->known;
 	}
 	for (unsigned k = o->fenced; !fence && k < s; k++)
 		fence = verb(&o->d->steps[k])->scatters && needs(o, k, s);

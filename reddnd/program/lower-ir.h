@@ -9,7 +9,8 @@
  *   lower-arg.c     where the bytes of a request go
  *   lower-verb.c    a statement becomes steps
  *   lower-loop.c    an endless loop: what is shared with it, how it is called, the head of an iteration
- *   lower-test.c    a condition becomes steps, once it is known what it guards
+ *   lower-cond.c    a condition becomes steps, once it is known what it guards
+ *   lower-cond-bytes.c  the bytes of the words in which it compares
  *   lower-order.c   steps in the best order that means the same
  *   lower.c         all of it, and the description in the end
  */
@@ -295,9 +296,21 @@ void lower_gather_args(struct lower *l);
 void lower_verb_begin(struct lower *l, struct op *op);
 void lower_verb(struct lower *l, struct op *op);
 
-/* lower-test.c */
+/* lower-cond.c */
 void lower_test_begin(struct lower *l, struct op *op);
 void lower_tests(struct lower *l);
+
+/* lower-cond-bytes.c */
+/** Its order is found by adding: the carry tells. */
+bool lower_is_carry(const struct ast_cond *c);
+/** value > x: a carry comes out of value + ~x; value >= x: out of value + ~x + 1. */
+bool lower_carry_in(const struct ast_cond *c);
+/** Where in its word they are. */
+unsigned lower_value_at(const struct test_word *w);
+unsigned lower_link_at(const struct test_word *w);
+unsigned lower_lanes_at(const struct test *t, const struct test_word *w);
+/** Where the operand's bytes are: which words is known from the beginning, where in them in the end. */
+void lower_place_value(struct lower *l, struct test *t);
 /** Gives every word of a test its bytes, and every CAS its operands. */
 void lower_finish_tests(struct lower *l);
 

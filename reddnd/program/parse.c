@@ -54,7 +54,8 @@ static void param(struct parser *p, struct syn_stmt *s)
 	s->name = parse_new_name(p, "the name of the param");
 	parse_need(p, '=', "\"=\" and its default");
 	s->value = parse_expr(p);
-	parse_need_word(p, "from");
+	if (!parse_take_word(p, "from"))
+		parse_expected(p, "the range (\"from 1 to 8\") that the catalog may choose from");
 	s->lo = parse_expr(p);
 	parse_need_word(p, "to");
 	s->hi = parse_expr(p);

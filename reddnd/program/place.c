@@ -238,7 +238,8 @@ static bool term(struct sema *s, const struct syn_expr *e, struct ast_place *pla
 		return false;
 	if (!sym || (sym->kind != SYM_ARG && sym->kind != SYM_VAR))
 		return sema_error(s, e->pos,
-			"an offset is a sum of constants, arguments and variables: a NIC does nothing else "
+			"an offset is a sum of constants, arguments and variables, in bytes: a NIC does "
+			"nothing else "
 			"with addresses");
 	if (sym->kind == SYM_ARG) {
 		t.arg = argument(s, e, sym);

@@ -117,6 +117,11 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 		runs += (n.requests + REQUESTS - 1) / REQUESTS;
 		loops += p->loop && n.requests;
 	}
+	/* what a proof of the ring says is about the compiler, not about the program */
+	if (messages && strstr(messages, "WQEBB")) {
+		snprintf(why, 400, "%.390s", messages);
+		r = -1;
+	}
 	free(messages);
 	program_free(p);
 	ast_free(tree);
