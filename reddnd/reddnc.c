@@ -93,10 +93,47 @@ static int run_explain(const struct options *o, struct input *in, char **args, F
 	return r < 0 ? TOOL_FAIL(EX_OSERR, "out of memory") : 0;
 }
 
+/* The WQE at WQEBB @w of a ring that has @wqebbs; returns its own */
+static unsigned dump_wqe(FILE *out, const uint8_t *ring, uint32_t w, uint32_t wqebbs, const char *step)
+{
+	const uint8_t *wqe = ring + (size_t)w * CHAIN_WQEBB;
+	char line[600];
+	unsigned n = chain_decode(wqe, (size_t)(wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
+
+	fprintf(out, "  %4u  %-12s %s\n", w, step, line);
+	for (unsigned i = 0; i < n * CHAIN_WQEBB; i++)
+		fprintf(out, "%s%02x%s", i % 16 == 0 ? "        " : " ", wqe[i], i % 16 == 15 ? "\n" : "");
+	return n;
+}
+
+static const char *loop_step(const struct program *p, uint32_t w)
+{
+	unsigned s = chain_loop_step(p->loop, &p->loop_info, p->loop_ring, (uint16_t)w);
+
+	if (s == p->loop->nsteps)
+		return "(renewal)";
+	return p->loop->steps[s].label ? p->loop->steps[s].label
+				       : chain_verb_info(p->loop->steps[s].verb)->name;
+}
+
+static int dump_loop(FILE *out, const struct program *p)
+{
+	CLEANUP(cleanup_free) uint8_t *ring = NULL;
+	struct chain_loop_info info = p->loop_info;
+	char err[CHAIN_ERR];
+
+	if (chain_loop_image(p->loop, p->loop_ring, &info, &ring, err))
+		return TOOL_FAIL(EX_OSERR, "out of memory");
+	fprintf(out, "loop: a ring of %u WQEBBs, %u iterations, %u CQEs a lap; started through WQEBB %u\n",
+		p->loop_ring, info.iterations, info.lap.cqes, info.start);
+	for (uint32_t w = 0; w < p->loop_ring;)
+		w += dump_wqe(out, ring, w, p->loop_ring, loop_step(p, w));
+	return 0;
+}
+
 static int run_dump(const struct options *o, struct input *in, char **args, FILE *out)
 {
 	const struct chain_image *img = in->program->image;
-	char line[600];
 
 	(void)o;
 	(void)args;
@@ -107,24 +144,15 @@ static int run_dump(const struct options *o, struct input *in, char **args, FILE
 			"queue %s: %u WQEBBs, %u CQEs for each request, the first %u enabled by the one "
 			"before\n",
 			in->program->desc->queues[q].name, queue->wqebbs, queue->cqes, queue->head_wqebbs);
-		for (uint32_t w = 0; w < queue->wqebbs;) {
-			const uint8_t *wqe = queue->wqes + (size_t)w * CHAIN_WQEBB;
-			unsigned n = chain_decode(
-				wqe, (size_t)(queue->wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
-
-			fprintf(out, "  %4u  %-12s %s\n", w, chain_step_at(img, 1, q, (uint16_t)w, NULL),
-				line);
-			for (unsigned i = 0; i < n * CHAIN_WQEBB; i++)
-				fprintf(out, "%s%02x%s", i % 16 == 0 ? "        " : " ", wqe[i],
-					i % 16 == 15 ? "\n" : "");
-			w += n;
-		}
+		for (uint32_t w = 0; w < queue->wqebbs;)
+			w += dump_wqe(out, queue->wqes, w, queue->wqebbs,
+				chain_step_at(img, 1, q, (uint16_t)w, NULL));
 	}
 	fprintf(out, "scratch: %u bytes for each request\n", img->scratch_size);
 	for (uint32_t i = 0; i < img->scratch_size; i++)
 		fprintf(out, "%s%02x%s", i % 16 == 0 ? "        " : " ", img->scratch_init[i],
 			i % 16 == 15 || i + 1 == img->scratch_size ? "\n" : "");
-	return 0;
+	return in->program->loop ? dump_loop(out, in->program) : 0;
 }
 
 static int run_draw(const struct options *o, struct input *in, char **args, FILE *out)

@@ -49,6 +49,10 @@ assert all(s["why"] for s in d["steps"] if s["verb"] in ("wait", "send_en") and 
 r = e.parse(sys.argv[1]).getroot()
 assert len(r.findall("{http://www.w3.org/2000/svg}g")) > 2' "$work/picture.svg" || fail "$program: the picture is no SVG" "$work/picture.svg"
 	"$REDDNC" dump "$program" | grep -q '^queue reply' || fail "$program is not dumped"
+	if grep -q '^endless' "$program"; then
+		"$REDDNC" dump "$program" | grep -A 1 '^loop: a ring of' | grep -q '^ *0  gate~' || fail "$program: its loop is not dumped"
+		grep -q '>loop: .* wait and enable<' "$work/picture.svg" || fail "$program: its loop is not drawn"
+	fi
 	ok "$(basename "$program") is explained, drawn and dumped"
 done
 

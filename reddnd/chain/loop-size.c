@@ -51,24 +51,35 @@ static void place(struct chain_env *env, const struct chain_desc *d, const struc
 	}
 }
 
+int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
+	char err[CHAIN_ERR])
+{
+	struct chain_env env = {0};
+	int r = -ENOMEM;
+
+	place(&env, d, info);
+	env.queue[0].ring_wqebbs = ring;
+	env.queue[0].ring = malloc((size_t)ring * CHAIN_WQEBB);
+	env.lanes.mem = malloc(info->lanes);
+	env.scratch.mem = malloc(info->scratch + 1);
+	if (env.queue[0].ring && env.lanes.mem && env.scratch.mem)
+		r = chain_loop(d, &env, info, err);
+	*bytes = r == 0 ? env.queue[0].ring : NULL;
+	if (r)
+		free(env.queue[0].ring);
+	free(env.lanes.mem);
+	free(env.scratch.mem);
+	return r;
+}
+
 int chain_loop_prove(
 	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, char err[CHAIN_ERR])
 {
-	struct chain_env env = {0};
+	uint8_t *bytes = NULL;
 	int r = chain_loop_size(d, CHAIN_MAX_RING, ring, info, err);
 
-	if (r)
-		return r;
-	place(&env, d, info);
-	env.queue[0].ring_wqebbs = *ring;
-	env.queue[0].ring = malloc((size_t)*ring * CHAIN_WQEBB);
-	env.lanes.mem = malloc(info->lanes);
-	env.scratch.mem = malloc(info->scratch + 1);
-	r = -ENOMEM;
-	if (env.queue[0].ring && env.lanes.mem && env.scratch.mem)
-		r = chain_loop(d, &env, info, err);
-	free(env.queue[0].ring);
-	free(env.lanes.mem);
-	free(env.scratch.mem);
+	if (r == 0)
+		r = chain_loop_image(d, *ring, info, &bytes, err);
+	free(bytes);
 	return r;
 }

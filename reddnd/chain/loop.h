@@ -59,7 +59,15 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, char err[CHAIN_ERR]);
 
-/** Finds such a ring of any size and lays it out where nobody runs it, so that all of chain_loop()'s proofs are done. */
+/**
+ * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The bytes of the ring are in
+ * *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue pair 3; key 1 is that of the ring, 2 of its lanes,
+ * 3 of its scratch, 4 of the first region.
+ */
+int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
+	char err[CHAIN_ERR]);
+
+/** Finds such a ring of any size, and proves it as chain_loop_image() does. */
 int chain_loop_prove(
 	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, char err[CHAIN_ERR]);
 

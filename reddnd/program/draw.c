@@ -17,19 +17,24 @@ enum {
 	ROW = 46,
 	LEGEND = 40, /* its height */
 	LEGEND_W = 720,
+	BEND = 44, /* of arrows from column to column, */
+	BACK = 80, /* and of the one that goes back to the beginning of the loop */
 };
 
 struct picture {
 	FILE *f;
 	const struct program *p;
 	const struct chain_desc *d;
-	unsigned *row; /* of each step */
+	const struct path_time *t; /* NULL: of the loop, which is not modelled */
+	unsigned *row;             /* of each step */
 	unsigned rows;
+	unsigned first; /* column; the loop stands on the right of the chain */
 };
 
 /* Rows: a step is below everything that decides when it starts, and below the step before it in its queue */
-static void place_steps(struct picture *pic, const struct path_time *t)
+static void place_steps(struct picture *pic)
 {
+	const struct path_time *t = pic->t;
 	const struct chain_desc *d = pic->d;
 	bool changed = true;
 
@@ -53,6 +58,8 @@ static void place_steps(struct picture *pic, const struct path_time *t)
 /* The reply queue, number 0, is the last column: replies leave to the right */
 static unsigned column(const struct picture *pic, unsigned queue)
 {
+	if (!pic->t)
+		return pic->first;
 	return queue ? queue - 1 : pic->d->nqueues - 1;
 }
 
@@ -86,12 +93,13 @@ static void escaped(FILE *f, const char *text, size_t max)
 		fputs("&#8230;", f);
 }
 
-static void box(const struct picture *pic, const struct path_time *t, unsigned s)
+static void box(const struct picture *pic, unsigned s)
 {
 	static const char *const fill[] = {[CHAIN_CLASS_COPY] = "#dbeafe",
 		[CHAIN_CLASS_ATOMIC] = "#fde68a",
 		[CHAIN_CLASS_SYNC] = "#e5e7eb"};
 	const struct chain_step *st = &pic->d->steps[s];
+	const struct path_time *t = pic->t ? &pic->t[s] : NULL;
 	int x = left(pic, s), y = top(pic, s);
 	char text[400];
 
@@ -100,15 +108,24 @@ static void box(const struct picture *pic, const struct path_time *t, unsigned s
 	escaped(pic->f, text, sizeof text);
 	fprintf(pic->f,
 		"</title><rect x='%d' y='%d' width='%d' height='%d' rx='4' fill='%s' stroke='%s'%s%s/>", x, y,
-		BOX_W, BOX_H, fill[chain_verb_info(st->verb)->class], t[s].critical ? "#b91c1c" : "#6b7280",
-		t[s].critical ? " stroke-width='2'" : "",
+		BOX_W, BOX_H, fill[chain_verb_info(st->verb)->class],
+		t && t->critical ? "#b91c1c" : "#6b7280", t && t->critical ? " stroke-width='2'" : "",
 		st->flags & CHAIN_DORMANT ? " stroke-dasharray='5 3'" : "");
 	fprintf(pic->f, "<text x='%d' y='%d' class='l'>", x + 6, y + 14);
 	escaped(pic->f, st->label ? st->label : chain_verb_info(st->verb)->name, 30);
 	fprintf(pic->f, "</text><text x='%d' y='%d' class='s'>", x + 6, y + 28);
 	escaped(pic->f, text, 38);
-	fprintf(pic->f, "</text><text x='%d' y='%d' class='n'>%u.%02u</text></g>\n", x + BOX_W - 6, y + 14,
-		(unsigned)(t[s].start / 1000000), (unsigned)(t[s].start % 1000000 / 10000));
+	if (t)
+		fprintf(pic->f, "</text><text x='%d' y='%d' class='n'>%u.%02u", x + BOX_W - 6, y + 14,
+			(unsigned)(t->start / 1000000), (unsigned)(t->start % 1000000 / 10000));
+	fputs("</text></g>\n", pic->f);
+}
+
+/* To the left or right of its ends by @bend1, @bend2 */
+static void curve(FILE *f, int x1, int y1, int bend1, int x2, int y2, int bend2, const char *class)
+{
+	fprintf(f, "<path class='%s' d='M%d %d C%d %d %d %d %d %d' marker-end='url(#%s)'/>\n", class, x1, y1,
+		x1 + bend1, y1, x2 + bend2, y2, x2, y2, class);
 }
 
 /* A curve from the side of one box to the side of another */
@@ -125,9 +142,7 @@ static void arrow(const struct picture *pic, unsigned from, unsigned to, const c
 
 	if (bend > COLUMN - BOX_W)
 		bend = COLUMN - BOX_W;
-	fprintf(pic->f, "<path class='%s' d='M%d %d C%d %d %d %d %d %d' marker-end='url(#%s)'/>\n", class, x1,
-		y1, right ? x1 + bend : x1 - bend, y1, same || !right ? x2 + bend : x2 - bend, y2, x2, y2,
-		class);
+	curve(pic->f, x1, y1, right ? bend : -bend, x2, y2, same || !right ? bend : -bend, class);
 }
 
 static unsigned find(const struct chain_desc *d, const char *label)
@@ -162,11 +177,44 @@ static void arrows_of(const struct picture *pic, unsigned s)
 		}
 }
 
-static void frame(const struct picture *pic, uint64_t whole)
+static int middle(const struct picture *pic, unsigned s)
 {
-	int columns = 2 * MARGIN + (int)pic->d->nqueues * COLUMN,
+	return top(pic, s) + BOX_H / 2;
+}
+
+/* How the loop is called, goes round, and is left; the chain has a step for either, as loop.h wants them */
+static void arrows_of_loop(const struct picture *chain, const struct picture *loop)
+{
+	const unsigned last = loop->d->nsteps - 1;
+	const int x = left(loop, 0);
+	bool called = false;
+
+	for (unsigned s = 0; s < chain->d->nsteps; s++) {
+		int right = left(chain, s) + BOX_W;
+
+		if (!(chain->d->steps[s].flags & CHAIN_CALL))
+			continue;
+		if (!called)
+			curve(loop->f, right, middle(chain, s), BEND, x, middle(loop, 0), -BEND, "wait");
+		else
+			curve(loop->f, x, middle(loop, last), -BEND, right, middle(chain, s), BEND, "enable");
+		called = true;
+	}
+	for (unsigned s = 0; s < loop->d->nsteps; s++) {
+		const struct chain_step *st = &loop->d->steps[s];
+
+		if (st->verb == CHAIN_SEND_EN && st->through && find(loop->d, st->through) <= s)
+			curve(loop->f, x, middle(loop, s), -BACK, x, middle(loop, 0), -BACK, "enable");
+	}
+}
+
+static void frame(const struct picture *pic, const struct picture *loop, uint64_t whole)
+{
+	int columns = 2 * MARGIN + (int)(pic->d->nqueues + (loop != NULL)) * COLUMN,
 	    width = columns < LEGEND_W ? LEGEND_W : columns;
-	int height = TITLE + (int)pic->rows * ROW + LEGEND;
+	unsigned rows = loop && loop->rows > pic->rows ? loop->rows : pic->rows;
+	int height = TITLE + (int)rows * ROW + LEGEND;
+	const struct program_loop_size size = program_loop_size(pic->p);
 	static const char *const classes[][2] = {
 		{"patch", "#b45309"}, {"wait", "#1d4ed8"}, {"enable", "#047857"}};
 
@@ -194,6 +242,10 @@ static void frame(const struct picture *pic, uint64_t whole)
 	for (unsigned q = 0; q < pic->d->nqueues; q++)
 		fprintf(pic->f, "<text x='%d' y='48' class='h'>%s</text>\n",
 			MARGIN + (int)column(pic, q) * COLUMN, pic->d->queues[q].name);
+	if (loop)
+		fprintf(pic->f,
+			"<text x='%d' y='48' class='h'>loop: %u copy, %u atomic, %u wait and enable</text>\n",
+			left(loop, 0), size.copy, size.atomic, size.sync);
 	for (unsigned i = 0; i < 3; i++)
 		fprintf(pic->f,
 			"<path class='%s' d='M%d %d h30' marker-end='url(#%s)'/><text x='%d' y='%d' "
@@ -209,22 +261,35 @@ static void frame(const struct picture *pic, uint64_t whole)
 		MARGIN + 360, height - 15);
 }
 
+static void draw_steps(const struct picture *pic)
+{
+	for (unsigned s = 0; s < pic->d->nsteps; s++)
+		box(pic, s);
+	for (unsigned s = 0; s < pic->d->nsteps; s++)
+		arrows_of(pic, s);
+}
+
 int draw_svg(FILE *f, const struct program *p)
 {
 	CLEANUP(cleanup_free) struct path_time *t = calloc(p->desc->nsteps + 1, sizeof *t);
 	CLEANUP(cleanup_free) unsigned *row = calloc(p->desc->nsteps + 1, sizeof *row);
-	struct picture pic = {.f = f, .p = p, .d = p->desc, .row = row};
+	CLEANUP(cleanup_free) unsigned *loop_row = calloc(CHAIN_MAX_STEPS, sizeof *loop_row);
+	struct picture pic = {.f = f, .p = p, .d = p->desc, .t = t, .row = row};
+	struct picture loop = {.f = f, .p = p, .d = p->loop, .row = loop_row, .first = p->desc->nqueues};
 	uint64_t whole;
 
-	if (!t || !row)
+	if (!t || !row || !loop_row)
 		return -ENOMEM;
 	whole = path_model(p->desc, t);
-	place_steps(&pic, t);
-	frame(&pic, whole);
-	for (unsigned s = 0; s < p->desc->nsteps; s++)
-		box(&pic, t, s);
-	for (unsigned s = 0; s < p->desc->nsteps; s++)
-		arrows_of(&pic, s);
+	place_steps(&pic);
+	for (; p->loop && loop.rows < p->loop->nsteps; loop.rows++)
+		loop_row[loop.rows] = loop.rows;
+	frame(&pic, p->loop ? &loop : NULL, whole);
+	draw_steps(&pic);
+	if (p->loop) {
+		draw_steps(&loop);
+		arrows_of_loop(&pic, &loop);
+	}
 	fputs("</svg>\n", f);
 	return 0;
 }
