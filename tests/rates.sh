@@ -73,7 +73,7 @@ has_session() # OFFLOAD
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/keys"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
-nic_options=(--hosts "a,b,c")
+nic_options=(--hosts "a,b,c,d")
 start_nic
 server_on=(--host a)
 start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
@@ -81,6 +81,7 @@ offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );
 tenants = ( { name = \"slow\"; networks = [ \"127.1.0.1\" ]; rate = 400; burst = 20; },
   { name = \"each\"; networks = [ \"127.2.0.1\" ]; session_rate = 300; session_burst = 10; },
+  { name = \"thin\"; networks = [ \"127.3.0.1\" ]; bytes_rate = 24000; session_bytes_rate = 20000; },
   { name = \"free\"; networks = [ \"127.0.0.1\" ]; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
@@ -98,6 +99,34 @@ for offload in plain lap; do
 	bench each.log c "$offload" 300
 	expect_exit "$child" "a client over the rate of a session" each.log
 	within 300 300 20 "$begin"
+done
+
+# offload OFFLOAD MEMBER: of reddnctl offloads
+offload()
+{
+	ctl --json offloads || fail "no offloads" "$work/ctl.err"
+	value "[o['$2'] for o in d if o['offload'] == '$1'][0]"
+}
+
+# bytes: what was written to reply slots, or, of an offload that nobody tells of, what may have been
+for name in plain lap; do
+	wrote=$(offload plain bytes_out)
+	count=$([[ $name == lap ]] && echo 40 || echo 400)
+	begin=$(now_ms)
+	bench thin.log d "$name" "$count"
+	expect_exit "$child" "$name: a client over its bytes" thin.log
+	most=$(offload "$name" reply_bytes)
+	if [[ $name == lap ]]; then
+		bytes=$((count * most))
+	else
+		bytes=$(($(offload plain bytes_out) - wrote))
+	fi
+	took=$(($(now_ms) - begin))
+	# the bucket of a session holds 2000 bytes or the longest reply, and may be had twice
+	bucket=$((most > 2000 ? most : 2000))
+	least=$(((bytes - 2 * bucket) * 1000 / 20000))
+	[[ $took -ge $least ]] || fail "$name: $bytes bytes in $took ms; at 20000 per second they take $least at least" "$work/reddnd.log"
+	ok "$name: $bytes bytes at 20000 per second: $took ms, $least at least"
 done
 
 # two sessions share what their tenant may do

@@ -30,6 +30,7 @@
  *                      sessions, depth (sum of all sessions), queue_bytes, slot_bytes: quotas
  *                      rate, burst: requests per second of all its sessions, and at once after a pause
  *                      session_rate, session_burst: of each of its sessions
+ *                      bytes_rate, session_bytes_rate: bytes of replies per second
  *                      idle_timeout = "10m": a session without a request for so long ends }                 (no limits)
  *            without it there is one tenant, "everyone", without limits
  *
@@ -114,7 +115,8 @@ struct catalog_limits {
 	uint64_t queue_bytes, slot_bytes;
 	uint64_t rate, burst; /* requests per second; requests. burst 0: what a tenth of a second brings */
 	uint64_t session_rate, session_burst;
-	uint64_t idle_timeout; /* us */
+	uint64_t bytes_rate, session_bytes_rate; /* of replies, bytes per second */
+	uint64_t idle_timeout;                   /* us */
 };
 
 struct catalog_tenant {

@@ -268,6 +268,22 @@ static void tenant_session_burst(struct load *l, const config_setting_t *s, void
 	per_second(l, s, &((struct catalog_tenant *)object)->limits.session_burst);
 }
 
+static void tenant_bytes_rate(struct load *l, const config_setting_t *s, void *object)
+{
+	struct catalog_tenant *t = object;
+
+	if (!settings_amount(s, &t->limits.bytes_rate) || t->limits.bytes_rate == 0)
+		settings_wrong(l, s, "\"bytes_rate\" is no size; write it as in \"64M\"");
+}
+
+static void tenant_session_bytes_rate(struct load *l, const config_setting_t *s, void *object)
+{
+	struct catalog_tenant *t = object;
+
+	if (!settings_amount(s, &t->limits.session_bytes_rate) || t->limits.session_bytes_rate == 0)
+		settings_wrong(l, s, "\"session_bytes_rate\" is no size; write it as in \"64M\"");
+}
+
 static void tenant_idle_timeout(struct load *l, const config_setting_t *s, void *object)
 {
 	uint64_t us;
@@ -312,6 +328,9 @@ static const struct rule tenant_rules[] = {
 	{"burst", T_INT | T_INT64, "a number of requests", false, tenant_burst},
 	{"session_rate", T_INT | T_INT64, "a number of requests per second", false, tenant_session_rate},
 	{"session_burst", T_INT | T_INT64, "a number of requests", false, tenant_session_burst},
+	{"bytes_rate", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false, tenant_bytes_rate},
+	{"session_bytes_rate", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false,
+		tenant_session_bytes_rate},
 	{"idle_timeout", T_STRING, "a time: \"10m\"", false, tenant_idle_timeout},
 };
 

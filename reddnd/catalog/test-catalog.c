@@ -392,7 +392,8 @@ static void test_tenants(void **state)
 			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
 			"slot_bytes = \"3K\"; rate = "
 			"5000; burst = 5;\n"
-			" session_rate = 7; session_burst = 2; idle_timeout = \"5m\"; },\n"
+			" session_rate = 7; session_burst = 2; idle_timeout = \"5m\"; bytes_rate = \"1G\"; "
+			"session_bytes_rate = \"2K\"; },\n"
 			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
 			" { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
 	assert_int_equal(c->ntenants, 3);
@@ -418,6 +419,8 @@ static void test_tenants(void **state)
 	assert_int_equal(c->tenants[0].limits.session_rate, 7);
 	assert_int_equal(c->tenants[0].limits.session_burst, 2);
 	assert_int_equal(c->tenants[0].limits.idle_timeout, 300000000);
+	assert_int_equal(c->tenants[0].limits.bytes_rate, 1 << 30);
+	assert_int_equal(c->tenants[0].limits.session_bytes_rate, 2048);
 	catalog_free(c);
 	expect("tenants = ();\n",
 		"c:1: \"tenants\" is empty: nobody could connect; leave it out for everyone\n");
@@ -453,6 +456,9 @@ static void test_tenants(void **state)
 		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
 	expect("tenants = ( { name = \"a\"; idle_timeout = \"10ms\"; } );\n",
 		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n");
+	expect("tenants = ( { name = \"a\"; bytes_rate = 0; session_bytes_rate = \"much\"; } );\n",
+		"c:1: \"bytes_rate\" is no size; write it as in \"64M\"\n"
+		"c:1: \"session_bytes_rate\" is no size; write it as in \"64M\"\n");
 	expect("half_open = \"10ms\";\n",
 		"c:1: \"half_open\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n");
 	expect("tenants = ( { name = \"a\"; burst = 5; } );\n",

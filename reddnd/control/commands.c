@@ -226,6 +226,8 @@ static struct json_object *run_tenants(struct call *call)
 		json_add_count(o, "burst", t->limits.burst);
 		json_add_count(o, "session_rate", t->limits.session_rate);
 		json_add_count(o, "session_burst", t->limits.session_burst);
+		json_add_count(o, "bytes_rate", t->limits.bytes_rate);
+		json_add_count(o, "session_bytes_rate", t->limits.session_bytes_rate);
 		json_add_count(o, "idle_timeout_us", t->limits.idle_timeout);
 		json_add_count(o, "accepted", t->accepted);
 		json_add_count(o, "refused", t->refused);

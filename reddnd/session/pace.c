@@ -12,11 +12,6 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool has_limit(const struct session *s)
-{
-	return s->rate.per_second || s->tenant->rate.per_second;
-}
-
 /* How far RECVs are posted ahead. The keeper of a recycled chain prepares a quarter of the slots at a time, and one of them may
  * always be under way: three are what can be had without waiting for it. */
 static uint64_t window(const struct session *s)
@@ -27,16 +22,66 @@ static uint64_t window(const struct session *s)
 		w = min(w, s->rate.burst);
 	if (s->tenant->rate.per_second)
 		w = min(w, s->tenant->rate.burst);
+	if (s->bytes.per_second)
+		w = min(w, s->bytes.burst / session_price(s));
+	if (s->tenant->bytes.per_second)
+		w = min(w, s->tenant->bytes.burst / session_price(s));
 	return w;
 }
 
-static uint64_t share(struct tenant *t, uint64_t now)
+/* Requests that a bucket has credits for, at @price each */
+static uint64_t affordable(struct rate *r, uint64_t price, uint64_t now)
 {
-	uint64_t all = rate_available(&t->rate, now);
+	uint64_t all = rate_available(r, now);
 
+	return all == UINT64_MAX ? all : all / price;
+}
+
+static uint64_t share(const struct tenant *t, uint64_t all)
+{
 	if (all == UINT64_MAX || all == 0 || t->waiting < 2)
 		return all;
 	return all / t->waiting ? all / t->waiting : 1;
+}
+
+static uint64_t credits(struct session *s, uint64_t now)
+{
+	struct tenant *t = s->tenant;
+	uint64_t price = session_price(s);
+
+	return min(min(affordable(&s->rate, 1, now), share(t, affordable(&t->rate, 1, now))),
+		min(affordable(&s->bytes, price, now), share(t, affordable(&t->bytes, price, now))));
+}
+
+static void pay(struct session *s, uint64_t requests)
+{
+	rate_take(&s->rate, requests);
+	rate_take(&s->tenant->rate, requests);
+	rate_take(&s->bytes, requests * session_price(s));
+	rate_take(&s->tenant->bytes, requests * session_price(s));
+}
+
+/* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
+static uint64_t slowest(const struct session *s)
+{
+	const struct rate *const of[] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
+	uint64_t rate = UINT64_MAX;
+
+	for (unsigned i = 0; i < (s->layout.recycled ? 4 : 2); i++)
+		if (of[i]->per_second)
+			rate = min(rate, of[i]->per_second / (i < 2 ? 1 : session_price(s)));
+	return rate ? rate : 1;
+}
+
+static uint64_t until_credit(struct session *s, uint64_t now)
+{
+	uint64_t delay = 0, price = session_price(s);
+	const uint64_t of[] = {rate_delay(&s->rate, 1, now), rate_delay(&s->tenant->rate, 1, now),
+		rate_delay(&s->bytes, price, now), rate_delay(&s->tenant->bytes, price, now)};
+
+	for (unsigned i = 0; i < 4; i++)
+		delay = of[i] > delay ? of[i] : delay;
+	return delay;
 }
 
 static void set_waiting(struct pacer *p, struct session *s, bool waiting)
@@ -66,15 +111,9 @@ static void set_timer(struct pacer *p, uint64_t at)
 /* When to look again at a session that waits */
 static uint64_t next_look(struct session *s, uint64_t now)
 {
-	uint64_t rate = s->rate.per_second ? s->rate.per_second : UINT64_MAX, step, delay;
+	uint64_t step = window(s) * SECOND_US / STEPS_PER_WINDOW / slowest(s), delay = until_credit(s, now);
 
-	if (s->tenant->rate.per_second)
-		rate = min(rate, s->tenant->rate.per_second);
-	step = window(s) * SECOND_US / STEPS_PER_WINDOW / rate;
 	step = step < STEP_MIN_US ? STEP_MIN_US : min(step, STEP_MAX_US);
-	delay = rate_delay(&s->rate, 1, now);
-	if (rate_delay(&s->tenant->rate, 1, now) > delay)
-		delay = rate_delay(&s->tenant->rate, 1, now);
 	return now + (delay > step ? delay : step);
 }
 
@@ -86,11 +125,9 @@ static bool post(struct session *s, uint64_t now)
 	if (s->unsettled)
 		session_post(s, s->posted);
 	if (to > s->posted) {
-		n = min(to - s->posted, min(rate_available(&s->rate, now), share(s->tenant, now)));
-		if (n && session_post(s, s->posted + n) == 0) {
-			rate_take(&s->rate, n);
-			rate_take(&s->tenant->rate, n);
-		}
+		n = min(to - s->posted, credits(s, now));
+		if (n && session_post(s, s->posted + n) == 0)
+			pay(s, n);
 	}
 	return s->posted >= full;
 }
@@ -118,13 +155,14 @@ void pace_session(struct pacer *p, struct session *s)
 {
 	if (!s->paced)
 		session_post(s, session_postable(s));
-	else if (!s->waiting)
-		step(p, s, clock_us());
+	else if (!s->waiting || s->bytes.per_second || s->tenant->bytes.per_second)
+		step(p, s,
+			clock_us()); /* of one that waits, too: what was given back is there before its time */
 }
 
 void pace_changed(struct pacer *p, struct session *s)
 {
-	session_set_paced(s, has_limit(s));
+	session_set_paced(s, session_is_limited(s));
 	set_waiting(p, s, s->paced);
 	if (s->paced)
 		set_timer(p, clock_us() + STEP_MIN_US);

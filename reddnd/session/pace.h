@@ -7,6 +7,9 @@
  * seconds a session gets at most rate * t + 2 * burst requests. Credits of a tenant are shared evenly by those of its sessions
  * that wait for some.
  *
+ * A limit in bytes is one of credits too: a request costs as many as its reply may have. Of an unrolled session the daemon sees what
+ * it had, and gives the rest back; of a recycled one it does not.
+ *
  * For a session without limits nothing of this is done. One with limits costs time while its client is at work: an unrolled one when
  * its completions are collected, and in steps while there are no credits; a recycled one, of which nobody is told, in steps
  * until the client rests.

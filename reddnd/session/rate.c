@@ -22,11 +22,16 @@ static void fill(struct rate *r, uint64_t now_us)
 	r->part = (uint64_t)(brought % SECOND);
 }
 
+uint64_t rate_burst(uint64_t per_second, uint64_t least)
+{
+	uint64_t brought = per_second / (SECOND / FILL_US);
+
+	return brought > least ? brought : least;
+}
+
 static uint64_t burst_of(uint64_t per_second, uint64_t burst)
 {
-	if (burst)
-		return burst;
-	return per_second / (SECOND / FILL_US) ? per_second / (SECOND / FILL_US) : 1;
+	return burst ? burst : rate_burst(per_second, 1);
 }
 
 void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_us)
@@ -58,6 +63,12 @@ void rate_take(struct rate *r, uint64_t n)
 		return;
 	assert(n <= r->tokens);
 	r->tokens -= n;
+}
+
+void rate_give(struct rate *r, uint64_t n)
+{
+	if (r->per_second)
+		r->tokens = n < r->burst - r->tokens ? r->tokens + n : r->burst;
 }
 
 uint64_t rate_delay(struct rate *r, uint64_t n, uint64_t now_us)

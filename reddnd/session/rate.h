@@ -20,6 +20,9 @@ struct rate {
 /** A full bucket. @burst 0: what a tenth of a second brings, at least 1. */
 void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_us);
 
+/** What a tenth of a second brings, at least @least. */
+uint64_t rate_burst(uint64_t per_second, uint64_t least);
+
 /** Changes the limits; tokens beyond the new burst are lost. */
 void rate_set(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_us);
 
@@ -28,6 +31,9 @@ uint64_t rate_available(struct rate *r, uint64_t now_us);
 
 /** Takes @n of those that rate_available() told. */
 void rate_take(struct rate *r, uint64_t n);
+
+/** Gives back @n of those that were taken; what the bucket does not hold is lost. */
+void rate_give(struct rate *r, uint64_t n);
 
 /** Microseconds from @now_us until there are @n tokens (at most the burst): 0 if there are. */
 uint64_t rate_delay(struct rate *r, uint64_t n, uint64_t now_us);

@@ -234,6 +234,9 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	s->limit.rate = a->tenant->limits.session_rate;
 	s->limit.burst = a->tenant->limits.session_burst;
 	rate_init(&s->rate, s->limit.rate, s->limit.burst, now);
+	rate_init(&s->bytes, a->tenant->limits.session_bytes_rate,
+		rate_burst(a->tenant->limits.session_bytes_rate, session_price(s)), now);
+	tenant_expect_replies(s->tenant, session_price(s), now);
 	s->conn = conn;
 	rnic_conn_address(conn, s->address);
 	s->audit = parts->audit;
@@ -250,7 +253,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		r = fill_env(s, &a->request);
 		if (r == 0)
 			r = arm_all(s);
-		session_set_paced(s, s->rate.per_second || s->tenant->rate.per_second);
+		session_set_paced(s, session_is_limited(s));
 		if (r == 0)
 			r = start(s);
 	}
@@ -425,6 +428,17 @@ unsigned session_used(const struct session *s)
 	return (unsigned)((s->done + s->layout.slots - s->armed) * 8 / s->layout.slots);
 }
 
+/* It paid for the longest reply. A client of its own making can have more of a table than that (reddnd-security(7)). */
+static void settle(struct rate *r, uint64_t paid, uint64_t bytes)
+{
+	if (!r->per_second)
+		return;
+	if (bytes <= paid)
+		rate_give(r, paid - bytes);
+	else
+		rate_take(r, bytes - paid < r->tokens ? bytes - paid : r->tokens);
+}
+
 void session_look(struct session *s)
 {
 	const struct offload *o = s->offload;
@@ -439,6 +453,8 @@ void session_look(struct session *s)
 		o->totals->hits += out.hit;
 		o->totals->misses += miss;
 		o->totals->bytes_out += out.bytes;
+		settle(&s->bytes, session_price(s), out.bytes);
+		settle(&s->tenant->bytes, session_price(s), out.bytes);
 	}
 }
 
@@ -460,6 +476,17 @@ int session_rearm(struct session *s, struct verdict *v)
 		chain_arm(img, &s->env, s->armed++);
 	}
 	return 0;
+}
+
+bool session_is_limited(const struct session *s)
+{
+	return s->rate.per_second || s->tenant->rate.per_second || s->bytes.per_second ||
+	       s->tenant->bytes.per_second;
+}
+
+uint64_t session_price(const struct session *s)
+{
+	return s->offload->slot_need;
 }
 
 uint64_t session_postable(const struct session *s)

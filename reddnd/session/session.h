@@ -47,8 +47,9 @@ struct session {
 	uint64_t iterations;       /* of it that have been counted */
 	struct chain_env env;
 	uint64_t done, armed;
-	uint64_t posted;  /* RECVs, since the beginning */
-	struct rate rate; /* in force: the limit, or the throttle while there is one that is lower */
+	uint64_t posted;   /* RECVs, since the beginning */
+	struct rate rate;  /* in force: the limit, or the throttle while there is one that is lower */
+	struct rate bytes; /* of replies */
 	struct {
 		uint64_t rate, burst; /* rate 0: none */
 		uint64_t until;       /* us; of a throttle */
@@ -106,6 +107,10 @@ int session_new(struct session **s, uint64_t id, const struct session_parts *par
 uint64_t session_postable(const struct session *s);
 /** Posts RECVs up to number @to, if that is more than there are. 0, or what the device says; logged. */
 int session_post(struct session *s, uint64_t to);
+/** Whether anything limits its requests. */
+bool session_is_limited(const struct session *s);
+/** Bytes that it pays for a request when its RECV is posted: the longest reply. */
+uint64_t session_price(const struct session *s);
 /** Who posts RECVs from now on: session_post() alone, or session_rearm() and the NIC as well. */
 void session_set_paced(struct session *s, bool paced);
 /** A recycled session: asks for the event SESSION_REPLIES of its next reply. */

@@ -60,6 +60,15 @@ void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_
 {
 	t->limits = *limits;
 	rate_set(&t->rate, limits->rate, limits->burst, now_us);
+	rate_set(&t->bytes, limits->bytes_rate, rate_burst(limits->bytes_rate, t->reply_most), now_us);
+}
+
+void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us)
+{
+	if (bytes <= t->reply_most)
+		return;
+	t->reply_most = bytes;
+	rate_set(&t->bytes, t->bytes.per_second, rate_burst(t->bytes.per_second, bytes), now_us);
 }
 
 static uint64_t left(uint64_t quota, uint64_t used)

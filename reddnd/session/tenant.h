@@ -30,7 +30,9 @@ struct tenant {
 	struct rnic_pd *pd;
 	struct starter starter; /* of queues of that PD */
 	struct catalog_limits limits;
-	struct rate rate;
+	struct rate rate, bytes; /* of requests, and of what they are answered */
+	uint64_t
+		reply_most; /* bytes of the longest reply that a session of it may have got: the least that a bucket holds */
 	unsigned waiting; /* sessions that want more credits than there are */
 	/* in use */
 	unsigned sessions;
@@ -52,6 +54,9 @@ void tenant_unref(struct tenant *t); /* NULL is fine */
 
 /** Puts @limits in force. What is in use beyond them stays; nothing is added to it. */
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us);
+
+/** A session whose replies have up to @bytes begins. */
+void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us);
 
 /** Charges a session; false when a quota forbids it: @rej names the quota and the number. */
 bool tenant_charge(struct tenant *t, const struct tenant_charge *charge, struct reddn_wire_rej *rej);

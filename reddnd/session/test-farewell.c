@@ -127,6 +127,7 @@ static void test_verdicts(void **state)
 	assert_int_equal(farewell_how(VERDICT_RNR), REDDN_WIRE_END_UNREACHABLE);
 	assert_int_equal(farewell_how(VERDICT_UNREACHABLE), REDDN_WIRE_END_UNREACHABLE);
 	assert_int_equal(farewell_how(VERDICT_TIME), REDDN_WIRE_END_BUDGET);
+	assert_int_equal(farewell_how(VERDICT_LOOP), REDDN_WIRE_END_BUDGET);
 }
 
 int main(void)

@@ -100,11 +100,30 @@ static void test_set(void **state)
 	}
 }
 
+static void test_give(void **state)
+{
+	struct rate r;
+
+	(void)state;
+	assert_int_equal(rate_burst(1000, 7), 100);
+	assert_int_equal(rate_burst(1000, 700), 700);
+	rate_init(&r, 1000, 50, S);
+	rate_take(&r, 50);
+	rate_give(&r, 20);
+	assert_int_equal(rate_available(&r, S), 20);
+	rate_give(&r, 31); /* what it does not hold is lost */
+	assert_int_equal(rate_available(&r, S), 50);
+	rate_init(&r, 0, 0, S);
+	rate_give(&r, 5);
+	assert_true(rate_available(&r, S) == UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_give),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_set),

@@ -17,10 +17,17 @@ static void look_later(struct server *sv, const struct session *s)
 static void look_at(struct server *sv, struct session *s, uint64_t now)
 {
 	struct verdict v;
+	uint64_t done;
 
 	rounds_count(sv, s);
-	if (session_watch(s, now, &v))
-		rounds_judge(sv, s, &v);
+	done = s->done;
+	if (session_watch(s, now, &v)) {
+		/* The loop may have gone on with others since the completions were taken, if this process was held up */
+		rounds_drain(sv);
+		rounds_count(sv, s);
+		if (s->done == done)
+			rounds_judge(sv, s, &v);
+	}
 	if (s->ended)
 		return;
 	if (session_rest(s))
