@@ -89,6 +89,8 @@ for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
 	until_true grep -q "$words" "$work/notified" || fail "$words is not told" "$work/notified" "$work/reddnd.log"
 	ok "systemd is told $words"
 done
+sed '/^listening on/,$d' "$work/reddnd.log" | grep '^offload o:' >"$work/before" || fail "it listens before it can serve" "$work/reddnd.log"
+ok "clients are heard once they can be served"
 daemon_pid=$(program_of "$reddnd") || exit
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
 shows()
@@ -107,7 +109,7 @@ ok "SIGHUP reloads, and systemd is told"
 # More clients than the arena has room for: the last ones are told so
 clients=()
 for ((i = 0; i < 40; i++)); do
-	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 1000 --interval 1000 "$address" o
+	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20000 "$address" o
 	clients+=("$child")
 done
 until_true grep -q 'the server has no memory left for queues' "$work/reddnd.log" || fail "nobody is refused" "$work/reddnd.log"

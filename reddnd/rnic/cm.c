@@ -71,7 +71,7 @@ void rnic_cm_free(struct rnic_cm *cm)
 	free(cm);
 }
 
-int rnic_cm_listen(struct rnic_cm *cm, const char *address, uint16_t port)
+int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 {
 	struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
@@ -95,13 +95,31 @@ int rnic_cm_listen(struct rnic_cm *cm, const char *address, uint16_t port)
 		freeaddrinfo(ai);
 		return log_errno(r, "cannot listen on %s port %u", address, port);
 	}
-	r = rdma_bind_addr(id, ai->ai_addr) < 0 || rdma_listen(id, BACKLOG) < 0 ? -errno : 0;
+	r = rdma_bind_addr(id, ai->ai_addr) < 0 ? -errno : 0;
 	freeaddrinfo(ai);
 	if (r < 0) {
 		rdma_destroy_id(id);
 		return log_errno(r, "cannot listen on %s port %u", address, port);
 	}
 	cm->listeners[cm->nlisteners++] = id;
+	return 0;
+}
+
+int rnic_cm_listen(struct rnic_cm *cm)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	for (unsigned i = 0; i < cm->nlisteners; i++) {
+		struct rdma_cm_id *id = cm->listeners[i];
+		int r = rdma_listen(id, BACKLOG) < 0 ? -errno : 0;
+
+		getnameinfo(rdma_get_local_addr(id), sizeof(struct sockaddr_storage), address, sizeof address,
+			NULL, 0, NI_NUMERICHOST);
+		if (r < 0)
+			return log_errno(
+				r, "cannot listen on %s port %u", address, ntohs(rdma_get_src_port(id)));
+		log_info("listening on %s port %u", address, ntohs(rdma_get_src_port(id)));
+	}
 	return 0;
 }
 

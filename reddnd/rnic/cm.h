@@ -27,9 +27,11 @@ struct rnic_cm_ops {
 int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg);
 void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
-/** @address: IPv4 or IPv6, numeric. Errors have been logged. */
-int rnic_cm_listen(struct rnic_cm *cm, const char *address, uint16_t port);
-/** Name of the device that a listening address belongs to, NULL while it may be any. */
+/** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
+int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
+/** From now on clients are heard, on all that was bound; until then they are refused at once. Errors have been logged. */
+int rnic_cm_listen(struct rnic_cm *cm);
+/** Name of the device that a bound address belongs to, NULL while it may be any. */
 const char *rnic_cm_device(const struct rnic_cm *cm);
 
 /** Readable when rnic_cm_dispatch() has something to do. Owned by @cm. */

@@ -73,7 +73,8 @@ static void one_at_a_time(void **state)
 	(void)state;
 	assert_non_null(channel);
 	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
-	assert_int_equal(rnic_cm_listen(cm, "127.0.0.1", PORT), 0);
+	assert_int_equal(rnic_cm_bind(cm, "127.0.0.1", PORT), 0);
+	assert_int_equal(rnic_cm_listen(cm), 0);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		id[i] = ask(channel, NO_QPN + i);
 	for (unsigned i = 0; i < CLIENTS; i++) {

@@ -58,15 +58,13 @@ static int try_device(struct server *sv)
 	return 0;
 }
 
-static int listen_all(struct server *sv, const struct catalog *c)
+static int bind_all(struct server *sv, const struct catalog *c)
 {
 	int r;
 
 	r = rnic_cm_new(&sv->cm, &door_ops, sv);
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
-		r = rnic_cm_listen(sv->cm, c->listen[i].address, c->listen[i].port);
-	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
-		log_info("listening on %s port %u", c->listen[i].address, c->listen[i].port);
+		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
 	return r;
 }
 
@@ -129,7 +127,7 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	r = rnic_arena_new(&sv->arena, catalog->arena);
 	if (r < 0)
 		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", catalog->arena);
-	r = listen_all(sv, catalog);
+	r = bind_all(sv, catalog);
 	if (r == 0)
 		r = open_device(sv, catalog);
 	if (r == 0)
@@ -144,6 +142,9 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 		r = new_service(sv, &sv->service, steal_ptr(&mine));
 	if (r == 0)
 		r = service_check_room(sv->service, room(sv));
+	/* The last: whoever is heard is served */
+	if (r == 0)
+		r = rnic_cm_listen(sv->cm);
 	if (r < 0)
 		return r;
 	service_limit(sv->service, clock_us());
