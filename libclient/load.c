@@ -195,6 +195,18 @@ static void judge(struct load *b, const struct flight *f, const struct reddn_res
 	}
 }
 
+static void spend(uint64_t ns)
+{
+	struct timespec t;
+	uint64_t end = 0, now;
+
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+		now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+		end = end ? end : now + ns;
+	} while (now < end);
+}
+
 /* False: the connection is lost. */
 static bool collect(struct load *b, struct client *c, bool *any)
 {
@@ -223,6 +235,8 @@ static bool collect(struct load *b, struct client *c, bool *any)
 		}
 	}
 	c->way.release(c->way.conn);
+	if (b->opt->work)
+		spend((uint64_t)n * b->opt->work);
 	return true;
 }
 

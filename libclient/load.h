@@ -47,6 +47,7 @@ struct load_options {
 	uint64_t warmup;   /* requests more, before those, that are not counted */
 	double seconds;
 	uint64_t seed; /* of the order of keys */
+	uint64_t work; /* ns of CPU time to spend on each answer, as one does that uses it; 0: none */
 	bool verify;   /* compare answers with the known ones */
 	bool set;      /* set keys to their known values */
 	bool in_order; /* each key in its turn instead of keys at random */

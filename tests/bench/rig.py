@@ -53,6 +53,21 @@ class Process:
             self.popen.wait()
 
 
+class Store:
+    """@where: how baseline-client is told of it."""
+
+    def __init__(self, way, where, process):
+        self.way, self.where, self.process = way, where, process
+
+
+def tcp_ready(port):
+    def listens(_):
+        with open("/proc/net/tcp", encoding="ascii") as f:
+            return any(line.split()[1].endswith(":%04X" % port) and line.split()[3] == "0A" for line in f.readlines()[1:])
+
+    return listens
+
+
 class Rig:
     ADDRESS = "127.0.0.1"
     PORT = 7471  # of reddnd
@@ -137,6 +152,27 @@ class Rig:
             f.write("regions = ( %s );\n" % (regions or '{ name = "t"; kind = "table"; path = "%s"; }' % self.table_file))
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
         return self.start("reddnd-" + address, ["reddnd", "--config", conf], "listening", cpu)
+
+    def stores(self, *names, cpu=None):
+        """Servers of others over TCP, with the keys of keys_file; those whose package cannot be had are left out."""
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        programs = {
+            "memcached": ("memcached", ["memcached", *user, "-U", "0", "-t", "1", "-l", self.ADDRESS, "-p"], 21211),
+            "redis": ("redis-server", ["redis-server", "--bind", self.ADDRESS, "--save", "", "--appendonly", "no", "--port"], 26379),
+        }
+        missing = packages(*(programs[name][0] for name in names))
+        stores = []
+        for name in names:
+            package, command, port = programs[name]
+            if package in missing:
+                print("%s is not installed and left out" % package, file=sys.stderr)
+                continue
+            process = self.start(name, [*command, port], tcp_ready(port), cpu, on_nic=False)
+            stores.append(Store(name, [name, self.ADDRESS, port], process))
+            with open(self.keys_file, encoding="ascii") as f:
+                count = sum(1 for _ in f)
+            self.ask(["baseline-client", "--json", "--set", "--in-order", "--keys", self.keys_file, "--count", count, *stores[-1].where], on_nic=False)
+        return stores
 
     def output(self, command, cpu=None, on_nic=True, realtime=False):
         """What a program that ends well prints."""

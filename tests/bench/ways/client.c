@@ -39,6 +39,7 @@ static const char usage_text[] =
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
 	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
 	"  -W, --warmup N        requests before those that count\n"
+	"  -u, --work US         CPU time to spend on each answer (0)\n"
 	"  -b, --barrier         say \"connected\", and begin after a line on standard input\n";
 
 static const struct option options[] = {
@@ -58,6 +59,7 @@ static const struct option options[] = {
 	{"nic-clock", no_argument, NULL, 'C'},
 	{"warmup", required_argument, NULL, 'W'},
 	{"barrier", no_argument, NULL, 'b'},
+	{"work", required_argument, NULL, 'u'},
 	{0},
 };
 
@@ -80,6 +82,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'W':
 		l->warmup = v;
 		return true;
+	case 'u':
+		l->work = v * 1000;
+		return v <= 1000000;
 	case 'a':
 		l->absent = (unsigned)v;
 		return v <= 100;
@@ -149,7 +154,7 @@ int main(int argc, char **argv)
 	bool offload;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:b", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:bu:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))

@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# fences.sh yes|no: whether the NIC heeds the fence of a SEND_EN. The daemon finds out which, and compiles for what it found: a walk
-# through a list takes as many WRs as that allows, and right answers come in either case.
+# probes.sh fenced|unfenced|unchecked: what no source says of a NIC: whether it heeds the fence of a SEND_EN, and whether it checks
+# index and QPN of a WQE. The daemon finds out, and compiles for what it found: a walk through a list takes as many WRs as that
+# allows, and right answers come in any case.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/reddnd.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
+heeded=yes checked=yes copies=25 syncs=10
 case $1 in
-yes) found=yes syncs=10 nic_options=() ;;
-no) found="no, or it could not be told" syncs=18 nic_options=(--no-sync-fence) ;;
-*) fail "yes or no?" ;;
+fenced) ;;
+unfenced) heeded="no, or it could not be told" syncs=18 nic_options=(--no-sync-fence) ;;
+unchecked) checked="no, so that operands may stand there" copies=24 nic_options=(--no-index-check --no-qpn-check) ;;
+*) fail "fenced, unfenced or unchecked?" ;;
 esac
 
 # Nodes: next be40, key le48, length be24, value be40. Node i has key 100 + i and the value byte i
@@ -27,11 +30,12 @@ start_reddnd "regions = (
   { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
 offloads = ( { name = \"list\"; program = \"list-walk\"; regions = { nodes = \"nodes\"; heap = \"heap\"; }; } );"
 
-grep -q "a fence holds back a SEND_EN: $found\$" "$work/reddnd.log" || fail "the daemon did not find that out" "$work/reddnd.log"
-ok "the daemon has found out about fences: $found"
-grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
+grep -q "a fence holds back a SEND_EN: $heeded; index and QPN of a WQE are checked: $checked\$" "$work/reddnd.log" ||
+	fail "the daemon did not find that out" "$work/reddnd.log"
+ok "the daemon has found out what this NIC does"
+grep -q "offload list: list_walk, $copies copies, .* $syncs waits and enables per request" "$work/reddnd.log" ||
 	fail "list-walk has not been compiled for it" "$work/reddnd.log"
-ok "list-walk takes $syncs waits and enables"
+ok "list-walk takes $copies copies, and $syncs waits and enables"
 
 for key in 0 3 7; do
 	on_nic call.log "$REDDN" call --json "$address" list 0 $((100 + key)) || fail "no answer" "$work/call.log" "$work/reddnd.log"
