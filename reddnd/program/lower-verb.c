@@ -314,6 +314,12 @@ void lower_verb(struct lower *l, struct op *op)
 			s->until = lower_step_of(l, op->verb->target);
 		if (s->verb == CHAIN_SEND_EN)
 			s->through = lower_step_of(l, op->verb->target);
+		if (op->guard)
+			lower_refuse(l, op->verb->pos,
+				"`%s` says when, not whether, and does so whatever the condition comes to; "
+				"move it out "
+				"of the `if`, and before any `break`",
+				op->verb->kind == AST_WAIT ? "wait" : "enable");
 		lower_append(l, s);
 		return;
 	}
