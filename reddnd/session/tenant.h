@@ -35,6 +35,7 @@ struct tenant {
 		reply_most; /* bytes of the longest reply that a session of it may have got: the least that a bucket holds */
 	unsigned waiting; /* sessions that want more credits than there are */
 	/* in use */
+	unsigned turns;   /* of them that are still to get theirs (pace.c) */
 	unsigned sessions;
 	uint64_t depth, queue_bytes, slot_bytes;
 	/* since it was first configured */
