@@ -10,6 +10,7 @@
 #include "reddnd/reddnc-run.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/text.h"
+#include "reddnd/words.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -177,17 +178,19 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 /* ---- the command line ---------------------------------------------------------------------------------------- */
 
 static const struct command {
-	const char *name, *args, *help;
+	struct word word;
 	bool many; /* files; else one, and arguments of the program if it is "run" */
 	int (*run)(const struct options *o, struct input *in, char **args, FILE *out);
 } commands[] = {
-	{"check", "FILE...", "say what is wrong with programs", true, run_check},
-	{"explain", "FILE", "each line, the work requests it became, and why", false, run_explain},
-	{"dump", "FILE", "the bytes of the rings, decoded", false, run_dump},
-	{"draw", "FILE", "a picture of the chain, as SVG", false, run_draw},
-	{"run", "FILE [ARGUMENT...]", "run it once on a device, and show the reply and each work request",
+	{{"check", "FILE...", "say what is wrong with programs"}, true, run_check},
+	{{"explain", "FILE", "each line, the work requests it became, and why"}, false, run_explain},
+	{{"dump", "FILE", "the bytes of the rings, decoded"}, false, run_dump},
+	{{"draw", "FILE", "a picture of the chain, as SVG"}, false, run_draw},
+	{{"run", "FILE [ARGUMENT...]", "run it once on a device, and show the reply and each work request"},
 		false, run_run},
 };
+
+static const struct words words = {"reddnc", commands, COUNT(commands), sizeof commands[0]};
 
 static const struct option long_options[] = {
 	{"param", required_argument, NULL, 'p'},
@@ -212,8 +215,7 @@ static void usage(void)
 	puts("usage: reddnc [OPTIONS] COMMAND FILE\n"
 	     "\n"
 	     "The compiler of programs for reddnd. FILE - is the standard input.\n");
-	for (size_t i = 0; i < COUNT(commands); i++)
-		printf("  %-8s %-19s %s\n", commands[i].name, commands[i].args, commands[i].help);
+	words_list(&words, 19);
 	puts("\n"
 	     "  -p, --param NAME=N       as \"params\" of the catalog does\n"
 	     "  -o, --output FILE        instead of the standard output\n"
@@ -236,12 +238,10 @@ static void bash_completion(void)
 	     "{\n"
 	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]}\n");
 	fputs("\tif [[ $COMP_CWORD -eq 1 ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
-	for (size_t i = 0; i < COUNT(commands); i++)
-		printf("%s%s", i ? " " : "", commands[i].name);
+	words_names(&words);
 	fputs("' -- \"$cur\")\n\telif [[ $cur == -* ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '",
 		stdout);
-	for (size_t i = 0; i + 2 < COUNT(long_options); i++)
-		printf("%s--%s", i ? " " : "", long_options[i].name);
+	words_options(long_options);
 	puts("' -- \"$cur\")\n"
 	     "\telse\n"
 	     "\t\tmapfile -t COMPREPLY < <(compgen -f -X '!*.rdn' -- \"$cur\"; compgen -d -- \"$cur\")\n"
@@ -348,21 +348,6 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 	return 0;
 }
 
-static const struct command *find(const char *name)
-{
-	const char *names[COUNT(commands)];
-	char hint[TEXT_HINT];
-
-	for (size_t i = 0; i < COUNT(commands); i++) {
-		if (strcmp(name, commands[i].name) == 0)
-			return &commands[i];
-		names[i] = commands[i].name;
-	}
-	tool_complain("there is no command \"%s\"%s", name,
-		text_hint(hint, name, names, COUNT(names), "; reddnc --help lists them"));
-	return NULL;
-}
-
 static int each(const struct command *c, const struct options *o, char **args, FILE *out)
 {
 	int status = 0;
@@ -394,7 +379,7 @@ int main(int argc, char **argv)
 		usage();
 		return EX_USAGE;
 	}
-	c = find(argv[optind]);
+	c = words_find(&words, argv[optind]);
 	if (!c)
 		return EX_USAGE;
 	/* Options may stand behind the command as well; behind the file only where no arguments of the program do */
@@ -405,7 +390,7 @@ int main(int argc, char **argv)
 	if (r)
 		return r - 1;
 	if (optind == argc || (!c->many && c->run != run_run && optind + 1 != argc)) {
-		fprintf(stderr, "usage: reddnc %s %s\n", c->name, c->args);
+		fprintf(stderr, "usage: reddnc %s %s\n", c->word.name, c->word.args);
 		return EX_USAGE;
 	}
 	if (o.output && !(out = fopen(o.output, "we")))

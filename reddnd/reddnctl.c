@@ -2,9 +2,10 @@
 /*
  * reddnctl - asks a running reddnd what it does, and tells it what to do: one request on its control socket per command.
  */
+#include "libclient/tool.h"
 #include "reddnd/show.h"
 #include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
+#include "reddnd/words.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -30,7 +31,7 @@ struct link {
 };
 
 struct command {
-	const char *name, *arg, *help;
+	struct word word;
 	int (*run)(struct link *l, const struct options *o, const char *arg);
 };
 
@@ -52,12 +53,10 @@ static int link_open(struct link *l, const char *path)
 	CLEANUP(cleanup_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int second;
 
-	if ((size_t)snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path) >= sizeof addr.sun_path) {
-		fprintf(stderr, "reddnctl: %s: too long for the path of a socket\n", path);
-		return EX_USAGE;
-	}
+	if ((size_t)snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path) >= sizeof addr.sun_path)
+		return TOOL_FAIL(EX_USAGE, "%s: too long for the path of a socket", path);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-		fprintf(stderr, "reddnctl: %s: %s%s\n", path, strerror(errno),
+		tool_complain("%s: %s%s", path, strerror(errno),
 			errno == ENOENT || errno == ECONNREFUSED
 				? "; is reddnd running, with this \"control\"?"
 			: errno == EACCES ? "; root and the group of reddnd may open it"
@@ -270,36 +269,28 @@ static int run_metrics(struct link *l, const struct options *o, const char *arg)
 static int run_kick(struct link *l, const struct options *o, const char *arg)
 {
 	CLEANUP(json_object_putp) struct json_object *result = NULL, *r = request("kick");
-	unsigned long long id;
-	char *end;
+	uint64_t id;
 
-	errno = 0;
-	id = strtoull(arg, &end, 10);
-	if (arg[0] < '0' || arg[0] > '9' || *end || errno) {
-		fprintf(stderr, "reddnctl: \"%s\" is no session; \"reddnctl clients\" lists them\n", arg);
-		return EX_USAGE;
-	}
+	if (!tool_number(arg, 0, UINT64_MAX, &id))
+		return TOOL_FAIL(EX_USAGE, "\"%s\" is no session; \"reddnctl clients\" lists them", arg);
 	json_object_object_add(r, "session", json_object_new_uint64(id));
 	result = ask(l, steal_ptr(&r));
 	if (!result)
 		return EXIT_FAILURE;
 	if (o->json)
 		return print_json(result);
-	printf("session %llu has ended\n", id);
+	printf("session %" PRIu64 " has ended\n", id);
 	return 0;
 }
 
 static bool take_limit(struct json_object *r, const char *name, const char *text)
 {
-	unsigned long long v;
-	char *end;
+	uint64_t v;
 
 	if (!text)
 		return true;
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || errno) {
-		fprintf(stderr, "reddnctl: --%s \"%s\" is no number\n", name, text);
+	if (!tool_number(text, 0, UINT64_MAX, &v)) {
+		tool_complain("--%s \"%s\" is no number", name, text);
 		return false;
 	}
 	json_object_object_add(r, name, json_object_new_uint64(v));
@@ -460,18 +451,20 @@ static int run_top(struct link *l, const struct options *o, const char *arg)
 /* ---- the command line ---------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-	{"status", NULL, "what the daemon is and has done", run_status},
-	{"clients", NULL, "the sessions there are", run_clients},
-	{"offloads", NULL, "what clients can ask for", run_offloads},
-	{"regions", NULL, "the data that is served", run_regions},
-	{"tenants", NULL, "who is served, and what they use of their quotas", run_tenants},
-	{"top", NULL, "sessions by requests per second, again and again", run_top},
-	{"metrics", NULL, "counters as OpenMetrics text", run_metrics},
-	{"audit", NULL, "clients that came and went, and what was wrong with them", run_audit},
-	{"kick", "SESSION", "end a session", run_kick},
-	{"limit", "TENANT|SESSION", "change a rate (--rate) while it runs", run_limit},
-	{"reload", NULL, "read the configuration again and put it in force", run_reload},
+	{{"status", NULL, "what the daemon is and has done"}, run_status},
+	{{"clients", NULL, "the sessions there are"}, run_clients},
+	{{"offloads", NULL, "what clients can ask for"}, run_offloads},
+	{{"regions", NULL, "the data that is served"}, run_regions},
+	{{"tenants", NULL, "who is served, and what they use of their quotas"}, run_tenants},
+	{{"top", NULL, "sessions by requests per second, again and again"}, run_top},
+	{{"metrics", NULL, "counters as OpenMetrics text"}, run_metrics},
+	{{"audit", NULL, "clients that came and went, and what was wrong with them"}, run_audit},
+	{{"kick", "SESSION", "end a session"}, run_kick},
+	{{"limit", "TENANT|SESSION", "change a rate (--rate) while it runs"}, run_limit},
+	{{"reload", NULL, "read the configuration again and put it in force"}, run_reload},
 };
+
+static const struct words words = {"reddnctl", commands, COUNT(commands), sizeof commands[0]};
 
 static const struct option long_options[] = {
 	{"socket", required_argument, NULL, 's'},
@@ -492,9 +485,7 @@ static void usage(void)
 	puts("usage: reddnctl [OPTIONS] COMMAND [ARGUMENT]\n"
 	     "\n"
 	     "Asks a running reddnd, or tells it.\n");
-	for (size_t i = 0; i < COUNT(commands); i++)
-		printf("  %-8s %-15s %s\n", commands[i].name, commands[i].arg ? commands[i].arg : "",
-			commands[i].help);
+	words_list(&words, 15);
 	puts("\n"
 	     "  -s, --socket PATH      its control socket (default " REDDND_CONTROL ")\n"
 	     "  -j, --json             what programs like to read\n"
@@ -525,10 +516,9 @@ static void bash_completion(void)
 	     "\t\treturn ;;\n"
 	     "\tesac");
 	fputs("\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
-	for (size_t i = 0; i < COUNT(commands); i++)
-		printf("%s ", commands[i].name);
-	for (size_t i = 0; i + 2 < COUNT(long_options); i++)
-		printf("%s--%s", i ? " " : "", long_options[i].name);
+	words_names(&words);
+	putchar(' ');
+	words_options(long_options);
 	puts("' -- \"$cur\")\n"
 	     "}\n"
 	     "complete -F _reddnctl reddnctl");
@@ -536,13 +526,10 @@ static void bash_completion(void)
 
 static bool parse_number(const char *text, unsigned *n)
 {
-	unsigned long v;
-	char *end;
+	uint64_t v;
 
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || errno || v < 1 || v > 86400) {
-		fprintf(stderr, "reddnctl: \"%s\" is no number from 1 to 86400\n", text);
+	if (!tool_number(text, 1, 86400, &v)) {
+		tool_complain("\"%s\" is no number from 1 to 86400", text);
 		return false;
 	}
 	*n = (unsigned)v;
@@ -593,21 +580,6 @@ static int parse(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-static const struct command *find(const char *name)
-{
-	const char *names[COUNT(commands)];
-	char hint[TEXT_HINT];
-
-	for (size_t i = 0; i < COUNT(commands); i++) {
-		if (strcmp(name, commands[i].name) == 0)
-			return &commands[i];
-		names[i] = commands[i].name;
-	}
-	fprintf(stderr, "reddnctl: there is no command \"%s\"%s\n", name,
-		text_hint(hint, name, names, COUNT(names), "; reddnctl --help lists them"));
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = {.socket = REDDND_CONTROL, .interval = 1};
@@ -621,13 +593,14 @@ int main(int argc, char **argv)
 		fputs("reddnctl: a command is missing; reddnctl --help lists them\n", stderr);
 		return EX_USAGE;
 	}
-	c = find(argv[optind]);
+	c = words_find(&words, argv[optind]);
 	if (!c)
 		return EX_USAGE;
-	if (given != (c->arg ? 2 : 1)) {
-		fprintf(stderr, "usage: reddnctl %s%s%s\n", c->name, c->arg ? " " : "", c->arg ? c->arg : "");
+	if (given != (c->word.args ? 2 : 1)) {
+		fprintf(stderr, "usage: reddnctl %s%s%s\n", c->word.name, c->word.args ? " " : "",
+			c->word.args ? c->word.args : "");
 		return EX_USAGE;
 	}
 	r = link_open(&l, o.socket);
-	return r ? r : c->run(&l, &o, c->arg ? argv[optind + 1] : NULL);
+	return r ? r : c->run(&l, &o, c->word.args ? argv[optind + 1] : NULL);
 }

@@ -59,61 +59,107 @@ uint16_t chain_start_index(const struct chain_image *img, unsigned q)
 	return (uint16_t)img->queue[q].head_wqebbs;
 }
 
-struct target {
-	uint64_t addr;
-	uint32_t lkey, rkey;
+/** What relocations of one instance are made from: worked out once for all of them. */
+struct instance {
+	const struct chain_image *img;
+	const struct chain_env *env;
+	uint64_t seq, slot_addr;
+	struct {
+		uint64_t addr, at; /* IOVA and ring index of its first WQEBB, the latter not reduced */
+	} queue[CHAIN_MAX_QUEUES];
+	uint64_t scratch;
 };
 
-static struct target resolve(const struct chain_image *img, const struct chain_env *env, unsigned sym,
-	unsigned index, uint64_t seq)
+static void locate(
+	struct instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
-	unsigned slot = (unsigned)(seq % env->slots);
+	uint64_t slot = seq % env->slots, lap = seq / env->slots;
 
-	switch ((enum chain_sym_kind)sym) {
-	case CHAIN_SYM_QUEUE:
-		return (struct target){
-			.addr = env->queue[index].iova +
-				(uint64_t)slot * img->queue[index].wqebbs * CHAIN_WQEBB,
-			.lkey = env->queue[index].lkey,
-			.rkey = env->queue[index].rkey,
-		};
-	case CHAIN_SYM_SCRATCH:
-		return (struct target){
-			.addr = env->scratch.iova + (uint64_t)slot * img->scratch_size,
-			.lkey = env->scratch.lkey,
-			.rkey = env->scratch.rkey,
-		};
-	case CHAIN_SYM_REGION:
-		return (struct target){
-			.addr = env->region[index].iova,
-			.lkey = env->region[index].lkey,
-			.rkey = env->region[index].rkey,
-		};
-	case CHAIN_SYM_SLOT:
-		return (struct target){
-			.addr = env->slot_addr + seq % env->slot_count * env->slot_size,
-			.rkey = env->slot_rkey,
-		};
+	in->img = img;
+	in->env = env;
+	in->seq = seq;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		uint64_t own = slot * img->queue[q].wqebbs;
+
+		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
+		in->queue[q].at = lap * env->queue[q].ring_wqebbs + own;
 	}
-	assert(!"symbol kind");
-	return (struct target){0};
+	in->scratch = env->scratch.iova + slot * img->scratch_size;
+	in->slot_addr = env->slot_addr;
+	if (env->slot_count)
+		in->slot_addr += seq % env->slot_count * env->slot_size;
 }
 
-static void relocate(const struct chain_image *img, const struct chain_env *env, const struct chain_reloc *r,
-	uint64_t seq, uint8_t *wqes)
+static uint64_t address(const struct instance *in, unsigned sym, unsigned index)
 {
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return in->queue[index].addr;
+	case CHAIN_SYM_SCRATCH:
+		return in->scratch;
+	case CHAIN_SYM_REGION:
+		return in->env->region[index].iova;
+	case CHAIN_SYM_SLOT:
+		return in->slot_addr;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static uint32_t lkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].lkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.lkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].lkey;
+	case CHAIN_SYM_SLOT:
+		break;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static uint32_t rkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].rkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.rkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].rkey;
+	case CHAIN_SYM_SLOT:
+		return env->slot_rkey;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static uint32_t enable(const struct instance *in, unsigned q, uint32_t wqebbs)
+{
+	if (wqebbs > in->img->queue[q].wqebbs)
+		return chain_enable_index(in->img, in->env, q, in->seq, wqebbs);
+	return (uint16_t)(in->queue[q].at + wqebbs);
+}
+
+static void relocate(const struct instance *in, const struct chain_reloc *r, uint8_t *wqes)
+{
+	const struct chain_env *env = in->env;
 	uint8_t *f = wqes + r->offset;
 	uint32_t cqes;
 
 	switch ((enum chain_reloc_kind)r->kind) {
 	case CHAIN_REL_ADDR64:
-		wqe_put64(f, resolve(img, env, r->sym, r->index, seq).addr + (uint64_t)r->addend);
+		wqe_put64(f, address(in, r->sym, r->index) + (uint64_t)r->addend);
 		return;
 	case CHAIN_REL_LKEY32:
-		wqe_put32(f, resolve(img, env, r->sym, r->index, seq).lkey);
+		wqe_put32(f, lkey(env, r->sym, r->index));
 		return;
 	case CHAIN_REL_RKEY32:
-		wqe_put32(f, resolve(img, env, r->sym, r->index, seq).rkey);
+		wqe_put32(f, rkey(env, r->sym, r->index));
 		return;
 	case CHAIN_REL_QPN24:
 		wqe_put32(f, env->queue[r->index].qpn << 8 | f[3]);
@@ -125,17 +171,17 @@ static void relocate(const struct chain_image *img, const struct chain_env *env,
 		wqe_put32(f, r->index == CHAIN_CQ_RECV ? env->recv_cqn : env->queue[r->index].cqn);
 		return;
 	case CHAIN_REL_INDEX16:
-		wqe_put16(f, (uint16_t)(position(img, env, r->where, seq) + r->offset / CHAIN_WQEBB));
+		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, chain_enable_index(img, env, r->index, seq, (uint32_t)r->addend));
+		wqe_put32(f, enable(in, r->index, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:
-		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
-		wqe_put32(f, (uint32_t)(seq * cqes + (uint64_t)r->addend) & 0xffffff);
+		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;
+		wqe_put32(f, (uint32_t)(in->seq * cqes + (uint64_t)r->addend) & 0xffffff);
 		return;
 	case CHAIN_REL_SEQ32:
-		wqe_put32(f, (uint32_t)(seq + (uint64_t)r->addend));
+		wqe_put32(f, (uint32_t)(in->seq + (uint64_t)r->addend));
 		return;
 	}
 	assert(!"relocation kind");
@@ -162,7 +208,9 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 {
 	unsigned slot = (unsigned)(seq % env->slots);
 	uint8_t *image[CHAIN_MAX_QUEUES];
+	struct instance in;
 
+	locate(&in, img, env, seq);
 	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
 	if (img->scratch_size)
 		memcpy(env->scratch.mem + (size_t)slot * img->scratch_size, img->scratch_init,
@@ -176,20 +224,21 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 			chain_write_pad(img, env, q, seq / env->slots - 1);
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
-		relocate(img, env, &img->relocs[i], seq, image[img->relocs[i].where]);
+		relocate(&in, &img->relocs[i], image[img->relocs[i].where]);
 }
 
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot)
 {
 	uint8_t *sge = env->rq + (size_t)slot * env->rq_stride, *end = sge + env->rq_stride;
+	struct instance in;
 
+	locate(&in, img, env, slot);
 	for (unsigned i = 0; i < img->nrecv; i++, sge += WQE_DS) {
 		const struct chain_recv_sge *r = &img->recv[i];
-		struct target t = resolve(img, env, r->sym, r->index, slot);
 
 		wqe_put32(sge, r->len);
-		wqe_put32(sge + 4, t.lkey);
-		wqe_put64(sge + 8, t.addr + r->offset);
+		wqe_put32(sge + 4, lkey(env, r->sym, r->index));
+		wqe_put64(sge + 8, address(&in, r->sym, r->index) + r->offset);
 	}
 	if (sge < end) {
 		memset(sge, 0, (size_t)(end - sge));

@@ -68,6 +68,7 @@ enum chain_step_flag {
 	CHAIN_CALL =
 		1
 		<< 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop may do */
+	CHAIN_AHEAD = 1 << 7, /* of the reply: for derive.h, enabled before what comes after it is over */
 };
 
 enum chain_upto {

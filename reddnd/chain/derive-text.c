@@ -76,6 +76,18 @@ static void link_enables(struct text *t)
 	}
 }
 
+/* Unless the author enables the reply */
+static void find_early(struct text *t)
+{
+	for (unsigned s = 0; s < t->d.nsteps; s++)
+		if (t->d.nqueues > 2 || (t->steps[s].verb == CHAIN_SEND_EN && t->steps[s].target == 0))
+			return;
+	for (unsigned s = t->first[0]; s != t->last[0]; s = t->next[s]) {
+		t->early[s] = t->steps[s].flags & CHAIN_AHEAD;
+		t->any_early |= t->early[s];
+	}
+}
+
 /* A dormant end of the reply is woken by other queues, whose steps that do so may themselves be woken */
 static void find_ends(struct text *t)
 {
@@ -158,7 +170,9 @@ int text_read(struct text *t, const struct chain_desc *d)
 	t->steps[t->last[0]].flags |= CHAIN_SIGNALLED;
 	link_enables(t);
 	r = access_conflicts(&list, pair, t);
-	if (!r)
-		find_ends(t);
-	return r;
+	if (r)
+		return r;
+	find_ends(t);
+	find_early(t);
+	return 0;
 }

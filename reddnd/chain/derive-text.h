@@ -22,7 +22,9 @@ struct text {
 	uint16_t first[CHAIN_MAX_QUEUES], last[CHAIN_MAX_QUEUES];
 	struct set wakes[CHAIN_MAX_STEPS]; /* those whose opcode it writes */
 	bool tells_end[CHAIN_MAX_STEPS];   /* writes the opcode of the reply's last step */
-	char *err;                         /* CHAIN_ERR bytes */
+	bool early[CHAIN_MAX_STEPS];       /* of the reply: it does not wait for what comes after it */
+	bool any_early;
+	char *err; /* CHAIN_ERR bytes */
 };
 
 /** Reads @d, whose barriers by hand stay in it. 0; CHAIN_REFUSED and the reason in @t->err; -ENOMEM. */

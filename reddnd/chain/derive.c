@@ -35,11 +35,17 @@ struct queue_state {
 };
 
 /** One way to order the text. */
-struct attempt {
-	struct text *t;
+struct way {
 	unsigned reply_by; /* the queue that enables the reply */
 	bool cautious;     /* steps that wake the end of the reply start when all of their queue is over */
 	bool fenced;       /* SEND_ENs are fenced rather than preceded by a WAIT */
+	bool eager; /* SEND_ENs come before a step that has to wait, rather than one for as much as can be */
+};
+
+struct attempt {
+	struct text *t;
+	struct way way;
+	uint16_t answered; /* the reply is enabled through this step of the text; NONE: not at all */
 	struct queue_state q[CHAIN_MAX_QUEUES];
 	struct set at_start[CHAIN_MAX_STEPS]; /* what was over when the step of the text started */
 	uint16_t at[CHAIN_MAX_STEPS];         /* in the output, of a step of the text */
@@ -215,7 +221,7 @@ static uint8_t settle(struct attempt *a, unsigned in, const struct set *need, un
 	struct queue_state *qs = &a->q[in];
 	struct set fenced = {0}, rest;
 
-	if (a->fenced && qs->scatterer != NONE) {
+	if (a->way.fenced && qs->scatterer != NONE) {
 		fenced = set_and(&a->t->of_queue[in], &a->t->scatterers);
 		fenced = set_below(&fenced, qs->scatterer + 1u);
 	}
@@ -364,7 +370,7 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 	struct queue_state *qs = &a->q[st->queue];
 	struct set need = t->data[s], part, fenced = {0};
 
-	if (a->cautious && t->tells_end[s] && st->queue != a->reply_by) {
+	if (a->way.cautious && t->tells_end[s] && st->queue != a->way.reply_by) {
 		part = set_below(&t->of_queue[st->queue], s);
 		set_join(&need, &part);
 	}
@@ -389,6 +395,54 @@ static void heed(struct attempt *a, const struct chain_step *st)
 			hear_of(a, st->queue, i);
 }
 
+/*
+ * A step that is ahead of others is enabled when all before it is known to be over: that costs no WAIT, since the others wait for
+ * that themselves sooner or later. The end of the reply comes when all is over. @now: the step of the text that comes next; @covers: where the output ends with a SEND_EN for
+ * its own queue, the one that lets this be fetched, and lets what comes after it as well; NONE: elsewhere.
+ */
+static void answer_early(struct attempt *a, unsigned now, unsigned covers)
+{
+	struct text *t = a->t;
+	unsigned queue = t->steps[now].queue, through = NONE;
+	struct chain_step *st;
+
+	for (unsigned s = t->first[0]; s < now; s = t->next[s]) {
+		struct set need = set_below(&t->of_queue[queue], s);
+
+		need = set_minus(&need, &a->q[queue].known);
+		if (set_last(&need) != NONE)
+			break;
+		if (t->early[s])
+			through = s;
+	}
+	if (through == NONE || (a->answered != NONE && through <= a->answered))
+		return;
+	st = put(a, &(struct chain_step){.queue = (uint8_t)queue,
+			    .verb = CHAIN_SEND_EN,
+			    .upto = CHAIN_UPTO_STEP,
+			    .through = label_of(a, a->at[through]),
+			    .line = t->steps[through].line});
+	explain(a, st, "all that \"%s\" and the steps before it answer with is known", name_of(a, through));
+	a->answered = (uint16_t)through;
+	if (covers != NONE)
+		a->out->steps[covers].through = label_of(a, a->q[queue].last);
+}
+
+/* Step @s has to wait, and what comes after it and is not enabled could be, already: fetching it takes no time then */
+static bool can_go_on(const struct attempt *a, unsigned s)
+{
+	const struct text *t = a->t;
+	const struct queue_state *qs = &a->q[t->steps[s].queue];
+	unsigned end = run_end(t, s, s);
+	struct set need = set_minus(&t->data[s], &qs->known);
+
+	if (!a->way.eager || qs->enabled == NONE || end <= qs->enabled || set_last(&need) == NONE)
+		return false;
+	need = needs_of_run(t, s, end);
+	need = set_minus(&need, &qs->known);
+	return set_last(&need) == NONE;
+}
+
 static void place_step(struct attempt *a, unsigned s)
 {
 	struct text *t = a->t;
@@ -396,13 +450,17 @@ static void place_step(struct attempt *a, unsigned s)
 	struct queue_state *qs = &a->q[st.queue];
 
 	if (st.queue != 0) {
+		unsigned covers = NONE;
+
 		if (!qs->started) {
 			start(a, s);
 			if (text_is_request_wait(t, s))
 				return;
-		} else if (qs->enabled == s) {
+		} else if (qs->enabled == s || can_go_on(a, s)) {
+			covers = qs->covers;
 			go_on(a, s);
 		}
+		answer_early(a, s, covers);
 		satisfy(a, s, &st);
 	}
 	if (st.verb == CHAIN_SEND_EN)
@@ -414,7 +472,7 @@ static void place_step(struct attempt *a, unsigned s)
 		heed(a, &st);
 }
 
-/* The reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end */
+/* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end */
 static void finish(struct attempt *a)
 {
 	struct text *t = a->t;
@@ -425,9 +483,9 @@ static void finish(struct attempt *a)
 	for (unsigned q = 1; q < t->d.nqueues; q++)
 		set_join(&all, &t->of_queue[q]);
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
-		uint8_t flags = settle(a, a->reply_by, &all, done);
+		uint8_t flags = settle(a, a->way.reply_by, &all, done);
 
-		explain(a, enable_for(a, a->reply_by, 0, t->steps[done].line, flags),
+		explain(a, enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
@@ -442,8 +500,7 @@ static void finish(struct attempt *a)
 
 /* ---- attempts --------------------------------------------------------------------------- */
 
-static int attempt(struct text *t, unsigned reply_by, bool cautious, bool fenced, struct derived *out,
-	char err[CHAIN_ERR])
+static int attempt(struct text *t, struct way way, struct derived *out, char err[CHAIN_ERR])
 {
 	struct attempt *a = calloc(1, sizeof *a);
 	bool full;
@@ -457,11 +514,10 @@ static int attempt(struct text *t, unsigned reply_by, bool cautious, bool fenced
 	memcpy(out->queues, t->queues, sizeof out->queues);
 	a->t = t;
 	a->out = out;
-	a->reply_by = reply_by;
-	a->cautious = cautious;
-	a->fenced = fenced;
+	a->way = way;
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = NONE;
+	a->answered = NONE;
 	for (unsigned s = 0; s < t->d.nsteps && !a->full; s++)
 		place_step(a, s);
 	if (!a->full)
@@ -553,19 +609,26 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 	if (r)
 		return r;
 	n = list_candidates(t, by);
-	for (unsigned i = 0; i < (d->fenced_enables ? 2 * n : n); i++) {
+	for (unsigned i = 0; i < 4 * n; i++) {
 		char why[CHAIN_ERR];
 		struct derived *worse = best;
+		struct way way = {.reply_by = by[i % n], .fenced = i / n % 2, .eager = i < 2 * n};
 
-		r = attempt(t, by[i % n], false, i >= n, now, why);
-		if (r > 0)
-			r = attempt(t, by[i % n], true, i >= n, now, why);
+		/* who wants an answer early gets what is fastest, and others the fewest work requests */
+		if ((way.fenced && !d->fenced_enables) || (way.eager ? !t->any_early : best && t->any_early))
+			continue;
+
+		r = attempt(t, way, now, why);
+		if (r > 0) {
+			way.cautious = true;
+			r = attempt(t, way, now, why);
+		}
 		if (!r)
 			r = spare_fences(now);
 		if (r < 0)
 			return r;
 		if (r) {
-			if (i == 0)
+			if (!err[0])
 				memcpy(err, why, sizeof why);
 			continue;
 		}

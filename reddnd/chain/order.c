@@ -362,13 +362,19 @@ static int note_waker(void *arg, const struct access *a, const struct access *b)
 	return 0;
 }
 
+/* Of several in one queue the first: a queue that has run a later one has run that */
 static unsigned only_enabler(const struct proof *p, unsigned s)
 {
+	const struct chain_step *steps = p->l.d->steps;
 	unsigned only = NOBODY;
 
-	for (unsigned e = 0; e < p->l.d->nsteps && !p->l.step[s].head; e++)
-		if (enables(&p->l, e, s) && !is_before(p, node(s, STARTED), node(e, STARTED)))
-			only = only == NOBODY ? e : SEVERAL;
+	for (unsigned e = 0; e < p->l.d->nsteps && !p->l.step[s].head; e++) {
+		if (!enables(&p->l, e, s) || is_before(p, node(s, STARTED), node(e, STARTED)))
+			continue;
+		if (only != NOBODY && steps[e].queue != steps[only].queue)
+			return SEVERAL;
+		only = only == NOBODY ? e : only;
+	}
 	return only;
 }
 
@@ -430,14 +436,15 @@ static int leave_doubtful_waits_out(struct proof *p)
 	return 0;
 }
 
-static int check_answer(struct proof *p, unsigned answer)
+/* Of what comes after an answer it says nothing; after the end of the reply the slot is armed again */
+static int check_answer(struct proof *p, unsigned answer, bool last)
 {
 	const struct layout *l = &p->l;
 
 	find_must_run(p, answer);
 	if (leave_doubtful_waits_out(p))
 		return -ENOMEM;
-	for (unsigned s = 0; s < l->d->nsteps; s++)
+	for (unsigned s = 0; s < (last ? l->d->nsteps : answer); s++)
 		if (l->d->steps[s].queue != 0 && chain_verb_info(l->d->steps[s].verb)->data &&
 			!is_settled(p, s, LANDED))
 			return layout_refuse(&p->l,
@@ -466,7 +473,7 @@ static int check_errors(struct proof *p, unsigned last)
 		memset(p->doubtful, 0, sizeof p->doubtful);
 		r = make_graph(p);
 		if (!r)
-			r = check_answer(p, t);
+			r = check_answer(p, t, t == last);
 	}
 	return r;
 }

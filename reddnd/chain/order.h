@@ -23,7 +23,7 @@
  *   - SEND_ENs of one queue are ordered: an index never goes back;
  *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again;
  *   - errors do not lie: no step that tells the client of an answer (a WRITE_IMM or SEND of the reply, and its
- *     last step) runs when an earlier step has failed. A WAIT does not see to that, since an error ends it too. It
+ *     last step) runs when an earlier step has failed; what comes after an answer, it says nothing of. A WAIT does not see to that, since an error ends it too. It
  *     takes, for each queue but the one that enables the reply, that the step is dormant and gets its opcode
  *     from a step of that queue, which starts when all before it has completed. A failure in the queue that
  *     enables the reply flushes the SEND_EN.

@@ -208,11 +208,85 @@ static void fences_for_waits(void **state)
 		}
 }
 
+struct ahead {
+	unsigned waits, enables, early; /* SEND_ENs of the reply, and those before the second read */
+};
+
+/* Two reads, the second where the first says, and an answer to each; and perhaps @more */
+static struct ahead derive_ahead(uint8_t flags, const struct chain_step more[2])
+{
+	static const struct chain_word word = {"w", 24, NULL};
+	const struct chain_step steps[] = {
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("next", CHAIN_F_REMOTE_ADDR, 3, 5), WORD("w", 0, 8)}},
+		{.label = "hello", .verb = CHAIN_SEND, .flags = flags, .local = {WORD("w", 0, 8)}},
+		{.label = "next",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("w", 8, 8)}},
+		more ? more[0] : (struct chain_step){.queue = 1, .verb = CHAIN_NOP},
+		more ? more[1] : (struct chain_step){.queue = 1, .verb = CHAIN_NOP},
+		{.label = "done", .verb = CHAIN_WRITE_IMM, .remote = SLOT(0), .local = {REGION(0, 0, 8)}},
+	};
+	struct chain_desc text = {.name = "ahead",
+		.queues = queues,
+		.nqueues = more && more[0].queue == 2 ? 3 : 2,
+		.words = &word,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = steps,
+		.nsteps = sizeof steps / sizeof steps[0]};
+	struct chain_desc *d = derive(&text);
+	struct ahead n = {0};
+	bool next = false;
+
+	for (unsigned s = 0; s < d->nsteps; s++) {
+		const struct chain_step *st = &d->steps[s];
+		bool reply = st->verb == CHAIN_SEND_EN && st->target == 0;
+
+		next |= st->label && strcmp(st->label, "next") == 0;
+		n.waits += st->verb == CHAIN_WAIT;
+		n.enables += reply;
+		n.early += reply && !next;
+	}
+	chain_derive_free(d);
+	return n;
+}
+
+/* What is ahead of other steps is enabled before them: by a SEND_EN more, and no WAIT */
+static void ahead_of_the_rest(void **state)
+{
+	static const struct chain_step by_hand[2] = {
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "next"},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "done"},
+	};
+	static const struct chain_step beside[2] = {
+		{.queue = 2, .verb = CHAIN_NOP},
+		{.queue = 2, .verb = CHAIN_NOP},
+	};
+	struct ahead plain = derive_ahead(0, NULL), ahead = derive_ahead(CHAIN_AHEAD, NULL);
+
+	(void)state;
+	assert_int_equal(plain.enables, 1);
+	assert_int_equal(plain.early, 0);
+	assert_int_equal(ahead.enables, 2);
+	assert_int_equal(ahead.early, 1);
+	assert_int_equal(ahead.waits, plain.waits);
+	/* not if the author says when, or with work in several queues */
+	assert_int_equal(derive_ahead(CHAIN_AHEAD, by_hand).enables, 1);
+	assert_int_equal(derive_ahead(CHAIN_AHEAD, beside).early, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash_get_as_by_hand),
 		cmocka_unit_test(fences_for_waits),
+		cmocka_unit_test(ahead_of_the_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

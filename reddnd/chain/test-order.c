@@ -317,6 +317,65 @@ static void enabled_by_one_of_two(void **state)
 		fail_msg("refused: %s", err);
 }
 
+/* An answer says nothing of what comes after it in the description, and all of what comes before */
+static void an_answer_before_the_end(void **state)
+{
+	enum { LOOKED = 3, HELLO, EARLY, MORE };
+	static const struct chain_step ahead[] = {
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0),
+			.local = {WORD(0, 8)}},
+		[LOOKED] = {.queue = 1, .verb = CHAIN_WAIT, .until = "look"},
+		[HELLO] = {.label = "hello", .verb = CHAIN_SEND, .local = {WORD(0, 8)}},
+		[EARLY] = {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "hello"},
+		[MORE] = {.label = "more",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0),
+			.local = {WORD(8, 8)}},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "more"},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "end",
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {WORD(8, 8)}},
+	};
+	struct chain_step s[sizeof ahead / sizeof ahead[0]];
+	struct chain_desc d = {.name = "ahead",
+		.queues = queues,
+		.nqueues = 2,
+		.words = words,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = s,
+		.nsteps = sizeof ahead / sizeof ahead[0]};
+	char err[CHAIN_ERR];
+
+	(void)state;
+	memcpy(s, ahead, sizeof s);
+	if (chain_check_order(&d, err))
+		fail_msg("refused: %s", err);
+
+	s[HELLO].local[0] = (struct chain_place)WORD(16, 8);
+	s[LOOKED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
+
+	memcpy(s, ahead, sizeof s);
+	s[HELLO] = ahead[EARLY];
+	s[EARLY] = ahead[MORE];
+	s[MORE] = ahead[HELLO];
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"more\" may fail, and step \"hello\" answers"));
+}
+
 static void the_request_is_a_writer_too(void **state)
 {
 	struct chain_step s[STEPS];
@@ -572,6 +631,7 @@ int main(void)
 		cmocka_unit_test(patching_ahead_in_one_queue),
 		cmocka_unit_test(two_queues_that_enable_a_third),
 		cmocka_unit_test(enabled_by_one_of_two),
+		cmocka_unit_test(an_answer_before_the_end),
 		cmocka_unit_test(the_request_is_a_writer_too),
 		cmocka_unit_test(the_order_of_the_text),
 		cmocka_unit_test(the_responder_keeps_order),

@@ -179,10 +179,12 @@ struct ast_piece {
 struct ast_verb {
 	uint8_t kind;     /* enum ast_verb_kind */
 	bool fence;       /* by hand */
+	bool ahead;       /* READ: of the conditions around it; WRITE_IMM, SEND: of what comes after it */
 	const char *name; /* label: "hit", "hit[1]"; unique; NULL: none */
 	struct diag_pos pos;
 	const struct ast_queue *queue; /* of the `on` around it; NULL: the compiler's choice */
-	uint32_t patched; /* 1 << enum chain_field for each that is written by some verb of the program */
+	uint32_t patched; /* 1 << enum chain_field for each that is written by some verb of the program, */
+	uint32_t lengths; /* and 1 << data segment for those of CHAIN_F_LOCAL_LEN */
 
 	/* READ: from `place` into the pieces. `place` is AT_REGION, AT_VAR or AT_FIELD */
 	struct ast_piece *piece;
@@ -194,8 +196,8 @@ struct ast_verb {
 	   and of the same byte order (an AST_OFFSET counts as big-endian). */
 	struct ast_operand *source;
 	unsigned nsources;
-	/* If the only source has no type, its length is `bytes`, or else whatever is patched into local[0].length, at most
-	   `max`. If both are 0 the length is patched, and a bound is for the verifier to find. */
+	/* If a source has no type, and there is at most one, its length is `bytes`, or else whatever is patched into its length,
+	   at most `max`. If both are 0 the length is patched, and a bound is for the verifier to find. */
 	uint64_t bytes, max;
 	bool has_imm; /* WRITE_IMM: `imm`, AST_CONST or AST_ARG of at most 4 bytes; else the request's number */
 	struct ast_operand imm;
@@ -236,6 +238,7 @@ struct ast_loop {
 	struct ast_cond *cond;
 	struct ast_block *iter; /* one block of statements for each iteration */
 	unsigned niters;
+	struct ast_block otherwise; /* FOR, FOREVER with a bound: when no break has left it */
 };
 
 struct ast_stmt {

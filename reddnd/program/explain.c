@@ -204,21 +204,48 @@ static struct path_time *model(const struct program *p, uint64_t *whole)
 	return t;
 }
 
+static bool is_answer(const struct program *p, unsigned s)
+{
+	const struct chain_step *st = &p->desc->steps[s];
+
+	return st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
+}
+
+static double client_us(const struct program *p, uint64_t whole)
+{
+	return (double)path_model_client(whole, p->image->arg_len) / 1e6;
+}
+
+/* When there are several, each as if it were the one */
+static void print_answers(FILE *f, const struct program *p, const struct path_time *t)
+{
+	unsigned n = 0, first = 0;
+
+	for (unsigned s = 0; s < p->desc->nsteps; s++)
+		if (is_answer(p, s)) {
+			first = n++ ? first : s;
+		}
+	if (n > 1)
+		fprintf(f,
+			"that is the last of %u answers; the first: %.2f us to the client's memory, %.2f us "
+			"as the client sees it\n",
+			n, (double)t[first].done / 1e6, client_us(p, t[first].done));
+}
+
 int explain_text(FILE *f, const struct program *p, const struct program_source *source)
 {
 	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
-	double client;
 
 	if (!t)
 		return -ENOMEM;
-	client = (double)path_model_client(whole, p->image->arg_len) / 1e6;
 	fprintf(f,
 		"%s: %u work requests for each request: %u copy, %u atomic, %u wait and enable\n"
 		"modelled on a ConnectX-5, for a short reply: %.2f us to the client's memory, %.2f us as the "
 		"client sees it; * marks the critical path\n",
 		p->name, p->image->n_copy + p->image->n_atomic + p->image->n_sync, p->image->n_copy,
-		p->image->n_atomic, p->image->n_sync, (double)whole / 1e6, client);
+		p->image->n_atomic, p->image->n_sync, (double)whole / 1e6, client_us(p, whole));
+	print_answers(f, p, t);
 	for (unsigned i = 0; i < p->nparams; i++)
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,
 			p->params[i].value, p->params[i].lo, p->params[i].hi);
@@ -262,6 +289,26 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		json_add_text(o, "why", p->steps[s].why);
 		json_add_count(o, "start_ns", t[s].start / 1000);
 		json_object_object_add(o, "critical", json_object_new_boolean(t[s].critical));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *answers_json(const struct program *p, const struct path_time *t)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned s = 0; s < p->desc->nsteps; s++) {
+		struct json_object *o;
+
+		if (!is_answer(p, s))
+			continue;
+		o = json_object_new_object();
+		json_add_count(o, "line", p->steps[s].line);
+		json_add_text(o, "label", p->desc->steps[s].label);
+		json_add_count(o, "modelled_ns", t[s].done / 1000);
+		json_add_count(
+			o, "modelled_client_ns", path_model_client(t[s].done, p->image->arg_len) / 1000);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -339,6 +386,7 @@ int explain_json(FILE *f, const struct program *p)
 	json_add_count(o, "reply_bytes", p->reply_max);
 	json_object_object_add(o, "params", params_json(p));
 	json_object_object_add(o, "request", request_json(p));
+	json_object_object_add(o, "answers", answers_json(p, t));
 	json_object_object_add(o, "steps", steps_json(p, t));
 	if (p->loop)
 		json_object_object_add(o, "loop", loop_json(p));

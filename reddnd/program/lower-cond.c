@@ -283,13 +283,20 @@ static void make_steps(struct lower *l, struct test *t)
 	lower_append(l, t->copy);
 }
 
-/* What would do no harm is skipped as well, where a lane is free: the rest of a loop that is over */
+/*
+ * What would do no harm is skipped as well, where a lane is free: the rest of a loop that is over. Not if the author wants some of it
+ * done ahead: all of it would then wait for this test.
+ */
 static void skip_more(struct lower *l, struct test *t, unsigned most)
 {
 	struct step_list more[2] = {0};
 	struct step_list *list[2] = {&t->on, &t->off};
 
 	collect(l, t, false, &more[0], &more[1]);
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned i = 0; i < more[side].n; i++)
+			if (more[side].v[i]->ahead)
+				return;
 	for (unsigned side = 0; side < 2; side++)
 		for (unsigned i = 0; i < more[side].n && t->on.n + t->off.n < most; i++) {
 			struct step *s = more[side].v[i];

@@ -183,6 +183,15 @@ static struct flow flatten_loop(
 			it.guard = guard(l, add_test(l, loop->cond, it.guard, true), false, it.guard);
 		it = flatten(l, &loop->iter[i], it);
 	}
+	if (it.ends || !loop->otherwise.n)
+		return f;
+	/* A break in there leaves the loop around this one, and no branch of one `if` tells whether it was reached */
+	it = flatten(l, &loop->otherwise,
+		(struct flow){.guard = it.guard, .ifs = f.ifs + 2, .left = f.left, .flagged = f.flagged});
+	if (it.ends || it.broken) {
+		f.guard = unless_left(l, &f);
+		f.broken = true;
+	}
 	return f;
 }
 
@@ -205,6 +214,7 @@ static unsigned count_breaks(const struct ast_block *b, const struct ast_loop *l
 		} else if (s->kind == AST_LOOP) {
 			for (unsigned k = 0; k < s->loop->niters; k++)
 				n += count_breaks(&s->loop->iter[k], loop, ifs + 2, flat);
+			n += count_breaks(&s->loop->otherwise, loop, ifs + 2, flat);
 		}
 	}
 	return n;

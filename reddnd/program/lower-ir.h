@@ -122,7 +122,8 @@ struct step {
 	unsigned line;
 	const char *label; /* always there */
 	const struct guard *guard;
-	bool must; /* be dormant unless its guard holds: it has an effect, or may fail */
+	bool must;  /* be dormant unless its guard holds: it has an effect, or may fail */
+	bool ahead; /* it must not, so that it can be done before the guard is decided */
 	bool in_loop;
 	bool pinned; /* by hand: nothing moves across it */
 	struct place remote;
@@ -220,6 +221,7 @@ struct lower {
 		bool reversed;
 	} * arg_at;
 	unsigned names;
+	bool early;          /* an answer is ahead of what comes after it: all is in the order of the text */
 	struct step *cursor; /* steps are put after it (NULL: first), if `inserting`, else at the end */
 	bool inserting;
 	bool by_hand; /* the author gave an order somewhere */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Steps are moved where nothing changes by it: each as early as what it needs allows, so that work overlaps
- * and one barrier serves many. The copies of lanes that only the reply needs come last, and two of them become one.
+ * and one barrier serves many. The copies of lanes that only the reply needs come last, and two of them become one. A program with
+ * an answer ahead of what comes after it keeps the order of its text.
  */
 #include "reddnd/program/lower-ir.h"
 
@@ -140,7 +141,7 @@ void lower_schedule(struct lower *l)
 	unsigned most = 0;
 	struct step *s, *next;
 
-	if (l->by_hand)
+	if (l->by_hand || l->early)
 		return;
 	find_depths(l, find_depths(l, 0) + 1);
 	TAILQ_FOREACH (s, &l->steps, link)
@@ -189,7 +190,7 @@ void lower_pair_lanes(struct lower *l)
 	struct step *s, *other;
 
 	TAILQ_FOREACH (s, &l->steps, link) {
-		if (l->by_hand || !can_pair(s) || s->lanes_of->word->word->in)
+		if (l->by_hand || l->early || !can_pair(s) || s->lanes_of->word->word->in)
 			continue;
 		other = partner(l, s);
 		if (!other)

@@ -3,9 +3,42 @@
 
 #include <string.h>
 
+/*
+ * An `ahead` read is done even if the conditions around it do not hold: then nothing may see it. So what it brings goes where
+ * only what is under these conditions looks.
+ */
+static bool is_apart(struct lower *l, const struct op *op, const struct ast_place *to)
+{
+	const struct web *w;
+
+	if (to->kind == AST_AT_FIELD) {
+		for (unsigned i = 0; i < l->nops; i++)
+			if (l->op[i].verb == to->verb)
+				return lower_dominates(op->guard, l->op[i].guard);
+		return true; /* nothing leads there */
+	}
+	w = lower_web_of(op, to);
+	return w->kind == WEB_UNUSED || (w->ndefs == 1 && !w->from_init && !w->shared);
+}
+
+static void check_ahead(struct lower *l, const struct op *op)
+{
+	for (unsigned i = 0; i < op->verb->npieces; i++) {
+		const struct ast_place *to = op->verb->piece[i].to;
+
+		if (!to || is_apart(l, op, to))
+			continue;
+		lower_refuse(l, to->pos,
+			"a read that is done ahead may bring this although the conditions around it do not "
+			"hold, and it is "
+			"used where they may not; give it a place that is used only where they do");
+		return;
+	}
+}
+
 static void finish(struct lower *l, struct step *s)
 {
-	s->must = true;
+	s->must = !s->ahead;
 	lower_append(l, s);
 }
 
@@ -36,6 +69,9 @@ static void lower_read(struct lower *l, struct op *op)
 		if (s->local[i].kind == CHAIN_AT_NONE)
 			s->local[i] = lower_scratch(
 				lower_word(l, "skipped", (uint16_t)s->local[i].len), 0, s->local[i].len);
+	s->ahead = v->ahead && op->guard;
+	if (s->ahead)
+		check_ahead(l, op);
 	finish(l, s);
 }
 
@@ -60,6 +96,15 @@ static void lower_write(struct lower *l, struct op *op)
 			s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
 		else
 			s->remote = lower_target(l, op, v->place, 0);
+	}
+	if (v->ahead) {
+		if (l->endless || l->p->nqueues)
+			lower_refuse(l, v->pos,
+				"an answer ahead of what comes after it, in a program with %s; all of them "
+				"come at the end",
+				l->endless ? "a loop without a bound" : "queues");
+		s->flags |= CHAIN_AHEAD;
+		l->early |= !l->by_hand;
 	}
 	if (v->kind == AST_WRITE_IMM) {
 		if (!v->has_imm)
@@ -269,6 +314,12 @@ void lower_verb(struct lower *l, struct op *op)
 			s->until = lower_step_of(l, op->verb->target);
 		if (s->verb == CHAIN_SEND_EN)
 			s->through = lower_step_of(l, op->verb->target);
+		if (op->guard)
+			lower_refuse(l, op->verb->pos,
+				"`%s` says when, not whether, and does so whatever the condition comes to; "
+				"move it out "
+				"of the `if`, and before any `break`",
+				op->verb->kind == AST_WAIT ? "wait" : "enable");
 		lower_append(l, s);
 		return;
 	}

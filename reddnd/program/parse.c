@@ -232,13 +232,23 @@ static void verb(struct parser *p, struct syn_stmt *s)
 		parse_newlines(p);
 	}
 	v->fence = parse_take_word(p, "fence");
+	v->ahead = parse_take_word(p, "ahead");
+	if (v->ahead && parse_take(p, '(')) {
+		v->ahead_if = parse_expr(p);
+		parse_need(p, ')', "\")\"");
+	}
 	if (p->failed)
 		return;
+	if (v->ahead && !parse_is_word(p, "read") && !parse_is_word(p, "write_imm") &&
+		!parse_is_word(p, "send")) {
+		parse_expected(p, "a verb that can be ahead (read, write_imm or send)");
+		return;
+	}
 	if (parse_is_verb(p)) {
 		parse_verb(p, v);
 		return;
 	}
-	if (v->label.word || v->fence)
+	if (v->label.word || v->fence || v->ahead)
 		parse_expected(p, "a verb (read, write, write_imm, send, cas, add, nop or mov)");
 	else if (parse_is(p, LEX_WORD) && p->at[1].kind == '=')
 		parse_error(p, p->at->pos, "there is no assignment; write \"mov VALUE -> %s\"", p->at->word);
@@ -259,8 +269,8 @@ static void statement(struct parser *p, struct syn_stmt *s)
 	if (parse_is_word(p, "program") && p->at[1].kind != ':') {
 		parse_error(p, s->pos, "a file is one program; its name was given before");
 	} else if (parse_is_word(p, "else")) {
-		parse_error(
-			p, s->pos, "\"else\" without an if; it follows the \"}\" of its if on the same line");
+		parse_error(p, s->pos,
+			"\"else\" without an if or a loop; it follows the \"}\" of that on the same line");
 		block = true;
 		s->kind = SYN_IF;
 		p->at++;
@@ -288,7 +298,7 @@ static void statement(struct parser *p, struct syn_stmt *s)
 		return;
 	if (block) {
 		parse_block(p, &s->body);
-		if (s->kind == SYN_IF && parse_take_word(p, "else"))
+		if (s->kind != SYN_ON && parse_take_word(p, "else"))
 			otherwise(p, s);
 	}
 	if (!p->failed && !parse_is(p, LEX_NEWLINE) && !parse_is(p, '}') && !parse_is(p, LEX_END))

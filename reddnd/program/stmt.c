@@ -33,10 +33,9 @@ static void declare_labels(struct sema *s, const struct syn_block *syn)
 		const struct syn_stmt *st = &syn->stmt[i];
 		struct sym *sym;
 
-		if (st->kind == SYN_IF || st->kind == SYN_ON) {
+		if (st->kind == SYN_IF || st->kind == SYN_ON)
 			declare_labels(s, &st->body);
-			declare_labels(s, &st->otherwise);
-		}
+		declare_labels(s, &st->otherwise);
 		if (st->kind != SYN_VERB || !st->verb->label.word)
 			continue;
 		sym = scope_declare(s, st->verb->label, SYM_LABEL);
@@ -44,6 +43,13 @@ static void declare_labels(struct sema *s, const struct syn_block *syn)
 		sym->verb->kind = st->verb->kind;
 		sym->verb->pos = st->verb->pos;
 	}
+}
+
+static bool is_ahead(struct sema *s, const struct syn_verb *v)
+{
+	uint64_t number = v->ahead;
+
+	return (!v->ahead_if || sema_number(s, v->ahead_if, "whether it is ahead", 0, 1, &number)) && number;
 }
 
 static void verb(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
@@ -56,6 +62,7 @@ static void verb(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 	v->kind = st->verb->kind;
 	v->pos = st->verb->pos;
 	v->fence = st->verb->fence;
+	v->ahead = is_ahead(s, st->verb);
 	v->queue = s->queue;
 	if (own)
 		v->name = scope_unique(s, pool_printf(s->pool, "%s%s", label->word, s->suffix), true);
@@ -185,6 +192,12 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 		iteration(s, st, l, st->kind == SYN_FOR ? &st->name : NULL, i);
 	s->loop = around;
 	s->endless = endless;
+	inner(s, &st->otherwise, &l->otherwise);
+	if (st->otherwise.n && (l->endless || st->kind == SYN_WHILE))
+		sema_error(s, st->otherwise.stmt[0].pos,
+			"\"else\" after a loop that %s; it is for a \"for\" or a \"loop max\" that no break "
+			"has left",
+			l->endless ? "has no bound" : "its condition ends as well");
 	add(s, out, AST_LOOP, st->pos)->loop = l;
 }
 

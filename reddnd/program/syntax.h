@@ -80,7 +80,8 @@ struct syn_cond {
 
 struct syn_verb {
 	uint8_t kind; /* enum ast_verb_kind */
-	bool fence;
+	bool fence, ahead;
+	struct syn_expr *ahead_if; /* NULL: always */
 	struct syn_name label;
 	struct diag_pos pos;
 	struct syn_expr *
@@ -140,7 +141,7 @@ struct syn_stmt {
 	unsigned nfields;
 	struct syn_verb *verb;
 	struct syn_cond cond;             /* IF, WHILE */
-	struct syn_block body, otherwise; /* IF, FOR, WHILE, LOOP, ON */
+	struct syn_block body, otherwise; /* IF, FOR, WHILE, LOOP; ON has no `else` */
 };
 
 struct syn_program {

@@ -129,6 +129,43 @@ static void test_tree(void **state)
 	ast_free(p);
 }
 
+/* The else of a loop belongs to what is around the loop; a param says what is ahead */
+static void test_otherwise(void **state)
+{
+	static const char text[] = "program p\n"
+				   "param soon = 1 from 0 to 1\n"
+				   "region r\n"
+				   "arg x : u8\n"
+				   "for i in 0..2 {\n"
+				   "  ahead(soon) read r @ i as u8 -> seen\n"
+				   "  if seen == x {\n"
+				   "    ahead write_imm 1 as be16, r -> slot @ 0, 4 bytes\n"
+				   "    break\n"
+				   "  }\n"
+				   "} else {\n"
+				   "  last: write_imm 0 as u8 -> slot @ 0\n"
+				   "}\n";
+	static const struct program_setting late = {"soon", 0};
+	struct ast_program *p = good(text);
+	const struct ast_loop *loop = p->body.stmt[0].loop;
+
+	(void)state;
+	assert_int_equal(p->body.n, 1);
+	assert_int_equal(loop->niters, 2);
+	assert_int_equal(loop->otherwise.n, 1);
+	assert_ptr_equal(loop->otherwise.stmt[0].verb, verb(p, "last"));
+	assert_true(loop->iter[0].stmt[0].verb->ahead);
+	assert_true(loop->iter[1].stmt[1].then.stmt[0].verb->ahead);
+	assert_int_equal(loop->iter[1].stmt[1].then.stmt[0].verb->bytes, 4);
+	assert_false(verb(p, "last")->ahead);
+	ast_free(p);
+	p = front(text, strlen(text), &late, 0);
+	loop = p->body.stmt[0].loop;
+	assert_false(loop->iter[0].stmt[0].verb->ahead);
+	assert_true(loop->iter[0].stmt[1].then.stmt[0].verb->ahead);
+	ast_free(p);
+}
+
 static void test_params(void **state)
 {
 	static const struct program_setting one = {"probes", 1}, three = {"probes", 3}, none = {"probe", 1};
@@ -335,6 +372,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_otherwise),
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_static_if),

@@ -6,8 +6,11 @@
 
 static void mark_patched(const struct ast_place *place)
 {
-	if (place->kind == AST_AT_FIELD)
-		place->verb->patched |= 1u << place->field;
+	if (place->kind != AST_AT_FIELD)
+		return;
+	place->verb->patched |= 1u << place->field;
+	if (place->field == CHAIN_F_LOCAL_LEN)
+		place->verb->lengths |= 1u << place->sge;
 }
 
 static bool too_many(struct sema *s, struct diag_pos pos, unsigned n)
@@ -246,23 +249,25 @@ static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *
 {
 	const struct syn_expr *said = syn->bytes ? syn->bytes : syn->max;
 
+	bool untyped = false;
+
 	*total = 0;
 	for (unsigned i = 0; i < v->nsources; i++) {
 		if (v->source[i].type.kind != AST_NONE) {
 			*total += v->source[i].type.bytes;
 			continue;
 		}
-		if (v->nsources > 1)
+		if (untyped)
 			return sema_error(s, v->source[i].pos,
-				"how much of \"%s\"? In a list, say it: \"as bytes N\"",
+				"how much of \"%s\"? Of all but one in a list, say it: \"as bytes N\"",
 				v->source[i].place->region->name);
 		if (said && !sema_number(s, said, "the length", 1, PROGRAM_MAX_SLOT,
 				    syn->bytes ? &v->bytes : &v->max))
 			return false;
-		*total = v->bytes + v->max;
-		return true;
+		*total += v->bytes + v->max;
+		untyped = true;
 	}
-	return !said ||
+	return !said || untyped ||
 	       sema_error(s, said->pos, "the length is known: what is written has %" PRIu64 " bytes", *total);
 }
 
@@ -488,11 +493,15 @@ static bool is_made(const struct sema *s, const struct ast_verb *v)
 
 static void check_length(struct sema *s, const struct ast_verb *v)
 {
-	bool untyped = v->nsources == 1 && v->source[0].type.kind == AST_NONE;
-	bool patched = v->patched & 1u << CHAIN_F_LOCAL_LEN;
+	bool untyped = false, patched = false;
 
 	if (v->kind != AST_WRITE && v->kind != AST_WRITE_IMM && v->kind != AST_SEND)
 		return;
+	for (unsigned i = 0; i < v->nsources; i++)
+		if (v->source[i].type.kind == AST_NONE) {
+			untyped = true;
+			patched = v->lengths & 1u << i;
+		}
 	if (untyped && !patched && v->max)
 		sema_error(s, v->pos,
 			"\"max\" bounds a length that is patched, and nothing patches this one; say \", "

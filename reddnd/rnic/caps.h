@@ -18,6 +18,7 @@ struct rnic_caps {
 	bool index_ignore;    /* the NIC can be told to ignore WQE indices; reported only */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
 	bool fenced_enables;  /* SEND_EN heeds a fence: not what firmware says, but rnic_device_found() */
+	bool unchecked_wqes;  /* index and QPN in a WQE are ignored: likewise */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */
 	unsigned log_max_qp_wqebbs, log_max_cqes;

@@ -211,9 +211,10 @@ const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 	return &dev->caps;
 }
 
-void rnic_device_found(struct rnic_device *dev, bool fenced_enables)
+void rnic_device_found(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes)
 {
 	dev->caps.fenced_enables = fenced_enables;
+	dev->caps.unchecked_wqes = unchecked_wqes;
 }
 
 int rnic_device_event_fd(const struct rnic_device *dev)

@@ -26,7 +26,7 @@ void rnic_device_close(struct rnic_device *dev);
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
 /** What a trial has shown, which firmware does not say; before programs are compiled for the device. */
-void rnic_device_found(struct rnic_device *dev, bool fenced_enables);
+void rnic_device_found(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes);
 
 /** The PD of what belongs to no client in particular; owned by the device. */
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev);

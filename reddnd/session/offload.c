@@ -23,8 +23,9 @@ static void log_lines(char *text)
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = {
-		.masked_atomics = rnic_caps_masked_atomics(caps), .fenced_enables = caps->fenced_enables};
+	const struct program_target target = {.masked_atomics = rnic_caps_masked_atomics(caps),
+		.fenced_enables = caps->fenced_enables,
+		.ignores_index = caps->unchecked_wqes};
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = catalog_compile(o->conf, more, nmore, &target, &o->program, &messages);
 

@@ -17,14 +17,26 @@ static unsigned segments(const struct chain_step *st)
 	return n;
 }
 
+/* The end of the reply: of a program that answers in several places, what it says when no condition before has held */
+static const struct chain_step *last_answer(const struct chain_desc *d)
+{
+	unsigned s = d->nsteps - 1;
+
+	while (d->steps[s].queue)
+		s--;
+	return &d->steps[s];
+}
+
 void outcome_plan(struct outcome_plan *plan, const struct program *p)
 {
 	const struct chain_image *img = p->image;
+	const struct chain_step *last = last_answer(p->desc);
 
 	*plan = (struct outcome_plan){0};
 	for (unsigned q = 0; q < img->nqueues; q++)
 		for (uint32_t w = 0; w < img->queue[q].wqebbs; w++) {
 			const struct chain_step *st;
+			bool conditional;
 
 			if (!img->queue[q].starts[w])
 				continue;
@@ -35,8 +47,9 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 			plan->writes[plan->nwrites].queue = (uint8_t)q;
 			plan->writes[plan->nwrites].wqebb = w;
 			plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
-			plan->writes[plan->nwrites].conditional = st->flags & CHAIN_DORMANT;
-			plan->conditional |= st->flags & CHAIN_DORMANT;
+			conditional = st->flags & CHAIN_DORMANT && st != last;
+			plan->writes[plan->nwrites].conditional = conditional;
+			plan->conditional |= conditional;
 			plan->nwrites++;
 		}
 }

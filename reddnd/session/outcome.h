@@ -5,7 +5,7 @@
  * A work request of a chain that is only sometimes executed is a NOP that the chain gave its opcode. The opcode is still in
  * the ring when the instance is over, until it is armed again: so what an instance did is seen without a work request
  * more, and off the path of requests. An instance is a *hit* if a conditional WRITE to the reply slot was executed, a
- * *miss* if the program has such WRITEs and none was.
+ * *miss* if the program has such WRITEs and none was. The last answer of a program is for when no condition has held, and no such WRITE.
  */
 #ifndef SESSION_OUTCOME_H
 #define SESSION_OUTCOME_H
@@ -13,7 +13,7 @@
 #include "reddnd/chain/arm.h"
 #include "reddnd/program/program.h"
 
-enum { OUTCOME_MAX_WRITES = 64 };
+enum { OUTCOME_MAX_WRITES = 128 };
 
 struct outcome_plan {
 	unsigned wqes; /* of an instance, NOPs included: the NIC fetches and executes each of them */

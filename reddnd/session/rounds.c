@@ -7,7 +7,7 @@
 
 /* While there is traffic, completions are collected in rounds; the event of the device is asked for again only when a
  * round found none. The time between rounds follows the client that is nearest to running out of armed instances:
- * shorter when it has used a quarter of them since the last round, longer below an eighth. */
+ * shorter when it has used half of them since the last round, longer below a quarter. */
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 
 /* A client can cause events for as long as it likes: others have their turn after so many */
@@ -118,9 +118,9 @@ void rounds_reap(struct server *sv)
 
 static void adapt(struct server *sv, unsigned eighths)
 {
-	if (eighths >= 2 && sv->round_us > ROUND_MIN_US)
+	if (eighths >= 4 && sv->round_us > ROUND_MIN_US)
 		sv->round_us /= 2;
-	else if (eighths == 0 && sv->round_us < ROUND_MAX_US)
+	else if (eighths < 2 && sv->round_us < ROUND_MAX_US)
 		sv->round_us *= 2;
 }
 

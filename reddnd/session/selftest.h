@@ -25,4 +25,11 @@ int selftest_run(struct starter *starter, bool masked, char *why, size_t size);
  */
 int selftest_fenced_enables(struct starter *starter);
 
+/**
+ * Whether the NIC executes WQEs whose index and QPN are not those of their queue, and NOPs with any opmod. Firmware checks them unless it
+ * was told not to, by means that no public source describes; where it does, the queue of this trial ends with an error, and
+ * nothing else. 1: all of them were executed; 0: not so; a negative errno when it could not be tried.
+ */
+int selftest_unchecked_wqes(struct starter *starter);
+
 #endif

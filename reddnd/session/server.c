@@ -38,7 +38,7 @@ static int cm_ready(sd_event_source *source, int fd, uint32_t revents, void *arg
 static int try_device(struct server *sv)
 {
 	char why[200];
-	int r;
+	int r, unchecked;
 
 	r = starter_init(&sv->starter, rnic_device_pd(sv->dev), sv->arena);
 	if (r < 0)
@@ -52,9 +52,15 @@ static int try_device(struct server *sv)
 	if (r < 0)
 		return log_errno(
 			r, "%s: the fences of SEND_EN could not be tried", rnic_device_name(sv->dev));
-	rnic_device_found(sv->dev, r);
-	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s", rnic_device_name(sv->dev),
-		r ? "yes" : "no, or it could not be told");
+	unchecked = selftest_unchecked_wqes(&sv->starter);
+	if (unchecked < 0)
+		return log_errno(unchecked, "%s: whether it checks WQE indices could not be tried",
+			rnic_device_name(sv->dev));
+	rnic_device_found(sv->dev, r, unchecked);
+	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s; index and QPN of a WQE are "
+		 "checked: %s",
+		rnic_device_name(sv->dev), r ? "yes" : "no, or it could not be told",
+		unchecked ? "no, so that operands may stand there" : "yes");
 	return 0;
 }
 

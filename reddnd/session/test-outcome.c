@@ -100,11 +100,46 @@ static void test_unconditional(void **state)
 	program_free(p);
 }
 
+/* The last answer, when no other was it, is a miss */
+static void test_answers(void **state)
+{
+	struct program *p = compile("program x\n"
+				    "arg a : u48\n"
+				    "if a == 5 {\n"
+				    "  write_imm 1 as be64 -> slot @ 0\n"
+				    "} else {\n"
+				    "  write_imm 2 as be32 -> slot @ 0\n"
+				    "}\n");
+	struct outcome_plan plan;
+	struct chain_env env;
+	struct outcome o;
+
+	(void)state;
+	outcome_plan(&plan, p);
+	assert_true(plan.conditional);
+	assert_int_equal(plan.nwrites, 2);
+	assert_true(plan.writes[0].conditional);
+	assert_false(plan.writes[1].conditional);
+	arm(&env, p->image);
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t *opcode = env.queue[0].ring + plan.writes[i].wqebb * CHAIN_WQEBB + WQE_OPCODE;
+
+		*opcode = WQE_OP_WRITE_IMM;
+		o = outcome_read(&plan, p->image, &env, 0);
+		*opcode = WQE_OP_NOP;
+		assert_int_equal(o.hit, i == 0);
+		assert_int_equal(o.bytes, i == 0 ? 8 : 4);
+	}
+	disarm(&env, p->image);
+	program_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_conditional),
 		cmocka_unit_test(test_unconditional),
+		cmocka_unit_test(test_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static bool retry(struct hw_wqe *w, int why)
 /* ---- one WQE ---------------------------------------------------------------------------- */
 
 /* Makes sure that [sq_ci, to) is fetched; how much more comes along is the silicon's choice. */
-static void fetch_for(struct hw_qp *qp, uint16_t to)
+static inline void fetch_for(struct hw_qp *qp, uint16_t to)
 {
 	struct hw_dev *dev = qp->dev;
 
@@ -237,13 +237,15 @@ static void step(struct hw_qp *qp)
 	}
 	w.prompt = w.cqe && bbs == left;
 	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? HW_FM_NONE : w.fm_ce_se >> HW_FM_SHIFT;
-	if (fence == HW_FM_STRONG)
-		hw_inflight_land(qp);
-	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
-		hw_inflight_land_reads(qp);
-	if (qp->run_state !=
-		HW_RUN_READY) /* a CQE that landed found no room: the queue has failed and is flushed */
-		return;
+	if (fence) {
+		if (fence == HW_FM_STRONG)
+			hw_inflight_land(qp);
+		else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+			hw_inflight_land_reads(qp);
+		/* a CQE that landed found no room: the queue has failed and is flushed */
+		if (qp->run_state != HW_RUN_READY)
+			return;
+	}
 
 	if (qp->clock)
 		hw_clock_start(&w, bbs);

@@ -7,7 +7,6 @@
 enum {                  /* all powers of two where they size a ring */
 	MAX_READS = 16, /* max_qp_rd_atom of ConnectX-5 and -6 */
 	MAX_READ_SPANS = 8,
-	MAX_READ_BYTES = 512,
 	MAX_WRITES = 8,
 	MAX_WRITE_BYTES = 128,
 	MAX_CQES = 16,
@@ -17,7 +16,7 @@ struct late_read {
 	uint32_t len, nspans;
 	bool backwards;
 	struct hw_span span[MAX_READ_SPANS];
-	uint8_t data[MAX_READ_BYTES];
+	uint8_t data[HW_INFLIGHT_READ];
 };
 
 struct late_write {
@@ -94,6 +93,13 @@ static void land_cqe(struct hw_qp *qp)
 	hw_qp_complete(qp, qp->scq, &c.cqe);
 }
 
+uint8_t *hw_inflight_room(struct hw_qp *qp)
+{
+	struct hw_inflight *f = qp->dev->cfg.lenient ? NULL : open_inflight(qp);
+
+	return f && f->reads_in - f->reads_out < MAX_READS ? f->read[f->reads_in % MAX_READS].data : NULL;
+}
+
 bool hw_inflight_read(
 	struct hw_qp *qp, const struct hw_span *dst, unsigned ndst, const void *data, uint32_t len)
 {
@@ -103,7 +109,7 @@ bool hw_inflight_read(
 
 	if (qp->dev->cfg.lenient)
 		return false;
-	if (len > MAX_READ_BYTES || ndst > MAX_READ_SPANS || hw_pick(qp->dev, 4) == 0) {
+	if (len > HW_INFLIGHT_READ || ndst > MAX_READ_SPANS || hw_pick(qp->dev, 4) == 0) {
 		hw_inflight_land_reads(qp); /* responses arrive in order */
 		return false;
 	}
@@ -118,7 +124,8 @@ bool hw_inflight_read(
 	r->backwards = ndst > 1 && hw_pick(qp->dev, 2);
 	for (unsigned i = 0; i < ndst; i++)
 		r->span[i] = dst[i];
-	memcpy(r->data, data, len);
+	if (data != r->data)
+		memcpy(r->data, data, len);
 	list(qp);
 	return true;
 }

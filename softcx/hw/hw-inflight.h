@@ -16,6 +16,14 @@
 #include "softcx/hw/hw-mem.h"
 #include "softcx/hw/hw-qp.h"
 
+enum { HW_INFLIGHT_READ = 512 }; /* bytes of a response that may be late */
+
+/**
+ * Where the data of the next READ of @qp may be put, so that hw_inflight_read() need not copy it: HW_INFLIGHT_READ bytes.
+ * NULL: there is no such place.
+ */
+uint8_t *hw_inflight_room(struct hw_qp *qp);
+
 /**
  * Keeps @data for the local @dst of a READ or atomic, or for the remote @dst of a WRITE. false: too large to keep, or
  * the seed says now; then what is older and of the same kind has landed and the caller goes ahead.

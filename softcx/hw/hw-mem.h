@@ -8,18 +8,21 @@
 #include "softcx/hw/hw-dev.h"
 
 struct hw_mkey {
-	uint32_t key, pdn;
+	/* what every access looks at */
+	uint32_t key;
 	uint32_t owner; /* the PD; of a window: hw-mw.h */
-	uint64_t iova, len;
 	unsigned access;
-	bool invalid;           /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
-	bool remote_inval;      /* by SEND_INVAL: only if it is made for that */
-	uint8_t window_type;    /* 1 or 2; 0: no window */
+	bool invalid; /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
+	uint64_t iova, len;
+	uint8_t *host; /* of @iova, or NULL */
+	uint64_t va;   /* of @iova, in the owner */
+	struct hw_mem *mem;
+
+	bool remote_inval;   /* by SEND_INVAL: only if it is made for that */
+	uint8_t window_type; /* 1 or 2; 0: no window */
+	uint32_t pdn;
 	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
 	unsigned windows;       /* that show a part of this */
-	uint8_t *host;          /* of @iova, or NULL */
-	uint64_t va;            /* of @iova, in the owner */
-	struct hw_mem *mem;
 };
 
 /** Bytes that a key covers, resolved. @host is NULL when only a process has them. */
@@ -39,7 +42,7 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 {
 	const struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
 
-	if (!k || k->key != key || k->owner != pdn || (k->access & access) != access || k->invalid)
+	if (!k || (k->key ^ key) | (k->owner ^ pdn) | (access & ~k->access) | k->invalid)
 		return false;
 	va -= k->iova;
 	if (va > k->len || len > k->len - va)

@@ -92,7 +92,7 @@ static int exec_datagram(struct hw_wqe *w)
 	struct hw_sgl sgl;
 	int ret;
 
-	if ((w->opcode != HW_OP_SEND && w->opcode != HW_OP_SEND_IMM) || w->ds < HW_UD_DATA_DS)
+	if (w->ds < HW_UD_DATA_DS)
 		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, HW_UD_DATA_DS, 0, &sgl);
 	if (ret)
@@ -190,7 +190,7 @@ static uint32_t cqe_room(const struct hw_wqe *w)
 static int exec_read(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
-	_Alignas(8) uint8_t buf[512];
+	_Alignas(8) uint8_t buf[HW_INFLIGHT_READ];
 	struct hw_sgl sgl;
 	struct hw_span from;
 	bool ok;
@@ -219,9 +219,11 @@ static int exec_read(struct hw_wqe *w)
 		w->inl = true;
 		ok = hw_gather(w->inl_data, &from, 1, sgl.len);
 	} else if (!w->prompt && sgl.len <= sizeof(buf)) {
-		ok = hw_gather(buf, &from, 1, sgl.len) &&
-		     (hw_inflight_read(qp, sgl.span, sgl.n, buf, sgl.len) ||
-			     hw_scatter(sgl.span, sgl.n, buf, sgl.len));
+		uint8_t *room = hw_inflight_room(qp), *data = room ? room : buf;
+
+		ok = hw_gather(data, &from, 1, sgl.len) &&
+		     (hw_inflight_read(qp, sgl.span, sgl.n, data, sgl.len) ||
+			     hw_scatter(sgl.span, sgl.n, data, sgl.len));
 	} else {
 		hw_inflight_land_reads(qp);
 		ok = hw_copy(sgl.span, sgl.n, &from, 1, sgl.len);
@@ -284,7 +286,7 @@ int hw_op_exec(struct hw_wqe *w)
 	if (__builtin_expect(calculates(w), 0) && !qp->dev->cfg.lenient)
 		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 
-	switch (w->opcode) { /* what needs no peer */
+	switch (w->opcode) {
 	case HW_OP_NOP:
 		return 0;
 	case HW_OP_WAIT:
@@ -300,20 +302,18 @@ int hw_op_exec(struct hw_wqe *w)
 		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn, false)
 			       ? 0
 			       : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
-	}
-	if (qp->type == HW_UD)
-		return exec_datagram(w);
-	switch (w->opcode) {
 	case HW_OP_SEND_INVAL:
-		if (qp->type != HW_RC) /* IB 9.2: UC and UD have no such packet */
-			break;
-		return exec_send(w);
+		if (qp->type == HW_RC) /* IB 9.2: UC and UD have no such packet */
+			return exec_send(w);
+		break;
 	case HW_OP_SEND:
 	case HW_OP_SEND_IMM:
-		return exec_send(w);
+		return qp->type == HW_UD ? exec_datagram(w) : exec_send(w);
 	case HW_OP_WRITE:
 	case HW_OP_WRITE_IMM:
-		return exec_write(w);
+		if (qp->type != HW_UD)
+			return exec_write(w);
+		break;
 	case HW_OP_READ:
 		if (qp->type == HW_RC)
 			return exec_read(w);

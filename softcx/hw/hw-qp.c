@@ -142,7 +142,7 @@ uint32_t hw_qpn(const struct hw_qp *qp)
 
 struct hw_qp *hw_qp_find(struct hw_dev *dev, uint32_t qpn)
 {
-	return qpn >> 24 ? NULL : hw_table_get(&dev->qps, qpn);
+	return hw_qp_get(dev, qpn);
 }
 
 enum hw_qp_state hw_qp_state(const struct hw_qp *qp)
@@ -224,13 +224,23 @@ void hw_qp_resume(struct hw_qp *qp)
 
 void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
 {
-	uint32_t mask = qp->sq_wqebbs - 1;
+	uint32_t n = (uint16_t)(to - qp->sq_fetched), ahead = (uint16_t)(qp->sq_fetched - qp->sq_ci);
+	uint32_t slot = qp->sq_fetched & (qp->sq_wqebbs - 1);
 
-	while ((uint16_t)(to - qp->sq_fetched) && (uint16_t)(qp->sq_fetched - qp->sq_ci) < qp->sq_wqebbs) {
-		size_t off = (size_t)(qp->sq_fetched & mask) * HW_WQEBB;
+	if (ahead >= qp->sq_wqebbs)
+		return;
+	if (n > qp->sq_wqebbs - ahead)
+		n = qp->sq_wqebbs - ahead;
+	qp->sq_fetched = (uint16_t)(qp->sq_fetched + n);
+	while (n) {
+		uint32_t run = n < qp->sq_wqebbs - slot ? n : qp->sq_wqebbs - slot;
+		const uint8_t *from = qp->sq + (size_t)slot * HW_WQEBB, *end = from + (size_t)run * HW_WQEBB;
+		uint8_t *p = qp->shadow + (size_t)slot * HW_WQEBB;
 
-		memcpy(qp->shadow + off, qp->sq + off, HW_WQEBB);
-		qp->sq_fetched++;
+		for (; from != end; from += HW_WQEBB, p += HW_WQEBB)
+			memcpy(p, from, HW_WQEBB);
+		n -= run;
+		slot = 0;
 	}
 }
 

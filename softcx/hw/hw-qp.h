@@ -70,6 +70,11 @@ struct hw_qp {
 	TAILQ_ENTRY(hw_qp) of_uar, run, landing, broken;
 };
 
+static inline struct hw_qp *hw_qp_get(const struct hw_dev *dev, uint32_t qpn)
+{
+	return qpn >> 24 ? NULL : hw_table_get(&dev->qps, qpn);
+}
+
 void hw_qp_event(struct hw_qp *qp, int event);
 
 /** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */

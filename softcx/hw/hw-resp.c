@@ -13,7 +13,7 @@ static struct hw_dev *peer_dev(struct hw_qp *qp)
 
 static bool receives(const struct hw_qp *qp)
 {
-	return qp->state == HW_RTR || qp->state == HW_RTS || qp->state == HW_SQD || qp->state == HW_SQER;
+	return (1u << HW_RTR | 1u << HW_RTS | 1u << HW_SQD | 1u << HW_SQER) >> qp->state & 1;
 }
 
 static void note_arrival(struct hw_qp *peer)
@@ -33,7 +33,7 @@ static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
 struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 {
 	struct hw_dev *dev = peer_dev(qp);
-	struct hw_qp *peer = dev ? hw_qp_find(dev, qp->mod.dest_qpn) : NULL;
+	struct hw_qp *peer = dev ? hw_qp_get(dev, qp->mod.dest_qpn) : NULL;
 
 	if (!peer || peer->type != qp->type || !receives(peer) || !carried(qp, dev))
 		return NULL;

@@ -2,6 +2,7 @@
 /* What the language can say and no program of the library does: small programs, each beside what it means in plain C */
 #include "tests/programs/offloads.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WORDS = 64 };
@@ -477,6 +478,122 @@ static void uses_request(struct run *r, uint8_t *slot)
 	run_put_le(slot, 8, n);
 }
 
+/* ---- loops that answer ------------------------------------------------------------------------ */
+
+/* An answer of two WRs in each iteration, reads before it is known whether they are needed, and another answer if none was it */
+static const char early_text[] = "program p\n"
+				 "region data\n"
+				 "arg at[5] : offset(2) in data\n"
+				 "arg key : be32\n"
+				 "for p in 0..5 {\n"
+				 "  var seen : le32\n"
+				 "  var more : be16\n"
+				 "  ahead read data @ at[p] -> seen, more\n"
+				 "  if seen == key {\n"
+				 "    write more -> slot @ 2 * p\n"
+				 "    ahead write_imm p + 1 as u8 -> slot @ 32\n"
+				 "    break\n"
+				 "  }\n"
+				 "} else {\n"
+				 "  write_imm key -> slot @ 36\n"
+				 "}\n";
+
+static void early_request(struct run *r, uint8_t *slot)
+{
+	uint64_t key = run_random(r, 12);
+	unsigned at[5], p;
+
+	for (p = 0; p < 5; p++) {
+		char name[8];
+
+		at[p] = 8 * (unsigned)run_random(r, WORDS);
+		snprintf(name, sizeof name, "at[%u]", p);
+		run_arg(r, name, at[p]);
+	}
+	run_arg(r, "key", key);
+	for (p = 0; p < 5 && run_get_le(r->region[0] + at[p], 4) != key; p++)
+		;
+	if (p == 5) {
+		run_put_be(slot + 36, 4, key);
+		return;
+	}
+	memcpy(slot + 2 * p, r->region[0] + at[p] + 4, 2);
+	slot[32] = (uint8_t)(p + 1);
+}
+
+static void few_setup(struct run *r)
+{
+	for (unsigned w = 0; w < WORDS; w++)
+		run_put_le(r->region[0] + w * 8, 8, run_random(r, 12) | run_random(r, 65536) << 32);
+}
+
+/* What comes after an answer is done as well, whatever it was */
+static const char after_text[] = "program p\n"
+				 "region data writable size 64\n"
+				 "arg a : u16\n"
+				 "var seen : le16\n"
+				 "for i in 0..4 {\n"
+				 "  mov data @ 8 * i as le16 -> seen\n"
+				 "  if seen == a {\n"
+				 "    ahead write_imm i as u8 -> slot @ 0\n"
+				 "    break\n"
+				 "  }\n"
+				 "  add data @ 8 * i as le64 by 1\n"
+				 "} else {\n"
+				 "  write_imm 9 as u8 -> slot @ 0\n"
+				 "}\n"
+				 "add data @ 32 as le64 by 1\n"
+				 "mov data @ 32 as le64 -> data @ 40 as le64\n";
+
+static void after_request(struct run *r, uint8_t *slot)
+{
+	uint8_t *m = r->model[0];
+	uint64_t a = run_get_le(m + 8 * run_random(r, 4), 2) + run_random(r, 2);
+	unsigned i;
+
+	a &= 0xffff;
+	run_arg(r, "a", a);
+	for (i = 0; i < 4 && run_get_le(m + 8 * i, 2) != a; i++)
+		run_put_le(m + 8 * i, 8, run_get_le(m + 8 * i, 8) + 1);
+	slot[0] = i < 4 ? (uint8_t)i : 9;
+	run_put_le(m + 32, 8, run_get_le(m + 32, 8) + 1);
+	memcpy(m + 40, m + 32, 8);
+}
+
+/* The else of a loop in a loop, which it leaves: how many pairs in a row have the key */
+static const char pairs_text[] = "program p\n"
+				 "region data\n"
+				 "arg key : u32\n"
+				 "var n : le64\n"
+				 "for i in 0..4 {\n"
+				 "  for j in 0..2 {\n"
+				 "    if data @ 16 * i + 8 * j as le32 == key {\n      break\n    }\n"
+				 "  } else {\n"
+				 "    break\n"
+				 "  }\n"
+				 "  add n by 1\n"
+				 "} else {\n"
+				 "  add n by 100\n"
+				 "}\n"
+				 "write_imm n -> slot @ 0\n";
+
+static void pairs_setup(struct run *r)
+{
+	for (unsigned w = 0; w < 8; w++)
+		run_put_le(r->region[0] + w * 8, 8, run_random(r, 2));
+}
+
+static void pairs_request(struct run *r, uint8_t *slot)
+{
+	uint64_t key = run_random(r, 2), n = 0;
+
+	run_arg(r, "key", key);
+	while (n < 4 && (run_get_le(r->region[0] + 16 * n, 4) == key ||
+				run_get_le(r->region[0] + 16 * n + 8, 4) == key))
+		n++;
+	run_put_le(slot, 8, n == 4 ? 104 : n);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -512,6 +629,15 @@ const struct run_offload features[] = {
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
 	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
 	{FEATURE("uses", uses), .depth = 2, .region_bytes = {360}, .setup = uses_setup},
+	{FEATURE("answers in a loop", early), .depth = 1, .region_bytes = {WORDS * 8}, .setup = few_setup},
+	{FEATURE("answers in a loop, no masks", early), .no_masks = true, .depth = 4,
+		.region_bytes = {WORDS * 8}, .setup = few_setup},
+	{FEATURE("answers in a loop, direct, fenced", early), .direct = true, .fenced = true, .depth = 4,
+		.region_bytes = {WORDS * 8}, .setup = few_setup},
+	{FEATURE("after an answer", after), .depth = 1, .region_bytes = {64}, .setup = words_setup},
+	{FEATURE("else of a loop in a loop", pairs), .depth = 2, .region_bytes = {64}, .setup = pairs_setup},
+	{FEATURE("else of a loop in a loop, direct", pairs), .direct = true, .depth = 2, .region_bytes = {64},
+		.setup = pairs_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 

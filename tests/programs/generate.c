@@ -398,6 +398,7 @@ static void branch(struct gen *g)
 static void loop(struct gen *g)
 {
 	unsigned which = below(g, 4);
+	bool condition = false;
 
 	if (g->loops == 2 && !mistake(g))
 		return;
@@ -408,12 +409,17 @@ static void loop(struct gen *g)
 		put(g, "while ");
 		put_cond(g);
 		put(g, " max %u", 1 + below(g, 4));
+		condition = true;
 	} else {
 		put(g, "for i%u in %u..%s", g->names++, below(g, 2), chance(g, 50) ? "n + 1" : "3");
 	}
 	block(g);
-	put(g, "\n");
 	g->loops--;
+	if ((!condition || mistake(g)) && chance(g, 25)) {
+		put(g, " else");
+		block(g);
+	}
+	put(g, "\n");
 }
 
 static void write(struct gen *g)
@@ -526,6 +532,29 @@ static void endless(struct gen *g)
 	g->ahead = false;
 }
 
+/* A loop that answers, and goes on if it did not; some of its reads do not wait for that */
+static void answers(struct gen *g)
+{
+	unsigned name = g->names++, vars = g->nvars;
+
+	put(g, "for i%u in 0..%u {\n  var e%u : le32\n", name, 1 + below(g, 5), name);
+	if (chance(g, 30))
+		statements(g);
+	put(g, "  %sread r%u @ %u + 4 * i%u -> e%u\n", chance(g, 70) ? "ahead " : "", below(g, g->nregions),
+		below(g, 64), name, name);
+	put(g, "  if e%u %s %u {\n", name, chance(g, 80) ? "==" : "<", below(g, 4));
+	if (chance(g, 50))
+		put(g, "    write e%u -> slot @ 8\n", name);
+	put(g, "    %swrite_imm %s\n    break\n  }\n", chance(g, 80) ? "ahead " : "",
+		chance(g, 50) ? "7 as be16, r0 -> slot @ 0, 24 bytes" : "2 as be64 -> slot");
+	if (chance(g, 30))
+		statements(g);
+	g->nvars = vars;
+	put(g, "} else {\n  write_imm 1 as be64 -> slot\n}\n");
+	if (chance(g, 20))
+		put(g, "nop\n");
+}
+
 static void declarations(struct gen *g)
 {
 	g->endless = chance(g, g->style->endless);
@@ -575,6 +604,10 @@ size_t generate(struct random *r, const struct generate_style *style, char *text
 		endless(&g);
 	while (g.made < style->statements)
 		statements(&g);
+	if (!g.endless && chance(&g, 30)) {
+		answers(&g);
+		return g.len;
+	}
 	put(&g, "write_imm %s\n", chance(&g, 50) ? "r0 -> slot @ 0, 64 bytes" : "1 as be64 -> slot");
 	return g.len;
 }

@@ -407,6 +407,8 @@ static void run_loop(struct machine *m, const struct ast_loop *loop)
 	}
 	if (m->leaving == loop)
 		m->leaving = NULL;
+	else
+		run_block(m, &loop->otherwise);
 }
 
 static void run_block(struct machine *m, const struct ast_block *b)

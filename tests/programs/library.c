@@ -149,8 +149,9 @@ static void list_setup(struct run *r)
 		uint8_t *node = r->region[0] + i * NODE;
 		uint64_t len = 1 + run_random(r, run_random(r, 4) ? 40 : MOST);
 
-		run_put_be(node, 5, (i * 13 + 5) % NODES * NODE); /* a ring through all of them */
-		run_put_le(node + 5, 6, i % 6 == 5 ? run_number(r, 6) : 1000 + i);
+		/* a ring through all of them; some keys are there twice */
+		run_put_be(node, 5, (i * 13 + 5) % NODES * NODE);
+		run_put_le(node + 5, 6, i % 6 == 5 ? run_number(r, 6) : 1000 + i % 20);
 		run_put_be(node + 11, 3, len);
 		run_put_be(node + 14, 5, run_random(r, HEAP - len));
 	}
@@ -158,32 +159,46 @@ static void list_setup(struct run *r)
 
 unsigned library_list_place;
 
+static const uint8_t *list_node(const struct run *r, unsigned at, unsigned place)
+{
+	const uint8_t *node = r->region[0] + at * NODE;
+
+	while (place-- > 0)
+		node = r->region[0] + run_get_be(node, 5);
+	return node;
+}
+
+/* The first of @n nodes that has the key; @n: none */
+static unsigned list_find(const struct run *r, unsigned at, unsigned n, uint64_t key)
+{
+	unsigned place = 0;
+
+	while (place < n && run_get_le(list_node(r, at, place) + 5, 6) != key)
+		place++;
+	return place;
+}
+
 static void list_request(struct run *r, uint8_t *slot)
 {
-	unsigned n = (unsigned)r->p->params[0].value, at = (unsigned)run_random(r, NODES);
-	bool stops = r->p->params[1].value;
-	uint64_t key = library_list_place || run_random(r, 8) ? 0 : run_number(r, 6);
+	unsigned n = (unsigned)r->p->params[0].value, at, place;
+	uint64_t key;
 
+	do {
+		at = (unsigned)run_random(r, NODES);
+		place = library_list_place ? library_list_place - 1 : (unsigned)run_random(r, n);
+		key = run_get_le(list_node(r, at, place) + 5, 6);
+	} while (library_list_place && list_find(r, at, n, key) != place);
+	if (!library_list_place && !run_random(r, 8))
+		key = run_number(r, 6);
 	run_arg(r, "head", at * NODE);
-	if (!key) { /* of one of the next nodes */
-		unsigned there = at;
-
-		for (uint64_t k = library_list_place ? library_list_place - 1 : run_random(r, n); k-- > 0;)
-			there = (there * 13 + 5) % NODES;
-		key = run_get_le(r->region[0] + there * NODE + 5, 6);
-	}
 	run_arg(r, "key", key);
-	for (unsigned i = 0; i < n; i++) {
-		const uint8_t *node = r->region[0] + at * NODE;
+	place = list_find(r, at, n, key);
+	run_put_be(slot, 8, place < n);
+	if (place < n) {
+		const uint8_t *node = list_node(r, at, place);
 
-		if (run_get_le(node + 5, 6) == key) {
-			memcpy(slot + 64, r->region[1] + run_get_be(node + 14, 5), run_get_be(node + 11, 3));
-			if (stops)
-				break;
-		}
-		at = (at * 13 + 5) % NODES;
+		memcpy(slot + 8, r->region[1] + run_get_be(node + 14, 5), run_get_be(node + 11, 3));
 	}
-	run_put_be(slot, 8, 1);
 }
 
 /* ---- tables ----------------------------------------------------------------------------------- */
@@ -379,35 +394,55 @@ const struct run_offload library[] = {
 		.request = scan_request},
 	{.name = "list-walk",
 		.file = "list-walk.rdn",
-		.settings = {{"stop", 0}},
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
 	{.name = "list-walk, direct",
 		.file = "list-walk.rdn",
-		.settings = {{"stop", 0}},
 		.direct = true,
 		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, fenced enables",
+		.file = "list-walk.rdn",
+		.fenced = true,
+		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, 16 at a time",
+		.file = "list-walk.rdn",
+		.depth = 16,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
 	{.name = "list-walk, break",
 		.file = "list-walk.rdn",
+		.settings = {{"stop", 1}},
 		.depth = 1,
+		.region_bytes = {NODES * NODE, HEAP},
+		.setup = list_setup,
+		.request = list_request},
+	{.name = "list-walk, break, 16 at a time",
+		.file = "list-walk.rdn",
+		.settings = {{"stop", 1}},
+		.depth = 16,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
 	{.name = "list-walk, break, direct",
 		.file = "list-walk.rdn",
+		.settings = {{"stop", 1}},
 		.direct = true,
-		.unrolled = true,
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
 	{.name = "list-walk, break, fenced enables",
 		.file = "list-walk.rdn",
+		.settings = {{"stop", 1}},
 		.fenced = true,
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
@@ -415,8 +450,8 @@ const struct run_offload library[] = {
 		.request = list_request},
 	{.name = "list-walk, break, direct, fenced enables",
 		.file = "list-walk.rdn",
+		.settings = {{"stop", 1}},
 		.direct = true,
-		.unrolled = true,
 		.fenced = true,
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
@@ -456,14 +491,14 @@ const struct run_offload library[] = {
 		.request = cuckoo_request},
 	{.name = "list-walk, 30 nodes",
 		.file = "list-walk.rdn",
-		.settings = {{"stop", 0}, {"n", 30}},
+		.settings = {{"n", 30}},
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,
 		.request = list_request},
 	{.name = "list-walk, 64 nodes, break",
 		.file = "list-walk.rdn",
-		.settings = {{"n", 64}},
+		.settings = {{"n", 64}, {"stop", 1}},
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,

@@ -194,7 +194,7 @@ static void print_loops(FILE *f)
 
 static void print_lists(FILE *f)
 {
-	static const char *const names[] = {"list-walk", "list-walk, direct", "list-walk, break",
+	static const char *const names[] = {"list-walk", "list-walk, fenced enables", "list-walk, break",
 		"list-walk, break, direct", "list-walk, break, fenced enables",
 		"list-walk, break, direct, fenced enables"};
 
@@ -229,7 +229,8 @@ static void print_tables(FILE *f)
 		   "NICs that do not. \"Fenced enables\" is for NICs on which a SEND_EN heeds a fence and "
 		   "takes no "
 		   "WAIT:\n"
-		   "no public source says so, and `reddnd` tries it when it starts.\n"
+		   "no public source says so. `reddnd` tries both when it starts, and compiles for what it "
+		   "found.\n"
 		   "The WAIT and the SEND_EN "
 		   "of the reply, which every program has, serve a\n"
 		   "condition before it as well.\n\n"
@@ -258,11 +259,14 @@ static void print_tables(FILE *f)
 		   "such a loop decides about "
 		   "two\nWRs at least, so that a scratch word is as good.\n\n");
 	print_loops(f);
-	fprintf(f, "\n## A list of eight nodes\n\nWRs of `list-walk.rdn` that are no NOPs. With a break, "
-		   "those after it are skipped, but for a WAIT and a\n"
-		   "SEND_EN for each node: the ring goes on, where the paper leaves it to a CPU to post the "
-		   "rest anew. On a NIC\n"
-		   "with fenced enables the WAITs are not there.\n\n");
+	fprintf(f,
+		"\n## A list of eight nodes\n\nWRs of `list-walk.rdn` that are no NOPs. Without a break it "
+		"answers when it comes to the key, for\n"
+		"which each node takes a SEND_EN. With a break, "
+		"those after it are skipped, but for a WAIT and a\n"
+		"SEND_EN for each node: the ring goes on, where the paper leaves it to a CPU to post the "
+		"rest anew. On a NIC\n"
+		"with fenced enables the WAITs are not there.\n\n");
 	print_lists(f);
 }
 
