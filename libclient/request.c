@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Empty polls between two looks for a disconnect, which cost a system call. */
-enum { EVENTS_EVERY = 256, POLL_BATCH = 16 };
+/* Empty polls between two looks for a disconnect, and of one that waits, before others may run: these cost a system call. */
+enum { EVENTS_EVERY = 256, YIELD_EVERY = 4, POLL_BATCH = 16 };
 
 static uint64_t now_ns(void)
 {
@@ -403,7 +403,7 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 {
 	uint64_t start = now_ns(), now = start;
 
-	for (;;) {
+	for (unsigned polls = 1;; polls++) {
 		struct epoll_event ev;
 		int64_t left = -1;
 		int n = reddn_poll(c, res, max);
@@ -411,7 +411,8 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		if (n || !c->busy)
 			return n;
 		if (now - start < c->spin_us * 1000ull) {
-			sched_yield();
+			if (polls % YIELD_EVERY == 0)
+				sched_yield();
 			now = now_ns();
 			continue;
 		}

@@ -37,7 +37,7 @@
 
 enum {
 	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the sockets */
-	EMPTY_POLLS = 8,      /* passes that find nothing, before others may run */
+	EMPTY_POLLS = 16,     /* passes that find nothing, before others may run */
 	CONTROL = -2,         /* what a listener has in place of a device */
 };
 

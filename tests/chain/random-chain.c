@@ -174,6 +174,7 @@ static void skeleton(struct random_chain *r, unsigned nsteps)
 			st->boundary = rnd(r, 2) ? 0x80 : 0;
 		} else {
 			st = step(r, CHAIN_WRITE, 0);
+			st->flags = rnd(r, 2) ? CHAIN_AHEAD : 0;
 			st->remote = (struct chain_place){.kind = CHAIN_AT_SLOT, .from = 8 + rnd(r, 4000)};
 		}
 	}
