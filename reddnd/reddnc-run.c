@@ -347,13 +347,14 @@ static void show_progress(const struct bench *b, uint64_t *shown)
 	fprintf(stderr, "\r%14" PRIu64 " iterations, %10.0f per second ", n, 1e6 * (double)n / (double)us);
 }
 
-/* 0: the reply is there. 1: an error, told */
+/* 0: the reply is there, and the chain is over. 1: an error, told */
 static int poll_reply(struct bench *b)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	const uint64_t timeout = (uint64_t)b->run->timeout_ms * 1000;
 	struct rnic_cqe cqe;
 	uint64_t shown = 0;
+	bool answered = false;
 
 	while (clock_us() - b->took_us < timeout) {
 		if (check_loop(b))
@@ -368,14 +369,17 @@ static int poll_reply(struct bench *b)
 			if (cqe.error)
 				return TOOL_FAIL(1, "the client's queue failed: %s (%#x)",
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
-			if (cqe.receive)
-				return 0;
+			answered |= cqe.receive;
 		}
+		if (answered && rnic_cq_peek(&b->reply_cq, 0, &cqe))
+			return 0;
 		if (b->loop)
 			show_progress(b, &shown);
 		nanosleep(&nap, NULL);
 	}
-	return TOOL_FAIL(1, "no reply in %u ms", b->run->timeout_ms);
+	return TOOL_FAIL(1,
+		answered ? "there is a reply, but the chain is not over in %u ms" : "no reply in %u ms",
+		b->run->timeout_ms);
 }
 
 static int await_reply(struct bench *b)

@@ -98,9 +98,13 @@ background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q '\"requests\": *[1-9]'" || fail "no client" "$work/ping.log"
 holds clients "of a recycled session only what can be seen" 'len(d) == 1 and "hits" not in d[0] and d[0]["wqes"] > 0 and d[0]["verdicts"] == 0'
+holds offloads "nor of a recycled offload" '[{"hits", "misses", "bytes_out"} & set(o) for o in d if o["offload"] == "recycled"] == [set()]'
 kill "$ping"
 wait "$ping"
+ctl offloads || fail "no offloads"
+grep -qE '^recycled .* recycled .* -  *-  ' "$work/ctl.out" || fail "reddnctl offloads" "$work/ctl.out"
 ctl metrics || fail "no metrics"
+grep -E '^reddnd_(hits|misses|reply_bytes)_total\{offload="recycled"' "$work/ctl.out" && fail "what nobody counts is in the metrics" "$work/ctl.out"
 for line in '^reddnd_hits_total\{offload="get"\} 1$' '^reddnd_misses_total\{offload="get"\} [23]$' \
 	'^reddnd_verdicts_total\{offload="get",verdict="rnr"\} 0$' '^reddnd_tenant_requests_total\{tenant="all"\} [1-9][0-9]*$' \
 	'^reddnd_tenant_quota_slot_bytes\{tenant="limited"\} 9437184$' '^reddnd_tenant_sessions\{tenant="limited"\} 0$'; do

@@ -11,6 +11,13 @@ seed=${TEST_SEED:-1}
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
+page=$(dirname "${BASH_SOURCE[0]}")/../docs/reddnd-security.7
+for name in $("$HOSTILE" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
+	[[ $name == bystander ]] || grep -E '^\.Bq .*(hostile|fuzz-live)' "$page" | grep -qw -- "$name" ||
+		fail "the attack \"$name\" is not in reddnd-security(7)"
+done
+ok "reddnd-security(7) has every attack"
+
 for t in table secret; do
 	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
 	seq 100 | sed "s/.*/key &\t$t value & of many/" | "$REDDN_TABLE" load --quiet "$work/$t" || fail "no data"

@@ -186,5 +186,28 @@ expect wide sessions 0
 leave "$idle"
 ok "a session that asks for nothing ends"
 
+# nor may clients begin as often as they like: who is one too many is refused, and served later
+accepted=$(tenant wide accepted)
+sed -i 's/idle_timeout = "1s";/connects = 1; connects_burst = 2;/' "$work/reddnd.conf"
+begin=$SECONDS
+ctl reload || fail "no reload" "$work/ctl.err"
+is wide connects 1 || fail "connects is $(tenant wide connects)"
+rush() # clients at once, of whom some are refused
+{
+	local clients=() i
+
+	for i in 1 2 3 4 5 6 7 8; do
+		background "rush$i.log" --host b "$REDDN" get --timeout 100000 --port "$port" "$address" one alice
+		clients+=("$child")
+	done
+	wait "${clients[@]}"
+	grep -qE 'refused by the server: tenant wide has used up its quota "connects" of 1 per second; there is room again in [0-9]+ ms' "$work"/rush?.log
+}
+until_true rush || fail "no client is one too many" "$work"/rush?.log "$work/reddnd.log"
+[[ $(($(tenant wide accepted) - accepted)) -le $((2 + SECONDS + 1 - begin)) ]] ||
+	fail "$(tenant wide accepted) accepted in $((SECONDS - begin)) s, $accepted before" "$work/reddnd.log"
+until_true get b one || fail "nobody is served any more" "$work/get.log" "$work/reddnd.log"
+ok "quota \"connects\""
+
 stop_reddnd
 done_testing

@@ -31,6 +31,7 @@
  *                      rate, burst: requests per second of all its sessions, and at once after a pause
  *                      session_rate, session_burst: of each of its sessions
  *                      bytes_rate, session_bytes_rate: bytes of replies per second
+ *                      connects, connects_burst: sessions that begin per second, and at once after a pause
  *                      idle_timeout = "10m": a session without a request for so long ends }                 (no limits)
  *            without it there is one tenant, "everyone", without limits
  *
@@ -117,6 +118,7 @@ struct catalog_limits {
 	uint64_t session_rate, session_burst;
 	uint64_t bytes_rate, session_bytes_rate; /* of replies, bytes per second */
 	uint64_t idle_timeout;                   /* us */
+	uint64_t connects, connects_burst; /* sessions that begin per second; burst 0: what a second brings */
 };
 
 struct catalog_tenant {

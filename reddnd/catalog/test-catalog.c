@@ -392,7 +392,8 @@ static void test_tenants(void **state)
 			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
 			"slot_bytes = \"3K\"; rate = "
 			"5000; burst = 5;\n"
-			" session_rate = 7; session_burst = 2; idle_timeout = \"5m\"; bytes_rate = \"1G\"; "
+			" session_rate = 7; session_burst = 2; connects = 20; connects_burst = 300; "
+			"idle_timeout = \"5m\"; bytes_rate = \"1G\"; "
 			"session_bytes_rate = \"2K\"; },\n"
 			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
 			" { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
@@ -419,6 +420,8 @@ static void test_tenants(void **state)
 	assert_int_equal(c->tenants[0].limits.session_rate, 7);
 	assert_int_equal(c->tenants[0].limits.session_burst, 2);
 	assert_int_equal(c->tenants[0].limits.idle_timeout, 300000000);
+	assert_int_equal(c->tenants[0].limits.connects, 20);
+	assert_int_equal(c->tenants[0].limits.connects_burst, 300);
 	assert_int_equal(c->tenants[0].limits.bytes_rate, 1 << 30);
 	assert_int_equal(c->tenants[0].limits.session_bytes_rate, 2048);
 	catalog_free(c);
@@ -454,6 +457,10 @@ static void test_tenants(void **state)
 		"c:1: \"sessions\" is 0; it must be 1 to 1000000\n"
 		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n"
 		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
+	expect("tenants = ( { name = \"a\"; connects_burst = 5; } );\n",
+		"c:1: \"connects_burst\" means nothing without \"connects\"\n");
+	expect("tenants = ( { name = \"a\"; connects = 0; } );\n",
+		"c:1: \"connects\" is 0; it must be 1 to 1000000000\n");
 	expect("tenants = ( { name = \"a\"; idle_timeout = \"10ms\"; } );\n",
 		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n");
 	expect("tenants = ( { name = \"a\"; bytes_rate = 0; session_bytes_rate = \"much\"; } );\n",

@@ -136,17 +136,21 @@ static struct json_object *count_verdicts(const struct totals *t)
 	return o;
 }
 
-static void add_totals(struct json_object *o, const struct totals *t)
+/* Of recycled chains nobody sees what they answered: no number is better than 0 */
+static void add_totals(struct json_object *o, const struct totals *t, bool recycled)
 {
 	json_add_count(o, "sessions", t->sessions);
 	json_add_count(o, "failed_sessions", t->failed);
 	json_add_count(o, "requests", t->requests);
-	json_add_count(o, "hits", t->hits);
-	json_add_count(o, "misses", t->misses);
+	if (!recycled) {
+		json_add_count(o, "hits", t->hits);
+		json_add_count(o, "misses", t->misses);
+	}
 	json_add_count(o, "wqes", t->wqes);
 	json_add_count(o, "iterations", t->iterations);
 	json_add_count(o, "bytes_in", t->bytes_in);
-	json_add_count(o, "bytes_out", t->bytes_out);
+	if (!recycled)
+		json_add_count(o, "bytes_out", t->bytes_out);
 	json_object_object_add(o, "verdicts", count_verdicts(t));
 }
 
@@ -171,7 +175,7 @@ static struct json_object *run_offloads(struct call *call)
 		json_add_count(o, "atomics", f->img->n_atomic);
 		json_add_count(o, "waits_enables", f->img->n_sync);
 		json_add_count(o, "wqes_per_request", f->outcome.wqes);
-		add_totals(o, f->totals);
+		add_totals(o, f->totals, f->conf->recycled);
 		json_add_text(o, "where", f->conf->where);
 		json_object_array_add(list, o);
 	}
@@ -228,6 +232,8 @@ static struct json_object *run_tenants(struct call *call)
 		json_add_count(o, "session_burst", t->limits.session_burst);
 		json_add_count(o, "bytes_rate", t->limits.bytes_rate);
 		json_add_count(o, "session_bytes_rate", t->limits.session_bytes_rate);
+		json_add_count(o, "connects", t->limits.connects);
+		json_add_count(o, "connects_burst", t->limits.connects_burst);
 		json_add_count(o, "idle_timeout_us", t->limits.idle_timeout);
 		json_add_count(o, "accepted", t->accepted);
 		json_add_count(o, "refused", t->refused);

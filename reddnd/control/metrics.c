@@ -4,6 +4,7 @@
 #include "reddnd/session/service.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <time.h>
@@ -20,24 +21,25 @@ static void family(FILE *f, const char *name, const char *type, const char *unit
 static const struct {
 	const char *name, *unit, *help;
 	size_t at;
+	bool seen; /* by the daemon when it arms an instance again: not of recycled offloads */
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
-		offsetof(struct totals, requests)},
+		offsetof(struct totals, requests), false},
 	{"reddnd_hits", "", "Requests of unrolled offloads that a conditional WRITE answered.",
-		offsetof(struct totals, hits)},
+		offsetof(struct totals, hits), true},
 	{"reddnd_misses", "",
 		"Requests of unrolled offloads that no conditional WRITE answered, though there is one.",
-		offsetof(struct totals, misses)},
+		offsetof(struct totals, misses), true},
 	{"reddnd_wqes", "", "Work requests of chains and loops that were executed, NOPs included.",
-		offsetof(struct totals, wqes)},
+		offsetof(struct totals, wqes), false},
 	{"reddnd_loop_iterations", "",
 		"Iterations of loops without a bound, half a lap of their ring at a time.",
-		offsetof(struct totals, iterations)},
-	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct totals, bytes_in)},
+		offsetof(struct totals, iterations), false},
+	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct totals, bytes_in), false},
 	{"reddnd_reply_bytes", "bytes", "Bytes written to clients by unrolled offloads.",
-		offsetof(struct totals, bytes_out)},
+		offsetof(struct totals, bytes_out), true},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
-		offsetof(struct totals, failed)},
+		offsetof(struct totals, failed), false},
 };
 
 static void by_offload(FILE *f, const struct service *sv)
@@ -45,9 +47,11 @@ static void by_offload(FILE *f, const struct service *sv)
 	for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
 		for (unsigned i = 0; i < sv->catalog->noffloads; i++)
-			fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
-				sv->offloads[i].conf->name,
-				*(const uint64_t *)((const char *)sv->offloads[i].totals + counters[c].at));
+			if (!(counters[c].seen && sv->offloads[i].conf->recycled))
+				fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
+					sv->offloads[i].conf->name,
+					*(const uint64_t *)((const char *)sv->offloads[i].totals +
+							    counters[c].at));
 	}
 	family(f, "reddnd_verdicts", "counter", "", "What was wrong with sessions.");
 	for (unsigned i = 0; i < sv->catalog->noffloads; i++)

@@ -21,6 +21,7 @@ enum {
 	RNR_TIMER_640_US = 12, /* and one who is to be slowed, that late (IBTA 9.7.5.2.8) */
 	RNR_RETRY_FOREVER = 7, /* what the client is told to do then */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply has broken the protocol */
+	ACK_TIMEOUT_4_S = 20,
 	UDP_SPORT_MIN = 0xc000,
 };
 
@@ -266,6 +267,15 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 	return r ? log_errno(-abs(r), "cannot read an address handle") : 0;
 }
 
+/*
+ * The REQ of the client says it (IBTA 12.7.34; cm.c of Linux takes it over), up to hours, or for ever. A reply that nobody acknowledges
+ * would keep a session busy for as long, with all that was charged for it.
+ */
+uint8_t rnic_ack_timeout(uint8_t asked)
+{
+	return asked && asked < ACK_TIMEOUT_4_S ? asked : ACK_TIMEOUT_4_S;
+}
+
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 {
 	struct ibv_qp_attr init, rtr, rts;
@@ -294,7 +304,7 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		.rq_psn = rtr.rq_psn,
 		.sq_psn = rts.sq_psn,
 		.min_rnr_timer = slow ? RNR_TIMER_640_US : RNR_TIMER_10_US,
-		.timeout = rts.timeout,
+		.timeout = rnic_ack_timeout(rts.timeout),
 		.retry_cnt = rts.retry_cnt,
 		.rnr_retry = RNR_RETRY_REPLY,
 	};

@@ -45,4 +45,7 @@ struct rnic_path {
 /** RESET to RTS. Errors have been logged. */
 int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);
 
+/** The ACK timeout (4.096 us * 2^x, 0 for ever) of a connection whose client asked for @asked. */
+uint8_t rnic_ack_timeout(uint8_t asked);
+
 #endif

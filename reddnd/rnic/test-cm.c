@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do other things in between. */
+/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do other things in between. And what a
+ * client may ask of its connection. */
 #include "reddnd/rnic/cm.h"
+#include "reddnd/rnic/internal.h"
 
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -94,9 +96,19 @@ static void one_at_a_time(void **state)
 	rnic_cm_free(cm);
 }
 
+/* No client makes the NIC wait for hours */
+static void ack_timeout(void **state)
+{
+	(void)state;
+	assert_int_equal(rnic_ack_timeout(14), 14);
+	assert_int_equal(rnic_ack_timeout(19), 19);
+	assert_int_equal(rnic_ack_timeout(0), 20);
+	assert_int_equal(rnic_ack_timeout(31), 20);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(ack_timeout)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,5 +107,5 @@ bool admit(const struct service *sv, const struct admit_from *from, struct admit
 	a->charge.depth = a->request.depth;
 	a->charge.queue_bytes = offload_layout(a->offload, a->request.depth)->size;
 	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;
-	return tenant_charge(a->tenant, &a->charge, rej);
+	return tenant_charge(a->tenant, &a->charge, from->now_us, rej);
 }

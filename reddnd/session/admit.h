@@ -17,6 +17,7 @@ struct admit_from {
 	size_t size;
 	const uint8_t *address; /* 16 bytes: rnic_conn_address() */
 	uint64_t now;           /* s, Unix time */
+	uint64_t now_us;        /* of CLOCK_MONOTONIC */
 };
 
 struct admitted {

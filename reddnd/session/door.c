@@ -92,8 +92,11 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct server *sv = arg;
 	const struct session_parts parts = {.dev = sv->dev, .arena = sv->arena, .audit = &sv->audit};
 	uint8_t address[16];
-	const struct admit_from from = {
-		.data = data, .size = size, .address = address, .now = (uint64_t)time(NULL)};
+	const struct admit_from from = {.data = data,
+		.size = size,
+		.address = address,
+		.now = (uint64_t)time(NULL),
+		.now_us = clock_us()};
 	struct reddn_wire_rej rej;
 	struct reddn_wire_rep rep;
 	struct farewell_of of;

@@ -7,85 +7,129 @@
 /* Between two looks at a session that waits */
 enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };
 
+/* What a session can be limited by */
+enum { OWN_REQUESTS, REQUESTS_OF_TENANT, OWN_BYTES, BYTES_OF_TENANT, LIMITS };
+
 static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* How far RECVs are posted ahead. The keeper of a recycled chain prepares a quarter of the slots at a time, and one of them may
- * always be under way: three are what can be had without waiting for it. */
-static uint64_t window(const struct session *s)
+static struct rate *limit(struct session *s, unsigned i)
+{
+	struct rate *const of[LIMITS] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
+
+	return of[i];
+}
+
+/* Tokens that a request costs */
+static uint64_t price(const struct session *s, unsigned i)
+{
+	return i < OWN_BYTES ? 1 : session_price(s);
+}
+
+/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The keeper of a recycled chain prepares a quarter of
+ * the slots at a time, and one of them may always be under way: three are what can be had without waiting for it. */
+static uint64_t window(struct session *s, uint64_t now)
 {
 	uint64_t w = (s->layout.recycled ? s->layout.slots / 4 * 3 : s->layout.slots) - 1;
 
-	if (s->rate.per_second)
-		w = min(w, s->rate.burst);
-	if (s->tenant->rate.per_second)
-		w = min(w, s->tenant->rate.burst);
-	if (s->bytes.per_second)
-		w = min(w, s->bytes.burst / session_price(s));
-	if (s->tenant->bytes.per_second)
-		w = min(w, s->tenant->bytes.burst / session_price(s));
+	for (unsigned i = 0; i < LIMITS; i++) {
+		struct rate *r = limit(s, i);
+		uint64_t tokens = rate_available(r, now);
+
+		if (r->per_second)
+			w = min(w, (tokens > r->burst ? tokens : r->burst) / price(s, i));
+	}
 	return w;
 }
 
-/* Requests that a bucket has credits for, at @price each */
-static uint64_t affordable(struct rate *r, uint64_t price, uint64_t now)
+/* Requests that a bucket has credits for */
+static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 {
-	uint64_t all = rate_available(r, now);
+	uint64_t all = rate_available(limit(s, i), now);
 
-	return all == UINT64_MAX ? all : all / price;
+	return all == UINT64_MAX ? all : all / price(s, i);
 }
 
-static uint64_t share(const struct tenant *t, uint64_t all)
+/* By how many what its tenant has is parted: those that wait and have not had theirs at this look */
+static unsigned among(const struct session *s)
 {
-	if (all == UINT64_MAX || all == 0 || t->waiting < 2)
+	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->waiting;
+}
+
+/* Of them what this session may take: an even part, rounded up */
+static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
+{
+	uint64_t all = all_of(s, i, now);
+
+	if (all == UINT64_MAX || i == OWN_REQUESTS || i == OWN_BYTES)
 		return all;
-	return all / t->waiting ? all / t->waiting : 1;
+	return all / among(s) + (all % among(s) > 0);
+}
+
+/* What it may take of its tenant's without anybody getting less */
+static uint64_t even_part(struct session *s, uint64_t now)
+{
+	return min(all_of(s, REQUESTS_OF_TENANT, now), all_of(s, BYTES_OF_TENANT, now)) / among(s);
 }
 
 static uint64_t credits(struct session *s, uint64_t now)
 {
-	struct tenant *t = s->tenant;
-	uint64_t price = session_price(s);
+	uint64_t n = UINT64_MAX;
 
-	return min(min(affordable(&s->rate, 1, now), share(t, affordable(&t->rate, 1, now))),
-		min(affordable(&s->bytes, price, now), share(t, affordable(&t->bytes, price, now))));
+	for (unsigned i = 0; i < LIMITS; i++)
+		n = min(n, affordable(s, i, now));
+	return n;
 }
 
 static void pay(struct session *s, uint64_t requests)
 {
-	rate_take(&s->rate, requests);
-	rate_take(&s->tenant->rate, requests);
-	rate_take(&s->bytes, requests * session_price(s));
-	rate_take(&s->tenant->bytes, requests * session_price(s));
+	for (unsigned i = 0; i < LIMITS; i++)
+		rate_take(limit(s, i), requests * price(s, i));
+}
+
+/* It waits for credits of those that allow no more than @n requests; UINT64_MAX: it does not wait */
+static void await(struct session *s, uint64_t n, uint64_t now)
+{
+	for (unsigned i = 0; i < LIMITS; i++) {
+		bool awaits = n != UINT64_MAX && affordable(s, i, now) <= n;
+
+		if (awaits == s->awaits[i])
+			continue;
+		s->awaits[i] = awaits;
+		rate_await(limit(s, i), awaits);
+	}
 }
 
 /* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
-static uint64_t slowest(const struct session *s)
+static uint64_t slowest(struct session *s)
 {
-	const struct rate *const of[] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
+	unsigned known = s->layout.recycled ? LIMITS : OWN_BYTES;
 	uint64_t rate = UINT64_MAX;
 
-	for (unsigned i = 0; i < (s->layout.recycled ? 4 : 2); i++)
-		if (of[i]->per_second)
-			rate = min(rate, of[i]->per_second / (i < 2 ? 1 : session_price(s)));
+	for (unsigned i = 0; i < known; i++)
+		if (limit(s, i)->per_second)
+			rate = min(rate, limit(s, i)->per_second / price(s, i));
 	return rate ? rate : 1;
 }
 
 static uint64_t until_credit(struct session *s, uint64_t now)
 {
-	uint64_t delay = 0, price = session_price(s);
-	const uint64_t of[] = {rate_delay(&s->rate, 1, now), rate_delay(&s->tenant->rate, 1, now),
-		rate_delay(&s->bytes, price, now), rate_delay(&s->tenant->bytes, price, now)};
+	uint64_t delay = 0;
 
-	for (unsigned i = 0; i < 4; i++)
-		delay = of[i] > delay ? of[i] : delay;
+	for (unsigned i = 0; i < LIMITS; i++) {
+		uint64_t of = rate_delay(limit(s, i), price(s, i), now);
+
+		delay = of > delay ? of : delay;
+	}
 	return delay;
 }
 
 static void set_waiting(struct pacer *p, struct session *s, bool waiting)
 {
+	if (!waiting)
+		await(s, UINT64_MAX, 0);
 	if (s->waiting == waiting)
 		return;
 	s->waiting = waiting;
@@ -111,7 +155,8 @@ static void set_timer(struct pacer *p, uint64_t at)
 /* When to look again at a session that waits */
 static uint64_t next_look(struct session *s, uint64_t now)
 {
-	uint64_t step = window(s) * SECOND_US / STEPS_PER_WINDOW / slowest(s), delay = until_credit(s, now);
+	uint64_t step = window(s, now) * SECOND_US / STEPS_PER_WINDOW / slowest(s);
+	uint64_t delay = until_credit(s, now);
 
 	step = step < STEP_MIN_US ? STEP_MIN_US : min(step, STEP_MAX_US);
 	return now + (delay > step ? delay : step);
@@ -120,15 +165,17 @@ static uint64_t next_look(struct session *s, uint64_t now)
 /* Posts RECVs. Whether all of the window is posted now. */
 static bool post(struct session *s, uint64_t now)
 {
-	uint64_t full = s->done + window(s), to = min(full, session_postable(s)), n;
+	uint64_t full = s->done + window(s, now), to = min(full, session_postable(s));
+	uint64_t wanted, has = credits(s, now);
 
 	if (s->unsettled)
 		session_post(s, s->posted);
-	if (to > s->posted) {
-		n = min(to - s->posted, credits(s, now));
-		if (n && session_post(s, s->posted + n) == 0)
-			pay(s, n);
-	}
+	wanted = to > s->posted ? to - s->posted : 0;
+	/* Also if they are just enough: what a recycled session has used by then is not known before the next look */
+	await(s, wanted >= has ? has : UINT64_MAX, now);
+	wanted = min(wanted, has);
+	if (wanted && session_post(s, s->posted + wanted) == 0)
+		pay(s, wanted);
 	return s->posted >= full;
 }
 
@@ -175,23 +222,29 @@ void pace_forget(struct pacer *p, struct session *s)
 	set_waiting(p, s, false);
 }
 
-/* Each is looked at once: one that goes on waiting takes its place at the end again, and so nobody is always the first */
+/* Each is looked at once. What cannot be parted evenly is for the first ones, which are the last ones then */
 static int look(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct pacer *p = arg;
-	struct session *last = TAILQ_LAST(&p->waiting, session_waiting), *s;
-	uint64_t now = clock_us();
+	struct session *last = TAILQ_LAST(&p->waiting, session_waiting), *s, *next;
+	uint64_t now = clock_us(), before, even;
 
 	(void)source;
 	(void)usec;
 	p->due = UINT64_MAX;
-	while ((s = TAILQ_FIRST(&p->waiting))) {
-		TAILQ_REMOVE(&p->waiting, s, waiting_link);
-		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
+	TAILQ_FOREACH (s, &p->waiting, waiting_link)
+		s->tenant->turns = s->tenant->waiting;
+	for (s = TAILQ_FIRST(&p->waiting); s; s = next) {
+		next = s == last ? NULL : TAILQ_NEXT(s, waiting_link);
+		before = s->posted;
+		even = even_part(s, now);
 		p->count(p->arg, s);
 		step(p, s, now);
-		if (s == last)
-			break;
+		s->tenant->turns--;
+		if (s->posted - before <= even || !s->waiting)
+			continue;
+		TAILQ_REMOVE(&p->waiting, s, waiting_link);
+		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
 	}
 	return 0;
 }

@@ -4,8 +4,9 @@
  * that sends more meets a receiver that is not ready, and its NIC repeats the SEND later: it is slowed, not cut.
  *
  * A credit is spent when a RECV is posted. No more are posted ahead of what a client has used than a burst, so in t
- * seconds a session gets at most rate * t + 2 * burst requests. Credits of a tenant are shared evenly by those of its sessions
- * that wait for some.
+ * seconds a session gets at most rate * t + 2 * burst requests. Credits are counted by time, not by looks at a session: one that waits gets
+ * all that came meanwhile when this process or the NIC is held up, up to a second's worth, on top of that. Credits of a tenant
+ * are shared evenly by those of its sessions that wait for some.
  *
  * A limit in bytes is one of credits too: a request costs as many as its reply may have. Of an unrolled session the daemon sees what
  * it had, and gives the rest back; of a recycled one it does not.

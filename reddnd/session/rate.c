@@ -5,6 +5,14 @@
 
 enum { SECOND = 1000000, FILL_US = SECOND / 10 };
 
+/* How many more it holds */
+static uint64_t room(const struct rate *r)
+{
+	uint64_t most = r->burst + (r->awaited ? r->per_second : 0);
+
+	return r->tokens < most ? most - r->tokens : 0;
+}
+
 static void fill(struct rate *r, uint64_t now_us)
 {
 	unsigned __int128 brought;
@@ -13,8 +21,8 @@ static void fill(struct rate *r, uint64_t now_us)
 		return;
 	brought = (unsigned __int128)(now_us - r->at) * r->per_second + r->part;
 	r->at = now_us;
-	if (brought / SECOND >= r->burst - r->tokens) {
-		r->tokens = r->burst;
+	if (brought / SECOND >= room(r)) {
+		r->tokens += room(r);
 		r->part = 0;
 		return;
 	}
@@ -68,7 +76,13 @@ void rate_take(struct rate *r, uint64_t n)
 void rate_give(struct rate *r, uint64_t n)
 {
 	if (r->per_second)
-		r->tokens = n < r->burst - r->tokens ? r->tokens + n : r->burst;
+		r->tokens += n < room(r) ? n : room(r);
+}
+
+void rate_await(struct rate *r, bool waits)
+{
+	assert(waits || r->awaited);
+	r->awaited += waits ? 1 : -1u;
 }
 
 uint64_t rate_delay(struct rate *r, uint64_t n, uint64_t now_us)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rate.h - a token bucket: so many requests per second, and so many at once after a pause. Pure; the caller has the clock.
+ * rate.h - a token bucket: so many requests or clients per second, and so many at once after a pause. Pure; the caller has the clock.
  *
  * Time only goes forward. Fractions of a token are kept, so that the rate is exact in the long run.
+ *
+ * The burst is for those who pause. Who waits for tokens has none put aside, and must not lose what time brings because the one
+ * who hands them out comes late: while it is known that somebody waits, the bucket holds a second's worth more.
  */
 #ifndef SESSION_RATE_H
 #define SESSION_RATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rate {
@@ -15,6 +19,7 @@ struct rate {
 	uint64_t tokens;     /* whole ones */
 	uint64_t part;       /* of the next one, in millionths */
 	uint64_t at;         /* us: up to when it has been filled */
+	unsigned awaited;    /* by so many */
 };
 
 /** A full bucket. @burst 0: what a tenth of a second brings, at least 1. */
@@ -31,6 +36,9 @@ uint64_t rate_available(struct rate *r, uint64_t now_us);
 
 /** Takes @n of those that rate_available() told. */
 void rate_take(struct rate *r, uint64_t n);
+
+/** One more waits for tokens from now on, or one less. What is in the bucket stays, even beyond the burst. */
+void rate_await(struct rate *r, bool waits);
 
 /** Gives back @n of those that were taken; what the bucket does not hold is lost. */
 void rate_give(struct rate *r, uint64_t n);

@@ -60,6 +60,7 @@ struct session {
 	bool unsettled;         /* the NIC may have posted less than what is written in posted */
 	uint64_t seen;          /* of done, by the pacer */
 	bool waiting;
+	bool awaits[4]; /* which of its limits (pace.c) */
 	TAILQ_ENTRY(session) waiting_link;
 	uint64_t looked; /* unrolled: instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;

@@ -56,11 +56,24 @@ void tenant_unref(struct tenant *t)
 	tenant_free(t);
 }
 
+/* A limit that is new begins with a full bucket: the first client is none too many */
+static void limit_connects(struct tenant *t, uint64_t now_us)
+{
+	const struct catalog_limits *l = &t->limits;
+	uint64_t burst = l->connects_burst ? l->connects_burst : l->connects;
+
+	if (t->connects.per_second)
+		rate_set(&t->connects, l->connects, burst, now_us);
+	else
+		rate_init(&t->connects, l->connects, burst, now_us);
+}
+
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
 {
 	t->limits = *limits;
 	rate_set(&t->rate, limits->rate, limits->burst, now_us);
 	rate_set(&t->bytes, limits->bytes_rate, rate_burst(limits->bytes_rate, t->reply_most), now_us);
+	limit_connects(t, now_us);
 }
 
 void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us)
@@ -76,7 +89,8 @@ static uint64_t left(uint64_t quota, uint64_t used)
 	return used < quota ? quota - used : 0;
 }
 
-bool tenant_charge(struct tenant *t, const struct tenant_charge *c, struct reddn_wire_rej *rej)
+bool tenant_charge(
+	struct tenant *t, const struct tenant_charge *c, uint64_t now_us, struct reddn_wire_rej *rej)
 {
 	const struct catalog_limits *l = &t->limits;
 
@@ -105,6 +119,14 @@ bool tenant_charge(struct tenant *t, const struct tenant_charge *c, struct reddn
 			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
 		return false;
 	}
+	if (rate_available(&t->connects, now_us) == 0) {
+		session_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connects,
+			"tenant %s has used up its quota \"connects\" of %" PRIu64
+			" per second; there is room again in %" PRIu64 " ms",
+			t->name, l->connects, rate_delay(&t->connects, 1, now_us) / 1000 + 1);
+		return false;
+	}
+	rate_take(&t->connects, 1);
 	t->sessions++;
 	t->depth += c->depth;
 	t->queue_bytes += c->queue_bytes;

@@ -31,9 +31,11 @@ struct tenant {
 	struct starter starter; /* of queues of that PD */
 	struct catalog_limits limits;
 	struct rate rate, bytes; /* of requests, and of what they are answered */
+	struct rate connects;    /* of sessions that begin */
 	uint64_t
 		reply_most; /* bytes of the longest reply that a session of it may have got: the least that a bucket holds */
 	unsigned waiting; /* sessions that want more credits than there are */
+	unsigned turns;   /* of them that are still to get theirs (pace.c) */
 	/* in use */
 	unsigned sessions;
 	uint64_t depth, queue_bytes, slot_bytes;
@@ -58,8 +60,9 @@ void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_
 /** A session whose replies have up to @bytes begins. */
 void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us);
 
-/** Charges a session; false when a quota forbids it: @rej names the quota and the number. */
-bool tenant_charge(struct tenant *t, const struct tenant_charge *charge, struct reddn_wire_rej *rej);
+/** Charges a session that begins; false when a quota, or the rate of those, forbids it: @rej names it and the number. */
+bool tenant_charge(
+	struct tenant *t, const struct tenant_charge *charge, uint64_t now_us, struct reddn_wire_rej *rej);
 void tenant_refund(struct tenant *t, const struct tenant_charge *charge);
 
 #endif

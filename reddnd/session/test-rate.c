@@ -118,12 +118,42 @@ static void test_give(void **state)
 	assert_true(rate_available(&r, S) == UINT64_MAX);
 }
 
+static void test_awaited(void **state)
+{
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 1000, 50, S);
+	rate_take(&r, 50);
+	rate_await(&r, true);
+	rate_await(&r, true);
+	assert_int_equal(rate_available(&r, S + S / 2), 500);
+	rate_await(&r, false);
+	assert_int_equal(rate_available(&r, 20ull * S), 1050); /* a second's worth, and no more */
+	rate_give(&r, 5);
+	assert_int_equal(rate_available(&r, 21ull * S), 1050);
+	rate_await(&r, false);
+	assert_int_equal(rate_available(&r, 22ull * S), 1050); /* what is owed stays */
+	rate_give(&r, 5);
+	rate_take(&r, 1010);
+	assert_int_equal(rate_available(&r, 30ull * S), 50);
+	rate_init(&r, 1, 1, S); /* no part of a token is lost either */
+	rate_take(&r, 1);
+	rate_await(&r, true);
+	for (unsigned i = 1; i <= 10; i++) {
+		assert_int_equal(rate_available(&r, S + i * (S + S / 20)), 1);
+		rate_take(&r, 1);
+	}
+	assert_int_equal(r.part, S / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_give),
+		cmocka_unit_test(test_awaited),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_set),

@@ -8,7 +8,7 @@
 
 int loop_init(struct loop *loop)
 {
-	loop->dead = NULL;
+	*loop = (struct loop){0};
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return loop->epoll < 0 ? -errno : 0;
 }
@@ -60,8 +60,12 @@ int loop_poll(struct loop *loop, uint64_t timeout_ns)
 		for (int i = 0; i < n; i++) {
 			struct source *source = events[i].data.ptr;
 
-			if (source->rank == rank && !source->dead && !source->input(source))
+			if (source->rank != rank || source->dead)
+				continue;
+			if (!source->input(source))
 				loop_remove(loop, source);
+			if (loop->between)
+				loop->between(loop->arg);
 		}
 	}
 	reap(loop);

@@ -5,6 +5,9 @@
  * Sources have a rank. Of what is ready at one moment rank 0 is served first: the end of a file is seen
  * before any call or connection that came after it, so that a resource an application gave back by closing
  * is free for whoever asks next, as with system calls.
+ *
+ * Commands are served one at a time, with a chance for the rest of the device before and after each, whose queues do not wait for its
+ * firmware.
  */
 #ifndef SOFTCX_NIC_LOOP_H
 #define SOFTCX_NIC_LOOP_H
@@ -25,7 +28,9 @@ struct source {
 
 struct loop {
 	int epoll;
-	struct source *dead; /* destroyed when nobody can hold a pointer any more */
+	struct source *dead;        /* destroyed when nobody can hold a pointer any more */
+	void (*between)(void *arg); /* after each source that was served; or NULL */
+	void *arg;
 };
 
 int loop_init(struct loop *loop);

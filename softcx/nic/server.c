@@ -33,6 +33,7 @@
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
 #define SPINS (100 * USEC) /* after work, before it naps */
+#define TURN (50 * USEC)   /* of commands, before others may run */
 
 enum {
 	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the sockets */
@@ -77,6 +78,7 @@ struct server {
 	uint64_t busy_at;     /* when hardware last had something to do */
 	uint64_t nap;         /* length of the next sleep */
 	uint64_t looked_at;   /* ns, at timers and at UARs that sleep */
+	uint64_t yielded_at;  /* ns, between commands */
 };
 
 uint64_t nic_now(void)
@@ -395,6 +397,32 @@ static int make_all_sockets(struct server *s)
 	return rc;
 }
 
+static bool poll_hardware(struct server *s)
+{
+	bool busy = false;
+
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
+		busy |= hw_poll(s->devs[i]);
+	return busy;
+}
+
+/*
+ * Software that shares a CPU with this process gets it when it has something to look at, and does not wait for as long as commands keep
+ * coming.
+ */
+static void poll_between(void *arg)
+{
+	struct server *s = arg;
+	bool busy = poll_hardware(s);
+
+	if (busy)
+		tracers_flush(&s->tracers);
+	if (!busy && nic_now() - s->yielded_at < TURN)
+		return;
+	sched_yield();
+	s->yielded_at = nic_now();
+}
+
 int server_new(struct server **server, const struct server_config *cfg)
 {
 	struct rlimit nofile;
@@ -424,6 +452,8 @@ int server_new(struct server **server, const struct server_config *cfg)
 		rc = loop_init(&s->loop);
 	if (rc == 0)
 		rc = make_devices(s);
+	s->loop.between = poll_between;
+	s->loop.arg = s;
 	if (rc == 0) {
 		faults_init(&s->faults, s->devs, cfg->hosts->ndevs);
 		s->files.net = s->net;
@@ -469,15 +499,6 @@ void server_stop(struct server *s)
 }
 
 /* ---- the loop --------------------------------------------------------------------------- */
-
-static bool poll_hardware(struct server *s)
-{
-	bool busy = false;
-
-	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
-		busy |= hw_poll(s->devs[i]);
-	return busy;
-}
 
 /* Software that rings may ring again at once. */
 static bool spins(const struct server *s)

@@ -211,6 +211,9 @@ static void options(void **state)
 	assert_int_equal(attr.ah_attr.grh.traffic_class, 0x68);
 	assert_int_equal(app_qp_attr(client, rc, IBV_QPS_RTS, &attr), 0);
 	assert_int_equal(attr.timeout, 9);
+	/* the other side waits for as long as this one asks it to, the delay of its own ACKs included */
+	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTS, &attr), 0);
+	assert_int_equal(attr.timeout, 16);
 }
 
 /* CAP_NET_BIND_SERVICE in the effective set of this thread. */

@@ -101,6 +101,7 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	req->src_at = id->local;
 	req->dst_at = id->remote;
 	req->psn = id->rq_psn;
+	req->ack_timeout = ucma_id_asked_timeout(id);
 	if (!ucma_msg_ask(id, req)) {
 		ucma_msg_stop_asking(id);
 		return -ENOMEM;
@@ -349,8 +350,9 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	id->remote = msg->src_at;
 	id->has_dev = true;
 	id->tos = listener->tos;
-	id->timeout_set = listener->timeout_set;
-	id->timeout = listener->timeout;
+	/* rdma_init_qp_attr(): what was set goes before what the REQ asks for */
+	id->timeout_set = listener->timeout_set || !ud;
+	id->timeout = listener->timeout_set ? listener->timeout : msg->ack_timeout;
 	id->state = UCMA_CONNECT;
 	id->cm = ud ? UCMA_CM_SIDR_RCVD : UCMA_CM_REQ_RCVD;
 	id->has_cm = true;

@@ -16,6 +16,8 @@
 
 /* cma.c: CMA_IBOE_PACKET_LIFETIME 16; cm.c: cm_ack_timeout() with mlx5's local_ca_ack_delay of 16 */
 #define ACK_TIMEOUT 18
+#define ACK_DELAY 16
+#define ACK_TIMEOUT_MAX 31
 
 void ucma_timer_stop(struct ucma_id *id)
 {
@@ -384,6 +386,20 @@ int ucma_id_set_afonly(struct ucma_id *id, bool on)
 uint8_t ucma_id_timeout(const struct ucma_id *id)
 {
 	return id->timeout_set ? id->timeout : ACK_TIMEOUT;
+}
+
+/* cm.c: cm_ack_timeout(), the sum of the two rounded up to a power of two */
+uint8_t ucma_id_asked_timeout(const struct ucma_id *id)
+{
+	unsigned path = id->timeout;
+
+	if (!id->timeout_set)
+		return ACK_TIMEOUT;
+	if (path >= ACK_DELAY)
+		path += path - 1 <= ACK_DELAY;
+	else
+		path = ACK_DELAY + (path == ACK_DELAY - 1);
+	return (uint8_t)(path < ACK_TIMEOUT_MAX ? path : ACK_TIMEOUT_MAX);
 }
 
 /* ---- end --------------------------------------------------------------------------------- */

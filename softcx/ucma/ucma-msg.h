@@ -40,6 +40,7 @@ struct ucma_msg {
 	struct ucma_where src_at, dst_at;
 	uint32_t qpn, qkey, psn;
 	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
+	uint8_t ack_timeout; /* of a REQ: what the passive side is to wait for an ACK, 4.096 us * 2^x */
 	struct rdma_ucm_ece ece;
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];
 };

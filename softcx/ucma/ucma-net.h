@@ -204,6 +204,8 @@ int ucma_id_set_reuseaddr(struct ucma_id *id, bool on);
 int ucma_id_set_afonly(struct ucma_id *id, bool on);
 /** Local ACK timeout as the QP gets it (4.096 us * 2^x). */
 uint8_t ucma_id_timeout(const struct ucma_id *id);
+/** What its REQ asks of the other side. */
+uint8_t ucma_id_asked_timeout(const struct ucma_id *id);
 /** The listener of @host that a request to @dst in port space @ps reaches, or NULL. */
 struct ucma_id *ucma_id_listener(
 	struct ucma_net *net, unsigned host, uint16_t ps, const struct sockaddr_storage *dst);
