@@ -63,8 +63,30 @@ static bool answered(struct lower *l, const struct guard *path)
 	return true;
 }
 
+static const struct ast_verb *slot_write(const struct op *op)
+{
+	return op->verb && op->verb->kind == AST_WRITE && op->verb->place->kind == AST_AT_SLOT ? op->verb
+											       : NULL;
+}
+
+/* Once it has its answer, the client may have another request answered there */
+static bool writes_late(struct lower *l)
+{
+	for (unsigned i = 0; i < l->nops; i++)
+		for (unsigned k = i + 1; answer(&l->op[i]) && answer(&l->op[i])->ahead && k < l->nops; k++)
+			if (slot_write(&l->op[k]) && !lower_excludes(l->op[i].guard, l->op[k].guard))
+				return !lower_refuse(l, slot_write(&l->op[k])->pos,
+					"line %u may have answered ahead of this, and the slot is the "
+					"client's again; "
+					"write to it before the answer",
+					answer(&l->op[i])->pos.line);
+	return false;
+}
+
 void lower_check_answers(struct lower *l)
 {
+	if (writes_late(l))
+		return;
 	for (unsigned i = 0; i < l->nops; i++)
 		for (unsigned k = i + 1; k < l->nops; k++)
 			if (answer(&l->op[i]) && answer(&l->op[k]) &&

@@ -185,6 +185,8 @@ static void fill(struct random_chain *r, unsigned s, unsigned ntext)
 	struct chain_step *st = &r->steps[s];
 	unsigned n = 1 + rnd(r, 3);
 
+	if (st->verb == CHAIN_WRITE_IMM)
+		return;
 	if (is_atomic(st)) {
 		if (st->remote.kind != CHAIN_AT_SCRATCH || strcmp(st->remote.name, "if") != 0)
 			if (rnd(r, 2))
@@ -196,7 +198,7 @@ static void fill(struct random_chain *r, unsigned s, unsigned ntext)
 		unsigned t = s + 1 + rnd(r, r->d.nsteps - s - 1);
 
 		/* those at the end have no lanes but the ones that tell them of other queues */
-		if (r->steps[t].flags & CHAIN_DORMANT || t >= ntext) {
+		if (r->steps[t].flags & CHAIN_DORMANT || t >= ntext || r->steps[t].verb == CHAIN_WRITE_IMM) {
 			st->local[0] = var(r, 1);
 			return;
 		}
@@ -250,10 +252,19 @@ static void add_args(struct random_chain *r, unsigned ntext)
 	}
 }
 
+static void answer(struct random_chain *r, uint8_t flags)
+{
+	struct chain_step *st = step(r, CHAIN_WRITE_IMM, 0);
+
+	st->flags = CHAIN_IMM_SEQ | flags;
+	st->remote = (struct chain_place){.kind = CHAIN_AT_SLOT};
+	st->local[0] = (struct chain_place){.kind = CHAIN_AT_REGION, .index = RANDOM_DATA, .len = 8};
+}
+
 void random_chain(struct random_chain *r, uint64_t seed)
 {
 	unsigned ntext, nsteps;
-	struct chain_step *done;
+	bool early;
 
 	memset(r, 0, sizeof *r);
 	r->rng = (seed + 1) * 0x9e3779b97f4a7c15;
@@ -271,13 +282,22 @@ void random_chain(struct random_chain *r, uint64_t seed)
 		.slot_size = RANDOM_SLOT,
 		.steps = r->steps,
 		.args = r->args};
+	early = r->d.nqueues == 2 && nsteps > 3 && rnd(r, 2);
+	if (early) {
+		skeleton(r, 1 + rnd(r, nsteps - 2));
+		answer(r, CHAIN_AHEAD);
+	}
 	skeleton(r, nsteps - 1);
 	ntext = r->d.nsteps;
 	tell(r);
-	done = step(r, CHAIN_WRITE_IMM, 0);
-	done->flags = CHAIN_IMM_SEQ | (r->d.nqueues > 2 ? CHAIN_DORMANT : 0);
-	done->remote = (struct chain_place){.kind = CHAIN_AT_SLOT};
-	done->local[0] = (struct chain_place){.kind = CHAIN_AT_REGION, .index = RANDOM_DATA, .len = 8};
+	if (early) {
+		struct chain_step *end = step(r, CHAIN_WRITE, 0);
+
+		end->remote = (struct chain_place){.kind = CHAIN_AT_SLOT, .from = 8};
+		end->local[0] = (struct chain_place){.kind = CHAIN_AT_REGION, .index = RANDOM_DATA, .len = 8};
+	} else {
+		answer(r, r->d.nqueues > 2 ? CHAIN_DORMANT : 0);
+	}
 	/* the last first, so that a patch knows what it patches */
 	for (unsigned s = ntext; s-- > 0;)
 		fill(r, s, ntext);
