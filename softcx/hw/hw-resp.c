@@ -59,21 +59,23 @@ struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uin
 	return peer;
 }
 
-static bool window_span(
+/* It is no key of the PD: perhaps a window, or nothing at all. */
+__attribute__((noinline)) static int span_of_window(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
 {
-	return hw_key_span(peer->dev, rkey, hw_mw_owner_pd(peer->pdn), right, va, len, out) ||
-	       hw_key_span(peer->dev, rkey, hw_mw_owner_qp(peer->qpn), right, va, len, out);
+	if ((peer->mod.access & right) &&
+		(hw_key_span(peer->dev, rkey, hw_mw_owner_pd(peer->pdn), right, va, len, out) ||
+			hw_key_span(peer->dev, rkey, hw_mw_owner_qp(peer->qpn), right, va, len, out)))
+		return 0;
+	return HW_FAULT(HW_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER | HW_FAULT_PEER_ACCESS;
 }
 
 int hw_resp_span(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
 {
-	if (!(peer->mod.access & right) || (!hw_key_span(peer->dev, rkey, peer->pdn, right, va, len, out) &&
-						   !window_span(peer, rkey, va, len, right, out)))
-		return HW_FAULT(HW_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER |
-		       HW_FAULT_PEER_ACCESS;
-	return 0;
+	if ((peer->mod.access & right) && hw_key_span(peer->dev, rkey, peer->pdn, right, va, len, out))
+		return 0;
+	return span_of_window(peer, rkey, va, len, right, out);
 }
 
 /* The scatter list of the next RECV. */

@@ -40,8 +40,8 @@ static void go(struct self *s)
 
 static void copies(void **state)
 {
-	static const uint32_t lens[] = {
-		1, 2, 3, 7, 8, 9, 15, 16, 31, 64, 100, 511, 513, 4095, 4096, 4097, 20001};
+	static const uint32_t lens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 31, 32, 33, 39, 40, 64, 71, 100,
+		511, 513, 4087, 4088, 4089, 4095, 4096, 4097, 20001};
 	struct self s;
 	uint8_t *src, *dst;
 
