@@ -100,13 +100,21 @@ class Served(Rig):
 
     # ---- the daemon ----
 
-    def start_daemon(self, config, host=None, cpu=None):
+    def write_config(self, config):
         conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\n' % (self.ADDRESS, self.PORT, TOP))
             f.write('control = "%s";\n%s' % (self.control, config))
+        return conf
+
+    def start_daemon(self, config, host=None, cpu=None):
+        conf = self.write_config(config)
         on = ["--host", host] if host else []
         self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: os.path.exists(self.control), cpu=cpu)
+
+    def reload(self, config):
+        self.write_config(config)
+        self.ctl("reload")
 
     def stop_daemon(self):
         self.daemon.popen.terminate()

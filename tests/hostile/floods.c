@@ -44,26 +44,36 @@ int hostile_qp_error(int argc, char **argv)
 	return 0;
 }
 
+/* False: refused, for one reason or another */
+static bool begins(struct raw_client *c)
+{
+	int event = raw_connect(c, &c->req, sizeof c->req);
+
+	raw_need(event == RDMA_CM_EVENT_ESTABLISHED || event == RDMA_CM_EVENT_REJECTED,
+		"neither accepted nor refused");
+	return event == RDMA_CM_EVENT_ESTABLISHED;
+}
+
 int hostile_storm(int argc, char **argv)
 {
-	uint64_t count = hostile_number(argv[0]);
+	uint64_t count = hostile_number(argv[0]), refused = 0;
 
 	(void)argc;
 	for (uint64_t i = 0; i < count; i++) {
 		struct raw_client c;
+		bool served;
 
 		hostile_prepare(&c);
-		switch (i % 5) {
+		served = i % 5 > 2 || begins(&c);
+		refused += !served;
+		switch (served ? i % 5 : 1) {
 		case 0: /* as a good client does */
-			raw_start(&c);
 			rdma_disconnect(c.id);
 			raw_event(&c, RAW_PATIENCE_MS);
 			break;
 		case 1: /* without a word */
-			raw_start(&c);
 			break;
 		case 2: /* in the middle of a request */
-			raw_start(&c);
 			raw_post_recvs(&c, 4);
 			raw_post_sends(&c, 4, raw_arg_len(&c));
 			break;
@@ -80,6 +90,6 @@ int hostile_storm(int argc, char **argv)
 		}
 		raw_finish(&c);
 	}
-	printf("%s: %" PRIu64 " connections\n", raw_case, count);
+	printf("%s: %" PRIu64 " connections, %" PRIu64 " of which were refused\n", raw_case, count, refused);
 	return 0;
 }
