@@ -47,18 +47,20 @@ char *settings_where(const struct load *l, const config_setting_t *s)
 	return asprintf(&text, "%s:%u", file_of(l, s), config_setting_source_line(s)) < 0 ? NULL : text;
 }
 
+enum { MAX_RULES = 32 }; /* of one group */
+
 static void unknown_setting(
 	struct load *l, const config_setting_t *s, const char *group, const struct rule *rules, size_t nrules)
 {
-	const char *words[16], *nearest;
-	char list[256] = "";
+	const char *words[MAX_RULES], *nearest;
+	char list[MAX_RULES * 32] = "";
 	size_t used = 0;
 
-	assert(nrules <= COUNT(words));
 	for (size_t i = 0; i < nrules; i++) {
 		words[i] = rules[i].name;
 		used += (size_t)snprintf(
 			list + used, sizeof list - used, "%s%s", i ? ", " : "", rules[i].name);
+		assert(used < sizeof list);
 	}
 	nearest = text_nearest(config_setting_name(s), words, nrules);
 	if (nearest)
@@ -72,8 +74,9 @@ static void unknown_setting(
 void settings_group(struct load *l, const config_setting_t *group, const char *words,
 	const struct rule *rules, size_t nrules, void *object)
 {
-	bool seen[16] = {false};
+	bool seen[MAX_RULES] = {false};
 
+	assert(nrules <= MAX_RULES);
 	for (int i = 0; i < config_setting_length(group); i++) {
 		const config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
 		size_t r = 0;

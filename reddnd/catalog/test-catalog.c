@@ -173,6 +173,8 @@ static void test_top(void **state)
 	expect("\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, "
 				 "device, control, metrics, half_open, arena, "
 				 "programs, regions, offloads, tenants\n");
+	expect("tenants = ( { name = \"a\"; networks = [ \"::/0\" ]; connect = 3; } );\n",
+		"c:1: unknown setting \"connect\" in a tenant; did you mean \"connects\"?\n");
 	expect("listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n");
 	expect("listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n");
