@@ -34,7 +34,7 @@ EVALUATION = [
     Bench("paper", "The RedN paper's tables and figures, by the modelled clock"),
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
     Bench("client", "What a get costs its client and the daemon"),
-    Bench("rates", "How exactly rates are kept", ["5"]),
+    Bench("rates", "How exactly rates are kept", ["10"]),
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
