@@ -138,13 +138,6 @@ static uint32_t rkey(const struct chain_env *env, unsigned sym, unsigned index)
 	return 0;
 }
 
-static uint32_t enable(const struct instance *in, unsigned q, uint32_t wqebbs)
-{
-	if (wqebbs > in->img->queue[q].wqebbs)
-		return chain_enable_index(in->img, in->env, q, in->seq, wqebbs);
-	return (uint16_t)(in->queue[q].at + wqebbs);
-}
-
 static void relocate(const struct instance *in, const struct chain_reloc *r, uint8_t *wqes)
 {
 	const struct chain_env *env = in->env;
@@ -174,7 +167,7 @@ static void relocate(const struct instance *in, const struct chain_reloc *r, uin
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, enable(in, r->index, (uint32_t)r->addend));
+		wqe_put32(f, chain_enable_index(in->img, env, r->index, in->seq, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;
@@ -210,8 +203,8 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 	uint8_t *image[CHAIN_MAX_QUEUES];
 	struct instance in;
 
-	locate(&in, img, env, seq);
 	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
+	locate(&in, img, env, seq);
 	if (img->scratch_size)
 		memcpy(env->scratch.mem + (size_t)slot * img->scratch_size, img->scratch_init,
 			img->scratch_size);
