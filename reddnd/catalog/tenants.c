@@ -278,20 +278,20 @@ static void tenant_connects_burst(struct load *l, const config_setting_t *s, voi
 	per_second(l, s, &((struct catalog_tenant *)object)->limits.connects_burst);
 }
 
+static void bytes_per_second(struct load *l, const config_setting_t *s, uint64_t *to)
+{
+	if (!settings_amount(s, to) || *to == 0)
+		settings_wrong(l, s, "\"%s\" is no size; write it as in \"64M\"", config_setting_name(s));
+}
+
 static void tenant_bytes_rate(struct load *l, const config_setting_t *s, void *object)
 {
-	struct catalog_tenant *t = object;
-
-	if (!settings_amount(s, &t->limits.bytes_rate) || t->limits.bytes_rate == 0)
-		settings_wrong(l, s, "\"bytes_rate\" is no size; write it as in \"64M\"");
+	bytes_per_second(l, s, &((struct catalog_tenant *)object)->limits.bytes_rate);
 }
 
 static void tenant_session_bytes_rate(struct load *l, const config_setting_t *s, void *object)
 {
-	struct catalog_tenant *t = object;
-
-	if (!settings_amount(s, &t->limits.session_bytes_rate) || t->limits.session_bytes_rate == 0)
-		settings_wrong(l, s, "\"session_bytes_rate\" is no size; write it as in \"64M\"");
+	bytes_per_second(l, s, &((struct catalog_tenant *)object)->limits.session_bytes_rate);
 }
 
 static void tenant_idle_timeout(struct load *l, const config_setting_t *s, void *object)
