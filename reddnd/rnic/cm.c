@@ -108,7 +108,7 @@ int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 
 int rnic_cm_listen(struct rnic_cm *cm)
 {
-	char address[INET6_ADDRSTRLEN];
+	char address[INET6_ADDRSTRLEN] = "";
 
 	for (unsigned i = 0; i < cm->nlisteners; i++) {
 		struct rdma_cm_id *id = cm->listeners[i];
