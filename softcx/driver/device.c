@@ -30,6 +30,8 @@ struct channel {
 	int fd;
 };
 
+enum { OUT_OF_THE_WAY = 512 }; /* no descriptor of ours is below, if there is room above */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel channels[4096];
 static unsigned nchannels; /* used slots are below this */
@@ -152,10 +154,10 @@ static void channels_sweep(void)
 	}
 }
 
-/** Applications may count on getting the lowest free descriptors: keep ours out of the way. */
+/** Applications may count on getting the lowest free descriptors. */
 static int move_high(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
 
 	if (high < 0)
 		return fd;
@@ -420,13 +422,32 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 	return rc;
 }
 
+/**
+ * A descriptor of the file that no other thread closes: a system call keeps its file open until it returns. @fd itself where
+ * there is no room for another one. -EBADF: it is closed, or it is something else by now.
+ */
+static int hold(int fd)
+{
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+
+	if (held < 0)
+		return errno == EBADF ? -EBADF : fd;
+	if (dev_is(held, NULL))
+		return held;
+	sys_close(held);
+	return -EBADF;
+}
+
 static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
 {
-	int state, rc;
+	int state, held, rc;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
-	rc = call_locked(fd, iov, niov, reply, map_fd);
+	held = hold(fd);
+	rc = held < 0 ? held : call_locked(held, iov, niov, reply, map_fd);
+	if (held >= 0 && held != fd)
+		sys_close(held);
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : reply->rc;

@@ -328,6 +328,37 @@ static void test_events(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/** Asks until it cannot any more. The error. */
+static void *ask_for_events(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	do {
+		assert_int_equal(rdma_get_cm_event(channel, &event), -1);
+	} while (errno == EAGAIN);
+	return (void *)(intptr_t)errno;
+}
+
+/** Wherever in a call of another thread the descriptor is closed, that one hears that it is no descriptor. */
+static void test_closed_by_another_thread(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		pthread_t thread;
+		void *error;
+
+		fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+		assert_int_equal(pthread_create(&thread, NULL, ask_for_events, channel), 0);
+		usleep(i * 5);
+		close(channel->fd);
+		pthread_join(thread, &error);
+		assert_int_equal((intptr_t)error, EBADF);
+		channel->fd = open("/dev/null", O_RDWR);
+		rdma_destroy_event_channel(channel);
+	}
+}
+
 /** What close() gives back is free at once. */
 static void test_port_is_free_after_close(void **state)
 {
@@ -688,6 +719,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_doorbell_pages_sleep),
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_closed_by_another_thread),
 		cmocka_unit_test(test_port_is_free_after_close),
 		cmocka_unit_test(test_every_kind_of_memory),
 		cmocka_unit_test(test_anonymous_shared_memory),
