@@ -118,6 +118,8 @@ uint64_t nic_now(void);
  * GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped.
  */
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids);
+/** The network interface of the GID table: lo, which has this index in every network namespace (Linux, drivers/net/loopback.c). */
+enum { NIC_DEV_IFINDEX = 1 };
 /** GUID of device @dev, as sysfs and QUERY_DEVICE report it (network byte order). */
 uint64_t nic_dev_guid(unsigned dev);
 /** The host that device @dev belongs to, counted from 0, and the device's number there (mlx5_@number). */

@@ -12,13 +12,10 @@
 #include <string.h>
 
 static const struct hosts *used;
+static uint8_t machine_gid[16 - 2][16]; /* the IPv4 addresses of this machine */
+static unsigned nmachine_gids;
 
 /* ---- names ------------------------------------------------------------------------------ */
-
-void ident_init(const struct hosts *hosts)
-{
-	used = hosts;
-}
 
 const struct host *ident_host(unsigned dev)
 {
@@ -107,23 +104,21 @@ static void map_ipv4(uint8_t gid[16], uint32_t be)
 	memcpy(gid + 12, &be, 4);
 }
 
-/* The IPv4 addresses of this machine as GIDs from the third on. */
-static unsigned machine_gids(uint8_t gids[16][16])
+static void find_machine_gids(void)
 {
 	struct ifaddrs *list;
-	unsigned n = 2;
 
 	if (getifaddrs(&list))
-		return n;
-	for (struct ifaddrs *i = list; i && n < 16; i = i->ifa_next) {
+		return;
+	for (struct ifaddrs *i = list; i && nmachine_gids < sizeof(machine_gid) / sizeof(machine_gid[0]);
+		i = i->ifa_next) {
 		const struct sockaddr_in *sin = (const struct sockaddr_in *)i->ifa_addr;
 
 		if (sin && sin->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&
 			!(i->ifa_flags & IFF_LOOPBACK))
-			map_ipv4(gids[n++], sin->sin_addr.s_addr);
+			map_ipv4(machine_gid[nmachine_gids++], sin->sin_addr.s_addr);
 	}
 	freeifaddrs(list);
-	return n;
 }
 
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
@@ -134,5 +129,15 @@ void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
 
 	memcpy(gids[0], link_local, 16);
 	map_ipv4(gids[1], htonl((uint32_t)IN_LOOPBACKNET << 24 | host << 16 | (number + 1)));
-	*ngids = dev == 0 ? machine_gids(gids) : 2;
+	*ngids = 2;
+	if (dev != 0)
+		return;
+	memcpy(gids[2], machine_gid, sizeof(machine_gid));
+	*ngids += nmachine_gids;
+}
+
+void ident_init(const struct hosts *hosts)
+{
+	used = hosts;
+	find_machine_gids();
 }

@@ -7,7 +7,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -200,7 +199,7 @@ void ucma_addr_of_dev(
 		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gids[i] + 12, 4);
 	if (family == AF_INET6) {
 		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, gids[i], 16);
-		((struct sockaddr_in6 *)addr)->sin6_scope_id = if_nametoindex("lo"); /* as in the GID table */
+		((struct sockaddr_in6 *)addr)->sin6_scope_id = NIC_DEV_IFINDEX;
 	}
 }
 

@@ -7,7 +7,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <net/if.h>
 #include <string.h>
 
 /* Firmware 16.35.4030, as of a ConnectX-5 in 2024 */
@@ -146,7 +145,7 @@ bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *e
 	entry->gid_index = index;
 	entry->port_num = 1;
 	entry->gid_type = IB_UVERBS_GID_TYPE_ROCE_V2;
-	entry->netdev_ifindex = if_nametoindex("lo");
+	entry->netdev_ifindex = NIC_DEV_IFINDEX;
 	return true;
 }
 
