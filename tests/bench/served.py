@@ -67,14 +67,14 @@ class Served(Rig):
 
     # ---- clients ----
 
-    def client(self, *command, host=None, cpu=None, nice=0):
+    def client(self, *command, host=None, cpu=None, nice=0, realtime=False):
         """In the background; what it says is for say() or result()."""
         on = ["--host", host] if host else []
         name = "%s-%d" % (os.path.basename(command[0]), len(self.processes))
         log = os.path.join(self.dir, name + ".log")
         with open(log, "w", encoding="utf-8") as errors:
             popen = subprocess.Popen(
-                ["nice", "-n", str(nice), *self.command([*on, *command], cpu)], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+                ["nice", "-n", str(nice), *self.command([*on, *command], cpu, realtime=realtime)], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
         process = Process(name, log, popen)
         self.processes.append(process)
         return process
