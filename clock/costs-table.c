@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 	MEMBER(write);
 	MEMBER(read);
 	MEMBER(atomic);
+	MEMBER(gather);
 	MEMBER(pu);
 	MEMBER(pu_read);
 	MEMBER(atomic_unit);

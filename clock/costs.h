@@ -25,6 +25,7 @@ struct costs {
 	uint64_t write;        /* the responder takes to place data, */
 	uint64_t read;         /* to read them, */
 	uint64_t atomic;       /* and for an atomic */
+	uint64_t gather;       /* reading what a WQE sends takes, when it is not in the WQE */
 	uint64_t pu;           /* a WQE occupies its PU, */
 	uint64_t pu_read;      /* a READ */
 	uint64_t atomic_unit;  /* an atomic occupies the responder's only unit for them */

@@ -23,7 +23,6 @@ enum {
 	REDDN_ARG_MAX = 256, /* bytes of a request */
 	REDDN_AGAIN_MIN =
 		16, /* asked again so often at least, even if the machine stands still for retry_ms */
-	REDDN_INLINE_MAX = 32,   /* a request up to this size is copied into its WQE, which stays one WQEBB */
 	REDDN_NONE = UINT32_MAX, /* no request */
 };
 

@@ -293,7 +293,7 @@ static int make_queues(struct attempt *a)
 			.max_recv_wr = 2 * depth,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
-			.max_inline_data = REDDN_INLINE_MAX}};
+			.max_inline_data = REDDN_WIRE_INLINE}};
 	int r;
 
 	c->pd = ibv_alloc_pd(c->id->verbs);
@@ -322,7 +322,7 @@ static int make_queues(struct attempt *a)
 	if (r < 0)
 		return FAIL(a, -errno, "no queue pair for a depth of %u: %m", depth);
 	c->inline_max =
-		attr.cap.max_inline_data < REDDN_INLINE_MAX ? attr.cap.max_inline_data : REDDN_INLINE_MAX;
+		attr.cap.max_inline_data < REDDN_WIRE_INLINE ? attr.cap.max_inline_data : REDDN_WIRE_INLINE;
 	r = unblock(c->events->fd);
 	if (r < 0)
 		return FAIL(a, r, "fcntl: %s", strerror(-r));

@@ -3,7 +3,7 @@
  * clock.c - the NIC's clock through the ordinary libraries: to be run under `softcx run` with two devices.
  *
  * "clock machine": timestamps of completions lie between readings of the clock before and after, and the clock goes on while nobody
- * looks. "clock WRITE READ": a WRITE and a READ of 64 bytes from one device to the other take so many ticks, every time.
+ * looks. "clock WRITE READ": a WRITE, inline, and a READ of 64 bytes from one device to the other take so many ticks, every time.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -52,7 +52,11 @@ static void open_end(struct end *e, struct ibv_device *device)
 	CHECK(ibv_query_gid(e->ctx, 1, 1, &e->gid) == 0);
 	struct ibv_qp_init_attr qp = {.send_cq = ibv_cq_ex_to_cq(e->cq),
 		.recv_cq = ibv_cq_ex_to_cq(e->cq),
-		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = 4,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = LEN},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1};
 	CHECK((e->qp = ibv_create_qp(e->pd, &qp)));
@@ -102,6 +106,7 @@ static uint64_t perform(struct end *e, const struct end *with, enum ibv_wr_opcod
 	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
 					 .num_sge = 1,
 					 .opcode = opcode,
+					 .send_flags = opcode == IBV_WR_RDMA_WRITE ? IBV_SEND_INLINE : 0,
 					 .wr.rdma = {(uintptr_t)with->mem, with->mr->rkey}};
 	struct ibv_poll_cq_attr none = {0};
 	uint64_t ts;

@@ -29,14 +29,14 @@ ok "a NIC has one clock"
 for n in 1 2; do
 	free_port
 	tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port $address"
-	# the way there and back, of 1.6 us less half of the network each
-	grep -q 'Max receive completion clock cycles = 2950$' "$work/client.log" || fail "pingpong $n" "$work/client.log"
+	# the way there and back, of 1.6 us less half of the network each, and 0.32 for data that are not inline
+	grep -q 'Max receive completion clock cycles = 359[34]$' "$work/client.log" || fail "pingpong $n" "$work/client.log"
 done
-ok "ibv_rc_pingpong -t: 2.95 us for a message of 64 bytes and its answer"
+ok "ibv_rc_pingpong -t: 3.59 us for a message of 64 bytes and its answer"
 
 free_port
 server_on+=(--think 10)
 tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port $address"
-grep -q 'Max receive completion clock cycles = 12950$' "$work/client.log" || fail "--think 10" "$work/client.log"
+grep -q 'Max receive completion clock cycles = 1359[34]$' "$work/client.log" || fail "--think 10" "$work/client.log"
 ok "--think 10: 10 us more"
 done_testing

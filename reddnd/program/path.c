@@ -2,6 +2,7 @@
 #include "reddnd/program/path.h"
 
 #include "clock/costs.h"
+#include "libclient/wire.h"
 
 #include <string.h>
 
@@ -49,7 +50,9 @@ static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uin
 		return at + (v->atomic_bytes ? nic.atomic : nic.read) +
 		       message(v->atomic_bytes ? v->atomic_bytes : data_of(st), false);
 	}
-	return v->data ? at + message(data_of(st), st->queue == 0) + nic.write : at;
+	if (!v->data)
+		return at;
+	return at + (data_of(st) ? nic.gather : 0) + message(data_of(st), st->queue == 0) + nic.write;
 }
 
 static unsigned find(const struct chain_desc *d, const char *label)
@@ -171,5 +174,11 @@ uint64_t path_model(const struct chain_desc *d, struct path_time *t)
 
 uint64_t path_model_client(uint64_t whole, uint32_t bytes)
 {
-	return nic.doorbell + nic.fetch + nic.issue + message(bytes, true) + nic.write + whole + nic.cqe;
+	uint64_t request = message(bytes, true);
+
+	if (bytes <= REDDN_WIRE_INLINE)
+		request -= costs_on_bus(&nic, bytes);
+	else
+		request += nic.gather;
+	return nic.doorbell + nic.fetch + nic.issue + request + nic.write + whole + nic.cqe;
 }

@@ -402,28 +402,28 @@ static uint64_t carry(
 }
 
 /*
- * A message of @len bytes that begins to be read from the memory of @from at @at: when it is in that of @to. Each packet is whole
- * before it goes on: it is sent when it has been read, and placed when the check at its end has been seen.
+ * A message of @len bytes, of which @gathered begin to be read from the memory of @from at @at: when it is in that of @to. Each packet is
+ * whole before it goes on: it is sent when it has been read, and placed when the check at its end has been seen.
  */
 static uint64_t transfer(struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len,
-	uint64_t at, uint64_t *arrived)
+	uint32_t gathered, uint64_t at, uint64_t *arrived)
 {
 	uint64_t wire = from == to ? 0 : from->clock->costs->wire;
-	uint64_t read = hw_calendar_take(&from->clock->bus->read, at, on_bus(from, len));
+	uint64_t read = hw_calendar_take(&from->clock->bus->read, at, on_bus(from, gathered));
 	uint64_t last = from == to ? 0 : on_port(qp, last_packet(qp, len)), time = on_bus(to, len);
 
-	*arrived = carry(from, to, qp, len, at + on_bus(from, first_packet(qp, len)));
+	*arrived = carry(from, to, qp, len, at + on_bus(from, first_packet(qp, gathered)));
 	*arrived = later(*arrived, read + last + wire);
 	at = *arrived + on_bus(to, last_packet(qp, len));
 	return later(at, hw_calendar_take(&to->clock->bus->write, at - (at < time ? at : time), time));
 }
 
-uint64_t hw_clock_send(struct hw_wqe *w, uint32_t len)
+uint64_t hw_clock_send(struct hw_wqe *w, const struct hw_sgl *data)
 {
 	struct hw_dev *dev = w->qp->dev, *to = w->peer ? w->peer->dev : dev;
 	const struct costs *costs = dev->clock->costs;
-	uint64_t arrived,
-		placed = transfer(dev, to, w->qp, len, w->at + costs->issue, &arrived) + costs->write;
+	uint64_t at = w->at + costs->issue + (data->gathered ? costs->gather : 0), arrived;
+	uint64_t placed = transfer(dev, to, w->qp, data->len, data->gathered, at, &arrived) + costs->write;
 
 	if (w->qp->type != HW_RC)
 		w->done = arrived - (to == dev ? 0 : costs->wire);
@@ -445,7 +445,7 @@ void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic)
 			hw_calendar_take(&of->clock->atomics, at, costs->atomic_unit) - costs->atomic_unit);
 	at = later(at, c->placed - (c->placed < costs->write ? c->placed : costs->write));
 	at += atomic ? costs->atomic : costs->read;
-	w->done = transfer(of, dev, w->qp, len, at, &arrived);
+	w->done = transfer(of, dev, w->qp, len, len, at, &arrived);
 	c->read = later(c->read, w->done);
 	c->reads[c->nreads++ % HW_CLOCK_READS] = c->read;
 }

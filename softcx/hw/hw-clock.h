@@ -11,7 +11,8 @@
  * asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell + @fetch after
  * software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its way: over the port
  * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them. Each packet
- * of a longer message is whole before it goes on from one of these to the next.
+ * of a longer message is whole before it goes on from one of these to the next. What it sends and is not inline in the WQE is there
+ * @gather later, while the next WQE of the queue is issued.
  * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time in it, @cqe later.
  *
  * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one (RedN, section 5.1.3
@@ -131,8 +132,8 @@ void hw_clock_start(struct hw_wqe *w, unsigned bbs);
 void hw_clock_issue(struct hw_wqe *w);
 /** A WAIT for @index of @cq is over. */
 void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index);
-/** @len bytes go to w->peer; NULL: nowhere. Sets w->done; when they are placed there. */
-uint64_t hw_clock_send(struct hw_wqe *w, uint32_t len);
+/** @data go to w->peer; NULL: nowhere. Sets w->done; when they are placed there. */
+uint64_t hw_clock_send(struct hw_wqe *w, const struct hw_sgl *data);
 /** @len bytes come from w->peer. Sets w->done. */
 void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic);
 /** @w is executed. Sets w->done if nothing has. */

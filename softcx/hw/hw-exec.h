@@ -56,6 +56,7 @@ enum {
 struct hw_sgl {
 	unsigned n;
 	uint32_t len;
+	uint32_t gathered; /* of len, from memory: not inline */
 	struct hw_span span[HW_MAX_DS];
 };
 

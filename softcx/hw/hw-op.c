@@ -14,7 +14,7 @@
 /* Resolves the data segments from DS @ds on, inline ones included when @access is 0 (a source). */
 static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
 {
-	uint64_t total = 0;
+	uint64_t total = 0, is_inline = 0;
 
 	sgl->n = 0;
 	while (ds < w->ds) {
@@ -28,6 +28,7 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 				return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 			*span = (struct hw_span){.host = (uint8_t *)(uintptr_t)seg + 4, .len = n};
 			ds += (n + 4 + HW_DS - 1) / HW_DS;
+			is_inline += n;
 		} else {
 			/* No library emits a length of 0, and mlx hardware reads it as 2^31 */
 			if (!n && !w->qp->dev->cfg.lenient)
@@ -42,6 +43,7 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 	if (total > HW_MAX_MSG)
 		return HW_FAULT(HW_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
 	sgl->len = (uint32_t)total;
+	sgl->gathered = (uint32_t)(total - is_inline);
 	return 0;
 }
 
@@ -72,7 +74,7 @@ static int exec_send(struct hw_wqe *w)
 	msg.len = w->bytes = sgl.len;
 	msg.data = &sgl;
 	if (w->qp->clock)
-		msg.at = hw_clock_send(w, sgl.len);
+		msg.at = hw_clock_send(w, &sgl);
 	hw_inflight_land_writes(w->qp);
 	/* The key goes when the message arrives, so not before there is a RECV for it */
 	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
@@ -101,7 +103,7 @@ static int exec_datagram(struct hw_wqe *w)
 	w->peer = hw_resp_datagram_peer(
 		qp, rgid, hw_be32(w->p + HW_UD_DQPN) & 0xffffff, hw_be32(w->p + HW_UD_KEY));
 	if (qp->clock)
-		msg.at = hw_clock_send(w, sgl.len);
+		msg.at = hw_clock_send(w, &sgl);
 	if (!w->peer)
 		return 0;
 	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
@@ -151,7 +153,7 @@ static int exec_write(struct hw_wqe *w)
 			return HW_EXEC_RNR;
 	}
 	if (w->qp->clock)
-		at = hw_clock_send(w, sgl.len);
+		at = hw_clock_send(w, &sgl);
 	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
 		hw_inflight_land_writes(w->qp);
 		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
