@@ -60,7 +60,7 @@ static void link_steps(struct text *t)
 	}
 }
 
-/* The author's SEND_ENs: each enables what follows it in the target queue, up to the step it names */
+/* The author's SEND_ENs: each enables what follows it in the target queue, of the reply also what stands before it, up to the step it names */
 static void link_enables(struct text *t)
 {
 	for (unsigned e = 0; e < t->d.nsteps; e++) {
@@ -70,8 +70,8 @@ static void link_enables(struct text *t)
 		if (st->verb != CHAIN_SEND_EN)
 			continue;
 		end = t->l.step[e].enables;
-		for (unsigned s = e + 1; s < t->d.nsteps; s++)
-			if (t->steps[s].queue == st->target && t->l.step[s].at < end)
+		for (unsigned s = st->target ? e + 1 : 0; s < t->d.nsteps; s++)
+			if (t->steps[s].queue == st->target && t->l.step[s].at < end && t->by_hand[s] == NONE)
 				t->by_hand[s] = (uint16_t)e;
 	}
 }

@@ -343,7 +343,7 @@ static void go_on(struct attempt *a, unsigned s)
 	a->q[q].enabled = (uint16_t)end;
 }
 
-/* The author's SEND_EN, step @s, waits for what it enables. The flags it takes */
+/* The author's SEND_EN, step @s, waits for what it enables, and for what the reply answers with. The flags it takes */
 static uint8_t prepare_enable(struct attempt *a, unsigned s)
 {
 	struct text *t = a->t;
@@ -351,11 +351,16 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 	struct set need = {0};
 	uint8_t flags;
 
-	for (unsigned k = t->d.nsteps; --k > s;) {
-		if (t->by_hand[k] == s)
+	for (unsigned k = q ? s + 1 : t->first[0]; k < t->d.nsteps; k++) {
+		if (t->steps[k].queue != q)
+			continue;
+		if (t->by_hand[k] == s) {
 			set_join(&need, &t->fetch[k]);
-		else if (t->steps[k].queue == q)
+			if (!q)
+				set_join(&need, &t->data[k]);
+		} else if (after == NONE && (t->by_hand[k] == NONE || t->by_hand[k] > s)) {
 			after = k;
+		}
 	}
 	flags = settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
@@ -472,6 +477,19 @@ static void place_step(struct attempt *a, unsigned s)
 		heed(a, &st);
 }
 
+/* An author's SEND_EN of the reply reaches to what comes before the rest of it, all of which is in the output by now */
+static void end_by_hand(struct attempt *a)
+{
+	const struct text *t = a->t;
+	unsigned s = t->first[0];
+
+	if (a->q[0].covers == NONE)
+		return;
+	while (t->next[s] != a->q[0].enabled)
+		s = t->next[s];
+	a->q[0].last = a->at[s];
+}
+
 /* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end */
 static void finish(struct attempt *a)
 {
@@ -485,6 +503,7 @@ static void finish(struct attempt *a)
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
 		uint8_t flags = settle(a, a->way.reply_by, &all, done);
 
+		end_by_hand(a);
 		explain(a, enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}

@@ -53,6 +53,28 @@ static void answers_request(struct run *r, uint8_t *slot)
 	slot[which] = (uint8_t)(which + 1);
 }
 
+/* The author enables a part of the reply, before what the rest of it says is known */
+static const char part_text[] = "program p\n"
+				"region data size 512\n"
+				"arg x : u64\n"
+				"var a : le64\n"
+				"read data -> a\n"
+				"one: write a -> slot @ 8\n"
+				"enable one\n"
+				"if a == x {\n  write 7 as u8 -> slot @ 16\n}\n"
+				"write_imm 9 as u8 -> slot @ 0\n";
+
+static void part_request(struct run *r, uint8_t *slot)
+{
+	uint64_t a = run_get_le(r->region[0], 8), x = run_number_near(r, a, 8);
+
+	run_arg(r, "x", x);
+	slot[0] = 9;
+	run_put_le(slot + 8, 8, a);
+	if (x == a)
+		slot[16] = 7;
+}
+
 /* More in a branch than lanes in a word: both sides, ten writes each */
 static const char long_text[] = "program p\n"
 				"arg x : u32\n"
@@ -608,6 +630,10 @@ const struct run_offload features[] = {
 	{FEATURE("one of three answers", answers), .depth = 2, .setup = run_no_setup},
 	{FEATURE("one of three answers, no masks", answers), .no_masks = true, .depth = 2,
 		.setup = run_no_setup},
+	{FEATURE("a part of the reply by hand", part), .depth = 2, .region_bytes = {WORDS * 8},
+		.setup = words_setup},
+	{FEATURE("a part of the reply by hand, direct", part), .direct = true, .depth = 2,
+		.region_bytes = {WORDS * 8}, .setup = words_setup},
 	{FEATURE("long branches", long), .depth = 2, .setup = run_no_setup},
 	{FEATURE("long branches, no masks", long), .no_masks = true, .depth = 2, .setup = run_no_setup},
 	{FEATURE("branches in branches", nested), .depth = 2, .region_bytes = {WORDS * 8},
