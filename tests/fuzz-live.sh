@@ -81,7 +81,7 @@ tried() # WHAT
 # Each offload has a client, which waits most of the time
 all_at_once()
 {
-	local offload askers=()
+	local offload askers=() malformed=0
 
 	for offload in "${offloads[@]}"; do
 		background "$offload.log" "$HOSTILE" "$address" "$port" "$offload" requests "$corpus/requests" ${known[$offload]+"${known[$offload]}"}
@@ -91,7 +91,10 @@ all_at_once()
 		expect_exit "${askers[0]}" "requests to $offload" "$offload.log"
 		askers=("${askers[@]:1}")
 		ok "$offload: $(tail -n 1 "$work/$offload.log")"
+		malformed=$((malformed + $(sed -n 's/^requests: .* \([0-9]*\) of a wrong length$/\1/p' "$work/$offload.log")))
 	done
+	[[ $malformed -ge 1000 ]] || fail "the corpus has $malformed requests of a wrong length"
+	ok "$malformed requests of a wrong length"
 	cp "$work/$offload.log" "$work/fuzz.log"
 }
 

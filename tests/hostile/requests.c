@@ -18,7 +18,7 @@ enum { LONGER = 8 };
 struct asker {
 	struct raw_client c;
 	const struct known_table *table; /* or NULL */
-	unsigned slot, answers, ends;
+	unsigned slot, answers, ends, malformed;
 };
 
 static void begin(struct asker *a)
@@ -69,6 +69,7 @@ static void ask(struct asker *a, const void *bytes, uint32_t len)
 	check(a, want, answered);
 	a->slot = (a->slot + 1) % RAW_DEPTH;
 	a->answers += answered;
+	a->malformed += len != raw_arg_len(&a->c);
 	if (!answered) {
 		raw_finish(&a->c);
 		begin(a);
@@ -79,11 +80,19 @@ static void ask(struct asker *a, const void *bytes, uint32_t len)
 static int tell(struct asker *a)
 {
 	raw_finish(&a->c);
-	printf("%s: %u answers, %u sessions ended\n", raw_case, a->answers, a->ends);
+	printf("%s: %u answers, %u sessions ended, %u of a wrong length\n", raw_case, a->answers, a->ends,
+		a->malformed);
 	return 0;
 }
 
-/* Half of what is kept in a corpus has a wrong length */
+static uint32_t wrong_length(uint32_t own)
+{
+	uint32_t len = (uint32_t)hostile_random(own + LONGER - 1);
+
+	return len + (len >= own);
+}
+
+/* Every second one that is kept in a corpus has a wrong length */
 static int ask_at_random(struct asker *a, uint64_t count, FILE *corpus)
 {
 	begin(a);
@@ -92,8 +101,8 @@ static int ask_at_random(struct asker *a, uint64_t count, FILE *corpus)
 		bool wild = hostile_random(8) == 0;
 		uint8_t bytes[RAW_REQUEST] = {0};
 
-		if (hostile_random(corpus ? 2 : 16) == 0)
-			len = (uint32_t)hostile_random(own + LONGER);
+		if (corpus ? count % 2 == 0 : hostile_random(16) == 0)
+			len = wrong_length(own);
 		for (uint32_t i = 0; i < own && wild; i++)
 			bytes[i] = (uint8_t)hostile_random(256);
 		bytes[hostile_random(own)] = (uint8_t)hostile_random(256);
