@@ -9,7 +9,10 @@
 enum state { UNCONNECTED, HALF_OPEN, UNUSED, OUTSTANDING, ENDED, TEARDOWN, STATES };
 enum attack {
 	SEND_WHOLE = HOSTILE_ONE_SIDED,
+	SEND_EDGE,
 	SEND_NOTHING,
+	SEND_ONE_SHORT,
+	SEND_ONE_LONG,
 	SEND_LONG,
 	SEND_INVALIDATE,
 	FLOOD,
@@ -21,7 +24,15 @@ enum attack {
 static const char *const state_names[STATES] = {"before connecting", "half open", "unused",
 	"with requests outstanding", "after the end", "while it ends"};
 
-enum { LONG = 64, MANY = 64 };
+enum { LONG = 64, MANY = 64, KEYS = 256 };
+
+/* Offsets, from the window's end if @end, with each kind of fingerprint */
+static const struct {
+	bool end;
+	int64_t at;
+} edges[] = {{false, 0}, {true, -16}, {true, -15}, {true, -14}, {true, -1}, {true, 0}, {false, -1}};
+enum fingerprint { ZERO, ONES, FOUND, FINGERPRINTS };
+enum { EDGES = sizeof edges / sizeof *edges * FINGERPRINTS };
 
 struct subject {
 	enum state state;
@@ -29,9 +40,12 @@ struct subject {
 	struct rdma_cm_id *half;
 	uint32_t arg_len;
 	uint8_t whole[RAW_REQUEST]; /* a good request */
+	uint8_t sent[RAW_REQUEST];  /* that of the attack */
 };
 
 static const struct known_table *table;
+static struct hostile_key keys[KEYS];
+static unsigned key_count;
 
 static void need(const struct subject *s, enum attack a, bool ok, const char *what)
 {
@@ -51,6 +65,7 @@ static void compose(struct subject *s, const struct raw_client *connected)
 	for (unsigned p = 0; p < s->c.rep.table.probes; p++)
 		known_put_probe(&s->c, p, known_look(table, 16 * p).fp, 16 * p);
 	memcpy(s->whole, raw_request(&s->c), RAW_REQUEST);
+	memcpy(s->sent, s->whole, RAW_REQUEST);
 	memset(s->c.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
 	raw_post_recvs(&s->c, 2 * MANY);
 }
@@ -136,25 +151,83 @@ static bool may_answer(enum state state)
 	return is_served(state) || state == TEARDOWN;
 }
 
-/* The slots hold what they held, or the answer to a whole request or to one of which nothing came; nothing else has changed */
+/* What a slot holds after an answer, or of an answer that did not come to its end */
+static bool model(struct subject *s, const uint8_t *request, unsigned slot, uint8_t *want)
+{
+	bool answered;
+
+	memcpy(raw_request(&s->c), request, RAW_REQUEST);
+	answered = known_model(&s->c, table, slot, want);
+	memcpy(raw_request(&s->c), s->sent, RAW_REQUEST);
+	return answered;
+}
+
+/* The slots hold what they held, or the answer to a whole request, to that of the attack, or to one of which nothing came */
 static void check_memory(struct subject *s, enum attack a)
 {
-	static uint8_t whole[HOSTILE_MEMORY + RAW_REQUEST], empty[HOSTILE_MEMORY + RAW_REQUEST];
+	static const uint8_t zeros[RAW_REQUEST];
+	static uint8_t whole[HOSTILE_MEMORY + RAW_REQUEST], sent[HOSTILE_MEMORY + RAW_REQUEST],
+		empty[HOSTILE_MEMORY + RAW_REQUEST];
 
-	need(s, a, memcmp(raw_request(&s->c), s->whole, RAW_REQUEST) == 0, "what was sent has changed");
+	need(s, a, memcmp(raw_request(&s->c), s->sent, RAW_REQUEST) == 0, "what was sent has changed");
 	memset(whole, HOSTILE_FILLER, sizeof whole);
+	memset(sent, HOSTILE_FILLER, sizeof sent);
 	memset(empty, HOSTILE_FILLER, sizeof empty);
 	for (unsigned slot = 0; slot < RAW_DEPTH && (may_answer(s->state) || a == AGAIN); slot++) {
-		memcpy(raw_request(&s->c), s->whole, RAW_REQUEST);
-		raw_need(known_model(&s->c, table, slot, whole), "the table is damaged");
-		memset(raw_request(&s->c), 0, RAW_REQUEST);
-		if (!known_model(&s->c, table, slot, empty))
+		raw_need(model(s, s->whole, slot, whole), "the table is damaged");
+		model(s, s->sent, slot, sent);
+		if (!model(s, zeros, slot, empty))
 			memcpy(empty + slot * RAW_SLOT, whole + slot * RAW_SLOT, RAW_SLOT);
 	}
 	for (size_t i = 0; i < HOSTILE_MEMORY; i++)
 		need(s, a,
-			s->c.mem[i] == HOSTILE_FILLER || s->c.mem[i] == whole[i] || s->c.mem[i] == empty[i],
+			s->c.mem[i] == HOSTILE_FILLER || s->c.mem[i] == whole[i] || s->c.mem[i] == sent[i] ||
+				s->c.mem[i] == empty[i],
 			"a slot holds what it must not");
+}
+
+/* A request of which @len bytes are sent: taken and answered, or the end of the session, by a server that knows the client */
+static void ask(struct subject *s, enum attack a, uint32_t len)
+{
+	static uint8_t want[HOSTILE_MEMORY + RAW_REQUEST];
+	unsigned due = s->state == OUTSTANDING ? RAW_DEPTH + 1 : 1;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	memset(s->sent + len, 0, RAW_REQUEST - len);
+	memcpy(raw_request(&s->c), s->sent, RAW_REQUEST);
+	/* Half open, it waits until the connection is there */
+	if (!is_served(s->state) || s->state == HALF_OPEN) {
+		bool taken = hostile_post(&s->c, &wr, len) == IBV_WC_SUCCESS;
+
+		need(s, a, taken || !is_served(s->state), "a request is not taken");
+		need(s, a, !taken || may_answer(s->state), "a request is taken");
+		return;
+	}
+	raw_post_sends(&s->c, 1, len);
+	memset(want, HOSTILE_FILLER, sizeof want);
+	if (model(s, s->sent, 0, want)) {
+		need(s, a, raw_replies(&s->c, due, NULL) == due,
+			"a request that is in bounds is not answered");
+		need(s, a, s->state == OUTSTANDING || memcmp(want, s->c.mem, HOSTILE_MEMORY) == 0,
+			"a wrong answer");
+	} else {
+		raw_expect_disconnect(&s->c);
+		need(s, a, s->state == OUTSTANDING || !hostile_answered(&s->c),
+			"a request that is out of bounds is answered");
+	}
+}
+
+static void put_edge(struct subject *s, unsigned which)
+{
+	static const uint8_t fps[FOUND][KNOWN_FP] = {[ONES] = {255, 255, 255, 255, 255, 255, 255}};
+	unsigned edge = which / FINGERPRINTS, fp = which % FINGERPRINTS;
+	uint64_t at = (edges[edge].end ? table->window : 0) + (uint64_t)edges[edge].at;
+	/* beyond the window there is no telling what is found */
+	const struct known_bucket found = known_look(table, at < table->window - 15 ? at : 0);
+
+	known_put_probe(&s->c, 1, fps[ONES], 0);
+	known_put_probe(&s->c, 0, fp == FOUND ? found.fp : fps[fp], at);
+	memcpy(s->sent, raw_request(&s->c), RAW_REQUEST);
 }
 
 /* Asked for once more with the same words, from elsewhere */
@@ -177,26 +250,34 @@ static void try_again(struct subject *s, enum attack a)
 	raw_finish(&again);
 }
 
-static void try(enum state state, enum attack a, const struct hostile_key *key)
+static void try(enum state state, enum attack a, unsigned which)
 {
 	static struct subject s;
-	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, wr;
+	const struct hostile_key *key = &keys[which];
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-	enum ibv_wc_status status = IBV_WC_GENERAL_ERR;
 
 	memset(&s, 0, sizeof s);
 	s.state = state;
 	enter(&s);
 	switch (a) {
 	case SEND_WHOLE:
-		status = hostile_post(&s.c, &send, s.arg_len);
-		need(&s, a, !is_served(state) || status == IBV_WC_SUCCESS, "a good request is not taken");
+		ask(&s, a, s.arg_len);
+		break;
+	case SEND_EDGE:
+		put_edge(&s, which);
+		ask(&s, a, s.arg_len);
 		break;
 	case SEND_NOTHING:
-		status = hostile_post(&s.c, &send, 0);
+		ask(&s, a, 0);
 		break;
+	case SEND_ONE_SHORT:
+		ask(&s, a, s.arg_len - 1);
+		break;
+	case SEND_ONE_LONG:
 	case SEND_LONG:
-		need(&s, a, hostile_post(&s.c, &send, s.arg_len + LONG) != IBV_WC_SUCCESS,
+		need(&s, a,
+			hostile_post(&s.c, &wr, s.arg_len + (a == SEND_LONG ? LONG : 1)) != IBV_WC_SUCCESS,
 			"too long a request is taken");
 		break;
 	case SEND_INVALIDATE:
@@ -218,9 +299,16 @@ static void try(enum state state, enum attack a, const struct hostile_key *key)
 			"the server's memory can be reached");
 		break;
 	}
-	need(&s, a, may_answer(state) || status != IBV_WC_SUCCESS, "a request is taken");
 	check_memory(&s, a);
 	leave(&s);
+}
+
+/* In how many ways an attack is made */
+static unsigned ways(enum attack a)
+{
+	if (a < SEND_WHOLE || a == SEND_INVALIDATE)
+		return key_count;
+	return a == SEND_EDGE ? EDGES : 1;
 }
 
 int hostile_states(int argc, char **argv)
@@ -228,13 +316,18 @@ int hostile_states(int argc, char **argv)
 	const struct known_table t = known_map(argv[0]);
 	unsigned n = 0;
 
+	raw_need(argc - 1 < KEYS, "too many keys");
+	for (int i = 1; i < argc; i++)
+		keys[key_count++] = hostile_parse_key(argv[i]);
+	/* a guess: a number that may be given out next */
+	keys[key_count] = keys[0];
+	keys[key_count++].key += 0x100;
 	table = &t;
 	for (enum state state = 0; state < STATES; state++)
-		for (enum attack a = 0; a < ATTACKS; a++, n++) {
-			const struct hostile_key key = hostile_parse_key(argv[1 + n % (unsigned)(argc - 1)]);
-
-			try(state, a, &key);
-		}
-	printf("%s: %d attacks from each of %d states\n", raw_case, ATTACKS, STATES);
+		for (enum attack a = 0; a < ATTACKS; a++)
+			for (unsigned i = 0; i < ways(a); i++, n++)
+				try(state, a, i);
+	printf("%s: %d attacks from each of %d states, %u in all with %u keys and %d edges\n", raw_case,
+		ATTACKS, STATES, n, key_count, EDGES);
 	return 0;
 }
