@@ -24,7 +24,7 @@ enum attack {
 static const char *const state_names[STATES] = {"before connecting", "half open", "unused",
 	"with requests outstanding", "after the end", "while it ends"};
 
-enum { LONG = 64, MANY = 64, KEYS = 256 };
+enum { LONG = 64, MANY = 64, KEYS = 256, SECOND = RAW_REQUEST / 2 };
 
 /* Offsets, from the window's end if @end, with each kind of fingerprint */
 static const struct {
@@ -64,6 +64,7 @@ static void compose(struct subject *s, const struct raw_client *connected)
 	memset(raw_request(&s->c), 0, RAW_REQUEST);
 	for (unsigned p = 0; p < s->c.rep.table.probes; p++)
 		known_put_probe(&s->c, p, known_look(table, 16 * p).fp, 16 * p);
+	memcpy(raw_request(&s->c) + SECOND, raw_request(&s->c), s->arg_len);
 	memcpy(s->whole, raw_request(&s->c), RAW_REQUEST);
 	memcpy(s->sent, s->whole, RAW_REQUEST);
 	memset(s->c.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
@@ -83,6 +84,16 @@ static void complete_half(struct subject *s)
 				 ibv_modify_qp(s->c.id->qp, &attr, mask) == 0,
 			"the queue pair of a connection that is half open");
 	}
+}
+
+/* From memory of their own: that of the attack is written before they have left */
+static void post_outstanding(struct subject *s)
+{
+	struct ibv_sge sge = {(uintptr_t)raw_request(&s->c) + SECOND, s->arg_len, s->c.mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	for (unsigned i = 0; i < RAW_DEPTH; i++)
+		raw_need(ibv_post_send(s->c.id->qp, &wr, &bad) == 0, "post");
 }
 
 static void enter(struct subject *s)
@@ -111,7 +122,7 @@ static void enter(struct subject *s)
 	case OUTSTANDING:
 		raw_start(&s->c);
 		compose(s, &s->c);
-		raw_post_sends(&s->c, RAW_DEPTH, s->arg_len);
+		post_outstanding(s);
 		break;
 	case ENDED:
 		raw_start(&s->c);
@@ -192,8 +203,9 @@ static void ask(struct subject *s, enum attack a, uint32_t len)
 	static uint8_t want[HOSTILE_MEMORY + RAW_REQUEST];
 	unsigned due = s->state == OUTSTANDING ? RAW_DEPTH + 1 : 1;
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	bool answered;
 
-	memset(s->sent + len, 0, RAW_REQUEST - len);
+	memset(s->sent + len, 0, s->arg_len - len);
 	memcpy(raw_request(&s->c), s->sent, RAW_REQUEST);
 	/* Half open, it waits until the connection is there */
 	if (!is_served(s->state) || s->state == HALF_OPEN) {
@@ -203,13 +215,15 @@ static void ask(struct subject *s, enum attack a, uint32_t len)
 		need(s, a, !taken || may_answer(s->state), "a request is taken");
 		return;
 	}
-	raw_post_sends(&s->c, 1, len);
 	memset(want, HOSTILE_FILLER, sizeof want);
-	if (model(s, s->sent, 0, want)) {
+	for (unsigned slot = 0; slot < RAW_DEPTH && s->state == OUTSTANDING; slot++)
+		model(s, s->whole, slot, want);
+	answered = model(s, s->sent, 0, want);
+	raw_post_sends(&s->c, 1, len);
+	if (answered) {
 		need(s, a, raw_replies(&s->c, due, NULL) == due,
 			"a request that is in bounds is not answered");
-		need(s, a, s->state == OUTSTANDING || memcmp(want, s->c.mem, HOSTILE_MEMORY) == 0,
-			"a wrong answer");
+		need(s, a, memcmp(want, s->c.mem, HOSTILE_MEMORY) == 0, "a wrong answer");
 	} else {
 		raw_expect_disconnect(&s->c);
 		need(s, a, s->state == OUTSTANDING || !hostile_answered(&s->c),
