@@ -274,7 +274,7 @@ def client():
 results = {
     "top": lambda: json.loads(subprocess.check_output([sys.argv[3], "--socket", sys.argv[1], "--json", "--count", "1", "top"])),
     "kick": lambda: ask("kick", session=client()),
-    "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", rate=8)],
+    "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", bytes_rate=8000000)],
 }
 
 # What is documented is a type, and the members of the object or of the elements of the list
