@@ -164,6 +164,13 @@ get patient alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.
 [[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
 verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
 fault clear
+fault add delay 3000000 --opcode read --at 1
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
+ping=$child
+holds clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
+kill "$ping"
+wait "$ping"
+fault clear
 fault add delay 30000000 --opcode read --at 1
 get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
 verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'

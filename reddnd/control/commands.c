@@ -75,6 +75,24 @@ static struct json_object *run_status(struct call *call)
 	return o;
 }
 
+static struct json_object *count_verdicts(const uint64_t *counts)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		json_add_count(o, verdict_kind_name(k), counts[k]);
+	return o;
+}
+
+static uint64_t sum_verdicts(const uint64_t *counts)
+{
+	uint64_t sum = 0;
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		sum += counts[k];
+	return sum;
+}
+
 static void add_session(void *arg, const struct server_session *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -101,7 +119,8 @@ static void add_session(void *arg, const struct server_session *s)
 	json_add_count(o, "bytes_in", s->bytes_in);
 	if (!s->recycled)
 		json_add_count(o, "bytes_out", s->bytes_out);
-	json_add_count(o, "verdicts", s->verdicts);
+	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
+	json_object_object_add(o, "verdicts_by_kind", count_verdicts(s->verdicts));
 	json_object_array_add(arg, o);
 }
 
@@ -130,15 +149,6 @@ static struct json_object *describe_args(const struct program *p)
 	return list;
 }
 
-static struct json_object *count_verdicts(const struct totals *t)
-{
-	struct json_object *o = json_object_new_object();
-
-	for (unsigned k = 0; k < VERDICT_KINDS; k++)
-		json_add_count(o, verdict_kind_name(k), t->verdicts[k]);
-	return o;
-}
-
 /* Of recycled chains nobody sees what they answered: no number is better than 0 */
 static void add_totals(struct json_object *o, const struct totals *t, bool recycled)
 {
@@ -154,7 +164,7 @@ static void add_totals(struct json_object *o, const struct totals *t, bool recyc
 	json_add_count(o, "bytes_in", t->bytes_in);
 	if (!recycled)
 		json_add_count(o, "bytes_out", t->bytes_out);
-	json_object_object_add(o, "verdicts", count_verdicts(t));
+	json_object_object_add(o, "verdicts", count_verdicts(t->verdicts));
 }
 
 static struct json_object *run_offloads(struct call *call)

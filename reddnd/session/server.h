@@ -51,8 +51,8 @@ struct server_session {
 	uint64_t bytes_rate;  /* the same */
 	bool recycled;        /* then what became of requests cannot be seen: no hits, misses, bytes_out */
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
-	uint64_t iterations; /* of a loop without a bound */
-	unsigned verdicts;
+	uint64_t iterations;      /* of a loop without a bound */
+	const uint64_t *verdicts; /* VERDICT_KINDS */
 };
 
 /** Calls @fn for each session, the oldest first. */
