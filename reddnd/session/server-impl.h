@@ -55,6 +55,8 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 
 /** @s has been accepted: from now on it has a timer. -errno of sd-event, logged. */
 int upkeep_begin(struct server *sv, struct session *s);
+/** The connection is complete: an idle session has no timer any more, unless its tenant has an idle timeout. */
+void upkeep_established(struct session *s);
 /** At most @rate requests per second until @until_us. */
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until_us);
 /** The limits of a session from now on. A throttle goes on. */

@@ -93,6 +93,12 @@ int upkeep_begin(struct server *sv, struct session *s)
 	return 0;
 }
 
+void upkeep_established(struct session *s)
+{
+	s->established = true;
+	set_timer(s->server, s);
+}
+
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until)
 {
 	s->throttle.rate = rate;
