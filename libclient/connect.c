@@ -292,8 +292,9 @@ static int make_queues(struct attempt *a)
 		.cap = {.max_send_wr = 2 * depth,
 			.max_recv_wr = 2 * depth,
 			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.max_inline_data = REDDN_WIRE_INLINE}};
+			.max_recv_sge = 1}};
+	/* Devices differ in how much data they take in a WQE, and not every one takes any. */
+	static const uint32_t inline_bytes[] = {REDDN_WIRE_INLINE, 32, 0};
 	int r;
 
 	c->pd = ibv_alloc_pd(c->id->verbs);
@@ -313,10 +314,9 @@ static int make_queues(struct attempt *a)
 	if (!c->cq)
 		return FAIL(a, -errno, "no completion queue for a depth of %u: %m", depth);
 	attr.send_cq = attr.recv_cq = c->cq;
-	r = rdma_create_qp(c->id, c->pd, &attr);
-	if (r < 0) {
-		/* Not every device takes data in the WQE. */
-		attr.cap.max_inline_data = 0;
+	r = -1;
+	for (unsigned i = 0; r < 0 && i < sizeof(inline_bytes) / sizeof(inline_bytes[0]); i++) {
+		attr.cap.max_inline_data = inline_bytes[i];
 		r = rdma_create_qp(c->id, c->pd, &attr);
 	}
 	if (r < 0)

@@ -22,8 +22,8 @@
 struct options {
 	const char *socket;
 	bool json, follow;
-	unsigned interval, count; /* of top: seconds, rounds (0: for ever) */
-	const char *rate, *burst; /* of limit */
+	unsigned interval, count;         /* of top: seconds, rounds (0: for ever) */
+	const char *rate, *burst, *bytes; /* of limit */
 };
 
 struct link {
@@ -297,26 +297,46 @@ static bool take_limit(struct json_object *r, const char *name, const char *text
 	return true;
 }
 
+static bool take_bytes(struct json_object *r, const char *text)
+{
+	uint64_t v;
+
+	if (!text)
+		return true;
+	if (!tool_size(text, UINT64_MAX, &v)) {
+		tool_complain("--bytes \"%s\" is no size; write it as in \"64M\"", text);
+		return false;
+	}
+	json_object_object_add(r, "bytes_rate", json_object_new_uint64(v));
+	return true;
+}
+
 static int run_limit(struct link *l, const struct options *o, const char *arg)
 {
 	CLEANUP(json_object_putp) struct json_object *result = NULL, *r = request("limit");
 	bool session = arg[strspn(arg, "0123456789")] == '\0';
+	const char *kind = session ? "session" : "tenant";
 
-	if (!o->rate) {
+	if (!o->rate && (o->burst || !o->bytes)) {
 		fputs("reddnctl: --rate is missing: requests per second, 0 for no limit\n", stderr);
 		return EX_USAGE;
 	}
-	json_object_object_add(r, session ? "session" : "tenant",
+	json_object_object_add(r, kind,
 		session ? json_object_new_uint64(strtoull(arg, NULL, 10)) : json_object_new_string(arg));
-	if (!take_limit(r, "rate", o->rate) || !take_limit(r, "burst", o->burst))
+	if (!take_limit(r, "rate", o->rate) || !take_limit(r, "burst", o->burst) || !take_bytes(r, o->bytes))
 		return EX_USAGE;
 	result = ask(l, steal_ptr(&r));
 	if (!result)
 		return EXIT_FAILURE;
 	if (o->json)
 		return print_json(result);
-	printf(strcmp(o->rate, "0") == 0 ? "%s %s: no limit\n" : "%s %s: %s requests per second\n",
-		session ? "session" : "tenant", arg, o->rate);
+	if (o->rate)
+		printf(strcmp(o->rate, "0") == 0 ? "%s %s: no limit\n" : "%s %s: %s requests per second\n",
+			kind, arg, o->rate);
+	if (o->bytes)
+		printf(strcmp(o->bytes, "0") == 0 ? "%s %s: no limit of bytes\n"
+						  : "%s %s: %s bytes per second\n",
+			kind, arg, o->bytes);
 	return 0;
 }
 
@@ -460,7 +480,7 @@ static const struct command commands[] = {
 	{{"metrics", NULL, "counters as OpenMetrics text"}, run_metrics},
 	{{"audit", NULL, "clients that came and went, and what was wrong with them"}, run_audit},
 	{{"kick", "SESSION", "end a session"}, run_kick},
-	{{"limit", "TENANT|SESSION", "change a rate (--rate) while it runs"}, run_limit},
+	{{"limit", "TENANT|SESSION", "change a rate (--rate, --bytes) while it runs"}, run_limit},
 	{{"reload", NULL, "read the configuration again and put it in force"}, run_reload},
 };
 
@@ -471,6 +491,7 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, 'j'},
 	{"rate", required_argument, NULL, 'r'},
 	{"burst", required_argument, NULL, 'b'},
+	{"bytes", required_argument, NULL, 'y'},
 	{"follow", no_argument, NULL, 'f'},
 	{"interval", required_argument, NULL, 'i'},
 	{"count", required_argument, NULL, 'n'},
@@ -491,6 +512,7 @@ static void usage(void)
 	     "  -j, --json             what programs like to read\n"
 	     "  -r, --rate N           of limit: requests per second, 0 for no limit\n"
 	     "  -b, --burst N          and at once after a pause (default: of a tenth of a second)\n"
+	     "  -y, --bytes SIZE       of limit: bytes of replies per second, as in 64M; 0 for no limit\n"
 	     "  -f, --follow           audit: go on with what happens from now on\n"
 	     "  -i, --interval SECONDS between rounds of top (default 1)\n"
 	     "  -n, --count N          rounds of top (default: until interrupted)\n"
@@ -541,7 +563,7 @@ static int parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:jfi:n:r:b:hV", long_options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "s:jfi:n:r:b:y:hV", long_options, NULL)) >= 0) {
 		switch (c) {
 		case 's':
 			o->socket = optarg;
@@ -562,6 +584,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'b':
 			o->burst = optarg;
+			break;
+		case 'y':
+			o->bytes = optarg;
 			break;
 		case 'h':
 			usage();

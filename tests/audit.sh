@@ -164,6 +164,13 @@ get patient alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.
 [[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
 verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
 fault clear
+fault add delay 3000000 --opcode read --at 1
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
+ping=$child
+holds clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
+kill "$ping"
+wait "$ping"
+fault clear
 fault add delay 30000000 --opcode read --at 1
 get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
 verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
@@ -255,34 +262,80 @@ ok "the ban ends"
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
-python3 - "$control" "$here/../docs/reddnctl.8" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
-import json, re, socket, sys
+printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
+python3 - "$control" "$here/../docs/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
+import json, re, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()
-def ask(command):
-    s.sendall(json.dumps({"command": command}).encode() + b"\n")
-    return json.loads(lines.readline())["result"]
-def keys(v):
-    if isinstance(v, list):
-        return set().union(*map(keys, v)) if v else set()
-    if isinstance(v, dict):
-        return set(v) | set().union(*map(keys, v.values()))
-    return set()
-page = open(sys.argv[2]).read().split(".Sh PROTOCOL")[1].split(".Sh EXIT STATUS")[0]
 bad = 0
+def wrong(*words):
+    global bad
+    bad = 1
+    print(*words)
+def ask(command, **members):
+    s.sendall(json.dumps({"command": command, **members}).encode() + b"\n")
+    answer = json.loads(lines.readline())
+    assert answer["ok"], (command, members, answer)
+    return answer["result"]
+def client():
+    return ask("clients")[0]["session"]
+results = {
+    "top": lambda: json.loads(subprocess.check_output([sys.argv[3], "--socket", sys.argv[1], "--json", "--count", "1", "top"])),
+    "kick": lambda: ask("kick", session=client()),
+    "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", bytes_rate=8000000)],
+}
+
+# What is documented is a type, and the members of the object or of the elements of the list
+def type_of(words):
+    m = re.match("(?:an? )?(text|boolean|list|object)", words, re.IGNORECASE)
+    return m[1] if m else "integer"
+def read_entry(lines):
+    entry = (type_of(lines[0]), {})
+    last = None
+    while lines and not lines[0].startswith(".Pc"):
+        line = lines.pop(0)
+        if m := re.match(r"\.Ql (\w+)", line):
+            last = m[1]
+            entry[1][last] = ("integer", {})
+        elif line == ".Po":
+            entry[1][last] = read_entry(lines)
+        elif line.startswith(".Pq "):
+            entry[1][last] = (type_of(line[4:]), {})
+    del lines[:1]
+    return entry
+page = open(sys.argv[2]).read().split(".Sh PROTOCOL")[1].split(".El\n.Sh EXIT STATUS")[0]
+entries = {}
 for part in page.split("\n.It Cm ")[1:]:
-    names, text = part.split("\n", 1)
-    documented = set(re.findall(r"Ql (\w+)", text))
-    for command in names.replace(" ", "").split(","):
-        if command in ("metrics", "kick", "limit", "reload"):
-            continue
-        have = keys(ask(command))
-        for k in sorted(documented ^ have):
-            print(f"{command}: member {k} is " + ("documented, but not there" if k in documented else "not documented"))
-            bad = 1
+    names, *rest = part.splitlines()
+    for command in names.split(" , "):
+        entries[command] = read_entry(list(rest))
+entries["top"] = ("list", entries["clients"][1] | entries["top"][1])
+entries["limit"] = ("list", entries["limit"][1])
+assert set(entries) >= {"status", "reload", "metrics"} | set(results), list(entries)
+
+names = {bool: "boolean", int: "integer", str: "text", list: "list", dict: "object"}
+def compare(where, documented, v, have):
+    kind, members = documented
+    have.add(where)
+    if names.get(type(v)) != kind:
+        wrong(f"{where}: {v!r} is no {kind}")
+        return
+    for o in v if kind == "list" else [v] if kind == "object" else []:
+        for k in o:
+            if k in members:
+                compare(f"{where}.{k}", members[k], o[k], have)
+            else:
+                wrong(f"{where}: member {k} is not documented")
+def all_of(where, documented):
+    return {where}.union(*(all_of(f"{where}.{k}", d) for k, d in documented[1].items()))
+for command in sorted(entries, key=lambda name: name == "kick"): # the others need the session
+    documented, have = entries[command], set()
+    compare(command, documented, results.get(command, lambda: ask(command))(), have)
+    for k in sorted(all_of(command, documented) - have):
+        wrong(f"{k} is documented, but not there")
 sys.exit(bad)
 END
-ok "reddnctl(8) has all members, and no others"
-kill "$ping"
+ok "reddnctl(8) has all members with their types, and no others"
+kill "$ping" 2>/dev/null
 wait "$ping"
 
 # ---- followers ----------------------------------------------------------------------------

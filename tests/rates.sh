@@ -59,6 +59,14 @@ goes_on() # NUMBER: of requests of those without limit
 	[[ $(requests free) -ge $1 ]]
 }
 
+rests() # TENANT: for a while it is asked for nothing, or gets nothing
+{
+	local had
+	had=$(requests "$1")
+	sleep 1
+	[[ $(requests "$1") -eq $had ]]
+}
+
 session_of() # OFFLOAD: the number of a session
 {
 	ctl --json clients || fail "no clients" "$work/ctl.err"
@@ -167,6 +175,23 @@ for offload in plain lap; do
 	[[ $((after - before)) -le $((took * 50 / 1000 + 40)) ]] ||
 		fail "$offload: $((after - before)) requests in $took ms at 50 per second" "$work/reddnd.log"
 	ok "$offload: $((after - before)) requests in $took ms of a session that was limited to 50 per second while it ran"
+
+	# the same in bytes, first of the session, then of its tenant
+	for whose in "$session" free; do
+		ctl limit "$session" --rate 0 --bytes 0 || fail "no limit" "$work/ctl.err"
+		before=$(requests free)
+		until_true goes_on $((before + 1000)) || fail "$offload: no requests without a limit" "$work/reddnd.log"
+		# a reply costs more than it brings in a minute
+		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err"
+		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+		until_true rests free || fail "$offload: the bytes of $whose are not limited" "$work/reddnd.log"
+		alive "$child" || fail "the client has ended" "$work/free.log"
+		ok "$offload: the bytes of $([[ $whose == free ]] && echo a tenant || echo a session) are limited while it runs"
+		ctl limit "$whose" --bytes 0 || fail "no limit" "$work/ctl.err"
+		before=$(requests free)
+		until_true goes_on $((before + 1000)) || fail "$offload: the limit is not lifted" "$work/reddnd.log"
+	done
+	ok "$offload: and lifted"
 	kill "$child"
 	wait "$child" 2>/dev/null
 	until_true sh -c "! '$REDDNCTL' --socket '$control' clients | grep -q ' $offload '" || fail "the session stays"
@@ -177,8 +202,13 @@ ctl limit nobody --rate 5 && fail "a limit for nobody"
 grep -q 'there is no such tenant; "tenants" lists them' "$work/ctl.err" || fail "limit" "$work/ctl.err"
 ctl limit slow --rate 5000 --burst 4 && fail "a burst that is too small"
 grep -q '"burst" is 4; for that rate it must be at least 5' "$work/ctl.err" || fail "burst" "$work/ctl.err"
-ctl limit slow && fail "a limit without a rate"
-grep -q -- '--rate is missing' "$work/ctl.err" || fail "rate" "$work/ctl.err"
+for words in "" "--burst 5" "--bytes 5 --burst 5"; do
+	# shellcheck disable=SC2086 # words
+	ctl limit slow $words && fail "a limit without a rate"
+	grep -q -- '--rate is missing' "$work/ctl.err" || fail "rate" "$work/ctl.err"
+done
+ctl limit slow --bytes much && fail "bytes that are no size"
+grep -q -- '--bytes "much" is no size' "$work/ctl.err" || fail "bytes" "$work/ctl.err"
 ok "limits that are wrong are refused"
 
 stop_reddnd

@@ -60,7 +60,10 @@ static void link_steps(struct text *t)
 	}
 }
 
-/* The author's SEND_ENs: each enables what follows it in the target queue, of the reply also what stands before it, up to the step it names */
+/*
+ * The author's SEND_ENs. Each enables what follows it in the target queue up to the step it names; of the reply, which nothing else starts,
+ * also what stands before it.
+ */
 static void link_enables(struct text *t)
 {
 	for (unsigned e = 0; e < t->d.nsteps; e++) {

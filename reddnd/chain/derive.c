@@ -188,17 +188,20 @@ static void learn(struct attempt *a, unsigned q, const struct set *need, unsigne
 	}
 }
 
-/* Puts in the SEND_EN @st. How far it reaches is found out later: up to the next one for that queue */
+/*
+ * Puts in the SEND_EN @en. How far it reaches is found out later: up to the next one for that queue. One of the reply that is not the last is an
+ * author's and reaches to what it names, as does one whose queue has nothing in the output yet.
+ */
 static struct chain_step *enable(struct attempt *a, const struct chain_step *en)
 {
 	struct queue_state *qs = &a->q[en->target];
 	struct chain_step *st = put(a, en);
 	uint16_t i = (uint16_t)(st - a->out->steps);
 
-	if (qs->covers != NONE) {
+	if (qs->covers != NONE && en->target != 0 && qs->last != NONE) {
 		a->out->steps[qs->covers].upto = CHAIN_UPTO_STEP;
 		a->out->steps[qs->covers].through = label_of(a, en->queue == en->target ? i : qs->last);
-	} else if (qs->own_start) {
+	} else if (qs->covers == NONE && qs->own_start) {
 		a->out->queues[en->target].head = (uint8_t)qs->nsteps;
 	}
 	qs->covers = i;
@@ -362,6 +365,7 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 			after = k;
 		}
 	}
+	need = set_below(&need, s); /* what comes later it cannot wait for: the proof of the order says so */
 	flags = settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
 	a->q[q].enabled = (uint16_t)after;
@@ -477,19 +481,6 @@ static void place_step(struct attempt *a, unsigned s)
 		heed(a, &st);
 }
 
-/* An author's SEND_EN of the reply reaches to what comes before the rest of it, all of which is in the output by now */
-static void end_by_hand(struct attempt *a)
-{
-	const struct text *t = a->t;
-	unsigned s = t->first[0];
-
-	if (a->q[0].covers == NONE)
-		return;
-	while (t->next[s] != a->q[0].enabled)
-		s = t->next[s];
-	a->q[0].last = a->at[s];
-}
-
 /* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end */
 static void finish(struct attempt *a)
 {
@@ -503,7 +494,6 @@ static void finish(struct attempt *a)
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
 		uint8_t flags = settle(a, a->way.reply_by, &all, done);
 
-		end_by_hand(a);
 		explain(a, enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}

@@ -6,9 +6,9 @@
  * The input lists steps in the order of the text. They mean: for each request, as if each step were over
  * before the next one starts. A step says which queue it is in; steps of one queue keep the order of the text,
  * and queues run beside each other where no step needs what another queue does. Queue 0 is the reply; its steps
- * are enabled at the end, all at once, but for those that are AHEAD of the steps after them: with one code queue, and no
- * SEND_EN by hand for the reply, these are enabled as soon as all before them is known to be over. A queue none of whose steps is in the text gets none, and is refused
- * unless it is the only code queue: that one then starts the reply.
+ * are enabled at the end, all at once, but for those that a SEND_EN by hand enables, and those that are AHEAD of the steps after them: with
+ * one code queue, and no SEND_EN by hand for the reply, these are enabled as soon as all before them is known to be over. A queue none of
+ * whose steps is in the text gets none, and is refused unless it is the only code queue: that one then starts the reply.
  *
  * Put in, each only where something needs it:
  *   - a fence, where a step needs what READs and atomics before it in its queue bring;

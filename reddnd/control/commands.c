@@ -17,7 +17,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { ERROR_MAX = 4096, LOG_SECOND = 1000000, LIMIT_MAX = 1000000000 };
+enum { ERROR_MAX = 4096, LOG_SECOND = 1000000 };
+
+static const uint64_t rate_max = 1000000000, bytes_max = UINT64_C(1) << 40;
 
 struct call {
 	const struct commands *c;
@@ -73,6 +75,24 @@ static struct json_object *run_status(struct call *call)
 	return o;
 }
 
+static struct json_object *count_verdicts(const uint64_t *counts)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		json_add_count(o, verdict_kind_name(k), counts[k]);
+	return o;
+}
+
+static uint64_t sum_verdicts(const uint64_t *counts)
+{
+	uint64_t sum = 0;
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		sum += counts[k];
+	return sum;
+}
+
 static void add_session(void *arg, const struct server_session *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -89,6 +109,7 @@ static void add_session(void *arg, const struct server_session *s)
 	json_add_count(o, "requests", s->requests);
 	json_add_count(o, "rate", s->rate);
 	json_add_count(o, "burst", s->rate ? s->burst : 0);
+	json_add_count(o, "bytes_rate", s->bytes_rate);
 	if (!s->recycled) {
 		json_add_count(o, "hits", s->hits);
 		json_add_count(o, "misses", s->misses);
@@ -98,7 +119,8 @@ static void add_session(void *arg, const struct server_session *s)
 	json_add_count(o, "bytes_in", s->bytes_in);
 	if (!s->recycled)
 		json_add_count(o, "bytes_out", s->bytes_out);
-	json_add_count(o, "verdicts", s->verdicts);
+	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
+	json_object_object_add(o, "verdicts_by_kind", count_verdicts(s->verdicts));
 	json_object_array_add(arg, o);
 }
 
@@ -127,15 +149,6 @@ static struct json_object *describe_args(const struct program *p)
 	return list;
 }
 
-static struct json_object *count_verdicts(const struct totals *t)
-{
-	struct json_object *o = json_object_new_object();
-
-	for (unsigned k = 0; k < VERDICT_KINDS; k++)
-		json_add_count(o, verdict_kind_name(k), t->verdicts[k]);
-	return o;
-}
-
 /* Of recycled chains nobody sees what they answered: no number is better than 0 */
 static void add_totals(struct json_object *o, const struct totals *t, bool recycled)
 {
@@ -151,7 +164,7 @@ static void add_totals(struct json_object *o, const struct totals *t, bool recyc
 	json_add_count(o, "bytes_in", t->bytes_in);
 	if (!recycled)
 		json_add_count(o, "bytes_out", t->bytes_out);
-	json_object_object_add(o, "verdicts", count_verdicts(t));
+	json_object_object_add(o, "verdicts", count_verdicts(t->verdicts));
 }
 
 static struct json_object *run_offloads(struct call *call)
@@ -282,24 +295,44 @@ static struct json_object *run_kick(struct call *call)
 }
 
 /* False: told */
-static bool take_rate(struct call *call, const char *name, uint64_t *v)
+static bool take_rate(struct call *call, const char *name, uint64_t max, bool *said, uint64_t *v)
 {
 	struct json_object *o;
 
 	*v = 0;
-	if (!json_object_object_get_ex(call->args, name, &o))
+	*said = json_object_object_get_ex(call->args, name, &o);
+	if (!*said)
 		return true;
 	*v = json_object_get_uint64(o);
-	if (json_object_is_type(o, json_type_int) && json_object_get_int64(o) >= 0 && *v <= LIMIT_MAX)
+	if (json_object_is_type(o, json_type_int) && json_object_get_int64(o) >= 0 && *v <= max)
 		return true;
-	refuse(call, "\"%s\" is no number from 0 to %d", name, LIMIT_MAX);
+	refuse(call, "\"%s\" is no number from 0 to %" PRIu64, name, max);
+	return false;
+}
+
+/* False: told */
+static bool take_limit(struct call *call, struct server_limit *l)
+{
+	bool says_burst;
+
+	if (!take_rate(call, "rate", rate_max, &l->says_rate, &l->rate) ||
+		!take_rate(call, "burst", rate_max, &says_burst, &l->burst) ||
+		!take_rate(call, "bytes_rate", bytes_max, &l->says_bytes, &l->bytes_rate))
+		return false;
+	if (!l->says_rate && (says_burst || !l->says_bytes))
+		refuse(call, "\"rate\" is missing: requests per second, 0 for no limit");
+	else if (l->burst && l->burst < catalog_burst_min(l->rate))
+		refuse(call, "\"burst\" is %" PRIu64 "; for that rate it must be at least %" PRIu64, l->burst,
+			catalog_burst_min(l->rate));
+	else
+		return true;
 	return false;
 }
 
 static struct json_object *run_limit(struct call *call)
 {
 	struct json_object *id = NULL, *name = NULL, *o;
-	uint64_t rate, burst;
+	struct server_limit l;
 	int r;
 
 	json_object_object_get_ex(call->args, "session", &id);
@@ -307,23 +340,21 @@ static struct json_object *run_limit(struct call *call)
 	if (!id == !name || (id && !json_object_is_type(id, json_type_int)) ||
 		(name && !json_object_is_type(name, json_type_string)))
 		return refuse(call, "either \"session\", a number, or \"tenant\", a name, is wanted");
-	if (!json_object_object_get_ex(call->args, "rate", &o))
-		return refuse(call, "\"rate\" is missing: requests per second, 0 for no limit");
-	if (!take_rate(call, "rate", &rate) || !take_rate(call, "burst", &burst))
+	if (!take_limit(call, &l))
 		return NULL;
-	if (burst && burst < catalog_burst_min(rate))
-		return refuse(call, "\"burst\" is %" PRIu64 "; for that rate it must be at least %" PRIu64,
-			burst, catalog_burst_min(rate));
-	r = id ? server_limit_session(call->c->server, json_object_get_uint64(id), rate, burst)
-	       : server_limit_tenant(call->c->server, json_object_get_string(name), rate, burst);
+	r = id ? server_limit_session(call->c->server, json_object_get_uint64(id), &l)
+	       : server_limit_tenant(call->c->server, json_object_get_string(name), &l);
 	if (r < 0)
 		return refuse(call, "there is no such %s; \"%s\" lists them", id ? "session" : "tenant",
 			id ? "clients" : "tenants");
 	o = json_object_new_object();
 	json_object_object_add(o, id ? "session" : "tenant", json_object_get(id ? id : name));
-	json_add_count(o, "rate", rate);
-	if (burst)
-		json_add_count(o, "burst", burst);
+	if (l.says_rate)
+		json_add_count(o, "rate", l.rate);
+	if (l.burst)
+		json_add_count(o, "burst", l.burst);
+	if (l.says_bytes)
+		json_add_count(o, "bytes_rate", l.bytes_rate);
 	return o;
 }
 
@@ -351,7 +382,7 @@ static struct json_object *run_reload(struct call *call)
 
 static const char *const none[] = {NULL};
 static const char *const session[] = {"session", NULL};
-static const char *const limit[] = {"session", "tenant", "rate", "burst", NULL};
+static const char *const limit[] = {"session", "tenant", "rate", "burst", "bytes_rate", NULL};
 static const char *const follow_only[] = {"follow", NULL};
 
 static const struct command commands[] = {

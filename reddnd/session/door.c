@@ -161,7 +161,7 @@ static void cm_established(void *arg, struct rnic_conn *conn)
 	struct session *s = rnic_conn_user(conn);
 
 	(void)arg;
-	s->established = true;
+	upkeep_established(s);
 	log_at(LOG_DEBUG, s->id, "connected");
 }
 

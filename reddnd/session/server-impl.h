@@ -55,10 +55,12 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 
 /** @s has been accepted: from now on it has a timer. -errno of sd-event, logged. */
 int upkeep_begin(struct server *sv, struct session *s);
+/** The connection is complete: an idle session has no timer any more, unless its tenant has an idle timeout. */
+void upkeep_established(struct session *s);
 /** At most @rate requests per second until @until_us. */
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until_us);
-/** The limit of a session from now on; @rate 0: none. A throttle goes on. */
-void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t burst);
+/** The limits of a session from now on. A throttle goes on. */
+void upkeep_limit(struct server *sv, struct session *s, const struct server_limit *limit);
 /** After its tenant's idle_timeout has changed, or may have. */
 void upkeep_changed(struct server *sv, struct session *s);
 /** It is over: the timer goes. */

@@ -300,6 +300,7 @@ void server_each_session(
 			.requests = s->done,
 			.rate = s->rate.per_second,
 			.burst = s->rate.burst,
+			.bytes_rate = s->bytes.per_second,
 			.recycled = s->layout.recycled,
 			.hits = s->hits,
 			.misses = s->misses,
@@ -321,17 +322,17 @@ const struct tenant *server_tenants(struct server *sv)
 	return sv->tenants;
 }
 
-int server_limit_session(struct server *sv, uint64_t id, uint64_t rate, uint64_t burst)
+int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
 {
 	struct session *s = server_find(sv, id);
 
 	if (!s)
 		return -ENOENT;
-	upkeep_limit(sv, s, rate, burst);
+	upkeep_limit(sv, s, limit);
 	return 0;
 }
 
-int server_limit_tenant(struct server *sv, const char *name, uint64_t rate, uint64_t burst)
+int server_limit_tenant(struct server *sv, const char *name, const struct server_limit *limit)
 {
 	struct catalog_limits limits;
 	struct tenant *t;
@@ -340,8 +341,12 @@ int server_limit_tenant(struct server *sv, const char *name, uint64_t rate, uint
 	if (!t)
 		return -ENOENT;
 	limits = t->limits;
-	limits.rate = rate;
-	limits.burst = burst;
+	if (limit->says_rate) {
+		limits.rate = limit->rate;
+		limits.burst = limit->burst;
+	}
+	if (limit->says_bytes)
+		limits.bytes_rate = limit->bytes_rate;
 	tenant_limit(t, &limits, clock_us());
 	pace_all(sv, t);
 	return 0;

@@ -48,10 +48,11 @@ struct server_session {
 	unsigned depth, instances;
 	uint64_t queue_bytes, age_us, requests;
 	uint64_t rate, burst; /* rate 0: no limit of its own */
+	uint64_t bytes_rate;  /* the same */
 	bool recycled;        /* then what became of requests cannot be seen: no hits, misses, bytes_out */
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
-	uint64_t iterations; /* of a loop without a bound */
-	unsigned verdicts;
+	uint64_t iterations;      /* of a loop without a bound */
+	const uint64_t *verdicts; /* VERDICT_KINDS */
 };
 
 /** Calls @fn for each session, the oldest first. */
@@ -61,9 +62,16 @@ void server_each_session(
 /** All tenants that there are, to walk by their hh: those configured, and those with sessions from before. */
 const struct tenant *server_tenants(struct server *server);
 
-/** From now on, until the next reload of its tenant's limits; @rate 0: none. -ENOENT if there is no such session or tenant. */
-int server_limit_session(struct server *server, uint64_t id, uint64_t rate, uint64_t burst);
-int server_limit_tenant(struct server *server, const char *name, uint64_t rate, uint64_t burst);
+/** Limits to change; those that are not said stay. Rates of 0: none. */
+struct server_limit {
+	bool says_rate, says_bytes;
+	uint64_t rate, burst; /* of requests */
+	uint64_t bytes_rate;  /* of replies */
+};
+
+/** From now on, until the next reload of its tenant's limits. -ENOENT if there is no such session or tenant. */
+int server_limit_session(struct server *server, uint64_t id, const struct server_limit *limit);
+int server_limit_tenant(struct server *server, const char *name, const struct server_limit *limit);
 /** Its events are the audit. Valid as long as the server. */
 struct warden *server_warden(struct server *server);
 

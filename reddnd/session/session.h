@@ -70,7 +70,7 @@ struct session {
 	TAILQ_ENTRY(session) watched_link;
 	struct verdict_silence silence, rounds; /* in us; in iterations */
 	struct verdict_idle idle;
-	unsigned verdicts;
+	uint64_t verdicts[VERDICT_KINDS];
 	uint32_t tail; /* WQEBBs from the start of the last WQE of a reply to the end of it */
 	unsigned false_alarms;
 	bool established;

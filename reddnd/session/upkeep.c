@@ -93,6 +93,12 @@ int upkeep_begin(struct server *sv, struct session *s)
 	return 0;
 }
 
+void upkeep_established(struct session *s)
+{
+	s->established = true;
+	set_timer(s->server, s);
+}
+
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until)
 {
 	s->throttle.rate = rate;
@@ -102,10 +108,15 @@ void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64
 	apply(sv, s);
 }
 
-void upkeep_limit(struct server *sv, struct session *s, uint64_t rate, uint64_t burst)
+void upkeep_limit(struct server *sv, struct session *s, const struct server_limit *limit)
 {
-	s->limit.rate = rate;
-	s->limit.burst = burst;
+	if (limit->says_rate) {
+		s->limit.rate = limit->rate;
+		s->limit.burst = limit->burst;
+	}
+	if (limit->says_bytes)
+		rate_set(&s->bytes, limit->bytes_rate, rate_burst(limit->bytes_rate, session_price(s)),
+			clock_us());
 	apply(sv, s);
 }
 

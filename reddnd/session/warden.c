@@ -161,7 +161,7 @@ enum verdict_action warden_judge(struct warden *w, struct session *s, const stru
 	uint64_t until = clock_us() + (uint64_t)policy->seconds * SECOND_US;
 	struct event e = {.kind = EVENT_VERDICT, .level = LOG_WARNING, .line = v->line};
 
-	s->verdicts++;
+	s->verdicts[v->kind]++;
 	s->offload->totals->verdicts[v->kind]++;
 	about(&e, s);
 	snprintf(e.verdict, sizeof e.verdict, "%s", verdict_kind_name(v->kind));

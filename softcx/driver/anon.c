@@ -18,7 +18,7 @@ static struct slot {
 
 static int moved_high(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
 
 	if (high < 0)
 		return fd;

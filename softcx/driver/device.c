@@ -30,8 +30,6 @@ struct channel {
 	int fd;
 };
 
-enum { OUT_OF_THE_WAY = 512 }; /* no descriptor of ours is below, if there is room above */
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel channels[4096];
 static unsigned nchannels; /* used slots are below this */
@@ -157,7 +155,7 @@ static void channels_sweep(void)
 /** Applications may count on getting the lowest free descriptors. */
 static int move_high(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
 
 	if (high < 0)
 		return fd;
@@ -423,12 +421,12 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 }
 
 /**
- * A descriptor of the file that no other thread closes: a system call keeps its file open until it returns. @fd itself where
- * there is no room for another one. -EBADF: it is closed, or it is something else by now.
+ * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns. @fd itself where there
+ * is no room for another one. -EBADF: it is closed, or it is something else by now.
  */
 static int hold(int fd)
 {
-	int held = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
 
 	if (held < 0)
 		return errno == EBADF ? -EBADF : fd;
@@ -436,6 +434,12 @@ static int hold(int fd)
 		return held;
 	sys_close(held);
 	return -EBADF;
+}
+
+static void release(int held, int fd)
+{
+	if (held >= 0 && held != fd)
+		sys_close(held);
 }
 
 static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
@@ -446,8 +450,7 @@ static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply 
 	pthread_mutex_lock(&lock);
 	held = hold(fd);
 	rc = held < 0 ? held : call_locked(held, iov, niov, reply, map_fd);
-	if (held >= 0 && held != fd)
-		sys_close(held);
+	release(held, fd);
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : reply->rc;
@@ -469,6 +472,8 @@ ssize_t dev_write(int fd, const void *buf, size_t len)
 		 * Peeking blocks, is interrupted, restarted and cancelled as the write() would be, keeps the
 		 * file open meanwhile as a blocked system call does, and honours O_NONBLOCK.
 		 */
+		if (!dev_is(fd, NULL))
+			return -EBADF;
 		n = recv(fd, &(char){0}, 1, MSG_PEEK);
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
@@ -514,17 +519,19 @@ static void send_guard(const struct channel *ch, uint64_t offset, int uffd, uint
 void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
 {
 	struct channel *ch;
-	int state, uffd;
+	int state, held, uffd;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
-	if (channel_get(fd, &ch) == 0) {
+	held = hold(fd);
+	if (held >= 0 && channel_get(held, &ch) == 0) {
 		uffd = guard_new(ch->file, offset, addr, len, map_fd);
 		if (uffd >= 0) {
 			send_guard(ch, offset, uffd, 0);
 			sys_close(uffd);
 		}
 	}
+	release(held, fd);
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 }

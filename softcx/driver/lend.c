@@ -56,7 +56,7 @@ int lend_socket(void)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	for (int i = 0; i < 2; i++) {
-		int high = fcntl(pair[i], F_DUPFD_CLOEXEC, 512);
+		int high = fcntl(pair[i], F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
 
 		if (high < 0)
 			continue;

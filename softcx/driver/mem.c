@@ -41,7 +41,7 @@ static int pool_open(void)
 	fd = memfd_create("softcx", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+	high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
 	if (high >= 0) {
 		sys_close(fd);
 		fd = high;

@@ -75,6 +75,25 @@ static void part_request(struct run *r, uint8_t *slot)
 		slot[16] = 7;
 }
 
+static const char parts_text[] = "program p\n"
+				 "region data size 512\n"
+				 "var a : le64\n"
+				 "var b : le64\n"
+				 "read data -> a\n"
+				 "one: write a -> slot @ 8\n"
+				 "enable one\n"
+				 "read data @ 8 -> b\n"
+				 "two: write b -> slot @ 16\n"
+				 "enable two\n"
+				 "write_imm 9 as u8 -> slot @ 0\n";
+
+static void parts_request(struct run *r, uint8_t *slot)
+{
+	slot[0] = 9;
+	run_put_le(slot + 8, 8, run_get_le(r->region[0], 8));
+	run_put_le(slot + 16, 8, run_get_le(r->region[0] + 8, 8));
+}
+
 /* More in a branch than lanes in a word: both sides, ten writes each */
 static const char long_text[] = "program p\n"
 				"arg x : u32\n"
@@ -634,6 +653,8 @@ const struct run_offload features[] = {
 		.setup = words_setup},
 	{FEATURE("a part of the reply by hand, direct", part), .direct = true, .depth = 2,
 		.region_bytes = {WORDS * 8}, .setup = words_setup},
+	{FEATURE("parts of the reply by hand", parts), .depth = 2, .region_bytes = {WORDS * 8},
+		.setup = words_setup},
 	{FEATURE("long branches", long), .depth = 2, .setup = run_no_setup},
 	{FEATURE("long branches, no masks", long), .no_masks = true, .depth = 2, .setup = run_no_setup},
 	{FEATURE("branches in branches", nested), .depth = 2, .region_bytes = {WORDS * 8},
