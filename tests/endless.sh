@@ -157,6 +157,9 @@ holds clients "a client is killed in the middle of a loop" 'all(c["offload"] != 
 for offload in list-endless.c list-endless.cr; do
 	background one.log "$ENDLESS" one "$address" "$port" "$offload" "$circle" 1
 	ends one.log 'lost after 0 answers, 4: .*request 0 was [0-9]+ times in the loop and is not answered; the loop budget is 20000 iterations'
+	took=$(sed -n 's/.*request 0 was \([0-9]*\) times in the loop.*/\1/p' "$work/one.log" | tail -n 1)
+	# beyond it is what the NIC does until the daemon looks again: some thousand, and more if the daemon does not get a CPU
+	[[ $took -gt 20000 && $took -le $((20 * 20000)) ]] || fail "$offload: stopped after $took iterations" "$work/one.log" "$work/reddnd.log"
 	holds audit "$offload is judged" "[e['verdict'] == 'loop' and e['action'] == 'terminate' for e in d if e['event'] == 'verdict' and e['offload'] == '$offload'] == [True]"
 done
 background one.log "$ENDLESS" one "$address" "$port" timed "$circle" 1
