@@ -149,6 +149,9 @@ says 'reddnd.conf:2: .*"?one"?'
 change "arena = \"8M\"; $(settings "$work/first" one)"
 ctl reload && fail "another arena was taken" "$work/ctl.out"
 says '"arena" cannot change while the daemon runs'
+change '@include ""'
+ctl reload && fail "a catalog that includes a directory was taken" "$work/ctl.out"
+says '@include "" is no file but a directory'
 [[ $(get two) == land ]] || fail "the catalog was lost" "$work/get.log" "$work/reddnd.log"
 ok "the catalog in force stays"
 change "$(settings "$work/first" one)"

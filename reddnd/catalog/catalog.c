@@ -2,6 +2,7 @@
 #include "reddnd/catalog/catalog.h"
 
 #include "libclient/wire.h"
+#include "reddnd/catalog/includes.h"
 #include "reddnd/catalog/settings.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/text.h"
@@ -239,9 +240,12 @@ static int parse_top(struct load *l, const config_t *config)
 static void read_config(struct load *l, config_t *config)
 {
 	CLEANUP(cleanup_free) char *path = strdup(l->path);
+	const char *dir = path ? dirname(path) : ".";
 
-	if (path)
-		config_set_include_dir(config, dirname(path));
+	config_set_include_dir(config, dir);
+	l->nerrors += includes_check(l->path, dir, l->errors);
+	if (l->nerrors)
+		return;
 	if (config_read_file(config, l->path) == CONFIG_TRUE)
 		return;
 	l->nerrors++;

@@ -160,6 +160,17 @@ static void test_files(void **state)
 	assert_int_equal(catalog_load("absent", &c, &errors), -EINVAL);
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
+	expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
+	put("more", "\n\t@include\t\".\"\n");
+	expect("device = \"a\";\n @include \"more\"\n",
+		"./more:2: @include \".\" is no file but a directory\n");
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	expect("@include \"fifo\"\n@include \"/\"\n", "c:1: @include \"fifo\" is no file but something else\n"
+						      "c:2: @include \"/\" is no file but a directory\n");
+	put("more", "@include \"more\"\n@include \"more\"\n@include \"more\"\n"); /* ever deeper */
+	expect("@include \"more\"\n",
+		"more:1: include file nesting too deep; see libconfig's manual for the syntax\n");
+	assert_int_equal(unlink("fifo"), 0);
 	expect("listen = ;\n", "c:1: syntax error; see libconfig's manual for the syntax\n");
 	expect("device = \"a\";\ndevice = \"b\";\n",
 		"c:2: duplicate setting name; see libconfig's manual for the syntax\n");

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/catalog/includes.h"
+
+#include "reddnd/util/cleanup.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_DEEP = 10 }; /* MAX_INCLUDE_DEPTH of libconfig */
+
+struct check {
+	const char *dir;
+	FILE *errors;
+	unsigned nerrors;
+	bool too_deep; /* libconfig stops there and says so */
+};
+
+struct text {
+	const char *path, *at, *end;
+	unsigned line;
+};
+
+DEFINE_CLEANUP(FILE *, fclose)
+
+static void check_file(struct check *c, const char *path, unsigned depth);
+
+static char *read_all(const char *path, size_t *size)
+{
+	CLEANUP(fclosep) FILE *in = fopen(path, "re");
+	FILE *out;
+	char *text = NULL, part[4096];
+	size_t n;
+
+	out = in ? open_memstream(&text, size) : NULL;
+	if (!out)
+		return NULL;
+	while ((n = fread(part, 1, sizeof(part), in)) > 0)
+		fwrite(part, 1, n, out);
+	fclose(out);
+	return text;
+}
+
+static void check_path(
+	struct check *c, const struct text *t, const char *path, const char *name, unsigned depth)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return;
+	if (S_ISREG(st.st_mode)) {
+		c->too_deep |= depth == MOST_DEEP;
+		if (!c->too_deep)
+			check_file(c, path, depth + 1);
+		return;
+	}
+	fprintf(c->errors, "%s:%u: @include \"%s\" is no file but %s\n", t->path, t->line, name,
+		S_ISDIR(st.st_mode) ? "a directory" : "something else");
+	c->nerrors++;
+}
+
+/* Relative names, and with libconfig 1.5 all of them, are of the directory */
+static void check_name(struct check *c, const struct text *t, const char *name, unsigned depth)
+{
+	CLEANUP(cleanup_free) char *path = NULL;
+	unsigned nerrors;
+
+	if (asprintf(&path, "%s/%s", c->dir, name) < 0) {
+		path = NULL;
+		return;
+	}
+	nerrors = c->nerrors;
+	check_path(c, t, path, name, depth);
+	if (name[0] == '/' && c->nerrors == nerrors)
+		check_path(c, t, name, name, depth);
+}
+
+static void skip(struct text *t, const char *set)
+{
+	while (t->at < t->end && *t->at && strchr(set, *t->at))
+		t->at++;
+}
+
+/* The rest of a line, and of a name that goes on in the next ones */
+static void check_line(struct check *c, struct text *t, unsigned depth)
+{
+	static const char word[] = "@include";
+	const char *blanks;
+	char *name, *to;
+
+	skip(t, " \t");
+	if ((size_t)(t->end - t->at) < strlen(word) || memcmp(t->at, word, strlen(word)) != 0)
+		return;
+	t->at += strlen(word);
+	blanks = t->at;
+	skip(t, " \t");
+	if (t->at == blanks || t->at == t->end || *t->at++ != '"')
+		return;
+	to = name = malloc((size_t)(t->end - t->at) + 1);
+	if (!name)
+		return;
+	for (; t->at < t->end && *t->at != '"'; t->at++) {
+		if (*t->at == '\\' && t->end - t->at > 1 && (t->at[1] == '\\' || t->at[1] == '"'))
+			t->at++;
+		*to++ = *t->at;
+	}
+	*to = '\0';
+	if (t->at < t->end)
+		check_name(c, t, name, depth);
+	free(name);
+}
+
+static void check_file(struct check *c, const char *path, unsigned depth)
+{
+	size_t size = 0;
+	CLEANUP(cleanup_free) char *text = read_all(path, &size);
+	struct text t = {.path = path, .at = text, .end = text ? text + size : NULL};
+	const char *newline;
+
+	for (t.line = 1; text && t.at < t.end && !c->too_deep; t.line++) {
+		check_line(c, &t, depth);
+		newline = memchr(t.at, '\n', (size_t)(t.end - t.at));
+		t.at = newline ? newline + 1 : t.end;
+	}
+}
+
+unsigned includes_check(const char *path, const char *dir, FILE *errors)
+{
+	struct check c = {.dir = dir, .errors = errors};
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) /* a pipe can be read once */
+		check_file(&c, path, 0);
+	return c.nerrors;
+}
