@@ -20,8 +20,8 @@ static void make(struct input *in)
 		"{ \"command\": \"kick\", \"session\": 123456 }", "{\"command\":\"metrics\"}",
 		"{ \"command\": \"offloads\" }", "{ \"command\": \"regions\" }",
 		"{ \"command\": \"tenants\" }",
-		"{ \"command\": \"limit\", \"tenant\": \"everyone\", \"rate\": 5000, \"burst\": 50, "
-		"\"bytes_rate\": 5000000 }"};
+		"{ \"command\": \"limit\", \"tenant\": \"everyone\", \"rate\": 5000, \"burst\": 50 }",
+		"{ \"command\": \"limit\", \"tenant\": \"everyone\", \"bytes_rate\": 5000000 }"};
 	static const char *const words[] = {"[", "{", "}", "]", ":", ",", "\"", "null", "true", "1e400", "-0",
 		"\"\\ud800\"", "\"\\u0000\"", "\"command\":", "\"session\":", "18446744073709551616", "\xff",
 		"\"command\": \"status\", ", "//", "/*", "NaN", "\\"};
