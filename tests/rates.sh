@@ -171,8 +171,8 @@ for offload in plain lap; do
 	until_true goes_on $((before + 100)) || fail "$offload: no requests at 50 per second" "$work/reddnd.log"
 	after=$(requests free)
 	took=$(($(now_ms) - begin))
-	# what was posted before, for a depth of 8, is used up as fast as can be
-	[[ $((after - before)) -le $((took * 50 / 1000 + 40)) ]] ||
+	# what was posted before is used up as fast as can be, and what was done of it before may be counted late
+	[[ $((after - before)) -le $((took * 50 / 1000 + 200)) ]] ||
 		fail "$offload: $((after - before)) requests in $took ms at 50 per second" "$work/reddnd.log"
 	ok "$offload: $((after - before)) requests in $took ms of a session that was limited to 50 per second while it ran"
 
