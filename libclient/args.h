@@ -6,7 +6,7 @@
 #define REDDN_ARGS_H
 
 #include "libclient/reddn.h"
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 /** What a server told of its requests, in host order. */
 struct reddn_form {

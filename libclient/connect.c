@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/client-impl.h"
 #include "libclient/public.h"
-#include "libclient/token.h"
-#include "libclient/wire.h"
+#include "protocol/token.h"
+#include "protocol/wire.h"
 
 #include <endian.h>
 #include <errno.h>

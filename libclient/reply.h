@@ -6,7 +6,7 @@
 #ifndef REDDN_REPLY_H
 #define REDDN_REPLY_H
 
-#include "libclient/table-format.h"
+#include "protocol/table-format.h"
 
 #include <stdbool.h>
 #include <stddef.h>

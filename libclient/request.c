@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/client-impl.h"
 #include "libclient/public.h"
-#include "libclient/table-format.h"
-#include "libclient/wire.h"
+#include "protocol/table-format.h"
+#include "protocol/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define REDDN_TABLE_IMPL_H
 
 #include "libclient/heap.h"
-#include "libclient/table-format.h"
+#include "protocol/table-format.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/public.h"
 #include "libclient/reddn-table.h"
-#include "libclient/table-hash.h"
 #include "libclient/table-impl.h"
+#include "protocol/table-hash.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/reply.h"
-#include "libclient/table-hash.h"
-#include "libclient/wire.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

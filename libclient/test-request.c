@@ -5,8 +5,8 @@
  */
 #include "libclient/client-impl.h"
 #include "libclient/reddn-table.h"
-#include "libclient/table-hash.h"
-#include "libclient/wire.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/reddn-table.h"
-#include "libclient/table-hash.h"
+#include "protocol/table-hash.h"
 
 #include <errno.h>
 #include <fcntl.h>

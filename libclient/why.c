@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/client-impl.h"
 #include "libclient/public.h"
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -12,9 +12,9 @@
  *   after=N do=WHAT              after N requests: disconnect, exit, silence, wrong-imm, twice, qp-error
  */
 #include "libclient/reddn-table.h"
-#include "libclient/table-format.h"
-#include "libclient/table-hash.h"
-#include "libclient/wire.h"
+#include "protocol/table-format.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef TESTS_RAW_CLIENT_H
 #define TESTS_RAW_CLIENT_H
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 #include "reddnd/catalog/includes.h"
 #include "reddnd/catalog/settings.h"
 #include "reddnd/util/cleanup.h"

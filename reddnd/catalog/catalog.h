@@ -40,7 +40,7 @@
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
-#include "libclient/token.h"
+#include "protocol/token.h"
 #include "reddnd/catalog/verdicts.h"
 #include "reddnd/program/program.h"
 
@@ -75,7 +75,7 @@ struct catalog_setting {
 	uint64_t value;
 };
 
-/** Parts of a table (libclient/table-format.h). */
+/** Parts of a table (protocol/table-format.h). */
 enum catalog_part { CATALOG_WHOLE, CATALOG_BUCKETS, CATALOG_HEAP, CATALOG_LIVE };
 
 struct catalog_binding {

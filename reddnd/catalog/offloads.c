@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 #include "reddnd/catalog/settings.h"
 #include "reddnd/program/program.h"
 #include "reddnd/util/cleanup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/test-by-hand.h"
 
-#include "libclient/table-format.h"
-#include "libclient/wire.h"
+#include "protocol/table-format.h"
+#include "protocol/wire.h"
 #include "reddnd/chain/build.h"
 #include "reddnd/chain/order.h"
 #include "reddnd/chain/wqe.h"

@@ -2,8 +2,8 @@
 /*
  * test-by-hand.h - a chain ordered by hand, for tests: what the compiler makes of conf/programs/hash-get.rdn is compared with it.
  *
- * It answers a get on a table (libclient/table-format.h): it reads the two buckets the client names, compares fingerprints, and writes the records of those that match, then the live line,
- * into the reply slot (libclient/wire.h: request and reply of a TABLE offload).
+ * It answers a get on a table (protocol/table-format.h): it reads the two buckets the client names, compares fingerprints, and writes the records of those that match, then the live line,
+ * into the reply slot (protocol/wire.h: request and reply of a TABLE offload).
  *
  * A match is decided by a CAS on a scratch word that holds 7 bytes of fingerprint and one *lane*. The lane is
  * 0, and becomes the opcode WRITE if the fingerprint equals the client's; a READ copies it into the opcode byte

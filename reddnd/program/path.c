@@ -2,7 +2,7 @@
 #include "reddnd/program/path.h"
 
 #include "clock/costs.h"
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 #include <string.h>
 

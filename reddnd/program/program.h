@@ -36,7 +36,7 @@ struct program_target {
 
 enum program_shape {
 	PROGRAM_OPAQUE, /* reddn_call() */
-	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are as libclient/wire.h says */
+	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are as protocol/wire.h says */
 };
 
 struct program_param {

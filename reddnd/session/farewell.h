@@ -9,7 +9,7 @@
 #ifndef SESSION_FAREWELL_H
 #define SESSION_FAREWELL_H
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 #include "reddnd/catalog/verdicts.h"
 
 #include <stdbool.h>

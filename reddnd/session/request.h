@@ -5,7 +5,7 @@
 #ifndef SESSION_REQUEST_H
 #define SESSION_REQUEST_H
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

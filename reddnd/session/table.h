@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table.h - a region that holds a table (libclient/table-format.h): its geometry. The file belongs to its writer; nothing is believed before it has been checked.
+ * table.h - a region that holds a table (protocol/table-format.h): its geometry. The file belongs to its writer; nothing is believed before it has been checked.
  */
 #ifndef SESSION_TABLE_H
 #define SESSION_TABLE_H
 
-#include "libclient/table-format.h"
-#include "libclient/wire.h"
+#include "protocol/table-format.h"
+#include "protocol/wire.h"
 #include "reddnd/rnic/region.h"
 
 struct table_geometry {

@@ -8,7 +8,7 @@
 #ifndef SESSION_WARDEN_H
 #define SESSION_WARDEN_H
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 #include "reddnd/session/bans.h"
 #include "reddnd/session/events.h"
 #include "reddnd/session/session.h"

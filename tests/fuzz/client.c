@@ -6,8 +6,8 @@
 #include "libclient/records.h"
 #include "libclient/reddn-table.h"
 #include "libclient/reply.h"
-#include "libclient/table-hash.h"
-#include "libclient/wire.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/hostile/known.h"
 
-#include "libclient/table-format.h"
+#include "protocol/table-format.h"
 
 #include <fcntl.h>
 #include <string.h>

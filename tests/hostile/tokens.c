@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tokens: forged, with a wrong bit, of another request, address or time, and replayed. */
-#include "libclient/token.h"
+#include "protocol/token.h"
 #include "tests/hostile/hostile.h"
 
 #include <arpa/inet.h>

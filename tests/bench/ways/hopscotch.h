@@ -6,7 +6,7 @@
 #ifndef BENCH_HOPSCOTCH_H
 #define BENCH_HOPSCOTCH_H
 
-#include "libclient/table-hash.h"
+#include "protocol/table-hash.h"
 
 #include <stddef.h>
 

@@ -24,8 +24,8 @@
  *   - move: live.moves becomes odd, copy to the other bucket (locator, fingerprint), clear the old one, live.moves
  *     becomes even. A reader that missed and saw the same even number before it asked and after is right.
  */
-#ifndef REDDN_TABLE_FORMAT_H
-#define REDDN_TABLE_FORMAT_H
+#ifndef PROTOCOL_TABLE_FORMAT_H
+#define PROTOCOL_TABLE_FORMAT_H
 
 #include <stdint.h>
 

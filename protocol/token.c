@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/token.h"
+#include "protocol/token.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
  * table-hash.h - where a key lives in a table, and the words of a bucket. The definition is in
  * table-format.h; writer, client and tests share this one rendering of it. Pure functions.
  */
-#ifndef REDDN_TABLE_HASH_H
-#define REDDN_TABLE_HASH_H
+#ifndef PROTOCOL_TABLE_HASH_H
+#define PROTOCOL_TABLE_HASH_H
 
-#include "libclient/table-format.h"
+#include "protocol/table-format.h"
 
 #include <endian.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * n % depth and ends with a WRITE_WITH_IMM whose immediate is n (mod 2^32). At most `depth` requests may be
  * outstanding; the client posts a receive for each before it sends. Replies come in request order.
  */
-#ifndef REDDN_WIRE_H
-#define REDDN_WIRE_H
+#ifndef PROTOCOL_WIRE_H
+#define PROTOCOL_WIRE_H
 
 #include <stdint.h>
 

@@ -8,10 +8,10 @@
  *
  * No allocation, no state. Not secret: whether a token is right takes the same time whichever byte is wrong.
  */
-#ifndef REDDN_TOKEN_H
-#define REDDN_TOKEN_H
+#ifndef PROTOCOL_TOKEN_H
+#define PROTOCOL_TOKEN_H
 
-#include "libclient/wire.h"
+#include "protocol/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

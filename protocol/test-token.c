@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/token.h"
+#include "protocol/token.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
