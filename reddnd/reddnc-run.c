@@ -3,9 +3,9 @@
 
 #include "libclient/args.h"
 #include "libclient/tool.h"
+#include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/decode.h"
-#include "reddnd/chain/wqe.h"
 #include "reddnd/session/layout.h"
 #include "reddnd/session/loop.h"
 #include "reddnd/session/offload.h"

@@ -5,7 +5,7 @@
  * A queue connected to itself writes through a key that DEVX made over a umem, at a rate that mlx5dv_sched_leaf sets.
  * Exits 0 when everything went as promised, else 1 with a line that says what did not.
  */
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>

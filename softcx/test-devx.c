@@ -6,7 +6,7 @@
  * with SEND_EN. An event channel tells of the completions. Exits 0 when everything went as the
  * firmware commands promise, else 1 with a line that says what did not.
  */
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 
 #include <endian.h>
 #include <errno.h>

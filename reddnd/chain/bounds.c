@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/bounds.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/layout.h"
-#include "reddnd/chain/wqe.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/build.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/layout.h"
 #include "reddnd/chain/restore.h"
-#include "reddnd/chain/wqe.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/loop.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/lap-check.h"
-#include "reddnd/chain/wqe.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/bounds.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/test-nomem.h"
-#include "reddnd/chain/wqe.h"
 
 #include <errno.h>
 #include <setjmp.h>

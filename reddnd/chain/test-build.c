@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/build.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
-#include "reddnd/chain/wqe.h"
 
 #include <infiniband/mlx5dv.h>
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/test-by-hand.h"
 
+#include "mlx5/wqe.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
 #include "reddnd/chain/build.h"
 #include "reddnd/chain/order.h"
-#include "reddnd/chain/wqe.h"
 
 #include <assert.h>
 #include <errno.h>

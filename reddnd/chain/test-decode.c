@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/decode.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/test-by-hand.h"
-#include "reddnd/chain/wqe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/derive.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/order.h"
 #include "reddnd/chain/test-by-hand.h"
 #include "reddnd/chain/test-nomem.h"
-#include "reddnd/chain/wqe.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * A loop of two READs, each of which says where the other reads, is laid out and proven; then each thing that keeps it in
  * order is taken away once.
  */
+#include "mlx5/wqe.h"
 #include "reddnd/chain/lap-check.h"
 #include "reddnd/chain/loop.h"
-#include "reddnd/chain/wqe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

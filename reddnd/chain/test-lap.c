@@ -5,7 +5,7 @@
  */
 #include "reddnd/chain/lap.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/verbs.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 
 #include <stddef.h>
 

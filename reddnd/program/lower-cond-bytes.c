@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The bytes of the words in which operands are compared: where a value, a link, a carry and lanes lie, and the operands of the atomics */
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/program/lower-ir.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/program/lower-ir.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/caps.h"
 
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 
 #include <stdio.h>
 #include <string.h>

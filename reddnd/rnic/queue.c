@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/internal.h"
 
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "mlx5/prm.h"
 #include "reddnd/rnic/caps.h"
-#include "reddnd/rnic/prm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

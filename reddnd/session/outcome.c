@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/outcome.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 
 static bool answers(const struct chain_step *st)
 {

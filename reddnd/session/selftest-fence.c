@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/selftest.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/session/testbed.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/session.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/session/service.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 #include "softcx/call.h"
 
 #include <arpa/inet.h>

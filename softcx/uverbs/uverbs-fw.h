@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * uverbs-fw.h - the emulated firmware's command interface: mailboxes of big-endian bit fields
- * (reddnd/rnic/prm.h) in, actions on the hardware, mailboxes out.
+ * (mlx5/prm.h) in, actions on the hardware, mailboxes out.
  *
  * Executors return 0, or -EREMOTEIO with status and syndrome in the out mailbox. In mailboxes may
  * hold any bytes; fields beyond their end read as 0 after the length that a command needs was checked.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * uverbs-prm.h - bit positions of firmware commands that only the emulated firmware knows, in the form of
- * reddnd/rnic/prm.h. Sources: rdma-core 44 providers/mlx5/mlx5_ifc.h; DPDK drivers/common/mlx5/mlx5_prm.h for the umem
+ * mlx5/prm.h. Sources: rdma-core 44 providers/mlx5/mlx5_ifc.h; DPDK drivers/common/mlx5/mlx5_prm.h for the umem
  * of CREATE_MKEY.
  */
 #ifndef SOFTCX_NIC_UVERBS_PRM_H
 #define SOFTCX_NIC_UVERBS_PRM_H
 
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 
 /* clang-format off */
 enum {

@@ -9,7 +9,7 @@
  * "fitted" are those from which the costs of a modelled clock were taken; the others follow from it. WRITEs of 64 bytes have their data in
  * the WQE (clock/costs.c says why).
  */
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
 
 #include <errno.h>

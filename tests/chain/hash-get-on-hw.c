@@ -4,10 +4,10 @@
  * one arena, requests at random, and after every reply a comparison with what a get means. Under strict
  * seeds the silicon fetches early and lands late; twins of the chain with one barrier missing must then fail.
  */
+#include "mlx5/wqe.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
 #include "reddnd/chain/test-by-hand.h"
-#include "reddnd/chain/wqe.h"
 #include "tests/chain/chain-rig.h"
 
 #include <stdio.h>

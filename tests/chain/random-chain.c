@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/chain/random-chain.h"
 
-#include "reddnd/chain/wqe.h"
+#include "mlx5/wqe.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  *
  * random-on-hw [FIRST [COUNT]]: the chains of COUNT seeds from FIRST on.
  */
+#include "mlx5/wqe.h"
 #include "reddnd/chain/bounds.h"
 #include "reddnd/chain/derive.h"
 #include "reddnd/chain/order.h"
-#include "reddnd/chain/wqe.h"
 #include "tests/chain/chain-rig.h"
 #include "tests/chain/random-chain.h"
 

@@ -3,8 +3,8 @@
  * Small chains that use what hash get does not, on the emulated silicon: adds, masked atomics, WRITEs, a walk in
  * which one READ fills in the next, replies by SEND. Each is proven in order first; then any seed must agree.
  */
+#include "mlx5/wqe.h"
 #include "reddnd/chain/order.h"
-#include "reddnd/chain/wqe.h"
 #include "tests/chain/chain-rig.h"
 
 #include <stdio.h>

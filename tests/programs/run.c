@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/run.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/recycle.h"
-#include "reddnd/chain/wqe.h"
 
 #include <errno.h>
 #include <stdio.h>

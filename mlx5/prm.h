@@ -8,8 +8,8 @@
  * A unit test compares every position with the kernel header of the machine it runs on.
  * Names ending in _byte are byte offsets of nested structures.
  */
-#ifndef RNIC_PRM_H
-#define RNIC_PRM_H
+#ifndef MLX5_PRM_H
+#define MLX5_PRM_H
 
 #include <stdint.h>
 

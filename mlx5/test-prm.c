@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Compares prm.h with the kernel's description of the firmware interface, and checks prm_get and prm_set. */
-#include "reddnd/rnic/prm.h"
+#include "mlx5/prm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

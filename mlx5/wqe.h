@@ -5,8 +5,8 @@
  * Source: Linux include/linux/mlx5/qp.h and device.h, rdma-core providers/mlx5/mlx5dv.h; for WAIT and
  * SEND_EN, which upstream names nowhere, the MLNX_OFED libmlx5 and DPDK drivers/common/mlx5/mlx5_prm.h.
  */
-#ifndef CHAIN_WQE_H
-#define CHAIN_WQE_H
+#ifndef MLX5_WQE_H
+#define MLX5_WQE_H
 
 #include <stdint.h>
 
