@@ -21,7 +21,7 @@
 #define REDDN_WIRE_MAX_DEPTH 4096
 /*
  * Bytes of a request that libreddn sends inline, in a WQE of two WQEBBs at most. A longer one is read from memory by the client's NIC, which
- * takes that another third of a microsecond (clock/costs.h).
+ * takes that another third of a microsecond (costs/costs.h).
  */
 #define REDDN_WIRE_INLINE 108
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/path.h"
 
-#include "clock/costs.h"
+#include "costs/costs.h"
 #include "protocol/wire.h"
 
 #include <string.h>
 
 static const struct costs nic = {
-#include "clock/cx5-costs.inc"
+#include "costs/cx5-costs.inc"
 };
 enum { MTU = 4096 };
 

@@ -4,7 +4,7 @@
  * memory: a model.
  *
  * A WQE starts when it has been fetched, when the one before it in its queue has been issued, and when what its fence or WAIT asks
- * for is complete. What each of these takes is in clock/costs.h: it follows from what the RedN paper (NSDI'22, section 5.1) measured.
+ * for is complete. What each of these takes is in costs/costs.h: it follows from what the RedN paper (NSDI'22, section 5.1) measured.
  * Every condition holds, and values are short: contention and the time of long data are left out. It compares programs; it is no promise.
  */
 #ifndef PROGRAM_PATH_H

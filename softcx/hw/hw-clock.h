@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hw-clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given costs (struct
- * costs of clock/costs.h). Internal to hw*.c.
+ * costs of costs/costs.h). Internal to hw*.c.
  *
  * The engine executes as it always does; times are carried along and decide nothing but the order in which queues get
  * their turn: the one whose next WQE is due first. There is one axis of time for all devices of the process, in
@@ -32,7 +32,7 @@
 #ifndef SOFTCX_NIC_HW_CLOCK_H
 #define SOFTCX_NIC_HW_CLOCK_H
 
-#include "clock/costs.h"
+#include "costs/costs.h"
 #include "softcx/hw/hw-exec.h"
 
 enum {

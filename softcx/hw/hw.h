@@ -52,7 +52,7 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 
 /* ---- device ----------------------------------------------------------------------------- */
 
-struct costs; /* clock/costs.h */
+struct costs; /* costs/costs.h */
 
 struct hw_config {
 	uint64_t seed;       /* of every choice the hardware is free to make */

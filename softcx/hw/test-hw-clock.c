@@ -3,7 +3,7 @@
  * The modelled clock: that it shows what cx5.conf was fitted to, that units are shared, and that a run repeats. Times are
  * nanoseconds, the ticks of that file.
  */
-#include "clock/costs.h"
+#include "costs/costs.h"
 #include "softcx/hw/hw-clock.h"
 #include "softcx/hw/test-rig.h"
 
@@ -20,8 +20,8 @@ static int read_costs(void **state)
 	char why[200] = "";
 
 	(void)state;
-	if (costs_read(CLOCKS "/cx5.conf", &cx5, why, sizeof(why)) ||
-		costs_read(CLOCKS "/cx6.conf", &cx6, why, sizeof(why)))
+	if (costs_read(COSTS "/cx5.conf", &cx5, why, sizeof(why)) ||
+		costs_read(COSTS "/cx6.conf", &cx6, why, sizeof(why)))
 		fail_msg("%s", why);
 	return 0;
 }
@@ -512,7 +512,7 @@ static void bad_files(void **state)
 	};
 	static char text[8192], changed[8192];
 	char path[] = "/tmp/softcx-clock-XXXXXX", why[200];
-	FILE *f = fopen(CLOCKS "/cx5.conf", "re");
+	FILE *f = fopen(COSTS "/cx5.conf", "re");
 	struct costs costs;
 	int fd = mkstemp(path);
 

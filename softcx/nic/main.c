@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* main.c - softcx-nic: the emulated network adapter. Started by the softcx tool. */
-#include "clock/costs.h"
+#include "costs/costs.h"
 #include "softcx/nic/server.h"
 
 #include "softcx/paths.h"

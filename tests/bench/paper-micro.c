@@ -7,7 +7,7 @@
  *
  * Prints a JSON object on a line for each figure: "us" or "mops" as measured, "paper" as the paper has it (null: it says nothing).
  * "fitted" are those from which the costs of a modelled clock were taken; the others follow from it. WRITEs of 64 bytes have their data in
- * the WQE (clock/costs.c says why).
+ * the WQE (costs/costs.c says why).
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"

@@ -3,7 +3,7 @@
  * costs-table FILE - the costs that follow from a clock file, as the initializer of a struct costs in C: for programs that have
  * those of one NIC in them instead of reading a file.
  */
-#include "clock/costs.h"
+#include "costs/costs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

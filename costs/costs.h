@@ -3,8 +3,8 @@
  * costs.h - what work requests cost on a NIC, from a clock file: what somebody measured of one, as cx5.conf has it, and what follows
  * for each unit of it. The emulated NIC's clock and the compiler's model of a chain's time have their costs from here.
  */
-#ifndef CLOCK_COSTS_H
-#define CLOCK_COSTS_H
+#ifndef COSTS_COSTS_H
+#define COSTS_COSTS_H
 
 #include <stddef.h>
 #include <stdint.h>

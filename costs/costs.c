@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "clock/costs.h"
+#include "costs/costs.h"
 
 #include <errno.h>
 #include <libconfig.h>
@@ -181,10 +181,10 @@ int costs_find(const char *name, char *path, size_t size)
 	if (n > 0) { /* in a build tree the NIC is in softcx/nic, and the files are here */
 		self[n] = '\0';
 		*strrchr(self, '/') = '\0';
-		len = snprintf(path, size, "%s/../../clock/%s.conf", self, name);
+		len = snprintf(path, size, "%s/../../costs/%s.conf", self, name);
 	}
 	if (len <= 0 || len >= (int)size || access(path, R_OK) < 0)
-		len = snprintf(path, size, CLOCK_DIR "/%s.conf", name);
+		len = snprintf(path, size, COSTS_DIR "/%s.conf", name);
 	return len < (int)size ? 0 : -ENAMETOOLONG;
 }
 
