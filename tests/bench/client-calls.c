@@ -10,9 +10,9 @@
  * Prints a JSON object per line.
  */
 #include "libclient/reddn.h"
-#include "libclient/tool.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/requests.h"
+#include "tools/common/tool.h"
 
 #include <endian.h>
 #include <errno.h>

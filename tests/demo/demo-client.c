@@ -4,9 +4,9 @@
  * onesided. Keeps DEPTH gets of the workload in flight, checks each answer against DATA (workload.h) and prints the results.
  * Exits 0 when every get was answered and every answer was right.
  */
-#include "libclient/load-reddn.h"
 #include "tests/bench/ways/ways.h"
 #include "tests/bench/workload.h"
+#include "tools/load/load-reddn.h"
 
 #include <errno.h>
 #include <sched.h>

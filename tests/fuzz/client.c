@@ -3,11 +3,11 @@
  * What libclient takes from outside, for libFuzzer: replies in a slot, files of tables, records as text. The first byte
  * of the input chooses.
  */
-#include "libclient/records.h"
 #include "libclient/reddn-table.h"
 #include "libclient/reply.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
+#include "tools/common/records.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The bystander: asks for every record in turn, and compares all of its memory with what it must hold. */
-#include "libclient/histogram.h"
 #include "tests/hostile/known.h"
+#include "tools/load/histogram.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -3,9 +3,9 @@
  * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with the loop, the options and
  * the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT [OFFLOAD].
  */
-#include "libclient/tool.h"
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
+#include "tools/common/tool.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "tests/bench/ways/ways.h"
 
-#include "libclient/tool.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <netdb.h>

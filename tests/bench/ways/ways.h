@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ways.h - the ways of asking that gets by the NIC are compared with. Each opens a connection that libclient/load.h drives; the options
+ * ways.h - the ways of asking that gets by the NIC are compared with. Each opens a connection that tools/load/load.h drives; the options
  * that mean something to them are host, port and depth. Nobody may write to a table that is read by one-sided READs: unlike libreddn
  * they do not notice that an entry moved while they looked for it.
  */
 #ifndef BENCH_WAYS_H
 #define BENCH_WAYS_H
 
-#include "libclient/load.h"
+#include "tools/load/load.h"
 
 /** One READ of so many bytes of the server's table, wherever: what no get can be faster than. The answer is those bytes. */
 int way_ideal_open(struct load_way *way, const struct reddn_options *opt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/histogram.h"
+#include "tools/load/histogram.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

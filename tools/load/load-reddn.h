@@ -2,10 +2,10 @@
 /*
  * load-reddn.h - the way of asking that is libreddn.
  */
-#ifndef REDDN_LOAD_REDDN_H
-#define REDDN_LOAD_REDDN_H
+#ifndef TOOLS_LOAD_LOAD_REDDN_H
+#define TOOLS_LOAD_LOAD_REDDN_H
 
-#include "libclient/load.h"
+#include "tools/load/load.h"
 
 /** Connects to an offload, whatever it is. What is submitted are gets; there are no sets. */
 int load_reddn_connect(struct load_way *way, const struct reddn_options *opt);

@@ -2,8 +2,8 @@
 /*
  * tool.h - what the command-line tools share: complaints and numbers.
  */
-#ifndef REDDN_TOOL_H
-#define REDDN_TOOL_H
+#ifndef TOOLS_COMMON_TOOL_H
+#define TOOLS_COMMON_TOOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

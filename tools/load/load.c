@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/load.h"
+#include "tools/load/load.h"
 
-#include "libclient/records.h"
-#include "libclient/tool.h"
+#include "tools/common/records.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/show.h"
+#include "tools/common/table-print.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/load-reddn.h"
+#include "tools/load/load-reddn.h"
 
-#include "libclient/tool.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 

@@ -3,14 +3,14 @@
  * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run them once on the
  * device at hand.
  */
-#include "libclient/tool.h"
 #include "reddnd/chain/decode.h"
 #include "reddnd/program/draw.h"
 #include "reddnd/program/explain.h"
-#include "reddnd/reddnc-run.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/text.h"
-#include "reddnd/words.h"
+#include "tools/common/subcommands.h"
+#include "tools/common/tool.h"
+#include "tools/reddnc-run.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn: ask a reddnd server's NIC from the command line; see reddn(1). */
 #include "libclient/reddn.h"
-#include "libclient/load-reddn.h"
-#include "libclient/records.h"
-#include "libclient/tool.h"
+#include "tools/common/records.h"
+#include "tools/common/tool.h"
+#include "tools/load/load-reddn.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -3,12 +3,12 @@
  * load.h - many requests on known keys, as many under way at a time as the connections take, timed and, where the answers are known,
  * checked. It does not know how requests travel: ways of asking are compared by the same loop. One thread.
  */
-#ifndef REDDN_LOAD_H
-#define REDDN_LOAD_H
+#ifndef TOOLS_LOAD_LOAD_H
+#define TOOLS_LOAD_LOAD_H
 
-#include "libclient/histogram.h"
-#include "libclient/keyset.h"
 #include "libclient/reddn.h"
+#include "tools/load/histogram.h"
+#include "tools/load/keyset.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/histogram.h"
+#include "tools/load/histogram.h"
 
 /* Values below 64 have buckets of their own; then each power of two has 64. */
 static unsigned bucket_of(uint64_t v)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/reddnc-run.h"
+#include "tools/reddnc-run.h"
 
 #include "libclient/args.h"
-#include "libclient/tool.h"
 #include "mlx5/wqe.h"
 #include "reddnd/chain/arm.h"
 #include "reddnd/chain/decode.h"
@@ -14,6 +13,7 @@
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
+#include "tools/common/tool.h"
 
 #include <endian.h>
 #include <errno.h>

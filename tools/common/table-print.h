@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * show.h - answers of the daemon as a person likes to read them: tables of lists, lines of objects.
+ * table-print.h - answers of the daemon as a person likes to read them: tables of lists, lines of objects.
  */
-#ifndef REDDND_SHOW_H
-#define REDDND_SHOW_H
+#ifndef TOOLS_COMMON_TABLE_PRINT_H
+#define TOOLS_COMMON_TABLE_PRINT_H
 
 #include <json-c/json.h>
 #include <stdio.h>

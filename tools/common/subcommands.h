@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * words.h - what tools with commands share: their table of commands is looked up, listed and completed in one way.
+ * subcommands.h - what tools with commands share: their table of commands is looked up, listed and completed in one way.
  */
-#ifndef REDDND_WORDS_H
-#define REDDND_WORDS_H
+#ifndef TOOLS_COMMON_SUBCOMMANDS_H
+#define TOOLS_COMMON_SUBCOMMANDS_H
 
 #include <getopt.h>
 #include <stddef.h>

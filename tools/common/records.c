@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/records.h"
+#include "tools/common/records.h"
 
 #include <errno.h>
 #include <json-c/json.h>

@@ -2,8 +2,8 @@
 /*
  * keyset.h - keys to ask for, with their values where they are known: from a table or a file of text.
  */
-#ifndef REDDN_KEYSET_H
-#define REDDN_KEYSET_H
+#ifndef TOOLS_LOAD_KEYSET_H
+#define TOOLS_LOAD_KEYSET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * reddnc-run.h - one request to a program, on a device, without a daemon: the client is a queue pair of this process.
  */
-#ifndef REDDND_REDDNC_RUN_H
-#define REDDND_REDDNC_RUN_H
+#ifndef TOOLS_REDDNC_RUN_H
+#define TOOLS_REDDNC_RUN_H
 
 #include "reddnd/program/program.h"
 

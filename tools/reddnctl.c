@@ -2,10 +2,10 @@
 /*
  * reddnctl - asks a running reddnd what it does, and tells it what to do: one request on its control socket per command.
  */
-#include "libclient/tool.h"
-#include "reddnd/show.h"
 #include "reddnd/util/cleanup.h"
-#include "reddnd/words.h"
+#include "tools/common/subcommands.h"
+#include "tools/common/table-print.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -3,8 +3,8 @@
  * histogram.h - latencies in bounded memory: buckets whose width is 1/64 of their value or less, so percentiles are
  * right to 1.6 %. Not thread-safe.
  */
-#ifndef REDDN_HISTOGRAM_H
-#define REDDN_HISTOGRAM_H
+#ifndef TOOLS_LOAD_HISTOGRAM_H
+#define TOOLS_LOAD_HISTOGRAM_H
 
 #include <stdint.h>
 

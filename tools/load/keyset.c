@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/keyset.h"
+#include "tools/load/keyset.h"
 
-#include "libclient/records.h"
 #include "libclient/reddn-table.h"
-#include "libclient/tool.h"
+#include "tools/common/records.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <inttypes.h>

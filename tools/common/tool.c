@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/tool.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
  *
  * What is written can be read back, byte for byte.
  */
-#ifndef REDDN_RECORDS_H
-#define REDDN_RECORDS_H
+#ifndef TOOLS_COMMON_RECORDS_H
+#define TOOLS_COMMON_RECORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/words.h"
+#include "tools/common/subcommands.h"
 
-#include "libclient/tool.h"
 #include "reddnd/util/text.h"
+#include "tools/common/tool.h"
 
 #include <assert.h>
 #include <stdio.h>

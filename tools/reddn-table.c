@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn-table: make, fill, show and describe tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
-#include "libclient/records.h"
-#include "libclient/tool.h"
+#include "tools/common/records.h"
+#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <getopt.h>
