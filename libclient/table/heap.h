@@ -7,8 +7,8 @@
  * waits in a queue before it is free again. Both make the time between free and reuse as long as the heap
  * allows, which is what spares a NIC that still reads the old record. Not thread-safe.
  */
-#ifndef REDDN_HEAP_H
-#define REDDN_HEAP_H
+#ifndef LIBCLIENT_TABLE_HEAP_H
+#define LIBCLIENT_TABLE_HEAP_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/heap.h"
+#include "libclient/table/heap.h"
 
 #include <assert.h>
 #include <errno.h>

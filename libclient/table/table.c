@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/public.h"
 #include "libclient/reddn-table.h"
-#include "libclient/table-impl.h"
+#include "libclient/table/impl.h"
 #include "protocol/table-hash.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table-impl.h - a table handle, shared by table-file.c (making, opening, checking, repairing) and table.c
+ * impl.h - a table handle, shared by table-file.c (making, opening, checking, repairing) and table.c
  * (using).
  */
-#ifndef REDDN_TABLE_IMPL_H
-#define REDDN_TABLE_IMPL_H
+#ifndef LIBCLIENT_TABLE_IMPL_H
+#define LIBCLIENT_TABLE_IMPL_H
 
-#include "libclient/heap.h"
+#include "libclient/table/heap.h"
 #include "protocol/table-format.h"
 
 #include <stdatomic.h>
