@@ -3,8 +3,8 @@
 
 #include "libclient/args.h"
 #include "mlx5/wqe.h"
-#include "reddnd/chain/arm.h"
-#include "reddnd/chain/decode.h"
+#include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/decode.h"
 #include "reddnd/session/layout.h"
 #include "reddnd/session/loop.h"
 #include "reddnd/session/offload.h"

@@ -3,7 +3,7 @@
  * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run them once on the
  * device at hand.
  */
-#include "reddnd/chain/decode.h"
+#include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/draw.h"
 #include "reddnd/program/explain.h"
 #include "reddnd/util/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * impl.h - a table handle, shared by table-file.c (making, opening, checking, repairing) and table.c
+ * impl.h - a table handle, shared by file.c (making, opening, checking, repairing) and table.c
  * (using).
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H

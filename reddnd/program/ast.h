@@ -15,7 +15,7 @@
 #ifndef PROGRAM_AST_H
 #define PROGRAM_AST_H
 
-#include "reddnd/chain/verbs.h"
+#include "reddnd/chain/ir/verbs.h"
 #include "reddnd/program/diag.h"
 #include "reddnd/program/limits.h"
 

@@ -5,7 +5,7 @@
 #ifndef PROGRAM_LIMITS_H
 #define PROGRAM_LIMITS_H
 
-#include "reddnd/chain/build.h"
+#include "reddnd/chain/ir/build.h"
 
 enum {
 	PROGRAM_MAX_SOURCE = 64 << 10, /* bytes of a file */

@@ -10,7 +10,7 @@
 #ifndef PROGRAM_PATH_H
 #define PROGRAM_PATH_H
 
-#include "reddnd/chain/build.h"
+#include "reddnd/chain/ir/build.h"
 
 /** Of one step, in picoseconds since the request was in the NIC. */
 struct path_time {

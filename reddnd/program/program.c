@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/program.h"
 
-#include "reddnd/chain/arm.h"
-#include "reddnd/chain/bounds.h"
-#include "reddnd/chain/derive.h"
-#include "reddnd/chain/loop-order.h"
-#include "reddnd/chain/loop.h"
+#include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/schedule/derive.h"
+#include "reddnd/chain/schedule/loop-order.h"
+#include "reddnd/chain/verify/bounds.h"
 #include "reddnd/program/front.h"
 #include "reddnd/program/lower.h"
 #include "reddnd/program/pool.h"

@@ -7,7 +7,7 @@
 #ifndef PROGRAM_PROGRAM_H
 #define PROGRAM_PROGRAM_H
 
-#include "reddnd/chain/loop.h"
+#include "reddnd/chain/ring/loop.h"
 #include "reddnd/program/limits.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/layout.h"
 
-#include "reddnd/chain/arm.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/rnic/queue.h"
 
 #include <assert.h>

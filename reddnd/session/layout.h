@@ -11,7 +11,7 @@
 #ifndef SESSION_LAYOUT_H
 #define SESSION_LAYOUT_H
 
-#include "reddnd/chain/recycle.h"
+#include "reddnd/chain/ring/recycle.h"
 
 struct session_queue_layout { /* a CQ and the work queues of a QP */
 	uint64_t cqes_off, cq_db_off;

@@ -6,7 +6,7 @@
 #define SESSION_OFFLOAD_H
 
 #include "reddnd/catalog/catalog.h"
-#include "reddnd/chain/arm.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/session/layout.h"
 #include "reddnd/session/outcome.h"
 #include "reddnd/session/region.h"

@@ -10,7 +10,7 @@
 #ifndef SESSION_OUTCOME_H
 #define SESSION_OUTCOME_H
 
-#include "reddnd/chain/arm.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/program/program.h"
 
 enum { OUTCOME_MAX_WRITES = 128 };

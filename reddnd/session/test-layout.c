@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/arm.h"
-#include "reddnd/chain/test-by-hand.h"
+#include "reddnd/chain/ir/test-by-hand.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/session/layout.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/chain/chain-rig.h"
 
-#include "reddnd/chain/decode.h"
+#include "reddnd/chain/ring/decode.h"
 #include "softcx/hw/hw-cq.h"
 #include "softcx/hw/hw-dev.h"
 

@@ -6,8 +6,8 @@
 #ifndef TESTS_CHAIN_RIG_H
 #define TESTS_CHAIN_RIG_H
 
-#include "reddnd/chain/loop.h"
-#include "reddnd/chain/recycle.h"
+#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/recycle.h"
 #include "softcx/hw/test-rig.h"
 
 enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_KEYS = 24, CHAIN_RIG_ALL_RIGHTS = 15 };

@@ -6,7 +6,7 @@
 #ifndef TESTS_RANDOM_CHAIN_H
 #define TESTS_RANDOM_CHAIN_H
 
-#include "reddnd/chain/build.h"
+#include "reddnd/chain/ir/build.h"
 
 enum {
 	RANDOM_DATA,  /* regions: read-only */

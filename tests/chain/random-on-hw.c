@@ -6,9 +6,9 @@
  * random-on-hw [FIRST [COUNT]]: the chains of COUNT seeds from FIRST on.
  */
 #include "mlx5/wqe.h"
-#include "reddnd/chain/bounds.h"
-#include "reddnd/chain/derive.h"
-#include "reddnd/chain/order.h"
+#include "reddnd/chain/schedule/derive.h"
+#include "reddnd/chain/verify/bounds.h"
+#include "reddnd/chain/verify/order.h"
 #include "tests/chain/chain-rig.h"
 #include "tests/chain/random-chain.h"
 

@@ -4,7 +4,7 @@
  * which one READ fills in the next, replies by SEND. Each is proven in order first; then any seed must agree.
  */
 #include "mlx5/wqe.h"
-#include "reddnd/chain/order.h"
+#include "reddnd/chain/verify/order.h"
 #include "tests/chain/chain-rig.h"
 
 #include <stdio.h>

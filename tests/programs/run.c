@@ -2,7 +2,7 @@
 #include "tests/programs/run.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/recycle.h"
+#include "reddnd/chain/ring/recycle.h"
 
 #include <errno.h>
 #include <stdio.h>

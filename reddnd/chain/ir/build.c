@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ir/build.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/chain/ir/layout.h"
+#include "reddnd/chain/ir/restore.h"
+#include "reddnd/chain/ring/arm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The relocations of one step: index, QPN, immediate, address and key of each place, or the two of a WAIT */
+enum { MAX_RELOCS_PER_STEP = 3 + 2 * (CHAIN_MAX_SGE + 1) };
+
+struct emitter {
+	struct layout *l;
+	struct chain_image *img;
+	unsigned s;    /* step at work */
+	uint32_t base; /* its offset in the queue's image */
+	uint8_t *wqe;
+};
+
+static void reloc(
+	struct emitter *e, enum chain_reloc_kind kind, unsigned field, unsigned index, int64_t addend)
+{
+	e->img->relocs[e->img->nrelocs++] = (struct chain_reloc){
+		.kind = kind,
+		.where = e->l->d->steps[e->s].queue,
+		.index = (uint8_t)index,
+		.offset = e->base + field,
+		.addend = addend,
+	};
+}
+
+static void reloc_place(struct emitter *e, enum chain_reloc_kind key, unsigned addr_field, unsigned key_field,
+	const struct layout_range *r)
+{
+	reloc(e, CHAIN_REL_ADDR64, addr_field, r->index, (int64_t)r->offset);
+	e->img->relocs[e->img->nrelocs - 1].sym = r->sym;
+	reloc(e, key, key_field, r->index, 0);
+	e->img->relocs[e->img->nrelocs - 1].sym = r->sym;
+}
+
+/* Resolving cannot fail any more: layout_make() has resolved every place once */
+static struct layout_range range_of(struct layout *l, const struct chain_place *p, uint32_t len)
+{
+	struct layout_range r;
+	int refused = layout_resolve(l, p, len, "", &r);
+
+	assert(!refused);
+	(void)refused;
+	return r;
+}
+
+static void emit_operands(struct emitter *e, const struct chain_step *st)
+{
+	uint8_t *seg = e->wqe + WQE_ATOMIC;
+
+	switch ((enum chain_verb)st->verb) {
+	case CHAIN_MASKED_CAS:
+		wqe_put64(seg + 16, st->swap_mask);
+		wqe_put64(seg + 24, st->compare_mask);
+		/* fall through */
+	case CHAIN_CAS:
+		wqe_put64(seg, st->swap);
+		wqe_put64(seg + 8, st->compare);
+		return;
+	case CHAIN_MASKED_FETCH_ADD:
+		wqe_put64(seg + 8, st->boundary);
+		/* fall through */
+	case CHAIN_FETCH_ADD:
+		wqe_put64(seg, st->add);
+		return;
+	default:
+		return;
+	}
+}
+
+static void emit_data(struct emitter *e, const struct chain_step *st, const struct chain_verb_info *v)
+{
+	const struct layout_step *ls = &e->l->step[e->s];
+	struct layout_range r;
+	unsigned at = v->sge_at;
+
+	if (v->remote) {
+		r = range_of(e->l, &st->remote, layout_step_bytes(e->l, e->s));
+		reloc_place(e, CHAIN_REL_RKEY32, WQE_RADDR, WQE_RKEY, &r);
+	}
+	for (unsigned i = 0; i < ls->nsge; i++, at += WQE_DS) {
+		r = range_of(e->l, &st->local[i], st->local[i].len);
+		wqe_put32(e->wqe + at + WQE_SGE_LEN, r.len);
+		reloc_place(e, CHAIN_REL_LKEY32, at + WQE_SGE_ADDR, at + WQE_SGE_LKEY, &r);
+	}
+	if (v->atomic_bytes && ls->nsge == 0) {
+		r = (struct layout_range){.sym = CHAIN_SYM_SCRATCH, .offset = e->l->discard_at};
+		wqe_put32(e->wqe + at + WQE_SGE_LEN, 8);
+		reloc_place(e, CHAIN_REL_LKEY32, at + WQE_SGE_ADDR, at + WQE_SGE_LKEY, &r);
+	}
+	emit_operands(e, st);
+}
+
+static void emit_sync(struct emitter *e, const struct chain_step *st)
+{
+	const struct layout_step *ls = &e->l->step[e->s];
+	unsigned cq;
+
+	switch ((enum chain_verb)st->verb) {
+	case CHAIN_WAIT:
+		cq = ls->until == LAYOUT_NONE ? CHAIN_CQ_RECV : e->l->d->steps[ls->until].queue;
+		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, cq,
+			ls->until == LAYOUT_NONE ? 0 : e->l->step[ls->until].cqe);
+		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, cq, 0);
+		return;
+	case CHAIN_SEND_EN:
+		reloc(e, CHAIN_REL_ENABLE, WQE_SYNC_INDEX, st->target, ls->enables);
+		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, st->target, 0);
+		return;
+	default: /* RECV_EN: an exclusive index, and RECV number n belongs to instance n */
+		reloc(e, CHAIN_REL_SEQ32, WQE_SYNC_INDEX, st->target, (int64_t)st->recvs + 1);
+		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, st->target, 0);
+	}
+}
+
+static void emit_step(struct emitter *e)
+{
+	const struct chain_step *st = &e->l->d->steps[e->s];
+	const struct layout_step *ls = &e->l->step[e->s];
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+	struct chain_queue *q = &e->img->queue[st->queue];
+	struct chain_label *label = &e->img->labels[e->img->nlabels++];
+
+	e->base = (uint32_t)ls->at * CHAIN_WQEBB;
+	e->wqe = q->wqes + e->base;
+	q->starts[ls->at] = 1;
+	label->queue = st->queue;
+	label->wqebb = ls->at;
+	snprintf(label->name, sizeof label->name, "%s", st->label ? st->label : v->name);
+
+	e->wqe[WQE_OPMOD] = v->opmod;
+	e->wqe[WQE_OPCODE] = st->flags & CHAIN_DORMANT ? WQE_OP_NOP : v->opcode;
+	e->wqe[WQE_DSCOUNT] = ls->ds;
+	e->wqe[WQE_FLAGS] = (uint8_t)((st->flags & CHAIN_FENCE ? WQE_FENCE : 0) |
+				      (st->flags & CHAIN_SIGNALLED ? WQE_SIGNALLED : 0) |
+				      (st->flags & CHAIN_SOLICITED ? WQE_SOLICITED : 0));
+	wqe_put32(e->wqe + WQE_IMM, st->imm);
+	reloc(e, CHAIN_REL_INDEX16, WQE_INDEX, 0, 0);
+	reloc(e, CHAIN_REL_QPN24, WQE_QPN_DS, st->queue, 0);
+	if (st->flags & CHAIN_IMM_SEQ)
+		reloc(e, CHAIN_REL_SEQ32, WQE_IMM, 0, 0);
+	if (v->class == CHAIN_CLASS_SYNC)
+		emit_sync(e, st);
+	else if (v->data)
+		emit_data(e, st, v);
+}
+
+/*
+ * Bytes written into an address of a region replace its low end, so the region's own address must have
+ * zeroes there. An address that is replaced whole asks for nothing.
+ */
+static void note_patch(struct layout *l, struct chain_image *img, const struct chain_place *p)
+{
+	const struct chain_place *base;
+	unsigned bits = 8 * (8 - p->from);
+	struct layout_range r;
+
+	if (p->kind != CHAIN_AT_FIELD || (p->field != CHAIN_F_REMOTE_ADDR && p->field != CHAIN_F_LOCAL_ADDR))
+		return;
+	r = range_of(l, p, 1);
+	base = p->field == CHAIN_F_REMOTE_ADDR ? &l->d->steps[r.step].remote
+					       : &l->d->steps[r.step].local[p->sge];
+	if (base->kind == CHAIN_AT_REGION && bits < 64 && bits > img->region_bits[base->index])
+		img->region_bits[base->index] = (uint8_t)bits;
+}
+
+static void note_patches(struct layout *l, struct chain_image *img)
+{
+	for (unsigned a = 0; a < l->d->nargs; a++)
+		note_patch(l, img, &l->d->args[a]);
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+
+		if (chain_verb_info(st->verb)->scatters)
+			for (unsigned i = 0; i < l->step[s].nsge; i++)
+				note_patch(l, img, &st->local[i]);
+		if (st->verb != CHAIN_READ)
+			note_patch(l, img, &st->remote);
+	}
+}
+
+static void count_work(const struct layout *l, struct chain_image *img)
+{
+	unsigned outstanding[CHAIN_MAX_QUEUES] = {0};
+
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+		const struct chain_verb_info *v = chain_verb_info(st->verb);
+
+		img->n_copy += v->class == CHAIN_CLASS_COPY;
+		img->n_atomic += v->class == CHAIN_CLASS_ATOMIC;
+		img->n_sync += v->class == CHAIN_CLASS_SYNC;
+		if (st->flags & CHAIN_FENCE)
+			outstanding[st->queue] = 0;
+		if (v->scatters && ++outstanding[st->queue] > img->max_rd_atomic)
+			img->max_rd_atomic = outstanding[st->queue];
+	}
+}
+
+static int allocate(const struct layout *l, struct chain_image **out)
+{
+	struct chain_image *img = calloc(1, sizeof *img);
+	bool all;
+
+	if (!img)
+		return -ENOMEM;
+	img->nqueues = l->d->nqueues;
+	img->relocs = calloc((size_t)l->d->nsteps * MAX_RELOCS_PER_STEP, sizeof *img->relocs);
+	img->labels = calloc(l->d->nsteps, sizeof *img->labels);
+	img->scratch_init = calloc(1, l->scratch_size + 1);
+	all = img->relocs && img->labels && img->scratch_init;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		struct chain_queue *iq = &img->queue[q];
+
+		iq->wqebbs = l->wqebbs[q];
+		iq->head_wqebbs = l->head[q];
+		iq->cqes = l->cqes[q];
+		iq->wqes = calloc(iq->wqebbs, CHAIN_WQEBB);
+		iq->starts = calloc(iq->wqebbs, 1);
+		all = all && iq->wqes && iq->starts;
+	}
+	if (!all) {
+		chain_free(img);
+		return -ENOMEM;
+	}
+	*out = img;
+	return 0;
+}
+
+/* Arming goes through all of them for each request: what is alike in a row is done without a mispredicted branch */
+static int by_kind(const void *a, const void *b)
+{
+	const struct chain_reloc *x = a, *y = b;
+	int keys[][2] = {{x->kind, y->kind}, {x->sym, y->sym}, {x->where, y->where}};
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void emit(struct layout *l, struct chain_image *img)
+{
+	struct emitter e = {.l = l, .img = img};
+
+	snprintf(img->name, sizeof img->name, "%s", l->d->name);
+	img->scratch_size = l->scratch_size;
+	img->nregions = l->d->nregions;
+	for (unsigned w = 0; w < l->d->nwords; w++)
+		if (l->d->words[w].init)
+			memcpy(img->scratch_init + l->word_at[w], l->d->words[w].init, l->d->words[w].size);
+	for (unsigned q = 0; q < l->d->nqueues; q++)
+		for (e.s = 0; e.s < l->d->nsteps; e.s++)
+			if (l->d->steps[e.s].queue == q)
+				emit_step(&e);
+	for (unsigned a = 0; a < l->d->nargs; a++) {
+		struct layout_range r = range_of(l, &l->d->args[a], l->d->args[a].len);
+
+		img->recv[img->nrecv++] = (struct chain_recv_sge){
+			.sym = r.sym, .index = r.index, .len = (uint16_t)r.len, .offset = (uint32_t)r.offset};
+		img->arg_len += r.len;
+	}
+	note_patches(l, img);
+	count_work(l, img);
+	qsort(img->relocs, img->nrelocs, sizeof *img->relocs, by_kind);
+}
+
+static void free_layout(struct layout **l)
+{
+	free(*l);
+}
+
+int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR])
+{
+	__attribute__((cleanup(free_layout))) struct layout *l = calloc(1, sizeof *l);
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->err = err;
+	err[0] = '\0';
+	if (layout_make(l, d) || layout_check_flow(l))
+		return CHAIN_REFUSED;
+	r = allocate(l, img);
+	if (r < 0)
+		return r;
+	emit(l, *img);
+	r = restore_note(l, *img);
+	if (r < 0)
+		chain_free(*img);
+	return r;
+}

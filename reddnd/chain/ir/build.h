@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * build.h - a chain described as data, and the builder that turns it into an image.
+ *
+ * A description lists queues, steps (one work request each, in the order of their queue), words of scratch
+ * memory and the places a request's bytes go to. Ordering is explicit: fences, WAITs for a step, SEND_ENs
+ * through a step. Indices, counts, keys and addresses are not: the builder derives them.
+ *
+ * The builder refuses a description that
+ *   - names a label, field, word, region or queue that is not there, or goes beyond its bytes;
+ *   - would patch a head, or a key; lets a request reach anything but operands, scratch and the low bytes of
+ *     an address in a region;
+ *   - makes the NIC read from a client, send to one from a code queue, or write to one with a code queue;
+ *   - waits for a step of queue 0, whose send CQ may be shared with other sessions;
+ *   - contains a step that can never run, an enable that enables nothing, or a queue left without its next
+ *     head.
+ *
+ * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
+ */
+#ifndef CHAIN_IR_BUILD_H
+#define CHAIN_IR_BUILD_H
+
+#include "reddnd/chain/ir/image.h"
+#include "reddnd/chain/ir/verbs.h"
+
+enum {
+	CHAIN_MAX_STEPS = 512,
+	CHAIN_MAX_SGE = 30, /* max_send_sge of ConnectX NICs */
+	CHAIN_MAX_WORDS = 256,
+	CHAIN_MAX_SCRATCH = 4096, /* bytes per instance */
+	CHAIN_ERR = 320,
+};
+
+/** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */
+enum chain_place_kind {
+	CHAIN_AT_NONE,
+	CHAIN_AT_REGION,  /* `index`: the region; `from`: bytes from its start */
+	CHAIN_AT_SLOT,    /* the client's reply slot; `from` */
+	CHAIN_AT_SCRATCH, /* `name`: a word; `from`: bytes into it; may go on into the next word */
+	CHAIN_AT_FIELD,   /* `name`: label of a step; `field`, and `sge` for local.*; `from`: bytes into it */
+};
+
+struct chain_place {
+	uint8_t kind;
+	uint8_t index;
+	const char *name;
+	uint8_t field; /* enum chain_field */
+	uint8_t sge;
+	uint32_t from;
+	uint32_t len;  /* bytes; of a remote place: ignored, the data segments give it */
+	uint32_t max;  /* of a data segment whose length the chain replaces: that length at most; else 0 */
+	unsigned line; /* of an argument: line of the source, 0: none */
+};
+
+enum chain_step_flag {
+	CHAIN_DORMANT = 1 << 0,   /* posted as a NOP; the chain may give it its opcode */
+	CHAIN_FENCE = 1 << 1,     /* starts after the READs and atomics before it in its queue completed */
+	CHAIN_SIGNALLED = 1 << 2, /* one CQE on its queue's CQ, dormant or not */
+	CHAIN_SOLICITED = 1 << 3,
+	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
+	/*
+	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others choose, which what
+	 * is known of one byte without the others cannot tell apart: a carry, or a byte that no value reaches, decides by
+	 * masked atomics which opcodes replace them. So nothing proves it, and who sets this flag answers for it: lower-cond-bytes.c gives
+	 * every lane, in the word and in each swap operand, 0 or the opcode of its step.
+	 */
+	CHAIN_LANES = 1 << 5,
+	CHAIN_CALL =
+		1
+		<< 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop may do */
+	CHAIN_AHEAD = 1 << 7, /* of the reply: for derive.h, enabled before what comes after it is over */
+};
+
+enum chain_upto {
+	CHAIN_UPTO_STEP,      /* the step named `through` */
+	CHAIN_UPTO_END,       /* the queue's last step */
+	CHAIN_UPTO_NEXT_HEAD, /* that, and the head of the next instance */
+};
+
+struct chain_step {
+	const char *label; /* unique; NULL if nothing refers to the step */
+	uint8_t queue;
+	uint8_t verb; /* enum chain_verb; a dormant step: what it may become */
+	uint8_t flags;
+	struct chain_place remote;
+	struct chain_place local[CHAIN_MAX_SGE];         /* up to the first CHAIN_AT_NONE; len > 0.
+							    An atomic without one drops the old value */
+	uint64_t swap, compare, swap_mask, compare_mask; /* as numbers: the NIC's host is little-endian */
+	uint64_t add, boundary;
+	uint32_t imm;
+	const char *until;   /* WAIT: for the CQE of that step; NULL: for the request */
+	uint8_t target;      /* SEND_EN, RECV_EN: queue */
+	uint8_t upto;        /* SEND_EN: enum chain_upto */
+	const char *through; /* SEND_EN */
+	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
+	unsigned line;       /* of the source, for messages; 0: none */
+	const char *why;     /* of a step that nobody wrote: what needs it, one sentence; NULL otherwise */
+};
+
+struct chain_word {
+	const char *name;
+	uint16_t size;       /* bytes; words follow each other, each at a multiple of 8 */
+	const uint8_t *init; /* size bytes, or NULL: zero */
+};
+
+struct chain_queue_desc {
+	const char *name;
+	uint8_t head; /* leading steps that the previous instance enables; 0 for queue 0 */
+};
+
+enum chain_region_flag {
+	CHAIN_WRITABLE = 1 << 0, /* the chain may write to it */
+	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose the place, anywhere in it */
+};
+
+/** What the program says of a region it is bound to. */
+struct chain_region {
+	const char *name;
+	uint64_t size; /* bytes it has at least; 0: what the places with constant addresses need */
+	uint8_t flags; /* enum chain_region_flag */
+	unsigned line;
+};
+
+struct chain_desc {
+	const char *name;
+	const struct chain_queue_desc *queues;
+	unsigned nqueues;
+	const struct chain_word *words;
+	unsigned nwords;
+	unsigned nregions;
+	const struct chain_region *regions; /* nregions of them; NULL: nothing is said, none is writable */
+	uint32_t slot_size;                 /* bytes of the reply slot; 0: what the replies need */
+	bool ignores_index; /* it runs on devices that check neither index nor QPN of a WQE: those may hold operands */
+	bool fenced_enables; /* it runs on devices on which a SEND_EN heeds a fence as other WQEs do */
+	const struct chain_step *steps;
+	unsigned nsteps;
+	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */
+	unsigned nargs;
+	const struct chain_desc *loop; /* an endless loop that it calls (loop.h), or NULL */
+	uint8_t shared;                /* with a loop: the region, last of regions[], that the two share, */
+	const uint8_t *shared_init;    /* and its bytes before the first request */
+};
+
+#define CHAIN_REFUSED 1
+
+/**
+ * Builds @d. 0 and an image that the caller frees with chain_free(); CHAIN_REFUSED and the reason in
+ * @err (one line, no newline); -ENOMEM.
+ */
+int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR]);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ir/layout.h"
+
+#include <string.h>
+
+/* An instance in the abstract: how far each queue is enabled and how many of its steps have run */
+struct run {
+	uint32_t enabled[CHAIN_MAX_QUEUES]; /* WQEBBs of this instance, beyond its end: the next head */
+	bool done[CHAIN_MAX_STEPS];
+};
+
+static bool waits(const struct layout *l, const struct run *run, unsigned s)
+{
+	const struct layout_step *ls = &l->step[s];
+
+	if (run->enabled[l->d->steps[s].queue] < (uint32_t)ls->at + ls->wqebbs)
+		return true;
+	return l->d->steps[s].verb == CHAIN_WAIT && ls->until != LAYOUT_NONE && !run->done[ls->until];
+}
+
+/* Runs what can run of queue @q. 1: something did, 0: nothing, -1: refused */
+static int advance(struct layout *l, struct run *run, unsigned q)
+{
+	int moved = 0;
+
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+
+		if (st->queue != q || run->done[s])
+			continue;
+		if (waits(l, run, s))
+			break;
+		if (st->verb == CHAIN_SEND_EN) {
+			if (run->enabled[st->target] >= l->step[s].enables) {
+				layout_refuse(l, "%s: what it enables of queue \"%s\" was enabled before",
+					layout_step_name(l, s), l->d->queues[st->target].name);
+				return -1;
+			}
+			run->enabled[st->target] = l->step[s].enables;
+		}
+		run->done[s] = true;
+		moved = 1;
+	}
+	return moved;
+}
+
+static int check_start(struct layout *l)
+{
+	bool first[CHAIN_MAX_QUEUES] = {0}, started = false;
+
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+
+		if (first[st->queue])
+			continue;
+		first[st->queue] = true;
+		if (!l->step[s].head)
+			continue;
+		started = true;
+		if (st->verb != CHAIN_WAIT || st->until)
+			return layout_refuse(l, "%s: a head must begin with a wait for the request",
+				layout_step_name(l, s));
+	}
+	return started ? 0 : layout_refuse(l, "no queue has a head: nothing would start an instance");
+}
+
+int layout_check_flow(struct layout *l)
+{
+	struct run run = {0};
+	int moved;
+
+	if (check_start(l))
+		return CHAIN_REFUSED;
+	memcpy(run.enabled, l->head, sizeof run.enabled);
+	do {
+		moved = 0;
+		for (unsigned q = 0; q < l->d->nqueues && moved >= 0; q++) {
+			int r = advance(l, &run, q);
+
+			moved = r < 0 ? r : moved | r;
+		}
+	} while (moved > 0);
+	if (moved < 0)
+		return CHAIN_REFUSED;
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct layout_step *ls = &l->step[s];
+		unsigned q = l->d->steps[s].queue;
+
+		if (run.done[s])
+			continue;
+		if (run.enabled[q] < (uint32_t)ls->at + ls->wqebbs)
+			return layout_refuse(l, "%s: nothing that runs enables it", layout_step_name(l, s));
+		return layout_refuse(l, "%s: waits for %s, which cannot run before it",
+			layout_step_name(l, s), layout_step_name(l, ls->until));
+	}
+	for (unsigned q = 0; q < l->d->nqueues; q++)
+		if (run.enabled[q] != l->wqebbs[q] + l->head[q])
+			return layout_refuse(l, "queue \"%s\": nothing enables the head of the next instance",
+				l->d->queues[q].name);
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * image.h - what a program is turned into: the bytes of one *instance* of a chain (the WQEs that
+ * serve one request) plus relocations. Pure data: no verbs, no device, no daemon.
+ *
+ * An instance spreads over one or more queues. Queue 0 is the REPLY queue: the managed SQ of the QP
+ * the client is connected to. The others are CODE queues: managed SQs of loopback QPs. Every queue's ring
+ * holds the same number of instances, one after the other, and a pad that fills the ring up to a power of two
+ * WQEBBs; slot k of every ring always holds instance number k, k+slots, k+2*slots, ... Scratch memory is
+ * `scratch_size` bytes per slot. There are at least two slots, see below.
+ *
+ * A request is one SEND of the client. It consumes the RECV of its slot, whose scatter list (`recv`)
+ * puts the client's bytes into fields of the instance, and nowhere else. The CQE of that RECV, number
+ * `seq` of the RECV CQ, starts the chain.
+ *
+ * Arming = copying the image into the slot and applying the relocations for instance number `seq`
+ * (see arm.h); after that, and only after that, its RECV may be posted. Instance seq enables the head of
+ * instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most N-1
+ * RECVs are posted at a time.
+ */
+#ifndef CHAIN_IR_IMAGE_H
+#define CHAIN_IR_IMAGE_H
+
+#include <stdint.h>
+
+enum {
+	CHAIN_MAX_QUEUES = 8,
+	CHAIN_MAX_RECV_SGE = 16,
+	CHAIN_MAX_WINDOWS = 8,
+	CHAIN_MAX_ARG = 256, /* bytes of a request */
+	CHAIN_WQEBB = 64,    /* bytes */
+};
+
+/** What an address or key relocation refers to. */
+enum chain_sym_kind {
+	CHAIN_SYM_QUEUE,   /* this instance's WQEs in queue `index` */
+	CHAIN_SYM_SCRATCH, /* this instance's scratch bytes; index unused */
+	CHAIN_SYM_REGION,  /* region or window binding `index` of the program */
+	CHAIN_SYM_SLOT,    /* the client's reply slot of this instance; index unused */
+};
+
+enum chain_reloc_kind {
+	CHAIN_REL_ADDR64,  /* BE64: address (IOVA) of the symbol + addend */
+	CHAIN_REL_LKEY32,  /* BE32: key for local use of the symbol */
+	CHAIN_REL_RKEY32,  /* BE32: key for remote use of the symbol; for SLOT the client's rkey */
+	CHAIN_REL_QPN24,   /* BE24 of the BE32 at offset (low byte, DS, stays): QPN of queue `index` */
+	CHAIN_REL_QPN32,   /* BE32: QPN of queue `index` (SEND_EN operand) */
+	CHAIN_REL_CQN32,   /* BE32: CQN of the CQ of queue `index`; CHAIN_CQ_RECV for the RECV CQ */
+	CHAIN_REL_INDEX16, /* BE16: WQE index of the WQEBB this field is in (ctrl segment) */
+	CHAIN_REL_ENABLE,  /* BE32: producer index of queue `index` after `addend` WQEBBs of this instance;
+			      addend may exceed the queue's WQEBBs per instance: the head of the next one,
+			      the pad in between accounted for */
+	CHAIN_REL_WAIT,    /* BE32: CQE number: seq * (CQEs per instance on that CQ) + addend, 24 bits.
+			      index as in CQN32 */
+	CHAIN_REL_SEQ32,   /* BE32: instance number seq + addend */
+};
+
+#define CHAIN_CQ_RECV 0xff
+
+struct chain_reloc {
+	uint8_t kind;  /* enum chain_reloc_kind */
+	uint8_t where; /* queue whose image holds the field */
+	uint8_t sym;   /* enum chain_sym_kind, for ADDR64, LKEY32, RKEY32 */
+	uint8_t index;
+	uint32_t offset; /* of the field in that queue's image, bytes */
+	int64_t addend;
+};
+
+/** One range of bytes that the client's SEND fills, in message order. */
+struct chain_recv_sge {
+	uint8_t sym;   /* CHAIN_SYM_QUEUE or CHAIN_SYM_SCRATCH */
+	uint8_t index; /* queue */
+	uint16_t len;
+	uint32_t offset;
+};
+
+struct chain_queue {
+	uint8_t *wqes;        /* image, wqebbs * 64 bytes */
+	uint32_t wqebbs;      /* per instance */
+	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables (0 for queue 0) */
+	uint32_t cqes;        /* success CQEs per instance on this queue's send CQ */
+	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
+};
+
+/** Bytes that an instance leaves changed and that the next one in its place needs as they were. */
+struct chain_restore {
+	uint8_t sym, index; /* as of chain_recv_sge */
+	uint32_t offset, len;
+};
+
+/** The step of the program that the WQE at `wqebb` of a queue's image is. */
+struct chain_label {
+	uint8_t queue;
+	uint32_t wqebb;
+	char name[24];
+};
+
+struct chain_image {
+	char name[32];
+	unsigned nqueues;
+	struct chain_queue queue[CHAIN_MAX_QUEUES];
+	struct chain_reloc *relocs;
+	unsigned nrelocs;
+	struct chain_recv_sge recv[CHAIN_MAX_RECV_SGE];
+	unsigned nrecv;
+	uint32_t arg_len;      /* bytes of a request: sum of recv lengths */
+	uint8_t *scratch_init; /* scratch_size bytes */
+	uint32_t scratch_size; /* per slot, multiple of 8 */
+	unsigned nregions;     /* bindings the program needs (CHAIN_SYM_REGION indices) */
+	/* The chain replaces that many low bits of addresses in a region: its IOVA must be a multiple of
+	 * 2^bits */
+	uint8_t region_bits[CHAIN_MAX_WINDOWS];
+	struct chain_restore *restores; /* arming puts back everything; this much is enough */
+	unsigned nrestores;
+	struct chain_label *labels; /* by queue, then wqebb */
+	unsigned nlabels;
+	/* Work requests per instance by class, as the paper counts them */
+	unsigned n_copy, n_atomic, n_sync;
+	/* READs and atomics a queue may have outstanding, at most */
+	unsigned max_rd_atomic;
+};
+
+#endif

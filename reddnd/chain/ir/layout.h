@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * layout.h - private to the builder: a description whose names are resolved and whose steps have their place.
+ */
+#ifndef CHAIN_IR_LAYOUT_H
+#define CHAIN_IR_LAYOUT_H
+
+#include "reddnd/chain/ir/build.h"
+
+#include <stdarg.h>
+
+enum { LAYOUT_NONE = 0xffff };
+
+struct layout_step {
+	uint16_t at; /* first WQEBB in the queue's image */
+	uint8_t wqebbs;
+	uint8_t ds, nsge; /* data segments in the description */
+	bool head;
+	uint16_t cqe;     /* signalled: number of its CQE in the instance */
+	uint16_t until;   /* WAIT: step, LAYOUT_NONE for the request */
+	uint32_t enables; /* SEND_EN: WQEBBs of the target queue */
+};
+
+struct layout {
+	const struct chain_desc *d;
+	struct layout_step step[CHAIN_MAX_STEPS];
+	uint16_t by_label[CHAIN_MAX_STEPS]; /* the steps with labels, sorted by them */
+	unsigned nlabels;
+	uint32_t wqebbs[CHAIN_MAX_QUEUES], head[CHAIN_MAX_QUEUES], cqes[CHAIN_MAX_QUEUES];
+	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
+	uint32_t discard_at; /* word that takes unwanted old values */
+	uint32_t scratch_size;
+	char *err; /* CHAIN_ERR bytes */
+};
+
+/** Where a place is: bytes [offset, offset + len) of a symbol (enum chain_sym_kind). */
+struct layout_range {
+	uint8_t sym, index;
+	uint16_t step; /* of a field, else LAYOUT_NONE */
+	uint64_t offset;
+	uint32_t len;
+};
+
+/** CHAIN_REFUSED, with the reason in l->err. */
+int layout_refuse(struct layout *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** How messages call step @s: its label, or its verb and number, and its line. Static storage, four names at a time. */
+const char *layout_step_name(const struct layout *l, unsigned s);
+
+/** Resolves @d into @l and checks everything about single steps. 0 or CHAIN_REFUSED. */
+int layout_make(struct layout *l, const struct chain_desc *d);
+/** Resolves @p with @len bytes; @who names the step for messages. 0 or CHAIN_REFUSED. */
+int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
+	struct layout_range *range);
+bool layout_overlap(const struct layout_range *a, const struct layout_range *b);
+/** Bytes a step moves: sum of its data segments, 8 for an atomic. */
+uint32_t layout_step_bytes(const struct layout *l, unsigned s);
+/** Runs the instance in the abstract: every step reached, every enable of use. 0 or CHAIN_REFUSED. */
+int layout_check_flow(struct layout *l);
+
+#endif

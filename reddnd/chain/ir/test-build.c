@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ir/build.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/chain/ring/arm.h"
+
+#include <infiniband/mlx5dv.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/*
+ * A small chain in three parts: the head and the end of the code queue and the answer are always the same,
+ * the test supplies the steps in between.
+ */
+enum { MAX = 24, OPCODE_WAIT = 0x0f, OPCODE_RECV_EN = 0x16, OPCODE_SEND_EN = 0x17 };
+
+static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}};
+static const struct chain_word words[] = {
+	{"a", 8, (const uint8_t *)"initial"}, {"b", 5, NULL}, {"c", 16, NULL}};
+
+struct sketch {
+	struct chain_step steps[MAX];
+	struct chain_place args[CHAIN_MAX_RECV_SGE + 1];
+	struct chain_desc d;
+	char err[CHAIN_ERR];
+};
+
+#define REGION(i, at, n)                                                                                     \
+	{                                                                                                    \
+		.kind = CHAIN_AT_REGION, .index = (i), .from = (at), .len = (n)                              \
+	}
+#define WORD(w, at, n)                                                                                       \
+	{                                                                                                    \
+		.kind = CHAIN_AT_SCRATCH, .name = (w), .from = (at), .len = (n)                              \
+	}
+#define SLOT(at)                                                                                             \
+	{                                                                                                    \
+		.kind = CHAIN_AT_SLOT, .from = (at)                                                          \
+	}
+#define FIELD(step, f, at, n)                                                                                \
+	{                                                                                                    \
+		.kind = CHAIN_AT_FIELD, .name = (step), .field = (f), .from = (at), .len = (n)               \
+	}
+
+static void sketch(struct sketch *k, const struct chain_step *mid, unsigned nmid)
+{
+	const struct chain_step head[] = {
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	};
+	const struct chain_step tail[] = {
+		{.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "done",
+			.queue = 0,
+			.verb = CHAIN_WRITE_IMM,
+			.flags = CHAIN_SIGNALLED | CHAIN_IMM_SEQ,
+			.remote = SLOT(0),
+			.local = {REGION(1, 128, 64)}},
+	};
+
+	memset(k, 0, sizeof *k);
+	memcpy(k->steps, head, sizeof head);
+	if (nmid)
+		memcpy(k->steps + 2, mid, nmid * sizeof *mid);
+	memcpy(k->steps + 2 + nmid, tail, sizeof tail);
+	k->d = (struct chain_desc){.name = "sketch",
+		.queues = queues,
+		.nqueues = 2,
+		.words = words,
+		.nwords = 3,
+		.nregions = 2,
+		.steps = k->steps,
+		.nsteps = 4 + nmid,
+		.args = k->args};
+}
+
+static struct chain_image *built(struct sketch *k)
+{
+	struct chain_image *img = NULL;
+	int r = chain_build(&k->d, &img, k->err);
+
+	if (r)
+		fail_msg("refused: %s", k->err);
+	assert_string_equal(k->err, "");
+	return img;
+}
+
+static void free_image(struct chain_image **img)
+{
+	chain_free(*img);
+}
+#define IMAGE __attribute__((cleanup(free_image))) struct chain_image
+
+static const struct chain_reloc *reloc_at(const struct chain_image *img, unsigned q, unsigned offset)
+{
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		if (img->relocs[i].where == q && img->relocs[i].offset == offset)
+			return &img->relocs[i];
+	fail_msg("no relocation at byte %u of queue %u", offset, q);
+	return NULL;
+}
+
+static void assert_reloc(const struct chain_image *img, unsigned q, unsigned offset,
+	enum chain_reloc_kind kind, unsigned sym, unsigned index, int64_t addend)
+{
+	const struct chain_reloc *r = reloc_at(img, q, offset);
+
+	assert_int_equal(r->kind, kind);
+	assert_int_equal(r->sym, sym);
+	assert_int_equal(r->index, index);
+	assert_int_equal(r->addend, addend);
+}
+
+/* Builds one step after the head and hands out its WQE, which starts at WQEBB 2 of queue 1 */
+enum { AT = 2 * CHAIN_WQEBB };
+static const uint8_t *one(struct sketch *k, struct chain_image **img, struct chain_step st)
+{
+	sketch(k, &st, 1);
+	*img = built(k);
+	return (*img)->queue[1].wqes + AT;
+}
+
+static void assert_ctrl(const uint8_t *wqe, unsigned opmod, unsigned opcode, unsigned ds, unsigned flags)
+{
+	struct mlx5_wqe_ctrl_seg c;
+
+	memcpy(&c, wqe, sizeof c);
+	assert_int_equal(be32toh(c.opmod_idx_opcode), opmod << 24 | opcode);
+	assert_int_equal(be32toh(c.qpn_ds), ds);
+	assert_int_equal(c.signature, 0);
+	assert_int_equal(c.fm_ce_se, flags);
+}
+
+static void write_and_read(void **state)
+{
+	IMAGE *w = NULL, *r = NULL;
+	struct sketch k;
+	const uint8_t *wqe;
+	struct mlx5_wqe_data_seg seg;
+	enum { RADDR = sizeof(struct mlx5_wqe_ctrl_seg), DATA = RADDR + sizeof(struct mlx5_wqe_raddr_seg) };
+
+	(void)state;
+	wqe = one(&k, &w,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_SIGNALLED | CHAIN_FENCE,
+			.remote = WORD("b", 1, 0),
+			.local = {REGION(1, 40, 4)}});
+	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_WRITE, 3, MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE);
+	assert_reloc(w, 1, AT + 1, CHAIN_REL_INDEX16, 0, 0, 0);
+	assert_reloc(w, 1, AT + offsetof(struct mlx5_wqe_ctrl_seg, qpn_ds), CHAIN_REL_QPN24, 0, 1, 0);
+	assert_reloc(w, 1, AT + RADDR + offsetof(struct mlx5_wqe_raddr_seg, raddr), CHAIN_REL_ADDR64,
+		CHAIN_SYM_SCRATCH, 0, 9);
+	assert_reloc(w, 1, AT + RADDR + offsetof(struct mlx5_wqe_raddr_seg, rkey), CHAIN_REL_RKEY32,
+		CHAIN_SYM_SCRATCH, 0, 0);
+	assert_reloc(w, 1, AT + DATA + offsetof(struct mlx5_wqe_data_seg, addr), CHAIN_REL_ADDR64,
+		CHAIN_SYM_REGION, 1, 40);
+	assert_reloc(w, 1, AT + DATA + offsetof(struct mlx5_wqe_data_seg, lkey), CHAIN_REL_LKEY32,
+		CHAIN_SYM_REGION, 1, 0);
+	memcpy(&seg, wqe + DATA, sizeof seg);
+	assert_int_equal(be32toh(seg.byte_count), 4);
+	assert_int_equal(w->queue[1].wqebbs, 4);
+	assert_int_equal(w->queue[1].cqes, 1);
+
+	/* three segments: two WQEBBs, and what follows moves on */
+	wqe = one(&k, &r,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("a", 0, 3), WORD("c", 0, 5), WORD("c", 8, 7)}});
+	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_READ, 5, 0);
+	memcpy(&seg, wqe + DATA + 2 * sizeof seg, sizeof seg);
+	assert_int_equal(be32toh(seg.byte_count), 7);
+	assert_reloc(r, 1, AT + DATA + 2 * sizeof seg + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16 + 8);
+	assert_int_equal(r->queue[1].wqebbs, 5);
+	assert_memory_equal(r->queue[1].starts, ((uint8_t[]){1, 1, 1, 0, 1}), 5);
+	assert_int_equal(r->queue[1].head_wqebbs, 2);
+	assert_int_equal(r->max_rd_atomic, 1);
+}
+
+static void the_answer(void **state)
+{
+	IMAGE *img = NULL;
+	struct sketch k;
+	const uint8_t *wqe;
+
+	(void)state;
+	sketch(&k, NULL, 0);
+	img = built(&k);
+	wqe = img->queue[0].wqes;
+	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_WRITE_IMM, 3, MLX5_WQE_CTRL_CQ_UPDATE);
+	assert_reloc(img, 0, offsetof(struct mlx5_wqe_ctrl_seg, imm), CHAIN_REL_SEQ32, 0, 0, 0);
+	assert_reloc(img, 0, 16, CHAIN_REL_ADDR64, CHAIN_SYM_SLOT, 0, 0);
+	assert_reloc(img, 0, 24, CHAIN_REL_RKEY32, CHAIN_SYM_SLOT, 0, 0);
+	assert_int_equal(img->queue[0].wqebbs, 1);
+	assert_int_equal(img->queue[0].head_wqebbs, 0);
+	assert_int_equal(img->queue[0].cqes, 1);
+	/* words start at multiples of 8, the first with its bytes */
+	assert_int_equal(img->scratch_size, 32);
+	assert_memory_equal(img->scratch_init, "initial\0\0\0\0\0\0\0\0", 16);
+	assert_int_equal(img->n_copy, 1);
+	assert_int_equal(img->n_atomic, 0);
+	assert_int_equal(img->n_sync, 3);
+	assert_int_equal(img->nlabels, 4);
+	assert_string_equal(img->labels[0].name, "done");
+	assert_string_equal(img->labels[1].name, "wait");
+	assert_string_equal(img->labels[3].name, "answer");
+	assert_int_equal(img->labels[3].wqebb, 2);
+}
+
+static void nop_and_send(void **state)
+{
+	struct sketch k;
+	IMAGE *img = NULL, *send = NULL, *imm = NULL;
+	const uint8_t *wqe = one(&k, &img, (struct chain_step){.queue = 1, .verb = CHAIN_NOP});
+
+	(void)state;
+	assert_ctrl(wqe, 0, MLX5_OPCODE_NOP, 1, 0);
+	assert_int_equal(wqe_get(wqe + 16, 8), 0);
+
+	sketch(&k, NULL, 0);
+	k.steps[3] = (struct chain_step){.queue = 0,
+		.verb = CHAIN_SEND,
+		.flags = CHAIN_SOLICITED,
+		.local = {REGION(0, 8, 24), WORD("a", 0, 8)}};
+	send = built(&k);
+	wqe = send->queue[0].wqes;
+	assert_ctrl(wqe, 0, MLX5_OPCODE_SEND, 3, MLX5_WQE_CTRL_SOLICITED);
+	assert_int_equal(wqe_get(wqe + 16, 4), 24);
+	assert_reloc(send, 0, 16 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 8);
+	assert_reloc(send, 0, 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 0);
+
+	sketch(&k, NULL, 0);
+	k.steps[3].flags = CHAIN_DORMANT;
+	k.steps[3].imm = 0x01020304;
+	imm = built(&k);
+	assert_ctrl(imm->queue[0].wqes, 0, MLX5_OPCODE_NOP, 3, 0);
+	assert_int_equal(wqe_get(imm->queue[0].wqes + 12, 4), 0x01020304);
+}
+
+static void atomics(void **state)
+{
+	IMAGE *cas = NULL, *fa = NULL, *mcas = NULL, *mfa = NULL;
+	struct sketch k;
+	const uint8_t *wqe;
+	struct mlx5_wqe_atomic_seg seg;
+
+	(void)state;
+	wqe = one(&k, &cas,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_CAS,
+			.flags = CHAIN_FENCE,
+			.remote = WORD("a", 0, 0),
+			.compare = 0x1122334455667788,
+			.swap = 0x99});
+	assert_ctrl(wqe, 0, MLX5_OPCODE_ATOMIC_CS, 4, MLX5_WQE_CTRL_FENCE);
+	memcpy(&seg, wqe + 32, sizeof seg);
+	assert_int_equal(be64toh(seg.compare), 0x1122334455667788);
+	assert_int_equal(be64toh(seg.swap_add), 0x99);
+	/* the old value goes to a word of its own behind the others */
+	assert_int_equal(wqe_get(wqe + 48, 4), 8);
+	assert_int_equal(cas->scratch_size, 40);
+	assert_reloc(cas, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 32);
+	assert_reloc(cas, 1, AT + 48 + 4, CHAIN_REL_LKEY32, CHAIN_SYM_SCRATCH, 0, 0);
+	assert_int_equal(cas->n_atomic, 1);
+
+	wqe = one(&k, &fa,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_FETCH_ADD,
+			.remote = REGION(0, 16, 0),
+			.add = 5,
+			.local = {WORD("c", 8, 8)}});
+	assert_ctrl(wqe, 0, MLX5_OPCODE_ATOMIC_FA, 4, 0);
+	memcpy(&seg, wqe + 32, sizeof seg);
+	assert_int_equal(be64toh(seg.swap_add), 5);
+	assert_int_equal(seg.compare, 0);
+	assert_reloc(fa, 1, AT + 16, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 16);
+	assert_reloc(fa, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 24);
+	assert_int_equal(fa->scratch_size, 32);
+
+	wqe = one(&k, &mcas,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_MASKED_CAS,
+			.remote = WORD("a", 0, 0),
+			.compare = 1,
+			.swap = 2,
+			.compare_mask = 3,
+			.swap_mask = 4});
+	assert_ctrl(wqe, 0x09, MLX5_OPCODE_ATOMIC_MASKED_CS, 5, 0);
+	assert_int_equal(wqe_get(wqe + 32, 8), 2);
+	assert_int_equal(wqe_get(wqe + 40, 8), 1);
+	assert_int_equal(wqe_get(wqe + 48, 8), 4);
+	assert_int_equal(wqe_get(wqe + 56, 8), 3);
+	assert_int_equal(wqe_get(wqe + 64, 4), 8);
+	assert_int_equal(mcas->queue[1].wqebbs, 5);
+
+	wqe = one(&k, &mfa,
+		(struct chain_step){.queue = 1,
+			.verb = CHAIN_MASKED_FETCH_ADD,
+			.remote = WORD("a", 0, 0),
+			.add = 7,
+			.boundary = 0x80});
+	assert_ctrl(wqe, 0x09, MLX5_OPCODE_ATOMIC_MASKED_FA, 4, 0);
+	assert_int_equal(wqe_get(wqe + 32, 8), 7);
+	assert_int_equal(wqe_get(wqe + 40, 8), 0x80);
+}
+
+static void synchronization(void **state)
+{
+	static const struct chain_step mid[] = {
+		{.label = "r0",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("a", 0, 8)}},
+		{.label = "r1",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("c", 0, 8)}},
+		{.label = "w", .queue = 1, .verb = CHAIN_WAIT, .until = "r1"},
+		{.label = "e", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "nop"},
+		{.label = "re", .queue = 1, .verb = CHAIN_RECV_EN, .target = 0, .recvs = 3},
+		{.label = "nop", .queue = 0, .verb = CHAIN_NOP},
+	};
+	IMAGE *img = NULL;
+	struct sketch k;
+	const uint8_t *w;
+
+	(void)state;
+	sketch(&k, mid, 6);
+	img = built(&k);
+	w = img->queue[1].wqes;
+	assert_ctrl(w, 0, OPCODE_WAIT, 2, 0);
+	assert_reloc(img, 1, 24, CHAIN_REL_WAIT, 0, CHAIN_CQ_RECV, 0);
+	assert_reloc(img, 1, 28, CHAIN_REL_CQN32, 0, CHAIN_CQ_RECV, 0);
+	assert_ctrl(w + 64, 0, OPCODE_SEND_EN, 2, 0);
+	assert_reloc(img, 1, 64 + 24, CHAIN_REL_ENABLE, 0, 1, img->queue[1].wqebbs + 2);
+	assert_reloc(img, 1, 64 + 28, CHAIN_REL_QPN32, 0, 1, 0);
+	/* r1's is the second CQE of the instance: number 1 */
+	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_WAIT, 0, 1, 1);
+	assert_reloc(img, 1, 4 * 64 + 28, CHAIN_REL_CQN32, 0, 1, 0);
+	assert_int_equal(img->queue[1].cqes, 2);
+	assert_reloc(img, 1, 5 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 1);
+	assert_ctrl(w + 6 * 64, 0, OPCODE_RECV_EN, 2, 0);
+	assert_reloc(img, 1, 6 * 64 + 24, CHAIN_REL_SEQ32, 0, 0, 4);
+	assert_reloc(img, 1, 6 * 64 + 28, CHAIN_REL_QPN32, 0, 0, 0);
+	assert_reloc(img, 1, 7 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 2);
+	assert_int_equal(img->max_rd_atomic, 2);
+}
+
+static void patches_and_arguments(void **state)
+{
+	static const struct chain_step mid[] = {
+		{.label = "r",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5), FIELD("c", CHAIN_F_COMPARE, 0, 8),
+				FIELD("hit", CHAIN_F_OPCODE, 0, 1)}},
+		{.label = "c",
+			.queue = 1,
+			.verb = CHAIN_CAS,
+			.flags = CHAIN_FENCE,
+			.remote = FIELD("hit", CHAIN_F_CTRL, 0, 0)},
+		{.label = "hit",
+			.queue = 0,
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_DORMANT,
+			.remote = SLOT(64),
+			.local = {REGION(1, 0, 1)}},
+	};
+	IMAGE *img = NULL;
+	struct sketch k;
+
+	(void)state;
+	sketch(&k, mid, 3);
+	k.args[0] = (struct chain_place)FIELD("r", CHAIN_F_REMOTE_ADDR, 2, 6);
+	k.args[1] = (struct chain_place)WORD("b", 1, 3);
+	k.args[2] = (struct chain_place)FIELD("c", CHAIN_F_SWAP, 1, 7);
+	k.d.nargs = 3;
+	img = built(&k);
+	/* hit is the first WQE of queue 0, c the second after the head and a READ of two WQEBBs */
+	assert_reloc(img, 1, AT + 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 32 + 8 + 3);
+	assert_reloc(img, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 1, 4 * 64 + 40);
+	assert_reloc(img, 1, AT + 64 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 3);
+	assert_reloc(img, 1, 4 * 64 + 16, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 0);
+	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_RKEY32, CHAIN_SYM_QUEUE, 0, 0);
+	assert_int_equal(img->nrecv, 3);
+	assert_int_equal(img->arg_len, 16);
+	assert_memory_equal(&img->recv[0], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 6, AT + 16 + 2}),
+		sizeof img->recv[0]);
+	assert_memory_equal(
+		&img->recv[1], &((struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9}), sizeof img->recv[1]);
+	assert_memory_equal(&img->recv[2], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 4 * 64 + 33}),
+		sizeof img->recv[2]);
+	/* the request chooses 6 low bytes in region 0, the READ 5 in region 1 */
+	assert_int_equal(img->region_bits[0], 48);
+	assert_int_equal(img->region_bits[1], 40);
+}
+
+struct wrong {
+	const char *why; /* part of the message */
+	struct chain_step step;
+	struct chain_place arg;
+};
+
+static const struct wrong wrongs[] = {
+	{"no verb number 77", {.queue = 1, .verb = 77}, {0}},
+	{"queue 2 of 2", {.queue = 2, .verb = CHAIN_NOP}, {0}},
+	{"two steps are called \"done\"", {.queue = 1, .label = "done", .verb = CHAIN_NOP}, {0}},
+	{"a nop moves no data", {.queue = 1, .verb = CHAIN_NOP, .local = {WORD("a", 0, 1)}}, {0}},
+	{"a read of nothing", {.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0)}, {0}},
+	{"a nop has no remote place", {.queue = 1, .verb = CHAIN_NOP, .remote = WORD("a", 0, 0)}, {0}},
+	{"a place is missing", {.queue = 1, .verb = CHAIN_READ, .local = {WORD("a", 0, 1)}}, {0}},
+	{"no scratch word \"z\"",
+		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("z", 0, 1)}}, {0}},
+	{"end beyond the scratch memory",
+		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("c", 9, 8)}}, {0}},
+	{"region 2 of 2",
+		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(2, 0, 0), .local = {WORD("a", 0, 1)}}, {0}},
+	{"has length 0",
+		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("a", 0, 0)}}, {0}},
+	{"no step \"gone\"",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("gone", CHAIN_F_OPCODE, 0, 1)}},
+		{0}},
+	{"is a write_imm, which has no field compare",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("done", CHAIN_F_COMPARE, 0, 1)}},
+		{0}},
+	{"bytes 3 to 4 of local.length of step \"done\", which has 4",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 3, 2)}},
+		{0}},
+	{"has no data segment 1",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {{.kind = CHAIN_AT_FIELD,
+				.name = "done",
+				.field = CHAIN_F_LOCAL_ADDR,
+				.sge = 1,
+				.len = 8}}},
+		{0}},
+	{"a memory key",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("done", CHAIN_F_LOCAL_KEY, 0, 4)}},
+		{0}},
+	{"a memory key",
+		{.queue = 1,
+			.verb = CHAIN_WRITE,
+			.remote = FIELD("done", CHAIN_F_REMOTE_KEY, 0, 0),
+			.local = {WORD("a", 0, 4)}},
+		{0}},
+	{"takes one data segment of 8 bytes",
+		{.queue = 1, .verb = CHAIN_CAS, .remote = WORD("a", 0, 0), .local = {WORD("c", 0, 4)}}, {0}},
+	{"8-byte aligned", {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
+	{"cannot be a local place",
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {{.kind = CHAIN_AT_SLOT, .len = 1}}},
+		{0}},
+	{"only queue \"reply\" reaches the reply slot",
+		{.queue = 1, .verb = CHAIN_WRITE, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
+	{"would read the client's memory",
+		{.queue = 0, .verb = CHAIN_READ, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
+	{"where only the reply slot is",
+		{.queue = 0, .verb = CHAIN_WRITE, .remote = WORD("a", 0, 0), .local = {WORD("a", 0, 1)}},
+		{0}},
+	{"needs a receiver", {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
+	{"\"gone\", which is not there", {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
+	{"\"answer\", which is not signalled", {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
+	{"step \"self\": waits for step \"self\", which cannot run before it",
+		{.label = "self", .queue = 1, .verb = CHAIN_WAIT, .flags = CHAIN_SIGNALLED, .until = "self"},
+		{0}},
+	{"whose completions are the daemon's", {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
+	{"queue \"reply\" has no step \"answer\"",
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "answer"}, {0}},
+	{"queue \"reply\" has no head",
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
+	{"queue 9 of 2", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END}, {0}},
+	{"was enabled before", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, {0}},
+	{"was enabled before", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
+	{"has RECVs", {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
+	{"argument 0: has no bytes", {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
+	{"argument 0: a request can only fill", {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
+	{"must not choose the opcode", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_OPCODE, 0, 1)},
+	{"must not choose the imm", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_IMM, 0, 1)},
+	{"must not choose the local.length", {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_LOCAL_LEN, 0, 1)},
+	{"must not choose the index", {.queue = 1, .verb = CHAIN_NOP}, FIELD("answer", CHAIN_F_INDEX, 0, 1)},
+	{"low bytes, at most 7", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_ADDR, 0, 8)},
+	{"low bytes, at most 7", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_ADDR, 1, 3)},
+	{"only in a region", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1)},
+};
+
+static void assert_refused(struct sketch *k, const char *why)
+{
+	struct chain_image *img = NULL;
+
+	assert_int_equal(chain_build(&k->d, &img, k->err), CHAIN_REFUSED);
+	assert_null(img);
+	if (!strstr(k->err, why))
+		fail_msg("\"%s\" does not say \"%s\"", k->err, why);
+}
+
+static void what_is_wrong_is_refused_in_words(void **state)
+{
+	struct sketch k;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+		sketch(&k, &wrongs[i].step, 1);
+		k.args[0] = wrongs[i].arg;
+		k.d.nargs = wrongs[i].arg.kind != CHAIN_AT_NONE;
+		assert_refused(&k, wrongs[i].why);
+	}
+}
+
+static void wrong_shapes(void **state)
+{
+	static const struct chain_queue_desc headless[] = {{"reply", 0}, {"code", 0}},
+					     headed[] = {{"reply", 1}, {"code", 2}},
+					     tall[] = {{"reply", 0}, {"code", 9}},
+					     three[] = {{"reply", 0}, {"code", 2}, {"idle", 0}};
+	static const struct chain_word big[] = {{"a", 4096, NULL}, {"c", 8, NULL}};
+	struct sketch k;
+
+	(void)state;
+	sketch(&k, NULL, 0);
+	k.d.nqueues = 0;
+	assert_refused(&k, "0 queues");
+	sketch(&k, NULL, 0);
+	k.d.nsteps = CHAIN_MAX_STEPS + 1;
+	assert_refused(&k, "513 steps");
+	sketch(&k, NULL, 0);
+	k.d.nargs = CHAIN_MAX_RECV_SGE + 1;
+	assert_refused(&k, "17 places");
+	sketch(&k, NULL, 0);
+	k.d.nregions = CHAIN_MAX_WINDOWS + 1;
+	assert_refused(&k, "9 regions");
+	sketch(&k, NULL, 0);
+	k.d.words = big;
+	k.d.nwords = 2;
+	assert_refused(&k, "4104 bytes of scratch");
+	sketch(&k, NULL, 0);
+	for (unsigned i = 0; i < 16; i++)
+		k.args[i] = (struct chain_place)WORD("c", 0, 17);
+	k.d.nargs = 16;
+	assert_refused(&k, "a request of 272 bytes");
+	sketch(&k, NULL, 0);
+	k.d.queues = headless;
+	k.steps[1].upto = CHAIN_UPTO_END;
+	assert_refused(&k, "no queue has a head");
+	sketch(&k, NULL, 0);
+	k.d.queues = headed;
+	assert_refused(&k, "cannot have a head");
+	sketch(&k, NULL, 0);
+	k.d.queues = tall;
+	assert_refused(&k, "a head of 9 steps, but only 3 steps");
+	sketch(&k, NULL, 0);
+	k.d.queues = three;
+	k.d.nqueues = 3;
+	assert_refused(&k, "queue \"idle\" has no steps");
+	sketch(&k, NULL, 0);
+	k.steps[0].verb = CHAIN_NOP;
+	assert_refused(&k, "must begin with a wait for the request");
+	sketch(&k, NULL, 0);
+	k.steps[1].upto = CHAIN_UPTO_END;
+	assert_refused(&k, "queue \"code\": nothing enables the head of the next instance");
+	sketch(&k, NULL, 0);
+	k.steps[1] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_refused(&k, "step \"answer\": nothing that runs enables it");
+	sketch(&k, NULL, 0);
+	k.args[0] = (struct chain_place){
+		.kind = CHAIN_AT_FIELD, .name = "head", .field = CHAIN_F_INDEX, .len = 4};
+	k.d.nargs = 1;
+	k.steps[0].label = "head";
+	assert_refused(&k, "which is in a head");
+	sketch(&k, NULL, 0);
+	k.args[0] = (struct chain_place)WORD("a", 4, 4);
+	k.args[1] = (struct chain_place)WORD("c", 0, 4);
+	k.args[2] = (struct chain_place)WORD("a", 7, 2);
+	k.d.nargs = 3;
+	assert_refused(&k, "arguments 0 and 2 fill the same bytes");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write_and_read),
+		cmocka_unit_test(the_answer),
+		cmocka_unit_test(nop_and_send),
+		cmocka_unit_test(atomics),
+		cmocka_unit_test(synchronization),
+		cmocka_unit_test(patches_and_arguments),
+		cmocka_unit_test(what_is_wrong_is_refused_in_words),
+		cmocka_unit_test(wrong_shapes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ring/arm.h"
+
+#include "mlx5/wqe.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
+{
+	uint64_t need = (uint64_t)q->wqebbs * slots;
+	uint32_t ring = 1;
+
+	if (need == 0 || need > CHAIN_MAX_RING)
+		return 0;
+	while (ring < need)
+		ring *= 2;
+	return ring;
+}
+
+uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
+{
+	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots, wqes = 0;
+
+	for (uint32_t w = 0; w < q->wqebbs; w++)
+		wqes += q->starts[w];
+	return wqes * slots + (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
+}
+
+uint32_t chain_rq_stride(const struct chain_image *img)
+{
+	uint32_t stride = WQE_DS;
+
+	while (stride < img->nrecv * WQE_DS)
+		stride *= 2;
+	return stride;
+}
+
+/* Not reduced: what a field of any width may take the low bits of */
+static uint64_t position(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
+{
+	return seq / env->slots * env->queue[q].ring_wqebbs + seq % env->slots * img->queue[q].wqebbs;
+}
+
+uint16_t chain_enable_index(
+	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
+{
+	uint32_t own = img->queue[q].wqebbs;
+
+	assert(wqebbs <= 2 * own);
+	if (wqebbs > own)
+		return (uint16_t)(position(img, env, q, seq + 1) + wqebbs - own);
+	return (uint16_t)(position(img, env, q, seq) + wqebbs);
+}
+
+uint16_t chain_start_index(const struct chain_image *img, unsigned q)
+{
+	return (uint16_t)img->queue[q].head_wqebbs;
+}
+
+/** What relocations of one instance are made from: worked out once for all of them. */
+struct instance {
+	const struct chain_image *img;
+	const struct chain_env *env;
+	uint64_t seq, slot_addr;
+	struct {
+		uint64_t addr, at; /* IOVA and ring index of its first WQEBB, the latter not reduced */
+	} queue[CHAIN_MAX_QUEUES];
+	uint64_t scratch;
+};
+
+static void locate(
+	struct instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	uint64_t slot = seq % env->slots, lap = seq / env->slots;
+
+	in->img = img;
+	in->env = env;
+	in->seq = seq;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		uint64_t own = slot * img->queue[q].wqebbs;
+
+		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
+		in->queue[q].at = lap * env->queue[q].ring_wqebbs + own;
+	}
+	in->scratch = env->scratch.iova + slot * img->scratch_size;
+	in->slot_addr = env->slot_addr;
+	if (env->slot_count)
+		in->slot_addr += seq % env->slot_count * env->slot_size;
+}
+
+static uint64_t address(const struct instance *in, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return in->queue[index].addr;
+	case CHAIN_SYM_SCRATCH:
+		return in->scratch;
+	case CHAIN_SYM_REGION:
+		return in->env->region[index].iova;
+	case CHAIN_SYM_SLOT:
+		return in->slot_addr;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static uint32_t lkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].lkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.lkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].lkey;
+	case CHAIN_SYM_SLOT:
+		break;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static uint32_t rkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].rkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.rkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].rkey;
+	case CHAIN_SYM_SLOT:
+		return env->slot_rkey;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+static void relocate(const struct instance *in, const struct chain_reloc *r, uint8_t *wqes)
+{
+	const struct chain_env *env = in->env;
+	uint8_t *f = wqes + r->offset;
+	uint32_t cqes;
+
+	switch ((enum chain_reloc_kind)r->kind) {
+	case CHAIN_REL_ADDR64:
+		wqe_put64(f, address(in, r->sym, r->index) + (uint64_t)r->addend);
+		return;
+	case CHAIN_REL_LKEY32:
+		wqe_put32(f, lkey(env, r->sym, r->index));
+		return;
+	case CHAIN_REL_RKEY32:
+		wqe_put32(f, rkey(env, r->sym, r->index));
+		return;
+	case CHAIN_REL_QPN24:
+		wqe_put32(f, env->queue[r->index].qpn << 8 | f[3]);
+		return;
+	case CHAIN_REL_QPN32:
+		wqe_put32(f, env->queue[r->index].qpn);
+		return;
+	case CHAIN_REL_CQN32:
+		wqe_put32(f, r->index == CHAIN_CQ_RECV ? env->recv_cqn : env->queue[r->index].cqn);
+		return;
+	case CHAIN_REL_INDEX16:
+		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
+		return;
+	case CHAIN_REL_ENABLE:
+		wqe_put32(f, chain_enable_index(in->img, env, r->index, in->seq, (uint32_t)r->addend));
+		return;
+	case CHAIN_REL_WAIT:
+		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;
+		wqe_put32(f, (uint32_t)(in->seq * cqes + (uint64_t)r->addend) & 0xffffff);
+		return;
+	case CHAIN_REL_SEQ32:
+		wqe_put32(f, (uint32_t)(in->seq + (uint64_t)r->addend));
+		return;
+	}
+	assert(!"relocation kind");
+}
+
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
+{
+	uint32_t w = img->queue[q].wqebbs * env->slots;
+
+	while (w < env->queue[q].ring_wqebbs) {
+		uint32_t left = env->queue[q].ring_wqebbs - w;
+		uint32_t n = left < CHAIN_PAD_WQEBBS ? left : CHAIN_PAD_WQEBBS;
+		uint8_t *wqe = env->queue[q].ring + (size_t)w * CHAIN_WQEBB;
+
+		memset(wqe, 0, (size_t)n * CHAIN_WQEBB);
+		wqe_put16(wqe + WQE_INDEX, (uint16_t)(lap * env->queue[q].ring_wqebbs + w));
+		wqe[WQE_OPCODE] = WQE_OP_NOP;
+		wqe_put32(wqe + WQE_QPN_DS, env->queue[q].qpn << 8 | n * (CHAIN_WQEBB / WQE_DS));
+		w += n;
+	}
+}
+
+void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	unsigned slot = (unsigned)(seq % env->slots);
+	uint8_t *image[CHAIN_MAX_QUEUES];
+	struct instance in;
+
+	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
+	locate(&in, img, env, seq);
+	if (img->scratch_size)
+		memcpy(env->scratch.mem + (size_t)slot * img->scratch_size, img->scratch_init,
+			img->scratch_size);
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		size_t size = (size_t)img->queue[q].wqebbs * CHAIN_WQEBB;
+
+		image[q] = env->queue[q].ring + slot * size;
+		memcpy(image[q], img->queue[q].wqes, size);
+		if (slot == 0 && seq > 0)
+			chain_write_pad(img, env, q, seq / env->slots - 1);
+	}
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		relocate(&in, &img->relocs[i], image[img->relocs[i].where]);
+}
+
+void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot)
+{
+	uint8_t *sge = env->rq + (size_t)slot * env->rq_stride, *end = sge + env->rq_stride;
+	struct instance in;
+
+	locate(&in, img, env, slot);
+	for (unsigned i = 0; i < img->nrecv; i++, sge += WQE_DS) {
+		const struct chain_recv_sge *r = &img->recv[i];
+
+		wqe_put32(sge, r->len);
+		wqe_put32(sge + 4, lkey(env, r->sym, r->index));
+		wqe_put64(sge + 8, address(&in, r->sym, r->index) + r->offset);
+	}
+	if (sge < end) {
+		memset(sge, 0, (size_t)(end - sge));
+		wqe_put32(sge + 4, WQE_LKEY_NONE);
+	}
+}
+
+void chain_free(struct chain_image *img)
+{
+	if (!img)
+		return;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		free(img->queue[q].wqes);
+		free(img->queue[q].starts);
+	}
+	free(img->relocs);
+	free(img->labels);
+	free(img->restores);
+	free(img->scratch_init);
+	free(img);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * arm.h - puts instances of a chain into the rings of one session. Memory writes only: no allocation, no
+ * system call, no doorbell.
+ *
+ * Instance number seq lives in slot seq % slots of every ring; its lap is seq / slots. The ring index of
+ * WQEBB w of slot k in lap l is l * ring_wqebbs + k * wqebbs + w, mod 2^16 (a WQE index counts WQEBBs
+ * since RESET and is not masked to the ring).
+ *
+ * When may instance seq be armed? For seq < slots at any time before the first RECV is posted; later, when
+ * instance seq - slots has completed, that is, the last CQE of its reply has been seen. When may the
+ * RECV of seq be posted? When both seq and seq + 1 are armed. The caller issues the barrier between arming
+ * and the doorbell.
+ *
+ * Not locked: one thread at a time per session.
+ */
+#ifndef CHAIN_RING_ARM_H
+#define CHAIN_RING_ARM_H
+
+#include "reddnd/chain/ir/image.h"
+
+enum {
+	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
+	CHAIN_PAD_WQEBBS = 8,   /* of a NOP that pads a ring, at most */
+};
+
+/** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
+struct chain_env {
+	unsigned slots;    /* power of two >= 2, so that RQ entry k always belongs to slot k */
+	uint32_t recv_cqn; /* CQ of the client QP's RECVs: exactly one CQE per request */
+	struct {
+		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
+		uint64_t iova;     /* of the ring */
+		uint32_t lkey, rkey;
+		uint8_t *ring;        /* ring_wqebbs * 64 bytes */
+		uint32_t ring_wqebbs; /* chain_ring_wqebbs() */
+	} queue[CHAIN_MAX_QUEUES];
+	struct {
+		uint64_t iova; /* multiple of 8 */
+		uint32_t lkey, rkey;
+		uint8_t *mem; /* slots * scratch_size bytes */
+	} scratch;
+	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come to a multiple of
+	 * 65536 already */
+	uint64_t first;
+	struct {
+		uint32_t qpn, cqn, lkey, ring_wqebbs;
+		uint64_t iova;
+		uint8_t *ring;
+	} keeper;
+	struct {
+		uint64_t iova; /* multiple of 64 */
+		uint32_t lkey, rkey;
+		uint8_t *mem; /* size bytes; of loops and recycled chains: lap.h */
+		uint32_t size;
+	} lanes;
+	struct {
+		uint64_t iova; /* multiple of 2^region_bits */
+		uint32_t lkey, rkey;
+	} region[CHAIN_MAX_WINDOWS];
+	struct
+	{ /* of a loop that a chain calls (loop.h): the CQ that starts it, the queue that it wakes when it ends */
+		uint32_t gate_cqn, exit_qpn;
+	} call;
+	uint64_t slot_addr; /* the client's reply slots: of instance seq, number seq % slot_count */
+	uint32_t slot_rkey, slot_size, slot_count;
+	uint8_t *rq;        /* slots * rq_stride bytes */
+	uint32_t rq_stride; /* chain_rq_stride() */
+};
+
+/** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
+uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
+
+/** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at most. */
+uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
+
+/** Bytes of an RQ entry: a power of two >= 16. */
+uint32_t chain_rq_stride(const struct chain_image *img);
+
+/**
+ * Writes instance @seq into its slot of every ring and into its scratch. Slot 0 of lap l > 0 also brings
+ * the pad that precedes it, at the end of lap l - 1: the NOPs of the lap before that have been executed by
+ * then, whereas the last slot may be armed again while the pad after it still waits to be executed.
+ */
+void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
+
+/** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time. */
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);
+
+/** Writes the scatter list of RQ entry @slot. It never changes: once per session. */
+void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);
+
+/**
+ * Producer index that starts queue @q when instance 0 is armed: the end of its head. Queues without a head
+ * (0) are started by other queues of the chain.
+ */
+uint16_t chain_start_index(const struct chain_image *img, unsigned q);
+
+/** Producer index of queue @q after @wqebbs WQEBBs of instance @seq, as CHAIN_REL_ENABLE defines it. */
+uint16_t chain_enable_index(const struct chain_image *img, const struct chain_env *env, unsigned q,
+	uint64_t seq, uint32_t wqebbs);
+
+void chain_free(struct chain_image *img); /* NULL is fine */
+
+#endif

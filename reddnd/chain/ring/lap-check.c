@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ring/lap-check.h"
+
+#include "mlx5/wqe.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WQEBB = 64, LAPS = 3, NEVER = 0x7fffffff };
+
+struct touch {
+	int wqe; /* in the lap */
+	uint32_t key;
+	uint64_t from, until;
+	bool write, atomic, remote;
+	bool everywhere; /* its address is written into: all of the key */
+};
+
+struct wqe {
+	uint32_t at, wqebbs;
+	const uint8_t *bytes;
+	const struct chain_verb_info *v; /* what it is, or may become */
+	bool fence;
+	int cqe;     /* number in the lap, -1: unsignalled */
+	int waits;   /* WAIT: in the lap, the WQE whose CQE it is for; -1 */
+	int64_t end; /* SEND_EN of this ring: WQEBBs from the start of the lap; -1 */
+};
+
+struct check {
+	const struct lap_env *env;
+	struct wqe *w;
+	int n, cqes;
+	int *at; /* WQE by WQEBB */
+	int *landed; /* first WQE, in the line from lap 0 on, that starts when WQE i of lap 0 has landed; or NEVER */
+	int *fetch; /* the SEND_EN, in that line, from which on WQE i of lap 1 may be fetched */
+	struct touch *touches;
+	int ntouches, room;
+	uint8_t *patched; /* bytes of the ring that are written into */
+	char *err;
+};
+
+static int refuse(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int refuse(struct check *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->err, CHAIN_ERR, fmt, ap);
+	va_end(ap);
+	return CHAIN_REFUSED;
+}
+
+/* ---- the ring ---------------------------------------------------------------------------------- */
+
+/* A dormant WQE has the segments of what it may become */
+static const struct chain_verb_info *verb_of(const uint8_t *w)
+{
+	enum chain_verb v = chain_verb_of(w[WQE_OPCODE]);
+
+	return v == CHAIN_VERBS ? NULL : chain_verb_info(v);
+}
+
+static int parse(struct check *c)
+{
+	for (uint32_t at = 0; at < c->env->wqebbs;) {
+		struct wqe *w = &c->w[c->n];
+
+		*w = (struct wqe){
+			.at = at, .bytes = c->env->ring + (size_t)at * WQEBB, .waits = -1, .end = -1};
+		w->v = verb_of(w->bytes);
+		if (w->v && c->env->verbs && c->env->verbs[at])
+			w->v = chain_verb_info(c->env->verbs[at] - 1);
+		w->wqebbs = (w->bytes[WQE_DSCOUNT] + 3u) / 4;
+		if (!w->v || w->wqebbs == 0 || at + w->wqebbs > c->env->wqebbs)
+			return refuse(c, "WQEBB %u: no WQE", at);
+		if (wqe_get(w->bytes + WQE_INDEX, 2) != at ||
+			wqe_get(w->bytes + WQE_QPN_DS, 3) != c->env->qpn)
+			return refuse(c, "WQEBB %u: a WQE of another place", at);
+		w->fence = w->bytes[WQE_FLAGS] & WQE_FENCE;
+		w->cqe = w->bytes[WQE_FLAGS] & WQE_SIGNALLED ? c->cqes++ : -1;
+		for (uint32_t i = 0; i < w->wqebbs; i++)
+			c->at[at + i] = c->n;
+		at += w->wqebbs;
+		c->n++;
+	}
+	return 0;
+}
+
+static int resolve_sync(struct check *c)
+{
+	for (int i = 0; i < c->n; i++) {
+		struct wqe *w = &c->w[i];
+		uint32_t object, number, cqe;
+
+		if (w->v->class != CHAIN_CLASS_SYNC)
+			continue;
+		object = (uint32_t)wqe_get(w->bytes + WQE_SYNC_OBJECT, 4);
+		number = (uint32_t)wqe_get(w->bytes + WQE_SYNC_INDEX, 4);
+		if (w->v->opcode == WQE_OP_SEND_EN && object == c->env->qpn) {
+			uint16_t ahead = (uint16_t)(number - w->at);
+
+			if (ahead == 0 || ahead > c->env->wqebbs)
+				return refuse(c, "WQEBB %u: enables through %u, which is not within a lap",
+					w->at, number);
+			w->end = w->at + ahead;
+		}
+		if (w->v->opcode != WQE_OP_WAIT || object != c->env->cqn)
+			continue;
+		cqe = (number - c->env->first_cqe) & 0xffffff;
+		for (int k = 0; k < i && w->waits < 0; k++)
+			if (c->w[k].cqe >= 0 && (uint32_t)c->w[k].cqe == cqe)
+				w->waits = k;
+		if (w->waits < 0)
+			return refuse(c,
+				"WQEBB %u: waits for CQE %u, which nothing before it in the lap causes",
+				w->at, number);
+	}
+	return 0;
+}
+
+/* ---- when ------------------------------------------------------------------------------------------ */
+
+static const struct wqe *line(const struct check *c, int t)
+{
+	return &c->w[t % c->n];
+}
+
+static void find_landings(struct check *c)
+{
+	for (int i = 0; i < c->n; i++) {
+		c->landed[i] = NEVER;
+		for (int t = i + 1; t < LAPS * c->n && c->landed[i] == NEVER; t++) {
+			const struct wqe *w = line(c, t);
+
+			if (w->fence && c->w[i].v->scatters)
+				c->landed[i] = t;
+			else if (w->waits >= 0 && t - t % c->n + w->waits >= i)
+				c->landed[i] = t + 1;
+		}
+	}
+}
+
+/* Through which WQEBB, from the start of lap 0 on, it is enabled when WQE t starts: never more than a lap ahead */
+static int find_fetches(struct check *c, uint16_t start)
+{
+	int64_t enabled = start;
+	int next = 0; /* the first WQE in the line whose fetch is not known */
+
+	for (int t = -1; t < LAPS * c->n; t++) {
+		if (t >= 0 && line(c, t)->end >= 0) {
+			int64_t end = (int64_t)(t / c->n) * c->env->wqebbs + line(c, t)->end;
+
+			if (end < enabled)
+				return refuse(
+					c, "WQEBB %u: enables less than was enabled before", line(c, t)->at);
+			enabled = end;
+		}
+		for (; next < LAPS * c->n; next++) {
+			int64_t end = (int64_t)(next / c->n) * c->env->wqebbs + line(c, next)->at +
+				      line(c, next)->wqebbs;
+
+			if (end > enabled)
+				break;
+			if (next >= c->n && next < 2 * c->n)
+				c->fetch[next - c->n] = t;
+		}
+		if (t + 1 >= next && t + 1 < LAPS * c->n)
+			return refuse(c, "WQEBB %u: nothing enables it in time", line(c, t + 1)->at);
+	}
+	return 0;
+}
+
+/* ---- what ------------------------------------------------------------------------------------------- */
+
+static int add(struct check *c, struct touch t)
+{
+	uint64_t lost = c->env->lanes_iova + c->env->lanes_size - LAP_NOWHERE;
+
+	if (t.write && t.key == c->env->lanes_lkey && t.from >= lost)
+		return 0;
+	if (t.write && !t.remote && c->env->discard && t.from == c->env->discard)
+		return 0;
+	if (c->ntouches == c->room) {
+		struct touch *more;
+
+		c->room = c->room ? 2 * c->room : 1024;
+		more = realloc(c->touches, (size_t)c->room * sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		c->touches = more;
+	}
+	c->touches[c->ntouches++] = t;
+	return 0;
+}
+
+static bool in_ring(const struct check *c, const struct touch *t)
+{
+	return t->write && t->key == c->env->lkey && t->from >= c->env->iova &&
+	       t->until <= c->env->iova + (uint64_t)c->env->wqebbs * WQEBB;
+}
+
+static int collect(struct check *c)
+{
+	for (int i = 0; i < c->n; i++) {
+		const struct wqe *w = &c->w[i];
+		unsigned at = w->v->sge_at;
+		uint64_t total = 0;
+		struct touch t = {.wqe = i, .write = w->v->scatters};
+
+		for (; w->v->data && at < w->bytes[WQE_DSCOUNT] * WQE_DS; at += WQE_DS) {
+			uint64_t len = wqe_get(w->bytes + at + WQE_SGE_LEN, 4);
+
+			t.key = (uint32_t)wqe_get(w->bytes + at + WQE_SGE_LKEY, 4);
+			t.from = wqe_get(w->bytes + at + WQE_SGE_ADDR, 8);
+			t.until = t.from + len;
+			total += len;
+			if (add(c, t))
+				return -ENOMEM;
+		}
+		if (!w->v->remote)
+			continue;
+		t.write = w->v->opcode != WQE_OP_READ;
+		t.atomic = w->v->atomic_bytes;
+		t.remote = true;
+		t.key = (uint32_t)wqe_get(w->bytes + WQE_RKEY, 4);
+		t.from = wqe_get(w->bytes + WQE_RADDR, 8);
+		t.until = t.from + (t.atomic ? 8 : total);
+		if (add(c, t))
+			return -ENOMEM;
+	}
+	for (int k = 0; k < c->ntouches; k++)
+		if (in_ring(c, &c->touches[k]))
+			memset(c->patched + (c->touches[k].from - c->env->iova), 1,
+				c->touches[k].until - c->touches[k].from);
+	return 0;
+}
+
+/* Places whose address is written into may be anywhere under their key */
+static void find_wanderers(struct check *c)
+{
+	int k = 0;
+
+	for (int i = 0; i < c->n; i++) {
+		const struct wqe *w = &c->w[i];
+		const uint8_t *p = c->patched + (size_t)w->at * WQEBB;
+
+		for (; k < c->ntouches && c->touches[k].wqe == i; k++) {
+			struct touch *t = &c->touches[k];
+
+			for (unsigned at = t->remote ? WQE_RADDR : WQE_SEND_SGE; at + 8 <= w->wqebbs * WQEBB;
+				at += WQE_DS) {
+				unsigned field = t->remote ? at : at + WQE_SGE_ADDR;
+
+				if (wqe_get(w->bytes + field, 8) == t->from && memchr(p + field, 1, 8))
+					t->everywhere = true;
+				if (t->remote)
+					break;
+			}
+		}
+	}
+}
+
+static int check_patch(struct check *c, const struct touch *t)
+{
+	uint32_t first = (uint32_t)((t->from - c->env->iova) / WQEBB);
+	int target = c->at[first], landed = c->landed[t->wqe];
+	/* The target's next run is in this lap, or, if it has had its turn, in the next. fetch[] is of lap 1 */
+	int fetch = target > t->wqe ? c->fetch[target] - c->n : c->fetch[target];
+
+	if (landed == NEVER || landed > fetch)
+		return refuse(c, "WQEBB %u writes into WQEBB %u, which may have been fetched by then",
+			c->w[t->wqe].at, c->w[target].at);
+	return 0;
+}
+
+static bool conflict(const struct touch *a, const struct touch *b)
+{
+	if ((!a->write && !b->write) || (a->atomic && b->atomic) || a->key != b->key)
+		return false;
+	return a->everywhere || b->everywhere || (a->from < b->until && b->from < a->until);
+}
+
+/* @b's WQE is the later one, in the same lap or by up to one; -1: not ordered */
+static bool ordered(const struct check *c, const struct touch *a, const struct touch *b, int later)
+{
+	bool posted =
+		a->remote && b->remote && a->write && !a->atomic; /* a WRITE: executed before what follows */
+
+	return posted || c->landed[a->wqe] <= b->wqe + later;
+}
+
+static int check_pair(struct check *c, const struct touch *a, const struct touch *b)
+{
+	int later = a->wqe < b->wqe ? 0 : c->n;
+
+	if (ordered(c, a, b, later))
+		return 0;
+	return refuse(c, "WQEBB %u and WQEBB %u are not ordered, but one writes what the other uses",
+		c->w[a->wqe].at, c->w[b->wqe].at);
+}
+
+/* By key; in it those that may be anywhere come first, then by address */
+static int by_place(const void *x, const void *y)
+{
+	const struct touch *a = *(struct touch *const *)x, *b = *(struct touch *const *)y;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->everywhere != b->everywhere)
+		return a->everywhere ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* A ring has some ten thousand places, and this is done for every client that connects: in order of address, only neighbours
+ * are compared */
+static int check_sorted(struct check *c, struct touch *const *p, int n)
+{
+	int r = 0;
+
+	for (int i = 0; i < n; i++)
+		for (int k = i + 1; k < n && p[k]->key == p[i]->key && r == 0; k++) {
+			if (!p[i]->everywhere && p[k]->from >= p[i]->until)
+				break;
+			if (p[i]->wqe == p[k]->wqe || !conflict(p[i], p[k]))
+				continue;
+			r = check_pair(c, p[i], p[k]);
+			if (r == 0)
+				r = check_pair(c, p[k], p[i]);
+		}
+	return r;
+}
+
+static int check_data(struct check *c)
+{
+	struct touch **p = calloc((size_t)c->ntouches + 1, sizeof *p);
+	int n = 0, r;
+
+	if (!p)
+		return -ENOMEM;
+	for (int k = 0; k < c->ntouches; k++)
+		if (!in_ring(c, &c->touches[k]))
+			p[n++] = &c->touches[k];
+	qsort(p, (size_t)n, sizeof *p, by_place);
+	r = check_sorted(c, p, n);
+	free(p);
+	return r;
+}
+
+static int check_all(struct check *c, uint16_t start)
+{
+	int r = parse(c);
+
+	if (r == 0)
+		r = resolve_sync(c);
+	if (r == 0)
+		r = find_fetches(c, start);
+	if (r == 0)
+		r = collect(c);
+	if (r)
+		return r;
+	find_landings(c);
+	find_wanderers(c);
+	for (int k = 0; k < c->ntouches && r == 0; k++)
+		if (in_ring(c, &c->touches[k]))
+			r = check_patch(c, &c->touches[k]);
+	return r ? r : check_data(c);
+}
+
+int lap_check(const struct lap_env *env, uint16_t start, char err[CHAIN_ERR])
+{
+	struct check c = {.env = env, .err = err};
+	int r = -ENOMEM;
+
+	err[0] = '\0';
+	c.w = calloc(env->wqebbs, sizeof *c.w);
+	c.at = calloc(env->wqebbs, sizeof *c.at);
+	c.landed = calloc(env->wqebbs, sizeof *c.landed);
+	c.fetch = calloc(env->wqebbs, sizeof *c.fetch);
+	c.patched = calloc(env->wqebbs, WQEBB);
+	if (c.w && c.at && c.landed && c.fetch && c.patched)
+		r = check_all(&c, start);
+	free(c.w);
+	free(c.at);
+	free(c.landed);
+	free(c.fetch);
+	free(c.patched);
+	free(c.touches);
+	return r;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ring/recycle.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/chain/ring/lap-check.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+	SECTIONS = CHAIN_RECYCLE_SECTIONS,
+	HEAD = 64 /* bytes before the lanes: progress, and its old value */
+};
+
+struct keeper {
+	const struct chain_image *img;
+	const struct chain_env *env;
+	struct lap *lap;
+	bool dry; /* no addresses, no memory */
+};
+
+uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
+{
+	uint32_t ring = chain_ring_wqebbs(q, slots);
+
+	return ring && ring < CHAIN_RECYCLE_MIN_RING ? CHAIN_RECYCLE_MIN_RING : ring;
+}
+
+/* ---- what an instance needs ---------------------------------------------------------------------- */
+
+static uint64_t wqe_addr(const struct keeper *k, unsigned q, unsigned slot)
+{
+	return k->env->queue[q].iova + (uint64_t)slot * k->img->queue[q].wqebbs * CHAIN_WQEBB;
+}
+
+/* The value that a relocation will have a lap of the slots later, and how it goes on from there */
+static void refresh_reloc(struct keeper *k, const struct chain_reloc *r, unsigned slot)
+{
+	const struct chain_image *img = k->img;
+	const struct chain_env *env = k->env;
+	uint64_t next = env->first + slot + env->slots, cqes;
+	uint64_t addr = wqe_addr(k, r->where, slot) + r->offset;
+	uint32_t key = env->queue[r->where].lkey;
+
+	switch ((enum chain_reloc_kind)r->kind) {
+	case CHAIN_REL_INDEX16:
+		lap_refresh(k->lap, addr, key, 2,
+			chain_enable_index(img, env, r->where, next, r->offset / CHAIN_WQEBB),
+			env->queue[r->where].ring_wqebbs);
+		return;
+	case CHAIN_REL_ENABLE:
+		lap_refresh(k->lap, addr + 2, key, 2,
+			chain_enable_index(img, env, r->index, next, (uint32_t)r->addend),
+			env->queue[r->index].ring_wqebbs);
+		return;
+	case CHAIN_REL_WAIT:
+		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
+		lap_refresh(k->lap, addr + 1, key, 3, next * cqes + (uint64_t)r->addend, env->slots * cqes);
+		return;
+	case CHAIN_REL_SEQ32:
+		lap_refresh(k->lap, addr, key, 4, next + (uint64_t)r->addend, env->slots);
+		return;
+	case CHAIN_REL_ADDR64:
+	case CHAIN_REL_LKEY32:
+	case CHAIN_REL_RKEY32:
+	case CHAIN_REL_QPN24:
+	case CHAIN_REL_QPN32:
+	case CHAIN_REL_CQN32:
+		return; /* the same in every lap */
+	}
+	assert(!"relocation kind");
+}
+
+static bool relocated(const struct chain_image *img, const struct chain_restore *r)
+{
+	for (unsigned i = 0; r->sym == CHAIN_SYM_QUEUE && i < img->nrelocs; i++)
+		if (img->relocs[i].where == r->index && img->relocs[i].offset < r->offset + r->len &&
+			r->offset < img->relocs[i].offset + 8)
+			return true;
+	return false;
+}
+
+static void restore(struct keeper *k, const struct chain_restore *r, unsigned slot)
+{
+	const struct chain_image *img = k->img;
+	const struct chain_env *env = k->env;
+	const uint8_t *bytes = img->scratch_init + r->offset;
+	uint64_t addr = env->scratch.iova + (uint64_t)slot * img->scratch_size + r->offset;
+	uint32_t key = env->scratch.lkey;
+	uint8_t differs[8] = {(uint8_t)slot, (uint8_t)(slot >> 8), 1};
+
+	if (r->sym == CHAIN_SYM_QUEUE) {
+		size_t at = (size_t)slot * img->queue[r->index].wqebbs * CHAIN_WQEBB + r->offset;
+
+		bytes = k->dry ? img->queue[r->index].wqes + r->offset : env->queue[r->index].ring + at;
+		addr = wqe_addr(k, r->index, slot) + r->offset;
+		key = env->queue[r->index].lkey;
+	}
+	/* What is relocated may be different in each slot: reckon with it */
+	for (uint32_t i = 0; i < r->len; i += 8)
+		lap_restore(k->lap, addr + i, key, k->dry && relocated(img, r) ? differs : bytes + i,
+			r->len - i < 8 ? r->len - i : 8);
+}
+
+static void refresh_slot(struct keeper *k, unsigned slot)
+{
+	for (unsigned i = 0; i < k->img->nrelocs; i++)
+		refresh_reloc(k, &k->img->relocs[i], slot);
+	for (unsigned i = 0; i < k->img->nrestores; i++)
+		restore(k, &k->img->restores[i], slot);
+}
+
+/* The pad at the end of a lap has run when the first instance of the next lap is over */
+static void refresh_pads(struct keeper *k)
+{
+	const struct chain_env *env = k->env;
+
+	for (unsigned q = 0; q < k->img->nqueues; q++) {
+		uint32_t ring = env->queue[q].ring_wqebbs, w = k->img->queue[q].wqebbs * env->slots;
+
+		for (; w < ring; w += CHAIN_PAD_WQEBBS)
+			lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX,
+				env->queue[q].lkey, 2, env->first / env->slots * ring + w, ring);
+	}
+}
+
+/* ---- the keeper's lap ------------------------------------------------------------------------------ */
+
+/* One 64-bit word, so that who looks at it sees a number that was there */
+static void count(struct keeper *k, unsigned requests)
+{
+	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_FETCH_ADD, 1, 0));
+	uint8_t *old = w + WQE_ATOMIC + 16;
+
+	wqe_put64(w + WQE_RADDR, k->env->lanes.iova);
+	wqe_put32(w + WQE_RKEY, k->env->lanes.rkey);
+	wqe_put64(w + WQE_ATOMIC, requests);
+	wqe_put32(old + WQE_SGE_LEN, 8);
+	wqe_put32(old + WQE_SGE_LKEY, k->env->lanes.lkey);
+	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
+}
+
+static void add_section(struct keeper *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
+{
+	const struct chain_env *env = k->env;
+	unsigned quarter = env->slots / SECTIONS, end = (g + 1) * quarter;
+	uint64_t cqes = k->img->queue[0].cqes, after = env->first + end;
+	unsigned wait, mark, landed, recvs;
+
+	wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
+	lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, after * cqes - 1, env->slots * cqes);
+	wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[0].cqn);
+	for (unsigned s = g * quarter; s < end; s++)
+		refresh_slot(k, s);
+	if (g == 0)
+		refresh_pads(k);
+	lap_renew(k->lap);
+	if (g == SECTIONS - 1)
+		lap_advance(k->lap);
+	mark = lap_add(k->lap, CHAIN_NOP, 0, WQE_SIGNALLED);
+	landed = lap_add(k->lap, CHAIN_WAIT, 0, 0);
+	lap_await(k->lap, landed, mark);
+	count(k, quarter);
+	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
+	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
+	wqe_put32(lap_bytes(k->lap, recvs) + WQE_SYNC_OBJECT, env->queue[0].qpn);
+	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
+	if (g < SECTIONS - 1)
+		lap_next_section(k->lap);
+}
+
+static int make(struct keeper *k, uint32_t ring, struct chain_recycle *size)
+{
+	const struct chain_env *env = k->env;
+	const struct lap_env lap = {
+		.qpn = env->keeper.qpn,
+		.cqn = env->keeper.cqn,
+		.wqebbs = ring,
+		.lkey = env->keeper.lkey,
+		.lanes_lkey = env->lanes.lkey,
+		.lanes_rkey = env->lanes.rkey,
+		.ring = k->dry ? NULL : env->keeper.ring,
+		.iova = env->keeper.iova,
+		.lanes = k->dry ? NULL : env->lanes.mem + HEAD,
+		.lanes_iova = env->lanes.iova + HEAD,
+		.lanes_size = env->lanes.size - HEAD,
+	};
+	unsigned enables[SECTIONS], recv_en[SECTIONS];
+	int r = lap_new(&k->lap, &lap, SECTIONS);
+
+	if (r < 0)
+		return r;
+	for (unsigned g = 0; g < SECTIONS; g++)
+		add_section(k, g, enables, recv_en);
+	for (unsigned g = 0; g < SECTIONS; g++)
+		lap_enable(k->lap, enables[g], enables[(g + 1) % SECTIONS]);
+	r = lap_finish(k->lap, &size->lap);
+	if (r == 0) {
+		size->ring_wqebbs = ring;
+		size->lanes = size->lap.lanes + HEAD;
+		size->start = lap_index_after(k->lap, enables[0]);
+		size->recvs = (uint16_t)(env->first + env->slots - 1);
+		size->progress = 0;
+		for (unsigned g = 0; g < SECTIONS; g++)
+			size->recv_en[g] = lap_index_of(k->lap, recv_en[g]) & (ring - 1);
+	}
+	lap_free(k->lap);
+	if (r == 0 && !k->dry) {
+		struct lap_env made = lap;
+		char err[CHAIN_ERR];
+
+		made.lanes_size = size->lap.lanes;
+		r = lap_check(&made, size->start, err);
+		assert(r <= 0 && "the keeper is not in order");
+	}
+	return r;
+}
+
+/* A control segment that the chain changes, as in the direct form of conditions, would have to be put back over the index
+ * that is being renewed */
+static bool changes_indices(const struct chain_image *img)
+{
+	for (unsigned i = 0; i < img->nrestores; i++) {
+		const struct chain_restore *r = &img->restores[i];
+
+		for (uint32_t b = r->offset; r->sym == CHAIN_SYM_QUEUE && b < r->offset + r->len; b++)
+			if (img->queue[r->index].starts[b / CHAIN_WQEBB] && b % CHAIN_WQEBB >= WQE_INDEX &&
+				b % CHAIN_WQEBB < WQE_OPCODE)
+				return true;
+	}
+	return false;
+}
+
+int chain_recycle_size(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size)
+{
+	struct keeper k = {.img = img, .env = env, .dry = true};
+	int r = -E2BIG;
+
+	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % SECTIONS == 0);
+	*size = (struct chain_recycle){0};
+	if (changes_indices(img))
+		return -EOPNOTSUPP;
+	for (uint32_t ring = LAP_MIN_RING; r == -E2BIG && ring <= CHAIN_MAX_RING; ring *= 2)
+		r = make(&k, ring, size);
+	return r;
+}
+
+int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
+{
+	struct keeper k = {.img = img, .env = env};
+
+	assert(env->slots % env->slot_count == 0 && env->keeper.ring_wqebbs == made->ring_wqebbs);
+	for (unsigned slot = 0; slot < env->slots; slot++) {
+		chain_arm(img, env, env->first + slot);
+		chain_format_recv(img, env, slot);
+	}
+	for (unsigned q = 0; q < img->nqueues; q++)
+		chain_write_pad(img, env, q, env->first / env->slots);
+	memset(env->lanes.mem, 0, HEAD);
+	return make(&k, made->ring_wqebbs, made);
+}

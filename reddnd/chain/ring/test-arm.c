@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ring/arm.h"
+
+#include "mlx5/wqe.h"
+
+#include <infiniband/mlx5dv.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A queue of 3 WQEBBs whose first WQEBB has one relocation of each kind at a fixed place */
+enum { SLOTS = 4, WQEBBS = 3, RING = 16, PAD = RING - SLOTS * WQEBBS };
+
+struct fixture {
+	struct chain_image *img;
+	struct chain_env env;
+	uint8_t ring[2][RING * CHAIN_WQEBB];
+	uint8_t scratch[SLOTS * 16];
+	uint8_t rq[SLOTS * 64];
+};
+
+static const struct chain_reloc relocs[] = {
+	{.kind = CHAIN_REL_INDEX16, .where = 1, .offset = 1},
+	{.kind = CHAIN_REL_QPN24, .where = 1, .index = 1, .offset = 4},
+	{.kind = CHAIN_REL_SEQ32, .where = 1, .offset = 12, .addend = 2},
+	{.kind = CHAIN_REL_ADDR64,
+		.where = 1,
+		.sym = CHAIN_SYM_QUEUE,
+		.index = 0,
+		.offset = 16,
+		.addend = 70},
+	{.kind = CHAIN_REL_RKEY32, .where = 1, .sym = CHAIN_SYM_QUEUE, .index = 0, .offset = 24},
+	{.kind = CHAIN_REL_LKEY32, .where = 1, .sym = CHAIN_SYM_SCRATCH, .offset = 28},
+	{.kind = CHAIN_REL_ADDR64, .where = 1, .sym = CHAIN_SYM_SCRATCH, .offset = 32, .addend = 8},
+	{.kind = CHAIN_REL_QPN32, .where = 1, .index = 0, .offset = 40},
+	{.kind = CHAIN_REL_CQN32, .where = 1, .index = CHAIN_CQ_RECV, .offset = 44},
+	{.kind = CHAIN_REL_ENABLE, .where = 1, .index = 1, .offset = 48, .addend = WQEBBS + 1},
+	{.kind = CHAIN_REL_WAIT, .where = 1, .index = 0, .offset = 52, .addend = 1},
+	{.kind = CHAIN_REL_ENABLE, .where = 1, .index = 0, .offset = 56, .addend = WQEBBS},
+	{.kind = CHAIN_REL_WAIT, .where = 1, .index = CHAIN_CQ_RECV, .offset = 60},
+	{.kind = CHAIN_REL_INDEX16, .where = 1, .offset = 2 * 64 + 1},
+	{.kind = CHAIN_REL_ADDR64, .where = 1, .sym = CHAIN_SYM_SLOT, .offset = 2 * 64 + 16, .addend = 64},
+	{.kind = CHAIN_REL_RKEY32, .where = 1, .sym = CHAIN_SYM_SLOT, .offset = 2 * 64 + 24},
+	{.kind = CHAIN_REL_ADDR64,
+		.where = 1,
+		.sym = CHAIN_SYM_REGION,
+		.index = 1,
+		.offset = 2 * 64 + 32,
+		.addend = 5},
+	{.kind = CHAIN_REL_LKEY32, .where = 1, .sym = CHAIN_SYM_REGION, .index = 1, .offset = 2 * 64 + 40},
+	{.kind = CHAIN_REL_CQN32, .where = 1, .index = 1, .offset = 2 * 64 + 44},
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+
+	f->img = calloc(1, sizeof *f->img);
+	f->img->nqueues = 2;
+	for (unsigned q = 0; q < 2; q++) {
+		struct chain_queue *iq = &f->img->queue[q];
+
+		iq->wqebbs = WQEBBS;
+		iq->head_wqebbs = q;
+		iq->cqes = 2;
+		iq->wqes = malloc(WQEBBS * CHAIN_WQEBB);
+		memset(iq->wqes, 0xa0 + (int)q, WQEBBS * CHAIN_WQEBB);
+		iq->starts = calloc(1, WQEBBS);
+		f->env.queue[q].qpn = 0x123400 + q;
+		f->env.queue[q].cqn = 0x440 + q;
+		f->env.queue[q].iova = 0x10000000ull * (q + 1);
+		f->env.queue[q].lkey = 0x1100 + q;
+		f->env.queue[q].rkey = 0x2200 + q;
+		f->env.queue[q].ring = f->ring[q];
+		f->env.queue[q].ring_wqebbs = chain_ring_wqebbs(iq, SLOTS);
+	}
+	f->img->relocs = malloc(sizeof relocs);
+	memcpy(f->img->relocs, relocs, sizeof relocs);
+	f->img->nrelocs = sizeof relocs / sizeof relocs[0];
+	f->img->scratch_size = 16;
+	f->img->scratch_init = malloc(16);
+	memset(f->img->scratch_init, 0x5c, 16);
+	f->img->nrecv = 3;
+	f->img->recv[0] = (struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 100};
+	f->img->recv[1] = (struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9};
+	f->img->recv[2] = (struct chain_recv_sge){CHAIN_SYM_QUEUE, 0, 8, 16};
+	f->env.slots = SLOTS;
+	f->env.recv_cqn = 0x777;
+	f->env.scratch.iova = 0x500000;
+	f->env.scratch.lkey = 0x3300;
+	f->env.scratch.mem = f->scratch;
+	f->env.region[1].iova = 0x700000000000ull;
+	f->env.region[1].lkey = 0x8800;
+	f->env.slot_addr = 0xabcd000000ull;
+	f->env.slot_rkey = 0x9900;
+	f->env.slot_size = 4096;
+	f->env.slot_count = 3;
+	f->env.rq = f->rq;
+	f->env.rq_stride = chain_rq_stride(f->img);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	chain_free(f->img);
+	free(f);
+	return 0;
+}
+
+static void sizes(void **state)
+{
+	struct chain_queue q = {.wqebbs = 3};
+	struct chain_image img = {0};
+
+	(void)state;
+	assert_int_equal(chain_ring_wqebbs(&q, 4), 16);
+	assert_int_equal(chain_ring_wqebbs(&q, 8192), 32768);
+	assert_int_equal(chain_ring_wqebbs(&q, 16384), 0);
+	q.wqebbs = 4;
+	assert_int_equal(chain_ring_wqebbs(&q, 4), 16);
+	q.wqebbs = 32768;
+	assert_int_equal(chain_ring_wqebbs(&q, 1), 32768);
+	assert_int_equal(chain_ring_wqebbs(&q, 2), 0);
+	assert_int_equal(chain_rq_stride(&img), 16);
+	img.nrecv = 1;
+	assert_int_equal(chain_rq_stride(&img), 16);
+	img.nrecv = 4;
+	assert_int_equal(chain_rq_stride(&img), 64);
+	img.nrecv = 5;
+	assert_int_equal(chain_rq_stride(&img), 128);
+}
+
+static void relocations(void **state)
+{
+	struct fixture *f = *state;
+	/* slot 1 of lap 2 */
+	uint64_t seq = 2 * SLOTS + 1;
+	const uint8_t *w = f->ring[1] + 1 * WQEBBS * CHAIN_WQEBB;
+
+	chain_arm(f->img, &f->env, seq);
+	assert_int_equal(wqe_get(w + 1, 2), 2 * RING + WQEBBS);
+	assert_int_equal(wqe_get(w + 4, 4), 0x123401a1); /* the byte below the QPN is the image's */
+	assert_int_equal(wqe_get(w + 12, 4), seq + 2);
+	assert_int_equal(wqe_get(w + 16, 8), 0x10000000 + WQEBBS * 64 + 70);
+	assert_int_equal(wqe_get(w + 24, 4), 0x2200);
+	assert_int_equal(wqe_get(w + 28, 4), 0x3300);
+	assert_int_equal(wqe_get(w + 32, 8), 0x500000 + 16 + 8);
+	assert_int_equal(wqe_get(w + 40, 4), 0x123400);
+	assert_int_equal(wqe_get(w + 44, 4), 0x777);
+	assert_int_equal(wqe_get(w + 48, 4), 2 * RING + 2 * WQEBBS + 1);
+	assert_int_equal(wqe_get(w + 52, 4), 2 * seq + 1);
+	assert_int_equal(wqe_get(w + 56, 4), 2 * RING + 2 * WQEBBS);
+	assert_int_equal(wqe_get(w + 60, 4), seq);
+	assert_int_equal(wqe_get(w + 128 + 1, 2), 2 * RING + WQEBBS + 2);
+	assert_int_equal(wqe_get(w + 128 + 16, 8), 0xabcd000000 + seq % 3 * 4096 + 64);
+	assert_int_equal(wqe_get(w + 128 + 24, 4), 0x9900);
+	assert_int_equal(wqe_get(w + 128 + 32, 8), 0x700000000005);
+	assert_int_equal(wqe_get(w + 128 + 40, 4), 0x8800);
+	assert_int_equal(wqe_get(w + 128 + 44, 4), 0x441);
+	/* everything else is the image's, and nothing beyond the slot was touched */
+	assert_int_equal(w[0], 0xa1);
+	assert_int_equal(w[127], 0xa1);
+	assert_int_equal(w[-1], 0);
+	assert_int_equal(w[WQEBBS * 64], 0);
+	assert_int_equal(f->ring[0][WQEBBS * 64], 0xa0);
+	assert_int_equal(f->ring[0][WQEBBS * 64 - 1], 0);
+	assert_int_equal(f->scratch[15], 0);
+	assert_int_equal(f->scratch[16], 0x5c);
+	assert_int_equal(f->scratch[31], 0x5c);
+	assert_int_equal(f->scratch[32], 0);
+}
+
+static void the_last_slot_enables_across_the_pad(void **state)
+{
+	struct fixture *f = *state;
+	const uint8_t *w = f->ring[1] + 3 * WQEBBS * CHAIN_WQEBB;
+
+	chain_arm(f->img, &f->env, 3);
+	assert_int_equal(wqe_get(w + 48, 4), RING + 1);
+	assert_int_equal(wqe_get(w + 56, 4), SLOTS * WQEBBS);
+	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS + 1), RING + 1);
+	assert_int_equal(chain_start_index(f->img, 1), 1);
+	assert_int_equal(chain_start_index(f->img, 0), 0);
+}
+
+static void counters_wrap(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t lap = 65536 / RING, seq = lap * SLOTS - 1; /* last instance before the WQE index wraps */
+	const uint8_t *w = f->ring[1];
+
+	chain_arm(f->img, &f->env, seq);
+	assert_int_equal(wqe_get(w + 3 * WQEBBS * 64 + 1, 2), 65536 - RING + 3 * WQEBBS);
+	assert_int_equal(wqe_get(w + 3 * WQEBBS * 64 + 48, 4), 1);
+	chain_arm(f->img, &f->env, seq + 1);
+	assert_int_equal(wqe_get(w + 1, 2), 0);
+
+	seq = (1u << 23); /* 2 CQEs each: CQE numbers wrap at 24 bits, the RECV CQ's do not yet */
+	chain_arm(f->img, &f->env, seq);
+	assert_int_equal(wqe_get(w + 52, 4), 1);
+	assert_int_equal(wqe_get(w + 60, 4), seq);
+	seq = (1ull << 32) + 4;
+	chain_arm(f->img, &f->env, seq);
+	assert_int_equal(wqe_get(w + 12, 4), 6);
+	assert_int_equal(wqe_get(w + 60, 4), 4);
+}
+
+static void assert_pad(const struct fixture *f, unsigned q, unsigned lap)
+{
+	struct mlx5_wqe_ctrl_seg c;
+	const uint8_t *pad = f->ring[q] + SLOTS * WQEBBS * CHAIN_WQEBB;
+
+	memcpy(&c, pad, sizeof c);
+	assert_int_equal(be32toh(c.opmod_idx_opcode), (lap * RING + SLOTS * WQEBBS) << 8 | MLX5_OPCODE_NOP);
+	assert_int_equal(be32toh(c.qpn_ds), (0x123400 + q) << 8 | PAD * 4);
+	assert_int_equal(c.fm_ce_se, 0);
+	assert_int_equal(c.imm, 0);
+}
+
+static void the_pad_comes_with_slot_0_of_the_next_lap(void **state)
+{
+	struct fixture *f = *state;
+	const uint8_t *pad = f->ring[1] + SLOTS * WQEBBS * CHAIN_WQEBB;
+
+	for (uint64_t seq = 0; seq < SLOTS; seq++)
+		chain_arm(f->img, &f->env, seq);
+	assert_int_equal(wqe_get(pad, 8), 0);
+	chain_arm(f->img, &f->env, SLOTS);
+	assert_pad(f, 0, 0);
+	assert_pad(f, 1, 0);
+	/* re-arming the last slot leaves alone a pad that is still to be executed */
+	for (uint64_t seq = SLOTS + 1; seq < 2 * SLOTS; seq++)
+		chain_arm(f->img, &f->env, seq);
+	assert_pad(f, 1, 0);
+	chain_arm(f->img, &f->env, 2 * SLOTS);
+	assert_pad(f, 1, 1);
+}
+
+static void a_long_pad_is_several_nops(void **state)
+{
+	struct fixture *f = *state;
+	static uint8_t ring[2][64 * CHAIN_WQEBB];
+	unsigned at = 2 * WQEBBS;
+	const unsigned expect[] = {8, 8, 8, 8, 8, 8, 8, 2};
+
+	f->env.slots = 2;
+	for (unsigned q = 0; q < 2; q++) {
+		f->env.queue[q].ring = ring[q];
+		f->env.queue[q].ring_wqebbs = 64;
+	}
+	chain_arm(f->img, &f->env, 2);
+	for (unsigned i = 0; i < 8; at += expect[i++]) {
+		const uint8_t *w = ring[1] + (size_t)at * CHAIN_WQEBB;
+
+		assert_int_equal(wqe_get(w, 4), at << 8);
+		assert_int_equal(w[7], expect[i] * 4);
+	}
+}
+
+static void wqes_of_a_ring(void **state)
+{
+	uint8_t starts[] = {1, 1, 0, 1};
+	struct chain_queue q = {.wqebbs = 3, .starts = starts};
+
+	(void)state;
+	/* two WQEs an instance, and the NOPs of the pad, which are flushed like everything else */
+	assert_int_equal(chain_ring_wqes(&q, 4), 4 * 2 + 1);
+	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 2 + 128 / 8);
+	q.wqebbs = 4;
+	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 3);
+}
+
+static void receives(void **state)
+{
+	struct fixture *f = *state;
+	const struct mlx5_wqe_data_seg *seg = (const void *)(f->rq + 2 * 64);
+
+	memset(f->rq, 0xff, sizeof f->rq);
+	assert_int_equal(f->env.rq_stride, 64);
+	chain_format_recv(f->img, &f->env, 2);
+	assert_int_equal(be32toh(seg[0].byte_count), 7);
+	assert_int_equal(be32toh(seg[0].lkey), 0x1101);
+	assert_int_equal(be64toh(seg[0].addr), 0x20000000 + 2 * WQEBBS * 64 + 100);
+	assert_int_equal(be32toh(seg[1].byte_count), 3);
+	assert_int_equal(be32toh(seg[1].lkey), 0x3300);
+	assert_int_equal(be64toh(seg[1].addr), 0x500000 + 2 * 16 + 9);
+	assert_int_equal(be64toh(seg[2].addr), 0x10000000 + 2 * WQEBBS * 64 + 16);
+	assert_int_equal(seg[3].byte_count, 0);
+	assert_int_equal(be32toh(seg[3].lkey), MLX5_INVALID_LKEY);
+	assert_int_equal(seg[3].addr, 0);
+	assert_int_equal(f->rq[2 * 64 - 1], 0xff);
+	assert_int_equal(f->rq[3 * 64], 0xff);
+	/* a full list needs no end */
+	f->img->recv[3] = f->img->recv[0];
+	f->img->nrecv = 4;
+	chain_format_recv(f->img, &f->env, 2);
+	assert_int_equal(be32toh(seg[3].byte_count), 7);
+	assert_int_equal(f->rq[3 * 64], 0xff);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes),
+		T(relocations),
+		T(the_last_slot_enables_across_the_pad),
+		T(counters_wrap),
+		T(the_pad_comes_with_slot_0_of_the_next_lap),
+		T(a_long_pad_is_several_nops),
+		cmocka_unit_test(wqes_of_a_ring),
+		T(receives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A loop of two READs, each of which says where the other reads, is laid out and proven; then each thing that keeps it in
+ * order is taken away once.
+ */
+#include "mlx5/wqe.h"
+#include "reddnd/chain/ring/lap-check.h"
+#include "reddnd/chain/ring/loop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RING = 512, LANES = 4096, QPN = 0x111, CQN = 0x222 };
+
+/* clang-format off */
+#define FIELD(step, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = CHAIN_F_REMOTE_ADDR, .from = (at), .len = (n)}
+#define REGION(n) {.kind = CHAIN_AT_REGION, .len = (n)}
+#define ENABLE(name, f, through_) \
+	{.label = (name), .verb = CHAIN_SEND_EN, .flags = (f), .upto = CHAIN_UPTO_STEP, .through = (through_)}
+
+static const struct chain_step waiting[] = {
+	{.label = "ping", .verb = CHAIN_READ, .flags = CHAIN_SIGNALLED, .remote = REGION(0), .local = {REGION(1), FIELD("pong", 7, 1)}},
+	{.verb = CHAIN_WAIT, .until = "ping"},
+	ENABLE("to-pong", 0, "to-ping"),
+	{.label = "pong", .verb = CHAIN_READ, .flags = CHAIN_SIGNALLED, .remote = REGION(0), .local = {FIELD("ping", 6, 2)}},
+	{.verb = CHAIN_WAIT, .until = "pong"},
+	ENABLE("to-ping", 0, "to-pong"),
+};
+static const struct chain_step fencing[] = {
+	{.label = "ping", .verb = CHAIN_READ, .remote = REGION(0), .local = {REGION(1), FIELD("pong", 7, 1)}},
+	ENABLE("to-pong", CHAIN_FENCE, "to-ping"),
+	{.label = "pong", .verb = CHAIN_READ, .remote = REGION(0), .local = {FIELD("ping", 6, 2)}},
+	ENABLE("to-ping", CHAIN_FENCE, "to-pong"),
+};
+/* clang-format on */
+
+struct fixture {
+	uint8_t ring[RING * 64], lanes[LANES];
+	struct lap_env lap;
+	struct chain_loop_info info;
+};
+
+static void make(struct fixture *f, const struct chain_step *steps, unsigned n)
+{
+	static const struct chain_queue_desc queue = {"loop", 0};
+	const struct chain_desc d = {
+		.name = "loop", .queues = &queue, .nqueues = 1, .nregions = 1, .steps = steps, .nsteps = n};
+	struct chain_env env = {0};
+	char err[CHAIN_ERR];
+
+	memset(f, 0, sizeof *f);
+	env.queue[0].qpn = QPN;
+	env.queue[0].cqn = CQN;
+	env.queue[0].iova = 0x100000;
+	env.queue[0].lkey = env.queue[0].rkey = 1;
+	env.queue[0].ring = f->ring;
+	env.queue[0].ring_wqebbs = RING;
+	env.lanes.iova = 0x200000;
+	env.lanes.lkey = env.lanes.rkey = 2;
+	env.lanes.mem = f->lanes;
+	env.lanes.size = LANES;
+	env.region[0].iova = 0x300000;
+	env.region[0].lkey = env.region[0].rkey = 3;
+	assert_int_equal(chain_loop(&d, &env, &f->info, err), 0);
+	f->lap = (struct lap_env){.qpn = QPN,
+		.cqn = CQN,
+		.wqebbs = RING,
+		.lkey = 1,
+		.lanes_lkey = 2,
+		.lanes_rkey = 2,
+		.ring = f->ring,
+		.iova = 0x100000,
+		.lanes_iova = 0x200040,
+		.lanes_size = f->info.lap.lanes};
+}
+
+/* The @nth WQE (from 0) of @opcode */
+static uint8_t *find(struct fixture *f, uint8_t opcode, unsigned nth)
+{
+	for (uint32_t at = 0; at < RING; at += (f->ring[at * 64 + WQE_DSCOUNT] + 3u) / 4)
+		if (f->ring[at * 64 + WQE_OPCODE] == opcode && nth-- == 0)
+			return f->ring + (size_t)at * 64;
+	fail_msg("no such WQE");
+	return NULL;
+}
+
+/* The first WQE of @opcode that is fenced, from the @nth on */
+static uint8_t *find_fenced(struct fixture *f, uint8_t opcode)
+{
+	for (unsigned nth = 0;; nth++) {
+		uint8_t *w = find(f, opcode, nth);
+
+		if (w[WQE_FLAGS] & WQE_FENCE)
+			return w;
+	}
+}
+
+static void nothing(struct fixture *f)
+{
+	(void)f;
+}
+
+static void no_wait(struct fixture *f)
+{
+	find(f, WQE_OP_WAIT, 6)[WQE_OPCODE] = WQE_OP_NOP;
+}
+
+static void last_wait_of_the_half(struct fixture *f)
+{
+	find(f, WQE_OP_WAIT, f->info.iterations - 1)[WQE_OPCODE] = WQE_OP_NOP;
+}
+
+static void no_cqe(struct fixture *f)
+{
+	find(f, WQE_OP_READ, 4)[WQE_FLAGS] = 0;
+}
+
+static void enable_by(uint8_t *w, int more)
+{
+	wqe_put32(w + WQE_SYNC_INDEX, (uint32_t)((int)wqe_get(w + WQE_SYNC_INDEX, 4) + more));
+}
+
+static void enables_too_much(struct fixture *f)
+{
+	enable_by(find(f, WQE_OP_SEND_EN, 4), 1);
+}
+
+static void enables_too_little(struct fixture *f)
+{
+	enable_by(find(f, WQE_OP_SEND_EN, 4), -1);
+}
+
+static void enables_a_lap(struct fixture *f)
+{
+	enable_by(find(f, WQE_OP_SEND_EN, 4), RING);
+}
+
+static void enables_backwards(struct fixture *f)
+{
+	enable_by(find(f, WQE_OP_SEND_EN, 4), 20);
+}
+
+static void adds_without_fence(struct fixture *f)
+{
+	find_fenced(f, WQE_OP_MASKED_FETCH_ADD)[WQE_FLAGS] &= (uint8_t)~WQE_FENCE;
+}
+
+static void reads_without_fence(struct fixture *f)
+{
+	find_fenced(f, WQE_OP_READ)[WQE_FLAGS] &= (uint8_t)~WQE_FENCE;
+}
+
+static void enable_without_fence(struct fixture *f)
+{
+	find(f, WQE_OP_SEND_EN, 5)[WQE_FLAGS] &= (uint8_t)~WQE_FENCE;
+}
+
+static void wrong_index(struct fixture *f)
+{
+	f->ring[7 * 64 + 2]++;
+	find(f, WQE_OP_SEND_EN, 2)[WQE_INDEX + 1]++;
+}
+
+static void no_wqe(struct fixture *f)
+{
+	find(f, WQE_OP_SEND_EN, 2)[WQE_OPCODE] = 0x7f;
+}
+
+static void what_is_taken_away_is_missed(void **state)
+{
+	static const struct {
+		void (*damage)(struct fixture *f);
+		const char *why;
+		bool fences;
+	} cases[] = {
+		{nothing, "", false},
+		{nothing, "", true},
+		{no_wait, "which may have been fetched by then", false},
+		{last_wait_of_the_half, "which may have been fetched by then", false},
+		{no_cqe, "waits for CQE", false},
+		{enables_too_much, "which may have been fetched by then", false},
+		{enables_too_little, "nothing enables it in time", false},
+		{enables_a_lap, "not within a lap", false},
+		{enables_backwards, "enables less than was enabled before", false},
+		{enable_without_fence, "which may have been fetched by then", true},
+		{adds_without_fence, "are not ordered", true},
+		{reads_without_fence, "",
+			true}, /* the fences and WAITs of iterations in between are enough */
+		{wrong_index, "a WQE of another place", false},
+		{no_wqe, "no WQE", false},
+	};
+	static struct fixture f;
+	char err[CHAIN_ERR];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6);
+		cases[i].damage(&f);
+		if (lap_check(&f.lap, f.info.start, err) != (*cases[i].why ? CHAIN_REFUSED : 0))
+			fail_msg("case %u: \"%s\"", i, err);
+		if (!strstr(err, cases[i].why))
+			fail_msg("case %u: \"%s\", not \"%s\"", i, err, cases[i].why);
+	}
+}
+
+/* ---- what chain_loop() refuses --------------------------------------------------------------------- */
+
+static void no_loops(void **state)
+{
+	static const struct {
+		struct chain_step steps[3];
+		const char *why;
+	} cases[] = {
+		{{{.label = "a", .verb = CHAIN_NOP}},
+			"nothing is waited for before the next iteration is enabled"},
+		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", 0, "a")},
+			"nothing is waited for before the next iteration is enabled"},
+		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", CHAIN_FENCE, "c")},
+			"enables its own steps by name"},
+		{{{.label = "a", .verb = CHAIN_WAIT, .until = "a"}},
+			"waits for a step that is not before it"},
+		{{{.label = "a", .verb = CHAIN_WRITE_IMM, .remote = REGION(0), .local = {REGION(1)}}},
+			"nobody to send to"},
+		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0), .local = {FIELD("a", 7, 2)}}},
+			"has no such field"},
+		{{{.label = "a",
+			 .verb = CHAIN_READ,
+			 .remote = {.kind = CHAIN_AT_SLOT},
+			 .local = {REGION(1)}}},
+			"has no such place"},
+		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0)}}, "moves nothing"},
+		{{{.label = "a", .verb = CHAIN_READ, .queue = 0, .remote = REGION(0), .local = {REGION(0)}}},
+			"has length 0"},
+	};
+	static const struct chain_queue_desc queue = {"loop", 0};
+	struct chain_env env = {.queue[0].ring_wqebbs = RING};
+	struct chain_loop_info info = {0};
+	char err[CHAIN_ERR];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct chain_desc d = {.name = "loop",
+			.queues = &queue,
+			.nqueues = 1,
+			.nregions = 1,
+			.steps = cases[i].steps};
+
+		while (d.nsteps < 3 && cases[i].steps[d.nsteps].label)
+			d.nsteps++;
+		assert_int_equal(chain_loop(&d, &env, &info, err), CHAIN_REFUSED);
+		if (!strstr(err, cases[i].why))
+			fail_msg("case %u: \"%s\", not \"%s\"", i, err, cases[i].why);
+	}
+}
+
+/* ---- what is where --------------------------------------------------------------------------------- */
+
+/* Step by step, lap around, with what renews the ring in between */
+static void steps_are_found(void **state)
+{
+	static struct fixture f;
+
+	(void)state;
+	for (unsigned fences = 0; fences < 2; fences++) {
+		const struct chain_desc d = {.steps = fences ? fencing : waiting, .nsteps = fences ? 4 : 6};
+		unsigned seen = 0;
+
+		make(&f, d.steps, d.nsteps);
+		for (uint32_t at = 0; at < RING; at += (f.ring[at * 64 + WQE_DSCOUNT] + 3u) / 4) {
+			unsigned s = chain_loop_step(&d, &f.info, RING, (uint16_t)(7 * RING + at));
+
+			if (s == d.nsteps)
+				continue;
+			assert_int_equal(s, seen++ % d.nsteps);
+			assert_int_equal(
+				f.ring[at * 64 + WQE_OPCODE], chain_verb_info(d.steps[s].verb)->opcode);
+		}
+		assert_int_equal(seen, f.info.iterations * d.nsteps);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_taken_away_is_missed),
+		cmocka_unit_test(no_loops),
+		cmocka_unit_test(steps_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/schedule/loop-order.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NONE = CHAIN_MAX_STEPS };
+
+struct ordered {
+	struct chain_desc d; /* first: what is freed */
+	struct chain_step steps[CHAIN_MAX_STEPS];
+	char label[CHAIN_MAX_STEPS][12], why[CHAIN_MAX_STEPS][128];
+};
+
+struct orderer {
+	const struct chain_desc *d;
+	struct ordered *out;
+	unsigned at[CHAIN_MAX_STEPS]; /* in the output, of a step of the input */
+	bool moves[CHAIN_MAX_STEPS]
+		  [CHAIN_MAX_SGE + 1]; /* the address of that place is patched; the last: remote */
+	unsigned used;
+	unsigned known;   /* steps of the input that are over, as a WAIT has told: the first so many */
+	unsigned fenced;  /* READs and atomics among the first so many have landed */
+	unsigned settled; /* patches by the first so many had landed when the last SEND_EN started */
+	unsigned enable;  /* the last SEND_EN, in the output; NONE */
+	bool full;
+};
+
+/* ---- who touches what ------------------------------------------------------------------------- */
+
+struct touch {
+	const struct chain_place *p;
+	uint32_t len;
+	bool write, atomic, remote, anywhere;
+};
+
+static const struct chain_verb_info *verb(const struct chain_step *st)
+{
+	return chain_verb_info(st->verb);
+}
+
+static unsigned touches(const struct orderer *o, unsigned s, struct touch t[CHAIN_MAX_SGE + 1])
+{
+	const struct chain_step *st = &o->d->steps[s];
+	uint32_t total = 0;
+	unsigned n = 0;
+
+	for (; n < CHAIN_MAX_SGE && st->local[n].kind != CHAIN_AT_NONE; n++) {
+		t[n] = (struct touch){.p = &st->local[n],
+			.len = st->local[n].max > st->local[n].len ? st->local[n].max : st->local[n].len,
+			.write = verb(st)->scatters,
+			.anywhere = o->moves[s][n]};
+		total += t[n].len;
+	}
+	if (verb(st)->remote)
+		t[n++] = (struct touch){.p = &st->remote,
+			.len = verb(st)->atomic_bytes ? 8 : total,
+			.write = st->verb != CHAIN_READ,
+			.atomic = verb(st)->atomic_bytes,
+			.remote = true,
+			.anywhere = o->moves[s][CHAIN_MAX_SGE]};
+	return n;
+}
+
+static bool same_bytes(const struct touch *a, const struct touch *b)
+{
+	if (a->p->kind != b->p->kind)
+		return false;
+	if (a->p->kind == CHAIN_AT_REGION) {
+		if (a->p->index != b->p->index)
+			return false;
+		if (a->anywhere || b->anywhere)
+			return true;
+	} else if (a->p->kind == CHAIN_AT_FIELD) {
+		if (strcmp(a->p->name, b->p->name) != 0 || a->p->field != b->p->field ||
+			a->p->sge != b->p->sge)
+			return false;
+	} else if (strcmp(a->p->name, b->p->name) != 0) {
+		return false;
+	}
+	return a->p->from < b->p->from + b->len && b->p->from < a->p->from + a->len;
+}
+
+/* Whether @b must not start before @a has landed; lap-check.h will ask the same of the ring */
+static bool needs(const struct orderer *o, unsigned a, unsigned b)
+{
+	struct touch x[CHAIN_MAX_SGE + 1], y[CHAIN_MAX_SGE + 1];
+	unsigned n = touches(o, a, x), m = touches(o, b, y);
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < m; k++) {
+			bool posted = x[i].remote && y[k].remote && x[i].write && !x[i].atomic;
+
+			if ((x[i].write || y[k].write) && !(x[i].atomic && y[k].atomic) && !posted &&
+				same_bytes(&x[i], &y[k]))
+				return true;
+		}
+	return false;
+}
+
+static bool patches(const struct orderer *o, unsigned a, unsigned b)
+{
+	struct touch x[CHAIN_MAX_SGE + 1];
+	unsigned n = touches(o, a, x);
+	const char *label = o->d->steps[b].label;
+
+	for (unsigned i = 0; i < n && label; i++)
+		if (x[i].write && x[i].p->kind == CHAIN_AT_FIELD && strcmp(x[i].p->name, label) == 0)
+			return true;
+	return false;
+}
+
+static void note_moves(struct orderer *o)
+{
+	for (unsigned s = 0; s < o->d->nsteps; s++) {
+		struct touch x[CHAIN_MAX_SGE + 1];
+		unsigned n = touches(o, s, x);
+
+		for (unsigned i = 0; i < n; i++) {
+			const struct chain_place *p = x[i].p;
+
+			for (unsigned t = 0; t < o->d->nsteps && x[i].write && p->kind == CHAIN_AT_FIELD;
+				t++) {
+				const char *label = o->d->steps[t].label;
+
+				if (!label || strcmp(p->name, label) != 0)
+					continue;
+				if (p->field == CHAIN_F_REMOTE_ADDR)
+					o->moves[t][CHAIN_MAX_SGE] = true;
+				else if (p->field == CHAIN_F_LOCAL_ADDR)
+					o->moves[t][p->sge] = true;
+			}
+		}
+	}
+}
+
+/* ---- barriers ----------------------------------------------------------------------------------- */
+
+static struct chain_step *put(struct orderer *o, const struct chain_step *st)
+{
+	if (o->used == CHAIN_MAX_STEPS) {
+		o->full = true;
+		o->used--;
+	}
+	o->out->steps[o->used] = *st;
+	return &o->out->steps[o->used++];
+}
+
+static void __attribute__((format(printf, 3, 4)))
+explain(struct orderer *o, struct chain_step *st, const char *fmt, ...)
+{
+	char *why = o->out->why[st - o->out->steps];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof o->out->why[0], fmt, ap);
+	va_end(ap);
+	st->why = why;
+}
+
+static const char *label_of(struct orderer *o, unsigned i)
+{
+	struct chain_step *st = &o->out->steps[i];
+
+	if (!st->label) {
+		snprintf(o->out->label[i], sizeof o->out->label[i], "#%u", i);
+		st->label = o->out->label[i];
+	}
+	return st->label;
+}
+
+static const char *name_of(const struct chain_step *st)
+{
+	return st->label ? st->label : verb(st)->name;
+}
+
+static void wait_for(struct orderer *o, unsigned s, unsigned line)
+{
+	o->out->steps[o->at[s]].flags |= CHAIN_SIGNALLED;
+	put(o, &(struct chain_step){.queue = o->d->steps[s].queue,
+		       .verb = CHAIN_WAIT,
+		       .until = label_of(o, o->at[s]),
+		       .line = line});
+	o->known = s + 1;
+	if (o->fenced < o->known)
+		o->fenced = o->known;
+}
+
+/* Reaches through the next one, which the last of an iteration finds at the head of the next */
+static struct chain_step *enable(struct orderer *o, unsigned line)
+{
+	uint8_t queue = o->d->steps[0].queue;
+	struct chain_step *st = put(o, &(struct chain_step){.queue = queue,
+					       .verb = CHAIN_SEND_EN,
+					       .target = queue,
+					       .upto = CHAIN_UPTO_STEP,
+					       .line = line});
+	unsigned i = (unsigned)(st - o->out->steps);
+
+	label_of(o, i);
+	if (o->enable != NONE)
+		o->out->steps[o->enable].through = st->label;
+	o->enable = i;
+	return st;
+}
+
+/*
+ * The last step before @s whose patch of @s has to be waited for, NONE if there is none; then of what comes later as well, since one
+ * SEND_EN reaches to where the next is needed.
+ */
+static unsigned last_patch(const struct orderer *o, unsigned s)
+{
+	unsigned last = NONE;
+
+	for (unsigned k = o->settled; k < s; k++)
+		if (patches(o, k, s))
+			last = k;
+	for (unsigned t = s + 1; last != NONE && t < o->d->nsteps; t++)
+		for (unsigned k = last + 1; k < s; k++)
+			if (patches(o, k, t))
+				last = k;
+	return last;
+}
+
+static void place(struct orderer *o, unsigned s)
+{
+	const struct chain_step *st = &o->d->steps[s];
+	unsigned fetch = last_patch(o, s), wait = NONE;
+	bool fence = false;
+
+	for (unsigned k = o->known; k < s; k++)
+		if (!verb(&o->d->steps[k])->scatters && needs(o, k, s))
+			wait = k;
+	if (fetch != NONE && (wait == NONE || wait < fetch))
+		wait = fetch;
+	if (wait != NONE && wait >= o->known) {
+		wait_for(o, wait, st->line);
+		explain(o, &o->out->steps[o->used - 1], "\"%s\" needs what \"%s\" does", name_of(st),
+			name_of(&o->d->steps[wait]));
+	}
+	if (fetch != NONE) {
+		explain(o, enable(o, st->line), "\"%s\" is patched and must not be fetched before",
+			name_of(st));
+		o->settled = o->known;
+	}
+	for (unsigned k = o->fenced; !fence && k < s; k++)
+		fence = verb(&o->d->steps[k])->scatters && needs(o, k, s);
+	put(o, st);
+	o->at[s] = o->used - 1;
+	if (fence) {
+		o->out->steps[o->at[s]].flags |= CHAIN_FENCE;
+		o->fenced = s;
+	}
+}
+
+static int order(struct orderer *o, char err[CHAIN_ERR])
+{
+	unsigned n = o->d->nsteps, last = 0;
+
+	for (unsigned s = 0; s + 1 < n; s++) {
+		place(o, s);
+		if (verb(&o->d->steps[s])->data)
+			last = s;
+	}
+	if (last == 0) {
+		snprintf(err, CHAIN_ERR, "the loop does nothing");
+		return CHAIN_REFUSED;
+	}
+	wait_for(o, last, o->d->steps[n - 1].line);
+	explain(o, &o->out->steps[o->used - 1], "the iteration is over with that");
+	explain(o, enable(o, o->d->steps[n - 1].line), "the next iteration");
+	for (unsigned i = 0; i < o->used; i++)
+		if (o->out->steps[i].verb == CHAIN_SEND_EN) {
+			o->out->steps[o->enable].through = o->out->steps[i].label;
+			break;
+		}
+	put(o, &o->d->steps[n - 1]);
+	if (o->full) {
+		snprintf(err, CHAIN_ERR,
+			"the loop needs so many barriers that there are more than %d steps in all",
+			(int)CHAIN_MAX_STEPS);
+		return CHAIN_REFUSED;
+	}
+	return 0;
+}
+
+int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR])
+{
+	struct orderer *o = calloc(1, sizeof *o);
+	int r = -ENOMEM;
+
+	err[0] = '\0';
+	if (!o)
+		return -ENOMEM;
+	o->d = d;
+	o->enable = NONE;
+	o->out = calloc(1, sizeof *o->out);
+	if (o->out) {
+		note_moves(o);
+		r = order(o, err);
+		o->out->d = *d;
+		o->out->d.steps = o->out->steps;
+		o->out->d.nsteps = o->used;
+	}
+	if (r)
+		free(o->out);
+	else
+		*out = &o->out->d;
+	free(o);
+	return r;
+}
+
+void chain_loop_order_free(struct chain_desc *d)
+{
+	free(d); /* the first member of struct ordered */
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/verify/bounds.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/chain/ir/test-nomem.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* clang-format off */
+#define WORD(at, n) {.kind = CHAIN_AT_SCRATCH, .name = "w", .from = (at), .len = (n)}
+#define REGION(i, at, n) {.kind = CHAIN_AT_REGION, .index = (i), .from = (at), .len = (n)}
+#define FIELD(step, f, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = (f), .from = (at), .len = (n)}
+#define SLOT(at) {.kind = CHAIN_AT_SLOT, .from = (at)}
+#define PLACE(...) ((struct chain_place)__VA_ARGS__)
+#define STEP(...) ((struct chain_step){__VA_ARGS__})
+
+enum { TABLE, HEAP, COUNTS, LOG, REGIONS };
+static const struct chain_region regions[REGIONS] = {
+	[TABLE] = {.name = "table", .size = 4096}, [HEAP] = {.name = "heap"},
+	[COUNTS] = {.name = "counts", .flags = CHAIN_WRITABLE, .size = 64},
+	[LOG] = {.name = "log", .flags = CHAIN_WRITABLE | CHAIN_STEERED},
+};
+
+/* An if, a counter, and a line in a log where the client wants it */
+enum { HEAD, NEXT, LOOK, MATCH, DECIDE, COUNT, NOTE, DECIDED, ANSWER, HIT, DONE, STEPS };
+static const struct chain_step good[STEPS] = {
+	[HEAD] = {.queue = 1, .verb = CHAIN_WAIT},
+	[NEXT] = {.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[LOOK] = {.label = "look", .queue = 1, .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0), .line = 3,
+		  .local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3), FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5), WORD(0, 7)}},
+	[MATCH] = {.label = "match", .queue = 1, .verb = CHAIN_CAS, .remote = WORD(0, 0), .line = 4,
+		   .swap = (uint64_t)WQE_OP_WRITE << 56},
+	[DECIDE] = {.label = "decide", .queue = 1, .verb = CHAIN_READ, .flags = CHAIN_SIGNALLED, .remote = WORD(7, 0),
+		    .local = {FIELD("hit", CHAIN_F_OPCODE, 0, 1)}, .line = 5},
+	[COUNT] = {.label = "count", .queue = 1, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = REGION(COUNTS, 8, 0),
+		   .local = {WORD(16, 8)}, .line = 6},
+	[NOTE] = {.label = "note", .queue = 1, .verb = CHAIN_WRITE, .remote = REGION(LOG, 0, 0), .local = {WORD(16, 8)},
+		  .line = 7},
+	[DECIDED] = {.label = "decided", .queue = 1, .verb = CHAIN_WAIT, .until = "decide", .line = 8},
+	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END, .line = 9},
+	[HIT] = {.label = "hit", .verb = CHAIN_WRITE, .flags = CHAIN_DORMANT, .remote = SLOT(64),
+		 .local = {{.kind = CHAIN_AT_REGION, .index = HEAP, .len = 1, .max = 1000}}, .line = 10},
+	[DONE] = {.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT(0),
+		  .local = {REGION(TABLE, 128, 64)}, .line = 11},
+};
+static const struct chain_place args[] = {
+	FIELD("match", CHAIN_F_COMPARE, 1, 7),
+	FIELD("look", CHAIN_F_REMOTE_ADDR, 3, 5),
+	FIELD("note", CHAIN_F_REMOTE_ADDR, 6, 2),
+};
+/* clang-format on */
+
+static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}};
+
+static struct {
+	struct chain_step s[STEPS];
+	struct chain_region r[REGIONS];
+	struct chain_place a[4];
+	struct chain_word w;
+	struct chain_desc d;
+} t;
+
+static void fresh(void)
+{
+	memcpy(t.s, good, sizeof t.s);
+	memcpy(t.r, regions, sizeof t.r);
+	memcpy(t.a, args, sizeof args);
+	t.w = (struct chain_word){"w", 48, NULL};
+	t.d = (struct chain_desc){.name = "if",
+		.queues = queues,
+		.nqueues = 2,
+		.words = &t.w,
+		.nwords = 1,
+		.nregions = REGIONS,
+		.regions = t.r,
+		.slot_size = 2000,
+		.steps = t.s,
+		.nsteps = STEPS,
+		.args = t.a,
+		.nargs = 3};
+}
+
+/* Checks @t, and starts it afresh */
+static void assert_fine(void)
+{
+	char err[CHAIN_ERR];
+
+	if (chain_check_bounds(&t.d, NULL, err))
+		fail_msg("refused: %s", err);
+	fresh();
+}
+
+static void assert_wrong(const char *why)
+{
+	char err[CHAIN_ERR];
+
+	assert_int_equal(chain_check_bounds(&t.d, NULL, err), CHAIN_REFUSED);
+	if (strcmp(err, why) != 0)
+		fail_msg("\"%s\" is not \"%s\"", err, why);
+	fresh();
+}
+
+static void needs(void **state)
+{
+	struct chain_bounds b;
+	char err[CHAIN_ERR];
+
+	(void)state;
+	fresh();
+	t.s[DONE].local[1] = PLACE(REGION(TABLE, 0, 8));
+	if (chain_check_bounds(&t.d, &b, err))
+		fail_msg("refused: %s", err);
+	fresh();
+	assert_int_equal(b.reply, 1064);
+	assert_int_equal(b.region[TABLE], 192);
+	assert_int_equal(b.region[HEAP], 0);
+	assert_int_equal(b.region[COUNTS], 16);
+	assert_int_equal(b.region[LOG], 0);
+	t.d.nregions = 2;
+	assert_int_equal(chain_check_bounds(&t.d, &b, err), CHAIN_REFUSED);
+	assert_string_equal(err, "step \"count\" (line 6): region 2 of 2");
+}
+
+static void opcodes(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[LOOK].local[2] = PLACE(WORD(0, 8));
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	t.a[0] = PLACE(WORD(7, 1));
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	/* through a swap, an old value, a WRITE */
+	t.a[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 1));
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	t.s[MATCH] = good[COUNT];
+	t.s[MATCH].local[0] = PLACE(WORD(0, 8));
+	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.a[0] = PLACE(WORD(40, 1));
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	t.s[MATCH] = good[NOTE];
+	t.s[MATCH].remote = PLACE(WORD(7, 0));
+	t.s[MATCH].local[0] = PLACE(REGION(HEAP, 0, 1));
+	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.a[0] = t.a[1];
+	t.d.nargs = 1;
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	t.s[MATCH].swap = (uint64_t)WQE_OP_READ << 56;
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x10, which is "
+		     "neither that of a "
+		     "write nor a NOP's");
+	t.w.init = (const uint8_t[48]){[7] = WQE_OP_WRITE};
+	assert_fine();
+	t.w.init = (const uint8_t[48]){[7] = WQE_OP_SEND};
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0xa, which is "
+		     "neither that of a "
+		     "write nor a NOP's");
+}
+
+/* A masked CAS changes what its mask says, a masked add what its fields hold */
+static void masks(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[MATCH].verb = CHAIN_MASKED_CAS;
+	t.s[MATCH].swap = (uint64_t)WQE_OP_WRITE << 56 | 0x5566;
+	t.s[MATCH].swap_mask = 0xff00000000000000;
+	assert_fine();
+	t.s[MATCH].verb = CHAIN_MASKED_CAS;
+	t.s[MATCH].swap_mask = 0xffff;
+	assert_fine();
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0),
+		.add = 1, .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
+		     "neither that of a write nor a NOP's");
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
+		.add = 1, .boundary = 1ull << 55, .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_fine();
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
+		.add = 1ull << 56, .boundary = 1ull << 63, .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
+		     "neither that of a "
+		     "write nor a NOP's");
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
+		.add = 1, .boundary = 0x40ull << 48, .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
+		     "neither that of a write nor a NOP's");
+	/* a sum that cannot carry, and data that is added to the lane itself */
+	t.s[MATCH] =
+		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_fine();
+	t.s[MATCH] =
+		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
+	t.a[0] = PLACE(FIELD("match", CHAIN_F_ADD, 0, 1));
+	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
+		     "opcode, where only "
+		     "values of the program may get");
+	/* an atomic of the values of a region leaves nothing here */
+	t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_CAS, .remote = REGION(COUNTS, 8, 0),
+		.line = 6);
+	assert_fine();
+}
+
+/* A CAS that looks for the carry in the lane leaves none behind */
+static void lanes_that_carry(void **state)
+{
+	static const struct chain_queue_desc three[] = {{"reply", 0}, {"code", 2}, {"other", 0}};
+	const struct chain_step test = {.label = "test",
+		.queue = 1,
+		.verb = CHAIN_MASKED_CAS,
+		.remote = WORD(0, 0),
+		.compare = 1ull << 56,
+		.compare_mask = 0xffull << 56,
+		.swap = (uint64_t)WQE_OP_WRITE << 56,
+		.swap_mask = 0xffull << 56,
+		.line = 20};
+	static const uint8_t ones[48] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	const char *one = "step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which "
+			  "is neither that of a "
+			  "write nor a NOP's";
+
+	(void)state;
+	for (unsigned wrong = 0; wrong < 9; wrong++) {
+		fresh();
+		t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0),
+			.add = 1);
+		t.s[COUNT] = good[DECIDE];
+		t.s[DECIDE] = test;
+		t.d.args++;
+		t.d.nargs--;
+		switch (wrong) {
+		case 1: /* two bytes */
+			t.s[DECIDE].compare_mask |= 0xff;
+			break;
+		case 2: /* some bits */
+			t.s[DECIDE].compare_mask = 0xfull << 56;
+			break;
+		case 3: /* nothing at all: the swap is certain, which is not made use of */
+			t.s[DECIDE].compare_mask = 0;
+			break;
+		case 4:
+			t.s[DECIDE].swap_mask = 0xfull << 56;
+			break;
+		case 5: /* whatever the client says */
+			t.a[1] = PLACE(FIELD("test", CHAIN_F_COMPARE, 0, 1));
+			t.a[2] = PLACE(WORD(40, 1));
+			break;
+		case 6:
+			t.s[DECIDE].flags = CHAIN_DORMANT;
+			break;
+		case 7: /* a word with a NOP becomes its opcode */
+			t.s[LOOK].local[2] = PLACE(FIELD("test", CHAIN_F_OPCODE, 0, 1));
+			t.s[LOOK].remote = PLACE(WORD(24, 0));
+			t.s[LOOK].local[0] = PLACE(WORD(32, 3));
+			t.s[LOOK].local[1] = PLACE(WORD(35, 5));
+			t.a[1] = PLACE(WORD(40, 1));
+			t.w.init = ones;
+			break;
+		case 8: /* the one who copies the lane would not be stopped */
+			t.s[COUNT].queue = 2;
+			t.d.queues = three;
+			t.d.nqueues = 3;
+			break;
+		}
+		if (wrong)
+			assert_wrong(one);
+		else
+			assert_fine();
+	}
+}
+
+/* Lanes are taken on trust where a step is marked; nothing but opcodes is */
+static void lanes_on_trust(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[LOOK].local[2] = PLACE(WORD(0, 8));
+	t.s[DECIDE].flags |= CHAIN_LANES;
+	assert_fine();
+	t.s[DECIDE].flags |= CHAIN_LANES;
+	t.s[DECIDE].local[0] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
+	assert_wrong("step \"count\" (line 6): step \"decide\" (line 5) replaces an address in the chain's "
+		     "own memory; only "
+		     "addresses in regions are bounded by a key");
+	t.s[DECIDE].flags |= CHAIN_LANES;
+	t.s[DECIDE].local[0] = PLACE(REGION(TABLE, 0, 1));
+	assert_wrong("step \"decide\" (line 5): writes to region \"table\", which is not declared writable");
+}
+
+static void control_segments(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
+	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
+	assert_wrong("step \"hit\" (line 10): step \"match\" (line 4) writes into its control segment, which "
+		     "only a device "
+		     "that checks neither index nor QPN of a WQE would not mind");
+	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
+	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
+	t.d.ignores_index = true;
+	assert_fine();
+	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
+	t.s[MATCH].swap = (uint64_t)4 << 56 | (uint64_t)WQE_OP_WRITE << 24;
+	t.d.ignores_index = true;
+	assert_wrong("step \"hit\" (line 10): step \"match\" (line 4) can change the size of the WQE");
+	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
+	assert_wrong("step \"answer\" (line 9): step \"look\" (line 3) puts bytes of a region into its "
+		     "index, where only "
+		     "values of the program may get");
+	t.s[LOOK].remote = PLACE(WORD(24, 0));
+	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
+	t.d.args = args + 2;
+	t.d.nargs = 1;
+	assert_fine();
+}
+
+static void addresses(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[LOOK].local[2] = PLACE(FIELD("match", CHAIN_F_REMOTE_ADDR, 7, 1));
+	assert_wrong("step \"match\" (line 4): step \"look\" (line 3) replaces an address in the chain's own "
+		     "memory; only "
+		     "addresses in regions are bounded by a key");
+	t.s[LOOK].local[2] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
+	assert_wrong("step \"count\" (line 6): step \"look\" (line 3) replaces an address in the chain's own "
+		     "memory; only "
+		     "addresses in regions are bounded by a key");
+	t.s[LOOK].local[2] = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1));
+	assert_wrong("step \"done\" (line 11): step \"look\" (line 3) replaces an address in the client's "
+		     "reply slot; only "
+		     "addresses in regions are bounded by a key");
+	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4033, 64));
+	assert_wrong("step \"done\" (line 11): bytes 4033 to 4096 of region \"table\", which has 4096");
+	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4032, 64));
+	assert_fine();
+	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_REMOTE_KEY, 0, 4));
+	assert_wrong("step \"done\" (line 11): reads a memory key, which is nobody's business");
+	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_KEY, 0, 4));
+	assert_wrong("step \"done\" (line 11): reads a memory key, which is nobody's business");
+	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 8));
+	assert_fine();
+}
+
+static void lengths(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[HIT].local[0].max = 0;
+	assert_wrong("step \"hit\" (line 10): its length is replaced: say how much it is at most");
+	t.s[HIT].local[0].max = 1937;
+	assert_wrong("step \"hit\" (line 10): writes up to byte 2001 of the reply slot, which has 2000");
+	t.s[HIT].local[0].max = 1936;
+	assert_fine();
+	t.s[HIT].local[0].max = UINT32_MAX;
+	t.d.slot_size = 0;
+	assert_wrong("step \"hit\" (line 10): 4294967359 bytes are no reply");
+	t.s[HIT].local[0] = PLACE(WORD(0, 8));
+	assert_wrong("step \"hit\" (line 10): step \"look\" (line 3) replaces a length, so that it would "
+		     "reach bytes beyond "
+		     "those that are named");
+	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
+	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
+	t.s[NOTE].remote = PLACE(WORD(16, 0));
+	t.d.nargs = 2;
+	assert_wrong("step \"note\" (line 7): step \"look\" (line 3) replaces a length, so that it would "
+		     "reach bytes beyond "
+		     "those that are named");
+	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
+	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
+	assert_fine();
+	t.s[LOOK].remote = PLACE(WORD(24, 0));
+	t.a[1] = PLACE(WORD(24, 3));
+	assert_wrong("step \"hit\" (line 10): step \"look\" (line 3) lets a request choose how many bytes it "
+		     "writes");
+	t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ, .remote = REGION(HEAP, 0, 0),
+		.local = {REGION(LOG, 0, 8)}, .line = 7);
+	t.s[LOOK].remote = PLACE(WORD(24, 0));
+	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
+	t.a[1] = PLACE(WORD(24, 3));
+	t.d.nargs = 2;
+	assert_wrong("step \"note\" (line 7): step \"look\" (line 3) lets a request choose how many bytes it "
+		     "reads");
+	t.s[HIT].verb = CHAIN_SEND;
+	t.s[HIT].remote = PLACE({0});
+	t.s[MATCH].swap = (uint64_t)WQE_OP_SEND << 56;
+	assert_fine();
+}
+
+static void writes(void **state)
+{
+	(void)state;
+	fresh();
+	t.r[COUNTS].flags = 0;
+	assert_wrong("step \"count\" (line 6): writes to region \"counts\", which is not declared writable");
+	t.r[LOG].flags = CHAIN_WRITABLE;
+	assert_wrong("step \"note\" (line 7): a request can choose where in region \"log\" it writes, which "
+		     "is not declared steered");
+	/* a place that the region itself names is its owner's choice */
+	t.r[LOG].flags = CHAIN_WRITABLE;
+	t.a[2] = PLACE(WORD(40, 2));
+	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
+	assert_fine();
+	t.s[LOOK].local[2] = PLACE(REGION(TABLE, 0, 7));
+	assert_wrong("step \"look\" (line 3): writes to region \"table\", which is not declared writable");
+	t.d.regions = NULL;
+	assert_wrong("step \"count\" (line 6): writes to region \"\", which is not declared writable");
+	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.d.nargs = 2;
+	t.d.regions = NULL;
+	t.d.slot_size = 0;
+	assert_fine();
+}
+
+/* The good chain with memory that it shares with a loop of two steps */
+static struct {
+	struct chain_step s[CHAIN_MAX_STEPS];
+	struct chain_region r[REGIONS + 1];
+	struct chain_step chain[STEPS + 1];
+	struct chain_word w;
+	struct chain_desc d;
+} u;
+
+enum { SHARED = REGIONS, SHARED_BYTES = 64 };
+
+static void fresh_loop(void)
+{
+	static const uint8_t init[SHARED_BYTES] = {1, 2};
+
+	fresh();
+	memcpy(u.r, regions, sizeof regions);
+	u.r[SHARED] = (struct chain_region){.name = "shared", .flags = CHAIN_WRITABLE, .size = SHARED_BYTES};
+	memcpy(u.chain, good, sizeof good);
+	u.chain[STEPS] = STEP(.label = "put", .queue = 1, .verb = CHAIN_WRITE,
+		.remote = REGION(SHARED, 16, 0), .local = {WORD(0, 8)});
+	memset(u.s, 0, sizeof u.s);
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(SHARED, 0, 0),
+		.local = {WORD(0, 8)});
+	u.s[1] = STEP(.label = "up", .verb = CHAIN_FETCH_ADD, .add = 256, .remote = REGION(SHARED, 8, 0),
+		.local = {WORD(8, 8)});
+	u.s[2] = STEP(.verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END);
+	u.w = (struct chain_word){"w", 48, NULL};
+	u.d = (struct chain_desc){.name = "loop",
+		.queues = queues,
+		.nqueues = 1,
+		.words = &u.w,
+		.nwords = 1,
+		.nregions = REGIONS + 1,
+		.regions = u.r,
+		.steps = u.s,
+		.nsteps = 3};
+	t.d.regions = u.r;
+	t.d.nregions = REGIONS + 1;
+	t.d.steps = u.chain;
+	t.d.nsteps = STEPS + 1;
+	t.d.loop = &u.d;
+	t.d.shared = SHARED;
+	t.d.shared_init = init;
+}
+
+static void assert_wrong_loop(const char *why)
+{
+	assert_wrong(why);
+	fresh_loop();
+}
+
+static void loops(void **state)
+{
+	(void)state;
+	fresh_loop();
+	assert_fine();
+	fresh_loop();
+	u.chain[DONE].local[0] = PLACE(REGION(SHARED, 0, 8));
+	assert_wrong_loop("step \"done\" (line 11): answers with what the loop shares, which the next "
+			  "request may change before it is sent");
+	u.chain[DONE].queue = 9;
+	assert_wrong_loop("step \"done\" (line 11): queue 9 of 2");
+	u.d.nsteps = CHAIN_MAX_STEPS - 1;
+	assert_wrong_loop("the loop has more than 510 steps");
+	u.s[1].remote.from = SHARED_BYTES - 8;
+	u.s[0].remote.from = SHARED_BYTES - 4;
+	assert_wrong_loop("step \"in\": bytes 60 to 67 of region \"shared\", which has 64");
+	/* a byte that moves by one place in each iteration, for longer than anybody waits */
+	u.d.nsteps = CHAIN_MAX_STEPS - 2;
+	u.w.size = CHAIN_MAX_STEPS;
+	for (unsigned i = 0; i < u.d.nsteps; i++)
+		u.s[i] = STEP(.verb = CHAIN_READ, .remote = WORD(u.d.nsteps - 1 - i, 0),
+			.local = {WORD(u.d.nsteps - i, 1)});
+	u.s[0].remote = PLACE(REGION(SHARED, 0, 0));
+	u.s[0].local[0] = PLACE(WORD(0, 1));
+	assert_wrong_loop("it does not become clear what bytes of the loop can be");
+	/* a client's bytes, by way of what is shared */
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
+	assert_wrong_loop(
+		"step \"up\": step \"in\" replaces an address in what the loop shares with the rest");
+	u.s[1].remote = PLACE(WORD(16, 0));
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
+	assert_wrong_loop("step \"up\": step \"in\" replaces an address in the chain's own memory; only "
+			  "addresses in regions are bounded by a key");
+	t.a[0] = PLACE(WORD(0, 7));
+	u.s[0].remote.from = 16;
+	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_OPCODE, 0, 1));
+	assert_wrong_loop("step \"up\": step \"in\" puts bytes of a request into its opcode, where only "
+			  "values of the program may get");
+}
+
+static void no_memory_for_a_loop(void **state)
+{
+	char err[CHAIN_ERR];
+
+	(void)state;
+	fresh_loop();
+	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, err));
+	assert_int_equal(nomem_result, 0);
+}
+
+static void no_memory(void **state)
+{
+	char err[CHAIN_ERR];
+
+	(void)state;
+	fresh();
+	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, err));
+	assert_int_equal(nomem_result, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(needs),
+		cmocka_unit_test(opcodes),
+		cmocka_unit_test(masks),
+		cmocka_unit_test(lanes_that_carry),
+		cmocka_unit_test(lanes_on_trust),
+		cmocka_unit_test(control_segments),
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(lengths),
+		cmocka_unit_test(writes),
+		cmocka_unit_test(no_memory),
+		cmocka_unit_test(loops),
+		cmocka_unit_test(no_memory_for_a_loop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

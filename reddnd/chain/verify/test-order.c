@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/verify/order.h"
+
+#include "reddnd/chain/ir/test-nomem.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* clang-format off */
+#define WORD(at, n) {.kind = CHAIN_AT_SCRATCH, .name = "w", .from = (at), .len = (n)}
+#define REGION(i, n) {.kind = CHAIN_AT_REGION, .index = (i), .len = (n)}
+#define FIELD(step, f, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = (f), .from = (at), .len = (n)}
+#define SLOT {.kind = CHAIN_AT_SLOT}
+
+/* An if: look, compare, decide, then the reply. Queue 2 counts requests beside it, and ends the reply. */
+enum { HEAD, NEXT, LOOK, MATCH, DECIDE, DECIDED, COUNTED, ANSWER, HEAD2, NEXT2, COUNT, TELL, HIT, DONE, STEPS };
+static const struct chain_step good[STEPS] = {
+	[HEAD] = {.queue = 1, .verb = CHAIN_WAIT},
+	[NEXT] = {.label = "next", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[LOOK] = {.label = "look", .queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0),
+		  .local = {WORD(0, 7), FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5)}},
+	[MATCH] = {.label = "match", .queue = 1, .verb = CHAIN_CAS, .flags = CHAIN_FENCE, .remote = WORD(0, 0)},
+	[DECIDE] = {.label = "decide", .queue = 1, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
+		    .remote = WORD(7, 0), .local = {FIELD("hit", CHAIN_F_OPCODE, 0, 1)}},
+	[DECIDED] = {.label = "decided", .queue = 1, .verb = CHAIN_WAIT, .until = "decide"},
+	[COUNTED] = {.label = "counted", .queue = 1, .verb = CHAIN_WAIT, .until = "tell"},
+	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+	[HEAD2] = {.queue = 2, .verb = CHAIN_WAIT},
+	[NEXT2] = {.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[COUNT] = {.label = "count", .queue = 2, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = WORD(16, 0)},
+	[TELL] = {.label = "tell", .queue = 2, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
+		  .remote = WORD(31, 0), .local = {FIELD("done", CHAIN_F_OPCODE, 0, 1)}, .line = 7},
+	[HIT] = {.label = "hit", .queue = 0, .verb = CHAIN_WRITE, .flags = CHAIN_DORMANT, .remote = SLOT,
+		 .local = {REGION(1, 1)}},
+	[DONE] = {.label = "done", .queue = 0, .verb = CHAIN_WRITE_IMM, .flags = CHAIN_DORMANT | CHAIN_SIGNALLED,
+		  .remote = SLOT, .local = {WORD(16, 8)}},
+};
+/* clang-format on */
+
+static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"count", 2}};
+static const struct chain_word words[] = {{"w", 48, NULL}};
+static const struct chain_place args[] = {
+	{.kind = CHAIN_AT_FIELD, .name = "match", .field = CHAIN_F_COMPARE, .from = 1, .len = 7}};
+
+struct wrong {
+	const char *why;
+	unsigned step; /* replaced by */
+	struct chain_step by;
+};
+
+static int check(const struct chain_step *steps, char err[CHAIN_ERR])
+{
+	return chain_check_order(&(struct chain_desc){.name = "if",
+					 .queues = queues,
+					 .nqueues = 3,
+					 .words = words,
+					 .nwords = 1,
+					 .nregions = 2,
+					 .steps = steps,
+					 .nsteps = STEPS,
+					 .args = args,
+					 .nargs = steps[MATCH].verb == CHAIN_CAS},
+		err);
+}
+
+static void the_right_order(void **state)
+{
+	char err[CHAIN_ERR];
+
+	(void)state;
+	if (check(good, err))
+		fail_msg("refused: %s", err);
+}
+
+static void assert_wrong(const struct chain_step *steps, const char *why)
+{
+	char err[CHAIN_ERR];
+
+	assert_int_equal(check(steps, err), CHAIN_REFUSED);
+	if (!strstr(err, why))
+		fail_msg("\"%s\" does not say \"%s\"", err, why);
+}
+
+/* Takes one thing away at a time */
+static void nothing_can_be_left_out(void **state)
+{
+	struct chain_step s[STEPS];
+
+	(void)state;
+	memcpy(s, good, sizeof s);
+	s[MATCH].flags = 0;
+	assert_wrong(s, "step \"look\" and step \"match\" are not ordered, but both write the same bytes");
+
+	memcpy(s, good, sizeof s);
+	s[DECIDE].flags = CHAIN_SIGNALLED;
+	assert_wrong(
+		s, "step \"match\" and step \"decide\" are not ordered, but one reads and the other writes");
+
+	memcpy(s, good, sizeof s);
+	s[DECIDED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_wrong(s, "step \"decide\" writes into step \"hit\", which may have been fetched by then");
+
+	/* the reply enabled from the other queue, which never heard of the decision */
+	memcpy(s, good, sizeof s);
+	s[ANSWER] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	s[COUNT] = good[ANSWER];
+	s[COUNT].queue = 2;
+	s[COUNTED] = s[ANSWER];
+	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
+
+	memcpy(s, good, sizeof s);
+	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_wrong(s, "step \"count\" and step \"done\" are not ordered");
+
+	/* a reply whose end nobody can see, and a step that runs on after it */
+	memcpy(s, good, sizeof s);
+	s[DONE].flags = CHAIN_DORMANT;
+	assert_wrong(s, "step \"done\" ends the reply and must be signalled");
+
+	s[DONE].flags = CHAIN_SIGNALLED;
+	s[DONE].local[0] = (struct chain_place)WORD(24, 4);
+	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
+	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_wrong(s, "step 8 (wait) may still be at work when step \"done\" has completed");
+}
+
+/* A WAIT ends with an error as well */
+static void errors_do_not_lie(void **state)
+{
+	struct chain_step s[STEPS];
+	char err[CHAIN_ERR];
+
+	(void)state;
+	memcpy(s, good, sizeof s);
+	s[DONE].flags = CHAIN_SIGNALLED;
+	assert_wrong(s, "step \"count\" may fail, and step \"done\" answers as if it had not: the answer "
+			"must be dormant "
+			"and a last step of queue \"count\" give it its opcode");
+
+	NOMEM_TRY(-ENOMEM, check(s, err));
+	assert_int_equal(nomem_result, CHAIN_REFUSED);
+
+	memcpy(s, good, sizeof s); /* told too early */
+	s[TELL].flags = CHAIN_SIGNALLED;
+	assert_wrong(s, "step \"count\" may fail");
+
+	memcpy(s, good, sizeof s); /* and by nobody at all */
+	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
+	assert_wrong(s, "step \"count\" may fail");
+
+	memcpy(s, good, sizeof s); /* a first answer, before the one that was looked after */
+	s[HIT].verb = CHAIN_WRITE_IMM;
+	assert_wrong(s, "step \"count\" may fail, and step \"hit\" answers");
+}
+
+/* Of two queues that wake the answer, either may have done it alone */
+static void two_queues_wake_the_answer(void **state)
+{
+	const struct chain_step s[] = {good[HEAD2], good[NEXT2], good[COUNT], good[TELL], good[HEAD],
+		good[NEXT], good[COUNTED],
+		{.label = "tell too",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = WORD(31, 0),
+			.local = {FIELD("done", CHAIN_F_OPCODE, 0, 1)}},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "tell too"}, good[ANSWER], good[DONE]};
+	struct chain_desc d = {.name = "two",
+		.queues = queues,
+		.nqueues = 3,
+		.words = words,
+		.nwords = 1,
+		.steps = s,
+		.nsteps = sizeof s / sizeof s[0]};
+	char err[CHAIN_ERR];
+
+	(void)state;
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"count\" may fail"));
+}
+
+/* A patch of a WQE in the same queue: enabled together with it, or by a SEND_EN after it completed */
+static void patching_ahead_in_one_queue(void **state)
+{
+	struct chain_step s[STEPS];
+	char err[CHAIN_ERR];
+
+	(void)state;
+	memcpy(s, good, sizeof s);
+	s[LOOK].local[1] = (struct chain_place)FIELD("decide", CHAIN_F_REMOTE_ADDR, 7, 1);
+	assert_wrong(s, "step \"look\" writes into step \"decide\", which may have been fetched by then");
+
+	/* look, wait for it, and only then let the step it patched be fetched */
+	s[NEXT].upto = CHAIN_UPTO_STEP;
+	s[NEXT].through = "then";
+	s[LOOK].flags = CHAIN_SIGNALLED;
+	s[LOOK].local[1] = (struct chain_place)FIELD("walk", CHAIN_F_REMOTE_ADDR, 3, 5);
+	s[MATCH] = (struct chain_step){.queue = 1, .verb = CHAIN_WAIT, .until = "look"};
+	s[DECIDE] = (struct chain_step){.label = "then",
+		.queue = 1,
+		.verb = CHAIN_SEND_EN,
+		.target = 1,
+		.upto = CHAIN_UPTO_NEXT_HEAD};
+	s[DECIDED] = (struct chain_step){.label = "walk",
+		.queue = 1,
+		.verb = CHAIN_READ,
+		.flags = CHAIN_SIGNALLED,
+		.remote = REGION(0, 0),
+		.local = {WORD(40, 8)}};
+	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_WAIT, .until = "walk"};
+	s[COUNT] = (struct chain_step){.queue = 2, .verb = CHAIN_NOP};
+	s[TELL] =
+		(struct chain_step){.label = "tell", .queue = 2, .verb = CHAIN_NOP, .flags = CHAIN_SIGNALLED};
+	s[DONE].flags = CHAIN_SIGNALLED;
+	s[HIT] = (struct chain_step){.queue = 0, .verb = CHAIN_WAIT, .until = "tell"};
+	if (check(s, err))
+		fail_msg("refused: %s", err);
+	s[MATCH].verb = CHAIN_NOP;
+	assert_wrong(s, "step \"look\" writes into step \"walk\", which may have been fetched by then");
+}
+
+static void two_queues_that_enable_a_third(void **state)
+{
+	struct chain_step s[STEPS];
+
+	(void)state;
+	memcpy(s, good, sizeof s);
+	s[COUNT] = good[ANSWER];
+	s[COUNT].queue = 2;
+	s[ANSWER] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	s[COUNTED] = (struct chain_step){
+		.label = "early", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
+	s[LOOK].local[1] = s[DECIDE].local[0] = (struct chain_place)WORD(24, 1);
+	assert_wrong(s, "step \"early\" and step \"answer\" enable queue \"reply\", and either may be first");
+	/* the one that reaches less far comes later in the description */
+	memcpy(s, good, sizeof s);
+	s[COUNT] = (struct chain_step){
+		.label = "early", .queue = 2, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
+	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
+	s[COUNT].queue = 3;
+	assert_wrong(s, "step \"early\": queue 3 of 3");
+}
+
+/* Who has enabled an answer, if two can? And who has not? */
+static void enabled_by_one_of_two(void **state)
+{
+	static const struct chain_step two[] = {
+		{.queue = 2, .verb = CHAIN_WAIT},
+		{.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "early",
+			.queue = 2,
+			.verb = CHAIN_SEND_EN,
+			.flags = CHAIN_SIGNALLED,
+			.target = 0,
+			.through = "hello"},
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0),
+			.local = {WORD(0, 8)}},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "look"},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "early"},
+		{.label = "late", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "hello", .verb = CHAIN_SEND, .local = {WORD(8, 8)}},
+		{.label = "end",
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {WORD(8, 8)}},
+	};
+	static const struct chain_step other[] = {
+		{.queue = 2, .verb = CHAIN_WAIT},
+		{.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "go",
+			.queue = 2,
+			.verb = CHAIN_SEND_EN,
+			.flags = CHAIN_SIGNALLED,
+			.target = 0,
+			.upto = CHAIN_UPTO_END},
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "go"},
+		{.label = "heard", .queue = 1, .verb = CHAIN_NOP, .flags = CHAIN_SIGNALLED},
+		{.queue = 0, .verb = CHAIN_WAIT, .until = "heard"},
+		{.label = "end",
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {WORD(8, 8)}},
+	};
+	struct chain_desc d = {.name = "two",
+		.queues = queues,
+		.nqueues = 3,
+		.words = words,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = two,
+		.nsteps = sizeof two / sizeof two[0]};
+	char err[CHAIN_ERR];
+
+	(void)state;
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
+	d.steps = other;
+	d.nsteps = sizeof other / sizeof other[0];
+	if (chain_check_order(&d, err))
+		fail_msg("refused: %s", err);
+}
+
+/* An answer says nothing of what comes after it in the description, and all of what comes before */
+static void an_answer_before_the_end(void **state)
+{
+	enum { LOOKED = 3, HELLO, EARLY, MORE };
+	static const struct chain_step ahead[] = {
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0),
+			.local = {WORD(0, 8)}},
+		[LOOKED] = {.queue = 1, .verb = CHAIN_WAIT, .until = "look"},
+		[HELLO] = {.label = "hello", .verb = CHAIN_SEND, .local = {WORD(0, 8)}},
+		[EARLY] = {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "hello"},
+		[MORE] = {.label = "more",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_SIGNALLED,
+			.remote = REGION(0, 0),
+			.local = {WORD(8, 8)}},
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "more"},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "end",
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {WORD(8, 8)}},
+	};
+	struct chain_step s[sizeof ahead / sizeof ahead[0]];
+	struct chain_desc d = {.name = "ahead",
+		.queues = queues,
+		.nqueues = 2,
+		.words = words,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = s,
+		.nsteps = sizeof ahead / sizeof ahead[0]};
+	char err[CHAIN_ERR];
+
+	(void)state;
+	memcpy(s, ahead, sizeof s);
+	if (chain_check_order(&d, err))
+		fail_msg("refused: %s", err);
+
+	s[HELLO].local[0] = (struct chain_place)WORD(16, 8);
+	s[LOOKED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
+
+	memcpy(s, ahead, sizeof s);
+	s[HELLO] = ahead[EARLY];
+	s[EARLY] = ahead[MORE];
+	s[MORE] = ahead[HELLO];
+	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+	assert_non_null(strstr(err, "step \"more\" may fail, and step \"hello\" answers"));
+}
+
+static void the_request_is_a_writer_too(void **state)
+{
+	struct chain_step s[STEPS];
+
+	(void)state;
+	/* what the request fills is written by the other queue as well */
+	memcpy(s, good, sizeof s);
+	s[COUNT].remote = (struct chain_place)FIELD("match", CHAIN_F_COMPARE, 0, 0);
+	assert_wrong(s, "step \"count\" writes into step \"match\", which comes first and may not have been "
+			"fetched by then");
+
+	/* nothing may run before it is there, or without it */
+	memcpy(s, good, sizeof s);
+	s[HEAD] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	assert_wrong(s, "step 0 (nop): a head must begin with a wait for the request");
+}
+
+/* The order of the description is what the chain means */
+static void the_order_of_the_text(void **state)
+{
+	struct chain_step s[STEPS];
+
+	(void)state;
+	memcpy(s, good, sizeof s);
+	s[LOOK] = good[COUNTED];
+	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	s[MATCH].remote = (struct chain_place)WORD(16, 0);
+	s[DECIDE].remote = (struct chain_place)WORD(28, 0);
+	assert_wrong(s,
+		"step \"count\" is over before step \"match\", which comes first and touches the same bytes");
+}
+
+/* ---- one queue: what the connection itself keeps in order -------------------------------- */
+
+/* clang-format off */
+#define REQUEST_STARTS \
+	{.queue = 1, .verb = CHAIN_WAIT}, \
+	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD}
+#define LAST_IS(name) \
+	{.queue = 1, .verb = CHAIN_WAIT, .until = (name)}, \
+	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, \
+	{.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT, .local = {REGION(1, 8)}}
+#define STORE(name, at, n, f) \
+	{.label = (name), .queue = 1, .verb = CHAIN_WRITE, .flags = (f), .remote = WORD(at, 0), .local = {REGION(0, n)}}
+#define LOAD(name, at, n, f) \
+	{.label = (name), .queue = 1, .verb = CHAIN_READ, .flags = (f), .remote = REGION(0, 0), .local = {WORD(at, n)}}
+#define MOVE(name, v, from, to, n, f) \
+	{.label = (name), .queue = 1, .verb = (v), .flags = (f), .remote = WORD(from, 0), .local = {WORD(to, n)}}
+#define COUNT_TO(name, at, old, f) \
+	{.label = (name), .queue = 1, .verb = CHAIN_FETCH_ADD, .flags = (f), .add = 1, .remote = WORD(at, 0), \
+	 .local = {WORD(old, 8)}}
+/* clang-format on */
+
+#define CHECK(why, ...)                                                                                      \
+	do {                                                                                                 \
+		static const struct chain_step steps[] = {REQUEST_STARTS, __VA_ARGS__};                      \
+		check_one_queue(steps, sizeof steps / sizeof steps[0], why);                                 \
+	} while (0)
+
+static bool fenced_enables;
+
+static void check_one_queue(const struct chain_step *steps, unsigned n, const char *why)
+{
+	char err[CHAIN_ERR];
+	int r = chain_check_order(&(struct chain_desc){.name = "one",
+					  .queues = queues,
+					  .nqueues = 2,
+					  .words = words,
+					  .nwords = 1,
+					  .nregions = 2,
+					  .fenced_enables = fenced_enables,
+					  .steps = steps,
+					  .nsteps = n},
+		err);
+
+	assert_int_equal(r, why ? CHAIN_REFUSED : 0);
+	if (why && !strstr(err, why))
+		fail_msg("\"%s\" does not say \"%s\"", err, why);
+}
+
+enum { LAST = CHAIN_SIGNALLED };
+
+static void the_responder_keeps_order(void **state)
+{
+	(void)state;
+	/* what a WRITE wrote is there for what follows on the same connection */
+	CHECK(NULL, STORE("store", 0, 8, 0), MOVE("load", CHAIN_READ, 0, 8, 8, LAST), LAST_IS("load"));
+	CHECK(NULL, STORE("store", 0, 8, 0), STORE("again", 0, 8, LAST), LAST_IS("again"));
+	CHECK(NULL, STORE("store", 0, 8, 0), COUNT_TO("count", 0, 8, LAST), LAST_IS("count"));
+	CHECK(NULL, COUNT_TO("count", 0, 8, 0), COUNT_TO("again", 0, 16, LAST), LAST_IS("again"));
+	/* but not for what that gathers, nor what a READ brings */
+	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
+		MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST), LAST_IS("send"));
+	CHECK("step \"load\" and step \"send\" are not ordered", LOAD("load", 0, 8, 0),
+		MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST), LAST_IS("send"));
+	CHECK("step \"load\" and step \"again\" are not ordered", LOAD("load", 0, 8, 0),
+		MOVE("again", CHAIN_READ, 0, 8, 8, LAST), LAST_IS("again"));
+	/* a READ may still be under way when the WRITE after it is executed; an atomic as well */
+	CHECK("step \"load\" and step \"store\" are not ordered", MOVE("load", CHAIN_READ, 0, 8, 8, 0),
+		STORE("store", 0, 8, LAST), LAST_IS("store"));
+	CHECK("step \"count\" and step \"store\" are not ordered", COUNT_TO("count", 0, 8, 0),
+		STORE("store", 0, 8, LAST), LAST_IS("store"));
+	/* what a WRITE takes is taken when what follows is executed */
+	CHECK(NULL, MOVE("send", CHAIN_WRITE, 8, 0, 8, 0), LOAD("load", 0, 8, LAST), LAST_IS("load"));
+}
+
+/* A fence waits for READs and atomics, and their answers come after those of all before them */
+static void a_fence_after_a_read(void **state)
+{
+	(void)state;
+	CHECK(NULL, STORE("store", 0, 8, 0), LOAD("load", 8, 8, 0),
+		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
+	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
+		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
+	/* which does not hold for a READ that may be a NOP, */
+	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
+		LOAD("load", 8, 8, CHAIN_DORMANT), MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST),
+		LAST_IS("send"));
+	/* but a WRITE that may be one does not hide what was before it */
+	CHECK(NULL, STORE("store", 0, 8, 0), STORE("maybe", 24, 8, CHAIN_DORMANT), LOAD("load", 8, 8, 0),
+		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
+	/* nobody says that a SEND_EN heeds a fence */
+	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+		{.label = "load",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0),
+			.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 0, 4)}},
+		{.queue = 1,
+			.verb = CHAIN_SEND_EN,
+			.flags = CHAIN_FENCE,
+			.target = 0,
+			.upto = CHAIN_UPTO_END},
+		{.label = "done",
+			.verb = CHAIN_WRITE_IMM,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {REGION(1, 8)}});
+	/* the SEND_EN runs before what it does not wait for has failed */
+	CHECK("step \"load\" may fail, and step \"done\" answers", LOAD("load", 0, 8, LAST),
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.queue = 0, .verb = CHAIN_WAIT, .until = "load"},
+		{.label = "done",
+			.verb = CHAIN_WRITE_IMM,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {REGION(1, 8)}});
+}
+
+/* On a device that has been seen to heed the fence of a SEND_EN. What that of a WAIT or RECV_EN does, nobody has seen */
+static void a_fenced_enable(void **state)
+{
+	(void)state;
+	fenced_enables = true;
+#define PATCH(what, f)                                                                                       \
+	{.label = "load",                                                                                    \
+		.queue = 1,                                                                                  \
+		.verb = CHAIN_READ,                                                                          \
+		.flags = CHAIN_SIGNALLED,                                                                    \
+		.remote = REGION(0, 0),                                                                      \
+		.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 0, 4)}},                                          \
+		{.queue = 1, .verb = (what), .flags = (f)},                                                  \
+	{                                                                                                    \
+		.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT,          \
+		.local = {                                                                                   \
+			REGION(1, 8)                                                                         \
+		}                                                                                            \
+	}
+#define ENABLE(f)                                                                                            \
+	{                                                                                                    \
+		.queue = 1, .verb = CHAIN_SEND_EN, .flags = (f), .target = 0, .upto = CHAIN_UPTO_END         \
+	}
+	CHECK(NULL, PATCH(CHAIN_NOP, 0), ENABLE(CHAIN_FENCE));
+	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+		PATCH(CHAIN_NOP, 0), ENABLE(0));
+	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+		PATCH(CHAIN_RECV_EN, CHAIN_FENCE), ENABLE(0));
+	/* it waits for READs, not for WRITEs */
+	CHECK("step \"store\" may", STORE("store", 0, 8, 0), ENABLE(CHAIN_FENCE),
+		{.label = "done",
+			.verb = CHAIN_WRITE_IMM,
+			.flags = CHAIN_SIGNALLED,
+			.remote = SLOT,
+			.local = {REGION(1, 8)}});
+#undef PATCH
+#undef ENABLE
+	fenced_enables = false;
+}
+
+/* An address that is replaced can be anywhere in its region */
+static void regions(void **state)
+{
+	static const struct chain_step look = LOAD("look", 0, 8, 0);
+	struct chain_step s[] = {REQUEST_STARTS, look,
+		{.label = "store",
+			.queue = 1,
+			.verb = CHAIN_WRITE,
+			.flags = LAST,
+			.remote = {.kind = CHAIN_AT_REGION, .index = 0, .from = 64},
+			.local = {WORD(8, 8)}},
+		LAST_IS("store")};
+
+	(void)state;
+	check_one_queue(s, sizeof s / sizeof s[0], NULL);
+	s[3].remote.from = 4;
+	check_one_queue(s, sizeof s / sizeof s[0], "step \"look\" and step \"store\" are not ordered");
+	s[3].flags |= CHAIN_FENCE;
+	check_one_queue(s, sizeof s / sizeof s[0], NULL);
+}
+
+/* As many steps as there can be, half of them touching the same word */
+static void the_largest(void **state)
+{
+	static struct chain_step s[CHAIN_MAX_STEPS];
+	static char label[CHAIN_MAX_STEPS][8];
+	const struct chain_step start[] = {REQUEST_STARTS}, end[] = {LAST_IS("s508")};
+	struct chain_desc d = {.name = "large",
+		.queues = queues,
+		.nqueues = 2,
+		.words = words,
+		.nwords = 1,
+		.nregions = 2,
+		.steps = s,
+		.nsteps = CHAIN_MAX_STEPS};
+	char err[CHAIN_ERR];
+	struct timespec t0, t1;
+
+	(void)state;
+	memcpy(s, start, sizeof start);
+	memcpy(s + CHAIN_MAX_STEPS - 3, end, sizeof end);
+	for (unsigned i = 2; i < CHAIN_MAX_STEPS - 3; i++) {
+		snprintf(label[i], sizeof label[i], "s%u", i);
+		s[i] = i % 2 ? (struct chain_step)STORE(label[i], 0, 8, CHAIN_FENCE | CHAIN_DORMANT)
+			     : (struct chain_step)MOVE(label[i], CHAIN_READ, 0, 8, 8, CHAIN_FENCE | LAST);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	if (chain_check_order(&d, err))
+		fail_msg("refused: %s", err);
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	print_message("%d steps: %ld us\n", CHAIN_MAX_STEPS,
+		(t1.tv_sec - t0.tv_sec) * 1000000 + (t1.tv_nsec - t0.tv_nsec) / 1000);
+	NOMEM_TRY(-ENOMEM, chain_check_order(&d, err));
+	assert_int_equal(nomem_result, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_right_order),
+		cmocka_unit_test(nothing_can_be_left_out),
+		cmocka_unit_test(errors_do_not_lie),
+		cmocka_unit_test(two_queues_wake_the_answer),
+		cmocka_unit_test(patching_ahead_in_one_queue),
+		cmocka_unit_test(two_queues_that_enable_a_third),
+		cmocka_unit_test(enabled_by_one_of_two),
+		cmocka_unit_test(an_answer_before_the_end),
+		cmocka_unit_test(the_request_is_a_writer_too),
+		cmocka_unit_test(the_order_of_the_text),
+		cmocka_unit_test(the_responder_keeps_order),
+		cmocka_unit_test(a_fence_after_a_read),
+		cmocka_unit_test(a_fenced_enable),
+		cmocka_unit_test(regions),
+		cmocka_unit_test(the_largest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
