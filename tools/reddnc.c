@@ -4,8 +4,8 @@
  * device at hand.
  */
 #include "reddnd/chain/ring/decode.h"
-#include "reddnd/program/draw.h"
-#include "reddnd/program/explain.h"
+#include "reddnd/program/report/draw.h"
+#include "reddnd/program/report/explain.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/text.h"
 #include "tools/common/subcommands.h"

@@ -6,9 +6,9 @@
 #include "reddnd/chain/schedule/derive.h"
 #include "reddnd/chain/schedule/loop-order.h"
 #include "reddnd/chain/verify/bounds.h"
-#include "reddnd/program/front.h"
-#include "reddnd/program/lower.h"
-#include "reddnd/program/pool.h"
+#include "reddnd/program/front/front.h"
+#include "reddnd/program/front/pool.h"
+#include "reddnd/program/lower/lower.h"
 
 #include <errno.h>
 #include <stdio.h>

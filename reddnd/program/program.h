@@ -8,7 +8,7 @@
 #define PROGRAM_PROGRAM_H
 
 #include "reddnd/chain/ring/loop.h"
-#include "reddnd/program/limits.h"
+#include "reddnd/program/front/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #ifndef TESTS_PROGRAMS_INTERPRET_H
 #define TESTS_PROGRAMS_INTERPRET_H
 
-#include "reddnd/program/ast.h"
+#include "reddnd/program/front/ast.h"
 
 /** The memory of one request. */
 struct interpret {

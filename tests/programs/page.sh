@@ -31,7 +31,7 @@ limit()
 {
 	local number
 
-	number=$(sed -nE "s/^\tPROGRAM_MAX_$1 = ([0-9]+).*/\1/p" reddnd/program/limits.h)
+	number=$(sed -nE "s/^\tPROGRAM_MAX_$1 = ([0-9]+).*/\1/p" reddnd/program/front/limits.h)
 	grep -qE "^\.It $2.* Ta $number( |$)" "$page" || {
 		echo "$page: \"$2\" should say $number, as limits.h does"
 		bad=1

@@ -5,7 +5,7 @@
  * fail and every request is answered. A run: the requests of one program under one seed. With --runs until there were so many, programs
  * from number FIRST on; with FILE, that program instead.
  */
-#include "reddnd/program/front.h"
+#include "reddnd/program/front/front.h"
 #include "tests/programs/generate.h"
 #include "tests/programs/interpret.h"
 #include "tests/programs/run.h"

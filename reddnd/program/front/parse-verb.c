@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/front/parse.h"
+#include "reddnd/program/front/pool.h"
+
+#include <string.h>
+
+static const struct {
+	const char *word;
+	uint8_t kind;
+} VERBS[PARSE_VERBS] = {{"read", AST_READ}, {"write", AST_WRITE}, {"write_imm", AST_WRITE_IMM},
+	{"send", AST_SEND}, {"cas", AST_CAS}, {"add", AST_ADD}, {"nop", AST_NOP}, {"mov", AST_MOV},
+	{"wait", AST_WAIT}, {"enable", AST_ENABLE}, {"min", AST_NOP}, {"max", AST_NOP}};
+
+bool parse_is_verb(const struct parser *p)
+{
+	for (size_t i = 0; i < PARSE_VERBS; i++) {
+		if (parse_is_word(p, VERBS[i].word))
+			return true;
+	}
+	return false;
+}
+
+unsigned parse_verb_words(const char **words)
+{
+	for (size_t i = 0; i < PARSE_VERBS; i++)
+		words[i] = VERBS[i].word;
+	return PARSE_VERBS;
+}
+
+static void arrow(struct parser *p)
+{
+	parse_need(p, LEX_ARROW, "\"->\"");
+	parse_newlines(p);
+}
+
+static void add_into(struct parser *p, struct syn_verb *v, const struct syn_into *into)
+{
+	if (v->ninto == PROGRAM_MAX_LIST) {
+		parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+		return;
+	}
+	pool_grow(p->pool, v->into, v->ninto);
+	v->into[v->ninto++] = *into;
+}
+
+static bool comma(struct parser *p)
+{
+	if (!parse_take(p, ','))
+		return false;
+	parse_newlines(p);
+	return true;
+}
+
+static void parse_read(struct parser *p, struct syn_verb *v)
+{
+	pool_grow(p->pool, v->source, v->nsources);
+	v->source[v->nsources++] = parse_expr(p);
+	if (parse_take_word(p, "as")) {
+		v->as = parse_name(p, "the name of a structure");
+		parse_need(p, '{', "\"{\" and the fields to read");
+		parse_newlines(p);
+		do {
+			struct syn_into into = {0};
+
+			if (parse_is(p, '}') && v->ninto)
+				break;
+			into.field = parse_name(p, "the name of a field");
+			into.field_index = parse_index(p);
+			arrow(p);
+			into.to = parse_expr(p);
+			add_into(p, v, &into);
+			if (!p->failed && !parse_is(p, '}') && !parse_is(p, ',') && !parse_is(p, LEX_NEWLINE))
+				parse_expected(p, "\",\" or \"}\"");
+			if (parse_take(p, LEX_NEWLINE)) {
+				parse_newlines(p);
+				if (!parse_is(p, '}'))
+					parse_expected(p, "\",\" or \"}\"");
+			}
+		} while (!p->failed && comma(p));
+		parse_need(p, '}', "\"}\"");
+		return;
+	}
+	arrow(p);
+	do {
+		struct syn_into into = {0};
+
+		into.to = parse_expr(p);
+		add_into(p, v, &into);
+	} while (!p->failed && comma(p));
+}
+
+/* , 64 bytes , max 64K , imm 1 */
+static void option(struct parser *p, struct syn_verb *v)
+{
+	struct diag_pos at = p->at->pos;
+	struct syn_expr **option;
+
+	if (parse_take_word(p, "max")) {
+		option = &v->max;
+	} else if (parse_is_word(p, "imm")) {
+		if (v->kind != AST_WRITE_IMM)
+			parse_error(p, at, "only write_imm has an immediate");
+		parse_take_word(p, "imm");
+		option = &v->imm;
+	} else {
+		option = &v->bytes;
+	}
+	if (*option || (option != &v->imm && (v->bytes || v->max)))
+		parse_error(p, at, "%s was given before", option == &v->imm ? "the immediate" : "the length");
+	*option = parse_expr(p);
+	if (option == &v->bytes)
+		parse_need_word(p, "bytes");
+}
+
+static void parse_write(struct parser *p, struct syn_verb *v)
+{
+	do {
+		if (v->nsources == PROGRAM_MAX_LIST) {
+			parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+			return;
+		}
+		pool_grow(p->pool, v->source, v->nsources);
+		v->source[v->nsources++] = parse_expr(p);
+	} while (!p->failed && comma(p) && v->kind != AST_MOV);
+	if (v->kind != AST_SEND) {
+		struct syn_into into = {0};
+
+		arrow(p);
+		into.to = parse_expr(p);
+		add_into(p, v, &into);
+	}
+	while (v->kind != AST_MOV && !p->failed && comma(p))
+		option(p, v);
+}
+
+static void was(struct parser *p, struct syn_verb *v)
+{
+	parse_need_word(p, "was");
+	arrow(p);
+	v->was = parse_expr(p);
+}
+
+static void parse_cas(struct parser *p, struct syn_verb *v)
+{
+	pool_grow(p->pool, v->source, v->nsources);
+	v->source[v->nsources++] = parse_expr(p);
+	parse_need(p, ':', "\":\" and the value expected there");
+	v->old = parse_expr(p);
+	arrow(p);
+	v->swap = parse_expr(p);
+	while (!p->failed && comma(p)) {
+		if (!v->mask && parse_take_word(p, "mask"))
+			v->mask = parse_expr(p);
+		else if (!v->was && parse_is_word(p, "was"))
+			was(p, v);
+		else
+			parse_expected(p, "\"mask\" or \"was ->\"");
+	}
+}
+
+static void parse_add(struct parser *p, struct syn_verb *v)
+{
+	pool_grow(p->pool, v->source, v->nsources);
+	v->source[v->nsources++] = parse_expr(p);
+	parse_need_word(p, "by");
+	v->minus = parse_take(p, '-');
+	v->by = parse_expr(p);
+	while (!p->failed && comma(p)) {
+		if (!v->fields && parse_take_word(p, "fields"))
+			v->fields = parse_expr(p);
+		else if (!v->was && parse_is_word(p, "was"))
+			was(p, v);
+		else
+			parse_expected(p, "\"fields\" or \"was ->\"");
+	}
+}
+
+static void parse_target(struct parser *p, struct syn_verb *v)
+{
+	if (v->kind == AST_WAIT && parse_take_word(p, "request"))
+		return;
+	v->target = parse_name(p, v->kind == AST_WAIT ? "a label, or \"request\"" : "a label");
+}
+
+void parse_verb(struct parser *p, struct syn_verb *v)
+{
+	const char *word = p->at->word;
+
+	v->pos = p->at->pos;
+	for (size_t i = 0; i < PARSE_VERBS; i++) {
+		if (!strcmp(VERBS[i].word, word))
+			v->kind = VERBS[i].kind;
+	}
+	if (!strcmp(word, "min") || !strcmp(word, "max"))
+		parse_error(p, v->pos,
+			"no NIC that can be reached through the verbs has %s; compare and mov instead", word);
+	if (p->failed)
+		return;
+	p->at++;
+	switch ((enum ast_verb_kind)v->kind) {
+	case AST_READ:
+		parse_read(p, v);
+		break;
+	case AST_WRITE:
+	case AST_WRITE_IMM:
+	case AST_SEND:
+	case AST_MOV:
+		parse_write(p, v);
+		break;
+	case AST_CAS:
+		parse_cas(p, v);
+		break;
+	case AST_ADD:
+		parse_add(p, v);
+		break;
+	case AST_WAIT:
+	case AST_ENABLE:
+		parse_target(p, v);
+		break;
+	case AST_NOP:
+		break;
+	}
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/front/sema.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void mark_patched(const struct ast_place *place)
+{
+	if (place->kind != AST_AT_FIELD)
+		return;
+	place->verb->patched |= 1u << place->field;
+	if (place->field == CHAIN_F_LOCAL_LEN)
+		place->verb->lengths |= 1u << place->sge;
+}
+
+static bool too_many(struct sema *s, struct diag_pos pos, unsigned n)
+{
+	return n > PROGRAM_MAX_SEGMENTS &&
+	       !sema_error(s, pos, "%u data segments; a WQE has room for %d", n, PROGRAM_MAX_SEGMENTS);
+}
+
+static bool writable(struct sema *s, const struct ast_place *place)
+{
+	return place->kind != AST_AT_REGION || place->region->writable ||
+	       sema_error(s, place->pos, "\"%s\" is not writable; declare it \"region %s writable\"",
+		       place->region->name, place->region->name);
+}
+
+/* ---- read ------------------------------------------------------------------------------------- */
+
+static bool is_new(const struct sema *s, const struct syn_expr *e)
+{
+	return e->kind == SYN_REF && !e->index && !e->field.word && !scope_find(s, e->name.word);
+}
+
+static bool add_piece(
+	struct sema *s, struct ast_verb *v, const struct ast_place *to, const struct ast_type *type)
+{
+	pool_grow(s->pool, v->piece, v->npieces);
+	v->piece[v->npieces++] = (struct ast_piece){to, *type};
+	if (to)
+		mark_patched(to);
+	return !too_many(s, v->pos, v->npieces);
+}
+
+static bool is_target(struct sema *s, const struct ast_place *to)
+{
+	return to->kind == AST_AT_VAR || to->kind == AST_AT_FIELD ||
+	       sema_error(s, to->pos, "a read lands in variables and WQEs; write %s from a variable",
+		       to->kind == AST_AT_SLOT ? "the reply slot" : "a region");
+}
+
+/* @type of what is read goes to @e */
+static bool read_typed(
+	struct sema *s, struct ast_verb *v, const struct syn_expr *e, const struct ast_type *type)
+{
+	struct ast_place *to;
+
+	if (is_new(s, e)) {
+		to = pool_alloc(s->pool, sizeof *to);
+		*to = (struct ast_place){.kind = AST_AT_VAR,
+			.type = *type,
+			.pos = e->pos,
+			.var = sema_imply(s, e->name, type)};
+	} else {
+		const struct sym *sym = e->kind == SYN_REF ? scope_find(s, e->name.word) : NULL;
+		bool used = sym && sym->used;
+
+		to = sema_place(s, e);
+		if (to && sym && sym->kind == SYM_VAR) /* to be written is no use */
+			((struct sym *)sym)->used = used;
+	}
+	return to && is_target(s, to) && sema_assignable(s, type, to, e->pos) && add_piece(s, v, to, type);
+}
+
+static bool read_list(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	for (unsigned i = 0; i < syn->ninto; i++) {
+		struct ast_place **list = NULL;
+		unsigned n = 0;
+
+		if (!sema_places(s, syn->into[i].to, &list, &n))
+			return false;
+		for (unsigned k = 0; k < n; k++) {
+			if (!is_target(s, list[k]) || !add_piece(s, v, list[k], &list[k]->type))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* One element of a structure that is read, and where to */
+struct wanted {
+	uint32_t at;
+	const struct ast_type *type;
+	const struct syn_into *into;
+};
+
+static bool want(struct sema *s, const struct sema_struct *st, const struct syn_into *into, struct wanted *w,
+	unsigned n)
+{
+	const struct sema_field *f = sema_field(s, st, into->field);
+	uint32_t index;
+	unsigned i = n;
+
+	if (!f || !sema_index(s, into->field_index, into->field.pos, into->field.word, f->count, &index))
+		return false;
+	for (; i && w[i - 1].at > f->at + index * f->type.bytes; i--)
+		w[i] = w[i - 1];
+	w[i] = (struct wanted){f->at + index * f->type.bytes, &f->type, into};
+	return !i || w[i - 1].at != w[i].at ||
+	       sema_error(s, into->field.pos, "\"%s\" is read twice; read it into a variable and mov that",
+		       f->name);
+}
+
+static bool read_struct(
+	struct sema *s, const struct syn_verb *syn, struct ast_verb *v, struct ast_place *from)
+{
+	const struct sym *sym = scope_need(s, syn->as);
+	struct wanted w[PROGRAM_MAX_LIST];
+	uint32_t at;
+
+	if (!sym)
+		return false;
+	if (sym->kind != SYM_STRUCT)
+		return sema_error(
+			s, syn->as.pos, "\"%s\" is %s, not a structure", sym->word, scope_what(sym));
+	if (from->type.kind != AST_NONE)
+		return sema_error(
+			s, syn->as.pos, "what is read has a type already: %s", sema_type_name(&from->type));
+	for (unsigned i = 0; i < syn->ninto; i++) {
+		if (!want(s, sym->of, &syn->into[i], w, i))
+			return false;
+	}
+	/* the bytes before the first are not read at all */
+	at = w[0].at;
+	from->at += at;
+	if (!sema_in_reach(s, from->pos, from->at))
+		return false;
+	for (unsigned i = 0; i < syn->ninto; i++) {
+		const struct ast_type gap = {.kind = AST_BYTES, .order = AST_ANY, .bytes = w[i].at - at};
+
+		if (gap.bytes && !add_piece(s, v, NULL, &gap))
+			return false;
+		if (!read_typed(s, v, w[i].into->to, w[i].type))
+			return false;
+		at = w[i].at + w[i].type->bytes;
+	}
+	return true;
+}
+
+static bool read_parts(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *from = sema_place(s, syn->source[0]);
+
+	if (!from)
+		return false;
+	if (from->kind == AST_AT_SLOT)
+		return sema_error(s, from->pos,
+			"the reply slot is the client's memory; it can be written but not read");
+	v->place = from;
+	if (syn->as.word)
+		return read_struct(s, syn, v, from);
+	if (from->type.kind == AST_NONE)
+		return read_list(s, syn, v);
+	if (syn->ninto > 1)
+		return sema_error(s, syn->into[1].to->pos,
+			"what is read is one value, %s, and goes to one place", sema_type_name(&from->type));
+	return read_typed(s, v, syn->into[0].to, &from->type);
+}
+
+static bool verb_read(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	if (read_parts(s, syn, v))
+		return true;
+	for (unsigned i = 0; i < syn->ninto; i++) { /* what it would have declared is known to be wrong */
+		if (is_new(s, syn->into[i].to))
+			scope_declare(s, syn->into[i].to->name, SYM_BAD);
+	}
+	return false;
+}
+
+/* ---- write, write_imm, send, mov -------------------------------------------------------------- */
+
+static bool add_source(struct sema *s, struct ast_verb *v, const struct ast_operand *op)
+{
+	if (op->kind == AST_ARG && op->type.kind == AST_UINT && op->type.order == AST_ANY &&
+		op->type.bytes > 1)
+		return sema_error(s, op->pos,
+			"\"%s\" is declared u%u, without a byte order in memory: declare it be%u or le%u",
+			op->arg->name, 8 * op->type.bytes, 8 * op->type.bytes, 8 * op->type.bytes);
+	pool_grow(s->pool, v->source, v->nsources);
+	v->source[v->nsources++] = *op;
+	return true;
+}
+
+static bool sources(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	for (unsigned i = 0; i < syn->nsources; i++) {
+		const struct syn_expr *e = syn->source[i];
+		const struct sym *sym = e->kind == SYN_REF ? scope_find(s, e->name.word) : NULL;
+		struct ast_operand op;
+
+		if (sym && sym->kind == SYM_VAR && sym->of && !e->field.word) {
+			struct ast_place **list = NULL;
+			unsigned n = 0;
+
+			if (!sema_places(s, e, &list, &n))
+				return false;
+			for (unsigned k = 0; k < n; k++) {
+				op = (struct ast_operand){.kind = AST_PLACE,
+					.type = list[k]->type,
+					.place = list[k],
+					.pos = e->pos};
+				if (!add_source(s, v, &op))
+					return false;
+			}
+			continue;
+		}
+		if (!sema_operand(s, e, NULL, &op))
+			return false;
+		if (op.swab)
+			return sema_error(s, e->pos, "swab here; mov it into a variable first");
+		if (!add_source(s, v, &op))
+			return false;
+	}
+	return !too_many(s, v->pos, v->nsources);
+}
+
+static bool immediate(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	static const struct ast_type BE32 = {.kind = AST_UINT, .order = AST_BE, .bytes = 4};
+
+	if (!syn->imm)
+		return true;
+	v->has_imm = true;
+	if (!sema_operand(s, syn->imm, &BE32, &v->imm))
+		return false;
+	if (v->imm.kind == AST_PLACE)
+		return sema_error(s, v->imm.pos,
+			"an immediate is a constant or an argument; for another, mov it into LABEL.imm");
+	return (v->imm.type.kind == AST_UINT && v->imm.type.bytes <= 4 && v->imm.type.order != AST_LE) ||
+	       sema_error(s, v->imm.pos, "an immediate is u8 to u32, or big-endian; this is %s",
+		       sema_type_name(&v->imm.type));
+}
+
+/* Sum of what is written if that is known, otherwise 0, and the options that say it */
+static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *v, uint64_t *total)
+{
+	const struct syn_expr *said = syn->bytes ? syn->bytes : syn->max;
+
+	bool untyped = false;
+
+	*total = 0;
+	for (unsigned i = 0; i < v->nsources; i++) {
+		if (v->source[i].type.kind != AST_NONE) {
+			*total += v->source[i].type.bytes;
+			continue;
+		}
+		if (untyped)
+			return sema_error(s, v->source[i].pos,
+				"how much of \"%s\"? Of all but one in a list, say it: \"as bytes N\"",
+				v->source[i].place->region->name);
+		if (said && !sema_number(s, said, "the length", 1, PROGRAM_MAX_SLOT,
+				    syn->bytes ? &v->bytes : &v->max))
+			return false;
+		*total += v->bytes + v->max;
+		untyped = true;
+	}
+	return !said || untyped ||
+	       sema_error(s, said->pos, "the length is known: what is written has %" PRIu64 " bytes", *total);
+}
+
+static bool in_slot(struct sema *s, const struct ast_verb *v, uint64_t total)
+{
+	return v->place->kind != AST_AT_SLOT || v->place->at + total <= PROGRAM_MAX_SLOT ||
+	       sema_error(s, v->place->pos, "the reply ends behind byte %d of the slot", PROGRAM_MAX_SLOT);
+}
+
+static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *to = v->kind == AST_SEND ? NULL : sema_place(s, syn->into[0].to);
+	uint64_t total;
+
+	if (v->kind != AST_SEND && !to)
+		return false;
+	v->place = to;
+	if (!sources(s, syn, v) || !immediate(s, syn, v) || !length(s, syn, v, &total))
+		return false;
+	if (!to)
+		return true;
+	if (v->kind == AST_WRITE_IMM && to->kind != AST_AT_SLOT)
+		return sema_error(
+			s, to->pos, "write_imm tells the client, so it writes to slot; write does the rest");
+	if (!writable(s, to) || !in_slot(s, v, total))
+		return false;
+	mark_patched(to);
+	if (to->type.kind == AST_NONE || total == to->type.bytes)
+		return true;
+	return sema_error(
+		s, to->pos, "%" PRIu64 " bytes are written to %s", total, sema_type_name(&to->type));
+}
+
+static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *to = sema_place(s, syn->into[0].to);
+	struct ast_operand op;
+
+	if (!to)
+		return false;
+	if (to->kind == AST_AT_SLOT)
+		return sema_error(
+			s, to->pos, "mov goes to variables, WQEs and regions; what goes to slot is a write");
+	if (to->type.kind == AST_NONE)
+		return sema_error(s, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+			to->region->name);
+	if (!sema_operand(s, syn->source[0], &to->type, &op))
+		return false;
+	if (op.type.kind == AST_NONE)
+		return sema_error(s, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+			op.place->region->name);
+	v->place = to;
+	if (!writable(s, to) || !sema_assignable(s, &op.type, to, op.pos))
+		return false;
+	mark_patched(to);
+	pool_grow(s->pool, v->source, v->nsources);
+	v->source[v->nsources++] = op;
+	return true;
+}
+
+/* ---- cas, add --------------------------------------------------------------------------------- */
+
+/* The word that an atomic works on */
+static bool word(struct sema *s, struct ast_verb *v, const struct ast_place *at)
+{
+	const struct ast_type *t = &at->type;
+
+	v->place = at;
+	if (at->kind == AST_AT_FIELD) {
+		mark_patched(at);
+		return (v->kind == AST_CAS && t->bytes == 8) ||
+		       sema_error(s, at->pos,
+			       "an atomic works on little-endian words of 8 bytes; fields of WQEs are "
+			       "big-endian");
+	}
+	if (at->kind == AST_AT_SLOT)
+		return sema_error(
+			s, at->pos, "the reply slot is the client's memory; an atomic works on the server's");
+	if (!writable(s, at))
+		return false;
+	if (t->kind == AST_NONE)
+		return sema_error(s, at->pos, "the place has no type; an atomic works on \"as le64\"");
+	if (t->kind != AST_UINT || t->order == AST_BE || (at->kind == AST_AT_REGION && t->bytes != 8))
+		return sema_error(s, at->pos, "an atomic works on %s, and this is %s",
+			at->kind == AST_AT_REGION ? "le64" : "a little-endian number", sema_type_name(t));
+	return at->kind != AST_AT_REGION || at->at % 8 == 0 ||
+	       sema_error(s, at->pos,
+		       "an atomic works on aligned words: the offset, %" PRIu64 ", is no multiple of 8",
+		       at->at);
+}
+
+static bool atomic_operand(
+	struct sema *s, const struct syn_expr *e, const struct ast_type *type, struct ast_operand *op)
+{
+	if (!sema_operand(s, e, type, op))
+		return false;
+	if (op->kind == AST_CONST)
+		return true;
+	if (op->kind == AST_PLACE && op->place->kind != AST_AT_VAR)
+		return sema_error(s, op->pos, "an operand is a constant, an argument or a variable");
+	if (op->swab)
+		return sema_error(s, op->pos, "swab here; mov it into a variable first");
+	if (op->type.kind != AST_UINT || op->type.bytes > type->bytes ||
+		(op->kind == AST_PLACE && !sema_same_type(&op->type, type)))
+		return sema_error(s, op->pos, "the operand is %s, for a word that is %s",
+			sema_type_name(&op->type), sema_type_name(type));
+	if (op->kind == AST_ARG && op->type.order == AST_LE)
+		return sema_error(s, op->pos, "an operand arrives big-endian: declare \"%s\" as u%u or be%u",
+			op->arg->name, 8 * op->type.bytes, 8 * op->type.bytes);
+	return true;
+}
+
+static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *was;
+
+	if (!syn->was)
+		return true;
+	if (is_new(s, syn->was)) {
+		was = pool_alloc(s->pool, sizeof *was);
+		*was = (struct ast_place){.kind = AST_AT_VAR,
+			.type = v->place->type,
+			.pos = syn->was->pos,
+			.var = sema_imply(s, syn->was->name, &v->place->type)};
+	} else {
+		was = sema_place(s, syn->was);
+	}
+	v->was = was;
+	if (!was)
+		return false;
+	return (was->kind == AST_AT_VAR && sema_same_type(&was->type, &v->place->type)) ||
+	       sema_error(s, was->pos, "the old value goes into a variable that is %s",
+		       sema_type_name(&v->place->type));
+}
+
+static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *at = sema_place(s, syn->source[0]);
+
+	v->mask = UINT64_MAX;
+	if (!at || !word(s, v, at))
+		return false;
+	if (!atomic_operand(s, syn->old, &at->type, &v->old) ||
+		!atomic_operand(s, syn->swap, &at->type, &v->swap))
+		return false;
+	if (syn->mask && !sema_number(s, syn->mask, "the mask", 1, UINT64_MAX, &v->mask))
+		return false;
+	if (syn->mask && !sema_fits(&at->type, v->mask))
+		return sema_error(s, syn->mask->pos, "the mask is wider than %s", sema_type_name(&at->type));
+	return old_value(s, syn, v);
+}
+
+static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *at = sema_place(s, syn->source[0]);
+
+	if (!at || !word(s, v, at) || !atomic_operand(s, syn->by, &at->type, &v->by))
+		return false;
+	if (syn->minus && v->by.kind != AST_CONST)
+		return sema_error(s, v->by.pos, "only a constant can be subtracted");
+	if (syn->minus)
+		v->by.value = -v->by.value & (UINT64_MAX >> (64 - 8 * at->type.bytes));
+	if (syn->fields && (!sema_number(s, syn->fields, "the mask of fields", 1, UINT64_MAX, &v->fields) ||
+				   !sema_fits(&at->type, v->fields)))
+		return sema_error(
+			s, syn->fields->pos, "the mask is wider than %s", sema_type_name(&at->type));
+	return old_value(s, syn, v);
+}
+
+/* ---- wait, enable ----------------------------------------------------------------------------- */
+
+static bool verb_target(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	const struct sym *sym;
+
+	if (!syn->target.word)
+		return true;
+	sym = scope_need(s, syn->target);
+	if (!sym)
+		return false;
+	if (sym->kind != SYM_LABEL || sym->verb->kind == AST_MOV)
+		return sema_error(s, syn->target.pos,
+			"\"%s\" is %s; what can be waited for or enabled is the label of a WR", sym->word,
+			sym->kind == SYM_LABEL ? "a mov" : scope_what(sym));
+	v->target = sym->verb;
+	return true;
+}
+
+bool sema_verb(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	switch ((enum ast_verb_kind)syn->kind) {
+	case AST_READ:
+		return verb_read(s, syn, v);
+	case AST_WRITE:
+	case AST_WRITE_IMM:
+	case AST_SEND:
+		return verb_write(s, syn, v);
+	case AST_MOV:
+		return verb_mov(s, syn, v);
+	case AST_CAS:
+		return verb_cas(s, syn, v);
+	case AST_ADD:
+		return verb_add(s, syn, v);
+	case AST_WAIT:
+	case AST_ENABLE:
+		return verb_target(s, syn, v);
+	case AST_NOP:
+		break;
+	}
+	return true;
+}
+
+/* ---- when all verbs are known ----------------------------------------------------------------- */
+
+static bool is_made(const struct sema *s, const struct ast_verb *v)
+{
+	for (unsigned i = 0; i < s->prog->nverbs; i++) {
+		if (s->prog->verb[i] == v)
+			return true;
+	}
+	return false;
+}
+
+static void check_length(struct sema *s, const struct ast_verb *v)
+{
+	bool untyped = false, patched = false;
+
+	if (v->kind != AST_WRITE && v->kind != AST_WRITE_IMM && v->kind != AST_SEND)
+		return;
+	for (unsigned i = 0; i < v->nsources; i++)
+		if (v->source[i].type.kind == AST_NONE) {
+			untyped = true;
+			patched = v->lengths & 1u << i;
+		}
+	if (untyped && !patched && v->max)
+		sema_error(s, v->pos,
+			"\"max\" bounds a length that is patched, and nothing patches this one; say \", "
+			"%" PRIu64 " bytes\"",
+			v->max);
+	else if (untyped && !patched && !v->bytes)
+		sema_error(s, v->pos,
+			"how much is written? Say it (\", 64 bytes\"), or let a read patch the length of a "
+			"label");
+}
+
+void sema_check_fields(struct sema *s)
+{
+	for (unsigned i = 0; i < s->nfields; i++) {
+		const struct ast_place *p = s->fields[i];
+		unsigned n = p->verb->kind == AST_READ ? p->verb->npieces : p->verb->nsources;
+
+		if (!is_made(s, p->verb))
+			sema_error(s, p->pos, "the label is in the branch of an \"if\" that is not taken");
+		else if ((p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN) && p->sge >= n)
+			sema_error(s, p->pos, "there is no local[%u]: \"%s\" has %u data segment%s", p->sge,
+				p->verb->name, n, n == 1 ? "" : "s");
+	}
+	for (unsigned i = 0; i < s->prog->nverbs; i++) {
+		const struct ast_verb *v = s->prog->verb[i];
+
+		check_length(s, v);
+		if (v->target && !is_made(s, v->target))
+			sema_error(s, v->pos, "the label is in the branch of an \"if\" that is not taken");
+	}
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A request is answered once, whatever its conditions come to. Conditions are nested, so that the answers of a right program
+ * are the leaves of a tree: no two of them can both run, and if one condition has an answer on one side, it has on the other.
+ */
+#include "reddnd/program/lower/ir.h"
+
+static const struct ast_verb *answer(const struct op *op)
+{
+	return op->verb && (op->verb->kind == AST_WRITE_IMM || op->verb->kind == AST_SEND) ? op->verb : NULL;
+}
+
+/* +1: @path says that @t came out as @g wants; -1: the other way; 0: it says nothing of it */
+static int says(const struct guard *path, const struct guard *g)
+{
+	for (; path; path = path->up)
+		if (path->test == g->test)
+			return path->otherwise == g->otherwise ? 1 : -1;
+	return 0;
+}
+
+/* Whether @g can hold where @path does. The outermost condition that decides it is in *open; NULL if it does hold */
+static bool possible(const struct guard *path, const struct guard *g, const struct guard **open)
+{
+	*open = NULL;
+	for (; g; g = g->up) {
+		int s = says(path, g);
+
+		if (s < 0)
+			return false;
+		if (s == 0)
+			*open = g;
+	}
+	return true;
+}
+
+static bool answered(struct lower *l, const struct guard *path)
+{
+	const struct guard *open = NULL;
+	bool any = false;
+
+	for (unsigned i = 0; i < l->nops && !open; i++)
+		if (answer(&l->op[i]) && possible(path, l->op[i].guard, &open)) {
+			if (!open)
+				return true;
+			any = true;
+		}
+	if (!any && !path)
+		return lower_refuse(
+			l, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
+	if (!any)
+		return lower_refuse(l, path->test->cond->pos,
+			"a request for which this %s is never answered; let it have a `write_imm` too, or "
+			"answer "
+			"after the conditions",
+			path->otherwise ? "does not hold" : "holds");
+	for (unsigned side = 0; side < 2; side++) {
+		struct guard longer = {.test = open->test, .otherwise = side, .up = path};
+
+		if (!answered(l, &longer))
+			return false;
+	}
+	return true;
+}
+
+static const struct ast_verb *slot_write(const struct op *op)
+{
+	return op->verb && op->verb->kind == AST_WRITE && op->verb->place->kind == AST_AT_SLOT ? op->verb
+											       : NULL;
+}
+
+/* Once it has its answer, the client may have another request answered there */
+static bool writes_late(struct lower *l)
+{
+	for (unsigned i = 0; i < l->nops; i++)
+		for (unsigned k = i + 1; answer(&l->op[i]) && answer(&l->op[i])->ahead && k < l->nops; k++)
+			if (slot_write(&l->op[k]) && !lower_excludes(l->op[i].guard, l->op[k].guard))
+				return !lower_refuse(l, slot_write(&l->op[k])->pos,
+					"line %u may have answered ahead of this, and the slot is the "
+					"client's again; "
+					"write to it before the answer",
+					answer(&l->op[i])->pos.line);
+	return false;
+}
+
+void lower_check_answers(struct lower *l)
+{
+	if (writes_late(l))
+		return;
+	for (unsigned i = 0; i < l->nops; i++)
+		for (unsigned k = i + 1; k < l->nops; k++)
+			if (answer(&l->op[i]) && answer(&l->op[k]) &&
+				!lower_excludes(l->op[i].guard, l->op[k].guard)) {
+				lower_refuse(l, answer(&l->op[k])->pos,
+					"line %u may have answered the request already, and a request is "
+					"answered "
+					"once; put one of the two into the `else` of the other's condition",
+					answer(&l->op[i])->pos.line);
+				return;
+			}
+	answered(l, NULL);
+}

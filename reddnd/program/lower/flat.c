@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/lower/ir.h"
+
+/* What a row of statements leaves behind: under what the next one runs, if it is reached at all */
+struct flow {
+	const struct guard *guard;
+	bool ends;            /* always with a break */
+	bool broken;          /* sometimes, so that .guard is narrower than it was */
+	bool flagged;         /* its loop has no bound, and several ways out */
+	unsigned ifs;         /* around it in its loop */
+	struct ast_var *left; /* of its loop: not 0 after a break whose `if` is within another one */
+};
+
+static struct flow flatten(struct lower *l, const struct ast_block *b, struct flow f);
+
+bool lower_dominates(const struct guard *a, const struct guard *b)
+{
+	while (b && b != a)
+		b = b->up;
+	return a == b;
+}
+
+bool lower_excludes(const struct guard *a, const struct guard *b)
+{
+	for (; a; a = a->up)
+		for (const struct guard *c = b; c; c = c->up)
+			if (a->test == c->test && a->otherwise != c->otherwise)
+				return true;
+	return false;
+}
+
+static const struct guard *guard(struct lower *l, struct test *t, bool otherwise, const struct guard *up)
+{
+	struct guard *g = pool_alloc(l->pool, sizeof *g);
+
+	*g = (struct guard){.test = t, .otherwise = otherwise, .up = up};
+	return g;
+}
+
+static struct op *add_op(struct lower *l, const struct guard *g)
+{
+	struct op *op;
+
+	pool_grow(l->pool, l->op, l->nops);
+	op = &l->op[l->nops++];
+	*op = (struct op){.guard = g, .part = l->part};
+	return op;
+}
+
+static bool is_reply(const struct ast_verb *v)
+{
+	return v->kind == AST_SEND || v->kind == AST_WRITE_IMM ||
+	       (v->kind == AST_WRITE && v->place->kind == AST_AT_SLOT);
+}
+
+/* Code queues are those the program names, in their order, and one for all that is in none of them */
+static uint8_t queue_of(const struct lower *l, const struct ast_verb *v)
+{
+	if (is_reply(v))
+		return 0;
+	return (uint8_t)(1 + (v->queue ? v->queue->index : l->p->nqueues));
+}
+
+static bool assigns(const struct ast_verb *v, const struct ast_var *var)
+{
+	for (unsigned i = 0; i < v->npieces; i++)
+		if (v->piece[i].to && v->piece[i].to->kind == AST_AT_VAR && v->piece[i].to->var == var)
+			return true;
+	return v->kind != AST_READ && v->place && v->place->kind == AST_AT_VAR && v->place->var == var;
+}
+
+/* A condition is decided where its operand comes from, or else where the text is */
+static uint8_t queue_of_test(const struct lower *l, const struct ast_cond *c)
+{
+	const struct ast_place *left = c->left.kind == AST_PLACE ? c->left.place : NULL;
+	uint8_t last = 0;
+
+	for (unsigned i = l->nops; i-- > 0;) {
+		const struct op *op = &l->op[i];
+
+		if (op->queue == 0)
+			continue;
+		if (!last)
+			last = op->queue;
+		if (op->verb && left && left->kind == AST_AT_VAR && assigns(op->verb, left->var))
+			return op->queue;
+	}
+	return last ? last : (uint8_t)(1 + l->p->nqueues);
+}
+
+static struct test *add_test(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
+{
+	struct test *t = pool_alloc(l->pool, sizeof *t);
+	uint8_t queue = queue_of_test(l, c);
+	struct op *op = add_op(l, g);
+
+	*t = (struct test){.cond = c, .guard = g, .loop = loop};
+	op->test = t;
+	op->queue = queue;
+	pool_grow(l->pool, l->test, l->ntests);
+	l->test[l->ntests++] = t;
+	return t;
+}
+
+/* ---- breaks that no other branch of one `if` can express --------------------------------------- */
+
+static const struct ast_type flag_type = {.kind = AST_UINT, .order = AST_ANY, .bytes = 1};
+
+static struct ast_var *add_flag(struct lower *l, struct diag_pos pos)
+{
+	struct ast_var *var = pool_alloc(l->pool, sizeof *var);
+
+	*var = (struct ast_var){.name = "left", .type = flag_type, .pos = pos};
+	return var;
+}
+
+static struct ast_place *flag_place(struct lower *l, const struct ast_var *var)
+{
+	struct ast_place *p = pool_alloc(l->pool, sizeof *p);
+
+	*p = (struct ast_place){.kind = AST_AT_VAR, .type = flag_type, .pos = var->pos, .var = var};
+	return p;
+}
+
+/* left = 1. If nothing asks for it, it costs nothing */
+static void raise_flag(struct lower *l, const struct flow *f)
+{
+	struct ast_verb *v = pool_alloc(l->pool, sizeof *v);
+	struct ast_operand *one = pool_alloc(l->pool, sizeof *one);
+	struct op *op;
+
+	*one = (struct ast_operand){.kind = AST_CONST, .type = flag_type, .value = 1};
+	*v = (struct ast_verb){.kind = AST_MOV,
+		.pos = f->left->pos,
+		.source = one,
+		.nsources = 1,
+		.place = flag_place(l, f->left)};
+	op = add_op(l, f->guard);
+	op->verb = v;
+	op->queue = (uint8_t)(1 + l->p->nqueues);
+}
+
+static const struct guard *unless_left(struct lower *l, const struct flow *f)
+{
+	struct ast_cond *c = pool_alloc(l->pool, sizeof *c);
+
+	*c = (struct ast_cond){.relation = AST_REL_EQ,
+		.left = {.kind = AST_PLACE, .type = flag_type, .place = flag_place(l, f->left)},
+		.right = {.kind = AST_CONST, .type = flag_type},
+		.pos = f->left->pos};
+	return guard(l, add_test(l, c, f->guard, true), false, f->guard);
+}
+
+static struct flow flatten_if(struct lower *l, const struct ast_stmt *s, struct flow f)
+{
+	struct test *t = add_test(l, s->cond, f.guard, false);
+	struct flow yes = {.ifs = f.ifs + 1, .left = f.left, .flagged = f.flagged}, no = yes;
+
+	yes.guard = guard(l, t, false, f.guard);
+	no.guard = guard(l, t, true, f.guard);
+	yes = flatten(l, &s->then, yes);
+	no = flatten(l, &s->otherwise, no);
+	t->loop = (yes.ends || no.ends) && l->part != PART_LOOP;
+	if (yes.ends && no.ends)
+		return (struct flow){.guard = f.guard, .ends = true};
+	if (yes.ends || no.ends) {
+		f.guard = yes.ends ? no.guard : yes.guard;
+		f.broken = true;
+	} else if (yes.broken || no.broken) {
+		f.guard = unless_left(l, &f);
+		f.broken = true;
+	}
+	return f;
+}
+
+static struct flow flatten_loop(
+	struct lower *l, const struct ast_loop *loop, struct diag_pos pos, struct flow f)
+{
+	struct flow it = {.guard = f.guard, .left = add_flag(l, pos)};
+
+	for (unsigned i = 0; i < loop->niters && !it.ends; i++) {
+		if (loop->kind == AST_WHILE)
+			it.guard = guard(l, add_test(l, loop->cond, it.guard, true), false, it.guard);
+		it = flatten(l, &loop->iter[i], it);
+	}
+	if (it.ends || !loop->otherwise.n)
+		return f;
+	/* A break in there leaves the loop around this one, and no branch of one `if` tells whether it was reached */
+	it = flatten(l, &loop->otherwise,
+		(struct flow){.guard = it.guard, .ifs = f.ifs + 2, .left = f.left, .flagged = f.flagged});
+	if (it.ends || it.broken) {
+		f.guard = unless_left(l, &f);
+		f.broken = true;
+	}
+	return f;
+}
+
+/* ---- without a bound ---------------------------------------------------------------------------- */
+
+/* Ways out of a loop; *flat: none of its breaks is in an `if` within another one */
+static unsigned count_breaks(const struct ast_block *b, const struct ast_loop *loop, unsigned ifs, bool *flat)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct ast_stmt *s = &b->stmt[i];
+
+		if (s->kind == AST_BREAK && s->loop == loop) {
+			n++;
+			*flat &= ifs == 1;
+		} else if (s->kind == AST_IF) {
+			n += count_breaks(&s->then, loop, ifs + 1, flat);
+			n += count_breaks(&s->otherwise, loop, ifs + 1, flat);
+		} else if (s->kind == AST_LOOP) {
+			for (unsigned k = 0; k < s->loop->niters; k++)
+				n += count_breaks(&s->loop->iter[k], loop, ifs + 2, flat);
+			n += count_breaks(&s->loop->otherwise, loop, ifs + 2, flat);
+		}
+	}
+	return n;
+}
+
+/*
+ * One iteration. If there is one way out, its condition decides whether another one follows. Otherwise each raises a
+ * flag, and the flag decides.
+ */
+static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct diag_pos pos)
+{
+	struct flow it = {.left = add_flag(l, pos)};
+	bool flat = true, condition = loop->kind == AST_WHILE;
+	unsigned ways = count_breaks(&loop->iter[0], loop, 0, &flat) + condition;
+
+	if (ways == 0) {
+		lower_refuse(l, pos, "nothing leaves this loop, so that no request would ever be answered");
+		return;
+	}
+	l->part = PART_LOOP;
+	l->endless = loop;
+	l->loop_line = pos.line;
+	it.left->each_iteration = true;
+	it.flagged = ways > 1 || !flat;
+	if (condition) {
+		struct test *t = add_test(l, loop->cond, NULL, false);
+		struct flow out = it;
+
+		out.guard = l->leave = guard(l, t, true, NULL);
+		if (it.flagged)
+			raise_flag(l, &out);
+		it.guard = guard(l, t, false, NULL);
+	}
+	flatten(l, &loop->iter[0], it);
+	if (it.flagged) {
+		const struct guard *stays = unless_left(l, &(struct flow){.left = it.left});
+
+		l->leave = guard(l, stays->test, true, NULL);
+	}
+	l->part = PART_AFTER;
+}
+
+static struct flow flatten(struct lower *l, const struct ast_block *b, struct flow f)
+{
+	for (unsigned i = 0; i < b->n && !f.ends; i++) {
+		const struct ast_stmt *s = &b->stmt[i];
+		struct op *op;
+
+		switch ((enum ast_stmt_kind)s->kind) {
+		case AST_VERB:
+			op = add_op(l, f.guard);
+			op->verb = s->verb;
+			op->queue = queue_of(l, s->verb);
+			l->by_hand |=
+				s->verb->kind == AST_WAIT || s->verb->kind == AST_ENABLE || s->verb->fence;
+			break;
+		case AST_IF:
+			f = flatten_if(l, s, f);
+			break;
+		case AST_LOOP:
+			if (!s->loop->endless)
+				f = flatten_loop(l, s->loop, s->pos, f);
+			else if (f.guard || l->endless)
+				lower_refuse(l, s->pos, "%s",
+					l->endless ? "a second loop without a bound; a program has one"
+						   : "a loop without a bound inside of an \"if\"; begin the "
+						     "loop with "
+						     "that \"if\", and leave it with a break");
+			else
+				flatten_endless(l, s->loop, s->pos);
+			break;
+		case AST_BREAK:
+			if (f.ifs > 1 || f.flagged)
+				raise_flag(l, &f);
+			if (s->loop == l->endless && !f.flagged)
+				l->leave = f.guard;
+			f.ends = true;
+			break;
+		}
+	}
+	return f;
+}
+
+void lower_flatten(struct lower *l)
+{
+	flatten(l, &l->p->body, (struct flow){0});
+	for (unsigned i = 0; i < l->nops; i++)
+		if (l->op[i].test)
+			l->op[i].test->op = &l->op[i];
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/lower/lower.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/program/lower/ir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- segments --------------------------------------------------------------------------------- */
+
+struct out {
+	struct lower *l;
+	struct lowered *result;
+	uint8_t queue[CHAIN_MAX_QUEUES]; /* of the description, by that of the ops */
+	const struct step *step;
+	struct chain_step *to;
+	unsigned n;                 /* segments so far */
+	struct chain_place *places; /* of the request */
+	unsigned nplaces, arg_bytes;
+	bool full;
+};
+
+static const struct word *root(const struct word *w, uint32_t *at)
+{
+	*at += w->in ? w->at : 0;
+	return w->in ? w->in : w;
+}
+
+/* The segment of @s in which element @sge of its list begins */
+static uint8_t first_segment(const struct step *s, unsigned sge)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sge + s->skips && i < s->nlocal; i++)
+		n += lower_segments(&s->local[i]);
+	return (uint8_t)n;
+}
+
+static struct chain_place plain(const struct lower *l, const struct place *p)
+{
+	struct chain_place to = {.kind = p->kind, .from = p->from, .len = p->len, .max = p->max};
+	uint32_t at = p->from;
+
+	switch ((enum chain_place_kind)p->kind) {
+	case CHAIN_AT_REGION:
+		to.index = p->region;
+		break;
+	case CHAIN_AT_SCRATCH:
+		if (p->word->shared) {
+			to.kind = CHAIN_AT_REGION;
+			to.index = (uint8_t)l->p->nregions;
+			to.from = p->word->at + p->from;
+			break;
+		}
+		to.name = root(p->word, &at)->name;
+		to.from = at;
+		break;
+	case CHAIN_AT_FIELD:
+		to.name = p->step->label;
+		to.field = p->field;
+		to.sge = first_segment(p->step, p->sge);
+		break;
+	case CHAIN_AT_SLOT:
+	case CHAIN_AT_NONE:
+		break;
+	}
+	return to;
+}
+
+static void add_segment(struct out *o, const struct place *p)
+{
+	if (o->n == CHAIN_MAX_SGE)
+		o->full = true;
+	else
+		o->to->local[o->n++] = plain(o->l, p);
+}
+
+/* Bytes [from, from + len) of a variable lie in its parts */
+static void each_part(struct out *o, const struct place *p, void (*f)(struct out *o, const struct place *p))
+{
+	if (p->kind != CHAIN_AT_SCRATCH || p->word) {
+		f(o, p);
+		return;
+	}
+	for (unsigned i = 0; i < p->web->nparts; i++) {
+		const struct part *part = &p->web->part[i];
+		uint32_t from = p->from > part->first ? p->from : part->first, end = p->from + p->len;
+
+		if (end > (uint32_t)part->first + part->len)
+			end = (uint32_t)part->first + part->len;
+		if (from < end) {
+			struct place bytes = lower_part(part, from, end - from);
+
+			f(o, &bytes);
+		}
+	}
+}
+
+static void add_segments(struct out *o, const struct place *p)
+{
+	if (!p->reversed) {
+		each_part(o, p, add_segment);
+		return;
+	}
+	for (uint32_t i = p->len; i-- > 0;) {
+		struct place byte = *p;
+
+		byte.from += i;
+		byte.len = 1;
+		each_part(o, &byte, add_segment);
+	}
+}
+
+static void set_remote(struct out *o, const struct place *p)
+{
+	o->to->remote = plain(o->l, p);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+/* Its lanes share a word with bytes that others choose, and only a mask keeps them apart */
+static bool masked_lanes(const struct step *s)
+{
+	const struct test *t = s->lanes_of;
+	const struct test_word *last = t && t->nwords ? &t->word[t->nwords - 1] : NULL;
+
+	return last && (last->carry || last->twice);
+}
+
+static void add_step(struct out *o, const struct step *s)
+{
+	struct chain_step *to = o->to;
+
+	*to = (struct chain_step){
+		.label = s->label,
+		.queue = s->in_loop ? 0 : o->queue[s->queue],
+		.verb = s->verb,
+		.flags = (uint8_t)(s->flags | (masked_lanes(s) ? CHAIN_LANES : 0)),
+		.swap = s->swap,
+		.compare = s->compare,
+		.swap_mask = s->swap_mask,
+		.compare_mask = s->compare_mask,
+		.add = s->add,
+		.boundary = s->boundary,
+		.imm = s->imm,
+		.line = s->line,
+	};
+	o->step = s;
+	o->n = 0;
+	o->full = false;
+	each_part(o, &s->remote, set_remote);
+	for (unsigned i = 0; i < s->nlocal; i++)
+		add_segments(o, &s->local[i]);
+	if (s->until)
+		to->until = s->until->label;
+	if (s->through) {
+		to->target = o->queue[s->through->queue];
+		to->upto = CHAIN_UPTO_STEP;
+		to->through = s->through->label;
+	}
+	if (s == o->l->exit) {
+		to->target = 1;
+		to->upto = CHAIN_UPTO_END;
+	}
+	if (o->full)
+		lower_refuse(o->l, diag_line(o->l->diag, s->line),
+			"this needs more than %d data segments in a work request; move fewer pieces at a "
+			"time",
+			CHAIN_MAX_SGE);
+}
+
+/* Of an instance, or of an iteration */
+static void add_list(struct out *o, struct steps *list, struct chain_desc *d, const char *what)
+{
+	struct lower *l = o->l;
+	struct chain_step *steps;
+	struct step *s;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (s, list, link)
+		n++;
+	if (n > CHAIN_MAX_STEPS) {
+		lower_refuse(l, l->p->pos, "%u work requests, and an %s has at most %d; do less in it", n,
+			what, CHAIN_MAX_STEPS);
+		return;
+	}
+	steps = pool_alloc(l->pool, n * sizeof *steps);
+	o->to = steps;
+	TAILQ_FOREACH (s, list, link) {
+		add_step(o, s);
+		o->to++;
+	}
+	d->steps = steps;
+	d->nsteps = n;
+}
+
+static void add_steps(struct out *o)
+{
+	struct lower *l = o->l;
+	struct step *s, *last = NULL;
+
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->queue == 0)
+			last = s;
+	last->flags |= CHAIN_SIGNALLED;
+	add_list(o, &l->steps, &o->result->desc, "instance");
+	if (l->endless)
+		add_list(o, &l->loop, &o->result->loop, "iteration");
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->remote.kind == CHAIN_AT_SLOT) {
+			uint32_t end = s->remote.from;
+
+			for (unsigned i = 0; i < s->nlocal; i++)
+				end += s->local[i].max ? s->local[i].max : s->local[i].len;
+			if (end > o->result->reply_max)
+				o->result->reply_max = end;
+		}
+}
+
+static void add_queues(struct out *o)
+{
+	struct lower *l = o->l;
+	struct chain_queue_desc *queues = pool_alloc(l->pool, CHAIN_MAX_QUEUES * sizeof *queues);
+	unsigned n = 1;
+
+	queues[0].name = "reply";
+	for (unsigned q = 1; q <= l->p->nqueues + 1; q++)
+		if (l->used[q]) {
+			o->queue[q] = (uint8_t)n;
+			queues[n++].name = q <= l->p->nqueues
+						   ? pool_printf(l->pool, "%s", l->p->queue[q - 1]->name)
+						   : "code";
+		}
+	if (n == 1) /* nothing to be done but to answer */
+		queues[n++].name = "code";
+	if (l->endless) {
+		o->queue[QUEUE_CALL] = (uint8_t)n;
+		queues[n++].name = "call";
+	}
+	o->result->desc.queues = queues;
+	o->result->desc.nqueues = n;
+}
+
+static void add_words(struct out *o)
+{
+	struct lower *l = o->l;
+	struct chain_word *words = pool_alloc(l->pool, (l->nwords + 1) * sizeof *words);
+	struct lowered *r = o->result;
+	unsigned n = 0, in_loop;
+
+	for (struct word *w = l->words; w; w = w->next)
+		if (w->in)
+			memcpy(w->in->init + w->at, w->init, w->size);
+	for (struct word *w = l->words; w; w = w->next)
+		if (!w->in && !w->shared && !w->in_loop)
+			words[n++] = (struct chain_word){.name = w->name, .size = w->size, .init = w->init};
+	in_loop = n;
+	for (struct word *w = l->words; w; w = w->next)
+		if (!w->in && !w->shared && w->in_loop)
+			words[n++] = (struct chain_word){.name = w->name, .size = w->size, .init = w->init};
+	if (in_loop > CHAIN_MAX_WORDS || n - in_loop > CHAIN_MAX_WORDS)
+		lower_refuse(l, l->p->pos,
+			"%u words of scratch, and an instance has at most %d; do less per request", n,
+			CHAIN_MAX_WORDS);
+	r->desc.words = words;
+	r->desc.nwords = in_loop;
+	r->loop.words = words + in_loop;
+	r->loop.nwords = n - in_loop;
+	r->shared_init = pool_alloc(l->pool, l->shared_bytes + WORD);
+	r->desc.shared_init = r->shared_init;
+	r->shared_bytes = (l->shared_bytes + WORD - 1) / WORD * WORD;
+	for (struct word *w = l->words; w; w = w->next)
+		if (w->shared)
+			memcpy(r->shared_init + w->at, w->init, w->size);
+}
+
+static void add_regions(struct out *o)
+{
+	struct lower *l = o->l;
+	unsigned n = l->p->nregions;
+	struct chain_region *r = pool_alloc(l->pool, (n + 1) * sizeof *r);
+
+	for (unsigned i = 0; i < l->p->nregions; i++)
+		r[i] = (struct chain_region){
+			.name = pool_printf(l->pool, "%s", l->p->region[i]->name),
+			.size = l->p->region[i]->size,
+			.flags = (l->p->region[i]->writable ? CHAIN_WRITABLE : 0) |
+				 (l->p->region[i]->steered ? CHAIN_STEERED : 0),
+			.line = l->p->region[i]->pos.line,
+		};
+	if (l->endless)
+		r[n++] = (struct chain_region){
+			.name = "shared", .size = o->result->shared_bytes, .flags = CHAIN_WRITABLE};
+	o->result->desc.regions = o->result->loop.regions = r;
+	o->result->desc.nregions = o->result->loop.nregions = n;
+}
+
+/* The next bytes of the request: of @u's those that go to @to, which begin @from bytes into its place */
+static void add_piece(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
+{
+	struct lowered *r = o->result;
+
+	r->pieces[r->npieces++] = (struct program_piece){.arg = (uint16_t)u->arg->index,
+		.first = (uint16_t)(u->reversed ? u->first + u->len - from - to->len : u->first + from),
+		.len = (uint16_t)to->len,
+		.reversed = u->reversed,
+		.inverted = u->inverted};
+	o->arg_bytes += to->len;
+}
+
+static void add_arg(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
+{
+	struct chain_place *p = &o->places[o->nplaces++];
+
+	*p = plain(o->l, to);
+	p->line = u->arg->pos.line;
+	add_piece(o, u, to, from);
+}
+
+static void add_use(struct out *o, const struct arg_use *u)
+{
+	if (u->to.kind != CHAIN_AT_SCRATCH || u->to.word) {
+		add_arg(o, u, &u->to, 0);
+		return;
+	}
+	for (unsigned i = 0; i < u->to.web->nparts; i++) { /* a variable, all of it */
+		const struct part *part = &u->to.web->part[i];
+		struct place to = lower_part(part, part->first, part->len);
+
+		add_arg(o, u, &to, part->first);
+	}
+}
+
+/* Uses of one argument that arrive in one block: there is one place for all, or another behind what the block copies itself */
+static void add_block(struct out *o, const struct arg_use *u)
+{
+	const struct word *block = u->block;
+	bool begins = true;
+	uint32_t at = 0;
+
+	for (; u; u = u->next) {
+		struct place to = lower_scratch(u->block, at, u->len);
+
+		if (u->block != block)
+			continue;
+		at += u->len;
+		if (u->copied) {
+			begins = true;
+		} else if (begins) {
+			add_arg(o, u, &to, 0);
+			begins = false;
+		} else {
+			add_piece(o, u, &to, 0);
+			o->places[o->nplaces - 1].len += u->len;
+		}
+	}
+}
+
+static void add_args(struct out *o)
+{
+	struct lower *l = o->l;
+	unsigned max = 0;
+
+	for (struct arg_use *u = l->uses; u; u = u->next)
+		max += MAX_PARTS;
+	o->places = pool_alloc(l->pool, (max + 1) * sizeof *o->places);
+	o->result->pieces = pool_alloc(l->pool, (max + 1) * sizeof *o->result->pieces);
+	for (unsigned a = 0; a < l->p->nargs; a++) {
+		bool block = false;
+
+		for (struct arg_use *u = l->uses; u; u = u->next)
+			if (u->arg == l->p->arg[a] && !u->block) {
+				add_use(o, u);
+			} else if (u->arg == l->p->arg[a] && !block) {
+				add_block(o, u);
+				block = true;
+			}
+	}
+	if (o->nplaces > CHAIN_MAX_RECV_SGE)
+		lower_refuse(l, l->p->pos,
+			"the arguments go to %u places, and a request fills at most %d; use fewer of them",
+			o->nplaces, CHAIN_MAX_RECV_SGE);
+	else if (o->arg_bytes > CHAIN_MAX_ARG)
+		lower_refuse(l, l->p->pos,
+			"a request of %u bytes, a copy of an argument for each use, and it has at most %d; "
+			"use them fewer "
+			"times",
+			o->arg_bytes, CHAIN_MAX_ARG);
+	o->result->desc.args = o->places;
+	o->result->desc.nargs = o->nplaces;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+static bool answers(struct lower *l)
+{
+	struct step *s;
+
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->queue == 0)
+			return true;
+	return lower_refuse(
+		l, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
+}
+
+static void lower_all(struct lower *l)
+{
+	lower_flatten(l);
+	if (diag_errors(l->diag) || !lower_check_loop(l))
+		return;
+	lower_check_answers(l);
+	if (diag_errors(l->diag))
+		return;
+	l->by_hand |= l->endless != NULL; /* in the order of the text */
+	lower_webs(l);
+	for (unsigned i = 0; i < l->nops; i++) {
+		struct op *op = &l->op[i];
+
+		if (op->verb)
+			lower_verb_begin(l, op);
+		else
+			op->test->load = lower_step(l, op, CHAIN_READ, "load");
+	}
+	for (unsigned i = 0; i < l->nops; i++) {
+		if (l->endless && !l->gate && l->op[i].part == PART_AFTER)
+			lower_call(l);
+		l->part = l->op[i].part;
+		if (l->op[i].verb)
+			lower_verb(l, &l->op[i]);
+		else
+			lower_test_begin(l, &l->op[i]);
+	}
+	if (diag_errors(l->diag) || !answers(l))
+		return;
+	lower_tests(l);
+	if (diag_errors(l->diag))
+		return;
+	lower_schedule(l);
+	lower_pair_lanes(l);
+	if (!l->endless) /* where the one queue of code begins the reply, that cannot miss its failures */
+		lower_tell(l);
+	lower_finish_tests(l);
+	if (l->endless)
+		lower_head(l);
+	l->part = PART_BEFORE;
+	lower_gather_args(l);
+}
+
+static void emit(struct lower *l, struct lowered *result)
+{
+	static const struct chain_queue_desc loop_queue = {.name = "loop"};
+	struct out o = {.l = l, .result = result};
+
+	result->desc.name = pool_printf(l->pool, "%s", l->p->name);
+	result->desc.ignores_index = l->target->ignores_index;
+	result->desc.fenced_enables = l->target->fenced_enables;
+	result->endless = l->endless;
+	if (l->endless) {
+		result->loop.name = result->desc.name;
+		result->loop.ignores_index = result->desc.ignores_index;
+		result->loop.queues = &loop_queue;
+		result->loop.nqueues = 1;
+		result->desc.loop = &result->loop;
+		result->desc.shared = (uint8_t)l->p->nregions;
+	}
+	add_queues(&o);
+	add_words(&o);
+	add_regions(&o);
+	add_steps(&o);
+	add_args(&o);
+}
+
+int lower_program(const struct ast_program *p, const struct program_target *target, struct diag *d,
+	struct lowered **out)
+{
+	struct lower l = {.p = p, .target = target, .diag = d, .pool = pool_new()};
+	struct lowered *result;
+
+	*out = NULL;
+	if (!l.pool)
+		return -ENOMEM;
+	result = pool_alloc(l.pool, sizeof *result);
+	result->pool = l.pool;
+	TAILQ_INIT(&l.steps);
+	TAILQ_INIT(&l.loop);
+	l.last_word = &l.words;
+	l.last_use = &l.uses;
+	l.arg_at = pool_alloc(l.pool, (p->nargs + 1) * sizeof *l.arg_at);
+	lower_all(&l);
+	if (!diag_errors(d))
+		emit(&l, result);
+	if (diag_errors(d)) {
+		pool_free(l.pool);
+		return PROGRAM_REFUSED;
+	}
+	*out = result;
+	return 0;
+}
+
+void lower_free(struct lowered *l)
+{
+	if (l)
+		pool_free(l->pool);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Steps are moved where nothing changes by it: each as early as what it needs allows, so that work overlaps
+ * and one barrier serves many. The copies of lanes that only the reply needs come last, and two of them become one. A program with
+ * an answer ahead of what comes after it keeps the order of its text.
+ */
+#include "reddnd/program/lower/ir.h"
+
+#include <string.h>
+
+static bool fields_overlap(const struct place *a, const struct place *b)
+{
+	return a->step == b->step && (a->field == CHAIN_F_CTRL || b->field == CHAIN_F_CTRL ||
+					     (a->field == b->field && a->sge == b->sge));
+}
+
+/* Of two places none of which is a variable's */
+static bool plain_overlap(const struct place *a, const struct place *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch ((enum chain_place_kind)a->kind) {
+	case CHAIN_AT_REGION:
+		return a->region == b->region;
+	case CHAIN_AT_FIELD:
+		return fields_overlap(a, b);
+	case CHAIN_AT_SCRATCH:
+		return a->word == b->word;
+	case CHAIN_AT_SLOT: /* in the one queue of the reply */
+	case CHAIN_AT_NONE:
+		break;
+	}
+	return false;
+}
+
+static bool is_variable(const struct place *p)
+{
+	return p->kind == CHAIN_AT_SCRATCH && !p->word;
+}
+
+static bool overlap(const struct place *a, const struct place *b)
+{
+	if (!is_variable(a) && !is_variable(b))
+		return plain_overlap(a, b);
+	if (!is_variable(a))
+		return overlap(b, a);
+	for (unsigned i = 0; i < a->web->nparts; i++) {
+		struct place part = lower_part(&a->web->part[i], a->web->part[i].first, a->web->part[i].len);
+
+		if (overlap(&part, b))
+			return true;
+	}
+	return false;
+}
+
+/* The WQE of @s, or a part of it, is at @p */
+static bool in_wqe_of(const struct step *s, const struct place *p)
+{
+	for (unsigned i = 0; is_variable(p) && i < p->web->nparts; i++)
+		if (p->web->part[i].step == s)
+			return true;
+	return p->kind == CHAIN_AT_FIELD && p->step == s;
+}
+
+static bool writes_remote(const struct step *s)
+{
+	return s->verb != CHAIN_READ && s->remote.kind != CHAIN_AT_NONE;
+}
+
+/* Whether @s touches @p, given that one of the two writes: a step also reads its own WQE */
+static bool touches(const struct step *s, const struct place *p, bool written)
+{
+	bool scatters = chain_verb_info(s->verb)->scatters;
+
+	if (written && in_wqe_of(s, p))
+		return true;
+	if ((written || writes_remote(s)) && overlap(&s->remote, p))
+		return true;
+	for (unsigned i = 0; (written || scatters) && i < s->nlocal; i++)
+		if (overlap(&s->local[i], p))
+			return true;
+	return false;
+}
+
+static bool conflict(const struct step *a, const struct step *b)
+{
+	const struct step *both[2] = {a, b};
+
+	if (a->queue == 0 && b->queue == 0)
+		return true;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct step *s = both[i], *other = both[1 - i];
+
+		if (touches(other, &s->remote, writes_remote(s)))
+			return true;
+		for (unsigned k = 0; k < s->nlocal; k++)
+			if (touches(other, &s->local[k], chain_verb_info(s->verb)->scatters))
+				return true;
+	}
+	return false;
+}
+
+/* Nothing but the reply waits for it */
+static bool can_be_last(const struct step *s)
+{
+	const struct test *t = s->lanes_of;
+
+	if (!t || s->guard)
+		return false;
+	for (unsigned i = 0; i < t->on.n; i++)
+		if (t->on.v[i]->queue)
+			return false;
+	for (unsigned i = 0; i < t->off.n; i++)
+		if (t->off.v[i]->queue)
+			return false;
+	return true;
+}
+
+static unsigned find_depths(struct lower *l, unsigned last)
+{
+	unsigned deepest = 0;
+	struct step *s, *before;
+
+	TAILQ_FOREACH (s, &l->steps, link) {
+		s->depth = can_be_last(s) ? last : 0;
+		TAILQ_FOREACH (before, &l->steps, link) {
+			if (before == s)
+				break;
+			if (s->depth <= before->depth && conflict(before, s))
+				s->depth = before->depth + 1;
+		}
+		if (s->queue && !can_be_last(s) && s->depth > deepest)
+			deepest = s->depth;
+	}
+	return deepest;
+}
+
+void lower_schedule(struct lower *l)
+{
+	struct steps sorted = TAILQ_HEAD_INITIALIZER(sorted);
+	unsigned most = 0;
+	struct step *s, *next;
+
+	if (l->by_hand || l->early)
+		return;
+	find_depths(l, find_depths(l, 0) + 1);
+	TAILQ_FOREACH (s, &l->steps, link)
+		most = s->depth > most ? s->depth : most;
+	for (unsigned depth = 0; depth <= most; depth++)
+		for (s = TAILQ_FIRST(&l->steps); s; s = next) {
+			next = TAILQ_NEXT(s, link);
+			if (s->depth != depth)
+				continue;
+			TAILQ_REMOVE(&l->steps, s, link);
+			TAILQ_INSERT_TAIL(&sorted, s, link);
+		}
+	TAILQ_CONCAT(&l->steps, &sorted, link);
+}
+
+/* ---- two copies of lanes as one ---------------------------------------------------------------- */
+
+static bool can_pair(const struct step *s)
+{
+	return s && s->lanes_of && !s->guard && s->lanes_of->nwords == 1 && !s->lanes_of->word->carry &&
+	       !s->lanes_of->word->twice;
+}
+
+static struct step *partner(const struct lower *l, struct step *s)
+{
+	struct step *other = TAILQ_NEXT(s, link);
+
+	while (other && other->queue != s->queue)
+		other = TAILQ_NEXT(other, link);
+	return can_pair(other) && other->depth == s->depth && s->nlocal + other->nlocal <= lower_max_sge(l)
+		       ? other
+		       : NULL;
+}
+
+/* Makes @a and @b neighbours */
+static void adjoin(struct lower *l, struct word *a, struct word *b)
+{
+	struct word *both = lower_word(l, "if", 2 * WORD);
+
+	a->in = b->in = both;
+	b->at = WORD;
+}
+
+void lower_pair_lanes(struct lower *l)
+{
+	struct step *s, *other;
+
+	TAILQ_FOREACH (s, &l->steps, link) {
+		if (l->by_hand || l->early || !can_pair(s) || s->lanes_of->word->word->in)
+			continue;
+		other = partner(l, s);
+		if (!other)
+			continue;
+		adjoin(l, s->lanes_of->word->word, other->lanes_of->word->word);
+		other->lanes_of->word->mirrored = true;
+		s->remote.len += other->remote.len;
+		for (unsigned i = 0; i < other->nlocal; i++)
+			*lower_local(l, s) = other->local[i];
+		other->lanes_of->copy = NULL;
+		TAILQ_REMOVE(&l->steps, other, link);
+	}
+}
+
+static struct step *tell(struct lower *l, unsigned queue, struct word *opcode, struct step *to)
+{
+	struct step *s = pool_alloc(l->pool, sizeof *s);
+
+	s->queue = (uint8_t)queue;
+	s->verb = CHAIN_READ;
+	s->flags = CHAIN_FENCE;
+	s->line = to->line;
+	s->label = pool_printf(l->pool, "tell~%u", l->names++);
+	s->remote = lower_scratch(opcode, 0, 1);
+	*lower_local(l, s) = lower_field(to, CHAIN_F_OPCODE, 0, 0, 1);
+	TAILQ_INSERT_BEFORE(to, s, link);
+	return s;
+}
+
+/*
+ * A WAIT for another queue's CQE also ends with the CQE of an error. So the last code queue brings the one before it
+ * the opcode of such a step, and that one the next, until the first but one brings it to the end of the reply: when one fails, the
+ * client gets no answer rather than a wrong one.
+ */
+void lower_tell(struct lower *l)
+{
+	struct step *s, *to = NULL, *last[CHAIN_MAX_QUEUES] = {0};
+	unsigned first = CHAIN_MAX_QUEUES, highest = 0;
+
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->queue == 0)
+			to = s;
+	TAILQ_FOREACH (s, &l->steps, link) {
+		if (s == to) /* what comes later in the text, the answer does not depend on */
+			break;
+		if (!s->queue)
+			continue;
+		last[s->queue] = s;
+		first = s->queue < first ? s->queue : first;
+		highest = s->queue > highest ? s->queue : highest;
+	}
+	for (unsigned q = first + 1; q <= highest; q++) {
+		struct word *opcode;
+
+		if (!last[q])
+			continue;
+		if (to->guard) { /* its opcode is what its condition came to */
+			lower_refuse(l, diag_line(l->diag, to->line),
+				"a program with several queues ends with an answer under no condition: only "
+				"that one can do without when a queue fails; answer after the conditions, or "
+				"use one queue");
+			return;
+		}
+		opcode = lower_word(l, "opcode", 1);
+		opcode->init[0] = chain_verb_info(to->verb)->opcode;
+		to->flags |= CHAIN_DORMANT;
+		s = last[q];
+		if (q != highest || !can_pair(s) || s->lanes_of->word->word->in) {
+			to = tell(l, q, opcode, to);
+			continue;
+		}
+		adjoin(l, s->lanes_of->word->word, opcode); /* the lanes end where it begins */
+		s->remote.len++;
+		*lower_local(l, s) = lower_field(to, CHAIN_F_OPCODE, 0, 0, 1);
+	}
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/lower/ir.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	diag_error(l->diag, at, "%s", text);
+	return false;
+}
+
+/* ---- scratch ---------------------------------------------------------------------------------- */
+
+struct word *lower_word(struct lower *l, const char *name, uint16_t size)
+{
+	struct word *w = pool_alloc(l->pool, sizeof *w);
+
+	w->name = pool_printf(l->pool, "%s~%u", name, l->names++);
+	w->size = size;
+	w->init = pool_alloc(l->pool, size);
+	w->in_loop = l->part == PART_LOOP;
+	*l->last_word = w;
+	l->last_word = &w->next;
+	l->nwords++;
+	return w;
+}
+
+static void put_value(uint8_t *p, const struct ast_type *type, uint64_t v)
+{
+	for (unsigned i = 0; i < type->bytes && i < WORD; i++)
+		p[type->order == AST_LE ? i : type->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
+}
+
+struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64_t value)
+{
+	char name[32];
+	struct word *w;
+
+	snprintf(name, sizeof name, "%llu", (unsigned long long)value);
+	w = lower_word(l, name, (uint16_t)type->bytes);
+	put_value(w->init, type, value);
+	return w;
+}
+
+void lower_place_web(struct lower *l, struct web *w)
+{
+	const struct ast_type *type = &w->var->type;
+
+	if (w->kind != WEB_MEMORY || w->nparts)
+		return;
+	w->part[0] = (struct part){
+		.word = lower_word(l, w->var->name, (uint16_t)type->bytes), .len = (uint16_t)type->bytes};
+	w->part[0].word->shared = w->shared;
+	w->nparts = 1;
+	if (w->from_init && type->kind != AST_BYTES)
+		put_value(w->part[0].word->init, type, w->var->init);
+}
+
+/* ---- steps and places ------------------------------------------------------------------------- */
+
+struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name)
+{
+	struct step *s = pool_alloc(l->pool, sizeof *s);
+
+	s->queue = op->queue;
+	s->in_loop = op->part == PART_LOOP;
+	s->verb = verb;
+	s->line = op->verb ? op->verb->pos.line : op->test ? op->test->cond->pos.line : 0;
+	s->guard = op->guard;
+	s->label = op->verb && op->verb->name && !name
+			   ? pool_printf(l->pool, "%s", op->verb->name)
+			   : pool_printf(
+				     l->pool, "%s~%u", name ? name : chain_verb_info(verb)->name, l->names++);
+	return s;
+}
+
+unsigned lower_max_sge(const struct lower *l)
+{
+	unsigned n = l->target->max_sge;
+
+	return n && n < CHAIN_MAX_SGE ? n : (unsigned)CHAIN_MAX_SGE;
+}
+
+struct steps *lower_list(struct lower *l, bool in_loop)
+{
+	return in_loop ? &l->loop : &l->steps;
+}
+
+void lower_append(struct lower *l, struct step *s)
+{
+	struct steps *list = lower_list(l, s->in_loop);
+
+	if (!l->inserting)
+		TAILQ_INSERT_TAIL(list, s, link);
+	else if (l->cursor)
+		TAILQ_INSERT_AFTER(list, l->cursor, s, link);
+	else
+		TAILQ_INSERT_HEAD(list, s, link);
+	l->cursor = s;
+	if (!s->in_loop)
+		l->used[s->queue] = true;
+}
+
+struct place *lower_local(struct lower *l, struct step *s)
+{
+	pool_grow(l->pool, s->local, s->nlocal);
+	s->local[s->nlocal] = (struct place){0};
+	return &s->local[s->nlocal++];
+}
+
+struct place lower_scratch(struct word *w, uint32_t from, uint32_t len)
+{
+	return (struct place){.kind = CHAIN_AT_SCRATCH, .word = w, .from = from, .len = len};
+}
+
+struct place lower_field(struct step *s, enum chain_field field, unsigned sge, uint32_t from, uint32_t len)
+{
+	return (struct place){.kind = CHAIN_AT_FIELD,
+		.step = s,
+		.field = field,
+		.sge = (uint8_t)sge,
+		.from = from,
+		.len = len};
+}
+
+unsigned lower_segments(const struct place *p)
+{
+	unsigned n = 0;
+
+	if (p->reversed)
+		return p->len;
+	if (p->kind != CHAIN_AT_SCRATCH || p->word)
+		return 1;
+	for (unsigned i = 0; i < p->web->nparts; i++)
+		n += p->from < p->web->part[i].first + p->web->part[i].len &&
+		     p->web->part[i].first < p->from + p->len;
+	return n;
+}
+
+unsigned lower_ds(const struct step *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->nlocal; i++)
+		n += lower_segments(&s->local[i]);
+	if (chain_verb_info(s->verb)->atomic_bytes && n == 0)
+		n = 1; /* an old value that nobody wants goes somewhere as well */
+	return chain_wqe_ds(s->verb, n);
+}
+
+struct place lower_part(const struct part *part, uint32_t from, uint32_t len)
+{
+	uint32_t at = part->at + from - part->first;
+
+	return part->step ? lower_field(part->step, CHAIN_F_CTRL, 0, at, len)
+			  : lower_scratch(part->word, at, len);
+}
+
+static struct place web_place(const struct web *w)
+{
+	return (struct place){.kind = CHAIN_AT_SCRATCH, .web = w, .len = w->var->type.bytes};
+}
+
+struct step *lower_copy(
+	struct lower *l, const struct op *op, struct place from, struct place to, const char *name)
+{
+	struct step *s = lower_step(l, op, CHAIN_READ, name);
+
+	to.reversed ^= from.reversed;
+	from.reversed = false;
+	s->remote = from;
+	*lower_local(l, s) = to;
+	lower_append(l, s);
+	return s;
+}
+
+struct step *lower_step_of(const struct lower *l, const struct ast_verb *v)
+{
+	for (unsigned i = 0; i < l->nops; i++)
+		if (l->op[i].verb == v)
+			return l->op[i].main;
+	return NULL;
+}
+
+/* ---- operands --------------------------------------------------------------------------------- */
+
+/* The argument as it is in memory: of that, one copy serves all */
+static struct place arg_place(struct lower *l, const struct ast_arg *arg)
+{
+	bool reversed = arg->type.kind == AST_UINT && arg->type.order == AST_LE;
+	uint16_t bytes = (uint16_t)arg->type.bytes;
+
+	if (!l->arg_at[arg->index].word) {
+		l->arg_at[arg->index].word = lower_word(l, arg->name, bytes);
+		lower_use_arg(l, arg, lower_scratch(l->arg_at[arg->index].word, 0, bytes), 0, bytes, reversed,
+			false);
+	}
+	return lower_scratch(l->arg_at[arg->index].word, 0, bytes);
+}
+
+/* A reply may still be on its way when the next request gives new values to what the loop shares */
+static struct place own_copy(struct lower *l, const struct op *reply, struct place shared)
+{
+	struct op op = *reply;
+	struct place own = lower_scratch(lower_word(l, "answer", (uint16_t)shared.len), 0, shared.len);
+
+	op.queue = 1;
+	lower_copy(l, &op, shared, own, "answer");
+	return own;
+}
+
+struct place lower_source(
+	struct lower *l, const struct op *op, struct step *user, unsigned sge, const struct ast_operand *o)
+{
+	struct place p = {0};
+
+	switch ((enum ast_operand_kind)o->kind) {
+	case AST_CONST:
+		return lower_scratch(lower_constant(l, &o->type, o->value), 0, o->type.bytes);
+	case AST_ARG:
+		p = arg_place(l, o->arg);
+		break;
+	case AST_PLACE:
+		if (o->place->kind == AST_AT_VAR) {
+			struct web *w = lower_web_of(op, o->place);
+
+			lower_place_web(l, w);
+			p = web_place(w);
+			if (w->shared && op->queue == 0)
+				p = own_copy(l, op, p);
+		} else if (o->place->kind == AST_AT_FIELD) {
+			unsigned size;
+			struct step *s = lower_step_of(l, o->place->verb);
+
+			chain_field_at(s->verb, o->place->field, o->place->sge, &size);
+			p = lower_field(s, o->place->field, o->place->sge,
+				o->place->one_byte ? o->place->byte : 0, o->place->one_byte ? 1 : size);
+		} else {
+			p = lower_region(l, op, user, (int)sge, o->place, o->place->at);
+			p.len = o->place->type.bytes;
+		}
+		break;
+	}
+	p.reversed = o->swab;
+	return p;
+}
+
+/* ---- addresses -------------------------------------------------------------------------------- */
+
+static struct place low_bytes_of_address(struct step *s, int sge, uint32_t bytes)
+{
+	return lower_field(s, sge < 0 ? CHAIN_F_REMOTE_ADDR : CHAIN_F_LOCAL_ADDR, sge < 0 ? 0 : (unsigned)sge,
+		8 - bytes, bytes);
+}
+
+static bool is_le(const struct ast_type *t)
+{
+	return t->kind == AST_UINT && t->order == AST_LE && t->bytes > 1;
+}
+
+static uint32_t term_bytes(const struct ast_term *t)
+{
+	return t->arg ? t->arg->type.bytes : t->var->type.bytes;
+}
+
+/* Adds a term to the little-endian sum in @sum */
+static void add_term(struct lower *l, const struct op *op, struct word *sum, const struct ast_term *t)
+{
+	uint32_t bytes = term_bytes(t);
+	struct step *add = lower_step(l, op, CHAIN_FETCH_ADD, "sum");
+	struct place field = lower_field(add, CHAIN_F_ADD, 0, 8 - bytes, bytes);
+
+	add->remote = lower_scratch(sum, 0, WORD);
+	if (t->arg) {
+		lower_use_arg(l, t->arg, field, 0, (uint16_t)bytes, false, false);
+	} else {
+		struct web *w = lower_web_of(op, t);
+
+		lower_place_web(l, w);
+		field.reversed = is_le(&w->var->type);
+		lower_copy(l, op, web_place(w), field, "term");
+	}
+	lower_append(l, add);
+}
+
+/* That the sum can have, as far as they count */
+static uint32_t bytes_of_sum(const struct ast_place *p, uint64_t constant)
+{
+	uint64_t most = constant;
+	uint32_t bytes = 1;
+
+	for (unsigned i = 0; i < p->nterms; i++)
+		most += (1ull << 8 * (term_bytes(&p->term[i]) < PROGRAM_MAX_OFFSET ? term_bytes(&p->term[i])
+										   : PROGRAM_MAX_OFFSET)) -
+			1;
+	while (bytes < PROGRAM_MAX_OFFSET && most >> 8 * bytes)
+		bytes++;
+	return bytes;
+}
+
+/* The address is the sum of a constant and what the terms say when the program runs */
+static void sum_terms(struct lower *l, const struct op *op, struct step *s, int sge,
+	const struct ast_place *p, uint64_t constant)
+{
+	struct word *sum = lower_word(l, "offset", WORD);
+	uint32_t bytes = bytes_of_sum(p, constant);
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < WORD; i++)
+		sum->init[i] = (uint8_t)(constant >> 8 * i);
+	if (constant == 0) { /* the first one is the sum to begin with */
+		const struct ast_term *t = &p->term[first++];
+		struct place to = lower_scratch(sum, 0, term_bytes(t));
+
+		if (t->arg) {
+			lower_use_arg(l, t->arg, to, 0, (uint16_t)to.len, true, false);
+		} else {
+			struct web *w = lower_web_of(op, t);
+
+			lower_place_web(l, w);
+			to.reversed = !is_le(&w->var->type);
+			lower_copy(l, op, web_place(w), to, "term");
+		}
+	}
+	for (unsigned i = first; i < p->nterms; i++)
+		add_term(l, op, sum, &p->term[i]);
+	struct place address = low_bytes_of_address(s, sge, bytes);
+
+	address.reversed = true;
+	lower_copy(l, op, lower_scratch(sum, 0, bytes), address, "address");
+}
+
+struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
+	const struct ast_place *p, uint64_t constant)
+{
+	struct place at = {
+		.kind = CHAIN_AT_REGION, .region = (uint8_t)p->region->index, .from = (uint32_t)constant};
+	const struct ast_term *t = p->term;
+
+	if (p->nterms == 0)
+		return at;
+	if (p->nterms > 1 || constant) {
+		at.from = 0;
+		sum_terms(l, op, s, sge, p, constant);
+		return at;
+	}
+	if (t->arg) {
+		lower_use_arg(l, t->arg, low_bytes_of_address(s, sge, t->arg->type.bytes), 0,
+			(uint16_t)t->arg->type.bytes, false, false);
+		return at;
+	}
+	struct web *w = lower_web_of(op, t);
+
+	if (w->kind == WEB_ADDRESS) {
+		if (w->ndefs == 0)
+			at.from = (uint32_t)w->var->init;
+		return at;
+	}
+	lower_place_web(l, w);
+	struct place from = web_place(w);
+
+	if (from.len > PROGRAM_MAX_OFFSET) { /* above are those of the region's own address */
+		from.from = is_le(&w->var->type) ? 0 : from.len - PROGRAM_MAX_OFFSET;
+		from.len = PROGRAM_MAX_OFFSET;
+	}
+	struct place address = low_bytes_of_address(s, sge, from.len);
+
+	address.reversed = is_le(&w->var->type);
+	lower_copy(l, op, from, address, "address");
+	return at;
+}
+
+/* Reading a few bytes more costs less than an addition */
+enum { MOST_SKIPPED = 256 };
+
+uint32_t lower_skip(const struct ast_place *p)
+{
+	return p->kind == AST_AT_REGION && p->nterms == 1 && p->at <= MOST_SKIPPED ? (uint32_t)p->at : 0;
+}
+
+void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p)
+{
+	uint32_t skip = lower_skip(p);
+
+	s->remote = lower_region(l, op, s, -1, p, p->at - skip);
+	if (skip) {
+		s->skips = true;
+		*lower_local(l, s) = lower_scratch(lower_word(l, "skipped", (uint16_t)skip), 0, skip);
+	}
+}
+
+/* The address that the web is, in the WQE of its only use */
+static struct place address_of(const struct web *w)
+{
+	const struct op *op = w->use;
+	const struct ast_place *p = op->test ? op->test->cond->left.place : op->verb->place;
+	struct step *s = op->test ? op->test->load : op->main;
+	bool mov = op->verb && op->verb->kind == AST_MOV, to_region = mov && p->kind == AST_AT_REGION;
+	int sge = -1;
+
+	for (unsigned i = 0; op->verb && i < op->verb->nsources; i++) {
+		const struct ast_operand *o = &op->verb->source[i];
+
+		if (o->kind == AST_PLACE && o->place->kind == AST_AT_REGION &&
+			(w->use_key == &o->place->term[0] || w->use_key == &o->place->term[1]))
+			sge = mov && !to_region ? -1 : (int)i;
+	}
+	return low_bytes_of_address(s, sge, w->var->type.bytes);
+}
+
+struct place lower_target(struct lower *l, const struct op *op, const struct ast_place *p, uint32_t bytes)
+{
+	unsigned size;
+	struct step *s;
+	struct web *w;
+
+	if (p->kind == AST_AT_FIELD) {
+		s = lower_step_of(l, p->verb);
+		chain_field_at(s->verb, p->field, p->sge, &size);
+		assert(bytes <= size);
+		return lower_field(s, p->field, p->sge, p->one_byte ? p->byte : size - bytes, bytes);
+	}
+	assert(p->kind == AST_AT_VAR);
+	w = lower_web_of(op, p);
+	switch ((enum web_kind)w->kind) {
+	case WEB_ADDRESS:
+		return address_of(w);
+	case WEB_UNUSED:
+		return (struct place){.len = bytes};
+	case WEB_MEMORY:
+		lower_place_web(l, w);
+		break;
+	case WEB_TESTED:
+		break;
+	}
+	return web_place(w);
+}

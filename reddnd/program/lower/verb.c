@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/lower/ir.h"
+
+#include <string.h>
+
+/*
+ * An `ahead` read is done even if the conditions around it do not hold: then nothing may see it. So what it brings goes where
+ * only what is under these conditions looks.
+ */
+static bool is_apart(struct lower *l, const struct op *op, const struct ast_place *to)
+{
+	const struct web *w;
+
+	if (to->kind == AST_AT_FIELD) {
+		for (unsigned i = 0; i < l->nops; i++)
+			if (l->op[i].verb == to->verb)
+				return lower_dominates(op->guard, l->op[i].guard);
+		return true; /* nothing leads there */
+	}
+	w = lower_web_of(op, to);
+	return w->kind == WEB_UNUSED || (w->ndefs == 1 && !w->from_init && !w->shared);
+}
+
+static void check_ahead(struct lower *l, const struct op *op)
+{
+	for (unsigned i = 0; i < op->verb->npieces; i++) {
+		const struct ast_place *to = op->verb->piece[i].to;
+
+		if (!to || is_apart(l, op, to))
+			continue;
+		lower_refuse(l, to->pos,
+			"a read that is done ahead may bring this although the conditions around it do not "
+			"hold, and it is "
+			"used where they may not; give it a place that is used only where they do");
+		return;
+	}
+}
+
+static void finish(struct lower *l, struct step *s)
+{
+	s->must = !s->ahead;
+	lower_append(l, s);
+}
+
+static void lower_read(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct step *s = op->main;
+	unsigned used = 0;
+
+	if (v->place->kind == AST_AT_REGION) {
+		lower_read_region(l, op, s, v->place);
+	} else {
+		struct ast_operand o = {.kind = AST_PLACE, .place = v->place};
+
+		s->remote = lower_source(l, op, s, 0, &o);
+	}
+	for (unsigned i = 0; i < v->npieces; i++) {
+		struct place to = {.len = v->piece[i].type.bytes};
+
+		if (v->piece[i].to)
+			to = lower_target(l, op, v->piece[i].to, v->piece[i].type.bytes);
+		*lower_local(l, s) = to;
+		if (to.kind != CHAIN_AT_NONE)
+			used = s->nlocal;
+	}
+	s->nlocal = used ? used : 1u + s->skips; /* what nobody uses at the end need not be read */
+	for (unsigned i = 0; i < s->nlocal; i++)
+		if (s->local[i].kind == CHAIN_AT_NONE)
+			s->local[i] = lower_scratch(
+				lower_word(l, "skipped", (uint16_t)s->local[i].len), 0, s->local[i].len);
+	s->ahead = v->ahead && op->guard;
+	if (s->ahead)
+		check_ahead(l, op);
+	finish(l, s);
+}
+
+static void lower_write(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct step *s = op->main;
+
+	for (unsigned i = 0; i < v->nsources; i++) {
+		struct place p = lower_source(l, op, s, i, &v->source[i]);
+
+		if (p.len == 0) { /* of no type: as long as said, or as it turns out */
+			p.len = v->bytes ? (uint32_t)v->bytes : 1;
+			p.max = v->bytes ? 0 : (uint32_t)v->max;
+		}
+		*lower_local(l, s) = p;
+	}
+	if (v->kind != AST_SEND) {
+		if (v->place->kind == AST_AT_SLOT)
+			s->remote = (struct place){.kind = CHAIN_AT_SLOT, .from = (uint32_t)v->place->at};
+		else if (v->place->kind == AST_AT_REGION)
+			s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
+		else
+			s->remote = lower_target(l, op, v->place, 0);
+	}
+	if (v->ahead) {
+		if (l->endless || l->p->nqueues)
+			lower_refuse(l, v->pos,
+				"an answer ahead of what comes after it, in a program with %s; all of them "
+				"come at the end",
+				l->endless ? "a loop without a bound" : "queues");
+		s->flags |= CHAIN_AHEAD;
+		l->early |= !l->by_hand;
+	}
+	if (v->kind == AST_WRITE_IMM) {
+		if (!v->has_imm)
+			s->flags |= CHAIN_IMM_SEQ;
+		else if (v->imm.kind == AST_CONST)
+			s->imm = (uint32_t)v->imm.value;
+		else
+			lower_use_arg(l, v->imm.arg,
+				lower_field(s, CHAIN_F_IMM, 0, 4 - v->imm.arg->type.bytes,
+					v->imm.arg->type.bytes),
+				0, (uint16_t)v->imm.arg->type.bytes, false, false);
+	}
+	finish(l, s);
+}
+
+/* ---- mov -------------------------------------------------------------------------------------- */
+
+static struct step *step_of_mov(struct lower *l, struct op *op)
+{
+	return lower_step(l, op, op->verb->place->kind == AST_AT_REGION ? CHAIN_WRITE : CHAIN_READ,
+		op->verb->name ? NULL : "mov");
+}
+
+/* An argument that a variable or a field is from the beginning needs no WR: the request brings it there */
+static bool arrives_there(struct lower *l, struct op *op, const struct ast_operand *o)
+{
+	const struct ast_place *p = op->verb->place;
+	const struct ast_type *type = &p->type;
+	struct web *w = p->kind == AST_AT_VAR ? lower_web_of(op, p) : NULL;
+	bool reversed = type->kind == AST_UINT && type->order == AST_LE && type->bytes > 1;
+	struct place to;
+
+	if (!w || w->from_init || w->ndefs > 1 || w->atomic || w->shared)
+		return false;
+	if (w->kind == WEB_UNUSED)
+		return true;
+	to = lower_target(l, op, p, o->arg->type.bytes);
+	lower_use_arg(l, o->arg, to, 0, (uint16_t)o->arg->type.bytes, reversed, false);
+	return true;
+}
+
+/* The source's bytes: an argument of no order of its own lies in scratch as a big-endian number */
+static struct place mov_source(struct lower *l, struct op *op)
+{
+	const struct ast_operand *o = &op->verb->source[0];
+	struct place from = lower_source(l, op, op->main, 0, o);
+
+	if (o->kind == AST_ARG && o->arg->type.kind == AST_UINT && o->arg->type.order == AST_ANY)
+		from.reversed ^= op->verb->place->type.order == AST_LE;
+	return from;
+}
+
+static void lower_mov(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	const struct ast_operand *o = &v->source[0];
+	struct step *s = op->main;
+	struct place from, to;
+	bool store = v->place->kind == AST_AT_REGION;
+
+	if (o->kind == AST_ARG && v->place->kind == AST_AT_VAR &&
+		o->arg->type.bytes == v->place->type.bytes && arrives_there(l, op, o))
+		return;
+	if (store) {
+		from = mov_source(l, op);
+		*lower_local(l, s) = from;
+		s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
+		finish(l, s);
+		return;
+	}
+	if (v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED)
+		return;
+	if (o->kind == AST_PLACE && o->place->kind == AST_AT_REGION) {
+		lower_read_region(l, op, s, o->place);
+		from = s->remote;
+		from.len = o->place->type.bytes;
+	} else {
+		from = mov_source(l, op);
+	}
+	to = lower_target(l, op, v->place, from.len);
+	to.reversed = from.reversed ^ (o->swab && from.kind == CHAIN_AT_REGION);
+	from.reversed = false;
+	s->remote = from;
+	*lower_local(l, s) = to;
+	finish(l, s);
+}
+
+/* ---- atomics ---------------------------------------------------------------------------------- */
+
+/* An operand of an atomic: a number of the host, big-endian in the WQE. @raw: of a field, whose bytes the NIC swaps */
+static uint64_t operand(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *o,
+	enum chain_field field, bool raw)
+{
+	uint32_t bytes;
+	struct web *w;
+
+	switch ((enum ast_operand_kind)o->kind) {
+	case AST_CONST:
+		return raw ? __builtin_bswap64(o->value) : o->value;
+	case AST_ARG:
+		bytes = o->arg->type.bytes;
+		lower_use_arg(l, o->arg, lower_field(s, field, 0, raw ? 0 : 8 - bytes, bytes), 0,
+			(uint16_t)bytes, raw, false);
+		return 0;
+	case AST_PLACE:
+		w = lower_web_of(op, o->place);
+		lower_place_web(l, w);
+		bytes = w->var->type.bytes;
+		struct place from = {.kind = CHAIN_AT_SCRATCH, .web = w, .len = bytes};
+		struct place to = lower_field(s, field, 0, raw ? 0 : 8 - bytes, bytes);
+
+		to.reversed = (w->var->type.order == AST_LE) ^ raw ^ o->swab;
+		lower_copy(l, op, from, to, "operand");
+		return 0;
+	}
+	return 0;
+}
+
+static void lower_atomic(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct step *s = op->main;
+	bool raw = v->place->kind == AST_AT_FIELD;
+
+	if (!l->target->masked_atomics &&
+		(s->verb == CHAIN_MASKED_CAS || s->verb == CHAIN_MASKED_FETCH_ADD)) {
+		lower_refuse(l, v->pos, "this device has no masked atomics; leave out `%s`",
+			v->kind == AST_CAS ? "mask" : "fields");
+		return;
+	}
+	if (v->kind == AST_CAS) {
+		s->compare = operand(l, op, s, &v->old, CHAIN_F_COMPARE, raw);
+		s->swap = operand(l, op, s, &v->swap, CHAIN_F_SWAP, raw);
+		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(v->mask) : v->mask;
+	} else {
+		s->add = operand(l, op, s, &v->by, CHAIN_F_ADD, raw);
+		s->boundary = v->fields;
+	}
+	s->remote = v->place->kind == AST_AT_REGION ? lower_region(l, op, s, -1, v->place, v->place->at)
+						    : lower_target(l, op, v->place, WORD);
+	s->remote.len = WORD;
+	if (v->was) {
+		struct place was = lower_target(l, op, v->was, WORD);
+
+		if (was.kind != CHAIN_AT_NONE)
+			*lower_local(l, s) = was;
+	}
+	finish(l, s);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+/* Steps come before what refers to them: a patch may name a later statement's */
+void lower_verb_begin(struct lower *l, struct op *op)
+{
+	static const uint8_t verbs[] = {
+		[AST_READ] = CHAIN_READ,
+		[AST_WRITE] = CHAIN_WRITE,
+		[AST_WRITE_IMM] = CHAIN_WRITE_IMM,
+		[AST_SEND] = CHAIN_SEND,
+		[AST_NOP] = CHAIN_NOP,
+		[AST_WAIT] = CHAIN_WAIT,
+		[AST_ENABLE] = CHAIN_SEND_EN,
+	};
+	const struct ast_verb *v = op->verb;
+
+	if (v->kind == AST_MOV)
+		op->main = step_of_mov(l, op);
+	else if (v->kind == AST_CAS)
+		op->main = lower_step(l, op, v->mask == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);
+	else if (v->kind == AST_ADD)
+		op->main = lower_step(l, op, v->fields ? CHAIN_MASKED_FETCH_ADD : CHAIN_FETCH_ADD, NULL);
+	else
+		op->main = lower_step(l, op, verbs[v->kind], NULL);
+	if (v->fence)
+		op->main->flags |= CHAIN_FENCE;
+}
+
+void lower_verb(struct lower *l, struct op *op)
+{
+	struct step *s = op->main;
+
+	switch ((enum ast_verb_kind)op->verb->kind) {
+	case AST_READ:
+		lower_read(l, op);
+		return;
+	case AST_WRITE:
+	case AST_WRITE_IMM:
+	case AST_SEND:
+		lower_write(l, op);
+		return;
+	case AST_MOV:
+		lower_mov(l, op);
+		return;
+	case AST_CAS:
+	case AST_ADD:
+		lower_atomic(l, op);
+		return;
+	case AST_NOP:
+		lower_append(l, s);
+		return;
+	case AST_WAIT:
+	case AST_ENABLE:
+		s->pinned = true;
+		s->request = s->verb == CHAIN_WAIT && !op->verb->target;
+		if (s->verb == CHAIN_WAIT && op->verb->target)
+			s->until = lower_step_of(l, op->verb->target);
+		if (s->verb == CHAIN_SEND_EN)
+			s->through = lower_step_of(l, op->verb->target);
+		if (op->guard)
+			lower_refuse(l, op->verb->pos,
+				"`%s` says when, not whether, and does so whatever the condition comes to; "
+				"move it out "
+				"of the `if`, and before any `break`",
+				op->verb->kind == AST_WAIT ? "wait" : "enable");
+		lower_append(l, s);
+		return;
+	}
+}

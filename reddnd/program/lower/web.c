@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/program/lower/ir.h"
+
+#include <assert.h>
+
+static struct access *note(struct lower *l, struct op *op, const void *key, const struct ast_var *var)
+{
+	struct access *a;
+
+	pool_grow(l->pool, op->access, op->naccesses);
+	a = &op->access[op->naccesses++];
+	*a = (struct access){.key = key, .var = var};
+	return a;
+}
+
+/* @read: of a READ, which can begin a bit before */
+static void note_terms(struct lower *l, struct op *op, const struct ast_place *p, bool read)
+{
+	for (unsigned i = 0; p->kind == AST_AT_REGION && i < p->nterms; i++)
+		if (p->term[i].var) {
+			struct access *a = note(l, op, &p->term[i], p->term[i].var);
+
+			a->use = true;
+			/* the WQE's address can take it as it is */
+			a->term = p->nterms == 1 && (p->at == 0 || (read && lower_skip(p))) &&
+				  p->term[i].var->type.bytes < 8 &&
+				  (p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
+		}
+}
+
+static void note_operand(struct lower *l, struct op *op, const struct ast_operand *o, bool read)
+{
+	if (o->kind != AST_PLACE)
+		return;
+	if (o->place->kind == AST_AT_VAR)
+		note(l, op, o->place, o->place->var)->use = true;
+	note_terms(l, op, o->place, read);
+}
+
+static void note_verb(struct lower *l, struct op *op, const struct ast_verb *v)
+{
+	bool atomic = v->kind == AST_CAS || v->kind == AST_ADD;
+
+	for (unsigned i = 0; i < v->nsources; i++)
+		note_operand(l, op, &v->source[i], v->kind == AST_MOV && v->place->kind != AST_AT_REGION);
+	if (v->kind == AST_CAS) {
+		note_operand(l, op, &v->old, false);
+		note_operand(l, op, &v->swap, false);
+	}
+	if (v->kind == AST_ADD)
+		note_operand(l, op, &v->by, false);
+	if (v->place)
+		note_terms(l, op, v->place, v->kind == AST_READ);
+	if (v->place && v->place->kind == AST_AT_VAR) {
+		struct access *a = note(l, op, v->place, v->place->var);
+
+		a->use = v->kind == AST_READ || atomic;
+		a->def = v->kind != AST_READ;
+	}
+	if (v->was && v->was->kind == AST_AT_VAR)
+		note(l, op, v->was, v->was->var)->def = true;
+	for (unsigned i = 0; i < v->npieces; i++)
+		if (v->piece[i].to && v->piece[i].to->kind == AST_AT_VAR)
+			note(l, op, v->piece[i].to, v->piece[i].to->var)->def = true;
+}
+
+static void note_test(struct lower *l, struct op *op)
+{
+	const struct ast_cond *c = op->test->cond;
+	unsigned before = op->naccesses;
+
+	note_operand(l, op, &c->left, true);
+	if (op->naccesses > before && c->left.place->kind == AST_AT_VAR && !c->left.swab)
+		op->access[before].tested = true;
+	note_operand(l, op, &c->right, false);
+}
+
+static struct web *find(struct web *w)
+{
+	while (w->same)
+		w = w->same;
+	return w;
+}
+
+static struct web *join(struct web *a, struct web *b)
+{
+	a = find(a);
+	b = find(b);
+	if (a != b) {
+		b->same = a;
+		a->from_init |= b->from_init;
+		a->shared |= b->shared;
+		a->parts |= b->parts;
+	}
+	return a;
+}
+
+/* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op @at */
+static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct access *use)
+{
+	for (unsigned i = from; i-- > to;)
+		for (unsigned k = l->op[i].naccesses; k-- > 0;) {
+			struct access *a = &l->op[i].access[k];
+
+			if (!a->def || a->var != use->var || lower_excludes(l->op[i].guard, l->op[at].guard))
+				continue;
+			join(use->web, a->web);
+			if (lower_dominates(l->op[i].guard, l->op[at].guard))
+				return true;
+		}
+	return false;
+}
+
+/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one */
+static void reach_loop(struct lower *l, unsigned from, unsigned to, struct access *use)
+{
+	for (unsigned i = to; i < from; i++)
+		for (unsigned k = 0; k < l->op[i].naccesses; k++)
+			if (l->op[i].access[k].def && l->op[i].access[k].var == use->var)
+				join(use->web, l->op[i].access[k].web);
+}
+
+/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing comes before */
+static void reach(struct lower *l, unsigned at, struct access *use)
+{
+	unsigned first = at, loop = 0, after;
+	uint8_t part = l->op[at].part;
+
+	while (first > 0 && l->op[first - 1].part == part)
+		first--;
+	if (reach_back(l, at, first, at, use))
+		return;
+	while (loop < l->nops && l->op[loop].part < PART_LOOP)
+		loop++;
+	for (after = loop; after < l->nops && l->op[after].part == PART_LOOP;)
+		after++;
+	if (part != PART_BEFORE && !use->var->each_iteration) {
+		reach_loop(l, after, loop, use);
+		if (part == PART_LOOP)
+			find(use->web)->shared = true;
+		if (reach_back(l, loop, 0, at, use))
+			return;
+	}
+	find(use->web)->from_init = true;
+}
+
+static void classify(struct web *w)
+{
+	const struct access *use = NULL, *def = NULL;
+
+	if (w->nuses == 0) {
+		w->kind = WEB_UNUSED;
+		return;
+	}
+	w->kind = WEB_MEMORY;
+	if (w->parts & 1u << PART_LOOP && w->parts != 1u << PART_LOOP)
+		w->shared = true;
+	if (w->nuses > 1 || w->atomic || w->shared)
+		return;
+	for (unsigned k = 0; k < w->use->naccesses; k++)
+		if (w->use->access[k].use && w->use->access[k].web == w)
+			use = &w->use->access[k];
+	for (unsigned k = 0; w->def && k < w->def->naccesses; k++)
+		if (w->def->access[k].def && w->def->access[k].web == w)
+			def = &w->def->access[k];
+	assert(use);
+	w->use_key = use->key;
+	if (use->tested)
+		w->kind = WEB_TESTED;
+	/* the WQE's own address is the value before the first statement, or the one assignment */
+	if (use->term && ((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
+				  (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV)) ||
+				 (w->ndefs == 0 && w->var->init <= PROGRAM_MAX_CONSTANT)))
+		w->kind = WEB_ADDRESS;
+}
+
+struct web *lower_web_of(const struct op *op, const void *key)
+{
+	for (unsigned k = 0; k < op->naccesses; k++)
+		if (op->access[k].key == key)
+			return op->access[k].web;
+	return NULL;
+}
+
+void lower_webs(struct lower *l)
+{
+	for (unsigned i = 0; i < l->nops; i++) {
+		struct op *op = &l->op[i];
+
+		if (op->verb)
+			note_verb(l, op, op->verb);
+		else
+			note_test(l, op);
+		for (unsigned k = 0; k < op->naccesses; k++) {
+			op->access[k].web = pool_alloc(l->pool, sizeof(struct web));
+			op->access[k].web->var = op->access[k].var;
+			op->access[k].web->parts = (uint8_t)(1u << op->part);
+		}
+	}
+	for (unsigned i = 0; i < l->nops; i++)
+		for (unsigned k = 0; k < l->op[i].naccesses; k++)
+			if (l->op[i].access[k].use)
+				reach(l, i, &l->op[i].access[k]);
+	for (unsigned i = 0; i < l->nops; i++)
+		for (unsigned k = 0; k < l->op[i].naccesses; k++) {
+			struct access *a = &l->op[i].access[k];
+			struct web *w = a->web = find(a->web);
+
+			if (w->nuses + w->ndefs == 0) {
+				pool_grow(l->pool, l->web, l->nwebs);
+				l->web[l->nwebs++] = w;
+			}
+			w->nuses += a->use;
+			w->ndefs += a->def;
+			w->atomic |= a->use && a->def;
+			if (a->use)
+				w->use = &l->op[i];
+			if (a->def)
+				w->def = &l->op[i];
+		}
+	for (unsigned i = 0; i < l->nwebs; i++) {
+		classify(l->web[i]);
+		if (l->web[i]->kind == WEB_TESTED)
+			l->web[i]->use->test->value = l->web[i];
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * explain.h - what a compiled program is, in words: for each line the work requests it became and why.
+ */
+#ifndef PROGRAM_REPORT_EXPLAIN_H
+#define PROGRAM_REPORT_EXPLAIN_H
+
+#include "reddnd/program/program.h"
+
+#include <stdio.h>
+
+/** For people: the source line by line, each followed by its work requests. @source: what @p was compiled from. */
+int explain_text(FILE *f, const struct program *p, const struct program_source *source);
+
+/** The same facts as one JSON object, documented in reddnc(1). 0 or -ENOMEM. */
+int explain_json(FILE *f, const struct program *p);
+
+/** "READ table.buckets -> hit.addr 5, seen 7", of step @s. Cut when @size is too small. */
+void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t size);
+
+#endif
