@@ -2,9 +2,9 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
-#include "reddnd/session/server.h"
-#include "reddnd/session/service.h"
-#include "reddnd/session/warden.h"
+#include "reddnd/generation/generation.h"
+#include "reddnd/server/enforcement.h"
+#include "reddnd/server/server.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 

@@ -7,7 +7,7 @@
 #ifndef CONTROL_AUDIT_H
 #define CONTROL_AUDIT_H
 
-#include "reddnd/session/events.h"
+#include "reddnd/server/events.h"
 
 #include <json-c/json.h>
 

@@ -3,8 +3,8 @@
 
 #include "reddnd/control/audit.h"
 #include "reddnd/control/metrics.h"
-#include "reddnd/session/service.h"
-#include "reddnd/session/warden.h"
+#include "reddnd/generation/generation.h"
+#include "reddnd/server/enforcement.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/json.h"
 #include "reddnd/util/log.h"

@@ -10,7 +10,7 @@
 #ifndef CONTROL_COMMANDS_H
 #define CONTROL_COMMANDS_H
 
-#include "reddnd/session/server.h"
+#include "reddnd/server/server.h"
 
 #include <json-c/json.h>
 

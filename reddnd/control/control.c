@@ -2,7 +2,7 @@
 #include "reddnd/control/control.h"
 
 #include "reddnd/control/audit.h"
-#include "reddnd/session/warden.h"
+#include "reddnd/server/enforcement.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 

@@ -10,7 +10,7 @@
 #ifndef CONTROL_LISTENER_H
 #define CONTROL_LISTENER_H
 
-#include "reddnd/session/server.h"
+#include "reddnd/server/server.h"
 
 enum { LISTENER_PEERS_MAX = 16, LISTENER_IDLE_S = 10 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/metrics.h"
 
-#include "reddnd/session/service.h"
+#include "reddnd/generation/generation.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef CONTROL_METRICS_H
 #define CONTROL_METRICS_H
 
-#include "reddnd/session/server.h"
+#include "reddnd/server/server.h"
 
 /** Text that ends with "# EOF\n", to be freed; NULL when there is no memory. */
 char *metrics_text(struct server *server);

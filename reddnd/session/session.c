@@ -2,7 +2,7 @@
 #include "reddnd/session/session.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/session/service.h"
+#include "reddnd/generation/generation.h"
 #include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
 

@@ -13,11 +13,11 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "reddnd/generation/admit.h"
+#include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/cm.h"
-#include "reddnd/session/admit.h"
-#include "reddnd/session/audit.h"
-#include "reddnd/session/loop.h"
-#include "reddnd/session/verdict.h"
+#include "reddnd/rnic/cq-pool.h"
+#include "reddnd/session/loop-queue.h"
 
 #include <sys/queue.h>
 #include <systemd/sd-event.h>

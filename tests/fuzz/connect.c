@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Private data of a connection, to the parser of requests. */
-#include "reddnd/session/request.h"
+#include "reddnd/policy/request.h"
 #include "tests/fuzz/inputs.h"
 
 #include <endian.h>

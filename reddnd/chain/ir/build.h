@@ -61,7 +61,7 @@ enum chain_step_flag {
 	/*
 	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others choose, which what
 	 * is known of one byte without the others cannot tell apart: a carry, or a byte that no value reaches, decides by
-	 * masked atomics which opcodes replace them. So nothing proves it, and who sets this flag answers for it: lower-cond-bytes.c gives
+	 * masked atomics which opcodes replace them. So nothing proves it, and who sets this flag answers for it: lower/cond-bytes.c gives
 	 * every lane, in the word and in each swap operand, 0 or the opcode of its step.
 	 */
 	CHAIN_LANES = 1 << 5,

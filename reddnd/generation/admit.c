@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/admit.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static const char *name_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+	struct in6_addr a;
+
+	memcpy(&a, address, sizeof a);
+	if (IN6_IS_ADDR_V4MAPPED(&a))
+		inet_ntop(AF_INET, address + 12, text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+	return text;
+}
+
+static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *req, bool has_token,
+	const struct admit_from *from)
+{
+	if (t->has_key != has_token)
+		return false;
+	return !has_token || token_right(&t->key, req, from->address, from->now);
+}
+
+static bool find_tenant(const struct service *sv, const struct admit_from *from, struct tenant **tenant,
+	const struct catalog_tenant **conf, struct reddn_wire_rej *rej)
+{
+	static const uint8_t no_token[sizeof((struct reddn_wire_req *)0)->token];
+	const struct catalog *c = sv->catalog;
+	bool has_token, keys = false;
+	char text[INET6_ADDRSTRLEN];
+	struct reddn_wire_req req;
+	int best = -1;
+
+	memcpy(&req, from->data, sizeof req);
+	has_token = memcmp(req.token, no_token, sizeof no_token) != 0;
+	for (unsigned i = 0; i < c->ntenants; i++) {
+		int bits = catalog_match(&c->tenants[i], from->address);
+
+		if (bits > best)
+			best = bits;
+	}
+	for (unsigned i = 0; i < c->ntenants; i++) {
+		const struct catalog_tenant *t = &c->tenants[i];
+
+		if (best < 0 || catalog_match(t, from->address) != best)
+			continue;
+		if (fits(t, &req, has_token, from)) {
+			*conf = t;
+			*tenant = sv->tenants[i];
+			return true;
+		}
+		keys |= t->has_key;
+	}
+	name_of(from->address, text);
+	if (best < 0)
+		session_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s are not served", text);
+	else if (!has_token)
+		session_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s need a token", text);
+	else if (!keys)
+		session_refuse(rej, REDDN_REJ_ACCESS, 0, "a token is given; clients from %s have none", text);
+	else
+		session_refuse(rej, REDDN_REJ_ACCESS, 0,
+			"the token is not right: another key, a clock that is wrong, or not from %s", text);
+	return false;
+}
+
+static bool check_depth(
+	const struct session_request *request, const struct offload *o, struct reddn_wire_rej *rej)
+{
+	uint32_t fits;
+
+	if (!session_request_check(request, o->conf->depth_max, o->slot_need, rej))
+		return false;
+	if (!o->conf->recycled || (request->depth & (request->depth - 1)) == 0)
+		return true;
+	fits = 1u << (31 - __builtin_clz(request->depth));
+	session_refuse(rej, REDDN_REJ_DEPTH, fits,
+		"depth is %u; offload %s is recycled, which takes a power of two, such as %u", request->depth,
+		request->offload, fits);
+	return false;
+}
+
+bool admit(const struct service *sv, const struct admit_from *from, struct admitted *a,
+	struct reddn_wire_rej *rej)
+{
+	const struct catalog_tenant *conf;
+
+	*a = (struct admitted){0};
+	if (!session_request_parse(from->data, from->size, &a->request, rej) ||
+		!find_tenant(sv, from, &a->tenant, &conf, rej))
+		return false;
+	a->offload = service_offload(sv, a->request.offload);
+	if (!a->offload) {
+		session_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
+		return false;
+	}
+	if (!catalog_allows(conf, (unsigned)(a->offload - sv->offloads))) {
+		session_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
+			a->request.offload);
+		return false;
+	}
+	if (!check_depth(&a->request, a->offload, rej))
+		return false;
+	a->charge.depth = a->request.depth;
+	a->charge.queue_bytes = offload_layout(a->offload, a->request.depth)->size;
+	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;
+	return tenant_charge(a->tenant, &a->charge, from->now_us, rej);
+}

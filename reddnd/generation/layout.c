@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/layout.h"
+
+#include "reddnd/chain/ring/arm.h"
+#include "reddnd/rnic/queue.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { SLOTS_MIN = 64, LOG_CODE_CQES = 6 };
+
+unsigned session_slots(unsigned depth)
+{
+	unsigned slots = SLOTS_MIN;
+
+	while (slots < 2 * depth)
+		slots *= 2;
+	return slots;
+}
+
+static uint64_t page_up(uint64_t v)
+{
+	const uint64_t page = 4096;
+
+	return (v + page - 1) / page * page;
+}
+
+static uint64_t line_up(uint64_t v)
+{
+	return (v + RNIC_WQEBB_BYTES - 1) / RNIC_WQEBB_BYTES * RNIC_WQEBB_BYTES;
+}
+
+static void place_doorbells(struct session_queue_layout *q, uint64_t *at)
+{
+	q->cq_db_off = *at;
+	q->qp_db_off = *at + RNIC_DB_BYTES;
+	*at += 2 * RNIC_DB_BYTES;
+}
+
+static void place_cqes(struct session_queue_layout *q, unsigned log_size, uint64_t *at)
+{
+	q->cq_log_size = log_size;
+	q->cqes_off = page_up(*at);
+	*at = q->cqes_off + ((uint64_t)RNIC_CQE_BYTES << log_size);
+}
+
+/* @rq: bytes of the RQ, which comes first */
+static void place_rings(struct session_queue_layout *q, uint64_t rq, uint32_t wqebbs, uint64_t *at)
+{
+	q->wq_off = page_up(*at);
+	q->ring_off = line_up(q->wq_off + rq);
+	q->ring_wqebbs = wqebbs;
+	*at = q->ring_off + (uint64_t)wqebbs * RNIC_WQEBB_BYTES;
+}
+
+/* Rings first: what keeping them going takes depends on them */
+static int size_rings(
+	const struct chain_image *img, uint32_t max_wqebbs, struct session_layout *l, uint32_t *rings)
+{
+	struct chain_env env = {.slots = l->slots};
+	int r = 0;
+
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		rings[q] = (l->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&img->queue[q], l->slots);
+		env.queue[q].ring_wqebbs = rings[q];
+		if (rings[q] == 0 || rings[q] > max_wqebbs)
+			return -E2BIG;
+	}
+	if (l->recycled)
+		r = chain_recycle_size(img, &env, &l->keeping);
+	return r ? r : l->keeping.ring_wqebbs > max_wqebbs ? -E2BIG : 0;
+}
+
+static unsigned log_cqes(uint32_t cqes)
+{
+	unsigned log = LOG_CODE_CQES;
+
+	while (1u << log < cqes)
+		log++;
+	return log;
+}
+
+/* What is shared begins with a line of its own: it has an address as a region has */
+static void place_loop(struct session_loop_layout *l, const struct session_loop_size *size, uint64_t *at)
+{
+	place_rings(&l->queue, 0, size->ring_wqebbs, at);
+	l->lanes_off = line_up(*at);
+	l->scratch_off = line_up(l->lanes_off + size->lanes);
+	l->shared_off = line_up(l->scratch_off + size->scratch);
+	*at = l->shared_off + size->shared;
+}
+
+int session_layout(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+	unsigned slots, uint32_t max_wqebbs, struct session_layout *l)
+{
+	unsigned log_slots = (unsigned)__builtin_ctz(slots);
+	uint32_t rings[CHAIN_MAX_QUEUES];
+	uint64_t at = 0;
+	int r;
+
+	assert(slots >= 2 && (slots & (slots - 1)) == 0);
+	*l = (struct session_layout){.slots = slots, .rq_stride = chain_rq_stride(img), .recycled = recycled};
+	r = size_rings(img, max_wqebbs, l, rings);
+	if (r == 0 && loop && loop->ring_wqebbs > max_wqebbs)
+		r = -E2BIG;
+	if (r < 0)
+		return r;
+	for (unsigned q = 0; q < img->nqueues; q++)
+		place_doorbells(&l->queue[q], &at);
+	if (recycled) {
+		place_doorbells(&l->keeper, &at);
+		place_doorbells(&l->replies, &at);
+	}
+	if (loop)
+		place_doorbells(&l->loop.queue, &at);
+	/* The audit looks at the RECV of every instance it takes back; other CQs only count and keep the CQE of an
+	 * error */
+	for (unsigned q = 0; q < img->nqueues; q++)
+		place_cqes(
+			&l->queue[q], q == 0 && log_slots > LOG_CODE_CQES ? log_slots : LOG_CODE_CQES, &at);
+	if (recycled) {
+		place_cqes(&l->keeper, LOG_CODE_CQES, &at);
+		place_cqes(&l->replies, log_slots + 1, &at);
+	}
+	if (loop)
+		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
+	at = page_up(at);
+	l->code_off = at;
+	for (unsigned q = 0; q < img->nqueues; q++)
+		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
+	if (recycled)
+		place_rings(&l->keeper, 0, l->keeping.ring_wqebbs, &at);
+	l->scratch_off = at;
+	at += (uint64_t)slots * img->scratch_size;
+	if (recycled) {
+		l->lanes_off = line_up(at);
+		at = l->lanes_off + l->keeping.lanes;
+	}
+	if (loop)
+		place_loop(&l->loop, loop, &at);
+	l->code_size = at - l->code_off;
+	l->size = page_up(at);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/loop-size.h"
+
+/* Of the ring there is no more enabled at a time than two iterations: that is what an error can flush */
+bool session_loop_size(const struct program *p, struct session_loop_size *size)
+{
+	const struct chain_loop_info *info = &p->loop_info;
+
+	if (!p->loop)
+		return false;
+	*size = (struct session_loop_size){
+		.ring_wqebbs = p->loop_ring,
+		.cqes = 2 * p->loop->nsteps + info->lap.reads + info->lap.adds + 2,
+		.lanes = info->lanes,
+		.scratch = info->scratch,
+		.shared = p->shared_bytes,
+	};
+	return true;
+}
+
+uint64_t session_loop_wqes(const struct program *p, uint64_t iterations)
+{
+	return p->loop ? iterations * p->loop_info.lap.wqes / p->loop_info.iterations : 0;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/offload.h"
+
+#include "reddnd/generation/loop-size.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/log.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the program --------------------------------------------------------------------------------------------- */
+
+static void log_lines(char *text)
+{
+	for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		log_error("%s", line);
+}
+
+static int compile(
+	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
+{
+	const struct program_target target = {.masked_atomics = rnic_caps_masked_atomics(caps),
+		.fenced_enables = caps->fenced_enables,
+		.ignores_index = caps->unchecked_wqes};
+	CLEANUP(cleanup_free) char *messages = NULL;
+	int r = catalog_compile(o->conf, more, nmore, &target, &o->program, &messages);
+
+	if (r < 0)
+		return log_errno(r, "%s: offload %s cannot be compiled", o->conf->where, o->conf->name);
+	if (r == 0)
+		return 0;
+	log_error("%s: offload %s: its program has mistakes", o->conf->where, o->conf->name);
+	if (messages)
+		log_lines(messages);
+	return -EINVAL;
+}
+
+static bool has_param(const struct program *p, const char *name)
+{
+	for (unsigned i = 0; i < p->nparams; i++)
+		if (strcmp(p->params[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Once more, if what the table is like makes a difference */
+static int compile_for_table(struct offload *o, const struct table_geometry *g, const struct rnic_caps *caps)
+{
+	const struct program_setting all[] = {
+		{"width", g->offset_len},
+		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
+	};
+	struct program_setting more[2];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (has_param(o->program, all[i].name))
+			more[n++] = all[i];
+	if (n == 0)
+		return 0;
+	program_free(o->program);
+	o->program = NULL;
+	return compile(o, more, n, caps);
+}
+
+/* ---- its regions --------------------------------------------------------------------------------------------- */
+
+static int bind_region(struct offload *o, unsigned i, const struct catalog *catalog, struct region *regions)
+{
+	const struct program_region *want = &o->program->regions[i];
+	struct catalog_binding bound;
+	char why[200];
+	uint64_t size;
+
+	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof why) < 0) {
+		log_error("%s: offload %s: %s", o->conf->where, o->conf->name, why);
+		return -EINVAL;
+	}
+	o->bound[i].region = &regions[bound.region];
+	o->bound[i].part = bound.part;
+	o->bound[i].writable = want->writable;
+	size = region_part_size(o->bound[i].region, bound.part);
+	if (size < want->size) {
+		log_error("%s: offload %s: region \"%s\" of the program needs %" PRIu64
+			  " bytes, \"%s\" has %" PRIu64,
+			o->conf->where, o->conf->name, want->name, want->size,
+			catalog->regions[bound.region].name, size);
+		return -EINVAL;
+	}
+	if (bound.part == CATALOG_BUCKETS)
+		o->table = &regions[bound.region].table;
+	return 0;
+}
+
+/* Two regions of a program are different memory: that is what its order relies on */
+static int check_apart(const struct offload *o, unsigned i)
+{
+	const struct program_region *r = o->program->regions;
+
+	for (unsigned k = 0; k < i; k++)
+		if ((r[i].writable || r[k].writable) &&
+			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file)) {
+			log_error("%s: offload %s: regions \"%s\" and \"%s\" of the program are one file, "
+				  "%s, and "
+				  "it writes to one of them; bind them to two",
+				o->conf->where, o->conf->name, r[k].name, r[i].name,
+				o->bound[i].region->conf->path);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static int bind_regions(struct offload *o, const struct catalog *catalog, struct region *regions)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
+		r = bind_region(o, i, catalog, regions);
+		if (r == 0)
+			r = check_apart(o, i);
+	}
+	return r;
+}
+
+static int check_windows(const struct offload *o, struct rnic_pd *pd)
+{
+	struct chain_env env;
+	int r = offload_bind(o, pd, &env);
+
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
+		if (env.region[i].iova & ((1ull << o->img->region_bits[i]) - 1)) {
+			log_error("%s: offload %s: offsets into region \"%s\" have %u bits, more than its "
+				  "address allows",
+				o->conf->where, o->conf->name, o->program->regions[i].name,
+				o->img->region_bits[i]);
+			return -EINVAL;
+		}
+	return r;
+}
+
+/* What libreddn's reddn_get() relies on: two candidates, each a fingerprint and an offset, in this order */
+static int check_shape(const struct offload *o)
+{
+	const struct program *p = o->program;
+
+	if (p->shape != PROGRAM_TABLE)
+		return 0;
+	if (o->table && o->img->arg_len == 2u * (7u + o->table->geometry.offset_len))
+		return 0;
+	log_error("%s: offload %s: a program of shape table looks in two buckets of a table, and its request "
+		  "is two times "
+		  "a fingerprint of 7 bytes and a bucket's offset",
+		o->conf->where, o->conf->name);
+	return -EINVAL;
+}
+
+/* Loops have bounds, in the program or in the catalog, so what a request takes at most is known before there is one */
+static int check_budget(const struct offload *o)
+{
+	uint64_t wqes = o->outcome.wqes + session_loop_wqes(o->program, o->conf->loop_budget);
+
+	if (!o->conf->wqe_budget)
+		return 0;
+	if (o->program->loop && !o->conf->loop_budget) {
+		log_error("%s: offload %s: its loop has no bound, so a \"wqe_budget\" needs a "
+			  "\"loop_budget\"",
+			o->conf->where, o->conf->name);
+		return -EINVAL;
+	}
+	if (wqes <= o->conf->wqe_budget)
+		return 0;
+	log_error("%s: offload %s: a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", o->conf->where,
+		o->conf->name, wqes, o->conf->wqe_budget);
+	return -E2BIG;
+}
+
+/* ---- the device ---------------------------------------------------------------------------------------------- */
+
+enum { LAYOUTS = 17 };
+
+static unsigned log_slots(const struct offload *o, unsigned depth)
+{
+	return (unsigned)__builtin_ctz(offload_slots(o, depth));
+}
+
+/* For every depth that a client may ask for. -E2BIG: this device has no queues that deep; @most tells how deep */
+static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
+{
+	unsigned last = log_slots(o, o->conf->depth_max);
+	struct session_loop_size size, *loop = session_loop_size(o->program, &size) ? &size : NULL;
+	int r = 0;
+
+	o->layouts = calloc(LAYOUTS, sizeof *o->layouts);
+	if (!o->layouts)
+		return -ENOMEM;
+	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
+		*most = 1u << i;
+		r = session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+	}
+	for (struct session_layout l; r == -E2BIG && *most > 2;) {
+		*most /= 2;
+		if (session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
+			break;
+	}
+	return r;
+}
+
+static int check_device(struct offload *o, const struct rnic_caps *caps)
+{
+	unsigned slots = offload_slots(o, o->conf->depth_max);
+	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
+	unsigned most;
+	int r;
+
+	if (o->program->loop && o->program->loop_ring > max_wqebbs) {
+		log_error("%s: offload %s: its loop takes a queue of %u WQEBBs, the device has queues of %u",
+			o->conf->where, o->conf->name, o->program->loop_ring, max_wqebbs);
+		return -E2BIG;
+	}
+	r = make_layouts(o, max_wqebbs, &most);
+	if (r < 0 && r != -E2BIG)
+		return r;
+	if (r < 0) {
+		log_error(
+			"%s: offload %s: %u instances do not fit a queue; at most %u do, for a depth_max of "
+			"%u",
+			o->conf->where, o->conf->name, slots, most, most / 2);
+		return -E2BIG;
+	}
+	if ((o->conf->recycled || o->program->loop) && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD)) {
+		log_error("%s: offload %s: the device has no masked fetch-and-add, without which %s",
+			o->conf->where, o->conf->name,
+			o->program->loop
+				? "there are no loops without a bound; give it one, as in `loop max 8`"
+				: "no chain can be recycled; mode = \"unrolled\" would do");
+		return -EOPNOTSUPP;
+	}
+	if (o->img->nrecv * 16 > caps->max_rq_wqe) {
+		log_error("%s: offload %s: a request is scattered to %u places, more than the device can",
+			o->conf->where, o->conf->name, o->img->nrecv);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------- */
+
+static int open_all(
+	struct offload *o, const struct catalog *catalog, struct region *regions, struct rnic_pd *pd)
+{
+	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(pd));
+	int r;
+
+	r = compile(o, NULL, 0, caps);
+	if (r == 0)
+		r = bind_regions(o, catalog, regions);
+	if (r == 0 && o->table)
+		r = compile_for_table(o, &o->table->geometry, caps);
+	if (r < 0)
+		return r;
+	o->img = o->program->image;
+	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
+	outcome_plan(&o->outcome, o->program);
+	r = check_budget(o);
+	if (r == 0)
+		r = check_windows(o, pd);
+	if (r == 0)
+		r = check_shape(o);
+	return r == 0 ? check_device(o, caps) : r;
+}
+
+int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
+	struct region *regions, struct rnic_pd *pd)
+{
+	struct program_loop_size in;
+	int r;
+
+	*o = (struct offload){.conf = conf};
+	r = open_all(o, catalog, regions, pd);
+	if (r < 0) {
+		offload_close(o);
+		return r;
+	}
+	in = program_loop_size(o->program);
+	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", conf->name,
+		o->program->name, o->img->n_copy, o->img->n_atomic, o->img->n_sync);
+	if (o->program->loop)
+		log_info("offload %s: %u, %u and %u in an iteration of its loop, a ring of %u WQEBBs",
+			conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
+	return 0;
+}
+
+void offload_close(struct offload *o)
+{
+	program_free(o->program);
+	free(o->layouts);
+	*o = (struct offload){0};
+}
+
+unsigned offload_slots(const struct offload *o, unsigned depth)
+{
+	return o->conf->instances ? o->conf->instances : session_slots(depth);
+}
+
+const struct session_layout *offload_layout(const struct offload *o, unsigned depth)
+{
+	assert(depth <= o->conf->depth_max);
+	return &o->layouts[log_slots(o, depth)];
+}
+
+int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env)
+{
+	struct rnic_window w;
+	int r = 0;
+
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
+		r = region_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable, &w);
+		if (r < 0)
+			break;
+		env->region[i].iova = w.iova;
+		env->region[i].lkey = w.lkey;
+		env->region[i].rkey = w.rkey;
+	}
+	return r;
+}
+
+void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep)
+{
+	if (p->nargs > REDDN_WIRE_ARGS || p->npieces > REDDN_WIRE_PIECES)
+		return;
+	for (unsigned i = 0; i < p->nargs; i++)
+		if (p->args[i].bytes > UINT8_MAX)
+			return;
+	rep->nargs = (uint8_t)p->nargs;
+	rep->npieces = (uint8_t)p->npieces;
+	for (unsigned i = 0; i < p->nargs; i++)
+		rep->arg[i] = (struct reddn_wire_arg){
+			.kind = p->args[i].kind == PROGRAM_STRING   ? REDDN_ARG_BYTES
+				: p->args[i].kind == PROGRAM_WINDOW ? REDDN_ARG_OFFSET
+								    : REDDN_ARG_NUMBER,
+			.bytes = (uint8_t)p->args[i].bytes,
+		};
+	for (unsigned i = 0; i < p->npieces; i++)
+		rep->piece[i] = (struct reddn_wire_piece){
+			.arg = (uint8_t)p->pieces[i].arg,
+			.flags = (uint8_t)((p->pieces[i].reversed ? REDDN_PIECE_REVERSED : 0) |
+					   (p->pieces[i].inverted ? REDDN_PIECE_INVERTED : 0)),
+			.first = (uint8_t)p->pieces[i].first,
+			.len = (uint8_t)p->pieces[i].len,
+		};
+}
+
+void offload_describe(const struct offload *o, struct reddn_wire_rep *rep)
+{
+	*rep = (struct reddn_wire_rep){
+		.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.shape = o->program->shape == PROGRAM_TABLE ? REDDN_SHAPE_TABLE : REDDN_SHAPE_OPAQUE,
+		.arg_len = htobe32(o->img->arg_len),
+		.reply_max = htobe32(o->slot_need),
+	};
+	if (o->program->shape == PROGRAM_TABLE)
+		table_describe(&o->table->geometry, &rep->table);
+	offload_describe_request(o->program, rep);
+}

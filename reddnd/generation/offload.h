@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * offload.h - an offload of the catalog, ready to serve: its program compiled for this device, bound to its regions.
+ */
+#ifndef GENERATION_OFFLOAD_H
+#define GENERATION_OFFLOAD_H
+
+#include "reddnd/catalog/catalog.h"
+#include "reddnd/chain/ring/arm.h"
+#include "reddnd/generation/layout.h"
+#include "reddnd/generation/outcome.h"
+#include "reddnd/generation/region.h"
+
+struct service;
+struct totals;
+
+struct offload {
+	struct service *service; /* that it is part of */
+	struct totals *totals;
+	const struct catalog_offload *conf;
+	struct program *program;
+	const struct chain_image *img; /* the program's */
+	struct {                       /* by region of the program */
+		struct region *region;
+		uint8_t part;
+		bool writable;
+	} bound[CHAIN_MAX_WINDOWS];
+	struct outcome_plan outcome;
+	const struct table *table;      /* of a program of that shape */
+	uint32_t slot_need;             /* bytes of a reply slot */
+	struct session_layout *layouts; /* by the logarithm of the number of slots */
+};
+
+/**
+ * @regions: those of @catalog, opened; all of it must outlive the offload. Errors have been logged. A program may have params
+ * "width" and "record": if the catalog does not set them, they are the bytes of a bucket's offset and of the largest record
+ * of the table that its region "buckets" is in. @pd: of a tenant that will use it; it gets its windows right away, and what is wrong
+ * with them is found.
+ */
+int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
+	struct region *regions, struct rnic_pd *pd);
+void offload_close(struct offload *o); /* fine on an offload that is all zero */
+
+unsigned offload_slots(const struct offload *o, unsigned depth);
+/** Of the queues of a session of that depth, at most depth_max. */
+const struct session_layout *offload_layout(const struct offload *o, unsigned depth);
+/** Puts the windows on its regions, for queues of @pd, into @env. Errors have been logged. */
+int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
+
+/** What a client has to know of it: shape, lengths, arguments and pieces of requests, and the table. */
+void offload_describe(const struct offload *o, struct reddn_wire_rep *rep);
+
+/** The arguments and pieces alone. None if there are more than @rep has room for: applications compose such requests. */
+void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep);
+
+#endif

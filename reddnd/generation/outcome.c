@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/outcome.h"
+
+#include "mlx5/wqe.h"
+
+static bool answers(const struct chain_step *st)
+{
+	return (st->verb == CHAIN_WRITE || st->verb == CHAIN_WRITE_IMM) && st->remote.kind == CHAIN_AT_SLOT;
+}
+
+static unsigned segments(const struct chain_step *st)
+{
+	unsigned n = 0;
+
+	while (n < CHAIN_MAX_SGE && st->local[n].kind != CHAIN_AT_NONE)
+		n++;
+	return n;
+}
+
+/* The end of the reply: of a program that answers in several places, what it says when no condition before has held */
+static const struct chain_step *last_answer(const struct chain_desc *d)
+{
+	unsigned s = d->nsteps - 1;
+
+	while (d->steps[s].queue)
+		s--;
+	return &d->steps[s];
+}
+
+void outcome_plan(struct outcome_plan *plan, const struct program *p)
+{
+	const struct chain_image *img = p->image;
+	const struct chain_step *last = last_answer(p->desc);
+
+	*plan = (struct outcome_plan){0};
+	for (unsigned q = 0; q < img->nqueues; q++)
+		for (uint32_t w = 0; w < img->queue[q].wqebbs; w++) {
+			const struct chain_step *st;
+			bool conditional;
+
+			if (!img->queue[q].starts[w])
+				continue;
+			plan->wqes++;
+			st = &p->desc->steps[program_step_at(p, q, w)];
+			if (!answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
+				continue;
+			plan->writes[plan->nwrites].queue = (uint8_t)q;
+			plan->writes[plan->nwrites].wqebb = w;
+			plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
+			conditional = st->flags & CHAIN_DORMANT && st != last;
+			plan->writes[plan->nwrites].conditional = conditional;
+			plan->conditional |= conditional;
+			plan->nwrites++;
+		}
+}
+
+struct outcome outcome_read(const struct outcome_plan *plan, const struct chain_image *img,
+	const struct chain_env *env, uint64_t seq)
+{
+	struct outcome o = {0};
+
+	for (unsigned i = 0; i < plan->nwrites; i++) {
+		unsigned q = plan->writes[i].queue;
+		uint64_t at = seq % env->slots * img->queue[q].wqebbs + plan->writes[i].wqebb;
+		const uint8_t *wqe = env->queue[q].ring + at * CHAIN_WQEBB;
+
+		if (wqe[WQE_OPCODE] == WQE_OP_NOP)
+			continue;
+		o.hit |= plan->writes[i].conditional;
+		for (unsigned g = 0; g < plan->writes[i].nsge; g++)
+			o.bytes += wqe_get(wqe + WQE_RDMA_SGE + g * WQE_DS + WQE_SGE_LEN, 4);
+	}
+	return o;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/table.h"
+
+#include "reddnd/util/log.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VERSION = 1, MIN_HEADER = 192 };
+
+static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(char *why, size_t size, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, size, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+uint64_t table_slot_need(const struct table_geometry *g)
+{
+	uint64_t record = sizeof(struct reddn_record) + (uint64_t)g->max_key + g->max_value;
+
+	return (REDDN_SLOT_RECORD + record + 63) / 64 * 64;
+}
+
+int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t n)
+{
+	const uint64_t heap_max = 1ull << 8 * sizeof((struct reddn_bucket *)0)->off;
+	const uint64_t len_max = (1ull << 8 * sizeof((struct reddn_bucket *)0)->len) - 1;
+	struct reddn_table_header h;
+	uint64_t bytes;
+
+	if (size < REDDN_TABLE_PAGE)
+		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
+	memcpy(&h, file, sizeof h); /* the writer may be at work: look at each value once */
+	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
+		return refuse(why, n, "it is no reddnd table; reddn-table makes one");
+	if (le32toh(h.version) != VERSION)
+		return refuse(why, n, "it is a table of version %u; this reddnd serves version %d",
+			le32toh(h.version), VERSION);
+	*g = (struct table_geometry){
+		.hash_seed = le64toh(h.hash_seed),
+		.buckets = le64toh(h.buckets),
+		.buckets_off = le64toh(h.buckets_off),
+		.heap_off = le64toh(h.heap_off),
+		.heap_size = le64toh(h.heap_size),
+		.max_key = le32toh(h.max_key),
+		.max_value = le32toh(h.max_value),
+	};
+	if (le64toh(h.file_size) > size)
+		return refuse(why, n, "its header says %" PRIu64 " bytes, the file has %" PRIu64,
+			le64toh(h.file_size), size);
+	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)) ||
+		g->buckets > UINT64_MAX / sizeof(struct reddn_bucket))
+		return refuse(why, n,
+			"it has %" PRIu64 " buckets; their number must be a power of two, at least 2",
+			g->buckets);
+	bytes = g->buckets * sizeof(struct reddn_bucket);
+	if (g->buckets_off < REDDN_TABLE_PAGE || g->buckets_off % REDDN_TABLE_PAGE || g->buckets_off > size ||
+		bytes > size - g->buckets_off)
+		return refuse(why, n,
+			"its buckets at %#" PRIx64 " are not page aligned or not inside the file",
+			g->buckets_off);
+	if (g->heap_off % REDDN_TABLE_PAGE || g->heap_off < g->buckets_off + bytes || g->heap_off >= size ||
+		g->heap_size == 0 || g->heap_size > size - g->heap_off || g->heap_size > heap_max)
+		return refuse(why, n,
+			"its heap at %#" PRIx64
+			" is not page aligned, overlaps the buckets, or is not inside the "
+			"file",
+			g->heap_off);
+	if (g->max_key == 0 || sizeof(struct reddn_record) + (uint64_t)g->max_key + g->max_value > len_max)
+		return refuse(why, n,
+			"keys of up to %u and values of up to %u bytes; a record has at most %" PRIu64,
+			g->max_key, g->max_value, len_max);
+	while (g->offset_len < 8 && (bytes - 1) >> 8 * g->offset_len)
+		g->offset_len++;
+	if (8u * g->offset_len > RNIC_WINDOW_BITS)
+		return refuse(why, n, "its bucket array of %" PRIu64 " bytes is larger than a window", bytes);
+	return 0;
+}
+
+void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire)
+{
+	*wire = (struct reddn_wire_table){
+		.hash_seed = htobe64(g->hash_seed),
+		.buckets = htobe64(g->buckets),
+		.max_key = htobe32(g->max_key),
+		.max_value = htobe32(g->max_value),
+		.offset_len = g->offset_len,
+		.probes = 2,
+	};
+}
+
+int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where)
+{
+	struct table_geometry *g = &t->geometry;
+	char why[200];
+	int r;
+
+	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof why);
+	if (r < 0) {
+		log_error("%s: region file %s cannot be served: %s", where, path, why);
+		return r;
+	}
+	log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64 " bytes, keys to %u, values to %u bytes",
+		path, g->buckets, g->heap_size, g->max_key, g->max_value);
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table.h - a region that holds a table (protocol/table-format.h): its geometry. The file belongs to its writer; nothing is believed before it has been checked.
+ */
+#ifndef GENERATION_TABLE_H
+#define GENERATION_TABLE_H
+
+#include "protocol/table-format.h"
+#include "protocol/wire.h"
+#include "reddnd/rnic/region.h"
+
+struct table_geometry {
+	uint64_t hash_seed, buckets, buckets_off, heap_off, heap_size;
+	uint32_t max_key, max_value;
+	uint8_t offset_len; /* bytes that the offset of any bucket fits in */
+};
+
+/**
+ * Checks the first page of a file of @size bytes at @file. 0; -EINVAL and @why in words when it is no table that this
+ * version can serve.
+ */
+int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t why_size);
+
+/** Bytes of a reply slot that holds any record of the table (wire.h). */
+uint64_t table_slot_need(const struct table_geometry *g);
+
+void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire);
+
+struct table {
+	struct table_geometry geometry;
+};
+
+/** Looks at the mapped @file, which is @path. Errors have been logged, with @where the table is declared. */
+int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/tenant.h"
+
+#include "reddnd/util/cleanup.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static void tenant_free(struct tenant *t)
+{
+	starter_deinit(&t->starter);
+	if (t->pd)
+		rnic_pd_free(t->pd);
+	free(t);
+}
+
+DEFINE_CLEANUP(struct tenant *, tenant_free)
+
+int tenant_get(struct tenant **out, struct tenant **all, const char *name, struct rnic_device *dev,
+	struct rnic_arena *arena)
+{
+	CLEANUP(tenant_freep) struct tenant *new = NULL;
+	struct tenant *t;
+	int r;
+
+	HASH_FIND_STR(*all, name, t);
+	if (t) {
+		t->refs++;
+		*out = t;
+		return 0;
+	}
+	new = calloc(1, sizeof *new);
+	if (!new)
+		return -ENOMEM;
+	r = rnic_pd_new(&new->pd, dev);
+	if (r == 0)
+		r = starter_init(&new->starter, new->pd, arena);
+	if (r < 0)
+		return r;
+	snprintf(new->name, sizeof new->name, "%s", name);
+	new->all = all;
+	new->refs = 1;
+	t = *out = steal_ptr(&new);
+	HASH_ADD_STR(*all, name, t);
+	return 0;
+}
+
+void tenant_unref(struct tenant *t)
+{
+	if (!t || --t->refs > 0)
+		return;
+	assert(t->sessions == 0 && t->depth == 0 && t->queue_bytes == 0 && t->slot_bytes == 0);
+	HASH_DEL(*t->all, t);
+	tenant_free(t);
+}
+
+/* A limit that is new begins with a full bucket: the first client is none too many */
+static void limit_connects(struct tenant *t, uint64_t now_us)
+{
+	const struct catalog_limits *l = &t->limits;
+	uint64_t burst = l->connects_burst ? l->connects_burst : l->connects;
+
+	if (t->connects.per_second)
+		rate_set(&t->connects, l->connects, burst, now_us);
+	else
+		rate_init(&t->connects, l->connects, burst, now_us);
+}
+
+void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
+{
+	t->limits = *limits;
+	rate_set(&t->rate, limits->rate, limits->burst, now_us);
+	rate_set(&t->bytes, limits->bytes_rate, rate_burst(limits->bytes_rate, t->reply_most), now_us);
+	limit_connects(t, now_us);
+}
+
+void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us)
+{
+	if (bytes <= t->reply_most)
+		return;
+	t->reply_most = bytes;
+	rate_set(&t->bytes, t->bytes.per_second, rate_burst(t->bytes.per_second, bytes), now_us);
+}
+
+static uint64_t left(uint64_t quota, uint64_t used)
+{
+	return used < quota ? quota - used : 0;
+}
+
+bool tenant_charge(
+	struct tenant *t, const struct tenant_charge *c, uint64_t now_us, struct reddn_wire_rej *rej)
+{
+	const struct catalog_limits *l = &t->limits;
+
+	if (l->sessions && t->sessions >= l->sessions) {
+		session_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
+			"tenant %s has used up its quota \"sessions\" of %u", t->name, l->sessions);
+		return false;
+	}
+	if (l->depth && c->depth > left(l->depth, t->depth)) {
+		session_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)left(l->depth, t->depth),
+			"depth is %u; tenant %s has %" PRIu64 " left of its quota \"depth\" of %u", c->depth,
+			t->name, left(l->depth, t->depth), l->depth);
+		return false;
+	}
+	if (l->queue_bytes && c->queue_bytes > left(l->queue_bytes, t->queue_bytes)) {
+		session_refuse(rej, REDDN_REJ_QUOTA, 0,
+			"queues take %" PRIu64 " bytes; tenant %s has %" PRIu64
+			" left of its quota \"queue_bytes\" of %" PRIu64,
+			c->queue_bytes, t->name, left(l->queue_bytes, t->queue_bytes), l->queue_bytes);
+		return false;
+	}
+	if (l->slot_bytes && c->slot_bytes > left(l->slot_bytes, t->slot_bytes)) {
+		session_refuse(rej, REDDN_REJ_QUOTA, 0,
+			"reply slots of %" PRIu64 " bytes; tenant %s has %" PRIu64
+			" left of its quota \"slot_bytes\" of %" PRIu64,
+			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
+		return false;
+	}
+	if (rate_available(&t->connects, now_us) == 0) {
+		session_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connects,
+			"tenant %s has used up its quota \"connects\" of %" PRIu64
+			" per second; there is room again in %" PRIu64 " ms",
+			t->name, l->connects, rate_delay(&t->connects, 1, now_us) / 1000 + 1);
+		return false;
+	}
+	rate_take(&t->connects, 1);
+	t->sessions++;
+	t->depth += c->depth;
+	t->queue_bytes += c->queue_bytes;
+	t->slot_bytes += c->slot_bytes;
+	return true;
+}
+
+void tenant_refund(struct tenant *t, const struct tenant_charge *c)
+{
+	assert(t->sessions > 0 && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes &&
+		t->slot_bytes >= c->slot_bytes);
+	t->sessions--;
+	t->depth -= c->depth;
+	t->queue_bytes -= c->queue_bytes;
+	t->slot_bytes -= c->slot_bytes;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ir/test-by-hand.h"
+#include "reddnd/chain/ring/arm.h"
+#include "reddnd/generation/layout.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct range {
+	uint64_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void test_slots(void **state)
+{
+	(void)state;
+	assert_int_equal(session_slots(1), 64);
+	assert_int_equal(session_slots(32), 64);
+	assert_int_equal(session_slots(33), 128);
+	assert_int_equal(session_slots(4096), 8192);
+}
+
+/* Everything is inside, aligned, and nothing overlaps */
+static void check_layout(
+	const struct chain_image *img, const struct session_loop_size *loop, bool recycled, unsigned slots)
+{
+	struct range ranges[5 * CHAIN_MAX_QUEUES + 14];
+	struct session_layout l;
+	unsigned n = 0;
+
+	assert_int_equal(session_layout(img, loop, recycled, slots, 32768, &l), 0);
+	assert_int_equal(l.code_off % 4096, 0);
+	assert_int_equal(l.size % 4096, 0);
+	assert_true(l.code_off + l.code_size <= l.size);
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		uint64_t rq = q == 0 ? (uint64_t)slots * l.rq_stride : 0;
+
+		ranges[n++] = (struct range){l.queue[q].cq_db_off, l.queue[q].cq_db_off + 64};
+		ranges[n++] = (struct range){l.queue[q].qp_db_off, l.queue[q].qp_db_off + 64};
+		ranges[n++] = (struct range){
+			l.queue[q].cqes_off, l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size)};
+		assert_int_equal(l.queue[q].ring_off, l.queue[q].wq_off + rq);
+		assert_true(l.queue[q].ring_wqebbs >= slots * img->queue[q].wqebbs);
+		assert_int_equal(l.queue[q].cqes_off % 4096 + l.queue[q].wq_off % 4096, 0);
+		assert_true(l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size) <= l.code_off);
+		assert_true(l.queue[q].wq_off >= l.code_off);
+		ranges[n++] = (struct range){
+			l.queue[q].wq_off, l.queue[q].ring_off + l.queue[q].ring_wqebbs * 64ull};
+	}
+	/* The audit looks up the RECV of every instance */
+	assert_true(1u << l.queue[0].cq_log_size >= slots);
+	assert_int_equal(l.scratch_off % 8, 0);
+	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
+	if (recycled) {
+		ranges[n++] = (struct range){l.keeper.cq_db_off, l.keeper.qp_db_off + 64};
+		ranges[n++] = (struct range){l.replies.cq_db_off, l.replies.cq_db_off + 64};
+		ranges[n++] = (struct range){
+			l.keeper.cqes_off, l.keeper.cqes_off + (64ull << l.keeper.cq_log_size)};
+		ranges[n++] = (struct range){
+			l.replies.cqes_off, l.replies.cqes_off + (64ull << l.replies.cq_log_size)};
+		ranges[n++] =
+			(struct range){l.keeper.wq_off, l.keeper.ring_off + l.keeper.ring_wqebbs * 64ull};
+		ranges[n++] = (struct range){l.lanes_off, l.lanes_off + l.keeping.lanes};
+		assert_true(1u << l.replies.cq_log_size >= 2 * slots);
+		assert_true(l.keeper.wq_off >= l.code_off && l.lanes_off % 64 == 0);
+	}
+	if (loop) {
+		const struct session_queue_layout *q = &l.loop.queue;
+
+		ranges[n++] = (struct range){q->cq_db_off, q->qp_db_off + 64};
+		ranges[n++] = (struct range){q->cqes_off, q->cqes_off + (64ull << q->cq_log_size)};
+		ranges[n++] = (struct range){q->wq_off, q->ring_off + q->ring_wqebbs * 64ull};
+		ranges[n++] = (struct range){l.loop.lanes_off, l.loop.lanes_off + loop->lanes};
+		ranges[n++] = (struct range){l.loop.scratch_off, l.loop.scratch_off + loop->scratch};
+		ranges[n++] = (struct range){l.loop.shared_off, l.loop.shared_off + loop->shared};
+		assert_true(q->ring_wqebbs == loop->ring_wqebbs && 1u << q->cq_log_size >= loop->cqes);
+		assert_true(q->wq_off >= l.code_off && q->wq_off % 4096 == 0);
+		assert_int_equal((l.loop.lanes_off | l.loop.scratch_off | l.loop.shared_off) % 64, 0);
+	}
+	qsort(ranges, n, sizeof *ranges, by_begin);
+	for (unsigned i = 1; i < n; i++)
+		assert_true(ranges[i - 1].end <= ranges[i].begin);
+	assert_int_equal(ranges[n - 1].end, l.code_off + l.code_size);
+}
+
+static void test_layouts(void **state)
+{
+	const struct session_loop_size loop = {
+		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3};
+
+	(void)state;
+	for (unsigned parallel = 0; parallel < 2; parallel++) {
+		const struct chain_hash_get p = {.parallel = parallel, .offset_len = 4};
+		struct chain_image *img;
+
+		assert_int_equal(chain_hash_get(&p, &img), 0);
+		for (unsigned slots = 2; slots <= 2048; slots *= 2)
+			for (unsigned l = 0; l < 2; l++)
+				check_layout(img, l ? &loop : NULL, false, slots);
+		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
+			for (unsigned l = 0; l < 2; l++)
+				check_layout(img, l ? &loop : NULL, true, slots);
+		chain_free(img);
+	}
+}
+
+static void test_too_big(void **state)
+{
+	const struct chain_hash_get p = {.offset_len = 4};
+	struct session_layout l;
+	struct chain_image *img;
+
+	(void)state;
+	assert_int_equal(chain_hash_get(&p, &img), 0);
+	assert_int_equal(session_layout(img, NULL, false, 32768, 32768, &l), -E2BIG);
+	assert_int_equal(session_layout(img, NULL, false, 64, 256, &l), -E2BIG);
+	assert_int_equal(
+		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
+		-E2BIG);
+	assert_int_equal(
+		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l),
+		0);
+	chain_free(img);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_too_big),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

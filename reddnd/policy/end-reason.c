@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/policy/end-reason.h"
+
+#include "reddnd/policy/request.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool farewell_asked(const void *data, size_t size, struct farewell_of *of)
+{
+	struct reddn_wire_why why;
+
+	if (size < sizeof why)
+		return false;
+	memcpy(&why, data, sizeof why);
+	if (be32toh(why.magic) != REDDN_WIRE_MAGIC || why.version != REDDN_WIRE_VERSION ||
+		why.flags != REDDN_REQ_WHY)
+		return false;
+	*of = (struct farewell_of){
+		.session = be64toh(why.session),
+		.slot_addr = be64toh(why.slot_addr),
+		.slot_rkey = be32toh(why.slot_rkey),
+	};
+	return true;
+}
+
+enum reddn_wire_end farewell_how(enum verdict_kind kind)
+{
+	switch (kind) {
+	case VERDICT_REQUEST:
+		return REDDN_WIRE_END_PROTOCOL;
+	case VERDICT_RNR:
+	case VERDICT_UNREACHABLE:
+		return REDDN_WIRE_END_UNREACHABLE;
+	case VERDICT_TIME:
+	case VERDICT_LOOP:
+		return REDDN_WIRE_END_BUDGET;
+	default:
+		return REDDN_WIRE_END_FAILED;
+	}
+}
+
+/* A free one; the oldest of that address if it has its share; else the oldest of all */
+static struct farewell *place_for(struct farewells *f, const uint8_t address[16])
+{
+	struct farewell *oldest = &f->kept[0], *own = NULL;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FAREWELLS_MAX; i++) {
+		struct farewell *e = &f->kept[i];
+
+		if (e->number < oldest->number)
+			oldest = e;
+		if (!e->number || memcmp(e->address, address, sizeof e->address) != 0)
+			continue;
+		n++;
+		if (!own || e->number < own->number)
+			own = e;
+	}
+	return n >= FAREWELLS_EACH ? own : oldest;
+}
+
+void farewells_add(struct farewells *f, const uint8_t address[16], const struct farewell_of *of,
+	enum reddn_wire_end how, const char *why)
+{
+	struct farewell *e = place_for(f, address);
+
+	*e = (struct farewell){.number = ++f->count, .of = *of, .how = (uint8_t)how};
+	memcpy(e->address, address, sizeof e->address);
+	snprintf(e->why, sizeof e->why, "%s", why);
+}
+
+void farewells_tell(const struct farewells *f, const uint8_t address[16], const struct farewell_of *of,
+	struct reddn_wire_rej *rej)
+{
+	for (unsigned i = 0; i < FAREWELLS_MAX; i++) {
+		const struct farewell *e = &f->kept[i];
+
+		if (e->number && e->of.session == of->session && e->of.slot_addr == of->slot_addr &&
+			e->of.slot_rkey == of->slot_rkey &&
+			memcmp(e->address, address, sizeof e->address) == 0) {
+			session_refuse(rej, REDDN_REJ_ENDED, e->how, "%s", e->why);
+			return;
+		}
+	}
+	session_refuse(rej, REDDN_REJ_FORGOTTEN, 0,
+		"nothing is known of a session %" PRIu64 " of this client", of->session);
+}

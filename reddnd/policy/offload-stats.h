@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * offload-stats.h - what was counted for each offload, by its name. Counters outlive sessions and reloads: they never go back.
+ */
+#ifndef POLICY_OFFLOAD_STATS_H
+#define POLICY_OFFLOAD_STATS_H
+
+#include "reddnd/catalog/catalog.h"
+
+#include <uthash.h>
+
+struct totals {
+	char name[CATALOG_NAME_MAX + 1];
+	unsigned sessions; /* now */
+	uint64_t requests, failed;
+	uint64_t hits, misses;        /* of unrolled sessions (outcome.h) */
+	uint64_t wqes;                /* of chains and loops, executed */
+	uint64_t iterations;          /* of loops without a bound */
+	uint64_t bytes_in, bytes_out; /* of requests; of replies, of unrolled sessions */
+	uint64_t verdicts[VERDICT_KINDS];
+	UT_hash_handle hh;
+};
+
+/** Those of offload @name, made if they are new; owned by @all. NULL when there is no memory. */
+struct totals *totals_get(struct totals **all, const char *name);
+void totals_free(struct totals **all);
+
+#endif

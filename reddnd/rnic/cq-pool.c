@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/cq-pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one */
+enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
+
+static int add(struct audit *a, struct audit_cq **out)
+{
+	const struct rnic_cq_attr attr = {
+		.cqes_off = PAGE,
+		.db_off = 0,
+		.log_size = AUDIT_LOG_CQES,
+		.cookie = AUDIT_COOKIE | a->last_cookie,
+		.moderate_count = MODERATE_CQES,
+		.moderate_us = MODERATE_US,
+	};
+	struct audit_cq *q = calloc(1, sizeof *q);
+	int r;
+
+	if (!q)
+		return -ENOMEM;
+	r = rnic_block_init(&q->block, rnic_device_pd(a->dev), a->arena,
+		PAGE + (RNIC_CQE_BYTES << AUDIT_LOG_CQES), PAGE, 0);
+	if (r == 0)
+		r = rnic_cq_init(&q->cq, &q->block, &attr);
+	if (r < 0) {
+		rnic_block_deinit(&q->block);
+		free(q);
+		return r;
+	}
+	rnic_cq_arm(&q->cq, false);
+	q->cookie = AUDIT_COOKIE | a->last_cookie++;
+	TAILQ_INSERT_TAIL(&a->cqs, q, link);
+	*out = q;
+	return 0;
+}
+
+static void drop(struct audit *a, struct audit_cq *q)
+{
+	TAILQ_REMOVE(&a->cqs, q, link);
+	if (a->at == q)
+		a->at = NULL;
+	rnic_cq_deinit(&q->cq);
+	rnic_block_deinit(&q->block);
+	free(q);
+}
+
+int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena)
+{
+	struct audit_cq *first;
+
+	*a = (struct audit){.dev = dev, .arena = arena};
+	TAILQ_INIT(&a->cqs);
+	return add(a, &first);
+}
+
+void audit_deinit(struct audit *a)
+{
+	struct audit_cq *q;
+
+	while ((q = TAILQ_FIRST(&a->cqs)))
+		drop(a, q);
+}
+
+int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq)
+{
+	struct audit_cq *q;
+	int r;
+
+	if (cqes > 1u << AUDIT_LOG_CQES)
+		return -ENOSPC;
+	TAILQ_FOREACH (q, &a->cqs, link)
+		if (cqes <= (1u << AUDIT_LOG_CQES) - q->charged)
+			break;
+	if (!q) {
+		r = add(a, &q);
+		if (r < 0)
+			return r;
+	}
+	q->charged += cqes;
+	*cq = q;
+	return 0;
+}
+
+void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes)
+{
+	if (!cq)
+		return;
+	assert(cq->charged >= cqes);
+	cq->charged -= cqes;
+	if (cq->charged == 0 && cq != TAILQ_FIRST(&a->cqs))
+		drop(a, cq);
+}
+
+int audit_next(struct audit *a, struct rnic_cqe *cqe)
+{
+	struct audit_cq *first = a->at ? a->at : TAILQ_FIRST(&a->cqs), *q = first;
+
+	if (!first)
+		return 0;
+	do {
+		if (rnic_cq_poll(&q->cq, cqe)) {
+			q->taken = q->unarmed = true;
+			a->at = q;
+			return 1;
+		}
+		q = TAILQ_NEXT(q, link) ? TAILQ_NEXT(q, link) : TAILQ_FIRST(&a->cqs);
+	} while (q != first);
+	return 0;
+}
+
+void audit_update(struct audit *a)
+{
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link) {
+		if (q->taken)
+			rnic_cq_update(&q->cq);
+		q->taken = false;
+	}
+}
+
+void audit_event(struct audit *a, uint64_t cookie)
+{
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link)
+		if (q->cookie == cookie)
+			q->unarmed = true;
+}
+
+void audit_arm(struct audit *a)
+{
+	struct audit_cq *q;
+
+	TAILQ_FOREACH (q, &a->cqs, link) {
+		if (q->unarmed)
+			rnic_cq_arm(&q->cq, false);
+		q->unarmed = false;
+	}
+}

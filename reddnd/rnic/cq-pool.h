@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cq-pool.h - the completion queues of all reply queues. Each reply ends with one signalled WQE; its CQE names the queue
+ * pair and the WQE index, that is, the session and the instance that is finished. So one queue tells about many
+ * sessions, and one event about many requests.
+ *
+ * A queue never overflows: sessions are charged for every CQE they may have unread, flushed ones included, and go to
+ * another queue when one is full.
+ */
+#ifndef RNIC_CQ_POOL_H
+#define RNIC_CQ_POOL_H
+
+#include "reddnd/rnic/queue.h"
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+enum { AUDIT_LOG_CQES = 14 };
+
+/* In the cookies of its events */
+#define AUDIT_COOKIE (UINT64_C(1) << 63)
+
+struct audit_cq {
+	struct rnic_block block;
+	struct rnic_cq cq;
+	uint32_t charged; /* CQEs */
+	bool taken;       /* CQEs were taken since the room of the last ones was given back */
+	bool unarmed;     /* CQEs were taken, or an event came, since the last event was asked for */
+	uint64_t cookie;
+	TAILQ_ENTRY(audit_cq) link;
+};
+
+struct audit {
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+	TAILQ_HEAD(, audit_cq) cqs;
+	struct audit_cq *at; /* where the last CQE was taken from */
+	uint64_t last_cookie;
+};
+
+/** Makes the first queue, which stays. */
+int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena);
+void audit_deinit(struct audit *a); /* after all sessions; fine on one that is all zero */
+
+/** A queue with room for @cqes more. -ENOSPC, or what the device says. Armed if it is new. */
+int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq);
+void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes); /* NULL is fine */
+
+/** Takes one CQE: 1, or 0 when all queues are empty. One queue after the other. */
+int audit_next(struct audit *a, struct rnic_cqe *cqe);
+/** Gives the room of what was taken back to the device. */
+void audit_update(struct audit *a);
+/** An event with AUDIT_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no other. */
+void audit_event(struct audit *a, uint64_t cookie);
+/** Asks for an event of the queues that have had CQEs or events; take once more afterwards. */
+void audit_arm(struct audit *a);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/master-qp.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/util/log.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { LOG_CQES = 6, WQEBBS = 64, PAGE = 4096, PATIENCE_MS = 1000, POLLS_BEFORE_SLEEP = 1000 };
+
+int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena)
+{
+	const struct rnic_cq_attr cq = {.cqes_off = PAGE, .db_off = 0, .log_size = LOG_CQES};
+	struct rnic_qp_attr qp = {
+		.wq_off = 2 * PAGE,
+		.sq_wqebbs = WQEBBS,
+		.db_off = RNIC_DB_BYTES,
+		.send_cq = &s->cq,
+	};
+	int r;
+
+	*s = (struct starter){0};
+	r = rnic_block_init(&s->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+	if (r == 0)
+		r = rnic_cq_init(&s->cq, &s->block, &cq);
+	if (r == 0)
+		r = rnic_qp_init(&s->qp, &s->block, &qp);
+	if (r == 0)
+		r = rnic_qp_connect_self(&s->qp, 1);
+	if (r < 0)
+		starter_deinit(s);
+	return r;
+}
+
+void starter_deinit(struct starter *s)
+{
+	rnic_qp_deinit(&s->qp);
+	rnic_cq_deinit(&s->cq);
+	rnic_block_deinit(&s->block);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int post_and_wait(struct starter *s, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	int64_t until = now_ms() + PATIENCE_MS;
+	struct rnic_cqe cqe;
+	unsigned polls = 0;
+
+	rnic_qp_post(&s->qp, wqe);
+	while (!rnic_cq_poll(&s->cq, &cqe)) {
+		if (++polls < POLLS_BEFORE_SLEEP)
+			continue;
+		if (now_ms() > until) {
+			log_error("the device does not execute what is posted");
+			return -ETIMEDOUT;
+		}
+		nanosleep(&nap, NULL);
+	}
+	rnic_cq_update(&s->cq);
+	if (cqe.error) {
+		log_error("starting a queue failed: %s (%#x)", rnic_syndrome_text(cqe.syndrome), cqe.vendor);
+		return -EIO;
+	}
+	return 0;
+}
+
+static int enable(struct starter *s, uint8_t opcode, uint32_t qpn, uint16_t index)
+{
+	uint8_t wqe[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = opcode, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
+
+	wqe_put32(wqe + WQE_SYNC_INDEX, index);
+	wqe_put32(wqe + WQE_SYNC_OBJECT, qpn);
+	return post_and_wait(s, wqe);
+}
+
+int starter_enable(struct starter *s, uint32_t qpn, uint16_t index)
+{
+	return enable(s, WQE_OP_SEND_EN, qpn, index);
+}
+
+int starter_enable_recvs(struct starter *s, uint32_t qpn, uint16_t index)
+{
+	return enable(s, WQE_OP_RECV_EN, qpn, index);
+}
+
+int starter_tick(struct starter *s)
+{
+	const uint8_t wqe[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
+
+	return post_and_wait(s, wqe);
+}

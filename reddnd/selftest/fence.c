@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/selftest/selftest.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/selftest/testbed.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	TRIAL = 4, /* WQEBBs of the working queue: a READ, two SEND_ENs, and a mark; the other queue has a mark */
+	TRIALS = TESTBED_WQEBBS / TRIAL,
+	RUNS = 8, /* at most, of each kind */
+	MAX_READ = 16384,
+};
+
+/* What is late is small in some trials and large in others */
+static const uint32_t sizes[] = {64, 256, 4096, MAX_READ};
+
+struct memory {
+	uint8_t source[MAX_READ], sink[MAX_READ];
+	uint8_t mark, hit[TRIALS];
+};
+
+_Static_assert(sizeof(struct memory) <= TESTBED_MEMORY, "the testbed is too small");
+
+static void mark_wqe(struct testbed *bed, struct memory *m, unsigned q, unsigned trial)
+{
+	uint8_t *w = testbed_wqe(bed, q, WQE_OP_NOP, 3, trial == TRIALS - 1 ? WQE_SIGNALLED : 0);
+
+	testbed_remote(bed, w, &m->hit[trial]);
+	testbed_sge(bed, w + WQE_RDMA_SGE, &m->mark, 1);
+}
+
+/* The READ makes a WRITE of one of the marks, and the SEND_EN for that is the first after it */
+static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, uint8_t flags)
+{
+	uint32_t size = sizes[trial / 2 % (sizeof sizes / sizeof sizes[0])];
+	unsigned patched = trial % 2 ? TESTBED_TARGET : TESTBED_WORK, first = bed->posted[TESTBED_WORK];
+	unsigned mark[TESTBED_QUEUES] = {first + TRIAL - 1, bed->posted[TESTBED_TARGET]};
+	uint8_t *w = testbed_wqe(bed, TESTBED_WORK, WQE_OP_READ, 4, 0);
+
+	testbed_remote(bed, w, m->source + MAX_READ - size);
+	testbed_sge(bed, w + WQE_RDMA_SGE, m->sink, size - 1);
+	testbed_sge(bed, w + WQE_RDMA_SGE + WQE_DS, testbed_at(bed, patched, mark[patched]) + WQE_OPCODE, 1);
+	for (unsigned i = 0; i < TESTBED_QUEUES; i++) {
+		unsigned q = i ? TESTBED_QUEUES - 1 - patched : patched, through = mark[q] + 1;
+
+		if (q == TESTBED_WORK && trial < TRIALS - 1)
+			through += TRIAL - 1; /* the next trial, but for its mark */
+		testbed_sync(bed, WQE_OP_SEND_EN, flags, through, bed->qp[q].qpn);
+	}
+	mark_wqe(bed, m, TESTBED_WORK, trial);
+	mark_wqe(bed, m, TESTBED_TARGET, trial);
+}
+
+/* One run, number @n of the testbed: how many of its WQEs had been patched when they were fetched, or a negative errno */
+static int run(struct testbed *bed, unsigned n, uint8_t flags)
+{
+	struct memory *m = (struct memory *)bed->memory;
+	uint16_t first = (uint16_t)(bed->posted[TESTBED_WORK] + TRIAL - 1);
+	int r, hits = 0;
+	char why[100];
+
+	memset(m, 0, sizeof *m);
+	m->mark = 1;
+	m->source[MAX_READ - 1] = WQE_OP_WRITE;
+	for (unsigned i = 0; i < TRIALS; i++)
+		write_trial(bed, m, i, flags);
+	r = starter_enable(bed->starter, bed->qp[TESTBED_WORK].qpn, first);
+	if (r < 0)
+		return r;
+	if (!testbed_has_cqe(&bed->cq[TESTBED_WORK], n) || !testbed_has_cqe(&bed->cq[TESTBED_TARGET], n) ||
+		testbed_errors(bed, why, sizeof why) < 0)
+		return -EIO;
+	for (unsigned i = 0; i < TRIALS; i++)
+		hits += __atomic_load_n(&m->hit[i], __ATOMIC_ACQUIRE);
+	return hits;
+}
+
+/* Runs of one kind, until a WQE was fetched too early: 1 if that never happened */
+static int never_early(struct testbed *bed, unsigned *n, uint8_t flags)
+{
+	for (unsigned i = 0; i < RUNS; i++) {
+		int hits = run(bed, (*n)++, flags);
+
+		if (hits < TRIALS)
+			return hits < 0 ? hits : 0;
+	}
+	return 1;
+}
+
+int selftest_fenced_enables(struct starter *starter)
+{
+	struct testbed bed;
+	unsigned n = 0;
+	int r = testbed_init(&bed, starter);
+
+	if (r == 0)
+		r = never_early(&bed, &n, 0);
+	if (r >= 0)
+		r = r ? 0 /* it cannot be told */ : never_early(&bed, &n, WQE_FENCE);
+	testbed_deinit(&bed);
+	return r;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/selftest/selftest.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/selftest/testbed.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HOLD_MS = 2, WQEBBS_OF_WRITES = 3, SENDS = 2 };
+
+struct words {
+	uint64_t hit, miss; /* operand in the low 56 bits, lane for the opcode in the high 8 */
+	uint64_t old[2];
+	uint64_t source, dest[2], done;
+	uint64_t sum, swapped; /* by masked atomics */
+	uint64_t received[SENDS];
+};
+
+#define OPERAND 0x00112233445566ull
+#define SOURCE 0x0123456789abcdefull
+/* A full byte below a boundary, and one more of each lane */
+#define LANES 0x00000000000002ffull
+#define LANES_ADD 0x0000000000000101ull
+#define LANES_SUM 0x0000000000000300ull
+#define LANES_BOUNDARY 0x0000000000008080ull
+
+struct test {
+	struct testbed bed;
+	struct words *words;
+	bool masked;
+};
+
+/* ---- WQEs ---------------------------------------------------------------------------------------------------- */
+
+static void cas_wqe(struct test *t, uint64_t *word, uint64_t *old)
+{
+	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_CAS, 4, 0);
+
+	testbed_remote(&t->bed, w, word);
+	wqe_put64(w + WQE_ATOMIC, (uint64_t)WQE_OP_WRITE << 56);
+	wqe_put64(w + WQE_ATOMIC + 8, OPERAND);
+	testbed_sge(&t->bed, w + 48, old, sizeof *old);
+}
+
+/* Of two lanes the first is full: it must not carry into the second */
+static void masked_add_wqe(struct test *t)
+{
+	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_FETCH_ADD, 4, 0);
+
+	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
+	testbed_remote(&t->bed, w, &t->words->sum);
+	wqe_put64(w + WQE_ATOMIC, LANES_ADD);
+	wqe_put64(w + WQE_ATOMIC + 8, LANES_BOUNDARY);
+	testbed_sge(&t->bed, w + 48, &t->words->old[0], 8);
+}
+
+/* The low byte decides, the second one is replaced */
+static void masked_cas_wqe(struct test *t)
+{
+	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_CAS, 5, 0);
+
+	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
+	testbed_remote(&t->bed, w, &t->words->swapped);
+	wqe_put64(w + WQE_ATOMIC, ~OPERAND);
+	wqe_put64(w + WQE_ATOMIC + 8, OPERAND & 0xff);
+	wqe_put64(w + WQE_ATOMIC + 16, 0xff00);
+	wqe_put64(w + WQE_ATOMIC + 24, 0xff);
+	testbed_sge(&t->bed, w + 64, &t->words->old[1], 8);
+}
+
+static void write_wqe(struct test *t, uint8_t opcode, uint8_t flags, uint64_t *to)
+{
+	uint8_t *w = testbed_wqe(&t->bed, TESTBED_TARGET, opcode, 3, flags);
+
+	testbed_remote(&t->bed, w, to);
+	testbed_sge(&t->bed, w + WQE_RDMA_SGE, &t->words->source, 8);
+}
+
+static void lane_wqe(struct test *t, const uint64_t *word, unsigned target, uint8_t flags)
+{
+	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_READ, 3, flags);
+
+	testbed_remote(&t->bed, w, (const uint8_t *)word + 7);
+	testbed_sge(&t->bed, w + WQE_RDMA_SGE, testbed_at(&t->bed, TESTBED_TARGET, target) + WQE_OPCODE, 1);
+}
+
+static void sync_wqe(struct test *t, uint8_t opcode, uint32_t index, uint32_t object)
+{
+	testbed_sync(&t->bed, opcode, 0, index, object);
+}
+
+/* As many SENDs as RECVs, of which one is enabled; the other when the starter ticks again */
+static void write_messages(struct test *t)
+{
+	struct testbed *bed = &t->bed;
+	uint32_t target = bed->qp[TESTBED_TARGET].qpn;
+
+	for (unsigned i = 0; i < SENDS; i++) {
+		uint8_t *w = testbed_wqe(bed, TESTBED_TARGET, WQE_OP_SEND, 2, 0);
+
+		testbed_sge(bed, w + WQE_SEND_SGE, &t->words->source, 8);
+		testbed_sge(bed, bed->qp[TESTBED_TARGET].rq + (size_t)i * WQE_DS, &t->words->received[i], 8);
+	}
+	sync_wqe(t, WQE_OP_RECV_EN, 1, target);
+	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES + SENDS, target);
+	sync_wqe(t, WQE_OP_WAIT, bed->starter->cq.consumer + 2, bed->starter->cq.cqn);
+	sync_wqe(t, WQE_OP_RECV_EN, 2, target);
+}
+
+static void write_chain(struct test *t)
+{
+	struct testbed *bed = &t->bed;
+	struct words *w = t->words;
+
+	*w = (struct words){.hit = htole64(OPERAND),
+		.miss = htole64(OPERAND + 1),
+		.source = SOURCE,
+		.sum = htole64(LANES),
+		.swapped = htole64(OPERAND)};
+	sync_wqe(t, WQE_OP_WAIT, bed->starter->cq.consumer + 1, bed->starter->cq.cqn);
+	cas_wqe(t, &w->hit, &w->old[0]);
+	cas_wqe(t, &w->miss, &w->old[1]);
+	lane_wqe(t, &w->hit, 0, WQE_FENCE);
+	lane_wqe(t, &w->miss, 1, WQE_SIGNALLED);
+	sync_wqe(t, WQE_OP_WAIT, 0, bed->cq[TESTBED_WORK].cqn);
+	if (t->masked) {
+		masked_add_wqe(t);
+		masked_cas_wqe(t);
+	}
+	testbed_wqe(bed, TESTBED_WORK, WQE_OP_NOP, 1, WQE_FENCE | WQE_SIGNALLED);
+	sync_wqe(t, WQE_OP_WAIT, 1, bed->cq[TESTBED_WORK].cqn);
+	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES, bed->qp[TESTBED_TARGET].qpn);
+	write_wqe(t, WQE_OP_NOP, 0, &w->dest[0]);
+	write_wqe(t, WQE_OP_NOP, 0, &w->dest[1]);
+	write_wqe(t, WQE_OP_WRITE, WQE_SIGNALLED, &w->done);
+	write_messages(t);
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------- */
+
+/* What the queues say after they had time enough */
+static int judge(struct test *t, char *why, size_t size)
+{
+	const struct words *w = t->words;
+	int r = testbed_errors(&t->bed, why, size);
+
+	if (r < 0)
+		return r;
+	if (__atomic_load_n(&w->done, __ATOMIC_ACQUIRE) != SOURCE)
+		return testbed_failed(why, size,
+			le64toh(w->hit) == OPERAND
+				? "a WAIT that was satisfied did not end, or a SEND_EN started nothing"
+				: "a SEND_EN of a queue in mid-chain had no effect");
+	if (le64toh(w->hit) != (uint64_t)WQE_OP_WRITE << 56 || le64toh(w->miss) != OPERAND + 1)
+		return testbed_failed(why, size, "a compare-and-swap gave the wrong result");
+	if (w->dest[0] != SOURCE)
+		return testbed_failed(why, size,
+			"a WQE was executed without the opcode it had been given before it was enabled");
+	if (w->dest[1] != 0)
+		return testbed_failed(why, size, "a NOP was executed as something else");
+	if (t->masked && le64toh(w->sum) != LANES_SUM)
+		return testbed_failed(why, size, "a masked fetch-and-add carried across a field boundary");
+	if (t->masked && le64toh(w->swapped) != (OPERAND ^ 0xff00))
+		return testbed_failed(why, size, "a masked compare-and-swap gave the wrong result");
+	return 0;
+}
+
+/* One RECV is enabled, and then the next */
+static int judge_recvs(struct test *t, char *why, size_t size)
+{
+	struct rnic_cqe cqe;
+	int r;
+
+	if (!testbed_has_cqe(&t->bed.recv_cq, 0)) {
+		r = testbed_errors(&t->bed, why, size);
+		return r < 0 ? r : testbed_failed(why, size, "a RECV_EN enabled nothing");
+	}
+	testbed_sleep(HOLD_MS);
+	if (rnic_cq_peek(&t->bed.recv_cq, 1, &cqe))
+		return testbed_failed(why, size, "a RECV was used that no RECV_EN had enabled");
+	r = starter_tick(t->bed.starter);
+	if (r < 0)
+		return r;
+	if (!testbed_has_cqe(&t->bed.recv_cq, 1)) {
+		r = testbed_errors(&t->bed, why, size);
+		return r < 0 ? r : testbed_failed(why, size, "the second RECV_EN enabled nothing");
+	}
+	return t->words->received[0] == SOURCE && t->words->received[1] == SOURCE
+		       ? 0
+		       : testbed_failed(why, size, "a message did not arrive as it was sent");
+}
+
+static int run(struct test *t, char *why, size_t size)
+{
+	int r;
+
+	write_chain(t);
+	r = testbed_start(&t->bed);
+	if (r < 0)
+		return r;
+	testbed_sleep(HOLD_MS);
+	if (le64toh(t->words->hit) != OPERAND || t->words->done)
+		return testbed_failed(why, size, "a WAIT did not hold back what follows it");
+	r = starter_tick(t->bed.starter);
+	if (r < 0)
+		return r;
+	testbed_has_cqe(&t->bed.cq[TESTBED_TARGET], 0);
+	r = judge(t, why, size);
+	return r < 0 ? r : judge_recvs(t, why, size);
+}
+
+int selftest_run(struct starter *starter, bool masked, char *why, size_t size)
+{
+	struct test t = {.masked = masked};
+	int r;
+
+	snprintf(why, size, "the queues for it could not be made");
+	r = testbed_init(&t.bed, starter);
+	t.words = (struct words *)t.bed.memory;
+	if (r == 0)
+		r = run(&t, why, size);
+	testbed_deinit(&t.bed);
+	return r;
+}

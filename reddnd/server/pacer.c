@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/pacer.h"
+
+#include "reddnd/util/clock.h"
+#include "reddnd/util/log.h"
+
+/* Between two looks at a session that waits */
+enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };
+
+/* What a session can be limited by */
+enum { OWN_REQUESTS, REQUESTS_OF_TENANT, OWN_BYTES, BYTES_OF_TENANT, LIMITS };
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct rate *limit(struct session *s, unsigned i)
+{
+	struct rate *const of[LIMITS] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
+
+	return of[i];
+}
+
+/* Tokens that a request costs */
+static uint64_t price(const struct session *s, unsigned i)
+{
+	return i < OWN_BYTES ? 1 : session_price(s);
+}
+
+/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The keeper of a recycled chain prepares a quarter of
+ * the slots at a time, and one of them may always be under way: three are what can be had without waiting for it. */
+static uint64_t window(struct session *s, uint64_t now)
+{
+	uint64_t w = (s->layout.recycled ? s->layout.slots / 4 * 3 : s->layout.slots) - 1;
+
+	for (unsigned i = 0; i < LIMITS; i++) {
+		struct rate *r = limit(s, i);
+		uint64_t tokens = rate_available(r, now);
+
+		if (r->per_second)
+			w = min(w, (tokens > r->burst ? tokens : r->burst) / price(s, i));
+	}
+	return w;
+}
+
+/* Requests that a bucket has credits for */
+static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
+{
+	uint64_t all = rate_available(limit(s, i), now);
+
+	return all == UINT64_MAX ? all : all / price(s, i);
+}
+
+/* By how many what its tenant has is parted: those that wait and have not had theirs at this look */
+static unsigned among(const struct session *s)
+{
+	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->waiting;
+}
+
+/* Of them what this session may take: an even part, rounded up */
+static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
+{
+	uint64_t all = all_of(s, i, now);
+
+	if (all == UINT64_MAX || i == OWN_REQUESTS || i == OWN_BYTES)
+		return all;
+	return all / among(s) + (all % among(s) > 0);
+}
+
+/* What it may take of its tenant's without anybody getting less */
+static uint64_t even_part(struct session *s, uint64_t now)
+{
+	return min(all_of(s, REQUESTS_OF_TENANT, now), all_of(s, BYTES_OF_TENANT, now)) / among(s);
+}
+
+static uint64_t credits(struct session *s, uint64_t now)
+{
+	uint64_t n = UINT64_MAX;
+
+	for (unsigned i = 0; i < LIMITS; i++)
+		n = min(n, affordable(s, i, now));
+	return n;
+}
+
+static void pay(struct session *s, uint64_t requests)
+{
+	for (unsigned i = 0; i < LIMITS; i++)
+		rate_take(limit(s, i), requests * price(s, i));
+}
+
+/* It waits for credits of those that allow no more than @n requests; UINT64_MAX: it does not wait */
+static void await(struct session *s, uint64_t n, uint64_t now)
+{
+	for (unsigned i = 0; i < LIMITS; i++) {
+		bool awaits = n != UINT64_MAX && affordable(s, i, now) <= n;
+
+		if (awaits == s->awaits[i])
+			continue;
+		s->awaits[i] = awaits;
+		rate_await(limit(s, i), awaits);
+	}
+}
+
+/* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
+static uint64_t slowest(struct session *s)
+{
+	unsigned known = s->layout.recycled ? LIMITS : OWN_BYTES;
+	uint64_t rate = UINT64_MAX;
+
+	for (unsigned i = 0; i < known; i++)
+		if (limit(s, i)->per_second)
+			rate = min(rate, limit(s, i)->per_second / price(s, i));
+	return rate ? rate : 1;
+}
+
+static uint64_t until_credit(struct session *s, uint64_t now)
+{
+	uint64_t delay = 0;
+
+	for (unsigned i = 0; i < LIMITS; i++) {
+		uint64_t of = rate_delay(limit(s, i), price(s, i), now);
+
+		delay = of > delay ? of : delay;
+	}
+	return delay;
+}
+
+static void set_waiting(struct pacer *p, struct session *s, bool waiting)
+{
+	if (!waiting)
+		await(s, UINT64_MAX, 0);
+	if (s->waiting == waiting)
+		return;
+	s->waiting = waiting;
+	if (waiting) {
+		s->tenant->waiting++;
+		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
+	} else {
+		s->tenant->waiting--;
+		TAILQ_REMOVE(&p->waiting, s, waiting_link);
+	}
+}
+
+static void set_timer(struct pacer *p, uint64_t at)
+{
+	if (at >= p->due)
+		return;
+	p->due = at;
+	if (sd_event_source_set_time(p->timer, at) < 0 ||
+		sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT) < 0)
+		log_error("the timer of credits cannot be set");
+}
+
+/* When to look again at a session that waits */
+static uint64_t next_look(struct session *s, uint64_t now)
+{
+	uint64_t step = window(s, now) * SECOND_US / STEPS_PER_WINDOW / slowest(s);
+	uint64_t delay = until_credit(s, now);
+
+	step = step < STEP_MIN_US ? STEP_MIN_US : min(step, STEP_MAX_US);
+	return now + (delay > step ? delay : step);
+}
+
+/* Posts RECVs. Whether all of the window is posted now. */
+static bool post(struct session *s, uint64_t now)
+{
+	uint64_t full = s->done + window(s, now), to = min(full, session_postable(s));
+	uint64_t wanted, has = credits(s, now);
+
+	if (s->unsettled)
+		session_post(s, s->posted);
+	wanted = to > s->posted ? to - s->posted : 0;
+	/* Also if they are just enough: what a recycled session has used by then is not known before the next look */
+	await(s, wanted >= has ? has : UINT64_MAX, now);
+	wanted = min(wanted, has);
+	if (wanted && session_post(s, s->posted + wanted) == 0)
+		pay(s, wanted);
+	return s->posted >= full;
+}
+
+static void step(struct pacer *p, struct session *s, uint64_t now)
+{
+	bool full = post(s, now);
+
+	if (s->layout.recycled) {
+		bool rests = s->done == s->seen;
+
+		s->seen = s->done;
+		if (full && rests) {
+			session_arm_replies(s);
+			p->count(p->arg, s);
+		}
+		full = full && rests && s->done == s->seen;
+	}
+	set_waiting(p, s, !full);
+	if (!full)
+		set_timer(p, next_look(s, now));
+}
+
+void pace_session(struct pacer *p, struct session *s)
+{
+	if (!s->paced)
+		session_post(s, session_postable(s));
+	else if (!s->waiting || s->bytes.per_second || s->tenant->bytes.per_second)
+		step(p, s,
+			clock_us()); /* of one that waits, too: what was given back is there before its time */
+}
+
+void pace_changed(struct pacer *p, struct session *s)
+{
+	session_set_paced(s, session_is_limited(s));
+	set_waiting(p, s, s->paced);
+	if (s->paced)
+		set_timer(p, clock_us() + STEP_MIN_US);
+	else
+		pace_session(p, s);
+}
+
+void pace_forget(struct pacer *p, struct session *s)
+{
+	set_waiting(p, s, false);
+}
+
+/* Each is looked at once. What cannot be parted evenly is for the first ones, which are the last ones then */
+static int look(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct pacer *p = arg;
+	struct session *last = TAILQ_LAST(&p->waiting, session_waiting), *s, *next;
+	uint64_t now = clock_us(), before, even;
+
+	(void)source;
+	(void)usec;
+	p->due = UINT64_MAX;
+	TAILQ_FOREACH (s, &p->waiting, waiting_link)
+		s->tenant->turns = s->tenant->waiting;
+	for (s = TAILQ_FIRST(&p->waiting); s; s = next) {
+		next = s == last ? NULL : TAILQ_NEXT(s, waiting_link);
+		before = s->posted;
+		even = even_part(s, now);
+		p->count(p->arg, s);
+		step(p, s, now);
+		s->tenant->turns--;
+		if (s->posted - before <= even || !s->waiting)
+			continue;
+		TAILQ_REMOVE(&p->waiting, s, waiting_link);
+		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
+	}
+	return 0;
+}
+
+int pace_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg)
+{
+	int r;
+
+	*p = (struct pacer){.due = UINT64_MAX, .count = count, .arg = arg};
+	TAILQ_INIT(&p->waiting);
+	r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, 0, 1, look, p);
+	return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+}
+
+void pace_deinit(struct pacer *p)
+{
+	p->timer = sd_event_source_disable_unref(p->timer);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/server.h"
+#include "reddnd/generation/loop-size.h"
+
+#include "reddnd/selftest/selftest.h"
+#include "reddnd/server/server-impl.h"
+#include "reddnd/util/cleanup.h"
+#include "reddnd/util/clock.h"
+#include "reddnd/util/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+struct session *server_find(struct server *sv, uint64_t id)
+{
+	struct session *s;
+
+	HASH_FIND(by_id, sv->by_id, &id, sizeof id, s);
+	return s;
+}
+
+static int cm_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct server *sv = arg;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	r = rnic_cm_dispatch(sv->cm);
+	return r < 0 ? log_errno(r, "the RDMA connection manager cannot be read") : 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------- */
+
+static int try_device(struct server *sv)
+{
+	char why[200];
+	int r, unchecked;
+
+	r = starter_init(&sv->starter, rnic_device_pd(sv->dev), sv->arena);
+	if (r < 0)
+		return r;
+	r = selftest_run(&sv->starter, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof why);
+	if (r < 0) {
+		log_error("%s does not run chains as it must: %s", rnic_device_name(sv->dev), why);
+		return r;
+	}
+	r = selftest_fenced_enables(&sv->starter);
+	if (r < 0)
+		return log_errno(
+			r, "%s: the fences of SEND_EN could not be tried", rnic_device_name(sv->dev));
+	unchecked = selftest_unchecked_wqes(&sv->starter);
+	if (unchecked < 0)
+		return log_errno(unchecked, "%s: whether it checks WQE indices could not be tried",
+			rnic_device_name(sv->dev));
+	rnic_device_found(sv->dev, r, unchecked);
+	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s; index and QPN of a WQE are "
+		 "checked: %s",
+		rnic_device_name(sv->dev), r ? "yes" : "no, or it could not be told",
+		unchecked ? "no, so that operands may stand there" : "yes");
+	return 0;
+}
+
+static int bind_all(struct server *sv, const struct catalog *c)
+{
+	int r;
+
+	r = rnic_cm_new(&sv->cm, &door_ops, sv);
+	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
+		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
+	return r;
+}
+
+static int open_device(struct server *sv, const struct catalog *c)
+{
+	const char *name = c->device, *bound = rnic_cm_device(sv->cm);
+
+	if (*name && bound && strcmp(name, bound) != 0) {
+		log_error("\"device\" is %s, but an address of \"listen\" belongs to %s; make them agree",
+			name, bound);
+		return -EINVAL;
+	}
+	return rnic_device_open(&sv->dev, *name ? name : bound ? bound : "");
+}
+
+static int attach(struct server *sv)
+{
+	int r = sd_event_add_io(sv->event, &sv->cm_source, rnic_cm_fd(sv->cm), EPOLLIN, cm_ready, sv);
+
+	if (r >= 0)
+		r = sd_event_source_set_exit_on_failure(sv->cm_source, 1);
+	if (r >= 0)
+		r = rounds_attach(sv);
+	return r < 0 ? log_errno(r, "cannot watch the device") : 0;
+}
+
+DEFINE_CLEANUP(struct catalog *, catalog_free)
+DEFINE_CLEANUP(struct server *, server_free)
+DEFINE_CLEANUP(struct service *, service_unref)
+
+static uint64_t room(const struct server *sv)
+{
+	return rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena);
+}
+
+static int new_service(struct server *sv, struct service **service, struct catalog *catalog)
+{
+	const struct service_parts parts = {
+		.dev = sv->dev, .arena = sv->arena, .totals = &sv->totals, .tenants = &sv->tenants};
+
+	return service_new(service, catalog, &parts);
+}
+
+int server_new(struct server **out, struct catalog *catalog, sd_event *event)
+{
+	CLEANUP(catalog_freep) struct catalog *mine = catalog;
+	CLEANUP(server_freep) struct server *sv = calloc(1, sizeof *sv);
+	int r;
+
+	if (!sv)
+		return -ENOMEM;
+	sv->since = clock_us();
+	sv->event = sd_event_ref(event);
+	TAILQ_INIT(&sv->dirty);
+	TAILQ_INIT(&sv->ended);
+	TAILQ_INIT(&sv->watched);
+	r = warden_init(&sv->warden, event, watch_look, sv);
+	if (r < 0)
+		return r;
+	r = rnic_arena_new(&sv->arena, catalog->arena);
+	if (r < 0)
+		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", catalog->arena);
+	r = bind_all(sv, catalog);
+	if (r == 0)
+		r = open_device(sv, catalog);
+	if (r == 0)
+		r = try_device(sv);
+	if (r == 0)
+		r = audit_init(&sv->audit, sv->dev, sv->arena);
+	if (r == 0)
+		r = attach(sv);
+	if (r == 0)
+		r = pace_init(&sv->pacer, sv->event, rounds_count, sv);
+	if (r == 0)
+		r = new_service(sv, &sv->service, steal_ptr(&mine));
+	if (r == 0)
+		r = service_check_room(sv->service, room(sv));
+	/* The last: whoever is heard is served */
+	if (r == 0)
+		r = rnic_cm_listen(sv->cm);
+	if (r < 0)
+		return r;
+	service_limit(sv->service, clock_us());
+	*out = steal_ptr(&sv);
+	return 0;
+}
+
+void server_free(struct server *sv)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, sv->by_id, s, next)
+		door_end(sv, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
+	if (sv->dev)
+		rounds_reap(sv);
+	pace_deinit(&sv->pacer);
+	rounds_detach(sv);
+	sd_event_source_disable_unref(sv->cm_source);
+	if (sv->cm)
+		rnic_cm_free(sv->cm);
+	audit_deinit(&sv->audit);
+	if (sv->service)
+		service_unref(sv->service);
+	totals_free(&sv->totals);
+	starter_deinit(&sv->starter);
+	if (sv->dev)
+		rnic_device_close(sv->dev);
+	if (sv->arena)
+		rnic_arena_free(sv->arena);
+	warden_deinit(&sv->warden);
+	sd_event_unref(sv->event);
+	free(sv);
+}
+
+/* ---- reload -------------------------------------------------------------------------------------------------- */
+
+static bool same_listen(const struct catalog *a, const struct catalog *b)
+{
+	bool same = a->nlisten == b->nlisten;
+
+	for (unsigned i = 0; i < a->nlisten && same; i++)
+		same = a->listen[i].port == b->listen[i].port &&
+		       strcmp(a->listen[i].address, b->listen[i].address) == 0;
+	return same;
+}
+
+/* After a limit of @tenant, or of any if it is NULL, has changed */
+static void pace_all(struct server *sv, const struct tenant *tenant)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, sv->by_id, s, next)
+		if (!tenant || s->tenant == tenant)
+			pace_changed(&sv->pacer, s);
+}
+
+/* What sessions stand on cannot change under them */
+static int check_fixed(const struct catalog *now, const struct catalog *next)
+{
+	const char *what = !same_listen(now, next)                  ? "listen"
+			   : strcmp(now->device, next->device) != 0 ? "device"
+			   : now->serves_metrics != next->serves_metrics ||
+					   now->metrics.port != next->metrics.port ||
+					   strcmp(now->metrics.address, next->metrics.address) != 0
+				   ? "metrics"
+			   : now->arena != next->arena ? "arena"
+						       : NULL;
+
+	if (!what)
+		return 0;
+	log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as it was",
+		what);
+	return -EBUSY;
+}
+
+int server_reload(struct server *sv, struct catalog *catalog)
+{
+	CLEANUP(catalog_freep) struct catalog *mine = catalog;
+	CLEANUP(service_unrefp) struct service *next = NULL;
+	struct session *s, *other;
+	char words[100];
+	int r;
+
+	r = check_fixed(sv->service->catalog, catalog);
+	if (r == 0)
+		r = new_service(sv, &next, steal_ptr(&mine));
+	if (r == 0)
+		r = service_check_room(next, rnic_arena_size(sv->arena));
+	if (r < 0)
+		return r;
+	service_unref(sv->service);
+	sv->service = steal_ptr(&next);
+	service_limit(sv->service, clock_us());
+	pace_all(sv, NULL);
+	HASH_ITER (by_id, sv->by_id, s, other)
+		upkeep_changed(sv, s);
+	sv->reloads++;
+	snprintf(words, sizeof words, "%u regions, %u offloads; sessions go on as they began",
+		catalog->nregions, catalog->noffloads);
+	warden_reloaded(&sv->warden, words);
+	return 0;
+}
+
+/* ---- what is going on ---------------------------------------------------------------------------------------- */
+
+void server_status(struct server *sv, struct server_status *status)
+{
+	rounds_count_all(sv);
+	*status = (struct server_status){
+		.device = rnic_device_name(sv->dev),
+		.uptime_us = clock_us() - sv->since,
+		.sessions = HASH_CNT(by_id, sv->by_id),
+		.failed = sv->failed,
+		.sessions_total = sv->next_id,
+		.refused = sv->refused,
+		.requests = sv->requests,
+		.reloads = sv->reloads,
+		.arena_used = rnic_arena_used(sv->arena),
+		.arena_size = rnic_arena_size(sv->arena),
+	};
+}
+
+const struct service *server_service(struct server *sv)
+{
+	rounds_count_all(sv);
+	return sv->service;
+}
+
+void server_each_session(
+	struct server *sv, void (*fn)(void *arg, const struct server_session *session), void *arg)
+{
+	struct session *s, *next;
+	uint64_t now = clock_us();
+
+	rounds_count_all(sv);
+	HASH_ITER (by_id, sv->by_id, s, next) {
+		const struct server_session info = {
+			.id = s->id,
+			.peer = rnic_conn_peer(s->conn),
+			.tenant = s->tenant->name,
+			.offload = s->offload->conf->name,
+			.current = s->offload->service == sv->service,
+			.depth = s->env.slot_count,
+			.instances = s->layout.slots,
+			.queue_bytes = s->layout.size,
+			.age_us = now - s->since,
+			.requests = s->done,
+			.rate = s->rate.per_second,
+			.burst = s->rate.burst,
+			.bytes_rate = s->bytes.per_second,
+			.recycled = s->layout.recycled,
+			.hits = s->hits,
+			.misses = s->misses,
+			.wqes = s->done * s->offload->outcome.wqes +
+				session_loop_wqes(s->offload->program, s->iterations),
+			.iterations = s->iterations,
+			.bytes_in = s->done * s->offload->img->arg_len,
+			.bytes_out = s->bytes_out,
+			.verdicts = s->verdicts,
+		};
+
+		fn(arg, &info);
+	}
+}
+
+const struct tenant *server_tenants(struct server *sv)
+{
+	rounds_count_all(sv);
+	return sv->tenants;
+}
+
+int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
+{
+	struct session *s = server_find(sv, id);
+
+	if (!s)
+		return -ENOENT;
+	upkeep_limit(sv, s, limit);
+	return 0;
+}
+
+int server_limit_tenant(struct server *sv, const char *name, const struct server_limit *limit)
+{
+	struct catalog_limits limits;
+	struct tenant *t;
+
+	HASH_FIND_STR(sv->tenants, name, t);
+	if (!t)
+		return -ENOENT;
+	limits = t->limits;
+	if (limit->says_rate) {
+		limits.rate = limit->rate;
+		limits.burst = limit->burst;
+	}
+	if (limit->says_bytes)
+		limits.bytes_rate = limit->bytes_rate;
+	tenant_limit(t, &limits, clock_us());
+	pace_all(sv, t);
+	return 0;
+}
+
+int server_kick(struct server *sv, uint64_t id)
+{
+	struct session *s = server_find(sv, id);
+
+	if (!s)
+		return -ENOENT;
+	door_end(sv, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
+	rounds_reap(sv);
+	return 0;
+}
+
+struct warden *server_warden(struct server *sv)
+{
+	return &sv->warden;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What clients get when the timer comes when it likes: a clock of the test's own, and sessions whose clients take what they can. */
+#include "reddnd/server/pacer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3 };
+
+/* ---- what the pacer stands on -------------------------------------------------------------------------------- */
+
+static struct {
+	uint64_t now, due; /* us */
+	sd_event_time_handler_t handler;
+	void *arg;
+} timer;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	(void)clock;
+	*t = (struct timespec){.tv_sec = (time_t)(timer.now / S), .tv_nsec = (long)(timer.now % S * 1000)};
+	return 0;
+}
+
+int sd_event_add_time(sd_event *e, sd_event_source **source, clockid_t clock, uint64_t at, uint64_t accuracy,
+	sd_event_time_handler_t handler, void *arg)
+{
+	(void)e;
+	(void)clock;
+	(void)at;
+	(void)accuracy;
+	*source = NULL;
+	timer.handler = handler;
+	timer.arg = arg;
+	return 0;
+}
+
+int sd_event_source_set_time(sd_event_source *source, uint64_t at)
+{
+	(void)source;
+	timer.due = at;
+	return 0;
+}
+
+int sd_event_source_set_enabled(sd_event_source *source, int enabled)
+{
+	(void)source;
+	if (enabled == SD_EVENT_OFF)
+		timer.due = UINT64_MAX;
+	return 0;
+}
+
+sd_event_source *sd_event_source_disable_unref(sd_event_source *source)
+{
+	(void)source;
+	timer.due = UINT64_MAX;
+	return NULL;
+}
+
+uint64_t session_postable(const struct session *s)
+{
+	return s->done + s->layout.slots - 1;
+}
+
+int session_post(struct session *s, uint64_t to)
+{
+	assert_true(to <= session_postable(s));
+	if (to > s->posted)
+		s->posted = to;
+	return 0;
+}
+
+uint64_t session_price(const struct session *s)
+{
+	(void)s;
+	return PRICE;
+}
+
+bool session_is_limited(const struct session *s)
+{
+	return s->rate.per_second || s->tenant->rate.per_second;
+}
+
+void session_set_paced(struct session *s, bool paced)
+{
+	s->paced = paced;
+}
+
+void session_arm_replies(struct session *s)
+{
+	(void)s;
+}
+
+/* ---- clients ------------------------------------------------------------------------------------------------- */
+
+struct bed {
+	struct tenant tenant;
+	struct session session[SHARERS];
+	unsigned sessions;
+	struct pacer pacer;
+	bool asleep; /* the clients */
+};
+
+static void take(void *arg, struct session *s)
+{
+	const struct bed *b = arg;
+
+	if (!b->asleep)
+		s->done = s->posted;
+}
+
+static void begin(struct bed *b, bool recycled, unsigned sessions)
+{
+	timer.now = 5 * S;
+	timer.due = UINT64_MAX;
+	*b = (struct bed){.sessions = sessions};
+	assert_int_equal(pace_init(&b->pacer, NULL, take, b), 0);
+	for (unsigned i = 0; i < sessions; i++)
+		b->session[i] = (struct session){.tenant = &b->tenant,
+			.paced = true,
+			.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
+}
+
+/* What their clients did brings sessions here that do not wait, and the timer others, @late after it was due */
+static void run(struct bed *b, uint64_t us, uint64_t late)
+{
+	for (uint64_t end = timer.now + us; timer.now < end;) {
+		for (unsigned i = 0; i < b->sessions; i++)
+			if (!b->session[i].waiting && b->session[i].done < b->session[i].posted) {
+				take(b, &b->session[i]);
+				pace_session(&b->pacer, &b->session[i]);
+			}
+		if (timer.due == UINT64_MAX || timer.due + late > end) {
+			timer.now = timer.due == UINT64_MAX && !b->asleep ? timer.now + MS : end;
+			continue;
+		}
+		timer.now = (timer.due > timer.now ? timer.due : timer.now) + late;
+		timer.due = UINT64_MAX;
+		timer.handler(NULL, 0, timer.arg);
+	}
+}
+
+static void start(struct bed *b)
+{
+	for (unsigned i = 0; i < b->sessions; i++)
+		pace_session(&b->pacer, &b->session[i]);
+}
+
+static void finish(struct bed *b)
+{
+	for (unsigned i = 0; i < b->sessions; i++)
+		pace_forget(&b->pacer, &b->session[i]);
+	assert_int_equal(b->tenant.waiting, 0);
+	assert_int_equal(b->tenant.rate.awaited, 0);
+	pace_deinit(&b->pacer);
+}
+
+static void within(uint64_t done, uint64_t rate, uint64_t burst, uint64_t late)
+{
+	/* At the beginning there is a burst; at the end what the last look did not give yet is lacking, or was not seen to be used */
+	assert_in_range(done, rate * (SECONDS * S - 2 * (late + 10 * MS)) / S - 2, rate * SECONDS + burst);
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------- */
+
+static const uint64_t rates[] = {10, 100, 1000, 10000, 250000};
+static const uint64_t lates[] = {0, 1, 3 * MS, 30 * MS, 99 * MS, 150 * MS, 400 * MS};
+
+/* However late the timer is, and however small the burst: in the long run they have what they may have */
+static void test_late(void **state)
+{
+	(void)state;
+	for (unsigned recycled = 0; recycled < 2; recycled++)
+		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+			for (size_t k = 0; k < sizeof lates / sizeof *lates; k++)
+				for (unsigned small = 0; small < 2; small++) {
+					struct bed b;
+					struct session *s = &b.session[0];
+
+					begin(&b, recycled, 1);
+					if (rates[i] * lates[k] / S >= MANY_SLOTS / 2)
+						continue;
+					rate_init(&s->rate, rates[i], small ? (rates[i] + 999) / 1000 : 0,
+						timer.now);
+					start(&b);
+					run(&b, SECONDS * S, lates[k]);
+					within(s->done, rates[i], s->rate.burst, lates[k]);
+					finish(&b);
+				}
+}
+
+/* The same of what some sessions share, and none has more than another, but for what one finds at the beginning */
+static void test_shared(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < sizeof rates / sizeof *rates; i++)
+		for (size_t k = 0; k < sizeof lates / sizeof *lates; k++) {
+			uint64_t all = 0, least = UINT64_MAX, most = 0;
+			struct bed b;
+
+			begin(&b, false, SHARERS);
+			if (rates[i] * lates[k] / S >= MANY_SLOTS / 2)
+				continue;
+			rate_init(&b.tenant.rate, rates[i], 0, timer.now);
+			start(&b);
+			run(&b, SECONDS * S, lates[k]);
+			for (unsigned n = 0; n < SHARERS; n++) {
+				uint64_t done = b.session[n].done;
+
+				all += done;
+				least = done < least ? done : least;
+				most = done > most ? done : most;
+			}
+			within(all, rates[i], b.tenant.rate.burst, lates[k]);
+			assert_in_range(most - least, 0, 2 * b.tenant.rate.burst + least / 50);
+			finish(&b);
+		}
+}
+
+/* Who pauses has two bursts afterwards, one posted and one in the bucket, and no more */
+static void test_pause(void **state)
+{
+	(void)state;
+	for (unsigned recycled = 0; recycled < 2; recycled++)
+		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+			struct bed b;
+			struct session *s = &b.session[0];
+			uint64_t before;
+
+			begin(&b, recycled, 1);
+			rate_init(&s->rate, rates[i], 0, timer.now);
+			start(&b);
+			run(&b, S, 0);
+			b.asleep = true;
+			run(&b, 3 * S, 0);
+			before = s->done;
+			b.asleep = false;
+			take(&b, s);
+			pace_session(&b.pacer, s);
+			take(&b, s);
+			assert_true(s->done - before <= 2 * s->rate.burst);
+			run(&b, S, 0);
+			assert_true(s->done - before <= 2 * s->rate.burst + rates[i]);
+			finish(&b);
+		}
+}
+
+/* A limit of its own does not make a session wait for what its tenant has plenty of */
+static void test_awaits_what_lacks(void **state)
+{
+	struct bed b;
+	struct session *s = &b.session[0];
+
+	(void)state;
+	begin(&b, false, 1);
+	rate_init(&s->rate, 100, 0, timer.now);
+	rate_init(&b.tenant.rate, 100000, 0, timer.now);
+	start(&b);
+	run(&b, S, 0);
+	assert_int_equal(s->rate.awaited, 1);
+	assert_int_equal(b.tenant.rate.awaited, 0);
+	/* nor does one that has no limit any more */
+	rate_set(&s->rate, 0, 0, timer.now);
+	rate_set(&b.tenant.rate, 0, 0, timer.now);
+	pace_changed(&b.pacer, s);
+	assert_int_equal(s->rate.awaited, 0);
+	finish(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_awaits_what_lacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

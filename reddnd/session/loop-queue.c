@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/loop-queue.h"
+
+#include "reddnd/util/log.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READS = 16 /* under way at a time */ };
+
+struct session_loop {
+	const struct program *program;
+	const struct rnic_block *block;
+	struct session_loop_layout layout;
+	struct rnic_cq cq;
+	struct rnic_qp qp;
+	uint16_t start;
+	const uint64_t *progress; /* little-endian */
+};
+
+int session_loop_new(struct session_loop **out, const struct program *p, const struct rnic_block *block,
+	const struct session_loop_layout *layout, uint64_t cq_cookie, uint64_t qp_cookie)
+{
+	const struct session_queue_layout *q = &layout->queue;
+	struct session_loop *l = calloc(1, sizeof *l);
+	const struct rnic_cq_attr cq = {
+		.cqes_off = q->cqes_off,
+		.db_off = q->cq_db_off,
+		.log_size = q->cq_log_size,
+		.overrun_ignore = true,
+		.cookie = cq_cookie,
+	};
+	const struct rnic_qp_attr qp = {
+		.wq_off = q->wq_off,
+		.sq_wqebbs = q->ring_wqebbs,
+		.db_off = q->qp_db_off,
+		.send_cq = l ? &l->cq : NULL,
+		.managed = true,
+		.cookie = qp_cookie,
+	};
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->program = p;
+	l->block = block;
+	l->layout = *layout;
+	r = rnic_cq_init(&l->cq, block, &cq);
+	if (r == 0)
+		r = rnic_qp_init(&l->qp, block, &qp);
+	if (r < 0) {
+		session_loop_free(l);
+		return r;
+	}
+	*out = l;
+	return 0;
+}
+
+/* Where @off of the block is for the NIC: behind code_off, where its key begins */
+static uint64_t iova(const struct session_loop *l, uint64_t off)
+{
+	return l->block->iova + off - l->block->code_off;
+}
+
+int session_loop_write(struct session_loop *l, struct chain_env *env)
+{
+	const struct program *p = l->program;
+	const struct rnic_block *b = l->block;
+	const unsigned call = p->image->nqueues - 1, shared = p->image->nregions - 1;
+	struct chain_loop_info info = p->loop_info;
+	struct chain_env *own;
+	char err[CHAIN_ERR];
+	int r;
+
+	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through the second */
+	assert(p->image->queue[call].cqes == 2 && p->image->region_bits[shared] == 0);
+	own = calloc(1, sizeof *own);
+	if (!own)
+		return -ENOMEM;
+	env->region[shared].iova = iova(l, l->layout.shared_off);
+	env->region[shared].lkey = b->lkey;
+	env->region[shared].rkey = b->rkey;
+	memcpy(b->mem + l->layout.shared_off, p->shared_init, p->shared_bytes);
+	memcpy(own->region, env->region, sizeof own->region);
+	own->call.gate_cqn = env->queue[call].cqn;
+	own->call.exit_qpn = env->queue[call].qpn;
+	own->queue[info.queue].qpn = l->qp.qpn;
+	own->queue[info.queue].cqn = l->cq.cqn;
+	own->queue[info.queue].iova = iova(l, l->layout.queue.ring_off);
+	own->queue[info.queue].lkey = b->lkey;
+	own->queue[info.queue].rkey = b->rkey;
+	own->queue[info.queue].ring = l->qp.sq;
+	own->queue[info.queue].ring_wqebbs = l->layout.queue.ring_wqebbs;
+	own->lanes.iova = iova(l, l->layout.lanes_off);
+	own->lanes.lkey = b->lkey;
+	own->lanes.rkey = b->rkey;
+	own->lanes.mem = b->mem + l->layout.lanes_off;
+	own->lanes.size = info.lanes;
+	own->scratch.iova = iova(l, l->layout.scratch_off);
+	own->scratch.lkey = b->lkey;
+	own->scratch.rkey = b->rkey;
+	own->scratch.mem = b->mem + l->layout.scratch_off;
+	r = chain_loop(p->loop, own, &info, err);
+	free(own);
+	l->start = info.start;
+	l->progress = (const uint64_t *)(b->mem + l->layout.lanes_off + info.progress);
+	if (r > 0) {
+		log_error("program %s: its loop is refused: %s", p->name, err);
+		return -EINVAL;
+	}
+	return r;
+}
+
+int session_loop_start(struct session_loop *l, struct starter *starter)
+{
+	int r = rnic_qp_connect_self(&l->qp, READS);
+
+	if (r < 0)
+		return r;
+	rnic_cq_arm(&l->cq, true);
+	return starter_enable(starter, l->qp.qpn, l->start);
+}
+
+void session_loop_stop(struct session_loop *l)
+{
+	if (l)
+		rnic_qp_stop(&l->qp);
+}
+
+void session_loop_stop_queue(struct session_loop *l)
+{
+	if (l)
+		rnic_qp_deinit(&l->qp);
+}
+
+void session_loop_free(struct session_loop *l)
+{
+	if (!l)
+		return;
+	rnic_qp_deinit(&l->qp);
+	rnic_cq_deinit(&l->cq);
+	free(l);
+}
+
+struct rnic_cq *session_loop_cq(struct session_loop *l)
+{
+	return l ? &l->cq : NULL;
+}
+
+uint32_t session_loop_qpn(const struct session_loop *l)
+{
+	return l ? l->qp.qpn : 0;
+}
+
+uint64_t session_loop_iterations(const struct session_loop *l)
+{
+	return l ? le64toh(__atomic_load_n(l->progress, __ATOMIC_ACQUIRE)) : 0;
+}
