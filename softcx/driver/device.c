@@ -2,11 +2,11 @@
 #include "softcx/driver/device.h"
 
 #include "softcx/driver/guard.h"
-#include "softcx/driver/lend.h"
 #include "softcx/driver/mem.h"
+#include "softcx/driver/remote-copy.h"
 #include "softcx/driver/sys.h"
-#include "softcx/paths.h"
-#include "softcx/proto.h"
+#include "softcx/proto/paths.h"
+#include "softcx/proto/proto.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,8 +8,8 @@
 #include "softcx/driver/device.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/stacks.h"
-#include "softcx/paths.h"
-#include "softcx/proto.h"
+#include "softcx/proto/paths.h"
+#include "softcx/proto/proto.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
  * test-device.c - device files as applications use them, through the unmodified libraries. Runs under
  * "softcx run" (see test-on-softcx).
  */
-#include "softcx/proto.h"
+#include "softcx/proto/proto.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef SOFTCX_FUZZ_CONV_H
 #define SOFTCX_FUZZ_CONV_H
 
-#include "softcx/proto.h"
+#include "softcx/proto/proto.h"
 
 #include <stddef.h>
 #include <stdint.h>

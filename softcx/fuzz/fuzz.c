@@ -4,7 +4,7 @@
  * nothing is left over. Three sources at once: conversations of real programs with damage (replay.c), and two applications
  * with wild queues (wqe.c). "./dev fuzz softcx" builds the NIC with sanitizers and runs this.
  */
-#include "softcx/fuzz/farm.h"
+#include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/random.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static const char *const programs[] = {
 	"rping -s -a 127.0.0.1 -p 7001 -C 3 & sleep 0.3; rping -c -a 127.0.0.1 -p 7001 -C 3",
 	"ucmatose -p 7002 & sleep 0.3; ucmatose -s 127.0.0.1 -p 7002",
 	"udaddy -p 7003 & sleep 0.3; udaddy -s 127.0.0.1 -p 7003",
-	"$TOOLS/../test-devx",
+	"$TOOLS/../../tests/softcx/test-devx",
 };
 
 static bool record_all(struct fuzz *f)

@@ -3,7 +3,7 @@
  * What the fuzzer once found between the driver and the NIC, and its relatives, one by one: each time the NIC lives, the bystander goes
  * on, and nothing is left over when the misbehaving application has gone.
  */
-#include "softcx/fuzz/farm.h"
+#include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/wire.h"
 
 #include <setjmp.h>

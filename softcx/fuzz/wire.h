@@ -6,7 +6,7 @@
 #ifndef SOFTCX_FUZZ_WIRE_H
 #define SOFTCX_FUZZ_WIRE_H
 
-#include "softcx/proto.h"
+#include "softcx/proto/proto.h"
 
 #include <stdbool.h>
 #include <stddef.h>

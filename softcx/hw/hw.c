@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/hw/hw-clock.h"
-#include "softcx/hw/hw-cq.h"
-#include "softcx/hw/hw-dev.h"
-#include "softcx/hw/hw-fault.h"
-#include "softcx/hw/hw-mem.h"
-#include "softcx/hw/hw-qp.h"
-#include "softcx/hw/hw-srq.h"
-#include "softcx/hw/hw-uar.h"
+#include "softcx/hw/clock.h"
+#include "softcx/hw/cq.h"
+#include "softcx/hw/dev.h"
+#include "softcx/hw/fault.h"
+#include "softcx/hw/mem.h"
+#include "softcx/hw/qp.h"
+#include "softcx/hw/srq.h"
+#include "softcx/hw/uar.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "softcx/hw/hw-wqe.h"
 #include "softcx/hw/hw.h"
+#include "softcx/hw/wqe.h"
 
 enum { RIG_MEM_BYTES = 8 << 20 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/callstate.h"
 
-#include "softcx/nic/lend.h"
+#include "softcx/nic/remote-copy.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #ifndef SOFTCX_NIC_CALLSTATE_H
 #define SOFTCX_NIC_CALLSTATE_H
 
-#include "softcx/call.h"
 #include "softcx/nic/files.h"
 #include "softcx/nic/mm.h"
-#include "softcx/proto.h"
+#include "softcx/proto/call.h"
+#include "softcx/proto/proto.h"
 
 /** What a handler asked for and the process answered; kept until the call ends. */
 struct call_answer {

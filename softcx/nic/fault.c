@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/fault.h"
 
-#include "softcx/hw/hw-fault.h"
-#include "softcx/hw/hw-wqe.h"
+#include "softcx/hw/fault.h"
+#include "softcx/hw/wqe.h"
 #include "softcx/nic/ident.h"
 #include "softcx/nic/sysfs.h"
 

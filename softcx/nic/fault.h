@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault.h - what the softcx tool says about faults (softcx(1), "Faults"), turned into those of hw-fault.h; and the state of
+ * fault.h - what the softcx tool says about faults (softcx(1), "Faults"), turned into those of hw/fault.h; and the state of
  * ports in sysfs, which faults change.
  */
 #ifndef SOFTCX_NIC_FAULT_H
 #define SOFTCX_NIC_FAULT_H
 
-#include "softcx/hosts.h"
 #include "softcx/hw/hw.h"
+#include "softcx/proto/hosts.h"
 
 struct faults {
 	struct hw_dev *const *devs;

@@ -4,10 +4,10 @@
 #include "softcx/nic/callstate.h"
 #include "softcx/nic/guard.h"
 #include "softcx/nic/ident.h"
-#include "softcx/proto.h"
-#include "softcx/uverbs/uverbs-fw.h"
-#include "softcx/uverbs/uverbs-qp.h"
-#include "softcx/uverbs/uverbs-uar.h"
+#include "softcx/proto/proto.h"
+#include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/uar.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 #ifndef SOFTCX_NIC_FILES_H
 #define SOFTCX_NIC_FILES_H
 
-#include "softcx/call.h"
-#include "softcx/nic/loop.h"
+#include "softcx/nic/event-loop.h"
+#include "softcx/proto/call.h"
 
 /** An open file, for those who report about it. */
 struct file_view {

@@ -6,7 +6,7 @@
 #define SOFTCX_NIC_GUARD_H
 
 #include "softcx/hw/hw.h"
-#include "softcx/nic/loop.h"
+#include "softcx/nic/event-loop.h"
 
 /** Guards one mapping of @uar by @uffd, which it takes over unless it fails, until the page goes. */
 int guard_add(struct loop *loop, struct hw_uar *uar, int uffd);

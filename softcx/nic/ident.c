@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/ident.h"
 
-#include "softcx/call.h"
+#include "softcx/proto/call.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #ifndef SOFTCX_NIC_IDENT_H
 #define SOFTCX_NIC_IDENT_H
 
-#include "softcx/hosts.h"
+#include "softcx/proto/hosts.h"
 
 /** The hosts of this process, which outlive all use of them. */
 void ident_init(const struct hosts *hosts);

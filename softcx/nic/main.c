@@ -3,8 +3,8 @@
 #include "costs/costs.h"
 #include "softcx/nic/server.h"
 
-#include "softcx/paths.h"
-#include "softcx/proto.h"
+#include "softcx/proto/paths.h"
+#include "softcx/proto/proto.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,10 +2,10 @@
 #include "softcx/nic/objects.h"
 #include "softcx/nic/ident.h"
 
-#include "softcx/ucma/ucma-net.h"
-#include "softcx/uverbs/uverbs-fw.h"
-#include "softcx/uverbs/uverbs-qp.h"
-#include "softcx/uverbs/uverbs-uar.h"
+#include "softcx/ucma/net.h"
+#include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/uar.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
 
-#include "softcx/call.h"
+#include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
 #include "softcx/nic/ident.h"
-#include "softcx/nic/loop.h"
 #include "softcx/nic/mm.h"
 #include "softcx/nic/objects.h"
 #include "softcx/nic/sysfs.h"
 #include "softcx/nic/trace.h"
-#include "softcx/proto.h"
+#include "softcx/proto/call.h"
+#include "softcx/proto/proto.h"
 
 #include <errno.h>
 #include <fcntl.h>

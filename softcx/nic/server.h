@@ -9,8 +9,8 @@
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H
 
-#include "softcx/hosts.h"
 #include "softcx/hw/hw.h"
+#include "softcx/proto/hosts.h"
 
 struct server_config {
 	const struct hosts *hosts; /* their directories exist; outlives the server */

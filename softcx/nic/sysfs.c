@@ -2,8 +2,8 @@
 #include "softcx/nic/sysfs.h"
 #include "softcx/nic/ident.h"
 
-#include "softcx/call.h"
-#include "softcx/proto.h"
+#include "softcx/proto/call.h"
+#include "softcx/proto/proto.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef SOFTCX_NIC_SYSFS_H
 #define SOFTCX_NIC_SYSFS_H
 
-#include "softcx/hosts.h"
+#include "softcx/proto/hosts.h"
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 #include "softcx/nic/trace.h"
 #include "softcx/nic/ident.h"
 
-#include "softcx/hw/hw-wqe.h"
-#include "softcx/proto.h"
+#include "softcx/hw/wqe.h"
+#include "softcx/proto/proto.h"
 
 #include <errno.h>
 #include <stdio.h>

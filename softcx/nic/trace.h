@@ -8,8 +8,8 @@
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H
 
-#include "softcx/hosts.h"
 #include "softcx/nic/files.h"
+#include "softcx/proto/hosts.h"
 
 #include <sys/queue.h>
 

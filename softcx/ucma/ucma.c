@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files, their events, and the network. */
-#include "softcx/ucma/ucma-msg.h"
+#include "softcx/ucma/msg.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The verbs ABI on the real engine: context, objects, states, events. */
-#include "softcx/uverbs/test-uverbs-app.h"
+#include "softcx/uverbs/test-app.h"
 
 /* ---- tests: context and device ---------------------------------------------------------- */
 

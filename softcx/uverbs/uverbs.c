@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/uverbs.h"
 
-#include "softcx/uverbs/uverbs-event.h"
-#include "softcx/uverbs/uverbs-uar.h"
+#include "softcx/uverbs/event.h"
+#include "softcx/uverbs/uar.h"
 
 #include <errno.h>
 #include <stdlib.h>

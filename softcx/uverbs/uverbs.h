@@ -10,7 +10,7 @@
 #ifndef SOFTCX_NIC_UVERBS_H
 #define SOFTCX_NIC_UVERBS_H
 
-#include "softcx/call.h"
+#include "softcx/proto/call.h"
 
 #include <sys/queue.h>
 

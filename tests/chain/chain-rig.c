@@ -2,8 +2,8 @@
 #include "tests/chain/chain-rig.h"
 
 #include "reddnd/chain/ring/decode.h"
-#include "softcx/hw/hw-cq.h"
-#include "softcx/hw/hw-dev.h"
+#include "softcx/hw/cq.h"
+#include "softcx/hw/dev.h"
 
 #include <stdio.h>
 #include <string.h>

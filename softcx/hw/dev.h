@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dev.h - the inside of a device: object tables, lists of queues with work, timers, the seed.
+ * Internal to hw*.c.
+ */
+#ifndef SOFTCX_HW_DEV_H
+#define SOFTCX_HW_DEV_H
+
+#include "softcx/hw/hw.h"
+
+#include <sys/queue.h>
+
+/**
+ * Objects by a 24-bit number. Numbers are handed out in a circle of @span numbers, so that one that was
+ * freed is not soon somebody else's.
+ */
+struct hw_table {
+	void **page[4096];
+	uint32_t first, span, next;
+	unsigned live;
+};
+
+void hw_table_init(struct hw_table *t, uint32_t first, uint32_t span);
+void hw_table_deinit(struct hw_table *t);
+int hw_table_add(struct hw_table *t, void *obj, uint32_t *id); /* -ENOMEM, -ENOSPC */
+void hw_table_del(struct hw_table *t, uint32_t id);
+/** Calls @fn for every object; @fn may delete it. */
+void hw_table_each(struct hw_table *t, struct hw_dev *dev, void (*fn)(struct hw_dev *dev, void *obj));
+
+static inline void *hw_table_get(const struct hw_table *t, uint32_t id)
+{
+	void **page = t->page[(id >> 12) & 0xfff];
+
+	return page ? page[id & 0xfff] : NULL;
+}
+
+struct hw_pd {
+	uint32_t pdn;
+	unsigned refs;
+};
+
+TAILQ_HEAD(hw_qp_list, hw_qp);
+TAILQ_HEAD(hw_cq_list, hw_cq);
+TAILQ_HEAD(hw_uar_list, hw_uar);
+
+struct hw_dev {
+	struct hw_config cfg;
+	uint64_t rng;
+	uint8_t gid[16][16];
+	unsigned ngids;
+
+	struct hw_table pds, mkeys, uars, cqs, qps, srqs, rates;
+	unsigned mems; /* references to application memory held by objects */
+	uint8_t key_variant;
+
+	struct hw_uar_list awake;  /* UARs to look at for rings */
+	struct hw_uar_list asleep; /* UARs whose next ring is told of (uar.h) */
+	unsigned nawake, wqes_between_scans;
+	unsigned ntimes_awake; /* of nawake: pages that show the time */
+	uint64_t wqes_at_scan;
+
+	struct hw_qp_list ready;     /* SQs with WQEs to execute */
+	struct hw_qp_list timed;     /* SQs in an RNR or retry pause */
+	struct hw_qp_list inflight;  /* SQs with effects that have not landed */
+	struct hw_qp_list broken;    /* RQs in ERR, whose RECVs are flushed as they are posted */
+	struct hw_cq_list moderated; /* CQs with an event that moderation delays */
+	unsigned nready, ninflight;
+	uint64_t now; /* ns; read once per turn of a queue */
+
+	TAILQ_HEAD(, hw_fault_rule) faults; /* of fault.c */
+	unsigned faults_armed;              /* that may strike yet */
+	bool port_down;
+	struct hw_clock *clock; /* of clock.c; NULL: the clock is that of the machine */
+	LIST_HEAD(, hw_dev_watch) watches;
+
+	hw_trace_fn trace;
+	void *trace_arg;
+	struct hw_counts total;
+	LIST_ENTRY(hw_dev) all;
+};
+
+LIST_HEAD(hw_devs, hw_dev);
+extern struct hw_devs hw_devs; /* every device of this process */
+
+void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
+uint64_t hw_clock(void);                          /* ns, monotonic */
+
+enum { HW_CLOCK_KHZ = 78125 }; /* of a ConnectX-5: 5 ticks in 64 ns */
+static inline uint64_t hw_clock_ticks(uint64_t ns)
+{
+	return ns / 64 * 5 + ns % 64 * 5 / 64;
+}
+
+struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
+
+void hw_dev_seed(struct hw_dev *dev, uint64_t seed); /* starts the choices of @seed */
+
+/** The next of the device's seeded choices. */
+static inline uint32_t hw_random(struct hw_dev *dev)
+{
+	dev->rng ^= dev->rng << 13;
+	dev->rng ^= dev->rng >> 7;
+	dev->rng ^= dev->rng << 17;
+	return (uint32_t)(dev->rng >> 32);
+}
+
+/** Number in [0, n), n > 0. */
+static inline uint32_t hw_pick(struct hw_dev *dev, uint32_t n)
+{
+	return (uint32_t)(((uint64_t)hw_random(dev) * n) >> 32);
+}
+
+int hw_pd_ref(struct hw_dev *dev, uint32_t pdn); /* -EINVAL: no such PD */
+void hw_pd_unref(struct hw_dev *dev, uint32_t pdn);
+
+/**
+ * Address of [off, off+len) of @mem here and a reference to it; NULL when the range is not inside the
+ * memory, not mapped here, or not aligned to @align (a power of two).
+ */
+void *hw_mem_pin(struct hw_dev *dev, struct hw_mem *mem, uint64_t off, uint64_t len, uint64_t align);
+void hw_mem_unpin(struct hw_dev *dev, struct hw_mem *mem);
+
+#endif

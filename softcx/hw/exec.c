@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/exec.h"
+
+#include "softcx/hw/clock.h"
+#include "softcx/hw/fault.h"
+#include "softcx/hw/inflight.h"
+#include "softcx/hw/op.h"
+#include "softcx/hw/rate.h"
+#include "softcx/hw/resp.h"
+#include "softcx/hw/wait.h"
+
+enum {
+	BUDGET = 512, /* WQEs per hw_exec_run */
+	BURST = 32,   /* most WQEs of one queue in a turn */
+	MAX_RETRY_NS =
+		100000000, /* the pause before a retry, however long the timeout: nobody is served by 4 s */
+	RETRY_FOREVER = 7,
+	BYTES = 4 << 20, /* per hw_exec_run, then doorbells are looked at again */
+};
+
+/* ---- outcome ---------------------------------------------------------------------------- */
+
+static struct hw_cqe cqe_of(const struct hw_wqe *w)
+{
+	return (struct hw_cqe){
+		.opcode = HW_CQE_REQ,
+		.user_index = w->qp->user_index,
+		.byte_cnt = w->bytes,
+		.sop_qpn = (uint32_t)w->opcode << 24 | w->qp->qpn,
+		.wqe_counter = w->idx,
+		.at = w->done,
+	};
+}
+
+static void trace(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndrome)
+{
+	struct hw_trace t = {
+		.kind = (uint8_t)kind,
+		.qpn = w->qp->qpn,
+		.idx = w->idx,
+		.opcode = w->opcode,
+		.opmod = w->opmod,
+		.syndrome = syndrome,
+		.type = (uint8_t)w->qp->type,
+		.ds = w->ds,
+		.cqn = kind == HW_TRACE_BLOCKED ? w->qp->wait_cq->cqn : 0,
+		.number = kind == HW_TRACE_BLOCKED ? w->qp->wait_index & 0xffffff : 0,
+		.wqe = w->p,
+	};
+
+	w->qp->dev->trace(w->qp->dev->trace_arg, &t);
+}
+
+/* One for every packet of the request, or of the response to a READ: IB 9.7. */
+static void advance_psn(const struct hw_wqe *w)
+{
+	struct hw_qp_mod *mod = &w->qp->mod;
+	uint32_t packets = 1;
+
+	if (mod->mtu && w->bytes > mod->mtu)
+		packets = (w->bytes + mod->mtu - 1) / mod->mtu;
+	mod->sq_psn = (mod->sq_psn + packets) & 0xffffff;
+	w->peer->mod.rq_psn = mod->sq_psn;
+}
+
+static void succeed(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+	struct hw_cqe cqe;
+
+	qp->in_retry = false;
+	if (qp->clock)
+		hw_clock_issued(w);
+	if (w->peer && qp->type != HW_UD)
+		advance_psn(w);
+	if (qp->rate && w->opcode != HW_OP_READ)
+		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : hw_clock());
+	qp->dev->total.wqes++;
+	qp->dev->total.bytes += w->bytes;
+	if (__builtin_expect(qp->dev->trace != NULL, 0))
+		trace(w, HW_TRACE_WQE, 0);
+	if (!w->cqe)
+		return;
+	cqe = cqe_of(w);
+	if (w->inl) {
+		cqe.inl = w->inl_data;
+		cqe.inl_len = w->bytes;
+	}
+	hw_inflight_complete(qp, &cqe);
+}
+
+static void fail_peer(struct hw_wqe *w, int fault)
+{
+	if (fault & HW_FAULT_PEER)
+		hw_qp_fail(w->peer, HW_ERR,
+			fault & HW_FAULT_PEER_ACCESS ? HW_EV_QP_ACCESS_ERR
+			: fault & HW_FAULT_PEER_REQ  ? HW_EV_QP_REQ_ERR
+						     : 0);
+}
+
+static void fail(struct hw_wqe *w, int fault)
+{
+	struct hw_qp *qp = w->qp;
+	struct hw_cqe cqe = cqe_of(w);
+
+	qp->in_retry = false;
+	if (qp->clock) {
+		hw_clock_issued(w);
+		cqe.at = w->done;
+	}
+	hw_inflight_land(qp);
+	if (qp->dev->trace)
+		trace(w, HW_TRACE_WQE, fault & 0xff);
+	cqe.opcode = HW_CQE_REQ_ERR;
+	cqe.syndrome = fault & 0xff;
+	cqe.vendor = fault >> 8 & 0xff;
+	cqe.byte_cnt = 0;
+	hw_qp_complete(qp, qp->scq, &cqe);
+	/* IB 10.3.1: an unconnected or unreliable queue goes on receiving */
+	hw_qp_fail(qp, qp->type == HW_RC ? HW_ERR : HW_SQER, 0);
+	fail_peer(w, fault);
+}
+
+static void pause_sq(struct hw_qp *qp, uint64_t ns)
+{
+	qp->due = hw_clock() + ns;
+	if (qp->clock)
+		hw_clock_pause(qp, ns);
+	hw_qp_set_run(qp, HW_RUN_TIMED);
+}
+
+/* Nobody took the packet of an RC queue. false: the WQE has failed. */
+static bool retry(struct hw_wqe *w, int why)
+{
+	struct hw_qp *qp = w->qp;
+	uint64_t ns;
+
+	if (!qp->in_retry) {
+		qp->in_retry = true;
+		qp->rnr_left = qp->mod.rnr_retry;
+		qp->retry_left = qp->mod.retry_cnt;
+	}
+	if (why == HW_EXEC_RNR) {
+		if (qp->mod.rnr_retry != RETRY_FOREVER && qp->rnr_left-- == 0) {
+			fail(w, HW_FAULT(HW_SYND_RNR_RETRY, HW_VENDOR_RNR));
+			return false;
+		}
+		pause_sq(qp, hw_resp_rnr_ns(w->peer->mod.min_rnr_timer));
+		return true;
+	}
+	if (qp->mod.timeout && qp->retry_left-- == 0) { /* a timeout of 0 means to wait for ever */
+		fail(w, HW_FAULT(HW_SYND_RETRY, HW_VENDOR_RETRY));
+		return false;
+	}
+	ns = qp->mod.timeout ? 4096ull << (qp->mod.timeout & 31) : MAX_RETRY_NS;
+	pause_sq(qp, ns < MAX_RETRY_NS ? ns : MAX_RETRY_NS);
+	return true;
+}
+
+/* ---- one WQE ---------------------------------------------------------------------------- */
+
+/* Makes sure that [sq_ci, to) is fetched; how much more comes along is the silicon's choice. */
+static inline void fetch_for(struct hw_qp *qp, uint16_t to)
+{
+	struct hw_dev *dev = qp->dev;
+
+	if ((int16_t)(to - qp->sq_fetched) <= 0)
+		return;
+	if (!dev->cfg.lenient && hw_pick(dev, 2))
+		to = qp->sq_pi;
+	hw_qp_fetch(qp, to);
+}
+
+/* What an unreliable requester does not hear of: lost packets and all that the responder objects to. */
+static bool unnoticed(int result)
+{
+	return result < 0 || (result & 0xff) >= HW_SYND_REMOTE_INVAL;
+}
+
+static bool must_pause(struct hw_qp *qp)
+{
+	uint64_t due = hw_rate_due(qp->rate);
+
+	if (due <= hw_clock())
+		return false;
+	qp->due = due;
+	hw_qp_set_run(qp, HW_RUN_TIMED);
+	return true;
+}
+
+static void step(struct hw_qp *qp)
+{
+	struct hw_wqe w;
+	uint8_t linear[HW_MAX_WQE_BB * HW_WQEBB];
+	uint32_t slot = qp->sq_ci & (qp->sq_wqebbs - 1), bbs;
+	uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci);
+	const struct hw_config *cfg = &qp->dev->cfg;
+	uint32_t op, qpn_ds;
+	uint8_t fence;
+	int ret;
+
+	if (__builtin_expect(qp->rate != NULL, 0) && !qp->clock && must_pause(qp))
+		return;
+	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
+	w.qp = qp;
+	w.p = qp->shadow + (size_t)slot * HW_WQEBB;
+	w.idx = qp->sq_ci;
+	w.peer = NULL;
+	w.bytes = 0;
+	w.at = w.done = 0;
+	w.inl = false;
+	op = hw_be32(w.p + HW_CTRL_OP);
+	qpn_ds = hw_be32(w.p + HW_CTRL_QPN_DS);
+	w.opcode = (uint8_t)op;
+	w.opmod = (uint8_t)(op >> 24);
+	w.ds = qpn_ds & HW_MAX_DS;
+	w.fm_ce_se = w.p[HW_CTRL_FM_CE_SE];
+	w.cqe = (w.fm_ce_se >> HW_CE_SHIFT & 3) >= HW_CE_ALWAYS;
+	bbs = w.ds ? (w.ds + 3u) / 4 : 1;
+	if (!w.ds || bbs > left || bbs > qp->sq_wqebbs ||
+		((op >> 8 & 0xffff) != w.idx && !cfg->no_index_check) ||
+		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
+		w.ds = w.ds > 4 ? 4 : w.ds; /* the rest was not fetched */
+		qp->sq_ci++;
+		fail(&w, HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
+		return;
+	}
+	if (bbs > 1) {
+		fetch_for(qp, (uint16_t)(qp->sq_ci + bbs));
+		if (slot + bbs > qp->sq_wqebbs) {
+			size_t head = (size_t)(qp->sq_wqebbs - slot) * HW_WQEBB;
+
+			memcpy(linear, w.p, head);
+			memcpy(linear + head, qp->shadow, bbs * HW_WQEBB - head);
+			w.p = linear;
+		}
+	}
+	w.prompt = w.cqe && bbs == left;
+	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? HW_FM_NONE : w.fm_ce_se >> HW_FM_SHIFT;
+	if (fence) {
+		if (fence == HW_FM_STRONG)
+			hw_inflight_land(qp);
+		else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+			hw_inflight_land_reads(qp);
+		/* a CQE that landed found no room: the queue has failed and is flushed */
+		if (qp->run_state != HW_RUN_READY)
+			return;
+	}
+
+	if (qp->clock)
+		hw_clock_start(&w, bbs);
+	ret = 0;
+	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
+		ret = hw_fault_meet(&w);
+		if (qp->run_state != HW_RUN_READY)
+			return;
+	}
+	if (!ret && qp->clock)
+		hw_clock_issue(&w);
+	if (!ret)
+		ret = hw_op_exec(&w);
+	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
+		return;
+	if (ret == HW_EXEC_STOP) {
+		if (qp->dev->trace)
+			trace(&w, HW_TRACE_BLOCKED, 0);
+		hw_qp_set_run(qp, HW_RUN_WAIT);
+		return;
+	}
+	qp->sq_ci = (uint16_t)(qp->sq_ci + bbs);
+	if (ret && qp->type != HW_RC && unnoticed(ret)) {
+		if (ret > 0)
+			fail_peer(&w, ret);
+		ret = 0;
+	}
+	if (ret > 0)
+		fail(&w, ret);
+	else if (!ret)
+		succeed(&w);
+	else if (retry(&w, ret))
+		qp->sq_ci = w.idx;
+}
+
+/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough. */
+static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
+{
+	unsigned done = 0;
+
+	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi &&
+		qp->dev->total.bytes < enough) {
+		step(qp);
+		done++;
+	}
+	if (qp->run_state != HW_RUN_READY)
+		return done;
+	/* to the end of the line, or out of it */
+	hw_qp_set_run(qp, qp->sq_ci != qp->sq_pi ? HW_RUN_READY : HW_RUN_IDLE);
+	return done;
+}
+
+/* With a modelled clock it is the clock that says whose turn it is. */
+static struct hw_qp *first_due(const struct hw_dev *dev)
+{
+	struct hw_qp *qp, *first = TAILQ_FIRST(&dev->ready);
+	uint64_t due = hw_clock_due(first), at;
+
+	TAILQ_FOREACH (qp, &dev->ready, run) {
+		at = hw_clock_due(qp);
+		if (at < due) {
+			first = qp;
+			due = at;
+		}
+	}
+	return first;
+}
+
+bool hw_exec_run(struct hw_dev *dev)
+{
+	uint64_t enough = dev->total.bytes + BYTES;
+	unsigned done = 0;
+
+	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
+		return false;
+	while (done++ < BUDGET && dev->total.bytes < enough) {
+		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
+
+		if (!qp) {
+			if (!hw_inflight_tick(dev))
+				break;
+			continue;
+		}
+		if (dev->clock) {
+			done += turn(first_due(dev), 1, enough);
+			if (!dev->cfg.lenient && hw_pick(dev, 2))
+				hw_inflight_tick(dev);
+			continue;
+		}
+		if (dev->cfg.lenient) {
+			done += turn(qp, BURST, enough);
+			continue;
+		}
+		switch (hw_pick(dev, 8)) {
+		case 0: /* someone else first */
+			hw_qp_set_run(qp, HW_RUN_READY);
+			continue;
+		case 1:
+		case 2:
+		case 3:
+			hw_inflight_tick(dev);
+			break;
+		}
+		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
+			done += turn(qp, 1 + hw_pick(dev, BURST), enough);
+	}
+	return true;
+}

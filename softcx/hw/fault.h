@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fault.h - faults on demand: what a device is told to do wrong, to which WQEs, and how often.
+ *
+ * A fault looks at every send WQE of its device that is about to be executed and matches. A packet that is sent again is
+ * looked at again. WAITs are never looked at: a queue stops and goes on at them any number of times.
+ * With @at, it strikes at the n-th WQE that it has looked at, and at those that follow; with @probability, at each by
+ * chance. A chance depends on the seed of the device, the id of the fault and the WQEs it looked at, nothing else.
+ * What a fault does to the device or the queue happens before the WQE is executed, which then meets the new state.
+ */
+#ifndef SOFTCX_HW_FAULT_H
+#define SOFTCX_HW_FAULT_H
+
+#include "softcx/hw/hw.h"
+
+enum hw_fault_kind {
+	/* to a WQE */
+	HW_FAULT_DROP,  /* its packet is lost: RC retries after the timeout */
+	HW_FAULT_DELAY, /* it starts @delay_ns later, and what follows in its queue with it */
+	HW_FAULT_RNR,   /* the responder answers RNR NAK */
+	HW_FAULT_ERROR, /* it fails with @syndrome, and the peer with it as far as the syndrome is the peer's */
+	/* to more than a WQE */
+	HW_FAULT_QP_ERROR, /* the queue goes to ERR, with HW_EV_QP_FATAL */
+	HW_FAULT_PORT_DOWN,
+	HW_FAULT_PORT_UP,
+	HW_FAULT_MKEY_REVOKE,  /* @key no longer gives access */
+	HW_FAULT_DEVICE_FATAL, /* HW_EV_DEVICE_FATAL; every QP that is not in RST goes to ERR */
+};
+
+struct hw_fault {
+	uint32_t id; /* chosen by the caller */
+	enum hw_fault_kind kind;
+	uint32_t qpn;       /* 0: every queue */
+	int opcode;         /* of the WQE; < 0: every one */
+	uint64_t at;        /* 1 is the next WQE that matches */
+	double probability; /* if @at is 0. Both 0: at once, of the kinds that need no WQE */
+	uint64_t count;     /* strikes so often, 0: without end */
+	uint64_t delay_ns;
+	uint8_t syndrome;
+	uint32_t key;
+	uint64_t seen, struck; /* filled in here: WQEs looked at, times it struck */
+};
+
+enum { HW_FAULT_MAX = 64 }; /* faults of a device, spent ones included */
+
+/**
+ * -EINVAL: makes no sense (an opcode without packets for a packet's fault, a syndrome of 0, nothing that could trigger it);
+ * -ENOENT: no such QP or key; -ENOSPC: too many. One that happens at once is not kept.
+ */
+int hw_fault_add(struct hw_dev *dev, const struct hw_fault *fault);
+/** Forgets one, or all with @id 0; what they have done stays. The number of those forgotten. */
+unsigned hw_fault_clear(struct hw_dev *dev, uint32_t id);
+/** The fault after @prev in order of age, NULL at the end; starts with NULL. Valid until it is cleared. */
+const struct hw_fault *hw_fault_next(const struct hw_dev *dev, const struct hw_fault *prev);
+
+/* ---- internal to hw*.c ------------------------------------------------------------------ */
+
+struct hw_wqe;
+
+/**
+ * To be called for a WQE about to be executed if dev->faults_armed or qp->delayed says so. 0, or what hw_op_exec() would
+ * return; the queue may have left HW_RUN_READY.
+ */
+int hw_fault_meet(struct hw_wqe *w);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mem.h - memory keys and copies between ranges that keys describe. Internal to hw*.c.
+ */
+#ifndef SOFTCX_HW_MEM_H
+#define SOFTCX_HW_MEM_H
+
+#include "softcx/hw/dev.h"
+
+struct hw_mkey {
+	/* what every access looks at */
+	uint32_t key;
+	uint32_t owner; /* the PD; of a window: mw.h */
+	unsigned access;
+	bool invalid; /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
+	uint64_t iova, len;
+	uint8_t *host; /* of @iova, or NULL */
+	uint64_t va;   /* of @iova, in the owner */
+	struct hw_mem *mem;
+
+	bool remote_inval;   /* by SEND_INVAL: only if it is made for that */
+	uint8_t window_type; /* 1 or 2; 0: no window */
+	uint32_t pdn;
+	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
+	unsigned windows;       /* that show a part of this */
+};
+
+/** Bytes that a key covers, resolved. @host is NULL when only a process has them. */
+struct hw_span {
+	uint8_t *host;
+	uint64_t va;
+	uint32_t len;
+	struct hw_mem *mem; /* used only when @host is NULL */
+};
+
+/**
+ * Resolves [va, va+len) under @key. false when the key does not exist or was invalidated, belongs to another
+ * PD, does not cover the range, or lacks one of the rights in @access.
+ */
+static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, unsigned access, uint64_t va,
+	uint32_t len, struct hw_span *out)
+{
+	const struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
+
+	if (!k || (k->key ^ key) | (k->owner ^ pdn) | (access & ~k->access) | k->invalid)
+		return false;
+	va -= k->iova;
+	if (va > k->len || len > k->len - va)
+		return false;
+	out->host = k->host ? k->host + va : NULL;
+	out->va = k->va + va;
+	out->len = len;
+	out->mem = k->mem;
+	return true;
+}
+
+/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn, or may not be invalidated by a peer, as @remote wants. */
+bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
+
+/**
+ * Copy @len bytes: out of spans, into spans, or from spans to spans. The spans hold at least @len bytes. Every aligned
+ * 8-byte word of a source is read once and aligned words of a destination are stored whole, as by DMA, except in the
+ * bulk of copies above 4 KiB. false: the memory of another process could not be reached.
+ */
+bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len);
+bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len);
+/** The same as hw_scatter of all that the spans hold, the last span first: the order within a message is nobody's right. */
+bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src);
+bool hw_copy(
+	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/op.h"
+
+#include "softcx/hw/atomic.h"
+#include "softcx/hw/clock.h"
+#include "softcx/hw/grh.h"
+#include "softcx/hw/inflight.h"
+#include "softcx/hw/mw.h"
+#include "softcx/hw/resp.h"
+#include "softcx/hw/wait.h"
+
+/* ---- local data ------------------------------------------------------------------------- */
+
+/* Resolves the data segments from DS @ds on, inline ones included when @access is 0 (a source). */
+static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
+{
+	uint64_t total = 0, is_inline = 0;
+
+	sgl->n = 0;
+	while (ds < w->ds) {
+		const uint8_t *seg = w->p + ds * HW_DS;
+		uint32_t n = hw_be32(seg);
+		struct hw_span *span = &sgl->span[sgl->n++];
+
+		if (n & HW_SEG_INLINE) {
+			n &= ~HW_SEG_INLINE;
+			if (access || n > (w->ds - ds) * HW_DS - 4u)
+				return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+			*span = (struct hw_span){.host = (uint8_t *)(uintptr_t)seg + 4, .len = n};
+			ds += (n + 4 + HW_DS - 1) / HW_DS;
+			is_inline += n;
+		} else {
+			/* No library emits a length of 0, and mlx hardware reads it as 2^31 */
+			if (!n && !w->qp->dev->cfg.lenient)
+				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+			if (!hw_key_span(w->qp->dev, hw_be32(seg + 4), w->qp->pdn, access, hw_be64(seg + 8),
+				    n, span))
+				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+			ds++;
+		}
+		total += n;
+	}
+	if (total > HW_MAX_MSG)
+		return HW_FAULT(HW_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
+	sgl->len = (uint32_t)total;
+	sgl->gathered = (uint32_t)(total - is_inline);
+	return 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------- */
+
+static int find_peer(struct hw_wqe *w)
+{
+	w->peer = hw_resp_peer(w->qp);
+	return w->peer ? 0 : HW_EXEC_LOST;
+}
+
+static int exec_send(struct hw_wqe *w)
+{
+	struct hw_msg msg = {.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & HW_SOLICITED};
+	struct hw_sgl sgl;
+	int ret;
+
+	ret = local_data(w, 1, 0, &sgl);
+	if (!ret)
+		ret = find_peer(w);
+	if (ret)
+		return ret;
+	msg.cqe_opcode = w->opcode == HW_OP_SEND       ? HW_CQE_RESP_SEND
+			 : w->opcode == HW_OP_SEND_IMM ? HW_CQE_RESP_SEND_IMM
+						       : HW_CQE_RESP_SEND_INV;
+	if (w->opcode != HW_OP_SEND)
+		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
+	msg.len = w->bytes = sgl.len;
+	msg.data = &sgl;
+	if (w->qp->clock)
+		msg.at = hw_clock_send(w, &sgl);
+	hw_inflight_land_writes(w->qp);
+	/* The key goes when the message arrives, so not before there is a RECV for it */
+	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
+		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn, true) &&
+		!hw_key_invalidate(
+			w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), hw_mw_owner_qp(w->peer->qpn), true))
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+	return hw_resp_recv(w->peer, &msg);
+}
+
+static int exec_datagram(struct hw_wqe *w)
+{
+	struct hw_msg msg = {
+		.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & HW_SOLICITED, .datagram = true};
+	struct hw_qp *qp = w->qp;
+	const uint8_t *rgid = w->p + HW_UD_RGID;
+	struct hw_sgl sgl;
+	int ret;
+
+	if (w->ds < HW_UD_DATA_DS)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	ret = local_data(w, HW_UD_DATA_DS, 0, &sgl);
+	if (ret)
+		return ret;
+	w->bytes = sgl.len;
+	w->peer = hw_resp_datagram_peer(
+		qp, rgid, hw_be32(w->p + HW_UD_DQPN) & 0xffffff, hw_be32(w->p + HW_UD_KEY));
+	if (qp->clock)
+		msg.at = hw_clock_send(w, &sgl);
+	if (!w->peer)
+		return 0;
+	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
+	if (w->opcode == HW_OP_SEND_IMM)
+		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
+	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
+	hw_grh(msg.grh, qp->dev->gid[hw_be32(w->p + HW_UD_GRH) >> 20 & 15], rgid, w->p[HW_UD_TCLASS],
+		w->p[HW_UD_HOP_LIMIT], sgl.len);
+	msg.len = sgl.len + sizeof(msg.grh);
+	msg.data = &sgl;
+	return hw_resp_recv(w->peer, &msg);
+}
+
+/* A copy failed: on the side whose memory is in another process. */
+static int unreachable(const struct hw_span *remote)
+{
+	return remote->host ? HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT)
+			    : HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
+}
+
+static int exec_write(struct hw_wqe *w)
+{
+	bool imm = w->opcode == HW_OP_WRITE_IMM;
+	struct hw_sgl sgl;
+	struct hw_span to;
+	uint64_t at = 0;
+	int ret;
+
+	if (w->ds < 2)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	ret = local_data(w, 2, 0, &sgl);
+	if (!ret)
+		ret = find_peer(w);
+	if (ret)
+		return ret;
+	w->bytes = sgl.len;
+	if (sgl.len) {
+		ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), hw_be64(w->p + HW_RADDR_VA),
+			sgl.len, HW_REMOTE_WRITE, &to);
+		if (ret)
+			return ret;
+	}
+	if (imm) {
+		uint16_t recvs = hw_qp_recvs(w->peer);
+
+		if (!recvs || recvs >= 0x8000)
+			return HW_EXEC_RNR;
+	}
+	if (w->qp->clock)
+		at = hw_clock_send(w, &sgl);
+	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
+		hw_inflight_land_writes(w->qp);
+		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
+			return unreachable(&to);
+	}
+	if (imm) {
+		struct hw_msg msg = {
+			.cqe_opcode = HW_CQE_RESP_WRITE_IMM,
+			.solicited = w->fm_ce_se & HW_SOLICITED,
+			.imm_be = hw_raw32(w->p + HW_CTRL_IMM),
+			.src_qpn = w->qp->qpn,
+			.len = sgl.len,
+			.at = at,
+		};
+
+		hw_inflight_land_writes(w->qp);
+		return hw_resp_recv(w->peer, &msg);
+	}
+	return 0;
+}
+
+/* More READs and atomics under way than the responder has resources for. */
+static bool too_many(const struct hw_wqe *w)
+{
+	unsigned can = w->peer->mod.max_dest_rd_atomic, does = w->qp->mod.max_rd_atomic;
+
+	return can && does > can && hw_inflight_reads(w->qp) >= can;
+}
+
+/* How many bytes of a response may be delivered in the CQE instead of memory. */
+static uint32_t cqe_room(const struct hw_wqe *w)
+{
+	return !w->cqe || !w->qp->cs_req ? 0 : w->qp->scq->cqe_bytes == 128 ? 64 : 32;
+}
+
+static int exec_read(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+	_Alignas(8) uint8_t buf[HW_INFLIGHT_READ];
+	struct hw_sgl sgl;
+	struct hw_span from;
+	bool ok;
+	int ret;
+
+	if (w->ds < 2)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	ret = local_data(w, 2, HW_LOCAL_WRITE, &sgl);
+	if (!ret)
+		ret = find_peer(w);
+	if (ret)
+		return ret;
+	w->bytes = sgl.len;
+	if (qp->clock)
+		hw_clock_fetch_data(w, sgl.len, false);
+	if (!sgl.len)
+		return 0;
+	ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), hw_be64(w->p + HW_RADDR_VA), sgl.len,
+		HW_REMOTE_READ, &from);
+	if (ret)
+		return ret;
+	if (too_many(w))
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+	hw_inflight_land_writes(qp);
+	if (sgl.len <= cqe_room(w)) {
+		w->inl = true;
+		ok = hw_gather(w->inl_data, &from, 1, sgl.len);
+	} else if (!w->prompt && sgl.len <= sizeof(buf)) {
+		uint8_t *room = hw_inflight_room(qp), *data = room ? room : buf;
+
+		ok = hw_gather(data, &from, 1, sgl.len) &&
+		     (hw_inflight_read(qp, sgl.span, sgl.n, data, sgl.len) ||
+			     hw_scatter(sgl.span, sgl.n, data, sgl.len));
+	} else {
+		hw_inflight_land_reads(qp);
+		ok = hw_copy(sgl.span, sgl.n, &from, 1, sgl.len);
+	}
+	return ok ? 0 : unreachable(&from);
+}
+
+static int exec_atomic(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+	unsigned data_ds, size = hw_atomic_size(w, &data_ds);
+	uint64_t va = hw_be64(w->p + HW_RADDR_VA);
+	struct hw_sgl sgl;
+	struct hw_span target;
+	uint8_t old[8];
+	int ret;
+
+	if (!size || w->ds < data_ds + 1)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	ret = local_data(w, data_ds, HW_LOCAL_WRITE, &sgl);
+	if (!ret && sgl.len < size)
+		ret = HW_FAULT(HW_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
+	if (!ret)
+		ret = find_peer(w);
+	if (ret)
+		return ret;
+	w->bytes = size;
+	ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), va, size, HW_REMOTE_ATOMIC, &target);
+	if (ret)
+		return ret;
+	if (va & (size - 1) || (uintptr_t)target.host & (size - 1) || too_many(w))
+		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+	if (qp->clock)
+		hw_clock_fetch_data(w, size, true);
+	hw_inflight_land_writes(qp);
+	if (!hw_atomic_exec(w, &target, size, old))
+		return HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
+	/* poll_cq of libmlx5 copies data out of the CQE for plain atomics only */
+	if (cqe_room(w) && (w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA)) {
+		w->inl = true;
+		memcpy(w->inl_data, old, size);
+		return 0;
+	}
+	if (!w->prompt && hw_inflight_read(qp, sgl.span, sgl.n, old, size))
+		return 0;
+	hw_inflight_land_reads(qp);
+	return hw_scatter(sgl.span, sgl.n, old, size) ? 0 : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+}
+
+/* The opmod of these asks for CALC, which the device has not; atomics and WAIT look at theirs themselves. */
+static bool calculates(const struct hw_wqe *w)
+{
+	return w->opmod && w->opcode <= HW_OP_READ && w->opcode != HW_OP_NOP && w->opcode != HW_OP_WAIT;
+}
+
+int hw_op_exec(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+
+	if (__builtin_expect(calculates(w), 0) && !qp->dev->cfg.lenient)
+		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+
+	switch (w->opcode) {
+	case HW_OP_NOP:
+		return 0;
+	case HW_OP_WAIT:
+		return hw_wait_exec(w);
+	case HW_OP_SEND_EN:
+	case HW_OP_RECV_EN:
+		return hw_enable_exec(w);
+	case HW_OP_UMR:
+		if (qp->type != HW_UD) /* IB: windows are for RC and UC */
+			return hw_mw_exec(w);
+		break;
+	case HW_OP_LOCAL_INVAL:
+		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn, false)
+			       ? 0
+			       : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+	case HW_OP_SEND_INVAL:
+		if (qp->type == HW_RC) /* IB 9.2: UC and UD have no such packet */
+			return exec_send(w);
+		break;
+	case HW_OP_SEND:
+	case HW_OP_SEND_IMM:
+		return qp->type == HW_UD ? exec_datagram(w) : exec_send(w);
+	case HW_OP_WRITE:
+	case HW_OP_WRITE_IMM:
+		if (qp->type != HW_UD)
+			return exec_write(w);
+		break;
+	case HW_OP_READ:
+		if (qp->type == HW_RC)
+			return exec_read(w);
+		break;
+	case HW_OP_CAS:
+	case HW_OP_FAA:
+	case HW_OP_MASKED_CAS:
+	case HW_OP_MASKED_FAA:
+		if (qp->type == HW_RC)
+			return exec_atomic(w);
+		break;
+	}
+	return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * op.h - what each opcode does: local data, the request, the response. Internal to hw*.c.
+ */
+#ifndef SOFTCX_HW_OP_H
+#define SOFTCX_HW_OP_H
+
+#include "softcx/hw/exec.h"
+
+/**
+ * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only HW_EXEC_OK has
+ * had any effect, apart from RECVs that a fault consumed.
+ */
+int hw_op_exec(struct hw_wqe *w);
+
+#endif

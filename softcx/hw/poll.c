@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/exec.h"
+#include "softcx/hw/uar.h"
+
+static bool run_timers(struct hw_dev *dev)
+{
+	struct hw_qp *qp = TAILQ_FIRST(&dev->timed), *next;
+	bool any = false;
+
+	for (; qp; qp = next) {
+		next = TAILQ_NEXT(qp, run);
+		if (qp->due <= dev->now) {
+			hw_qp_resume(qp);
+			any = true;
+		}
+	}
+	return any;
+}
+
+bool hw_poll(struct hw_dev *dev)
+{
+	bool any;
+
+	dev->now = hw_clock();
+	any = hw_uar_scan(dev);
+	any |= run_timers(dev);
+	any |= hw_cq_timers(dev);
+	any |= hw_qp_flush_broken(dev);
+	any |= hw_exec_run(dev);
+	return any;
+}
+
+bool hw_must_poll(const struct hw_dev *dev)
+{
+	return dev->nawake || dev->nready || !TAILQ_EMPTY(&dev->inflight) || !TAILQ_EMPTY(&dev->broken);
+}
+
+uint64_t hw_next_timer(const struct hw_dev *dev)
+{
+	const struct hw_qp *qp;
+	const struct hw_cq *cq;
+	uint64_t due = UINT64_MAX, now;
+
+	TAILQ_FOREACH (qp, &dev->timed, run)
+		if (qp->due < due)
+			due = qp->due;
+	TAILQ_FOREACH (cq, &dev->moderated, timer)
+		if (cq->due < due)
+			due = cq->due;
+	if (due == UINT64_MAX)
+		return due;
+	now = hw_clock();
+	return due > now ? due - now : 0;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/qp.h"
+
+#include "softcx/hw/clock.h"
+#include "softcx/hw/inflight.h"
+#include "softcx/hw/srq.h"
+#include "softcx/hw/uar.h"
+#include "softcx/hw/wqe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RECV_AHEAD = 4 };
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static bool power_of_two(uint32_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+static void release(struct hw_qp *qp)
+{
+	hw_mem_unpin(qp->dev, qp->sq_mem);
+	hw_mem_unpin(qp->dev, qp->rq_mem);
+	hw_mem_unpin(qp->dev, qp->db_mem);
+	free(qp->shadow);
+	free(qp->rq_shadow);
+	free(qp->clock);
+	free(qp);
+}
+
+/* Pins the rings and the doorbell record. */
+static int pin_queues(struct hw_dev *dev, struct hw_qp *qp, const struct hw_qp_attr *attr)
+{
+	if (attr->sq) {
+		if (!power_of_two(attr->sq_wqebbs) || attr->sq_wqebbs > 32768)
+			return -EINVAL;
+		qp->sq = hw_mem_pin(
+			dev, attr->sq, attr->sq_off, (uint64_t)attr->sq_wqebbs * HW_WQEBB, HW_WQEBB);
+		if (!qp->sq)
+			return -EINVAL;
+		qp->sq_mem = attr->sq;
+		qp->sq_wqebbs = attr->sq_wqebbs;
+		if (posix_memalign((void **)&qp->shadow, HW_WQEBB, (size_t)attr->sq_wqebbs * HW_WQEBB))
+			return -ENOMEM;
+	}
+	if (attr->rq) {
+		if (!power_of_two(attr->rq_wqes) || attr->rq_wqes > 32768 || !power_of_two(attr->rq_stride) ||
+			attr->rq_stride < HW_DS)
+			return -EINVAL;
+		qp->rq = hw_mem_pin(
+			dev, attr->rq, attr->rq_off, (uint64_t)attr->rq_wqes * attr->rq_stride, HW_DS);
+		if (!qp->rq)
+			return -EINVAL;
+		qp->rq_mem = attr->rq;
+		qp->rq_wqes = attr->rq_wqes;
+		qp->rq_stride = attr->rq_stride;
+		if (posix_memalign((void **)&qp->rq_shadow, HW_DS, (size_t)attr->rq_wqes * attr->rq_stride))
+			return -ENOMEM;
+	}
+	qp->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
+	if (!qp->db)
+		return -EINVAL;
+	qp->db_mem = attr->db;
+	return 0;
+}
+
+int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp **out)
+{
+	struct hw_uar *uar = hw_uar_find(dev, attr->uar);
+	struct hw_qp *qp;
+	int err;
+
+	if (!uar || !attr->scq || !attr->rcq || attr->reserved_lkey || (attr->srq && attr->rq) ||
+		(attr->srq && attr->srq->pdn != attr->pdn))
+		return -EINVAL;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	qp->dev = dev;
+	err = pin_queues(dev, qp, attr);
+	if (!err)
+		err = hw_clock_add_qp(qp);
+	if (!err)
+		err = hw_pd_ref(dev, attr->pdn);
+	if (!err) {
+		err = hw_table_add(&dev->qps, qp, &qp->qpn);
+		if (err)
+			hw_pd_unref(dev, attr->pdn);
+	}
+	if (err) {
+		release(qp);
+		return err;
+	}
+	qp->type = attr->type;
+	qp->state = HW_RST;
+	qp->cd_master = attr->cd_master;
+	qp->cd_send = attr->cd_slave_send;
+	qp->cd_recv = attr->cd_slave_recv;
+	qp->srq = attr->srq;
+	if (qp->srq)
+		qp->srq->refs++;
+	qp->scq = attr->scq;
+	qp->rcq = attr->rcq;
+	qp->scq->refs++;
+	qp->rcq->refs++;
+	qp->pdn = attr->pdn;
+	qp->user_index = attr->user_index;
+	qp->cs_req = attr->cs_req;
+	qp->cs_res = attr->cs_res;
+	qp->mod.qkey = attr->qkey;
+	qp->on_event = attr->on_event;
+	qp->arg = attr->arg;
+	hw_uar_add_qp(uar, qp);
+	*out = qp;
+	return 0;
+}
+
+int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp)
+{
+	hw_inflight_free(qp);
+	hw_qp_set_run(qp, HW_RUN_IDLE);
+	hw_qp_leave_broken(qp);
+	hw_qp_limit(qp, NULL);
+	hw_uar_remove_qp(qp);
+	hw_table_del(&dev->qps, qp->qpn);
+	hw_pd_unref(dev, qp->pdn);
+	qp->scq->refs--;
+	qp->rcq->refs--;
+	if (qp->srq)
+		qp->srq->refs--;
+	release(qp);
+	return 0;
+}
+
+uint32_t hw_qpn(const struct hw_qp *qp)
+{
+	return qp->qpn;
+}
+
+struct hw_qp *hw_qp_find(struct hw_dev *dev, uint32_t qpn)
+{
+	return hw_qp_get(dev, qpn);
+}
+
+enum hw_qp_state hw_qp_state(const struct hw_qp *qp)
+{
+	return qp->state;
+}
+
+void hw_qp_query(const struct hw_qp *qp, struct hw_qp_mod *mod, uint16_t *sq_idx, uint16_t *rq_idx)
+{
+	*mod = qp->mod;
+	*sq_idx = qp->sq_ci;
+	*rq_idx = qp->rq_ci;
+}
+
+void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out)
+{
+	*out = (struct hw_qp_progress){
+		.type = qp->type,
+		.pdn = qp->pdn,
+		.sq_done = qp->sq_ci,
+		.sq_fetched = qp->sq_fetched,
+		.sq_enabled = qp->sq_pi,
+		.rq_done = qp->rq_ci,
+		.sq_wqebbs = qp->sq_wqebbs,
+		.rq_wqes = qp->rq_wqes,
+		.wait_cq = qp->run_state == HW_RUN_WAIT ? qp->wait_cq : NULL,
+		.wait_index = qp->wait_index,
+		.pauses = qp->run_state == HW_RUN_TIMED,
+	};
+}
+
+void hw_qp_event(struct hw_qp *qp, int event)
+{
+	if (qp->on_event)
+		qp->on_event(qp->arg, event);
+}
+
+/* ---- what the SQ is doing ---------------------------------------------------------------- */
+
+void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
+{
+	struct hw_dev *dev = qp->dev;
+
+	switch (qp->run_state) {
+	case HW_RUN_IDLE:
+		break;
+	case HW_RUN_READY:
+		TAILQ_REMOVE(&dev->ready, qp, run);
+		dev->nready--;
+		break;
+	case HW_RUN_WAIT:
+		TAILQ_REMOVE(&qp->wait_cq->waiters, qp, run);
+		break;
+	case HW_RUN_TIMED:
+		TAILQ_REMOVE(&dev->timed, qp, run);
+		break;
+	}
+	switch (run) {
+	case HW_RUN_IDLE:
+		break;
+	case HW_RUN_READY:
+		TAILQ_INSERT_TAIL(&dev->ready, qp, run);
+		dev->nready++;
+		break;
+	case HW_RUN_WAIT:
+		TAILQ_INSERT_TAIL(&qp->wait_cq->waiters, qp, run);
+		break;
+	case HW_RUN_TIMED:
+		TAILQ_INSERT_TAIL(&dev->timed, qp, run);
+		break;
+	}
+	qp->run_state = run;
+}
+
+void hw_qp_resume(struct hw_qp *qp)
+{
+	hw_qp_set_run(qp, HW_RUN_READY);
+}
+
+void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
+{
+	uint32_t n = (uint16_t)(to - qp->sq_fetched), ahead = (uint16_t)(qp->sq_fetched - qp->sq_ci);
+	uint32_t slot = qp->sq_fetched & (qp->sq_wqebbs - 1);
+
+	if (ahead >= qp->sq_wqebbs)
+		return;
+	if (n > qp->sq_wqebbs - ahead)
+		n = qp->sq_wqebbs - ahead;
+	qp->sq_fetched = (uint16_t)(qp->sq_fetched + n);
+	while (n) {
+		uint32_t run = n < qp->sq_wqebbs - slot ? n : qp->sq_wqebbs - slot;
+		const uint8_t *from = qp->sq + (size_t)slot * HW_WQEBB, *end = from + (size_t)run * HW_WQEBB;
+		uint8_t *p = qp->shadow + (size_t)slot * HW_WQEBB;
+
+		for (; from != end; from += HW_WQEBB, p += HW_WQEBB)
+			memcpy(p, from, HW_WQEBB);
+		n -= run;
+		slot = 0;
+	}
+}
+
+/* When enabled WQEBBs are fetched is the silicon's choice: mostly at once, here. */
+static void fetch_early(struct hw_qp *qp)
+{
+	uint16_t ahead = (uint16_t)(qp->sq_pi - qp->sq_fetched);
+	uint32_t luck;
+
+	if (qp->dev->cfg.lenient || !ahead)
+		return;
+	luck = hw_pick(qp->dev, 4);
+	hw_qp_fetch(qp, luck ? qp->sq_pi : (uint16_t)(qp->sq_fetched + hw_pick(qp->dev, ahead + 1u)));
+}
+
+void hw_qp_start(struct hw_qp *qp)
+{
+	if (qp->state != HW_RTS || qp->sq_ci == qp->sq_pi)
+		return;
+	fetch_early(qp);
+	if (qp->run_state == HW_RUN_IDLE)
+		hw_qp_set_run(qp, HW_RUN_READY);
+}
+
+void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
+{
+	uint16_t ahead = (uint16_t)(pi - qp->sq_pi);
+
+	if (!qp->sq || qp->state == HW_RST || !ahead || ahead >= 0x8000)
+		return;
+	if (qp->clock && by)
+		hw_clock_enabled(qp, pi, by);
+	else if (qp->clock)
+		hw_clock_rung(qp, pi);
+	qp->sq_pi = pi;
+	if (qp->state == HW_ERR || qp->state == HW_SQER)
+		hw_qp_flush_sq(qp);
+	else
+		hw_qp_start(qp);
+}
+
+void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi)
+{
+	uint16_t ahead = (uint16_t)(pi - qp->rq_enabled);
+
+	if (qp->rq && qp->state != HW_RST && ahead && ahead < 0x8000)
+		qp->rq_enabled = pi;
+}
+
+void hw_qp_read_sq_doorbell(struct hw_qp *qp)
+{
+	if (!qp->cd_send && qp->sq)
+		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]), NULL);
+}
+
+uint16_t hw_qp_recvs(const struct hw_qp *qp)
+{
+	uint16_t pi;
+
+	if (qp->srq)
+		return hw_srq_posted(qp->srq);
+	if (!qp->rq)
+		return 0;
+	pi = qp->cd_recv ? qp->rq_enabled : (uint16_t)hw_db_read(&qp->db[0]);
+	return (uint16_t)(pi - qp->rq_ci);
+}
+
+const uint8_t *hw_qp_take_recv(struct hw_qp *qp)
+{
+	size_t off = (size_t)(qp->rq_ci & (qp->rq_wqes - 1)) * qp->rq_stride;
+	uint16_t to = (uint16_t)(qp->rq_ci + 1), posted;
+
+	if (!qp->dev->cfg.lenient && hw_pick(qp->dev, 4) == 0) { /* some of those behind it come along */
+		posted = hw_qp_recvs(qp);
+		if (posted > MAX_RECV_AHEAD)
+			posted = MAX_RECV_AHEAD;
+		if (posted > qp->rq_wqes)
+			posted = (uint16_t)qp->rq_wqes;
+		to = (uint16_t)(qp->rq_ci + 1 + hw_pick(qp->dev, posted));
+	}
+	while ((int16_t)(to - qp->rq_fetched) > 0) {
+		size_t at = (size_t)(qp->rq_fetched & (qp->rq_wqes - 1)) * qp->rq_stride;
+
+		memcpy(qp->rq_shadow + at, qp->rq + at, qp->rq_stride);
+		qp->rq_fetched++;
+	}
+	qp->rq_ci++;
+	return qp->rq_shadow + off;
+}
+
+void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe)
+{
+	if (!hw_cq_push(cq, cqe) && qp->state != HW_ERR)
+		hw_qp_fail(qp, HW_ERR, HW_EV_QP_FATAL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * qp.h - a queue pair: its rings, what it is doing, and how it changes state. Internal to hw*.c.
+ *
+ * Send queue indices count WQEBBs modulo 2^16:
+ *
+ *	sq_ci <= sq_fetched <= sq_pi
+ *
+ * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon may
+ * fetch an enabled WQEBB at any time before it executes it; what was fetched is in @shadow, and later stores to
+ * the ring are not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same manner, into
+ * @rq_shadow: [rq_ci, rq_fetched).
+ */
+#ifndef SOFTCX_HW_QP_H
+#define SOFTCX_HW_QP_H
+
+#include "softcx/hw/cq.h"
+#include "softcx/hw/dev.h"
+
+enum hw_run {
+	HW_RUN_IDLE,  /* nothing to execute, or not in RTS */
+	HW_RUN_READY, /* on dev->ready */
+	HW_RUN_WAIT,  /* stopped at a WAIT: on the waiters of wait_cq */
+	HW_RUN_TIMED, /* pause before a retry: on dev->timed until @due */
+};
+
+struct hw_inflight;
+struct hw_wqe;
+
+struct hw_qp {
+	struct hw_dev *dev;
+	uint32_t qpn;
+	enum hw_qp_type type;
+	enum hw_qp_state state;
+
+	uint8_t *sq, *shadow;
+	uint32_t sq_wqebbs;
+	uint16_t sq_ci, sq_fetched, sq_pi;
+	bool cd_master, cd_send, cd_recv;
+	enum hw_run run_state;
+	struct hw_cq *wait_cq;
+	uint32_t wait_index;
+	uint64_t due;
+	bool delayed;  /* by a fault: the WQE at sq_ci has had its pause */
+	bool in_retry; /* rnr_left and retry_left are those of the WQE at sq_ci */
+	uint8_t rnr_left, retry_left;
+	struct hw_inflight *inflight;
+	bool has_inflight; /* on dev->inflight */
+
+	uint8_t *rq, *rq_shadow;
+	uint32_t rq_wqes, rq_stride;
+	uint16_t rq_ci, rq_fetched, rq_enabled; /* rq_enabled: by RECV_EN, on a managed RQ */
+	struct hw_srq *srq;
+	bool is_broken;   /* on dev->broken */
+	bool established; /* a packet arrived in RTR */
+
+	uint32_t *db; /* [0] RECVs, [1] send WQEBBs */
+	struct hw_cq *scq, *rcq;
+	uint32_t pdn, user_index;
+	uint8_t cs_req, cs_res;
+	struct hw_rate *rate;      /* or NULL */
+	struct hw_qp_clock *clock; /* or NULL, as that of the device */
+	struct hw_qp_mod mod;      /* current values */
+	struct hw_dev *peer_dev;   /* where mod.av leads, NULL: nowhere */
+	void (*on_event)(void *arg, int event);
+	void *arg;
+
+	struct hw_uar *uar;
+	struct hw_mem *sq_mem, *rq_mem, *db_mem;
+	TAILQ_ENTRY(hw_qp) of_uar, run, landing, broken;
+};
+
+static inline struct hw_qp *hw_qp_get(const struct hw_dev *dev, uint32_t qpn)
+{
+	return qpn >> 24 ? NULL : hw_table_get(&dev->qps, qpn);
+}
+
+void hw_qp_event(struct hw_qp *qp, int event);
+
+/** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */
+void hw_qp_set_run(struct hw_qp *qp, enum hw_run run);
+void hw_qp_resume(struct hw_qp *qp); /* from a WAIT or a pause */
+void hw_qp_start(struct hw_qp *qp);  /* if it is in RTS and has WQEs that are enabled */
+
+/**
+ * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half
+ * window) has no effect. @by: the SEND_EN; NULL: software. Fetches what the seed says is fetched early.
+ */
+void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by);
+void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi);
+void hw_qp_read_sq_doorbell(struct hw_qp *qp);
+
+/** Fetches WQEBBs up to index @to (<= sq_pi) unless they already were. */
+void hw_qp_fetch(struct hw_qp *qp, uint16_t to);
+
+/** RECVs that can be consumed. */
+uint16_t hw_qp_recvs(const struct hw_qp *qp);
+/** Consumes one, of the QP's own RQ: its scatter list as fetched. Only if there is one. */
+const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
+
+/**
+ * To ERR (UC, UD on a send error: SQER), and flushes: every WQE that is posted gets a CQE. Posted means: before
+ * the doorbell record's index, or, on a managed queue, before the index enabled so far. @event: also raised, 0 for none.
+ */
+void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event);
+void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */
+void hw_qp_leave_broken(struct hw_qp *qp);
+bool hw_qp_flush_broken(struct hw_dev *dev); /* RECVs posted since to queues in ERR */
+
+/** Writes a CQE; a CQ that overruns takes the QP to ERR. */
+void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/resp.h"
+
+#include "softcx/hw/mw.h"
+#include "softcx/hw/srq.h"
+
+static struct hw_dev *peer_dev(struct hw_qp *qp)
+{
+	if (!qp->peer_dev && qp->mod.mask & HW_QP_AV)
+		qp->peer_dev = hw_dev_by_gid(qp->mod.av.dgid);
+	return qp->peer_dev;
+}
+
+static bool receives(const struct hw_qp *qp)
+{
+	return (1u << HW_RTR | 1u << HW_RTS | 1u << HW_SQD | 1u << HW_SQER) >> qp->state & 1;
+}
+
+static void note_arrival(struct hw_qp *peer)
+{
+	if (peer->state == HW_RTR && !peer->established) {
+		peer->established = true;
+		hw_qp_event(peer, HW_EV_COMP_EST);
+	}
+}
+
+/* What a loop-back address path carries never comes to the port. */
+static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
+{
+	return (!qp->dev->port_down && !to->port_down) || (qp->mod.av.loopback && to == qp->dev);
+}
+
+struct hw_qp *hw_resp_peer(struct hw_qp *qp)
+{
+	struct hw_dev *dev = peer_dev(qp);
+	struct hw_qp *peer = dev ? hw_qp_get(dev, qp->mod.dest_qpn) : NULL;
+
+	if (!peer || peer->type != qp->type || !receives(peer) || !carried(qp, dev))
+		return NULL;
+	if (peer->mod.dest_qpn != qp->qpn || peer_dev(peer) != qp->dev)
+		return NULL;
+	/* UC takes the first packet of a message with any number: IB 9.8 */
+	if (qp->type == HW_RC && peer->mod.rq_psn != qp->mod.sq_psn && !qp->dev->cfg.lenient)
+		return NULL;
+	note_arrival(peer);
+	return peer;
+}
+
+struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uint32_t qpn, uint32_t qkey)
+{
+	struct hw_dev *dev = hw_dev_by_gid(gid);
+	struct hw_qp *peer = dev ? hw_qp_find(dev, qpn) : NULL;
+
+	if (qkey & 0x80000000) /* IB: a Q_Key with the top bit set means the sender's own */
+		qkey = qp->mod.qkey;
+	if (!peer || peer->type != HW_UD || !receives(peer) || !carried(qp, dev) || peer->mod.qkey != qkey)
+		return NULL;
+	note_arrival(peer);
+	return peer;
+}
+
+/* It is no key of the PD: perhaps a window, or nothing at all. */
+__attribute__((noinline)) static int span_of_window(
+	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
+{
+	if ((peer->mod.access & right) &&
+		(hw_key_span(peer->dev, rkey, hw_mw_owner_pd(peer->pdn), right, va, len, out) ||
+			hw_key_span(peer->dev, rkey, hw_mw_owner_qp(peer->qpn), right, va, len, out)))
+		return 0;
+	return HW_FAULT(HW_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER | HW_FAULT_PEER_ACCESS;
+}
+
+int hw_resp_span(
+	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)
+{
+	if ((peer->mod.access & right) && hw_key_span(peer->dev, rkey, peer->pdn, right, va, len, out))
+		return 0;
+	return span_of_window(peer, rkey, va, len, right, out);
+}
+
+/* The scatter list of the next RECV. */
+static const uint8_t *take(struct hw_qp *peer, unsigned *max, uint16_t *idx)
+{
+	if (peer->srq)
+		return hw_srq_take(peer->srq, max, idx);
+	*idx = peer->rq_ci;
+	*max = peer->rq_stride / HW_DS;
+	return hw_qp_take_recv(peer);
+}
+
+/* Resolves as much of a scatter list as @len bytes need. 0 or the syndrome for the receiver. */
+static uint8_t resolve(struct hw_qp *peer, const uint8_t *seg, unsigned max, uint32_t len, struct hw_sgl *to)
+{
+	uint32_t pdn = peer->srq ? peer->srq->pdn : peer->pdn;
+
+	to->n = 0;
+	to->len = 0;
+	for (unsigned i = 0; i < max && i < HW_MAX_DS && to->len < len; i++, seg += HW_DS) {
+		uint32_t n = hw_be32(seg) & ~HW_SEG_INLINE, key = hw_be32(seg + 4);
+
+		if (!n && key == HW_INVALID_LKEY)
+			break;
+		if (!n)
+			continue;
+		if (n > len - to->len)
+			n = len - to->len;
+		if (!hw_key_span(peer->dev, key, pdn, HW_LOCAL_WRITE, hw_be64(seg + 8), n, &to->span[to->n]))
+			return HW_SYND_LOCAL_PROT;
+		to->n++;
+		to->len += n;
+	}
+	return to->len < len ? HW_SYND_LOCAL_LENGTH : 0;
+}
+
+enum { ANY_ORDER_BYTES = 512 }; /* longer messages fill their scatter list from the front */
+
+static bool put_data(struct hw_dev *dev, const struct hw_sgl *to, const struct hw_msg *m)
+{
+	struct hw_span all[HW_MAX_DS + 1];
+	uint8_t buf[ANY_ORDER_BYTES];
+
+	if (to->n > 1 && m->len <= sizeof(buf) && !m->datagram && !dev->cfg.lenient && hw_pick(dev, 2))
+		return hw_gather(buf, m->data->span, m->data->n, m->len) &&
+		       hw_scatter_backwards(to->span, to->n, buf);
+	if (!m->datagram)
+		return hw_copy(to->span, to->n, m->data->span, m->data->n, m->len);
+	all[0] = (struct hw_span){.host = (uint8_t *)(uintptr_t)m->grh, .len = sizeof(m->grh)};
+	memcpy(&all[1], m->data->span, m->data->n * sizeof(all[0]));
+	return hw_copy(to->span, to->n, all, m->data->n + 1, m->len);
+}
+
+static void trace_recv(const struct hw_qp *peer, const struct hw_msg *m, const struct hw_cqe *cqe,
+	const uint8_t *seg, unsigned max)
+{
+	struct hw_trace t = {
+		.kind = HW_TRACE_RECV,
+		.qpn = peer->qpn,
+		.idx = cqe->wqe_counter,
+		.syndrome = cqe->syndrome,
+		.type = (uint8_t)peer->type,
+		.ds = (uint8_t)(max < HW_MAX_DS ? max : HW_MAX_DS),
+		.cqn = peer->rcq->cqn,
+		.number = m->len,
+		.wqe = seg,
+	};
+
+	peer->dev->trace(peer->dev->trace_arg, &t);
+}
+
+int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
+{
+	uint16_t posted = hw_qp_recvs(peer);
+	struct hw_cqe cqe = {
+		.rqpn = m->src_qpn | (m->datagram ? 1u << 28 : 0),
+		.user_index = peer->user_index,
+		.imm_be = m->imm_be,
+		.byte_cnt = m->len,
+		.sop_qpn = peer->qpn,
+		.opcode = m->cqe_opcode,
+		.solicited = m->solicited,
+		.at = m->at,
+	};
+	struct hw_sgl to;
+	uint8_t inl[64], synd = 0;
+	const uint8_t *seg;
+	unsigned max;
+
+	/* A RECV index behind what was consumed is no RECV */
+	if (!posted || posted >= 0x8000)
+		return HW_EXEC_RNR;
+	seg = take(peer, &max, &cqe.wqe_counter);
+	if (m->data && m->len) {
+		uint32_t room = !peer->cs_res || m->datagram ? 0 : peer->rcq->cqe_bytes == 128 ? 64 : 32;
+
+		synd = resolve(peer, seg, max, m->len, &to);
+		if (!synd && m->len <= room) {
+			cqe.inl = inl;
+			cqe.inl_len = m->len;
+			if (!hw_gather(inl, m->data->span, m->data->n, m->len))
+				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+		} else if (!synd && !put_data(peer->dev, &to, m)) {
+			synd = HW_SYND_LOCAL_PROT;
+		}
+	}
+	if (synd) {
+		cqe.opcode = HW_CQE_RESP_ERR;
+		cqe.syndrome = synd;
+		cqe.vendor = synd == HW_SYND_LOCAL_LENGTH ? HW_VENDOR_LENGTH : HW_VENDOR_PROT;
+		cqe.solicited = false;
+	}
+	if (__builtin_expect(peer->dev->trace != NULL, 0))
+		trace_recv(peer, m, &cqe, seg, max);
+	hw_qp_complete(peer, peer->rcq, &cqe);
+	if (!synd)
+		return 0;
+	return HW_FAULT_PEER |
+	       (synd == HW_SYND_LOCAL_LENGTH ? HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL)
+					     : HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP));
+}
+
+/* IB table 45, in units of 10 us */
+uint64_t hw_resp_rnr_ns(uint8_t min_rnr_timer)
+{
+	static const uint16_t tens_of_us[32] = {65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+		49152};
+
+	return tens_of_us[min_rnr_timer & 31] * 10000ull;
+}

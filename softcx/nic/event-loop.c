@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/nic/event-loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+int loop_init(struct loop *loop)
+{
+	*loop = (struct loop){0};
+	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+	return loop->epoll < 0 ? -errno : 0;
+}
+
+static void reap(struct loop *loop)
+{
+	while (loop->dead) {
+		struct source *source = loop->dead;
+
+		loop->dead = source->next_dead;
+		source->destroy(source);
+	}
+}
+
+void loop_done(struct loop *loop)
+{
+	reap(loop);
+	if (loop->epoll >= 0)
+		close(loop->epoll);
+}
+
+int loop_add(struct loop *loop, struct source *source)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+
+	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, source->fd, &event) < 0 ? -errno : 0;
+}
+
+void loop_remove(struct loop *loop, struct source *source)
+{
+	if (source->dead)
+		return;
+	source->dead = true;
+	epoll_ctl(loop->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+	close(source->fd);
+	source->fd = -1;
+	source->next_dead = loop->dead;
+	loop->dead = source;
+}
+
+int loop_poll(struct loop *loop, uint64_t timeout_ns)
+{
+	struct epoll_event events[512];
+	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+	int n = epoll_pwait2(loop->epoll, events, sizeof(events) / sizeof(events[0]),
+		timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
+
+	for (unsigned rank = 0; rank < 2; rank++) {
+		for (int i = 0; i < n; i++) {
+			struct source *source = events[i].data.ptr;
+
+			if (source->rank != rank || source->dead)
+				continue;
+			if (!source->input(source))
+				loop_remove(loop, source);
+			if (loop->between)
+				loop->between(loop->arg);
+		}
+	}
+	reap(loop);
+	return n < 0 ? 0 : n;
+}

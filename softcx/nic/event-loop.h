@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event-loop.h - descriptors that are watched for input, and what to do then.
+ *
+ * Sources have a rank. Of what is ready at one moment rank 0 is served first: the end of a file is seen
+ * before any call or connection that came after it, so that a resource an application gave back by closing
+ * is free for whoever asks next, as with system calls.
+ *
+ * Commands are served one at a time, with a chance for the rest of the device before and after each, whose queues do not wait for its
+ * firmware.
+ */
+#ifndef SOFTCX_NIC_EVENT_LOOP_H
+#define SOFTCX_NIC_EVENT_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct source {
+	int fd;
+	unsigned rank; /* 0 or 1 */
+	/** There is input, or the end. False: remove me. */
+	bool (*input)(struct source *source);
+	/** Last call; frees what contains the source. The descriptor is closed already. */
+	void (*destroy)(struct source *source);
+	bool dead;
+	struct source *next_dead;
+};
+
+struct loop {
+	int epoll;
+	struct source *dead;        /* destroyed when nobody can hold a pointer any more */
+	void (*between)(void *arg); /* after each source that was served; or NULL */
+	void *arg;
+};
+
+int loop_init(struct loop *loop);
+void loop_done(struct loop *loop);
+int loop_add(struct loop *loop, struct source *source);
+/** Stops watching @source and closes its descriptor now; destroys it after the current round. */
+void loop_remove(struct loop *loop, struct source *source);
+/** One round: waits up to @timeout_ns (UINT64_MAX: for ever) and serves what is ready. Number of sources served. */
+int loop_poll(struct loop *loop, uint64_t timeout_ns);
+
+#endif

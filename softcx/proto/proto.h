@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * proto.h - what the preloaded driver and the NIC process say to each other. Same machine, same
+ * build: structures go over the wire as they are.
+ *
+ * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host: the NIC's own
+ * is that of the first one, the others are below it (nic/hosts.h). Opening
+ * the device connects to it; that connection is the application's descriptor, so it lives exactly as
+ * long as the open file would, whoever holds copies of it. On it travel
+ *   driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the far end of a command
+ *                  channel, once per process image that uses the file;
+ *   NIC -> driver  rdma_cm only: one byte while events are queued, so that the descriptor is readable.
+ * The application's last close is end of file here, and the NIC destroys the file's objects.
+ *
+ * A command channel is a SOCK_SEQPACKET pair; one packet is one message. The driver sends a
+ * softcx_request and then receives softcx_replies until one is SOFTCX_DONE; a NEED_* asks for something
+ * only the process knows and is answered by another request.
+ *
+ * "softcx:control" (SOCK_SEQPACKET), in every host's directory the same, is for the softcx tool: it sends one word, "status", "stop" or
+ * "hold", and gets text back; an open control connection that said "hold" counts as a client.
+ *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
+ *	objects  gets a descriptor of a file with the status and every object, in JSON
+ *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
+ *	left     gets a descriptor of a file with these notes, in JSON
+ *	trace [pid=N] [kinds=MASK] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got the rest of them
+ */
+#ifndef SOFTCX_PROTO_PROTO_H
+#define SOFTCX_PROTO_PROTO_H
+
+#include <stdint.h>
+#include <sys/sysmacros.h>
+
+#define SOFTCX_SOCKET_PREFIX "softcx:"
+#define SOFTCX_CONTROL SOFTCX_SOCKET_PREFIX "control"
+#define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
+
+enum {
+	SOFTCX_VERSION = 3,
+	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
+	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
+	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
+	SOFTCX_MAX_HOST = 15,        /* bytes of a host's name */
+	SOFTCX_MAX_LABEL = 32,       /* bytes of a device's name, a host's name and a zero byte included */
+};
+
+/* Device numbers, as Linux assigns them: uverbsN and the misc device rdma_cm. */
+#define SOFTCX_UVERBS_DEV(n) makedev(231, 192 + (n))
+#define SOFTCX_RDMA_CM_DEV makedev(10, 58)
+
+struct softcx_hello {
+	uint32_t version; /* SOFTCX_VERSION */
+	uint32_t
+		opener; /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
+	uint32_t think_ns; /* modelled clock: what this process takes for each message; $SOFTCX_THINK */
+	uint32_t unused;
+	uint64_t ino; /* of the application's end of the connection, as fstat reports it */
+};
+
+enum softcx_op {
+	SOFTCX_WRITE = 1, /* @va, @len; the bytes follow */
+	SOFTCX_IOCTL, /* @va, @len: header and attributes; they follow, then what attributes longer than 8 point at */
+	SOFTCX_MMAP, /* @va: file offset, @len: length */
+	SOFTCX_MEM,  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
+	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+	/*
+	 * Not a call, has no answer and may come at any time. The UAR page with mmap offset @va is mapped; the descriptor
+	 * that comes along, if one does, is a userfaultfd with that mapping registered for missing pages.
+	 */
+	SOFTCX_GUARD,
+};
+
+struct softcx_request {
+	uint32_t op;
+	int32_t rc;
+	uint64_t va, len;
+	uint32_t count;
+	uint32_t flags;
+};
+enum {                   /* softcx_request.flags */
+	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
+	SOFTCX_LENT = 4, /* MEM: the descriptor is no memory but a socket that answers struct softcx_copy */
+	SOFTCX_INHERIT =
+		2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's owner, has it */
+};
+
+/** A piece of memory, in ascending order and without gaps. */
+struct softcx_seg {
+	uint64_t va, len;
+	uint64_t offset; /* in the file */
+	int32_t fd;      /* which of the packet's descriptors, or -1: only process_vm access reaches it */
+	uint32_t unused;
+};
+
+enum softcx_kind {
+	SOFTCX_DONE =
+		1, /* @rc; @count softcx_stores follow. Of an MMAP: one descriptor, @va is the offset in it */
+	SOFTCX_NEED_MEM,  /* @va, @len, @flags */
+	SOFTCX_NEED_STAT, /* @va: descriptor */
+};
+
+struct softcx_reply {
+	uint32_t kind;
+	uint32_t flags;
+	int64_t rc;
+	uint64_t va, len;
+	uint64_t count;
+};
+enum {                       /* softcx_reply.flags */
+	SOFTCX_WRITABLE = 1, /* NEED_MEM: the NIC will write */
+	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
+	SOFTCX_LEND =
+		16, /* NEED_MEM: lend it (LENT) if it cannot be shared: process_vm does not reach it either */
+	SOFTCX_DRAIN = 4, /* DONE: take the byte off the application's descriptor */
+	SOFTCX_WAIT = 8,  /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
+};
+
+/** Followed by @len bytes, padded to 8; with @fd >= 0 the number of that descriptor is stored instead. */
+struct softcx_store {
+	uint64_t va;
+	uint32_t len;
+	int32_t fd;
+};
+
+/** A request for bytes of memory that is lent; to be stored: they follow. In one packet, as is the answer. */
+struct softcx_copy {
+	uint64_t va;
+	uint32_t len;
+	uint32_t store;
+	uint32_t id;
+	uint32_t unused;
+};
+
+/** The bytes that were asked for follow if @rc is 0. */
+struct softcx_copied {
+	int32_t rc; /* errno */
+	uint32_t id;
+};
+enum { SOFTCX_MAX_COPY = 65536 };
+
+/** What happened in the NIC; packets have any number of them. */
+struct softcx_trace {
+	uint64_t ns;   /* CLOCK_REALTIME */
+	uint32_t lost; /* not 0: nothing but the number of records that found no room at this place */
+	uint32_t pid;  /* who opened the file of the queue; 0: unknown */
+	uint32_t qpn;
+	uint16_t index; /* of the WQE or RECV */
+	uint8_t type;   /* enum hw_qp_type */
+	uint8_t opcode, opmod;
+	uint8_t syndrome;  /* 0: executed */
+	uint8_t ds;        /* length of the WQE in units of 16 bytes */
+	uint32_t dest_qpn; /* of a connected queue */
+	uint32_t kind;     /* enum hw_trace_kind, which says what of this there is */
+	uint32_t cqn, number;
+	uint8_t sgid[16], dgid[16];
+	char device[SOFTCX_MAX_LABEL]; /* "mlx5_0", or "HOST/mlx5_0" when there are several hosts */
+	uint8_t wqe[256];              /* the first bytes of it */
+};
+enum {
+	SOFTCX_TRACE_PACKET = 64, /* most records in a packet */
+	SOFTCX_TRACE_QPS = 64,    /* most queues to ask for */
+};
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/tool/fuzz.h"
+
+#include "softcx/tool/fuzz-run.h"
+#include "softcx/tool/run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	AGAIN = 3, /* runs to see whether a failure repeats */
+};
+
+struct failure {
+	uint64_t seed;
+	struct fuzz_result result;
+};
+
+struct fuzz {
+	const struct tool_fuzz_options *opt;
+	struct fuzz_command cmd;
+	struct fuzz_run *runs; /* opt->jobs of them; pid 0: free */
+	unsigned nruns;
+	uint64_t next, passed;
+	bool out_of_seeds;
+	struct failure *failures; /* by seed */
+	size_t nfailures;
+	double start, shown, seconds, overhead;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static bool read_seed(const char **text, uint64_t *seed)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*seed = strtoull(*text, &end, 0);
+	*text = end;
+	return errno == 0;
+}
+
+bool tool_fuzz_seeds(const char *text, uint64_t *first, uint64_t *last)
+{
+	if (!read_seed(&text, last))
+		return false;
+	*first = 1;
+	if (*text == '-') {
+		*first = *last;
+		text++;
+		if (!read_seed(&text, last))
+			return false;
+	}
+	return *text == '\0' && *first <= *last;
+}
+
+/* ---- all seeds -------------------------------------------------------------------------- */
+
+static void show_progress(struct fuzz *f, bool last)
+{
+	double t = now();
+	uint64_t done = f->passed + f->nfailures;
+
+	if (!isatty(STDERR_FILENO) || (!last && t - f->shown < 0.2))
+		return;
+	f->shown = t;
+	fprintf(stderr, "\r%llu of %llu seeds, %zu failed, %.1f seeds/s\033[K", (unsigned long long)done,
+		(unsigned long long)(f->opt->last - f->opt->first) + 1, f->nfailures,
+		(double)done / (t - f->start + 1e-9));
+	if (last)
+		fputc('\n', stderr);
+}
+
+static void add_failure(struct fuzz *f, uint64_t seed, const struct fuzz_result *r)
+{
+	size_t at = f->nfailures;
+
+	f->failures = realloc(f->failures, (f->nfailures + 1) * sizeof(*f->failures));
+	if (!f->failures)
+		tool_die("out of memory");
+	for (; at > 0 && f->failures[at - 1].seed > seed; at--)
+		f->failures[at] = f->failures[at - 1];
+	f->failures[at] = (struct failure){seed, *r};
+	f->nfailures++;
+}
+
+static bool may_start(const struct fuzz *f)
+{
+	return !f->out_of_seeds && !interrupted && (f->nfailures == 0 || f->opt->keep_going);
+}
+
+static void start_runs(struct fuzz *f)
+{
+	for (unsigned i = 0; i < f->opt->jobs && may_start(f); i++) {
+		int rc;
+
+		if (f->runs[i].pid)
+			continue;
+		f->runs[i] = (struct fuzz_run){.seed = f->next};
+		rc = fuzz_run_start(&f->runs[i], &f->cmd);
+		if (rc < 0)
+			tool_die("fork: %s", strerror(-rc));
+		f->nruns++;
+		f->out_of_seeds = f->next++ == f->opt->last;
+	}
+}
+
+/** Of several failures at once the first is the one with the lowest seed: those above it do not matter any more. */
+static void stop_above(struct fuzz *f)
+{
+	if (interrupted || (f->nfailures && !f->opt->keep_going))
+		for (unsigned i = 0; i < f->opt->jobs; i++)
+			if (f->runs[i].pid && (interrupted || f->runs[i].seed > f->failures[0].seed))
+				fuzz_run_stop(&f->runs[i]);
+}
+
+/** What the command said under a seed that cannot be tried at all; does not return. */
+__attribute__((noreturn)) static void give_up(const struct fuzz *f, const struct fuzz_run *run)
+{
+	char path[PATH_MAX + 16], text[400] = "";
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/output", run->dir);
+	in = fopen(path, "re");
+	if (in) {
+		text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
+		fclose(in);
+	}
+	fuzz_remove(f->cmd.base);
+	tool_die("seed %llu cannot be tried: %s", (unsigned long long)run->seed, text);
+}
+
+static void end_run(struct fuzz *f, struct fuzz_run *run)
+{
+	struct fuzz_result r = fuzz_run_end(run);
+
+	f->nruns--;
+	if (r.why == FUZZ_TROUBLE)
+		give_up(f, run);
+	fuzz_run_clean(run);
+	run->pid = 0;
+	if (r.why == FUZZ_STOPPED)
+		return;
+	f->overhead += r.overall - r.seconds;
+	if (r.why == FUZZ_PASSED)
+		f->passed++;
+	else
+		add_failure(f, run->seed, &r);
+	stop_above(f);
+}
+
+static void run_all(struct fuzz *f)
+{
+	f->start = now();
+	for (;;) {
+		struct pollfd fds[TOOL_FUZZ_MAX_JOBS];
+
+		start_runs(f);
+		if (f->nruns == 0)
+			break;
+		for (unsigned i = 0; i < f->opt->jobs; i++)
+			fds[i] = (struct pollfd){.fd = f->runs[i].pid ? f->runs[i].fd : -1, .events = POLLIN};
+		if (poll(fds, f->opt->jobs, 1000) < 0 && interrupted)
+			stop_above(f);
+		for (unsigned i = 0; i < f->opt->jobs; i++)
+			if (f->runs[i].pid && fds[i].revents)
+				end_run(f, &f->runs[i]);
+		show_progress(f, false);
+	}
+	f->seconds = now() - f->start;
+	show_progress(f, true);
+}
+
+/* ---- the first failure ------------------------------------------------------------------ */
+
+struct lines {
+	char **line;
+	size_t n;     /* kept, the last ones */
+	size_t total; /* seen */
+};
+
+static struct lines read_lines(const char *dir, const char *name, size_t keep)
+{
+	struct lines l = {.line = calloc(keep + 1, sizeof(char *))};
+	char path[PATH_MAX + 16], *text = NULL;
+	size_t size = 0;
+	ssize_t len;
+	FILE *f;
+
+	if (!l.line)
+		tool_die("out of memory");
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "re");
+	while (f && (len = getline(&text, &size, f)) > 0) {
+		if (text[len - 1] == '\n')
+			text[len - 1] = '\0';
+		if (l.n == keep) {
+			free(l.line[0]);
+			memmove(l.line, l.line + 1, (keep - 1) * sizeof(char *));
+			l.n--;
+		}
+		l.line[l.n++] = strdup(text);
+		l.total++;
+	}
+	free(text);
+	if (f)
+		fclose(f);
+	return l;
+}
+
+static void free_lines(struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->line[i]);
+	free(l->line);
+}
+
+struct findings {
+	struct lines output, trace;
+	struct fuzz_result again, lenient;
+	unsigned runs, failed; /* with the trace */
+	char *repeat;          /* command line */
+};
+
+/** Words as a shell takes them. */
+static void quote(FILE *to, const char *word)
+{
+	if (*word &&
+		strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_") ==
+			strlen(word)) {
+		fputs(word, to);
+		return;
+	}
+	fputc('\'', to);
+	for (; *word; word++)
+		*word == '\'' ? fputs("'\\''", to) : fputc(*word, to);
+	fputc('\'', to);
+}
+
+static char *command_line(const struct fuzz *f, uint64_t seed)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		tool_die("out of memory");
+	fprintf(to, "softcx run --dir \"$(mktemp -d)\" --seed %llu", (unsigned long long)seed);
+	for (int i = 1; i < f->cmd.nic->argc; i++) {
+		fputc(' ', to);
+		quote(to, f->cmd.nic->argv[i]);
+	}
+	fputs(" --", to);
+	for (char *const *word = f->cmd.argv; *word; word++) {
+		fputc(' ', to);
+		quote(to, *word);
+	}
+	fclose(to);
+	return text;
+}
+
+static struct fuzz_result run_one(const struct fuzz *f, struct fuzz_run *run)
+{
+	int rc = fuzz_run_start(run, &f->cmd);
+
+	if (rc < 0)
+		tool_die("fork: %s", strerror(-rc));
+	return fuzz_run_end(run);
+}
+
+static void look_closer(const struct fuzz *f, uint64_t seed, struct findings *found)
+{
+	struct fuzz_run lenient = {.seed = seed, .lenient = true};
+
+	/* With the trace, until it fails once more. */
+	do {
+		struct fuzz_run run = {.seed = seed, .trace = true, .trace_json = f->opt->json};
+
+		free_lines(&found->output);
+		free_lines(&found->trace);
+		found->again = run_one(f, &run);
+		found->output = read_lines(run.dir, "output", f->opt->lines);
+		found->trace = read_lines(run.dir, "trace", f->opt->lines);
+		fuzz_run_clean(&run);
+		found->runs++;
+		found->failed += found->again.why != FUZZ_PASSED;
+	} while (!found->failed && found->runs < AGAIN && !interrupted);
+	found->lenient = run_one(f, &lenient);
+	fuzz_run_clean(&lenient);
+	found->repeat = command_line(f, seed);
+}
+
+/* ---- text ------------------------------------------------------------------------------- */
+
+static void print_lines(const struct lines *l, const char *what, const char *unit)
+{
+	if (l->n < l->total)
+		printf("---- %s, the last %zu of %zu %s\n", what, l->n, l->total, unit);
+	else
+		printf("---- %s\n", what);
+	for (size_t i = 0; i < l->n; i++)
+		puts(l->line[i]);
+}
+
+static void print_summary(const struct fuzz *f)
+{
+	uint64_t done = f->passed + f->nfailures;
+	char why[120];
+
+	for (size_t i = 0; i < f->nfailures; i++) {
+		fuzz_why_text(&f->failures[i].result, why, sizeof(why));
+		printf("seed %llu fails: %s\n", (unsigned long long)f->failures[i].seed, why);
+	}
+	printf("%llu seeds passed, %zu failed, in %.1f s; a NIC for each took %.1f ms\n",
+		(unsigned long long)f->passed, f->nfailures, f->seconds,
+		done ? 1000 * f->overhead / (double)done : 0);
+}
+
+static void print_findings(const struct fuzz *f, const struct findings *found)
+{
+	char why[120];
+
+	print_lines(&found->output, "output of the command", "lines");
+	print_lines(&found->trace, "what the NIC executed", "WQEs");
+	printf("---- seed %llu\n", (unsigned long long)f->failures[0].seed);
+	fuzz_why_text(&found->again, why, sizeof(why));
+	if (found->failed)
+		printf("once more: %s, see above\n", why);
+	else
+		printf("once more: passed %u times: it does not depend on the seed alone; above is a good "
+		       "run\n",
+			found->runs);
+	fuzz_why_text(&found->lenient, why, sizeof(why));
+	if (found->lenient.why == FUZZ_PASSED)
+		printf("with --lenient: passed%s\n",
+			found->failed ? ": only strictness breaks it" : ", which says little here");
+	else
+		printf("with --lenient: %s: it is not only strictness that breaks it\n", why);
+	printf("to repeat it: %s\n", found->repeat);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+static struct json_object *json_text(const char *text)
+{
+	return json_object_new_string(text);
+}
+
+static struct json_object *result_json(const struct fuzz_result *r)
+{
+	struct json_object *o = json_object_new_object();
+	char why[120];
+
+	fuzz_why_text(r, why, sizeof(why));
+	json_object_object_add(o, "passed", json_object_new_boolean(r->why == FUZZ_PASSED));
+	json_object_object_add(o, "why", json_text(why));
+	if (r->why == FUZZ_EXIT || r->why == FUZZ_SIGNAL)
+		json_object_object_add(
+			o, r->why == FUZZ_EXIT ? "exit_status" : "signal", json_object_new_int(r->status));
+	json_object_object_add(o, "seconds", json_object_new_double(r->seconds));
+	return o;
+}
+
+static struct json_object *lines_json(const struct lines *l, bool json)
+{
+	struct json_object *o = json_object_new_array();
+
+	for (size_t i = 0; i < l->n; i++)
+		json_object_array_add(o, json ? json_tokener_parse(l->line[i]) : json_text(l->line[i]));
+	return o;
+}
+
+static void print_json(const struct fuzz *f, const struct findings *found)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *first;
+
+	json_object_object_add(o, "first_seed", json_object_new_uint64(f->opt->first));
+	json_object_object_add(o, "last_seed", json_object_new_uint64(f->opt->last));
+	json_object_object_add(o, "passed", json_object_new_uint64(f->passed));
+	for (size_t i = 0; i < f->nfailures; i++) {
+		struct json_object *one = result_json(&f->failures[i].result);
+
+		json_object_object_add(one, "seed", json_object_new_uint64(f->failures[i].seed));
+		json_object_array_add(list, one);
+	}
+	json_object_object_add(o, "failed", list);
+	json_object_object_add(o, "seconds", json_object_new_double(f->seconds));
+	json_object_object_add(o, "interrupted", json_object_new_boolean(interrupted));
+	if (found->runs) {
+		first = result_json(&f->failures[0].result);
+		json_object_object_add(first, "seed", json_object_new_uint64(f->failures[0].seed));
+		json_object_object_add(first, "runs_again", json_object_new_int64(found->runs));
+		json_object_object_add(first, "failed_again", json_object_new_int64(found->failed));
+		json_object_object_add(first, "lenient", result_json(&found->lenient));
+		json_object_object_add(first, "repeat", json_text(found->repeat));
+		json_object_object_add(first, "output", lines_json(&found->output, false));
+		json_object_object_add(first, "trace", lines_json(&found->trace, true));
+		json_object_object_add(first, "wqes", json_object_new_uint64(found->trace.total));
+		json_object_object_add(o, "first", first);
+	}
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+	json_object_put(o);
+}
+
+/* ----------------------------------------------------------------------------------------- */
+
+static void make_base(struct fuzz *f)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (snprintf(f->cmd.base, sizeof(f->cmd.base), "%s/softcx-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+			(int)sizeof(f->cmd.base) ||
+		!mkdtemp(f->cmd.base))
+		tool_die("%s: %s", f->cmd.base, strerror(errno));
+}
+
+int tool_fuzz(char **argv, const struct tool_nic_options *opt, const struct tool_fuzz_options *options)
+{
+	struct fuzz f = {.opt = options,
+		.cmd = {.argv = argv, .nic = opt, .timeout = options->timeout},
+		.next = options->first};
+	const struct sigaction action = {.sa_handler = on_signal};
+	struct findings found = {0};
+	int rc = tool_run_find(argv[0], f.cmd.path);
+
+	if (rc)
+		return rc;
+	f.runs = calloc(options->jobs, sizeof(*f.runs));
+	if (!f.runs)
+		tool_die("out of memory");
+	make_base(&f);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	run_all(&f);
+	if (f.nfailures && !interrupted)
+		look_closer(&f, f.failures[0].seed, &found);
+	if (options->json) {
+		print_json(&f, &found);
+	} else {
+		print_summary(&f);
+		if (found.runs)
+			print_findings(&f, &found);
+	}
+	fuzz_remove(f.cmd.base);
+	free_lines(&found.output);
+	free_lines(&found.trace);
+	free(found.repeat);
+	free(f.failures);
+	free(f.runs);
+	return interrupted ? 130 : f.nfailures > 0;
+}

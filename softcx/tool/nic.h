@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.h - the tool's NIC: where it lives, talking to it, starting it. The tool works on one directory at a time.
+ */
+#ifndef SOFTCX_TOOL_NIC_H
+#define SOFTCX_TOOL_NIC_H
+
+#include "softcx/proto/hosts.h"
+
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+extern char tool_dir[PATH_MAX]; /* of the NIC, absolute; tool_set_dir() sets it */
+
+/** What a NIC is started with. */
+struct tool_nic_options {
+	char *argv[20]; /* for softcx-nic, from [1] on */
+	int argc;
+	const char *seed, *clock;
+	bool lenient, no_index_check, no_qpn_check, no_sync_fence;
+	const char *devices, *host_list;
+	struct hosts hosts; /* what these two come to; tool_nic_hosts() sets it */
+};
+
+/** Says what is wrong and exits with 125, as env(1) and timeout(1): the failure is ours, not the command's. */
+__attribute__((format(printf, 1, 2), noreturn)) void tool_die(const char *fmt, ...);
+
+/** Path of a part of softcx: beside this program in a build tree, else where it was installed. Dies without it. */
+void tool_find_part(char path[static PATH_MAX], const char *in_tree, const char *installed);
+/** Makes the directory if it does not exist. @option: its name, or NULL for that of the environment. */
+void tool_set_dir(const char *option);
+
+/** A control connection, or -1 when no NIC runs. */
+int tool_nic_connect(void);
+/** Sends a word and receives the answer. False when the NIC went away meanwhile. */
+bool tool_nic_ask(int fd, const char *word, char *answer, size_t size);
+/** NULL when the NIC went away. The caller puts it. */
+struct json_object *tool_nic_status(int fd);
+/** Says that no NIC runs; returns the exit status. */
+int tool_no_nic(void);
+
+/** Works out opt->hosts, after tool_set_dir(). Dies of a list that is none. */
+void tool_nic_hosts(struct tool_nic_options *opt);
+/** Adds an option of softcx-nic. @value may be NULL. */
+void tool_nic_option(struct tool_nic_options *opt, const char *name, const char *value);
+/**
+ * A control connection that keeps the NIC alive as long as it is open, that is, until the command and whatever
+ * it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may not write to
+ * the directory can use the NIC of somebody else, but not start one.
+ */
+int tool_nic_hold(const struct tool_nic_options *opt);
+/** Turns tool_dir into that of host @name of the NIC at the other end of @fd. Dies when it has no such host. */
+void tool_nic_enter(int fd, const char *name);
+/**
+ * Becomes the NIC in tool_dir: after fork, in the child. @ready_fd gets a line when programs may come; messages go to
+ * nic.log in the directory; @linger in seconds, 0: for ever. Does not return.
+ */
+__attribute__((noreturn)) void tool_nic_exec(
+	const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/tool/trace-text.h"
+
+#include "softcx/tool/trace-event.h"
+
+#include "softcx/hw/hw.h"
+#include "softcx/hw/wqe.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <time.h>
+
+/* ---- what a WQE says -------------------------------------------------------------------- */
+
+enum { MAX_PIECES = 16 }; /* data segments of what a record holds */
+
+struct piece {
+	bool is_inline;
+	uint32_t len, lkey;
+	uint64_t addr;
+};
+
+enum shape { SHAPE_NONE, SHAPE_SEND, SHAPE_WRITE, SHAPE_READ, SHAPE_ATOMIC, SHAPE_WAIT, SHAPE_ENABLE };
+
+struct words {
+	const char *name; /* NULL: no such opcode */
+	enum shape shape;
+	bool cas, masked;
+	const uint8_t *wqe;
+	unsigned bytes; /* of the WQE, that the record holds */
+	bool cut;       /* there were more */
+	bool datagram;  /* with an address vector */
+	struct piece piece[MAX_PIECES];
+	unsigned pieces;
+	uint64_t total;
+	/* of an atomic */
+	unsigned size;
+	uint64_t arg, compare, arg_mask, compare_mask;
+};
+
+static const struct {
+	const char *name;
+	enum shape shape;
+} opcodes[] = {
+	[HW_OP_NOP] = {"NOP", SHAPE_NONE},
+	[HW_OP_SEND_INVAL] = {"SEND_INVAL", SHAPE_SEND},
+	[HW_OP_WRITE] = {"WRITE", SHAPE_WRITE},
+	[HW_OP_WRITE_IMM] = {"WRITE_IMM", SHAPE_WRITE},
+	[HW_OP_SEND] = {"SEND", SHAPE_SEND},
+	[HW_OP_SEND_IMM] = {"SEND_IMM", SHAPE_SEND},
+	[HW_OP_WAIT] = {"WAIT", SHAPE_WAIT},
+	[HW_OP_READ] = {"READ", SHAPE_READ},
+	[HW_OP_CAS] = {"CAS", SHAPE_ATOMIC},
+	[HW_OP_FAA] = {"FAA", SHAPE_ATOMIC},
+	[HW_OP_MASKED_CAS] = {"MASKED_CAS", SHAPE_ATOMIC},
+	[HW_OP_MASKED_FAA] = {"MASKED_FAA", SHAPE_ATOMIC},
+	[HW_OP_RECV_EN] = {"RECV_EN", SHAPE_ENABLE},
+	[HW_OP_SEND_EN] = {"SEND_EN", SHAPE_ENABLE},
+	[HW_OP_LOCAL_INVAL] = {"LOCAL_INVAL", SHAPE_NONE},
+	[HW_OP_UMR] = {"UMR", SHAPE_NONE},
+};
+
+static void parse_pieces(struct words *w, unsigned at)
+{
+	while (at + HW_DS <= w->bytes && w->pieces < MAX_PIECES) {
+		const uint8_t *seg = w->wqe + at;
+		struct piece *p = &w->piece[w->pieces++];
+		uint32_t n = hw_be32(seg);
+
+		p->is_inline = n & HW_SEG_INLINE;
+		p->len = n & ~HW_SEG_INLINE;
+		w->total += p->len;
+		if (p->is_inline) {
+			/* ends the list when it claims more than there is */
+			if (p->len > w->bytes - at - 4)
+				return;
+			at += (p->len + 4 + HW_DS - 1) / HW_DS * HW_DS;
+		} else {
+			p->lkey = hw_be32(seg + 4);
+			p->addr = hw_be64(seg + 8);
+			at += HW_DS;
+		}
+	}
+}
+
+/* Operands as hw/atomic.c reads them. */
+static void parse_atomic(struct words *w, uint8_t opcode, uint8_t opmod)
+{
+	const uint8_t *p = w->wqe + HW_ATOMIC;
+	uint64_t v[4];
+	bool wide;
+
+	w->cas = opcode == HW_OP_CAS || opcode == HW_OP_MASKED_CAS;
+	w->masked = opcode == HW_OP_MASKED_CAS || opcode == HW_OP_MASKED_FAA;
+	w->size = w->masked && opmod == 8 ? 4 : 8;
+	wide = w->masked && w->cas && w->size == 8;
+	for (unsigned i = 0; i < 4; i++)
+		v[i] = w->size == 8 ? hw_be64(p + 8 * i) : hw_be32(p + 4 * i);
+	w->arg = v[0];
+	w->compare = v[1];
+	w->arg_mask = w->cas ? v[2] : v[1];
+	w->compare_mask = v[3];
+	parse_pieces(w, HW_ATOMIC + (wide ? 32 : 16));
+}
+
+static void parse(struct words *w, const struct softcx_trace *rec)
+{
+	*w = (struct words){.wqe = rec->wqe, .bytes = rec->ds * HW_DS};
+	if (w->bytes > sizeof(rec->wqe)) {
+		w->bytes = sizeof(rec->wqe);
+		w->cut = true;
+	}
+	if (rec->opcode >= sizeof(opcodes) / sizeof(opcodes[0]) || !opcodes[rec->opcode].name)
+		return;
+	w->name = opcodes[rec->opcode].name;
+	w->shape = opcodes[rec->opcode].shape;
+	switch (w->shape) {
+	case SHAPE_NONE:
+		break;
+	case SHAPE_SEND:
+		w->datagram = rec->type == HW_UD && w->bytes >= HW_UD_DATA_DS * HW_DS;
+		parse_pieces(w, w->datagram ? HW_UD_DATA_DS * HW_DS : HW_DS);
+		break;
+	case SHAPE_WRITE:
+	case SHAPE_READ:
+		parse_pieces(w, 2 * HW_DS);
+		break;
+	case SHAPE_ATOMIC:
+		parse_atomic(w, rec->opcode, rec->opmod);
+		break;
+	case SHAPE_WAIT:
+	case SHAPE_ENABLE:
+		break;
+	}
+	/* too short for what its opcode needs: its segments mean nothing */
+	if (w->bytes < (w->shape == SHAPE_NONE || w->shape == SHAPE_SEND ? 1u : 2u) * HW_DS ||
+		(w->shape == SHAPE_ATOMIC && w->bytes < 3 * HW_DS)) {
+		w->shape = SHAPE_NONE;
+		w->pieces = 0;
+	}
+}
+
+static const char *fence(const struct words *w)
+{
+	static const char *const names[] = {
+		NULL, "small fence", "fence", "strong fence", "small fence and fence"};
+	unsigned fm = w->wqe[HW_CTRL_FM_CE_SE] >> HW_FM_SHIFT;
+
+	return fm < sizeof(names) / sizeof(names[0]) ? names[fm] : "unknown fence mode";
+}
+
+static bool signaled(const struct words *w)
+{
+	return (w->wqe[HW_CTRL_FM_CE_SE] >> HW_CE_SHIFT & 3) >= HW_CE_ALWAYS;
+}
+
+static bool has_imm(const struct softcx_trace *rec)
+{
+	return rec->opcode == HW_OP_SEND_IMM || rec->opcode == HW_OP_WRITE_IMM;
+}
+
+static bool invalidates(const struct softcx_trace *rec)
+{
+	return rec->opcode == HW_OP_SEND_INVAL || rec->opcode == HW_OP_LOCAL_INVAL;
+}
+
+const char *trace_syndrome(uint8_t code)
+{
+	switch (code) {
+	case HW_SYND_LOCAL_LENGTH:
+		return "local length error";
+	case HW_SYND_LOCAL_QP_OP:
+		return "local QP operation error";
+	case HW_SYND_LOCAL_PROT:
+		return "local protection error";
+	case HW_SYND_FLUSH:
+		return "flushed";
+	case HW_SYND_MW_BIND:
+		return "memory window bind error";
+	case HW_SYND_LOCAL_ACCESS:
+		return "local access error";
+	case HW_SYND_REMOTE_INVAL:
+		return "remote invalid request error";
+	case HW_SYND_REMOTE_ACCESS:
+		return "remote access error";
+	case HW_SYND_REMOTE_OP:
+		return "remote operation error";
+	case HW_SYND_RETRY:
+		return "transport retries exhausted";
+	case HW_SYND_RNR_RETRY:
+		return "RNR retries exhausted";
+	default:
+		return "unknown error";
+	}
+}
+
+const char *trace_opcode(uint8_t opcode)
+{
+	return opcode < sizeof(opcodes) / sizeof(opcodes[0]) ? opcodes[opcode].name : NULL;
+}
+
+uint64_t trace_bytes(const struct softcx_trace *rec)
+{
+	struct words w;
+
+	parse(&w, rec);
+	return w.total;
+}
+
+/* ---- text ------------------------------------------------------------------------------- */
+
+static void print_time(FILE *out, uint64_t ns)
+{
+	time_t sec = (time_t)(ns / 1000000000);
+	struct tm tm;
+	char text[16];
+
+	localtime_r(&sec, &tm);
+	strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	fprintf(out, "%s.%09u", text, (unsigned)(ns % 1000000000));
+}
+
+static void print_pieces(FILE *out, const struct words *w, const char *preposition)
+{
+	for (unsigned i = 0; i < w->pieces; i++) {
+		const struct piece *p = &w->piece[i];
+
+		fprintf(out, "%s", i ? " + " : preposition);
+		if (p->is_inline)
+			fprintf(out, "inline");
+		else
+			fprintf(out, "0x%" PRIx64 " lkey 0x%x", p->addr, p->lkey);
+		if (w->pieces > 1)
+			fprintf(out, " (%u)", p->len);
+	}
+	if (w->cut)
+		fprintf(out, " + more");
+}
+
+static void print_atomic(FILE *out, const struct words *w)
+{
+	if (w->cas)
+		fprintf(out, " compare 0x%" PRIx64 " swap 0x%" PRIx64, w->compare, w->arg);
+	else
+		fprintf(out, " add 0x%" PRIx64, w->arg);
+	if (w->masked && w->cas)
+		fprintf(out, " masks 0x%" PRIx64 " 0x%" PRIx64, w->compare_mask, w->arg_mask);
+	else if (w->masked)
+		fprintf(out, " field boundaries 0x%" PRIx64, w->arg_mask);
+}
+
+static void print_action(FILE *out, const struct words *w)
+{
+	const uint8_t *p = w->wqe;
+	char gid[INET6_ADDRSTRLEN];
+	uint32_t number;
+
+	switch (w->shape) {
+	case SHAPE_NONE:
+		break;
+	case SHAPE_SEND:
+		fprintf(out, " %" PRIu64 " bytes", w->total);
+		print_pieces(out, w, " from ");
+		if (w->datagram)
+			fprintf(out, " to QP 0x%06x at %s qkey 0x%x", hw_be32(p + HW_UD_DQPN) & 0xffffff,
+				inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)),
+				hw_be32(p + HW_UD_KEY));
+		break;
+	case SHAPE_WRITE:
+		fprintf(out, " %" PRIu64 " bytes", w->total);
+		print_pieces(out, w, " from ");
+		fprintf(out, " to 0x%" PRIx64 " rkey 0x%x", hw_be64(p + HW_RADDR_VA),
+			hw_be32(p + HW_RADDR_RKEY));
+		break;
+	case SHAPE_READ:
+		fprintf(out, " %" PRIu64 " bytes from 0x%" PRIx64 " rkey 0x%x", w->total,
+			hw_be64(p + HW_RADDR_VA), hw_be32(p + HW_RADDR_RKEY));
+		print_pieces(out, w, " to ");
+		break;
+	case SHAPE_ATOMIC:
+		fprintf(out, " %u bytes at 0x%" PRIx64 " rkey 0x%x:", w->size, hw_be64(p + HW_RADDR_VA),
+			hw_be32(p + HW_RADDR_RKEY));
+		print_atomic(out, w);
+		print_pieces(out, w, ", old value to ");
+		break;
+	case SHAPE_WAIT:
+		fprintf(out, " for CQ %u to reach %u", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff,
+			hw_be32(p + HW_WAIT_INDEX));
+		break;
+	case SHAPE_ENABLE:
+		number = hw_be32(p + HW_WAIT_NUMBER) & 0xffffff;
+		fprintf(out, " QP 0x%06x up to %u", number, hw_be32(p + HW_WAIT_INDEX) & 0xffff);
+		break;
+	}
+}
+
+void trace_text(FILE *out, const struct softcx_trace *rec)
+{
+	struct words w;
+
+	print_time(out, rec->ns);
+	if (rec->lost) {
+		fprintf(out, " %u records are missing here: the reader was too slow\n", rec->lost);
+		return;
+	}
+	fprintf(out, " %.*s ", (int)sizeof(rec->device), rec->device);
+	if (rec->kind != HW_TRACE_WQE) {
+		trace_event_text(out, rec);
+		return;
+	}
+	parse(&w, rec);
+	fprintf(out, "QP 0x%06x [%u] ", rec->qpn, rec->index);
+	if (w.name)
+		fprintf(out, "%s", w.name);
+	else
+		fprintf(out, "opcode 0x%02x", rec->opcode);
+	print_action(out, &w);
+	if (has_imm(rec))
+		fprintf(out, ", immediate 0x%x", hw_be32(rec->wqe + HW_CTRL_IMM));
+	if (invalidates(rec))
+		fprintf(out, ", invalidates key 0x%x", hw_be32(rec->wqe + HW_CTRL_IMM));
+	if (fence(&w))
+		fprintf(out, ", %s", fence(&w));
+	if (rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED)
+		fprintf(out, ", solicited");
+	if (rec->syndrome)
+		fprintf(out, " -> %s (syndrome 0x%02x)\n", trace_syndrome(rec->syndrome), rec->syndrome);
+	else
+		fprintf(out, " -> done, %s\n", signaled(&w) ? "CQE" : "no CQE");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+void trace_add_number(struct json_object *o, const char *name, uint64_t value)
+{
+	json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
+void trace_add_hex(struct json_object *o, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+void trace_add_text(struct json_object *o, const char *name, const char *value)
+{
+	json_object_object_add(o, name, json_object_new_string(value));
+}
+
+static struct json_object *pieces_json(const struct words *w)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < w->pieces; i++) {
+		struct json_object *o = json_object_new_object();
+
+		trace_add_number(o, "length", w->piece[i].len);
+		if (w->piece[i].is_inline) {
+			json_object_object_add(o, "inline", json_object_new_boolean(true));
+		} else {
+			trace_add_hex(o, "address", w->piece[i].addr);
+			trace_add_hex(o, "lkey", w->piece[i].lkey);
+		}
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static void add_atomic(struct json_object *o, const struct words *w)
+{
+	trace_add_number(o, "size", w->size);
+	if (w->cas) {
+		trace_add_hex(o, "compare", w->compare);
+		trace_add_hex(o, "swap", w->arg);
+		if (w->masked) {
+			trace_add_hex(o, "compare_mask", w->compare_mask);
+			trace_add_hex(o, "swap_mask", w->arg_mask);
+		}
+	} else {
+		trace_add_hex(o, "add", w->arg);
+		if (w->masked)
+			trace_add_hex(o, "boundaries", w->arg_mask);
+	}
+}
+
+static void add_action(struct json_object *o, const struct words *w)
+{
+	const uint8_t *p = w->wqe;
+	char gid[INET6_ADDRSTRLEN];
+
+	switch (w->shape) {
+	case SHAPE_NONE:
+		return;
+	case SHAPE_WAIT:
+		trace_add_number(o, "cqn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
+		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX));
+		return;
+	case SHAPE_ENABLE:
+		trace_add_hex(o, "target_qpn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
+		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX) & 0xffff);
+		return;
+	case SHAPE_SEND:
+		if (w->datagram) {
+			trace_add_hex(o, "dest_qpn", hw_be32(p + HW_UD_DQPN) & 0xffffff);
+			trace_add_text(o, "dest_gid", inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)));
+			trace_add_hex(o, "qkey", hw_be32(p + HW_UD_KEY));
+		}
+		break;
+	case SHAPE_WRITE:
+	case SHAPE_READ:
+	case SHAPE_ATOMIC:
+		trace_add_hex(o, "remote_address", hw_be64(p + HW_RADDR_VA));
+		trace_add_hex(o, "rkey", hw_be32(p + HW_RADDR_RKEY));
+		break;
+	}
+	if (w->shape == SHAPE_ATOMIC)
+		add_atomic(o, w);
+	trace_add_number(o, "length", w->total);
+	json_object_object_add(o, "local", pieces_json(w));
+	if (w->cut)
+		json_object_object_add(o, "cut", json_object_new_boolean(true));
+}
+
+struct json_object *trace_json(const struct softcx_trace *rec)
+{
+	struct json_object *o = json_object_new_object();
+	struct words w;
+
+	trace_add_number(o, "time_ns", rec->ns);
+	if (rec->lost) {
+		trace_add_number(o, "lost", rec->lost);
+		return o;
+	}
+	trace_add_text(o, "kind", trace_event_kind(rec->kind));
+	json_object_object_add(o, "device",
+		json_object_new_string_len(rec->device, (int)strnlen(rec->device, sizeof(rec->device))));
+	if (rec->pid)
+		trace_add_number(o, "pid", rec->pid);
+	trace_add_hex(o, "qpn", rec->qpn);
+	trace_add_number(o, "index", rec->index);
+	if (rec->kind != HW_TRACE_WQE) {
+		trace_event_json(o, rec);
+		return o;
+	}
+	parse(&w, rec);
+	trace_add_number(o, "opcode", rec->opcode);
+	if (w.name)
+		trace_add_text(o, "name", w.name);
+	add_action(o, &w);
+	if (has_imm(rec))
+		trace_add_hex(o, "immediate", hw_be32(rec->wqe + HW_CTRL_IMM));
+	if (invalidates(rec))
+		trace_add_hex(o, "invalidates", hw_be32(rec->wqe + HW_CTRL_IMM));
+	if (fence(&w))
+		trace_add_text(o, "fence", fence(&w));
+	json_object_object_add(
+		o, "solicited", json_object_new_boolean(rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED));
+	json_object_object_add(o, "cqe", json_object_new_boolean(signaled(&w) || rec->syndrome));
+	trace_add_number(o, "syndrome", rec->syndrome);
+	trace_add_text(o, "outcome", rec->syndrome ? trace_syndrome(rec->syndrome) : "done");
+	return o;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace-text.h - records of a trace in words.
+ *
+ * A line of text reads
+ *	TIME DEVICE QP NUMBER [INDEX] OPCODE what it does, flags -> outcome
+ * and in JSON the same facts have members of their own. Addresses, keys and queue pair numbers are hexadecimal (in
+ * JSON strings "0x..."), CQ numbers, lengths and indices decimal. A WQE that was refused is described as far as
+ * its bytes make sense; a record that stands for lost ones says how many. What is no send WQE: trace-event.h.
+ */
+#ifndef SOFTCX_TOOL_TRACE_TEXT_H
+#define SOFTCX_TOOL_TRACE_TEXT_H
+
+#include "softcx/proto/proto.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+/** Writes one line, newline included. */
+void trace_text(FILE *out, const struct softcx_trace *rec);
+/** Length of the message: the sum of its data segments. */
+uint64_t trace_bytes(const struct softcx_trace *rec);
+/** The caller puts it. */
+struct json_object *trace_json(const struct softcx_trace *rec);
+
+/* Words that others use as well. */
+const char *trace_syndrome(uint8_t code);
+const char *trace_opcode(uint8_t opcode); /* NULL: no such */
+void trace_add_number(struct json_object *o, const char *name, uint64_t value);
+void trace_add_hex(struct json_object *o, const char *name, uint64_t value);
+void trace_add_text(struct json_object *o, const char *name, const char *value);
+
+#endif

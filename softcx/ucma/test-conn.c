@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/fault.h"
+#include "softcx/ucma/test-app.h"
+
+static void connection(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 10), a = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "question", 8);
+	struct rdma_ucm_event_resp ev;
+	uint32_t p;
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	assert_int_equal(ucma_pending(server), 0); /* nothing happens inside the call */
+	ev = app_expect(server, CONNECT_REQUEST);
+	assert_int_equal(ev.uid, 0x51);
+	p = ev.id;
+	assert_int_not_equal(p, l);
+	assert_int_equal(ev.param.conn.private_data_len, 56);
+	assert_memory_equal(ev.param.conn.private_data, "question\0\0\0", 11);
+	assert_int_equal(ev.param.conn.qp_num, 0x100 + a);
+	assert_int_equal(ev.param.conn.responder_resources, 5);
+	assert_int_equal(ev.param.conn.initiator_depth, 3);
+	assert_int_equal(ev.param.conn.retry_count, 7);
+	assert_int_equal(ev.param.conn.rnr_retry_count, 6);
+	assert_int_equal(ev.ece.vendor_id, 0x15b3);
+	app_expect_none(client);
+
+	assert_int_equal(app_accept(server, p, 0x52, "answer", 6), 0);
+	ev = app_expect(client, CONNECT_RESPONSE);
+	assert_int_equal(ev.uid, 0xc1);
+	assert_int_equal(ev.param.conn.private_data_len, 196);
+	assert_memory_equal(ev.param.conn.private_data, "answer\0\0", 8);
+	assert_int_equal(ev.param.conn.responder_resources, 2);
+	assert_int_equal(ev.param.conn.initiator_depth, 4);
+	assert_int_equal(ev.param.conn.qp_num, 0x200 + p);
+	app_expect_none(server); /* not before the client is ready to use */
+
+	assert_int_equal(app_establish(client, a), 0);
+	ev = app_expect(server, ESTABLISHED);
+	assert_int_equal(ev.uid, 0x52);
+	assert_int_equal(ev.id, p);
+	app_expect_none(client);
+	assert_int_equal(app_wakes, 5);
+
+	assert_int_equal(app_disconnect(client, a), 0);
+	app_expect(server, DISCONNECTED);
+	app_expect_none(client); /* not before the server has answered */
+	assert_int_equal(app_disconnect(server, p), 0);
+	assert_int_equal(app_expect(client, DISCONNECTED).status, 0);
+	assert_int_equal(app_destroy(client, a), 4);
+	assert_int_equal(app_destroy(server, p), 2);
+	assert_int_equal(app_destroy(server, l), 1);
+}
+
+static void queue_attributes(void **state)
+{
+	struct pair p = app_connected();
+	struct ib_uverbs_qp_attr a, b;
+	uint32_t fresh = app_routed("10.0.0.2", 7471);
+	struct ucma_counts counts;
+
+	(void)state;
+	ucma_counts(net, &counts);
+	assert_int_equal(counts.ids, 4);
+	assert_int_equal(counts.listeners, 1);
+	assert_int_equal(counts.connections, 2);
+	assert_int_equal(app_qp_attr(client, fresh, IBV_QPS_INIT, &a), 0);
+	assert_int_equal(
+		a.qp_attr_mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	assert_int_equal(a.qp_access_flags, 0);
+	assert_int_equal(a.port_num, 1);
+
+	assert_int_equal(app_qp_attr(client, p.active, IBV_QPS_INIT, &a), 0);
+	assert_int_equal(a.qp_access_flags,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+
+	assert_int_equal(app_qp_attr(client, p.active, IBV_QPS_RTR, &a), 0);
+	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTS, &b), 0);
+	assert_int_equal(a.qp_attr_mask, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+						 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+						 IBV_QP_MIN_RNR_TIMER);
+	assert_int_equal(a.dest_qp_num, 0x200 + p.passive);
+	assert_int_equal(a.ah_attr.is_global, 1);
+	assert_int_equal(a.ah_attr.grh.sgid_index, 1);
+	assert_int_equal(a.ah_attr.grh.dgid[12], 10);
+	assert_int_equal(a.ah_attr.dlid, 0);
+	assert_int_equal(a.min_rnr_timer, 0);
+	assert_int_equal(a.max_dest_rd_atomic, 2);
+	assert_int_equal(b.qp_attr_mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+						 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	assert_int_equal(a.rq_psn, b.sq_psn);
+	assert_int_equal(b.max_rd_atomic, 2);
+	assert_int_equal(b.rnr_retry, 6);
+	assert_int_equal(b.retry_cnt, 7);
+	assert_int_equal(b.timeout, 18);
+
+	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTR, &a), 0);
+	assert_int_equal(app_qp_attr(client, p.active, IBV_QPS_RTS, &b), 0);
+	assert_int_equal(a.rq_psn, b.sq_psn);
+	assert_int_equal(a.dest_qp_num, 0x100 + p.active);
+	assert_int_equal(a.max_dest_rd_atomic, 4);
+	assert_int_equal(b.max_rd_atomic, 4);
+	assert_int_equal(b.rnr_retry, 7); /* what the REP said */
+
+	assert_int_equal(app_qp_attr(client, p.active, IBV_QPS_SQD, &a), -EINVAL);
+	assert_int_equal(app_qp_attr(client, p.active, 77, &a), -EINVAL);
+	assert_int_equal(app_qp_attr(server, p.listener, IBV_QPS_INIT, &a), -EINVAL); /* no device */
+}
+
+static void no_listener(void **state)
+{
+	uint32_t a = app_routed("127.0.0.1", 1234);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
+	struct rdma_ucm_event_resp ev;
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	app_expect_none(client); /* a listener may still turn up */
+	ev = app_await(client, REJECTED);
+	assert_int_equal(ev.status, 8);
+	assert_int_equal(ev.param.conn.private_data_len, 148);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), -EINVAL); /* an id connects once */
+	assert_int_equal(app_destroy(client, a), 3);
+}
+
+static void late_listener(void **state)
+{
+	uint32_t a = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	app_expect_none(client);
+	app_listener("0.0.0.0", 7471, 1);
+	app_await(server, CONNECT_REQUEST);
+}
+
+static void private_data_sizes(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 10), a = app_routed("127.0.0.1", 7471), p;
+	uint8_t data[256];
+	struct rdma_ucm_connect cmd;
+
+	(void)state;
+	(void)l;
+	memset(data, 0xab, sizeof(data));
+	cmd = app_connect_cmd(a, data, 57);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), -EINVAL);
+	cmd = app_connect_cmd(a, data, 56);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	p = app_expect(server, CONNECT_REQUEST).id;
+	/* an accept that cannot be sent rejects */
+	assert_int_equal(app_accept(server, p, 1, data, 197), -EINVAL);
+	assert_int_equal(app_expect(client, REJECTED).status, 28);
+
+	a = app_routed("127.0.0.1", 7471);
+	cmd = app_connect_cmd(a, data, 0);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	p = app_expect(server, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(server, p, 1, data, 196), 0);
+	assert_int_equal(app_expect(client, CONNECT_RESPONSE).param.conn.private_data[195], 0xab);
+}
+
+static void full_backlog(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 1), a = app_routed("127.0.0.1", 7471),
+		 b = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "a", 1);
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	cmd = app_connect_cmd(b, "b", 1);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	assert_int_equal(app_expect(server, CONNECT_REQUEST).param.conn.private_data[0], 'a');
+	app_expect_none(client); /* the second is not turned away, it asks again */
+	assert_int_equal(app_await(server, CONNECT_REQUEST).param.conn.private_data[0], 'b');
+	app_expect_none(server);
+	assert_int_equal(app_destroy(server, l), 2);
+}
+
+static void unread_requests_end_with_listener(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ucma_net_timers(net);
+	assert_int_equal(ucma_pending(server), 1);
+	assert_int_equal(app_destroy(server, l), 0);
+	assert_int_equal(ucma_pending(server), 0);
+	assert_int_equal(app_expect(client, REJECTED).status, 28);
+}
+
+static void establish_by_notify(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
+	struct rdma_ucm_notify note = {.event = IBV_EVENT_COMM_EST};
+
+	(void)state;
+	(void)l;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	note.id = app_expect(server, CONNECT_REQUEST).id;
+	assert_int_equal(ISSUE(server, NOTIFY, note, 0), -EINVAL);
+	assert_int_equal(app_accept(server, note.id, 0x52, "", 0), 0);
+	assert_int_equal(ISSUE(server, NOTIFY, note, 0), 0);
+	app_expect(server, ESTABLISHED);
+	assert_int_equal(ISSUE(server, NOTIFY, note, 0), -EISCONN);
+	app_expect(client, CONNECT_RESPONSE);
+	assert_int_equal(app_establish(client, a), 0);
+	app_expect_none(server); /* not a second time */
+}
+
+static void migrate(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id mig = {.response = (uintptr_t)&resp, .id = l, .fd = 0};
+	uint32_t p;
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ucma_net_timers(net);
+	mig.fd = 3;
+	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), -ENOENT);
+	mig.fd = 1; /* the id is not there */
+	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), -EINVAL);
+	mig.fd = 0;
+	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), 0);
+	assert_int_equal(resp.events_reported, 0);
+	app_expect_none(server);
+	p = app_expect(client, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(client, p, 1, "", 0), 0);
+	app_expect(client, CONNECT_RESPONSE);
+	assert_int_equal(app_listen(server, l, 1), -EINVAL); /* not its any more */
+}
+
+static void datagrams(void **state)
+{
+	uint32_t l = app_create(server, RDMA_PS_UDP, 0x51), a = app_create(client, RDMA_PS_UDP, 0xc1), p;
+	struct rdma_ucm_connect cmd = app_connect_cmd(a, "ping", 4);
+	struct rdma_ucm_event_resp ev;
+	struct ib_uverbs_qp_attr attr;
+
+	(void)state;
+	assert_int_equal(app_bind4(server, l, "0.0.0.0", 7471), 0);
+	assert_int_equal(app_listen(server, l, 5), 0);
+	assert_int_equal(app_resolve(client, a, "127.0.0.1", 7471, 1), 0);
+	app_expect(client, ADDR_RESOLVED);
+	assert_int_equal(app_route(client, a), 0);
+	app_expect(client, ROUTE_RESOLVED);
+	assert_int_equal(app_qp_attr(client, a, IBV_QPS_INIT, &attr), 0);
+	assert_int_equal(attr.qkey, 0x01234567);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ev = app_expect(server, CONNECT_REQUEST);
+	p = ev.id;
+	assert_int_equal(ev.param.ud.private_data_len, 180);
+	assert_memory_equal(ev.param.ud.private_data, "ping", 5);
+	assert_int_equal(app_accept(server, p, 0x52, "pong", 4), 0);
+	ev = app_expect(client, ESTABLISHED);
+	assert_int_equal(ev.param.ud.qp_num, 0x200 + p);
+	assert_int_equal(ev.param.ud.qkey, 0x01234567);
+	assert_int_equal(ev.param.ud.private_data_len, 136);
+	assert_int_equal(ev.param.ud.ah_attr.is_global, 1);
+	app_expect_none(server);
+
+	/* nobody there */
+	app_destroy(server, l);
+	a = app_create(client, RDMA_PS_UDP, 0xc2);
+	assert_int_equal(app_resolve(client, a, "127.0.0.1", 7471, 1), 0);
+	app_expect(client, ADDR_RESOLVED);
+	assert_int_equal(app_route(client, a), 0);
+	app_expect(client, ROUTE_RESOLVED);
+	cmd = app_connect_cmd(a, "", 0);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	assert_int_equal(app_await(client, UNREACHABLE).status, 1);
+}
+
+static void port_down(unsigned dev, bool down)
+{
+	struct hw_fault fault = {.kind = down ? HW_FAULT_PORT_DOWN : HW_FAULT_PORT_UP, .opcode = -1};
+
+	assert_int_equal(hw_fault_add(devs[dev], &fault), 0);
+}
+
+/* A host that went away is asked 16 times, for 69 seconds. */
+static void unreachable(void **state)
+{
+	uint32_t a = app_routed("10.0.0.3", 7471), b = app_route_to(client, RDMA_PS_UDP, "10.0.0.3", 7471);
+	uint64_t began;
+
+	(void)state;
+	port_down(2, true);
+	began = app_now;
+	assert_int_equal(app_connect(client, a), 0);
+	assert_int_equal((int)app_await(client, UNREACHABLE).status, -ETIMEDOUT);
+	assert_in_range(app_now - began, UINT64_C(68000000000), UINT64_C(69000000000));
+	assert_int_equal(app_connect(client, b), 0);
+	assert_int_equal((int)app_await(client, UNREACHABLE).status, -ETIMEDOUT);
+}
+
+/* Every message of a handshake may be lost. */
+static void lost_messages(void **state)
+{
+	uint32_t l = app_create(far, RDMA_PS_TCP, 1), a = app_routed("10.0.0.3", 7471), p;
+	struct rdma_ucm_event_resp ev;
+
+	(void)state;
+	assert_int_equal(app_bind4(far, l, "0.0.0.0", 7471), 0);
+	assert_int_equal(app_listen(far, l, 5), 0);
+	port_down(2, true);
+	assert_int_equal(app_connect(client, a), 0);
+	app_expect_none(far);
+	port_down(2, false);
+	p = app_await(far, CONNECT_REQUEST).id;
+
+	port_down(0, true);
+	assert_int_equal(app_accept(far, p, 2, "", 0), 0);
+	app_expect_none(client);
+	port_down(0, false);
+	app_await(client, CONNECT_RESPONSE);
+
+	port_down(0, true);
+	assert_int_equal(app_establish(client, a), 0);
+	app_expect_none(far);
+	port_down(0, false);
+	app_await(far, ESTABLISHED);
+
+	port_down(2, true);
+	assert_int_equal(app_disconnect(client, a), 0);
+	app_expect_none(far);
+	port_down(2, false);
+	app_await(far, DISCONNECTED);
+	assert_int_equal(app_disconnect(far, p), 0);
+	app_await(client, DISCONNECTED);
+
+	/* a peer that is never heard of again */
+	app_destroy(client, a);
+	app_await(far, TIMEWAIT_EXIT);
+	a = app_routed("10.0.0.3", 7471);
+	assert_int_equal(app_connect(client, a), 0);
+	p = app_expect(far, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(far, p, 2, "", 0), 0);
+	app_expect(client, CONNECT_RESPONSE);
+	assert_int_equal(app_establish(client, a), 0);
+	app_expect(far, ESTABLISHED);
+	port_down(2, true);
+	assert_int_equal(app_disconnect(client, a), 0);
+	ev = app_await(client, DISCONNECTED);
+	assert_int_equal((int)ev.status, -ETIMEDOUT);
+	app_await(client, TIMEWAIT_EXIT);
+}
+
+/* Accepted, but the client is never ready to use. */
+static void never_established(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("10.0.0.1", 7471), p;
+
+	(void)state;
+	(void)l;
+	assert_int_equal(app_connect(client, a), 0);
+	p = app_expect(server, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(server, p, 2, "", 0), 0);
+	app_expect(client, CONNECT_RESPONSE);
+	assert_int_equal((int)app_await(server, UNREACHABLE).status, -ETIMEDOUT);
+	assert_int_equal(app_establish(client, a), 0); /* it does not know */
+	app_expect_none(server);
+}
+
+/* A queue pair that the peer believes connected asks anew: its old connection is what ends. */
+static void stale_connection(void **state)
+{
+	struct pair p = app_connected();
+	uint32_t again = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(again, "", 0);
+
+	(void)state;
+	cmd.conn_param.qp_num = 0x100 + p.active;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ucma_net_timers(net);
+	assert_int_equal(app_expect(client, REJECTED).status, 10); /* IB_CM_REJ_STALE_CONN */
+	assert_int_equal(app_expect(client, DISCONNECTED).id, p.active);
+	app_expect_none(server); /* it asked for that itself, and waits for the answer */
+	assert_int_equal(app_disconnect(client, p.active), 0);
+	assert_int_equal(app_expect(server, DISCONNECTED).id, p.passive);
+
+	/* once that is over, the queue pair may connect again */
+	app_await(server, TIMEWAIT_EXIT);
+	app_await(client, TIMEWAIT_EXIT);
+	again = app_routed("127.0.0.1", 7471);
+	cmd.id = again;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	app_await(server, CONNECT_REQUEST);
+}
+
+static void datagrams_rejected(void **state)
+{
+	uint32_t l = app_create(server, RDMA_PS_UDP, 0x51),
+		 a = app_route_to(client, RDMA_PS_UDP, "10.0.0.1", 7471);
+	struct rdma_ucm_reject cmd = {.private_data_len = 3, .private_data = "no"};
+	struct rdma_ucm_event_resp ev;
+	uint8_t data[182] = {0};
+	struct rdma_ucm_connect con;
+
+	(void)state;
+	assert_int_equal(app_bind4(server, l, "0.0.0.0", 7471), 0);
+	assert_int_equal(app_listen(server, l, 5), 0);
+	con = app_connect_cmd(a, data, 181);
+	assert_int_equal(ISSUE(client, CONNECT, con, 0), -EINVAL);
+	con = app_connect_cmd(a, data, 180);
+	assert_int_equal(ISSUE(client, CONNECT, con, 0), 0); /* a failed connect can be tried again */
+	cmd.id = app_expect(server, CONNECT_REQUEST).id;
+	assert_int_equal(ISSUE(server, REJECT, cmd, 0), 0);
+	ev = app_expect(client, UNREACHABLE);
+	assert_int_equal(ev.status, 2); /* IB_SIDR_REJECT */
+	assert_int_equal(ev.param.ud.private_data_len, 136);
+	assert_string_equal((char *)ev.param.ud.private_data, "no");
+	assert_int_equal(ISSUE(server, REJECT, cmd, 0), -EINVAL); /* once */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(connection, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(queue_attributes, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(no_listener, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(late_listener, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(private_data_sizes, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(full_backlog, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(unread_requests_end_with_listener, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(establish_by_notify, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(migrate, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(datagrams, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(unreachable, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(lost_messages, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(never_established, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(stale_connection, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_rejected, app_setup, app_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

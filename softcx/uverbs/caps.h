@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * caps.h - who the device says it is: a ConnectX-5 with one RoCE port, in the words of
+ * QUERY_DEVICE, QUERY_PORT and of the firmware's QUERY_HCA_CAP.
+ *
+ * Numbers that ibv_devinfo shows on a ConnectX-5 (4119) are kept; what the emulation does not have
+ * (XRC, ODP, offloads of raw packets) is not claimed.
+ */
+#ifndef SOFTCX_UVERBS_CAPS_H
+#define SOFTCX_UVERBS_CAPS_H
+
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hw_dev;
+
+enum {
+	UVERBS_LOG_MAX_QP = 18,
+	UVERBS_LOG_MAX_QP_SZ = 15, /* WQEBBs or receive WQEs */
+	UVERBS_LOG_MAX_CQ = 24,
+	UVERBS_LOG_MAX_CQ_SZ = 22,
+	UVERBS_MAX_CQE = (1 << UVERBS_LOG_MAX_CQ_SZ) - 1,
+	UVERBS_LOG_MAX_RA = 4, /* outstanding READs and atomics, either side */
+	UVERBS_MAX_SRQ_WR = 32767,
+	UVERBS_MAX_SRQ_SGE = 31,
+	UVERBS_MAX_SQ_DESC = 1024, /* bytes of a send WQE */
+	UVERBS_MAX_RQ_DESC = 512,
+	UVERBS_COMP_VECTORS = 8,
+	UVERBS_GID_TABLE = 255,
+	UVERBS_EQN = 8, /* event queue of completion vector 0 */
+};
+
+unsigned uverbs_caps_gids(unsigned dev);
+/** The MAC behind a GID: what an EUI-64 interface id spells, else one made of its last bytes. */
+void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6]);
+
+void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
+void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
+void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room);
+/** -EINVAL for a port that does not exist. */
+int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *resp);
+/** False when the index is free or out of the table. */
+bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *entry);
+
+/**
+ * Fills the 4096 bytes of a capability page (op_mod of QUERY_HCA_CAP: type << 1 | current).
+ * False for a type that this firmware does not know.
+ */
+bool uverbs_caps_hca(unsigned op_mod, uint8_t page[4096]);
+
+#endif

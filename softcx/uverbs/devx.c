@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/uverbs/devx.h"
+
+#include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/qp.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/mlx5_user_ioctl_verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_MBOX = 16384, EQE_BYTES = 64 };
+
+/* ---- mailboxes -------------------------------------------------------------------------- */
+
+static int mbox_open(const struct uverbs_bundle *b, uint16_t in_id, uint64_t out_len, struct uverbs_mbox *m)
+{
+	if (!b->file->devx || out_len < PRM_SIZE_destroy_out)
+		return -EINVAL;
+	m->in = uverbs_attr_bytes(b, in_id, &m->in_len);
+	m->out_len = out_len < MAX_MBOX ? out_len : MAX_MBOX;
+	m->out = calloc(1, m->out_len);
+	return m->out ? 0 : -ENOMEM;
+}
+
+static void mbox_free(struct uverbs_mbox *m)
+{
+	free(m->out);
+}
+
+static int mbox_open_out(
+	const struct uverbs_bundle *b, uint16_t in_id, uint16_t out_id, struct uverbs_mbox *m)
+{
+	return mbox_open(b, in_id, uverbs_attr(b, out_id)->len, m);
+}
+
+/* Gives the out mailbox to the application: after success and after a refusal by firmware. */
+static int mbox_answer(
+	const struct uverbs_bundle *b, uint16_t out_id, const struct uverbs_mbox *m, int result)
+{
+	int r;
+
+	if (result != 0 && result != -EREMOTEIO)
+		return result;
+	r = uverbs_attr_out(b, out_id, m->out, m->out_len);
+	return r < 0 ? r : result;
+}
+
+static unsigned opcode(const struct uverbs_mbox *m)
+{
+	return (unsigned)prm_get(m->in, PRM_in_opcode);
+}
+
+int uverbs_devx_other(struct uverbs_bundle *b)
+{
+	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, &m);
+
+	if (r == 0)
+		r = uverbs_fw_general(&m);
+	return mbox_answer(b, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, &m, r);
+}
+
+/* ---- user memory ------------------------------------------------------------------------ */
+
+static int umem_destroy(struct uverbs_obj *obj)
+{
+	hw_mem_put(((struct uverbs_umem *)obj)->mem);
+	return 0;
+}
+
+int uverbs_devx_umem_reg(struct uverbs_bundle *b)
+{
+	const uint64_t known = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
+			       IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
+	struct hw_mem *mem cleanup_(uverbs_mem_putp) = NULL;
+	uint64_t addr = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR);
+	uint64_t len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
+	uint64_t access = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
+	struct uverbs_umem *umem;
+	uint32_t id;
+	int r;
+
+	if (!b->file->devx || (access & ~known) || len == 0 || addr + len < addr)
+		return -EINVAL;
+	if ((access & IB_UVERBS_ACCESS_REMOTE_WRITE) && !(access & IB_UVERBS_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	r = nic_call_mem(b->call, addr, len, access & IB_UVERBS_ACCESS_LOCAL_WRITE, true, &mem);
+	if (r)
+		return r;
+	umem = uverbs_obj_new(b->file, UVERBS_UMEM, sizeof(*umem));
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)umem;
+	if (!umem)
+		return -ENOMEM;
+	umem->mem = mem;
+	umem->va = addr;
+	umem->len = len;
+	mem = NULL;
+	uverbs_obj_commit(&pending, umem_destroy);
+	id = uverbs_umem_id(umem);
+	r = uverbs_attr_new_handle(b, MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE, umem->obj.handle);
+	return r < 0 ? r : uverbs_attr_out(b, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, &id, sizeof(id));
+}
+
+int uverbs_devx_umem_dereg(struct uverbs_bundle *b)
+{
+	struct uverbs_obj *obj;
+	int r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, UVERBS_UMEM, &obj);
+
+	return r < 0 ? r : uverbs_obj_destroy(obj);
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+struct uverbs_sub {
+	LIST_ENTRY(uverbs_sub) link;
+	struct uverbs_channel *ch;
+	uint16_t event;
+	uint64_t cookie;
+};
+
+/* struct mlx5_eqe: type in byte 1, the object where the kind of event has it */
+static void make_eqe(const struct uverbs_devx *devx, int event, uint8_t eqe[EQE_BYTES])
+{
+	uint32_t number = htobe32(devx->cq ? hw_cqn(devx->cq) : hw_qpn(devx->qp));
+
+	memset(eqe, 0, EQE_BYTES);
+	eqe[1] = (uint8_t)event;
+	memcpy(eqe + (event == HW_EV_CQ_ERROR ? 0x20 : 0x38), &number, sizeof(number));
+}
+
+static void on_event(struct uverbs_devx *devx, int event)
+{
+	struct uverbs_sub *sub;
+
+	LIST_FOREACH (sub, &devx->subs, link) {
+		uint8_t record[sizeof(sub->cookie) + EQE_BYTES];
+		bool omit = uverbs_channel_kind(sub->ch) == UVERBS_CH_DEVX_OMIT;
+
+		if (sub->event != event)
+			continue;
+		memcpy(record, &sub->cookie, sizeof(sub->cookie));
+		make_eqe(devx, event, record + sizeof(sub->cookie));
+		if (omit) /* without data one unread event says as much as ten */
+			uverbs_channel_purge(sub->ch, sub->cookie);
+		uverbs_channel_post(sub->ch, record, omit ? sizeof(sub->cookie) : sizeof(record));
+	}
+}
+
+static bool event_of_object(uint16_t event)
+{
+	/* completion, path, established, drained, CQ error, WQ errors, SRQ, DCT, XRQ: Linux devx.c */
+	static const uint16_t known[] = {
+		0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x07, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x1c, 0x1d};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (known[i] == event)
+			return true;
+	return false;
+}
+
+static int subscribe_channel(const struct uverbs_bundle *b, struct uverbs_channel **ch)
+{
+	int64_t fd = (int64_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE);
+	int r = uverbs_channel_find(b->file, b->call, fd, UVERBS_CH_DEVX, ch);
+
+	return r < 0 ? uverbs_channel_find(b->file, b->call, fd, UVERBS_CH_DEVX_OMIT, ch) : r;
+}
+
+int uverbs_devx_subscribe(struct uverbs_bundle *b)
+{
+	enum { PORT_CHANGE = 9, MAX_EVENTS = 16 };
+	struct uverbs_channel *ch;
+	struct uverbs_obj *obj = NULL;
+	uint16_t events[MAX_EVENTS];
+	const void *list;
+	size_t len;
+	int r;
+
+	if (!b->file->devx)
+		return -EINVAL;
+	if (uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM)) /* delivery into an eventfd */
+		return -EOPNOTSUPP;
+	r = subscribe_channel(b, &ch);
+	if (r == 0 && uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE))
+		r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_DEVX, &obj);
+	if (r)
+		return r;
+	if (obj && !((struct uverbs_devx *)obj)->cq && !((struct uverbs_devx *)obj)->qp)
+		return -EINVAL; /* nothing ever happens to it */
+	list = uverbs_attr_bytes(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, &len);
+	if (len % sizeof(events[0]) || len > sizeof(events))
+		return -EINVAL;
+	memcpy(events, list, len);
+	for (size_t i = 0; i < len / sizeof(events[0]); i++)
+		if (obj ? !event_of_object(events[i]) : events[i] != PORT_CHANGE)
+			return -EINVAL;
+	if (!obj) /* the port never changes */
+		return 0;
+	for (size_t i = 0; i < len / sizeof(events[0]); i++) {
+		struct uverbs_sub *sub = calloc(1, sizeof(*sub));
+
+		if (!sub)
+			return -ENOMEM;
+		sub->ch = uverbs_channel_get(ch);
+		sub->event = events[i];
+		sub->cookie = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE);
+		LIST_INSERT_HEAD(&((struct uverbs_devx *)obj)->subs, sub, link);
+	}
+	return 0;
+}
+
+static int new_channel(struct uverbs_bundle *b, enum uverbs_channel_kind kind, uint16_t id)
+{
+	struct uverbs_channel *ch;
+	int fd, r = uverbs_channel_new(b->file, kind, &fd, &ch);
+
+	return r < 0 ? r : uverbs_attr_new_fd(b, id, fd);
+}
+
+int uverbs_devx_event_fd(struct uverbs_bundle *b)
+{
+	uint64_t flags = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS);
+
+	if (flags & ~(uint64_t)MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA)
+		return -EINVAL;
+	return new_channel(b, flags ? UVERBS_CH_DEVX_OMIT : UVERBS_CH_DEVX,
+		MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE);
+}
+
+int uverbs_devx_cmd_fd(struct uverbs_bundle *b)
+{
+	return new_channel(b, UVERBS_CH_DEVX_CMD, MLX5_IB_ATTR_DEVX_ASYNC_CMD_FD_ALLOC_HANDLE);
+}
+
+/* ---- objects ---------------------------------------------------------------------------- */
+
+static int destroy_on_device(struct hw_dev *dev, struct uverbs_devx *devx)
+{
+	if (devx->cq)
+		return hw_cq_destroy(dev, devx->cq);
+	if (devx->qp)
+		return hw_qp_destroy(dev, devx->qp);
+	if (devx->rate)
+		return hw_rate_destroy(dev, devx->rate);
+	return hw_mkey_destroy(dev, devx->mkey);
+}
+
+static int devx_destroy(struct uverbs_obj *obj)
+{
+	struct uverbs_devx *devx = (struct uverbs_devx *)obj;
+	int r = destroy_on_device(obj->file->dev, devx);
+
+	if (r < 0)
+		return r;
+	while (!LIST_EMPTY(&devx->subs)) {
+		struct uverbs_sub *sub = LIST_FIRST(&devx->subs);
+
+		LIST_REMOVE(sub, link);
+		uverbs_channel_put(sub->ch);
+		free(sub);
+	}
+	return 0;
+}
+
+int uverbs_devx_create(struct uverbs_bundle *b)
+{
+	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	struct uverbs_devx *devx = NULL;
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = NULL;
+	int r = mbox_open_out(
+		b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &m);
+
+	if (r == 0)
+		r = uverbs_fw_create(b->file, &m, on_event, &devx);
+	if (r == 0) {
+		pending = &devx->obj;
+		r = uverbs_attr_new_handle(b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, devx->obj.handle);
+		uverbs_obj_commit(&pending, devx_destroy);
+	}
+	return mbox_answer(b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &m, r);
+}
+
+int uverbs_devx_destroy(struct uverbs_bundle *b)
+{
+	struct uverbs_obj *obj;
+	int r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, UVERBS_DEVX, &obj);
+
+	return r < 0 ? r : uverbs_obj_destroy(obj);
+}
+
+/* The kernel compares the number in the mailbox with the object that the handle stands for. */
+static int find_target(
+	const struct uverbs_bundle *b, uint16_t id, const struct uverbs_mbox *m, struct uverbs_fw_target *t)
+{
+	struct uverbs_obj *obj = uverbs_obj_any(b->file, uverbs_attr_value(b, id));
+	uint32_t number = (uint32_t)prm_get(m->in, PRM_in_objn);
+
+	memset(t, 0, sizeof(*t));
+	if (!obj)
+		return -ENOENT;
+	switch (obj->type) {
+	case UVERBS_DEVX:
+		t->devx = (struct uverbs_devx *)obj;
+		t->cq = t->devx->cq;
+		t->qp = t->devx->qp;
+		break;
+	case UVERBS_CQ:
+		t->cq = ((struct uverbs_cq *)obj)->hw;
+		break;
+	case UVERBS_QP:
+		t->qp = ((struct uverbs_qp *)obj)->hw;
+		break;
+	default:
+		return -EINVAL;
+	}
+	switch (opcode(m)) {
+	case PRM_OP_QUERY_CQ:
+	case PRM_OP_MODIFY_CQ:
+		return t->cq && hw_cqn(t->cq) == number ? 0 : -EINVAL;
+	case PRM_OP_QUERY_MKEY:
+		return t->devx && t->devx->mkey && t->devx->mkey >> 8 == number ? 0 : -EINVAL;
+	case PRM_OP_MODIFY_GENERAL:
+	case PRM_OP_QUERY_GENERAL:
+		number = (uint32_t)prm_get(m->in, PRM_general_obj_id);
+		return t->devx && t->devx->rate && hw_rate_id(t->devx->rate) == number ? 0 : -EINVAL;
+	default:
+		return t->qp && hw_qpn(t->qp) == number ? 0 : -EINVAL;
+	}
+}
+
+int uverbs_devx_modify(struct uverbs_bundle *b)
+{
+	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	struct uverbs_fw_target t;
+	int r = mbox_open_out(
+		b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &m);
+
+	if (r == 0)
+		r = find_target(b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, &m, &t);
+	if (r == 0)
+		r = uverbs_fw_modify(b->file, &t, &m);
+	return mbox_answer(b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &m, r);
+}
+
+int uverbs_devx_query(struct uverbs_bundle *b)
+{
+	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	struct uverbs_fw_target t;
+	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, &m);
+
+	if (r == 0)
+		r = find_target(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, &m, &t);
+	if (r == 0)
+		r = uverbs_fw_query(b->file, &t, &m);
+	return mbox_answer(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, &m, r);
+}
+
+/* The answer goes to a command channel instead of an attribute, refusals too. */
+int uverbs_devx_query_async(struct uverbs_bundle *b)
+{
+	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	uint64_t wr_id = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_WR_ID);
+	uint64_t out_len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN);
+	uint8_t record[4096];
+	struct uverbs_channel *ch;
+	struct uverbs_fw_target t;
+	int r;
+
+	if (out_len > sizeof(record) - sizeof(wr_id))
+		return -EINVAL;
+	r = mbox_open(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_CMD_IN, out_len, &m);
+	if (r == 0)
+		r = uverbs_channel_find(b->file, b->call,
+			(int64_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_FD),
+			UVERBS_CH_DEVX_CMD, &ch);
+	if (r == 0)
+		r = find_target(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_HANDLE, &m, &t);
+	if (r == 0)
+		r = uverbs_fw_query(b->file, &t, &m);
+	if (r && r != -EREMOTEIO)
+		return r;
+	memcpy(record, &wr_id, sizeof(wr_id));
+	memcpy(record + sizeof(wr_id), m.out, m.out_len);
+	return uverbs_channel_post(ch, record, sizeof(wr_id) + m.out_len) ? 0 : -EAGAIN;
+}

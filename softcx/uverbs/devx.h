@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * devx.h - DEVX: user memory for firmware objects, firmware commands from the application,
+ * events of their objects.
+ *
+ * A command that firmware refuses makes the ioctl fail with -EREMOTEIO and leaves status and
+ * syndrome in the out mailbox (Linux 5.18 and newer). What the kernel itself refuses (an opcode
+ * that does not fit the method, another object's number) gives -EINVAL and no mailbox.
+ */
+#ifndef SOFTCX_UVERBS_DEVX_H
+#define SOFTCX_UVERBS_DEVX_H
+
+#include "softcx/uverbs/ioctl.h"
+
+int uverbs_devx_other(struct uverbs_bundle *b);
+int uverbs_devx_subscribe(struct uverbs_bundle *b);
+int uverbs_devx_umem_reg(struct uverbs_bundle *b);
+int uverbs_devx_umem_dereg(struct uverbs_bundle *b);
+int uverbs_devx_create(struct uverbs_bundle *b);
+int uverbs_devx_destroy(struct uverbs_bundle *b);
+int uverbs_devx_modify(struct uverbs_bundle *b);
+int uverbs_devx_query(struct uverbs_bundle *b);
+int uverbs_devx_query_async(struct uverbs_bundle *b);
+int uverbs_devx_event_fd(struct uverbs_bundle *b);
+int uverbs_devx_cmd_fd(struct uverbs_bundle *b);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/uverbs/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct uverbs_channel {
+	LIST_ENTRY(uverbs_channel) link;
+	enum uverbs_channel_kind kind;
+	unsigned refs; /* objects that post here; the list itself holds none */
+	int fd;        /* write end */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Of a packet pipe every event takes a buffer of its own: room for 256. */
+enum { CH_PACKET_PIPE = 256 * 4096, CH_EVENT_MAX = 4096 };
+
+static void channel_free(struct uverbs_channel *ch)
+{
+	LIST_REMOVE(ch, link);
+	close(ch->fd);
+	free(ch);
+}
+
+/* Channels whose last reader has gone and that nobody posts to any more. */
+static void channels_sweep(struct uverbs_file *file)
+{
+	struct uverbs_channel *ch = LIST_FIRST(&file->channels);
+
+	while (ch) {
+		struct uverbs_channel *next = LIST_NEXT(ch, link);
+		struct pollfd p = {.fd = ch->fd};
+
+		if (ch->refs == 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
+			channel_free(ch);
+		ch = next;
+	}
+}
+
+int uverbs_channel_new(
+	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **out)
+{
+	bool packets = kind != UVERBS_CH_COMP && kind != UVERBS_CH_ASYNC;
+	struct uverbs_channel *ch;
+	struct stat st;
+	int fds[2];
+
+	channels_sweep(file);
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return -ENOMEM;
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		free(ch);
+		return -EMFILE;
+	}
+	fcntl(fds[1], F_SETFL, O_NONBLOCK | (packets ? O_DIRECT : 0));
+	if (packets)
+		fcntl(fds[1], F_SETPIPE_SZ, CH_PACKET_PIPE);
+	fstat(fds[1], &st);
+	ch->kind = kind;
+	ch->fd = fds[1];
+	ch->dev = st.st_dev;
+	ch->ino = st.st_ino;
+	LIST_INSERT_HEAD(&file->channels, ch, link);
+	*read_fd = fds[0];
+	*out = ch;
+	return 0;
+}
+
+int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t fd,
+	enum uverbs_channel_kind kind, struct uverbs_channel **out)
+{
+	struct uverbs_channel *ch;
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fd > INT32_MAX)
+		return -EBADF;
+	r = nic_call_fstat(call, (int)fd, &st);
+	if (r)
+		return r;
+	LIST_FOREACH (ch, &file->channels, link) {
+		if (ch->kind == kind && ch->dev == st.st_dev && ch->ino == st.st_ino) {
+			*out = ch;
+			return 0;
+		}
+	}
+	return -EBADF;
+}
+
+void uverbs_channels_free(struct uverbs_file *file)
+{
+	while (!LIST_EMPTY(&file->channels))
+		channel_free(LIST_FIRST(&file->channels));
+}
+
+unsigned uverbs_channels_count(const struct uverbs_file *file, enum uverbs_channel_kind kind)
+{
+	const struct uverbs_channel *ch;
+	unsigned n = 0;
+
+	LIST_FOREACH (ch, &file->channels, link) {
+		struct pollfd p = {.fd = ch->fd};
+
+		n += ch->kind == kind && !(poll(&p, 1, 0) == 1 && (p.revents & POLLERR));
+	}
+	return n;
+}
+
+enum uverbs_channel_kind uverbs_channel_kind(const struct uverbs_channel *ch)
+{
+	return ch->kind;
+}
+
+struct uverbs_channel *uverbs_channel_get(struct uverbs_channel *ch)
+{
+	if (ch)
+		ch->refs++;
+	return ch;
+}
+
+void uverbs_channel_put(struct uverbs_channel *ch)
+{
+	if (ch)
+		ch->refs--;
+}
+
+static size_t record_size(const struct uverbs_channel *ch)
+{
+	switch (ch->kind) {
+	case UVERBS_CH_COMP:
+		return sizeof(struct ib_uverbs_comp_event_desc);
+	case UVERBS_CH_ASYNC:
+		return sizeof(struct ib_uverbs_async_event_desc);
+	default:
+		return CH_EVENT_MAX; /* a read returns one packet, however short */
+	}
+}
+
+/*
+ * Reads every unread event with a description of its own, as the application's may block, and
+ * writes back those that stay. A reader in between sees an empty channel for a moment, or gets
+ * its event a little earlier than its turn.
+ */
+unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key)
+{
+	struct {
+		size_t len;
+		uint8_t bytes[CH_EVENT_MAX];
+	} *keep = NULL;
+	unsigned gone = 0, kept = 0, room = 0;
+	uint8_t event[CH_EVENT_MAX];
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	if (!ch)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ch->fd);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	while ((n = read(fd, event, record_size(ch))) > 0) {
+		if (n >= 8 && memcmp(event, &key, 8) == 0) {
+			gone++;
+			continue;
+		}
+		if (kept == room) {
+			void *more = realloc(keep, (room ? 2 * room : 8) * sizeof(*keep));
+
+			if (!more)
+				break;
+			keep = more;
+			room = room ? 2 * room : 8;
+		}
+		keep[kept].len = (size_t)n;
+		memcpy(keep[kept++].bytes, event, (size_t)n);
+	}
+	for (unsigned i = 0; i < kept; i++)
+		uverbs_channel_post(ch, keep[i].bytes, keep[i].len);
+	free(keep);
+	close(fd);
+	return gone;
+}
+
+bool uverbs_channel_post(struct uverbs_channel *ch, const void *event, size_t len)
+{
+	return ch && write(ch->fd, event, len) == (ssize_t)len;
+}
+
+static int async_event_type(int event)
+{
+	switch (event) {
+	case HW_EV_COMP_EST:
+		return IBV_EVENT_COMM_EST;
+	case HW_EV_SQ_DRAINED:
+		return IBV_EVENT_SQ_DRAINED;
+	case HW_EV_CQ_ERROR:
+		return IBV_EVENT_CQ_ERR;
+	case HW_EV_QP_REQ_ERR:
+		return IBV_EVENT_QP_REQ_ERR;
+	case HW_EV_QP_ACCESS_ERR:
+		return IBV_EVENT_QP_ACCESS_ERR;
+	case HW_EV_LAST_WQE:
+		return IBV_EVENT_QP_LAST_WQE_REACHED;
+	case HW_EV_SRQ_LIMIT:
+		return IBV_EVENT_SRQ_LIMIT_REACHED;
+	case HW_EV_PORT_UP:
+		return IBV_EVENT_PORT_ACTIVE;
+	case HW_EV_PORT_DOWN:
+		return IBV_EVENT_PORT_ERR;
+	case HW_EV_DEVICE_FATAL:
+		return IBV_EVENT_DEVICE_FATAL;
+	default:
+		return IBV_EVENT_QP_FATAL;
+	}
+}
+
+void uverbs_async_post(struct uverbs_channel *ch, uint64_t user_handle, int event, uint32_t *posted)
+{
+	struct ib_uverbs_async_event_desc desc = {
+		.element = user_handle,
+		.event_type = (uint32_t)async_event_type(event),
+	};
+
+	if (uverbs_channel_post(ch, &desc, sizeof(desc)))
+		(*posted)++;
+}
+
+/* ib_uverbs_event_handler of Linux: the element is the port's number, which the device as a whole does not have */
+void uverbs_dev_event(void *arg, int event)
+{
+	struct uverbs_file *file = arg;
+	struct uverbs_channel *ch;
+	uint32_t posted = 0;
+
+	LIST_FOREACH (ch, &file->channels, link)
+		if (ch->kind == UVERBS_CH_ASYNC)
+			uverbs_async_post(ch, event == HW_EV_DEVICE_FATAL ? 0 : 1, event, &posted);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CREATE_MKEY over a umem, and what can be asked of such a key. */
+#include "softcx/uverbs/fw-obj.h"
+
+#include "softcx/uverbs/prm.h"
+
+#include <string.h>
+
+enum { MODE_MTT = 1, NO_QPN = 0xffffff, MIN_LOG_PAGE = 12, MTT_PER_OCTOWORD = 2 };
+
+static unsigned access_of(const uint8_t *mkc)
+{
+	unsigned access = 0;
+
+	if (prm_get(mkc, PRM_mkc_lw))
+		access |= HW_LOCAL_WRITE;
+	if (prm_get(mkc, PRM_mkc_rw))
+		access |= HW_REMOTE_WRITE;
+	if (prm_get(mkc, PRM_mkc_rr))
+		access |= HW_REMOTE_READ;
+	if (prm_get(mkc, PRM_mkc_a))
+		access |= HW_REMOTE_ATOMIC;
+	return access;
+}
+
+/* One translation for every page that the key touches: 8 bytes each, counted in units of 16. */
+static bool translations_reach(const struct uverbs_mbox *m, const uint8_t *mkc)
+{
+	unsigned log_page = (unsigned)prm_get(mkc, PRM_mkc_log_page_size);
+	uint64_t start = prm_get(mkc, PRM_mkc_start_addr), len = prm_get(mkc, PRM_mkc_len), pages;
+	uint64_t have = prm_get(m->in, PRM_create_mkey_in_translations_octword_actual_size);
+
+	if (log_page < MIN_LOG_PAGE || len == 0 || start + len - 1 < start)
+		return false;
+	pages = ((start + len - 1) >> log_page) - (start >> log_page) + 1;
+	return have * MTT_PER_OCTOWORD >= pages;
+}
+
+int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out)
+{
+	const uint8_t *mkc = m->in + PRM_create_mkey_in_memory_key_mkey_entry_byte;
+	struct hw_mkey_attr attr = {.has_variant = true};
+	struct uverbs_umem *umem;
+	struct uverbs_pd *pd;
+	uint64_t off, page;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_mkey_in, PRM_SIZE_destroy_out) < 0)
+		return -EREMOTEIO;
+	/* KLM and KSM, keys over keys, are filled by UMR, which this device has not */
+	if (prm_get(mkc, PRM_mkc_access_mode_1_0) != MODE_MTT || prm_get(mkc, PRM_mkc_access_mode_4_2) ||
+		prm_get(mkc, PRM_mkc_free) || prm_get(mkc, PRM_mkc_umr_en) ||
+		prm_get(mkc, PRM_mkc_qpn) != NO_QPN)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TYPE);
+	/* Linux sets it itself, so that pages are those of a umem: hw/mlx5/devx.c, devx_handle_mkey_create */
+	if (!prm_get(m->in, PRM_create_mkey_in_mkey_umem_valid))
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UMEM);
+	pd = uverbs_fw_pd(file, (uint32_t)prm_get(mkc, PRM_mkc_pd));
+	if (!pd)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
+	if (!translations_reach(m, mkc))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
+	/* The umem begins with the page of the first byte, which the key's address shares the low bits with */
+	attr.iova = prm_get(mkc, PRM_mkc_start_addr);
+	attr.len = prm_get(mkc, PRM_mkc_len);
+	attr.access = access_of(mkc);
+	attr.remote_inval = prm_get(mkc, PRM_mkc_en_rinval);
+	page = 1ull << prm_get(mkc, PRM_mkc_log_page_size);
+	off = prm_get(m->in, PRM_create_mkey_in_mkey_umem_offset) + (attr.iova & (page - 1));
+	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_mkey_in_mkey_umem_id), off, attr.len,
+		1, attr.access & (HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_ATOMIC), &umem);
+	if (r < 0)
+		return r;
+
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	if (!devx)
+		return -ENOMEM;
+	attr.pdn = pd->pdn;
+	attr.mem = umem->mem;
+	attr.mem_off = umem->va - umem->mem->va + off;
+	attr.variant = (uint8_t)prm_get(mkc, PRM_mkc_mkey_7_0);
+	r = hw_mkey_create(file->dev, &attr, &devx->mkey);
+	if (r < 0)
+		return uverbs_fw_device_refuses(m, r);
+	memcpy(devx->mkc, mkc, sizeof(devx->mkc));
+	uverbs_obj_need(&devx->obj, &pd->obj);
+	uverbs_obj_need(&devx->obj, &umem->obj);
+	prm_set(m->out, PRM_create_mkey_out_mkey_index, devx->mkey >> 8);
+	pending = NULL;
+	*out = devx;
+	return 0;
+}
+
+int uverbs_fw_query_mkey(const struct uverbs_devx *devx, const struct uverbs_mbox *m)
+{
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_qp_in, PRM_query_mkey_out_mkc_byte + PRM_SIZE_mkc) < 0)
+		return -EREMOTEIO;
+	memcpy(m->out + PRM_query_mkey_out_mkc_byte, devx->mkc, PRM_SIZE_mkc);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fw-obj.h - what the firmware commands share, and those that have files of their own. Internal to uverbs-fw*.c.
+ *
+ * Checks return 0, or -EREMOTEIO with the reason in the out mailbox.
+ */
+#ifndef SOFTCX_UVERBS_FW_OBJ_H
+#define SOFTCX_UVERBS_FW_OBJ_H
+
+#include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/obj.h"
+
+#include <errno.h>
+
+int uverbs_fw_lengths(const struct uverbs_mbox *m, size_t in, size_t out);
+int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r);       /* a command that looked right */
+struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn); /* NULL: not of this context */
+/** @len bytes at @off of umem @id, whose address is a multiple of @align; @write: the device writes there. */
+int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
+	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem);
+struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler);
+
+/* ---- fw-mkey.c ------------------------------------------------------------------- */
+
+int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+int uverbs_fw_query_mkey(const struct uverbs_devx *devx, const struct uverbs_mbox *m);
+
+/* ---- fw-sched.c ------------------------------------------------------------------ */
+
+int uverbs_fw_create_general(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+int uverbs_fw_modify_element(struct uverbs_devx *devx, const struct uverbs_mbox *m);
+int uverbs_fw_query_element(const struct uverbs_devx *devx, const struct uverbs_mbox *m);
+/** What the extension of INIT2INIT or RTS2RTS says about the queue's rate. */
+int uverbs_fw_modify_queue_group(struct uverbs_file *file, struct hw_qp *qp, const struct uverbs_mbox *m);
+
+#endif

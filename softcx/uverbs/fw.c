@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/uverbs/fw.h"
+
+#include "softcx/uverbs/caps.h"
+#include "softcx/uverbs/fw-obj.h"
+#include "softcx/uverbs/prm.h"
+#include "softcx/uverbs/uar.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+static unsigned opcode(const struct uverbs_mbox *m)
+{
+	return (unsigned)prm_get(m->in, PRM_in_opcode);
+}
+
+int uverbs_fw_refuse(const struct uverbs_mbox *m, enum uverbs_fw_status status, enum uverbs_fw_syndrome why)
+{
+	memset(m->out, 0, m->out_len);
+	prm_set(m->out, PRM_out_status, status);
+	prm_set(m->out, PRM_out_syndrome, why);
+	return -EREMOTEIO;
+}
+
+int uverbs_fw_lengths(const struct uverbs_mbox *m, size_t in, size_t out)
+{
+	if (m->in_len < in)
+		return uverbs_fw_refuse(m, FW_BAD_IN_LEN, FW_SYN_LENGTH);
+	return m->out_len < out ? uverbs_fw_refuse(m, FW_BAD_OUT_LEN, FW_SYN_LENGTH) : 0;
+}
+
+int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
+{
+	switch (r) {
+	case -EBUSY:
+		return uverbs_fw_refuse(m, FW_BUSY, FW_SYN_DEVICE);
+	case -ENOMEM:
+	case -ENOSPC:
+		return uverbs_fw_refuse(m, FW_NO_RESOURCES, FW_SYN_DEVICE);
+	default:
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_DEVICE);
+	}
+}
+
+int uverbs_fw_general(const struct uverbs_mbox *m)
+{
+	uint8_t page[4096];
+	size_t room;
+
+	switch (opcode(m)) {
+	case PRM_OP_QUERY_HCA_CAP:
+		break;
+	case 0x101: /* QUERY_ADAPTER */
+	case 0x10a: /* QUERY_ISSI */
+	case 0x754: /* QUERY_NIC_VPORT_CONTEXT */
+	case 0x760: /* QUERY_ROCE_ADDRESS */
+		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
+	default: /* not on the kernel's list of general commands */
+		return -EINVAL;
+	}
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
+		return -EREMOTEIO;
+	if (!uverbs_caps_hca((unsigned)prm_get(m->in, PRM_in_op_mod), page))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_CAP_TYPE);
+	room = m->out_len - PRM_query_hca_cap_out_capability_byte;
+	memcpy(m->out + PRM_query_hca_cap_out_capability_byte, page,
+		room < sizeof(page) ? room : sizeof(page));
+	return 0;
+}
+
+/* ---- objects of the context ------------------------------------------------------------- */
+
+static struct uverbs_umem *find_umem(struct uverbs_file *file, uint32_t id)
+{
+	struct uverbs_obj *obj;
+
+	if (id == 0 || uverbs_obj_find(file, UVERBS_UMEM, id - 1, &obj) < 0)
+		return NULL;
+	return (struct uverbs_umem *)obj;
+}
+
+struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn)
+{
+	for (uint32_t h = 0; h < file->table_len; h++) {
+		struct uverbs_pd *pd;
+
+		if (uverbs_pd_find(file, h, &pd) == 0 && pd->pdn == pdn)
+			return pd;
+	}
+	return NULL;
+}
+
+/* Of verbs or of DEVX, whose objects are what their CQs were made with; of this context alone. */
+static struct uverbs_obj *find_cq(struct uverbs_file *file, uint32_t cqn, struct hw_cq **cq)
+{
+	struct uverbs_obj *obj;
+
+	*cq = hw_cq_find(file->dev, cqn);
+	obj = *cq ? hw_cq_arg(*cq) : NULL;
+	return obj && obj->live && obj->file == file ? obj : NULL;
+}
+
+static struct uverbs_srq *find_srq(struct uverbs_file *file, uint32_t srqn)
+{
+	for (uint32_t h = 0; h < file->table_len; h++) {
+		struct uverbs_srq *srq;
+
+		if (uverbs_srq_find(file, h, &srq) == 0 && hw_srqn(srq->hw) == srqn)
+			return srq;
+	}
+	return NULL;
+}
+
+int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
+	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem)
+{
+	*umem = find_umem(file, id);
+	if (!*umem)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UMEM);
+	if (((*umem)->va + off) % align)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_UMEM_ALIGN);
+	if (off > (*umem)->len || len > (*umem)->len - off)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_UMEM_RANGE);
+	if (write && !(*umem)->mem->writable)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_UMEM_RO);
+	return 0;
+}
+
+static uint64_t mem_off(const struct uverbs_umem *umem, uint64_t off)
+{
+	return umem->va - umem->mem->va + off;
+}
+
+/* ---- CREATE_CQ -------------------------------------------------------------------------- */
+
+static void on_comp(void *arg)
+{
+	struct uverbs_devx *devx = arg;
+
+	devx->on_event(devx, 0);
+}
+
+static void on_event(void *arg, int event)
+{
+	struct uverbs_devx *devx = arg;
+
+	devx->on_event(devx, event);
+}
+
+struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler)
+{
+	struct uverbs_devx *devx = uverbs_obj_new(file, UVERBS_DEVX, sizeof(*devx));
+
+	if (devx) {
+		devx->on_event = handler;
+		LIST_INIT(&devx->subs);
+	}
+	return devx;
+}
+
+static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out)
+{
+	const uint8_t *cqc = m->in + PRM_create_cq_in_cq_context_byte;
+	unsigned log_size, cqe_sz;
+	struct uverbs_umem *buf, *db;
+	struct uverbs_uar *uar;
+	uint64_t off, db_off;
+	uint32_t eqn;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_create_cq_out) < 0)
+		return -EREMOTEIO;
+	log_size = (unsigned)prm_get(cqc, PRM_cqc_log_cq_size);
+	cqe_sz = (unsigned)prm_get(cqc, PRM_cqc_cqe_sz);
+	if (log_size > UVERBS_LOG_MAX_CQ_SZ || cqe_sz > 1)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
+	if (prm_get(cqc, PRM_cqc_cqe_comp_en))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TYPE);
+	eqn = (uint32_t)prm_get(cqc, PRM_cqc_c_eqn_or_apu_element);
+	if (eqn < UVERBS_EQN || eqn >= UVERBS_EQN + UVERBS_COMP_VECTORS)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_EQN);
+	if (uverbs_uar_find(file, (uint32_t)prm_get(cqc, PRM_cqc_uar_page), &uar) < 0)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
+	off = prm_get(m->in, PRM_create_cq_in_cq_umem_offset);
+	db_off = prm_get(cqc, PRM_cqc_dbr_addr);
+	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_cq_in_cq_umem_id), off,
+		(uint64_t)(64u << cqe_sz) << log_size, UVERBS_PAGE, true, &buf);
+	if (r == 0)
+		r = uverbs_fw_umem(
+			file, m, (uint32_t)prm_get(cqc, PRM_cqc_dbr_umem_id), db_off, 8, 8, true, &db);
+	if (r < 0)
+		return r;
+
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	if (!devx)
+		return -ENOMEM;
+	const struct hw_cq_attr attr = {
+		.buf = buf->mem,
+		.buf_off = mem_off(buf, off),
+		.db = db->mem,
+		.db_off = mem_off(db, db_off),
+		.uar = hw_uar_index(uar->hw),
+		.log_size = (uint8_t)log_size,
+		.cqe_bytes = (uint8_t)(64u << cqe_sz),
+		.software = file->software,
+		.time = file->time,
+		.oi = prm_get(cqc, PRM_cqc_oi),
+		.cc = prm_get(cqc, PRM_cqc_cc),
+		.period_us = (uint16_t)prm_get(cqc, PRM_cqc_cq_period),
+		.max_count = (uint16_t)prm_get(cqc, PRM_cqc_cq_max_count),
+		.on_comp = on_comp,
+		.on_error = on_event,
+		.arg = devx,
+	};
+	r = hw_cq_create(file->dev, &attr, &devx->cq);
+	if (r < 0)
+		return uverbs_fw_device_refuses(m, r);
+	memcpy(devx->cqc, cqc, sizeof(devx->cqc));
+	devx->db = db;
+	devx->db_off = db_off;
+	uverbs_obj_need(&devx->obj, &buf->obj);
+	uverbs_obj_need(&devx->obj, &db->obj);
+	uverbs_obj_need(&devx->obj, &uar->obj);
+	prm_set(m->out, PRM_create_cq_out_cqn, hw_cqn(devx->cq));
+	pending = NULL;
+	*out = devx;
+	return 0;
+}
+
+/* ---- CREATE_QP -------------------------------------------------------------------------- */
+
+enum { ST_RC = 0, ST_UC = 1, ST_UD = 2 };
+enum { RQ_REGULAR = 0, RQ_SRQ = 1, RQ_ZERO = 3 };
+
+static int qp_service(unsigned st, enum hw_qp_type *type)
+{
+	switch (st) {
+	case ST_RC:
+		*type = HW_RC;
+		return 0;
+	case ST_UC:
+		*type = HW_UC;
+		return 0;
+	case ST_UD:
+		*type = HW_UD;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* The queues' shape: RQ first, then SQ (rdma-core mlx5dv.h, struct mlx5dv_qp). */
+static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_attr *attr)
+{
+	unsigned rq_type = (unsigned)prm_get(qpc, PRM_qpc_rq_type);
+
+	if (qp_service((unsigned)prm_get(qpc, PRM_qpc_st), &attr->type) < 0)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TYPE);
+	if (rq_type != RQ_REGULAR && rq_type != RQ_SRQ && rq_type != RQ_ZERO)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TYPE);
+	if (rq_type == RQ_REGULAR) {
+		attr->rq_wqes = 1u << prm_get(qpc, PRM_qpc_log_rq_size);
+		attr->rq_stride = 16u << prm_get(qpc, PRM_qpc_log_rq_stride);
+		if (attr->rq_stride > UVERBS_MAX_RQ_DESC)
+			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
+	}
+	if (!prm_get(qpc, PRM_qpc_no_sq))
+		attr->sq_wqebbs = 1u << prm_get(qpc, PRM_qpc_log_sq_size);
+	return 0;
+}
+
+static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out)
+{
+	const uint8_t *qpc = m->in + PRM_create_qp_in_qpc_byte;
+	struct hw_qp_attr attr = {0};
+	struct uverbs_umem *wq = NULL, *db;
+	struct uverbs_obj *scq, *rcq;
+	struct uverbs_srq *srq = NULL;
+	struct uverbs_uar *uar;
+	struct uverbs_pd *pd;
+	uint64_t off, db_off, rq_bytes, bytes;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
+		qp_shape(m, qpc, &attr) < 0)
+		return -EREMOTEIO;
+	pd = uverbs_fw_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
+	if (!pd)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
+	scq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_snd), &attr.scq);
+	rcq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_rcv), &attr.rcq);
+	if (!scq || !rcq)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_CQN);
+	if (prm_get(qpc, PRM_qpc_rq_type) == RQ_SRQ) {
+		srq = find_srq(file, (uint32_t)prm_get(qpc, PRM_qpc_srqn_rmpn_xrqn));
+		if (!srq)
+			return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_SRQN);
+	}
+	if (uverbs_uar_find(file, (uint32_t)prm_get(qpc, PRM_qpc_uar_page), &uar) < 0)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
+	off = prm_get(m->in, PRM_create_qp_in_wq_umem_offset);
+	db_off = prm_get(qpc, PRM_qpc_dbr_addr);
+	rq_bytes = (uint64_t)attr.rq_wqes * attr.rq_stride;
+	bytes = rq_bytes + (uint64_t)attr.sq_wqebbs * 64;
+	r = 0;
+	if (bytes)
+		r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes,
+			UVERBS_PAGE, false, &wq);
+	if (r == 0)
+		r = uverbs_fw_umem(
+			file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), db_off, 8, 8, false, &db);
+	if (r < 0)
+		return r;
+
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	if (!devx)
+		return -ENOMEM;
+	attr.pdn = pd->pdn;
+	attr.srq = srq ? srq->hw : NULL;
+	if (attr.rq_wqes) {
+		attr.rq = wq->mem;
+		attr.rq_off = mem_off(wq, off);
+	}
+	if (attr.sq_wqebbs) {
+		attr.sq = wq->mem;
+		attr.sq_off = mem_off(wq, off) + rq_bytes;
+	}
+	attr.db = db->mem;
+	attr.db_off = mem_off(db, db_off);
+	attr.uar = hw_uar_index(uar->hw);
+	attr.user_index = (uint32_t)prm_get(qpc, PRM_qpc_user_index);
+	attr.cd_master = prm_get(qpc, PRM_qpc_cd_master);
+	attr.cd_slave_send = prm_get(qpc, PRM_qpc_cd_slave_send);
+	attr.cd_slave_recv = prm_get(qpc, PRM_qpc_cd_slave_receive);
+	attr.reserved_lkey = prm_get(qpc, PRM_qpc_rlky);
+	attr.cs_req = (uint8_t)prm_get(qpc, PRM_qpc_cs_req);
+	attr.cs_res = (uint8_t)prm_get(qpc, PRM_qpc_cs_res);
+	attr.on_event = on_event;
+	attr.arg = devx;
+	r = hw_qp_create(file->dev, &attr, &devx->qp);
+	if (r < 0)
+		return uverbs_fw_device_refuses(m, r);
+	memcpy(devx->qpc, qpc, sizeof(devx->qpc));
+	devx->db = db;
+	devx->db_off = db_off;
+	uverbs_obj_need(&devx->obj, &pd->obj);
+	uverbs_obj_need(&devx->obj, scq);
+	uverbs_obj_need(&devx->obj, rcq);
+	uverbs_obj_need(&devx->obj, &uar->obj);
+	uverbs_obj_need(&devx->obj, &db->obj);
+	uverbs_obj_need(&devx->obj, wq ? &wq->obj : NULL);
+	uverbs_obj_need(&devx->obj, srq ? &srq->obj : NULL);
+	prm_set(m->out, PRM_create_qp_out_qpn, hw_qpn(devx->qp));
+	pending = NULL;
+	*out = devx;
+	return 0;
+}
+
+int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **devx)
+{
+	switch (opcode(m)) {
+	case PRM_OP_CREATE_CQ:
+		return create_cq(file, m, handler, devx);
+	case PRM_OP_CREATE_QP:
+		return create_qp(file, m, handler, devx);
+	case PRM_OP_CREATE_MKEY:
+		return uverbs_fw_create_mkey(file, m, handler, devx);
+	case PRM_OP_CREATE_GENERAL:
+		return uverbs_fw_create_general(file, m, handler, devx);
+	case 0x700: /* CREATE_SRQ */
+	case 0x771: /* ALLOC_Q_COUNTER */
+	case 0x800: /* ALLOC_PD */
+	case 0x900: /* CREATE_TIR */
+	case 0x904: /* CREATE_SQ */
+	case 0x908: /* CREATE_RQ */
+		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
+	default: /* not a command that creates */
+		return -EINVAL;
+	}
+}
+
+/* ---- QP transitions --------------------------------------------------------------------- */
+
+enum { /* opt_param_mask: Linux include/linux/mlx5/qp.h */
+	OPT_RRE = 1 << 1,
+	OPT_RAE = 1 << 2,
+	OPT_RWE = 1 << 3,
+	OPT_RNR_TIMEOUT = 1 << 6,
+	OPT_PRIMARY_PATH = 1 << 7,
+	OPT_SRA_MAX = 1 << 8,
+	OPT_RRA_MAX = 1 << 9,
+	OPT_RETRY_COUNT = 1 << 12,
+	OPT_RNR_RETRY = 1 << 13,
+	OPT_ACK_TIMEOUT = 1 << 14,
+	OPT_ACCESS = OPT_RRE | OPT_RAE | OPT_RWE,
+	OPT_IGNORED =
+		1 << 4 | 1 << 10 | 1 << 15 | 1 << 16 | 1 << 25, /* pkey, path state, LAG, port, counter set */
+};
+
+static unsigned qpc_access(const uint8_t *qpc)
+{
+	unsigned access = 0;
+
+	if (prm_get(qpc, PRM_qpc_rre))
+		access |= HW_REMOTE_READ;
+	if (prm_get(qpc, PRM_qpc_rwe))
+		access |= HW_REMOTE_WRITE;
+	/* rae alone allows nothing: the mode says which atomics (Linux hw/mlx5/qp.c, get_atomic_mode) */
+	if (prm_get(qpc, PRM_qpc_rae) && prm_get(qpc, PRM_qpc_atomic_mode))
+		access |= HW_REMOTE_ATOMIC;
+	return access;
+}
+
+static const struct qp_command {
+	uint16_t opcode;
+	uint16_t from; /* bit set of enum hw_qp_state */
+	enum hw_qp_state to;
+	unsigned sets; /* HW_QP_*, always taken from the QPC */
+	unsigned may;  /* opt_param_mask bits that mean something */
+} qp_commands[] = {
+	{PRM_OP_RST2INIT_QP, 1 << HW_RST, HW_INIT, HW_QP_ACCESS, OPT_ACCESS},
+	{PRM_OP_INIT2INIT_QP, 1 << HW_INIT, HW_INIT, 0, OPT_ACCESS},
+	{PRM_OP_INIT2RTR_QP, 1 << HW_INIT, HW_RTR,
+		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU,
+		OPT_ACCESS},
+	{PRM_OP_RTR2RTS_QP, 1 << HW_RTR, HW_RTS,
+		HW_QP_SQ_PSN | HW_QP_RD_ATOMIC | HW_QP_RETRY | HW_QP_RNR_RETRY | HW_QP_TIMEOUT,
+		OPT_ACCESS | OPT_RNR_TIMEOUT},
+	{PRM_OP_RTS2RTS_QP, 1 << HW_RTS, HW_RTS, 0,
+		OPT_ACCESS | OPT_RNR_TIMEOUT | OPT_SRA_MAX | OPT_RRA_MAX | OPT_RETRY_COUNT | OPT_RNR_RETRY |
+			OPT_ACK_TIMEOUT},
+	{PRM_OP_2ERR_QP, 0xffff, HW_ERR, 0, 0},
+	{PRM_OP_2RST_QP, 0xffff, HW_RST, 0, 0},
+};
+
+static unsigned optional_to_hw(unsigned opt)
+{
+	static const struct {
+		unsigned opt, hw;
+	} map[] = {
+		{OPT_ACCESS, HW_QP_ACCESS},
+		{OPT_RNR_TIMEOUT, HW_QP_RNR_TIMER},
+		{OPT_SRA_MAX, HW_QP_RD_ATOMIC},
+		{OPT_RRA_MAX, HW_QP_DEST_RD_ATOMIC},
+		{OPT_RETRY_COUNT, HW_QP_RETRY},
+		{OPT_RNR_RETRY, HW_QP_RNR_RETRY},
+		{OPT_ACK_TIMEOUT, HW_QP_TIMEOUT},
+	};
+	unsigned hw = 0;
+
+	for (size_t i = 0; i < sizeof(map) / sizeof(*map); i++)
+		if (opt & map[i].opt)
+			hw |= map[i].hw;
+	return hw;
+}
+
+static int read_qpc(
+	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_mod *mod)
+{
+	const uint8_t *ads = qpc + PRM_qpc_primary_address_path_byte;
+	unsigned mtu = (unsigned)prm_get(qpc, PRM_qpc_mtu),
+		 port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num);
+
+	mod->av.loopback = prm_get(ads, PRM_ads_fl);
+	memcpy(mod->av.dgid, ads + PRM_ads_rgid_rip_byte, 16);
+	mod->av.sgid_index = (uint8_t)prm_get(ads, PRM_ads_src_addr_index);
+	mod->dest_qpn = (uint32_t)prm_get(qpc, PRM_qpc_remote_qpn);
+	mod->access = qpc_access(qpc);
+	mod->min_rnr_timer = (uint8_t)prm_get(qpc, PRM_qpc_min_rnr_nak);
+	mod->retry_cnt = (uint8_t)prm_get(qpc, PRM_qpc_retry_count);
+	mod->rnr_retry = (uint8_t)prm_get(qpc, PRM_qpc_rnr_retry);
+	mod->timeout = (uint8_t)prm_get(ads, PRM_ads_ack_timeout);
+	mod->sq_psn = (uint32_t)prm_get(qpc, PRM_qpc_next_send_psn);
+	mod->rq_psn = (uint32_t)prm_get(qpc, PRM_qpc_next_rcv_psn);
+	mod->max_rd_atomic = (uint8_t)(1u << prm_get(qpc, PRM_qpc_log_sra_max));
+	mod->max_dest_rd_atomic = (uint8_t)(1u << prm_get(qpc, PRM_qpc_log_rra_max));
+	mod->mtu = (uint16_t)(128u << mtu);
+	if ((mod->mask & HW_QP_MTU) && (mtu < 1 || mtu > 5))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
+	if ((mod->mask & HW_QP_AV) && mod->av.sgid_index >= uverbs_caps_gids(file->index))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_GID);
+	if ((mod->mask & HW_QP_RD_ATOMIC) && mod->max_rd_atomic > 1u << UVERBS_LOG_MAX_RA)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
+	if ((mod->mask & HW_QP_DEST_RD_ATOMIC) && mod->max_dest_rd_atomic > 1u << UVERBS_LOG_MAX_RA)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
+	return port > 1 ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PORT) : 0;
+}
+
+static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m,
+	const struct qp_command *c)
+{
+	bool bare = c->opcode == PRM_OP_2ERR_QP || c->opcode == PRM_OP_2RST_QP;
+	struct hw_qp_mod mod = {0};
+	unsigned opt;
+	int r;
+
+	if (uverbs_fw_lengths(m, bare ? PRM_SIZE_qp_2err_in : PRM_SIZE_modify_qp_in, PRM_SIZE_modify_qp_out) <
+		0)
+		return -EREMOTEIO;
+	if (!(c->from >> hw_qp_state(t->qp) & 1))
+		return uverbs_fw_refuse(m, FW_BAD_STATE, FW_SYN_STATE);
+	if (!bare) {
+		opt = (unsigned)prm_get(m->in, PRM_modify_qp_in_opt_param_mask);
+		if (opt & ~(c->may | OPT_IGNORED))
+			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
+		mod.mask = c->sets | optional_to_hw(opt);
+		r = read_qpc(file, m, m->in + PRM_modify_qp_in_qpc_byte, &mod);
+		if (r < 0)
+			return r;
+	}
+	if (c->opcode == PRM_OP_INIT2INIT_QP || c->opcode == PRM_OP_RTS2RTS_QP) {
+		r = uverbs_fw_modify_queue_group(file, t->qp, m);
+		if (r < 0)
+			return r;
+	}
+	r = hw_qp_modify(file->dev, t->qp, c->to, &mod);
+	return r < 0 ? uverbs_fw_device_refuses(m, r) : 0;
+}
+
+/* ---- MODIFY_CQ, queries ----------------------------------------------------------------- */
+
+#define MODIFY_CQ_SELECT 0x060, 32 /* modify_cq_in.modify_field_select */
+
+static int modify_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
+{
+	enum { PERIOD = 1, COUNT = 2 }; /* modify_field_select */
+	const uint8_t *cqc = m->in + PRM_create_cq_in_cq_context_byte;
+	uint32_t select;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_cq_in, PRM_SIZE_destroy_out) < 0)
+		return -EREMOTEIO;
+	select = (uint32_t)prm_get(m->in, MODIFY_CQ_SELECT);
+	if (select != (PERIOD | COUNT))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
+	r = hw_cq_moderate(t->cq, (uint16_t)prm_get(cqc, PRM_cqc_cq_period),
+		(uint16_t)prm_get(cqc, PRM_cqc_cq_max_count));
+	return r < 0 ? uverbs_fw_device_refuses(m, r) : 0;
+}
+
+int uverbs_fw_modify(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
+{
+	if (opcode(m) == PRM_OP_MODIFY_CQ)
+		return modify_cq(t, m);
+	if (opcode(m) == PRM_OP_MODIFY_GENERAL)
+		return uverbs_fw_modify_element(t->devx, m);
+	for (size_t i = 0; i < sizeof(qp_commands) / sizeof(*qp_commands); i++)
+		if (qp_commands[i].opcode == opcode(m))
+			return modify_qp(file, t, m, &qp_commands[i]);
+	return -EINVAL;
+}
+
+static uint32_t doorbell(const struct uverbs_devx *devx, unsigned word)
+{
+	uint32_t v;
+
+	memcpy(&v, devx->db->mem->host + mem_off(devx->db, devx->db_off) + 4 * word, sizeof(v));
+	return be32toh(v);
+}
+
+static int query_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
+{
+	uint8_t *cqc = m->out + PRM_query_cq_out_cq_context_byte;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_qp_in, PRM_query_cq_out_cq_context_byte + PRM_SIZE_cqc) < 0)
+		return -EREMOTEIO;
+	if (t->devx) {
+		memcpy(cqc, t->devx->cqc, PRM_SIZE_cqc);
+		prm_set(cqc, PRM_cqc_consumer_counter, doorbell(t->devx, 0));
+	}
+	prm_set(cqc, PRM_cqc_producer_counter, hw_cq_producer(t->cq));
+	return 0;
+}
+
+static int query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
+{
+	uint8_t *qpc = m->out + PRM_query_qp_out_qpc_byte, *ads = qpc + PRM_qpc_primary_address_path_byte;
+	struct hw_qp_mod mod;
+	uint16_t sq, rq;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_query_qp_in, PRM_query_qp_out_qpc_byte + PRM_SIZE_qpc) < 0)
+		return -EREMOTEIO;
+	hw_qp_query(t->qp, &mod, &sq, &rq);
+	if (t->devx) {
+		memcpy(qpc, t->devx->qpc, PRM_SIZE_qpc);
+		prm_set(qpc, PRM_qpc_sw_sq_wqebb_counter, doorbell(t->devx, 1));
+	}
+	prm_set(qpc, PRM_qpc_state, hw_qp_state(t->qp));
+	prm_set(qpc, PRM_qpc_mtu, mod.mtu ? (unsigned)__builtin_ctz(mod.mtu) - 7 : 0);
+	prm_set(qpc, PRM_qpc_remote_qpn, mod.dest_qpn);
+	prm_set(qpc, PRM_qpc_retry_count, mod.retry_cnt);
+	prm_set(qpc, PRM_qpc_rnr_retry, mod.rnr_retry);
+	prm_set(qpc, PRM_qpc_next_send_psn, mod.sq_psn);
+	prm_set(qpc, PRM_qpc_next_rcv_psn, mod.rq_psn);
+	prm_set(qpc, PRM_qpc_min_rnr_nak, mod.min_rnr_timer);
+	prm_set(qpc, PRM_qpc_rre, !!(mod.access & HW_REMOTE_READ));
+	prm_set(qpc, PRM_qpc_rwe, !!(mod.access & HW_REMOTE_WRITE));
+	prm_set(qpc, PRM_qpc_rae, !!(mod.access & HW_REMOTE_ATOMIC));
+	prm_set(qpc, PRM_qpc_log_sra_max, mod.max_rd_atomic ? (unsigned)__builtin_ctz(mod.max_rd_atomic) : 0);
+	prm_set(qpc, PRM_qpc_log_rra_max,
+		mod.max_dest_rd_atomic ? (unsigned)__builtin_ctz(mod.max_dest_rd_atomic) : 0);
+	prm_set(qpc, PRM_qpc_hw_sq_wqebb_counter, sq);
+	prm_set(qpc, PRM_qpc_hw_rq_counter, rq);
+	prm_set(ads, PRM_ads_fl, mod.av.loopback);
+	prm_set(ads, PRM_ads_src_addr_index, mod.av.sgid_index);
+	prm_set(ads, PRM_ads_ack_timeout, mod.timeout);
+	memcpy(ads + PRM_ads_rgid_rip_byte, mod.av.dgid, 16);
+	return 0;
+}
+
+int uverbs_fw_query(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m)
+{
+	(void)file;
+	switch (opcode(m)) {
+	case PRM_OP_QUERY_CQ:
+		return query_cq(t, m);
+	case PRM_OP_QUERY_QP:
+		return query_qp(t, m);
+	case PRM_OP_QUERY_MKEY:
+		return uverbs_fw_query_mkey(t->devx, m);
+	case PRM_OP_QUERY_GENERAL:
+		return uverbs_fw_query_element(t->devx, m);
+	default:
+		return -EINVAL;
+	}
+}

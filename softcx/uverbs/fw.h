@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fw.h - the emulated firmware's command interface: mailboxes of big-endian bit fields
+ * (mlx5/prm.h) in, actions on the hardware, mailboxes out.
+ *
+ * Executors return 0, or -EREMOTEIO with status and syndrome in the out mailbox. In mailboxes may
+ * hold any bytes; fields beyond their end read as 0 after the length that a command needs was checked.
+ */
+#ifndef SOFTCX_UVERBS_FW_H
+#define SOFTCX_UVERBS_FW_H
+
+#include "softcx/uverbs/event.h"
+
+#include "softcx/uverbs/prm.h"
+
+enum uverbs_fw_status { /* Linux drivers/net/ethernet/mellanox/mlx5/core/cmd.c */
+	FW_OK = 0x00,
+	FW_BAD_OP = 0x02,
+	FW_BAD_PARAM = 0x03,
+	FW_BAD_RESOURCE = 0x05,
+	FW_BUSY = 0x06,
+	FW_LIMIT = 0x08,
+	FW_BAD_STATE = 0x10, /* of a QP */
+	FW_NO_RESOURCES = 0x0f,
+	FW_BAD_IN_LEN = 0x50,
+	FW_BAD_OUT_LEN = 0x51,
+};
+
+/** Why a command was refused; our own numbers, as those of real firmware are not public. */
+enum uverbs_fw_syndrome {
+	FW_SYN_OPCODE = 0x5c0001,     /* this firmware has no such command */
+	FW_SYN_LENGTH = 0x5c0002,     /* mailbox too short */
+	FW_SYN_CAP_TYPE = 0x5c0003,   /* no such capability page */
+	FW_SYN_UMEM = 0x5c0010,       /* no umem of that id in this context */
+	FW_SYN_UMEM_RANGE = 0x5c0011, /* queue or doorbell record does not lie in the umem */
+	FW_SYN_UMEM_ALIGN = 0x5c0012, /* queue not on a page, doorbell record not on 8 bytes */
+	FW_SYN_UMEM_RO = 0x5c0013,    /* the device must write there and may not */
+	FW_SYN_UAR = 0x5c0014,        /* UAR page of another context */
+	FW_SYN_EQN = 0x5c0015,        /* no such event queue */
+	FW_SYN_PD = 0x5c0016,         /* no such PD in this context */
+	FW_SYN_CQN = 0x5c0017,        /* no such CQ in this context */
+	FW_SYN_SRQN = 0x5c0018,       /* no such SRQ in this context */
+	FW_SYN_SIZE = 0x5c0019,       /* log size out of range */
+	FW_SYN_TYPE = 0x5c001a,       /* service or queue type that this device has not */
+	FW_SYN_STATE = 0x5c0020,      /* the QP is not in the state that the command starts from */
+	FW_SYN_MTU = 0x5c0021,        /* not an MTU */
+	FW_SYN_GID = 0x5c0022,        /* source address index beyond the table */
+	FW_SYN_RD_ATOMIC = 0x5c0023,  /* more outstanding READs than the device has room for */
+	FW_SYN_PORT = 0x5c0024,       /* no such port */
+	FW_SYN_FIELD = 0x5c0025,      /* asks to modify what cannot be modified */
+	FW_SYN_ELEMENT = 0x5c0026,    /* no such scheduling element here, or of the wrong type */
+	FW_SYN_DEVICE = 0x5c0030,     /* the device itself refused */
+};
+
+struct uverbs_umem {
+	struct uverbs_obj obj;
+	struct hw_mem *mem;
+	uint64_t va, len;
+};
+
+/** Umem ids are handles + 1: 0 is never one. */
+static inline uint32_t uverbs_umem_id(const struct uverbs_umem *umem)
+{
+	return umem->obj.handle + 1;
+}
+
+struct uverbs_sub;
+struct uverbs_devx;
+
+/** Called when an object's event fires; @event: EQE type, 0 for a completion. */
+typedef void uverbs_fw_event(struct uverbs_devx *devx, int event);
+
+/** An object made by a firmware command: a CQ, a QP, a memory key or a scheduling element. */
+struct uverbs_devx {
+	struct uverbs_obj obj;
+	struct hw_cq *cq; /* one of these four */
+	struct hw_qp *qp;
+	struct hw_rate *rate;
+	uint32_t mkey;
+	struct uverbs_umem *db; /* doorbell record: umem and offset */
+	uint64_t db_off;
+	union {
+		uint8_t cqc[PRM_SIZE_cqc];
+		uint8_t qpc[PRM_SIZE_qpc];
+		uint8_t mkc[PRM_SIZE_mkc];
+		uint8_t element[PRM_SIZE_sched_element];
+	}; /* as created and modified; counters and state come from the device */
+	uverbs_fw_event *on_event;
+	LIST_HEAD(, uverbs_sub) subs; /* of devx.c */
+};
+
+/** Queue behind a handle: a DEVX object or one of the verbs ABI. */
+struct uverbs_fw_target {
+	struct uverbs_devx *devx; /* NULL for a verbs object */
+	struct hw_cq *cq;
+	struct hw_qp *qp;
+};
+
+struct uverbs_mbox {
+	const uint8_t *in;
+	size_t in_len;
+	uint8_t *out; /* zeroed by the caller */
+	size_t out_len;
+};
+
+int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *on_event,
+	struct uverbs_devx **devx);
+int uverbs_fw_modify(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+int uverbs_fw_query(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+int uverbs_fw_general(const struct uverbs_mbox *m);
+/** -EREMOTEIO, with the reason in the mailbox. */
+int uverbs_fw_refuse(const struct uverbs_mbox *m, enum uverbs_fw_status status, enum uverbs_fw_syndrome why);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/uverbs/qp.h"
+
+#include "softcx/uverbs/caps.h"
+#include "softcx/uverbs/uar.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+
+/* ---- creation --------------------------------------------------------------------------- */
+
+static void qp_on_event(void *arg, int event)
+{
+	struct uverbs_qp *qp = arg;
+
+	uverbs_async_post(qp->async, qp->obj.user_handle, event, &qp->posted);
+}
+
+static int qp_destroy(struct uverbs_obj *obj)
+{
+	struct uverbs_qp *qp = (struct uverbs_qp *)obj;
+	int r = hw_qp_destroy(obj->file->dev, qp->hw);
+
+	if (r < 0)
+		return r;
+	uverbs_channel_put(qp->async);
+	return 0;
+}
+
+static int qp_type(uint8_t ib_type, enum hw_qp_type *type)
+{
+	switch (ib_type) {
+	case IBV_QPT_RC:
+		*type = HW_RC;
+		return 0;
+	case IBV_QPT_UC:
+		*type = HW_UC;
+		return 0;
+	case IBV_QPT_UD:
+		*type = HW_UD;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static bool pow2_or_0(uint32_t n)
+{
+	return (n & (n - 1)) == 0;
+}
+
+/* Geometry as the library laid it out: RQ first, then SQ, both powers of two. */
+static int qp_check_geometry(const struct mlx5_ib_create_qp *drv, bool has_rq)
+{
+	uint32_t max = 1u << UVERBS_LOG_MAX_QP_SZ;
+
+	if (drv->sq_wqe_count > max || !pow2_or_0(drv->sq_wqe_count))
+		return -EINVAL;
+	if (!has_rq)
+		return drv->rq_wqe_count ? -EINVAL : 0;
+	if (drv->rq_wqe_count == 0 || drv->rq_wqe_count > max || !pow2_or_0(drv->rq_wqe_count))
+		return -EINVAL;
+	return drv->rq_wqe_shift < 4 || drv->rq_wqe_shift > 9 ? -EINVAL : 0;
+}
+
+static int qp_check_flags(const struct ib_uverbs_ex_create_qp *req, const struct mlx5_ib_create_qp *drv)
+{
+	if (req->create_flags &
+		~(uint32_t)(UVERBS_QP_CROSS_CHANNEL | UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
+		return -EOPNOTSUPP;
+	if (drv->flags & ~(uint32_t)(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+				     MLX5_QP_FLAG_UAR_PAGE_INDEX))
+		return -EINVAL;
+	/* without static doorbell registers the page must be named */
+	return drv->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX && drv->uidx <= 0xffffff ? 0 : -EINVAL;
+}
+
+/* Small data into the CQE: Linux mlx5_ib, configure_requester_scat_cqe and its neighbours. */
+static void qp_scatter_to_cqe(struct hw_qp_attr *attr, const struct ib_uverbs_ex_create_qp *req,
+	const struct mlx5_ib_create_qp *drv, const struct uverbs_cq *scq, const struct uverbs_cq *rcq)
+{
+	if (!(drv->flags & MLX5_QP_FLAG_SCATTER_CQE) || attr->type == HW_UD)
+		return;
+	attr->cs_res = rcq->cqe_bytes == 128 ? 2 : 1;
+	if (attr->type == HW_RC && (req->sq_sig_all || (drv->flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE)))
+		attr->cs_req = scq->cqe_bytes == 128 ? 0x22 : 0x11;
+}
+
+struct qp_parts {
+	struct uverbs_pd *pd;
+	struct uverbs_cq *scq, *rcq;
+	struct uverbs_srq *srq;
+	struct uverbs_uar *uar;
+};
+
+static int qp_find_parts(struct uverbs_file *file, const struct ib_uverbs_ex_create_qp *req,
+	const struct mlx5_ib_create_qp *drv, struct qp_parts *p)
+{
+	p->srq = NULL;
+	if (uverbs_pd_find(file, req->pd_handle, &p->pd) < 0 ||
+		uverbs_cq_find(file, req->send_cq_handle, &p->scq) < 0 ||
+		uverbs_cq_find(file, req->recv_cq_handle, &p->rcq) < 0)
+		return -EINVAL;
+	if (req->is_srq && uverbs_srq_find(file, req->srq_handle, &p->srq) < 0)
+		return -EINVAL;
+	return uverbs_uar_find(file, drv->bfreg_index, &p->uar);
+}
+
+int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
+	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
+	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **out)
+{
+	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
+	struct hw_mem *db cleanup_(uverbs_mem_putp) = NULL;
+	bool has_rq = req->max_recv_wr && !req->is_srq;
+	struct qp_parts p;
+	enum hw_qp_type type;
+	uint64_t rq_bytes, bytes;
+	int r;
+
+	r = qp_type(req->qp_type, &type);
+	if (r == 0)
+		r = qp_check_flags(req, drv);
+	if (r == 0)
+		r = qp_check_geometry(drv, has_rq);
+	if (r == 0)
+		r = qp_find_parts(file, req, drv, &p);
+	if (r < 0)
+		return r;
+	rq_bytes = has_rq ? (uint64_t)drv->rq_wqe_count << drv->rq_wqe_shift : 0;
+	bytes = rq_bytes + (uint64_t)drv->sq_wqe_count * 64;
+	if (bytes)
+		r = nic_call_mem(call, drv->buf_addr, bytes, true, true, &buf);
+	if (r == 0)
+		r = nic_call_mem(call, drv->db_addr, 8, true, true, &db);
+	if (r)
+		return r;
+
+	struct uverbs_qp *qp = uverbs_obj_new(file, UVERBS_QP, sizeof(*qp));
+	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)qp;
+	if (!qp)
+		return -ENOMEM;
+	struct hw_qp_attr attr = {
+		.type = type,
+		.pdn = p.pd->pdn,
+		.scq = p.scq->hw,
+		.rcq = p.rcq->hw,
+		.srq = p.srq ? p.srq->hw : NULL,
+		.db = db,
+		.db_off = drv->db_addr - db->va,
+		.uar = drv->bfreg_index,
+		.user_index = drv->uidx,
+		.cd_master = req->create_flags & UVERBS_QP_CROSS_CHANNEL,
+		.cd_slave_send = req->create_flags & UVERBS_QP_MANAGED_SEND,
+		.cd_slave_recv = req->create_flags & UVERBS_QP_MANAGED_RECV,
+		.on_event = qp_on_event,
+		.arg = qp,
+	};
+	if (has_rq) {
+		attr.rq = buf;
+		attr.rq_off = drv->buf_addr - buf->va;
+		attr.rq_wqes = drv->rq_wqe_count;
+		attr.rq_stride = 1u << drv->rq_wqe_shift;
+	}
+	if (drv->sq_wqe_count) {
+		attr.sq = buf;
+		attr.sq_off = drv->buf_addr - buf->va + rq_bytes;
+		attr.sq_wqebbs = drv->sq_wqe_count;
+	}
+	qp_scatter_to_cqe(&attr, req, drv, p.scq, p.rcq);
+	r = hw_qp_create(file->dev, &attr, &qp->hw);
+	if (r < 0)
+		return r;
+	qp->obj.user_handle = req->user_handle;
+	qp->type = type;
+	qp->sig_all = req->sq_sig_all;
+	qp->cap = (struct ib_uverbs_qp_cap){
+		.max_send_wr = req->max_send_wr,
+		.max_recv_wr = has_rq ? drv->rq_wqe_count : 0,
+		.max_send_sge = req->max_send_sge,
+		.max_recv_sge = has_rq ? attr.rq_stride / 16 : 0,
+		.max_inline_data = req->max_inline_data,
+	};
+	qp->async = uverbs_channel_get(async);
+	uverbs_obj_need(&qp->obj, &p.pd->obj);
+	uverbs_obj_need(&qp->obj, &p.scq->obj);
+	uverbs_obj_need(&qp->obj, &p.rcq->obj);
+	uverbs_obj_need(&qp->obj, &p.uar->obj);
+	uverbs_obj_need(&qp->obj, p.srq ? &p.srq->obj : NULL);
+	uverbs_obj_commit(&pending, qp_destroy);
+	*out = qp;
+	return 0;
+}
+
+int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported)
+{
+	struct uverbs_channel *async = qp->async;
+	uint32_t posted = qp->posted;
+	uint64_t key = qp->obj.user_handle;
+	int r = uverbs_obj_destroy(&qp->obj);
+
+	if (r < 0)
+		return r;
+	*events_reported = posted - uverbs_channel_purge(async, key);
+	return 0;
+}
+
+int uverbs_qp_find(struct uverbs_file *file, uint64_t handle, struct uverbs_qp **qp)
+{
+	return uverbs_obj_find(file, UVERBS_QP, handle, (struct uverbs_obj **)qp);
+}
+
+/* ---- transitions ------------------------------------------------------------------------ */
+
+/* Attributes per transition and transport: InfiniBand architecture, table 91, as Linux checks it. */
+enum {
+	PATH = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS,
+	LIVE = IBV_QP_CUR_STATE | PATH | IBV_QP_PATH_MIG_STATE,
+	INIT_UCRC = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	INIT_UD = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	RTR_UC = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	RTR_RC = RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	RTS_RC = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
+	SQD_UC = IBV_QP_AV | PATH | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MIG_STATE,
+	SQD_RC = SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+};
+
+static const struct transition {
+	enum ibv_qp_state from, to;
+	unsigned required[3], allowed[3]; /* by enum hw_qp_type: RC, UC, UD */
+} transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, {INIT_UCRC, INIT_UCRC, INIT_UD}, {0, 0, 0}},
+	{IBV_QPS_INIT, IBV_QPS_INIT, {0, 0, 0}, {INIT_UCRC, INIT_UCRC, INIT_UD}},
+	{IBV_QPS_INIT, IBV_QPS_RTR, {RTR_RC, RTR_UC, 0},
+		{PATH | IBV_QP_PKEY_INDEX, PATH | IBV_QP_PKEY_INDEX, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+	{IBV_QPS_RTR, IBV_QPS_RTS, {RTS_RC, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN},
+		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_RTS, IBV_QPS_RTS, {0, 0, 0},
+		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_RTS, IBV_QPS_SQD, {0, 0, 0},
+		{IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+	{IBV_QPS_SQD, IBV_QPS_RTS, {0, 0, 0},
+		{LIVE | IBV_QP_MIN_RNR_TIMER, LIVE, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_SQD, IBV_QPS_SQD, {0, 0, 0}, {SQD_RC, SQD_UC, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+	{IBV_QPS_SQE, IBV_QPS_RTS, {0, 0, 0},
+		{0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+};
+
+static bool transition_ok(enum hw_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask)
+{
+	mask &= ~(unsigned)IBV_QP_STATE;
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return mask == 0 || mask == IBV_QP_CUR_STATE;
+	for (size_t i = 0; i < sizeof(transitions) / sizeof(*transitions); i++) {
+		const struct transition *t = &transitions[i];
+
+		if (t->from != from || t->to != to)
+			continue;
+		if (from == IBV_QPS_SQE && type == HW_RC)
+			return false;
+		return (mask & t->required[type]) == t->required[type] &&
+		       (mask & ~(t->required[type] | t->allowed[type])) == 0;
+	}
+	return false;
+}
+
+static enum ibv_qp_state to_ib_state(enum hw_qp_state s)
+{
+	static const enum ibv_qp_state map[] = {
+		[HW_RST] = IBV_QPS_RESET,
+		[HW_INIT] = IBV_QPS_INIT,
+		[HW_RTR] = IBV_QPS_RTR,
+		[HW_RTS] = IBV_QPS_RTS,
+		[HW_SQER] = IBV_QPS_SQE,
+		[HW_SQD] = IBV_QPS_SQD,
+		[HW_ERR] = IBV_QPS_ERR,
+	};
+
+	return map[s];
+}
+
+static enum hw_qp_state to_hw_state(enum ibv_qp_state s)
+{
+	static const enum hw_qp_state map[] = {
+		[IBV_QPS_RESET] = HW_RST,
+		[IBV_QPS_INIT] = HW_INIT,
+		[IBV_QPS_RTR] = HW_RTR,
+		[IBV_QPS_RTS] = HW_RTS,
+		[IBV_QPS_SQD] = HW_SQD,
+		[IBV_QPS_SQE] = HW_SQER,
+		[IBV_QPS_ERR] = HW_ERR,
+	};
+
+	return map[s];
+}
+
+static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a)
+{
+	const uint32_t max_ra = 1u << UVERBS_LOG_MAX_RA;
+
+	if ((a->attr_mask & IBV_QP_PORT) && a->port_num != 1)
+		return -EINVAL;
+	if ((a->attr_mask & IBV_QP_PKEY_INDEX) && a->pkey_index != 0)
+		return -EINVAL;
+	if ((a->attr_mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
+		return -EINVAL;
+	if ((a->attr_mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > max_ra)
+		return -EINVAL;
+	if ((a->attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > max_ra)
+		return -EINVAL;
+	if (a->attr_mask & IBV_QP_ALT_PATH) /* no automatic path migration on RoCE */
+		return -EINVAL;
+	if (a->attr_mask & IBV_QP_AV) {
+		if (!a->dest.is_global || a->dest.sgid_index >= uverbs_caps_gids(qp->obj.file->index))
+			return -EINVAL;
+		if (a->dest.port_num != 1)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Where verbs and hardware name the same attribute. */
+static const struct {
+	unsigned ib, hw;
+} attr_map[] = {
+	{IBV_QP_AV, HW_QP_AV},
+	{IBV_QP_DEST_QPN, HW_QP_DEST},
+	{IBV_QP_ACCESS_FLAGS, HW_QP_ACCESS},
+	{IBV_QP_MIN_RNR_TIMER, HW_QP_RNR_TIMER},
+	{IBV_QP_RETRY_CNT, HW_QP_RETRY},
+	{IBV_QP_RNR_RETRY, HW_QP_RNR_RETRY},
+	{IBV_QP_TIMEOUT, HW_QP_TIMEOUT},
+	{IBV_QP_SQ_PSN, HW_QP_SQ_PSN},
+	{IBV_QP_RQ_PSN, HW_QP_RQ_PSN},
+	{IBV_QP_MAX_QP_RD_ATOMIC, HW_QP_RD_ATOMIC},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, HW_QP_DEST_RD_ATOMIC},
+	{IBV_QP_QKEY, HW_QP_QKEY},
+	{IBV_QP_PATH_MTU, HW_QP_MTU},
+};
+
+static void to_hw_mod(const struct ib_uverbs_modify_qp *a, struct hw_qp_mod *mod)
+{
+	memset(mod, 0, sizeof(*mod));
+	for (size_t i = 0; i < sizeof(attr_map) / sizeof(*attr_map); i++)
+		if (a->attr_mask & attr_map[i].ib)
+			mod->mask |= attr_map[i].hw;
+	memcpy(mod->av.dgid, a->dest.dgid, 16);
+	mod->av.sgid_index = a->dest.sgid_index;
+	mod->dest_qpn = a->dest_qp_num & 0xffffff;
+	mod->access = a->qp_access_flags & (HW_REMOTE_WRITE | HW_REMOTE_READ | HW_REMOTE_ATOMIC);
+	mod->min_rnr_timer = a->min_rnr_timer & 31;
+	mod->retry_cnt = a->retry_cnt & 7;
+	mod->rnr_retry = a->rnr_retry & 7;
+	mod->timeout = a->timeout & 31;
+	mod->sq_psn = a->sq_psn & 0xffffff;
+	mod->rq_psn = a->rq_psn & 0xffffff;
+	mod->qkey = a->qkey;
+	mod->max_rd_atomic = a->max_rd_atomic;
+	mod->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (a->attr_mask & IBV_QP_PATH_MTU) /* checked */
+		mod->mtu = (uint16_t)(128u << a->path_mtu);
+}
+
+int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req)
+{
+	enum ibv_qp_state from = to_ib_state(hw_qp_state(qp->hw)), to;
+	struct hw_qp_mod mod;
+	int r;
+
+	if ((req->attr_mask & IBV_QP_STATE) && req->qp_state > IBV_QPS_ERR)
+		return -EINVAL;
+	if ((req->attr_mask & IBV_QP_CUR_STATE) && req->cur_qp_state != from)
+		return -EINVAL;
+	to = req->attr_mask & IBV_QP_STATE ? (enum ibv_qp_state)req->qp_state : from;
+	if (!transition_ok(qp->type, from, to, req->attr_mask))
+		return -EINVAL;
+	r = qp_check_values(qp, req);
+	if (r < 0)
+		return r;
+	to_hw_mod(req, &mod);
+	r = hw_qp_modify(qp->obj.file->dev, qp->hw, to_hw_state(to), &mod);
+	if (r < 0)
+		return r;
+	if (to == IBV_QPS_RESET)
+		memset(&qp->dest, 0, sizeof(qp->dest));
+	if (req->attr_mask & IBV_QP_AV)
+		qp->dest = req->dest;
+	if (req->attr_mask & IBV_QP_PORT)
+		qp->port_num = req->port_num;
+	return 0;
+}
+
+static uint8_t to_ib_mtu(uint16_t bytes)
+{
+	uint8_t mtu = 0;
+
+	while (bytes > 128) {
+		bytes >>= 1;
+		mtu++;
+	}
+	return mtu;
+}
+
+void uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp)
+{
+	struct hw_qp_mod mod;
+	uint16_t sq, rq;
+
+	hw_qp_query(qp->hw, &mod, &sq, &rq);
+	memset(resp, 0, sizeof(*resp));
+	resp->dest = qp->dest;
+	resp->max_send_wr = qp->cap.max_send_wr;
+	resp->max_recv_wr = qp->cap.max_recv_wr;
+	resp->max_send_sge = qp->cap.max_send_sge;
+	resp->max_recv_sge = qp->cap.max_recv_sge;
+	resp->max_inline_data = qp->cap.max_inline_data;
+	resp->qkey = mod.qkey;
+	resp->rq_psn = mod.rq_psn;
+	resp->sq_psn = mod.sq_psn;
+	resp->dest_qp_num = mod.dest_qpn;
+	resp->qp_access_flags = mod.access;
+	resp->qp_state = (uint8_t)to_ib_state(hw_qp_state(qp->hw));
+	resp->cur_qp_state = resp->qp_state;
+	resp->path_mtu = to_ib_mtu(mod.mtu);
+	resp->path_mig_state = IBV_MIG_MIGRATED;
+	resp->max_rd_atomic = mod.max_rd_atomic;
+	resp->max_dest_rd_atomic = mod.max_dest_rd_atomic;
+	resp->min_rnr_timer = mod.min_rnr_timer;
+	resp->port_num = qp->port_num;
+	resp->timeout = mod.timeout;
+	resp->retry_cnt = mod.retry_cnt;
+	resp->rnr_retry = mod.rnr_retry;
+	resp->sq_sig_all = qp->sig_all;
+}

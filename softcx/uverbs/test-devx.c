@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DEVX on the real engine: queues, events, refusals. */
+#include "softcx/uverbs/test-app.h"
+
+#include "softcx/uverbs/prm.h"
+
+static void test_devx(void **state)
+{
+	uint8_t *mem, *data, *out, event[256], seg[32] = {0};
+	struct ib_uverbs_reg_mr_resp *mr;
+	struct devx_cq cq;
+	uint64_t umem_handle, qp;
+	uint32_t umem, pdn, pd, qpn;
+	uint16_t pi = 0;
+	int fd, omit;
+
+	(void)state;
+	app_open_context();
+	pd = app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	data = app_arena_alloc(4096, 4096);
+	memset(mem + CQ_OFF, 0xf0, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &umem_handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_reg_mr(pd, data, 4096, app_va(data),
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr),
+		0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 5, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RTR2RTS_QP, 0, &out), 0);
+
+	fd = app_event_channel(0);
+	omit = app_event_channel(MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA);
+	assert_int_equal(app_subscribe(fd, cq.handle, 0, 0x1234), 0);
+	assert_int_equal(app_subscribe(omit, cq.handle, 0, 0x5678), 0);
+	assert_int_equal(app_subscribe(fd, cq.handle, 0x42, 0), -EINVAL);
+	assert_int_equal(app_subscribe(app.async_fd, cq.handle, 0, 0), -EBADF);
+
+	/* WRITE data[0..8) to data[64..72) */
+	memcpy(data, "loopback", 8);
+	prm_set(seg, 0, 64, app_va(data + 64));
+	prm_set(seg, 64, 32, mr->rkey);
+	prm_set(seg, 128, 32, 8);
+	prm_set(seg, 160, 32, mr->lkey);
+	prm_set(seg, 192, 64, app_va(data));
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct cq arm = {.cqn = cq.cqn, .db = (uint32_t *)(mem + DB_OFF)};
+
+		arm.db[0] = htobe32(i);
+		app_arm_cq(&arm, i);
+		app_run();
+		app_post(mem + QP_OFF, (uint32_t *)(mem + DB_OFF + 64), qpn, &pi, 8, 3, seg);
+		app_run();
+	}
+	assert_memory_equal(data + 64, "loopback", 8);
+	assert_int_equal(mem[CQ_OFF + 63] >> 4, 0); /* a good requester CQE */
+	for (unsigned i = 0; i < 2; i++) {          /* one event per read, however large the buffer */
+		uint64_t cookie;
+
+		assert_int_equal(read(fd, event, sizeof(event)), 8 + 64);
+		memcpy(&cookie, event, 8);
+		assert_int_equal(cookie, 0x1234);
+		assert_int_equal(prm_get(event + 8, 0x38 * 8 + 8, 24), cq.cqn);
+	}
+	assert_false(app_waiting(fd));
+	assert_int_equal(read(omit, event, sizeof(event)), 8);
+	assert_false(app_waiting(omit)); /* without data, two are one */
+
+	uint8_t in[PRM_SIZE_query_qp_in] = {0};
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_QP);
+	prm_set(in, PRM_in_objn, qpn);
+	assert_int_equal(
+		app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, in, sizeof(in), PRM_SIZE_query_qp_out, &out), 0);
+	out += PRM_query_qp_out_qpc_byte;
+	assert_int_equal(prm_get(out, PRM_qpc_state), HW_RTS);
+	assert_int_equal(prm_get(out, PRM_qpc_mtu), 5);
+	assert_int_equal(prm_get(out, PRM_qpc_hw_sq_wqebb_counter), 2);
+	assert_int_equal(prm_get(out, PRM_qpc_sw_sq_wqebb_counter), 2);
+	prm_set(in, PRM_in_objn, qpn + 1); /* the kernel compares it with the handle */
+	assert_int_equal(
+		app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, in, sizeof(in), PRM_SIZE_query_qp_out, &out),
+		-EINVAL);
+
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG,
+				 MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, umem_handle),
+		-EBUSY);
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, cq.handle),
+		-EBUSY);
+	close(fd);
+	close(omit);
+}
+
+static void test_devx_refusals(void **state)
+{
+	uint8_t *mem, *out, cap[PRM_SIZE_query_hca_cap_in] = {0};
+	struct devx_cq cq, bad;
+	uint64_t handle, qp;
+	uint32_t umem, readonly, pdn, qpn;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_umem_reg(mem, UMEM, 0, &readonly, &handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+
+	assert_int_equal(app_devx_cq_new(&bad, 4711, CQ_OFF, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0010);
+	assert_int_equal(app_devx_cq_new(&bad, umem, UMEM - 512, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0012);
+	assert_int_equal(app_devx_cq_new(&bad, umem, UMEM, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0011);
+	assert_int_equal(app_devx_cq_new(&bad, umem, UINT64_MAX - 4095, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_cq_new(&bad, readonly, CQ_OFF, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0013);
+	assert_int_equal(
+		app_devx_qp_new(&qp, &qpn, pdn + 100, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0016);
+	assert_int_equal(
+		app_devx_qp_new(&qp, &qpn, pdn, cq.cqn + 100, umem, QP_OFF, DB_OFF + 64, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0017);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, readonly, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 3, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0020);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 0, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0021);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_CREATE_QP, 0, &out), -EINVAL);
+	handle = 0;
+	assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &handle, cap, 16, 16, &out), -EINVAL);
+
+	struct ioc c;
+	app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER);
+	prm_set(cap, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
+	prm_set(cap, PRM_in_op_mod, PRM_CAP_ROCE << 1 | 1);
+	app_ioc_in(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, cap, sizeof(cap));
+	out = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, PRM_SIZE_query_hca_cap_out);
+	assert_int_equal(app_ioc_run(&c), 0);
+	assert_int_equal(
+		prm_get(out + PRM_query_hca_cap_out_capability_byte, PRM_roce_cap_fl_rc_qp_when_roce_enabled),
+		1);
+	prm_set((uint8_t *)(uintptr_t)c.attrs[0].data, PRM_in_op_mod, 0x7f);
+	assert_int_equal(app_ioc_run(&c), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0003);
+}
+
+static int query_caps(uint16_t type, uint8_t **page)
+{
+	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0};
+	struct ioc c;
+	int r;
+
+	app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER);
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
+	prm_set(in, PRM_in_op_mod, type << 1 | 1);
+	app_ioc_in(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in, sizeof(in));
+	*page = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, PRM_SIZE_query_hca_cap_out);
+	r = app_ioc_run(&c);
+	*page += PRM_query_hca_cap_out_capability_byte;
+	return r;
+}
+
+/* What the device claims is what it does: the bits of what it has not are 0, the pages about it unknown. */
+static void test_caps(void **state)
+{
+	enum { PAGE_ODP = 2, PAGE_VECTOR_CALC = 0xd };
+	static const unsigned has[] = {0x220 /* cq_oi */, 0x22c /* cd */, 0x21e /* atomic */,
+		0x21d /* roce */, 0x122 /* qpc_extension */, 0x21b /* qos */};
+	static const unsigned has_not[] = {0x099 /* wqe_index_ignore */, 0x0e8, 0x0e9 /* relaxed ordering */,
+		0x22f /* vector_calc */, 0x23c /* xrc */, 0x68b, 0x68c /* wait on data, on time */};
+	uint8_t *page;
+
+	(void)state;
+	app_open_context();
+	assert_int_equal(query_caps(PRM_CAP_GENERAL, &page), 0);
+	for (size_t i = 0; i < sizeof(has) / sizeof(has[0]); i++)
+		assert_int_equal(prm_get(page, has[i], 1), 1);
+	for (size_t i = 0; i < sizeof(has_not) / sizeof(has_not[0]); i++)
+		assert_int_equal(prm_get(page, has_not[i], 1), 0);
+	assert_int_equal(query_caps(PRM_CAP_ATOMIC, &page), 0);
+	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_req_8B_endianness_mode), 1);
+	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_operations), 0xf);
+	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_size_qp), 4 | 8);
+	assert_int_equal(query_caps(PRM_CAP_QOS, &page), 0);
+	assert_int_equal(prm_get(page, PRM_qos_cap_nic_qp_scheduling), 1);
+	assert_int_equal(prm_get(page, 0x09, 1), 0); /* nic_bw_share */
+	assert_int_equal(query_caps(PAGE_ODP, &page), -EREMOTEIO);
+	assert_int_equal(query_caps(PAGE_VECTOR_CALC, &page), -EREMOTEIO);
+}
+
+static int create(uint8_t *in, uint16_t len)
+{
+	uint64_t handle = 0;
+	uint8_t *out;
+	int r = app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &handle, in, len, 16, &out);
+
+	return r == -EREMOTEIO ? (int)app_syndrome(out) : r;
+}
+
+/* Keys: whatever differs from a good one is refused, with the reason. */
+static void test_mkey_refusals(void **state)
+{
+	enum { LEN = 8192 };
+	uint8_t in[PRM_SIZE_create_mkey_in] = {0}, bad[PRM_SIZE_create_mkey_in];
+	uint8_t *mkc = in + PRM_create_mkey_in_memory_key_mkey_entry_byte;
+	uint8_t *b = bad + PRM_create_mkey_in_memory_key_mkey_entry_byte;
+	uint32_t umem, readonly, pdn;
+	uint64_t handle;
+	uint8_t *mem;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(LEN, 4096);
+	assert_int_equal(app_umem_reg(mem, LEN, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_umem_reg(mem, LEN, 0, &readonly, &handle), 0);
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_MKEY);
+	prm_set(in, PRM_create_mkey_in_mkey_umem_valid, 1);
+	prm_set(in, PRM_create_mkey_in_mkey_umem_id, umem);
+	prm_set(in, PRM_create_mkey_in_translations_octword_actual_size, 1);
+	prm_set(mkc, PRM_mkc_access_mode_1_0, 1);
+	prm_set(mkc, PRM_mkc_lw, 1);
+	prm_set(mkc, PRM_mkc_qpn, 0xffffff);
+	prm_set(mkc, PRM_mkc_pd, pdn);
+	prm_set(mkc, PRM_mkc_len, LEN);
+	prm_set(mkc, PRM_mkc_log_page_size, 12);
+	assert_int_equal(create(in, sizeof(in)), 0);
+#define REFUSED(where, field, value, why)                                                                    \
+	do {                                                                                                 \
+		memcpy(bad, in, sizeof(in));                                                                 \
+		prm_set(where, field, value);                                                                \
+		assert_int_equal(create(bad, sizeof(bad)), why);                                             \
+	} while (0)
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_valid, 0, 0x5c0010);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, 4711, 0x5c0010);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, readonly, 0x5c0013);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_offset, 1, 0x5c0011);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_offset, UINT64_MAX, 0x5c0011);
+	REFUSED(bad, PRM_create_mkey_in_translations_octword_actual_size, 0, 0x5c0019);
+	REFUSED(b, PRM_mkc_start_addr, 1, 0x5c0019); /* a third page */
+	REFUSED(b, PRM_mkc_len, 0, 0x5c0019);
+	REFUSED(b, PRM_mkc_log_page_size, 11, 0x5c0019);
+	REFUSED(b, PRM_mkc_pd, pdn + 1, 0x5c0016);
+	REFUSED(b, PRM_mkc_access_mode_1_0, 0, 0x5c001a); /* physical addresses */
+	REFUSED(b, PRM_mkc_access_mode_1_0, 2, 0x5c001a); /* over other keys */
+	REFUSED(b, PRM_mkc_free, 1, 0x5c001a);
+	REFUSED(b, PRM_mkc_qpn, 0x90, 0x5c001a);
+	memcpy(bad, in, sizeof(in));
+	prm_set(b, PRM_mkc_lw, 0);
+	prm_set(b, PRM_mkc_rw, 1); /* IB: needs local write */
+	assert_int_equal(create(bad, sizeof(bad)), 0x5c0030);
+	assert_int_equal(create(in, 64), 0x5c0002);
+}
+
+/* CQEs are never compressed. */
+static void test_compression_refused(void **state)
+{
+	uint8_t in[PRM_SIZE_create_cq_in] = {0}, *cqc = in + PRM_create_cq_in_cq_context_byte;
+
+	(void)state;
+	app_open_context();
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
+	prm_set(cqc, PRM_cqc_log_cq_size, 4);
+	prm_set(cqc, PRM_cqc_cqe_comp_en, 1);
+	assert_int_equal(create(in, sizeof(in)), 0x5c001a);
+	prm_set(cqc, PRM_cqc_cqe_comp_en, 0);
+	assert_int_equal(create(in, sizeof(in)), 0x5c0015); /* the next thing that is missing */
+}
+
+/* Queues that ask for more than one needs, and a process that dies with all of it open. */
+static void test_close_with_everything(void **state)
+{
+	struct ib_uverbs_reg_mr_resp *mr;
+	uint8_t *mem, *out;
+	uint64_t handle;
+	struct devx_cq cq;
+	struct cq plain;
+	struct qp qp;
+	uint32_t pd, pdn, umem, qpn;
+
+	(void)state;
+	app_open_context();
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	pd = app_new_pd(&pdn);
+	assert_int_equal(app_reg_mr(pd, mem, 4096, app_va(mem), IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	assert_int_equal(app_new_cq(&plain, 15, -1), 0);
+	assert_int_equal(app_new_qp(&qp, pd, &plain, IBV_QPT_UD), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(app_devx_qp_new(&handle, &qpn, pdn, plain.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	/* teardown counts what is left */
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, app_setup, app_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_devx),
+		T(test_devx_refusals),
+		T(test_caps),
+		T(test_mkey_refusals),
+		T(test_compression_refused),
+		T(test_close_with_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
