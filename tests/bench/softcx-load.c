@@ -13,7 +13,7 @@
  *	spin [x] polls an empty CQ, or an extended one, until its standard input ends
  */
 #include "tests/bench/nic-time.h"
-#include "tests/rc.h"
+#include "tests/lib/rc.h"
 
 #include <poll.h>
 #include <stdbool.h>

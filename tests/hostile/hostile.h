@@ -8,7 +8,7 @@
 #ifndef TESTS_HOSTILE_H
 #define TESTS_HOSTILE_H
 
-#include "tests/raw-client.h"
+#include "tests/lib/raw-client.h"
 
 enum { HOSTILE_FILLER = 0xa5, HOSTILE_MEMORY = RAW_DEPTH * RAW_SLOT };
 

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What gets by the NIC are compared with: each way gives every key its right value, says of absent keys that they are, and sets what
+# it is told to set.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+: "${REDDN_TABLE:?}" "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}"
+
+seq 2000 | awk '{ printf "key-%d\tvalue %d of %d\n", $1, $1 * 7919, 2000 }' >"$work/data.tsv"
+seq 2000 | awk '{ printf "key-%d\tanother %d\n", $1, $1 }' >"$work/other.tsv"
+"$REDDN_TABLE" create --quiet --capacity 2000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+
+# ask WAY PORT OPTION...: a benchmark that ends well; its output is in ask.log
+ask()
+{
+	local way=$1 port=$2
+	shift 2
+
+	on_nic ask.log "$BASELINE_CLIENT" "$@" "$way" "$address" "$port" || fail "$way" "$work/ask.log" "$work/server.log"
+}
+
+start_nic
+background server.log "$BASELINE_SERVER" "$work/table" "$address" 7472
+server_ready "$child" "the server" server.log grep -q listening "$work/server.log"
+polling=$child
+background events.log "$BASELINE_SERVER" --events --write "$work/table" "$address" 7473
+server_ready "$child" "the server with events" events.log grep -q listening "$work/events.log"
+events=$child
+for way in onesided hopscotch requests; do
+	ask "$way" 7472 --keys "$work/data.tsv" --in-order --verify --count 2000 --depth 7
+	ask "$way" 7472 --table "$work/table" --verify --count 500 --absent 50 --depth 1
+	ok "$way: every key, and absent ones"
+done
+ask requests 7473 --keys "$work/data.tsv" --verify --count 600 --absent 50 --clients 3 --depth 5
+ok "requests to a server that sleeps"
+ask ideal 7472 --keys "$work/data.tsv" --count 500 --value-size 64
+ok "READs of anything"
+ask requests 7473 --keys "$work/other.tsv" --set --in-order --count 2000
+for way in "requests 7473" "onesided 7472"; do
+	# shellcheck disable=SC2086 # two words
+	ask $way --keys "$work/other.tsv" --verify --in-order --count 2000
+done
+ok "sets are seen by requests and by READs"
+on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --verify --count 100 requests "$address" 7472 &&
+	fail "old values are not told from new ones" "$work/ask.log"
+on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --set --count 10 requests "$address" 7472 &&
+	fail "a table that only one may write is written by another" "$work/ask.log"
+ok "wrong answers and refused sets end with a status of failure"
+kill "$polling" "$events"
+expect_exit "$polling" "the server" server.log
+expect_exit "$events" "the server with events" events.log
+done_testing

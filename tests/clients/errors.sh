@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# libreddn against servers that refuse, break the protocol, fall silent or die: every request gets a result, and every failure
+# is told in words.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+
+: "${FAKE_SERVER:?set FAKE_SERVER to the path of the test server}"
+: "${NO_QUEUE_PAIR:?set NO_QUEUE_PAIR to the path of the test client}"
+: "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+port=7471
+
+"$GET_PROPERTY" make small 1 "$work/table" >/dev/null || fail "no table"
+"$REDDN_TABLE" dump "$work/table" >"$work/table.tsv" || fail "no dump"
+start_nic
+
+serve() # SETTING...
+{
+	background server.log "$FAKE_SERVER" "$port" "$work/table" "$@"
+	server=$child
+	server_ready "$server" "fake-server $*" server.log grep -q ready "$work/server.log"
+}
+
+unserve()
+{
+	kill "$server" 2>/dev/null
+	wait "$server" 2>/dev/null
+}
+
+# expect WHAT STATUS WORDS CMD...: exit status and what is said.
+expect()
+{
+	local what=$1 status=$2 words=$3 rc=0
+	shift 3
+
+	on_nic client.log "$@" || rc=$?
+	[[ $rc -eq $status ]] || fail "$what: exit status $rc, not $status" "$work/client.log" "$work/server.log"
+	grep -q -e "$words" "$work/client.log" || fail "$what: \"$words\" is not said" "$work/client.log"
+	ok "$what: $(grep -m 1 -e "$words" "$work/client.log")"
+}
+
+ping=("$REDDN" ping -p "$port" -t 50000 -c 2 -i 1 "$address" x)
+bench=("$REDDN" bench -p "$port" -t 50000 -c 3000 -V -a 20 -k "$work/table.tsv" "$address" x)
+
+expect "nobody listens" 2 "connection refused" "${ping[@]}"
+expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
+expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot allocate memory" "$NO_QUEUE_PAIR" "$address" "$port"
+
+serve
+expect "a good server" 0 "wrong  *0$" "${bench[@]}"
+expect "one key" 1 "not found" "$REDDN" get --timeout 100000 -p "$port" "$address" x 'a key that is longer than any'
+for depth in 1 3 64; do
+	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1
+done
+unserve
+
+# reason, what the tool says
+serve reject=3 text="no offload of that name"
+expect "refused" 2 "refused by the server: no offload of that name" "${ping[@]}"
+unserve
+serve reject=5 need=64 text="slots of 64 bytes"
+expect "a smaller slot than was offered" 2 "slots of 64 bytes" "${ping[@]}"
+unserve
+serve reject=5 need=8256 text="slots of 8256 bytes"
+expect "never content" 2 "slots of 8256 bytes" "${ping[@]}"
+unserve
+serve slot=65536
+expect "a larger slot is learned" 0 "slots of 65536 bytes" "${ping[@]}"
+unserve
+serve reject=77
+expect "an unknown reason, text without end" 2 "refused by the server: xxx" "${ping[@]}"
+unserve
+serve reject=3 magic=7
+expect "a refusal by something else" 2 "connection refused" "${ping[@]}"
+unserve
+serve reject=3 reject-len=10
+expect "a short refusal" 2 "no reason given" "${ping[@]}"
+unserve
+
+while read -r setting words; do
+	serve "$setting"
+	expect "reply with $setting" 2 "$words" "${ping[@]}"
+	unserve
+done <<'END'
+magic=1 no reddnd
+version=9 version 9
+depth=17 depth 17
+arg_len=0 length of requests
+arg_len=300 requests of 300 bytes
+arg_len=20 length of requests
+reply_max=1000000 replies of 1000000 bytes
+shape=5 kind 5
+buckets=5 power of two
+buckets=0x100000 too short
+offset_len=0 1 to 8
+probes=3 one of two
+max_key=0 out of range
+accept-len=20 power of two
+accept-len=0 no reddnd
+END
+
+# what the library hears of first, the end of the connection or that of its requests, is chance
+while read -r what words; do
+	serve after=1000 do="$what"
+	expect "in the middle: $what" 2 "$words" "${bench[@]}"
+	grep -q '^unanswered' "$work/client.log" && fail "$what: requests got no result" "$work/client.log"
+	unserve
+done <<'END'
+disconnect closed the connection\|the NIC reports
+exit ^reddn: \(the connection was lost\|the server closed\|the NIC reports\)
+wrong-imm protocol violated: reply 1001 when 1000
+twice protocol violated: reply 1000 when 1001
+END
+
+serve after=0 do=silence
+expect "silence" 2 "no reply in 1000 ms" "$REDDN" ping -p "$port" -t 1000 -c 2 -i 1 "$address" x
+unserve
+
+done_testing

@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reddn-table and reddn as people use them: what they print, where they put it, and how they end.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+table=$work/table
+
+# expect WHAT STATUS WORDS CMD...: exit status, and words on standard output or error.
+expect()
+{
+	local what=$1 status=$2 words=$3 rc=0
+	shift 3
+
+	"$@" >"$work/out" 2>&1 </dev/null || rc=$?
+	[[ $rc -eq $status ]] || fail "$what: exit status $rc, not $status" "$work/out"
+	grep -qF -e "$words" "$work/out" || fail "$what: \"$words\" is not said" "$work/out"
+	ok "$what"
+}
+
+json() # EXPRESSION: true of the object o on standard input
+{
+	python3 -c "import json, sys; o = json.loads(sys.stdin.read()); sys.exit(not ($1))"
+}
+
+# ---- reddn-table
+
+expect "help" 0 "usage: reddn-table" "$REDDN_TABLE" --help
+expect "no command" 2 "usage: reddn-table" "$REDDN_TABLE"
+expect "an unknown command" 2 'unknown command "lod"' "$REDDN_TABLE" lod
+expect "an option of another command" 2 "dump takes no option -c" "$REDDN_TABLE" dump -c 1 "$table"
+expect "no number" 2 '"1x" is not a number' "$REDDN_TABLE" create -c 1x "$table"
+expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"
+expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2K -v 100 -k 50 "$table"
+expect "it exists" 2 "table: exists" "$REDDN_TABLE" create "$table"
+
+{
+	printf 'alpha\t1\nwith space\ttab \\t line \\n zero \\0 byte \\xfe end\n\nempty\t\nslash\\\\\\x09\tx\n'
+	seq 500 | sed 's/.*/number &\tvalue &/'
+} >"$work/good.tsv"
+expect "load" 0 "504 records loaded" "$REDDN_TABLE" load "$table" "$work/good.tsv"
+"$REDDN_TABLE" dump "$table" >"$work/dump.tsv" || fail "dump"
+"$REDDN_TABLE" dump --json "$table" >"$work/dump.json" || fail "dump --json"
+for copy in second third; do
+	"$REDDN_TABLE" create -b 2K -v 100 -k 50 -q "$work/$copy" || fail "create -q"
+done
+"$REDDN_TABLE" load -q "$work/second" - <"$work/dump.tsv" || fail "what was dumped cannot be loaded"
+"$REDDN_TABLE" load -jq "$work/third" "$work/dump.json" || fail "what was dumped as JSON cannot be loaded"
+sort "$work/dump.tsv" >"$work/sorted"
+for copy in second third; do
+	"$REDDN_TABLE" dump "$work/$copy" | sort | cmp -s - "$work/sorted" || fail "the $copy table differs"
+done
+ok "dump and load again, as TSV and as JSON"
+"$REDDN_TABLE" stat -j "$table" | json 'o["entries"] == 504 and o["buckets"] == 2048 and o["max_value"] == 100' ||
+	fail "stat --json"
+expect "stat" 0 "entries    504" "$REDDN_TABLE" stat "$table"
+
+printf 'new\tone\nno tab here\nnever\tread\n' >"$work/bad.tsv"
+expect "a wrong line" 2 "$work/bad.tsv:2: no value" "$REDDN_TABLE" load "$table" "$work/bad.tsv"
+printf 'a\tb\nc\t\\q\n' >"$work/bad.tsv"
+expect "a wrong escape" 2 "$work/bad.tsv:2: unknown escape" "$REDDN_TABLE" load "$table" "$work/bad.tsv"
+printf '{"key": "a", "value": "b"}\n{"key": "a"\n' >"$work/bad.json"
+expect "wrong JSON" 2 "$work/bad.json:2: " "$REDDN_TABLE" load -j "$table" "$work/bad.json"
+printf 'long\t%0101d\n' 1 >"$work/bad.tsv"
+expect "a value too long" 2 "value of 101 bytes (up to 100)" "$REDDN_TABLE" load "$table" "$work/bad.tsv"
+expect "the good lines before are there" 0 "entries    506" "$REDDN_TABLE" stat "$table"
+seq 2000 | sed 's/.*/filler &\tx/' >"$work/much.tsv"
+expect "more than it holds" 2 "the table is full" "$REDDN_TABLE" load "$work/third" "$work/much.tsv"
+"$REDDN_TABLE" dump "$work/third" | grep -vc '^filler' | grep -qx 504 || fail "a full table lost entries"
+ok "a full table lost nothing"
+
+mkfifo "$work/pipe"
+"$REDDN_TABLE" load "$table" "$work/pipe" >"$work/load.log" 2>&1 &
+loader=$!
+pids+=("$loader")
+exec 9>"$work/pipe"
+printf 'piped\tx\n%s' 'half a li' >&9
+busy()
+{
+	"$REDDN_TABLE" load "$table" /dev/null 2>&1 | grep -q 'another process has the table open for writing'
+}
+until_true busy || fail "two writers at a time"
+kill "$loader"
+exec 9>&-
+wait "$loader" && fail "a load that was stopped succeeded"
+"$REDDN_TABLE" dump "$table" | grep -q '^half' && fail "half a line was loaded"
+expect "a stopped load leaves a good table" 0 "0 records loaded" "$REDDN_TABLE" load "$table" /dev/null
+head -c 8192 /dev/urandom >"$work/noise"
+expect "not a table" 2 "wrong magic" "$REDDN_TABLE" stat "$work/noise"
+head -c 10000 "$work/second" >"$work/cut"
+expect "a table cut short" 2 "truncated" "$REDDN_TABLE" dump "$work/cut"
+
+# ---- reddn
+
+start_nic
+start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/second\"; } );
+offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; depth_max = 32; } );"
+
+asks() # WHAT STATUS WORDS ARGUMENTS...
+{
+	local what=$1 status=$2 words=$3 sub=$4
+	shift 4
+
+	expect "$what" "$status" "$words" timeout -k "$limit" "$limit" "$SOFTCX" run "$REDDN" "$sub" -t 100000 -p "$port" "$@"
+}
+
+asks "get" 0 "value 77" get "$address" users "number 77"
+asks "several keys, one absent" 1 "nobody: not found" get "$address" users alpha nobody "number 5"
+grep -qx 'value 5' "$work/out" || fail "the key after the absent one was not asked for" "$work/out"
+asks "get with escapes" 0 'tab \t line \n zero \0 byte ' get -e "$address" users "with space"
+asks "get as JSON" 0 '{"key": "empty", "value": ""}' get -j "$address" users empty
+asks "ping" 0 "reply 2 in" ping -c 2 -i 1 "$address" users
+asks "ping as JSON" 0 '"shape": "table"' ping -j -c 1 "$address" users
+asks "an offload that is not there" 2 "refused by the server" ping "$address" nothing
+asks "more depth than is granted" 2 "refused by the server" bench -d 33 -T "$work/second" -c 1 "$address" users
+asks "bench without keys" 2 "either --table or --keys" bench "$address" users
+for from in "-T $work/second" "-k $work/dump.tsv"; do
+	# shellcheck disable=SC2086 # an option and its argument
+	asks "bench with ${from%% *}" 0 '"wrong": 0' bench -j -V $from -c 2000 -a 30 -n 3 -d 8 "$address" users
+	json 'o["gets"] == 2000 and o["hits"] + o["misses"] == 2000 and o["misses"] > 400 and o["unanswered"] == 0' <"$work/out" ||
+		fail "bench ${from%% *}: the numbers" "$work/out"
+done
+sed 's/value 9$/value 8/' "$work/dump.tsv" >"$work/wrong.tsv"
+asks "bench sees wrong answers" 1 "another value, for key number 9" bench -V -k "$work/wrong.tsv" -c 5000 "$address" users
+
+stop_reddnd
+done_testing

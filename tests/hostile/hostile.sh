@@ -1,0 +1,168 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reddnd against a client that wants what is not its own (hostile.c), while a bystander asks all the time: nobody gets or changes
+# anything but his own reply slots, and what the daemon and the NIC hold is in the end what it was. docs/reddnd-security.7 has the table.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+limit=${TEST_LIMIT:-240}
+storm=${TEST_STORM:-200}
+seed=${TEST_SEED:-1}
+: "${HOSTILE:?set HOSTILE to the path of the test client}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+
+page=$(dirname "${BASH_SOURCE[0]}")/../../docs/reddnd-security.7
+for name in $("$HOSTILE" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
+	[[ $name == bystander ]] || grep -E '^\.Bq .*(hostile|fuzz-live)' "$page" | grep -qw -- "$name" ||
+		fail "the attack \"$name\" is not in reddnd-security(7)"
+done
+ok "reddnd-security(7) has every attack"
+
+for t in table secret; do
+	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
+	seq 100 | sed "s/.*/key &\t$t value & of many/" | "$REDDN_TABLE" load --quiet "$work/$t" || fail "no data"
+done
+(umask 077 && head -c 64 /dev/urandom | sha256sum >"$work/key")
+nic_options=(--seed "$seed")
+start_nic
+start_reddnd "regions = (
+  { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
+  { name = \"s\"; kind = \"table\"; path = \"$work/secret\"; } );
+offloads = (
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
+  { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"secret\"; program = \"hash-get\"; region = \"s\"; },
+  { name = \"keyed\"; program = \"hash-get\"; region = \"s\"; } );
+tenants = (
+  { name = \"all\"; offloads = [ \"sequential\", \"parallel\", \"recycled\", \"secret\" ]; },
+  { name = \"one\"; key = \"$work/key\"; offloads = [ \"keyed\" ]; } );"
+daemon=$(program_of "$reddnd") || exit
+files=$(sha256sum "$work/table" "$work/secret")
+
+attack() # OFFLOAD CASE [ARGUMENT...]
+{
+	on_nic hostile.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/hostile.log" "$work/reddnd.log"
+	alive "$bystander" || fail "$*: the bystander is not served right" "$work/reddnd.log" "$work/hostile.log" "$work/bystander.log"
+	[[ $(sha256sum "$work/table" "$work/secret") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
+	ok "$1: $(tail -n 1 "$work/hostile.log")"
+}
+
+fds()
+{
+	find "/proc/$daemon/fd" -mindepth 1 | wc -l
+}
+
+rss() # KiB
+{
+	awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"
+}
+
+# One round of everything comes first: what a daemon allocates once, it has then.
+idle=$(objects)
+as_idle()
+{
+	[[ $(objects) == "$idle" ]]
+}
+
+start_bystander() # OFFLOAD
+{
+	background bystander.log "$HOSTILE" "$address" "$port" "$1" bystander "$work/$2"
+	bystander=$child
+	until_true grep -q 'bystander: slots' "$work/bystander.log" || fail "no bystander" "$work/bystander.log" "$work/reddnd.log"
+}
+
+stop_bystander()
+{
+	kill "$bystander"
+	expect_exit "$bystander" "the bystander" bystander.log
+	ok "the bystander: $(sed -n 's/^bystander: \(.* right answers\).*/\1/p' "$work/bystander.log")"
+}
+
+# key:address:length of each memory region of the processes called NAME, as the NIC has them
+keys_of() # NAME
+{
+	"$SOFTCX" status --objects | awk -v name="$1" '
+		/^[a-z]/ { mine = $NF == name }
+		mine && $1 == "mr" {
+			gsub(",", ""); at = ""
+			for (i = 1; i < NF; i++) {
+				if ($i == "key") key = $(i + 1)
+				if ($i == "address") at = $(i + 1)
+				if ($i == "iova") at = $(i + 1)
+				if ($i == "length") len = $(i + 1)
+			}
+			print key ":" at ":" len
+		}'
+}
+
+queues_of() # NAME
+{
+	"$SOFTCX" status --objects | awk -v name="$1" '
+		/^[a-z]/ { mine = $NF == name }
+		mine && / qpn / { for (i = 1; i < NF; i++) if ($i == "qpn") { sub(",", "", $(i + 1)); print $(i + 1); break } }' | sort -u
+}
+
+round()
+{
+	start_bystander sequential table
+	for offload in sequential parallel recycled; do
+		attack "$offload" arguments "$work/table"
+		attack "$offload" bytes "$work/table" "$seed" 200
+		attack "$offload" lengths "$work/table"
+		attack "$offload" flood
+		attack "$offload" qp-error
+	done
+	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
+	[[ ${#keys[@]} -ge 8 ]] || fail "the keys of the daemon are not found"
+	attack sequential keys "${keys[@]}"
+	attack sequential invalidate "${keys[@]}"
+	attack sequential guesses 100
+	attack sequential states "$work/table" "${keys[@]}"
+	# what a key is good for is not a matter of the mode
+	attack recycled states "$work/table" "${keys[@]:0:2}"
+	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
+	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
+	[[ ${#queues[@]} -ge 4 ]] || fail "the queue pairs of the daemon are not found"
+	attack sequential queues "${queues[@]}"
+	attack keyed tokens "$work/key"
+	attack sequential connects "$seed" 100
+	attack sequential storm "$storm"
+	attack recycled storm 20
+	mkfifo "$work/held"
+	"$SOFTCX" run "$HOSTILE" "$address" "$port" sequential middle 50 <"$work/held" >"$work/held.log" 2>&1 &
+	held=$!
+	pids+=("$held")
+	exec 7>"$work/held"
+	until_true grep -q completed "$work/held.log" || fail "no half-open connections" "$work/held.log" "$work/reddnd.log"
+	attack sequential flood
+	attack sequential arguments "$work/table"
+	exec 7>&-
+	wait "$held" || fail "half-open connections" "$work/held.log" "$work/reddnd.log"
+	rm "$work/held"
+	ok "$(tail -n 1 "$work/held.log")"
+	stop_bystander
+	until_true as_idle || {
+		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
+		fail "objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
+	ok "the NIC holds what it held"
+}
+
+round
+before_fds=$(fds) before_rss=$(rss)
+start_bystander secret secret
+attack sequential storm "$storm"
+attack sequential bytes "$work/table" "$((seed + 1))" 200
+stop_bystander
+until_true as_idle || fail "objects are left over"
+same_fds()
+{
+	[[ $(fds) -eq $before_fds ]]
+}
+until_true same_fds || fail "the daemon had $before_fds files, and has $(fds)"
+# of sessions, each of which takes a hundred times as much
+[[ $(rss) -le $((before_rss + 256)) ]] || fail "the daemon had $before_rss KiB, and has $(rss)"
+ok "the daemon has $(fds) files and $(rss) KiB, and had $before_fds and $before_rss"
+stop_reddnd
+done_testing

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * raw-client.h - a client of reddnd on plain verbs, for tests that do what libreddn never would.
+ *
+ * Its reply slots are the first RAW_DEPTH * RAW_SLOT bytes of @mem, a request is composed in the RAW_REQUEST bytes behind them. All of it is
+ * one memory region. Whatever fails that is no part of a test ends the program with a line that begins with raw_case.
+ */
+#ifndef TESTS_LIB_RAW_CLIENT_H
+#define TESTS_LIB_RAW_CLIENT_H
+
+#include "protocol/wire.h"
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RAW_DEPTH = 8, RAW_SLOT = 16384, RAW_REQUEST = 4096, RAW_WRS = 1024, RAW_PATIENCE_MS = 20000 };
+
+struct raw_client {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	struct reddn_wire_req req; /* a good one, to be spoilt */
+	struct reddn_wire_rej rej; /* of the last refusal */
+	struct reddn_wire_rep rep; /* of the last connection */
+};
+
+/** What is being tried, for messages. */
+extern const char *raw_case;
+
+__attribute__((noreturn)) void raw_fail(const char *what); /* adds errno in words */
+void raw_need(bool ok, const char *what);
+
+/** All that comes before connecting. @port: text. */
+void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload);
+void raw_finish(struct raw_client *c);
+
+/** Connects with @size bytes of private data at @data; returns the event that answers, -1 if none does. */
+int raw_connect(struct raw_client *c, const void *data, size_t size);
+/** Connects with @c->req; anything but success ends the program. */
+void raw_start(struct raw_client *c);
+
+/** The next event of the connection manager, its private data copied to rej or rep; -1 when none comes. */
+int raw_event(struct raw_client *c, int patience_ms);
+void raw_expect_disconnect(struct raw_client *c);
+
+uint8_t *raw_request(struct raw_client *c);
+uint32_t raw_arg_len(const struct raw_client *c);
+void raw_post_recvs(struct raw_client *c, unsigned n);
+/** @n times the first @len bytes of raw_request(), the last and every sixteenth signalled. */
+void raw_post_sends(struct raw_client *c, unsigned n, uint32_t len);
+/** Counts replies until there are @n, or a CQE in error, which *@status then tells (else 0), or nothing more within a while. */
+unsigned raw_replies(struct raw_client *c, unsigned n, enum ibv_wc_status *status);
+
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# reddnd.sh - sourced after lib.sh by tests of the whole system: a daemon on the NIC of the test.
+# meson sets REDDND to the path of the daemon.
+
+: "${REDDND:?set REDDND to the path of the daemon}"
+
+port=7471
+# not where they will be installed
+programs=$(realpath "${BASH_SOURCE[0]%/*}/../../conf/programs")
+
+# Everything that $work/reddnd.conf names can be reached.
+reddnd_listens()
+{
+	local control metrics
+
+	control=$(sed -n 's/.*control = "\([^"]*\)".*/\1/p' "$work/reddnd.conf")
+	metrics=$(sed -n 's/.*metrics = "[^"]*:\([0-9]*\)".*/\1/p' "$work/reddnd.conf")
+	cm_listens && { [[ -z $control ]] || unix_listens "$control"; } && { [[ -z $metrics ]] || tcp_listens "$metrics"; }
+}
+
+# start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
+start_reddnd()
+{
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
+	reddnd=$child
+	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
+}
+
+# The daemon ends when told to, and well.
+stop_reddnd()
+{
+	kill "$reddnd"
+	expect_exit "$reddnd" reddnd reddnd.log
+	ok "reddnd ends when told to"
+}

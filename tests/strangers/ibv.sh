@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The programs of ibverbs-utils see a ConnectX-5, and move data between two hosts.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+
+two_hosts
+start_nic
+
+on_nic devices ibv_devices || fail ibv_devices "$work/devices"
+grep -q '^ *mlx5_0 ' "$work/devices" || fail "ibv_devices does not list mlx5_0" "$work/devices"
+ok "ibv_devices lists the device"
+
+on_nic devinfo ibv_devinfo -v || fail "ibv_devinfo -v" "$work/devinfo"
+for line in 'hca_id: mlx5_0' 'hca_id: mlx5_1' 'transport: InfiniBand' 'state: PORT_ACTIVE' 'link_layer: Ethernet' \
+	'vendor_id: 0x02c9' 'atomic_cap: ATOMIC_HCA' 'GID\[ *1\]: ::ffff:.*, RoCE v2'; do
+	tr -s '\t ' ' ' <"$work/devinfo" | grep -qE "$line" || fail "ibv_devinfo does not say \"$line\"" "$work/devinfo"
+done
+ok "ibv_devinfo -v describes it"
+
+# ---- pingpong -----------------------------------------------------------------------------
+
+# PROGRAM OPTIONS; both ends have the same
+runs=(
+	"ibv_rc_pingpong -g 0"
+	"ibv_rc_pingpong -g 1 -d mlx5_1 -i 1"
+	"ibv_rc_pingpong -g 1 -e -n 200"
+	"ibv_rc_pingpong -g 1 -c"
+	"ibv_rc_pingpong -g 1 -e -c -n 200"
+	"ibv_rc_pingpong -g 1 -c -s 1048576 -n 20 -r 20"
+	"ibv_rc_pingpong -g 1 -N -n 200"
+	"ibv_rc_pingpong -g 1 -t -n 200"
+	"ibv_uc_pingpong -g 1"
+	"ibv_uc_pingpong -g 1 -e -n 200"
+	"ibv_uc_pingpong -g 0 -c"
+	"ibv_ud_pingpong -g 1"
+	"ibv_ud_pingpong -g 1 -e -n 200"
+	"ibv_ud_pingpong -g 0 -s 1024 -c"
+	"ibv_srq_pingpong -g 1"
+	"ibv_srq_pingpong -g 1 -e -n 100"
+	"ibv_srq_pingpong -g 0 -c"
+)
+for i in "${!runs[@]}"; do
+	run=${runs[i]}
+	free_port
+	tcp_pair "$run" "$port" "$run -p $port" "$run -p $port $address"
+	grep -q 'usec/iter' "$work/client.log" || fail "$run reports nothing" "$work/client.log"
+	ok "$((i + 1))/${#runs[@]} $run"
+done
+expect_work a/mlx5_0 a/mlx5_1 b/mlx5_0 b/mlx5_1
+
+# What there is not: WORDS|PROGRAM OPTIONS
+while IFS='|' read -r words run; do
+	read -ra argv <<<"$run"
+	on_nic refused "${argv[@]}" && fail "$run succeeds" "$work/refused"
+	grep -qE -- "$words" "$work/refused" || fail "$run does not say \"$words\"" "$work/refused"
+	ok "$run: $words"
+done <<'END'
+IB device mlx5_2 not found|ibv_rc_pingpong -d mlx5_2
+Failed to modify QP to INIT|ibv_rc_pingpong -i 2 -g 0
+Couldn't Open the XRC Domain 95|ibv_xsrq_pingpong -g 1
+END
+
+# ---- events -------------------------------------------------------------------------------
+
+background watch.log --host b ibv_asyncwatch -d mlx5_1
+watch=$child
+until_true grep -q 'async event' "$work/watch.log" || fail "ibv_asyncwatch does not watch" "$work/watch.log"
+while read -r fault number; do
+	for device in a/mlx5_0 b/mlx5_1; do # the other one is not its business
+		"$SOFTCX" fault add "$fault" --device "$device" >/dev/null || fail "softcx fault add $fault --device $device"
+	done
+	until_true grep -q "($number)" "$work/watch.log" || fail "no event says $fault" "$work/watch.log"
+	[[ $(grep -c "($number)" "$work/watch.log") -eq 1 ]] || fail "$fault is heard of twice" "$work/watch.log"
+	ok "ibv_asyncwatch: $(tail -n 1 "$work/watch.log" | tr -s ' ')"
+done <<'END'
+port-down 10
+port-up 9
+device-fatal 8
+END
+kill "$watch"
+wait "$watch" 2>/dev/null
+
+done_testing

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# perftest runs to its end between two hosts, with addresses exchanged by TCP and, with -R, by rdma_cm. What it measures
+# is not looked at. Each run samples the speed of the processor for 0.2 s or more (get_cpu_mhz() in get_clock.c), -a once
+# for each size, so that most runs have one size, and all sizes are met in turn.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+
+two_hosts
+start_nic
+
+# PROGRAM OPTIONS; both ends have the same. What perftest itself refuses is below.
+runs=(
+	"ib_send_lat"
+	"ib_send_lat -e"
+	"ib_send_lat -s 64 -I 64"
+	"ib_send_lat -d mlx5_1 -i 1"
+	"ib_send_lat -c UC"
+	"ib_send_lat -c UC -e"
+	"ib_send_lat -c UD -s 1024"
+	"ib_send_lat -c UD -e -s 2"
+	"ib_send_bw"
+	"ib_send_bw -e"
+	"ib_send_bw -b"
+	"ib_send_bw -q 16"
+	"ib_send_bw --use-srq"
+	"ib_send_bw -c UC"
+	"ib_send_bw -c UC -q 16"
+	"ib_send_bw -c UD -s 4096"
+	"ib_send_bw -c UD -q 16 -s 512"
+	"ib_write_lat"
+	"ib_write_lat -c UC"
+	"ib_write_bw"
+	"ib_write_bw -b"
+	"ib_write_bw -q 16"
+	"ib_write_bw -c UC"
+	"ib_write_bw -c UC -q 16"
+	"ib_read_lat"
+	"ib_read_lat -e"
+	"ib_read_bw"
+	"ib_read_bw -e"
+	"ib_read_bw -q 16"
+	"ib_read_bw -o 1"
+	"ib_atomic_lat"
+	"ib_atomic_lat -e"
+	"ib_atomic_lat -A CMP_AND_SWAP"
+	"ib_atomic_bw"
+	"ib_atomic_bw -e"
+	"ib_atomic_bw -q 16 -A CMP_AND_SWAP"
+	"ib_send_lat -R"
+	"ib_send_lat -R -e"
+	"ib_send_lat -R -c UD -s 16"
+	"ib_send_bw -R"
+	"ib_send_bw -R -e"
+	"ib_send_bw -R -q 16"
+	"ib_send_bw -R -c UD -s 128"
+	"ib_write_lat -R"
+	"ib_write_bw -R"
+	"ib_write_bw -R -q 16"
+	"ib_read_lat -R"
+	"ib_read_lat -R -e"
+	"ib_read_bw -R -e -q 16"
+	"ib_atomic_lat -R"
+	"ib_atomic_lat -R -e"
+	"ib_atomic_bw -R -q 16"
+	"ib_write_bw -a -n 5"
+)
+
+sized()
+{
+	[[ $1 == *atomic* || $1 == *' -s '* || $1 == *' -a '* ]]
+}
+
+bits=0
+for i in "${!runs[@]}"; do
+	run=${runs[i]}
+	if ! sized "$run"; then
+		run+=" -s $((1 << bits))"
+		bits=$(((bits + 1) % 21))
+	fi
+	[[ $run == *' -n '* ]] || run+=" -n 50"
+	if [[ $run == *' -R'* ]]; then
+		# servers listen at a port of rdma_cm, first for the exchange of parameters, then for the queues
+		cm_pair "$run" "$run -F" "$run -F $address"
+	else
+		free_port
+		tcp_pair "$run" "$port" "$run -F -p $port" "$run -F -p $port $address"
+	fi
+	grep -qE '^ *[0-9]+ +[0-9]+ ' "$work/client.log" || fail "$run reports nothing" "$work/client.log"
+	ok "$((i + 1))/${#runs[@]} $run"
+done
+expect_work a/mlx5_0 a/mlx5_1 b/mlx5_0 b/mlx5_1
+
+# perftest_parameters.c refuses these before it looks at a device: WORDS|PROGRAM OPTIONS
+while IFS='|' read -r words run; do
+	read -ra argv <<<"$run"
+	on_nic refused "${argv[@]}" && fail "$run succeeds" "$work/refused"
+	grep -qE -- "$words" "$work/refused" || fail "$run does not say \"$words\"" "$work/refused"
+	ok "$run: $words"
+done <<'END'
+Multiple QPs only available on bw tests|ib_read_lat -q 16
+Events feature not available on WRITE verb|ib_write_bw -e
+UC connection not possible in READ/ATOMIC verbs|ib_atomic_bw -c UC
+UD connection only possible in SEND verb|ib_write_bw -c UD
+UC is not supported in librdmacm|ib_send_lat -R -c UC
+END
+
+done_testing

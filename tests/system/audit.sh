@@ -1,0 +1,385 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What the daemon notices about its clients: counters, verdicts of every kind and what follows from them, a runaway program,
+# bans, and the audit, followed by a reader who is slow.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+
+free_port
+control=$work/control
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# is EXPRESSION: python, of the JSON in ctl.out named d; of the audit a list of events
+is()
+{
+	[[ $(python3 -c '
+import json, sys
+text = open(sys.argv[1]).read()
+d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"") else json.loads(text)
+print(eval(sys.argv[2]))' "$work/ctl.out" "$1") == True ]]
+}
+
+told() # COMMAND EXPRESSION
+{
+	ctl --json "$1" && is "$2"
+}
+
+# holds COMMAND WORDS EXPRESSION: of what reddnctl tells, which a client may know before the daemon
+holds()
+{
+	until_true told "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	ok "$2"
+}
+
+fault() # WORD...
+{
+	"$SOFTCX" fault "$@" >"$work/fault.log" 2>&1 || fail "softcx fault $*" "$work/fault.log"
+}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+head -c 4096 /dev/zero >"$work/array"
+printf 'alice\n' >"$work/keys"
+start_nic
+listen=$port
+free_port
+http=$port
+port=$listen
+settings="control = \"$control\"; metrics = \"127.0.0.1:$http\";
+regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; } );
+offloads = (
+  { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"patient\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; on_error = \"log\"; },
+  { name = \"strict\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; },
+  { name = \"slowed\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:1:2s\"; }; },
+  { name = \"slow\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:20:1h\"; }; },
+  { name = \"loop\"; program = \"while-break\"; params = { n = 16; }; region = \"a\"; mode = \"recycled\"; depth_max = 16; time_budget = \"2s\"; },
+  { name = \"guarded\"; program = \"hash-get\"; region = \"t\"; on_error = { step = \"ban:10s\"; time = \"log\"; }; } );
+tenants = ( { name = \"all\"; }, { name = \"limited\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"get\" ]; sessions = 9; depth = 99;
+  queue_bytes = \"9M\"; slot_bytes = \"9M\"; rate = 9; burst = 9; session_rate = 9; session_burst = 9; } );"
+start_reddnd "$settings"
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+
+get() # OFFLOAD KEY
+{
+	on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" "$1" "$2"
+}
+
+why() # WORDS LOG: the client was told why its session ended
+{
+	grep -qE "the server ended session [0-9]+: $1" "$work/$2" || fail "the client is not told: $1" "$work/$2" "$work/reddnd.log"
+	ok "its client is told: $(tail -n 1 "$work/$2")"
+}
+
+bench() # OFFLOAD: is to fail
+{
+	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 2000 --keys "$work/keys" "$address" "$1" &&
+		fail "$1: the client succeeds" "$work/client.log" "$work/reddnd.log"
+	[[ $? -ne 124 ]] || fail "$1: the client hangs" "$work/client.log" "$work/reddnd.log"
+}
+
+# ---- counters -----------------------------------------------------------------------------
+
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get alice || fail "no alice" "$work/get.log"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get bob carol && fail "bob" "$work/get.log"
+# an absent key is asked for once more when it is the first
+holds offloads "hits, misses, WQEs and bytes are counted" 'all(o["hits"] == 1 and 2 <= o["misses"] == o["requests"] - 1 and o["wqes"] == o["requests"] * o["wqes_per_request"] and o["bytes_in"] == o["requests"] * o["request_bytes"] and 0 < o["bytes_out"] - o["requests"] * 64 < 200 for o in d if o["offload"] == "get")'
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" recycled
+ping=$child
+until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q '\"requests\": *[1-9]'" || fail "no client" "$work/ping.log"
+holds clients "of a recycled session only what can be seen" 'len(d) == 1 and "hits" not in d[0] and d[0]["wqes"] > 0 and d[0]["verdicts"] == 0'
+holds offloads "nor of a recycled offload" '[{"hits", "misses", "bytes_out"} & set(o) for o in d if o["offload"] == "recycled"] == [set()]'
+kill "$ping"
+wait "$ping"
+ctl offloads || fail "no offloads"
+grep -qE '^recycled .* recycled .* -  *-  ' "$work/ctl.out" || fail "reddnctl offloads" "$work/ctl.out"
+ctl metrics || fail "no metrics"
+grep -E '^reddnd_(hits|misses|reply_bytes)_total\{offload="recycled"' "$work/ctl.out" && fail "what nobody counts is in the metrics" "$work/ctl.out"
+for line in '^reddnd_hits_total\{offload="get"\} 1$' '^reddnd_misses_total\{offload="get"\} [23]$' \
+	'^reddnd_verdicts_total\{offload="get",verdict="rnr"\} 0$' '^reddnd_tenant_requests_total\{tenant="all"\} [1-9][0-9]*$' \
+	'^reddnd_tenant_quota_slot_bytes\{tenant="limited"\} 9437184$' '^reddnd_tenant_sessions\{tenant="limited"\} 0$'; do
+	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
+done
+ok "metrics have them"
+python3 - "$http" >"$work/http.log" 2>&1 <<'END' || fail "metrics by HTTP" "$work/http.log" "$work/reddnd.log"
+import http.client, sys
+def ask(method, path):
+    c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
+    c.request(method, path, b"x" * 9 if method == "POST" else None)
+    r = c.getresponse()
+    return r.status, r.getheader("Content-Type"), r.read().decode()
+status, kind, text = ask("GET", "/metrics")
+assert status == 200 and kind.startswith("application/openmetrics-text"), (status, kind)
+assert '\nreddnd_hits_total{offload="get"} 1\n' in text and text.endswith("# EOF\n"), text
+assert ask("GET", "/")[0] == 404
+assert ask("POST", "/metrics")[0] == 405
+END
+ok "metrics by HTTP, and nothing else"
+
+# ---- verdicts -----------------------------------------------------------------------------
+
+verdict() # KIND WORDS EXPRESSION: of the last event of that kind, named e
+{
+	holds audit "$2" "[$3 for e in [e for e in d if e['event'] == 'verdict' and e['verdict'] == '$1'][-1:]] == [True]"
+}
+
+fault add error local-protection --opcode read --at 100
+bench get
+verdict step "a step that fails: program, line, step, syndrome, client" \
+	'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
+until_true grep -qE 'step look\[.\] failed: local protection error \(.*\), hash-get.rdn:14' "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
+why 'step look\[.\] failed: local protection error' client.log
+fault add error rnr-retry-exceeded --opcode write-imm --at 100
+bench get
+verdict rnr "a client without receives" 'e["step"] == "done" and "no receive posted" in e["text"]'
+why 'step done failed: .*no receive posted' client.log
+fault add error retry-exceeded --opcode write-imm --at 100
+bench get
+verdict unreachable "a client that does not answer" 'e["step"] == "done" and "does not answer" in e["text"]'
+fault add qp-error --opcode read --at 100
+bench get
+verdict queue "a queue that the NIC ends" '"step" not in e'
+why '(a queue failed|the device reports that queue pair)' client.log
+fault clear
+on_nic misuse.log "$MISUSE" "$address" "$port" get long-send || fail "long-send" "$work/misuse.log"
+verdict request "a request that is too long" '"was longer than" in e["text"]'
+on_nic misuse.log "$MISUSE" "$address" "$port" get short-send || fail "short-send" "$work/misuse.log"
+verdict request "a request that is too short" '" bytes, not " in e["text"]'
+
+# ---- time ---------------------------------------------------------------------------------
+
+# much longer than the daemon takes to notice, on a machine with other things to do
+fault add delay 3000000 --opcode read --at 1
+get patient alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+[[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
+verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
+fault clear
+fault add delay 3000000 --opcode read --at 1
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
+ping=$child
+holds clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
+kill "$ping"
+wait "$ping"
+fault clear
+fault add delay 30000000 --opcode read --at 1
+get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
+verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
+grep -q 'wonder' "$work/get.log" && fail "it is answered all the same" "$work/get.log"
+why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
+fault clear
+
+# 16 iterations of a second each, kept going by the NIC alone
+fault add delay 1000000 --opcode read --probability 1
+on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
+[[ $? -ne 124 ]] || fail "the client of a runaway program hangs" "$work/call.log"
+fault clear
+verdict time "a runaway program is stopped, in recycled mode" 'e["offload"] == "loop" and e["requests"] == 0'
+why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 2000 ms' call.log
+on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
+ok "the next one is served"
+
+# ---- throttles ----------------------------------------------------------------------------
+
+# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
+fault add delay 3000000 --opcode read --at 100
+on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
+	fail "a session that is slowed does not come to its end" "$work/client.log" "$work/reddnd.log"
+fault clear
+verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
+for words in 'is slowed to 1 requests per second for [0-9]+ ms' 'is not slowed any more'; do
+	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log does not say: $words" "$work/reddnd.log"
+done
+ok "and for no longer than is asked for"
+
+# whoever connects again is slowed too, whatever the offload
+fault add delay 3000000 --opcode read --at 1
+get slow alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+fault clear
+begin=$(date +%s%N)
+on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 60 --keys "$work/keys" "$address" get ||
+	fail "a client that is slowed is not served" "$work/client.log" "$work/reddnd.log"
+took=$((($(date +%s%N) - begin) / 1000000))
+# two bursts of a tenth of a second
+[[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
+ok "and so is what its client begins: 60 requests in $took ms"
+
+# ---- bans ---------------------------------------------------------------------------------
+
+fault add error local-protection --opcode read --at 100
+bench guarded
+fault clear
+get get alice && fail "a banned client is served" "$work/get.log"
+grep -qE 'refused for [0-9]+ s more: step look\[.\] failed: local protection error' "$work/get.log" || fail "no words for the banned" "$work/get.log"
+ok "banned: $(tail -n 1 "$work/get.log")"
+holds audit "a refusal is an event" 'any(e["event"] == "refused" and "s more" in e["text"] and e["peer"] for e in d)'
+holds audit "and so is every beginning and end" 'len([e for e in d if e["event"] == "begins"]) == len([e for e in d if e["event"] == "ends"]) > 8'
+ctl audit || fail "no audit in words"
+grep -qE '^2[0-9]{3}-[0-9-]{5} [0-9:.]{15} verdict +session [0-9]+: client .* step look' "$work/ctl.out" || fail "the audit in words" "$work/ctl.out"
+ok "and in words"
+
+# ---- settings -----------------------------------------------------------------------------
+
+wrong() # SETTING WORDS
+{
+	printf 'listen = "%s:%s";\nmetrics = "127.0.0.1:%s";\nprograms = "%s";\nregions = ( { name = "t"; kind = "table"; path = "%s"; } );
+offloads = ( { name = "get"; program = "hash-get"; region = "t"; %s } );\n' \
+		"$address" "$port" "$http" "$programs" "$work/table" "$1" >"$work/reddnd.conf"
+	ctl reload && fail "accepted: $1"
+	grep -q -e "$2" "$work/ctl.err" || fail "$1: not told: $2" "$work/ctl.err"
+	ok "refused: $1"
+}
+wrong 'wqe_budget = 5;' 'a request takes [0-9]* WQEs, "wqe_budget" is 5'
+wrong 'time_budget = "5ms";' 'a time of at least 10 ms'
+wrong 'time_budget = 5;' 'time_budget'
+wrong 'on_error = "kill";' 'must be "log", "throttle:RATE:TIME", "terminate" or "ban:TIME"'
+wrong 'on_error = "ban:10ms";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:0:5s";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = "throttle:5s";' 'must be "log", "throttle:RATE:TIME"'
+wrong 'on_error = { silence = "log"; };' 'there is no verdict "silence"; there are step, queue'
+holds audit "a reload that failed is an event" 'd[-1]["event"] == "reload-failed"'
+
+# ---- the end of the ban -------------------------------------------------------------------
+
+served()
+{
+	get get alice
+}
+until_true served || fail "a ban does not end" "$work/get.log"
+ok "the ban ends"
+
+# ---- the documented members ----------------------------------------------------------------
+
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
+ping=$child
+until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
+printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
+python3 - "$control" "$here/../../docs/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
+import json, re, socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()
+bad = 0
+def wrong(*words):
+    global bad
+    bad = 1
+    print(*words)
+def ask(command, **members):
+    s.sendall(json.dumps({"command": command, **members}).encode() + b"\n")
+    answer = json.loads(lines.readline())
+    assert answer["ok"], (command, members, answer)
+    return answer["result"]
+def client():
+    return ask("clients")[0]["session"]
+results = {
+    "top": lambda: json.loads(subprocess.check_output([sys.argv[3], "--socket", sys.argv[1], "--json", "--count", "1", "top"])),
+    "kick": lambda: ask("kick", session=client()),
+    "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", bytes_rate=8000000)],
+}
+
+# What is documented is a type, and the members of the object or of the elements of the list
+def type_of(words):
+    m = re.match("(?:an? )?(text|boolean|list|object)", words, re.IGNORECASE)
+    return m[1] if m else "integer"
+def read_entry(lines):
+    entry = (type_of(lines[0]), {})
+    last = None
+    while lines and not lines[0].startswith(".Pc"):
+        line = lines.pop(0)
+        if m := re.match(r"\.Ql (\w+)", line):
+            last = m[1]
+            entry[1][last] = ("integer", {})
+        elif line == ".Po":
+            entry[1][last] = read_entry(lines)
+        elif line.startswith(".Pq "):
+            entry[1][last] = (type_of(line[4:]), {})
+    del lines[:1]
+    return entry
+page = open(sys.argv[2]).read().split(".Sh PROTOCOL")[1].split(".El\n.Sh EXIT STATUS")[0]
+entries = {}
+for part in page.split("\n.It Cm ")[1:]:
+    names, *rest = part.splitlines()
+    for command in names.split(" , "):
+        entries[command] = read_entry(list(rest))
+entries["top"] = ("list", entries["clients"][1] | entries["top"][1])
+entries["limit"] = ("list", entries["limit"][1])
+assert set(entries) >= {"status", "reload", "metrics"} | set(results), list(entries)
+
+names = {bool: "boolean", int: "integer", str: "text", list: "list", dict: "object"}
+def compare(where, documented, v, have):
+    kind, members = documented
+    have.add(where)
+    if names.get(type(v)) != kind:
+        wrong(f"{where}: {v!r} is no {kind}")
+        return
+    for o in v if kind == "list" else [v] if kind == "object" else []:
+        for k in o:
+            if k in members:
+                compare(f"{where}.{k}", members[k], o[k], have)
+            else:
+                wrong(f"{where}: member {k} is not documented")
+def all_of(where, documented):
+    return {where}.union(*(all_of(f"{where}.{k}", d) for k, d in documented[1].items()))
+for command in sorted(entries, key=lambda name: name == "kick"): # the others need the session
+    documented, have = entries[command], set()
+    compare(command, documented, results.get(command, lambda: ask(command))(), have)
+    for k in sorted(all_of(command, documented) - have):
+        wrong(f"{k} is documented, but not there")
+sys.exit(bad)
+END
+ok "reddnctl(8) has all members with their types, and no others"
+kill "$ping" 2>/dev/null
+wait "$ping"
+
+# ---- followers ----------------------------------------------------------------------------
+
+timeout "$limit" "$REDDNCTL" --socket "$control" --json audit --follow >"$work/follow.out" 2>&1 &
+follower=$!
+pids+=("$follower")
+until_true grep -q reload-failed "$work/follow.out" || fail "nothing is followed" "$work/follow.out"
+served || fail "no get" "$work/get.log"
+until_true sh -c "tail -n 1 '$work/follow.out' | grep -q '\"event\": *\"ends\"'" || fail "the follower does not hear of it" "$work/follow.out"
+kill "$follower"
+wait "$follower" 2>/dev/null
+ok "a follower hears of what happens"
+
+# quickly refused
+echo '*' >"$work/reddnd.conf"
+# One that does not read: after more events than its socket takes it has the first, has missed some, and is told how many
+python3 - "$control" >"$work/slow.log" 2>&1 <<'END' || fail "a slow follower" "$work/slow.log" "$work/reddnd.log"
+import json, socket, sys
+def peer():
+    s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); return s, s.makefile()
+slow, lines = peer()
+events = 2000 + slow.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 100
+slow.sendall(b'{"command": "audit", "follow": true}\n')
+kept = json.loads(lines.readline())["result"]
+last = kept[-1]["number"]
+busy, answers = peer()
+for _ in range(events):
+    busy.sendall(b'{"command": "reload"}\n')
+    assert json.loads(answers.readline())["ok"] is False
+end = last + events
+lost = 0
+while last < end:
+    e = json.loads(lines.readline())
+    if "lost" in e:
+        lost += e["lost"]
+        last += e["lost"]
+    else:
+        assert e["number"] == last + 1, (e, last)
+        last = e["number"]
+assert 0 < lost < events, lost
+print(lost, "of", events, "lost")
+END
+ok "a follower that is slow holds up nobody, and is told what it missed: $(tail -n 1 "$work/slow.log")"
+
+stop_reddnd
+done_testing

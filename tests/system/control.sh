@@ -1,0 +1,212 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# reddnctl and the control socket of a running daemon: what it tells, what it does, what it refuses; reload.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+
+free_port
+control=$work/control
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# value PROGRAM: what python's expression PROGRAM makes of the JSON in ctl.out, named d
+value()
+{
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
+}
+
+holds() # WORDS EXPRESSION: of the JSON in ctl.out
+{
+	[[ $(value "$2") == True ]] || fail "$1" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	ok "$1"
+}
+
+says() # PATTERN: the last ctl failed, with these words
+{
+	grep -qE "$1" "$work/ctl.err" || fail "not told: $1" "$work/ctl.err" "$work/ctl.out"
+	ok "$1"
+}
+
+# raw TEXT: one line to the socket as it is; the answer on stdout
+raw()
+{
+	python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode("utf-8", "surrogateescape") + b"\n")
+print(s.makefile().readline(), end="")' "$control" "$1"
+}
+
+refused() # TEXT PATTERN
+{
+	raw "$1" | grep -qE "\"ok\": ?false.*$2" || fail "accepted: $1" "$work/reddnd.log"
+	ok "refused: ${1:0:60}"
+}
+
+table() # NAME VALUE
+{
+	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/$1" >/dev/null || fail "no table"
+	printf 'alice\t%s\n' "$2" | "$REDDN_TABLE" load --quiet "$work/$1" || fail "no data"
+}
+
+# settings PATH [NAME...]: one table, offered under each name
+settings()
+{
+	printf 'control = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = (' "$control" "$1"
+	for name in "${@:2}"; do
+		printf '%s{ name = "%s"; program = "hash-get"; region = "t"; }' "$comma" "$name"
+		comma=,
+	done
+	printf ');'
+	comma=
+}
+comma=
+
+# change TEXT: of the configuration file, as an operator would
+change()
+{
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+}
+
+get() # OFFLOAD: the value of alice
+{
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
+	cat "$work/get.log"
+}
+
+ctl status && fail "an answer without a daemon"
+says 'No such file.*is reddnd running'
+
+table first wonder
+table second land
+start_nic
+start_reddnd "$(settings "$work/first" one)"
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+daemon_pid=$(program_of "$reddnd") || exit
+
+ctl --json status || fail "no status" "$work/ctl.err"
+holds "status tells what there is" 'd["sessions"] == 0 and d["requests"] == 0 and d["device"] == "mlx5_0" and d["arena_size"] > 0'
+ctl status || fail "no status"
+grep -qE '^device +mlx5_0$' "$work/ctl.out" || fail "status is no text" "$work/ctl.out"
+ok "and in words"
+ctl --json offloads || fail "no offloads"
+holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unrolled", copies=6, atomics=2, waits_enables=3)]'
+ctl --json regions || fail "no regions"
+holds "regions" 'len(d) == 1 and d[0]["max_key"] == 64 and d[0]["path"].endswith("/first")'
+
+background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" one
+ping=$child
+until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' one '" || fail "no client" "$work/ping.log"
+top_sees()
+{
+	ctl --json --interval 1 --count 2 top || return
+	tail -n 1 "$work/ctl.out" >"$work/last" && mv "$work/last" "$work/ctl.out"
+	[[ $(value 'len(d) == 1 and d[0]["per_second"] > 0 and d[0]["requests"] > 0') == True ]]
+}
+until_true top_sees || fail "top does not see the client work" "$work/ctl.out" "$work/ctl.err"
+ok "top sees the client work"
+ctl metrics || fail "no metrics"
+for line in '^reddnd_sessions\{offload="one"\} 1$' '^reddnd_requests_total\{offload="one"\} [1-9]' '^# EOF$'; do
+	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
+done
+ok "metrics by offload"
+
+# reload: the old session goes on, new clients get the new catalog
+change "$(settings "$work/second" one two)"
+ctl --json reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+holds "reload tells what is in force" '[o["offload"] for o in d] == ["one", "two"]'
+[[ $(get two) == land && $(get one) == land ]] || fail "the new catalog is not served" "$work/get.log" "$work/reddnd.log"
+ok "new clients get the new catalog"
+alone()
+{
+	ctl --json clients && [[ $(value 'len(d) == 1 and d[0]["current"] == False and d[0]["requests"] > 0') == True ]]
+}
+until_true alone || fail "the old session does not go on as it began" "$work/ctl.out" "$work/reddnd.log"
+ok "the old session goes on as it began"
+before=$(value 'd[0]["requests"]')
+served_since()
+{
+	ctl --json clients && [[ $(value "d[0]['requests'] > $before") == True ]]
+}
+until_true served_since || fail "it is not served any more" "$work/ctl.out" "$work/ctl.err"
+ok "and is still served"
+
+# nothing of a wrong catalog takes effect
+change "$(settings "$work/absent" one two three)"
+ctl reload && fail "a wrong catalog was taken" "$work/ctl.out"
+says 'reddnd.conf:2: region file .*/absent cannot be mapped: No such file'
+change "$(settings "$work/first" one two one)"
+ctl reload && fail "a wrong catalog was taken" "$work/ctl.out"
+says 'reddnd.conf:2: .*"?one"?'
+change "arena = \"8M\"; $(settings "$work/first" one)"
+ctl reload && fail "another arena was taken" "$work/ctl.out"
+says '"arena" cannot change while the daemon runs'
+change '@include ""'
+ctl reload && fail "a catalog that includes a directory was taken" "$work/ctl.out"
+says '@include "" is no file but a directory'
+[[ $(get two) == land ]] || fail "the catalog was lost" "$work/get.log" "$work/reddnd.log"
+ok "the catalog in force stays"
+change "$(settings "$work/first" one)"
+kill -HUP "$daemon_pid"
+until_true grep -q '1 regions, 1 offloads; sessions go on' "$work/reddnd.log" || fail "SIGHUP" "$work/reddnd.log"
+[[ $(get one) == wonder ]] || fail "SIGHUP does not reload" "$work/get.log" "$work/reddnd.log"
+ok "SIGHUP reloads as well"
+
+ctl --json clients || fail "no clients"
+session=$(value 'd[0]["session"]')
+ctl kick "$session" || fail "no kick" "$work/ctl.err"
+wait "$ping" && fail "the client was not disconnected" "$work/ping.log"
+grep -q "the server ended session $session: the administrator ended it" "$work/ping.log" || fail "a kicked client is not told" "$work/ping.log"
+ok "a kicked client is disconnected, and told why"
+ctl kick "$session" && fail "kicked twice"
+says "there is no session $session"
+ctl kick x && fail "kicked x"
+says '"x" is no session'
+ctl stats && fail "stats"
+says 'did you mean "status"'
+
+refused '' 'a request is a line'
+refused '[1]' 'a request is a line'
+refused '{"command": 7}' 'a request is a line'
+refused '{"command": "status"} x' 'a request is a line'
+refused '{"command": "statu"}' 'did you mean'
+refused '{"command": "status", "x": 1}' 'takes no member'
+refused '{"command": "kick"}' 'is missing or no number'
+refused '{"command": "kick", "session": -1}' 'no session'
+refused '{"command": "kick", "session": "1"}' 'no number'
+refused '{"a":{"b":{"c":{"d":{"e":{}}}}}}' 'a request is a line'
+refused $'\xff\xfe' 'a request is a line'
+raw "$(head -c 70000 /dev/zero | tr '\0' x)" 2>/dev/null | grep -q . && fail "an endless line was answered"
+ok "an endless line is not answered"
+if [[ $(id -u) -eq 0 ]]; then
+	chmod 711 "$work"
+	chmod 777 "$control"
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" || fail "nobody may not look" "$work/ctl.err"
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "nobody may reload"
+	says 'is for root and the user of the daemon'
+fi
+
+# more peers than there is room for, none of which says anything, do not keep others out for long
+python3 -c '
+import socket, sys, time
+peers = []
+for _ in range(40):
+    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); peers.append(s)
+time.sleep(1)' "$control"
+until_true ctl status || fail "the daemon does not answer any more" "$work/ctl.err"
+ok "a crowd does not harm"
+
+bash -n <("$REDDNCTL" --bash-completion) || fail "the completion is no bash"
+"$REDDNCTL" --bash-completion | grep -q "status clients offloads" || fail "the completion does not know the commands"
+ok "bash completion"
+stop_reddnd
+[[ ! -e $control ]] || fail "the socket stays behind"
+done_testing

@@ -1,0 +1,237 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Offloads with loops that have no bound: answers, what clients, operators and reloads do in the middle of a loop, and loops that do not
+# end. And the same programs run by reddnc.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${REDDNCTL:?}" "${REDDNC:?}" "${ENDLESS:?}"
+seed=${TEST_SEED:-1}
+control=$work/control
+mkdir "$work/a" "$work/b"
+for dir in a b; do
+	"$ENDLESS" make "$work/$dir" || fail "no regions"
+done
+# behind the 5000 nodes of the list there is one that goes round in a circle
+circle=$((5000 * 19))
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+told() # COMMAND EXPRESSION: python, of the JSON that it answers with, named d; of the audit a list of events
+{
+	ctl --json "$1" && [[ $(python3 -c '
+import json, sys
+text = open(sys.argv[1]).read()
+d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"") else json.loads(text)
+print(eval(sys.argv[2]))' "$work/ctl.out" "$2") == True ]]
+}
+
+holds() # COMMAND WORDS EXPRESSION
+{
+	until_true told "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	ok "$2"
+}
+
+same_as_idle()
+{
+	[[ $(objects) == "$idle" ]]
+}
+
+expect_idle() # WORDS
+{
+	until_true same_as_idle || {
+		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
+		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
+	expect_unpaid "$1: nothing is left over, nothing charged"
+}
+
+expect_unpaid() # WORDS
+{
+	holds tenants "$1" 'all(t["queue_bytes"] == t["slot_bytes"] == t["depth"] == t["sessions"] == 0 for t in d)'
+}
+
+ask() # OFFLOAD DIR DEPTH COUNT
+{
+	on_nic ask.log "$ENDLESS" ask "$address" "$port" "$1" "$work/$2" "$3" "$4" "$seed" ||
+		fail "$1, depth $3 (seed $seed)" "$work/ask.log" "$work/reddnd.log"
+	ok "$1, depth $3: $(tail -n 1 "$work/ask.log")"
+}
+
+# begins LOG ARGUMENTS...: a client in the background that is in a loop for ever; sets $child
+begins()
+{
+	background "$1" "$ENDLESS" one "$address" "$port" "${@:2}"
+	until_true grep -q '^session' "$work/$1" || fail "no session" "$work/$1" "$work/reddnd.log"
+	in_loop="any(c['session'] == $(sed -n 's/^session //p' "$work/$1") and c['iterations'] > 1000 for c in d)"
+	holds clients "${*:2}: in the loop" "$in_loop"
+}
+
+# ends LOG WORDS: it is told why
+ends()
+{
+	wait "$child"
+	[[ $? -eq 3 ]] || fail "the client ends in another way" "$work/$1" "$work/reddnd.log"
+	grep -qE "$2" "$work/$1" || fail "the client is not told: $2" "$work/$1" "$work/reddnd.log"
+	ok "$(tail -n 1 "$work/$1")"
+}
+
+list() # DIR
+{
+	printf 'program = "list-endless"; regions = { nodes = "nodes.%s"; heap = "heap.%s"; };' "$1" "$1"
+}
+machine()
+{
+	printf 'program = "turing"; regions = { rules = "rules.%s"; tape = "tape.%s"; links = "links.%s"; };' "$1" "$1" "$1"
+}
+regions=
+for dir in a b; do
+	for name in array nodes heap rules tape links; do
+		regions+="{ name = \"$name.$dir\"; kind = \"raw\"; path = \"$work/$dir/$name\"; writable = $([[ $name == tape ]] && echo true || echo false); }, "
+	done
+done
+settings()
+{
+	printf 'control = "%s"; regions = ( %s ); offloads = ( %s ); tenants = ( { name = "all"; depth = 200; queue_bytes = "64M"; } );' \
+		"$control" "${regions%, }" "$1"
+}
+offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; },
+  { name = \"while-recycled.r\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; mode = \"recycled\"; },
+  { name = \"list-endless\"; $(list a) loop_budget = 100000; on_error = \"log\"; },
+  { name = \"list-endless.r\"; $(list a) loop_budget = 100000; mode = \"recycled\"; },
+  { name = \"list-endless.log\"; $(list a) loop_budget = 1000; on_error = { loop = \"log\"; }; },
+  { name = \"turing\"; $(machine a) time_budget = \"10m\"; },
+  { name = \"turing.r\"; $(machine b) time_budget = \"10m\"; mode = \"recycled\"; },
+  { name = \"patient\"; $(list a) time_budget = \"10m\"; },
+  { name = \"list-endless.c\"; $(list a) loop_budget = 20000; },
+  { name = \"list-endless.cr\"; $(list a) loop_budget = 20000; mode = \"recycled\"; },
+  { name = \"timed\"; $(list a) time_budget = \"200ms\"; }"
+
+nic_options=(--seed "$seed")
+start_nic
+start_reddnd "$(settings "$offloads")"
+daemon=$(program_of "$reddnd") || exit
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+idle=$(objects)
+
+# ---- answers ------------------------------------------------------------------------------
+
+for depth in 1 8; do # a request goes round thousands of times
+	for offload in while-recycled{,.r} list-endless{,.r}; do
+		ask "$offload" a "$depth" $((4 + 2 * depth))
+	done
+done
+ask turing a 1 20
+ask turing.r b 8 40
+expect_idle "after ten clients"
+holds offloads "iterations are counted" 'all(o["iterations"] > o["requests"] * 500 and o["wqes"] > 10 * o["iterations"] for o in d if o["offload"].startswith("list-endless") and o["requests"])'
+
+# The NIC goes on while the daemon is stopped
+background ask.log "$ENDLESS" ask "$address" "$port" list-endless.r "$work/a" 4 24 "$seed"
+until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
+kill -STOP "$daemon"
+expect_exit "$child" "a client of a daemon that is stopped" ask.log
+kill -CONT "$daemon"
+ok "24 requests in recycled mode, with the daemon stopped"
+expect_idle "after that"
+
+# ---- in the middle of a loop --------------------------------------------------------------
+
+background other.log "$ENDLESS" ask "$address" "$port" while-recycled "$work/a" 4 0 "$seed"
+other=$child
+until_true grep -q running "$work/other.log" || fail "no client" "$work/other.log" "$work/reddnd.log"
+
+begins one.log patient "$circle" 1
+ctl kick "$(sed -n 's/^session //p' "$work/one.log")" || fail "kick" "$work/ctl.err"
+ends one.log 'lost after 0 answers, 5: .*the server ended session [0-9]+: the administrator ended it'
+begins one.log patient "$circle" 1
+kill_hard "$child"
+holds clients "a client is killed in the middle of a loop" 'all(c["offload"] != "patient" for c in d)'
+
+# ---- loops that do not end ----------------------------------------------------------------
+
+for offload in list-endless.c list-endless.cr; do
+	background one.log "$ENDLESS" one "$address" "$port" "$offload" "$circle" 1
+	ends one.log 'lost after 0 answers, 4: .*request 0 was [0-9]+ times in the loop and is not answered; the loop budget is 20000 iterations'
+	took=$(sed -n 's/.*request 0 was \([0-9]*\) times in the loop.*/\1/p' "$work/one.log" | tail -n 1)
+	# beyond it is what the NIC does until the daemon looks again: some thousand, and more if the daemon does not get a CPU
+	[[ $took -gt 20000 && $took -le $((20 * 20000)) ]] || fail "$offload: stopped after $took iterations" "$work/one.log" "$work/reddnd.log"
+	holds audit "$offload is judged" "[e['verdict'] == 'loop' and e['action'] == 'terminate' for e in d if e['event'] == 'verdict' and e['offload'] == '$offload'] == [True]"
+done
+background one.log "$ENDLESS" one "$address" "$port" timed "$circle" 1
+ends one.log 'lost after 0 answers, 4: .*request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 200 ms'
+background one.log "$ENDLESS" one "$address" "$port" list-endless $((1 << 30)) 1
+ends one.log 'lost after 0 answers, 1: .*step read.* of the loop failed: .*, list-endless.rdn:22'
+ask list-endless.log a 2 10
+holds offloads "verdicts are counted" '{o["offload"]: (o["verdicts"]["loop"], o["verdicts"]["time"]) for o in d if o["offload"] in ("list-endless.c", "list-endless.cr", "timed")} == {"list-endless.c": (1, 0), "list-endless.cr": (1, 0), "timed": (0, 1)} and any(o["offload"] == "list-endless.log" and 0 < o["verdicts"]["loop"] <= 10 and o["failed_sessions"] == 0 for o in d)'
+ask list-endless.c a 4 12
+
+# ---- reload -------------------------------------------------------------------------------
+
+refused() # OFFLOAD WORDS
+{
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "$1")" "$programs" >"$work/reddnd.conf"
+	ctl reload && fail "accepted: $1"
+	grep -q -e "$2" "$work/ctl.err" || fail "$1: not told: $2" "$work/ctl.err"
+	ok "refused: $2"
+}
+refused "{ name = \"x\"; $(list a) }" 'its program has a loop without a bound; say when the daemon is to end it'
+refused '{ name = "x"; program = "while-break"; region = "array.a"; loop_budget = 5; }' 'all loops of its program have bounds'
+refused "{ name = \"x\"; $(list a) loop_budget = 0; }" '"loop_budget" must be a number of iterations'
+refused "{ name = \"x\"; $(list a) time_budget = \"1s\"; wqe_budget = 5000; }" 'a "wqe_budget" needs a "loop_budget"'
+refused "{ name = \"x\"; $(list a) loop_budget = 1000; wqe_budget = 5000; }" 'a request takes [0-9]* WQEs, "wqe_budget" is 5000'
+
+begins one.log patient "$circle" 1
+in_loop=$child
+printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")" "$programs" >"$work/reddnd.conf"
+ctl reload || fail "reload" "$work/ctl.err"
+holds clients "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
+ask while-recycled b 8 16
+kill "$in_loop"
+wait "$in_loop"
+alive "$other" || fail "a client that had nothing to do with all that has ended" "$work/other.log" "$work/reddnd.log"
+kill "$other"
+wait "$other"
+expect_unpaid "when all have gone nothing is charged"
+
+# A daemon whose clients rest has nothing to do
+on_cpu()
+{
+	cut -d ' ' -f 1 "/proc/$daemon/schedstat"
+}
+rests()
+{
+	local before
+
+	before=$(on_cpu)
+	sleep 0.5
+	[[ $(on_cpu) == "$before" ]]
+}
+background hold.log "$ENDLESS" hold "$address" "$port" while-recycled 7 0
+until_true grep -q '^0800000000000000' "$work/hold.log" || fail "no answer" "$work/hold.log" "$work/reddnd.log"
+until_true rests || fail "the daemon runs" "$work/reddnd.log"
+ok "a daemon whose clients rest uses no processor"
+kill "$child"
+wait "$child"
+stop_reddnd
+
+# ---- reddnc -------------------------------------------------------------------------------
+
+run() # ARGUMENTS...
+{
+	on_nic run.log "$REDDNC" run "$@"
+}
+run -j -r "array=$work/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
+python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answered"] and d["reply"] == "80bb000000000000" and 5900 < d["loop"]["iterations"] < 6000))' <"$work/run.log" ||
+	fail "while-recycled: another answer" "$work/run.log"
+"$ENDLESS" make "$work/a" || fail "no regions"
+run -r "rules=$work/a/rules" -r "tape=$work/a/tape" -r "links=$work/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
+grep -q '^    6b 00 00 00 00 00 00 00$' "$work/run.log" || fail "turing: not 107 steps" "$work/run.log"
+run -t 300 -r "nodes=$work/a/nodes" -r "heap=$work/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a list without an end has one" "$work/run.log"
+grep -q 'no reply in 300 ms' "$work/run.log" || fail "no words" "$work/run.log"
+ok "reddnc runs such programs"
+done_testing

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Gets through the whole system on random tables, with either form of the lookup and at several depths: the answers are
+# the table's own. Daemon and clients are on different hosts.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
+seed=${TEST_SEED:-1}
+
+kinds=(small sizes long-keys full tiny)
+regions=
+offloads=
+for kind in "${kinds[@]}"; do
+	"$GET_PROPERTY" make "$kind" "$seed" "$work/$kind" || fail "table $kind"
+	regions+="  { name = \"$kind\"; kind = \"table\"; path = \"$work/$kind\"; },"$'\n'
+	offloads+="  { name = \"$kind-sequential\"; program = \"hash-get\"; region = \"$kind\"; },"$'\n'
+	offloads+="  { name = \"$kind-parallel\"; program = \"hash-get-parallel\"; region = \"$kind\"; },"$'\n'
+done
+
+nic_options=(--seed "$seed")
+two_hosts
+start_nic
+start_reddnd "regions = (
+${regions%,*} );
+offloads = (
+${offloads%,*} );"
+
+for kind in "${kinds[@]}"; do
+	for mode in sequential parallel; do
+		for depth in 1 2 16 64; do
+			gets=2000
+			# of 64 KB and more each
+			[[ $kind != sizes && $kind != long-keys ]] || gets=500
+			on_nic ask.log "${client_on[@]}" "$GET_PROPERTY" ask "$address" "$port" "$kind-$mode" "$work/$kind" "$depth" "$gets" "$seed" ||
+				fail "$kind, $mode, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"
+			ok "$(tail -n 1 "$work/ask.log")"
+		done
+	done
+done
+
+stop_reddnd
+done_testing

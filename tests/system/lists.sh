@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Walks along lists, which answer before their chains are over: clients that send the next request at once, with one outstanding and with
+# sixteen, chains that the daemon arms and such as the NIC keeps going; what is counted; and a list that ends nowhere.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${LIST_ASK:?set LIST_ASK to the path of the test program}"
+: "${REDDNCTL:?set REDDNCTL to the path of the admin tool}"
+seed=${TEST_SEED:-1}
+requests=800
+
+"$LIST_ASK" make "$work/nodes" "$work/heap" 0 || fail "no list"
+"$LIST_ASK" make "$work/nowhere" "$work/heap" 0xffffffffff || fail "no list"
+uses='regions = { nodes = "nodes"; heap = "heap"; };'
+nic_options=(--seed "$seed")
+start_nic
+start_reddnd "control = \"$work/control\";
+regions = (
+  { name = \"nodes\"; kind = \"raw\"; path = \"$work/nodes\"; },
+  { name = \"nowhere\"; kind = \"raw\"; path = \"$work/nowhere\"; },
+  { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
+offloads = (
+  { name = \"armed\"; program = \"list-walk\"; $uses },
+  { name = \"recycled\"; program = \"list-walk\"; $uses mode = \"recycled\"; },
+  { name = \"break\"; program = \"list-walk\"; params = { stop = 1; }; $uses },
+  { name = \"lost\"; program = \"list-walk\"; regions = { nodes = \"nowhere\"; heap = \"heap\"; }; } );"
+
+ask() # OFFLOAD DEPTH
+{
+	on_nic ask.log "$LIST_ASK" ask "$address" "$port" "$1" "$2" "$requests" "$seed"
+}
+
+counted() # OFFLOAD: requests, hits and misses
+{
+	timeout "$limit" "$REDDNCTL" --socket "$work/control" --json offloads >"$work/counted" 2>&1 || fail "reddnctl" "$work/counted"
+	python3 -c 'import json, sys
+for o in json.load(open(sys.argv[1])):
+	if o["offload"] == sys.argv[2]:
+		print(o["requests"], o.get("hits"), o.get("misses"))' "$work/counted" "$1"
+}
+
+is_counted() # OFFLOAD REQUESTS HITS
+{
+	[[ $(counted "$1") == "$2 $3 $(($2 - $3))" ]]
+}
+
+for offload in armed recycled break; do
+	hits=0
+	for depth in 1 16; do
+		ask "$offload" "$depth" || fail "$offload, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"
+		hits=$((hits + $(cat "$work/ask.log")))
+		ok "$offload, depth $depth: every answer is what is in the list"
+	done
+	[[ $offload == recycled ]] && continue
+	until_true is_counted "$offload" $((2 * requests)) "$hits" || fail "$offload: $(counted "$offload"), not $hits hits" "$work/reddnd.log"
+	ok "$offload: the answers are hits and misses"
+done
+
+ask lost 16 && fail "a list that ends nowhere is walked"
+until_true grep -qE 'offload lost.* ends after|session [0-9]+: ends after .*step .*read.* failed: remote access error' "$work/reddnd.log" ||
+	fail "it is not told that a node is nowhere" "$work/ask.log" "$work/reddnd.log"
+ok "a node that is nowhere ends the session, with words"
+stop_reddnd
+done_testing

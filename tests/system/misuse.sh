@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reddnd against clients that break the protocol, in every way this knows: each learns of it, the next client is served, and
+# nothing is left over in the device.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+limit=${TEST_LIMIT:-240}
+: "${MISUSE:?set MISUSE to the path of the test client}"
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+start_nic
+start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+offloads = (
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; } );"
+idle=$(objects)
+
+as_before()
+{
+	[[ $(objects) == "$idle" ]]
+}
+
+# After CASE the daemon lives, serves, and holds what an idle daemon holds.
+expect_unharmed()
+{
+	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
+	on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" "$mode" alice || fail "$1: the next client is not served" \
+		"$work/get.log" "$work/reddnd.log"
+	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
+	until_true as_before || {
+		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
+		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
+	ok "$1"
+}
+
+for mode in sequential parallel; do
+	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" refusals || fail "refusals" "$work/misuse.log" "$work/reddnd.log"
+	expect_unharmed "$mode: $(wc -l <"$work/misuse.log") wrong requests for a connection are refused with words"
+	for case in why wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
+		on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" \
+			"$work/reddnd.log"
+		expect_unharmed "$mode: $case"
+	done
+	for round in 1 2 3; do
+		background killed.log "$MISUSE" "$address" "$port" "$mode" until-killed
+		until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+		sleep "0.$round"
+		kill_hard "$child"
+		expect_unharmed "$mode: a client is killed while the chain runs for it"
+	done
+done
+
+# The log says what they did.
+while IFS= read -r words; do
+	grep -qE "session [0-9]+: ends after [0-9]+ requests: $words" "$work/reddnd.log" ||
+		fail "the log does not say: $words" "$work/reddnd.log"
+	ok "the log says: $words"
+done <<'END'
+step (hit\[0\]|done) failed: remote access error
+request 0 had [0-9]+ bytes, not [0-9]+
+a request was longer than [0-9]+ bytes
+step look\[0\] failed: remote access error
+step (hit\[0\]|done) failed: receiver-not-ready retries exceeded
+END
+
+# Clients in mid-flight when the daemon goes learn of it.
+background killed.log "$MISUSE" "$address" "$port" sequential until-killed
+until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
+last=$child
+stop_reddnd
+wait "$last"
+ok "a client of a daemon that stops learns of it"
+done_testing

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# probes.sh fenced|unfenced|unchecked: what no source says of a NIC: whether it heeds the fence of a SEND_EN, and whether it checks
+# index and QPN of a WQE. The daemon finds out, and compiles for what it found: a walk through a list and one along an array take as
+# many WRs as that allows, and right answers come in any case.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+
+heeded=yes checked=yes copies=11 syncs=10
+case $1 in
+fenced) ;;
+unfenced) heeded="no, or it could not be told" syncs=18 nic_options=(--no-sync-fence) ;;
+unchecked) checked="no, so that operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
+*) fail "fenced, unfenced or unchecked?" ;;
+esac
+
+# Nodes: next be40, key le48, length be24, value be40. Node i has key 100 + i and the value byte i
+python3 -c '
+import sys
+nodes = b"".join((19 * (i + 1)).to_bytes(5, "big") + (100 + i).to_bytes(6, "little") + (1).to_bytes(3, "big") +
+                 i.to_bytes(5, "big") for i in range(8))
+open(sys.argv[1], "wb").write(nodes.ljust(4096, b"\0"))
+open(sys.argv[2], "wb").write(bytes(range(8)).ljust(4096, b"\0"))' "$work/nodes" "$work/heap"
+
+start_nic
+start_reddnd "regions = (
+  { name = \"nodes\"; kind = \"raw\"; path = \"$work/nodes\"; },
+  { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
+offloads = ( { name = \"list\"; program = \"list-walk\"; params = { stop = 1; }; regions = { nodes = \"nodes\"; heap = \"heap\"; }; },
+  { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; } );"
+
+grep -q "a fence holds back a SEND_EN: $heeded; index and QPN of a WQE are checked: $checked\$" "$work/reddnd.log" ||
+	fail "the daemon did not find that out" "$work/reddnd.log"
+ok "the daemon has found out what this NIC does"
+grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
+	fail "list-walk has not been compiled for it" "$work/reddnd.log"
+ok "list-walk takes $syncs waits and enables"
+grep -q "offload array: while_unrolled, $copies copies, " "$work/reddnd.log" ||
+	fail "while-unrolled has not been compiled for it" "$work/reddnd.log"
+ok "while-unrolled takes $copies copies"
+
+for key in 0 3 7; do
+	on_nic call.log "$REDDN" call --json "$address" list 0 $((100 + key)) || fail "no answer" "$work/call.log" "$work/reddnd.log"
+	value=$(python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["reply"][16:18], 16))' "$work/call.log")
+	[[ $value -eq $key ]] || fail "the value of node $key is not $value" "$work/call.log"
+	ok "node $key is found"
+done
+stop_reddnd
+done_testing

@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Programs in a running daemon: a new offload is a file and a reload; clients call whatever is offered.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}"
+
+shopt -s extglob
+free_port
+mkdir "$work/programs"
+
+ctl() # ARGUMENTS...
+{
+	timeout "$limit" "$REDDNCTL" --socket "$work/control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+configure() # OFFLOADS
+{
+	cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+control = "$work/control";
+programs = [ "$work/programs", "$programs" ];
+regions = (
+  { name = "pairs"; kind = "raw"; path = "$work/pairs"; },
+  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; },
+  { name = "again"; kind = "raw"; path = "$work/again"; writable = true; } );
+offloads = (
+$1 );
+END
+}
+
+call() # ARGUMENTS...: the reply in hexadecimal
+{
+	on_nic call.log "$REDDN" call --timeout 100000 --json --port "$port" "$address" "$@" &&
+		python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["reply"])' "$work/call.log"
+}
+
+# Two records of 32 bytes (version, value) in each pair
+python3 -c '
+import struct, sys
+pair = lambda *copies: b"".join(struct.pack("<Q24s", v, t) for v, t in copies)
+open(sys.argv[1], "wb").write((pair((7, b"old"), (9, b"new")) + pair((3 << 40, b"newer"), (3 << 32, b"older"))).ljust(4096, b"\0"))
+open(sys.argv[2], "wb").write(bytes(4096))' "$work/pairs" "$work/words"
+
+ln "$work/words" "$work/again"
+start_nic
+ticket='  { name = "ticket"; program = "counter"; region = "words"; }'
+configure "$ticket"
+background reddnd.log "$REDDND" --config "$work/reddnd.conf"
+reddnd=$child
+server_ready "$reddnd" reddnd reddnd.log reddnd_listens
+
+# Deployed by writing one file and reloading
+cat >"$work/programs/newest.rdn" <<'END'
+# newest.rdn - of two copies of a record, the one with the higher version
+program newest
+
+struct copy { version : le56, _ : u8, value : bytes 24 }
+region pairs of copy
+arg at : offset(3) in pairs
+
+read pairs @ at      as copy { version -> a, value -> one }
+read pairs @ at + 32 as copy { version -> b, value -> two }
+if a < b {
+  write two -> slot @ 8
+} else {
+  write one -> slot @ 8
+}
+write_imm 1 as be64 -> slot @ 0
+END
+configure "$ticket, { name = \"newest\"; program = \"newest\"; region = \"pairs\"; },
+  { name = \"for-ever\"; program = \"newest\"; region = \"pairs\"; mode = \"recycled\"; }"
+ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+for offload in newest for-ever; do
+	[[ $(call "$offload" 0) == 00000000000000016e6577*(0) ]] || fail "$offload: not the newer copy" "$work/call.log" "$work/reddnd.log"
+	[[ $(call "$offload" 64) == 00000000000000016e65776572*(0) ]] || fail "$offload: not the newer copy of the second pair" "$work/call.log"
+	ok "$offload: a new offload is a file and a reload"
+done
+
+# One with a mistake does no harm
+sed -i 's/-> a,/-> hit.rkey,/' "$work/programs/newest.rdn"
+ctl reload && fail "a wrong program was taken"
+grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "the mistake is not told" "$work/ctl.err"
+[[ $(call newest 0) == 00000000000000016e6577*(0) ]] || fail "the offload is gone" "$work/call.log"
+ok "a wrong program is refused with its line, and the old one stays"
+
+# Nor does one that would take one file for two
+configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
+ctl reload && fail "one file as two regions of a program was taken"
+until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
+	fail "that they are one file is not told" "$work/ctl.err" "$work/reddnd.log"
+ok "regions of a program that are one file are refused"
+
+# What the client may not
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"
+grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "not told" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
+grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "not told" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 4090 && fail "beyond the region"
+until_true grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remote access error' "$work/reddnd.log" ||
+	fail "beyond the region: not told" "$work/call.log" "$work/reddnd.log"
+on_nic call.log "$REDDN" get --timeout 100000 --port "$port" "$address" newest key && fail "a get of what is no table"
+ok "what a client may not"
+
+# Tickets: four clients, no number twice, and no more than there are
+sell() # NUMBER
+{
+	local i
+
+	for ((i = 0; i < 8; i++)); do
+		"$SOFTCX" run "$REDDN" call --timeout 100000 --json --port "$port" "$address" ticket 16 20
+	done >"$work/sold.$1" 2>&1
+}
+for i in 1 2 3 4; do
+	sell "$i" &
+	sellers[i]=$!
+done
+for i in 1 2 3 4; do
+	wait "${sellers[i]}" || fail "seller $i" "$work/sold.$i" "$work/reddnd.log"
+done
+python3 -c '
+import json, struct, sys
+replies = [struct.unpack("<B7xQ", bytes.fromhex(json.loads(l)["reply"])[:16]) for f in sys.argv[1:] for l in open(f)]
+sold = sorted(n for good, n in replies if good)
+assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$work"/sold.? || fail "tickets" "$work"/sold.?
+[[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
+ok "20 tickets to four clients, each number once"
+
+# RECVs that nobody has used are flushed when a client goes: they are no requests
+cat >"$work/programs/count.rdn" <<'END'
+program count
+region words writable steered
+arg at : offset(1) in words
+add words @ at as le64 by 1
+write_imm 1 as u8 -> slot @ 0
+END
+configure '{ name = "count"; program = "count"; region = "words"; }, { name = "count.r"; program = "count"; region = "words"; mode = "recycled"; }'
+ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+for offload in count count.r count; do
+	[[ $(call "$offload" 8) == 01*(0) ]] || fail "$offload: no answer" "$work/call.log" "$work/reddnd.log"
+done
+
+kill "$reddnd"
+expect_exit "$reddnd" reddnd reddnd.log
+python3 -c '
+import struct, sys
+words = struct.unpack("<512Q", open(sys.argv[1], "rb").read())
+assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests that nobody made were executed"
+ok "what is counted are requests"
+done_testing

@@ -1,0 +1,215 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Rates: a client over its rate is slowed, not cut; credits are counted, in both modes; others do not notice; limits of a live
+# session can be changed.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+
+control=$work/control
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# value PROGRAM: what python's expression PROGRAM makes of the JSON in ctl.out, named d
+value()
+{
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
+}
+
+bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
+{
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
+}
+
+# of a clock that nobody sets
+now_ms()
+{
+	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
+}
+
+# within COUNT RATE ALLOWANCE BEGIN: as many requests, and it took as long as it has to at least
+within()
+{
+	local took=$(($(now_ms) - $4)) least=$((($1 - $3) * 1000 / $2))
+
+	[[ $took -ge $least ]] || fail "$1 requests in $took ms; at $2 per second they take $least at least" "$work/reddnd.log"
+	ok "$1 requests at $2 per second: $took ms, $least at least"
+}
+
+requests() # TENANT
+{
+	ctl --json tenants || fail "no tenants" "$work/ctl.err"
+	value "[t['requests'] for t in d if t['tenant'] == '$1'][0]"
+}
+
+counted() # TENANT NUMBER
+{
+	[[ $(requests "$1") -eq $2 ]]
+}
+
+goes_on() # NUMBER: of requests of those without limit
+{
+	[[ $(requests free) -ge $1 ]]
+}
+
+rests() # TENANT: for a while it is asked for nothing, or gets nothing
+{
+	local had
+	had=$(requests "$1")
+	sleep 1
+	[[ $(requests "$1") -eq $had ]]
+}
+
+session_of() # OFFLOAD: the number of a session
+{
+	ctl --json clients || fail "no clients" "$work/ctl.err"
+	value "[c['session'] for c in d if c['offload'] == '$1'][0]"
+}
+
+has_session() # OFFLOAD
+{
+	session_of "$1" | grep -q '^[1-9]'
+}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' >"$work/keys"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+nic_options=(--hosts "a,b,c,d")
+start_nic
+server_on=(--host a)
+start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );
+tenants = ( { name = \"slow\"; networks = [ \"127.1.0.1\" ]; rate = 400; burst = 20; },
+  { name = \"each\"; networks = [ \"127.2.0.1\" ]; session_rate = 300; session_burst = 10; },
+  { name = \"thin\"; networks = [ \"127.3.0.1\" ]; bytes_rate = 24000; session_bytes_rate = 20000; },
+  { name = \"free\"; networks = [ \"127.0.0.1\" ]; } );"
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+
+# slowed, in both modes; every answer comes, and is right
+total=0
+for offload in plain lap; do
+	begin=$(now_ms)
+	bench slow.log b "$offload" 500
+	expect_exit "$child" "a client over its rate" slow.log
+	total=$((total + 500))
+	within 500 400 40 "$begin"
+	until_true counted slow "$total" || fail "$(requests slow) requests, not $total" "$work/reddnd.log"
+
+	begin=$(now_ms)
+	bench each.log c "$offload" 300
+	expect_exit "$child" "a client over the rate of a session" each.log
+	within 300 300 20 "$begin"
+done
+
+# offload OFFLOAD MEMBER: of reddnctl offloads
+offload()
+{
+	ctl --json offloads || fail "no offloads" "$work/ctl.err"
+	value "[o['$2'] for o in d if o['offload'] == '$1'][0]"
+}
+
+# bytes: what was written to reply slots, or, of an offload that nobody tells of, what may have been
+for name in plain lap; do
+	wrote=$(offload plain bytes_out)
+	count=$([[ $name == lap ]] && echo 40 || echo 400)
+	begin=$(now_ms)
+	bench thin.log d "$name" "$count"
+	expect_exit "$child" "$name: a client over its bytes" thin.log
+	most=$(offload "$name" reply_bytes)
+	if [[ $name == lap ]]; then
+		bytes=$((count * most))
+	else
+		bytes=$(($(offload plain bytes_out) - wrote))
+	fi
+	took=$(($(now_ms) - begin))
+	# the bucket of a session holds 2000 bytes or the longest reply, and may be had twice
+	bucket=$((most > 2000 ? most : 2000))
+	least=$(((bytes - 2 * bucket) * 1000 / 20000))
+	[[ $took -ge $least ]] || fail "$name: $bytes bytes in $took ms; at 20000 per second they take $least at least" "$work/reddnd.log"
+	ok "$name: $bytes bytes at 20000 per second: $took ms, $least at least"
+done
+
+# two sessions share what their tenant may do
+begin=$(now_ms)
+bench 1.log b plain 200
+first=$child
+bench 2.log b lap 200
+second=$child
+expect_exit "$first" "one of two" 1.log
+expect_exit "$second" "the other" 2.log
+within 400 400 60 "$begin"
+
+# live: what would take an hour is done at once when the limit is lifted, or the other way round
+for offload in plain lap; do
+	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err"
+	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+	bench slow.log b "$offload" 4000
+	slow=$child
+	until_true has_session "$offload" || fail "no session"
+	bench free.log a "$offload" 5000
+	expect_exit "$child" "a neighbour without limit" free.log
+	alive "$slow" || fail "4000 requests at one per second are done" "$work/slow.log"
+	ok "$offload: a neighbour without limit is not slowed"
+	ctl limit slow --rate 0 || fail "no limit" "$work/ctl.err"
+	expect_exit "$slow" "$offload, when the limit of its tenant is lifted" slow.log
+	ok "$offload: the limit of a tenant is lifted"
+
+	bench free.log a "$offload" 1000000
+	until_true has_session "$offload" || fail "no session"
+	session=$(session_of "$offload")
+	ctl limit "$session" --rate 50 --burst 5 || fail "no limit" "$work/ctl.err"
+	begin=$(now_ms)
+	before=$(requests free)
+	until_true goes_on $((before + 100)) || fail "$offload: no requests at 50 per second" "$work/reddnd.log"
+	after=$(requests free)
+	took=$(($(now_ms) - begin))
+	# what was posted before is used up as fast as can be, and what was done of it before may be counted late
+	[[ $((after - before)) -le $((took * 50 / 1000 + 200)) ]] ||
+		fail "$offload: $((after - before)) requests in $took ms at 50 per second" "$work/reddnd.log"
+	ok "$offload: $((after - before)) requests in $took ms of a session that was limited to 50 per second while it ran"
+
+	# the same in bytes, first of the session, then of its tenant
+	for whose in "$session" free; do
+		ctl limit "$session" --rate 0 --bytes 0 || fail "no limit" "$work/ctl.err"
+		before=$(requests free)
+		until_true goes_on $((before + 1000)) || fail "$offload: no requests without a limit" "$work/reddnd.log"
+		# a reply costs more than it brings in a minute
+		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err"
+		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+		until_true rests free || fail "$offload: the bytes of $whose are not limited" "$work/reddnd.log"
+		alive "$child" || fail "the client has ended" "$work/free.log"
+		ok "$offload: the bytes of $([[ $whose == free ]] && echo a tenant || echo a session) are limited while it runs"
+		ctl limit "$whose" --bytes 0 || fail "no limit" "$work/ctl.err"
+		before=$(requests free)
+		until_true goes_on $((before + 1000)) || fail "$offload: the limit is not lifted" "$work/reddnd.log"
+	done
+	ok "$offload: and lifted"
+	kill "$child"
+	wait "$child" 2>/dev/null
+	until_true sh -c "! '$REDDNCTL' --socket '$control' clients | grep -q ' $offload '" || fail "the session stays"
+done
+
+# what is asked for wrongly
+ctl limit nobody --rate 5 && fail "a limit for nobody"
+grep -q 'there is no such tenant; "tenants" lists them' "$work/ctl.err" || fail "limit" "$work/ctl.err"
+ctl limit slow --rate 5000 --burst 4 && fail "a burst that is too small"
+grep -q '"burst" is 4; for that rate it must be at least 5' "$work/ctl.err" || fail "burst" "$work/ctl.err"
+for words in "" "--burst 5" "--bytes 5 --burst 5"; do
+	# shellcheck disable=SC2086 # words
+	ctl limit slow $words && fail "a limit without a rate"
+	grep -q -- '--rate is missing' "$work/ctl.err" || fail "rate" "$work/ctl.err"
+done
+ctl limit slow --bytes much && fail "bytes that are no size"
+grep -q -- '--bytes "much" is no size' "$work/ctl.err" || fail "bytes" "$work/ctl.err"
+ok "limits that are wrong are refused"
+
+stop_reddnd
+done_testing

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# reddnc: what it says of programs, and programs run once on a NIC.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+: "${REDDNC:?}" "${REDDN_TABLE:?}"
+programs=$(realpath "$here/../../conf/programs")
+
+expect() # STATUS PATTERN CMD...: the exit status, and a line of what it prints
+{
+	local status=$1 pattern=$2
+	shift 2
+	"$@" >"$work/out" 2>&1
+	local got=$?
+	[[ $got -eq $status ]] || fail "exit status $got, not $status: $*" "$work/out"
+	grep -qE -- "$pattern" "$work/out" || fail "no line like $pattern: $*" "$work/out"
+	ok "$pattern"
+}
+
+expect 0 '^usage: reddnc' "$REDDNC" --help
+expect 64 'did you mean "explain"' "$REDDNC" explan x
+expect 64 '^usage: reddnc check FILE' "$REDDNC" check
+expect 64 'option -p does not take "probes"' "$REDDNC" check -p probes "$programs/hash-get.rdn"
+expect 66 'absent.rdn: No such file' "$REDDNC" check "$work/absent.rdn"
+printf 'program p\nwrite_imm 1 as be33 -> slot @ 0\n' >"$work/wrong.rdn"
+expect 1 'wrong.rdn:2:[0-9]+: error: ' "$REDDNC" check "$work/wrong.rdn"
+expect 1 'hash-get.rdn: hash_get, 6 copies' "$REDDNC" check "$work/wrong.rdn" "$programs/hash-get.rdn"
+expect 1 'probes.*1 to 2' "$REDDNC" check -p probes=3 "$programs/hash-get.rdn"
+expect 0 '^standard input: hash_get' "$REDDNC" check - <"$programs/hash-get.rdn"
+
+for program in "$programs"/*.rdn; do
+	"$REDDNC" check "$program" >"$work/out" 2>&1 || fail "$program" "$work/out"
+	"$REDDNC" explain "$program" >"$work/out" 2>&1 || fail "$program is not explained" "$work/out"
+	"$REDDNC" explain --json "$program" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+n = {}
+for s in d["steps"]:
+    n[s["class"]] = n.get(s["class"], 0) + 1
+assert [n.get(c, 0) for c in ("copy", "atomic", "wait_enable")] == [d["copy"], d["atomic"], d["wait_enable"]], n
+assert any(s["critical"] for s in d["steps"]) and d["modelled_ns"] > 0
+assert sum(r["bytes"] for r in d["request"]) == d["request_bytes"]
+assert all(s["why"] for s in d["steps"] if s["verb"] in ("wait", "send_en") and not s["label"])
+' || fail "$program: the steps and the numbers disagree"
+	"$REDDNC" draw "$program" -o "$work/picture.svg" || fail "$program is not drawn"
+	python3 -c 'import sys, xml.etree.ElementTree as e
+r = e.parse(sys.argv[1]).getroot()
+assert len(r.findall("{http://www.w3.org/2000/svg}g")) > 2' "$work/picture.svg" || fail "$program: the picture is no SVG" "$work/picture.svg"
+	"$REDDNC" dump "$program" | grep -q '^queue reply' || fail "$program is not dumped"
+	if grep -q '^endless' "$program"; then
+		"$REDDNC" dump "$program" | grep -A 1 '^loop: a ring of' | grep -q '^ *0  gate~' || fail "$program: its loop is not dumped"
+		grep -q '>loop: .* wait and enable<' "$work/picture.svg" || fail "$program: its loop is not drawn"
+	fi
+	ok "$(basename "$program") is explained, drawn and dumped"
+done
+
+"$REDDNC" draw "$programs/hash-get.rdn" | diff - "$here/../../docs/hash-get.svg" ||
+	fail "docs/hash-get.svg is not what \"reddnc draw conf/programs/hash-get.rdn\" draws"
+ok "the README's picture is that of the program"
+"$REDDNC" explain "$programs/hash-get.rdn" >"$work/out"
+for line in '^hash_get: 12 work requests' 'because' '^ +[0-9]+ \| .*hit: write heap' '0\.\.6 +probe\[0\]\.fp, big-endian'; do
+	grep -qE "$line" "$work/out" || fail "explain has no line like $line" "$work/out"
+done
+ok "explain says what the hash get becomes"
+
+start_nic
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+run() # ARGUMENTS...: reddnc run on the NIC, into run.log
+{
+	on_nic run.log "$REDDNC" run "$@"
+}
+
+# tickets up to number 4: 3, then 4, then there are none
+python3 -c 'import struct, sys; open(sys.argv[1], "wb").write(struct.pack("<512Q", 0, 3, *range(510)))' "$work/words"
+for ticket in 3 4 none none; do
+	run -j -r "words=$work/words" "$programs/counter.rdn" 8 5 || fail "counter" "$work/run.log"
+	python3 -c '
+import json, struct, sys
+d = json.load(open(sys.argv[1]))
+sold, number = struct.unpack("<B7xQ", bytes.fromhex(d["reply"]))
+assert d["answered"] and (str(number) if sold else "none") == sys.argv[2], d' "$work/run.log" "$ticket" ||
+		fail "the ticket was $ticket" "$work/run.log"
+done
+[[ $(od -An -tu8 -j8 -N8 "$work/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
+ok "a counter with a limit, run four times"
+run -r "words=$work/words" "$programs/counter.rdn" 8 6 || fail "counter" "$work/run.log"
+grep -qE '^ +was .* nop' "$work/run.log" || fail "no work request that was a NOP" "$work/run.log"
+ok "and what each work request was"
+run -r "words=$work/words" "$programs/counter.rdn" 8 && fail "an argument too few"
+grep -q 'takes 2 arguments, not 1' "$work/run.log" || fail "not told" "$work/run.log"
+run -r "words=$work/words" "$programs/counter.rdn" 8 x && fail "x"
+grep -q 'limit: "x" is no number of at most 7 bytes' "$work/run.log" || fail "not told" "$work/run.log"
+run "$programs/counter.rdn" 8 1 && fail "no region"
+grep -q 'region "words" of the program is missing' "$work/run.log" || fail "not told" "$work/run.log"
+run -r "words=$work/table" -r "x=$work/table" "$programs/counter.rdn" 8 1 && fail "a region too many"
+grep -q 'the program has no region "x"' "$work/run.log" || fail "not told" "$work/run.log"
+ok "what is missing is told"
+for region in buckets heap live; do regions+=(-r "$region=$work/table"); done
+run -j -p width=2 "${regions[@]}" "$programs/hash-get.rdn" 1 0 2 16 || fail "hash get" "$work/run.log"
+ok "a get from a table, a miss"
+run -p width=4 "${regions[@]}" "$programs/hash-get.rdn" 1 0xffffff00 2 16 && fail "a bucket outside the table" "$work/run.log"
+grep -qE 'step .* failed: ' "$work/run.log" || fail "not told" "$work/run.log"
+ok "a bucket outside of the table is refused by the NIC, and the step named"
+
+bash -n <("$REDDNC" --bash-completion) || fail "the completion is no bash"
+done_testing

@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Tenants: whose client somebody is, by address and token; what it may use; quotas, charged and refunded; protection domains.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+
+control=$work/control
+
+ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# tenant NAME MEMBER: of reddnctl tenants
+tenant()
+{
+	ctl --json tenants || fail "no tenants" "$work/ctl.err" "$work/reddnd.log"
+	python3 -c 'import json, sys
+print([t for t in json.load(open(sys.argv[1])) if t["tenant"] == sys.argv[2]][0].get(sys.argv[3]))' \
+		"$work/ctl.out" "$1" "$2"
+}
+
+is() # NAME MEMBER VALUE
+{
+	[[ $(tenant "$1" "$2") == "$3" ]]
+}
+
+expect() # NAME MEMBER VALUE
+{
+	until_true is "$1" "$2" "$3" || fail "tenant $1: $2 is $(tenant "$1" "$2"), not $3" "$work/reddnd.log"
+}
+
+get() # HOST OFFLOAD [OPTIONS...]: the exit status of the client; what it says in get.log
+{
+	on_nic get.log --host "$1" "$REDDN" get --timeout 100000 "${@:3}" --port "$port" "$address" "$2" alice
+}
+
+served() # WORDS HOST OFFLOAD [OPTIONS...]
+{
+	get "${@:2}" || fail "$1" "$work/get.log" "$work/reddnd.log"
+	grep -qx wonder "$work/get.log" || fail "$1: a wrong answer" "$work/get.log"
+	ok "$1"
+}
+
+refused() # REASON HOST OFFLOAD [OPTIONS...]
+{
+	get "${@:2}" && fail "served, not refused: $1"
+	grep -qE "refused by the server: $1" "$work/get.log" || fail "not told: $1" "$work/get.log"
+	ok "refused: $1"
+}
+
+# stay LOG HOST OFFLOAD DEPTH: a client that stays; sets $child
+stay()
+{
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
+}
+
+leave() # PID...
+{
+	kill "$@" 2>/dev/null
+	wait "$@" 2>/dev/null
+}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' >"$work/keys"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+printf 'a key that nobody guesses\n' >"$work/key"
+printf 'another key, just as long\n' >"$work/wrong-key"
+chmod 600 "$work/key" "$work/wrong-key"
+
+settings() # TENANTS
+{
+	printf 'control = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } );
+offloads = ( { name = "one"; program = "hash-get"; region = "t"; }, { name = "two"; program = "hash-get"; region = "t"; },
+  { name = "lap"; program = "hash-get"; region = "t"; mode = "recycled"; } );\n%s' "$control" "$work/table" "$1"
+}
+
+# c's network has a longer prefix in "narrow" than in "wide"; b is in "wide" and, with a token, in "secret"
+nic_options=(--hosts "a,b,c")
+start_nic
+server_on=(--host a)
+start_reddnd "$(settings "tenants = (
+  { name = \"wide\"; networks = [ \"127.1.0.0/16\", \"127.2.0.0/15\" ]; offloads = [ \"one\", \"lap\" ]; sessions = 2; depth = 40; },
+  { name = \"narrow\"; networks = [ \"127.2.0.1\" ]; queue_bytes = \"100K\"; },
+  { name = \"secret\"; networks = [ \"127.1.0.0/16\" ]; key = \"$work/key\"; slot_bytes = \"64K\"; } );")"
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+
+served "a client of tenant wide" b one
+expect wide requests 1
+refused 'tenant wide may not use offload two' b two
+refused 'clients from 127\.0\.0\.1 are not served' a one
+served "tenant narrow has the longer prefix, and all offloads" c two
+expect narrow accepted 1
+
+served "a token leads into tenant secret" b two --token-file "$work/key"
+expect secret accepted 1
+refused 'the token is not right' b two --token-file "$work/wrong-key"
+refused 'a token is given; clients from 127\.2\.0\.1 have none' c one --token-file "$work/key"
+expect wide refused 1
+expect secret refused 0
+
+# quotas: named, with numbers; refunded when the session is over, whatever its end
+stay 1.log b one 32
+first=$child
+expect wide depth 32
+refused 'depth is 16; tenant wide has 8 left of its quota "depth" of 40' b one
+stay 2.log b lap 8
+second=$child
+expect wide sessions 2
+refused 'tenant wide has used up its quota "sessions" of 2' b one
+served "another tenant has quotas of its own" c one
+ctl tenants || fail "no tenants"
+grep -qE '^wide +2 +2 +40 +40 ' "$work/ctl.out" || fail "reddnctl tenants" "$work/ctl.out"
+[[ $(tenant wide queue_bytes) -gt 0 ]] || fail "queues are free of charge"
+[[ $(tenant wide slot_bytes) -eq $((40 * 4096)) ]] || fail "40 slots of 4096 bytes are charged as $(tenant wide slot_bytes)"
+leave "$first"
+expect wide sessions 1
+kill_hard "$second"
+for member in sessions depth queue_bytes slot_bytes; do
+	expect wide "$member" 0
+done
+ok "all is refunded"
+on_nic bench.log --host c "$REDDN" bench --timeout 100000 --keys "$work/keys" --count 10 --depth 64 --port "$port" "$address" one &&
+	fail "queues beyond the quota"
+grep -qE 'queues take [0-9]+ bytes; tenant narrow has 102400 left of its quota "queue_bytes" of 102400' "$work/bench.log" ||
+	fail "queue_bytes" "$work/bench.log"
+expect narrow queue_bytes 0
+ok 'quota "queue_bytes"'
+on_nic bench.log --host b "$REDDN" bench --keys "$work/keys" --count 10 --depth 32 --token-file "$work/key" --port "$port" "$address" one &&
+	fail "slots beyond the quota"
+grep -qE 'reply slots of 131072 bytes; tenant secret has 65536 left of its quota "slot_bytes" of 65536' "$work/bench.log" ||
+	fail "slot_bytes" "$work/bench.log"
+expect secret slot_bytes 0
+ok 'quota "slot_bytes"'
+
+# each has its PD: keys of one are no use to queues of another (the NIC checks that), and none is made before it is needed
+[[ $(object pds) -ge 4 ]] || fail "no PD for each tenant" <(objects)
+ok "a PD for each tenant"
+
+# a reload: the key and the quotas of the new configuration, what is in use goes on being counted
+stay 3.log b one 16
+third=$child
+expect wide sessions 1
+printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "tenants = (
+  { name = \"wide\"; networks = [ \"127.0.0.0/8\" ]; sessions = 1; } );")" "$programs" >"$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+refused 'tenant wide has used up its quota "sessions" of 1' c two
+leave "$third"
+expect wide sessions 0
+served "and when it has left there is room" c two
+only_wide()
+{
+	ctl --json tenants &&
+		python3 -c 'import json, sys; sys.exit([t["tenant"] for t in json.load(open(sys.argv[1]))] != ["wide"])' "$work/ctl.out"
+}
+until_true only_wide || fail "tenants that are gone" "$work/ctl.out"
+ok "tenants that are no longer configured go with their last session"
+
+# a client that does not complete its connection is charged for no longer than it may
+printf 'half_open = "1s";\n' >>"$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+background half.log --host c "$MISUSE" "$address" "$port" two half-open
+half=$child
+until_true grep -q 'ends after 0 requests: the client did not complete the connection within 1000 ms' "$work/reddnd.log" ||
+	fail "a session that is half open stays" "$work/half.log" "$work/reddnd.log"
+expect wide sessions 0
+alive "$half" || fail "the client has ended by itself" "$work/half.log"
+leave "$half"
+ok "a session that is half open ends"
+
+# nor is one that asks for nothing: as when its host has lost its power. The timeout may come with a reload, too
+stay 4.log b one 16
+idle=$child
+expect wide sessions 1
+kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
+sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
+ctl reload || fail "no reload" "$work/ctl.err"
+until_true grep -qE 'ends after [0-9]+ requests: the client has asked for nothing for [0-9]+ ms' "$work/reddnd.log" ||
+	fail "a session that asks for nothing stays" "$work/4.log" "$work/reddnd.log"
+expect wide sessions 0
+leave "$idle"
+ok "a session that asks for nothing ends"
+
+# nor may clients begin as often as they like: who is one too many is refused, and served later
+accepted=$(tenant wide accepted)
+sed -i 's/idle_timeout = "1s";/connects = 1; connects_burst = 2;/' "$work/reddnd.conf"
+begin=$SECONDS
+ctl reload || fail "no reload" "$work/ctl.err"
+is wide connects 1 || fail "connects is $(tenant wide connects)"
+rush() # clients at once, of whom some are refused
+{
+	local clients=() i
+
+	for i in 1 2 3 4 5 6 7 8; do
+		background "rush$i.log" --host b "$REDDN" get --timeout 100000 --port "$port" "$address" one alice
+		clients+=("$child")
+	done
+	wait "${clients[@]}"
+	grep -qE 'refused by the server: tenant wide has used up its quota "connects" of 1 per second; there is room again in [0-9]+ ms' "$work"/rush?.log
+}
+until_true rush || fail "no client is one too many" "$work"/rush?.log "$work/reddnd.log"
+[[ $(($(tenant wide accepted) - accepted)) -le $((2 + SECONDS + 1 - begin)) ]] ||
+	fail "$(tenant wide accepted) accepted in $((SECONDS - begin)) s, $accepted before" "$work/reddnd.log"
+until_true get b one || fail "nobody is served any more" "$work/get.log" "$work/reddnd.log"
+ok "quota \"connects\""
+
+stop_reddnd
+done_testing
