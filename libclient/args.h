@@ -2,8 +2,8 @@
 /*
  * args.h - a request made of arguments, without the network (wire.h says how). Pure functions.
  */
-#ifndef REDDN_ARGS_H
-#define REDDN_ARGS_H
+#ifndef LIBCLIENT_ARGS_H
+#define LIBCLIENT_ARGS_H
 
 #include "libclient/reddn.h"
 #include "protocol/wire.h"

@@ -7,8 +7,8 @@
  * handed out. Each time it is sent it takes the next *number*; the reply lands in *slot* number % depth. Numbers complete in
  * order; requests need not, because one that is sent again takes a new number.
  */
-#ifndef REDDN_CLIENT_IMPL_H
-#define REDDN_CLIENT_IMPL_H
+#ifndef LIBCLIENT_CLIENT_IMPL_H
+#define LIBCLIENT_CLIENT_IMPL_H
 
 #include "libclient/args.h"
 #include "libclient/reddn.h"

@@ -3,8 +3,8 @@
  * public.h - for libreddn's own sources: marks what the library exports (see also libreddn.map), and
  * the way errors get their words.
  */
-#ifndef REDDN_PUBLIC_H
-#define REDDN_PUBLIC_H
+#ifndef LIBCLIENT_PUBLIC_H
+#define LIBCLIENT_PUBLIC_H
 
 #include <stddef.h>
 

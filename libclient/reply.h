@@ -3,8 +3,8 @@
  * reply.h - a get on a table, without the network: the request for a key and what a reply means. Pure functions;
  * the formats are those of wire.h and table-format.h.
  */
-#ifndef REDDN_REPLY_H
-#define REDDN_REPLY_H
+#ifndef LIBCLIENT_REPLY_H
+#define LIBCLIENT_REPLY_H
 
 #include "protocol/table-format.h"
 

@@ -9,8 +9,8 @@
  * Ownership: objects are created and destroyed in pairs; destroying what is still referenced
  * gives -EBUSY (a PD with keys or queues, a CQ with QPs), as firmware does.
  */
-#ifndef SOFTCX_NIC_HW_H
-#define SOFTCX_NIC_HW_H
+#ifndef SOFTCX_HW_HW_H
+#define SOFTCX_HW_HW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * test-rig.h - what the tests of the emulated silicon share: a device, memory under one key, queues written by
  * hand. Addresses of the "application" are those of the test itself.
  */
-#ifndef SOFTCX_NIC_TEST_RIG_H
-#define SOFTCX_NIC_TEST_RIG_H
+#ifndef SOFTCX_HW_TEST_RIG_H
+#define SOFTCX_HW_TEST_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,8 @@
  * another one needs cannot be destroyed (-EBUSY); everything dies with the file.
  * One thread. Errors: negative errno, as the Linux uverbs core would return it.
  */
-#ifndef SOFTCX_NIC_UVERBS_H
-#define SOFTCX_NIC_UVERBS_H
+#ifndef SOFTCX_UVERBS_UVERBS_H
+#define SOFTCX_UVERBS_UVERBS_H
 
 #include "softcx/proto/call.h"
 

@@ -10,8 +10,8 @@
  *
  * One thread. Errors: 0 or a negative errno, with a message on stderr where a file is at fault.
  */
-#ifndef BENCH_WORKLOAD_H
-#define BENCH_WORKLOAD_H
+#ifndef TESTS_BENCH_WORKLOAD_H
+#define TESTS_BENCH_WORKLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * chain-rig.h - one session of a chain on the emulated silicon, in one process: what the daemon does for a client, and the
  * client's queue pair, in one arena. Everything fails the test when it cannot do its work.
  */
-#ifndef TESTS_CHAIN_RIG_H
-#define TESTS_CHAIN_RIG_H
+#ifndef TESTS_CHAIN_CHAIN_RIG_H
+#define TESTS_CHAIN_CHAIN_RIG_H
 
 #include "reddnd/chain/ring/loop.h"
 #include "reddnd/chain/ring/recycle.h"

@@ -5,8 +5,8 @@
  * An attack is a function that gets its arguments, prints one line that says what was done, and returns 0 when nothing was got or changed but
  * the client's own reply slots. Anything else ends the program (raw-client.h).
  */
-#ifndef TESTS_HOSTILE_H
-#define TESTS_HOSTILE_H
+#ifndef TESTS_HOSTILE_HOSTILE_H
+#define TESTS_HOSTILE_HOSTILE_H
 
 #include "tests/lib/raw-client.h"
 

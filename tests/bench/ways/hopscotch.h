@@ -3,8 +3,8 @@
  * hopscotch.h - the entries of a table in an array as FaRM keeps them: an entry lies in one of the NEIGHBOURS buckets that begin at the
  * place its hash says, so that one READ gets all of them. Buckets have the two words of table-format.h and point into the table's heap.
  */
-#ifndef BENCH_HOPSCOTCH_H
-#define BENCH_HOPSCOTCH_H
+#ifndef TESTS_BENCH_WAYS_HOPSCOTCH_H
+#define TESTS_BENCH_WAYS_HOPSCOTCH_H
 
 #include "protocol/table-hash.h"
 

@@ -3,8 +3,8 @@
  * link.h - a client's connection to one of the servers of this directory: rdma_cm, one queue pair, one CQ, one registered memory.
  * Errors: 0 or a negative errno, with a message on stderr.
  */
-#ifndef BENCH_LINK_H
-#define BENCH_LINK_H
+#ifndef TESTS_BENCH_WAYS_LINK_H
+#define TESTS_BENCH_WAYS_LINK_H
 
 #include <rdma/rdma_cma.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * nic-clock.h - the clock of the NIC, as ibv_query_rt_values_ex() tells it. On an emulated NIC with a modelled clock, that is the time
  * of the newest completion that this process has had: what passes between two completions is what the modelled NIC takes.
  */
-#ifndef BENCH_NIC_CLOCK_H
-#define BENCH_NIC_CLOCK_H
+#ifndef TESTS_BENCH_WAYS_NIC_CLOCK_H
+#define TESTS_BENCH_WAYS_NIC_CLOCK_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /*
  * pages.h - zeroed memory in pages of its own, as NICs like it: an emulated one can then map it, instead of having to ask for each access.
  */
-#ifndef BENCH_PAGES_H
-#define BENCH_PAGES_H
+#ifndef TESTS_BENCH_WAYS_PAGES_H
+#define TESTS_BENCH_WAYS_PAGES_H
 
 #include <stddef.h>
 #include <sys/mman.h>

@@ -3,8 +3,8 @@
  * requests.h - what client and server of two-sided requests send each other. Both are of one machine: host byte order. Answers come in
  * the order of their requests.
  */
-#ifndef BENCH_REQUESTS_H
-#define BENCH_REQUESTS_H
+#ifndef TESTS_BENCH_WAYS_REQUESTS_H
+#define TESTS_BENCH_WAYS_REQUESTS_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * serve.h - the part of the baseline server that answers two-sided requests with its CPU.
  * Errors: 0 or a negative errno.
  */
-#ifndef BENCH_SERVE_H
-#define BENCH_SERVE_H
+#ifndef TESTS_BENCH_WAYS_SERVE_H
+#define TESTS_BENCH_WAYS_SERVE_H
 
 #include "libclient/reddn-table.h"
 

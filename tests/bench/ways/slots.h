@@ -2,8 +2,8 @@
 /*
  * slots.h - which of a connection's slots are free, and which hold results that the caller has.
  */
-#ifndef BENCH_SLOTS_H
-#define BENCH_SLOTS_H
+#ifndef TESTS_BENCH_WAYS_SLOTS_H
+#define TESTS_BENCH_WAYS_SLOTS_H
 
 #include <errno.h>
 #include <stdint.h>

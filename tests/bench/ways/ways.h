@@ -4,8 +4,8 @@
  * that mean something to them are host, port and depth. Nobody may write to a table that is read by one-sided READs: unlike libreddn
  * they do not notice that an entry moved while they looked for it.
  */
-#ifndef BENCH_WAYS_H
-#define BENCH_WAYS_H
+#ifndef TESTS_BENCH_WAYS_WAYS_H
+#define TESTS_BENCH_WAYS_WAYS_H
 
 #include "tools/load/load.h"
 
