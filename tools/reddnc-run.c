@@ -43,7 +43,7 @@ struct bench {
 	const struct chain_image *img;
 	struct rnic_arena *arena;
 	struct rnic_device *dev;
-	struct starter starter;
+	struct master_qp master;
 	struct catalog_region conf[PROGRAM_MAX_REGIONS];
 	struct region region[PROGRAM_MAX_REGIONS];
 	struct session_layout layout;
@@ -73,7 +73,7 @@ static void bench_deinit(struct bench *b)
 	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
 		if (b->region[i].conf)
 			region_close(&b->region[i]);
-	starter_deinit(&b->starter);
+	master_qp_deinit(&b->master);
 	if (b->dev)
 		rnic_device_close(b->dev);
 	if (b->arena)
@@ -271,9 +271,9 @@ static int start(struct bench *b)
 	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++) {
 		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
 		if (r == 0 && chain_start_index(b->img, q))
-			r = starter_enable(&b->starter, b->qp[q].qpn, chain_start_index(b->img, q));
+			r = master_qp_enable(&b->master, b->qp[q].qpn, chain_start_index(b->img, q));
 	}
-	return r == 0 && b->loop ? session_loop_start(b->loop, &b->starter) : r;
+	return r == 0 && b->loop ? session_loop_start(b->loop, &b->master) : r;
 }
 
 /* ---- the request --------------------------------------------------------------------------------------------- */
@@ -516,7 +516,7 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	if (r)
 		return r;
 	if (rnic_arena_new(&b.arena, ARENA) < 0 || rnic_device_open(&b.dev, run->device) < 0 ||
-		starter_init(&b.starter, rnic_device_pd(b.dev), b.arena) < 0)
+		master_qp_init(&b.master, rnic_device_pd(b.dev), b.arena) < 0)
 		return EX_UNAVAILABLE;
 	r = open_regions(&b);
 	if (r)

@@ -10,7 +10,7 @@
 
 static void tenant_free(struct tenant *t)
 {
-	starter_deinit(&t->starter);
+	master_qp_deinit(&t->master);
 	if (t->pd)
 		rnic_pd_free(t->pd);
 	free(t);
@@ -36,7 +36,7 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 		return -ENOMEM;
 	r = rnic_pd_new(&new->pd, dev);
 	if (r == 0)
-		r = starter_init(&new->starter, new->pd, arena);
+		r = master_qp_init(&new->master, new->pd, arena);
 	if (r < 0)
 		return r;
 	snprintf(new->name, sizeof new->name, "%s", name);

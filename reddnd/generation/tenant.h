@@ -28,7 +28,7 @@ struct tenant_charge {
 struct tenant {
 	char name[CATALOG_NAME_MAX + 1];
 	struct rnic_pd *pd;
-	struct starter starter; /* of queues of that PD */
+	struct master_qp master; /* of queues of that PD */
 	struct catalog_limits limits;
 	struct rate rate, bytes; /* of requests, and of what they are answered */
 	struct rate connects;    /* of sessions that begin */

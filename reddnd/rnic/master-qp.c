@@ -9,7 +9,7 @@
 
 enum { LOG_CQES = 6, WQEBBS = 64, PAGE = 4096, PATIENCE_MS = 1000, POLLS_BEFORE_SLEEP = 1000 };
 
-int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena)
+int master_qp_init(struct master_qp *s, struct rnic_pd *pd, struct rnic_arena *arena)
 {
 	const struct rnic_cq_attr cq = {.cqes_off = PAGE, .db_off = 0, .log_size = LOG_CQES};
 	struct rnic_qp_attr qp = {
@@ -20,7 +20,7 @@ int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena
 	};
 	int r;
 
-	*s = (struct starter){0};
+	*s = (struct master_qp){0};
 	r = rnic_block_init(&s->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&s->cq, &s->block, &cq);
@@ -29,11 +29,11 @@ int starter_init(struct starter *s, struct rnic_pd *pd, struct rnic_arena *arena
 	if (r == 0)
 		r = rnic_qp_connect_self(&s->qp, 1);
 	if (r < 0)
-		starter_deinit(s);
+		master_qp_deinit(s);
 	return r;
 }
 
-void starter_deinit(struct starter *s)
+void master_qp_deinit(struct master_qp *s)
 {
 	rnic_qp_deinit(&s->qp);
 	rnic_cq_deinit(&s->cq);
@@ -48,7 +48,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int post_and_wait(struct starter *s, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+static int post_and_wait(struct master_qp *s, const uint8_t wqe[static RNIC_WQEBB_BYTES])
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 	int64_t until = now_ms() + PATIENCE_MS;
@@ -73,7 +73,7 @@ static int post_and_wait(struct starter *s, const uint8_t wqe[static RNIC_WQEBB_
 	return 0;
 }
 
-static int enable(struct starter *s, uint8_t opcode, uint32_t qpn, uint16_t index)
+static int enable(struct master_qp *s, uint8_t opcode, uint32_t qpn, uint16_t index)
 {
 	uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = opcode, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
@@ -83,17 +83,17 @@ static int enable(struct starter *s, uint8_t opcode, uint32_t qpn, uint16_t inde
 	return post_and_wait(s, wqe);
 }
 
-int starter_enable(struct starter *s, uint32_t qpn, uint16_t index)
+int master_qp_enable(struct master_qp *s, uint32_t qpn, uint16_t index)
 {
 	return enable(s, WQE_OP_SEND_EN, qpn, index);
 }
 
-int starter_enable_recvs(struct starter *s, uint32_t qpn, uint16_t index)
+int master_qp_enable_recvs(struct master_qp *s, uint32_t qpn, uint16_t index)
 {
 	return enable(s, WQE_OP_RECV_EN, qpn, index);
 }
 
-int starter_tick(struct starter *s)
+int master_qp_tick(struct master_qp *s)
 {
 	const uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};

@@ -67,7 +67,7 @@ static int run(struct testbed *bed, unsigned n, uint8_t flags)
 	m->source[MAX_READ - 1] = WQE_OP_WRITE;
 	for (unsigned i = 0; i < TRIALS; i++)
 		write_trial(bed, m, i, flags);
-	r = starter_enable(bed->starter, bed->qp[TESTBED_WORK].qpn, first);
+	r = master_qp_enable(bed->master, bed->qp[TESTBED_WORK].qpn, first);
 	if (r < 0)
 		return r;
 	if (!testbed_has_cqe(&bed->cq[TESTBED_WORK], n) || !testbed_has_cqe(&bed->cq[TESTBED_TARGET], n) ||
@@ -90,11 +90,11 @@ static int never_early(struct testbed *bed, unsigned *n, uint8_t flags)
 	return 1;
 }
 
-int selftest_fenced_enables(struct starter *starter)
+int selftest_fenced_enables(struct master_qp *master)
 {
 	struct testbed bed;
 	unsigned n = 0;
-	int r = testbed_init(&bed, starter);
+	int r = testbed_init(&bed, master);
 
 	if (r == 0)
 		r = never_early(&bed, &n, 0);

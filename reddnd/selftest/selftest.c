@@ -92,7 +92,7 @@ static void sync_wqe(struct test *t, uint8_t opcode, uint32_t index, uint32_t ob
 	testbed_sync(&t->bed, opcode, 0, index, object);
 }
 
-/* As many SENDs as RECVs, of which one is enabled; the other when the starter ticks again */
+/* As many SENDs as RECVs, of which one is enabled; the other when the master QP ticks again */
 static void write_messages(struct test *t)
 {
 	struct testbed *bed = &t->bed;
@@ -106,7 +106,7 @@ static void write_messages(struct test *t)
 	}
 	sync_wqe(t, WQE_OP_RECV_EN, 1, target);
 	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES + SENDS, target);
-	sync_wqe(t, WQE_OP_WAIT, bed->starter->cq.consumer + 2, bed->starter->cq.cqn);
+	sync_wqe(t, WQE_OP_WAIT, bed->master->cq.consumer + 2, bed->master->cq.cqn);
 	sync_wqe(t, WQE_OP_RECV_EN, 2, target);
 }
 
@@ -120,7 +120,7 @@ static void write_chain(struct test *t)
 		.source = SOURCE,
 		.sum = htole64(LANES),
 		.swapped = htole64(OPERAND)};
-	sync_wqe(t, WQE_OP_WAIT, bed->starter->cq.consumer + 1, bed->starter->cq.cqn);
+	sync_wqe(t, WQE_OP_WAIT, bed->master->cq.consumer + 1, bed->master->cq.cqn);
 	cas_wqe(t, &w->hit, &w->old[0]);
 	cas_wqe(t, &w->miss, &w->old[1]);
 	lane_wqe(t, &w->hit, 0, WQE_FENCE);
@@ -181,7 +181,7 @@ static int judge_recvs(struct test *t, char *why, size_t size)
 	testbed_sleep(HOLD_MS);
 	if (rnic_cq_peek(&t->bed.recv_cq, 1, &cqe))
 		return testbed_failed(why, size, "a RECV was used that no RECV_EN had enabled");
-	r = starter_tick(t->bed.starter);
+	r = master_qp_tick(t->bed.master);
 	if (r < 0)
 		return r;
 	if (!testbed_has_cqe(&t->bed.recv_cq, 1)) {
@@ -204,7 +204,7 @@ static int run(struct test *t, char *why, size_t size)
 	testbed_sleep(HOLD_MS);
 	if (le64toh(t->words->hit) != OPERAND || t->words->done)
 		return testbed_failed(why, size, "a WAIT did not hold back what follows it");
-	r = starter_tick(t->bed.starter);
+	r = master_qp_tick(t->bed.master);
 	if (r < 0)
 		return r;
 	testbed_has_cqe(&t->bed.cq[TESTBED_TARGET], 0);
@@ -212,13 +212,13 @@ static int run(struct test *t, char *why, size_t size)
 	return r < 0 ? r : judge_recvs(t, why, size);
 }
 
-int selftest_run(struct starter *starter, bool masked, char *why, size_t size)
+int selftest_run(struct master_qp *master, bool masked, char *why, size_t size)
 {
 	struct test t = {.masked = masked};
 	int r;
 
 	snprintf(why, size, "the queues for it could not be made");
-	r = testbed_init(&t.bed, starter);
+	r = testbed_init(&t.bed, master);
 	t.words = (struct words *)t.bed.memory;
 	if (r == 0)
 		r = run(&t, why, size);

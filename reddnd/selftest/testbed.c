@@ -95,12 +95,12 @@ static int init_queue(struct testbed *bed, unsigned q)
 	return r == 0 ? rnic_qp_connect_self(&bed->qp[q], 4) : r;
 }
 
-int testbed_init(struct testbed *bed, struct starter *starter)
+int testbed_init(struct testbed *bed, struct master_qp *master)
 {
 	int r;
 
-	*bed = (struct testbed){.starter = starter};
-	r = rnic_block_init(&bed->block, starter->block.pd, starter->block.arena, SIZE, RINGS, SIZE - RINGS);
+	*bed = (struct testbed){.master = master};
+	r = rnic_block_init(&bed->block, master->block.pd, master->block.arena, SIZE, RINGS, SIZE - RINGS);
 	if (r == 0)
 		r = init_cq(bed, &bed->recv_cq, TESTBED_QUEUES);
 	for (unsigned q = 0; q < TESTBED_QUEUES && r == 0; q++)
@@ -122,7 +122,7 @@ void testbed_deinit(struct testbed *bed)
 
 int testbed_start(struct testbed *bed)
 {
-	return starter_enable(bed->starter, bed->qp[TESTBED_WORK].qpn, (uint16_t)bed->posted[TESTBED_WORK]);
+	return master_qp_enable(bed->master, bed->qp[TESTBED_WORK].qpn, (uint16_t)bed->posted[TESTBED_WORK]);
 }
 
 void testbed_sleep(unsigned ms)

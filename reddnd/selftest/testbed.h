@@ -14,7 +14,7 @@ enum { TESTBED_WORK, TESTBED_TARGET, TESTBED_QUEUES };
 enum { TESTBED_WQEBBS = 128, TESTBED_MEMORY = 40960 /* bytes */, TESTBED_RECVS = 4 };
 
 struct testbed {
-	struct starter *starter;
+	struct master_qp *master;
 	struct rnic_block block;
 	struct rnic_cq cq[TESTBED_QUEUES], recv_cq;
 	struct rnic_qp qp[TESTBED_QUEUES]; /* the target has RECVs, of one segment, on a managed RQ */
@@ -23,7 +23,7 @@ struct testbed {
 };
 
 /** 0 or a negative errno; testbed_deinit() in either case. */
-int testbed_init(struct testbed *bed, struct starter *starter);
+int testbed_init(struct testbed *bed, struct master_qp *master);
 void testbed_deinit(struct testbed *bed);
 
 /** The next WQE of a queue, with its control segment; @flags: enum wqe_flag. It must not lie across the end of the ring. */

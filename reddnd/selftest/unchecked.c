@@ -50,10 +50,10 @@ static int run(struct testbed *bed)
 	return r;
 }
 
-int selftest_unchecked_wqes(struct starter *starter)
+int selftest_unchecked_wqes(struct master_qp *master)
 {
 	struct testbed bed;
-	int r = testbed_init(&bed, starter);
+	int r = testbed_init(&bed, master);
 
 	if (r == 0)
 		r = run(&bed);

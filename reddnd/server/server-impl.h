@@ -20,7 +20,7 @@ struct server {
 	struct service *service; /* what new clients get */
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
-	struct starter starter;
+	struct master_qp master;
 	struct audit audit;
 	struct warden warden;
 	struct farewells farewells;

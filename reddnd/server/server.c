@@ -41,19 +41,19 @@ static int try_device(struct server *sv)
 	char why[200];
 	int r, unchecked;
 
-	r = starter_init(&sv->starter, rnic_device_pd(sv->dev), sv->arena);
+	r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
 	if (r < 0)
 		return r;
-	r = selftest_run(&sv->starter, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof why);
+	r = selftest_run(&sv->master, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof why);
 	if (r < 0) {
 		log_error("%s does not run chains as it must: %s", rnic_device_name(sv->dev), why);
 		return r;
 	}
-	r = selftest_fenced_enables(&sv->starter);
+	r = selftest_fenced_enables(&sv->master);
 	if (r < 0)
 		return log_errno(
 			r, "%s: the fences of SEND_EN could not be tried", rnic_device_name(sv->dev));
-	unchecked = selftest_unchecked_wqes(&sv->starter);
+	unchecked = selftest_unchecked_wqes(&sv->master);
 	if (unchecked < 0)
 		return log_errno(unchecked, "%s: whether it checks WQE indices could not be tried",
 			rnic_device_name(sv->dev));
@@ -176,7 +176,7 @@ void server_free(struct server *sv)
 	if (sv->service)
 		service_unref(sv->service);
 	totals_free(&sv->totals);
-	starter_deinit(&sv->starter);
+	master_qp_deinit(&sv->master);
 	if (sv->dev)
 		rnic_device_close(sv->dev);
 	if (sv->arena)

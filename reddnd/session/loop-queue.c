@@ -114,14 +114,14 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	return r;
 }
 
-int session_loop_start(struct session_loop *l, struct starter *starter)
+int session_loop_start(struct session_loop *l, struct master_qp *master)
 {
 	int r = rnic_qp_connect_self(&l->qp, READS);
 
 	if (r < 0)
 		return r;
 	rnic_cq_arm(&l->cq, true);
-	return starter_enable(starter, l->qp.qpn, l->start);
+	return master_qp_enable(master, l->qp.qpn, l->start);
 }
 
 void session_loop_stop(struct session_loop *l)

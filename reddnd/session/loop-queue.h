@@ -26,7 +26,7 @@ int session_loop_new(struct session_loop **loop, const struct program *p, const 
  */
 int session_loop_write(struct session_loop *l, struct chain_env *env);
 /** Connects the queue and starts it: the ring waits to be called. */
-int session_loop_start(struct session_loop *l, struct starter *starter);
+int session_loop_start(struct session_loop *l, struct master_qp *master);
 
 /** All of these: NULL is fine. */
 void session_loop_stop(struct session_loop *l);

@@ -152,7 +152,7 @@ static int start_keeper(struct session *s)
 		return 0;
 	rnic_cq_arm(&s->keeper_cq, true);
 	rnic_cq_arm(&s->reply_cq, true);
-	return starter_enable(&s->tenant->starter, s->keeper.qpn, s->layout.keeping.start);
+	return master_qp_enable(&s->tenant->master, s->keeper.qpn, s->layout.keeping.start);
 }
 
 static bool has_budgets(const struct session *s)
@@ -170,7 +170,7 @@ static int start(struct session *s)
 	if (r == 0 && s->layout.recycled)
 		r = rnic_qp_connect_self(&s->keeper, KEEPER_READS);
 	if (r == 0 && s->loop)
-		r = session_loop_start(s->loop, &s->tenant->starter);
+		r = session_loop_start(s->loop, &s->tenant->master);
 	if (r == 0)
 		r = rnic_conn_connect(s->conn, &s->qp[0], s->paced);
 	s->resting = has_budgets(s);
@@ -178,7 +178,7 @@ static int start(struct session *s)
 		rnic_cq_arm(&s->cq[q], !(q == 0 && s->resting));
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		if (chain_start_index(img, q))
-			r = starter_enable(&s->tenant->starter, s->qp[q].qpn, chain_start_index(img, q));
+			r = master_qp_enable(&s->tenant->master, s->qp[q].qpn, chain_start_index(img, q));
 	return r == 0 ? start_keeper(s) : r;
 }
 
@@ -500,12 +500,12 @@ int session_post(struct session *s, uint64_t to)
 
 	if (s->unsettled && session_postable(s) >= s->posted) {
 		s->unsettled = false;
-		r = starter_enable_recvs(&s->tenant->starter, s->qp[0].qpn, (uint16_t)s->posted);
+		r = master_qp_enable_recvs(&s->tenant->master, s->qp[0].qpn, (uint16_t)s->posted);
 	}
 	if (r < 0 || s->unsettled || to <= s->posted)
 		return r;
 	if (s->layout.recycled)
-		r = starter_enable_recvs(&s->tenant->starter, s->qp[0].qpn, (uint16_t)to);
+		r = master_qp_enable_recvs(&s->tenant->master, s->qp[0].qpn, (uint16_t)to);
 	else
 		rnic_qp_post_recvs(&s->qp[0], (uint32_t)to);
 	if (r == 0)
