@@ -8,23 +8,23 @@
 /* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one */
 enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
 
-static int add(struct audit *a, struct audit_cq **out)
+static int add(struct cq_pool *a, struct pool_cq **out)
 {
 	const struct rnic_cq_attr attr = {
 		.cqes_off = PAGE,
 		.db_off = 0,
-		.log_size = AUDIT_LOG_CQES,
-		.cookie = AUDIT_COOKIE | a->last_cookie,
+		.log_size = CQ_POOL_LOG_CQES,
+		.cookie = CQ_POOL_COOKIE | a->last_cookie,
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
 	};
-	struct audit_cq *q = calloc(1, sizeof *q);
+	struct pool_cq *q = calloc(1, sizeof *q);
 	int r;
 
 	if (!q)
 		return -ENOMEM;
 	r = rnic_block_init(&q->block, rnic_device_pd(a->dev), a->arena,
-		PAGE + (RNIC_CQE_BYTES << AUDIT_LOG_CQES), PAGE, 0);
+		PAGE + (RNIC_CQE_BYTES << CQ_POOL_LOG_CQES), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {
@@ -33,13 +33,13 @@ static int add(struct audit *a, struct audit_cq **out)
 		return r;
 	}
 	rnic_cq_arm(&q->cq, false);
-	q->cookie = AUDIT_COOKIE | a->last_cookie++;
+	q->cookie = CQ_POOL_COOKIE | a->last_cookie++;
 	TAILQ_INSERT_TAIL(&a->cqs, q, link);
 	*out = q;
 	return 0;
 }
 
-static void drop(struct audit *a, struct audit_cq *q)
+static void drop(struct cq_pool *a, struct pool_cq *q)
 {
 	TAILQ_REMOVE(&a->cqs, q, link);
 	if (a->at == q)
@@ -49,32 +49,32 @@ static void drop(struct audit *a, struct audit_cq *q)
 	free(q);
 }
 
-int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena)
+int cq_pool_init(struct cq_pool *a, struct rnic_device *dev, struct rnic_arena *arena)
 {
-	struct audit_cq *first;
+	struct pool_cq *first;
 
-	*a = (struct audit){.dev = dev, .arena = arena};
+	*a = (struct cq_pool){.dev = dev, .arena = arena};
 	TAILQ_INIT(&a->cqs);
 	return add(a, &first);
 }
 
-void audit_deinit(struct audit *a)
+void cq_pool_deinit(struct cq_pool *a)
 {
-	struct audit_cq *q;
+	struct pool_cq *q;
 
 	while ((q = TAILQ_FIRST(&a->cqs)))
 		drop(a, q);
 }
 
-int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq)
+int cq_pool_charge(struct cq_pool *a, uint32_t cqes, struct pool_cq **cq)
 {
-	struct audit_cq *q;
+	struct pool_cq *q;
 	int r;
 
-	if (cqes > 1u << AUDIT_LOG_CQES)
+	if (cqes > 1u << CQ_POOL_LOG_CQES)
 		return -ENOSPC;
 	TAILQ_FOREACH (q, &a->cqs, link)
-		if (cqes <= (1u << AUDIT_LOG_CQES) - q->charged)
+		if (cqes <= (1u << CQ_POOL_LOG_CQES) - q->charged)
 			break;
 	if (!q) {
 		r = add(a, &q);
@@ -86,7 +86,7 @@ int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq)
 	return 0;
 }
 
-void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes)
+void cq_pool_refund(struct cq_pool *a, struct pool_cq *cq, uint32_t cqes)
 {
 	if (!cq)
 		return;
@@ -96,9 +96,9 @@ void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes)
 		drop(a, cq);
 }
 
-int audit_next(struct audit *a, struct rnic_cqe *cqe)
+int cq_pool_next(struct cq_pool *a, struct rnic_cqe *cqe)
 {
-	struct audit_cq *first = a->at ? a->at : TAILQ_FIRST(&a->cqs), *q = first;
+	struct pool_cq *first = a->at ? a->at : TAILQ_FIRST(&a->cqs), *q = first;
 
 	if (!first)
 		return 0;
@@ -113,9 +113,9 @@ int audit_next(struct audit *a, struct rnic_cqe *cqe)
 	return 0;
 }
 
-void audit_update(struct audit *a)
+void cq_pool_update(struct cq_pool *a)
 {
-	struct audit_cq *q;
+	struct pool_cq *q;
 
 	TAILQ_FOREACH (q, &a->cqs, link) {
 		if (q->taken)
@@ -124,18 +124,18 @@ void audit_update(struct audit *a)
 	}
 }
 
-void audit_event(struct audit *a, uint64_t cookie)
+void cq_pool_event(struct cq_pool *a, uint64_t cookie)
 {
-	struct audit_cq *q;
+	struct pool_cq *q;
 
 	TAILQ_FOREACH (q, &a->cqs, link)
 		if (q->cookie == cookie)
 			q->unarmed = true;
 }
 
-void audit_arm(struct audit *a)
+void cq_pool_arm(struct cq_pool *a)
 {
-	struct audit_cq *q;
+	struct pool_cq *q;
 
 	TAILQ_FOREACH (q, &a->cqs, link) {
 		if (q->unarmed)

@@ -15,44 +15,44 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-enum { AUDIT_LOG_CQES = 14 };
+enum { CQ_POOL_LOG_CQES = 14 };
 
 /* In the cookies of its events */
-#define AUDIT_COOKIE (UINT64_C(1) << 63)
+#define CQ_POOL_COOKIE (UINT64_C(1) << 63)
 
-struct audit_cq {
+struct pool_cq {
 	struct rnic_block block;
 	struct rnic_cq cq;
 	uint32_t charged; /* CQEs */
 	bool taken;       /* CQEs were taken since the room of the last ones was given back */
 	bool unarmed;     /* CQEs were taken, or an event came, since the last event was asked for */
 	uint64_t cookie;
-	TAILQ_ENTRY(audit_cq) link;
+	TAILQ_ENTRY(pool_cq) link;
 };
 
-struct audit {
+struct cq_pool {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
-	TAILQ_HEAD(, audit_cq) cqs;
-	struct audit_cq *at; /* where the last CQE was taken from */
+	TAILQ_HEAD(, pool_cq) cqs;
+	struct pool_cq *at; /* where the last CQE was taken from */
 	uint64_t last_cookie;
 };
 
 /** Makes the first queue, which stays. */
-int audit_init(struct audit *a, struct rnic_device *dev, struct rnic_arena *arena);
-void audit_deinit(struct audit *a); /* after all sessions; fine on one that is all zero */
+int cq_pool_init(struct cq_pool *a, struct rnic_device *dev, struct rnic_arena *arena);
+void cq_pool_deinit(struct cq_pool *a); /* after all sessions; fine on one that is all zero */
 
 /** A queue with room for @cqes more. -ENOSPC, or what the device says. Armed if it is new. */
-int audit_charge(struct audit *a, uint32_t cqes, struct audit_cq **cq);
-void audit_refund(struct audit *a, struct audit_cq *cq, uint32_t cqes); /* NULL is fine */
+int cq_pool_charge(struct cq_pool *a, uint32_t cqes, struct pool_cq **cq);
+void cq_pool_refund(struct cq_pool *a, struct pool_cq *cq, uint32_t cqes); /* NULL is fine */
 
 /** Takes one CQE: 1, or 0 when all queues are empty. One queue after the other. */
-int audit_next(struct audit *a, struct rnic_cqe *cqe);
+int cq_pool_next(struct cq_pool *a, struct rnic_cqe *cqe);
 /** Gives the room of what was taken back to the device. */
-void audit_update(struct audit *a);
-/** An event with AUDIT_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no other. */
-void audit_event(struct audit *a, uint64_t cookie);
+void cq_pool_update(struct cq_pool *a);
+/** An event with CQ_POOL_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no other. */
+void cq_pool_event(struct cq_pool *a, uint64_t cookie);
 /** Asks for an event of the queues that have had CQEs or events; take once more afterwards. */
-void audit_arm(struct audit *a);
+void cq_pool_arm(struct cq_pool *a);
 
 #endif

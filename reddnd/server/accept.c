@@ -90,7 +90,7 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct far
 static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
 	struct server *sv = arg;
-	const struct session_parts parts = {.dev = sv->dev, .arena = sv->arena, .audit = &sv->audit};
+	const struct session_parts parts = {.dev = sv->dev, .arena = sv->arena, .cq_pool = &sv->cq_pool};
 	uint8_t address[16];
 	const struct admit_from from = {.data = data,
 		.size = size,

@@ -82,7 +82,7 @@ unsigned rounds_drain(struct server *sv)
 	struct verdict v;
 	unsigned n = 0;
 
-	while (audit_next(&sv->audit, &cqe)) {
+	while (cq_pool_next(&sv->cq_pool, &cqe)) {
 		n++;
 		if (!s || s->qpn != cqe.qpn || s->ended)
 			HASH_FIND(by_qpn, sv->by_qpn, &cqe.qpn, sizeof cqe.qpn, s);
@@ -100,7 +100,7 @@ unsigned rounds_drain(struct server *sv)
 		}
 	}
 	if (n)
-		audit_update(&sv->audit);
+		cq_pool_update(&sv->cq_pool);
 	return n;
 }
 
@@ -162,7 +162,7 @@ static int round_due(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	if (rounds_collect(sv))
 		return schedule_round(sv);
-	audit_arm(&sv->audit);
+	cq_pool_arm(&sv->cq_pool);
 	return rounds_collect(sv) ? schedule_round(sv) : 0;
 }
 
@@ -181,8 +181,8 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 
 		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
 		rounds_drain(sv);
-		if (cookie & AUDIT_COOKIE) {
-			audit_event(&sv->audit, cookie);
+		if (cookie & CQ_POOL_COOKIE) {
+			cq_pool_event(&sv->cq_pool, cookie);
 			continue;
 		}
 		s = server_find(sv, cookie >> SESSION_COOKIE_BITS);

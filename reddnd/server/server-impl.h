@@ -21,7 +21,7 @@ struct server {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct master_qp master;
-	struct audit audit;
+	struct cq_pool cq_pool;
 	struct warden warden;
 	struct farewells farewells;
 	struct rnic_cm *cm;

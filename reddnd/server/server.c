@@ -140,7 +140,7 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (r == 0)
 		r = try_device(sv);
 	if (r == 0)
-		r = audit_init(&sv->audit, sv->dev, sv->arena);
+		r = cq_pool_init(&sv->cq_pool, sv->dev, sv->arena);
 	if (r == 0)
 		r = attach(sv);
 	if (r == 0)
@@ -172,7 +172,7 @@ void server_free(struct server *sv)
 	sd_event_source_disable_unref(sv->cm_source);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
-	audit_deinit(&sv->audit);
+	cq_pool_deinit(&sv->cq_pool);
 	if (sv->service)
 		service_unref(sv->service);
 	totals_free(&sv->totals);

@@ -19,7 +19,7 @@ enum { FALSE_ALARMS_MAX = 1000, KEEPER_READS = 16 /* under way at a time */ };
 
 static const struct rnic_cq *reply_cq(const struct session *s)
 {
-	return s->layout.recycled ? &s->reply_cq : &s->audit_cq->cq;
+	return s->layout.recycled ? &s->reply_cq : &s->pool_cq->cq;
 }
 
 static int make_cq(struct session *s, unsigned part, const struct session_queue_layout *l, struct rnic_cq *cq)
@@ -239,12 +239,12 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	tenant_expect_replies(s->tenant, session_price(s), now);
 	s->conn = conn;
 	rnic_conn_address(conn, s->address);
-	s->audit = parts->audit;
+	s->cq_pool = parts->cq_pool;
 	s->tail = tail_of(&img->queue[0]);
 	s->layout = *offload_layout(a->offload, a->request.depth);
 	if (!s->layout.recycled) {
 		s->charge = chain_ring_wqes(&img->queue[0], s->layout.slots);
-		r = audit_charge(s->audit, s->charge, &s->audit_cq);
+		r = cq_pool_charge(s->cq_pool, s->charge, &s->pool_cq);
 	}
 	if (r < 0)
 		return r;
@@ -259,7 +259,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	}
 	if (r < 0) {
 		destroy_queues(s);
-		audit_refund(s->audit, s->audit_cq, s->charge);
+		cq_pool_refund(s->cq_pool, s->pool_cq, s->charge);
 		return r;
 	}
 	s->qpn = s->qp[0].qpn;
@@ -296,7 +296,7 @@ void session_stop_queues(struct session *s)
 void session_free(struct session *s)
 {
 	destroy_queues(s);
-	audit_refund(s->audit, s->audit_cq, s->charge);
+	cq_pool_refund(s->cq_pool, s->pool_cq, s->charge);
 	rnic_conn_free(s->conn);
 	tenant_refund(s->tenant, &s->paid);
 	service_unref(s->offload->service);

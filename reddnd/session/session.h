@@ -34,14 +34,14 @@ struct session {
 	struct tenant_charge paid; /* by the tenant */
 	struct rnic_conn *conn;
 	uint8_t address[16]; /* of the client, as rnic_conn_address() tells */
-	struct audit *audit;
-	struct audit_cq *audit_cq;
+	struct cq_pool *cq_pool;
+	struct pool_cq *pool_cq;
 	uint32_t charge;
 	struct session_layout layout;
 	struct rnic_block block;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];
-	struct rnic_cq keeper_cq, reply_cq; /* of a recycled chain; its replies are not on an audit CQ */
+	struct rnic_cq keeper_cq, reply_cq; /* of a recycled chain; its replies are not on a CQ of the pool */
 	struct rnic_qp keeper;
 	struct session_loop *loop; /* of a program that has one without a bound; else NULL */
 	uint64_t iterations;       /* of it that have been counted */
@@ -84,10 +84,10 @@ struct session {
 struct session_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
-	struct audit *audit;
+	struct cq_pool *cq_pool;
 };
 
-/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). The audit's have AUDIT_COOKIE. */
+/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). Those of the CQ pool have CQ_POOL_COOKIE. */
 enum {
 	SESSION_COOKIE_BITS = 8,
 	SESSION_COOKIE_QP = 0x80,
@@ -119,7 +119,7 @@ void session_arm_replies(struct session *s);
 
 /** Stops the queues and disconnects the client, in that order: after its event nothing is written to it. */
 void session_end(struct session *s);
-/** Destroys the queue pairs: no CQE of theirs is written after this. Empty the audit's queues before others are made. */
+/** Destroys the queue pairs: no CQE of theirs is written after this. Empty the CQ pool before others are made. */
 void session_stop_queues(struct session *s);
 void session_free(struct session *s);
 
