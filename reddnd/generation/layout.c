@@ -53,7 +53,7 @@ static void place_rings(struct session_queue_layout *q, uint64_t rq, uint32_t wq
 	*at = q->ring_off + (uint64_t)wqebbs * RNIC_WQEBB_BYTES;
 }
 
-/* Rings first: what keeping them going takes depends on them */
+/* Rings first: the size of the recycler depends on them */
 static int size_rings(
 	const struct chain_image *img, uint32_t max_wqebbs, struct session_layout *l, uint32_t *rings)
 {
@@ -67,8 +67,8 @@ static int size_rings(
 			return -E2BIG;
 	}
 	if (l->recycled)
-		r = chain_recycle_size(img, &env, &l->keeping);
-	return r ? r : l->keeping.ring_wqebbs > max_wqebbs ? -E2BIG : 0;
+		r = chain_recycle_size(img, &env, &l->recycling);
+	return r ? r : l->recycling.ring_wqebbs > max_wqebbs ? -E2BIG : 0;
 }
 
 static unsigned log_cqes(uint32_t cqes)
@@ -108,7 +108,7 @@ int session_layout(const struct chain_image *img, const struct session_loop_size
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_doorbells(&l->queue[q], &at);
 	if (recycled) {
-		place_doorbells(&l->keeper, &at);
+		place_doorbells(&l->recycler, &at);
 		place_doorbells(&l->replies, &at);
 	}
 	if (loop)
@@ -119,7 +119,7 @@ int session_layout(const struct chain_image *img, const struct session_loop_size
 		place_cqes(
 			&l->queue[q], q == 0 && log_slots > LOG_CODE_CQES ? log_slots : LOG_CODE_CQES, &at);
 	if (recycled) {
-		place_cqes(&l->keeper, LOG_CODE_CQES, &at);
+		place_cqes(&l->recycler, LOG_CODE_CQES, &at);
 		place_cqes(&l->replies, log_slots + 1, &at);
 	}
 	if (loop)
@@ -129,12 +129,12 @@ int session_layout(const struct chain_image *img, const struct session_loop_size
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
 	if (recycled)
-		place_rings(&l->keeper, 0, l->keeping.ring_wqebbs, &at);
+		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);
 	l->scratch_off = at;
 	at += (uint64_t)slots * img->scratch_size;
 	if (recycled) {
 		l->lanes_off = line_up(at);
-		at = l->lanes_off + l->keeping.lanes;
+		at = l->lanes_off + l->recycling.lanes;
 	}
 	if (loop)
 		place_loop(&l->loop, loop, &at);

@@ -5,7 +5,7 @@
  *   doorbell records | CQEs: RECV CQ, code CQs | work queues: reply QP (RQ, SQ), code QPs | scratch
  *                                                ^ from here on the chain has a memory key
  *
- * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a keeper: CQ and QP; its lanes follow the scratch.
+ * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a recycler: CQ and QP; its lanes follow the scratch.
  * A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and what it shares with the chain come last.
  */
 #ifndef GENERATION_LAYOUT_H
@@ -38,9 +38,9 @@ struct session_layout {
 	/* by queue of the chain; the CQ of queue 0 is the one of its RECVs */
 	struct session_queue_layout queue[CHAIN_MAX_QUEUES];
 	bool recycled;
-	struct session_queue_layout keeper,
+	struct session_queue_layout recycler,
 		replies; /* of replies: only the CQ, for twice as many as there are slots */
-	struct chain_recycle keeping;
+	struct chain_recycle recycling;
 	uint64_t scratch_off, lanes_off;
 	struct session_loop_layout loop;
 	uint64_t code_off, code_size, size; /* bytes; the offset page aligned */

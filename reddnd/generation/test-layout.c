@@ -62,17 +62,17 @@ static void check_layout(
 	assert_int_equal(l.scratch_off % 8, 0);
 	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
 	if (recycled) {
-		ranges[n++] = (struct range){l.keeper.cq_db_off, l.keeper.qp_db_off + 64};
+		ranges[n++] = (struct range){l.recycler.cq_db_off, l.recycler.qp_db_off + 64};
 		ranges[n++] = (struct range){l.replies.cq_db_off, l.replies.cq_db_off + 64};
 		ranges[n++] = (struct range){
-			l.keeper.cqes_off, l.keeper.cqes_off + (64ull << l.keeper.cq_log_size)};
+			l.recycler.cqes_off, l.recycler.cqes_off + (64ull << l.recycler.cq_log_size)};
 		ranges[n++] = (struct range){
 			l.replies.cqes_off, l.replies.cqes_off + (64ull << l.replies.cq_log_size)};
-		ranges[n++] =
-			(struct range){l.keeper.wq_off, l.keeper.ring_off + l.keeper.ring_wqebbs * 64ull};
-		ranges[n++] = (struct range){l.lanes_off, l.lanes_off + l.keeping.lanes};
+		ranges[n++] = (struct range){
+			l.recycler.wq_off, l.recycler.ring_off + l.recycler.ring_wqebbs * 64ull};
+		ranges[n++] = (struct range){l.lanes_off, l.lanes_off + l.recycling.lanes};
 		assert_true(1u << l.replies.cq_log_size >= 2 * slots);
-		assert_true(l.keeper.wq_off >= l.code_off && l.lanes_off % 64 == 0);
+		assert_true(l.recycler.wq_off >= l.code_off && l.lanes_off % 64 == 0);
 	}
 	if (loop) {
 		const struct session_queue_layout *q = &l.loop.queue;

@@ -28,7 +28,7 @@ static uint64_t price(const struct session *s, unsigned i)
 	return i < OWN_BYTES ? 1 : session_price(s);
 }
 
-/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The keeper of a recycled chain prepares a quarter of
+/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The recycler of a recycled chain prepares a quarter of
  * the slots at a time, and one of them may always be under way: three are what can be had without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* A client that marks its SENDs as solicited wakes the daemon with each; that is no error, but not for free */
-enum { FALSE_ALARMS_MAX = 1000, KEEPER_READS = 16 /* under way at a time */ };
+enum { FALSE_ALARMS_MAX = 1000, RECYCLER_READS = 16 /* under way at a time */ };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
@@ -35,22 +35,22 @@ static int make_cq(struct session *s, unsigned part, const struct session_queue_
 	return rnic_cq_init(cq, &s->block, &attr);
 }
 
-static int make_keeper(struct session *s)
+static int make_recycler(struct session *s)
 {
-	const struct session_queue_layout *l = &s->layout.keeper;
+	const struct session_queue_layout *l = &s->layout.recycler;
 	const struct rnic_qp_attr qp = {
 		.wq_off = l->wq_off,
 		.sq_wqebbs = l->ring_wqebbs,
 		.db_off = l->qp_db_off,
-		.send_cq = &s->keeper_cq,
+		.send_cq = &s->recycler_cq,
 		.managed = true,
-		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_KEEPER,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
 	};
-	int r = make_cq(s, SESSION_KEEPER, l, &s->keeper_cq);
+	int r = make_cq(s, SESSION_RECYCLER, l, &s->recycler_cq);
 
 	if (r == 0)
 		r = make_cq(s, SESSION_REPLIES, &s->layout.replies, &s->reply_cq);
-	return r == 0 ? rnic_qp_init(&s->keeper, &s->block, &qp) : r;
+	return r == 0 ? rnic_qp_init(&s->recycler, &s->block, &qp) : r;
 }
 
 static int make_queues(struct session *s, const struct session_parts *parts)
@@ -63,7 +63,7 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_cq(s, q, &l->queue[q], &s->cq[q]);
 	if (r == 0 && l->recycled)
-		r = make_keeper(s);
+		r = make_recycler(s);
 	if (r == 0 && s->offload->program->loop)
 		r = session_loop_new(&s->loop, s->offload->program, &s->block, &l->loop,
 			s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
@@ -111,17 +111,17 @@ static int fill_env(struct session *s, const struct session_request *request)
 	env->scratch.rkey = b->rkey;
 	env->scratch.mem = b->mem + l->scratch_off;
 	if (l->recycled) {
-		env->keeper.qpn = s->keeper.qpn;
-		env->keeper.cqn = s->keeper_cq.cqn;
-		env->keeper.lkey = b->lkey;
-		env->keeper.iova = b->iova + l->keeper.ring_off - b->code_off;
-		env->keeper.ring = s->keeper.sq;
-		env->keeper.ring_wqebbs = l->keeper.ring_wqebbs;
+		env->recycler.qpn = s->recycler.qpn;
+		env->recycler.cqn = s->recycler_cq.cqn;
+		env->recycler.lkey = b->lkey;
+		env->recycler.iova = b->iova + l->recycler.ring_off - b->code_off;
+		env->recycler.ring = s->recycler.sq;
+		env->recycler.ring_wqebbs = l->recycler.ring_wqebbs;
 		env->lanes.iova = b->iova + l->lanes_off - b->code_off;
 		env->lanes.lkey = b->lkey;
 		env->lanes.rkey = b->rkey;
 		env->lanes.mem = b->mem + l->lanes_off;
-		env->lanes.size = l->keeping.lanes;
+		env->lanes.size = l->recycling.lanes;
 	}
 	env->slot_addr = request->slot_addr;
 	env->slot_rkey = request->slot_rkey;
@@ -138,7 +138,7 @@ static int arm_all(struct session *s)
 	const struct chain_image *img = s->offload->img;
 
 	if (s->layout.recycled)
-		return chain_recycle(img, &s->env, &s->layout.keeping);
+		return chain_recycle(img, &s->env, &s->layout.recycling);
 	for (unsigned slot = 0; slot < s->layout.slots; slot++)
 		chain_format_recv(img, &s->env, slot);
 	while (s->armed < s->layout.slots)
@@ -146,13 +146,13 @@ static int arm_all(struct session *s)
 	return 0;
 }
 
-static int start_keeper(struct session *s)
+static int start_recycler(struct session *s)
 {
 	if (!s->layout.recycled)
 		return 0;
-	rnic_cq_arm(&s->keeper_cq, true);
+	rnic_cq_arm(&s->recycler_cq, true);
 	rnic_cq_arm(&s->reply_cq, true);
-	return master_qp_enable(&s->tenant->master, s->keeper.qpn, s->layout.keeping.start);
+	return master_qp_enable(&s->tenant->master, s->recycler.qpn, s->layout.recycling.start);
 }
 
 static bool has_budgets(const struct session *s)
@@ -168,7 +168,7 @@ static int start(struct session *s)
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&s->qp[q], img->max_rd_atomic);
 	if (r == 0 && s->layout.recycled)
-		r = rnic_qp_connect_self(&s->keeper, KEEPER_READS);
+		r = rnic_qp_connect_self(&s->recycler, RECYCLER_READS);
 	if (r == 0 && s->loop)
 		r = session_loop_start(s->loop, &s->tenant->master);
 	if (r == 0)
@@ -179,7 +179,7 @@ static int start(struct session *s)
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		if (chain_start_index(img, q))
 			r = master_qp_enable(&s->tenant->master, s->qp[q].qpn, chain_start_index(img, q));
-	return r == 0 ? start_keeper(s) : r;
+	return r == 0 ? start_recycler(s) : r;
 }
 
 static uint32_t tail_of(const struct chain_queue *q)
@@ -198,7 +198,7 @@ static uint32_t tail_of(const struct chain_queue *q)
 static void stop_queues(struct session *s)
 {
 	session_loop_stop(s->loop);
-	rnic_qp_stop(&s->keeper);
+	rnic_qp_stop(&s->recycler);
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 0;)
 		rnic_qp_stop(&s->qp[q]);
 }
@@ -212,7 +212,7 @@ static void destroy_queues(struct session *s)
 	session_loop_free(s->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_cq_deinit(&s->cq[q]);
-	rnic_cq_deinit(&s->keeper_cq);
+	rnic_cq_deinit(&s->recycler_cq);
 	rnic_cq_deinit(&s->reply_cq);
 	rnic_block_deinit(&s->block);
 }
@@ -290,7 +290,7 @@ void session_stop_queues(struct session *s)
 	session_loop_stop_queue(s->loop);
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&s->qp[q]);
-	rnic_qp_deinit(&s->keeper);
+	rnic_qp_deinit(&s->recycler);
 }
 
 void session_free(struct session *s)
@@ -312,8 +312,8 @@ static struct rnic_cq *cq_of(struct session *s, unsigned part)
 		return &s->cq[part];
 	if (part == SESSION_LOOP)
 		return session_loop_cq(s->loop);
-	if (s->layout.recycled && part == SESSION_KEEPER)
-		return &s->keeper_cq;
+	if (s->layout.recycled && part == SESSION_RECYCLER)
+		return &s->recycler_cq;
 	return s->layout.recycled && part == SESSION_REPLIES ? &s->reply_cq : NULL;
 }
 
@@ -355,10 +355,10 @@ static int judge_error(const struct session *s, unsigned q, const struct rnic_cq
 	else if (cqe->receive)
 		verdict_say(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
-	else if (q == SESSION_KEEPER)
+	else if (q == SESSION_RECYCLER)
 		verdict_say(v, VERDICT_QUEUE, true,
-			"WQE %u of the queue that keeps the chain going failed: %s (%#x)", cqe->index,
-			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
+			"WQE %u of the recycler, the queue that arms the chain anew, failed: %s (%#x)",
+			cqe->index, rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (q == SESSION_LOOP)
 		verdict_of_loop(v, o->program, o->conf->path, cqe);
 	else if (!in_image(s, q, cqe->index, &wqebb))
@@ -394,11 +394,11 @@ static uint64_t landed(const struct session *s)
 	if (!s->layout.recycled)
 		return 0;
 	return le64toh(__atomic_load_n(
-		(uint64_t *)(s->env.lanes.mem + s->layout.keeping.progress), __ATOMIC_ACQUIRE));
+		(uint64_t *)(s->env.lanes.mem + s->layout.recycling.progress), __ATOMIC_ACQUIRE));
 }
 
 /*
- * The keeper counts quarters of the slots; from there on the CQEs of replies tell. Their ring holds twice as many as there are
+ * The recycler counts quarters of the slots; from there on the CQEs of replies tell. Their ring holds twice as many as there are
  * slots, so none is mistaken for one a round older.
  */
 uint64_t session_count(struct session *s)
@@ -514,7 +514,7 @@ int session_post(struct session *s, uint64_t to)
 }
 
 /*
- * A RECV_EN of the keeper is turned into a NOP and back: one byte, which the NIC reads before or after. It may have read the old one
+ * A RECV_EN of the recycler is turned into a NOP and back: one byte, which the NIC reads before or after. It may have read the old one
  * for the section that it is in. So when pacing begins that section counts as posted, and is posted once it can be, which
  * makes it true (session_post()). When pacing ends, one RECV_EN may be lacking; that of the next section makes up for it,
  * and there are slots enough until then.
@@ -527,8 +527,8 @@ void session_set_paced(struct session *s, bool paced)
 
 	if (l->recycled && paced != s->paced)
 		for (unsigned g = 0; g < 4; g++)
-			__atomic_store_n(
-				s->env.keeper.ring + l->keeping.recv_en[g] * RNIC_WQEBB_BYTES + WQE_OPCODE,
+			__atomic_store_n(s->env.recycler.ring + l->recycling.recv_en[g] * RNIC_WQEBB_BYTES +
+						 WQE_OPCODE,
 				opcode, __ATOMIC_RELEASE);
 	s->paced = paced;
 	s->unsettled = l->recycled && begins && s->posted;
@@ -555,9 +555,9 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 		return judge_error(s, q, &cqe, v);
 	if (part & SESSION_COOKIE_QP) {
 		verdict_say(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
-			q == SESSION_KEEPER ? s->keeper.qpn
-			: q == SESSION_LOOP ? session_loop_qpn(s->loop)
-					    : s->qp[q].qpn);
+			q == SESSION_RECYCLER ? s->recycler.qpn
+			: q == SESSION_LOOP   ? session_loop_qpn(s->loop)
+					      : s->qp[q].qpn);
 		return 1;
 	}
 	asked = (s->paced && part == SESSION_REPLIES) || (part == 0 && s->resting);

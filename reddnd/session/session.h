@@ -41,8 +41,9 @@ struct session {
 	struct rnic_block block;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];
-	struct rnic_cq keeper_cq, reply_cq; /* of a recycled chain; its replies are not on a CQ of the pool */
-	struct rnic_qp keeper;
+	struct rnic_cq recycler_cq,
+		reply_cq; /* of a recycled chain; its replies are not on a CQ of the pool */
+	struct rnic_qp recycler;
 	struct session_loop *loop; /* of a program that has one without a bound; else NULL */
 	uint64_t iterations;       /* of it that have been counted */
 	struct chain_env env;
@@ -91,7 +92,7 @@ struct session_parts {
 enum {
 	SESSION_COOKIE_BITS = 8,
 	SESSION_COOKIE_QP = 0x80,
-	SESSION_KEEPER = CHAIN_MAX_QUEUES, /* in place of a queue */
+	SESSION_RECYCLER = CHAIN_MAX_QUEUES, /* in place of a queue */
 	SESSION_REPLIES,
 	SESSION_LOOP,
 };

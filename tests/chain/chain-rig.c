@@ -122,23 +122,23 @@ static uint32_t ring_of(const struct chain_rig *c, unsigned q)
 	return (c->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&c->img->queue[q], c->env.slots);
 }
 
-static void make_keeper(struct chain_rig *c)
+static void make_recycler(struct chain_rig *c)
 {
 	struct rig_opt opt = {.managed = true};
 	struct chain_env *env = &c->env;
 
-	assert_int_equal(chain_recycle_size(c->img, env, &c->keeping), 0);
-	opt.wqebbs = env->keeper.ring_wqebbs = c->keeping.ring_wqebbs;
-	rig_cq_new_attr(&c->rig, &c->keeper_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
-	rig_qp_new_with(&c->rig, &c->keeper, &c->keeper_cq, &c->keeper_cq, opt);
-	rig_connect(&c->keeper, &c->keeper);
-	env->keeper.qpn = hw_qpn(c->keeper.qp);
-	env->keeper.cqn = hw_cqn(c->keeper_cq.cq);
-	env->keeper.ring = c->keeper.sq;
-	env->keeper.iova = 0x5000000000;
-	env->keeper.lkey = chain_rig_key(
-		c, c->keeper.sq, (uint64_t)opt.wqebbs * CHAIN_WQEBB, env->keeper.iova, CHAIN_RIG_ALL_RIGHTS);
-	env->lanes.size = c->keeping.lanes;
+	assert_int_equal(chain_recycle_size(c->img, env, &c->recycling), 0);
+	opt.wqebbs = env->recycler.ring_wqebbs = c->recycling.ring_wqebbs;
+	rig_cq_new_attr(&c->rig, &c->recycler_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
+	rig_qp_new_with(&c->rig, &c->recycler, &c->recycler_cq, &c->recycler_cq, opt);
+	rig_connect(&c->recycler, &c->recycler);
+	env->recycler.qpn = hw_qpn(c->recycler.qp);
+	env->recycler.cqn = hw_cqn(c->recycler_cq.cq);
+	env->recycler.ring = c->recycler.sq;
+	env->recycler.iova = 0x5000000000;
+	env->recycler.lkey = chain_rig_key(c, c->recycler.sq, (uint64_t)opt.wqebbs * CHAIN_WQEBB,
+		env->recycler.iova, CHAIN_RIG_ALL_RIGHTS);
+	env->lanes.size = c->recycling.lanes;
 	env->lanes.mem = rig_alloc(&c->rig, env->lanes.size);
 	env->lanes.iova = 0x6000000000;
 	env->lanes.lkey = env->lanes.rkey =
@@ -213,8 +213,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 		c->request_cq.cq->producer = c->env.first;
 		for (unsigned q = 0; q < c->img->nqueues; q++)
 			c->cq[q].cq->producer = c->env.first * c->img->queue[q].cqes;
-		make_keeper(c);
-		assert_int_equal(chain_recycle(c->img, &c->env, &c->keeping), 0);
+		make_recycler(c);
+		assert_int_equal(chain_recycle(c->img, &c->env, &c->recycling), 0);
 	} else {
 		for (; c->armed < c->env.slots; c->armed++)
 			chain_arm(c->img, &c->env, c->armed);
@@ -228,8 +228,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	rig_qp_new(&c->rig, &c->boot, &c->boot_cq, &c->boot_cq);
 	rig_connect(&c->boot, &c->boot);
 	if (c->recycled) {
-		wqe_enable(&c->boot, HW_OP_RECV_EN, c->env.queue[0].qpn, c->keeping.recvs, 0);
-		wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.keeper.qpn, c->keeping.start, 0);
+		wqe_enable(&c->boot, HW_OP_RECV_EN, c->env.queue[0].qpn, c->recycling.recvs, 0);
+		wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.recycler.qpn, c->recycling.start, 0);
 	}
 	if (c->loop)
 		wqe_enable(&c->boot, HW_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
@@ -305,8 +305,8 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 	for (unsigned q = c->recycled ? 0 : 1; q < c->img->nqueues; q++)
 		if ((cqe = find_error(&c->cq[q])))
 			return error_of(c, q, cqe, why, size);
-	if (c->recycled && (cqe = find_error(&c->keeper_cq)))
-		return ring_error("keeper", &c->keeper, cqe, why, size);
+	if (c->recycled && (cqe = find_error(&c->recycler_cq)))
+		return ring_error("recycler", &c->recycler, cqe, why, size);
 	if (c->loop && (cqe = find_error(&c->loop_cq)))
 		return ring_error("loop", &c->loop_qp, cqe, why, size);
 	return true;
@@ -319,8 +319,8 @@ void chain_rig_close(struct chain_rig *c)
 	rig_destroy(&c->client);
 	rig_destroy(&c->boot);
 	if (c->recycled) {
-		rig_destroy(&c->keeper);
-		assert_int_equal(hw_cq_destroy(c->rig.dev, c->keeper_cq.cq), 0);
+		rig_destroy(&c->recycler);
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->recycler_cq.cq), 0);
 	}
 	if (c->loop) {
 		rig_destroy(&c->loop_qp);

@@ -32,9 +32,9 @@ struct chain_rig {
 	uint64_t cqes;                           /* of queue 0 */
 	uint64_t rng;
 	bool recycled;
-	struct chain_recycle keeping;
-	struct rig_cq keeper_cq;
-	struct rig_qp keeper;
+	struct chain_recycle recycling;
+	struct rig_cq recycler_cq;
+	struct rig_qp recycler;
 	const struct chain_desc *loop; /* that the chain calls */
 	struct chain_env loop_env;
 	struct chain_loop_info loop_info;

@@ -76,7 +76,7 @@ static void print_constructs(FILE *f)
 }
 
 /* What a queue of the NIC does for each request to keep a chain with so many slots going (chain/recycle.h) */
-static void keeping(const struct chain_image *img, unsigned slots, double per_request[3])
+static void recycling(const struct chain_image *img, unsigned slots, double per_request[3])
 {
 	struct chain_env env = {.slots = slots};
 	struct chain_recycle k;
@@ -108,7 +108,7 @@ static void print_recycled(FILE *f)
 
 		fprintf(f, "| %s |", programs[i].name);
 		for (unsigned s = 0; s < 2; s++) {
-			keeping(p->image, s ? 256 : 64, k);
+			recycling(p->image, s ? 256 : 64, k);
 			wrs[s][i] = k[0] + k[1] + k[2];
 			fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s][i]);
 		}

@@ -47,7 +47,7 @@ struct chain_env {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
 		uint64_t iova;
 		uint8_t *ring;
-	} keeper;
+	} recycler;
 	struct {
 		uint64_t iova; /* multiple of 64 */
 		uint32_t lkey, rkey;

@@ -13,7 +13,7 @@ enum {
 	HEAD = 64 /* bytes before the lanes: progress, and its old value */
 };
 
-struct keeper {
+struct recycler {
 	const struct chain_image *img;
 	const struct chain_env *env;
 	struct lap *lap;
@@ -29,13 +29,13 @@ uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
 
 /* ---- what an instance needs ---------------------------------------------------------------------- */
 
-static uint64_t wqe_addr(const struct keeper *k, unsigned q, unsigned slot)
+static uint64_t wqe_addr(const struct recycler *k, unsigned q, unsigned slot)
 {
 	return k->env->queue[q].iova + (uint64_t)slot * k->img->queue[q].wqebbs * CHAIN_WQEBB;
 }
 
 /* The value that a relocation will have a lap of the slots later, and how it goes on from there */
-static void refresh_reloc(struct keeper *k, const struct chain_reloc *r, unsigned slot)
+static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsigned slot)
 {
 	const struct chain_image *img = k->img;
 	const struct chain_env *env = k->env;
@@ -81,7 +81,7 @@ static bool relocated(const struct chain_image *img, const struct chain_restore 
 	return false;
 }
 
-static void restore(struct keeper *k, const struct chain_restore *r, unsigned slot)
+static void restore(struct recycler *k, const struct chain_restore *r, unsigned slot)
 {
 	const struct chain_image *img = k->img;
 	const struct chain_env *env = k->env;
@@ -103,7 +103,7 @@ static void restore(struct keeper *k, const struct chain_restore *r, unsigned sl
 			r->len - i < 8 ? r->len - i : 8);
 }
 
-static void refresh_slot(struct keeper *k, unsigned slot)
+static void refresh_slot(struct recycler *k, unsigned slot)
 {
 	for (unsigned i = 0; i < k->img->nrelocs; i++)
 		refresh_reloc(k, &k->img->relocs[i], slot);
@@ -112,7 +112,7 @@ static void refresh_slot(struct keeper *k, unsigned slot)
 }
 
 /* The pad at the end of a lap has run when the first instance of the next lap is over */
-static void refresh_pads(struct keeper *k)
+static void refresh_pads(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
 
@@ -125,10 +125,10 @@ static void refresh_pads(struct keeper *k)
 	}
 }
 
-/* ---- the keeper's lap ------------------------------------------------------------------------------ */
+/* ---- the recycler's lap ------------------------------------------------------------------------------ */
 
 /* One 64-bit word, so that who looks at it sees a number that was there */
-static void count(struct keeper *k, unsigned requests)
+static void count(struct recycler *k, unsigned requests)
 {
 	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_FETCH_ADD, 1, 0));
 	uint8_t *old = w + WQE_ATOMIC + 16;
@@ -141,7 +141,8 @@ static void count(struct keeper *k, unsigned requests)
 	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
 }
 
-static void add_section(struct keeper *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
+static void add_section(
+	struct recycler *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
 {
 	const struct chain_env *env = k->env;
 	unsigned quarter = env->slots / SECTIONS, end = (g + 1) * quarter;
@@ -170,18 +171,18 @@ static void add_section(struct keeper *k, unsigned g, unsigned enables[SECTIONS]
 		lap_next_section(k->lap);
 }
 
-static int make(struct keeper *k, uint32_t ring, struct chain_recycle *size)
+static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 {
 	const struct chain_env *env = k->env;
 	const struct lap_env lap = {
-		.qpn = env->keeper.qpn,
-		.cqn = env->keeper.cqn,
+		.qpn = env->recycler.qpn,
+		.cqn = env->recycler.cqn,
 		.wqebbs = ring,
-		.lkey = env->keeper.lkey,
+		.lkey = env->recycler.lkey,
 		.lanes_lkey = env->lanes.lkey,
 		.lanes_rkey = env->lanes.rkey,
-		.ring = k->dry ? NULL : env->keeper.ring,
-		.iova = env->keeper.iova,
+		.ring = k->dry ? NULL : env->recycler.ring,
+		.iova = env->recycler.iova,
 		.lanes = k->dry ? NULL : env->lanes.mem + HEAD,
 		.lanes_iova = env->lanes.iova + HEAD,
 		.lanes_size = env->lanes.size - HEAD,
@@ -212,7 +213,7 @@ static int make(struct keeper *k, uint32_t ring, struct chain_recycle *size)
 
 		made.lanes_size = size->lap.lanes;
 		r = lap_check(&made, size->start, err);
-		assert(r <= 0 && "the keeper is not in order");
+		assert(r <= 0 && "the recycler is not in order");
 	}
 	return r;
 }
@@ -234,7 +235,7 @@ static bool changes_indices(const struct chain_image *img)
 
 int chain_recycle_size(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size)
 {
-	struct keeper k = {.img = img, .env = env, .dry = true};
+	struct recycler k = {.img = img, .env = env, .dry = true};
 	int r = -E2BIG;
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % SECTIONS == 0);
@@ -248,9 +249,9 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
 {
-	struct keeper k = {.img = img, .env = env};
+	struct recycler k = {.img = img, .env = env};
 
-	assert(env->slots % env->slot_count == 0 && env->keeper.ring_wqebbs == made->ring_wqebbs);
+	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == made->ring_wqebbs);
 	for (unsigned slot = 0; slot < env->slots; slot++) {
 		chain_arm(img, env, env->first + slot);
 		chain_format_recv(img, env, slot);
