@@ -253,7 +253,7 @@ static int run(struct daemon *d, struct catalog *catalog)
 	r = server_new(&d->server, catalog, d->event);
 	if (r < 0)
 		return r;
-	catalog = server_service(d->server)->catalog;
+	catalog = server_generation(d->server)->catalog;
 	r = open_control(d, catalog);
 	if (r == 0 && catalog->serves_metrics)
 		r = listener_new(&d->listener, &catalog->metrics, d->server, d->event);

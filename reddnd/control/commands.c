@@ -169,7 +169,7 @@ static void add_totals(struct json_object *o, const struct totals *t, bool recyc
 
 static struct json_object *run_offloads(struct call *call)
 {
-	const struct service *sv = server_service(call->c->server);
+	const struct generation *sv = server_generation(call->c->server);
 	struct json_object *list = json_object_new_array();
 
 	for (unsigned i = 0; i < sv->catalog->noffloads; i++) {
@@ -197,7 +197,7 @@ static struct json_object *run_offloads(struct call *call)
 
 static struct json_object *run_regions(struct call *call)
 {
-	const struct service *sv = server_service(call->c->server);
+	const struct generation *sv = server_generation(call->c->server);
 	struct json_object *list = json_object_new_array();
 
 	for (unsigned i = 0; i < sv->catalog->nregions; i++) {

@@ -42,7 +42,7 @@ static const struct {
 		offsetof(struct totals, failed), false},
 };
 
-static void by_offload(FILE *f, const struct service *sv)
+static void by_offload(FILE *f, const struct generation *sv)
 {
 	for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
@@ -169,7 +169,7 @@ char *metrics_text(struct server *server)
 	if (!f)
 		return NULL;
 	server_status(server, &s);
-	by_offload(f, server_service(server));
+	by_offload(f, server_generation(server));
 	by_tenant(f, server_tenants(server));
 	whole(f, &s);
 	fputs("# EOF\n", f);

@@ -24,7 +24,7 @@ static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *re
 	return !has_token || token_right(&t->key, req, from->address, from->now);
 }
 
-static bool find_tenant(const struct service *sv, const struct admit_from *from, struct tenant **tenant,
+static bool find_tenant(const struct generation *sv, const struct admit_from *from, struct tenant **tenant,
 	const struct catalog_tenant **conf, struct reddn_wire_rej *rej)
 {
 	static const uint8_t no_token[sizeof((struct reddn_wire_req *)0)->token];
@@ -83,7 +83,7 @@ static bool check_depth(
 	return false;
 }
 
-bool admit(const struct service *sv, const struct admit_from *from, struct admitted *a,
+bool admit(const struct generation *sv, const struct admit_from *from, struct admitted *a,
 	struct reddn_wire_rej *rej)
 {
 	const struct catalog_tenant *conf;
@@ -92,7 +92,7 @@ bool admit(const struct service *sv, const struct admit_from *from, struct admit
 	if (!session_request_parse(from->data, from->size, &a->request, rej) ||
 		!find_tenant(sv, from, &a->tenant, &conf, rej))
 		return false;
-	a->offload = service_offload(sv, a->request.offload);
+	a->offload = generation_offload(sv, a->request.offload);
 	if (!a->offload) {
 		session_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
 		return false;

@@ -31,7 +31,7 @@ struct admitted {
  * True: the tenant has been charged; tenant_refund() when the session is over, or was not made. False: @rej says why not; a->tenant
  * is the tenant that the refusal counts for, or NULL.
  */
-bool admit(const struct service *service, const struct admit_from *from, struct admitted *a,
+bool admit(const struct generation *generation, const struct admit_from *from, struct admitted *a,
 	struct reddn_wire_rej *rej);
 
 #endif

@@ -14,7 +14,7 @@ enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;
 
-static void service_free(struct service *sv)
+static void service_free(struct generation *sv)
 {
 	for (unsigned i = 0; sv->offloads && i < sv->catalog->noffloads; i++)
 		offload_close(&sv->offloads[i]);
@@ -29,9 +29,9 @@ static void service_free(struct service *sv)
 	free(sv);
 }
 
-DEFINE_CLEANUP(struct service *, service_free)
+DEFINE_CLEANUP(struct generation *, service_free)
 
-static int get_tenants(struct service *sv, const struct service_parts *parts)
+static int get_tenants(struct generation *sv, const struct generation_parts *parts)
 {
 	const struct catalog *c = sv->catalog;
 	int r = 0;
@@ -41,7 +41,7 @@ static int get_tenants(struct service *sv, const struct service_parts *parts)
 	return r;
 }
 
-static int open_regions(struct service *sv)
+static int open_regions(struct generation *sv)
 {
 	const struct catalog *c = sv->catalog;
 	int r = 0;
@@ -54,7 +54,7 @@ static int open_regions(struct service *sv)
 }
 
 /* The first that may use it */
-static struct tenant *user_of(const struct service *sv, unsigned offload)
+static struct tenant *user_of(const struct generation *sv, unsigned offload)
 {
 	for (unsigned i = 0; i < sv->catalog->ntenants; i++)
 		if (catalog_allows(&sv->catalog->tenants[i], offload))
@@ -62,14 +62,14 @@ static struct tenant *user_of(const struct service *sv, unsigned offload)
 	return sv->tenants[0];
 }
 
-static int open_offloads(struct service *sv, struct totals **totals)
+static int open_offloads(struct generation *sv, struct totals **totals)
 {
 	const struct catalog *c = sv->catalog;
 	int r = 0;
 
 	for (unsigned i = 0; i < c->noffloads && r == 0; i++) {
 		r = offload_open(&sv->offloads[i], &c->offloads[i], c, sv->regions, user_of(sv, i)->pd);
-		sv->offloads[i].service = sv;
+		sv->offloads[i].generation = sv;
 		sv->offloads[i].totals = totals_get(totals, c->offloads[i].name);
 		if (r == 0 && !sv->offloads[i].totals)
 			r = -ENOMEM;
@@ -77,9 +77,9 @@ static int open_offloads(struct service *sv, struct totals **totals)
 	return r;
 }
 
-int service_new(struct service **out, struct catalog *catalog, const struct service_parts *parts)
+int generation_new(struct generation **out, struct catalog *catalog, const struct generation_parts *parts)
 {
-	CLEANUP(service_freep) struct service *sv = calloc(1, sizeof *sv);
+	CLEANUP(service_freep) struct generation *sv = calloc(1, sizeof *sv);
 	int r;
 
 	if (!sv) {
@@ -104,20 +104,20 @@ int service_new(struct service **out, struct catalog *catalog, const struct serv
 	return 0;
 }
 
-struct service *service_ref(struct service *sv)
+struct generation *generation_ref(struct generation *sv)
 {
 	sv->refs++;
 	return sv;
 }
 
-void service_unref(struct service *sv)
+void generation_unref(struct generation *sv)
 {
 	assert(sv->refs > 0);
 	if (--sv->refs == 0)
 		service_free(sv);
 }
 
-const struct offload *service_offload(const struct service *sv, const char *name)
+const struct offload *generation_offload(const struct generation *sv, const char *name)
 {
 	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
 		if (strcmp(sv->catalog->offloads[i].name, name) == 0)
@@ -125,7 +125,7 @@ const struct offload *service_offload(const struct service *sv, const char *name
 	return NULL;
 }
 
-void service_limit(const struct service *sv, uint64_t now_us)
+void generation_limit(const struct generation *sv, uint64_t now_us)
 {
 	for (unsigned i = 0; i < sv->catalog->ntenants; i++)
 		tenant_limit(sv->tenants[i], &sv->catalog->tenants[i].limits, now_us);
@@ -136,7 +136,7 @@ static uint64_t largest(const struct offload *o)
 	return offload_layout(o, o->conf->depth_max)->size;
 }
 
-int service_check_room(const struct service *sv, uint64_t room)
+int generation_check_room(const struct generation *sv, uint64_t room)
 {
 	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
 		if (largest(&sv->offloads[i]) > room) {

@@ -2,7 +2,7 @@
 /*
  * generation.h - one catalog, opened on a device: its regions mapped and registered, its offloads ready to serve.
  *
- * A reload makes another service beside the one in use. Sessions keep theirs: it goes when the last of them has ended.
+ * A reload makes another generation beside the one in use. Sessions keep theirs: it goes when the last of them has ended.
  * Thread rules: one thread.
  */
 #ifndef GENERATION_GENERATION_H
@@ -12,7 +12,7 @@
 #include "reddnd/generation/tenant.h"
 #include "reddnd/policy/offload-stats.h"
 
-struct service {
+struct generation {
 	struct catalog *catalog;
 	struct region *regions;   /* one per region of the catalog */
 	struct offload *offloads; /* one per offload of the catalog */
@@ -21,7 +21,7 @@ struct service {
 };
 
 /** What services have in common. */
-struct service_parts {
+struct generation_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct totals **totals; /* where offloads count */
@@ -31,20 +31,21 @@ struct service_parts {
 /**
  * Takes @catalog, whatever the outcome. Errors have been logged. The caller holds the first reference. @parts must outlive it.
  */
-int service_new(struct service **service, struct catalog *catalog, const struct service_parts *parts);
-struct service *service_ref(struct service *service);
-void service_unref(struct service *service);
+int generation_new(
+	struct generation **generation, struct catalog *catalog, const struct generation_parts *parts);
+struct generation *generation_ref(struct generation *generation);
+void generation_unref(struct generation *generation);
 
 /** Puts the limits of its tenants in force. */
-void service_limit(const struct service *service, uint64_t now_us);
+void generation_limit(const struct generation *generation, uint64_t now_us);
 
 /** The offload of that name, or NULL. */
-const struct offload *service_offload(const struct service *service, const char *name);
+const struct offload *generation_offload(const struct generation *generation, const char *name);
 
 /**
  * Whether a client that asks for all that an offload allows finds room in an arena that has @room bytes. 0, or -ENOSPC,
  * logged.
  */
-int service_check_room(const struct service *service, uint64_t room);
+int generation_check_room(const struct generation *generation, uint64_t room);
 
 #endif

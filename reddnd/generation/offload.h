@@ -11,11 +11,11 @@
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/region.h"
 
-struct service;
+struct generation;
 struct totals;
 
 struct offload {
-	struct service *service; /* that it is part of */
+	struct generation *generation; /* that it is part of */
 	struct totals *totals;
 	const struct catalog_offload *conf;
 	struct program *program;

@@ -118,7 +118,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		return;
 	}
 	if (!warden_lets_in(&sv->warden, rnic_conn_peer(conn), &rej) ||
-		!admit(sv->service, &from, &a, &rej)) {
+		!admit(sv->generation, &from, &a, &rej)) {
 		refuse(sv, conn, &a, &rej);
 		return;
 	}

@@ -17,7 +17,7 @@
 #include "reddnd/session/session.h"
 
 struct server {
-	struct service *service; /* what new clients get */
+	struct generation *generation; /* what new clients get */
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct master_qp master;

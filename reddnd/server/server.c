@@ -100,19 +100,19 @@ static int attach(struct server *sv)
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct server *, server_free)
-DEFINE_CLEANUP(struct service *, service_unref)
+DEFINE_CLEANUP(struct generation *, generation_unref)
 
 static uint64_t room(const struct server *sv)
 {
 	return rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena);
 }
 
-static int new_service(struct server *sv, struct service **service, struct catalog *catalog)
+static int new_generation(struct server *sv, struct generation **generation, struct catalog *catalog)
 {
-	const struct service_parts parts = {
+	const struct generation_parts parts = {
 		.dev = sv->dev, .arena = sv->arena, .totals = &sv->totals, .tenants = &sv->tenants};
 
-	return service_new(service, catalog, &parts);
+	return generation_new(generation, catalog, &parts);
 }
 
 int server_new(struct server **out, struct catalog *catalog, sd_event *event)
@@ -146,15 +146,15 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (r == 0)
 		r = pace_init(&sv->pacer, sv->event, rounds_count, sv);
 	if (r == 0)
-		r = new_service(sv, &sv->service, steal_ptr(&mine));
+		r = new_generation(sv, &sv->generation, steal_ptr(&mine));
 	if (r == 0)
-		r = service_check_room(sv->service, room(sv));
+		r = generation_check_room(sv->generation, room(sv));
 	/* The last: whoever is heard is served */
 	if (r == 0)
 		r = rnic_cm_listen(sv->cm);
 	if (r < 0)
 		return r;
-	service_limit(sv->service, clock_us());
+	generation_limit(sv->generation, clock_us());
 	*out = steal_ptr(&sv);
 	return 0;
 }
@@ -173,8 +173,8 @@ void server_free(struct server *sv)
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
 	cq_pool_deinit(&sv->cq_pool);
-	if (sv->service)
-		service_unref(sv->service);
+	if (sv->generation)
+		generation_unref(sv->generation);
 	totals_free(&sv->totals);
 	master_qp_deinit(&sv->master);
 	if (sv->dev)
@@ -230,21 +230,21 @@ static int check_fixed(const struct catalog *now, const struct catalog *next)
 int server_reload(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(catalog_freep) struct catalog *mine = catalog;
-	CLEANUP(service_unrefp) struct service *next = NULL;
+	CLEANUP(generation_unrefp) struct generation *next = NULL;
 	struct session *s, *other;
 	char words[100];
 	int r;
 
-	r = check_fixed(sv->service->catalog, catalog);
+	r = check_fixed(sv->generation->catalog, catalog);
 	if (r == 0)
-		r = new_service(sv, &next, steal_ptr(&mine));
+		r = new_generation(sv, &next, steal_ptr(&mine));
 	if (r == 0)
-		r = service_check_room(next, rnic_arena_size(sv->arena));
+		r = generation_check_room(next, rnic_arena_size(sv->arena));
 	if (r < 0)
 		return r;
-	service_unref(sv->service);
-	sv->service = steal_ptr(&next);
-	service_limit(sv->service, clock_us());
+	generation_unref(sv->generation);
+	sv->generation = steal_ptr(&next);
+	generation_limit(sv->generation, clock_us());
 	pace_all(sv, NULL);
 	HASH_ITER (by_id, sv->by_id, s, other)
 		upkeep_changed(sv, s);
@@ -274,10 +274,10 @@ void server_status(struct server *sv, struct server_status *status)
 	};
 }
 
-const struct service *server_service(struct server *sv)
+const struct generation *server_generation(struct server *sv)
 {
 	rounds_count_all(sv);
-	return sv->service;
+	return sv->generation;
 }
 
 void server_each_session(
@@ -293,7 +293,7 @@ void server_each_session(
 			.peer = rnic_conn_peer(s->conn),
 			.tenant = s->tenant->name,
 			.offload = s->offload->conf->name,
-			.current = s->offload->service == sv->service,
+			.current = s->offload->generation == sv->generation,
 			.depth = s->env.slot_count,
 			.instances = s->layout.slots,
 			.queue_bytes = s->layout.size,

@@ -13,7 +13,7 @@
 #include <systemd/sd-event.h>
 
 struct server;
-struct service;
+struct generation;
 struct tenant;
 struct warden;
 
@@ -39,7 +39,7 @@ int server_reload(struct server *server, struct catalog *catalog);
 
 void server_status(struct server *server, struct server_status *status);
 /** What new clients get. Valid until the next reload. */
-const struct service *server_service(struct server *server);
+const struct generation *server_generation(struct server *server);
 
 struct server_session {
 	uint64_t id;

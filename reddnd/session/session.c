@@ -263,7 +263,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		return r;
 	}
 	s->qpn = s->qp[0].qpn;
-	service_ref(s->offload->service);
+	generation_ref(s->offload->generation);
 	rnic_conn_set_user(conn, s);
 	*out = steal_ptr(&s);
 	return 0;
@@ -299,7 +299,7 @@ void session_free(struct session *s)
 	cq_pool_refund(s->cq_pool, s->pool_cq, s->charge);
 	rnic_conn_free(s->conn);
 	tenant_refund(s->tenant, &s->paid);
-	service_unref(s->offload->service);
+	generation_unref(s->offload->generation);
 	free(s);
 }
 
