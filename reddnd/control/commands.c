@@ -150,7 +150,7 @@ static struct json_object *describe_args(const struct program *p)
 }
 
 /* Of recycled chains nobody sees what they answered: no number is better than 0 */
-static void add_totals(struct json_object *o, const struct totals *t, bool recycled)
+static void add_stats(struct json_object *o, const struct offload_stats *t, bool recycled)
 {
 	json_add_count(o, "sessions", t->sessions);
 	json_add_count(o, "failed_sessions", t->failed);
@@ -188,7 +188,7 @@ static struct json_object *run_offloads(struct call *call)
 		json_add_count(o, "atomics", f->img->n_atomic);
 		json_add_count(o, "waits_enables", f->img->n_sync);
 		json_add_count(o, "wqes_per_request", f->outcome.wqes);
-		add_totals(o, f->totals, f->conf->recycled);
+		add_stats(o, f->stats, f->conf->recycled);
 		json_add_text(o, "where", f->conf->where);
 		json_object_array_add(list, o);
 	}

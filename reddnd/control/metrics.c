@@ -17,29 +17,30 @@ static void family(FILE *f, const char *name, const char *type, const char *unit
 	fprintf(f, "# HELP %s %s\n", name, help);
 }
 
-/* Counters of totals by offload: names are letters, digits, '.', '_' and '-', nothing to escape */
+/* Counters of offloads: names are letters, digits, '.', '_' and '-', nothing to escape */
 static const struct {
 	const char *name, *unit, *help;
 	size_t at;
 	bool seen; /* by the daemon when it arms an instance again: not of recycled offloads */
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
-		offsetof(struct totals, requests), false},
+		offsetof(struct offload_stats, requests), false},
 	{"reddnd_hits", "", "Requests of unrolled offloads that a conditional WRITE answered.",
-		offsetof(struct totals, hits), true},
+		offsetof(struct offload_stats, hits), true},
 	{"reddnd_misses", "",
 		"Requests of unrolled offloads that no conditional WRITE answered, though there is one.",
-		offsetof(struct totals, misses), true},
+		offsetof(struct offload_stats, misses), true},
 	{"reddnd_wqes", "", "Work requests of chains and loops that were executed, NOPs included.",
-		offsetof(struct totals, wqes), false},
+		offsetof(struct offload_stats, wqes), false},
 	{"reddnd_loop_iterations", "",
 		"Iterations of loops without a bound, half a lap of their ring at a time.",
-		offsetof(struct totals, iterations), false},
-	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct totals, bytes_in), false},
+		offsetof(struct offload_stats, iterations), false},
+	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct offload_stats, bytes_in),
+		false},
 	{"reddnd_reply_bytes", "bytes", "Bytes written to clients by unrolled offloads.",
-		offsetof(struct totals, bytes_out), true},
+		offsetof(struct offload_stats, bytes_out), true},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
-		offsetof(struct totals, failed), false},
+		offsetof(struct offload_stats, failed), false},
 };
 
 static void by_offload(FILE *f, const struct generation *sv)
@@ -50,7 +51,7 @@ static void by_offload(FILE *f, const struct generation *sv)
 			if (!(counters[c].seen && sv->offloads[i].conf->recycled))
 				fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
 					sv->offloads[i].conf->name,
-					*(const uint64_t *)((const char *)sv->offloads[i].totals +
+					*(const uint64_t *)((const char *)sv->offloads[i].stats +
 							    counters[c].at));
 	}
 	family(f, "reddnd_verdicts", "counter", "", "What was wrong with sessions.");
@@ -58,11 +59,11 @@ static void by_offload(FILE *f, const struct generation *sv)
 		for (unsigned k = 0; k < VERDICT_KINDS; k++)
 			fprintf(f, "reddnd_verdicts_total{offload=\"%s\",verdict=\"%s\"} %" PRIu64 "\n",
 				sv->offloads[i].conf->name, verdict_kind_name(k),
-				sv->offloads[i].totals->verdicts[k]);
+				sv->offloads[i].stats->verdicts[k]);
 	family(f, "reddnd_sessions", "gauge", "", "Clients connected.");
 	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
 		fprintf(f, "reddnd_sessions{offload=\"%s\"} %u\n", sv->offloads[i].conf->name,
-			sv->offloads[i].totals->sessions);
+			sv->offloads[i].stats->sessions);
 }
 
 static const struct {

@@ -62,7 +62,7 @@ static struct tenant *user_of(const struct generation *sv, unsigned offload)
 	return sv->tenants[0];
 }
 
-static int open_offloads(struct generation *sv, struct totals **totals)
+static int open_offloads(struct generation *sv, struct offload_stats **stats)
 {
 	const struct catalog *c = sv->catalog;
 	int r = 0;
@@ -70,8 +70,8 @@ static int open_offloads(struct generation *sv, struct totals **totals)
 	for (unsigned i = 0; i < c->noffloads && r == 0; i++) {
 		r = offload_open(&sv->offloads[i], &c->offloads[i], c, sv->regions, user_of(sv, i)->pd);
 		sv->offloads[i].generation = sv;
-		sv->offloads[i].totals = totals_get(totals, c->offloads[i].name);
-		if (r == 0 && !sv->offloads[i].totals)
+		sv->offloads[i].stats = offload_stats_get(stats, c->offloads[i].name);
+		if (r == 0 && !sv->offloads[i].stats)
 			r = -ENOMEM;
 	}
 	return r;
@@ -97,7 +97,7 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 	if (r == 0)
 		r = open_regions(sv);
 	if (r == 0)
-		r = open_offloads(sv, parts->totals);
+		r = open_offloads(sv, parts->stats);
 	if (r < 0)
 		return r;
 	*out = steal_ptr(&sv);

@@ -24,7 +24,7 @@ struct generation {
 struct generation_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
-	struct totals **totals; /* where offloads count */
+	struct offload_stats **stats; /* where offloads count */
 	struct tenant **tenants;
 };
 

@@ -12,11 +12,11 @@
 #include "reddnd/generation/region.h"
 
 struct generation;
-struct totals;
+struct offload_stats;
 
 struct offload {
 	struct generation *generation; /* that it is part of */
-	struct totals *totals;
+	struct offload_stats *stats;
 	const struct catalog_offload *conf;
 	struct program *program;
 	const struct chain_image *img; /* the program's */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct totals *totals_get(struct totals **all, const char *name)
+struct offload_stats *offload_stats_get(struct offload_stats **all, const char *name)
 {
-	struct totals *t;
+	struct offload_stats *t;
 
 	HASH_FIND_STR(*all, name, t);
 	if (t)
@@ -19,9 +19,9 @@ struct totals *totals_get(struct totals **all, const char *name)
 	return t;
 }
 
-void totals_free(struct totals **all)
+void offload_stats_free(struct offload_stats **all)
 {
-	struct totals *t, *next;
+	struct offload_stats *t, *next;
 
 	HASH_ITER (hh, *all, t, next) {
 		HASH_DEL(*all, t);

@@ -9,7 +9,7 @@
 
 #include <uthash.h>
 
-struct totals {
+struct offload_stats {
 	char name[CATALOG_NAME_MAX + 1];
 	unsigned sessions; /* now */
 	uint64_t requests, failed;
@@ -22,7 +22,7 @@ struct totals {
 };
 
 /** Those of offload @name, made if they are new; owned by @all. NULL when there is no memory. */
-struct totals *totals_get(struct totals **all, const char *name);
-void totals_free(struct totals **all);
+struct offload_stats *offload_stats_get(struct offload_stats **all, const char *name);
+void offload_stats_free(struct offload_stats **all);
 
 #endif

@@ -34,10 +34,10 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 	if (s->ended)
 		return;
 	rounds_count(sv, s);
-	s->offload->totals->sessions--;
+	s->offload->stats->sessions--;
 	if (level == LOG_WARNING) {
 		sv->failed++;
-		s->offload->totals->failed++;
+		s->offload->stats->failed++;
 		s->tenant->failed++;
 	}
 	pace_forget(&sv->pacer, s);
@@ -138,7 +138,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	HASH_ADD(by_qpn, sv->by_qpn, qpn, sizeof s->qpn, s);
 	s->since = clock_us();
 	s->tenant->accepted++;
-	s->offload->totals->sessions++;
+	s->offload->stats->sessions++;
 	snprintf(words, sizeof words, "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
 		s->layout.slots, s->layout.size);
 	warden_began(&sv->warden, s, words);

@@ -18,7 +18,7 @@ enum { EVENTS_AT_ONCE = 64 };
 
 static void count_requests(struct server *sv, struct session *s, uint64_t n)
 {
-	struct totals *t = s->offload->totals;
+	struct offload_stats *t = s->offload->stats;
 
 	sv->requests += n;
 	t->requests += n;
@@ -30,7 +30,7 @@ static void count_requests(struct server *sv, struct session *s, uint64_t n)
 static void count_loop(struct session *s)
 {
 	uint64_t before = session_loop_wqes(s->offload->program, s->iterations);
-	struct totals *t = s->offload->totals;
+	struct offload_stats *t = s->offload->stats;
 
 	t->iterations += session_count_loop(s);
 	t->wqes += session_loop_wqes(s->offload->program, s->iterations) - before;

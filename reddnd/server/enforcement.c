@@ -162,7 +162,7 @@ enum verdict_action warden_judge(struct warden *w, struct session *s, const stru
 	struct event e = {.kind = EVENT_VERDICT, .level = LOG_WARNING, .line = v->line};
 
 	s->verdicts[v->kind]++;
-	s->offload->totals->verdicts[v->kind]++;
+	s->offload->stats->verdicts[v->kind]++;
 	about(&e, s);
 	snprintf(e.verdict, sizeof e.verdict, "%s", verdict_kind_name(v->kind));
 	snprintf(e.action, sizeof e.action, "%s", verdict_action_name(policy->action));

@@ -30,7 +30,7 @@ struct server {
 	TAILQ_HEAD(, session) ended;
 	TAILQ_HEAD(, session) watched;
 	uint64_t next_id, refused, requests, failed, reloads, since;
-	struct totals *totals;
+	struct offload_stats *stats;
 	struct tenant *tenants;
 	struct pacer pacer;
 	uint64_t round_us;

@@ -110,7 +110,7 @@ static uint64_t room(const struct server *sv)
 static int new_generation(struct server *sv, struct generation **generation, struct catalog *catalog)
 {
 	const struct generation_parts parts = {
-		.dev = sv->dev, .arena = sv->arena, .totals = &sv->totals, .tenants = &sv->tenants};
+		.dev = sv->dev, .arena = sv->arena, .stats = &sv->stats, .tenants = &sv->tenants};
 
 	return generation_new(generation, catalog, &parts);
 }
@@ -175,7 +175,7 @@ void server_free(struct server *sv)
 	cq_pool_deinit(&sv->cq_pool);
 	if (sv->generation)
 		generation_unref(sv->generation);
-	totals_free(&sv->totals);
+	offload_stats_free(&sv->stats);
 	master_qp_deinit(&sv->master);
 	if (sv->dev)
 		rnic_device_close(sv->dev);

@@ -450,9 +450,9 @@ void session_look(struct session *s)
 		s->hits += out.hit;
 		s->misses += miss;
 		s->bytes_out += out.bytes;
-		o->totals->hits += out.hit;
-		o->totals->misses += miss;
-		o->totals->bytes_out += out.bytes;
+		o->stats->hits += out.hit;
+		o->stats->misses += miss;
+		o->stats->bytes_out += out.bytes;
 		settle(&s->bytes, session_price(s), out.bytes);
 		settle(&s->tenant->bytes, session_price(s), out.bytes);
 	}
