@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client-impl.h - a connection, shared by connect.c (making and ending one), request.c (using it) and why.c (asking why it
+ * client-impl.h - a connection, shared by connect.c (making and ending one), request.c (using it) and end-reason.c (asking why it
  * ended).
  *
  * A *request* is what the caller submitted: its key and cookie stay in struct reddn_request until the result is

@@ -183,7 +183,7 @@ enum reddn_end {
  * reddn_call, which wait anyway, do it themselves. Returns an enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED:
  * nobody listens there any more. Other errors: the server is not to be reached.
  */
-int reddn_why(struct reddn *c);
+int reddn_end_reason(struct reddn *c);
 
 #ifdef __cplusplus
 }

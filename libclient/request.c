@@ -445,7 +445,7 @@ static int begin(struct reddn *c)
 static int ended(struct reddn *c, int r)
 {
 	if (r < 0 && c->broken && c->broken != -ETIMEDOUT)
-		reddn_why(c);
+		reddn_end_reason(c);
 	return r;
 }
 

@@ -28,7 +28,7 @@
 struct reddn_wire_req {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags;      /* 0; with REDDN_REQ_WHY it is a struct reddn_wire_why */
+	uint8_t flags;      /* 0; with REDDN_REQ_END_REASON it is a struct reddn_wire_end_query */
 	uint16_t depth;     /* outstanding requests and reply slots, >= 1 */
 	uint64_t slot_addr; /* slot i starts at slot_addr + i * slot_size; 64-byte aligned */
 	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
@@ -44,12 +44,12 @@ _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in 
  * slot_addr and slot_rkey of the session, and comes from its address, is told. A server that does not know the flag answers
  * REDDN_REJ_MALFORMED.
  */
-enum reddn_wire_req_flag { REDDN_REQ_WHY = 1 };
+enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1 };
 
-struct reddn_wire_why {
+struct reddn_wire_end_query {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags; /* REDDN_REQ_WHY */
+	uint8_t flags; /* REDDN_REQ_END_REASON */
 	uint16_t reserved;
 	uint64_t slot_addr; /* as in the REQ of the session */
 	uint32_t slot_rkey;
@@ -57,7 +57,7 @@ struct reddn_wire_why {
 	uint64_t session; /* its number, from the REP */
 	uint8_t reserved3[24];
 } __attribute__((packed));
-_Static_assert(sizeof(struct reddn_wire_why) == 56, "as long as any other REQ");
+_Static_assert(sizeof(struct reddn_wire_end_query) == 56, "as long as any other REQ");
 
 enum reddn_wire_shape {
 	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
@@ -130,12 +130,13 @@ enum reddn_wire_reason {
 	REDDN_REJ_RESOURCES = 6, /* the server is full */
 	REDDN_REJ_INTERNAL = 7,
 	REDDN_REJ_SHUTDOWN = 8,
-	REDDN_REJ_ACCESS = 9,     /* from there, with that token, this is not allowed */
-	REDDN_REJ_QUOTA = 10,     /* of the tenant; need: what is left of it, or the quota */
-	REDDN_REJ_BANNED = 11,    /* need: seconds until the client may come again */
-	REDDN_REJ_ENDED = 12,     /* of a REQ_WHY; need: enum reddn_wire_end */
-	REDDN_REJ_SERVED = 13,    /* of a REQ_WHY: that session has not ended, as far as the server knows */
-	REDDN_REJ_FORGOTTEN = 14, /* of a REQ_WHY: no such session of that client, or too long ago */
+	REDDN_REJ_ACCESS = 9,  /* from there, with that token, this is not allowed */
+	REDDN_REJ_QUOTA = 10,  /* of the tenant; need: what is left of it, or the quota */
+	REDDN_REJ_BANNED = 11, /* need: seconds until the client may come again */
+	REDDN_REJ_ENDED = 12,  /* of a REQ_END_REASON; need: enum reddn_wire_end */
+	REDDN_REJ_SERVED =
+		13, /* of a REQ_END_REASON: that session has not ended, as far as the server knows */
+	REDDN_REJ_FORGOTTEN = 14, /* of a REQ_END_REASON: no such session of that client, or too long ago */
 };
 
 /** How a session ended. */

@@ -70,7 +70,7 @@ static struct reddn *open_connection(const struct arguments *a)
 
 static const char *error_text(struct reddn *c, int error)
 {
-	reddn_why(c);
+	reddn_end_reason(c);
 	return *reddn_errmsg(c) ? reddn_errmsg(c) : strerror(-error);
 }
 

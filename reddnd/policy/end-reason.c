@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-bool farewell_asked(const void *data, size_t size, struct farewell_of *of)
+bool end_query_parse(const void *data, size_t size, struct end_query *of)
 {
-	struct reddn_wire_why why;
+	struct reddn_wire_end_query why;
 
 	if (size < sizeof why)
 		return false;
 	memcpy(&why, data, sizeof why);
 	if (be32toh(why.magic) != REDDN_WIRE_MAGIC || why.version != REDDN_WIRE_VERSION ||
-		why.flags != REDDN_REQ_WHY)
+		why.flags != REDDN_REQ_END_REASON)
 		return false;
-	*of = (struct farewell_of){
+	*of = (struct end_query){
 		.session = be64toh(why.session),
 		.slot_addr = be64toh(why.slot_addr),
 		.slot_rkey = be32toh(why.slot_rkey),
@@ -26,7 +26,7 @@ bool farewell_asked(const void *data, size_t size, struct farewell_of *of)
 	return true;
 }
 
-enum reddn_wire_end farewell_how(enum verdict_kind kind)
+enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind)
 {
 	switch (kind) {
 	case VERDICT_REQUEST:
@@ -43,13 +43,13 @@ enum reddn_wire_end farewell_how(enum verdict_kind kind)
 }
 
 /* A free one; the oldest of that address if it has its share; else the oldest of all */
-static struct farewell *place_for(struct farewells *f, const uint8_t address[16])
+static struct end_reason *place_for(struct end_reasons *f, const uint8_t address[16])
 {
-	struct farewell *oldest = &f->kept[0], *own = NULL;
+	struct end_reason *oldest = &f->kept[0], *own = NULL;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < FAREWELLS_MAX; i++) {
-		struct farewell *e = &f->kept[i];
+	for (unsigned i = 0; i < END_REASONS_MAX; i++) {
+		struct end_reason *e = &f->kept[i];
 
 		if (e->number < oldest->number)
 			oldest = e;
@@ -59,24 +59,24 @@ static struct farewell *place_for(struct farewells *f, const uint8_t address[16]
 		if (!own || e->number < own->number)
 			own = e;
 	}
-	return n >= FAREWELLS_EACH ? own : oldest;
+	return n >= END_REASONS_EACH ? own : oldest;
 }
 
-void farewells_add(struct farewells *f, const uint8_t address[16], const struct farewell_of *of,
+void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
 	enum reddn_wire_end how, const char *why)
 {
-	struct farewell *e = place_for(f, address);
+	struct end_reason *e = place_for(f, address);
 
-	*e = (struct farewell){.number = ++f->count, .of = *of, .how = (uint8_t)how};
+	*e = (struct end_reason){.number = ++f->count, .of = *of, .how = (uint8_t)how};
 	memcpy(e->address, address, sizeof e->address);
 	snprintf(e->why, sizeof e->why, "%s", why);
 }
 
-void farewells_tell(const struct farewells *f, const uint8_t address[16], const struct farewell_of *of,
+void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
 	struct reddn_wire_rej *rej)
 {
-	for (unsigned i = 0; i < FAREWELLS_MAX; i++) {
-		const struct farewell *e = &f->kept[i];
+	for (unsigned i = 0; i < END_REASONS_MAX; i++) {
+		const struct end_reason *e = &f->kept[i];
 
 		if (e->number && e->of.session == of->session && e->of.slot_addr == of->slot_addr &&
 			e->of.slot_rkey == of->slot_rkey &&

@@ -11,18 +11,18 @@
 
 static const uint8_t alice[16] = {[15] = 1}, bob[16] = {[15] = 2};
 
-static struct farewell_of of(uint64_t session)
+static struct end_query of(uint64_t session)
 {
-	return (struct farewell_of){.session = session, .slot_addr = 0x1000 * session, .slot_rkey = 77};
+	return (struct end_query){.session = session, .slot_addr = 0x1000 * session, .slot_rkey = 77};
 }
 
 /* The reason of the answer; for REDDN_REJ_ENDED the words are to be @words and the way @how */
-static uint8_t ask(const struct farewells *f, const uint8_t address[16], struct farewell_of q,
+static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struct end_query q,
 	enum reddn_wire_end how, const char *words)
 {
 	struct reddn_wire_rej rej;
 
-	farewells_tell(f, address, &q, &rej);
+	end_reasons_answer(f, address, &q, &rej);
 	if (rej.reason == REDDN_REJ_ENDED) {
 		assert_int_equal(be32toh(rej.need), how);
 		assert_string_equal(rej.text, words);
@@ -32,12 +32,12 @@ static uint8_t ask(const struct farewells *f, const uint8_t address[16], struct 
 
 static void test_who_is_told(void **state)
 {
-	struct farewells *f = calloc(1, sizeof *f);
-	struct farewell_of five = of(5), q;
+	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_query five = of(5), q;
 
 	(void)state;
-	assert_int_equal(ask(f, alice, (struct farewell_of){0}, 0, ""), REDDN_REJ_FORGOTTEN);
-	farewells_add(f, alice, &five, REDDN_WIRE_END_BUDGET, "too slow");
+	assert_int_equal(ask(f, alice, (struct end_query){0}, 0, ""), REDDN_REJ_FORGOTTEN);
+	end_reasons_add(f, alice, &five, REDDN_WIRE_END_BUDGET, "too slow");
 	assert_int_equal(ask(f, alice, five, REDDN_WIRE_END_BUDGET, "too slow"), REDDN_REJ_ENDED);
 	assert_int_equal(ask(f, bob, five, 0, ""), REDDN_REJ_FORGOTTEN);
 	q = five;
@@ -54,26 +54,26 @@ static void test_who_is_told(void **state)
 
 static void test_shares(void **state)
 {
-	struct farewells *f = calloc(1, sizeof *f);
-	struct farewell_of q = of(1);
+	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_query q = of(1);
 
 	(void)state;
-	farewells_add(f, bob, &q, REDDN_WIRE_END_OPERATOR, "kicked");
+	end_reasons_add(f, bob, &q, REDDN_WIRE_END_OPERATOR, "kicked");
 	for (uint64_t i = 2; i < 5000; i++) {
 		q = of(i);
-		farewells_add(f, alice, &q, REDDN_WIRE_END_FAILED, "again");
+		end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, "again");
 	}
 	/* One client's many leave those of another alone, and its own last ones are there */
 	assert_int_equal(ask(f, bob, of(1), REDDN_WIRE_END_OPERATOR, "kicked"), REDDN_REJ_ENDED);
-	for (uint64_t i = 5000 - FAREWELLS_EACH; i < 5000; i++)
+	for (uint64_t i = 5000 - END_REASONS_EACH; i < 5000; i++)
 		assert_int_equal(ask(f, alice, of(i), REDDN_WIRE_END_FAILED, "again"), REDDN_REJ_ENDED);
-	assert_int_equal(ask(f, alice, of(5000 - FAREWELLS_EACH - 1), 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, of(5000 - END_REASONS_EACH - 1), 0, ""), REDDN_REJ_FORGOTTEN);
 	/* Of many clients the oldest goes first */
-	for (uint64_t i = 0; i < FAREWELLS_MAX; i++) {
+	for (uint64_t i = 0; i < END_REASONS_MAX; i++) {
 		const uint8_t other[16] = {[0] = 9, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
 
 		q = of(i + 5000);
-		farewells_add(f, other, &q, REDDN_WIRE_END_FAILED, "other");
+		end_reasons_add(f, other, &q, REDDN_WIRE_END_FAILED, "other");
 		assert_int_equal(ask(f, other, q, REDDN_WIRE_END_FAILED, "other"), REDDN_REJ_ENDED);
 	}
 	assert_int_equal(ask(f, bob, of(1), 0, ""), REDDN_REJ_FORGOTTEN);
@@ -82,52 +82,52 @@ static void test_shares(void **state)
 
 static void test_long_words_are_cut(void **state)
 {
-	struct farewells *f = calloc(1, sizeof *f);
-	struct farewell_of q = of(1);
+	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_query q = of(1);
 	char words[400], cut[sizeof((struct reddn_wire_rej *)0)->text] = "";
 
 	(void)state;
 	memset(words, 'w', sizeof words - 1);
 	words[sizeof words - 1] = '\0';
 	memset(cut, 'w', sizeof cut - 1);
-	farewells_add(f, alice, &q, REDDN_WIRE_END_FAILED, words);
+	end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, words);
 	assert_int_equal(ask(f, alice, q, REDDN_WIRE_END_FAILED, cut), REDDN_REJ_ENDED);
 	free(f);
 }
 
 static void test_question(void **state)
 {
-	struct reddn_wire_why why = {.magic = htobe32(REDDN_WIRE_MAGIC),
+	struct reddn_wire_end_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
-		.flags = REDDN_REQ_WHY,
+		.flags = REDDN_REQ_END_REASON,
 		.slot_addr = htobe64(0x5000),
 		.slot_rkey = htobe32(77),
 		.session = htobe64(5)};
-	struct farewell_of q;
+	struct end_query q;
 
 	(void)state;
-	assert_true(farewell_asked(&why, sizeof why, &q));
+	assert_true(end_query_parse(&why, sizeof why, &q));
 	assert_true(q.session == 5 && q.slot_addr == 0x5000 && q.slot_rkey == 77);
-	assert_false(farewell_asked(&why, sizeof why - 1, &q));
+	assert_false(end_query_parse(&why, sizeof why - 1, &q));
 	why.flags = 0;
-	assert_false(farewell_asked(&why, sizeof why, &q));
-	why.flags = REDDN_REQ_WHY | 2;
-	assert_false(farewell_asked(&why, sizeof why, &q));
-	why.flags = REDDN_REQ_WHY;
+	assert_false(end_query_parse(&why, sizeof why, &q));
+	why.flags = REDDN_REQ_END_REASON | 2;
+	assert_false(end_query_parse(&why, sizeof why, &q));
+	why.flags = REDDN_REQ_END_REASON;
 	why.version++;
-	assert_false(farewell_asked(&why, sizeof why, &q));
+	assert_false(end_query_parse(&why, sizeof why, &q));
 }
 
 static void test_verdicts(void **state)
 {
 	(void)state;
-	assert_int_equal(farewell_how(VERDICT_STEP), REDDN_WIRE_END_FAILED);
-	assert_int_equal(farewell_how(VERDICT_QUEUE), REDDN_WIRE_END_FAILED);
-	assert_int_equal(farewell_how(VERDICT_REQUEST), REDDN_WIRE_END_PROTOCOL);
-	assert_int_equal(farewell_how(VERDICT_RNR), REDDN_WIRE_END_UNREACHABLE);
-	assert_int_equal(farewell_how(VERDICT_UNREACHABLE), REDDN_WIRE_END_UNREACHABLE);
-	assert_int_equal(farewell_how(VERDICT_TIME), REDDN_WIRE_END_BUDGET);
-	assert_int_equal(farewell_how(VERDICT_LOOP), REDDN_WIRE_END_BUDGET);
+	assert_int_equal(end_reason_of_verdict(VERDICT_STEP), REDDN_WIRE_END_FAILED);
+	assert_int_equal(end_reason_of_verdict(VERDICT_QUEUE), REDDN_WIRE_END_FAILED);
+	assert_int_equal(end_reason_of_verdict(VERDICT_REQUEST), REDDN_WIRE_END_PROTOCOL);
+	assert_int_equal(end_reason_of_verdict(VERDICT_RNR), REDDN_WIRE_END_UNREACHABLE);
+	assert_int_equal(end_reason_of_verdict(VERDICT_UNREACHABLE), REDDN_WIRE_END_UNREACHABLE);
+	assert_int_equal(end_reason_of_verdict(VERDICT_TIME), REDDN_WIRE_END_BUDGET);
+	assert_int_equal(end_reason_of_verdict(VERDICT_LOOP), REDDN_WIRE_END_BUDGET);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static int level_of(enum reddn_wire_end how)
 
 void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, const char *why)
 {
-	const struct farewell_of of = {
+	const struct end_query of = {
 		.session = s->id, .slot_addr = s->env.slot_addr, .slot_rkey = s->env.slot_rkey};
 	int level = level_of(how);
 
@@ -44,7 +44,7 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 	upkeep_end(s);
 	watch_end(sv, s);
 	warden_ended(&sv->warden, s, level, why);
-	farewells_add(&sv->farewells, s->address, &of, how, why);
+	end_reasons_add(&sv->end_reasons, s->address, &of, how, why);
 	session_end(s);
 	HASH_DELETE(by_id, sv->by_id, s);
 	HASH_DELETE(by_qpn, sv->by_qpn, s);
@@ -70,7 +70,7 @@ static void refuse(
 }
 
 /* Whoever has no queue pair any more cannot be told; it asks. That is no request for a session, and no event. */
-static void tell_why(struct server *sv, struct rnic_conn *conn, const struct farewell_of *of)
+static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end_query *of)
 {
 	struct session *s = server_find(sv, of->session);
 	struct reddn_wire_rej rej;
@@ -81,7 +81,7 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct far
 		memcmp(address, s->address, sizeof address) == 0)
 		session_refuse(&rej, REDDN_REJ_SERVED, 0, "session %" PRIu64 " goes on", of->session);
 	else
-		farewells_tell(&sv->farewells, address, of, &rej);
+		end_reasons_answer(&sv->end_reasons, address, of, &rej);
 	if (rnic_conn_reject(conn, &rej, sizeof rej) < 0)
 		log_debug("client %s has gone before it was answered", rnic_conn_peer(conn));
 	rnic_conn_free(conn);
@@ -99,14 +99,14 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		.now_us = clock_us()};
 	struct reddn_wire_rej rej;
 	struct reddn_wire_rep rep;
-	struct farewell_of of;
+	struct end_query of;
 	struct admitted a = {0};
 	const struct ban *slow;
 	struct session *s;
 	char words[100];
 	int r;
 
-	if (farewell_asked(data, size, &of)) {
+	if (end_query_parse(data, size, &of)) {
 		tell_why(sv, conn, &of);
 		return;
 	}

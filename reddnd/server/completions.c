@@ -71,7 +71,7 @@ void rounds_judge(struct server *sv, struct session *s, const struct verdict *v)
 			upkeep_throttle(sv, s, slow->rate, slow->until);
 		break;
 	default:
-		door_end(sv, s, farewell_how(v->kind), v->text);
+		door_end(sv, s, end_reason_of_verdict(v->kind), v->text);
 	}
 }
 

@@ -23,7 +23,7 @@ struct server {
 	struct master_qp master;
 	struct cq_pool cq_pool;
 	struct warden warden;
-	struct farewells farewells;
+	struct end_reasons end_reasons;
 	struct rnic_cm *cm;
 	struct session *by_id, *by_qpn;
 	TAILQ_HEAD(, session) dirty;

@@ -240,7 +240,7 @@ static struct reddn *connect_to(char **args, uint16_t depth)
 
 static int lost(struct reddn *c, uint64_t answered)
 {
-	int how = reddn_why(c);
+	int how = reddn_end_reason(c);
 
 	printf("lost after %" PRIu64 " answers, %d: %s\n", answered, how, reddn_errmsg(c));
 	return 3;

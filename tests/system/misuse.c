@@ -140,7 +140,7 @@ static void refuse_all(char **argv)
 
 /* ---- who is told why a session ended -------------------------------------------------------------------------- */
 
-static void ask(char **argv, const struct reddn_wire_why *why, uint8_t reason)
+static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t reason)
 {
 	struct raw_client c;
 
@@ -153,8 +153,9 @@ static void ask(char **argv, const struct reddn_wire_why *why, uint8_t reason)
 
 static void ask_why(char **argv)
 {
-	struct reddn_wire_why why = {
-		.magic = htobe32(REDDN_WIRE_MAGIC), .version = REDDN_WIRE_VERSION, .flags = REDDN_REQ_WHY};
+	struct reddn_wire_end_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.flags = REDDN_REQ_END_REASON};
 	struct raw_client c;
 
 	raw_prepare(&c, argv[1], argv[2], argv[3]);

@@ -22,7 +22,7 @@ static void release(void *conn)
 
 static const char *errmsg(void *conn)
 {
-	reddn_why(conn);
+	reddn_end_reason(conn);
 	return reddn_errmsg(conn);
 }
 

@@ -119,9 +119,9 @@ static int ask_once(struct question *out)
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
-	struct reddn_wire_why why = {.magic = htobe32(REDDN_WIRE_MAGIC),
+	struct reddn_wire_end_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
-		.flags = REDDN_REQ_WHY,
+		.flags = REDDN_REQ_END_REASON,
 		.slot_addr = htobe64((uintptr_t)c->area),
 		.slot_rkey = htobe32(c->mr->rkey),
 		.session = htobe64(c->info.session)};
@@ -159,7 +159,7 @@ static int answer(struct reddn *c, struct reddn_wire_rej *rej)
 	return (int)how;
 }
 
-PUBLIC int reddn_why(struct reddn *c)
+PUBLIC int reddn_end_reason(struct reddn *c)
 {
 	struct question q = {.c = c};
 	uint64_t now = now_ms(), patience = now + PATIENCE_MS;
