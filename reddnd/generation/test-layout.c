@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ir/test-by-hand.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/generation/layout.h"
+#include "tests/chain/by-hand.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -9,30 +9,12 @@
 
 #include "reddnd/chain/ring/loop.h"
 #include "reddnd/program/front/limits.h"
+#include "reddnd/program/front/source.h"
+#include "reddnd/program/lower/target.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct program_source {
-	const char *name; /* of the file, for messages */
-	const char *text; /* need not end in zero */
-	size_t len;
-};
-
-/** The catalog's choice for a param. */
-struct program_setting {
-	const char *name;
-	uint64_t value;
-};
-
-/** What is compiled for. All zero: a device of which nothing is known but the verbs, with index checks. */
-struct program_target {
-	bool masked_atomics;
-	bool ignores_index;  /* known not to check WQE indices and QPNs: the direct form of `if` */
-	bool fenced_enables; /* seen to start a fenced SEND_EN after the READs and atomics before it */
-	unsigned max_sge;    /* data segments of a WQE; 0: CHAIN_MAX_SGE */
-};
 
 enum program_shape {
 	PROGRAM_OPAQUE, /* reddn_call() */
@@ -65,15 +47,6 @@ struct program_arg {
 	uint16_t bytes;
 };
 
-/**
- * The next `len` bytes of the request. The big-endian form of argument `arg` (a string: as it is), `bytes` long, is
- * with every bit inverted if that is asked for; of that, bytes first .. first + len - 1, in reverse if that is asked for.
- */
-struct program_piece {
-	uint16_t arg, first, len;
-	bool reversed, inverted;
-};
-
 /** A work request, for explain: in the order of the description, those that were derived included. */
 struct program_step {
 	unsigned line;   /* of the source that it serves, from 1; 0: it serves all of the program */
@@ -103,9 +76,6 @@ struct program {
 	const uint8_t *shared_init;
 	uint32_t shared_bytes;
 };
-
-/** The program has errors, which *messages tells. */
-#define PROGRAM_REFUSED 1
 
 /**
  * Compiles @src with @settings for @target. 0 and a program, to be freed with program_free(); PROGRAM_REFUSED and the errors

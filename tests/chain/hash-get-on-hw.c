@@ -7,7 +7,7 @@
 #include "mlx5/wqe.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
-#include "reddnd/chain/ir/test-by-hand.h"
+#include "tests/chain/by-hand.h"
 #include "tests/chain/chain-rig.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ir/layout.h"
 #include "reddnd/chain/ir/restore.h"
-#include "reddnd/chain/ring/arm.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -120,4 +120,21 @@ struct chain_image {
 	unsigned max_rd_atomic;
 };
 
+enum {
+	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
+	CHAIN_PAD_WQEBBS = 8,   /* of a NOP that pads a ring, at most */
+};
+
+/** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
+uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
+
+/** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at most. */
+uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
+
+/** Bytes of an RQ entry: a power of two >= 16. */
+uint32_t chain_rq_stride(const struct chain_image *img);
+
+/** Frees an image and all that it owns. NULL is fine. */
+void chain_free(struct chain_image *img);
+
 #endif

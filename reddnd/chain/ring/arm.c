@@ -4,38 +4,7 @@
 #include "mlx5/wqe.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
-{
-	uint64_t need = (uint64_t)q->wqebbs * slots;
-	uint32_t ring = 1;
-
-	if (need == 0 || need > CHAIN_MAX_RING)
-		return 0;
-	while (ring < need)
-		ring *= 2;
-	return ring;
-}
-
-uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
-{
-	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots, wqes = 0;
-
-	for (uint32_t w = 0; w < q->wqebbs; w++)
-		wqes += q->starts[w];
-	return wqes * slots + (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
-}
-
-uint32_t chain_rq_stride(const struct chain_image *img)
-{
-	uint32_t stride = WQE_DS;
-
-	while (stride < img->nrecv * WQE_DS)
-		stride *= 2;
-	return stride;
-}
 
 /* Not reduced: what a field of any width may take the low bits of */
 static uint64_t position(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
@@ -237,19 +206,4 @@ void chain_format_recv(const struct chain_image *img, const struct chain_env *en
 		memset(sge, 0, (size_t)(end - sge));
 		wqe_put32(sge + 4, WQE_LKEY_NONE);
 	}
-}
-
-void chain_free(struct chain_image *img)
-{
-	if (!img)
-		return;
-	for (unsigned q = 0; q < img->nqueues; q++) {
-		free(img->queue[q].wqes);
-		free(img->queue[q].starts);
-	}
-	free(img->relocs);
-	free(img->labels);
-	free(img->restores);
-	free(img->scratch_init);
-	free(img);
 }

@@ -19,11 +19,6 @@
 
 #include "reddnd/chain/ir/image.h"
 
-enum {
-	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
-	CHAIN_PAD_WQEBBS = 8,   /* of a NOP that pads a ring, at most */
-};
-
 /** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
 struct chain_env {
 	unsigned slots;    /* power of two >= 2, so that RQ entry k always belongs to slot k */
@@ -68,15 +63,6 @@ struct chain_env {
 	uint32_t rq_stride; /* chain_rq_stride() */
 };
 
-/** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
-uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
-
-/** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at most. */
-uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
-
-/** Bytes of an RQ entry: a power of two >= 16. */
-uint32_t chain_rq_stride(const struct chain_image *img);
-
 /**
  * Writes instance @seq into its slot of every ring and into its scratch. Slot 0 of lap l > 0 also brings
  * the pad that precedes it, at the end of lap l - 1: the NOPs of the lap before that have been executed by
@@ -99,7 +85,5 @@ uint16_t chain_start_index(const struct chain_image *img, unsigned q);
 /** Producer index of queue @q after @wqebbs WQEBBs of instance @seq, as CHAIN_REL_ENABLE defines it. */
 uint16_t chain_enable_index(const struct chain_image *img, const struct chain_env *env, unsigned q,
 	uint64_t seq, uint32_t wqebbs);
-
-void chain_free(struct chain_image *img); /* NULL is fine */
 
 #endif

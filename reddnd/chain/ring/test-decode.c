@@ -2,8 +2,8 @@
 #include "reddnd/chain/ring/decode.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ir/test-by-hand.h"
 #include "reddnd/chain/ring/arm.h"
+#include "tests/chain/by-hand.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

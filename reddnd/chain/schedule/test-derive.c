@@ -2,10 +2,10 @@
 #include "reddnd/chain/schedule/derive.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ir/test-by-hand.h"
-#include "reddnd/chain/ir/test-nomem.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/verify/order.h"
+#include "tests/chain/by-hand.h"
+#include "tests/lib/nomem.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -5,9 +5,9 @@
  */
 #include "reddnd/chain/schedule/loop-order.h"
 
-#include "reddnd/chain/ir/test-nomem.h"
 #include "reddnd/chain/ring/loop.h"
 #include "reddnd/chain/verify/order.h"
+#include "tests/lib/nomem.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #include "reddnd/chain/verify/bounds.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ir/test-nomem.h"
+#include "tests/lib/nomem.h"
 
 #include <errno.h>
 #include <setjmp.h>

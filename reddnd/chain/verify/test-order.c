@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/verify/order.h"
 
-#include "reddnd/chain/ir/test-nomem.h"
+#include "tests/lib/nomem.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #define PROGRAM_FRONT_FRONT_H
 
 #include "reddnd/program/front/ast.h"
-#include "reddnd/program/program.h"
+#include "reddnd/program/front/source.h"
 
 /**
  * 0 and a tree to be freed with ast_free(); PROGRAM_REFUSED, at least one error is then in @d; -ENOMEM.

@@ -24,7 +24,8 @@
 #define PROGRAM_LOWER_LOWER_H
 
 #include "reddnd/program/front/ast.h"
-#include "reddnd/program/program.h"
+#include "reddnd/program/front/source.h"
+#include "reddnd/program/lower/target.h"
 
 struct lowered {
 	struct chain_desc desc;

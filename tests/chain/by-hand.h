@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-by-hand.h - a chain ordered by hand, for tests: what the compiler makes of conf/programs/hash-get.rdn is compared with it.
+ * by-hand.h - a chain ordered by hand, for tests: what the compiler makes of conf/programs/hash-get.rdn is compared with it.
  *
  * It answers a get on a table (protocol/table-format.h): it reads the two buckets the client names, compares fingerprints, and writes the records of those that match, then the live line,
  * into the reply slot (protocol/wire.h: request and reply of a TABLE offload).
@@ -13,8 +13,8 @@
  *
  * An error in any step (a bucket outside the window, say) means no answer, never a miss.
  */
-#ifndef CHAIN_IR_TEST_BY_HAND_H
-#define CHAIN_IR_TEST_BY_HAND_H
+#ifndef TESTS_CHAIN_BY_HAND_H
+#define TESTS_CHAIN_BY_HAND_H
 
 #include "reddnd/chain/ir/image.h"
 

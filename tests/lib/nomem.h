@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-nomem.h - lets one allocation after the other fail. For one file of a test that is linked with
+ * nomem.h - lets one allocation after the other fail. For one file of a test that is linked with
  * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc.
  */
-#ifndef CHAIN_IR_TEST_NOMEM_H
-#define CHAIN_IR_TEST_NOMEM_H
+#ifndef TESTS_LIB_NOMEM_H
+#define TESTS_LIB_NOMEM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ir/test-by-hand.h"
+#include "tests/chain/by-hand.h"
 
 #include "mlx5/wqe.h"
 #include "protocol/table-format.h"
