@@ -3,7 +3,7 @@
  * commands.h - what can be asked of a running daemon: a table of commands, each from JSON to JSON.
  *
  * A request is one line, { "command": "NAME", ... }; its answer is one line, { "ok": true, "result": ... } or
- * { "ok": false, "error": "what is wrong; what would be right" }. docs/reddnctl.8 lists the members.
+ * { "ok": false, "error": "what is wrong; what would be right" }. docs/man/reddnctl.8 lists the members.
  *
  * Thread rules: one thread, that of the server.
  */

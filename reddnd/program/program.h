@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * program.h - a program's text in, its image and all that is known about it out. docs/reddn-programs.7 is the language.
+ * program.h - a program's text in, its image and all that is known about it out. docs/man/reddn-programs.7 is the language.
  *
  * Pure: no device, no files, no state. One compilation is one thread's; several may run at a time.
  */

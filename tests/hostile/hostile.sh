@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # reddnd against a client that wants what is not its own (hostile.c), while a bystander asks all the time: nobody gets or changes
-# anything but his own reply slots, and what the daemon and the NIC hold is in the end what it was. docs/reddnd-security.7 has the table.
+# anything but his own reply slots, and what the daemon and the NIC hold is in the end what it was. docs/man/reddnd-security.7 has the table.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -11,7 +11,7 @@ seed=${TEST_SEED:-1}
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-page=$(dirname "${BASH_SOURCE[0]}")/../../docs/reddnd-security.7
+page=$(dirname "${BASH_SOURCE[0]}")/../../docs/man/reddnd-security.7
 for name in $("$HOSTILE" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
 	[[ $name == bystander ]] || grep -E '^\.Bq .*(hostile|fuzz-live)' "$page" | grep -qw -- "$name" ||
 		fail "the attack \"$name\" is not in reddnd-security(7)"

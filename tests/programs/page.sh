@@ -6,7 +6,7 @@ set -euo pipefail
 
 : "${COMPILE:?the program that compiles, set by meson}"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-page=docs/reddn-programs.7
+page=docs/man/reddn-programs.7
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 n=0 bad=0

@@ -263,7 +263,7 @@ background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
 printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
-python3 - "$control" "$here/../../docs/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
+python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
 import json, re, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()
 bad = 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * limits.h - how large a program may be. docs/reddn-programs.7 states these numbers.
+ * limits.h - how large a program may be. docs/man/reddn-programs.7 states these numbers.
  */
 #ifndef PROGRAM_FRONT_LIMITS_H
 #define PROGRAM_FRONT_LIMITS_H
