@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * costs-table FILE - the costs that follow from a clock file, as the initializer of a struct costs in C: for programs that have
- * those of one NIC in them instead of reading a file.
+ * costs-table FILE - the costs that follow from a clock file, as the initializer of a struct costs in C: for
+ * programs that have those of one NIC in them instead of reading a file.
  */
 #include "costs/costs.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * Headers of a packet. Not measured: InfiniBand's local route, base transport and extended transport headers and its two
- * checks, 8 + 12 + 16 + 4 + 2 bytes.
+ * Headers of a packet. Not measured: InfiniBand's local route, base transport and extended transport headers
+ * and its two checks, 8 + 12 + 16 + 4 + 2 bytes.
  */
 enum { PACKET_BYTES = 42 };
 
@@ -122,11 +122,13 @@ static double on_bus(const struct measured *m, double bytes)
 }
 
 /*
- * The steps of a chain in doorbell order are a WAIT, a fetch and a NOOP; without the fetch they are in completion order, and
- * without both in WQ order. A WRITE is, beyond a NOOP, on the wire, placed at the other side and acknowledged: its data were in the
- * WQE, as what it takes more than a NOOP (0.14 us on a ConnectX-5) is less than any reading of memory does (0.35 for a fetch). A READ
- * asks, is read there, and is on both buses and on the wire back. Data that are not in the WQE are read as by a responder. A CQE is
- * placed like the data of a WRITE: both are posted to the bus. What is then left of a NOOP is between the doorbell and the fetch.
+ * The steps of a chain in doorbell order are a WAIT, a fetch and a NOOP; without the fetch they are in
+ * completion order, and without both in WQ order. A WRITE is, beyond a NOOP, on the wire, placed at the other
+ * side and acknowledged: its data were in the WQE, as what it takes more than a NOOP (0.14 us on a
+ * ConnectX-5) is less than any reading of memory does (0.35 for a fetch). A READ asks, is read there, and is
+ * on both buses and on the wire back. Data that are not in the WQE are read as by a responder. A CQE is
+ * placed like the data of a WRITE: both are posted to the bus. What is then left of a NOOP is between the
+ * doorbell and the fetch.
  */
 static int derive(const struct measured *m, struct costs *c, char *why, size_t size)
 {

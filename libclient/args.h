@@ -19,8 +19,8 @@ struct reddn_form {
 const char *reddn_form_take(struct reddn_form *f, const struct reddn_wire_rep *rep, uint32_t arg_len);
 
 /**
- * Writes the request, @request_len bytes, to @request. -EINVAL, -ERANGE: as reddn_call_submit. A server that tells no
- * pieces has requests that only the application can compose: -EINVAL, if they are not empty.
+ * Writes the request, @request_len bytes, to @request. -EINVAL, -ERANGE: as reddn_call_submit. A server that
+ * tells no pieces has requests that only the application can compose: -EINVAL, if they are not empty.
  */
 int reddn_form_build(const struct reddn_form *f, const struct reddn_arg *args, unsigned nargs,
 	uint32_t request_len, uint8_t *request);

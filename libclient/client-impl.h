@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client-impl.h - a connection, shared by connect.c (making and ending one), request.c (using it) and end-reason.c (asking why it
- * ended).
+ * client-impl.h - a connection, shared by connect.c (making and ending one), request.c (using it) and
+ * end-reason.c (asking why it ended).
  *
- * A *request* is what the caller submitted: its key and cookie stay in struct reddn_request until the result is
- * handed out. Each time it is sent it takes the next *number*; the reply lands in *slot* number % depth. Numbers complete in
- * order; requests need not, because one that is sent again takes a new number.
+ * A *request* is what the caller submitted: its key and cookie stay in struct reddn_request until the result
+ * is handed out. Each time it is sent it takes the next *number*; the reply lands in *slot* number % depth.
+ * Numbers complete in order; requests need not, because one that is sent again takes a new number.
  */
 #ifndef LIBCLIENT_CLIENT_IMPL_H
 #define LIBCLIENT_CLIENT_IMPL_H

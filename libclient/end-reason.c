@@ -114,7 +114,8 @@ static int ask_once(struct question *out)
 {
 	__attribute__((cleanup(questionp))) struct question q = *out;
 	struct reddn *c = q.c;
-	/* Nothing is ever posted to it. But a request names a queue pair, and one whose number the server still knows is refused */
+	/* Nothing is ever posted to it. But a request names a queue pair, and one whose number the server
+	 * still knows is refused */
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
 		.send_cq = c->cq,
 		.recv_cq = c->cq,

@@ -2,12 +2,14 @@
 /*
  * reddn.h - ask a reddnd server's NIC. One handle is one connection to one offload. See libreddn(3).
  *
- * Rules that hold everywhere: a function returns 0 or a positive outcome that it documents, or -errno. A handle is used by
- * one thread at a time; different handles are independent. The library makes no threads, installs no signal handlers
- * and, once connected, allocates nothing. It uses plain verbs: any RDMA device will do.
+ * Rules that hold everywhere: a function returns 0 or a positive outcome that it documents, or -errno. A
+ * handle is used by one thread at a time; different handles are independent. The library makes no threads,
+ * installs no signal handlers and, once connected, allocates nothing. It uses plain verbs: any RDMA device
+ * will do.
  *
- * Requests are submitted and their results polled for. At most `depth` requests are outstanding. A request always gets a
- * result: a value, REDDN_MISS, or an error; when the connection is lost, all that is outstanding gets the reason.
+ * Requests are submitted and their results polled for. At most `depth` requests are outstanding. A request
+ * always gets a result: a value, REDDN_MISS, or an error; when the connection is lost, all that is
+ * outstanding gets the reason.
  */
 #ifndef REDDN_H
 #define REDDN_H
@@ -34,7 +36,8 @@ struct reddn_options {
 	uint32_t timeout_ms; /* for connecting, and for reddn_get. 0: 5000 */
 	uint32_t retry_ms;   /* for asking again when a table changes under a get. 0: 1000 */
 	uint32_t spin_us;    /* how long reddn_wait polls before it sleeps. 0: 20 */
-	/* The key that the server wants tokens to be made with, if it does: the bytes of a file, or token_len bytes. NULL: none */
+	/* The key that the server wants tokens to be made with, if it does: the bytes of a file, or token_len
+	 * bytes. NULL: none */
 	const char *token_file;
 	const void *token_key;
 	size_t token_len;     /* 16 to 1024 */
@@ -43,9 +46,11 @@ struct reddn_options {
 
 /**
  * Connect. `err` (may be NULL) gets the reason of a failure in words, the server's own if it refused.
- * -EINVAL: an option. -ENODEV: no RDMA device leads there. -EHOSTUNREACH, -ETIMEDOUT: no answer. -ECONNREFUSED: nobody listens.
- * Refused by the server: -ENOENT no such offload, -EACCES not for this client or token, -EDQUOT a quota is used up, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it is stopping,
- * -EREMOTEIO it failed, -EPROTONOSUPPORT it speaks another version. -EPROTO: not a reddnd, or it broke the protocol.
+ * -EINVAL: an option. -ENODEV: no RDMA device leads there. -EHOSTUNREACH, -ETIMEDOUT: no answer.
+ * -ECONNREFUSED: nobody listens. Refused by the server: -ENOENT no such offload, -EACCES not for this client
+ * or token, -EDQUOT a quota is used up, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it
+ * is stopping, -EREMOTEIO it failed, -EPROTONOSUPPORT it speaks another version. -EPROTO: not a reddnd, or it
+ * broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
 
@@ -54,29 +59,30 @@ void reddn_close(struct reddn *c);
 
 struct reddn_result {
 	uint64_t cookie;
-	int status; /* 0: there is a value. REDDN_MISS. Negative: see reddn_get_submit */
-	const void *
-		value; /* in the reply slot: valid until the next reddn_poll, _wait, _get or _close of the handle */
+	int status;        /* 0: there is a value. REDDN_MISS. Negative: see reddn_get_submit */
+	const void *value; /* in the reply slot: valid until the next reddn_poll, _wait, _get or _close of the
+			      handle */
 	size_t length;
 };
 
 /**
  * Ask for the value of a key in a table. Copies the key. `cookie` comes back in the result.
- * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds: release or poll first.
- * -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key is longer than any in the table.
- * Another negative number: the connection is lost, as reddn_errmsg() says.
+ * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds:
+ * release or poll first. -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key is longer
+ * than any in the table. Another negative number: the connection is lost, as reddn_errmsg() says.
  *
- * A get may be sent more than once, unseen by the caller: when the writer of the table overtook the reply, or when it moved
- * entries and a miss is not certain. After `retry_ms` of that the result is -EAGAIN (it moves all the time, or died while it moved
- * one) or -EBADMSG (no record with a right checksum was to be had). -ESTALE: another table has replaced the one that
- * this connection knows; connect anew. -ECONNRESET, -EIO: the connection was lost before the reply.
+ * A get may be sent more than once, unseen by the caller: when the writer of the table overtook the reply, or
+ * when it moved entries and a miss is not certain. After `retry_ms` of that the result is -EAGAIN (it moves
+ * all the time, or died while it moved one) or -EBADMSG (no record with a right checksum was to be had).
+ * -ESTALE: another table has replaced the one that this connection knows; connect anew. -ECONNRESET, -EIO:
+ * the connection was lost before the reply.
  */
 int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
 
 /**
- * Send a request as it is, `len` bytes as reddn_info tells; for offloads whose requests the application composes. The reply
- * slot is zeroed before, up to reply_max. The result has status 0 and the slot as value, reply_max bytes. Errors as above;
- * -EINVAL: wrong length.
+ * Send a request as it is, `len` bytes as reddn_info tells; for offloads whose requests the application
+ * composes. The reply slot is zeroed before, up to reply_max. The result has status 0 and the slot as value,
+ * reply_max bytes. Errors as above; -EINVAL: wrong length.
  */
 int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie);
 
@@ -87,42 +93,47 @@ struct reddn_arg {
 };
 
 /**
- * Ask an offload, whatever its program is: one value for each of its arguments, in the order of the program's text. The request
- * is composed as the server has told. The reply slot is zeroed before, up to reply_max. The result has status 0 and the slot as
- * value, reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong number of arguments; -ERANGE: a number does not
- * fit its bytes, or stands where bytes are wanted, or the other way round.
+ * Ask an offload, whatever its program is: one value for each of its arguments, in the order of the program's
+ * text. The request is composed as the server has told. The reply slot is zeroed before, up to reply_max. The
+ * result has status 0 and the slot as value, reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong
+ * number of arguments; -ERANGE: a number does not fit its bytes, or stands where bytes are wanted, or the
+ * other way round.
  */
 int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie);
 
 /**
- * Ask and wait: the first `buf_len` bytes of the reply, at most reply_max, are copied to `buf`. Errors as for reddn_call_submit and
- * its results; -EBUSY: submitted requests are outstanding; -ETIMEDOUT: no reply in `timeout_ms`; the connection is given up.
+ * Ask and wait: the first `buf_len` bytes of the reply, at most reply_max, are copied to `buf`. Errors as for
+ * reddn_call_submit and its results; -EBUSY: submitted requests are outstanding; -ETIMEDOUT: no reply in
+ * `timeout_ms`; the connection is given up.
  */
 int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len);
 
 /**
- * Collect up to `max` results without waiting, in the order of their completion. Results handed out before are given up.
- * Returns their number; 0: none yet. Negative: the connection is lost and all that was outstanding has been reported.
+ * Collect up to `max` results without waiting, in the order of their completion. Results handed out before
+ * are given up. Returns their number; 0: none yet. Negative: the connection is lost and all that was
+ * outstanding has been reported.
  */
 int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
 
 /** Give up the results handed out before the next reddn_poll does: their slots can take requests at once. */
 void reddn_release(struct reddn *c);
 
-/** As reddn_poll, but waits for the first result; 0 when there is none after `timeout_ms` (-1: no limit), or nothing outstanding. */
+/** As reddn_poll, but waits for the first result; 0 when there is none after `timeout_ms` (-1: no limit), or
+ * nothing outstanding. */
 int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms);
 
 /**
- * A descriptor for poll(2) or epoll(7); readable when reddn_poll should be called. Belongs to the handle. It tells of results
- * that come after reddn_arm: arm, call reddn_poll until it returns 0, then sleep.
+ * A descriptor for poll(2) or epoll(7); readable when reddn_poll should be called. Belongs to the handle. It
+ * tells of results that come after reddn_arm: arm, call reddn_poll until it returns 0, then sleep.
  */
 int reddn_fd(struct reddn *c);
 int reddn_arm(struct reddn *c);
 
 /**
- * Ask and wait. The value is copied to `buf`, its length is put into `*len`. REDDN_MISS: not there. -EMSGSIZE with `*len` > `buf_len`:
- * the value is that long; nothing was copied. -EBUSY: submitted requests are outstanding. -ETIMEDOUT: no reply in `timeout_ms`; the
- * connection is given up. Other errors as for reddn_get_submit and its results.
+ * Ask and wait. The value is copied to `buf`, its length is put into `*len`. REDDN_MISS: not there. -EMSGSIZE
+ * with `*len` > `buf_len`: the value is that long; nothing was copied. -EBUSY: submitted requests are
+ * outstanding. -ETIMEDOUT: no reply in `timeout_ms`; the connection is given up. Other errors as for
+ * reddn_get_submit and its results.
  */
 int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
 
@@ -178,10 +189,11 @@ enum reddn_end {
 };
 
 /**
- * Ask the server why it ended the session; then reddn_errmsg() has its words. A connection that is lost cannot carry them, so this
- * makes another one for the question and waits for the answer, `timeout_ms` at most; the second call knows it. reddn_get and
- * reddn_call, which wait anyway, do it themselves. Returns an enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED:
- * nobody listens there any more. Other errors: the server is not to be reached.
+ * Ask the server why it ended the session; then reddn_errmsg() has its words. A connection that is lost
+ * cannot carry them, so this makes another one for the question and waits for the answer, `timeout_ms` at
+ * most; the second call knows it. reddn_get and reddn_call, which wait anyway, do it themselves. Returns an
+ * enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED: nobody listens there any more. Other
+ * errors: the server is not to be reached.
  */
 int reddn_end_reason(struct reddn *c);
 

@@ -57,7 +57,8 @@ enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void 
 		return REDDN_REPLY_OVERTAKEN;
 	if (r->key_len == key_len && !memcmp(r->bytes, key, key_len))
 		return REDDN_REPLY_HIT;
-	/* A key with the same fingerprint in the same buckets keeps ours out; any other got here by being written meanwhile. */
+	/* A key with the same fingerprint in the same buckets keeps ours out; any other got here by being
+	 * written meanwhile. */
 	wanted = reddn_hash_key(g->seed, g->buckets, key, key_len);
 	found = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
 	return reddn_place_same(&wanted, &found) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;

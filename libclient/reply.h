@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reply.h - a get on a table, without the network: the request for a key and what a reply means. Pure functions;
- * the formats are those of wire.h and table-format.h.
+ * reply.h - a get on a table, without the network: the request for a key and what a reply means. Pure
+ * functions; the formats are those of wire.h and table-format.h.
  */
 #ifndef LIBCLIENT_REPLY_H
 #define LIBCLIENT_REPLY_H
@@ -48,8 +48,9 @@ struct reddn_seen {
 };
 
 /**
- * Judge the reply in `slot` (`slot_size` bytes, REDDN_SLOT_LIVE and REDDN_SLOT_RECORD in it) to a get of the key. `before`: of a
- * reply that had arrived before this request was sent. HIT: the record is in the slot, key and checksum are right.
+ * Judge the reply in `slot` (`slot_size` bytes, REDDN_SLOT_LIVE and REDDN_SLOT_RECORD in it) to a get of the
+ * key. `before`: of a reply that had arrived before this request was sent. HIT: the record is in the slot,
+ * key and checksum are right.
  */
 enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before);

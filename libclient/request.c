@@ -15,7 +15,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Empty polls between two looks for a disconnect, and of one that waits, before others may run: these cost a system call. */
+/* Empty polls between two looks for a disconnect, and of one that waits, before others may run: these cost a
+ * system call. */
 enum { EVENTS_EVERY = 256, YIELD_EVERY = 4, POLL_BATCH = 16 };
 
 static uint64_t now_ns(void)

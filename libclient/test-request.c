@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's side of a connection against a NIC and a server made of 100 lines: it takes what is posted, looks keys up in a
- * real table word by word, as the offload would, and lets the table's writer run between any two of these words.
+ * The library's side of a connection against a NIC and a server made of 100 lines: it takes what is posted,
+ * looks keys up in a real table word by word, as the offload would, and lets the table's writer run between
+ * any two of these words.
  */
 #include "libclient/client-impl.h"
 #include "libclient/reddn-table.h"
@@ -84,7 +85,8 @@ static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	(void)qp;
 	*bad = wr;
-	/* What a client must never do: more requests than depth, more than its queues hold, or without a receive. */
+	/* What a client must never do: more requests than depth, more than its queues hold, or without a
+	 * receive. */
 	assert_true(rig.arrived - rig.served < rig.c.info.depth);
 	assert_true(rig.receives > rig.arrived - rig.served);
 	assert_true(++rig.wqes <= 2u * rig.c.info.depth);

@@ -15,14 +15,15 @@
  *
  * One writer. Readers are NICs, at any time, in any order, without locks, seeing each aligned 8-byte word
  * whole but no more than that. Rules the writer keeps:
- *   - a record never changes once a bucket points at it; it is reused late (see below), and carries a checksum,
- *     so a reader that was overtaken notices and asks again;
- *   - a bucket's locator is valid at all times (an empty bucket points at the null record): a READ of 0 bytes or a
- *     wild address cannot happen;
+ *   - a record never changes once a bucket points at it; it is reused late (see below), and carries a
+ * checksum, so a reader that was overtaken notices and asks again;
+ *   - a bucket's locator is valid at all times (an empty bucket points at the null record): a READ of 0 bytes
+ * or a wild address cannot happen;
  *   - insert: record, then locator, then fingerprint. Delete: fingerprint 0, then locator of the null record.
  *     Replace: one 8-byte store of the locator;
- *   - move: live.moves becomes odd, copy to the other bucket (locator, fingerprint), clear the old one, live.moves
- *     becomes even. A reader that missed and saw the same even number before it asked and after is right.
+ *   - move: live.moves becomes odd, copy to the other bucket (locator, fingerprint), clear the old one,
+ * live.moves becomes even. A reader that missed and saw the same even number before it asked and after is
+ * right.
  */
 #ifndef PROTOCOL_TABLE_FORMAT_H
 #define PROTOCOL_TABLE_FORMAT_H
@@ -57,7 +58,8 @@ struct reddn_table_header { /* first page of the file */
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
-/** 16 bytes, 16-byte aligned. The NIC reads 15 of them: len and off into a data segment, fp into a scratch word. */
+/** 16 bytes, 16-byte aligned. The NIC reads 15 of them: len and off into a data segment, fp into a scratch
+ * word. */
 struct reddn_bucket {
 	uint8_t len[3]; /* bytes of the record, big-endian, never 0 */
 	uint8_t off[5]; /* of the record from the start of the heap, big-endian */
@@ -65,7 +67,8 @@ struct reddn_bucket {
 	uint8_t zero;
 };
 
-/** A record, 8-byte aligned in the heap. The null record has key_len = UINT32_MAX, val_len = 0 and no bytes. */
+/** A record, 8-byte aligned in the heap. The null record has key_len = UINT32_MAX, val_len = 0 and no bytes.
+ */
 struct reddn_record {
 	uint32_t key_len;
 	uint32_t val_len;

@@ -20,8 +20,8 @@
 #define REDDN_WIRE_PORT 7471
 #define REDDN_WIRE_MAX_DEPTH 4096
 /*
- * Bytes of a request that libreddn sends inline, in a WQE of two WQEBBs at most. A longer one is read from memory by the client's NIC, which
- * takes that another third of a microsecond (costs/costs.h).
+ * Bytes of a request that libreddn sends inline, in a WQE of two WQEBBs at most. A longer one is read from
+ * memory by the client's NIC, which takes that another third of a microsecond (costs/costs.h).
  */
 #define REDDN_WIRE_INLINE 108
 
@@ -39,10 +39,10 @@ struct reddn_wire_req {
 _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
 
 /*
- * A REQ that asks for no session: why did an earlier one end? A queue pair that has failed carries no last words, so the client
- * connects once more to ask, and the REJ that answers has them: REDDN_REJ_ENDED, _SERVED or _FORGOTTEN. Only who knows
- * slot_addr and slot_rkey of the session, and comes from its address, is told. A server that does not know the flag answers
- * REDDN_REJ_MALFORMED.
+ * A REQ that asks for no session: why did an earlier one end? A queue pair that has failed carries no last
+ * words, so the client connects once more to ask, and the REJ that answers has them: REDDN_REJ_ENDED, _SERVED
+ * or _FORGOTTEN. Only who knows slot_addr and slot_rkey of the session, and comes from its address, is told.
+ * A server that does not know the flag answers REDDN_REJ_MALFORMED.
  */
 enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1 };
 
@@ -88,9 +88,9 @@ enum reddn_wire_kind {
 };
 
 /**
- * The next bytes of a request come from an argument: a number is big-endian, `bytes` long, with every bit inverted if that is
- * asked for; of that, or of the bytes of a string, those from `first` on, in reverse order if that is asked
- * for. One argument may be in several pieces, and in several forms.
+ * The next bytes of a request come from an argument: a number is big-endian, `bytes` long, with every bit
+ * inverted if that is asked for; of that, or of the bytes of a string, those from `first` on, in reverse
+ * order if that is asked for. One argument may be in several pieces, and in several forms.
  */
 struct reddn_wire_piece {
 	uint8_t arg;   /* index */
@@ -162,9 +162,10 @@ struct reddn_wire_rej {
 _Static_assert(sizeof(struct reddn_wire_rej) <= 148, "a REJ holds 148 bytes");
 
 /*
- * Reply slot of a TABLE offload. The client clears the first 8 bytes of `record` before it sends. A hit puts the
- * record (struct reddn_record of table-format.h) at `record`; then, hit or miss, the final WRITE_WITH_IMM puts the
- * table's `struct reddn_table_live` at `live`. Slot size needed: 64 + largest record, rounded up to 64.
+ * Reply slot of a TABLE offload. The client clears the first 8 bytes of `record` before it sends. A hit puts
+ * the record (struct reddn_record of table-format.h) at `record`; then, hit or miss, the final WRITE_WITH_IMM
+ * puts the table's `struct reddn_table_live` at `live`. Slot size needed: 64 + largest record, rounded up
+ * to 64.
  */
 enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
 

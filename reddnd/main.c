@@ -118,7 +118,8 @@ static int load(const char *path, struct catalog **catalog)
 	return r;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------ */
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {

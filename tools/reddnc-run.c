@@ -28,14 +28,16 @@
 enum {
 	ARENA = 64 << 20,
 	PAGE = 4096,
-	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64 bytes */
+	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64
+		      bytes */
 	CLIENT_WQEBBS = 64,
 	CLIENT_LOG_CQES = 6,
 	NAP_NS = 100000,
 	SECOND_US = 1000000,
 };
 
-/* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply slot */
+/* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply
+ * slot */
 enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
 
 struct bench {
@@ -80,7 +82,8 @@ static void bench_deinit(struct bench *b)
 		rnic_arena_free(b->arena);
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------- */
+/* ---- regions
+ * ------------------------------------------------------------------------------------------------- */
 
 static bool is_table(const char *path)
 {
@@ -158,7 +161,8 @@ static int open_regions(struct bench *b)
 	return r;
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues
+ * -------------------------------------------------------------------------------------------------- */
 
 static int make_client(struct bench *b)
 {
@@ -276,7 +280,8 @@ static int start(struct bench *b)
 	return r == 0 && b->loop ? session_loop_start(b->loop, &b->master) : r;
 }
 
-/* ---- the request --------------------------------------------------------------------------------------------- */
+/* ---- the request
+ * --------------------------------------------------------------------------------------------- */
 
 static int compose(struct bench *b, uint8_t *request)
 {
@@ -395,7 +400,8 @@ static int await_reply(struct bench *b)
 	return r;
 }
 
-/* ---- what happened ------------------------------------------------------------------------------------------- */
+/* ---- what happened
+ * ------------------------------------------------------------------------------------------- */
 
 static const uint8_t *reply(const struct bench *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run them once on the
- * device at hand.
+ * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run
+ * them once on the device at hand.
  */
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/report/draw.h"
@@ -71,7 +71,8 @@ static int compile(const struct options *o, const char *path, struct input *in)
 	return r ? 1 : 0;
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------ */
+/* ---- commands
+ * ------------------------------------------------------------------------------------------------ */
 
 static int run_check(const struct options *o, struct input *in, char **args, FILE *out)
 {
@@ -175,7 +176,8 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 	return reddnc_run(&run, out);
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------- */
+/* ---- the command line
+ * ---------------------------------------------------------------------------------------- */
 
 static const struct command {
 	struct word word;
@@ -382,7 +384,8 @@ int main(int argc, char **argv)
 	c = words_find(&words, argv[optind]);
 	if (!c)
 		return EX_USAGE;
-	/* Options may stand behind the command as well; behind the file only where no arguments of the program do */
+	/* Options may stand behind the command as well; behind the file only where no arguments of the
+	 * program do */
 	argc -= optind;
 	argv += optind;
 	optind = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddnctl - asks a running reddnd what it does, and tells it what to do: one request on its control socket per command.
+ * reddnctl - asks a running reddnd what it does, and tells it what to do: one request on its control socket
+ * per command.
  */
 #include "reddnd/util/cleanup.h"
 #include "tools/common/subcommands.h"
@@ -45,7 +46,8 @@ static void link_close(struct link *l)
 
 DEFINE_CLEANUP(struct json_object *, json_object_put)
 
-/* ---- one request --------------------------------------------------------------------------------------------- */
+/* ---- one request
+ * --------------------------------------------------------------------------------------------- */
 
 static int link_open(struct link *l, const char *path)
 {
@@ -114,7 +116,8 @@ static int print_json(struct json_object *o)
 	return 0;
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------ */
+/* ---- commands
+ * ------------------------------------------------------------------------------------------------ */
 
 static const struct show_column status_columns[] = {
 	{"version", "version", SHOW_TEXT},
@@ -340,7 +343,8 @@ static int run_limit(struct link *l, const struct options *o, const char *arg)
 	return 0;
 }
 
-/* ---- audit --------------------------------------------------------------------------------------------------- */
+/* ---- audit
+ * --------------------------------------------------------------------------------------------------- */
 
 /* "2026-11-21 05:32:21.123456 verdict      session 7: client ..." */
 static void print_event(struct json_object *e)
@@ -409,7 +413,8 @@ static int run_audit(struct link *l, const struct options *o, const char *arg)
 	return EXIT_FAILURE;
 }
 
-/* ---- top ----------------------------------------------------------------------------------------------------- */
+/* ---- top
+ * ----------------------------------------------------------------------------------------------------- */
 
 /* Adds "per_second" to each client of @now, from what it had in @before */
 static void add_rates(struct json_object *now, struct json_object *before)
@@ -468,7 +473,8 @@ static int run_top(struct link *l, const struct options *o, const char *arg)
 	}
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------- */
+/* ---- the command line
+ * ---------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
 	{{"status", NULL, "what the daemon is and has done"}, run_status},

@@ -265,9 +265,10 @@ PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flag
 	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
 }
 
-/* Buckets that take `capacity` entries whatever the seed: with one entry per bucket and two choices, n keys find no place in m
- * buckets with a probability that falls as 1/n below n = m/2 but steeply rises towards it (Devroye and Morin, "Cuckoo hashing:
- * further analysis", 2003). 1.6 % for 100 keys in 256 buckets, measured; below 0.01 % for every n with these. */
+/* Buckets that take `capacity` entries whatever the seed: with one entry per bucket and two choices, n keys
+ * find no place in m buckets with a probability that falls as 1/n below n = m/2 but steeply rises towards it
+ * (Devroye and Morin, "Cuckoo hashing: further analysis", 2003). 1.6 % for 100 keys in 256 buckets, measured;
+ * below 0.01 % for every n with these. */
 static uint64_t buckets_for(uint64_t capacity)
 {
 	uint64_t n = 4;

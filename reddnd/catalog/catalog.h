@@ -12,28 +12,22 @@
  *   half_open  "10s": a client that was accepted has to complete the connection in that time   ("10s")
  *   arena    bytes of queue memory for all sessions, "256M"                  ("256M")
  *   programs directory with programs (*.rdn), or a list of them              (as installed)
- *   regions  list of { name, path, kind = "table" or "raw", writable = true for a raw one that programs change }
- *   offloads list of { name, program = name of a file in "programs", or a path
- *                      params = { name = value; ... } of the program
- *                      region = region that all of the program's regions are in
- *                      regions = { name of the program's = "region" or "table.part"; ... }
- *                      mode = "unrolled" or "recycled"                        ("unrolled")
- *                      depth_max = requests a client may have outstanding     (64)
- *                      instances = chain instances per session, a power of two; 0: as many as depth needs (0)
- *                      wqe_budget = WQEs that one request may take; 0: any number    (0)
- *                      time_budget = "250ms": from taking a request to its reply; without it: any time
- *                      on_error = what follows a verdict (verdicts.h): "log", "throttle:100:60s", "terminate", "ban:60s",
- *                                 or a group of these by kind                ("terminate") }
- *   tenants  list of { name, networks = [ "192.0.2.0/24", "2001:db8::/32" ]: the longest prefix decides    (anywhere)
- *                      key = path of the file with the key of its tokens, or "credential:NAME"              (no token)
- *                      offloads = names of those that it may use                                            (all)
- *                      sessions, depth (sum of all sessions), queue_bytes, slot_bytes: quotas
- *                      rate, burst: requests per second of all its sessions, and at once after a pause
- *                      session_rate, session_burst: of each of its sessions
- *                      bytes_rate, session_bytes_rate: bytes of replies per second
- *                      connects, connects_burst: sessions that begin per second, and at once after a pause
- *                      idle_timeout = "10m": a session without a request for so long ends }                 (no limits)
- *            without it there is one tenant, "everyone", without limits
+ *   regions  list of { name, path, kind = "table" or "raw", writable = true for a raw one that programs
+ * change } offloads list of { name, program = name of a file in "programs", or a path params = { name =
+ * value; ... } of the program region = region that all of the program's regions are in regions = { name of
+ * the program's = "region" or "table.part"; ... } mode = "unrolled" or "recycled" ("unrolled") depth_max =
+ * requests a client may have outstanding     (64) instances = chain instances per session, a power of two; 0:
+ * as many as depth needs (0) wqe_budget = WQEs that one request may take; 0: any number    (0) time_budget =
+ * "250ms": from taking a request to its reply; without it: any time on_error = what follows a verdict
+ * (verdicts.h): "log", "throttle:100:60s", "terminate", "ban:60s", or a group of these by kind ("terminate")
+ * } tenants  list of { name, networks = [ "192.0.2.0/24", "2001:db8::/32" ]: the longest prefix decides
+ * (anywhere) key = path of the file with the key of its tokens, or "credential:NAME"              (no token)
+ *                      offloads = names of those that it may use (all) sessions, depth (sum of all sessions),
+ * queue_bytes, slot_bytes: quotas rate, burst: requests per second of all its sessions, and at once after a
+ * pause session_rate, session_burst: of each of its sessions bytes_rate, session_bytes_rate: bytes of replies
+ * per second connects, connects_burst: sessions that begin per second, and at once after a pause idle_timeout
+ * = "10m": a session without a request for so long ends }                 (no limits) without it there is one
+ * tenant, "everyone", without limits
  *
  * Loading is a transaction: a catalog is complete and right, or there is none and every mistake is told.
  */
@@ -153,8 +147,8 @@ struct catalog {
 };
 
 /**
- * 0 and a catalog for catalog_free(). -EINVAL when there are mistakes: @errors (to be freed) has one line for each,
- * "file:line: what is wrong; what would be right", in the order of the file. -ENOMEM.
+ * 0 and a catalog for catalog_free(). -EINVAL when there are mistakes: @errors (to be freed) has one line for
+ * each, "file:line: what is wrong; what would be right", in the order of the file. -ENOMEM.
  */
 int catalog_load(const char *path, struct catalog **catalog, char **errors);
 void catalog_free(struct catalog *catalog);

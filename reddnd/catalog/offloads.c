@@ -18,7 +18,8 @@ static void offload_name(struct load *l, const config_setting_t *s, void *object
 	settings_name(l, s, ((struct catalog_offload *)object)->name);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------ */
+/* ---- the program ------------------------------------------------------------------------------------------
+ */
 
 /* 0; -ENOENT: no such file; else told */
 static int read_program(
@@ -98,7 +99,8 @@ static void offload_params(struct load *l, const config_setting_t *s, void *obje
 	}
 }
 
-/* ---- regions ---------------------------------------------------------------------------------------------- */
+/* ---- regions ----------------------------------------------------------------------------------------------
+ */
 
 static const char *const parts[] = {
 	[CATALOG_BUCKETS] = "buckets", [CATALOG_HEAP] = "heap", [CATALOG_LIVE] = "live"};
@@ -204,7 +206,8 @@ int catalog_bind(const struct catalog *c, const struct catalog_offload *o, const
 	return -EINVAL;
 }
 
-/* ---- the rest --------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------------------
+ */
 
 static void offload_mode(struct load *l, const config_setting_t *s, void *object)
 {
@@ -239,7 +242,8 @@ static void offload_instances(struct load *l, const config_setting_t *s, void *o
 		o->instances = (uint32_t)v;
 }
 
-/* ---- what it may take, and what follows -------------------------------------------------------------------- */
+/* ---- what it may take, and what follows
+ * -------------------------------------------------------------------- */
 
 static void offload_wqe_budget(struct load *l, const config_setting_t *s, void *object)
 {

@@ -11,7 +11,8 @@
 /* A bucket is filled in steps of a millisecond or so: it must hold what one of them brings */
 enum { RATE_MAX = 1000000000, COUNT_MAX = 1000000, STEPS_PER_SECOND = 1000, SECOND_US = 1000000 };
 
-/* ---- networks --------------------------------------------------------------------------------------------- */
+/* ---- networks ---------------------------------------------------------------------------------------------
+ */
 
 static void set_v4(uint8_t address[16], const uint8_t v4[4])
 {
@@ -111,7 +112,8 @@ static void tenant_networks(struct load *l, const config_setting_t *s, void *obj
 		add_network(l, config_setting_get_elem(s, (unsigned)i), object);
 }
 
-/* ---- the key ---------------------------------------------------------------------------------------------- */
+/* ---- the key ----------------------------------------------------------------------------------------------
+ */
 
 /* "credential:NAME" is a file that systemd made readable for this service alone */
 static char *key_path(struct load *l, const config_setting_t *s)
@@ -161,7 +163,8 @@ static void tenant_key(struct load *l, const config_setting_t *s, void *object)
 	t->has_key = r == 0;
 }
 
-/* ---- offloads --------------------------------------------------------------------------------------------- */
+/* ---- offloads ---------------------------------------------------------------------------------------------
+ */
 
 bool catalog_allows(const struct catalog_tenant *t, unsigned offload)
 {
@@ -201,7 +204,8 @@ static void tenant_offloads(struct load *l, const config_setting_t *s, void *obj
 		allow(l, config_setting_get_elem(s, (unsigned)i), t);
 }
 
-/* ---- quotas and rates ------------------------------------------------------------------------------------- */
+/* ---- quotas and rates -------------------------------------------------------------------------------------
+ */
 
 static void tenant_name(struct load *l, const config_setting_t *s, void *object)
 {
@@ -323,7 +327,8 @@ static void check_burst(
 			(unsigned long long)catalog_burst_min(rate));
 }
 
-/* ---- tenants ---------------------------------------------------------------------------------------------- */
+/* ---- tenants ----------------------------------------------------------------------------------------------
+ */
 
 static const struct rule tenant_rules[] = {
 	{"name", T_STRING, "a name", true, tenant_name},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verdicts.h - what the daemon may find wrong with a session, and what the operator wants to follow from it. Pure.
+ * verdicts.h - what the daemon may find wrong with a session, and what the operator wants to follow from it.
+ * Pure.
  */
 #ifndef CATALOG_VERDICTS_H
 #define CATALOG_VERDICTS_H

@@ -16,7 +16,8 @@ struct json_object *audit_list(const struct events *ev, uint64_t *next);
 
 /**
  * What comes next for a reader at *@next, which moves on: a line with its newline, to be freed: an event, or
- * { "lost": N } when N were dropped before it got here. NULL: nothing has happened yet, or there is no memory.
+ * { "lost": N } when N were dropped before it got here. NULL: nothing has happened yet, or there is no
+ * memory.
  */
 char *audit_line(const struct events *ev, uint64_t *next);
 

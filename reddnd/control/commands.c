@@ -50,7 +50,8 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 	return NULL;
 }
 
-/* ---- commands that look -------------------------------------------------------------------------------------- */
+/* ---- commands that look
+ * -------------------------------------------------------------------------------------- */
 
 static struct json_object *run_status(struct call *call)
 {
@@ -278,7 +279,8 @@ static struct json_object *run_audit(struct call *call)
 	return audit_list(ev, call->follow->events ? &call->follow->next : &next);
 }
 
-/* ---- commands that change ------------------------------------------------------------------------------------ */
+/* ---- commands that change
+ * ------------------------------------------------------------------------------------ */
 
 static struct json_object *run_kick(struct call *call)
 {
@@ -378,7 +380,8 @@ static struct json_object *run_reload(struct call *call)
 	return refuse(call, "%s", size ? text : strerror(-r));
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ----------------------------------------------------------------------------------------------- */
 
 static const char *const none[] = {NULL};
 static const char *const session[] = {"session", NULL};

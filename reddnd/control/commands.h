@@ -28,8 +28,9 @@ struct commands_follow {
 };
 
 /**
- * The answer to the line @text of @len bytes, an object that the caller puts. @may_change: the peer may use commands that
- * change something. @follow is set by a command that asks for more than its answer. NULL when there is no memory.
+ * The answer to the line @text of @len bytes, an object that the caller puts. @may_change: the peer may use
+ * commands that change something. @follow is set by a command that asks for more than its answer. NULL when
+ * there is no memory.
  */
 struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
 	struct commands_follow *follow);

@@ -38,7 +38,8 @@ struct control {
 	LIST_HEAD(, peer) peers;
 };
 
-/* ---- one peer ------------------------------------------------------------------------------------------------ */
+/* ---- one peer
+ * ------------------------------------------------------------------------------------------------ */
 
 static void peer_free(struct peer *p)
 {
@@ -247,7 +248,8 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	return 0;
 }
 
-/* ---- the socket ---------------------------------------------------------------------------------------------- */
+/* ---- the socket
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Whether somebody answers at @addr */
 static bool alive(const struct sockaddr_un *addr)

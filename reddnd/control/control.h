@@ -2,8 +2,9 @@
 /*
  * control.h - the Unix socket through which a running daemon is asked and told: lines of JSON (commands.h).
  *
- * Anybody who can open the socket may look; root and the user of the daemon may change things: the kernel names the
- * peer. A peer that sends no line, or does not read its answer, in time is disconnected; one at a time is answered.
+ * Anybody who can open the socket may look; root and the user of the daemon may change things: the kernel
+ * names the peer. A peer that sends no line, or does not read its answer, in time is disconnected; one at a
+ * time is answered.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -21,8 +22,8 @@ enum {
 struct control;
 
 /**
- * Listens at @path. A socket that a dead daemon left there is replaced; one that answers is not: -EADDRINUSE. Errors have
- * been logged. What @commands points to must outlive it.
+ * Listens at @path. A socket that a dead daemon left there is replaced; one that answers is not: -EADDRINUSE.
+ * Errors have been logged. What @commands points to must outlive it.
  */
 int control_new(struct control **control, const char *path, const struct commands *commands, sd_event *event);
 void control_free(struct control *control); /* removes the socket */

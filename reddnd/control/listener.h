@@ -2,8 +2,8 @@
 /*
  * listener.h - the metrics by HTTP: GET /metrics and nothing else, for one address and port.
  *
- * Who can reach the address may read: keep it local, or behind something that asks who they are. A client that is silent is
- * disconnected, and so is one beyond LISTENER_PEERS_MAX.
+ * Who can reach the address may read: keep it local, or behind something that asks who they are. A client
+ * that is silent is disconnected, and so is one beyond LISTENER_PEERS_MAX.
  *
  * Thread rules: one thread, that of the event loop.
  */

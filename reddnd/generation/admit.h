@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * admit.h - whether somebody who connects is served: whose client it is, what it may use, and what is left of the quotas.
+ * admit.h - whether somebody who connects is served: whose client it is, what it may use, and what is left of
+ * the quotas.
  *
- * The address decides on the tenant: of all networks that it is in, the longest prefix. If several tenants have that one, a client
- * with a token belongs to the one whose key made it, a client without to the one that has no key. So a tenant with a key is
- * never entered without a token, and a wrong token is refused, not passed over.
+ * The address decides on the tenant: of all networks that it is in, the longest prefix. If several tenants
+ * have that one, a client with a token belongs to the one whose key made it, a client without to the one that
+ * has no key. So a tenant with a key is never entered without a token, and a wrong token is refused, not
+ * passed over.
  */
 #ifndef GENERATION_ADMIT_H
 #define GENERATION_ADMIT_H
@@ -28,8 +30,8 @@ struct admitted {
 };
 
 /**
- * True: the tenant has been charged; tenant_refund() when the session is over, or was not made. False: @rej says why not; a->tenant
- * is the tenant that the refusal counts for, or NULL.
+ * True: the tenant has been charged; tenant_refund() when the session is over, or was not made. False: @rej
+ * says why not; a->tenant is the tenant that the refusal counts for, or NULL.
  */
 bool admit(const struct generation *generation, const struct admit_from *from, struct admitted *a,
 	struct reddn_wire_rej *rej);

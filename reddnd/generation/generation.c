@@ -9,7 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Windows are numbered on and on, over all services: numbers come again after 2^22, when the first are long gone */
+/* Windows are numbered on and on, over all services: numbers come again after 2^22, when the first are long
+ * gone */
 enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;

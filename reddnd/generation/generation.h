@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * generation.h - one catalog, opened on a device: its regions mapped and registered, its offloads ready to serve.
+ * generation.h - one catalog, opened on a device: its regions mapped and registered, its offloads ready to
+ * serve.
  *
- * A reload makes another generation beside the one in use. Sessions keep theirs: it goes when the last of them has ended.
- * Thread rules: one thread.
+ * A reload makes another generation beside the one in use. Sessions keep theirs: it goes when the last of
+ * them has ended. Thread rules: one thread.
  */
 #ifndef GENERATION_GENERATION_H
 #define GENERATION_GENERATION_H
@@ -29,7 +30,8 @@ struct generation_parts {
 };
 
 /**
- * Takes @catalog, whatever the outcome. Errors have been logged. The caller holds the first reference. @parts must outlive it.
+ * Takes @catalog, whatever the outcome. Errors have been logged. The caller holds the first reference. @parts
+ * must outlive it.
  */
 int generation_new(
 	struct generation **generation, struct catalog *catalog, const struct generation_parts *parts);
@@ -43,8 +45,8 @@ void generation_limit(const struct generation *generation, uint64_t now_us);
 const struct offload *generation_offload(const struct generation *generation, const char *name);
 
 /**
- * Whether a client that asks for all that an offload allows finds room in an arena that has @room bytes. 0, or -ENOSPC,
- * logged.
+ * Whether a client that asks for all that an offload allows finds room in an arena that has @room bytes. 0,
+ * or -ENOSPC, logged.
  */
 int generation_check_room(const struct generation *generation, uint64_t room);
 

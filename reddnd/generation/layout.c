@@ -113,8 +113,8 @@ int session_layout(const struct chain_image *img, const struct session_loop_size
 	}
 	if (loop)
 		place_doorbells(&l->loop.queue, &at);
-	/* The audit looks at the RECV of every instance it takes back; other CQs only count and keep the CQE of an
-	 * error */
+	/* The audit looks at the RECV of every instance it takes back; other CQs only count and keep the CQE
+	 * of an error */
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_cqes(
 			&l->queue[q], q == 0 && log_slots > LOG_CODE_CQES ? log_slots : LOG_CODE_CQES, &at);

@@ -5,8 +5,9 @@
  *   doorbell records | CQEs: RECV CQ, code CQs | work queues: reply QP (RQ, SQ), code QPs | scratch
  *                                                ^ from here on the chain has a memory key
  *
- * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a recycler: CQ and QP; its lanes follow the scratch.
- * A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and what it shares with the chain come last.
+ * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a recycler: CQ and QP; its lanes
+ * follow the scratch. A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and
+ * what it shares with the chain come last.
  */
 #ifndef GENERATION_LAYOUT_H
 #define GENERATION_LAYOUT_H

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the program --------------------------------------------------------------------------------------------- */
+/* ---- the program
+ * --------------------------------------------------------------------------------------------- */
 
 static void log_lines(char *text)
 {
@@ -67,7 +68,8 @@ static int compile_for_table(struct offload *o, const struct table_geometry *g, 
 	return compile(o, more, n, caps);
 }
 
-/* ---- its regions --------------------------------------------------------------------------------------------- */
+/* ---- its regions
+ * --------------------------------------------------------------------------------------------- */
 
 static int bind_region(struct offload *o, unsigned i, const struct catalog *catalog, struct region *regions)
 {
@@ -158,7 +160,8 @@ static int check_shape(const struct offload *o)
 	return -EINVAL;
 }
 
-/* Loops have bounds, in the program or in the catalog, so what a request takes at most is known before there is one */
+/* Loops have bounds, in the program or in the catalog, so what a request takes at most is known before there
+ * is one */
 static int check_budget(const struct offload *o)
 {
 	uint64_t wqes = o->outcome.wqes + session_loop_wqes(o->program, o->conf->loop_budget);
@@ -178,7 +181,8 @@ static int check_budget(const struct offload *o)
 	return -E2BIG;
 }
 
-/* ---- the device ---------------------------------------------------------------------------------------------- */
+/* ---- the device
+ * ---------------------------------------------------------------------------------------------- */
 
 enum { LAYOUTS = 17 };
 
@@ -187,7 +191,8 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 	return (unsigned)__builtin_ctz(offload_slots(o, depth));
 }
 
-/* For every depth that a client may ask for. -E2BIG: this device has no queues that deep; @most tells how deep */
+/* For every depth that a client may ask for. -E2BIG: this device has no queues that deep; @most tells how
+ * deep */
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
@@ -247,7 +252,8 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------- */
 
 static int open_all(
 	struct offload *o, const struct catalog *catalog, struct region *regions, struct rnic_pd *pd)

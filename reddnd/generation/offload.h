@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * offload.h - an offload of the catalog, ready to serve: its program compiled for this device, bound to its regions.
+ * offload.h - an offload of the catalog, ready to serve: its program compiled for this device, bound to its
+ * regions.
  */
 #ifndef GENERATION_OFFLOAD_H
 #define GENERATION_OFFLOAD_H
@@ -32,10 +33,10 @@ struct offload {
 };
 
 /**
- * @regions: those of @catalog, opened; all of it must outlive the offload. Errors have been logged. A program may have params
- * "width" and "record": if the catalog does not set them, they are the bytes of a bucket's offset and of the largest record
- * of the table that its region "buckets" is in. @pd: of a tenant that will use it; it gets its windows right away, and what is wrong
- * with them is found.
+ * @regions: those of @catalog, opened; all of it must outlive the offload. Errors have been logged. A program
+ * may have params "width" and "record": if the catalog does not set them, they are the bytes of a bucket's
+ * offset and of the largest record of the table that its region "buckets" is in. @pd: of a tenant that will
+ * use it; it gets its windows right away, and what is wrong with them is found.
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region *regions, struct rnic_pd *pd);
@@ -50,7 +51,8 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 /** What a client has to know of it: shape, lengths, arguments and pieces of requests, and the table. */
 void offload_describe(const struct offload *o, struct reddn_wire_rep *rep);
 
-/** The arguments and pieces alone. None if there are more than @rep has room for: applications compose such requests. */
+/** The arguments and pieces alone. None if there are more than @rep has room for: applications compose such
+ * requests. */
 void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep);
 
 #endif

@@ -17,7 +17,8 @@ static unsigned segments(const struct chain_step *st)
 	return n;
 }
 
-/* The end of the reply: of a program that answers in several places, what it says when no condition before has held */
+/* The end of the reply: of a program that answers in several places, what it says when no condition before
+ * has held */
 static const struct chain_step *last_answer(const struct chain_desc *d)
 {
 	unsigned s = d->nsteps - 1;

@@ -2,10 +2,11 @@
 /*
  * outcome.h - what became of a request, as the rings tell when it is over. Pure.
  *
- * A work request of a chain that is only sometimes executed is a NOP that the chain gave its opcode. The opcode is still in
- * the ring when the instance is over, until it is armed again: so what an instance did is seen without a work request
- * more, and off the path of requests. An instance is a *hit* if a conditional WRITE to the reply slot was executed, a
- * *miss* if the program has such WRITEs and none was. The last answer of a program is for when no condition has held, and no such WRITE.
+ * A work request of a chain that is only sometimes executed is a NOP that the chain gave its opcode. The
+ * opcode is still in the ring when the instance is over, until it is armed again: so what an instance did is
+ * seen without a work request more, and off the path of requests. An instance is a *hit* if a conditional
+ * WRITE to the reply slot was executed, a *miss* if the program has such WRITEs and none was. The last answer
+ * of a program is for when no condition has held, and no such WRITE.
  */
 #ifndef GENERATION_OUTCOME_H
 #define GENERATION_OUTCOME_H

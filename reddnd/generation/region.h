@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.h - a region of the catalog, open: a table with its parts, or raw bytes. Programs get windows on it, those of each
- * PD with keys of its own.
+ * region.h - a region of the catalog, open: a table with its parts, or raw bytes. Programs get windows on it,
+ * those of each PD with keys of its own.
  */
 #ifndef GENERATION_REGION_H
 #define GENERATION_REGION_H
@@ -23,7 +23,8 @@ struct region {
 	SLIST_HEAD(, region_keys) keys;
 };
 
-/** Windows @number to @number + REGION_WINDOWS - 1 are taken. @conf must outlive it. Errors have been logged. */
+/** Windows @number to @number + REGION_WINDOWS - 1 are taken. @conf must outlive it. Errors have been logged.
+ */
 int region_open(struct region *r, const struct catalog_region *conf, unsigned number);
 void region_close(struct region *r); /* and its windows; fine on one that is all zero */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table.h - a region that holds a table (protocol/table-format.h): its geometry. The file belongs to its writer; nothing is believed before it has been checked.
+ * table.h - a region that holds a table (protocol/table-format.h): its geometry. The file belongs to its
+ * writer; nothing is believed before it has been checked.
  */
 #ifndef GENERATION_TABLE_H
 #define GENERATION_TABLE_H
@@ -16,8 +17,8 @@ struct table_geometry {
 };
 
 /**
- * Checks the first page of a file of @size bytes at @file. 0; -EINVAL and @why in words when it is no table that this
- * version can serve.
+ * Checks the first page of a file of @size bytes at @file. 0; -EINVAL and @why in words when it is no table
+ * that this version can serve.
  */
 int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t why_size);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * end-reason.h - why sessions ended, for clients that come back to ask (REDDN_REQ_END_REASON of wire.h). Pure.
+ * end-reason.h - why sessions ended, for clients that come back to ask (REDDN_REQ_END_REASON of wire.h).
+ * Pure.
  *
- * The last words of END_REASONS_MAX sessions are kept, of one client address at most END_REASONS_EACH: whoever lets sessions end one after
- * the other displaces what others want to know only when he comes from many addresses. Who asks has to come from the address of
- * the session and to know where its reply slots were and their key, which nobody was told but the server.
+ * The last words of END_REASONS_MAX sessions are kept, of one client address at most END_REASONS_EACH:
+ * whoever lets sessions end one after the other displaces what others want to know only when he comes from
+ * many addresses. Who asks has to come from the address of the session and to know where its reply slots were
+ * and their key, which nobody was told but the server.
  */
 #ifndef POLICY_END_REASON_H
 #define POLICY_END_REASON_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * offload-stats.h - what was counted for each offload, by its name. Counters outlive sessions and reloads: they never go back.
+ * offload-stats.h - what was counted for each offload, by its name. Counters outlive sessions and reloads:
+ * they never go back.
  */
 #ifndef POLICY_OFFLOAD_STATS_H
 #define POLICY_OFFLOAD_STATS_H

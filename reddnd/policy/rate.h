@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rate.h - a token bucket: so many requests or clients per second, and so many at once after a pause. Pure; the caller has the clock.
+ * rate.h - a token bucket: so many requests or clients per second, and so many at once after a pause. Pure;
+ * the caller has the clock.
  *
  * Time only goes forward. Fractions of a token are kept, so that the rate is exact in the long run.
  *
- * The burst is for those who pause. Who waits for tokens has none put aside, and must not lose what time brings because the one
- * who hands them out comes late: while it is known that somebody waits, the bucket holds a second's worth more.
+ * The burst is for those who pause. Who waits for tokens has none put aside, and must not lose what time
+ * brings because the one who hands them out comes late: while it is known that somebody waits, the bucket
+ * holds a second's worth more.
  */
 #ifndef POLICY_RATE_H
 #define POLICY_RATE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verdict.h - what is wrong with a session, in words and in parts; and how long a request may be silent. Pure.
+ * verdict.h - what is wrong with a session, in words and in parts; and how long a request may be silent.
+ * Pure.
  */
 #ifndef POLICY_VERDICT_H
 #define POLICY_VERDICT_H
@@ -25,7 +26,8 @@ struct verdict {
 /** What an error of a WQE with that syndrome is, when @reply says that it was sent to the client. */
 enum verdict_kind verdict_kind_of(uint8_t syndrome, bool reply);
 
-/** The work request at WQEBB @wqebb of an instance in queue @queue failed with @cqe. @path: of the program. */
+/** The work request at WQEBB @wqebb of an instance in queue @queue failed with @cqe. @path: of the program.
+ */
 void verdict_of_step(struct verdict *v, const struct program *p, const char *path, unsigned queue,
 	uint32_t wqebb, const struct rnic_cqe *cqe);
 
@@ -44,9 +46,9 @@ struct verdict_silence {
 };
 
 /**
- * Looks once more: request @done, the oldest unanswered, has been @taken or not. Returns how long that has been so, in us or
- * whatever else only grows, once, when it exceeds @budget; else 0. It counts from the first look at which it was taken: it is never too long,
- * and too short by the time between two looks at most.
+ * Looks once more: request @done, the oldest unanswered, has been @taken or not. Returns how long that has
+ * been so, in us or whatever else only grows, once, when it exceeds @budget; else 0. It counts from the first
+ * look at which it was taken: it is never too long, and too short by the time between two looks at most.
  */
 uint64_t verdict_silent(
 	struct verdict_silence *s, uint64_t done, bool taken, uint64_t now_us, uint64_t budget_us);
@@ -57,8 +59,9 @@ struct verdict_idle {
 };
 
 /**
- * Looks once more: @done requests are answered, and one more is @taken or not. True when nothing has happened for @limit since a look.
- * It is one look per @limit that is needed, at i->since + @limit; so a client is found idle after one to two of them.
+ * Looks once more: @done requests are answered, and one more is @taken or not. True when nothing has happened
+ * for @limit since a look. It is one look per @limit that is needed, at i->since + @limit; so a client is
+ * found idle after one to two of them.
  */
 bool verdict_is_idle(struct verdict_idle *i, uint64_t done, bool taken, uint64_t now_us, uint64_t limit_us);
 

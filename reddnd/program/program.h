@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * program.h - a program's text in, its image and all that is known about it out. docs/man/reddn-programs.7 is the language.
+ * program.h - a program's text in, its image and all that is known about it out. docs/man/reddn-programs.7 is
+ * the language.
  *
  * Pure: no device, no files, no state. One compilation is one thread's; several may run at a time.
  */
@@ -68,8 +69,9 @@ struct program {
 	uint32_t reply_max; /* bytes of the reply slot that it may write: the highest one and all below */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
 	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
-	/* Of a program with a loop without a bound, or NULL: for chain_loop(), with the ring and what else it takes. The image's last
-	 * region is not among `regions` then: it is memory of the session that chain and loop share, and that begins as shared_init */
+	/* Of a program with a loop without a bound, or NULL: for chain_loop(), with the ring and what else it
+	 * takes. The image's last region is not among `regions` then: it is memory of the session that chain
+	 * and loop share, and that begins as shared_init */
 	const struct chain_desc *loop;
 	uint32_t loop_ring; /* WQEBBs */
 	struct chain_loop_info loop_info;
@@ -78,15 +80,16 @@ struct program {
 };
 
 /**
- * Compiles @src with @settings for @target. 0 and a program, to be freed with program_free(); PROGRAM_REFUSED and the errors
- * in *messages (diag.h: what they look like), to be freed with free(); -ENOMEM. *out and *messages are NULL otherwise.
+ * Compiles @src with @settings for @target. 0 and a program, to be freed with program_free(); PROGRAM_REFUSED
+ * and the errors in *messages (diag.h: what they look like), to be freed with free(); -ENOMEM. *out and
+ * *messages are NULL otherwise.
  */
 int program_compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct program **out, char **messages);
 
 /**
- * The step (an index in desc->steps) whose work request is at WQEBB @wqebb of an instance in queue @queue; desc->nsteps if
- * there is none.
+ * The step (an index in desc->steps) whose work request is at WQEBB @wqebb of an instance in queue @queue;
+ * desc->nsteps if there is none.
  */
 unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb);
 

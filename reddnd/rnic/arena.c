@@ -24,7 +24,8 @@ struct extent {
 	bool used;
 };
 
-/* Holes in bins by the logarithm of their size: what sessions take and give back is found, whatever their number */
+/* Holes in bins by the logarithm of their size: what sessions take and give back is found, whatever their
+ * number */
 struct rnic_arena {
 	int fd;
 	uint8_t *mem;

@@ -179,7 +179,8 @@ int rnic_cm_dispatch(struct rnic_cm *cm)
 	type = event->event;
 	id = event->id;
 	conn = id->context;
-	/* The event owns the private data; and an id cannot be destroyed before its events are acknowledged, which a callback may want to do */
+	/* The event owns the private data; and an id cannot be destroyed before its events are acknowledged,
+	 * which a callback may want to do */
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
 		size = event->param.conn.private_data_len;
 		memcpy(data, event->param.conn.private_data, size);
@@ -268,8 +269,8 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 }
 
 /*
- * The REQ of the client says it (IBTA 12.7.34; cm.c of Linux takes it over), up to hours, or for ever. A reply that nobody acknowledges
- * would keep a session busy for as long, with all that was charged for it.
+ * The REQ of the client says it (IBTA 12.7.34; cm.c of Linux takes it over), up to hours, or for ever. A
+ * reply that nobody acknowledges would keep a session busy for as long, with all that was charged for it.
  */
 uint8_t rnic_ack_timeout(uint8_t asked)
 {

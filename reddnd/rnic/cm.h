@@ -2,8 +2,9 @@
 /*
  * cm.h - the connection manager's passive side, for queue pairs that it did not make.
  *
- * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and frees it
- * with rnic_conn_free(), from any callback or outside. ops.gone comes at most once, ops.established not after it.
+ * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and
+ * frees it with rnic_conn_free(), from any callback or outside. ops.gone comes at most once, ops.established
+ * not after it.
  *
  * Thread rules: one thread.
  */
@@ -29,7 +30,8 @@ void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
 /** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
-/** From now on clients are heard, on all that was bound; until then they are refused at once. Errors have been logged. */
+/** From now on clients are heard, on all that was bound; until then they are refused at once. Errors have
+ * been logged. */
 int rnic_cm_listen(struct rnic_cm *cm);
 /** Name of the device that a bound address belongs to, NULL while it may be any. */
 const char *rnic_cm_device(const struct rnic_cm *cm);
@@ -37,8 +39,8 @@ const char *rnic_cm_device(const struct rnic_cm *cm);
 /** Readable when rnic_cm_dispatch() has something to do. Owned by @cm. */
 int rnic_cm_fd(const struct rnic_cm *cm);
 /**
- * Runs the callback of the next event, if there is one: clients that come and go without end hold up nobody else, as the fd stays readable.
- * A negative errno only if the channel itself failed.
+ * Runs the callback of the next event, if there is one: clients that come and go without end hold up nobody
+ * else, as the fd stays readable. A negative errno only if the channel itself failed.
  */
 int rnic_cm_dispatch(struct rnic_cm *cm);
 
@@ -52,8 +54,8 @@ void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
 const char *rnic_conn_device(const struct rnic_conn *conn);
 
 /**
- * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: when there is no RECV for a
- * SEND the client waits 640 us, not 10, before it tries again.
+ * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow:
+ * when there is no RECV for a SEND the client waits 640 us, not 10, before it tries again.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
 /** At most 196 bytes of private data. */

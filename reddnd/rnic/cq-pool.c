@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one */
+/* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one
+ */
 enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
 
 static int add(struct cq_pool *a, struct pool_cq **out)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cq-pool.h - the completion queues of all reply queues. Each reply ends with one signalled WQE; its CQE names the queue
- * pair and the WQE index, that is, the session and the instance that is finished. So one queue tells about many
- * sessions, and one event about many requests.
+ * cq-pool.h - the completion queues of all reply queues. Each reply ends with one signalled WQE; its CQE
+ * names the queue pair and the WQE index, that is, the session and the instance that is finished. So one
+ * queue tells about many sessions, and one event about many requests.
  *
- * A queue never overflows: sessions are charged for every CQE they may have unread, flushed ones included, and go to
- * another queue when one is full.
+ * A queue never overflows: sessions are charged for every CQE they may have unread, flushed ones included,
+ * and go to another queue when one is full.
  */
 #ifndef RNIC_CQ_POOL_H
 #define RNIC_CQ_POOL_H
@@ -50,7 +50,8 @@ void cq_pool_refund(struct cq_pool *a, struct pool_cq *cq, uint32_t cqes); /* NU
 int cq_pool_next(struct cq_pool *a, struct rnic_cqe *cqe);
 /** Gives the room of what was taken back to the device. */
 void cq_pool_update(struct cq_pool *a);
-/** An event with CQ_POOL_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no other. */
+/** An event with CQ_POOL_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no
+ * other. */
 void cq_pool_event(struct cq_pool *a, uint64_t cookie);
 /** Asks for an event of the queues that have had CQEs or events; take once more afterwards. */
 void cq_pool_arm(struct cq_pool *a);

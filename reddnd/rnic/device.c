@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Where the NIC sees blocks: below the regions (region.h), page by page as in the arena. Not 0, so that a field
- * nobody filled in points nowhere. */
+/* Where the NIC sees blocks: below the regions (region.h), page by page as in the arena. Not 0, so that a
+ * field nobody filled in points nowhere. */
 #define BLOCK_IOVA_BASE (1ull << 32)
 
 static int set_nonblocking(int fd)

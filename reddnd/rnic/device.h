@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device.h - one mlx5 device: its context, protection domains, doorbell page and events; memory blocks for queues.
+ * device.h - one mlx5 device: its context, protection domains, doorbell page and events; memory blocks for
+ * queues.
  *
  * Open it after privileges are settled and never fork after that: the kernel ties the device file to the
  * credentials of its opener (Linux drivers/infiniband/core/uverbs_main.c, ib_safe_file_access).
@@ -17,8 +18,8 @@ struct rnic_device;
 struct rnic_pd;
 
 /**
- * Opens device @name, or the machine's only mlx5 device when @name is empty. Logs what was found; -ENODEV when
- * there is no such device, -EOPNOTSUPP when it lacks what chains need. Errors have been logged.
+ * Opens device @name, or the machine's only mlx5 device when @name is empty. Logs what was found; -ENODEV
+ * when there is no such device, -EOPNOTSUPP when it lacks what chains need. Errors have been logged.
  */
 int rnic_device_open(struct rnic_device **dev, const char *name);
 void rnic_device_close(struct rnic_device *dev);
@@ -42,7 +43,8 @@ int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);
 
 /** Readable when rnic_device_failed() has something to look at. Owned by the device. */
 int rnic_device_async_fd(const struct rnic_device *dev);
-/** Reads and logs the events of the device itself; 1 when it is lost and nothing more will work on it, else 0. */
+/** Reads and logs the events of the device itself; 1 when it is lost and nothing more will work on it, else
+ * 0. */
 int rnic_device_failed(struct rnic_device *dev);
 
 /**
@@ -63,7 +65,8 @@ struct rnic_block {
 	uint32_t lkey, rkey;
 };
 
-/** @code_off: multiple of the page size. Fails with -ENOSPC (arena full), -ENOMEM, or what the device says. */
+/** @code_off: multiple of the page size. Fails with -ENOSPC (arena full), -ENOMEM, or what the device says.
+ */
 int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size);
 /** Every queue in it must have been destroyed. Fine on a block that is all zero or already gone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * master-qp.h - the one queue pair whose SQ is not managed: a managed SQ runs nothing until somebody enables its first
- * WQEs, and this is who does.
+ * master-qp.h - the one queue pair whose SQ is not managed: a managed SQ runs nothing until somebody enables
+ * its first WQEs, and this is who does.
  */
 #ifndef RNIC_MASTER_QP_H
 #define RNIC_MASTER_QP_H
@@ -18,8 +18,8 @@ int master_qp_init(struct master_qp *s, struct rnic_pd *pd, struct rnic_arena *a
 void master_qp_deinit(struct master_qp *s); /* fine on one that is all zero */
 
 /**
- * Lets queue @qpn run up to WQE index @index (exclusive, WQEBBs since RESET), and waits until the device has taken the
- * order: microseconds. -ETIMEDOUT or -EIO when it does not; the master QP is of no use then.
+ * Lets queue @qpn run up to WQE index @index (exclusive, WQEBBs since RESET), and waits until the device has
+ * taken the order: microseconds. -ETIMEDOUT or -EIO when it does not; the master QP is of no use then.
  */
 int master_qp_enable(struct master_qp *s, uint32_t qpn, uint16_t index);
 

@@ -40,8 +40,8 @@ static void store_release32(uint32_t *p, uint32_t v)
 	__atomic_store_n(p, htobe32(v), __ATOMIC_RELAXED);
 }
 
-/* One store, after everything before it. Where the kernel only has write-combining pages (device.c) the store would stay in
- * the processor until something pushes it out, and the device would not hear of it. */
+/* One store, after everything before it. Where the kernel only has write-combining pages (device.c) the store
+ * would stay in the processor until something pushes it out, and the device would not hear of it. */
 static void ring(void *reg, uint64_t be_value)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -84,7 +84,8 @@ static unsigned log2_of(uint32_t v)
 	return (unsigned)__builtin_ctz(v);
 }
 
-/* ---- completion queues ---------------------------------------------------------------------------------- */
+/* ---- completion queues ----------------------------------------------------------------------------------
+ */
 
 int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
 {
@@ -247,7 +248,8 @@ const char *rnic_syndrome_text(uint8_t syndrome)
 	}
 }
 
-/* ---- queue pairs ------------------------------------------------------------------------------------------ */
+/* ---- queue pairs ------------------------------------------------------------------------------------------
+ */
 
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
 {
@@ -399,8 +401,8 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 }
 
 /*
- * The first PSN of two queues, the same for both. These have all rights, and packets from outside that pretend to be from this device are told from
- * their own by nothing but the PSN.
+ * The first PSN of two queues, the same for both. These have all rights, and packets from outside that
+ * pretend to be from this device are told from their own by nothing but the PSN.
  */
 static uint32_t first_psn(const struct rnic_qp *qp, uint32_t peer)
 {

@@ -2,9 +2,9 @@
 /*
  * queue.h - completion queues and RC queue pairs made by firmware commands (DEVX), in memory of a block.
  *
- * Verbs cannot make managed queues, whose WQEs run only as far as a SEND_EN allows; firmware can (QPC.cd_*). What
- * verbs hides is explicit here: CQEs, doorbell records, WQE indices. Memory belongs to the caller's block, which
- * must outlive the queue; offsets are relative to the block.
+ * Verbs cannot make managed queues, whose WQEs run only as far as a SEND_EN allows; firmware can (QPC.cd_*).
+ * What verbs hides is explicit here: CQEs, doorbell records, WQE indices. Memory belongs to the caller's
+ * block, which must outlive the queue; offsets are relative to the block.
  *
  * Thread rules: one thread. Errors of init functions have been logged.
  */
@@ -19,7 +19,8 @@ enum {
 	RNIC_DB_BYTES = 64, /* room for one doorbell record: a cache line of its own */
 };
 
-/* ---- completion queues ---------------------------------------------------------------------------------- */
+/* ---- completion queues ----------------------------------------------------------------------------------
+ */
 
 struct rnic_cq {
 	struct rnic_device *dev;
@@ -61,8 +62,8 @@ int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
 void rnic_cq_update(struct rnic_cq *cq);
 
 /**
- * Asks for one event at the next CQE (@errors_only: at the next error, or solicited receive). A CQE between the last
- * poll and this may raise none: poll once more afterwards.
+ * Asks for one event at the next CQE (@errors_only: at the next error, or solicited receive). A CQE between
+ * the last poll and this may raise none: poll once more afterwards.
  */
 void rnic_cq_arm(struct rnic_cq *cq, bool errors_only);
 
@@ -79,7 +80,8 @@ enum {
 	RNIC_SYNDROME_RNR = 0x16,
 };
 
-/* ---- queue pairs ------------------------------------------------------------------------------------------ */
+/* ---- queue pairs ------------------------------------------------------------------------------------------
+ */
 
 struct rnic_qp {
 	struct rnic_device *dev;
@@ -113,12 +115,13 @@ void rnic_qp_stop(struct rnic_qp *qp);
 /** No access to memory on its behalf happens after this. Fine on a QP that is all zero. */
 void rnic_qp_deinit(struct rnic_qp *qp);
 
-/** Says that RQ entries up to number @count (since RESET, not masked) are posted. Their bytes are in memory. */
+/** Says that RQ entries up to number @count (since RESET, not masked) are posted. Their bytes are in memory.
+ */
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count);
 
 /**
- * For an SQ that is not managed: posts one WQE of up to 64 bytes, its index and QPN filled in here, and rings the
- * doorbell. The caller keeps track of room.
+ * For an SQ that is not managed: posts one WQE of up to 64 bytes, its index and QPN filled in here, and rings
+ * the doorbell. The caller keeps track of room.
  */
 void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]);
 

@@ -2,9 +2,9 @@
 /*
  * region.h - data that chains read: a file, mapped and registered piece by piece.
  *
- * The NIC knows each piece (window) under an IOVA chosen here, window number w at (1 + w) << 40: an address in it is
- * base plus offset, whoever maps the file wherever; and a field of up to 5 bytes that a client fills in an address
- * can never lead out of the window's terabyte, of which only the window's bytes have the key.
+ * The NIC knows each piece (window) under an IOVA chosen here, window number w at (1 + w) << 40: an address
+ * in it is base plus offset, whoever maps the file wherever; and a field of up to 5 bytes that a client fills
+ * in an address can never lead out of the window's terabyte, of which only the window's bytes have the key.
  *
  * The keys go into WQEs and nowhere else; clients never see them.
  */
@@ -16,8 +16,9 @@
 struct rnic_region;
 
 /**
- * Maps the whole file @path, shared. Opened for writing too: before Linux 6.2 the kernel pins pages for a device only
- * through a mapping that may be written. The CPU never writes there. -EINVAL when it is no regular file or empty.
+ * Maps the whole file @path, shared. Opened for writing too: before Linux 6.2 the kernel pins pages for a
+ * device only through a mapping that may be written. The CPU never writes there. -EINVAL when it is no
+ * regular file or empty.
  */
 int rnic_region_open(struct rnic_region **region, const char *path);
 void rnic_region_close(struct rnic_region *region); /* and its windows */
@@ -41,8 +42,9 @@ enum rnic_access {
 };
 
 /**
- * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for the queues of @pd: of one PD no
- * two windows have the same number. IOVA and memory agree modulo the page size, so the IOVA is a multiple of 2^40 when
+ * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for the queues of
+ * @pd: of one PD no two windows have the same number. IOVA and memory agree modulo the page size, so the IOVA
+ * is a multiple of 2^40 when
  * @off is page aligned, otherwise @off % page more.
  */
 int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,

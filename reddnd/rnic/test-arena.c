@@ -41,7 +41,8 @@ static void test_fit(void **state)
 	rnic_arena_free(arena);
 }
 
-/* Extents of many sizes, taken and given back in any order: none overlaps another, and the holes become one again */
+/* Extents of many sizes, taken and given back in any order: none overlaps another, and the holes become one
+ * again */
 static void test_many(void **state)
 {
 	enum { N = 500, PAGES = 4096 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do other things in between. And what a
- * client may ask of its connection. */
+/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do
+ * other things in between. And what a client may ask of its connection. */
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/internal.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tenants rely on: a queue of one PD has no use for a memory key of another, be it as lkey or as rkey. */
+/* What tenants rely on: a queue of one PD has no use for a memory key of another, be it as lkey or as rkey.
+ */
 #include "reddnd/rnic/queue.h"
 
 #include <endian.h>
@@ -63,7 +64,8 @@ static void put(uint8_t *at, uint64_t v, unsigned bytes)
 		at[i] = (uint8_t)v;
 }
 
-/* 8 bytes between the first of @local's memory and the second of @remote's: the syndrome, 0 when it was done */
+/* 8 bytes between the first of @local's memory and the second of @remote's: the syndrome, 0 when it was done
+ */
 static uint8_t copy(struct party *p, uint8_t opcode, const struct party *local, const struct party *remote)
 {
 	uint8_t wqe[RNIC_WQEBB_BYTES] = {[3] = opcode, [7] = DSCOUNT, [11] = SIGNALLED};
@@ -81,7 +83,8 @@ static uint8_t copy(struct party *p, uint8_t opcode, const struct party *local, 
 	return cqe.error ? cqe.syndrome : 0;
 }
 
-/* With its own keys a queue reaches its memory; with @own and @foreign as told, it fails, and nothing has moved */
+/* With its own keys a queue reaches its memory; with @own and @foreign as told, it fails, and nothing has
+ * moved */
 static void expect_refused(uint8_t opcode, bool foreign_local, uint8_t syndrome)
 {
 	struct party a, b;

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-	TRIAL = 4, /* WQEBBs of the working queue: a READ, two SEND_ENs, and a mark; the other queue has a mark */
+	TRIAL = 4, /* WQEBBs of the working queue: a READ, two SEND_ENs, and a mark; the other queue has a
+		      mark */
 	TRIALS = TESTBED_WQEBBS / TRIAL,
 	RUNS = 8, /* at most, of each kind */
 	MAX_READ = 16384,
@@ -54,7 +55,8 @@ static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, u
 	mark_wqe(bed, m, TESTBED_TARGET, trial);
 }
 
-/* One run, number @n of the testbed: how many of its WQEs had been patched when they were fetched, or a negative errno */
+/* One run, number @n of the testbed: how many of its WQEs had been patched when they were fetched, or a
+ * negative errno */
 static int run(struct testbed *bed, unsigned n, uint8_t flags)
 {
 	struct memory *m = (struct memory *)bed->memory;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * testbed.h - private to the self-tests: two managed queues, each connected to itself, and memory that they work on. The tests
- * write WQEs into the rings by hand, so that they rely on nothing but the encoding.
+ * testbed.h - private to the self-tests: two managed queues, each connected to itself, and memory that they
+ * work on. The tests write WQEs into the rings by hand, so that they rely on nothing but the encoding.
  */
 #ifndef SELFTEST_TESTBED_H
 #define SELFTEST_TESTBED_H
@@ -26,11 +26,13 @@ struct testbed {
 int testbed_init(struct testbed *bed, struct master_qp *master);
 void testbed_deinit(struct testbed *bed);
 
-/** The next WQE of a queue, with its control segment; @flags: enum wqe_flag. It must not lie across the end of the ring. */
+/** The next WQE of a queue, with its control segment; @flags: enum wqe_flag. It must not lie across the end
+ * of the ring. */
 uint8_t *testbed_wqe(struct testbed *bed, unsigned q, uint8_t opcode, uint8_t ds, uint8_t flags);
 /** A WAIT, SEND_EN or RECV_EN in the working queue. */
 void testbed_sync(struct testbed *bed, uint8_t opcode, uint8_t flags, uint32_t index, uint32_t object);
-/** Fills in a data segment, and a remote address segment: of the testbed's memory or of a WQE in its rings. */
+/** Fills in a data segment, and a remote address segment: of the testbed's memory or of a WQE in its rings.
+ */
 void testbed_sge(const struct testbed *bed, uint8_t *at, const void *mem, uint32_t len);
 void testbed_remote(const struct testbed *bed, uint8_t *wqe, const void *mem);
 /** Where the WQE with that index is. */

@@ -10,7 +10,8 @@ struct memory {
 	uint8_t mark, hit[TRIALS];
 };
 
-/* As the direct form of a condition leaves them: a NOP whose operand did not match, and a WRITE whose operand did */
+/* As the direct form of a condition leaves them: a NOP whose operand did not match, and a WRITE whose operand
+ * did */
 static void write_trial(struct testbed *bed, struct memory *m, unsigned trial)
 {
 	uint8_t *nop = testbed_wqe(bed, TESTBED_WORK, WQE_OP_NOP, 3, 0), *write;

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- who goes ------------------------------------------------------------------------------------------------ */
+/* ---- who goes
+ * ------------------------------------------------------------------------------------------------ */
 
 static int level_of(enum reddn_wire_end how)
 {
@@ -54,7 +55,8 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 	TAILQ_INSERT_TAIL(&sv->ended, s, dirty_link);
 }
 
-/* ---- who comes ----------------------------------------------------------------------------------------------- */
+/* ---- who comes
+ * ----------------------------------------------------------------------------------------------- */
 
 static void refuse(
 	struct server *sv, struct rnic_conn *conn, const struct admitted *a, const struct reddn_wire_rej *rej)
@@ -69,7 +71,8 @@ static void refuse(
 	rnic_conn_free(conn);
 }
 
-/* Whoever has no queue pair any more cannot be told; it asks. That is no request for a session, and no event. */
+/* Whoever has no queue pair any more cannot be told; it asks. That is no request for a session, and no event.
+ */
 static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end_query *of)
 {
 	struct session *s = server_find(sv, of->session);

@@ -22,7 +22,8 @@ static void look_at(struct server *sv, struct session *s, uint64_t now)
 	rounds_count(sv, s);
 	done = s->done;
 	if (session_watch(s, now, &v)) {
-		/* The loop may have gone on with others since the completions were taken, if this process was held up */
+		/* The loop may have gone on with others since the completions were taken, if this process was
+		 * held up */
 		rounds_drain(sv);
 		rounds_count(sv, s);
 		if (s->done == done)

@@ -6,15 +6,16 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-/* While there is traffic, completions are collected in rounds; the event of the device is asked for again only when a
- * round found none. The time between rounds follows the client that is nearest to running out of armed instances:
- * shorter when it has used half of them since the last round, longer below a quarter. */
+/* While there is traffic, completions are collected in rounds; the event of the device is asked for again
+ * only when a round found none. The time between rounds follows the client that is nearest to running out of
+ * armed instances: shorter when it has used half of them since the last round, longer below a quarter. */
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 
 /* A client can cause events for as long as it likes: others have their turn after so many */
 enum { EVENTS_AT_ONCE = 64 };
 
-/* ---- counters ------------------------------------------------------------------------------------------------ */
+/* ---- counters
+ * ------------------------------------------------------------------------------------------------ */
 
 static void count_requests(struct server *sv, struct session *s, uint64_t n)
 {
@@ -36,7 +37,8 @@ static void count_loop(struct session *s)
 	t->wqes += session_loop_wqes(s->offload->program, s->iterations) - before;
 }
 
-/* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of others */
+/* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of
+ * others */
 void rounds_count(void *arg, struct session *s)
 {
 	struct server *sv = arg;
@@ -54,7 +56,8 @@ void rounds_count_all(struct server *sv)
 		rounds_count(sv, s);
 }
 
-/* ---- audit: what is finished is counted and armed again ------------------------------------------------------ */
+/* ---- audit: what is finished is counted and armed again
+ * ------------------------------------------------------ */
 
 void rounds_judge(struct server *sv, struct session *s, const struct verdict *v)
 {
@@ -104,7 +107,8 @@ unsigned rounds_drain(struct server *sv)
 	return n;
 }
 
-/* The number of a queue that is gone may come again with the next session: no CQE of it may be left by then */
+/* The number of a queue that is gone may come again with the next session: no CQE of it may be left by then
+ */
 void rounds_reap(struct server *sv)
 {
 	struct session *s;
@@ -214,7 +218,8 @@ static int device_ready(sd_event_source *source, int fd, uint32_t revents, void 
 	return -ENODEV;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------- */
 
 int rounds_attach(struct server *sv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * enforcement.h - what follows from what happens to clients: events for the audit, verdicts and what the catalog says is to
- * follow, bans.
+ * enforcement.h - what follows from what happens to clients: events for the audit, verdicts and what the
+ * catalog says is to follow, bans.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -25,7 +25,8 @@ struct warden {
 	void *arg;
 };
 
-/** @look is called once when warden_look_within() has asked for it, which it may do again. Errors have been logged. */
+/** @look is called once when warden_look_within() has asked for it, which it may do again. Errors have been
+ * logged. */
 int warden_init(struct warden *w, sd_event *event, void (*look)(void *arg, uint64_t now_us), void *arg);
 void warden_deinit(struct warden *w); /* fine on one that is all zero */
 
@@ -46,8 +47,9 @@ void warden_ended(struct warden *w, const struct session *s, int level, const ch
 const struct ban *warden_slows(struct warden *w, const char *peer);
 
 /**
- * Counts @v, and does what the catalog says of it. What is left to be done: VERDICT_LOG: nothing; VERDICT_THROTTLE: the session is
- * to be slowed as warden_slows() tells; VERDICT_TERMINATE: it is to be ended, with v->text as the reason.
+ * Counts @v, and does what the catalog says of it. What is left to be done: VERDICT_LOG: nothing;
+ * VERDICT_THROTTLE: the session is to be slowed as warden_slows() tells; VERDICT_TERMINATE: it is to be
+ * ended, with v->text as the reason.
  */
 enum verdict_action warden_judge(struct warden *w, struct session *s, const struct verdict *v);
 

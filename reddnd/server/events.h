@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * events.h - what an auditor wants to know: clients that come, go, are refused or judged; configurations; the device.
+ * events.h - what an auditor wants to know: clients that come, go, are refused or judged; configurations; the
+ * device.
  *
- * Every event is a message to the journal with an id that stays (units/reddnd.catalog), and is kept in a ring of the last
- * EVENTS_KEPT for readers, who have a position of their own: one that is slow misses the oldest, is told how many, and holds up
- * nobody.
+ * Every event is a message to the journal with an id that stays (units/reddnd.catalog), and is kept in a ring
+ * of the last EVENTS_KEPT for readers, who have a position of their own: one that is slow misses the oldest,
+ * is told how many, and holds up nobody.
  *
  * Thread rules: one thread.
  */
@@ -54,8 +55,8 @@ void events_add(struct events *ev, const struct event *e);
 uint64_t events_first(const struct events *ev);
 
 /**
- * The event at *@next or the oldest after it that is kept; *@lost is how many were dropped in between, and *@next is the one
- * after it. NULL: there is none yet. Valid until the next events_add().
+ * The event at *@next or the oldest after it that is kept; *@lost is how many were dropped in between, and
+ * *@next is the one after it. NULL: there is none yet. Valid until the next events_add().
  */
 const struct event *events_next(const struct events *ev, uint64_t *next, uint64_t *lost);
 

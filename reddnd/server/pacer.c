@@ -28,8 +28,9 @@ static uint64_t price(const struct session *s, unsigned i)
 	return i < OWN_BYTES ? 1 : session_price(s);
 }
 
-/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The recycler of a recycled chain prepares a quarter of
- * the slots at a time, and one of them may always be under way: three are what can be had without waiting for it. */
+/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The recycler of a recycled
+ * chain prepares a quarter of the slots at a time, and one of them may always be under way: three are what
+ * can be had without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
 	uint64_t w = (s->layout.recycled ? s->layout.slots / 4 * 3 : s->layout.slots) - 1;
@@ -171,7 +172,8 @@ static bool post(struct session *s, uint64_t now)
 	if (s->unsettled)
 		session_post(s, s->posted);
 	wanted = to > s->posted ? to - s->posted : 0;
-	/* Also if they are just enough: what a recycled session has used by then is not known before the next look */
+	/* Also if they are just enough: what a recycled session has used by then is not known before the next
+	 * look */
 	await(s, wanted >= has ? has : UINT64_MAX, now);
 	wanted = min(wanted, has);
 	if (wanted && session_post(s, s->posted + wanted) == 0)
@@ -203,8 +205,8 @@ void pace_session(struct pacer *p, struct session *s)
 	if (!s->paced)
 		session_post(s, session_postable(s));
 	else if (!s->waiting || s->bytes.per_second || s->tenant->bytes.per_second)
-		step(p, s,
-			clock_us()); /* of one that waits, too: what was given back is there before its time */
+		step(p, s, clock_us()); /* of one that waits, too: what was given back is there before its
+					   time */
 }
 
 void pace_changed(struct pacer *p, struct session *s)

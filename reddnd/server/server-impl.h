@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server-impl.h - the server, shared by server.c (its life, and what it is asked and told), door.c (who comes, who is let in, who
- * goes), upkeep.c (what is done for a session when its time has come), rounds.c (what is done for sessions that run) and watch.c (what is
- * done for those with budgets).
+ * server-impl.h - the server, shared by server.c (its life, and what it is asked and told), door.c (who
+ * comes, who is let in, who goes), upkeep.c (what is done for a session when its time has come), rounds.c
+ * (what is done for sessions that run) and watch.c (what is done for those with budgets).
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -48,14 +48,16 @@ struct session *server_find(struct server *sv, uint64_t id);
 /** What the connection manager calls; its argument is the server. */
 extern const struct rnic_cm_ops door_ops;
 
-/** The session is over, in words for the log and for its client: nothing is done for it any more. rounds_reap() frees it. */
+/** The session is over, in words for the log and for its client: nothing is done for it any more.
+ * rounds_reap() frees it. */
 void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, const char *why);
 
 /* ---- upkeep.c ---- */
 
 /** @s has been accepted: from now on it has a timer. -errno of sd-event, logged. */
 int upkeep_begin(struct server *sv, struct session *s);
-/** The connection is complete: an idle session has no timer any more, unless its tenant has an idle timeout. */
+/** The connection is complete: an idle session has no timer any more, unless its tenant has an idle timeout.
+ */
 void upkeep_established(struct session *s);
 /** At most @rate requests per second until @until_us. */
 void upkeep_throttle(struct server *sv, struct session *s, uint64_t rate, uint64_t until_us);
@@ -86,7 +88,8 @@ unsigned rounds_collect(struct server *sv);
 /** Frees the sessions that are over. */
 void rounds_reap(struct server *sv);
 
-/* ---- watch.c: sessions with budgets, while they have requests outstanding; a session that rests costs nothing ---- */
+/* ---- watch.c: sessions with budgets, while they have requests outstanding; a session that rests costs
+ * nothing ---- */
 
 /** A session may have been sent a request: it is watched if it has budgets. */
 void watch_begin(struct server *sv, struct session *s);

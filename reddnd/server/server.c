@@ -34,7 +34,8 @@ static int cm_ready(sd_event_source *source, int fd, uint32_t revents, void *arg
 	return r < 0 ? log_errno(r, "the RDMA connection manager cannot be read") : 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------- */
 
 static int try_device(struct server *sv)
 {
@@ -186,7 +187,8 @@ void server_free(struct server *sv)
 	free(sv);
 }
 
-/* ---- reload -------------------------------------------------------------------------------------------------- */
+/* ---- reload
+ * -------------------------------------------------------------------------------------------------- */
 
 static bool same_listen(const struct catalog *a, const struct catalog *b)
 {
@@ -255,7 +257,8 @@ int server_reload(struct server *sv, struct catalog *catalog)
 	return 0;
 }
 
-/* ---- what is going on ---------------------------------------------------------------------------------------- */
+/* ---- what is going on
+ * ---------------------------------------------------------------------------------------- */
 
 void server_status(struct server *sv, struct server_status *status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server.h - everything a catalog asks for, served on one device: regions, offloads, the sessions of clients, and
- * what has to be done for them off the path of their requests.
+ * server.h - everything a catalog asks for, served on one device: regions, offloads, the sessions of clients,
+ * and what has to be done for them off the path of their requests.
  *
  * Runs in an sd-event loop; no threads. When the device fails, the loop ends with an error.
  */
@@ -32,8 +32,9 @@ int server_new(struct server **server, struct catalog *catalog, sd_event *event)
 void server_free(struct server *server);
 
 /**
- * Puts @catalog, which it takes in any case, in the place of the one in use: new clients get it; sessions keep what they
- * began with. All of it is opened and checked first: on any error, which has been logged, nothing has changed.
+ * Puts @catalog, which it takes in any case, in the place of the one in use: new clients get it; sessions
+ * keep what they began with. All of it is opened and checked first: on any error, which has been logged,
+ * nothing has changed.
  */
 int server_reload(struct server *server, struct catalog *catalog);
 
@@ -69,7 +70,8 @@ struct server_limit {
 	uint64_t bytes_rate;  /* of replies */
 };
 
-/** From now on, until the next reload of its tenant's limits. -ENOENT if there is no such session or tenant. */
+/** From now on, until the next reload of its tenant's limits. -ENOENT if there is no such session or tenant.
+ */
 int server_limit_session(struct server *server, uint64_t id, const struct server_limit *limit);
 int server_limit_tenant(struct server *server, const char *name, const struct server_limit *limit);
 /** Its events are the audit. Valid as long as the server. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What clients get when the timer comes when it likes: a clock of the test's own, and sessions whose clients take what they can. */
+/* What clients get when the timer comes when it likes: a clock of the test's own, and sessions whose clients
+ * take what they can. */
 #include "reddnd/server/pacer.h"
 
 #include <setjmp.h>
@@ -12,7 +13,8 @@
 
 enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3 };
 
-/* ---- what the pacer stands on -------------------------------------------------------------------------------- */
+/* ---- what the pacer stands on
+ * -------------------------------------------------------------------------------- */
 
 static struct {
 	uint64_t now, due; /* us */
@@ -98,7 +100,8 @@ void session_arm_replies(struct session *s)
 	(void)s;
 }
 
-/* ---- clients ------------------------------------------------------------------------------------------------- */
+/* ---- clients
+ * ------------------------------------------------------------------------------------------------- */
 
 struct bed {
 	struct tenant tenant;
@@ -128,7 +131,8 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 			.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
 }
 
-/* What their clients did brings sessions here that do not wait, and the timer others, @late after it was due */
+/* What their clients did brings sessions here that do not wait, and the timer others, @late after it was due
+ */
 static void run(struct bed *b, uint64_t us, uint64_t late)
 {
 	for (uint64_t end = timer.now + us; timer.now < end;) {
@@ -164,11 +168,13 @@ static void finish(struct bed *b)
 
 static void within(uint64_t done, uint64_t rate, uint64_t burst, uint64_t late)
 {
-	/* At the beginning there is a burst; at the end what the last look did not give yet is lacking, or was not seen to be used */
+	/* At the beginning there is a burst; at the end what the last look did not give yet is lacking, or
+	 * was not seen to be used */
 	assert_in_range(done, rate * (SECONDS * S - 2 * (late + 10 * MS)) / S - 2, rate * SECONDS + burst);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------- */
+/* ---- tests
+ * --------------------------------------------------------------------------------------------------- */
 
 static const uint64_t rates[] = {10, 100, 1000, 10000, 250000};
 static const uint64_t lates[] = {0, 1, 3 * MS, 30 * MS, 99 * MS, 150 * MS, 400 * MS};
@@ -196,7 +202,8 @@ static void test_late(void **state)
 				}
 }
 
-/* The same of what some sessions share, and none has more than another, but for what one finds at the beginning */
+/* The same of what some sessions share, and none has more than another, but for what one finds at the
+ * beginning */
 static void test_shared(void **state)
 {
 	(void)state;

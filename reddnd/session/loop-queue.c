@@ -75,7 +75,8 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	char err[CHAIN_ERR];
 	int r;
 
-	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through the second */
+	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through
+	 * the second */
 	assert(p->image->queue[call].cqes == 2 && p->image->region_bits[shared] == 0);
 	own = calloc(1, sizeof *own);
 	if (!own)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop-queue.h - what a loop without a bound (chain/loop.h) takes beside the chain that calls it: a managed QP that runs its ring, a CQ,
- * and in the block of the chain's queues the ring, its lanes, its scratch, and what chain and loop share.
+ * loop-queue.h - what a loop without a bound (chain/loop.h) takes beside the chain that calls it: a managed
+ * QP that runs its ring, a CQ, and in the block of the chain's queues the ring, its lanes, its scratch, and
+ * what chain and loop share.
  *
- * Its queue writes to regions and wakes a queue of the chain, so it is stopped, and destroyed, before the chain's. Nobody
- * takes its CQEs, and it runs whether or not this process does.
+ * Its queue writes to regions and wakes a queue of the chain, so it is stopped, and destroyed, before the
+ * chain's. Nobody takes its CQEs, and it runs whether or not this process does.
  *
  * Thread rules: one thread.
  */
@@ -17,12 +18,13 @@
 
 struct session_loop;
 
-/** Makes the queues, of a program that has such a loop; @block must outlive them. The cookies are those of events of CQ and QP. */
+/** Makes the queues, of a program that has such a loop; @block must outlive them. The cookies are those of
+ * events of CQ and QP. */
 int session_loop_new(struct session_loop **loop, const struct program *p, const struct rnic_block *block,
 	const struct session_loop_layout *layout, uint64_t cq_cookie, uint64_t qp_cookie);
 /**
- * Writes the ring for the chain in @env, whose queues and regions are known, and makes what the two share the last of its regions.
- * Before the chain is armed. Errors have been logged.
+ * Writes the ring for the chain in @env, whose queues and regions are known, and makes what the two share the
+ * last of its regions. Before the chain is armed. Errors have been logged.
  */
 int session_loop_write(struct session_loop *l, struct chain_env *env);
 /** Connects the queue and starts it: the ring waits to be called. */

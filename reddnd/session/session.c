@@ -12,10 +12,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A client that marks its SENDs as solicited wakes the daemon with each; that is no error, but not for free */
+/* A client that marks its SENDs as solicited wakes the daemon with each; that is no error, but not for free
+ */
 enum { FALSE_ALARMS_MAX = 1000, RECYCLER_READS = 16 /* under way at a time */ };
 
-/* ---- making ---------------------------------------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------------------------------------
+ */
 
 static const struct rnic_cq *reply_cq(const struct session *s)
 {
@@ -192,8 +194,8 @@ static uint32_t tail_of(const struct chain_queue *q)
 }
 
 /*
- * The queue of the client's requests comes last: when it is stopped, its RECVs are flushed, and to whoever waits for a request the
- * CQE of a flushed RECV is one.
+ * The queue of the client's requests comes last: when it is stopped, its RECVs are flushed, and to whoever
+ * waits for a request the CQE of a flushed RECV is one.
  */
 static void stop_queues(struct session *s)
 {
@@ -205,8 +207,8 @@ static void stop_queues(struct session *s)
 
 static void destroy_queues(struct session *s)
 {
-	/* All are stopped before one goes, so that none works on a queue that is gone; and all are gone before the
-	 * memory they work on */
+	/* All are stopped before one goes, so that none works on a queue that is gone; and all are gone
+	 * before the memory they work on */
 	stop_queues(s);
 	session_stop_queues(s);
 	session_loop_free(s->loop);
@@ -276,7 +278,8 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 	rep->session = htobe64(s->id);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------- */
+/* ---- ending ----------------------------------------------------------------------------------------------
+ */
 
 void session_end(struct session *s)
 {
@@ -303,7 +306,8 @@ void session_free(struct session *s)
 	free(s);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------------------
+ */
 
 /* The CQ of a part, or NULL */
 static struct rnic_cq *cq_of(struct session *s, unsigned part)
@@ -398,8 +402,8 @@ static uint64_t landed(const struct session *s)
 }
 
 /*
- * The recycler counts quarters of the slots; from there on the CQEs of replies tell. Their ring holds twice as many as there are
- * slots, so none is mistaken for one a round older.
+ * The recycler counts quarters of the slots; from there on the CQEs of replies tell. Their ring holds twice
+ * as many as there are slots, so none is mistaken for one a round older.
  */
 uint64_t session_count(struct session *s)
 {
@@ -428,7 +432,8 @@ unsigned session_used(const struct session *s)
 	return (unsigned)((s->done + s->layout.slots - s->armed) * 8 / s->layout.slots);
 }
 
-/* It paid for the longest reply. A client of its own making can have more of a table than that (reddnd-security(7)). */
+/* It paid for the longest reply. A client of its own making can have more of a table than that
+ * (reddnd-security(7)). */
 static void settle(struct rate *r, uint64_t paid, uint64_t bytes)
 {
 	if (!r->per_second)
@@ -514,10 +519,10 @@ int session_post(struct session *s, uint64_t to)
 }
 
 /*
- * A RECV_EN of the recycler is turned into a NOP and back: one byte, which the NIC reads before or after. It may have read the old one
- * for the section that it is in. So when pacing begins that section counts as posted, and is posted once it can be, which
- * makes it true (session_post()). When pacing ends, one RECV_EN may be lacking; that of the next section makes up for it,
- * and there are slots enough until then.
+ * A RECV_EN of the recycler is turned into a NOP and back: one byte, which the NIC reads before or after. It
+ * may have read the old one for the section that it is in. So when pacing begins that section counts as
+ * posted, and is posted once it can be, which makes it true (session_post()). When pacing ends, one RECV_EN
+ * may be lacking; that of the next section makes up for it, and there are slots enough until then.
  */
 void session_set_paced(struct session *s, bool paced)
 {

@@ -2,11 +2,12 @@
 /*
  * session.h - one client: its queues, its ring of armed instances, its connection.
  *
- * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N - 1) posted:
- * an instance enables the head of its successor, which therefore must be armed first.
+ * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
+ * 1) posted: an instance enables the head of its successor, which therefore must be armed first.
  *
- * The instances of a recycled chain are kept going by the NIC: nothing is armed here after the start, no RECV is posted (but see pace.h),
- * and no CQE is taken. It goes on if this process stops for good, for as long as its files are open somewhere.
+ * The instances of a recycled chain are kept going by the NIC: nothing is armed here after the start, no RECV
+ * is posted (but see pace.h), and no CQE is taken. It goes on if this process stops for good, for as long as
+ * its files are open somewhere.
  *
  * Thread rules: one thread. Nothing here is on the path of a request.
  */
@@ -65,8 +66,8 @@ struct session {
 	TAILQ_ENTRY(session) waiting_link;
 	uint64_t looked; /* unrolled: instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
-	/* Of an offload with budgets (watch.c): while nothing is outstanding the session rests until a request comes, then it is
-	 * watched */
+	/* Of an offload with budgets (watch.c): while nothing is outstanding the session rests until a
+	 * request comes, then it is watched */
 	bool resting, watched;
 	TAILQ_ENTRY(session) watched_link;
 	struct verdict_silence silence, rounds; /* in us; in iterations */
@@ -88,7 +89,8 @@ struct session_parts {
 	struct cq_pool *cq_pool;
 };
 
-/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). Those of the CQ pool have CQ_POOL_COOKIE. */
+/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). Those of the CQ
+ * pool have CQ_POOL_COOKIE. */
 enum {
 	SESSION_COOKIE_BITS = 8,
 	SESSION_COOKIE_QP = 0x80,
@@ -98,9 +100,9 @@ enum {
 };
 
 /**
- * Makes the queues, arms every instance, and connects; session_post() is all that lacks. Ownership of @conn and of what
- * the tenant of @a was charged passes in any case of success. Fails with -ENOSPC, -ENOMEM or what the device says; errors of the
- * device have been logged.
+ * Makes the queues, arms every instance, and connects; session_post() is all that lacks. Ownership of @conn
+ * and of what the tenant of @a was charged passes in any case of success. Fails with -ENOSPC, -ENOMEM or what
+ * the device says; errors of the device have been logged.
  */
 int session_new(struct session **s, uint64_t id, const struct session_parts *parts, const struct admitted *a,
 	struct rnic_conn *conn, uint64_t now_us);
@@ -120,7 +122,8 @@ void session_arm_replies(struct session *s);
 
 /** Stops the queues and disconnects the client, in that order: after its event nothing is written to it. */
 void session_end(struct session *s);
-/** Destroys the queue pairs: no CQE of theirs is written after this. Empty the CQ pool before others are made. */
+/** Destroys the queue pairs: no CQE of theirs is written after this. Empty the CQ pool before others are
+ * made. */
 void session_stop_queues(struct session *s);
 void session_free(struct session *s);
 
@@ -128,12 +131,13 @@ void session_free(struct session *s);
 int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v);
 
 /**
- * Of a recycled chain, which raises no events: counts what has completed since the last time from what the NIC left in memory.
- * Returns how many requests that were; 0 for any other session.
+ * Of a recycled chain, which raises no events: counts what has completed since the last time from what the
+ * NIC left in memory. Returns how many requests that were; 0 for any other session.
  */
 uint64_t session_count(struct session *s);
 
-/** Eighths of its instances that are finished and not armed again, rounded down: 8 is a client that has to wait. */
+/** Eighths of its instances that are finished and not armed again, rounded down: 8 is a client that has to
+ * wait. */
 unsigned session_used(const struct session *s);
 
 /** Iterations of its loop since the last time. */
@@ -152,7 +156,8 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v);
 bool session_busy(const struct session *s);
 /** Nothing is outstanding: asks for one event of the next request. False: there is one already. */
 bool session_rest(struct session *s);
-/** Of an offload with budgets, while it is busy: whether the oldest request exceeds one. Positive as above. */
+/** Of an offload with budgets, while it is busy: whether the oldest request exceeds one. Positive as above.
+ */
 int session_watch(struct session *s, uint64_t now_us, struct verdict *v);
 
 /** Whether its client has asked for nothing for @limit_us (verdict.h). */

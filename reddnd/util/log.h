@@ -43,8 +43,8 @@ struct log_field {
 };
 
 /**
- * A message that programs look for: @id is its MESSAGE_ID=, 32 digits, which units/reddnd.catalog explains. At most
- * LOG_FIELDS_MAX fields, each of at most 400 bytes. Where there are no fields only the words appear.
+ * A message that programs look for: @id is its MESSAGE_ID=, 32 digits, which units/reddnd.catalog explains.
+ * At most LOG_FIELDS_MAX fields, each of at most 400 bytes. Where there are no fields only the words appear.
  */
 enum { LOG_FIELDS_MAX = 12 };
 void log_event(int level, uint64_t session, const char *id, const struct log_field *fields, unsigned nfields,

@@ -360,7 +360,8 @@ static int answer_stat(struct channel *ch, int fd)
 	return channel_send(ch, (struct iovec[]){{&req, sizeof(req)}, {&st, sizeof(st)}}, 2, NULL, 0);
 }
 
-/** Plain stores: a page that another thread is converting makes them wait, where the kernel would say EFAULT. */
+/** Plain stores: a page that another thread is converting makes them wait, where the kernel would say EFAULT.
+ */
 static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int *fds, unsigned nfds)
 {
 	size_t pos = sizeof(*reply);
@@ -421,8 +422,8 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 }
 
 /**
- * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns. @fd itself where there
- * is no room for another one. -EBADF: it is closed, or it is something else by now.
+ * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns.
+ * @fd itself where there is no room for another one. -EBADF: it is closed, or it is something else by now.
  */
 static int hold(int fd)
 {

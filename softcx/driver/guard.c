@@ -18,7 +18,8 @@ static struct guard guards[1024];
 
 /* ---- userfaultfd ------------------------------------------------------------------------ */
 
-/* Stores come from user mode; without more than that any process may have one (vm.unprivileged_userfaultfd). */
+/* Stores come from user mode; without more than that any process may have one (vm.unprivileged_userfaultfd).
+ */
 static int open_uffd(void)
 {
 	return (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
@@ -33,8 +34,8 @@ static int try_uffd(void *arg)
 }
 
 /**
- * Some system call filters kill whoever makes a call that they do not know: then let it be a process that nobody misses.
- * It has no exit signal, so that the application does not hear of it.
+ * Some system call filters kill whoever makes a call that they do not know: then let it be a process that
+ * nobody misses. It has no exit signal, so that the application does not hear of it.
  */
 static bool filter_allows(void)
 {

@@ -5,8 +5,8 @@
  * Shared file mappings (memfd, tmpfs, files) are handed over as they are. Private memory is converted in
  * place: its pages move into a memfd, the pool, that is mapped over the same addresses, so that the NIC
  * can map it as well and both see one memory for as long as either lives. While a page moves, other threads
- * can read it; one that writes to it faults, waits in a SIGSEGV handler until the page is back and writes then.
- * (System calls of other threads that write to such a page in these microseconds fail with EFAULT.)
+ * can read it; one that writes to it faults, waits in a SIGSEGV handler until the page is back and writes
+ * then. (System calls of other threads that write to such a page in these microseconds fail with EFAULT.)
  *
  * Never converted: thread stacks, thread control blocks, huge pages and the kernel's special mappings. They
  * are reached through process_vm_readv/writev instead.

@@ -20,7 +20,8 @@ static ssize_t transfer(int sock, void *head, size_t head_len, void *body, size_
 	return flags < 0 ? sendmsg(sock, &msg, MSG_NOSIGNAL) : recvmsg(sock, &msg, flags);
 }
 
-/** It is the kernel that reads and writes the memory: what is not mapped any more is EFAULT and not a fault. */
+/** It is the kernel that reads and writes the memory: what is not mapped any more is EFAULT and not a fault.
+ */
 static void *lend(void *arg)
 {
 	int sock = (int)(intptr_t)arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remote-copy.h - a thread that copies to and from memory of this process as the NIC asks (struct softcx_copy), where the NIC may
- * not do that itself. It exists from the first time on that such memory is registered.
+ * remote-copy.h - a thread that copies to and from memory of this process as the NIC asks (struct
+ * softcx_copy), where the NIC may not do that itself. It exists from the first time on that such memory is
+ * registered.
  *
  * Threads: one at a time (device.c holds its lock).
  */

@@ -12,7 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors of the driver's own begin here, if there is room: applications may count on getting the lowest free ones */
+/* Descriptors of the driver's own begin here, if there is room: applications may count on getting the lowest
+ * free ones */
 enum { SYS_OUT_OF_THE_WAY = 512 };
 
 static inline int sys_open(const char *path, int flags)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conv.h - conversations between real programs and the NIC, as record.c writes them down: what the driver sent, in its order,
- * of every process of a run. Answers about memory and descriptors are left out; who replays one gives its own.
+ * conv.h - conversations between real programs and the NIC, as record.c writes them down: what the driver
+ * sent, in its order, of every process of a run. Answers about memory and descriptors are left out; who
+ * replays one gives its own.
  *
  * A file of records: struct conv_record and what follows it, one after the other.
  */
@@ -35,7 +36,8 @@ struct conv {
 	unsigned nfiles;
 };
 
-/** Reads a file of records; steps whose file was never opened are left out. 0 or a negative errno, -ENODATA when it is empty. */
+/** Reads a file of records; steps whose file was never opened are left out. 0 or a negative errno, -ENODATA
+ * when it is empty. */
 int conv_load(struct conv *conv, const char *path);
 void conv_free(struct conv *conv);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz.c - "softcx-fuzz": feeds nonsense to a NIC process and sees that it lives, that a bystander is not disturbed, and that
- * nothing is left over. Three sources at once: conversations of real programs with damage (replay.c), and two applications
- * with wild queues (wqe.c). "./dev fuzz softcx" builds the NIC with sanitizers and runs this.
+ * fuzz.c - "softcx-fuzz": feeds nonsense to a NIC process and sees that it lives, that a bystander is not
+ * disturbed, and that nothing is left over. Three sources at once: conversations of real programs with damage
+ * (replay.c), and two applications with wild queues (wqe.c). "./dev fuzz softcx" builds the NIC with
+ * sanitizers and runs this.
  */
 #include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/random.h"
@@ -57,7 +58,8 @@ static double now(void)
 
 /* ---- conversations ---------------------------------------------------------------------- */
 
-/* Two programs that find each other by TCP need a port; others use rdma_cm, whose ports are this NIC's own. */
+/* Two programs that find each other by TCP need a port; others use rdma_cm, whose ports are this NIC's own.
+ */
 static const char *const programs[] = {
 	"ibv_devinfo -v",
 	"ibv_rc_pingpong -g 1 -n 20 -p $PORT & sleep 0.3; ibv_rc_pingpong -g 1 -n 20 -p $PORT 127.0.0.1",

@@ -28,7 +28,8 @@ __attribute__((format(printf, 2, 3))) static bool wrong(struct farm *farm, const
 
 /* ---- processes -------------------------------------------------------------------------- */
 
-/** Runs "softcx @verb --dir ... " and the words that follow, up to NULL; @record: where to write its conversation. */
+/** Runs "softcx @verb --dir ... " and the words that follow, up to NULL; @record: where to write its
+ * conversation. */
 static pid_t spawn(struct farm *farm, const char *log, const char *record, const char *const words[])
 {
 	char tool[PATH_MAX + 16], path[PATH_MAX], library[PATH_MAX + 32];

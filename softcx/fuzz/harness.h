@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * harness.h - a NIC and the programs on it: the bystander, the applications with wild queues, programs to be recorded. What must
- * be true at all times is checked here.
+ * harness.h - a NIC and the programs on it: the bystander, the applications with wild queues, programs to be
+ * recorded. What must be true at all times is checked here.
  */
 #ifndef SOFTCX_FUZZ_HARNESS_H
 #define SOFTCX_FUZZ_HARNESS_H
@@ -46,7 +46,8 @@ bool farm_recorded(struct farm *farm, pid_t pid, unsigned n, struct conv *conv);
 
 /** The NIC lives and answers, and the bystander goes on. */
 bool farm_check(struct farm *farm);
-/** Besides, nothing is left of programs that have ended: objects, descriptors, memory. The applications must have been stopped. */
+/** Besides, nothing is left of programs that have ended: objects, descriptors, memory. The applications must
+ * have been stopped. */
 bool farm_check_clean(struct farm *farm);
 /** Prints the end of the NIC's messages. */
 void farm_print_log(const struct farm *farm);

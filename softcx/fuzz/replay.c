@@ -231,7 +231,8 @@ static void noise(struct replay *r, struct wire_file *file)
 	wire_send(file, r->packet, len, fds, nfds);
 }
 
-/** Words for the tool's socket. Faults are only for a queue that never exists: they would strike everybody. */
+/** Words for the tool's socket. Faults are only for a queue that never exists: they would strike everybody.
+ */
 static void control(struct replay *r)
 {
 	static const char *const words[] = {"status", "hold", "objects", "watch", "left", "trace",

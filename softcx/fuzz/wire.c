@@ -208,7 +208,8 @@ static bool answer_mem(const struct wire_file *file, const struct wire_arena *ar
 	}
 }
 
-/** A descriptor in a recorded command is a number of another process: the last one that was passed is taken for it. */
+/** A descriptor in a recorded command is a number of another process: the last one that was passed is taken
+ * for it. */
 static bool answer_stat(const struct wire_file *file, enum wire_answer how)
 {
 	struct softcx_request req = {.op = how == WIRE_KIND ? SOFTCX_MEM : SOFTCX_STAT};

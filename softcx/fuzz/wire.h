@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wire.h - the driver's end of the sockets (proto.h), for programs that misuse it: whatever is asked for is sent, and
- * questions about memory are answered from an arena that stands for all the memory of an application.
+ * wire.h - the driver's end of the sockets (proto.h), for programs that misuse it: whatever is asked for is
+ * sent, and questions about memory are answered from an arena that stands for all the memory of an
+ * application.
  */
 #ifndef SOFTCX_FUZZ_WIRE_H
 #define SOFTCX_FUZZ_WIRE_H
@@ -27,7 +28,8 @@ void wire_arena_deinit(struct wire_arena *arena);
 
 struct wire_file {
 	int sock, chan; /* -1: closed */
-	/* How long the NIC is waited for. wire_open() sets what is enough to try the next thing; who needs the answer sets more */
+	/* How long the NIC is waited for. wire_open() sets what is enough to try the next thing; who needs
+	 * the answer sets more */
 	int patience_ms;
 	char device[16];
 	int fds[WIRE_FDS]; /* that the NIC has passed */
@@ -68,8 +70,8 @@ void wire_hello(const struct wire_file *file, const struct softcx_hello *hello, 
 bool wire_send(const struct wire_file *file, const void *bytes, size_t len, const int *fds, unsigned nfds);
 
 /**
- * Receives until the call is done, and answers what the NIC asks, the first question as @how says. True: done, and @rc is its
- * result; false: the NIC hung up or waits for something, and the channel is closed.
+ * Receives until the call is done, and answers what the NIC asks, the first question as @how says. True:
+ * done, and @rc is its result; false: the NIC hung up or waits for something, and the channel is closed.
  */
 bool wire_finish(struct wire_file *file, struct wire_arena *arena, enum wire_answer how, int64_t *rc);
 

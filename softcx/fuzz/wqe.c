@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wqe.c - "fuzz-wqe APP SEED": an application whose queues are full of nonsense. It writes into the memory of SQs, RQs, an SRQ
- * and CQs and into their doorbell records, behind the back of libibverbs, and rings. Half of the WQEs make sense but for a bit;
- * addresses and keys are its own, those of the other such application, and those of the bystander. A queue that has failed
- * is connected again. Runs until SIGTERM.
+ * wqe.c - "fuzz-wqe APP SEED": an application whose queues are full of nonsense. It writes into the memory of
+ * SQs, RQs, an SRQ and CQs and into their doorbell records, behind the back of libibverbs, and rings. Half of
+ * the WQEs make sense but for a bit; addresses and keys are its own, those of the other such application, and
+ * those of the bystander. A queue that has failed is connected again. Runs until SIGTERM.
  */
 #include "softcx/fuzz/random.h"
 #include "softcx/fuzz/shared.h"

@@ -62,7 +62,8 @@ static struct operands parse(const struct hw_wqe *w, unsigned size)
 /* Adds field by field: no carry leaves a bit that @tops marks. */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
 {
-	/* Without the top bits no carry can leave a field; their sum is the exclusive or with the carry into them */
+	/* Without the top bits no carry can leave a field; their sum is the exclusive or with the carry into
+	 * them */
 	uint64_t low = (a & ~tops) + (b & ~tops);
 
 	return low ^ ((a ^ b) & tops);

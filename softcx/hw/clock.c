@@ -402,8 +402,9 @@ static uint64_t carry(
 }
 
 /*
- * A message of @len bytes, of which @gathered begin to be read from the memory of @from at @at: when it is in that of @to. Each packet is
- * whole before it goes on: it is sent when it has been read, and placed when the check at its end has been seen.
+ * A message of @len bytes, of which @gathered begin to be read from the memory of @from at @at: when it is in
+ * that of @to. Each packet is whole before it goes on: it is sent when it has been read, and placed when the
+ * check at its end has been seen.
  */
 static uint64_t transfer(struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len,
 	uint32_t gathered, uint64_t at, uint64_t *arrived)

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given costs (struct
- * costs of costs/costs.h). Internal to hw*.c.
+ * clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given
+ * costs (struct costs of costs/costs.h). Internal to hw*.c.
  *
- * The engine executes as it always does; times are carried along and decide nothing but the order in which queues get
- * their turn: the one whose next WQE is due first. There is one axis of time for all devices of the process, in
- * picoseconds; it has nothing to do with the time that the execution takes.
+ * The engine executes as it always does; times are carried along and decide nothing but the order in which
+ * queues get their turn: the one whose next WQE is due first. There is one axis of time for all devices of
+ * the process, in picoseconds; it has nothing to do with the time that the execution takes.
  *
- * A send queue. A WQE starts when it has been fetched, when the WQE before it has been issued, when what its fence or WAIT
- * asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell + @fetch after
- * software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its way: over the port
- * of either side unless it is a loop-back, over both buses, and, for an atomic, through the responder's unit for them. Each packet
- * of a longer message is whole before it goes on from one of these to the next. What it sends and is not inline in the WQE is there
+ * A send queue. A WQE starts when it has been fetched, when the WQE before it has been issued, when what its
+ * fence or WAIT asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell +
+ * @fetch after software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its
+ * way: over the port of either side unless it is a loop-back, over both buses, and, for an atomic, through
+ * the responder's unit for them. Each packet of a longer message is whole before it goes on from one of these
+ * to the next. What it sends and is not inline in the WQE is there
  * @gather later, while the next WQE of the queue is issued.
- * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time in it, @cqe later.
+ * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time
+ * in it, @cqe later.
  *
- * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one (RedN, section 5.1.3
- * and table 4).
+ * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one
+ * (RedN, section 5.1.3 and table 4).
  *
  * A unit (a PU, one direction of a port or bus, the atomics) is a calendar: what wants it at some time gets
- * the first free time from then on, in pieces if need be. So it does not matter in which order the engine asks.
+ * the first free time from then on, in pieces if need be. So it does not matter in which order the engine
+ * asks.
  *
- * Software takes no time. It posts on a queue when it sees a CQE of that queue: a loop that posts when it gets a
- * completion runs at the speed of the NIC, however slow the machine. Which CQE that was is not known, but between two others:
- * the last one that it has consumed, as the consumer index of the CQ says, and the last one that there is. What has been posted and
- * not answered by a CQE was never more than some number: that is taken for the depth of a loop which posts one WQE for each
- * CQE, of a RECV if there are any. So of what lies between the two, the CQE that kept this depth is the one. A WQE for which
- * there is no new CQE of its queue, as the first one, or none for long, is posted when its software has seen the last CQE that it has
- * consumed anywhere. Software can take some time to deal with a message: then it finds those of a CQ one after the other.
+ * Software takes no time. It posts on a queue when it sees a CQE of that queue: a loop that posts when it
+ * gets a completion runs at the speed of the NIC, however slow the machine. Which CQE that was is not known,
+ * but between two others: the last one that it has consumed, as the consumer index of the CQ says, and the
+ * last one that there is. What has been posted and not answered by a CQE was never more than some number:
+ * that is taken for the depth of a loop which posts one WQE for each CQE, of a RECV if there are any. So of
+ * what lies between the two, the CQE that kept this depth is the one. A WQE for which there is no new CQE of
+ * its queue, as the first one, or none for long, is posted when its software has seen the last CQE that it
+ * has consumed anywhere. Software can take some time to deal with a message: then it finds those of a CQ one
+ * after the other.
  */
 #ifndef SOFTCX_HW_CLOCK_H
 #define SOFTCX_HW_CLOCK_H

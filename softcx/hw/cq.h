@@ -2,9 +2,10 @@
 /*
  * cq.h - writing CQEs and raising completion events. Internal to hw*.c.
  *
- * Events (rdma-core, providers/mlx5/cq.c, mlx5_arm_cq): software stores an arm word {sn, solicited only, consumer index} in the doorbell
- * record. A stored word that differs from the last one seen arms the CQ; it fires when a CQE exists that
- * neither the consumer index in the word nor an earlier event covers. One arm, one event.
+ * Events (rdma-core, providers/mlx5/cq.c, mlx5_arm_cq): software stores an arm word {sn, solicited only,
+ * consumer index} in the doorbell record. A stored word that differs from the last one seen arms the CQ; it
+ * fires when a CQE exists that neither the consumer index in the word nor an earlier event covers. One arm,
+ * one event.
  */
 #ifndef SOFTCX_HW_CQ_H
 #define SOFTCX_HW_CQ_H

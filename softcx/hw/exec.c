@@ -281,7 +281,8 @@ static void step(struct hw_qp *qp)
 		qp->sq_ci = w.idx;
 }
 
-/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough. */
+/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough.
+ */
 static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
 {
 	unsigned done = 0;

@@ -60,7 +60,8 @@ struct hw_sgl {
 	struct hw_span span[HW_MAX_DS];
 };
 
-/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. false: there was nothing to do. */
+/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. false: there was nothing to
+ * do. */
 bool hw_exec_run(struct hw_dev *dev);
 
 #endif

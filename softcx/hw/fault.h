@@ -2,11 +2,12 @@
 /*
  * fault.h - faults on demand: what a device is told to do wrong, to which WQEs, and how often.
  *
- * A fault looks at every send WQE of its device that is about to be executed and matches. A packet that is sent again is
- * looked at again. WAITs are never looked at: a queue stops and goes on at them any number of times.
- * With @at, it strikes at the n-th WQE that it has looked at, and at those that follow; with @probability, at each by
- * chance. A chance depends on the seed of the device, the id of the fault and the WQEs it looked at, nothing else.
- * What a fault does to the device or the queue happens before the WQE is executed, which then meets the new state.
+ * A fault looks at every send WQE of its device that is about to be executed and matches. A packet that is
+ * sent again is looked at again. WAITs are never looked at: a queue stops and goes on at them any number of
+ * times. With @at, it strikes at the n-th WQE that it has looked at, and at those that follow; with
+ * @probability, at each by chance. A chance depends on the seed of the device, the id of the fault and the
+ * WQEs it looked at, nothing else. What a fault does to the device or the queue happens before the WQE is
+ * executed, which then meets the new state.
  */
 #ifndef SOFTCX_HW_FAULT_H
 #define SOFTCX_HW_FAULT_H
@@ -18,7 +19,8 @@ enum hw_fault_kind {
 	HW_FAULT_DROP,  /* its packet is lost: RC retries after the timeout */
 	HW_FAULT_DELAY, /* it starts @delay_ns later, and what follows in its queue with it */
 	HW_FAULT_RNR,   /* the responder answers RNR NAK */
-	HW_FAULT_ERROR, /* it fails with @syndrome, and the peer with it as far as the syndrome is the peer's */
+	HW_FAULT_ERROR, /* it fails with @syndrome, and the peer with it as far as the syndrome is the peer's
+			 */
 	/* to more than a WQE */
 	HW_FAULT_QP_ERROR, /* the queue goes to ERR, with HW_EV_QP_FATAL */
 	HW_FAULT_PORT_DOWN,
@@ -44,8 +46,8 @@ struct hw_fault {
 enum { HW_FAULT_MAX = 64 }; /* faults of a device, spent ones included */
 
 /**
- * -EINVAL: makes no sense (an opcode without packets for a packet's fault, a syndrome of 0, nothing that could trigger it);
- * -ENOENT: no such QP or key; -ENOSPC: too many. One that happens at once is not kept.
+ * -EINVAL: makes no sense (an opcode without packets for a packet's fault, a syndrome of 0, nothing that
+ * could trigger it); -ENOENT: no such QP or key; -ENOSPC: too many. One that happens at once is not kept.
  */
 int hw_fault_add(struct hw_dev *dev, const struct hw_fault *fault);
 /** Forgets one, or all with @id 0; what they have done stays. The number of those forgotten. */
@@ -58,8 +60,8 @@ const struct hw_fault *hw_fault_next(const struct hw_dev *dev, const struct hw_f
 struct hw_wqe;
 
 /**
- * To be called for a WQE about to be executed if dev->faults_armed or qp->delayed says so. 0, or what hw_op_exec() would
- * return; the queue may have left HW_RUN_READY.
+ * To be called for a WQE about to be executed if dev->faults_armed or qp->delayed says so. 0, or what
+ * hw_op_exec() would return; the queue may have left HW_RUN_READY.
  */
 int hw_fault_meet(struct hw_wqe *w);
 

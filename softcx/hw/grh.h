@@ -3,7 +3,8 @@
  * grh.h - the 40 bytes before the data of a received datagram.
  *
  * On RoCE v2 they hold the IP header of the packet: IPv6 fills them, IPv4 the last 20, where
- * ibv_init_ah_from_wc() of libibverbs looks for it. mlx5 leaves the bytes before an IPv4 header undefined; here they are 0.
+ * ibv_init_ah_from_wc() of libibverbs looks for it. mlx5 leaves the bytes before an IPv4 header undefined;
+ * here they are 0.
  */
 #ifndef SOFTCX_HW_GRH_H
 #define SOFTCX_HW_GRH_H

@@ -62,7 +62,8 @@ struct hw_config {
 	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
 	const struct costs
 		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
-	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new() only. NULL: none */
+	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new()
+	 * only. NULL: none */
 	const struct hw_dev *port_of;
 };
 
@@ -85,7 +86,8 @@ struct hw_dev_watch {
 	void *arg;
 	LIST_ENTRY(hw_dev_watch) link;
 };
-/** @watch belongs to the caller, who takes it off before the device goes. on_event must not add or take off. */
+/** @watch belongs to the caller, who takes it off before the device goes. on_event must not add or take off.
+ */
 void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch);
 void hw_dev_unwatch(struct hw_dev_watch *watch);
 
@@ -117,8 +119,8 @@ struct hw_trace {
 	uint32_t cqn;    /* of a CQE or WAIT, and which gets the CQE of a RECV */
 	uint32_t number; /* of the CQE, or of that which a WAIT waits for; bytes of the message in a RECV */
 	/*
-	 * ds * 16 bytes, at least 16: the WQE or the scatter list as the hardware fetched it, the CQE. Valid during
-	 * the call.
+	 * ds * 16 bytes, at least 16: the WQE or the scatter list as the hardware fetched it, the CQE. Valid
+	 * during the call.
 	 */
 	const uint8_t *wqe;
 };
@@ -134,14 +136,15 @@ int hw_pd_free(struct hw_dev *dev, uint32_t pdn);
 /**
  * A 4 KiB UAR page, shared with the application through a memfd.
  *
- * Software rings by a plain store, so the device has to look. A page that has been quiet for a while falls asleep instead,
- * if all its mappings are guarded: it is taken out of the memfd, so that the next store to it faults, of which its
- * guard tells by hw_uar_wake().
+ * Software rings by a plain store, so the device has to look. A page that has been quiet for a while falls
+ * asleep instead, if all its mappings are guarded: it is taken out of the memfd, so that the next store to it
+ * faults, of which its guard tells by hw_uar_wake().
  */
 int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **uar);
 /**
- * A page of the same kind for which nobody rings: it shows the time, in ticks, big-endian in the first 8 bytes. It sleeps when nobody
- * looks, and a look wakes it. With a modelled clock it is the time of the newest CQE of the CQs that have it.
+ * A page of the same kind for which nobody rings: it shows the time, in ticks, big-endian in the first 8
+ * bytes. It sleeps when nobody looks, and a look wakes it. With a modelled clock it is the time of the newest
+ * CQE of the CQs that have it.
  */
 int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **uar);
 int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar); /* its guards are told */
@@ -192,15 +195,16 @@ struct hw_mkey_attr {
 int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key);
 /** -EBUSY while a window shows a part of it. */
 int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
-/** A memory window of @type 1 or 2, which shows nothing until a queue binds it. A key like others, but never an lkey. */
+/** A memory window of @type 1 or 2, which shows nothing until a queue binds it. A key like others, but never
+ * an lkey. */
 int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key);
 int hw_mw_destroy(struct hw_dev *dev, uint32_t index); /* key >> 8: binding changes the variant */
 
 /* ---- software --------------------------------------------------------------------------- */
 
 /**
- * A process, as a modelled clock knows it: one thread, which takes @think_ps for each message that it receives and nothing for all else.
- * Reference counted; NULL without memory.
+ * A process, as a modelled clock knows it: one thread, which takes @think_ps for each message that it
+ * receives and nothing for all else. Reference counted; NULL without memory.
  */
 struct hw_software *hw_software_new(uint64_t think_ps);
 struct hw_software *hw_software_get(struct hw_software *software);
@@ -328,8 +332,8 @@ struct hw_qp_progress {
 void hw_qp_progress(const struct hw_qp *qp, struct hw_qp_progress *out);
 
 /**
- * A limit to what queues send together, inside another one if @parent is not NULL. Made without a limit. It must not be
- * destroyed (-EBUSY) while queues or other limits are inside.
+ * A limit to what queues send together, inside another one if @parent is not NULL. Made without a limit. It
+ * must not be destroyed (-EBUSY) while queues or other limits are inside.
  */
 int hw_rate_create(struct hw_dev *dev, struct hw_rate *parent, struct hw_rate **rate);
 int hw_rate_destroy(struct hw_dev *dev, struct hw_rate *rate);

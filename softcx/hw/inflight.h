@@ -2,13 +2,15 @@
 /*
  * inflight.h - what executed WQEs have yet to do to memory. Internal to hw*.c.
  *
- * RC promises less than a naive emulator gives. A send queue goes on to the next WQE before the last one is complete:
- * - the data of a READ and the old value of an atomic are in local memory for certain once a CQE of that SQ, for
- *   this or a later WQE, can be seen, or when a later WQE of the SQ waits for them with a fence;
- * - a WRITE is placed for certain before anything later of its connection has an effect, and before such a CQE;
+ * RC promises less than a naive emulator gives. A send queue goes on to the next WQE before the last one is
+ * complete:
+ * - the data of a READ and the old value of an atomic are in local memory for certain once a CQE of that SQ,
+ * for this or a later WQE, can be seen, or when a later WQE of the SQ waits for them with a fence;
+ * - a WRITE is placed for certain before anything later of its connection has an effect, and before such a
+ * CQE;
  * - a CQE itself comes some time after its WQE, before those of later WQEs.
- * So nothing of this need have happened when, say, the SEND_EN that follows in the same SQ takes effect. What may be
- * late waits here until something forces it or the seed lets it happen.
+ * So nothing of this need have happened when, say, the SEND_EN that follows in the same SQ takes effect. What
+ * may be late waits here until something forces it or the seed lets it happen.
  */
 #ifndef SOFTCX_HW_INFLIGHT_H
 #define SOFTCX_HW_INFLIGHT_H
@@ -19,14 +21,14 @@
 enum { HW_INFLIGHT_READ = 512 }; /* bytes of a response that may be late */
 
 /**
- * Where the data of the next READ of @qp may be put, so that hw_inflight_read() need not copy it: HW_INFLIGHT_READ bytes.
- * NULL: there is no such place.
+ * Where the data of the next READ of @qp may be put, so that hw_inflight_read() need not copy it:
+ * HW_INFLIGHT_READ bytes. NULL: there is no such place.
  */
 uint8_t *hw_inflight_room(struct hw_qp *qp);
 
 /**
- * Keeps @data for the local @dst of a READ or atomic, or for the remote @dst of a WRITE. false: too large to keep, or
- * the seed says now; then what is older and of the same kind has landed and the caller goes ahead.
+ * Keeps @data for the local @dst of a READ or atomic, or for the remote @dst of a WRITE. false: too large to
+ * keep, or the seed says now; then what is older and of the same kind has landed and the caller goes ahead.
  */
 bool hw_inflight_read(
 	struct hw_qp *qp, const struct hw_span *dst, unsigned ndst, const void *data, uint32_t len);

@@ -54,17 +54,20 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 	return true;
 }
 
-/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn, or may not be invalidated by a peer, as @remote wants. */
+/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn, or may not be invalidated
+ * by a peer, as @remote wants. */
 bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
 
 /**
- * Copy @len bytes: out of spans, into spans, or from spans to spans. The spans hold at least @len bytes. Every aligned
- * 8-byte word of a source is read once and aligned words of a destination are stored whole, as by DMA, except in the
- * bulk of copies above 4 KiB. false: the memory of another process could not be reached.
+ * Copy @len bytes: out of spans, into spans, or from spans to spans. The spans hold at least @len bytes.
+ * Every aligned 8-byte word of a source is read once and aligned words of a destination are stored whole, as
+ * by DMA, except in the bulk of copies above 4 KiB. false: the memory of another process could not be
+ * reached.
  */
 bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len);
-/** The same as hw_scatter of all that the spans hold, the last span first: the order within a message is nobody's right. */
+/** The same as hw_scatter of all that the spans hold, the last span first: the order within a message is
+ * nobody's right. */
 bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src);
 bool hw_copy(
 	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);

@@ -8,8 +8,8 @@
 #include "softcx/hw/exec.h"
 
 /**
- * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only HW_EXEC_OK has
- * had any effect, apart from RECVs that a fault consumed.
+ * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only
+ * HW_EXEC_OK has had any effect, apart from RECVs that a fault consumed.
  */
 int hw_op_exec(struct hw_wqe *w);
 

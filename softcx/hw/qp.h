@@ -6,9 +6,10 @@
  *
  *	sq_ci <= sq_fetched <= sq_pi
  *
- * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon may
- * fetch an enabled WQEBB at any time before it executes it; what was fetched is in @shadow, and later stores to
- * the ring are not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same manner, into
+ * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon
+ *may fetch an enabled WQEBB at any time before it executes it; what was fetched is in @shadow, and later
+ *stores to the ring are not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same
+ *manner, into
  * @rq_shadow: [rq_ci, rq_fetched).
  */
 #ifndef SOFTCX_HW_QP_H
@@ -99,8 +100,9 @@ uint16_t hw_qp_recvs(const struct hw_qp *qp);
 const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
 
 /**
- * To ERR (UC, UD on a send error: SQER), and flushes: every WQE that is posted gets a CQE. Posted means: before
- * the doorbell record's index, or, on a managed queue, before the index enabled so far. @event: also raised, 0 for none.
+ * To ERR (UC, UD on a send error: SQER), and flushes: every WQE that is posted gets a CQE. Posted means:
+ * before the doorbell record's index, or, on a managed queue, before the index enabled so far. @event: also
+ * raised, 0 for none.
  */
 void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event);
 void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */

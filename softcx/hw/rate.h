@@ -2,9 +2,9 @@
 /*
  * rate.h - how fast queues may send: a tree of limits with queues at its leaves. Internal to hw*.c.
  *
- * Counted are the bytes of messages that requesters send, neither headers nor the responses to READs. A queue that has
- * sent pauses until its limit and all above it have caught up, so that over any time longer than the burst below no
- * more is sent than they allow.
+ * Counted are the bytes of messages that requesters send, neither headers nor the responses to READs. A queue
+ * that has sent pauses until its limit and all above it have caught up, so that over any time longer than the
+ * burst below no more is sent than they allow.
  */
 #ifndef SOFTCX_HW_RATE_H
 #define SOFTCX_HW_RATE_H

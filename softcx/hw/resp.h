@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resp.h - the responder: finds the peer of a QP, checks what a request may touch, consumes RECVs. Internal to hw*.c.
+ * resp.h - the responder: finds the peer of a QP, checks what a request may touch, consumes RECVs. Internal
+ * to hw*.c.
  */
 #ifndef SOFTCX_HW_RESP_H
 #define SOFTCX_HW_RESP_H
@@ -8,8 +9,8 @@
 #include "softcx/hw/exec.h"
 
 /**
- * The QP that @qp's packets reach: named by its address and destination QPN, ready to receive and connected back to @qp
- * (strict, RC: and expecting the packet sequence number that comes next). NULL: packets are lost.
+ * The QP that @qp's packets reach: named by its address and destination QPN, ready to receive and connected
+ * back to @qp (strict, RC: and expecting the packet sequence number that comes next). NULL: packets are lost.
  */
 struct hw_qp *hw_resp_peer(struct hw_qp *qp);
 /** For a datagram: any UD QP with this number behind that GID that knows @qkey. */

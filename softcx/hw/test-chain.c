@@ -191,8 +191,8 @@ static void recv_enable(void **state)
 /* ---- programs, right and wrong ---------------------------------------------------------- */
 
 /*
- * The code queue holds one NOP that becomes a WRITE of word[0] to word[1] when its opcode byte is patched. Each
- * program patches it in its own way. Returns how many of SEEDS schedules saw the patch.
+ * The code queue holds one NOP that becomes a WRITE of word[0] to word[1] when its opcode byte is patched.
+ * Each program patches it in its own way. Returns how many of SEEDS schedules saw the patch.
  */
 typedef void (*program)(struct duo *d, uint8_t *opcode, uint8_t *with);
 

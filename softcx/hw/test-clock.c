@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The modelled clock: that it shows what cx5.conf was fitted to, that units are shared, and that a run repeats. Times are
- * nanoseconds, the ticks of that file.
+ * The modelled clock: that it shows what cx5.conf was fitted to, that units are shared, and that a run
+ * repeats. Times are nanoseconds, the ticks of that file.
  */
 #include "costs/costs.h"
 #include "softcx/hw/clock.h"
@@ -158,7 +158,8 @@ static void latencies(void **state)
 	open_pair(&p, &cx5, 1, 1);
 	assert_near(latency(&p, HW_OP_NOP, 0), 1210, 1);
 	assert_near(latency(&p, INLINE_WRITE, 64), 1600, 1);
-	/* Data to be read first: 1800 less 1210, 250, 3.7 and 9.2 on wires and twice 5.1 on the bus, which they pass once more */
+	/* Data to be read first: 1800 less 1210, 250, 3.7 and 9.2 on wires and twice 5.1 on the bus, which
+	 * they pass once more */
 	assert_near(latency(&p, HW_OP_WRITE, 64), 1600 + 317 + 5, 1);
 	assert_near(latency(&p, HW_OP_READ, 64), 1800, 1);
 	assert_near(latency(&p, HW_OP_CAS, 8), 1800, 1);
@@ -298,7 +299,8 @@ static void two_ports(void **state)
 	(void)state;
 	open_ports(&p[0], NULL, &cx5, 1, 1);
 	open_ports(&p[1], &p[0], &cx5, 1, 1);
-	/* With some outstanding, in turns: the engine would execute those of one port after those of the other */
+	/* With some outstanding, in turns: the engine would execute those of one port after those of the
+	 * other */
 	for (unsigned k = 0; k < EACH; k++) {
 		for (unsigned i = 0; i < 2; i++) {
 			post(&p[i], 0, HW_OP_WRITE, LEN, SIG);

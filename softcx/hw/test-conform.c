@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the device must do rather than may: completion modes, error CQEs, fences, counters that wrap, WAIT, SEND_EN and
- * RECV_EN at their limits, doorbells. docs/softcx-conformance.md says where each comes from.
+ * What the device must do rather than may: completion modes, error CQEs, fences, counters that wrap, WAIT,
+ * SEND_EN and RECV_EN at their limits, doorbells. docs/softcx-conformance.md says where each comes from.
  */
 #include "softcx/hw/cq.h"
 #include "softcx/hw/fault.h"
@@ -71,7 +71,8 @@ static void signalled_sync(void **state)
 	rig_one_close(&o);
 }
 
-/* CQEs of 128 bytes: the second half is what 64-byte ones are; owner bits over many laps; collapsed ones, too. */
+/* CQEs of 128 bytes: the second half is what 64-byte ones are; owner bits over many laps; collapsed ones,
+ * too. */
 static void cqe_sizes(void **state)
 {
 	(void)state;
@@ -184,8 +185,8 @@ static void no_recv(struct pair *p)
 }
 
 /*
- * Every syndrome that the device produces by itself, its vendor syndrome, what becomes of the other side. The fields of
- * an error CQE stand where software looks for them.
+ * Every syndrome that the device produces by itself, its vendor syndrome, what becomes of the other side. The
+ * fields of an error CQE stand where software looks for them.
  */
 static void syndromes(void **state)
 {
@@ -298,7 +299,8 @@ static void errors_release_waits(void **state)
 
 /* ---- fences ----------------------------------------------------------------------------- */
 
-/* For each mode: whether a SEND_EN waits for an earlier READ, and for an earlier WRITE. It never does where it heeds no fence. */
+/* For each mode: whether a SEND_EN waits for an earlier READ, and for an earlier WRITE. It never does where
+ * it heeds no fence. */
 static void check_fence_modes(bool heeded)
 {
 	static const struct {
@@ -405,7 +407,8 @@ static void waits_fall(void **state)
 	rig_one_close(&o);
 }
 
-/* A WAIT sees the counter, not the ring: beyond the depth of a CQ that ignores overrun, or that is collapsed. */
+/* A WAIT sees the counter, not the ring: beyond the depth of a CQ that ignores overrun, or that is collapsed.
+ */
 static void wait_beyond_depth(void **state)
 {
 	(void)state;
@@ -475,7 +478,8 @@ static void enable_window(void **state)
 		}
 }
 
-/* RECVs: the 16-bit counter of the doorbell record, and a ring of zeros that is enabled once and consumed for long. */
+/* RECVs: the 16-bit counter of the doorbell record, and a ring of zeros that is enabled once and consumed for
+ * long. */
 static void recvs_wrap(void **state)
 {
 	enum { ENABLED = 0x6fff };
@@ -657,7 +661,8 @@ static void rates(void **state)
 
 /* ---- doorbells -------------------------------------------------------------------------- */
 
-/* The record says what is posted, the page that somebody should look: any of its registers, whatever is written. */
+/* The record says what is posted, the page that somebody should look: any of its registers, whatever is
+ * written. */
 static void doorbells(void **state)
 {
 	static const unsigned registers[] = {0x800, 0x900, 0xa00, 0xb00};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: arming, moderation, overrun, collapsed, resized; data delivered in CQEs; SRQ; datagrams. */
+/* Completion queues: arming, moderation, overrun, collapsed, resized; data delivered in CQEs; SRQ; datagrams.
+ */
 #include "softcx/hw/test-rig.h"
 
 #include <infiniband/mlx5dv.h>
@@ -50,7 +51,8 @@ static void arm(void **state)
 	assert_int_equal(o.scq.events, 2);
 	nops(&o, 3);
 	assert_int_equal(o.scq.events, 3);
-	/* an arm whose doorbell was overwritten, or is not there: the record counts when the next CQE comes */
+	/* an arm whose doorbell was overwritten, or is not there: the record counts when the next CQE comes
+	 */
 	assert_int_equal(rig_cq_count(&o.scq), 3);
 	o.scq.db[1] = htobe32(3 << 28 | o.scq.ci);
 	nops(&o, 1);

@@ -427,7 +427,8 @@ static void invalidation(void **state)
 	close_pair(&p);
 }
 
-/* A key that is not made for it stays as it is, whoever names it; the sender and its queue pair have the damage. */
+/* A key that is not made for it stays as it is, whoever names it; the sender and its queue pair have the
+ * damage. */
 static void invalidation_refused(void **state)
 {
 	struct hw_mkey_attr attr;

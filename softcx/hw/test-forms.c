@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The forms that WQEs take: opcodes of every transport, gather and scatter lists, inline data, WQEs that wrap the ring,
- * address vectors, RECVs, operands of atomics.
+ * The forms that WQEs take: opcodes of every transport, gather and scatter lists, inline data, WQEs that wrap
+ * the ring, address vectors, RECVs, operands of atomics.
  */
 #include "softcx/hw/test-rig.h"
 
@@ -169,7 +169,8 @@ static void invalidate_locally(void **state)
 	rig_one_close(&l.o);
 }
 
-/* As libmlx5 builds it: shows @len bytes at @addr of @lkey under the variant of @rkey; @len 0: nothing any more. */
+/* As libmlx5 builds it: shows @len bytes at @addr of @lkey under the variant of @rkey; @len 0: nothing any
+ * more. */
 static uint8_t *put_bind(
 	struct loop *l, uint32_t window, uint32_t rkey, uint32_t lkey, const void *addr, uint32_t len)
 {
@@ -304,7 +305,8 @@ static void wait_opmods(void **state)
 
 /* ---- lists of segments ------------------------------------------------------------------ */
 
-/* Writes @n segments of 1, 2, 3, ... bytes from octoword @ds on, every second one inline if @mixed. Bytes in all. */
+/* Writes @n segments of 1, 2, 3, ... bytes from octoword @ds on, every second one inline if @mixed. Bytes in
+ * all. */
 static uint32_t put_list(
 	struct loop *l, uint16_t at, unsigned ds, unsigned n, bool mixed, uint8_t *base, unsigned *end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues, RECVs and doorbells full of nonsense, mixed with enough sense to get past the first check. The device must
- * survive it and touch nothing that no key covers; the sanitizers see to the rest.
+ * Queues, RECVs and doorbells full of nonsense, mixed with enough sense to get past the first check. The
+ * device must survive it and touch nothing that no key covers; the sanitizers see to the rest.
  */
 #include "softcx/hw/test-rig.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory: copies of every alignment, words that are never torn, memory of another process, what is left over. */
+/* Memory: copies of every alignment, words that are never torn, memory of another process, what is left over.
+ */
 #include "softcx/hw/test-rig.h"
 
 #include <pthread.h>
@@ -328,7 +329,8 @@ static void trace_events(void **state)
 	rig_one_close(&o);
 }
 
-/* A RECV may be fetched as soon as it is posted: patching its scatter list later is too late on some schedules. */
+/* A RECV may be fetched as soon as it is posted: patching its scatter list later is too late on some
+ * schedules. */
 static void stale_recv(void **state)
 {
 	unsigned stale = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Strictness, rule by rule: a program that counts on what no source promises, and its twin that does not. The wrong
- * one fails under some seed; the right one succeeds under every seed that is tried. Where a profile of the device
- * makes the promise after all (--lenient, --no-index-check, --no-qpn-check), the wrong one always succeeds there.
+ * Strictness, rule by rule: a program that counts on what no source promises, and its twin that does not. The
+ *wrong one fails under some seed; the right one succeeds under every seed that is tried. Where a profile of
+ *the device makes the promise after all (--lenient, --no-index-check, --no-qpn-check), the wrong one always
+ *succeeds there.
  *
  *	test-hw-strictness [SEEDS]
  */
@@ -25,8 +26,8 @@ static unsigned seeds = 10000;
 enum { GOAL = 4711, WORDS = 64 };
 
 /*
- * Two queues that software rings and two managed ones, each connected to itself, each with a CQ for what it sends. The
- * device and its memory stay from one seed to the next; everything else is made anew.
+ * Two queues that software rings and two managed ones, each connected to itself, each with a CQ for what it
+ * sends. The device and its memory stay from one seed to the next; everything else is made anew.
  */
 struct stage {
 	struct rig rig;

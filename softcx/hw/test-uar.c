@@ -144,7 +144,8 @@ static void sleep_and_wake(void **state)
 	rig_run(&crowd.rig);
 	rig_expect(&crowd.cq[1], HW_CQE_REQ);
 
-	/* the record is stored, and before the word is the page falls asleep: that is too early, but not lost */
+	/* the record is stored, and before the word is the page falls asleep: that is too early, but not lost
+	 */
 	wqe_rdma(&crowd.q[2], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[2]);
 	wait_for_sleep();

@@ -17,8 +17,8 @@ enum {
 static const uint64_t bedtime_ns = 20000000;
 
 /*
- * Where software rings in a UAR page, in 8-byte words (linux/mlx5/doorbell.h; rdma-core mlx5.c): the CQ arm doorbell and two BlueFlame
- * registers of two halves each.
+ * Where software rings in a UAR page, in 8-byte words (linux/mlx5/doorbell.h; rdma-core mlx5.c): the CQ arm
+ * doorbell and two BlueFlame registers of two halves each.
  */
 static const unsigned cq_word = 0x20 / 8;
 static const unsigned bf_word[] = {0x800 / 8, 0x900 / 8, 0xa00 / 8, 0xb00 / 8};
@@ -289,8 +289,8 @@ static bool scan(struct hw_uar *uar)
 /* ---- sleep ------------------------------------------------------------------------------ */
 
 /*
- * After the page has gone every store faults; what was stored before shows in the records, as software orders its
- * stores. So nothing is lost, whatever was in the page.
+ * After the page has gone every store faults; what was stored before shows in the records, as software orders
+ * its stores. So nothing is lost, whatever was in the page.
  */
 static void fall_asleep(struct hw_uar *uar)
 {

@@ -2,10 +2,11 @@
 /*
  * uar.h - doorbell pages: who rang. Internal to hw*.c.
  *
- * A word that software stored says which queue rang last, and that others on its page may have rung before it, whose
- * words it overwrote: what happened is in the doorbell records, which software stores first. So the queue that the word
- * names is looked at on the spot, and all others of the page once, a few at a time: a ring costs the same however many
- * queues share the page. When such a look finds something, the steps become larger.
+ * A word that software stored says which queue rang last, and that others on its page may have rung before
+ * it, whose words it overwrote: what happened is in the doorbell records, which software stores first. So the
+ * queue that the word names is looked at on the spot, and all others of the page once, a few at a time: a
+ * ring costs the same however many queues share the page. When such a look finds something, the steps become
+ * larger.
  */
 #ifndef SOFTCX_HW_UAR_H
 #define SOFTCX_HW_UAR_H

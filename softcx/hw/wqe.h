@@ -2,8 +2,8 @@
 /*
  * wqe.h - layouts of what software and the NIC exchange through memory: send WQEs, receive WQEs, CQEs and
  * doorbell records of mlx5. Everything is big-endian. The layouts are those of infiniband/mlx5dv.h (test-hw.c
- * compares them); WAIT, SEND_EN and RECV_EN, which that header does not name, follow the cross-channel segment
- * of MLNX_OFED's libmlx5 (wqe.h, mlx5_wqe_wait_en_seg) and DPDK (mlx5_prm.h, mlx5_wqe_qseg).
+ * compares them); WAIT, SEND_EN and RECV_EN, which that header does not name, follow the cross-channel
+ * segment of MLNX_OFED's libmlx5 (wqe.h, mlx5_wqe_wait_en_seg) and DPDK (mlx5_prm.h, mlx5_wqe_qseg).
  */
 #ifndef SOFTCX_HW_WQE_H
 #define SOFTCX_HW_WQE_H

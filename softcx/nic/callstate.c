@@ -124,8 +124,8 @@ static int add_pieces(struct nic_call *call, const struct softcx_request *req, c
 }
 
 /**
- * Memory is never behind a socket, and one that is kept here, the file's own say, would never end. The one that lends
- * is of another type than a file's.
+ * Memory is never behind a socket, and one that is kept here, the file's own say, would never end. The one
+ * that lends is of another type than a file's.
  */
 static bool unfit(const int *fds, unsigned n, bool lent)
 {

@@ -44,7 +44,8 @@ struct nic_call {
 	unsigned nfds;
 };
 
-/** Copies @bytes. NULL without memory, or when the parts of the request do not fit together (errno EPROTO). */
+/** Copies @bytes. NULL without memory, or when the parts of the request do not fit together (errno EPROTO).
+ */
 struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
 	const void *bytes, size_t size);
 void call_free(struct nic_call *call); /* NULL is fine */

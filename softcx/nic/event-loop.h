@@ -6,8 +6,8 @@
  * before any call or connection that came after it, so that a resource an application gave back by closing
  * is free for whoever asks next, as with system calls.
  *
- * Commands are served one at a time, with a chance for the rest of the device before and after each, whose queues do not wait for its
- * firmware.
+ * Commands are served one at a time, with a chance for the rest of the device before and after each, whose
+ * queues do not wait for its firmware.
  */
 #ifndef SOFTCX_NIC_EVENT_LOOP_H
 #define SOFTCX_NIC_EVENT_LOOP_H
@@ -38,7 +38,8 @@ void loop_done(struct loop *loop);
 int loop_add(struct loop *loop, struct source *source);
 /** Stops watching @source and closes its descriptor now; destroys it after the current round. */
 void loop_remove(struct loop *loop, struct source *source);
-/** One round: waits up to @timeout_ns (UINT64_MAX: for ever) and serves what is ready. Number of sources served. */
+/** One round: waits up to @timeout_ns (UINT64_MAX: for ever) and serves what is ready. Number of sources
+ * served. */
 int loop_poll(struct loop *loop, uint64_t timeout_ns);
 
 #endif

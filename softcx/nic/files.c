@@ -168,8 +168,8 @@ static uint32_t file_drain(struct file *file)
 
 /**
  * The kernel takes write() commands only from the security context that opened the file
- * (include/rdma/ib.h, ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec or
- * a change of ids, not from whoever got the descriptor by SCM_RIGHTS. ioctl() has no such check.
+ * (include/rdma/ib.h, ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec
+ * or a change of ids, not from whoever got the descriptor by SCM_RIGHTS. ioctl() has no such check.
  */
 static bool may_write(const struct channel *ch, const struct ucred *now)
 {
@@ -322,8 +322,8 @@ static bool channel_source_input(struct source *source)
 }
 
 /**
- * A channel is one end of a pair of an application's. A connection to this process, the file's own say, would keep itself open
- * for ever.
+ * A channel is one end of a pair of an application's. A connection to this process, the file's own say, would
+ * keep itself open for ever.
  */
 static int check_channel(int fd, struct ucred *peer)
 {
@@ -422,7 +422,8 @@ static void read_program(struct file *file)
 	close(fd);
 }
 
-/** At the end of a file at once, not at the end of the round: what it held must be free for calls that follow. */
+/** At the end of a file at once, not at the end of the round: what it held must be free for calls that
+ * follow. */
 static void file_release(struct file *file)
 {
 	struct channel *ch;

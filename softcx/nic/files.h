@@ -42,7 +42,8 @@ struct files {
 
 enum { FILES_RDMA_CM = -1 }; /* in place of a device */
 
-/** Opens device @dev (of all hosts), or rdma_cm of @host, for the accepted connection @fd, which it takes over. */
+/** Opens device @dev (of all hosts), or rdma_cm of @host, for the accepted connection @fd, which it takes
+ * over. */
 int files_add(struct files *files, unsigned host, int dev, int fd);
 /** Closes all files. */
 void files_clear(struct files *files);

@@ -85,7 +85,8 @@ unsigned nic_dev_host(unsigned dev, unsigned *number)
 
 /* ---- GUIDs and addresses ---------------------------------------------------------------- */
 
-/** The modified EUI-64 of MAC address 0c:42:a1:a2:00:00 + device, as mlx5 makes its GUIDs and link-local GIDs. */
+/** The modified EUI-64 of MAC address 0c:42:a1:a2:00:00 + device, as mlx5 makes its GUIDs and link-local
+ * GIDs. */
 static const uint8_t mac[6] = {0x0c, 0x42, 0xa1, 0xa2, 0x00, 0x00};
 
 uint64_t nic_dev_guid(unsigned dev)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ident.h - names, GUIDs and addresses of the devices of all hosts. It implements the nic_dev functions of call.h.
+ * ident.h - names, GUIDs and addresses of the devices of all hosts. It implements the nic_dev functions of
+ * call.h.
  *
- * Device d of the first host has 127.0.0.(d+1), and the first of them the other addresses that this machine has at ident_init().
- * Device d of host h (counted from 0) has 127.h.0.(d+1): TCP reaches these addresses on Linux without any set-up,
- * so programs that meet over TCP can be given them as well.
+ * Device d of the first host has 127.0.0.(d+1), and the first of them the other addresses that this machine
+ * has at ident_init(). Device d of host h (counted from 0) has 127.h.0.(d+1): TCP reaches these addresses on
+ * Linux without any set-up, so programs that meet over TCP can be given them as well.
  */
 #ifndef SOFTCX_NIC_IDENT_H
 #define SOFTCX_NIC_IDENT_H

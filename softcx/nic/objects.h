@@ -3,8 +3,8 @@
  * objects.h - the objects of open files in JSON, for the tool: what there is now, and what files left behind
  * when they were closed.
  *
- * A file is {"file", "pid", "program", "objects": [...]}; each object has "kind" and members that depend on it.
- * What the tool does not know it prints as it is.
+ * A file is {"file", "pid", "program", "objects": [...]}; each object has "kind" and members that depend on
+ * it. What the tool does not know it prints as it is.
  */
 #ifndef SOFTCX_NIC_OBJECTS_H
 #define SOFTCX_NIC_OBJECTS_H
@@ -29,9 +29,9 @@ void watches_init(struct watches *w, struct files *files); /* takes the hooks of
 int watch_new(struct watches *w, pid_t pid, struct watch **watch);
 void watch_free(struct watch *watch); /* NULL is fine */
 /**
- * {"left", "open"}. left: array of the files that were closed with objects which the program itself should have
- * destroyed, all but the doorbell pages and event channels of its libraries. open: how many of the watched files
- * somebody still has. The caller puts it.
+ * {"left", "open"}. left: array of the files that were closed with objects which the program itself should
+ * have destroyed, all but the doorbell pages and event channels of its libraries. open: how many of the
+ * watched files somebody still has. The caller puts it.
  */
 struct json_object *watch_report(const struct watch *watch, const struct files *files);
 

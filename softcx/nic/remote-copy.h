@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * remote-copy.h - memory that only its process can reach: not to be shared (driver/mem.h says what that is), and here process_vm_readv(2) is
- * forbidden. A thread of the driver copies on request (struct softcx_copy). Slow, and it waits for that thread: for a
- * second at most, then the memory counts as gone.
+ * remote-copy.h - memory that only its process can reach: not to be shared (driver/mem.h says what that is),
+ * and here process_vm_readv(2) is forbidden. A thread of the driver copies on request (struct softcx_copy).
+ * Slow, and it waits for that thread: for a second at most, then the memory counts as gone.
  */
 #ifndef SOFTCX_NIC_REMOTE_COPY_H
 #define SOFTCX_NIC_REMOTE_COPY_H

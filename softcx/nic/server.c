@@ -407,8 +407,8 @@ static bool poll_hardware(struct server *s)
 }
 
 /*
- * Software that shares a CPU with this process gets it when it has something to look at, and does not wait for as long as commands keep
- * coming.
+ * Software that shares a CPU with this process gets it when it has something to look at, and does not wait
+ * for as long as commands keep coming.
  */
 static void poll_between(void *arg)
 {
@@ -510,8 +510,8 @@ static bool spins(const struct server *s)
 }
 
 /**
- * How long to wait for a descriptor: not at all soon after work, then ever longer up to what a doorbell may wait that
- * only looking finds, which is more the longer nobody has rung one.
+ * How long to wait for a descriptor: not at all soon after work, then ever longer up to what a doorbell may
+ * wait that only looking finds, which is more the longer nobody has rung one.
  */
 static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 {

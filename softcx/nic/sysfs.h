@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /**
- * Writes the tree of a host's devices mlx5_0.. (uverbs0..) to "sys" in its directory, replacing what an earlier NIC left there.
- * Addresses and GUIDs are those of call.h. 0 or a negative errno.
+ * Writes the tree of a host's devices mlx5_0.. (uverbs0..) to "sys" in its directory, replacing what an
+ * earlier NIC left there. Addresses and GUIDs are those of call.h. 0 or a negative errno.
  */
 int sysfs_write(const struct host *host);
 

@@ -2,8 +2,9 @@
 /*
  * trace.h - readers of a trace: what happened, on its way from the engine to control connections.
  *
- * Each reader has a ring of its own. The engine never waits for one: what finds the ring full is counted, and the
- * reader hears the number at the place where the records are missing. Without a reader the engine's hook is off.
+ * Each reader has a ring of its own. The engine never waits for one: what finds the ring full is counted, and
+ * the reader hears the number at the place where the records are missing. Without a reader the engine's hook
+ * is off.
  */
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H

@@ -64,13 +64,14 @@ int nic_call_mem(
 int nic_call_fstat(struct nic_call *call, int fd, struct stat *st);
 
 struct ucma_file;
-/** The rdma_cm file behind descriptor @fd of the application (MIGRATE_ID). 0, -EBADF, -EINVAL or NIC_AGAIN. */
+/** The rdma_cm file behind descriptor @fd of the application (MIGRATE_ID). 0, -EBADF, -EINVAL or NIC_AGAIN.
+ */
 int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file);
 
 /*
  * Device files. The server makes one object per open file and frees it when the last descriptor of it
- * anywhere has been closed. Handlers return bytes consumed (write) or 0 (ioctl), a negative errno, or NIC_AGAIN.
- * The process must ignore SIGPIPE: events are written to pipes that the application may close.
+ * anywhere has been closed. Handlers return bytes consumed (write) or 0 (ioctl), a negative errno, or
+ * NIC_AGAIN. The process must ignore SIGPIPE: events are written to pipes that the application may close.
  */
 struct uverbs_file;
 /** @index numbers the device, as for nic_dev_gids(). */
@@ -82,7 +83,8 @@ int uverbs_ioctl(struct uverbs_file *file, struct nic_call *call);
 int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset);
 
 /**
- * For a modelled clock: who uses the file, and what that process takes for each message. Counts for CQs made from now on; -ENOMEM.
+ * For a modelled clock: who uses the file, and what that process takes for each message. Counts for CQs made
+ * from now on; -ENOMEM.
  */
 int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns);
 
@@ -118,7 +120,8 @@ uint64_t nic_now(void);
  * GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped.
  */
 void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids);
-/** The network interface of the GID table: lo, which has this index in every network namespace (Linux, drivers/net/loopback.c). */
+/** The network interface of the GID table: lo, which has this index in every network namespace (Linux,
+ * drivers/net/loopback.c). */
 enum { NIC_DEV_IFINDEX = 1 };
 /** GUID of device @dev, as sysfs and QUERY_DEVICE report it (network byte order). */
 uint64_t nic_dev_guid(unsigned dev);

@@ -2,9 +2,10 @@
 /*
  * hosts.h - the emulated hosts: what they are called, where they live and how many devices they have.
  *
- * A host is a view of its own: a directory with device files and a sysfs tree, in which its devices are mlx5_0,
- * mlx5_1... and the ports of rdma_cm are its own. The first host's directory is the NIC's, that of another one is
- * below it and has the host's name. All hosts are on one network segment, which is inside the NIC process.
+ * A host is a view of its own: a directory with device files and a sysfs tree, in which its devices are
+ * mlx5_0, mlx5_1... and the ports of rdma_cm are its own. The first host's directory is the NIC's, that of
+ * another one is below it and has the host's name. All hosts are on one network segment, which is inside the
+ * NIC process.
  */
 #ifndef SOFTCX_PROTO_HOSTS_H
 #define SOFTCX_PROTO_HOSTS_H
@@ -30,8 +31,8 @@ struct hosts {
 };
 
 /**
- * Reads "NAME[:DEVICES],..." or, when @list is NULL, makes one host of @ndevs devices; @ndevs is also for names
- * without a number. 0, or -EINVAL and what is wrong in @why.
+ * Reads "NAME[:DEVICES],..." or, when @list is NULL, makes one host of @ndevs devices; @ndevs is also for
+ * names without a number. 0, or -EINVAL and what is wrong in @why.
  */
 int hosts_parse(struct hosts *hosts, const char *list, unsigned ndevs, char *why, size_t size);
 /** @dir: the NIC's. -ENAMETOOLONG when a directory of a host would have more than SOFTCX_MAX_DIR bytes. */

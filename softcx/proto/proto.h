@@ -3,26 +3,26 @@
  * proto.h - what the preloaded driver and the NIC process say to each other. Same machine, same
  * build: structures go over the wire as they are.
  *
- * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host: the NIC's own
- * is that of the first one, the others are below it (nic/hosts.h). Opening
- * the device connects to it; that connection is the application's descriptor, so it lives exactly as
- * long as the open file would, whoever holds copies of it. On it travel
- *   driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the far end of a command
- *                  channel, once per process image that uses the file;
- *   NIC -> driver  rdma_cm only: one byte while events are queued, so that the descriptor is readable.
- * The application's last close is end of file here, and the NIC destroys the file's objects.
+ * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host: the NIC's
+ *own is that of the first one, the others are below it (nic/hosts.h). Opening the device connects to it; that
+ *connection is the application's descriptor, so it lives exactly as long as the open file would, whoever
+ *holds copies of it. On it travel driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the
+ *far end of a command channel, once per process image that uses the file; NIC -> driver  rdma_cm only: one
+ *byte while events are queued, so that the descriptor is readable. The application's last close is end of
+ *file here, and the NIC destroys the file's objects.
  *
  * A command channel is a SOCK_SEQPACKET pair; one packet is one message. The driver sends a
  * softcx_request and then receives softcx_replies until one is SOFTCX_DONE; a NEED_* asks for something
  * only the process knows and is answered by another request.
  *
- * "softcx:control" (SOCK_SEQPACKET), in every host's directory the same, is for the softcx tool: it sends one word, "status", "stop" or
- * "hold", and gets text back; an open control connection that said "hold" counts as a client.
- *	fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
+ * "softcx:control" (SOCK_SEQPACKET), in every host's directory the same, is for the softcx tool: it sends one
+ *word, "status", "stop" or "hold", and gets text back; an open control connection that said "hold" counts as
+ *a client. fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
  *	objects  gets a descriptor of a file with the status and every object, in JSON
  *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
  *	left     gets a descriptor of a file with these notes, in JSON
- *	trace [pid=N] [kinds=MASK] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got the rest of them
+ *	trace [pid=N] [kinds=MASK] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got
+ *the rest of them
  */
 #ifndef SOFTCX_PROTO_PROTO_H
 #define SOFTCX_PROTO_PROTO_H
@@ -58,13 +58,15 @@ struct softcx_hello {
 
 enum softcx_op {
 	SOFTCX_WRITE = 1, /* @va, @len; the bytes follow */
-	SOFTCX_IOCTL, /* @va, @len: header and attributes; they follow, then what attributes longer than 8 point at */
-	SOFTCX_MMAP, /* @va: file offset, @len: length */
-	SOFTCX_MEM,  /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
-	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+	SOFTCX_IOCTL,     /* @va, @len: header and attributes; they follow, then what attributes longer than 8
+			     point at */
+	SOFTCX_MMAP,      /* @va: file offset, @len: length */
+	SOFTCX_MEM,       /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
+	SOFTCX_STAT,      /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
 	/*
-	 * Not a call, has no answer and may come at any time. The UAR page with mmap offset @va is mapped; the descriptor
-	 * that comes along, if one does, is a userfaultfd with that mapping registered for missing pages.
+	 * Not a call, has no answer and may come at any time. The UAR page with mmap offset @va is mapped;
+	 * the descriptor that comes along, if one does, is a userfaultfd with that mapping registered for
+	 * missing pages.
 	 */
 	SOFTCX_GUARD,
 };
@@ -79,8 +81,8 @@ struct softcx_request {
 enum {                   /* softcx_request.flags */
 	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
 	SOFTCX_LENT = 4, /* MEM: the descriptor is no memory but a socket that answers struct softcx_copy */
-	SOFTCX_INHERIT =
-		2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's owner, has it */
+	SOFTCX_INHERIT = 2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
+			       owner, has it */
 };
 
 /** A piece of memory, in ascending order and without gaps. */

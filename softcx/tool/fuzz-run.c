@@ -148,7 +148,8 @@ static pid_t start_command(const struct fuzz_command *cmd)
 	return pid;
 }
 
-/** Until the command or the NIC ends, or it has taken too long, or the run is to end. What became of the command. */
+/** Until the command or the NIC ends, or it has taken too long, or the run is to end. What became of the
+ * command. */
 static struct fuzz_result wait_command(pid_t command, pid_t nic, unsigned timeout)
 {
 	struct pollfd fds[2] = {{.fd = (int)syscall(SYS_pidfd_open, command, 0), .events = POLLIN},

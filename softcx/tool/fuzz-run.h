@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz-run.h - one run of a command under one seed, on a NIC of its own that nothing else uses. The run is a process
- * that starts both, bounds the time, and ends whatever they leave behind; several of them may run at once.
+ * fuzz-run.h - one run of a command under one seed, on a NIC of its own that nothing else uses. The run is a
+ * process that starts both, bounds the time, and ends whatever they leave behind; several of them may run at
+ * once.
  */
 #ifndef SOFTCX_TOOL_FUZZ_RUN_H
 #define SOFTCX_TOOL_FUZZ_RUN_H

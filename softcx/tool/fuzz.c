@@ -127,7 +127,8 @@ static void start_runs(struct fuzz *f)
 	}
 }
 
-/** Of several failures at once the first is the one with the lowest seed: those above it do not matter any more. */
+/** Of several failures at once the first is the one with the lowest seed: those above it do not matter any
+ * more. */
 static void stop_above(struct fuzz *f)
 {
 	if (interrupted || (f->nfailures && !f->opt->keep_going))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz.h - "softcx fuzz": one command under many seeds, and what is to be known about the first that breaks it.
+ * fuzz.h - "softcx fuzz": one command under many seeds, and what is to be known about the first that breaks
+ * it.
  */
 #ifndef SOFTCX_TOOL_FUZZ_H
 #define SOFTCX_TOOL_FUZZ_H
@@ -23,8 +24,9 @@ struct tool_fuzz_options {
 bool tool_fuzz_seeds(const char *text, uint64_t *first, uint64_t *last);
 
 /**
- * @opt: of the NICs, without a seed. Returns the exit status: 0 when the command passed under every seed, 1 when it failed
- * under one, 125 when it could not be tried, 126 or 127 as "softcx run", 130 after an interrupt.
+ * @opt: of the NICs, without a seed. Returns the exit status: 0 when the command passed under every seed, 1
+ * when it failed under one, 125 when it could not be tried, 126 or 127 as "softcx run", 130 after an
+ * interrupt.
  */
 int tool_fuzz(char **argv, const struct tool_nic_options *opt, const struct tool_fuzz_options *fuzz);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nic.h - the tool's NIC: where it lives, talking to it, starting it. The tool works on one directory at a time.
+ * nic.h - the tool's NIC: where it lives, talking to it, starting it. The tool works on one directory at a
+ * time.
  */
 #ifndef SOFTCX_TOOL_NIC_H
 #define SOFTCX_TOOL_NIC_H
@@ -24,10 +25,12 @@ struct tool_nic_options {
 	struct hosts hosts; /* what these two come to; tool_nic_hosts() sets it */
 };
 
-/** Says what is wrong and exits with 125, as env(1) and timeout(1): the failure is ours, not the command's. */
+/** Says what is wrong and exits with 125, as env(1) and timeout(1): the failure is ours, not the command's.
+ */
 __attribute__((format(printf, 1, 2), noreturn)) void tool_die(const char *fmt, ...);
 
-/** Path of a part of softcx: beside this program in a build tree, else where it was installed. Dies without it. */
+/** Path of a part of softcx: beside this program in a build tree, else where it was installed. Dies without
+ * it. */
 void tool_find_part(char path[static PATH_MAX], const char *in_tree, const char *installed);
 /** Makes the directory if it does not exist. @option: its name, or NULL for that of the environment. */
 void tool_set_dir(const char *option);
@@ -46,16 +49,17 @@ void tool_nic_hosts(struct tool_nic_options *opt);
 /** Adds an option of softcx-nic. @value may be NULL. */
 void tool_nic_option(struct tool_nic_options *opt, const char *name, const char *value);
 /**
- * A control connection that keeps the NIC alive as long as it is open, that is, until the command and whatever
- * it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may not write to
- * the directory can use the NIC of somebody else, but not start one.
+ * A control connection that keeps the NIC alive as long as it is open, that is, until the command and
+ * whatever it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may
+ * not write to the directory can use the NIC of somebody else, but not start one.
  */
 int tool_nic_hold(const struct tool_nic_options *opt);
-/** Turns tool_dir into that of host @name of the NIC at the other end of @fd. Dies when it has no such host. */
+/** Turns tool_dir into that of host @name of the NIC at the other end of @fd. Dies when it has no such host.
+ */
 void tool_nic_enter(int fd, const char *name);
 /**
- * Becomes the NIC in tool_dir: after fork, in the child. @ready_fd gets a line when programs may come; messages go to
- * nic.log in the directory; @linger in seconds, 0: for ever. Does not return.
+ * Becomes the NIC in tool_dir: after fork, in the child. @ready_fd gets a line when programs may come;
+ * messages go to nic.log in the directory; @linger in seconds, 0: for ever. Does not return.
  */
 __attribute__((noreturn)) void tool_nic_exec(
 	const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger);

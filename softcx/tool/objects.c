@@ -126,7 +126,8 @@ int tool_run_watched(int fd, const char *path, char **argv)
 	int status;
 	bool clean;
 
-	/* Orphans of the program become ours: the NIC recognises files of our descendants by their ancestors. */
+	/* Orphans of the program become ours: the NIC recognises files of our descendants by their ancestors.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (send(fd, "watch", 5, MSG_NOSIGNAL) < 0 || recv(fd, answer, sizeof(answer), 0) != 2) {
 		fprintf(stderr,

@@ -371,7 +371,8 @@ static void garbage(void **state)
 	free(rec);
 }
 
-/* A WRITE of inline data in a file, byte by byte from the interface's block on; what sends nothing has no frame. */
+/* A WRITE of inline data in a file, byte by byte from the interface's block on; what sends nothing has no
+ * frame. */
 static void capture(void **state)
 {
 	static const uint8_t begin[] = {0x0a, 0x0d, 0x0d, 0x0a};

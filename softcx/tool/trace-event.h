@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace-event.h - the records of a trace that are no send WQEs: RECVs that messages took, CQEs, and queues that stop at
- * a WAIT and go on. The rest of their line and of their JSON object; trace-text.h has what all records begin with.
+ * trace-event.h - the records of a trace that are no send WQEs: RECVs that messages took, CQEs, and queues
+ * that stop at a WAIT and go on. The rest of their line and of their JSON object; trace-text.h has what all
+ * records begin with.
  */
 #ifndef SOFTCX_TOOL_TRACE_EVENT_H
 #define SOFTCX_TOOL_TRACE_EVENT_H

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Blocks and options of pcapng; numbers in this machine's byte order, as the byte-order magic tells readers. */
+/* Blocks and options of pcapng; numbers in this machine's byte order, as the byte-order magic tells readers.
+ */
 enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
 	BLOCK_INTERFACE = 1,
@@ -289,7 +290,8 @@ static void packet(FILE *out, const struct softcx_trace *rec, const struct bytes
 	word(out, total);
 }
 
-/* What is no packet, as an entry of a journal (systemd.io/JOURNAL_EXPORT_FORMATS), which has a block of its own. */
+/* What is no packet, as an entry of a journal (systemd.io/JOURNAL_EXPORT_FORMATS), which has a block of its
+ * own. */
 static void entry(FILE *out, const struct softcx_trace *rec, const char *text)
 {
 	char fields[1024];

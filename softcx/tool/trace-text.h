@@ -4,9 +4,10 @@
  *
  * A line of text reads
  *	TIME DEVICE QP NUMBER [INDEX] OPCODE what it does, flags -> outcome
- * and in JSON the same facts have members of their own. Addresses, keys and queue pair numbers are hexadecimal (in
- * JSON strings "0x..."), CQ numbers, lengths and indices decimal. A WQE that was refused is described as far as
- * its bytes make sense; a record that stands for lost ones says how many. What is no send WQE: trace-event.h.
+ * and in JSON the same facts have members of their own. Addresses, keys and queue pair numbers are
+ *hexadecimal (in JSON strings "0x..."), CQ numbers, lengths and indices decimal. A WQE that was refused is
+ *described as far as its bytes make sense; a record that stands for lost ones says how many. What is no send
+ *WQE: trace-event.h.
  */
 #ifndef SOFTCX_TOOL_TRACE_TEXT_H
 #define SOFTCX_TOOL_TRACE_TEXT_H

@@ -4,11 +4,10 @@
  * address belongs to, and with which GID.
  *
  * The emulated network has one segment and every port on it is in this NIC process, so an address
- * is reachable exactly if a device has it as a GID, or if it is one of this machine (127.0.0.0/8 included), which all
- * are device 0's. ::1 and the wildcards are the first device of whoever asks.
- * AF_IB addresses are known only as wildcards, as on Linux for a RoCE port
- * (drivers/infiniband/core/cma.c: cma_resolve_ib_dev wants a port with rdma_cap_af_ib).
- * Ports are in host byte order here.
+ * is reachable exactly if a device has it as a GID, or if it is one of this machine (127.0.0.0/8 included),
+ * which all are device 0's. ::1 and the wildcards are the first device of whoever asks. AF_IB addresses are
+ * known only as wildcards, as on Linux for a RoCE port (drivers/infiniband/core/cma.c: cma_resolve_ib_dev
+ * wants a port with rdma_cap_af_ib). Ports are in host byte order here.
  */
 #ifndef SOFTCX_UCMA_ADDR_H
 #define SOFTCX_UCMA_ADDR_H

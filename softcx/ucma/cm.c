@@ -300,8 +300,8 @@ static void fill_conn(struct rdma_ucm_event_resp *resp, const struct ucma_msg *m
 }
 
 /*
- * cm.c: cm_insert_remote_qpn(). A queue pair that @host believes connected cannot ask for another connection: its
- * peer has forgotten the old one, which is ended, and @msg is rejected. @but: not this one.
+ * cm.c: cm_insert_remote_qpn(). A queue pair that @host believes connected cannot ask for another connection:
+ * its peer has forgotten the old one, which is ended, and @msg is rejected. @but: not this one.
  */
 static bool reject_stale(
 	struct ucma_net *net, const struct ucma_msg *msg, unsigned host, const struct ucma_id *but)

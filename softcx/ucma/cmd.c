@@ -363,8 +363,8 @@ static int do_set_option(struct cmd *c)
 /* ---- multicast ---------------------------------------------------------------------------- */
 
 /*
- * What could never join is told so; the rest hears what cma.c (rdma_join_multicast) says for a port that has no
- * multicast: the emulated network knows no groups.
+ * What could never join is told so; the rest hears what cma.c (rdma_join_multicast) says for a port that has
+ * no multicast: the emulated network knows no groups.
  */
 static int join(const struct ucma_id *id)
 {

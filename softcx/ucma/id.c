@@ -142,7 +142,8 @@ static int port_take(struct ucma_id *id, uint16_t number)
 	return 0;
 }
 
-/* cma.c: cma_port_is_unique(): ids that differ in an address or the destination's port may share an ephemeral one. */
+/* cma.c: cma_port_is_unique(): ids that differ in an address or the destination's port may share an ephemeral
+ * one. */
 static bool port_is_unique(const struct ucma_port *port, const struct ucma_id *id)
 {
 	const struct ucma_id *cur;
@@ -258,8 +259,8 @@ int ucma_id_resolve_route(struct ucma_id *id)
 }
 
 /*
- * As routing does: to an address of the same host from that address, to others from the first device's. Groups are
- * on the network of the device that asks; nobody has to answer for one.
+ * As routing does: to an address of the same host from that address, to others from the first device's.
+ * Groups are on the network of the device that asks; nobody has to answer for one.
  */
 static bool select_path(struct ucma_id *id, struct sockaddr_storage *ip, struct ucma_where *where)
 {
@@ -284,8 +285,8 @@ static bool select_path(struct ucma_id *id, struct sockaddr_storage *ip, struct 
 }
 
 /*
- * Neighbour discovery: nobody answers for an address that is no device's, nor while a port on the way is down. It
- * asks again for as long as the application has time.
+ * Neighbour discovery: nobody answers for an address that is no device's, nor while a port on the way is
+ * down. It asks again for as long as the application has time.
  */
 static void resolve(struct ucma_id *id)
 {

@@ -2,8 +2,8 @@
 /*
  * msg.h - messages between two ids: what a MAD of the connection manager carries, and sending it.
  *
- * A message that finds no memory, or a port on its way down when it should arrive, is a lost packet: those that want an
- * answer are sent again, as by cm.c. The wire owns a message that was sent, and keeps the order.
+ * A message that finds no memory, or a port on its way down when it should arrive, is a lost packet: those
+ * that want an answer are sent again, as by cm.c. The wire owns a message that was sent, and keeps the order.
  */
 #ifndef SOFTCX_UCMA_MSG_H
 #define SOFTCX_UCMA_MSG_H
@@ -11,8 +11,8 @@
 #include "softcx/ucma/net.h"
 
 /*
- * cma.c asks again after 4.096 us * 2^20 (CMA_CM_RESPONSE_TIMEOUT), 15 times (CMA_MAX_CM_RETRIES); a peer that has
- * said MRA gets 2^(24-8) ms, about the same.
+ * cma.c asks again after 4.096 us * 2^20 (CMA_CM_RESPONSE_TIMEOUT), 15 times (CMA_MAX_CM_RETRIES); a peer
+ * that has said MRA gets 2^(24-8) ms, about the same.
  */
 #define UCMA_AGAIN_NS (UINT64_C(4096) << 20)
 #define UCMA_GIVE_UP_NS (16 * UCMA_AGAIN_NS)

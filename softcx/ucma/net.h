@@ -11,9 +11,9 @@
  *   addr.c   addresses and GIDs
  *
  * One struct ucma_id stands for three of Linux: ucma_context, rdma_cm_id and ib_cm_id.
- * All applications are served by one thread, and every id lives in this process, so the wire between two ids is a
- * queue of messages in the network; ucma_net_timers() delivers them, unless a port on their way is down. No function
- * here runs a peer's code before it returns.
+ * All applications are served by one thread, and every id lives in this process, so the wire between two ids
+ * is a queue of messages in the network; ucma_net_timers() delivers them, unless a port on their way is down.
+ * No function here runs a peer's code before it returns.
  */
 #ifndef SOFTCX_UCMA_NET_H
 #define SOFTCX_UCMA_NET_H
@@ -186,7 +186,8 @@ int ucma_init_qp_attr(struct ucma_id *id, struct nic_call *call, uint64_t respon
 
 /** Random 24-bit PSN included; NULL when out of memory. */
 struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type);
-/** Ends its connection as rdma_destroy_id() does, drops its unread events, frees it. Returns events_reported. */
+/** Ends its connection as rdma_destroy_id() does, drops its unread events, frees it. Returns events_reported.
+ */
 uint32_t ucma_id_destroy(struct ucma_id *id);
 /** The queue pair at the other end is @qpn, by which the id can be found (by_remote). */
 void ucma_id_set_remote(struct ucma_id *id, uint32_t qpn);

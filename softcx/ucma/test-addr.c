@@ -157,7 +157,8 @@ static void hosts(void **state)
 	assert_int_equal(app_listen(server, a, 5), 0);
 	assert_int_equal(app_listen(far, b, 5), 0);
 
-	/* to the other host, from the address of the first device; within the host, from the address itself */
+	/* to the other host, from the address of the first device; within the host, from the address itself
+	 */
 	c = app_route_to(client, RDMA_PS_TCP, "10.0.0.3", 7471);
 	assert_int_equal(source(client, c), v4("10.0.0.1", 0).sin_addr.s_addr);
 	assert_int_equal(app_connect(client, c), 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-app.h - the calling applications of the ucma tests, and the NIC process around it: commands are built by
- * hand, memory is our own, and time is what the test makes it. Device 0 and 1 (10.0.0.1, 10.0.0.2) are in host 0,
- * device 2 (10.0.0.3) is in host 1. Commands return what write() would, 0 instead of the bytes consumed.
+ * test-app.h - the calling applications of the ucma tests, and the NIC process around it: commands are built
+ * by hand, memory is our own, and time is what the test makes it. Device 0 and 1 (10.0.0.1, 10.0.0.2) are in
+ * host 0, device 2 (10.0.0.3) is in host 1. Commands return what write() would, 0 instead of the bytes
+ * consumed.
  */
 #ifndef SOFTCX_UCMA_TEST_APP_H
 #define SOFTCX_UCMA_TEST_APP_H

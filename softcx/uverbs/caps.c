@@ -180,7 +180,8 @@ static void caps_general(uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_general_obj_types, 1ull << PRM_OBJ_SCHED_ELEMENT);
 }
 
-/* Limits, not shares. The library reads the rate limit only beside that for raw send queues, of which there are none. */
+/* Limits, not shares. The library reads the rate limit only beside that for raw send queues, of which there
+ * are none. */
 static void caps_qos(uint8_t *p)
 {
 	enum { TSAR = 1 << 0, QUEUE_GROUP = 1 << 4, DWRR = 1 << 0 };
@@ -194,7 +195,8 @@ static void caps_qos(uint8_t *p)
 
 static void caps_atomic(uint8_t *p)
 {
-	/* Linux switches to host-endian 8-byte results at load when it can: core/main.c, handle_hca_cap_atomic */
+	/* Linux switches to host-endian 8-byte results at load when it can: core/main.c,
+	 * handle_hca_cap_atomic */
 	prm_set(p, PRM_atomic_caps_atomic_req_8B_endianness_mode, 1);
 	prm_set(p, PRM_atomic_caps_supported_atomic_req_8B_endianness_mode_1, 1);
 	prm_set(p, PRM_atomic_caps_atomic_operations, 0xf); /* CAS, FAA, masked CAS, masked FAA */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creation of queues and memory regions through ioctl: the only way for queues of a context imported from another process, and
- * for regions in an rdma-core without write().
+ * Creation of queues and memory regions through ioctl: the only way for queues of a context imported from
+ * another process, and for regions in an rdma-core without write().
  */
 #include "softcx/uverbs/ioctl.h"
 #include "softcx/uverbs/obj.h"
@@ -65,7 +65,8 @@ static int qp_create(struct uverbs_bundle *b)
 	size_t len;
 	int r;
 
-	/* The ioctl does not take the cross-channel flags that the write command takes: Linux core/uverbs_std_types_qp.c */
+	/* The ioctl does not take the cross-channel flags that the write command takes: Linux
+	 * core/uverbs_std_types_qp.c */
 	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
 		return -EINVAL;
 	if (type > UINT8_MAX || !uverbs_attr(b, UVERBS_ATTR_CREATE_QP_PD_HANDLE) ||
@@ -139,7 +140,8 @@ static int srq_create(struct uverbs_bundle *b)
 	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_UHW_OUT, &resp, sizeof(resp));
 }
 
-/* As of Linux 6.17; the header of Debian 12 ends before them (enum uverbs_methods_mr, uverbs_attrs_reg_mr_cmd_attr_ids). */
+/* As of Linux 6.17; the header of Debian 12 ends before them (enum uverbs_methods_mr,
+ * uverbs_attrs_reg_mr_cmd_attr_ids). */
 enum { METHOD_REG_MR = 5 };
 enum {
 	REG_MR_HANDLE,

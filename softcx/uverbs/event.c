@@ -236,7 +236,8 @@ void uverbs_async_post(struct uverbs_channel *ch, uint64_t user_handle, int even
 		(*posted)++;
 }
 
-/* ib_uverbs_event_handler of Linux: the element is the port's number, which the device as a whole does not have */
+/* ib_uverbs_event_handler of Linux: the element is the port's number, which the device as a whole does not
+ * have */
 void uverbs_dev_event(void *arg, int event)
 {
 	struct uverbs_file *file = arg;

@@ -61,7 +61,8 @@ int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m,
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
 	if (!translations_reach(m, mkc))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
-	/* The umem begins with the page of the first byte, which the key's address shares the low bits with */
+	/* The umem begins with the page of the first byte, which the key's address shares the low bits with
+	 */
 	attr.iova = prm_get(mkc, PRM_mkc_start_addr);
 	attr.len = prm_get(mkc, PRM_mkc_len);
 	attr.access = access_of(mkc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fw-obj.h - what the firmware commands share, and those that have files of their own. Internal to uverbs-fw*.c.
+ * fw-obj.h - what the firmware commands share, and those that have files of their own. Internal to
+ * uverbs-fw*.c.
  *
  * Checks return 0, or -EREMOTEIO with the reason in the out mailbox.
  */

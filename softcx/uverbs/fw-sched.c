@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scheduling elements, as mlx5dv_sched_node_create(3) and its like ask for them: nodes and leaves (queue groups) with a
- * maximum rate, and queues that are put into leaves. Shares of bandwidth are not offered.
+ * Scheduling elements, as mlx5dv_sched_node_create(3) and its like ask for them: nodes and leaves (queue
+ * groups) with a maximum rate, and queues that are put into leaves. Shares of bandwidth are not offered.
  */
 #include "softcx/uverbs/fw-obj.h"
 

@@ -75,7 +75,8 @@ static int mr_check_range(uint64_t va, uint64_t len, uint64_t iova)
 
 static int mr_make_key(struct uverbs_file *file, const struct uverbs_mr *mr, uint32_t *key)
 {
-	/* No peer may invalidate it: Linux, hw/mlx5/mr.c, set_mkc_access_pd_addr_fields, leaves en_rinval 0 */
+	/* No peer may invalidate it: Linux, hw/mlx5/mr.c, set_mkc_access_pd_addr_fields, leaves en_rinval 0
+	 */
 	const struct hw_mkey_attr attr = {
 		.pdn = mr->pd->pdn,
 		.iova = mr->iova,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * prm.h - bit positions of firmware commands that only the emulated firmware knows, in the form of
- * mlx5/prm.h. Sources: rdma-core 44 providers/mlx5/mlx5_ifc.h; DPDK drivers/common/mlx5/mlx5_prm.h for the umem
- * of CREATE_MKEY.
+ * mlx5/prm.h. Sources: rdma-core 44 providers/mlx5/mlx5_ifc.h; DPDK drivers/common/mlx5/mlx5_prm.h for the
+ * umem of CREATE_MKEY.
  */
 #ifndef SOFTCX_UVERBS_PRM_H
 #define SOFTCX_UVERBS_PRM_H

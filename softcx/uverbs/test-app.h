@@ -114,7 +114,8 @@ uint64_t app_va(const void *p);
 void app_run(void); /* the device, until it is quiet */
 uint64_t app_rnd(uint64_t *s);
 
-/** A legacy command: core and driver structures one after the other, both ways; @resp: the answer, in the arena. */
+/** A legacy command: core and driver structures one after the other, both ways; @resp: the answer, in the
+ * arena. */
 ssize_t app_cmd(uint32_t number, void *req, size_t req_len, const void *drv, size_t drv_len, size_t resp_len,
 	size_t drv_resp_len, void **resp);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client-calls - what a call of libreddn costs, beside the plain verbs that it is made of: to be run under `softcx run`.
+ * client-calls - what a call of libreddn costs, beside the plain verbs that it is made of: to be run under
+ *`softcx run`.
  *
  *	client-calls HOST PORT OFFLOAD BASELINE-PORT KEY
  *
- * Counts instructions by letting one half of the program go through the other in single steps, so the numbers are exact, need no
- * counters of the processor, and do not depend on what else the machine does; what the kernel executes is not counted. System
- * calls are counted in the same way. OFFLOAD is a table that has KEY, as has the baseline-server at BASELINE-PORT.
- * Prints a JSON object per line.
+ * Counts instructions by letting one half of the program go through the other in single steps, so the numbers
+ *are exact, need no counters of the processor, and do not depend on what else the machine does; what the
+ *kernel executes is not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY,
+ *as has the baseline-server at BASELINE-PORT. Prints a JSON object per line.
  */
 #include "libclient/reddn.h"
 #include "tests/bench/ways/link.h"
@@ -120,7 +121,8 @@ static void pause_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* Long enough for the answers to CALLS requests to be there: the NIC is not asked, as asking is what is counted. */
+/* Long enough for the answers to CALLS requests to be there: the NIC is not asked, as asking is what is
+ * counted. */
 static void let_answers_come(void)
 {
 	pause_ms(200);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions: to be run under
- * `softcx run --clock cx5 --devices 2`, or where a NIC's two ports are connected back to back.
+ * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions: to
+ *be run under `softcx run --clock cx5 --devices 2`, or where a NIC's two ports are connected back to back.
  *
  *	paper-micro [REPEATS]
  *
- * Prints a JSON object on a line for each figure: "us" or "mops" as measured, "paper" as the paper has it (null: it says nothing).
- * "fitted" are those from which the costs of a modelled clock were taken; the others follow from it. WRITEs of 64 bytes have their data in
- * the WQE (costs/costs.c says why).
+ * Prints a JSON object on a line for each figure: "us" or "mops" as measured, "paper" as the paper has it
+ *(null: it says nothing). "fitted" are those from which the costs of a modelled clock were taken; the others
+ *follow from it. WRITEs of 64 bytes have their data in the WQE (costs/costs.c says why).
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
@@ -368,8 +368,8 @@ static double latency(
 }
 
 /*
- * Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. What counts is the time in which all
- * queues are at work.
+ * Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. What counts
+ * is the time in which all queues are at work.
  */
 static double throughput(
 	const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, unsigned flags, uint32_t len)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * scale-client HOST PORT OFFLOAD DEPTH KEY VALUE - many connections of one process, and the time that one takes.
+ * scale-client HOST PORT OFFLOAD DEPTH KEY VALUE - many connections of one process, and the time that one
+ * takes.
  *
  * Reads commands, one to a line, and answers each with a line of JSON:
  *
@@ -10,8 +11,8 @@
  *   each      one get on every connection
  *   close     closes all
  *
- * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; whatever fails ends the program with status 1 and
- * a line on standard error.
+ * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; whatever fails
+ * ends the program with status 1 and a line on standard error.
  */
 #include "libclient/reddn.h"
 

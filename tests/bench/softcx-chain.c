@@ -4,8 +4,8 @@
  *
  *	softcx-chain NIC-PID
  *
- * Each lookup is READ, fenced CAS, WAIT for it and SEND_EN on one queue, a WRITE on a managed queue, and a WAIT for that.
- * Prints one JSON object: WQEs per second of wall clock and of CPU time of process NIC-PID.
+ * Each lookup is READ, fenced CAS, WAIT for it and SEND_EN on one queue, a WRITE on a managed queue, and a
+ *WAIT for that. Prints one JSON object: WQEs per second of wall clock and of CPU time of process NIC-PID.
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"

@@ -36,7 +36,8 @@ static int by_size(const void *a, const void *b)
 
 /* ---- ways ------------------------------------------------------------------------------- */
 
-/** Keeps @depth requests of @len bytes going on a queue pair that is connected to itself; how many were done. */
+/** Keeps @depth requests of @len bytes going on a queue pair that is connected to itself; how many were done.
+ */
 static uint64_t pump(
 	struct rc *rc, struct ibv_qp *qp, uint32_t len, unsigned chain, unsigned depth, double seconds)
 {

@@ -2,8 +2,8 @@
 /*
  * wakeup - what it takes on this machine until a process that sleeps in poll(2) runs again: wakeup ROUNDS
  *
- * Two processes wake each other in turns, each on a core of its own if there are two. Prints the median of half a round,
- * in nanoseconds: an interrupt, which a real device would raise first, is not in it.
+ * Two processes wake each other in turns, each on a core of its own if there are two. Prints the median of
+ * half a round, in nanoseconds: an interrupt, which a real device would raise first, is not in it.
  */
 #include <poll.h>
 #include <sched.h>

@@ -4,9 +4,9 @@
  * not, judges every answer against it and measures. Knows nothing of tables or networks, so a mistake
  * in those cannot hide in its verdict.
  *
- * The data is a file of Debian control stanzas (apt-cache dumpavail, /var/lib/dpkg/status): stanzas are separated
- * by empty lines, the key is the value of the field Package, the value is the whole stanza without the empty line. Of
- * stanzas with one key the last counts.
+ * The data is a file of Debian control stanzas (apt-cache dumpavail, /var/lib/dpkg/status): stanzas are
+ * separated by empty lines, the key is the value of the field Package, the value is the whole stanza without
+ * the empty line. Of stanzas with one key the last counts.
  *
  * One thread. Errors: 0 or a negative errno, with a message on stderr where a file is at fault.
  */
@@ -36,21 +36,22 @@ struct workload {
 	struct workload_priv *priv;
 };
 
-/** Draws @present keys of the file at @path and @absent ones that it does not have; equal seeds draw equal keys. */
+/** Draws @present keys of the file at @path and @absent ones that it does not have; equal seeds draw equal
+ * keys. */
 int workload_load(struct workload **w, const char *path, size_t present, size_t absent, uint64_t seed);
 void workload_free(struct workload *w);
 
 /** Call right before get @i is sent. */
 void workload_start(struct workload *w, size_t i);
 /**
- * Call when the answer of get @i is there: @found with the value, or not found. Counts a hit, a miss or a wrong
- * answer; the first few wrong ones are described on stderr.
+ * Call when the answer of get @i is there: @found with the value, or not found. Counts a hit, a miss or a
+ * wrong answer; the first few wrong ones are described on stderr.
  */
 void workload_answer(struct workload *w, size_t i, bool found, const void *value, size_t value_len);
 
 /**
- * Prints the results on stdout, one "name number" per line: keys, gets, hits, misses, wrong, unanswered, seconds,
- * gets_per_s, p50_us, p99_us. Returns true when every get was answered and no answer was wrong.
+ * Prints the results on stdout, one "name number" per line: keys, gets, hits, misses, wrong, unanswered,
+ * seconds, gets_per_s, p50_us, p99_us. Returns true when every get was answered and no answer was wrong.
  */
 bool workload_report(struct workload *w);
 

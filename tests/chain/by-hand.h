@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * by-hand.h - a chain ordered by hand, for tests: what the compiler makes of conf/programs/hash-get.rdn is compared with it.
+ * by-hand.h - a chain ordered by hand, for tests: what the compiler makes of conf/programs/hash-get.rdn is
+ * compared with it.
  *
- * It answers a get on a table (protocol/table-format.h): it reads the two buckets the client names, compares fingerprints, and writes the records of those that match, then the live line,
- * into the reply slot (protocol/wire.h: request and reply of a TABLE offload).
+ * It answers a get on a table (protocol/table-format.h): it reads the two buckets the client names, compares
+ * fingerprints, and writes the records of those that match, then the live line, into the reply slot
+ * (protocol/wire.h: request and reply of a TABLE offload).
  *
  * A match is decided by a CAS on a scratch word that holds 7 bytes of fingerprint and one *lane*. The lane is
- * 0, and becomes the opcode WRITE if the fingerprint equals the client's; a READ copies it into the opcode byte
- * of the reply WQE. The word is ours, so control segments stay valid at all times, and no byte of the table or
- * of a client ever becomes an opcode. A fingerprint of zero would match an empty bucket and return the null
- * record; clients never send it, and lose nothing else by it.
+ * 0, and becomes the opcode WRITE if the fingerprint equals the client's; a READ copies it into the opcode
+ * byte of the reply WQE. The word is ours, so control segments stay valid at all times, and no byte of the
+ * table or of a client ever becomes an opcode. A fingerprint of zero would match an empty bucket and return
+ * the null record; clients never send it, and lose nothing else by it.
  *
  * An error in any step (a bucket outside the window, say) means no answer, never a miss.
  */

@@ -209,7 +209,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 		c, slots, (uint64_t)size * count, c->env.slot_addr, HW_LOCAL_WRITE | HW_REMOTE_WRITE);
 
 	if (c->recycled) {
-		/* Nobody takes their CQEs: only the numbers matter, which 2^24 requests would take too long to reach */
+		/* Nobody takes their CQEs: only the numbers matter, which 2^24 requests would take too long
+		 * to reach */
 		c->request_cq.cq->producer = c->env.first;
 		for (unsigned q = 0; q < c->img->nqueues; q++)
 			c->cq[q].cq->producer = c->env.first * c->img->queue[q].cqes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chain-rig.h - one session of a chain on the emulated silicon, in one process: what the daemon does for a client, and the
- * client's queue pair, in one arena. Everything fails the test when it cannot do its work.
+ * chain-rig.h - one session of a chain on the emulated silicon, in one process: what the daemon does for a
+ * client, and the client's queue pair, in one arena. Everything fails the test when it cannot do its work.
  */
 #ifndef TESTS_CHAIN_CHAIN_RIG_H
 #define TESTS_CHAIN_CHAIN_RIG_H
@@ -53,8 +53,8 @@ void chain_rig_recycle(struct chain_rig *c, unsigned slots);
 /** And of these: as if @first requests, a multiple of 65536, had been answered already. */
 void chain_rig_first(struct chain_rig *c, uint64_t first);
 /**
- * Before chain_rig_start(): what it calls is @loop, in a @ring for which @info is known. The last region, of the @shared bytes at @init, is the rig's; the others have
- * their addresses and keys by now.
+ * Before chain_rig_start(): what it calls is @loop, in a @ring for which @info is known. The last region, of
+ * the @shared bytes at @init, is the rig's; the others have their addresses and keys by now.
  */
 void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
 	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared);
@@ -67,8 +67,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *reply, uint32_t reply_len);
 
 /**
- * What the daemon does off the path: arms what has completed, unless the chain is recycled. When a queue has failed, false and the
- * error in words, with the step it happened in.
+ * What the daemon does off the path: arms what has completed, unless the chain is recycled. When a queue has
+ * failed, false and the error in words, with the step it happened in.
  */
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size);
 

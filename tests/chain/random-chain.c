@@ -56,7 +56,8 @@ static enum chain_field operand(struct random_chain *r, const struct chain_step 
 	return CHAIN_F_ADD;
 }
 
-/* The low bytes of an address; the length of a reply is then not replaced as well, or the sum could be too much */
+/* The low bytes of an address; the length of a reply is then not replaced as well, or the sum could be too
+ * much */
 static struct chain_place low(struct random_chain *r, unsigned s, enum chain_field f)
 {
 	unsigned wide = rnd(r, 2) && !r->steps[s].local[0].max;
@@ -214,7 +215,8 @@ static void fill(struct random_chain *r, unsigned s, unsigned ntext)
 			st->local[i] = st->verb == CHAIN_READ ? destination(r, s, i) : source(r, s);
 }
 
-/* Ends each queue but the first with a step that wakes the end of the reply, through those of the queues before it */
+/* Ends each queue but the first with a step that wakes the end of the reply, through those of the queues
+ * before it */
 static void tell(struct random_chain *r)
 {
 	const char *to[RANDOM_QUEUES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * random-chain.h - chains at random: steps in the order of a text, for chain_derive(), that copy, patch and decide. Whatever
- * the memory holds, they reach nothing but their regions when these have the sizes below.
+ * random-chain.h - chains at random: steps in the order of a text, for chain_derive(), that copy, patch and
+ * decide. Whatever the memory holds, they reach nothing but their regions when these have the sizes below.
  */
 #ifndef TESTS_CHAIN_RANDOM_CHAIN_H
 #define TESTS_CHAIN_RANDOM_CHAIN_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chains at random, ordered by chain_derive(): nothing that it put in can be spared, and on the emulated silicon each does
- * what its steps do one after the other, without a fault, and without touching anything else.
+ * Chains at random, ordered by chain_derive(): nothing that it put in can be spared, and on the emulated
+ * silicon each does what its steps do one after the other, without a fault, and without touching anything
+ * else.
  *
  * random-on-hw [FIRST [COUNT]]: the chains of COUNT seeds from FIRST on.
  */
@@ -284,7 +285,8 @@ static bool as_the_text_says(const struct model *m, uint8_t *const region[], con
 	return memcmp(slot, m->slot, RANDOM_SLOT) == 0;
 }
 
-/* Nothing is to be done any more, and the client has not been told of an answer that comes after what failed */
+/* Nothing is to be done any more, and the client has not been told of an answer that comes after what failed
+ */
 static void assert_silence(
 	struct chain_rig *c, const struct chain_desc *d, const struct model *m, uint64_t seed)
 {
@@ -411,7 +413,8 @@ static void assert_needed(const struct chain_desc *d, struct chain_step *steps, 
 	fail_msg("seed %lu: step %u is not needed", (unsigned long)seed, s);
 }
 
-/* The step that enables what follows @s, a SEND_EN of its own queue, without it: the one before for the same queue */
+/* The step that enables what follows @s, a SEND_EN of its own queue, without it: the one before for the same
+ * queue */
 static bool merge_enables(struct chain_step *steps, unsigned s)
 {
 	for (unsigned e = s; e-- > 0;)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small chains that use what hash get does not, on the emulated silicon: adds, masked atomics, WRITEs, a walk in
- * which one READ fills in the next, replies by SEND. Each is proven in order first; then any seed must agree.
+ * Small chains that use what hash get does not, on the emulated silicon: adds, masked atomics, WRITEs, a walk
+ * in which one READ fills in the next, replies by SEND. Each is proven in order first; then any seed must
+ * agree.
  */
 #include "mlx5/wqe.h"
 #include "reddnd/chain/verify/order.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * no-queue-pair HOST PORT - connects with libreddn on a machine whose RDMA device has no queue pair left. Says what the
- * library says; exit status 2 as the tools have it. Part of client-errors.sh.
+ * no-queue-pair HOST PORT - connects with libreddn on a machine whose RDMA device has no queue pair left.
+ * Says what the library says; exit status 2 as the tools have it. Part of client-errors.sh.
  */
 #include "libclient/reddn.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * demo-client - asks for keys with known answers: "demo-client WAY HOST PORT OFFLOAD DEPTH DATA PRESENT ABSENT SEED", where WAY is reddn or
- * onesided. Keeps DEPTH gets of the workload in flight, checks each answer against DATA (workload.h) and prints the results.
- * Exits 0 when every get was answered and every answer was right.
+ * demo-client - asks for keys with known answers: "demo-client WAY HOST PORT OFFLOAD DEPTH DATA PRESENT
+ * ABSENT SEED", where WAY is reddn or onesided. Keeps DEPTH gets of the workload in flight, checks each
+ * answer against DATA (workload.h) and prints the results. Exits 0 when every get was answered and every
+ * answer was right.
  */
 #include "tests/bench/ways/ways.h"
 #include "tests/bench/workload.h"

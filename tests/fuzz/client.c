@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libclient takes from outside, for libFuzzer: replies in a slot, files of tables, records as text. The first byte
- * of the input chooses.
+ * What libclient takes from outside, for libFuzzer: replies in a slot, files of tables, records as text. The
+ * first byte of the input chooses.
  */
 #include "libclient/reddn-table.h"
 #include "libclient/reply.h"

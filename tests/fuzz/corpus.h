@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* corpus.h - files of inputs that are tried again and again: a line is one, in which \xNN is a byte and \\ a backslash. */
+/* corpus.h - files of inputs that are tried again and again: a line is one, in which \xNN is a byte and \\ a
+ * backslash. */
 #ifndef TESTS_FUZZ_CORPUS_H
 #define TESTS_FUZZ_CORPUS_H
 

@@ -7,10 +7,11 @@
  *   table    files, to what the daemon and the client library make of tables
  *   control  lines, to the control socket of a living daemon at SOCKET
  *
- *   --seed N --first N --count N | --time SECONDS   input n of a seed is always the same: "--seed S --first N --count 1" repeats it
+ *   --seed N --first N --count N | --time SECONDS   input n of a seed is always the same: "--seed S --first N
+ * --count 1" repeats it
  *   --corpus FILE     the inputs of this file instead, each a line
- *   --collect FILE    of the inputs made, writes those that are refused and that differ in what they make the code do, --keep N (1200) of
- *                     them: first each that reaches something new, then those that take another path
+ *   --collect FILE    of the inputs made, writes those that are refused and that differ in what they make the
+ * code do, --keep N (1200) of them: first each that reaches something new, then those that take another path
  *
  * Meant to be built with sanitizers.
  */
@@ -72,7 +73,8 @@ static enum input_outcome use(const struct input *in)
 	return r;
 }
 
-/* ---- collecting ---------------------------------------------------------------------------------------------- */
+/* ---- collecting
+ * ---------------------------------------------------------------------------------------------- */
 
 struct found {
 	struct input in;
@@ -151,7 +153,8 @@ static void collect(void)
 		run.kind->name, run.count, nfresh, npaths, run.keep - left);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------- */
 
 static void run_corpus(void)
 {

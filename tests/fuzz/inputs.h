@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inputs.h - malformed input of one kind: made at random from good input, or from a corpus, and given to what takes it. What is wrong
- * must be refused in words, what is accepted must be whole; anything else ends the program.
+ * inputs.h - malformed input of one kind: made at random from good input, or from a corpus, and given to what
+ * takes it. What is wrong must be refused in words, what is accepted must be whole; anything else ends the
+ * program.
  */
 #ifndef TESTS_FUZZ_INPUTS_H
 #define TESTS_FUZZ_INPUTS_H
@@ -33,8 +34,9 @@ void inputs_need(bool ok, const char *what);
 void inputs_damage(struct input *in, const char *good, const char *const *words, unsigned nwords);
 
 /**
- * What the code did with an input, for choosing inputs that differ: features are parts of the program that ran and how often, if it was
- * built with -fsanitize-coverage=trace-pc-guard, and whatever inputs_feature() was told. Returns how many were never seen before;
+ * What the code did with an input, for choosing inputs that differ: features are parts of the program that
+ * ran and how often, if it was built with -fsanitize-coverage=trace-pc-guard, and whatever inputs_feature()
+ * was told. Returns how many were never seen before;
  * @*path is a hash of them all. coverage_begin() before each input.
  */
 void coverage_begin(void);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files, to what the daemon and the client library make of tables. An input is a good table's size as a little-endian word, of which the
- * file gets no more, and then patches: offset (4 bytes), length (1), and that many bytes.
+ * Files, to what the daemon and the client library make of tables. An input is a good table's size as a
+ * little-endian word, of which the file gets no more, and then patches: offset (4 bytes), length (1), and
+ * that many bytes.
  */
 #include "reddnd/generation/table.h"
 #include "libclient/reddn-table.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests to hash-get: every pattern of argument bytes at the edges of windows, forged offsets, wrong lengths, and chance. */
+/* Requests to hash-get: every pattern of argument bytes at the edges of windows, forged offsets, wrong
+ * lengths, and chance. */
 #include "tests/hostile/known.h"
 
 #include <stdio.h>
@@ -12,8 +13,8 @@ struct tally {
 };
 
 /*
- * Sends the request in @c in slot @*slot and compares all slots with what they must hold. If there can be no answer, the
- * server must end the session; the client then connects again.
+ * Sends the request in @c in slot @*slot and compares all slots with what they must hold. If there can be no
+ * answer, the server must end the session; the client then connects again.
  */
 static void attempt(struct raw_client *c, const struct known_table *t, unsigned *slot, struct tally *tally)
 {
@@ -83,7 +84,8 @@ int hostile_arguments(int argc, char **argv)
 				attempt(&c, &t, &slot, &tally);
 			}
 		}
-	/* Between the buckets, with the bytes that lie there as fingerprint: the step that follows takes what it finds */
+	/* Between the buckets, with the bytes that lie there as fingerprint: the step that follows takes what
+	 * it finds */
 	for (uint64_t bucket = 0, n = 0; bucket < w - 16 && n < ENTRIES; bucket += 16) {
 		const struct known_bucket s = known_look(&t, bucket);
 
@@ -136,8 +138,8 @@ int hostile_bytes(int argc, char **argv)
 }
 
 /*
- * A request that is too short is taken for one whose last bytes are those that its instance was armed with: 0. It learns what such a request
- * would learn. One that is too long is not taken.
+ * A request that is too short is taken for one whose last bytes are those that its instance was armed with:
+ * 0. It learns what such a request would learn. One that is too long is not taken.
  */
 int hostile_lengths(int argc, char **argv)
 {

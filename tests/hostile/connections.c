@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections that stay in the middle, and connections that are asked for in a way that nobody understands. */
+/* Connections that stay in the middle, and connections that are asked for in a way that nobody understands.
+ */
 #include "tests/hostile/hostile.h"
 
 #include <endian.h>
@@ -24,8 +25,8 @@ static void give_up(struct raw_client *each)
 }
 
 /*
- * As many as are asked for are always in the middle: accepted, and never completed. One after the other is given up without a word, and as
- * soon as the server has ended one, another takes its place.
+ * As many as are asked for are always in the middle: accepted, and never completed. One after the other is
+ * given up without a word, and as soon as the server has ended one, another takes its place.
  */
 int hostile_middle(int argc, char **argv)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hostile - a client that wants what is not its own, on plain verbs. It is told more than any attacker knows: the table, and the keys,
- * addresses and queue pairs of the server. Usage: hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...]
+ * hostile - a client that wants what is not its own, on plain verbs. It is told more than any attacker knows:
+ * the table, and the keys, addresses and queue pairs of the server. Usage: hostile ADDRESS PORT OFFLOAD
+ * ATTACK [ARGUMENT...]
  */
 #include "tests/hostile/hostile.h"
 

@@ -2,8 +2,9 @@
 /*
  * hostile.h - what the attacks of the hostile client share: one kind of attack is one file.
  *
- * An attack is a function that gets its arguments, prints one line that says what was done, and returns 0 when nothing was got or changed but
- * the client's own reply slots. Anything else ends the program (raw-client.h).
+ * An attack is a function that gets its arguments, prints one line that says what was done, and returns 0
+ * when nothing was got or changed but the client's own reply slots. Anything else ends the program
+ * (raw-client.h).
  */
 #ifndef TESTS_HOSTILE_HOSTILE_H
 #define TESTS_HOSTILE_HOSTILE_H
@@ -32,8 +33,8 @@ bool hostile_answered(struct raw_client *c);
 enum ibv_wc_status hostile_post(struct raw_client *c, struct ibv_send_wr *wr, uint32_t len);
 
 /**
- * A connection is asked for by an id that has no queue pair, for queue pair @qpn: its owner is told of the answer, and would have to
- * go on. Its events come to the channel of @c.
+ * A connection is asked for by an id that has no queue pair, for queue pair @qpn: its owner is told of the
+ * answer, and would have to go on. Its events come to the channel of @c.
  */
 struct rdma_cm_id *hostile_half_open(struct raw_client *c, uint32_t qpn, const void *data, size_t size);
 

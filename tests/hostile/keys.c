@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory keys: those of the server and of others, neighbours and guesses, in one-sided operations, in SENDs and as reply slots. */
+/* Memory keys: those of the server and of others, neighbours and guesses, in one-sided operations, in SENDs
+ * and as reply slots. */
 #include "tests/hostile/hostile.h"
 
 #include <endian.h>
@@ -47,7 +48,8 @@ int hostile_keys(int argc, char **argv)
 	return 0;
 }
 
-/* Around the client's own key: above and below, with its low byte and with others, at addresses that the server may have */
+/* Around the client's own key: above and below, with its low byte and with others, at addresses that the
+ * server may have */
 int hostile_guesses(int argc, char **argv)
 {
 	uint32_t n = (uint32_t)hostile_number(argv[0]), own;

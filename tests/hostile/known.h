@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * known.h - the table that the server answers from, which this client is told for once: what must come of a request to hash-get, byte by byte.
+ * known.h - the table that the server answers from, which this client is told for once: what must come of a
+ * request to hash-get, byte by byte.
  */
 #ifndef TESTS_HOSTILE_KNOWN_H
 #define TESTS_HOSTILE_KNOWN_H
@@ -27,8 +28,8 @@ struct known_bucket known_look(const struct known_table *t, uint64_t at);
 void known_put_probe(struct raw_client *c, unsigned p, const uint8_t *fp, uint64_t at);
 
 /**
- * What the slots must hold after the request in @c has been answered in slot @slot. False if it cannot be answered: it leads
- * out of the window, or what lies there leads out of the heap or of the client's memory.
+ * What the slots must hold after the request in @c has been answered in slot @slot. False if it cannot be
+ * answered: it leads out of the window, or what lies there leads out of the heap or of the client's memory.
  */
 bool known_model(struct raw_client *c, const struct known_table *t, unsigned slot, uint8_t *want);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests of any offload, of right and of wrong length: there is an answer in its slot and nowhere else, or the session ends. Of hash-get, whose
- * table is told, an answer is compared with what it must be, wherever in the client's memory it leads. Made at random, or from a corpus: lines of
- * an offload's name, a space and the request.
+ * Requests of any offload, of right and of wrong length: there is an answer in its slot and nowhere else, or
+ * the session ends. Of hash-get, whose table is told, an answer is compared with what it must be, wherever in
+ * the client's memory it leads. Made at random, or from a corpus: lines of an offload's name, a space and the
+ * request.
  */
 #include "tests/fuzz/corpus.h"
 #include "tests/hostile/known.h"

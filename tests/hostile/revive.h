@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* revive.h - a queue pair that is brought to life without the connection manager, as somebody's whose packets look like those of another. */
+/* revive.h - a queue pair that is brought to life without the connection manager, as somebody's whose packets
+ * look like those of another. */
 #ifndef TESTS_HOSTILE_REVIVE_H
 #define TESTS_HOSTILE_REVIVE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every kind of misuse from every state of a connection: before it is there, in its middle, in use, and when it is over. */
+/* Every kind of misuse from every state of a connection: before it is there, in its middle, in use, and when
+ * it is over. */
 #include "tests/hostile/known.h"
 #include "tests/hostile/revive.h"
 
@@ -71,7 +72,8 @@ static void compose(struct subject *s, const struct raw_client *connected)
 	raw_post_recvs(&s->c, 2 * MANY);
 }
 
-/* The answer to the request for a connection has come, and is not answered; the queue pair is made ready all the same */
+/* The answer to the request for a connection has come, and is not answered; the queue pair is made ready all
+ * the same */
 static void complete_half(struct subject *s)
 {
 	static const enum ibv_qp_state to[] = {IBV_QPS_RTR, IBV_QPS_RTS};
@@ -173,7 +175,8 @@ static bool model(struct subject *s, const uint8_t *request, unsigned slot, uint
 	return answered;
 }
 
-/* The slots hold what they held, or the answer to a whole request, to that of the attack, or to one of which nothing came */
+/* The slots hold what they held, or the answer to a whole request, to that of the attack, or to one of which
+ * nothing came */
 static void check_memory(struct subject *s, enum attack a)
 {
 	static const uint8_t zeros[RAW_REQUEST];
@@ -197,7 +200,8 @@ static void check_memory(struct subject *s, enum attack a)
 			"a slot holds what it must not");
 }
 
-/* A request of which @len bytes are sent: taken and answered, or the end of the session, by a server that knows the client */
+/* A request of which @len bytes are sent: taken and answered, or the end of the session, by a server that
+ * knows the client */
 static void ask(struct subject *s, enum attack a, uint32_t len)
 {
 	static uint8_t want[HOSTILE_MEMORY + RAW_REQUEST];

@@ -39,7 +39,8 @@ void *__wrap_realloc(void *p, size_t size)
 	return nomem_now() ? NULL : __real_realloc(p, size);
 }
 
-/* Evaluates @call, which returns an int, with its first, second, ... allocation failing, until it is not @failure any more */
+/* Evaluates @call, which returns an int, with its first, second, ... allocation failing, until it is not
+ * @failure any more */
 #define NOMEM_TRY(failure, call)                                                                             \
 	do {                                                                                                 \
 		unsigned nomem_nth = 0;                                                                      \

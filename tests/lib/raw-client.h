@@ -2,8 +2,9 @@
 /*
  * raw-client.h - a client of reddnd on plain verbs, for tests that do what libreddn never would.
  *
- * Its reply slots are the first RAW_DEPTH * RAW_SLOT bytes of @mem, a request is composed in the RAW_REQUEST bytes behind them. All of it is
- * one memory region. Whatever fails that is no part of a test ends the program with a line that begins with raw_case.
+ * Its reply slots are the first RAW_DEPTH * RAW_SLOT bytes of @mem, a request is composed in the RAW_REQUEST
+ * bytes behind them. All of it is one memory region. Whatever fails that is no part of a test ends the
+ * program with a line that begins with raw_case.
  */
 #ifndef TESTS_LIB_RAW_CLIENT_H
 #define TESTS_LIB_RAW_CLIENT_H
@@ -53,7 +54,8 @@ uint32_t raw_arg_len(const struct raw_client *c);
 void raw_post_recvs(struct raw_client *c, unsigned n);
 /** @n times the first @len bytes of raw_request(), the last and every sixteenth signalled. */
 void raw_post_sends(struct raw_client *c, unsigned n, uint32_t len);
-/** Counts replies until there are @n, or a CQE in error, which *@status then tells (else 0), or nothing more within a while. */
+/** Counts replies until there are @n, or a CQE in error, which *@status then tells (else 0), or nothing more
+ * within a while. */
 unsigned raw_replies(struct raw_client *c, unsigned n, enum ibv_wc_status *status);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rc.h - plain verbs for test programs: a device, memory under one key, and RC queue pairs that are connected by hand.
+ * rc.h - plain verbs for test programs: a device, memory under one key, and RC queue pairs that are connected
+ * by hand.
  *
  * Whatever fails ends the program with exit status 1 and a line on standard error.
  */
@@ -31,8 +32,8 @@ struct rc_peer {
 __attribute__((noreturn, format(printf, 1, 2))) void rc_die(const char *fmt, ...); /* adds errno in words */
 
 /**
- * Opens device @index and registers @len bytes of zeroed memory. @sharing: MAP_SHARED or MAP_PRIVATE. @cqes: of one CQ
- * for everything.
+ * Opens device @index and registers @len bytes of zeroed memory. @sharing: MAP_SHARED or MAP_PRIVATE. @cqes:
+ * of one CQ for everything.
  */
 void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes);
 void rc_close(struct rc *rc); /* its queue pairs are gone */

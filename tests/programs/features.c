@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the language can say and no program of the library does: small programs, each beside what it means in plain C */
+/* What the language can say and no program of the library does: small programs, each beside what it means in
+ * plain C */
 #include "tests/programs/offloads.h"
 
 #include <stdio.h>
@@ -521,7 +522,8 @@ static void uses_request(struct run *r, uint8_t *slot)
 
 /* ---- loops that answer ------------------------------------------------------------------------ */
 
-/* An answer of two WRs in each iteration, reads before it is known whether they are needed, and another answer if none was it */
+/* An answer of two WRs in each iteration, reads before it is known whether they are needed, and another
+ * answer if none was it */
 static const char early_text[] = "program p\n"
 				 "region data\n"
 				 "arg at[5] : offset(2) in data\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * interpret.h - what a program means, statement after statement, on plain memory: what its chain is compared with.
+ * interpret.h - what a program means, statement after statement, on plain memory: what its chain is compared
+ * with.
  */
 #ifndef TESTS_PROGRAMS_INTERPRET_H
 #define TESTS_PROGRAMS_INTERPRET_H
@@ -18,7 +19,8 @@ struct interpret {
 };
 
 enum {
-	/* it reaches beyond a region, or an atomic is not aligned: its chain fails; or a loop goes on for too long */
+	/* it reaches beyond a region, or an atomic is not aligned: its chain fails; or a loop goes on for too
+	   long */
 	INTERPRET_BEYOND = 1,
 	INTERPRET_CANNOT, /* it reads or patches what only a NIC has */
 };

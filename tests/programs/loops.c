@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs with a loop that has no bound, and what they mean in plain C; the Turing machine, and such a machine in plain C */
+/* Programs with a loop that has no bound, and what they mean in plain C; the Turing machine, and such a
+ * machine in plain C */
 #include "tests/programs/offloads.h"
 #include "tests/programs/turing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * on-hw library | features | loops [--recycled | NAME]: these programs (offloads.h) on the emulated silicon, under many seeds,
- * against what they mean in plain C.
+ * on-hw library | features | loops [--recycled | NAME]: these programs (offloads.h) on the emulated silicon,
+ * under many seeds, against what they mean in plain C.
  */
 #include "tests/programs/offloads.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on the emulated silicon
- * under some seeds each, beside what they mean (interpret.h). Memory, reply and slot must be as the text says, no queue may
- * fail and every request is answered. A run: the requests of one program under one seed. With --runs until there were so many, programs
- * from number FIRST on; with FILE, that program instead.
+ * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on
+ * the emulated silicon under some seeds each, beside what they mean (interpret.h). Memory, reply and slot
+ * must be as the text says, no queue may fail and every request is answered. A run: the requests of one
+ * program under one seed. With --runs until there were so many, programs from number FIRST on; with FILE,
+ * that program instead.
  */
 #include "reddnd/program/front/front.h"
 #include "tests/programs/generate.h"

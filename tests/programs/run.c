@@ -265,7 +265,8 @@ static bool serve(struct run *r, uint64_t requests)
 	while (r->answered < requests || r->c.completed < requests) {
 		bool busy = false;
 
-		/* of a chain that answers before it is over, the rest goes on beside the next requests, but for depth 1 */
+		/* of a chain that answers before it is over, the rest goes on beside the next requests, but
+		 * for depth 1 */
 		if (r->c.sent < requests && r->c.sent - r->answered < r->o->depth &&
 			(r->o->depth > 1 || r->c.completed == r->c.sent) && run_random(r, 2))
 			send_request(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * run.h - runs a program of conf/programs on the emulated silicon, in this process, beside a model of it in plain C:
- * after every reply the client's slot, and in the end every region, must be what the model says.
+ * run.h - runs a program of conf/programs on the emulated silicon, in this process, beside a model of it in
+ * plain C: after every reply the client's slot, and in the end every region, must be what the model says.
  */
 #ifndef TESTS_PROGRAMS_RUN_H
 #define TESTS_PROGRAMS_RUN_H
@@ -71,13 +71,15 @@ extern bool run_recycled;
 /** The program as compiled, or a failed test with the compiler's message. To be freed with program_free(). */
 struct program *run_compile(const struct run_offload *o);
 /**
- * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter: only that one; or
+ * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
+ * only that one; or
  * "--recycled": all of them with run_recycled.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);
 /**
- * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and the reason in
+ * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and
+ * the reason in
  * @why. Adds to @counts, if that is not NULL.
  */
 bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,

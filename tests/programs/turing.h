@@ -2,7 +2,8 @@
 /*
  * turing.h - what conf/programs/turing.rdn runs on: the regions of a machine, and the machine in plain C.
  *
- * Rules in the usual notation: for each state those for 0 and for 1, "1RB1LC_..."; a state that is not there halts.
+ * Rules in the usual notation: for each state those for 0 and for 1, "1RB1LC_..."; a state that is not there
+ * halts.
  */
 #ifndef TESTS_PROGRAMS_TURING_H
 #define TESTS_PROGRAMS_TURING_H

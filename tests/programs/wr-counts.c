@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wr-counts [--check FILE]: docs/wr-counts.md, the work requests of constructs and programs as the compiler and the trace of the
- * emulated silicon count them; or whether FILE is that.
+ * wr-counts [--check FILE]: docs/wr-counts.md, the work requests of constructs and programs as the compiler
+ * and the trace of the emulated silicon count them; or whether FILE is that.
  */
 #include "tests/programs/offloads.h"
 
@@ -62,7 +62,8 @@ static void print_constructs(FILE *f)
 		const struct construct *k = &constructs[i];
 		struct program *with = run_compile(&k->with), *without = run_compile(&k->without);
 		const struct chain_image *a = with->image, *b = without->image;
-		/* the paper's loop has its data at hand: it does not count the READ that fetches an element */
+		/* the paper's loop has its data at hand: it does not count the READ that fetches an element
+		 */
 		double reads = k->times > 1 || k->with.direct ? 1 : 0;
 
 		fprintf(f, "| %s | ", k->name);

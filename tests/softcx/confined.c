@@ -2,8 +2,8 @@
 /*
  * confined - runs a command as a container without privileges would: confined [--kill] COMMAND [ARGUMENT...]
  *
- * ptrace(2), process_vm_readv(2), process_vm_writev(2) and userfaultfd(2) fail with EPERM, or, with --kill, end the
- * process that calls them, in it and in all its descendants.
+ * ptrace(2), process_vm_readv(2), process_vm_writev(2) and userfaultfd(2) fail with EPERM, or, with --kill,
+ * end the process that calls them, in it and in all its descendants.
  */
 #include <errno.h>
 #include <linux/filter.h>

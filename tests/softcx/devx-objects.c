@@ -2,8 +2,9 @@
 /*
  * devx-objects.c - keys and scheduling elements through the ordinary libmlx5: to be run under `softcx run`.
  *
- * A queue connected to itself writes through a key that DEVX made over a umem, at a rate that mlx5dv_sched_leaf sets.
- * Exits 0 when everything went as promised, else 1 with a line that says what did not.
+ * A queue connected to itself writes through a key that DEVX made over a umem, at a rate that
+ * mlx5dv_sched_leaf sets. Exits 0 when everything went as promised, else 1 with a line that says what did
+ * not.
  */
 #include "mlx5/prm.h"
 
@@ -135,7 +136,8 @@ static struct mlx5dv_devx_obj *create_mkey(uint32_t umem, uint32_t octowords, ui
 	return mlx5dv_devx_obj_create(ctx, in, sizeof(in), out, out_len);
 }
 
-/* Half of the memory from its second page on, under an address and a variant of our choice. Returns the key. */
+/* Half of the memory from its second page on, under an address and a variant of our choice. Returns the key.
+ */
 static uint32_t key_over_umem(struct mlx5dv_devx_umem **umem, struct mlx5dv_devx_obj **obj)
 {
 	uint8_t out[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * leaky.c - a program that leaves objects behind, for the test of the leak check.
- * leaky clean: destroys all. leaky verbs: not its PD and MR. leaky cm: not a listening id. leaky fail: like verbs, and
- * fails. leaky child: a child leaves a PD.
+ * leaky clean: destroys all. leaky verbs: not its PD and MR. leaky cm: not a listening id. leaky fail: like
+ * verbs, and fails. leaky child: a child leaves a PD.
  */
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

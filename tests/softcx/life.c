@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softcx-life - what becomes of a connection, of memory and of objects when processes die: to be run under `softcx run`.
+ * softcx-life - what becomes of a connection, of memory and of objects when processes die: to be run under
+ * `softcx run`.
  *
- * Each check starts an owner, whose memory a peer in this process reads and writes. The owner is killed; what it made
- * lives on as long as somebody holds its device file: a forked child, whoever got the descriptor by SCM_RIGHTS (as a
- * service manager's store does), a program that imported it. Exits 0 when all went as with a kernel.
+ * Each check starts an owner, whose memory a peer in this process reads and writes. The owner is killed; what
+ * it made lives on as long as somebody holds its device file: a forked child, whoever got the descriptor by
+ * SCM_RIGHTS (as a service manager's store does), a program that imported it. Exits 0 when all went as with a
+ * kernel.
  */
 #include "tests/lib/rc.h"
 
@@ -297,7 +299,8 @@ static void give(struct rc *rc)
 	send_fd(give_sock, rc->ctx->cmd_fd);
 }
 
-/** Another program goes on with the objects of the owner: has new queues, in the old PD, on the old memory. */
+/** Another program goes on with the objects of the owner: has new queues, in the old PD, on the old memory.
+ */
 static void import_and_use(int sock)
 {
 	struct handles h;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * endless make DIR - writes regions for programs with loops that have no bound.
- * endless ask HOST PORT OFFLOAD DIR DEPTH COUNT SEED - asks an offload named after one of them through libreddn, and checks each answer
- * against plain C. COUNT 0: until the session ends; then it says why.
+ * endless ask HOST PORT OFFLOAD DIR DEPTH COUNT SEED - asks an offload named after one of them through
+ * libreddn, and checks each answer against plain C. COUNT 0: until the session ends; then it says why.
  * endless one HOST PORT OFFLOAD ARGUMENT... - asks once, numbers as they are, and waits as long as it takes.
  * endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
  */
@@ -70,7 +70,8 @@ static uint64_t get_le(const uint8_t *p, unsigned bytes)
 	return v;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------------------
+ */
 
 static uint8_t *map(const char *dir, const char *name, size_t size)
 {
@@ -100,7 +101,8 @@ static uint64_t key_of(unsigned node)
 	return node * 0x10001ull;
 }
 
-/* One list through all nodes but node 0, which ends it, in an order at random; one that goes round in a circle behind it */
+/* One list through all nodes but node 0, which ends it, in an order at random; one that goes round in a
+ * circle behind it */
 static void make_nodes(uint8_t *nodes)
 {
 	static unsigned order[NODES];
@@ -143,7 +145,8 @@ static int make(const char *dir)
 	return 0;
 }
 
-/* ---- what is asked, and what the answer has to be -------------------------------------------------------- */
+/* ---- what is asked, and what the answer has to be --------------------------------------------------------
+ */
 
 struct question {
 	struct reddn_arg arg[2];
@@ -221,7 +224,8 @@ static const struct {
 	void (*ask)(struct world *w, struct question *q);
 } kinds[] = {{"while-recycled", ask_array}, {"list-endless", ask_list}, {"turing", ask_machine}};
 
-/* ---- asking ----------------------------------------------------------------------------------------------- */
+/* ---- asking -----------------------------------------------------------------------------------------------
+ */
 
 static struct reddn *connect_to(char **args, uint16_t depth)
 {

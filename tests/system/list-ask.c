@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * list-ask - calls of conf/programs/list-walk.rdn whose answers must be what is in the list. Part of lists.sh.
- *   list-ask make NODES HEAP END                            a list of nodes and their values; the last one's next: END
- *   list-ask ask HOST PORT OFFLOAD DEPTH REQUESTS SEED      prints how many found a node
+ * list-ask - calls of conf/programs/list-walk.rdn whose answers must be what is in the list. Part of
+ * lists.sh. list-ask make NODES HEAP END                            a list of nodes and their values; the
+ * last one's next: END list-ask ask HOST PORT OFFLOAD DEPTH REQUESTS SEED      prints how many found a node
  */
 #include "libclient/reddn.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * misuse ADDRESS PORT OFFLOAD CASE - a client that breaks the protocol on purpose, on plain verbs. Exit status 0 when the
- * server reacted as it must: refused it with the right reason, or ended the connection, or answered.
+ * misuse ADDRESS PORT OFFLOAD CASE - a client that breaks the protocol on purpose, on plain verbs. Exit
+ * status 0 when the server reacted as it must: refused it with the right reason, or ended the connection, or
+ * answered.
  */
 #include "tests/lib/raw-client.h"
 
@@ -13,7 +14,8 @@
 
 enum { FLOOD = 600 };
 
-/* ---- refusals ------------------------------------------------------------------------------------------------- */
+/* ---- refusals
+ * ------------------------------------------------------------------------------------------------- */
 
 static void bad_magic(struct reddn_wire_req *r)
 {
@@ -138,7 +140,8 @@ static void refuse_all(char **argv)
 	}
 }
 
-/* ---- who is told why a session ended -------------------------------------------------------------------------- */
+/* ---- who is told why a session ended
+ * -------------------------------------------------------------------------- */
 
 static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t reason)
 {
@@ -180,7 +183,8 @@ static void ask_why(char **argv)
 	raw_finish(&c);
 }
 
-/* ---- requests that are wrong ------------------------------------------------------------------------------------ */
+/* ---- requests that are wrong
+ * ------------------------------------------------------------------------------------ */
 
 static void wrong_rkey(struct raw_client *c)
 {

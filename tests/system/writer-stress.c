@@ -5,8 +5,8 @@
  *   writer-stress write FILE STATE           write until STATE says stop (see struct state)
  *   writer-stress ask HOST PORT OFFLOAD STATE DEPTH GETS SEED
  *   writer-stress stop STATE                 stop the writer, print what it did
- * Part of writer-stress.sh. Writer and clients share the file STATE, where the writer counts what it does to each key, so that a
- * client knows which answers are right.
+ * Part of writer-stress.sh. Writer and clients share the file STATE, where the writer counts what it does to
+ * each key, so that a client knows which answers are right.
  */
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
@@ -33,8 +33,9 @@ enum {
 };
 
 /*
- * Operations on a key have numbers from 1; what number n does follows from key and n. Number `begun` may have happened, number
- * `ended` has. A get sees the key as it is after one of the operations from `ended` before it was sent to `begun` after it returned.
+ * Operations on a key have numbers from 1; what number n does follows from key and n. Number `begun` may have
+ * happened, number `ended` has. A get sees the key as it is after one of the operations from `ended` before
+ * it was sent to `begun` after it returned.
  */
 struct state {
 	atomic_uint stop;
@@ -140,7 +141,8 @@ static void write_all(const char *file, struct state *s)
 	puts("ready");
 	fflush(stdout);
 	for (uint64_t i = 0; !atomic_load(&s->stop); i++) {
-		/* Inserts and with them moves in half of the time: a miss is certain only when nothing moves. */
+		/* Inserts and with them moves in half of the time: a miss is certain only when nothing moves.
+		 */
 		bool calm = i / 20000 % 2;
 		uint32_t k = (uint32_t)(rnd(&rng) % (calm ? STABLE : KEYS)),
 			 n = atomic_load(&s->key[k].ended) + 1;

@@ -85,7 +85,8 @@ static int next_tsv(struct records_reader *r, size_t len, struct record_text *re
 	return 0;
 }
 
-/* The bytes of member `name` or `name`_hex of a record, appended to r->decoded at *used. 0, 1 if there is none, or -errno. */
+/* The bytes of member `name` or `name`_hex of a record, appended to r->decoded at *used. 0, 1 if there is
+ * none, or -errno. */
 static int json_bytes(
 	struct records_reader *r, struct json_object *o, const char *name, size_t *used, size_t *len)
 {

@@ -2,9 +2,9 @@
 /*
  * records.h - keys and values as text, for the tools. Two formats, one record per line:
  *
- *   TSV   key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes are themselves. Empty lines are
- *         skipped. A line without TAB is a key without value, where the caller accepts that.
- *   JSON  {"key": "...", "value": "..."}, strings in UTF-8; or "key_hex" and "value_hex" with two hex digits a byte.
+ *   TSV   key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes are themselves. Empty
+ * lines are skipped. A line without TAB is a key without value, where the caller accepts that. JSON  {"key":
+ * "...", "value": "..."}, strings in UTF-8; or "key_hex" and "value_hex" with two hex digits a byte.
  *
  * What is written can be read back, byte for byte.
  */
@@ -43,7 +43,8 @@ void records_deinit(struct records_reader *r);
 
 enum { RECORDS_END = 1 };
 
-/** The next record; its bytes are valid until the next call. RECORDS_END, -EBADMSG with `why`, or another -errno. */
+/** The next record; its bytes are valid until the next call. RECORDS_END, -EBADMSG with `why`, or another
+ * -errno. */
 int records_next(struct records_reader *r, struct record_text *rec);
 
 /** Write one line. A failure shows in ferror(). A NULL value is left out. */

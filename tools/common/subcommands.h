@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * subcommands.h - what tools with commands share: their table of commands is looked up, listed and completed in one way.
+ * subcommands.h - what tools with commands share: their table of commands is looked up, listed and completed
+ * in one way.
  */
 #ifndef TOOLS_COMMON_SUBCOMMANDS_H
 #define TOOLS_COMMON_SUBCOMMANDS_H
@@ -28,7 +29,8 @@ void words_list(const struct words *w, int width);
 /** Prints their names, separated by blanks. */
 void words_names(const struct words *w);
 
-/** Prints the long options of @options, separated by blanks; the last one is for those who build the tool, and left out. */
+/** Prints the long options of @options, separated by blanks; the last one is for those who build the tool,
+ * and left out. */
 void words_options(const struct option *options);
 
 #endif

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** A line on stderr, with the name the program was called by before it. Returns 2, the exit status of errors. */
+/** A line on stderr, with the name the program was called by before it. Returns 2, the exit status of errors.
+ */
 int tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The same, with an exit status of one's own as its value. */
@@ -21,7 +22,8 @@ bool tool_number(const char *s, uint64_t min, uint64_t max, uint64_t *out);
 /** The same up to @max, with K, M or G for powers of 1024 allowed behind it. */
 bool tool_size(const char *s, uint64_t max, uint64_t *out);
 
-/** Text, or what "hex:" and hexadecimal digits say; zeroes fill it up to @len bytes. False: it is longer, or no hexadecimal. */
+/** Text, or what "hex:" and hexadecimal digits say; zeroes fill it up to @len bytes. False: it is longer, or
+ * no hexadecimal. */
 bool tool_bytes(const char *s, uint8_t *out, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * histogram.h - latencies in bounded memory: buckets whose width is 1/64 of their value or less, so percentiles are
- * right to 1.6 %. Not thread-safe.
+ * histogram.h - latencies in bounded memory: buckets whose width is 1/64 of their value or less, so
+ * percentiles are right to 1.6 %. Not thread-safe.
  */
 #ifndef TOOLS_LOAD_HISTOGRAM_H
 #define TOOLS_LOAD_HISTOGRAM_H

@@ -24,8 +24,8 @@ struct keyset {
 };
 
 /**
- * Adds all keys of table file @name, or of the text file of keys or of key, tab, value (records.h). @values: keep the values too.
- * 0, or after a complaint on stderr the exit status 2.
+ * Adds all keys of table file @name, or of the text file of keys or of key, tab, value (records.h). @values:
+ * keep the values too. 0, or after a complaint on stderr the exit status 2.
  */
 int keyset_load_table(struct keyset *k, const char *name, bool values);
 int keyset_load_text(struct keyset *k, const char *name, bool values);

@@ -142,7 +142,8 @@ static void submit_all(struct load *b, struct client *c)
 		if (r < 0) {
 			b->errors++;
 			b->answered++;
-			/* A key that this table cannot hold is one error; a lost connection is told by the next poll. */
+			/* A key that this table cannot hold is one error; a lost connection is told by the
+			 * next poll. */
 			if (r != -EMSGSIZE && r != -EINVAL)
 				return;
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load.h - many requests on known keys, as many under way at a time as the connections take, timed and, where the answers are known,
- * checked. It does not know how requests travel: ways of asking are compared by the same loop. One thread.
+ * load.h - many requests on known keys, as many under way at a time as the connections take, timed and, where
+ * the answers are known, checked. It does not know how requests travel: ways of asking are compared by the
+ * same loop. One thread.
  */
 #ifndef TOOLS_LOAD_LOAD_H
 #define TOOLS_LOAD_LOAD_H
@@ -13,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A get; with a value it sets the key to it instead. The bytes stay as they are until the result is there. */
+/** A get; with a value it sets the key to it instead. The bytes stay as they are until the result is there.
+ */
 struct load_op {
 	const void *key;
 	size_t key_len;
@@ -21,7 +23,8 @@ struct load_op {
 	size_t value_len;
 };
 
-/** One connection, of any kind. The functions have the outcomes of those of reddn.h that are called like them. */
+/** One connection, of any kind. The functions have the outcomes of those of reddn.h that are called like
+ * them. */
 struct load_way {
 	void *conn;
 	unsigned depth; /* requests that can be outstanding */
@@ -58,8 +61,9 @@ struct load_options {
 };
 
 /**
- * Does what the options say and prints the results on stdout: text, or one JSON object. SIGINT and SIGTERM end it early, with results.
- * Returns the exit status: 0, 1 when an answer was wrong or missing, 2 when it could not be done. Complains on stderr.
+ * Does what the options say and prints the results on stdout: text, or one JSON object. SIGINT and SIGTERM
+ * end it early, with results. Returns the exit status: 0, 1 when an answer was wrong or missing, 2 when it
+ * could not be done. Complains on stderr.
  */
 int load_run(const struct load_options *opt, load_open_fn *open);
 

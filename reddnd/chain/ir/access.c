@@ -234,7 +234,8 @@ bool access_in_turn(const struct layout *l, const struct access *a, const struct
 
 	if (a->when == ACCESS_FETCH || b->when == ACCESS_FETCH || sa->queue != sb->queue)
 		return false;
-	/* to the end of what @a does it must have been executed, no more; and @b must not begin before that */
+	/* to the end of what @a does it must have been executed, no more; and @b must not begin before that
+	 */
 	if (a->when == ACCESS_SCATTER || b->when == ACCESS_GATHER)
 		return false;
 	return !chain_verb_info(sa->verb)->scatters ||

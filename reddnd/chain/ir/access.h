@@ -26,8 +26,8 @@ struct access {
 struct access_list {
 	struct access *all; /* sorted by place */
 	unsigned n;
-	bool may_rest
-		[CHAIN_MAX_STEPS]; /* the step may be executed as a NOP: dormant, or its opcode is written */
+	bool may_rest[CHAIN_MAX_STEPS]; /* the step may be executed as a NOP: dormant, or its opcode is
+					   written */
 };
 
 /** All accesses of @l, which layout_make() has filled; the caller calls access_free(). 0 or -ENOMEM. */

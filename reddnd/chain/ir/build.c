@@ -237,7 +237,8 @@ static int allocate(const struct layout *l, struct chain_image **out)
 	return 0;
 }
 
-/* Arming goes through all of them for each request: what is alike in a row is done without a mispredicted branch */
+/* Arming goes through all of them for each request: what is alike in a row is done without a mispredicted
+ * branch */
 static int by_kind(const void *a, const void *b)
 {
 	const struct chain_reloc *x = a, *y = b;

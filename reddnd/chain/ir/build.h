@@ -59,15 +59,15 @@ enum chain_step_flag {
 	CHAIN_SOLICITED = 1 << 3,
 	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
 	/*
-	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others choose, which what
-	 * is known of one byte without the others cannot tell apart: a carry, or a byte that no value reaches, decides by
-	 * masked atomics which opcodes replace them. So nothing proves it, and who sets this flag answers for it: lower/cond-bytes.c gives
-	 * every lane, in the word and in each swap operand, 0 or the opcode of its step.
+	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others
+	 * choose, which what is known of one byte without the others cannot tell apart: a carry, or a byte
+	 * that no value reaches, decides by masked atomics which opcodes replace them. So nothing proves it,
+	 * and who sets this flag answers for it: lower/cond-bytes.c gives every lane, in the word and in each
+	 * swap operand, 0 or the opcode of its step.
 	 */
 	CHAIN_LANES = 1 << 5,
-	CHAIN_CALL =
-		1
-		<< 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop may do */
+	CHAIN_CALL = 1 << 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop
+				may do */
 	CHAIN_AHEAD = 1 << 7, /* of the reply: for derive.h, enabled before what comes after it is over */
 };
 
@@ -130,7 +130,8 @@ struct chain_desc {
 	unsigned nregions;
 	const struct chain_region *regions; /* nregions of them; NULL: nothing is said, none is writable */
 	uint32_t slot_size;                 /* bytes of the reply slot; 0: what the replies need */
-	bool ignores_index; /* it runs on devices that check neither index nor QPN of a WQE: those may hold operands */
+	bool ignores_index;  /* it runs on devices that check neither index nor QPN of a WQE: those may hold
+				operands */
 	bool fenced_enables; /* it runs on devices on which a SEND_EN heeds a fence as other WQEs do */
 	const struct chain_step *steps;
 	unsigned nsteps;

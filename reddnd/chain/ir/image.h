@@ -128,7 +128,8 @@ enum {
 /** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
 uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
 
-/** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at most. */
+/** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at
+ * most. */
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
 
 /** Bytes of an RQ entry: a power of two >= 16. */

@@ -43,7 +43,8 @@ struct layout_range {
 
 /** CHAIN_REFUSED, with the reason in l->err. */
 int layout_refuse(struct layout *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** How messages call step @s: its label, or its verb and number, and its line. Static storage, four names at a time. */
+/** How messages call step @s: its label, or its verb and number, and its line. Static storage, four names at
+ * a time. */
 const char *layout_step_name(const struct layout *l, unsigned s);
 
 /** Resolves @d into @l and checks everything about single steps. 0 or CHAIN_REFUSED. */

@@ -48,7 +48,8 @@ static bool fills(const struct chain_place *p, const char *label, unsigned sge)
 	       (sge == REMOTE ? p->field == CHAIN_F_REMOTE_ADDR : local && p->sge == sge);
 }
 
-/* Something fills in the address or length of that place of a step: it may touch other bytes than those it names */
+/* Something fills in the address or length of that place of a step: it may touch other bytes than those it
+ * names */
 static bool moves(const struct bytes *b, unsigned step, unsigned sge)
 {
 	const struct chain_desc *d = b->l->d;

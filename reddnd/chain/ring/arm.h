@@ -35,8 +35,8 @@ struct chain_env {
 		uint32_t lkey, rkey;
 		uint8_t *mem; /* slots * scratch_size bytes */
 	} scratch;
-	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come to a multiple of
-	 * 65536 already */
+	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come
+	 * to a multiple of 65536 already */
 	uint64_t first;
 	struct {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
@@ -53,8 +53,8 @@ struct chain_env {
 		uint64_t iova; /* multiple of 2^region_bits */
 		uint32_t lkey, rkey;
 	} region[CHAIN_MAX_WINDOWS];
-	struct
-	{ /* of a loop that a chain calls (loop.h): the CQ that starts it, the queue that it wakes when it ends */
+	struct { /* of a loop that a chain calls (loop.h): the CQ that starts it, the queue that it wakes when
+		    it ends */
 		uint32_t gate_cqn, exit_qpn;
 	} call;
 	uint64_t slot_addr; /* the client's reply slots: of instance seq, number seq % slot_count */
@@ -70,7 +70,8 @@ struct chain_env {
  */
 void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
 
-/** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time. */
+/** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
+ */
 void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);
 
 /** Writes the scatter list of RQ entry @slot. It never changes: once per session. */

@@ -33,9 +33,10 @@ struct check {
 	const struct lap_env *env;
 	struct wqe *w;
 	int n, cqes;
-	int *at; /* WQE by WQEBB */
-	int *landed; /* first WQE, in the line from lap 0 on, that starts when WQE i of lap 0 has landed; or NEVER */
-	int *fetch; /* the SEND_EN, in that line, from which on WQE i of lap 1 may be fetched */
+	int *at;     /* WQE by WQEBB */
+	int *landed; /* first WQE, in the line from lap 0 on, that starts when WQE i of lap 0 has landed; or
+			NEVER */
+	int *fetch;  /* the SEND_EN, in that line, from which on WQE i of lap 1 may be fetched */
 	struct touch *touches;
 	int ntouches, room;
 	uint8_t *patched; /* bytes of the ring that are written into */
@@ -143,7 +144,8 @@ static void find_landings(struct check *c)
 	}
 }
 
-/* Through which WQEBB, from the start of lap 0 on, it is enabled when WQE t starts: never more than a lap ahead */
+/* Through which WQEBB, from the start of lap 0 on, it is enabled when WQE t starts: never more than a lap
+ * ahead */
 static int find_fetches(struct check *c, uint16_t start)
 {
 	int64_t enabled = start;
@@ -267,7 +269,8 @@ static int check_patch(struct check *c, const struct touch *t)
 {
 	uint32_t first = (uint32_t)((t->from - c->env->iova) / WQEBB);
 	int target = c->at[first], landed = c->landed[t->wqe];
-	/* The target's next run is in this lap, or, if it has had its turn, in the next. fetch[] is of lap 1 */
+	/* The target's next run is in this lap, or, if it has had its turn, in the next. fetch[] is of lap 1
+	 */
 	int fetch = target > t->wqe ? c->fetch[target] - c->n : c->fetch[target];
 
 	if (landed == NEVER || landed > fetch)
@@ -314,8 +317,8 @@ static int by_place(const void *x, const void *y)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* A ring has some ten thousand places, and this is done for every client that connects: in order of address, only neighbours
- * are compared */
+/* A ring has some ten thousand places, and this is done for every client that connects: in order of address,
+ * only neighbours are compared */
 static int check_sorted(struct check *c, struct touch *const *p, int n)
 {
 	int r = 0;

@@ -93,7 +93,8 @@ void lap_free(struct lap *l)
 	free(l);
 }
 
-/* Room for one more of @n elements; on failure the object is only good for being freed, and lap_finish() says so */
+/* Room for one more of @n elements; on failure the object is only good for being freed, and lap_finish() says
+ * so */
 static void *more(struct lap *l, void *array, unsigned n, unsigned *room, size_t size)
 {
 	unsigned want = *room ? 2 * *room : 64;

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lap.h - a ring that renews itself: one managed SQ whose WQEs run lap after lap for ever, with the NIC's index
- * check on and no CPU.
+ * lap.h - a ring that renews itself: one managed SQ whose WQEs run lap after lap for ever, with the NIC's
+ * index check on and no CPU.
  *
- * What goes stale when a ring comes round are numbers: the index in every control segment (16 bit, counts WQEBBs
- * since RESET), the producer indices of SEND_EN (16 bit), the CQE numbers of WAIT (24 bit). Each grows by a
- * constant per lap. They are refreshed by READs that scatter bytes of *lanes* into them, a section of the lap
- * at a time, while another section runs:
+ * What goes stale when a ring comes round are numbers: the index in every control segment (16 bit, counts
+ * WQEBBs since RESET), the producer indices of SEND_EN (16 bit), the CQE numbers of WAIT (24 bit). Each grows
+ * by a constant per lap. They are refreshed by READs that scatter bytes of *lanes* into them, a section of
+ * the lap at a time, while another section runs:
  *
- *   - lanes are little-endian numbers in memory, packed into 64-bit words; one masked FETCH_ADD per word and lap,
- *     with a field boundary above each lane, moves them on. A data segment per byte turns the byte order around;
- *   - bytes that do not change are left out: a ring of 256 * n WQEBBs changes only the upper byte of an index, a
- *     CQ that gets 256 * n CQEs per lap only the two upper bytes of a CQE number. CQEs are made up to such a
- *     number by signalling WQEs that need not be;
+ *   - lanes are little-endian numbers in memory, packed into 64-bit words; one masked FETCH_ADD per word and
+ * lap, with a field boundary above each lane, moves them on. A data segment per byte turns the byte order
+ * around;
+ *   - bytes that do not change are left out: a ring of 256 * n WQEBBs changes only the upper byte of an
+ * index, a CQ that gets 256 * n CQEs per lap only the two upper bytes of a CQE number. CQEs are made up to
+ * such a number by signalling WQEs that need not be;
  *   - numbers that are equal share a lane, which lies there in as many copies as one READ needs.
  *
- * Not only the ring's own WQEs: anything that advances by a constant per lap, and bytes that must be put back, can
- * be refreshed in any section. recycle.h keeps whole chains going like that.
+ * Not only the ring's own WQEs: anything that advances by a constant per lap, and bytes that must be put
+ * back, can be refreshed in any section. recycle.h keeps whole chains going like that.
  *
  * Use: lap_new(); WQEs in order, with lap_renew() where the READs of a section go and lap_advance() where the
- * FETCH_ADDs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s + n / 2 (mod n).
- * The caller's part, proven by lap-check.h from the ring itself: a section is enabled, WQE by WQE or whole, only after a WAIT for a
- * CQE later than the READs that refreshed it, and lap_advance() comes in the last section, after its lap_renew().
+ * FETCH_ADDs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s + n / 2
+ * (mod n). The caller's part, proven by lap-check.h from the ring itself: a section is enabled, WQE by WQE or
+ * whole, only after a WAIT for a CQE later than the READs that refreshed it, and lap_advance() comes in the
+ * last section, after its lap_renew().
  *
  * Needs masked FETCH_ADD of 8 bytes. Pure memory writes; no allocation is kept but the object's.
  */
@@ -50,11 +52,12 @@ struct lap_env {
 	uint64_t iova, lanes_iova; /* multiples of 64 */
 	uint32_t lanes_size;
 	uint32_t first_cqe; /* number of the first CQE this queue will cause */
-	bool ignores_index; /* the NIC does not look at the index in a control segment: it need not be refreshed */
-	uint64_t
-		discard; /* lap_check(): 8 bytes of old values that nobody wants, written in any order; 0: none */
-	const uint8_t *
-		verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what it is. Or NULL */
+	bool ignores_index; /* the NIC does not look at the index in a control segment: it need not be
+			       refreshed */
+	uint64_t discard;   /* lap_check(): 8 bytes of old values that nobody wants, written in any order; 0:
+			       none */
+	const uint8_t *verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what
+				 it is. Or NULL */
 };
 
 struct lap;
@@ -67,14 +70,17 @@ unsigned lap_add(struct lap *l, enum chain_verb verb, unsigned nsge, uint8_t fla
 uint8_t *lap_bytes(struct lap *l, unsigned id); /* until the next lap_add() */
 /** The BE64 at @at of WQE @id: address of byte @offset of WQE @target, which may be added later. */
 void lap_point(struct lap *l, unsigned id, unsigned at, unsigned target, unsigned offset);
-/** The big-endian number of @bytes bytes at @at of WQE @id: @value in lap 0, @step more in each that follows. */
+/** The big-endian number of @bytes bytes at @at of WQE @id: @value in lap 0, @step more in each that follows.
+ */
 void lap_number(struct lap *l, unsigned id, unsigned at, unsigned bytes, uint64_t value, uint64_t step);
 /** WAIT @id is for the latest CQE of the WQE @for_id, which is signalled. */
 void lap_await(struct lap *l, unsigned id, unsigned for_id);
-/** SEND_EN @id enables this ring through the next WQE @through: of this lap if that is still ahead, or the next. */
+/** SEND_EN @id enables this ring through the next WQE @through: of this lap if that is still ahead, or the
+ * next. */
 void lap_enable(struct lap *l, unsigned id, unsigned through);
 
-/** Bytes elsewhere, refreshed in the current section: in lap n of this ring they become @value + n * @step. */
+/** Bytes elsewhere, refreshed in the current section: in lap n of this ring they become @value + n * @step.
+ */
 void lap_refresh(struct lap *l, uint64_t addr, uint32_t key, unsigned bytes, uint64_t value, uint64_t step);
 /** Bytes elsewhere that the current section puts back. */
 void lap_restore(struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len);
@@ -91,8 +97,9 @@ struct lap_size {
 };
 
 /**
- * Lays the lap out and, unless env->ring is NULL, writes ring and lanes. 0; -E2BIG when the ring or the memory for the
- * lanes is too small; -ENOMEM. @size is filled in whenever the result is 0, or -E2BIG for the ring.
+ * Lays the lap out and, unless env->ring is NULL, writes ring and lanes. 0; -E2BIG when the ring or the
+ * memory for the lanes is too small; -ENOMEM. @size is filled in whenever the result is 0, or -E2BIG for the
+ * ring.
  */
 int lap_finish(struct lap *l, struct lap_size *size);
 /** After lap_finish(): index of WQE @id in lap 0. */

@@ -172,8 +172,8 @@ static int check_step(struct loop *o, unsigned s)
 }
 
 /*
- * The READs that refresh the other half of the ring go in front of what the iteration waits for last, before it enables the
- * next: that CQE, or that fence, is theirs too.
+ * The READs that refresh the other half of the ring go in front of what the iteration waits for last, before
+ * it enables the next: that CQE, or that fence, is theirs too.
  */
 static int find_renewal(struct loop *o)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop.h - an endless loop: a description of one iteration, turned into a ring that the NIC runs round and round
- * for ever, without a CPU (lap.h).
+ * loop.h - an endless loop: a description of one iteration, turned into a ring that the NIC runs round and
+ * round for ever, without a CPU (lap.h).
  *
  * All steps are in one code queue, in the order of the text. A patch of a step that comes later is for this
- * iteration, one of a step that came before (or of the patching step itself) for the next; in the same way a SEND_EN
- * enables through the next WQE of that step. The loop ends when no SEND_EN enables the next iteration: make one dormant,
- * or patch its opcode.
+ * iteration, one of a step that came before (or of the patching step itself) for the next; in the same way a
+ * SEND_EN enables through the next WQE of that step. The loop ends when no SEND_EN enables the next
+ * iteration: make one dormant, or patch its opcode.
  *
- * Or another chain calls it. Then its first step is a WAIT for nothing (until NULL), dormant, and its last one a SEND_EN of
- * another queue, dormant as well. The WAIT is for a CQE of env->call.gate_cqn; in the very first iteration it is none but that, for the first
- * CQE of all. Later iterations begin at once, unless the one before has woken it and the SEND_EN, which then starts
- * queue env->call.exit_qpn. Their indices are what the loop patches into them: how many calls there were, nobody knows when the
- * ring is made. All that the loop did has landed when it is left.
+ * Or another chain calls it. Then its first step is a WAIT for nothing (until NULL), dormant, and its last
+ * one a SEND_EN of another queue, dormant as well. The WAIT is for a CQE of env->call.gate_cqn; in the very
+ * first iteration it is none but that, for the first CQE of all. Later iterations begin at once, unless the
+ * one before has woken it and the SEND_EN, which then starts queue env->call.exit_qpn. Their indices are what
+ * the loop patches into them: how many calls there were, nobody knows when the ring is made. All that the
+ * loop did has landed when it is left.
  *
- * Refused, besides what cannot be resolved: a description in which nothing waits for a READ or an atomic of the
- * iteration before the next one is enabled, since that is where the ring refreshes itself.
+ * Refused, besides what cannot be resolved: a description in which nothing waits for a READ or an atomic of
+ * the iteration before the next one is enabled, since that is where the ring refreshes itself.
  */
 #ifndef CHAIN_RING_LOOP_H
 #define CHAIN_RING_LOOP_H
@@ -38,31 +39,33 @@ struct chain_loop_info {
 };
 
 /**
- * The step of @d that the WQEBB with that index belongs to, in the ring that @info was found for; d->nsteps: it renews the ring,
- * or pads it.
+ * The step of @d that the WQEBB with that index belongs to, in the ring that @info was found for; d->nsteps:
+ * it renews the ring, or pads it.
  */
 unsigned chain_loop_step(
 	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
 
 /**
- * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and the bindings
- * of regions. With env->queue[q].ring == NULL nothing is written: sizes only (ring_wqebbs is looked at). Only the code queue
- * of @env is used. @info all zero, or what it was for the same loop and ring, which saves a search. 0, CHAIN_REFUSED with the reason in @err, -E2BIG: not two iterations fit; -ENOMEM.
+ * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and
+ * the bindings of regions. With env->queue[q].ring == NULL nothing is written: sizes only (ring_wqebbs is
+ * looked at). Only the code queue of @env is used. @info all zero, or what it was for the same loop and ring,
+ * which saves a search. 0, CHAIN_REFUSED with the reason in @err, -E2BIG: not two iterations fit; -ENOMEM.
  */
 int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
 	char err[CHAIN_ERR]);
 
 /**
- * The ring for a loop that a chain calls: as short as can be while the READs that refresh it serve many iterations; at most
+ * The ring for a loop that a chain calls: as short as can be while the READs that refresh it serve many
+ * iterations; at most
  * @max_wqebbs. 0 and its WQEBBs in @ring, the rest in @info; otherwise as chain_loop().
  */
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, char err[CHAIN_ERR]);
 
 /**
- * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The bytes of the ring are in
- * *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue pair 3; key 1 is that of the ring, 2 of its lanes,
- * 3 of its scratch, 4 of the first region.
+ * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The
+ * bytes of the ring are in *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue
+ * pair 3; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first region.
  */
 int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
 	char err[CHAIN_ERR]);

@@ -218,8 +218,8 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 	return r;
 }
 
-/* A control segment that the chain changes, as in the direct form of conditions, would have to be put back over the index
- * that is being renewed */
+/* A control segment that the chain changes, as in the direct form of conditions, would have to be put back
+ * over the index that is being renewed */
 static bool changes_indices(const struct chain_image *img)
 {
 	for (unsigned i = 0; i < img->nrestores; i++) {

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recycle.h - requests answered for ever without a CPU: what arm.h has the daemon do for each instance that has
- * completed, a queue of the NIC does here.
+ * recycle.h - requests answered for ever without a CPU: what arm.h has the daemon do for each instance that
+ * has completed, a queue of the NIC does here.
  *
- * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of four sections. Section g
+ * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of four sections.
+ * Section g
  *
- *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all of these
- *     instances are over: chain_check_order() proves that of the last CQE of a reply, and CQEs of a queue are in order;
- *   - puts everything back in them that the chain changed, and gives every number in them the value for the next lap of
- *     the slots: WQE indices, enables, CQE numbers, request numbers;
- *   - waits until that has landed, and then enables the RECVs of as many more requests (RECV_EN). So a client that sends
- *     more than it may meets a receiver that is not ready, never a slot that is.
+ *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all
+ * of these instances are over: chain_check_order() proves that of the last CQE of a reply, and CQEs of a
+ * queue are in order;
+ *   - puts everything back in them that the chain changed, and gives every number in them the value for the
+ * next lap of the slots: WQE indices, enables, CQE numbers, request numbers;
+ *   - waits until that has landed, and then enables the RECVs of as many more requests (RECV_EN). So a client
+ * that sends more than it may meets a receiver that is not ready, never a slot that is.
  *
- * Therefore the rule of arming holds: the RECV of instance n is enabled when n and n + 1 are armed, and n is armed again
- * when n - slots is over. Nothing of the chain's own WQEs is different from a chain that the daemon arms, and nothing is
- * added to the path of a request.
+ * Therefore the rule of arming holds: the RECV of instance n is enabled when n and n + 1 are armed, and n is
+ * armed again when n - slots is over. Nothing of the chain's own WQEs is different from a chain that the
+ * daemon arms, and nothing is added to the path of a request.
  *
- * With S slots a client may have 3 * S / 4 - 1 requests outstanding. 256 slots cost the recycler least: then request
- * numbers change in their upper bytes only, and are the same in all slots.
+ * With S slots a client may have 3 * S / 4 - 1 requests outstanding. 256 slots cost the recycler least: then
+ * request numbers change in their upper bytes only, and are the same in all slots.
  */
 #ifndef CHAIN_RING_RECYCLE_H
 #define CHAIN_RING_RECYCLE_H
@@ -36,17 +38,16 @@ struct chain_recycle {
 	uint16_t recvs;       /* producer index of RECVs to begin with, for one RECV_EN */
 	uint32_t ring_wqebbs; /* of the recycler */
 	uint32_t lanes;       /* bytes, progress included */
-	uint32_t
-		progress; /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a quarter of
-				    the slots at a time; their slots are ready again for others */
+	uint32_t progress;   /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
+				quarter of   the slots at a time; their slots are ready again for others */
 	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_EN are */
 	struct lap_size lap; /* WQEs for env->slots requests */
 };
 
 /**
- * What the recycler of @img needs with env->slots (a multiple of 4) and env->queue[].ring_wqebbs (chain_recycle_ring());
- * nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP: the chain changes control segments, as
- * the direct form of conditions does. -ENOMEM.
+ * What the recycler of @img needs with env->slots (a multiple of 4) and env->queue[].ring_wqebbs
+ * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
+ * the chain changes control segments, as the direct form of conditions does. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);
@@ -55,10 +56,10 @@ int chain_recycle_size(
 uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots);
 
 /**
- * Arms every slot and writes RQ, pads, the recycler's ring (env->recycler) and its lanes (env->lanes): once, before anything is
- * started. The CQ of queue 0 must be the session's own and ignore overrun, its RQ be managed, and env->slots a
- * multiple of env->slot_count, so that a slot always answers to the same place. @made as chain_recycle_size() gave
- * it; what is smaller in the end is updated.
+ * Arms every slot and writes RQ, pads, the recycler's ring (env->recycler) and its lanes (env->lanes): once,
+ * before anything is started. The CQ of queue 0 must be the session's own and ignore overrun, its RQ be
+ * managed, and env->slots a multiple of env->slot_count, so that a slot always answers to the same place.
+ * @made as chain_recycle_size() gave it; what is smaller in the end is updated.
  */
 int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made);
 

@@ -71,7 +71,8 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 	chain_arm(img, &env, 3);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		assert_lines(img, q, ring[q] + img->queue[q].wqebbs * CHAIN_WQEBB, lines[q]);
-	/* lanes are 0, whatever the instance before left there; only the parallel form has an opcode in store */
+	/* lanes are 0, whatever the instance before left there; only the parallel form has an opcode in store
+	 */
 	for (unsigned i = 0; i < img->scratch_size; i++)
 		assert_int_equal(
 			scratch[img->scratch_size + i], img->nqueues == 3 && i == 16 ? WQE_OP_WRITE_IMM : 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Laps at random, run by the simplest NIC there can be: one WQE after the other, the index of each checked. What the order within
- * a real NIC may do to them is the business of the tests on the emulated silicon.
+ * Laps at random, run by the simplest NIC there can be: one WQE after the other, the index of each checked.
+ * What the order within a real NIC may do to them is the business of the tests on the emulated silicon.
  */
 #include "reddnd/chain/ring/lap.h"
 

@@ -61,8 +61,8 @@ static void link_steps(struct text *t)
 }
 
 /*
- * The author's SEND_ENs. Each enables what follows it in the target queue up to the step it names; of the reply, which nothing else starts,
- * also what stands before it.
+ * The author's SEND_ENs. Each enables what follows it in the target queue up to the step it names; of the
+ * reply, which nothing else starts, also what stands before it.
  */
 static void link_enables(struct text *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * derive-text.h - private to derive*.c: what a text without barriers needs. Of each step, what must be over before it may be
- * fetched and before it starts.
+ * derive-text.h - private to derive*.c: what a text without barriers needs. Of each step, what must be over
+ * before it may be fetched and before it starts.
  */
 #ifndef CHAIN_SCHEDULE_DERIVE_TEXT_H
 #define CHAIN_SCHEDULE_DERIVE_TEXT_H

@@ -26,11 +26,11 @@ struct derived {
 struct queue_state {
 	bool started, own_start;
 	struct set known; /* over when the next step starts */
-	uint16_t
-		covers; /* the SEND_EN, in the output, that reaches to the end of what is enabled; NONE: the head */
-	uint16_t enabled;   /* first step of the text that is not; NONE: all are */
-	uint16_t last;      /* step of the output */
-	unsigned nsteps;    /* in the output */
+	uint16_t covers;  /* the SEND_EN, in the output, that reaches to the end of what is enabled; NONE: the
+			     head */
+	uint16_t enabled; /* first step of the text that is not; NONE: all are */
+	uint16_t last;    /* step of the output */
+	unsigned nsteps;  /* in the output */
 	uint16_t scatterer; /* last READ or atomic, of the text */
 };
 
@@ -189,8 +189,9 @@ static void learn(struct attempt *a, unsigned q, const struct set *need, unsigne
 }
 
 /*
- * Puts in the SEND_EN @en. How far it reaches is found out later: up to the next one for that queue. One of the reply that is not the last is an
- * author's and reaches to what it names, as does one whose queue has nothing in the output yet.
+ * Puts in the SEND_EN @en. How far it reaches is found out later: up to the next one for that queue. One of
+ * the reply that is not the last is an author's and reaches to what it names, as does one whose queue has
+ * nothing in the output yet.
  */
 static struct chain_step *enable(struct attempt *a, const struct chain_step *en)
 {
@@ -218,7 +219,8 @@ static struct chain_step *enable_for(struct attempt *a, unsigned in, unsigned q,
 				 .line = line});
 }
 
-/* Makes @need be over when the SEND_EN that comes next in @in starts, for the sake of step @s. The flags it takes */
+/* Makes @need be over when the SEND_EN that comes next in @in starts, for the sake of step @s. The flags it
+ * takes */
 static uint8_t settle(struct attempt *a, unsigned in, const struct set *need, unsigned s)
 {
 	struct queue_state *qs = &a->q[in];
@@ -237,7 +239,8 @@ static uint8_t settle(struct attempt *a, unsigned in, const struct set *need, un
 	return CHAIN_FENCE;
 }
 
-/* First step of its queue, from @s on, that must not be fetched as soon as all before step @at is over; NONE if none */
+/* First step of its queue, from @s on, that must not be fetched as soon as all before step @at is over; NONE
+ * if none */
 static unsigned run_end(const struct text *t, unsigned s, unsigned at)
 {
 	for (; s != NONE; s = t->next[s]) {
@@ -278,8 +281,8 @@ static void copy_step(struct attempt *a, unsigned s, const struct chain_step *st
 }
 
 /*
- * A start of its own: the wait for the request and then, as early as that costs no SEND_EN more, the enabling of what
- * follows. Steps that nothing patches may come before that, in the head.
+ * A start of its own: the wait for the request and then, as early as that costs no SEND_EN more, the enabling
+ * of what follows. Steps that nothing patches may come before that, in the head.
  */
 static void start_by_request(struct attempt *a, unsigned s)
 {
@@ -346,7 +349,8 @@ static void go_on(struct attempt *a, unsigned s)
 	a->q[q].enabled = (uint16_t)end;
 }
 
-/* The author's SEND_EN, step @s, waits for what it enables, and for what the reply answers with. The flags it takes */
+/* The author's SEND_EN, step @s, waits for what it enables, and for what the reply answers with. The flags it
+ * takes */
 static uint8_t prepare_enable(struct attempt *a, unsigned s)
 {
 	struct text *t = a->t;
@@ -405,9 +409,10 @@ static void heed(struct attempt *a, const struct chain_step *st)
 }
 
 /*
- * A step that is ahead of others is enabled when all before it is known to be over: that costs no WAIT, since the others wait for
- * that themselves sooner or later. The end of the reply comes when all is over. @now: the step of the text that comes next; @covers: where the output ends with a SEND_EN for
- * its own queue, the one that lets this be fetched, and lets what comes after it as well; NONE: elsewhere.
+ * A step that is ahead of others is enabled when all before it is known to be over: that costs no WAIT, since
+ * the others wait for that themselves sooner or later. The end of the reply comes when all is over. @now: the
+ * step of the text that comes next; @covers: where the output ends with a SEND_EN for its own queue, the one
+ * that lets this be fetched, and lets what comes after it as well; NONE: elsewhere.
  */
 static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 {
@@ -437,7 +442,8 @@ static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 		a->out->steps[covers].through = label_of(a, a->q[queue].last);
 }
 
-/* Step @s has to wait, and what comes after it and is not enabled could be, already: fetching it takes no time then */
+/* Step @s has to wait, and what comes after it and is not enabled could be, already: fetching it takes no
+ * time then */
 static bool can_go_on(const struct attempt *a, unsigned s)
 {
 	const struct text *t = a->t;
@@ -481,7 +487,8 @@ static void place_step(struct attempt *a, unsigned s)
 		heed(a, &st);
 }
 
-/* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end */
+/* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end
+ */
 static void finish(struct attempt *a)
 {
 	struct text *t = a->t;
@@ -582,7 +589,8 @@ static void free_derived(struct derived **d)
 	free(*d);
 }
 
-/* The queues that could enable the reply. First the one with the last step among those that tell the end nothing */
+/* The queues that could enable the reply. First the one with the last step among those that tell the end
+ * nothing */
 static unsigned list_candidates(const struct text *t, uint8_t q[CHAIN_MAX_QUEUES])
 {
 	bool listed[CHAIN_MAX_QUEUES] = {[0] = true}, tells[CHAIN_MAX_QUEUES] = {0};

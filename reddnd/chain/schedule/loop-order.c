@@ -208,8 +208,8 @@ static struct chain_step *enable(struct orderer *o, unsigned line)
 }
 
 /*
- * The last step before @s whose patch of @s has to be waited for, NONE if there is none; then of what comes later as well, since one
- * SEND_EN reaches to where the next is needed.
+ * The last step before @s whose patch of @s has to be waited for, NONE if there is none; then of what comes
+ * later as well, since one SEND_EN reaches to where the next is needed.
  */
 static unsigned last_patch(const struct orderer *o, unsigned s)
 {

@@ -2,9 +2,9 @@
 /*
  * loop-order.h - finds the order that one iteration of an endless loop needs; derive.h does that for chains.
  *
- * The input lists the steps of an iteration in the order of the text, in one queue, as loop.h wants them but without WAITs, SEND_ENs
- * and fences, except for the two by which the loop is called and left, its first and its last step. Each is to behave as if the
- * one before it were over, and so does each iteration.
+ * The input lists the steps of an iteration in the order of the text, in one queue, as loop.h wants them but
+ * without WAITs, SEND_ENs and fences, except for the two by which the loop is called and left, its first and
+ * its last step. Each is to behave as if the one before it were over, and so does each iteration.
  *
  * Put in, each only where something needs it, and as late as can be, so that one serves many:
  *   - a fence, where a step needs what READs and atomics before it bring;
@@ -18,9 +18,9 @@
 #include "reddnd/chain/ir/build.h"
 
 /**
- * Orders @d: 0 and a description that the caller frees with chain_loop_order_free(), and that refers to strings, words
- * and regions of @d; CHAIN_REFUSED and the reason in @err (one line); -ENOMEM. What comes out is for chain_loop(), which
- * proves the order from the ring.
+ * Orders @d: 0 and a description that the caller frees with chain_loop_order_free(), and that refers to
+ * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err (one line); -ENOMEM. What comes out
+ * is for chain_loop(), which proves the order from the ring.
  */
 int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Barriers that an iteration needs, and no others; each result is laid out as a ring too, whose proof (lap-check.h) knows nothing of how
- * they were found. Then what a chain around the loop must wait for.
+ * Barriers that an iteration needs, and no others; each result is laid out as a ring too, whose proof
+ * (lap-check.h) knows nothing of how they were found. Then what a chain around the loop must wait for.
  */
 #include "reddnd/chain/schedule/loop-order.h"
 
@@ -34,7 +34,8 @@
 static const struct chain_queue_desc queue = {"loop", 0};
 static const struct chain_word words[] = {{"a", 8, NULL}, {"b", 8, NULL}};
 
-/* What an iteration has become: r W a for READ, WRITE, atomic, F before one that is fenced; w a WAIT, e a SEND_EN, - the two outer ones */
+/* What an iteration has become: r W a for READ, WRITE, atomic, F before one that is fenced; w a WAIT, e a
+ * SEND_EN, - the two outer ones */
 static void shape(const struct chain_desc *d, char *text)
 {
 	for (unsigned s = 0; s < d->nsteps; s++) {
@@ -158,7 +159,8 @@ static void test_refused(void **state)
 	assert_int_equal(nomem_result, 0);
 }
 
-/* A chain that calls: what the loop does in a region is done by the step that calls it, and by none that is not told of the end */
+/* A chain that calls: what the loop does in a region is done by the step that calls it, and by none that is
+ * not told of the end */
 static int around(bool waits, char err[CHAIN_ERR])
 {
 	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"call", 0}};

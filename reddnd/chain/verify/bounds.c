@@ -269,7 +269,8 @@ static void compare_and_swap(struct bounds *b, const struct layout_range *word)
 	}
 }
 
-/* All sums of the values of @x and @y, and of those plus one if @carry. Whether one of them goes beyond the byte */
+/* All sums of the values of @x and @y, and of those plus one if @carry. Whether one of them goes beyond the
+ * byte */
 static bool add_values(struct cell *sum, const struct cell *x, const struct cell *y, bool carry)
 {
 	bool beyond = false;
@@ -285,7 +286,8 @@ static bool add_values(struct cell *sum, const struct cell *x, const struct cell
 	return beyond;
 }
 
-/* A carry is a decision, as that of a CAS is: of the bytes that it came from it tells no more. A boundary stops it */
+/* A carry is a decision, as that of a CAS is: of the bytes that it came from it tells no more. A boundary
+ * stops it */
 static void add(struct bounds *b, const struct layout_range *word)
 {
 	bool carry = false;
@@ -633,7 +635,8 @@ static int iterate(struct bounds *b)
 			     : layout_refuse(&b->l, "it does not become clear what bytes of the loop can be");
 }
 
-/* The loop as the chain that an iteration is: with a reply, which does nothing, and the queue that is called back */
+/* The loop as the chain that an iteration is: with a reply, which does nothing, and the queue that is called
+ * back */
 static int check_loop(struct bounds *b, const struct chain_desc *d, const struct chain_desc *loop)
 {
 	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"loop", 0}, {"call", 0}};

@@ -2,28 +2,29 @@
 /*
  * bounds.h - proves where the data of a chain can go, whatever a client sends and a region holds.
  *
- * Every byte of an instance (its WQEs and its scratch memory) is given all values it can have, and where they can
- * come from: the description itself, a region, or a client. Values come into being by the description, move by READ,
- * WRITE, the request and the old values of atomics, and are put together by atomics. A region holds anything at any
- * time. What decides (whether a CAS swaps, whether a sum carries) is not counted as a source. Steps are taken in the order
- * of the description, in which they touch the same bytes (order.h); each may also stay without effect, because it
- * is dormant, or failed, or something before it did.
+ * Every byte of an instance (its WQEs and its scratch memory) is given all values it can have, and where they
+ * can come from: the description itself, a region, or a client. Values come into being by the description,
+ * move by READ, WRITE, the request and the old values of atomics, and are put together by atomics. A region
+ * holds anything at any time. What decides (whether a CAS swaps, whether a sum carries) is not counted as a
+ * source. Steps are taken in the order of the description, in which they touch the same bytes (order.h); each
+ * may also stay without effect, because it is dormant, or failed, or something before it did.
  *
- * One thing is taken for granted: that what a step marked CHAIN_LANES copies to opcodes is what it says it is. Bytes that masked atomics
- * leave depend on the values of others beside them, which is not followed here.
+ * One thing is taken for granted: that what a step marked CHAIN_LANES copies to opcodes is what it says it
+ * is. Bytes that masked atomics leave depend on the values of others beside them, which is not followed here.
  *
  * Refused, with the step and its line:
  *   - an opcode that is not always the step's own or a NOP, or that bytes of a region or request can reach;
- *     the same for the rest of a control segment, of which only what a device that ignores index and QPN ignores
- *     may hold operands;
- *   - a step that replaces an address in scratch memory, in a WQE, or in the reply slot. Addresses in a region may be
- *     replaced by anything: the region's key, which no step can change, spans the region and nothing else;
+ *     the same for the rest of a control segment, of which only what a device that ignores index and QPN
+ * ignores may hold operands;
+ *   - a step that replaces an address in scratch memory, in a WQE, or in the reply slot. Addresses in a
+ * region may be replaced by anything: the region's key, which no step can change, spans the region and
+ * nothing else;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
  *     from a request; and one of the reply that has no declared maximum;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place beyond the end of its region, if its size is declared;
- *   - a write to a region that is not declared writable, or, at a place that bytes of a request choose, one that
- *     is not declared steered;
+ *   - a write to a region that is not declared writable, or, at a place that bytes of a request choose, one
+ * that is not declared steered;
  *   - a reply larger than the slot.
  */
 #ifndef CHAIN_VERIFY_BOUNDS_H
@@ -38,8 +39,8 @@ struct chain_bounds {
 };
 
 /**
- * Checks @d, which has passed chain_check_order(). 0 and the needs in @bounds (or NULL); CHAIN_REFUSED with the reason in @err, also when
- * chain_build() would refuse a single step of @d; -ENOMEM.
+ * Checks @d, which has passed chain_check_order(). 0 and the needs in @bounds (or NULL); CHAIN_REFUSED with
+ * the reason in @err, also when chain_build() would refuse a single step of @d; -ENOMEM.
  */
 int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, char err[CHAIN_ERR]);
 

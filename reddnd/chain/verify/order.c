@@ -105,8 +105,8 @@ static bool heeds_fence(const struct proof *p, const struct chain_step *st)
 }
 
 /*
- * What is before a fence has landed. The WQE after a fence starts after the fenced one, so that only the stretch since the
- * last fence counts.
+ * What is before a fence has landed. The WQE after a fence starts after the fenced one, so that only the
+ * stretch since the last fence counts.
  */
 static void add_fence(struct proof *p, unsigned s)
 {
@@ -342,14 +342,15 @@ static int check_end(struct proof *p, unsigned last)
 /* ---- errors ----------------------------------------------------------------------------- */
 
 /*
- * An answer has gone out, so the step that sends it has run, and so have the only step that can have woken it, the only
- * SEND_EN that can have enabled that, and so on: all of these *must* have run. A queue runs nothing after a failure. So a
- * step has succeeded if it was over before one of its queue started that must have run.
+ * An answer has gone out, so the step that sends it has run, and so have the only step that can have woken
+ * it, the only SEND_EN that can have enabled that, and so on: all of these *must* have run. A queue runs
+ * nothing after a failure. So a step has succeeded if it was over before one of its queue started that must
+ * have run.
  *
- * Was it really? A WAIT for another queue may have ended with an error, and proves nothing then. But take those WAITs
- * only that wait for something which is over before a step of that queue starts that must have run, and so that the same
- * can be said of all WAITs by which that is known: the first of them that ended with an error would have done so after
- * that step started, and by then its CQE was there.
+ * Was it really? A WAIT for another queue may have ended with an error, and proves nothing then. But take
+ * those WAITs only that wait for something which is over before a step of that queue starts that must have
+ * run, and so that the same can be said of all WAITs by which that is known: the first of them that ended
+ * with an error would have done so after that step started, and by then its CQE was there.
  */
 
 static int note_waker(void *arg, const struct access *a, const struct access *b)
@@ -399,8 +400,8 @@ static void find_must_run(struct proof *p, unsigned answer)
 }
 
 /*
- * Whether step @s is over, as @m says, before one of its queue starts that must have run. One that has woken another step
- * has done its work: its CQE is no error's.
+ * Whether step @s is over, as @m says, before one of its queue starts that must have run. One that has woken
+ * another step has done its work: its CQE is no error's.
  */
 static bool is_settled(const struct proof *p, unsigned s, enum moment m)
 {

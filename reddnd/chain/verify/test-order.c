@@ -525,7 +525,8 @@ static void a_fence_after_a_read(void **state)
 			.local = {REGION(1, 8)}});
 }
 
-/* On a device that has been seen to heed the fence of a SEND_EN. What that of a WAIT or RECV_EN does, nobody has seen */
+/* On a device that has been seen to heed the fence of a SEND_EN. What that of a WAIT or RECV_EN does, nobody
+ * has seen */
 static void a_fenced_enable(void **state)
 {
 	(void)state;

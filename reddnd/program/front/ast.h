@@ -2,13 +2,14 @@
 /*
  * ast.h - a program that has been understood: what the front end hands to lowering.
  *
- * Nothing is left to look up. Every name is a pointer to what it names, every constant a number, every type and
- * range has been checked. Loops with a bound are unrolled: each iteration has statements, labels and variables of
- * its own. An `if` between constants is replaced by the branch taken. Order of statements is the meaning: a program
- * behaves as if they ran one after the other, for each request.
+ * Nothing is left to look up. Every name is a pointer to what it names, every constant a number, every type
+ * and range has been checked. Loops with a bound are unrolled: each iteration has statements, labels and
+ * variables of its own. An `if` between constants is replaced by the branch taken. Order of statements is the
+ * meaning: a program behaves as if they ran one after the other, for each request.
  *
- * What the front end does not know, and lowering decides: which WRs a statement becomes, in which queue a statement
- * without `on` runs, where variables lie in scratch, how often an argument is repeated in a request.
+ * What the front end does not know, and lowering decides: which WRs a statement becomes, in which queue a
+ * statement without `on` runs, where variables lie in scratch, how often an argument is repeated in a
+ * request.
  *
  * The tree lives in a pool and is freed with it (ast_free). It is not changed after it is made.
  */
@@ -36,7 +37,8 @@ enum ast_type_kind {
 	AST_OFFSET, /* offset(N) in REGION: 1..7 bytes, big-endian; only arguments have it */
 };
 
-/** Of an AST_UINT. The NIC moves raw bytes: fields of WQEs are big-endian, atomics work on little-endian words. */
+/** Of an AST_UINT. The NIC moves raw bytes: fields of WQEs are big-endian, atomics work on little-endian
+ * words. */
 enum ast_order {
 	AST_BE,
 	AST_LE,
@@ -75,7 +77,8 @@ struct ast_arg {
 	struct diag_pos pos;
 };
 
-/** A scratch variable. Elements of arrays, fields of structures and each iteration's are variables of their own. */
+/** A scratch variable. Elements of arrays, fields of structures and each iteration's are variables of their
+ * own. */
 struct ast_var {
 	const char *name;     /* "seen", "seen[1]"; unique */
 	unsigned index;       /* 0.. */
@@ -141,12 +144,12 @@ struct ast_operand {
 enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, AST_REL_GE };
 
 /**
- * `left` is a variable, a region's place (to be read first), or an argument; `right` a constant, an argument or a
- * variable. An argument stands left only of a constant or an argument.
+ * `left` is a variable, a region's place (to be read first), or an argument; `right` a constant, an argument
+ * or a variable. An argument stands left only of a constant or an argument.
  *   - Equal sizes, but an argument or constant may be narrower than what it is compared with.
  *   - < > <= >=: little-endian or one byte on the left; never AST_BYTES.
- *   - variables: both in the same byte order. An argument that is not AST_ANY: the order opposite to that of the variable,
- *     as it arrives in an operand of a WQE. Arguments with arguments: the same order or AST_ANY.
+ *   - variables: both in the same byte order. An argument that is not AST_ANY: the order opposite to that of
+ * the variable, as it arrives in an operand of a WQE. Arguments with arguments: the same order or AST_ANY.
  */
 struct ast_cond {
 	uint8_t relation; /* enum ast_relation */
@@ -190,29 +193,33 @@ struct ast_verb {
 	struct ast_piece *piece;
 	unsigned npieces;
 
-	/* WRITE, WRITE_IMM, SEND, MOV: the sources one after the other into `place` (not SEND). MOV has one source.
-	   WRITE: `place` is AT_SLOT, AT_REGION (writable), AT_VAR or AT_FIELD; WRITE_IMM: AT_SLOT.
-	   MOV: AT_VAR, AT_FIELD or AT_REGION (writable); both sides have a type, of equal size but for AT_FIELD,
-	   and of the same byte order (an AST_OFFSET counts as big-endian). */
+	/* WRITE, WRITE_IMM, SEND, MOV: the sources one after the other into `place` (not SEND). MOV has one
+	   source. WRITE: `place` is AT_SLOT, AT_REGION (writable), AT_VAR or AT_FIELD; WRITE_IMM: AT_SLOT.
+	   MOV: AT_VAR, AT_FIELD or AT_REGION (writable); both sides have a type, of equal size but for
+	   AT_FIELD, and of the same byte order (an AST_OFFSET counts as big-endian). */
 	struct ast_operand *source;
 	unsigned nsources;
-	/* If a source has no type, and there is at most one, its length is `bytes`, or else whatever is patched into its length,
-	   at most `max`. If both are 0 the length is patched, and a bound is for the verifier to find. */
+	/* If a source has no type, and there is at most one, its length is `bytes`, or else whatever is
+	   patched into its length, at most `max`. If both are 0 the length is patched, and a bound is for the
+	   verifier to find. */
 	uint64_t bytes, max;
-	bool has_imm; /* WRITE_IMM: `imm`, AST_CONST or AST_ARG of at most 4 bytes; else the request's number */
+	bool has_imm; /* WRITE_IMM: `imm`, AST_CONST or AST_ARG of at most 4 bytes; else the request's number
+		       */
 	struct ast_operand imm;
 
 	const struct ast_place *place;
 
-	/* CAS, ADD: on the 8-byte aligned little-endian word at `place`: AT_VAR in LE, AT_REGION (writable, le64), or
-	   AT_FIELD of 8 bytes (CAS only). `was`: where the old value goes, a variable of that type, or NULL */
+	/* CAS, ADD: on the 8-byte aligned little-endian word at `place`: AT_VAR in LE, AT_REGION (writable,
+	   le64), or AT_FIELD of 8 bytes (CAS only). `was`: where the old value goes, a variable of that type,
+	   or NULL */
 	struct ast_operand old, swap; /* CAS: AST_CONST, AST_ARG or AST_PLACE AT_VAR */
 	uint64_t mask;                /* CAS: bits that are compared and swapped; all ones: an ordinary one */
 	struct ast_operand by;        /* ADD: likewise */
 	uint64_t fields;              /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
 	const struct ast_place *was;
 
-	/* WAIT: for that verb, or NULL: for the request. ENABLE: through that verb. READ.., not MOV or NOP alone */
+	/* WAIT: for that verb, or NULL: for the request. ENABLE: through that verb. READ.., not MOV or NOP
+	 * alone */
 	struct ast_verb *target;
 };
 

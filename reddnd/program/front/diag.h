@@ -27,7 +27,8 @@ struct diag;
 struct diag *diag_new(const char *name, const char *text, size_t len);
 void diag_free(struct diag *d);
 
-/** "what is wrong; what would be right", without a full stop or newline. Says nothing about a line already reported. */
+/** "what is wrong; what would be right", without a full stop or newline. Says nothing about a line already
+ * reported. */
 void diag_error(struct diag *d, struct diag_pos at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /** More about the error just reported, elsewhere in the source. Silent if that error was. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * front.h - from text to a program that has been understood (ast.h). What the text means for a NIC is not looked at.
+ * front.h - from text to a program that has been understood (ast.h). What the text means for a NIC is not
+ * looked at.
  */
 #ifndef PROGRAM_FRONT_FRONT_H
 #define PROGRAM_FRONT_FRONT_H

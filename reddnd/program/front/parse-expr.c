@@ -298,7 +298,8 @@ static struct syn_expr *binary(struct parser *p, unsigned level)
 	struct diag_pos from = p->at->pos;
 	struct syn_expr *left = level < LEVELS - 1 ? binary(p, level + 1) : primary(p);
 
-	/* a chain of operators is a tree as deep as it is long: its length is bounded by that of a line, see PROGRAM_MAX_TERMS */
+	/* a chain of operators is a tree as deep as it is long: its length is bounded by that of a line, see
+	 * PROGRAM_MAX_TERMS */
 	for (unsigned n = 0; !p->failed && is_operator(p, level); n++) {
 		struct syn_expr *e = make(p, SYN_BINARY);
 

@@ -2,8 +2,9 @@
 /*
  * parse.h - private to the parser: its place in the tokens, and the parts that statements are made of.
  *
- * A function that finds an error reports it and sets `failed`; whoever called it goes on to the end of the statement without
- * reporting more (parse_skip), where `failed` is cleared. What such a function returns is not looked at.
+ * A function that finds an error reports it and sets `failed`; whoever called it goes on to the end of the
+ * statement without reporting more (parse_skip), where `failed` is cleared. What such a function returns is
+ * not looked at.
  */
 #ifndef PROGRAM_FRONT_PARSE_H
 #define PROGRAM_FRONT_PARSE_H

@@ -2,8 +2,8 @@
 /*
  * sema.h - private to the front end: from the text's tree (syntax.h) to the understood one (ast.h).
  *
- * Functions that return false have reported why. A name whose declaration failed stays known as SYM_BAD, and what uses it
- * fails without a word.
+ * Functions that return false have reported why. A name whose declaration failed stays known as SYM_BAD, and
+ * what uses it fails without a word.
  */
 #ifndef PROGRAM_FRONT_SEMA_H
 #define PROGRAM_FRONT_SEMA_H
@@ -108,12 +108,14 @@ const char *scope_unique(struct sema *s, const char *name, bool verb);
 
 enum sema_constness { SEMA_CONST, SEMA_RUNTIME, SEMA_ERROR };
 
-/** The value of @e if it is a constant. SEMA_RUNTIME: it depends on the request or on memory. SEMA_ERROR: reported. */
+/** The value of @e if it is a constant. SEMA_RUNTIME: it depends on the request or on memory. SEMA_ERROR:
+ * reported. */
 enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t *value);
 /** A constant in [lo, hi]; @what for messages. */
 bool sema_number(struct sema *s, const struct syn_expr *e, const char *what, uint64_t lo, uint64_t hi,
 	uint64_t *value);
-/** An index in a message's words: that of @e, or none (NULL), in an array of @count; 0 for what is no array. */
+/** An index in a message's words: that of @e, or none (NULL), in an array of @count; 0 for what is no array.
+ */
 bool sema_index(struct sema *s, const struct syn_expr *e, struct diag_pos pos, const char *word,
 	uint32_t count, uint32_t *index);
 /** @t as a type that is not a structure. */

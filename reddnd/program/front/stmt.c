@@ -26,7 +26,8 @@ static struct ast_stmt *add(
 	return &out->stmt[out->n++];
 }
 
-/* Labels are known in all of the iteration they are in, blocks other than loops included, and before their verb */
+/* Labels are known in all of the iteration they are in, blocks other than loops included, and before their
+ * verb */
 static void declare_labels(struct sema *s, const struct syn_block *syn)
 {
 	for (unsigned i = 0; i < syn->n; i++) {

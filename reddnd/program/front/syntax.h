@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * syntax.h - a program as it is written: what parsing makes of the text, and the front end of that a tree (ast.h).
- * Names are words here. Everything lives in the pool.
+ * syntax.h - a program as it is written: what parsing makes of the text, and the front end of that a tree
+ * (ast.h). Names are words here. Everything lives in the pool.
  */
 #ifndef PROGRAM_FRONT_SYNTAX_H
 #define PROGRAM_FRONT_SYNTAX_H
@@ -131,8 +131,8 @@ struct syn_stmt {
 	struct syn_name name;     /* what is declared; FOR: its variable; ON: queue */
 	struct syn_expr *value;   /* PARAM: default; CONST; VAR: or NULL; REGION: size, or NULL */
 	struct syn_expr *lo, *hi; /* PARAM, FOR */
-	struct syn_expr *
-		count; /* ARG, VAR, QUEUE: [count], or NULL; ON: [index], or NULL; WHILE, LOOP: max, or NULL */
+	struct syn_expr *count; /* ARG, VAR, QUEUE: [count], or NULL; ON: [index], or NULL; WHILE, LOOP: max,
+				   or NULL */
 	struct syn_name *names; /* REGION */
 	unsigned nnames;
 	struct syn_name of; /* REGION */

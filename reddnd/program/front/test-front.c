@@ -105,7 +105,8 @@ static void test_tree(void **state)
 	assert_int_equal(loop->niters, 2);
 	assert_false(loop->breaks);
 
-	/* the second iteration: its own label, variable and arguments; the bytes before the first field are not read */
+	/* the second iteration: its own label, variable and arguments; the bytes before the first field are
+	 * not read */
 	look = verb(p, "look[1]");
 	hit = verb(p, "hit[1]");
 	assert_int_equal(look->place->at, 4 + 4);

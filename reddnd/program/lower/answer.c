@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request is answered once, whatever its conditions come to. Conditions are nested, so that the answers of a right program
- * are the leaves of a tree: no two of them can both run, and if one condition has an answer on one side, it has on the other.
+ * A request is answered once, whatever its conditions come to. Conditions are nested, so that the answers of
+ * a right program are the leaves of a tree: no two of them can both run, and if one condition has an answer
+ * on one side, it has on the other.
  */
 #include "reddnd/program/lower/ir.h"
 
@@ -19,7 +20,8 @@ static int says(const struct guard *path, const struct guard *g)
 	return 0;
 }
 
-/* Whether @g can hold where @path does. The outermost condition that decides it is in *open; NULL if it does hold */
+/* Whether @g can hold where @path does. The outermost condition that decides it is in *open; NULL if it does
+ * hold */
 static bool possible(const struct guard *path, const struct guard *g, const struct guard **open)
 {
 	*open = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bytes of a request go straight to where they are used, a copy of an argument for each of its uses. If these are too many
- * places, or too many bytes, they arrive in blocks of scratch, and READs bring them to their places; of uses that want the same bytes
- * again and again a block gets only some with the request, and doubles these itself.
+ * The bytes of a request go straight to where they are used, a copy of an argument for each of its uses. If
+ * these are too many places, or too many bytes, they arrive in blocks of scratch, and READs bring them to
+ * their places; of uses that want the same bytes again and again a block gets only some with the request, and
+ * doubles these itself.
  */
 #include "reddnd/program/lower/ir.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bytes of the words in which operands are compared: where a value, a link, a carry and lanes lie, and the operands of the atomics */
+/* The bytes of the words in which operands are compared: where a value, a link, a carry and lanes lie, and
+ * the operands of the atomics */
 #include "mlx5/wqe.h"
 #include "reddnd/program/lower/ir.h"
 
@@ -75,7 +76,8 @@ static uint8_t byte_of(const struct ast_type *type, bool le, uint64_t v, unsigne
 	return k < WORD ? (uint8_t)(v >> 8 * k) : 0;
 }
 
-/* The bytes of argument @a that lie in @w: to the field of a WQE, or to the word itself (@field: CHAIN_FIELDS) */
+/* The bytes of argument @a that lie in @w: to the field of a WQE, or to the word itself (@field:
+ * CHAIN_FIELDS) */
 static void place_arg(struct lower *l, const struct test *t, const struct test_word *w,
 	const struct ast_arg *a, bool le, enum chain_field field, bool inverted)
 {

@@ -199,8 +199,8 @@ static void bring_variable(struct lower *l, struct test *t)
 }
 
 /*
- * The form of NICs that do not check index and QPN of a WQE: the operand lies in the control segment of the step that
- * it decides about, and the CAS turns that from a NOP into what it is.
+ * The form of NICs that do not check index and QPN of a WQE: the operand lies in the control segment of the
+ * step that it decides about, and the CAS turns that from a NOP into what it is.
  */
 static bool plan_direct(struct lower *l, struct test *t)
 {
@@ -284,8 +284,8 @@ static void make_steps(struct lower *l, struct test *t)
 }
 
 /*
- * What would do no harm is skipped as well, where a lane is free: the rest of a loop that is over. Not if the author wants some of it
- * done ahead: all of it would then wait for this test.
+ * What would do no harm is skipped as well, where a lane is free: the rest of a loop that is over. Not if the
+ * author wants some of it done ahead: all of it would then wait for this test.
  */
 static void skip_more(struct lower *l, struct test *t, unsigned most)
 {

@@ -185,7 +185,8 @@ static struct flow flatten_loop(
 	}
 	if (it.ends || !loop->otherwise.n)
 		return f;
-	/* A break in there leaves the loop around this one, and no branch of one `if` tells whether it was reached */
+	/* A break in there leaves the loop around this one, and no branch of one `if` tells whether it was
+	 * reached */
 	it = flatten(l, &loop->otherwise,
 		(struct flow){.guard = it.guard, .ifs = f.ifs + 2, .left = f.left, .flagged = f.flagged});
 	if (it.ends || it.broken) {
@@ -221,8 +222,8 @@ static unsigned count_breaks(const struct ast_block *b, const struct ast_loop *l
 }
 
 /*
- * One iteration. If there is one way out, its condition decides whether another one follows. Otherwise each raises a
- * flag, and the flag decides.
+ * One iteration. If there is one way out, its condition decides whether another one follows. Otherwise each
+ * raises a flag, and the flag decides.
  */
 static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct diag_pos pos)
 {

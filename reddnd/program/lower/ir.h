@@ -24,7 +24,8 @@
 
 enum { WORD = 8 }; /* bytes an atomic works on */
 
-/** Of a program with an endless loop. The loop has WQEs and scratch of its own, which live as long as the session does. */
+/** Of a program with an endless loop. The loop has WQEs and scratch of its own, which live as long as the
+ * session does. */
 enum section { PART_BEFORE, PART_LOOP, PART_AFTER };
 
 enum {
@@ -156,27 +157,26 @@ struct test {
 	struct web *value; /* of the left operand, if that is a variable used for nothing else; else NULL */
 	struct test_word *word; /* in the order in which they are decided */
 	unsigned nwords;
-	struct step_list on,
-		off;       /* whose opcodes come from the last word's lanes, in this order: when it is decided
-				     that the words match, and when not */
-	struct step *copy; /* the READ of the lanes */
+	struct step_list on, off; /* whose opcodes come from the last word's lanes, in this order: when it is
+				     decided that the words match, and when not */
+	struct step *copy;        /* the READ of the lanes */
 };
 
 /**
- * A word in which part of an operand is compared. Bytes in memory order; mirrored: the same from the other end, but
- * for the value.
- *   equal:  value, link, 0.., lanes        the link is 1 when all words before it match; so is the one lane of a word that has
- *   carry:  link, value, carry, lanes..    a word after it
- *   direct: the control segment of the only step it guards, of which the NIC ignores index and QPN; no lanes
- *   twice:  lanes (over the value), done   a match replaces all of it; a second CAS replaces what is not done
+ * A word in which part of an operand is compared. Bytes in memory order; mirrored: the same from the other
+ * end, but for the value. equal:  value, link, 0.., lanes        the link is 1 when all words before it
+ * match; so is the one lane of a word that has carry:  link, value, carry, lanes..    a word after it direct:
+ * the control segment of the only step it guards, of which the NIC ignores index and QPN; no lanes twice:
+ * lanes (over the value), done   a match replaces all of it; a second CAS replaces what is not done
  */
 struct test_word {
 	struct word *word;
 	uint8_t first, len; /* of the operand's bytes */
 	bool link, carry, twice, mirrored;
 	struct step *direct;
-	uint8_t at; /* of a direct one */
-	uint8_t nlanes; /* of the last word: lanes; of a carry, the carry's byte is the first if that one is dark at first */
+	uint8_t at;     /* of a direct one */
+	uint8_t nlanes; /* of the last word: lanes; of a carry, the carry's byte is the first if that one is
+			   dark at first */
 	uint8_t lanes_at;
 	struct step *add, *cas, *other; /* other: of `twice` */
 	struct place
@@ -267,7 +267,8 @@ struct place lower_source(
 /** Makes @s's place (remote, or local[sge]) that of @p; appends what computes its address. */
 struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
 	const struct ast_place *p, uint64_t at);
-/** Bytes before what a READ of @p wants that it reads as well: where the address is what a request or a variable says. */
+/** Bytes before what a READ of @p wants that it reads as well: where the address is what a request or a
+ * variable says. */
 uint32_t lower_skip(const struct ast_place *p);
 /** The same for READ @s, whose place it sets and whose first segment takes those bytes. */
 void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p);
@@ -288,8 +289,8 @@ unsigned lower_ds(const struct step *s);
 void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
 	bool reversed, bool inverted);
 /**
- * Lets arguments of many uses arrive in one block of scratch: a request fills few places. Of uses that want the same bytes it brings
- * no more than it has room for, and a READ doubles them.
+ * Lets arguments of many uses arrive in one block of scratch: a request fills few places. Of uses that want
+ * the same bytes it brings no more than it has room for, and a READ doubles them.
  */
 void lower_gather_args(struct lower *l);
 

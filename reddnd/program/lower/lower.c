@@ -333,7 +333,8 @@ static void add_use(struct out *o, const struct arg_use *u)
 	}
 }
 
-/* Uses of one argument that arrive in one block: there is one place for all, or another behind what the block copies itself */
+/* Uses of one argument that arrive in one block: there is one place for all, or another behind what the block
+ * copies itself */
 static void add_block(struct out *o, const struct arg_use *u)
 {
 	const struct word *block = u->block;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lower.h - from a program that has been understood (ast.h) to work requests: a chain description in which every
- * statement has become steps, every variable has its bytes of scratch, and every argument its places in the request.
- * Steps are in an order in which they mean what the text means when each is over before the next starts; WAITs,
- * SEND_ENs and fences are not in it, except those written by hand. chain_derive() finds the others.
+ * lower.h - from a program that has been understood (ast.h) to work requests: a chain description in which
+ * every statement has become steps, every variable has its bytes of scratch, and every argument its places in
+ * the request. Steps are in an order in which they mean what the text means when each is over before the next
+ * starts; WAITs, SEND_ENs and fences are not in it, except those written by hand. chain_derive() finds the
+ * others.
  *
  * How the constructs become steps:
- *   - A condition is decided by a CAS on a word of scratch that holds the operand and *lanes*: bytes that are 0 or an
- *     opcode, and change sides when the operand is what it is compared with. A READ copies the lanes into the opcodes of the
- *     steps of both branches, which are dormant until then. Ctrl segments stay valid, and no byte of a region or of a request
- *     becomes an opcode.
- *   - An operand too wide for a word beside its lanes is compared in parts; a byte that says "so far" goes from each part's word
- *     to the next.
- *   - < > <= >=: the operand's word grows by the complement of what it is compared with, and a CAS tests the carry.
+ *   - A condition is decided by a CAS on a word of scratch that holds the operand and *lanes*: bytes that are
+ * 0 or an opcode, and change sides when the operand is what it is compared with. A READ copies the lanes into
+ * the opcodes of the steps of both branches, which are dormant until then. Ctrl segments stay valid, and no
+ * byte of a region or of a request becomes an opcode.
+ *   - An operand too wide for a word beside its lanes is compared in parts; a byte that says "so far" goes
+ * from each part's word to the next.
+ *   - < > <= >=: the operand's word grows by the complement of what it is compared with, and a CAS tests the
+ * carry.
  *   - A branch of more steps than lanes: the lanes wake READs, which bring the opcodes of all the steps.
  *   - An `if` within a branch needs one lane: without its opcodes, what it guards stays dormant.
- *   - A loop's iterations follow each other; what follows a `break`, in its iteration and in all later ones, is the other
- *     branch of the `if` it is in.
- *   - A variable that only carries an address from a READ to a later statement is no bytes of scratch: the READ writes it
- *     into that statement's WQE. One that is only tested lies in the word in which it is tested.
+ *   - A loop's iterations follow each other; what follows a `break`, in its iteration and in all later ones,
+ * is the other branch of the `if` it is in.
+ *   - A variable that only carries an address from a READ to a later statement is no bytes of scratch: the
+ * READ writes it into that statement's WQE. One that is only tested lies in the word in which it is tested.
  */
 #ifndef PROGRAM_LOWER_LOWER_H
 #define PROGRAM_LOWER_LOWER_H
@@ -39,7 +41,8 @@ struct lowered {
 	struct pool *pool;  /* of all of the above, names included */
 };
 
-/** 0 and what lower_free() takes; PROGRAM_REFUSED, and @d says why; -ENOMEM. Refers to nothing of @p or @d. */
+/** 0 and what lower_free() takes; PROGRAM_REFUSED, and @d says why; -ENOMEM. Refers to nothing of @p or @d.
+ */
 int lower_program(const struct ast_program *p, const struct program_target *target, struct diag *d,
 	struct lowered **out);
 void lower_free(struct lowered *l); /* NULL is fine */

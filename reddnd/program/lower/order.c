@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Steps are moved where nothing changes by it: each as early as what it needs allows, so that work overlaps
- * and one barrier serves many. The copies of lanes that only the reply needs come last, and two of them become one. A program with
- * an answer ahead of what comes after it keeps the order of its text.
+ * and one barrier serves many. The copies of lanes that only the reply needs come last, and two of them
+ * become one. A program with an answer ahead of what comes after it keeps the order of its text.
  */
 #include "reddnd/program/lower/ir.h"
 
@@ -221,9 +221,9 @@ static struct step *tell(struct lower *l, unsigned queue, struct word *opcode, s
 }
 
 /*
- * A WAIT for another queue's CQE also ends with the CQE of an error. So the last code queue brings the one before it
- * the opcode of such a step, and that one the next, until the first but one brings it to the end of the reply: when one fails, the
- * client gets no answer rather than a wrong one.
+ * A WAIT for another queue's CQE also ends with the CQE of an error. So the last code queue brings the one
+ * before it the opcode of such a step, and that one the next, until the first but one brings it to the end of
+ * the reply: when one fails, the client gets no answer rather than a wrong one.
  */
 void lower_tell(struct lower *l)
 {

@@ -17,8 +17,9 @@ struct program_target {
 };
 
 /**
- * The next `len` bytes of the request. The big-endian form of argument `arg` (a string: as it is), `bytes` long, is
- * with every bit inverted if that is asked for; of that, bytes first .. first + len - 1, in reverse if that is asked for.
+ * The next `len` bytes of the request. The big-endian form of argument `arg` (a string: as it is), `bytes`
+ * long, is with every bit inverted if that is asked for; of that, bytes first .. first + len - 1, in reverse
+ * if that is asked for.
  */
 struct program_piece {
 	uint16_t arg, first, len;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * An `ahead` read is done even if the conditions around it do not hold: then nothing may see it. So what it brings goes where
- * only what is under these conditions looks.
+ * An `ahead` read is done even if the conditions around it do not hold: then nothing may see it. So what it
+ * brings goes where only what is under these conditions looks.
  */
 static bool is_apart(struct lower *l, const struct op *op, const struct ast_place *to)
 {
@@ -194,7 +194,8 @@ static void lower_mov(struct lower *l, struct op *op)
 
 /* ---- atomics ---------------------------------------------------------------------------------- */
 
-/* An operand of an atomic: a number of the host, big-endian in the WQE. @raw: of a field, whose bytes the NIC swaps */
+/* An operand of an atomic: a number of the host, big-endian in the WQE. @raw: of a field, whose bytes the NIC
+ * swaps */
 static uint64_t operand(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *o,
 	enum chain_field field, bool raw)
 {

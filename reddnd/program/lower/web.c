@@ -95,7 +95,8 @@ static struct web *join(struct web *a, struct web *b)
 	return a;
 }
 
-/* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op @at */
+/* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op
+ * @at */
 static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct access *use)
 {
 	for (unsigned i = from; i-- > to;)
@@ -111,7 +112,8 @@ static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at,
 	return false;
 }
 
-/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one */
+/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one
+ */
 static void reach_loop(struct lower *l, unsigned from, unsigned to, struct access *use)
 {
 	for (unsigned i = to; i < from; i++)
@@ -120,7 +122,8 @@ static void reach_loop(struct lower *l, unsigned from, unsigned to, struct acces
 				join(use->web, l->op[i].access[k].web);
 }
 
-/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing comes before */
+/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing
+ * comes before */
 static void reach(struct lower *l, unsigned at, struct access *use)
 {
 	unsigned first = at, loop = 0, after;

@@ -30,7 +30,8 @@ static void add(struct text *t, const char *format, ...)
 	t->left -= (size_t)n;
 }
 
-/* ---- one step ------------------------------------------------------------------------------------------------ */
+/* ---- one step
+ * ------------------------------------------------------------------------------------------------ */
 
 static void add_place(struct text *t, const struct chain_desc *d, const struct chain_place *p, bool with_len)
 {
@@ -112,7 +113,8 @@ void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t siz
 		add(&t, ", signalled");
 }
 
-/* ---- for people ---------------------------------------------------------------------------------------------- */
+/* ---- for people
+ * ---------------------------------------------------------------------------------------------- */
 
 static void print_line(FILE *f, const struct program_source *source, unsigned line)
 {
@@ -264,7 +266,8 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 	return 0;
 }
 
-/* ---- for programs -------------------------------------------------------------------------------------------- */
+/* ---- for programs
+ * -------------------------------------------------------------------------------------------- */
 
 static struct json_object *steps_json(const struct program *p, const struct path_time *t)
 {

@@ -9,7 +9,8 @@
 
 #include <stdio.h>
 
-/** For people: the source line by line, each followed by its work requests. @source: what @p was compiled from. */
+/** For people: the source line by line, each followed by its work requests. @source: what @p was compiled
+ * from. */
 int explain_text(FILE *f, const struct program *p, const struct program_source *source);
 
 /** The same facts as one JSON object, documented in reddnc(1). 0 or -ENOMEM. */

@@ -37,7 +37,8 @@ static uint64_t message(uint32_t len, bool over_link)
 	return 2 * costs_on_bus(&nic, len) + (over_link ? costs_on_port(&nic, len, MTU) + nic.wire : 0);
 }
 
-/* When step @s that starts @at is done. A responder reads after it has placed what came before in that queue, until @placed */
+/* When step @s that starts @at is done. A responder reads after it has placed what came before in that queue,
+ * until @placed */
 static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uint64_t placed)
 {
 	const struct chain_step *st = &d->steps[s];

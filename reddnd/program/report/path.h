@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path.h - how long a chain takes on an idle ConnectX-5, from the request's arrival in the NIC to that of the reply in the client's
- * memory: a model.
+ * path.h - how long a chain takes on an idle ConnectX-5, from the request's arrival in the NIC to that of the
+ * reply in the client's memory: a model.
  *
- * A WQE starts when it has been fetched, when the one before it in its queue has been issued, and when what its fence or WAIT asks
- * for is complete. What each of these takes is in costs/costs.h: it follows from what the RedN paper (NSDI'22, section 5.1) measured.
- * Every condition holds, and values are short: contention and the time of long data are left out. It compares programs; it is no promise.
+ * A WQE starts when it has been fetched, when the one before it in its queue has been issued, and when what
+ * its fence or WAIT asks for is complete. What each of these takes is in costs/costs.h: it follows from what
+ * the RedN paper (NSDI'22, section 5.1) measured. Every condition holds, and values are short: contention and
+ * the time of long data are left out. It compares programs; it is no promise.
  */
 #ifndef PROGRAM_REPORT_PATH_H
 #define PROGRAM_REPORT_PATH_H
@@ -24,7 +25,8 @@ struct path_time {
 /** Fills @times, one for each step of @d, which is ordered. Returns the time of the whole, in picoseconds. */
 uint64_t path_model(const struct chain_desc *d, struct path_time *times);
 /**
- * The same as a client sees it, from its doorbell to the CQE of the reply: with what the NICs and the link take for a request of
+ * The same as a client sees it, from its doorbell to the CQE of the reply: with what the NICs and the link
+ * take for a request of
  * @bytes. Picoseconds.
  */
 uint64_t path_model_client(uint64_t whole, uint32_t bytes);

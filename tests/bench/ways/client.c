@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with the loop, the options and
- * the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT [OFFLOAD].
+ * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with
+ * the loop, the options and the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT [OFFLOAD].
  */
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"

@@ -15,7 +15,8 @@ static uint64_t home(const struct hopscotch *h, uint64_t i)
 	return hopscotch_place(&p, h->places);
 }
 
-/* Moves an entry that may lie in the empty bucket @to there from before it, as near the begin as can be; the bucket that is empty now. */
+/* Moves an entry that may lie in the empty bucket @to there from before it, as near the begin as can be; the
+ * bucket that is empty now. */
 static uint64_t hop(struct hopscotch *h, uint64_t to)
 {
 	uint64_t from = to < HOPSCOTCH_NEIGHBOURS ? 0 : to - HOPSCOTCH_NEIGHBOURS + 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hopscotch.h - the entries of a table in an array as FaRM keeps them: an entry lies in one of the NEIGHBOURS buckets that begin at the
- * place its hash says, so that one READ gets all of them. Buckets have the two words of table-format.h and point into the table's heap.
+ * hopscotch.h - the entries of a table in an array as FaRM keeps them: an entry lies in one of the NEIGHBOURS
+ * buckets that begin at the place its hash says, so that one READ gets all of them. Buckets have the two
+ * words of table-format.h and point into the table's heap.
  */
 #ifndef TESTS_BENCH_WAYS_HOPSCOTCH_H
 #define TESTS_BENCH_WAYS_HOPSCOTCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * link.h - a client's connection to one of the servers of this directory: rdma_cm, one queue pair, one CQ, one registered memory.
- * Errors: 0 or a negative errno, with a message on stderr.
+ * link.h - a client's connection to one of the servers of this directory: rdma_cm, one queue pair, one CQ,
+ * one registered memory. Errors: 0 or a negative errno, with a message on stderr.
  */
 #ifndef TESTS_BENCH_WAYS_LINK_H
 #define TESTS_BENCH_WAYS_LINK_H

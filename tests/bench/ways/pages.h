@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pages.h - zeroed memory in pages of its own, as NICs like it: an emulated one can then map it, instead of having to ask for each access.
+ * pages.h - zeroed memory in pages of its own, as NICs like it: an emulated one can then map it, instead of
+ * having to ask for each access.
  */
 #ifndef TESTS_BENCH_WAYS_PAGES_H
 #define TESTS_BENCH_WAYS_PAGES_H

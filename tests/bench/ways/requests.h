@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * requests.h - what client and server of two-sided requests send each other. Both are of one machine: host byte order. Answers come in
- * the order of their requests.
+ * requests.h - what client and server of two-sided requests send each other. Both are of one machine: host
+ * byte order. Answers come in the order of their requests.
  */
 #ifndef TESTS_BENCH_WAYS_REQUESTS_H
 #define TESTS_BENCH_WAYS_REQUESTS_H

@@ -15,7 +15,8 @@
 struct serve;
 struct serve_conn;
 
-/** @table: answers come out of it; sets fail if it was not opened for writing. @events: the CQ tells by its channel. */
+/** @table: answers come out of it; sets fail if it was not opened for writing. @events: the CQ tells by its
+ * channel. */
 int serve_new(struct serve **s, struct ibv_pd *pd, struct reddn_table *table, bool events);
 void serve_free(struct serve *s); /* with its connections; NULL is fine */
 
@@ -29,7 +30,8 @@ void serve_remove(struct serve_conn *conn);
 /** Answers what has come. How many there were. */
 int serve_poll(struct serve *s);
 
-/** With events: a descriptor that is readable after serve_arm() when there is something to poll for. Poll once more after arming. */
+/** With events: a descriptor that is readable after serve_arm() when there is something to poll for. Poll
+ * once more after arming. */
 int serve_fd(const struct serve *s);
 int serve_arm(struct serve *s);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write] TABLE ADDRESS PORT". How, each
- * client says when it connects: its memory for READs, or answers by this CPU, which polls for requests, or with --events sleeps until
- * there are some. --write: sets are allowed; then nobody else may write. --costs: says at the end what a request took of the CPU, from
- * the poll that found it to the doorbell for its answer: "a request takes N ns", the median. Prints "listening" when clients may come;
- * ends at SIGTERM or SIGINT.
+ * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write]
+ * TABLE ADDRESS PORT". How, each client says when it connects: its memory for READs, or answers by this CPU,
+ * which polls for requests, or with --events sleeps until there are some. --write: sets are allowed; then
+ * nobody else may write. --costs: says at the end what a request took of the CPU, from the poll that found it
+ * to the doorbell for its answer: "a request takes N ns", the median. Prints "listening" when clients may
+ * come; ends at SIGTERM or SIGINT.
  */
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"

@@ -11,7 +11,8 @@
 
 enum { POLL_BATCH = 16 };
 
-/* A slot has room for a request and for an answer. Answers land in any slot's, in the order in which the RECVs were posted. */
+/* A slot has room for a request and for an answer. Answers land in any slot's, in the order in which the
+ * RECVs were posted. */
 struct asker {
 	struct link link;
 	unsigned depth, signal_every, posted_since_signal;

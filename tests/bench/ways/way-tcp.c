@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the text protocol) and of Redis (RESP2) over a socket that
- * never blocks. Answers come in the order of their requests.
+ * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the text protocol) and of Redis (RESP2)
+ * over a socket that never blocks. Answers come in the order of their requests.
  */
 #include "tests/bench/ways/ways.h"
 
