@@ -52,12 +52,12 @@ static void test_get_set(void **state)
 	uint8_t b[16];
 
 	(void)state;
-	memset(b, 0xff, sizeof b);
+	memset(b, 0xff, sizeof(b));
 	prm_set(b, 0x1b, 10, 0x155);
 	assert_int_equal(prm_get(b, 0x1b, 10), 0x155);
 	assert_int_equal(prm_get(b, 0x0, 27), 0x7ffffff);
 	assert_int_equal(prm_get(b, 0x25, 27), 0x7ffffff);
-	memset(b, 0, sizeof b);
+	memset(b, 0, sizeof(b));
 	prm_set(b, 0x40, 64, 0x0123456789abcdefull);
 	assert_int_equal(b[8], 0x01);
 	assert_int_equal(b[15], 0xef);

@@ -65,7 +65,7 @@ static void test_bits(void **state)
 	struct token_key other = key;
 
 	(void)state;
-	for (size_t bit = 0; bit < 8 * sizeof req; bit++) {
+	for (size_t bit = 0; bit < 8 * sizeof(req); bit++) {
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_false(token_right(&key, &req, here, NOW));
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -106,17 +106,17 @@ static void test_files(void **state)
 	struct token_key k;
 
 	(void)state;
-	memset(bytes, 'k', sizeof bytes);
-	assert_int_equal(read_file("0123456789abcdef\n", 17, why, sizeof why), 16);
-	assert_int_equal(read_file("0123456789abcde\n", 16, why, sizeof why), -22);
+	memset(bytes, 'k', sizeof(bytes));
+	assert_int_equal(read_file("0123456789abcdef\n", 17, why, sizeof(why)), 16);
+	assert_int_equal(read_file("0123456789abcde\n", 16, why, sizeof(why)), -22);
 	assert_string_equal(why, "a key has at least 16 bytes; openssl rand -hex 32 makes one");
-	assert_int_equal(read_file(bytes, 0, why, sizeof why), -22);
-	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX, why, sizeof why), TOKEN_KEY_MAX);
-	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX + 1, why, sizeof why), -22);
+	assert_int_equal(read_file(bytes, 0, why, sizeof(why)), -22);
+	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX, why, sizeof(why)), TOKEN_KEY_MAX);
+	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX + 1, why, sizeof(why)), -22);
 	assert_string_equal(why, "a key has at most 1024 bytes");
-	assert_int_equal(token_key_read("/absent", &k, why, sizeof why), -2);
+	assert_int_equal(token_key_read("/absent", &k, why, sizeof(why)), -2);
 	assert_string_equal(why, "No such file or directory");
-	assert_int_equal(token_key_read("/", &k, why, sizeof why), -5);
+	assert_int_equal(token_key_read("/", &k, why, sizeof(why)), -5);
 }
 
 int main(void)

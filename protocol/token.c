@@ -26,7 +26,7 @@ int token_key_read(const char *path, struct token_key *key, char *why, size_t wh
 	if (!f)
 		return refuse(-errno, why, why_size, strerror(errno));
 	setvbuf(f, NULL, _IONBF, 0); /* no copy of the key is left in a buffer */
-	len = fread(bytes, 1, sizeof bytes, f);
+	len = fread(bytes, 1, sizeof(bytes), f);
 	if (ferror(f))
 		r = refuse(-EIO, why, why_size, "it cannot be read");
 	fclose(f);
@@ -41,13 +41,13 @@ int token_key_read(const char *path, struct token_key *key, char *why, size_t wh
 		memcpy(key->bytes, bytes, len);
 		key->len = len;
 	}
-	explicit_bzero(bytes, sizeof bytes);
+	explicit_bzero(bytes, sizeof(bytes));
 	return r;
 }
 
 void token_key_wipe(struct token_key *key)
 {
-	explicit_bzero(key, sizeof *key);
+	explicit_bzero(key, sizeof(*key));
 }
 
 static void make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
@@ -57,12 +57,12 @@ static void make(const struct token_key *key, const struct reddn_wire_req *req, 
 
 	window = htobe64(window);
 	hmac_sha256_set_key(&hmac, key->len, key->bytes);
-	hmac_sha256_update(&hmac, sizeof purpose, (const uint8_t *)purpose);
-	hmac_sha256_update(&hmac, sizeof window, (const uint8_t *)&window);
+	hmac_sha256_update(&hmac, sizeof(purpose), (const uint8_t *)purpose);
+	hmac_sha256_update(&hmac, sizeof(window), (const uint8_t *)&window);
 	hmac_sha256_update(&hmac, 16, address);
 	hmac_sha256_update(&hmac, offsetof(struct reddn_wire_req, token), (const uint8_t *)req);
 	hmac_sha256_digest(&hmac, 8, token);
-	explicit_bzero(&hmac, sizeof hmac);
+	explicit_bzero(&hmac, sizeof(hmac));
 }
 
 void token_make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
@@ -80,8 +80,8 @@ bool token_right(const struct token_key *key, const struct reddn_wire_req *req, 
 
 	for (uint64_t w = window - 1; w != window + 2; w++) {
 		make(key, req, address, w, token);
-		right |= memeql_sec(token, req->token, sizeof token);
+		right |= memeql_sec(token, req->token, sizeof(token));
 	}
-	explicit_bzero(token, sizeof token);
+	explicit_bzero(token, sizeof(token));
 	return right;
 }

@@ -213,11 +213,11 @@ static int watch_signals(struct daemon *d)
 	int r = 0;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+	for (size_t i = 0; i < sizeof(handlers) / sizeof(*handlers); i++)
 		sigaddset(&set, handlers[i].signal);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
-	for (size_t i = 0; i < sizeof handlers / sizeof *handlers && r >= 0; i++)
+	for (size_t i = 0; i < sizeof(handlers) / sizeof(*handlers) && r >= 0; i++)
 		r = sd_event_add_signal(d->event, NULL, handlers[i].signal, handlers[i].handler, d);
 	return r < 0 ? r : 0;
 }
@@ -230,9 +230,9 @@ static int open_control(struct daemon *d, const struct catalog *catalog)
 	char path[PATH_MAX];
 
 	if (catalog->control)
-		snprintf(path, sizeof path, "%s", catalog->control);
+		snprintf(path, sizeof(path), "%s", catalog->control);
 	else if (runtime)
-		snprintf(path, sizeof path, "%s/control", runtime);
+		snprintf(path, sizeof(path), "%s/control", runtime);
 	else
 		return 0;
 	return control_new(&d->control, path, &commands, d->event);

@@ -94,7 +94,7 @@ static bool is_table(const char *path)
 
 	if (rnic_region_open(&r, path) < 0)
 		return false;
-	table = table_geometry(rnic_region_mem(r), rnic_region_size(r), &g, why, sizeof why) == 0;
+	table = table_geometry(rnic_region_mem(r), rnic_region_size(r), &g, why, sizeof(why)) == 0;
 	rnic_region_close(r);
 	return table;
 }
@@ -446,7 +446,7 @@ static void tell_json(struct bench *b, bool answered, FILE *out)
 	char *text = calloc(2ul * b->run->program->reply_max + 1, 1);
 
 	for (uint32_t i = 0; text && i < b->run->program->reply_max; i++) {
-		snprintf(hex, sizeof hex, "%02x", reply(b)[i]);
+		snprintf(hex, sizeof(hex), "%02x", reply(b)[i]);
 		memcpy(text + 2ul * i, hex, 2);
 	}
 	json_object_object_add(o, "answered", json_object_new_boolean(answered));
@@ -460,7 +460,7 @@ static void tell_json(struct bench *b, bool answered, FILE *out)
 			json_object_object_add(step, "step",
 				json_object_new_string(chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL)));
 			w += chain_decode(b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
-				(size_t)(b->img->queue[q].wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
+				(size_t)(b->img->queue[q].wqebbs - w) * CHAIN_WQEBB, line, sizeof(line));
 			json_object_object_add(step, "wqe", json_object_new_string(line));
 			json_object_array_add(steps, step);
 		}
@@ -497,8 +497,8 @@ static void tell(struct bench *b, bool answered, FILE *out)
 			const uint8_t *now = b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
 				      *armed = b->qp[q].sq + (size_t)(w + queue->wqebbs) * CHAIN_WQEBB;
 
-			n = chain_decode(now, avail, line, sizeof line);
-			chain_decode(armed, avail, before, sizeof before);
+			n = chain_decode(now, avail, line, sizeof(line));
+			chain_decode(armed, avail, before, sizeof(before));
 			fprintf(out, "  %-12s %s\n", chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL),
 				line);
 			if (now[WQE_OPCODE] != armed[WQE_OPCODE])

@@ -100,7 +100,7 @@ static unsigned dump_wqe(FILE *out, const uint8_t *ring, uint32_t w, uint32_t wq
 {
 	const uint8_t *wqe = ring + (size_t)w * CHAIN_WQEBB;
 	char line[600];
-	unsigned n = chain_decode(wqe, (size_t)(wqebbs - w) * CHAIN_WQEBB, line, sizeof line);
+	unsigned n = chain_decode(wqe, (size_t)(wqebbs - w) * CHAIN_WQEBB, line, sizeof(line));
 
 	fprintf(out, "  %4u  %-12s %s\n", w, step, line);
 	for (unsigned i = 0; i < n * CHAIN_WQEBB; i++)
@@ -192,7 +192,7 @@ static const struct command {
 		false, run_run},
 };
 
-static const struct words words = {"reddnc", commands, COUNT(commands), sizeof commands[0]};
+static const struct words words = {"reddnc", commands, COUNT(commands), sizeof(commands[0])};
 
 static const struct option long_options[] = {
 	{"param", required_argument, NULL, 'p'},

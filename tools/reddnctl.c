@@ -55,9 +55,9 @@ static int link_open(struct link *l, const char *path)
 	CLEANUP(cleanup_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int second;
 
-	if ((size_t)snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path) >= sizeof addr.sun_path)
+	if ((size_t)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path) >= sizeof(addr.sun_path))
 		return TOOL_FAIL(EX_USAGE, "%s: too long for the path of a socket", path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
 		tool_complain("%s: %s%s", path, strerror(errno),
 			errno == ENOENT || errno == ECONNREFUSED
 				? "; is reddnd running, with this \"control\"?"
@@ -364,7 +364,7 @@ static void print_event(struct json_object *e)
 	us = member(e, "time_us");
 	s = (time_t)(us / 1000000);
 	if (localtime_r(&s, &tm))
-		strftime(when, sizeof when, "%F %T", &tm);
+		strftime(when, sizeof(when), "%F %T", &tm);
 	if (json_object_object_get_ex(e, "event", &v))
 		what = json_object_get_string(v);
 	if (json_object_object_get_ex(e, "text", &v))
@@ -490,7 +490,7 @@ static const struct command commands[] = {
 	{{"reload", NULL, "read the configuration again and put it in force"}, run_reload},
 };
 
-static const struct words words = {"reddnctl", commands, COUNT(commands), sizeof commands[0]};
+static const struct words words = {"reddnctl", commands, COUNT(commands), sizeof(commands[0])};
 
 static const struct option long_options[] = {
 	{"socket", required_argument, NULL, 's'},

@@ -35,7 +35,7 @@ static bool parse_address(const char *text, struct catalog_listen *listen)
 	char *rest;
 	long v = REDDN_WIRE_PORT;
 
-	if (!end || (size_t)(end - begin) >= sizeof listen->address)
+	if (!end || (size_t)(end - begin) >= sizeof(listen->address))
 		return false;
 	memcpy(listen->address, begin, (size_t)(end - begin));
 	listen->address[end - begin] = '\0';
@@ -101,7 +101,7 @@ static void top_device(struct load *l, const config_setting_t *s, void *object)
 	const char *name = config_setting_get_string(s);
 
 	(void)object;
-	if (*name && !text_is_name(name, sizeof l->catalog->device - 1))
+	if (*name && !text_is_name(name, sizeof(l->catalog->device) - 1))
 		settings_wrong(
 			l, s, "\"%s\" cannot be a device; give a name that ibv_devices lists, or \"\"", name);
 	else
@@ -195,7 +195,7 @@ static int parse_tenants(struct load *l, const config_setting_t *tenants)
 	struct catalog *c = l->catalog;
 	bool given = tenants && config_setting_is_list(tenants);
 
-	c->tenants = calloc((given ? (size_t)config_setting_length(tenants) : 0) + 1, sizeof *c->tenants);
+	c->tenants = calloc((given ? (size_t)config_setting_length(tenants) : 0) + 1, sizeof(*c->tenants));
 	if (!c->tenants)
 		return -ENOMEM;
 	if (given && config_setting_length(tenants) == 0)
@@ -223,13 +223,13 @@ static int parse_top(struct load *l, const config_t *config)
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS);
 	}
 	if (regions && config_setting_is_list(regions)) {
-		c->regions = calloc((size_t)config_setting_length(regions) + 1, sizeof *c->regions);
+		c->regions = calloc((size_t)config_setting_length(regions) + 1, sizeof(*c->regions));
 		if (!c->regions)
 			return -ENOMEM;
 		settings_list(l, regions, "regions", settings_parse_region);
 	}
 	if (offloads && config_setting_is_list(offloads)) {
-		c->offloads = calloc((size_t)config_setting_length(offloads) + 1, sizeof *c->offloads);
+		c->offloads = calloc((size_t)config_setting_length(offloads) + 1, sizeof(*c->offloads));
 		if (!c->offloads)
 			return -ENOMEM;
 		settings_list(l, offloads, "offloads", settings_parse_offload);
@@ -262,7 +262,7 @@ DEFINE_CLEANUP(struct catalog *, catalog_free)
 
 int catalog_load(const char *path, struct catalog **out, char **errors)
 {
-	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof *catalog);
+	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof(*catalog));
 	struct load l = {.path = path, .catalog = catalog};
 	size_t size;
 	config_t config;

@@ -132,7 +132,7 @@ static void bind_one(struct load *l, const config_setting_t *s, struct catalog_o
 
 	if (config_setting_type(s) != CONFIG_TYPE_STRING ||
 		strlen(config_setting_name(s)) > CATALOG_NAME_MAX ||
-		strlen(config_setting_get_string(s)) >= sizeof name) {
+		strlen(config_setting_get_string(s)) >= sizeof(name)) {
 		settings_wrong(l, s,
 			"region \"%s\" must be bound to a region, as in \"users\" or \"users.heap\"",
 			config_setting_name(s));
@@ -397,7 +397,7 @@ static void check(struct load *l, const config_setting_t *group, const struct ca
 			o->name);
 	for (unsigned i = 0; i < p->nregions; i++) {
 		if (catalog_bind(l->catalog, o, p->regions[i].name, p->regions[i].writable, &bound[i], why,
-			    sizeof why) == 0)
+			    sizeof(why)) == 0)
 			continue;
 		settings_wrong(l, group, "offload \"%s\": %s", o->name, why);
 		bound[i].region = l->catalog->nregions + i;

@@ -59,8 +59,8 @@ static void unknown_setting(
 	for (size_t i = 0; i < nrules; i++) {
 		words[i] = rules[i].name;
 		used += (size_t)snprintf(
-			list + used, sizeof list - used, "%s%s", i ? ", " : "", rules[i].name);
-		assert(used < sizeof list);
+			list + used, sizeof(list) - used, "%s%s", i ? ", " : "", rules[i].name);
+		assert(used < sizeof(list));
 	}
 	nearest = text_nearest(config_setting_name(s), words, nrules);
 	if (nearest)
@@ -161,7 +161,7 @@ unsigned settings_region(struct load *l, const config_setting_t *s, const char *
 	for (unsigned i = 0; i < c->nregions; i++)
 		if (strcmp(c->regions[i].name, name) == 0)
 			return i;
-	words = calloc(c->nregions + 1, sizeof *words);
+	words = calloc(c->nregions + 1, sizeof(*words));
 	for (unsigned i = 0; words && i < c->nregions; i++)
 		words[i] = c->regions[i].name;
 	settings_wrong(l, s, "no region \"%s\"%s", name,

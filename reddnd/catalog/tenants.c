@@ -31,7 +31,7 @@ static bool parse_network(const char *text, struct catalog_network *n)
 	char *end;
 	long bits;
 
-	if ((size_t)(slash - text) >= sizeof address)
+	if ((size_t)(slash - text) >= sizeof(address))
 		return false;
 	memcpy(address, text, (size_t)(slash - text));
 	address[slash - text] = '\0';
@@ -54,7 +54,7 @@ static bool is_v4(const uint8_t address[16])
 {
 	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-	return memcmp(address, prefix, sizeof prefix) == 0;
+	return memcmp(address, prefix, sizeof(prefix)) == 0;
 }
 
 static bool same_bits(const uint8_t a[16], const uint8_t b[16], unsigned bits)
@@ -122,8 +122,8 @@ static char *key_path(struct load *l, const config_setting_t *s)
 	const char *text = config_setting_get_string(s), *dir = getenv("CREDENTIALS_DIRECTORY");
 	char *path = NULL;
 
-	if (strncmp(text, prefix, sizeof prefix - 1) == 0) {
-		text += sizeof prefix - 1;
+	if (strncmp(text, prefix, sizeof(prefix) - 1) == 0) {
+		text += sizeof(prefix) - 1;
 		if (!text_is_name(text, 255))
 			settings_wrong(l, s, "\"%s\" is no name of a credential", text);
 		else if (!dir)
@@ -157,7 +157,7 @@ static void tenant_key(struct load *l, const config_setting_t *s, void *object)
 		settings_wrong(l, s, "key file %s can be read by everybody; chmod o= it", path);
 		return;
 	}
-	r = token_key_read(path, &t->key, why, sizeof why);
+	r = token_key_read(path, &t->key, why, sizeof(why));
 	if (r < 0)
 		settings_wrong(l, s, "key file %s: %s", path, why);
 	t->has_key = r == 0;
@@ -184,7 +184,7 @@ static void allow(struct load *l, const config_setting_t *s, struct catalog_tena
 			t->offloads[t->noffloads++] = i;
 			return;
 		}
-	words = calloc(c->noffloads + 1, sizeof *words);
+	words = calloc(c->noffloads + 1, sizeof(*words));
 	for (unsigned i = 0; words && i < c->noffloads; i++)
 		words[i] = c->offloads[i].name;
 	near = words && name ? text_nearest(name, words, c->noffloads) : NULL;
@@ -199,7 +199,7 @@ static void tenant_offloads(struct load *l, const config_setting_t *s, void *obj
 {
 	struct catalog_tenant *t = object;
 
-	t->offloads = calloc((size_t)config_setting_length(s) + 1, sizeof *t->offloads);
+	t->offloads = calloc((size_t)config_setting_length(s) + 1, sizeof(*t->offloads));
 	for (int i = 0; t->offloads && i < config_setting_length(s); i++)
 		allow(l, config_setting_get_elem(s, (unsigned)i), t);
 }

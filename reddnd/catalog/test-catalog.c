@@ -38,7 +38,7 @@ static int enter(void **state)
 static int leave(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		unlink(files[i]);
 	return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
 }
@@ -196,8 +196,8 @@ static void test_top(void **state)
 			"1.2.3.4:", "1.2.3.4:1x", "::1", "[::1", "[1.2.3.4]"};
 		char text[64], message[160];
 
-		snprintf(text, sizeof text, "listen = \"%s\";", bad[i]);
-		snprintf(message, sizeof message,
+		snprintf(text, sizeof(text), "listen = \"%s\";", bad[i]);
+		snprintf(message, sizeof(message),
 			"c:1: cannot listen on \"%s\"; write a numeric address and a port: \"0.0.0.0:7471\", "
 			"\"[::]:7471\"\n",
 			bad[i]);
@@ -213,7 +213,7 @@ static void test_top(void **state)
 		static const char *const bad[] = {"\"1M\"", "\"65G\"", "\"many\"", "4096", "-1"};
 		char text[64];
 
-		snprintf(text, sizeof text, "arena = %s;", bad[i]);
+		snprintf(text, sizeof(text), "arena = %s;", bad[i]);
 		expect(text, "c:1: \"arena\" is no size that will do; write 4M to 64G, as in \"256M\"\n");
 	}
 	expect("regions = { };\n",
@@ -247,8 +247,8 @@ static void expect_offload(const char *settings, const char *message)
 {
 	char text[512], full[512];
 
-	snprintf(text, sizeof text, REGION "offloads = ( { %s } );\n", settings);
-	snprintf(full, sizeof full, "c:2: %s\n", message);
+	snprintf(text, sizeof(text), REGION "offloads = ( { %s } );\n", settings);
+	snprintf(full, sizeof(full), "c:2: %s\n", message);
 	expect(text, full);
 }
 
@@ -290,8 +290,8 @@ static void expect_program(const char *settings, const char *message)
 {
 	char text[1024], full[1024];
 
-	snprintf(text, sizeof text, REGION "\noffloads = ( { name = \"o\"; %s } );\n", settings);
-	snprintf(full, sizeof full, "c:3: %s\n", message);
+	snprintf(text, sizeof(text), REGION "\noffloads = ( { name = \"o\"; %s } );\n", settings);
+	snprintf(full, sizeof(full), "c:3: %s\n", message);
 	expect(text, full);
 }
 
@@ -301,7 +301,7 @@ static void test_programs(void **state)
 	char text[200], *errors;
 
 	(void)state;
-	snprintf(text, sizeof text, "there is no program put.rdn in %s; see \"programs\"", dir);
+	snprintf(text, sizeof(text), "there is no program put.rdn in %s; see \"programs\"", dir);
 	expect_program("program = \"put\"; region = \"users\";", text);
 	expect_program("program = \"/absent.rdn\"; region = \"users\";", "there is no program /absent.rdn");
 	expect_program("program = \"../get\"; region = \"users\";",
@@ -330,7 +330,7 @@ static void test_programs(void **state)
 		"and live");
 	expect_program("program = \"get\"; region = \"users\"; params = { width = 1.5; };",
 		"param \"width\" must be set to a number, as in 4 or \"64K\"");
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", dir);
 	put("c", text);
 	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
@@ -351,10 +351,10 @@ static void test_raw(void **state)
 		 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a.b\"; regions = { values = "
 		 "\"t.heap\"; }; } );\n");
 	assert_true(c->regions[0].raw && c->regions[0].writable);
-	assert_int_equal(catalog_bind(c, &c->offloads[0], "nodes", true, &b, why, sizeof why), 0);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "nodes", true, &b, why, sizeof(why)), 0);
 	assert_int_equal(b.region, 0);
 	assert_int_equal(b.part, CATALOG_WHOLE);
-	assert_int_equal(catalog_bind(c, &c->offloads[0], "values", false, &b, why, sizeof why), 0);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "values", false, &b, why, sizeof(why)), 0);
 	assert_int_equal(b.region, 1);
 	assert_int_equal(b.part, CATALOG_HEAP);
 	catalog_free(c);
@@ -446,8 +446,8 @@ static void test_tenants(void **state)
 			"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "::/129", "1.2.3/24", "host"};
 		char text[128], message[200];
 
-		snprintf(text, sizeof text, NETS("\"%s\""), bad[i]);
-		snprintf(message, sizeof message,
+		snprintf(text, sizeof(text), NETS("\"%s\""), bad[i]);
+		snprintf(message, sizeof(message),
 			"c:1: \"%s\" is no network; write an address and the length of its prefix: "
 			"\"192.0.2.0/24\", "
 			"\"2001:db8::/32\"\n",
@@ -491,7 +491,7 @@ static void expect_key(const char *key, const char *message)
 {
 	char text[400];
 
-	snprintf(text, sizeof text, "tenants = ( { name = \"a\"; key = \"%s\"; } );\n", key);
+	snprintf(text, sizeof(text), "tenants = ( { name = \"a\"; key = \"%s\"; } );\n", key);
 	expect(text, message);
 }
 
@@ -517,8 +517,8 @@ static void test_keys(void **state)
 	catalog_free(c);
 	unsetenv("CREDENTIALS_DIRECTORY");
 	assert_int_equal(chmod("key", 0604), 0);
-	snprintf(text, sizeof text, "%s/key", dir);
-	snprintf(message, sizeof message, "c:1: key file %s can be read by everybody; chmod o= it\n", text);
+	snprintf(text, sizeof(text), "%s/key", dir);
+	snprintf(message, sizeof(message), "c:1: key file %s can be read by everybody; chmod o= it\n", text);
 	expect_key(text, message);
 }
 

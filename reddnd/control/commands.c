@@ -45,7 +45,7 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(call->error, sizeof call->error, format, ap);
+	vsnprintf(call->error, sizeof(call->error), format, ap);
 	va_end(ap);
 	return NULL;
 }
@@ -401,7 +401,7 @@ static const struct command commands[] = {
 	{"reload", true, none, run_reload},
 };
 
-enum { NCOMMANDS = sizeof commands / sizeof *commands };
+enum { NCOMMANDS = sizeof(commands) / sizeof(*commands) };
 
 static const struct command *find(struct call *call)
 {

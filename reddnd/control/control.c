@@ -199,7 +199,7 @@ static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *a
 static bool is_trusted(int fd)
 {
 	struct ucred cred;
-	socklen_t size = sizeof cred;
+	socklen_t size = sizeof(cred);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 &&
 	       (cred.uid == 0 || cred.uid == geteuid());
@@ -207,7 +207,7 @@ static bool is_trusted(int fd)
 
 static int peer_new(struct control *c, int fd)
 {
-	struct peer *p = calloc(1, sizeof *p);
+	struct peer *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p) {
@@ -256,7 +256,7 @@ static bool alive(const struct sockaddr_un *addr)
 {
 	CLEANUP(cleanup_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0 || errno == EAGAIN);
+	return fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
 }
 
 static int open_socket(struct control *c)
@@ -265,13 +265,13 @@ static int open_socket(struct control *c)
 	struct stat st;
 	int r;
 
-	memcpy(addr.sun_path, c->path, sizeof addr.sun_path);
+	memcpy(addr.sun_path, c->path, sizeof(addr.sun_path));
 	if (alive(&addr))
 		return -EADDRINUSE;
 	if (lstat(c->path, &st) == 0 && S_ISSOCK(st.st_mode))
 		unlink(c->path);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd < 0 || bind(c->fd, (const struct sockaddr *)&addr, sizeof addr) < 0)
+	if (c->fd < 0 || bind(c->fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
 	c->bound = true;
 	if (chmod(c->path, 0660) < 0 || listen(c->fd, CONTROL_PEERS_MAX) < 0)
@@ -286,7 +286,7 @@ DEFINE_CLEANUP(struct control *, control_free)
 
 int control_new(struct control **out, const char *path, const struct commands *commands, sd_event *event)
 {
-	CLEANUP(control_freep) struct control *c = calloc(1, sizeof *c);
+	CLEANUP(control_freep) struct control *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
@@ -295,8 +295,8 @@ int control_new(struct control **out, const char *path, const struct commands *c
 	c->commands = *commands;
 	c->event = sd_event_ref(event);
 	LIST_INIT(&c->peers);
-	r = (size_t)snprintf(c->path, sizeof c->path, "%s", path) < sizeof c->path ? open_socket(c)
-										   : -ENAMETOOLONG;
+	r = (size_t)snprintf(c->path, sizeof(c->path), "%s", path) < sizeof(c->path) ? open_socket(c)
+										     : -ENAMETOOLONG;
 	if (r < 0)
 		return log_errno(r, "control socket %s", path);
 	events_listen(server_warden(c->commands.server)->events, feed_soon, c);

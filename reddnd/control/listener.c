@@ -108,7 +108,7 @@ DEFINE_CLEANUP(struct listener *, listener_free)
 int listener_new(
 	struct listener **out, const struct catalog_listen *at, struct server *server, sd_event *event)
 {
-	CLEANUP(listener_freep) struct listener *l = calloc(1, sizeof *l);
+	CLEANUP(listener_freep) struct listener *l = calloc(1, sizeof(*l));
 	const union MHD_DaemonInfo *info;
 	int r;
 

@@ -45,7 +45,7 @@ static const struct {
 
 static void by_offload(FILE *f, const struct generation *sv)
 {
-	for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
+	for (size_t c = 0; c < sizeof(counters) / sizeof(*counters); c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
 		for (unsigned i = 0; i < sv->catalog->noffloads; i++)
 			if (!(counters[c].seen && sv->offloads[i].conf->recycled))
@@ -108,13 +108,13 @@ static void tenant_use(FILE *f, const struct tenant *all, unsigned i)
 	char name[64];
 
 	uses_of(all, u);
-	snprintf(name, sizeof name, "reddnd_tenant_%s", u[i].name);
+	snprintf(name, sizeof(name), "reddnd_tenant_%s", u[i].name);
 	family(f, name, "gauge", u[i].unit, u[i].help);
 	for (const struct tenant *t = all; t; t = t->hh.next) {
 		uses_of(t, u);
 		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, u[i].used);
 	}
-	snprintf(name, sizeof name, "reddnd_tenant_quota_%s", u[i].name);
+	snprintf(name, sizeof(name), "reddnd_tenant_quota_%s", u[i].name);
 	family(f, name, "gauge", u[i].unit, "The most that is allowed; of tenants with such a limit.");
 	for (const struct tenant *t = all; t; t = t->hh.next) {
 		uses_of(t, u);
@@ -125,7 +125,7 @@ static void tenant_use(FILE *f, const struct tenant *all, unsigned i)
 
 static void by_tenant(FILE *f, const struct tenant *all)
 {
-	for (size_t c = 0; c < sizeof tenant_counters / sizeof *tenant_counters; c++) {
+	for (size_t c = 0; c < sizeof(tenant_counters) / sizeof(*tenant_counters); c++) {
 		family(f, tenant_counters[c].name, "counter", tenant_counters[c].unit,
 			tenant_counters[c].help);
 		for (const struct tenant *t = all; t; t = t->hh.next)

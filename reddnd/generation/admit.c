@@ -8,7 +8,7 @@ static const char *name_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 {
 	struct in6_addr a;
 
-	memcpy(&a, address, sizeof a);
+	memcpy(&a, address, sizeof(a));
 	if (IN6_IS_ADDR_V4MAPPED(&a))
 		inet_ntop(AF_INET, address + 12, text, INET6_ADDRSTRLEN);
 	else
@@ -34,8 +34,8 @@ static bool find_tenant(const struct generation *sv, const struct admit_from *fr
 	struct reddn_wire_req req;
 	int best = -1;
 
-	memcpy(&req, from->data, sizeof req);
-	has_token = memcmp(req.token, no_token, sizeof no_token) != 0;
+	memcpy(&req, from->data, sizeof(req));
+	has_token = memcmp(req.token, no_token, sizeof(no_token)) != 0;
 	for (unsigned i = 0; i < c->ntenants; i++) {
 		int bits = catalog_match(&c->tenants[i], from->address);
 

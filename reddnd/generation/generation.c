@@ -80,7 +80,7 @@ static int open_offloads(struct generation *sv, struct offload_stats **stats)
 
 int generation_new(struct generation **out, struct catalog *catalog, const struct generation_parts *parts)
 {
-	CLEANUP(service_freep) struct generation *sv = calloc(1, sizeof *sv);
+	CLEANUP(service_freep) struct generation *sv = calloc(1, sizeof(*sv));
 	int r;
 
 	if (!sv) {
@@ -89,8 +89,8 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 	}
 	sv->catalog = catalog;
 	sv->refs = 1;
-	sv->regions = calloc(catalog->nregions + 1, sizeof *sv->regions);
-	sv->offloads = calloc(catalog->noffloads + 1, sizeof *sv->offloads);
+	sv->regions = calloc(catalog->nregions + 1, sizeof(*sv->regions));
+	sv->offloads = calloc(catalog->noffloads + 1, sizeof(*sv->offloads));
 	sv->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
 	if (!sv->regions || !sv->offloads || !sv->tenants)
 		return -ENOMEM;

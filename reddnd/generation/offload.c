@@ -78,7 +78,7 @@ static int bind_region(struct offload *o, unsigned i, const struct catalog *cata
 	char why[200];
 	uint64_t size;
 
-	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof why) < 0) {
+	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof(why)) < 0) {
 		log_error("%s: offload %s: %s", o->conf->where, o->conf->name, why);
 		return -EINVAL;
 	}
@@ -199,7 +199,7 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	struct session_loop_size size, *loop = session_loop_size(o->program, &size) ? &size : NULL;
 	int r = 0;
 
-	o->layouts = calloc(LAYOUTS, sizeof *o->layouts);
+	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
 	if (!o->layouts)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {

@@ -100,7 +100,7 @@ static struct region_keys *keys_of(struct region *r, struct rnic_pd *pd)
 	SLIST_FOREACH (k, &r->keys, link)
 		if (k->pd == pd)
 			return k;
-	k = calloc(1, sizeof *k);
+	k = calloc(1, sizeof(*k));
 	if (!k)
 		return NULL;
 	k->pd = pd;

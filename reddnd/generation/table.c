@@ -40,7 +40,7 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 
 	if (size < REDDN_TABLE_PAGE)
 		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
-	memcpy(&h, file, sizeof h); /* the writer may be at work: look at each value once */
+	memcpy(&h, file, sizeof(h)); /* the writer may be at work: look at each value once */
 	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
 		return refuse(why, n, "it is no reddnd table; reddn-table makes one");
 	if (le32toh(h.version) != VERSION)
@@ -105,7 +105,7 @@ int table_open(struct table *t, const struct rnic_region *file, const char *path
 	char why[200];
 	int r;
 
-	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof why);
+	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof(why));
 	if (r < 0) {
 		log_error("%s: region file %s cannot be served: %s", where, path, why);
 		return r;

@@ -31,7 +31,7 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 		*out = t;
 		return 0;
 	}
-	new = calloc(1, sizeof *new);
+	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
 	r = rnic_pd_new(&new->pd, dev);
@@ -39,7 +39,7 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 		r = master_qp_init(&new->master, new->pd, arena);
 	if (r < 0)
 		return r;
-	snprintf(new->name, sizeof new->name, "%s", name);
+	snprintf(new->name, sizeof(new->name), "%s", name);
 	new->all = all;
 	new->refs = 1;
 	t = *out = steal_ptr(&new);

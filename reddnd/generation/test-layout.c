@@ -87,7 +87,7 @@ static void check_layout(
 		assert_true(q->wq_off >= l.code_off && q->wq_off % 4096 == 0);
 		assert_int_equal((l.loop.lanes_off | l.loop.scratch_off | l.loop.shared_off) % 64, 0);
 	}
-	qsort(ranges, n, sizeof *ranges, by_begin);
+	qsort(ranges, n, sizeof(*ranges), by_begin);
 	for (unsigned i = 1; i < n; i++)
 		assert_true(ranges[i - 1].end <= ranges[i].begin);
 	assert_int_equal(ranges[n - 1].end, l.code_off + l.code_size);

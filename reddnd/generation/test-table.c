@@ -33,7 +33,7 @@ static struct reddn_table_header good(void)
 
 static int parse(const struct reddn_table_header *h, uint64_t size, struct table_geometry *g, char why[200])
 {
-	memcpy(page, h, sizeof *h);
+	memcpy(page, h, sizeof(*h));
 	return table_geometry(page, size, g, why, 200);
 }
 
@@ -68,7 +68,7 @@ static void test_offset_len(void **state)
 	char why[200];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct reddn_table_header h = good();
 		struct table_geometry g;
 

@@ -49,7 +49,7 @@ void bans_add(struct bans *b, const char *peer, uint64_t until, uint64_t rate, c
 	}
 	ban->until = until;
 	ban->rate = rate;
-	snprintf(ban->why, sizeof ban->why, "%s", why);
+	snprintf(ban->why, sizeof(ban->why), "%s", why);
 }
 
 const struct ban *bans_find(struct bans *b, const char *peer, uint64_t now)

@@ -12,9 +12,9 @@ bool end_query_parse(const void *data, size_t size, struct end_query *of)
 {
 	struct reddn_wire_end_query why;
 
-	if (size < sizeof why)
+	if (size < sizeof(why))
 		return false;
-	memcpy(&why, data, sizeof why);
+	memcpy(&why, data, sizeof(why));
 	if (be32toh(why.magic) != REDDN_WIRE_MAGIC || why.version != REDDN_WIRE_VERSION ||
 		why.flags != REDDN_REQ_END_REASON)
 		return false;
@@ -53,7 +53,7 @@ static struct end_reason *place_for(struct end_reasons *f, const uint8_t address
 
 		if (e->number < oldest->number)
 			oldest = e;
-		if (!e->number || memcmp(e->address, address, sizeof e->address) != 0)
+		if (!e->number || memcmp(e->address, address, sizeof(e->address)) != 0)
 			continue;
 		n++;
 		if (!own || e->number < own->number)
@@ -68,8 +68,8 @@ void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const str
 	struct end_reason *e = place_for(f, address);
 
 	*e = (struct end_reason){.number = ++f->count, .of = *of, .how = (uint8_t)how};
-	memcpy(e->address, address, sizeof e->address);
-	snprintf(e->why, sizeof e->why, "%s", why);
+	memcpy(e->address, address, sizeof(e->address));
+	snprintf(e->why, sizeof(e->why), "%s", why);
 }
 
 void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
@@ -80,7 +80,7 @@ void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], 
 
 		if (e->number && e->of.session == of->session && e->of.slot_addr == of->slot_addr &&
 			e->of.slot_rkey == of->slot_rkey &&
-			memcmp(e->address, address, sizeof e->address) == 0) {
+			memcmp(e->address, address, sizeof(e->address)) == 0) {
 			session_refuse(rej, REDDN_REJ_ENDED, e->how, "%s", e->why);
 			return;
 		}

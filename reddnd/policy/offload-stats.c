@@ -11,10 +11,10 @@ struct offload_stats *offload_stats_get(struct offload_stats **all, const char *
 	HASH_FIND_STR(*all, name, t);
 	if (t)
 		return t;
-	t = calloc(1, sizeof *t);
+	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
-	snprintf(t->name, sizeof t->name, "%s", name);
+	snprintf(t->name, sizeof(t->name), "%s", name);
 	HASH_ADD_STR(*all, name, t);
 	return t;
 }

@@ -22,7 +22,7 @@ void session_refuse(
 		.need = htobe32(need),
 	};
 	va_start(ap, format);
-	vsnprintf(rej->text, sizeof rej->text, format, ap);
+	vsnprintf(rej->text, sizeof(rej->text), format, ap);
 	va_end(ap);
 }
 
@@ -31,12 +31,12 @@ bool session_request_parse(
 {
 	struct reddn_wire_req req;
 
-	if (size < sizeof req) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, sizeof req,
-			"the request has %zu bytes of private data; it takes %zu", size, sizeof req);
+	if (size < sizeof(req)) {
+		session_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
+			"the request has %zu bytes of private data; it takes %zu", size, sizeof(req));
 		return false;
 	}
-	memcpy(&req, data, sizeof req);
+	memcpy(&req, data, sizeof(req));
 	if (be32toh(req.magic) != REDDN_WIRE_MAGIC) {
 		session_refuse(rej, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
 			"the request begins with %#x, not with %#x: this is no reddnd client",
@@ -55,12 +55,12 @@ bool session_request_parse(
 		.slot_rkey = be32toh(req.slot_rkey),
 		.slot_size = be32toh(req.slot_size),
 	};
-	memcpy(request->offload, req.offload, sizeof req.offload);
+	memcpy(request->offload, req.offload, sizeof(req.offload));
 	if (req.flags != 0) {
 		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
 		return false;
 	}
-	if (!text_is_name(request->offload, sizeof req.offload)) {
+	if (!text_is_name(request->offload, sizeof(req.offload))) {
 		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or no name");
 		return false;
 	}

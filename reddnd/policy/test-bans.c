@@ -10,7 +10,7 @@
 
 static void test_bans(void **state)
 {
-	struct bans *b = calloc(1, sizeof *b);
+	struct bans *b = calloc(1, sizeof(*b));
 	char peer[64];
 
 	(void)state;
@@ -25,7 +25,7 @@ static void test_bans(void **state)
 	assert_null(bans_find(b, "192.0.2.1 port 8", 2000));
 	assert_int_equal(b->n, 0);
 	for (unsigned i = 0; i < BANS_MAX + 10; i++) {
-		snprintf(peer, sizeof peer, "2001:db8::%x port 7", i);
+		snprintf(peer, sizeof(peer), "2001:db8::%x port 7", i);
 		bans_add(b, peer, 5000 + i, 0, "many");
 	}
 	assert_int_equal(b->n, BANS_MAX);

@@ -32,7 +32,7 @@ static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struc
 
 static void test_who_is_told(void **state)
 {
-	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_reasons *f = calloc(1, sizeof(*f));
 	struct end_query five = of(5), q;
 
 	(void)state;
@@ -54,7 +54,7 @@ static void test_who_is_told(void **state)
 
 static void test_shares(void **state)
 {
-	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_reasons *f = calloc(1, sizeof(*f));
 	struct end_query q = of(1);
 
 	(void)state;
@@ -82,14 +82,14 @@ static void test_shares(void **state)
 
 static void test_long_words_are_cut(void **state)
 {
-	struct end_reasons *f = calloc(1, sizeof *f);
+	struct end_reasons *f = calloc(1, sizeof(*f));
 	struct end_query q = of(1);
 	char words[400], cut[sizeof((struct reddn_wire_rej *)0)->text] = "";
 
 	(void)state;
-	memset(words, 'w', sizeof words - 1);
-	words[sizeof words - 1] = '\0';
-	memset(cut, 'w', sizeof cut - 1);
+	memset(words, 'w', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	memset(cut, 'w', sizeof(cut) - 1);
 	end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, words);
 	assert_int_equal(ask(f, alice, q, REDDN_WIRE_END_FAILED, cut), REDDN_REJ_ENDED);
 	free(f);
@@ -106,16 +106,16 @@ static void test_question(void **state)
 	struct end_query q;
 
 	(void)state;
-	assert_true(end_query_parse(&why, sizeof why, &q));
+	assert_true(end_query_parse(&why, sizeof(why), &q));
 	assert_true(q.session == 5 && q.slot_addr == 0x5000 && q.slot_rkey == 77);
-	assert_false(end_query_parse(&why, sizeof why - 1, &q));
+	assert_false(end_query_parse(&why, sizeof(why) - 1, &q));
 	why.flags = 0;
-	assert_false(end_query_parse(&why, sizeof why, &q));
+	assert_false(end_query_parse(&why, sizeof(why), &q));
 	why.flags = REDDN_REQ_END_REASON | 2;
-	assert_false(end_query_parse(&why, sizeof why, &q));
+	assert_false(end_query_parse(&why, sizeof(why), &q));
 	why.flags = REDDN_REQ_END_REASON;
 	why.version++;
-	assert_false(end_query_parse(&why, sizeof why, &q));
+	assert_false(end_query_parse(&why, sizeof(why), &q));
 }
 
 static void test_verdicts(void **state)

@@ -29,8 +29,8 @@ static void test_good(void **state)
 	uint8_t padded[100] = {0};
 
 	(void)state;
-	memcpy(padded, &req, sizeof req);
-	assert_true(session_request_parse(padded, sizeof padded, &r, &rej));
+	memcpy(padded, &req, sizeof(req));
+	assert_true(session_request_parse(padded, sizeof(padded), &r, &rej));
 	assert_int_equal(r.depth, 8);
 	assert_int_equal(r.slot_addr, 0x7f0000001000);
 	assert_int_equal(r.slot_rkey, 0x1234);
@@ -46,9 +46,9 @@ static void test_longest_name(void **state)
 	struct reddn_wire_rej rej;
 
 	(void)state;
-	memset(req.offload, 'a', sizeof req.offload);
-	assert_true(session_request_parse(&req, sizeof req, &r, &rej));
-	assert_int_equal(strlen(r.offload), sizeof req.offload);
+	memset(req.offload, 'a', sizeof(req.offload));
+	assert_true(session_request_parse(&req, sizeof(req), &r, &rej));
+	assert_int_equal(strlen(r.offload), sizeof(req.offload));
 }
 
 static void refused(const struct reddn_wire_req *req, size_t size, enum reddn_wire_reason reason,
@@ -69,7 +69,7 @@ static void refused(const struct reddn_wire_req *req, size_t size, enum reddn_wi
 	do {                                                                                                 \
 		struct reddn_wire_req req = good();                                                          \
 		req.change;                                                                                  \
-		refused(&req, sizeof req, reason, need, words);                                              \
+		refused(&req, sizeof(req), reason, need, words);                                             \
 	} while (0)
 
 static void test_refusals(void **state)

@@ -42,7 +42,7 @@ static void test_policies(void **state)
 	assert_int_equal(p.seconds, 300);
 	assert_int_equal(verdict_policy_parse("ban:1500ms", &p), 0);
 	assert_int_equal(p.seconds, 2);
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_int_equal(verdict_policy_parse(wrong[i], &p), -EINVAL);
 }
 
@@ -91,7 +91,7 @@ static const char text[] = "program one\n"
 
 static void test_steps(void **state)
 {
-	const struct program_source source = {.name = "/x/one.rdn", .text = text, .len = sizeof text - 1};
+	const struct program_source source = {.name = "/x/one.rdn", .text = text, .len = sizeof(text) - 1};
 	const struct program_target target = {0};
 	struct rnic_cqe cqe = {.error = true, .syndrome = RNIC_SYNDROME_RNR, .vendor = 0x68};
 	struct program *p = NULL;

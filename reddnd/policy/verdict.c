@@ -23,7 +23,7 @@ static const char *base_name(const char *path)
 static void say_step(struct verdict *v, const struct chain_step *st, unsigned line, const char *other,
 	const char *where, const char *path, const struct rnic_cqe *cqe)
 {
-	char at[sizeof v->path + 16] = "";
+	char at[sizeof(v->path) + 16] = "";
 
 	*v = (struct verdict){
 		.kind = verdict_kind_of(cqe->syndrome, st && st->remote.kind == CHAIN_AT_SLOT),
@@ -32,14 +32,14 @@ static void say_step(struct verdict *v, const struct chain_step *st, unsigned li
 		.syndrome = cqe->syndrome,
 		.vendor = cqe->vendor,
 	};
-	snprintf(v->step, sizeof v->step, "%s",
+	snprintf(v->step, sizeof(v->step), "%s",
 		!st         ? other
 		: st->label ? st->label
 			    : chain_verb_info(st->verb)->name);
-	snprintf(v->path, sizeof v->path, "%s", path);
+	snprintf(v->path, sizeof(v->path), "%s", path);
 	if (line)
-		snprintf(at, sizeof at, ", %s:%u", base_name(v->path), line);
-	snprintf(v->text, sizeof v->text, "step %s%s failed: %s (%#x)%s", v->step, where,
+		snprintf(at, sizeof(at), ", %s:%u", base_name(v->path), line);
+	snprintf(v->text, sizeof(v->text), "step %s%s failed: %s (%#x)%s", v->step, where,
 		rnic_syndrome_text(cqe->syndrome), cqe->vendor, at);
 }
 
@@ -66,7 +66,7 @@ void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const ch
 
 	*v = (struct verdict){.kind = kind, .fatal = fatal};
 	va_start(ap, format);
-	vsnprintf(v->text, sizeof v->text, format, ap);
+	vsnprintf(v->text, sizeof(v->text), format, ap);
 	va_end(ap);
 }
 

@@ -56,14 +56,14 @@ static void copy_params(struct compiled *c, const struct ast_program *ast)
 {
 	struct program *p = &c->program;
 
-	p->params = pool_alloc(c->pool, ast->nparams * sizeof *p->params);
+	p->params = pool_alloc(c->pool, ast->nparams * sizeof(*p->params));
 	for (; p->nparams < ast->nparams; p->nparams++) {
 		const struct ast_param *from = &ast->param[p->nparams];
 		struct program_param *to = &p->params[p->nparams];
 
 		*to = (struct program_param){
 			.value = from->value, .lo = from->lo, .hi = from->hi, .by_default = from->by_default};
-		snprintf(to->name, sizeof to->name, "%s", from->name);
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
 	}
 }
 
@@ -71,7 +71,7 @@ static void copy_regions(struct compiled *c, const struct ast_program *ast, cons
 {
 	struct program *p = &c->program;
 
-	p->regions = pool_alloc(c->pool, ast->nregions * sizeof *p->regions);
+	p->regions = pool_alloc(c->pool, ast->nregions * sizeof(*p->regions));
 	for (; p->nregions < ast->nregions; p->nregions++) {
 		const struct ast_region *from = ast->region[p->nregions];
 		struct program_region *to = &p->regions[p->nregions];
@@ -80,7 +80,7 @@ static void copy_regions(struct compiled *c, const struct ast_program *ast, cons
 			.steered = from->steered,
 			.size = from->size > bounds->region[p->nregions] ? from->size
 									 : bounds->region[p->nregions]};
-		snprintf(to->name, sizeof to->name, "%s", from->name);
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
 	}
 }
 
@@ -88,7 +88,7 @@ static void copy_args(struct compiled *c, const struct ast_program *ast)
 {
 	struct program *p = &c->program;
 
-	p->args = pool_alloc(c->pool, ast->nargs * sizeof *p->args);
+	p->args = pool_alloc(c->pool, ast->nargs * sizeof(*p->args));
 	for (; p->nargs < ast->nargs; p->nargs++) {
 		const struct ast_arg *from = ast->arg[p->nargs];
 		struct program_arg *to = &p->args[p->nargs];
@@ -100,7 +100,7 @@ static void copy_args(struct compiled *c, const struct ast_program *ast)
 			to->kind = PROGRAM_WINDOW;
 			to->region = (uint8_t)from->type.window->index;
 		}
-		snprintf(to->name, sizeof to->name, "%s", from->name);
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
 	}
 }
 
@@ -109,7 +109,7 @@ static void copy_steps(struct compiled *c)
 	struct program *p = &c->program;
 
 	p->desc = c->desc;
-	p->steps = pool_alloc(c->pool, c->desc->nsteps * sizeof *p->steps);
+	p->steps = pool_alloc(c->pool, c->desc->nsteps * sizeof(*p->steps));
 	for (unsigned s = 0; s < c->desc->nsteps; s++)
 		p->steps[s] = (struct program_step){c->desc->steps[s].line, c->desc->steps[s].why};
 }
@@ -165,7 +165,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	r = chain_build(c->desc, &c->program.image, err);
 	if (r)
 		return r < 0 ? r : refused(d, ast, err);
-	snprintf(c->program.name, sizeof c->program.name, "%s", ast->name);
+	snprintf(c->program.name, sizeof(c->program.name), "%s", ast->name);
 	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
 	c->program.loop = c->loop;
 	c->program.shared_init = c->lowered->shared_init;
@@ -184,7 +184,7 @@ int program_compile(const struct program_source *src, const struct program_setti
 	unsigned nsettings, const struct program_target *target, struct program **out, char **messages)
 {
 	__attribute__((cleanup(free_diag))) struct diag *d = diag_new(src->name, src->text, src->len);
-	__attribute__((cleanup(free_compiled))) struct compiled *c = calloc(1, sizeof *c);
+	__attribute__((cleanup(free_compiled))) struct compiled *c = calloc(1, sizeof(*c));
 	int r;
 
 	*out = NULL;

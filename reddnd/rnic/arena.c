@@ -79,8 +79,8 @@ static uint64_t round_to_pages(uint64_t size)
 int rnic_arena_new(struct rnic_arena **out, uint64_t size)
 {
 	CLEANUP(cleanup_close) int fd = -1;
-	CLEANUP(cleanup_free) struct rnic_arena *arena = calloc(1, sizeof *arena);
-	CLEANUP(cleanup_free) struct extent *all = calloc(1, sizeof *all);
+	CLEANUP(cleanup_free) struct rnic_arena *arena = calloc(1, sizeof(*arena));
+	CLEANUP(cleanup_free) struct extent *all = calloc(1, sizeof(*all));
 
 	if (!arena || !all)
 		return -ENOMEM;
@@ -125,7 +125,7 @@ int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 	e = find_hole(arena, size);
 	if (!e)
 		return -ENOSPC;
-	rest = e->size > size ? calloc(1, sizeof *rest) : NULL;
+	rest = e->size > size ? calloc(1, sizeof(*rest)) : NULL;
 	if (e->size > size && !rest)
 		return -ENOMEM;
 	LIST_REMOVE(e, hole);
@@ -137,7 +137,7 @@ int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 		add_hole(arena, rest);
 	}
 	e->used = true;
-	HASH_ADD(hh, arena->by_offset, offset, sizeof e->offset, e);
+	HASH_ADD(hh, arena->by_offset, offset, sizeof(e->offset), e);
 	arena->used += size;
 	*offset = e->offset;
 	return 0;
@@ -147,7 +147,7 @@ void rnic_arena_release(struct rnic_arena *arena, uint64_t offset)
 {
 	struct extent *e, *beside;
 
-	HASH_FIND(hh, arena->by_offset, &offset, sizeof offset, e);
+	HASH_FIND(hh, arena->by_offset, &offset, sizeof(offset), e);
 	assert(e);
 	HASH_DEL(arena->by_offset, e);
 	arena->used -= e->size;

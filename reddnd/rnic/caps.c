@@ -50,7 +50,7 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size)
 	size_t used = 0;
 
 	why[0] = '\0';
-	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
 		if (!needs[i].ok && used < size)
 			used += (size_t)snprintf(
 				why + used, size - used, "%s%s", used ? "; " : "", needs[i].words);

@@ -44,7 +44,7 @@ DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
 
 int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 {
-	CLEANUP(rnic_cm_freep) struct rnic_cm *cm = calloc(1, sizeof *cm);
+	CLEANUP(rnic_cm_freep) struct rnic_cm *cm = calloc(1, sizeof(*cm));
 	int flags;
 
 	if (!cm)
@@ -85,7 +85,7 @@ int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 		log_error("cannot listen on %s port %u: at most %d addresses", address, port, MAX_LISTENERS);
 		return -ENOSPC;
 	}
-	snprintf(service, sizeof service, "%u", port);
+	snprintf(service, sizeof(service), "%u", port);
 	r = getaddrinfo(address, service, &hints, &ai);
 	if (r) {
 		log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
@@ -114,8 +114,8 @@ int rnic_cm_listen(struct rnic_cm *cm)
 		struct rdma_cm_id *id = cm->listeners[i];
 		int r = rdma_listen(id, BACKLOG) < 0 ? -errno : 0;
 
-		getnameinfo(rdma_get_local_addr(id), sizeof(struct sockaddr_storage), address, sizeof address,
-			NULL, 0, NI_NUMERICHOST);
+		getnameinfo(rdma_get_local_addr(id), sizeof(struct sockaddr_storage), address,
+			sizeof(address), NULL, 0, NI_NUMERICHOST);
 		if (r < 0)
 			return log_errno(
 				r, "cannot listen on %s port %u", address, ntohs(rdma_get_src_port(id)));
@@ -144,15 +144,15 @@ static void describe_peer(struct rnic_conn *conn)
 	uint16_t port = ntohs(rdma_get_dst_port(conn->id));
 
 	if (sa->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((struct sockaddr_in *)sa)->sin_addr, address, sizeof address);
+		inet_ntop(AF_INET, &((struct sockaddr_in *)sa)->sin_addr, address, sizeof(address));
 	else if (sa->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)sa)->sin6_addr, address, sizeof address);
-	snprintf(conn->peer, sizeof conn->peer, "%s port %u", address, port);
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)sa)->sin6_addr, address, sizeof(address));
+	snprintf(conn->peer, sizeof(conn->peer), "%s port %u", address, port);
 }
 
 static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *data, size_t size)
 {
-	struct rnic_conn *conn = calloc(1, sizeof *conn);
+	struct rnic_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn) {
 		rdma_reject(id, NULL, 0);
@@ -238,7 +238,7 @@ static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_
 {
 	int mask;
 
-	memset(attr, 0, sizeof *attr);
+	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = state;
 	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
 		       ? log_errno(-errno, "connection of %s: cannot learn how to reach it", conn->peer)
@@ -259,7 +259,7 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 	obj.ah.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);
 	if (r == 0) {
-		memcpy(path->dmac, dv.av->rmac, sizeof path->dmac);
+		memcpy(path->dmac, dv.av->rmac, sizeof(path->dmac));
 		path->udp_sport = be16toh(dv.av->rlid);
 	}
 	ibv_destroy_ah(ah);
@@ -309,7 +309,7 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		.retry_cnt = rts.retry_cnt,
 		.rnr_retry = RNR_RETRY_REPLY,
 	};
-	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof path.dgid);
+	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path.dgid));
 	if (!qp->dev->caps.infiniband) {
 		r = resolve_mac(qp->dev, &rtr.ah_attr, &path);
 		if (r < 0)

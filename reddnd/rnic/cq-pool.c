@@ -19,7 +19,7 @@ static int add(struct cq_pool *a, struct pool_cq **out)
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
 	};
-	struct pool_cq *q = calloc(1, sizeof *q);
+	struct pool_cq *q = calloc(1, sizeof(*q));
 	int r;
 
 	if (!q)

@@ -31,7 +31,7 @@ static int query_caps(struct ibv_context *ctx, enum prm_cap_type type, uint8_t p
 
 	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
 	prm_set(in, PRM_in_op_mod, (uint64_t)type << 1 | 1);
-	r = mlx5dv_devx_general_cmd(ctx, in, sizeof in, out, sizeof out);
+	r = mlx5dv_devx_general_cmd(ctx, in, sizeof(in), out, sizeof(out));
 	if (r)
 		return r > 0 ? -r : r;
 	memcpy(page, out + PRM_query_hca_cap_out_capability_byte, 4096);
@@ -52,9 +52,9 @@ static int probe(struct rnic_device *dev)
 	has_atomic =
 		prm_get(general, PRM_cmd_hca_cap_atomic) && query_caps(dev->ctx, PRM_CAP_ATOMIC, atomic) == 0;
 	rnic_caps_parse(&dev->caps, general, has_roce ? roce : NULL, has_atomic ? atomic : NULL);
-	rnic_caps_describe(&dev->caps, text, sizeof text);
+	rnic_caps_describe(&dev->caps, text, sizeof(text));
 	log_info("%s: %s", rnic_device_name(dev), text);
-	if (!rnic_caps_sufficient(&dev->caps, text, sizeof text)) {
+	if (!rnic_caps_sufficient(&dev->caps, text, sizeof(text))) {
 		log_error("%s cannot run chains; it lacks: %s", rnic_device_name(dev), text);
 		return -EOPNOTSUPP;
 	}
@@ -65,7 +65,7 @@ DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
 
 int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
 {
-	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof *pd);
+	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof(*pd));
 	struct mlx5dv_pd dv = {0};
 	struct mlx5dv_obj obj = {0};
 	int r;
@@ -102,7 +102,7 @@ static int prepare(struct rnic_device *dev)
 {
 	int r;
 
-	if (getrandom(&dev->psn_secret, sizeof dev->psn_secret, 0) != sizeof dev->psn_secret)
+	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "no random numbers");
 	r = rnic_pd_new(&dev->pd, dev);
 	if (r < 0)
@@ -149,7 +149,7 @@ DEFINE_CLEANUP(struct rnic_device *, rnic_device_close)
 int rnic_device_open(struct rnic_device **out, const char *name)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
-	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof *dev);
+	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof(*dev));
 	struct ibv_device **list, *chosen;
 	int n = 0, r;
 
@@ -225,7 +225,7 @@ int rnic_device_event_fd(const struct rnic_device *dev)
 int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie)
 {
 	struct mlx5dv_devx_async_event_hdr event;
-	ssize_t n = mlx5dv_devx_get_event(dev->events, &event, sizeof event);
+	ssize_t n = mlx5dv_devx_get_event(dev->events, &event, sizeof(event));
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;

@@ -57,7 +57,7 @@ static struct mlx5dv_devx_obj *create(
 	int e;
 
 	errno = 0;
-	obj = mlx5dv_devx_obj_create(dev->ctx, in, in_size, out, sizeof out);
+	obj = mlx5dv_devx_obj_create(dev->ctx, in, in_size, out, sizeof(out));
 	if (obj) {
 		*number = (uint32_t)prm_get(out, PRM_out_objn);
 		return obj;
@@ -73,7 +73,7 @@ static int subscribe(
 	struct rnic_device *dev, struct mlx5dv_devx_obj *obj, uint16_t *events, size_t n, uint64_t cookie)
 {
 	int r = mlx5dv_devx_subscribe_devx_event(
-		dev->events, obj, (uint16_t)(n * sizeof *events), events, cookie);
+		dev->events, obj, (uint16_t)(n * sizeof(*events)), events, cookie);
 
 	return r ? -abs(errno ? errno : r) : 0;
 }
@@ -115,7 +115,7 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 	prm_set(cqc, PRM_cqc_c_eqn_or_apu_element, cq->dev->eqn);
 	prm_set(cqc, PRM_cqc_cq_period, attr->moderate_us);
 	prm_set(cqc, PRM_cqc_cq_max_count, attr->moderate_count);
-	cq->obj = create(cq->dev, "completion queue", in, sizeof in, &cq->cqn);
+	cq->obj = create(cq->dev, "completion queue", in, sizeof(in), &cq->cqn);
 	if (!cq->obj)
 		return -errno;
 	r = subscribe(cq->dev, cq->obj, &event, 1, attr->cookie);
@@ -293,11 +293,11 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	/* Received and read bytes must land where the scatter list says, never inside the CQE */
 	prm_set(qpc, PRM_qpc_cs_req, 0);
 	prm_set(qpc, PRM_qpc_cs_res, 0);
-	qp->obj = create(qp->dev, "queue pair", in, sizeof in, &qp->qpn);
+	qp->obj = create(qp->dev, "queue pair", in, sizeof(in), &qp->qpn);
 	if (!qp->obj)
 		return -errno;
 	/* Error CQEs tell of nearly everything, so a device without these events will do */
-	r = subscribe(qp->dev, qp->obj, events, sizeof events / sizeof *events, attr->cookie);
+	r = subscribe(qp->dev, qp->obj, events, sizeof(events) / sizeof(*events), attr->cookie);
 	if (r < 0)
 		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
 	return 0;
@@ -335,7 +335,7 @@ static int modify(struct rnic_qp *qp, enum prm_opcode op, uint8_t *in, size_t in
 	prm_set(in, PRM_in_opcode, op);
 	prm_set(in, PRM_in_objn, qp->qpn);
 	errno = 0;
-	r = mlx5dv_devx_obj_modify(qp->obj, in, in_size, out, sizeof out);
+	r = mlx5dv_devx_obj_modify(qp->obj, in, in_size, out, sizeof(out));
 	if (!r)
 		return 0;
 	r = errno ? errno : abs(r);
@@ -365,7 +365,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	prm_set(init + ads_off, PRM_ads_vhca_port_num, path->port);
 	prm_set(init + ads_off, PRM_ads_pkey_index, path->pkey_index);
 	set_access(init + qpc_off, qp->dev, path->remote_access);
-	r = modify(qp, PRM_OP_RST2INIT_QP, init, sizeof init);
+	r = modify(qp, PRM_OP_RST2INIT_QP, init, sizeof(init));
 	if (r < 0)
 		return r;
 
@@ -377,7 +377,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	prm_set(rtr + qpc_off, PRM_qpc_next_rcv_psn, path->rq_psn);
 	prm_set(rtr + qpc_off, PRM_qpc_log_rra_max, path->log_rd_dest);
 	prm_set(rtr + qpc_off, PRM_qpc_min_rnr_nak, path->min_rnr_timer);
-	r = modify(qp, PRM_OP_INIT2RTR_QP, rtr, sizeof rtr);
+	r = modify(qp, PRM_OP_INIT2RTR_QP, rtr, sizeof(rtr));
 	if (r < 0)
 		return r;
 
@@ -388,7 +388,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	prm_set(rts + qpc_off, PRM_qpc_rnr_retry, path->rnr_retry);
 	prm_set(rts + qpc_off, PRM_qpc_next_send_psn, path->sq_psn);
 	prm_set(rts + qpc_off, PRM_qpc_min_rnr_nak, path->min_rnr_timer);
-	return modify(qp, PRM_OP_RTR2RTS_QP, rts, sizeof rts);
+	return modify(qp, PRM_OP_RTR2RTS_QP, rts, sizeof(rts));
 }
 
 static uint8_t log_at_most(unsigned wanted, unsigned log_max)
@@ -445,7 +445,7 @@ void rnic_qp_stop(struct rnic_qp *qp)
 	uint8_t in[PRM_SIZE_qp_2err_in] = {0};
 
 	if (qp->obj)
-		modify(qp, PRM_OP_2ERR_QP, in, sizeof in);
+		modify(qp, PRM_OP_2ERR_QP, in, sizeof(in));
 }
 
 void rnic_qp_deinit(struct rnic_qp *qp)
@@ -472,7 +472,7 @@ void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]
 	slot[4] = (uint8_t)(qp->qpn >> 16);
 	slot[5] = (uint8_t)(qp->qpn >> 8);
 	slot[6] = (uint8_t)qp->qpn;
-	memcpy(&head, slot, sizeof head);
+	memcpy(&head, slot, sizeof(head));
 	qp->sq_posted++;
 	store_release32(&qp->db[DB_SEND], qp->sq_posted);
 	ring(qp->dev->uar->reg_addr, head);

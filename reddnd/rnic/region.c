@@ -26,7 +26,7 @@ struct rnic_region {
 
 int rnic_region_open(struct rnic_region **out, const char *path)
 {
-	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof *region);
+	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof(*region));
 	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
@@ -85,7 +85,7 @@ int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned 
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
-	CLEANUP(cleanup_free) struct window *w = calloc(1, sizeof *w);
+	CLEANUP(cleanup_free) struct window *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;

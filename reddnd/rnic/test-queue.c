@@ -15,7 +15,7 @@ static uint8_t ring[CQES][RNIC_CQE_BYTES];
 
 static struct rnic_cq empty(void)
 {
-	memset(ring, 0, sizeof ring);
+	memset(ring, 0, sizeof(ring));
 	for (unsigned i = 0; i < CQES; i++)
 		ring[i][63] = INVALID << 4 | 1;
 	return (struct rnic_cq){.cqes = ring[0], .log_size = LOG};

@@ -36,7 +36,7 @@ static void mark_wqe(struct testbed *bed, struct memory *m, unsigned q, unsigned
 /* The READ makes a WRITE of one of the marks, and the SEND_EN for that is the first after it */
 static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, uint8_t flags)
 {
-	uint32_t size = sizes[trial / 2 % (sizeof sizes / sizeof sizes[0])];
+	uint32_t size = sizes[trial / 2 % (sizeof(sizes) / sizeof(sizes[0]))];
 	unsigned patched = trial % 2 ? TESTBED_TARGET : TESTBED_WORK, first = bed->posted[TESTBED_WORK];
 	unsigned mark[TESTBED_QUEUES] = {first + TRIAL - 1, bed->posted[TESTBED_TARGET]};
 	uint8_t *w = testbed_wqe(bed, TESTBED_WORK, WQE_OP_READ, 4, 0);
@@ -64,7 +64,7 @@ static int run(struct testbed *bed, unsigned n, uint8_t flags)
 	int r, hits = 0;
 	char why[100];
 
-	memset(m, 0, sizeof *m);
+	memset(m, 0, sizeof(*m));
 	m->mark = 1;
 	m->source[MAX_READ - 1] = WQE_OP_WRITE;
 	for (unsigned i = 0; i < TRIALS; i++)
@@ -73,7 +73,7 @@ static int run(struct testbed *bed, unsigned n, uint8_t flags)
 	if (r < 0)
 		return r;
 	if (!testbed_has_cqe(&bed->cq[TESTBED_WORK], n) || !testbed_has_cqe(&bed->cq[TESTBED_TARGET], n) ||
-		testbed_errors(bed, why, sizeof why) < 0)
+		testbed_errors(bed, why, sizeof(why)) < 0)
 		return -EIO;
 	for (unsigned i = 0; i < TRIALS; i++)
 		hits += __atomic_load_n(&m->hit[i], __ATOMIC_ACQUIRE);

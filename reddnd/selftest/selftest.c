@@ -43,7 +43,7 @@ static void cas_wqe(struct test *t, uint64_t *word, uint64_t *old)
 	testbed_remote(&t->bed, w, word);
 	wqe_put64(w + WQE_ATOMIC, (uint64_t)WQE_OP_WRITE << 56);
 	wqe_put64(w + WQE_ATOMIC + 8, OPERAND);
-	testbed_sge(&t->bed, w + 48, old, sizeof *old);
+	testbed_sge(&t->bed, w + 48, old, sizeof(*old));
 }
 
 /* Of two lanes the first is full: it must not carry into the second */

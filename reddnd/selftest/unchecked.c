@@ -45,7 +45,7 @@ static int run(struct testbed *bed)
 	r = testbed_start(bed);
 	if (r < 0)
 		return r;
-	r = testbed_has_cqe(&bed->cq[TESTBED_WORK], 0) && testbed_errors(bed, why, sizeof why) == 0;
+	r = testbed_has_cqe(&bed->cq[TESTBED_WORK], 0) && testbed_errors(bed, why, sizeof(why)) == 0;
 	for (unsigned i = 0; i < TRIALS && r; i++)
 		r = __atomic_load_n(&m->hit[i], __ATOMIC_ACQUIRE);
 	return r;

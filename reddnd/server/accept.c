@@ -66,7 +66,7 @@ static void refuse(
 		a->tenant->refused++;
 	warden_refused(&sv->warden, rnic_conn_peer(conn), a->tenant ? a->tenant->name : "",
 		a->request.offload, rej->text);
-	if (rnic_conn_reject(conn, rej, sizeof *rej) < 0)
+	if (rnic_conn_reject(conn, rej, sizeof(*rej)) < 0)
 		log_debug("client %s has gone before it was refused", rnic_conn_peer(conn));
 	rnic_conn_free(conn);
 }
@@ -81,11 +81,11 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end
 
 	rnic_conn_address(conn, address);
 	if (s && s->env.slot_addr == of->slot_addr && s->env.slot_rkey == of->slot_rkey &&
-		memcmp(address, s->address, sizeof address) == 0)
+		memcmp(address, s->address, sizeof(address)) == 0)
 		session_refuse(&rej, REDDN_REJ_SERVED, 0, "session %" PRIu64 " goes on", of->session);
 	else
 		end_reasons_answer(&sv->end_reasons, address, of, &rej);
-	if (rnic_conn_reject(conn, &rej, sizeof rej) < 0)
+	if (rnic_conn_reject(conn, &rej, sizeof(rej)) < 0)
 		log_debug("client %s has gone before it was answered", rnic_conn_peer(conn));
 	rnic_conn_free(conn);
 }
@@ -137,12 +137,12 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		refuse(sv, conn, &a, &rej);
 		return;
 	}
-	HASH_ADD(by_id, sv->by_id, id, sizeof s->id, s);
-	HASH_ADD(by_qpn, sv->by_qpn, qpn, sizeof s->qpn, s);
+	HASH_ADD(by_id, sv->by_id, id, sizeof(s->id), s);
+	HASH_ADD(by_qpn, sv->by_qpn, qpn, sizeof(s->qpn), s);
 	s->since = clock_us();
 	s->tenant->accepted++;
 	s->offload->stats->sessions++;
-	snprintf(words, sizeof words, "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
+	snprintf(words, sizeof(words), "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
 		s->layout.slots, s->layout.size);
 	warden_began(&sv->warden, s, words);
 	slow = warden_slows(&sv->warden, rnic_conn_peer(conn));
@@ -152,7 +152,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	session_describe(s, &rep);
 	r = upkeep_begin(sv, s);
 	if (r >= 0)
-		r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof rep);
+		r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof(rep));
 	if (r < 0) {
 		door_end(sv, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
 		rounds_reap(sv);

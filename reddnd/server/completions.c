@@ -88,7 +88,7 @@ unsigned rounds_drain(struct server *sv)
 	while (cq_pool_next(&sv->cq_pool, &cqe)) {
 		n++;
 		if (!s || s->qpn != cqe.qpn || s->ended)
-			HASH_FIND(by_qpn, sv->by_qpn, &cqe.qpn, sizeof cqe.qpn, s);
+			HASH_FIND(by_qpn, sv->by_qpn, &cqe.qpn, sizeof(cqe.qpn), s);
 		if (!s) /* flushed by a queue that has ended */
 			continue;
 		if (session_completed(s, &cqe, &v)) {

@@ -67,15 +67,15 @@ static void say(struct event *e, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(e->text, sizeof e->text, format, ap);
+	vsnprintf(e->text, sizeof(e->text), format, ap);
 	va_end(ap);
 }
 
 static void name(struct event *e, const char *peer, const char *tenant, const char *offload)
 {
-	snprintf(e->tenant, sizeof e->tenant, "%s", tenant);
-	snprintf(e->peer, sizeof e->peer, "%s", peer);
-	snprintf(e->offload, sizeof e->offload, "%s", offload);
+	snprintf(e->tenant, sizeof(e->tenant), "%s", tenant);
+	snprintf(e->peer, sizeof(e->peer), "%s", peer);
+	snprintf(e->offload, sizeof(e->offload), "%s", offload);
 }
 
 static void about(struct event *e, const struct session *s)
@@ -167,12 +167,12 @@ enum verdict_action warden_judge(struct warden *w, struct session *s, const stru
 	s->verdicts[v->kind]++;
 	s->offload->stats->verdicts[v->kind]++;
 	about(&e, s);
-	snprintf(e.verdict, sizeof e.verdict, "%s", verdict_kind_name(v->kind));
-	snprintf(e.action, sizeof e.action, "%s", verdict_action_name(policy->action));
-	snprintf(e.step, sizeof e.step, "%s", v->step);
-	snprintf(e.path, sizeof e.path, "%s", v->path);
+	snprintf(e.verdict, sizeof(e.verdict), "%s", verdict_kind_name(v->kind));
+	snprintf(e.action, sizeof(e.action), "%s", verdict_action_name(policy->action));
+	snprintf(e.step, sizeof(e.step), "%s", v->step);
+	snprintf(e.path, sizeof(e.path), "%s", v->path);
 	if (v->syndrome)
-		snprintf(e.syndrome, sizeof e.syndrome, "%s", rnic_syndrome_text(v->syndrome));
+		snprintf(e.syndrome, sizeof(e.syndrome), "%s", rnic_syndrome_text(v->syndrome));
 	say(&e, "client %s, tenant %s, offload %s: %s", e.peer, e.tenant, e.offload, v->text);
 	events_add(w->events, &e);
 	if (policy->action == VERDICT_BAN)

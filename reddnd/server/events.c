@@ -58,8 +58,8 @@ static void tell_journal(const struct event *e)
 	};
 
 	if (e->line)
-		snprintf(line, sizeof line, "%u", e->line);
-	log_event(e->level, e->session, kinds[e->kind].id, fields, sizeof fields / sizeof *fields, __FILE__,
+		snprintf(line, sizeof(line), "%u", e->line);
+	log_event(e->level, e->session, kinds[e->kind].id, fields, sizeof(fields) / sizeof(*fields), __FILE__,
 		__LINE__, e->text);
 }
 

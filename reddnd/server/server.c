@@ -18,7 +18,7 @@ struct session *server_find(struct server *sv, uint64_t id)
 {
 	struct session *s;
 
-	HASH_FIND(by_id, sv->by_id, &id, sizeof id, s);
+	HASH_FIND(by_id, sv->by_id, &id, sizeof(id), s);
 	return s;
 }
 
@@ -45,7 +45,7 @@ static int try_device(struct server *sv)
 	r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
 	if (r < 0)
 		return r;
-	r = selftest_run(&sv->master, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof why);
+	r = selftest_run(&sv->master, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof(why));
 	if (r < 0) {
 		log_error("%s does not run chains as it must: %s", rnic_device_name(sv->dev), why);
 		return r;
@@ -119,7 +119,7 @@ static int new_generation(struct server *sv, struct generation **generation, str
 int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 {
 	CLEANUP(catalog_freep) struct catalog *mine = catalog;
-	CLEANUP(server_freep) struct server *sv = calloc(1, sizeof *sv);
+	CLEANUP(server_freep) struct server *sv = calloc(1, sizeof(*sv));
 	int r;
 
 	if (!sv)
@@ -251,7 +251,7 @@ int server_reload(struct server *sv, struct catalog *catalog)
 	HASH_ITER (by_id, sv->by_id, s, other)
 		upkeep_changed(sv, s);
 	sv->reloads++;
-	snprintf(words, sizeof words, "%u regions, %u offloads; sessions go on as they began",
+	snprintf(words, sizeof(words), "%u regions, %u offloads; sessions go on as they began",
 		catalog->nregions, catalog->noffloads);
 	warden_reloaded(&sv->warden, words);
 	return 0;

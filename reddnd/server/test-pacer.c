@@ -184,8 +184,8 @@ static void test_late(void **state)
 {
 	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++)
-		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-			for (size_t k = 0; k < sizeof lates / sizeof *lates; k++)
+		for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+			for (size_t k = 0; k < sizeof(lates) / sizeof(*lates); k++)
 				for (unsigned small = 0; small < 2; small++) {
 					struct bed b;
 					struct session *s = &b.session[0];
@@ -207,8 +207,8 @@ static void test_late(void **state)
 static void test_shared(void **state)
 {
 	(void)state;
-	for (size_t i = 1; i < sizeof rates / sizeof *rates; i++)
-		for (size_t k = 0; k < sizeof lates / sizeof *lates; k++) {
+	for (size_t i = 1; i < sizeof(rates) / sizeof(*rates); i++)
+		for (size_t k = 0; k < sizeof(lates) / sizeof(*lates); k++) {
 			uint64_t all = 0, least = UINT64_MAX, most = 0;
 			struct bed b;
 
@@ -236,7 +236,7 @@ static void test_pause(void **state)
 {
 	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++)
-		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+		for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
 			struct bed b;
 			struct session *s = &b.session[0];
 			uint64_t before;

@@ -60,12 +60,12 @@ static int due(sd_event_source *source, uint64_t usec, void *arg)
 	rounds_drain(sv);
 	rounds_count(sv, s);
 	if (now >= half_open_until(sv, s)) {
-		snprintf(why, sizeof why, "the client did not complete the connection within %" PRIu64 " ms",
+		snprintf(why, sizeof(why), "the client did not complete the connection within %" PRIu64 " ms",
 			sv->generation->catalog->half_open / MS);
 		door_end(sv, s, REDDN_WIRE_END_UNREACHABLE, why);
 	}
 	if (!s->ended && now >= idle_until(s) && session_is_idle(s, now, s->tenant->limits.idle_timeout)) {
-		snprintf(why, sizeof why, "the client has asked for nothing for %" PRIu64 " ms",
+		snprintf(why, sizeof(why), "the client has asked for nothing for %" PRIu64 " ms",
 			(now - s->idle.since) / MS);
 		door_end(sv, s, REDDN_WIRE_END_IDLE, why);
 	}

@@ -25,7 +25,7 @@ int session_loop_new(struct session_loop **out, const struct program *p, const s
 	const struct session_loop_layout *layout, uint64_t cq_cookie, uint64_t qp_cookie)
 {
 	const struct session_queue_layout *q = &layout->queue;
-	struct session_loop *l = calloc(1, sizeof *l);
+	struct session_loop *l = calloc(1, sizeof(*l));
 	const struct rnic_cq_attr cq = {
 		.cqes_off = q->cqes_off,
 		.db_off = q->cq_db_off,
@@ -78,14 +78,14 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through
 	 * the second */
 	assert(p->image->queue[call].cqes == 2 && p->image->region_bits[shared] == 0);
-	own = calloc(1, sizeof *own);
+	own = calloc(1, sizeof(*own));
 	if (!own)
 		return -ENOMEM;
 	env->region[shared].iova = iova(l, l->layout.shared_off);
 	env->region[shared].lkey = b->lkey;
 	env->region[shared].rkey = b->rkey;
 	memcpy(b->mem + l->layout.shared_off, p->shared_init, p->shared_bytes);
-	memcpy(own->region, env->region, sizeof own->region);
+	memcpy(own->region, env->region, sizeof(own->region));
 	own->call.gate_cqn = env->queue[call].cqn;
 	own->call.exit_qpn = env->queue[call].qpn;
 	own->queue[info.queue].qpn = l->qp.qpn;

@@ -223,7 +223,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	const struct admitted *a, struct rnic_conn *conn, uint64_t now)
 {
 	const struct chain_image *img = a->offload->img;
-	CLEANUP(cleanup_free) struct session *s = calloc(1, sizeof *s);
+	CLEANUP(cleanup_free) struct session *s = calloc(1, sizeof(*s));
 	int r = 0;
 
 	if (!s)

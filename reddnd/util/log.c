@@ -48,19 +48,19 @@ static void emit_fields(int level, uint64_t session, const char *id, const struc
 	struct iovec v[OWN + LOG_FIELDS_MAX];
 	int n = 0;
 
-	snprintf(own[n++], sizeof own[0], "MESSAGE=%s", text);
-	snprintf(own[n++], sizeof own[0], "PRIORITY=%i", level);
-	snprintf(own[n++], sizeof own[0], "MESSAGE_ID=%s", id);
-	snprintf(own[n++], sizeof own[0], "CODE_FILE=%s", file);
-	snprintf(own[n++], sizeof own[0], "CODE_LINE=%i", line);
+	snprintf(own[n++], sizeof(own[0]), "MESSAGE=%s", text);
+	snprintf(own[n++], sizeof(own[0]), "PRIORITY=%i", level);
+	snprintf(own[n++], sizeof(own[0]), "MESSAGE_ID=%s", id);
+	snprintf(own[n++], sizeof(own[0]), "CODE_FILE=%s", file);
+	snprintf(own[n++], sizeof(own[0]), "CODE_LINE=%i", line);
 	if (session)
-		snprintf(own[n++], sizeof own[0], "REDDND_SESSION=%" PRIu64, session);
+		snprintf(own[n++], sizeof(own[0]), "REDDND_SESSION=%" PRIu64, session);
 	for (int i = 0; i < n; i++)
 		v[i] = (struct iovec){own[i], strlen(own[i])};
 	for (unsigned i = 0; i < nfields && i < LOG_FIELDS_MAX; i++) {
 		if (!fields[i].value || !*fields[i].value)
 			continue;
-		snprintf(more[i], sizeof more[i], "%s=%s", fields[i].name, fields[i].value);
+		snprintf(more[i], sizeof(more[i]), "%s=%s", fields[i].name, fields[i].value);
 		v[n++] = (struct iovec){more[i], strlen(more[i])};
 	}
 	sd_journal_sendv(v, n);
@@ -85,7 +85,7 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 	if (level > log_state.max)
 		return;
 	va_start(ap, format);
-	vsnprintf(text, sizeof text, format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	if (log_state.tee && level <= LOG_ERR)
 		fprintf(log_state.tee, "%s\n", text);
@@ -109,7 +109,7 @@ int log_errno_(int error, const char *file, int line, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(text, sizeof text, format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	log_message(LOG_ERR, 0, file, line, "%s: %s", text, strerror(-error));
 	return error;

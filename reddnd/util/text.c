@@ -64,7 +64,7 @@ int text_parse_duration(const char *s, uint64_t *us)
 	v = strtoull(s, &end, 10);
 	if (errno)
 		return -ERANGE;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (strcmp(end, units[i].name) == 0) {
 			if (v > most / units[i].us)
 				return -ERANGE;

@@ -59,7 +59,7 @@ static struct reddn *open_one(void)
 	struct reddn *c;
 	char err[256];
 
-	if (reddn_connect(&c, &client.options, err, sizeof err) < 0)
+	if (reddn_connect(&c, &client.options, err, sizeof(err)) < 0)
 		die("connection %u: %s", client.n + 1, err);
 	return c;
 }
@@ -68,7 +68,7 @@ static void get_one(struct reddn *c)
 {
 	char value[VALUE_MAX];
 	size_t len;
-	int r = reddn_get(c, client.key, strlen(client.key), value, sizeof value, &len);
+	int r = reddn_get(c, client.key, strlen(client.key), value, sizeof(value), &len);
 
 	if (r)
 		die("%s: %s", client.key, r == REDDN_MISS ? "not there" : strerror(-r));
@@ -78,7 +78,7 @@ static void get_one(struct reddn *c)
 
 static void one_open(void)
 {
-	client.conns = realloc(client.conns, (client.n + 1) * sizeof *client.conns);
+	client.conns = realloc(client.conns, (client.n + 1) * sizeof(*client.conns));
 	if (!client.conns)
 		die("out of memory");
 	client.conns[client.n] = open_one();
@@ -125,9 +125,9 @@ static void run(const char *name, unsigned count)
 {
 	size_t i = 0;
 
-	while (i < sizeof commands / sizeof *commands && strcmp(commands[i].name, name) != 0)
+	while (i < sizeof(commands) / sizeof(*commands) && strcmp(commands[i].name, name) != 0)
 		i++;
-	if (i == sizeof commands / sizeof *commands)
+	if (i == sizeof(commands) / sizeof(*commands))
 		die("there is no command %s", name);
 	if (commands[i].all)
 		count = client.n;
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	while (fgets(line, sizeof line, stdin)) {
+	while (fgets(line, sizeof(line), stdin)) {
 		count = 0;
 		if (sscanf(line, "%99s %u", name, &count) >= 1)
 			run(name, count);

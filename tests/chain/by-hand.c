@@ -130,7 +130,7 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 
 	if (p->offset_len < 1 || p->offset_len > 7)
 		return -EINVAL;
-	memcpy(args, request, sizeof args);
+	memcpy(args, request, sizeof(args));
 	for (unsigned a = 0; a < COUNT(args); a++) {
 		if (p->parallel && args[a].field == CHAIN_F_COMPARE)
 			args[a].from = 1; /* both lanes are last */

@@ -26,7 +26,7 @@ void chain_rig_fill(struct chain_rig *c, void *p, size_t n)
 
 void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct chain_image *img, unsigned depth)
 {
-	memset(c, 0, sizeof *c);
+	memset(c, 0, sizeof(*c));
 	c->img = img;
 	for (c->env.slots = 2; c->env.slots < depth + 1;)
 		c->env.slots *= 2;
@@ -89,7 +89,7 @@ void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t
 	c->env.region[r].iova = 0x7000000000;
 	give_memory(c, &mem, shared, c->env.region[r].iova, &c->env.region[r].lkey, &c->env.region[r].rkey);
 	memcpy(mem, init, shared);
-	memcpy(env->region, c->env.region, sizeof env->region);
+	memcpy(env->region, c->env.region, sizeof(env->region));
 	env->queue[0].ring_wqebbs = ring;
 	env->queue[0].qpn = hw_qpn(c->loop_qp.qp);
 	env->queue[0].cqn = hw_cqn(c->loop_cq.cq);
@@ -259,7 +259,7 @@ static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *
 	uint32_t at = index & (c->env.queue[q].ring_wqebbs - 1);
 	char line[250];
 
-	chain_decode(c->env.queue[q].ring + (size_t)at * CHAIN_WQEBB, CHAIN_WQEBB, line, sizeof line);
+	chain_decode(c->env.queue[q].ring + (size_t)at * CHAIN_WQEBB, CHAIN_WQEBB, line, sizeof(line));
 	snprintf(why, size, "syndrome %#x of step %s: %s", rig_cqe_synd(cqe),
 		chain_step_at(c->img, c->env.slots, q, index, NULL), line);
 	return false;
@@ -282,7 +282,7 @@ static bool ring_error(const char *what, const struct rig_qp *qp, const uint8_t 
 	uint32_t at = rig_cqe_idx(cqe) & (qp->wqebbs - 1);
 	char line[250];
 
-	chain_decode(qp->sq + (size_t)at * CHAIN_WQEBB, 8 * CHAIN_WQEBB, line, sizeof line);
+	chain_decode(qp->sq + (size_t)at * CHAIN_WQEBB, 8 * CHAIN_WQEBB, line, sizeof(line));
 	snprintf(why, size, "syndrome %#x of the %s at %u: %s", rig_cqe_synd(cqe), what, rig_cqe_idx(cqe),
 		line);
 	return false;

@@ -81,10 +81,10 @@ static void make_table(struct world *w)
 {
 	uint32_t at = 0;
 
-	w->buckets = rig_alloc(&w->c.rig, BUCKETS * sizeof *w->buckets);
-	w->live = rig_alloc(&w->c.rig, sizeof *w->live);
+	w->buckets = rig_alloc(&w->c.rig, BUCKETS * sizeof(*w->buckets));
+	w->live = rig_alloc(&w->c.rig, sizeof(*w->live));
 	w->heap = rig_alloc(&w->c.rig, HEAP);
-	chain_rig_fill(&w->c, w->live, sizeof *w->live);
+	chain_rig_fill(&w->c, w->live, sizeof(*w->live));
 	for (unsigned i = 0; i < RECORDS; i++) {
 		uint32_t len = 17 + (uint32_t)rnd(w, rnd(w, 3) ? 200 : w->t->record_max - 16);
 
@@ -108,11 +108,11 @@ static void make_table(struct world *w)
 	for (unsigned r = 0; r < 3; r++)
 		w->c.env.region[r].iova = (uint64_t)(r + 1) << 56;
 	w->c.env.region[CHAIN_HASH_GET_WINDOW].rkey = chain_rig_key(&w->c, w->buckets,
-		BUCKETS * sizeof *w->buckets, w->c.env.region[CHAIN_HASH_GET_WINDOW].iova, HW_REMOTE_READ);
+		BUCKETS * sizeof(*w->buckets), w->c.env.region[CHAIN_HASH_GET_WINDOW].iova, HW_REMOTE_READ);
 	w->c.env.region[CHAIN_HASH_GET_HEAP].lkey =
 		chain_rig_key(&w->c, w->heap, HEAP, w->c.env.region[CHAIN_HASH_GET_HEAP].iova, 0);
 	w->c.env.region[CHAIN_HASH_GET_LIVE].lkey =
-		chain_rig_key(&w->c, w->live, sizeof *w->live, w->c.env.region[CHAIN_HASH_GET_LIVE].iova, 0);
+		chain_rig_key(&w->c, w->live, sizeof(*w->live), w->c.env.region[CHAIN_HASH_GET_LIVE].iova, 0);
 	w->table_before = malloc(w->heap + HEAP - (uint8_t *)w->buckets);
 	assert_non_null(w->table_before);
 	memcpy(w->table_before, w->buckets, (size_t)(w->heap + HEAP - (uint8_t *)w->buckets));
@@ -152,7 +152,7 @@ static void expect(struct world *w, const unsigned b[2], uint64_t fp)
 			off = off << 8 | k->off[i];
 		memcpy(slot + REDDN_SLOT_RECORD, w->heap + off, len);
 	}
-	memcpy(slot + REDDN_SLOT_LIVE, w->live, sizeof *w->live);
+	memcpy(slot + REDDN_SLOT_LIVE, w->live, sizeof(*w->live));
 	seen[hits]++;
 }
 
@@ -184,7 +184,7 @@ static void send_request(struct world *w)
 static bool wrong(struct world *w, const char *what)
 {
 	if (!w->why[0])
-		snprintf(w->why, sizeof w->why, "request %lu: %s", (unsigned long)w->answered, what);
+		snprintf(w->why, sizeof(w->why), "request %lu: %s", (unsigned long)w->answered, what);
 	return false;
 }
 
@@ -207,7 +207,7 @@ static bool take_replies(struct world *w)
 	while ((cqe = rig_cq_next(&w->c.client_scq)))
 		if (rig_cqe_op(cqe) != HW_CQE_REQ)
 			return wrong(w, "the client's send failed");
-	return chain_rig_serve(&w->c, why, sizeof why) || wrong(w, why);
+	return chain_rig_serve(&w->c, why, sizeof(why)) || wrong(w, why);
 }
 
 static bool serve(struct world *w)
@@ -235,7 +235,7 @@ static bool serve(struct world *w)
 
 static bool trial(const struct trial *t, char why[400])
 {
-	struct world *w = calloc(1, sizeof *w);
+	struct world *w = calloc(1, sizeof(*w));
 	struct hw_config cfg = {.seed = t->seed, .lenient = t->lenient};
 	struct chain_image *img = NULL;
 	bool ok;
@@ -256,7 +256,7 @@ static bool trial(const struct trial *t, char why[400])
 	ok = serve(w);
 	rig_run(&w->c.rig);
 	assert_memory_equal(w->table_before, w->buckets, (size_t)(w->heap + HEAP - (uint8_t *)w->buckets));
-	memcpy(why, w->why, sizeof w->why);
+	memcpy(why, w->why, sizeof(w->why));
 
 	chain_rig_close(&w->c);
 	free(w->table_before);
@@ -495,7 +495,7 @@ static void wrong_twins_fail(void **state)
 	char why[400];
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof twins / sizeof twins[0]; i++) {
+	for (unsigned i = 0; i < sizeof(twins) / sizeof(twins[0]); i++) {
 		unsigned failed = 0, n = 20;
 
 		for (uint64_t seed = 0; seed < n; seed++)

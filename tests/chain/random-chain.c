@@ -136,7 +136,7 @@ static struct chain_step *step(struct random_chain *r, enum chain_verb verb, uns
 {
 	unsigned s = r->d.nsteps++;
 
-	snprintf(r->label[s], sizeof r->label[s], "s%u", s);
+	snprintf(r->label[s], sizeof(r->label[s]), "s%u", s);
 	r->steps[s] = (struct chain_step){
 		.label = r->label[s], .queue = (uint8_t)queue, .verb = (uint8_t)verb, .line = s + 1};
 	return &r->steps[s];
@@ -268,11 +268,11 @@ void random_chain(struct random_chain *r, uint64_t seed)
 	unsigned ntext, nsteps;
 	bool early;
 
-	memset(r, 0, sizeof *r);
+	memset(r, 0, sizeof(*r));
 	r->rng = (seed + 1) * 0x9e3779b97f4a7c15;
 	r->words[0] = (struct chain_word){"v", VARS, NULL};
-	r->words[1] = (struct chain_word){"if", sizeof r->lanes, r->lanes};
-	r->words[2] = (struct chain_word){"op", sizeof r->opcodes, r->opcodes};
+	r->words[1] = (struct chain_word){"if", sizeof(r->lanes), r->lanes};
+	r->words[2] = (struct chain_word){"op", sizeof(r->opcodes), r->opcodes};
 	nsteps = 2 + rnd(r, RANDOM_STEPS - RESERVED - 2);
 	r->d = (struct chain_desc){.name = "random",
 		.queues = queues,

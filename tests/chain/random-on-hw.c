@@ -84,7 +84,7 @@ static uint64_t get_le(const uint8_t *p)
 {
 	uint64_t v;
 
-	memcpy(&v, p, sizeof v);
+	memcpy(&v, p, sizeof(v));
 	return v;
 }
 
@@ -205,7 +205,7 @@ static void model_open(
 {
 	unsigned next[CHAIN_MAX_QUEUES] = {0};
 
-	memset(m, 0, sizeof *m);
+	memset(m, 0, sizeof(*m));
 	m->d = d;
 	m->img = c->img;
 	m->env = c->env;
@@ -262,7 +262,7 @@ static void answer(struct chain_rig *c, const struct chain_desc *d, uint64_t see
 
 	while (c->completed < want || !rig_cq_next(&c->client_rcq)) {
 		idle = hw_poll(c->rig.dev) ? 0 : idle + 1;
-		if (idle > 100 || !chain_rig_serve(c, why, sizeof why)) {
+		if (idle > 100 || !chain_rig_serve(c, why, sizeof(why))) {
 			show(d);
 			fail_msg("seed %lu: %s", (unsigned long)seed, idle > 100 ? "no answer" : why);
 		}
@@ -449,7 +449,7 @@ static void nothing_can_be_spared(void **state)
 		for (unsigned s = 0; d && s < d->nsteps; s++) {
 			const struct chain_step *st = &d->steps[s];
 
-			memcpy(steps, d->steps, d->nsteps * sizeof *steps);
+			memcpy(steps, d->steps, d->nsteps * sizeof(*steps));
 			if (st->flags & CHAIN_FENCE) {
 				steps[s].flags &= (uint8_t)~CHAIN_FENCE;
 				assert_needed(d, steps, s, seed);

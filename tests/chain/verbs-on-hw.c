@@ -258,7 +258,7 @@ static void run(const struct program *p, uint64_t seed, unsigned recycled)
 				wqe_get(cqe + 44, 4));
 			answered++;
 		}
-		if (!chain_rig_serve(&c, why, sizeof why))
+		if (!chain_rig_serve(&c, why, sizeof(why)))
 			fail_msg("%s, seed %lu: %s", p->name, (unsigned long)seed, why);
 	}
 	assert_memory_equal(data, model, DATA);
@@ -292,7 +292,7 @@ static void no_wait_can_be_spared(void **state)
 		for (unsigned s = 0; s < programs[p].nsteps; s++) {
 			struct chain_desc d = describe(&programs[p]);
 
-			memcpy(steps, programs[p].steps, d.nsteps * sizeof *steps);
+			memcpy(steps, programs[p].steps, d.nsteps * sizeof(*steps));
 			if (steps[s].verb != CHAIN_WAIT || !steps[s].until)
 				continue;
 			steps[s] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};

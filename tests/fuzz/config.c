@@ -61,7 +61,8 @@ static void make(struct input *in)
 		"name = \"users\";", "instances", "depth_max", "params", "\"16E\"", "\"[::1\"", "\n",
 		"\xff\xfe", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\""};
 
-	inputs_damage(in, good[inputs_pick(sizeof good / sizeof *good)], words, sizeof words / sizeof *words);
+	inputs_damage(
+		in, good[inputs_pick(sizeof(good) / sizeof(*good))], words, sizeof(words) / sizeof(*words));
 }
 
 static void write_file(const struct input *in)

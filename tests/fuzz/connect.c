@@ -20,7 +20,7 @@ static void make(struct input *in)
 	};
 	uint64_t word = htobe64(inputs_word());
 
-	in->len = inputs_pick(8) ? sizeof req : inputs_pick(sizeof req + 1);
+	in->len = inputs_pick(8) ? sizeof(req) : inputs_pick(sizeof(req) + 1);
 	switch (inputs_pick(6)) {
 	case 0:
 		req.slot_addr = word;
@@ -55,14 +55,15 @@ static enum input_outcome use(const struct input *in)
 		inputs_need(r.depth && r.slot_addr % 64 == 0 && r.slot_size % 64 == 0 && r.slot_size &&
 				    r.slot_addr + (uint64_t)r.depth * r.slot_size >= r.slot_addr,
 			"impossible slots are accepted");
-		inputs_need(*r.offload && strnlen(r.offload, sizeof r.offload) < sizeof r.offload, "no name");
+		inputs_need(
+			*r.offload && strnlen(r.offload, sizeof(r.offload)) < sizeof(r.offload), "no name");
 		for (const char *c = r.offload; *c; c++)
 			inputs_need(*c > ' ' && *c < 127, "a name that would spoil a log");
 		ok = session_request_check(&r, 64, 4096, &rej);
 	}
 	if (!ok) {
 		inputs_need(be32toh(rej.magic) == REDDN_WIRE_MAGIC && rej.version == REDDN_WIRE_VERSION &&
-				    rej.reason && *rej.text && memchr(rej.text, 0, sizeof rej.text),
+				    rej.reason && *rej.text && memchr(rej.text, 0, sizeof(rej.text)),
 			"refused without words");
 		inputs_feature(rej.text);
 	}

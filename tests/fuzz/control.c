@@ -26,7 +26,8 @@ static void make(struct input *in)
 		"\"\\ud800\"", "\"\\u0000\"", "\"command\":", "\"session\":", "18446744073709551616", "\xff",
 		"\"command\": \"status\", ", "//", "/*", "NaN", "\\"};
 
-	inputs_damage(in, good[inputs_pick(sizeof good / sizeof *good)], words, sizeof words / sizeof *words);
+	inputs_damage(
+		in, good[inputs_pick(sizeof(good) / sizeof(*good))], words, sizeof(words) / sizeof(*words));
 	manners = inputs_pick(HANG_UP) == 0 ? HALF : inputs_pick(HANG_UP) == 0 ? DEAF : STAYS;
 }
 
@@ -36,10 +37,10 @@ static int reach(void)
 	const struct timeval patience = {.tv_sec = PATIENCE_S};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	inputs_need(fd >= 0 && strlen(inputs_socket) < sizeof to.sun_path, "no socket");
+	inputs_need(fd >= 0 && strlen(inputs_socket) < sizeof(to.sun_path), "no socket");
 	strcpy(to.sun_path, inputs_socket);
-	inputs_need(connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "the daemon does not answer");
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	inputs_need(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0, "the daemon does not answer");
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return fd;
 }
 
@@ -77,7 +78,7 @@ static enum input_outcome use(const struct input *in)
 	       send(fd, "\n", 1, MSG_NOSIGNAL) >= 0;
 	for (char *line = answer, *last; sent && manners == STAYS && lines > 0; lines--, line = last + 1) {
 		while (!(last = memchr(line, '\n', got - (size_t)(line - answer)))) {
-			ssize_t n = recv(fd, answer + got, sizeof answer - 1 - got, 0);
+			ssize_t n = recv(fd, answer + got, sizeof(answer) - 1 - got, 0);
 
 			inputs_need(n > 0, "a line without an answer");
 			got += (size_t)n;

@@ -41,7 +41,7 @@ bool corpus_read(FILE *file, struct input *in, unsigned *line)
 		return false;
 	++*line;
 	for (; c != '\n'; c = getc(file)) {
-		if (c == EOF || in->len == sizeof in->bytes - 1)
+		if (c == EOF || in->len == sizeof(in->bytes) - 1)
 			malformed(*line);
 		in->bytes[in->len++] = (char)(c == '\\' ? escaped(file, *line) : c);
 	}

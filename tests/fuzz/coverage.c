@@ -42,7 +42,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 void coverage_begin(void)
 {
-	memset(count, 0, sizeof count);
+	memset(count, 0, sizeof(count));
 	path = 0;
 	fresh = 0;
 }

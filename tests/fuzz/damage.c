@@ -59,7 +59,7 @@ static void damage(struct input *t, const char *const *words, unsigned nwords)
 		splice(t, at, inputs_pick(2) ? len : 0, words[other], strlen(words[other]));
 		break;
 	case 5:
-		n = (size_t)snprintf(value, sizeof value, "%lld", (long long)inputs_word());
+		n = (size_t)snprintf(value, sizeof(value), "%lld", (long long)inputs_word());
 		splice(t, at, len, value, n);
 		break;
 	case 6:

@@ -87,14 +87,14 @@ static struct found *add(struct found **set, uint64_t key, const struct input *i
 {
 	struct found *f;
 
-	HASH_FIND(hh, *set, &key, sizeof key, f);
+	HASH_FIND(hh, *set, &key, sizeof(key), f);
 	if (f)
 		return NULL;
-	f = malloc(sizeof *f);
+	f = malloc(sizeof(*f));
 	inputs_need(f != NULL, "no memory");
 	f->in = *in;
 	f->key = key;
-	HASH_ADD(hh, *set, key, sizeof f->key, f);
+	HASH_ADD(hh, *set, key, sizeof(f->key), f);
 	return f;
 }
 
@@ -188,7 +188,7 @@ static void run_random(void)
 
 static const struct input_kind *find(const char *name)
 {
-	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
+	for (size_t i = 0; name && i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (strcmp(name, kinds[i]->name) == 0)
 			return kinds[i];
 	return NULL;

@@ -30,7 +30,7 @@ static void begin(void)
 	fd = memfd_create("table", MFD_CLOEXEC);
 	inputs_need(reddn_table_create_fd(&t, fd, &options, NULL, 0) == 0, "no table");
 	for (int k = 0; k < 20; k++)
-		inputs_need(reddn_table_put(t, &k, sizeof k, "0123456789012345678901234567890123456789",
+		inputs_need(reddn_table_put(t, &k, sizeof(k), "0123456789012345678901234567890123456789",
 				    10 + (size_t)k) == 0,
 			"no entry");
 	reddn_table_stat(t, &st);
@@ -57,7 +57,7 @@ static void put(struct input *in, const void *bytes, size_t n)
 
 static void put_patch(struct input *in, uint32_t at, const void *bytes, uint8_t n)
 {
-	put(in, &at, sizeof at);
+	put(in, &at, sizeof(at));
 	put(in, &n, 1);
 	put(in, bytes, n);
 }
@@ -67,7 +67,7 @@ static void make(struct input *in)
 	uint64_t to = inputs_pick(8) ? size : inputs_pick((unsigned)size + 1);
 
 	in->len = 0;
-	put(in, &to, sizeof to);
+	put(in, &to, sizeof(to));
 	for (unsigned i = 1 + inputs_pick(3); i > 0; i--) {
 		uint64_t word = inputs_word();
 
@@ -86,12 +86,12 @@ static uint64_t damage(const struct input *in)
 	uint64_t to;
 	uint32_t at;
 
-	inputs_need(in->len >= sizeof to, "an input without a size");
-	memcpy(&to, p, sizeof to);
+	inputs_need(in->len >= sizeof(to), "an input without a size");
+	memcpy(&to, p, sizeof(to));
 	inputs_need(to <= size, "an input with an impossible size");
 	memcpy(bad, good, size);
-	for (p += sizeof to; last - p > PATCH_HEAD; p += PATCH_HEAD + p[4]) {
-		memcpy(&at, p, sizeof at);
+	for (p += sizeof(to); last - p > PATCH_HEAD; p += PATCH_HEAD + p[4]) {
+		memcpy(&at, p, sizeof(at));
 		inputs_need(last - p >= PATCH_HEAD + p[4] && at + p[4] <= size, "a patch that does not fit");
 		memcpy(bad + at, p + PATCH_HEAD, p[4]);
 	}
@@ -106,7 +106,7 @@ static bool look(int flags)
 	uint64_t at = 0;
 	int r;
 
-	if (reddn_table_open_fd(&t, fd, flags, why, sizeof why) < 0) {
+	if (reddn_table_open_fd(&t, fd, flags, why, sizeof(why)) < 0) {
 		inputs_need(*why, "refused without words");
 		inputs_feature(why);
 		return false;
@@ -117,10 +117,10 @@ static bool look(int flags)
 		const void *value;
 		size_t len;
 
-		reddn_table_get(t, &k, sizeof k, &value, &len);
+		reddn_table_get(t, &k, sizeof(k), &value, &len);
 		if (flags & REDDN_TABLE_WRITE) {
-			reddn_table_put(t, &k, sizeof k, "new", 3);
-			reddn_table_delete(t, &k, sizeof k);
+			reddn_table_put(t, &k, sizeof(k), "new", 3);
+			reddn_table_delete(t, &k, sizeof(k));
 		}
 	}
 	reddn_table_close(t);
@@ -132,7 +132,7 @@ static enum input_outcome use(const struct input *in)
 	struct table_geometry g;
 	char why[WHY] = "";
 	uint64_t to = damage(in);
-	int r = table_geometry(bad, to, &g, why, sizeof why);
+	int r = table_geometry(bad, to, &g, why, sizeof(why));
 	bool opened;
 
 	if (r == 0) {

@@ -23,7 +23,7 @@ static void attempt(struct raw_client *c, const struct known_table *t, unsigned 
 	bool answered;
 
 	memset(c->mem, HOSTILE_FILLER, HOSTILE_MEMORY);
-	memcpy(want, c->mem, sizeof want);
+	memcpy(want, c->mem, sizeof(want));
 	answered = known_model(c, t, *slot, want);
 	raw_post_recvs(c, 1);
 	raw_post_sends(c, 1, raw_arg_len(c));
@@ -37,18 +37,18 @@ static void attempt(struct raw_client *c, const struct known_table *t, unsigned 
 			raw_need(i == *slot ||
 					 memcmp(c->mem + i * RAW_SLOT, want + i * RAW_SLOT, RAW_SLOT) == 0,
 				"another slot has changed");
-		memcpy(request, raw_request(c), sizeof request);
+		memcpy(request, raw_request(c), sizeof(request));
 		raw_finish(c);
 		hostile_prepare(c);
 		raw_start(c);
-		memcpy(raw_request(c), request, sizeof request);
+		memcpy(raw_request(c), request, sizeof(request));
 		*slot = 0;
 		tally->refusals++;
 		tally->connects++;
 		return;
 	}
 	raw_need(raw_replies(c, 1, &status) == 1, "no answer");
-	raw_need(memcmp(c->mem, want, sizeof want) == 0, "the slots do not hold what they must");
+	raw_need(memcmp(c->mem, want, sizeof(want)) == 0, "the slots do not hold what they must");
 	*slot = (*slot + 1) % RAW_DEPTH;
 	tally->answers++;
 }
@@ -73,7 +73,7 @@ int hostile_arguments(int argc, char **argv)
 	(void)argc;
 	hostile_prepare(&c);
 	raw_start(&c);
-	for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
 		for (unsigned p = 0; p < c.rep.table.probes; p++) {
 			const uint8_t *fps[] = {zero, ones, one};
 
@@ -171,11 +171,11 @@ int hostile_lengths(int argc, char **argv)
 		got = raw_replies(&c, 1, &status);
 		if (len > n)
 			raw_need(got == 0, "a request that is too long is answered");
-		memcpy(want, c.mem, sizeof want);
+		memcpy(want, c.mem, sizeof(want));
 		memset(want, HOSTILE_FILLER, HOSTILE_MEMORY);
 		if (got == 1)
 			raw_need(known_model(&c, &t, 1, want), "an answer that cannot be");
-		raw_need(memcmp(want, c.mem, sizeof want) == 0, "the slots do not hold what they must");
+		raw_need(memcmp(want, c.mem, sizeof(want)) == 0, "the slots do not hold what they must");
 		raw_finish(&c);
 	}
 	printf("%s: 0 to %u bytes\n", raw_case, n + 2);

@@ -63,14 +63,14 @@ int hostile_bystander(int argc, char **argv)
 		memset(c.mem + slot * RAW_SLOT, HOSTILE_FILLER, RAW_SLOT);
 		known_put_probe(&c, 0, known_look(&t, at).fp, at);
 		known_put_probe(&c, 1, known_look(&t, at).fp, at);
-		memcpy(want, c.mem, sizeof want);
+		memcpy(want, c.mem, sizeof(want));
 		raw_need(known_model(&c, &t, slot, want), "the table is damaged");
 		raw_post_recvs(&c, 1);
 		begin = now_ns();
 		raw_post_sends(&c, 1, raw_arg_len(&c));
 		await_reply(&c);
 		histogram_add(&times, now_ns() - begin);
-		raw_need(memcmp(c.mem, want, sizeof want) == 0,
+		raw_need(memcmp(c.mem, want, sizeof(want)) == 0,
 			"a wrong answer, or something else has changed");
 		right++;
 		usleep(200);

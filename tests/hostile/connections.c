@@ -15,7 +15,7 @@ static void begin(struct raw_client *each, struct raw_client *c, uint32_t qpn)
 {
 	each->channel = rdma_create_event_channel();
 	raw_need(each->channel, "no channel");
-	each->id = hostile_half_open(each, qpn, &c->req, sizeof c->req);
+	each->id = hostile_half_open(each, qpn, &c->req, sizeof(c->req));
 }
 
 static void give_up(struct raw_client *each)
@@ -75,16 +75,16 @@ int hostile_connects(int argc, char **argv)
 	hostile_seed(hostile_number(argv[0]));
 	hostile_prepare(&c);
 	for (uint32_t n = (uint32_t)hostile_number(argv[1]); n > 0; n--) {
-		uint8_t data[sizeof c.req];
-		size_t size = hostile_random(8) ? sizeof data : hostile_random(sizeof data + 1);
+		uint8_t data[sizeof(c.req)];
+		size_t size = hostile_random(8) ? sizeof(data) : hostile_random(sizeof(data) + 1);
 		struct rdma_cm_id *id;
 		int event;
 
-		memcpy(data, &c.req, sizeof data);
+		memcpy(data, &c.req, sizeof(data));
 		for (unsigned i = 1 + (unsigned)hostile_random(4); i > 0; i--)
-			data[hostile_random(sizeof data)] = hostile_random(2)   ? (uint8_t)hostile_random(256)
-							    : hostile_random(2) ? 0
-										: 255;
+			data[hostile_random(sizeof(data))] = hostile_random(2) ? (uint8_t)hostile_random(256)
+							     : hostile_random(2) ? 0
+										 : 255;
 		id = hostile_half_open(&c, NO_QPN + n, data, size);
 		event = raw_event(&c, RAW_PATIENCE_MS);
 		if (event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
@@ -92,7 +92,7 @@ int hostile_connects(int argc, char **argv)
 		} else {
 			raw_need(event == RDMA_CM_EVENT_REJECTED, "neither accepted nor refused");
 			raw_need(be32toh(c.rej.magic) == REDDN_WIRE_MAGIC && c.rej.reason &&
-					 memchr(c.rej.text, 0, sizeof c.rej.text),
+					 memchr(c.rej.text, 0, sizeof(c.rej.text)),
 				"refused without words");
 			refused++;
 		}

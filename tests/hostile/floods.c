@@ -47,7 +47,7 @@ int hostile_qp_error(int argc, char **argv)
 /* False: refused, for one reason or another */
 static bool begins(struct raw_client *c)
 {
-	int event = raw_connect(c, &c->req, sizeof c->req);
+	int event = raw_connect(c, &c->req, sizeof(c->req));
 
 	raw_need(event == RDMA_CM_EVENT_ESTABLISHED || event == RDMA_CM_EVENT_REJECTED,
 		"neither accepted nor refused");
@@ -79,13 +79,13 @@ int hostile_storm(int argc, char **argv)
 			break;
 		case 3: /* before the answer */ {
 			struct rdma_conn_param param = {
-				.private_data = &c.req, .private_data_len = sizeof c.req, .retry_count = 7};
+				.private_data = &c.req, .private_data_len = sizeof(c.req), .retry_count = 7};
 
 			raw_need(rdma_connect(c.id, &param) == 0, "connect");
 			break;
 		}
 		case 4: /* half-open, and gone */
-			rdma_destroy_id(hostile_half_open(&c, c.id->qp->qp_num, &c.req, sizeof c.req));
+			rdma_destroy_id(hostile_half_open(&c, c.id->qp->qp_num, &c.req, sizeof(c.req)));
 			break;
 		}
 		raw_finish(&c);

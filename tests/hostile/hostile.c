@@ -162,12 +162,12 @@ int main(int argc, char **argv)
 		hostile_port = argv[2];
 		hostile_offload = argv[3];
 		raw_case = argv[4];
-		for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++)
+		for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
 			if (strcmp(attacks[i].name, raw_case) == 0 && argc - 5 >= attacks[i].args)
 				return attacks[i].run(argc - 5, argv + 5);
 	}
 	fputs("usage: hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...]\n", stderr);
-	for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++)
+	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
 		fprintf(stderr, "  %s %s: %s\n", attacks[i].name, attacks[i].usage, attacks[i].what);
 	return 2;
 }

@@ -23,10 +23,10 @@ static void one_sided(const struct hostile_key *k, unsigned op, bool used)
 		raw_post_sends(&c, 1, raw_arg_len(&c));
 		raw_need(raw_replies(&c, 1, NULL) == 1, "no answer");
 	}
-	memset(raw_request(&c), HOSTILE_FILLER, sizeof before);
-	memcpy(before, raw_request(&c), sizeof before);
+	memset(raw_request(&c), HOSTILE_FILLER, sizeof(before));
+	memcpy(before, raw_request(&c), sizeof(before));
 	raw_need(hostile_post(&c, &wr, 8) != IBV_WC_SUCCESS, "the server's memory can be reached");
-	raw_need(memcmp(before, raw_request(&c), sizeof before) == 0, "something came back");
+	raw_need(memcmp(before, raw_request(&c), sizeof(before)) == 0, "something came back");
 	raw_finish(&c);
 }
 

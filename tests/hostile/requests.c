@@ -57,7 +57,7 @@ static void ask(struct asker *a, const void *bytes, uint32_t len)
 	memset(raw_request(&a->c), 0, RAW_REQUEST);
 	memcpy(raw_request(&a->c), bytes, len);
 	memset(a->c.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
-	memcpy(want, a->c.mem, sizeof want);
+	memcpy(want, a->c.mem, sizeof(want));
 	raw_post_recvs(&a->c, 1);
 	raw_post_sends(&a->c, 1, len);
 	for (unsigned ms = 0; !answered && poll(&over, 1, 0) == 0; ms++) {
@@ -110,7 +110,7 @@ static int ask_at_random(struct asker *a, uint64_t count, FILE *corpus)
 		ask(a, bytes, len);
 		if (corpus) {
 			struct input in = {
-				.len = (size_t)snprintf(in.bytes, sizeof in.bytes, "%s ", hostile_offload)};
+				.len = (size_t)snprintf(in.bytes, sizeof(in.bytes), "%s ", hostile_offload)};
 
 			memcpy(in.bytes + in.len, bytes, len);
 			in.len += len;

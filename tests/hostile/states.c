@@ -33,7 +33,7 @@ static const struct {
 	int64_t at;
 } edges[] = {{false, 0}, {true, -16}, {true, -15}, {true, -14}, {true, -1}, {true, 0}, {false, -1}};
 enum fingerprint { ZERO, ONES, FOUND, FINGERPRINTS };
-enum { EDGES = sizeof edges / sizeof *edges * FINGERPRINTS };
+enum { EDGES = sizeof(edges) / sizeof(*edges) * FINGERPRINTS };
 
 struct subject {
 	enum state state;
@@ -54,7 +54,7 @@ static void need(const struct subject *s, enum attack a, bool ok, const char *wh
 
 	if (ok)
 		return;
-	snprintf(words, sizeof words, "%s, attack %d: %s", state_names[s->state], a, what);
+	snprintf(words, sizeof(words), "%s, attack %d: %s", state_names[s->state], a, what);
 	raw_fail(words);
 }
 
@@ -112,7 +112,7 @@ static void enter(struct subject *s)
 		compose(s, &s->other);
 		break;
 	case HALF_OPEN:
-		s->half = hostile_half_open(&s->c, s->c.id->qp->qp_num, &s->c.req, sizeof s->c.req);
+		s->half = hostile_half_open(&s->c, s->c.id->qp->qp_num, &s->c.req, sizeof(s->c.req));
 		raw_need(raw_event(&s->c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_CONNECT_RESPONSE, "not accepted");
 		complete_half(s);
 		compose(s, &s->c);
@@ -184,9 +184,9 @@ static void check_memory(struct subject *s, enum attack a)
 		empty[HOSTILE_MEMORY + RAW_REQUEST];
 
 	need(s, a, memcmp(raw_request(&s->c), s->sent, RAW_REQUEST) == 0, "what was sent has changed");
-	memset(whole, HOSTILE_FILLER, sizeof whole);
-	memset(sent, HOSTILE_FILLER, sizeof sent);
-	memset(empty, HOSTILE_FILLER, sizeof empty);
+	memset(whole, HOSTILE_FILLER, sizeof(whole));
+	memset(sent, HOSTILE_FILLER, sizeof(sent));
+	memset(empty, HOSTILE_FILLER, sizeof(empty));
 	for (unsigned slot = 0; slot < RAW_DEPTH && (may_answer(s->state) || a == AGAIN); slot++) {
 		raw_need(model(s, s->whole, slot, whole), "the table is damaged");
 		model(s, s->sent, slot, sent);
@@ -219,7 +219,7 @@ static void ask(struct subject *s, enum attack a, uint32_t len)
 		need(s, a, !taken || may_answer(s->state), "a request is taken");
 		return;
 	}
-	memset(want, HOSTILE_FILLER, sizeof want);
+	memset(want, HOSTILE_FILLER, sizeof(want));
 	for (unsigned slot = 0; slot < RAW_DEPTH && s->state == OUTSTANDING; slot++)
 		model(s, s->whole, slot, want);
 	answered = model(s, s->sent, 0, want);
@@ -255,7 +255,7 @@ static void try_again(struct subject *s, enum attack a)
 	struct raw_client again;
 
 	hostile_prepare(&again);
-	if (raw_connect(&again, &s->c.req, sizeof s->c.req) == RDMA_CM_EVENT_ESTABLISHED) {
+	if (raw_connect(&again, &s->c.req, sizeof(s->c.req)) == RDMA_CM_EVENT_ESTABLISHED) {
 		memset(again.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
 		memcpy(before, again.mem, HOSTILE_MEMORY);
 		memcpy(raw_request(&again), s->whole, RAW_REQUEST);
@@ -275,7 +275,7 @@ static void try(enum state state, enum attack a, unsigned which)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	memset(&s, 0, sizeof s);
+	memset(&s, 0, sizeof(s));
 	s.state = state;
 	enter(&s);
 	switch (a) {

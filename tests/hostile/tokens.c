@@ -23,7 +23,7 @@ static bool is_accepted(const struct reddn_wire_req *req)
 	int event;
 
 	hostile_prepare(&c);
-	event = raw_connect(&c, req, sizeof *req);
+	event = raw_connect(&c, req, sizeof(*req));
 	raw_need(event == RDMA_CM_EVENT_ESTABLISHED || event == RDMA_CM_EVENT_REJECTED, "no answer");
 	if (event == RDMA_CM_EVENT_REJECTED)
 		raw_need(c.rej.reason == REDDN_REJ_ACCESS, c.rej.text);
@@ -41,14 +41,14 @@ static void try_other_uses(const struct raw_client *c, const struct token_key *k
 	struct reddn_wire_req req;
 	uint8_t other[16];
 
-	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+	for (size_t i = 0; i < sizeof(changed) / sizeof(*changed); i++) {
 		req = c->req;
 		token_make(key, &req, as, (uint64_t)time(NULL), req.token);
 		((uint8_t *)&req)[changed[i]] ^= 4;
 		raw_need(!is_accepted(&req), "a token is good for another request");
 	}
 	req = c->req;
-	memcpy(other, as, sizeof other);
+	memcpy(other, as, sizeof(other));
 	other[15] ^= 1;
 	token_make(key, &req, other, (uint64_t)time(NULL), req.token);
 	raw_need(!is_accepted(&req), "a token is good from another address");
@@ -70,13 +70,13 @@ int hostile_tokens(int argc, char **argv)
 	char why[200];
 
 	(void)argc;
-	raw_need(token_key_read(argv[0], &key, why, sizeof why) == 0, "no key");
+	raw_need(token_key_read(argv[0], &key, why, sizeof(why)) == 0, "no key");
 	own_address(as);
 	hostile_prepare(&c);
 	req = c.req;
 	raw_need(!is_accepted(&req), "no token is needed");
 	for (unsigned i = 0; i < 200; i++) {
-		for (size_t b = 0; b < sizeof req.token; b++)
+		for (size_t b = 0; b < sizeof(req.token); b++)
 			req.token[b] = (uint8_t)hostile_random(256);
 		raw_need(!is_accepted(&req), "a forged token is good");
 	}
@@ -92,7 +92,7 @@ int hostile_tokens(int argc, char **argv)
 	raw_start(&c);
 	/* Overheard and replayed at once: what it asks for does not come to the one who asks */
 	hostile_prepare(&replay);
-	if (raw_connect(&replay, &c.req, sizeof c.req) == RDMA_CM_EVENT_ESTABLISHED) {
+	if (raw_connect(&replay, &c.req, sizeof(c.req)) == RDMA_CM_EVENT_ESTABLISHED) {
 		memset(replay.mem, HOSTILE_FILLER, HOSTILE_MEMORY);
 		memcpy(before, replay.mem, HOSTILE_MEMORY);
 		raw_post_recvs(&replay, 1);

@@ -35,11 +35,11 @@ int raw_event(struct raw_client *c, int patience_ms)
 		return -1;
 	raw_need(rdma_get_cm_event(c->channel, &event) == 0, "no event");
 	type = event->event;
-	if (type == RDMA_CM_EVENT_REJECTED && event->param.conn.private_data_len >= sizeof c->rej)
-		memcpy(&c->rej, event->param.conn.private_data, sizeof c->rej);
+	if (type == RDMA_CM_EVENT_REJECTED && event->param.conn.private_data_len >= sizeof(c->rej))
+		memcpy(&c->rej, event->param.conn.private_data, sizeof(c->rej));
 	if ((type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_CONNECT_RESPONSE) &&
-		event->param.conn.private_data_len >= sizeof c->rep)
-		memcpy(&c->rep, event->param.conn.private_data, sizeof c->rep);
+		event->param.conn.private_data_len >= sizeof(c->rep))
+		memcpy(&c->rep, event->param.conn.private_data, sizeof(c->rep));
 	rdma_ack_cm_event(event);
 	return type;
 }
@@ -75,7 +75,7 @@ void raw_prepare(struct raw_client *c, const char *address, const char *port, co
 		.slot_rkey = htobe32(c->mr->rkey),
 		.slot_size = htobe32(RAW_SLOT),
 	};
-	memcpy(c->req.offload, offload, strnlen(offload, sizeof c->req.offload));
+	memcpy(c->req.offload, offload, strnlen(offload, sizeof(c->req.offload)));
 }
 
 int raw_connect(struct raw_client *c, const void *data, size_t size)
@@ -91,7 +91,7 @@ int raw_connect(struct raw_client *c, const void *data, size_t size)
 
 void raw_start(struct raw_client *c)
 {
-	int event = raw_connect(c, &c->req, sizeof c->req);
+	int event = raw_connect(c, &c->req, sizeof(c->req));
 
 	raw_need(event == RDMA_CM_EVENT_ESTABLISHED,
 		event == RDMA_CM_EVENT_REJECTED ? c->rej.text : "not accepted");

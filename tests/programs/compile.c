@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 2;
 	}
-	src.len = fread(text, 1, sizeof text, f);
+	src.len = fread(text, 1, sizeof(text), f);
 	fclose(f);
 	src.name = strrchr(argv[1], '/');
 	src.name = src.name ? src.name + 1 : argv[1];

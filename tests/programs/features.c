@@ -507,8 +507,8 @@ static void uses_request(struct run *r, uint8_t *slot)
 	uint64_t key = run_random(r, 5), n = 0;
 	uint8_t wide[24];
 
-	memset(wide, (int)run_random(r, 3), sizeof wide);
-	wide[run_random(r, sizeof wide)] ^= (uint8_t)(run_random(r, 3) == 0);
+	memset(wide, (int)run_random(r, 3), sizeof(wide));
+	wide[run_random(r, sizeof(wide))] ^= (uint8_t)(run_random(r, 3) == 0);
 	run_arg(r, "key", key);
 	run_arg_bytes(r, "wide", wide);
 	for (unsigned i = 0; i < 12; i++) {
@@ -550,7 +550,7 @@ static void early_request(struct run *r, uint8_t *slot)
 		char name[8];
 
 		at[p] = 8 * (unsigned)run_random(r, WORDS);
-		snprintf(name, sizeof name, "at[%u]", p);
+		snprintf(name, sizeof(name), "at[%u]", p);
 		run_arg(r, name, at[p]);
 	}
 	run_arg(r, "key", key);
@@ -690,4 +690,4 @@ const struct run_offload features[] = {
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 
-const unsigned nfeatures = sizeof features / sizeof features[0];
+const unsigned nfeatures = sizeof(features) / sizeof(features[0]);

@@ -68,7 +68,7 @@ static size_t replace(size_t len, size_t from, size_t to, const char *with, size
 {
 	char copy[64];
 
-	n = n < sizeof copy ? n : sizeof copy;
+	n = n < sizeof(copy) ? n : sizeof(copy);
 	if (len - (to - from) + n > PROGRAM_MAX_SOURCE)
 		return len;
 	memcpy(copy, with, n); /* which may be a part of what is moved */
@@ -100,7 +100,7 @@ static size_t mutate(struct random *r, size_t len)
 		return replace(len, to, to, text + from, to - from);
 	case 2: /* a word of the language */
 	case 3: {
-		const char *w = WORDS[random_below(r, sizeof WORDS / sizeof WORDS[0])];
+		const char *w = WORDS[random_below(r, sizeof(WORDS) / sizeof(WORDS[0]))];
 
 		return replace(len, random_below(r, 2) ? from : to, to, w, strlen(w));
 	}

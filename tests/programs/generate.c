@@ -83,7 +83,7 @@ static struct type some_type(struct gen *g, const char *orders)
 	static const unsigned BYTES[] = {1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8};
 	struct type t = {.order = orders[below(g, (unsigned)strlen(orders))]};
 
-	t.bytes = BYTES[below(g, sizeof BYTES / sizeof BYTES[0])];
+	t.bytes = BYTES[below(g, sizeof(BYTES) / sizeof(BYTES[0]))];
 	if (t.order == 's')
 		t.bytes = chance(g, 50) ? 12 : 16;
 	if (t.order == 'o') {
@@ -143,7 +143,7 @@ static const struct name *new_var(struct gen *g, struct type t, bool declare)
 		return NULL;
 	v = &g->var[g->nvars++];
 	v->type = t;
-	snprintf(v->word, sizeof v->word, "v%u", g->names++);
+	snprintf(v->word, sizeof(v->word), "v%u", g->names++);
 	if (declare) {
 		put(g, "var %s : ", v->word);
 		put_type(g, t);
@@ -582,7 +582,7 @@ static void declarations(struct gen *g)
 	g->nargs = below(g, 6);
 	for (unsigned i = 0; i < g->nargs; i++) {
 		g->arg[i].type = some_type(g, "uuuboos");
-		snprintf(g->arg[i].word, sizeof g->arg[i].word, "a%u", i);
+		snprintf(g->arg[i].word, sizeof(g->arg[i].word), "a%u", i);
 		put(g, "arg a%u : ", i);
 		put_type(g, g->arg[i].type);
 		put(g, "\n");

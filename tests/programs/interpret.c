@@ -490,13 +490,13 @@ bool interpret_can(const struct ast_program *p)
 
 int interpret(struct interpret *in)
 {
-	struct machine *m = calloc(1, sizeof *m);
+	struct machine *m = calloc(1, sizeof(*m));
 	int r;
 
 	if (!m)
 		abort();
 	m->in = in;
-	m->var = calloc(in->p->nvars + 1, sizeof *m->var);
+	m->var = calloc(in->p->nvars + 1, sizeof(*m->var));
 	for (unsigned i = 0; i < in->p->nvars; i++) {
 		const struct ast_var *v = in->p->var[i];
 

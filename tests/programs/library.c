@@ -233,9 +233,9 @@ static void hash_request(struct run *r, uint8_t *slot)
 		const uint8_t *k = r->region[0] + b[p] * BUCKET;
 		char name[24];
 
-		snprintf(name, sizeof name, "probe[%u].fp", p);
+		snprintf(name, sizeof(name), "probe[%u].fp", p);
 		run_arg(r, name, fp);
-		snprintf(name, sizeof name, "probe[%u].at", p);
+		snprintf(name, sizeof(name), "probe[%u].at", p);
 		run_arg(r, name, b[p] * BUCKET);
 		if (run_get_le(k + 8, 7) == fp)
 			memcpy(slot + 64, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
@@ -511,4 +511,4 @@ const struct run_offload library[] = {
 		.request = counter_request},
 };
 
-const unsigned nlibrary = sizeof library / sizeof library[0];
+const unsigned nlibrary = sizeof(library) / sizeof(library[0]);

@@ -264,4 +264,4 @@ const struct run_offload loops[] = {
 		.request = machine_request},
 };
 
-const unsigned nloops = sizeof loops / sizeof loops[0];
+const unsigned nloops = sizeof(loops) / sizeof(loops[0]);

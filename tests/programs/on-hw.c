@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 		{"loops", loops, nloops, 2},
 	};
 
-	for (unsigned i = 0; argc > 1 && i < sizeof sets / sizeof sets[0]; i++)
+	for (unsigned i = 0; argc > 1 && i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (strcmp(argv[1], sets[i].name) == 0)
 			return run_all(sets[i].offloads, sets[i].n, RUN_SEEDS, sets[i].requests, argv[2]);
 	fprintf(stderr, "usage: on-hw library | features | loops [--recycled | NAME]\n");

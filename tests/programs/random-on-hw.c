@@ -35,7 +35,7 @@ static void random_args(struct run *r)
 		const struct program_arg *arg = &r->p->args[a];
 		uint64_t v = arg->kind == PROGRAM_WINDOW ? 8 * run_random(r, 32) : run_number(r, 8);
 
-		memset(r->arg[a], 0, sizeof r->arg[a]);
+		memset(r->arg[a], 0, sizeof(r->arg[a]));
 		for (unsigned i = 0; i < arg->bytes && i < 8; i++)
 			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
 	}
@@ -138,7 +138,7 @@ static void run_as_they_read(void **state)
 
 	(void)state;
 	for (uint64_t seed = 0; seed < programs; seed++) {
-		int r = one(seed, text, sizeof text, why);
+		int r = one(seed, text, sizeof(text), why);
 
 		if (r < 0)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, text);
@@ -165,7 +165,7 @@ static int campaign(uint64_t wanted, uint64_t first)
 	char why[400];
 
 	for (; runs < wanted && (!file || seed == first); seed++) {
-		if (one(seed, text, sizeof text, why) < 0) {
+		if (one(seed, text, sizeof(text), why) < 0) {
 			printf("program %lu: %s\n", (unsigned long)seed, why);
 			if (!bad++)
 				printf("%s", text);

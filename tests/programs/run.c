@@ -138,11 +138,11 @@ struct program *run_compile(const struct run_offload *o)
 	FILE *f;
 
 	if (o->file) {
-		snprintf(path, sizeof path, "%s/%s", PROGRAMS, o->file);
+		snprintf(path, sizeof(path), "%s/%s", PROGRAMS, o->file);
 		f = fopen(path, "r");
 		if (!f)
 			fail_msg("%s is not there", path);
-		src.len = fread(text, 1, sizeof text, f);
+		src.len = fread(text, 1, sizeof(text), f);
 		fclose(f);
 	} else {
 		src = (struct program_source){.name = o->name, .text = o->text, .len = strlen(o->text)};
@@ -204,7 +204,7 @@ static void send_request(struct run *r)
 static bool wrong(struct run *r, const char *what)
 {
 	if (!r->why[0])
-		snprintf(r->why, sizeof r->why, "seed %lu, request %lu: %s", (unsigned long)r->seed,
+		snprintf(r->why, sizeof(r->why), "seed %lu, request %lu: %s", (unsigned long)r->seed,
 			(unsigned long)r->answered, what);
 	return false;
 }
@@ -215,7 +215,7 @@ static bool same(struct run *r, const uint8_t *is, const uint8_t *should, size_t
 
 	for (size_t i = 0; i < n; i++)
 		if (is[i] != should[i]) {
-			snprintf(text, sizeof text, "byte %zu of %s is %#x, not %#x", i, what, is[i],
+			snprintf(text, sizeof(text), "byte %zu of %s is %#x, not %#x", i, what, is[i],
 				should[i]);
 			return wrong(r, text);
 		}
@@ -241,7 +241,7 @@ static bool take_replies(struct run *r)
 	while ((cqe = rig_cq_next(&r->c.client_scq)))
 		if (rig_cqe_op(cqe) != HW_CQE_REQ)
 			return wrong(r, "the client's send failed");
-	return chain_rig_serve(&r->c, why, sizeof why) || wrong(r, why);
+	return chain_rig_serve(&r->c, why, sizeof(why)) || wrong(r, why);
 }
 
 static void note_busy(struct run *r)
@@ -317,7 +317,7 @@ static void count_loop(struct run *r, const struct hw_trace *t)
 
 	if ((t->idx & (r->c.loop_env.queue[0].ring_wqebbs - 1)) == 0) {
 		if (r->n.laps++ == 0)
-			memcpy(r->first_lap, r->n.loop, sizeof r->first_lap);
+			memcpy(r->first_lap, r->n.loop, sizeof(r->first_lap));
 		for (unsigned k = 0; k <= RUN_NOPS; k++)
 			r->n.lap[k] = r->n.loop[k] - r->first_lap[k];
 	}
@@ -375,7 +375,7 @@ static struct program *given; /* what is run next, compiled already */
 bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
 	struct run_counts *counts, char why[400])
 {
-	struct run *r = calloc(1, sizeof *r);
+	struct run *r = calloc(1, sizeof(*r));
 	struct hw_config cfg = {.seed = seed,
 		.lenient = seed == 0,
 		.no_index_check = o->direct,
@@ -403,7 +403,7 @@ bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, uns
 	hw_set_trace(r->c.rig.dev, count, r);
 	chain_rig_start(&r->c, r->slots, RUN_SLOT, o->depth);
 	ok = serve_seeds(r, seed, seeds, requests);
-	memcpy(why, r->why, sizeof r->why);
+	memcpy(why, r->why, sizeof(r->why));
 	if (ok && counts)
 		add_counts(r, counts);
 	chain_rig_close(&r->c);
@@ -470,7 +470,7 @@ static void means_what_it_says(void **state)
 int run_all(
 	const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests, const char *filter)
 {
-	struct CMUnitTest *tests = calloc(n, sizeof *tests);
+	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
 	int r;
 
 	assert_non_null(tests);

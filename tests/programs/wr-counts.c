@@ -58,7 +58,7 @@ static void print_class(FILE *f, double c, double a, double e)
 static void print_constructs(FILE *f)
 {
 	fprintf(f, "| construct | WRs | all | the paper |\n|---|---|---|---|\n");
-	for (unsigned i = 0; i < sizeof constructs / sizeof constructs[0]; i++) {
+	for (unsigned i = 0; i < sizeof(constructs) / sizeof(constructs[0]); i++) {
 		const struct construct *k = &constructs[i];
 		struct program *with = run_compile(&k->with), *without = run_compile(&k->without);
 		const struct chain_image *a = with->image, *b = without->image;
@@ -201,7 +201,7 @@ static void print_lists(FILE *f)
 
 	fprintf(f, "| key in node | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | average | the paper |\n"
 		   "|---|---|---|---|---|---|---|---|---|---|---|\n");
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		double sum = 0;
 
 		fprintf(f, "| %s |", names[i]);

@@ -80,7 +80,7 @@ static uint8_t *map(const char *dir, const char *name, size_t size)
 	uint8_t *p;
 	int fd;
 
-	snprintf(path, sizeof path, "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = open(path, size ? O_RDWR | O_CREAT : O_RDWR, 0600);
 	if (fd < 0 || (size && ftruncate(fd, (off_t)size)) || fstat(fd, &st))
 		err(1, "%s", path);
@@ -237,7 +237,7 @@ static struct reddn *connect_to(char **args, uint16_t depth)
 	struct reddn *c;
 	char why[300];
 
-	if (reddn_connect(&c, &opt, why, sizeof why))
+	if (reddn_connect(&c, &opt, why, sizeof(why)))
 		errx(2, "%s", why);
 	return c;
 }

@@ -49,17 +49,17 @@ static void much_depth(struct reddn_wire_req *r)
 
 static void no_offload(struct reddn_wire_req *r)
 {
-	memset(r->offload, 0, sizeof r->offload);
+	memset(r->offload, 0, sizeof(r->offload));
 }
 
 static void other_offload(struct reddn_wire_req *r)
 {
-	memset(r->offload, 'x', sizeof r->offload);
+	memset(r->offload, 'x', sizeof(r->offload));
 }
 
 static void control_offload(struct reddn_wire_req *r)
 {
-	memset(r->offload, '\n', sizeof r->offload);
+	memset(r->offload, '\n', sizeof(r->offload));
 }
 
 static void odd_slot(struct reddn_wire_req *r)
@@ -119,11 +119,11 @@ static void refuse_all(char **argv)
 	uint8_t garbage[sizeof(struct reddn_wire_req)];
 	struct raw_client c;
 
-	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
 		raw_case = refusals[i].name;
 		raw_prepare(&c, argv[1], argv[2], argv[3]);
 		refusals[i].spoil(&c.req);
-		expect_refusal(&c, &c.req, sizeof c.req, refusals[i].reason);
+		expect_refusal(&c, &c.req, sizeof(c.req), refusals[i].reason);
 		raw_finish(&c);
 	}
 	raw_case = "no private data";
@@ -132,10 +132,10 @@ static void refuse_all(char **argv)
 	raw_finish(&c);
 	raw_case = "garbage";
 	for (unsigned round = 0; round < 20; round++) {
-		for (size_t i = 0; i < sizeof garbage; i++)
+		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (uint8_t)((i + 1) * 2654435761u * (round + 3) >> 9);
 		raw_prepare(&c, argv[1], argv[2], argv[3]);
-		expect_refusal(&c, garbage, sizeof garbage, REDDN_REJ_MALFORMED);
+		expect_refusal(&c, garbage, sizeof(garbage), REDDN_REJ_MALFORMED);
 		raw_finish(&c);
 	}
 }
@@ -148,7 +148,7 @@ static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t rea
 	struct raw_client c;
 
 	raw_prepare(&c, argv[1], argv[2], argv[3]);
-	expect_refusal(&c, why, sizeof *why, reason);
+	expect_refusal(&c, why, sizeof(*why), reason);
 	if (reason == REDDN_REJ_ENDED)
 		raw_need(be32toh(c.rej.need) == REDDN_WIRE_END_PROTOCOL, "not for that reason");
 	raw_finish(&c);
@@ -250,7 +250,7 @@ static void leave_in_flight(struct raw_client *c)
 static void half_open(struct raw_client *c)
 {
 	struct rdma_conn_param param = {
-		.private_data = &c->req, .private_data_len = sizeof c->req, .retry_count = 7};
+		.private_data = &c->req, .private_data_len = sizeof(c->req), .retry_count = 7};
 
 	raw_need(rdma_connect(c->id, &param) == 0, "rdma_connect");
 	pause();
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		ask_why(argv);
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		if (strcmp(cases[i].name, raw_case) != 0)
 			continue;
 		raw_prepare(&c, argv[1], argv[2], argv[3]);

@@ -26,7 +26,7 @@ const void *words_find(const struct words *w, const char *name)
 		if (strcmp(name, names[i]) == 0)
 			return at(w, i);
 	}
-	snprintf(list, sizeof list, "; %s --help lists them", w->tool);
+	snprintf(list, sizeof(list), "; %s --help lists them", w->tool);
 	tool_complain("there is no command \"%s\"%s", name, text_hint(hint, name, names, w->n, list));
 	return NULL;
 }

@@ -179,7 +179,7 @@ int access_collect(struct layout *l, struct access_list *list)
 	__attribute__((cleanup(free_written))) struct collector c = {.l = l, .list = list};
 
 	*list = (struct access_list){
-		.all = calloc((size_t)l->d->nsteps * PER_STEP + CHAIN_MAX_RECV_SGE, sizeof *list->all)};
+		.all = calloc((size_t)l->d->nsteps * PER_STEP + CHAIN_MAX_RECV_SGE, sizeof(*list->all))};
 	if (!list->all)
 		return -ENOMEM;
 	for (unsigned q = 0; q < l->d->nqueues; q++) {
@@ -195,7 +195,7 @@ int access_collect(struct layout *l, struct access_list *list)
 				.write = true});
 	for (unsigned s = 0; s < l->d->nsteps; s++)
 		add_step(&c, s);
-	qsort(list->all, list->n, sizeof *list->all, by_place);
+	qsort(list->all, list->n, sizeof(*list->all), by_place);
 	return 0;
 }
 

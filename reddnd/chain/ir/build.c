@@ -136,7 +136,7 @@ static void emit_step(struct emitter *e)
 	q->starts[ls->at] = 1;
 	label->queue = st->queue;
 	label->wqebb = ls->at;
-	snprintf(label->name, sizeof label->name, "%s", st->label ? st->label : v->name);
+	snprintf(label->name, sizeof(label->name), "%s", st->label ? st->label : v->name);
 
 	e->wqe[WQE_OPMOD] = v->opmod;
 	e->wqe[WQE_OPCODE] = st->flags & CHAIN_DORMANT ? WQE_OP_NOP : v->opcode;
@@ -209,14 +209,14 @@ static void count_work(const struct layout *l, struct chain_image *img)
 
 static int allocate(const struct layout *l, struct chain_image **out)
 {
-	struct chain_image *img = calloc(1, sizeof *img);
+	struct chain_image *img = calloc(1, sizeof(*img));
 	bool all;
 
 	if (!img)
 		return -ENOMEM;
 	img->nqueues = l->d->nqueues;
-	img->relocs = calloc((size_t)l->d->nsteps * MAX_RELOCS_PER_STEP, sizeof *img->relocs);
-	img->labels = calloc(l->d->nsteps, sizeof *img->labels);
+	img->relocs = calloc((size_t)l->d->nsteps * MAX_RELOCS_PER_STEP, sizeof(*img->relocs));
+	img->labels = calloc(l->d->nsteps, sizeof(*img->labels));
 	img->scratch_init = calloc(1, l->scratch_size + 1);
 	all = img->relocs && img->labels && img->scratch_init;
 	for (unsigned q = 0; q < img->nqueues; q++) {
@@ -244,7 +244,7 @@ static int by_kind(const void *a, const void *b)
 	const struct chain_reloc *x = a, *y = b;
 	int keys[][2] = {{x->kind, y->kind}, {x->sym, y->sym}, {x->where, y->where}};
 
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (keys[i][0] != keys[i][1])
 			return keys[i][0] < keys[i][1] ? -1 : 1;
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
@@ -254,7 +254,7 @@ static void emit(struct layout *l, struct chain_image *img)
 {
 	struct emitter e = {.l = l, .img = img};
 
-	snprintf(img->name, sizeof img->name, "%s", l->d->name);
+	snprintf(img->name, sizeof(img->name), "%s", l->d->name);
 	img->scratch_size = l->scratch_size;
 	img->nregions = l->d->nregions;
 	for (unsigned w = 0; w < l->d->nwords; w++)
@@ -273,7 +273,7 @@ static void emit(struct layout *l, struct chain_image *img)
 	}
 	note_patches(l, img);
 	count_work(l, img);
-	qsort(img->relocs, img->nrelocs, sizeof *img->relocs, by_kind);
+	qsort(img->relocs, img->nrelocs, sizeof(*img->relocs), by_kind);
 }
 
 static void free_layout(struct layout **l)
@@ -283,7 +283,7 @@ static void free_layout(struct layout **l)
 
 int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR])
 {
-	__attribute__((cleanup(free_layout))) struct layout *l = calloc(1, sizeof *l);
+	__attribute__((cleanup(free_layout))) struct layout *l = calloc(1, sizeof(*l));
 	int r;
 
 	if (!l)

@@ -71,7 +71,7 @@ int layout_check_flow(struct layout *l)
 
 	if (check_start(l))
 		return CHAIN_REFUSED;
-	memcpy(run.enabled, l->head, sizeof run.enabled);
+	memcpy(run.enabled, l->head, sizeof(run.enabled));
 	do {
 		moved = 0;
 		for (unsigned q = 0; q < l->d->nqueues && moved >= 0; q++) {

@@ -25,12 +25,12 @@ const char *layout_step_name(const struct layout *l, unsigned s)
 	char *name = names[turn++ % 4];
 
 	if (st->label)
-		snprintf(name, sizeof names[0], "step \"%.32s\"", st->label);
+		snprintf(name, sizeof(names[0]), "step \"%.32s\"", st->label);
 	else
-		snprintf(name, sizeof names[0], "step %u (%s)", s,
+		snprintf(name, sizeof(names[0]), "step %u (%s)", s,
 			st->verb < CHAIN_VERBS ? chain_verb_info(st->verb)->name : "?");
 	if (st->line)
-		snprintf(name + strlen(name), sizeof names[0] - strlen(name), " (line %u)", st->line);
+		snprintf(name + strlen(name), sizeof(names[0]) - strlen(name), " (line %u)", st->line);
 	return name;
 }
 
@@ -48,7 +48,7 @@ static int sort_labels(struct layout *l)
 	for (unsigned s = 0; s < l->d->nsteps; s++)
 		if (st[s].label)
 			l->by_label[l->nlabels++] = (uint16_t)s;
-	qsort_r(l->by_label, l->nlabels, sizeof l->by_label[0], by_label, (void *)st);
+	qsort_r(l->by_label, l->nlabels, sizeof(l->by_label[0]), by_label, (void *)st);
 	for (unsigned i = 1; i < l->nlabels; i++)
 		if (strcmp(st[l->by_label[i - 1]].label, st[l->by_label[i]].label) == 0)
 			return layout_refuse(l, "two steps are called \"%s\"", st[l->by_label[i]].label);
@@ -378,7 +378,7 @@ static int check_arg(struct layout *l, unsigned a)
 	struct layout_range r;
 	char who[32];
 
-	snprintf(who, sizeof who, "argument %u", a);
+	snprintf(who, sizeof(who), "argument %u", a);
 	if (p->len == 0)
 		return layout_refuse(l, "%s: has no bytes", who);
 	if (p->kind != CHAIN_AT_SCRATCH && p->kind != CHAIN_AT_FIELD)

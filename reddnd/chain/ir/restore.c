@@ -112,7 +112,7 @@ static void run(struct bytes *b)
 	uint32_t enabled[CHAIN_MAX_QUEUES];
 	bool done[CHAIN_MAX_STEPS] = {0}, moved = true;
 
-	memcpy(enabled, l->head, sizeof enabled);
+	memcpy(enabled, l->head, sizeof(enabled));
 	while (moved) {
 		bool stuck[CHAIN_MAX_QUEUES] = {0};
 
@@ -138,7 +138,7 @@ static void run(struct bytes *b)
 
 static int add(struct chain_image *img, unsigned space, uint32_t offset, uint32_t len)
 {
-	struct chain_restore *more = reallocarray(img->restores, img->nrestores + 1, sizeof *img->restores);
+	struct chain_restore *more = reallocarray(img->restores, img->nrestores + 1, sizeof(*img->restores));
 
 	if (!more)
 		return -ENOMEM;

@@ -63,11 +63,11 @@ static void sketch(struct sketch *k, const struct chain_step *mid, unsigned nmid
 			.local = {REGION(1, 128, 64)}},
 	};
 
-	memset(k, 0, sizeof *k);
-	memcpy(k->steps, head, sizeof head);
+	memset(k, 0, sizeof(*k));
+	memcpy(k->steps, head, sizeof(head));
 	if (nmid)
-		memcpy(k->steps + 2, mid, nmid * sizeof *mid);
-	memcpy(k->steps + 2 + nmid, tail, sizeof tail);
+		memcpy(k->steps + 2, mid, nmid * sizeof(*mid));
+	memcpy(k->steps + 2 + nmid, tail, sizeof(tail));
 	k->d = (struct chain_desc){.name = "sketch",
 		.queues = queues,
 		.nqueues = 2,
@@ -129,7 +129,7 @@ static void assert_ctrl(const uint8_t *wqe, unsigned opmod, unsigned opcode, uns
 {
 	struct mlx5_wqe_ctrl_seg c;
 
-	memcpy(&c, wqe, sizeof c);
+	memcpy(&c, wqe, sizeof(c));
 	assert_int_equal(be32toh(c.opmod_idx_opcode), opmod << 24 | opcode);
 	assert_int_equal(be32toh(c.qpn_ds), ds);
 	assert_int_equal(c.signature, 0);
@@ -162,7 +162,7 @@ static void write_and_read(void **state)
 		CHAIN_SYM_REGION, 1, 40);
 	assert_reloc(w, 1, AT + DATA + offsetof(struct mlx5_wqe_data_seg, lkey), CHAIN_REL_LKEY32,
 		CHAIN_SYM_REGION, 1, 0);
-	memcpy(&seg, wqe + DATA, sizeof seg);
+	memcpy(&seg, wqe + DATA, sizeof(seg));
 	assert_int_equal(be32toh(seg.byte_count), 4);
 	assert_int_equal(w->queue[1].wqebbs, 4);
 	assert_int_equal(w->queue[1].cqes, 1);
@@ -174,9 +174,9 @@ static void write_and_read(void **state)
 			.remote = REGION(0, 0, 0),
 			.local = {WORD("a", 0, 3), WORD("c", 0, 5), WORD("c", 8, 7)}});
 	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_READ, 5, 0);
-	memcpy(&seg, wqe + DATA + 2 * sizeof seg, sizeof seg);
+	memcpy(&seg, wqe + DATA + 2 * sizeof(seg), sizeof(seg));
 	assert_int_equal(be32toh(seg.byte_count), 7);
-	assert_reloc(r, 1, AT + DATA + 2 * sizeof seg + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16 + 8);
+	assert_reloc(r, 1, AT + DATA + 2 * sizeof(seg) + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16 + 8);
 	assert_int_equal(r->queue[1].wqebbs, 5);
 	assert_memory_equal(r->queue[1].starts, ((uint8_t[]){1, 1, 1, 0, 1}), 5);
 	assert_int_equal(r->queue[1].head_wqebbs, 2);
@@ -259,7 +259,7 @@ static void atomics(void **state)
 			.compare = 0x1122334455667788,
 			.swap = 0x99});
 	assert_ctrl(wqe, 0, MLX5_OPCODE_ATOMIC_CS, 4, MLX5_WQE_CTRL_FENCE);
-	memcpy(&seg, wqe + 32, sizeof seg);
+	memcpy(&seg, wqe + 32, sizeof(seg));
 	assert_int_equal(be64toh(seg.compare), 0x1122334455667788);
 	assert_int_equal(be64toh(seg.swap_add), 0x99);
 	/* the old value goes to a word of its own behind the others */
@@ -276,7 +276,7 @@ static void atomics(void **state)
 			.add = 5,
 			.local = {WORD("c", 8, 8)}});
 	assert_ctrl(wqe, 0, MLX5_OPCODE_ATOMIC_FA, 4, 0);
-	memcpy(&seg, wqe + 32, sizeof seg);
+	memcpy(&seg, wqe + 32, sizeof(seg));
 	assert_int_equal(be64toh(seg.swap_add), 5);
 	assert_int_equal(seg.compare, 0);
 	assert_reloc(fa, 1, AT + 16, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 16);
@@ -396,11 +396,11 @@ static void patches_and_arguments(void **state)
 	assert_int_equal(img->nrecv, 3);
 	assert_int_equal(img->arg_len, 16);
 	assert_memory_equal(&img->recv[0], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 6, AT + 16 + 2}),
-		sizeof img->recv[0]);
+		sizeof(img->recv[0]));
 	assert_memory_equal(
-		&img->recv[1], &((struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9}), sizeof img->recv[1]);
+		&img->recv[1], &((struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9}), sizeof(img->recv[1]));
 	assert_memory_equal(&img->recv[2], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 4 * 64 + 33}),
-		sizeof img->recv[2]);
+		sizeof(img->recv[2]));
 	/* the request chooses 6 low bytes in region 0, the READ 5 in region 1 */
 	assert_int_equal(img->region_bits[0], 48);
 	assert_int_equal(img->region_bits[1], 40);
@@ -526,7 +526,7 @@ static void what_is_wrong_is_refused_in_words(void **state)
 	struct sketch k;
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof wrongs / sizeof wrongs[0]; i++) {
+	for (unsigned i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		sketch(&k, &wrongs[i].step, 1);
 		k.args[0] = wrongs[i].arg;
 		k.d.nargs = wrongs[i].arg.kind != CHAIN_AT_NONE;

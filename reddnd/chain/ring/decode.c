@@ -83,7 +83,7 @@ unsigned chain_decode(const uint8_t *wqe, size_t avail, char *text, size_t size)
 		if (v->remote)
 			add(&l, " remote %#" PRIx64 " (rkey %#" PRIx64 ")", wqe_get(wqe + WQE_RADDR, 8),
 				wqe_get(wqe + WQE_RKEY, 4));
-		for (unsigned i = 0; i < sizeof operands / sizeof operands[0]; i++)
+		for (unsigned i = 0; i < sizeof(operands) / sizeof(operands[0]); i++)
 			add_field(&l, wqe, verb, operands[i]);
 		if (v->data)
 			add_segments(&l, wqe, v, bytes);

@@ -71,7 +71,7 @@ static struct lane_read *new_read(struct plan *p, unsigned section, uint32_t fro
 
 	if (l->nreads == l->reads_room) {
 		unsigned room = l->reads_room ? 2 * l->reads_room : 64;
-		struct lane_read *more = realloc(l->reads, room * sizeof *more);
+		struct lane_read *more = realloc(l->reads, room * sizeof(*more));
 
 		if (!more) {
 			l->nomem = true;
@@ -82,7 +82,7 @@ static struct lane_read *new_read(struct plan *p, unsigned section, uint32_t fro
 	}
 	r = &l->reads[l->nreads];
 	*r = (struct lane_read){.section = (uint8_t)section, .from = from};
-	r->sge = calloc(p->max_sge, sizeof *r->sge);
+	r->sge = calloc(p->max_sge, sizeof(*r->sge));
 	if (!r->sge) {
 		l->nomem = true;
 		return NULL;
@@ -124,7 +124,7 @@ static struct bulk *bulk_of(struct plan *p, const struct lane_field *f)
 			b->step == f->step)
 			return b;
 	}
-	b = realloc(p->bulks, (p->nbulks + 1) * sizeof *b);
+	b = realloc(p->bulks, (p->nbulks + 1) * sizeof(*b));
 	if (!b) {
 		p->l->nomem = true;
 		return NULL;
@@ -224,7 +224,7 @@ static void plan_singles(struct plan *p, struct singles *s, unsigned section)
 
 static void plan_section(struct plan *p, struct lane_field *f, unsigned n)
 {
-	const struct lane_field **room = calloc(5 * (size_t)n + 1, sizeof *room);
+	const struct lane_field **room = calloc(5 * (size_t)n + 1, sizeof(*room));
 	struct singles s = {0};
 	unsigned nfixed = 0;
 
@@ -303,7 +303,7 @@ int lanes_plan(struct lanes *l, struct lane_field *fields, unsigned n, unsigned 
 	for (unsigned i = 0; i < n; i++)
 		if (reduce(&fields[i]))
 			fields[kept++] = fields[i];
-	qsort(fields, kept, sizeof *fields, by_kind);
+	qsort(fields, kept, sizeof(*fields), by_kind);
 	for (unsigned s = 0; s < sections && !l->nomem; s++) {
 		unsigned end = first;
 

@@ -189,7 +189,7 @@ static int add(struct check *c, struct touch t)
 		struct touch *more;
 
 		c->room = c->room ? 2 * c->room : 1024;
-		more = realloc(c->touches, (size_t)c->room * sizeof *more);
+		more = realloc(c->touches, (size_t)c->room * sizeof(*more));
 		if (!more)
 			return -ENOMEM;
 		c->touches = more;
@@ -338,7 +338,7 @@ static int check_sorted(struct check *c, struct touch *const *p, int n)
 
 static int check_data(struct check *c)
 {
-	struct touch **p = calloc((size_t)c->ntouches + 1, sizeof *p);
+	struct touch **p = calloc((size_t)c->ntouches + 1, sizeof(*p));
 	int n = 0, r;
 
 	if (!p)
@@ -346,7 +346,7 @@ static int check_data(struct check *c)
 	for (int k = 0; k < c->ntouches; k++)
 		if (!in_ring(c, &c->touches[k]))
 			p[n++] = &c->touches[k];
-	qsort(p, (size_t)n, sizeof *p, by_place);
+	qsort(p, (size_t)n, sizeof(*p), by_place);
 	r = check_sorted(c, p, n);
 	free(p);
 	return r;
@@ -378,10 +378,10 @@ int lap_check(const struct lap_env *env, uint16_t start, char err[CHAIN_ERR])
 	int r = -ENOMEM;
 
 	err[0] = '\0';
-	c.w = calloc(env->wqebbs, sizeof *c.w);
-	c.at = calloc(env->wqebbs, sizeof *c.at);
-	c.landed = calloc(env->wqebbs, sizeof *c.landed);
-	c.fetch = calloc(env->wqebbs, sizeof *c.fetch);
+	c.w = calloc(env->wqebbs, sizeof(*c.w));
+	c.at = calloc(env->wqebbs, sizeof(*c.at));
+	c.landed = calloc(env->wqebbs, sizeof(*c.landed));
+	c.fetch = calloc(env->wqebbs, sizeof(*c.fetch));
 	c.patched = calloc(env->wqebbs, WQEBB);
 	if (c.w && c.at && c.landed && c.fetch && c.patched)
 		r = check_all(&c, start);

@@ -68,7 +68,7 @@ struct lap {
 
 int lap_new(struct lap **out, const struct lap_env *env, unsigned sections)
 {
-	struct lap *l = calloc(1, sizeof *l);
+	struct lap *l = calloc(1, sizeof(*l));
 
 	assert(sections >= 2 && sections <= LAP_MAX_SECTIONS && sections % 2 == 0);
 	if (!l)
@@ -116,7 +116,7 @@ static struct entry *new_entry(struct lap *l, unsigned kind)
 	static struct entry lost;
 	struct entry *e;
 
-	l->entries = more(l, l->entries, l->nentries, &l->entries_room, sizeof *l->entries);
+	l->entries = more(l, l->entries, l->nentries, &l->entries_room, sizeof(*l->entries));
 	e = l->nomem ? &lost : &l->entries[l->nentries++];
 	*e = (struct entry){.kind = kind, .section = (uint8_t)l->section, .for_id = NONE, .through = NONE};
 	return e;
@@ -186,7 +186,7 @@ void lap_enable(struct lap *l, unsigned id, unsigned through)
 
 static void outside(struct lap *l, struct lane_field f)
 {
-	l->outside = more(l, l->outside, l->noutside, &l->outside_room, sizeof *l->outside);
+	l->outside = more(l, l->outside, l->noutside, &l->outside_room, sizeof(*l->outside));
 	f.section = (uint8_t)l->section;
 	if (!l->nomem)
 		l->outside[l->noutside++] = f;
@@ -234,7 +234,7 @@ static struct item *new_item(struct lap *l, unsigned kind, unsigned wqebbs, unsi
 	static struct item lost;
 	struct item *it;
 
-	l->items = more(l, l->items, l->nitems, &l->items_room, sizeof *l->items);
+	l->items = more(l, l->items, l->nitems, &l->items_room, sizeof(*l->items));
 	it = l->nomem ? &lost : &l->items[l->nitems++];
 	*it = (struct item){.kind = kind,
 		.at = l->used,
@@ -338,7 +338,7 @@ static void own_field(
 {
 	unsigned by = (it->section + l->sections / 2) % l->sections;
 
-	l->fields = more(l, l->fields, l->nfields, &l->fields_room, sizeof *l->fields);
+	l->fields = more(l, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
 	if (l->nomem)
 		return;
 	l->fields[l->nfields++] = (struct lane_field){
@@ -355,7 +355,7 @@ static void collect(struct lap *l)
 {
 	l->nfields = 0;
 	for (unsigned i = 0; i < l->noutside; i++) {
-		l->fields = more(l, l->fields, l->nfields, &l->fields_room, sizeof *l->fields);
+		l->fields = more(l, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
 		if (!l->nomem)
 			l->fields[l->nfields++] = l->outside[i];
 	}
@@ -588,7 +588,7 @@ int lap_finish(struct lap *l, struct lap_size *size)
 
 	assert(l->env.wqebbs >= LAP_MIN_RING && !(l->env.wqebbs & (l->env.wqebbs - 1)));
 	if (!l->nomem)
-		l->item_of = calloc(l->nentries + 1, sizeof *l->item_of);
+		l->item_of = calloc(l->nentries + 1, sizeof(*l->item_of));
 	if (l->nomem || !l->item_of)
 		return -ENOMEM;
 	do

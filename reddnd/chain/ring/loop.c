@@ -427,7 +427,7 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 	int r = lap_new(&o->lap, &ring, SECTIONS);
 
 	o->n = n;
-	o->ids = calloc((size_t)n * o->d->nsteps, sizeof *o->ids);
+	o->ids = calloc((size_t)n * o->d->nsteps, sizeof(*o->ids));
 	if (r == 0 && o->ids) {
 		add_wqes(o);
 		r = lap_finish(o->lap, &info->lap);

@@ -57,9 +57,9 @@ static const struct chain_reloc relocs[] = {
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof *f);
+	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->img = calloc(1, sizeof *f->img);
+	f->img = calloc(1, sizeof(*f->img));
 	f->img->nqueues = 2;
 	for (unsigned q = 0; q < 2; q++) {
 		struct chain_queue *iq = &f->img->queue[q];
@@ -78,9 +78,9 @@ static int setup(void **state)
 		f->env.queue[q].ring = f->ring[q];
 		f->env.queue[q].ring_wqebbs = chain_ring_wqebbs(iq, SLOTS);
 	}
-	f->img->relocs = malloc(sizeof relocs);
-	memcpy(f->img->relocs, relocs, sizeof relocs);
-	f->img->nrelocs = sizeof relocs / sizeof relocs[0];
+	f->img->relocs = malloc(sizeof(relocs));
+	memcpy(f->img->relocs, relocs, sizeof(relocs));
+	f->img->nrelocs = sizeof(relocs) / sizeof(relocs[0]);
 	f->img->scratch_size = 16;
 	f->img->scratch_init = malloc(16);
 	memset(f->img->scratch_init, 0x5c, 16);
@@ -217,7 +217,7 @@ static void assert_pad(const struct fixture *f, unsigned q, unsigned lap)
 	struct mlx5_wqe_ctrl_seg c;
 	const uint8_t *pad = f->ring[q] + SLOTS * WQEBBS * CHAIN_WQEBB;
 
-	memcpy(&c, pad, sizeof c);
+	memcpy(&c, pad, sizeof(c));
 	assert_int_equal(be32toh(c.opmod_idx_opcode), (lap * RING + SLOTS * WQEBBS) << 8 | MLX5_OPCODE_NOP);
 	assert_int_equal(be32toh(c.qpn_ds), (0x123400 + q) << 8 | PAD * 4);
 	assert_int_equal(c.fm_ce_se, 0);
@@ -282,7 +282,7 @@ static void receives(void **state)
 	struct fixture *f = *state;
 	const struct mlx5_wqe_data_seg *seg = (const void *)(f->rq + 2 * 64);
 
-	memset(f->rq, 0xff, sizeof f->rq);
+	memset(f->rq, 0xff, sizeof(f->rq));
 	assert_int_equal(f->env.rq_stride, 64);
 	chain_format_recv(f->img, &f->env, 2);
 	assert_int_equal(be32toh(seg[0].byte_count), 7);

@@ -44,24 +44,24 @@ static void odd_bytes(void **state)
 	(void)state;
 	/* an unknown opcode, a DS count of 0 and one beyond what is at hand */
 	wqe[WQE_OPCODE] = 0x7e;
-	assert_int_equal(chain_decode(wqe, sizeof wqe, line, sizeof line), 1);
+	assert_int_equal(chain_decode(wqe, sizeof(wqe), line, sizeof(line)), 1);
 	assert_string_equal(line, "    0 qp 0 ds 0 opcode 0x7e");
 	wqe[WQE_OPCODE] = WQE_OP_CAS;
 	wqe[WQE_DSCOUNT] = 63;
-	assert_int_equal(chain_decode(wqe, 16, line, sizeof line), 16);
+	assert_int_equal(chain_decode(wqe, 16, line, sizeof(line)), 16);
 	assert_string_equal(line, "    0 qp 0 ds 63 cas");
-	assert_int_equal(chain_decode(wqe, 8, line, sizeof line), 1);
+	assert_int_equal(chain_decode(wqe, 8, line, sizeof(line)), 1);
 	assert_string_equal(line, "");
 	/* a line too short is cut, not overrun */
-	memset(line, '#', sizeof line);
-	assert_int_equal(chain_decode(wqe, sizeof wqe, line, 12), 16);
+	memset(line, '#', sizeof(line));
+	assert_int_equal(chain_decode(wqe, sizeof(wqe), line, 12), 16);
 	assert_int_equal(strlen(line), 11);
 	assert_int_equal(line[12], '#');
-	memset(wqe, 0xff, sizeof wqe);
+	memset(wqe, 0xff, sizeof(wqe));
 	for (unsigned op = 0; op < 256; op++) {
 		wqe[WQE_OPCODE] = (uint8_t)op;
-		for (size_t avail = 0; avail <= sizeof wqe; avail += 4)
-			chain_decode(wqe, avail, line, sizeof line);
+		for (size_t avail = 0; avail <= sizeof(wqe); avail += 4)
+			chain_decode(wqe, avail, line, sizeof(line));
 	}
 }
 

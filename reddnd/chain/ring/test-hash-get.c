@@ -34,7 +34,7 @@ static void assert_lines(
 		assert_true(at < img->queue[q].wqebbs);
 		assert_int_equal(img->queue[q].starts[at], 1);
 		at += chain_decode(wqes + at * CHAIN_WQEBB, (img->queue[q].wqebbs - at) * CHAIN_WQEBB, line,
-			sizeof line);
+			sizeof(line));
 		assert_string_equal(line, *lines);
 	}
 	assert_int_equal(at, img->queue[q].wqebbs);
@@ -51,7 +51,7 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		.slot_count = 8};
 	uint8_t ring[3][32 * CHAIN_WQEBB], scratch[SLOTS * 64];
 
-	memset(scratch, 0xff, sizeof scratch);
+	memset(scratch, 0xff, sizeof(scratch));
 	env.scratch.iova = 0x5000;
 	env.scratch.lkey = env.scratch.rkey = 0x55;
 	env.scratch.mem = scratch;

@@ -52,7 +52,7 @@ static void make(struct fixture *f, const struct chain_step *steps, unsigned n)
 	struct chain_env env = {0};
 	char err[CHAIN_ERR];
 
-	memset(f, 0, sizeof *f);
+	memset(f, 0, sizeof(*f));
 	env.queue[0].qpn = QPN;
 	env.queue[0].cqn = CQN;
 	env.queue[0].iova = 0x100000;
@@ -197,7 +197,7 @@ static void what_is_taken_away_is_missed(void **state)
 	char err[CHAIN_ERR];
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6);
 		cases[i].damage(&f);
 		if (lap_check(&f.lap, f.info.start, err) != (*cases[i].why ? CHAIN_REFUSED : 0))
@@ -242,7 +242,7 @@ static void no_loops(void **state)
 	char err[CHAIN_ERR];
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct chain_desc d = {.name = "loop",
 			.queues = &queue,
 			.nqueues = 1,

@@ -61,7 +61,7 @@ static uint64_t rnd(struct world *w, uint64_t below)
 
 static uint8_t *host(struct world *w, uint32_t key, uint64_t addr, uint32_t len)
 {
-	uint64_t off = addr & 0xffffffff, size = key == RING_KEY    ? sizeof w->ring
+	uint64_t off = addr & 0xffffffff, size = key == RING_KEY    ? sizeof(w->ring)
 						 : key == LANES_KEY ? LANES
 								    : OUTSIDE;
 
@@ -76,7 +76,7 @@ static uint64_t any_step(struct world *w)
 {
 	static const uint32_t steps[] = {0, 1, 3, 60, 256, 512, 1000, 0x10000, 0x1234567};
 
-	return steps[rnd(w, sizeof steps / sizeof *steps)];
+	return steps[rnd(w, sizeof(steps) / sizeof(*steps))];
 }
 
 static void add_outside(struct world *w, unsigned section)
@@ -248,7 +248,7 @@ static void any_lap_renews_itself(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 200; seed++) {
-		struct world *w = calloc(1, sizeof *w);
+		struct world *w = calloc(1, sizeof(*w));
 
 		assert_non_null(w);
 		assert_int_equal(make(w, seed), 0);

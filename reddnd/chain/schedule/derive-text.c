@@ -140,7 +140,7 @@ static int copy_input(struct text *t, const struct chain_desc *d)
 	if (t->d.nsteps > CHAIN_MAX_STEPS)
 		return layout_refuse(
 			&t->l, "%u steps, at most %d are possible", t->d.nsteps, (int)CHAIN_MAX_STEPS);
-	memcpy(t->steps + n, d->steps, d->nsteps * sizeof *d->steps);
+	memcpy(t->steps + n, d->steps, d->nsteps * sizeof(*d->steps));
 	for (unsigned s = 0; s < t->d.nsteps; s++)
 		if (t->steps[s].queue != 0 && !(t->steps[s].flags & CHAIN_CALL))
 			t->steps[s].flags &= (uint8_t)~CHAIN_SIGNALLED;

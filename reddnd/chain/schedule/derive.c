@@ -77,7 +77,7 @@ static const char *label_of(struct attempt *a, unsigned i)
 
 	assert(i < CHAIN_MAX_STEPS);
 	if (!st->label) {
-		snprintf(a->out->label[i], sizeof a->out->label[i], "#%u", i);
+		snprintf(a->out->label[i], sizeof(a->out->label[i]), "#%u", i);
 		st->label = a->out->label[i];
 	}
 	return st->label;
@@ -97,7 +97,7 @@ explain(struct attempt *a, struct chain_step *st, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof a->out->why[0], fmt, ap);
+	vsnprintf(why, sizeof(a->out->why[0]), fmt, ap);
 	va_end(ap);
 	st->why = why;
 }
@@ -518,16 +518,16 @@ static void finish(struct attempt *a)
 
 static int attempt(struct text *t, struct way way, struct derived *out, char err[CHAIN_ERR])
 {
-	struct attempt *a = calloc(1, sizeof *a);
+	struct attempt *a = calloc(1, sizeof(*a));
 	bool full;
 
 	if (!a)
 		return -ENOMEM;
-	memset(out, 0, sizeof *out);
+	memset(out, 0, sizeof(*out));
 	out->d = t->d;
 	out->d.steps = out->steps;
 	out->d.queues = out->queues;
-	memcpy(out->queues, t->queues, sizeof out->queues);
+	memcpy(out->queues, t->queues, sizeof(out->queues));
 	a->t = t;
 	a->out = out;
 	a->way = way;
@@ -612,8 +612,8 @@ static unsigned list_candidates(const struct text *t, uint8_t q[CHAIN_MAX_QUEUES
 
 int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR])
 {
-	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof *t);
-	__attribute__((cleanup(free_derived))) struct derived *best = NULL, *now = malloc(sizeof *now);
+	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof(*t));
+	__attribute__((cleanup(free_derived))) struct derived *best = NULL, *now = malloc(sizeof(*now));
 	uint8_t by[CHAIN_MAX_QUEUES];
 	unsigned n;
 	int r;
@@ -646,13 +646,13 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 			return r;
 		if (r) {
 			if (!err[0])
-				memcpy(err, why, sizeof why);
+				memcpy(err, why, sizeof(why));
 			continue;
 		}
 		if (best && cost(now) >= cost(best))
 			continue;
 		best = now;
-		now = worse ? worse : malloc(sizeof *now);
+		now = worse ? worse : malloc(sizeof(*now));
 		if (!now)
 			return -ENOMEM;
 	}

@@ -156,7 +156,7 @@ explain(struct orderer *o, struct chain_step *st, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof o->out->why[0], fmt, ap);
+	vsnprintf(why, sizeof(o->out->why[0]), fmt, ap);
 	va_end(ap);
 	st->why = why;
 }
@@ -166,7 +166,7 @@ static const char *label_of(struct orderer *o, unsigned i)
 	struct chain_step *st = &o->out->steps[i];
 
 	if (!st->label) {
-		snprintf(o->out->label[i], sizeof o->out->label[i], "#%u", i);
+		snprintf(o->out->label[i], sizeof(o->out->label[i]), "#%u", i);
 		st->label = o->out->label[i];
 	}
 	return st->label;
@@ -289,7 +289,7 @@ static int order(struct orderer *o, char err[CHAIN_ERR])
 
 int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR])
 {
-	struct orderer *o = calloc(1, sizeof *o);
+	struct orderer *o = calloc(1, sizeof(*o));
 	int r = -ENOMEM;
 
 	err[0] = '\0';
@@ -297,7 +297,7 @@ int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char e
 		return -ENOMEM;
 	o->d = d;
 	o->enable = NONE;
-	o->out = calloc(1, sizeof *o->out);
+	o->out = calloc(1, sizeof(*o->out));
 	if (o->out) {
 		note_moves(o);
 		r = order(o, err);

@@ -107,7 +107,7 @@ static void assert_hash_get(bool parallel, const struct chain_step *steps, unsig
 		assert_memory_equal(got->queue[q].wqes, want->queue[q].wqes, want->queue[q].wqebbs * 64);
 	}
 	assert_int_equal(got->nrelocs, want->nrelocs);
-	assert_memory_equal(got->relocs, want->relocs, want->nrelocs * sizeof *want->relocs);
+	assert_memory_equal(got->relocs, want->relocs, want->nrelocs * sizeof(*want->relocs));
 	chain_derive_free(d);
 	NOMEM_TRY(-ENOMEM, derive_and_free(&text));
 	assert_int_equal(nomem_result, 0);
@@ -150,8 +150,8 @@ static void hash_get_as_by_hand(void **state)
 	};
 
 	(void)state;
-	assert_hash_get(false, sequential, sizeof sequential / sizeof sequential[0]);
-	assert_hash_get(true, parallel, sizeof parallel / sizeof parallel[0]);
+	assert_hash_get(false, sequential, sizeof(sequential) / sizeof(sequential[0]));
+	assert_hash_get(true, parallel, sizeof(parallel) / sizeof(parallel[0]));
 }
 
 /* Where the device heeds it, a fence takes the place of the WAIT before the SEND_EN of what is patched */
@@ -239,7 +239,7 @@ static struct ahead derive_ahead(uint8_t flags, const struct chain_step more[2])
 		.nwords = 1,
 		.nregions = 1,
 		.steps = steps,
-		.nsteps = sizeof steps / sizeof steps[0]};
+		.nsteps = sizeof(steps) / sizeof(steps[0])};
 	struct chain_desc *d = derive(&text);
 	struct ahead n = {0};
 	bool next = false;

@@ -82,7 +82,7 @@ static void expect(const struct chain_step *steps, unsigned n, const char *wante
 #define EXPECT(wanted, ...)                                                                                  \
 	do {                                                                                                 \
 		const struct chain_step steps[] = {GATE, __VA_ARGS__, LEAVE};                                \
-		expect(steps, sizeof steps / sizeof steps[0], wanted);                                       \
+		expect(steps, sizeof(steps) / sizeof(steps[0]), wanted);                                     \
 	} while (0)
 
 static void test_data(void **state)

@@ -46,13 +46,13 @@ struct bounds {
 
 static void any_value(struct cell *c, enum origin from)
 {
-	memset(c->values, 0xff, sizeof c->values);
+	memset(c->values, 0xff, sizeof(c->values));
 	c->from |= (uint8_t)(1u << from);
 }
 
 static void one_value(struct cell *c, uint8_t v)
 {
-	memset(c->values, 0, sizeof c->values);
+	memset(c->values, 0, sizeof(c->values));
 	c->values[v / 64] = 1ull << v % 64;
 	c->from = 1u << PROGRAM;
 }
@@ -62,7 +62,7 @@ static bool is_only(const struct cell *c, uint8_t v)
 	struct cell one = {0};
 
 	one_value(&one, v);
-	return memcmp(one.values, c->values, sizeof one.values) == 0;
+	return memcmp(one.values, c->values, sizeof(one.values)) == 0;
 }
 
 static bool can_be(const struct cell *c, uint8_t v)
@@ -72,7 +72,7 @@ static bool can_be(const struct cell *c, uint8_t v)
 
 static void join(struct bounds *b, struct cell *to, const struct cell *from)
 {
-	for (unsigned i = 0; i < sizeof to->values / sizeof to->values[0]; i++)
+	for (unsigned i = 0; i < sizeof(to->values) / sizeof(to->values[0]); i++)
 		to->values[i] |= from->values[i];
 	for (unsigned o = 0; o < ORIGINS; o++)
 		if (from->from >> o & 1 && to->by[o] == NOBODY) {
@@ -149,14 +149,14 @@ static int make_cells(struct bounds *b)
 	for (unsigned q = 0; q < l->d->nqueues; q++) {
 		size_t n = (size_t)l->wqebbs[q] * CHAIN_WQEBB;
 
-		b->queue[q] = calloc(n, sizeof *b->queue[q]);
+		b->queue[q] = calloc(n, sizeof(*b->queue[q]));
 		if (!b->queue[q])
 			return -ENOMEM;
 		for (size_t i = 0; i < n; i++)
 			any_value(&b->queue[q][i], PROGRAM);
 		forget_writers(b->queue[q], n);
 	}
-	b->scratch = calloc(l->scratch_size + 1, sizeof *b->scratch);
+	b->scratch = calloc(l->scratch_size + 1, sizeof(*b->scratch));
 	if (!b->scratch)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < l->scratch_size; i++)
@@ -253,7 +253,7 @@ static void replace_sought(struct bounds *b, const struct layout_range *word)
 		!is_const(operand(b, CHAIN_F_COMPARE, sought), &v))
 		return;
 	c = cells(b, word) + sought;
-	memcpy(c->failed, c->values, sizeof c->failed);
+	memcpy(c->failed, c->values, sizeof(c->failed));
 	c->settled = (uint8_t)(st->queue + 1);
 	c->values[v / 64] &= ~(1ull << v % 64);
 }
@@ -298,7 +298,7 @@ static void add(struct bounds *b, const struct layout_range *word)
 		struct cell now = load(b, word, k), sum = {.from = more->from | now.from};
 
 		if (b->shared && (carry || !is_only(more, 0))) { /* how often, with a loop nobody knows */
-			memset(sum.values, 0xff, sizeof sum.values);
+			memset(sum.values, 0xff, sizeof(sum.values));
 			carry = true;
 		} else {
 			carry = add_values(&sum, &now, more, carry);
@@ -592,7 +592,7 @@ static int begin(struct bounds *b, const struct chain_desc *d)
 static int make_shared(struct bounds *b, const struct chain_desc *d)
 {
 	b->nshared = (uint32_t)d->regions[d->shared].size;
-	b->shared = calloc(b->nshared + 1, sizeof *b->shared);
+	b->shared = calloc(b->nshared + 1, sizeof(*b->shared));
 	if (!b->shared)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < b->nshared; i++)
@@ -640,7 +640,7 @@ static int iterate(struct bounds *b)
 static int check_loop(struct bounds *b, const struct chain_desc *d, const struct chain_desc *loop)
 {
 	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"loop", 0}, {"call", 0}};
-	struct chain_step *steps = calloc(loop->nsteps + 2, sizeof *steps);
+	struct chain_step *steps = calloc(loop->nsteps + 2, sizeof(*steps));
 	struct chain_desc as_chain = *loop;
 	int r = -ENOMEM;
 
@@ -692,7 +692,7 @@ static int check_both(struct bounds *b, const struct chain_desc *d)
 
 int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, char err[CHAIN_ERR])
 {
-	__attribute__((cleanup(free_bounds))) struct bounds *b = calloc(1, sizeof *b);
+	__attribute__((cleanup(free_bounds))) struct bounds *b = calloc(1, sizeof(*b));
 	int r = 0;
 
 	if (!b)

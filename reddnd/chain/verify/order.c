@@ -63,7 +63,7 @@ static void edge(struct proof *p, unsigned from, unsigned to)
 {
 	if (p->nedges == p->max_edges) {
 		unsigned n = p->max_edges ? 2 * p->max_edges : 1024;
-		struct edge *more = realloc(p->edges, n * sizeof *more);
+		struct edge *more = realloc(p->edges, n * sizeof(*more));
 
 		if (!more) {
 			p->nomem = true;
@@ -204,12 +204,12 @@ static void close_graph(struct proof *p, uint16_t *order, uint16_t *missing)
 
 static int make_graph(struct proof *p)
 {
-	uint16_t *work = calloc(2 * (size_t)p->nodes, sizeof *work);
+	uint16_t *work = calloc(2 * (size_t)p->nodes, sizeof(*work));
 
 	if (!work)
 		return -ENOMEM;
 	p->nedges = 0;
-	memset(p->after, 0, (size_t)p->nodes * p->words * sizeof *p->after);
+	memset(p->after, 0, (size_t)p->nodes * p->words * sizeof(*p->after));
 	add_edges(p);
 	if (!p->nomem)
 		close_graph(p, work, work + p->nodes);
@@ -229,7 +229,7 @@ static int prepare(struct proof *p)
 	}
 	p->nodes = n * MOMENTS + 1;
 	p->words = p->nodes / 64 + 1;
-	p->after = calloc((size_t)p->nodes * p->words, sizeof *p->after);
+	p->after = calloc((size_t)p->nodes * p->words, sizeof(*p->after));
 	return p->after ? access_collect(&p->l, &p->list) : -ENOMEM;
 }
 
@@ -384,7 +384,7 @@ static void find_must_run(struct proof *p, unsigned answer)
 	unsigned n = p->l.d->nsteps;
 	bool more = true;
 
-	memset(p->must, 0, sizeof p->must);
+	memset(p->must, 0, sizeof(p->must));
 	p->must[answer] = true;
 	while (more) {
 		more = false;
@@ -471,7 +471,7 @@ static int check_errors(struct proof *p, unsigned last)
 
 		if (!tells && t != last)
 			continue;
-		memset(p->doubtful, 0, sizeof p->doubtful);
+		memset(p->doubtful, 0, sizeof(p->doubtful));
 		r = make_graph(p);
 		if (!r)
 			r = check_answer(p, t, t == last);
@@ -512,7 +512,7 @@ static void free_proof(struct proof **p)
 
 int chain_check_order(const struct chain_desc *d, char err[CHAIN_ERR])
 {
-	__attribute__((cleanup(free_proof))) struct proof *p = calloc(1, sizeof *p);
+	__attribute__((cleanup(free_proof))) struct proof *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;

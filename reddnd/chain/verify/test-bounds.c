@@ -68,9 +68,9 @@ static struct {
 
 static void fresh(void)
 {
-	memcpy(t.s, good, sizeof t.s);
-	memcpy(t.r, regions, sizeof t.r);
-	memcpy(t.a, args, sizeof args);
+	memcpy(t.s, good, sizeof(t.s));
+	memcpy(t.r, regions, sizeof(t.r));
+	memcpy(t.a, args, sizeof(args));
 	t.w = (struct chain_word){"w", 48, NULL};
 	t.d = (struct chain_desc){.name = "if",
 		.queues = queues,
@@ -455,12 +455,12 @@ static void fresh_loop(void)
 	static const uint8_t init[SHARED_BYTES] = {1, 2};
 
 	fresh();
-	memcpy(u.r, regions, sizeof regions);
+	memcpy(u.r, regions, sizeof(regions));
 	u.r[SHARED] = (struct chain_region){.name = "shared", .flags = CHAIN_WRITABLE, .size = SHARED_BYTES};
-	memcpy(u.chain, good, sizeof good);
+	memcpy(u.chain, good, sizeof(good));
 	u.chain[STEPS] = STEP(.label = "put", .queue = 1, .verb = CHAIN_WRITE,
 		.remote = REGION(SHARED, 16, 0), .local = {WORD(0, 8)});
-	memset(u.s, 0, sizeof u.s);
+	memset(u.s, 0, sizeof(u.s));
 	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(SHARED, 0, 0),
 		.local = {WORD(0, 8)});
 	u.s[1] = STEP(.label = "up", .verb = CHAIN_FETCH_ADD, .add = 256, .remote = REGION(SHARED, 8, 0),

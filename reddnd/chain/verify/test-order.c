@@ -94,33 +94,33 @@ static void nothing_can_be_left_out(void **state)
 	struct chain_step s[STEPS];
 
 	(void)state;
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[MATCH].flags = 0;
 	assert_wrong(s, "step \"look\" and step \"match\" are not ordered, but both write the same bytes");
 
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[DECIDE].flags = CHAIN_SIGNALLED;
 	assert_wrong(
 		s, "step \"match\" and step \"decide\" are not ordered, but one reads and the other writes");
 
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[DECIDED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	assert_wrong(s, "step \"decide\" writes into step \"hit\", which may have been fetched by then");
 
 	/* the reply enabled from the other queue, which never heard of the decision */
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[ANSWER] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	s[COUNT] = good[ANSWER];
 	s[COUNT].queue = 2;
 	s[COUNTED] = s[ANSWER];
 	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
 
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	assert_wrong(s, "step \"count\" and step \"done\" are not ordered");
 
 	/* a reply whose end nobody can see, and a step that runs on after it */
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_DORMANT;
 	assert_wrong(s, "step \"done\" ends the reply and must be signalled");
 
@@ -138,7 +138,7 @@ static void errors_do_not_lie(void **state)
 	char err[CHAIN_ERR];
 
 	(void)state;
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_SIGNALLED;
 	assert_wrong(s, "step \"count\" may fail, and step \"done\" answers as if it had not: the answer "
 			"must be dormant "
@@ -147,15 +147,15 @@ static void errors_do_not_lie(void **state)
 	NOMEM_TRY(-ENOMEM, check(s, err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 
-	memcpy(s, good, sizeof s); /* told too early */
+	memcpy(s, good, sizeof(s)); /* told too early */
 	s[TELL].flags = CHAIN_SIGNALLED;
 	assert_wrong(s, "step \"count\" may fail");
 
-	memcpy(s, good, sizeof s); /* and by nobody at all */
+	memcpy(s, good, sizeof(s)); /* and by nobody at all */
 	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
 	assert_wrong(s, "step \"count\" may fail");
 
-	memcpy(s, good, sizeof s); /* a first answer, before the one that was looked after */
+	memcpy(s, good, sizeof(s)); /* a first answer, before the one that was looked after */
 	s[HIT].verb = CHAIN_WRITE_IMM;
 	assert_wrong(s, "step \"count\" may fail, and step \"hit\" answers");
 }
@@ -178,7 +178,7 @@ static void two_queues_wake_the_answer(void **state)
 		.words = words,
 		.nwords = 1,
 		.steps = s,
-		.nsteps = sizeof s / sizeof s[0]};
+		.nsteps = sizeof(s) / sizeof(s[0])};
 	char err[CHAIN_ERR];
 
 	(void)state;
@@ -193,7 +193,7 @@ static void patching_ahead_in_one_queue(void **state)
 	char err[CHAIN_ERR];
 
 	(void)state;
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[LOOK].local[1] = (struct chain_place)FIELD("decide", CHAIN_F_REMOTE_ADDR, 7, 1);
 	assert_wrong(s, "step \"look\" writes into step \"decide\", which may have been fetched by then");
 
@@ -231,7 +231,7 @@ static void two_queues_that_enable_a_third(void **state)
 	struct chain_step s[STEPS];
 
 	(void)state;
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[COUNT] = good[ANSWER];
 	s[COUNT].queue = 2;
 	s[ANSWER] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
@@ -240,7 +240,7 @@ static void two_queues_that_enable_a_third(void **state)
 	s[LOOK].local[1] = s[DECIDE].local[0] = (struct chain_place)WORD(24, 1);
 	assert_wrong(s, "step \"early\" and step \"answer\" enable queue \"reply\", and either may be first");
 	/* the one that reaches less far comes later in the description */
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[COUNT] = (struct chain_step){
 		.label = "early", .queue = 2, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
 	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
@@ -305,14 +305,14 @@ static void enabled_by_one_of_two(void **state)
 		.nwords = 1,
 		.nregions = 1,
 		.steps = two,
-		.nsteps = sizeof two / sizeof two[0]};
+		.nsteps = sizeof(two) / sizeof(two[0])};
 	char err[CHAIN_ERR];
 
 	(void)state;
 	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
 	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
 	d.steps = other;
-	d.nsteps = sizeof other / sizeof other[0];
+	d.nsteps = sizeof(other) / sizeof(other[0]);
 	if (chain_check_order(&d, err))
 		fail_msg("refused: %s", err);
 }
@@ -347,7 +347,7 @@ static void an_answer_before_the_end(void **state)
 			.remote = SLOT,
 			.local = {WORD(8, 8)}},
 	};
-	struct chain_step s[sizeof ahead / sizeof ahead[0]];
+	struct chain_step s[sizeof(ahead) / sizeof(ahead[0])];
 	struct chain_desc d = {.name = "ahead",
 		.queues = queues,
 		.nqueues = 2,
@@ -355,11 +355,11 @@ static void an_answer_before_the_end(void **state)
 		.nwords = 1,
 		.nregions = 1,
 		.steps = s,
-		.nsteps = sizeof ahead / sizeof ahead[0]};
+		.nsteps = sizeof(ahead) / sizeof(ahead[0])};
 	char err[CHAIN_ERR];
 
 	(void)state;
-	memcpy(s, ahead, sizeof s);
+	memcpy(s, ahead, sizeof(s));
 	if (chain_check_order(&d, err))
 		fail_msg("refused: %s", err);
 
@@ -368,7 +368,7 @@ static void an_answer_before_the_end(void **state)
 	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
 	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
 
-	memcpy(s, ahead, sizeof s);
+	memcpy(s, ahead, sizeof(s));
 	s[HELLO] = ahead[EARLY];
 	s[EARLY] = ahead[MORE];
 	s[MORE] = ahead[HELLO];
@@ -382,13 +382,13 @@ static void the_request_is_a_writer_too(void **state)
 
 	(void)state;
 	/* what the request fills is written by the other queue as well */
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[COUNT].remote = (struct chain_place)FIELD("match", CHAIN_F_COMPARE, 0, 0);
 	assert_wrong(s, "step \"count\" writes into step \"match\", which comes first and may not have been "
 			"fetched by then");
 
 	/* nothing may run before it is there, or without it */
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[HEAD] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	assert_wrong(s, "step 0 (nop): a head must begin with a wait for the request");
 }
@@ -399,7 +399,7 @@ static void the_order_of_the_text(void **state)
 	struct chain_step s[STEPS];
 
 	(void)state;
-	memcpy(s, good, sizeof s);
+	memcpy(s, good, sizeof(s));
 	s[LOOK] = good[COUNTED];
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	s[MATCH].remote = (struct chain_place)WORD(16, 0);
@@ -432,7 +432,7 @@ static void the_order_of_the_text(void **state)
 #define CHECK(why, ...)                                                                                      \
 	do {                                                                                                 \
 		static const struct chain_step steps[] = {REQUEST_STARTS, __VA_ARGS__};                      \
-		check_one_queue(steps, sizeof steps / sizeof steps[0], why);                                 \
+		check_one_queue(steps, sizeof(steps) / sizeof(steps[0]), why);                               \
 	} while (0)
 
 static bool fenced_enables;
@@ -580,11 +580,11 @@ static void regions(void **state)
 		LAST_IS("store")};
 
 	(void)state;
-	check_one_queue(s, sizeof s / sizeof s[0], NULL);
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), NULL);
 	s[3].remote.from = 4;
-	check_one_queue(s, sizeof s / sizeof s[0], "step \"look\" and step \"store\" are not ordered");
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), "step \"look\" and step \"store\" are not ordered");
 	s[3].flags |= CHAIN_FENCE;
-	check_one_queue(s, sizeof s / sizeof s[0], NULL);
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), NULL);
 }
 
 /* As many steps as there can be, half of them touching the same word */
@@ -605,10 +605,10 @@ static void the_largest(void **state)
 	struct timespec t0, t1;
 
 	(void)state;
-	memcpy(s, start, sizeof start);
-	memcpy(s + CHAIN_MAX_STEPS - 3, end, sizeof end);
+	memcpy(s, start, sizeof(start));
+	memcpy(s + CHAIN_MAX_STEPS - 3, end, sizeof(end));
 	for (unsigned i = 2; i < CHAIN_MAX_STEPS - 3; i++) {
-		snprintf(label[i], sizeof label[i], "s%u", i);
+		snprintf(label[i], sizeof(label[i]), "s%u", i);
 		s[i] = i % 2 ? (struct chain_step)STORE(label[i], 0, 8, CHAIN_FENCE | CHAIN_DORMANT)
 			     : (struct chain_step)MOVE(label[i], CHAIN_READ, 0, 8, 8, CHAIN_FENCE | LAST);
 	}

@@ -91,7 +91,7 @@ static void declare_region(struct sema *s, const struct syn_stmt *st)
 		fine = false;
 	for (unsigned i = 0; i < st->nnames; i++) {
 		struct sym *sym = scope_declare(s, st->names[i], SYM_OPEN);
-		struct ast_region *r = pool_alloc(s->pool, sizeof *r);
+		struct ast_region *r = pool_alloc(s->pool, sizeof(*r));
 
 		if (s->prog->nregions == PROGRAM_MAX_REGIONS) {
 			sema_error(s, st->names[i].pos, "more than %d regions", PROGRAM_MAX_REGIONS);
@@ -116,7 +116,7 @@ static void declare_region(struct sema *s, const struct syn_stmt *st)
 /* Fields of a structure or an argument */
 static struct sema_struct *structure(struct sema *s, const struct syn_stmt *st, bool in_memory)
 {
-	struct sema_struct *made = pool_alloc(s->pool, sizeof *made);
+	struct sema_struct *made = pool_alloc(s->pool, sizeof(*made));
 	unsigned total = 0;
 
 	made->name = st->name.word;
@@ -195,7 +195,7 @@ static bool new_arg(
 	struct sema *s, struct sym *sym, unsigned number, const char *name, const struct ast_type *type)
 {
 	struct ast_program *prog = s->prog;
-	struct ast_arg *a = pool_alloc(s->pool, sizeof *a);
+	struct ast_arg *a = pool_alloc(s->pool, sizeof(*a));
 
 	if (prog->nargs == PROGRAM_MAX_ARGS)
 		return sema_error(
@@ -214,7 +214,7 @@ static bool new_arg(
 static bool new_var(struct sema *s, struct sym *sym, unsigned number, const char *name,
 	const struct ast_type *type, uint64_t init)
 {
-	struct ast_var *v = pool_alloc(s->pool, sizeof *v);
+	struct ast_var *v = pool_alloc(s->pool, sizeof(*v));
 
 	if (s->prog->nvars == PROGRAM_MAX_VARS)
 		return sema_error(s, sym->pos, "more than %d variables, elements and iterations counted",
@@ -349,7 +349,7 @@ static void declare_queue(struct sema *s, const struct syn_stmt *st)
 	if (!count(s, st, PROGRAM_MAX_QUEUES, sym))
 		return;
 	for (uint32_t i = 0; i < (sym->count ? sym->count : 1); i++) {
-		struct ast_queue *q = pool_alloc(s->pool, sizeof *q);
+		struct ast_queue *q = pool_alloc(s->pool, sizeof(*q));
 
 		if (s->prog->nqueues == PROGRAM_MAX_QUEUES) {
 			sema_error(s, st->pos, "more than %d queues", PROGRAM_MAX_QUEUES);

@@ -31,7 +31,7 @@ struct diag {
 
 struct diag *diag_new(const char *name, const char *text, size_t len)
 {
-	struct diag *d = calloc(1, sizeof *d);
+	struct diag *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
@@ -145,7 +145,7 @@ __attribute__((format(printf, 4, 0))) static void say(
 {
 	char message[MESSAGE];
 
-	vsnprintf(message, sizeof message, fmt, ap);
+	vsnprintf(message, sizeof(message), fmt, ap);
 	if (!at.line) {
 		fprintf(d->out, "%s: %s: %s\n", d->name, kind, message);
 		return;

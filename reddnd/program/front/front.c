@@ -22,7 +22,7 @@ int front_parse(const struct program_source *src, const struct program_setting *
 	pool = pool_new();
 	if (!pool)
 		return -ENOMEM;
-	prog = pool_alloc(pool, sizeof *prog);
+	prog = pool_alloc(pool, sizeof(*prog));
 	prog->pool = pool;
 	syn = parse(pool, d, lex(pool, d, src->text, src->len));
 	if (!diag_errors(d)) {

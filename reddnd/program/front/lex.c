@@ -163,7 +163,7 @@ static void strange(struct lexer *l)
 
 static void punctuation(struct lexer *l)
 {
-	for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++) {
+	for (size_t i = 0; i < sizeof(PAIRS) / sizeof(PAIRS[0]); i++) {
 		if (l->end - l->at >= 2 && !memcmp(l->at, PAIRS[i].text, 2)) {
 			emit(l, PAIRS[i].kind, 2);
 			return;
@@ -220,15 +220,15 @@ const char *lex_name(const struct lex_token *t)
 	if (t->kind == LEX_NUMBER)
 		return "a number";
 	if (t->kind == LEX_WORD) {
-		snprintf(name, sizeof names[0], "\"%s\"", t->word);
+		snprintf(name, sizeof(names[0]), "\"%s\"", t->word);
 		return name;
 	}
-	for (size_t i = 0; i < sizeof PAIRS / sizeof PAIRS[0]; i++) {
+	for (size_t i = 0; i < sizeof(PAIRS) / sizeof(PAIRS[0]); i++) {
 		if (PAIRS[i].kind == t->kind) {
-			snprintf(name, sizeof names[0], "\"%s\"", PAIRS[i].text);
+			snprintf(name, sizeof(names[0]), "\"%s\"", PAIRS[i].text);
 			return name;
 		}
 	}
-	snprintf(name, sizeof names[0], "\"%c\"", t->kind);
+	snprintf(name, sizeof(names[0]), "\"%c\"", t->kind);
 	return name;
 }

@@ -16,7 +16,7 @@ void parse_error(struct parser *p, struct diag_pos at, const char *fmt, ...)
 		return;
 	p->failed = true;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	diag_error(p->d, at, "%s", text);
 }
@@ -66,7 +66,7 @@ bool parse_need_word(struct parser *p, const char *word)
 
 	if (parse_take_word(p, word))
 		return true;
-	snprintf(what, sizeof what, "\"%s\"", word);
+	snprintf(what, sizeof(what), "\"%s\"", word);
 	parse_expected(p, what);
 	return false;
 }
@@ -111,7 +111,7 @@ bool parse_is_reserved(const char *word)
 {
 	struct syn_type ignored;
 
-	for (size_t i = 0; i < sizeof RESERVED / sizeof RESERVED[0]; i++) {
+	for (size_t i = 0; i < sizeof(RESERVED) / sizeof(RESERVED[0]); i++) {
 		if (!strcmp(word, RESERVED[i]))
 			return true;
 	}
@@ -181,7 +181,7 @@ struct syn_type parse_type(struct parser *p, bool structs)
 
 static struct syn_expr *make(struct parser *p, uint8_t kind)
 {
-	struct syn_expr *e = pool_alloc(p->pool, sizeof *e);
+	struct syn_expr *e = pool_alloc(p->pool, sizeof(*e));
 
 	e->kind = kind;
 	e->pos = p->at->pos;
@@ -282,11 +282,11 @@ static struct syn_expr *primary(struct parser *p)
 
 /* Levels of binary operators, those that bind least first */
 static const uint8_t OPERATORS[][4] = {{'|'}, {'&'}, {LEX_SHL, LEX_SHR}, {'+', '-'}, {'*', '/', '%'}};
-enum { LEVELS = sizeof OPERATORS / sizeof OPERATORS[0] };
+enum { LEVELS = sizeof(OPERATORS) / sizeof(OPERATORS[0]) };
 
 static bool is_operator(const struct parser *p, unsigned level)
 {
-	for (unsigned i = 0; i < sizeof OPERATORS[0] && OPERATORS[level][i]; i++) {
+	for (unsigned i = 0; i < sizeof(OPERATORS[0]) && OPERATORS[level][i]; i++) {
 		if (parse_is(p, OPERATORS[level][i]))
 			return true;
 	}
@@ -357,7 +357,7 @@ struct syn_cond parse_cond(struct parser *p)
 		{LEX_LE, AST_REL_LE}, {LEX_GE, AST_REL_GE}};
 	struct syn_cond c = {.left = parse_expr(p), .pos = p->at->pos};
 
-	for (size_t i = 0; i < sizeof RELATIONS / sizeof RELATIONS[0]; i++) {
+	for (size_t i = 0; i < sizeof(RELATIONS) / sizeof(RELATIONS[0]); i++) {
 		if (parse_take(p, RELATIONS[i].token)) {
 			c.relation = RELATIONS[i].relation;
 			parse_newlines(p);

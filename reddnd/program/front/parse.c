@@ -222,7 +222,7 @@ static void unknown_statement(struct parser *p)
 
 static void verb(struct parser *p, struct syn_stmt *s)
 {
-	struct syn_verb *v = pool_alloc(p->pool, sizeof *v);
+	struct syn_verb *v = pool_alloc(p->pool, sizeof(*v));
 
 	s->kind = SYN_VERB;
 	s->verb = v;
@@ -316,7 +316,7 @@ static void otherwise(struct parser *p, struct syn_stmt *s)
 			parse_block(p, &s->otherwise);
 		return;
 	}
-	s->otherwise.stmt = pool_alloc(p->pool, sizeof *s->otherwise.stmt);
+	s->otherwise.stmt = pool_alloc(p->pool, sizeof(*s->otherwise.stmt));
 	s->otherwise.n = 1;
 	if (parse_enter(p)) {
 		statement(p, s->otherwise.stmt);
@@ -364,7 +364,7 @@ static void parse_block(struct parser *p, struct syn_block *b)
 struct syn_program *parse(struct pool *pool, struct diag *d, const struct lex_token *tokens)
 {
 	struct parser p = {.pool = pool, .d = d, .at = tokens};
-	struct syn_program *prog = pool_alloc(pool, sizeof *prog);
+	struct syn_program *prog = pool_alloc(pool, sizeof(*prog));
 
 	parse_newlines(&p);
 	if (parse_take_word(&p, "program")) {

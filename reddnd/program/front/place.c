@@ -14,7 +14,7 @@ static const struct {
 	{"addr", CHAIN_F_LOCAL_ADDR}, {"length", CHAIN_F_LOCAL_LEN}, {"imm", CHAIN_F_IMM},
 	{"compare", CHAIN_F_COMPARE}, {"swap", CHAIN_F_SWAP}, {"add", CHAIN_F_ADD}, {"index", CHAIN_F_INDEX},
 	{"rkey", CHAIN_F_REMOTE_KEY}, {"lkey", CHAIN_F_LOCAL_KEY}};
-enum { NFIELDS = sizeof FIELDS / sizeof FIELDS[0] };
+enum { NFIELDS = sizeof(FIELDS) / sizeof(FIELDS[0]) };
 
 static enum chain_verb chain_verb(const struct ast_verb *v)
 {
@@ -157,7 +157,7 @@ static const struct ast_arg *argument(struct sema *s, const struct syn_expr *e, 
 static struct ast_place *append(
 	struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n)
 {
-	struct ast_place *place = pool_alloc(s->pool, sizeof *place);
+	struct ast_place *place = pool_alloc(s->pool, sizeof(*place));
 
 	place->pos = e->pos;
 	pool_grow(s->pool, *list, *n);
@@ -261,7 +261,7 @@ static bool term(struct sema *s, const struct syn_expr *e, struct ast_place *pla
 		sym->used = true;
 		t.var = sym->var[first];
 	}
-	if (place->nterms == sizeof place->term / sizeof place->term[0])
+	if (place->nterms == sizeof(place->term) / sizeof(place->term[0]))
 		return sema_error(s, e->pos, "an offset may have two parts that are not constant");
 	place->term[place->nterms++] = t;
 	return true;
@@ -591,7 +591,7 @@ static bool typed_side(
 
 enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct ast_cond **cond, bool *held)
 {
-	struct ast_cond *c = pool_alloc(s->pool, sizeof *c);
+	struct ast_cond *c = pool_alloc(s->pool, sizeof(*c));
 	uint64_t a = 0, b = 0;
 	enum sema_constness left = sema_eval(s, syn->left, &a), right;
 

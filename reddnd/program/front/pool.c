@@ -25,7 +25,7 @@ struct pool *pool_new(void)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	p->used = align(sizeof *p);
+	p->used = align(sizeof(*p));
 	return p;
 }
 

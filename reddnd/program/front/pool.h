@@ -32,7 +32,7 @@ bool pool_is_full(const struct pool *p);
  * Makes room for one more element in the array @v of @n elements; arrays grow in powers of two, and what they
  * grow out of stays in the pool.
  */
-#define pool_grow(p, v, n) ((v) = pool_grow_bytes((p), (v), (n), sizeof *(v)))
+#define pool_grow(p, v, n) ((v) = pool_grow_bytes((p), (v), (n), sizeof(*(v))))
 void *pool_grow_bytes(struct pool *p, void *v, size_t n, size_t size);
 
 #endif

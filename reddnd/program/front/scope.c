@@ -45,7 +45,7 @@ const char *scope_what(const struct sym *sym)
 struct sym *scope_declare(struct sema *s, struct syn_name name, enum sym_kind kind)
 {
 	const struct sym *before = scope_find(s, name.word);
-	struct sym *sym = pool_alloc(s->pool, sizeof *sym);
+	struct sym *sym = pool_alloc(s->pool, sizeof(*sym));
 
 	sym->kind = kind;
 	sym->word = name.word;

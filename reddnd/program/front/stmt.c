@@ -40,7 +40,7 @@ static void declare_labels(struct sema *s, const struct syn_block *syn)
 		if (st->kind != SYN_VERB || !st->verb->label.word)
 			continue;
 		sym = scope_declare(s, st->verb->label, SYM_LABEL);
-		sym->verb = pool_alloc(s->pool, sizeof *sym->verb);
+		sym->verb = pool_alloc(s->pool, sizeof(*sym->verb));
 		sym->verb->kind = st->verb->kind;
 		sym->verb->pos = st->verb->pos;
 	}
@@ -58,7 +58,7 @@ static void verb(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 	const struct sym *label = st->verb->label.word ? scope_find(s, st->verb->label.word) : NULL;
 	bool own = label && label->kind == SYM_LABEL && label->pos.line == st->verb->label.pos.line &&
 		   label->pos.col == st->verb->label.pos.col;
-	struct ast_verb *v = own ? label->verb : pool_alloc(s->pool, sizeof *v);
+	struct ast_verb *v = own ? label->verb : pool_alloc(s->pool, sizeof(*v));
 
 	v->kind = st->verb->kind;
 	v->pos = st->verb->pos;
@@ -166,7 +166,7 @@ static bool bounds(
 
 static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
-	struct ast_loop *l = pool_alloc(s->pool, sizeof *l), *around = s->loop;
+	struct ast_loop *l = pool_alloc(s->pool, sizeof(*l)), *around = s->loop;
 	bool endless = s->endless, holds, fine;
 	uint64_t lo, hi;
 

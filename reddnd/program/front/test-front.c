@@ -335,7 +335,7 @@ static void test_text(void **state)
 				  "  if : le16,\n}\r\nregion r of s # \xe2\x98\x83\r\nread r as s { read -> "
 				  "x.opcode,\n next -> x.length }\n"
 				  "x:\n\n  write r ->\n slot @ 1,\n 8 bytes\n" ANSWER "# the end";
-	struct ast_program *p = front(ODD, sizeof ODD - 1, NULL, 0);
+	struct ast_program *p = front(ODD, sizeof(ODD) - 1, NULL, 0);
 
 	(void)state;
 	assert_int_equal(p->verb[0]->npieces, 2);

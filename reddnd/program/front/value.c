@@ -95,7 +95,7 @@ enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t
 		if (!sym)
 			return SEMA_ERROR;
 		if (sym->kind != SYM_STRUCT) {
-			sema_error(s, e->name.pos, "\"%s\" is %s; sizeof takes a structure", sym->word,
+			sema_error(s, e->name.pos, "\"%s\" is %s; sizeof(takes) a structure", sym->word,
 				scope_what(sym));
 			return SEMA_ERROR;
 		}
@@ -179,13 +179,13 @@ const char *sema_type_name(const struct ast_type *t)
 	case AST_NONE:
 		return "of no type";
 	case AST_UINT:
-		snprintf(name, sizeof names[0], "%s%u", order, 8 * t->bytes);
+		snprintf(name, sizeof(names[0]), "%s%u", order, 8 * t->bytes);
 		break;
 	case AST_BYTES:
-		snprintf(name, sizeof names[0], "bytes %u", t->bytes);
+		snprintf(name, sizeof(names[0]), "bytes %u", t->bytes);
 		break;
 	case AST_OFFSET:
-		snprintf(name, sizeof names[0], "offset(%u) in %s", t->bytes, t->window->name);
+		snprintf(name, sizeof(names[0]), "offset(%u) in %s", t->bytes, t->window->name);
 		break;
 	}
 	return name;

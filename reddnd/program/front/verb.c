@@ -57,7 +57,7 @@ static bool read_typed(
 	struct ast_place *to;
 
 	if (is_new(s, e)) {
-		to = pool_alloc(s->pool, sizeof *to);
+		to = pool_alloc(s->pool, sizeof(*to));
 		*to = (struct ast_place){.kind = AST_AT_VAR,
 			.type = *type,
 			.pos = e->pos,
@@ -387,7 +387,7 @@ static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 	if (!syn->was)
 		return true;
 	if (is_new(s, syn->was)) {
-		was = pool_alloc(s->pool, sizeof *was);
+		was = pool_alloc(s->pool, sizeof(*was));
 		*was = (struct ast_place){.kind = AST_AT_VAR,
 			.type = v->place->type,
 			.pos = syn->was->pos,

@@ -10,7 +10,7 @@
 void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
 	bool reversed, bool inverted)
 {
-	struct arg_use *u = pool_alloc(l->pool, sizeof *u);
+	struct arg_use *u = pool_alloc(l->pool, sizeof(*u));
 
 	*u = (struct arg_use){
 		.arg = arg, .to = to, .first = first, .len = len, .reversed = reversed, .inverted = inverted};

@@ -109,7 +109,7 @@ static uint64_t number(const uint8_t image[WORD])
 {
 	uint64_t v;
 
-	memcpy(&v, image, sizeof v); /* as the NIC's host reads the word */
+	memcpy(&v, image, sizeof(v)); /* as the NIC's host reads the word */
 	return v;
 }
 
@@ -192,10 +192,10 @@ static void finish_word(struct lower *l, struct test *t, struct test_word *w, bo
 	if (w->carry) {
 		unsigned carry = w->link + w->len;
 
-		memset(mask, 0, sizeof mask);
+		memset(mask, 0, sizeof(mask));
 		mask[carry] = 0xff;
 		w->cas->compare_mask = number(mask);
-		memset(compare, 0, sizeof compare);
+		memset(compare, 0, sizeof(compare));
 		compare[carry] = 1;
 		for (unsigned i = 0; i < w->nlanes; i++)
 			mask[lower_lanes_at(t, w) + i] = 0xff;
@@ -236,7 +236,7 @@ static void finish_direct(struct lower *l, struct test *t, bool le)
 	cas->compare = number(compare);
 	cas->swap = number(swap);
 	cas->compare_mask = number(mask);
-	memset(mask, 0, sizeof mask);
+	memset(mask, 0, sizeof(mask));
 	mask[WQE_OPCODE] = 0xff;
 	cas->swap_mask = number(mask);
 }

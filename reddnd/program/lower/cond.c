@@ -16,8 +16,8 @@ static struct web *value_of(struct lower *l, struct test *t)
 
 	if (t->value)
 		return t->value;
-	t->value = pool_alloc(l->pool, sizeof *t->value);
-	var = pool_alloc(l->pool, sizeof *var);
+	t->value = pool_alloc(l->pool, sizeof(*t->value));
+	var = pool_alloc(l->pool, sizeof(*var));
 	var->name = "operand";
 	var->type = c->left.type;
 	if (c->left.kind == AST_ARG && c->right.type.bytes > var->type.bytes)

@@ -31,7 +31,7 @@ bool lower_excludes(const struct guard *a, const struct guard *b)
 
 static const struct guard *guard(struct lower *l, struct test *t, bool otherwise, const struct guard *up)
 {
-	struct guard *g = pool_alloc(l->pool, sizeof *g);
+	struct guard *g = pool_alloc(l->pool, sizeof(*g));
 
 	*g = (struct guard){.test = t, .otherwise = otherwise, .up = up};
 	return g;
@@ -90,7 +90,7 @@ static uint8_t queue_of_test(const struct lower *l, const struct ast_cond *c)
 
 static struct test *add_test(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
 {
-	struct test *t = pool_alloc(l->pool, sizeof *t);
+	struct test *t = pool_alloc(l->pool, sizeof(*t));
 	uint8_t queue = queue_of_test(l, c);
 	struct op *op = add_op(l, g);
 
@@ -108,7 +108,7 @@ static const struct ast_type flag_type = {.kind = AST_UINT, .order = AST_ANY, .b
 
 static struct ast_var *add_flag(struct lower *l, struct diag_pos pos)
 {
-	struct ast_var *var = pool_alloc(l->pool, sizeof *var);
+	struct ast_var *var = pool_alloc(l->pool, sizeof(*var));
 
 	*var = (struct ast_var){.name = "left", .type = flag_type, .pos = pos};
 	return var;
@@ -116,7 +116,7 @@ static struct ast_var *add_flag(struct lower *l, struct diag_pos pos)
 
 static struct ast_place *flag_place(struct lower *l, const struct ast_var *var)
 {
-	struct ast_place *p = pool_alloc(l->pool, sizeof *p);
+	struct ast_place *p = pool_alloc(l->pool, sizeof(*p));
 
 	*p = (struct ast_place){.kind = AST_AT_VAR, .type = flag_type, .pos = var->pos, .var = var};
 	return p;
@@ -125,8 +125,8 @@ static struct ast_place *flag_place(struct lower *l, const struct ast_var *var)
 /* left = 1. If nothing asks for it, it costs nothing */
 static void raise_flag(struct lower *l, const struct flow *f)
 {
-	struct ast_verb *v = pool_alloc(l->pool, sizeof *v);
-	struct ast_operand *one = pool_alloc(l->pool, sizeof *one);
+	struct ast_verb *v = pool_alloc(l->pool, sizeof(*v));
+	struct ast_operand *one = pool_alloc(l->pool, sizeof(*one));
 	struct op *op;
 
 	*one = (struct ast_operand){.kind = AST_CONST, .type = flag_type, .value = 1};
@@ -142,7 +142,7 @@ static void raise_flag(struct lower *l, const struct flow *f)
 
 static const struct guard *unless_left(struct lower *l, const struct flow *f)
 {
-	struct ast_cond *c = pool_alloc(l->pool, sizeof *c);
+	struct ast_cond *c = pool_alloc(l->pool, sizeof(*c));
 
 	*c = (struct ast_cond){.relation = AST_REL_EQ,
 		.left = {.kind = AST_PLACE, .type = flag_type, .place = flag_place(l, f->left)},

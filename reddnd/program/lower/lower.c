@@ -186,7 +186,7 @@ static void add_list(struct out *o, struct steps *list, struct chain_desc *d, co
 			what, CHAIN_MAX_STEPS);
 		return;
 	}
-	steps = pool_alloc(l->pool, n * sizeof *steps);
+	steps = pool_alloc(l->pool, n * sizeof(*steps));
 	o->to = steps;
 	TAILQ_FOREACH (s, list, link) {
 		add_step(o, s);
@@ -222,7 +222,7 @@ static void add_steps(struct out *o)
 static void add_queues(struct out *o)
 {
 	struct lower *l = o->l;
-	struct chain_queue_desc *queues = pool_alloc(l->pool, CHAIN_MAX_QUEUES * sizeof *queues);
+	struct chain_queue_desc *queues = pool_alloc(l->pool, CHAIN_MAX_QUEUES * sizeof(*queues));
 	unsigned n = 1;
 
 	queues[0].name = "reply";
@@ -246,7 +246,7 @@ static void add_queues(struct out *o)
 static void add_words(struct out *o)
 {
 	struct lower *l = o->l;
-	struct chain_word *words = pool_alloc(l->pool, (l->nwords + 1) * sizeof *words);
+	struct chain_word *words = pool_alloc(l->pool, (l->nwords + 1) * sizeof(*words));
 	struct lowered *r = o->result;
 	unsigned n = 0, in_loop;
 
@@ -280,7 +280,7 @@ static void add_regions(struct out *o)
 {
 	struct lower *l = o->l;
 	unsigned n = l->p->nregions;
-	struct chain_region *r = pool_alloc(l->pool, (n + 1) * sizeof *r);
+	struct chain_region *r = pool_alloc(l->pool, (n + 1) * sizeof(*r));
 
 	for (unsigned i = 0; i < l->p->nregions; i++)
 		r[i] = (struct chain_region){
@@ -366,8 +366,8 @@ static void add_args(struct out *o)
 
 	for (struct arg_use *u = l->uses; u; u = u->next)
 		max += MAX_PARTS;
-	o->places = pool_alloc(l->pool, (max + 1) * sizeof *o->places);
-	o->result->pieces = pool_alloc(l->pool, (max + 1) * sizeof *o->result->pieces);
+	o->places = pool_alloc(l->pool, (max + 1) * sizeof(*o->places));
+	o->result->pieces = pool_alloc(l->pool, (max + 1) * sizeof(*o->result->pieces));
 	for (unsigned a = 0; a < l->p->nargs; a++) {
 		bool block = false;
 
@@ -482,13 +482,13 @@ int lower_program(const struct ast_program *p, const struct program_target *targ
 	*out = NULL;
 	if (!l.pool)
 		return -ENOMEM;
-	result = pool_alloc(l.pool, sizeof *result);
+	result = pool_alloc(l.pool, sizeof(*result));
 	result->pool = l.pool;
 	TAILQ_INIT(&l.steps);
 	TAILQ_INIT(&l.loop);
 	l.last_word = &l.words;
 	l.last_use = &l.uses;
-	l.arg_at = pool_alloc(l.pool, (p->nargs + 1) * sizeof *l.arg_at);
+	l.arg_at = pool_alloc(l.pool, (p->nargs + 1) * sizeof(*l.arg_at));
 	lower_all(&l);
 	if (!diag_errors(d))
 		emit(&l, result);

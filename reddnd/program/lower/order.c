@@ -207,7 +207,7 @@ void lower_pair_lanes(struct lower *l)
 
 static struct step *tell(struct lower *l, unsigned queue, struct word *opcode, struct step *to)
 {
-	struct step *s = pool_alloc(l->pool, sizeof *s);
+	struct step *s = pool_alloc(l->pool, sizeof(*s));
 
 	s->queue = (uint8_t)queue;
 	s->verb = CHAIN_READ;

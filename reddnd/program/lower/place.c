@@ -12,7 +12,7 @@ bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	diag_error(l->diag, at, "%s", text);
 	return false;
@@ -22,7 +22,7 @@ bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
 
 struct word *lower_word(struct lower *l, const char *name, uint16_t size)
 {
-	struct word *w = pool_alloc(l->pool, sizeof *w);
+	struct word *w = pool_alloc(l->pool, sizeof(*w));
 
 	w->name = pool_printf(l->pool, "%s~%u", name, l->names++);
 	w->size = size;
@@ -45,7 +45,7 @@ struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64
 	char name[32];
 	struct word *w;
 
-	snprintf(name, sizeof name, "%llu", (unsigned long long)value);
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)value);
 	w = lower_word(l, name, (uint16_t)type->bytes);
 	put_value(w->init, type, value);
 	return w;
@@ -69,7 +69,7 @@ void lower_place_web(struct lower *l, struct web *w)
 
 struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name)
 {
-	struct step *s = pool_alloc(l->pool, sizeof *s);
+	struct step *s = pool_alloc(l->pool, sizeof(*s));
 
 	s->queue = op->queue;
 	s->in_loop = op->part == PART_LOOP;

@@ -103,9 +103,9 @@ static void box(const struct picture *pic, unsigned s)
 	int x = left(pic, s), y = top(pic, s);
 	char text[400];
 
-	explain_step(pic->d, s, text, sizeof text);
+	explain_step(pic->d, s, text, sizeof(text));
 	fputs("<g><title>", pic->f);
-	escaped(pic->f, text, sizeof text);
+	escaped(pic->f, text, sizeof(text));
 	fprintf(pic->f,
 		"</title><rect x='%d' y='%d' width='%d' height='%d' rx='4' fill='%s' stroke='%s'%s%s/>", x, y,
 		BOX_W, BOX_H, fill[chain_verb_info(st->verb)->class],
@@ -271,9 +271,9 @@ static void draw_steps(const struct picture *pic)
 
 int draw_svg(FILE *f, const struct program *p)
 {
-	CLEANUP(cleanup_free) struct path_time *t = calloc(p->desc->nsteps + 1, sizeof *t);
-	CLEANUP(cleanup_free) unsigned *row = calloc(p->desc->nsteps + 1, sizeof *row);
-	CLEANUP(cleanup_free) unsigned *loop_row = calloc(CHAIN_MAX_STEPS, sizeof *loop_row);
+	CLEANUP(cleanup_free) struct path_time *t = calloc(p->desc->nsteps + 1, sizeof(*t));
+	CLEANUP(cleanup_free) unsigned *row = calloc(p->desc->nsteps + 1, sizeof(*row));
+	CLEANUP(cleanup_free) unsigned *loop_row = calloc(CHAIN_MAX_STEPS, sizeof(*loop_row));
 	struct picture pic = {.f = f, .p = p, .d = p->desc, .t = t, .row = row};
 	struct picture loop = {.f = f, .p = p, .d = p->loop, .row = loop_row, .first = p->desc->nqueues};
 	uint64_t whole;

@@ -144,7 +144,7 @@ static void print_step(FILE *f, const struct program *p, const struct path_time 
 	const struct chain_step *st = &p->desc->steps[s];
 	char text[400];
 
-	explain_step(p->desc, s, text, sizeof text);
+	explain_step(p->desc, s, text, sizeof(text));
 	fprintf(f, "     %c %3u %5u.%02u us  %-8s %-12s %s\n", t[s].critical ? '*' : ' ', s,
 		(unsigned)(t[s].start / 1000000), (unsigned)(t[s].start % 1000000 / 10000),
 		p->desc->queues[st->queue].name, st->label ? st->label : "", text);
@@ -171,7 +171,7 @@ static void print_loop(FILE *f, const struct program *p, const struct program_so
 		if (st->line != line && st->line)
 			print_line(f, source, st->line);
 		line = st->line;
-		explain_step(p->loop, s, text, sizeof text);
+		explain_step(p->loop, s, text, sizeof(text));
 		fprintf(f, "       %3u %-12s %s\n", s, st->label ? st->label : "", text);
 		if (st->why)
 			fprintf(f, "           %12s %s\n", "because", st->why);
@@ -199,7 +199,7 @@ static void print_request(FILE *f, const struct program *p)
 
 static struct path_time *model(const struct program *p, uint64_t *whole)
 {
-	struct path_time *t = calloc(p->desc->nsteps + 1, sizeof *t);
+	struct path_time *t = calloc(p->desc->nsteps + 1, sizeof(*t));
 
 	if (t)
 		*whole = path_model(p->desc, t);
@@ -281,7 +281,7 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		const struct chain_step *st = &p->desc->steps[s];
 		struct json_object *o = json_object_new_object();
 
-		explain_step(p->desc, s, text, sizeof text);
+		explain_step(p->desc, s, text, sizeof(text));
 		json_add_count(o, "line", p->steps[s].line);
 		json_add_text(o, "queue", p->desc->queues[st->queue].name);
 		json_add_text(o, "label", st->label);
@@ -332,7 +332,7 @@ static struct json_object *loop_json(const struct program *p)
 		const struct chain_step *st = &p->loop->steps[s];
 		struct json_object *step = json_object_new_object();
 
-		explain_step(p->loop, s, text, sizeof text);
+		explain_step(p->loop, s, text, sizeof(text));
 		json_add_count(step, "line", st->line);
 		json_add_text(step, "label", st->label);
 		json_add_text(step, "text", text);
