@@ -5,8 +5,8 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/server/enforcement.h"
 #include "reddnd/server/server.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <getopt.h>

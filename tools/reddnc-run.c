@@ -11,10 +11,10 @@
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/master-qp.h"
 #include "reddnd/session/loop-queue.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
 #include "tools/common/tool.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -6,11 +6,13 @@
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/report/draw.h"
 #include "reddnd/program/report/explain.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "tools/reddnc-run.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/number.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -20,8 +22,6 @@
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct options {
 	struct program_setting set[PROGRAM_MAX_PARAMS];
@@ -266,7 +266,8 @@ static bool take_param(struct options *o, char *text)
 {
 	char *value = split(text);
 
-	if (!value || o->nset == COUNT(o->set) || text_parse_size(value, &o->set[o->nset].value) < 0)
+	if (!value || o->nset == COUNT(o->set) ||
+		number_parse_size(value, INT64_MAX, &o->set[o->nset].value) < 0)
 		return false;
 	o->set[o->nset++].name = text;
 	return true;
@@ -286,7 +287,7 @@ static bool take_timeout(struct options *o, const char *text)
 {
 	uint64_t ms;
 
-	if (text_parse_size(text, &ms) < 0 || ms < 1 || ms > 3600000)
+	if (number_parse_size(text, INT64_MAX, &ms) < 0 || ms < 1 || ms > 3600000)
 		return false;
 	o->run.timeout_ms = (unsigned)ms;
 	return true;

@@ -3,10 +3,11 @@
  * reddnctl - asks a running reddnd what it does, and tells it what to do: one request on its control socket
  * per command.
  */
-#include "reddnd/util/cleanup.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/table-print.h"
 #include "tools/common/tool.h"
+#include "util/array.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,8 +18,6 @@
 #include <sys/un.h>
 #include <sysexits.h>
 #include <time.h>
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct options {
 	const char *socket;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
+#include "util/number.h"
 
 #include "protocol/wire.h"
 #include "reddnd/catalog/includes.h"
 #include "reddnd/catalog/settings.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
+#include "util/cleanup.h"
+#include "util/text.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -113,7 +114,7 @@ static void top_half_open(struct load *l, const config_setting_t *s, void *objec
 	uint64_t us;
 
 	(void)object;
-	if (text_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
+	if (number_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
 		settings_wrong(l, s,
 			"\"half_open\" is \"%s\"; it must be a time of at least 1 s, as in \"10s\"",
 			config_setting_get_string(s));

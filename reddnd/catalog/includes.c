@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/includes.h"
 
-#include "reddnd/util/cleanup.h"
+#include "util/cleanup.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

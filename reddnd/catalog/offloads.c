@@ -2,8 +2,9 @@
 #include "protocol/wire.h"
 #include "reddnd/catalog/settings.h"
 #include "reddnd/program/program.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
+#include "util/cleanup.h"
+#include "util/number.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -257,7 +258,7 @@ static void offload_time_budget(struct load *l, const config_setting_t *s, void 
 {
 	uint64_t us;
 
-	if (text_parse_duration(config_setting_get_string(s), &us) < 0 || us < BUDGET_MIN_US)
+	if (number_parse_duration(config_setting_get_string(s), &us) < 0 || us < BUDGET_MIN_US)
 		settings_wrong(l, s,
 			"\"time_budget\" is \"%s\"; it must be a time of at least %d ms, as in \"250ms\" or "
 			"\"2s\"",

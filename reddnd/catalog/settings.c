@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/settings.h"
+#include "util/number.h"
 
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
+#include "util/cleanup.h"
+#include "util/text.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -144,7 +145,7 @@ bool settings_amount(const config_setting_t *s, uint64_t *value)
 	long long v;
 
 	if (config_setting_type(s) == CONFIG_TYPE_STRING)
-		return text_parse_size(config_setting_get_string(s), value) == 0;
+		return number_parse_size(config_setting_get_string(s), INT64_MAX, value) == 0;
 	v = config_setting_type(s) == CONFIG_TYPE_INT64 ? config_setting_get_int64(s)
 							: config_setting_get_int(s);
 	*value = (uint64_t)v;

@@ -6,11 +6,10 @@
 #define CATALOG_SETTINGS_H
 
 #include "reddnd/catalog/catalog.h"
+#include "util/array.h"
 
 #include <libconfig.h>
 #include <stdio.h>
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 struct load {
 	const char *path;

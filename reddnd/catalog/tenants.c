@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/settings.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/text.h"
+#include "util/cleanup.h"
+#include "util/number.h"
+#include "util/text.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -302,7 +303,7 @@ static void tenant_idle_timeout(struct load *l, const config_setting_t *s, void 
 {
 	uint64_t us;
 
-	if (text_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
+	if (number_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
 		settings_wrong(l, s,
 			"\"idle_timeout\" is \"%s\"; it must be a time of at least 1 s, as in \"10m\"",
 			config_setting_get_string(s));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/verdicts.h"
+#include "util/number.h"
 
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static int parse_time(const char *text, uint32_t *seconds)
 {
 	uint64_t us;
 
-	if (text_parse_duration(text, &us) < 0 || us < SECOND_US)
+	if (number_parse_duration(text, &us) < 0 || us < SECOND_US)
 		return -EINVAL;
 	*seconds = (uint32_t)((us + SECOND_US - 1) / SECOND_US);
 	return 0;

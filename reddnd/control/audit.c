@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/audit.h"
 
-#include "reddnd/util/json.h"
+#include "util/json.h"
 
 #include <stdio.h>
 #include <syslog.h>

@@ -5,10 +5,10 @@
 #include "reddnd/control/metrics.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/server/enforcement.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/json.h"
 #include "reddnd/util/log.h"
-#include "reddnd/util/text.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

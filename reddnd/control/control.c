@@ -3,8 +3,8 @@
 
 #include "reddnd/control/audit.h"
 #include "reddnd/server/enforcement.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #include "reddnd/control/listener.h"
 
 #include "reddnd/control/metrics.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

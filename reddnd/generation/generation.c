@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/generation.h"
 
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "reddnd/generation/offload.h"
 
 #include "reddnd/generation/loop-size.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/policy/request.h"
 
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <endian.h>
 #include <stdarg.h>

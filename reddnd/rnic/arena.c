@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/arena.h"
 
-#include "reddnd/util/cleanup.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "reddnd/rnic/cm.h"
 
 #include "reddnd/rnic/internal.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

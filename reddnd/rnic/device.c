@@ -2,8 +2,8 @@
 #include "reddnd/rnic/internal.h"
 
 #include "mlx5/prm.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

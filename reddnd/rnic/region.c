@@ -2,7 +2,7 @@
 #include "reddnd/rnic/region.h"
 
 #include "reddnd/rnic/internal.h"
-#include "reddnd/util/cleanup.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

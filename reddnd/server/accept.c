@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server-impl.h"
-#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>

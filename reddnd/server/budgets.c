@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server-impl.h"
-#include "reddnd/util/clock.h"
+#include "util/clock.h"
 
 enum { LOOKS_PER_BUDGET = 4, LOOP_LOOK_US = 10000 };
 

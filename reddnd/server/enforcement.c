@@ -2,8 +2,8 @@
 #include "reddnd/server/enforcement.h"
 
 #include "reddnd/policy/offload-stats.h"
-#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/pacer.h"
 
-#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 /* Between two looks at a session that waits */
 enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };

@@ -4,9 +4,9 @@
 
 #include "reddnd/selftest/selftest.h"
 #include "reddnd/server/server-impl.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/clock.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>

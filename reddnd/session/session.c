@@ -3,8 +3,8 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/generation/generation.h"
-#include "reddnd/util/cleanup.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <assert.h>
 #include <endian.h>

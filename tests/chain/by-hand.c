@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/chain/by-hand.h"
+#include "util/array.h"
 
 #include "mlx5/wqe.h"
 #include "protocol/table-format.h"
@@ -107,8 +108,6 @@ static const struct chain_place request[] = {
 	LOW("look1", CHAIN_F_REMOTE_ADDR, 8, 1),
 };
 /* clang-format on */
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 {

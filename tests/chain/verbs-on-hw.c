@@ -7,6 +7,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/verify/order.h"
 #include "tests/chain/chain-rig.h"
+#include "util/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -188,7 +189,6 @@ static uint32_t walk_model(struct chain_rig *c, uint8_t *data, uint8_t *arg, uin
 
 /* ---- running them ----------------------------------------------------------------------- */
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PROGRAM(p)                                                                                           \
 	{                                                                                                    \
 #p, p##_steps, COUNT(p##_steps), p##_args, COUNT(p##_args), p##_model                        \

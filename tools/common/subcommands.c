@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/subcommands.h"
 
-#include "reddnd/util/text.h"
 #include "tools/common/tool.h"
+#include "util/text.h"
 
 #include <assert.h>
 #include <stdio.h>

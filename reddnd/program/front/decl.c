@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/front/sema.h"
 
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/front/parse.h"
 #include "reddnd/program/front/pool.h"
+#include "util/array.h"
 
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <string.h>
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static void parse_block(struct parser *p, struct syn_block *b);
 

@@ -2,7 +2,7 @@
 #include "reddnd/program/front/sema.h"
 
 #include "reddnd/program/front/lex.h"
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <string.h>

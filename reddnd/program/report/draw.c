@@ -3,7 +3,7 @@
 
 #include "reddnd/program/report/explain.h"
 #include "reddnd/program/report/path.h"
-#include "reddnd/util/cleanup.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "reddnd/program/report/explain.h"
 
 #include "reddnd/program/report/path.h"
-#include "reddnd/util/cleanup.h"
-#include "reddnd/util/json.h"
+#include "util/cleanup.h"
+#include "util/json.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - names, sizes and suggestions.
+ * text.h - names, and suggestions for words that are misspelt.
  */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
@@ -11,12 +11,6 @@
 
 /** 1 to @max characters of a-z, A-Z, 0-9, '.', '_' and '-', the first one a letter or a digit. */
 bool text_is_name(const char *s, size_t max);
-
-/** "4096", "64K", "256M", "2G" in bytes. 0, -EINVAL for anything else, -ERANGE above 2^63. */
-int text_parse_size(const char *s, uint64_t *size);
-
-/** "50us", "250ms", "2s", "5m", "1h" in microseconds. 0, -EINVAL for anything else, -ERANGE above 30 days. */
-int text_parse_duration(const char *s, uint64_t *us);
 
 /** The word of @words that differs least from @word, or NULL when none resembles it. */
 const char *text_nearest(const char *word, const char *const *words, size_t nwords);

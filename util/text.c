@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/util/text.h"
+#include "util/text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool text_is_name(const char *s, size_t max)
@@ -17,61 +15,6 @@ bool text_is_name(const char *s, size_t max)
 		if (!isalnum((unsigned char)s[i]) && !strchr("._-", s[i]))
 			return false;
 	return true;
-}
-
-int text_parse_size(const char *s, uint64_t *size)
-{
-	unsigned long long v;
-	unsigned shift = 0;
-	char *end;
-
-	if (!isdigit((unsigned char)s[0]))
-		return -EINVAL;
-	errno = 0;
-	v = strtoull(s, &end, 10);
-	if (errno)
-		return -ERANGE;
-	switch (*end) {
-	case 'G':
-		shift += 10; /* fall through */
-	case 'M':
-		shift += 10; /* fall through */
-	case 'K':
-		shift += 10;
-		end++;
-	}
-	if (*end)
-		return -EINVAL;
-	if (v > (UINT64_MAX >> 1) >> shift)
-		return -ERANGE;
-	*size = v << shift;
-	return 0;
-}
-
-int text_parse_duration(const char *s, uint64_t *us)
-{
-	static const struct {
-		const char *name;
-		uint64_t us;
-	} units[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
-	const uint64_t most = 30 * 24 * 3600000000ull;
-	unsigned long long v;
-	char *end;
-
-	if (!isdigit((unsigned char)s[0]))
-		return -EINVAL;
-	errno = 0;
-	v = strtoull(s, &end, 10);
-	if (errno)
-		return -ERANGE;
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (strcmp(end, units[i].name) == 0) {
-			if (v > most / units[i].us)
-				return -ERANGE;
-			*us = v * units[i].us;
-			return 0;
-		}
-	return -EINVAL;
 }
 
 enum { LONGEST = 32 };

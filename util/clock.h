@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * clock.h - the monotonic clock, and the CPU time of this process and thread.
+ */
+#ifndef UTIL_CLOCK_H
+#define UTIL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/** Nanoseconds of clock @id (clock_gettime(2)), which must exist. */
+static inline uint64_t clock_read_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/** CLOCK_MONOTONIC in nanoseconds. */
+static inline uint64_t clock_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+/** CLOCK_MONOTONIC in microseconds. */
+static inline uint64_t clock_us(void)
+{
+	return clock_ns() / 1000;
+}
+
+/** CLOCK_MONOTONIC in milliseconds. */
+static inline uint64_t clock_ms(void)
+{
+	return clock_ns() / 1000000;
+}
+
+#endif

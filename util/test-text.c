@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_true(text_is_name("a", 24));
+	assert_true(text_is_name("get-users_2.v1", 24));
+	assert_true(text_is_name("abcd", 4));
+	assert_false(text_is_name("abcde", 4));
+	assert_false(text_is_name("", 24));
+	assert_false(text_is_name("-a", 24));
+	assert_false(text_is_name("a b", 24));
+	assert_false(text_is_name("a/b", 24));
+}
+
+static void test_nearest(void **state)
+{
+	static const char *const words[] = {"listen", "device", "regions", "offloads"};
+
+	(void)state;
+	assert_string_equal(text_nearest("lisen", words, 4), "listen");
+	assert_string_equal(text_nearest("region", words, 4), "regions");
+	assert_string_equal(text_nearest("ofloads", words, 4), "offloads");
+	assert_string_equal(text_nearest("off", words, 4), "offloads");
+	assert_null(text_nearest("xyz", words, 4));
+	assert_null(text_nearest("q", words, 4));
+	assert_null(text_nearest("", words, 0));
+}
+
+static void test_hint(void **state)
+{
+	static const char *const words[] = {"status", "clients"};
+	char hint[TEXT_HINT];
+
+	(void)state;
+	assert_string_equal(text_hint(hint, "stats", words, 2, "; else"), "; did you mean \"status\"?");
+	assert_string_equal(text_hint(hint, "zzzzzzz", words, 2, "; else"), "; else");
+	assert_string_equal(text_hint(hint, "stats", words, 0, ""), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_hint),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
