@@ -5,9 +5,9 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/decode.h"
-#include "reddnd/generation/layout.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/generation/offload.h"
+#include "reddnd/generation/queue-layout.h"
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/master-qp.h"
 #include "reddnd/session/loop-queue.h"
@@ -48,7 +48,7 @@ struct bench {
 	struct master_qp master;
 	struct catalog_region conf[PROGRAM_MAX_REGIONS];
 	struct region region[PROGRAM_MAX_REGIONS];
-	struct session_layout layout;
+	struct queue_layout layout;
 	struct rnic_block block, client;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
 	struct rnic_qp qp[CHAIN_MAX_QUEUES], client_qp;
@@ -194,7 +194,7 @@ static int make_client(struct bench *b)
 
 static int make_queue(struct bench *b, unsigned q)
 {
-	const struct session_layout *l = &b->layout;
+	const struct queue_layout *l = &b->layout;
 	const struct rnic_cq_attr cq = {
 		.cqes_off = l->queue[q].cqes_off,
 		.db_off = l->queue[q].cq_db_off,
@@ -234,7 +234,7 @@ static int make_queues(struct bench *b)
 	struct session_loop_size loop;
 	int r;
 
-	r = session_layout(b->img, session_loop_size(p, &loop) ? &loop : NULL, false, SLOTS,
+	r = queue_layout_make(b->img, session_loop_size(p, &loop) ? &loop : NULL, false, SLOTS,
 		1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
 	if (r < 0)
 		return r;

@@ -5,7 +5,7 @@
 #ifndef GENERATION_LOOP_SIZE_H
 #define GENERATION_LOOP_SIZE_H
 
-#include "reddnd/generation/layout.h"
+#include "reddnd/generation/queue-layout.h"
 #include "reddnd/program/program.h"
 
 /** False if @p has no endless loop. */

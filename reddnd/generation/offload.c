@@ -204,11 +204,11 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
-		r = session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+		r = queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
 	}
-	for (struct session_layout l; r == -E2BIG && *most > 2;) {
+	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
 		*most /= 2;
-		if (session_layout(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
+		if (queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
 			break;
 	}
 	return r;
@@ -309,10 +309,10 @@ void offload_close(struct offload *o)
 
 unsigned offload_slots(const struct offload *o, unsigned depth)
 {
-	return o->conf->instances ? o->conf->instances : session_slots(depth);
+	return o->conf->instances ? o->conf->instances : queue_layout_slots(depth);
 }
 
-const struct session_layout *offload_layout(const struct offload *o, unsigned depth)
+const struct queue_layout *offload_layout(const struct offload *o, unsigned depth)
 {
 	assert(depth <= o->conf->depth_max);
 	return &o->layouts[log_slots(o, depth)];

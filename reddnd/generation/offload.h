@@ -8,8 +8,8 @@
 
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/chain/ring/arm.h"
-#include "reddnd/generation/layout.h"
 #include "reddnd/generation/outcome.h"
+#include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/region.h"
 
 struct generation;
@@ -27,9 +27,9 @@ struct offload {
 		bool writable;
 	} bound[CHAIN_MAX_WINDOWS];
 	struct outcome_plan outcome;
-	const struct table *table;      /* of a program of that shape */
-	uint32_t slot_need;             /* bytes of a reply slot */
-	struct session_layout *layouts; /* by the logarithm of the number of slots */
+	const struct table *table;    /* of a program of that shape */
+	uint32_t slot_need;           /* bytes of a reply slot */
+	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 };
 
 /**
@@ -44,7 +44,7 @@ void offload_close(struct offload *o); /* fine on an offload that is all zero */
 
 unsigned offload_slots(const struct offload *o, unsigned depth);
 /** Of the queues of a session of that depth, at most depth_max. */
-const struct session_layout *offload_layout(const struct offload *o, unsigned depth);
+const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
 /** Puts the windows on its regions, for queues of @pd, into @env. Errors have been logged. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
 

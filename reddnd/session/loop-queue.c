@@ -14,7 +14,7 @@ enum { READS = 16 /* under way at a time */ };
 struct session_loop {
 	const struct program *program;
 	const struct rnic_block *block;
-	struct session_loop_layout layout;
+	struct queue_layout_loop layout;
 	struct rnic_cq cq;
 	struct rnic_qp qp;
 	uint16_t start;
@@ -22,9 +22,9 @@ struct session_loop {
 };
 
 int session_loop_new(struct session_loop **out, const struct program *p, const struct rnic_block *block,
-	const struct session_loop_layout *layout, uint64_t cq_cookie, uint64_t qp_cookie)
+	const struct queue_layout_loop *layout, uint64_t cq_cookie, uint64_t qp_cookie)
 {
-	const struct session_queue_layout *q = &layout->queue;
+	const struct queue_layout_qp *q = &layout->queue;
 	struct session_loop *l = calloc(1, sizeof(*l));
 	const struct rnic_cq_attr cq = {
 		.cqes_off = q->cqes_off,

@@ -12,7 +12,7 @@
 #ifndef SESSION_LOOP_QUEUE_H
 #define SESSION_LOOP_QUEUE_H
 
-#include "reddnd/generation/layout.h"
+#include "reddnd/generation/queue-layout.h"
 #include "reddnd/program/program.h"
 #include "reddnd/rnic/master-qp.h"
 
@@ -21,7 +21,7 @@ struct session_loop;
 /** Makes the queues, of a program that has such a loop; @block must outlive them. The cookies are those of
  * events of CQ and QP. */
 int session_loop_new(struct session_loop **loop, const struct program *p, const struct rnic_block *block,
-	const struct session_loop_layout *layout, uint64_t cq_cookie, uint64_t qp_cookie);
+	const struct queue_layout_loop *layout, uint64_t cq_cookie, uint64_t qp_cookie);
 /**
  * Writes the ring for the chain in @env, whose queues and regions are known, and makes what the two share the
  * last of its regions. Before the chain is armed. Errors have been logged.

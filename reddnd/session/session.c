@@ -24,7 +24,7 @@ static const struct rnic_cq *reply_cq(const struct session *s)
 	return s->layout.recycled ? &s->reply_cq : &s->pool_cq->cq;
 }
 
-static int make_cq(struct session *s, unsigned part, const struct session_queue_layout *l, struct rnic_cq *cq)
+static int make_cq(struct session *s, unsigned part, const struct queue_layout_qp *l, struct rnic_cq *cq)
 {
 	const struct rnic_cq_attr attr = {
 		.cqes_off = l->cqes_off,
@@ -39,7 +39,7 @@ static int make_cq(struct session *s, unsigned part, const struct session_queue_
 
 static int make_recycler(struct session *s)
 {
-	const struct session_queue_layout *l = &s->layout.recycler;
+	const struct queue_layout_qp *l = &s->layout.recycler;
 	const struct rnic_qp_attr qp = {
 		.wq_off = l->wq_off,
 		.sq_wqebbs = l->ring_wqebbs,
@@ -57,7 +57,7 @@ static int make_recycler(struct session *s)
 
 static int make_queues(struct session *s, const struct session_parts *parts)
 {
-	const struct session_layout *l = &s->layout;
+	const struct queue_layout *l = &s->layout;
 	const struct chain_image *img = s->offload->img;
 	int r;
 
@@ -91,7 +91,7 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 
 static int fill_env(struct session *s, const struct session_request *request)
 {
-	const struct session_layout *l = &s->layout;
+	const struct queue_layout *l = &s->layout;
 	const struct chain_image *img = s->offload->img;
 	const struct rnic_block *b = &s->block;
 	struct chain_env *env = &s->env;
@@ -526,7 +526,7 @@ int session_post(struct session *s, uint64_t to)
  */
 void session_set_paced(struct session *s, bool paced)
 {
-	const struct session_layout *l = &s->layout;
+	const struct queue_layout *l = &s->layout;
 	uint8_t opcode = paced ? WQE_OP_NOP : WQE_OP_RECV_EN;
 	bool begins = paced && !s->paced;
 

@@ -38,7 +38,7 @@ struct session {
 	struct cq_pool *cq_pool;
 	struct pool_cq *pool_cq;
 	uint32_t charge;
-	struct session_layout layout;
+	struct queue_layout layout;
 	struct rnic_block block;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];

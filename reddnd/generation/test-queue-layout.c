@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ring/arm.h"
-#include "reddnd/generation/layout.h"
+#include "reddnd/generation/queue-layout.h"
 #include "tests/chain/by-hand.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@ static int by_begin(const void *a, const void *b)
 static void test_slots(void **state)
 {
 	(void)state;
-	assert_int_equal(session_slots(1), 64);
-	assert_int_equal(session_slots(32), 64);
-	assert_int_equal(session_slots(33), 128);
-	assert_int_equal(session_slots(4096), 8192);
+	assert_int_equal(queue_layout_slots(1), 64);
+	assert_int_equal(queue_layout_slots(32), 64);
+	assert_int_equal(queue_layout_slots(33), 128);
+	assert_int_equal(queue_layout_slots(4096), 8192);
 }
 
 /* Everything is inside, aligned, and nothing overlaps */
@@ -35,10 +35,10 @@ static void check_layout(
 	const struct chain_image *img, const struct session_loop_size *loop, bool recycled, unsigned slots)
 {
 	struct range ranges[5 * CHAIN_MAX_QUEUES + 14];
-	struct session_layout l;
+	struct queue_layout l;
 	unsigned n = 0;
 
-	assert_int_equal(session_layout(img, loop, recycled, slots, 32768, &l), 0);
+	assert_int_equal(queue_layout_make(img, loop, recycled, slots, 32768, &l), 0);
 	assert_int_equal(l.code_off % 4096, 0);
 	assert_int_equal(l.size % 4096, 0);
 	assert_true(l.code_off + l.code_size <= l.size);
@@ -75,7 +75,7 @@ static void check_layout(
 		assert_true(l.recycler.wq_off >= l.code_off && l.lanes_off % 64 == 0);
 	}
 	if (loop) {
-		const struct session_queue_layout *q = &l.loop.queue;
+		const struct queue_layout_qp *q = &l.loop.queue;
 
 		ranges[n++] = (struct range){q->cq_db_off, q->qp_db_off + 64};
 		ranges[n++] = (struct range){q->cqes_off, q->cqes_off + (64ull << q->cq_log_size)};
@@ -117,18 +117,18 @@ static void test_layouts(void **state)
 static void test_too_big(void **state)
 {
 	const struct chain_hash_get p = {.offset_len = 4};
-	struct session_layout l;
+	struct queue_layout l;
 	struct chain_image *img;
 
 	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
-	assert_int_equal(session_layout(img, NULL, false, 32768, 32768, &l), -E2BIG);
-	assert_int_equal(session_layout(img, NULL, false, 64, 256, &l), -E2BIG);
+	assert_int_equal(queue_layout_make(img, NULL, false, 32768, 32768, &l), -E2BIG);
+	assert_int_equal(queue_layout_make(img, NULL, false, 64, 256, &l), -E2BIG);
 	assert_int_equal(
-		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
+		queue_layout_make(img, &(struct session_loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
 		-E2BIG);
 	assert_int_equal(
-		session_layout(img, &(struct session_loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l),
+		queue_layout_make(img, &(struct session_loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l),
 		0);
 	chain_free(img);
 }

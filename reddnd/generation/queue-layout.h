@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * layout.h - where a session's queues lie in its block of the arena. Pure.
+ * queue-layout.h - where a session's queues lie in its block of the arena. Pure.
  *
  *   doorbell records | CQEs: RECV CQ, code CQs | work queues: reply QP (RQ, SQ), code QPs | scratch
  *                                                ^ from here on the chain has a memory key
@@ -9,12 +9,12 @@
  * follow the scratch. A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and
  * what it shares with the chain come last.
  */
-#ifndef GENERATION_LAYOUT_H
-#define GENERATION_LAYOUT_H
+#ifndef GENERATION_QUEUE_LAYOUT_H
+#define GENERATION_QUEUE_LAYOUT_H
 
 #include "reddnd/chain/ring/recycle.h"
 
-struct session_queue_layout { /* a CQ and the work queues of a QP */
+struct queue_layout_qp { /* a CQ and the work queues of a QP */
 	uint64_t cqes_off, cq_db_off;
 	unsigned cq_log_size;
 	uint64_t wq_off, qp_db_off;
@@ -28,30 +28,30 @@ struct session_loop_size {
 	uint32_t lanes, scratch, shared; /* bytes */
 };
 
-struct session_loop_layout {
-	struct session_queue_layout queue;
+struct queue_layout_loop {
+	struct queue_layout_qp queue;
 	uint64_t lanes_off, scratch_off, shared_off;
 };
 
-struct session_layout {
+struct queue_layout {
 	unsigned slots;     /* instances: a power of two */
 	uint32_t rq_stride; /* bytes */
 	/* by queue of the chain; the CQ of queue 0 is the one of its RECVs */
-	struct session_queue_layout queue[CHAIN_MAX_QUEUES];
+	struct queue_layout_qp queue[CHAIN_MAX_QUEUES];
 	bool recycled;
-	struct session_queue_layout recycler,
+	struct queue_layout_qp recycler,
 		replies; /* of replies: only the CQ, for twice as many as there are slots */
 	struct chain_recycle recycling;
 	uint64_t scratch_off, lanes_off;
-	struct session_loop_layout loop;
+	struct queue_layout_loop loop;
 	uint64_t code_off, code_size, size; /* bytes; the offset page aligned */
 };
 
 /** Instances for @depth outstanding requests: enough to re-arm half while the other half is used. */
-unsigned session_slots(unsigned depth);
+unsigned queue_layout_slots(unsigned depth);
 
 /** @loop: NULL if there is none. 0, or -E2BIG when a ring would take more than @max_wqebbs; -ENOMEM. */
-int session_layout(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
-	unsigned slots, uint32_t max_wqebbs, struct session_layout *l);
+int queue_layout_make(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+	unsigned slots, uint32_t max_wqebbs, struct queue_layout *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/generation/layout.h"
+#include "reddnd/generation/queue-layout.h"
 
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/rnic/queue.h"
@@ -9,7 +9,7 @@
 
 enum { SLOTS_MIN = 64, LOG_CODE_CQES = 6 };
 
-unsigned session_slots(unsigned depth)
+unsigned queue_layout_slots(unsigned depth)
 {
 	unsigned slots = SLOTS_MIN;
 
@@ -30,14 +30,14 @@ static uint64_t line_up(uint64_t v)
 	return (v + RNIC_WQEBB_BYTES - 1) / RNIC_WQEBB_BYTES * RNIC_WQEBB_BYTES;
 }
 
-static void place_doorbells(struct session_queue_layout *q, uint64_t *at)
+static void place_doorbells(struct queue_layout_qp *q, uint64_t *at)
 {
 	q->cq_db_off = *at;
 	q->qp_db_off = *at + RNIC_DB_BYTES;
 	*at += 2 * RNIC_DB_BYTES;
 }
 
-static void place_cqes(struct session_queue_layout *q, unsigned log_size, uint64_t *at)
+static void place_cqes(struct queue_layout_qp *q, unsigned log_size, uint64_t *at)
 {
 	q->cq_log_size = log_size;
 	q->cqes_off = page_up(*at);
@@ -45,7 +45,7 @@ static void place_cqes(struct session_queue_layout *q, unsigned log_size, uint64
 }
 
 /* @rq: bytes of the RQ, which comes first */
-static void place_rings(struct session_queue_layout *q, uint64_t rq, uint32_t wqebbs, uint64_t *at)
+static void place_rings(struct queue_layout_qp *q, uint64_t rq, uint32_t wqebbs, uint64_t *at)
 {
 	q->wq_off = page_up(*at);
 	q->ring_off = line_up(q->wq_off + rq);
@@ -55,7 +55,7 @@ static void place_rings(struct session_queue_layout *q, uint64_t rq, uint32_t wq
 
 /* Rings first: the size of the recycler depends on them */
 static int size_rings(
-	const struct chain_image *img, uint32_t max_wqebbs, struct session_layout *l, uint32_t *rings)
+	const struct chain_image *img, uint32_t max_wqebbs, struct queue_layout *l, uint32_t *rings)
 {
 	struct chain_env env = {.slots = l->slots};
 	int r = 0;
@@ -81,7 +81,7 @@ static unsigned log_cqes(uint32_t cqes)
 }
 
 /* What is shared begins with a line of its own: it has an address as a region has */
-static void place_loop(struct session_loop_layout *l, const struct session_loop_size *size, uint64_t *at)
+static void place_loop(struct queue_layout_loop *l, const struct session_loop_size *size, uint64_t *at)
 {
 	place_rings(&l->queue, 0, size->ring_wqebbs, at);
 	l->lanes_off = line_up(*at);
@@ -90,8 +90,8 @@ static void place_loop(struct session_loop_layout *l, const struct session_loop_
 	*at = l->shared_off + size->shared;
 }
 
-int session_layout(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
-	unsigned slots, uint32_t max_wqebbs, struct session_layout *l)
+int queue_layout_make(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+	unsigned slots, uint32_t max_wqebbs, struct queue_layout *l)
 {
 	unsigned log_slots = (unsigned)__builtin_ctz(slots);
 	uint32_t rings[CHAIN_MAX_QUEUES];
@@ -99,7 +99,7 @@ int session_layout(const struct chain_image *img, const struct session_loop_size
 	int r;
 
 	assert(slots >= 2 && (slots & (slots - 1)) == 0);
-	*l = (struct session_layout){.slots = slots, .rq_stride = chain_rq_stride(img), .recycled = recycled};
+	*l = (struct queue_layout){.slots = slots, .rq_stride = chain_rq_stride(img), .recycled = recycled};
 	r = size_rings(img, max_wqebbs, l, rings);
 	if (r == 0 && loop && loop->ring_wqebbs > max_wqebbs)
 		r = -E2BIG;
