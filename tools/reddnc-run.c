@@ -231,10 +231,10 @@ static int make_queues(struct bench *b)
 {
 	struct rnic_cq_attr reply = {.log_size = CLIENT_LOG_CQES};
 	const struct program *p = b->run->program;
-	struct session_loop_size loop;
+	struct loop_size loop;
 	int r;
 
-	r = queue_layout_make(b->img, session_loop_size(p, &loop) ? &loop : NULL, false, SLOTS,
+	r = queue_layout_make(b->img, loop_size_of(p, &loop) ? &loop : NULL, false, SLOTS,
 		1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
 	if (r < 0)
 		return r;
@@ -411,7 +411,7 @@ static const uint8_t *reply(const struct bench *b)
 static struct json_object *loop_json(const struct bench *b)
 {
 	const struct program *p = b->run->program;
-	const uint64_t n = session_loop_iterations(b->loop), wqes = session_loop_wqes(p, n);
+	const uint64_t n = session_loop_iterations(b->loop), wqes = loop_size_wqes(p, n);
 	const double seconds = (double)b->took_us / SECOND_US;
 	struct json_object *o = json_object_new_object();
 
@@ -435,7 +435,7 @@ static void tell_loop(const struct bench *b, FILE *out)
 		n + p->loop_info.iterations / 2, seconds);
 	if (n)
 		fprintf(out, ", %.0f iterations and %.0f WQEs per second", (double)n / seconds,
-			(double)session_loop_wqes(p, n) / seconds);
+			(double)loop_size_wqes(p, n) / seconds);
 	fputc('\n', out);
 }
 

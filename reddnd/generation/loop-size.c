@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/loop-size.h"
 
+#include "reddnd/program/program.h"
+
 /* Of the ring there is no more enabled at a time than two iterations: that is what an error can flush */
-bool session_loop_size(const struct program *p, struct session_loop_size *size)
+bool loop_size_of(const struct program *p, struct loop_size *size)
 {
 	const struct chain_loop_info *info = &p->loop_info;
 
 	if (!p->loop)
 		return false;
-	*size = (struct session_loop_size){
+	*size = (struct loop_size){
 		.ring_wqebbs = p->loop_ring,
 		.cqes = 2 * p->loop->nsteps + info->lap.reads + info->lap.adds + 2,
 		.lanes = info->lanes,
@@ -18,7 +20,7 @@ bool session_loop_size(const struct program *p, struct session_loop_size *size)
 	return true;
 }
 
-uint64_t session_loop_wqes(const struct program *p, uint64_t iterations)
+uint64_t loop_size_wqes(const struct program *p, uint64_t iterations)
 {
 	return p->loop ? iterations * p->loop_info.lap.wqes / p->loop_info.iterations : 0;
 }

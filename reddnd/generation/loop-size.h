@@ -5,13 +5,21 @@
 #ifndef GENERATION_LOOP_SIZE_H
 #define GENERATION_LOOP_SIZE_H
 
-#include "reddnd/generation/queue-layout.h"
-#include "reddnd/program/program.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct program;
+
+struct loop_size {
+	uint32_t ring_wqebbs;
+	uint32_t cqes;                   /* that an error leaves, at most */
+	uint32_t lanes, scratch, shared; /* bytes */
+};
 
 /** False if @p has no endless loop. */
-bool session_loop_size(const struct program *p, struct session_loop_size *size);
+bool loop_size_of(const struct program *p, struct loop_size *size);
 
 /** WQEs that @iterations of the loop execute; 0 without one. */
-uint64_t session_loop_wqes(const struct program *p, uint64_t iterations);
+uint64_t loop_size_wqes(const struct program *p, uint64_t iterations);
 
 #endif

@@ -164,7 +164,7 @@ static int check_shape(const struct offload *o)
  * is one */
 static int check_budget(const struct offload *o)
 {
-	uint64_t wqes = o->outcome.wqes + session_loop_wqes(o->program, o->conf->loop_budget);
+	uint64_t wqes = o->outcome.wqes + loop_size_wqes(o->program, o->conf->loop_budget);
 
 	if (!o->conf->wqe_budget)
 		return 0;
@@ -196,7 +196,7 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
-	struct session_loop_size size, *loop = session_loop_size(o->program, &size) ? &size : NULL;
+	struct loop_size size, *loop = loop_size_of(o->program, &size) ? &size : NULL;
 	int r = 0;
 
 	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));

@@ -81,7 +81,7 @@ static unsigned log_cqes(uint32_t cqes)
 }
 
 /* What is shared begins with a line of its own: it has an address as a region has */
-static void place_loop(struct queue_layout_loop *l, const struct session_loop_size *size, uint64_t *at)
+static void place_loop(struct queue_layout_loop *l, const struct loop_size *size, uint64_t *at)
 {
 	place_rings(&l->queue, 0, size->ring_wqebbs, at);
 	l->lanes_off = line_up(*at);
@@ -90,7 +90,7 @@ static void place_loop(struct queue_layout_loop *l, const struct session_loop_si
 	*at = l->shared_off + size->shared;
 }
 
-int queue_layout_make(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+int queue_layout_make(const struct chain_image *img, const struct loop_size *loop, bool recycled,
 	unsigned slots, uint32_t max_wqebbs, struct queue_layout *l)
 {
 	unsigned log_slots = (unsigned)__builtin_ctz(slots);

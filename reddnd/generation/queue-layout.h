@@ -13,6 +13,7 @@
 #define GENERATION_QUEUE_LAYOUT_H
 
 #include "reddnd/chain/ring/recycle.h"
+#include "reddnd/generation/loop-size.h"
 
 struct queue_layout_qp { /* a CQ and the work queues of a QP */
 	uint64_t cqes_off, cq_db_off;
@@ -20,12 +21,6 @@ struct queue_layout_qp { /* a CQ and the work queues of a QP */
 	uint64_t wq_off, qp_db_off;
 	uint64_t ring_off; /* of the SQ */
 	uint32_t ring_wqebbs;
-};
-
-/** What the loop of a program takes. */
-struct session_loop_size {
-	uint32_t ring_wqebbs, cqes;      /* cqes: that an error leaves, at most */
-	uint32_t lanes, scratch, shared; /* bytes */
 };
 
 struct queue_layout_loop {
@@ -51,7 +46,7 @@ struct queue_layout {
 unsigned queue_layout_slots(unsigned depth);
 
 /** @loop: NULL if there is none. 0, or -E2BIG when a ring would take more than @max_wqebbs; -ENOMEM. */
-int queue_layout_make(const struct chain_image *img, const struct session_loop_size *loop, bool recycled,
+int queue_layout_make(const struct chain_image *img, const struct loop_size *loop, bool recycled,
 	unsigned slots, uint32_t max_wqebbs, struct queue_layout *l);
 
 #endif

@@ -32,7 +32,7 @@ static void test_slots(void **state)
 
 /* Everything is inside, aligned, and nothing overlaps */
 static void check_layout(
-	const struct chain_image *img, const struct session_loop_size *loop, bool recycled, unsigned slots)
+	const struct chain_image *img, const struct loop_size *loop, bool recycled, unsigned slots)
 {
 	struct range ranges[5 * CHAIN_MAX_QUEUES + 14];
 	struct queue_layout l;
@@ -95,7 +95,7 @@ static void check_layout(
 
 static void test_layouts(void **state)
 {
-	const struct session_loop_size loop = {
+	const struct loop_size loop = {
 		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3};
 
 	(void)state;
@@ -125,11 +125,10 @@ static void test_too_big(void **state)
 	assert_int_equal(queue_layout_make(img, NULL, false, 32768, 32768, &l), -E2BIG);
 	assert_int_equal(queue_layout_make(img, NULL, false, 64, 256, &l), -E2BIG);
 	assert_int_equal(
-		queue_layout_make(img, &(struct session_loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
+		queue_layout_make(img, &(struct loop_size){.ring_wqebbs = 4096}, false, 64, 2048, &l),
 		-E2BIG);
 	assert_int_equal(
-		queue_layout_make(img, &(struct session_loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l),
-		0);
+		queue_layout_make(img, &(struct loop_size){.ring_wqebbs = 2048}, false, 64, 2048, &l), 0);
 	chain_free(img);
 }
 

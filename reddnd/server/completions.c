@@ -30,11 +30,11 @@ static void count_requests(struct server *sv, struct session *s, uint64_t n)
 
 static void count_loop(struct session *s)
 {
-	uint64_t before = session_loop_wqes(s->offload->program, s->iterations);
+	uint64_t before = loop_size_wqes(s->offload->program, s->iterations);
 	struct offload_stats *t = s->offload->stats;
 
 	t->iterations += session_count_loop(s);
-	t->wqes += session_loop_wqes(s->offload->program, s->iterations) - before;
+	t->wqes += loop_size_wqes(s->offload->program, s->iterations) - before;
 }
 
 /* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of

@@ -309,7 +309,7 @@ void server_each_session(
 			.hits = s->hits,
 			.misses = s->misses,
 			.wqes = s->done * s->offload->outcome.wqes +
-				session_loop_wqes(s->offload->program, s->iterations),
+				loop_size_wqes(s->offload->program, s->iterations),
 			.iterations = s->iterations,
 			.bytes_in = s->done * s->offload->img->arg_len,
 			.bytes_out = s->bytes_out,
