@@ -56,28 +56,27 @@ static bool find_tenant(const struct generation *sv, const struct admit_from *fr
 	}
 	name_of(from->address, text);
 	if (best < 0)
-		session_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s are not served", text);
+		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s are not served", text);
 	else if (!has_token)
-		session_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s need a token", text);
+		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s need a token", text);
 	else if (!keys)
-		session_refuse(rej, REDDN_REJ_ACCESS, 0, "a token is given; clients from %s have none", text);
+		request_refuse(rej, REDDN_REJ_ACCESS, 0, "a token is given; clients from %s have none", text);
 	else
-		session_refuse(rej, REDDN_REJ_ACCESS, 0,
+		request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the token is not right: another key, a clock that is wrong, or not from %s", text);
 	return false;
 }
 
-static bool check_depth(
-	const struct session_request *request, const struct offload *o, struct reddn_wire_rej *rej)
+static bool check_depth(const struct request *request, const struct offload *o, struct reddn_wire_rej *rej)
 {
 	uint32_t fits;
 
-	if (!session_request_check(request, o->conf->depth_max, o->slot_need, rej))
+	if (!request_check(request, o->conf->depth_max, o->slot_need, rej))
 		return false;
 	if (!o->conf->recycled || (request->depth & (request->depth - 1)) == 0)
 		return true;
 	fits = 1u << (31 - __builtin_clz(request->depth));
-	session_refuse(rej, REDDN_REJ_DEPTH, fits,
+	request_refuse(rej, REDDN_REJ_DEPTH, fits,
 		"depth is %u; offload %s is recycled, which takes a power of two, such as %u", request->depth,
 		request->offload, fits);
 	return false;
@@ -89,16 +88,16 @@ bool admit(const struct generation *sv, const struct admit_from *from, struct ad
 	const struct catalog_tenant *conf;
 
 	*a = (struct admitted){0};
-	if (!session_request_parse(from->data, from->size, &a->request, rej) ||
+	if (!request_parse(from->data, from->size, &a->request, rej) ||
 		!find_tenant(sv, from, &a->tenant, &conf, rej))
 		return false;
 	a->offload = generation_offload(sv, a->request.offload);
 	if (!a->offload) {
-		session_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
+		request_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
 		return false;
 	}
 	if (!catalog_allows(conf, (unsigned)(a->offload - sv->offloads))) {
-		session_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
+		request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
 			a->request.offload);
 		return false;
 	}

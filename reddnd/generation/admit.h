@@ -23,7 +23,7 @@ struct admit_from {
 };
 
 struct admitted {
-	struct session_request request;
+	struct request request;
 	const struct offload *offload;
 	struct tenant *tenant; /* which has been charged */
 	struct tenant_charge charge;

@@ -95,32 +95,32 @@ bool tenant_charge(
 	const struct catalog_limits *l = &t->limits;
 
 	if (l->sessions && t->sessions >= l->sessions) {
-		session_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
+		request_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
 			"tenant %s has used up its quota \"sessions\" of %u", t->name, l->sessions);
 		return false;
 	}
 	if (l->depth && c->depth > left(l->depth, t->depth)) {
-		session_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)left(l->depth, t->depth),
+		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)left(l->depth, t->depth),
 			"depth is %u; tenant %s has %" PRIu64 " left of its quota \"depth\" of %u", c->depth,
 			t->name, left(l->depth, t->depth), l->depth);
 		return false;
 	}
 	if (l->queue_bytes && c->queue_bytes > left(l->queue_bytes, t->queue_bytes)) {
-		session_refuse(rej, REDDN_REJ_QUOTA, 0,
+		request_refuse(rej, REDDN_REJ_QUOTA, 0,
 			"queues take %" PRIu64 " bytes; tenant %s has %" PRIu64
 			" left of its quota \"queue_bytes\" of %" PRIu64,
 			c->queue_bytes, t->name, left(l->queue_bytes, t->queue_bytes), l->queue_bytes);
 		return false;
 	}
 	if (l->slot_bytes && c->slot_bytes > left(l->slot_bytes, t->slot_bytes)) {
-		session_refuse(rej, REDDN_REJ_QUOTA, 0,
+		request_refuse(rej, REDDN_REJ_QUOTA, 0,
 			"reply slots of %" PRIu64 " bytes; tenant %s has %" PRIu64
 			" left of its quota \"slot_bytes\" of %" PRIu64,
 			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
 		return false;
 	}
 	if (rate_available(&t->connects, now_us) == 0) {
-		session_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connects,
+		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connects,
 			"tenant %s has used up its quota \"connects\" of %" PRIu64
 			" per second; there is room again in %" PRIu64 " ms",
 			t->name, l->connects, rate_delay(&t->connects, 1, now_us) / 1000 + 1);

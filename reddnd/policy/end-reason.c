@@ -81,10 +81,10 @@ void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], 
 		if (e->number && e->of.session == of->session && e->of.slot_addr == of->slot_addr &&
 			e->of.slot_rkey == of->slot_rkey &&
 			memcmp(e->address, address, sizeof(e->address)) == 0) {
-			session_refuse(rej, REDDN_REJ_ENDED, e->how, "%s", e->why);
+			request_refuse(rej, REDDN_REJ_ENDED, e->how, "%s", e->why);
 			return;
 		}
 	}
-	session_refuse(rej, REDDN_REJ_FORGOTTEN, 0,
+	request_refuse(rej, REDDN_REJ_FORGOTTEN, 0,
 		"nothing is known of a session %" PRIu64 " of this client", of->session);
 }

@@ -10,7 +10,7 @@
 
 enum { SLOT_ALIGN = 64 };
 
-void session_refuse(
+void request_refuse(
 	struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need, const char *format, ...)
 {
 	va_list ap;
@@ -26,30 +26,29 @@ void session_refuse(
 	va_end(ap);
 }
 
-bool session_request_parse(
-	const void *data, size_t size, struct session_request *request, struct reddn_wire_rej *rej)
+bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej)
 {
 	struct reddn_wire_req req;
 
 	if (size < sizeof(req)) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
+		request_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
 			"the request has %zu bytes of private data; it takes %zu", size, sizeof(req));
 		return false;
 	}
 	memcpy(&req, data, sizeof(req));
 	if (be32toh(req.magic) != REDDN_WIRE_MAGIC) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
+		request_refuse(rej, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
 			"the request begins with %#x, not with %#x: this is no reddnd client",
 			be32toh(req.magic), REDDN_WIRE_MAGIC);
 		return false;
 	}
 	if (req.version != REDDN_WIRE_VERSION) {
-		session_refuse(rej, REDDN_REJ_VERSION, REDDN_WIRE_VERSION,
+		request_refuse(rej, REDDN_REJ_VERSION, REDDN_WIRE_VERSION,
 			"the client speaks version %u of the protocol, the server version %u", req.version,
 			REDDN_WIRE_VERSION);
 		return false;
 	}
-	*request = (struct session_request){
+	*request = (struct request){
 		.depth = be16toh(req.depth),
 		.slot_addr = be64toh(req.slot_addr),
 		.slot_rkey = be32toh(req.slot_rkey),
@@ -57,46 +56,46 @@ bool session_request_parse(
 	};
 	memcpy(request->offload, req.offload, sizeof(req.offload));
 	if (req.flags != 0) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
 		return false;
 	}
 	if (!text_is_name(request->offload, sizeof(req.offload))) {
-		session_refuse(rej, REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or no name");
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or no name");
 		return false;
 	}
 	if (request->depth == 0) {
-		session_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
+		request_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
 		return false;
 	}
 	if (request->slot_addr % SLOT_ALIGN) {
-		session_refuse(rej, REDDN_REJ_SLOT, 0,
+		request_refuse(rej, REDDN_REJ_SLOT, 0,
 			"reply slots begin at %#llx; the address must be a multiple of %d",
 			(unsigned long long)request->slot_addr, SLOT_ALIGN);
 		return false;
 	}
 	if (request->slot_size == 0 || request->slot_size % SLOT_ALIGN) {
-		session_refuse(rej, REDDN_REJ_SLOT, SLOT_ALIGN,
+		request_refuse(rej, REDDN_REJ_SLOT, SLOT_ALIGN,
 			"reply slots of %u bytes; the size must be a multiple of %d", request->slot_size,
 			SLOT_ALIGN);
 		return false;
 	}
 	if (request->slot_addr > UINT64_MAX - (uint64_t)request->depth * request->slot_size) {
-		session_refuse(rej, REDDN_REJ_SLOT, 0, "the reply slots reach beyond the last address");
+		request_refuse(rej, REDDN_REJ_SLOT, 0, "the reply slots reach beyond the last address");
 		return false;
 	}
 	return true;
 }
 
-bool session_request_check(const struct session_request *request, unsigned depth_max, uint32_t slot_need,
-	struct reddn_wire_rej *rej)
+bool request_check(
+	const struct request *request, unsigned depth_max, uint32_t slot_need, struct reddn_wire_rej *rej)
 {
 	if (request->depth > depth_max) {
-		session_refuse(rej, REDDN_REJ_DEPTH, depth_max, "depth is %u; offload %s allows %u",
+		request_refuse(rej, REDDN_REJ_DEPTH, depth_max, "depth is %u; offload %s allows %u",
 			request->depth, request->offload, depth_max);
 		return false;
 	}
 	if (request->slot_size < slot_need) {
-		session_refuse(rej, REDDN_REJ_SLOT, slot_need, "reply slots of %u bytes; offload %s needs %u",
+		request_refuse(rej, REDDN_REJ_SLOT, slot_need, "reply slots of %u bytes; offload %s needs %u",
 			request->slot_size, request->offload, slot_need);
 		return false;
 	}

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /** struct reddn_wire_req in host order. */
-struct session_request {
+struct request {
 	uint16_t depth;
 	uint64_t slot_addr;
 	uint32_t slot_rkey, slot_size;
@@ -19,15 +19,14 @@ struct session_request {
 };
 
 /** False when the bytes are no request that this version understands; @rej then says why. */
-bool session_request_parse(
-	const void *data, size_t size, struct session_request *request, struct reddn_wire_rej *rej);
+bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej);
 
 /** False when the offload wants something else: at most @depth_max requests, slots of @slot_need bytes. */
-bool session_request_check(const struct session_request *request, unsigned depth_max, uint32_t slot_need,
-	struct reddn_wire_rej *rej);
+bool request_check(
+	const struct request *request, unsigned depth_max, uint32_t slot_need, struct reddn_wire_rej *rej);
 
 /** Fills in a refusal; @need: the number that would have been right, 0 if there is none. */
-void session_refuse(struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need,
+void request_refuse(struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

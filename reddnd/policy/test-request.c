@@ -24,40 +24,40 @@ static struct reddn_wire_req good(void)
 static void test_good(void **state)
 {
 	struct reddn_wire_req req = good();
-	struct session_request r;
+	struct request r;
 	struct reddn_wire_rej rej;
 	uint8_t padded[100] = {0};
 
 	(void)state;
 	memcpy(padded, &req, sizeof(req));
-	assert_true(session_request_parse(padded, sizeof(padded), &r, &rej));
+	assert_true(request_parse(padded, sizeof(padded), &r, &rej));
 	assert_int_equal(r.depth, 8);
 	assert_int_equal(r.slot_addr, 0x7f0000001000);
 	assert_int_equal(r.slot_rkey, 0x1234);
 	assert_int_equal(r.slot_size, 4096);
 	assert_string_equal(r.offload, "users");
-	assert_true(session_request_check(&r, 8, 4096, &rej));
+	assert_true(request_check(&r, 8, 4096, &rej));
 }
 
 static void test_longest_name(void **state)
 {
 	struct reddn_wire_req req = good();
-	struct session_request r;
+	struct request r;
 	struct reddn_wire_rej rej;
 
 	(void)state;
 	memset(req.offload, 'a', sizeof(req.offload));
-	assert_true(session_request_parse(&req, sizeof(req), &r, &rej));
+	assert_true(request_parse(&req, sizeof(req), &r, &rej));
 	assert_int_equal(strlen(r.offload), sizeof(req.offload));
 }
 
 static void refused(const struct reddn_wire_req *req, size_t size, enum reddn_wire_reason reason,
 	uint32_t need, const char *words)
 {
-	struct session_request r;
+	struct request r;
 	struct reddn_wire_rej rej;
 
-	assert_false(session_request_parse(req, size, &r, &rej));
+	assert_false(request_parse(req, size, &r, &rej));
 	assert_int_equal(be32toh(rej.magic), REDDN_WIRE_MAGIC);
 	assert_int_equal(rej.version, REDDN_WIRE_VERSION);
 	assert_int_equal(rej.reason, reason);
@@ -99,15 +99,15 @@ static void test_refusals(void **state)
 
 static void test_limits(void **state)
 {
-	struct session_request r = {.depth = 9, .slot_size = 4096, .offload = "users"};
+	struct request r = {.depth = 9, .slot_size = 4096, .offload = "users"};
 	struct reddn_wire_rej rej;
 
 	(void)state;
-	assert_false(session_request_check(&r, 8, 4096, &rej));
+	assert_false(request_check(&r, 8, 4096, &rej));
 	assert_int_equal(rej.reason, REDDN_REJ_DEPTH);
 	assert_int_equal(be32toh(rej.need), 8);
 	assert_string_equal(rej.text, "depth is 9; offload users allows 8");
-	assert_false(session_request_check(&r, 9, 4160, &rej));
+	assert_false(request_check(&r, 9, 4160, &rej));
 	assert_int_equal(rej.reason, REDDN_REJ_SLOT);
 	assert_int_equal(be32toh(rej.need), 4160);
 	assert_string_equal(rej.text, "reply slots of 4096 bytes; offload users needs 4160");

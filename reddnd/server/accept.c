@@ -82,7 +82,7 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end
 	rnic_conn_address(conn, address);
 	if (s && s->env.slot_addr == of->slot_addr && s->env.slot_rkey == of->slot_rkey &&
 		memcmp(address, s->address, sizeof(address)) == 0)
-		session_refuse(&rej, REDDN_REJ_SERVED, 0, "session %" PRIu64 " goes on", of->session);
+		request_refuse(&rej, REDDN_REJ_SERVED, 0, "session %" PRIu64 " goes on", of->session);
 	else
 		end_reasons_answer(&sv->end_reasons, address, of, &rej);
 	if (rnic_conn_reject(conn, &rej, sizeof(rej)) < 0)
@@ -115,7 +115,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	}
 	rnic_conn_address(conn, address);
 	if (strcmp(rnic_conn_device(conn), rnic_device_name(sv->dev)) != 0) {
-		session_refuse(&rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
+		request_refuse(&rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
 			rnic_conn_device(conn), rnic_device_name(sv->dev));
 		refuse(sv, conn, &a, &rej);
 		return;
@@ -129,10 +129,10 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	if (r < 0) {
 		tenant_refund(a.tenant, &a.charge);
 		if (r == -ENOSPC || r == -ENOMEM)
-			session_refuse(
+			request_refuse(
 				&rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
 		else
-			session_refuse(&rej, REDDN_REJ_INTERNAL, 0,
+			request_refuse(&rej, REDDN_REJ_INTERNAL, 0,
 				"the server could not make the queues: %s", strerror(-r));
 		refuse(sv, conn, &a, &rej);
 		return;

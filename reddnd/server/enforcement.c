@@ -93,7 +93,7 @@ bool warden_lets_in(struct warden *w, const char *peer, struct reddn_wire_rej *r
 	if (!ban)
 		return true;
 	left = (ban->until - now + SECOND_US - 1) / SECOND_US;
-	session_refuse(
+	request_refuse(
 		rej, REDDN_REJ_BANNED, (uint32_t)left, "refused for %" PRIu64 " s more: %s", left, ban->why);
 	return false;
 }

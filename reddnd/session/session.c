@@ -89,7 +89,7 @@ static int make_queues(struct session *s, const struct session_parts *parts)
 	return r;
 }
 
-static int fill_env(struct session *s, const struct session_request *request)
+static int fill_env(struct session *s, const struct request *request)
 {
 	const struct queue_layout *l = &s->layout;
 	const struct chain_image *img = s->offload->img;

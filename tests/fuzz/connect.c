@@ -43,13 +43,13 @@ static void make(struct input *in)
 static enum input_outcome use(const struct input *in)
 {
 	uint8_t *data = malloc(in->len ? in->len : 1); /* of its own: a sanitizer sees its end */
-	struct session_request r;
+	struct request r;
 	struct reddn_wire_rej rej;
 	bool ok;
 
 	inputs_need(data != NULL, "no memory");
 	memcpy(data, in->bytes, in->len);
-	ok = session_request_parse(data, in->len, &r, &rej);
+	ok = request_parse(data, in->len, &r, &rej);
 	if (ok) {
 		inputs_need(in->len >= sizeof(struct reddn_wire_req), "too short a request is accepted");
 		inputs_need(r.depth && r.slot_addr % 64 == 0 && r.slot_size % 64 == 0 && r.slot_size &&
@@ -59,7 +59,7 @@ static enum input_outcome use(const struct input *in)
 			*r.offload && strnlen(r.offload, sizeof(r.offload)) < sizeof(r.offload), "no name");
 		for (const char *c = r.offload; *c; c++)
 			inputs_need(*c > ' ' && *c < 127, "a name that would spoil a log");
-		ok = session_request_check(&r, 64, 4096, &rej);
+		ok = request_check(&r, 64, 4096, &rej);
 	}
 	if (!ok) {
 		inputs_need(be32toh(rej.magic) == REDDN_WIRE_MAGIC && rej.version == REDDN_WIRE_VERSION &&
