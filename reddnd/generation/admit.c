@@ -82,12 +82,12 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 	return false;
 }
 
-bool admit(const struct generation *sv, const struct admit_from *from, struct admitted *a,
+bool admit_client(const struct generation *sv, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej)
 {
 	const struct catalog_tenant *conf;
 
-	*a = (struct admitted){0};
+	*a = (struct admit_result){0};
 	if (!request_parse(from->data, from->size, &a->request, rej) ||
 		!find_tenant(sv, from, &a->tenant, &conf, rej))
 		return false;

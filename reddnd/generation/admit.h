@@ -22,7 +22,7 @@ struct admit_from {
 	uint64_t now_us;        /* of CLOCK_MONOTONIC */
 };
 
-struct admitted {
+struct admit_result {
 	struct request request;
 	const struct offload *offload;
 	struct tenant *tenant; /* which has been charged */
@@ -33,7 +33,7 @@ struct admitted {
  * True: the tenant has been charged; tenant_refund() when the session is over, or was not made. False: @rej
  * says why not; a->tenant is the tenant that the refusal counts for, or NULL.
  */
-bool admit(const struct generation *generation, const struct admit_from *from, struct admitted *a,
+bool admit_client(const struct generation *generation, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej);
 
 #endif

@@ -58,8 +58,8 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 /* ---- who comes
  * ----------------------------------------------------------------------------------------------- */
 
-static void refuse(
-	struct server *sv, struct rnic_conn *conn, const struct admitted *a, const struct reddn_wire_rej *rej)
+static void refuse(struct server *sv, struct rnic_conn *conn, const struct admit_result *a,
+	const struct reddn_wire_rej *rej)
 {
 	sv->refused++;
 	if (a->tenant)
@@ -103,7 +103,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct reddn_wire_rej rej;
 	struct reddn_wire_rep rep;
 	struct end_query of;
-	struct admitted a = {0};
+	struct admit_result a = {0};
 	const struct ban *slow;
 	struct session *s;
 	char words[100];
@@ -121,7 +121,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		return;
 	}
 	if (!warden_lets_in(&sv->warden, rnic_conn_peer(conn), &rej) ||
-		!admit(sv->generation, &from, &a, &rej)) {
+		!admit_client(sv->generation, &from, &a, &rej)) {
 		refuse(sv, conn, &a, &rej);
 		return;
 	}

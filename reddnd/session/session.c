@@ -220,7 +220,7 @@ static void destroy_queues(struct session *s)
 }
 
 int session_new(struct session **out, uint64_t id, const struct session_parts *parts,
-	const struct admitted *a, struct rnic_conn *conn, uint64_t now)
+	const struct admit_result *a, struct rnic_conn *conn, uint64_t now)
 {
 	const struct chain_image *img = a->offload->img;
 	CLEANUP(cleanup_free) struct session *s = calloc(1, sizeof(*s));

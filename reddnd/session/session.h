@@ -104,8 +104,8 @@ enum {
  * and of what the tenant of @a was charged passes in any case of success. Fails with -ENOSPC, -ENOMEM or what
  * the device says; errors of the device have been logged.
  */
-int session_new(struct session **s, uint64_t id, const struct session_parts *parts, const struct admitted *a,
-	struct rnic_conn *conn, uint64_t now_us);
+int session_new(struct session **s, uint64_t id, const struct session_parts *parts,
+	const struct admit_result *a, struct rnic_conn *conn, uint64_t now_us);
 
 /** Up to which number RECVs could be posted now: their instances are armed. */
 uint64_t session_postable(const struct session *s);
