@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool end_query_parse(const void *data, size_t size, struct end_query *of)
+bool end_reason_query_parse(const void *data, size_t size, struct end_reason_query *of)
 {
 	struct reddn_wire_end_query why;
 
@@ -18,7 +18,7 @@ bool end_query_parse(const void *data, size_t size, struct end_query *of)
 	if (be32toh(why.magic) != REDDN_WIRE_MAGIC || why.version != REDDN_WIRE_VERSION ||
 		why.flags != REDDN_REQ_END_REASON)
 		return false;
-	*of = (struct end_query){
+	*of = (struct end_reason_query){
 		.session = be64toh(why.session),
 		.slot_addr = be64toh(why.slot_addr),
 		.slot_rkey = be32toh(why.slot_rkey),
@@ -62,7 +62,7 @@ static struct end_reason *place_for(struct end_reasons *f, const uint8_t address
 	return n >= END_REASONS_EACH ? own : oldest;
 }
 
-void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
+void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_reason_query *of,
 	enum reddn_wire_end how, const char *why)
 {
 	struct end_reason *e = place_for(f, address);
@@ -72,8 +72,8 @@ void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const str
 	snprintf(e->why, sizeof(e->why), "%s", why);
 }
 
-void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
-	struct reddn_wire_rej *rej)
+void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16],
+	const struct end_reason_query *of, struct reddn_wire_rej *rej)
 {
 	for (unsigned i = 0; i < END_REASONS_MAX; i++) {
 		const struct end_reason *e = &f->kept[i];

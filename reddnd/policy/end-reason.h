@@ -21,7 +21,7 @@
 enum { END_REASONS_MAX = 1024, END_REASONS_EACH = 32 };
 
 /** Which session, and the proof that it was the asking client's. */
-struct end_query {
+struct end_reason_query {
 	uint64_t session; /* > 0 */
 	uint64_t slot_addr;
 	uint32_t slot_rkey;
@@ -30,7 +30,7 @@ struct end_query {
 struct end_reason {
 	uint64_t number; /* of end_reasons_add(); 0: free */
 	uint8_t address[16];
-	struct end_query of;
+	struct end_reason_query of;
 	uint8_t how; /* enum reddn_wire_end */
 	char why[sizeof((struct reddn_wire_rej *)0)->text];
 };
@@ -41,17 +41,17 @@ struct end_reasons {
 };
 
 /** True: the private data of a REQ is such a question, about @of. */
-bool end_query_parse(const void *data, size_t size, struct end_query *of);
+bool end_reason_query_parse(const void *data, size_t size, struct end_reason_query *of);
 
 /** What a verdict is to the client. */
 enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind);
 
 /** @address: rnic_conn_address(). @why is cut to what a REJ holds. */
-void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
+void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_reason_query *of,
 	enum reddn_wire_end how, const char *why);
 
 /** The answer: REDDN_REJ_ENDED or REDDN_REJ_FORGOTTEN. */
-void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16], const struct end_query *of,
-	struct reddn_wire_rej *rej);
+void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16],
+	const struct end_reason_query *of, struct reddn_wire_rej *rej);
 
 #endif

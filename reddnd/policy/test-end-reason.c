@@ -11,13 +11,13 @@
 
 static const uint8_t alice[16] = {[15] = 1}, bob[16] = {[15] = 2};
 
-static struct end_query of(uint64_t session)
+static struct end_reason_query of(uint64_t session)
 {
-	return (struct end_query){.session = session, .slot_addr = 0x1000 * session, .slot_rkey = 77};
+	return (struct end_reason_query){.session = session, .slot_addr = 0x1000 * session, .slot_rkey = 77};
 }
 
 /* The reason of the answer; for REDDN_REJ_ENDED the words are to be @words and the way @how */
-static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struct end_query q,
+static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struct end_reason_query q,
 	enum reddn_wire_end how, const char *words)
 {
 	struct reddn_wire_rej rej;
@@ -33,10 +33,10 @@ static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struc
 static void test_who_is_told(void **state)
 {
 	struct end_reasons *f = calloc(1, sizeof(*f));
-	struct end_query five = of(5), q;
+	struct end_reason_query five = of(5), q;
 
 	(void)state;
-	assert_int_equal(ask(f, alice, (struct end_query){0}, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, (struct end_reason_query){0}, 0, ""), REDDN_REJ_FORGOTTEN);
 	end_reasons_add(f, alice, &five, REDDN_WIRE_END_BUDGET, "too slow");
 	assert_int_equal(ask(f, alice, five, REDDN_WIRE_END_BUDGET, "too slow"), REDDN_REJ_ENDED);
 	assert_int_equal(ask(f, bob, five, 0, ""), REDDN_REJ_FORGOTTEN);
@@ -55,7 +55,7 @@ static void test_who_is_told(void **state)
 static void test_shares(void **state)
 {
 	struct end_reasons *f = calloc(1, sizeof(*f));
-	struct end_query q = of(1);
+	struct end_reason_query q = of(1);
 
 	(void)state;
 	end_reasons_add(f, bob, &q, REDDN_WIRE_END_OPERATOR, "kicked");
@@ -83,7 +83,7 @@ static void test_shares(void **state)
 static void test_long_words_are_cut(void **state)
 {
 	struct end_reasons *f = calloc(1, sizeof(*f));
-	struct end_query q = of(1);
+	struct end_reason_query q = of(1);
 	char words[400], cut[sizeof((struct reddn_wire_rej *)0)->text] = "";
 
 	(void)state;
@@ -103,19 +103,19 @@ static void test_question(void **state)
 		.slot_addr = htobe64(0x5000),
 		.slot_rkey = htobe32(77),
 		.session = htobe64(5)};
-	struct end_query q;
+	struct end_reason_query q;
 
 	(void)state;
-	assert_true(end_query_parse(&why, sizeof(why), &q));
+	assert_true(end_reason_query_parse(&why, sizeof(why), &q));
 	assert_true(q.session == 5 && q.slot_addr == 0x5000 && q.slot_rkey == 77);
-	assert_false(end_query_parse(&why, sizeof(why) - 1, &q));
+	assert_false(end_reason_query_parse(&why, sizeof(why) - 1, &q));
 	why.flags = 0;
-	assert_false(end_query_parse(&why, sizeof(why), &q));
+	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
 	why.flags = REDDN_REQ_END_REASON | 2;
-	assert_false(end_query_parse(&why, sizeof(why), &q));
+	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
 	why.flags = REDDN_REQ_END_REASON;
 	why.version++;
-	assert_false(end_query_parse(&why, sizeof(why), &q));
+	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
 }
 
 static void test_verdicts(void **state)

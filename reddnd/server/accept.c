@@ -28,7 +28,7 @@ static int level_of(enum reddn_wire_end how)
 
 void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, const char *why)
 {
-	const struct end_query of = {
+	const struct end_reason_query of = {
 		.session = s->id, .slot_addr = s->env.slot_addr, .slot_rkey = s->env.slot_rkey};
 	int level = level_of(how);
 
@@ -73,7 +73,7 @@ static void refuse(struct server *sv, struct rnic_conn *conn, const struct admit
 
 /* Whoever has no queue pair any more cannot be told; it asks. That is no request for a session, and no event.
  */
-static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end_query *of)
+static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end_reason_query *of)
 {
 	struct session *s = server_find(sv, of->session);
 	struct reddn_wire_rej rej;
@@ -102,14 +102,14 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		.now_us = clock_us()};
 	struct reddn_wire_rej rej;
 	struct reddn_wire_rep rep;
-	struct end_query of;
+	struct end_reason_query of;
 	struct admit_result a = {0};
 	const struct ban *slow;
 	struct session *s;
 	char words[100];
 	int r;
 
-	if (end_query_parse(data, size, &of)) {
+	if (end_reason_query_parse(data, size, &of)) {
 		tell_why(sv, conn, &of);
 		return;
 	}
