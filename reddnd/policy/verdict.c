@@ -60,7 +60,7 @@ void verdict_of_loop(struct verdict *v, const struct program *p, const char *pat
 	say_step(v, st, st ? st->line : 0, "renewal", " of the loop", path, cqe);
 }
 
-void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
+void verdict_set(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
 {
 	va_list ap;
 
@@ -81,9 +81,9 @@ uint64_t verdict_silent(
 		*s = (struct verdict_silence){.request = done, .since = now_us, .seen = true};
 		return 0;
 	}
-	if (s->told || now_us - s->since <= budget_us)
+	if (s->reported || now_us - s->since <= budget_us)
 		return 0;
-	s->told = true;
+	s->reported = true;
 	return now_us - s->since;
 }
 

@@ -36,13 +36,13 @@ void verdict_of_loop(
 	struct verdict *v, const struct program *p, const char *path, const struct rnic_cqe *cqe);
 
 /** Any other. */
-void verdict_say(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
+void verdict_set(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /** The oldest request that is not answered, as far as the daemon has seen it. */
 struct verdict_silence {
 	uint64_t request, since; /* us */
-	bool seen, told;
+	bool seen, reported;
 };
 
 /**

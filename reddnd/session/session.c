@@ -349,24 +349,24 @@ static int judge_error(const struct session *s, unsigned q, const struct rnic_cq
 	if (q == SESSION_REPLIES)
 		q = 0;
 	if (cqe->syndrome == RNIC_SYNDROME_FLUSHED)
-		verdict_say(v, VERDICT_QUEUE, true,
+		verdict_set(v, VERDICT_QUEUE, true,
 			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
 			"rule (%s, %#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
-		verdict_say(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
+		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
 			o->img->arg_len, rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive)
-		verdict_say(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)",
+		verdict_set(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (q == SESSION_RECYCLER)
-		verdict_say(v, VERDICT_QUEUE, true,
+		verdict_set(v, VERDICT_QUEUE, true,
 			"WQE %u of the recycler, the queue that arms the chain anew, failed: %s (%#x)",
 			cqe->index, rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (q == SESSION_LOOP)
 		verdict_of_loop(v, o->program, o->conf->path, cqe);
 	else if (!in_image(s, q, cqe->index, &wqebb))
-		verdict_say(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)",
+		verdict_set(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else
 		verdict_of_step(v, o->program, o->conf->path, q, wqebb, cqe);
@@ -385,7 +385,7 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 				  s->offload->img, &s->env, 0, s->done, s->offload->img->queue[0].wqebbs) -
 			  s->tail);
 	if (cqe->index != last) {
-		verdict_say(
+		verdict_set(
 			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
@@ -474,7 +474,7 @@ int session_rearm(struct session *s, struct verdict *v)
 
 		if (rnic_cq_peek(&s->cq[0], (uint32_t)finished, &cqe) && !cqe.error &&
 			cqe.length != img->arg_len) {
-			verdict_say(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
+			verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
 				finished, cqe.length, img->arg_len);
 			return 1;
 		}
@@ -559,7 +559,7 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 	if (rnic_cq_find_error(cq, &cqe))
 		return judge_error(s, q, &cqe, v);
 	if (part & SESSION_COOKIE_QP) {
-		verdict_say(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
+		verdict_set(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
 			q == SESSION_RECYCLER ? s->recycler.qpn
 			: q == SESSION_LOOP   ? session_loop_qpn(s->loop)
 					      : s->qp[q].qpn);
@@ -568,7 +568,7 @@ int session_alarm(struct session *s, unsigned part, struct verdict *v)
 	asked = (s->paced && part == SESSION_REPLIES) || (part == 0 && s->resting);
 	s->resting &= part != 0;
 	if (!asked && ++s->false_alarms > FALSE_ALARMS_MAX) {
-		verdict_say(v, VERDICT_REQUEST, true, "more than %d SENDs of the client were solicited",
+		verdict_set(v, VERDICT_REQUEST, true, "more than %d SENDs of the client were solicited",
 			FALSE_ALARMS_MAX);
 		return 1;
 	}
@@ -612,13 +612,13 @@ int session_watch(struct session *s, uint64_t now_us, struct verdict *v)
 	if (conf->time_budget)
 		silent = verdict_silent(&s->silence, s->done, busy, now_us, conf->time_budget);
 	if (rounds)
-		verdict_say(v, VERDICT_LOOP, false,
+		verdict_set(v, VERDICT_LOOP, false,
 			"request %" PRIu64 " was %" PRIu64
 			" times in the loop and is not answered; the loop budget is "
 			"%" PRIu64 " iterations",
 			s->done, rounds, conf->loop_budget);
 	else if (silent)
-		verdict_say(v, VERDICT_TIME, false,
+		verdict_set(v, VERDICT_TIME, false,
 			"request %" PRIu64 " was taken more than %" PRIu64
 			" ms ago and is not answered; the time budget is "
 			"%" PRIu64 " ms",
