@@ -24,11 +24,11 @@ static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *re
 	return !has_token || token_right(&t->key, req, from->address, from->now);
 }
 
-static bool find_tenant(const struct generation *sv, const struct admit_from *from, struct tenant **tenant,
+static bool find_tenant(const struct generation *g, const struct admit_from *from, struct tenant **tenant,
 	const struct catalog_tenant **conf, struct reddn_wire_rej *rej)
 {
 	static const uint8_t no_token[sizeof((struct reddn_wire_req *)0)->token];
-	const struct catalog *c = sv->catalog;
+	const struct catalog *c = g->catalog;
 	bool has_token, keys = false;
 	char text[INET6_ADDRSTRLEN];
 	struct reddn_wire_req req;
@@ -49,7 +49,7 @@ static bool find_tenant(const struct generation *sv, const struct admit_from *fr
 			continue;
 		if (fits(t, &req, has_token, from)) {
 			*conf = t;
-			*tenant = sv->tenants[i];
+			*tenant = g->tenants[i];
 			return true;
 		}
 		keys |= t->has_key;
@@ -82,21 +82,21 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 	return false;
 }
 
-bool admit_client(const struct generation *sv, const struct admit_from *from, struct admit_result *a,
+bool admit_client(const struct generation *g, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej)
 {
 	const struct catalog_tenant *conf;
 
 	*a = (struct admit_result){0};
 	if (!request_parse(from->data, from->size, &a->request, rej) ||
-		!find_tenant(sv, from, &a->tenant, &conf, rej))
+		!find_tenant(g, from, &a->tenant, &conf, rej))
 		return false;
-	a->offload = generation_offload(sv, a->request.offload);
+	a->offload = generation_offload(g, a->request.offload);
 	if (!a->offload) {
 		request_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
 		return false;
 	}
-	if (!catalog_allows(conf, (unsigned)(a->offload - sv->offloads))) {
+	if (!catalog_allows(conf, (unsigned)(a->offload - g->offloads))) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
 			a->request.offload);
 		return false;

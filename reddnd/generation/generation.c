@@ -9,70 +9,70 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Windows are numbered on and on, over all services: numbers come again after 2^22, when the first are long
- * gone */
+/* Windows are numbered on and on, over all generations: numbers come again after 2^22, when the first are
+ * long gone */
 enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;
 
-static void service_free(struct generation *sv)
+static void generation_free(struct generation *g)
 {
-	for (unsigned i = 0; sv->offloads && i < sv->catalog->noffloads; i++)
-		offload_close(&sv->offloads[i]);
-	for (unsigned i = 0; sv->regions && i < sv->catalog->nregions; i++)
-		region_close(&sv->regions[i]);
-	for (unsigned i = 0; sv->tenants && i < sv->catalog->ntenants; i++)
-		tenant_unref(sv->tenants[i]);
-	free(sv->tenants);
-	free(sv->offloads);
-	free(sv->regions);
-	catalog_free(sv->catalog);
-	free(sv);
+	for (unsigned i = 0; g->offloads && i < g->catalog->noffloads; i++)
+		offload_close(&g->offloads[i]);
+	for (unsigned i = 0; g->regions && i < g->catalog->nregions; i++)
+		region_close(&g->regions[i]);
+	for (unsigned i = 0; g->tenants && i < g->catalog->ntenants; i++)
+		tenant_unref(g->tenants[i]);
+	free(g->tenants);
+	free(g->offloads);
+	free(g->regions);
+	catalog_free(g->catalog);
+	free(g);
 }
 
-DEFINE_CLEANUP(struct generation *, service_free)
+DEFINE_CLEANUP(struct generation *, generation_free)
 
-static int get_tenants(struct generation *sv, const struct generation_parts *parts)
+static int get_tenants(struct generation *g, const struct generation_parts *parts)
 {
-	const struct catalog *c = sv->catalog;
+	const struct catalog *c = g->catalog;
 	int r = 0;
 
 	for (unsigned i = 0; i < c->ntenants && r == 0; i++)
-		r = tenant_get(&sv->tenants[i], parts->tenants, c->tenants[i].name, parts->dev, parts->arena);
+		r = tenant_get(&g->tenants[i], parts->tenants, c->tenants[i].name, parts->dev, parts->arena);
 	return r;
 }
 
-static int open_regions(struct generation *sv)
+static int open_regions(struct generation *g)
 {
-	const struct catalog *c = sv->catalog;
+	const struct catalog *c = g->catalog;
 	int r = 0;
 
 	for (unsigned i = 0; i < c->nregions && r == 0; i++) {
-		r = region_open(&sv->regions[i], &c->regions[i], next_window);
+		r = region_open(&g->regions[i], &c->regions[i], next_window);
 		next_window = (next_window + REGION_WINDOWS) % WINDOW_NUMBERS;
 	}
 	return r;
 }
 
 /* The first that may use it */
-static struct tenant *user_of(const struct generation *sv, unsigned offload)
+static struct tenant *user_of(const struct generation *g, unsigned offload)
 {
-	for (unsigned i = 0; i < sv->catalog->ntenants; i++)
-		if (catalog_allows(&sv->catalog->tenants[i], offload))
-			return sv->tenants[i];
-	return sv->tenants[0];
+	for (unsigned i = 0; i < g->catalog->ntenants; i++)
+		if (catalog_allows(&g->catalog->tenants[i], offload))
+			return g->tenants[i];
+	return g->tenants[0];
 }
 
-static int open_offloads(struct generation *sv, struct offload_stats **stats)
+static int open_offloads(struct generation *g, struct offload_stats **stats)
 {
-	const struct catalog *c = sv->catalog;
+	const struct catalog *c = g->catalog;
 	int r = 0;
 
 	for (unsigned i = 0; i < c->noffloads && r == 0; i++) {
-		r = offload_open(&sv->offloads[i], &c->offloads[i], c, sv->regions, user_of(sv, i)->pd);
-		sv->offloads[i].generation = sv;
-		sv->offloads[i].stats = offload_stats_get(stats, c->offloads[i].name);
-		if (r == 0 && !sv->offloads[i].stats)
+		r = offload_open(&g->offloads[i], &c->offloads[i], c, g->regions, user_of(g, i)->pd);
+		g->offloads[i].generation = g;
+		g->offloads[i].stats = offload_stats_get(stats, c->offloads[i].name);
+		if (r == 0 && !g->offloads[i].stats)
 			r = -ENOMEM;
 	}
 	return r;
@@ -80,56 +80,56 @@ static int open_offloads(struct generation *sv, struct offload_stats **stats)
 
 int generation_new(struct generation **out, struct catalog *catalog, const struct generation_parts *parts)
 {
-	CLEANUP(service_freep) struct generation *sv = calloc(1, sizeof(*sv));
+	CLEANUP(generation_freep) struct generation *g = calloc(1, sizeof(*g));
 	int r;
 
-	if (!sv) {
+	if (!g) {
 		catalog_free(catalog);
 		return -ENOMEM;
 	}
-	sv->catalog = catalog;
-	sv->refs = 1;
-	sv->regions = calloc(catalog->nregions + 1, sizeof(*sv->regions));
-	sv->offloads = calloc(catalog->noffloads + 1, sizeof(*sv->offloads));
-	sv->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
-	if (!sv->regions || !sv->offloads || !sv->tenants)
+	g->catalog = catalog;
+	g->refs = 1;
+	g->regions = calloc(catalog->nregions + 1, sizeof(*g->regions));
+	g->offloads = calloc(catalog->noffloads + 1, sizeof(*g->offloads));
+	g->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
+	if (!g->regions || !g->offloads || !g->tenants)
 		return -ENOMEM;
-	r = get_tenants(sv, parts);
+	r = get_tenants(g, parts);
 	if (r == 0)
-		r = open_regions(sv);
+		r = open_regions(g);
 	if (r == 0)
-		r = open_offloads(sv, parts->stats);
+		r = open_offloads(g, parts->stats);
 	if (r < 0)
 		return r;
-	*out = steal_ptr(&sv);
+	*out = steal_ptr(&g);
 	return 0;
 }
 
-struct generation *generation_ref(struct generation *sv)
+struct generation *generation_ref(struct generation *g)
 {
-	sv->refs++;
-	return sv;
+	g->refs++;
+	return g;
 }
 
-void generation_unref(struct generation *sv)
+void generation_unref(struct generation *g)
 {
-	assert(sv->refs > 0);
-	if (--sv->refs == 0)
-		service_free(sv);
+	assert(g->refs > 0);
+	if (--g->refs == 0)
+		generation_free(g);
 }
 
-const struct offload *generation_offload(const struct generation *sv, const char *name)
+const struct offload *generation_offload(const struct generation *g, const char *name)
 {
-	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
-		if (strcmp(sv->catalog->offloads[i].name, name) == 0)
-			return &sv->offloads[i];
+	for (unsigned i = 0; i < g->catalog->noffloads; i++)
+		if (strcmp(g->catalog->offloads[i].name, name) == 0)
+			return &g->offloads[i];
 	return NULL;
 }
 
-void generation_limit(const struct generation *sv, uint64_t now_us)
+void generation_limit(const struct generation *g, uint64_t now_us)
 {
-	for (unsigned i = 0; i < sv->catalog->ntenants; i++)
-		tenant_limit(sv->tenants[i], &sv->catalog->tenants[i].limits, now_us);
+	for (unsigned i = 0; i < g->catalog->ntenants; i++)
+		tenant_limit(g->tenants[i], &g->catalog->tenants[i].limits, now_us);
 }
 
 static uint64_t largest(const struct offload *o)
@@ -137,15 +137,15 @@ static uint64_t largest(const struct offload *o)
 	return offload_layout(o, o->conf->depth_max)->size;
 }
 
-int generation_check_room(const struct generation *sv, uint64_t room)
+int generation_check_room(const struct generation *g, uint64_t room)
 {
-	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
-		if (largest(&sv->offloads[i]) > room) {
+	for (unsigned i = 0; i < g->catalog->noffloads; i++)
+		if (largest(&g->offloads[i]) > room) {
 			log_error("%s: offload %s: the queues of one client take %" PRIu64
 				  " bytes, the arena has room for %" PRIu64
 				  "; lower depth_max or instances, or raise \"arena\"",
-				sv->catalog->offloads[i].where, sv->catalog->offloads[i].name,
-				largest(&sv->offloads[i]), room);
+				g->catalog->offloads[i].where, g->catalog->offloads[i].name,
+				largest(&g->offloads[i]), room);
 			return -ENOSPC;
 		}
 	return 0;

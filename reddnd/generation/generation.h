@@ -21,7 +21,7 @@ struct generation {
 	unsigned refs;
 };
 
-/** What services have in common. */
+/** What generations have in common. */
 struct generation_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
