@@ -43,13 +43,13 @@ enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind)
 }
 
 /* A free one; the oldest of that address if it has its share; else the oldest of all */
-static struct end_reason *place_for(struct end_reasons *f, const uint8_t address[16])
+static struct end_reason *place_for(struct end_reasons *all, const uint8_t address[16])
 {
-	struct end_reason *oldest = &f->kept[0], *own = NULL;
+	struct end_reason *oldest = &all->kept[0], *own = NULL;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < END_REASONS_MAX; i++) {
-		struct end_reason *e = &f->kept[i];
+		struct end_reason *e = &all->kept[i];
 
 		if (e->number < oldest->number)
 			oldest = e;
@@ -62,21 +62,21 @@ static struct end_reason *place_for(struct end_reasons *f, const uint8_t address
 	return n >= END_REASONS_EACH ? own : oldest;
 }
 
-void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_reason_query *of,
+void end_reasons_add(struct end_reasons *all, const uint8_t address[16], const struct end_reason_query *of,
 	enum reddn_wire_end how, const char *why)
 {
-	struct end_reason *e = place_for(f, address);
+	struct end_reason *e = place_for(all, address);
 
-	*e = (struct end_reason){.number = ++f->count, .of = *of, .how = (uint8_t)how};
+	*e = (struct end_reason){.number = ++all->count, .of = *of, .how = (uint8_t)how};
 	memcpy(e->address, address, sizeof(e->address));
 	snprintf(e->why, sizeof(e->why), "%s", why);
 }
 
-void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16],
+void end_reasons_answer(const struct end_reasons *all, const uint8_t address[16],
 	const struct end_reason_query *of, struct reddn_wire_rej *rej)
 {
 	for (unsigned i = 0; i < END_REASONS_MAX; i++) {
-		const struct end_reason *e = &f->kept[i];
+		const struct end_reason *e = &all->kept[i];
 
 		if (e->number && e->of.session == of->session && e->of.slot_addr == of->slot_addr &&
 			e->of.slot_rkey == of->slot_rkey &&

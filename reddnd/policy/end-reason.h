@@ -47,11 +47,11 @@ bool end_reason_query_parse(const void *data, size_t size, struct end_reason_que
 enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind);
 
 /** @address: rnic_conn_address(). @why is cut to what a REJ holds. */
-void end_reasons_add(struct end_reasons *f, const uint8_t address[16], const struct end_reason_query *of,
+void end_reasons_add(struct end_reasons *all, const uint8_t address[16], const struct end_reason_query *of,
 	enum reddn_wire_end how, const char *why);
 
 /** The answer: REDDN_REJ_ENDED or REDDN_REJ_FORGOTTEN. */
-void end_reasons_answer(const struct end_reasons *f, const uint8_t address[16],
+void end_reasons_answer(const struct end_reasons *all, const uint8_t address[16],
 	const struct end_reason_query *of, struct reddn_wire_rej *rej);
 
 #endif
