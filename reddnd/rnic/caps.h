@@ -17,7 +17,8 @@ struct rnic_caps {
 	bool force_loopback;  /* RC QPs can be connected to themselves without a GID */
 	bool index_ignore;    /* the NIC can be told to ignore WQE indices; reported only */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
-	bool fenced_enables;  /* SEND_EN heeds a fence: not what firmware says, but rnic_device_found() */
+	bool fenced_enables;  /* SEND_EN heeds a fence: not what firmware says, but rnic_device_set_observed()
+			       */
 	bool unchecked_wqes;  /* index and QPN in a WQE are ignored: likewise */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */

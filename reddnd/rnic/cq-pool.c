@@ -9,22 +9,22 @@
  */
 enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
 
-static int add(struct cq_pool *a, struct pool_cq **out)
+static int add(struct cq_pool *pool, struct cq_pool_queue **out)
 {
 	const struct rnic_cq_attr attr = {
 		.cqes_off = PAGE,
 		.db_off = 0,
 		.log_size = CQ_POOL_LOG_CQES,
-		.cookie = CQ_POOL_COOKIE | a->last_cookie,
+		.cookie = CQ_POOL_COOKIE | pool->last_cookie,
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
 	};
-	struct pool_cq *q = calloc(1, sizeof(*q));
+	struct cq_pool_queue *q = calloc(1, sizeof(*q));
 	int r;
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_block_init(&q->block, rnic_device_pd(a->dev), a->arena,
+	r = rnic_block_init(&q->block, rnic_device_pd(pool->dev), pool->arena,
 		PAGE + (RNIC_CQE_BYTES << CQ_POOL_LOG_CQES), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
@@ -34,51 +34,51 @@ static int add(struct cq_pool *a, struct pool_cq **out)
 		return r;
 	}
 	rnic_cq_arm(&q->cq, false);
-	q->cookie = CQ_POOL_COOKIE | a->last_cookie++;
-	TAILQ_INSERT_TAIL(&a->cqs, q, link);
+	q->cookie = CQ_POOL_COOKIE | pool->last_cookie++;
+	TAILQ_INSERT_TAIL(&pool->cqs, q, link);
 	*out = q;
 	return 0;
 }
 
-static void drop(struct cq_pool *a, struct pool_cq *q)
+static void drop(struct cq_pool *pool, struct cq_pool_queue *q)
 {
-	TAILQ_REMOVE(&a->cqs, q, link);
-	if (a->at == q)
-		a->at = NULL;
+	TAILQ_REMOVE(&pool->cqs, q, link);
+	if (pool->at == q)
+		pool->at = NULL;
 	rnic_cq_deinit(&q->cq);
 	rnic_block_deinit(&q->block);
 	free(q);
 }
 
-int cq_pool_init(struct cq_pool *a, struct rnic_device *dev, struct rnic_arena *arena)
+int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena)
 {
-	struct pool_cq *first;
+	struct cq_pool_queue *first;
 
-	*a = (struct cq_pool){.dev = dev, .arena = arena};
-	TAILQ_INIT(&a->cqs);
-	return add(a, &first);
+	*pool = (struct cq_pool){.dev = dev, .arena = arena};
+	TAILQ_INIT(&pool->cqs);
+	return add(pool, &first);
 }
 
-void cq_pool_deinit(struct cq_pool *a)
+void cq_pool_deinit(struct cq_pool *pool)
 {
-	struct pool_cq *q;
+	struct cq_pool_queue *q;
 
-	while ((q = TAILQ_FIRST(&a->cqs)))
-		drop(a, q);
+	while ((q = TAILQ_FIRST(&pool->cqs)))
+		drop(pool, q);
 }
 
-int cq_pool_charge(struct cq_pool *a, uint32_t cqes, struct pool_cq **cq)
+int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, struct cq_pool_queue **cq)
 {
-	struct pool_cq *q;
+	struct cq_pool_queue *q;
 	int r;
 
 	if (cqes > 1u << CQ_POOL_LOG_CQES)
 		return -ENOSPC;
-	TAILQ_FOREACH (q, &a->cqs, link)
+	TAILQ_FOREACH (q, &pool->cqs, link)
 		if (cqes <= (1u << CQ_POOL_LOG_CQES) - q->charged)
 			break;
 	if (!q) {
-		r = add(a, &q);
+		r = add(pool, &q);
 		if (r < 0)
 			return r;
 	}
@@ -87,58 +87,58 @@ int cq_pool_charge(struct cq_pool *a, uint32_t cqes, struct pool_cq **cq)
 	return 0;
 }
 
-void cq_pool_refund(struct cq_pool *a, struct pool_cq *cq, uint32_t cqes)
+void cq_pool_refund(struct cq_pool *pool, struct cq_pool_queue *cq, uint32_t cqes)
 {
 	if (!cq)
 		return;
 	assert(cq->charged >= cqes);
 	cq->charged -= cqes;
-	if (cq->charged == 0 && cq != TAILQ_FIRST(&a->cqs))
-		drop(a, cq);
+	if (cq->charged == 0 && cq != TAILQ_FIRST(&pool->cqs))
+		drop(pool, cq);
 }
 
-int cq_pool_next(struct cq_pool *a, struct rnic_cqe *cqe)
+int cq_pool_next(struct cq_pool *pool, struct rnic_cqe *cqe)
 {
-	struct pool_cq *first = a->at ? a->at : TAILQ_FIRST(&a->cqs), *q = first;
+	struct cq_pool_queue *first = pool->at ? pool->at : TAILQ_FIRST(&pool->cqs), *q = first;
 
 	if (!first)
 		return 0;
 	do {
 		if (rnic_cq_poll(&q->cq, cqe)) {
 			q->taken = q->unarmed = true;
-			a->at = q;
+			pool->at = q;
 			return 1;
 		}
-		q = TAILQ_NEXT(q, link) ? TAILQ_NEXT(q, link) : TAILQ_FIRST(&a->cqs);
+		q = TAILQ_NEXT(q, link) ? TAILQ_NEXT(q, link) : TAILQ_FIRST(&pool->cqs);
 	} while (q != first);
 	return 0;
 }
 
-void cq_pool_update(struct cq_pool *a)
+void cq_pool_update(struct cq_pool *pool)
 {
-	struct pool_cq *q;
+	struct cq_pool_queue *q;
 
-	TAILQ_FOREACH (q, &a->cqs, link) {
+	TAILQ_FOREACH (q, &pool->cqs, link) {
 		if (q->taken)
 			rnic_cq_update(&q->cq);
 		q->taken = false;
 	}
 }
 
-void cq_pool_event(struct cq_pool *a, uint64_t cookie)
+void cq_pool_event(struct cq_pool *pool, uint64_t cookie)
 {
-	struct pool_cq *q;
+	struct cq_pool_queue *q;
 
-	TAILQ_FOREACH (q, &a->cqs, link)
+	TAILQ_FOREACH (q, &pool->cqs, link)
 		if (q->cookie == cookie)
 			q->unarmed = true;
 }
 
-void cq_pool_arm(struct cq_pool *a)
+void cq_pool_arm(struct cq_pool *pool)
 {
-	struct pool_cq *q;
+	struct cq_pool_queue *q;
 
-	TAILQ_FOREACH (q, &a->cqs, link) {
+	TAILQ_FOREACH (q, &pool->cqs, link) {
 		if (q->unarmed)
 			rnic_cq_arm(&q->cq, false);
 		q->unarmed = false;

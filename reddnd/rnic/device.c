@@ -211,7 +211,7 @@ const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 	return &dev->caps;
 }
 
-void rnic_device_found(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes)
+void rnic_device_set_observed(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes)
 {
 	dev->caps.fenced_enables = fenced_enables;
 	dev->caps.unchecked_wqes = unchecked_wqes;
@@ -238,7 +238,7 @@ int rnic_device_async_fd(const struct rnic_device *dev)
 	return dev->ctx->async_fd;
 }
 
-int rnic_device_failed(struct rnic_device *dev)
+int rnic_device_read_async(struct rnic_device *dev)
 {
 	struct ibv_async_event event;
 

@@ -27,7 +27,7 @@ void rnic_device_close(struct rnic_device *dev);
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
 /** What a trial has shown, which firmware does not say; before programs are compiled for the device. */
-void rnic_device_found(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes);
+void rnic_device_set_observed(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes);
 
 /** The PD of what belongs to no client in particular; owned by the device. */
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev);
@@ -41,11 +41,11 @@ int rnic_device_event_fd(const struct rnic_device *dev);
 /** 1 and the @cookie that a queue was created with, 0 when there is none left, or a negative errno. */
 int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);
 
-/** Readable when rnic_device_failed() has something to look at. Owned by the device. */
+/** Readable when rnic_device_read_async() has something to look at. Owned by the device. */
 int rnic_device_async_fd(const struct rnic_device *dev);
 /** Reads and logs the events of the device itself; 1 when it is lost and nothing more will work on it, else
  * 0. */
-int rnic_device_failed(struct rnic_device *dev);
+int rnic_device_read_async(struct rnic_device *dev);
 
 /**
  * An extent of the arena that the device knows: queues are placed in it by offset, and the part

@@ -9,35 +9,35 @@
 
 enum { LOG_CQES = 6, WQEBBS = 64, PAGE = 4096, PATIENCE_MS = 1000, POLLS_BEFORE_SLEEP = 1000 };
 
-int master_qp_init(struct master_qp *s, struct rnic_pd *pd, struct rnic_arena *arena)
+int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
 {
 	const struct rnic_cq_attr cq = {.cqes_off = PAGE, .db_off = 0, .log_size = LOG_CQES};
 	struct rnic_qp_attr qp = {
 		.wq_off = 2 * PAGE,
 		.sq_wqebbs = WQEBBS,
 		.db_off = RNIC_DB_BYTES,
-		.send_cq = &s->cq,
+		.send_cq = &m->cq,
 	};
 	int r;
 
-	*s = (struct master_qp){0};
-	r = rnic_block_init(&s->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+	*m = (struct master_qp){0};
+	r = rnic_block_init(&m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
-		r = rnic_cq_init(&s->cq, &s->block, &cq);
+		r = rnic_cq_init(&m->cq, &m->block, &cq);
 	if (r == 0)
-		r = rnic_qp_init(&s->qp, &s->block, &qp);
+		r = rnic_qp_init(&m->qp, &m->block, &qp);
 	if (r == 0)
-		r = rnic_qp_connect_self(&s->qp, 1);
+		r = rnic_qp_connect_self(&m->qp, 1);
 	if (r < 0)
-		master_qp_deinit(s);
+		master_qp_deinit(m);
 	return r;
 }
 
-void master_qp_deinit(struct master_qp *s)
+void master_qp_deinit(struct master_qp *m)
 {
-	rnic_qp_deinit(&s->qp);
-	rnic_cq_deinit(&s->cq);
-	rnic_block_deinit(&s->block);
+	rnic_qp_deinit(&m->qp);
+	rnic_cq_deinit(&m->cq);
+	rnic_block_deinit(&m->block);
 }
 
 static int64_t now_ms(void)
@@ -48,15 +48,15 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int post_and_wait(struct master_qp *s, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 	int64_t until = now_ms() + PATIENCE_MS;
 	struct rnic_cqe cqe;
 	unsigned polls = 0;
 
-	rnic_qp_post(&s->qp, wqe);
-	while (!rnic_cq_poll(&s->cq, &cqe)) {
+	rnic_qp_post(&m->qp, wqe);
+	while (!rnic_cq_poll(&m->cq, &cqe)) {
 		if (++polls < POLLS_BEFORE_SLEEP)
 			continue;
 		if (now_ms() > until) {
@@ -65,7 +65,7 @@ static int post_and_wait(struct master_qp *s, const uint8_t wqe[static RNIC_WQEB
 		}
 		nanosleep(&nap, NULL);
 	}
-	rnic_cq_update(&s->cq);
+	rnic_cq_update(&m->cq);
 	if (cqe.error) {
 		log_error("starting a queue failed: %s (%#x)", rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 		return -EIO;
@@ -73,30 +73,30 @@ static int post_and_wait(struct master_qp *s, const uint8_t wqe[static RNIC_WQEB
 	return 0;
 }
 
-static int enable(struct master_qp *s, uint8_t opcode, uint32_t qpn, uint16_t index)
+static int enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint16_t index)
 {
 	uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = opcode, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
 
 	wqe_put32(wqe + WQE_SYNC_INDEX, index);
 	wqe_put32(wqe + WQE_SYNC_OBJECT, qpn);
-	return post_and_wait(s, wqe);
+	return post_and_wait(m, wqe);
 }
 
-int master_qp_enable(struct master_qp *s, uint32_t qpn, uint16_t index)
+int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	return enable(s, WQE_OP_SEND_EN, qpn, index);
+	return enable(m, WQE_OP_SEND_EN, qpn, index);
 }
 
-int master_qp_enable_recvs(struct master_qp *s, uint32_t qpn, uint16_t index)
+int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	return enable(s, WQE_OP_RECV_EN, qpn, index);
+	return enable(m, WQE_OP_RECV_EN, qpn, index);
 }
 
-int master_qp_tick(struct master_qp *s)
+int master_qp_tick(struct master_qp *m)
 {
 	const uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
 
-	return post_and_wait(s, wqe);
+	return post_and_wait(m, wqe);
 }

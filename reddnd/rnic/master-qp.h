@@ -14,19 +14,19 @@ struct master_qp {
 	struct rnic_qp qp;
 };
 
-int master_qp_init(struct master_qp *s, struct rnic_pd *pd, struct rnic_arena *arena);
-void master_qp_deinit(struct master_qp *s); /* fine on one that is all zero */
+int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena);
+void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
 
 /**
  * Lets queue @qpn run up to WQE index @index (exclusive, WQEBBs since RESET), and waits until the device has
  * taken the order: microseconds. -ETIMEDOUT or -EIO when it does not; the master QP is of no use then.
  */
-int master_qp_enable(struct master_qp *s, uint32_t qpn, uint16_t index);
+int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index);
 
 /** The same for the RQ of a managed queue pair: RECVs up to producer index @index can be used. */
-int master_qp_enable_recvs(struct master_qp *s, uint32_t qpn, uint16_t index);
+int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
 
 /** Posts one signalled NOP and waits for its CQE likewise: one more CQE on cq. */
-int master_qp_tick(struct master_qp *s);
+int master_qp_tick(struct master_qp *m);
 
 #endif

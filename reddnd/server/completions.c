@@ -212,7 +212,7 @@ static int device_ready(sd_event_source *source, int fd, uint32_t revents, void 
 	(void)source;
 	(void)fd;
 	(void)revents;
-	if (!rnic_device_failed(sv->dev))
+	if (!rnic_device_read_async(sv->dev))
 		return 0;
 	warden_device_lost(&sv->warden, rnic_device_name(sv->dev));
 	return -ENODEV;

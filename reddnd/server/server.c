@@ -58,7 +58,7 @@ static int try_device(struct server *sv)
 	if (unchecked < 0)
 		return log_errno(unchecked, "%s: whether it checks WQE indices could not be tried",
 			rnic_device_name(sv->dev));
-	rnic_device_found(sv->dev, r, unchecked);
+	rnic_device_set_observed(sv->dev, r, unchecked);
 	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s; index and QPN of a WQE are "
 		 "checked: %s",
 		rnic_device_name(sv->dev), r ? "yes" : "no, or it could not be told",

@@ -36,7 +36,7 @@ struct session {
 	struct rnic_conn *conn;
 	uint8_t address[16]; /* of the client, as rnic_conn_address() tells */
 	struct cq_pool *cq_pool;
-	struct pool_cq *pool_cq;
+	struct cq_pool_queue *pool_cq;
 	uint32_t charge;
 	struct queue_layout layout;
 	struct rnic_block block;
