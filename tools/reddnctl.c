@@ -183,7 +183,7 @@ static const struct show_column tenant_columns[] = {
 	{"slot_bytes_max", "OF", SHOW_LIMIT_BYTES},
 	{"rate", "RATE", SHOW_LIMIT},
 	{"session_rate", "OF SESSION", SHOW_LIMIT},
-	{"connects", "CONNECTS", SHOW_LIMIT},
+	{"connect_rate", "CONNECTS", SHOW_LIMIT},
 	{"requests", "REQUESTS", SHOW_COUNT},
 	{"refused", "REFUSED", SHOW_COUNT},
 };

@@ -109,17 +109,17 @@ static void top_device(struct load *l, const config_setting_t *s, void *object)
 		strcpy(l->catalog->device, name);
 }
 
-static void top_half_open(struct load *l, const config_setting_t *s, void *object)
+static void top_connect_timeout(struct load *l, const config_setting_t *s, void *object)
 {
 	uint64_t us;
 
 	(void)object;
 	if (number_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
 		settings_wrong(l, s,
-			"\"half_open\" is \"%s\"; it must be a time of at least 1 s, as in \"10s\"",
+			"\"connect_timeout\" is \"%s\"; it must be a time of at least 1 s, as in \"10s\"",
 			config_setting_get_string(s));
 	else
-		l->catalog->half_open = us;
+		l->catalog->connect_timeout = us;
 }
 
 static void top_arena(struct load *l, const config_setting_t *s, void *object)
@@ -183,7 +183,7 @@ static const struct rule top_rules[] = {
 	{"device", T_STRING, "the name of a device", false, top_device},
 	{"control", T_STRING, "an absolute path", false, top_control},
 	{"metrics", T_STRING, "\"address:port\"", false, top_metrics},
-	{"half_open", T_STRING, "a time: \"10s\"", false, top_half_open},
+	{"connect_timeout", T_STRING, "a time: \"10s\"", false, top_connect_timeout},
 	{"arena", T_STRING | T_INT | T_INT64, "a size as in \"256M\"", false, top_arena},
 	{"programs", T_STRING | T_ARRAY | T_LIST, "a directory or a list of such", false, top_programs},
 	{"regions", T_LIST, "a list of groups: ( { ... }, { ... } )", false, top_ignore},
@@ -273,7 +273,7 @@ int catalog_load(const char *path, struct catalog **out, char **errors)
 	if (!catalog)
 		return -ENOMEM;
 	catalog->arena = 256ull << 20;
-	catalog->half_open = 10 * SECOND_US;
+	catalog->connect_timeout = 10 * SECOND_US;
 	l.errors = open_memstream(errors, &size);
 	if (!l.errors)
 		return -ENOMEM;

@@ -9,7 +9,7 @@
  *   control  absolute path of the control socket; without it
  *            $RUNTIME_DIRECTORY/control, and none where there is no such
  *   metrics  "address:port" where HTTP clients get /metrics                    (none)
- *   half_open  "10s": a client that was accepted has to complete the connection in that time   ("10s")
+ *   connect_timeout  "10s": a client that was accepted has to complete the connection in that time   ("10s")
  *   arena    bytes of queue memory for all sessions, "256M"                  ("256M")
  *   programs directory with programs (*.rdn), or a list of them              (as installed)
  *   regions  list of { name, path, kind = "table" or "raw", writable = true for a raw one that programs
@@ -25,9 +25,9 @@
  *                      offloads = names of those that it may use (all) sessions, depth (sum of all sessions),
  * queue_bytes, slot_bytes: quotas rate, burst: requests per second of all its sessions, and at once after a
  * pause session_rate, session_burst: of each of its sessions bytes_rate, session_bytes_rate: bytes of replies
- * per second connects, connects_burst: sessions that begin per second, and at once after a pause idle_timeout
- * = "10m": a session without a request for so long ends }                 (no limits) without it there is one
- * tenant, "everyone", without limits
+ * per second connect_rate, connect_burst: sessions that begin per second, and at once after a pause
+ * idle_timeout = "10m": a session without a request for so long ends }                 (no limits) without it
+ * there is one tenant, "everyone", without limits
  *
  * Loading is a transaction: a catalog is complete and right, or there is none and every mistake is told.
  */
@@ -112,7 +112,8 @@ struct catalog_limits {
 	uint64_t session_rate, session_burst;
 	uint64_t bytes_rate, session_bytes_rate; /* of replies, bytes per second */
 	uint64_t idle_timeout;                   /* us */
-	uint64_t connects, connects_burst; /* sessions that begin per second; burst 0: what a second brings */
+	uint64_t connect_rate,
+		connect_burst; /* sessions that begin per second; burst 0: what a second brings */
 };
 
 struct catalog_tenant {
@@ -135,7 +136,7 @@ struct catalog {
 	char device[64]; /* "" */
 	char *control;   /* NULL: not set */
 	uint64_t arena;
-	uint64_t half_open;                   /* us */
+	uint64_t connect_timeout;             /* us */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;
 	struct catalog_region *regions;

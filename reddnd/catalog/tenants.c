@@ -273,14 +273,14 @@ static void tenant_session_burst(struct load *l, const config_setting_t *s, void
 	per_second(l, s, &((struct catalog_tenant *)object)->limits.session_burst);
 }
 
-static void tenant_connects(struct load *l, const config_setting_t *s, void *object)
+static void tenant_connect_rate(struct load *l, const config_setting_t *s, void *object)
 {
-	per_second(l, s, &((struct catalog_tenant *)object)->limits.connects);
+	per_second(l, s, &((struct catalog_tenant *)object)->limits.connect_rate);
 }
 
-static void tenant_connects_burst(struct load *l, const config_setting_t *s, void *object)
+static void tenant_connect_burst(struct load *l, const config_setting_t *s, void *object)
 {
-	per_second(l, s, &((struct catalog_tenant *)object)->limits.connects_burst);
+	per_second(l, s, &((struct catalog_tenant *)object)->limits.connect_burst);
 }
 
 static void bytes_per_second(struct load *l, const config_setting_t *s, uint64_t *to)
@@ -347,8 +347,8 @@ static const struct rule tenant_rules[] = {
 	{"bytes_rate", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false, tenant_bytes_rate},
 	{"session_bytes_rate", T_STRING | T_INT | T_INT64, "a size as in \"64M\"", false,
 		tenant_session_bytes_rate},
-	{"connects", T_INT | T_INT64, "a number of clients per second", false, tenant_connects},
-	{"connects_burst", T_INT | T_INT64, "a number of clients", false, tenant_connects_burst},
+	{"connect_rate", T_INT | T_INT64, "a number of clients per second", false, tenant_connect_rate},
+	{"connect_burst", T_INT | T_INT64, "a number of clients", false, tenant_connect_burst},
 	{"idle_timeout", T_STRING, "a time: \"10m\"", false, tenant_idle_timeout},
 };
 
@@ -380,8 +380,8 @@ void settings_parse_tenant(struct load *l, const config_setting_t *group)
 	settings_group(l, group, "in a tenant", tenant_rules, COUNT(tenant_rules), t);
 	check_burst(l, group, "", t->limits.rate, t->limits.burst);
 	check_burst(l, group, "session_", t->limits.session_rate, t->limits.session_burst);
-	if (t->limits.connects_burst && !t->limits.connects)
-		settings_wrong(l, group, "\"connects_burst\" means nothing without \"connects\"");
+	if (t->limits.connect_burst && !t->limits.connect_rate)
+		settings_wrong(l, group, "\"connect_burst\" means nothing without \"connect_rate\"");
 	for (unsigned i = 0; i < c->ntenants; i++) {
 		const struct catalog_tenant *other = &c->tenants[i];
 

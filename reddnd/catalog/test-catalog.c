@@ -182,10 +182,10 @@ static void test_top(void **state)
 	expect("lisen = \"0.0.0.0\";\n",
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n");
 	expect("\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, "
-				 "device, control, metrics, half_open, arena, "
+				 "device, control, metrics, connect_timeout, arena, "
 				 "programs, regions, offloads, tenants\n");
-	expect("tenants = ( { name = \"a\"; networks = [ \"::/0\" ]; connect = 3; } );\n",
-		"c:1: unknown setting \"connect\" in a tenant; did you mean \"connects\"?\n");
+	expect("tenants = ( { name = \"a\"; networks = [ \"::/0\" ]; conect_rate = 3; } );\n",
+		"c:1: unknown setting \"conect_rate\" in a tenant; did you mean \"connect_rate\"?\n");
 	expect("listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n");
 	expect("listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n");
@@ -405,7 +405,7 @@ static void test_tenants(void **state)
 			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
 			"slot_bytes = \"3K\"; rate = "
 			"5000; burst = 5;\n"
-			" session_rate = 7; session_burst = 2; connects = 20; connects_burst = 300; "
+			" session_rate = 7; session_burst = 2; connect_rate = 20; connect_burst = 300; "
 			"idle_timeout = \"5m\"; bytes_rate = \"1G\"; "
 			"session_bytes_rate = \"2K\"; },\n"
 			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
@@ -433,8 +433,8 @@ static void test_tenants(void **state)
 	assert_int_equal(c->tenants[0].limits.session_rate, 7);
 	assert_int_equal(c->tenants[0].limits.session_burst, 2);
 	assert_int_equal(c->tenants[0].limits.idle_timeout, 300000000);
-	assert_int_equal(c->tenants[0].limits.connects, 20);
-	assert_int_equal(c->tenants[0].limits.connects_burst, 300);
+	assert_int_equal(c->tenants[0].limits.connect_rate, 20);
+	assert_int_equal(c->tenants[0].limits.connect_burst, 300);
 	assert_int_equal(c->tenants[0].limits.bytes_rate, 1 << 30);
 	assert_int_equal(c->tenants[0].limits.session_bytes_rate, 2048);
 	catalog_free(c);
@@ -470,17 +470,17 @@ static void test_tenants(void **state)
 		"c:1: \"sessions\" is 0; it must be 1 to 1000000\n"
 		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n"
 		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
-	expect("tenants = ( { name = \"a\"; connects_burst = 5; } );\n",
-		"c:1: \"connects_burst\" means nothing without \"connects\"\n");
-	expect("tenants = ( { name = \"a\"; connects = 0; } );\n",
-		"c:1: \"connects\" is 0; it must be 1 to 1000000000\n");
+	expect("tenants = ( { name = \"a\"; connect_burst = 5; } );\n",
+		"c:1: \"connect_burst\" means nothing without \"connect_rate\"\n");
+	expect("tenants = ( { name = \"a\"; connect_rate = 0; } );\n",
+		"c:1: \"connect_rate\" is 0; it must be 1 to 1000000000\n");
 	expect("tenants = ( { name = \"a\"; idle_timeout = \"10ms\"; } );\n",
 		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n");
 	expect("tenants = ( { name = \"a\"; bytes_rate = 0; session_bytes_rate = \"much\"; } );\n",
 		"c:1: \"bytes_rate\" is no size; write it as in \"64M\"\n"
 		"c:1: \"session_bytes_rate\" is no size; write it as in \"64M\"\n");
-	expect("half_open = \"10ms\";\n",
-		"c:1: \"half_open\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n");
+	expect("connect_timeout = \"10ms\";\n",
+		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n");
 	expect("tenants = ( { name = \"a\"; burst = 5; } );\n",
 		"c:1: \"burst\" means nothing without \"rate\"\n");
 	expect("tenants = ( { name = \"a\"; session_rate = 5001; session_burst = 5; } );\n",

@@ -246,8 +246,8 @@ static struct json_object *run_tenants(struct call *call)
 		json_add_count(o, "session_burst", t->limits.session_burst);
 		json_add_count(o, "bytes_rate", t->limits.bytes_rate);
 		json_add_count(o, "session_bytes_rate", t->limits.session_bytes_rate);
-		json_add_count(o, "connects", t->limits.connects);
-		json_add_count(o, "connects_burst", t->limits.connects_burst);
+		json_add_count(o, "connect_rate", t->limits.connect_rate);
+		json_add_count(o, "connect_burst", t->limits.connect_burst);
 		json_add_count(o, "idle_timeout_us", t->limits.idle_timeout);
 		json_add_count(o, "accepted", t->accepted);
 		json_add_count(o, "refused", t->refused);

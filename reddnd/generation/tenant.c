@@ -60,12 +60,12 @@ void tenant_unref(struct tenant *t)
 static void limit_connects(struct tenant *t, uint64_t now_us)
 {
 	const struct catalog_limits *l = &t->limits;
-	uint64_t burst = l->connects_burst ? l->connects_burst : l->connects;
+	uint64_t burst = l->connect_burst ? l->connect_burst : l->connect_rate;
 
 	if (t->connects.per_second)
-		rate_set(&t->connects, l->connects, burst, now_us);
+		rate_set(&t->connects, l->connect_rate, burst, now_us);
 	else
-		rate_init(&t->connects, l->connects, burst, now_us);
+		rate_init(&t->connects, l->connect_rate, burst, now_us);
 }
 
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
@@ -120,10 +120,10 @@ bool tenant_charge(
 		return false;
 	}
 	if (rate_available(&t->connects, now_us) == 0) {
-		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connects,
-			"tenant %s has used up its quota \"connects\" of %" PRIu64
+		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connect_rate,
+			"tenant %s has used up its quota \"connect_rate\" of %" PRIu64
 			" per second; there is room again in %" PRIu64 " ms",
-			t->name, l->connects, rate_delay(&t->connects, 1, now_us) / 1000 + 1);
+			t->name, l->connect_rate, rate_delay(&t->connects, 1, now_us) / 1000 + 1);
 		return false;
 	}
 	rate_take(&t->connects, 1);

@@ -13,7 +13,7 @@ static uint64_t half_open_until(const struct server *sv, const struct session *s
 	/* The message that completes a connection can be lost; a client that asks has completed it */
 	if (s->established || s->done)
 		return UINT64_MAX;
-	return s->since + sv->generation->catalog->half_open;
+	return s->since + sv->generation->catalog->connect_timeout;
 }
 
 static uint64_t idle_until(const struct session *s)
@@ -61,7 +61,7 @@ static int due(sd_event_source *source, uint64_t usec, void *arg)
 	rounds_count(sv, s);
 	if (now >= half_open_until(sv, s)) {
 		snprintf(why, sizeof(why), "the client did not complete the connection within %" PRIu64 " ms",
-			sv->generation->catalog->half_open / MS);
+			sv->generation->catalog->connect_timeout / MS);
 		door_end(sv, s, REDDN_WIRE_END_UNREACHABLE, why);
 	}
 	if (!s->ended && now >= idle_until(s) && session_is_idle(s, now, s->tenant->limits.idle_timeout)) {

@@ -162,7 +162,7 @@ until_true only_wide || fail "tenants that are gone" "$work/ctl.out"
 ok "tenants that are no longer configured go with their last session"
 
 # a client that does not complete its connection is charged for no longer than it may
-printf 'half_open = "1s";\n' >>"$work/reddnd.conf"
+printf 'connect_timeout = "1s";\n' >>"$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"
 background half.log --host c "$MISUSE" "$address" "$port" two half-open
 half=$child
@@ -188,10 +188,10 @@ ok "a session that asks for nothing ends"
 
 # nor may clients begin as often as they like: who is one too many is refused, and served later
 accepted=$(tenant wide accepted)
-sed -i 's/idle_timeout = "1s";/connects = 1; connects_burst = 2;/' "$work/reddnd.conf"
+sed -i 's/idle_timeout = "1s";/connect_rate = 1; connect_burst = 2;/' "$work/reddnd.conf"
 begin=$SECONDS
 ctl reload || fail "no reload" "$work/ctl.err"
-is wide connects 1 || fail "connects is $(tenant wide connects)"
+is wide connect_rate 1 || fail "connect_rate is $(tenant wide connect_rate)"
 rush() # clients at once, of whom some are refused
 {
 	local clients=() i
@@ -201,13 +201,13 @@ rush() # clients at once, of whom some are refused
 		clients+=("$child")
 	done
 	wait "${clients[@]}"
-	grep -qE 'refused by the server: tenant wide has used up its quota "connects" of 1 per second; there is room again in [0-9]+ ms' "$work"/rush?.log
+	grep -qE 'refused by the server: tenant wide has used up its quota "connect_rate" of 1 per second; there is room again in [0-9]+ ms' "$work"/rush?.log
 }
 until_true rush || fail "no client is one too many" "$work"/rush?.log "$work/reddnd.log"
 [[ $(($(tenant wide accepted) - accepted)) -le $((2 + SECONDS + 1 - begin)) ]] ||
 	fail "$(tenant wide accepted) accepted in $((SECONDS - begin)) s, $accepted before" "$work/reddnd.log"
 until_true get b one || fail "nobody is served any more" "$work/get.log" "$work/reddnd.log"
-ok "quota \"connects\""
+ok "quota \"connect_rate\""
 
 stop_reddnd
 done_testing
