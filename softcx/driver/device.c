@@ -7,6 +7,7 @@
 #include "softcx/driver/sys.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,7 +205,7 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	int pair[2], rc;
 
 	channels_sweep();
-	for (unsigned i = 0; i < sizeof(channels) / sizeof(channels[0]) && !ch; i++)
+	for (unsigned i = 0; i < COUNT(channels) && !ch; i++)
 		if (!channels[i].file)
 			ch = &channels[i];
 	if (!ch)
@@ -325,7 +326,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 		int fds[SOFTCX_MAX_FDS];
 		unsigned n, nfds = 0;
 
-		for (n = 0; i < list.n && n < sizeof(outbox) / sizeof(outbox[0]); i++, n++) {
+		for (n = 0; i < list.n && n < COUNT(outbox); i++, n++) {
 			const struct mem_piece *p = &list.pieces[i];
 			int fd = p->fd >= 0 ? p->fd : lent;
 			unsigned k;

@@ -3,6 +3,7 @@
 
 #include "softcx/driver/maps.h"
 #include "softcx/driver/sys.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -79,7 +80,7 @@ int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd
 
 	if (sys_fstat(map_fd, &st) < 0)
 		return -errno;
-	for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
+	for (unsigned i = 0; i < COUNT(guards); i++) {
 		if (guards[i].addr == addr) { /* was unmapped since */
 			free_slot = &guards[i];
 			break;
@@ -96,7 +97,7 @@ int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd
 
 void guard_forget(uint64_t file)
 {
-	for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]); i++)
+	for (unsigned i = 0; i < COUNT(guards); i++)
 		if (guards[i].file == file)
 			guards[i].addr = NULL;
 }
@@ -111,7 +112,7 @@ static int still_there(const struct maps_entry *e, void *arg)
 
 void guard_fork_child(void (*fn)(const struct guard *guard, int uffd))
 {
-	for (unsigned i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
+	for (unsigned i = 0; i < COUNT(guards); i++) {
 		struct guard *g = &guards[i];
 		int fd;
 

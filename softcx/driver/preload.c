@@ -10,6 +10,7 @@
 #include "softcx/driver/stacks.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
+#include "util/array.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -47,7 +48,7 @@ static const char *redirect(const char *path, char buf[static 512])
 	static const char *const prefixes[] = {"/sys/class/infiniband", "/sys/class/misc/rdma_cm"};
 	char dir[SOFTCX_MAX_DIR + 1];
 
-	for (unsigned i = 0; path && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+	for (unsigned i = 0; path && i < COUNT(prefixes); i++)
 		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0 &&
 			softcx_dir(dir, sizeof(dir)) == 0 &&
 			snprintf(buf, 512, "%s/" SOFTCX_SYSFS "%s", dir, path + strlen("/sys")) < 512)

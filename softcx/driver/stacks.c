@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/stacks.h"
+#include "util/array.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,7 +45,7 @@ static struct span *note(void)
 	if (pthread_attr_getstack(&attr, &addr, &size) == 0) {
 		own = (struct span){(uintptr_t)addr, (uintptr_t)addr + size};
 		pthread_mutex_lock(&lock);
-		for (unsigned i = 0; i < sizeof(spans) / sizeof(spans[0]) && !span; i++)
+		for (unsigned i = 0; i < COUNT(spans) && !span; i++)
 			if (!spans[i].end)
 				span = &spans[i];
 		if (span)
@@ -122,7 +123,7 @@ bool stacks_touch(uint64_t start, uint64_t end)
 		     touches(&own, start, end);
 
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < sizeof(spans) / sizeof(spans[0]) && !found; i++)
+	for (unsigned i = 0; i < COUNT(spans) && !found; i++)
 		found = touches(&spans[i], start, end);
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -131,7 +132,7 @@ bool stacks_touch(uint64_t start, uint64_t end)
 void stacks_fork_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	for (unsigned i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
+	for (unsigned i = 0; i < COUNT(spans); i++)
 		if (spans[i].start != own.start)
 			spans[i] = (struct span){0};
 }

@@ -4,6 +4,7 @@
  * "softcx run" (see test-on-softcx).
  */
 #include "softcx/proto/proto.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -678,7 +679,7 @@ static void test_malformed_messages(void **state)
 	int file, ch;
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+	for (unsigned i = 0; i < COUNT(requests); i++) {
 		struct iovec iov[2] = {{&requests[i], sizeof(requests[i])}, {&hdr, sizeof(hdr)}};
 
 		for (unsigned parts = 1; parts <= 2; parts++) {

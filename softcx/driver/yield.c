@@ -5,6 +5,8 @@
  * is an inline call through the context, so what ibv_open_device() returns is where it can be reached; so is
  * ibv_start_poll() through the CQ, and that CQ through the context.
  */
+#include "util/array.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -53,7 +55,7 @@ static struct {
 
 static unsigned place_of(const struct ibv_cq_ex *cq)
 {
-	return (unsigned)((uintptr_t)cq >> 6) % (sizeof(extended) / sizeof(extended[0]));
+	return (unsigned)((uintptr_t)cq >> 6) % (COUNT(extended));
 }
 
 static int start_or_yield(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)

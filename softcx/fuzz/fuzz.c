@@ -7,6 +7,8 @@
  */
 #include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/random.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -50,10 +52,7 @@ static void on_signal(int sig)
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_ns() / 1e9;
 }
 
 /* ---- conversations ---------------------------------------------------------------------- */
@@ -74,7 +73,7 @@ static const char *const programs[] = {
 
 static bool record_all(struct fuzz *f)
 {
-	enum { PROGRAMS = sizeof(programs) / sizeof(programs[0]) };
+	enum { PROGRAMS = COUNT(programs) };
 	pid_t pid[PROGRAMS];
 	char port[16];
 

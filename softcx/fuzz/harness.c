@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/fuzz/harness.h"
+#include "util/array.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -125,7 +126,7 @@ static char *object_counts(const struct farm *farm)
 		fprintf(f, ", cm %s", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	if (f && json_object_object_get_ex(status, "devices", &devs))
 		for (size_t i = 0; i < json_object_array_length(devs); i++)
-			for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			for (size_t k = 0; k < COUNT(kinds); k++)
 				if (json_object_object_get_ex(
 					    json_object_array_get_idx(devs, i), kinds[k], &o))
 					fprintf(f, ", %s %s", kinds[k], json_object_get_string(o));
@@ -303,7 +304,7 @@ void farm_remove(struct farm *farm)
 	char what[FARM_WHAT];
 
 	memcpy(what, farm->what, sizeof(what));
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	for (unsigned i = 0; i < COUNT(all); i++)
 		end(farm, all[i], "");
 	memcpy(farm->what, what, sizeof(what));
 	if (farm->shared)

@@ -3,6 +3,8 @@
 #ifndef SOFTCX_FUZZ_RANDOM_H
 #define SOFTCX_FUZZ_RANDOM_H
 
+#include "util/array.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -43,7 +45,7 @@ static inline uint64_t fuzz_word(uint64_t *state)
 	case 0:
 		return fuzz_pick(state, 20);
 	case 1:
-		return limits[fuzz_pick(state, sizeof(limits) / sizeof(limits[0]))];
+		return limits[fuzz_pick(state, COUNT(limits))];
 	case 2:
 		return (1ULL << fuzz_pick(state, 64)) + fuzz_pick(state, 3) - 1;
 	default:

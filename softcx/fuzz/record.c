@@ -5,6 +5,7 @@
  * one end and sends calls through the other.
  */
 #include "softcx/fuzz/conv.h"
+#include "util/array.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -87,7 +88,7 @@ static void note_greeting(int fd)
 	if (!name || strncmp(name + 1, SOFTCX_SOCKET_PREFIX, strlen(SOFTCX_SOCKET_PREFIX)) != 0)
 		return;
 	name += 1 + strlen(SOFTCX_SOCKET_PREFIX);
-	if (nknown < sizeof(known) / sizeof(known[0]))
+	if (nknown < COUNT(known))
 		known[nknown++] = last_pair;
 	append(CONV_OPEN, last_pair, &(struct iovec){(void *)(uintptr_t)name, strlen(name)}, 1);
 }

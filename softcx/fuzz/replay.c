@@ -3,6 +3,7 @@
 
 #include "softcx/fuzz/random.h"
 #include "softcx/fuzz/wire.h"
+#include "util/array.h"
 
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
@@ -199,7 +200,7 @@ static void bad_greeting(struct replay *r, struct wire_file *file)
 		.version = SOFTCX_VERSION, .opener = pick(r, 2), .ino = fuzz_word(&r->rng)};
 	int fds[253], pair[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	static const unsigned counts[] = {0, 1, 1, 2, 64, 65, 72, 100, 253};
-	unsigned n = counts[pick(r, sizeof(counts) / sizeof(counts[0]))];
+	unsigned n = counts[pick(r, COUNT(counts))];
 	int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
 
 	if (socketpair(AF_UNIX, types[pick(r, 3)] | SOCK_CLOEXEC, 0, pair) < 0)
@@ -248,7 +249,7 @@ static void control(struct replay *r)
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_CONTROL, r->setup->dir);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0) {
 		for (unsigned n = 1 + pick(r, 4); n; n--) {
-			const char *word = words[pick(r, sizeof(words) / sizeof(words[0]))];
+			const char *word = words[pick(r, COUNT(words))];
 			char text[4000];
 			size_t len = strlen(word);
 

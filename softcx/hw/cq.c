@@ -5,6 +5,7 @@
 #include "softcx/hw/qp.h"
 #include "softcx/hw/uar.h"
 #include "softcx/hw/wait.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -110,7 +111,7 @@ static void maybe_fire(struct hw_cq *cq)
 	if (cq->max_count && cq->producer - cq->event_at >= cq->max_count) {
 		fire(cq);
 	} else if (!cq->moderated && cq->period_us) {
-		cq->due = hw_clock() + cq->period_us * 1000ull;
+		cq->due = clock_ns() + cq->period_us * 1000ull;
 		cq->moderated = true;
 		TAILQ_INSERT_TAIL(&cq->dev->moderated, cq, timer);
 	}

@@ -83,7 +83,6 @@ LIST_HEAD(hw_devs, hw_dev);
 extern struct hw_devs hw_devs; /* every device of this process */
 
 void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
-uint64_t hw_clock(void);                          /* ns, monotonic */
 
 enum { HW_CLOCK_KHZ = 78125 }; /* of a ConnectX-5: 5 ticks in 64 ns */
 static inline uint64_t hw_clock_ticks(uint64_t ns)

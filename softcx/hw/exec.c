@@ -8,6 +8,7 @@
 #include "softcx/hw/rate.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/wait.h"
+#include "util/clock.h"
 
 enum {
 	BUDGET = 512, /* WQEs per hw_exec_run */
@@ -74,7 +75,7 @@ static void succeed(struct hw_wqe *w)
 	if (w->peer && qp->type != HW_UD)
 		advance_psn(w);
 	if (qp->rate && w->opcode != HW_OP_READ)
-		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : hw_clock());
+		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
@@ -123,7 +124,7 @@ static void fail(struct hw_wqe *w, int fault)
 
 static void pause_sq(struct hw_qp *qp, uint64_t ns)
 {
-	qp->due = hw_clock() + ns;
+	qp->due = clock_ns() + ns;
 	if (qp->clock)
 		hw_clock_pause(qp, ns);
 	hw_qp_set_run(qp, HW_RUN_TIMED);
@@ -181,7 +182,7 @@ static bool must_pause(struct hw_qp *qp)
 {
 	uint64_t due = hw_rate_due(qp->rate);
 
-	if (due <= hw_clock())
+	if (due <= clock_ns())
 		return false;
 	qp->due = due;
 	hw_qp_set_run(qp, HW_RUN_TIMED);

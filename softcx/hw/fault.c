@@ -5,6 +5,7 @@
 #include "softcx/hw/exec.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/resp.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static int strike(struct hw_wqe *w, const struct hw_fault *f)
 		return HW_EXEC_LOST;
 	case HW_FAULT_DELAY:
 		qp->delayed = true;
-		qp->due = hw_clock() + f->delay_ns;
+		qp->due = clock_ns() + f->delay_ns;
 		if (qp->clock)
 			hw_clock_pause(qp, f->delay_ns);
 		hw_qp_set_run(qp, HW_RUN_TIMED);
@@ -232,7 +233,7 @@ int hw_fault_add(struct hw_dev *dev, const struct hw_fault *fault)
 
 	if (err)
 		return err;
-	dev->now = hw_clock();
+	dev->now = clock_ns();
 	if (!fault->at && fault->probability == 0) {
 		act(dev, fault, fault->qpn ? hw_qp_find(dev, fault->qpn) : NULL);
 		return 0;

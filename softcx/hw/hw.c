@@ -7,6 +7,8 @@
 #include "softcx/hw/qp.h"
 #include "softcx/hw/srq.h"
 #include "softcx/hw/uar.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +16,6 @@
 #include <time.h>
 
 struct hw_devs hw_devs = LIST_HEAD_INITIALIZER(hw_devs);
-
-uint64_t hw_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- tables ----------------------------------------------------------------------------- */
 
@@ -34,7 +28,7 @@ void hw_table_init(struct hw_table *t, uint32_t first, uint32_t span)
 
 void hw_table_deinit(struct hw_table *t)
 {
-	for (size_t i = 0; i < sizeof(t->page) / sizeof(t->page[0]); i++)
+	for (size_t i = 0; i < COUNT(t->page); i++)
 		free(t->page[i]);
 }
 
@@ -159,7 +153,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	TAILQ_INIT(&dev->asleep);
 	TAILQ_INIT(&dev->faults);
 	LIST_INIT(&dev->watches);
-	dev->now = hw_clock();
+	dev->now = clock_ns();
 	LIST_INSERT_HEAD(&hw_devs, dev, all);
 	*out = dev;
 	return 0;

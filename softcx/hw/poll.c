@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/exec.h"
 #include "softcx/hw/uar.h"
+#include "util/clock.h"
 
 static bool run_timers(struct hw_dev *dev)
 {
@@ -21,7 +22,7 @@ bool hw_poll(struct hw_dev *dev)
 {
 	bool any;
 
-	dev->now = hw_clock();
+	dev->now = clock_ns();
 	any = hw_uar_scan(dev);
 	any |= run_timers(dev);
 	any |= hw_cq_timers(dev);
@@ -49,6 +50,6 @@ uint64_t hw_next_timer(const struct hw_dev *dev)
 			due = cq->due;
 	if (due == UINT64_MAX)
 		return due;
-	now = hw_clock();
+	now = clock_ns();
 	return due > now ? due - now : 0;
 }

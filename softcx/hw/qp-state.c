@@ -5,6 +5,7 @@
 #include "softcx/hw/qp.h"
 #include "softcx/hw/srq.h"
 #include "softcx/hw/wqe.h"
+#include "util/clock.h"
 
 #include <errno.h>
 
@@ -184,7 +185,7 @@ int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, cons
 {
 	enum hw_qp_state from = qp->state;
 
-	dev->now = hw_clock();
+	dev->now = clock_ns();
 	if (!transition(from, to))
 		return -EINVAL;
 	if (to == HW_RST) {

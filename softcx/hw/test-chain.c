@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Managed queues, and what a program may rely on: enables, waits, fences, fetches. */
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <string.h>
 
@@ -347,7 +348,7 @@ static void programs(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(p) / sizeof(p[0]); i++) {
+	for (size_t i = 0; i < COUNT(p); i++) {
 		unsigned n = survivors(p[i].fn, false);
 
 		print_message("%s: %u of %u\n", p[i].name, n, SEEDS);

@@ -6,6 +6,7 @@
 #include "costs/costs.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -523,7 +524,7 @@ static void bad_files(void **state)
 	assert_true(fd >= 0);
 	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
 	fclose(f);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *at = strstr(text, cases[i].from);
 
 		assert_non_null(at);

@@ -8,6 +8,8 @@
 #include "softcx/hw/qp.h"
 #include "softcx/hw/rate.h"
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -209,7 +211,7 @@ static void syndromes(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+	for (size_t i = 0; i < COUNT(t); i++) {
 		const uint8_t *cqe;
 		struct pair p;
 
@@ -314,7 +316,7 @@ static void check_fence_modes(bool heeded)
 		{HW_FM_SMALL_AND_FENCE, true, false},
 	};
 
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+	for (size_t i = 0; i < COUNT(t); i++)
 		for (int write = 0; write < 2; write++) {
 			unsigned good = 0;
 
@@ -396,14 +398,14 @@ static void waits_fall(void **state)
 
 	(void)state;
 	open_one(&o, 1);
-	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++)
+	for (size_t i = 0; i < COUNT(n); i++)
 		wqe_wait(&o.q, hw_cqn(o.rcq.cq), n[i], SIG);
 	rig_one_go(&o);
 	assert_null(rig_cq_next(&o.scq));
 	o.rcq.cq->producer = 2;
 	hw_cq_push(o.rcq.cq, &(struct hw_cqe){0});
 	rig_run(&o.rig);
-	assert_int_equal(rig_cq_count(&o.scq), sizeof(n) / sizeof(n[0]));
+	assert_int_equal(rig_cq_count(&o.scq), COUNT(n));
 	rig_one_close(&o);
 }
 
@@ -455,7 +457,7 @@ static void enable_window(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+	for (size_t i = 0; i < COUNT(t); i++)
 		for (int recv = 0; recv < 2; recv++) {
 			struct rig_one o;
 			struct rig_qp c;
@@ -584,7 +586,7 @@ static void queue_limits(void **state)
 
 	(void)state;
 	open_one(&o, 1);
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+	for (size_t i = 0; i < COUNT(t); i++) {
 		struct hw_qp_attr attr = {.pdn = o.rig.pdn,
 			.scq = o.scq.cq,
 			.rcq = o.rcq.cq,
@@ -606,14 +608,6 @@ static void queue_limits(void **state)
 }
 
 /* ---- rates ------------------------------------------------------------------------------ */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* A limit, alone or inside a lower one: so many bytes take so long at least. READs and NOPs cost nothing. */
 static void rates(void **state)

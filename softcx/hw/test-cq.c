@@ -2,6 +2,7 @@
 /* Completion queues: arming, moderation, overrun, collapsed, resized; data delivered in CQEs; SRQ; datagrams.
  */
 #include "softcx/hw/test-rig.h"
+#include "util/clock.h"
 
 #include <infiniband/mlx5dv.h>
 #include <string.h>
@@ -82,14 +83,6 @@ static void solicited(void **state)
 	rig_qp_to(&o.q, HW_ERR); /* the third RECV's flush is an error */
 	assert_int_equal(o.rcq.events, 2);
 	rig_one_close(&o);
-}
-
-static uint64_t clock_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static void moderation(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What goes wrong: keys, lengths, lost peers, missing RECVs; error CQEs, flushes, events, states. */
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -164,7 +165,7 @@ static void key_checks(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+	for (size_t i = 0; i < COUNT(t); i++) {
 		struct pair p;
 		struct hw_mkey_attr attr;
 		uint8_t *w, *at;

@@ -2,6 +2,7 @@
 /* Faults on demand: each kind, what triggers it, how often it strikes, and what goes on afterwards. */
 #include "softcx/hw/fault.h"
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -224,7 +225,7 @@ static void error(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+	for (size_t i = 0; i < COUNT(t); i++) {
 		struct pair p;
 
 		open_pair(&p, 1, false);
@@ -387,7 +388,7 @@ static void nonsense(void **state)
 
 	(void)state;
 	open_pair(&p, 1, false);
-	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+	for (size_t i = 0; i < COUNT(t); i++)
 		assert_int_equal(hw_fault_add(p.rig.dev, &t[i]), -EINVAL);
 	assert_int_equal(hw_fault_add(p.rig.dev, &f), -ENOENT);
 	f.qpn = 0;

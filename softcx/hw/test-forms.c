@@ -4,6 +4,7 @@
  * the ring, address vectors, RECVs, operands of atomics.
  */
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
@@ -110,7 +111,7 @@ static void opcodes(void **state)
 
 	(void)state;
 	for (enum hw_qp_type type = HW_RC; type <= HW_UC; type++)
-		for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (size_t i = 0; i < COUNT(t); i++) {
 			bool send = t[i].op == HW_OP_SEND || t[i].op == HW_OP_SEND_IMM;
 			const uint8_t *cqe;
 			struct loop l;

@@ -2,6 +2,7 @@
 /* Memory: copies of every alignment, words that are never torn, memory of another process, what is left over.
  */
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void copies(void **state)
 	dst = rig_alloc(&s.rig, 32768);
 	for (int i = 0; i < 32768; i++)
 		src[i] = (uint8_t)(i * 7 + i / 256);
-	for (size_t l = 0; l < sizeof(lens) / sizeof(lens[0]); l++)
+	for (size_t l = 0; l < COUNT(lens); l++)
 		for (unsigned a = 0; a < 8; a++)
 			for (unsigned b = 0; b < 8; b++)
 				for (int read = 0; read < 2; read++) {

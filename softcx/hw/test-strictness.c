@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Strictness, rule by rule: a program that counts on what no source promises, and its twin that does not. The
- *wrong one fails under some seed; the right one succeeds under every seed that is tried. Where a profile of
- *the device makes the promise after all (--lenient, --no-index-check, --no-qpn-check), the wrong one always
- *succeeds there.
+ * Each rule of strictness has two programs: a wrong one that relies on what no source promises, and a right
+ * one that does not. The wrong one fails under some seed; the right one passes under every seed that is
+ * tried. Where a profile of the device (--lenient, --no-index-check, --no-qpn-check) makes the promise after
+ * all, the wrong one always passes.
  *
- *	test-hw-strictness [SEEDS]
+ * Usage: test-hw-strictness [SEEDS]
  */
 #include "softcx/hw/dev.h"
 #include "softcx/hw/test-rig.h"
+#include "util/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static struct rig_cq *cq_of(struct stage *s, unsigned i)
 {
 	struct rig_cq *all[] = {&s->mcq, &s->pcq, &s->acq, &s->bcq, &s->rcq};
 
-	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
+	return i < COUNT(all) ? all[i] : NULL;
 }
 
 static void set_up(struct stage *s, uint64_t seed)
@@ -534,12 +535,12 @@ static bool scatter_to_cqe(struct stage *s, bool right)
 
 enum profile { NEVER, LENIENT, NO_INDEX_CHECK, NO_QPN_CHECK, PROFILES };
 
-static const struct twin {
-	const char *rule;
+static const struct rule {
+	const char *name;
 	bool (*program)(struct stage *s, bool right);
 	bool always;           /* the wrong one fails under every seed */
 	enum profile forgives; /* where it always succeeds */
-} twins[] = {
+} rules[] = {
 	{"an enabled WQE may have been fetched", patched_after_enable, false, LENIENT},
 	{"so may the next one of the own queue", patched_own_queue, false, LENIENT},
 	{"a WAIT does not hold back a fetch", patched_behind_wait, false, LENIENT},
@@ -583,12 +584,12 @@ static void open_stage(struct stage *s, enum profile profile)
 	s->base = s->rig.used;
 }
 
-static bool play(struct stage *s, const struct twin *t, uint64_t seed, bool right)
+static bool play(struct stage *s, const struct rule *rule, uint64_t seed, bool right)
 {
 	bool ok;
 
 	set_up(s, seed);
-	ok = t->program(s, right);
+	ok = rule->program(s, right);
 	tear_down(s);
 	return ok;
 }
@@ -599,19 +600,19 @@ static void strict(void **state)
 
 	(void)state;
 	open_stage(&s, NEVER);
-	for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++) {
-		const struct twin *t = &twins[i];
+	for (size_t i = 0; i < COUNT(rules); i++) {
+		const struct rule *rule = &rules[i];
 		unsigned bad = 0, first = 0;
 
 		for (unsigned seed = 0; seed < seeds; seed++) {
-			if (!play(&s, t, seed, true))
-				fail_msg("%s: the right program fails under seed %u", t->rule, seed);
-			if (!play(&s, t, seed, false) && !bad++)
+			if (!play(&s, rule, seed, true))
+				fail_msg("%s: the right program fails under seed %u", rule->name, seed);
+			if (!play(&s, rule, seed, false) && !bad++)
 				first = seed;
 		}
-		print_message(
-			"%-42s wrong: fails under %5u of %u seeds, first %u\n", t->rule, bad, seeds, first);
-		if (t->always)
+		print_message("%-42s wrong: fails under %5u of %u seeds, first %u\n", rule->name, bad, seeds,
+			first);
+		if (rule->always)
 			assert_int_equal(bad, seeds);
 		else
 			assert_in_range(bad, seeds / 200, seeds - 1);
@@ -626,14 +627,14 @@ static void forgiven(void **state)
 		struct stage s;
 
 		open_stage(&s, profile);
-		for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++)
+		for (size_t i = 0; i < COUNT(rules); i++)
 			for (unsigned seed = 0; seed < seeds / 100; seed++) {
-				const struct twin *t = &twins[i];
+				const struct rule *rule = &rules[i];
 
-				if (!play(&s, t, seed, true))
-					fail_msg("%s: right, fails under profile %d", t->rule, profile);
-				if (t->forgives == profile && !play(&s, t, seed, false))
-					fail_msg("%s: wrong, fails under profile %d", t->rule, profile);
+				if (!play(&s, rule, seed, true))
+					fail_msg("%s: right, fails under profile %d", rule->name, profile);
+				if (rule->forgives == profile && !play(&s, rule, seed, false))
+					fail_msg("%s: wrong, fails under profile %d", rule->name, profile);
 			}
 		rig_close(&s.rig);
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/uar.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -254,7 +256,7 @@ static bool scan(struct hw_uar *uar)
 	bool any = false;
 	uint64_t word;
 
-	for (size_t i = 0; i < sizeof(bf_word) / sizeof(bf_word[0]); i++) {
+	for (size_t i = 0; i < COUNT(bf_word); i++) {
 		struct hw_qp *qp;
 
 		word = take(&uar->page[bf_word[i]]);
@@ -326,7 +328,7 @@ void hw_uar_wake(struct hw_uar *uar)
 		return;
 	delist(uar);
 	uar->asleep = false;
-	uar->rung_at = hw_clock();
+	uar->rung_at = clock_ns();
 	/* A store of nothing brings a page back that has nothing in it, and leaves alone one that has */
 	if (uar->kind == HW_UAR_RINGS)
 		__atomic_fetch_or(uar->page, 0, __ATOMIC_SEQ_CST);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/event-loop.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -53,8 +54,7 @@ int loop_poll(struct loop *loop, uint64_t timeout_ns)
 {
 	struct epoll_event events[512];
 	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
-	int n = epoll_pwait2(loop->epoll, events, sizeof(events) / sizeof(events[0]),
-		timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
+	int n = epoll_pwait2(loop->epoll, events, COUNT(events), timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
 
 	for (unsigned rank = 0; rank < 2; rank++) {
 		for (int i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
 #include "softcx/nic/ident.h"
 
 #include "softcx/proto/call.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -111,8 +112,7 @@ static void find_machine_gids(void)
 
 	if (getifaddrs(&list))
 		return;
-	for (struct ifaddrs *i = list; i && nmachine_gids < sizeof(machine_gid) / sizeof(machine_gid[0]);
-		i = i->ifa_next) {
+	for (struct ifaddrs *i = list; i && nmachine_gids < COUNT(machine_gid); i = i->ifa_next) {
 		const struct sockaddr_in *sin = (const struct sockaddr_in *)i->ifa_addr;
 
 		if (sin && sin->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&

@@ -6,6 +6,7 @@
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/uar.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ static void describe_access(struct json_object *o, unsigned access)
 		"local write", "remote write", "remote read", "remote atomic", "window bind", "zero based"};
 	char text[96] = "local read";
 
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (unsigned i = 0; i < COUNT(words); i++)
 		if (access & 1u << i)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "+%s", words[i]);
 	add_text(o, "access", text);
@@ -194,7 +195,7 @@ static void describe_channels(struct json_object *list, const struct uverbs_file
 		[UVERBS_CH_DEVX_OMIT] = "devx event channels without data",
 		[UVERBS_CH_DEVX_CMD] = "devx command channels"};
 
-	for (unsigned kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+	for (unsigned kind = 0; kind < COUNT(kinds); kind++) {
 		unsigned n = uverbs_channels_count(file, (enum uverbs_channel_kind)kind);
 
 		if (n)

@@ -11,6 +11,7 @@
 #include "softcx/nic/trace.h"
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,10 +84,7 @@ struct server {
 
 uint64_t nic_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SEC + (uint64_t)ts.tv_nsec;
+	return clock_ns();
 }
 
 /* ---- control ---------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
+#include "util/array.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -139,7 +140,7 @@ static void write_dev(int *rc, const struct host *host, unsigned number)
 		attr(rc, dir, device, "vendor", "0x15b3");
 		attr(rc, dir, device, "device", "0x1017");
 		attr(rc, dir, device, "modalias", "pci:v000015B3d00001017sv000015B3sd00000091bc02sc00i00");
-		for (unsigned k = 0; k < sizeof(numa) / sizeof(numa[0]); k++)
+		for (unsigned k = 0; k < COUNT(numa); k++)
 			attr(rc, dir, device, numa[k][0], "%s", numa[k][1]);
 	}
 	write_port(rc, dir, port, dev);

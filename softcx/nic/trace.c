@@ -4,6 +4,7 @@
 
 #include "softcx/hw/wqe.h"
 #include "softcx/proto/proto.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,11 +60,8 @@ static bool wanted(const struct tracer *r, const struct softcx_trace *rec)
 static void put_lost(struct tracer *r)
 {
 	struct softcx_trace *rec = &r->ring[r->head++ & (RING - 1)];
-	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	*rec = (struct softcx_trace){
-		.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec, .lost = r->lost};
+	*rec = (struct softcx_trace){.ns = clock_read_ns(CLOCK_REALTIME), .lost = r->lost};
 	r->lost = 0;
 }
 
@@ -122,13 +120,11 @@ static void on_trace(void *arg, const struct hw_trace *t)
 		.ds = t->ds,
 		.pid = owner(source->tracers, source->dev, t->qpn),
 	};
-	struct timespec ts;
 	struct tracer *r;
 
 	memcpy(rec.device, source->label, sizeof(rec.device));
 	add_path(&rec, source, t);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	rec.ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	rec.ns = clock_read_ns(CLOCK_REALTIME);
 	LIST_FOREACH (r, &source->tracers->list, link)
 		if (wanted(r, &rec))
 			put(r, &rec, t);

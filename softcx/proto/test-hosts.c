@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/proto/hosts.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +37,7 @@ static void refused(void **state)
 		"a:-1", "a:1x", "a:0", "a:17", "a:9,b:9", "a,b,a", "abcdefghijklmnop", "a,b,c,d,e,f,g,h,i"};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (unsigned i = 0; i < COUNT(bad); i++) {
 		why[0] = '\0';
 		if (parse(bad[i], 1) != -EINVAL || !why[0])
 			fail_msg("%s", bad[i]);

@@ -3,6 +3,8 @@
 
 #include "softcx/tool/run.h"
 #include "softcx/tool/trace.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,10 +31,7 @@ static void on_stop(int sig)
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_ns() / 1e9;
 }
 
 /* ---- inside a run ----------------------------------------------------------------------- */
@@ -194,7 +193,7 @@ static bool sanitizer_report(void)
 	snprintf(path, sizeof(path), "%s/output", tool_dir);
 	f = fopen(path, "re");
 	while (f && !found && getline(&line, &size, f) > 0)
-		for (unsigned i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		for (unsigned i = 0; i < COUNT(marks); i++)
 			found |= strstr(line, marks[i]) != NULL;
 	free(line);
 	if (f)

@@ -3,6 +3,7 @@
 
 #include "softcx/tool/fuzz-run.h"
 #include "softcx/tool/run.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,10 +45,7 @@ static void on_signal(int sig)
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_ns() / 1e9;
 }
 
 static bool read_seed(const char **text, uint64_t *seed)

@@ -3,6 +3,7 @@
 
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +119,7 @@ void tool_nic_option(struct tool_nic_options *opt, const char *name, const char 
 {
 	char *option;
 
-	if (opt->argc + 8 >= (int)(sizeof(opt->argv) / sizeof(opt->argv[0])))
+	if (opt->argc + 8 >= (int)(COUNT(opt->argv)))
 		tool_die("too many options");
 	if (asprintf(&option, value ? "--%s=%s" : "--%s", name, value) < 0)
 		tool_die("out of memory");

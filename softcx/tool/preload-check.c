@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/preload-check.h"
+#include "util/cleanup.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,12 +12,6 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static bool runnable(const char *path)
 {
@@ -87,7 +82,7 @@ static bool check_elf(int fd, const Elf64_Ehdr *ehdr, char *why, size_t size)
 
 bool hostable_check(const char *path, char *why, size_t size)
 {
-	int fd __attribute__((cleanup(close_fd))) = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	union {
 		char text[PATH_MAX + 2];
 		Elf64_Ehdr elf;

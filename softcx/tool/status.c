@@ -3,6 +3,7 @@
 
 #include "softcx/tool/nic.h"
 #include "softcx/tool/objects.h"
+#include "util/array.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void print_status(struct json_object *o)
 		if (!json_object_object_get_ex(dev, "name", &name))
 			continue;
 		printf("%-8s", json_object_get_string(name));
-		for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (unsigned k = 0; k < COUNT(kinds); k++)
 			printf("%s%lld %s", k ? ", " : " ", (long long)get(dev, kinds[k]), kinds[k]);
 		printf("; since start %lld WQEs, %lld CQEs, %lld bytes\n", (long long)get(dev, "wqes"),
 			(long long)get(dev, "cqes"), (long long)get(dev, "bytes"));

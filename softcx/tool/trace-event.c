@@ -4,6 +4,7 @@
 #include "softcx/hw/hw.h"
 #include "softcx/hw/wqe.h"
 #include "softcx/tool/trace-text.h"
+#include "util/array.h"
 
 #include <inttypes.h>
 
@@ -15,7 +16,7 @@ static const char *const kinds[] = {
 	[HW_TRACE_RELEASED] = "wait",
 };
 
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum { KINDS = COUNT(kinds) };
 
 const char *trace_event_kind(uint32_t kind)
 {

@@ -5,6 +5,7 @@
 
 #include "softcx/hw/hw.h"
 #include "softcx/hw/wqe.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -110,7 +111,7 @@ static void parse(struct words *w, const struct softcx_trace *rec)
 		w->bytes = sizeof(rec->wqe);
 		w->cut = true;
 	}
-	if (rec->opcode >= sizeof(opcodes) / sizeof(opcodes[0]) || !opcodes[rec->opcode].name)
+	if (rec->opcode >= COUNT(opcodes) || !opcodes[rec->opcode].name)
 		return;
 	w->name = opcodes[rec->opcode].name;
 	w->shape = opcodes[rec->opcode].shape;
@@ -146,7 +147,7 @@ static const char *fence(const struct words *w)
 		NULL, "small fence", "fence", "strong fence", "small fence and fence"};
 	unsigned fm = w->wqe[HW_CTRL_FM_CE_SE] >> HW_FM_SHIFT;
 
-	return fm < sizeof(names) / sizeof(names[0]) ? names[fm] : "unknown fence mode";
+	return fm < COUNT(names) ? names[fm] : "unknown fence mode";
 }
 
 static bool signaled(const struct words *w)
@@ -196,7 +197,7 @@ const char *trace_syndrome(uint8_t code)
 
 const char *trace_opcode(uint8_t opcode)
 {
-	return opcode < sizeof(opcodes) / sizeof(opcodes[0]) ? opcodes[opcode].name : NULL;
+	return opcode < COUNT(opcodes) ? opcodes[opcode].name : NULL;
 }
 
 uint64_t trace_bytes(const struct softcx_trace *rec)

@@ -4,6 +4,7 @@
  * drivers/infiniband/core/ucma.c of Linux 6.1.
  */
 #include "softcx/ucma/net.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -466,7 +467,7 @@ ssize_t ucma_write(struct ucma_file *file, struct nic_call *call)
 	if (len < sizeof(hdr))
 		return -EINVAL;
 	memcpy(&hdr, bytes, sizeof(hdr));
-	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in + sizeof(hdr) > len)
+	if (hdr.cmd >= COUNT(commands) || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
 	if (!commands[hdr.cmd].handler) /* GET_OPTION: not in Linux either */
 		return -ENOSYS;

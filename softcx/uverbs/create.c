@@ -6,6 +6,7 @@
 #include "softcx/uverbs/ioctl.h"
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -222,4 +223,4 @@ const struct uverbs_ioctl_method uverbs_create_methods[] = {
 			UVERBS_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4), UVERBS_ATTR_UHW,
 			UVERBS_ATTR_END}},
 };
-const unsigned uverbs_create_methods_len = sizeof(uverbs_create_methods) / sizeof(*uverbs_create_methods);
+const unsigned uverbs_create_methods_len = COUNT(uverbs_create_methods);

@@ -4,6 +4,7 @@
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
+#include "util/array.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -56,7 +57,7 @@ static unsigned opcode(const struct uverbs_mbox *m)
 
 int uverbs_devx_other(struct uverbs_bundle *b)
 {
-	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	CLEANUP(mbox_free) struct uverbs_mbox m = {0};
 	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, &m);
 
 	if (r == 0)
@@ -76,7 +77,7 @@ int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 {
 	const uint64_t known = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
 			       IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
-	struct hw_mem *mem cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *mem = NULL;
 	uint64_t addr = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR);
 	uint64_t len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
 	uint64_t access = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
@@ -92,7 +93,7 @@ int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 	if (r)
 		return r;
 	umem = uverbs_obj_new(b->file, UVERBS_UMEM, sizeof(*umem));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)umem;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)umem;
 	if (!umem)
 		return -ENOMEM;
 	umem->mem = mem;
@@ -156,7 +157,7 @@ static bool event_of_object(uint16_t event)
 	static const uint16_t known[] = {
 		0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x07, 0x10, 0x11, 0x12, 0x13, 0x14, 0x18, 0x1c, 0x1d};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+	for (size_t i = 0; i < COUNT(known); i++)
 		if (known[i] == event)
 			return true;
 	return false;
@@ -268,9 +269,9 @@ static int devx_destroy(struct uverbs_obj *obj)
 
 int uverbs_devx_create(struct uverbs_bundle *b)
 {
-	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	CLEANUP(mbox_free) struct uverbs_mbox m = {0};
 	struct uverbs_devx *devx = NULL;
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = NULL;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = NULL;
 	int r = mbox_open_out(
 		b, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &m);
 
@@ -334,7 +335,7 @@ static int find_target(
 
 int uverbs_devx_modify(struct uverbs_bundle *b)
 {
-	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	CLEANUP(mbox_free) struct uverbs_mbox m = {0};
 	struct uverbs_fw_target t;
 	int r = mbox_open_out(
 		b, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &m);
@@ -348,7 +349,7 @@ int uverbs_devx_modify(struct uverbs_bundle *b)
 
 int uverbs_devx_query(struct uverbs_bundle *b)
 {
-	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	CLEANUP(mbox_free) struct uverbs_mbox m = {0};
 	struct uverbs_fw_target t;
 	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, &m);
 
@@ -362,7 +363,7 @@ int uverbs_devx_query(struct uverbs_bundle *b)
 /* The answer goes to a command channel instead of an attribute, refusals too. */
 int uverbs_devx_query_async(struct uverbs_bundle *b)
 {
-	struct uverbs_mbox m cleanup_(mbox_free) = {0};
+	CLEANUP(mbox_free) struct uverbs_mbox m = {0};
 	uint64_t wr_id = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_WR_ID);
 	uint64_t out_len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_OBJ_QUERY_ASYNC_OUT_LEN);
 	uint8_t record[4096];

@@ -74,7 +74,7 @@ int uverbs_fw_create_general(struct uverbs_file *file, const struct uverbs_mbox 
 	}
 
 	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
 	r = hw_rate_create(file->dev, parent ? parent->rate : NULL, &devx->rate);

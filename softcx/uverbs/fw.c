@@ -5,6 +5,7 @@
 #include "softcx/uverbs/fw-obj.h"
 #include "softcx/uverbs/prm.h"
 #include "softcx/uverbs/uar.h"
+#include "util/array.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -194,7 +195,7 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return r;
 
 	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
 	const struct hw_cq_attr attr = {
@@ -317,7 +318,7 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return r;
 
 	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)devx;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
 	attr.pdn = pd->pdn;
@@ -454,7 +455,7 @@ static unsigned optional_to_hw(unsigned opt)
 	};
 	unsigned hw = 0;
 
-	for (size_t i = 0; i < sizeof(map) / sizeof(*map); i++)
+	for (size_t i = 0; i < COUNT(map); i++)
 		if (opt & map[i].opt)
 			hw |= map[i].hw;
 	return hw;
@@ -550,7 +551,7 @@ int uverbs_fw_modify(struct uverbs_file *file, const struct uverbs_fw_target *t,
 		return modify_cq(t, m);
 	if (opcode(m) == PRM_OP_MODIFY_GENERAL)
 		return uverbs_fw_modify_element(t->devx, m);
-	for (size_t i = 0; i < sizeof(qp_commands) / sizeof(*qp_commands); i++)
+	for (size_t i = 0; i < COUNT(qp_commands); i++)
 		if (qp_commands[i].opcode == opcode(m))
 			return modify_qp(file, t, m, &qp_commands[i]);
 	return -EINVAL;

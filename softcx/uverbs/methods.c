@@ -4,6 +4,7 @@
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/write.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -298,4 +299,4 @@ const struct uverbs_ioctl_method uverbs_core_methods[] = {
 			UVERBS_ATTR_END,
 		}},
 };
-const unsigned uverbs_core_methods_len = sizeof(uverbs_core_methods) / sizeof(*uverbs_core_methods);
+const unsigned uverbs_core_methods_len = COUNT(uverbs_core_methods);

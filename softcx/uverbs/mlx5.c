@@ -4,6 +4,7 @@
 #include "softcx/uverbs/ioctl.h"
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/uar.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <rdma/mlx5_user_ioctl_verbs.h>
@@ -129,4 +130,4 @@ const struct uverbs_ioctl_method uverbs_mlx5_methods[] = {
 	{MLX5_IB_OBJECT_DEVX_ASYNC_CMD_FD, MLX5_IB_METHOD_DEVX_ASYNC_CMD_FD_ALLOC, false, uverbs_devx_cmd_fd,
 		{UVERBS_NEW(MLX5_IB_ATTR_DEVX_ASYNC_CMD_FD_ALLOC_HANDLE), UVERBS_ATTR_END}},
 };
-const unsigned uverbs_mlx5_methods_len = sizeof(uverbs_mlx5_methods) / sizeof(*uverbs_mlx5_methods);
+const unsigned uverbs_mlx5_methods_len = COUNT(uverbs_mlx5_methods);

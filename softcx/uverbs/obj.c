@@ -28,7 +28,7 @@ static int pd_destroy(struct uverbs_obj *obj)
 int uverbs_pd_create(struct uverbs_file *file, struct uverbs_pd **out)
 {
 	struct uverbs_pd *pd = uverbs_obj_new(file, UVERBS_PD, sizeof(*pd));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)pd;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)pd;
 	int r;
 
 	if (!pd)
@@ -103,7 +103,7 @@ static int mr_destroy(struct uverbs_obj *obj)
 int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const struct ib_uverbs_reg_mr *req,
 	struct uverbs_mr **out)
 {
-	struct hw_mem *mem cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *mem = NULL;
 	struct uverbs_mr *mr;
 	struct uverbs_pd *pd;
 	int r;
@@ -119,7 +119,7 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 		return r;
 
 	mr = uverbs_obj_new(file, UVERBS_MR, sizeof(*mr));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)mr;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)mr;
 	if (!mr)
 		return -ENOMEM;
 	mr->pd = pd;
@@ -140,7 +140,7 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 
 int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib_uverbs_rereg_mr *req)
 {
-	struct hw_mem *mem cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *mem = NULL;
 	struct uverbs_file *file = mr->obj.file;
 	struct uverbs_mr want = *mr;
 	uint32_t key;
@@ -231,8 +231,8 @@ static int cq_ring(uint32_t cqe, uint32_t cqe_bytes, uint8_t *log_size)
 int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cq_req *req,
 	const struct mlx5_ib_create_cq *drv, struct uverbs_cq **out)
 {
-	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
-	struct hw_mem *db cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *buf = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *db = NULL;
 	struct uverbs_uar *uar;
 	uint8_t log_size;
 	int r;
@@ -255,7 +255,7 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 		return r;
 
 	struct uverbs_cq *cq = uverbs_obj_new(file, UVERBS_CQ, sizeof(*cq));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)cq;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)cq;
 	if (!cq)
 		return -ENOMEM;
 	const struct hw_cq_attr attr = {
@@ -290,7 +290,7 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 int uverbs_cq_resize(
 	struct uverbs_cq *cq, struct nic_call *call, uint32_t cqe, const struct mlx5_ib_resize_cq *drv)
 {
-	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *buf = NULL;
 	uint8_t log_size;
 	int r;
 
@@ -354,8 +354,8 @@ static int srq_destroy(struct uverbs_obj *obj)
 int uverbs_srq_create(struct uverbs_file *file, struct nic_call *call, const struct ib_uverbs_create_srq *req,
 	struct uverbs_channel *async, const struct mlx5_ib_create_srq *drv, struct uverbs_srq **out)
 {
-	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
-	struct hw_mem *db cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *buf = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *db = NULL;
 	struct uverbs_pd *pd;
 	uint32_t wqes, stride;
 	int r;
@@ -378,7 +378,7 @@ int uverbs_srq_create(struct uverbs_file *file, struct nic_call *call, const str
 		return r;
 
 	struct uverbs_srq *srq = uverbs_obj_new(file, UVERBS_SRQ, sizeof(*srq));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)srq;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)srq;
 	if (!srq)
 		return -ENOMEM;
 	const struct hw_srq_attr attr = {
@@ -455,7 +455,7 @@ int uverbs_mw_create(struct uverbs_file *file, uint64_t pd_handle, unsigned type
 	if (uverbs_pd_find(file, pd_handle, &pd) < 0)
 		return -EINVAL;
 	mw = uverbs_obj_new(file, UVERBS_MW, sizeof(*mw));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)mw;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)mw;
 	if (!mw)
 		return -ENOMEM;
 	r = hw_mw_create(file->dev, pd->pdn, type, &mw->key);
@@ -487,7 +487,7 @@ int uverbs_ah_create(struct uverbs_file *file, const struct ib_uverbs_create_ah 
 	ah = uverbs_obj_new(file, UVERBS_AH, sizeof(*ah));
 	if (!ah)
 		return -ENOMEM;
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = ah;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = ah;
 	ah->user_handle = req->user_handle;
 	uverbs_obj_need(ah, &pd->obj);
 	uverbs_caps_mac(req->attr.grh.dgid, dmac);

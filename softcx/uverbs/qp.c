@@ -3,6 +3,7 @@
 
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/uar.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -111,8 +112,8 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
 	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **out)
 {
-	struct hw_mem *buf cleanup_(uverbs_mem_putp) = NULL;
-	struct hw_mem *db cleanup_(uverbs_mem_putp) = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *buf = NULL;
+	CLEANUP(hw_mem_putp) struct hw_mem *db = NULL;
 	bool has_rq = req->max_recv_wr && !req->is_srq;
 	struct qp_parts p;
 	enum hw_qp_type type;
@@ -138,7 +139,7 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 		return r;
 
 	struct uverbs_qp *qp = uverbs_obj_new(file, UVERBS_QP, sizeof(*qp));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)qp;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)qp;
 	if (!qp)
 		return -ENOMEM;
 	struct hw_qp_attr attr = {
@@ -254,7 +255,7 @@ static bool transition_ok(enum hw_qp_type type, enum ibv_qp_state from, enum ibv
 	mask &= ~(unsigned)IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0 || mask == IBV_QP_CUR_STATE;
-	for (size_t i = 0; i < sizeof(transitions) / sizeof(*transitions); i++) {
+	for (size_t i = 0; i < COUNT(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
 		if (t->from != from || t->to != to)
@@ -344,7 +345,7 @@ static const struct {
 static void to_hw_mod(const struct ib_uverbs_modify_qp *a, struct hw_qp_mod *mod)
 {
 	memset(mod, 0, sizeof(*mod));
-	for (size_t i = 0; i < sizeof(attr_map) / sizeof(*attr_map); i++)
+	for (size_t i = 0; i < COUNT(attr_map); i++)
 		if (a->attr_mask & attr_map[i].ib)
 			mod->mask |= attr_map[i].hw;
 	memcpy(mod->av.dgid, a->dest.dgid, 16);

@@ -3,6 +3,7 @@
 #include "softcx/uverbs/test-app.h"
 
 #include "softcx/uverbs/prm.h"
+#include "util/array.h"
 
 static void test_devx(void **state)
 {
@@ -176,9 +177,9 @@ static void test_caps(void **state)
 	(void)state;
 	app_open_context();
 	assert_int_equal(query_caps(PRM_CAP_GENERAL, &page), 0);
-	for (size_t i = 0; i < sizeof(has) / sizeof(has[0]); i++)
+	for (size_t i = 0; i < COUNT(has); i++)
 		assert_int_equal(prm_get(page, has[i], 1), 1);
-	for (size_t i = 0; i < sizeof(has_not) / sizeof(has_not[0]); i++)
+	for (size_t i = 0; i < COUNT(has_not); i++)
 		assert_int_equal(prm_get(page, has_not[i], 1), 0);
 	assert_int_equal(query_caps(PRM_CAP_ATOMIC, &page), 0);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_req_8B_endianness_mode), 1);

@@ -17,7 +17,7 @@ static int uar_destroy(struct uverbs_obj *obj)
 int uverbs_uar_create(struct uverbs_file *file, struct uverbs_uar **out)
 {
 	struct uverbs_uar *uar = uverbs_obj_new(file, UVERBS_UAR, sizeof(*uar));
-	struct uverbs_obj *pending cleanup_(uverbs_obj_discard) = (struct uverbs_obj *)uar;
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)uar;
 	int r;
 
 	if (!uar)

@@ -11,10 +11,9 @@
 #define SOFTCX_UVERBS_UVERBS_H
 
 #include "softcx/proto/call.h"
+#include "util/cleanup.h"
 
 #include <sys/queue.h>
-
-#define cleanup_(f) __attribute__((cleanup(f)))
 
 struct uverbs_channel;
 
@@ -71,7 +70,7 @@ struct uverbs_file {
 void *uverbs_obj_new(struct uverbs_file *file, enum uverbs_type type, size_t size);
 /** Makes the object visible and counts what it needs as used; clears the caller's pointer. */
 void uverbs_obj_commit(struct uverbs_obj **obj, int (*destroy)(struct uverbs_obj *obj));
-/** For cleanup_(): frees an object that was never committed; NULL is fine. */
+/** For CLEANUP(): frees an object that was never committed; NULL is fine. */
 void uverbs_obj_discard(struct uverbs_obj **obj);
 /** Notes that @obj cannot live without @need; NULL is fine. Before commit. */
 void uverbs_obj_need(struct uverbs_obj *obj, struct uverbs_obj *need);
@@ -83,10 +82,7 @@ struct uverbs_obj *uverbs_obj_any(struct uverbs_file *file, uint64_t handle);
 /** -EBUSY while others need it, or what destroy() says. */
 int uverbs_obj_destroy(struct uverbs_obj *obj);
 
-/** For cleanup_(): gives back a reference that nic_call_mem() returned. */
-static inline void uverbs_mem_putp(struct hw_mem **mem)
-{
-	hw_mem_put(*mem);
-}
+/** hw_mem_putp() gives back a reference that nic_call_mem() returned. */
+DEFINE_CLEANUP(struct hw_mem *, hw_mem_put)
 
 #endif

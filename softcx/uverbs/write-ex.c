@@ -3,6 +3,7 @@
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/write.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -125,5 +126,4 @@ const struct uverbs_method uverbs_write_ex_methods[] = {
 	[IB_USER_VERBS_EX_CMD_MODIFY_QP] = {sizeof(struct ib_uverbs_modify_qp), 0, true, modify_qp},
 	[IB_USER_VERBS_EX_CMD_MODIFY_CQ] = {sizeof(struct ib_uverbs_ex_modify_cq), 0, false, modify_cq},
 };
-const unsigned uverbs_write_ex_methods_len =
-	sizeof(uverbs_write_ex_methods) / sizeof(*uverbs_write_ex_methods);
+const unsigned uverbs_write_ex_methods_len = COUNT(uverbs_write_ex_methods);

@@ -4,6 +4,7 @@
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -493,4 +494,4 @@ const struct uverbs_method uverbs_write_methods[] = {
 	[IB_USER_VERBS_CMD_DESTROY_SRQ] = IO(destroy_srq, destroy_srq),
 	[IB_USER_VERBS_CMD_OPEN_QP] = {0},
 };
-const unsigned uverbs_write_methods_len = sizeof(uverbs_write_methods) / sizeof(*uverbs_write_methods);
+const unsigned uverbs_write_methods_len = COUNT(uverbs_write_methods);

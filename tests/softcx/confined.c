@@ -5,6 +5,8 @@
  * ptrace(2), process_vm_readv(2), process_vm_writev(2) and userfaultfd(2) fail with EPERM, or, with --kill,
  * end the process that calls them, in it and in all its descendants.
  */
+#include "util/array.h"
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,7 +30,7 @@ int main(int argc, char **argv)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, verdict),
 	};
-	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+	struct sock_fprog program = {COUNT(filter), filter};
 
 	if (argc <= first) {
 		fprintf(stderr, "usage: confined [--kill] COMMAND [ARGUMENT...]\n");

@@ -7,6 +7,7 @@
  * not.
  */
 #include "mlx5/prm.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
@@ -160,14 +161,6 @@ static void use_key(uint32_t key)
 }
 
 /* ---- rates ------------------------------------------------------------------------------ */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t send_all(uint32_t key)
 {

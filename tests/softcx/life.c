@@ -9,6 +9,7 @@
  * kernel.
  */
 #include "tests/lib/rc.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -398,7 +399,7 @@ int main(void)
 	int status;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+	for (unsigned i = 0; i < COUNT(checks); i++) {
 		struct rc rc;
 		/* a process each: owners are forked before the peer has a device */
 		pid_t pid = fork();
