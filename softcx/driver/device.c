@@ -311,7 +311,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 	struct softcx_request req = {.op = SOFTCX_MEM, .va = need->va, .len = need->len};
 	struct mem_list list;
 	unsigned i = 0;
-	int rc, lent = -1;
+	int rc, sock = -1;
 
 	rc = mem_resolve(
 		need->va, need->len, need->flags & SOFTCX_WRITABLE, need->flags & SOFTCX_DIRECT, &list);
@@ -319,8 +319,8 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 		req.rc = rc;
 		return channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, NULL, 0);
 	}
-	if (need->flags & SOFTCX_LEND && list.pieces[0].fd < 0)
-		lent = lend_socket();
+	if (need->flags & SOFTCX_REMOTE_COPY && list.pieces[0].fd < 0)
+		sock = remote_copy_socket();
 	do {
 		struct iovec iov[2] = {{&req, sizeof(req)}, {outbox, 0}};
 		int fds[SOFTCX_MAX_FDS];
@@ -328,7 +328,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 
 		for (n = 0; i < list.n && n < COUNT(outbox); i++, n++) {
 			const struct mem_piece *p = &list.pieces[i];
-			int fd = p->fd >= 0 ? p->fd : lent;
+			int fd = p->fd >= 0 ? p->fd : sock;
 			unsigned k;
 
 			for (k = 0; fd >= 0 && k < nfds && fds[k] != fd; k++)
@@ -342,7 +342,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 				.va = p->va, .len = p->len, .offset = p->offset, .fd = fd < 0 ? -1 : (int)k};
 		}
 		req.count = n;
-		req.flags = i < list.n ? SOFTCX_MORE : lent >= 0 ? SOFTCX_LENT : 0;
+		req.flags = i < list.n ? SOFTCX_MORE : sock >= 0 ? SOFTCX_COPY_SOCKET : 0;
 		iov[1].iov_len = n * sizeof(outbox[0]);
 		rc = channel_send(ch, iov, 2, fds, nfds);
 	} while (rc == 0 && i < list.n);
@@ -591,7 +591,7 @@ static void guard_inherited(const struct guard *guard, int uffd)
 void dev_fork_child(void)
 {
 	guard_fork_child(guard_inherited);
-	lend_fork_child();
+	remote_copy_fork_child();
 	while (nchannels)
 		channel_drop(&channels[nchannels - 1]);
 	pthread_mutex_unlock(&lock);

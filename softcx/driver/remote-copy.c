@@ -22,7 +22,7 @@ static ssize_t transfer(int sock, void *head, size_t head_len, void *body, size_
 
 /** It is the kernel that reads and writes the memory: what is not mapped any more is EFAULT and not a fault.
  */
-static void *lend(void *arg)
+static void *serve(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
 	struct softcx_copy copy;
@@ -45,7 +45,7 @@ static void *lend(void *arg)
 	return NULL;
 }
 
-int lend_socket(void)
+int remote_copy_socket(void)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -68,7 +68,7 @@ int lend_socket(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, lend, (void *)(intptr_t)pair[0]);
+	rc = pthread_create(&thread, &attr, serve, (void *)(intptr_t)pair[0]);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (rc != 0) {
@@ -81,7 +81,7 @@ int lend_socket(void)
 	return theirs;
 }
 
-void lend_fork_child(void)
+void remote_copy_fork_child(void)
 {
 	if (theirs < 0)
 		return;

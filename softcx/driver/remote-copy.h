@@ -10,7 +10,7 @@
 #define SOFTCX_DRIVER_REMOTE_COPY_H
 
 /** The NIC's end of the socket that the thread listens on; it stays this module's. Or a negative errno. */
-int lend_socket(void);
-void lend_fork_child(void);
+int remote_copy_socket(void);
+void remote_copy_fork_child(void);
 
 #endif

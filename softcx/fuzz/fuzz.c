@@ -31,7 +31,7 @@ enum {
 };
 
 struct fuzz {
-	struct farm farm;
+	struct harness harness;
 	struct conv convs[MAX_CONVS];
 	unsigned nconvs;
 	struct replay_setup setup;
@@ -77,14 +77,14 @@ static bool record_all(struct fuzz *f)
 	pid_t pid[PROGRAMS];
 	char port[16];
 
-	setenv("TOOLS", f->farm.tools, 1);
+	setenv("TOOLS", f->harness.tools, 1);
 	for (unsigned i = 0; i < PROGRAMS; i++) {
 		snprintf(port, sizeof(port), "%u", 20000 + (unsigned)((getpid() * 16 + i) % 12000));
 		setenv("PORT", port, 1);
-		pid[i] = farm_record(&f->farm, programs[i], i);
+		pid[i] = harness_record(&f->harness, programs[i], i);
 	}
 	for (unsigned i = 0; i < PROGRAMS; i++) {
-		if (farm_recorded(&f->farm, pid[i], i, &f->convs[f->nconvs]))
+		if (harness_recorded(&f->harness, pid[i], i, &f->convs[f->nconvs]))
 			f->nconvs++;
 		else
 			printf("not recorded: %s\n", programs[i]);
@@ -109,10 +109,10 @@ static bool replay(struct fuzz *f, uint64_t first, unsigned n, const bool *skip,
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		signal(SIGINT, SIG_IGN);
-		setup.dir = f->farm.dir;
+		setup.dir = f->harness.dir;
 		for (unsigned i = 0; i < n; i++) {
-			f->farm.shared->number = first + i;
-			replay_case(&setup, first + i, skip, nskip, &f->farm.shared->counts);
+			f->harness.shared->number = first + i;
+			replay_case(&setup, first + i, skip, nskip, &f->harness.shared->counts);
 		}
 		_exit(0);
 	}
@@ -128,7 +128,7 @@ static bool replay(struct fuzz *f, uint64_t first, unsigned n, const bool *skip,
 
 static void gather_counts(struct fuzz *f)
 {
-	const struct fuzz_shared *s = f->farm.shared;
+	const struct fuzz_shared *s = f->harness.shared;
 
 	f->counts.calls += s->counts.calls;
 	f->counts.done += s->counts.done;
@@ -154,22 +154,22 @@ static void report(const struct fuzz *f)
 /** Whether @n cases alone, without the steps of @skip, break a new NIC. */
 static bool breaks(struct fuzz *f, uint64_t number, unsigned n, const bool *skip, unsigned nskip)
 {
-	struct farm saved = f->farm;
+	struct harness saved = f->harness;
 	bool broken;
 
-	if (!farm_start(&f->farm, saved.seed, SHRINK_PATIENCE)) {
-		printf("no second NIC: %s\n", f->farm.what);
-		farm_remove(&f->farm);
-		f->farm = saved;
+	if (!harness_start(&f->harness, saved.seed, SHRINK_PATIENCE)) {
+		printf("no second NIC: %s\n", f->harness.what);
+		harness_remove(&f->harness);
+		f->harness = saved;
 		return false;
 	}
 	replay(f, number, n, skip, nskip);
-	broken = !farm_check_clean(&f->farm) || !farm_stop(&f->farm);
+	broken = !harness_check_clean(&f->harness) || !harness_stop(&f->harness);
 	if (broken && !skip)
-		printf("%u cases from %llu on: %s\n", n, (unsigned long long)number, f->farm.what);
+		printf("%u cases from %llu on: %s\n", n, (unsigned long long)number, f->harness.what);
 	fflush(stdout);
-	farm_remove(&f->farm);
-	f->farm = saved;
+	harness_remove(&f->harness);
+	f->harness = saved;
 	return broken;
 }
 
@@ -227,12 +227,12 @@ static void explain(struct fuzz *f, uint64_t first, uint64_t last)
 {
 	unsigned n = (unsigned)(last - first) + 1;
 
-	printf("FAIL: %s\n", f->farm.what);
+	printf("FAIL: %s\n", f->harness.what);
 	printf("seed %llu, cases %llu to %llu, of the wild queues %llu and %llu\n",
 		(unsigned long long)f->setup.seed, (unsigned long long)first, (unsigned long long)last,
-		(unsigned long long)f->farm.shared->app_case[0],
-		(unsigned long long)f->farm.shared->app_case[1]);
-	farm_print_log(&f->farm);
+		(unsigned long long)f->harness.shared->app_case[0],
+		(unsigned long long)f->harness.shared->app_case[1]);
+	harness_print_log(&f->harness);
 	printf("---- looking for the case\n");
 	if (!find_case(f, &first, &n)) {
 		printf("without the wild queues, or on a new NIC, it does not break; to repeat it: ./dev "
@@ -259,15 +259,15 @@ static int run(struct fuzz *f, double seconds, uint64_t first)
 	f->start = now();
 	end = f->start + seconds;
 	while (ok && now() < end && !interrupted) {
-		ok = farm_start_apps(&f->farm);
+		ok = harness_start_apps(&f->harness);
 		since = next;
 		for (unsigned i = 0; ok && i < BATCHES_PER_CHECK && now() < end && !interrupted; i++) {
 			replay(f, next, CASES_PER_BATCH, NULL, 0);
 			next += CASES_PER_BATCH;
-			ok = farm_check(&f->farm);
+			ok = harness_check(&f->harness);
 		}
 		f->cases = next - first;
-		ok = ok && farm_stop_apps(&f->farm) && farm_check_clean(&f->farm);
+		ok = ok && harness_stop_apps(&f->harness) && harness_check_clean(&f->harness);
 		if (!f->quiet && ok)
 			printf("\r%llu cases, %.0f s \033[K", (unsigned long long)f->cases, now() - f->start);
 		fflush(stdout);
@@ -275,33 +275,33 @@ static int run(struct fuzz *f, double seconds, uint64_t first)
 	if (!f->quiet)
 		putchar('\n');
 	gather_counts(f);
-	ok = ok && farm_stop(&f->farm);
+	ok = ok && harness_stop(&f->harness);
 	report(f);
 	if (!ok)
-		explain(f, since, f->farm.shared->number);
+		explain(f, since, f->harness.shared->number);
 	return !ok;
 }
 
 static int run_cases(struct fuzz *f, uint64_t number, unsigned n)
 {
 	replay(f, number, n, NULL, 0);
-	if (farm_check_clean(&f->farm) && farm_stop(&f->farm)) {
+	if (harness_check_clean(&f->harness) && harness_stop(&f->harness)) {
 		printf("%u cases from %llu on: nothing wrong\n", n, (unsigned long long)number);
 		return 0;
 	}
-	printf("FAIL: %s\n", f->farm.what);
-	farm_print_log(&f->farm);
+	printf("FAIL: %s\n", f->harness.what);
+	harness_print_log(&f->harness);
 	return 1;
 }
 
 static bool find_tools(struct fuzz *f)
 {
-	ssize_t n = readlink("/proc/self/exe", f->farm.tools, sizeof(f->farm.tools) - 1);
+	ssize_t n = readlink("/proc/self/exe", f->harness.tools, sizeof(f->harness.tools) - 1);
 
 	if (n <= 0)
 		return false;
-	f->farm.tools[n] = '\0';
-	*strrchr(f->farm.tools, '/') = '\0';
+	f->harness.tools[n] = '\0';
+	*strrchr(f->harness.tools, '/') = '\0';
 	return true;
 }
 
@@ -356,15 +356,15 @@ int main(int argc, char **argv)
 	f.quiet |= !isatty(STDOUT_FILENO);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (!find_tools(&f) || !farm_start(&f.farm, f.setup.seed, PATIENCE) || !record_all(&f) ||
-		!farm_check_clean(&f.farm)) {
-		printf("FAIL before the first case: %s\n", f.farm.what);
-		farm_print_log(&f.farm);
+	if (!find_tools(&f) || !harness_start(&f.harness, f.setup.seed, PATIENCE) || !record_all(&f) ||
+		!harness_check_clean(&f.harness)) {
+		printf("FAIL before the first case: %s\n", f.harness.what);
+		harness_print_log(&f.harness);
 	} else {
 		printf("seed %llu, %u recorded conversations\n", (unsigned long long)f.setup.seed, f.nconvs);
 		rc = one != UINT64_MAX ? run_cases(&f, one, count) : run(&f, seconds, first);
 	}
-	farm_remove(&f.farm);
+	harness_remove(&f.harness);
 	for (unsigned i = 0; i < f.nconvs; i++)
 		conv_free(&f.convs[i]);
 	return rc;

@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
-__attribute__((format(printf, 2, 3))) static bool wrong(struct farm *farm, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(struct harness *harness, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(farm->what, sizeof(farm->what), fmt, ap);
+	vsnprintf(harness->what, sizeof(harness->what), fmt, ap);
 	va_end(ap);
 	return false;
 }
@@ -31,15 +31,15 @@ __attribute__((format(printf, 2, 3))) static bool wrong(struct farm *farm, const
 
 /** Runs "softcx @verb --dir ... " and the words that follow, up to NULL; @record: where to write its
  * conversation. */
-static pid_t spawn(struct farm *farm, const char *log, const char *record, const char *const words[])
+static pid_t spawn(struct harness *harness, const char *log, const char *record, const char *const words[])
 {
 	char tool[PATH_MAX + 16], path[PATH_MAX], library[PATH_MAX + 32];
-	const char *argv[24] = {"softcx", words[0], "--dir", farm->dir};
+	const char *argv[24] = {"softcx", words[0], "--dir", harness->dir};
 	pid_t parent = getpid(), pid;
 
 	for (unsigned i = 1; words[i] && i < 20; i++)
 		argv[3 + i] = words[i];
-	snprintf(tool, sizeof(tool), "%s/../softcx", farm->tools);
+	snprintf(tool, sizeof(tool), "%s/../softcx", harness->tools);
 	fflush(stdout);
 	pid = fork();
 	if (pid != 0)
@@ -48,16 +48,16 @@ static pid_t spawn(struct farm *farm, const char *log, const char *record, const
 	if (getppid() != parent)
 		_exit(125);
 	setpgid(0, 0);
-	snprintf(path, sizeof(path), "%s/%s", farm->dir, log);
+	snprintf(path, sizeof(path), "%s/%s", harness->dir, log);
 	if (!freopen(path, "a", stdout) || dup2(fileno(stdout), 2) < 0 || !freopen("/dev/null", "r", stdin))
 		_exit(125);
-	snprintf(path, sizeof(path), "%s/shared", farm->dir);
+	snprintf(path, sizeof(path), "%s/shared", harness->dir);
 	setenv("SOFTCX_FUZZ_SHARED", path, 1);
 	/* the verdicts on the NIC; programs bring their own */
 	setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1", 1);
 	setenv("ASAN_OPTIONS", "abort_on_error=1:handle_abort=1:detect_leaks=1:verify_asan_link_order=0", 1);
 	if (record) {
-		snprintf(library, sizeof(library), "%s/libsoftcx-record.so", farm->tools);
+		snprintf(library, sizeof(library), "%s/libsoftcx-record.so", harness->tools);
 		setenv("SOFTCX_RECORD", record, 1);
 		setenv("LD_PRELOAD", library, 1);
 	}
@@ -91,7 +91,7 @@ static void status_text(int status, char text[static 64])
 /* ---- questions -------------------------------------------------------------------------- */
 
 /** What "status" says, or NULL. */
-static struct json_object *ask_status(const struct farm *farm)
+static struct json_object *ask_status(const struct harness *harness)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -99,9 +99,10 @@ static struct json_object *ask_status(const struct farm *farm)
 	static char text[65536];
 	ssize_t n = -1;
 
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_CONTROL, farm->dir);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_CONTROL, harness->dir);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0 &&
-		send(fd, "status", 6, MSG_NOSIGNAL) == 6 && poll(&input, 1, (int)farm->patience * 1000) == 1)
+		send(fd, "status", 6, MSG_NOSIGNAL) == 6 &&
+		poll(&input, 1, (int)harness->patience * 1000) == 1)
 		n = recv(fd, text, sizeof(text) - 1, 0);
 	if (fd >= 0)
 		close(fd);
@@ -112,10 +113,10 @@ static struct json_object *ask_status(const struct farm *farm)
 }
 
 /** Objects of every kind, as text to be compared. */
-static char *object_counts(const struct farm *farm)
+static char *object_counts(const struct harness *harness)
 {
 	static const char *const kinds[] = {"pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems"};
-	struct json_object *status = ask_status(farm), *devs, *o;
+	struct json_object *status = ask_status(harness), *devs, *o;
 	char *text = NULL;
 	size_t size;
 	FILE *f = status ? open_memstream(&text, &size) : NULL;
@@ -167,108 +168,108 @@ static bool maps_arena(pid_t pid)
 	return found;
 }
 
-bool farm_check(struct farm *farm)
+bool harness_check(struct harness *harness)
 {
 	struct json_object *status;
 	char how[64];
 	int st;
 
-	if (waitpid(farm->nic, &st, WNOHANG) == farm->nic) {
-		farm->nic = 0;
+	if (waitpid(harness->nic, &st, WNOHANG) == harness->nic) {
+		harness->nic = 0;
 		status_text(st, how);
-		return wrong(farm, "the NIC has ended: %s", how);
+		return wrong(harness, "the NIC has ended: %s", how);
 	}
-	status = ask_status(farm);
+	status = ask_status(harness);
 	if (!status)
-		return wrong(farm, "the NIC does not answer");
+		return wrong(harness, "the NIC does not answer");
 	json_object_put(status);
-	for (int i = 0; i < (int)farm->patience * 100; i++) {
-		if (waitpid(farm->bystander, &st, WNOHANG) == farm->bystander) {
-			farm->bystander = 0;
+	for (int i = 0; i < (int)harness->patience * 100; i++) {
+		if (waitpid(harness->bystander, &st, WNOHANG) == harness->bystander) {
+			harness->bystander = 0;
 			status_text(st, how);
-			return wrong(farm, "the bystander has ended: %s; see what it says below", how);
+			return wrong(harness, "the bystander has ended: %s; see what it says below", how);
 		}
-		if (__atomic_load_n(&farm->shared->rounds, __ATOMIC_RELAXED) != farm->rounds) {
-			farm->rounds = farm->shared->rounds;
+		if (__atomic_load_n(&harness->shared->rounds, __ATOMIC_RELAXED) != harness->rounds) {
+			harness->rounds = harness->shared->rounds;
 			return true;
 		}
 		usleep(10000);
 	}
-	return wrong(farm, "the bystander does not get on");
+	return wrong(harness, "the bystander does not get on");
 }
 
-bool farm_check_clean(struct farm *farm)
+bool harness_check_clean(struct harness *harness)
 {
 	bool same = false, fds = false, maps = false;
 	char *counts = NULL;
 
-	if (!farm_check(farm))
+	if (!harness_check(harness))
 		return false;
 	/* the NIC hears of the end of a process a moment later */
-	for (int i = 0; i < (int)farm->patience * 100 && !(same && fds && maps); i++) {
+	for (int i = 0; i < (int)harness->patience * 100 && !(same && fds && maps); i++) {
 		free(counts);
-		counts = object_counts(farm);
+		counts = object_counts(harness);
 		if (!counts)
-			return wrong(farm, "the NIC does not answer");
-		same = strcmp(counts, farm->counts) == 0;
-		fds = count_fds(farm->nic) <= farm->fds;
-		maps = !maps_arena(farm->nic);
+			return wrong(harness, "the NIC does not answer");
+		same = strcmp(counts, harness->counts) == 0;
+		fds = count_fds(harness->nic) <= harness->fds;
+		maps = !maps_arena(harness->nic);
 		if (!(same && fds && maps))
 			usleep(10000);
 	}
 	if (!same)
-		wrong(farm, "objects are left over: %s; at the start: %s", counts, farm->counts);
+		wrong(harness, "objects are left over: %s; at the start: %s", counts, harness->counts);
 	else if (!fds)
-		wrong(farm, "the NIC has %u descriptors open, %u at the start", count_fds(farm->nic),
-			farm->fds);
+		wrong(harness, "the NIC has %u descriptors open, %u at the start", count_fds(harness->nic),
+			harness->fds);
 	else if (!maps)
-		wrong(farm, "the NIC still maps memory of a program that has ended");
+		wrong(harness, "the NIC still maps memory of a program that has ended");
 	free(counts);
 	return same && fds && maps;
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-bool farm_start(struct farm *farm, uint64_t seed, unsigned patience)
+bool harness_start(struct harness *harness, uint64_t seed, unsigned patience)
 {
 	char path[96], seed_text[24], bystander[PATH_MAX + 16];
 	char tools[PATH_MAX];
 	int fd;
 
-	memcpy(tools, farm->tools, sizeof(tools));
-	*farm = (struct farm){.seed = seed, .patience = patience, .dir = "/tmp/softcx-fuzz-XXXXXX"};
-	memcpy(farm->tools, tools, sizeof(tools));
-	if (!mkdtemp(farm->dir))
-		return wrong(farm, "%s: %s", farm->dir, strerror(errno));
-	snprintf(path, sizeof(path), "%s/shared", farm->dir);
+	memcpy(tools, harness->tools, sizeof(tools));
+	*harness = (struct harness){.seed = seed, .patience = patience, .dir = "/tmp/softcx-fuzz-XXXXXX"};
+	memcpy(harness->tools, tools, sizeof(tools));
+	if (!mkdtemp(harness->dir))
+		return wrong(harness, "%s: %s", harness->dir, strerror(errno));
+	snprintf(path, sizeof(path), "%s/shared", harness->dir);
 	setenv("SOFTCX_FUZZ_SHARED", path, 1);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, sizeof(*farm->shared)) < 0)
-		return wrong(farm, "%s: %s", path, strerror(errno));
+	if (fd < 0 || ftruncate(fd, sizeof(*harness->shared)) < 0)
+		return wrong(harness, "%s: %s", path, strerror(errno));
 	close(fd);
-	farm->shared = fuzz_shared_map();
-	if (!farm->shared)
-		return wrong(farm, "%s: %s", path, strerror(errno));
+	harness->shared = fuzz_shared_map();
+	if (!harness->shared)
+		return wrong(harness, "%s: %s", path, strerror(errno));
 	snprintf(seed_text, sizeof(seed_text), "%llu", (unsigned long long)seed);
-	farm->nic = spawn(farm, "nic.log", NULL, (const char *[]){"nic", "--seed", seed_text, NULL});
-	for (int i = 0; i < (int)farm->patience * 100 && !farm->counts; i++) {
+	harness->nic = spawn(harness, "nic.log", NULL, (const char *[]){"nic", "--seed", seed_text, NULL});
+	for (int i = 0; i < (int)harness->patience * 100 && !harness->counts; i++) {
 		usleep(10000);
-		farm->counts = object_counts(farm);
+		harness->counts = object_counts(harness);
 	}
-	if (!farm->counts)
-		return wrong(farm, "the NIC does not start");
-	snprintf(bystander, sizeof(bystander), "%s/fuzz-bystander", farm->tools);
-	farm->bystander = spawn(farm, "bystander.log", NULL, (const char *[]){"run", bystander, NULL});
+	if (!harness->counts)
+		return wrong(harness, "the NIC does not start");
+	snprintf(bystander, sizeof(bystander), "%s/fuzz-bystander", harness->tools);
+	harness->bystander = spawn(harness, "bystander.log", NULL, (const char *[]){"run", bystander, NULL});
 	/* When it makes rounds, it has made all its objects. */
-	if (!farm_check(farm))
+	if (!harness_check(harness))
 		return false;
-	free(farm->counts);
-	farm->counts = object_counts(farm);
-	farm->fds = count_fds(farm->nic);
-	return farm->counts || wrong(farm, "the NIC does not answer");
+	free(harness->counts);
+	harness->counts = object_counts(harness);
+	harness->fds = count_fds(harness->nic);
+	return harness->counts || wrong(harness, "the NIC does not answer");
 }
 
-static bool end(struct farm *farm, pid_t *pid, const char *name)
+static bool end(struct harness *harness, pid_t *pid, const char *name)
 {
 	int status = 0;
 	char how[64];
@@ -276,17 +277,17 @@ static bool end(struct farm *farm, pid_t *pid, const char *name)
 	if (*pid <= 0)
 		return true;
 	kill(*pid, SIGTERM);
-	if (!reap(*pid, &status, farm->patience))
+	if (!reap(*pid, &status, harness->patience))
 		snprintf(how, sizeof(how), "it does not end");
 	else
 		status_text(status, how);
 	*pid = 0;
-	return status == 0 || wrong(farm, "%s ended badly: %s", name, how);
+	return status == 0 || wrong(harness, "%s ended badly: %s", name, how);
 }
 
-bool farm_stop(struct farm *farm)
+bool harness_stop(struct harness *harness)
 {
-	return end(farm, &farm->bystander, "the bystander") && end(farm, &farm->nic, "the NIC");
+	return end(harness, &harness->bystander, "the bystander") && end(harness, &harness->nic, "the NIC");
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -298,78 +299,79 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-void farm_remove(struct farm *farm)
+void harness_remove(struct harness *harness)
 {
-	pid_t *all[] = {&farm->app[0], &farm->app[1], &farm->bystander, &farm->nic};
-	char what[FARM_WHAT];
+	pid_t *all[] = {&harness->app[0], &harness->app[1], &harness->bystander, &harness->nic};
+	char what[HARNESS_WHAT];
 
-	memcpy(what, farm->what, sizeof(what));
+	memcpy(what, harness->what, sizeof(what));
 	for (unsigned i = 0; i < COUNT(all); i++)
-		end(farm, all[i], "");
-	memcpy(farm->what, what, sizeof(what));
-	if (farm->shared)
-		munmap(farm->shared, sizeof(*farm->shared));
-	free(farm->counts);
-	nftw(farm->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		end(harness, all[i], "");
+	memcpy(harness->what, what, sizeof(what));
+	if (harness->shared)
+		munmap(harness->shared, sizeof(*harness->shared));
+	free(harness->counts);
+	nftw(harness->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-bool farm_start_apps(struct farm *farm)
+bool harness_start_apps(struct harness *harness)
 {
 	char path[PATH_MAX + 16], seed[24];
 
-	snprintf(path, sizeof(path), "%s/fuzz-wqe", farm->tools);
-	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)farm->seed);
+	snprintf(path, sizeof(path), "%s/fuzz-wqe", harness->tools);
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)harness->seed);
 	for (unsigned i = 0; i < FUZZ_APPS; i++) {
-		farm->shared->app[i].qpn = 0;
-		farm->app[i] = spawn(
-			farm, "app.log", NULL, (const char *[]){"run", path, i ? "1" : "0", seed, NULL});
+		harness->shared->app[i].qpn = 0;
+		harness->app[i] = spawn(
+			harness, "app.log", NULL, (const char *[]){"run", path, i ? "1" : "0", seed, NULL});
 	}
 	return true;
 }
 
-bool farm_stop_apps(struct farm *farm)
+bool harness_stop_apps(struct harness *harness)
 {
 	bool ok = true;
 
 	for (unsigned i = 0; i < FUZZ_APPS; i++)
-		ok &= end(farm, &farm->app[i], "an application with wild queues");
+		ok &= end(harness, &harness->app[i], "an application with wild queues");
 	return ok;
 }
 
-pid_t farm_record(struct farm *farm, const char *command, unsigned n)
+pid_t harness_record(struct harness *harness, const char *command, unsigned n)
 {
 	char path[96];
 
-	snprintf(path, sizeof(path), "%s/conversation%u", farm->dir, n);
-	return spawn(farm, "recorded.log", path, (const char *[]){"run", "/bin/bash", "-c", command, NULL});
+	snprintf(path, sizeof(path), "%s/conversation%u", harness->dir, n);
+	return spawn(
+		harness, "recorded.log", path, (const char *[]){"run", "/bin/bash", "-c", command, NULL});
 }
 
-bool farm_recorded(struct farm *farm, pid_t pid, unsigned n, struct conv *conv)
+bool harness_recorded(struct harness *harness, pid_t pid, unsigned n, struct conv *conv)
 {
 	char path[96];
 	int status;
 
-	snprintf(path, sizeof(path), "%s/conversation%u", farm->dir, n);
-	reap(pid, &status, farm->patience);
+	snprintf(path, sizeof(path), "%s/conversation%u", harness->dir, n);
+	reap(pid, &status, harness->patience);
 	kill(-pid, SIGKILL);
 	return conv_load(conv, path) == 0;
 }
 
-static void print_tail(const struct farm *farm, const char *name, unsigned lines)
+static void print_tail(const struct harness *harness, const char *name, unsigned lines)
 {
 	char command[160];
 
 	printf("---- %s\n", name);
 	fflush(stdout);
-	snprintf(command, sizeof(command), "tail -n %u %s/%s", lines, farm->dir, name);
+	snprintf(command, sizeof(command), "tail -n %u %s/%s", lines, harness->dir, name);
 	if (system(command) != 0)
 		puts("(nothing)");
 }
 
-void farm_print_log(const struct farm *farm)
+void harness_print_log(const struct harness *harness)
 {
-	print_tail(farm, "recorded.log", 5);
-	print_tail(farm, "bystander.log", 10);
-	print_tail(farm, "app.log", 10);
-	print_tail(farm, "nic.log", 80);
+	print_tail(harness, "recorded.log", 5);
+	print_tail(harness, "bystander.log", 10);
+	print_tail(harness, "app.log", 10);
+	print_tail(harness, "nic.log", 80);
 }

@@ -13,43 +13,43 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { FARM_WHAT = 400 };
+enum { HARNESS_WHAT = 400 };
 
-struct farm {
+struct harness {
 	char tools[PATH_MAX]; /* directory of this program: the others are found from there */
 	char dir[64];
 	uint64_t seed;
 	pid_t nic, bystander, app[FUZZ_APPS];
 	struct fuzz_shared *shared;
-	unsigned patience;    /* seconds to wait for what must happen */
-	uint64_t rounds;      /* of the bystander, when it was last looked at */
-	unsigned fds;         /* of the NIC with the bystander alone */
-	char *counts;         /* of its objects then, as text */
-	char what[FARM_WHAT]; /* what is wrong */
+	unsigned patience;       /* seconds to wait for what must happen */
+	uint64_t rounds;         /* of the bystander, when it was last looked at */
+	unsigned fds;            /* of the NIC with the bystander alone */
+	char *counts;            /* of its objects then, as text */
+	char what[HARNESS_WHAT]; /* what is wrong */
 };
 
-/** Starts a NIC in a directory of its own, and the bystander. False: farm->what says why not. */
-bool farm_start(struct farm *farm, uint64_t seed, unsigned patience);
+/** Starts a NIC in a directory of its own, and the bystander. False: harness->what says why not. */
+bool harness_start(struct harness *harness, uint64_t seed, unsigned patience);
 /** The NIC must end well, and without a leak. */
-bool farm_stop(struct farm *farm);
+bool harness_stop(struct harness *harness);
 /** Ends whatever still runs and removes the directory. */
-void farm_remove(struct farm *farm);
+void harness_remove(struct harness *harness);
 
 /** The applications with wild queues, with choices of their own. */
-bool farm_start_apps(struct farm *farm);
-bool farm_stop_apps(struct farm *farm);
+bool harness_start_apps(struct harness *harness);
+bool harness_stop_apps(struct harness *harness);
 
 /** Starts a command line on the NIC, whose conversation is written down under number @n. */
-pid_t farm_record(struct farm *farm, const char *command, unsigned n);
+pid_t harness_record(struct harness *harness, const char *command, unsigned n);
 /** Waits for its end and reads what was written. False: nothing was. */
-bool farm_recorded(struct farm *farm, pid_t pid, unsigned n, struct conv *conv);
+bool harness_recorded(struct harness *harness, pid_t pid, unsigned n, struct conv *conv);
 
 /** The NIC lives and answers, and the bystander goes on. */
-bool farm_check(struct farm *farm);
+bool harness_check(struct harness *harness);
 /** Besides, nothing is left of programs that have ended: objects, descriptors, memory. The applications must
  * have been stopped. */
-bool farm_check_clean(struct farm *farm);
+bool harness_check_clean(struct harness *harness);
 /** Prints the end of the NIC's messages. */
-void farm_print_log(const struct farm *farm);
+void harness_print_log(const struct harness *harness);
 
 #endif

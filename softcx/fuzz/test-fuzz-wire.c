@@ -18,52 +18,52 @@
 
 enum { FDS = 253 };
 
-static struct farm farm;
+static struct harness harness;
 static struct wire_arena arena;
 static struct wire_file file;
 
 static int setup(void **state)
 {
 	(void)state;
-	return wire_open(&file, farm.dir, "uverbs0");
+	return wire_open(&file, harness.dir, "uverbs0");
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	wire_close(&file);
-	if (farm_check_clean(&farm))
+	if (harness_check_clean(&harness))
 		return 0;
-	print_error("%s\n", farm.what);
-	farm_print_log(&farm);
+	print_error("%s\n", harness.what);
+	harness_print_log(&harness);
 	return -1;
 }
 
 static int start(void **state)
 {
-	ssize_t n = readlink("/proc/self/exe", farm.tools, sizeof(farm.tools) - 1);
+	ssize_t n = readlink("/proc/self/exe", harness.tools, sizeof(harness.tools) - 1);
 
 	(void)state;
 	if (n <= 0)
 		return -1;
-	*strrchr(farm.tools, '/') = '\0';
-	if (farm_start(&farm, 1, 60))
+	*strrchr(harness.tools, '/') = '\0';
+	if (harness_start(&harness, 1, 60))
 		return wire_arena_init(&arena);
-	print_error("%s\n", farm.what);
+	print_error("%s\n", harness.what);
 	return -1;
 }
 
 static int stop(void **state)
 {
-	bool ok = farm_stop(&farm);
+	bool ok = harness_stop(&harness);
 
 	(void)state;
 	if (!ok) {
-		print_error("%s\n", farm.what);
-		farm_print_log(&farm);
+		print_error("%s\n", harness.what);
+		harness_print_log(&harness);
 	}
 	wire_arena_deinit(&arena);
-	farm_remove(&farm);
+	harness_remove(&harness);
 	return ok ? 0 : -1;
 }
 
@@ -84,7 +84,7 @@ static void test_greeting_with_many_descriptors(void **state)
 	for (unsigned n = SOFTCX_MAX_FDS - 1; n < SOFTCX_MAX_FDS + 16; n++) {
 		wire_hello(&file, &hello, sizeof(hello), fds, n);
 		wire_close(&file);
-		assert_int_equal(wire_open(&file, farm.dir, "uverbs0"), 0);
+		assert_int_equal(wire_open(&file, harness.dir, "uverbs0"), 0);
 	}
 }
 
@@ -164,9 +164,9 @@ static void test_wrong_answers(void **state)
 		assert_false(register_memory((enum wire_answer)how, &rc) && rc > 0 && how != WIRE_PRIVATE &&
 			     how != WIRE_SMALL_FILE);
 		wire_close(&file);
-		if (!farm_check_clean(&farm))
-			fail_msg("answer %u: %s", how, farm.what);
-		assert_int_equal(wire_open(&file, farm.dir, "uverbs0"), 0);
+		if (!harness_check_clean(&harness))
+			fail_msg("answer %u: %s", how, harness.what);
+		assert_int_equal(wire_open(&file, harness.dir, "uverbs0"), 0);
 	}
 }
 

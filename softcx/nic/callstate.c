@@ -124,16 +124,16 @@ static int add_pieces(struct nic_call *call, const struct softcx_request *req, c
 }
 
 /**
- * Memory is never behind a socket, and one that is kept here, the file's own say, would never end. The one
- * that lends is of another type than a file's.
+ * Descriptors of memory are never sockets: a file's own socket, kept here, would never reach its end of file.
+ * The socket of remote copy has another type than that of a file.
  */
-static bool unfit(const int *fds, unsigned n, bool lent)
+static bool unfit(const int *fds, unsigned n, bool socket)
 {
 	socklen_t len = sizeof(int);
 	struct stat st;
 	int type;
 
-	if (lent)
+	if (socket)
 		return n != 1 || getsockopt(fds[0], SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
 		       type != SOCK_SEQPACKET;
 
@@ -150,7 +150,7 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 
 	if (req->count > size / sizeof(struct softcx_seg) || size != req->count * sizeof(struct softcx_seg) ||
 		req->rc > 0 || (req->rc == 0 && req->count == 0) || (req->rc < 0 && nfds) ||
-		unfit(fds, nfds, req->flags & SOFTCX_LENT))
+		unfit(fds, nfds, req->flags & SOFTCX_COPY_SOCKET))
 		rc = -EPROTO;
 	if (rc == 0 && req->rc == 0)
 		rc = add_pieces(call, req, bytes, fds, nfds);
@@ -163,13 +163,13 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 		return 1;
 	if (req->rc < 0)
 		answer->rc = req->rc;
-	else if (req->flags & SOFTCX_LENT && call->npieces == 1)
-		answer->rc = lend_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
-			call->pid, call->pieces[0].fd);
-	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT || call->lend))
+	else if (req->flags & SOFTCX_COPY_SOCKET && call->npieces == 1)
+		answer->rc = remote_copy_new(&answer->mem, answer->va, answer->len,
+			answer->flags & SOFTCX_WRITABLE, call->pid, call->pieces[0].fd);
+	else if (call->pieces[0].fd < 0 && (answer->flags & SOFTCX_DIRECT || call->remote_copy))
 		answer->rc = -EFAULT;
-	else if (call->pieces[0].fd < 0 && !lend_needless(call->pid, answer->va))
-		call->lend = true;
+	else if (call->pieces[0].fd < 0 && !remote_copy_needless(call->pid, answer->va))
+		call->remote_copy = true;
 	else
 		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
 			call->pid, call->pieces, call->npieces);
@@ -181,7 +181,7 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 	const int *fds, unsigned nfds)
 {
 	struct call_answer answer = {.kind = call->need.kind,
-		.flags = call->need.flags & ~(uint32_t)SOFTCX_LEND,
+		.flags = call->need.flags & ~(uint32_t)SOFTCX_REMOTE_COPY,
 		.va = call->need.va,
 		.len = call->need.len};
 	struct call_answer *grown;
@@ -224,8 +224,8 @@ static struct call_answer *ask(
 		if (a->kind == kind && a->va == va && a->len == len && a->flags == flags)
 			return a;
 	}
-	if (kind == SOFTCX_NEED_MEM && call->lend)
-		flags |= SOFTCX_LEND;
+	if (kind == SOFTCX_NEED_MEM && call->remote_copy)
+		flags |= SOFTCX_REMOTE_COPY;
 	call->need = (struct softcx_reply){.kind = kind, .flags = flags, .va = va, .len = len};
 	return NULL;
 }

@@ -30,7 +30,7 @@ struct nic_call {
 
 	struct call_answer *answers;
 	unsigned nanswers;
-	bool lend;                /* memory that is asked for has to be lent */
+	bool remote_copy;         /* the process must copy the memory that is asked for */
 	struct softcx_reply need; /* kind 0: nothing is being asked */
 	struct mm_piece *pieces;  /* of the answer that is arriving */
 	unsigned npieces;

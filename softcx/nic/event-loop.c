@@ -7,14 +7,14 @@
 #include <time.h>
 #include <unistd.h>
 
-int loop_init(struct loop *loop)
+int event_loop_init(struct event_loop *loop)
 {
-	*loop = (struct loop){0};
+	*loop = (struct event_loop){0};
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return loop->epoll < 0 ? -errno : 0;
 }
 
-static void reap(struct loop *loop)
+static void reap(struct event_loop *loop)
 {
 	while (loop->dead) {
 		struct source *source = loop->dead;
@@ -24,21 +24,21 @@ static void reap(struct loop *loop)
 	}
 }
 
-void loop_done(struct loop *loop)
+void event_loop_done(struct event_loop *loop)
 {
 	reap(loop);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
 }
 
-int loop_add(struct loop *loop, struct source *source)
+int event_loop_add(struct event_loop *loop, struct source *source)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
 
 	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, source->fd, &event) < 0 ? -errno : 0;
 }
 
-void loop_remove(struct loop *loop, struct source *source)
+void event_loop_remove(struct event_loop *loop, struct source *source)
 {
 	if (source->dead)
 		return;
@@ -50,7 +50,7 @@ void loop_remove(struct loop *loop, struct source *source)
 	loop->dead = source;
 }
 
-int loop_poll(struct loop *loop, uint64_t timeout_ns)
+int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns)
 {
 	struct epoll_event events[512];
 	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
@@ -63,7 +63,7 @@ int loop_poll(struct loop *loop, uint64_t timeout_ns)
 			if (source->rank != rank || source->dead)
 				continue;
 			if (!source->input(source))
-				loop_remove(loop, source);
+				event_loop_remove(loop, source);
 			if (loop->between)
 				loop->between(loop->arg);
 		}

@@ -26,20 +26,20 @@ struct source {
 	struct source *next_dead;
 };
 
-struct loop {
+struct event_loop {
 	int epoll;
 	struct source *dead;        /* destroyed when nobody can hold a pointer any more */
 	void (*between)(void *arg); /* after each source that was served; or NULL */
 	void *arg;
 };
 
-int loop_init(struct loop *loop);
-void loop_done(struct loop *loop);
-int loop_add(struct loop *loop, struct source *source);
+int event_loop_init(struct event_loop *loop);
+void event_loop_done(struct event_loop *loop);
+int event_loop_add(struct event_loop *loop, struct source *source);
 /** Stops watching @source and closes its descriptor now; destroys it after the current round. */
-void loop_remove(struct loop *loop, struct source *source);
+void event_loop_remove(struct event_loop *loop, struct source *source);
 /** One round: waits up to @timeout_ns (UINT64_MAX: for ever) and serves what is ready. Number of sources
  * served. */
-int loop_poll(struct loop *loop, uint64_t timeout_ns);
+int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns);
 
 #endif

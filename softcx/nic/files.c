@@ -310,7 +310,7 @@ static void channel_remove(struct channel *ch)
 	LIST_REMOVE(ch, link);
 	call_free(ch->call);
 	ch->call = NULL;
-	loop_remove(ch->file->files->loop, &ch->source);
+	event_loop_remove(ch->file->files->loop, &ch->source);
 	ch->file = NULL;
 }
 
@@ -350,7 +350,7 @@ static int channel_add(struct file *file, int fd, bool opener)
 			.file = file,
 			.pid = cred.pid,
 			.opener = opener};
-		rc = loop_add(file->files->loop, &ch->source);
+		rc = event_loop_add(file->files->loop, &ch->source);
 	}
 	if (rc < 0) {
 		free(ch);
@@ -495,7 +495,7 @@ int files_add(struct files *files, unsigned host, int dev, int fd)
 	files->first = file;
 	files->count++;
 	if (rc == 0)
-		rc = loop_add(files->loop, &file->source);
+		rc = event_loop_add(files->loop, &file->source);
 	if (rc < 0) {
 		close(fd);
 		file_destroy(&file->source);
@@ -507,7 +507,7 @@ void files_clear(struct files *files)
 {
 	for (struct file *file = files->first, *next; file; file = next) {
 		next = file->next;
-		loop_remove(files->loop, &file->source);
+		event_loop_remove(files->loop, &file->source);
 	}
 }
 

@@ -32,7 +32,7 @@ struct files_hooks {
 
 /** What the files belong to. */
 struct files {
-	struct loop *loop;
+	struct event_loop *loop;
 	struct hw_dev *const *devs;
 	struct ucma_net *net;
 	struct file *first; /* of the open ones */

@@ -15,7 +15,7 @@ enum { PAGE = 4096 };
 struct guard {
 	struct source source; /* first */
 	struct hw_uar_guard guard;
-	struct loop *loop;
+	struct event_loop *loop;
 	struct hw_uar *uar; /* NULL: gone */
 };
 
@@ -24,7 +24,7 @@ static void guard_end(void *arg)
 	struct guard *g = arg;
 
 	g->uar = NULL;
-	loop_remove(g->loop, &g->source);
+	event_loop_remove(g->loop, &g->source);
 }
 
 /** The store is repeated when the page is back. False: this is no userfaultfd any more. */
@@ -68,7 +68,7 @@ static bool is_userfaultfd(int fd)
 	return strcmp(name, "anon_inode:[userfaultfd]") == 0;
 }
 
-int guard_add(struct loop *loop, struct hw_uar *uar, int uffd)
+int guard_add(struct event_loop *loop, struct hw_uar *uar, int uffd)
 {
 	struct guard *g;
 	int rc;
@@ -84,7 +84,7 @@ int guard_add(struct loop *loop, struct hw_uar *uar, int uffd)
 		.loop = loop,
 		.uar = uar,
 	};
-	rc = fcntl(uffd, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ? -errno : loop_add(loop, &g->source);
+	rc = fcntl(uffd, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ? -errno : event_loop_add(loop, &g->source);
 	if (rc < 0) {
 		free(g);
 		return rc;

@@ -10,6 +10,6 @@
 #include "softcx/nic/event-loop.h"
 
 /** Guards one mapping of @uar by @uffd, which it takes over unless it fails, until the page goes. */
-int guard_add(struct loop *loop, struct hw_uar *uar, int uffd);
+int guard_add(struct event_loop *loop, struct hw_uar *uar, int uffd);
 
 #endif

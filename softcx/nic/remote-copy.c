@@ -16,7 +16,7 @@
 
 enum { PATIENCE_MS = 1000 };
 
-struct loan {
+struct remote_copy {
 	struct hw_mem mem;
 	int sock; /* -1: nobody is there any more */
 };
@@ -48,18 +48,18 @@ static bool may_try(void)
 	return answer == YES;
 }
 
-bool lend_needless(pid_t pid, uint64_t va)
+bool remote_copy_needless(pid_t pid, uint64_t va)
 {
 	return may_try() && reads(pid, va);
 }
 
-static void loan_release(struct hw_mem *mem)
+static void remote_copy_release(struct hw_mem *mem)
 {
-	struct loan *loan = mem->priv;
+	struct remote_copy *rc = mem->priv;
 
-	if (loan->sock >= 0)
-		close(loan->sock);
-	free(loan);
+	if (rc->sock >= 0)
+		close(rc->sock);
+	free(rc);
 }
 
 /** One request and its answer; answers to earlier ones that came too late are skipped. */
@@ -85,43 +85,43 @@ static bool ask(int sock, const struct softcx_copy *copy, void *buf)
 	return copied.rc == 0 && (size_t)n == sizeof(copied) + in[1].iov_len;
 }
 
-static bool loan_reach(struct hw_mem *mem, uint64_t va, void *buf, size_t len, bool store)
+static bool remote_copy_reach(struct hw_mem *mem, uint64_t va, void *buf, size_t len, bool store)
 {
-	struct loan *loan = mem->priv;
+	struct remote_copy *rc = mem->priv;
 	static uint32_t id;
 
-	for (size_t done = 0, n; done < len && loan->sock >= 0; done += n) {
+	for (size_t done = 0, n; done < len && rc->sock >= 0; done += n) {
 		struct softcx_copy copy = {.va = va + done, .store = store, .id = ++id};
 
 		n = len - done < SOFTCX_MAX_COPY ? len - done : SOFTCX_MAX_COPY;
 		copy.len = (uint32_t)n;
-		if (ask(loan->sock, &copy, (char *)buf + done))
+		if (ask(rc->sock, &copy, (char *)buf + done))
 			continue;
-		close(loan->sock);
-		loan->sock = -1;
+		close(rc->sock);
+		rc->sock = -1;
 	}
-	return loan->sock >= 0;
+	return rc->sock >= 0;
 }
 
-int lend_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, int sock)
+int remote_copy_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, int sock)
 {
-	struct loan *loan = calloc(1, sizeof(*loan));
+	struct remote_copy *rc = calloc(1, sizeof(*rc));
 
-	if (!loan)
+	if (!rc)
 		return -ENOMEM;
-	loan->mem = (struct hw_mem){.va = va,
+	rc->mem = (struct hw_mem){.va = va,
 		.len = len,
 		.pid = pid,
 		.writable = writable,
 		.refs = 1,
-		.reach = loan_reach,
-		.release = loan_release,
-		.priv = loan};
-	loan->sock = fcntl(sock, F_DUPFD_CLOEXEC, 0);
-	if (loan->sock < 0) {
-		free(loan);
+		.reach = remote_copy_reach,
+		.release = remote_copy_release,
+		.priv = rc};
+	rc->sock = fcntl(sock, F_DUPFD_CLOEXEC, 0);
+	if (rc->sock < 0) {
+		free(rc);
 		return -errno;
 	}
-	*mem = &loan->mem;
+	*mem = &rc->mem;
 	return 0;
 }

@@ -10,8 +10,8 @@
 #include "softcx/hw/hw.h"
 
 /** Whether process_vm_readv(2) reaches the byte at @va of process @pid. */
-bool lend_needless(pid_t pid, uint64_t va);
+bool remote_copy_needless(pid_t pid, uint64_t va);
 /** A hw_mem with one reference. @sock stays the caller's. */
-int lend_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, int sock);
+int remote_copy_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, int sock);
 
 #endif

@@ -66,7 +66,7 @@ struct server {
 	struct hw_dev *devs[HOSTS_MAX_DEVS];
 	struct ucma_net *net;
 	struct faults faults;
-	struct loop loop;
+	struct event_loop loop;
 	struct files files;
 	struct listener *listeners[HOSTS_MAX_DEVS + 2 * HOSTS_MAX];
 	unsigned nlisteners;
@@ -261,7 +261,7 @@ static int control_add(struct server *s, int fd)
 		*c = (struct control){
 			.source = {.fd = fd, .rank = 1, .input = control_input, .destroy = control_destroy},
 			.server = s};
-		rc = loop_add(&s->loop, &c->source);
+		rc = event_loop_add(&s->loop, &c->source);
 	}
 	if (rc < 0) {
 		free(c);
@@ -321,7 +321,7 @@ static int listen_on(struct server *s, const struct host *host, const char *name
 		chmod(l->path, 0666) < 0 || listen(l->source.fd, 1024) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = loop_add(&s->loop, &l->source);
+		rc = event_loop_add(&s->loop, &l->source);
 	if (rc < 0) {
 		if (l->source.fd >= 0)
 			close(l->source.fd);
@@ -447,7 +447,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 	if (rc == 0)
 		rc = mm_init();
 	if (rc == 0)
-		rc = loop_init(&s->loop);
+		rc = event_loop_init(&s->loop);
 	if (rc == 0)
 		rc = make_devices(s);
 	s->loop.between = poll_between;
@@ -475,11 +475,11 @@ void server_free(struct server *s)
 	if (!s)
 		return;
 	for (unsigned i = 0; i < s->nlisteners; i++)
-		loop_remove(&s->loop, &s->listeners[i]->source);
+		event_loop_remove(&s->loop, &s->listeners[i]->source);
 	LIST_FOREACH (c, &s->controls, link)
-		loop_remove(&s->loop, &c->source);
+		event_loop_remove(&s->loop, &c->source);
 	files_clear(&s->files);
-	loop_done(&s->loop);
+	event_loop_done(&s->loop);
 	if (s->net)
 		ucma_net_free(s->net);
 	faults_deinit(&s->faults);
@@ -585,7 +585,7 @@ int server_run(struct server *s)
 			s->busy_at = now;
 		else
 			nap = nap_length(s, now, timer);
-		if (loop_poll(&s->loop, nap) > 0)
+		if (event_loop_poll(&s->loop, nap) > 0)
 			s->busy_at = now;
 		else if (!busy && nap == 0)
 			sched_yield();

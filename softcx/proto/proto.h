@@ -80,7 +80,8 @@ struct softcx_request {
 };
 enum {                   /* softcx_request.flags */
 	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
-	SOFTCX_LENT = 4, /* MEM: the descriptor is no memory but a socket that answers struct softcx_copy */
+	SOFTCX_COPY_SOCKET =
+		4, /* MEM: the descriptor is not memory but a socket that answers struct softcx_copy */
 	SOFTCX_INHERIT = 2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
 			       owner, has it */
 };
@@ -110,8 +111,8 @@ struct softcx_reply {
 enum {                       /* softcx_reply.flags */
 	SOFTCX_WRITABLE = 1, /* NEED_MEM: the NIC will write */
 	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
-	SOFTCX_LEND =
-		16, /* NEED_MEM: lend it (LENT) if it cannot be shared: process_vm does not reach it either */
+	/* NEED_MEM: if it cannot be shared, answer with a COPY_SOCKET: process_vm does not reach it either */
+	SOFTCX_REMOTE_COPY = 16,
 	SOFTCX_DRAIN = 4, /* DONE: take the byte off the application's descriptor */
 	SOFTCX_WAIT = 8,  /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
 };
@@ -123,7 +124,10 @@ struct softcx_store {
 	int32_t fd;
 };
 
-/** A request for bytes of memory that is lent; to be stored: they follow. In one packet, as is the answer. */
+/**
+ * On a COPY_SOCKET: asks the process to read bytes of its memory, or to store those that follow. One packet;
+ * so is the answer.
+ */
 struct softcx_copy {
 	uint64_t va;
 	uint32_t len;

@@ -26,7 +26,7 @@ static bool runnable(const char *path)
 	return access(path, X_OK) == 0;
 }
 
-int hostable_find(const char *command, char *path, size_t size)
+int preload_check_find(const char *command, char *path, size_t size)
 {
 	const char *list = getenv("PATH");
 	int saved = ENOENT;
@@ -57,7 +57,7 @@ static bool check_script(const char *head, char *why, size_t size)
 		return true;
 	if (strcmp(interpreter, "/usr/bin/env") == 0)
 		return true;
-	return hostable_check(interpreter, why, size);
+	return preload_check_program(interpreter, why, size);
 }
 
 static bool check_elf(int fd, const Elf64_Ehdr *ehdr, char *why, size_t size)
@@ -80,7 +80,7 @@ static bool check_elf(int fd, const Elf64_Ehdr *ehdr, char *why, size_t size)
 	return false;
 }
 
-bool hostable_check(const char *path, char *why, size_t size)
+bool preload_check_program(const char *path, char *why, size_t size)
 {
 	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	union {

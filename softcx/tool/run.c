@@ -37,11 +37,11 @@ int tool_run_find(const char *command, char path[static PATH_MAX])
 {
 	char why[256];
 
-	if (hostable_find(command, path, PATH_MAX) < 0) {
+	if (preload_check_find(command, path, PATH_MAX) < 0) {
 		fprintf(stderr, "softcx: %s: %s\n", command, strerror(errno));
 		return errno == ENOENT ? 127 : 126;
 	}
-	if (!hostable_check(path, why, sizeof(why)))
+	if (!preload_check_program(path, why, sizeof(why)))
 		tool_die("%s %s", path, why);
 	return 0;
 }

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-static char dir[] = "/tmp/test-hostable-XXXXXX";
+static char dir[] = "/tmp/test-preload-check-XXXXXX";
 
 static int make_dir(void **state)
 {
@@ -49,7 +49,7 @@ static const char *put(const void *bytes, size_t len)
 static bool hosts(const char *path, const char *reason)
 {
 	char why[256] = "";
-	bool can = hostable_check(path, why, sizeof(why));
+	bool can = preload_check_program(path, why, sizeof(why));
 
 	if (!can && !strstr(why, reason))
 		fail_msg("\"%s\" where \"%s\" is due", why, reason);
@@ -132,13 +132,13 @@ static void search_path(void **state)
 
 	(void)state;
 	setenv("PATH", "/usr/bin:/bin", 1);
-	assert_int_equal(hostable_find("sh", path, sizeof(path)), 0);
+	assert_int_equal(preload_check_find("sh", path, sizeof(path)), 0);
 	assert_true(path[0] == '/');
-	assert_int_equal(hostable_find("no-such-program-here", path, sizeof(path)), -1);
+	assert_int_equal(preload_check_find("no-such-program-here", path, sizeof(path)), -1);
 	assert_int_equal(errno, ENOENT);
-	assert_int_equal(hostable_find(dir, path, sizeof(path)), -1);
+	assert_int_equal(preload_check_find(dir, path, sizeof(path)), -1);
 	assert_int_equal(errno, EACCES);
-	assert_int_equal(hostable_find("", path, sizeof(path)), -1);
+	assert_int_equal(preload_check_find("", path, sizeof(path)), -1);
 }
 
 int main(void)
