@@ -335,8 +335,7 @@ static int check_loop(struct bench *b)
 	struct rnic_cqe cqe;
 	struct verdict v;
 
-	if (!b->loop || !rnic_cq_find_error(session_loop_cq(b->loop), &cqe) ||
-		cqe.syndrome == RNIC_SYNDROME_FLUSHED)
+	if (!b->loop || !rnic_cq_find_error(session_loop_cq(b->loop), &cqe) || cqe.syndrome == CQE_SYND_FLUSH)
 		return 0;
 	verdict_of_loop(&v, b->run->program, b->run->path, &cqe);
 	return TOOL_FAIL(1, "%s", v.text);
@@ -367,7 +366,7 @@ static int poll_reply(struct bench *b)
 			return 1;
 		for (unsigned q = 0; q < b->img->nqueues; q++)
 			if (rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe) &&
-				cqe.syndrome != RNIC_SYNDROME_FLUSHED)
+				cqe.syndrome != CQE_SYND_FLUSH)
 				return TOOL_FAIL(1, "step %s failed: %s (%#x)",
 					chain_step_at(b->img, SLOTS, q, cqe.index, NULL),
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);

@@ -13,11 +13,11 @@
 static void test_kinds(void **state)
 {
 	(void)state;
-	assert_int_equal(verdict_kind_of(RNIC_SYNDROME_RNR, true), VERDICT_RNR);
-	assert_int_equal(verdict_kind_of(RNIC_SYNDROME_RETRIES, true), VERDICT_UNREACHABLE);
+	assert_int_equal(verdict_kind_of(CQE_SYND_RNR_RETRY, true), VERDICT_RNR);
+	assert_int_equal(verdict_kind_of(CQE_SYND_RETRY, true), VERDICT_UNREACHABLE);
 	/* between queues of the chain they say nothing of the client */
-	assert_int_equal(verdict_kind_of(RNIC_SYNDROME_RNR, false), VERDICT_STEP);
-	assert_int_equal(verdict_kind_of(RNIC_SYNDROME_RETRIES, false), VERDICT_STEP);
+	assert_int_equal(verdict_kind_of(CQE_SYND_RNR_RETRY, false), VERDICT_STEP);
+	assert_int_equal(verdict_kind_of(CQE_SYND_RETRY, false), VERDICT_STEP);
 	assert_int_equal(verdict_kind_of(0x13, true), VERDICT_STEP);
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
 		assert_int_equal(verdict_kind_named(verdict_kind_name(k)), k);
@@ -93,7 +93,7 @@ static void test_steps(void **state)
 {
 	const struct program_source source = {.name = "/x/one.rdn", .text = text, .len = sizeof(text) - 1};
 	const struct program_target target = {0};
-	struct rnic_cqe cqe = {.error = true, .syndrome = RNIC_SYNDROME_RNR, .vendor = 0x68};
+	struct rnic_cqe cqe = {.error = true, .syndrome = CQE_SYND_RNR_RETRY, .vendor = 0x68};
 	struct program *p = NULL;
 	char *messages = NULL;
 	uint32_t w, last = 0;

@@ -7,9 +7,9 @@
 
 enum verdict_kind verdict_kind_of(uint8_t syndrome, bool reply)
 {
-	if (reply && syndrome == RNIC_SYNDROME_RNR)
+	if (reply && syndrome == CQE_SYND_RNR_RETRY)
 		return VERDICT_RNR;
-	return reply && syndrome == RNIC_SYNDROME_RETRIES ? VERDICT_UNREACHABLE : VERDICT_STEP;
+	return reply && syndrome == CQE_SYND_RETRY ? VERDICT_UNREACHABLE : VERDICT_STEP;
 }
 
 static const char *base_name(const char *path)

@@ -11,21 +11,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { /* CQE64; rdma-core providers/mlx5/mlx5dv.h struct mlx5_cqe64 */
-	CQE_LENGTH = 44,
-	CQE_VENDOR = 54,
-	CQE_SYNDROME = 55,
-	CQE_QPN = 56, /* opcode << 24 | QPN */
-	CQE_INDEX = 60,
-	CQE_OP_OWN = 63,
-};
-enum {
-	CQE_OP_RESP_IMM = 1,
-	CQE_OP_RESP_LAST = 4,
-	CQE_OP_REQ_ERR = 13,
-	CQE_OP_RESP_ERR = 14,
-	CQE_OP_INVALID = 15
-};
 enum { UAR_CQ_DOORBELL = 0x20, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
 #define ARM_ERRORS_ONLY (1u << 24)
 
@@ -138,23 +123,19 @@ void rnic_cq_deinit(struct rnic_cq *cq)
 static int parse(const uint8_t *raw, struct rnic_cqe *cqe)
 {
 	uint8_t opcode = raw[CQE_OP_OWN] >> 4;
-	uint32_t word;
-	uint16_t half;
 
 	if (opcode == CQE_OP_INVALID)
 		return 0;
 	*cqe = (struct rnic_cqe){.error = opcode == CQE_OP_REQ_ERR || opcode == CQE_OP_RESP_ERR};
-	cqe->receive = opcode == CQE_OP_RESP_ERR || (opcode >= CQE_OP_RESP_IMM && opcode <= CQE_OP_RESP_LAST);
-	memcpy(&word, raw + CQE_QPN, 4);
-	cqe->qpn = be32toh(word) & 0xffffff;
-	memcpy(&half, raw + CQE_INDEX, 2);
-	cqe->index = be16toh(half);
+	cqe->receive = opcode == CQE_OP_RESP_ERR ||
+		       (opcode >= CQE_OP_RESP_WRITE_IMM && opcode <= CQE_OP_RESP_SEND_INVAL);
+	cqe->qpn = wqe_get32(raw + CQE_QPN) & 0xffffff;
+	cqe->index = wqe_get16(raw + CQE_INDEX);
 	if (cqe->error) {
 		cqe->syndrome = raw[CQE_SYNDROME];
 		cqe->vendor = raw[CQE_VENDOR];
 	} else {
-		memcpy(&word, raw + CQE_LENGTH, 4);
-		cqe->length = be32toh(word);
+		cqe->length = wqe_get32(raw + CQE_LENGTH);
 	}
 	return 1;
 }
@@ -207,7 +188,7 @@ int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 	for (uint32_t i = 0; i < 1u << cq->log_size; i++) {
 		if (!parse(entry(cq, i), &c) || !c.error)
 			continue;
-		if (!found || c.syndrome != RNIC_SYNDROME_FLUSHED)
+		if (!found || c.syndrome != CQE_SYND_FLUSH)
 			*cqe = c;
 		found = 1;
 	}
@@ -217,31 +198,31 @@ int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 const char *rnic_syndrome_text(uint8_t syndrome)
 {
 	switch (syndrome) {
-	case RNIC_SYNDROME_LENGTH:
+	case CQE_SYND_LOCAL_LENGTH:
 		return "local length error";
-	case 0x02:
+	case CQE_SYND_LOCAL_QP_OP:
 		return "local queue pair operation error";
-	case 0x04:
+	case CQE_SYND_LOCAL_PROT:
 		return "local protection error";
-	case RNIC_SYNDROME_FLUSHED:
+	case CQE_SYND_FLUSH:
 		return "flushed";
-	case 0x06:
+	case CQE_SYND_MW_BIND:
 		return "memory window bind error";
-	case 0x10:
+	case CQE_SYND_BAD_RESP:
 		return "bad response";
-	case 0x11:
+	case CQE_SYND_LOCAL_ACCESS:
 		return "local access error";
-	case 0x12:
+	case CQE_SYND_REMOTE_INVAL:
 		return "remote invalid request";
-	case 0x13:
+	case CQE_SYND_REMOTE_ACCESS:
 		return "remote access error";
-	case 0x14:
+	case CQE_SYND_REMOTE_OP:
 		return "remote operation error";
-	case RNIC_SYNDROME_RETRIES:
+	case CQE_SYND_RETRY:
 		return "transport retries exceeded: the peer does not answer";
-	case RNIC_SYNDROME_RNR:
+	case CQE_SYND_RNR_RETRY:
 		return "receiver-not-ready retries exceeded: the peer has no receive posted";
-	case 0x22:
+	case CQE_SYND_REMOTE_ABORT:
 		return "aborted by the peer";
 	default:
 		return "unknown error";

@@ -11,11 +11,13 @@
 #ifndef RNIC_QUEUE_H
 #define RNIC_QUEUE_H
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/rnic/device.h"
 
 enum {
-	RNIC_CQE_BYTES = 64,
-	RNIC_WQEBB_BYTES = 64,
+	RNIC_CQE_BYTES = CQE_BYTES,
+	RNIC_WQEBB_BYTES = WQE_BB,
 	RNIC_DB_BYTES = 64, /* room for one doorbell record: a cache line of its own */
 };
 
@@ -50,7 +52,7 @@ void rnic_cq_deinit(struct rnic_cq *cq);
 
 struct rnic_cqe {
 	bool error, receive;
-	uint8_t syndrome, vendor; /* of an error: rnic_syndrome_text() */
+	uint8_t syndrome, vendor; /* of an error: enum cqe_syndrome, rnic_syndrome_text() */
 	uint32_t qpn;
 	uint16_t index;  /* of the WQE: WQEBBs since RESET (SQ), RQ entries since RESET */
 	uint32_t length; /* bytes received */
@@ -73,12 +75,6 @@ int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe);
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe);
 
 const char *rnic_syndrome_text(uint8_t syndrome);
-enum {
-	RNIC_SYNDROME_LENGTH = 0x01,
-	RNIC_SYNDROME_FLUSHED = 0x05,
-	RNIC_SYNDROME_RETRIES = 0x15,
-	RNIC_SYNDROME_RNR = 0x16,
-};
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------
  */

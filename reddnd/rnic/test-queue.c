@@ -86,16 +86,16 @@ static void test_errors(void **state)
 	(void)state;
 	produce(0, REQ, 1, 0, 0, 0);
 	assert_int_equal(rnic_cq_find_error(&cq, &cqe), 0);
-	produce(1, REQ_ERR, 1, 9, 0, RNIC_SYNDROME_FLUSHED);
+	produce(1, REQ_ERR, 1, 9, 0, CQE_SYND_FLUSH);
 	assert_int_equal(rnic_cq_find_error(&cq, &cqe), 1);
-	assert_int_equal(cqe.syndrome, RNIC_SYNDROME_FLUSHED);
+	assert_int_equal(cqe.syndrome, CQE_SYND_FLUSH);
 	/* The cause, wherever it stands between what it flushed */
-	produce(2, RESP_ERR, 1, 7, 0, RNIC_SYNDROME_LENGTH);
-	produce(3, REQ_ERR, 1, 8, 0, RNIC_SYNDROME_FLUSHED);
+	produce(2, RESP_ERR, 1, 7, 0, CQE_SYND_LOCAL_LENGTH);
+	produce(3, REQ_ERR, 1, 8, 0, CQE_SYND_FLUSH);
 	assert_int_equal(rnic_cq_find_error(&cq, &cqe), 1);
 	assert_true(cqe.error);
 	assert_true(cqe.receive);
-	assert_int_equal(cqe.syndrome, RNIC_SYNDROME_LENGTH);
+	assert_int_equal(cqe.syndrome, CQE_SYND_LOCAL_LENGTH);
 	assert_int_equal(cqe.vendor, 0x77);
 	assert_int_equal(cqe.index, 7);
 	assert_string_equal(rnic_syndrome_text(cqe.syndrome), "local length error");

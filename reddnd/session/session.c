@@ -338,22 +338,22 @@ static int judge_error(const struct session *s, unsigned q, const struct rnic_cq
 	uint32_t wqebb;
 
 	/* What is flushed tells of trouble elsewhere */
-	for (unsigned i = 0; i <= SESSION_LOOP && cqe->syndrome == RNIC_SYNDROME_FLUSHED; i++) {
+	for (unsigned i = 0; i <= SESSION_LOOP && cqe->syndrome == CQE_SYND_FLUSH; i++) {
 		const struct rnic_cq *cq = cq_of((struct session *)s, i);
 
-		if (cq && rnic_cq_find_error(cq, &cause) && cause.syndrome != RNIC_SYNDROME_FLUSHED) {
+		if (cq && rnic_cq_find_error(cq, &cause) && cause.syndrome != CQE_SYND_FLUSH) {
 			cqe = &cause;
 			q = i;
 		}
 	}
 	if (q == SESSION_REPLIES)
 		q = 0;
-	if (cqe->syndrome == RNIC_SYNDROME_FLUSHED)
+	if (cqe->syndrome == CQE_SYND_FLUSH)
 		verdict_set(v, VERDICT_QUEUE, true,
 			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
 			"rule (%s, %#x)",
 			rnic_syndrome_text(cqe->syndrome), cqe->vendor);
-	else if (cqe->receive && cqe->syndrome == RNIC_SYNDROME_LENGTH)
+	else if (cqe->receive && cqe->syndrome == CQE_SYND_LOCAL_LENGTH)
 		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
 			o->img->arg_len, rnic_syndrome_text(cqe->syndrome), cqe->vendor);
 	else if (cqe->receive)

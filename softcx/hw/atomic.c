@@ -14,14 +14,14 @@ unsigned hw_atomic_size(const struct hw_wqe *w, unsigned *data_ds)
 {
 	*data_ds = 3;
 	switch (w->opcode) {
-	case HW_OP_CAS:
-	case HW_OP_FAA:
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
 		return w->opmod == 0 ? 8 : 0;
-	case HW_OP_MASKED_CAS:
+	case WQE_OP_MASKED_CAS:
 		if (w->opmod == OPMOD_8B)
 			*data_ds = 4;
 		break;
-	case HW_OP_MASKED_FAA:
+	case WQE_OP_MASKED_FETCH_ADD:
 		break;
 	default:
 		return 0;
@@ -31,29 +31,29 @@ unsigned hw_atomic_size(const struct hw_wqe *w, unsigned *data_ds)
 
 static struct operands parse(const struct hw_wqe *w, unsigned size)
 {
-	const uint8_t *p = w->p + HW_ATOMIC;
+	const uint8_t *p = w->p + WQE_ATOMIC;
 	struct operands o = {.cas = true, .arg_mask = UINT64_MAX, .compare_mask = UINT64_MAX};
 
 	switch (w->opcode) {
-	case HW_OP_CAS:
-		o.arg = hw_be64(p);
-		o.compare = hw_be64(p + 8);
+	case WQE_OP_CAS:
+		o.arg = wqe_get64(p);
+		o.compare = wqe_get64(p + 8);
 		break;
-	case HW_OP_FAA:
+	case WQE_OP_FETCH_ADD:
 		o.cas = false;
-		o.arg = hw_be64(p);
+		o.arg = wqe_get64(p);
 		o.arg_mask = 0;
 		break;
-	case HW_OP_MASKED_CAS:
-		o.arg = size == 8 ? hw_be64(p) : hw_be32(p);
-		o.compare = size == 8 ? hw_be64(p + 8) : hw_be32(p + 4);
-		o.arg_mask = size == 8 ? hw_be64(p + 16) : hw_be32(p + 8);
-		o.compare_mask = size == 8 ? hw_be64(p + 24) : hw_be32(p + 12);
+	case WQE_OP_MASKED_CAS:
+		o.arg = size == 8 ? wqe_get64(p) : wqe_get32(p);
+		o.compare = size == 8 ? wqe_get64(p + 8) : wqe_get32(p + 4);
+		o.arg_mask = size == 8 ? wqe_get64(p + 16) : wqe_get32(p + 8);
+		o.compare_mask = size == 8 ? wqe_get64(p + 24) : wqe_get32(p + 12);
 		break;
 	default:
 		o.cas = false;
-		o.arg = size == 8 ? hw_be64(p) : hw_be32(p);
-		o.arg_mask = size == 8 ? hw_be64(p + 8) : hw_be32(p + 4);
+		o.arg = size == 8 ? wqe_get64(p) : wqe_get32(p);
+		o.arg_mask = size == 8 ? wqe_get64(p + 8) : wqe_get32(p + 4);
 		break;
 	}
 	return o;

@@ -45,28 +45,28 @@ static void close_bench(struct bench *b)
 static unsigned small_writes(struct bench *b)
 {
 	for (unsigned i = 0; i < RING - 1; i++)
-		wqe_rdma(&b->m, HW_OP_WRITE, b->word, 8, b->word + 8 + i % 64, 0, 0);
+		wqe_rdma(&b->m, WQE_OP_WRITE, b->word, 8, b->word + 8 + i % 64, 0, 0);
 	return RING - 1;
 }
 
 static unsigned signalled_writes(struct bench *b)
 {
 	for (unsigned i = 0; i < RING - 1; i++)
-		wqe_rdma(&b->m, HW_OP_WRITE, b->word, 8, b->word + 8 + i % 64, SIG, 0);
+		wqe_rdma(&b->m, WQE_OP_WRITE, b->word, 8, b->word + 8 + i % 64, SIG, 0);
 	return RING - 1;
 }
 
 static unsigned reads(struct bench *b)
 {
 	for (unsigned i = 0; i < RING - 1; i++)
-		wqe_rdma(&b->m, HW_OP_READ, b->word, 8, b->word + 8 + i % 64, SIG, 0);
+		wqe_rdma(&b->m, WQE_OP_READ, b->word, 8, b->word + 8 + i % 64, SIG, 0);
 	return RING - 1;
 }
 
 static unsigned writes_1k(struct bench *b)
 {
 	for (unsigned i = 0; i < RING - 1; i++)
-		wqe_rdma(&b->m, HW_OP_WRITE, b->word, 1024, b->word + 128, SIG, 0);
+		wqe_rdma(&b->m, WQE_OP_WRITE, b->word, 1024, b->word + 128, SIG, 0);
 	return RING - 1;
 }
 
@@ -78,11 +78,11 @@ static unsigned chain(struct bench *b)
 	for (unsigned i = 0; i < k; i++, n += 8) {
 		wqe_nop(&b->m, 1, SIG);
 		wqe_wait(&b->m, hw_cqn(b->mcq.cq), b->mcqes++, 0);
-		wqe_rdma(&b->m, HW_OP_READ, b->word, 16, b->word + 8, 0, 0);
-		wqe_atomic(&b->m, HW_OP_CAS, b->word + 4, b->word + 5, 0, 1, SIG | FENCE);
+		wqe_rdma(&b->m, WQE_OP_READ, b->word, 16, b->word + 8, 0, 0);
+		wqe_atomic(&b->m, WQE_OP_CAS, b->word + 4, b->word + 5, 0, 1, SIG | FENCE);
 		wqe_wait(&b->m, hw_cqn(b->mcq.cq), b->mcqes++, 0);
-		wqe_enable(&b->m, HW_OP_SEND_EN, hw_qpn(b->c.qp), b->c.pi + 1u, 0);
-		wqe_rdma(&b->c, HW_OP_WRITE, b->word, 64, b->word + 64, SIG, 0);
+		wqe_enable(&b->m, WQE_OP_SEND_EN, hw_qpn(b->c.qp), b->c.pi + 1u, 0);
+		wqe_rdma(&b->c, WQE_OP_WRITE, b->word, 64, b->word + 64, SIG, 0);
 		wqe_wait(&b->m, hw_cqn(b->ccq.cq), b->ccqes++, 0);
 	}
 	return n;

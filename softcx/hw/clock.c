@@ -251,8 +251,8 @@ void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 	if (qp->rcq != qp->scq)
 		consume(qp->rcq);
 	while ((int16_t)(to - at) > 0) {
-		uint8_t ds = qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * HW_WQEBB + HW_CTRL_QPN_DS + 3] &
-			     HW_MAX_DS;
+		uint8_t ds =
+			qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * WQE_BB + WQE_QPN_DS + 3] & WQE_MAX_DS;
 
 		any |= caused(c, software);
 		if (!any && software)
@@ -297,15 +297,15 @@ uint64_t hw_clock_due(const struct hw_qp *qp)
 void hw_clock_start(struct hw_wqe *w, unsigned bbs)
 {
 	struct hw_qp_clock *c = w->qp->clock;
-	uint8_t fence = w->fm_ce_se >> HW_FM_SHIFT;
+	uint8_t fence = w->fm_ce_se >> WQE_FM_SHIFT;
 
 	while (c->bells_out != c->bells_in &&
 		(int16_t)(c->bell[c->bells_out % HW_CLOCK_BELLS].to - w->idx) <= 0)
 		c->bells_out++;
 	w->at = later(c->ready, fetched(c, w->idx, bbs));
-	if (fence == HW_FM_STRONG)
+	if (fence == WQE_FM_STRONG)
 		w->at = later(w->at, c->done);
-	else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+	else if (fence == WQE_FM_FENCE || fence == WQE_FM_SMALL_AND_FENCE)
 		w->at = later(w->at, c->read);
 	if (w->qp->rate)
 		w->at = later(w->at, hw_rate_due(w->qp->rate) * PS_PER_NS);
@@ -333,19 +333,19 @@ void hw_clock_issue(struct hw_wqe *w)
 {
 	const struct costs *costs = w->qp->dev->clock->costs;
 	struct hw_qp_clock *c = w->qp->clock;
-	bool reads = w->opcode == HW_OP_READ || w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA ||
-		     w->opcode == HW_OP_MASKED_CAS || w->opcode == HW_OP_MASKED_FAA;
+	bool reads = w->opcode == WQE_OP_READ || w->opcode == WQE_OP_CAS || w->opcode == WQE_OP_FETCH_ADD ||
+		     w->opcode == WQE_OP_MASKED_CAS || w->opcode == WQE_OP_MASKED_FETCH_ADD;
 	unsigned most = w->qp->mod.max_rd_atomic;
 
 	w->done = 0;
-	if (w->opcode == HW_OP_WAIT)
+	if (w->opcode == WQE_OP_WAIT)
 		return;
 	if (reads) {
 		if (!most || most > HW_CLOCK_READS)
 			most = HW_CLOCK_READS;
 		w->at = later(w->at, c->reads[(c->nreads - most) % HW_CLOCK_READS]);
 	}
-	occupy(w, w->opcode == HW_OP_READ ? costs->pu_read : costs->pu);
+	occupy(w, w->opcode == WQE_OP_READ ? costs->pu_read : costs->pu);
 }
 
 void hw_clock_issued(struct hw_wqe *w)
@@ -353,7 +353,7 @@ void hw_clock_issued(struct hw_wqe *w)
 	struct hw_qp_clock *c = w->qp->clock;
 	uint64_t issue = w->qp->dev->clock->costs->issue;
 
-	c->ready = later(c->ready, w->opcode == HW_OP_WAIT ? w->at : w->at + issue);
+	c->ready = later(c->ready, w->opcode == WQE_OP_WAIT ? w->at : w->at + issue);
 	w->done = c->done = later(c->done, later(w->done, c->ready));
 }
 
@@ -458,7 +458,7 @@ uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
 	const struct costs *costs = cq->dev->clock->costs;
 	struct hw_cq_clock *c = cq->clock;
 
-	bool message = cqe->opcode >= HW_CQE_RESP_WRITE_IMM && cqe->opcode <= HW_CQE_RESP_SEND_INV;
+	bool message = cqe->opcode >= CQE_OP_RESP_WRITE_IMM && cqe->opcode <= CQE_OP_RESP_SEND_INVAL;
 	uint32_t qpn = cqe->sop_qpn & 0xffffff;
 	struct hw_qp *qp = hw_qp_find(cq->dev, qpn);
 

@@ -167,12 +167,12 @@ static void trace_release(const struct hw_cq *cq, const struct hw_qp *qp)
 		.kind = HW_TRACE_RELEASED,
 		.qpn = qp->qpn,
 		.idx = qp->sq_ci,
-		.opcode = HW_OP_WAIT,
+		.opcode = WQE_OP_WAIT,
 		.type = (uint8_t)qp->type,
 		.ds = 2,
 		.cqn = cq->cqn,
 		.number = qp->wait_index & INDEX_MASK,
-		.wqe = qp->shadow + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * HW_WQEBB,
+		.wqe = qp->shadow + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * WQE_BB,
 	};
 
 	cq->dev->trace(cq->dev->trace_arg, &t);
@@ -196,42 +196,35 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 {
 	_Alignas(8) uint8_t b[64] = {0};
 	uint8_t *dst = cq->ring + (size_t)slot * cq->cqe_bytes;
-	uint32_t v32;
 	uint64_t word, ticks = timestamp(cq, c);
 	uint8_t format = 0;
 
 	if (cq->cqe_bytes == 128) {
 		if (c->inl) {
 			memcpy(dst, c->inl, c->inl_len);
-			format = HW_CQE_INLINE64;
+			format = CQE_INLINE_64;
 		}
 		dst += 64;
 	} else if (c->inl) {
 		memcpy(b, c->inl, c->inl_len);
-		format = HW_CQE_INLINE32;
+		format = CQE_INLINE_32;
 	}
 	if (!format) {
-		v32 = htobe32(c->rqpn);
-		memcpy(b + 24, &v32, 4);
+		wqe_put32(b + CQE_RQPN, c->rqpn);
 	}
-	v32 = htobe32(c->user_index);
-	memcpy(b + 32, &v32, 4);
-	memcpy(b + 36, &c->imm_be, 4);
-	v32 = htobe32(c->byte_cnt);
-	memcpy(b + 44, &v32, 4);
+	wqe_put32(b + CQE_USER_INDEX, c->user_index);
+	memcpy(b + CQE_IMM, &c->imm_be, 4);
+	wqe_put32(b + CQE_LENGTH, c->byte_cnt);
 	if (c->syndrome) {
-		b[54] = c->vendor;
-		b[55] = c->syndrome;
+		b[CQE_VENDOR] = c->vendor;
+		b[CQE_SYNDROME] = c->syndrome;
 	} else {
-		word = htobe64(ticks);
-		memcpy(b + 48, &word, 8);
+		wqe_put64(b + CQE_TIMESTAMP, ticks);
 	}
-	v32 = htobe32(c->sop_qpn);
-	memcpy(b + 56, &v32, 4);
-	b[60] = (uint8_t)(c->wqe_counter >> 8);
-	b[61] = (uint8_t)c->wqe_counter;
-	b[63] = (uint8_t)(c->opcode << 4 | format | (c->solicited ? HW_CQE_SOLICITED : 0) |
-			  (cq->producer & cq->size ? 1 : 0));
+	wqe_put32(b + CQE_QPN, c->sop_qpn);
+	wqe_put16(b + CQE_INDEX, c->wqe_counter);
+	b[CQE_OP_OWN] = (uint8_t)(c->opcode << 4 | format | (c->solicited ? CQE_SOLICITED : 0) |
+				  (cq->producer & cq->size ? CQE_OWNER : 0));
 	memcpy(dst, b, 56);
 	memcpy(&word, b + 56, 8);
 	__atomic_store_n((uint64_t *)(dst + 56), word, __ATOMIC_RELEASE);
@@ -281,7 +274,7 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint64_t off, uint8_t log_size,
 	uint8_t cqe_bytes)
 {
-	struct hw_cqe resize = {.opcode = HW_CQE_RESIZE};
+	struct hw_cqe resize = {.opcode = CQE_OP_RESIZE};
 	uint32_t size;
 	uint8_t *ring;
 

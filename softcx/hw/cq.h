@@ -10,8 +10,9 @@
 #ifndef SOFTCX_HW_CQ_H
 #define SOFTCX_HW_CQ_H
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/dev.h"
-#include "softcx/hw/wqe.h"
 
 struct hw_cq {
 	struct hw_dev *dev;
@@ -56,7 +57,7 @@ struct hw_cqe {
 	uint32_t byte_cnt;
 	uint32_t sop_qpn; /* opcode of the send WQE << 24 | local QPN */
 	uint16_t wqe_counter;
-	uint8_t opcode; /* enum hw_cqe_opcode */
+	uint8_t opcode; /* enum cqe_opcode */
 	bool solicited;
 	uint64_t at;              /* modelled clock: when it is complete in the NIC; 0: now */
 	uint8_t syndrome, vendor; /* of an error CQE */

@@ -8,6 +8,7 @@
 
 #include "softcx/hw/hw.h"
 
+#include <endian.h>
 #include <sys/queue.h>
 
 /**
@@ -83,6 +84,12 @@ LIST_HEAD(hw_devs, hw_dev);
 extern struct hw_devs hw_devs; /* every device of this process */
 
 void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
+
+/* Doorbell records are written by other threads. */
+static inline uint32_t hw_db_read(const uint32_t *word)
+{
+	return be32toh(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+}
 
 enum { HW_CLOCK_KHZ = 78125 }; /* of a ConnectX-5: 5 ticks in 64 ns */
 static inline uint64_t hw_clock_ticks(uint64_t ns)

@@ -24,7 +24,7 @@ enum {
 static struct hw_cqe cqe_of(const struct hw_wqe *w)
 {
 	return (struct hw_cqe){
-		.opcode = HW_CQE_REQ,
+		.opcode = CQE_OP_REQ,
 		.user_index = w->qp->user_index,
 		.byte_cnt = w->bytes,
 		.sop_qpn = (uint32_t)w->opcode << 24 | w->qp->qpn,
@@ -74,7 +74,7 @@ static void succeed(struct hw_wqe *w)
 		hw_clock_issued(w);
 	if (w->peer && qp->type != HW_UD)
 		advance_psn(w);
-	if (qp->rate && w->opcode != HW_OP_READ)
+	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
 	qp->dev->total.bytes += w->bytes;
@@ -112,7 +112,7 @@ static void fail(struct hw_wqe *w, int fault)
 	hw_inflight_land(qp);
 	if (qp->dev->trace)
 		trace(w, HW_TRACE_WQE, fault & 0xff);
-	cqe.opcode = HW_CQE_REQ_ERR;
+	cqe.opcode = CQE_OP_REQ_ERR;
 	cqe.syndrome = fault & 0xff;
 	cqe.vendor = fault >> 8 & 0xff;
 	cqe.byte_cnt = 0;
@@ -143,14 +143,14 @@ static bool retry(struct hw_wqe *w, int why)
 	}
 	if (why == HW_EXEC_RNR) {
 		if (qp->mod.rnr_retry != RETRY_FOREVER && qp->rnr_left-- == 0) {
-			fail(w, HW_FAULT(HW_SYND_RNR_RETRY, HW_VENDOR_RNR));
+			fail(w, HW_FAULT(CQE_SYND_RNR_RETRY, HW_VENDOR_RNR));
 			return false;
 		}
 		pause_sq(qp, hw_resp_rnr_ns(w->peer->mod.min_rnr_timer));
 		return true;
 	}
 	if (qp->mod.timeout && qp->retry_left-- == 0) { /* a timeout of 0 means to wait for ever */
-		fail(w, HW_FAULT(HW_SYND_RETRY, HW_VENDOR_RETRY));
+		fail(w, HW_FAULT(CQE_SYND_RETRY, HW_VENDOR_RETRY));
 		return false;
 	}
 	ns = qp->mod.timeout ? 4096ull << (qp->mod.timeout & 31) : MAX_RETRY_NS;
@@ -175,7 +175,7 @@ static inline void fetch_for(struct hw_qp *qp, uint16_t to)
 /* What an unreliable requester does not hear of: lost packets and all that the responder objects to. */
 static bool unnoticed(int result)
 {
-	return result < 0 || (result & 0xff) >= HW_SYND_REMOTE_INVAL;
+	return result < 0 || (result & 0xff) >= CQE_SYND_REMOTE_INVAL;
 }
 
 static bool must_pause(struct hw_qp *qp)
@@ -192,7 +192,7 @@ static bool must_pause(struct hw_qp *qp)
 static void step(struct hw_qp *qp)
 {
 	struct hw_wqe w;
-	uint8_t linear[HW_MAX_WQE_BB * HW_WQEBB];
+	uint8_t linear[WQE_MAX_BBS * WQE_BB];
 	uint32_t slot = qp->sq_ci & (qp->sq_wqebbs - 1), bbs;
 	uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci);
 	const struct hw_config *cfg = &qp->dev->cfg;
@@ -204,44 +204,44 @@ static void step(struct hw_qp *qp)
 		return;
 	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
 	w.qp = qp;
-	w.p = qp->shadow + (size_t)slot * HW_WQEBB;
+	w.p = qp->shadow + (size_t)slot * WQE_BB;
 	w.idx = qp->sq_ci;
 	w.peer = NULL;
 	w.bytes = 0;
 	w.at = w.done = 0;
 	w.inl = false;
-	op = hw_be32(w.p + HW_CTRL_OP);
-	qpn_ds = hw_be32(w.p + HW_CTRL_QPN_DS);
+	op = wqe_get32(w.p + WQE_OPMOD);
+	qpn_ds = wqe_get32(w.p + WQE_QPN_DS);
 	w.opcode = (uint8_t)op;
 	w.opmod = (uint8_t)(op >> 24);
-	w.ds = qpn_ds & HW_MAX_DS;
-	w.fm_ce_se = w.p[HW_CTRL_FM_CE_SE];
-	w.cqe = (w.fm_ce_se >> HW_CE_SHIFT & 3) >= HW_CE_ALWAYS;
+	w.ds = qpn_ds & WQE_MAX_DS;
+	w.fm_ce_se = w.p[WQE_FLAGS];
+	w.cqe = (w.fm_ce_se >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
 	bbs = w.ds ? (w.ds + 3u) / 4 : 1;
 	if (!w.ds || bbs > left || bbs > qp->sq_wqebbs ||
 		((op >> 8 & 0xffff) != w.idx && !cfg->no_index_check) ||
 		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
 		w.ds = w.ds > 4 ? 4 : w.ds; /* the rest was not fetched */
 		qp->sq_ci++;
-		fail(&w, HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
+		fail(&w, HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
 		return;
 	}
 	if (bbs > 1) {
 		fetch_for(qp, (uint16_t)(qp->sq_ci + bbs));
 		if (slot + bbs > qp->sq_wqebbs) {
-			size_t head = (size_t)(qp->sq_wqebbs - slot) * HW_WQEBB;
+			size_t head = (size_t)(qp->sq_wqebbs - slot) * WQE_BB;
 
 			memcpy(linear, w.p, head);
-			memcpy(linear + head, qp->shadow, bbs * HW_WQEBB - head);
+			memcpy(linear + head, qp->shadow, bbs * WQE_BB - head);
 			w.p = linear;
 		}
 	}
 	w.prompt = w.cqe && bbs == left;
-	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? HW_FM_NONE : w.fm_ce_se >> HW_FM_SHIFT;
+	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? WQE_FM_NONE : w.fm_ce_se >> WQE_FM_SHIFT;
 	if (fence) {
-		if (fence == HW_FM_STRONG)
+		if (fence == WQE_FM_STRONG)
 			hw_inflight_land(qp);
-		else if (fence == HW_FM_FENCE || fence == HW_FM_SMALL_AND_FENCE)
+		else if (fence == WQE_FM_FENCE || fence == WQE_FM_SMALL_AND_FENCE)
 			hw_inflight_land_reads(qp);
 		/* a CQE that landed found no room: the queue has failed and is flushed */
 		if (qp->run_state != HW_RUN_READY)

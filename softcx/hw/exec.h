@@ -5,9 +5,10 @@
 #ifndef SOFTCX_HW_EXEC_H
 #define SOFTCX_HW_EXEC_H
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/mem.h"
 #include "softcx/hw/qp.h"
-#include "softcx/hw/wqe.h"
 
 /** One WQE, as fetched. */
 struct hw_wqe {
@@ -57,7 +58,7 @@ struct hw_sgl {
 	unsigned n;
 	uint32_t len;
 	uint32_t gathered; /* of len, from memory: not inline */
-	struct hw_span span[HW_MAX_DS];
+	struct hw_span span[WQE_MAX_DS];
 };
 
 /** Executes enabled WQEs of ready queues and lets effects land, a bounded number. false: there was nothing to

@@ -21,20 +21,20 @@ struct hw_fault_rule {
 
 static bool consumes_recv(unsigned opcode)
 {
-	return opcode == HW_OP_SEND || opcode == HW_OP_SEND_IMM || opcode == HW_OP_SEND_INVAL ||
-	       opcode == HW_OP_WRITE_IMM;
+	return opcode == WQE_OP_SEND || opcode == WQE_OP_SEND_IMM || opcode == WQE_OP_SEND_INVAL ||
+	       opcode == WQE_OP_WRITE_IMM;
 }
 
 static bool sends_packets(unsigned opcode)
 {
-	return consumes_recv(opcode) || opcode == HW_OP_WRITE || opcode == HW_OP_READ ||
-	       opcode == HW_OP_CAS || opcode == HW_OP_FAA || opcode == HW_OP_MASKED_CAS ||
-	       opcode == HW_OP_MASKED_FAA;
+	return consumes_recv(opcode) || opcode == WQE_OP_WRITE || opcode == WQE_OP_READ ||
+	       opcode == WQE_OP_CAS || opcode == WQE_OP_FETCH_ADD || opcode == WQE_OP_MASKED_CAS ||
+	       opcode == WQE_OP_MASKED_FETCH_ADD;
 }
 
 static bool applies(enum hw_fault_kind kind, unsigned opcode)
 {
-	if (opcode == HW_OP_WAIT)
+	if (opcode == WQE_OP_WAIT)
 		return false;
 	if (kind == HW_FAULT_DROP)
 		return sends_packets(opcode);
@@ -106,16 +106,17 @@ static int error(struct hw_wqe *w, uint8_t syndrome)
 {
 	int fault = HW_FAULT(syndrome, HW_VENDOR_WQE);
 
-	if (w->qp->type != HW_RC || (syndrome != HW_SYND_REMOTE_INVAL && syndrome != HW_SYND_REMOTE_ACCESS &&
-					    syndrome != HW_SYND_REMOTE_OP))
+	if (w->qp->type != HW_RC ||
+		(syndrome != CQE_SYND_REMOTE_INVAL && syndrome != CQE_SYND_REMOTE_ACCESS &&
+			syndrome != CQE_SYND_REMOTE_OP))
 		return fault;
 	w->peer = hw_resp_peer(w->qp);
 	if (!w->peer)
 		return fault;
 	return fault | HW_FAULT_PEER |
-	       (syndrome == HW_SYND_REMOTE_ACCESS         ? HW_FAULT_PEER_ACCESS
-		       : syndrome == HW_SYND_REMOTE_INVAL ? HW_FAULT_PEER_REQ
-							  : 0);
+	       (syndrome == CQE_SYND_REMOTE_ACCESS         ? HW_FAULT_PEER_ACCESS
+		       : syndrome == CQE_SYND_REMOTE_INVAL ? HW_FAULT_PEER_REQ
+							   : 0);
 }
 
 static int rnr(struct hw_wqe *w)

@@ -16,13 +16,13 @@ enum {
 	CONTEXT_START = CONTEXT + 16,
 	CONTEXT_LEN = CONTEXT + 24,
 	KLM = CONTEXT + 64,
-	FREE_DS = KLM / HW_DS,
-	BIND_DS = FREE_DS + 64 / HW_DS,
+	FREE_DS = KLM / WQE_DS,
+	BIND_DS = FREE_DS + 64 / WQE_DS,
 };
 enum { CHECK_QPN = 1 << 3, TRANSLATION = 1 << 4, CHECK_FREE = 1 << 5, INLINE = 1 << 7 };     /* UMR flags */
 enum { CONTEXT_FREE = 1 << 6 };                                                              /* byte 0 */
 enum { LOCAL_WRITE = 1 << 3, REMOTE_READ = 1 << 4, REMOTE_WRITE = 1 << 5, ATOMIC = 1 << 6 }; /* access */
-enum { REFUSED = HW_FAULT(HW_SYND_MW_BIND, HW_VENDOR_WQE) };
+enum { REFUSED = HW_FAULT(CQE_SYND_MW_BIND, HW_VENDOR_WQE) };
 
 int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key)
 {
@@ -80,12 +80,12 @@ static unsigned rights(uint8_t flags)
 
 static int bind(const struct hw_wqe *w, struct hw_mkey *window)
 {
-	uint64_t len = hw_be64(w->p + CONTEXT_LEN), addr = hw_be64(w->p + KLM + 8), at;
-	uint32_t lkey = hw_be32(w->p + KLM + 4);
+	uint64_t len = wqe_get64(w->p + CONTEXT_LEN), addr = wqe_get64(w->p + KLM + 8), at;
+	uint32_t lkey = wqe_get32(w->p + KLM + 4);
 	struct hw_mkey *parent = hw_table_get(&w->qp->dev->mkeys, lkey >> 8);
 	unsigned access = rights(w->p[CONTEXT_ACCESS]);
 
-	if (!len || len != hw_be32(w->p + KLM) || ((w->p[UMR] & CHECK_FREE) && window->parent))
+	if (!len || len != wqe_get32(w->p + KLM) || ((w->p[UMR] & CHECK_FREE) && window->parent))
 		return REFUSED;
 	if (!parent || parent->key != lkey || parent->window_type || parent->invalid ||
 		parent->pdn != window->pdn)
@@ -102,7 +102,7 @@ static int bind(const struct hw_wqe *w, struct hw_mkey *window)
 	window->mem = parent->mem;
 	window->host = parent->host ? parent->host + at : NULL;
 	window->va = parent->va + at;
-	window->iova = hw_be64(w->p + CONTEXT_START);
+	window->iova = wqe_get64(w->p + CONTEXT_START);
 	window->len = len;
 	window->access = access;
 	if (window->window_type == 2)
@@ -114,16 +114,16 @@ static int bind(const struct hw_wqe *w, struct hw_mkey *window)
 int hw_mw_exec(const struct hw_wqe *w)
 {
 	struct hw_dev *dev = w->qp->dev;
-	uint32_t index = hw_be32(w->p + HW_CTRL_IMM) >> 8;
+	uint32_t index = wqe_get32(w->p + WQE_IMM) >> 8;
 	struct hw_mkey *window = hw_table_get(&dev->mkeys, index);
 	bool binds;
 	int ret = 0;
 
 	if (w->ds < FREE_DS || !(w->p[UMR] & TRANSLATION) || !(w->p[UMR] & INLINE))
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	binds = hw_be16(w->p + UMR_OCTOWORDS) != 0;
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	binds = wqe_get16(w->p + UMR_OCTOWORDS) != 0;
 	if (binds && w->ds < BIND_DS)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	if (!window || !window->window_type || window->pdn != w->qp->pdn)
 		return REFUSED;
 	if ((w->p[UMR] & CHECK_QPN) && window->parent && window->window_type == 2 &&
@@ -137,6 +137,6 @@ int hw_mw_exec(const struct hw_wqe *w)
 	else
 		hw_mw_free(window);
 	if (!ret)
-		window->key = index << 8 | (hw_be32(w->p + CONTEXT_QPN_KEY) & 0xff);
+		window->key = index << 8 | (wqe_get32(w->p + CONTEXT_QPN_KEY) & 0xff);
 	return ret;
 }

@@ -9,6 +9,17 @@
 #include "softcx/hw/resp.h"
 #include "softcx/hw/wait.h"
 
+enum { MAX_MSG = 1u << 30 }; /* bytes */
+
+/* Immediate data goes from WQE to CQE as it is. */
+static uint32_t raw32(const void *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 /* ---- local data ------------------------------------------------------------------------- */
 
 /* Resolves the data segments from DS @ds on, inline ones included when @access is 0 (a source). */
@@ -18,30 +29,30 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 
 	sgl->n = 0;
 	while (ds < w->ds) {
-		const uint8_t *seg = w->p + ds * HW_DS;
-		uint32_t n = hw_be32(seg);
+		const uint8_t *seg = w->p + ds * WQE_DS;
+		uint32_t n = wqe_get32(seg);
 		struct hw_span *span = &sgl->span[sgl->n++];
 
-		if (n & HW_SEG_INLINE) {
-			n &= ~HW_SEG_INLINE;
-			if (access || n > (w->ds - ds) * HW_DS - 4u)
-				return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		if (n & WQE_INLINE) {
+			n &= ~WQE_INLINE;
+			if (access || n > (w->ds - ds) * WQE_DS - 4u)
+				return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 			*span = (struct hw_span){.host = (uint8_t *)(uintptr_t)seg + 4, .len = n};
-			ds += (n + 4 + HW_DS - 1) / HW_DS;
+			ds += (n + 4 + WQE_DS - 1) / WQE_DS;
 			is_inline += n;
 		} else {
 			/* No library emits a length of 0, and mlx hardware reads it as 2^31 */
 			if (!n && !w->qp->dev->cfg.lenient)
-				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
-			if (!hw_key_span(w->qp->dev, hw_be32(seg + 4), w->qp->pdn, access, hw_be64(seg + 8),
-				    n, span))
-				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+				return HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+			if (!hw_key_span(w->qp->dev, wqe_get32(seg + 4), w->qp->pdn, access,
+				    wqe_get64(seg + 8), n, span))
+				return HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 			ds++;
 		}
 		total += n;
 	}
-	if (total > HW_MAX_MSG)
-		return HW_FAULT(HW_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
+	if (total > MAX_MSG)
+		return HW_FAULT(CQE_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
 	sgl->len = (uint32_t)total;
 	sgl->gathered = (uint32_t)(total - is_inline);
 	return 0;
@@ -57,7 +68,7 @@ static int find_peer(struct hw_wqe *w)
 
 static int exec_send(struct hw_wqe *w)
 {
-	struct hw_msg msg = {.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & HW_SOLICITED};
+	struct hw_msg msg = {.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & WQE_SOLICITED};
 	struct hw_sgl sgl;
 	int ret;
 
@@ -66,52 +77,52 @@ static int exec_send(struct hw_wqe *w)
 		ret = find_peer(w);
 	if (ret)
 		return ret;
-	msg.cqe_opcode = w->opcode == HW_OP_SEND       ? HW_CQE_RESP_SEND
-			 : w->opcode == HW_OP_SEND_IMM ? HW_CQE_RESP_SEND_IMM
-						       : HW_CQE_RESP_SEND_INV;
-	if (w->opcode != HW_OP_SEND)
-		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
+	msg.cqe_opcode = w->opcode == WQE_OP_SEND       ? CQE_OP_RESP_SEND
+			 : w->opcode == WQE_OP_SEND_IMM ? CQE_OP_RESP_SEND_IMM
+							: CQE_OP_RESP_SEND_INVAL;
+	if (w->opcode != WQE_OP_SEND)
+		msg.imm_be = raw32(w->p + WQE_IMM);
 	msg.len = w->bytes = sgl.len;
 	msg.data = &sgl;
 	if (w->qp->clock)
 		msg.at = hw_clock_send(w, &sgl);
 	hw_inflight_land_writes(w->qp);
 	/* The key goes when the message arrives, so not before there is a RECV for it */
-	if (w->opcode == HW_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
-		!hw_key_invalidate(w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), w->peer->pdn, true) &&
+	if (w->opcode == WQE_OP_SEND_INVAL && hw_qp_recvs(w->peer) &&
+		!hw_key_invalidate(w->peer->dev, wqe_get32(w->p + WQE_IMM), w->peer->pdn, true) &&
 		!hw_key_invalidate(
-			w->peer->dev, hw_be32(w->p + HW_CTRL_IMM), hw_mw_owner_qp(w->peer->qpn), true))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+			w->peer->dev, wqe_get32(w->p + WQE_IMM), hw_mw_owner_qp(w->peer->qpn), true))
+		return HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	return hw_resp_recv(w->peer, &msg);
 }
 
 static int exec_datagram(struct hw_wqe *w)
 {
 	struct hw_msg msg = {
-		.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & HW_SOLICITED, .datagram = true};
+		.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & WQE_SOLICITED, .datagram = true};
 	struct hw_qp *qp = w->qp;
-	const uint8_t *rgid = w->p + HW_UD_RGID;
+	const uint8_t *rgid = w->p + WQE_UD_RGID;
 	struct hw_sgl sgl;
 	int ret;
 
-	if (w->ds < HW_UD_DATA_DS)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	ret = local_data(w, HW_UD_DATA_DS, 0, &sgl);
+	if (w->ds < WQE_UD_SGE_DS)
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	ret = local_data(w, WQE_UD_SGE_DS, 0, &sgl);
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
 	w->peer = hw_resp_datagram_peer(
-		qp, rgid, hw_be32(w->p + HW_UD_DQPN) & 0xffffff, hw_be32(w->p + HW_UD_KEY));
+		qp, rgid, wqe_get32(w->p + WQE_UD_DQPN) & 0xffffff, wqe_get32(w->p + WQE_UD_QKEY));
 	if (qp->clock)
 		msg.at = hw_clock_send(w, &sgl);
 	if (!w->peer)
 		return 0;
-	msg.cqe_opcode = w->opcode == HW_OP_SEND ? HW_CQE_RESP_SEND : HW_CQE_RESP_SEND_IMM;
-	if (w->opcode == HW_OP_SEND_IMM)
-		msg.imm_be = hw_raw32(w->p + HW_CTRL_IMM);
+	msg.cqe_opcode = w->opcode == WQE_OP_SEND ? CQE_OP_RESP_SEND : CQE_OP_RESP_SEND_IMM;
+	if (w->opcode == WQE_OP_SEND_IMM)
+		msg.imm_be = raw32(w->p + WQE_IMM);
 	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
-	hw_grh(msg.grh, qp->dev->gid[hw_be32(w->p + HW_UD_GRH) >> 20 & 15], rgid, w->p[HW_UD_TCLASS],
-		w->p[HW_UD_HOP_LIMIT], sgl.len);
+	hw_grh(msg.grh, qp->dev->gid[wqe_get32(w->p + WQE_UD_GRH) >> 20 & 15], rgid, w->p[WQE_UD_TCLASS],
+		w->p[WQE_UD_HOP_LIMIT], sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);
@@ -120,20 +131,20 @@ static int exec_datagram(struct hw_wqe *w)
 /* A copy failed: on the side whose memory is in another process. */
 static int unreachable(const struct hw_span *remote)
 {
-	return remote->host ? HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT)
-			    : HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
+	return remote->host ? HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT)
+			    : HW_FAULT(CQE_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
 }
 
 static int exec_write(struct hw_wqe *w)
 {
-	bool imm = w->opcode == HW_OP_WRITE_IMM;
+	bool imm = w->opcode == WQE_OP_WRITE_IMM;
 	struct hw_sgl sgl;
 	struct hw_span to;
 	uint64_t at = 0;
 	int ret;
 
 	if (w->ds < 2)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, 2, 0, &sgl);
 	if (!ret)
 		ret = find_peer(w);
@@ -141,8 +152,8 @@ static int exec_write(struct hw_wqe *w)
 		return ret;
 	w->bytes = sgl.len;
 	if (sgl.len) {
-		ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), hw_be64(w->p + HW_RADDR_VA),
-			sgl.len, HW_REMOTE_WRITE, &to);
+		ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), wqe_get64(w->p + WQE_RADDR), sgl.len,
+			HW_REMOTE_WRITE, &to);
 		if (ret)
 			return ret;
 	}
@@ -161,9 +172,9 @@ static int exec_write(struct hw_wqe *w)
 	}
 	if (imm) {
 		struct hw_msg msg = {
-			.cqe_opcode = HW_CQE_RESP_WRITE_IMM,
-			.solicited = w->fm_ce_se & HW_SOLICITED,
-			.imm_be = hw_raw32(w->p + HW_CTRL_IMM),
+			.cqe_opcode = CQE_OP_RESP_WRITE_IMM,
+			.solicited = w->fm_ce_se & WQE_SOLICITED,
+			.imm_be = raw32(w->p + WQE_IMM),
 			.src_qpn = w->qp->qpn,
 			.len = sgl.len,
 			.at = at,
@@ -199,7 +210,7 @@ static int exec_read(struct hw_wqe *w)
 	int ret;
 
 	if (w->ds < 2)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, 2, HW_LOCAL_WRITE, &sgl);
 	if (!ret)
 		ret = find_peer(w);
@@ -210,12 +221,12 @@ static int exec_read(struct hw_wqe *w)
 		hw_clock_fetch_data(w, sgl.len, false);
 	if (!sgl.len)
 		return 0;
-	ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), hw_be64(w->p + HW_RADDR_VA), sgl.len,
+	ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), wqe_get64(w->p + WQE_RADDR), sgl.len,
 		HW_REMOTE_READ, &from);
 	if (ret)
 		return ret;
 	if (too_many(w))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+		return HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	hw_inflight_land_writes(qp);
 	if (sgl.len <= cqe_room(w)) {
 		w->inl = true;
@@ -237,34 +248,34 @@ static int exec_atomic(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
 	unsigned data_ds, size = hw_atomic_size(w, &data_ds);
-	uint64_t va = hw_be64(w->p + HW_RADDR_VA);
+	uint64_t va = wqe_get64(w->p + WQE_RADDR);
 	struct hw_sgl sgl;
 	struct hw_span target;
 	uint8_t old[8];
 	int ret;
 
 	if (!size || w->ds < data_ds + 1)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, data_ds, HW_LOCAL_WRITE, &sgl);
 	if (!ret && sgl.len < size)
-		ret = HW_FAULT(HW_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
+		ret = HW_FAULT(CQE_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
 	if (!ret)
 		ret = find_peer(w);
 	if (ret)
 		return ret;
 	w->bytes = size;
-	ret = hw_resp_span(w->peer, hw_be32(w->p + HW_RADDR_RKEY), va, size, HW_REMOTE_ATOMIC, &target);
+	ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), va, size, HW_REMOTE_ATOMIC, &target);
 	if (ret)
 		return ret;
 	if (va & (size - 1) || (uintptr_t)target.host & (size - 1) || too_many(w))
-		return HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
+		return HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	if (qp->clock)
 		hw_clock_fetch_data(w, size, true);
 	hw_inflight_land_writes(qp);
 	if (!hw_atomic_exec(w, &target, size, old))
-		return HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
+		return HW_FAULT(CQE_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
 	/* poll_cq of libmlx5 copies data out of the CQE for plain atomics only */
-	if (cqe_room(w) && (w->opcode == HW_OP_CAS || w->opcode == HW_OP_FAA)) {
+	if (cqe_room(w) && (w->opcode == WQE_OP_CAS || w->opcode == WQE_OP_FETCH_ADD)) {
 		w->inl = true;
 		memcpy(w->inl_data, old, size);
 		return 0;
@@ -272,13 +283,13 @@ static int exec_atomic(struct hw_wqe *w)
 	if (!w->prompt && hw_inflight_read(qp, sgl.span, sgl.n, old, size))
 		return 0;
 	hw_inflight_land_reads(qp);
-	return hw_scatter(sgl.span, sgl.n, old, size) ? 0 : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+	return hw_scatter(sgl.span, sgl.n, old, size) ? 0 : HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 }
 
 /* The opmod of these asks for CALC, which the device has not; atomics and WAIT look at theirs themselves. */
 static bool calculates(const struct hw_wqe *w)
 {
-	return w->opmod && w->opcode <= HW_OP_READ && w->opcode != HW_OP_NOP && w->opcode != HW_OP_WAIT;
+	return w->opmod && w->opcode <= WQE_OP_READ && w->opcode != WQE_OP_NOP && w->opcode != WQE_OP_WAIT;
 }
 
 int hw_op_exec(struct hw_wqe *w)
@@ -286,47 +297,47 @@ int hw_op_exec(struct hw_wqe *w)
 	struct hw_qp *qp = w->qp;
 
 	if (__builtin_expect(calculates(w), 0) && !qp->dev->cfg.lenient)
-		return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 
 	switch (w->opcode) {
-	case HW_OP_NOP:
+	case WQE_OP_NOP:
 		return 0;
-	case HW_OP_WAIT:
+	case WQE_OP_WAIT:
 		return hw_wait_exec(w);
-	case HW_OP_SEND_EN:
-	case HW_OP_RECV_EN:
+	case WQE_OP_SEND_EN:
+	case WQE_OP_RECV_EN:
 		return hw_enable_exec(w);
-	case HW_OP_UMR:
+	case WQE_OP_UMR:
 		if (qp->type != HW_UD) /* IB: windows are for RC and UC */
 			return hw_mw_exec(w);
 		break;
-	case HW_OP_LOCAL_INVAL:
-		return hw_key_invalidate(qp->dev, hw_be32(w->p + HW_CTRL_IMM), qp->pdn, false)
+	case WQE_OP_LOCAL_INVAL:
+		return hw_key_invalidate(qp->dev, wqe_get32(w->p + WQE_IMM), qp->pdn, false)
 			       ? 0
-			       : HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
-	case HW_OP_SEND_INVAL:
+			       : HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+	case WQE_OP_SEND_INVAL:
 		if (qp->type == HW_RC) /* IB 9.2: UC and UD have no such packet */
 			return exec_send(w);
 		break;
-	case HW_OP_SEND:
-	case HW_OP_SEND_IMM:
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
 		return qp->type == HW_UD ? exec_datagram(w) : exec_send(w);
-	case HW_OP_WRITE:
-	case HW_OP_WRITE_IMM:
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
 		if (qp->type != HW_UD)
 			return exec_write(w);
 		break;
-	case HW_OP_READ:
+	case WQE_OP_READ:
 		if (qp->type == HW_RC)
 			return exec_read(w);
 		break;
-	case HW_OP_CAS:
-	case HW_OP_FAA:
-	case HW_OP_MASKED_CAS:
-	case HW_OP_MASKED_FAA:
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_CAS:
+	case WQE_OP_MASKED_FETCH_ADD:
 		if (qp->type == HW_RC)
 			return exec_atomic(w);
 		break;
 	}
-	return HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 }

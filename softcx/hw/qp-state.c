@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Flushes and transitions of queue pairs. */
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/srq.h"
-#include "softcx/hw/wqe.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -17,12 +18,12 @@ enum { VENDOR_FLUSH = 0xf9 }; /* as seen in bug reports */
 void hw_qp_flush_sq(struct hw_qp *qp)
 {
 	while (qp->sq_ci != qp->sq_pi) {
-		const uint8_t *wqe = qp->sq + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * HW_WQEBB;
-		uint8_t ds = wqe[HW_CTRL_QPN_DS + 3] & HW_MAX_DS;
+		const uint8_t *wqe = qp->sq + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * WQE_BB;
+		uint8_t ds = wqe[WQE_QPN_DS + 3] & WQE_MAX_DS;
 		uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci), bbs = (uint16_t)(ds ? (ds + 3) / 4 : 1);
 		struct hw_cqe cqe = {
-			.opcode = HW_CQE_REQ_ERR,
-			.syndrome = HW_SYND_FLUSH,
+			.opcode = CQE_OP_REQ_ERR,
+			.syndrome = CQE_SYND_FLUSH,
 			.vendor = VENDOR_FLUSH,
 			.user_index = qp->user_index,
 			.sop_qpn = (uint32_t)wqe[3] << 24 | qp->qpn,
@@ -32,7 +33,7 @@ void hw_qp_flush_sq(struct hw_qp *qp)
 		qp->sq_ci = (uint16_t)(qp->sq_ci + (bbs < left ? bbs : left));
 		qp->sq_fetched = qp->sq_ci;
 		/* DPDK, mlx5_prm.h: this mode reports the first error, and a flush is never the first */
-		if ((wqe[HW_CTRL_FM_CE_SE] >> HW_CE_SHIFT & 3) != HW_CE_FIRST_ERROR)
+		if ((wqe[WQE_FLAGS] >> WQE_CE_SHIFT & 3) != WQE_CE_FIRST_ERROR)
 			hw_qp_complete(qp, qp->scq, &cqe);
 	}
 }
@@ -52,8 +53,8 @@ static bool flush_rq(struct hw_qp *qp)
 		n = posted;
 	for (uint16_t i = 0; i < n; i++) {
 		struct hw_cqe cqe = {
-			.opcode = HW_CQE_RESP_ERR,
-			.syndrome = HW_SYND_FLUSH,
+			.opcode = CQE_OP_RESP_ERR,
+			.syndrome = CQE_SYND_FLUSH,
 			.vendor = VENDOR_FLUSH,
 			.user_index = qp->user_index,
 			.sop_qpn = qp->qpn,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/qp.h"
 
+#include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/srq.h"
 #include "softcx/hw/uar.h"
-#include "softcx/hw/wqe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,27 +37,26 @@ static int pin_queues(struct hw_dev *dev, struct hw_qp *qp, const struct hw_qp_a
 	if (attr->sq) {
 		if (!power_of_two(attr->sq_wqebbs) || attr->sq_wqebbs > 32768)
 			return -EINVAL;
-		qp->sq = hw_mem_pin(
-			dev, attr->sq, attr->sq_off, (uint64_t)attr->sq_wqebbs * HW_WQEBB, HW_WQEBB);
+		qp->sq = hw_mem_pin(dev, attr->sq, attr->sq_off, (uint64_t)attr->sq_wqebbs * WQE_BB, WQE_BB);
 		if (!qp->sq)
 			return -EINVAL;
 		qp->sq_mem = attr->sq;
 		qp->sq_wqebbs = attr->sq_wqebbs;
-		if (posix_memalign((void **)&qp->shadow, HW_WQEBB, (size_t)attr->sq_wqebbs * HW_WQEBB))
+		if (posix_memalign((void **)&qp->shadow, WQE_BB, (size_t)attr->sq_wqebbs * WQE_BB))
 			return -ENOMEM;
 	}
 	if (attr->rq) {
 		if (!power_of_two(attr->rq_wqes) || attr->rq_wqes > 32768 || !power_of_two(attr->rq_stride) ||
-			attr->rq_stride < HW_DS)
+			attr->rq_stride < WQE_DS)
 			return -EINVAL;
 		qp->rq = hw_mem_pin(
-			dev, attr->rq, attr->rq_off, (uint64_t)attr->rq_wqes * attr->rq_stride, HW_DS);
+			dev, attr->rq, attr->rq_off, (uint64_t)attr->rq_wqes * attr->rq_stride, WQE_DS);
 		if (!qp->rq)
 			return -EINVAL;
 		qp->rq_mem = attr->rq;
 		qp->rq_wqes = attr->rq_wqes;
 		qp->rq_stride = attr->rq_stride;
-		if (posix_memalign((void **)&qp->rq_shadow, HW_DS, (size_t)attr->rq_wqes * attr->rq_stride))
+		if (posix_memalign((void **)&qp->rq_shadow, WQE_DS, (size_t)attr->rq_wqes * attr->rq_stride))
 			return -ENOMEM;
 	}
 	qp->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
@@ -234,11 +233,11 @@ void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
 	qp->sq_fetched = (uint16_t)(qp->sq_fetched + n);
 	while (n) {
 		uint32_t run = n < qp->sq_wqebbs - slot ? n : qp->sq_wqebbs - slot;
-		const uint8_t *from = qp->sq + (size_t)slot * HW_WQEBB, *end = from + (size_t)run * HW_WQEBB;
-		uint8_t *p = qp->shadow + (size_t)slot * HW_WQEBB;
+		const uint8_t *from = qp->sq + (size_t)slot * WQE_BB, *end = from + (size_t)run * WQE_BB;
+		uint8_t *p = qp->shadow + (size_t)slot * WQE_BB;
 
-		for (; from != end; from += HW_WQEBB, p += HW_WQEBB)
-			memcpy(p, from, HW_WQEBB);
+		for (; from != end; from += WQE_BB, p += WQE_BB)
+			memcpy(p, from, WQE_BB);
 		n -= run;
 		slot = 0;
 	}

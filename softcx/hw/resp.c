@@ -67,7 +67,7 @@ __attribute__((noinline)) static int span_of_window(
 		(hw_key_span(peer->dev, rkey, hw_mw_owner_pd(peer->pdn), right, va, len, out) ||
 			hw_key_span(peer->dev, rkey, hw_mw_owner_qp(peer->qpn), right, va, len, out)))
 		return 0;
-	return HW_FAULT(HW_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER | HW_FAULT_PEER_ACCESS;
+	return HW_FAULT(CQE_SYND_REMOTE_ACCESS, HW_VENDOR_ACCESS) | HW_FAULT_PEER | HW_FAULT_PEER_ACCESS;
 }
 
 int hw_resp_span(
@@ -84,7 +84,7 @@ static const uint8_t *take(struct hw_qp *peer, unsigned *max, uint16_t *idx)
 	if (peer->srq)
 		return hw_srq_take(peer->srq, max, idx);
 	*idx = peer->rq_ci;
-	*max = peer->rq_stride / HW_DS;
+	*max = peer->rq_stride / WQE_DS;
 	return hw_qp_take_recv(peer);
 }
 
@@ -95,28 +95,29 @@ static uint8_t resolve(struct hw_qp *peer, const uint8_t *seg, unsigned max, uin
 
 	to->n = 0;
 	to->len = 0;
-	for (unsigned i = 0; i < max && i < HW_MAX_DS && to->len < len; i++, seg += HW_DS) {
-		uint32_t n = hw_be32(seg) & ~HW_SEG_INLINE, key = hw_be32(seg + 4);
+	for (unsigned i = 0; i < max && i < WQE_MAX_DS && to->len < len; i++, seg += WQE_DS) {
+		uint32_t n = wqe_get32(seg) & ~WQE_INLINE, key = wqe_get32(seg + 4);
 
-		if (!n && key == HW_INVALID_LKEY)
+		if (!n && key == WQE_LKEY_NONE)
 			break;
 		if (!n)
 			continue;
 		if (n > len - to->len)
 			n = len - to->len;
-		if (!hw_key_span(peer->dev, key, pdn, HW_LOCAL_WRITE, hw_be64(seg + 8), n, &to->span[to->n]))
-			return HW_SYND_LOCAL_PROT;
+		if (!hw_key_span(
+			    peer->dev, key, pdn, HW_LOCAL_WRITE, wqe_get64(seg + 8), n, &to->span[to->n]))
+			return CQE_SYND_LOCAL_PROT;
 		to->n++;
 		to->len += n;
 	}
-	return to->len < len ? HW_SYND_LOCAL_LENGTH : 0;
+	return to->len < len ? CQE_SYND_LOCAL_LENGTH : 0;
 }
 
 enum { ANY_ORDER_BYTES = 512 }; /* longer messages fill their scatter list from the front */
 
 static bool put_data(struct hw_dev *dev, const struct hw_sgl *to, const struct hw_msg *m)
 {
-	struct hw_span all[HW_MAX_DS + 1];
+	struct hw_span all[WQE_MAX_DS + 1];
 	uint8_t buf[ANY_ORDER_BYTES];
 
 	if (to->n > 1 && m->len <= sizeof(buf) && !m->datagram && !dev->cfg.lenient && hw_pick(dev, 2))
@@ -138,7 +139,7 @@ static void trace_recv(const struct hw_qp *peer, const struct hw_msg *m, const s
 		.idx = cqe->wqe_counter,
 		.syndrome = cqe->syndrome,
 		.type = (uint8_t)peer->type,
-		.ds = (uint8_t)(max < HW_MAX_DS ? max : HW_MAX_DS),
+		.ds = (uint8_t)(max < WQE_MAX_DS ? max : WQE_MAX_DS),
 		.cqn = peer->rcq->cqn,
 		.number = m->len,
 		.wqe = seg,
@@ -177,15 +178,15 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 			cqe.inl = inl;
 			cqe.inl_len = m->len;
 			if (!hw_gather(inl, m->data->span, m->data->n, m->len))
-				return HW_FAULT(HW_SYND_LOCAL_PROT, HW_VENDOR_PROT);
+				return HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 		} else if (!synd && !put_data(peer->dev, &to, m)) {
-			synd = HW_SYND_LOCAL_PROT;
+			synd = CQE_SYND_LOCAL_PROT;
 		}
 	}
 	if (synd) {
-		cqe.opcode = HW_CQE_RESP_ERR;
+		cqe.opcode = CQE_OP_RESP_ERR;
 		cqe.syndrome = synd;
-		cqe.vendor = synd == HW_SYND_LOCAL_LENGTH ? HW_VENDOR_LENGTH : HW_VENDOR_PROT;
+		cqe.vendor = synd == CQE_SYND_LOCAL_LENGTH ? HW_VENDOR_LENGTH : HW_VENDOR_PROT;
 		cqe.solicited = false;
 	}
 	if (__builtin_expect(peer->dev->trace != NULL, 0))
@@ -194,8 +195,8 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 	if (!synd)
 		return 0;
 	return HW_FAULT_PEER |
-	       (synd == HW_SYND_LOCAL_LENGTH ? HW_FAULT(HW_SYND_REMOTE_INVAL, HW_VENDOR_INVAL)
-					     : HW_FAULT(HW_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP));
+	       (synd == CQE_SYND_LOCAL_LENGTH ? HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL)
+					      : HW_FAULT(CQE_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP));
 }
 
 /* IB table 45, in units of 10 us */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/srq.h"
-
-#include "softcx/hw/wqe.h"
+#include "mlx5/wqe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,8 +77,8 @@ const uint8_t *hw_srq_take(struct hw_srq *srq, unsigned *max, uint16_t *idx)
 	const uint8_t *wqe = srq->ring + (size_t)(srq->head & (srq->wqes - 1)) * srq->stride;
 
 	*idx = srq->head & (srq->wqes - 1);
-	*max = srq->stride / HW_DS - 1;
-	srq->head = hw_be16(wqe + NEXT_INDEX);
+	*max = srq->stride / WQE_DS - 1;
+	srq->head = wqe_get16(wqe + NEXT_INDEX);
 	srq->consumed++;
 	if (srq->limit && hw_srq_posted(srq) < srq->limit) {
 		srq->limit = 0;

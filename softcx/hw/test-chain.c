@@ -67,22 +67,22 @@ static void enable_limits(void **state)
 	rig_run(&d.rig);
 	assert_null(rig_cq_next(&d.ccq)); /* a doorbell moves no managed queue */
 
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 3, SIG); /* exclusive, in WQEBBs */
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 3, SIG); /* exclusive, in WQEBBs */
 	rig_ring(&d.m);
 	rig_run(&d.rig);
-	assert_int_equal(rig_expect(&d.mcq, HW_CQE_REQ)[56], HW_OP_SEND_EN);
+	assert_int_equal(rig_expect(&d.mcq, CQE_OP_REQ)[56], WQE_OP_SEND_EN);
 	assert_int_equal(rig_cq_count(&d.ccq), 2);
 
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 2, 0); /* behind: no effect */
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 2, 0); /* behind: no effect */
 	rig_ring(&d.m);
 	rig_run(&d.rig);
 	assert_int_equal(rig_cq_count(&d.ccq), 0);
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 3, 0); /* the same: no effect */
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 3, 0); /* the same: no effect */
 	rig_ring(&d.m);
 	rig_run(&d.rig);
 	assert_int_equal(rig_cq_count(&d.ccq), 0);
 
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 0xabcd0005, 0); /* 16 bits count */
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 0xabcd0005, 0); /* 16 bits count */
 	rig_ring(&d.m);
 	rig_run(&d.rig);
 	assert_int_equal(rig_cq_count(&d.ccq), 2);
@@ -100,7 +100,7 @@ static void wait_limits(void **state)
 	wqe_wait(&d.c, mcqn(&d), 1, SIG);          /* the second CQE */
 	wqe_wait(&d.c, mcqn(&d), 0xff000000, SIG); /* 24 bits count: passed already */
 	wqe_wait(&d.c, mcqn(&d), 2, SIG);
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 4, 0);
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 4, 0);
 	rig_ring(&d.m);
 	rig_run(&d.rig);
 	assert_int_equal(rig_cq_count(&d.ccq), 1);
@@ -125,9 +125,9 @@ static void wait_limits(void **state)
 static void write_lap(struct duo *d, unsigned i)
 {
 	wqe_wait(&d->c, mcqn(d), i, 0);
-	wqe_enable(&d->c, HW_OP_SEND_EN, cqpn(d), 4 * i + 6, 0);
-	wqe_atomic(&d->c, HW_OP_FAA, d->word + 1, d->word, 1, 0, 0);
-	wqe_rdma(&d->c, HW_OP_WRITE, d->word + 1, 8, d->word + 2, SIG | FENCE, 0);
+	wqe_enable(&d->c, WQE_OP_SEND_EN, cqpn(d), 4 * i + 6, 0);
+	wqe_atomic(&d->c, WQE_OP_FETCH_ADD, d->word + 1, d->word, 1, 0, 0);
+	wqe_rdma(&d->c, WQE_OP_WRITE, d->word + 1, 8, d->word + 2, SIG | FENCE, 0);
 }
 
 /* Far beyond the wrap of the 16-bit index. */
@@ -138,14 +138,14 @@ static void laps(void **state)
 	(void)state;
 	open_duo(&d, 9, false);
 	write_lap(&d, 0);
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 2, 0);
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 2, 0);
 	for (unsigned i = 0; i < 40000; i++) {
 		write_lap(&d, i + 1);
 		wqe_nop(&d.m, 1, SIG);
 		rig_ring(&d.m);
 		rig_run(&d.rig);
-		rig_expect(&d.mcq, HW_CQE_REQ);
-		rig_expect(&d.ccq, HW_CQE_REQ);
+		rig_expect(&d.mcq, CQE_OP_REQ);
+		rig_expect(&d.ccq, CQE_OP_REQ);
 		assert_int_equal(d.word[0], i + 1);
 		assert_int_equal(d.word[2], i);
 	}
@@ -170,19 +170,19 @@ static void recv_enable(void **state)
 	w = rig_alloc(&rig, 64);
 	w[0] = 42;
 	rig_recv(&b, 1, w + 1, 8);
-	wqe_send(&a, HW_OP_SEND, w, 8, 0, 0);
+	wqe_send(&a, WQE_OP_SEND, w, 8, 0, 0);
 	rig_ring(&a);
 	rig_run(&rig);
 	assert_int_equal(w[1], 0); /* RNR, whatever the doorbell record says */
 	assert_true(hw_next_timer(rig.dev) != UINT64_MAX);
-	wqe_enable(&b, HW_OP_RECV_EN, hw_qpn(b.qp), 1, SIG);
+	wqe_enable(&b, WQE_OP_RECV_EN, hw_qpn(b.qp), 1, SIG);
 	rig_ring(&b);
 	while (hw_next_timer(rig.dev) != UINT64_MAX)
 		rig_run(&rig);
 	rig_run(&rig);
 	assert_int_equal(w[1], 42);
-	rig_expect(&cq, HW_CQE_REQ);
-	rig_expect(&cq, HW_CQE_RESP_SEND);
+	rig_expect(&cq, CQE_OP_REQ);
+	rig_expect(&cq, CQE_OP_RESP_SEND);
 	rig_destroy(&a);
 	rig_destroy(&b);
 	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
@@ -207,15 +207,15 @@ static unsigned survivors(program fn, bool lenient)
 
 		open_duo(&d, seed, lenient);
 		with = rig_alloc(&d.rig, 8);
-		*with = HW_OP_WRITE;
+		*with = WQE_OP_WRITE;
 		d.word[0] = 4711;
-		target = wqe_rdma(&d.c, HW_OP_NOP, d.word, 8, d.word + 1, SIG, 0);
+		target = wqe_rdma(&d.c, WQE_OP_NOP, d.word, 8, d.word + 1, SIG, 0);
 		fn(&d, target + 3, with);
 		rig_ring(&d.m);
 		rig_run(&d.rig);
 		assert_int_equal(hw_qp_state(d.m.qp), HW_RTS);
 		assert_int_equal(hw_qp_state(d.c.qp), HW_RTS);
-		assert_int_equal(d.ccq.ring[56], d.word[1] == 4711 ? HW_OP_WRITE : HW_OP_NOP);
+		assert_int_equal(d.ccq.ring[56], d.word[1] == 4711 ? WQE_OP_WRITE : WQE_OP_NOP);
 		good += d.word[1] == 4711;
 		close_duo(&d);
 	}
@@ -224,78 +224,78 @@ static unsigned survivors(program fn, bool lenient)
 
 static void write_then_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_rdma(&d->m, WQE_OP_WRITE, with, 1, opcode, 0, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 /* A CQE that nobody waits for orders nothing. */
 static void signalled_write_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, SIG, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_rdma(&d->m, WQE_OP_WRITE, with, 1, opcode, SIG, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 static void signalled_read_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, SIG, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_rdma(&d->m, WQE_OP_READ, opcode, 1, with, SIG, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 /* A fence waits for READs and atomics, not for WRITEs. */
 static void write_fenced_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, FENCE);
+	wqe_rdma(&d->m, WQE_OP_WRITE, with, 1, opcode, 0, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, FENCE);
 }
 
 static void write_wait_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, SIG, 0);
+	wqe_rdma(&d->m, WQE_OP_WRITE, with, 1, opcode, SIG, 0);
 	wqe_wait(&d->m, mcqn(d), 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 static void enable_then_write(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
-	wqe_rdma(&d->m, HW_OP_WRITE, with, 1, opcode, SIG, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_rdma(&d->m, WQE_OP_WRITE, with, 1, opcode, SIG, 0);
 }
 
 static void read_then_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_rdma(&d->m, WQE_OP_READ, opcode, 1, with, 0, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 static void read_fence_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, FENCE);
+	wqe_rdma(&d->m, WQE_OP_READ, opcode, 1, with, 0, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, FENCE);
 }
 
 static void read_wait_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, SIG, 0);
+	wqe_rdma(&d->m, WQE_OP_READ, opcode, 1, with, SIG, 0);
 	wqe_wait(&d->m, mcqn(d), 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 /* The old value of an atomic is as late as the data of a READ; a CQE of a later WQE is enough. */
 static void read_nop_wait_enable(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	wqe_rdma(&d->m, HW_OP_READ, opcode, 1, with, 0, 0);
+	wqe_rdma(&d->m, WQE_OP_READ, opcode, 1, with, 0, 0);
 	wqe_nop(&d->m, 1, SIG);
 	wqe_wait(&d->m, mcqn(d), 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 /* Copies through a word: a READ into it, a WRITE out of it. */
 static void through_word(struct duo *d, uint8_t *opcode, uint8_t *with, uint8_t fence)
 {
-	wqe_rdma(&d->m, HW_OP_READ, d->word + 8, 1, with, 0, 0);
-	wqe_rdma(&d->m, HW_OP_WRITE, d->word + 8, 1, opcode, SIG | fence, 0);
+	wqe_rdma(&d->m, WQE_OP_READ, d->word + 8, 1, with, 0, 0);
+	wqe_rdma(&d->m, WQE_OP_WRITE, d->word + 8, 1, opcode, SIG | fence, 0);
 	wqe_wait(&d->m, mcqn(d), 0, 0);
-	wqe_enable(&d->m, HW_OP_SEND_EN, cqpn(d), 1, 0);
+	wqe_enable(&d->m, WQE_OP_SEND_EN, cqpn(d), 1, 0);
 }
 
 static void unfenced_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
@@ -310,17 +310,17 @@ static void fenced_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
 
 static void initiator_small_fence_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	through_word(d, opcode, with, HW_FM_SMALL << HW_FM_SHIFT);
+	through_word(d, opcode, with, WQE_FM_SMALL << WQE_FM_SHIFT);
 }
 
 static void plain_fence_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	through_word(d, opcode, with, HW_FM_FENCE << HW_FM_SHIFT);
+	through_word(d, opcode, with, WQE_FM_FENCE << WQE_FM_SHIFT);
 }
 
 static void strong_copy(struct duo *d, uint8_t *opcode, uint8_t *with)
 {
-	through_word(d, opcode, with, HW_FM_STRONG << HW_FM_SHIFT);
+	through_word(d, opcode, with, WQE_FM_STRONG << WQE_FM_SHIFT);
 }
 
 static void programs(void **state)
@@ -374,14 +374,14 @@ static void own_queue(void **state)
 
 			open_duo(&d, seed, false);
 			with = rig_alloc(&d.rig, 8);
-			*with = HW_OP_WRITE;
+			*with = WQE_OP_WRITE;
 			d.word[0] = 4711;
 			target = d.c.sq + 3 * 64;
-			wqe_rdma(&d.c, HW_OP_WRITE, with, 1, target + 3, SIG, 0);
+			wqe_rdma(&d.c, WQE_OP_WRITE, with, 1, target + 3, SIG, 0);
 			wqe_wait(&d.c, hw_cqn(d.ccq.cq), 0, 0);
-			wqe_enable(&d.c, HW_OP_SEND_EN, cqpn(&d), 4, 0);
-			wqe_rdma(&d.c, HW_OP_NOP, d.word, 8, d.word + 1, SIG, 0);
-			wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), right ? 3 : 4, 0);
+			wqe_enable(&d.c, WQE_OP_SEND_EN, cqpn(&d), 4, 0);
+			wqe_rdma(&d.c, WQE_OP_NOP, d.word, 8, d.word + 1, SIG, 0);
+			wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), right ? 3 : 4, 0);
 			rig_ring(&d.m);
 			rig_run(&d.rig);
 			assert_int_equal(rig_cq_count(&d.ccq), 2);
@@ -424,15 +424,15 @@ static void wqe_checks(void **state)
 			w[3] = 0x3e; /* no such opcode */
 			break;
 		case 5:
-			w[3] = HW_OP_WRITE; /* no address segment */
+			w[3] = WQE_OP_WRITE; /* no address segment */
 			break;
 		case 6:
-			w[3] = HW_OP_WAIT; /* no segment */
+			w[3] = WQE_OP_WAIT; /* no segment */
 			break;
 		}
 		rig_ring(&d.m);
 		rig_run(&d.rig);
-		assert_int_equal(rig_cqe_idx(rig_expect_error(&d.mcq, HW_SYND_LOCAL_QP_OP)), 1);
+		assert_int_equal(rig_cqe_idx(rig_expect_error(&d.mcq, CQE_SYND_LOCAL_QP_OP)), 1);
 		assert_null(rig_cq_next(&d.mcq));
 		assert_int_equal(hw_qp_state(d.m.qp), HW_ERR);
 		close_duo(&d);
@@ -446,7 +446,7 @@ static void wqe_checks(void **state)
 		w[bad ? 6 : 2] ^= 1;
 		rig_ring(&d.m);
 		rig_run(&d.rig);
-		rig_expect(&d.mcq, HW_CQE_REQ);
+		rig_expect(&d.mcq, CQE_OP_REQ);
 		close_duo(&d);
 	}
 }
@@ -456,9 +456,9 @@ static void refused(struct duo *d, struct rig_qp *q, bool strict_only)
 	rig_ring(q);
 	rig_run(&d->rig);
 	if (strict_only)
-		rig_expect(&d->mcq, HW_CQE_REQ);
+		rig_expect(&d->mcq, CQE_OP_REQ);
 	else
-		rig_expect_error(&d->mcq, HW_SYND_LOCAL_QP_OP);
+		rig_expect_error(&d->mcq, CQE_SYND_LOCAL_QP_OP);
 }
 
 static void sync_checks(void **state)
@@ -479,11 +479,11 @@ static void sync_checks(void **state)
 				refused(&d, &d.m, false);
 				break;
 			case 1: /* no such QP */
-				wqe_enable(&d.m, HW_OP_SEND_EN, mcqn(&d), 1, SIG);
+				wqe_enable(&d.m, WQE_OP_SEND_EN, mcqn(&d), 1, SIG);
 				refused(&d, &d.m, false);
 				break;
 			case 2: /* not managed */
-				wqe_enable(&d.m, HW_OP_SEND_EN, hw_qpn(d.m.qp), 1, SIG);
+				wqe_enable(&d.m, WQE_OP_SEND_EN, hw_qpn(d.m.qp), 1, SIG);
 				refused(&d, &d.m, lenient);
 				break;
 			case 3: /* not a master */
@@ -516,11 +516,11 @@ static void stale_lap(void **state)
 	open_duo(&d, 1, false);
 	for (int i = 0; i < 64; i++)
 		wqe_nop(&d.c, 4, 0);
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 64, 0);
-	wqe_enable(&d.m, HW_OP_SEND_EN, cqpn(&d), 65, 0);
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 64, 0);
+	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 65, 0);
 	rig_ring(&d.m);
 	rig_run(&d.rig);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&d.ccq, HW_SYND_LOCAL_QP_OP)), 64);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&d.ccq, CQE_SYND_LOCAL_QP_OP)), 64);
 	close_duo(&d);
 }
 
@@ -537,8 +537,8 @@ static void same_seed_same_run(void **state)
 			open_duo(&d, seed, false);
 			d.word[0] = 1;
 			for (int i = 0; i < 8; i++) {
-				wqe_rdma(&d.m, HW_OP_READ, d.word + 1 + i, 8, d.word + i, 0, 0);
-				wqe_rdma(&d.m, HW_OP_WRITE, d.word + 1 + i, 8, d.word + 10 + i, 0, 0);
+				wqe_rdma(&d.m, WQE_OP_READ, d.word + 1 + i, 8, d.word + i, 0, 0);
+				wqe_rdma(&d.m, WQE_OP_WRITE, d.word + 1 + i, 8, d.word + 10 + i, 0, 0);
 			}
 			rig_ring(&d.m);
 			rig_run(&d.rig);

@@ -98,8 +98,8 @@ static void run(struct pair *p)
 static uint64_t stamp(const uint8_t *cqe)
 {
 	assert_non_null(cqe);
-	assert_true(rig_cqe_op(cqe) < HW_CQE_REQ_ERR); /* an error has no time */
-	return hw_be64(cqe + 48);
+	assert_true(rig_cqe_op(cqe) < CQE_OP_REQ_ERR); /* an error has no time */
+	return wqe_get64(cqe + 48);
 }
 
 /* Appends one of these to queue @i of a, with @len bytes. */
@@ -109,14 +109,14 @@ static void post(struct pair *p, unsigned i, uint8_t opcode, uint32_t len, uint8
 	uint8_t *w;
 
 	switch (opcode) {
-	case HW_OP_NOP:
+	case WQE_OP_NOP:
 		wqe_nop(q, 1, flags);
 		return;
-	case HW_OP_CAS:
-	case HW_OP_FAA:
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
 		w = wqe_atomic(q, opcode, p->data[0], p->data[1], 0, 0, flags);
 		break;
-	case HW_OP_SEND:
+	case WQE_OP_SEND:
 		wqe_send(q, opcode, p->data[0], len, flags, 0);
 		return;
 	case INLINE_WRITE:
@@ -133,7 +133,7 @@ static uint64_t latency(struct pair *p, uint8_t opcode, uint32_t len)
 {
 	uint64_t before;
 
-	post(p, 0, HW_OP_NOP, 0, SIG);
+	post(p, 0, WQE_OP_NOP, 0, SIG);
 	rig_ring(&p->qp[0][0]);
 	run(p);
 	before = stamp(rig_cq_next(&p->cq[0][0]));
@@ -157,14 +157,14 @@ static void latencies(void **state)
 
 	(void)state;
 	open_pair(&p, &cx5, 1, 1);
-	assert_near(latency(&p, HW_OP_NOP, 0), 1210, 1);
+	assert_near(latency(&p, WQE_OP_NOP, 0), 1210, 1);
 	assert_near(latency(&p, INLINE_WRITE, 64), 1600, 1);
 	/* Data to be read first: 1800 less 1210, 250, 3.7 and 9.2 on wires and twice 5.1 on the bus, which
 	 * they pass once more */
-	assert_near(latency(&p, HW_OP_WRITE, 64), 1600 + 317 + 5, 1);
-	assert_near(latency(&p, HW_OP_READ, 64), 1800, 1);
-	assert_near(latency(&p, HW_OP_CAS, 8), 1800, 1);
-	assert_near(latency(&p, HW_OP_FAA, 8), 1800, 1);
+	assert_near(latency(&p, WQE_OP_WRITE, 64), 1600 + 317 + 5, 1);
+	assert_near(latency(&p, WQE_OP_READ, 64), 1800, 1);
+	assert_near(latency(&p, WQE_OP_CAS, 8), 1800, 1);
+	assert_near(latency(&p, WQE_OP_FETCH_ADD, 8), 1800, 1);
 	close_pair(&p);
 }
 
@@ -178,7 +178,7 @@ static void orders(void **state)
 	(void)state;
 	open_pair(&p, &cx5, 1, 1);
 	for (unsigned i = 0; i < STEPS; i++)
-		post(&p, 0, HW_OP_NOP, 0, SIG);
+		post(&p, 0, WQE_OP_NOP, 0, SIG);
 	rig_ring(&p.qp[0][0]);
 	run(&p);
 	for (unsigned i = 0; i < STEPS; i++) {
@@ -188,7 +188,7 @@ static void orders(void **state)
 	assert_near((last - first) * 100 / (STEPS - 1), 17000, 10);
 
 	for (unsigned i = 0; i < STEPS; i++) {
-		post(&p, 0, HW_OP_NOP, 0, SIG);
+		post(&p, 0, WQE_OP_NOP, 0, SIG);
 		wqe_wait(&p.qp[0][0], hw_cqn(p.cq[0][0].cq), STEPS + i, 0);
 	}
 	rig_ring(&p.qp[0][0]);
@@ -221,7 +221,7 @@ static void doorbell_order(void **state)
 		if (i)
 			wqe_wait(&m, hw_cqn(ccq.cq), i - 1, 0);
 		wqe_nop(&c, 1, SIG);
-		wqe_enable(&m, HW_OP_SEND_EN, hw_qpn(c.qp), i + 1, 0);
+		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(c.qp), i + 1, 0);
 	}
 	rig_ring(&m);
 	rig_run(&rig);
@@ -274,10 +274,10 @@ static void throughputs(void **state)
 {
 	(void)state;
 	assert_rate(rate(&cx5, INLINE_WRITE, 64, 1), 63);
-	assert_rate(rate(&cx5, HW_OP_READ, 64, 1), 65);
-	assert_rate(rate(&cx5, HW_OP_NOP, 0, 1), 63);
-	assert_rate(rate(&cx5, HW_OP_CAS, 8, 1), 8.4);
-	assert_rate(rate(&cx5, HW_OP_FAA, 8, 1), 8.4);
+	assert_rate(rate(&cx5, WQE_OP_READ, 64, 1), 65);
+	assert_rate(rate(&cx5, WQE_OP_NOP, 0, 1), 63);
+	assert_rate(rate(&cx5, WQE_OP_CAS, 8, 1), 8.4);
+	assert_rate(rate(&cx5, WQE_OP_FETCH_ADD, 8, 1), 8.4);
 	assert_rate(rate(&cx6, INLINE_WRITE, 64, 1), 112);
 }
 
@@ -286,8 +286,8 @@ static void bandwidths(void **state)
 	const double most = 92e3 / 8 / (16384 + 16 * 42); /* in packets of 1024 bytes */
 
 	(void)state;
-	assert_rate(rate(&cx5, HW_OP_WRITE, 16384, 1), most);
-	assert_rate(rate(&cx5, HW_OP_READ, 16384, 1), most);
+	assert_rate(rate(&cx5, WQE_OP_WRITE, 16384, 1), most);
+	assert_rate(rate(&cx5, WQE_OP_READ, 16384, 1), most);
 }
 
 /* Two ports, each of which could do 92 Gb/s, have the bus of one card. */
@@ -304,7 +304,7 @@ static void two_ports(void **state)
 	 * other */
 	for (unsigned k = 0; k < EACH; k++) {
 		for (unsigned i = 0; i < 2; i++) {
-			post(&p[i], 0, HW_OP_WRITE, LEN, SIG);
+			post(&p[i], 0, WQE_OP_WRITE, LEN, SIG);
 			if (k % OUTSTANDING < OUTSTANDING - 1)
 				continue;
 			rig_ring(&p[i].qp[0][0]);
@@ -322,7 +322,7 @@ static void two_ports(void **state)
 	assert_rate((2 * EACH - 1) * 1e3 / (double)(last - from), 99.6e3 / 8 / LEN);
 	/* the card stays as long as one of its ports */
 	close_pair(&p[0]);
-	post(&p[1], 0, HW_OP_NOP, 0, SIG);
+	post(&p[1], 0, WQE_OP_NOP, 0, SIG);
 	rig_ring(&p[1].qp[0][0]);
 	run(&p[1]);
 	assert_true(stamp(rig_cq_next(&p[1].cq[0][0])) >= last);
@@ -354,13 +354,13 @@ static void round_trip(void **state)
 	for (unsigned d = 0; d < 2; d++)
 		for (unsigned i = 0; i < 8; i++)
 			rig_recv(&p.qp[d][0], 1, p.data[d], 64u);
-	post(&p, 0, HW_OP_SEND, 64, 0);
+	post(&p, 0, WQE_OP_SEND, 64, 0);
 	rig_ring(&p.qp[0][0]);
 	run(&p);
 	at[1] = stamp(rig_cq_next(&p.cq[1][0]));
 	for (unsigned i = 0; i < 4; i++) {
 		for (unsigned d = 2; d-- > 0;) {
-			wqe_send(&p.qp[d][0], HW_OP_SEND, p.data[d], 64, 0, 0);
+			wqe_send(&p.qp[d][0], WQE_OP_SEND, p.data[d], 64, 0, 0);
 			rig_ring(&p.qp[d][0]);
 			run(&p);
 			at[!d] = stamp(rig_cq_next(&p.cq[!d][0]));
@@ -389,7 +389,7 @@ static void software_thinks(void **state)
 	rig_connect(&q, &q);
 	for (unsigned i = 0; i < 3; i++) {
 		rig_recv(&q, 0);
-		wqe_send(&q, HW_OP_SEND, NULL, 0, 0, 0);
+		wqe_send(&q, WQE_OP_SEND, NULL, 0, 0, 0);
 	}
 	rig_ring(&q);
 	rig_run(&rig);
@@ -413,7 +413,7 @@ static void software_thinks(void **state)
 /* READs take turns with everything else, and no CQE of a CQ is older than the one before. */
 static void monotone(void **state)
 {
-	static const uint8_t ops[] = {HW_OP_NOP, HW_OP_READ, HW_OP_WRITE, HW_OP_CAS};
+	static const uint8_t ops[] = {WQE_OP_NOP, WQE_OP_READ, WQE_OP_WRITE, WQE_OP_CAS};
 	struct pair p;
 
 	(void)state;
@@ -451,8 +451,8 @@ static void fence(void **state)
 		uint64_t before;
 
 		open_pair(&p, &cx5, 1, 1);
-		post(&p, 0, HW_OP_READ, 64, SIG);
-		post(&p, 0, HW_OP_NOP, 0, fenced ? SIG | FENCE : SIG);
+		post(&p, 0, WQE_OP_READ, 64, SIG);
+		post(&p, 0, WQE_OP_NOP, 0, fenced ? SIG | FENCE : SIG);
 		rig_ring(&p.qp[0][0]);
 		run(&p);
 		before = stamp(rig_cq_next(&p.cq[0][0]));

@@ -25,7 +25,7 @@ static void open_one(struct rig_one *o, uint64_t seed)
 
 static uint8_t mode_flag(unsigned mode)
 {
-	return (uint8_t)(mode << HW_CE_SHIFT);
+	return (uint8_t)(mode << WQE_CE_SHIFT);
 }
 
 /* Success: modes 2 and 3. Failure: all. Flush: all but 1, which reports the first error only. */
@@ -43,10 +43,10 @@ static void completion_modes(void **state)
 		for (unsigned flushed = 0; flushed < 4; flushed++)
 			wqe_nop(&o.q, 1, mode_flag(flushed));
 		rig_one_go(&o);
-		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_LOCAL_QP_OP)), 1);
-		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 2);
-		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 4);
-		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 5);
+		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_LOCAL_QP_OP)), 1);
+		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 2);
+		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 4);
+		assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 5);
 		assert_null(rig_cq_next(&o.scq));
 		rig_one_close(&o);
 	}
@@ -63,12 +63,12 @@ static void signalled_sync(void **state)
 	rig_qp_new_with(&o.rig, &c, &o.rcq, &o.rcq, (struct rig_opt){.managed = true, .managed_recv = true});
 	rig_connect(&c, &c);
 	wqe_wait(&o.q, hw_cqn(o.scq.cq), 0xffffff, SIG);
-	wqe_enable(&o.q, HW_OP_SEND_EN, hw_qpn(c.qp), 0, SIG);
-	wqe_enable(&o.q, HW_OP_RECV_EN, hw_qpn(c.qp), 0, SIG);
+	wqe_enable(&o.q, WQE_OP_SEND_EN, hw_qpn(c.qp), 0, SIG);
+	wqe_enable(&o.q, WQE_OP_RECV_EN, hw_qpn(c.qp), 0, SIG);
 	rig_one_go(&o);
-	assert_int_equal(rig_expect(&o.scq, HW_CQE_REQ)[56], HW_OP_WAIT);
-	assert_int_equal(rig_expect(&o.scq, HW_CQE_REQ)[56], HW_OP_SEND_EN);
-	assert_int_equal(rig_expect(&o.scq, HW_CQE_REQ)[56], HW_OP_RECV_EN);
+	assert_int_equal(rig_expect(&o.scq, CQE_OP_REQ)[56], WQE_OP_WAIT);
+	assert_int_equal(rig_expect(&o.scq, CQE_OP_REQ)[56], WQE_OP_SEND_EN);
+	assert_int_equal(rig_expect(&o.scq, CQE_OP_REQ)[56], WQE_OP_RECV_EN);
 	rig_destroy(&c);
 	rig_one_close(&o);
 }
@@ -92,9 +92,9 @@ static void cqe_sizes(void **state)
 			if (attr.cc) /* the owner bit goes on as if it were not collapsed */
 				assert_int_equal(cqe[63] & 1, i >> 2 & 1);
 			else
-				cqe = rig_expect(&o.scq, HW_CQE_REQ);
+				cqe = rig_expect(&o.scq, CQE_OP_REQ);
 			assert_int_equal(rig_cqe_idx(cqe), i);
-			assert_int_equal(hw_be32(cqe + 56), hw_qpn(o.q.qp)); /* opcode NOP */
+			assert_int_equal(wqe_get32(cqe + 56), hw_qpn(o.q.qp)); /* opcode NOP */
 		}
 		assert_int_equal(hw_cq_producer(o.scq.cq), 100);
 		rig_one_close(&o);
@@ -136,7 +136,7 @@ static void close_pair(struct pair *p)
 
 static void short_atomic(struct pair *p)
 {
-	put32(wqe_atomic(&p->q[0], HW_OP_FAA, p->src, p->dst, 1, 0, SIG) + 48, 7);
+	put32(wqe_atomic(&p->q[0], WQE_OP_FETCH_ADD, p->src, p->dst, 1, 0, SIG) + 48, 7);
 }
 
 static void wrong_index(struct pair *p)
@@ -146,36 +146,36 @@ static void wrong_index(struct pair *p)
 
 static void no_lkey(struct pair *p)
 {
-	put32(wqe_rdma(&p->q[0], HW_OP_WRITE, p->src, 8, p->dst, SIG, 0) + 36, 0);
+	put32(wqe_rdma(&p->q[0], WQE_OP_WRITE, p->src, 8, p->dst, SIG, 0) + 36, 0);
 }
 
 static void no_rkey(struct pair *p)
 {
-	put32(wqe_rdma(&p->q[0], HW_OP_WRITE, p->src, 8, p->dst, SIG, 0) + 24, 0);
+	put32(wqe_rdma(&p->q[0], WQE_OP_WRITE, p->src, 8, p->dst, SIG, 0) + 24, 0);
 }
 
 static void crooked_atomic(struct pair *p)
 {
-	wqe_atomic(&p->q[0], HW_OP_FAA, p->src, p->dst + 4, 1, 0, SIG);
+	wqe_atomic(&p->q[0], WQE_OP_FETCH_ADD, p->src, p->dst + 4, 1, 0, SIG);
 }
 
 static void narrow_recv(struct pair *p)
 {
 	rig_recv(&p->q[1], 1, p->dst, 7);
-	wqe_send(&p->q[0], HW_OP_SEND, p->src, 8, SIG, 0);
+	wqe_send(&p->q[0], WQE_OP_SEND, p->src, 8, SIG, 0);
 }
 
 static void recv_without_key(struct pair *p)
 {
 	rig_recv(&p->q[1], 1, p->dst, 8);
 	put32(p->q[1].rq + 4, 0x5555);
-	wqe_send(&p->q[0], HW_OP_SEND, p->src, 8, SIG, 0);
+	wqe_send(&p->q[0], WQE_OP_SEND, p->src, 8, SIG, 0);
 }
 
 static void silent_peer(struct pair *p)
 {
 	rig_qp_to(&p->q[1], HW_RST);
-	wqe_rdma(&p->q[0], HW_OP_WRITE, p->src, 8, p->dst, SIG, 0);
+	wqe_rdma(&p->q[0], WQE_OP_WRITE, p->src, 8, p->dst, SIG, 0);
 }
 
 static void no_recv(struct pair *p)
@@ -183,7 +183,7 @@ static void no_recv(struct pair *p)
 	struct hw_qp_mod mod = {.mask = HW_QP_RNR_RETRY, .rnr_retry = 1};
 
 	assert_int_equal(hw_qp_modify(p->rig.dev, p->q[0].qp, HW_RTS, &mod), 0);
-	wqe_send(&p->q[0], HW_OP_SEND, p->src, 8, SIG, 0);
+	wqe_send(&p->q[0], WQE_OP_SEND, p->src, 8, SIG, 0);
 }
 
 /*
@@ -199,15 +199,15 @@ static void syndromes(void **state)
 		enum hw_qp_state peer_state;
 		unsigned peer_event; /* 0: none */
 	} t[] = {
-		{short_atomic, HW_SYND_LOCAL_LENGTH, 0x92, 0, 0, HW_RTS, 0},
-		{wrong_index, HW_SYND_LOCAL_QP_OP, 0x68, 0, 0, HW_RTS, 0},
-		{no_lkey, HW_SYND_LOCAL_PROT, 0x33, 0, 0, HW_RTS, 0},
-		{no_rkey, HW_SYND_REMOTE_ACCESS, 0x88, 0, 0, HW_ERR, HW_EV_QP_ACCESS_ERR},
-		{crooked_atomic, HW_SYND_REMOTE_INVAL, 0x8a, 0, 0, HW_ERR, HW_EV_QP_REQ_ERR},
-		{narrow_recv, HW_SYND_REMOTE_INVAL, 0x8a, HW_SYND_LOCAL_LENGTH, 0x92, HW_ERR, 0},
-		{recv_without_key, HW_SYND_REMOTE_OP, 0x89, HW_SYND_LOCAL_PROT, 0x33, HW_ERR, 0},
-		{silent_peer, HW_SYND_RETRY, 0x81, 0, 0, HW_RST, 0},
-		{no_recv, HW_SYND_RNR_RETRY, 0x87, 0, 0, HW_RTS, 0},
+		{short_atomic, CQE_SYND_LOCAL_LENGTH, 0x92, 0, 0, HW_RTS, 0},
+		{wrong_index, CQE_SYND_LOCAL_QP_OP, 0x68, 0, 0, HW_RTS, 0},
+		{no_lkey, CQE_SYND_LOCAL_PROT, 0x33, 0, 0, HW_RTS, 0},
+		{no_rkey, CQE_SYND_REMOTE_ACCESS, 0x88, 0, 0, HW_ERR, HW_EV_QP_ACCESS_ERR},
+		{crooked_atomic, CQE_SYND_REMOTE_INVAL, 0x8a, 0, 0, HW_ERR, HW_EV_QP_REQ_ERR},
+		{narrow_recv, CQE_SYND_REMOTE_INVAL, 0x8a, CQE_SYND_LOCAL_LENGTH, 0x92, HW_ERR, 0},
+		{recv_without_key, CQE_SYND_REMOTE_OP, 0x89, CQE_SYND_LOCAL_PROT, 0x33, HW_ERR, 0},
+		{silent_peer, CQE_SYND_RETRY, 0x81, 0, 0, HW_RST, 0},
+		{no_recv, CQE_SYND_RNR_RETRY, 0x87, 0, 0, HW_RTS, 0},
 	};
 
 	(void)state;
@@ -222,13 +222,13 @@ static void syndromes(void **state)
 		rig_run(&p.rig);
 		rig_settle(&p.rig);
 		cqe = rig_expect_error(&p.scq[0], t[i].syndrome);
-		assert_int_equal(rig_cqe_op(cqe), HW_CQE_REQ_ERR);
+		assert_int_equal(rig_cqe_op(cqe), CQE_OP_REQ_ERR);
 		assert_int_equal(cqe[54], t[i].vendor);
 		assert_int_equal(cqe[52] | cqe[53], 0);
-		assert_int_equal(hw_be32(cqe + 32), 0x123456);
-		assert_int_equal(hw_be32(cqe + 56) & 0xffffff, hw_qpn(p.q[0].qp));
+		assert_int_equal(wqe_get32(cqe + 32), 0x123456);
+		assert_int_equal(wqe_get32(cqe + 56) & 0xffffff, hw_qpn(p.q[0].qp));
 		assert_int_equal(rig_cqe_idx(cqe), 0);
-		cqe = rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
+		cqe = rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
 		assert_int_equal(cqe[54], 0xf9);
 		assert_int_equal(rig_cqe_idx(cqe), 1);
 		assert_null(rig_cq_next(&p.scq[0]));
@@ -236,7 +236,7 @@ static void syndromes(void **state)
 		assert_int_equal(hw_qp_state(p.q[1].qp), t[i].peer_state);
 		if (t[i].peer) {
 			cqe = rig_expect_error(&p.rcq[1], t[i].peer);
-			assert_int_equal(rig_cqe_op(cqe), HW_CQE_RESP_ERR);
+			assert_int_equal(rig_cqe_op(cqe), CQE_OP_RESP_ERR);
 			assert_int_equal(cqe[54], t[i].peer_vendor);
 			assert_int_equal(rig_cqe_idx(cqe), 0);
 		}
@@ -268,9 +268,9 @@ static void asked_for(void **state)
 		for (int n = 0; n < 3; n++)
 			wqe_nop(&o.q, 1, SIG);
 		rig_one_go(&o);
-		rig_expect(&o.scq, HW_CQE_REQ);
+		rig_expect(&o.scq, CQE_OP_REQ);
 		rig_expect_error(&o.scq, synd[i]);
-		rig_expect_error(&o.scq, HW_SYND_FLUSH);
+		rig_expect_error(&o.scq, CQE_SYND_FLUSH);
 		rig_one_close(&o);
 	}
 }
@@ -294,7 +294,7 @@ static void errors_release_waits(void **state)
 	wqe_nop(&bad, 1, 0); /* none of them signalled */
 	rig_ring(&bad);
 	rig_run(&o.rig);
-	rig_expect(&o.scq, HW_CQE_REQ);
+	rig_expect(&o.scq, CQE_OP_REQ);
 	rig_destroy(&bad);
 	rig_one_close(&o);
 }
@@ -306,14 +306,14 @@ static void errors_release_waits(void **state)
 static void check_fence_modes(bool heeded)
 {
 	static const struct {
-		enum hw_fence mode;
+		enum wqe_fence mode;
 		bool reads, writes;
 	} t[] = {
-		{HW_FM_NONE, false, false},
-		{HW_FM_SMALL, false, false},
-		{HW_FM_FENCE, true, false},
-		{HW_FM_STRONG, true, true},
-		{HW_FM_SMALL_AND_FENCE, true, false},
+		{WQE_FM_NONE, false, false},
+		{WQE_FM_SMALL, false, false},
+		{WQE_FM_FENCE, true, false},
+		{WQE_FM_STRONG, true, true},
+		{WQE_FM_SMALL_AND_FENCE, true, false},
 	};
 
 	for (size_t i = 0; i < COUNT(t); i++)
@@ -321,7 +321,7 @@ static void check_fence_modes(bool heeded)
 			unsigned good = 0;
 
 			for (uint64_t seed = 0; seed < 200; seed++) {
-				uint8_t fm = (uint8_t)(t[i].mode << HW_FM_SHIFT);
+				uint8_t fm = (uint8_t)(t[i].mode << WQE_FM_SHIFT);
 				struct rig_one o;
 				struct rig_qp c;
 				uint64_t *w;
@@ -333,10 +333,10 @@ static void check_fence_modes(bool heeded)
 				rig_connect(&c, &c);
 				w = rig_alloc(&o.rig, 64);
 				w[0] = 1;
-				wqe_rdma(&c, HW_OP_WRITE, w + 1, 8, w + 2, 0, 0);
-				wqe_rdma(&o.q, write ? HW_OP_WRITE : HW_OP_READ, write ? w : w + 1, 8,
+				wqe_rdma(&c, WQE_OP_WRITE, w + 1, 8, w + 2, 0, 0);
+				wqe_rdma(&o.q, write ? WQE_OP_WRITE : WQE_OP_READ, write ? w : w + 1, 8,
 					write ? w + 1 : w, 0, 0);
-				wqe_enable(&o.q, HW_OP_SEND_EN, hw_qpn(c.qp), 1, fm);
+				wqe_enable(&o.q, WQE_OP_SEND_EN, hw_qpn(c.qp), 1, fm);
 				rig_one_go(&o);
 				good += w[2] == 1;
 				rig_destroy(&c);
@@ -375,7 +375,7 @@ static void wait_wraps(void **state)
 		wqe_wait(&o.q, hw_cqn(cq), 0xfffffc + i, 0); /* the fields upper 8 bits are nobody's */
 		wqe_nop(&o.q, 1, 0);
 		rig_one_go(&o);
-		rig_expect(&o.scq, HW_CQE_REQ);
+		rig_expect(&o.scq, CQE_OP_REQ);
 		assert_int_equal(o.q.qp->sq_ci, o.q.pi);
 	}
 	assert_int_equal(hw_cq_producer(cq), 4);
@@ -432,7 +432,7 @@ static void wait_beyond_depth(void **state)
 			wqe_nop(&o.q, 1, SIG);
 			rig_one_go(&o);
 		}
-		rig_expect(&cq, HW_CQE_REQ);
+		rig_expect(&cq, CQE_OP_REQ);
 		rig_destroy(&w);
 		assert_int_equal(hw_cq_destroy(o.rig.dev, cq.cq), 0);
 		rig_one_close(&o);
@@ -471,9 +471,9 @@ static void enable_window(void **state)
 			at = recv ? &c.qp->rq_enabled : &c.qp->sq_pi;
 			*at = t[i].from;
 			c.qp->sq_ci = c.qp->sq_fetched = t[i].from;
-			wqe_enable(&o.q, recv ? HW_OP_RECV_EN : HW_OP_SEND_EN, hw_qpn(c.qp), t[i].to, SIG);
+			wqe_enable(&o.q, recv ? WQE_OP_RECV_EN : WQE_OP_SEND_EN, hw_qpn(c.qp), t[i].to, SIG);
 			rig_one_go(&o);
-			rig_expect(&o.scq, HW_CQE_REQ);
+			rig_expect(&o.scq, CQE_OP_REQ);
 			assert_int_equal(*at, t[i].moves ? t[i].to : t[i].from);
 			rig_destroy(&c);
 			rig_one_close(&o);
@@ -494,21 +494,21 @@ static void recvs_wrap(void **state)
 	dst = rig_alloc(&o.rig, 64);
 	for (unsigned i = 0; i < 70000; i++) {
 		rig_recv(&o.q, 1, dst, 4);
-		wqe_send(&o.q, HW_OP_SEND, &o.rig.mem.host[64 * (i & 7)], 4, 0, 0);
+		wqe_send(&o.q, WQE_OP_SEND, &o.rig.mem.host[64 * (i & 7)], 4, 0, 0);
 		rig_one_go(&o);
-		assert_int_equal(rig_cqe_idx(rig_expect(&o.rcq, HW_CQE_RESP_SEND)), (uint16_t)i);
+		assert_int_equal(rig_cqe_idx(rig_expect(&o.rcq, CQE_OP_RESP_SEND)), (uint16_t)i);
 	}
 	rig_qp_new_with(&o.rig, &c, &o.scq, &o.rcq, (struct rig_opt){.managed_recv = true});
 	rig_connect(&c, &c);
-	wqe_enable(&o.q, HW_OP_RECV_EN, hw_qpn(c.qp), ENABLED, 0);
+	wqe_enable(&o.q, WQE_OP_RECV_EN, hw_qpn(c.qp), ENABLED, 0);
 	rig_one_go(&o);
 	for (unsigned i = 0; i < ENABLED; i++) {
-		wqe_rdma(&c, HW_OP_WRITE_IMM, NULL, 0, NULL, 0, htobe32(i));
+		wqe_rdma(&c, WQE_OP_WRITE_IMM, NULL, 0, NULL, 0, htobe32(i));
 		rig_ring(&c);
 		rig_run(&o.rig);
-		assert_int_equal(hw_be32(rig_expect(&o.rcq, HW_CQE_RESP_WRITE_IMM) + 36), i);
+		assert_int_equal(wqe_get32(rig_expect(&o.rcq, CQE_OP_RESP_WRITE_IMM) + 36), i);
 	}
-	wqe_rdma(&c, HW_OP_WRITE_IMM, NULL, 0, NULL, 0, 0);
+	wqe_rdma(&c, WQE_OP_WRITE_IMM, NULL, 0, NULL, 0, 0);
 	rig_ring(&c);
 	rig_run(&o.rig);
 	assert_null(rig_cq_next(&o.rcq)); /* that was all: RNR */
@@ -534,16 +534,16 @@ static void psn_wraps(void **state)
 		assert_int_equal(hw_qp_modify(p.rig.dev, p.q[i].qp, HW_RTR, &mod), 0);
 		rig_qp_to(&p.q[i], HW_RTS);
 	}
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);    /* 1 */
-	wqe_rdma(&p.q[0], HW_OP_READ, p.src, 2049, p.dst, SIG, 0);  /* 3 of 1024 bytes */
-	wqe_atomic(&p.q[0], HW_OP_FAA, p.src, p.dst, 1, 0, SIG);    /* 1 */
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 1024, p.dst, SIG, 0); /* 1 */
-	wqe_rdma(&p.q[0], HW_OP_WRITE, NULL, 0, NULL, SIG, 0);      /* 1 */
-	wqe_nop(&p.q[0], 1, SIG);                                   /* none */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);       /* 1 */
+	wqe_rdma(&p.q[0], WQE_OP_READ, p.src, 2049, p.dst, SIG, 0);     /* 3 of 1024 bytes */
+	wqe_atomic(&p.q[0], WQE_OP_FETCH_ADD, p.src, p.dst, 1, 0, SIG); /* 1 */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 1024, p.dst, SIG, 0);    /* 1 */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, NULL, 0, NULL, SIG, 0);         /* 1 */
+	wqe_nop(&p.q[0], 1, SIG);                                       /* none */
 	rig_ring(&p.q[0]);
 	rig_run(&p.rig);
 	for (int i = 0; i < 6; i++)
-		rig_expect(&p.scq[0], HW_CQE_REQ);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
 	hw_qp_query(p.q[0].qp, &mod, &unused, &unused);
 	assert_int_equal(mod.sq_psn, 5);
 	assert_int_equal(mod.rq_psn, 0xfffffe);
@@ -554,11 +554,11 @@ static void psn_wraps(void **state)
 	p.q[0].pi = 0;
 	p.q[0].db[1] = 0;
 	rig_qp_connect_to(&p.q[0], hw_qpn(p.q[1].qp), NULL);
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	rig_ring(&p.q[0]);
 	rig_run(&p.rig);
 	rig_settle(&p.rig);
-	rig_expect_error(&p.scq[0], HW_SYND_RETRY);
+	rig_expect_error(&p.scq[0], CQE_SYND_RETRY);
 	close_pair(&p);
 }
 
@@ -633,7 +633,7 @@ static void rates(void **state)
 		assert_int_equal(hw_rate_destroy(o.rig.dev, outer), -EBUSY);
 		began = clock_ns();
 		for (int i = 0; i < MESSAGES; i++)
-			wqe_rdma(&o.q, HW_OP_WRITE, src, BYTES, dst, SIG, 0);
+			wqe_rdma(&o.q, WQE_OP_WRITE, src, BYTES, dst, SIG, 0);
 		wqe_nop(&o.q, 1, SIG);
 		rig_one_go(&o);
 		assert_true(rig_cq_count(&o.scq) < MESSAGES + 1);
@@ -646,7 +646,7 @@ static void rates(void **state)
 		assert_int_equal(hw_rate_destroy(o.rig.dev, rate), 0);
 		assert_int_equal(hw_rate_destroy(o.rig.dev, outer), 0);
 		for (int i = 0; i < MESSAGES; i++)
-			wqe_rdma(&o.q, HW_OP_WRITE, src, BYTES, dst, SIG, 0);
+			wqe_rdma(&o.q, WQE_OP_WRITE, src, BYTES, dst, SIG, 0);
 		rig_one_go(&o);
 		assert_int_equal(rig_cq_count(&o.scq), MESSAGES);
 		rig_one_close(&o);
@@ -672,7 +672,7 @@ static void doorbells(void **state)
 		/* another queue rang since, or a copy of a WQE was written: it is all the same */
 		o.rig.page[registers[i] / 8] = 1;
 		rig_run(&o.rig);
-		rig_expect(&o.scq, HW_CQE_REQ);
+		rig_expect(&o.scq, CQE_OP_REQ);
 	}
 	/* a ring without a record: nothing to do */
 	wqe_nop(&o.q, 1, SIG);

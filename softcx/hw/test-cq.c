@@ -70,10 +70,10 @@ static void solicited(void **state)
 	for (int i = 0; i < 3; i++)
 		rig_recv(&o.q, 0);
 	rig_cq_arm(&o.rcq, 0, true);
-	wqe_send(&o.q, HW_OP_SEND, NULL, 0, 0, 0);
+	wqe_send(&o.q, WQE_OP_SEND, NULL, 0, 0, 0);
 	rig_one_go(&o);
 	assert_int_equal(o.rcq.events, 0);
-	wqe_send(&o.q, HW_OP_SEND, NULL, 0, SOL, 0);
+	wqe_send(&o.q, WQE_OP_SEND, NULL, 0, SOL, 0);
 	rig_one_go(&o);
 	assert_int_equal(o.rcq.events, 1);
 	assert_int_equal(rig_cq_count(&o.rcq), 2);
@@ -141,17 +141,17 @@ static void overrun(void **state)
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
 	for (int i = 0; i < 6; i++) {
 		rig_recv(&o.q, 0);
-		wqe_send(&o.q, HW_OP_SEND, NULL, 0, 0, 0);
+		wqe_send(&o.q, WQE_OP_SEND, NULL, 0, 0, 0);
 	}
 	rig_one_go(&o);
 	assert_int_equal(o.rcq.errors, 1);
 	assert_int_equal(rig_cq_count(&o.rcq), 4);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 4);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 5);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 4);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 5);
 	assert_null(rig_cq_next(&o.scq));
 	wqe_nop(&o.q, 1, 0);
 	rig_one_go(&o);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, HW_SYND_FLUSH)), 6);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&o.scq, CQE_SYND_FLUSH)), 6);
 	assert_null(rig_cq_next(&o.scq));
 	rig_one_close(&o);
 
@@ -188,13 +188,13 @@ static void resized(void **state)
 	ring = rig_alloc(&o.rig, 16 * 64);
 	memset(ring, 0xf1, 16 * 64);
 	assert_int_equal(hw_cq_resize(o.rig.dev, o.scq.cq, &o.rig.mem, rig_off(&o.rig, ring), 4, 64), 0);
-	rig_expect(&o.scq, HW_CQE_REQ);
-	rig_expect(&o.scq, HW_CQE_RESIZE);
+	rig_expect(&o.scq, CQE_OP_REQ);
+	rig_expect(&o.scq, CQE_OP_RESIZE);
 	o.scq.ring = ring;
 	o.scq.size = 16;
 	nops(&o, 9);
 	for (uint16_t i = 4; i < 13; i++)
-		assert_int_equal(rig_cqe_idx(rig_expect(&o.scq, HW_CQE_REQ)), i);
+		assert_int_equal(rig_cqe_idx(rig_expect(&o.scq, CQE_OP_REQ)), i);
 	rig_one_close(&o);
 }
 
@@ -217,29 +217,29 @@ static void scatter_to_cqe(void **state)
 			src[i] = (uint8_t)(i + 1);
 		rig_recv(&o.q, 1, dst, 200);
 		rig_recv(&o.q, 1, dst, 200);
-		wqe_send(&o.q, HW_OP_SEND, src, most, 0, 0);
+		wqe_send(&o.q, WQE_OP_SEND, src, most, 0, 0);
 		rig_one_go(&o);
-		cqe = rig_expect(&o.rcq, HW_CQE_RESP_SEND);
+		cqe = rig_expect(&o.rcq, CQE_OP_RESP_SEND);
 		assert_int_equal(cqe[63] & 0xc, big ? MLX5_INLINE_SCATTER_64 : MLX5_INLINE_SCATTER_32);
 		assert_memory_equal(big ? cqe - 64 : cqe, src, most);
 		assert_int_equal(dst[0], 0);
-		wqe_send(&o.q, HW_OP_SEND, src, most + 1, 0, 0);
+		wqe_send(&o.q, WQE_OP_SEND, src, most + 1, 0, 0);
 		rig_one_go(&o);
-		cqe = rig_expect(&o.rcq, HW_CQE_RESP_SEND);
+		cqe = rig_expect(&o.rcq, CQE_OP_RESP_SEND);
 		assert_int_equal(cqe[63] & 0xc, 0);
 		assert_memory_equal(dst, src, most + 1);
 		/* responses: only when the WQE has a CQE */
-		wqe_rdma(&o.q, HW_OP_READ, dst + 128, 20, src, SIG, 0);
+		wqe_rdma(&o.q, WQE_OP_READ, dst + 128, 20, src, SIG, 0);
 		rig_one_go(&o);
-		cqe = rig_expect(&o.scq, HW_CQE_REQ);
+		cqe = rig_expect(&o.scq, CQE_OP_REQ);
 		assert_int_equal(dst[128], 0);
-		assert_int_equal(hw_be32(cqe + 44), 20);
+		assert_int_equal(wqe_get32(cqe + 44), 20);
 		assert_memory_equal(big ? cqe - 64 : cqe, src, 20);
-		wqe_rdma(&o.q, HW_OP_READ, dst + 128, 20, src, 0, 0);
+		wqe_rdma(&o.q, WQE_OP_READ, dst + 128, 20, src, 0, 0);
 		*word = 0x0102030405060708;
-		wqe_atomic(&o.q, HW_OP_FAA, dst, word, 1, 0, SIG);
+		wqe_atomic(&o.q, WQE_OP_FETCH_ADD, dst, word, 1, 0, SIG);
 		rig_one_go(&o);
-		cqe = rig_expect(&o.scq, HW_CQE_REQ);
+		cqe = rig_expect(&o.scq, CQE_OP_REQ);
 		assert_memory_equal(dst + 128, src, 20);
 		assert_true(cqe[63] & 0xc);
 		assert_int_equal(*(const uint64_t *)(big ? cqe - 64 : cqe), 0x0102030405060708);
@@ -294,10 +294,10 @@ static void srq(void **state)
 	assert_int_equal(hw_srq_limit(s, 2), 0);
 	*db = htobe32(3);
 	for (unsigned i = 0; i < 3; i++) {
-		wqe_send(&q, HW_OP_SEND, ring, 8, 0, 0);
+		wqe_send(&q, WQE_OP_SEND, ring, 8, 0, 0);
 		rig_ring(&q);
 		rig_run(&rig);
-		assert_int_equal(rig_cqe_idx(rig_expect(&cq, HW_CQE_RESP_SEND)), order[i]);
+		assert_int_equal(rig_cqe_idx(rig_expect(&cq, CQE_OP_RESP_SEND)), order[i]);
 		assert_memory_equal(dst + 8 * order[i], ring, 8);
 		assert_int_equal(limits, i >= 1);
 	}
@@ -336,15 +336,15 @@ static void datagram(void **state)
 	av.rgid[0] = 0xfe, av.rgid[1] = 0x80, av.rgid[15] = 2;
 	for (int i = 0; i < 2; i++) {
 		av.dqp_dct = htobe32((hw_qpn(qb.qp) + !i * 1000) | 1u << 31);
-		w = wqe_raw(&qa, HW_OP_SEND, 0, 5, SIG, 0);
+		w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
 		memcpy(w + 16, &av, sizeof(av));
 		put_seg(w + 64, src, 9, a.key);
 	}
 	rig_ring(&qa);
 	rig_run(&a);
-	rig_expect(&ca, HW_CQE_REQ);
-	rig_expect(&ca, HW_CQE_REQ);
-	assert_int_equal(hw_be32(rig_expect(&cb, HW_CQE_RESP_SEND) + 44), 49);
+	rig_expect(&ca, CQE_OP_REQ);
+	rig_expect(&ca, CQE_OP_REQ);
+	assert_int_equal(wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + 44), 49);
 	assert_string_equal((char *)dst + 40, "datagram");
 	assert_int_equal(dst[0], 6 << 4);
 	assert_int_equal(dst[8 + 15], 1); /* GRH: who sent it */
@@ -357,13 +357,13 @@ static void datagram(void **state)
 	av.grh_gid_fl = htobe32(1u << 30 | 1u << 20);
 	av.hop_limit = 9;
 	rig_recv(&qb, 1, dst, 128);
-	w = wqe_raw(&qa, HW_OP_SEND, 0, 5, SIG, 0);
+	w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
 	memcpy(w + 16, &av, sizeof(av));
 	put_seg(w + 64, src, 9, a.key);
 	rig_ring(&qa);
 	rig_run(&a);
-	rig_expect(&ca, HW_CQE_REQ);
-	rig_expect(&cb, HW_CQE_RESP_SEND);
+	rig_expect(&ca, CQE_OP_REQ);
+	rig_expect(&cb, CQE_OP_RESP_SEND);
 	assert_int_equal(dst[20], 0x45);
 	assert_int_equal(dst[20 + 8], 9);
 	assert_memory_equal(dst + 20 + 12, "\x0a\0\0\x01\x0a\0\0\x02", 8);
@@ -400,20 +400,20 @@ static void two_devices(void **state)
 	src = rig_alloc(&a, 8192);
 	dst = rig_alloc(&b, 8192);
 	memset(src, 0x5a, 8192);
-	w = wqe_rdma(&qa, HW_OP_WRITE, src, 8191, dst + 1, SIG, 0);
+	w = wqe_rdma(&qa, WQE_OP_WRITE, src, 8191, dst + 1, SIG, 0);
 	put32(w + 24, b.key);
 	rig_ring(&qa);
 	rig_run(&a);
-	rig_expect(&ca, HW_CQE_REQ);
+	rig_expect(&ca, CQE_OP_REQ);
 	assert_memory_equal(dst + 1, src, 8191);
 	rig_destroy(&qb);
 	assert_int_equal(hw_cq_destroy(b.dev, cb.cq), 0);
 	rig_close(&b);
-	w = wqe_rdma(&qa, HW_OP_WRITE, src, 8, dst, SIG, 0);
+	w = wqe_rdma(&qa, WQE_OP_WRITE, src, 8, dst, SIG, 0);
 	rig_ring(&qa);
 	while (rig_run(&a), hw_next_timer(a.dev) != UINT64_MAX)
 		;
-	rig_expect_error(&ca, HW_SYND_RETRY);
+	rig_expect_error(&ca, CQE_SYND_RETRY);
 	rig_destroy(&qa);
 	assert_int_equal(hw_cq_destroy(a.dev, ca.cq), 0);
 	rig_close(&a);

@@ -59,28 +59,28 @@ static void error_flushes(void **state)
 	rig_recv(&p.q[0], 1, p.dst, 8);
 	rig_recv(&p.q[0], 1, p.dst, 8);
 	wqe_nop(&p.q[0], 1, SIG);
-	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, 0, 0);
+	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, 0, 0);
 	put32(w + 32 + 4, p.rig.key ^ 1);
 	wqe_nop(&p.q[0], 8, 0);
 	wqe_nop(&p.q[0], 1, SIG);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	w = (uint8_t *)(uintptr_t)rig_expect_error(&p.scq[0], HW_SYND_LOCAL_PROT);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	w = (uint8_t *)(uintptr_t)rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_PROT);
 	assert_int_equal(rig_cqe_idx(w), 1);
-	assert_int_equal(w[56], HW_OP_WRITE);
-	assert_int_equal(hw_be32(w + 32), 0x123456);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 2);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 4);
+	assert_int_equal(w[56], WQE_OP_WRITE);
+	assert_int_equal(wqe_get32(w + 32), 0x123456);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 2);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 4);
 	assert_null(rig_cq_next(&p.scq[0]));
-	assert_int_equal(rig_cqe_op(rig_expect_error(&p.rcq[0], HW_SYND_FLUSH)), HW_CQE_RESP_ERR);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], HW_SYND_FLUSH)), 1);
+	assert_int_equal(rig_cqe_op(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), CQE_OP_RESP_ERR);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 1);
 	assert_null(rig_cq_next(&p.rcq[0]));
 	/* what is posted to a queue in ERR is flushed too */
 	wqe_nop(&p.q[0], 1, 0);
 	rig_recv(&p.q[0], 1, p.dst, 8);
 	go(&p);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 5);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], HW_SYND_FLUSH)), 2);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 5);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 2);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS); /* a local error is no business of the peer */
 	close_pair(&p);
 }
@@ -108,17 +108,17 @@ static void managed_flush(void **state)
 	rig_connect(&p.q[1], &p.q[1]);
 	for (int i = 0; i < 4; i++)
 		wqe_wait(&p.q[0], hw_cqn(p.scq[0].cq), 100, 0);
-	wqe_enable(&p.q[1], HW_OP_SEND_EN, hw_qpn(p.q[0].qp), 2, 0);
+	wqe_enable(&p.q[1], WQE_OP_SEND_EN, hw_qpn(p.q[0].qp), 2, 0);
 	rig_ring(&p.q[1]);
 	rig_run(&p.rig);
 	rig_qp_to(&p.q[0], HW_ERR);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 0);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 1);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 0);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 1);
 	assert_null(rig_cq_next(&p.scq[0]));
-	wqe_enable(&p.q[1], HW_OP_SEND_EN, hw_qpn(p.q[0].qp), 3, 0); /* enabling more flushes more */
+	wqe_enable(&p.q[1], WQE_OP_SEND_EN, hw_qpn(p.q[0].qp), 3, 0); /* enabling more flushes more */
 	rig_ring(&p.q[1]);
 	rig_run(&p.rig);
-	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], HW_SYND_FLUSH)), 2);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 2);
 	close_pair(&p);
 }
 
@@ -134,34 +134,34 @@ static void key_checks(void **state)
 		bool other_pd, ok, wrong_variant, destroyed;
 		uint8_t opcode;
 	} t[] = {
-		{.what = "good lkey", .where = LKEY, .access = 0, .ok = true, .opcode = HW_OP_WRITE},
-		{.what = "good rkey", .where = RKEY, .access = 3, .ok = true, .opcode = HW_OP_WRITE},
-		{.what = "good rkey", .where = RKEY, .access = 4, .ok = true, .opcode = HW_OP_READ},
-		{.what = "good rkey", .where = RKEY, .access = 9, .ok = true, .opcode = HW_OP_FAA},
-		{.what = "good lkey", .where = LKEY, .access = 1, .ok = true, .opcode = HW_OP_READ},
-		{.what = "below", .where = LKEY, .access = 15, .shift = -1, .opcode = HW_OP_WRITE},
-		{.what = "beyond", .where = LKEY, .access = 15, .shift = 57, .opcode = HW_OP_WRITE},
-		{.what = "below", .where = RKEY, .access = 15, .shift = -1, .opcode = HW_OP_WRITE},
-		{.what = "beyond", .where = RKEY, .access = 15, .shift = 57, .opcode = HW_OP_READ},
+		{.what = "good lkey", .where = LKEY, .access = 0, .ok = true, .opcode = WQE_OP_WRITE},
+		{.what = "good rkey", .where = RKEY, .access = 3, .ok = true, .opcode = WQE_OP_WRITE},
+		{.what = "good rkey", .where = RKEY, .access = 4, .ok = true, .opcode = WQE_OP_READ},
+		{.what = "good rkey", .where = RKEY, .access = 9, .ok = true, .opcode = WQE_OP_FETCH_ADD},
+		{.what = "good lkey", .where = LKEY, .access = 1, .ok = true, .opcode = WQE_OP_READ},
+		{.what = "below", .where = LKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
+		{.what = "beyond", .where = LKEY, .access = 15, .shift = 57, .opcode = WQE_OP_WRITE},
+		{.what = "below", .where = RKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
+		{.what = "beyond", .where = RKEY, .access = 15, .shift = 57, .opcode = WQE_OP_READ},
 		{.what = "at the end",
 			.where = RKEY,
 			.access = 15,
 			.shift = 56,
 			.ok = true,
-			.opcode = HW_OP_READ},
-		{.what = "no local write", .where = LKEY, .access = 4, .opcode = HW_OP_READ},
-		{.what = "no local write", .where = LKEY, .access = 4, .opcode = HW_OP_FAA},
-		{.what = "no remote write", .where = RKEY, .access = 13, .opcode = HW_OP_WRITE},
-		{.what = "no remote read", .where = RKEY, .access = 11, .opcode = HW_OP_READ},
-		{.what = "no atomics", .where = RKEY, .access = 7, .opcode = HW_OP_CAS},
-		{.what = "other PD", .where = LKEY, .access = 15, .other_pd = true, .opcode = HW_OP_WRITE},
-		{.what = "other PD", .where = RKEY, .access = 15, .other_pd = true, .opcode = HW_OP_WRITE},
+			.opcode = WQE_OP_READ},
+		{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_READ},
+		{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_FETCH_ADD},
+		{.what = "no remote write", .where = RKEY, .access = 13, .opcode = WQE_OP_WRITE},
+		{.what = "no remote read", .where = RKEY, .access = 11, .opcode = WQE_OP_READ},
+		{.what = "no atomics", .where = RKEY, .access = 7, .opcode = WQE_OP_CAS},
+		{.what = "other PD", .where = LKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
+		{.what = "other PD", .where = RKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
 		{.what = "variant",
 			.where = RKEY,
 			.access = 15,
 			.wrong_variant = true,
-			.opcode = HW_OP_WRITE},
-		{.what = "destroyed", .where = RKEY, .access = 15, .destroyed = true, .opcode = HW_OP_WRITE},
+			.opcode = WQE_OP_WRITE},
+		{.what = "destroyed", .where = RKEY, .access = 15, .destroyed = true, .opcode = WQE_OP_WRITE},
 	};
 
 	(void)state;
@@ -170,7 +170,7 @@ static void key_checks(void **state)
 		struct hw_mkey_attr attr;
 		uint8_t *w, *at;
 		uint32_t key, pdn;
-		bool atomic = t[i].opcode == HW_OP_CAS || t[i].opcode == HW_OP_FAA;
+		bool atomic = t[i].opcode == WQE_OP_CAS || t[i].opcode == WQE_OP_FETCH_ADD;
 
 		open_pair(&p);
 		assert_int_equal(hw_pd_alloc(p.rig.dev, &pdn), 0);
@@ -199,11 +199,11 @@ static void key_checks(void **state)
 			assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 		go(&p);
 		if (t[i].ok)
-			rig_expect(&p.scq[0], HW_CQE_REQ);
+			rig_expect(&p.scq[0], CQE_OP_REQ);
 		else if (t[i].where == LKEY)
-			rig_expect_error(&p.scq[0], HW_SYND_LOCAL_PROT);
+			rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_PROT);
 		else
-			rig_expect_error(&p.scq[0], HW_SYND_REMOTE_ACCESS);
+			rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
 		if (!t[i].ok && t[i].where == RKEY) {
 			assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
 			assert_int_equal(p.q[1].last_event, HW_EV_QP_ACCESS_ERR);
@@ -225,13 +225,13 @@ static void qp_access(void **state)
 	(void)state;
 	open_pair(&p);
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[1].qp, HW_RTS, &mod), 0);
-	wqe_rdma(&p.q[0], HW_OP_READ, p.src, 8, p.dst, SIG, 0);
-	wqe_atomic(&p.q[0], HW_OP_FAA, p.src, p.dst, 1, 0, SIG);
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	wqe_rdma(&p.q[0], WQE_OP_READ, p.src, 8, p.dst, SIG, 0);
+	wqe_atomic(&p.q[0], WQE_OP_FETCH_ADD, p.src, p.dst, 1, 0, SIG);
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_ACCESS);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
 	close_pair(&p);
 }
 
@@ -241,9 +241,9 @@ static void misaligned_atomic(void **state)
 
 	(void)state;
 	open_pair(&p);
-	wqe_atomic(&p.q[0], HW_OP_FAA, p.src, p.dst + 4, 1, 0, SIG);
+	wqe_atomic(&p.q[0], WQE_OP_FETCH_ADD, p.src, p.dst + 4, 1, 0, SIG);
 	go(&p);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_INVAL);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_INVAL);
 	close_pair(&p);
 }
 
@@ -255,10 +255,10 @@ static void recv_errors(void **state)
 	(void)state;
 	open_pair(&p); /* too little room */
 	rig_recv(&p.q[1], 2, p.dst, 8, p.dst + 8, 7);
-	wqe_send(&p.q[0], HW_OP_SEND, p.src, 16, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 16, SIG, 0);
 	go(&p);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_INVAL);
-	rig_expect_error(&p.rcq[1], HW_SYND_LOCAL_LENGTH);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_INVAL);
+	rig_expect_error(&p.rcq[1], CQE_SYND_LOCAL_LENGTH);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
 	close_pair(&p);
 
@@ -268,13 +268,13 @@ static void recv_errors(void **state)
 		w = p.q[1].rq + 64 * i;
 		put32(w + 16 + 4, p.rig.key ^ 3);
 	}
-	wqe_send(&p.q[0], HW_OP_SEND, p.src, 8, SIG, 0);
-	wqe_send(&p.q[0], HW_OP_SEND, p.src, 9, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 8, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 9, SIG, 0);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_OP);
-	rig_expect(&p.rcq[1], HW_CQE_RESP_SEND);
-	rig_expect_error(&p.rcq[1], HW_SYND_LOCAL_PROT);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_OP);
+	rig_expect(&p.rcq[1], CQE_OP_RESP_SEND);
+	rig_expect_error(&p.rcq[1], CQE_SYND_LOCAL_PROT);
 	close_pair(&p);
 }
 
@@ -285,20 +285,20 @@ static void rnr(void **state)
 
 	(void)state;
 	open_pair(&p); /* a RECV that comes in time */
-	wqe_send(&p.q[0], HW_OP_SEND, p.src, 16, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 16, SIG, 0);
 	go(&p);
 	assert_null(rig_cq_next(&p.scq[0]));
 	rig_recv(&p.q[1], 1, p.dst, 16);
 	rig_settle(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect(&p.rcq[1], HW_CQE_RESP_SEND);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect(&p.rcq[1], CQE_OP_RESP_SEND);
 	/* the write of a WRITE_IMM waits for its RECV too; retries run out */
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
 	memset(p.src, 1, 8);
-	wqe_rdma(&p.q[0], HW_OP_WRITE_IMM, p.src, 8, p.dst + 64, SIG, 5);
+	wqe_rdma(&p.q[0], WQE_OP_WRITE_IMM, p.src, 8, p.dst + 64, SIG, 5);
 	go(&p);
 	rig_settle(&p.rig);
-	rig_expect_error(&p.scq[0], HW_SYND_RNR_RETRY);
+	rig_expect_error(&p.scq[0], CQE_SYND_RNR_RETRY);
 	assert_int_equal(p.dst[64], 0);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS);
 	close_pair(&p);
@@ -335,19 +335,19 @@ static void lost_peer(void **state)
 			rig_qp_to(&p.q[1], HW_INIT);
 			assert_int_equal(hw_qp_modify(p.rig.dev, p.q[1].qp, HW_RTR, &mod), 0);
 		}
-		wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+		wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 		go(&p);
 		rig_settle(&p.rig);
-		rig_expect_error(&p.scq[0], HW_SYND_RETRY);
+		rig_expect_error(&p.scq[0], CQE_SYND_RETRY);
 		close_pair(&p);
 	}
 	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0}); /* a peer that is late */
 	rig_qp_connect_to(&p.q[0], hw_qpn(p.q[1].qp), NULL);
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	go(&p);
 	rig_qp_connect_to(&p.q[1], hw_qpn(p.q[0].qp), NULL);
 	rig_settle(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	close_pair(&p);
 }
 
@@ -363,7 +363,7 @@ static void completion_modes(void **state)
 		assert_int_equal(rig_cq_count(&p.scq[0]), mode >= 2);
 		wqe_raw(&p.q[0], 0x3e, 0, 1, (uint8_t)(mode << 2), 0);
 		go(&p);
-		rig_expect_error(&p.scq[0], HW_SYND_LOCAL_QP_OP);
+		rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_QP_OP);
 		close_pair(&p);
 	}
 }
@@ -387,7 +387,7 @@ static void states(void **state)
 	assert_null(rig_cq_next(&p.scq[0]));
 	rig_qp_to(&p.q[0], HW_RTS);
 	rig_run(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	/* a reset starts all indices anew */
 	rig_qp_to(&p.q[0], HW_RST);
 	p.q[0].pi = 0;
@@ -395,7 +395,7 @@ static void states(void **state)
 	rig_qp_connect_to(&p.q[0], hw_qpn(p.q[1].qp), NULL);
 	wqe_nop(&p.q[0], 1, SIG);
 	go(&p);
-	assert_int_equal(rig_cqe_idx(rig_expect(&p.scq[0], HW_CQE_REQ)), 0);
+	assert_int_equal(rig_cqe_idx(rig_expect(&p.scq[0], CQE_OP_REQ)), 0);
 	close_pair(&p);
 }
 
@@ -417,13 +417,13 @@ static void invalidation(void **state)
 		.remote_inval = true};
 	assert_int_equal(hw_mkey_create(p.rig.dev, &attr, &key), 0);
 	rig_recv(&p.q[1], 0);
-	wqe_send(&p.q[0], HW_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
-	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, NULL, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
+	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, NULL, SIG, 0);
 	put32(w + 24, key);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	assert_int_equal(hw_be32(rig_expect(&p.rcq[1], HW_CQE_RESP_SEND_INV) + 36), key);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_ACCESS);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	assert_int_equal(wqe_get32(rig_expect(&p.rcq[1], CQE_OP_RESP_SEND_INVAL) + 36), key);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
 	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 	close_pair(&p);
 }
@@ -446,9 +446,9 @@ static void invalidation_refused(void **state)
 		.mem_off = rig_off(&p.rig, p.dst)};
 	assert_int_equal(hw_mkey_create(p.rig.dev, &attr, &key), 0);
 	rig_recv(&p.q[1], 0);
-	wqe_send(&p.q[0], HW_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
+	wqe_send(&p.q[0], WQE_OP_SEND_INVAL, NULL, 0, SIG, htobe32(key));
 	go(&p);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_INVAL);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_INVAL);
 	for (int i = 0; i < 2; i++) {
 		rig_qp_to(&p.q[i], HW_RST);
 		p.q[i].pi = 0;
@@ -456,10 +456,10 @@ static void invalidation_refused(void **state)
 	}
 	rig_connect(&p.q[0], &p.q[1]);
 	p.src[0] = 5;
-	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, NULL, SIG, 0);
+	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, NULL, SIG, 0);
 	put32(w + 24, key);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(p.dst[0], 5);
 	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 	close_pair(&p);
@@ -475,20 +475,20 @@ static void unreliable(void **state)
 	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.type = HW_UC});
 	rig_connect(&p.q[0], &p.q[1]);
 	p.src[0] = 9;
-	wqe_send(&p.q[0], HW_OP_SEND, p.src, 8, SIG, 0); /* no RECV: dropped */
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
-	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 8, SIG, 0); /* no RECV: dropped */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
+	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	put32(w + 24, 0);
-	wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, SIG, 0); /* nobody there any more */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0); /* nobody there any more */
 	go(&p);
 	for (int i = 0; i < 4; i++)
-		rig_expect(&p.scq[0], HW_CQE_REQ);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(p.dst[0], 9);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
 	assert_int_equal(p.q[1].last_event, HW_EV_QP_ACCESS_ERR);
-	wqe_rdma(&p.q[0], HW_OP_READ, p.src, 8, p.dst, SIG, 0);
+	wqe_rdma(&p.q[0], WQE_OP_READ, p.src, 8, p.dst, SIG, 0);
 	go(&p);
-	rig_expect_error(&p.scq[0], HW_SYND_LOCAL_QP_OP);
+	rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_QP_OP);
 	assert_int_equal(hw_qp_state(p.q[0].qp), HW_SQER);
 	close_pair(&p);
 }
@@ -511,7 +511,7 @@ static void too_many_reads(void **state)
 			mod = (struct hw_qp_mod){.mask = HW_QP_DEST_RD_ATOMIC, .max_dest_rd_atomic = 1};
 			assert_int_equal(hw_qp_modify(p.rig.dev, p.q[1].qp, HW_RTS, &mod), 0);
 			for (int i = 0; i < 8; i++)
-				wqe_rdma(&p.q[0], HW_OP_READ, p.src + 8 * i, 8, p.dst, 0, 0);
+				wqe_rdma(&p.q[0], WQE_OP_READ, p.src + 8 * i, 8, p.dst, 0, 0);
 			go(&p);
 			if (right)
 				assert_int_equal(hw_qp_state(p.q[0].qp), HW_RTS);
@@ -529,12 +529,12 @@ static void self_connected_error(void **state)
 	(void)state;
 	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_connect(&p.q[0], &p.q[0]);
-	w = wqe_rdma(&p.q[0], HW_OP_WRITE, p.src, 8, p.dst, 0, 0);
+	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, 0, 0);
 	put32(w + 24, 0);
 	wqe_nop(&p.q[0], 1, 0);
 	go(&p);
-	rig_expect_error(&p.scq[0], HW_SYND_REMOTE_ACCESS);
-	rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
+	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
+	rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
 	assert_null(rig_cq_next(&p.scq[0]));
 	close_pair(&p);
 }

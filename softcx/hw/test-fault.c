@@ -79,7 +79,7 @@ static uint64_t struck(const struct pair *p)
 
 static void write_one(struct pair *p)
 {
-	wqe_rdma(&p->q[0], HW_OP_WRITE, p->src, 8, p->dst, SIG, 0);
+	wqe_rdma(&p->q[0], WQE_OP_WRITE, p->src, 8, p->dst, SIG, 0);
 }
 
 static void drop(void **state)
@@ -93,23 +93,23 @@ static void drop(void **state)
 	write_one(&p);
 	write_one(&p);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_null(rig_cq_next(&p.scq[0]));
 	rig_settle(&p.rig); /* lost twice, and the retry count of the rig is 2 */
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(struck(&p), 2);
 	close_pair(&p);
 
 	open_pair(&p, 1, false);
-	add(&p, (struct hw_fault){.kind = HW_FAULT_DROP, .opcode = HW_OP_WRITE, .at = 1, .count = 3});
+	add(&p, (struct hw_fault){.kind = HW_FAULT_DROP, .opcode = WQE_OP_WRITE, .at = 1, .count = 3});
 	memset(p.src, 1, 8);
 	write_one(&p);
 	write_one(&p);
 	go(&p);
 	rig_settle(&p.rig);
-	rig_expect_error(&p.scq[0], HW_SYND_RETRY);
-	rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
+	rig_expect_error(&p.scq[0], CQE_SYND_RETRY);
+	rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
 	assert_int_equal(p.dst[0], 0);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS);
 	close_pair(&p);
@@ -134,7 +134,7 @@ static uint32_t losses(uint64_t seed)
 		write_one(&p);
 		go(&p);
 		rig_settle(&p.rig);
-		rig_expect(&p.scq[0], HW_CQE_REQ);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
 		lost |= (uint32_t)(struck(&p) > before) << i;
 	}
 	close_pair(&p);
@@ -167,16 +167,16 @@ static void delay(void **state)
 	/* a fault that is gone has begun its pause all the same, and the next one starts afresh */
 	assert_int_equal(hw_fault_clear(p.rig.dev, 0), 1);
 	rig_settle(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	add(&p, (struct hw_fault){
 			.kind = HW_FAULT_DELAY, .opcode = -1, .at = 1, .count = 0, .delay_ns = 1000});
 	write_one(&p);
 	write_one(&p);
 	go(&p);
 	rig_settle(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(struck(&p), 2);
 	close_pair(&p);
 }
@@ -195,16 +195,16 @@ static void rnr(void **state)
 				.kind = HW_FAULT_RNR, .opcode = -1, .at = 1, .count = exhausted ? 2 : 1});
 		rig_recv(&p.q[1], 1, p.dst, 8);
 		write_one(&p); /* takes no RECV: not counted */
-		wqe_send(&p.q[0], HW_OP_SEND, p.src, 8, SIG, 0);
+		wqe_send(&p.q[0], WQE_OP_SEND, p.src, 8, SIG, 0);
 		go(&p);
-		rig_expect(&p.scq[0], HW_CQE_REQ);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
 		rig_settle(&p.rig);
 		if (exhausted) {
-			rig_expect_error(&p.scq[0], HW_SYND_RNR_RETRY);
+			rig_expect_error(&p.scq[0], CQE_SYND_RNR_RETRY);
 			assert_null(rig_cq_next(&p.rcq[1]));
 		} else {
-			rig_expect(&p.scq[0], HW_CQE_REQ);
-			rig_expect(&p.rcq[1], HW_CQE_RESP_SEND);
+			rig_expect(&p.scq[0], CQE_OP_REQ);
+			rig_expect(&p.rcq[1], CQE_OP_RESP_SEND);
 		}
 		close_pair(&p);
 	}
@@ -217,11 +217,11 @@ static void error(void **state)
 		bool peer;
 		unsigned event; /* of the peer */
 	} t[] = {
-		{HW_SYND_LOCAL_PROT, false, 0},
-		{HW_SYND_RETRY, false, 0},
-		{HW_SYND_REMOTE_OP, true, 0},
-		{HW_SYND_REMOTE_ACCESS, true, HW_EV_QP_ACCESS_ERR},
-		{HW_SYND_REMOTE_INVAL, true, HW_EV_QP_REQ_ERR},
+		{CQE_SYND_LOCAL_PROT, false, 0},
+		{CQE_SYND_RETRY, false, 0},
+		{CQE_SYND_REMOTE_OP, true, 0},
+		{CQE_SYND_REMOTE_ACCESS, true, HW_EV_QP_ACCESS_ERR},
+		{CQE_SYND_REMOTE_INVAL, true, HW_EV_QP_REQ_ERR},
 	};
 
 	(void)state;
@@ -239,9 +239,9 @@ static void error(void **state)
 		write_one(&p);
 		write_one(&p);
 		go(&p);
-		rig_expect(&p.scq[0], HW_CQE_REQ);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
 		assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], t[i].syndrome)), 1);
-		rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
+		rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
 		assert_int_equal(hw_qp_state(p.q[0].qp), HW_ERR);
 		assert_int_equal(hw_qp_state(p.q[1].qp), t[i].peer ? HW_ERR : HW_RTS);
 		assert_int_equal(p.q[1].events ? p.q[1].last_event : 0, t[i].event);
@@ -264,8 +264,8 @@ static void qp_error(void **state)
 				.count = 1});
 		write_one(&p);
 		go(&p);
-		rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
-		rig_expect_error(&p.rcq[0], HW_SYND_FLUSH);
+		rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
+		rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH);
 		assert_int_equal(p.q[0].last_event, HW_EV_QP_FATAL);
 		assert_int_equal(p.q[0].events, 1);
 		assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS);
@@ -283,19 +283,19 @@ static void port(void **state)
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
 	write_one(&p);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_true(hw_port_up(p.rig.dev));
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_DOWN, .opcode = -1, .at = 2, .count = 1});
 	write_one(&p);
 	write_one(&p); /* finds the port down */
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_null(rig_cq_next(&p.scq[0]));
 	assert_false(hw_port_up(p.rig.dev));
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_DOWN, .opcode = -1}); /* it is */
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_UP, .opcode = -1});
 	rig_settle(&p.rig);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(p.nevents, 2);
 	assert_int_equal(p.events[0], HW_EV_PORT_DOWN);
 	assert_int_equal(p.events[1], HW_EV_PORT_UP);
@@ -303,14 +303,14 @@ static void port(void **state)
 	write_one(&p);
 	go(&p);
 	rig_settle(&p.rig);
-	rig_expect_error(&p.scq[0], HW_SYND_RETRY);
+	rig_expect_error(&p.scq[0], CQE_SYND_RETRY);
 	close_pair(&p);
 
 	open_pair(&p, 1, false); /* what never leaves the NIC needs no port */
 	add(&p, (struct hw_fault){.kind = HW_FAULT_PORT_DOWN, .opcode = -1});
 	write_one(&p);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	close_pair(&p);
 }
 
@@ -343,8 +343,8 @@ static void mkey_revoke(void **state)
 		f.at = 2;
 		add(&p, f);
 		go(&p);
-		rig_expect(&p.scq[0], HW_CQE_REQ);
-		rig_expect_error(&p.scq[0], remote ? HW_SYND_REMOTE_ACCESS : HW_SYND_LOCAL_PROT);
+		rig_expect(&p.scq[0], CQE_OP_REQ);
+		rig_expect_error(&p.scq[0], remote ? CQE_SYND_REMOTE_ACCESS : CQE_SYND_LOCAL_PROT);
 		assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 		close_pair(&p);
 	}
@@ -361,9 +361,9 @@ static void device_fatal(void **state)
 	write_one(&p);
 	add(&p, (struct hw_fault){.kind = HW_FAULT_DEVICE_FATAL, .opcode = -1, .at = 2, .count = 1});
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
-	rig_expect_error(&p.scq[0], HW_SYND_FLUSH);
-	rig_expect_error(&p.rcq[1], HW_SYND_FLUSH);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
+	rig_expect_error(&p.rcq[1], CQE_SYND_FLUSH);
 	assert_int_equal(p.nevents, 1);
 	assert_int_equal(p.events[0], HW_EV_DEVICE_FATAL);
 	assert_int_equal(hw_qp_state(p.q[0].qp), HW_ERR);
@@ -375,13 +375,13 @@ static void nonsense(void **state)
 {
 	static const struct hw_fault t[] = {
 		{.kind = HW_FAULT_DROP, .opcode = -1},
-		{.kind = HW_FAULT_DROP, .opcode = HW_OP_NOP, .at = 1},
+		{.kind = HW_FAULT_DROP, .opcode = WQE_OP_NOP, .at = 1},
 		{.kind = HW_FAULT_DROP, .opcode = -1, .probability = 1.5},
-		{.kind = HW_FAULT_RNR, .opcode = HW_OP_WRITE, .at = 1},
+		{.kind = HW_FAULT_RNR, .opcode = WQE_OP_WRITE, .at = 1},
 		{.kind = HW_FAULT_ERROR, .opcode = -1, .at = 1},
-		{.kind = HW_FAULT_ERROR, .opcode = HW_OP_WAIT, .at = 1, .syndrome = 1},
+		{.kind = HW_FAULT_ERROR, .opcode = WQE_OP_WAIT, .at = 1, .syndrome = 1},
 		{.kind = HW_FAULT_QP_ERROR, .opcode = -1},
-		{.kind = HW_FAULT_PORT_DOWN, .opcode = HW_OP_WRITE},
+		{.kind = HW_FAULT_PORT_DOWN, .opcode = WQE_OP_WRITE},
 	};
 	struct hw_fault f = {.kind = HW_FAULT_DROP, .opcode = -1, .at = 1, .qpn = 0xabcdef};
 	struct pair p;
@@ -402,7 +402,7 @@ static void nonsense(void **state)
 	assert_int_equal(hw_fault_clear(p.rig.dev, 0), HW_FAULT_MAX - 1);
 	write_one(&p);
 	go(&p);
-	rig_expect(&p.scq[0], HW_CQE_REQ);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
 	close_pair(&p);
 }
 

@@ -48,24 +48,24 @@ static void put_remote(struct loop *l, uint16_t at, const void *remote)
 static bool has(enum hw_qp_type type, unsigned op)
 {
 	switch (op) {
-	case HW_OP_NOP:
-	case HW_OP_WAIT:
-	case HW_OP_SEND_EN:
-	case HW_OP_RECV_EN:
-	case HW_OP_LOCAL_INVAL:
-	case HW_OP_SEND:
-	case HW_OP_SEND_IMM:
+	case WQE_OP_NOP:
+	case WQE_OP_WAIT:
+	case WQE_OP_SEND_EN:
+	case WQE_OP_RECV_EN:
+	case WQE_OP_LOCAL_INVAL:
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
 		return true;
-	case HW_OP_WRITE:
-	case HW_OP_WRITE_IMM:
-	case HW_OP_UMR:
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
+	case WQE_OP_UMR:
 		return type != HW_UD;
-	case HW_OP_SEND_INVAL:
-	case HW_OP_READ:
-	case HW_OP_CAS:
-	case HW_OP_FAA:
-	case HW_OP_MASKED_CAS:
-	case HW_OP_MASKED_FAA:
+	case WQE_OP_SEND_INVAL:
+	case WQE_OP_READ:
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_CAS:
+	case WQE_OP_MASKED_FETCH_ADD:
 		return type == HW_RC;
 	default: /* TSO, BIND_MW, SET_PSV, DUMP, MMO and what has no name */
 		return false;
@@ -90,8 +90,8 @@ static void foreign_opcodes(void **state)
 			put_seg(octoword(&l.o.q, at, 3), l.src, 8, l.o.rig.key);
 			wqe_nop(&l.o.q, 1, SIG);
 			go(&l);
-			assert_int_equal(rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP)[56], op);
-			rig_expect_error(&l.o.scq, HW_SYND_FLUSH);
+			assert_int_equal(rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP)[56], op);
+			rig_expect_error(&l.o.scq, CQE_SYND_FLUSH);
 			assert_int_equal(hw_qp_state(l.o.q.qp), type == HW_RC ? HW_ERR : HW_SQER);
 			rig_one_close(&l.o);
 		}
@@ -103,16 +103,16 @@ static void opcodes(void **state)
 	static const struct {
 		uint8_t op, cqe; /* cqe: of the receiver, 0: none */
 	} t[] = {
-		{HW_OP_SEND, HW_CQE_RESP_SEND},
-		{HW_OP_SEND_IMM, HW_CQE_RESP_SEND_IMM},
-		{HW_OP_WRITE, 0},
-		{HW_OP_WRITE_IMM, HW_CQE_RESP_WRITE_IMM},
+		{WQE_OP_SEND, CQE_OP_RESP_SEND},
+		{WQE_OP_SEND_IMM, CQE_OP_RESP_SEND_IMM},
+		{WQE_OP_WRITE, 0},
+		{WQE_OP_WRITE_IMM, CQE_OP_RESP_WRITE_IMM},
 	};
 
 	(void)state;
 	for (enum hw_qp_type type = HW_RC; type <= HW_UC; type++)
 		for (size_t i = 0; i < COUNT(t); i++) {
-			bool send = t[i].op == HW_OP_SEND || t[i].op == HW_OP_SEND_IMM;
+			bool send = t[i].op == WQE_OP_SEND || t[i].op == WQE_OP_SEND_IMM;
 			const uint8_t *cqe;
 			struct loop l;
 
@@ -123,15 +123,16 @@ static void opcodes(void **state)
 			else
 				wqe_rdma(&l.o.q, t[i].op, l.src, 77, l.dst, SIG | SOL, 0x11223344);
 			go(&l);
-			cqe = rig_expect(&l.o.scq, HW_CQE_REQ);
+			cqe = rig_expect(&l.o.scq, CQE_OP_REQ);
 			assert_int_equal(cqe[56], t[i].op);
 			assert_memory_equal(l.dst, l.src, 77);
 			assert_int_equal(l.dst[77], 0);
 			if (t[i].cqe) {
 				cqe = rig_expect(&l.o.rcq, t[i].cqe);
-				assert_int_equal(hw_be32(cqe + 44), 77);
-				assert_int_equal(hw_raw32(cqe + 36), t[i].op == HW_OP_SEND ? 0 : 0x11223344);
-				assert_true(cqe[63] & HW_CQE_SOLICITED);
+				assert_int_equal(wqe_get32(cqe + 44), 77);
+				assert_int_equal(
+					wqe_get32(cqe + 36), t[i].op == WQE_OP_SEND ? 0 : 0x44332211);
+				assert_true(cqe[63] & CQE_SOLICITED);
 			}
 			assert_null(rig_cq_next(&l.o.rcq));
 			rig_one_close(&l.o);
@@ -151,22 +152,22 @@ static void invalidate_locally(void **state)
 	attr.mem = &l.o.rig.mem;
 	attr.mem_off = rig_off(&l.o.rig, l.dst);
 	assert_int_equal(hw_mkey_create(l.o.rig.dev, &attr, &key), 0);
-	w = wqe_rdma(&l.o.q, HW_OP_WRITE, l.src, 8, NULL, SIG, 0);
+	w = wqe_rdma(&l.o.q, WQE_OP_WRITE, l.src, 8, NULL, SIG, 0);
 	put32(w + 24, key);
-	wqe_raw(&l.o.q, HW_OP_LOCAL_INVAL, 0, 1, SIG, htobe32(key));
-	w = wqe_rdma(&l.o.q, HW_OP_WRITE, NULL, 8, l.dst, SIG, 0);
+	wqe_raw(&l.o.q, WQE_OP_LOCAL_INVAL, 0, 1, SIG, htobe32(key));
+	w = wqe_rdma(&l.o.q, WQE_OP_WRITE, NULL, 8, l.dst, SIG, 0);
 	put32(w + 36, key);
 	go(&l);
-	rig_expect(&l.o.scq, HW_CQE_REQ);
-	assert_int_equal(rig_expect(&l.o.scq, HW_CQE_REQ)[56], HW_OP_LOCAL_INVAL);
-	rig_expect_error(&l.o.scq, HW_SYND_LOCAL_PROT);
+	rig_expect(&l.o.scq, CQE_OP_REQ);
+	assert_int_equal(rig_expect(&l.o.scq, CQE_OP_REQ)[56], WQE_OP_LOCAL_INVAL);
+	rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_PROT);
 	assert_int_equal(hw_mkey_destroy(l.o.rig.dev, key), 0);
 	rig_one_close(&l.o);
 
 	open_loop(&l, 1, (struct rig_opt){0}); /* no such key */
-	wqe_raw(&l.o.q, HW_OP_LOCAL_INVAL, 0, 1, SIG, htobe32(key));
+	wqe_raw(&l.o.q, WQE_OP_LOCAL_INVAL, 0, 1, SIG, htobe32(key));
 	go(&l);
-	rig_expect_error(&l.o.scq, HW_SYND_LOCAL_PROT);
+	rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_PROT);
 	rig_one_close(&l.o);
 }
 
@@ -176,7 +177,7 @@ static uint8_t *put_bind(
 	struct loop *l, uint32_t window, uint32_t rkey, uint32_t lkey, const void *addr, uint32_t len)
 {
 	uint16_t at = l->o.q.pi;
-	uint8_t *w = wqe_raw(&l->o.q, HW_OP_UMR, 0, len ? 12 : 8, SIG, htobe32(window));
+	uint8_t *w = wqe_raw(&l->o.q, WQE_OP_UMR, 0, len ? 12 : 8, SIG, htobe32(window));
 
 	memset(octoword(&l->o.q, at, 4), 0, 64);
 	memset(octoword(&l->o.q, at, 8), 0, 64);
@@ -221,7 +222,7 @@ static void windows(void **state)
 		if (bad == NOT_FREE) {
 			put_bind(&l, window, rkey, key, l.dst, 8);
 			go(&l);
-			rig_expect(&l.o.scq, HW_CQE_REQ);
+			rig_expect(&l.o.scq, CQE_OP_REQ);
 		}
 		w = put_bind(&l, bad == NO_WINDOW ? key : window, rkey, bad == LKEY ? window : key,
 			l.dst + (bad == BEYOND ? 200 : 64), 64);
@@ -229,17 +230,17 @@ static void windows(void **state)
 			w[16] |= 0x20;
 		go(&l);
 		if (bad != GOOD && bad <= NOT_FREE) {
-			rig_expect_error(&l.o.scq, HW_SYND_MW_BIND);
+			rig_expect_error(&l.o.scq, CQE_SYND_MW_BIND);
 			goto done;
 		}
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		assert_int_equal(hw_mkey_destroy(l.o.rig.dev, key), -EBUSY);
 		if (bad == FREED) {
 			put_bind(&l, rkey, rkey, 0, NULL, 0);
 			go(&l);
-			rig_expect(&l.o.scq, HW_CQE_REQ);
+			rig_expect(&l.o.scq, CQE_OP_REQ);
 		}
-		w = wqe_rdma(bad == OTHER_QP ? &other : &l.o.q, HW_OP_WRITE, l.src, 8,
+		w = wqe_rdma(bad == OTHER_QP ? &other : &l.o.q, WQE_OP_WRITE, l.src, 8,
 			l.dst + (bad == OUTSIDE ? 63 : 120), SIG, 0);
 		put32(w + 24, rkey);
 		if (bad == AS_LKEY)
@@ -247,11 +248,11 @@ static void windows(void **state)
 		rig_ring(&other);
 		go(&l);
 		if (bad == GOOD) {
-			rig_expect(&l.o.scq, HW_CQE_REQ);
+			rig_expect(&l.o.scq, CQE_OP_REQ);
 			assert_memory_equal(l.dst + 120, l.src, 8);
 		} else {
 			rig_expect_error(
-				&l.o.scq, bad == AS_LKEY ? HW_SYND_LOCAL_PROT : HW_SYND_REMOTE_ACCESS);
+				&l.o.scq, bad == AS_LKEY ? CQE_SYND_LOCAL_PROT : CQE_SYND_REMOTE_ACCESS);
 		}
 	done:
 		rig_destroy(&other);
@@ -265,12 +266,13 @@ static void windows(void **state)
 /* The masks and sizes that the opmod of atomics selects: 4 and 8 bytes, and nothing else. */
 static void atomic_opmods(void **state)
 {
-	static const uint8_t ops[] = {HW_OP_CAS, HW_OP_FAA, HW_OP_MASKED_CAS, HW_OP_MASKED_FAA};
+	static const uint8_t ops[] = {
+		WQE_OP_CAS, WQE_OP_FETCH_ADD, WQE_OP_MASKED_CAS, WQE_OP_MASKED_FETCH_ADD};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ops); i++)
 		for (unsigned opmod = 0; opmod < 256; opmod++) {
-			bool masked = ops[i] >= HW_OP_MASKED_CAS;
+			bool masked = ops[i] >= WQE_OP_MASKED_CAS;
 			struct loop l;
 			uint8_t *w;
 
@@ -281,7 +283,7 @@ static void atomic_opmods(void **state)
 			w[0] = (uint8_t)opmod;
 			w[3] = ops[i];
 			go(&l);
-			rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP);
+			rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP);
 			rig_one_close(&l.o);
 		}
 }
@@ -295,11 +297,11 @@ static void wait_opmods(void **state)
 		uint8_t *w;
 
 		open_loop(&l, opmod, (struct rig_opt){0});
-		w = wqe_raw(&l.o.q, HW_OP_WAIT, opmod, 3, SIG, 0);
+		w = wqe_raw(&l.o.q, WQE_OP_WAIT, opmod, 3, SIG, 0);
 		put32(w + 20, l.o.rig.key);
 		put64(w + 24, (uintptr_t)l.src);
 		go(&l);
-		rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP);
+		rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP);
 		rig_one_close(&l.o);
 	}
 }
@@ -318,7 +320,7 @@ static uint32_t put_list(
 		uint32_t len = i % 11 + 1;
 
 		if (mixed && i % 2) {
-			put32(seg, HW_SEG_INLINE | len); /* 12 bytes at most: one octoword */
+			put32(seg, WQE_INLINE | len); /* 12 bytes at most: one octoword */
 			memcpy(seg + 4, base + total, len);
 		} else {
 			put_seg(seg, base + total, len, l->o.rig.key);
@@ -333,28 +335,28 @@ static uint32_t put_list(
 /* WRITE, SEND and READ with 1 to 30 segments, at every place of a small ring. */
 static void gather_lists(void **state)
 {
-	static const uint8_t ops[] = {HW_OP_WRITE, HW_OP_SEND, HW_OP_READ};
+	static const uint8_t ops[] = {WQE_OP_WRITE, WQE_OP_SEND, WQE_OP_READ};
 	struct loop l;
 
 	(void)state;
 	open_loop(&l, 7, (struct rig_opt){.wqebbs = 16});
 	for (unsigned i = 0; i < 3 * 30 * 16; i++) {
 		uint8_t op = ops[i % 3];
-		unsigned n = i / 3 % 30 + 1, first = op == HW_OP_SEND ? 1 : 2, end;
-		bool mixed = op != HW_OP_READ && i % 2;
+		unsigned n = i / 3 % 30 + 1, first = op == WQE_OP_SEND ? 1 : 2, end;
+		bool mixed = op != WQE_OP_READ && i % 2;
 		uint16_t at = l.o.q.pi;
 		uint32_t total;
 
 		memset(l.dst, 0, 256);
 		wqe_raw(&l.o.q, op, 0, (uint8_t)(first + n), SIG, 0);
-		total = put_list(&l, at, first, n, mixed, op == HW_OP_READ ? l.dst : l.src, &end);
-		if (op == HW_OP_SEND)
+		total = put_list(&l, at, first, n, mixed, op == WQE_OP_READ ? l.dst : l.src, &end);
+		if (op == WQE_OP_SEND)
 			rig_recv(&l.o.q, 1, l.dst, 256);
 		else
-			put_remote(&l, at, op == HW_OP_READ ? l.src : l.dst);
+			put_remote(&l, at, op == WQE_OP_READ ? l.src : l.dst);
 		go(&l);
-		assert_int_equal(hw_be32(rig_expect(&l.o.scq, HW_CQE_REQ) + 44), total);
-		assert_int_equal(rig_cq_count(&l.o.rcq), op == HW_OP_SEND);
+		assert_int_equal(wqe_get32(rig_expect(&l.o.scq, CQE_OP_REQ) + 44), total);
+		assert_int_equal(rig_cq_count(&l.o.rcq), op == WQE_OP_SEND);
 		assert_memory_equal(l.dst, l.src, total);
 		assert_int_equal(l.dst[total], 0);
 	}
@@ -372,25 +374,25 @@ static void inline_lengths(void **state)
 		memset(l.dst, 0, n + 1);
 		wqe_inline_write(&l.o.q, l.src, n, l.dst, SIG);
 		go(&l);
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		assert_memory_equal(l.dst, l.src, n);
 		assert_int_equal(l.dst[n], 0);
 	}
 	/* one byte more than the WQE has */
-	put32(wqe_inline_write(&l.o.q, l.src, 12, l.dst, SIG) + 32, HW_SEG_INLINE | 13);
+	put32(wqe_inline_write(&l.o.q, l.src, 12, l.dst, SIG) + 32, WQE_INLINE | 13);
 	go(&l);
-	rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP);
+	rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP);
 	rig_one_close(&l.o);
 	/* nowhere to put what a READ or an atomic brings */
 	for (int atomic = 0; atomic < 2; atomic++) {
 		uint8_t *w;
 
 		open_loop(&l, 7, (struct rig_opt){0});
-		w = atomic ? wqe_atomic(&l.o.q, HW_OP_CAS, l.dst, l.dst, 0, 0, SIG)
-			   : wqe_rdma(&l.o.q, HW_OP_READ, l.dst, 8, l.src, SIG, 0);
-		put32(w + (atomic ? 48 : 32), HW_SEG_INLINE | 8);
+		w = atomic ? wqe_atomic(&l.o.q, WQE_OP_CAS, l.dst, l.dst, 0, 0, SIG)
+			   : wqe_rdma(&l.o.q, WQE_OP_READ, l.dst, 8, l.src, SIG, 0);
+		put32(w + (atomic ? 48 : 32), WQE_INLINE | 8);
 		go(&l);
-		rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP);
+		rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP);
 		rig_one_close(&l.o);
 	}
 }
@@ -408,13 +410,13 @@ static void extreme_lengths(void **state)
 	open_loop(&l, 2, (struct rig_opt){0});
 	rig_recv(&l.o.q, 0);
 	rig_recv(&l.o.q, 0);
-	wqe_send(&l.o.q, HW_OP_SEND, NULL, 0, SIG, 0);
-	wqe_rdma(&l.o.q, HW_OP_WRITE, NULL, 0, NULL, SIG, 0);
-	wqe_rdma(&l.o.q, HW_OP_WRITE_IMM, NULL, 0, NULL, SIG, 5);
-	wqe_rdma(&l.o.q, HW_OP_READ, NULL, 0, NULL, SIG, 0);
+	wqe_send(&l.o.q, WQE_OP_SEND, NULL, 0, SIG, 0);
+	wqe_rdma(&l.o.q, WQE_OP_WRITE, NULL, 0, NULL, SIG, 0);
+	wqe_rdma(&l.o.q, WQE_OP_WRITE_IMM, NULL, 0, NULL, SIG, 5);
+	wqe_rdma(&l.o.q, WQE_OP_READ, NULL, 0, NULL, SIG, 0);
 	go(&l);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(hw_be32(rig_expect(&l.o.scq, HW_CQE_REQ) + 44), 0);
+		assert_int_equal(wqe_get32(rig_expect(&l.o.scq, CQE_OP_REQ) + 44), 0);
 	assert_int_equal(rig_cq_count(&l.o.rcq), 2);
 	rig_one_close(&l.o);
 
@@ -427,12 +429,12 @@ static void extreme_lengths(void **state)
 	attr.mem = &huge;
 	attr.len = huge.len;
 	assert_int_equal(hw_mkey_create(l.o.rig.dev, &attr, &key), 0);
-	w = wqe_raw(&l.o.q, HW_OP_WRITE, 0, 4, SIG, 0);
+	w = wqe_raw(&l.o.q, WQE_OP_WRITE, 0, 4, SIG, 0);
 	put_remote(&l, 0, l.dst);
 	put_seg(w + 32, NULL, 1 << 30, key);
 	put_seg(w + 48, NULL, 1, key);
 	go(&l);
-	rig_expect_error(&l.o.scq, HW_SYND_LOCAL_LENGTH);
+	rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_LENGTH);
 	assert_int_equal(hw_mkey_destroy(l.o.rig.dev, key), 0);
 	rig_one_close(&l.o);
 }
@@ -454,14 +456,14 @@ static void scatter_lists(void **state)
 		rig_recv(&l.o.q, 0);
 		w = l.o.q.rq + 64;
 		put32(w + 16 + 4, 0); /* nobody looks at the key of an empty segment */
-		wqe_send(&l.o.q, HW_OP_SEND, l.src, 13, 0, 0);
-		wqe_send(&l.o.q, HW_OP_SEND, l.src, 9, 0, 0);
-		wqe_send(&l.o.q, HW_OP_SEND, l.src, 4, 0, 0);
-		wqe_send(&l.o.q, HW_OP_SEND, NULL, 0, SIG, 0);
+		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 13, 0, 0);
+		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 9, 0, 0);
+		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 4, 0, 0);
+		wqe_send(&l.o.q, WQE_OP_SEND, NULL, 0, SIG, 0);
 		go(&l);
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		for (uint16_t i = 0; i < 4; i++)
-			assert_int_equal(rig_cqe_idx(rig_expect(&l.o.rcq, HW_CQE_RESP_SEND)), i);
+			assert_int_equal(rig_cqe_idx(rig_expect(&l.o.rcq, CQE_OP_RESP_SEND)), i);
 		assert_memory_equal(l.dst, l.src, 3);
 		assert_memory_equal(l.dst + 16, l.src + 3, 10);
 		assert_memory_equal(l.dst + 32, l.src, 4);
@@ -488,15 +490,15 @@ static void recv_into_wqe(void **state)
 		open_loop(&l, seed, (struct rig_opt){0});
 		rig_qp_new_with(&l.o.rig, &c, &l.o.scq, &l.o.scq, managed);
 		rig_connect(&c, &c);
-		w = wqe_rdma(&c, HW_OP_WRITE, NULL, 16, NULL, SIG, 0);
+		w = wqe_rdma(&c, WQE_OP_WRITE, NULL, 16, NULL, SIG, 0);
 		put64(l.src, (uintptr_t)l.dst);
 		put64(l.src + 8, (uintptr_t)l.src);
 		rig_recv(&l.o.q, 2, w + 16, 8, w + 40, 8);
-		wqe_send(&l.o.q, HW_OP_SEND, l.src, 16, 0, 0);
+		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 16, 0, 0);
 		wqe_wait(&l.o.q, hw_cqn(l.o.rcq.cq), 0, 0);
-		wqe_enable(&l.o.q, HW_OP_SEND_EN, hw_qpn(c.qp), 1, 0);
+		wqe_enable(&l.o.q, WQE_OP_SEND_EN, hw_qpn(c.qp), 1, 0);
 		go(&l);
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		assert_memory_equal(l.dst, l.src, 16);
 		rig_destroy(&c);
 		rig_one_close(&l.o);
@@ -540,9 +542,9 @@ static void recv_strides(void **state)
 				put_seg(rq + lap % 4 * stride + 16 * i, l.dst + 4 * i, 3, l.o.rig.key);
 			db[0] = htobe32(lap + 1);
 			memset(l.dst, 0, 256);
-			wqe_send(&l.o.q, HW_OP_SEND, l.src, 3 * n, 0, 0);
+			wqe_send(&l.o.q, WQE_OP_SEND, l.src, 3 * n, 0, 0);
 			go(&l);
-			assert_int_equal(rig_cqe_idx(rig_expect(&l.o.rcq, HW_CQE_RESP_SEND)), lap);
+			assert_int_equal(rig_cqe_idx(rig_expect(&l.o.rcq, CQE_OP_RESP_SEND)), lap);
 			for (unsigned i = 0; i < n; i++)
 				assert_memory_equal(l.dst + 4 * i, l.src + 3 * i, 3);
 		}
@@ -555,7 +557,7 @@ static void recv_strides(void **state)
 
 static uint8_t *put_datagram(struct loop *l, struct mlx5_wqe_av *av, uint32_t qkey)
 {
-	uint8_t *w = wqe_raw(&l->o.q, HW_OP_SEND, 0, 5, SIG, 0);
+	uint8_t *w = wqe_raw(&l->o.q, WQE_OP_SEND, 0, 5, SIG, 0);
 
 	av->key.qkey.qkey = htobe32(qkey);
 	memcpy(w + 16, av, sizeof(*av));
@@ -582,18 +584,18 @@ static void address_vectors(void **state)
 	go(&l);
 	assert_int_equal(rig_cq_count(&l.o.scq), 4); /* the sender hears of nothing */
 	for (int i = 0; i < 2; i++) {
-		const uint8_t *cqe = rig_expect(&l.o.rcq, HW_CQE_RESP_SEND);
+		const uint8_t *cqe = rig_expect(&l.o.rcq, CQE_OP_RESP_SEND);
 
-		assert_int_equal(hw_be32(cqe + 44), 48);
-		assert_int_equal(hw_be32(cqe + 24) & 0xffffff, hw_qpn(l.o.q.qp));
+		assert_int_equal(wqe_get32(cqe + 44), 48);
+		assert_int_equal(wqe_get32(cqe + 24) & 0xffffff, hw_qpn(l.o.q.qp));
 		assert_memory_equal(l.dst + 64 * i + 40, l.src, 8);
 	}
 	assert_null(rig_cq_next(&l.o.rcq));
 	/* an address vector that is cut short */
-	w = wqe_raw(&l.o.q, HW_OP_SEND, 0, 3, SIG, 0);
+	w = wqe_raw(&l.o.q, WQE_OP_SEND, 0, 3, SIG, 0);
 	memcpy(w + 16, &av, 32);
 	go(&l);
-	rig_expect_error(&l.o.scq, HW_SYND_LOCAL_QP_OP);
+	rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_QP_OP);
 	rig_one_close(&l.o);
 }
 
@@ -611,11 +613,11 @@ static void operand_bytes(void **state)
 
 		memset(l.dst, 0, 8);
 		l.dst[k] = 0x5a;
-		w = wqe_atomic(&l.o.q, HW_OP_CAS, l.dst + 64, l.dst, 0, 0, SIG);
+		w = wqe_atomic(&l.o.q, WQE_OP_CAS, l.dst + 64, l.dst, 0, 0, SIG);
 		w[40 + 7 - k] = 0x5a; /* compare */
 		w[32 + 7 - k] = 0xa5; /* swap */
 		go(&l);
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		assert_int_equal(l.dst[k], 0xa5);
 		assert_int_equal(l.dst[64 + k], 0x5a); /* mode 1: the old value as it was in memory */
 	}
@@ -631,12 +633,12 @@ static void carries(void **state)
 	open_loop(&l, 3, (struct rig_opt){0});
 	memcpy(l.dst, "\x00\xff\x00\x08\x00\x00\x90\x03", 8);
 	memcpy(l.dst + 8, l.dst, 8);
-	wqe_atomic(&l.o.q, HW_OP_FAA, l.dst + 64, l.dst, 0x100, 0, SIG);
-	wqe_masked4(
-		&l.o.q, HW_OP_MASKED_FAA, l.dst + 72, l.dst + 8, (uint32_t[4]){0x100, 0x80808080, 0, 0}, SIG);
+	wqe_atomic(&l.o.q, WQE_OP_FETCH_ADD, l.dst + 64, l.dst, 0x100, 0, SIG);
+	wqe_masked4(&l.o.q, WQE_OP_MASKED_FETCH_ADD, l.dst + 72, l.dst + 8,
+		(uint32_t[4]){0x100, 0x80808080, 0, 0}, SIG);
 	go(&l);
-	rig_expect(&l.o.scq, HW_CQE_REQ);
-	rig_expect(&l.o.scq, HW_CQE_REQ);
+	rig_expect(&l.o.scq, CQE_OP_REQ);
+	rig_expect(&l.o.scq, CQE_OP_REQ);
 	assert_memory_equal(l.dst, "\x00\x00\x01\x08\x00\x00\x90\x03", 8);
 	assert_memory_equal(l.dst + 8, "\x00\x00\x00\x08\x00\x00\x90\x03", 8);
 	rig_one_close(&l.o);
@@ -656,7 +658,7 @@ static void masked_cas_wraps(void **state)
 		memcpy(l.dst, &word, 8);
 		wqe_masked_cas8(&l.o.q, l.dst + 8, l.dst, 0x43, 0x42, 0xff, 0xff, SIG);
 		go(&l);
-		rig_expect(&l.o.scq, HW_CQE_REQ);
+		rig_expect(&l.o.scq, CQE_OP_REQ);
 		memcpy(&word, l.dst, 8);
 		memcpy(&old, l.dst + 8, 8);
 		assert_int_equal(word, i << 8 | 0x43);
@@ -676,7 +678,7 @@ static void atomic_results(void **state)
 
 		open_loop(&l, 3, (struct rig_opt){0});
 		memcpy(l.dst, &word, 8);
-		w = wqe_raw(&l.o.q, HW_OP_FAA, 0, 5, SIG, 0);
+		w = wqe_raw(&l.o.q, WQE_OP_FETCH_ADD, 0, 5, SIG, 0);
 		put64(w + 16, (uintptr_t)l.dst);
 		put32(w + 24, l.o.rig.key);
 		put64(w + 32, 1);
@@ -684,11 +686,11 @@ static void atomic_results(void **state)
 		put_seg(w + 64, l.dst + 80, fits ? 5 : 4, l.o.rig.key);
 		go(&l);
 		if (fits) {
-			rig_expect(&l.o.scq, HW_CQE_REQ);
+			rig_expect(&l.o.scq, CQE_OP_REQ);
 			assert_memory_equal(l.dst + 64, &word, 3);
 			assert_memory_equal(l.dst + 80, (uint8_t *)&word + 3, 5);
 		} else {
-			rig_expect_error(&l.o.scq, HW_SYND_LOCAL_LENGTH);
+			rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_LENGTH);
 			assert_memory_equal(l.dst, &word, 8); /* nothing was added */
 		}
 		rig_one_close(&l.o);

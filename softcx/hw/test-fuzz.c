@@ -44,7 +44,7 @@ static uint32_t number(struct zoo *z)
 
 static void segment(struct zoo *z, uint8_t *seg)
 {
-	put32(seg, rnd(8) ? rnd(64) : rnd(2) ? HW_SEG_INLINE | rnd(90) : rnd(UINT32_MAX));
+	put32(seg, rnd(8) ? rnd(64) : rnd(2) ? WQE_INLINE | rnd(90) : rnd(UINT32_MAX));
 	put32(seg + 4, rnd(40) ? z->key : rnd(UINT32_MAX));
 	put64(seg + 8, address(z));
 }
@@ -87,8 +87,8 @@ static uint8_t *inside(struct zoo *z)
 /* A WQE that makes sense, but for one byte now and then. */
 static void wqe(struct zoo *z, struct rig_qp *q)
 {
-	static const uint8_t sends[] = {HW_OP_SEND, HW_OP_SEND_IMM, HW_OP_SEND_INVAL};
-	static const uint8_t rdmas[] = {HW_OP_WRITE, HW_OP_WRITE_IMM, HW_OP_READ, HW_OP_READ};
+	static const uint8_t sends[] = {WQE_OP_SEND, WQE_OP_SEND_IMM, WQE_OP_SEND_INVAL};
+	static const uint8_t rdmas[] = {WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_READ};
 	uint8_t f = (uint8_t)rnd(256), *w;
 	struct rig_cq *cq = &z->cq[rnd(2)];
 	uint32_t whole = z->rig.key;
@@ -103,7 +103,8 @@ static void wqe(struct zoo *z, struct rig_qp *q)
 		w = wqe_rdma(q, rdmas[rnd(4)], inside(z), rnd(100), inside(z), f, rnd(UINT32_MAX));
 		break;
 	case 3:
-		w = wqe_atomic(q, rnd(2) ? HW_OP_CAS : HW_OP_FAA, inside(z), inside(z), rnd(9), rnd(9), f);
+		w = wqe_atomic(
+			q, rnd(2) ? WQE_OP_CAS : WQE_OP_FETCH_ADD, inside(z), inside(z), rnd(9), rnd(9), f);
 		break;
 	case 4:
 		w = wqe_masked_cas8(q, inside(z), inside(z), rnd(9), rnd(9), rnd(UINT32_MAX), rnd(2), f);
@@ -112,7 +113,8 @@ static void wqe(struct zoo *z, struct rig_qp *q)
 		w = wqe_wait(q, hw_cqn(cq->cq), hw_cq_producer(cq->cq) - 2 + rnd(3), f);
 		break;
 	case 6:
-		w = wqe_enable(q, rnd(2) ? HW_OP_SEND_EN : HW_OP_RECV_EN, hw_qpn(z->q[3].qp), z->q[3].pi, f);
+		w = wqe_enable(
+			q, rnd(2) ? WQE_OP_SEND_EN : WQE_OP_RECV_EN, hw_qpn(z->q[3].qp), z->q[3].pi, f);
 		break;
 	default:
 		w = wqe_nop(q, (uint8_t)(1 + rnd(8)), f);

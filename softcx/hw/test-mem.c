@@ -63,10 +63,10 @@ static void copies(void **state)
 					memset(dst, 0, n + 64);
 					if (read)
 						w = wqe_rdma(
-							&s.q, HW_OP_READ, dst + 16 + b, n, src + a, SIG, 0);
+							&s.q, WQE_OP_READ, dst + 16 + b, n, src + a, SIG, 0);
 					else
 						w = wqe_rdma(
-							&s.q, HW_OP_WRITE, src + a, n, dst + 16 + b, SIG, 0);
+							&s.q, WQE_OP_WRITE, src + a, n, dst + 16 + b, SIG, 0);
 					if (n > 1 && (a + b) % 3 == 0) { /* in two pieces */
 						const uint8_t *local = read ? dst + 16 + b : src + a;
 
@@ -75,7 +75,7 @@ static void copies(void **state)
 						put_seg(w + 48, local + first, n - first, s.rig.key);
 					}
 					go(&s);
-					rig_expect(&s.cq, HW_CQE_REQ);
+					rig_expect(&s.cq, CQE_OP_REQ);
 					assert_memory_equal(dst + 16 + b, src + a, n);
 					assert_int_equal(dst[15 + b] | dst[16 + b + n], 0);
 				}
@@ -121,7 +121,7 @@ static void untorn(void **state)
 	for (int i = 0; i < 50000; i++) {
 		unsigned from = (unsigned)i % 3; /* and it need not begin with one */
 
-		w = wqe_raw(&s.q, HW_OP_READ, 0, 6, SIG, 0);
+		w = wqe_raw(&s.q, WQE_OP_READ, 0, 6, SIG, 0);
 		put64(w + 16, (uintptr_t)src + from);
 		put32(w + 24, s.rig.key);
 		put_seg(w + 32, dst, 3, s.rig.key);
@@ -130,7 +130,7 @@ static void untorn(void **state)
 		put_seg(w, dst + 64, 8, s.rig.key);
 		put_seg(w + 16, dst + 128, 7, s.rig.key);
 		go(&s);
-		rig_expect(&s.cq, HW_CQE_REQ);
+		rig_expect(&s.cq, CQE_OP_REQ);
 		assert_false(torn(dst, 8 - from));
 		assert_false(torn(dst + 64, 8));
 		assert_false(torn(dst + 128, 7));
@@ -181,28 +181,28 @@ static void other_process(void **state)
 	assert_int_equal(hw_mkey_create(s.rig.dev, &attr, &key), 0);
 	local = rig_alloc(&s.rig, 64);
 	old = rig_alloc(&s.rig, 64);
-	w = wqe_rdma(&s.q, HW_OP_READ, local, 13, page, SIG, 0);
+	w = wqe_rdma(&s.q, WQE_OP_READ, local, 13, page, SIG, 0);
 	put32(w + 24, key);
 	go(&s);
-	rig_expect(&s.cq, HW_CQE_REQ);
+	rig_expect(&s.cq, CQE_OP_REQ);
 	assert_string_equal((char *)local, "of the child");
 	w = wqe_inline_write(&s.q, "from the device", 16, page + 100, SIG);
 	put32(w + 24, key);
-	w = wqe_atomic(&s.q, HW_OP_FAA, old, page + 64, 2, 0, SIG);
+	w = wqe_atomic(&s.q, WQE_OP_FETCH_ADD, old, page + 64, 2, 0, SIG);
 	put32(w + 24, key);
 	go(&s);
-	rig_expect(&s.cq, HW_CQE_REQ);
-	rig_expect(&s.cq, HW_CQE_REQ);
+	rig_expect(&s.cq, CQE_OP_REQ);
+	rig_expect(&s.cq, CQE_OP_REQ);
 	assert_int_equal(*old, 40);
 	assert_int_equal(write(quit[1], &c, 1), 1);
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	/* its memory is gone */
-	w = wqe_rdma(&s.q, HW_OP_READ, local, 13, page, SIG, 0);
+	w = wqe_rdma(&s.q, WQE_OP_READ, local, 13, page, SIG, 0);
 	put32(w + 24, key);
 	go(&s);
-	rig_expect_error(&s.cq, HW_SYND_REMOTE_OP);
+	rig_expect_error(&s.cq, CQE_SYND_REMOTE_OP);
 	assert_int_equal(hw_mkey_destroy(s.rig.dev, key), 0);
 	munmap(page, 4096);
 	close_self(&s);
@@ -259,8 +259,8 @@ static void on_trace(void *arg, const struct hw_trace *t)
 	if (t->kind != HW_TRACE_WQE)
 		return;
 	assert_int_equal(t->idx, *n);
-	assert_int_equal(t->opcode, *n ? 0x3e : HW_OP_NOP);
-	assert_int_equal(t->syndrome, *n ? HW_SYND_LOCAL_QP_OP : 0);
+	assert_int_equal(t->opcode, *n ? 0x3e : WQE_OP_NOP);
+	assert_int_equal(t->syndrome, *n ? CQE_SYND_LOCAL_QP_OP : 0);
 	assert_int_equal(t->wqe[3], t->opcode);
 	assert_int_equal(t->type, HW_RC);
 	++*n;
@@ -296,7 +296,7 @@ static void on_event(void *arg, const struct hw_trace *t)
 		t->kind == HW_TRACE_WQE ? t->idx : t->number);
 	s->synd |= t->syndrome;
 	if (t->kind == HW_TRACE_CQE)
-		assert_int_equal(t->wqe[63] >> 4 == HW_CQE_REQ ? t->opcode : HW_OP_SEND, HW_OP_SEND);
+		assert_int_equal(t->wqe[63] >> 4 == CQE_OP_REQ ? t->opcode : WQE_OP_SEND, WQE_OP_SEND);
 }
 
 /* WQEs, the RECV that one takes, CQEs, a WAIT that blocks and goes on: in the order in which they happen. */
@@ -320,7 +320,7 @@ static void trace_events(void **state)
 	assert_string_equal(s.words, "B0 ");
 	rig_recv(&o.q, 1, rig_alloc(&o.rig, 8), 8);
 	wqe_nop(&o.q, 1, 0);
-	wqe_send(&o.q, HW_OP_SEND, rig_alloc(&o.rig, 8), 5, SIG, 0);
+	wqe_send(&o.q, WQE_OP_SEND, rig_alloc(&o.rig, 8), 5, SIG, 0);
 	rig_one_go(&o);
 	/* a NOP; 5 bytes into a RECV and its CQE; the SEND and its CQE, which lets the WAIT go */
 	assert_string_equal(s.words, "B0 W0 R5 C0 W1 C0 G0 W0 ");
@@ -346,10 +346,10 @@ static void stale_recv(void **state)
 		for (int i = 0; i < 2; i++)
 			rig_recv(&s.q, 1, buf + 64, 8);
 		buf[0] = 1;
-		wqe_send(&s.q, HW_OP_SEND, buf, 1, 0, 0);
+		wqe_send(&s.q, WQE_OP_SEND, buf, 1, 0, 0);
 		go(&s);
 		put_seg(s.q.rq + 64, buf + 128, 8, s.rig.key);
-		wqe_send(&s.q, HW_OP_SEND, buf, 1, 0, 0);
+		wqe_send(&s.q, WQE_OP_SEND, buf, 1, 0, 0);
 		go(&s);
 		stale += !buf[128];
 		close_self(&s);

@@ -307,15 +307,15 @@ uint8_t rig_cqe_synd(const uint8_t *cqe)
 
 uint16_t rig_cqe_idx(const uint8_t *cqe)
 {
-	return hw_be16(cqe + 60);
+	return wqe_get16(cqe + 60);
 }
 
-const uint8_t *rig_expect(struct rig_cq *cq, enum hw_cqe_opcode op)
+const uint8_t *rig_expect(struct rig_cq *cq, enum cqe_opcode op)
 {
 	const uint8_t *cqe = rig_cq_next(cq);
 
 	assert_non_null(cqe);
-	if (rig_cqe_op(cqe) >= HW_CQE_REQ_ERR)
+	if (rig_cqe_op(cqe) >= CQE_OP_REQ_ERR)
 		assert_int_equal(rig_cqe_synd(cqe), 0);
 	assert_int_equal(rig_cqe_op(cqe), op);
 	return cqe;
@@ -326,7 +326,7 @@ const uint8_t *rig_expect_error(struct rig_cq *cq, uint8_t syndrome)
 	const uint8_t *cqe = rig_cq_next(cq);
 
 	assert_non_null(cqe);
-	assert_in_range(rig_cqe_op(cqe), HW_CQE_REQ_ERR, HW_CQE_RESP_ERR);
+	assert_in_range(rig_cqe_op(cqe), CQE_OP_REQ_ERR, CQE_OP_RESP_ERR);
 	assert_int_equal(rig_cqe_synd(cqe), syndrome);
 	return cqe;
 }
@@ -368,7 +368,7 @@ uint8_t *wqe_raw(
 
 uint8_t *wqe_nop(struct rig_qp *q, uint8_t ds, uint8_t f)
 {
-	return wqe_raw(q, HW_OP_NOP, 0, ds, f, 0);
+	return wqe_raw(q, WQE_OP_NOP, 0, ds, f, 0);
 }
 
 uint8_t *wqe_send(struct rig_qp *q, uint8_t opcode, const void *p, uint32_t len, uint8_t f, uint32_t imm_be)
@@ -399,11 +399,11 @@ uint8_t *wqe_rdma(struct rig_qp *q, uint8_t opcode, const void *local, uint32_t 
 
 uint8_t *wqe_inline_write(struct rig_qp *q, const void *data, uint32_t len, const void *remote, uint8_t f)
 {
-	uint8_t *w = wqe_raw(q, HW_OP_WRITE, 0, (uint8_t)(2 + (len + 4 + 15) / 16), f, 0);
+	uint8_t *w = wqe_raw(q, WQE_OP_WRITE, 0, (uint8_t)(2 + (len + 4 + 15) / 16), f, 0);
 	size_t room = (size_t)(q->sq + q->wqebbs * 64 - (w + 36));
 
 	put_raddr(q, w, remote);
-	put32(w + 32, HW_SEG_INLINE | len);
+	put32(w + 32, WQE_INLINE | len);
 	memcpy(w + 36, data, len < room ? len : room);
 	if (len > room)
 		memcpy(q->sq, (const uint8_t *)data + room, len - room);
@@ -425,7 +425,7 @@ uint8_t *wqe_atomic(struct rig_qp *q, uint8_t opcode, void *old, const void *tar
 uint8_t *wqe_masked_cas8(struct rig_qp *q, void *old, const void *target, uint64_t swap, uint64_t compare,
 	uint64_t swap_mask, uint64_t compare_mask, uint8_t f)
 {
-	uint8_t *w = wqe_raw(q, HW_OP_MASKED_CAS, 9, 5, f, 0);
+	uint8_t *w = wqe_raw(q, WQE_OP_MASKED_CAS, 9, 5, f, 0);
 	uint8_t *next = q->sq + (size_t)((q->pi - 1) & (q->wqebbs - 1)) * 64;
 
 	put_raddr(q, w, target);
@@ -452,7 +452,7 @@ uint8_t *wqe_masked4(
 uint8_t *wqe_masked_faa8(
 	struct rig_qp *q, void *old, const void *target, uint64_t add, uint64_t tops, uint8_t f)
 {
-	uint8_t *w = wqe_atomic(q, HW_OP_MASKED_FAA, old, target, add, tops, f);
+	uint8_t *w = wqe_atomic(q, WQE_OP_MASKED_FETCH_ADD, old, target, add, tops, f);
 
 	w[0] = 9;
 	return w;
@@ -460,7 +460,7 @@ uint8_t *wqe_masked_faa8(
 
 uint8_t *wqe_wait(struct rig_qp *q, uint32_t cqn, uint32_t index, uint8_t f)
 {
-	return wqe_enable(q, HW_OP_WAIT, cqn, index, f);
+	return wqe_enable(q, WQE_OP_WAIT, cqn, index, f);
 }
 
 uint8_t *wqe_enable(struct rig_qp *q, uint8_t opcode, uint32_t number, uint32_t index, uint8_t f)
@@ -492,7 +492,7 @@ void rig_recv(struct rig_qp *q, unsigned n, ...)
 	}
 	va_end(ap);
 	if (n < q->rq_stride / 16)
-		put_seg(w + 16 * n, NULL, 0, HW_INVALID_LKEY);
+		put_seg(w + 16 * n, NULL, 0, WQE_LKEY_NONE);
 	q->rpi++;
 	q->db[0] = htobe32(q->rpi);
 }

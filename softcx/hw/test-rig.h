@@ -13,8 +13,9 @@
 
 #include <cmocka.h>
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
-#include "softcx/hw/wqe.h"
 
 enum { RIG_MEM_BYTES = 8 << 20 };
 
@@ -98,7 +99,7 @@ uint8_t rig_cqe_op(const uint8_t *cqe);
 uint8_t rig_cqe_synd(const uint8_t *cqe);
 uint16_t rig_cqe_idx(const uint8_t *cqe);
 /** Asserts that the next CQE is a good one of this opcode. */
-const uint8_t *rig_expect(struct rig_cq *cq, enum hw_cqe_opcode op);
+const uint8_t *rig_expect(struct rig_cq *cq, enum cqe_opcode op);
 /** Asserts that the next CQE reports this syndrome. */
 const uint8_t *rig_expect_error(struct rig_cq *cq, uint8_t syndrome);
 

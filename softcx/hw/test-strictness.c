@@ -71,7 +71,7 @@ static void set_up(struct stage *s, uint64_t seed)
 	s->word = rig_alloc(r, WORDS * sizeof(*s->word));
 	s->word[0] = GOAL;
 	s->op = rig_alloc(r, 1);
-	*s->op = HW_OP_WRITE;
+	*s->op = WQE_OP_WRITE;
 }
 
 static void tear_down(struct stage *s)
@@ -104,12 +104,12 @@ static void go(struct stage *s, struct rig_qp *q)
 
 static uint8_t *write_word(struct rig_qp *q, struct stage *s, unsigned from, unsigned to, uint8_t flags)
 {
-	return wqe_rdma(q, HW_OP_WRITE, s->word + from, 8, s->word + to, flags, 0);
+	return wqe_rdma(q, WQE_OP_WRITE, s->word + from, 8, s->word + to, flags, 0);
 }
 
 static uint8_t *read_word(struct rig_qp *q, struct stage *s, unsigned from, unsigned to, uint8_t flags)
 {
-	return wqe_rdma(q, HW_OP_READ, s->word + to, 8, s->word + from, flags, 0);
+	return wqe_rdma(q, WQE_OP_READ, s->word + to, 8, s->word + from, flags, 0);
 }
 
 static void wait_for(struct rig_qp *q, const struct rig_cq *cq, uint32_t index)
@@ -119,7 +119,7 @@ static void wait_for(struct rig_qp *q, const struct rig_cq *cq, uint32_t index)
 
 static void enable(struct rig_qp *q, const struct rig_qp *target, uint32_t index, uint8_t flags)
 {
-	wqe_enable(q, HW_OP_SEND_EN, hw_qpn(target->qp), index, flags);
+	wqe_enable(q, WQE_OP_SEND_EN, hw_qpn(target->qp), index, flags);
 }
 
 /* A NOP that copies the goal to word[1] if somebody makes a WRITE of it. Returns its opcode byte. */
@@ -127,7 +127,7 @@ static uint8_t *sleeper(struct rig_qp *q, struct stage *s)
 {
 	uint8_t *w = write_word(q, s, 0, 1, SIG);
 
-	w[3] = HW_OP_NOP;
+	w[3] = WQE_OP_NOP;
 	return w + 3;
 }
 
@@ -144,7 +144,7 @@ static bool patched_after_enable(struct stage *s, bool right)
 
 	if (!right)
 		enable(&s->m, &s->a, 1, 0);
-	wqe_rdma(&s->m, HW_OP_WRITE, s->op, 1, opcode, SIG, 0);
+	wqe_rdma(&s->m, WQE_OP_WRITE, s->op, 1, opcode, SIG, 0);
 	wait_for(&s->m, &s->mcq, 0);
 	if (right)
 		enable(&s->m, &s->a, 1, 0);
@@ -155,7 +155,7 @@ static bool patched_after_enable(struct stage *s, bool right)
 /* A queue that patches itself and enables its own next WQE. */
 static bool patched_own_queue(struct stage *s, bool right)
 {
-	wqe_rdma(&s->a, HW_OP_WRITE, s->op, 1, s->a.sq + 3 * 64 + 3, SIG, 0);
+	wqe_rdma(&s->a, WQE_OP_WRITE, s->op, 1, s->a.sq + 3 * 64 + 3, SIG, 0);
 	wait_for(&s->a, &s->acq, 0);
 	enable(&s->a, &s->a, 4, 0);
 	sleeper(&s->a, s);
@@ -174,7 +174,7 @@ static bool patched_behind_wait(struct stage *s, bool right)
 		enable(&s->p, &s->a, 1, 0);
 	opcode = sleeper(right ? &s->a : &s->p, s);
 	go(s, &s->p);
-	wqe_rdma(&s->m, HW_OP_WRITE, s->op, 1, opcode, SIG, 0);
+	wqe_rdma(&s->m, WQE_OP_WRITE, s->op, 1, opcode, SIG, 0);
 	go(s, &s->m);
 	return reached(s);
 }
@@ -187,12 +187,12 @@ static bool patched_recv(struct stage *s, bool right)
 	rig_recv(&s->m, 1, s->word + 8, 8);
 	if (!right)
 		rig_recv(&s->m, 1, s->word + 8, 8);
-	wqe_send(&s->m, HW_OP_SEND, s->word, 8, 0, 0);
+	wqe_send(&s->m, WQE_OP_SEND, s->word, 8, 0, 0);
 	go(s, &s->m);
 	if (right)
 		rig_recv(&s->m, 1, s->word + 8, 8);
 	put_seg(second, s->word + 1, 8, s->rig.key);
-	wqe_send(&s->m, HW_OP_SEND, s->word, 8, 0, 0);
+	wqe_send(&s->m, WQE_OP_SEND, s->word, 8, 0, 0);
 	go(s, &s->m);
 	return reached(s);
 }
@@ -201,7 +201,7 @@ static bool patched_recv(struct stage *s, bool right)
 
 static bool read_then_enable(struct stage *s, bool right)
 {
-	wqe_rdma(&s->m, HW_OP_READ, sleeper(&s->a, s), 1, s->op, right ? SIG : 0, 0);
+	wqe_rdma(&s->m, WQE_OP_READ, sleeper(&s->a, s), 1, s->op, right ? SIG : 0, 0);
 	if (right)
 		wait_for(&s->m, &s->mcq, 0);
 	enable(&s->m, &s->a, 1, 0);
@@ -212,7 +212,7 @@ static bool read_then_enable(struct stage *s, bool right)
 /* Its CQE changes nothing if nobody waits for it. */
 static bool signalled_read_then_enable(struct stage *s, bool right)
 {
-	wqe_rdma(&s->m, HW_OP_READ, sleeper(&s->a, s), 1, s->op, SIG, 0);
+	wqe_rdma(&s->m, WQE_OP_READ, sleeper(&s->a, s), 1, s->op, SIG, 0);
 	enable(&s->m, &s->a, 1, right ? FENCE : 0);
 	go(s, &s->m);
 	return reached(s);
@@ -221,7 +221,7 @@ static bool signalled_read_then_enable(struct stage *s, bool right)
 static bool read_then_use(struct stage *s, bool right)
 {
 	read_word(&s->m, s, 0, 8, 0);
-	write_word(&s->m, s, 8, 1, SIG | (right ? HW_FM_FENCE << HW_FM_SHIFT : 0));
+	write_word(&s->m, s, 8, 1, SIG | (right ? WQE_FM_FENCE << WQE_FM_SHIFT : 0));
 	go(s, &s->m);
 	return reached(s);
 }
@@ -231,7 +231,7 @@ static bool small_fence(struct stage *s, bool right)
 {
 	read_word(&s->m, s, 0, 8, 0);
 	write_word(&s->m, s, 8, 1,
-		(uint8_t)(SIG | (right ? HW_FM_SMALL_AND_FENCE : HW_FM_SMALL) << HW_FM_SHIFT));
+		(uint8_t)(SIG | (right ? WQE_FM_SMALL_AND_FENCE : WQE_FM_SMALL) << WQE_FM_SHIFT));
 	go(s, &s->m);
 	return reached(s);
 }
@@ -239,7 +239,7 @@ static bool small_fence(struct stage *s, bool right)
 /* The old value of an atomic comes as late as the data of a READ. */
 static bool atomic_then_use(struct stage *s, bool right)
 {
-	wqe_atomic(&s->m, HW_OP_FAA, s->word + 8, s->word, 1, 0, 0);
+	wqe_atomic(&s->m, WQE_OP_FETCH_ADD, s->word + 8, s->word, 1, 0, 0);
 	write_word(&s->m, s, 8, 1, SIG | (right ? FENCE : 0));
 	go(s, &s->m);
 	return reached(s);
@@ -255,7 +255,7 @@ static bool masked_atomic_then_use(struct stage *s, bool right)
 
 static bool write_then_enable(struct stage *s, bool right)
 {
-	wqe_rdma(&s->m, HW_OP_WRITE, s->op, 1, sleeper(&s->a, s), SIG, 0);
+	wqe_rdma(&s->m, WQE_OP_WRITE, s->op, 1, sleeper(&s->a, s), SIG, 0);
 	if (right)
 		wait_for(&s->m, &s->mcq, 0);
 	enable(&s->m, &s->a, 1, 0);
@@ -266,8 +266,8 @@ static bool write_then_enable(struct stage *s, bool right)
 /* A fence waits for READs and atomics, not for WRITEs; strong ordering does. */
 static bool write_then_fenced_enable(struct stage *s, bool right)
 {
-	wqe_rdma(&s->m, HW_OP_WRITE, s->op, 1, sleeper(&s->a, s), 0, 0);
-	enable(&s->m, &s->a, 1, right ? HW_FM_STRONG << HW_FM_SHIFT : FENCE);
+	wqe_rdma(&s->m, WQE_OP_WRITE, s->op, 1, sleeper(&s->a, s), 0, 0);
+	enable(&s->m, &s->a, 1, right ? WQE_FM_STRONG << WQE_FM_SHIFT : FENCE);
 	go(s, &s->m);
 	return reached(s);
 }
@@ -290,7 +290,7 @@ static bool recv_overlaps(struct stage *s, bool right)
 	s->word[8] = 1;
 	s->word[9] = GOAL;
 	rig_recv(&s->m, 2, right ? s->word + 2 : s->word + 1, 8, s->word + 1, 8);
-	wqe_send(&s->m, HW_OP_SEND, s->word + 8, 16, SIG, 0);
+	wqe_send(&s->m, WQE_OP_SEND, s->word + 8, 16, SIG, 0);
 	go(s, &s->m);
 	return reached(s);
 }
@@ -301,7 +301,7 @@ static bool read_overlaps(struct stage *s, bool right)
 
 	s->word[8] = 1;
 	s->word[9] = GOAL;
-	w = wqe_raw(&s->m, HW_OP_READ, 0, 4, 0, 0);
+	w = wqe_raw(&s->m, WQE_OP_READ, 0, 4, 0, 0);
 	put64(w + 16, (uintptr_t)(s->word + 8));
 	put32(w + 24, s->rig.key);
 	put_seg(w + 32, right ? s->word + 2 : s->word + 1, 8, s->rig.key);
@@ -358,7 +358,7 @@ static bool order_of_doorbells(struct stage *s, bool right)
 static bool wait_for_one_less(struct stage *s, bool right)
 {
 	write_word(&s->m, s, 1, 1, SIG);
-	wqe_rdma(&s->m, HW_OP_WRITE, s->op, 1, sleeper(&s->a, s), SIG, 0);
+	wqe_rdma(&s->m, WQE_OP_WRITE, s->op, 1, sleeper(&s->a, s), SIG, 0);
 	wait_for(&s->m, &s->mcq, right ? 1 : 0);
 	enable(&s->m, &s->a, 1, 0);
 	go(s, &s->m);
@@ -419,7 +419,7 @@ static bool operand_in_qpn(struct stage *s, bool right)
 /* A byte count of 0 is 2^31 bytes, not none. */
 static bool empty_segment(struct stage *s, bool right)
 {
-	uint8_t *w = wqe_raw(&s->m, HW_OP_WRITE, 0, right ? 3 : 4, SIG, 0);
+	uint8_t *w = wqe_raw(&s->m, WQE_OP_WRITE, 0, right ? 3 : 4, SIG, 0);
 
 	put64(w + 16, (uintptr_t)(s->word + 1));
 	put32(w + 24, s->rig.key);
@@ -526,7 +526,7 @@ static bool scatter_to_cqe(struct stage *s, bool right)
 	add_x(s, &s->pcq, (struct rig_opt){.cs_res = right ? 0 : 1});
 	rig_connect(&s->x, &s->x);
 	rig_recv(&s->x, 1, s->word + 1, 8);
-	wqe_send(&s->x, HW_OP_SEND, s->word, 8, SIG, 0);
+	wqe_send(&s->x, WQE_OP_SEND, s->word, 8, SIG, 0);
 	go(s, &s->x);
 	return reached(s);
 }

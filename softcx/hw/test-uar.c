@@ -59,13 +59,13 @@ static void rings_over_each_other(void **state)
 	open_crowd();
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < MANY; i++) {
-			wqe_rdma(&crowd.q[i], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+			wqe_rdma(&crowd.q[i], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 			record(&crowd.q[i]);
 		}
 		word_of(&crowd.q[round]);
 		rig_run(&crowd.rig);
 		for (int i = 0; i < MANY; i++)
-			rig_expect(&crowd.cq[i], HW_CQE_REQ);
+			rig_expect(&crowd.cq[i], CQE_OP_REQ);
 	}
 	close_crowd();
 }
@@ -75,11 +75,11 @@ static void garbage_in_the_word(void **state)
 {
 	(void)state;
 	open_crowd();
-	wqe_rdma(&crowd.q[7], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	wqe_rdma(&crowd.q[7], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[7]);
 	crowd.rig.page[0xb00 / 8] = UINT64_MAX;
 	rig_run(&crowd.rig);
-	rig_expect(&crowd.cq[7], HW_CQE_REQ);
+	rig_expect(&crowd.cq[7], CQE_OP_REQ);
 	close_crowd();
 }
 
@@ -91,7 +91,7 @@ static void arms_over_each_other(void **state)
 		rig_cq_arm(&crowd.cq[i], 1, false);
 	rig_run(&crowd.rig);
 	for (int i = 0; i < MANY; i++) {
-		wqe_rdma(&crowd.q[i], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+		wqe_rdma(&crowd.q[i], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 		rig_ring(&crowd.q[i]);
 	}
 	rig_run(&crowd.rig);
@@ -138,26 +138,26 @@ static void sleep_and_wake(void **state)
 	/* as a guard does: the page first, then the store */
 	hw_uar_wake(crowd.rig.uar);
 	assert_true(page_is_there());
-	wqe_rdma(&crowd.q[1], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	wqe_rdma(&crowd.q[1], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[1]);
 	word_of(&crowd.q[1]);
 	rig_run(&crowd.rig);
-	rig_expect(&crowd.cq[1], HW_CQE_REQ);
+	rig_expect(&crowd.cq[1], CQE_OP_REQ);
 
 	/* the record is stored, and before the word is the page falls asleep: that is too early, but not lost
 	 */
-	wqe_rdma(&crowd.q[2], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	wqe_rdma(&crowd.q[2], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[2]);
 	wait_for_sleep();
-	rig_expect(&crowd.cq[2], HW_CQE_REQ);
+	rig_expect(&crowd.cq[2], CQE_OP_REQ);
 
 	/* a store of which nobody tells */
-	wqe_rdma(&crowd.q[3], HW_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	wqe_rdma(&crowd.q[3], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[3]);
 	word_of(&crowd.q[3]);
 	hw_uar_check_asleep(crowd.rig.dev);
 	rig_run(&crowd.rig);
-	rig_expect(&crowd.cq[3], HW_CQE_REQ);
+	rig_expect(&crowd.cq[3], CQE_OP_REQ);
 
 	/* a mapping without a guard keeps it awake, from the moment it is there */
 	wait_for_sleep();

@@ -3,7 +3,7 @@
 
 #include "softcx/hw/clock.h"
 
-enum { REFUSED = HW_FAULT(HW_SYND_LOCAL_QP_OP, HW_VENDOR_WQE) };
+enum { REFUSED = HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE) };
 
 static bool allowed(const struct hw_wqe *w)
 {
@@ -13,8 +13,8 @@ static bool allowed(const struct hw_wqe *w)
 int hw_wait_exec(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
-	uint32_t index = hw_be32(w->p + HW_WAIT_INDEX);
-	struct hw_cq *cq = hw_cq_find(qp->dev, hw_be32(w->p + HW_WAIT_NUMBER) & 0xffffff);
+	uint32_t index = wqe_get32(w->p + WQE_SYNC_INDEX);
+	struct hw_cq *cq = hw_cq_find(qp->dev, wqe_get32(w->p + WQE_SYNC_OBJECT) & 0xffffff);
 
 	if (!cq || !allowed(w))
 		return REFUSED;
@@ -31,9 +31,9 @@ int hw_wait_exec(struct hw_wqe *w)
 int hw_enable_exec(const struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
-	uint16_t index = (uint16_t)hw_be32(w->p + HW_WAIT_INDEX);
-	struct hw_qp *target = hw_qp_find(qp->dev, hw_be32(w->p + HW_WAIT_NUMBER) & 0xffffff);
-	bool send = w->opcode == HW_OP_SEND_EN;
+	uint16_t index = (uint16_t)wqe_get32(w->p + WQE_SYNC_INDEX);
+	struct hw_qp *target = hw_qp_find(qp->dev, wqe_get32(w->p + WQE_SYNC_OBJECT) & 0xffffff);
+	bool send = w->opcode == WQE_OP_SEND_EN;
 
 	if (!target || !allowed(w))
 		return REFUSED;

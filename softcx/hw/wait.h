@@ -24,7 +24,7 @@ static inline bool hw_wait_reached(const struct hw_cq *cq, uint32_t index)
 
 static inline bool hw_wait_is_sync(uint8_t opcode)
 {
-	return opcode == HW_OP_WAIT || opcode == HW_OP_SEND_EN || opcode == HW_OP_RECV_EN;
+	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
 }
 
 int hw_wait_exec(struct hw_wqe *w);         /* WAIT: HW_EXEC_STOP with wait_cq and wait_index set */

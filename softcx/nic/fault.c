@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/fault.h"
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/fault.h"
-#include "softcx/hw/wqe.h"
 #include "softcx/nic/ident.h"
 #include "softcx/nic/sysfs.h"
 
@@ -33,33 +34,33 @@ static const struct name kinds[] = {
 };
 
 static const struct name opcodes[] = {
-	{"nop", HW_OP_NOP},
-	{"send", HW_OP_SEND},
-	{"send-imm", HW_OP_SEND_IMM},
-	{"send-inval", HW_OP_SEND_INVAL},
-	{"write", HW_OP_WRITE},
-	{"write-imm", HW_OP_WRITE_IMM},
-	{"read", HW_OP_READ},
-	{"cas", HW_OP_CAS},
-	{"fetch-add", HW_OP_FAA},
-	{"masked-cas", HW_OP_MASKED_CAS},
-	{"masked-fetch-add", HW_OP_MASKED_FAA},
-	{"send-enable", HW_OP_SEND_EN},
-	{"recv-enable", HW_OP_RECV_EN},
-	{"local-inval", HW_OP_LOCAL_INVAL},
+	{"nop", WQE_OP_NOP},
+	{"send", WQE_OP_SEND},
+	{"send-imm", WQE_OP_SEND_IMM},
+	{"send-inval", WQE_OP_SEND_INVAL},
+	{"write", WQE_OP_WRITE},
+	{"write-imm", WQE_OP_WRITE_IMM},
+	{"read", WQE_OP_READ},
+	{"cas", WQE_OP_CAS},
+	{"fetch-add", WQE_OP_FETCH_ADD},
+	{"masked-cas", WQE_OP_MASKED_CAS},
+	{"masked-fetch-add", WQE_OP_MASKED_FETCH_ADD},
+	{"send-enable", WQE_OP_SEND_EN},
+	{"recv-enable", WQE_OP_RECV_EN},
+	{"local-inval", WQE_OP_LOCAL_INVAL},
 	{0},
 };
 
 static const struct name syndromes[] = {
-	{"local-length", HW_SYND_LOCAL_LENGTH},
-	{"local-qp-operation", HW_SYND_LOCAL_QP_OP},
-	{"local-protection", HW_SYND_LOCAL_PROT},
-	{"local-access", HW_SYND_LOCAL_ACCESS},
-	{"remote-invalid-request", HW_SYND_REMOTE_INVAL},
-	{"remote-access", HW_SYND_REMOTE_ACCESS},
-	{"remote-operation", HW_SYND_REMOTE_OP},
-	{"retry-exceeded", HW_SYND_RETRY},
-	{"rnr-retry-exceeded", HW_SYND_RNR_RETRY},
+	{"local-length", CQE_SYND_LOCAL_LENGTH},
+	{"local-qp-operation", CQE_SYND_LOCAL_QP_OP},
+	{"local-protection", CQE_SYND_LOCAL_PROT},
+	{"local-access", CQE_SYND_LOCAL_ACCESS},
+	{"remote-invalid-request", CQE_SYND_REMOTE_INVAL},
+	{"remote-access", CQE_SYND_REMOTE_ACCESS},
+	{"remote-operation", CQE_SYND_REMOTE_OP},
+	{"retry-exceeded", CQE_SYND_RETRY},
+	{"rnr-retry-exceeded", CQE_SYND_RNR_RETRY},
 	{0},
 };
 

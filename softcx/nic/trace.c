@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/trace.h"
+#include "mlx5/wqe.h"
 #include "softcx/nic/ident.h"
 
-#include "softcx/hw/wqe.h"
 #include "softcx/proto/proto.h"
 #include "util/clock.h"
 
@@ -96,9 +96,9 @@ static void add_path(struct softcx_trace *rec, const struct trace_source *source
 	rec->dest_qpn = mod.dest_qpn;
 	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
 	memcpy(rec->dgid, mod.av.loopback ? rec->sgid : mod.av.dgid, sizeof(rec->dgid));
-	if (t->kind == HW_TRACE_WQE && t->type == HW_UD && t->ds >= HW_UD_DATA_DS)
+	if (t->kind == HW_TRACE_WQE && t->type == HW_UD && t->ds >= WQE_UD_SGE_DS)
 		/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
-		memcpy(rec->sgid, source->gids[hw_be32(t->wqe + HW_UD_GRH) >> 20 & 15], sizeof(rec->sgid));
+		memcpy(rec->sgid, source->gids[wqe_get32(t->wqe + WQE_UD_GRH) >> 20 & 15], sizeof(rec->sgid));
 }
 
 static void on_trace(void *arg, const struct hw_trace *t)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/tool/trace-event.h"
 #include "softcx/tool/trace-pcap.h"
 #include "softcx/tool/trace-text.h"
 
 #include "softcx/hw/hw.h"
-#include "softcx/hw/wqe.h"
 
 /* cmocka.h wants these before it */
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static struct softcx_trace make(uint8_t opcode, uint8_t ds, uint8_t fm_ce_se)
 	struct softcx_trace rec = {
 		.ns = 1000000007, .device = "mlx5_0", .qpn = 0x12, .index = 5, .opcode = opcode, .ds = ds};
 
-	rec.wqe[HW_CTRL_FM_CE_SE] = fm_ce_se;
+	rec.wqe[WQE_FLAGS] = fm_ce_se;
 	return rec;
 }
 
@@ -46,8 +47,8 @@ static void put_data(struct softcx_trace *rec, unsigned at, uint32_t len, uint32
 
 static void put_remote(struct softcx_trace *rec, uint64_t addr, uint32_t rkey)
 {
-	put64(rec, HW_RADDR_VA, addr);
-	put32(rec, HW_RADDR_RKEY, rkey);
+	put64(rec, WQE_RADDR, addr);
+	put32(rec, WQE_RKEY, rkey);
 }
 
 /* The line after its time, and that the JSON is well formed and contains @members. */
@@ -77,26 +78,26 @@ static void says(const struct softcx_trace *rec, const char *line, const char *m
 
 static void nop(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_NOP, 1, 0);
+	struct softcx_trace rec = make(WQE_OP_NOP, 1, 0);
 
 	(void)state;
 	rec.pid = 77;
 	says(&rec, "mlx5_0 QP 0x000012 [5] NOP -> done, no CQE\n",
 		"\"device\":\"mlx5_0\",\"pid\":77,\"qpn\":\"0x12\",\"index\":5,\"opcode\":0,\"name\":"
 		"\"NOP\"");
-	rec = make(HW_OP_LOCAL_INVAL, 1, HW_FM_STRONG << HW_FM_SHIFT | HW_CE_ALWAYS << HW_CE_SHIFT);
+	rec = make(WQE_OP_LOCAL_INVAL, 1, WQE_FM_STRONG << WQE_FM_SHIFT | WQE_CE_ALWAYS << WQE_CE_SHIFT);
 	strcpy(rec.device, "mlx5_1");
-	put32(&rec, HW_CTRL_IMM, 0x1234);
+	put32(&rec, WQE_IMM, 0x1234);
 	says(&rec, "mlx5_1 QP 0x000012 [5] LOCAL_INVAL, invalidates key 0x1234, strong fence -> done, CQE\n",
 		"\"invalidates\":\"0x1234\",\"fence\":\"strong fence\",\"solicited\":false,\"cqe\":true");
 }
 
 static void sends(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_SEND_IMM, 3, HW_SOLICITED);
+	struct softcx_trace rec = make(WQE_OP_SEND_IMM, 3, WQE_SOLICITED);
 
 	(void)state;
-	put32(&rec, HW_CTRL_IMM, 0xabc);
+	put32(&rec, WQE_IMM, 0xabc);
 	put_data(&rec, 16, 100, 0x55, 0x7f00001000);
 	put_data(&rec, 32, 28, 0x56, 0x7f00002000);
 	says(&rec,
@@ -104,13 +105,13 @@ static void sends(void **state)
 		"lkey 0x56 (28), immediate 0xabc, solicited -> done, no CQE\n",
 		"\"length\":128,\"local\":[{\"length\":100,\"address\":\"0x7f00001000\",\"lkey\":\"0x55\"},"
 		"{\"length\":28,\"address\":\"0x7f00002000\",\"lkey\":\"0x56\"}],\"immediate\":\"0xabc\"");
-	rec = make(HW_OP_SEND, 2, 0);
-	put32(&rec, 16, HW_SEG_INLINE | 12);
+	rec = make(WQE_OP_SEND, 2, 0);
+	put32(&rec, 16, WQE_INLINE | 12);
 	says(&rec, "mlx5_0 QP 0x000012 [5] SEND 12 bytes from inline -> done, no CQE\n",
 		"\"local\":[{\"length\":12,\"inline\":true}]");
 	/* the bytes claim more than the WQE has */
-	put32(&rec, 16, HW_SEG_INLINE | 13);
-	rec.syndrome = HW_SYND_LOCAL_QP_OP;
+	put32(&rec, 16, WQE_INLINE | 13);
+	rec.syndrome = CQE_SYND_LOCAL_QP_OP;
 	says(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 13 bytes from inline -> local QP operation error (syndrome "
 		"0x02)\n",
@@ -119,13 +120,13 @@ static void sends(void **state)
 
 static void datagrams(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_SEND, 5, 0);
+	struct softcx_trace rec = make(WQE_OP_SEND, 5, 0);
 
 	(void)state;
 	rec.type = HW_UD;
-	put32(&rec, HW_UD_KEY, 0x11111111);
-	put32(&rec, HW_UD_DQPN, 0x80000034); /* the high byte is the extended-AV flag */
-	memcpy(rec.wqe + HW_UD_RGID, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
+	put32(&rec, WQE_UD_QKEY, 0x11111111);
+	put32(&rec, WQE_UD_DQPN, 0x80000034); /* the high byte is the extended-AV flag */
+	memcpy(rec.wqe + WQE_UD_RGID, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
 	put_data(&rec, 64, 8, 9, 0x1000);
 	says(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 8 bytes from 0x1000 lkey 0x9 to QP 0x000034 at ::ffff:127.0.0.2 "
@@ -135,7 +136,7 @@ static void datagrams(void **state)
 
 static void one_sided(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_WRITE_IMM, 3, 0);
+	struct softcx_trace rec = make(WQE_OP_WRITE_IMM, 3, 0);
 
 	(void)state;
 	put_remote(&rec, 0xfff0, 0x777);
@@ -145,16 +146,16 @@ static void one_sided(void **state)
 		"immediate "
 		"0x0 -> done, no CQE\n",
 		"\"remote_address\":\"0xfff0\",\"rkey\":\"0x777\",\"length\":64");
-	rec.wqe[HW_CTRL_FM_CE_SE] = HW_FM_SMALL << HW_FM_SHIFT;
-	rec.opcode = HW_OP_READ;
-	rec.syndrome = HW_SYND_REMOTE_ACCESS;
+	rec.wqe[WQE_FLAGS] = WQE_FM_SMALL << WQE_FM_SHIFT;
+	rec.opcode = WQE_OP_READ;
+	rec.syndrome = CQE_SYND_REMOTE_ACCESS;
 	says(&rec,
 		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
 		"fence -> "
 		"remote access error (syndrome 0x13)\n",
 		"\"name\":\"READ\"");
 	/* no data at all */
-	rec = make(HW_OP_WRITE, 2, 0);
+	rec = make(WQE_OP_WRITE, 2, 0);
 	put_remote(&rec, 0xfff0, 0x777);
 	says(&rec, "mlx5_0 QP 0x000012 [5] WRITE 0 bytes to 0xfff0 rkey 0x777 -> done, no CQE\n",
 		"\"local\":[]");
@@ -162,7 +163,7 @@ static void one_sided(void **state)
 
 static void atomics(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_CAS, 4, 0);
+	struct softcx_trace rec = make(WQE_OP_CAS, 4, 0);
 
 	(void)state;
 	put_remote(&rec, 0x2000, 0x77);
@@ -174,13 +175,13 @@ static void atomics(void **state)
 		"value to "
 		"0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"size\":8,\"compare\":\"0xaaaa\",\"swap\":\"0xbbbb\"");
-	rec.opcode = HW_OP_FAA;
+	rec.opcode = WQE_OP_FETCH_ADD;
 	says(&rec,
 		"mlx5_0 QP 0x000012 [5] FAA 8 bytes at 0x2000 rkey 0x77: add 0xbbbb, old value to 0x3000 "
 		"lkey 0x5 "
 		"-> done, no CQE\n",
 		"\"add\":\"0xbbbb\"");
-	rec = make(HW_OP_MASKED_CAS, 5, 0);
+	rec = make(WQE_OP_MASKED_CAS, 5, 0);
 	rec.opmod = 9;
 	put_remote(&rec, 0x2000, 0x77);
 	for (unsigned i = 0; i < 4; i++)
@@ -191,7 +192,7 @@ static void atomics(void **state)
 		"0x4 "
 		"0x3, old value to 0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"compare_mask\":\"0x4\",\"swap_mask\":\"0x3\"");
-	rec = make(HW_OP_MASKED_FAA, 4, 0);
+	rec = make(WQE_OP_MASKED_FETCH_ADD, 4, 0);
 	rec.opmod = 8;
 	put_remote(&rec, 0x2000, 0x77);
 	put32(&rec, 32, 1);
@@ -205,17 +206,17 @@ static void atomics(void **state)
 
 static void cross_channel(void **state)
 {
-	struct softcx_trace rec = make(HW_OP_WAIT, 2, 0);
+	struct softcx_trace rec = make(WQE_OP_WAIT, 2, 0);
 
 	(void)state;
-	put32(&rec, HW_WAIT_INDEX, 70000);
-	put32(&rec, HW_WAIT_NUMBER, 31);
+	put32(&rec, WQE_SYNC_INDEX, 70000);
+	put32(&rec, WQE_SYNC_OBJECT, 31);
 	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 31 to reach 70000 -> done, no CQE\n",
 		"\"cqn\":31,\"until\":70000");
-	rec.opcode = HW_OP_SEND_EN;
+	rec.opcode = WQE_OP_SEND_EN;
 	says(&rec, "mlx5_0 QP 0x000012 [5] SEND_EN QP 0x00001f up to 4464 -> done, no CQE\n",
 		"\"target_qpn\":\"0x1f\",\"until\":4464");
-	rec.opcode = HW_OP_RECV_EN;
+	rec.opcode = WQE_OP_RECV_EN;
 	says(&rec, "mlx5_0 QP 0x000012 [5] RECV_EN QP 0x00001f up to 4464 -> done, no CQE\n",
 		"\"name\":\"RECV_EN\"");
 }
@@ -226,18 +227,18 @@ static void oddities(void **state)
 	struct softcx_trace rec = make(0x3e, 1, 0);
 
 	(void)state;
-	rec.syndrome = HW_SYND_LOCAL_QP_OP;
+	rec.syndrome = CQE_SYND_LOCAL_QP_OP;
 	says(&rec, "mlx5_0 QP 0x000012 [5] opcode 0x3e -> local QP operation error (syndrome 0x02)\n",
 		"\"opcode\":62,\"solicited\"");
-	rec.opcode = HW_OP_CAS;
+	rec.opcode = WQE_OP_CAS;
 	says(&rec, "mlx5_0 QP 0x000012 [5] CAS -> local QP operation error (syndrome 0x02)\n",
 		"\"name\":\"CAS\",\"solicited\"");
 	rec.ds = 0;
-	rec.opcode = HW_OP_SEND;
+	rec.opcode = WQE_OP_SEND;
 	says(&rec, "mlx5_0 QP 0x000012 [5] SEND -> local QP operation error (syndrome 0x02)\n",
 		"\"name\":\"SEND\",\"solicited\"");
-	rec = make(HW_OP_SEND, 63, 0);
-	put32(&rec, 16, HW_SEG_INLINE | 900);
+	rec = make(WQE_OP_SEND, 63, 0);
+	put32(&rec, 16, WQE_INLINE | 900);
 	says(&rec, "mlx5_0 QP 0x000012 [5] SEND 900 bytes from inline + more -> done, no CQE\n",
 		"\"cut\":true");
 	for (unsigned at = 16; at < sizeof(rec.wqe); at += 16)
@@ -268,7 +269,7 @@ static void events(void **state)
 	put_data(&rec, 0, 3, 0x55, 0x1000);
 	put_data(&rec, 16, 0, 0x55, 0); /* empty: passed over */
 	put_data(&rec, 32, 100, 0x56, 0x2000);
-	put_data(&rec, 48, 0, HW_INVALID_LKEY, 0);
+	put_data(&rec, 48, 0, WQE_LKEY_NONE, 0);
 	says(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 11 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 (8) "
 		"-> "
@@ -276,7 +277,7 @@ static void events(void **state)
 		"\"kind\":\"recv\",\"device\":\"mlx5_0\",\"qpn\":\"0x12\",\"index\":5,\"length\":11,\"cqn\":"
 		"1024,\"local\":[{\"length\":3,\"address\":\"0x1000\",\"lkey\":\"0x55\"},{\"length\":8,");
 	rec.number = 200;
-	rec.syndrome = HW_SYND_LOCAL_LENGTH;
+	rec.syndrome = CQE_SYND_LOCAL_LENGTH;
 	says(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 200 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 "
 		"(100) "
@@ -291,21 +292,21 @@ static void events(void **state)
 		.ds = 4,
 		.device = "mlx5_0"};
 	rec.kind = HW_TRACE_CQE;
-	rec.opcode = HW_OP_CAS;
+	rec.opcode = WQE_OP_CAS;
 	says(&rec, "mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: CAS\n",
 		"\"cqn\":1024,\"number\":7,\"cqe_opcode\":0,\"name\":\"CAS\",\"solicited\":false");
-	rec.wqe[63] = HW_CQE_RESP_SEND_IMM << 4 | HW_CQE_SOLICITED | HW_CQE_INLINE32;
+	rec.wqe[63] = CQE_OP_RESP_SEND_IMM << 4 | CQE_SOLICITED | CQE_INLINE_32;
 	put32(&rec, 36, 0xabc);
 	put32(&rec, 44, 4);
 	says(&rec,
 		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: SEND_IMM received, 4 bytes, immediate 0xabc, "
 		"solicited, the data are in the CQE\n",
 		"\"length\":4,\"immediate\":\"0xabc\",\"solicited\":true,\"data_in_cqe\":true");
-	rec.wqe[63] = HW_CQE_RESIZE << 4;
+	rec.wqe[63] = CQE_OP_RESIZE << 4;
 	says(&rec, "mlx5_0 CQ 1024 CQE 7: goes on in another ring\n", "\"name\":\"resized\"");
-	rec.wqe[63] = HW_CQE_RESP_ERR << 4;
+	rec.wqe[63] = CQE_OP_RESP_ERR << 4;
 	rec.wqe[54] = 0x33;
-	rec.syndrome = HW_SYND_LOCAL_PROT;
+	rec.syndrome = CQE_SYND_LOCAL_PROT;
 	says(&rec,
 		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: RECV -> local protection error (syndrome 0x04, "
 		"vendor "
@@ -387,7 +388,7 @@ static void capture(void **state)
 		'h', 'e', 'l', 'l', 'o', 0, 0, 0,                        /* data and padding */
 		0, 0, 0, 0,                                              /* ICRC */
 	};
-	struct softcx_trace rec = make(HW_OP_WRITE, 3, 0);
+	struct softcx_trace rec = make(WQE_OP_WRITE, 3, 0);
 	uint32_t word[7];
 	char *file;
 	size_t size, before;
@@ -399,7 +400,7 @@ static void capture(void **state)
 	memcpy(rec.dgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
 	rec.dest_qpn = 0x34;
 	put_remote(&rec, 0xfff0, 0x777);
-	put32(&rec, 32, HW_SEG_INLINE | 5);
+	put32(&rec, 32, WQE_INLINE | 5);
 	memcpy(rec.wqe + 36, "hello", 5);
 	trace_pcap_begin(out);
 	fflush(out);
@@ -427,10 +428,10 @@ static void capture(void **state)
 	assert_int_equal(word[5], 14 + 20 + 8 + 12 + 16);
 	assert_int_equal(word[6], 14 + 20 + 8 + 12 + 16 + (1 << 20) + 4);
 	before = size;
-	rec.opcode = HW_OP_WAIT;
+	rec.opcode = WQE_OP_WAIT;
 	trace_pcap(out, &rec);
-	rec.opcode = HW_OP_WRITE;
-	rec.syndrome = HW_SYND_RETRY;
+	rec.opcode = WQE_OP_WRITE;
+	rec.syndrome = CQE_SYND_RETRY;
 	trace_pcap(out, &rec);
 	rec.lost = 1;
 	trace_pcap(out, &rec);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/trace-event.h"
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
-#include "softcx/hw/wqe.h"
 #include "softcx/tool/trace-text.h"
 #include "util/array.h"
 
@@ -55,17 +56,17 @@ struct target {
 /* What of the scatter list a message of rec->number bytes fills; @at: where to look next, 0 at first. */
 static bool next_target(const struct softcx_trace *rec, unsigned *at, uint32_t *left, struct target *t)
 {
-	while (*left && *at < rec->ds && (*at + 1) * HW_DS <= sizeof(rec->wqe)) {
-		const uint8_t *seg = rec->wqe + (*at)++ * HW_DS;
-		uint32_t room = hw_be32(seg) & ~HW_SEG_INLINE;
+	while (*left && *at < rec->ds && (*at + 1) * WQE_DS <= sizeof(rec->wqe)) {
+		const uint8_t *seg = rec->wqe + (*at)++ * WQE_DS;
+		uint32_t room = wqe_get32(seg) & ~WQE_INLINE;
 
-		if (!room && hw_be32(seg + 4) == HW_INVALID_LKEY)
+		if (!room && wqe_get32(seg + 4) == WQE_LKEY_NONE)
 			return false;
 		if (!room)
 			continue;
 		t->len = room < *left ? room : *left;
-		t->lkey = hw_be32(seg + 4);
-		t->addr = hw_be64(seg + 8);
+		t->lkey = wqe_get32(seg + 4);
+		t->addr = wqe_get64(seg + 8);
 		*left -= t->len;
 		return true;
 	}
@@ -119,13 +120,13 @@ static unsigned cqe_opcode(const struct softcx_trace *rec)
 
 static bool is_receive(unsigned opcode)
 {
-	return (opcode >= HW_CQE_RESP_WRITE_IMM && opcode <= HW_CQE_RESP_SEND_INV) ||
-	       opcode == HW_CQE_RESP_ERR;
+	return (opcode >= CQE_OP_RESP_WRITE_IMM && opcode <= CQE_OP_RESP_SEND_INVAL) ||
+	       opcode == CQE_OP_RESP_ERR;
 }
 
 static bool has_immediate(unsigned opcode)
 {
-	return opcode == HW_CQE_RESP_WRITE_IMM || opcode == HW_CQE_RESP_SEND_IMM;
+	return opcode == CQE_OP_RESP_WRITE_IMM || opcode == CQE_OP_RESP_SEND_IMM;
 }
 
 /* What completed. */
@@ -134,17 +135,17 @@ static const char *cqe_of(const struct softcx_trace *rec)
 	const char *name;
 
 	switch (cqe_opcode(rec)) {
-	case HW_CQE_RESP_WRITE_IMM:
+	case CQE_OP_RESP_WRITE_IMM:
 		return "WRITE_IMM received";
-	case HW_CQE_RESP_SEND:
+	case CQE_OP_RESP_SEND:
 		return "SEND received";
-	case HW_CQE_RESP_SEND_IMM:
+	case CQE_OP_RESP_SEND_IMM:
 		return "SEND_IMM received";
-	case HW_CQE_RESP_SEND_INV:
+	case CQE_OP_RESP_SEND_INVAL:
 		return "SEND_INVAL received";
-	case HW_CQE_RESIZE:
+	case CQE_OP_RESIZE:
 		return "resized";
-	case HW_CQE_RESP_ERR:
+	case CQE_OP_RESP_ERR:
 		return "RECV";
 	default:
 		name = trace_opcode(rec->opcode);
@@ -154,7 +155,7 @@ static const char *cqe_of(const struct softcx_trace *rec)
 
 static bool in_cqe(const struct softcx_trace *rec)
 {
-	return rec->wqe[63] & (HW_CQE_INLINE32 | HW_CQE_INLINE64);
+	return rec->wqe[63] & (CQE_INLINE_32 | CQE_INLINE_64);
 }
 
 static void cqe_text(FILE *out, const struct softcx_trace *rec)
@@ -162,7 +163,7 @@ static void cqe_text(FILE *out, const struct softcx_trace *rec)
 	unsigned opcode = cqe_opcode(rec);
 
 	fprintf(out, "CQ %u CQE %u", rec->cqn, rec->number);
-	if (opcode == HW_CQE_RESIZE) {
+	if (opcode == CQE_OP_RESIZE) {
 		fprintf(out, ": goes on in another ring\n");
 		return;
 	}
@@ -173,12 +174,12 @@ static void cqe_text(FILE *out, const struct softcx_trace *rec)
 		return;
 	}
 	if (is_receive(opcode))
-		fprintf(out, ", %u bytes", hw_be32(rec->wqe + 44));
+		fprintf(out, ", %u bytes", wqe_get32(rec->wqe + CQE_LENGTH));
 	if (has_immediate(opcode))
-		fprintf(out, ", immediate 0x%x", hw_be32(rec->wqe + 36));
-	else if (opcode == HW_CQE_RESP_SEND_INV)
-		fprintf(out, ", invalidated key 0x%x", hw_be32(rec->wqe + 36));
-	if (rec->wqe[63] & HW_CQE_SOLICITED)
+		fprintf(out, ", immediate 0x%x", wqe_get32(rec->wqe + CQE_IMM));
+	else if (opcode == CQE_OP_RESP_SEND_INVAL)
+		fprintf(out, ", invalidated key 0x%x", wqe_get32(rec->wqe + CQE_IMM));
+	if (rec->wqe[63] & CQE_SOLICITED)
 		fprintf(out, ", solicited");
 	if (in_cqe(rec))
 		fprintf(out, ", the data are in the CQE");
@@ -194,12 +195,12 @@ static void cqe_json(struct json_object *o, const struct softcx_trace *rec)
 	trace_add_number(o, "cqe_opcode", opcode);
 	trace_add_text(o, "name", cqe_of(rec));
 	if (is_receive(opcode))
-		trace_add_number(o, "length", hw_be32(rec->wqe + 44));
+		trace_add_number(o, "length", wqe_get32(rec->wqe + CQE_LENGTH));
 	if (has_immediate(opcode))
-		trace_add_hex(o, "immediate", hw_be32(rec->wqe + 36));
-	else if (opcode == HW_CQE_RESP_SEND_INV)
-		trace_add_hex(o, "invalidates", hw_be32(rec->wqe + 36));
-	json_object_object_add(o, "solicited", json_object_new_boolean(rec->wqe[63] & HW_CQE_SOLICITED));
+		trace_add_hex(o, "immediate", wqe_get32(rec->wqe + CQE_IMM));
+	else if (opcode == CQE_OP_RESP_SEND_INVAL)
+		trace_add_hex(o, "invalidates", wqe_get32(rec->wqe + CQE_IMM));
+	json_object_object_add(o, "solicited", json_object_new_boolean(rec->wqe[63] & CQE_SOLICITED));
 	json_object_object_add(o, "data_in_cqe", json_object_new_boolean(in_cqe(rec)));
 	trace_add_number(o, "syndrome", rec->syndrome);
 	if (rec->syndrome)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/trace-pcap.h"
 
+#include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
-#include "softcx/hw/wqe.h"
 #include "softcx/tool/trace-text.h"
 
 #include <inttypes.h>
@@ -65,21 +65,21 @@ static void put32(struct bytes *b, uint32_t value)
 static int operation(uint8_t opcode)
 {
 	switch (opcode) {
-	case HW_OP_SEND:
+	case WQE_OP_SEND:
 		return BTH_SEND;
-	case HW_OP_SEND_IMM:
+	case WQE_OP_SEND_IMM:
 		return BTH_SEND_IMM;
-	case HW_OP_SEND_INVAL:
+	case WQE_OP_SEND_INVAL:
 		return BTH_SEND_INVAL;
-	case HW_OP_WRITE:
+	case WQE_OP_WRITE:
 		return BTH_WRITE;
-	case HW_OP_WRITE_IMM:
+	case WQE_OP_WRITE_IMM:
 		return BTH_WRITE_IMM;
-	case HW_OP_READ:
+	case WQE_OP_READ:
 		return BTH_READ;
-	case HW_OP_CAS:
+	case WQE_OP_CAS:
 		return BTH_CAS;
-	case HW_OP_FAA:
+	case WQE_OP_FETCH_ADD:
 		return BTH_FAA;
 	default:
 		return -1;
@@ -96,7 +96,7 @@ static uint16_t ip_checksum(const uint8_t *header)
 	uint32_t sum = 0;
 
 	for (unsigned i = 0; i < 20; i += 2)
-		sum += hw_be16(header + i);
+		sum += wqe_get16(header + i);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t) ~(sum + (sum >> 16));
 }
@@ -141,41 +141,41 @@ static void put_network(struct bytes *b, const struct softcx_trace *rec, const u
 static void put_extended(struct bytes *b, const struct softcx_trace *rec, uint64_t bytes)
 {
 	const uint8_t *wqe = rec->wqe;
-	bool cas = rec->opcode == HW_OP_CAS;
+	bool cas = rec->opcode == WQE_OP_CAS;
 
 	switch (rec->opcode) {
-	case HW_OP_WRITE:
-	case HW_OP_WRITE_IMM:
-	case HW_OP_READ:
-		put(b, wqe + HW_RADDR_VA, 12); /* address, key */
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
+	case WQE_OP_READ:
+		put(b, wqe + WQE_RADDR, 12); /* address, key */
 		put32(b, (uint32_t)bytes);
 		break;
-	case HW_OP_CAS:
-	case HW_OP_FAA:
-		put(b, wqe + HW_RADDR_VA, 12);
-		put(b, wqe + HW_ATOMIC, 8);
-		put(b, cas ? wqe + HW_ATOMIC + 8 : (const uint8_t *)"\0\0\0\0\0\0\0", 8);
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+		put(b, wqe + WQE_RADDR, 12);
+		put(b, wqe + WQE_ATOMIC, 8);
+		put(b, cas ? wqe + WQE_ATOMIC + 8 : (const uint8_t *)"\0\0\0\0\0\0\0", 8);
 		break;
 	default:
 		break;
 	}
 	if (rec->type == HW_UD) {
-		put(b, wqe + HW_UD_KEY, 4);
+		put(b, wqe + WQE_UD_QKEY, 4);
 		put32(b, rec->qpn);
 	}
-	if (rec->opcode == HW_OP_SEND_IMM || rec->opcode == HW_OP_WRITE_IMM ||
-		rec->opcode == HW_OP_SEND_INVAL)
-		put(b, wqe + HW_CTRL_IMM, 4);
+	if (rec->opcode == WQE_OP_SEND_IMM || rec->opcode == WQE_OP_WRITE_IMM ||
+		rec->opcode == WQE_OP_SEND_INVAL)
+		put(b, wqe + WQE_IMM, 4);
 }
 
 /* Data that the WQE brings along, if all of it is in one piece and in the record. */
 static void put_inline(struct bytes *b, const struct softcx_trace *rec, uint64_t bytes)
 {
-	unsigned at = rec->type == HW_UD                                             ? HW_UD_DATA_DS * HW_DS
-		      : rec->opcode == HW_OP_WRITE || rec->opcode == HW_OP_WRITE_IMM ? 2 * HW_DS
-										     : HW_DS;
+	unsigned at = rec->type == HW_UD ? WQE_UD_SGE_DS * WQE_DS
+		      : rec->opcode == WQE_OP_WRITE || rec->opcode == WQE_OP_WRITE_IMM ? 2 * WQE_DS
+										       : WQE_DS;
 
-	if (bytes && bytes <= sizeof(rec->wqe) - at - 4 && hw_be32(rec->wqe + at) == (HW_SEG_INLINE | bytes))
+	if (bytes && bytes <= sizeof(rec->wqe) - at - 4 && wqe_get32(rec->wqe + at) == (WQE_INLINE | bytes))
 		put(b, rec->wqe + at + 4, bytes);
 }
 
@@ -184,9 +184,10 @@ static bool frame(const struct softcx_trace *rec, struct bytes *b, uint64_t *ful
 {
 	static const uint8_t service[] = {[HW_RC] = 0x00, [HW_UC] = 0x20, [HW_UD] = 0x60};
 	uint64_t bytes = trace_bytes(rec), payload = bytes, len;
-	bool carries = rec->opcode != HW_OP_READ && rec->opcode != HW_OP_CAS && rec->opcode != HW_OP_FAA;
+	bool carries =
+		rec->opcode != WQE_OP_READ && rec->opcode != WQE_OP_CAS && rec->opcode != WQE_OP_FETCH_ADD;
 	bool ud = rec->type == HW_UD;
-	uint32_t qpn = ud ? hw_be32(rec->wqe + HW_UD_DQPN) & 0xffffff : rec->dest_qpn;
+	uint32_t qpn = ud ? wqe_get32(rec->wqe + WQE_UD_DQPN) & 0xffffff : rec->dest_qpn;
 	struct bytes more = {.len = 0};
 	unsigned pad;
 	int op = operation(rec->opcode);
@@ -199,11 +200,11 @@ static bool frame(const struct softcx_trace *rec, struct bytes *b, uint64_t *ful
 	put_extended(&more, rec, bytes);
 	len = 12 + more.len + payload + pad + ICRC;
 	b->len = 0;
-	put_network(b, rec, ud ? rec->wqe + HW_UD_RGID : rec->dgid, len);
+	put_network(b, rec, ud ? rec->wqe + WQE_UD_RGID : rec->dgid, len);
 	*full = b->len + len;
 	put32(b, (uint32_t)(service[rec->type] | op) << 24 |
-			 (uint32_t)(rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED ? 0xc0 : 0x40) << 16 |
-			 pad << 20 | 0xffff);
+			 (uint32_t)(rec->wqe[WQE_FLAGS] & WQE_SOLICITED ? 0xc0 : 0x40) << 16 | pad << 20 |
+			 0xffff);
 	put32(b, qpn);
 	put32(b, (rec->type == HW_RC ? 0x80000000u : 0) | rec->index);
 	put(b, more.data, more.len);

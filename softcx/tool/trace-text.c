@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/trace-text.h"
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "softcx/tool/trace-event.h"
 
 #include "softcx/hw/hw.h"
-#include "softcx/hw/wqe.h"
 #include "util/array.h"
 
 #include <arpa/inet.h>
@@ -43,43 +44,43 @@ static const struct {
 	const char *name;
 	enum shape shape;
 } opcodes[] = {
-	[HW_OP_NOP] = {"NOP", SHAPE_NONE},
-	[HW_OP_SEND_INVAL] = {"SEND_INVAL", SHAPE_SEND},
-	[HW_OP_WRITE] = {"WRITE", SHAPE_WRITE},
-	[HW_OP_WRITE_IMM] = {"WRITE_IMM", SHAPE_WRITE},
-	[HW_OP_SEND] = {"SEND", SHAPE_SEND},
-	[HW_OP_SEND_IMM] = {"SEND_IMM", SHAPE_SEND},
-	[HW_OP_WAIT] = {"WAIT", SHAPE_WAIT},
-	[HW_OP_READ] = {"READ", SHAPE_READ},
-	[HW_OP_CAS] = {"CAS", SHAPE_ATOMIC},
-	[HW_OP_FAA] = {"FAA", SHAPE_ATOMIC},
-	[HW_OP_MASKED_CAS] = {"MASKED_CAS", SHAPE_ATOMIC},
-	[HW_OP_MASKED_FAA] = {"MASKED_FAA", SHAPE_ATOMIC},
-	[HW_OP_RECV_EN] = {"RECV_EN", SHAPE_ENABLE},
-	[HW_OP_SEND_EN] = {"SEND_EN", SHAPE_ENABLE},
-	[HW_OP_LOCAL_INVAL] = {"LOCAL_INVAL", SHAPE_NONE},
-	[HW_OP_UMR] = {"UMR", SHAPE_NONE},
+	[WQE_OP_NOP] = {"NOP", SHAPE_NONE},
+	[WQE_OP_SEND_INVAL] = {"SEND_INVAL", SHAPE_SEND},
+	[WQE_OP_WRITE] = {"WRITE", SHAPE_WRITE},
+	[WQE_OP_WRITE_IMM] = {"WRITE_IMM", SHAPE_WRITE},
+	[WQE_OP_SEND] = {"SEND", SHAPE_SEND},
+	[WQE_OP_SEND_IMM] = {"SEND_IMM", SHAPE_SEND},
+	[WQE_OP_WAIT] = {"WAIT", SHAPE_WAIT},
+	[WQE_OP_READ] = {"READ", SHAPE_READ},
+	[WQE_OP_CAS] = {"CAS", SHAPE_ATOMIC},
+	[WQE_OP_FETCH_ADD] = {"FAA", SHAPE_ATOMIC},
+	[WQE_OP_MASKED_CAS] = {"MASKED_CAS", SHAPE_ATOMIC},
+	[WQE_OP_MASKED_FETCH_ADD] = {"MASKED_FAA", SHAPE_ATOMIC},
+	[WQE_OP_RECV_EN] = {"RECV_EN", SHAPE_ENABLE},
+	[WQE_OP_SEND_EN] = {"SEND_EN", SHAPE_ENABLE},
+	[WQE_OP_LOCAL_INVAL] = {"LOCAL_INVAL", SHAPE_NONE},
+	[WQE_OP_UMR] = {"UMR", SHAPE_NONE},
 };
 
 static void parse_pieces(struct words *w, unsigned at)
 {
-	while (at + HW_DS <= w->bytes && w->pieces < MAX_PIECES) {
+	while (at + WQE_DS <= w->bytes && w->pieces < MAX_PIECES) {
 		const uint8_t *seg = w->wqe + at;
 		struct piece *p = &w->piece[w->pieces++];
-		uint32_t n = hw_be32(seg);
+		uint32_t n = wqe_get32(seg);
 
-		p->is_inline = n & HW_SEG_INLINE;
-		p->len = n & ~HW_SEG_INLINE;
+		p->is_inline = n & WQE_INLINE;
+		p->len = n & ~WQE_INLINE;
 		w->total += p->len;
 		if (p->is_inline) {
 			/* ends the list when it claims more than there is */
 			if (p->len > w->bytes - at - 4)
 				return;
-			at += (p->len + 4 + HW_DS - 1) / HW_DS * HW_DS;
+			at += (p->len + 4 + WQE_DS - 1) / WQE_DS * WQE_DS;
 		} else {
-			p->lkey = hw_be32(seg + 4);
-			p->addr = hw_be64(seg + 8);
-			at += HW_DS;
+			p->lkey = wqe_get32(seg + 4);
+			p->addr = wqe_get64(seg + 8);
+			at += WQE_DS;
 		}
 	}
 }
@@ -87,26 +88,26 @@ static void parse_pieces(struct words *w, unsigned at)
 /* Operands as hw/atomic.c reads them. */
 static void parse_atomic(struct words *w, uint8_t opcode, uint8_t opmod)
 {
-	const uint8_t *p = w->wqe + HW_ATOMIC;
+	const uint8_t *p = w->wqe + WQE_ATOMIC;
 	uint64_t v[4];
 	bool wide;
 
-	w->cas = opcode == HW_OP_CAS || opcode == HW_OP_MASKED_CAS;
-	w->masked = opcode == HW_OP_MASKED_CAS || opcode == HW_OP_MASKED_FAA;
+	w->cas = opcode == WQE_OP_CAS || opcode == WQE_OP_MASKED_CAS;
+	w->masked = opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
 	w->size = w->masked && opmod == 8 ? 4 : 8;
 	wide = w->masked && w->cas && w->size == 8;
 	for (unsigned i = 0; i < 4; i++)
-		v[i] = w->size == 8 ? hw_be64(p + 8 * i) : hw_be32(p + 4 * i);
+		v[i] = w->size == 8 ? wqe_get64(p + 8 * i) : wqe_get32(p + 4 * i);
 	w->arg = v[0];
 	w->compare = v[1];
 	w->arg_mask = w->cas ? v[2] : v[1];
 	w->compare_mask = v[3];
-	parse_pieces(w, HW_ATOMIC + (wide ? 32 : 16));
+	parse_pieces(w, WQE_ATOMIC + (wide ? 32 : 16));
 }
 
 static void parse(struct words *w, const struct softcx_trace *rec)
 {
-	*w = (struct words){.wqe = rec->wqe, .bytes = rec->ds * HW_DS};
+	*w = (struct words){.wqe = rec->wqe, .bytes = rec->ds * WQE_DS};
 	if (w->bytes > sizeof(rec->wqe)) {
 		w->bytes = sizeof(rec->wqe);
 		w->cut = true;
@@ -119,12 +120,12 @@ static void parse(struct words *w, const struct softcx_trace *rec)
 	case SHAPE_NONE:
 		break;
 	case SHAPE_SEND:
-		w->datagram = rec->type == HW_UD && w->bytes >= HW_UD_DATA_DS * HW_DS;
-		parse_pieces(w, w->datagram ? HW_UD_DATA_DS * HW_DS : HW_DS);
+		w->datagram = rec->type == HW_UD && w->bytes >= WQE_UD_SGE_DS * WQE_DS;
+		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS);
 		break;
 	case SHAPE_WRITE:
 	case SHAPE_READ:
-		parse_pieces(w, 2 * HW_DS);
+		parse_pieces(w, 2 * WQE_DS);
 		break;
 	case SHAPE_ATOMIC:
 		parse_atomic(w, rec->opcode, rec->opmod);
@@ -134,8 +135,8 @@ static void parse(struct words *w, const struct softcx_trace *rec)
 		break;
 	}
 	/* too short for what its opcode needs: its segments mean nothing */
-	if (w->bytes < (w->shape == SHAPE_NONE || w->shape == SHAPE_SEND ? 1u : 2u) * HW_DS ||
-		(w->shape == SHAPE_ATOMIC && w->bytes < 3 * HW_DS)) {
+	if (w->bytes < (w->shape == SHAPE_NONE || w->shape == SHAPE_SEND ? 1u : 2u) * WQE_DS ||
+		(w->shape == SHAPE_ATOMIC && w->bytes < 3 * WQE_DS)) {
 		w->shape = SHAPE_NONE;
 		w->pieces = 0;
 	}
@@ -145,50 +146,50 @@ static const char *fence(const struct words *w)
 {
 	static const char *const names[] = {
 		NULL, "small fence", "fence", "strong fence", "small fence and fence"};
-	unsigned fm = w->wqe[HW_CTRL_FM_CE_SE] >> HW_FM_SHIFT;
+	unsigned fm = w->wqe[WQE_FLAGS] >> WQE_FM_SHIFT;
 
 	return fm < COUNT(names) ? names[fm] : "unknown fence mode";
 }
 
 static bool signaled(const struct words *w)
 {
-	return (w->wqe[HW_CTRL_FM_CE_SE] >> HW_CE_SHIFT & 3) >= HW_CE_ALWAYS;
+	return (w->wqe[WQE_FLAGS] >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
 }
 
 static bool has_imm(const struct softcx_trace *rec)
 {
-	return rec->opcode == HW_OP_SEND_IMM || rec->opcode == HW_OP_WRITE_IMM;
+	return rec->opcode == WQE_OP_SEND_IMM || rec->opcode == WQE_OP_WRITE_IMM;
 }
 
 static bool invalidates(const struct softcx_trace *rec)
 {
-	return rec->opcode == HW_OP_SEND_INVAL || rec->opcode == HW_OP_LOCAL_INVAL;
+	return rec->opcode == WQE_OP_SEND_INVAL || rec->opcode == WQE_OP_LOCAL_INVAL;
 }
 
 const char *trace_syndrome(uint8_t code)
 {
 	switch (code) {
-	case HW_SYND_LOCAL_LENGTH:
+	case CQE_SYND_LOCAL_LENGTH:
 		return "local length error";
-	case HW_SYND_LOCAL_QP_OP:
+	case CQE_SYND_LOCAL_QP_OP:
 		return "local QP operation error";
-	case HW_SYND_LOCAL_PROT:
+	case CQE_SYND_LOCAL_PROT:
 		return "local protection error";
-	case HW_SYND_FLUSH:
+	case CQE_SYND_FLUSH:
 		return "flushed";
-	case HW_SYND_MW_BIND:
+	case CQE_SYND_MW_BIND:
 		return "memory window bind error";
-	case HW_SYND_LOCAL_ACCESS:
+	case CQE_SYND_LOCAL_ACCESS:
 		return "local access error";
-	case HW_SYND_REMOTE_INVAL:
+	case CQE_SYND_REMOTE_INVAL:
 		return "remote invalid request error";
-	case HW_SYND_REMOTE_ACCESS:
+	case CQE_SYND_REMOTE_ACCESS:
 		return "remote access error";
-	case HW_SYND_REMOTE_OP:
+	case CQE_SYND_REMOTE_OP:
 		return "remote operation error";
-	case HW_SYND_RETRY:
+	case CQE_SYND_RETRY:
 		return "transport retries exhausted";
-	case HW_SYND_RNR_RETRY:
+	case CQE_SYND_RNR_RETRY:
 		return "RNR retries exhausted";
 	default:
 		return "unknown error";
@@ -263,34 +264,34 @@ static void print_action(FILE *out, const struct words *w)
 		fprintf(out, " %" PRIu64 " bytes", w->total);
 		print_pieces(out, w, " from ");
 		if (w->datagram)
-			fprintf(out, " to QP 0x%06x at %s qkey 0x%x", hw_be32(p + HW_UD_DQPN) & 0xffffff,
-				inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)),
-				hw_be32(p + HW_UD_KEY));
+			fprintf(out, " to QP 0x%06x at %s qkey 0x%x", wqe_get32(p + WQE_UD_DQPN) & 0xffffff,
+				inet_ntop(AF_INET6, p + WQE_UD_RGID, gid, sizeof(gid)),
+				wqe_get32(p + WQE_UD_QKEY));
 		break;
 	case SHAPE_WRITE:
 		fprintf(out, " %" PRIu64 " bytes", w->total);
 		print_pieces(out, w, " from ");
-		fprintf(out, " to 0x%" PRIx64 " rkey 0x%x", hw_be64(p + HW_RADDR_VA),
-			hw_be32(p + HW_RADDR_RKEY));
+		fprintf(out, " to 0x%" PRIx64 " rkey 0x%x", wqe_get64(p + WQE_RADDR),
+			wqe_get32(p + WQE_RKEY));
 		break;
 	case SHAPE_READ:
 		fprintf(out, " %" PRIu64 " bytes from 0x%" PRIx64 " rkey 0x%x", w->total,
-			hw_be64(p + HW_RADDR_VA), hw_be32(p + HW_RADDR_RKEY));
+			wqe_get64(p + WQE_RADDR), wqe_get32(p + WQE_RKEY));
 		print_pieces(out, w, " to ");
 		break;
 	case SHAPE_ATOMIC:
-		fprintf(out, " %u bytes at 0x%" PRIx64 " rkey 0x%x:", w->size, hw_be64(p + HW_RADDR_VA),
-			hw_be32(p + HW_RADDR_RKEY));
+		fprintf(out, " %u bytes at 0x%" PRIx64 " rkey 0x%x:", w->size, wqe_get64(p + WQE_RADDR),
+			wqe_get32(p + WQE_RKEY));
 		print_atomic(out, w);
 		print_pieces(out, w, ", old value to ");
 		break;
 	case SHAPE_WAIT:
-		fprintf(out, " for CQ %u to reach %u", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff,
-			hw_be32(p + HW_WAIT_INDEX));
+		fprintf(out, " for CQ %u to reach %u", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff,
+			wqe_get32(p + WQE_SYNC_INDEX));
 		break;
 	case SHAPE_ENABLE:
-		number = hw_be32(p + HW_WAIT_NUMBER) & 0xffffff;
-		fprintf(out, " QP 0x%06x up to %u", number, hw_be32(p + HW_WAIT_INDEX) & 0xffff);
+		number = wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff;
+		fprintf(out, " QP 0x%06x up to %u", number, wqe_get32(p + WQE_SYNC_INDEX) & 0xffff);
 		break;
 	}
 }
@@ -317,12 +318,12 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 		fprintf(out, "opcode 0x%02x", rec->opcode);
 	print_action(out, &w);
 	if (has_imm(rec))
-		fprintf(out, ", immediate 0x%x", hw_be32(rec->wqe + HW_CTRL_IMM));
+		fprintf(out, ", immediate 0x%x", wqe_get32(rec->wqe + WQE_IMM));
 	if (invalidates(rec))
-		fprintf(out, ", invalidates key 0x%x", hw_be32(rec->wqe + HW_CTRL_IMM));
+		fprintf(out, ", invalidates key 0x%x", wqe_get32(rec->wqe + WQE_IMM));
 	if (fence(&w))
 		fprintf(out, ", %s", fence(&w));
-	if (rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED)
+	if (rec->wqe[WQE_FLAGS] & WQE_SOLICITED)
 		fprintf(out, ", solicited");
 	if (rec->syndrome)
 		fprintf(out, " -> %s (syndrome 0x%02x)\n", trace_syndrome(rec->syndrome), rec->syndrome);
@@ -395,25 +396,25 @@ static void add_action(struct json_object *o, const struct words *w)
 	case SHAPE_NONE:
 		return;
 	case SHAPE_WAIT:
-		trace_add_number(o, "cqn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
-		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX));
+		trace_add_number(o, "cqn", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff);
+		trace_add_number(o, "until", wqe_get32(p + WQE_SYNC_INDEX));
 		return;
 	case SHAPE_ENABLE:
-		trace_add_hex(o, "target_qpn", hw_be32(p + HW_WAIT_NUMBER) & 0xffffff);
-		trace_add_number(o, "until", hw_be32(p + HW_WAIT_INDEX) & 0xffff);
+		trace_add_hex(o, "target_qpn", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff);
+		trace_add_number(o, "until", wqe_get32(p + WQE_SYNC_INDEX) & 0xffff);
 		return;
 	case SHAPE_SEND:
 		if (w->datagram) {
-			trace_add_hex(o, "dest_qpn", hw_be32(p + HW_UD_DQPN) & 0xffffff);
-			trace_add_text(o, "dest_gid", inet_ntop(AF_INET6, p + HW_UD_RGID, gid, sizeof(gid)));
-			trace_add_hex(o, "qkey", hw_be32(p + HW_UD_KEY));
+			trace_add_hex(o, "dest_qpn", wqe_get32(p + WQE_UD_DQPN) & 0xffffff);
+			trace_add_text(o, "dest_gid", inet_ntop(AF_INET6, p + WQE_UD_RGID, gid, sizeof(gid)));
+			trace_add_hex(o, "qkey", wqe_get32(p + WQE_UD_QKEY));
 		}
 		break;
 	case SHAPE_WRITE:
 	case SHAPE_READ:
 	case SHAPE_ATOMIC:
-		trace_add_hex(o, "remote_address", hw_be64(p + HW_RADDR_VA));
-		trace_add_hex(o, "rkey", hw_be32(p + HW_RADDR_RKEY));
+		trace_add_hex(o, "remote_address", wqe_get64(p + WQE_RADDR));
+		trace_add_hex(o, "rkey", wqe_get32(p + WQE_RKEY));
 		break;
 	}
 	if (w->shape == SHAPE_ATOMIC)
@@ -451,13 +452,12 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 		trace_add_text(o, "name", w.name);
 	add_action(o, &w);
 	if (has_imm(rec))
-		trace_add_hex(o, "immediate", hw_be32(rec->wqe + HW_CTRL_IMM));
+		trace_add_hex(o, "immediate", wqe_get32(rec->wqe + WQE_IMM));
 	if (invalidates(rec))
-		trace_add_hex(o, "invalidates", hw_be32(rec->wqe + HW_CTRL_IMM));
+		trace_add_hex(o, "invalidates", wqe_get32(rec->wqe + WQE_IMM));
 	if (fence(&w))
 		trace_add_text(o, "fence", fence(&w));
-	json_object_object_add(
-		o, "solicited", json_object_new_boolean(rec->wqe[HW_CTRL_FM_CE_SE] & HW_SOLICITED));
+	json_object_object_add(o, "solicited", json_object_new_boolean(rec->wqe[WQE_FLAGS] & WQE_SOLICITED));
 	json_object_object_add(o, "cqe", json_object_new_boolean(signaled(&w) || rec->syndrome));
 	trace_add_number(o, "syndrome", rec->syndrome);
 	trace_add_text(o, "outcome", rec->syndrome ? trace_syndrome(rec->syndrome) : "done");

@@ -229,15 +229,15 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	rig_qp_new(&c->rig, &c->boot, &c->boot_cq, &c->boot_cq);
 	rig_connect(&c->boot, &c->boot);
 	if (c->recycled) {
-		wqe_enable(&c->boot, HW_OP_RECV_EN, c->env.queue[0].qpn, c->recycling.recvs, 0);
-		wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.recycler.qpn, c->recycling.start, 0);
+		wqe_enable(&c->boot, WQE_OP_RECV_EN, c->env.queue[0].qpn, c->recycling.recvs, 0);
+		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.recycler.qpn, c->recycling.start, 0);
 	}
 	if (c->loop)
-		wqe_enable(&c->boot, HW_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
+		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
 	for (unsigned q = 1; q < c->img->nqueues; q++)
 		if (c->img->queue[q].head_wqebbs)
-			wqe_enable(&c->boot, HW_OP_SEND_EN, c->env.queue[q].qpn, chain_start_index(c->img, q),
-				0);
+			wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[q].qpn,
+				chain_start_index(c->img, q), 0);
 	rig_ring(&c->boot);
 	rig_run(&c->rig);
 }
@@ -248,7 +248,7 @@ void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *re
 
 	memcpy(buf, arg, len);
 	rig_recv(&c->client, reply ? 1 : 0, reply, reply_len);
-	wqe_send(&c->client, HW_OP_SEND, buf, len, SIG, 0);
+	wqe_send(&c->client, WQE_OP_SEND, buf, len, SIG, 0);
 	rig_ring(&c->client);
 	c->sent++;
 }
@@ -271,7 +271,7 @@ static const uint8_t *find_error(const struct rig_cq *cq)
 	for (unsigned i = 0; i < cq->size; i++) {
 		const uint8_t *cqe = cq->ring + (size_t)i * 64;
 
-		if (rig_cqe_op(cqe) == HW_CQE_REQ_ERR && rig_cqe_synd(cqe) != HW_SYND_FLUSH)
+		if (rig_cqe_op(cqe) == CQE_OP_REQ_ERR && rig_cqe_synd(cqe) != CQE_SYND_FLUSH)
 			return cqe;
 	}
 	return NULL;
@@ -295,7 +295,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 	if (c->recycled)
 		c->completed = (c->cq[0].cq->producer / c->img->queue[0].cqes) - c->env.first;
 	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
-		if (rig_cqe_op(cqe) != HW_CQE_REQ)
+		if (rig_cqe_op(cqe) != CQE_OP_REQ)
 			return error_of(c, 0, cqe, why, size);
 		if (++c->cqes % c->img->queue[0].cqes)
 			continue;

@@ -196,7 +196,7 @@ static bool take_replies(struct world *w)
 	while ((cqe = rig_cq_next(&w->c.client_rcq))) {
 		size_t slot = w->answered % w->t->depth * SLOT;
 
-		if (rig_cqe_op(cqe) != HW_CQE_RESP_WRITE_IMM)
+		if (rig_cqe_op(cqe) != CQE_OP_RESP_WRITE_IMM)
 			return wrong(w, "the client's receive failed");
 		if (wqe_get(cqe + 36, 4) != (uint32_t)(w->t->first + w->answered))
 			return wrong(w, "the immediate is not the number of the request");
@@ -205,7 +205,7 @@ static bool take_replies(struct world *w)
 		w->answered++;
 	}
 	while ((cqe = rig_cq_next(&w->c.client_scq)))
-		if (rig_cqe_op(cqe) != HW_CQE_REQ)
+		if (rig_cqe_op(cqe) != CQE_OP_REQ)
 			return wrong(w, "the client's send failed");
 	return chain_rig_serve(&w->c, why, sizeof(why)) || wrong(w, why);
 }

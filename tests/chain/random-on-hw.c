@@ -295,8 +295,8 @@ static void assert_silence(
 	for (unsigned idle = 0; idle < 100;)
 		idle = hw_poll(c->rig.dev) ? 0 : idle + 1;
 	cqe = rig_cq_next(&c->client_rcq);
-	told += m->answered && cqe && rig_cqe_op(cqe) == HW_CQE_RESP_WRITE_IMM;
-	if (m->answered || !cqe || rig_cqe_op(cqe) != HW_CQE_RESP_WRITE_IMM)
+	told += m->answered && cqe && rig_cqe_op(cqe) == CQE_OP_RESP_WRITE_IMM;
+	if (m->answered || !cqe || rig_cqe_op(cqe) != CQE_OP_RESP_WRITE_IMM)
 		return;
 	show(d);
 	fail_msg("seed %lu: a step failed, and the client was answered", (unsigned long)seed);

@@ -253,7 +253,7 @@ static void run(const struct program *p, uint64_t seed, unsigned recycled)
 			fail_msg("%s, seed %lu: no answer to request %lu", p->name, (unsigned long)seed,
 				(unsigned long)answered);
 		while ((cqe = rig_cq_next(&c.client_rcq))) {
-			assert_int_equal(rig_cqe_op(cqe), HW_CQE_RESP_SEND);
+			assert_int_equal(rig_cqe_op(cqe), CQE_OP_RESP_SEND);
 			assert_memory_equal(reply + answered % DEPTH * REPLY_MAX, expect[answered % DEPTH],
 				wqe_get(cqe + 44, 4));
 			answered++;

@@ -230,7 +230,7 @@ static bool take_replies(struct run *r)
 	while ((cqe = rig_cq_next(&r->c.client_rcq))) {
 		size_t slot = r->answered % r->o->depth * RUN_SLOT;
 
-		if (rig_cqe_op(cqe) != HW_CQE_RESP_WRITE_IMM)
+		if (rig_cqe_op(cqe) != CQE_OP_RESP_WRITE_IMM)
 			return wrong(r, "the client's receive failed");
 		if (wqe_get(cqe + 36, 4) != (uint32_t)r->answered)
 			return wrong(r, "the immediate is not the number of the request");
@@ -239,7 +239,7 @@ static bool take_replies(struct run *r)
 		r->answered++;
 	}
 	while ((cqe = rig_cq_next(&r->c.client_scq)))
-		if (rig_cqe_op(cqe) != HW_CQE_REQ)
+		if (rig_cqe_op(cqe) != CQE_OP_REQ)
 			return wrong(r, "the client's send failed");
 	return chain_rig_serve(&r->c, why, sizeof(why)) || wrong(r, why);
 }
