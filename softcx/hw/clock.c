@@ -294,7 +294,7 @@ uint64_t hw_clock_due(const struct hw_qp *qp)
 	return later(qp->clock->ready, fetched(qp->clock, qp->sq_ci, 1));
 }
 
-void hw_clock_start(struct hw_wqe *w, unsigned bbs)
+void hw_clock_start(struct hw_wqe *w)
 {
 	struct hw_qp_clock *c = w->qp->clock;
 	uint8_t fence = w->fm_ce_se >> WQE_FM_SHIFT;
@@ -302,7 +302,7 @@ void hw_clock_start(struct hw_wqe *w, unsigned bbs)
 	while (c->bells_out != c->bells_in &&
 		(int16_t)(c->bell[c->bells_out % HW_CLOCK_BELLS].to - w->idx) <= 0)
 		c->bells_out++;
-	w->at = later(c->ready, fetched(c, w->idx, bbs));
+	w->at = later(c->ready, fetched(c, w->idx, w->bbs));
 	if (fence == WQE_FM_STRONG)
 		w->at = later(w->at, c->done);
 	else if (fence == WQE_FM_FENCE || fence == WQE_FM_SMALL_AND_FENCE)

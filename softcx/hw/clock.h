@@ -132,7 +132,7 @@ void hw_clock_enabled(struct hw_qp *qp, uint16_t to, const struct hw_wqe *by);
 /** When the next WQE of @qp may start, for who asks whose turn it is. */
 uint64_t hw_clock_due(const struct hw_qp *qp);
 /** Sets w->at, when @w starts as far as its queue is concerned. */
-void hw_clock_start(struct hw_wqe *w, unsigned bbs);
+void hw_clock_start(struct hw_wqe *w);
 /** Gives @w, which is no WAIT, its place on the PU. */
 void hw_clock_issue(struct hw_wqe *w);
 /** A WAIT for @index of @cq is over. */

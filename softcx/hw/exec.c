@@ -189,97 +189,133 @@ static bool must_pause(struct hw_qp *qp)
 	return true;
 }
 
+/*
+ * Reads the WQE at the head of the send queue. @linear: room for one that wraps the ring. False: its index,
+ * queue number or length is wrong.
+ */
+static bool decode(struct hw_qp *qp, struct hw_wqe *w, uint8_t linear[static WQE_MAX_BBS * WQE_BB])
+{
+	const struct hw_config *cfg = &qp->dev->cfg;
+	uint32_t slot = qp->sq_ci & (qp->sq_wqebbs - 1), op, qpn_ds;
+	uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci);
+
+	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
+	w->qp = qp;
+	w->p = qp->shadow + (size_t)slot * WQE_BB;
+	w->idx = qp->sq_ci;
+	w->peer = NULL;
+	w->bytes = 0;
+	w->at = w->done = 0;
+	w->inl = false;
+	op = wqe_get32(w->p + WQE_OPMOD);
+	qpn_ds = wqe_get32(w->p + WQE_QPN_DS);
+	w->opcode = (uint8_t)op;
+	w->opmod = (uint8_t)(op >> 24);
+	w->ds = qpn_ds & WQE_MAX_DS;
+	w->fm_ce_se = w->p[WQE_FLAGS];
+	w->cqe = (w->fm_ce_se >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
+	w->bbs = (uint8_t)(w->ds ? (w->ds + 3u) / 4 : 1);
+	if (!w->ds || w->bbs > left || w->bbs > qp->sq_wqebbs ||
+		((op >> 8 & 0xffff) != w->idx && !cfg->no_index_check) ||
+		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
+		w->ds = w->ds > 4 ? 4 : w->ds; /* the rest was not fetched */
+		return false;
+	}
+	w->prompt = w->cqe && w->bbs == left;
+	if (w->bbs > 1)
+		fetch_for(qp, (uint16_t)(qp->sq_ci + w->bbs));
+	if (slot + w->bbs > qp->sq_wqebbs) {
+		size_t head = (size_t)(qp->sq_wqebbs - slot) * WQE_BB;
+
+		memcpy(linear, w->p, head);
+		memcpy(linear + head, qp->shadow, w->bbs * WQE_BB - head);
+		w->p = linear;
+	}
+	return true;
+}
+
+/* Lets land what the fence of @w waits for. */
+static void fence(const struct hw_wqe *w)
+{
+	switch (w->fm_ce_se >> WQE_FM_SHIFT) {
+	case WQE_FM_STRONG:
+		hw_inflight_land(w->qp);
+		break;
+	case WQE_FM_FENCE:
+	case WQE_FM_SMALL_AND_FENCE:
+		hw_inflight_land_reads(w->qp);
+		break;
+	}
+}
+
+/*
+ * Executes @w, unless a fault strikes it. Returns as hw_op_exec() does; the queue is not ready any more when
+ * a fault paused it, or when @w made it fail: a queue may be connected to itself.
+ */
+static int execute(struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+	int ret = 0;
+
+	if (qp->clock)
+		hw_clock_start(w);
+	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
+		ret = hw_fault_meet(w);
+		if (ret || qp->run_state != HW_RUN_READY)
+			return ret;
+	}
+	if (qp->clock)
+		hw_clock_issue(w);
+	return hw_op_exec(w);
+}
+
+/* Takes @w off the queue with its result, or leaves it there to be executed again. */
+static void retire(struct hw_wqe *w, int ret)
+{
+	struct hw_qp *qp = w->qp;
+
+	if (ret == HW_EXEC_STOP) {
+		if (qp->dev->trace)
+			trace(w, HW_TRACE_BLOCKED, 0);
+		hw_qp_set_run(qp, HW_RUN_WAIT);
+		return;
+	}
+	qp->sq_ci = (uint16_t)(qp->sq_ci + w->bbs);
+	if (ret && qp->type != HW_RC && unnoticed(ret)) {
+		if (ret > 0)
+			fail_peer(w, ret);
+		ret = 0;
+	}
+	if (ret > 0)
+		fail(w, ret);
+	else if (!ret)
+		succeed(w);
+	else if (retry(w, ret))
+		qp->sq_ci = w->idx;
+}
+
+/* Executes the WQE at the head of the queue, which is ready. */
 static void step(struct hw_qp *qp)
 {
-	struct hw_wqe w;
 	uint8_t linear[WQE_MAX_BBS * WQE_BB];
-	uint32_t slot = qp->sq_ci & (qp->sq_wqebbs - 1), bbs;
-	uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci);
-	const struct hw_config *cfg = &qp->dev->cfg;
-	uint32_t op, qpn_ds;
-	uint8_t fence;
+	struct hw_wqe w;
 	int ret;
 
 	if (__builtin_expect(qp->rate != NULL, 0) && !qp->clock && must_pause(qp))
 		return;
-	fetch_for(qp, (uint16_t)(qp->sq_ci + 1));
-	w.qp = qp;
-	w.p = qp->shadow + (size_t)slot * WQE_BB;
-	w.idx = qp->sq_ci;
-	w.peer = NULL;
-	w.bytes = 0;
-	w.at = w.done = 0;
-	w.inl = false;
-	op = wqe_get32(w.p + WQE_OPMOD);
-	qpn_ds = wqe_get32(w.p + WQE_QPN_DS);
-	w.opcode = (uint8_t)op;
-	w.opmod = (uint8_t)(op >> 24);
-	w.ds = qpn_ds & WQE_MAX_DS;
-	w.fm_ce_se = w.p[WQE_FLAGS];
-	w.cqe = (w.fm_ce_se >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
-	bbs = w.ds ? (w.ds + 3u) / 4 : 1;
-	if (!w.ds || bbs > left || bbs > qp->sq_wqebbs ||
-		((op >> 8 & 0xffff) != w.idx && !cfg->no_index_check) ||
-		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
-		w.ds = w.ds > 4 ? 4 : w.ds; /* the rest was not fetched */
+	if (!decode(qp, &w, linear)) {
 		qp->sq_ci++;
 		fail(&w, HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
 		return;
 	}
-	if (bbs > 1) {
-		fetch_for(qp, (uint16_t)(qp->sq_ci + bbs));
-		if (slot + bbs > qp->sq_wqebbs) {
-			size_t head = (size_t)(qp->sq_wqebbs - slot) * WQE_BB;
-
-			memcpy(linear, w.p, head);
-			memcpy(linear + head, qp->shadow, bbs * WQE_BB - head);
-			w.p = linear;
-		}
-	}
-	w.prompt = w.cqe && bbs == left;
-	fence = cfg->no_sync_fence && hw_wait_is_sync(w.opcode) ? WQE_FM_NONE : w.fm_ce_se >> WQE_FM_SHIFT;
-	if (fence) {
-		if (fence == WQE_FM_STRONG)
-			hw_inflight_land(qp);
-		else if (fence == WQE_FM_FENCE || fence == WQE_FM_SMALL_AND_FENCE)
-			hw_inflight_land_reads(qp);
-		/* a CQE that landed found no room: the queue has failed and is flushed */
-		if (qp->run_state != HW_RUN_READY)
-			return;
-	}
-
-	if (qp->clock)
-		hw_clock_start(&w, bbs);
-	ret = 0;
-	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
-		ret = hw_fault_meet(&w);
-		if (qp->run_state != HW_RUN_READY)
-			return;
-	}
-	if (!ret && qp->clock)
-		hw_clock_issue(&w);
-	if (!ret)
-		ret = hw_op_exec(&w);
-	if (qp->run_state != HW_RUN_READY) /* the same, of a queue connected to itself */
+	if (!(qp->dev->cfg.no_sync_fence && hw_wait_is_sync(w.opcode)))
+		fence(&w);
+	/* A CQE that landed found no room: the queue has failed and is flushed */
+	if (qp->run_state != HW_RUN_READY)
 		return;
-	if (ret == HW_EXEC_STOP) {
-		if (qp->dev->trace)
-			trace(&w, HW_TRACE_BLOCKED, 0);
-		hw_qp_set_run(qp, HW_RUN_WAIT);
-		return;
-	}
-	qp->sq_ci = (uint16_t)(qp->sq_ci + bbs);
-	if (ret && qp->type != HW_RC && unnoticed(ret)) {
-		if (ret > 0)
-			fail_peer(&w, ret);
-		ret = 0;
-	}
-	if (ret > 0)
-		fail(&w, ret);
-	else if (!ret)
-		succeed(&w);
-	else if (retry(&w, ret))
-		qp->sq_ci = w.idx;
+	ret = execute(&w);
+	if (qp->run_state == HW_RUN_READY)
+		retire(&w, ret);
 }
 
 /* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough.

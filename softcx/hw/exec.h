@@ -16,6 +16,7 @@ struct hw_wqe {
 	const uint8_t *p; /* ds * 16 bytes in one piece */
 	uint16_t idx;
 	uint8_t opcode, opmod, ds, fm_ce_se;
+	uint8_t bbs;        /* WQEBBs */
 	bool cqe;           /* success is reported too, */
 	bool prompt;        /* at once: nothing is enabled behind it */
 	struct hw_qp *peer; /* the responder, once found */
