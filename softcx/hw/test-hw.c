@@ -33,7 +33,7 @@ static void wqe_layout(void **state)
 	assert_int_equal(sizeof(struct mlx5_wqe_datagram_seg) / 16 + 1, WQE_UD_SGE_DS);
 	assert_int_equal(MLX5_SEND_WQE_BB, WQE_BB);
 	assert_int_equal(MLX5_INVALID_LKEY, WQE_LKEY_NONE);
-	assert_true(MLX5_INLINE_SEG == WQE_INLINE);
+	assert_true((uint32_t)MLX5_INLINE_SEG == (uint32_t)WQE_INLINE);
 	assert_int_equal(MLX5_WQE_CTRL_CQ_UPDATE, SIG);
 	assert_int_equal(MLX5_WQE_CTRL_SOLICITED, SOL);
 	assert_int_equal(MLX5_WQE_CTRL_FENCE, FENCE);
