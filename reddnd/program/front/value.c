@@ -95,7 +95,7 @@ enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t
 		if (!sym)
 			return SEMA_ERROR;
 		if (sym->kind != SYM_STRUCT) {
-			sema_error(s, e->name.pos, "\"%s\" is %s; sizeof(takes) a structure", sym->word,
+			sema_error(s, e->name.pos, "\"%s\" is %s; sizeof takes a structure", sym->word,
 				scope_what(sym));
 			return SEMA_ERROR;
 		}
