@@ -62,9 +62,9 @@ static pid_t start_nic(const struct fuzz_run *run, const struct fuzz_command *cm
 	pid_t pid;
 
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)run->seed);
-	tool_nic_option(&opt, "seed", seed);
+	opt.options.text[OPTION_SEED] = seed;
 	if (run->lenient)
-		tool_nic_option(&opt, "lenient", NULL);
+		opt.options.text[OPTION_LENIENT] = "";
 	tool_find_part(nic, "nic/softcx-nic", SOFTCX_LIBEXECDIR "/softcx-nic");
 	if (pipe(ready) < 0)
 		tool_die("pipe: %s", strerror(errno));

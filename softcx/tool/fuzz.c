@@ -4,6 +4,7 @@
 #include "softcx/tool/fuzz-run.h"
 #include "softcx/tool/run.h"
 #include "util/clock.h"
+#include "util/number.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -48,30 +49,15 @@ static double now(void)
 	return (double)clock_ns() / 1e9;
 }
 
-static bool read_seed(const char **text, uint64_t *seed)
-{
-	char *end;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	errno = 0;
-	*seed = strtoull(*text, &end, 0);
-	*text = end;
-	return errno == 0;
-}
-
 bool tool_fuzz_seeds(const char *text, uint64_t *first, uint64_t *last)
 {
-	if (!read_seed(&text, last))
+	char from[24] = "1";
+	const char *dash = strchr(text, '-');
+
+	if (dash && snprintf(from, sizeof(from), "%.*s", (int)(dash - text), text) >= (int)sizeof(from))
 		return false;
-	*first = 1;
-	if (*text == '-') {
-		*first = *last;
-		text++;
-		if (!read_seed(&text, last))
-			return false;
-	}
-	return *text == '\0' && *first <= *last;
+	return number_parse(from, 0, UINT64_MAX, first) == 0 &&
+	       number_parse(dash ? dash + 1 : text, 0, UINT64_MAX, last) == 0 && *first <= *last;
 }
 
 /* ---- all seeds -------------------------------------------------------------------------- */
@@ -174,7 +160,7 @@ static void run_all(struct fuzz *f)
 {
 	f->start = now();
 	for (;;) {
-		struct pollfd fds[TOOL_FUZZ_MAX_JOBS];
+		struct pollfd fds[OPTIONS_MAX_JOBS];
 
 		start_runs(f);
 		if (f->nruns == 0)
@@ -260,16 +246,21 @@ static void quote(FILE *to, const char *word)
 
 static char *command_line(const struct fuzz *f, uint64_t seed)
 {
-	char *text = NULL;
+	char *text = NULL, *args[OPTIONS];
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
+	int n;
 
 	if (!to)
 		tool_die("out of memory");
 	fprintf(to, "softcx run --dir \"$(mktemp -d)\" --seed %llu", (unsigned long long)seed);
-	for (int i = 1; i < f->cmd.nic->argc; i++) {
+	n = options_args(&f->cmd.nic->options, VERB_RUN, args);
+	if (n < 0)
+		tool_die("out of memory");
+	for (int i = 0; i < n; i++) {
 		fputc(' ', to);
-		quote(to, f->cmd.nic->argv[i]);
+		quote(to, args[i]);
+		free(args[i]);
 	}
 	fputs(" --", to);
 	for (char *const *word = f->cmd.argv; *word; word++) {

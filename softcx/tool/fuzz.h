@@ -10,11 +10,9 @@
 
 #include <stdint.h>
 
-enum { TOOL_FUZZ_MAX_JOBS = 256 };
-
 struct tool_fuzz_options {
 	uint64_t first, last;
-	unsigned jobs;    /* runs at once, at most TOOL_FUZZ_MAX_JOBS */
+	unsigned jobs;    /* runs at once, at most OPTIONS_MAX_JOBS */
 	unsigned timeout; /* seconds for each */
 	unsigned lines;   /* of output and trace to show */
 	bool keep_going, json;

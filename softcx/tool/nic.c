@@ -115,56 +115,46 @@ int tool_no_nic(void)
 
 /* ---- starting one ----------------------------------------------------------------------- */
 
-void tool_nic_option(struct tool_nic_options *opt, const char *name, const char *value)
-{
-	char *option;
-
-	if (opt->argc + 8 >= (int)(COUNT(opt->argv)))
-		tool_die("too many options");
-	if (asprintf(&option, value ? "--%s=%s" : "--%s", name, value) < 0)
-		tool_die("out of memory");
-	opt->argv[opt->argc++] = option;
-}
-
-/* The NIC would say so too, but in its log. */
+/* The NIC would report a mistake too, but in its log. */
 void tool_nic_hosts(struct tool_nic_options *opt)
 {
-	unsigned long ndevs = opt->devices ? strtoul(opt->devices, NULL, 0) : 1;
+	const char *list = opt->options.text[OPTION_HOSTS];
 	char why[160];
 
-	if (hosts_parse(&opt->hosts, opt->host_list, ndevs > HOSTS_MAX_DEVS ? 0 : (unsigned)ndevs, why,
-		    sizeof(why)) < 0)
-		tool_die("--%s: %s", opt->host_list ? "hosts" : "devices", why);
+	if (hosts_parse(&opt->hosts, list, (unsigned)opt->options.number[OPTION_DEVICES], why, sizeof(why)) <
+		0)
+		tool_die("--%s: %s", list ? "hosts" : "devices", why);
 	if (hosts_set_dir(&opt->hosts, tool_dir) < 0)
 		tool_die("%s, with the name of a host: longer than %d bytes: choose another with --dir",
 			tool_dir, SOFTCX_MAX_DIR);
 }
 
+static void set_number(struct options *o, enum option_id id, char text[static 16], unsigned n)
+{
+	char why[64];
+
+	snprintf(text, 16, "%u", n);
+	options_set(o, id, text, why, sizeof(why));
+}
+
 void tool_nic_exec(const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger)
 {
-	static char dir_name[] = "--dir", ready_name[] = "--ready-fd", linger_name[] = "--linger";
-	struct tool_nic_options all = *opt;
+	struct options all = opt->options;
 	char log[PATH_MAX], fd_text[16], linger_text[16];
+	char *argv[OPTIONS + 2] = {(char *)(uintptr_t)nic};
 	int fd, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	snprintf(log, sizeof(log), "%.*s/nic.log", PATH_MAX - 16, tool_dir);
-	snprintf(fd_text, sizeof(fd_text), "%d", ready_fd);
-	snprintf(linger_text, sizeof(linger_text), "%u", linger);
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	dup2(null, 0);
 	dup2(fd, 1);
 	dup2(fd, 2);
-	all.argv[0] = (char *)(uintptr_t)nic;
-	all.argv[all.argc++] = dir_name;
-	all.argv[all.argc++] = tool_dir;
-	all.argv[all.argc++] = ready_name;
-	all.argv[all.argc++] = fd_text;
-	if (linger) {
-		all.argv[all.argc++] = linger_name;
-		all.argv[all.argc++] = linger_text;
-	}
-	all.argv[all.argc] = NULL;
-	execv(nic, all.argv);
+	all.text[OPTION_DIR] = tool_dir;
+	set_number(&all, OPTION_READY_FD, fd_text, (unsigned)ready_fd);
+	if (linger)
+		set_number(&all, OPTION_LINGER, linger_text, linger);
+	if (options_args(&all, VERB_NIC, argv + 1) >= 0)
+		execv(nic, argv);
 	fprintf(stderr, "%s: %s\n", nic, strerror(errno));
 	_exit(127);
 }
@@ -215,36 +205,47 @@ static bool same_hosts(struct json_object *running, const struct hosts *wanted)
 	return true;
 }
 
+/* Name of the first option that is given and that the running NIC does not have; or NULL. */
+static const char *differing_option(const struct tool_nic_options *opt, struct json_object *status)
+{
+	static const struct {
+		enum option_id id;
+		const char *key; /* of a flag: its value in the status */
+		bool when_given;
+	} flags[] = {
+		{OPTION_LENIENT, "lenient", true},
+		{OPTION_NO_INDEX_CHECK, "index_check", false},
+		{OPTION_NO_QPN_CHECK, "qpn_check", false},
+		{OPTION_NO_SYNC_FENCE, "sync_fence", false},
+	};
+	const struct options *o = &opt->options;
+	const char *clock = o->text[OPTION_CLOCK], *hosts = o->text[OPTION_HOSTS];
+	struct json_object *v;
+
+	if (options_given(o, OPTION_SEED) && json_object_object_get_ex(status, "seed", &v) &&
+		json_object_get_uint64(v) != o->number[OPTION_SEED])
+		return "seed";
+	for (size_t i = 0; i < COUNT(flags); i++)
+		if (options_given(o, flags[i].id) && json_object_object_get_ex(status, flags[i].key, &v) &&
+			json_object_get_boolean(v) != flags[i].when_given)
+			return option_table[flags[i].id].name;
+	if (clock && (!json_object_object_get_ex(status, "clock", &v) || !v ||
+			     strcmp(json_object_get_string(v), clock) != 0))
+		return "clock";
+	if ((hosts || options_given(o, OPTION_DEVICES)) && json_object_object_get_ex(status, "hosts", &v) &&
+		!same_hosts(v, &opt->hosts))
+		return hosts ? "hosts" : "devices";
+	return NULL;
+}
+
 static void check_same(int fd, const struct tool_nic_options *opt)
 {
-	struct json_object *status = tool_nic_status(fd), *o;
-	const char *differs = NULL;
+	struct json_object *status = tool_nic_status(fd);
+	const char *differs = status ? differing_option(opt, status) : NULL;
 
-	if (!status)
-		return;
-	if (opt->seed && json_object_object_get_ex(status, "seed", &o) &&
-		json_object_get_uint64(o) != strtoull(opt->seed, NULL, 0))
-		differs = "--seed";
-	if (opt->lenient && json_object_object_get_ex(status, "lenient", &o) && !json_object_get_boolean(o))
-		differs = "--lenient";
-	if (opt->no_index_check && json_object_object_get_ex(status, "index_check", &o) &&
-		json_object_get_boolean(o))
-		differs = "--no-index-check";
-	if (opt->no_sync_fence && json_object_object_get_ex(status, "sync_fence", &o) &&
-		json_object_get_boolean(o))
-		differs = "--no-sync-fence";
-	if (opt->no_qpn_check && json_object_object_get_ex(status, "qpn_check", &o) &&
-		json_object_get_boolean(o))
-		differs = "--no-qpn-check";
-	if (opt->clock && (!json_object_object_get_ex(status, "clock", &o) || !o ||
-				  strcmp(json_object_get_string(o), opt->clock) != 0))
-		differs = "--clock";
-	if ((opt->devices || opt->host_list) && json_object_object_get_ex(status, "hosts", &o) &&
-		!same_hosts(o, &opt->hosts))
-		differs = opt->host_list ? "--hosts" : "--devices";
 	json_object_put(status);
 	if (differs)
-		tool_die("a NIC with another %s already runs in %s: stop it (softcx stop) or use another "
+		tool_die("a NIC with another --%s already runs in %s: stop it (softcx stop) or use another "
 			 "--dir",
 			differs, tool_dir);
 }

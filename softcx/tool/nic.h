@@ -7,6 +7,7 @@
 #define SOFTCX_TOOL_NIC_H
 
 #include "softcx/proto/hosts.h"
+#include "softcx/proto/options.h"
 
 #include <json-c/json.h>
 #include <limits.h>
@@ -17,12 +18,8 @@ extern char tool_dir[PATH_MAX]; /* of the NIC, absolute; tool_set_dir() sets it 
 
 /** What a NIC is started with. */
 struct tool_nic_options {
-	char *argv[20]; /* for softcx-nic, from [1] on */
-	int argc;
-	const char *seed, *clock;
-	bool lenient, no_index_check, no_qpn_check, no_sync_fence;
-	const char *devices, *host_list;
-	struct hosts hosts; /* what these two come to; tool_nic_hosts() sets it */
+	struct options options; /* those that softcx-nic takes are passed on */
+	struct hosts hosts;     /* from --hosts and --devices; tool_nic_hosts() sets it */
 };
 
 /** Says what is wrong and exits with 125, as env(1) and timeout(1): the failure is ours, not the command's.
@@ -46,8 +43,6 @@ int tool_no_nic(void);
 
 /** Works out opt->hosts, after tool_set_dir(). Dies of a list that is none. */
 void tool_nic_hosts(struct tool_nic_options *opt);
-/** Adds an option of softcx-nic. @value may be NULL. */
-void tool_nic_option(struct tool_nic_options *opt, const char *name, const char *value);
 /**
  * A control connection that keeps the NIC alive as long as it is open, that is, until the command and
  * whatever it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/proto/options.h"
+
+#include "softcx/proto/hosts.h"
+#include "util/number.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RUN = 1 << VERB_RUN,
+	NIC = 1 << VERB_NIC,
+	FUZZ = 1 << VERB_FUZZ,
+	STATUS = 1 << VERB_STATUS,
+	TRACE = 1 << VERB_TRACE,
+	FAULT = 1 << VERB_FAULT,
+	STOP = 1 << VERB_STOP,
+	ALL = (1 << VERBS) - 1,
+	HELP_COLUMN = 21,
+};
+
+static const struct {
+	const char *name, *synopsis, *help;
+} verb_table[VERBS] = {
+	[VERB_RUN] = {"run", "[OPTION...] COMMAND [ARGUMENT...]",
+		"run COMMAND on the NIC; starts one if none runs, which ends soon after its last user"},
+	[VERB_NIC] = {"nic", "[OPTION...]", "be the NIC, in the foreground"},
+	[VERB_FUZZ] = {"fuzz", "[OPTION...] COMMAND [ARGUMENT...]",
+		"run COMMAND under many seeds, each on a new NIC, and show the first that breaks it"},
+	[VERB_STATUS] = {"status", "[OPTION...]", "show what lives in the NIC"},
+	[VERB_TRACE] = {"trace", "[OPTION...]",
+		"print what the NIC executes: send WQEs, and on request RECVs, CQEs and WAITs"},
+	[VERB_FAULT] = {"fault", "[OPTION...] add FAULT [OPTION...] | list | clear [ID]",
+		"make the NIC fail on demand: softcx(1) lists the faults"},
+	[VERB_STOP] = {"stop", "[OPTION...]", "end the NIC"},
+};
+
+/* Rows with the same verbs stand together: the help prints one title above them. */
+const struct option_row option_table[OPTIONS] = {
+	[OPTION_DIR] = {"dir", "DIR", ALL & ~FUZZ,
+		"where the NIC lives (default: $SOFTCX_DIR,\n$XDG_RUNTIME_DIR/softcx or /tmp/softcx-UID)"},
+	[OPTION_SEED] = {"seed", "N", RUN | NIC, "seed of the hardware's choices (default 1)", 0, UINT64_MAX,
+		1},
+	[OPTION_LENIENT] = {"lenient", NULL, RUN | NIC, "always make the friendliest choice"},
+	[OPTION_NO_INDEX_CHECK] = {"no-index-check", NULL, RUN | NIC | FUZZ,
+		"execute WQEs whose index field is wrong"},
+	[OPTION_NO_QPN_CHECK] = {"no-qpn-check", NULL, RUN | NIC | FUZZ,
+		"execute WQEs whose QPN field is wrong"},
+	[OPTION_NO_SYNC_FENCE] = {"no-sync-fence", NULL, RUN | NIC | FUZZ,
+		"WAIT, SEND_EN and RECV_EN ignore their fence"},
+	[OPTION_CLOCK] = {"clock", "NAME|FILE", RUN | NIC | FUZZ,
+		"model the time of a NIC with these costs: cx5, cx6\nor a file (default: the machine's "
+		"clock)"},
+	[OPTION_DEVICES] = {"devices", "N", RUN | NIC | FUZZ, "number of devices of a host (default 1)", 1,
+		HOSTS_MAX_DEVS, 1},
+	[OPTION_HOSTS] = {"hosts", "A[:N],...", RUN | NIC | FUZZ,
+		"names of emulated hosts and their numbers of\ndevices (default: one host)"},
+	[OPTION_LINGER] = {"linger", "SECONDS", NIC, "end after so long without a client (default: never)", 0,
+		UINT_MAX, 0},
+	[OPTION_READY_FD] = {"ready-fd", "FD", NIC, "write a line to FD when ready", 0, INT_MAX, 0},
+	[OPTION_HOST] = {"host", "A", RUN, "run COMMAND on this host (default: the first)"},
+	[OPTION_THINK] = {"think", "US", RUN,
+		"with --clock: microseconds that COMMAND takes for\neach message it receives (default 0)"},
+	[OPTION_LEAK_CHECK] = {"leak-check", NULL, RUN,
+		"report what COMMAND did not destroy; exit with 3\nthen if COMMAND succeeded"},
+	[OPTION_SEEDS] = {"seeds", "N|FROM-TO", FUZZ, "seeds to try (default 100: 1 to 100)"},
+	[OPTION_JOBS] = {"jobs", "J", FUZZ, "number of runs at once (default 1)", 1, OPTIONS_MAX_JOBS, 1},
+	[OPTION_TIMEOUT] = {"timeout", "SECONDS", FUZZ, "limit of each run (default 60)", 1, 86400, 60},
+	[OPTION_KEEP_GOING] = {"keep-going", NULL, FUZZ, "try every seed"},
+	[OPTION_LINES] = {"lines", "N", FUZZ, "lines of the output and of the trace to show (default 40)", 1,
+		1000000, 40},
+	[OPTION_OBJECTS] = {"objects", NULL, STATUS, "show every object of every open file"},
+	[OPTION_SHOW] = {"show", "KINDS", TRACE, "a list of wqe, recv, cqe, wait; or all (default: wqe)"},
+	[OPTION_QP] = {"qp", "N", TRACE, "only this queue pair; may be repeated", 1, 0xffffff, 0},
+	[OPTION_PID] = {"pid", "P", TRACE, "only queue pairs of this process", 1, INT32_MAX, 0},
+	[OPTION_COUNT] = {"count", "N", TRACE, "end after N records", 1, UINT32_MAX, 0},
+	[OPTION_PCAPNG] = {"pcapng", "FILE", TRACE,
+		"write sent messages to FILE for Wireshark\n(-: standard output)"},
+	[OPTION_JSON] = {"json", NULL, FUZZ | STATUS | TRACE | FAULT,
+		"print JSON; of a trace, an object on each line"},
+	[OPTION_HELP] = {"help", NULL, ALL, "print this help"},
+};
+
+enum option_verb options_verb(const char *name)
+{
+	unsigned verb = 0;
+
+	while (verb < VERBS && strcmp(name, verb_table[verb].name) != 0)
+		verb++;
+	return verb;
+}
+
+void options_init(struct options *o)
+{
+	memset(o, 0, sizeof(*o));
+	for (unsigned id = 0; id < OPTIONS; id++)
+		o->number[id] = option_table[id].value;
+}
+
+int options_set(struct options *o, enum option_id id, const char *text, char *why, size_t size)
+{
+	const struct option_row *row = &option_table[id];
+	uint64_t n = 0;
+	int r = row->max ? number_parse(text, row->min, row->max, &n) : 0;
+
+	if (r == -EINVAL)
+		snprintf(why, size, "--%s %s: not a number", row->name, text);
+	else if (r < 0)
+		snprintf(why, size, "--%s %s: not from %llu to %llu", row->name, text,
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	if (r < 0)
+		return -EINVAL;
+	if (id == OPTION_QP && o->nqps == SOFTCX_TRACE_QPS) {
+		snprintf(why, size, "--qp: at most %d", SOFTCX_TRACE_QPS);
+		return -EINVAL;
+	}
+	if (row->max)
+		o->number[id] = n;
+	if (id == OPTION_QP)
+		o->qp[o->nqps++] = (uint32_t)n;
+	o->text[id] = text;
+	return 0;
+}
+
+int options_parse(
+	struct options *o, enum option_verb verb, int argc, char **argv, int *first, char *why, size_t size)
+{
+	struct option all[OPTIONS + 1] = {{0}};
+	int id = 0;
+
+	options_init(o);
+	why[0] = '\0';
+	for (unsigned i = 0; i < OPTIONS; i++)
+		all[i] = (struct option){.name = option_table[i].name,
+			.has_arg = option_table[i].arg ? required_argument : no_argument,
+			.val = (int)i + 1};
+	/* '+': the options of a command are its own */
+	while ((id = getopt_long(argc, argv, "+", all, NULL)) != -1) {
+		if (id == '?')
+			return -EINVAL;
+		id--;
+		if (!(option_table[id].verbs & 1u << verb)) {
+			snprintf(why, size, "%s does not take --%s", verb_table[verb].name,
+				option_table[id].name);
+			return -EINVAL;
+		}
+		if (options_set(o, (enum option_id)id, optarg ? optarg : "", why, size) < 0)
+			return -EINVAL;
+	}
+	*first = optind;
+	return 0;
+}
+
+int options_args(const struct options *o, enum option_verb verb, char **argv)
+{
+	int n = 0;
+
+	for (unsigned id = 0; id < OPTIONS; id++) {
+		const struct option_row *row = &option_table[id];
+
+		if (!o->text[id] || !(row->verbs & 1u << verb))
+			continue;
+		if (asprintf(&argv[n], row->arg ? "--%s=%s" : "--%s", row->name, o->text[id]) < 0) {
+			while (n)
+				free(argv[--n]);
+			return -ENOMEM;
+		}
+		n++;
+	}
+	return n;
+}
+
+/* ---- help ------------------------------------------------------------------------------- */
+
+static void print_row(FILE *to, const struct option_row *row)
+{
+	int n = fprintf(to, "  --%s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+
+	fprintf(to, "%*s", n < HELP_COLUMN ? HELP_COLUMN - n : 1, "");
+	for (const char *c = row->help; *c; c++) {
+		fputc(*c, to);
+		if (*c == '\n')
+			fprintf(to, "%*s", HELP_COLUMN, "");
+	}
+	fputc('\n', to);
+}
+
+/* "Options of run, nic and fuzz:" */
+static void print_title(FILE *to, unsigned verbs)
+{
+	unsigned left = verbs;
+	const char *before = "Options of ";
+
+	for (unsigned verb = 0; verb < VERBS; verb++) {
+		if (!(left & 1u << verb))
+			continue;
+		left &= ~(1u << verb);
+		fprintf(to, "%s%s", before, verb_table[verb].name);
+		before = left & (left - 1) ? ", " : " and ";
+	}
+	fputs(":\n", to);
+}
+
+void options_help(FILE *to)
+{
+	for (unsigned verb = 0; verb < VERBS; verb++)
+		fprintf(to, "%s softcx %s %s\n", verb ? "      " : "Usage:", verb_table[verb].name,
+			verb_table[verb].synopsis);
+	fputs("Runs programs on an emulated ConnectX, under the ordinary RDMA libraries.\n\n", to);
+	for (unsigned verb = 0; verb < VERBS; verb++)
+		fprintf(to, "  %-8s %s\n", verb_table[verb].name, verb_table[verb].help);
+	fputc('\n', to);
+	for (unsigned id = 0; id < OPTIONS; id++) {
+		if (id == 0 || option_table[id].verbs != option_table[id - 1].verbs)
+			print_title(to, option_table[id].verbs);
+		print_row(to, &option_table[id]);
+	}
+}
+
+void options_help_verb(FILE *to, const char *program, enum option_verb verb)
+{
+	fprintf(to, "Usage: %s %s\n\n", program, verb_table[verb].synopsis);
+	for (unsigned id = 0; id < OPTIONS; id++)
+		if (option_table[id].verbs & 1u << verb)
+			print_row(to, &option_table[id]);
+}
