@@ -124,91 +124,105 @@ static void managed_flush(void **state)
 
 enum where { LKEY, RKEY };
 
+/* A key with @access of 64 bytes, used by @opcode at its address plus @shift */
+struct key_check {
+	const char *what;
+	enum where where;
+	unsigned access;
+	int64_t shift;
+	bool other_pd, ok, wrong_variant, destroyed;
+	uint8_t opcode;
+};
+
+static const struct key_check key_table[] = {
+	{.what = "good lkey", .where = LKEY, .access = 0, .ok = true, .opcode = WQE_OP_WRITE},
+	{.what = "good rkey", .where = RKEY, .access = 3, .ok = true, .opcode = WQE_OP_WRITE},
+	{.what = "good rkey", .where = RKEY, .access = 4, .ok = true, .opcode = WQE_OP_READ},
+	{.what = "good rkey", .where = RKEY, .access = 9, .ok = true, .opcode = WQE_OP_FETCH_ADD},
+	{.what = "good lkey", .where = LKEY, .access = 1, .ok = true, .opcode = WQE_OP_READ},
+	{.what = "below", .where = LKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
+	{.what = "beyond", .where = LKEY, .access = 15, .shift = 57, .opcode = WQE_OP_WRITE},
+	{.what = "below", .where = RKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
+	{.what = "beyond", .where = RKEY, .access = 15, .shift = 57, .opcode = WQE_OP_READ},
+	{.what = "at the end", .where = RKEY, .access = 15, .shift = 56, .ok = true, .opcode = WQE_OP_READ},
+	{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_READ},
+	{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_FETCH_ADD},
+	{.what = "no remote write", .where = RKEY, .access = 13, .opcode = WQE_OP_WRITE},
+	{.what = "no remote read", .where = RKEY, .access = 11, .opcode = WQE_OP_READ},
+	{.what = "no atomics", .where = RKEY, .access = 7, .opcode = WQE_OP_CAS},
+	{.what = "other PD", .where = LKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
+	{.what = "other PD", .where = RKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
+	{.what = "variant", .where = RKEY, .access = 15, .wrong_variant = true, .opcode = WQE_OP_WRITE},
+	{.what = "destroyed", .where = RKEY, .access = 15, .destroyed = true, .opcode = WQE_OP_WRITE},
+};
+
+enum { KEY_IOVA = 0x100000 };
+
+static uint32_t new_key(struct pair *p, const struct key_check *t, uint32_t other_pd)
+{
+	const struct hw_mkey_attr attr = {.pdn = t->other_pd ? other_pd : p->rig.pdn,
+		.iova = KEY_IOVA,
+		.len = 64,
+		.access = t->access,
+		.mem = &p->rig.mem,
+		.mem_off = rig_off(&p->rig, p->dst)};
+	uint32_t key;
+
+	assert_int_equal(hw_mkey_create(p->rig.dev, &attr, &key), 0);
+	return key;
+}
+
+static void post_with_key(struct pair *p, const struct key_check *t, uint32_t key)
+{
+	bool atomic = t->opcode == WQE_OP_CAS || t->opcode == WQE_OP_FETCH_ADD;
+	uint8_t *w, *sge;
+
+	if (atomic)
+		w = wqe_atomic(&p->q[0], t->opcode, p->src, p->src + 64, 1, 0, SIG);
+	else
+		w = wqe_rdma(&p->q[0], t->opcode, p->src, 8, p->src + 64, SIG, 0);
+	if (t->where == RKEY) {
+		put64(w + WQE_RADDR, (uint64_t)(KEY_IOVA + t->shift));
+		put32(w + WQE_RKEY, t->wrong_variant ? key ^ 1 : key);
+		return;
+	}
+	sge = w + (atomic ? 48 : WQE_RDMA_SGE);
+	put32(sge + WQE_SGE_LKEY, key);
+	put64(sge + WQE_SGE_ADDR, (uint64_t)(KEY_IOVA + t->shift));
+}
+
+static void expect_key_result(struct pair *p, const struct key_check *t)
+{
+	if (t->ok) {
+		rig_expect(&p->scq[0], CQE_OP_REQ);
+	} else if (t->where == LKEY) {
+		rig_expect_error(&p->scq[0], CQE_SYND_LOCAL_PROT);
+	} else {
+		rig_expect_error(&p->scq[0], CQE_SYND_REMOTE_ACCESS);
+		assert_int_equal(hw_qp_state(p->q[1].qp), HW_ERR);
+		assert_int_equal(p->q[1].last_event, HW_EV_QP_ACCESS_ERR);
+	}
+}
+
 static void key_checks(void **state)
 {
-	static const struct {
-		const char *what;
-		enum where where;
-		unsigned access;
-		int64_t shift; /* of the address */
-		bool other_pd, ok, wrong_variant, destroyed;
-		uint8_t opcode;
-	} t[] = {
-		{.what = "good lkey", .where = LKEY, .access = 0, .ok = true, .opcode = WQE_OP_WRITE},
-		{.what = "good rkey", .where = RKEY, .access = 3, .ok = true, .opcode = WQE_OP_WRITE},
-		{.what = "good rkey", .where = RKEY, .access = 4, .ok = true, .opcode = WQE_OP_READ},
-		{.what = "good rkey", .where = RKEY, .access = 9, .ok = true, .opcode = WQE_OP_FETCH_ADD},
-		{.what = "good lkey", .where = LKEY, .access = 1, .ok = true, .opcode = WQE_OP_READ},
-		{.what = "below", .where = LKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
-		{.what = "beyond", .where = LKEY, .access = 15, .shift = 57, .opcode = WQE_OP_WRITE},
-		{.what = "below", .where = RKEY, .access = 15, .shift = -1, .opcode = WQE_OP_WRITE},
-		{.what = "beyond", .where = RKEY, .access = 15, .shift = 57, .opcode = WQE_OP_READ},
-		{.what = "at the end",
-			.where = RKEY,
-			.access = 15,
-			.shift = 56,
-			.ok = true,
-			.opcode = WQE_OP_READ},
-		{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_READ},
-		{.what = "no local write", .where = LKEY, .access = 4, .opcode = WQE_OP_FETCH_ADD},
-		{.what = "no remote write", .where = RKEY, .access = 13, .opcode = WQE_OP_WRITE},
-		{.what = "no remote read", .where = RKEY, .access = 11, .opcode = WQE_OP_READ},
-		{.what = "no atomics", .where = RKEY, .access = 7, .opcode = WQE_OP_CAS},
-		{.what = "other PD", .where = LKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
-		{.what = "other PD", .where = RKEY, .access = 15, .other_pd = true, .opcode = WQE_OP_WRITE},
-		{.what = "variant",
-			.where = RKEY,
-			.access = 15,
-			.wrong_variant = true,
-			.opcode = WQE_OP_WRITE},
-		{.what = "destroyed", .where = RKEY, .access = 15, .destroyed = true, .opcode = WQE_OP_WRITE},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < COUNT(t); i++) {
+	for (size_t i = 0; i < COUNT(key_table); i++) {
+		const struct key_check *t = &key_table[i];
 		struct pair p;
-		struct hw_mkey_attr attr;
-		uint8_t *w, *at;
 		uint32_t key, pdn;
-		bool atomic = t[i].opcode == WQE_OP_CAS || t[i].opcode == WQE_OP_FETCH_ADD;
 
 		open_pair(&p);
 		assert_int_equal(hw_pd_alloc(p.rig.dev, &pdn), 0);
-		attr = (struct hw_mkey_attr){.pdn = t[i].other_pd ? pdn : p.rig.pdn,
-			.iova = 0x100000,
-			.len = 64,
-			.access = t[i].access,
-			.mem = &p.rig.mem,
-			.mem_off = rig_off(&p.rig, p.dst)};
-		assert_int_equal(hw_mkey_create(p.rig.dev, &attr, &key), 0);
-		if (t[i].other_pd)
+		key = new_key(&p, t, pdn);
+		if (t->other_pd)
 			assert_int_equal(hw_pd_free(p.rig.dev, pdn), -EBUSY);
-		if (atomic)
-			w = wqe_atomic(&p.q[0], t[i].opcode, p.src, p.src + 64, 1, 0, SIG);
-		else
-			w = wqe_rdma(&p.q[0], t[i].opcode, p.src, 8, p.src + 64, SIG, 0);
-		if (t[i].where == RKEY) {
-			put64(w + 16, (uint64_t)(0x100000 + t[i].shift));
-			put32(w + 24, t[i].wrong_variant ? key ^ 1 : key);
-		} else {
-			at = w + (atomic ? 48 : 32);
-			put32(at + 4, key);
-			put64(at + 8, (uint64_t)(0x100000 + t[i].shift));
-		}
-		if (t[i].destroyed)
+		post_with_key(&p, t, key);
+		if (t->destroyed)
 			assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 		go(&p);
-		if (t[i].ok)
-			rig_expect(&p.scq[0], CQE_OP_REQ);
-		else if (t[i].where == LKEY)
-			rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_PROT);
-		else
-			rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
-		if (!t[i].ok && t[i].where == RKEY) {
-			assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
-			assert_int_equal(p.q[1].last_event, HW_EV_QP_ACCESS_ERR);
-		}
-		if (!t[i].destroyed)
+		expect_key_result(&p, t);
+		if (!t->destroyed)
 			assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 		assert_int_equal(hw_mkey_destroy(p.rig.dev, key), -EINVAL);
 		assert_int_equal(hw_pd_free(p.rig.dev, pdn), 0);

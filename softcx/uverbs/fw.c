@@ -273,89 +273,123 @@ static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_q
 	return 0;
 }
 
+/* What a CREATE_QP refers to. */
+struct qp_parts {
+	struct uverbs_pd *pd;
+	struct uverbs_uar *uar;
+	struct uverbs_obj *scq, *rcq;
+	struct uverbs_srq *srq;      /* or NULL */
+	struct uverbs_umem *wq, *db; /* wq: NULL without an SQ and an RQ */
+	uint64_t wq_off, db_off;
+};
+
+static int qp_find_objects(struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc,
+	struct qp_parts *p, struct hw_qp_attr *attr)
+{
+	p->pd = uverbs_fw_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
+	if (!p->pd)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
+	attr->pdn = p->pd->pdn;
+	p->scq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_snd), &attr->scq);
+	p->rcq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_rcv), &attr->rcq);
+	if (!p->scq || !p->rcq)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_CQN);
+	if (prm_get(qpc, PRM_qpc_rq_type) == RQ_SRQ) {
+		p->srq = find_srq(file, (uint32_t)prm_get(qpc, PRM_qpc_srqn_rmpn_xrqn));
+		if (!p->srq)
+			return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_SRQN);
+		attr->srq = p->srq->hw;
+	}
+	if (uverbs_uar_find(file, (uint32_t)prm_get(qpc, PRM_qpc_uar_page), &p->uar) < 0)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
+	attr->uar = hw_uar_index(p->uar->hw);
+	return 0;
+}
+
+/* The memory of the queues, whose shape @attr has, and of the doorbell record. */
+static int qp_find_memory(struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc,
+	struct qp_parts *p, struct hw_qp_attr *attr)
+{
+	uint64_t rq_bytes = (uint64_t)attr->rq_wqes * attr->rq_stride;
+	uint64_t bytes = rq_bytes + (uint64_t)attr->sq_wqebbs * 64;
+	int r = 0;
+
+	p->wq_off = prm_get(m->in, PRM_create_qp_in_wq_umem_offset);
+	p->db_off = prm_get(qpc, PRM_qpc_dbr_addr);
+	if (bytes)
+		r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), p->wq_off,
+			bytes, UVERBS_PAGE, false, &p->wq);
+	if (r == 0)
+		r = uverbs_fw_umem(
+			file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), p->db_off, 8, 8, false, &p->db);
+	if (r < 0)
+		return r;
+	if (attr->rq_wqes) {
+		attr->rq = p->wq->mem;
+		attr->rq_off = mem_off(p->wq, p->wq_off);
+	}
+	if (attr->sq_wqebbs) {
+		attr->sq = p->wq->mem;
+		attr->sq_off = mem_off(p->wq, p->wq_off) + rq_bytes;
+	}
+	attr->db = p->db->mem;
+	attr->db_off = mem_off(p->db, p->db_off);
+	return 0;
+}
+
+static void qp_properties(const uint8_t *qpc, struct hw_qp_attr *attr)
+{
+	attr->user_index = (uint32_t)prm_get(qpc, PRM_qpc_user_index);
+	attr->cd_master = prm_get(qpc, PRM_qpc_cd_master);
+	attr->cd_slave_send = prm_get(qpc, PRM_qpc_cd_slave_send);
+	attr->cd_slave_recv = prm_get(qpc, PRM_qpc_cd_slave_receive);
+	attr->reserved_lkey = prm_get(qpc, PRM_qpc_rlky);
+	attr->cs_req = (uint8_t)prm_get(qpc, PRM_qpc_cs_req);
+	attr->cs_res = (uint8_t)prm_get(qpc, PRM_qpc_cs_res);
+}
+
+static void qp_need_parts(struct uverbs_devx *devx, const struct qp_parts *p)
+{
+	uverbs_obj_need(&devx->obj, &p->pd->obj);
+	uverbs_obj_need(&devx->obj, p->scq);
+	uverbs_obj_need(&devx->obj, p->rcq);
+	uverbs_obj_need(&devx->obj, &p->uar->obj);
+	uverbs_obj_need(&devx->obj, &p->db->obj);
+	uverbs_obj_need(&devx->obj, p->wq ? &p->wq->obj : NULL);
+	uverbs_obj_need(&devx->obj, p->srq ? &p->srq->obj : NULL);
+}
+
 static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
 	struct uverbs_devx **out)
 {
 	const uint8_t *qpc = m->in + PRM_create_qp_in_qpc_byte;
 	struct hw_qp_attr attr = {0};
-	struct uverbs_umem *wq = NULL, *db;
-	struct uverbs_obj *scq, *rcq;
-	struct uverbs_srq *srq = NULL;
-	struct uverbs_uar *uar;
-	struct uverbs_pd *pd;
-	uint64_t off, db_off, rq_bytes, bytes;
+	struct qp_parts parts = {0};
 	int r;
 
 	if (uverbs_fw_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
 		qp_shape(m, qpc, &attr) < 0)
 		return -EREMOTEIO;
-	pd = uverbs_fw_pd(file, (uint32_t)prm_get(qpc, PRM_qpc_pd));
-	if (!pd)
-		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
-	scq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_snd), &attr.scq);
-	rcq = find_cq(file, (uint32_t)prm_get(qpc, PRM_qpc_cqn_rcv), &attr.rcq);
-	if (!scq || !rcq)
-		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_CQN);
-	if (prm_get(qpc, PRM_qpc_rq_type) == RQ_SRQ) {
-		srq = find_srq(file, (uint32_t)prm_get(qpc, PRM_qpc_srqn_rmpn_xrqn));
-		if (!srq)
-			return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_SRQN);
-	}
-	if (uverbs_uar_find(file, (uint32_t)prm_get(qpc, PRM_qpc_uar_page), &uar) < 0)
-		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
-	off = prm_get(m->in, PRM_create_qp_in_wq_umem_offset);
-	db_off = prm_get(qpc, PRM_qpc_dbr_addr);
-	rq_bytes = (uint64_t)attr.rq_wqes * attr.rq_stride;
-	bytes = rq_bytes + (uint64_t)attr.sq_wqebbs * 64;
-	r = 0;
-	if (bytes)
-		r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), off, bytes,
-			UVERBS_PAGE, false, &wq);
+	r = qp_find_objects(file, m, qpc, &parts, &attr);
 	if (r == 0)
-		r = uverbs_fw_umem(
-			file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), db_off, 8, 8, false, &db);
+		r = qp_find_memory(file, m, qpc, &parts, &attr);
 	if (r < 0)
 		return r;
+	qp_properties(qpc, &attr);
 
 	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
 	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
 	if (!devx)
 		return -ENOMEM;
-	attr.pdn = pd->pdn;
-	attr.srq = srq ? srq->hw : NULL;
-	if (attr.rq_wqes) {
-		attr.rq = wq->mem;
-		attr.rq_off = mem_off(wq, off);
-	}
-	if (attr.sq_wqebbs) {
-		attr.sq = wq->mem;
-		attr.sq_off = mem_off(wq, off) + rq_bytes;
-	}
-	attr.db = db->mem;
-	attr.db_off = mem_off(db, db_off);
-	attr.uar = hw_uar_index(uar->hw);
-	attr.user_index = (uint32_t)prm_get(qpc, PRM_qpc_user_index);
-	attr.cd_master = prm_get(qpc, PRM_qpc_cd_master);
-	attr.cd_slave_send = prm_get(qpc, PRM_qpc_cd_slave_send);
-	attr.cd_slave_recv = prm_get(qpc, PRM_qpc_cd_slave_receive);
-	attr.reserved_lkey = prm_get(qpc, PRM_qpc_rlky);
-	attr.cs_req = (uint8_t)prm_get(qpc, PRM_qpc_cs_req);
-	attr.cs_res = (uint8_t)prm_get(qpc, PRM_qpc_cs_res);
 	attr.on_event = on_event;
 	attr.arg = devx;
 	r = hw_qp_create(file->dev, &attr, &devx->qp);
 	if (r < 0)
 		return uverbs_fw_device_refuses(m, r);
 	memcpy(devx->qpc, qpc, sizeof(devx->qpc));
-	devx->db = db;
-	devx->db_off = db_off;
-	uverbs_obj_need(&devx->obj, &pd->obj);
-	uverbs_obj_need(&devx->obj, scq);
-	uverbs_obj_need(&devx->obj, rcq);
-	uverbs_obj_need(&devx->obj, &uar->obj);
-	uverbs_obj_need(&devx->obj, &db->obj);
-	uverbs_obj_need(&devx->obj, wq ? &wq->obj : NULL);
-	uverbs_obj_need(&devx->obj, srq ? &srq->obj : NULL);
+	devx->db = parts.db;
+	devx->db_off = parts.db_off;
+	qp_need_parts(devx, &parts);
 	prm_set(m->out, PRM_create_qp_out_qpn, hw_qpn(devx->qp));
 	pending = NULL;
 	*out = devx;

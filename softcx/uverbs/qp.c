@@ -108,6 +108,43 @@ static int qp_find_parts(struct uverbs_file *file, const struct ib_uverbs_ex_cre
 	return uverbs_uar_find(file, drv->bfreg_index, &p->uar);
 }
 
+/* The RQ stands first in the buffer, the SQ behind it. */
+static void qp_place_queues(
+	struct hw_qp_attr *attr, const struct mlx5_ib_create_qp *drv, struct hw_mem *buf, uint64_t rq_bytes)
+{
+	if (rq_bytes) {
+		attr->rq = buf;
+		attr->rq_off = drv->buf_addr - buf->va;
+		attr->rq_wqes = drv->rq_wqe_count;
+		attr->rq_stride = 1u << drv->rq_wqe_shift;
+	}
+	if (drv->sq_wqe_count) {
+		attr->sq = buf;
+		attr->sq_off = drv->buf_addr - buf->va + rq_bytes;
+		attr->sq_wqebbs = drv->sq_wqe_count;
+	}
+}
+
+static void qp_remember(struct uverbs_qp *qp, const struct ib_uverbs_ex_create_qp *req,
+	const struct hw_qp_attr *attr, const struct qp_parts *p)
+{
+	qp->obj.user_handle = req->user_handle;
+	qp->type = attr->type;
+	qp->sig_all = req->sq_sig_all;
+	qp->cap = (struct ib_uverbs_qp_cap){
+		.max_send_wr = req->max_send_wr,
+		.max_recv_wr = attr->rq_wqes,
+		.max_send_sge = req->max_send_sge,
+		.max_recv_sge = attr->rq_stride / 16,
+		.max_inline_data = req->max_inline_data,
+	};
+	uverbs_obj_need(&qp->obj, &p->pd->obj);
+	uverbs_obj_need(&qp->obj, &p->scq->obj);
+	uverbs_obj_need(&qp->obj, &p->rcq->obj);
+	uverbs_obj_need(&qp->obj, &p->uar->obj);
+	uverbs_obj_need(&qp->obj, p->srq ? &p->srq->obj : NULL);
+}
+
 int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
 	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **out)
@@ -158,37 +195,13 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 		.on_event = qp_on_event,
 		.arg = qp,
 	};
-	if (has_rq) {
-		attr.rq = buf;
-		attr.rq_off = drv->buf_addr - buf->va;
-		attr.rq_wqes = drv->rq_wqe_count;
-		attr.rq_stride = 1u << drv->rq_wqe_shift;
-	}
-	if (drv->sq_wqe_count) {
-		attr.sq = buf;
-		attr.sq_off = drv->buf_addr - buf->va + rq_bytes;
-		attr.sq_wqebbs = drv->sq_wqe_count;
-	}
+	qp_place_queues(&attr, drv, buf, rq_bytes);
 	qp_scatter_to_cqe(&attr, req, drv, p.scq, p.rcq);
 	r = hw_qp_create(file->dev, &attr, &qp->hw);
 	if (r < 0)
 		return r;
-	qp->obj.user_handle = req->user_handle;
-	qp->type = type;
-	qp->sig_all = req->sq_sig_all;
-	qp->cap = (struct ib_uverbs_qp_cap){
-		.max_send_wr = req->max_send_wr,
-		.max_recv_wr = has_rq ? drv->rq_wqe_count : 0,
-		.max_send_sge = req->max_send_sge,
-		.max_recv_sge = has_rq ? attr.rq_stride / 16 : 0,
-		.max_inline_data = req->max_inline_data,
-	};
+	qp_remember(qp, req, &attr, &p);
 	qp->async = uverbs_channel_get(async);
-	uverbs_obj_need(&qp->obj, &p.pd->obj);
-	uverbs_obj_need(&qp->obj, &p.scq->obj);
-	uverbs_obj_need(&qp->obj, &p.rcq->obj);
-	uverbs_obj_need(&qp->obj, &p.uar->obj);
-	uverbs_obj_need(&qp->obj, p.srq ? &p.srq->obj : NULL);
 	uverbs_obj_commit(&pending, qp_destroy);
 	*out = qp;
 	return 0;

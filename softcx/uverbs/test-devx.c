@@ -5,40 +5,42 @@
 #include "softcx/uverbs/prm.h"
 #include "util/array.h"
 
-static void test_devx(void **state)
-{
-	uint8_t *mem, *data, *out, event[256], seg[32] = {0};
-	struct ib_uverbs_reg_mr_resp *mr;
+/* A loop-back QP and its CQ, both in one umem, connected. */
+struct devx_pair {
 	struct devx_cq cq;
+	uint8_t *mem; /* the umem */
 	uint64_t umem_handle, qp;
-	uint32_t umem, pdn, pd, qpn;
-	uint16_t pi = 0;
-	int fd, omit;
+	uint32_t pd, qpn;
+};
 
-	(void)state;
+static void open_devx_pair(struct devx_pair *p)
+{
+	uint32_t umem, pdn;
+	uint8_t *out;
+
 	app_open_context();
-	pd = app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	data = app_arena_alloc(4096, 4096);
-	memset(mem + CQ_OFF, 0xf0, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &umem_handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
-	assert_int_equal(app_reg_mr(pd, data, 4096, app_va(data),
+	p->pd = app_new_pd(&pdn);
+	p->mem = app_arena_alloc(UMEM, 4096);
+	memset(p->mem + CQ_OFF, 0xf0, 4096);
+	assert_int_equal(app_umem_reg(p->mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &p->umem_handle), 0);
+	assert_int_equal(app_devx_cq_new(&p->cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(
+		app_devx_qp_new(&p->qp, &p->qpn, pdn, p->cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_INIT2RTR_QP, 5, &out), 0);
+	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_RTR2RTS_QP, 0, &out), 0);
+}
+
+/* Two WRITEs of data[0..8) to data[64..72), an armed CQ before each. */
+static void write_twice(const struct devx_pair *p)
+{
+	uint8_t *data = app_arena_alloc(4096, 4096), seg[32] = {0};
+	struct ib_uverbs_reg_mr_resp *mr;
+	uint16_t pi = 0;
+
+	assert_int_equal(app_reg_mr(p->pd, data, 4096, app_va(data),
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr),
 		0);
-	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
-	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 5, &out), 0);
-	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RTR2RTS_QP, 0, &out), 0);
-
-	fd = app_event_channel(0);
-	omit = app_event_channel(MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA);
-	assert_int_equal(app_subscribe(fd, cq.handle, 0, 0x1234), 0);
-	assert_int_equal(app_subscribe(omit, cq.handle, 0, 0x5678), 0);
-	assert_int_equal(app_subscribe(fd, cq.handle, 0x42, 0), -EINVAL);
-	assert_int_equal(app_subscribe(app.async_fd, cq.handle, 0, 0), -EBADF);
-
-	/* WRITE data[0..8) to data[64..72) */
 	memcpy(data, "loopback", 8);
 	prm_set(seg, 0, 64, app_va(data + 64));
 	prm_set(seg, 64, 32, mr->rkey);
@@ -46,31 +48,42 @@ static void test_devx(void **state)
 	prm_set(seg, 160, 32, mr->lkey);
 	prm_set(seg, 192, 64, app_va(data));
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct cq arm = {.cqn = cq.cqn, .db = (uint32_t *)(mem + DB_OFF)};
+		const struct cq arm = {.cqn = p->cq.cqn, .db = (uint32_t *)(p->mem + DB_OFF)};
 
 		arm.db[0] = htobe32(i);
 		app_arm_cq(&arm, i);
 		app_run();
-		app_post(mem + QP_OFF, (uint32_t *)(mem + DB_OFF + 64), qpn, &pi, 8, 3, seg);
+		app_post(p->mem + QP_OFF, (uint32_t *)(p->mem + DB_OFF + 64), p->qpn, &pi, 8, 3, seg);
 		app_run();
 	}
 	assert_memory_equal(data + 64, "loopback", 8);
-	assert_int_equal(mem[CQ_OFF + 63] >> 4, 0); /* a good requester CQE */
-	for (unsigned i = 0; i < 2; i++) {          /* one event per read, however large the buffer */
+	assert_int_equal(p->mem[CQ_OFF + 63] >> 4, 0); /* a good requester CQE */
+}
+
+static void expect_events(const struct devx_pair *p, int fd, int omit)
+{
+	uint8_t event[256];
+
+	for (unsigned i = 0; i < 2; i++) { /* one event per read, however large the buffer */
 		uint64_t cookie;
 
 		assert_int_equal(read(fd, event, sizeof(event)), 8 + 64);
 		memcpy(&cookie, event, 8);
 		assert_int_equal(cookie, 0x1234);
-		assert_int_equal(prm_get(event + 8, 0x38 * 8 + 8, 24), cq.cqn);
+		assert_int_equal(prm_get(event + 8, 0x38 * 8 + 8, 24), p->cq.cqn);
 	}
 	assert_false(app_waiting(fd));
 	assert_int_equal(read(omit, event, sizeof(event)), 8);
 	assert_false(app_waiting(omit)); /* without data, two are one */
+}
 
-	uint8_t in[PRM_SIZE_query_qp_in] = {0};
+static void expect_qp_state(const struct devx_pair *p)
+{
+	uint8_t in[PRM_SIZE_query_qp_in] = {0}, *out;
+	uint64_t qp = p->qp;
+
 	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_QP);
-	prm_set(in, PRM_in_objn, qpn);
+	prm_set(in, PRM_in_objn, p->qpn);
 	assert_int_equal(
 		app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, in, sizeof(in), PRM_SIZE_query_qp_out, &out), 0);
 	out += PRM_query_qp_out_qpc_byte;
@@ -78,16 +91,34 @@ static void test_devx(void **state)
 	assert_int_equal(prm_get(out, PRM_qpc_mtu), 5);
 	assert_int_equal(prm_get(out, PRM_qpc_hw_sq_wqebb_counter), 2);
 	assert_int_equal(prm_get(out, PRM_qpc_sw_sq_wqebb_counter), 2);
-	prm_set(in, PRM_in_objn, qpn + 1); /* the kernel compares it with the handle */
+	prm_set(in, PRM_in_objn, p->qpn + 1); /* the kernel compares it with the handle */
 	assert_int_equal(
 		app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, in, sizeof(in), PRM_SIZE_query_qp_out, &out),
 		-EINVAL);
+}
+
+static void test_devx(void **state)
+{
+	struct devx_pair p;
+	int fd, omit;
+
+	(void)state;
+	open_devx_pair(&p);
+	fd = app_event_channel(0);
+	omit = app_event_channel(MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA);
+	assert_int_equal(app_subscribe(fd, p.cq.handle, 0, 0x1234), 0);
+	assert_int_equal(app_subscribe(omit, p.cq.handle, 0, 0x5678), 0);
+	assert_int_equal(app_subscribe(fd, p.cq.handle, 0x42, 0), -EINVAL);
+	assert_int_equal(app_subscribe(app.async_fd, p.cq.handle, 0, 0), -EBADF);
+	write_twice(&p);
+	expect_events(&p, fd, omit);
+	expect_qp_state(&p);
 
 	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG,
-				 MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, umem_handle),
+				 MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, p.umem_handle),
 		-EBUSY);
 	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
-				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, cq.handle),
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, p.cq.handle),
 		-EBUSY);
 	close(fd);
 	close(omit);
