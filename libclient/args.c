@@ -2,34 +2,44 @@
 #include "libclient/args.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
-const char *reddn_form_take(struct reddn_form *f, const struct reddn_wire_rep *rep, uint32_t arg_len)
+static bool arg_ok(const struct reddn_wire_arg *a)
+{
+	return a->kind <= REDDN_ARG_OFFSET && a->bytes && (a->kind == REDDN_ARG_BYTES || a->bytes <= 8);
+}
+
+static bool field_ok(const struct reddn_request_format *f, const struct reddn_wire_field *p)
+{
+	if (p->arg >= f->nargs || !p->len || p->first + p->len > f->arg[p->arg].bytes)
+		return false;
+	if (p->flags & ~(REDDN_FIELD_REVERSED | REDDN_FIELD_INVERTED))
+		return false;
+	return !(p->flags & REDDN_FIELD_INVERTED && f->arg[p->arg].kind == REDDN_ARG_BYTES);
+}
+
+const char *reddn_format_read(
+	struct reddn_request_format *f, const struct reddn_wire_rep *rep, uint32_t request_len)
 {
 	uint32_t sum = 0;
 
-	if (rep->nargs > REDDN_WIRE_ARGS || rep->npieces > REDDN_WIRE_PIECES)
-		return "a request has more parts than there is room to tell";
+	if (rep->nargs > REDDN_WIRE_ARGS || rep->nfields > REDDN_WIRE_FIELDS)
+		return "a request has more arguments or fields than a reply can describe";
 	f->nargs = rep->nargs;
-	f->npieces = rep->npieces;
+	f->nfields = rep->nfields;
 	memcpy(f->arg, rep->arg, sizeof(f->arg));
-	memcpy(f->piece, rep->piece, sizeof(f->piece));
-	for (unsigned i = 0; i < f->nargs; i++) {
-		const struct reddn_wire_arg *a = &f->arg[i];
-
-		if (a->kind > REDDN_ARG_OFFSET || !a->bytes || (a->kind != REDDN_ARG_BYTES && a->bytes > 8))
-			return "an argument is of a kind or a length unknown to this library";
+	memcpy(f->field, rep->field, sizeof(f->field));
+	for (unsigned i = 0; i < f->nargs; i++)
+		if (!arg_ok(&f->arg[i]))
+			return "this library does not know the kind or the length of an argument";
+	for (unsigned i = 0; i < f->nfields; i++) {
+		if (!field_ok(f, &f->field[i]))
+			return "a field of a request does not fit its argument";
+		sum += f->field[i].len;
 	}
-	for (unsigned i = 0; i < f->npieces; i++) {
-		const struct reddn_wire_piece *p = &f->piece[i];
-
-		if (p->arg >= f->nargs || !p->len || p->first + p->len > f->arg[p->arg].bytes ||
-			p->flags & ~(REDDN_PIECE_REVERSED | REDDN_PIECE_INVERTED) ||
-			(p->flags & REDDN_PIECE_INVERTED && f->arg[p->arg].kind == REDDN_ARG_BYTES))
-			return "a part of a request is none of its argument";
-		sum += p->len;
-	}
-	return sum == arg_len || !f->npieces ? NULL : "the parts of a request do not make up its length";
+	return sum == request_len || !f->nfields ? NULL
+						 : "the fields of a request do not add up to its length";
 }
 
 static void put_number(uint8_t be[8], uint64_t number)
@@ -38,24 +48,24 @@ static void put_number(uint8_t be[8], uint64_t number)
 		be[i] = (uint8_t)number;
 }
 
-static void put_piece(uint8_t *out, const struct reddn_wire_piece *p, const struct reddn_wire_arg *a,
+static void put_field(uint8_t *out, const struct reddn_wire_field *p, const struct reddn_wire_arg *a,
 	const struct reddn_arg *value)
 {
 	const uint8_t *from = value->bytes;
 	uint8_t be[8];
 
 	if (a->kind != REDDN_ARG_BYTES) {
-		put_number(be, p->flags & REDDN_PIECE_INVERTED ? ~value->number : value->number);
+		put_number(be, p->flags & REDDN_FIELD_INVERTED ? ~value->number : value->number);
 		from = be + 8 - a->bytes;
 	}
 	for (unsigned i = 0; i < p->len; i++)
-		out[i] = from[p->first + (p->flags & REDDN_PIECE_REVERSED ? p->len - 1 - i : i)];
+		out[i] = from[p->first + (p->flags & REDDN_FIELD_REVERSED ? p->len - 1 - i : i)];
 }
 
-int reddn_form_build(const struct reddn_form *f, const struct reddn_arg *args, unsigned nargs,
+int reddn_format_encode(const struct reddn_request_format *f, const struct reddn_arg *args, unsigned nargs,
 	uint32_t request_len, uint8_t *request)
 {
-	if (nargs != f->nargs || !f->npieces != !request_len)
+	if (nargs != f->nargs || !f->nfields != !request_len)
 		return -EINVAL;
 	for (unsigned i = 0; i < nargs; i++) {
 		const struct reddn_wire_arg *a = &f->arg[i];
@@ -65,9 +75,9 @@ int reddn_form_build(const struct reddn_form *f, const struct reddn_arg *args, u
 		if (a->kind != REDDN_ARG_BYTES && a->bytes < 8 && args[i].number >> 8 * a->bytes)
 			return -ERANGE;
 	}
-	for (unsigned i = 0; i < f->npieces; i++) {
-		put_piece(request, &f->piece[i], &f->arg[f->piece[i].arg], &args[f->piece[i].arg]);
-		request += f->piece[i].len;
+	for (unsigned i = 0; i < f->nfields; i++) {
+		put_field(request, &f->field[i], &f->arg[f->field[i].arg], &args[f->field[i].arg]);
+		request += f->field[i].len;
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * args.h - a request made of arguments, without the network (wire.h says how). Pure functions.
+ * args.h - encode arguments as a request, in the format that the server reported (wire.h). Pure functions.
  */
 #ifndef LIBCLIENT_ARGS_H
 #define LIBCLIENT_ARGS_H
@@ -8,21 +8,22 @@
 #include "libclient/reddn.h"
 #include "protocol/wire.h"
 
-/** What a server told of its requests, in host order. */
-struct reddn_form {
-	unsigned nargs, npieces;
+/** Request format of an offload: its arguments, and the fields of a request. */
+struct reddn_request_format {
+	unsigned nargs, nfields;
 	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
-	struct reddn_wire_piece piece[REDDN_WIRE_PIECES];
+	struct reddn_wire_field field[REDDN_WIRE_FIELDS];
 };
 
-/** Takes it from @rep. Why it makes no sense, with requests of @arg_len bytes; NULL if it does. */
-const char *reddn_form_take(struct reddn_form *f, const struct reddn_wire_rep *rep, uint32_t arg_len);
+/** Read the format of requests of @request_len bytes from @rep. NULL, or what is wrong with it. */
+const char *reddn_format_read(
+	struct reddn_request_format *f, const struct reddn_wire_rep *rep, uint32_t request_len);
 
 /**
- * Writes the request, @request_len bytes, to @request. -EINVAL, -ERANGE: as reddn_call_submit. A server that
- * tells no pieces has requests that only the application can compose: -EINVAL, if they are not empty.
+ * Write the request, @request_len bytes, to @request. -EINVAL, -ERANGE: as reddn_call_submit. Without fields,
+ * only the application can compose requests: -EINVAL unless they are empty.
  */
-int reddn_form_build(const struct reddn_form *f, const struct reddn_arg *args, unsigned nargs,
+int reddn_format_encode(const struct reddn_request_format *f, const struct reddn_arg *args, unsigned nargs,
 	uint32_t request_len, uint8_t *request);
 
 #endif

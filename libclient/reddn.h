@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddn.h - ask a reddnd server's NIC. One handle is one connection to one offload. See libreddn(3).
+ * reddn.h - send requests to the NIC of a reddnd server. One handle is one connection to one offload. See
+ * libreddn(3).
  *
- * Rules that hold everywhere: a function returns 0 or a positive outcome that it documents, or -errno. A
- * handle is used by one thread at a time; different handles are independent. The library makes no threads,
- * installs no signal handlers and, once connected, allocates nothing. It uses plain verbs: any RDMA device
- * will do.
+ * Rules for all functions:
+ *   - They return 0 or a positive outcome that they document, or -errno.
+ *   - One thread at a time uses a handle. Different handles are independent.
+ *   - The library makes no threads, installs no signal handlers, and allocates nothing after reddn_connect.
+ *   - It uses plain verbs and works with any RDMA device.
  *
- * Requests are submitted and their results polled for. At most `depth` requests are outstanding. A request
- * always gets a result: a value, REDDN_MISS, or an error; when the connection is lost, all that is
- * outstanding gets the reason.
+ * A program submits requests and polls for their results. At most `depth` requests are outstanding. Every
+ * request gets a result: a value, REDDN_MISS, or an error. When the connection is lost, all outstanding
+ * requests get the reason as their result.
  */
 #ifndef REDDN_H
 #define REDDN_H
@@ -21,122 +23,131 @@
 extern "C" {
 #endif
 
+/** A connection. */
 struct reddn;
 
-/** The key was not in the table, at some moment between the submission and the result. */
+/** The key was absent from the table at some moment between the submission and the result. */
 #define REDDN_MISS 1
 
-/** What to connect to. All that is 0 takes its default. */
+/** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
 	const char *host;    /* name or address of an RDMA interface of the server; required */
-	const char *offload; /* its name in the server's catalog, up to 23 bytes; required */
+	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* 0: 7471 */
-	uint16_t depth;      /* requests that can be outstanding. 0: 16 */
-	uint32_t slot_size;  /* bytes for a reply, a multiple of 64. 0: what the server says it takes */
-	uint32_t timeout_ms; /* for connecting, and for reddn_get. 0: 5000 */
-	uint32_t retry_ms;   /* for asking again when a table changes under a get. 0: 1000 */
+	uint16_t depth;      /* largest number of outstanding requests, up to 4096. 0: 16 */
+	uint32_t
+		slot_size; /* bytes of a reply slot, a multiple of 64. 0: the size that the server asks for */
+	uint32_t timeout_ms; /* limit of reddn_connect, reddn_get and reddn_call. 0: 5000 */
+	uint32_t retry_ms;   /* how long a get is repeated while its table changes. 0: 1000 */
 	uint32_t spin_us;    /* how long reddn_wait polls before it sleeps. 0: 20 */
-	/* The key that the server wants tokens to be made with, if it does: the bytes of a file, or token_len
-	 * bytes. NULL: none */
+	/* Key of the access tokens, if the server requires tokens: in a file, or as bytes. NULL: none */
 	const char *token_file;
 	const void *token_key;
-	size_t token_len;     /* 16 to 1024 */
+	size_t token_key_len; /* bytes at token_key, 16 to 1024 */
 	uint64_t reserved[5]; /* 0 */
 };
 
 /**
- * Connect. `err` (may be NULL) gets the reason of a failure in words, the server's own if it refused.
- * -EINVAL: an option. -ENODEV: no RDMA device leads there. -EHOSTUNREACH, -ETIMEDOUT: no answer.
- * -ECONNREFUSED: nobody listens. Refused by the server: -ENOENT no such offload, -EACCES not for this client
- * or token, -EDQUOT a quota is used up, -ERANGE depth, -EMSGSIZE slot_size, -EBUSY it is full, -ESHUTDOWN it
- * is stopping, -EREMOTEIO it failed, -EPROTONOSUPPORT it speaks another version. -EPROTO: not a reddnd, or it
- * broke the protocol.
+ * Connect. On success *out is a handle that reddn_close frees. On failure `err` (may be NULL) receives the
+ * reason in words; if the server refused, its own words.
+ * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
+ * -ECONNREFUSED: no server listens there.
+ * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed. -EDQUOT:
+ * a quota is used up. -ERANGE: depth is too large. -EMSGSIZE: slot_size is too small. -EBUSY: the server is
+ * full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed. -EPROTONOSUPPORT: it speaks another version.
+ * -EPROTO: the peer is no reddnd, or it broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
 
-/** Disconnect and free. Outstanding requests end without a result. NULL is allowed. */
+/** Disconnect and free the handle. Outstanding requests get no result. NULL is allowed. */
 void reddn_close(struct reddn *c);
 
+/** Result of one request. */
 struct reddn_result {
-	uint64_t cookie;
+	uint64_t cookie;   /* of the request */
 	int status;        /* 0: there is a value. REDDN_MISS. Negative: see reddn_get_submit */
-	const void *value; /* in the reply slot: valid until the next reddn_poll, _wait, _get or _close of the
-			      handle */
-	size_t length;
+	const void *value; /* in the reply slot; valid until the next reddn_poll, _wait, _get, _call, _release
+			      or _close of the handle. NULL without a value */
+	size_t length;     /* bytes of the value */
 };
 
 /**
- * Ask for the value of a key in a table. Copies the key. `cookie` comes back in the result.
- * -EAGAIN: `depth` requests are outstanding, or the next slot still has a result that the caller holds:
- * release or poll first. -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key is longer
- * than any in the table. Another negative number: the connection is lost, as reddn_errmsg() says.
+ * Submit a get of a key in a table. Copies the key. The result carries `cookie`.
+ * -EAGAIN: `depth` requests are outstanding, or the next slot holds a result that the caller has not
+ * released: poll or release first. -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key
+ * is longer than the table's max_key. Any other negative number: the connection is lost; see reddn_errmsg.
  *
- * A get may be sent more than once, unseen by the caller: when the writer of the table overtook the reply, or
- * when it moved entries and a miss is not certain. After `retry_ms` of that the result is -EAGAIN (it moves
- * all the time, or died while it moved one) or -EBADMSG (no record with a right checksum was to be had).
- * -ESTALE: another table has replaced the one that this connection knows; connect anew. -ECONNRESET, -EIO:
- * the connection was lost before the reply.
+ * The library repeats a get when the writer of the table overtook the reply, or when it moved entries and a
+ * miss is not certain. After `retry_ms` the result is -EAGAIN (entries moved all the time, or the writer died
+ * during a move) or -EBADMSG (no record with a right checksum arrived).
+ * Other errors of the result: -ESTALE: another table has replaced the one of this connection; connect again.
+ * -ECONNRESET, -EIO: the connection was lost before the reply.
  */
 int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
 
 /**
- * Send a request as it is, `len` bytes as reddn_info tells; for offloads whose requests the application
- * composes. The reply slot is zeroed before, up to reply_max. The result has status 0 and the slot as value,
- * reply_max bytes. Errors as above; -EINVAL: wrong length.
+ * Submit a request whose bytes the application composed: `len` must be reddn_info.request_len. The library
+ * zeroes the reply slot before, up to reply_max. The result has status 0, and the slot as its value,
+ * reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong length.
  */
-int reddn_submit(struct reddn *c, const void *arg, size_t len, uint64_t cookie);
+int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie);
 
-/** The value of one argument: `bytes`, as many as reddn_get_arg tells, or if it is NULL `number`. */
+/** Value of one argument. A REDDN_BYTES argument takes `bytes`, as many as reddn_get_arg returns. The other
+ * kinds take `number`, with `bytes` NULL. */
 struct reddn_arg {
 	const void *bytes;
 	uint64_t number;
 };
 
 /**
- * Ask an offload, whatever its program is: one value for each of its arguments, in the order of the program's
- * text. The request is composed as the server has told. The reply slot is zeroed before, up to reply_max. The
- * result has status 0 and the slot as value, reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong
- * number of arguments; -ERANGE: a number does not fit its bytes, or stands where bytes are wanted, or the
- * other way round.
+ * Submit a call of any offload: one value for each argument, in the order of the program's text. Copies the
+ * values. The library encodes the request as the server described it, and zeroes the reply slot before, up to
+ * reply_max. The result has status 0, and the slot as its value, reply_max bytes. Errors as for
+ * reddn_get_submit; -EINVAL: wrong number of arguments. -ERANGE: a number does not fit its argument, or an
+ * argument has the wrong kind of value.
  */
 int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie);
 
 /**
- * Ask and wait: the first `buf_len` bytes of the reply, at most reply_max, are copied to `buf`. Errors as for
- * reddn_call_submit and its results; -EBUSY: submitted requests are outstanding; -ETIMEDOUT: no reply in
- * `timeout_ms`; the connection is given up.
+ * Call an offload and wait. Copies the first `buf_len` bytes of the reply, at most reply_max, to `buf`.
+ * Errors as for reddn_call_submit and its results. -EBUSY: submitted requests are outstanding. -ETIMEDOUT: no
+ * reply within `timeout_ms`; the connection is then lost.
  */
 int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len);
 
 /**
- * Collect up to `max` results without waiting, in the order of their completion. Results handed out before
- * are given up. Returns their number; 0: none yet. Negative: the connection is lost and all that was
- * outstanding has been reported.
+ * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the
+ * previous call. Returns the number of results; 0: none yet. Negative: the connection is lost, and all
+ * outstanding requests have been reported.
  */
 int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
 
-/** Give up the results handed out before the next reddn_poll does: their slots can take requests at once. */
+/** Release the results of the last reddn_poll or reddn_wait: their slots can take requests at once. */
 void reddn_release(struct reddn *c);
 
-/** As reddn_poll, but waits for the first result; 0 when there is none after `timeout_ms` (-1: no limit), or
- * nothing outstanding. */
+/** As reddn_poll, but waits for the first result. 0: no result within `timeout_ms` (-1: no limit), or nothing
+ * outstanding. */
 int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms);
 
 /**
- * A descriptor for poll(2) or epoll(7); readable when reddn_poll should be called. Belongs to the handle. It
- * tells of results that come after reddn_arm: arm, call reddn_poll until it returns 0, then sleep.
+ * A descriptor for poll(2) or epoll(7), readable when reddn_poll should be called. Belongs to the handle. It
+ * reports results that come after reddn_arm: arm, call reddn_poll until it returns 0, then sleep.
  */
 int reddn_fd(struct reddn *c);
+
+/** Arm the descriptor of reddn_fd. Also 0 on a lost connection, which reddn_poll reports. -errno: the CQ
+ * cannot be armed. */
 int reddn_arm(struct reddn *c);
 
 /**
- * Ask and wait. The value is copied to `buf`, its length is put into `*len`. REDDN_MISS: not there. -EMSGSIZE
- * with `*len` > `buf_len`: the value is that long; nothing was copied. -EBUSY: submitted requests are
- * outstanding. -ETIMEDOUT: no reply in `timeout_ms`; the connection is given up. Other errors as for
- * reddn_get_submit and its results.
+ * Get the value of a key and wait. Copies the value to `buf` and its length to `*len`. REDDN_MISS: absent.
+ * -EMSGSIZE with `*len` > `buf_len`: the value has `*len` bytes; nothing was copied. -EBUSY: submitted
+ * requests are outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the connection is then lost. Other
+ * errors as for reddn_get_submit and its results.
  */
 int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
 
+/** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
 	REDDN_TABLE = 1,  /* a table: reddn_get and reddn_get_submit as well */
@@ -144,56 +155,57 @@ enum reddn_shape {
 
 struct reddn_info {
 	enum reddn_shape shape;
-	uint16_t depth;
-	uint32_t slot_size; /* bytes */
-	uint32_t arg_len;   /* bytes of a request */
-	uint32_t reply_max; /* bytes of a reply */
-	uint64_t session;   /* its number in the server's log */
-	uint32_t nargs;     /* arguments of reddn_call */
-	/* of a table */
+	uint16_t depth;       /* largest number of outstanding requests */
+	uint32_t slot_size;   /* bytes of a reply slot */
+	uint32_t request_len; /* bytes of a request */
+	uint32_t reply_max;   /* largest reply, bytes */
+	uint64_t session;     /* number of the session in the server's log */
+	uint32_t nargs;       /* arguments of reddn_call */
+	/* REDDN_TABLE only */
 	uint64_t hash_seed;
 	uint64_t buckets;
-	uint32_t max_key;
-	uint32_t max_value;
-	/* since the connection was made */
-	uint64_t sent;            /* requests on the wire */
-	uint64_t again_moved;     /* gets sent again because a miss was not certain */
-	uint64_t again_overtaken; /* gets sent again because the record had changed meanwhile */
+	uint32_t max_key;   /* bytes */
+	uint32_t max_value; /* bytes */
+	/* counted since reddn_connect */
+	uint64_t sent;              /* requests on the wire, repeated ones included */
+	uint64_t retries_moved;     /* gets repeated because a miss was not certain */
+	uint64_t retries_overtaken; /* gets repeated because the record changed while the NIC read it */
 };
 
+/** Properties and counters of the connection. */
 void reddn_get_info(const struct reddn *c, struct reddn_info *info);
 
 enum reddn_arg_kind {
-	REDDN_NUMBER = 0, /* unsigned, of up to 8 bytes */
+	REDDN_NUMBER = 0, /* unsigned, 1 to 8 bytes */
 	REDDN_BYTES = 1,
 	REDDN_OFFSET = 2, /* a number: offset of a byte in a region of the server */
 };
 
-/** What argument `i` is: its kind, and how many bytes it has. -EINVAL: there is none of that number. */
+/** Kind and size in bytes of argument `i`, counted from 0. -EINVAL: there is no such argument. */
 int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes);
 
-/** Why the connection was lost; "" while it is not. Belongs to the handle. */
+/** Why the connection was lost, in words; "" while it is not. Belongs to the handle. */
 const char *reddn_errmsg(const struct reddn *c);
 
-/** How a session ended, as its server tells. There may be more of them one day. */
+/** Why a session ended, as its server reports. Later versions may add reasons. */
 enum reddn_end {
-	REDDN_END_UNKNOWN = 0,     /* the server knows nothing of such an end (any more), or does not tell */
+	REDDN_END_UNKNOWN = 0,     /* the server does not know, or no longer, or does not report it */
 	REDDN_END_FAILED = 1,      /* work in the server's NIC failed */
 	REDDN_END_PROTOCOL = 2,    /* the client broke a rule of the protocol */
-	REDDN_END_UNREACHABLE = 3, /* the client's NIC did not take replies, or did not answer */
-	REDDN_END_BUDGET = 4,      /* a request took more time or work than the offload allows */
+	REDDN_END_UNREACHABLE = 3, /* the client's NIC did not accept replies, or did not answer */
+	REDDN_END_BUDGET = 4,      /* a request used more time or work than the offload allows */
 	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it */
-	REDDN_END_SHUTDOWN = 6,    /* the server stops, or empties itself */
+	REDDN_END_SHUTDOWN = 6,    /* the server stops or drains */
 	REDDN_END_CLIENT = 7,      /* the client, or the network, ended it */
-	REDDN_END_IDLE = 8, /* nothing was asked for too long; connect again when there is something to ask */
+	REDDN_END_IDLE = 8,        /* no request for too long; connect again for the next request */
 };
 
 /**
- * Ask the server why it ended the session; then reddn_errmsg() has its words. A connection that is lost
- * cannot carry them, so this makes another one for the question and waits for the answer, `timeout_ms` at
- * most; the second call knows it. reddn_get and reddn_call, which wait anyway, do it themselves. Returns an
- * enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED: nobody listens there any more. Other
- * errors: the server is not to be reached.
+ * Ask the server why it ended the session, and add its words to reddn_errmsg(). A lost connection cannot
+ * carry them, so this opens another one for the question and waits for the answer, at most `timeout_ms`.
+ * Later calls return the same answer at once. reddn_get and reddn_call, which wait anyway, call it
+ * themselves. Returns an enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED: no server
+ * listens any more. Other errors: the server cannot be reached.
  */
 int reddn_end_reason(struct reddn *c);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-const char *reddn_geometry_wrong(const struct reddn_geometry *g, uint32_t arg_len)
+const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len)
 {
 	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)))
 		return "the number of buckets is no power of two";
@@ -18,12 +18,12 @@ const char *reddn_geometry_wrong(const struct reddn_geometry *g, uint32_t arg_le
 	if (!g->max_key || g->max_key > REDDN_KEY_LIMIT ||
 		reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
 		return "the limits of keys and values are out of range";
-	if (arg_len != reddn_request_len(g))
-		return "the length of requests does not fit the lookup in two buckets";
+	if (request_len != reddn_request_len(g))
+		return "the length of requests does not fit a lookup in two buckets";
 	return NULL;
 }
 
-void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *arg)
+void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request)
 {
 	struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
 	uint64_t fp = htobe64(p.fp);
@@ -31,18 +31,18 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 	for (int i = 0; i < 2; i++) {
 		uint64_t off = htobe64(p.bucket[i] * sizeof(struct reddn_bucket));
 
-		memcpy(arg, (uint8_t *)&fp + 1, 7);
-		memcpy(arg + 7, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
-		arg += 7 + g->offset_len;
+		memcpy(request, (uint8_t *)&fp + 1, 7);
+		memcpy(request + 7, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
+		request += 7 + g->offset_len;
 	}
 }
 
-enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void *key, size_t key_len,
+enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before)
 {
 	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
 	const struct reddn_record *r = (const struct reddn_record *)(slot + REDDN_SLOT_RECORD);
-	struct reddn_place wanted, found;
+	struct reddn_place wanted, stored;
 
 	if (!r->key_len && !r->val_len) {
 		if (before->valid && before->epoch != live->epoch)
@@ -57,9 +57,9 @@ enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void 
 		return REDDN_REPLY_OVERTAKEN;
 	if (r->key_len == key_len && !memcmp(r->bytes, key, key_len))
 		return REDDN_REPLY_HIT;
-	/* A key with the same fingerprint in the same buckets keeps ours out; any other got here by being
-	 * written meanwhile. */
+	/* If the other key has the same fingerprint in the same bucket, the table cannot hold ours. If not,
+	 * the writer reused the record meanwhile. */
 	wanted = reddn_hash_key(g->seed, g->buckets, key, key_len);
-	found = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
-	return reddn_place_same(&wanted, &found) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
+	stored = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
+	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reply.h - a get on a table, without the network: the request for a key and what a reply means. Pure
- * functions; the formats are those of wire.h and table-format.h.
+ * reply.h - a get on a table, without the network: the request for a key, and the meaning of a reply. The
+ * formats are those of wire.h and table-format.h. Pure functions.
  */
 #ifndef LIBCLIENT_REPLY_H
 #define LIBCLIENT_REPLY_H
@@ -12,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a client knows of a table. */
+/** What a client needs to know of a table. */
 struct reddn_geometry {
 	uint64_t seed;
 	uint64_t buckets;
-	uint32_t max_key;
-	uint32_t max_value;
-	uint8_t offset_len;
+	uint32_t max_key;   /* bytes */
+	uint32_t max_value; /* bytes */
+	uint8_t offset_len; /* bytes of a bucket offset in a request */
 };
 
-/** Why the numbers that a server sent cannot be those of a table; NULL if they can. */
-const char *reddn_geometry_wrong(const struct reddn_geometry *g, uint32_t arg_len);
+/** Check a geometry that a server sent. NULL, or why no table has it. */
+const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len);
 
 /** Bytes of a request. */
 static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
@@ -30,14 +30,15 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 	return 2u * (7u + g->offset_len);
 }
 
-void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *arg);
+/** Write the request for a key, reddn_request_len() bytes. */
+void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
 
-enum reddn_verdict {
+enum reddn_reply_state {
 	REDDN_REPLY_HIT,
 	REDDN_REPLY_MISS,
 	REDDN_REPLY_MOVED,     /* no record, but entries moved or may have moved: ask again */
-	REDDN_REPLY_OVERTAKEN, /* a record that is not, or no longer, what the bucket promised: ask again */
-	REDDN_REPLY_STALE,     /* no record, in a table that has replaced the one first seen */
+	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
+	REDDN_REPLY_STALE,     /* no record; another table has replaced the one of this connection */
 };
 
 /** The live line of an earlier reply. */
@@ -48,11 +49,11 @@ struct reddn_seen {
 };
 
 /**
- * Judge the reply in `slot` (`slot_size` bytes, REDDN_SLOT_LIVE and REDDN_SLOT_RECORD in it) to a get of the
- * key. `before`: of a reply that had arrived before this request was sent. HIT: the record is in the slot,
- * key and checksum are right.
+ * Check the reply to a get of the key. @slot has @slot_size bytes, with REDDN_SLOT_LIVE and REDDN_SLOT_RECORD
+ * in it. @before comes from a reply that had arrived before this request was sent. HIT: the slot holds the
+ * record, and its key and checksum are right.
  */
-enum reddn_verdict reddn_reply_judge(const struct reddn_geometry *g, const void *key, size_t key_len,
+enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before);
 
 #endif

@@ -12,15 +12,15 @@
 
 static const struct reddn_wire_rep good = {
 	.nargs = 3,
-	.npieces = 5,
+	.nfields = 5,
 	.arg = {{REDDN_ARG_NUMBER, 7}, {REDDN_ARG_OFFSET, 4}, {REDDN_ARG_BYTES, 5}},
-	.piece =
+	.field =
 		{
 			{.arg = 0, .first = 0, .len = 7},
 			{.arg = 1, .first = 0, .len = 4},
 			{.arg = 2, .first = 1, .len = 3},
-			{.arg = 0, .flags = REDDN_PIECE_REVERSED, .first = 4, .len = 3},
-			{.arg = 1, .flags = REDDN_PIECE_INVERTED, .first = 2, .len = 2},
+			{.arg = 0, .flags = REDDN_FIELD_REVERSED, .first = 4, .len = 3},
+			{.arg = 1, .flags = REDDN_FIELD_INVERTED, .first = 2, .len = 2},
 		},
 };
 
@@ -29,13 +29,13 @@ static void test_build(void **state)
 	static const uint8_t expected[] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0, 0, 0, 0x10, 'e', 'l',
 		'l', 0x07, 0x06, 0x05, 0xff, 0xef};
 	const struct reddn_arg args[] = {{.number = 0x01020304050607}, {.number = 0x10}, {.bytes = "hello"}};
-	struct reddn_form f;
+	struct reddn_request_format f;
 	uint8_t out[sizeof(expected) + 1];
 
 	(void)state;
 	memset(out, 0xa5, sizeof(out));
-	assert_null(reddn_form_take(&f, &good, sizeof(expected)));
-	assert_int_equal(reddn_form_build(&f, args, 3, sizeof(expected), out), 0);
+	assert_null(reddn_format_read(&f, &good, sizeof(expected)));
+	assert_int_equal(reddn_format_encode(&f, args, 3, sizeof(expected), out), 0);
 	assert_memory_equal(out, expected, sizeof(expected));
 	assert_int_equal(out[sizeof(expected)], 0xa5);
 }
@@ -45,13 +45,13 @@ static void test_wrong_values(void **state)
 	const struct reddn_arg args[] = {
 		{.number = UINT64_MAX >> 8}, {.number = UINT32_MAX}, {.bytes = "hello"}};
 	struct reddn_arg bad[3];
-	struct reddn_form f;
+	struct reddn_request_format f;
 	uint8_t out[19];
 
 	(void)state;
-	assert_null(reddn_form_take(&f, &good, sizeof(out)));
-	assert_int_equal(reddn_form_build(&f, args, 3, sizeof(out), out), 0);
-	assert_int_equal(reddn_form_build(&f, args, 2, sizeof(out), out), -EINVAL);
+	assert_null(reddn_format_read(&f, &good, sizeof(out)));
+	assert_int_equal(reddn_format_encode(&f, args, 3, sizeof(out), out), 0);
+	assert_int_equal(reddn_format_encode(&f, args, 2, sizeof(out), out), -EINVAL);
 	for (unsigned i = 0; i < 5; i++) {
 		memcpy(bad, args, sizeof(bad));
 		if (i < 2)
@@ -60,7 +60,7 @@ static void test_wrong_values(void **state)
 			bad[i - 2].bytes = "xxxxxxxx";
 		else
 			bad[2].bytes = NULL;
-		assert_int_equal(reddn_form_build(&f, bad, 3, sizeof(out), out), -ERANGE);
+		assert_int_equal(reddn_format_encode(&f, bad, 3, sizeof(out), out), -ERANGE);
 	}
 }
 
@@ -68,66 +68,67 @@ static void test_eight_bytes(void **state)
 {
 	static const uint8_t not_one[8] = {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	const struct reddn_wire_rep rep = {.nargs = 1,
-		.npieces = 1,
+		.nfields = 1,
 		.arg = {{REDDN_ARG_NUMBER, 8}},
-		.piece = {{.arg = 0,
-			.flags = REDDN_PIECE_INVERTED | REDDN_PIECE_REVERSED,
+		.field = {{.arg = 0,
+			.flags = REDDN_FIELD_INVERTED | REDDN_FIELD_REVERSED,
 			.first = 0,
 			.len = 8}}};
-	struct reddn_form f;
+	struct reddn_request_format f;
 	uint8_t out[8];
 
 	(void)state;
-	assert_null(reddn_form_take(&f, &rep, 8));
-	assert_int_equal(reddn_form_build(&f, &(struct reddn_arg){.number = 1}, 1, 8, out), 0);
+	assert_null(reddn_format_read(&f, &rep, 8));
+	assert_int_equal(reddn_format_encode(&f, &(struct reddn_arg){.number = 1}, 1, 8, out), 0);
 	assert_memory_equal(out, not_one, 8);
-	assert_int_equal(reddn_form_build(&f, &(struct reddn_arg){.number = UINT64_MAX - 1}, 1, 8, out), 0);
+	assert_int_equal(
+		reddn_format_encode(&f, &(struct reddn_arg){.number = UINT64_MAX - 1}, 1, 8, out), 0);
 	assert_int_equal(out[0], 1);
 	assert_int_equal(out[7], 0);
 }
 
 /* A request may be empty, or one that the server does not explain */
-static void test_no_pieces(void **state)
+static void test_no_fields(void **state)
 {
 	const struct reddn_wire_rep rep = {0};
-	struct reddn_form f;
+	struct reddn_request_format f;
 
 	(void)state;
-	assert_null(reddn_form_take(&f, &rep, 0));
-	assert_int_equal(reddn_form_build(&f, NULL, 0, 0, NULL), 0);
-	assert_null(reddn_form_take(&f, &rep, 8));
-	assert_int_equal(reddn_form_build(&f, NULL, 0, 8, NULL), -EINVAL);
+	assert_null(reddn_format_read(&f, &rep, 0));
+	assert_int_equal(reddn_format_encode(&f, NULL, 0, 0, NULL), 0);
+	assert_null(reddn_format_read(&f, &rep, 8));
+	assert_int_equal(reddn_format_encode(&f, NULL, 0, 8, NULL), -EINVAL);
 }
 
 /* Each byte that a server may have wrong */
 static void test_wrong_forms(void **state)
 {
 	struct reddn_wire_rep rep;
-	struct reddn_form f;
+	struct reddn_request_format f;
 
 	(void)state;
-	assert_non_null(reddn_form_take(&f, &good, 18));
-	assert_non_null(reddn_form_take(&f, &good, 20));
+	assert_non_null(reddn_format_read(&f, &good, 18));
+	assert_non_null(reddn_format_read(&f, &good, 20));
 #define WRONG(change)                                                                                        \
 	do {                                                                                                 \
 		rep = good;                                                                                  \
 		change;                                                                                      \
-		assert_non_null(reddn_form_take(&f, &rep, 19));                                              \
+		assert_non_null(reddn_format_read(&f, &rep, 19));                                            \
 	} while (0)
 	WRONG(rep.nargs = REDDN_WIRE_ARGS + 1);
-	WRONG(rep.npieces = REDDN_WIRE_PIECES + 1);
+	WRONG(rep.nfields = REDDN_WIRE_FIELDS + 1);
 	WRONG(rep.nargs = 2);
-	WRONG(rep.npieces = 4);
+	WRONG(rep.nfields = 4);
 	WRONG(rep.arg[0].kind = 3);
 	WRONG(rep.arg[0].bytes = 9);
 	WRONG(rep.arg[1].bytes = 0);
-	WRONG(rep.piece[0].len = 8);
-	WRONG(rep.piece[1].len = 0);
-	WRONG(rep.piece[1].first = 1);
-	WRONG(rep.piece[2].first = 255);
-	WRONG(rep.piece[2].flags = REDDN_PIECE_INVERTED);
-	WRONG(rep.piece[3].flags = 4);
-	WRONG(rep.piece[3].arg = 3);
+	WRONG(rep.field[0].len = 8);
+	WRONG(rep.field[1].len = 0);
+	WRONG(rep.field[1].first = 1);
+	WRONG(rep.field[2].first = 255);
+	WRONG(rep.field[2].flags = REDDN_FIELD_INVERTED);
+	WRONG(rep.field[3].flags = 4);
+	WRONG(rep.field[3].arg = 3);
 }
 
 int main(void)
@@ -136,7 +137,7 @@ int main(void)
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_wrong_values),
 		cmocka_unit_test(test_eight_bytes),
-		cmocka_unit_test(test_no_pieces),
+		cmocka_unit_test(test_no_fields),
 		cmocka_unit_test(test_wrong_forms),
 	};
 

@@ -35,11 +35,11 @@ static void put(const char *key, size_t val_len)
 	*live = (struct reddn_table_live){.moves = 10, .epoch = 5};
 }
 
-static enum reddn_verdict judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
+static enum reddn_reply_state judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
 {
 	struct reddn_seen seen = {.valid = valid, .moves = moves, .epoch = epoch};
 
-	return reddn_reply_judge(&geo, key, strlen(key), slot.bytes, sizeof(slot), &seen);
+	return reddn_reply_check(&geo, key, strlen(key), slot.bytes, sizeof(slot), &seen);
 }
 
 static void test_hit(void **state)
@@ -103,7 +103,7 @@ static void test_other_records(void **state)
 	put("key", 1001);
 	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
-	assert_int_equal(reddn_reply_judge(&geo, "key", 3, slot.bytes, 64 + 16 + 1002,
+	assert_int_equal(reddn_reply_check(&geo, "key", 3, slot.bytes, 64 + 16 + 1002,
 				 &(struct reddn_seen){.valid = true}),
 		REDDN_REPLY_OVERTAKEN);
 }
@@ -157,26 +157,26 @@ static void test_geometry(void **state)
 	struct reddn_geometry g = geo;
 
 	(void)state;
-	assert_null(reddn_geometry_wrong(&g, 20));
-	assert_non_null(reddn_geometry_wrong(&g, 22));
+	assert_null(reddn_geometry_error(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 22));
 	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
-	assert_null(reddn_geometry_wrong(&g, 18));
+	assert_null(reddn_geometry_error(&g, 18));
 	g.offset_len = 1;
-	assert_non_null(reddn_geometry_wrong(&g, 16));
+	assert_non_null(reddn_geometry_error(&g, 16));
 	g = geo;
 	g.offset_len = 9;
-	assert_non_null(reddn_geometry_wrong(&g, 32));
+	assert_non_null(reddn_geometry_error(&g, 32));
 	g = geo;
 	g.buckets = 4095;
-	assert_non_null(reddn_geometry_wrong(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 20));
 	g.buckets = 1ull << 63;
-	assert_non_null(reddn_geometry_wrong(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 20));
 	g = geo;
 	g.max_key = 0;
-	assert_non_null(reddn_geometry_wrong(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 20));
 	g = geo;
 	g.max_value = UINT32_MAX;
-	assert_non_null(reddn_geometry_wrong(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 20));
 }
 
 int main(void)

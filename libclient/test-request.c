@@ -4,7 +4,7 @@
  * looks keys up in a real table word by word, as the offload would, and lets the table's writer run between
  * any two of these words.
  */
-#include "libclient/client-impl.h"
+#include "libclient/connection.h"
 #include "libclient/reddn-table.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
@@ -35,7 +35,7 @@ static _Thread_local struct rig {
 	struct rdma_cm_id id;
 	struct rdma_event_channel events;
 	/* the NIC */
-	uint8_t wire[MAX_DEPTH][REDDN_ARG_MAX];
+	uint8_t wire[MAX_DEPTH][REDDN_REQUEST_MAX];
 	struct ibv_wc cqes[8 * MAX_DEPTH];
 	unsigned head, tail;
 	uint64_t arrived, served;
@@ -90,8 +90,9 @@ static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	assert_true(rig.arrived - rig.served < rig.c.info.depth);
 	assert_true(rig.receives > rig.arrived - rig.served);
 	assert_true(++rig.wqes <= 2u * rig.c.info.depth);
-	assert_int_equal(wr->sg_list[0].length, rig.c.info.arg_len);
-	memcpy(rig.wire[rig.arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr, rig.c.info.arg_len);
+	assert_int_equal(wr->sg_list[0].length, rig.c.info.request_len);
+	memcpy(rig.wire[rig.arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr,
+		rig.c.info.request_len);
 	rig.arrived++;
 	if (wr->send_flags & IBV_SEND_SIGNALED) {
 		push((struct ibv_wc){.wr_id = wr->wr_id, .opcode = IBV_WC_SEND});
@@ -221,7 +222,7 @@ static void start(unsigned depth, bool raw, uint64_t heap)
 		.depth = (uint16_t)depth,
 		.slot_size = SLOT,
 		.reply_max = SLOT,
-		.arg_len = raw ? 100 : 20};
+		.request_len = raw ? 100 : 20};
 	c->geo = (struct reddn_geometry){
 		.seed = 5, .buckets = BUCKETS, .max_key = 32, .max_value = 256, .offset_len = 3};
 	c->key_room = 256;
@@ -333,10 +334,10 @@ static void property(unsigned seed, unsigned depth, unsigned gets)
 	reddn_table_stat(rig.t, &rig.st);
 	print_message(
 		"depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u refused, %lu moves\n",
-		depth, done, hits, (unsigned long)rig.c.sent, (unsigned long)rig.c.info.again_moved,
-		(unsigned long)rig.c.info.again_overtaken, refusals, (unsigned long)rig.st.moves / 2);
-	assert_true(rig.c.info.again_moved > 0);
-	assert_true(rig.c.info.again_overtaken > 0);
+		depth, done, hits, (unsigned long)rig.c.sent, (unsigned long)rig.c.info.retries_moved,
+		(unsigned long)rig.c.info.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
+	assert_true(rig.c.info.retries_moved > 0);
+	assert_true(rig.c.info.retries_overtaken > 0);
 	stop();
 }
 
@@ -441,7 +442,7 @@ static void test_gives_up(void **state)
 	} while (n == 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(res.status, -EBADMSG);
-	assert_true(rig.c.info.again_overtaken > 0);
+	assert_true(rig.c.info.retries_overtaken > 0);
 	/* A writer that died in a move. */
 	map[rig.st.live_off] |= 1;
 	k = KEYS - 1;

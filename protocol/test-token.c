@@ -34,7 +34,7 @@ static int make_key(void **state)
 	return 0;
 }
 
-/* As HMAC-SHA256 of another implementation says: Python's, over the bytes that reddn-wire(7) lists */
+/* The result of another implementation of HMAC-SHA256, Python's, over the bytes that reddn-wire(7) lists */
 static void test_bytes(void **state)
 {
 	static const uint8_t token[8] = {0x6a, 0xb6, 0x20, 0x63, 0xc6, 0x34, 0xcd, 0x1a};
@@ -50,11 +50,11 @@ static void test_time(void **state)
 	struct reddn_wire_req req = signed_request();
 
 	(void)state;
-	assert_true(token_right(&key, &req, here, NOW));
-	assert_true(token_right(&key, &req, here, begin - TOKEN_WINDOW_S));
-	assert_false(token_right(&key, &req, here, begin - TOKEN_WINDOW_S - 1));
-	assert_true(token_right(&key, &req, here, begin + 2 * TOKEN_WINDOW_S - 1));
-	assert_false(token_right(&key, &req, here, begin + 2 * TOKEN_WINDOW_S));
+	assert_true(token_valid(&key, &req, here, NOW));
+	assert_true(token_valid(&key, &req, here, begin - TOKEN_WINDOW_S));
+	assert_false(token_valid(&key, &req, here, begin - TOKEN_WINDOW_S - 1));
+	assert_true(token_valid(&key, &req, here, begin + 2 * TOKEN_WINDOW_S - 1));
+	assert_false(token_valid(&key, &req, here, begin + 2 * TOKEN_WINDOW_S));
 }
 
 /* Every bit of the request, of the address and of the key counts, and every bit of the token */
@@ -67,20 +67,20 @@ static void test_bits(void **state)
 	(void)state;
 	for (size_t bit = 0; bit < 8 * sizeof(req); bit++) {
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_false(token_right(&key, &req, here, NOW));
+		assert_false(token_valid(&key, &req, here, NOW));
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 	for (size_t bit = 0; bit < 128; bit++) {
 		memcpy(address, here, 16);
 		address[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_false(token_right(&key, &req, address, NOW));
+		assert_false(token_valid(&key, &req, address, NOW));
 	}
 	other.bytes[31] ^= 1;
-	assert_false(token_right(&other, &req, here, NOW));
+	assert_false(token_valid(&other, &req, here, NOW));
 	other = key;
 	other.len--;
-	assert_false(token_right(&other, &req, here, NOW));
-	assert_true(token_right(&key, &req, here, NOW));
+	assert_false(token_valid(&other, &req, here, NOW));
+	assert_true(token_valid(&key, &req, here, NOW));
 }
 
 static int read_file(const char *bytes, size_t len, char *why, size_t size)

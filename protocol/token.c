@@ -10,7 +10,7 @@
 
 static const char purpose[16] = "reddn token 1";
 
-static int refuse(int error, char *why, size_t size, const char *words)
+static int fail(int error, char *why, size_t size, const char *words)
 {
 	snprintf(why, size, "%s", words);
 	return error;
@@ -24,19 +24,19 @@ int token_key_read(const char *path, struct token_key *key, char *why, size_t wh
 	int r = 0;
 
 	if (!f)
-		return refuse(-errno, why, why_size, strerror(errno));
-	setvbuf(f, NULL, _IONBF, 0); /* no copy of the key is left in a buffer */
+		return fail(-errno, why, why_size, strerror(errno));
+	setvbuf(f, NULL, _IONBF, 0); /* a buffer would keep a copy of the key */
 	len = fread(bytes, 1, sizeof(bytes), f);
 	if (ferror(f))
-		r = refuse(-EIO, why, why_size, "it cannot be read");
+		r = fail(-EIO, why, why_size, "read error");
 	fclose(f);
 	if (len && bytes[len - 1] == '\n')
 		len--;
 	if (r == 0 && len < TOKEN_KEY_MIN)
-		r = refuse(-EINVAL, why, why_size,
+		r = fail(-EINVAL, why, why_size,
 			"a key has at least 16 bytes; openssl rand -hex 32 makes one");
 	if (r == 0 && len > TOKEN_KEY_MAX)
-		r = refuse(-EINVAL, why, why_size, "a key has at most 1024 bytes");
+		r = fail(-EINVAL, why, why_size, "a key has at most 1024 bytes");
 	if (r == 0) {
 		memcpy(key->bytes, bytes, len);
 		key->len = len;
@@ -71,17 +71,17 @@ void token_make(const struct token_key *key, const struct reddn_wire_req *req, c
 	make(key, req, address, now / TOKEN_WINDOW_S, token);
 }
 
-bool token_right(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+bool token_valid(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
 	uint64_t now)
 {
 	uint64_t window = now / TOKEN_WINDOW_S;
 	uint8_t token[8];
-	int right = 0;
+	int valid = 0;
 
 	for (uint64_t w = window - 1; w != window + 2; w++) {
 		make(key, req, address, w, token);
-		right |= memeql_sec(token, req->token, sizeof(token));
+		valid |= memeql_sec(token, req->token, sizeof(token));
 	}
 	explicit_bzero(token, sizeof(token));
-	return right;
+	return valid;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * token.h - proof that a client has the key of a tenant: 8 bytes in the request to connect (wire.h).
+ * token.h - proof that a client has the key of a tenant: 8 bytes in the connect request (wire.h).
  *
- * A token is the beginning of an HMAC-SHA256 over all the rest of the request, the client's address and the
- * time, in windows of 30 s. So one that was overheard is of use only for the same reply slots, with the same
- * key to them, from the same address, for a minute and a half. reddn-wire(7) has the bytes.
+ * A token is the beginning of an HMAC-SHA256 over the rest of the request, the client's address and the time
+ * in windows of 30 s. So a copied token works only for the same reply slots with the same rkey, from the same
+ * address, for 90 seconds. reddn-wire(7) lists the bytes.
  *
- * No allocation, no state. Not secret: whether a token is right takes the same time whichever byte is wrong.
+ * No allocation, no state. Checking a token takes the same time whichever byte is wrong.
  */
 #ifndef PROTOCOL_TOKEN_H
 #define PROTOCOL_TOKEN_H
@@ -24,19 +24,21 @@ struct token_key {
 };
 
 /**
- * Reads the key in file @path: its bytes, without the line feed at their end if there is one. 0, or a
- * negative errno and @why in words: it cannot be read, or is too short or too long for a key.
+ * Read the key in file @path: its bytes, without a line feed at the end. 0, or -errno and the reason in words
+ * in @why: the file cannot be read, or is too short or too long for a key.
  */
 int token_key_read(const char *path, struct token_key *key, char *why, size_t why_size);
+
+/** Overwrite the key with zeroes. */
 void token_key_wipe(struct token_key *key);
 
-/** The token of @req, whose own token does not count, sent from @address (IPv4 as ::ffff:a.b.c.d) at @now (s,
- * Unix time). */
+/** Make the token of @req, sent from @address (IPv4 as ::ffff:a.b.c.d) at @now (s, Unix time). req->token is
+ * not part of it. */
 void token_make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
 	uint64_t now, uint8_t token[8]);
 
-/** Whether it was made in the time window of @now, or in one beside it, as clocks differ. */
-bool token_right(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+/** True if req->token was made in the time window of @now or in one beside it, as clocks differ. */
+bool token_valid(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
 	uint64_t now);
 
 #endif

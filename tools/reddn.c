@@ -78,10 +78,10 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 {
 	if (a->b.json) {
 		printf("{\"session\": %" PRIu64
-		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"arg_len\": %u"
+		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"request_len\": %u"
 		       ", \"reply_max\": %u, \"connect_us\": %.1f",
 			i->session, i->shape == REDDN_TABLE ? "table" : "opaque", i->depth, i->slot_size,
-			i->arg_len, i->reply_max, connect_us);
+			i->request_len, i->reply_max, connect_us);
 		if (i->shape == REDDN_TABLE)
 			printf(", \"buckets\": %" PRIu64 ", \"max_key\": %u, \"max_value\": %u", i->buckets,
 				i->max_key, i->max_value);
@@ -89,7 +89,7 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 		return;
 	}
 	printf("%s: session %" PRIu64 ", connected in %.0f us, %u requests of %u bytes, slots of %u bytes\n",
-		a->b.connect.offload, i->session, connect_us, i->depth, i->arg_len, i->slot_size);
+		a->b.connect.offload, i->session, connect_us, i->depth, i->request_len, i->slot_size);
 	if (i->shape == REDDN_TABLE)
 		printf("table: %" PRIu64 " buckets, keys up to %u bytes, values up to %u\n", i->buckets,
 			i->max_key, i->max_value);

@@ -289,7 +289,7 @@ static int compose(struct bench *b, uint8_t *request)
 	struct reddn_wire_rep rep = {0};
 	uint8_t room[REDDN_WIRE_ARGS][256] = {0};
 	struct reddn_arg args[REDDN_WIRE_ARGS] = {0};
-	struct reddn_form form;
+	struct reddn_request_format form;
 	unsigned n = 0;
 
 	while (b->run->args[n])
@@ -297,7 +297,7 @@ static int compose(struct bench *b, uint8_t *request)
 	if (n != p->nargs)
 		return TOOL_FAIL(EX_USAGE, "%s takes %u arguments, not %u", p->name, p->nargs, n);
 	offload_describe_request(p, &rep);
-	if (rep.nargs != n || reddn_form_take(&form, &rep, b->img->arg_len))
+	if (rep.nargs != n || reddn_format_read(&form, &rep, b->img->arg_len))
 		return TOOL_FAIL(EX_DATAERR, "the request has more parts than this tool can fill in");
 	for (unsigned i = 0; i < n; i++) {
 		const struct program_arg *a = &p->args[i];
@@ -314,7 +314,7 @@ static int compose(struct bench *b, uint8_t *request)
 				b->run->args[i], a->bytes);
 		}
 	}
-	reddn_form_build(&form, args, n, b->img->arg_len, request);
+	reddn_format_encode(&form, args, n, b->img->arg_len, request);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *re
 {
 	if (t->has_key != has_token)
 		return false;
-	return !has_token || token_right(&t->key, req, from->address, from->now);
+	return !has_token || token_valid(&t->key, req, from->address, from->now);
 }
 
 static bool find_tenant(const struct generation *g, const struct admit_from *from, struct tenant **tenant,

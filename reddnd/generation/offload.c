@@ -336,13 +336,13 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 
 void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep)
 {
-	if (p->nargs > REDDN_WIRE_ARGS || p->npieces > REDDN_WIRE_PIECES)
+	if (p->nargs > REDDN_WIRE_ARGS || p->npieces > REDDN_WIRE_FIELDS)
 		return;
 	for (unsigned i = 0; i < p->nargs; i++)
 		if (p->args[i].bytes > UINT8_MAX)
 			return;
 	rep->nargs = (uint8_t)p->nargs;
-	rep->npieces = (uint8_t)p->npieces;
+	rep->nfields = (uint8_t)p->npieces;
 	for (unsigned i = 0; i < p->nargs; i++)
 		rep->arg[i] = (struct reddn_wire_arg){
 			.kind = p->args[i].kind == PROGRAM_STRING   ? REDDN_ARG_BYTES
@@ -351,10 +351,10 @@ void offload_describe_request(const struct program *p, struct reddn_wire_rep *re
 			.bytes = (uint8_t)p->args[i].bytes,
 		};
 	for (unsigned i = 0; i < p->npieces; i++)
-		rep->piece[i] = (struct reddn_wire_piece){
+		rep->field[i] = (struct reddn_wire_field){
 			.arg = (uint8_t)p->pieces[i].arg,
-			.flags = (uint8_t)((p->pieces[i].reversed ? REDDN_PIECE_REVERSED : 0) |
-					   (p->pieces[i].inverted ? REDDN_PIECE_INVERTED : 0)),
+			.flags = (uint8_t)((p->pieces[i].reversed ? REDDN_FIELD_REVERSED : 0) |
+					   (p->pieces[i].inverted ? REDDN_FIELD_INVERTED : 0)),
 			.first = (uint8_t)p->pieces[i].first,
 			.len = (uint8_t)p->pieces[i].len,
 		};
@@ -366,7 +366,7 @@ void offload_describe(const struct offload *o, struct reddn_wire_rep *rep)
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.shape = o->program->shape == PROGRAM_TABLE ? REDDN_SHAPE_TABLE : REDDN_SHAPE_OPAQUE,
-		.arg_len = htobe32(o->img->arg_len),
+		.request_len = htobe32(o->img->arg_len),
 		.reply_max = htobe32(o->slot_need),
 	};
 	if (o->program->shape == PROGRAM_TABLE)

@@ -50,7 +50,7 @@ enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind);
 void end_reasons_add(struct end_reasons *all, const uint8_t address[16], const struct end_reason_query *of,
 	enum reddn_wire_end how, const char *why);
 
-/** The answer: REDDN_REJ_ENDED or REDDN_REJ_FORGOTTEN. */
+/** The answer: REDDN_REJ_ENDED or REDDN_REJ_UNKNOWN. */
 void end_reasons_answer(const struct end_reasons *all, const uint8_t address[16],
 	const struct end_reason_query *of, struct reddn_wire_rej *rej);
 

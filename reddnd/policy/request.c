@@ -19,7 +19,7 @@ void request_refuse(
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.reason = (uint8_t)reason,
-		.need = htobe32(need),
+		.detail = htobe32(need),
 	};
 	va_start(ap, format);
 	vsnprintf(rej->text, sizeof(rej->text), format, ap);

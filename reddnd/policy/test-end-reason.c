@@ -24,7 +24,7 @@ static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struc
 
 	end_reasons_answer(f, address, &q, &rej);
 	if (rej.reason == REDDN_REJ_ENDED) {
-		assert_int_equal(be32toh(rej.need), how);
+		assert_int_equal(be32toh(rej.detail), how);
 		assert_string_equal(rej.text, words);
 	}
 	return rej.reason;
@@ -36,19 +36,19 @@ static void test_who_is_told(void **state)
 	struct end_reason_query five = of(5), q;
 
 	(void)state;
-	assert_int_equal(ask(f, alice, (struct end_reason_query){0}, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, (struct end_reason_query){0}, 0, ""), REDDN_REJ_UNKNOWN);
 	end_reasons_add(f, alice, &five, REDDN_WIRE_END_BUDGET, "too slow");
 	assert_int_equal(ask(f, alice, five, REDDN_WIRE_END_BUDGET, "too slow"), REDDN_REJ_ENDED);
-	assert_int_equal(ask(f, bob, five, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, bob, five, 0, ""), REDDN_REJ_UNKNOWN);
 	q = five;
 	q.slot_rkey++;
-	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_UNKNOWN);
 	q = five;
 	q.slot_addr += 64;
-	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_UNKNOWN);
 	q = five;
 	q.session++;
-	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, q, 0, ""), REDDN_REJ_UNKNOWN);
 	free(f);
 }
 
@@ -67,7 +67,7 @@ static void test_shares(void **state)
 	assert_int_equal(ask(f, bob, of(1), REDDN_WIRE_END_OPERATOR, "kicked"), REDDN_REJ_ENDED);
 	for (uint64_t i = 5000 - END_REASONS_EACH; i < 5000; i++)
 		assert_int_equal(ask(f, alice, of(i), REDDN_WIRE_END_FAILED, "again"), REDDN_REJ_ENDED);
-	assert_int_equal(ask(f, alice, of(5000 - END_REASONS_EACH - 1), 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, alice, of(5000 - END_REASONS_EACH - 1), 0, ""), REDDN_REJ_UNKNOWN);
 	/* Of many clients the oldest goes first */
 	for (uint64_t i = 0; i < END_REASONS_MAX; i++) {
 		const uint8_t other[16] = {[0] = 9, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
@@ -76,7 +76,7 @@ static void test_shares(void **state)
 		end_reasons_add(f, other, &q, REDDN_WIRE_END_FAILED, "other");
 		assert_int_equal(ask(f, other, q, REDDN_WIRE_END_FAILED, "other"), REDDN_REJ_ENDED);
 	}
-	assert_int_equal(ask(f, bob, of(1), 0, ""), REDDN_REJ_FORGOTTEN);
+	assert_int_equal(ask(f, bob, of(1), 0, ""), REDDN_REJ_UNKNOWN);
 	free(f);
 }
 

@@ -61,7 +61,7 @@ static void refused(const struct reddn_wire_req *req, size_t size, enum reddn_wi
 	assert_int_equal(be32toh(rej.magic), REDDN_WIRE_MAGIC);
 	assert_int_equal(rej.version, REDDN_WIRE_VERSION);
 	assert_int_equal(rej.reason, reason);
-	assert_int_equal(be32toh(rej.need), need);
+	assert_int_equal(be32toh(rej.detail), need);
 	assert_string_equal(rej.text, words);
 }
 
@@ -105,11 +105,11 @@ static void test_limits(void **state)
 	(void)state;
 	assert_false(request_check(&r, 8, 4096, &rej));
 	assert_int_equal(rej.reason, REDDN_REJ_DEPTH);
-	assert_int_equal(be32toh(rej.need), 8);
+	assert_int_equal(be32toh(rej.detail), 8);
 	assert_string_equal(rej.text, "depth is 9; offload users allows 8");
 	assert_false(request_check(&r, 9, 4160, &rej));
 	assert_int_equal(rej.reason, REDDN_REJ_SLOT);
-	assert_int_equal(be32toh(rej.need), 4160);
+	assert_int_equal(be32toh(rej.detail), 4160);
 	assert_string_equal(rej.text, "reply slots of 4096 bytes; offload users needs 4160");
 }
 

@@ -82,7 +82,7 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end
 	rnic_conn_address(conn, address);
 	if (s && s->env.slot_addr == of->slot_addr && s->env.slot_rkey == of->slot_rkey &&
 		memcmp(address, s->address, sizeof(address)) == 0)
-		request_refuse(&rej, REDDN_REJ_SERVED, 0, "session %" PRIu64 " goes on", of->session);
+		request_refuse(&rej, REDDN_REJ_NOT_ENDED, 0, "session %" PRIu64 " goes on", of->session);
 	else
 		end_reasons_answer(&sv->end_reasons, address, of, &rej);
 	if (rnic_conn_reject(conn, &rej, sizeof(rej)) < 0)

@@ -59,10 +59,10 @@ unserve
 serve reject=3 text="no offload of that name"
 expect "refused" 2 "refused by the server: no offload of that name" "${ping[@]}"
 unserve
-serve reject=5 need=64 text="slots of 64 bytes"
+serve reject=5 detail=64 text="slots of 64 bytes"
 expect "a smaller slot than was offered" 2 "slots of 64 bytes" "${ping[@]}"
 unserve
-serve reject=5 need=8256 text="slots of 8256 bytes"
+serve reject=5 detail=8256 text="slots of 8256 bytes"
 expect "never content" 2 "slots of 8256 bytes" "${ping[@]}"
 unserve
 serve slot=65536
@@ -86,9 +86,9 @@ done <<'END'
 magic=1 no reddnd
 version=9 version 9
 depth=17 depth 17
-arg_len=0 length of requests
-arg_len=300 requests of 300 bytes
-arg_len=20 length of requests
+request_len=0 length of requests
+request_len=300 requests of 300 bytes
+request_len=20 length of requests
 reply_max=1000000 replies of 1000000 bytes
 shape=5 kind 5
 buckets=5 power of two

@@ -3,9 +3,9 @@
  * fake-server - a server for tests of libreddn: plain verbs, lookups by the CPU, and misbehaviour on demand.
  *   fake-server PORT TABLE [NAME=VALUE...]
  * It serves one connection after the other until it is killed. With settings:
- *   reject=N need=N text=WORDS   refuse every connection; magic= and version= are those of the refusal then
+ *   reject=N detail=N text=WORDS   refuse every connection; magic= and version= are those of the refusal then
  *   reject-len=N                 with so many bytes of private data
- *   magic= version= shape= depth= arg_len= reply_max= buckets= offset_len= probes= max_key=
+ *   magic= version= shape= depth= request_len= reply_max= buckets= offset_len= probes= max_key=
  *                                put this into the reply instead of the truth
  *   accept-len=N                 accept with so many bytes of private data
  *   slot=N                       refuse slots smaller than that (default: what the table needs)
@@ -72,7 +72,7 @@ static struct session {
 	uint8_t *buf; /* depth arguments, then room for the table's header and two records */
 	struct reddn_wire_req req;
 	uint16_t depth;
-	uint32_t arg_len;
+	uint32_t request_len;
 	uint32_t served;
 } s;
 
@@ -205,12 +205,12 @@ static bool misbehave(const uint8_t *arg)
 	die("do=?");
 }
 
-static void reject(struct rdma_cm_id *id, uint32_t reason, uint32_t need, const char *text)
+static void reject(struct rdma_cm_id *id, uint32_t reason, uint32_t detail, const char *text)
 {
 	struct reddn_wire_rej rej = {.magic = htobe32((uint32_t)setting("magic", REDDN_WIRE_MAGIC)),
 		.version = (uint8_t)setting("version", REDDN_WIRE_VERSION),
 		.reason = (uint8_t)reason,
-		.need = htobe32(need)};
+		.detail = htobe32(detail)};
 
 	memset(rej.text, 'x', sizeof(rej.text));
 	if (text)
@@ -232,12 +232,12 @@ static void accept_session(struct rdma_cm_id *id)
 	s.id = id;
 	s.served = 0;
 	s.depth = be16toh(s.req.depth);
-	s.arg_len = 2u * (7u + table.offset_len);
+	s.request_len = 2u * (7u + table.offset_len);
 	rep = (struct reddn_wire_rep){.magic = htobe32((uint32_t)setting("magic", REDDN_WIRE_MAGIC)),
 		.version = (uint8_t)setting("version", REDDN_WIRE_VERSION),
 		.shape = (uint8_t)setting("shape", REDDN_SHAPE_TABLE),
 		.depth = htobe16((uint16_t)setting("depth", s.depth)),
-		.arg_len = htobe32((uint32_t)setting("arg_len", s.arg_len)),
+		.request_len = htobe32((uint32_t)setting("request_len", s.request_len)),
 		.reply_max = htobe32((uint32_t)setting("reply_max", room)),
 		.session = htobe64(1),
 		.table = {.hash_seed = htobe64(table.st.hash_seed),
@@ -290,7 +290,7 @@ static void connect_request(struct rdma_cm_id *id, const struct rdma_conn_param 
 	}
 	memcpy(&s.req, p->private_data, sizeof(s.req));
 	if (setting("reject", 0))
-		reject(id, (uint32_t)setting("reject", 0), (uint32_t)setting("need", 0),
+		reject(id, (uint32_t)setting("reject", 0), (uint32_t)setting("detail", 0),
 			text_setting("text"));
 	else if (be32toh(s.req.slot_size) < room)
 		reject(id, REDDN_REJ_SLOT, room, "slots too small");
@@ -309,7 +309,7 @@ static void serve_requests(void)
 
 		if (wc.status != IBV_WC_SUCCESS)
 			continue;
-		if (wc.byte_len != s.arg_len)
+		if (wc.byte_len != s.request_len)
 			fprintf(stderr, "a request of %u bytes\n", wc.byte_len);
 		if (!misbehave(arg))
 			answer(arg, s.served);

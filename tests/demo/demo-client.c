@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 
 		way.info(way.conn, &info);
 		printf("sent %llu\nagain %llu\n", (unsigned long long)info.sent,
-			(unsigned long long)(info.again_moved + info.again_overtaken));
+			(unsigned long long)(info.retries_moved + info.retries_overtaken));
 	}
 	if (way.conn)
 		way.close(way.conn);

@@ -31,7 +31,7 @@ static void reply(const uint8_t *data, size_t size)
 	/* Checksums are not to be guessed: in half of the cases it is made right. */
 	if ((slot[16] & 1) && r->key_len <= 64 && r->val_len <= 300)
 		r->sum = reddn_record_sum(r);
-	if (reddn_reply_judge(&geo, "key", 3, slot, SLOT, &seen) == REDDN_REPLY_HIT &&
+	if (reddn_reply_check(&geo, "key", 3, slot, SLOT, &seen) == REDDN_REPLY_HIT &&
 		(r->key_len != 3 || memcmp(r->bytes, "key", 3) != 0 || r->sum != reddn_record_sum(r)))
 		abort();
 }

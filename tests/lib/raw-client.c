@@ -120,7 +120,7 @@ uint8_t *raw_request(struct raw_client *c)
 
 uint32_t raw_arg_len(const struct raw_client *c)
 {
-	return be32toh(c->rep.arg_len);
+	return be32toh(c->rep.request_len);
 }
 
 void raw_post_recvs(struct raw_client *c, unsigned n)

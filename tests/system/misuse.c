@@ -150,7 +150,7 @@ static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t rea
 	raw_prepare(&c, argv[1], argv[2], argv[3]);
 	expect_refusal(&c, why, sizeof(*why), reason);
 	if (reason == REDDN_REJ_ENDED)
-		raw_need(be32toh(c.rej.need) == REDDN_WIRE_END_PROTOCOL, "not for that reason");
+		raw_need(be32toh(c.rej.detail) == REDDN_WIRE_END_PROTOCOL, "not for that reason");
 	raw_finish(&c);
 }
 
@@ -166,20 +166,20 @@ static void ask_why(char **argv)
 	why.slot_addr = c.req.slot_addr;
 	why.slot_rkey = c.req.slot_rkey;
 	why.session = c.rep.session;
-	ask(argv, &why, REDDN_REJ_SERVED);
+	ask(argv, &why, REDDN_REJ_NOT_ENDED);
 	why.slot_rkey ^= htobe32(1);
-	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	ask(argv, &why, REDDN_REJ_UNKNOWN);
 	raw_post_recvs(&c, RAW_DEPTH);
 	raw_post_sends(&c, 1, raw_arg_len(&c) + 1);
 	raw_expect_disconnect(&c);
-	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	ask(argv, &why, REDDN_REJ_UNKNOWN);
 	why.slot_rkey = c.req.slot_rkey;
 	ask(argv, &why, REDDN_REJ_ENDED);
 	why.slot_addr ^= htobe64(64);
-	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	ask(argv, &why, REDDN_REJ_UNKNOWN);
 	why.slot_addr = c.req.slot_addr;
 	why.session = htobe64(be64toh(why.session) + 1);
-	ask(argv, &why, REDDN_REJ_FORGOTTEN);
+	ask(argv, &why, REDDN_REJ_UNKNOWN);
 	raw_finish(&c);
 }
 

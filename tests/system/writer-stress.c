@@ -274,8 +274,8 @@ static void ask(const char *host, uint16_t port, const char *offload, const stru
 	reddn_get_info(c, &info);
 	reddn_close(c);
 	printf("%s depth %u: %lu gets, %lu hits, %lu misses, %lu uncertain; again %lu moved, %lu overtaken\n",
-		offload, depth, n.asked, n.hits, n.misses, n.uncertain, (unsigned long)info.again_moved,
-		(unsigned long)info.again_overtaken);
+		offload, depth, n.asked, n.hits, n.misses, n.uncertain, (unsigned long)info.retries_moved,
+		(unsigned long)info.retries_overtaken);
 	if (n.hits < gets / 2)
 		die("too few hits");
 }

@@ -298,16 +298,16 @@ static void report(const struct load *b)
 		if (!w->info)
 			continue;
 		w->info(w->conn, &info);
-		moved += info.again_moved;
-		overtaken += info.again_overtaken;
+		moved += info.retries_moved;
+		overtaken += info.retries_overtaken;
 	}
 	if (b->opt->json) {
 		printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
 		       "\"p50_us\": %.3f, \"p99_us\": %.3f"
 		       ", \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"client_cpu_s\": %.6f, "
 		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
-		       ", \"unanswered\": %" PRIu64 ", \"again_moved\": %" PRIu64
-		       ", \"again_overtaken\": %" PRIu64,
+		       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
+		       ", \"retries_overtaken\": %" PRIu64,
 			counted, (double)b->started / 1000, seconds, rate, p50, p99, p90, p999, max,
 			(double)b->cpu / 1e9, b->hits, b->misses, b->errors, b->asked - b->answered, moved,
 			overtaken);

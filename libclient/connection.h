@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * connection.h - a connection of libreddn: its state, its memory and its queues. connect.c makes one,
+ * request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it ended.
+ *
+ * A *request* is what the caller submitted. Its key and cookie stay in struct reddn_request until the caller
+ * has the result. Each time the library sends it, it takes the next *number*, and its reply arrives in *slot*
+ * number % depth. Numbers complete in order. Requests need not, because a repeated one takes a new number.
+ */
+#ifndef LIBCLIENT_CONNECTION_H
+#define LIBCLIENT_CONNECTION_H
+
+#include "libclient/args.h"
+#include "libclient/reddn.h"
+#include "libclient/reply.h"
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	REDDN_REQUEST_MAX = 256, /* bytes of a request */
+	REDDN_NONE = UINT32_MAX, /* no request */
+};
+
+struct reddn_request {
+	uint64_t cookie;
+	uint64_t retried_since;   /* ns, CLOCK_MONOTONIC */
+	uint32_t retries;         /* how often it was repeated */
+	struct reddn_seen before; /* the last reply before it was sent */
+	uint32_t len;             /* of the key, or of the raw request */
+	bool raw;
+	bool busy;
+	uint32_t next; /* in the free list or the retry queue */
+};
+
+struct reddn_slot {
+	uint32_t request; /* the request whose reply is due, or REDDN_NONE */
+	bool held;        /* the caller has its result */
+};
+
+struct reddn {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	int epoll;
+
+	uint8_t *area; /* registered: depth slots, then depth encoded requests of REDDN_REQUEST_MAX bytes */
+	size_t area_len;
+	uint8_t *encoded; /* the requests in the area */
+	uint8_t *keys;    /* depth keys (or raw requests) of key_room bytes */
+	size_t keys_len, key_room;
+	struct reddn_request *requests; /* depth */
+	struct reddn_slot *slots;       /* depth */
+	uint32_t *held;                 /* slots whose results the caller has */
+	uint32_t nheld;
+	struct ibv_recv_wr *recvs; /* one batch of depth receives */
+
+	struct reddn_info info;
+	struct reddn_geometry geo;
+	struct reddn_request_format format;
+	uint32_t retry_ms, spin_us, timeout_ms;
+	uint32_t inline_max;
+	uint32_t signal_every;
+
+	uint64_t sent, done;        /* numbers sent, numbers completed */
+	uint64_t reclaimed;         /* sends whose WQEs are free again */
+	uint32_t recvs_used;        /* since the last batch was posted */
+	uint32_t busy;              /* requests without a result */
+	uint32_t free_request;      /* list */
+	uint32_t retry, retry_tail; /* queue of requests to repeat */
+	struct reddn_seen seen;     /* of the latest reply */
+	unsigned idle_polls;
+	bool armed;
+	bool hangup;     /* the server disconnected; earlier replies still count */
+	int broken;      /* 0, or -errno: the connection is lost */
+	bool end_asked;  /* reddn_end_reason has asked */
+	int end_outcome; /* and this is its result */
+	char errmsg[512];
+};
+
+static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
+{
+	return c->area + slot * c->info.slot_size;
+}
+
+/** Allocate memory for info.depth requests and reply slots of info.slot_size. -ENOMEM; deinit frees it. */
+int reddn_requests_init(struct reddn *c);
+
+/** Allocate memory for as many keys of key_room bytes. -ENOMEM. */
+int reddn_keys_init(struct reddn *c);
+
+void reddn_requests_deinit(struct reddn *c);
+
+/**
+ * Make MR, CQ and QP on the device of c->id, post the receives, and add the descriptors to c->epoll. 0, or
+ * -errno and the reason in @err. reddn_close frees what there is.
+ */
+int reddn_queues_init(struct reddn *c, char *err, size_t errlen);
+
+/** Post a batch of `depth` receives. 0 or -errno. */
+int reddn_post_receives(struct reddn *c);
+
+/** Milliseconds until @deadline (clock_ms), 0 if it is over. */
+int reddn_time_left(uint64_t deadline);
+
+/**
+ * Wait for an event of the connection manager until @deadline; the caller acknowledges it. 0, -ETIMEDOUT, or
+ * -errno.
+ */
+int reddn_next_event(struct rdma_event_channel *events, uint64_t deadline, struct rdma_cm_event **out);
+
+/** Process the connection manager's events that have arrived. Sets hangup or broken. */
+void reddn_check_events(struct reddn *c);
+
+/** Mark the connection as lost with -errno @error and the reason in words. The first call counts. */
+void reddn_break(struct reddn *c, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

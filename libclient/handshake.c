@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/handshake.h"
+
+#include "libclient/public.h"
+#include "protocol/table-format.h"
+#include "util/array.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+bool reddn_read_rej(struct reddn_wire_rej *rej, const struct rdma_conn_param *p)
+{
+	if (!p->private_data || p->private_data_len < sizeof(*rej))
+		return false;
+	memcpy(rej, p->private_data, sizeof(*rej));
+	rej->text[sizeof(rej->text) - 1] = '\0';
+	for (char *t = rej->text; *t; t++)
+		*t = (unsigned char)*t < ' ' || *t == 0x7f ? '?' : *t;
+	return be32toh(rej->magic) == REDDN_WIRE_MAGIC;
+}
+
+int reddn_rej_error(const struct reddn_wire_rej *rej)
+{
+	static const int errors[] = {[REDDN_REJ_VERSION] = -EPROTONOSUPPORT,
+		[REDDN_REJ_MALFORMED] = -EPROTO,
+		[REDDN_REJ_OFFLOAD] = -ENOENT,
+		[REDDN_REJ_DEPTH] = -ERANGE,
+		[REDDN_REJ_SLOT] = -EMSGSIZE,
+		[REDDN_REJ_RESOURCES] = -EBUSY,
+		[REDDN_REJ_INTERNAL] = -EREMOTEIO,
+		[REDDN_REJ_SHUTDOWN] = -ESHUTDOWN,
+		[REDDN_REJ_ACCESS] = -EACCES,
+		[REDDN_REJ_QUOTA] = -EDQUOT};
+
+	return rej->reason && rej->reason < COUNT(errors) ? errors[rej->reason] : -EPROTO;
+}
+
+#define VIOLATED(...) reddn_fail(-EPROTO, err, errlen, "protocol violated: " __VA_ARGS__)
+
+static int check_sizes(
+	const struct reddn_info *info, const struct reddn_wire_rep *rep, char *err, size_t errlen)
+{
+	if (be16toh(rep->depth) != info->depth)
+		return VIOLATED("depth %u granted, %u asked", be16toh(rep->depth), info->depth);
+	if (info->request_len > REDDN_REQUEST_MAX)
+		return VIOLATED(
+			"requests of %u bytes, up to %u are possible", info->request_len, REDDN_REQUEST_MAX);
+	if (info->reply_max > info->slot_size)
+		return VIOLATED("replies of %u bytes into slots of %u", info->reply_max, info->slot_size);
+	return 0;
+}
+
+static int read_table(struct reddn *c, const struct reddn_wire_table *t, char *err, size_t errlen)
+{
+	const char *wrong;
+
+	c->info.shape = REDDN_TABLE;
+	c->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
+		.buckets = be64toh(t->buckets),
+		.max_key = be32toh(t->max_key),
+		.max_value = be32toh(t->max_value),
+		.offset_len = t->offset_len};
+	c->info.hash_seed = c->geo.seed;
+	c->info.buckets = c->geo.buckets;
+	c->info.max_key = c->geo.max_key;
+	c->info.max_value = c->geo.max_value;
+	wrong = reddn_geometry_error(&c->geo, c->info.request_len);
+	if (!wrong && t->probes != 2)
+		wrong = "a key is in one of two buckets";
+	if (wrong)
+		return VIOLATED("%s", wrong);
+	if (c->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
+		return VIOLATED("slots of %u bytes", c->info.slot_size);
+	c->key_room = c->geo.max_key > REDDN_REQUEST_MAX ? c->geo.max_key : REDDN_REQUEST_MAX;
+	return 0;
+}
+
+int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
+{
+	struct reddn_wire_rep rep;
+	const char *wrong;
+	int r;
+
+	if (!p->private_data || p->private_data_len < sizeof(rep))
+		return reddn_fail(-EPROTO, err, errlen,
+			"the server is no reddnd: it accepted with %u bytes, not %zu", p->private_data_len,
+			sizeof(rep));
+	memcpy(&rep, p->private_data, sizeof(rep));
+	if (be32toh(rep.magic) != REDDN_WIRE_MAGIC)
+		return reddn_fail(-EPROTO, err, errlen, "the server is no reddnd: wrong magic 0x%08x",
+			be32toh(rep.magic));
+	if (rep.version != REDDN_WIRE_VERSION)
+		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
+			"the server speaks version %u, this library %u", rep.version, REDDN_WIRE_VERSION);
+	c->info.request_len = be32toh(rep.request_len);
+	c->info.reply_max = be32toh(rep.reply_max);
+	c->info.session = be64toh(rep.session);
+	r = check_sizes(&c->info, &rep, err, errlen);
+	if (r < 0)
+		return r;
+	wrong = reddn_format_read(&c->format, &rep, c->info.request_len);
+	if (wrong)
+		return VIOLATED("%s", wrong);
+	c->info.nargs = c->format.nargs;
+	if (rep.shape == REDDN_SHAPE_TABLE)
+		return read_table(c, &rep.table, err, errlen);
+	if (rep.shape != REDDN_SHAPE_OPAQUE)
+		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
+			"this library does not know offloads of kind %u", rep.shape);
+	c->info.shape = REDDN_OPAQUE;
+	c->key_room = REDDN_REQUEST_MAX;
+	return 0;
+}

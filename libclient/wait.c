@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/connection.h"
+#include "libclient/public.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/* Empty polls of reddn_wait before it yields the CPU, which takes a system call. */
+enum { YIELD_EVERY = 4 };
+
+PUBLIC int reddn_fd(struct reddn *c)
+{
+	return c->epoll;
+}
+
+PUBLIC int reddn_arm(struct reddn *c)
+{
+	struct ibv_cq *cq;
+	void *context;
+	unsigned events = 0;
+
+	if (c->broken)
+		return 0;
+	reddn_check_events(c);
+	/* The channel does not block. */
+	while (ibv_get_cq_event(c->channel, &cq, &context) == 0)
+		events++;
+	if (events)
+		ibv_ack_cq_events(c->cq, events);
+	if (c->armed && !events)
+		return 0;
+	c->armed = true;
+	return -ibv_req_notify_cq(c->cq, 0);
+}
+
+PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms)
+{
+	uint64_t start = clock_ns(), now = start;
+
+	for (unsigned polls = 1;; polls++) {
+		struct epoll_event ev;
+		int64_t left = -1;
+		int n = reddn_poll(c, res, max);
+
+		if (n || !c->busy)
+			return n;
+		if (now - start < c->spin_us * 1000ull) {
+			if (polls % YIELD_EVERY == 0)
+				sched_yield();
+			now = clock_ns();
+			continue;
+		}
+		n = reddn_arm(c);
+		if (n < 0)
+			return n;
+		n = reddn_poll(c, res, max);
+		if (n)
+			return n;
+		if (timeout_ms >= 0) {
+			left = timeout_ms - (int64_t)((clock_ns() - start) / 1000000);
+			if (left <= 0)
+				return 0;
+		}
+		if (epoll_wait(c->epoll, &ev, 1, (int)left) < 0 && errno != EINTR)
+			return -errno;
+		reddn_check_events(c);
+	}
+}
+
+/* Begin a call that waits: nothing may be outstanding. Releases the results that the caller still has. */
+static int begin(struct reddn *c)
+{
+	struct reddn_result res;
+
+	return c->busy ? -EBUSY : reddn_poll(c, &res, 1);
+}
+
+/* A caller who waits for a reply can also wait for the reason why there is none. */
+static int end(struct reddn *c, int r)
+{
+	if (r < 0 && c->broken && c->broken != -ETIMEDOUT)
+		reddn_end_reason(c);
+	return r;
+}
+
+/* Wait for the only outstanding request. Returns the status of its result. */
+static int finish(struct reddn *c, struct reddn_result *res)
+{
+	int r = reddn_wait(c, res, 1, (int)c->timeout_ms);
+
+	if (r == 0) {
+		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+		r = reddn_poll(c, res, 1);
+	}
+	return r < 0 ? r : res->status;
+}
+
+PUBLIC int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len)
+{
+	struct reddn_result res;
+	int r = begin(c);
+
+	*len = 0;
+	if (r == 0)
+		r = reddn_get_submit(c, key, key_len, 0);
+	if (r == 0)
+		r = finish(c, &res);
+	if (r)
+		return end(c, r);
+	*len = res.length;
+	if (res.length > buf_len)
+		return -EMSGSIZE;
+	if (res.length)
+		memcpy(buf, res.value, res.length);
+	return 0;
+}
+
+PUBLIC int reddn_call(
+	struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
+{
+	struct reddn_result res;
+	int r = begin(c);
+
+	if (r == 0)
+		r = reddn_call_submit(c, args, nargs, 0);
+	if (r == 0)
+		r = finish(c, &res);
+	if (r == 0)
+		memcpy(buf, res.value, res.length < buf_len ? res.length : buf_len);
+	return end(c, r);
+}
