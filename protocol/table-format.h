@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table-format.h - a reddn table as it lies in a file and in memory: what the writer, the NIC and the
- * client agree on. Version 1. Integers are little-endian except in buckets, whose bytes a NIC moves
- * raw into work requests.
+ * table-format.h - layout of a reddn table in its file and in memory: the contract between the writer, the
+ * NIC and the client. Version 1. Integers are little-endian, except in buckets, whose bytes a NIC copies raw
+ * into work requests. reddn-table-format(5) describes it for others.
  *
- * File: [header page][bucket array][heap]. The bucket array starts at a page boundary, so that it can be
- * registered under a memory key and an IOVA of its own. The heap holds records.
+ * File: [header page][bucket array][heap]. The bucket array starts at a page boundary, so that it can have a
+ * memory key and an IOVA of its own. The heap holds records.
  *
  * A key is in one of two buckets. XXH3_128bits_withSeed(key, len, hash_seed) gives
  *   fp      low 56 bits of low64; 0 is replaced by 1
  *   b0      high64 & (buckets - 1)
  *   b1      (b0 ^ mix(fp)) & (buckets - 1), mix(x) = (x * 0x9e3779b97f4a7c15) >> 20, | 1 if it gives b1 == b0
- * so that either bucket follows from the other and the fingerprint: moving an entry needs no key.
+ * Either bucket follows from the other and the fingerprint, so the writer can move an entry without its key.
  *
- * One writer. Readers are NICs, at any time, in any order, without locks, seeing each aligned 8-byte word
- * whole but no more than that. Rules the writer keeps:
- *   - a record never changes once a bucket points at it; it is reused late (see below), and carries a
- * checksum, so a reader that was overtaken notices and asks again;
- *   - a bucket's locator is valid at all times (an empty bucket points at the null record): a READ of 0 bytes
- * or a wild address cannot happen;
- *   - insert: record, then locator, then fingerprint. Delete: fingerprint 0, then locator of the null record.
- *     Replace: one 8-byte store of the locator;
- *   - move: live.moves becomes odd, copy to the other bucket (locator, fingerprint), clear the old one,
- * live.moves becomes even. A reader that missed and saw the same even number before it asked and after is
- * right.
+ * There is one writer. Readers are NICs. They read at any time, in any order, without locks, and see each
+ * aligned 8-byte word whole but no more than that. The writer keeps these rules:
+ *   - A record never changes once a bucket points at it. Its memory is reused late, and it has a checksum,
+ *     so an overtaken reader notices and asks again.
+ *   - The locator of a bucket is always valid (an empty bucket points at the null record). So a NIC never
+ *     READs 0 bytes or a wild address.
+ *   - Insert: record, then locator, then fingerprint. Delete: fingerprint 0, then locator of the null record.
+ *     Replace: record, then one 8-byte store of the locator.
+ *   - Move: live.moves becomes odd; copy to the other bucket (locator, fingerprint); clear the old bucket;
+ *     live.moves becomes even. A miss is certain if the reader saw the same even number before it asked and
+ *     with the reply.
  */
 #ifndef PROTOCOL_TABLE_FORMAT_H
 #define PROTOCOL_TABLE_FORMAT_H
@@ -33,9 +33,9 @@
 #define REDDN_TABLE_MAGIC 0x314c42544e444452ull /* "RDDNTBL1" */
 #define REDDN_TABLE_PAGE 4096
 
-/** The line every reply carries to the client. 64 bytes, one cache line. */
+/** The live line, which every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {
-	uint64_t moves; /* odd while an entry is moving between its buckets */
+	uint64_t moves; /* odd while an entry moves between its buckets; grows by 2 with every move */
 	uint64_t entries;
 	uint64_t epoch; /* changes when the table is re-created */
 	uint64_t reserved[5];
@@ -46,23 +46,22 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t version; /* 1 */
 	uint32_t header_size;
 	uint64_t hash_seed;
-	uint64_t buckets; /* power of two */
-	uint64_t buckets_off;
-	uint64_t heap_off;
+	uint64_t buckets;     /* power of two */
+	uint64_t buckets_off; /* offset in the file */
+	uint64_t heap_off;    /* offset in the file */
 	uint64_t heap_size;
 	uint64_t file_size;
 	uint32_t max_key;
 	uint32_t max_value;
-	uint64_t null_off; /* of the null record, from the start of the heap */
+	uint64_t null_off; /* offset of the null record in the heap */
 	uint8_t pad[128 - 80];
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
-/** 16 bytes, 16-byte aligned. The NIC reads 15 of them: len and off into a data segment, fp into a scratch
- * word. */
+/** 16-byte aligned. The NIC reads 15 bytes: len and off into a data segment, fp into a scratch word. */
 struct reddn_bucket {
-	uint8_t len[3]; /* bytes of the record, big-endian, never 0 */
-	uint8_t off[5]; /* of the record from the start of the heap, big-endian */
+	uint8_t len[3]; /* size of the record in bytes, big-endian, never 0 */
+	uint8_t off[5]; /* offset of the record in the heap, big-endian */
 	uint8_t fp[7];  /* byte 0 is the least significant of the 56 bits; all 0: empty */
 	uint8_t zero;
 };

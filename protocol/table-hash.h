@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table-hash.h - where a key lives in a table, and the words of a bucket. The definition is in
- * table-format.h; writer, client and tests share this one rendering of it. Pure functions.
+ * table-hash.h - the two buckets of a key, and the words of a bucket. table-format.h has the definition;
+ * writer, client and tests share this implementation. Pure functions.
  */
 #ifndef PROTOCOL_TABLE_HASH_H
 #define PROTOCOL_TABLE_HASH_H
@@ -15,12 +15,13 @@
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "table words are read in place");
 
-/** Largest key and record that a bucket's 3-byte length and the API allow. */
+/** Largest key that the API allows, and largest record that a bucket's 3-byte length allows. Bytes. */
 enum { REDDN_KEY_LIMIT = 65536, REDDN_RECORD_LIMIT = 0xffffff };
 
+/** Fingerprint and buckets of a key. */
 struct reddn_place {
 	uint64_t fp;        /* 1 .. 2^56-1 */
-	uint64_t bucket[2]; /* in probe order, different */
+	uint64_t bucket[2]; /* two different ones, in probe order */
 };
 
 /** The other bucket of an entry with fingerprint `fp` that is in bucket `b`. */
@@ -46,13 +47,13 @@ static inline struct reddn_place reddn_hash_key(uint64_t seed, uint64_t buckets,
 	return p;
 }
 
-/** The two keys cannot both be in a table: readers could not tell them apart by their fingerprints. */
+/** True if the two keys cannot both be in a table, because fingerprint and bucket do not distinguish them. */
 static inline int reddn_place_same(const struct reddn_place *a, const struct reddn_place *b)
 {
 	return a->fp == b->fp && (a->bucket[0] == b->bucket[0] || a->bucket[0] == b->bucket[1]);
 }
 
-/** First word of a bucket: len and off, big-endian, side by side. */
+/** The locator, first word of a bucket: len and off, big-endian. */
 static inline uint64_t reddn_locator(uint64_t off, uint64_t len)
 {
 	return htobe64(len << 40 | off);
@@ -68,12 +69,13 @@ static inline uint32_t reddn_locator_len(uint64_t word)
 	return (uint32_t)(be64toh(word) >> 40);
 }
 
+/** Bytes of a record. */
 static inline uint64_t reddn_record_size(uint64_t key_len, uint64_t val_len)
 {
 	return sizeof(struct reddn_record) + key_len + val_len;
 }
 
-/** The checksum a record with these lengths and bytes must carry. */
+/** The right checksum for the lengths and bytes of a record. */
 static inline uint64_t reddn_record_sum(const struct reddn_record *r)
 {
 	return XXH3_64bits_withSeed(

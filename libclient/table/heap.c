@@ -30,7 +30,7 @@ void reddn_heap_deinit(struct reddn_heap *h)
 	*h = (struct reddn_heap){0};
 }
 
-/* First granule in [pos, end) whose bit is `set`; end when there is none. */
+/* First granule in [pos, end) whose bit is `set`; `end` if there is none. */
 static uint64_t next_bit(const struct reddn_heap *h, uint64_t pos, uint64_t end, bool set)
 {
 	while (pos < end) {
@@ -92,7 +92,7 @@ static bool find_run(const struct reddn_heap *h, uint64_t pos, uint64_t n, uint6
 	return false;
 }
 
-/* The extent that waited longest becomes free. */
+/* Free the extent that waited longest. */
 static void release_oldest(struct reddn_heap *h)
 {
 	struct reddn_heap_extent *e = &h->queue[h->tail++ % REDDN_HEAP_QUEUE];

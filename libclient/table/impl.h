@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * impl.h - a table handle, shared by file.c (making, opening, checking, repairing) and table.c
- * (using).
+ * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -14,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Longest chain of moves that makes room for one entry; at 48 % load chains of a few hundred happen. */
+/** Longest chain of moves that makes room for one entry. At 48 % load, chains of a few hundred occur. */
 enum { REDDN_TABLE_MAX_PATH = 1024 };
 
-/** The writer's part of the header page: the move under way. Valid while live.moves is odd. */
+/** The current move, in the writer's part of the header page. Valid while live.moves is odd. */
 struct reddn_table_journal {
 	uint64_t from;
 	uint64_t to;
@@ -28,17 +27,17 @@ struct reddn_table {
 	bool writer;
 	uint8_t *map;
 	size_t map_len;
-	/* Geometry, copied when it was checked: what others do to the header later cannot lead us astray. */
+	/* The header as it was checked: later changes of the file by others have no effect. */
 	struct reddn_table_header geo;
 	struct reddn_table_live *live;
 	struct reddn_table_journal *journal;
 	_Atomic uint64_t *words; /* two per bucket: locator, fingerprint */
 	uint8_t *heap;
 	uint64_t null_locator;
-	uint64_t heap_used;           /* reader: as of open */
+	uint64_t heap_used;           /* read-only handle: when it was opened */
 	struct reddn_heap space;      /* writer */
 	uint64_t *path;               /* writer: two of REDDN_TABLE_MAX_PATH */
-	struct reddn_record *scratch; /* a copy of the record that get and next hand out */
+	struct reddn_record *scratch; /* a copy of the record that get and next return */
 };
 
 static inline _Atomic uint64_t *reddn_table_locator(const struct reddn_table *t, uint64_t bucket)
@@ -56,7 +55,7 @@ static inline uint64_t reddn_word_get(const _Atomic uint64_t *w)
 	return atomic_load_explicit((_Atomic uint64_t *)w, memory_order_acquire);
 }
 
-/* Every store that readers see is a whole word and comes after all stores before it. */
+/* Every store that readers see is a whole word, ordered after all earlier stores. */
 static inline void reddn_word_set(_Atomic uint64_t *w, uint64_t v)
 {
 	atomic_store_explicit(w, v, memory_order_release);
@@ -67,7 +66,7 @@ static inline _Atomic uint64_t *reddn_live_word(uint64_t *field)
 	return (_Atomic uint64_t *)field;
 }
 
-/** The locator points at something that can be a record of this table. */
+/** True if the locator points into the heap and has the size of a possible record. */
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator);
 
 #endif

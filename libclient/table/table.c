@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* How often a reader asks again before it says -EAGAIN or -EBADMSG; it yields in between. */
+/* A reader tries again so often, and yields in between, before it returns -EAGAIN or -EBADMSG. */
 enum { READ_TRIES = 1000 };
 
 static struct reddn_place place_of(const struct reddn_table *t, const void *key, size_t len)
@@ -17,8 +17,8 @@ static struct reddn_place place_of(const struct reddn_table *t, const void *key,
 }
 
 /*
- * Copy the record at `locator` and check it: a writer may be reusing its memory at this moment, and then the
- * checksum is wrong. -EBADMSG.
+ * Copy the record at `locator` and check it. If a writer reuses its memory at the same time, the checksum is
+ * wrong: -EBADMSG.
  */
 static int read_record(struct reddn_table *t, uint64_t locator)
 {
@@ -37,14 +37,13 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 	return 0;
 }
 
-/* One look at both buckets. 0, REDDN_TABLE_MISS, or -EBADMSG when a record was not what its bucket promised.
- */
+/* Search both buckets once. 0, REDDN_TABLE_MISS, or -EBADMSG: a record did not match its bucket. */
 static int look(struct reddn_table *t, const struct reddn_place *p, const void *key, size_t key_len)
 {
 	int result = REDDN_TABLE_MISS;
 
 	for (int i = 0; i < 2; i++) {
-		struct reddn_place found;
+		struct reddn_place stored;
 
 		if (reddn_word_get(reddn_table_fp(t, p->bucket[i])) != p->fp)
 			continue;
@@ -54,8 +53,8 @@ static int look(struct reddn_table *t, const struct reddn_place *p, const void *
 		}
 		if (t->scratch->key_len == key_len && !memcmp(t->scratch->bytes, key, key_len))
 			return 0;
-		found = place_of(t, t->scratch->bytes, t->scratch->key_len);
-		if (!reddn_place_same(&found, p))
+		stored = place_of(t, t->scratch->bytes, t->scratch->key_len);
+		if (!reddn_place_same(&stored, p))
 			result = -EBADMSG;
 	}
 	return result;
@@ -131,7 +130,7 @@ static void move(struct reddn_table *t, uint64_t from, uint64_t to)
 
 /*
  * Empty one of the two buckets. Each bucket holds one entry and each entry has one other bucket, so there are
- * only two chains to follow; the shorter one that ends at an empty bucket is moved along, from its end.
+ * only two chains. The entries of the shorter chain that ends at an empty bucket move, the last one first.
  */
 static int make_room(struct reddn_table *t, const struct reddn_place *p, uint64_t *bucket)
 {
@@ -156,7 +155,7 @@ static int make_room(struct reddn_table *t, const struct reddn_place *p, uint64_
 	return -ENOSPC;
 }
 
-/* Where the writer's own key is: 0 and the bucket, REDDN_TABLE_MISS, -ENOTUNIQ or -EBADMSG. */
+/* Find the writer's own key: 0 and the bucket, REDDN_TABLE_MISS, -ENOTUNIQ or -EBADMSG. */
 static int find(
 	struct reddn_table *t, const struct reddn_place *p, const void *key, size_t key_len, uint64_t *bucket)
 {
@@ -248,7 +247,7 @@ PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key
 		return r;
 	p = place_of(t, key, key_len);
 	r = find(t, &p, key, key_len, &bucket);
-	/* Another key in its place means that this one is not there. */
+	/* Another key in its place means that this key is absent. */
 	if (r == -ENOTUNIQ)
 		return REDDN_TABLE_MISS;
 	if (r != 0)
