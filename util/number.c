@@ -35,6 +35,11 @@ int number_parse(const char *s, uint64_t min, uint64_t max, uint64_t *out)
 	return 0;
 }
 
+int number_parse_decimal(const char *s, uint64_t min, uint64_t max, uint64_t *out)
+{
+	return s[0] == '0' && s[1] ? -EINVAL : number_parse(s, min, max, out);
+}
+
 int number_parse_size(const char *s, uint64_t max, uint64_t *out)
 {
 	static const char units[] = "KMG";

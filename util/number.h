@@ -12,7 +12,10 @@
 /** Decimal, 0x hexadecimal or 0 octal. 0; -EINVAL: not a number; -ERANGE: not from @min to @max. */
 int number_parse(const char *s, uint64_t min, uint64_t max, uint64_t *out);
 
-/** The same up to @max, in bytes, with K, M or G for powers of 1024 allowed behind it. */
+/** The same, decimal only: a 0 in front, which some readers take for octal, is -EINVAL. */
+int number_parse_decimal(const char *s, uint64_t min, uint64_t max, uint64_t *out);
+
+/** As number_parse() up to @max, in bytes, with K, M or G for powers of 1024 allowed behind it. */
 int number_parse_size(const char *s, uint64_t max, uint64_t *out);
 
 /** "50us", "250ms", "2s", "5m", "1h" in microseconds. 0; -EINVAL; -ERANGE: more than 30 days. */

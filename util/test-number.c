@@ -34,6 +34,22 @@ static void test_numbers(void **state)
 	assert_int_equal(v, 7);
 }
 
+static void test_decimals(void **state)
+{
+	uint64_t v = 7;
+
+	(void)state;
+	assert_int_equal(number_parse_decimal("0", 0, 9, &v), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(number_parse_decimal("10", 0, 10, &v), 0);
+	assert_int_equal(v, 10);
+	assert_int_equal(number_parse_decimal("010", 0, 10, &v), -EINVAL);
+	assert_int_equal(number_parse_decimal("0x1", 0, 10, &v), -EINVAL);
+	assert_int_equal(number_parse_decimal("", 0, 10, &v), -EINVAL);
+	assert_int_equal(number_parse_decimal("11", 0, 10, &v), -ERANGE);
+	assert_int_equal(v, 10);
+}
+
 static void test_sizes(void **state)
 {
 	uint64_t v = 0;
@@ -82,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_decimals),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_durations),
 	};
