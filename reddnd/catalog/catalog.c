@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
-#include "util/number.h"
 
 #include "protocol/wire.h"
+#include "reddnd/catalog/address.h"
+#include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/includes.h"
-#include "reddnd/catalog/settings.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
-#include <libconfig.h>
 #include <libgen.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,223 +18,160 @@ enum { SECOND_US = 1000000 };
 #define ARENA_MIN (4ull << 20)
 #define ARENA_MAX (64ull << 30)
 
-/* ---- the top
- * ------------------------------------------------------------------------------------------------ */
+/* ---- settings of the top --------------------------------------------------------------------------------
+ */
 
-/* "1.2.3.4:5", "1.2.3.4", "[::]:5", "[::]" */
-static bool parse_address(const char *text, struct catalog_listen *listen)
+static void parse_listen_one(struct settings *l, const config_setting_t *s, void *object)
 {
-	bool v6 = text[0] == '[';
-	const char *begin = text + v6, *end = v6 ? strchr(begin, ']') : begin + strcspn(begin, ":");
-	uint8_t binary[16];
-	const char *port;
-	char *rest;
-	long v = REDDN_WIRE_PORT;
+	const char *text = config_setting_get_string(s);
+	struct catalog *c = object;
 
-	if (!end || (size_t)(end - begin) >= sizeof(listen->address))
-		return false;
-	memcpy(listen->address, begin, (size_t)(end - begin));
-	listen->address[end - begin] = '\0';
-	if (inet_pton(v6 ? AF_INET6 : AF_INET, listen->address, binary) != 1)
-		return false;
-	port = end + v6;
-	if (*port) {
-		if (*port != ':' || port[1] < '0' || port[1] > '9')
-			return false;
-		v = strtol(port + 1, &rest, 10);
-		if (*rest || v < 1 || v > UINT16_MAX)
-			return false;
-	}
-	listen->port = (uint16_t)v;
-	return true;
-}
-
-static void listen_one(struct load *l, const config_setting_t *s)
-{
-	struct catalog *c = l->catalog;
-
-	if (config_setting_type(s) != CONFIG_TYPE_STRING)
+	if (!text)
 		settings_wrong(l, s, "\"listen\" holds something else than text; write \"address:port\"");
 	else if (c->nlisten == CATALOG_LISTEN_MAX)
 		settings_wrong(l, s, "too many addresses to listen on; at most %d", CATALOG_LISTEN_MAX);
-	else if (!parse_address(config_setting_get_string(s), &c->listen[c->nlisten]))
+	else if (!address_parse_listen(text, &c->listen[c->nlisten]))
 		settings_wrong(l, s,
 			"cannot listen on \"%s\"; write a numeric address and a port: \"0.0.0.0:7471\", "
 			"\"[::]:7471\"",
-			config_setting_get_string(s));
+			text);
 	else
 		c->nlisten++;
 }
 
-static void top_metrics(struct load *l, const config_setting_t *s, void *object)
+static void parse_listen(struct settings *l, const config_setting_t *s, void *object)
 {
-	const char *text = config_setting_get_string(s);
-
-	(void)object;
-	l->catalog->serves_metrics = true;
-	if (!parse_address(text, &l->catalog->metrics) || l->catalog->metrics.port == REDDN_WIRE_PORT)
-		settings_wrong(l, s,
-			"cannot serve metrics at \"%s\"; write a numeric address and a port: "
-			"\"127.0.0.1:9471\"",
-			text);
-}
-
-static void top_listen(struct load *l, const config_setting_t *s, void *object)
-{
-	(void)object;
-	if (config_setting_type(s) == CONFIG_TYPE_STRING) {
-		listen_one(l, s);
-		return;
-	}
-	if (config_setting_length(s) == 0)
+	if (config_setting_is_aggregate(s) && config_setting_length(s) == 0)
 		settings_wrong(l, s, "\"listen\" is empty; give at least one \"address:port\"");
-	for (int i = 0; i < config_setting_length(s); i++)
-		listen_one(l, config_setting_get_elem(s, (unsigned)i));
+	settings_each(l, s, object, parse_listen_one);
 }
 
-static void top_device(struct load *l, const config_setting_t *s, void *object)
+static void parse_metrics(struct settings *l, const config_setting_t *s, void *object)
+{
+	struct catalog *c = object;
+
+	c->serves_metrics = true;
+	if (!address_parse_listen(config_setting_get_string(s), &c->metrics) ||
+		c->metrics.port == REDDN_WIRE_PORT)
+		settings_wrong_value(l, s, "a numeric address and a port: \"127.0.0.1:9471\"");
+}
+
+static void parse_device(struct settings *l, const config_setting_t *s, void *object)
 {
 	const char *name = config_setting_get_string(s);
+	struct catalog *c = object;
 
-	(void)object;
-	if (*name && !text_is_name(name, sizeof(l->catalog->device) - 1))
-		settings_wrong(
-			l, s, "\"%s\" cannot be a device; give a name that ibv_devices lists, or \"\"", name);
+	if (*name && !text_is_name(name, sizeof(c->device) - 1))
+		settings_wrong_value(l, s, "a name that ibv_devices lists, or \"\"");
 	else
-		strcpy(l->catalog->device, name);
+		strcpy(c->device, name);
 }
 
-static void top_connect_timeout(struct load *l, const config_setting_t *s, void *object)
-{
-	uint64_t us;
-
-	(void)object;
-	if (number_parse_duration(config_setting_get_string(s), &us) < 0 || us < SECOND_US)
-		settings_wrong(l, s,
-			"\"connect_timeout\" is \"%s\"; it must be a time of at least 1 s, as in \"10s\"",
-			config_setting_get_string(s));
-	else
-		l->catalog->connect_timeout = us;
-}
-
-static void top_arena(struct load *l, const config_setting_t *s, void *object)
-{
-	uint64_t v;
-
-	(void)object;
-	if (!settings_amount(s, &v) || v < ARENA_MIN || v > ARENA_MAX)
-		settings_wrong(l, s, "\"arena\" is no size that will do; write 4M to 64G, as in \"256M\"");
-	else
-		l->catalog->arena = v;
-}
-
-static void top_control(struct load *l, const config_setting_t *s, void *object)
+static void parse_programs_one(struct settings *l, const config_setting_t *s, void *object)
 {
 	const char *path = config_setting_get_string(s);
-
-	(void)object;
-	if (path[0] != '/' || strlen(path) >= CATALOG_SOCKET_MAX)
-		settings_wrong(l, s,
-			"\"%s\" cannot be a control socket; give an absolute path of at most %d characters",
-			path, CATALOG_SOCKET_MAX - 1);
-	else
-		l->catalog->control = strdup(path);
-}
-
-static void add_programs(struct load *l, const config_setting_t *s, const char *path)
-{
-	struct catalog *c = l->catalog;
+	struct catalog *c = object;
 
 	if (!path || path[0] != '/')
 		settings_wrong(
-			l, s, "\"programs\" must be a directory, or a list of them, from the root: \"/...\"");
+			l, s, "\"programs\" must be an absolute path of a directory, or a list of them");
 	else if (c->nprograms == CATALOG_PROGRAMS_MAX)
 		settings_wrong(l, s, "too many directories of programs; at most %d", CATALOG_PROGRAMS_MAX);
 	else
 		c->programs[c->nprograms++] = strdup(path);
 }
 
-static void top_programs(struct load *l, const config_setting_t *s, void *object)
+static void parse_programs(struct settings *l, const config_setting_t *s, void *object)
 {
-	(void)object;
-	if (config_setting_type(s) == CONFIG_TYPE_STRING) {
-		add_programs(l, s, config_setting_get_string(s));
-		return;
-	}
-	for (int i = 0; i < config_setting_length(s); i++)
-		add_programs(l, s, config_setting_get_string(config_setting_get_elem(s, (unsigned)i)));
+	settings_each(l, s, object, parse_programs_one);
 }
 
-static void top_ignore(struct load *l, const config_setting_t *s, void *object)
+static void parse_later(struct settings *l, const config_setting_t *s, void *object)
 {
 	(void)l;
 	(void)s;
 	(void)object;
 }
 
+#define CATALOG(member) SETTINGS_FIELD(struct catalog, member)
+
+static const char a_list[] = "a list of groups: ( { ... }, { ... } )";
+
 /* Regions, offloads and tenants are parsed afterwards, in an order that does not depend on the file's */
-static const struct rule top_rules[] = {
-	{"listen", T_STRING | T_ARRAY | T_LIST, "\"address:port\" or a list of such", false, top_listen},
-	{"device", T_STRING, "the name of a device", false, top_device},
-	{"control", T_STRING, "an absolute path", false, top_control},
-	{"metrics", T_STRING, "\"address:port\"", false, top_metrics},
-	{"connect_timeout", T_STRING, "a time: \"10s\"", false, top_connect_timeout},
-	{"arena", T_STRING | T_INT | T_INT64, "a size as in \"256M\"", false, top_arena},
-	{"programs", T_STRING | T_ARRAY | T_LIST, "a directory or a list of such", false, top_programs},
-	{"regions", T_LIST, "a list of groups: ( { ... }, { ... } )", false, top_ignore},
-	{"offloads", T_LIST, "a list of groups: ( { ... }, { ... } )", false, top_ignore},
-	{"tenants", T_LIST, "a list of groups: ( { ... }, { ... } )", false, top_ignore},
+static const struct settings_rule top_rules[] = {
+	{"listen", "\"address:port\" or a list of such",
+		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_listen)},
+	{"device", "the name of a device", SETTINGS_PARSE(SETTINGS_STRING, parse_device)},
+	{"control", "an absolute path of at most 107 characters", SETTINGS_PATH, CATALOG(control),
+		.max = CATALOG_SOCKET_MAX - 1},
+	{"metrics", "\"address:port\"", SETTINGS_PARSE(SETTINGS_STRING, parse_metrics)},
+	{"connect_timeout", "a time of at least 1 s, as in \"10s\"", SETTINGS_TIME, CATALOG(connect_timeout),
+		SECOND_US},
+	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
+		ARENA_MAX},
+	{"programs", "a directory or a list of such",
+		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_programs)},
+	{"regions", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
+	{"offloads", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
+	{"tenants", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
 };
 
-static int parse_tenants(struct load *l, const config_setting_t *tenants)
+/* The list of that name, or NULL if there is none. @entries gets room for one entry more */
+static const config_setting_t *prepare_list(
+	const config_t *config, const char *name, void **entries, size_t size, int *error)
+{
+	const config_setting_t *list = config_lookup(config, name);
+
+	if (list && !config_setting_is_list(list))
+		list = NULL;
+	*entries = calloc((list ? (size_t)config_setting_length(list) : 0) + 1, size);
+	if (!*entries)
+		*error = -ENOMEM;
+	return list;
+}
+
+static int parse_lists(struct settings *l, const config_t *config)
 {
 	struct catalog *c = l->catalog;
-	bool given = tenants && config_setting_is_list(tenants);
+	const config_setting_t *regions, *offloads, *tenants;
+	int r = 0;
 
-	c->tenants = calloc((given ? (size_t)config_setting_length(tenants) : 0) + 1, sizeof(*c->tenants));
-	if (!c->tenants)
-		return -ENOMEM;
-	if (given && config_setting_length(tenants) == 0)
+	regions = prepare_list(config, "regions", (void **)&c->regions, sizeof(*c->regions), &r);
+	offloads = prepare_list(config, "offloads", (void **)&c->offloads, sizeof(*c->offloads), &r);
+	tenants = prepare_list(config, "tenants", (void **)&c->tenants, sizeof(*c->tenants), &r);
+	if (r < 0)
+		return r;
+	if (regions)
+		settings_list(l, regions, "regions", entries_parse_region);
+	if (offloads)
+		settings_list(l, offloads, "offloads", entries_parse_offload);
+	if (!tenants)
+		strcpy(c->tenants[c->ntenants++].name, "everyone");
+	else if (config_setting_length(tenants) == 0)
 		settings_wrong(
 			l, tenants, "\"tenants\" is empty: nobody could connect; leave it out for everyone");
-	if (given)
-		settings_list(l, tenants, "tenants", settings_parse_tenant);
 	else
-		strcpy(c->tenants[c->ntenants++].name, "everyone");
+		settings_list(l, tenants, "tenants", entries_parse_tenant);
 	return 0;
 }
 
-static int parse_top(struct load *l, const config_t *config)
+static int parse_top(struct settings *l, const config_t *config)
 {
-	const config_setting_t *regions = config_lookup(config, "regions");
-	const config_setting_t *offloads = config_lookup(config, "offloads");
 	struct catalog *c = l->catalog;
 
 	settings_group(
-		l, config_root_setting(config), "in the configuration", top_rules, COUNT(top_rules), NULL);
+		l, config_root_setting(config), "in the configuration", top_rules, COUNT(top_rules), c);
 	if (c->nlisten == 0)
-		parse_address("0.0.0.0", &c->listen[c->nlisten++]);
+		address_parse_listen("0.0.0.0", &c->listen[c->nlisten++]);
 	if (c->nprograms == 0) {
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS_LOCAL);
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS);
 	}
-	if (regions && config_setting_is_list(regions)) {
-		c->regions = calloc((size_t)config_setting_length(regions) + 1, sizeof(*c->regions));
-		if (!c->regions)
-			return -ENOMEM;
-		settings_list(l, regions, "regions", settings_parse_region);
-	}
-	if (offloads && config_setting_is_list(offloads)) {
-		c->offloads = calloc((size_t)config_setting_length(offloads) + 1, sizeof(*c->offloads));
-		if (!c->offloads)
-			return -ENOMEM;
-		settings_list(l, offloads, "offloads", settings_parse_offload);
-	}
-	return parse_tenants(l, config_lookup(config, "tenants"));
+	return parse_lists(l, config);
 }
 
 /* Includes are relative to the file that holds them, which libconfig thinks is in one directory */
-static void read_config(struct load *l, config_t *config)
+static void read_config(struct settings *l, config_t *config)
 {
 	CLEANUP(cleanup_free) char *path = strdup(l->path);
 	const char *dir = path ? dirname(path) : ".";
@@ -264,7 +196,7 @@ DEFINE_CLEANUP(struct catalog *, catalog_free)
 int catalog_load(const char *path, struct catalog **out, char **errors)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof(*catalog));
-	struct load l = {.path = path, .catalog = catalog};
+	struct settings l = {.path = path, .catalog = catalog};
 	size_t size;
 	config_t config;
 	int r = 0;

@@ -14,7 +14,7 @@ struct check {
 	const char *dir;
 	FILE *errors;
 	unsigned nerrors;
-	bool too_deep; /* libconfig stops there and says so */
+	bool too_deep; /* libconfig stops there and reports it */
 };
 
 struct text {
@@ -60,7 +60,7 @@ static void check_path(
 	c->nerrors++;
 }
 
-/* Relative names, and with libconfig 1.5 all of them, are of the directory */
+/* Relative names start at the directory; with libconfig 1.5 absolute ones do, too */
 static void check_name(struct check *c, const struct text *t, const char *name, unsigned depth)
 {
 	CLEANUP(cleanup_free) char *path = NULL;
@@ -82,7 +82,7 @@ static void skip(struct text *t, const char *set)
 		t->at++;
 }
 
-/* The rest of a line, and of a name that goes on in the next ones */
+/* Checks the rest of a line; a name in quotes may go on in the lines that follow */
 static void check_line(struct check *c, struct text *t, unsigned depth)
 {
 	static const char word[] = "@include";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * includes.h - what a configuration includes, looked at before libconfig reads it: at a directory, as in
- * @include "", its scanner ends the process (libconfig 1.5, input of the scanner that flex makes), and a FIFO
- * would hold it up.
+ * includes.h - private to the catalog: checks the files that a configuration includes before libconfig reads
+ * them. At a directory, as in @include "", the scanner of libconfig 1.5 ends the process (its input function
+ * is the one that flex makes), and a FIFO would block it.
  */
 #ifndef CATALOG_INCLUDES_H
 #define CATALOG_INCLUDES_H
@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 /**
- * Writes to @errors a line for each @include of the file @path, and of those that it includes, that leads to
- * something else than a file. Names are relative to @dir, as libconfig takes them. What cannot be opened is
- * left to libconfig to tell. How many lines.
+ * Writes to @errors a line for each @include, in the file @path and in files that it includes, that names
+ * something else than a regular file. Relative names start at @dir, as in libconfig. Files that cannot be
+ * opened are left to libconfig, which reports them. Returns the number of lines.
  */
 unsigned includes_check(const char *path, const char *dir, FILE *errors);
 

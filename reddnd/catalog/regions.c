@@ -1,51 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/catalog/settings.h"
+#include "reddnd/catalog/entries.h"
 
-#include <stdlib.h>
-#include <string.h>
+#define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
-static void region_name(struct load *l, const config_setting_t *s, void *object)
-{
-	settings_name(l, s, ((struct catalog_region *)object)->name);
-}
-
-static void region_path(struct load *l, const config_setting_t *s, void *object)
-{
-	const char *path = config_setting_get_string(s);
-
-	if (path[0] != '/')
-		settings_wrong(l, s, "path \"%s\" is relative; give it from the root: \"/...\"", path);
-	else
-		((struct catalog_region *)object)->path = strdup(path);
-}
-
-static void region_kind(struct load *l, const config_setting_t *s, void *object)
-{
-	const char *kind = config_setting_get_string(s);
-
-	if (strcmp(kind, "table") != 0 && strcmp(kind, "raw") != 0)
-		settings_wrong(l, s, "unknown kind \"%s\"; it must be \"table\" or \"raw\"", kind);
-	else
-		((struct catalog_region *)object)->raw = strcmp(kind, "raw") == 0;
-}
-
-static void region_writable(struct load *l, const config_setting_t *s, void *object)
-{
-	(void)l;
-	((struct catalog_region *)object)->writable = config_setting_get_bool(s);
-}
-
-static const struct rule region_rules[] = {
-	{"name", T_STRING, "a name", true, region_name},
-	{"path", T_STRING, "the path of a file", true, region_path},
-	{"kind", T_STRING, "\"table\" or \"raw\"", true, region_kind},
-	{"writable", T_BOOL, "true or false", false, region_writable},
+static const struct settings_rule region_rules[] = {
+	{"name", SETTINGS_A_NAME, SETTINGS_NAME, REGION(name), .required = true},
+	{"path", "an absolute path: \"/...\"", SETTINGS_PATH, REGION(path), .required = true},
+	{"kind", "\"table\" or \"raw\"", SETTINGS_CHOICE, REGION(raw), .required = true,
+		.words = {"table", "raw"}},
+	{"writable", "true or false", SETTINGS_FLAG, REGION(writable)},
 };
 
-void settings_parse_region(struct load *l, const config_setting_t *group)
+void entries_parse_region(struct settings *l, const config_setting_t *group)
 {
 	struct catalog *c = l->catalog;
 	struct catalog_region *r = &c->regions[c->nregions];
+	unsigned other;
 
 	r->where = settings_where(l, group);
 	settings_group(l, group, "in a region", region_rules, COUNT(region_rules), r);
@@ -53,9 +23,9 @@ void settings_parse_region(struct load *l, const config_setting_t *group)
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "
 			"\"writable\"");
-	for (unsigned i = 0; i < c->nregions; i++)
-		if (*r->name && strcmp(c->regions[i].name, r->name) == 0)
-			settings_wrong(l, group, "region \"%s\" is already declared at %s; names must differ",
-				r->name, c->regions[i].where);
+	other = settings_index(c->regions, c->nregions, sizeof(*r), r->name);
+	if (*r->name && other < c->nregions)
+		settings_wrong(l, group, "region \"%s\" is already declared at %s; names must differ",
+			r->name, c->regions[other].where);
 	c->nregions++;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * settings.h - private to the catalog: groups of settings by rules, and mistakes told with file and line.
+ * settings.h - private to the catalog: reads groups of settings by tables of rules, and collects mistakes.
+ *
+ * A mistake is one line, "file:line: what is wrong; what would be right". Reading goes on after it, so that
+ * one run finds them all.
  */
 #ifndef CATALOG_SETTINGS_H
 #define CATALOG_SETTINGS_H
@@ -9,64 +12,89 @@
 #include "util/array.h"
 
 #include <libconfig.h>
+#include <stddef.h>
 #include <stdio.h>
 
-struct load {
-	const char *path;
+struct settings {
+	const char *path; /* of the configuration */
 	struct catalog *catalog;
 	FILE *errors;
 	unsigned nerrors;
 };
 
-/** One setting of a group: @parse is called with a setting that has one of the allowed types. */
-struct rule {
+/** How a setting is read, and what its field in the object is. */
+enum settings_kind {
+	SETTINGS_CUSTOM, /* parse() reads a setting of one of the types */
+	SETTINGS_NAME,   /* char[CATALOG_NAME_MAX + 1] */
+	SETTINGS_PATH, /* char *, which the object owns: an absolute path of at most max characters; 0: any */
+	SETTINGS_FLAG, /* bool */
+	SETTINGS_CHOICE, /* bool: one of two words; true for the second */
+	SETTINGS_NUMBER, /* uint16_t, uint32_t or uint64_t, from min to max */
+	SETTINGS_SIZE,   /* uint64_t, from min to max: a number, or text as in "64K" */
+	SETTINGS_TIME,   /* uint64_t, us, at least min: text as in "250ms" */
+};
+
+enum { /* bits of settings_rule.types */
+	SETTINGS_STRING = 1 << CONFIG_TYPE_STRING,
+	SETTINGS_INT = 1 << CONFIG_TYPE_INT | 1 << CONFIG_TYPE_INT64,
+	SETTINGS_BOOL = 1 << CONFIG_TYPE_BOOL,
+	SETTINGS_ARRAY = 1 << CONFIG_TYPE_ARRAY | 1 << CONFIG_TYPE_LIST,
+	SETTINGS_LIST = 1 << CONFIG_TYPE_LIST,
+	SETTINGS_GROUP = 1 << CONFIG_TYPE_GROUP,
+};
+
+struct settings_rule {
 	const char *name;
-	unsigned types; /* bits: 1 << CONFIG_TYPE_* */
-	const char *type_words;
+	const char *must_be; /* for messages, as in "a time of at least 1 s" */
+	enum settings_kind kind;
+	size_t offset, size; /* of the field: SETTINGS_FIELD() */
+	uint64_t min, max;
 	bool required;
-	void (*parse)(struct load *l, const config_setting_t *s, void *object);
+	const char *words[2]; /* of a choice */
+	unsigned types;       /* of a custom one */
+	void (*parse)(struct settings *l, const config_setting_t *s, void *object);
 };
 
-enum {
-	T_STRING = 1 << CONFIG_TYPE_STRING,
-	T_INT = 1 << CONFIG_TYPE_INT,
-	T_INT64 = 1 << CONFIG_TYPE_INT64,
-	T_BOOL = 1 << CONFIG_TYPE_BOOL,
-	T_ARRAY = 1 << CONFIG_TYPE_ARRAY,
-	T_LIST = 1 << CONFIG_TYPE_LIST,
-	T_GROUP = 1 << CONFIG_TYPE_GROUP,
-};
+#define SETTINGS_FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#define SETTINGS_PARSE(type, fn) SETTINGS_CUSTOM, .types = (type), .parse = (fn)
 
-/** Tells a mistake at @s. */
-void settings_wrong(struct load *l, const config_setting_t *s, const char *format, ...)
+/* What the name of an entry must be */
+#define SETTINGS_A_NAME "a name: 1 to 23 letters, digits, '.', '_' or '-', a letter or digit first"
+_Static_assert(CATALOG_NAME_MAX == 23, "SETTINGS_A_NAME has the number");
+
+/** Reports a mistake at @s. */
+void settings_wrong(struct settings *l, const config_setting_t *s, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/** Reports that the value of @s, a number or text, is not @must_be. */
+void settings_wrong_value(struct settings *l, const config_setting_t *s, const char *must_be);
+
 /** "file:line" of @s, to be freed; NULL when there is no memory. */
-char *settings_where(const struct load *l, const config_setting_t *s);
+char *settings_where(const struct settings *l, const config_setting_t *s);
 
-/** Calls the rule of each setting of @group; @words say where that is, for messages. At most 16 rules. */
-void settings_group(struct load *l, const config_setting_t *group, const char *words,
-	const struct rule *rules, size_t nrules, void *object);
+/** Reads each setting of @group into @object by its rule; @where: "in a region", for messages. */
+void settings_group(struct settings *l, const config_setting_t *group, const char *where,
+	const struct settings_rule *rules, size_t nrules, void *object);
 
-/** Calls @parse for each group of the list @what. */
-void settings_list(struct load *l, const config_setting_t *list, const char *what,
-	void (*parse)(struct load *l, const config_setting_t *group));
+/** Calls @parse for each group of the list called @name. */
+void settings_list(struct settings *l, const config_setting_t *list, const char *name,
+	void (*parse)(struct settings *l, const config_setting_t *group));
 
-void settings_name(struct load *l, const config_setting_t *s, char name[CATALOG_NAME_MAX + 1]);
+/** Calls @parse for each element of an array or list, or for @s if it is neither. */
+void settings_each(struct settings *l, const config_setting_t *s, void *object,
+	void (*parse)(struct settings *l, const config_setting_t *s, void *object));
 
-/** False, with the mistake told, if it is not from @min to @max. */
-bool settings_integer(
-	struct load *l, const config_setting_t *s, long long min, long long max, long long *value);
+/** The value of an integer. */
+long long settings_integer(const config_setting_t *s);
 
-/** A number, or text as in "64K". False, and nothing told, if it is neither. */
+/** A number, or text as in "64K". False if @s is neither, or negative; nothing is reported. */
 bool settings_amount(const config_setting_t *s, uint64_t *value);
 
-/** Index of the region called @name; the number of regions, with the mistake told at @s, if there is none. */
-unsigned settings_region(struct load *l, const config_setting_t *s, const char *name);
+/** Index of the entry called @name, or @n. Entries are @size bytes and begin with their names. */
+unsigned settings_index(const void *entries, unsigned n, size_t size, const char *name);
 
-/** The entries of "regions", "offloads" and "tenants". */
-void settings_parse_region(struct load *l, const config_setting_t *group);
-void settings_parse_offload(struct load *l, const config_setting_t *group);
-void settings_parse_tenant(struct load *l, const config_setting_t *group);
+/** The same for a reference at @s to a @what, "region" or "offload": when there is none, that is reported. */
+unsigned settings_refer(struct settings *l, const config_setting_t *s, const char *what, const char *name,
+	const void *entries, unsigned n, size_t size);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
 
+#include "util/array.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -38,7 +40,7 @@ static int enter(void **state)
 static int leave(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+	for (size_t i = 0; i < COUNT(files); i++)
 		unlink(files[i]);
 	return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
 }
@@ -148,7 +150,7 @@ static void test_include(void **state)
 	catalog_free(c);
 	put("more", "\n\n{ name = \"users\"; path = \"users\"; kind = \"table\"; }\n");
 	expect("regions = (\n@include \"more\"\n);\n",
-		"more:3: path \"users\" is relative; give it from the root: \"/...\"\n");
+		"more:3: \"path\" is \"users\"; it must be an absolute path: \"/...\"\n");
 }
 
 static void test_files(void **state)
@@ -176,24 +178,60 @@ static void test_files(void **state)
 		"c:2: duplicate setting name; see libconfig's manual for the syntax\n");
 }
 
+/* Each text, and all that loading it prints */
+struct mistake {
+	const char *text, *errors;
+};
+
+static void expect_each(const struct mistake *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		expect(m[i].text, m[i].errors);
+}
+
+static const struct mistake top_mistakes[] = {
+	{"lisen = \"0.0.0.0\";\n",
+		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
+	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
+			   "control, metrics, "
+			   "connect_timeout, arena, programs, regions, offloads, tenants\n"},
+	{"listen = 7471;\n",
+		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n"},
+	{"listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n"},
+	{"listen = [ 1 ];\n", "c:1: \"listen\" holds something else than text; write \"address:port\"\n"},
+	{"metrics = \"1.2.3.4:7471\";\n",
+		"c:1: \"metrics\" is \"1.2.3.4:7471\"; it must be a numeric address and a port: "
+		"\"127.0.0.1:9471\"\n"},
+	{"device = \"a b\";\n",
+		"c:1: \"device\" is \"a b\"; it must be a name that ibv_devices lists, or \"\"\n"},
+	{"device = \"a\nb\\x01\";",
+		"c:1: \"device\" is \"a?b?\"; it must be a name that ibv_devices lists, or \"\"\n"},
+	{"control = \"run/control\";\n", "c:1: \"control\" is \"run/control\"; it must be an absolute path "
+					 "of at most 107 characters\n"},
+	{"connect_timeout = \"10ms\";\n",
+		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
+	{"programs = 1;\n",
+		"c:1: \"programs\" has the wrong type; it must be a directory or a list of such\n"},
+	{"programs = \"x\";\n",
+		"c:1: \"programs\" must be an absolute path of a directory, or a list of them\n"},
+	{"regions = { };\n",
+		"c:1: \"regions\" has the wrong type; it must be a list of groups: ( { ... }, { ... } )\n"},
+	{"tenants = ();\n", "c:1: \"tenants\" is empty: nobody could connect; leave it out for everyone\n"},
+};
+
 static void test_top(void **state)
 {
 	(void)state;
-	expect("lisen = \"0.0.0.0\";\n",
-		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n");
-	expect("\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, "
-				 "device, control, metrics, connect_timeout, arena, "
-				 "programs, regions, offloads, tenants\n");
-	expect("tenants = ( { name = \"a\"; networks = [ \"::/0\" ]; conect_rate = 3; } );\n",
-		"c:1: unknown setting \"conect_rate\" in a tenant; did you mean \"connect_rate\"?\n");
-	expect("listen = 7471;\n",
-		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n");
-	expect("listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n");
-	expect("listen = [ 1 ];\n",
-		"c:1: \"listen\" holds something else than text; write \"address:port\"\n");
-	for (size_t i = 0; i < 8; i++) {
-		static const char *const bad[] = {"host:1", "1.2.3.4:0", "1.2.3.4:65536",
-			"1.2.3.4:", "1.2.3.4:1x", "::1", "[::1", "[1.2.3.4]"};
+	expect_each(top_mistakes, COUNT(top_mistakes));
+}
+
+static void test_listen(void **state)
+{
+	static const char *const bad[] = {"host:1", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:", "1.2.3.4:1x",
+		"1.2.3.4:010", "::1", "[::1", "[1.2.3.4]"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		char text[64], message[160];
 
 		snprintf(text, sizeof(text), "listen = \"%s\";", bad[i]);
@@ -203,133 +241,159 @@ static void test_top(void **state)
 			bad[i]);
 		expect(text, message);
 	}
-	expect("device = \"a b\";\n",
-		"c:1: \"a b\" cannot be a device; give a name that ibv_devices lists, or \"\"\n");
-	expect("device = \"a\nb\\x01\";",
-		"c:1: \"a?b?\" cannot be a device; give a name that ibv_devices lists, or \"\"\n");
-	expect("control = \"run/control\";\n", "c:1: \"run/control\" cannot be a control socket; give an "
-					       "absolute path of at most 107 characters\n");
-	for (size_t i = 0; i < 5; i++) {
-		static const char *const bad[] = {"\"1M\"", "\"65G\"", "\"many\"", "4096", "-1"};
-		char text[64];
+}
+
+static void test_sizes(void **state)
+{
+	static const char *const bad[] = {"\"1M\"", "\"65G\"", "\"many\"", "4096", "-1"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		char text[64], message[160];
 
 		snprintf(text, sizeof(text), "arena = %s;", bad[i]);
-		expect(text, "c:1: \"arena\" is no size that will do; write 4M to 64G, as in \"256M\"\n");
+		snprintf(message, sizeof(message),
+			"c:1: \"arena\" is %s; it must be a size from 4M to 64G, as in \"256M\"\n", bad[i]);
+		expect(text, message);
 	}
-	expect("regions = { };\n",
-		"c:1: \"regions\" has the wrong type; it must be a list of groups: ( { ... }, { ... } )\n");
 }
+
+#define A_NAME "a name: 1 to 23 letters, digits, '.', '_' or '-', a letter or digit first"
+
+static const struct mistake region_mistakes[] = {
+	{"regions = ( 5 );\n", "c:1: entry 1 of \"regions\" is no group; write { name = \"...\"; ... }\n"},
+	{"regions = ( { kind = \"table\"; } );\n",
+		"c:1: \"name\" is missing in a region; set it to " A_NAME "\n"
+		"c:1: \"path\" is missing in a region; set it to an absolute path: \"/...\"\n"},
+	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
+		"c:1: \"name\" is \"a/b\"; it must be " A_NAME "\n"
+		"c:1: \"kind\" is \"heap\"; it must be \"table\" or \"raw\"\n"},
+	{REGION "regionz = 1;\n",
+		"c:2: unknown setting \"regionz\" in the configuration; did you mean \"regions\"?\n"},
+	{"regions = ( { name = \"u\"; path = \"/a\"; kind = \"table\"; },\n"
+	 "            { name = \"u\"; path = \"/b\"; kind = \"table\"; } );\n",
+		"c:2: region \"u\" is already declared at c:1; names must differ\n"},
+	{"regions = ( { name = \"u\"; pth = \"/a\"; path = \"/a\"; kind = 1; } );\n",
+		"c:1: unknown setting \"pth\" in a region; did you mean \"path\"?\n"
+		"c:1: \"kind\" has the wrong type; it must be \"table\" or \"raw\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
+		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
+		"\"writable\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; } );\n"
+	 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
+		"c:2: offload \"o\": the program writes to region \"nodes\", but \"a\" is not declared "
+		"writable = true\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; } );\n"
+	 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
+		"c:2: offload \"o\": regions \"nodes\" and \"values\" of its program are both \"a\", and it "
+		"writes to one of them; bind them to two regions\n"},
+};
 
 static void test_regions(void **state)
 {
 	(void)state;
-	expect("regions = ( 5 );\n",
-		"c:1: entry 1 of \"regions\" is no group; write { name = \"...\"; ... }\n");
-	expect("regions = ( { kind = \"table\"; } );\n",
-		"c:1: \"name\" is missing in a region; set it to a name\n"
-		"c:1: \"path\" is missing in a region; set it to the path of a file\n");
-	expect("regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
-		"c:1: \"a/b\" cannot be a name; 1 to 23 letters, digits, '.', '_' or '-', beginning with a "
-		"letter "
-		"or digit\n"
-		"c:1: unknown kind \"heap\"; it must be \"table\" or \"raw\"\n");
-	expect(REGION "regionz = 1;\n",
-		"c:2: unknown setting \"regionz\" in the configuration; did you mean \"regions\"?\n");
-	expect("regions = ( { name = \"u\"; path = \"/a\"; kind = \"table\"; },\n"
-	       "            { name = \"u\"; path = \"/b\"; kind = \"table\"; } );\n",
-		"c:2: region \"u\" is already declared at c:1; names must differ\n");
-	expect("regions = ( { name = \"u\"; pth = \"/a\"; path = \"/a\"; kind = 1; } );\n",
-		"c:1: unknown setting \"pth\" in a region; did you mean \"path\"?\n"
-		"c:1: \"kind\" has the wrong type; it must be \"table\" or \"raw\"\n");
+	expect_each(region_mistakes, COUNT(region_mistakes));
 }
 
-static void expect_offload(const char *settings, const char *message)
+/* What stands in the group of an offload, and the message about it */
+static void expect_offloads(const struct mistake *m, size_t n)
 {
-	char text[512], full[512];
+	for (size_t i = 0; i < n; i++) {
+		char text[1024], message[1024];
 
-	snprintf(text, sizeof(text), REGION "offloads = ( { %s } );\n", settings);
-	snprintf(full, sizeof(full), "c:2: %s\n", message);
-	expect(text, full);
+		snprintf(text, sizeof(text), REGION "offloads = ( { %s } );\n", m[i].text);
+		snprintf(message, sizeof(message), "c:2: %s\n", m[i].errors);
+		expect(text, message);
+	}
 }
 
 #define OFFLOAD "name = \"get\"; program = \"get\"; region = \"users\"; "
 
+static const struct mistake offload_mistakes[] = {
+	{"name = \"get\"; region = \"users\";",
+		"\"program\" is missing in an offload; set it to the name of a program"},
+	{"name = \"get\"; program = \"get\"; region = \"user\";",
+		"no region \"user\"; did you mean \"users\"?"},
+	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
+		"no region \"zzz\"; declare it in \"regions\""},
+	{OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
+	{OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
+	{OFFLOAD "depth_max = 4097;",
+		"\"depth_max\" is 4097; it must be a number of requests from 1 to 4096"},
+	{OFFLOAD "depth_max = 8589934592L;",
+		"\"depth_max\" is 8589934592; it must be a number of requests from 1 to 4096"},
+	{OFFLOAD "depth_max = -1;", "\"depth_max\" is -1; it must be a number of requests from 1 to 4096"},
+	{OFFLOAD "depth_max = \"8\";",
+		"\"depth_max\" has the wrong type; it must be a number of requests from 1 to 4096"},
+	{OFFLOAD "instances = 100;", "\"instances\" is 100; it must be 0 or a power of two from 4 to 32768"},
+	{OFFLOAD "instances = 2;", "\"instances\" is 2; it must be 0 or a power of two from 4 to 32768"},
+	{OFFLOAD "instances = 4294967296L;",
+		"\"instances\" is 4294967296; it must be 0 or a power of two from 4 to 32768"},
+	{OFFLOAD "depth_max = 33; instances = 64;",
+		"\"instances\" is 64; it must be at least twice \"depth_max\" (33)"},
+	{OFFLOAD "depth = 3;", "unknown setting \"depth\" in an offload; did you mean \"depth_max\"?"},
+	{OFFLOAD "time_budget = \"9ms\";", "\"time_budget\" is \"9ms\"; it must be a time of at least 10 ms, "
+					   "as in \"250ms\" or \"2s\""},
+	{OFFLOAD "loop_budget = \"1025G\";",
+		"\"loop_budget\" is \"1025G\"; it must be a number of iterations from 1 to \"1024G\", as in "
+		"10000 or \"1M\""},
+	{OFFLOAD "on_error = { step = \"throttle:1\"; };",
+		"\"step\" must be \"log\", \"throttle:RATE:TIME\", \"terminate\" or \"ban:TIME\", as in "
+		"\"throttle:100:60s\" or \"ban:60s\""},
+	{OFFLOAD "on_error = { steps = \"log\"; };", "there is no verdict \"steps\"; there are step, queue, "
+						     "request, rnr, unreachable, time and loop"},
+	{OFFLOAD "}, { " OFFLOAD, "offload \"get\" is already declared at c:2; names must differ"},
+	{"name = \"a23456789012345678901234\"; program = \"get\"; region = \"users\";",
+		"\"name\" is \"a23456789012345678901234\"; it must be " A_NAME},
+};
+
 static void test_offloads(void **state)
 {
 	(void)state;
-	expect_offload("name = \"get\"; region = \"users\";",
-		"\"program\" is missing in an offload; set it to the name of a program");
-	expect_offload("name = \"get\"; program = \"get\"; region = \"user\";",
-		"no region \"user\"; did you mean \"users\"?");
-	expect_offload("name = \"get\"; program = \"get\"; region = \"zzz\";",
-		"no region \"zzz\"; declare it in \"regions\"");
-	expect_offload(
-		OFFLOAD "mode = \"fast\";", "unknown mode \"fast\"; it must be \"unrolled\" or \"recycled\"");
-	expect_offload(OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be 1 to 4096");
-	expect_offload(OFFLOAD "depth_max = 4097;", "\"depth_max\" is 4097; it must be 1 to 4096");
-	expect_offload(
-		OFFLOAD "depth_max = 8589934592L;", "\"depth_max\" is 8589934592; it must be 1 to 4096");
-	expect_offload(OFFLOAD "depth_max = \"8\";",
-		"\"depth_max\" has the wrong type; it must be a number of requests");
-	expect_offload(OFFLOAD "instances = 100;", "\"instances\" is 100; it must be a power of two");
-	expect_offload(OFFLOAD "instances = 2;", "\"instances\" is 2; it must be 4 to 32768");
-	expect_offload(OFFLOAD "depth_max = 33; instances = 64;",
-		"\"instances\" is 64; it must be at least twice \"depth_max\" (33)");
-	expect_offload(
-		OFFLOAD "depth = 3;", "unknown setting \"depth\" in an offload; did you mean \"depth_max\"?");
-	expect(REGION "offloads = ( { " OFFLOAD "},\n{ " OFFLOAD "} );\n",
-		"c:3: offload \"get\" is already declared at c:2; names must differ\n");
-	expect_offload("name = \"a23456789012345678901234\"; program = \"get\"; region = \"users\";",
-		"\"a23456789012345678901234\" cannot be a name; 1 to 23 letters, digits, '.', '_' or '-', "
-		"beginning "
-		"with a letter or digit");
+	expect_offloads(offload_mistakes, COUNT(offload_mistakes));
 }
 
-/* As expect_offload */
-static void expect_program(const char *settings, const char *message)
-{
-	char text[1024], full[1024];
-
-	snprintf(text, sizeof(text), REGION "\noffloads = ( { name = \"o\"; %s } );\n", settings);
-	snprintf(full, sizeof(full), "c:3: %s\n", message);
-	expect(text, full);
-}
+static const struct mistake program_mistakes[] = {
+	{"name = \"o\"; program = \"/absent.rdn\"; region = \"users\";", "there is no program /absent.rdn"},
+	{"name = \"o\"; program = \"../get\"; region = \"users\";",
+		"\"program\" is \"../get\"; it must be the name of a program in the directories of "
+		"\"programs\", or an absolute path"},
+	{"name = \"o\"; program = \"get\";",
+		"offload \"o\": region \"buckets\" of the program is bound to nothing; "
+		"set regions = { buckets = \"...\"; }\n"
+		"c:2: offload \"o\": region \"heap\" of the program is bound to nothing; "
+		"set regions = { heap = \"...\"; }"},
+	{"name = \"o\"; program = \"get\"; regions = { buckets = \"users.buckets\"; heap = \"users.heap\"; "
+	 "heaps = \"users.heap\"; };",
+		"offload \"o\": its program has no region \"heaps\""},
+	{"name = \"o\"; program = \"get\"; region = \"users\"; regions = { heap = \"users\"; };",
+		"region \"users\" is a table; name a part of it: \"NAME.buckets\", \"NAME.heap\" or "
+		"\"NAME.live\""},
+	{"name = \"o\"; program = \"get\"; region = \"users\"; regions = { heap = \"user.heap\"; };",
+		"no region \"user\"; did you mean \"users\"?"},
+	{"name = \"o\"; program = \"raw\"; region = \"users\";",
+		"offload \"o\": region \"nodes\" of the program is no part of table \"users\", which has "
+		"buckets, heap and live\n"
+		"c:2: offload \"o\": region \"values\" of the program is no part of table \"users\", which "
+		"has "
+		"buckets, heap and live"},
+	{"name = \"o\"; program = \"get\"; region = \"users\"; params = { width = 1.5; };",
+		"param \"width\" must be set to a number, as in 4 or \"64K\""},
+	{"name = \"o\"; program = \"get\"; region = \"users\"; loop_budget = 1;",
+		"offload \"o\": all loops of its program have bounds; \"loop_budget\" is for others"},
+};
 
 static void test_programs(void **state)
 {
+	struct mistake absent = {"name = \"o\"; program = \"put\"; region = \"users\";", NULL};
 	struct catalog *catalog;
 	char text[200], *errors;
 
 	(void)state;
+	expect_offloads(program_mistakes, COUNT(program_mistakes));
 	snprintf(text, sizeof(text), "there is no program put.rdn in %s; see \"programs\"", dir);
-	expect_program("program = \"put\"; region = \"users\";", text);
-	expect_program("program = \"/absent.rdn\"; region = \"users\";", "there is no program /absent.rdn");
-	expect_program("program = \"../get\"; region = \"users\";",
-		"\"../get\" cannot be a program; give the name of one in the directories of \"programs\", or "
-		"the path of a "
-		"file from the root");
-	expect_program("program = \"get\";", "offload \"o\": region \"buckets\" of the program is bound to "
-					     "nothing; set regions = { buckets = \"...\"; }\n"
-					     "c:3: offload \"o\": region \"heap\" of the program is bound to "
-					     "nothing; set regions = { heap = \"...\"; }");
-	expect_program(
-		"program = \"get\"; regions = { buckets = \"users.buckets\"; heap = \"users.heap\"; heaps = "
-		"\"users.heap\"; };",
-		"offload \"o\": its program has no region \"heaps\"");
-	expect_program("program = \"get\"; region = \"users\"; regions = { heap = \"users\"; };",
-		"region \"users\" is a table; name a part of it: \"NAME.buckets\", \"NAME.heap\" or "
-		"\"NAME.live\"");
-	expect_program("program = \"get\"; region = \"users\"; regions = { heap = \"user.heap\"; };",
-		"no region \"user\"; did you mean \"users\"?");
-	expect_program("program = \"raw\"; region = \"users\";",
-		"offload \"o\": region \"nodes\" of the program is no part of table \"users\", which has "
-		"buckets, heap and "
-		"live\n"
-		"c:3: offload \"o\": region \"values\" of the program is no part of table \"users\", which "
-		"has buckets, heap "
-		"and live");
-	expect_program("program = \"get\"; region = \"users\"; params = { width = 1.5; };",
-		"param \"width\" must be set to a number, as in 4 or \"64K\"");
+	absent.errors = text;
+	expect_offloads(&absent, 1);
 	snprintf(text, sizeof(text),
 		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", dir);
 	put("c", text);
@@ -358,24 +422,7 @@ static void test_raw(void **state)
 	assert_int_equal(b.region, 1);
 	assert_int_equal(b.part, CATALOG_HEAP);
 	catalog_free(c);
-	expect("regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; } );\n"
-	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
-		"c:2: offload \"o\": the program writes to region \"nodes\", but \"a\" is not declared "
-		"writable = true\n");
-	expect("regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; } );\n"
-	       "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
-		"c:2: offload \"o\": regions \"nodes\" and \"values\" of its program are both \"a\", and it "
-		"writes to one of them; bind them to two regions\n");
-	expect("regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
-		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
-		"\"writable\"\n");
-	expect("programs = 1;\n",
-		"c:1: \"programs\" has the wrong type; it must be a directory or a list of such\n");
-	expect("programs = \"x\";\n",
-		"c:1: \"programs\" must be a directory, or a list of them, from the root: \"/...\"\n");
 }
-
-#define NETS(text) "tenants = ( { name = \"t\"; networks = [ " text " ]; } );\n"
 
 static int bits(const struct catalog *c, unsigned tenant, const char *address)
 {
@@ -386,7 +433,7 @@ static int bits(const struct catalog *c, unsigned tenant, const char *address)
 	return catalog_match(&c->tenants[tenant], a);
 }
 
-static void test_tenants(void **state)
+static void test_everyone(void **state)
 {
 	struct catalog *c = load("");
 
@@ -396,20 +443,17 @@ static void test_tenants(void **state)
 	assert_int_equal(bits(c, 0, "1.2.3.4"), 0);
 	assert_true(catalog_allows(&c->tenants[0], 7));
 	catalog_free(c);
-	put("key", "0123456789abcdef\n");
-	assert_int_equal(chmod("key", 0600), 0);
-	c = load(REGION "offloads = ( { " OFFLOAD
-			"}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
-			"tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
-			"\"192.0.2.128/25\" ];\n"
-			" offloads = [ \"b\" ]; sessions = 3; depth = 70000; queue_bytes = \"1M\"; "
-			"slot_bytes = \"3K\"; rate = "
-			"5000; burst = 5;\n"
-			" session_rate = 7; session_burst = 2; connect_rate = 20; connect_burst = 300; "
-			"idle_timeout = \"5m\"; bytes_rate = \"1G\"; "
-			"session_bytes_rate = \"2K\"; },\n"
-			" { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
-			" { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
+}
+
+static void test_networks(void **state)
+{
+	struct catalog *c =
+		load("tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
+		     "\"192.0.2.128/25\" ]; },\n"
+		     " { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
+		     " { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
+
+	(void)state;
 	assert_int_equal(c->ntenants, 3);
 	assert_int_equal(bits(c, 0, "192.0.2.127"), 96 + 24);
 	assert_int_equal(bits(c, 0, "192.0.2.128"), 96 + 25);
@@ -421,70 +465,97 @@ static void test_tenants(void **state)
 	assert_int_equal(bits(c, 2, "10.9.8.7"), 128);
 	assert_int_equal(bits(c, 2, "10.9.8.6"), -1);
 	assert_int_equal(bits(c, 2, "::1"), 128);
+	catalog_free(c);
+}
+
+static void test_limits(void **state)
+{
+	struct catalog *c = load(REGION
+		"offloads = ( { " OFFLOAD "}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
+		"tenants = ( { name = \"one\"; offloads = [ \"b\" ]; sessions = 3; depth = 70000;\n"
+		" queue_bytes = \"1M\"; slot_bytes = \"3K\"; rate = 5000; burst = 5;\n"
+		" session_rate = 7; session_burst = 2; connect_rate = 20; connect_burst = 300;\n"
+		" idle_timeout = \"5m\"; bytes_rate = \"1G\"; session_bytes_rate = \"2K\"; },\n"
+		" { name = \"two\"; networks = [ \"::1\" ]; } );\n");
+	const struct catalog_limits *l = &c->tenants[0].limits;
+
+	(void)state;
 	assert_false(catalog_allows(&c->tenants[0], 0));
 	assert_true(catalog_allows(&c->tenants[0], 1));
 	assert_true(catalog_allows(&c->tenants[1], 0));
-	assert_int_equal(c->tenants[0].limits.sessions, 3);
-	assert_int_equal(c->tenants[0].limits.depth, 70000);
-	assert_int_equal(c->tenants[0].limits.queue_bytes, 1 << 20);
-	assert_int_equal(c->tenants[0].limits.slot_bytes, 3 << 10);
-	assert_int_equal(c->tenants[0].limits.rate, 5000);
-	assert_int_equal(c->tenants[0].limits.burst, 5);
-	assert_int_equal(c->tenants[0].limits.session_rate, 7);
-	assert_int_equal(c->tenants[0].limits.session_burst, 2);
-	assert_int_equal(c->tenants[0].limits.idle_timeout, 300000000);
-	assert_int_equal(c->tenants[0].limits.connect_rate, 20);
-	assert_int_equal(c->tenants[0].limits.connect_burst, 300);
-	assert_int_equal(c->tenants[0].limits.bytes_rate, 1 << 30);
-	assert_int_equal(c->tenants[0].limits.session_bytes_rate, 2048);
+	assert_int_equal(l->sessions, 3);
+	assert_int_equal(l->depth, 70000);
+	assert_int_equal(l->queue_bytes, 1 << 20);
+	assert_int_equal(l->slot_bytes, 3 << 10);
+	assert_int_equal(l->rate, 5000);
+	assert_int_equal(l->burst, 5);
+	assert_int_equal(l->session_rate, 7);
+	assert_int_equal(l->session_burst, 2);
+	assert_int_equal(l->idle_timeout, 300000000);
+	assert_int_equal(l->connect_rate, 20);
+	assert_int_equal(l->connect_burst, 300);
+	assert_int_equal(l->bytes_rate, 1 << 30);
+	assert_int_equal(l->session_bytes_rate, 2048);
 	catalog_free(c);
-	expect("tenants = ();\n",
-		"c:1: \"tenants\" is empty: nobody could connect; leave it out for everyone\n");
-	expect("tenants = ( { } );\n", "c:1: \"name\" is missing in a tenant; set it to a name\n");
-	for (size_t i = 0; i < 8; i++) {
-		static const char *const bad[] = {
-			"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "::/129", "1.2.3/24", "host"};
+}
+
+#define NETS(text) "tenants = ( { name = \"t\"; networks = [ " text " ]; } );\n"
+
+static void test_no_networks(void **state)
+{
+	static const char *const bad[] = {
+		"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "1.2.3.4/08", "::/129", "1.2.3/24", "host"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		char text[128], message[200];
 
 		snprintf(text, sizeof(text), NETS("\"%s\""), bad[i]);
 		snprintf(message, sizeof(message),
 			"c:1: \"%s\" is no network; write an address and the length of its prefix: "
-			"\"192.0.2.0/24\", "
-			"\"2001:db8::/32\"\n",
+			"\"192.0.2.0/24\", \"2001:db8::/32\"\n",
 			bad[i]);
 		expect(text, message);
 	}
-	expect(NETS("\"192.0.2.1/24\""),
-		"c:1: \"192.0.2.1/24\" has bits of a host; they must be 0 behind the prefix\n");
-	expect(NETS(""), "c:1: \"networks\" is empty; leave it out for clients from anywhere\n");
-	expect("tenants = ( { name = \"a\"; networks = [ \"10.0.0.0/8\" ]; },\n{ name = \"b\"; networks = [ "
-	       "\"10.0.0.0/8\" ]; } );\n",
-		"c:2: tenants \"a\" and \"b\" have a network in common, and no key tells them apart\n");
-	expect("tenants = ( { name = \"a\"; }, { name = \"a\"; } );\n",
-		"c:1: tenant \"a\" is already declared at c:1; names must differ\n");
-	expect("tenants = ( { name = \"a\"; offloads = [ \"x\" ]; } );\n",
-		"c:1: no offload \"x\"; declare it in \"offloads\"\n");
-	expect("tenants = ( { name = \"a\"; rate = 0; sessions = 0; queue_bytes = \"all\"; slot_bytes = 0; } "
-	       ");\n",
-		"c:1: \"rate\" is 0; it must be 1 to 1000000000\n"
-		"c:1: \"sessions\" is 0; it must be 1 to 1000000\n"
-		"c:1: \"queue_bytes\" is no size; write it as in \"64M\"\n"
-		"c:1: \"slot_bytes\" is no size; write it as in \"64M\"\n");
-	expect("tenants = ( { name = \"a\"; connect_burst = 5; } );\n",
-		"c:1: \"connect_burst\" means nothing without \"connect_rate\"\n");
-	expect("tenants = ( { name = \"a\"; connect_rate = 0; } );\n",
-		"c:1: \"connect_rate\" is 0; it must be 1 to 1000000000\n");
-	expect("tenants = ( { name = \"a\"; idle_timeout = \"10ms\"; } );\n",
-		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n");
-	expect("tenants = ( { name = \"a\"; bytes_rate = 0; session_bytes_rate = \"much\"; } );\n",
-		"c:1: \"bytes_rate\" is no size; write it as in \"64M\"\n"
-		"c:1: \"session_bytes_rate\" is no size; write it as in \"64M\"\n");
-	expect("connect_timeout = \"10ms\";\n",
-		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n");
-	expect("tenants = ( { name = \"a\"; burst = 5; } );\n",
-		"c:1: \"burst\" means nothing without \"rate\"\n");
-	expect("tenants = ( { name = \"a\"; session_rate = 5001; session_burst = 5; } );\n",
-		"c:1: \"session_burst\" is 5; for 5001 requests per second it must be at least 6\n");
+}
+
+#define TENANT(text) "tenants = ( { name = \"a\"; " text " } );\n"
+
+static const struct mistake tenant_mistakes[] = {
+	{"tenants = ( { } );\n", "c:1: \"name\" is missing in a tenant; set it to " A_NAME "\n"},
+	{NETS("\"192.0.2.1/24\""),
+		"c:1: \"192.0.2.1/24\" has bits of a host; they must be 0 behind the prefix\n"},
+	{NETS(""), "c:1: \"networks\" is empty; leave it out for clients from anywhere\n"},
+	{"tenants = ( { name = \"a\"; networks = [ \"10.0.0.0/8\" ]; },\n"
+	 "{ name = \"b\"; networks = [ \"10.0.0.0/8\" ]; } );\n",
+		"c:2: tenants \"a\" and \"b\" have a network in common, and no key to tell them apart\n"},
+	{"tenants = ( { name = \"a\"; }, { name = \"a\"; } );\n",
+		"c:1: tenant \"a\" is already declared at c:1; names must differ\n"},
+	{TENANT("offloads = [ \"x\" ];"), "c:1: no offload \"x\"; declare it in \"offloads\"\n"},
+	{TENANT("connect = 3;"),
+		"c:1: unknown setting \"connect\" in a tenant; did you mean \"connect_rate\"?\n"},
+	{TENANT("rate = 0; sessions = 0; queue_bytes = \"all\"; slot_bytes = 0;"),
+		"c:1: \"rate\" is 0; it must be a number of requests per second from 1 to 1000000000\n"
+		"c:1: \"sessions\" is 0; it must be a number from 1 to 1000000\n"
+		"c:1: \"queue_bytes\" is \"all\"; it must be a size, as in \"64M\"\n"
+		"c:1: \"slot_bytes\" is 0; it must be a size, as in \"64M\"\n"},
+	{TENANT("bytes_rate = 0; session_bytes_rate = \"much\";"),
+		"c:1: \"bytes_rate\" is 0; it must be a size, as in \"64M\"\n"
+		"c:1: \"session_bytes_rate\" is \"much\"; it must be a size, as in \"64M\"\n"},
+	{TENANT("connect_burst = 5;"), "c:1: \"connect_burst\" means nothing without \"connect_rate\"\n"},
+	{TENANT("connect_rate = 0;"), "c:1: \"connect_rate\" is 0; it must be a number of clients per second "
+				      "from 1 to 1000000000\n"},
+	{TENANT("idle_timeout = \"10ms\";"),
+		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n"},
+	{TENANT("burst = 5;"), "c:1: \"burst\" means nothing without \"rate\"\n"},
+	{TENANT("session_rate = 5001; session_burst = 5;"),
+		"c:1: \"session_burst\" is 5; for 5001 requests per second it must be at least 6\n"},
+};
+
+static void test_tenants(void **state)
+{
+	(void)state;
+	expect_each(tenant_mistakes, COUNT(tenant_mistakes));
 }
 
 static void expect_key(const char *key, const char *message)
@@ -504,7 +575,7 @@ static void test_keys(void **state)
 	put("key", "0123456789abcdef\n");
 	assert_int_equal(chmod("key", 0600), 0);
 	unsetenv("CREDENTIALS_DIRECTORY");
-	expect_key("key", "c:1: key \"key\" is relative; give it from the root, or \"credential:NAME\"\n");
+	expect_key("key", "c:1: \"key\" is \"key\"; it must be an absolute path, or \"credential:NAME\"\n");
 	expect_key("/absent", "c:1: key file /absent: No such file or directory\n");
 	expect_key("credential:key",
 		"c:1: there is no credential key: CREDENTIALS_DIRECTORY is not set; systemd sets it for "
@@ -530,10 +601,16 @@ int main(void)
 		cmocka_unit_test(test_include),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_offloads),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_everyone),
+		cmocka_unit_test(test_networks),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_no_networks),
 		cmocka_unit_test(test_tenants),
 		cmocka_unit_test(test_keys),
 	};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/verdicts.h"
+
 #include "util/number.h"
 
-#include "util/text.h"
-
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SECOND_US = 1000000, RATE_MAX = 1000000000 };
@@ -58,17 +56,17 @@ static int parse_time(const char *text, uint32_t *seconds)
 
 static int parse_throttle(const char *text, struct verdict_policy *policy)
 {
-	unsigned long long rate;
-	char *end;
+	size_t digits = strcspn(text, ":");
+	char number[24] = "";
+	uint64_t rate;
 
-	if (*text < '0' || *text > '9')
+	if (!text[digits] || digits >= sizeof(number))
 		return -EINVAL;
-	errno = 0;
-	rate = strtoull(text, &end, 10);
-	if (errno || *end != ':' || rate < 1 || rate > RATE_MAX)
+	memcpy(number, text, digits);
+	if (number_parse_decimal(number, 1, RATE_MAX, &rate) < 0)
 		return -EINVAL;
 	*policy = (struct verdict_policy){.action = VERDICT_THROTTLE, .rate = rate};
-	return parse_time(end + 1, &policy->seconds);
+	return parse_time(text + digits + 1, &policy->seconds);
 }
 
 int verdict_policy_parse(const char *text, struct verdict_policy *policy)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verdicts.h - what the daemon may find wrong with a session, and what the operator wants to follow from it.
- * Pure.
+ * verdicts.h - kinds of verdicts, that is, of trouble with a session, and the action that the operator
+ * chooses for each. Pure.
  */
 #ifndef CATALOG_VERDICTS_H
 #define CATALOG_VERDICTS_H
@@ -13,19 +13,20 @@ enum verdict_kind {
 	VERDICT_STEP,        /* a work request of the chain failed */
 	VERDICT_QUEUE,       /* the NIC ended a queue, and no work request of it explains why */
 	VERDICT_REQUEST,     /* the client sent what the protocol does not allow */
-	VERDICT_RNR,         /* the client had no receive posted for a reply, time and again */
-	VERDICT_UNREACHABLE, /* the client's NIC did not acknowledge a reply, time and again */
-	VERDICT_TIME,        /* a request was taken and not answered within the offload's time_budget */
-	VERDICT_LOOP, /* a loop without a bound has gone round more often than its loop_budget allows */
+	VERDICT_RNR,         /* the client repeatedly had no receive posted for a reply */
+	VERDICT_UNREACHABLE, /* the client's NIC did not acknowledge a reply, however often it was sent */
+	VERDICT_TIME,        /* a request was accepted and not answered within the offload's time_budget */
+	VERDICT_LOOP,        /* a loop without a bound had more iterations than the loop_budget allows */
 	VERDICT_KINDS
 };
 
-/** From the mildest to the hardest: each includes those before it, as far as it makes sense. */
+/** From the mildest to the hardest. Each includes those before it, where that makes sense. */
 enum verdict_action {
 	VERDICT_LOG,
-	VERDICT_THROTTLE,  /* the session gets a lower rate for a while; so do those that its client begins */
+	VERDICT_THROTTLE,  /* the session gets a lower rate for a while, and so do new sessions of its client
+			    */
 	VERDICT_TERMINATE, /* the session ends */
-	VERDICT_BAN,       /* and its client is refused for a while */
+	VERDICT_BAN,       /* the session ends, and its client is refused for a while */
 };
 
 struct verdict_policy {
@@ -34,9 +35,9 @@ struct verdict_policy {
 	uint64_t rate;    /* of a throttle: requests per second, >= 1 */
 };
 
-/** "step", "queue", ...: as the configuration, the journal and JSON name it. */
+/** The name in the configuration, the journal and JSON: "step", "queue", ... */
 const char *verdict_kind_name(enum verdict_kind kind);
-/** VERDICT_KINDS if there is no such kind. */
+/** VERDICT_KINDS if there is no kind of that name. */
 enum verdict_kind verdict_kind_named(const char *name);
 
 /** "log", "throttle", "terminate", "ban" */

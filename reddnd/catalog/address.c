@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/catalog/address.h"
+
+#include "protocol/wire.h"
+#include "util/number.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+bool address_parse_listen(const char *text, struct catalog_listen *listen)
+{
+	bool v6 = text[0] == '[';
+	const char *begin = text + v6, *end = v6 ? strchr(begin, ']') : begin + strcspn(begin, ":");
+	uint64_t port = REDDN_WIRE_PORT;
+	uint8_t binary[16];
+
+	if (!end || (size_t)(end - begin) >= sizeof(listen->address))
+		return false;
+	memcpy(listen->address, begin, (size_t)(end - begin));
+	listen->address[end - begin] = '\0';
+	if (inet_pton(v6 ? AF_INET6 : AF_INET, listen->address, binary) != 1)
+		return false;
+	end += v6;
+	if (*end && (*end != ':' || number_parse_decimal(end + 1, 1, UINT16_MAX, &port) < 0))
+		return false;
+	listen->port = (uint16_t)port;
+	return true;
+}
+
+static void set_v4(uint8_t address[16], const uint8_t v4[4])
+{
+	memset(address, 0, 10);
+	memset(address + 10, 0xff, 2);
+	memcpy(address + 12, v4, 4);
+}
+
+bool address_parse_network(const char *text, struct catalog_network *n)
+{
+	const char *slash = strchrnul(text, '/');
+	char address[INET6_ADDRSTRLEN];
+	uint64_t most, bits;
+	uint8_t v4[4];
+
+	if ((size_t)(slash - text) >= sizeof(address))
+		return false;
+	memcpy(address, text, (size_t)(slash - text));
+	address[slash - text] = '\0';
+	if (inet_pton(AF_INET, address, v4) == 1) {
+		set_v4(n->address, v4);
+		most = 32;
+	} else if (inet_pton(AF_INET6, address, n->address) == 1) {
+		most = 128;
+	} else {
+		return false;
+	}
+	bits = most;
+	if (*slash && number_parse_decimal(slash + 1, 0, most, &bits) < 0)
+		return false;
+	n->bits = (unsigned)(bits + 128 - most);
+	return true;
+}
+
+bool address_has_host_bits(const struct catalog_network *n)
+{
+	for (unsigned bit = n->bits; bit < 128; bit++)
+		if (n->address[bit / 8] & 0x80 >> bit % 8)
+			return true;
+	return false;
+}
+
+bool address_same_network(const struct catalog_network *a, const struct catalog_network *b)
+{
+	return a->bits == b->bits && memcmp(a->address, b->address, sizeof(a->address)) == 0;
+}
+
+static bool is_v4(const uint8_t address[16])
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(address, prefix, sizeof(prefix)) == 0;
+}
+
+static bool same_bits(const uint8_t a[16], const uint8_t b[16], unsigned bits)
+{
+	unsigned bytes = bits / 8;
+
+	return memcmp(a, b, bytes) == 0 &&
+	       (bits % 8 == 0 || (uint8_t)((a[bytes] ^ b[bytes]) >> (8 - bits % 8)) == 0);
+}
+
+int catalog_match(const struct catalog_tenant *t, const uint8_t address[16])
+{
+	int best = t->nnetworks ? -1 : 0;
+
+	for (unsigned i = 0; i < t->nnetworks; i++) {
+		const struct catalog_network *n = &t->networks[i];
+
+		if (is_v4(address) == is_v4(n->address) && same_bits(address, n->address, n->bits) &&
+			(int)n->bits > best)
+			best = (int)n->bits;
+	}
+	return best;
+}
