@@ -85,6 +85,6 @@ void end_reasons_answer(const struct end_reasons *all, const uint8_t address[16]
 			return;
 		}
 	}
-	request_refuse(rej, REDDN_REJ_UNKNOWN, 0,
-		"nothing is known of a session %" PRIu64 " of this client", of->session);
+	request_refuse(rej, REDDN_REJ_UNKNOWN, 0, "nothing is known of a session %" PRIu64 " of this client",
+		of->session);
 }
