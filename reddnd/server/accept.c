@@ -29,7 +29,7 @@ static int level_of(enum reddn_wire_end how)
 void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, const char *why)
 {
 	const struct end_reason_query of = {
-		.session = s->id, .slot_addr = s->env.slot_addr, .slot_rkey = s->env.slot_rkey};
+		.session = s->id, .slot_addr = s->queues.env.slot_addr, .slot_rkey = s->queues.env.slot_rkey};
 	int level = level_of(how);
 
 	if (s->ended)
@@ -45,14 +45,14 @@ void door_end(struct server *sv, struct session *s, enum reddn_wire_end how, con
 	upkeep_end(s);
 	watch_end(sv, s);
 	warden_ended(&sv->warden, s, level, why);
-	end_reasons_add(&sv->end_reasons, s->address, &of, how, why);
+	end_reasons_add(&sv->end_reasons, s->client.address, &of, how, why);
 	session_end(s);
 	HASH_DELETE(by_id, sv->by_id, s);
 	HASH_DELETE(by_qpn, sv->by_qpn, s);
-	if (s->dirty)
-		TAILQ_REMOVE(&sv->dirty, s, dirty_link);
-	s->dirty = false;
-	TAILQ_INSERT_TAIL(&sv->ended, s, dirty_link);
+	if (s->finished)
+		TAILQ_REMOVE(&sv->dirty, s, link);
+	s->finished = false;
+	TAILQ_INSERT_TAIL(&sv->ended, s, link);
 }
 
 /* ---- who comes
@@ -80,8 +80,8 @@ static void tell_why(struct server *sv, struct rnic_conn *conn, const struct end
 	uint8_t address[16];
 
 	rnic_conn_address(conn, address);
-	if (s && s->env.slot_addr == of->slot_addr && s->env.slot_rkey == of->slot_rkey &&
-		memcmp(address, s->address, sizeof(address)) == 0)
+	if (s && s->queues.env.slot_addr == of->slot_addr && s->queues.env.slot_rkey == of->slot_rkey &&
+		memcmp(address, s->client.address, sizeof(address)) == 0)
 		request_refuse(&rej, REDDN_REJ_NOT_ENDED, 0, "session %" PRIu64 " goes on", of->session);
 	else
 		end_reasons_answer(&sv->end_reasons, address, of, &rej);
@@ -94,10 +94,10 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 {
 	struct server *sv = arg;
 	const struct session_parts parts = {.dev = sv->dev, .arena = sv->arena, .cq_pool = &sv->cq_pool};
-	uint8_t address[16];
+	struct session_client client = {.conn = conn, .peer = rnic_conn_peer(conn)};
 	const struct admit_from from = {.data = data,
 		.size = size,
-		.address = address,
+		.address = client.address,
 		.now = (uint64_t)time(NULL),
 		.now_us = clock_us()};
 	struct reddn_wire_rej rej;
@@ -113,7 +113,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		tell_why(sv, conn, &of);
 		return;
 	}
-	rnic_conn_address(conn, address);
+	rnic_conn_address(conn, client.address);
 	if (strcmp(rnic_conn_device(conn), rnic_device_name(sv->dev)) != 0) {
 		request_refuse(&rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
 			rnic_conn_device(conn), rnic_device_name(sv->dev));
@@ -125,7 +125,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		refuse(sv, conn, &a, &rej);
 		return;
 	}
-	r = session_new(&s, ++sv->next_id, &parts, &a, conn, clock_us());
+	r = session_new(&s, ++sv->next_id, &parts, &a, &client, clock_us());
 	if (r < 0) {
 		tenant_refund(a.tenant, &a.charge);
 		if (r == -ENOSPC || r == -ENOMEM)
@@ -138,12 +138,11 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 		return;
 	}
 	HASH_ADD(by_id, sv->by_id, id, sizeof(s->id), s);
-	HASH_ADD(by_qpn, sv->by_qpn, qpn, sizeof(s->qpn), s);
-	s->since = clock_us();
+	HASH_ADD(by_qpn, sv->by_qpn, queues.qpn, sizeof(s->queues.qpn), s);
 	s->tenant->accepted++;
 	s->offload->stats->sessions++;
 	snprintf(words, sizeof(words), "depth %u, %u instances, %" PRIu64 " bytes of queues", a.request.depth,
-		s->layout.slots, s->layout.size);
+		s->queues.layout.slots, s->queues.layout.size);
 	warden_began(&sv->warden, s, words);
 	slow = warden_slows(&sv->warden, rnic_conn_peer(conn));
 	if (slow)
@@ -152,7 +151,7 @@ static void cm_request(void *arg, struct rnic_conn *conn, const void *data, size
 	session_describe(s, &rep);
 	r = upkeep_begin(sv, s);
 	if (r >= 0)
-		r = rnic_conn_accept(conn, &s->qp[0], &rep, sizeof(rep));
+		r = rnic_conn_accept(conn, &s->queues.qp[0], &rep, sizeof(rep));
 	if (r < 0) {
 		door_end(sv, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
 		rounds_reap(sv);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server-impl.h"
+#include "reddnd/session/silence.h"
 #include "util/clock.h"
 
 enum { LOOKS_PER_BUDGET = 4, LOOP_LOOK_US = 10000 };
@@ -20,13 +21,13 @@ static void look_at(struct server *sv, struct session *s, uint64_t now)
 	uint64_t done;
 
 	rounds_count(sv, s);
-	done = s->done;
-	if (session_watch(s, now, &v)) {
+	done = s->progress.done;
+	if (session_exceeds_budget(s, now, &v)) {
 		/* The loop may have gone on with others since the completions were taken, if this process was
 		 * held up */
 		rounds_drain(sv);
 		rounds_count(sv, s);
-		if (s->done == done)
+		if (s->progress.done == done)
 			rounds_judge(sv, s, &v);
 	}
 	if (s->ended)
@@ -39,18 +40,19 @@ static void look_at(struct server *sv, struct session *s, uint64_t now)
 
 void watch_begin(struct server *sv, struct session *s)
 {
-	if (s->watched || s->resting || !(s->offload->conf->time_budget || s->offload->conf->loop_budget))
+	if (s->budgets.watched || s->budgets.resting ||
+		!(s->offload->conf->time_budget || s->offload->conf->loop_budget))
 		return;
-	s->watched = true;
-	TAILQ_INSERT_TAIL(&sv->watched, s, watched_link);
+	s->budgets.watched = true;
+	TAILQ_INSERT_TAIL(&sv->watched, s, budgets.link);
 	look_at(sv, s, clock_us());
 }
 
 void watch_end(struct server *sv, struct session *s)
 {
-	if (s->watched)
-		TAILQ_REMOVE(&sv->watched, s, watched_link);
-	s->watched = false;
+	if (s->budgets.watched)
+		TAILQ_REMOVE(&sv->watched, s, budgets.link);
+	s->budgets.watched = false;
 }
 
 void watch_look(void *arg, uint64_t now)
@@ -60,7 +62,7 @@ void watch_look(void *arg, uint64_t now)
 
 	rounds_drain(sv);
 	for (s = TAILQ_FIRST(&sv->watched); s; s = next) {
-		next = TAILQ_NEXT(s, watched_link);
+		next = TAILQ_NEXT(s, budgets.link);
 		look_at(sv, s, now);
 	}
 	rounds_collect(sv);

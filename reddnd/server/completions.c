@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/server/server-impl.h"
+#include "reddnd/session/faults.h"
+#include "reddnd/session/instances.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>
@@ -30,11 +32,11 @@ static void count_requests(struct server *sv, struct session *s, uint64_t n)
 
 static void count_loop(struct session *s)
 {
-	uint64_t before = loop_size_wqes(s->offload->program, s->iterations);
+	uint64_t before = loop_size_wqes(s->offload->program, s->counters.iterations);
 	struct offload_stats *t = s->offload->stats;
 
 	t->iterations += session_count_loop(s);
-	t->wqes += loop_size_wqes(s->offload->program, s->iterations) - before;
+	t->wqes += loop_size_wqes(s->offload->program, s->counters.iterations) - before;
 }
 
 /* What recycled sessions have done since the last time: they tell nobody. And what became of the requests of
@@ -45,7 +47,7 @@ void rounds_count(void *arg, struct session *s)
 
 	count_requests(sv, s, session_count(s));
 	count_loop(s);
-	session_look(s);
+	session_count_outcomes(s);
 }
 
 void rounds_count_all(struct server *sv)
@@ -69,7 +71,7 @@ void rounds_judge(struct server *sv, struct session *s, const struct verdict *v)
 	case VERDICT_LOG:
 		break;
 	case VERDICT_THROTTLE:
-		slow = warden_slows(&sv->warden, rnic_conn_peer(s->conn));
+		slow = warden_slows(&sv->warden, rnic_conn_peer(s->client.conn));
 		if (slow)
 			upkeep_throttle(sv, s, slow->rate, slow->until);
 		break;
@@ -87,7 +89,7 @@ unsigned rounds_drain(struct server *sv)
 
 	while (cq_pool_next(&sv->cq_pool, &cqe)) {
 		n++;
-		if (!s || s->qpn != cqe.qpn || s->ended)
+		if (!s || s->queues.qpn != cqe.qpn || s->ended)
 			HASH_FIND(by_qpn, sv->by_qpn, &cqe.qpn, sizeof(cqe.qpn), s);
 		if (!s) /* flushed by a queue that has ended */
 			continue;
@@ -97,9 +99,9 @@ unsigned rounds_drain(struct server *sv)
 			continue;
 		}
 		count_requests(sv, s, 1);
-		if (!s->dirty) {
-			s->dirty = true;
-			TAILQ_INSERT_TAIL(&sv->dirty, s, dirty_link);
+		if (!s->finished) {
+			s->finished = true;
+			TAILQ_INSERT_TAIL(&sv->dirty, s, link);
 		}
 	}
 	if (n)
@@ -114,8 +116,8 @@ void rounds_reap(struct server *sv)
 	struct session *s;
 
 	while ((s = TAILQ_FIRST(&sv->ended))) {
-		TAILQ_REMOVE(&sv->ended, s, dirty_link);
-		session_stop_queues(s);
+		TAILQ_REMOVE(&sv->ended, s, link);
+		session_destroy_qps(s);
 		rounds_drain(sv);
 		session_free(s);
 	}
@@ -136,8 +138,8 @@ unsigned rounds_collect(struct server *sv)
 	struct verdict v;
 
 	while ((s = TAILQ_FIRST(&sv->dirty))) {
-		TAILQ_REMOVE(&sv->dirty, s, dirty_link);
-		s->dirty = false;
+		TAILQ_REMOVE(&sv->dirty, s, link);
+		s->finished = false;
 		if (session_used(s) > used)
 			used = session_used(s);
 		if (session_rearm(s, &v))
@@ -192,9 +194,9 @@ static int queue_ready(sd_event_source *source, int fd, uint32_t revents, void *
 		s = server_find(sv, cookie >> SESSION_COOKIE_BITS);
 		if (s)
 			rounds_count(sv, s);
-		if (s && session_alarm(s, cookie & ((1u << SESSION_COOKIE_BITS) - 1), &v))
+		if (s && session_event(s, cookie & ((1u << SESSION_COOKIE_BITS) - 1), &v))
 			rounds_judge(sv, s, &v);
-		if (s && s->paced && !s->ended)
+		if (s && s->pacing.paced && !s->ended)
 			pace_session(&sv->pacer, s);
 		if (s && !s->ended)
 			watch_begin(sv, s);

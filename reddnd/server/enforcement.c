@@ -81,8 +81,8 @@ static void name(struct event *e, const char *peer, const char *tenant, const ch
 static void about(struct event *e, const struct session *s)
 {
 	e->session = s->id;
-	e->requests = s->done;
-	name(e, rnic_conn_peer(s->conn), s->tenant->name, s->offload->conf->name);
+	e->requests = s->progress.done;
+	name(e, rnic_conn_peer(s->client.conn), s->tenant->name, s->offload->conf->name);
 }
 
 bool warden_lets_in(struct warden *w, const char *peer, struct reddn_wire_rej *rej)
@@ -122,7 +122,7 @@ void warden_ended(struct warden *w, const struct session *s, int level, const ch
 	struct event e = {.kind = EVENT_ENDS, .level = level};
 
 	about(&e, s);
-	say(&e, "ends after %" PRIu64 " requests: %s", s->done, why);
+	say(&e, "ends after %" PRIu64 " requests: %s", s->progress.done, why);
 	events_add(w->events, &e);
 }
 
@@ -164,7 +164,7 @@ enum verdict_action warden_judge(struct warden *w, struct session *s, const stru
 	uint64_t until = clock_us() + (uint64_t)policy->seconds * SECOND_US;
 	struct event e = {.kind = EVENT_VERDICT, .level = LOG_WARNING, .line = v->line};
 
-	s->verdicts[v->kind]++;
+	s->counters.verdicts[v->kind]++;
 	s->offload->stats->verdicts[v->kind]++;
 	about(&e, s);
 	snprintf(e.verdict, sizeof(e.verdict), "%s", verdict_kind_name(v->kind));

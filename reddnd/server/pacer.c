@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/pacer.h"
 
+#include "reddnd/session/posting.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -17,7 +18,8 @@ static uint64_t min(uint64_t a, uint64_t b)
 
 static struct rate *limit(struct session *s, unsigned i)
 {
-	struct rate *const of[LIMITS] = {&s->rate, &s->tenant->rate, &s->bytes, &s->tenant->bytes};
+	struct rate *const of[LIMITS] = {
+		&s->limits.rate, &s->tenant->rate, &s->limits.bytes, &s->tenant->bytes};
 
 	return of[i];
 }
@@ -33,7 +35,8 @@ static uint64_t price(const struct session *s, unsigned i)
  * can be had without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
-	uint64_t w = (s->layout.recycled ? s->layout.slots / 4 * 3 : s->layout.slots) - 1;
+	uint64_t w =
+		(s->queues.layout.recycled ? s->queues.layout.slots / 4 * 3 : s->queues.layout.slots) - 1;
 
 	for (unsigned i = 0; i < LIMITS; i++) {
 		struct rate *r = limit(s, i);
@@ -56,7 +59,7 @@ static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 /* By how many what its tenant has is parted: those that wait and have not had theirs at this look */
 static unsigned among(const struct session *s)
 {
-	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->waiting;
+	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->pacing.waiting;
 }
 
 /* Of them what this session may take: an even part, rounded up */
@@ -96,9 +99,9 @@ static void await(struct session *s, uint64_t n, uint64_t now)
 	for (unsigned i = 0; i < LIMITS; i++) {
 		bool awaits = n != UINT64_MAX && affordable(s, i, now) <= n;
 
-		if (awaits == s->awaits[i])
+		if (awaits == s->pacing.awaits[i])
 			continue;
-		s->awaits[i] = awaits;
+		s->pacing.awaits[i] = awaits;
 		rate_await(limit(s, i), awaits);
 	}
 }
@@ -106,7 +109,7 @@ static void await(struct session *s, uint64_t n, uint64_t now)
 /* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
 static uint64_t slowest(struct session *s)
 {
-	unsigned known = s->layout.recycled ? LIMITS : OWN_BYTES;
+	unsigned known = s->queues.layout.recycled ? LIMITS : OWN_BYTES;
 	uint64_t rate = UINT64_MAX;
 
 	for (unsigned i = 0; i < known; i++)
@@ -131,15 +134,15 @@ static void set_waiting(struct pacer *p, struct session *s, bool waiting)
 {
 	if (!waiting)
 		await(s, UINT64_MAX, 0);
-	if (s->waiting == waiting)
+	if (s->pacing.waiting == waiting)
 		return;
-	s->waiting = waiting;
+	s->pacing.waiting = waiting;
 	if (waiting) {
 		s->tenant->waiting++;
-		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
+		TAILQ_INSERT_TAIL(&p->waiting, s, pacing.link);
 	} else {
 		s->tenant->waiting--;
-		TAILQ_REMOVE(&p->waiting, s, waiting_link);
+		TAILQ_REMOVE(&p->waiting, s, pacing.link);
 	}
 }
 
@@ -166,34 +169,34 @@ static uint64_t next_look(struct session *s, uint64_t now)
 /* Posts RECVs. Whether all of the window is posted now. */
 static bool post(struct session *s, uint64_t now)
 {
-	uint64_t full = s->done + window(s, now), to = min(full, session_postable(s));
+	uint64_t full = s->progress.done + window(s, now), to = min(full, session_postable(s));
 	uint64_t wanted, has = credits(s, now);
 
-	if (s->unsettled)
-		session_post(s, s->posted);
-	wanted = to > s->posted ? to - s->posted : 0;
+	if (s->pacing.unsettled)
+		session_post(s, s->progress.posted);
+	wanted = to > s->progress.posted ? to - s->progress.posted : 0;
 	/* Also if they are just enough: what a recycled session has used by then is not known before the next
 	 * look */
 	await(s, wanted >= has ? has : UINT64_MAX, now);
 	wanted = min(wanted, has);
-	if (wanted && session_post(s, s->posted + wanted) == 0)
+	if (wanted && session_post(s, s->progress.posted + wanted) == 0)
 		pay(s, wanted);
-	return s->posted >= full;
+	return s->progress.posted >= full;
 }
 
 static void step(struct pacer *p, struct session *s, uint64_t now)
 {
 	bool full = post(s, now);
 
-	if (s->layout.recycled) {
-		bool rests = s->done == s->seen;
+	if (s->queues.layout.recycled) {
+		bool rests = s->progress.done == s->pacing.seen;
 
-		s->seen = s->done;
+		s->pacing.seen = s->progress.done;
 		if (full && rests) {
 			session_arm_replies(s);
 			p->count(p->arg, s);
 		}
-		full = full && rests && s->done == s->seen;
+		full = full && rests && s->progress.done == s->pacing.seen;
 	}
 	set_waiting(p, s, !full);
 	if (!full)
@@ -202,9 +205,9 @@ static void step(struct pacer *p, struct session *s, uint64_t now)
 
 void pace_session(struct pacer *p, struct session *s)
 {
-	if (!s->paced)
+	if (!s->pacing.paced)
 		session_post(s, session_postable(s));
-	else if (!s->waiting || s->bytes.per_second || s->tenant->bytes.per_second)
+	else if (!s->pacing.waiting || s->limits.bytes.per_second || s->tenant->bytes.per_second)
 		step(p, s, clock_us()); /* of one that waits, too: what was given back is there before its
 					   time */
 }
@@ -212,8 +215,8 @@ void pace_session(struct pacer *p, struct session *s)
 void pace_changed(struct pacer *p, struct session *s)
 {
 	session_set_paced(s, session_is_limited(s));
-	set_waiting(p, s, s->paced);
-	if (s->paced)
+	set_waiting(p, s, s->pacing.paced);
+	if (s->pacing.paced)
 		set_timer(p, clock_us() + STEP_MIN_US);
 	else
 		pace_session(p, s);
@@ -234,19 +237,19 @@ static int look(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	p->due = UINT64_MAX;
-	TAILQ_FOREACH (s, &p->waiting, waiting_link)
+	TAILQ_FOREACH (s, &p->waiting, pacing.link)
 		s->tenant->turns = s->tenant->waiting;
 	for (s = TAILQ_FIRST(&p->waiting); s; s = next) {
-		next = s == last ? NULL : TAILQ_NEXT(s, waiting_link);
-		before = s->posted;
+		next = s == last ? NULL : TAILQ_NEXT(s, pacing.link);
+		before = s->progress.posted;
 		even = even_part(s, now);
 		p->count(p->arg, s);
 		step(p, s, now);
 		s->tenant->turns--;
-		if (s->posted - before <= even || !s->waiting)
+		if (s->progress.posted - before <= even || !s->pacing.waiting)
 			continue;
-		TAILQ_REMOVE(&p->waiting, s, waiting_link);
-		TAILQ_INSERT_TAIL(&p->waiting, s, waiting_link);
+		TAILQ_REMOVE(&p->waiting, s, pacing.link);
+		TAILQ_INSERT_TAIL(&p->waiting, s, pacing.link);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* What clients get when the timer comes when it likes: a clock of the test's own, and sessions whose clients
  * take what they can. */
 #include "reddnd/server/pacer.h"
+#include "reddnd/session/posting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,14 +69,14 @@ sd_event_source *sd_event_source_disable_unref(sd_event_source *source)
 
 uint64_t session_postable(const struct session *s)
 {
-	return s->done + s->layout.slots - 1;
+	return s->progress.done + s->queues.layout.slots - 1;
 }
 
 int session_post(struct session *s, uint64_t to)
 {
 	assert_true(to <= session_postable(s));
-	if (to > s->posted)
-		s->posted = to;
+	if (to > s->progress.posted)
+		s->progress.posted = to;
 	return 0;
 }
 
@@ -87,12 +88,12 @@ uint64_t session_price(const struct session *s)
 
 bool session_is_limited(const struct session *s)
 {
-	return s->rate.per_second || s->tenant->rate.per_second;
+	return s->limits.rate.per_second || s->tenant->rate.per_second;
 }
 
 void session_set_paced(struct session *s, bool paced)
 {
-	s->paced = paced;
+	s->pacing.paced = paced;
 }
 
 void session_arm_replies(struct session *s)
@@ -116,7 +117,7 @@ static void take(void *arg, struct session *s)
 	const struct bed *b = arg;
 
 	if (!b->asleep)
-		s->done = s->posted;
+		s->progress.done = s->progress.posted;
 }
 
 static void begin(struct bed *b, bool recycled, unsigned sessions)
@@ -127,8 +128,8 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 	assert_int_equal(pace_init(&b->pacer, NULL, take, b), 0);
 	for (unsigned i = 0; i < sessions; i++)
 		b->session[i] = (struct session){.tenant = &b->tenant,
-			.paced = true,
-			.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
+			.pacing.paced = true,
+			.queues.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
 }
 
 /* What their clients did brings sessions here that do not wait, and the timer others, @late after it was due
@@ -137,7 +138,8 @@ static void run(struct bed *b, uint64_t us, uint64_t late)
 {
 	for (uint64_t end = timer.now + us; timer.now < end;) {
 		for (unsigned i = 0; i < b->sessions; i++)
-			if (!b->session[i].waiting && b->session[i].done < b->session[i].posted) {
+			if (!b->session[i].pacing.waiting &&
+				b->session[i].progress.done < b->session[i].progress.posted) {
 				take(b, &b->session[i]);
 				pace_session(&b->pacer, &b->session[i]);
 			}
@@ -193,11 +195,11 @@ static void test_late(void **state)
 					begin(&b, recycled, 1);
 					if (rates[i] * lates[k] / S >= MANY_SLOTS / 2)
 						continue;
-					rate_init(&s->rate, rates[i], small ? (rates[i] + 999) / 1000 : 0,
-						timer.now);
+					rate_init(&s->limits.rate, rates[i],
+						small ? (rates[i] + 999) / 1000 : 0, timer.now);
 					start(&b);
 					run(&b, SECONDS * S, lates[k]);
-					within(s->done, rates[i], s->rate.burst, lates[k]);
+					within(s->progress.done, rates[i], s->limits.rate.burst, lates[k]);
 					finish(&b);
 				}
 }
@@ -219,7 +221,7 @@ static void test_shared(void **state)
 			start(&b);
 			run(&b, SECONDS * S, lates[k]);
 			for (unsigned n = 0; n < SHARERS; n++) {
-				uint64_t done = b.session[n].done;
+				uint64_t done = b.session[n].progress.done;
 
 				all += done;
 				least = done < least ? done : least;
@@ -242,19 +244,19 @@ static void test_pause(void **state)
 			uint64_t before;
 
 			begin(&b, recycled, 1);
-			rate_init(&s->rate, rates[i], 0, timer.now);
+			rate_init(&s->limits.rate, rates[i], 0, timer.now);
 			start(&b);
 			run(&b, S, 0);
 			b.asleep = true;
 			run(&b, 3 * S, 0);
-			before = s->done;
+			before = s->progress.done;
 			b.asleep = false;
 			take(&b, s);
 			pace_session(&b.pacer, s);
 			take(&b, s);
-			assert_true(s->done - before <= 2 * s->rate.burst);
+			assert_true(s->progress.done - before <= 2 * s->limits.rate.burst);
 			run(&b, S, 0);
-			assert_true(s->done - before <= 2 * s->rate.burst + rates[i]);
+			assert_true(s->progress.done - before <= 2 * s->limits.rate.burst + rates[i]);
 			finish(&b);
 		}
 }
@@ -267,17 +269,17 @@ static void test_awaits_what_lacks(void **state)
 
 	(void)state;
 	begin(&b, false, 1);
-	rate_init(&s->rate, 100, 0, timer.now);
+	rate_init(&s->limits.rate, 100, 0, timer.now);
 	rate_init(&b.tenant.rate, 100000, 0, timer.now);
 	start(&b);
 	run(&b, S, 0);
-	assert_int_equal(s->rate.awaited, 1);
+	assert_int_equal(s->limits.rate.awaited, 1);
 	assert_int_equal(b.tenant.rate.awaited, 0);
 	/* nor does one that has no limit any more */
-	rate_set(&s->rate, 0, 0, timer.now);
+	rate_set(&s->limits.rate, 0, 0, timer.now);
 	rate_set(&b.tenant.rate, 0, 0, timer.now);
 	pace_changed(&b.pacer, s);
-	assert_int_equal(s->rate.awaited, 0);
+	assert_int_equal(s->limits.rate.awaited, 0);
 	finish(&b);
 }
 

@@ -131,7 +131,7 @@ void session_loop_stop(struct session_loop *l)
 		rnic_qp_stop(&l->qp);
 }
 
-void session_loop_stop_queue(struct session_loop *l)
+void session_loop_destroy_qp(struct session_loop *l)
 {
 	if (l)
 		rnic_qp_deinit(&l->qp);

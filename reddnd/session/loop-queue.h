@@ -32,7 +32,7 @@ int session_loop_start(struct session_loop *l, struct master_qp *master);
 
 /** All of these: NULL is fine. */
 void session_loop_stop(struct session_loop *l);
-void session_loop_stop_queue(struct session_loop *l); /* destroys the QP: no CQE is written after this */
+void session_loop_destroy_qp(struct session_loop *l); /* it writes no CQE after this */
 void session_loop_free(struct session_loop *l);
 
 /** Its CQ: for errors. */

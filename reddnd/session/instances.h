@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * instances.h - instances of the chain: what finished is counted and armed again.
+ *
+ * A positive return value reports a fault of the session, which @v describes.
+ */
+#ifndef SESSION_INSTANCES_H
+#define SESSION_INSTANCES_H
+
+#include "reddnd/session/session.h"
+
+/** Takes the CQE of a reply. 0 or positive. */
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v);
+
+/** Arms what finished and lets the client use it. 0 or positive. */
+int session_rearm(struct session *s, struct verdict *v);
+
+/** Eighths of the instances that are finished and not armed again, rounded down: at 8 the client must wait.
+ */
+unsigned session_used(const struct session *s);
+
+/** A recycled session: instances that its recycler has re-armed, a quarter of the slots at a time. 0 for any
+ * other. */
+uint64_t session_recycled(const struct session *s);
+
+/**
+ * Counts what a recycled chain, which raises no events, has completed since the last time: it reads what the
+ * NIC left in memory. Returns the number of requests; 0 for any other session.
+ */
+uint64_t session_count(struct session *s);
+/** Iterations of its loop since the last time. */
+uint64_t session_count_loop(struct session *s);
+/** Counts the outcomes of finished instances. Only an unrolled session leaves them to be read. */
+void session_count_outcomes(struct session *s);
+
+#endif

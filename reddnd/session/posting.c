@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/posting.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/session/instances.h"
+
+bool session_is_limited(const struct session *s)
+{
+	return s->limits.rate.per_second || s->tenant->rate.per_second || s->limits.bytes.per_second ||
+	       s->tenant->bytes.per_second;
+}
+
+uint64_t session_price(const struct session *s)
+{
+	return s->offload->slot_need;
+}
+
+uint64_t session_postable(const struct session *s)
+{
+	return (s->queues.layout.recycled ? session_recycled(s) + s->queues.layout.slots
+					  : s->progress.armed) -
+	       1;
+}
+
+int session_post(struct session *s, uint64_t to)
+{
+	int r = 0;
+
+	if (s->pacing.unsettled && session_postable(s) >= s->progress.posted) {
+		s->pacing.unsettled = false;
+		r = master_qp_enable_recvs(
+			&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)s->progress.posted);
+	}
+	if (r < 0 || s->pacing.unsettled || to <= s->progress.posted)
+		return r;
+	if (s->queues.layout.recycled)
+		r = master_qp_enable_recvs(&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)to);
+	else
+		rnic_qp_post_recvs(&s->queues.qp[0], (uint32_t)to);
+	if (r == 0)
+		s->progress.posted = to;
+	return r;
+}
+
+/*
+ * Turns each RECV_EN of the recycler into a NOP, or back: one byte, which the NIC reads before or after. The
+ * NIC may have read the old opcode for the section that it is in. So when pacing begins that section counts
+ * as posted, and session_post() posts it as soon as it can. When pacing ends, one RECV_EN may be missing; the
+ * one of the next section makes up for it, and there are slots enough until then.
+ */
+void session_set_paced(struct session *s, bool paced)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	uint8_t opcode = paced ? WQE_OP_NOP : WQE_OP_RECV_EN;
+	bool begins = paced && !s->pacing.paced;
+
+	if (l->recycled && paced != s->pacing.paced)
+		for (unsigned g = 0; g < 4; g++)
+			__atomic_store_n(s->queues.env.recycler.ring +
+						 l->recycling.recv_en[g] * RNIC_WQEBB_BYTES + WQE_OPCODE,
+				opcode, __ATOMIC_RELEASE);
+	s->pacing.paced = paced;
+	s->pacing.unsettled = l->recycled && begins && s->progress.posted;
+	if (s->pacing.unsettled)
+		s->progress.posted = session_postable(s) + l->slots / 4;
+}
+
+void session_arm_replies(struct session *s)
+{
+	s->recycler.reply_cq.consumer = (uint32_t)s->progress.done;
+	rnic_cq_arm(&s->recycler.reply_cq, false);
+}
+
+/* ---- limits ---- */
+
+void session_init_limits(struct session *s, uint64_t now)
+{
+	const struct catalog_limits *l = &s->tenant->limits;
+
+	s->limits.configured.rate = l->session_rate;
+	s->limits.configured.burst = l->session_burst;
+	rate_init(&s->limits.rate, l->session_rate, l->session_burst, now);
+	rate_init(&s->limits.bytes, l->session_bytes_rate,
+		rate_burst(l->session_bytes_rate, session_price(s)), now);
+	tenant_expect_replies(s->tenant, session_price(s), now);
+}
+
+static void apply(struct session *s, uint64_t now)
+{
+	struct session_limits *l = &s->limits;
+	bool throttled =
+		l->throttle.until > now && (!l->configured.rate || l->throttle.rate < l->configured.rate);
+
+	if (throttled)
+		rate_set(&l->rate, l->throttle.rate, 0, now);
+	else
+		rate_set(&l->rate, l->configured.rate, l->configured.burst, now);
+}
+
+void session_limit_requests(struct session *s, uint64_t rate, uint64_t burst, uint64_t now)
+{
+	s->limits.configured.rate = rate;
+	s->limits.configured.burst = burst;
+	apply(s, now);
+}
+
+void session_limit_bytes(struct session *s, uint64_t bytes_rate, uint64_t now)
+{
+	rate_set(&s->limits.bytes, bytes_rate, rate_burst(bytes_rate, session_price(s)), now);
+}
+
+void session_throttle(struct session *s, uint64_t rate, uint64_t until, uint64_t now)
+{
+	s->limits.throttle.rate = rate;
+	s->limits.throttle.until = until;
+	apply(s, now);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/queues.h"
+
+#include "reddnd/session/silence.h"
+
+enum { RECYCLER_READS = 16 /* under way at a time */ };
+
+/* ---- making ---- */
+
+static const struct rnic_cq *reply_cq(const struct session *s)
+{
+	return s->queues.layout.recycled ? &s->recycler.reply_cq : &s->queues.pool_cq->cq;
+}
+
+static int make_cq(struct session *s, unsigned part, const struct queue_layout_qp *l, struct rnic_cq *cq)
+{
+	const struct rnic_cq_attr attr = {
+		.cqes_off = l->cqes_off,
+		.db_off = l->cq_db_off,
+		.log_size = l->cq_log_size,
+		.overrun_ignore = true,
+		.cookie = s->id << SESSION_COOKIE_BITS | part,
+	};
+
+	return rnic_cq_init(cq, &s->queues.block, &attr);
+}
+
+static int make_recycler(struct session *s)
+{
+	const struct queue_layout_qp *l = &s->queues.layout.recycler;
+	const struct rnic_qp_attr qp = {
+		.wq_off = l->wq_off,
+		.sq_wqebbs = l->ring_wqebbs,
+		.db_off = l->qp_db_off,
+		.send_cq = &s->recycler.cq,
+		.managed = true,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
+	};
+	int r = make_cq(s, SESSION_RECYCLER, l, &s->recycler.cq);
+
+	if (r == 0)
+		r = make_cq(s, SESSION_REPLIES, &s->queues.layout.replies, &s->recycler.reply_cq);
+	return r == 0 ? rnic_qp_init(&s->recycler.qp, &s->queues.block, &qp) : r;
+}
+
+static int make_qp(struct session *s, unsigned q)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	const struct rnic_qp_attr qp = {
+		.wq_off = l->queue[q].wq_off,
+		.rq_entries = q == 0 ? l->slots : 0,
+		.rq_stride = l->rq_stride,
+		.sq_wqebbs = l->queue[q].ring_wqebbs,
+		.db_off = l->queue[q].qp_db_off,
+		.send_cq = q == 0 ? reply_cq(s) : &s->queues.cq[q],
+		.recv_cq = &s->queues.cq[q],
+		.managed = true,
+		.managed_rq = q == 0 && l->recycled,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
+	};
+
+	return rnic_qp_init(&s->queues.qp[q], &s->queues.block, &qp);
+}
+
+static int make_queues(struct session *s, struct rnic_arena *arena)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	const struct chain_image *img = s->offload->img;
+	struct session_queues *qs = &s->queues;
+	int r;
+
+	r = rnic_block_init(&qs->block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
+		r = make_cq(s, q, &l->queue[q], &qs->cq[q]);
+	if (r == 0 && l->recycled)
+		r = make_recycler(s);
+	if (r == 0 && s->offload->program->loop)
+		r = session_loop_new(&qs->loop, s->offload->program, &qs->block, &l->loop,
+			s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
+			s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
+		r = make_qp(s, q);
+	if (r == 0)
+		qs->qpn = qs->qp[0].qpn;
+	return r;
+}
+
+/* ---- the environment of the chain ---- */
+
+static void fill_queues(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	const struct rnic_block *b = &s->queues.block;
+	struct chain_env *env = &s->queues.env;
+
+	env->slots = l->slots;
+	env->recv_cqn = s->queues.cq[0].cqn;
+	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
+		env->queue[q].qpn = s->queues.qp[q].qpn;
+		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
+		env->queue[q].iova = b->iova + l->queue[q].ring_off - b->code_off;
+		env->queue[q].lkey = b->lkey;
+		env->queue[q].rkey = b->rkey;
+		env->queue[q].ring = s->queues.qp[q].sq;
+		env->queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
+	}
+	env->scratch.iova = b->iova + l->scratch_off - b->code_off;
+	env->scratch.lkey = b->lkey;
+	env->scratch.rkey = b->rkey;
+	env->scratch.mem = b->mem + l->scratch_off;
+	env->rq = s->queues.qp[0].rq;
+	env->rq_stride = l->rq_stride;
+}
+
+static void fill_recycler(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	const struct rnic_block *b = &s->queues.block;
+	struct chain_env *env = &s->queues.env;
+
+	env->recycler.qpn = s->recycler.qp.qpn;
+	env->recycler.cqn = s->recycler.cq.cqn;
+	env->recycler.lkey = b->lkey;
+	env->recycler.iova = b->iova + l->recycler.ring_off - b->code_off;
+	env->recycler.ring = s->recycler.qp.sq;
+	env->recycler.ring_wqebbs = l->recycler.ring_wqebbs;
+	env->lanes.iova = b->iova + l->lanes_off - b->code_off;
+	env->lanes.lkey = b->lkey;
+	env->lanes.rkey = b->rkey;
+	env->lanes.mem = b->mem + l->lanes_off;
+	env->lanes.size = l->recycling.lanes;
+}
+
+static int fill_env(struct session *s, const struct request *request)
+{
+	struct chain_env *env = &s->queues.env;
+	int r;
+
+	fill_queues(s);
+	if (s->queues.layout.recycled)
+		fill_recycler(s);
+	env->slot_addr = request->slot_addr;
+	env->slot_rkey = request->slot_rkey;
+	env->slot_size = request->slot_size;
+	env->slot_count = request->depth;
+	r = offload_bind(s->offload, s->tenant->pd, env);
+	return r == 0 && s->queues.loop ? session_loop_write(s->queues.loop, env) : r;
+}
+
+int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request)
+{
+	int r = make_queues(s, arena);
+
+	return r == 0 ? fill_env(s, request) : r;
+}
+
+/* ---- beginning ---- */
+
+int session_queues_arm(struct session *s)
+{
+	const struct chain_image *img = s->offload->img;
+
+	if (s->queues.layout.recycled)
+		return chain_recycle(img, &s->queues.env, &s->queues.layout.recycling);
+	for (unsigned slot = 0; slot < s->queues.layout.slots; slot++)
+		chain_format_recv(img, &s->queues.env, slot);
+	while (s->progress.armed < s->queues.layout.slots)
+		chain_arm(img, &s->queues.env, s->progress.armed++);
+	return 0;
+}
+
+static int start_recycler(struct session *s)
+{
+	if (!s->queues.layout.recycled)
+		return 0;
+	rnic_cq_arm(&s->recycler.cq, true);
+	rnic_cq_arm(&s->recycler.reply_cq, true);
+	return master_qp_enable(&s->tenant->master, s->recycler.qp.qpn, s->queues.layout.recycling.start);
+}
+
+int session_queues_start(struct session *s)
+{
+	const struct chain_image *img = s->offload->img;
+	int r = 0;
+
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
+		r = rnic_qp_connect_self(&s->queues.qp[q], img->max_rd_atomic);
+	if (r == 0 && s->queues.layout.recycled)
+		r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
+	if (r == 0 && s->queues.loop)
+		r = session_loop_start(s->queues.loop, &s->tenant->master);
+	if (r == 0)
+		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], s->pacing.paced);
+	s->budgets.resting = session_has_budgets(s);
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
+		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
+		if (chain_start_index(img, q))
+			r = master_qp_enable(
+				&s->tenant->master, s->queues.qp[q].qpn, chain_start_index(img, q));
+	return r == 0 ? start_recycler(s) : r;
+}
+
+/* ---- ending ---- */
+
+/* The queue of the client's requests comes last: stopping it flushes its RECVs, and a queue that waits for a
+ * request takes the CQE of a flushed RECV for one. */
+void session_queues_stop(struct session *s)
+{
+	session_loop_stop(s->queues.loop);
+	rnic_qp_stop(&s->recycler.qp);
+	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 0;)
+		rnic_qp_stop(&s->queues.qp[q]);
+}
+
+void session_destroy_qps(struct session *s)
+{
+	session_loop_destroy_qp(s->queues.loop);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_qp_deinit(&s->queues.qp[q]);
+	rnic_qp_deinit(&s->recycler.qp);
+}
+
+/* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are
+ * destroyed before the memory that they work on. */
+void session_queues_destroy(struct session *s)
+{
+	session_queues_stop(s);
+	session_destroy_qps(s);
+	session_loop_free(s->queues.loop);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_cq_deinit(&s->queues.cq[q]);
+	rnic_cq_deinit(&s->recycler.cq);
+	rnic_cq_deinit(&s->recycler.reply_cq);
+	rnic_block_deinit(&s->queues.block);
+}
+
+/* ---- by part ---- */
+
+struct rnic_cq *session_cq(struct session *s, unsigned part)
+{
+	if (part < s->offload->img->nqueues)
+		return &s->queues.cq[part];
+	if (part == SESSION_LOOP)
+		return session_loop_cq(s->queues.loop);
+	if (s->queues.layout.recycled && part == SESSION_RECYCLER)
+		return &s->recycler.cq;
+	return s->queues.layout.recycled && part == SESSION_REPLIES ? &s->recycler.reply_cq : NULL;
+}
+
+uint32_t session_qpn(const struct session *s, unsigned part)
+{
+	if (part == SESSION_LOOP)
+		return session_loop_qpn(s->queues.loop);
+	return part == SESSION_RECYCLER ? s->recycler.qp.qpn : s->queues.qp[part].qpn;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * queues.h - the queues of a session: in one block of the arena, as its layout says.
+ */
+#ifndef SESSION_QUEUES_H
+#define SESSION_QUEUES_H
+
+#include "reddnd/session/session.h"
+
+/**
+ * Makes the queues of the session's layout and fills in the environment of its chain for a client that asked
+ * for @request. session_queues_destroy() also cleans up after an error: -ENOSPC, -ENOMEM or what the device
+ * reports, logged.
+ */
+int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request);
+/** Stops all of them, destroys them, and frees their memory. Fine on queues that were never made. */
+void session_queues_destroy(struct session *s);
+
+/** Writes the rings: every instance is armed. */
+int session_queues_arm(struct session *s);
+/** Connects the QPs and lets the NIC begin. */
+int session_queues_start(struct session *s);
+/** Moves the QPs to the error state: they execute nothing any more. */
+void session_queues_stop(struct session *s);
+
+/** The CQ of queue @part (see cookies), or NULL. */
+struct rnic_cq *session_cq(struct session *s, unsigned part);
+/** The QPN of queue @part. */
+uint32_t session_qpn(const struct session *s, unsigned part);
+
+#endif
