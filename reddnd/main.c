@@ -2,11 +2,12 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
-#include "reddnd/generation/generation.h"
-#include "reddnd/server/enforcement.h"
+#include "reddnd/server/report.h"
 #include "reddnd/server/server.h"
 #include "reddnd/util/log.h"
+#include "util/array.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 enum { STATUS_INTERVAL_US = 5000000 };
 
@@ -40,18 +40,19 @@ static const char usage[] =
 	"Lets the NIC answer requests on the data of this machine.\n"
 	"\n"
 	"  -c, --config FILE   configuration (default " REDDND_CONFIG ")\n"
-	"  -t, --check-config  say what is wrong with it, and stop\n"
+	"  -t, --check-config  report its mistakes, and stop\n"
 	"  -v, --verbose       log more\n"
 	"  -h, --help          this text\n"
 	"  -V, --version       the version\n"
 	"\n"
 	"SIGTERM and SIGINT stop it, SIGHUP reads the configuration again, SIGUSR1 logs what\n"
-	"it does. reddnctl asks and tells a running daemon.\n";
+	"it does. reddnctl controls and inspects a running daemon.\n";
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct control *, control_free)
 DEFINE_CLEANUP(struct listener *, listener_free)
 DEFINE_CLEANUP(struct server *, server_free)
+DEFINE_CLEANUP(struct stats *, stats_free)
 
 static void daemon_deinit(struct daemon *d)
 {
@@ -61,7 +62,7 @@ static void daemon_deinit(struct daemon *d)
 	sd_event_unref(d->event);
 }
 
-/* 0: go on; 1: done, well; negative: done, badly */
+/* 0: go on; 1: exit with success; negative: exit with failure */
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
@@ -131,14 +132,6 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	return sd_event_exit(d->event, 0);
 }
 
-static void tell_reloading(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%jd", (intmax_t)t.tv_sec * 1000000 + t.tv_nsec / 1000);
-}
-
 /* A catalog with mistakes, or one that cannot be opened, changes nothing */
 static int reload(void *arg)
 {
@@ -146,13 +139,12 @@ static int reload(void *arg)
 	struct daemon *d = arg;
 	int r;
 
-	tell_reloading();
+	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
 	r = load(d->config, &catalog);
 	if (r == 0)
 		r = server_reload(d->server, steal_ptr(&catalog));
 	if (r < 0)
-		warden_reload_failed(server_warden(d->server),
-			"the configuration in force stays as it was: the new one has mistakes");
+		report_reload_failed(server_events(d->server));
 	sd_notify(false, "READY=1");
 	return r;
 }
@@ -165,40 +157,38 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-static void log_session(void *arg, const struct server_session *s)
-{
-	(void)arg;
-	log_at(LOG_NOTICE, s->id, "client %s, offload %s: %" PRIu64 " requests", s->peer, s->offload,
-		s->requests);
-}
-
 static int on_show(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {
 	struct daemon *d = arg;
-	struct server_status s;
-	struct timespec cpu;
+	CLEANUP(stats_freep) struct stats *stats = server_snapshot(d->server);
+	uint64_t cpu_ms = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
+	const struct stats_status *s;
 
 	(void)source;
 	(void)info;
-	server_status(d->server, &s);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	log_notice("%u sessions now, %" PRIu64 " ever, %" PRIu64 " refused; %" PRIu64
-		   " requests; %jd.%03ld s of CPU; %" PRIu64 " of %" PRIu64 " bytes of the arena in use",
-		s.sessions, s.sessions_total, s.refused, s.requests, (intmax_t)cpu.tv_sec,
-		cpu.tv_nsec / 1000000, s.arena_used, s.arena_size);
-	server_each_session(d->server, log_session, NULL);
+	if (!stats)
+		return 0;
+	s = &stats->status;
+	log_notice("%u sessions now, %" PRIu64 " ever, %" PRIu64 " refused; %" PRIu64 " requests; %" PRIu64
+		   ".%03" PRIu64 " s of CPU; %" PRIu64 " of %" PRIu64 " bytes of the arena in use",
+		s->sessions, s->sessions_total, s->refused, s->requests, cpu_ms / 1000, cpu_ms % 1000,
+		s->arena_used, s->arena_size);
+	for (unsigned i = 0; i < stats->nsessions; i++)
+		log_at(LOG_NOTICE, stats->sessions[i].id, "client %s, offload %s: %" PRIu64 " requests",
+			stats->sessions[i].peer, stats->sessions[i].offload, stats->sessions[i].requests);
 	return 0;
 }
 
 static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct daemon *d = arg;
-	struct server_status s;
+	CLEANUP(stats_freep) struct stats *stats = server_snapshot(d->server);
 	int r;
 
 	(void)usec;
-	server_status(d->server, &s);
-	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served", s.sessions, s.requests);
+	if (stats)
+		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served", stats->status.sessions,
+			stats->status.requests);
 	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -213,11 +203,11 @@ static int watch_signals(struct daemon *d)
 	int r = 0;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(handlers) / sizeof(*handlers); i++)
+	for (size_t i = 0; i < COUNT(handlers); i++)
 		sigaddset(&set, handlers[i].signal);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
-	for (size_t i = 0; i < sizeof(handlers) / sizeof(*handlers) && r >= 0; i++)
+	for (size_t i = 0; i < COUNT(handlers) && r >= 0; i++)
 		r = sd_event_add_signal(d->event, NULL, handlers[i].signal, handlers[i].handler, d);
 	return r < 0 ? r : 0;
 }
@@ -240,6 +230,7 @@ static int open_control(struct daemon *d, const struct catalog *catalog)
 
 static int run(struct daemon *d, struct catalog *catalog)
 {
+	const struct catalog *in_force;
 	int r;
 
 	r = sd_event_default(&d->event);
@@ -254,10 +245,10 @@ static int run(struct daemon *d, struct catalog *catalog)
 	r = server_new(&d->server, catalog, d->event);
 	if (r < 0)
 		return r;
-	catalog = server_generation(d->server)->catalog;
-	r = open_control(d, catalog);
-	if (r == 0 && catalog->serves_metrics)
-		r = listener_new(&d->listener, &catalog->metrics, d->server, d->event);
+	in_force = server_catalog(d->server);
+	r = open_control(d, in_force);
+	if (r == 0 && in_force->serves_metrics)
+		r = listener_new(&d->listener, &in_force->metrics, d->server, d->event);
 	if (r < 0)
 		return r;
 	/* Slack as large as the interval: nobody waits for this */

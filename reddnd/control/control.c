@@ -2,7 +2,6 @@
 #include "reddnd/control/control.h"
 
 #include "reddnd/control/audit.h"
-#include "reddnd/server/enforcement.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
@@ -101,7 +100,7 @@ static int peer_answer(struct peer *p, const char *line, size_t len)
 
 static const struct events *events(const struct control *c)
 {
-	return server_warden(c->commands.server)->events;
+	return server_events(c->commands.server);
 }
 
 /* What has happened since, as far as the peer takes it: what it does not take stays in the ring, not here */
@@ -299,7 +298,7 @@ int control_new(struct control **out, const char *path, const struct commands *c
 										     : -ENAMETOOLONG;
 	if (r < 0)
 		return log_errno(r, "control socket %s", path);
-	events_listen(server_warden(c->commands.server)->events, feed_soon, c);
+	events_listen(server_events(c->commands.server), feed_soon, c);
 	*out = steal_ptr(&c);
 	return 0;
 }
@@ -308,7 +307,7 @@ void control_free(struct control *c)
 {
 	struct peer *p;
 
-	events_listen(server_warden(c->commands.server)->events, NULL, NULL);
+	events_listen(server_events(c->commands.server), NULL, NULL);
 	while ((p = LIST_FIRST(&c->peers)))
 		peer_free(p);
 	sd_event_source_disable_unref(c->io);

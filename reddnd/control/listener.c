@@ -17,6 +17,8 @@ struct listener {
 	sd_event_source *io, *timer;
 };
 
+DEFINE_CLEANUP(struct stats *, stats_free)
+
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, const char *text,
 	enum MHD_ResponseMemoryMode mode)
 {
@@ -35,6 +37,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 	const char *version, const char *body, size_t *body_size, void **seen)
 {
 	static const char plain[] = "text/plain; charset=utf-8";
+	CLEANUP(stats_freep) struct stats *stats = NULL;
 	struct listener *l = arg;
 	char *text;
 
@@ -53,7 +56,8 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 		return reply(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "GET /metrics\n", MHD_RESPMEM_PERSISTENT);
 	if (strcmp(url, "/metrics") != 0)
 		return reply(c, MHD_HTTP_NOT_FOUND, plain, "GET /metrics\n", MHD_RESPMEM_PERSISTENT);
-	text = metrics_text(l->server);
+	stats = server_snapshot(l->server);
+	text = stats ? metrics_text(stats) : NULL;
 	return text ? reply(c, MHD_HTTP_OK, "application/openmetrics-text; version=1.0.0; charset=utf-8",
 			      text, MHD_RESPMEM_MUST_FREE)
 		    : MHD_NO;

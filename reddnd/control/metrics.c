@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/metrics.h"
 
-#include "reddnd/generation/generation.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
 static void family(FILE *f, const char *name, const char *type, const char *unit, const char *help)
 {
@@ -17,53 +17,56 @@ static void family(FILE *f, const char *name, const char *type, const char *unit
 	fprintf(f, "# HELP %s %s\n", name, help);
 }
 
-/* Counters of offloads: names are letters, digits, '.', '_' and '-', nothing to escape */
+/* Counters of offloads. Names are letters, digits, '.', '_' and '-': there is nothing to escape. */
 static const struct {
 	const char *name, *unit, *help;
 	size_t at;
 	bool seen; /* by the daemon when it arms an instance again: not of recycled offloads */
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
-		offsetof(struct offload_stats, requests), false},
+		offsetof(struct stats_offload, requests), false},
 	{"reddnd_hits", "", "Requests of unrolled offloads that a conditional WRITE answered.",
-		offsetof(struct offload_stats, hits), true},
+		offsetof(struct stats_offload, hits), true},
 	{"reddnd_misses", "",
 		"Requests of unrolled offloads that no conditional WRITE answered, though there is one.",
-		offsetof(struct offload_stats, misses), true},
+		offsetof(struct stats_offload, misses), true},
 	{"reddnd_wqes", "", "Work requests of chains and loops that were executed, NOPs included.",
-		offsetof(struct offload_stats, wqes), false},
+		offsetof(struct stats_offload, wqes), false},
 	{"reddnd_loop_iterations", "",
 		"Iterations of loops without a bound, half a lap of their ring at a time.",
-		offsetof(struct offload_stats, iterations), false},
-	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct offload_stats, bytes_in),
+		offsetof(struct stats_offload, iterations), false},
+	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct stats_offload, bytes_in),
 		false},
 	{"reddnd_reply_bytes", "bytes", "Bytes written to clients by unrolled offloads.",
-		offsetof(struct offload_stats, bytes_out), true},
+		offsetof(struct stats_offload, bytes_out), true},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
-		offsetof(struct offload_stats, failed), false},
+		offsetof(struct stats_offload, failed), false},
 };
 
-static void by_offload(FILE *f, const struct generation *sv)
+static uint64_t value_at(const void *stats, size_t at)
 {
-	for (size_t c = 0; c < sizeof(counters) / sizeof(*counters); c++) {
+	return *(const uint64_t *)((const char *)stats + at);
+}
+
+static void by_offload(FILE *f, const struct stats *st)
+{
+	const struct stats_offload *all = st->offloads;
+
+	for (size_t c = 0; c < COUNT(counters); c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
-		for (unsigned i = 0; i < sv->catalog->noffloads; i++)
-			if (!(counters[c].seen && sv->offloads[i].conf->recycled))
+		for (unsigned i = 0; i < st->noffloads; i++)
+			if (!(counters[c].seen && all[i].recycled))
 				fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
-					sv->offloads[i].conf->name,
-					*(const uint64_t *)((const char *)sv->offloads[i].stats +
-							    counters[c].at));
+					all[i].name, value_at(&all[i], counters[c].at));
 	}
 	family(f, "reddnd_verdicts", "counter", "", "What was wrong with sessions.");
-	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
+	for (unsigned i = 0; i < st->noffloads; i++)
 		for (unsigned k = 0; k < VERDICT_KINDS; k++)
 			fprintf(f, "reddnd_verdicts_total{offload=\"%s\",verdict=\"%s\"} %" PRIu64 "\n",
-				sv->offloads[i].conf->name, verdict_kind_name(k),
-				sv->offloads[i].stats->verdicts[k]);
+				all[i].name, verdict_kind_name(k), all[i].verdicts[k]);
 	family(f, "reddnd_sessions", "gauge", "", "Clients connected.");
-	for (unsigned i = 0; i < sv->catalog->noffloads; i++)
-		fprintf(f, "reddnd_sessions{offload=\"%s\"} %u\n", sv->offloads[i].conf->name,
-			sv->offloads[i].stats->sessions);
+	for (unsigned i = 0; i < st->noffloads; i++)
+		fprintf(f, "reddnd_sessions{offload=\"%s\"} %" PRIu64 "\n", all[i].name, all[i].sessions);
 }
 
 static const struct {
@@ -71,69 +74,69 @@ static const struct {
 	size_t at;
 } tenant_counters[] = {
 	{"reddnd_tenant_requests", "", "Requests of clients of the tenant.",
-		offsetof(struct tenant, requests)},
+		offsetof(struct stats_tenant, requests)},
 	{"reddnd_tenant_accepted_sessions", "", "Clients of the tenant that were accepted.",
-		offsetof(struct tenant, accepted)},
+		offsetof(struct stats_tenant, accepted)},
 	{"reddnd_tenant_refused_sessions", "", "Clients of the tenant that were refused.",
-		offsetof(struct tenant, refused)},
+		offsetof(struct stats_tenant, refused)},
 	{"reddnd_tenant_failed_sessions", "",
 		"Sessions of the tenant that ended because of an error or a broken rule.",
-		offsetof(struct tenant, failed)},
+		offsetof(struct stats_tenant, failed)},
 };
 
-/* What a tenant uses of something, and its quota. Whose address and key it has is nobody's business here */
-struct use {
+/* What a tenant uses of something, and its quota. Its address and key are not shown here. */
+enum { SESSIONS, DEPTH, QUEUE_BYTES, SLOT_BYTES, USES };
+
+static const struct {
 	const char *name, *unit, *help;
-	uint64_t used, quota; /* quota 0: none */
+} uses[USES] = {
+	[SESSIONS] = {"sessions", "", "Clients of the tenant connected."},
+	[DEPTH] = {"depth", "", "Requests that clients of the tenant may have outstanding."},
+	[QUEUE_BYTES] = {"queue_bytes", "bytes", "Memory for queues of the tenant."},
+	[SLOT_BYTES] = {"slot_bytes", "bytes",
+		"Memory that clients of the tenant have registered for replies."},
 };
 
-enum { USES = 4 };
-
-static void uses_of(const struct tenant *t, struct use u[static USES])
+static uint64_t used(const struct stats_tenant *t, unsigned use)
 {
-	u[0] = (struct use){
-		"sessions", "", "Clients of the tenant connected.", t->sessions, t->limits.sessions};
-	u[1] = (struct use){"depth", "", "Requests that clients of the tenant may have outstanding.",
-		t->depth, t->limits.depth};
-	u[2] = (struct use){"queue_bytes", "bytes", "Memory for queues of the tenant.", t->queue_bytes,
-		t->limits.queue_bytes};
-	u[3] = (struct use){"slot_bytes", "bytes",
-		"Memory that clients of the tenant have registered for replies.", t->slot_bytes,
-		t->limits.slot_bytes};
+	return (const uint64_t[USES]){t->sessions, t->depth, t->queue_bytes, t->slot_bytes}[use];
 }
 
-static void tenant_use(FILE *f, const struct tenant *all, unsigned i)
+/* 0: none */
+static uint64_t quota(const struct stats_tenant *t, unsigned use)
 {
-	struct use u[USES];
+	const struct catalog_limits *l = &t->limits;
+
+	return (const uint64_t[USES]){l->sessions, l->depth, l->queue_bytes, l->slot_bytes}[use];
+}
+
+static void tenant_use(FILE *f, const struct stats *st, unsigned use)
+{
+	const struct stats_tenant *all = st->tenants;
 	char name[64];
 
-	uses_of(all, u);
-	snprintf(name, sizeof(name), "reddnd_tenant_%s", u[i].name);
-	family(f, name, "gauge", u[i].unit, u[i].help);
-	for (const struct tenant *t = all; t; t = t->hh.next) {
-		uses_of(t, u);
-		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, u[i].used);
-	}
-	snprintf(name, sizeof(name), "reddnd_tenant_quota_%s", u[i].name);
-	family(f, name, "gauge", u[i].unit, "The most that is allowed; of tenants with such a limit.");
-	for (const struct tenant *t = all; t; t = t->hh.next) {
-		uses_of(t, u);
-		if (u[i].quota)
-			fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, u[i].quota);
-	}
+	snprintf(name, sizeof(name), "reddnd_tenant_%s", uses[use].name);
+	family(f, name, "gauge", uses[use].unit, uses[use].help);
+	for (unsigned i = 0; i < st->ntenants; i++)
+		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, all[i].name, used(&all[i], use));
+	snprintf(name, sizeof(name), "reddnd_tenant_quota_%s", uses[use].name);
+	family(f, name, "gauge", uses[use].unit, "The most that is allowed; of tenants with such a limit.");
+	for (unsigned i = 0; i < st->ntenants; i++)
+		if (quota(&all[i], use))
+			fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, all[i].name, quota(&all[i], use));
 }
 
-static void by_tenant(FILE *f, const struct tenant *all)
+static void by_tenant(FILE *f, const struct stats *st)
 {
-	for (size_t c = 0; c < sizeof(tenant_counters) / sizeof(*tenant_counters); c++) {
+	for (size_t c = 0; c < COUNT(tenant_counters); c++) {
 		family(f, tenant_counters[c].name, "counter", tenant_counters[c].unit,
 			tenant_counters[c].help);
-		for (const struct tenant *t = all; t; t = t->hh.next)
-			fprintf(f, "%s_total{tenant=\"%s\"} %" PRIu64 "\n", tenant_counters[c].name, t->name,
-				*(const uint64_t *)((const char *)t + tenant_counters[c].at));
+		for (unsigned i = 0; i < st->ntenants; i++)
+			fprintf(f, "%s_total{tenant=\"%s\"} %" PRIu64 "\n", tenant_counters[c].name,
+				st->tenants[i].name, value_at(&st->tenants[i], tenant_counters[c].at));
 	}
-	for (unsigned i = 0; i < USES; i++)
-		tenant_use(f, all, i);
+	for (unsigned use = 0; use < USES; use++)
+		tenant_use(f, st, use);
 }
 
 static void counter(FILE *f, const char *name, const char *help, uint64_t n)
@@ -142,11 +145,10 @@ static void counter(FILE *f, const char *name, const char *help, uint64_t n)
 	fprintf(f, "%s_total %" PRIu64 "\n", name, n);
 }
 
-static void whole(FILE *f, const struct server_status *s)
+static void whole(FILE *f, const struct stats_status *s)
 {
-	struct timespec cpu;
+	uint64_t cpu = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	counter(f, "reddnd_accepted_sessions", "Clients accepted.", s->sessions_total);
 	counter(f, "reddnd_refused_sessions", "Clients refused.", s->refused);
 	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
@@ -154,25 +156,23 @@ static void whole(FILE *f, const struct server_status *s)
 	fprintf(f, "reddnd_arena_bytes{state=\"used\"} %" PRIu64 "\n", s->arena_used);
 	fprintf(f, "reddnd_arena_bytes{state=\"free\"} %" PRIu64 "\n", s->arena_size - s->arena_used);
 	family(f, "reddnd_cpu_seconds", "counter", "seconds", "CPU time of the daemon.");
-	fprintf(f, "reddnd_cpu_seconds_total %jd.%06ld\n", (intmax_t)cpu.tv_sec, cpu.tv_nsec / 1000);
+	fprintf(f, "reddnd_cpu_seconds_total %" PRIu64 ".%06" PRIu64 "\n", cpu / 1000000, cpu % 1000000);
 	family(f, "reddnd_uptime_seconds", "gauge", "seconds", "Time since the daemon began to serve.");
 	fprintf(f, "reddnd_uptime_seconds %" PRIu64 ".%06" PRIu64 "\n", s->uptime_us / 1000000,
 		s->uptime_us % 1000000);
 }
 
-char *metrics_text(struct server *server)
+char *metrics_text(const struct stats *stats)
 {
-	struct server_status s;
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
 	if (!f)
 		return NULL;
-	server_status(server, &s);
-	by_offload(f, server_generation(server));
-	by_tenant(f, server_tenants(server));
-	whole(f, &s);
+	by_offload(f, stats);
+	by_tenant(f, stats);
+	whole(f, &stats->status);
 	fputs("# EOF\n", f);
 	fclose(f);
 	return text;

@@ -5,9 +5,9 @@
 #ifndef CONTROL_METRICS_H
 #define CONTROL_METRICS_H
 
-#include "reddnd/server/server.h"
+#include "reddnd/server/stats.h"
 
-/** Text that ends with "# EOF\n", to be freed; NULL when there is no memory. */
-char *metrics_text(struct server *server);
+/** Text that ends with "# EOF\n"; the caller frees it. NULL: no memory. */
+char *metrics_text(const struct stats *stats);
 
 #endif

@@ -1,69 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/server/server-impl.h"
+#include "reddnd/server/budgets.h"
+
 #include "reddnd/session/silence.h"
-#include "util/clock.h"
 
-enum { LOOKS_PER_BUDGET = 4, LOOP_LOOK_US = 10000 };
+enum { CHECKS_PER_BUDGET = 4, LOOP_CHECK_US = 10000 };
 
-static void look_later(struct server *sv, const struct session *s)
+static int on_due(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct budgets *b = arg;
+
+	(void)source;
+	(void)usec;
+	b->period_us = 0;
+	b->due(b->arg);
+	return 0;
+}
+
+int budgets_init(struct budgets *b, sd_event *event, void (*due)(void *arg), void *arg)
+{
+	int r;
+
+	*b = (struct budgets){.due = due, .arg = arg};
+	TAILQ_INIT(&b->watched);
+	r = sd_event_add_time_relative(event, &b->timer, CLOCK_MONOTONIC, 0, 1, on_due, b);
+	return r < 0 ? r : sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);
+}
+
+void budgets_deinit(struct budgets *b)
+{
+	b->timer = sd_event_source_disable_unref(b->timer);
+}
+
+static void check_within(struct budgets *b, uint64_t us)
+{
+	if (b->period_us && b->period_us <= us)
+		return;
+	if (sd_event_source_set_time_relative(b->timer, us) >= 0 &&
+		sd_event_source_set_enabled(b->timer, SD_EVENT_ONESHOT) >= 0)
+		b->period_us = us;
+}
+
+bool budgets_begin(struct budgets *b, struct session *s)
+{
+	if (s->budgets.watched || s->budgets.resting || !session_has_budgets(s))
+		return false;
+	s->budgets.watched = true;
+	TAILQ_INSERT_TAIL(&b->watched, s, budgets.link);
+	return true;
+}
+
+void budgets_continue(struct budgets *b, struct session *s)
 {
 	const struct catalog_offload *conf = s->offload->conf;
 
-	if (conf->time_budget)
-		warden_look_within(&sv->warden, conf->time_budget / LOOKS_PER_BUDGET);
-	if (conf->loop_budget)
-		warden_look_within(&sv->warden, LOOP_LOOK_US);
-}
-
-static void look_at(struct server *sv, struct session *s, uint64_t now)
-{
-	struct verdict v;
-	uint64_t done;
-
-	rounds_count(sv, s);
-	done = s->progress.done;
-	if (session_exceeds_budget(s, now, &v)) {
-		/* The loop may have gone on with others since the completions were taken, if this process was
-		 * held up */
-		rounds_drain(sv);
-		rounds_count(sv, s);
-		if (s->progress.done == done)
-			rounds_judge(sv, s, &v);
+	if (session_rest(s)) {
+		budgets_end(b, s);
+		return;
 	}
-	if (s->ended)
-		return;
-	if (session_rest(s))
-		watch_end(sv, s);
-	else
-		look_later(sv, s);
+	if (conf->time_budget)
+		check_within(b, conf->time_budget / CHECKS_PER_BUDGET);
+	if (conf->loop_budget)
+		check_within(b, LOOP_CHECK_US);
 }
 
-void watch_begin(struct server *sv, struct session *s)
-{
-	if (s->budgets.watched || s->budgets.resting ||
-		!(s->offload->conf->time_budget || s->offload->conf->loop_budget))
-		return;
-	s->budgets.watched = true;
-	TAILQ_INSERT_TAIL(&sv->watched, s, budgets.link);
-	look_at(sv, s, clock_us());
-}
-
-void watch_end(struct server *sv, struct session *s)
+void budgets_end(struct budgets *b, struct session *s)
 {
 	if (s->budgets.watched)
-		TAILQ_REMOVE(&sv->watched, s, budgets.link);
+		TAILQ_REMOVE(&b->watched, s, budgets.link);
 	s->budgets.watched = false;
-}
-
-void watch_look(void *arg, uint64_t now)
-{
-	struct server *sv = arg;
-	struct session *s, *next;
-
-	rounds_drain(sv);
-	for (s = TAILQ_FIRST(&sv->watched); s; s = next) {
-		next = TAILQ_NEXT(s, budgets.link);
-		look_at(sv, s, now);
-	}
-	rounds_collect(sv);
 }

@@ -1,60 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * enforcement.h - what follows from what happens to clients: events for the audit, verdicts and what the
- * catalog says is to follow, bans.
- *
- * Thread rules: one thread, that of the event loop.
+ * enforcement.h - decides what follows from a verdict: nothing, a throttle, or the end of the session and
+ * perhaps a ban of its address. Remembers bans and throttles. Pure: the caller has the clock, reports the
+ * verdict, and carries out the action.
  */
 #ifndef SERVER_ENFORCEMENT_H
 #define SERVER_ENFORCEMENT_H
 
-#include "protocol/wire.h"
 #include "reddnd/policy/bans.h"
-#include "reddnd/server/events.h"
-#include "reddnd/session/session.h"
+#include "reddnd/policy/verdict.h"
+#include "reddnd/server/action.h"
 
-#include <systemd/sd-event.h>
+#include <stdbool.h>
 
-struct warden {
-	struct events *events;
-	struct bans bans;
-	struct bans slowed;
-	sd_event_source *timer;
-	uint64_t period_us; /* to the next look; 0: none is due */
-	void (*look)(void *arg, uint64_t now_us);
-	void *arg;
+/** All zero: nobody is banned or throttled. */
+struct enforcement {
+	struct bans banned;
+	struct bans throttled;
 };
 
-/** @look is called once when warden_look_within() has asked for it, which it may do again. Errors have been
- * logged. */
-int warden_init(struct warden *w, sd_event *event, void (*look)(void *arg, uint64_t now_us), void *arg);
-void warden_deinit(struct warden *w); /* fine on one that is all zero */
+/** False, with the reason in @rej, if @peer ("ADDRESS port N") is banned. */
+bool enforcement_admits(struct enforcement *e, const char *peer, uint64_t now_us, struct reddn_wire_rej *rej);
 
-/** Looks within @us. */
-void warden_look_within(struct warden *w, uint64_t us);
-
-/** False, with the reason in @rej, if the peer is banned. */
-bool warden_lets_in(struct warden *w, const char *peer, struct reddn_wire_rej *rej);
-
-void warden_refused(
-	struct warden *w, const char *peer, const char *tenant, const char *offload, const char *why);
-/** @words: what the session is made of. */
-void warden_began(struct warden *w, const struct session *s, const char *words);
-/** @level: of syslog.h; LOG_WARNING: it failed. */
-void warden_ended(struct warden *w, const struct session *s, int level, const char *why);
-
-/** The throttle that new sessions of the peer are under, or NULL. */
-const struct ban *warden_slows(struct warden *w, const char *peer);
+/** The action for a new session of @peer: a throttle that its address is under, or none. */
+void enforcement_begin(struct enforcement *e, const char *peer, uint64_t now_us, struct action *action);
 
 /**
- * Counts @v, and does what the catalog says of it. What is left to be done: VERDICT_LOG: nothing;
- * VERDICT_THROTTLE: the session is to be slowed as warden_slows() tells; VERDICT_TERMINATE: it is to be
- * ended, with v->text as the reason.
+ * The action for a session of @peer that got verdict @v, where the catalog asks for @policy. A fatal verdict
+ * always ends the session. A ban or a throttle is remembered for the address.
  */
-enum verdict_action warden_judge(struct warden *w, struct session *s, const struct verdict *v);
-
-void warden_reloaded(struct warden *w, const char *words);
-void warden_reload_failed(struct warden *w, const char *why);
-void warden_device_lost(struct warden *w, const char *device);
+void enforcement_judge(struct enforcement *e, const struct verdict_policy *policy, const char *peer,
+	const struct verdict *v, uint64_t now_us, struct action *action);
 
 #endif

@@ -203,7 +203,7 @@ static void step(struct pacer *p, struct session *s, uint64_t now)
 		set_timer(p, next_look(s, now));
 }
 
-void pace_session(struct pacer *p, struct session *s)
+void pacer_post(struct pacer *p, struct session *s)
 {
 	if (!s->pacing.paced)
 		session_post(s, session_postable(s));
@@ -212,17 +212,17 @@ void pace_session(struct pacer *p, struct session *s)
 					   time */
 }
 
-void pace_changed(struct pacer *p, struct session *s)
+void pacer_changed(struct pacer *p, struct session *s)
 {
 	session_set_paced(s, session_is_limited(s));
 	set_waiting(p, s, s->pacing.paced);
 	if (s->pacing.paced)
 		set_timer(p, clock_us() + STEP_MIN_US);
 	else
-		pace_session(p, s);
+		pacer_post(p, s);
 }
 
-void pace_forget(struct pacer *p, struct session *s)
+void pacer_forget(struct pacer *p, struct session *s)
 {
 	set_waiting(p, s, false);
 }
@@ -254,7 +254,7 @@ static int look(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-int pace_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg)
+int pacer_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg)
 {
 	int r;
 
@@ -264,7 +264,7 @@ int pace_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct 
 	return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
 }
 
-void pace_deinit(struct pacer *p)
+void pacer_deinit(struct pacer *p)
 {
 	p->timer = sd_event_source_disable_unref(p->timer);
 }

@@ -33,15 +33,15 @@ struct pacer {
 };
 
 /** @count: brings the counters of a session up to date. -errno of sd-event. */
-int pace_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg);
-void pace_deinit(struct pacer *p);
+int pacer_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg);
+void pacer_deinit(struct pacer *p);
 
 /** Posts what may be posted: for a new session, after completions, and when a recycled one says that its
  * client is at work. */
-void pace_session(struct pacer *p, struct session *s);
+void pacer_post(struct pacer *p, struct session *s);
 /** After a limit has changed. */
-void pace_changed(struct pacer *p, struct session *s);
+void pacer_changed(struct pacer *p, struct session *s);
 /** The session is over. */
-void pace_forget(struct pacer *p, struct session *s);
+void pacer_forget(struct pacer *p, struct session *s);
 
 #endif

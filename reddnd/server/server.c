@@ -1,76 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
-#include "reddnd/generation/loop-size.h"
 
-#include "reddnd/selftest/selftest.h"
-#include "reddnd/server/server-impl.h"
+#include "reddnd/server/device.h"
+#include "reddnd/server/dispatch.h"
+#include "reddnd/server/reload.h"
+#include "reddnd/server/report.h"
+#include "reddnd/session/posting.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/epoll.h>
 
-struct session *server_find(struct server *sv, uint64_t id)
-{
-	struct session *s;
+struct server {
+	uint64_t since;
+	sd_event *event;
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+	struct master_qp master;
+	struct rnic_cm *cm;
+	struct generation *generation; /* what new clients get */
+	struct offload_stats *stats;
+	struct tenant *tenants;
+	struct events *events;
+	struct dispatch dispatch;
+};
 
-	HASH_FIND(by_id, sv->by_id, &id, sizeof(id), s);
-	return s;
-}
+DEFINE_CLEANUP(struct catalog *, catalog_free)
+DEFINE_CLEANUP(struct server *, server_free)
+DEFINE_CLEANUP(struct generation *, generation_unref)
 
-static int cm_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
-{
-	struct server *sv = arg;
-	int r;
-
-	(void)source;
-	(void)fd;
-	(void)revents;
-	r = rnic_cm_dispatch(sv->cm);
-	return r < 0 ? log_errno(r, "the RDMA connection manager cannot be read") : 0;
-}
-
-/* ---- life
- * ---------------------------------------------------------------------------------------------------- */
-
-static int try_device(struct server *sv)
-{
-	char why[200];
-	int r, unchecked;
-
-	r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
-	if (r < 0)
-		return r;
-	r = selftest_run(&sv->master, rnic_caps_masked_atomics(rnic_device_caps(sv->dev)), why, sizeof(why));
-	if (r < 0) {
-		log_error("%s does not run chains as it must: %s", rnic_device_name(sv->dev), why);
-		return r;
-	}
-	r = selftest_fenced_enables(&sv->master);
-	if (r < 0)
-		return log_errno(
-			r, "%s: the fences of SEND_EN could not be tried", rnic_device_name(sv->dev));
-	unchecked = selftest_unchecked_wqes(&sv->master);
-	if (unchecked < 0)
-		return log_errno(unchecked, "%s: whether it checks WQE indices could not be tried",
-			rnic_device_name(sv->dev));
-	rnic_device_set_observed(sv->dev, r, unchecked);
-	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s; index and QPN of a WQE are "
-		 "checked: %s",
-		rnic_device_name(sv->dev), r ? "yes" : "no, or it could not be told",
-		unchecked ? "no, so that operands may stand there" : "yes");
-	return 0;
-}
+/* ---- life ---- */
 
 static int bind_all(struct server *sv, const struct catalog *c)
 {
-	int r;
+	int r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch);
 
-	r = rnic_cm_new(&sv->cm, &door_ops, sv);
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
 	return r;
@@ -78,34 +44,24 @@ static int bind_all(struct server *sv, const struct catalog *c)
 
 static int open_device(struct server *sv, const struct catalog *c)
 {
-	const char *name = c->device, *bound = rnic_cm_device(sv->cm);
+	int r = rnic_arena_new(&sv->arena, c->arena);
 
-	if (*name && bound && strcmp(name, bound) != 0) {
-		log_error("\"device\" is %s, but an address of \"listen\" belongs to %s; make them agree",
-			name, bound);
-		return -EINVAL;
-	}
-	return rnic_device_open(&sv->dev, *name ? name : bound ? bound : "");
+	if (r < 0)
+		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", c->arena);
+	r = bind_all(sv, c);
+	if (r == 0)
+		r = device_open(&sv->dev, c->device, sv->cm);
+	if (r == 0)
+		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
+	return r == 0 ? device_test(sv->dev, &sv->master) : r;
 }
 
-static int attach(struct server *sv)
+static int begin_dispatch(struct server *sv)
 {
-	int r = sd_event_add_io(sv->event, &sv->cm_source, rnic_cm_fd(sv->cm), EPOLLIN, cm_ready, sv);
+	const struct dispatch_parts parts = {
+		.event = sv->event, .cm = sv->cm, .dev = sv->dev, .arena = sv->arena, .events = sv->events};
 
-	if (r >= 0)
-		r = sd_event_source_set_exit_on_failure(sv->cm_source, 1);
-	if (r >= 0)
-		r = rounds_attach(sv);
-	return r < 0 ? log_errno(r, "cannot watch the device") : 0;
-}
-
-DEFINE_CLEANUP(struct catalog *, catalog_free)
-DEFINE_CLEANUP(struct server *, server_free)
-DEFINE_CLEANUP(struct generation *, generation_unref)
-
-static uint64_t room(const struct server *sv)
-{
-	return rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena);
+	return dispatch_init(&sv->dispatch, &parts);
 }
 
 static int new_generation(struct server *sv, struct generation **generation, struct catalog *catalog)
@@ -114,6 +70,29 @@ static int new_generation(struct server *sv, struct generation **generation, str
 		.dev = sv->dev, .arena = sv->arena, .stats = &sv->stats, .tenants = &sv->tenants};
 
 	return generation_new(generation, catalog, &parts);
+}
+
+static void put_in_force(struct server *sv, struct generation *generation)
+{
+	if (sv->generation)
+		generation_unref(sv->generation);
+	sv->generation = generation;
+	generation_limit(generation, clock_us());
+	dispatch_use(&sv->dispatch, generation);
+}
+
+static int serve(struct server *sv, struct catalog *catalog)
+{
+	CLEANUP(generation_unrefp) struct generation *first = NULL;
+	int r = new_generation(sv, &first, catalog);
+
+	if (r == 0)
+		r = generation_check_room(first, rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena));
+	if (r < 0)
+		return r;
+	put_in_force(sv, steal_ptr(&first));
+	/* The last step: a client that is heard is served */
+	return rnic_cm_listen(sv->cm);
 }
 
 int server_new(struct server **out, struct catalog *catalog, sd_event *event)
@@ -126,54 +105,23 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 		return -ENOMEM;
 	sv->since = clock_us();
 	sv->event = sd_event_ref(event);
-	TAILQ_INIT(&sv->dirty);
-	TAILQ_INIT(&sv->ended);
-	TAILQ_INIT(&sv->watched);
-	r = warden_init(&sv->warden, event, watch_look, sv);
+	sv->events = events_new();
+	r = sv->events ? open_device(sv, catalog) : -ENOMEM;
+	if (r == 0)
+		r = begin_dispatch(sv);
+	if (r == 0)
+		r = serve(sv, steal_ptr(&mine));
 	if (r < 0)
 		return r;
-	r = rnic_arena_new(&sv->arena, catalog->arena);
-	if (r < 0)
-		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", catalog->arena);
-	r = bind_all(sv, catalog);
-	if (r == 0)
-		r = open_device(sv, catalog);
-	if (r == 0)
-		r = try_device(sv);
-	if (r == 0)
-		r = cq_pool_init(&sv->cq_pool, sv->dev, sv->arena);
-	if (r == 0)
-		r = attach(sv);
-	if (r == 0)
-		r = pace_init(&sv->pacer, sv->event, rounds_count, sv);
-	if (r == 0)
-		r = new_generation(sv, &sv->generation, steal_ptr(&mine));
-	if (r == 0)
-		r = generation_check_room(sv->generation, room(sv));
-	/* The last: whoever is heard is served */
-	if (r == 0)
-		r = rnic_cm_listen(sv->cm);
-	if (r < 0)
-		return r;
-	generation_limit(sv->generation, clock_us());
 	*out = steal_ptr(&sv);
 	return 0;
 }
 
 void server_free(struct server *sv)
 {
-	struct session *s, *next;
-
-	HASH_ITER (by_id, sv->by_id, s, next)
-		door_end(sv, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
-	if (sv->dev)
-		rounds_reap(sv);
-	pace_deinit(&sv->pacer);
-	rounds_detach(sv);
-	sd_event_source_disable_unref(sv->cm_source);
+	dispatch_deinit(&sv->dispatch);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
-	cq_pool_deinit(&sv->cq_pool);
 	if (sv->generation)
 		generation_unref(sv->generation);
 	offload_stats_free(&sv->stats);
@@ -182,157 +130,48 @@ void server_free(struct server *sv)
 		rnic_device_close(sv->dev);
 	if (sv->arena)
 		rnic_arena_free(sv->arena);
-	warden_deinit(&sv->warden);
+	events_free(sv->events);
 	sd_event_unref(sv->event);
 	free(sv);
 }
 
-/* ---- reload
- * -------------------------------------------------------------------------------------------------- */
-
-static bool same_listen(const struct catalog *a, const struct catalog *b)
-{
-	bool same = a->nlisten == b->nlisten;
-
-	for (unsigned i = 0; i < a->nlisten && same; i++)
-		same = a->listen[i].port == b->listen[i].port &&
-		       strcmp(a->listen[i].address, b->listen[i].address) == 0;
-	return same;
-}
-
-/* After a limit of @tenant, or of any if it is NULL, has changed */
-static void pace_all(struct server *sv, const struct tenant *tenant)
-{
-	struct session *s, *next;
-
-	HASH_ITER (by_id, sv->by_id, s, next)
-		if (!tenant || s->tenant == tenant)
-			pace_changed(&sv->pacer, s);
-}
-
-/* What sessions stand on cannot change under them */
-static int check_fixed(const struct catalog *now, const struct catalog *next)
-{
-	const char *what = !same_listen(now, next)                  ? "listen"
-			   : strcmp(now->device, next->device) != 0 ? "device"
-			   : now->serves_metrics != next->serves_metrics ||
-					   now->metrics.port != next->metrics.port ||
-					   strcmp(now->metrics.address, next->metrics.address) != 0
-				   ? "metrics"
-			   : now->arena != next->arena ? "arena"
-						       : NULL;
-
-	if (!what)
-		return 0;
-	log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as it was",
-		what);
-	return -EBUSY;
-}
+/* ---- orders ---- */
 
 int server_reload(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(catalog_freep) struct catalog *mine = catalog;
 	CLEANUP(generation_unrefp) struct generation *next = NULL;
-	struct session *s, *other;
-	char words[100];
+	const char *fixed = reload_conflict(sv->generation->catalog, catalog);
 	int r;
 
-	r = check_fixed(sv->generation->catalog, catalog);
-	if (r == 0)
-		r = new_generation(sv, &next, steal_ptr(&mine));
+	if (fixed) {
+		log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as "
+			  "it was",
+			fixed);
+		return -EBUSY;
+	}
+	r = new_generation(sv, &next, steal_ptr(&mine));
 	if (r == 0)
 		r = generation_check_room(next, rnic_arena_size(sv->arena));
 	if (r < 0)
 		return r;
-	generation_unref(sv->generation);
-	sv->generation = steal_ptr(&next);
-	generation_limit(sv->generation, clock_us());
-	pace_all(sv, NULL);
-	HASH_ITER (by_id, sv->by_id, s, other)
-		upkeep_changed(sv, s);
-	sv->reloads++;
-	snprintf(words, sizeof(words), "%u regions, %u offloads; sessions go on as they began",
-		catalog->nregions, catalog->noffloads);
-	warden_reloaded(&sv->warden, words);
+	put_in_force(sv, steal_ptr(&next));
+	sv->dispatch.accounting.reloads++;
+	report_reloaded(sv->events, catalog->nregions, catalog->noffloads);
 	return 0;
-}
-
-/* ---- what is going on
- * ---------------------------------------------------------------------------------------- */
-
-void server_status(struct server *sv, struct server_status *status)
-{
-	rounds_count_all(sv);
-	*status = (struct server_status){
-		.device = rnic_device_name(sv->dev),
-		.uptime_us = clock_us() - sv->since,
-		.sessions = HASH_CNT(by_id, sv->by_id),
-		.failed = sv->failed,
-		.sessions_total = sv->next_id,
-		.refused = sv->refused,
-		.requests = sv->requests,
-		.reloads = sv->reloads,
-		.arena_used = rnic_arena_used(sv->arena),
-		.arena_size = rnic_arena_size(sv->arena),
-	};
-}
-
-const struct generation *server_generation(struct server *sv)
-{
-	rounds_count_all(sv);
-	return sv->generation;
-}
-
-void server_each_session(
-	struct server *sv, void (*fn)(void *arg, const struct server_session *session), void *arg)
-{
-	struct session *s, *next;
-	uint64_t now = clock_us();
-
-	rounds_count_all(sv);
-	HASH_ITER (by_id, sv->by_id, s, next) {
-		const struct server_session info = {
-			.id = s->id,
-			.peer = rnic_conn_peer(s->client.conn),
-			.tenant = s->tenant->name,
-			.offload = s->offload->conf->name,
-			.current = s->offload->generation == sv->generation,
-			.depth = s->queues.env.slot_count,
-			.instances = s->queues.layout.slots,
-			.queue_bytes = s->queues.layout.size,
-			.age_us = now - s->since,
-			.requests = s->progress.done,
-			.rate = s->limits.rate.per_second,
-			.burst = s->limits.rate.burst,
-			.bytes_rate = s->limits.bytes.per_second,
-			.recycled = s->queues.layout.recycled,
-			.hits = s->counters.hits,
-			.misses = s->counters.misses,
-			.wqes = s->progress.done * s->offload->outcome.wqes +
-				loop_size_wqes(s->offload->program, s->counters.iterations),
-			.iterations = s->counters.iterations,
-			.bytes_in = s->progress.done * s->offload->img->arg_len,
-			.bytes_out = s->counters.bytes_out,
-			.verdicts = s->counters.verdicts,
-		};
-
-		fn(arg, &info);
-	}
-}
-
-const struct tenant *server_tenants(struct server *sv)
-{
-	rounds_count_all(sv);
-	return sv->tenants;
 }
 
 int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
 {
-	struct session *s = server_find(sv, id);
+	struct session *s = dispatch_find(&sv->dispatch, id);
 
 	if (!s)
 		return -ENOENT;
-	upkeep_limit(sv, s, limit);
+	if (limit->has_rate)
+		session_limit_requests(s, limit->rate, limit->burst, clock_us());
+	if (limit->has_bytes)
+		session_limit_bytes(s, limit->bytes_rate, clock_us());
+	dispatch_limits_changed(&sv->dispatch, s);
 	return 0;
 }
 
@@ -345,29 +184,68 @@ int server_limit_tenant(struct server *sv, const char *name, const struct server
 	if (!t)
 		return -ENOENT;
 	limits = t->limits;
-	if (limit->says_rate) {
+	if (limit->has_rate) {
 		limits.rate = limit->rate;
 		limits.burst = limit->burst;
 	}
-	if (limit->says_bytes)
+	if (limit->has_bytes)
 		limits.bytes_rate = limit->bytes_rate;
 	tenant_limit(t, &limits, clock_us());
-	pace_all(sv, t);
+	dispatch_tenant_changed(&sv->dispatch, t);
 	return 0;
 }
 
 int server_kick(struct server *sv, uint64_t id)
 {
-	struct session *s = server_find(sv, id);
+	struct session *s = dispatch_find(&sv->dispatch, id);
 
 	if (!s)
 		return -ENOENT;
-	door_end(sv, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
-	rounds_reap(sv);
+	dispatch_end(&sv->dispatch, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
+	dispatch_reap(&sv->dispatch);
 	return 0;
 }
 
-struct warden *server_warden(struct server *sv)
+/* ---- state ---- */
+
+const struct catalog *server_catalog(const struct server *sv)
 {
-	return &sv->warden;
+	return sv->generation->catalog;
+}
+
+struct events *server_events(struct server *sv)
+{
+	return sv->events;
+}
+
+static struct stats_status status(const struct server *sv, uint64_t now)
+{
+	const struct dispatch *d = &sv->dispatch;
+
+	return (struct stats_status){
+		.device = rnic_device_name(sv->dev),
+		.uptime_us = now - sv->since,
+		.sessions = HASH_CNT(by_id, d->sessions),
+		.sessions_total = d->acceptor.last_id,
+		.failed = d->accounting.failed,
+		.refused = d->accounting.refused,
+		.requests = d->accounting.requests,
+		.reloads = d->accounting.reloads,
+		.arena_used = rnic_arena_used(sv->arena),
+		.arena_size = rnic_arena_size(sv->arena),
+	};
+}
+
+struct stats *server_snapshot(struct server *sv)
+{
+	uint64_t now = clock_us();
+
+	dispatch_count(&sv->dispatch);
+	return stats_new(&(struct stats_source){
+		.status = status(sv, now),
+		.sessions = sv->dispatch.sessions,
+		.generation = sv->generation,
+		.tenants = sv->tenants,
+		.now_us = now,
+	});
 }

@@ -125,7 +125,7 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 	timer.now = 5 * S;
 	timer.due = UINT64_MAX;
 	*b = (struct bed){.sessions = sessions};
-	assert_int_equal(pace_init(&b->pacer, NULL, take, b), 0);
+	assert_int_equal(pacer_init(&b->pacer, NULL, take, b), 0);
 	for (unsigned i = 0; i < sessions; i++)
 		b->session[i] = (struct session){.tenant = &b->tenant,
 			.pacing.paced = true,
@@ -141,7 +141,7 @@ static void run(struct bed *b, uint64_t us, uint64_t late)
 			if (!b->session[i].pacing.waiting &&
 				b->session[i].progress.done < b->session[i].progress.posted) {
 				take(b, &b->session[i]);
-				pace_session(&b->pacer, &b->session[i]);
+				pacer_post(&b->pacer, &b->session[i]);
 			}
 		if (timer.due == UINT64_MAX || timer.due + late > end) {
 			timer.now = timer.due == UINT64_MAX && !b->asleep ? timer.now + MS : end;
@@ -156,16 +156,16 @@ static void run(struct bed *b, uint64_t us, uint64_t late)
 static void start(struct bed *b)
 {
 	for (unsigned i = 0; i < b->sessions; i++)
-		pace_session(&b->pacer, &b->session[i]);
+		pacer_post(&b->pacer, &b->session[i]);
 }
 
 static void finish(struct bed *b)
 {
 	for (unsigned i = 0; i < b->sessions; i++)
-		pace_forget(&b->pacer, &b->session[i]);
+		pacer_forget(&b->pacer, &b->session[i]);
 	assert_int_equal(b->tenant.waiting, 0);
 	assert_int_equal(b->tenant.rate.awaited, 0);
-	pace_deinit(&b->pacer);
+	pacer_deinit(&b->pacer);
 }
 
 static void within(uint64_t done, uint64_t rate, uint64_t burst, uint64_t late)
@@ -252,7 +252,7 @@ static void test_pause(void **state)
 			before = s->progress.done;
 			b.asleep = false;
 			take(&b, s);
-			pace_session(&b.pacer, s);
+			pacer_post(&b.pacer, s);
 			take(&b, s);
 			assert_true(s->progress.done - before <= 2 * s->limits.rate.burst);
 			run(&b, S, 0);
@@ -278,7 +278,7 @@ static void test_awaits_what_lacks(void **state)
 	/* nor does one that has no limit any more */
 	rate_set(&s->limits.rate, 0, 0, timer.now);
 	rate_set(&b.tenant.rate, 0, 0, timer.now);
-	pace_changed(&b.pacer, s);
+	pacer_changed(&b.pacer, s);
 	assert_int_equal(s->limits.rate.awaited, 0);
 	finish(&b);
 }

@@ -196,7 +196,7 @@ on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --ke
 	fail "a session that is slowed does not come to its end" "$work/client.log" "$work/reddnd.log"
 fault clear
 verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
-for words in 'is slowed to 1 requests per second for [0-9]+ ms' 'is not slowed any more'; do
+for words in 'throttled to 1 requests per second for [0-9]+ ms' 'no longer throttled'; do
 	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log does not say: $words" "$work/reddnd.log"
 done
 ok "and for no longer than is asked for"

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/control/state.h"
+
+#include "util/clock.h"
+#include "util/json.h"
+
+static struct json_object *status_json(const struct stats_status *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "version", REDDND_VERSION);
+	json_add_text(o, "device", s->device);
+	json_add_count(o, "uptime_us", s->uptime_us);
+	json_add_count(o, "cpu_us", clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
+	json_add_count(o, "sessions", s->sessions);
+	json_add_count(o, "sessions_total", s->sessions_total);
+	json_add_count(o, "refused", s->refused);
+	json_add_count(o, "requests", s->requests);
+	json_add_count(o, "failed_sessions", s->failed);
+	json_add_count(o, "reloads", s->reloads);
+	json_add_count(o, "arena_used", s->arena_used);
+	json_add_count(o, "arena_size", s->arena_size);
+	return o;
+}
+
+static struct json_object *verdicts_json(const uint64_t *counts)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		json_add_count(o, verdict_kind_name(k), counts[k]);
+	return o;
+}
+
+static uint64_t sum_verdicts(const uint64_t *counts)
+{
+	uint64_t sum = 0;
+
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		sum += counts[k];
+	return sum;
+}
+
+static struct json_object *session_json(const struct stats_session *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_count(o, "session", s->id);
+	json_add_text(o, "peer", s->peer);
+	json_add_text(o, "tenant", s->tenant);
+	json_add_text(o, "offload", s->offload);
+	json_object_object_add(o, "current", json_object_new_boolean(s->current));
+	json_add_count(o, "depth", s->depth);
+	json_add_count(o, "instances", s->instances);
+	json_add_count(o, "queue_bytes", s->queue_bytes);
+	json_add_count(o, "age_us", s->age_us);
+	json_add_count(o, "requests", s->requests);
+	json_add_count(o, "rate", s->rate);
+	json_add_count(o, "burst", s->rate ? s->burst : 0);
+	json_add_count(o, "bytes_rate", s->bytes_rate);
+	if (!s->recycled) {
+		json_add_count(o, "hits", s->hits);
+		json_add_count(o, "misses", s->misses);
+	}
+	json_add_count(o, "wqes", s->wqes);
+	json_add_count(o, "iterations", s->iterations);
+	json_add_count(o, "bytes_in", s->bytes_in);
+	if (!s->recycled)
+		json_add_count(o, "bytes_out", s->bytes_out);
+	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
+	json_object_object_add(o, "verdicts_by_kind", verdicts_json(s->verdicts));
+	return o;
+}
+
+static struct json_object *args_json(const struct stats_offload *f)
+{
+	static const char *const kinds[] = {
+		[PROGRAM_NUMBER] = "number", [PROGRAM_STRING] = "bytes", [PROGRAM_WINDOW] = "offset"};
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < f->nargs; i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_add_text(o, "name", f->args[i].name);
+		json_add_text(o, "kind", kinds[f->args[i].kind]);
+		json_add_count(o, "bytes", f->args[i].bytes);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+/* The outcomes of a recycled chain are unknown: no number is better than 0 */
+static void add_counters(struct json_object *o, const struct stats_offload *f)
+{
+	json_add_count(o, "sessions", f->sessions);
+	json_add_count(o, "failed_sessions", f->failed);
+	json_add_count(o, "requests", f->requests);
+	if (!f->recycled) {
+		json_add_count(o, "hits", f->hits);
+		json_add_count(o, "misses", f->misses);
+	}
+	json_add_count(o, "wqes", f->wqes);
+	json_add_count(o, "iterations", f->iterations);
+	json_add_count(o, "bytes_in", f->bytes_in);
+	if (!f->recycled)
+		json_add_count(o, "bytes_out", f->bytes_out);
+	json_object_object_add(o, "verdicts", verdicts_json(f->verdicts));
+}
+
+static struct json_object *offload_json(const struct stats_offload *f)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "offload", f->name);
+	json_add_text(o, "program", f->program);
+	json_add_text(o, "file", f->path);
+	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
+	json_object_object_add(o, "args", args_json(f));
+	json_add_count(o, "depth_max", f->depth_max);
+	json_add_count(o, "request_bytes", f->request_bytes);
+	json_add_count(o, "reply_bytes", f->reply_bytes);
+	json_add_count(o, "copies", f->copies);
+	json_add_count(o, "atomics", f->atomics);
+	json_add_count(o, "waits_enables", f->waits_enables);
+	json_add_count(o, "wqes_per_request", f->wqes_per_request);
+	add_counters(o, f);
+	json_add_text(o, "where", f->where);
+	return o;
+}
+
+static struct json_object *region_json(const struct stats_region *r)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "region", r->name);
+	json_add_text(o, "kind", r->raw ? "raw" : "table");
+	json_add_text(o, "path", r->path);
+	json_add_count(o, "bytes", r->bytes);
+	if (r->raw) {
+		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
+	} else {
+		json_add_count(o, "buckets", r->buckets);
+		json_add_count(o, "heap_bytes", r->heap_bytes);
+		json_add_count(o, "max_key", r->max_key);
+		json_add_count(o, "max_value", r->max_value);
+	}
+	json_add_text(o, "where", r->where);
+	return o;
+}
+
+static struct json_object *tenant_json(const struct stats_tenant *t)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "tenant", t->name);
+	json_add_count(o, "sessions", t->sessions);
+	json_add_count(o, "sessions_max", t->limits.sessions);
+	json_add_count(o, "depth", t->depth);
+	json_add_count(o, "depth_max", t->limits.depth);
+	json_add_count(o, "queue_bytes", t->queue_bytes);
+	json_add_count(o, "queue_bytes_max", t->limits.queue_bytes);
+	json_add_count(o, "slot_bytes", t->slot_bytes);
+	json_add_count(o, "slot_bytes_max", t->limits.slot_bytes);
+	json_add_count(o, "rate", t->limits.rate);
+	json_add_count(o, "burst", t->limits.burst);
+	json_add_count(o, "session_rate", t->limits.session_rate);
+	json_add_count(o, "session_burst", t->limits.session_burst);
+	json_add_count(o, "bytes_rate", t->limits.bytes_rate);
+	json_add_count(o, "session_bytes_rate", t->limits.session_bytes_rate);
+	json_add_count(o, "connect_rate", t->limits.connect_rate);
+	json_add_count(o, "connect_burst", t->limits.connect_burst);
+	json_add_count(o, "idle_timeout_us", t->limits.idle_timeout);
+	json_add_count(o, "accepted", t->accepted);
+	json_add_count(o, "refused", t->refused);
+	json_add_count(o, "failed_sessions", t->failed);
+	json_add_count(o, "requests", t->requests);
+	return o;
+}
+
+/* ---- answers ---- */
+
+struct json_object *state_status(const struct stats *st)
+{
+	return status_json(&st->status);
+}
+
+struct json_object *state_clients(const struct stats *st)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < st->nsessions; i++)
+		json_object_array_add(list, session_json(&st->sessions[i]));
+	return list;
+}
+
+struct json_object *state_offloads(const struct stats *st)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < st->noffloads; i++)
+		json_object_array_add(list, offload_json(&st->offloads[i]));
+	return list;
+}
+
+struct json_object *state_regions(const struct stats *st)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < st->nregions; i++)
+		json_object_array_add(list, region_json(&st->regions[i]));
+	return list;
+}
+
+struct json_object *state_tenants(const struct stats *st)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < st->ntenants; i++)
+		json_object_array_add(list, tenant_json(&st->tenants[i]));
+	return list;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * accept.h - clients that connect: refused with a reason, or given a session.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_ACCEPT_H
+#define SERVER_ACCEPT_H
+
+#include "reddnd/policy/end-reason.h"
+#include "reddnd/server/accounting.h"
+#include "reddnd/server/enforcement.h"
+#include "reddnd/server/events.h"
+#include "reddnd/session/session.h"
+
+/** What a client is judged by, and what its session is made from. All of it is borrowed. */
+struct acceptor {
+	struct session_parts parts;
+	const struct generation *generation; /* what new clients get */
+	const struct end_reasons *end_reasons;
+	struct session *const *sessions; /* all of them, by_id */
+	struct enforcement *enforcement;
+	struct events *events;
+	struct accounting *accounting;
+	uint64_t last_id; /* of sessions */
+};
+
+/**
+ * Takes a request for a connection with so many bytes of private data. Returns a session that runs, but has
+ * no answer and no RECVs yet: post them, then call accept_answer(). NULL: the client has been answered: it
+ * asked why a session ended, or was refused.
+ */
+struct session *accept_request(
+	struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now_us);
+
+/** Accepts the connection of @s, with what its client needs to know. -errno: @s cannot be used. */
+int accept_answer(struct session *s);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/dispatch.h"
+
+#include "reddnd/server/report.h"
+#include "reddnd/session/faults.h"
+#include "reddnd/session/posting.h"
+#include "reddnd/session/silence.h"
+#include "reddnd/util/log.h"
+#include "util/array.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/epoll.h>
+
+/* A client can cause events without end: others have their turn after so many */
+enum { EVENTS_AT_ONCE = 64, MS = 1000 };
+
+struct session *dispatch_find(const struct dispatch *d, uint64_t id)
+{
+	struct session *s;
+
+	HASH_FIND(by_id, d->sessions, &id, sizeof(id), s);
+	return s;
+}
+
+/* ---- actions: what happens to a session ---- */
+
+void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
+{
+	const struct end_reason_query query = {
+		.session = s->id, .slot_addr = s->queues.env.slot_addr, .slot_rkey = s->queues.env.slot_rkey};
+
+	if (s->ended)
+		return;
+	accounting_update(&d->accounting, s);
+	accounting_ended(&d->accounting, s, report_level(reason) == LOG_WARNING);
+	pacer_forget(&d->pacer, s);
+	timers_end(s);
+	budgets_end(&d->budgets, s);
+	report_ended(d->events, s, reason, text);
+	end_reasons_add(&d->end_reasons, s->client.address, &query, reason, text);
+	session_end(s);
+	HASH_DELETE(by_id, d->sessions, s);
+	completions_remove(&d->completions, s);
+	TAILQ_INSERT_TAIL(&d->ended, s, link);
+}
+
+void dispatch_limits_changed(struct dispatch *d, struct session *s)
+{
+	pacer_changed(&d->pacer, s);
+	timers_set(&d->timers, s);
+}
+
+static void throttle(struct dispatch *d, struct session *s, uint64_t rate, uint64_t until)
+{
+	uint64_t now = clock_us();
+
+	session_throttle(s, rate, until, now);
+	log_at(LOG_INFO, s->id, "throttled to %" PRIu64 " requests per second for %" PRIu64 " ms", rate,
+		(until - now) / MS);
+	dispatch_limits_changed(d, s);
+}
+
+static void unthrottle(struct dispatch *d, struct session *s)
+{
+	session_throttle(s, 0, 0, clock_us());
+	log_at(LOG_INFO, s->id, "no longer throttled");
+	dispatch_limits_changed(d, s);
+}
+
+static void act(struct dispatch *d, struct session *s, const struct action *action)
+{
+	switch (action->kind) {
+	case ACTION_NONE:
+		break;
+	case ACTION_THROTTLE:
+		throttle(d, s, action->rate, action->until_us);
+		break;
+	case ACTION_UNTHROTTLE:
+		unthrottle(d, s);
+		break;
+	case ACTION_END:
+		dispatch_end(d, s, action->reason, action->text);
+		break;
+	}
+}
+
+static void judge(struct dispatch *d, struct session *s, const struct verdict *v)
+{
+	const struct verdict_policy *policy = &s->offload->conf->on_error[v->kind];
+	struct action action;
+
+	if (s->ended)
+		return;
+	accounting_verdict(s, v->kind);
+	report_verdict(d->events, s, v, policy->action);
+	enforcement_judge(&d->enforcement, policy, s->client.peer, v, clock_us(), &action);
+	act(d, s, &action);
+}
+
+/* ---- completions ---- */
+
+/* Takes the completions that are there */
+static void drain(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict v;
+
+	while ((s = completions_take(&d->completions, &v)))
+		judge(d, s, &v);
+}
+
+/* The QPN of a queue that is gone may come again with the next session: no CQE of it may be left by then */
+void dispatch_reap(struct dispatch *d)
+{
+	struct session *s;
+
+	while ((s = TAILQ_FIRST(&d->ended))) {
+		TAILQ_REMOVE(&d->ended, s, link);
+		session_destroy_qps(s);
+		drain(d);
+		session_free(s);
+	}
+}
+
+/* A round: takes completions, arms again what finished, frees the sessions that are over. False: there were
+ * no completions. */
+static bool collect(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict v;
+	bool any, broke;
+
+	completions_begin_round(&d->completions);
+	drain(d);
+	any = d->completions.taken > 0;
+	while ((s = completions_rearm(&d->completions, &broke, &v))) {
+		if (broke)
+			judge(d, s, &v);
+		if (!s->ended)
+			pacer_post(&d->pacer, s);
+	}
+	if (any)
+		completions_end_round(&d->completions);
+	dispatch_reap(d);
+	return any;
+}
+
+static int schedule_round(struct dispatch *d)
+{
+	int r = sd_event_source_set_time_relative(d->round_timer, d->completions.round_us);
+
+	return r < 0 ? r : sd_event_source_set_enabled(d->round_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_round(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatch *d = arg;
+
+	(void)source;
+	(void)usec;
+	if (collect(d))
+		return schedule_round(d);
+	cq_pool_arm(&d->completions.pool);
+	return collect(d) ? schedule_round(d) : 0;
+}
+
+/* ---- budgets ---- */
+
+static void check_budget(struct dispatch *d, struct session *s, uint64_t now)
+{
+	struct verdict v;
+	uint64_t done;
+
+	if (s->ended)
+		return;
+	accounting_update(&d->accounting, s);
+	done = s->progress.done;
+	if (session_exceeds_budget(s, now, &v)) {
+		/* If this process was held up, requests may have been answered since the completions were
+		 * taken: look again before judging */
+		drain(d);
+		accounting_update(&d->accounting, s);
+		if (s->progress.done == done)
+			judge(d, s, &v);
+	}
+	if (!s->ended)
+		budgets_continue(&d->budgets, s);
+}
+
+static void on_budgets(void *arg)
+{
+	struct dispatch *d = arg;
+	struct session *s, *next;
+	uint64_t now = clock_us();
+
+	drain(d);
+	for (s = TAILQ_FIRST(&d->budgets.watched); s; s = next) {
+		next = TAILQ_NEXT(s, budgets.link);
+		check_budget(d, s, now);
+	}
+	collect(d);
+}
+
+/* ---- events of the device ---- */
+
+static void on_session_event(struct dispatch *d, struct session *s, unsigned cookie)
+{
+	struct verdict v;
+
+	accounting_update(&d->accounting, s);
+	if (session_event(s, cookie, &v))
+		judge(d, s, &v);
+	if (s->pacing.paced && !s->ended)
+		pacer_post(&d->pacer, s);
+	if (!s->ended && budgets_begin(&d->budgets, s))
+		check_budget(d, s, clock_us());
+}
+
+static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	const uint64_t part = (1u << SESSION_COOKIE_BITS) - 1;
+	struct dispatch *d = arg;
+	uint64_t cookie;
+	int r = 0;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	for (unsigned n = 0; n < EVENTS_AT_ONCE && (r = rnic_device_next_event(d->dev, &cookie)) > 0; n++) {
+		struct session *s;
+
+		/* An error of the reply comes first, and explains the flushed RECVs that raise this event */
+		drain(d);
+		if (cookie & CQ_POOL_COOKIE) {
+			cq_pool_event(&d->completions.pool, cookie);
+			continue;
+		}
+		s = dispatch_find(d, cookie >> SESSION_COOKIE_BITS);
+		if (s)
+			on_session_event(d, s, cookie & part);
+	}
+	if (r < 0)
+		return log_errno(r, "%s: cannot read its events", rnic_device_name(d->dev));
+	collect(d);
+	return schedule_round(d);
+}
+
+static int on_async(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct dispatch *d = arg;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	if (!rnic_device_read_async(d->dev))
+		return 0;
+	report_device_lost(d->events, rnic_device_name(d->dev));
+	return -ENODEV;
+}
+
+/* ---- timers of sessions ---- */
+
+static void on_session_timer(void *arg, struct session *s)
+{
+	struct dispatch *d = arg;
+	struct action action;
+
+	drain(d);
+	if (!s->ended) {
+		accounting_update(&d->accounting, s);
+		timers_check(&d->timers, s, clock_us(), &action);
+		act(d, s, &action);
+	}
+	if (!s->ended)
+		timers_set(&d->timers, s);
+	collect(d);
+}
+
+static void on_pacer(void *arg, struct session *s)
+{
+	struct dispatch *d = arg;
+
+	accounting_update(&d->accounting, s);
+}
+
+/* ---- connections ---- */
+
+static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	struct dispatch *d = arg;
+	struct session *s = accept_request(&d->acceptor, conn, data, size, clock_us());
+	struct action action;
+	int r;
+
+	if (!s)
+		return;
+	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
+	completions_add(&d->completions, s);
+	accounting_began(s);
+	report_began(d->events, s);
+	enforcement_begin(&d->enforcement, s->client.peer, clock_us(), &action);
+	act(d, s, &action);
+	pacer_post(&d->pacer, s);
+	r = timers_begin(&d->timers, s);
+	if (r >= 0)
+		r = accept_answer(s);
+	if (r < 0) {
+		dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
+		dispatch_reap(d);
+	}
+}
+
+static void on_established(void *arg, struct rnic_conn *conn)
+{
+	struct dispatch *d = arg;
+	struct session *s = rnic_conn_user(conn);
+
+	timers_established(&d->timers, s);
+	log_at(LOG_DEBUG, s->id, "connected");
+}
+
+static void on_gone(void *arg, struct rnic_conn *conn, const char *why)
+{
+	struct dispatch *d = arg;
+	struct session *s = rnic_conn_user(conn);
+
+	drain(d);
+	dispatch_end(d, s, REDDN_WIRE_END_CLIENT, why);
+	collect(d);
+}
+
+static int on_cm(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct dispatch *d = arg;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	r = rnic_cm_dispatch(d->cm);
+	return r < 0 ? log_errno(r, "the RDMA connection manager cannot be read") : 0;
+}
+
+const struct rnic_cm_ops dispatch_cm_ops = {
+	.request = on_request, .established = on_established, .gone = on_gone};
+
+/* ---- life ---- */
+
+/* An error of any of these ends the loop */
+static int watch(struct dispatch *d, sd_event *e)
+{
+	sd_event_source **const sources[] = {
+		&d->cm_source, &d->queue_source, &d->async_source, &d->round_timer};
+	int r = sd_event_add_io(e, &d->cm_source, rnic_cm_fd(d->cm), EPOLLIN, on_cm, d);
+
+	if (r >= 0)
+		r = sd_event_add_io(e, &d->queue_source, rnic_device_event_fd(d->dev), EPOLLIN, on_queues, d);
+	if (r >= 0)
+		r = sd_event_add_io(e, &d->async_source, rnic_device_async_fd(d->dev), EPOLLIN, on_async, d);
+	/* Accuracy 1: by default sd-event would let a round wait for others to share its wake-up */
+	if (r >= 0)
+		r = sd_event_add_time_relative(e, &d->round_timer, CLOCK_MONOTONIC, 0, 1, on_round, d);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(d->round_timer, SD_EVENT_OFF);
+	for (size_t i = 0; r >= 0 && i < COUNT(sources); i++)
+		r = sd_event_source_set_exit_on_failure(*sources[i], 1);
+	if (r >= 0)
+		r = pacer_init(&d->pacer, e, on_pacer, d);
+	if (r >= 0)
+		r = budgets_init(&d->budgets, e, on_budgets, d);
+	return r < 0 ? log_errno(r, "cannot watch the device") : 0;
+}
+
+int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
+{
+	int r;
+
+	d->cm = parts->cm;
+	d->dev = parts->dev;
+	d->events = parts->events;
+	TAILQ_INIT(&d->ended);
+	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
+	d->acceptor = (struct acceptor){
+		.parts = {.dev = parts->dev, .arena = parts->arena, .cq_pool = &d->completions.pool},
+		.end_reasons = &d->end_reasons,
+		.sessions = &d->sessions,
+		.enforcement = &d->enforcement,
+		.events = d->events,
+		.accounting = &d->accounting,
+	};
+	r = completions_init(&d->completions, parts->dev, parts->arena, &d->accounting);
+	return r == 0 ? watch(d, parts->event) : r;
+}
+
+void dispatch_deinit(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, d->sessions, s, next)
+		dispatch_end(d, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
+	if (d->dev)
+		dispatch_reap(d);
+	budgets_deinit(&d->budgets);
+	pacer_deinit(&d->pacer);
+	sd_event_source_disable_unref(d->round_timer);
+	sd_event_source_disable_unref(d->async_source);
+	sd_event_source_disable_unref(d->queue_source);
+	sd_event_source_disable_unref(d->cm_source);
+	completions_deinit(&d->completions);
+}
+
+/* ---- for orders ---- */
+
+void dispatch_use(struct dispatch *d, const struct generation *generation)
+{
+	struct session *s, *next;
+
+	d->acceptor.generation = generation;
+	d->timers.connect_timeout = generation->catalog->connect_timeout;
+	dispatch_tenant_changed(d, NULL);
+	HASH_ITER (by_id, d->sessions, s, next)
+		timers_restart(&d->timers, s);
+}
+
+void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, d->sessions, s, next)
+		if (!tenant || s->tenant == tenant)
+			pacer_changed(&d->pacer, s);
+}
+
+void dispatch_count(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, d->sessions, s, next)
+		accounting_update(&d->accounting, s);
+}

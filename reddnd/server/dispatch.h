@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to accept.h,
+ * completions.h, timers.h, budgets.h or pacer.h. These report what they found; enforcement.h decides what
+ * follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
+ *
+ * What every event keeps to:
+ * - completions are taken first: an error of a reply explains the flushed RECVs that raise an event, and a
+ *   budget is judged again after what was answered meanwhile has been counted;
+ * - a session is stopped before it is destroyed, and its last completions are taken before its QPN is free;
+ * - RECVs are posted (pacer.h) after instances have been armed.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_DISPATCH_H
+#define SERVER_DISPATCH_H
+
+#include "reddnd/policy/end-reason.h"
+#include "reddnd/server/accept.h"
+#include "reddnd/server/accounting.h"
+#include "reddnd/server/budgets.h"
+#include "reddnd/server/completions.h"
+#include "reddnd/server/enforcement.h"
+#include "reddnd/server/events.h"
+#include "reddnd/server/pacer.h"
+#include "reddnd/server/timers.h"
+
+struct dispatch {
+	struct rnic_cm *cm;
+	struct rnic_device *dev;
+	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
+	struct session *sessions; /* by_id */
+	TAILQ_HEAD(, session) ended;
+	struct events *events;
+	struct end_reasons end_reasons;
+	struct accounting accounting;
+	struct enforcement enforcement;
+	struct acceptor acceptor;
+	struct completions completions;
+	struct pacer pacer;
+	struct timers timers;
+	struct budgets budgets;
+};
+
+/** Borrowed for as long as the dispatch exists. */
+struct dispatch_parts {
+	sd_event *event;
+	struct rnic_cm *cm; /* made with dispatch_cm_ops and the dispatch as argument */
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+	struct events *events;
+};
+
+extern const struct rnic_cm_ops dispatch_cm_ops;
+
+/** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
+int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
+/** Ends every session. Fine on one that is all zero. */
+void dispatch_deinit(struct dispatch *d);
+
+/** New clients get @generation from now on; limits of sessions and timeouts may have changed. */
+void dispatch_use(struct dispatch *d, const struct generation *generation);
+/** The limits of @tenant, or of any tenant if it is NULL, have changed. */
+void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
+/** The limits of @s have changed. */
+void dispatch_limits_changed(struct dispatch *d, struct session *s);
+
+/** NULL: there is no such session. */
+struct session *dispatch_find(const struct dispatch *d, uint64_t id);
+/** Ends @s; nothing is done for it after this. dispatch_reap() frees it. A session that is over already stays
+ * as it is. */
+void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text);
+/** Frees the sessions that are over. */
+void dispatch_reap(struct dispatch *d);
+
+/** Brings the counters of all sessions up to date. */
+void dispatch_count(struct dispatch *d);
+
+#endif

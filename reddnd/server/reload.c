@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/reload.h"
+
+#include <string.h>
+
+static bool is_same_address(const struct catalog_listen *a, const struct catalog_listen *b)
+{
+	return a->port == b->port && strcmp(a->address, b->address) == 0;
+}
+
+static bool is_same_listen(const struct catalog *a, const struct catalog *b)
+{
+	bool same = a->nlisten == b->nlisten;
+
+	for (unsigned i = 0; i < a->nlisten && same; i++)
+		same = is_same_address(&a->listen[i], &b->listen[i]);
+	return same;
+}
+
+const char *reload_conflict(const struct catalog *now, const struct catalog *next)
+{
+	if (!is_same_listen(now, next))
+		return "listen";
+	if (strcmp(now->device, next->device) != 0)
+		return "device";
+	if (now->serves_metrics != next->serves_metrics || !is_same_address(&now->metrics, &next->metrics))
+		return "metrics";
+	return now->arena != next->arena ? "arena" : NULL;
+}

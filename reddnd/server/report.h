@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * report.h - makes events (events.h) of what happens to clients, configurations and the device.
+ */
+#ifndef SERVER_REPORT_H
+#define SERVER_REPORT_H
+
+#include "protocol/wire.h"
+#include "reddnd/server/events.h"
+#include "reddnd/session/session.h"
+
+/** The level of syslog.h at which the end of a session is logged; LOG_WARNING: it failed. */
+int report_level(enum reddn_wire_end reason);
+
+/** A client was refused. @tenant and @offload: as far as they are known, else "". */
+void report_refused(
+	struct events *ev, const char *peer, const char *tenant, const char *offload, const char *why);
+void report_began(struct events *ev, const struct session *s);
+void report_ended(struct events *ev, const struct session *s, enum reddn_wire_end reason, const char *text);
+/** Session @s got verdict @v, and the catalog asks for @action. */
+void report_verdict(
+	struct events *ev, const struct session *s, const struct verdict *v, enum verdict_action action);
+
+/** A configuration with so many regions and offloads is in force. */
+void report_reloaded(struct events *ev, unsigned regions, unsigned offloads);
+void report_reload_failed(struct events *ev);
+void report_device_lost(struct events *ev, const char *device);
+
+#endif

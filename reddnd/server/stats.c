@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/stats.h"
+
+#include "reddnd/generation/loop-size.h"
+#include "reddnd/session/session.h"
+#include "util/cleanup.h"
+
+#include <string.h>
+
+DEFINE_CLEANUP(struct stats *, stats_free)
+
+static struct stats_session session_stats(const struct session *s, const struct stats_source *source)
+{
+	const struct offload *o = s->offload;
+	struct stats_session out = {
+		.id = s->id,
+		.peer = s->client.peer,
+		.tenant = s->tenant->name,
+		.offload = o->conf->name,
+		.current = o->generation == source->generation,
+		.depth = s->queues.env.slot_count,
+		.instances = s->queues.layout.slots,
+		.queue_bytes = s->queues.layout.size,
+		.age_us = source->now_us - s->since,
+		.requests = s->progress.done,
+		.rate = s->limits.rate.per_second,
+		.burst = s->limits.rate.burst,
+		.bytes_rate = s->limits.bytes.per_second,
+		.recycled = s->queues.layout.recycled,
+		.hits = s->counters.hits,
+		.misses = s->counters.misses,
+		.wqes = s->progress.done * o->outcome.wqes +
+			loop_size_wqes(o->program, s->counters.iterations),
+		.iterations = s->counters.iterations,
+		.bytes_in = s->progress.done * o->img->arg_len,
+		.bytes_out = s->counters.bytes_out,
+	};
+
+	memcpy(out.verdicts, s->counters.verdicts, sizeof(out.verdicts));
+	return out;
+}
+
+static struct stats_offload offload_stats(const struct offload *o)
+{
+	const struct offload_stats *t = o->stats;
+	struct stats_offload out = {
+		.name = o->conf->name,
+		.program = o->program->name,
+		.path = o->conf->path,
+		.where = o->conf->where,
+		.recycled = o->conf->recycled,
+		.args = o->program->args,
+		.nargs = o->program->nargs,
+		.depth_max = o->conf->depth_max,
+		.request_bytes = o->img->arg_len,
+		.reply_bytes = o->slot_need,
+		.copies = o->img->n_copy,
+		.atomics = o->img->n_atomic,
+		.waits_enables = o->img->n_sync,
+		.wqes_per_request = o->outcome.wqes,
+		.sessions = t->sessions,
+		.failed = t->failed,
+		.requests = t->requests,
+		.hits = t->hits,
+		.misses = t->misses,
+		.wqes = t->wqes,
+		.iterations = t->iterations,
+		.bytes_in = t->bytes_in,
+		.bytes_out = t->bytes_out,
+	};
+
+	memcpy(out.verdicts, t->verdicts, sizeof(out.verdicts));
+	return out;
+}
+
+static struct stats_region region_stats(const struct region *r, const struct catalog_region *conf)
+{
+	const struct table_geometry *g = &r->table.geometry;
+	struct stats_region out = {
+		.name = conf->name,
+		.path = conf->path,
+		.where = conf->where,
+		.bytes = region_size(r),
+		.raw = conf->raw,
+	};
+
+	if (conf->raw) {
+		out.writable = conf->writable;
+		return out;
+	}
+	out.buckets = g->buckets;
+	out.heap_bytes = g->heap_size;
+	out.max_key = g->max_key;
+	out.max_value = g->max_value;
+	return out;
+}
+
+static struct stats_tenant tenant_stats(const struct tenant *t)
+{
+	return (struct stats_tenant){
+		.name = t->name,
+		.limits = t->limits,
+		.sessions = t->sessions,
+		.depth = t->depth,
+		.queue_bytes = t->queue_bytes,
+		.slot_bytes = t->slot_bytes,
+		.accepted = t->accepted,
+		.refused = t->refused,
+		.failed = t->failed,
+		.requests = t->requests,
+	};
+}
+
+/* Room for all of it; at least one element each, so that NULL means that there is no memory */
+static bool allocate(struct stats *st, const struct stats_source *source)
+{
+	unsigned sessions = HASH_CNT(by_id, source->sessions), tenants = HASH_COUNT(source->tenants);
+
+	st->sessions = calloc(sessions + 1, sizeof(*st->sessions));
+	st->offloads = calloc(source->generation->catalog->noffloads + 1, sizeof(*st->offloads));
+	st->regions = calloc(source->generation->catalog->nregions + 1, sizeof(*st->regions));
+	st->tenants = calloc(tenants + 1, sizeof(*st->tenants));
+	return st->sessions && st->offloads && st->regions && st->tenants;
+}
+
+struct stats *stats_new(const struct stats_source *source)
+{
+	CLEANUP(stats_freep) struct stats *st = calloc(1, sizeof(*st));
+	const struct generation *g = source->generation;
+
+	if (!st || !allocate(st, source))
+		return NULL;
+	st->status = source->status;
+	for (const struct session *s = source->sessions; s; s = s->by_id.next)
+		st->sessions[st->nsessions++] = session_stats(s, source);
+	for (; st->noffloads < g->catalog->noffloads; st->noffloads++)
+		st->offloads[st->noffloads] = offload_stats(&g->offloads[st->noffloads]);
+	for (; st->nregions < g->catalog->nregions; st->nregions++)
+		st->regions[st->nregions] =
+			region_stats(&g->regions[st->nregions], &g->catalog->regions[st->nregions]);
+	for (const struct tenant *t = source->tenants; t; t = t->hh.next)
+		st->tenants[st->ntenants++] = tenant_stats(t);
+	return steal_ptr(&st);
+}
+
+void stats_free(struct stats *st)
+{
+	free(st->sessions);
+	free(st->offloads);
+	free(st->regions);
+	free(st->tenants);
+	free(st);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats.h - a snapshot of the daemon for people and programs: its state, its sessions, and what is configured
+ * with the counters of each. Plain arrays that belong to the snapshot.
+ *
+ * Strings belong to the daemon: use a snapshot before the event loop goes on, and do not keep it.
+ */
+#ifndef SERVER_STATS_H
+#define SERVER_STATS_H
+
+#include "reddnd/catalog/catalog.h"
+#include "reddnd/program/program.h"
+
+struct stats_status {
+	const char *device;
+	uint64_t uptime_us;
+	unsigned sessions;       /* now */
+	uint64_t sessions_total; /* since the daemon started, as all that follow */
+	uint64_t failed;         /* sessions that ended because of an error or a broken rule */
+	uint64_t refused;        /* clients */
+	uint64_t requests, reloads;
+	uint64_t arena_used, arena_size; /* bytes */
+};
+
+struct stats_session {
+	uint64_t id;
+	const char *peer, *tenant, *offload;
+	bool current; /* its offload is of the configuration in force */
+	unsigned depth, instances;
+	uint64_t queue_bytes, age_us, requests;
+	uint64_t rate, burst; /* rate 0: no limit of its own */
+	uint64_t bytes_rate;  /* the same */
+	bool recycled;        /* the outcome of requests is unknown: no hits, misses, bytes_out */
+	uint64_t hits, misses, wqes, bytes_in, bytes_out;
+	uint64_t iterations; /* of a loop without a bound */
+	uint64_t verdicts[VERDICT_KINDS];
+};
+
+/** An offload of the configuration in force, and its counters, which outlive reloads. */
+struct stats_offload {
+	const char *name, *program, *path, *where;
+	bool recycled; /* as for sessions */
+	const struct program_arg *args;
+	unsigned nargs;
+	unsigned depth_max;
+	uint64_t request_bytes, reply_bytes;
+	uint64_t copies, atomics, waits_enables, wqes_per_request;
+	uint64_t sessions; /* now */
+	uint64_t failed, requests, hits, misses, wqes, iterations, bytes_in, bytes_out;
+	uint64_t verdicts[VERDICT_KINDS];
+};
+
+/** A region of the configuration in force. */
+struct stats_region {
+	const char *name, *path, *where;
+	uint64_t bytes;
+	bool raw;
+	bool writable;                /* raw */
+	uint64_t buckets, heap_bytes; /* of a table, as those that follow */
+	uint64_t max_key, max_value;  /* bytes */
+};
+
+/** A tenant that is configured, or has sessions from before. */
+struct stats_tenant {
+	const char *name;
+	struct catalog_limits limits;
+	uint64_t sessions, depth, queue_bytes, slot_bytes; /* in use */
+	uint64_t accepted, refused, failed, requests;      /* since it was first configured */
+};
+
+struct stats {
+	struct stats_status status;
+	struct stats_session *sessions; /* the oldest first */
+	struct stats_offload *offloads;
+	struct stats_region *regions;
+	struct stats_tenant *tenants;
+	unsigned nsessions, noffloads, nregions, ntenants;
+};
+
+void stats_free(struct stats *stats);
+
+struct generation;
+struct session;
+struct tenant;
+
+/** What a snapshot is made of. */
+struct stats_source {
+	struct stats_status status;
+	const struct session *sessions; /* by_id */
+	const struct generation *generation;
+	const struct tenant *tenants;
+	uint64_t now_us;
+};
+
+/** For the server: a snapshot. The counters in @source must be up to date. NULL: no memory. */
+struct stats *stats_new(const struct stats_source *source);
+
+#endif
