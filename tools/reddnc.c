@@ -122,9 +122,9 @@ static int dump_loop(FILE *out, const struct program *p)
 {
 	CLEANUP(cleanup_free) uint8_t *ring = NULL;
 	struct chain_loop_info info = p->loop_info;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	if (chain_loop_image(p->loop, p->loop_ring, &info, &ring, err))
+	if (chain_loop_image(p->loop, p->loop_ring, &info, &ring, &err))
 		return TOOL_FAIL(EX_OSERR, "out of memory");
 	fprintf(out, "loop: a ring of %u WQEBBs, %u iterations, %u CQEs a lap; started through WQEBB %u\n",
 		p->loop_ring, info.iterations, info.lap.cqes, info.start);

@@ -9,6 +9,7 @@
 #include "reddnd/program/front/front.h"
 #include "reddnd/program/front/pool.h"
 #include "reddnd/program/lower/lower.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -114,33 +115,51 @@ static void copy_steps(struct compiled *c)
 		p->steps[s] = (struct program_step){c->desc->steps[s].line, c->desc->steps[s].why};
 }
 
-/* What knows of work requests only names a step with its line: that is where the error is shown */
-static int refused(struct diag *d, const struct ast_program *ast, const char *err)
+/* Shows the error at the line of the step that it names; what names none is about the whole program */
+static int refused(struct diag *d, const struct ast_program *ast, const struct chain_error *e)
 {
-	const char *says = strstr(err, "(line ");
-	struct diag_pos at = ast->pos;
-	unsigned line;
+	unsigned line = e->at.line ? e->at.line : e->other.line;
+	struct diag_pos at = line ? diag_line(d, line) : ast->pos;
+	char text[CHAIN_ERROR_TEXT];
 
-	if (says && sscanf(says, "(line %u)", &line) == 1)
-		at = diag_line(d, line);
-	diag_error(d, at, "%s", err);
+	diag_report(d, chain_error_name(e->code), at, "%s", chain_error_text(e, text, sizeof(text)));
 	return PROGRAM_REFUSED;
 }
 
 static int too_long(struct diag *d, const struct ast_program *ast, const struct chain_desc *loop)
 {
-	diag_error(d, ast->pos,
+	diag_error(d, LIMIT, ast->pos,
 		"an iteration of the loop has %u work requests, and two do not fit a queue; do less in it",
 		loop->nsteps);
 	return PROGRAM_REFUSED;
 }
 
+/* Orders, proves and builds what lowering made. 0, CHAIN_REFUSED, -E2BIG: the loop is too long; -ENOMEM */
+static int make_chain(struct compiled *c, struct chain_bounds *bounds, struct chain_error *err)
+{
+	int r = 0;
+
+	if (c->lowered->endless) {
+		r = chain_loop_order(&c->lowered->loop, &c->loop, err);
+		if (r == 0)
+			r = chain_loop_prove(c->loop, &c->program.loop_ring, &c->program.loop_info, err);
+		c->lowered->desc.loop = c->loop;
+	}
+	if (r == 0)
+		r = chain_derive(&c->lowered->desc, &c->desc, err);
+	if (r == 0)
+		r = chain_check_bounds(c->desc, bounds, err);
+	if (r == 0)
+		r = chain_build(c->desc, &c->program.image, err);
+	return r;
+}
+
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
-	__attribute__((cleanup(free_ast))) struct ast_program *ast = NULL;
+	CLEANUP(free_ast) struct ast_program *ast = NULL;
 	struct chain_bounds bounds;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 	int r = front_parse(src, settings, nsettings, d, &ast);
 
 	if (r)
@@ -148,23 +167,9 @@ static int compile(const struct program_source *src, const struct program_settin
 	r = lower_program(ast, target, d, &c->lowered);
 	if (r)
 		return r;
-	if (c->lowered->endless) {
-		r = chain_loop_order(&c->lowered->loop, &c->loop, err);
-		if (r == 0)
-			r = chain_loop_prove(c->loop, &c->program.loop_ring, &c->program.loop_info, err);
-		if (r)
-			return r == -E2BIG ? too_long(d, ast, c->loop) : r < 0 ? r : refused(d, ast, err);
-		c->lowered->desc.loop = c->loop;
-	}
-	r = chain_derive(&c->lowered->desc, &c->desc, err);
+	r = make_chain(c, &bounds, &err);
 	if (r)
-		return r < 0 ? r : refused(d, ast, err);
-	r = chain_check_bounds(c->desc, &bounds, err);
-	if (r)
-		return r < 0 ? r : refused(d, ast, err);
-	r = chain_build(c->desc, &c->program.image, err);
-	if (r)
-		return r < 0 ? r : refused(d, ast, err);
+		return r == -E2BIG ? too_long(d, ast, c->loop) : r < 0 ? r : refused(d, ast, &err);
 	snprintf(c->program.name, sizeof(c->program.name), "%s", ast->name);
 	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
 	c->program.loop = c->loop;
@@ -180,15 +185,42 @@ static int compile(const struct program_source *src, const struct program_settin
 	return 0;
 }
 
-int program_compile(const struct program_source *src, const struct program_setting *settings,
-	unsigned nsettings, const struct program_target *target, struct program **out, char **messages)
+static int copy_errors(const struct diag *d, struct program_errors *errors)
 {
-	__attribute__((cleanup(free_diag))) struct diag *d = diag_new(src->name, src->text, src->len);
-	__attribute__((cleanup(free_compiled))) struct compiled *c = calloc(1, sizeof(*c));
+	errors->error = calloc(diag_errors(d), sizeof(*errors->error));
+	if (!errors->error)
+		return -ENOMEM;
+	for (; errors->n < diag_errors(d); errors->n++) {
+		struct diag_entry e = diag_entry(d, errors->n);
+
+		errors->error[errors->n] =
+			(struct program_error){e.code, e.at.line, e.at.col, strdup(e.text)};
+		if (!errors->error[errors->n].text)
+			return -ENOMEM;
+	}
+	errors->text = diag_text(d);
+	return errors->text ? PROGRAM_REFUSED : -ENOMEM;
+}
+
+void program_errors_free(struct program_errors *errors)
+{
+	for (unsigned i = 0; i < errors->n; i++)
+		free(errors->error[i].text);
+	free(errors->error);
+	free(errors->text);
+	*errors = (struct program_errors){0};
+}
+
+int program_diagnose(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct program **out,
+	struct program_errors *errors)
+{
+	CLEANUP(free_diag) struct diag *d = diag_new(src->name, src->text, src->len);
+	CLEANUP(free_compiled) struct compiled *c = calloc(1, sizeof(*c));
 	int r;
 
 	*out = NULL;
-	*messages = NULL;
+	*errors = (struct program_errors){0};
 	if (!d || !c)
 		return -ENOMEM;
 	c->pool = pool_new();
@@ -196,14 +228,24 @@ int program_compile(const struct program_source *src, const struct program_setti
 		return -ENOMEM;
 	r = compile(src, settings, nsettings, target, d, c);
 	if (r == PROGRAM_REFUSED) {
-		*messages = diag_text(d);
-		return *messages ? r : -ENOMEM;
+		r = copy_errors(d, errors);
+		if (r < 0)
+			program_errors_free(errors);
 	}
 	if (r)
 		return r;
-	*out = &c->program;
-	c = NULL;
+	*out = &steal_ptr(&c)->program;
 	return 0;
+}
+
+int program_compile(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct program **out, char **messages)
+{
+	CLEANUP(program_errors_free) struct program_errors errors;
+	int r = program_diagnose(src, settings, nsettings, target, out, &errors);
+
+	*messages = steal_ptr(&errors.text);
+	return r;
 }
 
 /* The steps of a queue are its WQEs, in their order */

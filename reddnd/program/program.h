@@ -79,11 +79,31 @@ struct program {
 	uint32_t shared_bytes;
 };
 
+/** An error of a program. */
+struct program_error {
+	const char *code;      /* static: one of DIAG_KINDS (diag.h) or CHAIN_ERRORS (chain/ir/error.h) */
+	unsigned line, column; /* from 1; line 0: the program as a whole */
+	char *text;
+};
+
+struct program_errors {
+	struct program_error *error; /* n of them, in the order of lines */
+	unsigned n;
+	char *text; /* all of them, with the lines that they quote (diag.h shows an example) */
+};
+
+void program_errors_free(struct program_errors *errors); /* frees what @errors owns, and empties it */
+
 /**
- * Compiles @src with @settings for @target. 0 and a program, to be freed with program_free(); PROGRAM_REFUSED
- * and the errors in *messages (diag.h: what they look like), to be freed with free(); -ENOMEM. *out and
- * *messages are NULL otherwise.
+ * Compiles @src with @settings for @target. 0 and a program that the caller frees with program_free();
+ * PROGRAM_REFUSED and the errors, which the caller frees with program_errors_free(); -ENOMEM. *out is NULL
+ * and *errors is empty otherwise.
  */
+int program_diagnose(const struct program_source *src, const struct program_setting *settings,
+	unsigned nsettings, const struct program_target *target, struct program **out,
+	struct program_errors *errors);
+
+/** The same with the text of the errors alone, which the caller frees with free(). */
 int program_compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct program **out, char **messages);
 

@@ -72,7 +72,8 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	const unsigned call = p->image->nqueues - 1, shared = p->image->nregions - 1;
 	struct chain_loop_info info = p->loop_info;
 	struct chain_env *own;
-	char err[CHAIN_ERR];
+	struct chain_error err;
+	char text[CHAIN_ERROR_TEXT];
 	int r;
 
 	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through
@@ -104,12 +105,13 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	own->scratch.lkey = b->lkey;
 	own->scratch.rkey = b->rkey;
 	own->scratch.mem = b->mem + l->layout.scratch_off;
-	r = chain_loop(p->loop, own, &info, err);
+	r = chain_loop(p->loop, own, &info, &err);
 	free(own);
 	l->start = info.start;
 	l->progress = (const uint64_t *)(b->mem + l->layout.lanes_off + info.progress);
 	if (r > 0) {
-		log_error("program %s: its loop is refused: %s", p->name, err);
+		log_error("program %s: its loop is refused: %s", p->name,
+			chain_error_text(&err, text, sizeof(text)));
 		return -EINVAL;
 	}
 	return r;

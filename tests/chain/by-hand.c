@@ -124,7 +124,7 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 		.args = args,
 		.nargs = COUNT(args),
 	};
-	char err[CHAIN_ERR];
+	struct chain_error err;
 	int r;
 
 	if (p->offset_len < 1 || p->offset_len > 7)
@@ -138,9 +138,9 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 		args[a].len = p->offset_len;
 		args[a].from = 8u - p->offset_len;
 	}
-	r = chain_check_order(&d, err);
+	r = chain_check_order(&d, &err);
 	if (!r)
-		r = chain_build(&d, out, err);
+		r = chain_build(&d, out, &err);
 	assert(r <= 0 && "the description above is refused");
 	return r;
 }

@@ -107,14 +107,14 @@ void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t
 
 static void make_loop(struct chain_rig *c)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 	unsigned last = c->img->nqueues - 1;
 
 	c->loop_env.call.gate_cqn = c->env.queue[last].cqn;
 	c->loop_env.call.exit_qpn = c->env.queue[last].qpn;
 	assert_int_equal(c->img->queue[last].cqes, 2);
-	if (chain_loop(c->loop, &c->loop_env, &c->loop_info, err))
-		fail_msg("%s", err);
+	if (chain_loop(c->loop, &c->loop_env, &c->loop_info, &err))
+		fail_msg("%s", chain_error_name(err.code));
 }
 
 static uint32_t ring_of(const struct chain_rig *c, unsigned q)

@@ -310,10 +310,10 @@ static bool run(const struct chain_desc *d, uint64_t seed, uint64_t silicon, uin
 	struct chain_image *img = NULL;
 	struct chain_rig c;
 	struct model m;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	if (chain_build(d, &img, err))
-		fail_msg("seed %lu: %s", (unsigned long)seed, err);
+	if (chain_build(d, &img, &err))
+		fail_msg("seed %lu: %s", (unsigned long)seed, chain_error_name(err.code));
 	chain_rig_open(&c, &cfg, img, 1);
 	for (unsigned i = 0; i < RANDOM_REGIONS; i++) {
 		region[i] = rig_alloc(&c.rig, RANDOM_REGION_SIZE);
@@ -351,15 +351,15 @@ static bool run(const struct chain_desc *d, uint64_t seed, uint64_t silicon, uin
 static struct chain_desc *ordered(struct random_chain *r, uint64_t seed)
 {
 	struct chain_desc *d = NULL;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	random_chain(r, seed);
-	if (!chain_derive(&r->d, &d, err) && !chain_check_bounds(d, NULL, err)) {
+	if (!chain_derive(&r->d, &d, &err) && !chain_check_bounds(d, NULL, &err)) {
 		accepted++;
 		return d;
 	}
 	if (getenv("RANDOM_CHAINS_SAY_WHY"))
-		print_message("seed %lu: %s\n", (unsigned long)seed, err);
+		print_message("seed %lu: %s\n", (unsigned long)seed, chain_error_name(err.code));
 	chain_derive_free(d);
 	refused++;
 	return NULL;
@@ -404,10 +404,10 @@ static void errors_do_not_lie(void **state)
 static void assert_needed(const struct chain_desc *d, struct chain_step *steps, unsigned s, uint64_t seed)
 {
 	struct chain_desc without = *d;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	without.steps = steps;
-	if (chain_check_order(&without, err) == CHAIN_REFUSED)
+	if (chain_check_order(&without, &err) == CHAIN_REFUSED)
 		return;
 	show(d);
 	fail_msg("seed %lu: step %u is not needed", (unsigned long)seed, s);

@@ -218,12 +218,13 @@ static void run(const struct program *p, uint64_t seed, unsigned recycled)
 	struct chain_image *img = NULL;
 	struct chain_rig c;
 	uint8_t model[DATA], arg[CHAIN_MAX_ARG], expect[DEPTH][REPLY_MAX] = {0}, *data, *slots, *reply;
-	char err[CHAIN_ERR], why[400] = "";
+	struct chain_error err;
+	char why[400] = "";
 	uint64_t answered = 0;
 	unsigned idle = 0;
 
-	if (chain_check_order(&d, err) || chain_build(&d, &img, err))
-		fail_msg("%s: %s", p->name, err);
+	if (chain_check_order(&d, &err) || chain_build(&d, &img, &err))
+		fail_msg("%s: %s", p->name, chain_error_name(err.code));
 	chain_rig_open(&c, &cfg, img, DEPTH);
 	if (recycled)
 		chain_rig_recycle(&c, recycled);
@@ -285,7 +286,7 @@ static void every_seed_agrees_recycled(void **state)
 static void no_wait_can_be_spared(void **state)
 {
 	struct chain_step steps[32];
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	for (unsigned p = 0; p < COUNT(programs); p++)
@@ -297,7 +298,7 @@ static void no_wait_can_be_spared(void **state)
 				continue;
 			steps[s] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 			d.steps = steps;
-			assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
+			assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
 		}
 }
 

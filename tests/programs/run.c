@@ -381,6 +381,7 @@ bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, uns
 		.no_index_check = o->direct,
 		.no_qpn_check = o->direct,
 		.no_sync_fence = !o->fenced};
+	struct chain_error err;
 	struct chain_image *img;
 	bool ok;
 
@@ -388,7 +389,7 @@ bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, uns
 	r->o = o;
 	r->p = given ? given : run_compile(o);
 	if (given) { /* compiling takes longer than a few requests */
-		assert_int_equal(chain_build(given->desc, &img, why), 0);
+		assert_int_equal(chain_build(given->desc, &img, &err), 0);
 	} else {
 		img = r->p->image;
 		r->p->image = NULL; /* the rig's from now on */

@@ -18,7 +18,7 @@ static struct layout_range place(struct collector *c, const struct chain_place *
 {
 	struct layout_range r = {.sym = CHAIN_SYM_REGION};
 
-	layout_resolve(c->l, p, len, "", &r);
+	layout_resolve(c->l, p, len, &(struct chain_error_at){0}, &r);
 	return r;
 }
 

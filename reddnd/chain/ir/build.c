@@ -47,7 +47,7 @@ static void reloc_place(struct emitter *e, enum chain_reloc_kind key, unsigned a
 static struct layout_range range_of(struct layout *l, const struct chain_place *p, uint32_t len)
 {
 	struct layout_range r;
-	int refused = layout_resolve(l, p, len, "", &r);
+	int refused = layout_resolve(l, p, len, &(struct chain_error_at){0}, &r);
 
 	assert(!refused);
 	(void)refused;
@@ -281,7 +281,7 @@ static void free_layout(struct layout **l)
 	free(*l);
 }
 
-int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR])
+int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err)
 {
 	__attribute__((cleanup(free_layout))) struct layout *l = calloc(1, sizeof(*l));
 	int r;
@@ -289,7 +289,7 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, char err[C
 	if (!l)
 		return -ENOMEM;
 	l->err = err;
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	if (layout_make(l, d) || layout_check_flow(l))
 		return CHAIN_REFUSED;
 	r = allocate(l, img);

@@ -20,6 +20,7 @@
 #ifndef CHAIN_IR_BUILD_H
 #define CHAIN_IR_BUILD_H
 
+#include "reddnd/chain/ir/error.h"
 #include "reddnd/chain/ir/image.h"
 #include "reddnd/chain/ir/verbs.h"
 
@@ -28,7 +29,6 @@ enum {
 	CHAIN_MAX_SGE = 30, /* max_send_sge of ConnectX NICs */
 	CHAIN_MAX_WORDS = 256,
 	CHAIN_MAX_SCRATCH = 4096, /* bytes per instance */
-	CHAIN_ERR = 320,
 };
 
 /** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */
@@ -142,12 +142,10 @@ struct chain_desc {
 	const uint8_t *shared_init;    /* and its bytes before the first request */
 };
 
-#define CHAIN_REFUSED 1
-
 /**
  * Builds @d. 0 and an image that the caller frees with chain_free(); CHAIN_REFUSED and the reason in
- * @err (one line, no newline); -ENOMEM.
+ * @err; -ENOMEM.
  */
-int chain_build(const struct chain_desc *d, struct chain_image **img, char err[CHAIN_ERR]);
+int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err);
 
 #endif

@@ -32,8 +32,8 @@ static int advance(struct layout *l, struct run *run, unsigned q)
 			break;
 		if (st->verb == CHAIN_SEND_EN) {
 			if (run->enabled[st->target] >= l->step[s].enables) {
-				layout_refuse(l, "%s: what it enables of queue \"%s\" was enabled before",
-					layout_step_name(l, s), l->d->queues[st->target].name);
+				layout_refuse(l, ENABLED_BEFORE, .at = layout_at(l, s),
+					.name = l->d->queues[st->target].name);
 				return -1;
 			}
 			run->enabled[st->target] = l->step[s].enables;
@@ -58,10 +58,9 @@ static int check_start(struct layout *l)
 			continue;
 		started = true;
 		if (st->verb != CHAIN_WAIT || st->until)
-			return layout_refuse(l, "%s: a head must begin with a wait for the request",
-				layout_step_name(l, s));
+			return layout_refuse(l, HEAD_START, .at = layout_at(l, s));
 	}
-	return started ? 0 : layout_refuse(l, "no queue has a head: nothing would start an instance");
+	return started ? 0 : layout_refuse(l, NO_HEAD);
 }
 
 int layout_check_flow(struct layout *l)
@@ -89,13 +88,12 @@ int layout_check_flow(struct layout *l)
 		if (run.done[s])
 			continue;
 		if (run.enabled[q] < (uint32_t)ls->at + ls->wqebbs)
-			return layout_refuse(l, "%s: nothing that runs enables it", layout_step_name(l, s));
-		return layout_refuse(l, "%s: waits for %s, which cannot run before it",
-			layout_step_name(l, s), layout_step_name(l, ls->until));
+			return layout_refuse(l, NEVER_ENABLED, .at = layout_at(l, s));
+		return layout_refuse(
+			l, WAITS_FOR_LATER, .at = layout_at(l, s), .other = layout_at(l, ls->until));
 	}
 	for (unsigned q = 0; q < l->d->nqueues; q++)
 		if (run.enabled[q] != l->wqebbs[q] + l->head[q])
-			return layout_refuse(l, "queue \"%s\": nothing enables the head of the next instance",
-				l->d->queues[q].name);
+			return layout_refuse(l, NEXT_HEAD, .name = l->d->queues[q].name);
 	return 0;
 }

@@ -7,31 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int layout_refuse(struct layout *l, const char *fmt, ...)
+struct chain_error_at layout_at(const struct layout *l, unsigned s)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(l->err, CHAIN_ERR, fmt, ap);
-	va_end(ap);
-	return CHAIN_REFUSED;
-}
-
-const char *layout_step_name(const struct layout *l, unsigned s)
-{
-	static _Thread_local char names[4][64];
-	static _Thread_local unsigned turn;
-	const struct chain_step *st = &l->d->steps[s];
-	char *name = names[turn++ % 4];
-
-	if (st->label)
-		snprintf(name, sizeof(names[0]), "step \"%.32s\"", st->label);
-	else
-		snprintf(name, sizeof(names[0]), "step %u (%s)", s,
-			st->verb < CHAIN_VERBS ? chain_verb_info(st->verb)->name : "?");
-	if (st->line)
-		snprintf(name + strlen(name), sizeof(names[0]) - strlen(name), " (line %u)", st->line);
-	return name;
+	return chain_error_step(l->d, s);
 }
 
 static int by_label(const void *a, const void *b, void *steps)
@@ -51,7 +29,7 @@ static int sort_labels(struct layout *l)
 	qsort_r(l->by_label, l->nlabels, sizeof(l->by_label[0]), by_label, (void *)st);
 	for (unsigned i = 1; i < l->nlabels; i++)
 		if (strcmp(st[l->by_label[i - 1]].label, st[l->by_label[i]].label) == 0)
-			return layout_refuse(l, "two steps are called \"%s\"", st[l->by_label[i]].label);
+			return layout_refuse(l, SAME_LABEL, .name = st[l->by_label[i]].label);
 	return 0;
 }
 
@@ -73,42 +51,39 @@ static unsigned find_step(const struct layout *l, const char *label)
 	return LAYOUT_NONE;
 }
 
-static int resolve_scratch(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
-	struct layout_range *range)
+static int resolve_scratch(struct layout *l, const struct chain_place *p, uint32_t len,
+	const struct chain_error_at *who, struct layout_range *range)
 {
 	unsigned w = 0;
 
 	while (w < l->d->nwords && (!p->name || strcmp(l->d->words[w].name, p->name) != 0))
 		w++;
 	if (w == l->d->nwords)
-		return layout_refuse(l, "%s: there is no scratch word \"%s\"", who, p->name ? p->name : "");
+		return layout_refuse(l, NO_WORD, .at = *who, .name = p->name);
 	range->sym = CHAIN_SYM_SCRATCH;
 	range->offset = l->word_at[w] + p->from;
 	if (range->offset + len > l->words_size)
-		return layout_refuse(l,
-			"%s: %u bytes at byte %u of word \"%s\" end beyond the scratch memory", who, len,
-			p->from, p->name);
+		return layout_refuse(l, WORD_END, .at = *who, .name = p->name, .number = {len, p->from});
 	return 0;
 }
 
-static int resolve_field(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
-	struct layout_range *range)
+static int resolve_field(struct layout *l, const struct chain_place *p, uint32_t len,
+	const struct chain_error_at *who, struct layout_range *range)
 {
 	unsigned s = find_step(l, p->name), size;
 	int at;
 
 	if (s == LAYOUT_NONE)
-		return layout_refuse(l, "%s: there is no step \"%s\"", who, p->name ? p->name : "");
+		return layout_refuse(l, NO_STEP, .at = *who, .name = p->name);
 	at = p->field < CHAIN_FIELDS ? chain_field_at(l->d->steps[s].verb, p->field, p->sge, &size) : -1;
 	if (at < 0)
-		return layout_refuse(l, "%s: step \"%s\" is a %s, which has no field %s", who, p->name,
-			chain_verb_info(l->d->steps[s].verb)->name,
-			p->field < CHAIN_FIELDS ? chain_field_name(p->field) : "of that number");
+		return layout_refuse(l, NO_FIELD, .at = *who, .other = layout_at(l, s),
+			.name = p->field < CHAIN_FIELDS ? chain_field_name(p->field) : "of that number");
 	if (at >= l->step[s].ds * WQE_DS)
-		return layout_refuse(l, "%s: step \"%s\" has no data segment %u", who, p->name, p->sge);
+		return layout_refuse(l, NO_SEGMENT, .at = *who, .other = layout_at(l, s), .number = {p->sge});
 	if (p->from + len > size)
-		return layout_refuse(l, "%s: bytes %u to %u of %s of step \"%s\", which has %u", who, p->from,
-			p->from + len - 1, chain_field_name(p->field), p->name, size);
+		return layout_refuse(l, FIELD_END, .at = *who, .other = layout_at(l, s),
+			.name = chain_field_name(p->field), .number = {p->from, p->from + len - 1, size});
 	range->sym = CHAIN_SYM_QUEUE;
 	range->index = l->d->steps[s].queue;
 	range->step = (uint16_t)s;
@@ -116,14 +91,14 @@ static int resolve_field(struct layout *l, const struct chain_place *p, uint32_t
 	return 0;
 }
 
-int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
-	struct layout_range *range)
+int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
+	const struct chain_error_at *who, struct layout_range *range)
 {
 	*range = (struct layout_range){.step = LAYOUT_NONE, .len = len};
 	switch ((enum chain_place_kind)p->kind) {
 	case CHAIN_AT_REGION:
 		if (p->index >= l->d->nregions)
-			return layout_refuse(l, "%s: region %u of %u", who, p->index, l->d->nregions);
+			return layout_refuse(l, NO_REGION, .at = *who, .number = {p->index, l->d->nregions});
 		range->sym = CHAIN_SYM_REGION;
 		range->index = p->index;
 		range->offset = p->from;
@@ -139,7 +114,7 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, 
 	case CHAIN_AT_NONE:
 		break;
 	}
-	return layout_refuse(l, "%s: a place is missing", who);
+	return layout_refuse(l, NO_PLACE, .at = *who);
 }
 
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b)
@@ -171,11 +146,10 @@ static int place_steps(struct layout *l)
 		unsigned nsge = 0;
 
 		if (st->verb >= CHAIN_VERBS)
-			return layout_refuse(
-				l, "%s: there is no verb number %u", layout_step_name(l, s), st->verb);
+			return layout_refuse(l, NO_VERB, .at = layout_at(l, s), .number = {st->verb});
 		if (st->queue >= l->d->nqueues)
 			return layout_refuse(
-				l, "%s: queue %u of %u", layout_step_name(l, s), st->queue, l->d->nqueues);
+				l, NO_QUEUE, .at = layout_at(l, s), .number = {st->queue, l->d->nqueues});
 		v = chain_verb_info(st->verb);
 		while (nsge < CHAIN_MAX_SGE && st->local[nsge].kind != CHAIN_AT_NONE)
 			nsge++;
@@ -184,9 +158,9 @@ static int place_steps(struct layout *l)
 		else
 			ls->nsge = (uint8_t)nsge;
 		if (nsge && !v->data)
-			return layout_refuse(l, "%s: a %s moves no data", layout_step_name(l, s), v->name);
+			return layout_refuse(l, NO_DATA, .at = layout_at(l, s), .what = v->name);
 		if (v->data && nsge == 0 && st->verb == CHAIN_READ)
-			return layout_refuse(l, "%s: a read of nothing", layout_step_name(l, s));
+			return layout_refuse(l, READ_NOTHING, .at = layout_at(l, s));
 		ls->ds = (uint8_t)chain_wqe_ds(st->verb, nsge);
 		ls->wqebbs = (uint8_t)((ls->ds * WQE_DS + CHAIN_WQEBB - 1) / CHAIN_WQEBB);
 		ls->at = (uint16_t)l->wqebbs[st->queue];
@@ -199,13 +173,12 @@ static int place_steps(struct layout *l)
 	}
 	for (unsigned q = 0; q < l->d->nqueues; q++) {
 		if (count[q] == 0)
-			return layout_refuse(l, "queue \"%s\" has no steps", l->d->queues[q].name);
+			return layout_refuse(l, QUEUE_EMPTY, .name = l->d->queues[q].name);
 		if (q == 0 && l->d->queues[q].head)
-			return layout_refuse(l, "queue \"%s\" answers the client: it cannot have a head",
-				l->d->queues[q].name);
+			return layout_refuse(l, REPLY_HEAD, .name = l->d->queues[q].name);
 		if (count[q] < l->d->queues[q].head)
-			return layout_refuse(l, "queue \"%s\": a head of %u steps, but only %u steps",
-				l->d->queues[q].name, l->d->queues[q].head, count[q]);
+			return layout_refuse(l, HEAD_STEPS, .name = l->d->queues[q].name,
+				.number = {l->d->queues[q].head, count[q]});
 	}
 	return 0;
 }
@@ -225,23 +198,19 @@ static int place_words(struct layout *l)
 	l->discard_at = at;
 	l->scratch_size = discard ? at + 8 : at;
 	if (l->scratch_size > CHAIN_MAX_SCRATCH)
-		return layout_refuse(l, "%u bytes of scratch memory per instance, at most %d are possible",
-			l->scratch_size, CHAIN_MAX_SCRATCH);
+		return layout_refuse(l, SCRATCH_BYTES, .number = {l->scratch_size, CHAIN_MAX_SCRATCH});
 	return 0;
 }
 
-static int check_written(
-	struct layout *l, const char *who, const struct chain_place *p, const struct layout_range *r)
+static int check_written(struct layout *l, const struct chain_error_at *who, const struct chain_place *p,
+	const struct layout_range *r)
 {
 	if (r->step == LAYOUT_NONE)
 		return 0;
 	if (l->step[r->step].head)
-		return layout_refuse(l,
-			"%s: writes into %s, which is in a head and may be fetched at any time", who,
-			layout_step_name(l, r->step));
+		return layout_refuse(l, WRITES_HEAD, .at = *who, .other = layout_at(l, r->step));
 	if (p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY)
-		return layout_refuse(
-			l, "%s: writes into a memory key of %s", who, layout_step_name(l, r->step));
+		return layout_refuse(l, WRITES_KEY, .at = *who, .other = layout_at(l, r->step));
 	return 0;
 }
 
@@ -250,62 +219,57 @@ static int check_local(struct layout *l, unsigned s, unsigned i)
 	const struct chain_step *st = &l->d->steps[s];
 	const struct chain_place *p = &st->local[i];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
-	const char *who = layout_step_name(l, s);
+	const struct chain_error_at who = layout_at(l, s);
 	struct layout_range r;
 
 	if (p->kind == CHAIN_AT_SLOT)
-		return layout_refuse(
-			l, "%s: the reply slot is in the client's memory and cannot be a local place", who);
+		return layout_refuse(l, LOCAL_SLOT, .at = who);
 	if (p->len == 0)
-		return layout_refuse(
-			l, "%s: data segment %u has length 0, which a NIC takes for 2^31", who, i);
+		return layout_refuse(l, SEGMENT_EMPTY, .at = who, .number = {i});
 	if (v->atomic_bytes && (p->len != 8 || l->step[s].nsge != 1))
-		return layout_refuse(l, "%s: an atomic's old value takes one data segment of 8 bytes", who);
-	if (layout_resolve(l, p, p->len, who, &r))
+		return layout_refuse(l, ATOMIC_BYTES, .at = who);
+	if (layout_resolve(l, p, p->len, &who, &r))
 		return CHAIN_REFUSED;
 	for (unsigned k = 0; v->scatters && k < i; k++) {
 		struct layout_range other;
 
-		if (!layout_resolve(l, &st->local[k], st->local[k].len, who, &other) &&
+		if (!layout_resolve(l, &st->local[k], st->local[k].len, &who, &other) &&
 			layout_overlap(&r, &other))
-			return layout_refuse(
-				l, "%s: data segments %u and %u bring the same bytes", who, k, i);
+			return layout_refuse(l, SEGMENTS_OVERLAP, .at = who, .number = {k, i});
 	}
-	return v->scatters ? check_written(l, who, p, &r) : 0;
+	return v->scatters ? check_written(l, &who, p, &r) : 0;
 }
 
 static int check_remote(struct layout *l, unsigned s)
 {
 	const struct chain_step *st = &l->d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
-	const char *who = layout_step_name(l, s);
+	const struct chain_error_at who = layout_at(l, s);
 	struct layout_range r;
 
 	if (!v->remote)
 		return st->remote.kind == CHAIN_AT_NONE
 			       ? 0
-			       : layout_refuse(l, "%s: a %s has no remote place", who, v->name);
+			       : layout_refuse(l, NO_REMOTE, .at = who, .what = v->name);
 	if (st->queue == 0 && v->scatters)
-		return layout_refuse(l, "%s: a %s in queue \"%s\" would read the client's memory", who,
-			v->name, l->d->queues[0].name);
-	if (layout_resolve(l, &st->remote, layout_step_bytes(l, s), who, &r))
+		return layout_refuse(
+			l, READS_CLIENT, .at = who, .what = v->name, .name = l->d->queues[0].name);
+	if (layout_resolve(l, &st->remote, layout_step_bytes(l, s), &who, &r))
 		return CHAIN_REFUSED;
 	if (st->queue == 0 && st->remote.kind != CHAIN_AT_SLOT)
-		return layout_refuse(l, "%s: queue \"%s\" ends at the client, where only the reply slot is",
-			who, l->d->queues[0].name);
+		return layout_refuse(l, ONLY_SLOT, .at = who, .name = l->d->queues[0].name);
 	if (st->queue != 0 && st->remote.kind == CHAIN_AT_SLOT)
-		return layout_refuse(
-			l, "%s: only queue \"%s\" reaches the reply slot", who, l->d->queues[0].name);
+		return layout_refuse(l, SLOT_QUEUE, .at = who, .name = l->d->queues[0].name);
 	if (v->atomic_bytes && r.offset % 8)
-		return layout_refuse(l, "%s: the target of an atomic must be 8-byte aligned", who);
-	return st->verb == CHAIN_READ ? 0 : check_written(l, who, &st->remote, &r);
+		return layout_refuse(l, ATOMIC_ALIGN, .at = who);
+	return st->verb == CHAIN_READ ? 0 : check_written(l, &who, &st->remote, &r);
 }
 
 static int check_sync(struct layout *l, unsigned s)
 {
 	const struct chain_step *st = &l->d->steps[s];
 	struct layout_step *ls = &l->step[s];
-	const char *who = layout_step_name(l, s);
+	const struct chain_error_at who = layout_at(l, s);
 	unsigned to;
 
 	if (st->verb == CHAIN_WAIT) {
@@ -314,31 +278,26 @@ static int check_sync(struct layout *l, unsigned s)
 			return 0;
 		to = find_step(l, st->until);
 		if (to == LAYOUT_NONE)
-			return layout_refuse(
-				l, "%s: waits for step \"%s\", which is not there", who, st->until);
+			return layout_refuse(l, NO_STEP, .at = who, .name = st->until);
 		if (!(l->d->steps[to].flags & CHAIN_SIGNALLED))
-			return layout_refuse(
-				l, "%s: waits for step \"%s\", which is not signalled", who, st->until);
+			return layout_refuse(l, WAIT_UNSIGNALLED, .at = who, .other = layout_at(l, to));
 		if (l->d->steps[to].queue == 0)
-			return layout_refuse(l,
-				"%s: waits for step \"%s\" of queue \"%s\", whose completions are the "
-				"daemon's",
-				who, st->until, l->d->queues[0].name);
+			return layout_refuse(l, WAIT_REPLY, .at = who, .other = layout_at(l, to),
+				.name = l->d->queues[0].name);
 		ls->until = (uint16_t)to;
 		return 0;
 	}
 	if (st->target >= l->d->nqueues)
-		return layout_refuse(l, "%s: queue %u of %u", who, st->target, l->d->nqueues);
+		return layout_refuse(l, NO_QUEUE, .at = who, .number = {st->target, l->d->nqueues});
 	if (st->verb == CHAIN_RECV_EN)
 		return st->target == 0 ? 0
-				       : layout_refuse(l, "%s: only queue \"%s\" has RECVs", who,
-						 l->d->queues[0].name);
+				       : layout_refuse(l, NO_RECVS, .at = who, .name = l->d->queues[0].name);
 	switch ((enum chain_upto)st->upto) {
 	case CHAIN_UPTO_STEP:
 		to = find_step(l, st->through);
 		if (to == LAYOUT_NONE || l->d->steps[to].queue != st->target)
-			return layout_refuse(l, "%s: queue \"%s\" has no step \"%s\"", who,
-				l->d->queues[st->target].name, st->through ? st->through : "");
+			return layout_refuse(l, ENABLES_NO_STEP, .at = who,
+				.name = l->d->queues[st->target].name, .what = st->through);
 		ls->enables = l->step[to].at + l->step[to].wqebbs;
 		return 0;
 	case CHAIN_UPTO_END:
@@ -347,11 +306,11 @@ static int check_sync(struct layout *l, unsigned s)
 	case CHAIN_UPTO_NEXT_HEAD:
 		if (l->head[st->target] == 0)
 			return layout_refuse(
-				l, "%s: queue \"%s\" has no head", who, l->d->queues[st->target].name);
+				l, ENABLES_NO_HEAD, .at = who, .name = l->d->queues[st->target].name);
 		ls->enables = l->wqebbs[st->target] + l->head[st->target];
 		return 0;
 	}
-	return layout_refuse(l, "%s: how far does it enable?", who);
+	return layout_refuse(l, ENABLES_HOW_FAR, .at = who);
 }
 
 static int check_step(struct layout *l, unsigned s)
@@ -360,8 +319,8 @@ static int check_step(struct layout *l, unsigned s)
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 
 	if (st->queue != 0 && (st->verb == CHAIN_SEND || st->verb == CHAIN_WRITE_IMM))
-		return layout_refuse(l, "%s: a %s needs a receiver, which only queue \"%s\" has",
-			layout_step_name(l, s), v->name, l->d->queues[0].name);
+		return layout_refuse(
+			l, NO_RECEIVER, .at = layout_at(l, s), .what = v->name, .name = l->d->queues[0].name);
 	if (v->class == CHAIN_CLASS_SYNC && check_sync(l, s))
 		return CHAIN_REFUSED;
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
@@ -376,22 +335,24 @@ static int check_arg(struct layout *l, unsigned a)
 	const struct chain_place *p = &l->d->args[a];
 	const struct chain_place *base;
 	struct layout_range r;
-	char who[32];
+	const struct chain_error_at who = {.is_argument = true, .index = (uint16_t)a, .line = p->line};
 
-	snprintf(who, sizeof(who), "argument %u", a);
 	if (p->len == 0)
-		return layout_refuse(l, "%s: has no bytes", who);
+		return layout_refuse(l, ARG_EMPTY, .at = who);
 	if (p->kind != CHAIN_AT_SCRATCH && p->kind != CHAIN_AT_FIELD)
-		return layout_refuse(l, "%s: a request can only fill fields and scratch words", who);
-	if (layout_resolve(l, p, p->len, who, &r) || check_written(l, who, p, &r))
+		return layout_refuse(l, ARG_PLACE, .at = who);
+	if (layout_resolve(l, p, p->len, &who, &r) || check_written(l, &who, p, &r))
 		return CHAIN_REFUSED;
 	for (unsigned b = 0; b < a; b++) {
 		struct layout_range other;
 
-		if (layout_resolve(l, &l->d->args[b], l->d->args[b].len, who, &other))
+		if (layout_resolve(l, &l->d->args[b], l->d->args[b].len, &who, &other))
 			return CHAIN_REFUSED;
 		if (layout_overlap(&r, &other))
-			return layout_refuse(l, "arguments %u and %u fill the same bytes", b, a);
+			return layout_refuse(l, ARGS_OVERLAP, .at = who,
+				.other = {.is_argument = true,
+					.index = (uint16_t)b,
+					.line = l->d->args[b].line});
 	}
 	if (p->kind == CHAIN_AT_SCRATCH)
 		return 0;
@@ -409,13 +370,9 @@ static int check_arg(struct layout *l, unsigned a)
 						       : &l->d->steps[r.step].local[p->sge];
 		if (base->kind == CHAIN_AT_REGION && p->len < 8 && p->from + p->len == 8)
 			return 0;
-		return layout_refuse(l,
-			"%s: of an address a request may give the low bytes, at most 7, "
-			"and only in a region",
-			who);
+		return layout_refuse(l, ARG_ADDRESS, .at = who);
 	default:
-		return layout_refuse(
-			l, "%s: a request must not choose the %s of a step", who, chain_field_name(p->field));
+		return layout_refuse(l, ARG_FIELD, .at = who, .name = chain_field_name(p->field));
 	}
 }
 
@@ -424,23 +381,19 @@ static int check_limits(struct layout *l)
 	uint32_t arg_len = 0;
 
 	if (l->d->nqueues == 0 || l->d->nqueues > CHAIN_MAX_QUEUES)
-		return layout_refuse(l, "%u queues, there can be 1 to %d", l->d->nqueues, CHAIN_MAX_QUEUES);
+		return layout_refuse(l, QUEUES, .number = {l->d->nqueues, CHAIN_MAX_QUEUES});
 	if (l->d->nsteps > CHAIN_MAX_STEPS)
-		return layout_refuse(l, "%u steps, at most %d are possible", l->d->nsteps, CHAIN_MAX_STEPS);
+		return layout_refuse(l, STEPS, .number = {l->d->nsteps, CHAIN_MAX_STEPS});
 	if (l->d->nwords > CHAIN_MAX_WORDS)
-		return layout_refuse(
-			l, "%u scratch words, at most %d are possible", l->d->nwords, CHAIN_MAX_WORDS);
+		return layout_refuse(l, WORDS, .number = {l->d->nwords, CHAIN_MAX_WORDS});
 	if (l->d->nregions > CHAIN_MAX_WINDOWS)
-		return layout_refuse(
-			l, "%u regions, at most %d are possible", l->d->nregions, CHAIN_MAX_WINDOWS);
+		return layout_refuse(l, REGIONS, .number = {l->d->nregions, CHAIN_MAX_WINDOWS});
 	if (l->d->nargs > CHAIN_MAX_RECV_SGE)
-		return layout_refuse(l, "the request fills %u places, at most %d are possible", l->d->nargs,
-			CHAIN_MAX_RECV_SGE);
+		return layout_refuse(l, ARGS, .number = {l->d->nargs, CHAIN_MAX_RECV_SGE});
 	for (unsigned a = 0; a < l->d->nargs; a++)
 		arg_len += l->d->args[a].len;
 	if (arg_len > CHAIN_MAX_ARG)
-		return layout_refuse(
-			l, "a request of %u bytes, at most %d are possible", arg_len, CHAIN_MAX_ARG);
+		return layout_refuse(l, REQUEST_BYTES, .number = {arg_len, CHAIN_MAX_ARG});
 	return 0;
 }
 

@@ -7,8 +7,6 @@
 
 #include "reddnd/chain/ir/build.h"
 
-#include <stdarg.h>
-
 enum { LAYOUT_NONE = 0xffff };
 
 struct layout_step {
@@ -30,7 +28,7 @@ struct layout {
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
 	uint32_t scratch_size;
-	char *err; /* CHAIN_ERR bytes */
+	struct chain_error *err;
 };
 
 /** Where a place is: bytes [offset, offset + len) of a symbol (enum chain_sym_kind). */
@@ -41,16 +39,18 @@ struct layout_range {
 	uint32_t len;
 };
 
-/** CHAIN_REFUSED, with the reason in l->err. */
-int layout_refuse(struct layout *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** How messages call step @s: its label, or its verb and number, and its line. Static storage, four names at
- * a time. */
-const char *layout_step_name(const struct layout *l, unsigned s);
+/** CHAIN_REFUSED, with the reason in l->err: as CHAIN_REFUSE(). */
+#define layout_refuse(l, reason, ...) CHAIN_REFUSE((l)->err, reason, ##__VA_ARGS__)
+
+/** Step @s for a struct chain_error. */
+struct chain_error_at layout_at(const struct layout *l, unsigned s);
 
 /** Resolves @d into @l and checks everything about single steps. 0 or CHAIN_REFUSED. */
 int layout_make(struct layout *l, const struct chain_desc *d);
-/** Resolves @p with @len bytes; @who names the step for messages. 0 or CHAIN_REFUSED. */
-int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len, const char *who,
+/** Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
+int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
+	const struct chain_error_at *at,
+
 	struct layout_range *range);
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b);
 /** Bytes a step moves: sum of its data segments, 8 for an atomic. */

@@ -36,7 +36,7 @@ static struct layout_range place(const struct bytes *b, const struct chain_place
 {
 	struct layout_range r = {.sym = CHAIN_SYM_REGION};
 
-	layout_resolve((struct layout *)b->l, p, len, "", &r);
+	layout_resolve((struct layout *)b->l, p, len, &(struct chain_error_at){0}, &r);
 	return r;
 }
 

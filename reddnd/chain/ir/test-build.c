@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
+#include "tests/chain/assert-error.h"
 
 #include <infiniband/mlx5dv.h>
 #include <setjmp.h>
@@ -27,7 +28,7 @@ struct sketch {
 	struct chain_step steps[MAX];
 	struct chain_place args[CHAIN_MAX_RECV_SGE + 1];
 	struct chain_desc d;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 };
 
 #define REGION(i, at, n)                                                                                     \
@@ -82,11 +83,11 @@ static void sketch(struct sketch *k, const struct chain_step *mid, unsigned nmid
 static struct chain_image *built(struct sketch *k)
 {
 	struct chain_image *img = NULL;
-	int r = chain_build(&k->d, &img, k->err);
+	int r = chain_build(&k->d, &img, &k->err);
 
 	if (r)
-		fail_msg("refused: %s", k->err);
-	assert_string_equal(k->err, "");
+		fail_msg("refused: %s", chain_error_name(k->err.code));
+	assert_int_equal(k->err.code, CHAIN_E_NONE);
 	return img;
 }
 
@@ -407,46 +408,46 @@ static void patches_and_arguments(void **state)
 }
 
 struct wrong {
-	const char *why; /* part of the message */
+	struct fault why;
 	struct chain_step step;
 	struct chain_place arg;
 };
 
 static const struct wrong wrongs[] = {
-	{"no verb number 77", {.queue = 1, .verb = 77}, {0}},
-	{"queue 2 of 2", {.queue = 2, .verb = CHAIN_NOP}, {0}},
-	{"two steps are called \"done\"", {.queue = 1, .label = "done", .verb = CHAIN_NOP}, {0}},
-	{"a nop moves no data", {.queue = 1, .verb = CHAIN_NOP, .local = {WORD("a", 0, 1)}}, {0}},
-	{"a read of nothing", {.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0)}, {0}},
-	{"a nop has no remote place", {.queue = 1, .verb = CHAIN_NOP, .remote = WORD("a", 0, 0)}, {0}},
-	{"a place is missing", {.queue = 1, .verb = CHAIN_READ, .local = {WORD("a", 0, 1)}}, {0}},
-	{"no scratch word \"z\"",
+	{{CHAIN_E_NO_VERB, 2, 0}, {.queue = 1, .verb = 77}, {0}},
+	{{CHAIN_E_NO_QUEUE, 2, 0}, {.queue = 2, .verb = CHAIN_NOP}, {0}},
+	{{CHAIN_E_SAME_LABEL, 0, 0}, {.queue = 1, .label = "done", .verb = CHAIN_NOP}, {0}},
+	{{CHAIN_E_NO_DATA, 2, 0}, {.queue = 1, .verb = CHAIN_NOP, .local = {WORD("a", 0, 1)}}, {0}},
+	{{CHAIN_E_READ_NOTHING, 2, 0}, {.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0)}, {0}},
+	{{CHAIN_E_NO_REMOTE, 2, 0}, {.queue = 1, .verb = CHAIN_NOP, .remote = WORD("a", 0, 0)}, {0}},
+	{{CHAIN_E_NO_PLACE, 2, 0}, {.queue = 1, .verb = CHAIN_READ, .local = {WORD("a", 0, 1)}}, {0}},
+	{{CHAIN_E_NO_WORD, 2, 0},
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("z", 0, 1)}}, {0}},
-	{"end beyond the scratch memory",
+	{{CHAIN_E_WORD_END, 2, 0},
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("c", 9, 8)}}, {0}},
-	{"region 2 of 2",
+	{{CHAIN_E_NO_REGION, 2, 0},
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(2, 0, 0), .local = {WORD("a", 0, 1)}}, {0}},
-	{"has length 0",
+	{{CHAIN_E_SEGMENT_EMPTY, 2, 0},
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("a", 0, 0)}}, {0}},
-	{"no step \"gone\"",
+	{{CHAIN_E_NO_STEP, 2, 0},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("gone", CHAIN_F_OPCODE, 0, 1)}},
 		{0}},
-	{"is a write_imm, which has no field compare",
+	{{CHAIN_E_NO_FIELD, 2, 4},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_COMPARE, 0, 1)}},
 		{0}},
-	{"bytes 3 to 4 of local.length of step \"done\", which has 4",
+	{{CHAIN_E_FIELD_END, 2, 4},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 3, 2)}},
 		{0}},
-	{"has no data segment 1",
+	{{CHAIN_E_NO_SEGMENT, 2, 4},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
@@ -456,72 +457,76 @@ static const struct wrong wrongs[] = {
 				.sge = 1,
 				.len = 8}}},
 		{0}},
-	{"a memory key",
+	{{CHAIN_E_WRITES_KEY, 2, 4},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_LOCAL_KEY, 0, 4)}},
 		{0}},
-	{"a memory key",
+	{{CHAIN_E_WRITES_KEY, 2, 4},
 		{.queue = 1,
 			.verb = CHAIN_WRITE,
 			.remote = FIELD("done", CHAIN_F_REMOTE_KEY, 0, 0),
 			.local = {WORD("a", 0, 4)}},
 		{0}},
-	{"takes one data segment of 8 bytes",
+	{{CHAIN_E_ATOMIC_BYTES, 2, 0},
 		{.queue = 1, .verb = CHAIN_CAS, .remote = WORD("a", 0, 0), .local = {WORD("c", 0, 4)}}, {0}},
-	{"8-byte aligned", {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
-	{"cannot be a local place",
+	{{CHAIN_E_ATOMIC_ALIGN, 2, 0}, {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
+	{{CHAIN_E_LOCAL_SLOT, 2, 0},
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {{.kind = CHAIN_AT_SLOT, .len = 1}}},
 		{0}},
-	{"only queue \"reply\" reaches the reply slot",
+	{{CHAIN_E_SLOT_QUEUE, 2, 0},
 		{.queue = 1, .verb = CHAIN_WRITE, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
-	{"would read the client's memory",
+	{{CHAIN_E_READS_CLIENT, 2, 0},
 		{.queue = 0, .verb = CHAIN_READ, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
-	{"where only the reply slot is",
+	{{CHAIN_E_ONLY_SLOT, 2, 0},
 		{.queue = 0, .verb = CHAIN_WRITE, .remote = WORD("a", 0, 0), .local = {WORD("a", 0, 1)}},
 		{0}},
-	{"needs a receiver", {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
-	{"\"gone\", which is not there", {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
-	{"\"answer\", which is not signalled", {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
-	{"step \"self\": waits for step \"self\", which cannot run before it",
+	{{CHAIN_E_NO_RECEIVER, 2, 0}, {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
+	{{CHAIN_E_NO_STEP, 2, 0}, {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
+	{{CHAIN_E_WAIT_UNSIGNALLED, 2, 3}, {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
+	{{CHAIN_E_WAITS_FOR_LATER, 2, 2},
 		{.label = "self", .queue = 1, .verb = CHAIN_WAIT, .flags = CHAIN_SIGNALLED, .until = "self"},
 		{0}},
-	{"whose completions are the daemon's", {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
-	{"queue \"reply\" has no step \"answer\"",
+	{{CHAIN_E_WAIT_REPLY, 2, 4}, {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
+	{{CHAIN_E_ENABLES_NO_STEP, 2, 0},
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "answer"}, {0}},
-	{"queue \"reply\" has no head",
+	{{CHAIN_E_ENABLES_NO_HEAD, 2, 0},
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
-	{"queue 9 of 2", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END}, {0}},
-	{"was enabled before", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, {0}},
-	{"was enabled before", {.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
-	{"has RECVs", {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
-	{"argument 0: has no bytes", {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
-	{"argument 0: a request can only fill", {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
-	{"must not choose the opcode", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_OPCODE, 0, 1)},
-	{"must not choose the imm", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_IMM, 0, 1)},
-	{"must not choose the local.length", {.queue = 1, .verb = CHAIN_NOP},
-		FIELD("done", CHAIN_F_LOCAL_LEN, 0, 1)},
-	{"must not choose the index", {.queue = 1, .verb = CHAIN_NOP}, FIELD("answer", CHAIN_F_INDEX, 0, 1)},
-	{"low bytes, at most 7", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_ADDR, 0, 8)},
-	{"low bytes, at most 7", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_ADDR, 1, 3)},
-	{"only in a region", {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1)},
+	{{CHAIN_E_NO_QUEUE, 2, 0}, {.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END},
+		{0}},
+	{{CHAIN_E_ENABLED_BEFORE, 3, 0},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, {0}},
+	{{CHAIN_E_ENABLED_BEFORE, 2, 0},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
+	{{CHAIN_E_NO_RECVS, 2, 0}, {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
+	{{CHAIN_E_ARG_EMPTY, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
+	{{CHAIN_E_ARG_PLACE, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
+	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_OPCODE, 0, 1)},
+	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_IMM, 0, 1)},
+	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_LEN, 0, 1)},
+	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("answer", CHAIN_F_INDEX, 0, 1)},
+	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_LOCAL_ADDR, 0, 8)},
+	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_LOCAL_ADDR, 1, 3)},
+	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1)},
 };
 
-static void assert_refused(struct sketch *k, const char *why)
+static void assert_refused(struct sketch *k, struct fault why)
 {
 	struct chain_image *img = NULL;
 
-	assert_int_equal(chain_build(&k->d, &img, k->err), CHAIN_REFUSED);
+	assert_int_equal(chain_build(&k->d, &img, &k->err), CHAIN_REFUSED);
 	assert_null(img);
-	if (!strstr(k->err, why))
-		fail_msg("\"%s\" does not say \"%s\"", k->err, why);
+	assert_fault(&k->err, why);
 }
 
-static void what_is_wrong_is_refused_in_words(void **state)
+static void what_is_wrong_is_refused(void **state)
 {
 	struct sketch k;
 
@@ -546,60 +551,60 @@ static void wrong_shapes(void **state)
 	(void)state;
 	sketch(&k, NULL, 0);
 	k.d.nqueues = 0;
-	assert_refused(&k, "0 queues");
+	assert_refused(&k, WRONG(QUEUES, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.nsteps = CHAIN_MAX_STEPS + 1;
-	assert_refused(&k, "513 steps");
+	assert_refused(&k, WRONG(STEPS, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.nargs = CHAIN_MAX_RECV_SGE + 1;
-	assert_refused(&k, "17 places");
+	assert_refused(&k, WRONG(ARGS, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.nregions = CHAIN_MAX_WINDOWS + 1;
-	assert_refused(&k, "9 regions");
+	assert_refused(&k, WRONG(REGIONS, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.words = big;
 	k.d.nwords = 2;
-	assert_refused(&k, "4104 bytes of scratch");
+	assert_refused(&k, WRONG(SCRATCH_BYTES, 0, 0));
 	sketch(&k, NULL, 0);
 	for (unsigned i = 0; i < 16; i++)
 		k.args[i] = (struct chain_place)WORD("c", 0, 17);
 	k.d.nargs = 16;
-	assert_refused(&k, "a request of 272 bytes");
+	assert_refused(&k, WRONG(REQUEST_BYTES, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.queues = headless;
 	k.steps[1].upto = CHAIN_UPTO_END;
-	assert_refused(&k, "no queue has a head");
+	assert_refused(&k, WRONG(NO_HEAD, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.queues = headed;
-	assert_refused(&k, "cannot have a head");
+	assert_refused(&k, WRONG(REPLY_HEAD, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.queues = tall;
-	assert_refused(&k, "a head of 9 steps, but only 3 steps");
+	assert_refused(&k, WRONG(HEAD_STEPS, 0, 0));
 	sketch(&k, NULL, 0);
 	k.d.queues = three;
 	k.d.nqueues = 3;
-	assert_refused(&k, "queue \"idle\" has no steps");
+	assert_refused(&k, WRONG(QUEUE_EMPTY, 0, 0));
 	sketch(&k, NULL, 0);
 	k.steps[0].verb = CHAIN_NOP;
-	assert_refused(&k, "must begin with a wait for the request");
+	assert_refused(&k, WRONG(HEAD_START, 0, 0));
 	sketch(&k, NULL, 0);
 	k.steps[1].upto = CHAIN_UPTO_END;
-	assert_refused(&k, "queue \"code\": nothing enables the head of the next instance");
+	assert_refused(&k, WRONG(NEXT_HEAD, 0, 0));
 	sketch(&k, NULL, 0);
 	k.steps[1] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_refused(&k, "step \"answer\": nothing that runs enables it");
+	assert_refused(&k, WRONG(NEVER_ENABLED, 2, 0));
 	sketch(&k, NULL, 0);
 	k.args[0] = (struct chain_place){
 		.kind = CHAIN_AT_FIELD, .name = "head", .field = CHAIN_F_INDEX, .len = 4};
 	k.d.nargs = 1;
 	k.steps[0].label = "head";
-	assert_refused(&k, "which is in a head");
+	assert_refused(&k, WRONG(WRITES_HEAD, 0, 0));
 	sketch(&k, NULL, 0);
 	k.args[0] = (struct chain_place)WORD("a", 4, 4);
 	k.args[1] = (struct chain_place)WORD("c", 0, 4);
 	k.args[2] = (struct chain_place)WORD("a", 7, 2);
 	k.d.nargs = 3;
-	assert_refused(&k, "arguments 0 and 2 fill the same bytes");
+	assert_refused(&k, WRONG(ARGS_OVERLAP, 2, 0));
 }
 
 int main(void)
@@ -611,7 +616,7 @@ int main(void)
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(synchronization),
 		cmocka_unit_test(patches_and_arguments),
-		cmocka_unit_test(what_is_wrong_is_refused_in_words),
+		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(wrong_shapes),
 	};
 

@@ -4,8 +4,6 @@
 #include "mlx5/wqe.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,19 +38,8 @@ struct check {
 	struct touch *touches;
 	int ntouches, room;
 	uint8_t *patched; /* bytes of the ring that are written into */
-	char *err;
+	struct chain_error *err;
 };
-
-static int refuse(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int refuse(struct check *c, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(c->err, CHAIN_ERR, fmt, ap);
-	va_end(ap);
-	return CHAIN_REFUSED;
-}
 
 /* ---- the ring ---------------------------------------------------------------------------------- */
 
@@ -76,10 +63,10 @@ static int parse(struct check *c)
 			w->v = chain_verb_info(c->env->verbs[at] - 1);
 		w->wqebbs = (w->bytes[WQE_DSCOUNT] + 3u) / 4;
 		if (!w->v || w->wqebbs == 0 || at + w->wqebbs > c->env->wqebbs)
-			return refuse(c, "WQEBB %u: no WQE", at);
+			return CHAIN_REFUSE(c->err, LAP_NO_WQE, .number = {at});
 		if (wqe_get(w->bytes + WQE_INDEX, 2) != at ||
 			wqe_get(w->bytes + WQE_QPN_DS, 3) != c->env->qpn)
-			return refuse(c, "WQEBB %u: a WQE of another place", at);
+			return CHAIN_REFUSE(c->err, LAP_FOREIGN_WQE, .number = {at});
 		w->fence = w->bytes[WQE_FLAGS] & WQE_FENCE;
 		w->cqe = w->bytes[WQE_FLAGS] & WQE_SIGNALLED ? c->cqes++ : -1;
 		for (uint32_t i = 0; i < w->wqebbs; i++)
@@ -104,8 +91,7 @@ static int resolve_sync(struct check *c)
 			uint16_t ahead = (uint16_t)(number - w->at);
 
 			if (ahead == 0 || ahead > c->env->wqebbs)
-				return refuse(c, "WQEBB %u: enables through %u, which is not within a lap",
-					w->at, number);
+				return CHAIN_REFUSE(c->err, LAP_ENABLE_FAR, .number = {w->at, number});
 			w->end = w->at + ahead;
 		}
 		if (w->v->opcode != WQE_OP_WAIT || object != c->env->cqn)
@@ -115,9 +101,7 @@ static int resolve_sync(struct check *c)
 			if (c->w[k].cqe >= 0 && (uint32_t)c->w[k].cqe == cqe)
 				w->waits = k;
 		if (w->waits < 0)
-			return refuse(c,
-				"WQEBB %u: waits for CQE %u, which nothing before it in the lap causes",
-				w->at, number);
+			return CHAIN_REFUSE(c->err, LAP_WAIT, .number = {w->at, number});
 	}
 	return 0;
 }
@@ -156,8 +140,7 @@ static int find_fetches(struct check *c, uint16_t start)
 			int64_t end = (int64_t)(t / c->n) * c->env->wqebbs + line(c, t)->end;
 
 			if (end < enabled)
-				return refuse(
-					c, "WQEBB %u: enables less than was enabled before", line(c, t)->at);
+				return CHAIN_REFUSE(c->err, LAP_ENABLE_BACK, .number = {line(c, t)->at});
 			enabled = end;
 		}
 		for (; next < LAPS * c->n; next++) {
@@ -170,7 +153,7 @@ static int find_fetches(struct check *c, uint16_t start)
 				c->fetch[next - c->n] = t;
 		}
 		if (t + 1 >= next && t + 1 < LAPS * c->n)
-			return refuse(c, "WQEBB %u: nothing enables it in time", line(c, t + 1)->at);
+			return CHAIN_REFUSE(c->err, LAP_NEVER_ENABLED, .number = {line(c, t + 1)->at});
 	}
 	return 0;
 }
@@ -274,8 +257,7 @@ static int check_patch(struct check *c, const struct touch *t)
 	int fetch = target > t->wqe ? c->fetch[target] - c->n : c->fetch[target];
 
 	if (landed == NEVER || landed > fetch)
-		return refuse(c, "WQEBB %u writes into WQEBB %u, which may have been fetched by then",
-			c->w[t->wqe].at, c->w[target].at);
+		return CHAIN_REFUSE(c->err, LAP_FETCHED_EARLY, .number = {c->w[t->wqe].at, c->w[target].at});
 	return 0;
 }
 
@@ -301,8 +283,7 @@ static int check_pair(struct check *c, const struct touch *a, const struct touch
 
 	if (ordered(c, a, b, later))
 		return 0;
-	return refuse(c, "WQEBB %u and WQEBB %u are not ordered, but one writes what the other uses",
-		c->w[a->wqe].at, c->w[b->wqe].at);
+	return CHAIN_REFUSE(c->err, LAP_UNORDERED, .number = {c->w[a->wqe].at, c->w[b->wqe].at});
 }
 
 /* By key; in it those that may be anywhere come first, then by address */
@@ -372,12 +353,12 @@ static int check_all(struct check *c, uint16_t start)
 	return r ? r : check_data(c);
 }
 
-int lap_check(const struct lap_env *env, uint16_t start, char err[CHAIN_ERR])
+int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err)
 {
 	struct check c = {.env = env, .err = err};
 	int r = -ENOMEM;
 
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	c.w = calloc(env->wqebbs, sizeof(*c.w));
 	c.at = calloc(env->wqebbs, sizeof(*c.at));
 	c.landed = calloc(env->wqebbs, sizeof(*c.landed));

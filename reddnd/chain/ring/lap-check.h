@@ -24,6 +24,6 @@
 #include "reddnd/chain/ring/lap.h"
 
 /** @start: producer index that starts the ring. 0; CHAIN_REFUSED with the reason in @err; -ENOMEM. */
-int lap_check(const struct lap_env *env, uint16_t start, char err[CHAIN_ERR]);
+int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err);
 
 #endif

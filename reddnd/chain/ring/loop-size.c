@@ -7,7 +7,7 @@
 enum { ITERATIONS = 16 /* a lap has at least so many, if there is room */ };
 
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
-	struct chain_loop_info *info, char err[CHAIN_ERR])
+	struct chain_loop_info *info, struct chain_error *err)
 {
 	int r = -E2BIG;
 
@@ -52,7 +52,7 @@ static void place(struct chain_env *env, const struct chain_desc *d, const struc
 }
 
 int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
-	char err[CHAIN_ERR])
+	struct chain_error *err)
 {
 	struct chain_env env = {0};
 	int r = -ENOMEM;
@@ -73,7 +73,7 @@ int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loo
 }
 
 int chain_loop_prove(
-	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, char err[CHAIN_ERR])
+	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, struct chain_error *err)
 {
 	uint8_t *bytes = NULL;
 	int r = chain_loop_size(d, CHAIN_MAX_RING, ring, info, err);

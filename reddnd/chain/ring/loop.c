@@ -6,8 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,23 +20,12 @@ struct loop {
 	uint16_t until[CHAIN_MAX_STEPS], through[CHAIN_MAX_STEPS];
 	uint32_t word_at[CHAIN_MAX_WORDS], scratch;
 	bool discards; /* its last 8 bytes take old values that nobody wants */
-	char *err;
+	struct chain_error *err;
 };
 
-static int refuse(struct loop *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int refuse(struct loop *o, const char *fmt, ...)
+static struct chain_error_at at_fault(const struct loop *o, const struct chain_step *st)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(o->err, CHAIN_ERR, fmt, ap);
-	va_end(ap);
-	return CHAIN_REFUSED;
-}
-
-static const char *name_of(const struct chain_step *s)
-{
-	return s->label ? s->label : chain_verb_info(s->verb)->name;
+	return chain_error_step(o->d, (unsigned)(st - o->d->steps));
 }
 
 static unsigned find_step(const struct loop *o, const char *label)
@@ -74,14 +61,14 @@ static int check_place(struct loop *o, const struct chain_step *st, const struct
 	switch ((enum chain_place_kind)p->kind) {
 	case CHAIN_AT_REGION:
 		return p->index < o->d->nregions ? 0
-						 : refuse(o, "step \"%s\": region %u of %u", name_of(st),
-							   p->index, o->d->nregions);
+						 : CHAIN_REFUSE(o->err, NO_REGION, .at = at_fault(o, st),
+							   .number = {p->index, o->d->nregions});
 	case CHAIN_AT_SCRATCH:
 		while (w < o->d->nwords && strcmp(o->d->words[w].name, p->name) != 0)
 			w++;
 		if (w == o->d->nwords || o->word_at[w] + p->from + len > o->scratch)
-			return refuse(o, "step \"%s\": %u bytes at byte %u of word \"%s\" are not there",
-				name_of(st), len, p->from, p->name);
+			return CHAIN_REFUSE(o->err, WORD_END, .at = at_fault(o, st), .name = p->name,
+				.number = {len, p->from});
 		return 0;
 	case CHAIN_AT_FIELD:
 		s = find_step(o, p->name);
@@ -90,16 +77,15 @@ static int check_place(struct loop *o, const struct chain_step *st, const struct
 			(p->field >= CHAIN_F_LOCAL_ADDR && p->field <= CHAIN_F_LOCAL_LEN &&
 				p->sge >= segments(&o->d->steps[s])) ||
 			p->from + len > size)
-			return refuse(o, "step \"%s\": step \"%s\" has no such field", name_of(st),
-				p->name ? p->name : "");
+			return CHAIN_REFUSE(o->err, LOOP_NO_FIELD, .at = at_fault(o, st), .name = p->name);
 		if (p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY ||
 			(p->field == CHAIN_F_INDEX && !is_outward(o, &o->d->steps[s])) ||
 			p->field == CHAIN_F_CTRL)
-			return refuse(o, "step \"%s\": writes into the %s of step \"%s\"", name_of(st),
-				chain_field_name(p->field), p->name);
+			return CHAIN_REFUSE(o->err, LOOP_FIELD, .at = at_fault(o, st),
+				.other = chain_error_step(o->d, s), .name = chain_field_name(p->field));
 		return 0;
 	default:
-		return refuse(o, "step \"%s\": a loop has no such place", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_PLACE, .at = at_fault(o, st));
 	}
 }
 
@@ -110,17 +96,16 @@ static int check_outward(struct loop *o, unsigned s)
 	unsigned known = 0;
 
 	if (!(st->flags & CHAIN_DORMANT))
-		return refuse(o, "step \"%s\": would call or leave the loop in every iteration", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_ALWAYS, .at = at_fault(o, st));
 	if (st->verb == CHAIN_WAIT)
-		return s == 0 ? 0 : refuse(o, "step \"%s\": a loop is called at its beginning", name_of(st));
+		return s == 0 ? 0 : CHAIN_REFUSE(o->err, LOOP_CALL, .at = at_fault(o, st));
 	for (unsigned k = 0; k < s; k++)
 		if (o->d->steps[k].verb == CHAIN_WAIT && o->until[k] != NONE && o->until[k] >= known)
 			known = o->until[k] + 1u;
 	for (unsigned k = known; k < o->d->nsteps; k++)
 		if (chain_verb_info(o->d->steps[k].verb)->data)
-			return refuse(o,
-				"step \"%s\": step \"%s\" may still be at work when the loop is left",
-				name_of(st), name_of(&o->d->steps[k]));
+			return CHAIN_REFUSE(
+				o->err, LOOP_LEFT, .at = at_fault(o, st), .other = chain_error_step(o->d, k));
 	return 0;
 }
 
@@ -134,15 +119,13 @@ static int check_sync(struct loop *o, unsigned s)
 	if (st->verb == CHAIN_WAIT) {
 		o->until[s] = (uint16_t)find_step(o, st->until);
 		if (o->until[s] >= s || !(o->d->steps[o->until[s]].flags & CHAIN_SIGNALLED))
-			return refuse(o,
-				"step \"%s\": waits for a step that is not before it, or not signalled",
-				name_of(st));
+			return CHAIN_REFUSE(o->err, LOOP_WAIT, .at = at_fault(o, st));
 		return 0;
 	}
 	o->through[s] = (uint16_t)find_step(o, st->through);
 	if (st->verb != CHAIN_SEND_EN || st->target != o->queue || st->upto != CHAIN_UPTO_STEP ||
 		o->through[s] == NONE)
-		return refuse(o, "step \"%s\": a loop enables its own steps by name", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_ENABLE, .at = at_fault(o, st));
 	return 0;
 }
 
@@ -154,20 +137,20 @@ static int check_step(struct loop *o, unsigned s)
 	uint32_t len = 0;
 
 	if (st->queue != o->queue)
-		return refuse(o, "step \"%s\": a loop has one queue", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_QUEUE, .at = at_fault(o, st));
 	if (v->class == CHAIN_CLASS_SYNC)
 		return check_sync(o, s);
 	if (v->imm || st->verb == CHAIN_SEND)
-		return refuse(o, "step \"%s\": a loop has nobody to send to", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_SENDS, .at = at_fault(o, st));
 	for (unsigned i = 0; i < n && st->local[i].kind != CHAIN_AT_NONE; i++) {
 		len += st->local[i].len;
 		if (st->local[i].len == 0)
-			return refuse(o, "step \"%s\": data segment %u has length 0", name_of(st), i);
+			return CHAIN_REFUSE(o->err, SEGMENT_EMPTY, .at = at_fault(o, st), .number = {i});
 		if (check_place(o, st, &st->local[i], st->local[i].len))
 			return CHAIN_REFUSED;
 	}
 	if (v->data && !v->atomic_bytes && n == 0)
-		return refuse(o, "step \"%s\": moves nothing", name_of(st));
+		return CHAIN_REFUSE(o->err, LOOP_EMPTY, .at = at_fault(o, st));
 	return v->remote ? check_place(o, st, &st->remote, v->atomic_bytes ? 8 : len) : 0;
 }
 
@@ -191,7 +174,7 @@ static int find_renewal(struct loop *o)
 		if (st->verb == CHAIN_SEND_EN && o->through[s] <= s)
 			o->renew = last;
 	}
-	return o->renew != NONE ? 0 : refuse(o, "nothing is waited for before the next iteration is enabled");
+	return o->renew != NONE ? 0 : CHAIN_REFUSE(o->err, LOOP_RENEWAL);
 }
 
 static int check(struct loop *o)
@@ -200,7 +183,7 @@ static int check(struct loop *o)
 
 	if (d->nsteps == 0 || d->nsteps > CHAIN_MAX_STEPS || d->nwords > CHAIN_MAX_WORDS ||
 		d->nregions > CHAIN_MAX_WINDOWS || d->nqueues > CHAIN_MAX_QUEUES)
-		return refuse(o, "a loop without steps, or with more of something than there can be");
+		return CHAIN_REFUSE(o->err, LOOP_LIMITS);
 	o->queue = d->steps[0].queue;
 	for (unsigned w = 0; w < d->nwords; w++) {
 		o->word_at[w] = o->scratch;
@@ -208,14 +191,14 @@ static int check(struct loop *o)
 	}
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		if (d->steps[s].verb >= CHAIN_VERBS)
-			return refuse(o, "there is no verb number %u", d->steps[s].verb);
+			return CHAIN_REFUSE(
+				o->err, NO_VERB, .at = chain_error_step(d, s), .number = {d->steps[s].verb});
 		o->discards |= chain_verb_info(d->steps[s].verb)->atomic_bytes &&
 			       segments(&d->steps[s]) == 1 && d->steps[s].local[0].kind == CHAIN_AT_NONE;
 	}
 	o->scratch += o->discards ? 8 : 0; /* unwanted old values */
 	if (o->scratch > CHAIN_MAX_SCRATCH)
-		return refuse(o, "%u bytes of scratch memory, at most %d are possible", o->scratch,
-			CHAIN_MAX_SCRATCH);
+		return CHAIN_REFUSE(o->err, SCRATCH_BYTES, .number = {o->scratch, CHAIN_MAX_SCRATCH});
 	for (unsigned s = 0; s < d->nsteps; s++)
 		if (check_step(o, s))
 			return CHAIN_REFUSED;
@@ -477,7 +460,7 @@ unsigned chain_loop_step(
 }
 
 int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
-	char err[CHAIN_ERR])
+	struct chain_error *err)
 {
 	struct loop o = {.d = d, .env = env, .renew = NONE, .err = err};
 	unsigned low = info->iterations, high;
@@ -485,7 +468,7 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 	int r;
 
 	*info = (struct chain_loop_info){0};
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	if (check(&o))
 		return CHAIN_REFUSED;
 	info->queue = o.queue;

@@ -52,7 +52,7 @@ unsigned chain_loop_step(
  * which saves a search. 0, CHAIN_REFUSED with the reason in @err, -E2BIG: not two iterations fit; -ENOMEM.
  */
 int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
-	char err[CHAIN_ERR]);
+	struct chain_error *err);
 
 /**
  * The ring for a loop that a chain calls: as short as can be while the READs that refresh it serve many
@@ -60,7 +60,7 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
  * @max_wqebbs. 0 and its WQEBBs in @ring, the rest in @info; otherwise as chain_loop().
  */
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
-	struct chain_loop_info *info, char err[CHAIN_ERR]);
+	struct chain_loop_info *info, struct chain_error *err);
 
 /**
  * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The
@@ -68,10 +68,10 @@ int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *r
  * pair 3; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first region.
  */
 int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
-	char err[CHAIN_ERR]);
+	struct chain_error *err);
 
 /** Finds such a ring of any size, and proves it as chain_loop_image() does. */
 int chain_loop_prove(
-	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, char err[CHAIN_ERR]);
+	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, struct chain_error *err);
 
 #endif

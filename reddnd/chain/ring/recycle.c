@@ -209,10 +209,10 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 	lap_free(k->lap);
 	if (r == 0 && !k->dry) {
 		struct lap_env made = lap;
-		char err[CHAIN_ERR];
+		struct chain_error err;
 
 		made.lanes_size = size->lap.lanes;
-		r = lap_check(&made, size->start, err);
+		r = lap_check(&made, size->start, &err);
 		assert(r <= 0 && "the recycler is not in order");
 	}
 	return r;

@@ -32,12 +32,8 @@ static int pair(void *arg, const struct access *a, const struct access *b)
 		set_add(&t->data[b->step], before);
 	}
 	if (t->steps[before].queue == 0 && t->steps[b->step].queue != 0)
-		return layout_refuse(&t->l,
-			"%s comes after %s and touches the same bytes, but the reply is sent last, and "
-			"nothing "
-			"can wait for it: bytes that %s does not change would do",
-			layout_step_name(&t->l, b->step), layout_step_name(&t->l, before),
-			layout_step_name(&t->l, b->step));
+		return layout_refuse(&t->l, AFTER_REPLY, .at = layout_at(&t->l, b->step),
+			.other = layout_at(&t->l, before));
 	return 0;
 }
 
@@ -124,8 +120,7 @@ static int copy_input(struct text *t, const struct chain_desc *d)
 	t->l.err = t->err;
 	t->l.d = d;
 	if (d->nqueues == 0 || d->nqueues > CHAIN_MAX_QUEUES)
-		return layout_refuse(
-			&t->l, "%u queues, there can be 1 to %d", d->nqueues, (int)CHAIN_MAX_QUEUES);
+		return layout_refuse(&t->l, QUEUES, .number = {d->nqueues, CHAIN_MAX_QUEUES});
 	for (unsigned q = 0; q < d->nqueues; q++)
 		t->queues[q] = (struct chain_queue_desc){.name = d->queues[q].name};
 	if (d->nqueues == 1)
@@ -138,8 +133,7 @@ static int copy_input(struct text *t, const struct chain_desc *d)
 			.queue = 1, .verb = CHAIN_WAIT, .why = "every request starts the reply"};
 	t->d.nsteps = n + d->nsteps;
 	if (t->d.nsteps > CHAIN_MAX_STEPS)
-		return layout_refuse(
-			&t->l, "%u steps, at most %d are possible", t->d.nsteps, (int)CHAIN_MAX_STEPS);
+		return layout_refuse(&t->l, STEPS, .number = {t->d.nsteps, CHAIN_MAX_STEPS});
 	memcpy(t->steps + n, d->steps, d->nsteps * sizeof(*d->steps));
 	for (unsigned s = 0; s < t->d.nsteps; s++)
 		if (t->steps[s].queue != 0 && !(t->steps[s].flags & CHAIN_CALL))

@@ -24,7 +24,7 @@ struct text {
 	bool tells_end[CHAIN_MAX_STEPS];   /* writes the opcode of the reply's last step */
 	bool early[CHAIN_MAX_STEPS];       /* of the reply: it does not wait for what comes after it */
 	bool any_early;
-	char *err; /* CHAIN_ERR bytes */
+	struct chain_error *err;
 };
 
 /** Reads @d, whose barriers by hand stay in it. 0; CHAIN_REFUSED and the reason in @t->err; -ENOMEM. */

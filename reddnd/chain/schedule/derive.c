@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -516,7 +517,7 @@ static void finish(struct attempt *a)
 
 /* ---- attempts --------------------------------------------------------------------------- */
 
-static int attempt(struct text *t, struct way way, struct derived *out, char err[CHAIN_ERR])
+static int attempt(struct text *t, struct way way, struct derived *out, struct chain_error *err)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
 	bool full;
@@ -543,15 +544,13 @@ static int attempt(struct text *t, struct way way, struct derived *out, char err
 	free(a);
 	if (!full)
 		return chain_check_order(&out->d, err);
-	snprintf(err, CHAIN_ERR, "%u steps need so many barriers that there are more than %d in all",
-		t->d.nsteps, (int)CHAIN_MAX_STEPS);
-	return CHAIN_REFUSED;
+	return CHAIN_REFUSE(err, BARRIERS, .number = {t->d.nsteps, CHAIN_MAX_STEPS});
 }
 
 /* Where one queue enables another, that one cannot miss its failures, and a fence may be too much */
 static int spare_fences(struct derived *d)
 {
-	char why[CHAIN_ERR];
+	struct chain_error why;
 
 	for (unsigned s = 0; s < d->d.nsteps; s++) {
 		int r;
@@ -559,7 +558,7 @@ static int spare_fences(struct derived *d)
 		if (!d->cautious[s])
 			continue;
 		d->steps[s].flags &= (uint8_t)~CHAIN_FENCE;
-		r = chain_check_order(&d->d, why);
+		r = chain_check_order(&d->d, &why);
 		if (r < 0)
 			return r;
 		if (r)
@@ -610,7 +609,7 @@ static unsigned list_candidates(const struct text *t, uint8_t q[CHAIN_MAX_QUEUES
 	return n;
 }
 
-int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR])
+int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err)
 {
 	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof(*t));
 	__attribute__((cleanup(free_derived))) struct derived *best = NULL, *now = malloc(sizeof(*now));
@@ -621,13 +620,13 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 	if (!t || !now)
 		return -ENOMEM;
 	t->err = err;
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	r = text_read(t, d);
 	if (r)
 		return r;
 	n = list_candidates(t, by);
 	for (unsigned i = 0; i < 4 * n; i++) {
-		char why[CHAIN_ERR];
+		struct chain_error why;
 		struct derived *worse = best;
 		struct way way = {.reply_by = by[i % n], .fenced = i / n % 2, .eager = i < 2 * n};
 
@@ -635,18 +634,18 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 		if ((way.fenced && !d->fenced_enables) || (way.eager ? !t->any_early : best && t->any_early))
 			continue;
 
-		r = attempt(t, way, now, why);
+		r = attempt(t, way, now, &why);
 		if (r > 0) {
 			way.cautious = true;
-			r = attempt(t, way, now, why);
+			r = attempt(t, way, now, &why);
 		}
 		if (!r)
 			r = spare_fences(now);
 		if (r < 0)
 			return r;
 		if (r) {
-			if (!err[0])
-				memcpy(err, why, sizeof(why));
+			if (!err->code)
+				*err = why;
 			continue;
 		}
 		if (best && cost(now) >= cost(best))
@@ -658,7 +657,7 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[C
 	}
 	if (!best)
 		return CHAIN_REFUSED;
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	*out = &best->d;
 	best = NULL;
 	return 0;

@@ -36,7 +36,7 @@
  * words, arguments and regions of @d; CHAIN_REFUSED and the reason in @err (one line); -ENOMEM. What comes
  * out passes chain_check_order().
  */
-int chain_derive(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR]);
+int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err);
 
 void chain_derive_free(struct chain_desc *d); /* NULL is fine */
 

@@ -256,7 +256,7 @@ static void place(struct orderer *o, unsigned s)
 	}
 }
 
-static int order(struct orderer *o, char err[CHAIN_ERR])
+static int order(struct orderer *o, struct chain_error *err)
 {
 	unsigned n = o->d->nsteps, last = 0;
 
@@ -265,10 +265,8 @@ static int order(struct orderer *o, char err[CHAIN_ERR])
 		if (verb(&o->d->steps[s])->data)
 			last = s;
 	}
-	if (last == 0) {
-		snprintf(err, CHAIN_ERR, "the loop does nothing");
-		return CHAIN_REFUSED;
-	}
+	if (last == 0)
+		return CHAIN_REFUSE(err, LOOP_IDLE);
 	wait_for(o, last, o->d->steps[n - 1].line);
 	explain(o, &o->out->steps[o->used - 1], "the iteration is over with that");
 	explain(o, enable(o, o->d->steps[n - 1].line), "the next iteration");
@@ -278,21 +276,17 @@ static int order(struct orderer *o, char err[CHAIN_ERR])
 			break;
 		}
 	put(o, &o->d->steps[n - 1]);
-	if (o->full) {
-		snprintf(err, CHAIN_ERR,
-			"the loop needs so many barriers that there are more than %d steps in all",
-			(int)CHAIN_MAX_STEPS);
-		return CHAIN_REFUSED;
-	}
+	if (o->full)
+		return CHAIN_REFUSE(err, BARRIERS, .number = {n, CHAIN_MAX_STEPS});
 	return 0;
 }
 
-int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR])
+int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err)
 {
 	struct orderer *o = calloc(1, sizeof(*o));
 	int r = -ENOMEM;
 
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	if (!o)
 		return -ENOMEM;
 	o->d = d;

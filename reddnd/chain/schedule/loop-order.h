@@ -22,7 +22,7 @@
  * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err (one line); -ENOMEM. What comes out
  * is for chain_loop(), which proves the order from the ring.
  */
-int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, char err[CHAIN_ERR]);
+int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err);
 
 void chain_loop_order_free(struct chain_desc *d); /* NULL is fine */
 

@@ -38,10 +38,10 @@
 static struct chain_desc *derive(const struct chain_desc *d)
 {
 	struct chain_desc *out = NULL;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	if (chain_derive(d, &out, err))
-		fail_msg("refused: %s", err);
+	if (chain_derive(d, &out, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	return out;
 }
 
@@ -57,8 +57,8 @@ static void free_image(struct chain_image **img)
 static int derive_and_free(const struct chain_desc *d)
 {
 	struct chain_desc *out = NULL;
-	char err[CHAIN_ERR];
-	int r = chain_derive(d, &out, err);
+	struct chain_error err;
+	int r = chain_derive(d, &out, &err);
 
 	chain_derive_free(out);
 	return r;
@@ -91,11 +91,11 @@ static void assert_hash_get(bool parallel, const struct chain_step *steps, unsig
 				  },
 			  *d = derive(&text);
 	IMAGE *got = NULL, *want = NULL;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	assert_int_equal(chain_hash_get(&(struct chain_hash_get){parallel, 5}, &want), 0);
-	if (chain_build(d, &got, err))
-		fail_msg("refused: %s", err);
+	if (chain_build(d, &got, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	assert_int_equal(got->nqueues, want->nqueues);
 	assert_int_equal(got->n_copy, want->n_copy);
 	assert_int_equal(got->n_sync, want->n_sync);

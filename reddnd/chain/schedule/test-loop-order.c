@@ -65,17 +65,18 @@ static void expect(const struct chain_step *steps, unsigned n, const char *wante
 		.nsteps = n};
 	struct chain_loop_info info = {0};
 	struct chain_desc *out = NULL;
-	char err[CHAIN_ERR], text[64];
+	struct chain_error err;
+	char text[64];
 	uint32_t ring;
 
-	if (chain_loop_order(&d, &out, err))
-		fail_msg("refused: %s", err);
+	if (chain_loop_order(&d, &out, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	shape(out, text);
 	assert_string_equal(text, wanted);
 	for (unsigned s = 1; s + 1 < out->nsteps; s++)
 		assert_true(out->steps[s].why || out->steps[s].label);
-	if (chain_loop_prove(out, &ring, &info, err))
-		fail_msg("not proven: %s", err);
+	if (chain_loop_prove(out, &ring, &info, &err))
+		fail_msg("not proven: %s", chain_error_name(err.code));
 	chain_loop_order_free(out);
 }
 
@@ -124,7 +125,7 @@ static void test_patches(void **state)
 		READ("w", REGION(1, 0, 8), WORD("b", 8)));
 }
 
-static int order(const struct chain_step *steps, unsigned n, char err[CHAIN_ERR])
+static int order(const struct chain_step *steps, unsigned n, struct chain_error *err)
 {
 	const struct chain_desc d = {.name = "loop",
 		.queues = &queue,
@@ -146,22 +147,22 @@ static void test_refused(void **state)
 	const struct chain_step idle[] = {GATE, {.label = "x", .verb = CHAIN_NOP}, LEAVE};
 	const struct chain_step busy[] = {GATE, ADD("x", "a"), LEAVE};
 	static struct chain_step many[CHAIN_MAX_STEPS];
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
-	assert_int_equal(order(idle, 3, err), CHAIN_REFUSED);
-	assert_string_equal(err, "the loop does nothing");
+	assert_int_equal(order(idle, 3, &err), CHAIN_REFUSED);
+	assert_int_equal(err.code, CHAIN_E_LOOP_IDLE);
 	for (unsigned s = 0; s < CHAIN_MAX_STEPS; s++)
 		many[s] = busy[s == 0 ? 0 : s + 1 == CHAIN_MAX_STEPS ? 2 : 1];
-	assert_int_equal(order(many, CHAIN_MAX_STEPS, err), CHAIN_REFUSED);
-	assert_string_equal(err, "the loop needs so many barriers that there are more than 512 steps in all");
-	NOMEM_TRY(-ENOMEM, order(busy, 3, err));
+	assert_int_equal(order(many, CHAIN_MAX_STEPS, &err), CHAIN_REFUSED);
+	assert_int_equal(err.code, CHAIN_E_BARRIERS);
+	NOMEM_TRY(-ENOMEM, order(busy, 3, &err));
 	assert_int_equal(nomem_result, 0);
 }
 
 /* A chain that calls: what the loop does in a region is done by the step that calls it, and by none that is
  * not told of the end */
-static int around(bool waits, char err[CHAIN_ERR])
+static int around(bool waits, struct chain_error *err)
 {
 	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"call", 0}};
 	static const uint8_t init[8];
@@ -220,13 +221,13 @@ static int around(bool waits, char err[CHAIN_ERR])
 
 static void test_around(void **state)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
-	assert_int_equal(around(false, err), CHAIN_REFUSED);
-	assert_non_null(strstr(err, "are not ordered, but one reads and the other writes the same bytes"));
-	if (around(true, err))
-		fail_msg("%s", err);
+	assert_int_equal(around(false, &err), CHAIN_REFUSED);
+	assert_int_equal(err.code, CHAIN_E_READ_AND_WRITE);
+	if (around(true, &err))
+		fail_msg("%s", chain_error_name(err.code));
 }
 
 int main(void)

@@ -117,7 +117,7 @@ static struct layout_range place(struct bounds *b, const struct chain_place *p, 
 {
 	struct layout_range r = {.sym = CHAIN_SYM_REGION};
 
-	layout_resolve(&b->l, p, len, "", &r);
+	layout_resolve(&b->l, p, len, &(struct chain_error_at){0}, &r);
 	return r;
 }
 
@@ -356,9 +356,9 @@ static void run_all(struct bounds *b)
 
 /* ---- what may not come of it ------------------------------------------------------------ */
 
-static const char *here(const struct bounds *b)
+static struct chain_error_at here(const struct bounds *b)
 {
-	return layout_step_name(&b->l, b->s);
+	return layout_at(&b->l, b->s);
 }
 
 /* What is written of a field: its first byte that can come from @from, or NULL */
@@ -391,6 +391,7 @@ static unsigned writer(const struct cell *c)
 static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const char *what)
 {
 	const struct cell *data = written(c, n, CLIENT);
+	struct chain_error_at other;
 	unsigned from = CLIENT;
 
 	if (!data) {
@@ -399,9 +400,10 @@ static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const 
 	}
 	if (!data)
 		return 0;
-	return layout_refuse(&b->l,
-		"%s: %s puts bytes of %s into its %s, where only values of the program may get", here(b),
-		layout_step_name(&b->l, data->by[from]), from == CLIENT ? "a request" : "a region", what);
+	other = layout_at(&b->l, data->by[from]);
+	if (from == CLIENT)
+		return layout_refuse(&b->l, FOREIGN_REQUEST, .at = here(b), .other = other, .name = what);
+	return layout_refuse(&b->l, FOREIGN_REGION, .at = here(b), .other = other, .name = what);
 }
 
 static int check_control(struct bounds *b)
@@ -413,21 +415,17 @@ static int check_control(struct bounds *b)
 		return CHAIN_REFUSED;
 	for (unsigned op = 0; op < 256; op++)
 		if (can_be(&c[WQE_OPCODE], (uint8_t)op) && op != WQE_OP_NOP && op != v->opcode)
-			return layout_refuse(&b->l,
-				"%s: %s can make its opcode %#x, which is neither that of a %s nor a NOP's",
-				here(b), layout_step_name(&b->l, writer(&c[WQE_OPCODE])), op, v->name);
+			return layout_refuse(&b->l, OPCODE, .at = here(b),
+				.other = layout_at(&b->l, writer(&c[WQE_OPCODE])), .number = {op},
+				.what = v->name);
 	if (!is_only(&c[WQE_DSCOUNT], b->l.step[b->s].ds))
-		return layout_refuse(&b->l, "%s: %s can change the size of the WQE", here(b),
-			layout_step_name(&b->l, writer(&c[WQE_DSCOUNT])));
+		return layout_refuse(
+			&b->l, WQE_SIZE, .at = here(b), .other = layout_at(&b->l, writer(&c[WQE_DSCOUNT])));
 	for (unsigned i = 0; i < WQE_DSCOUNT; i++)
 		if (i != WQE_OPCODE && c[i].written)
 			other = &c[i];
 	if (other && !b->l.d->ignores_index)
-		return layout_refuse(&b->l,
-			"%s: %s writes into its control segment, which only a device that checks neither "
-			"index nor "
-			"QPN of a WQE would not mind",
-			here(b), layout_step_name(&b->l, writer(other)));
+		return layout_refuse(&b->l, CONTROL, .at = here(b), .other = layout_at(&b->l, writer(other)));
 	if (v->class == CHAIN_CLASS_SYNC)
 		return check_ours(b, &c[WQE_SYNC_INDEX], 4, "index");
 	return 0;
@@ -449,48 +447,38 @@ static int check_place(
 
 	if (!writes && p->kind == CHAIN_AT_FIELD &&
 		(p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY))
-		return layout_refuse(&b->l, "%s: reads a memory key, which is nobody's business", here(b));
+		return layout_refuse(&b->l, READS_KEY, .at = here(b));
 	if (p->kind != CHAIN_AT_REGION) {
-		if (moved)
-			return layout_refuse(&b->l,
-				"%s: %s replaces an address in %s; only addresses in regions are bounded by "
-				"a key",
-				here(b), layout_step_name(&b->l, writer(moved)),
-				p->kind == CHAIN_AT_SLOT ? "the client's reply slot"
-							 : "the chain's own memory");
-		return 0;
+		if (!moved)
+			return 0;
+		if (p->kind == CHAIN_AT_SLOT)
+			return layout_refuse(
+				&b->l, ADDRESS_SLOT, .at = here(b), .other = layout_at(&b->l, writer(moved)));
+		return layout_refuse(
+			&b->l, ADDRESS_OWN, .at = here(b), .other = layout_at(&b->l, writer(moved)));
 	}
 	region = region_of(b, p);
 	if (moved && b->shared && p->index == b->l.d->shared)
-		return layout_refuse(&b->l,
-			"%s: %s replaces an address in what the loop shares with the rest", here(b),
-			layout_step_name(&b->l, writer(moved)));
+		return layout_refuse(
+			&b->l, ADDRESS_SHARED, .at = here(b), .other = layout_at(&b->l, writer(moved)));
 	if (b->l.d->loop && b->l.d->steps[b->s].queue == 0 && p->index == b->l.d->shared)
-		return layout_refuse(&b->l,
-			"%s: answers with what the loop shares, which the next request may change before it "
-			"is sent",
-			here(b));
+		return layout_refuse(&b->l, ANSWER_SHARED, .at = here(b));
 	if (!moved && p->from + len > b->needs.region[p->index])
 		b->needs.region[p->index] = p->from + len;
 	if (!moved && region->size && p->from + len > region->size)
-		return layout_refuse(&b->l, "%s: bytes %u to %llu of region \"%s\", which has %llu", here(b),
-			p->from, (unsigned long long)(p->from + len - 1), region->name,
-			(unsigned long long)region->size);
+		return layout_refuse(&b->l, REGION_END, .at = here(b), .name = region->name,
+			.number = {p->from, p->from + len - 1, region->size});
 	if (!writes)
 		return 0;
 	if (!(region->flags & CHAIN_WRITABLE))
-		return layout_refuse(&b->l, "%s: writes to region \"%s\", which is not declared writable",
-			here(b), region->name);
+		return layout_refuse(&b->l, NOT_WRITABLE, .at = here(b), .name = region->name);
 	if (written(addr, ADDR_BYTES, CLIENT) && !(region->flags & CHAIN_STEERED))
-		return layout_refuse(&b->l,
-			"%s: a request can choose where in region \"%s\" it writes, which is not declared "
-			"steered",
-			here(b), region->name);
+		return layout_refuse(&b->l, NOT_STEERED, .at = here(b), .name = region->name);
 	return 0;
 }
 
 /* A data segment whose length is replaced, and @remote, what is on the other side of it */
-static int check_length(struct bounds *b, const struct chain_place *p, const struct cell *len, bool scatters)
+static int check_length(struct bounds *b, const struct chain_place *p, const struct cell *len)
 {
 	const struct chain_step *st = &b->l.d->steps[b->s];
 	const struct cell *data = written_at_all(len, LEN_BYTES);
@@ -498,16 +486,14 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 	if (!data)
 		return 0;
 	if (p->kind != CHAIN_AT_REGION || (st->remote.kind != CHAIN_AT_REGION && st->queue != 0))
-		return layout_refuse(&b->l,
-			"%s: %s replaces a length, so that it would reach bytes beyond those that are named",
-			here(b), layout_step_name(&b->l, writer(data)));
+		return layout_refuse(
+			&b->l, LENGTH_BEYOND, .at = here(b), .other = layout_at(&b->l, writer(data)));
 	data = written(len, LEN_BYTES, CLIENT);
 	if (data)
-		return layout_refuse(&b->l, "%s: %s lets a request choose how many bytes it %s", here(b),
-			layout_step_name(&b->l, data->by[CLIENT]), scatters ? "reads" : "writes");
-	if (st->queue == 0 && !p->max)
 		return layout_refuse(
-			&b->l, "%s: its length is replaced: say how much it is at most", here(b));
+			&b->l, LENGTH_REQUEST, .at = here(b), .other = layout_at(&b->l, data->by[CLIENT]));
+	if (st->queue == 0 && !p->max)
+		return layout_refuse(&b->l, LENGTH_UNKNOWN, .at = here(b));
 	return 0;
 }
 
@@ -523,7 +509,7 @@ static int check_data(struct bounds *b)
 		const struct cell *sge = c + v->sge_at + i * WQE_DS;
 		uint64_t len = p->max > p->len ? p->max : p->len;
 
-		if (check_length(b, p, sge + WQE_SGE_LEN, v->scatters) ||
+		if (check_length(b, p, sge + WQE_SGE_LEN) ||
 			check_place(b, p, sge + WQE_SGE_ADDR, len, v->scatters))
 			return CHAIN_REFUSED;
 		bytes += v->atomic_bytes ? 0 : len;
@@ -535,11 +521,10 @@ static int check_data(struct bounds *b)
 	if (st->remote.kind != CHAIN_AT_SLOT || st->remote.from + bytes <= b->needs.reply)
 		return 0;
 	if (b->l.d->slot_size && st->remote.from + bytes > b->l.d->slot_size)
-		return layout_refuse(&b->l, "%s: writes up to byte %llu of the reply slot, which has %u",
-			here(b), (unsigned long long)(st->remote.from + bytes), b->l.d->slot_size);
+		return layout_refuse(&b->l, SLOT_END, .at = here(b),
+			.number = {st->remote.from + bytes, b->l.d->slot_size});
 	if (st->remote.from + bytes > UINT32_MAX)
-		return layout_refuse(&b->l, "%s: %llu bytes are no reply", here(b),
-			(unsigned long long)(st->remote.from + bytes));
+		return layout_refuse(&b->l, REPLY_BYTES, .at = here(b), .number = {st->remote.from + bytes});
 	b->needs.reply = (uint32_t)(st->remote.from + bytes);
 	return 0;
 }
@@ -631,8 +616,7 @@ static int iterate(struct bounds *b)
 		run_all(b);
 		now = hash_all(b);
 	}
-	return before == now ? 0
-			     : layout_refuse(&b->l, "it does not become clear what bytes of the loop can be");
+	return before == now ? 0 : layout_refuse(&b->l, LOOP_UNCLEAR);
 }
 
 /* The loop as the chain that an iteration is: with a reply, which does nothing, and the queue that is called
@@ -659,7 +643,7 @@ static int check_loop(struct bounds *b, const struct chain_desc *d, const struct
 	steps[loop->nsteps] = (struct chain_step){.queue = 0};
 	steps[loop->nsteps + 1] = (struct chain_step){.queue = 2};
 	if (as_chain.nsteps > CHAIN_MAX_STEPS)
-		r = layout_refuse(&b->l, "the loop has more than %d steps", (int)CHAIN_MAX_STEPS - 2);
+		r = layout_refuse(&b->l, STEPS, .number = {loop->nsteps, CHAIN_MAX_STEPS - 2});
 	else
 		r = begin(b, &as_chain);
 	if (r == 0)
@@ -690,7 +674,7 @@ static int check_both(struct bounds *b, const struct chain_desc *d)
 	return r;
 }
 
-int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, char err[CHAIN_ERR])
+int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, struct chain_error *err)
 {
 	__attribute__((cleanup(free_bounds))) struct bounds *b = calloc(1, sizeof(*b));
 	int r = 0;
@@ -698,7 +682,7 @@ int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, 
 	if (!b)
 		return -ENOMEM;
 	b->l.err = err;
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	if (d->loop)
 		r = check_both(b, d);
 	if (r == 0)

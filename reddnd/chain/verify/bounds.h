@@ -42,6 +42,6 @@ struct chain_bounds {
  * Checks @d, which has passed chain_check_order(). 0 and the needs in @bounds (or NULL); CHAIN_REFUSED with
  * the reason in @err, also when chain_build() would refuse a single step of @d; -ENOMEM.
  */
-int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, char err[CHAIN_ERR]);
+int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, struct chain_error *err);
 
 #endif

@@ -280,25 +280,22 @@ static int check_pair(void *arg, const struct access *a, const struct access *b)
 static int check_accesses(struct proof *p)
 {
 	const struct access *a = &p->worst[0], *b = &p->worst[1];
-	const char *first, *then;
+	struct chain_error_at first, then;
 
 	access_conflicts(&p->list, check_pair, p);
 	if (!p->found)
 		return 0;
-	first = layout_step_name(&p->l, a->step);
-	then = layout_step_name(&p->l, b->step);
+	first = layout_at(&p->l, a->step);
+	then = layout_at(&p->l, b->step);
 	if (is_over(p, b, a))
-		return layout_refuse(&p->l,
-			"%s is over before %s, which comes first and touches the same bytes", then, first);
+		return layout_refuse(&p->l, ORDER_REVERSED, .at = first, .other = then);
 	if (b->when == ACCESS_FETCH)
-		return layout_refuse(
-			&p->l, "%s writes into %s, which may have been fetched by then", first, then);
+		return layout_refuse(&p->l, FETCHED_EARLY, .at = first, .other = then);
 	if (a->when == ACCESS_FETCH)
-		return layout_refuse(&p->l,
-			"%s writes into %s, which comes first and may not have been fetched by then", then,
-			first);
-	return layout_refuse(&p->l, "%s and %s are not ordered, but %s the same bytes", first, then,
-		a->write && b->write ? "both write" : "one reads and the other writes");
+		return layout_refuse(&p->l, FETCHED_LATE, .at = first, .other = then);
+	if (a->write && b->write)
+		return layout_refuse(&p->l, BOTH_WRITE, .at = first, .other = then);
+	return layout_refuse(&p->l, READ_AND_WRITE, .at = first, .other = then);
 }
 
 /* ---- enables, and the end --------------------------------------------------------------- */
@@ -313,10 +310,9 @@ static int check_enables(struct proof *p)
 				l->d->steps[b].target == l->d->steps[a].target &&
 				l->step[b].enables > l->step[a].enables &&
 				!is_before(p, node(a, STARTED), node(b, STARTED)))
-				return layout_refuse(&p->l,
-					"%s and %s enable queue \"%s\", and either may be first",
-					layout_step_name(l, a), layout_step_name(l, b),
-					l->d->queues[l->d->steps[a].target].name);
+				return layout_refuse(&p->l, ENABLE_RACE, .at = layout_at(l, a),
+					.other = layout_at(l, b),
+					.name = l->d->queues[l->d->steps[a].target].name);
 	return 0;
 }
 
@@ -326,15 +322,14 @@ static int check_end(struct proof *p, unsigned last)
 	const struct layout *l = &p->l;
 
 	if (!(l->d->steps[last].flags & CHAIN_SIGNALLED))
-		return layout_refuse(
-			&p->l, "%s ends the reply and must be signalled", layout_step_name(l, last));
+		return layout_refuse(&p->l, END_UNSIGNALLED, .at = layout_at(l, last));
 	for (unsigned s = 0; s < l->d->nsteps; s++) {
 		enum chain_verb verb = l->d->steps[s].verb;
 		bool over = !chain_verb_info(verb)->data && verb != CHAIN_WAIT;
 
 		if (!is_before(p, node(s, over ? STARTED : LANDED), node(last, COMPLETED)))
-			return layout_refuse(&p->l, "%s may still be at work when %s has completed",
-				layout_step_name(l, s), layout_step_name(l, last));
+			return layout_refuse(
+				&p->l, END_EARLY, .at = layout_at(l, s), .other = layout_at(l, last));
 	}
 	return 0;
 }
@@ -448,12 +443,9 @@ static int check_answer(struct proof *p, unsigned answer, bool last)
 	for (unsigned s = 0; s < (last ? l->d->nsteps : answer); s++)
 		if (l->d->steps[s].queue != 0 && chain_verb_info(l->d->steps[s].verb)->data &&
 			!is_settled(p, s, LANDED))
-			return layout_refuse(&p->l,
-				"%s may fail, and %s answers as if it had not: the answer must be dormant "
-				"and a "
-				"last step of queue \"%s\" give it its opcode",
-				layout_step_name(l, s), layout_step_name(l, answer),
-				l->d->queues[l->d->steps[s].queue].name);
+			return layout_refuse(&p->l, FAILURE_HIDDEN, .at = layout_at(l, s),
+				.other = layout_at(l, answer),
+				.name = l->d->queues[l->d->steps[s].queue].name);
 	return 0;
 }
 
@@ -510,14 +502,14 @@ static void free_proof(struct proof **p)
 	free(*p);
 }
 
-int chain_check_order(const struct chain_desc *d, char err[CHAIN_ERR])
+int chain_check_order(const struct chain_desc *d, struct chain_error *err)
 {
 	__attribute__((cleanup(free_proof))) struct proof *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
 	p->l.err = err;
-	err[0] = '\0';
+	*err = (struct chain_error){0};
 	if (layout_make(&p->l, d) || layout_check_flow(&p->l))
 		return CHAIN_REFUSED;
 	return check(p);

@@ -34,6 +34,6 @@
 #include "reddnd/chain/ir/build.h"
 
 /** 0; CHAIN_REFUSED with the reason in @err, also when chain_build() would refuse @d; -ENOMEM. */
-int chain_check_order(const struct chain_desc *d, char err[CHAIN_ERR]);
+int chain_check_order(const struct chain_desc *d, struct chain_error *err);
 
 #endif

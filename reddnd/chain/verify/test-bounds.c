@@ -2,12 +2,14 @@
 #include "reddnd/chain/verify/bounds.h"
 
 #include "mlx5/wqe.h"
+#include "tests/chain/assert-error.h"
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,33 +91,32 @@ static void fresh(void)
 /* Checks @t, and starts it afresh */
 static void assert_fine(void)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	if (chain_check_bounds(&t.d, NULL, err))
-		fail_msg("refused: %s", err);
+	if (chain_check_bounds(&t.d, NULL, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	fresh();
 }
 
-static void assert_wrong(const char *why)
+static void assert_wrong(struct fault why)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	assert_int_equal(chain_check_bounds(&t.d, NULL, err), CHAIN_REFUSED);
-	if (strcmp(err, why) != 0)
-		fail_msg("\"%s\" is not \"%s\"", err, why);
+	assert_int_equal(chain_check_bounds(&t.d, NULL, &err), CHAIN_REFUSED);
+	assert_fault(&err, why);
 	fresh();
 }
 
 static void needs(void **state)
 {
 	struct chain_bounds b;
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	fresh();
 	t.s[DONE].local[1] = PLACE(REGION(TABLE, 0, 8));
-	if (chain_check_bounds(&t.d, &b, err))
-		fail_msg("refused: %s", err);
+	if (chain_check_bounds(&t.d, &b, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	fresh();
 	assert_int_equal(b.reply, 1064);
 	assert_int_equal(b.region[TABLE], 192);
@@ -123,8 +124,8 @@ static void needs(void **state)
 	assert_int_equal(b.region[COUNTS], 16);
 	assert_int_equal(b.region[LOG], 0);
 	t.d.nregions = 2;
-	assert_int_equal(chain_check_bounds(&t.d, &b, err), CHAIN_REFUSED);
-	assert_string_equal(err, "step \"count\" (line 6): region 2 of 2");
+	assert_int_equal(chain_check_bounds(&t.d, &b, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(NO_REGION, COUNT, 0));
 }
 
 static void opcodes(void **state)
@@ -132,44 +133,30 @@ static void opcodes(void **state)
 	(void)state;
 	fresh();
 	t.s[LOOK].local[2] = PLACE(WORD(0, 8));
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
 	t.a[0] = PLACE(WORD(7, 1));
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
 	/* through a swap, an old value, a WRITE */
 	t.a[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 1));
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
 	t.s[MATCH] = good[COUNT];
 	t.s[MATCH].local[0] = PLACE(WORD(0, 8));
 	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.a[0] = PLACE(WORD(40, 1));
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
 	t.s[MATCH] = good[NOTE];
 	t.s[MATCH].remote = PLACE(WORD(7, 0));
 	t.s[MATCH].local[0] = PLACE(REGION(HEAP, 0, 1));
 	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.a[0] = t.a[1];
 	t.d.nargs = 1;
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a region into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
 	t.s[MATCH].swap = (uint64_t)WQE_OP_READ << 56;
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x10, which is "
-		     "neither that of a "
-		     "write nor a NOP's");
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 	t.w.init = (const uint8_t[48]){[7] = WQE_OP_WRITE};
 	assert_fine();
 	t.w.init = (const uint8_t[48]){[7] = WQE_OP_SEND};
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0xa, which is "
-		     "neither that of a "
-		     "write nor a NOP's");
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 }
 
 /* A masked CAS changes what its mask says, a masked add what its fields hold */
@@ -188,8 +175,7 @@ static void masks(void **state)
 		.add = 1, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
-		     "neither that of a write nor a NOP's");
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
 		.add = 1, .boundary = 1ull << 55, .line = 4);
 	t.d.args++;
@@ -199,15 +185,12 @@ static void masks(void **state)
 		.add = 1ull << 56, .boundary = 1ull << 63, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
-		     "neither that of a "
-		     "write nor a NOP's");
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
 		.add = 1, .boundary = 0x40ull << 48, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which is "
-		     "neither that of a write nor a NOP's");
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 	/* a sum that cannot carry, and data that is added to the lane itself */
 	t.s[MATCH] =
 		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
@@ -217,9 +200,7 @@ static void masks(void **state)
 	t.s[MATCH] =
 		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
 	t.a[0] = PLACE(FIELD("match", CHAIN_F_ADD, 0, 1));
-	assert_wrong("step \"hit\" (line 10): step \"decide\" (line 5) puts bytes of a request into its "
-		     "opcode, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
 	/* an atomic of the values of a region leaves nothing here */
 	t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_CAS, .remote = REGION(COUNTS, 8, 0),
 		.line = 6);
@@ -240,9 +221,6 @@ static void lanes_that_carry(void **state)
 		.swap_mask = 0xffull << 56,
 		.line = 20};
 	static const uint8_t ones[48] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	const char *one = "step \"hit\" (line 10): step \"decide\" (line 5) can make its opcode 0x1, which "
-			  "is neither that of a "
-			  "write nor a NOP's";
 
 	(void)state;
 	for (unsigned wrong = 0; wrong < 9; wrong++) {
@@ -288,7 +266,7 @@ static void lanes_that_carry(void **state)
 			break;
 		}
 		if (wrong)
-			assert_wrong(one);
+			assert_wrong(WRONG(OPCODE, HIT, COUNT));
 		else
 			assert_fine();
 	}
@@ -304,12 +282,10 @@ static void lanes_on_trust(void **state)
 	assert_fine();
 	t.s[DECIDE].flags |= CHAIN_LANES;
 	t.s[DECIDE].local[0] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
-	assert_wrong("step \"count\" (line 6): step \"decide\" (line 5) replaces an address in the chain's "
-		     "own memory; only "
-		     "addresses in regions are bounded by a key");
+	assert_wrong(WRONG(ADDRESS_OWN, COUNT, DECIDE));
 	t.s[DECIDE].flags |= CHAIN_LANES;
 	t.s[DECIDE].local[0] = PLACE(REGION(TABLE, 0, 1));
-	assert_wrong("step \"decide\" (line 5): writes to region \"table\", which is not declared writable");
+	assert_wrong(WRONG(NOT_WRITABLE, DECIDE, 0));
 }
 
 static void control_segments(void **state)
@@ -318,9 +294,7 @@ static void control_segments(void **state)
 	fresh();
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
-	assert_wrong("step \"hit\" (line 10): step \"match\" (line 4) writes into its control segment, which "
-		     "only a device "
-		     "that checks neither index nor QPN of a WQE would not mind");
+	assert_wrong(WRONG(CONTROL, HIT, MATCH));
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
 	t.d.ignores_index = true;
@@ -328,11 +302,9 @@ static void control_segments(void **state)
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)4 << 56 | (uint64_t)WQE_OP_WRITE << 24;
 	t.d.ignores_index = true;
-	assert_wrong("step \"hit\" (line 10): step \"match\" (line 4) can change the size of the WQE");
+	assert_wrong(WRONG(WQE_SIZE, HIT, MATCH));
 	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
-	assert_wrong("step \"answer\" (line 9): step \"look\" (line 3) puts bytes of a region into its "
-		     "index, where only "
-		     "values of the program may get");
+	assert_wrong(WRONG(FOREIGN_REGION, ANSWER, LOOK));
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
 	t.d.args = args + 2;
@@ -345,25 +317,19 @@ static void addresses(void **state)
 	(void)state;
 	fresh();
 	t.s[LOOK].local[2] = PLACE(FIELD("match", CHAIN_F_REMOTE_ADDR, 7, 1));
-	assert_wrong("step \"match\" (line 4): step \"look\" (line 3) replaces an address in the chain's own "
-		     "memory; only "
-		     "addresses in regions are bounded by a key");
+	assert_wrong(WRONG(ADDRESS_OWN, MATCH, LOOK));
 	t.s[LOOK].local[2] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
-	assert_wrong("step \"count\" (line 6): step \"look\" (line 3) replaces an address in the chain's own "
-		     "memory; only "
-		     "addresses in regions are bounded by a key");
+	assert_wrong(WRONG(ADDRESS_OWN, COUNT, LOOK));
 	t.s[LOOK].local[2] = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1));
-	assert_wrong("step \"done\" (line 11): step \"look\" (line 3) replaces an address in the client's "
-		     "reply slot; only "
-		     "addresses in regions are bounded by a key");
+	assert_wrong(WRONG(ADDRESS_SLOT, DONE, LOOK));
 	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4033, 64));
-	assert_wrong("step \"done\" (line 11): bytes 4033 to 4096 of region \"table\", which has 4096");
+	assert_wrong(WRONG(REGION_END, DONE, 0));
 	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4032, 64));
 	assert_fine();
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_REMOTE_KEY, 0, 4));
-	assert_wrong("step \"done\" (line 11): reads a memory key, which is nobody's business");
+	assert_wrong(WRONG(READS_KEY, DONE, 0));
 	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_KEY, 0, 4));
-	assert_wrong("step \"done\" (line 11): reads a memory key, which is nobody's business");
+	assert_wrong(WRONG(READS_KEY, DONE, 0));
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 8));
 	assert_fine();
 }
@@ -373,40 +339,34 @@ static void lengths(void **state)
 	(void)state;
 	fresh();
 	t.s[HIT].local[0].max = 0;
-	assert_wrong("step \"hit\" (line 10): its length is replaced: say how much it is at most");
+	assert_wrong(WRONG(LENGTH_UNKNOWN, HIT, 0));
 	t.s[HIT].local[0].max = 1937;
-	assert_wrong("step \"hit\" (line 10): writes up to byte 2001 of the reply slot, which has 2000");
+	assert_wrong(WRONG(SLOT_END, HIT, 0));
 	t.s[HIT].local[0].max = 1936;
 	assert_fine();
 	t.s[HIT].local[0].max = UINT32_MAX;
 	t.d.slot_size = 0;
-	assert_wrong("step \"hit\" (line 10): 4294967359 bytes are no reply");
+	assert_wrong(WRONG(REPLY_BYTES, HIT, 0));
 	t.s[HIT].local[0] = PLACE(WORD(0, 8));
-	assert_wrong("step \"hit\" (line 10): step \"look\" (line 3) replaces a length, so that it would "
-		     "reach bytes beyond "
-		     "those that are named");
+	assert_wrong(WRONG(LENGTH_BEYOND, HIT, LOOK));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
 	t.s[NOTE].remote = PLACE(WORD(16, 0));
 	t.d.nargs = 2;
-	assert_wrong("step \"note\" (line 7): step \"look\" (line 3) replaces a length, so that it would "
-		     "reach bytes beyond "
-		     "those that are named");
+	assert_wrong(WRONG(LENGTH_BEYOND, NOTE, LOOK));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
 	assert_fine();
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.a[1] = PLACE(WORD(24, 3));
-	assert_wrong("step \"hit\" (line 10): step \"look\" (line 3) lets a request choose how many bytes it "
-		     "writes");
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK));
 	t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ, .remote = REGION(HEAP, 0, 0),
 		.local = {REGION(LOG, 0, 8)}, .line = 7);
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.a[1] = PLACE(WORD(24, 3));
 	t.d.nargs = 2;
-	assert_wrong("step \"note\" (line 7): step \"look\" (line 3) lets a request choose how many bytes it "
-		     "reads");
+	assert_wrong(WRONG(LENGTH_REQUEST, NOTE, LOOK));
 	t.s[HIT].verb = CHAIN_SEND;
 	t.s[HIT].remote = PLACE({0});
 	t.s[MATCH].swap = (uint64_t)WQE_OP_SEND << 56;
@@ -418,19 +378,18 @@ static void writes(void **state)
 	(void)state;
 	fresh();
 	t.r[COUNTS].flags = 0;
-	assert_wrong("step \"count\" (line 6): writes to region \"counts\", which is not declared writable");
+	assert_wrong(WRONG(NOT_WRITABLE, COUNT, 0));
 	t.r[LOG].flags = CHAIN_WRITABLE;
-	assert_wrong("step \"note\" (line 7): a request can choose where in region \"log\" it writes, which "
-		     "is not declared steered");
+	assert_wrong(WRONG(NOT_STEERED, NOTE, 0));
 	/* a place that the region itself names is its owner's choice */
 	t.r[LOG].flags = CHAIN_WRITABLE;
 	t.a[2] = PLACE(WORD(40, 2));
 	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
 	assert_fine();
 	t.s[LOOK].local[2] = PLACE(REGION(TABLE, 0, 7));
-	assert_wrong("step \"look\" (line 3): writes to region \"table\", which is not declared writable");
+	assert_wrong(WRONG(NOT_WRITABLE, LOOK, 0));
 	t.d.regions = NULL;
-	assert_wrong("step \"count\" (line 6): writes to region \"\", which is not declared writable");
+	assert_wrong(WRONG(NOT_WRITABLE, COUNT, 0));
 	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.d.nargs = 2;
@@ -485,7 +444,7 @@ static void fresh_loop(void)
 	t.d.shared_init = init;
 }
 
-static void assert_wrong_loop(const char *why)
+static void assert_wrong_loop(struct fault why)
 {
 	assert_wrong(why);
 	fresh_loop();
@@ -498,15 +457,14 @@ static void loops(void **state)
 	assert_fine();
 	fresh_loop();
 	u.chain[DONE].local[0] = PLACE(REGION(SHARED, 0, 8));
-	assert_wrong_loop("step \"done\" (line 11): answers with what the loop shares, which the next "
-			  "request may change before it is sent");
+	assert_wrong_loop(WRONG(ANSWER_SHARED, 10, 0));
 	u.chain[DONE].queue = 9;
-	assert_wrong_loop("step \"done\" (line 11): queue 9 of 2");
+	assert_wrong_loop(WRONG(NO_QUEUE, 10, 0));
 	u.d.nsteps = CHAIN_MAX_STEPS - 1;
-	assert_wrong_loop("the loop has more than 510 steps");
+	assert_wrong_loop(WRONG(STEPS, 0, 0));
 	u.s[1].remote.from = SHARED_BYTES - 8;
 	u.s[0].remote.from = SHARED_BYTES - 4;
-	assert_wrong_loop("step \"in\": bytes 60 to 67 of region \"shared\", which has 64");
+	assert_wrong_loop(WRONG(REGION_END, 0, 0));
 	/* a byte that moves by one place in each iteration, for longer than anybody waits */
 	u.d.nsteps = CHAIN_MAX_STEPS - 2;
 	u.w.size = CHAIN_MAX_STEPS;
@@ -515,41 +473,38 @@ static void loops(void **state)
 			.local = {WORD(u.d.nsteps - i, 1)});
 	u.s[0].remote = PLACE(REGION(SHARED, 0, 0));
 	u.s[0].local[0] = PLACE(WORD(0, 1));
-	assert_wrong_loop("it does not become clear what bytes of the loop can be");
+	assert_wrong_loop(WRONG(LOOP_UNCLEAR, 0, 0));
 	/* a client's bytes, by way of what is shared */
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
-	assert_wrong_loop(
-		"step \"up\": step \"in\" replaces an address in what the loop shares with the rest");
+	assert_wrong_loop(WRONG(ADDRESS_SHARED, 1, 0));
 	u.s[1].remote = PLACE(WORD(16, 0));
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
-	assert_wrong_loop("step \"up\": step \"in\" replaces an address in the chain's own memory; only "
-			  "addresses in regions are bounded by a key");
+	assert_wrong_loop(WRONG(ADDRESS_OWN, 1, 0));
 	t.a[0] = PLACE(WORD(0, 7));
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_OPCODE, 0, 1));
-	assert_wrong_loop("step \"up\": step \"in\" puts bytes of a request into its opcode, where only "
-			  "values of the program may get");
+	assert_wrong_loop(WRONG(FOREIGN_REQUEST, 1, 0));
 }
 
 static void no_memory_for_a_loop(void **state)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	fresh_loop();
-	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, err));
+	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, &err));
 	assert_int_equal(nomem_result, 0);
 }
 
 static void no_memory(void **state)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	fresh();
-	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, err));
+	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, &err));
 	assert_int_equal(nomem_result, 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/verify/order.h"
 
+#include "tests/chain/assert-error.h"
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
@@ -49,13 +50,7 @@ static const struct chain_word words[] = {{"w", 48, NULL}};
 static const struct chain_place args[] = {
 	{.kind = CHAIN_AT_FIELD, .name = "match", .field = CHAIN_F_COMPARE, .from = 1, .len = 7}};
 
-struct wrong {
-	const char *why;
-	unsigned step; /* replaced by */
-	struct chain_step by;
-};
-
-static int check(const struct chain_step *steps, char err[CHAIN_ERR])
+static int check(const struct chain_step *steps, struct chain_error *err)
 {
 	return chain_check_order(&(struct chain_desc){.name = "if",
 					 .queues = queues,
@@ -72,20 +67,19 @@ static int check(const struct chain_step *steps, char err[CHAIN_ERR])
 
 static void the_right_order(void **state)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
-	if (check(good, err))
-		fail_msg("refused: %s", err);
+	if (check(good, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 }
 
-static void assert_wrong(const struct chain_step *steps, const char *why)
+static void assert_wrong(const struct chain_step *steps, struct fault why)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
-	assert_int_equal(check(steps, err), CHAIN_REFUSED);
-	if (!strstr(err, why))
-		fail_msg("\"%s\" does not say \"%s\"", err, why);
+	assert_int_equal(check(steps, &err), CHAIN_REFUSED);
+	assert_fault(&err, why);
 }
 
 /* Takes one thing away at a time */
@@ -96,16 +90,15 @@ static void nothing_can_be_left_out(void **state)
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[MATCH].flags = 0;
-	assert_wrong(s, "step \"look\" and step \"match\" are not ordered, but both write the same bytes");
+	assert_wrong(s, WRONG(BOTH_WRITE, LOOK, MATCH));
 
 	memcpy(s, good, sizeof(s));
 	s[DECIDE].flags = CHAIN_SIGNALLED;
-	assert_wrong(
-		s, "step \"match\" and step \"decide\" are not ordered, but one reads and the other writes");
+	assert_wrong(s, WRONG(READ_AND_WRITE, MATCH, DECIDE));
 
 	memcpy(s, good, sizeof(s));
 	s[DECIDED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, "step \"decide\" writes into step \"hit\", which may have been fetched by then");
+	assert_wrong(s, WRONG(FETCHED_EARLY, DECIDE, HIT));
 
 	/* the reply enabled from the other queue, which never heard of the decision */
 	memcpy(s, good, sizeof(s));
@@ -113,51 +106,49 @@ static void nothing_can_be_left_out(void **state)
 	s[COUNT] = good[ANSWER];
 	s[COUNT].queue = 2;
 	s[COUNTED] = s[ANSWER];
-	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT));
 
 	memcpy(s, good, sizeof(s));
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, "step \"count\" and step \"done\" are not ordered");
+	assert_wrong(s, WRONG(READ_AND_WRITE, COUNT, DONE));
 
 	/* a reply whose end nobody can see, and a step that runs on after it */
 	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_DORMANT;
-	assert_wrong(s, "step \"done\" ends the reply and must be signalled");
+	assert_wrong(s, WRONG(END_UNSIGNALLED, DONE, 0));
 
 	s[DONE].flags = CHAIN_SIGNALLED;
 	s[DONE].local[0] = (struct chain_place)WORD(24, 4);
 	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, "step 8 (wait) may still be at work when step \"done\" has completed");
+	assert_wrong(s, WRONG(END_EARLY, HEAD2, DONE));
 }
 
 /* A WAIT ends with an error as well */
 static void errors_do_not_lie(void **state)
 {
 	struct chain_step s[STEPS];
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_SIGNALLED;
-	assert_wrong(s, "step \"count\" may fail, and step \"done\" answers as if it had not: the answer "
-			"must be dormant "
-			"and a last step of queue \"count\" give it its opcode");
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
 
-	NOMEM_TRY(-ENOMEM, check(s, err));
+	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 
 	memcpy(s, good, sizeof(s)); /* told too early */
 	s[TELL].flags = CHAIN_SIGNALLED;
-	assert_wrong(s, "step \"count\" may fail");
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
 
 	memcpy(s, good, sizeof(s)); /* and by nobody at all */
 	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
-	assert_wrong(s, "step \"count\" may fail");
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
 
 	memcpy(s, good, sizeof(s)); /* a first answer, before the one that was looked after */
 	s[HIT].verb = CHAIN_WRITE_IMM;
-	assert_wrong(s, "step \"count\" may fail, and step \"hit\" answers");
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, HIT));
 }
 
 /* Of two queues that wake the answer, either may have done it alone */
@@ -179,23 +170,23 @@ static void two_queues_wake_the_answer(void **state)
 		.nwords = 1,
 		.steps = s,
 		.nsteps = sizeof(s) / sizeof(s[0])};
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
-	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
-	assert_non_null(strstr(err, "step \"count\" may fail"));
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 10));
 }
 
 /* A patch of a WQE in the same queue: enabled together with it, or by a SEND_EN after it completed */
 static void patching_ahead_in_one_queue(void **state)
 {
 	struct chain_step s[STEPS];
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[LOOK].local[1] = (struct chain_place)FIELD("decide", CHAIN_F_REMOTE_ADDR, 7, 1);
-	assert_wrong(s, "step \"look\" writes into step \"decide\", which may have been fetched by then");
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDE));
 
 	/* look, wait for it, and only then let the step it patched be fetched */
 	s[NEXT].upto = CHAIN_UPTO_STEP;
@@ -220,10 +211,10 @@ static void patching_ahead_in_one_queue(void **state)
 		(struct chain_step){.label = "tell", .queue = 2, .verb = CHAIN_NOP, .flags = CHAIN_SIGNALLED};
 	s[DONE].flags = CHAIN_SIGNALLED;
 	s[HIT] = (struct chain_step){.queue = 0, .verb = CHAIN_WAIT, .until = "tell"};
-	if (check(s, err))
-		fail_msg("refused: %s", err);
+	if (check(s, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	s[MATCH].verb = CHAIN_NOP;
-	assert_wrong(s, "step \"look\" writes into step \"walk\", which may have been fetched by then");
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDED));
 }
 
 static void two_queues_that_enable_a_third(void **state)
@@ -238,14 +229,14 @@ static void two_queues_that_enable_a_third(void **state)
 	s[COUNTED] = (struct chain_step){
 		.label = "early", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
 	s[LOOK].local[1] = s[DECIDE].local[0] = (struct chain_place)WORD(24, 1);
-	assert_wrong(s, "step \"early\" and step \"answer\" enable queue \"reply\", and either may be first");
+	assert_wrong(s, WRONG(ENABLE_RACE, COUNTED, COUNT));
 	/* the one that reaches less far comes later in the description */
 	memcpy(s, good, sizeof(s));
 	s[COUNT] = (struct chain_step){
 		.label = "early", .queue = 2, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
-	assert_wrong(s, "step \"look\" writes into step \"hit\", which may have been fetched by then");
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT));
 	s[COUNT].queue = 3;
-	assert_wrong(s, "step \"early\": queue 3 of 3");
+	assert_wrong(s, WRONG(NO_QUEUE, COUNT, 0));
 }
 
 /* Who has enabled an answer, if two can? And who has not? */
@@ -306,15 +297,15 @@ static void enabled_by_one_of_two(void **state)
 		.nregions = 1,
 		.steps = two,
 		.nsteps = sizeof(two) / sizeof(two[0])};
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
-	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
-	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 9));
 	d.steps = other;
 	d.nsteps = sizeof(other) / sizeof(other[0]);
-	if (chain_check_order(&d, err))
-		fail_msg("refused: %s", err);
+	if (chain_check_order(&d, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 }
 
 /* An answer says nothing of what comes after it in the description, and all of what comes before */
@@ -356,24 +347,24 @@ static void an_answer_before_the_end(void **state)
 		.nregions = 1,
 		.steps = s,
 		.nsteps = sizeof(ahead) / sizeof(ahead[0])};
-	char err[CHAIN_ERR];
+	struct chain_error err;
 
 	(void)state;
 	memcpy(s, ahead, sizeof(s));
-	if (chain_check_order(&d, err))
-		fail_msg("refused: %s", err);
+	if (chain_check_order(&d, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 
 	s[HELLO].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOKED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
-	assert_non_null(strstr(err, "step \"look\" may fail, and step \"hello\" answers"));
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 4));
 
 	memcpy(s, ahead, sizeof(s));
 	s[HELLO] = ahead[EARLY];
 	s[EARLY] = ahead[MORE];
 	s[MORE] = ahead[HELLO];
-	assert_int_equal(chain_check_order(&d, err), CHAIN_REFUSED);
-	assert_non_null(strstr(err, "step \"more\" may fail, and step \"hello\" answers"));
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 6));
 }
 
 static void the_request_is_a_writer_too(void **state)
@@ -384,13 +375,12 @@ static void the_request_is_a_writer_too(void **state)
 	/* what the request fills is written by the other queue as well */
 	memcpy(s, good, sizeof(s));
 	s[COUNT].remote = (struct chain_place)FIELD("match", CHAIN_F_COMPARE, 0, 0);
-	assert_wrong(s, "step \"count\" writes into step \"match\", which comes first and may not have been "
-			"fetched by then");
+	assert_wrong(s, WRONG(FETCHED_LATE, MATCH, COUNT));
 
 	/* nothing may run before it is there, or without it */
 	memcpy(s, good, sizeof(s));
 	s[HEAD] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, "step 0 (nop): a head must begin with a wait for the request");
+	assert_wrong(s, WRONG(HEAD_START, HEAD, 0));
 }
 
 /* The order of the description is what the chain means */
@@ -404,8 +394,7 @@ static void the_order_of_the_text(void **state)
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	s[MATCH].remote = (struct chain_place)WORD(16, 0);
 	s[DECIDE].remote = (struct chain_place)WORD(28, 0);
-	assert_wrong(s,
-		"step \"count\" is over before step \"match\", which comes first and touches the same bytes");
+	assert_wrong(s, WRONG(ORDER_REVERSED, MATCH, COUNT));
 }
 
 /* ---- one queue: what the connection itself keeps in order -------------------------------- */
@@ -437,9 +426,9 @@ static void the_order_of_the_text(void **state)
 
 static bool fenced_enables;
 
-static void check_one_queue(const struct chain_step *steps, unsigned n, const char *why)
+static void check_one_queue(const struct chain_step *steps, unsigned n, struct fault why)
 {
-	char err[CHAIN_ERR];
+	struct chain_error err;
 	int r = chain_check_order(&(struct chain_desc){.name = "one",
 					  .queues = queues,
 					  .nqueues = 2,
@@ -449,11 +438,10 @@ static void check_one_queue(const struct chain_step *steps, unsigned n, const ch
 					  .fenced_enables = fenced_enables,
 					  .steps = steps,
 					  .nsteps = n},
-		err);
+		&err);
 
-	assert_int_equal(r, why ? CHAIN_REFUSED : 0);
-	if (why && !strstr(err, why))
-		fail_msg("\"%s\" does not say \"%s\"", err, why);
+	assert_int_equal(r, why.code ? CHAIN_REFUSED : 0);
+	assert_fault(&err, why);
 }
 
 enum { LAST = CHAIN_SIGNALLED };
@@ -462,43 +450,42 @@ static void the_responder_keeps_order(void **state)
 {
 	(void)state;
 	/* what a WRITE wrote is there for what follows on the same connection */
-	CHECK(NULL, STORE("store", 0, 8, 0), MOVE("load", CHAIN_READ, 0, 8, 8, LAST), LAST_IS("load"));
-	CHECK(NULL, STORE("store", 0, 8, 0), STORE("again", 0, 8, LAST), LAST_IS("again"));
-	CHECK(NULL, STORE("store", 0, 8, 0), COUNT_TO("count", 0, 8, LAST), LAST_IS("count"));
-	CHECK(NULL, COUNT_TO("count", 0, 8, 0), COUNT_TO("again", 0, 16, LAST), LAST_IS("again"));
+	CHECK(FINE, STORE("store", 0, 8, 0), MOVE("load", CHAIN_READ, 0, 8, 8, LAST), LAST_IS("load"));
+	CHECK(FINE, STORE("store", 0, 8, 0), STORE("again", 0, 8, LAST), LAST_IS("again"));
+	CHECK(FINE, STORE("store", 0, 8, 0), COUNT_TO("count", 0, 8, LAST), LAST_IS("count"));
+	CHECK(FINE, COUNT_TO("count", 0, 8, 0), COUNT_TO("again", 0, 16, LAST), LAST_IS("again"));
 	/* but not for what that gathers, nor what a READ brings */
-	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
-		MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST), LAST_IS("send"));
-	CHECK("step \"load\" and step \"send\" are not ordered", LOAD("load", 0, 8, 0),
-		MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST), LAST_IS("send"));
-	CHECK("step \"load\" and step \"again\" are not ordered", LOAD("load", 0, 8, 0),
-		MOVE("again", CHAIN_READ, 0, 8, 8, LAST), LAST_IS("again"));
+	CHECK(WRONG(READ_AND_WRITE, 2, 3), STORE("store", 0, 8, 0), MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST),
+		LAST_IS("send"));
+	CHECK(WRONG(READ_AND_WRITE, 2, 3), LOAD("load", 0, 8, 0), MOVE("send", CHAIN_WRITE, 8, 0, 8, LAST),
+		LAST_IS("send"));
+	CHECK(WRONG(READ_AND_WRITE, 2, 3), LOAD("load", 0, 8, 0), MOVE("again", CHAIN_READ, 0, 8, 8, LAST),
+		LAST_IS("again"));
 	/* a READ may still be under way when the WRITE after it is executed; an atomic as well */
-	CHECK("step \"load\" and step \"store\" are not ordered", MOVE("load", CHAIN_READ, 0, 8, 8, 0),
-		STORE("store", 0, 8, LAST), LAST_IS("store"));
-	CHECK("step \"count\" and step \"store\" are not ordered", COUNT_TO("count", 0, 8, 0),
-		STORE("store", 0, 8, LAST), LAST_IS("store"));
+	CHECK(WRONG(READ_AND_WRITE, 2, 3), MOVE("load", CHAIN_READ, 0, 8, 8, 0), STORE("store", 0, 8, LAST),
+		LAST_IS("store"));
+	CHECK(WRONG(BOTH_WRITE, 2, 3), COUNT_TO("count", 0, 8, 0), STORE("store", 0, 8, LAST),
+		LAST_IS("store"));
 	/* what a WRITE takes is taken when what follows is executed */
-	CHECK(NULL, MOVE("send", CHAIN_WRITE, 8, 0, 8, 0), LOAD("load", 0, 8, LAST), LAST_IS("load"));
+	CHECK(FINE, MOVE("send", CHAIN_WRITE, 8, 0, 8, 0), LOAD("load", 0, 8, LAST), LAST_IS("load"));
 }
 
 /* A fence waits for READs and atomics, and their answers come after those of all before them */
 static void a_fence_after_a_read(void **state)
 {
 	(void)state;
-	CHECK(NULL, STORE("store", 0, 8, 0), LOAD("load", 8, 8, 0),
+	CHECK(FINE, STORE("store", 0, 8, 0), LOAD("load", 8, 8, 0),
 		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
-	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
+	CHECK(WRONG(READ_AND_WRITE, 2, 3), STORE("store", 0, 8, 0),
 		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
 	/* which does not hold for a READ that may be a NOP, */
-	CHECK("step \"store\" and step \"send\" are not ordered", STORE("store", 0, 8, 0),
-		LOAD("load", 8, 8, CHAIN_DORMANT), MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST),
-		LAST_IS("send"));
+	CHECK(WRONG(READ_AND_WRITE, 2, 4), STORE("store", 0, 8, 0), LOAD("load", 8, 8, CHAIN_DORMANT),
+		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
 	/* but a WRITE that may be one does not hide what was before it */
-	CHECK(NULL, STORE("store", 0, 8, 0), STORE("maybe", 24, 8, CHAIN_DORMANT), LOAD("load", 8, 8, 0),
+	CHECK(FINE, STORE("store", 0, 8, 0), STORE("maybe", 24, 8, CHAIN_DORMANT), LOAD("load", 8, 8, 0),
 		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
 	/* nobody says that a SEND_EN heeds a fence */
-	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
+	CHECK(WRONG(FETCHED_EARLY, 2, 4),
 		{.label = "load",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -515,7 +502,7 @@ static void a_fence_after_a_read(void **state)
 			.remote = SLOT,
 			.local = {REGION(1, 8)}});
 	/* the SEND_EN runs before what it does not wait for has failed */
-	CHECK("step \"load\" may fail, and step \"done\" answers", LOAD("load", 0, 8, LAST),
+	CHECK(WRONG(FAILURE_HIDDEN, 2, 5), LOAD("load", 0, 8, LAST),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
 		{.queue = 0, .verb = CHAIN_WAIT, .until = "load"},
 		{.label = "done",
@@ -549,13 +536,11 @@ static void a_fenced_enable(void **state)
 	{                                                                                                    \
 		.queue = 1, .verb = CHAIN_SEND_EN, .flags = (f), .target = 0, .upto = CHAIN_UPTO_END         \
 	}
-	CHECK(NULL, PATCH(CHAIN_NOP, 0), ENABLE(CHAIN_FENCE));
-	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
-		PATCH(CHAIN_NOP, 0), ENABLE(0));
-	CHECK("step \"load\" writes into step \"done\", which may have been fetched by then",
-		PATCH(CHAIN_RECV_EN, CHAIN_FENCE), ENABLE(0));
+	CHECK(FINE, PATCH(CHAIN_NOP, 0), ENABLE(CHAIN_FENCE));
+	CHECK(WRONG(FETCHED_EARLY, 2, 4), PATCH(CHAIN_NOP, 0), ENABLE(0));
+	CHECK(WRONG(FETCHED_EARLY, 2, 4), PATCH(CHAIN_RECV_EN, CHAIN_FENCE), ENABLE(0));
 	/* it waits for READs, not for WRITEs */
-	CHECK("step \"store\" may", STORE("store", 0, 8, 0), ENABLE(CHAIN_FENCE),
+	CHECK(WRONG(END_EARLY, 2, 4), STORE("store", 0, 8, 0), ENABLE(CHAIN_FENCE),
 		{.label = "done",
 			.verb = CHAIN_WRITE_IMM,
 			.flags = CHAIN_SIGNALLED,
@@ -580,11 +565,11 @@ static void regions(void **state)
 		LAST_IS("store")};
 
 	(void)state;
-	check_one_queue(s, sizeof(s) / sizeof(s[0]), NULL);
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
 	s[3].remote.from = 4;
-	check_one_queue(s, sizeof(s) / sizeof(s[0]), "step \"look\" and step \"store\" are not ordered");
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), WRONG(READ_AND_WRITE, 2, 3));
 	s[3].flags |= CHAIN_FENCE;
-	check_one_queue(s, sizeof(s) / sizeof(s[0]), NULL);
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
 }
 
 /* As many steps as there can be, half of them touching the same word */
@@ -601,7 +586,7 @@ static void the_largest(void **state)
 		.nregions = 2,
 		.steps = s,
 		.nsteps = CHAIN_MAX_STEPS};
-	char err[CHAIN_ERR];
+	struct chain_error err;
 	struct timespec t0, t1;
 
 	(void)state;
@@ -613,12 +598,12 @@ static void the_largest(void **state)
 			     : (struct chain_step)MOVE(label[i], CHAIN_READ, 0, 8, 8, CHAIN_FENCE | LAST);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &t0);
-	if (chain_check_order(&d, err))
-		fail_msg("refused: %s", err);
+	if (chain_check_order(&d, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	print_message("%d steps: %ld us\n", CHAIN_MAX_STEPS,
 		(t1.tv_sec - t0.tv_sec) * 1000000 + (t1.tv_nsec - t0.tv_nsec) / 1000);
-	NOMEM_TRY(-ENOMEM, chain_check_order(&d, err));
+	NOMEM_TRY(-ENOMEM, chain_check_order(&d, &err));
 	assert_int_equal(nomem_result, 0);
 }
 

@@ -22,22 +22,23 @@ static void declare_param(struct sema *s, const struct syn_stmt *st)
 	struct ast_param p = {.name = st->name.word, .pos = st->name.pos};
 
 	if (s->prog->nparams == PROGRAM_MAX_PARAMS) {
-		sema_error(s, st->pos, "more than %d params", PROGRAM_MAX_PARAMS);
+		sema_error(s, LIMIT, st->pos, "more than %d params", PROGRAM_MAX_PARAMS);
 		return;
 	}
 	if (!sema_number(s, st->lo, "the range", 0, UINT64_MAX, &p.lo) ||
 		!sema_number(s, st->hi, "the range", 0, UINT64_MAX, &p.hi))
 		return;
 	if (p.lo > p.hi) {
-		sema_error(s, st->lo->pos, "nothing is from %" PRIu64 " to %" PRIu64, p.lo, p.hi);
+		sema_error(s, VALUE, st->lo->pos, "nothing is from %" PRIu64 " to %" PRIu64, p.lo, p.hi);
 		return;
 	}
 	if (!sema_number(s, st->value, "the default", p.lo, p.hi, &p.by_default))
 		return;
 	p.value = set ? set->value : p.by_default;
 	if (p.value < p.lo || p.value > p.hi) {
-		sema_error(s, st->name.pos, "\"%s\" is set to %" PRIu64 "; it may be %" PRIu64 " to %" PRIu64,
-			p.name, p.value, p.lo, p.hi);
+		sema_error(s, VALUE, st->name.pos,
+			"\"%s\" is set to %" PRIu64 "; it may be %" PRIu64 " to %" PRIu64, p.name, p.value,
+			p.lo, p.hi);
 		return;
 	}
 	pool_grow(s->pool, s->prog->param, s->prog->nparams);
@@ -61,7 +62,7 @@ void sema_check_settings(struct sema *s)
 			known |= !strcmp(words[k], name);
 		if (known)
 			continue;
-		sema_error(s, (struct diag_pos){0}, "there is no param \"%s\" to be set%s%s%s", name,
+		sema_error(s, NAME, (struct diag_pos){0}, "there is no param \"%s\" to be set%s%s%s", name,
 			nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 	}
 }
@@ -83,7 +84,7 @@ static void declare_region(struct sema *s, const struct syn_stmt *st)
 	if (st->of.word) {
 		of = scope_need(s, st->of);
 		if (of && of->kind != SYM_STRUCT)
-			sema_error(s, st->of.pos, "\"%s\" is %s; a region is of a structure", of->word,
+			sema_error(s, TYPE, st->of.pos, "\"%s\" is %s; a region is of a structure", of->word,
 				scope_what(of));
 		fine = of && of->kind == SYM_STRUCT;
 	}
@@ -94,7 +95,7 @@ static void declare_region(struct sema *s, const struct syn_stmt *st)
 		struct ast_region *r = pool_alloc(s->pool, sizeof(*r));
 
 		if (s->prog->nregions == PROGRAM_MAX_REGIONS) {
-			sema_error(s, st->names[i].pos, "more than %d regions", PROGRAM_MAX_REGIONS);
+			sema_error(s, LIMIT, st->names[i].pos, "more than %d regions", PROGRAM_MAX_REGIONS);
 			return;
 		}
 		*r = (struct ast_region){.name = st->names[i].word,
@@ -131,27 +132,29 @@ static struct sema_struct *structure(struct sema *s, const struct syn_stmt *st, 
 					       PROGRAM_MAX_FIELDS, &count)))
 			return NULL;
 		if (in_memory && f.type.kind == AST_OFFSET) {
-			sema_error(s, syn->type.pos,
+			sema_error(s, TYPE, syn->type.pos,
 				"only an argument is an offset; in memory it is a number, be%u",
 				8 * f.type.bytes);
 			return NULL;
 		}
 		if (in_memory && f.type.kind == AST_UINT && f.type.order == AST_ANY && f.type.bytes > 1) {
-			sema_error(s, syn->type.pos, "in memory a number has a byte order: be%u or le%u",
-				8 * f.type.bytes, 8 * f.type.bytes);
+			sema_error(s, TYPE, syn->type.pos,
+				"in memory a number has a byte order: be%u or le%u", 8 * f.type.bytes,
+				8 * f.type.bytes);
 			return NULL;
 		}
 		for (unsigned k = 0; f.name && k < made->nfields; k++) {
 			if (!made->field[k].name || strcmp(made->field[k].name, f.name))
 				continue;
-			sema_error(s, syn->name.pos, "\"%s\" has a field \"%s\" already", made->name, f.name);
+			sema_error(s, NAME, syn->name.pos, "\"%s\" has a field \"%s\" already", made->name,
+				f.name);
 			return NULL;
 		}
 		f.count = (uint32_t)count;
 		made->bytes += f.type.bytes * (f.count ? f.count : 1);
 		total += f.count ? f.count : 1;
 		if (total > PROGRAM_MAX_FIELDS) {
-			sema_error(s, syn->name.pos, "more than %d fields, elements counted",
+			sema_error(s, LIMIT, syn->name.pos, "more than %d fields, elements counted",
 				PROGRAM_MAX_FIELDS);
 			return NULL;
 		}
@@ -169,7 +172,7 @@ static void declare_struct(struct sema *s, const struct syn_stmt *st)
 	if (!made)
 		return;
 	if (!sema_field_count(made)) {
-		sema_error(s, st->name.pos, "\"%s\" has no field with a name", made->name);
+		sema_error(s, NAME, st->name.pos, "\"%s\" has no field with a name", made->name);
 		return;
 	}
 	sym->of = made;
@@ -198,10 +201,11 @@ static bool new_arg(
 	struct ast_arg *a = pool_alloc(s->pool, sizeof(*a));
 
 	if (prog->nargs == PROGRAM_MAX_ARGS)
-		return sema_error(
-			s, sym->pos, "more than %d arguments, elements and fields counted", PROGRAM_MAX_ARGS);
+		return sema_error(s, LIMIT, sym->pos, "more than %d arguments, elements and fields counted",
+			PROGRAM_MAX_ARGS);
 	if (prog->arg_bytes + type->bytes > PROGRAM_MAX_ARG_BYTES)
-		return sema_error(s, sym->pos, "the request is longer than %d bytes", PROGRAM_MAX_ARG_BYTES);
+		return sema_error(
+			s, LIMIT, sym->pos, "the request is longer than %d bytes", PROGRAM_MAX_ARG_BYTES);
 	*a = (struct ast_arg){.name = name, .index = prog->nargs, .type = *type, .pos = sym->pos};
 	pool_grow(s->pool, prog->arg, prog->nargs);
 	prog->arg[prog->nargs++] = a;
@@ -217,8 +221,8 @@ static bool new_var(struct sema *s, struct sym *sym, unsigned number, const char
 	struct ast_var *v = pool_alloc(s->pool, sizeof(*v));
 
 	if (s->prog->nvars == PROGRAM_MAX_VARS)
-		return sema_error(s, sym->pos, "more than %d variables, elements and iterations counted",
-			PROGRAM_MAX_VARS);
+		return sema_error(s, LIMIT, sym->pos,
+			"more than %d variables, elements and iterations counted", PROGRAM_MAX_VARS);
 	*v = (struct ast_var){.name = scope_unique(s, name, false),
 		.each_iteration = s->endless,
 		.index = s->prog->nvars,
@@ -293,17 +297,18 @@ static bool var_type(struct sema *s, const struct syn_type *syn, struct sym *sym
 		if (!st)
 			return false;
 		if (st->kind != SYM_STRUCT)
-			return sema_error(s, syn->pos, "\"%s\" is %s, not a type", st->word, scope_what(st));
+			return sema_error(
+				s, TYPE, syn->pos, "\"%s\" is %s, not a type", st->word, scope_what(st));
 		sym->of = st->of;
 		return true;
 	}
 	if (!sema_type(s, syn, type))
 		return false;
 	if (type->kind == AST_OFFSET)
-		return sema_error(s, syn->pos, "only an argument is an offset; a variable is a number, be%u",
-			8 * type->bytes);
+		return sema_error(s, TYPE, syn->pos,
+			"only an argument is an offset; a variable is a number, be%u", 8 * type->bytes);
 	return type->kind != AST_UINT || type->order != AST_ANY || type->bytes == 1 ||
-	       sema_error(s, syn->pos,
+	       sema_error(s, TYPE, syn->pos,
 		       "a variable has a byte order: le%u to calculate with, be%u to be used in WQEs",
 		       8 * type->bytes, 8 * type->bytes);
 }
@@ -317,7 +322,8 @@ static void declare_var(struct sema *s, const struct syn_stmt *st)
 	if (!count(s, st, PROGRAM_MAX_VARS, sym) || !var_type(s, &st->type, sym, &type))
 		return;
 	if (st->value && (sym->of || type.kind != AST_UINT)) {
-		sema_error(s, st->value->pos, "only a number can have a value here; others begin as zero");
+		sema_error(
+			s, TYPE, st->value->pos, "only a number can have a value here; others begin as zero");
 		return;
 	}
 	if (st->value &&
@@ -352,7 +358,7 @@ static void declare_queue(struct sema *s, const struct syn_stmt *st)
 		struct ast_queue *q = pool_alloc(s->pool, sizeof(*q));
 
 		if (s->prog->nqueues == PROGRAM_MAX_QUEUES) {
-			sema_error(s, st->pos, "more than %d queues", PROGRAM_MAX_QUEUES);
+			sema_error(s, LIMIT, st->pos, "more than %d queues", PROGRAM_MAX_QUEUES);
 			return;
 		}
 		*q = (struct ast_queue){.name = element_name(s, sym, "", i, NULL, 0),
@@ -369,7 +375,7 @@ static void declare_queue(struct sema *s, const struct syn_stmt *st)
 void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost)
 {
 	if (!outermost && st->kind != SYN_VAR && st->kind != SYN_CONST) {
-		sema_error(s, st->pos,
+		sema_error(s, SYNTAX, st->pos,
 			"in a block only var and const can be declared; this belongs outside all blocks");
 		if (st->name.word)
 			scope_declare(s, st->name, SYM_BAD);

@@ -20,13 +20,15 @@ struct diag {
 	size_t len;
 	unsigned errors;
 	struct {
-		unsigned line;
-		size_t said; /* where it begins in what was said; its notes follow */
+		const char *code;
+		struct diag_pos at;
+		char text[MESSAGE];
+		size_t begin; /* in the output; its notes follow */
 	} error[PROGRAM_MAX_ERRORS];
-	bool silent; /* the last one was not reported: nor are its notes */
+	bool silent; /* the last one was dropped; so are its notes */
 	FILE *out;
-	char *said;
-	size_t said_len;
+	char *output;
+	size_t output_len;
 };
 
 struct diag *diag_new(const char *name, const char *text, size_t len)
@@ -38,7 +40,7 @@ struct diag *diag_new(const char *name, const char *text, size_t len)
 	d->name = name;
 	d->text = text;
 	d->len = len;
-	d->out = open_memstream(&d->said, &d->said_len);
+	d->out = open_memstream(&d->output, &d->output_len);
 	if (!d->out) {
 		free(d);
 		return NULL;
@@ -51,7 +53,7 @@ void diag_free(struct diag *d)
 	if (!d)
 		return;
 	fclose(d->out);
-	free(d->said);
+	free(d->output);
 	free(d);
 }
 
@@ -140,12 +142,8 @@ static void quote(const struct diag *d, struct diag_pos at)
 	fputc('\n', d->out);
 }
 
-__attribute__((format(printf, 4, 0))) static void say(
-	const struct diag *d, struct diag_pos at, const char *kind, const char *fmt, va_list ap)
+static void print(const struct diag *d, struct diag_pos at, const char *kind, const char *message)
 {
-	char message[MESSAGE];
-
-	vsnprintf(message, sizeof(message), fmt, ap);
 	if (!at.line) {
 		fprintf(d->out, "%s: %s: %s\n", d->name, kind, message);
 		return;
@@ -154,32 +152,49 @@ __attribute__((format(printf, 4, 0))) static void say(
 	quote(d, at);
 }
 
-void diag_error(struct diag *d, struct diag_pos at, const char *fmt, ...)
+const char *diag_kind_name(enum diag_kind kind)
 {
+	static const char *const names[] = {
+#define X(kind) #kind,
+		DIAG_KINDS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+void diag_report(struct diag *d, const char *code, struct diag_pos at, const char *fmt, ...)
+{
+	unsigned n = d->errors;
 	va_list ap;
 
 	d->silent = diag_is_full(d);
-	for (unsigned e = 0; e < d->errors && !d->silent; e++)
-		d->silent = d->error[e].line == at.line;
+	for (unsigned e = 0; e < n && !d->silent; e++)
+		d->silent = d->error[e].at.line == at.line;
 	if (d->silent)
 		return;
 	fflush(d->out);
-	d->error[d->errors].line = at.line;
-	d->error[d->errors++].said = d->said_len;
+	d->error[n].code = code;
+	d->error[n].at = at;
+	d->error[n].begin = d->output_len;
+	d->errors++;
 	va_start(ap, fmt);
-	say(d, at, "error", fmt, ap);
+	vsnprintf(d->error[n].text, sizeof(d->error[n].text), fmt, ap);
 	va_end(ap);
+	print(d, at, "error", d->error[n].text);
 }
 
 void diag_note(struct diag *d, struct diag_pos at, const char *fmt, ...)
 {
+	char message[MESSAGE];
 	va_list ap;
 
 	if (d->silent)
 		return;
 	va_start(ap, fmt);
-	say(d, at, "note", fmt, ap);
+	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	print(d, at, "note", message);
 }
 
 unsigned diag_errors(const struct diag *d)
@@ -192,9 +207,28 @@ bool diag_is_full(const struct diag *d)
 	return d->errors == PROGRAM_MAX_ERRORS;
 }
 
+/* The index of the error that is number @n in the order of lines; those of a line keep their order */
+static unsigned nth(const struct diag *d, unsigned n)
+{
+	for (unsigned e = 0;; e++) {
+		unsigned before = 0;
+
+		for (unsigned k = 0; k < d->errors; k++)
+			before += d->error[k].at.line < d->error[e].at.line;
+		if (before == n)
+			return e;
+	}
+}
+
+struct diag_entry diag_entry(const struct diag *d, unsigned n)
+{
+	unsigned e = nth(d, n);
+
+	return (struct diag_entry){d->error[e].code, d->error[e].text, d->error[e].at};
+}
+
 char *diag_text(const struct diag *d)
 {
-	bool done[PROGRAM_MAX_ERRORS] = {false};
 	char *text = NULL;
 	size_t len;
 	FILE *out;
@@ -204,23 +238,15 @@ char *diag_text(const struct diag *d)
 	out = open_memstream(&text, &len);
 	if (!out)
 		return NULL;
-	/* in the order of the source, whoever found them */
 	for (unsigned n = 0; n < d->errors; n++) {
-		unsigned least = 0;
-		size_t end;
+		unsigned e = nth(d, n);
+		size_t begin = d->error[e].begin;
+		size_t end = e + 1 < d->errors ? d->error[e + 1].begin : d->output_len;
 
-		while (done[least])
-			least++;
-		for (unsigned e = least + 1; e < d->errors; e++) {
-			if (!done[e] && d->error[e].line < d->error[least].line)
-				least = e;
-		}
-		done[least] = true;
-		end = least + 1 < d->errors ? d->error[least + 1].said : d->said_len;
-		fwrite(d->said + d->error[least].said, 1, end - d->error[least].said, out);
+		fwrite(d->output + begin, 1, end - begin, out);
 	}
 	if (diag_is_full(d))
-		fprintf(out, "%s: that makes %u errors; there may be more\n", d->name, d->errors);
+		fprintf(out, "%s: %u errors are shown; there may be more\n", d->name, d->errors);
 	if (fclose(out)) {
 		free(text);
 		return NULL;

@@ -102,7 +102,7 @@ static void number(struct lexer *l)
 		}
 	}
 	if (i == first || i < len) {
-		diag_error(l->d, here(l, len),
+		diag_error(l->d, SYNTAX, here(l, len),
 			"\"%.*s\" is not a number; write 10, 0x1f, 0b101 or 64K (K, M and G are powers of "
 			"1024)",
 			(int)(len > 40 ? 40 : len), l->at);
@@ -111,7 +111,7 @@ static void number(struct lexer *l)
 	}
 	large |= value << shift >> shift != value;
 	if (large)
-		diag_error(l->d, here(l, len), "the number does not fit into 64 bits");
+		diag_error(l->d, VALUE, here(l, len), "the number does not fit into 64 bits");
 	emit(l, large ? LEX_BAD : LEX_NUMBER, len)->number = value << shift;
 }
 
@@ -124,14 +124,14 @@ static void word(struct lexer *l)
 	for (size_t i = 0; i < len; i++) {
 		if (!is_upper(text[i]))
 			continue;
-		diag_error(l->d, here(l, len),
+		diag_error(l->d, SYNTAX, here(l, len),
 			"\"%.*s\" has a capital letter; names consist of a-z, 0-9 and _",
 			(int)(len > 40 ? 40 : len), text);
 		emit(l, LEX_BAD, len);
 		return;
 	}
 	if (len > PROGRAM_MAX_NAME) {
-		diag_error(l->d, here(l, len), "the name has %zu characters; it may have %d", len,
+		diag_error(l->d, LIMIT, here(l, len), "the name has %zu characters; it may have %d", len,
 			PROGRAM_MAX_NAME);
 		emit(l, LEX_BAD, len);
 		return;
@@ -148,15 +148,16 @@ static void strange(struct lexer *l)
 	if (c >= 0x80) {
 		while (l->at + len < l->end && ((unsigned char)l->at[len] & 0xc0) == 0x80 && len < 4)
 			len++;
-		diag_error(l->d, here(l, 1), "a character outside ASCII; only comments may have one");
+		diag_error(l->d, SYNTAX, here(l, 1), "a character outside ASCII; only comments may have one");
 	} else if (c < ' ' || c == 0x7f) {
-		diag_error(l->d, here(l, 1), "a control character (byte 0x%02x); a program is plain text", c);
+		diag_error(l->d, SYNTAX, here(l, 1),
+			"a control character (byte 0x%02x); a program is plain text", c);
 	} else if (c == '"' || c == '\'') {
-		diag_error(l->d, here(l, 1), "there are no strings or characters; write the number");
+		diag_error(l->d, SYNTAX, here(l, 1), "there are no strings or characters; write the number");
 	} else if (c == ';') {
-		diag_error(l->d, here(l, 1), "a statement ends with its line, without \";\"");
+		diag_error(l->d, SYNTAX, here(l, 1), "a statement ends with its line, without \";\"");
 	} else {
-		diag_error(l->d, here(l, 1), "\"%c\" means nothing here", c);
+		diag_error(l->d, SYNTAX, here(l, 1), "\"%c\" means nothing here", c);
 	}
 	emit(l, LEX_BAD, len);
 }

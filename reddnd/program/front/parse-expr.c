@@ -7,26 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void parse_error(struct parser *p, struct diag_pos at, const char *fmt, ...)
-{
-	char text[300];
-	va_list ap;
-
-	if (p->failed)
-		return;
-	p->failed = true;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	diag_error(p->d, at, "%s", text);
-}
-
 void parse_expected(struct parser *p, const char *what)
 {
-	if (parse_is(p, LEX_BAD)) /* said by the lexer */
+	if (parse_is(p, LEX_BAD)) /* the lexer has reported it */
 		p->failed = true;
 	else
-		parse_error(p, p->at->pos, "%s where %s should be", lex_name(p->at), what);
+		parse_error(p, SYNTAX, p->at->pos, "%s where %s should be", lex_name(p->at), what);
 }
 
 bool parse_is(const struct parser *p, int kind)
@@ -80,7 +66,8 @@ void parse_newlines(struct parser *p)
 bool parse_enter(struct parser *p)
 {
 	if (p->depth >= PROGRAM_MAX_NEST) {
-		parse_error(p, p->at->pos, "nested too deeply; %d levels are the limit", PROGRAM_MAX_NEST);
+		parse_error(
+			p, LIMIT, p->at->pos, "nested too deeply; %d levels are the limit", PROGRAM_MAX_NEST);
 		return false;
 	}
 	p->depth++;
@@ -129,10 +116,10 @@ struct syn_name parse_name(struct parser *p, const char *what)
 struct syn_name parse_new_name(struct parser *p, const char *what)
 {
 	if (parse_is(p, LEX_WORD) && parse_is_reserved(p->at->word))
-		parse_error(
-			p, p->at->pos, "\"%s\" is a word of the language; choose another name", p->at->word);
+		parse_error(p, SYNTAX, p->at->pos, "\"%s\" is a word of the language; choose another name",
+			p->at->word);
 	if (parse_is_word(p, "_"))
-		parse_error(p, p->at->pos, "\"_\" is no name: it stands for what is skipped");
+		parse_error(p, SYNTAX, p->at->pos, "\"_\" is no name: it stands for what is skipped");
 	return parse_name(p, what);
 }
 
@@ -152,8 +139,8 @@ struct syn_type parse_type(struct parser *p, bool structs)
 		return t;
 	if (parse_is(p, LEX_WORD) && number_type(p->at->word, &t)) {
 		if (!t.bits)
-			parse_error(p, t.pos, "there is no type \"%s\"; numbers have 8, 16, 24, ... 64 bits",
-				p->at->word);
+			parse_error(p, SYNTAX, t.pos,
+				"there is no type \"%s\"; numbers have 8, 16, 24, ... 64 bits", p->at->word);
 		p->at++;
 	} else if (parse_take_word(p, "bytes")) {
 		t.kind = SYN_TYPE_BYTES;
@@ -169,7 +156,7 @@ struct syn_type parse_type(struct parser *p, bool structs)
 		t.kind = SYN_TYPE_STRUCT;
 		t.name = parse_name(p, "a type");
 	} else if (parse_is(p, LEX_WORD)) {
-		parse_error(p, t.pos,
+		parse_error(p, SYNTAX, t.pos,
 			"there is no type \"%s\"; the types are u8, be16, le16, ... be64, le64, bytes N%s",
 			p->at->word,
 			structs ? ", offset(N) in REGION and structures" : " and offset(N) in REGION");
@@ -257,7 +244,7 @@ static struct syn_expr *primary(struct parser *p)
 	} else if (parse_take_word(p, "slot")) {
 		e->kind = SYN_SLOT;
 	} else if (parse_is(p, '-')) {
-		parse_error(p, from, "numbers are unsigned; only \"add ... by -x\" takes a minus");
+		parse_error(p, SYNTAX, from, "numbers are unsigned; only \"add ... by -x\" takes a minus");
 	} else if (parse_is(p, LEX_WORD) && !parse_is_reserved(p->at->word)) {
 		e->kind = SYN_REF;
 		e->name = parse_name(p, "a name");
@@ -271,8 +258,8 @@ static struct syn_expr *primary(struct parser *p)
 			}
 		}
 	} else if (parse_is(p, LEX_WORD)) {
-		parse_error(p, from, "\"%s\" is a word of the language, where a value or place should be",
-			p->at->word);
+		parse_error(p, SYNTAX, from,
+			"\"%s\" is a word of the language, where a value or place should be", p->at->word);
 	} else {
 		parse_expected(p, "a value or place");
 	}
@@ -304,8 +291,8 @@ static struct syn_expr *binary(struct parser *p, unsigned level)
 		struct syn_expr *e = make(p, SYN_BINARY);
 
 		if (n == PROGRAM_MAX_TERMS) {
-			parse_error(
-				p, p->at->pos, "the expression has more than %d terms", PROGRAM_MAX_TERMS);
+			parse_error(p, LIMIT, p->at->pos, "the expression has more than %d terms",
+				PROGRAM_MAX_TERMS);
 			break;
 		}
 		e->op = p->at->kind;
@@ -366,7 +353,8 @@ struct syn_cond parse_cond(struct parser *p)
 		}
 	}
 	if (parse_is(p, '='))
-		parse_error(p, p->at->pos, "\"=\" gives a value in a declaration; a comparison is ==");
+		parse_error(
+			p, SYNTAX, p->at->pos, "\"=\" gives a value in a declaration; a comparison is ==");
 	parse_expected(p, "a comparison (== != < > <= >=)");
 	return c;
 }

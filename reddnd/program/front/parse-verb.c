@@ -36,7 +36,7 @@ static void arrow(struct parser *p)
 static void add_into(struct parser *p, struct syn_verb *v, const struct syn_into *into)
 {
 	if (v->ninto == PROGRAM_MAX_LIST) {
-		parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+		parse_error(p, LIMIT, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
 		return;
 	}
 	pool_grow(p->pool, v->into, v->ninto);
@@ -99,14 +99,15 @@ static void option(struct parser *p, struct syn_verb *v)
 		option = &v->max;
 	} else if (parse_is_word(p, "imm")) {
 		if (v->kind != AST_WRITE_IMM)
-			parse_error(p, at, "only write_imm has an immediate");
+			parse_error(p, SYNTAX, at, "only write_imm has an immediate");
 		parse_take_word(p, "imm");
 		option = &v->imm;
 	} else {
 		option = &v->bytes;
 	}
 	if (*option || (option != &v->imm && (v->bytes || v->max)))
-		parse_error(p, at, "%s was given before", option == &v->imm ? "the immediate" : "the length");
+		parse_error(p, SYNTAX, at, "%s was given before",
+			option == &v->imm ? "the immediate" : "the length");
 	*option = parse_expr(p);
 	if (option == &v->bytes)
 		parse_need_word(p, "bytes");
@@ -116,7 +117,7 @@ static void parse_write(struct parser *p, struct syn_verb *v)
 {
 	do {
 		if (v->nsources == PROGRAM_MAX_LIST) {
-			parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+			parse_error(p, LIMIT, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
 			return;
 		}
 		pool_grow(p->pool, v->source, v->nsources);
@@ -192,7 +193,7 @@ void parse_verb(struct parser *p, struct syn_verb *v)
 			v->kind = VERBS[i].kind;
 	}
 	if (!strcmp(word, "min") || !strcmp(word, "max"))
-		parse_error(p, v->pos,
+		parse_error(p, SYNTAX, v->pos,
 			"no NIC that can be reached through the verbs has %s; compare and mov instead", word);
 	if (p->failed)
 		return;

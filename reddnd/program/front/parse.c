@@ -20,9 +20,9 @@ static void fields(struct parser *p, struct syn_stmt *s, bool skips)
 		if (parse_is(p, '}') && s->nfields)
 			break;
 		if (!skips && parse_is_word(p, "_"))
-			parse_error(p, p->at->pos, "a request has no bytes to skip; leave \"_\" out");
+			parse_error(p, SYNTAX, p->at->pos, "a request has no bytes to skip; leave \"_\" out");
 		if (s->nfields == PROGRAM_MAX_LIST) {
-			parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+			parse_error(p, LIMIT, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
 			return;
 		}
 		f.name = parse_name(p, "the name of a field");
@@ -72,7 +72,7 @@ static void region(struct parser *p, struct syn_stmt *s)
 	do {
 		parse_newlines(p);
 		if (s->nnames == PROGRAM_MAX_LIST) {
-			parse_error(p, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
+			parse_error(p, LIMIT, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
 			return;
 		}
 		pool_grow(p->pool, s->names, s->nnames);
@@ -215,7 +215,7 @@ static void unknown_statement(struct parser *p)
 	for (size_t k = 0; k < COUNT(KINDS); k++)
 		words[n++] = KINDS[k].word;
 	nearest = text_nearest(p->at->word, words, n);
-	parse_error(p, p->at->pos, "%s where a statement should begin%s%s%s", lex_name(p->at),
+	parse_error(p, SYNTAX, p->at->pos, "%s where a statement should begin%s%s%s", lex_name(p->at),
 		nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
@@ -250,7 +250,8 @@ static void verb(struct parser *p, struct syn_stmt *s)
 	if (v->label.word || v->fence || v->ahead)
 		parse_expected(p, "a verb (read, write, write_imm, send, cas, add, nop or mov)");
 	else if (parse_is(p, LEX_WORD) && p->at[1].kind == '=')
-		parse_error(p, p->at->pos, "there is no assignment; write \"mov VALUE -> %s\"", p->at->word);
+		parse_error(p, SYNTAX, p->at->pos, "there is no assignment; write \"mov VALUE -> %s\"",
+			p->at->word);
 	else if (parse_is(p, LEX_WORD))
 		unknown_statement(p);
 	else
@@ -266,9 +267,9 @@ static void statement(struct parser *p, struct syn_stmt *s)
 
 	s->pos = p->at->pos;
 	if (parse_is_word(p, "program") && p->at[1].kind != ':') {
-		parse_error(p, s->pos, "a file is one program; its name was given before");
+		parse_error(p, SYNTAX, s->pos, "a file is one program; its name was given before");
 	} else if (parse_is_word(p, "else")) {
-		parse_error(p, s->pos,
+		parse_error(p, SYNTAX, s->pos,
 			"\"else\" without an if or a loop; it follows the \"}\" of that on the same line");
 		block = true;
 		s->kind = SYN_IF;
@@ -288,7 +289,7 @@ static void statement(struct parser *p, struct syn_stmt *s)
 		}
 	}
 	if (block && !p->failed && parse_is(p, LEX_NEWLINE) && p->at[1].kind == '{') {
-		diag_error(p->d, p->at[1].pos, "\"{\" belongs on the line before");
+		diag_error(p->d, SYNTAX, p->at[1].pos, "\"{\" belongs on the line before");
 		p->at++;
 	}
 	if (block && !p->failed && !parse_is(p, '{'))
@@ -330,7 +331,7 @@ static void statements(struct parser *p, struct syn_block *b)
 		if (parse_is(p, LEX_END) || parse_is(p, '}') || diag_is_full(p->d))
 			return;
 		if (pool_is_full(p->pool)) {
-			diag_error(p->d, p->at->pos, "the program is too large");
+			diag_error(p->d, LIMIT, p->at->pos, "the program is too large");
 			while (!parse_is(p, LEX_END))
 				p->at++;
 			return;
@@ -356,7 +357,7 @@ static void parse_block(struct parser *p, struct syn_block *b)
 	p->depth--;
 	if (parse_take(p, '}') || diag_is_full(p->d))
 		return;
-	diag_error(p->d, open, "\"{\" without its \"}\"");
+	diag_error(p->d, SYNTAX, open, "\"{\" without its \"}\"");
 	p->failed = false;
 }
 
@@ -371,7 +372,7 @@ struct syn_program *parse(struct pool *pool, struct diag *d, const struct lex_to
 		if (!p.failed && !parse_is(&p, LEX_NEWLINE))
 			parse_expected(&p, "the end of the line");
 	} else if (!parse_is(&p, LEX_BAD)) {
-		parse_error(&p, p.at->pos, "a program begins with \"program NAME\"");
+		parse_error(&p, SYNTAX, p.at->pos, "a program begins with \"program NAME\"");
 		p.failed = false;
 	}
 	if (p.failed)
@@ -380,7 +381,7 @@ struct syn_program *parse(struct pool *pool, struct diag *d, const struct lex_to
 		statements(&p, &prog->body);
 		if (!parse_is(&p, '}') || diag_is_full(d))
 			return prog;
-		diag_error(d, p.at->pos, "\"}\" without its \"{\"");
+		diag_error(d, SYNTAX, p.at->pos, "\"}\" without its \"{\"");
 		p.at++;
 	}
 }

@@ -22,8 +22,13 @@ struct parser {
 
 /** "wrong; right": reports at the current token that @what would be right. */
 void parse_expected(struct parser *p, const char *what);
-void parse_error(struct parser *p, struct diag_pos at, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/** diag_error(), unless the statement has one already. */
+#define parse_error(p, kind, at, ...)                                                                        \
+	do {                                                                                                 \
+		if (!(p)->failed)                                                                            \
+			diag_error((p)->d, kind, (at), __VA_ARGS__);                                         \
+		(p)->failed = true;                                                                          \
+	} while (0)
 
 bool parse_is(const struct parser *p, int kind);
 bool parse_is_word(const struct parser *p, const char *word);

@@ -52,26 +52,26 @@ static bool wqe_field(
 	uint64_t sge = 0, byte = 0;
 
 	if (e->index)
-		return sema_error(s, e->index->pos, "\"%s\" is a label, not an array", label->word);
+		return sema_error(s, TYPE, e->index->pos, "\"%s\" is a label, not an array", label->word);
 	if (!name->word)
-		return sema_error(s, e->pos,
+		return sema_error(s, TYPE, e->pos,
 			"\"%s\" is a label; say which field of it, for example %s.length", label->word,
 			label->word);
 	if (v->kind == AST_MOV)
-		return sema_error(s, e->pos, "\"%s\" is a mov, which has no fields; label a read or write",
-			label->word);
+		return sema_error(s, TYPE, e->pos,
+			"\"%s\" is a mov, which has no fields; label a read or write", label->word);
 	if (!strcmp(name->word, "local")) {
 		if (!e->field_index || !e->right)
-			return sema_error(s, e->pos, "write %s.local[N].addr or %s.local[N].length",
+			return sema_error(s, PLACE, e->pos, "write %s.local[N].addr or %s.local[N].length",
 				label->word, label->word);
 		if (!sema_number(s, e->field_index, "the data segment", 0, PROGRAM_MAX_SEGMENTS - 1, &sge))
 			return false;
 		name = &e->right->name;
 		if (strcmp(name->word, "addr") && strcmp(name->word, "length"))
-			return sema_error(s, name->pos, "a data segment has addr and length");
+			return sema_error(s, PLACE, name->pos, "a data segment has addr and length");
 	} else if (e->right ||
 		   (e->field_index && strcmp(name->word, "remote") && strcmp(name->word, "addr"))) {
-		return sema_error(s, e->pos,
+		return sema_error(s, PLACE, e->pos,
 			"only \"local\" has elements, as in %s.local[1].addr, and addresses have bytes, as "
 			"in "
 			"%s.remote[7]",
@@ -86,7 +86,7 @@ static bool wqe_field(
 		if (strcmp(FIELDS[f].word, name->word))
 			continue;
 		if (FIELDS[f].field == CHAIN_F_REMOTE_KEY || FIELDS[f].field == CHAIN_F_LOCAL_KEY)
-			return sema_error(s, name->pos,
+			return sema_error(s, PLACE, name->pos,
 				"a key cannot be touched: it is what keeps a program inside its regions");
 		place->kind = AST_AT_FIELD;
 		place->verb = label->verb;
@@ -95,7 +95,7 @@ static bool wqe_field(
 		if (chain_field_at(chain_verb(v), place->field, 0, &size) < 0 ||
 			((v->kind == AST_CAS || v->kind == AST_ADD) &&
 				(place->field == CHAIN_F_LOCAL_ADDR || place->field == CHAIN_F_LOCAL_LEN)))
-			return sema_error(s, name->pos, "a %s has no field \"%s\"",
+			return sema_error(s, NAME, name->pos, "a %s has no field \"%s\"",
 				chain_verb_info(chain_verb(v))->name, name->word);
 		place->type = (struct ast_type){.kind = AST_UINT, .order = AST_BE, .bytes = size};
 		if (place->one_byte)
@@ -109,7 +109,7 @@ static bool wqe_field(
 	for (unsigned f = 0; f < NFIELDS; f++)
 		words[f] = FIELDS[f].word;
 	nearest = text_nearest(name->word, words, NFIELDS);
-	return sema_error(s, name->pos, "a WQE has no field \"%s\"%s%s%s", name->word,
+	return sema_error(s, NAME, name->pos, "a WQE has no field \"%s\"%s%s%s", name->word,
 		nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
@@ -121,13 +121,13 @@ static bool element(
 	uint32_t index, field_index;
 
 	if (e->right)
-		return sema_error(s, e->right->name.pos, "\"%s\" has no fields", e->field.word);
+		return sema_error(s, TYPE, e->right->name.pos, "\"%s\" has no fields", e->field.word);
 	if (!sema_index(s, e->index, e->name.pos, sym->word, sym->count, &index))
 		return false;
 	*first = index;
 	*n = 1;
 	if (!sym->of)
-		return !e->field.word || sema_error(s, e->field.pos, "\"%s\" has no fields", sym->word);
+		return !e->field.word || sema_error(s, TYPE, e->field.pos, "\"%s\" has no fields", sym->word);
 	*n = sema_field_count(sym->of);
 	*first *= *n;
 	if (!e->field.word)
@@ -147,7 +147,7 @@ static const struct ast_arg *argument(struct sema *s, const struct syn_expr *e, 
 	if (!element(s, e, sym, &first, &n))
 		return NULL;
 	if (sym->of && !e->field.word) {
-		sema_error(s, e->pos, "\"%s\" has fields; say which, for example %s", sym->word,
+		sema_error(s, TYPE, e->pos, "\"%s\" has fields; say which, for example %s", sym->word,
 			sym->arg[first]->name);
 		return NULL;
 	}
@@ -174,14 +174,14 @@ static bool region_place(
 	place->kind = AST_AT_REGION;
 	place->region = sym->region;
 	if (e->index)
-		return sema_error(s, e->index->pos,
+		return sema_error(s, TYPE, e->index->pos,
 			"\"%s\" is a region; a place in it is %s @ OFFSET, in bytes", sym->word, sym->word);
 	if (e->right)
-		return sema_error(s, e->right->name.pos, "\"%s\" has no fields", e->field.word);
+		return sema_error(s, TYPE, e->right->name.pos, "\"%s\" has no fields", e->field.word);
 	if (!e->field.word)
 		return true;
 	if (!sym->of)
-		return sema_error(s, e->field.pos,
+		return sema_error(s, TYPE, e->field.pos,
 			"\"%s\" has no fields: it is not declared as a region of a structure", sym->word);
 	f = sema_field(s, sym->of, e->field);
 	if (!f || !sema_index(s, e->field_index, e->field.pos, e->field.word, f->count, &index))
@@ -223,7 +223,7 @@ static bool reference(struct sema *s, const struct syn_expr *e, struct ast_place
 	case SYM_BAD:
 		break;
 	}
-	return sema_error(s, e->pos,
+	return sema_error(s, TYPE, e->pos,
 		"\"%s\" is %s, where a place should be: a variable, LABEL.FIELD, REGION @ OFFSET or slot",
 		sym->word, scope_what(sym));
 }
@@ -237,7 +237,7 @@ static bool term(struct sema *s, const struct syn_expr *e, struct ast_place *pla
 	if (e->kind == SYN_REF && !sym)
 		return false;
 	if (!sym || (sym->kind != SYM_ARG && sym->kind != SYM_VAR))
-		return sema_error(s, e->pos,
+		return sema_error(s, PLACE, e->pos,
 			"an offset is a sum of constants, arguments and variables, in bytes: a NIC does "
 			"nothing else "
 			"with addresses");
@@ -246,23 +246,24 @@ static bool term(struct sema *s, const struct syn_expr *e, struct ast_place *pla
 		if (!t.arg)
 			return false;
 		if (t.arg->type.kind != AST_OFFSET)
-			return sema_error(s, e->pos,
+			return sema_error(s, TYPE, e->pos,
 				"\"%s\" is %s; what a client may use as an offset is declared offset(N) in "
 				"%s",
 				t.arg->name, sema_type_name(&t.arg->type), place->region->name);
 		if (t.arg->type.window != place->region)
-			return sema_error(s, e->pos, "\"%s\" is an %s, not in %s", t.arg->name,
+			return sema_error(s, PLACE, e->pos, "\"%s\" is an %s, not in %s", t.arg->name,
 				sema_type_name(&t.arg->type), place->region->name);
 	} else {
 		if (!element(s, e, sym, &first, &n))
 			return false;
 		if (n != 1 || sym->var[first]->type.kind != AST_UINT)
-			return sema_error(s, e->pos, "an offset is a number, which \"%s\" is not", sym->word);
+			return sema_error(
+				s, TYPE, e->pos, "an offset is a number, which \"%s\" is not", sym->word);
 		sym->used = true;
 		t.var = sym->var[first];
 	}
 	if (place->nterms == sizeof(place->term) / sizeof(place->term[0]))
-		return sema_error(s, e->pos, "an offset may have two parts that are not constant");
+		return sema_error(s, PLACE, e->pos, "an offset may have two parts that are not constant");
 	place->term[place->nterms++] = t;
 	return true;
 }
@@ -276,7 +277,7 @@ static bool offset(struct sema *s, const struct syn_expr *e, struct ast_place *p
 		return false;
 	if (c == SEMA_CONST) {
 		if (__builtin_add_overflow(place->at, value, &place->at))
-			return sema_error(s, e->pos, "the offset does not fit into 64 bits");
+			return sema_error(s, VALUE, e->pos, "the offset does not fit into 64 bits");
 		return true;
 	}
 	if (e->kind == SYN_BINARY && e->op == '+')
@@ -292,7 +293,7 @@ static bool slot(struct sema *s, const struct syn_expr *at, struct ast_place *pl
 
 bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at)
 {
-	return at <= PROGRAM_MAX_CONSTANT || sema_error(s, pos,
+	return at <= PROGRAM_MAX_CONSTANT || sema_error(s, VALUE, pos,
 						     "the constant part of the offset is %" PRIu64
 						     "; it may be 0 to %u; what is larger can be in a "
 						     "variable",
@@ -307,8 +308,9 @@ static bool in_region(struct sema *s, const struct ast_place *p)
 		return true;
 	if (!__builtin_add_overflow(p->at, p->type.bytes, &end) && end <= p->region->size)
 		return true;
-	return sema_error(s, p->pos, "the place is behind the end of \"%s\", which has %" PRIu64 " bytes",
-		p->region->name, p->region->size);
+	return sema_error(s, VALUE, p->pos,
+		"the place is behind the end of \"%s\", which has %" PRIu64 " bytes", p->region->name,
+		p->region->size);
 }
 
 static bool at(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n)
@@ -322,7 +324,7 @@ static bool at(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 	if (e->left->kind == SYN_REF && !sym)
 		return false;
 	if (!sym || sym->kind != SYM_REGION)
-		return sema_error(s, e->left->pos, "what comes before \"@\" is a region or slot%s%s",
+		return sema_error(s, PLACE, e->left->pos, "what comes before \"@\" is a region or slot%s%s",
 			sym ? ", not " : "", sym ? scope_what(sym) : "");
 	place = append(s, e, list, n);
 	if (!region_place(s, e->left, sym, place) || !offset(s, e->right, place))
@@ -340,12 +342,13 @@ static bool as(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 	if (!place || !sema_type(s, &e->type, &type))
 		return false;
 	if (place->kind != AST_AT_REGION || place->type.kind != AST_NONE)
-		return sema_error(s, e->type.pos, "\"as\" gives a type to a place in a region that has none");
+		return sema_error(
+			s, TYPE, e->type.pos, "\"as\" gives a type to a place in a region that has none");
 	if (type.kind == AST_OFFSET)
-		return sema_error(s, e->type.pos, "only an argument is an offset; here it is a number, be%u",
-			8 * type.bytes);
+		return sema_error(s, TYPE, e->type.pos,
+			"only an argument is an offset; here it is a number, be%u", 8 * type.bytes);
 	if (type.kind == AST_UINT && type.order == AST_ANY && type.bytes > 1)
-		return sema_error(s, e->type.pos, "in memory a number has a byte order: be%u or le%u",
+		return sema_error(s, TYPE, e->type.pos, "in memory a number has a byte order: be%u or le%u",
 			8 * type.bytes, 8 * type.bytes);
 	place->type = type;
 	place->pos = e->pos;
@@ -373,7 +376,7 @@ bool sema_places(struct sema *s, const struct syn_expr *e, struct ast_place ***l
 		break;
 	}
 	return sema_error(
-		s, e->pos, "a place should be here: a variable, LABEL.FIELD, REGION @ OFFSET or slot");
+		s, PLACE, e->pos, "a place should be here: a variable, LABEL.FIELD, REGION @ OFFSET or slot");
 }
 
 struct ast_place *sema_place(struct sema *s, const struct syn_expr *e)
@@ -384,7 +387,7 @@ struct ast_place *sema_place(struct sema *s, const struct syn_expr *e)
 	if (!sema_places(s, e, &list, &n))
 		return NULL;
 	if (n != 1) {
-		sema_error(s, e->pos, "\"%s\" is a structure; say which field of it", e->name.word);
+		sema_error(s, TYPE, e->pos, "\"%s\" is a structure; say which field of it", e->name.word);
 		return NULL;
 	}
 	return list[0];
@@ -394,13 +397,14 @@ static bool constant(struct sema *s, struct diag_pos pos, uint64_t value, const 
 	struct ast_operand *op)
 {
 	if (!type || type->kind == AST_NONE)
-		return sema_error(
-			s, pos, "a constant needs a type here, for example \"%" PRIu64 " as be64\"", value);
+		return sema_error(s, TYPE, pos,
+			"a constant needs a type here, for example \"%" PRIu64 " as be64\"", value);
 	if (type->kind == AST_BYTES)
-		return sema_error(s, pos, "a number, where the other side is \"%s\"", sema_type_name(type));
+		return sema_error(
+			s, TYPE, pos, "a number, where the other side is \"%s\"", sema_type_name(type));
 	if (!sema_fits(type, value))
-		return sema_error(s, pos, "%" PRIu64 " (0x%" PRIx64 ") does not fit into %s", value, value,
-			sema_type_name(type));
+		return sema_error(s, VALUE, pos, "%" PRIu64 " (0x%" PRIx64 ") does not fit into %s", value,
+			value, sema_type_name(type));
 	op->kind = AST_CONST;
 	op->value = value;
 	op->type = *type;
@@ -419,7 +423,7 @@ static bool swab(struct sema *s, const struct syn_expr *e, struct ast_operand *o
 	op->swab = true;
 	op->type = op->place->type;
 	if (op->place->kind == AST_AT_SLOT || op->type.kind != AST_UINT || op->type.order == AST_ANY)
-		return sema_error(s, e->pos,
+		return sema_error(s, TYPE, e->pos,
 			"swab takes a number of at least two bytes, in a variable, a region or a WQE");
 	op->type.order = op->type.order == AST_BE ? AST_LE : AST_BE;
 	return true;
@@ -446,8 +450,9 @@ bool sema_operand(
 		if (!sema_type(s, &e->type, &said))
 			return false;
 		if (said.kind == AST_UINT && said.order == AST_ANY && said.bytes > 1)
-			return sema_error(s, e->type.pos, "in memory a number has a byte order: be%u or le%u",
-				8 * said.bytes, 8 * said.bytes);
+			return sema_error(s, TYPE, e->type.pos,
+				"in memory a number has a byte order: be%u or le%u", 8 * said.bytes,
+				8 * said.bytes);
 		return constant(s, e->pos, value, &said, op);
 	}
 	if (sym && sym->kind == SYM_ARG) {
@@ -459,14 +464,14 @@ bool sema_operand(
 		return true;
 	}
 	if (e->kind == SYN_BINARY || e->kind == SYN_NOT)
-		return sema_error(s, e->pos, "a NIC does not calculate; use add, and a variable");
+		return sema_error(s, PLACE, e->pos, "a NIC does not calculate; use add, and a variable");
 	op->kind = AST_PLACE;
 	op->place = sema_place(s, e);
 	if (!op->place)
 		return false;
 	if (op->place->kind == AST_AT_SLOT)
-		return sema_error(
-			s, e->pos, "the reply slot is the client's memory; it can be written but not read");
+		return sema_error(s, PLACE, e->pos,
+			"the reply slot is the client's memory; it can be written but not read");
 	op->type = op->place->type;
 	return true;
 }
@@ -484,21 +489,21 @@ bool sema_assignable(
 	if (from.kind == AST_UINT && dst->kind == AST_UINT && from.order != dst->order &&
 		from.order != AST_ANY && dst->order != AST_ANY &&
 		(from.bytes == dst->bytes || to->kind == AST_AT_FIELD))
-		return sema_error(s, pos,
+		return sema_error(s, TYPE, pos,
 			"%s into %s: the byte orders differ; mov swab(...) turns one into the other",
 			sema_type_name(&from),
 			to->kind == AST_AT_FIELD ? "a field of a WQE, which is big-endian"
 						 : sema_type_name(dst));
 	if (to->kind == AST_AT_FIELD) {
 		if (from.kind != AST_UINT)
-			return sema_error(
-				s, pos, "%s into a field of a WQE, which is a number", sema_type_name(&from));
-		return from.bytes <= dst->bytes ||
-		       sema_error(s, pos, "%s into a field of %u bytes", sema_type_name(&from), dst->bytes);
+			return sema_error(s, TYPE, pos, "%s into a field of a WQE, which is a number",
+				sema_type_name(&from));
+		return from.bytes <= dst->bytes || sema_error(s, TYPE, pos, "%s into a field of %u bytes",
+							   sema_type_name(&from), dst->bytes);
 	}
 	return sema_same_type(&from, dst) ||
-	       sema_error(s, pos, "%s into %s; both sides must have the same type", sema_type_name(&from),
-		       sema_type_name(dst));
+	       sema_error(s, TYPE, pos, "%s into %s; both sides must have the same type",
+		       sema_type_name(&from), sema_type_name(dst));
 }
 
 static void swap_sides(struct ast_cond *c)
@@ -542,38 +547,41 @@ static bool comparable(struct sema *s, const struct ast_cond *c)
 	bool var = c->left.kind == AST_PLACE;
 
 	if (l->kind == AST_OFFSET || r->kind == AST_OFFSET)
-		return sema_error(s, c->pos, "an offset cannot be compared; mov it into a variable first");
+		return sema_error(
+			s, PLACE, c->pos, "an offset cannot be compared; mov it into a variable first");
 	if ((l->kind == AST_BYTES) != (r->kind == AST_BYTES) ||
 		(l->kind == AST_BYTES && l->bytes != r->bytes))
-		return sema_error(
-			s, c->pos, "%s cannot be compared with %s", sema_type_name(l), sema_type_name(r));
+		return sema_error(s, TYPE, c->pos, "%s cannot be compared with %s", sema_type_name(l),
+			sema_type_name(r));
 	if (l->kind == AST_BYTES) {
 		if (ordered)
-			return sema_error(s, c->pos, "bytes are compared with == and !=; they are no number");
+			return sema_error(
+				s, TYPE, c->pos, "bytes are compared with == and !=; they are no number");
 		return l->bytes <= PROGRAM_MAX_COMPARED ||
-		       sema_error(s, c->pos, "%s in a comparison; %d bytes are the limit", sema_type_name(l),
-			       PROGRAM_MAX_COMPARED);
+		       sema_error(s, LIMIT, c->pos, "%s in a comparison; %d bytes are the limit",
+			       sema_type_name(l), PROGRAM_MAX_COMPARED);
 	}
 	if (ordered && var && l->order == AST_BE)
-		return sema_error(s, c->pos,
+		return sema_error(s, TYPE, c->pos,
 			"the NIC calculates with little-endian numbers; mov swab(...) into an le%u first",
 			8 * l->bytes);
 	if (c->right.kind == AST_CONST)
 		return true;
 	if (r->bytes > l->bytes || (c->right.kind == AST_PLACE && r->bytes < l->bytes))
-		return sema_error(s, c->pos, "%s compared with %s; %s", sema_type_name(l), sema_type_name(r),
+		return sema_error(s, TYPE, c->pos, "%s compared with %s; %s", sema_type_name(l),
+			sema_type_name(r),
 			c->right.kind == AST_PLACE ? "variables must have the same type"
 						   : "the argument must not be wider");
 	if (l->order == AST_ANY || r->order == AST_ANY)
 		return true;
 	if (var && c->right.kind == AST_ARG)
 		return l->order != r->order ||
-		       sema_error(s, c->pos,
+		       sema_error(s, TYPE, c->pos,
 			       "an operand arrives in the other byte order: declare \"%s\" as u%u or %s%u",
 			       c->right.arg->name, 8 * r->bytes, l->order == AST_BE ? "le" : "be",
 			       8 * r->bytes);
 	return l->order == r->order ||
-	       sema_error(s, c->pos,
+	       sema_error(s, TYPE, c->pos,
 		       "%s compared with %s: the byte orders differ; mov swab(...) turns one into the other",
 		       sema_type_name(l), sema_type_name(r));
 }
@@ -585,7 +593,7 @@ static bool typed_side(
 	if (!sema_operand(s, e, type, op))
 		return false;
 	return op->type.kind != AST_NONE ||
-	       sema_error(s, op->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+	       sema_error(s, TYPE, op->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 		       op->place->region->name);
 }
 
@@ -621,12 +629,12 @@ enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct
 			swap_sides(c);
 	}
 	if (c->left.swab || c->right.swab) {
-		sema_error(s, c->pos, "swab in a comparison; mov it into a variable first");
+		sema_error(s, TYPE, c->pos, "swab in a comparison; mov it into a variable first");
 		return SEMA_ERROR;
 	}
 	if ((c->right.kind == AST_PLACE && c->right.place->kind != AST_AT_VAR) ||
 		(c->left.kind == AST_PLACE && c->left.place->kind == AST_AT_FIELD)) {
-		sema_error(s, c->pos,
+		sema_error(s, PLACE, c->pos,
 			"a comparison is between a variable or a place in a region, and a variable, an "
 			"argument or a constant");
 		return SEMA_ERROR;

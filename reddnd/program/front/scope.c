@@ -51,7 +51,7 @@ struct sym *scope_declare(struct sema *s, struct syn_name name, enum sym_kind ki
 	sym->word = name.word;
 	sym->pos = name.pos;
 	if (before) {
-		diag_error(s->d, name.pos, "\"%s\" is already %s; choose another name", name.word,
+		diag_error(s->d, NAME, name.pos, "\"%s\" is already %s; choose another name", name.word,
 			scope_what(before));
 		diag_note(s->d, before->pos, "it is declared here");
 		sym->kind = SYM_BAD;
@@ -93,14 +93,14 @@ struct sym *scope_need(struct sema *s, struct syn_name name)
 	unsigned n = 1;
 
 	if (sym && sym->kind == SYM_OPEN) {
-		sema_error(s, name.pos, "\"%s\" is used in its own declaration", name.word);
+		sema_error(s, NAME, name.pos, "\"%s\" is used in its own declaration", name.word);
 		return NULL;
 	}
 	if (sym)
 		return sym->kind == SYM_BAD ? NULL : sym;
 	elsewhere = declaration(s->body, name.word);
 	if (elsewhere) {
-		diag_error(s->d, name.pos,
+		diag_error(s->d, NAME, name.pos,
 			"\"%s\" is not known here; a name is known from its declaration to the end of its "
 			"block",
 			name.word);
@@ -113,11 +113,11 @@ struct sym *scope_need(struct sema *s, struct syn_name name)
 	}
 	nearest = text_nearest(name.word, words, n);
 	if (nearest)
-		diag_error(
-			s->d, name.pos, "there is no \"%s\" here; did you mean \"%s\"?", name.word, nearest);
+		diag_error(s->d, NAME, name.pos, "there is no \"%s\" here; did you mean \"%s\"?", name.word,
+			nearest);
 	else
-		diag_error(s->d, name.pos, "there is no \"%s\"; it has to be declared before it is used",
-			name.word);
+		diag_error(s->d, NAME, name.pos,
+			"there is no \"%s\"; it has to be declared before it is used", name.word);
 	return NULL;
 }
 

@@ -83,9 +83,9 @@ struct sema {
 };
 
 /** diag_error(), and false. */
-#define sema_error(s, at, ...)                                                                               \
+#define sema_error(s, kind, at, ...)                                                                         \
 	({                                                                                                   \
-		diag_error((s)->d, (at), __VA_ARGS__);                                                       \
+		diag_error((s)->d, kind, (at), __VA_ARGS__);                                                 \
 		false;                                                                                       \
 	})
 

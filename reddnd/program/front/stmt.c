@@ -12,7 +12,8 @@ static bool give_up(struct sema *s, struct diag_pos pos)
 	if (!s->given_up && s->statements < PROGRAM_MAX_STATEMENTS && !pool_is_full(s->pool))
 		return diag_is_full(s->d);
 	if (!s->given_up)
-		sema_error(s, pos, "the program has more than %d statements when its loops are unrolled",
+		sema_error(s, LIMIT, pos,
+			"the program has more than %d statements when its loops are unrolled",
 			PROGRAM_MAX_STATEMENTS);
 	s->given_up = true;
 	return true;
@@ -136,11 +137,11 @@ static bool range(struct sema *s, const struct syn_stmt *st, uint64_t *lo, uint6
 		!sema_number(s, st->hi, "the range of a for", 0, UINT64_MAX, hi))
 		return false;
 	if (*lo > *hi)
-		return sema_error(s, st->lo->pos,
+		return sema_error(s, VALUE, st->lo->pos,
 			"the range ends, with %" PRIu64 ", before it begins, with %" PRIu64, *hi, *lo);
 	if (*hi - *lo > PROGRAM_MAX_ITERATIONS)
-		return sema_error(s, st->lo->pos, "%" PRIu64 " iterations; a loop may have %d", *hi - *lo,
-			PROGRAM_MAX_ITERATIONS);
+		return sema_error(s, LIMIT, st->lo->pos, "%" PRIu64 " iterations; a loop may have %d",
+			*hi - *lo, PROGRAM_MAX_ITERATIONS);
 	return true;
 }
 
@@ -155,10 +156,10 @@ static bool bounds(
 	if (st->count)
 		return sema_number(s, st->count, "the number of iterations", 1, PROGRAM_MAX_ITERATIONS, hi);
 	if (!s->prog->endless)
-		return sema_error(s, st->pos,
+		return sema_error(s, LOOP, st->pos,
 			"the loop has no bound; give it one (\"max 8\"), or declare the program \"endless\"");
 	if (s->loop)
-		return sema_error(s, st->pos,
+		return sema_error(s, LOOP, st->pos,
 			"a loop without a bound inside a loop; only the outermost can be recycled");
 	loop->endless = true;
 	return true;
@@ -177,7 +178,8 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 		enum sema_constness c = sema_cond(s, &st->cond, &l->cond, &holds);
 
 		if (c == SEMA_CONST)
-			sema_error(s, st->cond.pos, "the condition never changes; write \"loop\" or \"for\"");
+			sema_error(s, LOOP, st->cond.pos,
+				"the condition never changes; write \"loop\" or \"for\"");
 		fine &= c == SEMA_RUNTIME;
 	}
 	if (!fine) { /* what is in it is looked at once */
@@ -195,7 +197,7 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 	s->endless = endless;
 	inner(s, &st->otherwise, &l->otherwise);
 	if (st->otherwise.n && (l->endless || st->kind == SYN_WHILE))
-		sema_error(s, st->otherwise.stmt[0].pos,
+		sema_error(s, LOOP, st->otherwise.stmt[0].pos,
 			"\"else\" after a loop that %s; it is for a \"for\" or a \"loop max\" that no break "
 			"has left",
 			l->endless ? "has no bound" : "its condition ends as well");
@@ -205,7 +207,7 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 static void leave(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
 	if (!s->loop) {
-		sema_error(s, st->pos, "\"break\" outside a loop");
+		sema_error(s, LOOP, st->pos, "\"break\" outside a loop");
 		return;
 	}
 	s->loop->breaks = true;
@@ -219,8 +221,8 @@ static void on(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 	uint32_t index;
 
 	if (sym && sym->kind != SYM_QUEUE)
-		sema_error(s, st->name.pos, "\"%s\" is %s; declare \"queue NAME\" and use that", sym->word,
-			scope_what(sym));
+		sema_error(s, TYPE, st->name.pos, "\"%s\" is %s; declare \"queue NAME\" and use that",
+			sym->word, scope_what(sym));
 	else if (sym && sema_index(s, st->count, st->name.pos, sym->word, sym->count, &index))
 		s->queue = sym->queue[index];
 	inner(s, &st->body, out);
@@ -263,7 +265,7 @@ static void check_uses(struct sema *s)
 {
 	for (unsigned i = 0; i < s->nimplied; i++) {
 		if (!s->implied[i]->used)
-			sema_error(s, s->implied[i]->pos,
+			sema_error(s, NAME, s->implied[i]->pos,
 				"\"%s\" is set here for the first time and never used; is the name right?",
 				s->implied[i]->word);
 	}
@@ -275,7 +277,8 @@ static void check_answer(struct sema *s)
 		if (s->prog->verb[i]->kind == AST_WRITE_IMM || s->prog->verb[i]->kind == AST_SEND)
 			return;
 	}
-	sema_error(s, s->prog->pos, "the program never answers; every path ends with a write_imm to slot");
+	sema_error(s, ANSWER, s->prog->pos,
+		"the program never answers; every path ends with a write_imm to slot");
 }
 
 void sema_body(struct sema *s, const struct syn_block *b)

@@ -19,8 +19,8 @@ static enum sema_constness apply(
 		break;
 	case '-':
 		if (b > a) {
-			sema_error(s, e->pos, "%" PRIu64 " - %" PRIu64 " is below zero; numbers are unsigned",
-				a, b);
+			sema_error(s, VALUE, e->pos,
+				"%" PRIu64 " - %" PRIu64 " is below zero; numbers are unsigned", a, b);
 			return SEMA_ERROR;
 		}
 		*value = a - b;
@@ -31,7 +31,7 @@ static enum sema_constness apply(
 	case '/':
 	case '%':
 		if (!b) {
-			sema_error(s, e->pos, "a division by zero");
+			sema_error(s, VALUE, e->pos, "a division by zero");
 			return SEMA_ERROR;
 		}
 		*value = e->op == '/' ? a / b : a % b;
@@ -51,7 +51,7 @@ static enum sema_constness apply(
 	}
 	if (!wrong)
 		return SEMA_CONST;
-	sema_error(s, e->pos, "the value does not fit into 64 bits");
+	sema_error(s, VALUE, e->pos, "the value does not fit into 64 bits");
 	return SEMA_ERROR;
 }
 
@@ -72,8 +72,8 @@ enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t
 		if (sym->kind != SYM_NUMBER)
 			return SEMA_RUNTIME;
 		if (e->index || e->field.word) {
-			sema_error(
-				s, e->pos, "\"%s\" is a constant: it has no elements or fields", sym->word);
+			sema_error(s, TYPE, e->pos, "\"%s\" is a constant: it has no elements or fields",
+				sym->word);
 			return SEMA_ERROR;
 		}
 		*value = sym->number;
@@ -95,7 +95,7 @@ enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t
 		if (!sym)
 			return SEMA_ERROR;
 		if (sym->kind != SYM_STRUCT) {
-			sema_error(s, e->name.pos, "\"%s\" is %s; sizeof takes a structure", sym->word,
+			sema_error(s, TYPE, e->name.pos, "\"%s\" is %s; sizeof takes a structure", sym->word,
 				scope_what(sym));
 			return SEMA_ERROR;
 		}
@@ -119,10 +119,10 @@ bool sema_number(
 		return false;
 	if (c == SEMA_RUNTIME)
 		return sema_error(
-			s, e->pos, "%s must be a constant, made of numbers, params and consts", what);
+			s, VALUE, e->pos, "%s must be a constant, made of numbers, params and consts", what);
 	if (*value < lo || *value > hi)
-		return sema_error(s, e->pos, "%s is %" PRIu64 "; it may be %" PRIu64 " to %" PRIu64, what,
-			*value, lo, hi);
+		return sema_error(s, VALUE, e->pos, "%s is %" PRIu64 "; it may be %" PRIu64 " to %" PRIu64,
+			what, *value, lo, hi);
 	return true;
 }
 
@@ -133,10 +133,10 @@ bool sema_index(struct sema *s, const struct syn_expr *e, struct diag_pos pos, c
 
 	*index = 0;
 	if (!count)
-		return !e || sema_error(s, e->pos, "\"%s\" is not an array", word);
+		return !e || sema_error(s, TYPE, e->pos, "\"%s\" is not an array", word);
 	if (!e)
 		return sema_error(
-			s, pos, "\"%s\" is an array; say which element, [0] to [%u]", word, count - 1);
+			s, TYPE, pos, "\"%s\" is an array; say which element, [0] to [%u]", word, count - 1);
 	if (!sema_number(s, e, "the index", 0, count - 1, &value))
 		return false;
 	*index = (uint32_t)value;
@@ -160,8 +160,8 @@ bool sema_type(struct sema *s, const struct syn_type *t, struct ast_type *type)
 		if (!sym)
 			return false;
 		if (sym->kind != SYM_REGION)
-			return sema_error(s, t->name.pos, "\"%s\" is %s; an offset is in a region", sym->word,
-				scope_what(sym));
+			return sema_error(s, TYPE, t->name.pos, "\"%s\" is %s; an offset is in a region",
+				sym->word, scope_what(sym));
 		*type = (struct ast_type){
 			.kind = AST_OFFSET, .order = AST_BE, .bytes = (uint32_t)bytes, .window = sym->region};
 	}
@@ -216,10 +216,10 @@ const struct sema_field *sema_field(struct sema *s, const struct sema_struct *st
 	}
 	nearest = text_nearest(name.word, words, n);
 	if (nearest)
-		diag_error(s->d, name.pos, "\"%s\" has no field \"%s\"; did you mean \"%s\"?", st->name,
+		diag_error(s->d, NAME, name.pos, "\"%s\" has no field \"%s\"; did you mean \"%s\"?", st->name,
 			name.word, nearest);
 	else
-		diag_error(s->d, name.pos, "\"%s\" has no field \"%s\"", st->name, name.word);
+		diag_error(s->d, NAME, name.pos, "\"%s\" has no field \"%s\"", st->name, name.word);
 	return NULL;
 }
 

@@ -16,13 +16,13 @@ static void mark_patched(const struct ast_place *place)
 static bool too_many(struct sema *s, struct diag_pos pos, unsigned n)
 {
 	return n > PROGRAM_MAX_SEGMENTS &&
-	       !sema_error(s, pos, "%u data segments; a WQE has room for %d", n, PROGRAM_MAX_SEGMENTS);
+	       !sema_error(s, LIMIT, pos, "%u data segments; a WQE has room for %d", n, PROGRAM_MAX_SEGMENTS);
 }
 
 static bool writable(struct sema *s, const struct ast_place *place)
 {
 	return place->kind != AST_AT_REGION || place->region->writable ||
-	       sema_error(s, place->pos, "\"%s\" is not writable; declare it \"region %s writable\"",
+	       sema_error(s, PLACE, place->pos, "\"%s\" is not writable; declare it \"region %s writable\"",
 		       place->region->name, place->region->name);
 }
 
@@ -46,7 +46,7 @@ static bool add_piece(
 static bool is_target(struct sema *s, const struct ast_place *to)
 {
 	return to->kind == AST_AT_VAR || to->kind == AST_AT_FIELD ||
-	       sema_error(s, to->pos, "a read lands in variables and WQEs; write %s from a variable",
+	       sema_error(s, PLACE, to->pos, "a read lands in variables and WQEs; write %s from a variable",
 		       to->kind == AST_AT_SLOT ? "the reply slot" : "a region");
 }
 
@@ -109,8 +109,8 @@ static bool want(struct sema *s, const struct sema_struct *st, const struct syn_
 		w[i] = w[i - 1];
 	w[i] = (struct wanted){f->at + index * f->type.bytes, &f->type, into};
 	return !i || w[i - 1].at != w[i].at ||
-	       sema_error(s, into->field.pos, "\"%s\" is read twice; read it into a variable and mov that",
-		       f->name);
+	       sema_error(s, PLACE, into->field.pos,
+		       "\"%s\" is read twice; read it into a variable and mov that", f->name);
 }
 
 static bool read_struct(
@@ -124,10 +124,10 @@ static bool read_struct(
 		return false;
 	if (sym->kind != SYM_STRUCT)
 		return sema_error(
-			s, syn->as.pos, "\"%s\" is %s, not a structure", sym->word, scope_what(sym));
+			s, TYPE, syn->as.pos, "\"%s\" is %s, not a structure", sym->word, scope_what(sym));
 	if (from->type.kind != AST_NONE)
-		return sema_error(
-			s, syn->as.pos, "what is read has a type already: %s", sema_type_name(&from->type));
+		return sema_error(s, TYPE, syn->as.pos, "what is read has a type already: %s",
+			sema_type_name(&from->type));
 	for (unsigned i = 0; i < syn->ninto; i++) {
 		if (!want(s, sym->of, &syn->into[i], w, i))
 			return false;
@@ -156,7 +156,7 @@ static bool read_parts(struct sema *s, const struct syn_verb *syn, struct ast_ve
 	if (!from)
 		return false;
 	if (from->kind == AST_AT_SLOT)
-		return sema_error(s, from->pos,
+		return sema_error(s, PLACE, from->pos,
 			"the reply slot is the client's memory; it can be written but not read");
 	v->place = from;
 	if (syn->as.word)
@@ -164,7 +164,7 @@ static bool read_parts(struct sema *s, const struct syn_verb *syn, struct ast_ve
 	if (from->type.kind == AST_NONE)
 		return read_list(s, syn, v);
 	if (syn->ninto > 1)
-		return sema_error(s, syn->into[1].to->pos,
+		return sema_error(s, TYPE, syn->into[1].to->pos,
 			"what is read is one value, %s, and goes to one place", sema_type_name(&from->type));
 	return read_typed(s, v, syn->into[0].to, &from->type);
 }
@@ -186,7 +186,7 @@ static bool add_source(struct sema *s, struct ast_verb *v, const struct ast_oper
 {
 	if (op->kind == AST_ARG && op->type.kind == AST_UINT && op->type.order == AST_ANY &&
 		op->type.bytes > 1)
-		return sema_error(s, op->pos,
+		return sema_error(s, TYPE, op->pos,
 			"\"%s\" is declared u%u, without a byte order in memory: declare it be%u or le%u",
 			op->arg->name, 8 * op->type.bytes, 8 * op->type.bytes, 8 * op->type.bytes);
 	pool_grow(s->pool, v->source, v->nsources);
@@ -220,7 +220,7 @@ static bool sources(struct sema *s, const struct syn_verb *syn, struct ast_verb 
 		if (!sema_operand(s, e, NULL, &op))
 			return false;
 		if (op.swab)
-			return sema_error(s, e->pos, "swab here; mov it into a variable first");
+			return sema_error(s, TYPE, e->pos, "swab here; mov it into a variable first");
 		if (!add_source(s, v, &op))
 			return false;
 	}
@@ -237,10 +237,10 @@ static bool immediate(struct sema *s, const struct syn_verb *syn, struct ast_ver
 	if (!sema_operand(s, syn->imm, &BE32, &v->imm))
 		return false;
 	if (v->imm.kind == AST_PLACE)
-		return sema_error(s, v->imm.pos,
+		return sema_error(s, TYPE, v->imm.pos,
 			"an immediate is a constant or an argument; for another, mov it into LABEL.imm");
 	return (v->imm.type.kind == AST_UINT && v->imm.type.bytes <= 4 && v->imm.type.order != AST_LE) ||
-	       sema_error(s, v->imm.pos, "an immediate is u8 to u32, or big-endian; this is %s",
+	       sema_error(s, TYPE, v->imm.pos, "an immediate is u8 to u32, or big-endian; this is %s",
 		       sema_type_name(&v->imm.type));
 }
 
@@ -258,7 +258,7 @@ static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *
 			continue;
 		}
 		if (untyped)
-			return sema_error(s, v->source[i].pos,
+			return sema_error(s, PLACE, v->source[i].pos,
 				"how much of \"%s\"? Of all but one in a list, say it: \"as bytes N\"",
 				v->source[i].place->region->name);
 		if (said && !sema_number(s, said, "the length", 1, PROGRAM_MAX_SLOT,
@@ -268,13 +268,15 @@ static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *
 		untyped = true;
 	}
 	return !said || untyped ||
-	       sema_error(s, said->pos, "the length is known: what is written has %" PRIu64 " bytes", *total);
+	       sema_error(s, PLACE, said->pos, "the length is known: what is written has %" PRIu64 " bytes",
+		       *total);
 }
 
 static bool in_slot(struct sema *s, const struct ast_verb *v, uint64_t total)
 {
 	return v->place->kind != AST_AT_SLOT || v->place->at + total <= PROGRAM_MAX_SLOT ||
-	       sema_error(s, v->place->pos, "the reply ends behind byte %d of the slot", PROGRAM_MAX_SLOT);
+	       sema_error(s, LIMIT, v->place->pos, "the reply ends behind byte %d of the slot",
+		       PROGRAM_MAX_SLOT);
 }
 
 static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
@@ -290,15 +292,15 @@ static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_ve
 	if (!to)
 		return true;
 	if (v->kind == AST_WRITE_IMM && to->kind != AST_AT_SLOT)
-		return sema_error(
-			s, to->pos, "write_imm tells the client, so it writes to slot; write does the rest");
+		return sema_error(s, PLACE, to->pos,
+			"write_imm tells the client, so it writes to slot; write does the rest");
 	if (!writable(s, to) || !in_slot(s, v, total))
 		return false;
 	mark_patched(to);
 	if (to->type.kind == AST_NONE || total == to->type.bytes)
 		return true;
 	return sema_error(
-		s, to->pos, "%" PRIu64 " bytes are written to %s", total, sema_type_name(&to->type));
+		s, PLACE, to->pos, "%" PRIu64 " bytes are written to %s", total, sema_type_name(&to->type));
 }
 
 static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
@@ -309,15 +311,15 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (!to)
 		return false;
 	if (to->kind == AST_AT_SLOT)
-		return sema_error(
-			s, to->pos, "mov goes to variables, WQEs and regions; what goes to slot is a write");
+		return sema_error(s, PLACE, to->pos,
+			"mov goes to variables, WQEs and regions; what goes to slot is a write");
 	if (to->type.kind == AST_NONE)
-		return sema_error(s, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+		return sema_error(s, TYPE, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 			to->region->name);
 	if (!sema_operand(s, syn->source[0], &to->type, &op))
 		return false;
 	if (op.type.kind == AST_NONE)
-		return sema_error(s, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 			op.place->region->name);
 	v->place = to;
 	if (!writable(s, to) || !sema_assignable(s, &op.type, to, op.pos))
@@ -339,22 +341,22 @@ static bool word(struct sema *s, struct ast_verb *v, const struct ast_place *at)
 	if (at->kind == AST_AT_FIELD) {
 		mark_patched(at);
 		return (v->kind == AST_CAS && t->bytes == 8) ||
-		       sema_error(s, at->pos,
+		       sema_error(s, PLACE, at->pos,
 			       "an atomic works on little-endian words of 8 bytes; fields of WQEs are "
 			       "big-endian");
 	}
 	if (at->kind == AST_AT_SLOT)
-		return sema_error(
-			s, at->pos, "the reply slot is the client's memory; an atomic works on the server's");
+		return sema_error(s, PLACE, at->pos,
+			"the reply slot is the client's memory; an atomic works on the server's");
 	if (!writable(s, at))
 		return false;
 	if (t->kind == AST_NONE)
-		return sema_error(s, at->pos, "the place has no type; an atomic works on \"as le64\"");
+		return sema_error(s, TYPE, at->pos, "the place has no type; an atomic works on \"as le64\"");
 	if (t->kind != AST_UINT || t->order == AST_BE || (at->kind == AST_AT_REGION && t->bytes != 8))
-		return sema_error(s, at->pos, "an atomic works on %s, and this is %s",
+		return sema_error(s, TYPE, at->pos, "an atomic works on %s, and this is %s",
 			at->kind == AST_AT_REGION ? "le64" : "a little-endian number", sema_type_name(t));
 	return at->kind != AST_AT_REGION || at->at % 8 == 0 ||
-	       sema_error(s, at->pos,
+	       sema_error(s, VALUE, at->pos,
 		       "an atomic works on aligned words: the offset, %" PRIu64 ", is no multiple of 8",
 		       at->at);
 }
@@ -367,16 +369,17 @@ static bool atomic_operand(
 	if (op->kind == AST_CONST)
 		return true;
 	if (op->kind == AST_PLACE && op->place->kind != AST_AT_VAR)
-		return sema_error(s, op->pos, "an operand is a constant, an argument or a variable");
+		return sema_error(s, TYPE, op->pos, "an operand is a constant, an argument or a variable");
 	if (op->swab)
-		return sema_error(s, op->pos, "swab here; mov it into a variable first");
+		return sema_error(s, TYPE, op->pos, "swab here; mov it into a variable first");
 	if (op->type.kind != AST_UINT || op->type.bytes > type->bytes ||
 		(op->kind == AST_PLACE && !sema_same_type(&op->type, type)))
-		return sema_error(s, op->pos, "the operand is %s, for a word that is %s",
+		return sema_error(s, TYPE, op->pos, "the operand is %s, for a word that is %s",
 			sema_type_name(&op->type), sema_type_name(type));
 	if (op->kind == AST_ARG && op->type.order == AST_LE)
-		return sema_error(s, op->pos, "an operand arrives big-endian: declare \"%s\" as u%u or be%u",
-			op->arg->name, 8 * op->type.bytes, 8 * op->type.bytes);
+		return sema_error(s, TYPE, op->pos,
+			"an operand arrives big-endian: declare \"%s\" as u%u or be%u", op->arg->name,
+			8 * op->type.bytes, 8 * op->type.bytes);
 	return true;
 }
 
@@ -399,7 +402,7 @@ static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 	if (!was)
 		return false;
 	return (was->kind == AST_AT_VAR && sema_same_type(&was->type, &v->place->type)) ||
-	       sema_error(s, was->pos, "the old value goes into a variable that is %s",
+	       sema_error(s, TYPE, was->pos, "the old value goes into a variable that is %s",
 		       sema_type_name(&v->place->type));
 }
 
@@ -416,7 +419,8 @@ static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (syn->mask && !sema_number(s, syn->mask, "the mask", 1, UINT64_MAX, &v->mask))
 		return false;
 	if (syn->mask && !sema_fits(&at->type, v->mask))
-		return sema_error(s, syn->mask->pos, "the mask is wider than %s", sema_type_name(&at->type));
+		return sema_error(
+			s, TYPE, syn->mask->pos, "the mask is wider than %s", sema_type_name(&at->type));
 	return old_value(s, syn, v);
 }
 
@@ -427,13 +431,13 @@ static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (!at || !word(s, v, at) || !atomic_operand(s, syn->by, &at->type, &v->by))
 		return false;
 	if (syn->minus && v->by.kind != AST_CONST)
-		return sema_error(s, v->by.pos, "only a constant can be subtracted");
+		return sema_error(s, VALUE, v->by.pos, "only a constant can be subtracted");
 	if (syn->minus)
 		v->by.value = -v->by.value & (UINT64_MAX >> (64 - 8 * at->type.bytes));
 	if (syn->fields && (!sema_number(s, syn->fields, "the mask of fields", 1, UINT64_MAX, &v->fields) ||
 				   !sema_fits(&at->type, v->fields)))
 		return sema_error(
-			s, syn->fields->pos, "the mask is wider than %s", sema_type_name(&at->type));
+			s, TYPE, syn->fields->pos, "the mask is wider than %s", sema_type_name(&at->type));
 	return old_value(s, syn, v);
 }
 
@@ -449,7 +453,7 @@ static bool verb_target(struct sema *s, const struct syn_verb *syn, struct ast_v
 	if (!sym)
 		return false;
 	if (sym->kind != SYM_LABEL || sym->verb->kind == AST_MOV)
-		return sema_error(s, syn->target.pos,
+		return sema_error(s, PLACE, syn->target.pos,
 			"\"%s\" is %s; what can be waited for or enabled is the label of a WR", sym->word,
 			sym->kind == SYM_LABEL ? "a mov" : scope_what(sym));
 	v->target = sym->verb;
@@ -503,12 +507,12 @@ static void check_length(struct sema *s, const struct ast_verb *v)
 			patched = v->lengths & 1u << i;
 		}
 	if (untyped && !patched && v->max)
-		sema_error(s, v->pos,
+		sema_error(s, PLACE, v->pos,
 			"\"max\" bounds a length that is patched, and nothing patches this one; say \", "
 			"%" PRIu64 " bytes\"",
 			v->max);
 	else if (untyped && !patched && !v->bytes)
-		sema_error(s, v->pos,
+		sema_error(s, PLACE, v->pos,
 			"how much is written? Say it (\", 64 bytes\"), or let a read patch the length of a "
 			"label");
 }
@@ -520,16 +524,18 @@ void sema_check_fields(struct sema *s)
 		unsigned n = p->verb->kind == AST_READ ? p->verb->npieces : p->verb->nsources;
 
 		if (!is_made(s, p->verb))
-			sema_error(s, p->pos, "the label is in the branch of an \"if\" that is not taken");
+			sema_error(s, PLACE, p->pos,
+				"the label is in the branch of an \"if\" that is not taken");
 		else if ((p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN) && p->sge >= n)
-			sema_error(s, p->pos, "there is no local[%u]: \"%s\" has %u data segment%s", p->sge,
-				p->verb->name, n, n == 1 ? "" : "s");
+			sema_error(s, PLACE, p->pos, "there is no local[%u]: \"%s\" has %u data segment%s",
+				p->sge, p->verb->name, n, n == 1 ? "" : "s");
 	}
 	for (unsigned i = 0; i < s->prog->nverbs; i++) {
 		const struct ast_verb *v = s->prog->verb[i];
 
 		check_length(s, v);
 		if (v->target && !is_made(s, v->target))
-			sema_error(s, v->pos, "the label is in the branch of an \"if\" that is not taken");
+			sema_error(s, PLACE, v->pos,
+				"the label is in the branch of an \"if\" that is not taken");
 	}
 }

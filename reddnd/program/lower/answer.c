@@ -48,10 +48,10 @@ static bool answered(struct lower *l, const struct guard *path)
 			any = true;
 		}
 	if (!any && !path)
-		return lower_refuse(
-			l, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
+		return lower_refuse(l, ANSWER, l->p->pos,
+			"this program never answers; end it with a `write_imm` to the slot");
 	if (!any)
-		return lower_refuse(l, path->test->cond->pos,
+		return lower_refuse(l, ANSWER, path->test->cond->pos,
 			"a request for which this %s is never answered; let it have a `write_imm` too, or "
 			"answer "
 			"after the conditions",
@@ -77,7 +77,7 @@ static bool writes_late(struct lower *l)
 	for (unsigned i = 0; i < l->nops; i++)
 		for (unsigned k = i + 1; answer(&l->op[i]) && answer(&l->op[i])->ahead && k < l->nops; k++)
 			if (slot_write(&l->op[k]) && !lower_excludes(l->op[i].guard, l->op[k].guard))
-				return !lower_refuse(l, slot_write(&l->op[k])->pos,
+				return !lower_refuse(l, ANSWER, slot_write(&l->op[k])->pos,
 					"line %u may have answered ahead of this, and the slot is the "
 					"client's again; "
 					"write to it before the answer",
@@ -93,7 +93,7 @@ void lower_check_answers(struct lower *l)
 		for (unsigned k = i + 1; k < l->nops; k++)
 			if (answer(&l->op[i]) && answer(&l->op[k]) &&
 				!lower_excludes(l->op[i].guard, l->op[k].guard)) {
-				lower_refuse(l, answer(&l->op[k])->pos,
+				lower_refuse(l, ANSWER, answer(&l->op[k])->pos,
 					"line %u may have answered the request already, and a request is "
 					"answered "
 					"once; put one of the two into the `else` of the other's condition",

@@ -171,7 +171,7 @@ static void bring_variable(struct lower *l, struct test *t)
 		struct step *s = atomic(l, t, CHAIN_MASKED_FETCH_ADD, "complement", copy);
 
 		if (!l->target->masked_atomics) {
-			lower_refuse(l, right->pos,
+			lower_refuse(l, DEVICE, right->pos,
 				"this device has no masked atomics, so the order of two variables cannot be "
 				"tested; compare "
 				"with a constant or an argument");
@@ -335,7 +335,8 @@ static void lower_test(struct lower *l, struct test *t)
 		t->off = on;
 	}
 	if (t->on.n + t->off.n > LANES) {
-		lower_refuse(l, c->pos, "this condition guards more than can be done; split what it guards");
+		lower_refuse(l, LIMIT, c->pos,
+			"this condition guards more than can be done; split what it guards");
 		return;
 	}
 	if (plan_direct(l, t))

@@ -232,7 +232,8 @@ static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct
 	unsigned ways = count_breaks(&loop->iter[0], loop, 0, &flat) + condition;
 
 	if (ways == 0) {
-		lower_refuse(l, pos, "nothing leaves this loop, so that no request would ever be answered");
+		lower_refuse(
+			l, LOOP, pos, "nothing leaves this loop, so that no request would ever be answered");
 		return;
 	}
 	l->part = PART_LOOP;
@@ -279,7 +280,7 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 			if (!s->loop->endless)
 				f = flatten_loop(l, s->loop, s->pos, f);
 			else if (f.guard || l->endless)
-				lower_refuse(l, s->pos, "%s",
+				lower_refuse(l, LOOP, s->pos, "%s",
 					l->endless ? "a second loop without a bound; a program has one"
 						   : "a loop without a bound inside of an \"if\"; begin the "
 						     "loop with "

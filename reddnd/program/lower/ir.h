@@ -278,8 +278,12 @@ struct place lower_target(struct lower *l, const struct op *op, const struct ast
 struct step *lower_copy(
 	struct lower *l, const struct op *op, struct place from, struct place to, const char *name);
 struct step *lower_step_of(const struct lower *l, const struct ast_verb *v);
-bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/** diag_error(), and false. */
+#define lower_refuse(l, kind, at, ...)                                                                       \
+	({                                                                                                   \
+		diag_error((l)->diag, kind, (at), __VA_ARGS__);                                              \
+		false;                                                                                       \
+	})
 
 /** Data segments that a place becomes, and 16-byte units of a step's WQE. */
 unsigned lower_segments(const struct place *p);

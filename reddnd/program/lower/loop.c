@@ -24,7 +24,7 @@ static const struct op *op_of(const struct lower *l, const struct ast_verb *v)
 
 static bool check_arg(struct lower *l, const struct ast_arg *a, struct diag_pos pos)
 {
-	return !a || lower_refuse(l, pos,
+	return !a || lower_refuse(l, LOOP, pos,
 			     "\"%s\" arrives with a request, and the loop is older than that; before the "
 			     "loop, mov it to a "
 			     "variable",
@@ -42,17 +42,17 @@ static bool check_place(struct lower *l, const struct op *op, const struct ast_p
 		return true;
 	target = op_of(l, p->verb);
 	if (target->part != op->part)
-		return lower_refuse(l, p->pos,
+		return lower_refuse(l, LOOP, p->pos,
 			"\"%s\" is %s the loop, and has a WQE for each %s; use a variable to get there",
 			p->verb->name, target->part == PART_LOOP ? "in" : "outside of",
 			target->part == PART_LOOP ? "iteration" : "request");
 	if (op->part == PART_LOOP && target <= op)
-		return lower_refuse(l, p->pos,
+		return lower_refuse(l, LOOP, p->pos,
 			"\"%s\" comes first: in the next iteration it is another WQE; use a variable to get "
 			"there",
 			p->verb->name);
 	if (op->part == PART_LOOP && written && !lower_dominates(op->guard, target->guard))
-		return lower_refuse(l, p->pos,
+		return lower_refuse(l, LOOP, p->pos,
 			"when this is not executed, \"%s\" would keep what an iteration long ago has put "
 			"there; patch it "
 			"in every case",
@@ -82,9 +82,9 @@ static bool check_verb(struct lower *l, const struct op *op)
 		fine = check_operand(l, op, &v->by);
 	if (fine && (v->fence || v->kind == AST_WAIT || v->kind == AST_ENABLE))
 		return lower_refuse(
-			l, v->pos, "a program with an endless loop is ordered by the compiler alone");
+			l, LOOP, v->pos, "a program with an endless loop is ordered by the compiler alone");
 	if (fine && op->queue == 0 && op->part != PART_AFTER)
-		return lower_refuse(l, v->pos, "the answer comes after the loop; %s",
+		return lower_refuse(l, ANSWER, v->pos, "the answer comes after the loop; %s",
 			op->part == PART_LOOP ? "keep it in variables until then" : "put this there");
 	return fine;
 }
@@ -96,10 +96,10 @@ bool lower_check_loop(struct lower *l)
 	if (!l->endless)
 		return true;
 	if (l->p->nqueues)
-		lower_refuse(
-			l, l->p->queue[0]->pos, "a program with an endless loop has no queues of its own");
+		lower_refuse(l, LOOP, l->p->queue[0]->pos,
+			"a program with an endless loop has no queues of its own");
 	if (l->p->nregions == PROGRAM_MAX_REGIONS)
-		lower_refuse(l, l->p->region[l->p->nregions - 1]->pos,
+		lower_refuse(l, LIMIT, l->p->region[l->p->nregions - 1]->pos,
 			"an endless loop takes one of the %d regions; give up one", (int)PROGRAM_MAX_REGIONS);
 	for (unsigned i = 0; i < l->nops; i++) {
 		const struct op *op = &l->op[i];

@@ -165,7 +165,7 @@ static void add_step(struct out *o, const struct step *s)
 		to->upto = CHAIN_UPTO_END;
 	}
 	if (o->full)
-		lower_refuse(o->l, diag_line(o->l->diag, s->line),
+		lower_refuse(o->l, LIMIT, diag_line(o->l->diag, s->line),
 			"this needs more than %d data segments in a work request; move fewer pieces at a "
 			"time",
 			CHAIN_MAX_SGE);
@@ -182,8 +182,8 @@ static void add_list(struct out *o, struct steps *list, struct chain_desc *d, co
 	TAILQ_FOREACH (s, list, link)
 		n++;
 	if (n > CHAIN_MAX_STEPS) {
-		lower_refuse(l, l->p->pos, "%u work requests, and an %s has at most %d; do less in it", n,
-			what, CHAIN_MAX_STEPS);
+		lower_refuse(l, LIMIT, l->p->pos, "%u work requests, and an %s has at most %d; do less in it",
+			n, what, CHAIN_MAX_STEPS);
 		return;
 	}
 	steps = pool_alloc(l->pool, n * sizeof(*steps));
@@ -261,7 +261,7 @@ static void add_words(struct out *o)
 		if (!w->in && !w->shared && w->in_loop)
 			words[n++] = (struct chain_word){.name = w->name, .size = w->size, .init = w->init};
 	if (in_loop > CHAIN_MAX_WORDS || n - in_loop > CHAIN_MAX_WORDS)
-		lower_refuse(l, l->p->pos,
+		lower_refuse(l, LIMIT, l->p->pos,
 			"%u words of scratch, and an instance has at most %d; do less per request", n,
 			CHAIN_MAX_WORDS);
 	r->desc.words = words;
@@ -380,11 +380,11 @@ static void add_args(struct out *o)
 			}
 	}
 	if (o->nplaces > CHAIN_MAX_RECV_SGE)
-		lower_refuse(l, l->p->pos,
+		lower_refuse(l, LIMIT, l->p->pos,
 			"the arguments go to %u places, and a request fills at most %d; use fewer of them",
 			o->nplaces, CHAIN_MAX_RECV_SGE);
 	else if (o->arg_bytes > CHAIN_MAX_ARG)
-		lower_refuse(l, l->p->pos,
+		lower_refuse(l, LIMIT, l->p->pos,
 			"a request of %u bytes, a copy of an argument for each use, and it has at most %d; "
 			"use them fewer "
 			"times",
@@ -403,7 +403,7 @@ static bool answers(struct lower *l)
 		if (s->queue == 0)
 			return true;
 	return lower_refuse(
-		l, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
+		l, ANSWER, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
 }
 
 static void lower_all(struct lower *l)

@@ -248,7 +248,7 @@ void lower_tell(struct lower *l)
 		if (!last[q])
 			continue;
 		if (to->guard) { /* its opcode is what its condition came to */
-			lower_refuse(l, diag_line(l->diag, to->line),
+			lower_refuse(l, ANSWER, diag_line(l->diag, to->line),
 				"a program with several queues ends with an answer under no condition: only "
 				"that one can do without when a queue fails; answer after the conditions, or "
 				"use one queue");

@@ -6,18 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool lower_refuse(struct lower *l, struct diag_pos at, const char *fmt, ...)
-{
-	char text[400];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	diag_error(l->diag, at, "%s", text);
-	return false;
-}
-
 /* ---- scratch ---------------------------------------------------------------------------------- */
 
 struct word *lower_word(struct lower *l, const char *name, uint16_t size)

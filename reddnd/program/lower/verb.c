@@ -28,7 +28,7 @@ static void check_ahead(struct lower *l, const struct op *op)
 
 		if (!to || is_apart(l, op, to))
 			continue;
-		lower_refuse(l, to->pos,
+		lower_refuse(l, AHEAD, to->pos,
 			"a read that is done ahead may bring this although the conditions around it do not "
 			"hold, and it is "
 			"used where they may not; give it a place that is used only where they do");
@@ -99,7 +99,7 @@ static void lower_write(struct lower *l, struct op *op)
 	}
 	if (v->ahead) {
 		if (l->endless || l->p->nqueues)
-			lower_refuse(l, v->pos,
+			lower_refuse(l, ANSWER, v->pos,
 				"an answer ahead of what comes after it, in a program with %s; all of them "
 				"come at the end",
 				l->endless ? "a loop without a bound" : "queues");
@@ -232,7 +232,7 @@ static void lower_atomic(struct lower *l, struct op *op)
 
 	if (!l->target->masked_atomics &&
 		(s->verb == CHAIN_MASKED_CAS || s->verb == CHAIN_MASKED_FETCH_ADD)) {
-		lower_refuse(l, v->pos, "this device has no masked atomics; leave out `%s`",
+		lower_refuse(l, DEVICE, v->pos, "this device has no masked atomics; leave out `%s`",
 			v->kind == AST_CAS ? "mask" : "fields");
 		return;
 	}
@@ -316,7 +316,7 @@ void lower_verb(struct lower *l, struct op *op)
 		if (s->verb == CHAIN_SEND_EN)
 			s->through = lower_step_of(l, op->verb->target);
 		if (op->guard)
-			lower_refuse(l, op->verb->pos,
+			lower_refuse(l, ORDER, op->verb->pos,
 				"`%s` says when, not whether, and does so whatever the condition comes to; "
 				"move it out "
 				"of the `if`, and before any `break`",

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * error.h - why a chain is refused: a code, the steps that are involved, and the numbers and names of the
+ * message. Builder, proofs and schedulers fill it; chain_error_text() makes the words, for whoever shows
+ * them.
+ */
+#ifndef CHAIN_IR_ERROR_H
+#define CHAIN_IR_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * X(code, words). In the words, {at} and {other} are steps (or an argument of the request), {name} and {what}
+ * are names, {0}, {1} and {2} are numbers; {x} is
+ * the first one in hexadecimal.
+ */
+#define CHAIN_ERRORS(X)                                                                                      \
+	/* limits */                                                                                         \
+	X(QUEUES, "{0} queues; there can be 1 to {1}")                                                       \
+	X(STEPS, "{0} steps; at most {1} are possible")                                                      \
+	X(WORDS, "{0} scratch words; at most {1} are possible")                                              \
+	X(REGIONS, "{0} regions; at most {1} are possible")                                                  \
+	X(ARGS, "the request fills {0} places; at most {1} are possible")                                    \
+	X(REQUEST_BYTES, "a request of {0} bytes; at most {1} are possible")                                 \
+	X(SCRATCH_BYTES, "{0} bytes of scratch memory; at most {1} are possible")                            \
+	X(BARRIERS, "{0} steps need so many barriers that there are more than {1} steps in all")             \
+	/* queues */                                                                                         \
+	X(NO_QUEUE, "{at}: there is no queue {0}; there are {1}")                                            \
+	X(QUEUE_EMPTY, "queue \"{name}\" has no steps")                                                      \
+	X(REPLY_HEAD, "queue \"{name}\" answers the client; it cannot have a head")                          \
+	X(HEAD_STEPS, "queue \"{name}\" has a head of {0} steps, but only {1} steps")                        \
+	X(HEAD_START, "{at}: a head must begin with a WAIT for the request")                                 \
+	X(NO_HEAD, "no queue has a head: nothing would start an instance")                                   \
+	X(NEXT_HEAD, "queue \"{name}\": nothing enables the head of the next instance")                      \
+	/* steps and the places they name */                                                                 \
+	X(SAME_LABEL, "two steps are called \"{name}\"")                                                     \
+	X(NO_VERB, "{at}: there is no verb {0}")                                                             \
+	X(NO_STEP, "{at}: there is no step \"{name}\"")                                                      \
+	X(NO_WORD, "{at}: there is no scratch word \"{name}\"")                                              \
+	X(WORD_END, "{at}: {0} bytes at byte {1} of word \"{name}\" end beyond the scratch memory")          \
+	X(NO_FIELD, "{at}: {other} has no field {name}")                                                     \
+	X(NO_SEGMENT, "{at}: {other} has no data segment {0}")                                               \
+	X(FIELD_END, "{at}: bytes {0} to {1} of {name} of {other}, which has {2}")                           \
+	X(NO_REGION, "{at}: there is no region {0}; there are {1}")                                          \
+	X(NO_PLACE, "{at}: a place is missing")                                                              \
+	X(NO_DATA, "{at}: a {what} moves no data")                                                           \
+	X(READ_NOTHING, "{at}: a READ of nothing")                                                           \
+	X(NO_REMOTE, "{at}: a {what} has no remote place")                                                   \
+	X(LOCAL_SLOT, "{at}: the reply slot is in the client's memory and cannot be a local place")          \
+	X(SEGMENT_EMPTY, "{at}: data segment {0} has length 0, which a NIC takes for 2^31")                  \
+	X(ATOMIC_BYTES, "{at}: the old value of an atomic takes one data segment of 8 bytes")                \
+	X(ATOMIC_ALIGN, "{at}: the target of an atomic must be 8-byte aligned")                              \
+	X(SEGMENTS_OVERLAP, "{at}: data segments {0} and {1} bring the same bytes")                          \
+	X(READS_CLIENT, "{at}: a {what} in queue \"{name}\" would read the client's memory")                 \
+	X(ONLY_SLOT, "{at}: queue \"{name}\" ends at the client, where only the reply slot is")              \
+	X(SLOT_QUEUE, "{at}: only queue \"{name}\" reaches the reply slot")                                  \
+	X(NO_RECEIVER, "{at}: a {what} needs a receiver, which only queue \"{name}\" has")                   \
+	X(WRITES_HEAD, "{at}: writes into {other}, which is in a head and may be fetched at any time")       \
+	X(WRITES_KEY, "{at}: writes into a memory key of {other}")                                           \
+	/* WAIT and SEND_EN */                                                                               \
+	X(WAIT_UNSIGNALLED, "{at}: waits for {other}, which is not signalled")                               \
+	X(WAIT_REPLY, "{at}: waits for {other} of queue \"{name}\", whose CQEs belong to the daemon")        \
+	X(NO_RECVS, "{at}: only queue \"{name}\" has RECVs")                                                 \
+	X(ENABLES_NO_STEP, "{at}: queue \"{name}\" has no step \"{what}\"")                                  \
+	X(ENABLES_NO_HEAD, "{at}: queue \"{name}\" has no head")                                             \
+	X(ENABLES_HOW_FAR, "{at}: how far does it enable?")                                                  \
+	X(ENABLED_BEFORE, "{at}: what it enables of queue \"{name}\" was enabled before")                    \
+	X(NEVER_ENABLED, "{at}: nothing that runs enables it")                                               \
+	X(WAITS_FOR_LATER, "{at}: waits for {other}, which cannot run before it")                            \
+	/* the request */                                                                                    \
+	X(ARG_EMPTY, "{at}: has no bytes")                                                                   \
+	X(ARG_PLACE, "{at}: a request can fill only fields and scratch words")                               \
+	X(ARGS_OVERLAP, "{other} and {at} fill the same bytes")                                              \
+	X(ARG_ADDRESS,                                                                                       \
+		"{at}: a request may choose only the low bytes of an address, at most 7, and only in "       \
+		"a region")                                                                                  \
+	X(ARG_FIELD, "{at}: a request must not choose the {name} of a step")                                 \
+	/* verify/order.h */                                                                                 \
+	X(ORDER_REVERSED, "{other} is over before {at}, which comes first and touches the same bytes")       \
+	X(FETCHED_EARLY, "{at} writes into {other}, which may have been fetched by then")                    \
+	X(FETCHED_LATE, "{other} writes into {at}, which comes first and may not have been fetched by then") \
+	X(BOTH_WRITE, "{at} and {other} are not ordered, but both write the same bytes")                     \
+	X(READ_AND_WRITE, "{at} and {other} are not ordered, but one reads and the other writes the same "   \
+			  "bytes")                                                                           \
+	X(ENABLE_RACE, "{at} and {other} enable queue \"{name}\", and either may be first")                  \
+	X(END_UNSIGNALLED, "{at} ends the reply and must be signalled")                                      \
+	X(END_EARLY, "{at} may still be at work when {other} has completed")                                 \
+	X(FAILURE_HIDDEN, "{at} may fail, and {other} answers as if it had not: the answer must be dormant " \
+			  "and a last step of queue \"{name}\" give it its opcode")                          \
+	/* verify/bounds.h */                                                                                \
+	X(FOREIGN_REQUEST,                                                                                   \
+		"{at}: {other} puts bytes of a request into its {name}, where only values of the "           \
+		"program may get")                                                                           \
+	X(FOREIGN_REGION, "{at}: {other} puts bytes of a region into its {name}, where only values of the "  \
+			  "program may get")                                                                 \
+	X(OPCODE, "{at}: {other} can make its opcode {x}, which is neither that of a {what} nor a NOP's")    \
+	X(WQE_SIZE, "{at}: {other} can change the size of the WQE")                                          \
+	X(CONTROL, "{at}: {other} writes into its control segment; only a device that checks neither index " \
+		   "nor QPN of a WQE allows that")                                                           \
+	X(READS_KEY, "{at}: reads a memory key, which must stay secret")                                     \
+	X(ADDRESS_SLOT, "{at}: {other} replaces an address in the client's reply slot; a key bounds only "   \
+			"addresses in regions")                                                              \
+	X(ADDRESS_OWN, "{at}: {other} replaces an address in the chain's own memory; a key bounds only "     \
+		       "addresses in regions")                                                               \
+	X(ADDRESS_SHARED, "{at}: {other} replaces an address in the memory that the loop shares")            \
+	X(ANSWER_SHARED, "{at}: answers from the memory that the loop shares; the next request may change "  \
+			 "it before it is sent")                                                             \
+	X(REGION_END, "{at}: bytes {0} to {1} of region \"{name}\", which has {2}")                          \
+	X(NOT_WRITABLE, "{at}: writes to region \"{name}\", which is not declared writable")                 \
+	X(NOT_STEERED, "{at}: a request can choose where in region \"{name}\" it writes, which is not "      \
+		       "declared steered")                                                                   \
+	X(LENGTH_BEYOND, "{at}: {other} replaces a length, so that it would reach bytes beyond those that "  \
+			 "are named")                                                                        \
+	X(LENGTH_REQUEST, "{at}: {other} lets a request choose how many bytes it moves")                     \
+	X(LENGTH_UNKNOWN, "{at}: its length is replaced; declare the most that it can be")                   \
+	X(SLOT_END, "{at}: writes up to byte {0} of the reply slot, which has {1}")                          \
+	X(REPLY_BYTES, "{at}: a reply cannot have {0} bytes")                                                \
+	X(LOOP_UNCLEAR, "the bytes that the loop can leave cannot be determined")                            \
+	/* schedule/derive.h, schedule/loop-order.h */                                                       \
+	X(AFTER_REPLY, "{at} comes after {other} and touches the same bytes, but the reply is sent last, "   \
+		       "and nothing can wait for it; use bytes that {at} does not change")                   \
+	X(LOOP_IDLE, "the loop does nothing")                                                                \
+	/* ring/endless.h */                                                                                 \
+	X(LOOP_LIMITS, "a loop without steps, or with more of something than there can be")                  \
+	X(LOOP_PLACE, "{at}: a loop has no such place")                                                      \
+	X(LOOP_FIELD, "{at}: writes into the {name} of {other}")                                             \
+	X(LOOP_NO_FIELD, "{at}: step \"{name}\" has no such field")                                          \
+	X(LOOP_QUEUE, "{at}: a loop has one queue")                                                          \
+	X(LOOP_SENDS, "{at}: a loop cannot send to anybody")                                                 \
+	X(LOOP_EMPTY, "{at}: moves nothing")                                                                 \
+	X(LOOP_ALWAYS, "{at}: would call or leave the loop in every iteration")                              \
+	X(LOOP_CALL, "{at}: a loop is called at its beginning")                                              \
+	X(LOOP_LEFT, "{at}: {other} may still be at work when the loop is left")                             \
+	X(LOOP_WAIT, "{at}: waits for a step that is not before it, or not signalled")                       \
+	X(LOOP_ENABLE, "{at}: a loop enables its own steps by name")                                         \
+	X(LOOP_RENEWAL, "nothing is waited for before the next iteration is enabled")                        \
+	/* ring/lap-check.h: by WQEBBs of the ring */                                                        \
+	X(LAP_NO_WQE, "WQEBB {0}: no WQE")                                                                   \
+	X(LAP_FOREIGN_WQE, "WQEBB {0}: a WQE of another place")                                              \
+	X(LAP_ENABLE_FAR, "WQEBB {0}: enables through {1}, which is not within a lap")                       \
+	X(LAP_ENABLE_BACK, "WQEBB {0}: enables less than was enabled before")                                \
+	X(LAP_NEVER_ENABLED, "WQEBB {0}: nothing enables it in time")                                        \
+	X(LAP_WAIT, "WQEBB {0}: waits for CQE {1}, which nothing before it in the lap causes")               \
+	X(LAP_FETCHED_EARLY, "WQEBB {0} writes into WQEBB {1}, which may have been fetched by then")         \
+	X(LAP_UNORDERED, "WQEBB {0} and WQEBB {1} are not ordered, but one writes what the other uses")
+
+enum chain_error_code {
+	CHAIN_E_NONE,
+#define X(code, words) CHAIN_E_##code,
+	CHAIN_ERRORS(X)
+#undef X
+		CHAIN_ERROR_CODES
+};
+
+struct chain_desc;
+
+/** A step of the description, or an argument of its request. */
+struct chain_error_at {
+	bool is_argument;
+	uint16_t index;   /* in steps[] or args[] of the description that was checked */
+	unsigned line;    /* of the source, 0: none */
+	char label[33];   /* of the step, "" if it has none */
+	const char *verb; /* its name */
+};
+
+struct chain_error {
+	enum chain_error_code code;
+	struct chain_error_at at, other;
+	const char *name, *what; /* static, or of the description that the caller passed in */
+	uint64_t number[3];
+};
+
+#define CHAIN_REFUSED 1
+
+/** Fills *@e with CHAIN_E_@reason and the members that follow, and is CHAIN_REFUSED. */
+#define CHAIN_REFUSE(e, reason, ...)                                                                         \
+	({                                                                                                   \
+		*(e) = (struct chain_error){.code = CHAIN_E_##reason, ##__VA_ARGS__};                        \
+		CHAIN_REFUSED;                                                                               \
+	})
+
+enum { CHAIN_ERROR_TEXT = 400 };
+
+/** Step @s of @d. */
+struct chain_error_at chain_error_step(const struct chain_desc *d, unsigned s);
+
+/** One line without a newline, "" for CHAIN_E_NONE; cut off where @size bytes are too few. Returns @text. */
+const char *chain_error_text(const struct chain_error *e, char *text, size_t size);
+
+/** The code as it is written in CHAIN_ERRORS, "NONE" without one. */
+const char *chain_error_name(enum chain_error_code code);
+
+#endif
