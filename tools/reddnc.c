@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddnc - the compiler of programs for people at a terminal: check, explain, dump and draw them, and run
- * them once on the device at hand.
+ * reddnc - the compiler of offload programs at the command line: checks, explains, dumps and draws them, and
+ * runs them once on a device of this machine.
  */
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/report/draw.h"
@@ -11,6 +11,7 @@
 #include "tools/reddnc-run.h"
 #include "util/array.h"
 #include "util/cleanup.h"
+#include "util/json.h"
 #include "util/number.h"
 #include "util/text.h"
 
@@ -36,18 +37,19 @@ struct input {
 	char *text;
 	struct program_source source;
 	struct program *program;
+	struct program_errors errors;
 };
 
 static void input_deinit(struct input *in)
 {
 	program_free(in->program);
+	program_errors_free(&in->errors);
 	free(in->text);
 }
 
-/* 0, or the exit status. Mistakes in the program are 1 */
+/* 0, or the exit status: 1 if the program has errors, which are in @in */
 static int compile(const struct options *o, const char *path, struct input *in)
 {
-	CLEANUP(cleanup_free) char *messages = NULL;
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
 	int r;
 
@@ -63,27 +65,45 @@ static int compile(const struct options *o, const char *path, struct input *in)
 		fclose(f);
 	if (r)
 		return TOOL_FAIL(EX_NOINPUT, "%s: cannot be read", path);
-	r = program_compile(&in->source, o->set, o->nset, &o->target, &in->program, &messages);
+	r = program_diagnose(&in->source, o->set, o->nset, &o->target, &in->program, &in->errors);
 	if (r < 0)
 		return TOOL_FAIL(EX_OSERR, "%s: %s", path, strerror(-r));
-	if (messages)
-		fputs(messages, stderr);
 	return r ? 1 : 0;
 }
 
-/* ---- commands
- * ------------------------------------------------------------------------------------------------ */
+/* ---- commands ---------------------------------------------------------------------------------- */
+
+static int check_json(const struct input *in, FILE *out)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	if (in->program)
+		json_add_text(o, "program", in->program->name);
+	json_add_text(o, "file", in->source.name);
+	for (unsigned i = 0; i < in->errors.n; i++) {
+		const struct program_error *e = &in->errors.error[i];
+		struct json_object *error = json_object_new_object();
+
+		json_add_text(error, "code", e->code);
+		json_add_count(error, "line", e->line);
+		json_add_count(error, "column", e->column);
+		json_add_text(error, "text", e->text);
+		json_object_array_add(list, error);
+	}
+	json_object_object_add(o, "errors", list);
+	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_SPACED));
+	json_object_put(o);
+	return in->errors.n ? 1 : 0;
+}
 
 static int run_check(const struct options *o, struct input *in, char **args, FILE *out)
 {
 	(void)args;
 	if (o->json)
-		fprintf(out, "{ \"program\": \"%s\", \"file\": \"%s\" }\n", in->program->name,
-			in->source.name);
-	else
-		fprintf(out, "%s: %s, %u copies, %u atomics, %u waits and enables; no mistakes\n",
-			in->source.name, in->program->name, in->program->image->n_copy,
-			in->program->image->n_atomic, in->program->image->n_sync);
+		return check_json(in, out);
+	fprintf(out, "%s: %s, %u copies, %u atomics, %u waits and enables; no errors\n", in->source.name,
+		in->program->name, in->program->image->n_copy, in->program->image->n_atomic,
+		in->program->image->n_sync);
 	return 0;
 }
 
@@ -176,19 +196,19 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 	return reddnc_run(&run, out);
 }
 
-/* ---- the command line
- * ---------------------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------- */
 
 static const struct command {
 	struct word word;
 	bool many; /* files; else one, and arguments of the program if it is "run" */
 	int (*run)(const struct options *o, struct input *in, char **args, FILE *out);
 } commands[] = {
-	{{"check", "FILE...", "say what is wrong with programs"}, true, run_check},
-	{{"explain", "FILE", "each line, the work requests it became, and why"}, false, run_explain},
-	{{"dump", "FILE", "the bytes of the rings, decoded"}, false, run_dump},
-	{{"draw", "FILE", "a picture of the chain, as SVG"}, false, run_draw},
-	{{"run", "FILE [ARGUMENT...]", "run it once on a device, and show the reply and each work request"},
+	{{"check", "FILE...", "report the errors of programs"}, true, run_check},
+	{{"explain", "FILE", "show the work requests of each line, and why they are there"}, false,
+		run_explain},
+	{{"dump", "FILE", "print the bytes of the rings, decoded"}, false, run_dump},
+	{{"draw", "FILE", "draw the chain as SVG"}, false, run_draw},
+	{{"run", "FILE [ARGUMENT...]", "run it once on a device; print the reply and each work request"},
 		false, run_run},
 };
 
@@ -216,21 +236,21 @@ static void usage(void)
 {
 	puts("usage: reddnc [OPTIONS] COMMAND FILE\n"
 	     "\n"
-	     "The compiler of programs for reddnd. FILE - is the standard input.\n");
+	     "Compiles offload programs for reddnd. If FILE is -, reads the standard input.\n");
 	words_list(&words, 19);
 	puts("\n"
-	     "  -p, --param NAME=N       as \"params\" of the catalog does\n"
-	     "  -o, --output FILE        instead of the standard output\n"
-	     "  -j, --json               what programs like to read\n"
-	     "  -D, --direct             for a device that does not check WQE indices\n"
-	     "  -M, --no-masked-atomics  for a device that has none\n"
-	     "  -F, --fenced-enables     for a device that heeds the fence of a SEND_EN\n"
-	     "  -r, --region NAME=FILE   run: what a region of the program is; changed only if the program "
-	     "does\n"
-	     "  -d, --device NAME        run: on this RDMA device\n"
-	     "  -t, --timeout MS         run: for the reply (1000)\n"
-	     "  -h, --help               this text\n"
-	     "  -V, --version            the version");
+	     "  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
+	     "  -o, --output FILE        write there instead of to the standard output\n"
+	     "  -j, --json               print JSON (check, explain, run)\n"
+	     "  -D, --direct             compile for a device that does not check WQE indices\n"
+	     "  -M, --no-masked-atomics  compile for a device without masked atomics\n"
+	     "  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
+	     "  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
+	     "writes to it\n"
+	     "  -d, --device NAME        run: the RDMA device\n"
+	     "  -t, --timeout MS         run: how long to wait for the reply (1000)\n"
+	     "  -h, --help               print this text\n"
+	     "  -V, --version            print the version");
 }
 
 static void bash_completion(void)
@@ -359,7 +379,9 @@ static int each(const struct command *c, const struct options *o, char **args, F
 		CLEANUP(input_deinit) struct input in = {0};
 		int r = compile(o, *args, &in);
 
-		if (r == 0)
+		if (r == 1 && !(o->json && c->run == run_check))
+			fputs(in.errors.text, stderr);
+		else if (r <= 1)
 			r = c->run(o, &in, args + 1, out);
 		if (r > status)
 			status = r;
