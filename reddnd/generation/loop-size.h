@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop-size.h - what the endless loop of a program (chain/ring/loop.h) needs beside its chain. Pure.
+ * loop-size.h - what the endless loop of a program (chain/ring/endless.h) needs beside its chain. Pure.
  */
 #ifndef GENERATION_LOOP_SIZE_H
 #define GENERATION_LOOP_SIZE_H

@@ -6,8 +6,8 @@
  *                                                ^ from here on the chain has a memory key
  *
  * A recycled chain (chain/recycle.h) has a CQ of its own for replies, and a recycler: CQ and QP; its lanes
- * follow the scratch. A loop without a bound (chain/loop.h) has a CQ and a QP; its lanes, its scratch, and
- * what it shares with the chain come last.
+ * follow the scratch. A loop without a bound (chain/ring/endless.h) has a CQ and a QP; its lanes, its
+ * scratch, and what it shares with the chain come last.
  */
 #ifndef GENERATION_QUEUE_LAYOUT_H
 #define GENERATION_QUEUE_LAYOUT_H

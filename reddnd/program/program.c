@@ -2,7 +2,7 @@
 #include "reddnd/program/program.h"
 
 #include "reddnd/chain/ring/arm.h"
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/schedule/derive.h"
 #include "reddnd/chain/schedule/loop-order.h"
 #include "reddnd/chain/verify/bounds.h"

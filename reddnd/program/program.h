@@ -8,7 +8,7 @@
 #ifndef PROGRAM_PROGRAM_H
 #define PROGRAM_PROGRAM_H
 
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 #include "reddnd/program/front/limits.h"
 #include "reddnd/program/front/source.h"
 #include "reddnd/program/lower/target.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop-queue.h - what a loop without a bound (chain/loop.h) takes beside the chain that calls it: a managed
- * QP that runs its ring, a CQ, and in the block of the chain's queues the ring, its lanes, its scratch, and
- * what chain and loop share.
+ * loop-queue.h - what a loop without a bound (chain/ring/endless.h) takes beside the chain that calls it: a
+ * managed QP that runs its ring, a CQ, and in the block of the chain's queues the ring, its lanes, its
+ * scratch, and what chain and loop share.
  *
  * Its queue writes to regions and wakes a queue of the chain, so it is stopped, and destroyed, before the
  * chain's. Nobody takes its CQEs, and it runs whether or not this process does.

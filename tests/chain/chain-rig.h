@@ -6,7 +6,7 @@
 #ifndef TESTS_CHAIN_CHAIN_RIG_H
 #define TESTS_CHAIN_CHAIN_RIG_H
 
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/ring/recycle.h"
 #include "softcx/hw/test-rig.h"
 

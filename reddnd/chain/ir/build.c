@@ -296,7 +296,7 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, struct cha
 	if (r < 0)
 		return r;
 	emit(l, *img);
-	r = restore_note(l, *img);
+	r = layout_note_restores(l, *img);
 	if (r < 0)
 		chain_free(*img);
 	return r;

@@ -137,7 +137,7 @@ struct chain_desc {
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */
 	unsigned nargs;
-	const struct chain_desc *loop; /* an endless loop that it calls (loop.h), or NULL */
+	const struct chain_desc *loop; /* an endless loop that it calls (endless.h), or NULL */
 	uint8_t shared;                /* with a loop: the region, last of regions[], that the two share, */
 	const uint8_t *shared_init;    /* and its bytes before the first request */
 };

@@ -168,7 +168,7 @@ static int note(const struct bytes *b, unsigned space, struct chain_image *img)
 	return r;
 }
 
-int restore_note(const struct layout *l, struct chain_image *img)
+int layout_note_restores(const struct layout *l, struct chain_image *img)
 {
 	struct bytes b = {.l = l};
 	bool all = true;

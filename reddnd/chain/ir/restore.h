@@ -16,6 +16,6 @@
  * enough for descriptions that chain_check_order() accepts: there, two accesses to a byte are ordered in
  * every run or in none. 0 or -ENOMEM.
  */
-int restore_note(const struct layout *l, struct chain_image *img);
+int layout_note_restores(const struct layout *l, struct chain_image *img);
 
 #endif

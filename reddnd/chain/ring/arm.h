@@ -53,8 +53,8 @@ struct chain_env {
 		uint64_t iova; /* multiple of 2^region_bits */
 		uint32_t lkey, rkey;
 	} region[CHAIN_MAX_WINDOWS];
-	struct { /* of a loop that a chain calls (loop.h): the CQ that starts it, the queue that it wakes when
-		    it ends */
+	struct { /* of a loop that a chain calls (endless.h): the CQ that starts it, the queue that it wakes
+		    when it ends */
 		uint32_t gate_cqn, exit_qpn;
 	} call;
 	uint64_t slot_addr; /* the client's reply slots: of instance seq, number seq % slot_count */

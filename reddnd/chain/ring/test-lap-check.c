@@ -4,8 +4,8 @@
  * keeps it in order is taken away once.
  */
 #include "mlx5/wqe.h"
+#include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/ring/lap-check.h"
-#include "reddnd/chain/ring/loop.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /*
  * loop-order.h - finds the order that one iteration of an endless loop needs; derive.h does that for chains.
  *
- * The input lists the steps of an iteration in the order of the text, in one queue, as loop.h wants them but
- * without WAITs, SEND_ENs and fences, except for the two by which the loop is called and left, its first and
- * its last step. Each is to behave as if the one before it were over, and so does each iteration.
+ * The input lists the steps of an iteration in the order of the text, in one queue, as endless.h wants them
+ * but without WAITs, SEND_ENs and fences, except for the two by which the loop is called and left, its first
+ * and its last step. Each is to behave as if the one before it were over, and so does each iteration.
  *
  * Put in, each only where something needs it, and as late as can be, so that one serves many:
  *   - a fence, where a step needs what READs and atomics before it bring;

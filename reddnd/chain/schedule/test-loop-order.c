@@ -5,7 +5,7 @@
  */
 #include "reddnd/chain/schedule/loop-order.h"
 
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/verify/order.h"
 #include "tests/lib/nomem.h"
 

@@ -8,7 +8,7 @@
  *   place.c   places, addresses, and the bytes that go from one to another
  *   arg.c     where the bytes of a request go
  *   verb.c    a statement becomes steps
- *   loop.c    an endless loop: what is shared with it, how it is called, the head of an iteration
+ *   loop-call.c  an endless loop: what is shared with it, how it is called, the head of an iteration
  *   cond.c    a condition becomes steps, once it is known what it guards
  *   cond-bytes.c  the bytes of the words in which it compares
  *   order.c   steps in the best order that means the same
@@ -83,7 +83,7 @@ struct web {
 };
 
 /** One use or assignment of a variable by an op. @key: the part of the tree that it is. */
-struct access {
+struct var_access {
 	const void *key;
 	const struct ast_var *var;
 	bool use, def, term, tested;
@@ -98,7 +98,7 @@ struct op {
 	uint8_t queue; /* of the chain */
 	uint8_t part;  /* enum section */
 	struct step *main;
-	struct access *access;
+	struct var_access *access;
 	unsigned naccesses;
 };
 
@@ -237,7 +237,7 @@ bool lower_excludes(const struct guard *a, const struct guard *b);  /* never bot
 void lower_check_answers(struct lower *l); /* there is an answer */
 struct steps *lower_list(struct lower *l, bool in_loop);
 
-/* loop.c */
+/* loop-call.c */
 /** True, or it has been said what of the program no endless loop can be. */
 bool lower_check_loop(struct lower *l);
 /** Between the statements of the loop and those after it: how the one is called, and left. */

@@ -3,13 +3,13 @@
 
 #include <assert.h>
 
-static struct access *note(struct lower *l, struct op *op, const void *key, const struct ast_var *var)
+static struct var_access *note(struct lower *l, struct op *op, const void *key, const struct ast_var *var)
 {
-	struct access *a;
+	struct var_access *a;
 
 	pool_grow(l->pool, op->access, op->naccesses);
 	a = &op->access[op->naccesses++];
-	*a = (struct access){.key = key, .var = var};
+	*a = (struct var_access){.key = key, .var = var};
 	return a;
 }
 
@@ -18,7 +18,7 @@ static void note_terms(struct lower *l, struct op *op, const struct ast_place *p
 {
 	for (unsigned i = 0; p->kind == AST_AT_REGION && i < p->nterms; i++)
 		if (p->term[i].var) {
-			struct access *a = note(l, op, &p->term[i], p->term[i].var);
+			struct var_access *a = note(l, op, &p->term[i], p->term[i].var);
 
 			a->use = true;
 			/* the WQE's address can take it as it is */
@@ -52,7 +52,7 @@ static void note_verb(struct lower *l, struct op *op, const struct ast_verb *v)
 	if (v->place)
 		note_terms(l, op, v->place, v->kind == AST_READ);
 	if (v->place && v->place->kind == AST_AT_VAR) {
-		struct access *a = note(l, op, v->place, v->place->var);
+		struct var_access *a = note(l, op, v->place, v->place->var);
 
 		a->use = v->kind == AST_READ || atomic;
 		a->def = v->kind != AST_READ;
@@ -97,11 +97,11 @@ static struct web *join(struct web *a, struct web *b)
 
 /* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op
  * @at */
-static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct access *use)
+static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct var_access *use)
 {
 	for (unsigned i = from; i-- > to;)
 		for (unsigned k = l->op[i].naccesses; k-- > 0;) {
-			struct access *a = &l->op[i].access[k];
+			struct var_access *a = &l->op[i].access[k];
 
 			if (!a->def || a->var != use->var || lower_excludes(l->op[i].guard, l->op[at].guard))
 				continue;
@@ -114,7 +114,7 @@ static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at,
 
 /* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one
  */
-static void reach_loop(struct lower *l, unsigned from, unsigned to, struct access *use)
+static void reach_loop(struct lower *l, unsigned from, unsigned to, struct var_access *use)
 {
 	for (unsigned i = to; i < from; i++)
 		for (unsigned k = 0; k < l->op[i].naccesses; k++)
@@ -124,7 +124,7 @@ static void reach_loop(struct lower *l, unsigned from, unsigned to, struct acces
 
 /* The assignments that may be what a use at op @at sees; the value before the first statement if nothing
  * comes before */
-static void reach(struct lower *l, unsigned at, struct access *use)
+static void reach(struct lower *l, unsigned at, struct var_access *use)
 {
 	unsigned first = at, loop = 0, after;
 	uint8_t part = l->op[at].part;
@@ -149,7 +149,7 @@ static void reach(struct lower *l, unsigned at, struct access *use)
 
 static void classify(struct web *w)
 {
-	const struct access *use = NULL, *def = NULL;
+	const struct var_access *use = NULL, *def = NULL;
 
 	if (w->nuses == 0) {
 		w->kind = WEB_UNUSED;
@@ -206,7 +206,7 @@ void lower_webs(struct lower *l)
 				reach(l, i, &l->op[i].access[k]);
 	for (unsigned i = 0; i < l->nops; i++)
 		for (unsigned k = 0; k < l->op[i].naccesses; k++) {
-			struct access *a = &l->op[i].access[k];
+			struct var_access *a = &l->op[i].access[k];
 			struct web *w = a->web = find(a->web);
 
 			if (w->nuses + w->ndefs == 0) {

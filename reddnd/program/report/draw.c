@@ -182,7 +182,8 @@ static int middle(const struct picture *pic, unsigned s)
 	return top(pic, s) + BOX_H / 2;
 }
 
-/* How the loop is called, goes round, and is left; the chain has a step for either, as loop.h wants them */
+/* How the loop is called, goes round, and is left; the chain has a step for either, as endless.h wants them
+ */
 static void arrows_of_loop(const struct picture *chain, const struct picture *loop)
 {
 	const unsigned last = loop->d->nsteps - 1;

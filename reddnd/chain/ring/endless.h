@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop.h - an endless loop: a description of one iteration, turned into a ring that the NIC runs round and
+ * endless.h - an endless loop: a description of one iteration, turned into a ring that the NIC runs round and
  * round for ever, without a CPU (lap.h).
  *
  * All steps are in one code queue, in the order of the text. A patch of a step that comes later is for this
@@ -18,8 +18,8 @@
  * Refused, besides what cannot be resolved: a description in which nothing waits for a READ or an atomic of
  * the iteration before the next one is enabled, since that is where the ring refreshes itself.
  */
-#ifndef CHAIN_RING_LOOP_H
-#define CHAIN_RING_LOOP_H
+#ifndef CHAIN_RING_ENDLESS_H
+#define CHAIN_RING_ENDLESS_H
 
 #include "reddnd/chain/ir/build.h"
 #include "reddnd/chain/ring/arm.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 
 #include <errno.h>
 #include <stdlib.h>

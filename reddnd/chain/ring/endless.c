@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ring/loop.h"
+#include "reddnd/chain/ring/endless.h"
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/lap-check.h"

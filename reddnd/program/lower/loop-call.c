@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A loop without a bound is a ring of its own (chain/loop.h), which a request calls: the chain puts what the
- * loop needs into memory that both have, and a NOP of its call queue gives the CQE that the loop's gate waits
- * for. The loop leaves its results there, and the SEND_EN by which it is left enables the second NOP of the
- * call queue, for which the chain waits.
+ * A loop without a bound is a ring of its own (chain/ring/endless.h), which a request calls: the chain puts
+ * what the loop needs into memory that both have, and a NOP of its call queue gives the CQE that the loop's
+ * gate waits for. The loop leaves its results there, and the SEND_EN by which it is left enables the second
+ * NOP of the call queue, for which the chain waits.
  *
  * An iteration begins with its head: READs that bring what is shared to WQEs that are fetched later, and put
  * back what the iteration before has left changed.
