@@ -3,9 +3,9 @@
  * device.h - the driver's end of a device file: opening it, and shipping system calls to the NIC.
  * It understands no command.
  *
- * Which descriptor is a device file is asked of the kernel each time (the name of the socket's peer), so
- * copies made by dup, fork, exec or SCM_RIGHTS are known without interposing any of those. The command
- * channel of an open file is found by the socket's cookie.
+ * The driver asks the kernel each time which descriptor is a device file (by the name of the socket's peer).
+ * So it knows copies made by dup, fork, exec or SCM_RIGHTS without interposing any of those. It finds the
+ * command channel of an open file by the socket's cookie.
  *
  * Threads: any. One call at a time per process; waiting for an event is done outside that lock.
  * Errors: negative errno.
@@ -27,15 +27,15 @@ int dev_open(const char *name, int flags);
 /** stat(2) of device @name: 0 and its number, or -ENOENT. */
 int dev_stat(const char *name, dev_t *rdev);
 
-/** Whether @fd is a device file, and its number. Leaves errno alone. */
+/** True if @fd is a device file; then with its number. Does not change errno. */
 bool dev_is(int fd, dev_t *rdev);
 
 /* For descriptors that dev_is() knows. */
 ssize_t dev_write(int fd, const void *buf, size_t len);
 int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr);
-/** What to map for mmap(2) of the device: a descriptor (the caller closes it) and the offset in it. */
+/** The descriptor (the caller closes it) and the offset to map for mmap(2) of the device. */
 int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset);
-/** That was done: @map_fd, which is page @offset of @fd, is mapped at @addr. */
+/** After the mapping: @map_fd, which is page @offset of @fd, is mapped at @addr. */
 void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd);
 
 /* Around fork: no call is under way while it happens; the child starts without channels. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * guard.h - mappings of doorbell pages, of which the NIC wants to hear when they are stored to (SOFTCX_GUARD
- * of proto.h).
+ * guard.h - mappings of doorbell pages, with a userfaultfd by which the NIC notices stores (SOFTCX_GUARD of
+ * proto.h).
  *
- * Where the process may have no userfaultfd nothing is guarded, and the NIC looks at the pages from time to
- * time instead.
+ * If the process may not have a userfaultfd, nothing is guarded and the NIC polls the pages instead.
  *
  * Threads: one at a time (device.c holds its lock).
  */
@@ -14,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Of one mapping. */
+/** One mapping. */
 struct guard {
 	void *addr; /* NULL: free */
 	size_t len;
@@ -24,7 +23,7 @@ struct guard {
 };
 
 /**
- * Notes that page @offset of device file @file, which is that of descriptor @map_fd, is mapped at @addr. A
+ * Notes that page @offset of device file @file, that of descriptor @map_fd, is mapped at @addr. Returns a
  * userfaultfd for it, which the caller sends and closes, or a negative errno.
  */
 int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd);
@@ -32,8 +31,8 @@ int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd
 void guard_forget(uint64_t file);
 
 /**
- * In a forked child: calls @fn for every noted mapping that it has inherited, with a new userfaultfd, which
- * @fn does not own, or -1; then forgets all.
+ * In a forked child: calls @fn for every noted mapping that it has inherited, with a new userfaultfd or -1,
+ * then forgets all. @fn does not own the descriptor.
  */
 void guard_fork_child(void (*fn)(const struct guard *guard, int uffd));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sys.h - system calls made directly: those that the driver also interposes, and those on whole pages of
- * the application, which an address sanitizer in it would find fault with.
+ * sys.h - system calls made directly: those that the driver interposes, and those on whole pages of the
+ * application, which an address sanitizer in it would report.
  */
 #ifndef SOFTCX_DRIVER_SYS_H
 #define SOFTCX_DRIVER_SYS_H
@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors of the driver's own begin here, if there is room: applications may count on getting the lowest
- * free ones */
+/* The driver's own descriptors begin here, if there is room: applications may rely on getting the lowest free
+ * ones */
 enum { SYS_OUT_OF_THE_WAY = 512 };
 
 static inline int sys_open(const char *path, int flags)

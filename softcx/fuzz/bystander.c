@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bystander.c - a program that does nothing wrong while others do: transfers of every kind between two queue
- * pairs of its own, each checked, and all of its memory compared with what must be there. Ends with 0 when
- * told to by SIGTERM, with 1 and a line that says what was wrong.
+ * bystander.c - a correct program beside wrong ones. It makes transfers of every kind between two queue pairs
+ * of its own, checks each, and compares all of its memory with what must be there. Exits with 0 on SIGTERM,
+ * or with 1 after a line that describes the fault.
  */
 #include "softcx/fuzz/random.h"
 #include "softcx/fuzz/shared.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conv.h - conversations between real programs and the NIC, as record.c writes them down: what the driver
- * sent, in its order, of every process of a run. Answers about memory and descriptors are left out; who
- * replays one gives its own.
+ * conv.h - conversations between real programs and the NIC, as record.c records them: the messages of the
+ * driver in every process of a run, in order. Answers about memory and descriptors are left out; a replay
+ * gives its own.
  *
  * A file of records: struct conv_record and what follows it, one after the other.
  */
@@ -19,7 +19,7 @@ enum { CONV_OPEN, CONV_REQUEST };
 struct conv_record {
 	uint32_t len;  /* of what follows */
 	uint32_t kind; /* OPEN: the device's name follows; REQUEST: a struct softcx_request and its bytes */
-	uint64_t file; /* tells the open files of a conversation apart */
+	uint64_t file; /* number of the open file within the conversation */
 };
 
 struct conv_step {

@@ -90,7 +90,7 @@ static void status_text(int status, char text[static 64])
 
 /* ---- questions -------------------------------------------------------------------------- */
 
-/** What "status" says, or NULL. */
+/** The answer to "status", or NULL. */
 static struct json_object *ask_status(const struct harness *harness)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -187,7 +187,7 @@ bool harness_check(struct harness *harness)
 		if (waitpid(harness->bystander, &st, WNOHANG) == harness->bystander) {
 			harness->bystander = 0;
 			status_text(st, how);
-			return wrong(harness, "the bystander has ended: %s; see what it says below", how);
+			return wrong(harness, "the bystander has ended: %s; its messages are below", how);
 		}
 		if (__atomic_load_n(&harness->shared->rounds, __ATOMIC_RELAXED) != harness->rounds) {
 			harness->rounds = harness->shared->rounds;

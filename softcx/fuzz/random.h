@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* random.h - the fuzzer's choices: a generator whose state is a word, and values that programs trip over. */
+/* random.h - the fuzzer's choices: a generator whose state is a word, and values that often break programs.
+ */
 #ifndef SOFTCX_FUZZ_RANDOM_H
 #define SOFTCX_FUZZ_RANDOM_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * replay.h - one case of the fuzzer of sockets and commands: a recorded conversation is given once more, with
- * damage. What a step does depends on the seed, the number of the case and the number of the step alone, so
- * that steps can be left out.
+ * replay.h - one case of the fuzzer of sockets and commands: replays a recorded conversation with damage. A
+ * step depends only on the seed, the number of the case and its own number, so steps can be left out.
  */
 #ifndef SOFTCX_FUZZ_REPLAY_H
 #define SOFTCX_FUZZ_REPLAY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * shared.h - what the processes of the fuzzer tell each other, in a file that all of them map:
- * $SOFTCX_FUZZ_SHARED. Every member has one writer; readers need no more than a recent value.
+ * shared.h - state that the processes of the fuzzer share, in a file that all of them map:
+ * $SOFTCX_FUZZ_SHARED. Every member has one writer; a recent value is enough for readers.
  */
 #ifndef SOFTCX_FUZZ_SHARED_H
 #define SOFTCX_FUZZ_SHARED_H

@@ -106,7 +106,7 @@ static void test_empty_packet_with_descriptors(void **state)
 	wire_send(&file, "", 0, fds, 8);
 }
 
-/** A REG_MR in a new context, up to the question about its memory, which is answered as @how says. */
+/** A REG_MR in a new context, up to the question about its memory, which is answered by @how. */
 static bool register_memory(enum wire_answer how, int64_t *rc)
 {
 	struct {

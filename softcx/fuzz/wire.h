@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wire.h - the driver's end of the sockets (proto.h), for programs that misuse it: whatever is asked for is
- * sent, and questions about memory are answered from an arena that stands for all the memory of an
- * application.
+ * wire.h - the driver's end of the sockets (proto.h), for programs that misuse it. Messages are sent
+ * unchecked; an arena stands for all the memory of an application.
  */
 #ifndef SOFTCX_FUZZ_WIRE_H
 #define SOFTCX_FUZZ_WIRE_H
@@ -28,8 +27,8 @@ void wire_arena_deinit(struct wire_arena *arena);
 
 struct wire_file {
 	int sock, chan; /* -1: closed */
-	/* How long the NIC is waited for. wire_open() sets what is enough to try the next thing; who needs
-	 * the answer sets more */
+	/* How long to wait for the NIC. wire_open() sets enough for a caller that may ignore the answer; a
+	 * caller that needs the answer sets more */
 	int patience_ms;
 	char device[16];
 	int fds[WIRE_FDS]; /* that the NIC has passed */
@@ -37,7 +36,7 @@ struct wire_file {
 	uint8_t *uar; /* the last page that was mapped, or NULL */
 };
 
-/** How a question of the NIC is answered wrongly. */
+/** Ways to answer a question of the NIC. */
 enum wire_answer {
 	WIRE_RIGHT,
 	WIRE_NO_MEMORY,  /* there is no such memory */
@@ -50,8 +49,8 @@ enum wire_answer {
 	WIRE_BAD_FD,     /* a descriptor that cannot be mapped */
 	WIRE_SMALL_FILE, /* a file that ends before the range does */
 	WIRE_HUGE,       /* of addresses and lengths that overflow */
-	WIRE_COUNT,      /* says another number of pieces than it has */
-	WIRE_MORE,       /* says more to come, in small pieces, for ever */
+	WIRE_COUNT,      /* announces another number of pieces than it has */
+	WIRE_MORE,       /* announces more to come, in small pieces, for ever */
 	WIRE_MANY_FDS,   /* as many descriptors as the kernel allows */
 	WIRE_CALL,       /* another call instead of an answer */
 	WIRE_KIND,       /* the answer to the other question */
@@ -70,8 +69,8 @@ void wire_hello(const struct wire_file *file, const struct softcx_hello *hello, 
 bool wire_send(const struct wire_file *file, const void *bytes, size_t len, const int *fds, unsigned nfds);
 
 /**
- * Receives until the call is done, and answers what the NIC asks, the first question as @how says. True:
- * done, and @rc is its result; false: the NIC hung up or waits for something, and the channel is closed.
+ * Receives until the call is done and answers the questions of the NIC, the first one by @how. True: the call
+ * is done and @rc is its result. False: the NIC hung up or waits for something; the channel is closed.
  */
 bool wire_finish(struct wire_file *file, struct wire_arena *arena, enum wire_answer how, int64_t *rc);
 

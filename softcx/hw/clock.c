@@ -174,7 +174,7 @@ void hw_software_put(struct hw_software *software)
 		free(software);
 }
 
-/* The CQEs that software says it has seen. */
+/* Counts the CQEs up to the consumer index of the doorbell record as seen by software. */
 static void consume(struct hw_cq *cq)
 {
 	struct hw_cq_clock *c = cq->clock;

@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * clock.h - a modelled clock: when everything that the engine does would have happened on a NIC with given
- * costs (struct costs of costs/costs.h). Internal to hw*.c.
+ * costs (struct costs of costs/costs.h). Internal to softcx/hw.
  *
- * The engine executes as it always does; times are carried along and decide nothing but the order in which
- * queues get their turn: the one whose next WQE is due first. There is one axis of time for all devices of
- * the process, in picoseconds; it has nothing to do with the time that the execution takes.
+ * The engine executes as it always does. Times are carried along; they decide only the order in which queues
+ * get their turn: the queue whose next WQE is due first. All devices of the process share one axis of time,
+ * in picoseconds, which does not depend on the time that the execution takes.
  *
- * A send queue. A WQE starts when it has been fetched, when the WQE before it has been issued, when what its
- * fence or WAIT asks for is complete, and when its queue's PU has a place for it. It was fetched @doorbell +
- * @fetch after software rang, or @fetch after the SEND_EN that enabled it started. After @issue it is on its
- * way: over the port of either side unless it is a loop-back, over both buses, and, for an atomic, through
- * the responder's unit for them. Each packet of a longer message is whole before it goes on from one of these
- * to the next. What it sends and is not inline in the WQE is there
- * @gather later, while the next WQE of the queue is issued.
- * Its completion is in the NIC then, which is what a WAIT sees; software sees the CQE, and that is the time
- * in it, @cqe later.
+ * Send queues. A WQE starts when it has been fetched, when the WQE before it has been issued, when the object
+ * of its fence or WAIT is complete, and when its queue's PU has a place for it. It was fetched @doorbell +
+ * @fetch after software rang, or @fetch after the SEND_EN that enabled it started. After @issue it passes the
+ * port of either side unless it is a loop-back, both buses, and, for an atomic, the responder's unit for
+ * atomics. Each packet of a longer message is whole before it goes on from one of these to the next. Data
+ * that are sent and are not inline in the WQE arrive @gather later, while the next WQE of the queue is
+ * issued. Then the completion is in the NIC, where a WAIT sees it. Software sees the CQE @cqe later; the CQE
+ * has that time.
  *
- * Ports of one card are devices of their own, each with its PUs and its unit for atomics; the bus is one
+ * Ports of one card are devices of their own, each with its PUs and its unit for atomics; they share one bus
  * (RedN, section 5.1.3 and table 4).
  *
- * A unit (a PU, one direction of a port or bus, the atomics) is a calendar: what wants it at some time gets
- * the first free time from then on, in pieces if need be. So it does not matter in which order the engine
- * asks.
+ * A unit (a PU, one direction of a port or bus, the atomics) is a calendar. A request for the unit at some
+ * time gets the first free time from then on, in pieces if need be, so the order of requests does not matter.
  *
  * Software takes no time. It posts on a queue when it sees a CQE of that queue: a loop that posts when it
- * gets a completion runs at the speed of the NIC, however slow the machine. Which CQE that was is not known,
- * but between two others: the last one that it has consumed, as the consumer index of the CQ says, and the
- * last one that there is. What has been posted and not answered by a CQE was never more than some number:
- * that is taken for the depth of a loop which posts one WQE for each CQE, of a RECV if there are any. So of
- * what lies between the two, the CQE that kept this depth is the one. A WQE for which there is no new CQE of
- * its queue, as the first one, or none for long, is posted when its software has seen the last CQE that it
- * has consumed anywhere. Software can take some time to deal with a message: then it finds those of a CQ one
- * after the other.
+ * gets a completion runs at the speed of the NIC, however slow the machine. The model does not know which CQE
+ * caused a post, but it lies between two others: the last one that software has consumed, by the consumer
+ * index of the CQ, and the last one that was written. The highest number of posted WQEs without a CQE so far
+ * counts as the depth of a loop that posts one WQE for each CQE (of a RECV, if there are any). The CQE
+ * between the two that kept this depth is the cause. A WQE without a new CQE of its queue, such as the first
+ * one, or one after a long pause, is posted when its software has seen the last CQE that it consumed
+ * anywhere. Software can take some time for each message: then it gets the messages of a CQ one after the
+ * other.
  */
 #ifndef SOFTCX_HW_CLOCK_H
 #define SOFTCX_HW_CLOCK_H
@@ -54,10 +52,10 @@ struct hw_calendar {
 	} busy[HW_CLOCK_FREE]; /* ascending */
 };
 
-/** Takes @work of the unit's time, not before @from. When that is done. */
+/** Takes @work of the unit's time, not before @from. Returns the end. */
 uint64_t hw_calendar_take(struct hw_calendar *c, uint64_t from, uint64_t work);
 
-struct hw_bus { /* of a card: what all its ports share */
+struct hw_bus { /* of a card; all its ports share it */
 	unsigned refs;
 	struct hw_calendar read, write;
 };
@@ -73,7 +71,7 @@ struct hw_clock { /* of a device, which is a port */
 struct hw_qp_clock {
 	struct hw_calendar *pu;
 	uint64_t software; /* when it last posted */
-	uint64_t ready;    /* when the last WQE was issued, */
+	uint64_t ready;    /* when the last WQE was issued */
 	uint64_t begun;    /* and had been started */
 	uint64_t done;     /* and all of them complete */
 	uint64_t read;     /* and the READs among them */
@@ -129,15 +127,15 @@ void hw_clock_start_qp(struct hw_qp *qp); /* to RTS: not before anything that so
 void hw_clock_rung(struct hw_qp *qp, uint16_t to);
 void hw_clock_enabled(struct hw_qp *qp, uint16_t to, const struct hw_wqe *by);
 
-/** When the next WQE of @qp may start, for who asks whose turn it is. */
+/** When the next WQE of @qp may start: decides which queue is next. */
 uint64_t hw_clock_due(const struct hw_qp *qp);
-/** Sets w->at, when @w starts as far as its queue is concerned. */
+/** Sets w->at, when @w starts if only its queue counts. */
 void hw_clock_start(struct hw_wqe *w);
 /** Gives @w, which is no WAIT, its place on the PU. */
 void hw_clock_issue(struct hw_wqe *w);
-/** A WAIT for @index of @cq is over. */
+/** The WAIT @w for @index of @cq ends. */
 void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index);
-/** @data go to w->peer; NULL: nowhere. Sets w->done; when they are placed there. */
+/** @data go to w->peer, or nowhere if it is NULL. Sets w->done. Returns when they are placed. */
 uint64_t hw_clock_send(struct hw_wqe *w, const struct hw_sgl *data);
 /** @len bytes come from w->peer. Sets w->done. */
 void hw_clock_fetch_data(struct hw_wqe *w, uint32_t len, bool atomic);

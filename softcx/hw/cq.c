@@ -284,7 +284,7 @@ int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint6
 	ring = hw_mem_pin(dev, buf, off, (uint64_t)size * cqe_bytes, 64);
 	if (!ring)
 		return -EINVAL;
-	/* The last CQE in the old ring tells software to go on in the new one, at the next index */
+	/* The last CQE in the old ring sends software to the new one, at the next index */
 	put_cqe(cq, cq->producer & (cq->size - 1), &resize);
 	cq->producer++;
 	hw_mem_unpin(dev, cq->buf_mem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cq.h - writing CQEs and raising completion events. Internal to hw*.c.
+ * cq.h - writing CQEs and raising completion events. Internal to softcx/hw.
  *
  * Events (rdma-core, providers/mlx5/cq.c, mlx5_arm_cq): software stores an arm word {sn, solicited only,
  * consumer index} in the doorbell record. A stored word that differs from the last one seen arms the CQ; it
@@ -63,7 +63,7 @@ struct hw_cqe {
 	uint8_t syndrome, vendor; /* of an error CQE */
 };
 
-/** Appends a CQE. false: overrun, the CQ has failed and its owner was told. */
+/** Appends a CQE. False: overrun; the CQ has failed and on_error was called. */
 bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe);
 
 void hw_cq_check_arm(struct hw_cq *cq); /* re-reads the arm word, fires if it must */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dev.h - the inside of a device: object tables, lists of queues with work, timers, the seed.
- * Internal to hw*.c.
+ * Internal to softcx/hw.
  */
 #ifndef SOFTCX_HW_DEV_H
 #define SOFTCX_HW_DEV_H
@@ -55,7 +55,7 @@ struct hw_dev {
 	uint8_t key_variant;
 
 	struct hw_uar_list awake;  /* UARs to look at for rings */
-	struct hw_uar_list asleep; /* UARs whose next ring is told of (uar.h) */
+	struct hw_uar_list asleep; /* UARs whose next ring wakes them (uar.h) */
 	unsigned nawake, wqes_between_scans;
 	unsigned ntimes_awake; /* of nawake: pages that show the time */
 	uint64_t wqes_at_scan;
@@ -83,7 +83,7 @@ struct hw_dev {
 LIST_HEAD(hw_devs, hw_dev);
 extern struct hw_devs hw_devs; /* every device of this process */
 
-void hw_dev_event(struct hw_dev *dev, int event); /* to who watches the device */
+void hw_dev_event(struct hw_dev *dev, int event); /* to all who watch the device */
 
 /* Doorbell records are written by other threads. */
 static inline uint32_t hw_db_read(const uint32_t *word)

@@ -336,7 +336,7 @@ static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
 	return done;
 }
 
-/* With a modelled clock it is the clock that says whose turn it is. */
+/* A modelled clock chooses the queue: the one whose next WQE may start first. */
 static struct hw_qp *first_due(const struct hw_dev *dev)
 {
 	struct hw_qp *qp, *first = TAILQ_FIRST(&dev->ready);

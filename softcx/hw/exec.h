@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exec.h - the requester: takes enabled WQEs from send queues, checks and executes them. Internal to hw*.c.
+ * exec.h - the requester: takes enabled WQEs from send queues, checks and executes them. Internal to
+ * softcx/hw.
  */
 #ifndef SOFTCX_HW_EXEC_H
 #define SOFTCX_HW_EXEC_H
@@ -17,8 +18,8 @@ struct hw_wqe {
 	uint16_t idx;
 	uint8_t opcode, opmod, ds, fm_ce_se;
 	uint8_t bbs;        /* WQEBBs */
-	bool cqe;           /* success is reported too, */
-	bool prompt;        /* at once: nothing is enabled behind it */
+	bool cqe;           /* a CQE also on success, */
+	bool prompt;        /* which is not delayed: nothing is enabled behind it */
 	struct hw_qp *peer; /* the responder, once found */
 	uint64_t at, done;  /* modelled clock: when it starts and is complete */
 	/* for its CQE */
@@ -38,8 +39,8 @@ enum {
 #define HW_FAULT(syndrome, vendor) ((syndrome) | (vendor) << 8)
 enum {
 	HW_FAULT_PEER = 1 << 16,        /* the peer's QP fails too */
-	HW_FAULT_PEER_ACCESS = 1 << 17, /* and its owner is told of an access error, */
-	HW_FAULT_PEER_REQ = 1 << 18,    /* or of an invalid request */
+	HW_FAULT_PEER_ACCESS = 1 << 17, /* with an event for an access error, */
+	HW_FAULT_PEER_REQ = 1 << 18,    /* or for an invalid request */
 };
 
 /* Vendor syndromes: 0x33, 0x81, 0x88 and 0x89 as seen in bug reports, the others made up. */
@@ -62,7 +63,7 @@ struct hw_sgl {
 	struct hw_span span[WQE_MAX_DS];
 };
 
-/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. false: there was nothing to
+/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. False: there was nothing to
  * do. */
 bool hw_exec_run(struct hw_dev *dev);
 

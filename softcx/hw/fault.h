@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault.h - faults on demand: what a device is told to do wrong, to which WQEs, and how often.
+ * fault.h - faults on demand: what a device does wrong, to which WQEs, and how often.
  *
- * A fault looks at every send WQE of its device that is about to be executed and matches. A packet that is
- * sent again is looked at again. WAITs are never looked at: a queue stops and goes on at them any number of
- * times. With @at, it strikes at the n-th WQE that it has looked at, and at those that follow; with
- * @probability, at each by chance. A chance depends on the seed of the device, the id of the fault and the
- * WQEs it looked at, nothing else. What a fault does to the device or the queue happens before the WQE is
- * executed, which then meets the new state.
+ * A fault counts every send WQE of its device that matches, before it is executed; a packet that is sent
+ * again counts again. WAITs never count: a queue stops and goes on at them any number of times. With @at, the
+ * fault strikes at the n-th WQE counted and at those that follow; with @probability, at each by chance.
+ * Chance depends only on the seed of the device, the id of the fault and the WQEs counted. What a fault does
+ * to the device or the queue happens before the WQE is executed, which then meets the new state.
  */
 #ifndef SOFTCX_HW_FAULT_H
 #define SOFTCX_HW_FAULT_H
@@ -19,8 +18,7 @@ enum hw_fault_kind {
 	HW_FAULT_DROP,  /* its packet is lost: RC retries after the timeout */
 	HW_FAULT_DELAY, /* it starts @delay_ns later, and what follows in its queue with it */
 	HW_FAULT_RNR,   /* the responder answers RNR NAK */
-	HW_FAULT_ERROR, /* it fails with @syndrome, and the peer with it as far as the syndrome is the peer's
-			 */
+	HW_FAULT_ERROR, /* it fails with @syndrome; so does the peer if the syndrome is the peer's */
 	/* to more than a WQE */
 	HW_FAULT_QP_ERROR, /* the queue goes to ERR, with HW_EV_QP_FATAL */
 	HW_FAULT_PORT_DOWN,
@@ -40,7 +38,7 @@ struct hw_fault {
 	uint64_t delay_ns;
 	uint8_t syndrome;
 	uint32_t key;
-	uint64_t seen, struck; /* filled in here: WQEs looked at, times it struck */
+	uint64_t seen, struck; /* set here: WQEs counted, times it struck */
 };
 
 enum { HW_FAULT_MAX = 64 }; /* faults of a device, spent ones included */
@@ -50,18 +48,18 @@ enum { HW_FAULT_MAX = 64 }; /* faults of a device, spent ones included */
  * could trigger it); -ENOENT: no such QP or key; -ENOSPC: too many. One that happens at once is not kept.
  */
 int hw_fault_add(struct hw_dev *dev, const struct hw_fault *fault);
-/** Forgets one, or all with @id 0; what they have done stays. The number of those forgotten. */
+/** Forgets one, or all with @id 0; their effects stay. Returns the number of those forgotten. */
 unsigned hw_fault_clear(struct hw_dev *dev, uint32_t id);
 /** The fault after @prev in order of age, NULL at the end; starts with NULL. Valid until it is cleared. */
 const struct hw_fault *hw_fault_next(const struct hw_dev *dev, const struct hw_fault *prev);
 
-/* ---- internal to hw*.c ------------------------------------------------------------------ */
+/* ---- internal to softcx/hw -------------------------------------------------------------- */
 
 struct hw_wqe;
 
 /**
- * To be called for a WQE about to be executed if dev->faults_armed or qp->delayed says so. 0, or what
- * hw_op_exec() would return; the queue may have left HW_RUN_READY.
+ * Call it before a WQE is executed if dev->faults_armed or qp->delayed is set. Returns 0, or a result like
+ * that of hw_op_exec(); the queue may have left HW_RUN_READY.
  */
 int hw_fault_meet(struct hw_wqe *w);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hw.h - the emulated silicon: memory keys, queues, completion queues, doorbells and the engine
- * that executes WQEs. It knows no file descriptor of an application, no handle and no system call
- * of the verbs ABI; uverbs*.c (the "kernel driver") is its only user besides tests.
+ * that executes WQEs. It knows no file descriptor of an application, no handle and no system call of the
+ * verbs ABI. softcx/uverbs, the "kernel driver", uses it, and softcx/nic runs it.
  *
  * Threads: one. Every function here is called from the thread that calls hw_poll().
  * Errors: 0 or a negative errno; positive values are documented where they occur.
@@ -41,10 +41,11 @@ struct hw_mem {
 	pid_t pid;     /* owner, used only when @host is NULL */
 	bool writable;
 	int refs;
-	/* Instead of process_vm: copies between @buf and the owner's @va. False: it is gone */
+	/* If set, used in place of process_vm: copies between @buf and the owner's @va. False: the memory is
+	 * gone */
 	bool (*reach)(struct hw_mem *mem, uint64_t va, void *buf, size_t len, bool store);
 	void (*release)(struct hw_mem *mem);
-	void *priv; /* of whoever made it */
+	void *priv; /* of the creator */
 };
 
 struct hw_mem *hw_mem_get(struct hw_mem *mem);
@@ -55,15 +56,15 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 struct costs; /* costs/costs.h */
 
 struct hw_config {
-	uint64_t seed;       /* of every choice the hardware is free to make */
-	bool lenient;        /* make the friendliest choice instead: nothing stale, nothing late */
+	uint64_t seed;       /* decides every choice that the hardware is free to make */
+	bool lenient;        /* make the friendliest choice instead: nothing is stale or late */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
-	bool no_sync_fence; /* mimic NICs, if there are such, whose WAIT, SEND_EN and RECV_EN heed no fence */
+	bool no_sync_fence; /* WAIT, SEND_EN and RECV_EN ignore their fence; no source describes such a NIC */
 	const struct costs
-		*costs; /* of a modelled clock; outlives the device. NULL: the clock is that of the machine */
-	/* With a modelled clock: another port of the same card, on whose bus this one is too; hw_dev_new()
-	 * only. NULL: none */
+		*costs; /* of a modelled clock; outlives the device. NULL: use the machine's clock */
+	/* With a modelled clock: another port of the same card, which shares its bus; for hw_dev_new() only.
+	 * NULL: none */
 	const struct hw_dev *port_of;
 };
 
@@ -80,27 +81,27 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
 uint32_t hw_clock_khz(const struct hw_dev *dev); /* ticks of timestamps in a millisecond */
 bool hw_port_up(const struct hw_dev *dev);       /* a port that is down neither sends nor receives */
 
-/** Who hears of what happens to the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
+/** Receives the events of the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
 struct hw_dev_watch {
 	void (*on_event)(void *arg, int event);
 	void *arg;
 	LIST_ENTRY(hw_dev_watch) link;
 };
-/** @watch belongs to the caller, who takes it off before the device goes. on_event must not add or take off.
+/** @watch belongs to the caller, who removes it before the device is freed. on_event must not add or remove.
  */
 void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch);
 void hw_dev_unwatch(struct hw_dev_watch *watch);
 
 /**
  * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
- * Bounded work per call. Returns true when anything was done (call again at once), else false.
+ * Bounded work per call. True: something was done; call again at once.
  */
 bool hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
 
 enum hw_trace_kind {
-	HW_TRACE_WQE,      /* a WQE left its send queue; flushed ones are not told */
+	HW_TRACE_WQE,      /* a WQE left its send queue; flushed ones are not reported */
 	HW_TRACE_RECV,     /* a message took a RECV */
 	HW_TRACE_CQE,      /* a CQE was written */
 	HW_TRACE_BLOCKED,  /* a queue stopped at a WAIT, */
@@ -138,36 +139,37 @@ int hw_pd_free(struct hw_dev *dev, uint32_t pdn);
  *
  * Software rings by a plain store, so the device has to look. A page that has been quiet for a while falls
  * asleep instead, if all its mappings are guarded: it is taken out of the memfd, so that the next store to it
- * faults, of which its guard tells by hw_uar_wake().
+ * faults. The guard then calls hw_uar_wake().
  */
 int hw_uar_alloc(struct hw_dev *dev, struct hw_uar **uar);
 /**
- * A page of the same kind for which nobody rings: it shows the time, in ticks, big-endian in the first 8
- * bytes. It sleeps when nobody looks, and a look wakes it. With a modelled clock it is the time of the newest
- * CQE of the CQs that have it.
+ * A page of the same kind that shows the time instead of taking rings: ticks, big-endian, in the first 8
+ * bytes. It sleeps while nobody reads it, and a read wakes it. With a modelled clock it shows the time of the
+ * newest CQE of the CQs whose @time it is.
  */
 int hw_uar_alloc_time(struct hw_dev *dev, struct hw_uar **uar);
-int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar); /* its guards are told */
+int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar); /* calls gone() of its guards */
 uint32_t hw_uar_index(const struct hw_uar *uar);
 int hw_uar_fd(const struct hw_uar *uar); /* owned by the UAR */
 struct hw_uar *hw_uar_find(struct hw_dev *dev, uint32_t index);
 
-/** Somebody who notices stores to one mapping of a sleeping page. */
+/** Notices stores to one mapping of a sleeping page. */
 struct hw_uar_guard {
-	void (*gone)(void *arg); /* so is the page; the guard is off already */
+	void (*gone)(void *arg); /* the page is freed; the guard is removed already */
 	void *arg;
 	LIST_ENTRY(hw_uar_guard) link;
 };
-/** There is one mapping more; without a guard it keeps the page awake. */
+/** Adds a mapping; without a guard it keeps the page awake. */
 void hw_uar_mapped(struct hw_uar *uar);
 void hw_uar_guard(struct hw_uar *uar, struct hw_uar_guard *guard);
 void hw_uar_unguard(struct hw_uar *uar, struct hw_uar_guard *guard);
-/** Puts the page back and looks at it from now on; then the store may be repeated. Awake already: nothing. */
+/** Puts the page back and polls it from now on; then the store may be repeated. No effect on an awake page.
+ */
 void hw_uar_wake(struct hw_uar *uar);
-/** Wakes pages that a store put back which no guard noticed. Whether there are pages that sleep. */
+/** Wakes pages that a store brought back without a guard's notice. True if pages still sleep. */
 bool hw_uar_check_asleep(struct hw_dev *dev);
 
-/** Whether hw_poll() may find something that neither a timer nor hw_uar_wake() announces. */
+/** True if hw_poll() may find work that neither a timer nor hw_uar_wake() announces. */
 bool hw_must_poll(const struct hw_dev *dev);
 
 /* ---- memory keys ------------------------------------------------------------------------ */
@@ -203,8 +205,8 @@ int hw_mw_destroy(struct hw_dev *dev, uint32_t index); /* key >> 8: binding chan
 /* ---- software --------------------------------------------------------------------------- */
 
 /**
- * A process, as a modelled clock knows it: one thread, which takes @think_ps for each message that it
- * receives and nothing for all else. Reference counted; NULL without memory.
+ * A process, as a modelled clock sees it: one thread, which takes @think_ps for each message that it receives
+ * and no time for anything else. Reference counted; NULL without memory.
  */
 struct hw_software *hw_software_new(uint64_t think_ps);
 struct hw_software *hw_software_get(struct hw_software *software);
@@ -277,7 +279,7 @@ struct hw_av {
 	uint8_t sgid_index;
 };
 
-/** What a state transition may set; @mask says which fields are meant. */
+/** What a state transition may set; @mask selects the fields. */
 enum {
 	HW_QP_AV = 1 << 0,
 	HW_QP_DEST = 1 << 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inflight.h - what executed WQEs have yet to do to memory. Internal to hw*.c.
+ * inflight.h - effects of executed WQEs that have not reached memory yet. Internal to softcx/hw.
  *
  * RC promises less than a naive emulator gives. A send queue goes on to the next WQE before the last one is
  * complete:
@@ -21,14 +21,15 @@
 enum { HW_INFLIGHT_READ = 512 }; /* bytes of a response that may be late */
 
 /**
- * Where the data of the next READ of @qp may be put, so that hw_inflight_read() need not copy it:
- * HW_INFLIGHT_READ bytes. NULL: there is no such place.
+ * HW_INFLIGHT_READ bytes for the data of the next READ of @qp, which hw_inflight_read() then need not copy.
+ * NULL: there is no room.
  */
 uint8_t *hw_inflight_room(struct hw_qp *qp);
 
 /**
- * Keeps @data for the local @dst of a READ or atomic, or for the remote @dst of a WRITE. false: too large to
- * keep, or the seed says now; then what is older and of the same kind has landed and the caller goes ahead.
+ * Keeps @data for the local @dst of a READ or atomic, or for the remote @dst of a WRITE. False: it is too
+ * large to keep, or the seed lets it land now; then older effects of the same kind have landed and the caller
+ * goes ahead.
  */
 bool hw_inflight_read(
 	struct hw_qp *qp, const struct hw_span *dst, unsigned ndst, const void *data, uint32_t len);
@@ -45,7 +46,7 @@ void hw_inflight_land(struct hw_qp *qp); /* everything */
 void hw_inflight_land_everywhere(void);  /* before a key goes away */
 void hw_inflight_free(struct hw_qp *qp);
 
-/** Lets something land, as the seed says. false: nothing is in flight. */
+/** Lets something land; the seed chooses. False: nothing is in flight. */
 bool hw_inflight_tick(struct hw_dev *dev);
 
 #endif

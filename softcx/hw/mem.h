@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mem.h - memory keys and copies between ranges that keys describe. Internal to hw*.c.
+ * mem.h - memory keys and copies between ranges that keys describe. Internal to softcx/hw.
  */
 #ifndef SOFTCX_HW_MEM_H
 #define SOFTCX_HW_MEM_H
@@ -8,7 +8,7 @@
 #include "softcx/hw/dev.h"
 
 struct hw_mkey {
-	/* what every access looks at */
+	/* checked by every access */
 	uint32_t key;
 	uint32_t owner; /* the PD; of a window: mw.h */
 	unsigned access;
@@ -34,7 +34,7 @@ struct hw_span {
 };
 
 /**
- * Resolves [va, va+len) under @key. false when the key does not exist or was invalidated, belongs to another
+ * Resolves [va, va+len) under @key. False: the key does not exist or was invalidated, belongs to another
  * PD, does not cover the range, or lacks one of the rights in @access.
  */
 static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, unsigned access, uint64_t va,
@@ -54,8 +54,8 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 	return true;
 }
 
-/** Makes @key unusable until it is destroyed; false when it is not a key of @pdn, or may not be invalidated
- * by a peer, as @remote wants. */
+/** Makes @key unusable until it is destroyed. False: it is not a key of @pdn, or @remote is set and a peer
+ * may not invalidate it. */
 bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
 
 /**
@@ -66,8 +66,8 @@ bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remo
  */
 bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len);
-/** The same as hw_scatter of all that the spans hold, the last span first: the order within a message is
- * nobody's right. */
+/** Like hw_scatter() of all that the spans hold, but the last span first: no order within a message is
+ * promised. */
 bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src);
 bool hw_copy(
 	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);

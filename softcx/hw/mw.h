@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mw.h - memory windows, and the one form of UMR that binds and frees them. Internal to hw*.c.
+ * mw.h - memory windows, and the one form of UMR that binds and frees them. Internal to softcx/hw.
  *
  * The WQE is the one that libmlx5 builds for IBV_WR_BIND_MW and IBV_WR_LOCAL_INV (rdma-core,
- * providers/mlx5/qp.c, set_bind_wr): ctrl with the window's key, a UMR control segment, a context with what
- * changes, and for a bind a KLM segment with the key and the range that the window is to show. Only the index
- * of the window's key counts; its variant is set to that of the context. A type 2 window belongs to the queue
- * that bound it (type 2B). All that is wrong ends the queue with the syndrome of a failed bind.
+ * providers/mlx5/qp.c, set_bind_wr): ctrl with the window's key, a UMR control segment, a context with the
+ * changes, and for a bind a KLM segment with the key and the range to show. Only the index of the window's
+ * key counts; its variant is set to that of the context. A type 2 window belongs to the queue that bound it
+ * (type 2B). Every mistake ends the queue with the syndrome of a failed bind.
  */
 #ifndef SOFTCX_HW_MW_H
 #define SOFTCX_HW_MW_H
 
 #include "softcx/hw/exec.h"
 
-/** Whose a window is, so that it is nobody's lkey: of all queues of a PD (type 1), of the one that bound it
- * (type 2). */
+/** Owners of windows: all queues of a PD (type 1), or the queue that bound it (type 2). Neither is a PD
+ * number, so a window is never an lkey. */
 static inline uint32_t hw_mw_owner_pd(uint32_t pdn)
 {
 	return pdn | 1u << 30;

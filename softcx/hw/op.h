@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * op.h - what each opcode does: local data, the request, the response. Internal to hw*.c.
+ * op.h - what each opcode does: local data, the request, the response. Internal to softcx/hw.
  */
 #ifndef SOFTCX_HW_OP_H
 #define SOFTCX_HW_OP_H

@@ -38,7 +38,7 @@ void hw_qp_flush_sq(struct hw_qp *qp)
 	}
 }
 
-/* What software says it posted; on a managed RQ never more than was enabled. */
+/* Flushes what the doorbell record has posted; on a managed RQ no more than was enabled. */
 static bool flush_rq(struct hw_qp *qp)
 {
 	uint16_t n, posted;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp.h - a queue pair: its rings, what it is doing, and how it changes state. Internal to hw*.c.
+ * qp.h - a queue pair: its rings, its progress, and its state. Internal to softcx/hw.
  *
- * Send queue indices count WQEBBs modulo 2^16:
- *
- *	sq_ci <= sq_fetched <= sq_pi
+ * Send queue indices count WQEBBs modulo 2^16: sq_ci <= sq_fetched <= sq_pi.
  *
  * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon
- *may fetch an enabled WQEBB at any time before it executes it; what was fetched is in @shadow, and later
- *stores to the ring are not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same
- *manner, into
- * @rq_shadow: [rq_ci, rq_fetched).
+ * may fetch an enabled WQEBB at any time before it executes it, into @shadow; later stores to the ring are
+ * not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same way, into @rq_shadow:
+ * [rq_ci, rq_fetched).
  */
 #ifndef SOFTCX_HW_QP_H
 #define SOFTCX_HW_QP_H
@@ -85,7 +82,7 @@ void hw_qp_start(struct hw_qp *qp);  /* if it is in RTS and has WQEs that are en
 
 /**
  * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half
- * window) has no effect. @by: the SEND_EN; NULL: software. Fetches what the seed says is fetched early.
+ * window) has no effect. @by: the SEND_EN; NULL: software. The seed chooses what is fetched early.
  */
 void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by);
 void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * resp.h - the responder: finds the peer of a QP, checks what a request may touch, consumes RECVs. Internal
- * to hw*.c.
+ * to softcx/hw.
  */
 #ifndef SOFTCX_HW_RESP_H
 #define SOFTCX_HW_RESP_H
@@ -20,7 +20,7 @@ struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uin
 int hw_resp_span(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out);
 
-/** What consumes a RECV. */
+/** A message that consumes a RECV. */
 struct hw_msg {
 	uint8_t cqe_opcode;
 	bool solicited;

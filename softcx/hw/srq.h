@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * srq.h - shared receive queues: WQEs linked by the index in their first segment
- * (mlx5dv.h, struct mlx5_wqe_srq_next_seg), posted by a counter in the doorbell record. Internal to hw*.c.
+ * (mlx5dv.h, struct mlx5_wqe_srq_next_seg), posted by a counter in the doorbell record. Internal to
+ * softcx/hw.
  */
 #ifndef SOFTCX_HW_SRQ_H
 #define SOFTCX_HW_SRQ_H

@@ -173,7 +173,7 @@ static void recv_enable(void **state)
 	wqe_send(&a, WQE_OP_SEND, w, 8, 0, 0);
 	rig_ring(&a);
 	rig_run(&rig);
-	assert_int_equal(w[1], 0); /* RNR, whatever the doorbell record says */
+	assert_int_equal(w[1], 0); /* RNR, whatever is in the doorbell record */
 	assert_true(hw_next_timer(rig.dev) != UINT64_MAX);
 	wqe_enable(&b, WQE_OP_RECV_EN, hw_qpn(b.qp), 1, SIG);
 	rig_ring(&b);

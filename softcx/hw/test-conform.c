@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the device must do rather than may: completion modes, error CQEs, fences, counters that wrap, WAIT,
- * SEND_EN and RECV_EN at their limits, doorbells. docs/softcx-conformance.md says where each comes from.
+ * SEND_EN and RECV_EN at their limits, doorbells. docs/softcx-conformance.md names the source of each.
  */
 #include "softcx/hw/cq.h"
 #include "softcx/hw/fault.h"
@@ -655,8 +655,8 @@ static void rates(void **state)
 
 /* ---- doorbells -------------------------------------------------------------------------- */
 
-/* The record says what is posted, the page that somebody should look: any of its registers, whatever is
- * written. */
+/* The record holds what is posted. A store to the page only makes the device look: any register, any value.
+ */
 static void doorbells(void **state)
 {
 	static const unsigned registers[] = {0x800, 0x900, 0xa00, 0xb00};

@@ -573,7 +573,7 @@ static void address_vectors(void **state)
 
 	(void)state;
 	open_loop(&l, 3, (struct rig_opt){.type = HW_UD});
-	av.dqp_dct = htobe32(hw_qpn(l.o.q.qp) | 1u << 31); /* the bit says that the long form follows */
+	av.dqp_dct = htobe32(hw_qpn(l.o.q.qp) | 1u << 31); /* the bit announces the long form */
 	for (int i = 0; i < 3; i++)
 		rig_recv(&l.o.q, 1, l.dst + 64 * i, 64);
 	put_datagram(&l, &av, 0x1111);

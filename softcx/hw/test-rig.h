@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-rig.h - what the tests of the emulated silicon share: a device, memory under one key, queues written
- * by hand. Addresses of the "application" are those of the test itself.
+ * test-rig.h - a device for tests of the emulated silicon, memory under one key, and queues that the test
+ * writes by hand. Addresses of the "application" are those of the test itself.
  */
 #ifndef SOFTCX_HW_TEST_RIG_H
 #define SOFTCX_HW_TEST_RIG_H

@@ -520,7 +520,7 @@ static bool too_many_reads(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* Up to 32 bytes stay in the CQE, whatever the RECV says, unless the QP was made without that. */
+/* Up to 32 bytes stay in the CQE, whatever the RECV has, unless the QP was made without that. */
 static bool scatter_to_cqe(struct stage *s, bool right)
 {
 	add_x(s, &s->pcq, (struct rig_opt){.cs_res = right ? 0 : 1});

@@ -70,7 +70,7 @@ static void rings_over_each_other(void **state)
 	close_crowd();
 }
 
-/* A word that names no queue of the page still says that somebody rang. */
+/* A word that names no queue of the page still counts as a ring. */
 static void garbage_in_the_word(void **state)
 {
 	(void)state;
@@ -151,7 +151,7 @@ static void sleep_and_wake(void **state)
 	wait_for_sleep();
 	rig_expect(&crowd.cq[2], CQE_OP_REQ);
 
-	/* a store of which nobody tells */
+	/* a store that no guard reports */
 	wqe_rdma(&crowd.q[3], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[3]);
 	word_of(&crowd.q[3]);

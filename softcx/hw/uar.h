@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * uar.h - doorbell pages: who rang. Internal to hw*.c.
+ * uar.h - doorbell pages: which queues rang. Internal to softcx/hw.
  *
- * A word that software stored says which queue rang last, and that others on its page may have rung before
- * it, whose words it overwrote: what happened is in the doorbell records, which software stores first. So the
- * queue that the word names is looked at on the spot, and all others of the page once, a few at a time: a
- * ring costs the same however many queues share the page. When such a look finds something, the steps become
- * larger.
+ * A word that software stored names the queue that rang last. Others on the page may have rung before it, and
+ * their words are overwritten; but software stores the doorbell record first, and records are not lost. So a
+ * scan reads the record of the named queue at once and then those of all others on the page, a few at a time:
+ * a ring costs the same however many queues share the page. When such a read finds something, the steps
+ * become larger.
  */
 #ifndef SOFTCX_HW_UAR_H
 #define SOFTCX_HW_UAR_H
@@ -17,7 +17,7 @@
 TAILQ_HEAD(hw_uar_qps, hw_qp);
 TAILQ_HEAD(hw_uar_cqs, hw_cq);
 
-/** The round of looks at queues that may have rung unseen. */
+/** Progress through the queues that may have rung unseen. */
 struct hw_uar_round {
 	unsigned of;   /* queues of the page */
 	unsigned left; /* to look at */

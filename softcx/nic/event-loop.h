@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event-loop.h - descriptors that are watched for input, and what to do then.
+ * event-loop.h - watches descriptors for input and calls their sources.
  *
- * Sources have a rank. Of what is ready at one moment rank 0 is served first: the end of a file is seen
- * before any call or connection that came after it, so that a resource an application gave back by closing
- * is free for whoever asks next, as with system calls.
+ * Sources have a rank. Of the sources that are ready at one moment, those of rank 0 are served first. So the
+ * end of a file is seen before any call or connection that came after it, and a resource that an application
+ * gave back by closing is free for the next caller, as with system calls.
  *
- * Commands are served one at a time, with a chance for the rest of the device before and after each, whose
- * queues do not wait for its firmware.
+ * Commands are served one at a time. Between two of them the queues of the device run: they do not wait for
+ * firmware.
  */
 #ifndef SOFTCX_NIC_EVENT_LOOP_H
 #define SOFTCX_NIC_EVENT_LOOP_H
@@ -18,7 +18,7 @@
 struct source {
 	int fd;
 	unsigned rank; /* 0 or 1 */
-	/** There is input, or the end. False: remove me. */
+	/** There is input, or end of file. False: remove the source. */
 	bool (*input)(struct source *source);
 	/** Last call; frees what contains the source. The descriptor is closed already. */
 	void (*destroy)(struct source *source);

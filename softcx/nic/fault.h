@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault.h - what the softcx tool says about faults (softcx(1), "Faults"), turned into those of hw/fault.h;
- * and the state of ports in sysfs, which faults change.
+ * fault.h - turns the words of "softcx fault" (softcx(1), "Faults") into the faults of hw/fault.h, and shows
+ * the state of ports, which faults change, in sysfs.
  */
 #ifndef SOFTCX_NIC_FAULT_H
 #define SOFTCX_NIC_FAULT_H
@@ -24,9 +24,8 @@ void faults_init(struct faults *faults, struct hw_dev *const *devs, unsigned nde
 void faults_deinit(struct faults *faults); /* before the devices go; twice is fine */
 
 /**
- * Does what the words in @text say ("add drop --at 5", "list", "clear 3"), which it cuts up, and sends the
- * answer to socket
- * @fd: '+' and text, JSON for "list"; or '-' and what is wrong.
+ * Executes the words in @text ("add drop --at 5", "list", "clear 3"), which it modifies, and sends the answer
+ * to socket @fd: '+' and text, JSON for "list"; or '-' and the mistake.
  */
 void faults_command(struct faults *faults, char *text, int fd);
 

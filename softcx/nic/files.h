@@ -12,18 +12,18 @@
 #include "softcx/nic/event-loop.h"
 #include "softcx/proto/call.h"
 
-/** An open file, for those who report about it. */
+/** An open file, as reports see it. */
 struct file_view {
 	unsigned host;
 	int dev; /* of all hosts, or FILES_RDMA_CM */
 	pid_t pid;
 	char program[16];                 /* its name, "" when it could not be read */
-	unsigned mark;                    /* what files_hooks.opened said */
+	unsigned mark;                    /* what files_hooks.opened returned */
 	const struct uverbs_file *uverbs; /* one of these two */
 	const struct ucma_file *ucma;
 };
 
-/** Who wants to know about opening and closing. */
+/** Called when files are opened and closed. */
 struct files_hooks {
 	unsigned (*opened)(void *arg, pid_t pid);
 	void (*closing)(void *arg, const struct file_view *file); /* its objects are still there */

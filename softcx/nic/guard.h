@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * guard.h - notices stores to doorbell pages that sleep (hw.h), by the userfaultfd of the process that maps
- * the page.
+ * guard.h - notices stores to doorbell pages that sleep (hw.h), through the userfaultfd of the process that
+ * maps the page.
  */
 #ifndef SOFTCX_NIC_GUARD_H
 #define SOFTCX_NIC_GUARD_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * objects.h - the objects of open files in JSON, for the tool: what there is now, and what files left behind
- * when they were closed.
+ * objects.h - the objects of open files in JSON, for the tool: those that exist now, and those that files
+ * left behind when they were closed.
  *
  * A file is {"file", "pid", "program", "objects": [...]}; each object has "kind" and members that depend on
- * it. What the tool does not know it prints as it is.
+ * it. The tool prints members that it does not know as they are.
  */
 #ifndef SOFTCX_NIC_OBJECTS_H
 #define SOFTCX_NIC_OBJECTS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server.h - the NIC process: its devices, the sockets that are the device files (proto.h), and the loop
- * that runs the hardware between them.
+ * server.h - the NIC process: its devices, the sockets of the device files (proto.h), and the loop that runs
+ * both.
  *
- * One thread. What a driver sends is checked; a malformed message ends that connection with a line on
- * standard error and nothing else.
+ * One thread. Messages of drivers are checked. A malformed one ends its connection, with a line on standard
+ * error, and has no other effect.
  */
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysfs.h - the part of sysfs that rdma-core and its tools read, as plain files. Which files:
- * libibverbs/{init,sysfs,device,cmd_device}.c and librdmacm/cma.c of rdma-core 44.
+ * sysfs.h - the part of sysfs that rdma-core and its tools read, as plain files. The files are those that
+ * libibverbs/{init,sysfs,device,cmd_device}.c and librdmacm/cma.c of rdma-core 44 read.
  */
 #ifndef SOFTCX_NIC_SYSFS_H
 #define SOFTCX_NIC_SYSFS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h - readers of a trace: what happened, on its way from the engine to control connections.
+ * trace.h - readers of a trace: they pass records from the engine to control connections.
  *
- * Each reader has a ring of its own. The engine never waits for one: what finds the ring full is counted, and
- * the reader hears the number at the place where the records are missing. Without a reader the engine's hook
- * is off.
+ * Each reader has a ring of its own. The engine never waits for a reader: records that find the ring full are
+ * counted, and a record with the number stands where they are missing. Without a reader the engine's hook is
+ * off.
  */
 #ifndef SOFTCX_NIC_TRACE_H
 #define SOFTCX_NIC_TRACE_H
@@ -24,7 +24,7 @@ struct trace_source {
 };
 
 struct tracers {
-	const struct files *files; /* to find out whose a QP is */
+	const struct files *files; /* to find the process of a QP */
 	LIST_HEAD(, tracer) list;
 	struct trace_source source[HOSTS_MAX_DEVS];
 	uint32_t kinds;             /* of 1 << enum hw_trace_kind, that some reader wants */
@@ -33,8 +33,8 @@ struct tracers {
 
 /** @ndevs: of files->devs. */
 void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs);
-/** Sends to @fd (not owned) what @filter lets through: words "pid=N", "qp=N", "kinds=MASK" (of
- * 1 << enum hw_trace_kind; without it send WQEs). -EINVAL: not such words. */
+/** Sends the records that match @filter to @fd (not owned): words "pid=N", "qp=N", "kinds=MASK" (of 1 << enum
+ * hw_trace_kind; without it send WQEs). -EINVAL: other words. */
 int tracer_new(struct tracers *t, int fd, const char *filter, struct tracer **tracer);
 /** No new records; when the last one has been sent, the sending half of the connection is shut down. */
 void tracer_end(struct tracer *tracer);

@@ -57,9 +57,9 @@ int nic_call_mem(
 	struct nic_call *call, uint64_t va, uint64_t len, bool writable, bool direct, struct hw_mem **mem);
 
 /**
- * What is behind descriptor @fd of the application, as fstat(2) says there: commands name completion channels
- * and event files by descriptor, and st_dev/st_ino of what nic_call_fd() passed tell which one is meant.
- * 0, -EBADF, or NIC_AGAIN as with nic_call_mem().
+ * fstat(2) of descriptor @fd in the application. Commands name completion channels and event files by
+ * descriptor; st_dev and st_ino identify what nic_call_fd() passed. 0, -EBADF, or NIC_AGAIN as with
+ * nic_call_mem().
  */
 int nic_call_fstat(struct nic_call *call, int fd, struct stat *st);
 
@@ -83,8 +83,8 @@ int uverbs_ioctl(struct uverbs_file *file, struct nic_call *call);
 int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset);
 
 /**
- * For a modelled clock: who uses the file, and what that process takes for each message. Counts for CQs made
- * from now on; -ENOMEM.
+ * For a modelled clock: the process that uses the file, and the time that it takes for each message. Applies
+ * to CQs made from now on. 0 or -ENOMEM.
  */
 int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns);
 
@@ -96,7 +96,7 @@ uint64_t ucma_net_timers(struct ucma_net *net);
 /**
  * @wake is called when an event is queued on the file: the server makes the application's descriptor
  * readable for as long as ucma_pending() is not 0. GET_EVENT consumes one event and returns -EAGAIN when
- * there is none (the driver then blocks or not, as O_NONBLOCK says); no other command returns -EAGAIN.
+ * there is none (the driver then blocks, unless O_NONBLOCK is set); no other command returns -EAGAIN.
  * @host: whose file it is; its ids have that host's addresses and ports.
  */
 int ucma_open(
@@ -112,7 +112,7 @@ struct ucma_counts {          /* all 0 again when every user has gone */
 };
 void ucma_counts(const struct ucma_net *net, struct ucma_counts *out);
 
-/** Nanoseconds, CLOCK_MONOTONIC: what connection timers go by. */
+/** Nanoseconds, CLOCK_MONOTONIC: the clock of connection timers. */
 uint64_t nic_now(void);
 
 /*

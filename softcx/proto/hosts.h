@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hosts.h - the emulated hosts: what they are called, where they live and how many devices they have.
+ * hosts.h - the emulated hosts: their names, directories and devices.
  *
- * A host is a view of its own: a directory with device files and a sysfs tree, in which its devices are
- * mlx5_0, mlx5_1... and the ports of rdma_cm are its own. The first host's directory is the NIC's, that of
- * another one is below it and has the host's name. All hosts are on one network segment, which is inside the
- * NIC process.
+ * Each host has a directory with device files and a sysfs tree, devices mlx5_0, mlx5_1..., and rdma_cm ports
+ * of its own. The directory of the first host is the NIC's; those of others are below it and have the hosts'
+ * names. All hosts are on one network segment, which is inside the NIC process.
  */
 #ifndef SOFTCX_PROTO_HOSTS_H
 #define SOFTCX_PROTO_HOSTS_H
@@ -32,7 +31,7 @@ struct hosts {
 
 /**
  * Reads "NAME[:DEVICES],..." or, when @list is NULL, makes one host of @ndevs devices; @ndevs is also for
- * names without a number. 0, or -EINVAL and what is wrong in @why.
+ * names without a number. 0, or -EINVAL and the mistake in @why.
  */
 int hosts_parse(struct hosts *hosts, const char *list, unsigned ndevs, char *why, size_t size);
 /** @dir: the NIC's. -ENAMETOOLONG when a directory of a host would have more than SOFTCX_MAX_DIR bytes. */

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * proto.h - what the preloaded driver and the NIC process say to each other. Same machine, same
- * build: structures go over the wire as they are.
+ * proto.h - the messages between the preloaded driver, the tool and the NIC process. All run on one machine
+ * and are of one build: structures go over the wire as they are.
  *
- * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host: the NIC's
- *own is that of the first one, the others are below it (nic/hosts.h). Opening the device connects to it; that
- *connection is the application's descriptor, so it lives exactly as long as the open file would, whoever
- *holds copies of it. On it travel driver -> NIC  struct softcx_hello with one descriptor (SCM_RIGHTS): the
- *far end of a command channel, once per process image that uses the file; NIC -> driver  rdma_cm only: one
- *byte while events are queued, so that the descriptor is readable. The application's last close is end of
- *file here, and the NIC destroys the file's objects.
+ * Every device file is a listening Unix stream socket "softcx:NAME" in the directory of its host. The first
+ * host has the NIC's directory; those of the others are below it (hosts.h). Opening the device connects to
+ * the socket. That connection is the application's descriptor, so it lives exactly as long as the open file
+ * would, whoever holds copies of it. On it travel:
+ * - driver to NIC: struct softcx_hello with one descriptor (SCM_RIGHTS), the far end of a command channel;
+ * once per process image that uses the file;
+ * - NIC to driver, rdma_cm only: one byte while events are queued, so that the descriptor is readable.
+ * The application's last close is end of file here, and the NIC destroys the file's objects.
  *
- * A command channel is a SOCK_SEQPACKET pair; one packet is one message. The driver sends a
- * softcx_request and then receives softcx_replies until one is SOFTCX_DONE; a NEED_* asks for something
- * only the process knows and is answered by another request.
+ * A command channel is a SOCK_SEQPACKET pair; one packet is one message. The driver sends a softcx_request
+ * and receives softcx_replies until one is SOFTCX_DONE. A NEED_* asks for something that only the process
+ * knows; another request answers it.
  *
- * "softcx:control" (SOCK_SEQPACKET), in every host's directory the same, is for the softcx tool: it sends one
- *word, "status", "stop" or "hold", and gets text back; an open control connection that said "hold" counts as
- *a client. fault WORD...  what the command line said; gets "+" and text, or "-" and what is wrong with it
- *	objects  gets a descriptor of a file with the status and every object, in JSON
- *	watch    from now on takes notes of what the files of the caller's descendants leave behind; gets "ok"
- *	left     gets a descriptor of a file with these notes, in JSON
- *	trace [pid=N] [kinds=MASK] [qp=N]...  gets packets of softcx_trace, until it says "end" and has got
- *the rest of them
+ * "softcx:control" (SOCK_SEQPACKET), the same in every host's directory, is for the softcx tool, which sends
+ * a line and receives an answer:
+ * - status: JSON.
+ * - stop: ends the NIC.
+ * - hold: the connection counts as a client while it is open.
+ * - fault WORD...: the words of the command line. The answer is "+" and text, or "-" and the mistake.
+ * - objects: a descriptor of a file with the status and every object, in JSON.
+ * - watch: records from now on what the files of the caller's descendants leave behind; "ok".
+ * - left: a descriptor of a file with that record, in JSON.
+ * - trace [pid=N] [kinds=MASK] [qp=N]...: packets of softcx_trace, until the tool sends "end" and the rest
+ * has arrived.
  */
 #ifndef SOFTCX_PROTO_PROTO_H
 #define SOFTCX_PROTO_PROTO_H
@@ -48,18 +52,17 @@ enum {
 #define SOFTCX_RDMA_CM_DEV makedev(10, 58)
 
 struct softcx_hello {
-	uint32_t version; /* SOFTCX_VERSION */
-	uint32_t
-		opener; /* 1: sent by open() itself. Only then may the channel carry write() (see server.c) */
-	uint32_t think_ns; /* modelled clock: what this process takes for each message; $SOFTCX_THINK */
+	uint32_t version;  /* SOFTCX_VERSION */
+	uint32_t opener;   /* 1: sent by open() itself. Only such a channel may carry write() (files.c) */
+	uint32_t think_ns; /* modelled clock: time of this process for each message; $SOFTCX_THINK */
 	uint32_t unused;
 	uint64_t ino; /* of the application's end of the connection, as fstat reports it */
 };
 
 enum softcx_op {
 	SOFTCX_WRITE = 1, /* @va, @len; the bytes follow */
-	SOFTCX_IOCTL,     /* @va, @len: header and attributes; they follow, then what attributes longer than 8
-			     point at */
+	SOFTCX_IOCTL,     /* @va, @len: header and attributes; they follow, then the data of attributes longer
+			     than 8 bytes */
 	SOFTCX_MMAP,      /* @va: file offset, @len: length */
 	SOFTCX_MEM,       /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
 	SOFTCX_STAT,      /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
@@ -155,7 +158,7 @@ struct softcx_trace {
 	uint8_t syndrome;  /* 0: executed */
 	uint8_t ds;        /* length of the WQE in units of 16 bytes */
 	uint32_t dest_qpn; /* of a connected queue */
-	uint32_t kind;     /* enum hw_trace_kind, which says what of this there is */
+	uint32_t kind;     /* enum hw_trace_kind, on which it depends which members are set */
 	uint32_t cqn, number;
 	uint8_t sgid[16], dgid[16];
 	char device[SOFTCX_MAX_LABEL]; /* "mlx5_0", or "HOST/mlx5_0" when there are several hosts */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz-run.h - one run of a command under one seed, on a NIC of its own that nothing else uses. The run is a
- * process that starts both, bounds the time, and ends whatever they leave behind; several of them may run at
- * once.
+ * fuzz-run.h - one run of a command under one seed, on a NIC that nothing else uses. The run is a process
+ * that starts both, bounds the time, and ends all processes that they leave behind. Several may run at once.
  */
 #ifndef SOFTCX_TOOL_FUZZ_RUN_H
 #define SOFTCX_TOOL_FUZZ_RUN_H
@@ -26,8 +25,8 @@ enum fuzz_why {
 	FUZZ_SIGNAL,    /* ended by signal @status */
 	FUZZ_TIMEOUT,   /* did not end in time */
 	FUZZ_SANITIZER, /* exit status 0, but a sanitizer's report in its output */
-	FUZZ_NIC,       /* the NIC ended before it was told to, or badly: @status as waitpid(2) has it */
-	FUZZ_TROUBLE,   /* the run could not be made; its output says why */
+	FUZZ_NIC,       /* the NIC ended too early or badly: @status as in waitpid(2) */
+	FUZZ_TROUBLE,   /* the run could not be made; its output has the reason */
 	FUZZ_STOPPED,   /* by fuzz_run_stop() */
 };
 
@@ -38,7 +37,7 @@ struct fuzz_result {
 	double overall;
 };
 
-/** What a run is to be, and then the run itself. */
+/** The parameters of a run, and then the run itself. */
 struct fuzz_run {
 	uint64_t seed;
 	bool lenient;

@@ -345,7 +345,7 @@ static void print_findings(const struct fuzz *f, const struct findings *found)
 	fuzz_why_text(&found->lenient, why, sizeof(why));
 	if (found->lenient.why == FUZZ_PASSED)
 		printf("with --lenient: passed%s\n",
-			found->failed ? ": only strictness breaks it" : ", which says little here");
+			found->failed ? ": only strictness breaks it" : ", which means little here");
 	else
 		printf("with --lenient: %s: it is not only strictness that breaks it\n", why);
 	printf("to repeat it: %s\n", found->repeat);

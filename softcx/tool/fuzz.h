@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz.h - "softcx fuzz": one command under many seeds, and what is to be known about the first that breaks
- * it.
+ * fuzz.h - "softcx fuzz": runs one command under many seeds and reports on the first that breaks it.
  */
 #ifndef SOFTCX_TOOL_FUZZ_H
 #define SOFTCX_TOOL_FUZZ_H

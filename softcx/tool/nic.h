@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nic.h - the tool's NIC: where it lives, talking to it, starting it. The tool works on one directory at a
- * time.
+ * nic.h - the tool's NIC: finds its directory, starts it and talks to it. The tool works on one directory at
+ * a time.
  */
 #ifndef SOFTCX_TOOL_NIC_H
 #define SOFTCX_TOOL_NIC_H
@@ -16,13 +16,14 @@
 
 extern char tool_dir[PATH_MAX]; /* of the NIC, absolute; tool_set_dir() sets it */
 
-/** What a NIC is started with. */
+/** The options of a NIC. */
 struct tool_nic_options {
 	struct options options; /* those that softcx-nic takes are passed on */
 	struct hosts hosts;     /* from --hosts and --devices; tool_nic_hosts() sets it */
 };
 
-/** Says what is wrong and exits with 125, as env(1) and timeout(1): the failure is ours, not the command's.
+/** Prints a message and exits with 125, as env(1) and timeout(1) do: the failure is softcx's, not the
+ * command's.
  */
 __attribute__((format(printf, 1, 2), noreturn)) void tool_die(const char *fmt, ...);
 
@@ -38,23 +39,24 @@ int tool_nic_connect(void);
 bool tool_nic_ask(int fd, const char *word, char *answer, size_t size);
 /** NULL when the NIC went away. The caller puts it. */
 struct json_object *tool_nic_status(int fd);
-/** Says that no NIC runs; returns the exit status. */
+/** Prints that no NIC runs; returns the exit status. */
 int tool_no_nic(void);
 
-/** Works out opt->hosts, after tool_set_dir(). Dies of a list that is none. */
+/** Sets opt->hosts, after tool_set_dir(). Dies if the list is wrong. */
 void tool_nic_hosts(struct tool_nic_options *opt);
 /**
- * A control connection that keeps the NIC alive as long as it is open, that is, until the command and
- * whatever it leaves behind have ended. Two starters at once: one starts the NIC, the other finds it. Who may
- * not write to the directory can use the NIC of somebody else, but not start one.
+ * Starts the NIC unless one runs. Returns a control connection that keeps the NIC alive while it is open,
+ * that is, until the command and all its descendants have ended. Of two callers at once, one starts the NIC
+ * and the other finds it. A user who may not write to the directory can use a running NIC, but not start one.
  */
 int tool_nic_hold(const struct tool_nic_options *opt);
-/** Turns tool_dir into that of host @name of the NIC at the other end of @fd. Dies when it has no such host.
+/** Sets tool_dir to the directory of host @name of the NIC at the other end of @fd. Dies if there is no such
+ * host.
  */
 void tool_nic_enter(int fd, const char *name);
 /**
- * Becomes the NIC in tool_dir: after fork, in the child. @ready_fd gets a line when programs may come;
- * messages go to nic.log in the directory; @linger in seconds, 0: for ever. Does not return.
+ * Becomes the NIC in tool_dir: call it after fork, in the child. The NIC writes a line to @ready_fd when
+ * programs can use it, and its messages to nic.log in the directory. @linger in seconds, 0: for ever.
  */
 __attribute__((noreturn)) void tool_nic_exec(
 	const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger);

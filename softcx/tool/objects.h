@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * objects.h - what the tool says about the objects of open files, and of files that left some behind.
+ * objects.h - prints the objects of open files, and those that files left behind.
  */
 #ifndef SOFTCX_TOOL_OBJECTS_H
 #define SOFTCX_TOOL_OBJECTS_H
@@ -16,7 +16,8 @@ struct json_object *tool_ask_json(int fd, const char *word);
 void tool_print_files(FILE *out, struct json_object *files);
 
 /**
- * Runs the program at @path and waits for its end, then says on stderr what it and its children left behind.
+ * Runs the program at @path and waits for its end, then prints on stderr what it and its children left
+ * behind.
  * @fd: a control connection of this process, closed on exec. Returns the exit status: the program's; 128 + N
  * when signal N ended it; LEAKED when it succeeded and left something behind; 125 when it could not be
  * watched.

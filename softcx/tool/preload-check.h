@@ -10,8 +10,8 @@
 int preload_check_find(const char *command, char *path, size_t size);
 
 /**
- * False when the program at @path cannot be hosted; @why then says it in words that follow the path.
- * Of a script, its interpreter is what counts. What is not understood is given the benefit of the doubt.
+ * False if the driver cannot be loaded into the program at @path; @why then has the reason, in words that
+ * follow the path. For a script the interpreter counts. A file of unknown kind passes.
  */
 bool preload_check_program(const char *path, char *why, size_t size);
 

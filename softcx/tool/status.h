@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tool-status.h - "softcx status": what lives in the NIC. */
+/* status.h - "softcx status": prints what lives in the NIC. */
 #ifndef SOFTCX_TOOL_STATUS_H
 #define SOFTCX_TOOL_STATUS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What softcx run says of programs that it cannot host. */
+/* The messages about programs that softcx run cannot host. */
 #include "softcx/tool/preload-check.h"
 
 #include <elf.h>

@@ -52,7 +52,7 @@ static void put_remote(struct softcx_trace *rec, uint64_t addr, uint32_t rkey)
 }
 
 /* The line after its time, and that the JSON is well formed and contains @members. */
-static void says(const struct softcx_trace *rec, const char *line, const char *members)
+static void prints(const struct softcx_trace *rec, const char *line, const char *members)
 {
 	struct json_object *o = trace_json(rec), *again;
 	const char *json = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
@@ -82,13 +82,14 @@ static void nop(void **state)
 
 	(void)state;
 	rec.pid = 77;
-	says(&rec, "mlx5_0 QP 0x000012 [5] NOP -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] NOP -> done, no CQE\n",
 		"\"device\":\"mlx5_0\",\"pid\":77,\"qpn\":\"0x12\",\"index\":5,\"opcode\":0,\"name\":"
 		"\"NOP\"");
 	rec = make(WQE_OP_LOCAL_INVAL, 1, WQE_FM_STRONG << WQE_FM_SHIFT | WQE_CE_ALWAYS << WQE_CE_SHIFT);
 	strcpy(rec.device, "mlx5_1");
 	put32(&rec, WQE_IMM, 0x1234);
-	says(&rec, "mlx5_1 QP 0x000012 [5] LOCAL_INVAL, invalidates key 0x1234, strong fence -> done, CQE\n",
+	prints(&rec,
+		"mlx5_1 QP 0x000012 [5] LOCAL_INVAL, invalidates key 0x1234, strong fence -> done, CQE\n",
 		"\"invalidates\":\"0x1234\",\"fence\":\"strong fence\",\"solicited\":false,\"cqe\":true");
 }
 
@@ -100,19 +101,19 @@ static void sends(void **state)
 	put32(&rec, WQE_IMM, 0xabc);
 	put_data(&rec, 16, 100, 0x55, 0x7f00001000);
 	put_data(&rec, 32, 28, 0x56, 0x7f00002000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND_IMM 128 bytes from 0x7f00001000 lkey 0x55 (100) + 0x7f00002000 "
 		"lkey 0x56 (28), immediate 0xabc, solicited -> done, no CQE\n",
 		"\"length\":128,\"local\":[{\"length\":100,\"address\":\"0x7f00001000\",\"lkey\":\"0x55\"},"
 		"{\"length\":28,\"address\":\"0x7f00002000\",\"lkey\":\"0x56\"}],\"immediate\":\"0xabc\"");
 	rec = make(WQE_OP_SEND, 2, 0);
 	put32(&rec, 16, WQE_INLINE | 12);
-	says(&rec, "mlx5_0 QP 0x000012 [5] SEND 12 bytes from inline -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] SEND 12 bytes from inline -> done, no CQE\n",
 		"\"local\":[{\"length\":12,\"inline\":true}]");
 	/* the bytes claim more than the WQE has */
 	put32(&rec, 16, WQE_INLINE | 13);
 	rec.syndrome = CQE_SYND_LOCAL_QP_OP;
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 13 bytes from inline -> local QP operation error (syndrome "
 		"0x02)\n",
 		"\"cqe\":true,\"syndrome\":2,\"outcome\":\"local QP operation error\"");
@@ -128,7 +129,7 @@ static void datagrams(void **state)
 	put32(&rec, WQE_UD_DQPN, 0x80000034); /* the high byte is the extended-AV flag */
 	memcpy(rec.wqe + WQE_UD_RGID, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
 	put_data(&rec, 64, 8, 9, 0x1000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 8 bytes from 0x1000 lkey 0x9 to QP 0x000034 at ::ffff:127.0.0.2 "
 		"qkey 0x11111111 -> done, no CQE\n",
 		"\"dest_qpn\":\"0x34\",\"dest_gid\":\"::ffff:127.0.0.2\",\"qkey\":\"0x11111111\"");
@@ -141,7 +142,7 @@ static void one_sided(void **state)
 	(void)state;
 	put_remote(&rec, 0xfff0, 0x777);
 	put_data(&rec, 32, 64, 0x55, 0x4000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] WRITE_IMM 64 bytes from 0x4000 lkey 0x55 to 0xfff0 rkey 0x777, "
 		"immediate "
 		"0x0 -> done, no CQE\n",
@@ -149,7 +150,7 @@ static void one_sided(void **state)
 	rec.wqe[WQE_FLAGS] = WQE_FM_SMALL << WQE_FM_SHIFT;
 	rec.opcode = WQE_OP_READ;
 	rec.syndrome = CQE_SYND_REMOTE_ACCESS;
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
 		"fence -> "
 		"remote access error (syndrome 0x13)\n",
@@ -157,7 +158,7 @@ static void one_sided(void **state)
 	/* no data at all */
 	rec = make(WQE_OP_WRITE, 2, 0);
 	put_remote(&rec, 0xfff0, 0x777);
-	says(&rec, "mlx5_0 QP 0x000012 [5] WRITE 0 bytes to 0xfff0 rkey 0x777 -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] WRITE 0 bytes to 0xfff0 rkey 0x777 -> done, no CQE\n",
 		"\"local\":[]");
 }
 
@@ -170,13 +171,13 @@ static void atomics(void **state)
 	put64(&rec, 32, 0xbbbb);
 	put64(&rec, 40, 0xaaaa);
 	put_data(&rec, 48, 8, 5, 0x3000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] CAS 8 bytes at 0x2000 rkey 0x77: compare 0xaaaa swap 0xbbbb, old "
 		"value to "
 		"0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"size\":8,\"compare\":\"0xaaaa\",\"swap\":\"0xbbbb\"");
 	rec.opcode = WQE_OP_FETCH_ADD;
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] FAA 8 bytes at 0x2000 rkey 0x77: add 0xbbbb, old value to 0x3000 "
 		"lkey 0x5 "
 		"-> done, no CQE\n",
@@ -187,7 +188,7 @@ static void atomics(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		put64(&rec, 32 + 8 * i, i + 1);
 	put_data(&rec, 64, 8, 5, 0x3000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] MASKED_CAS 8 bytes at 0x2000 rkey 0x77: compare 0x2 swap 0x1 masks "
 		"0x4 "
 		"0x3, old value to 0x3000 lkey 0x5 -> done, no CQE\n",
@@ -198,7 +199,7 @@ static void atomics(void **state)
 	put32(&rec, 32, 1);
 	put32(&rec, 36, 0x80000000);
 	put_data(&rec, 48, 4, 5, 0x3000);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] MASKED_FAA 4 bytes at 0x2000 rkey 0x77: add 0x1 field boundaries "
 		"0x80000000, old value to 0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"size\":4,\"add\":\"0x1\",\"boundaries\":\"0x80000000\"");
@@ -211,13 +212,13 @@ static void cross_channel(void **state)
 	(void)state;
 	put32(&rec, WQE_SYNC_INDEX, 70000);
 	put32(&rec, WQE_SYNC_OBJECT, 31);
-	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 31 to reach 70000 -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 31 to reach 70000 -> done, no CQE\n",
 		"\"cqn\":31,\"until\":70000");
 	rec.opcode = WQE_OP_SEND_EN;
-	says(&rec, "mlx5_0 QP 0x000012 [5] SEND_EN QP 0x00001f up to 4464 -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] SEND_EN QP 0x00001f up to 4464 -> done, no CQE\n",
 		"\"target_qpn\":\"0x1f\",\"until\":4464");
 	rec.opcode = WQE_OP_RECV_EN;
-	says(&rec, "mlx5_0 QP 0x000012 [5] RECV_EN QP 0x00001f up to 4464 -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] RECV_EN QP 0x00001f up to 4464 -> done, no CQE\n",
 		"\"name\":\"RECV_EN\"");
 }
 
@@ -228,22 +229,22 @@ static void oddities(void **state)
 
 	(void)state;
 	rec.syndrome = CQE_SYND_LOCAL_QP_OP;
-	says(&rec, "mlx5_0 QP 0x000012 [5] opcode 0x3e -> local QP operation error (syndrome 0x02)\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] opcode 0x3e -> local QP operation error (syndrome 0x02)\n",
 		"\"opcode\":62,\"solicited\"");
 	rec.opcode = WQE_OP_CAS;
-	says(&rec, "mlx5_0 QP 0x000012 [5] CAS -> local QP operation error (syndrome 0x02)\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] CAS -> local QP operation error (syndrome 0x02)\n",
 		"\"name\":\"CAS\",\"solicited\"");
 	rec.ds = 0;
 	rec.opcode = WQE_OP_SEND;
-	says(&rec, "mlx5_0 QP 0x000012 [5] SEND -> local QP operation error (syndrome 0x02)\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] SEND -> local QP operation error (syndrome 0x02)\n",
 		"\"name\":\"SEND\",\"solicited\"");
 	rec = make(WQE_OP_SEND, 63, 0);
 	put32(&rec, 16, WQE_INLINE | 900);
-	says(&rec, "mlx5_0 QP 0x000012 [5] SEND 900 bytes from inline + more -> done, no CQE\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] SEND 900 bytes from inline + more -> done, no CQE\n",
 		"\"cut\":true");
 	for (unsigned at = 16; at < sizeof(rec.wqe); at += 16)
 		put_data(&rec, at, 1, 2, 3);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 15 bytes from 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey "
 		"0x2 (1) "
 		"+ 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 "
@@ -253,7 +254,7 @@ static void oddities(void **state)
 		"0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + more -> done, no CQE\n",
 		"\"cut\":true");
 	rec.lost = 3;
-	says(&rec, "3 records are missing here: the reader was too slow\n",
+	prints(&rec, "3 records are missing here: the reader was too slow\n",
 		"{\"time_ns\":1000000007,\"lost\":3}");
 }
 
@@ -270,7 +271,7 @@ static void events(void **state)
 	put_data(&rec, 16, 0, 0x55, 0); /* empty: passed over */
 	put_data(&rec, 32, 100, 0x56, 0x2000);
 	put_data(&rec, 48, 0, WQE_LKEY_NONE, 0);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 11 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 (8) "
 		"-> "
 		"done\n",
@@ -278,7 +279,7 @@ static void events(void **state)
 		"1024,\"local\":[{\"length\":3,\"address\":\"0x1000\",\"lkey\":\"0x55\"},{\"length\":8,");
 	rec.number = 200;
 	rec.syndrome = CQE_SYND_LOCAL_LENGTH;
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 200 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 "
 		"(100) "
 		"-> local length error (syndrome 0x01)\n",
@@ -293,21 +294,21 @@ static void events(void **state)
 		.device = "mlx5_0"};
 	rec.kind = HW_TRACE_CQE;
 	rec.opcode = WQE_OP_CAS;
-	says(&rec, "mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: CAS\n",
+	prints(&rec, "mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: CAS\n",
 		"\"cqn\":1024,\"number\":7,\"cqe_opcode\":0,\"name\":\"CAS\",\"solicited\":false");
 	rec.wqe[63] = CQE_OP_RESP_SEND_IMM << 4 | CQE_SOLICITED | CQE_INLINE_32;
 	put32(&rec, 36, 0xabc);
 	put32(&rec, 44, 4);
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: SEND_IMM received, 4 bytes, immediate 0xabc, "
 		"solicited, the data are in the CQE\n",
 		"\"length\":4,\"immediate\":\"0xabc\",\"solicited\":true,\"data_in_cqe\":true");
 	rec.wqe[63] = CQE_OP_RESIZE << 4;
-	says(&rec, "mlx5_0 CQ 1024 CQE 7: goes on in another ring\n", "\"name\":\"resized\"");
+	prints(&rec, "mlx5_0 CQ 1024 CQE 7: goes on in another ring\n", "\"name\":\"resized\"");
 	rec.wqe[63] = CQE_OP_RESP_ERR << 4;
 	rec.wqe[54] = 0x33;
 	rec.syndrome = CQE_SYND_LOCAL_PROT;
-	says(&rec,
+	prints(&rec,
 		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: RECV -> local protection error (syndrome 0x04, "
 		"vendor "
 		"0x33)\n",
@@ -321,12 +322,12 @@ static void events(void **state)
 		.ds = 2,
 		.device = "mlx5_0"};
 	rec.kind = HW_TRACE_BLOCKED;
-	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: blocked\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: blocked\n",
 		"\"kind\":\"wait\",\"device\":\"mlx5_0\",\"qpn\":\"0x12\",\"index\":5,\"cqn\":1024,\"until\":"
 		"7,"
 		"\"state\":\"blocked\"");
 	rec.kind = HW_TRACE_RELEASED;
-	says(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: released\n",
+	prints(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 1024 to reach 7: released\n",
 		"\"state\":\"released\"");
 
 	assert_int_equal(trace_event_kinds("wqe"), 1 << HW_TRACE_WQE);

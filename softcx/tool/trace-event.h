@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace-event.h - the records of a trace that are no send WQEs: RECVs that messages took, CQEs, and queues
- * that stop at a WAIT and go on. The rest of their line and of their JSON object; trace-text.h has what all
- * records begin with.
+ * trace-event.h - the records of a trace that are not send WQEs: RECVs that messages took, CQEs, and queues
+ * that stop at a WAIT and go on. These functions print the rest of a line or JSON object; trace-text.h prints
+ * how all records begin.
  */
 #ifndef SOFTCX_TOOL_TRACE_EVENT_H
 #define SOFTCX_TOOL_TRACE_EVENT_H
@@ -14,9 +14,9 @@
 
 /** "wqe", "recv", "cqe" or "wait". */
 const char *trace_event_kind(uint32_t kind);
-/** The kinds of a list like "wqe,recv", or "all", as a set of 1 << enum hw_trace_kind; 0: no such list. */
+/** The kinds in a list like "wqe,recv", or "all", as a set of 1 << enum hw_trace_kind; 0: a wrong list. */
 uint32_t trace_event_kinds(const char *list);
-/** Writes from what the record is about to the end of the line. */
+/** Writes the rest of the line. */
 void trace_event_text(FILE *out, const struct softcx_trace *rec);
 void trace_event_json(struct json_object *o, const struct softcx_trace *rec);
 

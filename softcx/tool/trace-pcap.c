@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Blocks and options of pcapng; numbers in this machine's byte order, as the byte-order magic tells readers.
+/* Blocks and options of pcapng. Numbers are in this machine's byte order, which readers recognize by the
+ * byte-order magic.
  */
 enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
@@ -131,7 +132,7 @@ static void put_network(struct bytes *b, const struct softcx_trace *rec, const u
 		put(b, rec->sgid, 16);
 		put(b, dgid, 16);
 	}
-	put16(b, (uint16_t)(0xc000 | (rec->qpn & 0x3fff))); /* an entropy that tells queues apart */
+	put16(b, (uint16_t)(0xc000 | (rec->qpn & 0x3fff))); /* the entropy differs between queues */
 	put16(b, ROCE_PORT);
 	put16(b, length16(len + 8));
 	put16(b, 0); /* no checksum */

@@ -4,7 +4,7 @@
  *
  * A WQE that sent a message becomes one RoCE v2 frame: Ethernet, IP, UDP to port 4791, BTH and the headers of
  * its opcode (InfiniBand Architecture 1.4, chapter 9, and annex A17), with the words of trace-text.h as its
- * comment. A record does not know everything that a frame has: data are zeros unless they are inline in the
+ * comment. A record does not have everything that a frame has: data are zeros unless they are inline in the
  * WQE, and so is the ICRC; a frame longer than an MTU is cut off after its headers but states its full
  * length, as if the message went in one packet; the PSN is the WQE index; there are no acknowledgements and
  * no responses.
@@ -17,10 +17,10 @@
 #include <stdio.h>
 
 /*
- * RECVs, CQEs and WAITs are no packets: each is a systemd journal export block, which Wireshark lists among
+ * RECVs, CQEs and WAITs are not packets: each is a systemd journal export block, which Wireshark lists among
  * the packets.
  */
-/** Writes what the file begins with. */
+/** Writes the head of the file. */
 void trace_pcap_begin(FILE *out);
 /** Writes the frame or entry of @rec; nothing when a send WQE has none: WAIT and its like, what failed,
  * masked atomics. */

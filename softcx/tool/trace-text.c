@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* ---- what a WQE says -------------------------------------------------------------------- */
+/* ---- what a WQE holds ------------------------------------------------------------------- */
 
 enum { MAX_PIECES = 16 }; /* data segments of what a record holds */
 

@@ -2,12 +2,12 @@
 /*
  * trace-text.h - records of a trace in words.
  *
- * A line of text reads
- *	TIME DEVICE QP NUMBER [INDEX] OPCODE what it does, flags -> outcome
- * and in JSON the same facts have members of their own. Addresses, keys and queue pair numbers are
- *hexadecimal (in JSON strings "0x..."), CQ numbers, lengths and indices decimal. A WQE that was refused is
- *described as far as its bytes make sense; a record that stands for lost ones says how many. What is no send
- *WQE: trace-event.h.
+ * A line of text is
+ *   TIME DEVICE QP NUMBER [INDEX] OPCODE operands, flags -> outcome
+ * In JSON the same facts have members of their own. Addresses, keys and queue pair numbers are hexadecimal
+ * (in JSON strings "0x..."); CQ numbers, lengths and indices are decimal. A WQE that was refused is described
+ * as far as its bytes make sense. A record that stands for lost ones has their number. trace-event.h prints
+ * the records that are not send WQEs.
  */
 #ifndef SOFTCX_TOOL_TRACE_TEXT_H
 #define SOFTCX_TOOL_TRACE_TEXT_H
@@ -24,7 +24,7 @@ uint64_t trace_bytes(const struct softcx_trace *rec);
 /** The caller puts it. */
 struct json_object *trace_json(const struct softcx_trace *rec);
 
-/* Words that others use as well. */
+/* Shared with trace-event.c and trace-pcap.c. */
 const char *trace_syndrome(uint8_t code);
 const char *trace_opcode(uint8_t opcode); /* NULL: no such */
 void trace_add_number(struct json_object *o, const char *name, uint64_t value);

@@ -70,7 +70,7 @@ int tool_trace(int fd, const struct trace_options *opt)
 	struct pollfd input = {.fd = fd, .events = POLLIN};
 	sigset_t signals, before;
 	uint64_t seen = 0, lost = 0;
-	bool told = false;
+	bool ending = false;
 	FILE *out = output(opt);
 
 	if (!out)
@@ -89,12 +89,12 @@ int tool_trace(int fd, const struct trace_options *opt)
 	for (;;) {
 		ssize_t n;
 
-		if (interrupted && !told) {
+		if (interrupted && !ending) {
 			/* what has been executed until now still comes */
 			send(fd, "end", 3, MSG_NOSIGNAL);
-			told = true;
+			ending = true;
 		}
-		if (ppoll(&input, 1, NULL, told ? NULL : &before) < 0)
+		if (ppoll(&input, 1, NULL, ending ? NULL : &before) < 0)
 			continue;
 		n = recv(fd, packet, sizeof(packet), 0);
 		if (n <= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h - "softcx trace": prints what the NIC executes until it is interrupted, has seen enough, or the NIC
- * ends.
+ * trace.h - "softcx trace": prints what the NIC executes, until it is interrupted, has printed enough
+ * records, or the NIC ends.
  */
 #ifndef SOFTCX_TOOL_TRACE_H
 #define SOFTCX_TOOL_TRACE_H

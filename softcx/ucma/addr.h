@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * addr.h - addresses as the connection manager sees them: which device of the emulation an IP
- * address belongs to, and with which GID.
+ * addr.h - addresses of the connection manager: the device and the GID that an IP address belongs to.
  *
- * The emulated network has one segment and every port on it is in this NIC process, so an address
- * is reachable exactly if a device has it as a GID, or if it is one of this machine (127.0.0.0/8 included),
- * which all are device 0's. ::1 and the wildcards are the first device of whoever asks. AF_IB addresses are
- * known only as wildcards, as on Linux for a RoCE port (drivers/infiniband/core/cma.c: cma_resolve_ib_dev
- * wants a port with rdma_cap_af_ib). Ports are in host byte order here.
+ * The emulated network has one segment, and every port on it is in this NIC process. So an address is
+ * reachable if a device has it as a GID, or if it is an address of this machine (127.0.0.0/8 included), all
+ * of which belong to device 0. ::1 and the wildcards are the first device of the caller's host. AF_IB
+ * addresses are known only as wildcards, as on Linux for a RoCE port (drivers/infiniband/core/cma.c:
+ * cma_resolve_ib_dev wants a port with rdma_cap_af_ib). Ports are in host byte order here.
  */
 #ifndef SOFTCX_UCMA_ADDR_H
 #define SOFTCX_UCMA_ADDR_H
@@ -40,7 +39,7 @@ struct ucma_where { /* an address as the hardware knows it */
 
 /** Bytes of the address proper; 0 when its family is not one of AF_INET, AF_INET6, AF_IB. */
 size_t ucma_addr_size(const struct sockaddr_storage *addr);
-/** Copies @len bytes from outside; false when they are no address of a known family and that length. */
+/** Copies @len bytes from outside; False: they are not an address of a known family and that length. */
 bool ucma_addr_set(struct sockaddr_storage *addr, const void *bytes, size_t len);
 bool ucma_addr_any(const struct sockaddr_storage *addr);
 bool ucma_addr_multicast(const struct sockaddr_storage *addr);

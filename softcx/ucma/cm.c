@@ -31,8 +31,8 @@ enum { /* enum ib_cm_rej_reason, enum ib_cm_sidr_status */
 
 /*
  * A request that finds no listener is asked again for this long before it is rejected. Between two real
- * machines it takes a while to arrive, and programs count on that: perftest's server tells the client to
- * connect and only then listens.
+ * machines it takes a while to arrive, and programs count on that: perftest's server lets the client connect
+ * and only then listens.
  */
 #define NO_LISTENER_NS (UINT64_C(500) * 1000000)
 

@@ -364,8 +364,8 @@ static int do_set_option(struct cmd *c)
 /* ---- multicast ---------------------------------------------------------------------------- */
 
 /*
- * What could never join is told so; the rest hears what cma.c (rdma_join_multicast) says for a port that has
- * no multicast: the emulated network knows no groups.
+ * Requests that could never join fail as on Linux; all others get the error of cma.c (rdma_join_multicast)
+ * for a port without multicast: the emulated network has no groups.
  */
 static int join(const struct ucma_id *id)
 {

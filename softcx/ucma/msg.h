@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * msg.h - messages between two ids: what a MAD of the connection manager carries, and sending it.
+ * msg.h - messages between two ids: the contents of MADs of the connection manager, and sending them.
  *
- * A message that finds no memory, or a port on its way down when it should arrive, is a lost packet: those
- * that want an answer are sent again, as by cm.c. The wire owns a message that was sent, and keeps the order.
+ * A message is lost like a packet if memory is short or a port on its way is down when it should arrive;
+ * messages that need an answer are sent again, as by cm.c of Linux. The wire owns a message that was sent,
+ * and keeps the order.
  */
 #ifndef SOFTCX_UCMA_MSG_H
 #define SOFTCX_UCMA_MSG_H
@@ -12,7 +13,7 @@
 
 /*
  * cma.c asks again after 4.096 us * 2^20 (CMA_CM_RESPONSE_TIMEOUT), 15 times (CMA_MAX_CM_RETRIES); a peer
- * that has said MRA gets 2^(24-8) ms, about the same.
+ * that has sent MRA gets 2^(24-8) ms, about the same.
  */
 #define UCMA_AGAIN_NS (UINT64_C(4096) << 20)
 #define UCMA_GIVE_UP_NS (16 * UCMA_AGAIN_NS)
@@ -40,7 +41,7 @@ struct ucma_msg {
 	struct ucma_where src_at, dst_at;
 	uint32_t qpn, qkey, psn;
 	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
-	uint8_t ack_timeout; /* of a REQ: what the passive side is to wait for an ACK, 4.096 us * 2^x */
+	uint8_t ack_timeout; /* of a REQ: how long the passive side waits for an ACK, 4.096 us * 2^x */
 	struct rdma_ucm_ece ece;
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];
 };
@@ -49,20 +50,20 @@ struct ucma_msg {
 struct ucma_msg *ucma_msg_new(const struct ucma_id *id, enum ucma_msg_type type);
 /** Sends @msg, which it takes over. */
 void ucma_msg_post(struct ucma_net *net, struct ucma_msg *msg);
-/** Sends a message that has nothing but a reason and private data. */
+/** Sends a message that consists of a reason and private data. */
 void ucma_msg_tell(
 	struct ucma_id *id, enum ucma_msg_type type, uint32_t reason, const uint8_t *data, size_t len);
-/** Tells the sender of @to, in place of an id that does not exist. */
+/** Answers the sender of @to, in place of an id that does not exist. */
 void ucma_msg_reply(
 	struct ucma_net *net, const struct ucma_msg *to, enum ucma_msg_type type, uint32_t reason);
-/** Sends @msg, which it takes over, until ucma_msg_stop_asking(). False: not this time. */
+/** Sends @msg, which it takes over, again and again until ucma_msg_stop_asking(). False: not sent now. */
 bool ucma_msg_ask(struct ucma_id *id, struct ucma_msg *msg);
 /** The timer of ucma_msg_ask(). */
 bool ucma_msg_ask_again(struct ucma_id *id);
 void ucma_msg_stop_asking(struct ucma_id *id); /* stops the timer too */
 void ucma_msg_drop_all(struct ucma_net *net);
 
-/** Whether a message gets from one device to another now: their ports are up. */
+/** True if a message can pass between the devices now: both ports are up. */
 bool ucma_msg_path(const struct ucma_net *net, unsigned from, unsigned to);
 
 #endif

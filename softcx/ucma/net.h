@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * net.h - what the parts of the emulated rdma_cm share: the network, files and connection ids.
+ * net.h - the emulated rdma_cm: its network, files and connection ids, which all files of this room share.
  *
- *   ucma.c        files, their events, and the network
+ *   ucma.c   files, their events, and the network
  *   cmd.c    the commands of <rdma/rdma_user_cm.h> (ucma.c of Linux)
  *   query.c  commands that only read an id
  *   id.c     an id from creation to a resolved route: addresses, ports (first half of cma.c)
@@ -10,7 +10,7 @@
  *   msg.c    those messages
  *   addr.c   addresses and GIDs
  *
- * One struct ucma_id stands for three of Linux: ucma_context, rdma_cm_id and ib_cm_id.
+ * One struct ucma_id stands for three structures of Linux: ucma_context, rdma_cm_id and ib_cm_id.
  * All applications are served by one thread, and every id lives in this process, so the wire between two ids
  * is a queue of messages in the network; ucma_net_timers() delivers them, unless a port on their way is down.
  * No function here runs a peer's code before it returns.
@@ -114,7 +114,7 @@ struct ucma_id {
 	struct ucma_port *port; /* or NULL */
 	TAILQ_ENTRY(ucma_id) in_port;
 	bool has_dev; /* an address tied it to @local.dev */
-	bool removed; /* that device has gone: nothing but destroying the id is left to do */
+	bool removed; /* that device has gone: the id can only be destroyed */
 	struct ucma_where local;
 	struct ucma_where remote; /* valid from ADDR_RESOLVED on */
 	uint64_t resolve_until;   /* ns: end of the address resolution under way */
@@ -123,7 +123,7 @@ struct ucma_id {
 
 	enum ucma_cm_state cm;
 	bool has_cm;            /* a connection was begun: the id has an ib_cm_id */
-	bool heard;             /* REQ_SENT: the peer has it and takes its time (MRA) */
+	bool heard;             /* REQ_SENT: the peer has it and needs time (MRA) */
 	uint64_t first_asked;   /* ns: when @asked was sent first */
 	uint32_t peer;          /* handle, 0 when not known */
 	struct ucma_msg *asked; /* a message that is sent again until it is answered, or NULL */
@@ -134,7 +134,7 @@ struct ucma_id {
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 
-	bool timed;   /* a timer runs; what it means follows from the states */
+	bool timed;   /* a timer runs; the states give its meaning */
 	uint64_t due; /* ns, CLOCK_MONOTONIC */
 	TAILQ_ENTRY(ucma_id) in_timers;
 };
@@ -160,7 +160,7 @@ struct ucma_net {
 
 /* ---- ucma.c: events ---------------------------------------------------------------------- */
 
-/** Queues an event on the file of @id unless the application has not told its uid yet. */
+/** Queues an event on the file of @id, unless the application has not set its uid yet. */
 void ucma_event(struct ucma_id *id, uint32_t event, int status);
 /** The same with parameters; @resp has event, status, param and ece filled in. */
 void ucma_event_resp(struct ucma_id *id, const struct rdma_ucm_event_resp *resp);
@@ -189,11 +189,11 @@ struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type
 /** Ends its connection as rdma_destroy_id() does, drops its unread events, frees it. Returns events_reported.
  */
 uint32_t ucma_id_destroy(struct ucma_id *id);
-/** The queue pair at the other end is @qpn, by which the id can be found (by_remote). */
+/** Sets the queue pair at the other end; the id can be found by it (by_remote). */
 void ucma_id_set_remote(struct ucma_id *id, uint32_t qpn);
 /** Hands @id and its events over to another file. */
 void ucma_id_migrate(struct ucma_id *id, struct ucma_file *to);
-/** Its device has gone: DEVICE_REMOVAL, the peer hears nothing. */
+/** Its device has gone: queues DEVICE_REMOVAL; the peer gets no message. */
 void ucma_id_remove(struct ucma_id *id);
 int ucma_id_bind(struct ucma_id *id, const struct sockaddr_storage *addr);
 /** @src may be NULL. The outcome comes as ADDR_RESOLVED or ADDR_ERROR. */
@@ -205,7 +205,7 @@ int ucma_id_set_reuseaddr(struct ucma_id *id, bool on);
 int ucma_id_set_afonly(struct ucma_id *id, bool on);
 /** Local ACK timeout as the QP gets it (4.096 us * 2^x). */
 uint8_t ucma_id_timeout(const struct ucma_id *id);
-/** What its REQ asks of the other side. */
+/** The ACK timeout that its REQ asks of the other side. */
 uint8_t ucma_id_asked_timeout(const struct ucma_id *id);
 /** The listener of @host that a request to @dst in port space @ps reaches, or NULL. */
 struct ucma_id *ucma_id_listener(
@@ -224,9 +224,9 @@ int ucma_cm_accept(struct ucma_id *id, const struct rdma_ucm_conn_param *p, cons
 int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t reason);
 int ucma_cm_disconnect(struct ucma_id *id);
 int ucma_cm_notify(struct ucma_id *id, uint32_t ib_event);
-/** Sends what the peer must hear when @id goes away, and forgets the connection. */
+/** Sends the peer the message that ends the connection, and forgets it. */
 void ucma_cm_end(struct ucma_id *id);
-/** Forgets the connection without a word. */
+/** Forgets the connection without a message. */
 void ucma_cm_forget(struct ucma_id *id);
 /** A timer of an id in UCMA_CONNECT or UCMA_DISCONNECT is due. */
 void ucma_cm_timer(struct ucma_id *id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test-app.h - the calling applications of the ucma tests, and the NIC process around it: commands are built
- * by hand, memory is our own, and time is what the test makes it. Device 0 and 1 (10.0.0.1, 10.0.0.2) are in
+ * by hand, memory is our own, and the test sets the time. Device 0 and 1 (10.0.0.1, 10.0.0.2) are in
  * host 0, device 2 (10.0.0.3) is in host 1. Commands return what write() would, 0 instead of the bytes
  * consumed.
  */
@@ -78,11 +78,11 @@ ssize_t app_qp_attr(
 	struct ucma_file *file, uint32_t id, enum ibv_qp_state state, struct ib_uverbs_qp_attr *attr);
 struct rdma_ucm_query_addr_resp app_addresses(struct ucma_file *file, uint32_t id);
 
-/** Of what is queued now, without time passing. */
+/** Among the events queued now; no time passes. */
 ssize_t app_get_event(struct ucma_file *file, struct rdma_ucm_event_resp *ev);
 struct rdma_ucm_event_resp app_expect(struct ucma_file *file, uint32_t event);
 void app_expect_none(struct ucma_file *file);
-/** However long it takes: time goes on by itself. */
+/** Waits for it: time goes on by itself. */
 struct rdma_ucm_event_resp app_await(struct ucma_file *file, uint32_t event);
 
 /** An id of @file that could connect now. */

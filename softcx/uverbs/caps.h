@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * caps.h - who the device says it is: a ConnectX-5 with one RoCE port, in the words of
- * QUERY_DEVICE, QUERY_PORT and of the firmware's QUERY_HCA_CAP.
+ * caps.h - the identity and limits of the device, a ConnectX-5 with one RoCE port, as QUERY_DEVICE,
+ * QUERY_PORT and the firmware's QUERY_HCA_CAP report them.
  *
  * Numbers that ibv_devinfo shows on a ConnectX-5 (4119) are kept; what the emulation does not have
  * (XRC, ODP, offloads of raw packets) is not claimed.
@@ -35,7 +35,7 @@ enum {
 };
 
 unsigned uverbs_caps_gids(unsigned dev);
-/** The MAC behind a GID: what an EUI-64 interface id spells, else one made of its last bytes. */
+/** The MAC behind a GID: from an EUI-64 interface id, or else made of its last bytes. */
 void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6]);
 
 void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);

@@ -145,7 +145,7 @@ static void on_event(struct uverbs_devx *devx, int event)
 			continue;
 		memcpy(record, &sub->cookie, sizeof(sub->cookie));
 		make_eqe(devx, event, record + sizeof(sub->cookie));
-		if (omit) /* without data one unread event says as much as ten */
+		if (omit) /* without data, several unread events are as good as one */
 			uverbs_channel_purge(sub->ch, sub->cookie);
 		uverbs_channel_post(sub->ch, record, omit ? sizeof(sub->cookie) : sizeof(record));
 	}

@@ -4,8 +4,8 @@
  * events of their objects.
  *
  * A command that firmware refuses makes the ioctl fail with -EREMOTEIO and leaves status and
- * syndrome in the out mailbox (Linux 5.18 and newer). What the kernel itself refuses (an opcode
- * that does not fit the method, another object's number) gives -EINVAL and no mailbox.
+ * syndrome in the out mailbox (Linux 5.18 and newer). Commands that the kernel itself refuses (an opcode that
+ * does not fit the method, another object's number) give -EINVAL and no mailbox.
  */
 #ifndef SOFTCX_UVERBS_DEVX_H
 #define SOFTCX_UVERBS_DEVX_H

@@ -24,7 +24,8 @@ enum uverbs_channel_kind {
 /** @read_fd is for the application. The caller holds no reference: the file keeps the channel. */
 int uverbs_channel_new(
 	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **ch);
-/** The channel that the caller's @fd reads from; -EBADF when it is none of this file and @kind, NIC_AGAIN. */
+/** The channel that the caller's @fd reads from; -EBADF: it is not a channel of this file and @kind;
+ * NIC_AGAIN. */
 int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t fd,
 	enum uverbs_channel_kind kind, struct uverbs_channel **ch);
 void uverbs_channels_free(struct uverbs_file *file); /* on close of the file */

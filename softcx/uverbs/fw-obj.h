@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fw-obj.h - what the firmware commands share, and those that have files of their own. Internal to
- * uverbs-fw*.c.
+ * fw-obj.h - helpers of the firmware commands, and the commands that have files of their own. Internal to
+ * fw*.c.
  *
  * Checks return 0, or -EREMOTEIO with the reason in the out mailbox.
  */
@@ -33,7 +33,7 @@ int uverbs_fw_create_general(struct uverbs_file *file, const struct uverbs_mbox 
 	struct uverbs_devx **out);
 int uverbs_fw_modify_element(struct uverbs_devx *devx, const struct uverbs_mbox *m);
 int uverbs_fw_query_element(const struct uverbs_devx *devx, const struct uverbs_mbox *m);
-/** What the extension of INIT2INIT or RTS2RTS says about the queue's rate. */
+/** Applies the queue group that the extension of INIT2INIT or RTS2RTS has: the rate of the queue. */
 int uverbs_fw_modify_queue_group(struct uverbs_file *file, struct hw_qp *qp, const struct uverbs_mbox *m);
 
 #endif

@@ -446,7 +446,7 @@ static unsigned qpc_access(const uint8_t *qpc)
 		access |= HW_REMOTE_READ;
 	if (prm_get(qpc, PRM_qpc_rwe))
 		access |= HW_REMOTE_WRITE;
-	/* rae alone allows nothing: the mode says which atomics (Linux hw/mlx5/qp.c, get_atomic_mode) */
+	/* rae alone allows nothing: the mode selects the atomics (Linux hw/mlx5/qp.c, get_atomic_mode) */
 	if (prm_get(qpc, PRM_qpc_rae) && prm_get(qpc, PRM_qpc_atomic_mode))
 		access |= HW_REMOTE_ATOMIC;
 	return access;

@@ -26,7 +26,7 @@ enum uverbs_fw_status { /* Linux drivers/net/ethernet/mellanox/mlx5/core/cmd.c *
 	FW_BAD_OUT_LEN = 0x51,
 };
 
-/** Why a command was refused; our own numbers, as those of real firmware are not public. */
+/** Why a command was refused. The numbers are our own: those of real firmware are not public. */
 enum uverbs_fw_syndrome {
 	FW_SYN_OPCODE = 0x5c0001,     /* this firmware has no such command */
 	FW_SYN_LENGTH = 0x5c0002,     /* mailbox too short */
@@ -41,7 +41,7 @@ enum uverbs_fw_syndrome {
 	FW_SYN_CQN = 0x5c0017,        /* no such CQ in this context */
 	FW_SYN_SRQN = 0x5c0018,       /* no such SRQ in this context */
 	FW_SYN_SIZE = 0x5c0019,       /* log size out of range */
-	FW_SYN_TYPE = 0x5c001a,       /* service or queue type that this device has not */
+	FW_SYN_TYPE = 0x5c001a,       /* service or queue type that this device lacks */
 	FW_SYN_STATE = 0x5c0020,      /* the QP is not in the state that the command starts from */
 	FW_SYN_MTU = 0x5c0021,        /* not an MTU */
 	FW_SYN_GID = 0x5c0022,        /* source address index beyond the table */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * obj.h - protection domains, memory regions, completion queues, shared receive queues and
- * address handles, free of the ABI that asked for them.
+ * address handles, independent of the ABI.
  *
  * Creators may return NIC_AGAIN (call.h): nothing has changed then. Limits are those that
  * caps.h reports.

@@ -30,8 +30,8 @@ enum {
 };
 
 /**
- * @req: of the extended command; the others leave its last members 0. Answers NIC_AGAIN, -EOPNOTSUPP for
- * QP types and flags that the device has not, -EINVAL for the rest.
+ * @req: of the extended command; the others leave its last members 0. Answers NIC_AGAIN, -EOPNOTSUPP for QP
+ * types and flags that the device lacks, -EINVAL for the rest.
  */
 int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,

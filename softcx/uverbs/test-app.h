@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-app.h - the calling application of the uverbs tests, and the driver between: memory is
- * our own, commands are built by hand, and what the driver has to be asked for costs one NIC_AGAIN.
- * Helpers return what the command returned, 0 instead of the bytes consumed.
+ * test-app.h - the calling application of the uverbs tests, and the driver: memory is our own, commands are
+ * built by hand, and each question to the driver costs one NIC_AGAIN. Helpers return what the command
+ * returned, 0 instead of the bytes consumed.
  */
 #ifndef SOFTCX_UVERBS_TEST_APP_H
 #define SOFTCX_UVERBS_TEST_APP_H
@@ -81,7 +81,7 @@ struct cq {
 };
 
 struct qp {
-	uint32_t handle, qpn, dest; /* connected to itself unless a test says otherwise */
+	uint32_t handle, qpn, dest; /* connected to itself unless a test changes that */
 	uint8_t *buf;
 	uint32_t *db;
 	uint16_t pi;

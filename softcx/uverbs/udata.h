@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * udata.h - a command's bytes in and its place for the answer, as both ABIs carry them.
+ * udata.h - the input of a command and the place for its answer, as both ABIs carry them.
  *
  * Every command has a core part and a driver (mlx5) part, each with input and output. Write
  * commands put them into one buffer, ioctl methods into attributes; handlers see only this.
@@ -23,7 +23,7 @@ struct uverbs_udata {
  * -EINVAL when it is shorter than @min.
  */
 int uverbs_udata_in(const struct uverbs_udata *u, void *dst, size_t min, size_t len);
-/** Is the input beyond @known zero? A newer library that asks for more must be refused. */
+/** True if the input beyond @known is zero. A newer library that asks for more must be refused. */
 bool uverbs_udata_cleared(const struct uverbs_udata *u, size_t known);
 /** Stores as much of @src as the application has room for. */
 int uverbs_udata_out(const struct uverbs_udata *u, struct nic_call *call, const void *src, size_t len);

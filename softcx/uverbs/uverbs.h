@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * uverbs.h - an open /dev/infiniband/uverbsN: its objects, their handles and who needs whom.
+ * uverbs.h - an open /dev/infiniband/uverbsN: its objects, their handles and their dependencies.
  *
- * This is what the modules uverbs-*.c share; the world outside uses call.h. Handles are numbers
+ * The files of this room share it; other rooms use call.h. Handles are numbers
  * in one table for all types, lowest free number first, as Linux gives them out. An object that
  * another one needs cannot be destroyed (-EBUSY); everything dies with the file.
  * One thread. Errors: negative errno, as the Linux uverbs core would return it.
@@ -79,7 +79,7 @@ int uverbs_obj_find(
 	struct uverbs_file *file, enum uverbs_type type, uint64_t handle, struct uverbs_obj **obj);
 /** The same whatever its type; NULL when there is none. */
 struct uverbs_obj *uverbs_obj_any(struct uverbs_file *file, uint64_t handle);
-/** -EBUSY while others need it, or what destroy() says. */
+/** -EBUSY while others need it, or the result of destroy(). */
 int uverbs_obj_destroy(struct uverbs_obj *obj);
 
 /** hw_mem_putp() gives back a reference that nic_call_mem() returned. */

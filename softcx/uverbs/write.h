@@ -2,8 +2,8 @@
 /*
  * write.h - the commands of write(2), also reachable through the ioctl method INVOKE_WRITE.
  *
- * A command is found by its number; what it must bring at least and what room it needs for the
- * answer is checked before the handler runs. Handlers may return NIC_AGAIN.
+ * A command is found by its number. Its minimum length and the room for its answer are checked before the
+ * handler runs. Handlers may return NIC_AGAIN.
  */
 #ifndef SOFTCX_UVERBS_WRITE_H
 #define SOFTCX_UVERBS_WRITE_H

@@ -3,8 +3,7 @@
  * devx-objects.c - keys and scheduling elements through the ordinary libmlx5: to be run under `softcx run`.
  *
  * A queue connected to itself writes through a key that DEVX made over a umem, at a rate that
- * mlx5dv_sched_leaf sets. Exits 0 when everything went as promised, else 1 with a line that says what did
- * not.
+ * mlx5dv_sched_leaf sets. Exits 0 when everything went as promised, else 1 after a line about the failure.
  */
 #include "mlx5/prm.h"
 #include "util/clock.h"

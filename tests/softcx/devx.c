@@ -2,9 +2,9 @@
 /*
  * devx.c - queues made by DEVX through the ordinary libmlx5: to be run under `softcx run`.
  *
- * A managed worker queue holds WRITE, WAIT for its completion, CAS; a starter queue sets it going
- * with SEND_EN. An event channel tells of the completions. Exits 0 when everything went as the
- * firmware commands promise, else 1 with a line that says what did not.
+ * A managed worker queue holds WRITE, WAIT for its completion, CAS; a master queue starts it with SEND_EN. An
+ * event channel reports the completions. Exits 0 when everything went as the firmware commands promise, else
+ * 1 after a line about the failure.
  */
 #include "mlx5/prm.h"
 
@@ -32,9 +32,9 @@
 
 /* One shared mapping: queues, doorbell records, data. */
 enum {
-	STARTER_CQ = 0,
+	MASTER_CQ = 0,
 	WORKER_CQ = 4096,
-	STARTER_SQ = 8192,
+	MASTER_SQ = 8192,
 	WORKER_SQ = 12288, /* a page each */
 	RECORDS = 16384,
 	DATA = 20480,
@@ -282,22 +282,22 @@ int main(void)
 	struct mlx5dv_devx_event_channel *ch;
 	uint8_t out[PRM_SIZE_create_qp_out] = {0}, *w;
 	uint16_t completion[] = {0};
-	struct cq starter_cq, worker_cq;
-	struct qp starter, worker;
+	struct cq master_cq, worker_cq;
+	struct qp master, worker;
 	uint64_t *data, *old;
 
 	open_device();
-	CHECK(has_cross_channel(), "the device says it has no cross-channel queues");
+	CHECK(has_cross_channel(), "the device reports no cross-channel queues");
 	data = (uint64_t *)(arena + DATA);
 	old = data + 16;
-	starter_cq = cq_new(STARTER_CQ, 0);
+	master_cq = cq_new(MASTER_CQ, 0);
 	worker_cq = cq_new(WORKER_CQ, 64);
-	starter = qp_new(STARTER_SQ, 128, &starter_cq, false);
+	master = qp_new(MASTER_SQ, 128, &master_cq, false);
 	worker = qp_new(WORKER_SQ, 192, &worker_cq, true);
 	CHECK(qp_state(&worker) == 3, "state %u", qp_state(&worker));
 
-	/* Firmware refuses a CQ that is not there, and says so */
-	CHECK(!qp_create(STARTER_SQ, 128, worker_cq.cqn + 1000, false, out), "a QP without a CQ");
+	/* Firmware refuses a CQ that is not there, with a status */
+	CHECK(!qp_create(MASTER_SQ, 128, worker_cq.cqn + 1000, false, out), "a QP without a CQ");
 	CHECK(errno == EREMOTEIO && prm_get(out, PRM_out_status), "errno %d, status %llu", errno,
 		(unsigned long long)prm_get(out, PRM_out_status));
 
@@ -324,11 +324,11 @@ int main(void)
 	usleep(20000);
 	CHECK(data[1] == 0 && cqe_opcode(&worker_cq, 0) == 0xf, "a managed queue runs before it is enabled");
 
-	w = wqe(&starter, OP_SEND_EN, 2, true);
+	w = wqe(&master, OP_SEND_EN, 2, true);
 	prm_set(w + 16, 64, 32, worker.pi);
 	prm_set(w + 16, 96, 32, worker.qpn);
-	ring(&starter);
-	await_cqe(&starter_cq, 0);
+	ring(&master);
+	await_cqe(&master_cq, 0);
 	check_event(ch, 0xc0ffee);
 	await_cqe(&worker_cq, 0);
 	await_cqe(&worker_cq, 1);
@@ -336,9 +336,9 @@ int main(void)
 		(unsigned long long)*old);
 
 	CHECK(mlx5dv_devx_obj_destroy(worker_cq.obj) != 0, "a CQ went away under its QP");
-	CHECK(mlx5dv_devx_obj_destroy(worker.obj) == 0 && mlx5dv_devx_obj_destroy(starter.obj) == 0, "%s",
+	CHECK(mlx5dv_devx_obj_destroy(worker.obj) == 0 && mlx5dv_devx_obj_destroy(master.obj) == 0, "%s",
 		strerror(errno));
-	CHECK(mlx5dv_devx_obj_destroy(worker_cq.obj) == 0 && mlx5dv_devx_obj_destroy(starter_cq.obj) == 0,
+	CHECK(mlx5dv_devx_obj_destroy(worker_cq.obj) == 0 && mlx5dv_devx_obj_destroy(master_cq.obj) == 0,
 		"%s", strerror(errno));
 	mlx5dv_devx_destroy_event_channel(ch);
 	CHECK(mlx5dv_devx_umem_dereg(umem) == 0, "%s", strerror(errno));

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# softcx fuzz: finds the seed that breaks a wrong program, says why, and finds none for its corrected twin.
+# softcx fuzz: finds the seed that breaks a wrong program and explains it, and finds none for the corrected program.
 # And the NIC that softcx run starts ends when it should.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
@@ -20,29 +20,29 @@ fuzz() # STATUS OPTIONS... -- CMD: runs it with its output in $work/out; its exi
 	return 0
 }
 
-says() # PATTERN
+expect_line() # PATTERN
 {
 	grep -qE -- "$1" "$work/out" || fail "it does not say: $1" "$work/out" "$work/err"
 }
 
 fuzz 0 --seeds 100 --jobs 2 -- "$UNFENCED" --fence
-says '^100 seeds passed, 0 failed'
+expect_line '^100 seeds passed, 0 failed'
 ok "a program that waits for its data passes under every seed"
 
 fuzz 1 --seeds 100 -- "$UNFENCED"
-says '^seed [0-9]+ fails: exit status 1$'
-says '^what arrived is not what was read$'
-says ' READ 64 bytes .* done'
-says ' WRITE 64 bytes .* done'
-says '^once more: exit status 1'
-says '^with --lenient: passed: only strictness breaks it$'
+expect_line '^seed [0-9]+ fails: exit status 1$'
+expect_line '^what arrived is not what was read$'
+expect_line ' READ 64 bytes .* done'
+expect_line ' WRITE 64 bytes .* done'
+expect_line '^once more: exit status 1'
+expect_line '^with --lenient: passed: only strictness breaks it$'
 seed=$(sed -n 's/^seed \([0-9]*\) fails.*/\1/p' "$work/out")
 repeat=$(sed -n 's/^to repeat it: softcx //p' "$work/out")
 ok "one that does not fails under a seed, and only for strictness"
 
 # of several at once, the first is that with the lowest seed
 fuzz 1 --seeds 100 --jobs 3 -- "$UNFENCED"
-says "^seed $seed fails"
+expect_line "^seed $seed fails"
 ok "several runs at once find the same seed"
 
 rc=0
@@ -63,7 +63,7 @@ ok "all of it as JSON, every seed tried"
 
 # a process that the command leaves behind ends as well
 fuzz 1 --seeds 5-5 --timeout 5 -- bash -c "echo \$\$ >$work/pid; setsid sleep 1000 & echo \$! >>$work/pid; sleep 1000"
-says '^seed 5 fails: did not end within 5 s$'
+expect_line '^seed 5 fails: did not end within 5 s$'
 while read -r pid; do
 	until_true eval "! kill -0 $pid" || fail "process $pid is still there"
 done <"$work/pid"
@@ -71,11 +71,11 @@ ok "a run that hangs ends, with all it started"
 
 # shellcheck disable=SC2016 # for the other shell
 fuzz 1 --seeds 2 --keep-going -- bash -c 'kill -SEGV $$'
-says '^seed 2 fails: signal 11'
+expect_line '^seed 2 fails: signal 11'
 fuzz 1 --seeds 1 -- bash -c 'echo "x.c:1:2: runtime error: shift exponent 40 is too large"'
-says "^seed 1 fails: a sanitizer's report$"
+expect_line "^seed 1 fails: a sanitizer's report$"
 fuzz 1 --seeds 1 -- bash -c "pkill -KILL -f -- \"\$SOFTCX_DIR \""
-says '^seed 1 fails: the NIC itself ended with signal 9'
+expect_line '^seed 1 fails: the NIC itself ended with signal 9'
 ok "signals, reports of sanitizers and a NIC that dies are failures"
 
 fuzz 127 --seeds 3 -- no-such-command

@@ -6,7 +6,7 @@
 nic_options=(--hosts "a:2,b")
 start_nic
 
-says() # LOG LINE...: each is in the log
+expect_line() # LOG LINE...: each is in the log
 {
 	local line
 
@@ -21,25 +21,25 @@ refused() # STATUS WORDS OPTIONS OF softcx run...
 
 	on_nic refused "${@:3}" || rc=$?
 	[[ $rc -eq $1 ]] || fail "${*:3}: exit status $rc, not $1" "$work/refused"
-	says refused "$2"
+	expect_line refused "$2"
 }
 
 on_nic a-devices --host a ibv_devices || fail "ibv_devices on a" "$work/a-devices"
 on_nic b-devices --host b ibv_devices || fail "ibv_devices on b" "$work/b-devices"
-says a-devices '^ mlx5_0 ' '^ mlx5_1 '
-says b-devices '^ mlx5_0 '
+expect_line a-devices '^ mlx5_0 ' '^ mlx5_1 '
+expect_line b-devices '^ mlx5_0 '
 ! grep -q mlx5_1 "$work/b-devices" || fail "b has a device of a" "$work/b-devices"
 [[ $(cat "$work"/[ab]-devices | awk '/mlx5/ { print $2 }' | sort -u | wc -l) -eq 3 ]] || fail "two devices have one GUID" "$work/a-devices" "$work/b-devices"
 on_nic devinfo --host a ibv_devinfo -v -d mlx5_1 -i 1 || fail ibv_devinfo "$work/devinfo"
-says devinfo 'hca_id: mlx5_1' 'GID\[ *1\]: ::ffff:127.0.0.2, RoCE v2'
+expect_line devinfo 'hca_id: mlx5_1' 'GID\[ *1\]: ::ffff:127.0.0.2, RoCE v2'
 on_nic devinfo --host b ibv_devinfo -v || fail ibv_devinfo "$work/devinfo"
-says devinfo 'hca_id: mlx5_0' 'GID\[ *1\]: ::ffff:127.1.0.1, RoCE v2'
+expect_line devinfo 'hca_id: mlx5_0' 'GID\[ *1\]: ::ffff:127.1.0.1, RoCE v2'
 on_nic devices ibv_devices
 cmp -s "$work/devices" "$work/a-devices" || fail "a command without --host is not on the first one" "$work/devices"
 ok "each host has its devices"
 
 "$SOFTCX" status --json >"$work/status"
-python3 - "$work/status" <<'END' || fail "softcx status says something else" "$work/status"
+python3 - "$work/status" <<'END' || fail "softcx status reports something else" "$work/status"
 import json, sys
 status = json.load(open(sys.argv[1]))
 assert [(h["name"], h["devices"]) for h in status["hosts"]] == [("a", 2), ("b", 1)]
@@ -80,15 +80,15 @@ expect_exit "$server" "server" server.log
 ok "a connection from the second device"
 
 "$SOFTCX" fault add port-down --device b/mlx5_0 >/dev/null || fail "softcx fault add port-down --device b/mlx5_0"
-on_nic devinfo --host b ibv_devinfo && says devinfo 'state: PORT_DOWN'
-on_nic devinfo --host a ibv_devinfo && says devinfo 'state: PORT_ACTIVE'
+on_nic devinfo --host b ibv_devinfo && expect_line devinfo 'state: PORT_DOWN'
+on_nic devinfo --host a ibv_devinfo && expect_line devinfo 'state: PORT_ACTIVE'
 "$SOFTCX" fault add port-up --device b/0 >/dev/null || fail "softcx fault add port-up --device b/0"
 ok "faults of a device of another host"
 
 # a NIC that "run" starts, and a command that runs another one
 "$SOFTCX" run --dir "$work/other" --hosts x,y --host y "$SOFTCX" run ibv_devinfo -v >"$work/devinfo" 2>&1 ||
 	fail "softcx run --hosts x,y --host y" "$work/devinfo" "$work/other/nic.log"
-says devinfo 'GID\[ *1\]: ::ffff:127.1.0.1'
+expect_line devinfo 'GID\[ *1\]: ::ffff:127.1.0.1'
 "$SOFTCX" stop --dir "$work/other"
 ok "run starts a NIC with hosts, and a command on a host stays there"
 

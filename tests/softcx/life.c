@@ -224,9 +224,9 @@ static void dead_peer(struct rc *rc)
 	close(o.sock);
 }
 
-static int keeper_sock;
+static int owner_sock;
 
-static void fork_keeper(struct rc *rc)
+static void fork_owner(struct rc *rc)
 {
 	pid_t pid = fork();
 
@@ -234,7 +234,7 @@ static void fork_keeper(struct rc *rc)
 	if (pid < 0)
 		rc_die("fork");
 	if (pid == 0)
-		linger(keeper_sock);
+		linger(owner_sock);
 }
 
 static void forked_child(struct rc *rc)
@@ -245,8 +245,8 @@ static void forked_child(struct rc *rc)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		rc_die("socketpair");
-	keeper_sock = pair[1];
-	o = owner_new(MAP_PRIVATE, fork_keeper);
+	owner_sock = pair[1];
+	o = owner_new(MAP_PRIVATE, fork_owner);
 	qp = connect_to(rc, &o);
 	end(o.pid);
 	expect_alive(rc, qp, &o, "a forked child keeps it");

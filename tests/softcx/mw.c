@@ -3,7 +3,7 @@
  * mw.c - memory windows through the ordinary libraries: to be run under `softcx run`.
  *
  * A queue connected to itself binds windows of both types and writes through them, until they show nothing
- * any more. Exits 0 when everything went as promised, else 1 with a line that says what did not.
+ * any more. Exits 0 when everything went as promised, else 1 after a line about the failure.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

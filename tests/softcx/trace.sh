@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What the softcx tool tells about the NIC: the trace of known programs, every object, and what a program left behind.
+# Reports of the softcx tool: the trace of known programs, every object, and the objects that a program left behind.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -144,11 +144,11 @@ r = [json.loads(line) for line in open(sys.argv[1])]
 assert {x["kind"] for x in r} == {"wqe", "recv", "cqe", "wait"}, "every kind"
 takes = [i for i, x in enumerate(r) if x["kind"] == "recv"][0]
 request = r[takes]
-assert request["length"] == sum(x["length"] for x in request["local"]) > 0, "the request goes where its RECV says"
-told = [x for x in r[takes:] if x["kind"] == "cqe" and x["cqn"] == request["cqn"]][0]
-assert told["qpn"] == request["qpn"] and told["length"] == request["length"] and told["name"].endswith("received"), told
-gone = [i for i, x in enumerate(r) if x["kind"] == "wait" and x["state"] == "released" and x["cqn"] == told["cqn"]][0]
-assert r[gone]["until"] == told["number"], "the chain waits for the request"
+assert request["length"] == sum(x["length"] for x in request["local"]) > 0, "the request goes where its RECV points"
+cqe = [x for x in r[takes:] if x["kind"] == "cqe" and x["cqn"] == request["cqn"]][0]
+assert cqe["qpn"] == request["qpn"] and cqe["length"] == request["length"] and cqe["name"].endswith("received"), cqe
+gone = [i for i, x in enumerate(r) if x["kind"] == "wait" and x["state"] == "released" and x["cqn"] == cqe["cqn"]][0]
+assert r[gone]["until"] == cqe["number"], "the chain waits for the request"
 done = [x for x in r[gone:] if x["kind"] == "wqe" and x["qpn"] == r[gone]["qpn"]][0]
 assert done["name"] == "WAIT" and done["index"] == r[gone]["index"], done
 END
@@ -245,21 +245,21 @@ leaves() # STATUS WORDS ARGUMENT: the leak check of LEAKY
 	if [[ -n $2 ]]; then
 		grep -qE "$2" "$work/leaky.log" || fail "leak check of $3 does not say $2" "$work/leaky.log"
 	elif [[ -s $work/leaky.log ]]; then
-		fail "leak check of $3 says something" "$work/leaky.log"
+		fail "leak check of $3 reports something" "$work/leaky.log"
 	fi
 	ok "leak check: $3"
 }
 
 leaves 0 '' clean
 leaves 3 '^uverbs0  process [0-9]+ leaky$' verbs
-grep -qE '^  pd  ' "$work/leaky.log" || fail "the PD is not told" "$work/leaky.log"
-grep -qE '^  mr  .*, length 4096, access local read\+local write$' "$work/leaky.log" || fail "the MR is not told" "$work/leaky.log"
-! grep -qE '^  (uar|async)' "$work/leaky.log" || fail "what the library keeps is told as well" "$work/leaky.log"
+grep -qE '^  pd  ' "$work/leaky.log" || fail "the PD is not reported" "$work/leaky.log"
+grep -qE '^  mr  .*, length 4096, access local read\+local write$' "$work/leaky.log" || fail "the MR is not reported" "$work/leaky.log"
+! grep -qE '^  (uar|async)' "$work/leaky.log" || fail "the report has what the library keeps" "$work/leaky.log"
 leaves 3 '^  cm id +handle [0-9]+, state listening, source 127.0.0.1:' cm
 leaves 9 '^  pd  ' fail
 leaves 3 '^  pd  ' child
 timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check sh -c "$LEAKY clean; kill -KILL \$\$" >"$work/leaky.log" 2>&1
-[[ $? -eq 137 ]] || fail "the signal that ended the command is not told" "$work/leaky.log"
+[[ $? -eq 137 ]] || fail "the signal that ended the command is not reported" "$work/leaky.log"
 cm_pair "rping under the leak check" "rping -s -a $address -C 3" "$SOFTCX run --leak-check rping -c -a $address -C 3"
 ok "rping leaves nothing behind"
 

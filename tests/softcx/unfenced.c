@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unfenced [--fence]: a program with the oldest mistake there is: it READs some bytes and WRITEs them on at
- * once, on the same queue. Nothing says that the WRITE waits for the data of the READ, unless it has the
- * fence flag. Exit status 0 when the bytes arrived, 1 when others did, 2 when there was trouble.
+ * unfenced [--fence]: a program with a common mistake: it READs some bytes and WRITEs them on at once, on the
+ * same queue. Without the fence flag, the WRITE need not wait for the data of the READ. Exit status: 0 when
+ * the bytes arrived, 1 when others did, 2 after another failure.
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>
