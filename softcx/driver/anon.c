@@ -9,7 +9,7 @@
 
 enum { MANY = 256 };
 
-/* Of the mappings that have such a file. A slot is taken while fd is not 0. */
+/* The mappings that have such a file. A slot is taken while fd is not 0. */
 static struct slot {
 	_Atomic int fd;
 	_Atomic uint64_t start, end; /* where it was mapped; 0: is not yet */

@@ -212,7 +212,7 @@ static int channel_new(int fd, bool opener, struct channel **out)
 		return -ENFILE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	/* The NIC sees with each message who sent it. */
+	/* The NIC sees the sender of each message. */
 	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
 	rc = send_hello(fd, pair[1], opener);
 	sys_close(pair[1]);
@@ -388,7 +388,7 @@ static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int
 	return 0;
 }
 
-/** One call with the lock held: sends it, answers what the NIC asks, applies the result. */
+/** One call with the lock held: sends it, answers the NIC's questions, applies the result. */
 static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
 {
 	struct channel *ch;

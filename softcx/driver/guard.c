@@ -35,8 +35,8 @@ static int try_uffd(void *arg)
 }
 
 /**
- * Some system call filters kill whoever makes a call that they do not know: then let it be a process that
- * nobody misses. It has no exit signal, so that the application does not hear of it.
+ * Some system call filters kill a process that makes a call they do not know. So a child tries the call. It
+ * has no exit signal: the application does not notice it.
  */
 static bool filter_allows(void)
 {

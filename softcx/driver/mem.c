@@ -139,7 +139,7 @@ static void catch_faults(void)
 
 /* ---- conversion ------------------------------------------------------------------------- */
 
-/** Whether a page of private anonymous memory was ever touched. */
+/** True if a page of private anonymous memory was ever touched. */
 static bool page_populated(int pagemap, uint64_t va)
 {
 	uint64_t entry;

@@ -58,7 +58,7 @@ static const char *redirect(const char *path, char buf[static 512])
 
 /* ---- open ------------------------------------------------------------------------------- */
 
-/* What the fortified headers call instead of open() and openat() without a mode. */
+/* The fortified headers call these in place of open() and openat() without a mode. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);

@@ -20,7 +20,7 @@ static ssize_t transfer(int sock, void *head, size_t head_len, void *body, size_
 	return flags < 0 ? sendmsg(sock, &msg, MSG_NOSIGNAL) : recvmsg(sock, &msg, flags);
 }
 
-/** It is the kernel that reads and writes the memory: what is not mapped any more is EFAULT and not a fault.
+/** The kernel reads and writes the memory, so an access to a page that is unmapped is EFAULT and not a fault.
  */
 static void *serve(void *arg)
 {

@@ -153,9 +153,8 @@ static void test_life_is_that_of_the_open_file(void **state)
 	ibv_close_device(ctx);
 }
 
-/**
- * As the kernel has it: write() is for the opener only, ioctl() for whoever has the descriptor. rdma_cm has
- * only write(); libibverbs invokes its commands by ioctl() where the kernel can.
+/** As in the kernel: write() is for the opener only, ioctl() for every process that has the descriptor.
+ * rdma_cm has only write(); libibverbs invokes its commands by ioctl() where the kernel can.
  */
 static void test_child_may_not_write(void **state)
 {
@@ -224,7 +223,7 @@ static bool ring_wakes(_Atomic uint64_t *word)
 	return count("uars_woken") == woken + 1;
 }
 
-/** A ring at a page that sleeps is noticed, whoever of those that map it rings. */
+/** A ring at a page that sleeps is noticed, whichever process rings. */
 static void test_doorbell_pages_sleep(void **state)
 {
 	struct ibv_context *ctx = open_device();
@@ -360,7 +359,7 @@ static void test_closed_by_another_thread(void **state)
 	}
 }
 
-/** What close() gives back is free at once. */
+/** After close() the resources are free at once. */
 static void test_port_is_free_after_close(void **state)
 {
 	struct sockaddr_in sin;
@@ -473,7 +472,7 @@ static unsigned descriptors(void)
 	return n;
 }
 
-/** Anonymous shared memory is shared with children, and what is behind it goes with its last page. */
+/** Anonymous shared memory is shared with children, and its file is closed with its last page. */
 static void test_anonymous_shared_memory(void **state)
 {
 	unsigned before = descriptors();

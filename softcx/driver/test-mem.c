@@ -28,7 +28,7 @@ static unsigned char *map_anon(size_t len)
 	return p;
 }
 
-/** What the NIC would map for the one piece that [p, p + len) is. */
+/** Maps [p, p + len), which must be one piece, as the NIC would. */
 static unsigned char *nic_view(void *p, size_t len)
 {
 	struct mem_list list;

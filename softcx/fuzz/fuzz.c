@@ -151,7 +151,7 @@ static void report(const struct fuzz *f)
 
 /* ---- a failure -------------------------------------------------------------------------- */
 
-/** Whether @n cases alone, without the steps of @skip, break a new NIC. */
+/** True if @n cases alone, without the steps of @skip, break a new NIC. */
 static bool breaks(struct fuzz *f, uint64_t number, unsigned n, const bool *skip, unsigned nskip)
 {
 	struct harness saved = f->harness;

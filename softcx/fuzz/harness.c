@@ -152,7 +152,7 @@ static unsigned count_fds(pid_t pid)
 	return n;
 }
 
-/** Whether the NIC has memory of a replayed application mapped. */
+/** True if the NIC has memory of a replayed application mapped. */
 static bool maps_arena(pid_t pid)
 {
 	char path[32], line[512];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * record.c - a library to preload beside the driver: appends what the driver sends to the file
- * $SOFTCX_RECORD, as conv.h has it. The driver makes a socket pair for each open file, greets the NIC with
- * one end and sends calls through the other.
+ * record.c - a library to preload beside the driver: appends the driver's messages to the file
+ * $SOFTCX_RECORD, in the format of conv.h. The driver makes a socket pair for each open file, greets the NIC
+ * with one end and sends calls through the other.
  */
 #include "softcx/fuzz/conv.h"
 #include "util/array.h"

@@ -416,7 +416,7 @@ unsigned replay_case(const struct replay_setup *setup, uint64_t number, const bo
 			reopen(&r, file, step->device);
 		else
 			request_step(&r, step, file);
-		/* who was hung up on starts again: what follows would all be lost */
+		/* the NIC hung up: open the file again, or all later steps would be lost */
 		if (file->chan < 0 && file->sock >= 0)
 			reopen(&r, file, file->device);
 	}

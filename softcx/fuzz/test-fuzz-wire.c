@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the fuzzer once found between the driver and the NIC, and its relatives, one by one: each time the NIC
- * lives, the bystander goes on, and nothing is left over when the misbehaving application has gone.
+ * Faults between the driver and the NIC that the fuzzer found, and similar ones, one by one: each time the
+ * NIC lives, the bystander goes on, and nothing is left over when the misbehaving application has gone.
  */
 #include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/wire.h"

@@ -170,7 +170,7 @@ static void put_srq(void)
 	put32((uint8_t *)me.dvsrq.dbrec, pick(30) ? me.srq_pi : fuzz_word(&me.rng));
 }
 
-/** What is complete is forgotten. Sometimes a wrong index, or nonsense for CQEs. */
+/** Consumes the CQEs. Sometimes writes a wrong index, or nonsense over the CQEs. */
 static void drain(unsigned i)
 {
 	const struct mlx5dv_cq *cq = &me.dvcq[i];

@@ -10,12 +10,12 @@
 enum {
 	CQES_AT_LEAST = 256, /* a CQ may be smaller than what WAITs want to know of it, */
 	CQES_AT_MOST = 65536,
-	LONG_AGO = 128, /* CQEs consumed since: what is posted now has another reason */
+	LONG_AGO = 128, /* CQEs consumed since: a post now has another cause */
 	MTU = 4096,     /* of a queue that has none */
 	PS_PER_NS = 1000,
 };
 
-/* The latest time that any software can know: what is connected now did not happen before. */
+/* The latest time that any software can know. A queue that is connected now starts no earlier. */
 static uint64_t newest;
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -402,9 +402,9 @@ static uint64_t carry(
 }
 
 /*
- * A message of @len bytes, of which @gathered begin to be read from the memory of @from at @at: when it is in
- * that of @to. Each packet is whole before it goes on: it is sent when it has been read, and placed when the
- * check at its end has been seen.
+ * When a message of @len bytes is in the memory of @to; reading @gathered bytes of it from that of @from
+ * begins at @at. Each packet is whole before it goes on: it is sent when it has been read, and placed when
+ * the check at its end has been seen.
  */
 static uint64_t transfer(struct hw_dev *from, struct hw_dev *to, const struct hw_qp *qp, uint32_t len,
 	uint32_t gathered, uint64_t at, uint64_t *arrived)

@@ -14,7 +14,7 @@ enum {
 	BUDGET = 512, /* WQEs per hw_exec_run */
 	BURST = 32,   /* most WQEs of one queue in a turn */
 	MAX_RETRY_NS =
-		100000000, /* the pause before a retry, however long the timeout: nobody is served by 4 s */
+		100000000, /* longest pause before a retry; timeouts of 4 s would only slow programs down */
 	RETRY_FOREVER = 7,
 	BYTES = 4 << 20, /* per hw_exec_run, then doorbells are looked at again */
 };
@@ -172,7 +172,7 @@ static inline void fetch_for(struct hw_qp *qp, uint16_t to)
 	hw_qp_fetch(qp, to);
 }
 
-/* What an unreliable requester does not hear of: lost packets and all that the responder objects to. */
+/* Failures that an unreliable requester does not notice: lost packets and the responder's objections. */
 static bool unnoticed(int result)
 {
 	return result < 0 || (result & 0xff) >= CQE_SYND_REMOTE_INVAL;
@@ -234,7 +234,7 @@ static bool decode(struct hw_qp *qp, struct hw_wqe *w, uint8_t linear[static WQE
 	return true;
 }
 
-/* Lets land what the fence of @w waits for. */
+/* Lets the effects land that the fence of @w waits for. */
 static void fence(const struct hw_wqe *w)
 {
 	switch (w->fm_ce_se >> WQE_FM_SHIFT) {

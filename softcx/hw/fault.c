@@ -101,7 +101,8 @@ static void act(struct hw_dev *dev, const struct hw_fault *f, struct hw_qp *qp)
 
 /* ---- to a WQE --------------------------------------------------------------------------- */
 
-/* What hw_op_exec() would have made of such an error; the peer's own errors end the peer's queue as well. */
+/* The result that hw_op_exec() would return for such an error; the peer's own errors end the peer's queue as
+ * well. */
 static int error(struct hw_wqe *w, uint8_t syndrome)
 {
 	int fault = HW_FAULT(syndrome, HW_VENDOR_WQE);
@@ -150,7 +151,7 @@ static int strike(struct hw_wqe *w, const struct hw_fault *f)
 	}
 }
 
-/* Of 53 bits, as many as a double holds. */
+/* 53 bits: as many as a double holds. */
 static double chance(struct hw_fault_rule *r)
 {
 	r->rng ^= r->rng << 13;

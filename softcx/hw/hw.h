@@ -108,7 +108,7 @@ enum hw_trace_kind {
 	HW_TRACE_RELEASED, /* and the CQE that it waits for came */
 };
 
-/** What happened. */
+/** One event of a trace. */
 struct hw_trace {
 	uint8_t kind;          /* enum hw_trace_kind */
 	uint32_t qpn;          /* of a CQE: whose it is */

@@ -63,7 +63,7 @@ static void unlist_if_empty(struct hw_qp *qp)
 	TAILQ_REMOVE(&qp->dev->inflight, qp, landing);
 }
 
-/* Memory of a process that has died cannot be written: nobody is left to miss it. */
+/* Memory of a process that has died cannot be written, and is not missed. */
 static void land_read(struct hw_inflight *f)
 {
 	struct late_read *r = &f->read[f->reads_out++ % MAX_READS];
@@ -262,7 +262,7 @@ bool hw_inflight_tick(struct hw_dev *dev)
 			land_read(f);
 		break;
 	}
-	/* somebody else's turn */
+	/* another queue's turn */
 	if (qp->has_inflight) {
 		TAILQ_REMOVE(&dev->inflight, qp, landing);
 		TAILQ_INSERT_TAIL(&dev->inflight, qp, landing);

@@ -14,7 +14,7 @@ enum { VENDOR_FLUSH = 0xf9 }; /* as seen in bug reports */
 
 /* ---- flush ------------------------------------------------------------------------------ */
 
-/* The index runs over the ring, not over what was fetched: what was not executed has no other owner now. */
+/* The index runs over the ring, not over the shadow: WQEs that were not executed have no other owner now. */
 void hw_qp_flush_sq(struct hw_qp *qp)
 {
 	while (qp->sq_ci != qp->sq_pi) {

@@ -24,7 +24,7 @@ static void note_arrival(struct hw_qp *peer)
 	}
 }
 
-/* What a loop-back address path carries never comes to the port. */
+/* A packet on a loop-back address path does not pass the port. */
 static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
 {
 	return (!qp->dev->port_down && !to->port_down) || (qp->mod.av.loopback && to == qp->dev);

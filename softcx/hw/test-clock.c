@@ -128,7 +128,7 @@ static void post(struct pair *p, unsigned i, uint8_t opcode, uint32_t len, uint8
 	put32(w + 24, p->rig[1].key);
 }
 
-/* What the next one takes when software posts it after it has seen the one before. */
+/* Time of a WQE that software posts after it has seen the CQE before. */
 static uint64_t latency(struct pair *p, uint8_t opcode, uint32_t len)
 {
 	uint64_t before;
@@ -478,7 +478,7 @@ static void calendar(void **state)
 	assert_int_equal(hw_calendar_take(&c, 5, 45), 125);  /* 40 before, 5 behind all the others */
 	assert_int_equal(hw_calendar_take(&c, 0, 0), 0);
 	c.n = 0;
-	/* Whatever the order: what is asked for is what is taken */
+	/* In any order, the total taken is the total asked for */
 	srand(1);
 	for (unsigned i = 0; i < 300; i++) {
 		n = (unsigned)rand() % 50;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the device must do rather than may: completion modes, error CQEs, fences, counters that wrap, WAIT,
+ * Behaviour that the device must have: completion modes, error CQEs, fences, counters that wrap, WAIT,
  * SEND_EN and RECV_EN at their limits, doorbells. docs/softcx-conformance.md names the source of each.
  */
 #include "softcx/hw/cq.h"
@@ -275,7 +275,7 @@ static void asked_for(void **state)
 	}
 }
 
-/* Error and flush CQEs count like any other: they release a WAIT of somebody else. */
+/* Error and flush CQEs count like any other: they release a WAIT of another queue. */
 static void errors_release_waits(void **state)
 {
 	struct rig_one o;

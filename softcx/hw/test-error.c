@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What goes wrong: keys, lengths, lost peers, missing RECVs; error CQEs, flushes, events, states. */
+/* Errors: keys, lengths, lost peers, missing RECVs; error CQEs, flushes, events, states. */
 #include "softcx/hw/test-rig.h"
 #include "util/array.h"
 
@@ -442,8 +442,7 @@ static void invalidation(void **state)
 	close_pair(&p);
 }
 
-/* A key that is not made for it stays as it is, whoever names it; the sender and its queue pair have the
- * damage. */
+/* A key that is not made for it stays valid, whichever peer names it; the sender and its queue pair fail. */
 static void invalidation_refused(void **state)
 {
 	struct hw_mkey_attr attr;

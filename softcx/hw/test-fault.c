@@ -115,7 +115,7 @@ static void drop(void **state)
 	close_pair(&p);
 }
 
-/* What is lost depends on the seed, and on nothing else. */
+/* Losses depend only on the seed. */
 static uint32_t losses(uint64_t seed)
 {
 	struct hw_qp_mod mod = {.mask = HW_QP_RETRY, .retry_cnt = 7};

@@ -72,7 +72,8 @@ static bool has(enum hw_qp_type type, unsigned op)
 	}
 }
 
-/* What a transport has not ends the queue: RC in ERR, the others where only sending has ended. */
+/* An opcode that a transport lacks ends the queue: RC in ERR, the others in SQER, where only sending has
+ * ended. */
 static void foreign_opcodes(void **state)
 {
 	(void)state;
@@ -97,7 +98,7 @@ static void foreign_opcodes(void **state)
 		}
 }
 
-/* Every opcode with packets, and what the other side hears of it. */
+/* Every opcode with packets, and the CQE of the other side. */
 static void opcodes(void **state)
 {
 	static const struct {
@@ -195,7 +196,7 @@ static uint8_t *put_bind(
 	return w;
 }
 
-/* What must not be bound, and what a window does not show. */
+/* Refused binds, and accesses beyond a window. */
 static void windows(void **state)
 {
 	enum { GOOD, LKEY, BEYOND, NO_WINDOW, NO_RIGHT, NOT_FREE, OUTSIDE, AS_LKEY, FREED, OTHER_QP, CASES };
@@ -420,7 +421,7 @@ static void extreme_lengths(void **state)
 	assert_int_equal(rig_cq_count(&l.o.rcq), 2);
 	rig_one_close(&l.o);
 
-	/* nobody looks at the memory of a message that is refused: this key claims more than there is */
+	/* the memory of a refused message is not touched: this key covers more than there is */
 	open_loop(&l, 2, (struct rig_opt){0});
 	huge = l.o.rig.mem;
 	huge.len = 1ull << 31;
@@ -455,7 +456,7 @@ static void scatter_lists(void **state)
 		rig_recv(&l.o.q, 4, l.dst + 256, 1, l.dst + 258, 1, l.dst + 260, 1, l.dst + 262, 1);
 		rig_recv(&l.o.q, 0);
 		w = l.o.q.rq + 64;
-		put32(w + 16 + 4, 0); /* nobody looks at the key of an empty segment */
+		put32(w + 16 + 4, 0); /* the key of an empty segment is not checked */
 		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 13, 0, 0);
 		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 9, 0, 0);
 		wqe_send(&l.o.q, WQE_OP_SEND, l.src, 4, 0, 0);

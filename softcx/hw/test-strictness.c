@@ -27,8 +27,8 @@ static unsigned seeds = 10000;
 enum { GOAL = 4711, WORDS = 64 };
 
 /*
- * Two queues that software rings and two managed ones, each connected to itself, each with a CQ for what it
- * sends. The device and its memory stay from one seed to the next; everything else is made anew.
+ * Two queues that software rings and two managed ones, each connected to itself, each with a CQ for its
+ * sends. The device and its memory stay from one seed to the next; everything else is new.
  */
 struct stage {
 	struct rig rig;
@@ -122,7 +122,7 @@ static void enable(struct rig_qp *q, const struct rig_qp *target, uint32_t index
 	wqe_enable(q, WQE_OP_SEND_EN, hw_qpn(target->qp), index, flags);
 }
 
-/* A NOP that copies the goal to word[1] if somebody makes a WRITE of it. Returns its opcode byte. */
+/* A NOP that copies the goal to word[1] once it is patched into a WRITE. Returns its opcode byte. */
 static uint8_t *sleeper(struct rig_qp *q, struct stage *s)
 {
 	uint8_t *w = write_word(q, s, 0, 1, SIG);
@@ -209,7 +209,7 @@ static bool read_then_enable(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* Its CQE changes nothing if nobody waits for it. */
+/* Its CQE changes nothing without a WAIT for it. */
 static bool signalled_read_then_enable(struct stage *s, bool right)
 {
 	wqe_rdma(&s->m, WQE_OP_READ, sleeper(&s->a, s), 1, s->op, SIG, 0);
@@ -284,7 +284,7 @@ static bool write_then_other_queue(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* Two segments of one scatter list that overlap: who comes last is not said. */
+/* Two segments of one scatter list that overlap: the order is not defined. */
 static bool recv_overlaps(struct stage *s, bool right)
 {
 	s->word[8] = 1;
@@ -365,7 +365,7 @@ static bool wait_for_one_less(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* That of a SEND_EN is exclusive and counts WQEBBs, not WQEs. */
+/* The index of a SEND_EN is exclusive and counts WQEBBs, not WQEs. */
 static bool enable_counts_wqes(struct stage *s, bool right)
 {
 	wqe_nop(&s->a, 8, 0);
@@ -405,7 +405,7 @@ static bool second_lap(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* A key in the bits of the queue number, as if nobody looked. */
+/* A key in the bits of the queue number, as if it were not checked. */
 static bool operand_in_qpn(struct stage *s, bool right)
 {
 	uint8_t *w = write_word(&s->m, s, 0, 1, SIG);

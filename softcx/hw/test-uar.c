@@ -37,7 +37,7 @@ static void close_crowd(void)
 	rig_close(&crowd.rig);
 }
 
-/* What a ring does, in two steps: others may come between them, and store to the same word. */
+/* A ring in two steps: others may come between them and store to the same word. */
 static void record(struct rig_qp *q)
 {
 	__atomic_store_n(&q->db[1], htobe32(q->pi), __ATOMIC_RELEASE);

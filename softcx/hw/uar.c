@@ -291,8 +291,8 @@ static bool scan(struct hw_uar *uar)
 /* ---- sleep ------------------------------------------------------------------------------ */
 
 /*
- * After the page has gone every store faults; what was stored before shows in the records, as software orders
- * its stores. So nothing is lost, whatever was in the page.
+ * After the page has gone every store faults. Rings before that show in the doorbell records, as software
+ * orders its stores. So nothing is lost, whatever was in the page.
  */
 static void fall_asleep(struct hw_uar *uar)
 {
@@ -312,7 +312,7 @@ static void fall_asleep(struct hw_uar *uar)
 		hw_cq_check_arm(cq);
 }
 
-/* In one stroke: nobody must read the page before the time is in it. */
+/* With one write: no process may read the page before the time is in it. */
 static bool come_back(struct hw_uar *uar)
 {
 	uint64_t ticks = htobe64(hw_clock_ticks(uar->rung_at));

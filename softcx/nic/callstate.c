@@ -18,7 +18,7 @@ static const struct ib_uverbs_attr *attrs_of(const struct nic_call *call, unsign
 	return hdr->attrs;
 }
 
-/** Whether header, attributes and what they point at are all there, and nothing else. */
+/** True if header, attributes and the data that they point at are all there, and nothing else. */
 static bool ioctl_complete(const struct nic_call *call)
 {
 	const struct ib_uverbs_ioctl_hdr *hdr = (const void *)call->data;

@@ -11,7 +11,7 @@
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
 
-/** What a handler asked for and the process answered; kept until the call ends. */
+/** A question of a handler and the answer of the process; kept until the call ends. */
 struct call_answer {
 	uint32_t kind; /* SOFTCX_NEED_MEM or SOFTCX_NEED_STAT */
 	uint32_t flags;

@@ -64,7 +64,7 @@ static const struct name syndromes[] = {
 	{0},
 };
 
-/* What was understood so far, or why not. */
+/* The fault as parsed so far, or the mistake. */
 struct command {
 	struct hw_fault fault;
 	unsigned dev;

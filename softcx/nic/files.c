@@ -169,7 +169,7 @@ static uint32_t file_drain(struct file *file)
 /**
  * The kernel takes write() commands only from the security context that opened the file
  * (include/rdma/ib.h, ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec
- * or a change of ids, not from whoever got the descriptor by SCM_RIGHTS. ioctl() has no such check.
+ * or a change of ids, not from a process that got the descriptor by SCM_RIGHTS. ioctl() has no such check.
  */
 static bool may_write(const struct channel *ch, const struct ucred *now)
 {
@@ -246,7 +246,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 	return channel_run(ch);
 }
 
-/** See SOFTCX_GUARD. Pages may have gone since: then nobody is interested any more. */
+/** See SOFTCX_GUARD. The page may have gone since; then there is nothing to guard. */
 static void channel_guard(struct channel *ch, const struct softcx_request *req, struct packet *p)
 {
 	struct hw_uar *uar = ch->file->uverbs ? uverbs_page_at(ch->file->uverbs, req->va) : NULL;
@@ -422,8 +422,7 @@ static void read_program(struct file *file)
 	close(fd);
 }
 
-/** At the end of a file at once, not at the end of the round: what it held must be free for calls that
- * follow. */
+/** Frees the file at once, not at the end of the round: its resources must be free for calls that follow. */
 static void file_release(struct file *file)
 {
 	struct channel *ch;

@@ -30,7 +30,7 @@ struct files_hooks {
 	void *arg;
 };
 
-/** What the files belong to. */
+/** All open files, and what they use. */
 struct files {
 	struct event_loop *loop;
 	struct hw_dev *const *devs;

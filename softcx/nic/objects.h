@@ -25,7 +25,7 @@ struct watches {
 };
 
 void watches_init(struct watches *w, struct files *files); /* takes the hooks of @files */
-/** Of files that descendants of @pid open from now on. */
+/** Watches the files that descendants of @pid open from now on. */
 int watch_new(struct watches *w, pid_t pid, struct watch **watch);
 void watch_free(struct watch *watch); /* NULL is fine */
 /**

@@ -18,7 +18,7 @@ enum { PATIENCE_MS = 1000 };
 
 struct remote_copy {
 	struct hw_mem mem;
-	int sock; /* -1: nobody is there any more */
+	int sock; /* -1: the process has gone */
 };
 
 static bool reads(pid_t pid, uint64_t va)
@@ -29,7 +29,7 @@ static bool reads(pid_t pid, uint64_t va)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1;
 }
 
-/** Some system call filters kill whoever makes a call that they do not know: let it be a child. */
+/** Some system call filters kill a process that makes a call they do not know. So a child tries it. */
 static bool may_try(void)
 {
 	static enum { UNKNOWN, YES, NO } answer;

@@ -334,7 +334,7 @@ static int listen_on(struct server *s, const struct host *host, const char *name
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-/** The directory belongs to whoever holds the lock on its file. */
+/** The directory belongs to the process that holds the lock on its file. */
 static int take_dir(struct server *s)
 {
 	char path[SOFTCX_MAX_DIR + 16];
@@ -382,7 +382,7 @@ static int make_sockets(struct server *s, unsigned number)
 	return rc;
 }
 
-/* The control socket of the first host last: whoever can reach it finds everything there. */
+/* The control socket of the first host comes last: a client that can reach it finds everything in place. */
 static int make_all_sockets(struct server *s)
 {
 	int rc = 0;
@@ -508,8 +508,8 @@ static bool spins(const struct server *s)
 }
 
 /**
- * How long to wait for a descriptor: not at all soon after work, then ever longer up to what a doorbell may
- * wait that only looking finds, which is more the longer nobody has rung one.
+ * How long to wait for a descriptor. Soon after work: not at all; then ever longer, up to the delay that a
+ * doorbell may have which only polling finds. That limit grows with the time since the last ring.
  */
 static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
 {

@@ -19,7 +19,7 @@ enum {
 };
 
 struct trace_owner {
-	uint32_t qpn; /* 0: nothing here, QP0 is nobody's */
+	uint32_t qpn; /* 0: empty, no file has QP 0 */
 	uint32_t dev, pid;
 };
 
@@ -151,7 +151,7 @@ void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
 	}
 }
 
-/* What some reader wants. */
+/* The kinds that some reader wants. */
 static void find_kinds(struct tracers *t)
 {
 	struct tracer *r;

@@ -28,9 +28,9 @@ const void *nic_call_bytes(const struct nic_call *call, size_t *len);
 uint64_t nic_call_va(const struct nic_call *call);
 
 /**
- * What attribute number @i (position in the array) of an ioctl points at, as the application's memory
- * held it; NULL when the attribute carries its value inline (len <= 8) or is empty. Output attributes
- * of more than 8 bytes are shipped as well: ignore their bytes.
+ * The data that attribute number @i (position in the array) of an ioctl points at, copied from the
+ * application's memory. NULL when the attribute carries its value inline (len <= 8) or is empty. Output
+ * attributes of more than 8 bytes are shipped as well: ignore their bytes.
  */
 const void *nic_call_attr(const struct nic_call *call, unsigned i);
 

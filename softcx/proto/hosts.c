@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As a directory, beside what else is in that of the NIC. */
+/* It must not be the name of another entry of the NIC's directory. */
 static bool good_name(const char *name)
 {
 	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");

@@ -3,7 +3,7 @@
  * options.h - the command lines of softcx and of its NIC process: one table of verbs and one of options.
  *
  * From the tables come getopt's array, the help text, and the arguments with which the tool starts the NIC
- * process; a test compares them with softcx(1). The words after "softcx fault add" are no options of the
+ * process; a test compares them with softcx(1). The words after "softcx fault add" are not options of the
  * tool: the NIC reads them.
  */
 #ifndef SOFTCX_PROTO_OPTIONS_H
@@ -65,12 +65,12 @@ struct option_row {
 	const char *arg;  /* name of its argument; NULL: a flag */
 	unsigned verbs;   /* 1 << enum option_verb of those that take it */
 	const char *help; /* a newline continues it on the next line */
-	/* Of a number, whose max is not 0: the range, and the value if it is not given */
+	/* If max is not 0, the argument is a number: its range, and the value if it is not given */
 	uint64_t min, max, value;
 };
 extern const struct option_row option_table[OPTIONS];
 
-/** What a command line gave. Texts belong to the caller of options_parse() or options_set(). */
+/** The options of a command line. Texts belong to the caller of options_parse() or options_set(). */
 struct options {
 	const char *text[OPTIONS];     /* NULL: not given; of a flag that was given: "" */
 	uint64_t number[OPTIONS];      /* of options that have a number: given or default */
@@ -81,9 +81,9 @@ struct options {
 /** A verb by its name; VERBS: there is none. */
 enum option_verb options_verb(const char *name);
 
-/** Nothing is given: the defaults. */
+/** Sets the defaults; nothing is given. */
 void options_init(struct options *o);
-/** Gives an option, as on the command line. 0, or -EINVAL and what is wrong in @why. */
+/** Gives an option, as on the command line. 0, or -EINVAL and the mistake in @why. */
 int options_set(struct options *o, enum option_id id, const char *text, char *why, size_t size);
 static inline bool options_given(const struct options *o, enum option_id id)
 {
@@ -92,7 +92,7 @@ static inline bool options_given(const struct options *o, enum option_id id)
 
 /**
  * Reads the options of @verb up to the first other argument, whose index in @argv goes to @first. 0, or
- * -EINVAL and what is wrong in @why; an empty @why: getopt_long(3) has printed it.
+ * -EINVAL and the mistake in @why, which is empty if getopt_long(3) has printed it.
  */
 int options_parse(
 	struct options *o, enum option_verb verb, int argc, char **argv, int *first, char *why, size_t size);

@@ -146,7 +146,7 @@ struct softcx_copied {
 };
 enum { SOFTCX_MAX_COPY = 65536 };
 
-/** What happened in the NIC; packets have any number of them. */
+/** An event in the NIC. A packet has one or more. */
 struct softcx_trace {
 	uint64_t ns;   /* CLOCK_REALTIME */
 	uint32_t lost; /* not 0: nothing but the number of records that found no room at this place */

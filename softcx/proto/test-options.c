@@ -80,7 +80,7 @@ static void refusals(void **state)
 	assert_string_equal(why, "--qp: at most 64");
 }
 
-/* What "softcx run" was given arrives at the NIC process, without what is the tool's alone. */
+/* The options of "softcx run" arrive at the NIC process, without those of the tool alone. */
 static void passed_on(void **state)
 {
 	char *argv[OPTIONS + 2] = {why};

@@ -135,7 +135,7 @@ static pid_t start_command(const struct fuzz_command *cmd)
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-		/* A group of its own: what it starts ends with it. */
+		/* A group of its own: its descendants end with it. */
 		setpgid(0, 0);
 		dup2(null, 0);
 		tool_run_env();
@@ -201,7 +201,8 @@ static bool sanitizer_report(void)
 	return found;
 }
 
-/** Orphans of the command are ours (subreaper); who left its process group is ended all the same. */
+/** Orphans of the command become our children (subreaper), so those that left its process group are ended,
+ * too. */
 static void end_orphans(void)
 {
 	char path[64];

@@ -111,7 +111,7 @@ static void start_runs(struct fuzz *f)
 	}
 }
 
-/** Of several failures at once the first is the one with the lowest seed: those above it do not matter any
+/** Among several failures at once the one with the lowest seed is the first; those above it do not matter any
  * more. */
 static void stop_above(struct fuzz *f)
 {
@@ -121,7 +121,7 @@ static void stop_above(struct fuzz *f)
 				fuzz_run_stop(&f->runs[i]);
 }
 
-/** What the command said under a seed that cannot be tried at all; does not return. */
+/** Prints the output of the command under a seed that cannot be tried; does not return. */
 __attribute__((noreturn)) static void give_up(const struct fuzz *f, const struct fuzz_run *run)
 {
 	char path[PATH_MAX + 16], text[400] = "";

@@ -173,7 +173,7 @@ static void nic_spawn(const struct tool_nic_options *opt)
 	if (pid < 0)
 		tool_die("fork: %s", strerror(errno));
 	if (pid == 0) {
-		/* Twice: the NIC is nobody's child. */
+		/* Fork twice, so that the NIC is not a child of the tool. */
 		setsid();
 		if (fork() != 0)
 			_exit(0);

@@ -45,7 +45,7 @@ static const char *put(const void *bytes, size_t len)
 	return path;
 }
 
-/** Whether @path can be hosted; otherwise the reason has to contain @reason. */
+/** True if @path can be hosted; otherwise the reason has to contain @reason. */
 static bool hosts(const char *path, const char *reason)
 {
 	char why[256] = "";

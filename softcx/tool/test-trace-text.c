@@ -222,7 +222,7 @@ static void cross_channel(void **state)
 		"\"name\":\"RECV_EN\"");
 }
 
-/* What programs write by mistake, and what does not fit into a record. */
+/* WQEs with mistakes, and WQEs that do not fit into a record. */
 static void oddities(void **state)
 {
 	struct softcx_trace rec = make(0x3e, 1, 0);
@@ -258,7 +258,7 @@ static void oddities(void **state)
 		"{\"time_ns\":1000000007,\"lost\":3}");
 }
 
-/* What is no send WQE. */
+/* Records that are not send WQEs. */
 static void events(void **state)
 {
 	struct softcx_trace rec = {

@@ -53,7 +53,7 @@ struct target {
 	uint32_t lkey, len; /* that the message fills */
 };
 
-/* What of the scatter list a message of rec->number bytes fills; @at: where to look next, 0 at first. */
+/* The next piece of the scatter list that a message of rec->number bytes fills; @at: position, 0 at first. */
 static bool next_target(const struct softcx_trace *rec, unsigned *at, uint32_t *left, struct target *t)
 {
 	while (*left && *at < rec->ds && (*at + 1) * WQE_DS <= sizeof(rec->wqe)) {
@@ -129,7 +129,7 @@ static bool has_immediate(unsigned opcode)
 	return opcode == CQE_OP_RESP_WRITE_IMM || opcode == CQE_OP_RESP_SEND_IMM;
 }
 
-/* What completed. */
+/* The request that completed. */
 static const char *cqe_of(const struct softcx_trace *rec)
 {
 	const char *name;

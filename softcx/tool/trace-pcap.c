@@ -292,8 +292,8 @@ static void packet(FILE *out, const struct softcx_trace *rec, const struct bytes
 	word(out, total);
 }
 
-/* What is no packet, as an entry of a journal (systemd.io/JOURNAL_EXPORT_FORMATS), which has a block of its
- * own. */
+/* A record that is not a packet, as an entry of a journal (systemd.io/JOURNAL_EXPORT_FORMATS), which has a
+ * block of its own. */
 static void entry(FILE *out, const struct softcx_trace *rec, const char *text)
 {
 	char fields[1024];

@@ -288,7 +288,7 @@ static void fill_conn(struct rdma_ucm_event_resp *resp, const struct ucma_msg *m
 
 	memcpy(conn->private_data, msg->data, data_len);
 	conn->private_data_len = data_len;
-	/* what the peer may have under way is what we have to answer, and the other way round */
+	/* the peer's initiator depth is our responder resources, and the other way round */
 	conn->responder_resources = msg->initiator_depth;
 	conn->initiator_depth = msg->responder_resources;
 	conn->flow_control = msg->flow_control;
@@ -350,7 +350,7 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	id->remote = msg->src_at;
 	id->has_dev = true;
 	id->tos = listener->tos;
-	/* rdma_init_qp_attr(): what was set goes before what the REQ asks for */
+	/* rdma_init_qp_attr(): a value that was set takes precedence over the REQ's */
 	id->timeout_set = listener->timeout_set || !ud;
 	id->timeout = listener->timeout_set ? listener->timeout : msg->ack_timeout;
 	id->state = UCMA_CONNECT;

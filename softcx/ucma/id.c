@@ -259,8 +259,8 @@ int ucma_id_resolve_route(struct ucma_id *id)
 }
 
 /*
- * As routing does: to an address of the same host from that address, to others from the first device's.
- * Groups are on the network of the device that asks; nobody has to answer for one.
+ * Like routing: to an address of the same host from that address, to others from the first device's. Groups
+ * are on the network of the device that asks; no device has to answer for one.
  */
 static bool select_path(struct ucma_id *id, struct sockaddr_storage *ip, struct ucma_where *where)
 {
@@ -285,7 +285,7 @@ static bool select_path(struct ucma_id *id, struct sockaddr_storage *ip, struct 
 }
 
 /*
- * Neighbour discovery: nobody answers for an address that is no device's, nor while a port on the way is
+ * Neighbour discovery: there is no answer for an address without a device, or while a port on the way is
  * down. It asks again for as long as the application has time.
  */
 static void resolve(struct ucma_id *id)
@@ -414,7 +414,7 @@ static void drop_events(struct ucma_id *id)
 		struct ucma_id *conn = NULL;
 
 		if (event->id == id) {
-			conn = event->conn; /* a request nobody will see any more */
+			conn = event->conn; /* a request that the application will not see */
 		} else if (event->conn == id) {
 			event->id->backlog++;
 		} else {

@@ -21,7 +21,7 @@ struct uverbs_channel {
 	ino_t ino;
 };
 
-/* Of a packet pipe every event takes a buffer of its own: room for 256. */
+/* Every event takes a buffer of a packet pipe: room for 256. */
 enum { CH_PACKET_PIPE = 256 * 4096, CH_EVENT_MAX = 4096 };
 
 static void channel_free(struct uverbs_channel *ch)

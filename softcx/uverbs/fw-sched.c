@@ -23,7 +23,7 @@ static unsigned type_of(const uint8_t *element)
 	return (unsigned)prm_get(element, PRM_sched_element_element_type);
 }
 
-/* A live element of this context; 0 is the root, which is nobody's. */
+/* A live element of this context; 0 is the root, which no context owns. */
 static struct uverbs_devx *find_element(struct uverbs_file *file, uint32_t id)
 {
 	for (uint32_t h = 0; h < file->table_len; h++) {

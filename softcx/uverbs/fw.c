@@ -92,7 +92,7 @@ struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn)
 	return NULL;
 }
 
-/* Of verbs or of DEVX, whose objects are what their CQs were made with; of this context alone. */
+/* A CQ of verbs or of DEVX, whose objects are the arguments of their CQs; of this context only. */
 static struct uverbs_obj *find_cq(struct uverbs_file *file, uint32_t cqn, struct hw_cq **cq)
 {
 	struct uverbs_obj *obj;
@@ -273,7 +273,7 @@ static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_q
 	return 0;
 }
 
-/* What a CREATE_QP refers to. */
+/* The objects that a CREATE_QP refers to. */
 struct qp_parts {
 	struct uverbs_pd *pd;
 	struct uverbs_uar *uar;

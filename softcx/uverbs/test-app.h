@@ -147,7 +147,7 @@ int app_devx_cq_new(struct devx_cq *cq, uint32_t umem, uint64_t off, uint64_t db
 int app_devx_qp_new(uint64_t *handle, uint32_t *qpn, uint32_t pdn, uint32_t cqn, uint32_t umem, uint64_t off,
 	uint64_t db_off, uint8_t **out);
 int app_devx_qp_to(uint64_t handle, uint32_t qpn, uint16_t opcode, uint8_t mtu, uint8_t **out);
-/** Of a refused command. */
+/** The syndrome of a refused command. */
 uint32_t app_syndrome(const uint8_t *out);
 int app_subscribe(int fd, uint64_t obj, uint16_t event, uint64_t cookie);
 int app_event_channel(uint32_t flags);

@@ -195,7 +195,7 @@ static int query_caps(uint16_t type, uint8_t **page)
 	return r;
 }
 
-/* What the device claims is what it does: the bits of what it has not are 0, the pages about it unknown. */
+/* The device claims only what it has: other capability bits are 0, and their pages unknown. */
 static void test_caps(void **state)
 {
 	enum { PAGE_ODP = 2, PAGE_VECTOR_CALC = 0xd };

@@ -3,7 +3,7 @@
  * clock.c - the NIC's clock through the ordinary libraries: to be run under `softcx run` with two devices.
  *
  * "clock machine": timestamps of completions lie between readings of the clock before and after, and the
- * clock goes on while nobody looks. "clock WRITE READ": a WRITE, inline, and a READ of 64 bytes from one
+ * clock goes on while nothing runs. "clock WRITE READ": a WRITE, inline, and a READ of 64 bytes from one
  * device to the other take so many ticks, every time.
  */
 #include "util/clock.h"

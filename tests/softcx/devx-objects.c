@@ -26,7 +26,7 @@
 
 enum { BYTES = 16384, KEY_BYTES = BYTES / 2, IOVA = 0x100000, VARIANT = 0x5a };
 enum { MBPS = 160, MESSAGES = 32, SLACK_NS = 1000000 };
-/* What only the test of CREATE_MKEY asks for: DPDK, mlx5_prm.h */
+/* Fields that only the test of CREATE_MKEY uses: DPDK, mlx5_prm.h */
 #define MKEY_UMEM_ID 0x320, 32
 #define MKEY_UMEM_OFFSET 0x340, 64
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softcx-life - what becomes of a connection, of memory and of objects when processes die: to be run under
- * `softcx run`.
+ * softcx-life - checks connections, memory and objects after processes died: to be run under `softcx run`.
  *
- * Each check starts an owner, whose memory a peer in this process reads and writes. The owner is killed; what
- * it made lives on as long as somebody holds its device file: a forked child, whoever got the descriptor by
- * SCM_RIGHTS (as a service manager's store does), a program that imported it. Exits 0 when all went as with a
- * kernel.
+ * Each check starts an owner, whose memory a peer in this process reads and writes. The owner is killed. Its
+ * objects live on as long as a process holds its device file: a forked child, a process that got the
+ * descriptor by SCM_RIGHTS (as a service manager's store does), a program that imported it. Exits 0 if
+ * everything was as with a kernel.
  */
 #include "tests/lib/rc.h"
 #include "util/array.h"
@@ -29,7 +28,7 @@
 
 enum { MEM = 4096, WORD = 64 };
 
-/** What an importer needs to know besides the descriptor. */
+/** The facts that an importer needs besides the descriptor. */
 struct handles {
 	uint32_t pd, mr, lkey, rkey;
 	uint64_t addr;
