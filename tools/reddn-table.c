@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reddn-table: make, fill, show and describe tables; see reddn-table(1). */
+/* reddn-table - makes, fills, dumps and describes tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/number.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -13,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char usage_text[] =
@@ -23,19 +26,22 @@ static const char usage_text[] =
 	"       reddn-table stat [--json] TABLE\n"
 	"\n"
 	"create: make an empty table\n"
-	"  -c, --capacity N      entries to expect (10000)\n"
+	"  -c, --capacity N      expected entries (10000)\n"
 	"  -b, --buckets N       buckets, a power of two (from the capacity)\n"
 	"  -H, --heap SIZE       bytes for records (512 per entry)\n"
 	"  -k, --max-key SIZE    longest key (64K)\n"
 	"  -v, --max-value SIZE  longest value (64K)\n"
-	"  -s, --seed N          of the hash (random)\n"
+	"  -s, --seed N          seed of the hash (random)\n"
 	"  -f, --replace         replace an existing table\n"
-	"load: put records from FILE or standard input, one per line: key TAB value\n"
-	"dump: write all records\n"
-	"stat: say what the table is like\n"
-	"  -j, --json            records or report as JSON, one object per line\n"
-	"  -q, --quiet           no progress on the terminal\n"
+	"load: read records from FILE or standard input, one per line: key TAB value\n"
+	"dump: print all records\n"
+	"stat: print size, usage and limits of the table\n"
+	"  -j, --json            records or statistics as JSON, one object per line\n"
+	"  -q, --quiet           do not print progress or results\n"
 	"SIZE and N may end in K, M or G.\n";
+
+DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
+DEFINE_CLEANUP(FILE *, fclose)
 
 static volatile sig_atomic_t stopped;
 
@@ -61,7 +67,7 @@ static int cmd_create(struct arguments *a, char **args)
 		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
 	if (!a->quiet)
-		printf("%s: %" PRIu64 " buckets, for some %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
+		printf("%s: %" PRIu64 " buckets, for about %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
 			args[0], st.buckets, st.buckets / 3, st.heap_size);
 	reddn_table_close(t);
 	return 0;
@@ -71,19 +77,16 @@ static int cmd_create(struct arguments *a, char **args)
 
 struct progress {
 	bool shown;
-	uint64_t total; /* bytes of the input; 0: not known */
-	struct timespec last;
+	uint64_t total; /* bytes of the input; 0: unknown */
+	uint64_t last;  /* ms, clock_ms */
 };
 
-static void progress_show(struct progress *p, const struct records_reader *r, uint64_t count, bool final)
+static void progress_print(struct progress *p, const struct records_reader *r, uint64_t count, bool final)
 {
-	struct timespec now;
+	uint64_t now = clock_ms();
 	unsigned part;
 
-	if (!p->shown)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!final && (now.tv_sec - p->last.tv_sec) * 1000 + (now.tv_nsec - p->last.tv_nsec) / 1000000 < 100)
+	if (!p->shown || (!final && now - p->last < 100))
 		return;
 	p->last = now;
 	if (p->total) {
@@ -99,7 +102,7 @@ static void progress_show(struct progress *p, const struct records_reader *r, ui
 	fflush(stderr);
 }
 
-/* Why a put failed, and what to do about it. */
+/* Describe why a put failed, and the remedy. */
 static void explain_put(struct reddn_table *t, int r, const struct record_text *rec, char *buf, size_t len)
 {
 	struct reddn_table_stat st;
@@ -121,12 +124,37 @@ static void explain_put(struct reddn_table *t, int r, const struct record_text *
 		break;
 	case ENOTUNIQ:
 		snprintf(buf, len,
-			"the fingerprint of this key is that of another; make the table anew with another "
-			"--seed");
+			"another key has the same fingerprint; make the table again with another --seed");
 		break;
 	default:
 		snprintf(buf, len, "%s", strerror(-r));
 	}
+}
+
+/* Put the records of @reader until its end, a signal or an error, which @err describes. RECORDS_END or
+ * -errno. */
+static int load_records(struct reddn_table *t, struct records_reader *reader, struct progress *progress,
+	uint64_t *count, char *err, size_t errlen)
+{
+	struct record_text rec;
+	int r;
+
+	while ((r = stopped ? -EINTR : records_next(reader, &rec)) == 0) {
+		if (!rec.val) {
+			snprintf(err, errlen, "no value: a line is key TAB value");
+			return -EBADMSG;
+		}
+		r = reddn_table_put(t, rec.key, rec.key_len, rec.val, rec.val_len);
+		if (r < 0) {
+			explain_put(t, r, &rec, err, errlen);
+			return r;
+		}
+		if (++*count % 256 == 0)
+			progress_print(progress, reader, *count, false);
+	}
+	if (r != RECORDS_END)
+		snprintf(err, errlen, "%s", r == -EBADMSG ? reader->why : strerror(-r));
+	return r;
 }
 
 static int cmd_load(struct arguments *a, char **args)
@@ -134,60 +162,35 @@ static int cmd_load(struct arguments *a, char **args)
 	const char *name = args[1] && strcmp(args[1], "-") ? args[1] : "<standard input>";
 	struct sigaction act = {.sa_handler = on_signal};
 	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO)};
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	CLEANUP(fclosep) FILE *in = NULL;
 	struct records_reader reader;
-	struct record_text rec;
-	struct reddn_table *t;
 	struct stat st;
 	uint64_t count = 0;
 	char err[512] = "";
-	FILE *in = stdin;
 	int r;
 
-	if (args[1] && strcmp(args[1], "-")) {
-		in = fopen(args[1], "re");
-		if (!in)
-			return tool_complain("%s: %s", args[1], strerror(errno));
-	}
+	in = args[1] && strcmp(args[1], "-") ? fopen(args[1], "re") : stdin;
+	if (!in)
+		return tool_complain("%s: %s", args[1], strerror(errno));
 	if (fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
 		progress.total = (uint64_t)st.st_size;
-	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0) {
-		fclose(in);
+	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0)
 		return tool_complain("%s", err);
-	}
-	/* A record is in the table as a whole or not at all; a signal ends the load between two. */
+	/* A signal ends the load between two records, so that none is in the table in part. */
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	records_init(&reader, in, a->format);
-	while ((r = stopped ? -EINTR : records_next(&reader, &rec)) == 0) {
-		if (!rec.val) {
-			r = -EBADMSG;
-			snprintf(reader.why, sizeof(reader.why), "no value: a line is key TAB value");
-			break;
-		}
-		r = reddn_table_put(t, rec.key, rec.key_len, rec.val, rec.val_len);
-		if (r < 0) {
-			explain_put(t, r, &rec, err, sizeof(err));
-			break;
-		}
-		if (++count % 256 == 0)
-			progress_show(&progress, &reader, count, false);
-	}
-	progress_show(&progress, &reader, count, true);
-	if (r != RECORDS_END) {
-		if (stopped)
-			tool_complain("stopped by a signal");
-		else
-			tool_complain("%s:%" PRIu64 ": %s", name, reader.line,
-				err[0]          ? err
-				: r == -EBADMSG ? reader.why
-						: strerror(-r));
-	}
+	r = load_records(t, &reader, &progress, &count, err, sizeof(err));
+	progress_print(&progress, &reader, count, true);
+	if (r != RECORDS_END && stopped)
+		tool_complain("stopped by a signal");
+	else if (r != RECORDS_END)
+		tool_complain("%s:%" PRIu64 ": %s", name, reader.line, err);
 	if (!a->quiet || r != RECORDS_END)
 		fprintf(r == RECORDS_END ? stdout : stderr, "%s: %" PRIu64 " records loaded%s\n", args[0],
 			count, r == RECORDS_END ? "" : " before that");
 	records_deinit(&reader);
-	reddn_table_close(t);
-	fclose(in);
 	return r == RECORDS_END ? 0 : 2;
 }
 
@@ -212,9 +215,7 @@ static int cmd_dump(struct arguments *a, char **args)
 		records_write(stdout, a->format, &(struct record_text){e.key, e.key_len, e.val, e.val_len});
 	}
 	reddn_table_close(t);
-	if (fflush(stdout) || ferror(stdout))
-		return tool_complain("standard output: %s", strerror(errno));
-	return damaged ? 2 : 0;
+	return tool_flush() || damaged ? 2 : 0;
 }
 
 static int cmd_stat(struct arguments *a, char **args)
@@ -250,7 +251,7 @@ static int cmd_stat(struct arguments *a, char **args)
 			st.entries, st.buckets, 100.0 * (double)st.entries / (double)st.buckets, st.heap_used,
 			st.heap_size, 100.0 * (double)st.heap_used / (double)st.heap_size, st.max_key,
 			st.max_value, st.moves / 2,
-			st.moves & 1 ? ", one under way: a writer is at work, or died at it" : "",
+			st.moves & 1 ? ", one unfinished: a writer is moving an entry, or died doing so" : "",
 			st.hash_seed, st.file_size, st.buckets_off, st.heap_off);
 	return 0;
 }
@@ -259,7 +260,7 @@ static const struct command {
 	const char *name;
 	int (*run)(struct arguments *a, char **args);
 	int min_args, max_args;
-	const char *options; /* the letters it takes */
+	const char *options; /* letters of the options that it takes */
 } commands[] = {
 	{"create", cmd_create, 1, 1, "cbHkvsfq"},
 	{"load", cmd_load, 1, 2, "jq"},
@@ -289,13 +290,13 @@ static int usage(void)
 }
 
 /* 0, or an exit status + 1. */
-static int take_option(struct arguments *a, const struct command *cmd, int o, const char *arg)
+static int set_option(struct arguments *a, const struct command *cmd, int o, const char *arg)
 {
 	uint64_t v = 0;
 
 	if (!strchr(cmd->options, o))
 		return 1 + tool_complain("%s takes no option -%c", cmd->name, o);
-	if (arg && !tool_size(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
+	if (arg && number_parse_size(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
 		return 1 + tool_complain("option -%c: \"%s\" is not a number in range", o, arg);
 	switch (o) {
 	case 'c':
@@ -335,7 +336,7 @@ int main(int argc, char **argv)
 	struct arguments a = {0};
 	int o;
 
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			cmd = &commands[i];
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
@@ -353,7 +354,7 @@ int main(int argc, char **argv)
 			return fputs(usage_text, stdout) < 0;
 		if (o == '?')
 			return 2;
-		r = take_option(&a, cmd, o, optarg);
+		r = set_option(&a, cmd, o, optarg);
 		if (r)
 			return r - 1;
 	}

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reddn: ask a reddnd server's NIC from the command line; see reddn(1). */
+/* reddn - sends requests to the NIC of a reddnd server; see reddn(1). */
 #include "libclient/reddn.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/load/load-reddn.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/number.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -19,28 +23,28 @@ static const char usage_text[] =
 	"       reddn call  [OPTIONS] HOST OFFLOAD [ARGUMENT...]\n"
 	"       reddn bench [OPTIONS] HOST OFFLOAD\n"
 	"\n"
-	"  -p, --port N        of the server (7471)\n"
-	"  -t, --timeout MS    for connecting and for one get (5000)\n"
-	"  -K, --token-file F  the key of access tokens, if the server wants some\n"
-	"  -j, --json          results as JSON\n"
-	"ping: say what the server tells, and time gets of a key that no table has\n"
-	"  -c, --count N       so often (4)\n"
-	"  -i, --interval MS   between them (1000)\n"
-	"get: print the values of keys, a line each\n"
+	"  -p, --port N        port of the server (7471)\n"
+	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
+	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
+	"  -j, --json          print results as JSON\n"
+	"ping: show the offload, and time gets of an absent key\n"
+	"  -c, --count N       number of gets (4)\n"
+	"  -i, --interval MS   time between two gets (1000)\n"
+	"get: print the value of each key on a line\n"
 	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
-	"call: ask any program; arguments are numbers, or text, or hex:0011aaff\n"
-	"  -r, --raw           the reply as it is, not as hexadecimal lines\n"
-	"bench: many gets at random, timed\n"
-	"  -T, --table FILE    of the keys in this table\n"
-	"  -k, --keys FILE     of these keys, one per line, or key TAB value\n"
-	"  -V, --verify        check the answers against the values in that file\n"
-	"  -d, --depth N       requests outstanding on each connection (16)\n"
-	"  -n, --clients N     connections (1)\n"
-	"  -c, --count N       gets to do\n"
-	"  -s, --seconds N     or for so long (5)\n"
-	"  -a, --absent N      percent of gets are for keys that are not there (0)\n"
-	"  -S, --seed N        of the order of keys (1)\n"
-	"Exit status: 0; 1 when a key was not found or an answer was wrong; 2 on errors.\n";
+	"call: call any program; an argument is a number, text, or hex:0011aaff\n"
+	"  -r, --raw           print the bytes of the reply, not hexadecimal lines\n"
+	"bench: time many gets of random keys\n"
+	"  -T, --table FILE    take the keys from this table\n"
+	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
+	"  -V, --verify        compare the answers with the values in that file\n"
+	"  -d, --depth N       outstanding requests per connection (16)\n"
+	"  -n, --clients N     number of connections (1)\n"
+	"  -c, --count N       number of gets\n"
+	"  -s, --seconds N     duration without --count (5)\n"
+	"  -a, --absent N      percentage of gets for absent keys (0)\n"
+	"  -S, --seed N        seed of the random order (1)\n"
+	"Exit status: 0; 1 if a key was not found or an answer was wrong; 2 for errors.\n";
 
 struct arguments {
 	struct load_options b;
@@ -48,13 +52,7 @@ struct arguments {
 	bool escape, raw;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+DEFINE_CLEANUP(struct reddn *, reddn_close)
 
 static struct reddn *open_connection(const struct arguments *a)
 {
@@ -98,8 +96,8 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 static int cmd_ping(struct arguments *a, char **keys)
 {
 	static const char absent[] = "\x01 no such key: reddn ping";
-	uint64_t started = now_ns(), count = a->b.count ? a->b.count : 4;
-	struct reddn *c = open_connection(a);
+	uint64_t started = clock_ns(), count = a->b.count ? a->b.count : 4;
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 	struct reddn_info info;
 	char buf[1];
 	size_t len;
@@ -109,7 +107,7 @@ static int cmd_ping(struct arguments *a, char **keys)
 	if (!c)
 		return 2;
 	reddn_get_info(c, &info);
-	print_info(a, &info, (double)(now_ns() - started) / 1000);
+	print_info(a, &info, (double)(clock_ns() - started) / 1000);
 	for (uint64_t i = 0; info.shape == REDDN_TABLE && i < count && r >= 0; i++) {
 		size_t key_len = sizeof(absent) - 1 < info.max_key ? sizeof(absent) - 1 : info.max_key;
 		double us;
@@ -118,12 +116,12 @@ static int cmd_ping(struct arguments *a, char **keys)
 			nanosleep(&(struct timespec){(time_t)(a->interval_ms / 1000),
 					  (long)(a->interval_ms % 1000) * 1000000},
 				NULL);
-		started = now_ns();
+		started = clock_ns();
 		r = reddn_get(c, absent, key_len, buf, sizeof(buf), &len);
-		/* Should somebody have such a key, its value may be longer than the buffer. */
+		/* If a table has such a key, its value may be longer than the buffer. */
 		if (r == -EMSGSIZE && len)
 			r = 0;
-		us = (double)(now_ns() - started) / 1000;
+		us = (double)(clock_ns() - started) / 1000;
 		if (r < 0)
 			tool_complain("%s", error_text(c, r));
 		else if (a->b.json)
@@ -132,7 +130,6 @@ static int cmd_ping(struct arguments *a, char **keys)
 			printf("reply %" PRIu64 " in %.1f us\n", i + 1, us);
 		fflush(stdout);
 	}
-	reddn_close(c);
 	return r < 0 ? 2 : 0;
 }
 
@@ -148,9 +145,9 @@ static void print_value(const struct arguments *a, const struct record_text *rec
 
 static int cmd_get(struct arguments *a, char **keys)
 {
-	struct reddn *c = open_connection(a);
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+	CLEANUP(cleanup_free) uint8_t *buf = NULL;
 	struct reddn_info info;
-	uint8_t *buf;
 	int ret = 0;
 
 	if (!c)
@@ -158,7 +155,7 @@ static int cmd_get(struct arguments *a, char **keys)
 	reddn_get_info(c, &info);
 	buf = malloc(info.max_value + 1ul);
 	if (!buf)
-		ret = tool_complain("%s", strerror(ENOMEM));
+		return tool_complain("%s", strerror(ENOMEM));
 	for (; *keys && ret < 2; keys++) {
 		size_t len;
 		int r = reddn_get(c, *keys, strlen(*keys), buf, info.max_value, &len);
@@ -173,14 +170,10 @@ static int cmd_get(struct arguments *a, char **keys)
 			ret = tool_complain("%s: %s", *keys, error_text(c, r));
 		}
 	}
-	free(buf);
-	reddn_close(c);
-	if (fflush(stdout) || ferror(stdout))
-		return tool_complain("standard output: %s", strerror(errno));
-	return ret;
+	return tool_flush() ? 2 : ret;
 }
 
-static int take_argument(struct reddn *c, unsigned i, const char *text, struct reddn_arg *arg, uint8_t *room)
+static int parse_argument(struct reddn *c, unsigned i, const char *text, struct reddn_arg *arg, uint8_t *room)
 {
 	enum reddn_arg_kind kind;
 	uint32_t bytes;
@@ -195,7 +188,7 @@ static int take_argument(struct reddn *c, unsigned i, const char *text, struct r
 					 "argument %u: \"%s\" is no text of at most %u bytes, nor hex:00ff..",
 					 i + 1, text, bytes);
 	}
-	if (tool_number(text, 0, bytes < 8 ? (1ull << 8 * bytes) - 1 : UINT64_MAX, &arg->number))
+	if (number_parse(text, 0, bytes < 8 ? (1ull << 8 * bytes) - 1 : UINT64_MAX, &arg->number) == 0)
 		return 0;
 	return tool_complain("argument %u: \"%s\" is no number of at most %u bytes", i + 1, text, bytes);
 }
@@ -216,28 +209,25 @@ static void print_reply(const struct arguments *a, const uint8_t *reply, size_t 
 
 static int call(const struct arguments *a, struct reddn *c, const struct reddn_info *info, char **texts)
 {
-	struct reddn_arg *args = calloc(info->nargs + 1ul, sizeof(*args));
-	uint8_t *room = calloc(info->nargs + 1ul, 256), *reply = calloc(1, info->reply_max + 1ul);
+	CLEANUP(cleanup_free) struct reddn_arg *args = calloc(info->nargs + 1ul, sizeof(*args));
+	CLEANUP(cleanup_free) uint8_t *room = calloc(info->nargs + 1ul, 256);
+	CLEANUP(cleanup_free) uint8_t *reply = calloc(1, info->reply_max + 1ul);
 	int r = args && room && reply ? 0 : tool_complain("%s", strerror(ENOMEM));
 
 	for (unsigned i = 0; i < info->nargs && r == 0; i++)
-		r = take_argument(c, i, texts[i], &args[i], room + 256ul * i);
-	if (r == 0) {
-		r = reddn_call(c, args, info->nargs, reply, info->reply_max);
-		if (r == 0)
-			print_reply(a, reply, info->reply_max);
-		else
-			r = tool_complain("%s", error_text(c, r));
-	}
-	free(args);
-	free(room);
-	free(reply);
-	return r;
+		r = parse_argument(c, i, texts[i], &args[i], room + 256ul * i);
+	if (r)
+		return r;
+	r = reddn_call(c, args, info->nargs, reply, info->reply_max);
+	if (r < 0)
+		return tool_complain("%s", error_text(c, r));
+	print_reply(a, reply, info->reply_max);
+	return 0;
 }
 
 static int cmd_call(struct arguments *a, char **texts)
 {
-	struct reddn *c = open_connection(a);
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 	struct reddn_info info;
 	unsigned given = 0;
 	int r;
@@ -251,10 +241,7 @@ static int cmd_call(struct arguments *a, char **texts)
 		r = tool_complain("%s takes %u arguments, not %u", a->b.connect.offload, info.nargs, given);
 	else
 		r = call(a, c, &info, texts);
-	reddn_close(c);
-	if (fflush(stdout) || ferror(stdout))
-		return tool_complain("standard output: %s", strerror(errno));
-	return r;
+	return tool_flush() ? 2 : r;
 }
 
 static int cmd_bench(struct arguments *a, char **keys)
@@ -298,32 +285,33 @@ static const struct option options[] = {
 	{0},
 };
 
-static bool take_option(struct arguments *a, int o, const char *arg)
+static bool set_option(struct arguments *a, int o, const char *arg)
 {
+	struct load_options *b = &a->b;
 	uint64_t v;
 	char *end;
 
 	switch (o) {
 	case 'p':
-		if (!tool_number(arg, 1, UINT16_MAX, &v))
+		if (number_parse(arg, 1, UINT16_MAX, &v))
 			return false;
-		a->b.connect.port = (uint16_t)v;
+		b->connect.port = (uint16_t)v;
 		return true;
 	case 't':
-		if (!tool_number(arg, 1, INT32_MAX, &v))
+		if (number_parse(arg, 1, INT32_MAX, &v))
 			return false;
-		a->b.connect.timeout_ms = (uint32_t)v;
+		b->connect.timeout_ms = (uint32_t)v;
 		return true;
 	case 'K':
-		a->b.connect.token_file = arg;
+		b->connect.token_file = arg;
 		return true;
 	case 'j':
-		a->b.json = true;
+		b->json = true;
 		return true;
 	case 'c':
-		return tool_number(arg, 1, UINT64_MAX, &a->b.count);
+		return number_parse(arg, 1, UINT64_MAX, &b->count) == 0;
 	case 'i':
-		return tool_number(arg, 0, INT32_MAX, &a->interval_ms);
+		return number_parse(arg, 0, INT32_MAX, &a->interval_ms) == 0;
 	case 'e':
 		a->escape = true;
 		return true;
@@ -331,34 +319,34 @@ static bool take_option(struct arguments *a, int o, const char *arg)
 		a->raw = true;
 		return true;
 	case 'T':
-		a->b.table = arg;
+		b->table = arg;
 		return true;
 	case 'k':
-		a->b.keys = arg;
+		b->keys = arg;
 		return true;
 	case 'V':
-		a->b.verify = true;
+		b->verify = true;
 		return true;
 	case 'd':
-		if (!tool_number(arg, 1, UINT16_MAX, &v))
+		if (number_parse(arg, 1, UINT16_MAX, &v))
 			return false;
-		a->b.connect.depth = (uint16_t)v;
+		b->connect.depth = (uint16_t)v;
 		return true;
 	case 'n':
-		if (!tool_number(arg, 1, 65536, &v))
+		if (number_parse(arg, 1, 65536, &v))
 			return false;
-		a->b.clients = (unsigned)v;
+		b->clients = (unsigned)v;
 		return true;
 	case 's':
-		a->b.seconds = strtod(arg, &end);
-		return end != arg && !*end && a->b.seconds > 0 && a->b.seconds < 1e9;
+		b->seconds = strtod(arg, &end);
+		return end != arg && !*end && b->seconds > 0 && b->seconds < 1e9;
 	case 'a':
-		if (!tool_number(arg, 0, 100, &v))
+		if (number_parse(arg, 0, 100, &v))
 			return false;
-		a->b.absent = (unsigned)v;
+		b->absent = (unsigned)v;
 		return true;
 	case 'S':
-		return tool_number(arg, 0, UINT64_MAX, &a->b.seed);
+		return number_parse(arg, 0, UINT64_MAX, &b->seed) == 0;
 	}
 	return false;
 }
@@ -369,7 +357,7 @@ int main(int argc, char **argv)
 	const struct command *cmd = NULL;
 	int o;
 
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			cmd = &commands[i];
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
@@ -392,7 +380,7 @@ int main(int argc, char **argv)
 			return 2;
 		if (!strchr(cmd->options, o))
 			return tool_complain("%s takes no option -%c", cmd->name, o);
-		if (!take_option(&a, o, optarg))
+		if (!set_option(&a, o, optarg))
 			return tool_complain("option -%c: \"%s\" is not a number in range", o, optarg);
 	}
 	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddnc-run.h"
+#include "util/number.h"
 
 #include "libclient/args.h"
 #include "mlx5/wqe.h"
@@ -308,7 +309,7 @@ static int compose(struct bench *b, uint8_t *request)
 				return TOOL_FAIL(EX_USAGE,
 					"%s: \"%s\" is no text of at most %u bytes, nor hex:00ff..", a->name,
 					b->run->args[i], a->bytes);
-		} else if (!tool_number(b->run->args[i], 0,
+		} else if (number_parse(b->run->args[i], 0,
 				   a->bytes < 8 ? (1ull << 8 * a->bytes) - 1 : UINT64_MAX, &args[i].number)) {
 			return TOOL_FAIL(EX_USAGE, "%s: \"%s\" is no number of at most %u bytes", a->name,
 				b->run->args[i], a->bytes);

@@ -199,7 +199,7 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 /* ---- the command line -------------------------------------------------------------------------- */
 
 static const struct command {
-	struct word word;
+	struct subcommand subcommand;
 	bool many; /* files; else one, and arguments of the program if it is "run" */
 	int (*run)(const struct options *o, struct input *in, char **args, FILE *out);
 } commands[] = {
@@ -212,7 +212,7 @@ static const struct command {
 		false, run_run},
 };
 
-static const struct words words = {"reddnc", commands, COUNT(commands), sizeof(commands[0])};
+static const struct subcommands subcommands = {"reddnc", commands, COUNT(commands), sizeof(commands[0])};
 
 static const struct option long_options[] = {
 	{"param", required_argument, NULL, 'p'},
@@ -237,7 +237,7 @@ static void usage(void)
 	puts("usage: reddnc [OPTIONS] COMMAND FILE\n"
 	     "\n"
 	     "Compiles offload programs for reddnd. If FILE is -, reads the standard input.\n");
-	words_list(&words, 19);
+	subcommands_list(&subcommands, 19);
 	puts("\n"
 	     "  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
 	     "  -o, --output FILE        write there instead of to the standard output\n"
@@ -260,10 +260,10 @@ static void bash_completion(void)
 	     "{\n"
 	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]}\n");
 	fputs("\tif [[ $COMP_CWORD -eq 1 ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
-	words_names(&words);
+	subcommands_names(&subcommands);
 	fputs("' -- \"$cur\")\n\telif [[ $cur == -* ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '",
 		stdout);
-	words_options(long_options);
+	subcommands_options(long_options);
 	puts("' -- \"$cur\")\n"
 	     "\telse\n"
 	     "\t\tmapfile -t COMPREPLY < <(compgen -f -X '!*.rdn' -- \"$cur\"; compgen -d -- \"$cur\")\n"
@@ -404,7 +404,7 @@ int main(int argc, char **argv)
 		usage();
 		return EX_USAGE;
 	}
-	c = words_find(&words, argv[optind]);
+	c = subcommands_find(&subcommands, argv[optind]);
 	if (!c)
 		return EX_USAGE;
 	/* Options may stand behind the command as well; behind the file only where no arguments of the
@@ -416,7 +416,7 @@ int main(int argc, char **argv)
 	if (r)
 		return r - 1;
 	if (optind == argc || (!c->many && c->run != run_run && optind + 1 != argc)) {
-		fprintf(stderr, "usage: reddnc %s %s\n", c->word.name, c->word.args);
+		fprintf(stderr, "usage: reddnc %s %s\n", c->subcommand.name, c->subcommand.args);
 		return EX_USAGE;
 	}
 	if (o.output && !(out = fopen(o.output, "we")))

@@ -5,7 +5,7 @@
 #ifndef UTIL_ARRAY_H
 #define UTIL_ARRAY_H
 
-/** Elements of array @a. */
+/** Number of elements of array @a. */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cleanup.h - release what a variable holds when it goes out of scope.
+ * cleanup.h - release the resource of a variable when it goes out of scope.
  *
- * CLEANUP(fn) calls fn(&variable). DEFINE_CLEANUP makes such an fn, named <fn>p, of a destructor that takes
- * the value; NULL is never passed on. steal_*() hands ownership on and leaves "nothing" behind.
+ * CLEANUP(fn) calls fn(&variable). DEFINE_CLEANUP derives such an fn, named <fn>p, from a destructor that
+ * takes the value; it does not pass NULL on. steal_*() returns the value and leaves NULL or -1 in the
+ * variable, so that ownership moves to the caller.
  */
 #ifndef UTIL_CLEANUP_H
 #define UTIL_CLEANUP_H

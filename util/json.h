@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * json.h - fields of an object of json-c, said short. Users link json-c.
+ * json.h - short forms for members of json-c objects. Users link json-c.
  */
 #ifndef UTIL_JSON_H
 #define UTIL_JSON_H

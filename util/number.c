@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The digits that @s begins with; *rest is what follows them */
+/* Parse the digits at the beginning of @s; *rest is the text behind them. */
 static int digits(const char *s, int base, uint64_t *value, const char **rest)
 {
 	char *end;

@@ -53,7 +53,7 @@ const char *text_nearest(const char *word, const char *const *words, size_t nwor
 	unsigned least = (unsigned)strlen(word) / 2 + 1;
 
 	for (size_t i = 0; i < nwords; i++) {
-		/* Half a name is a likely mistake, however long the other half */
+		/* The beginning of a name is a likely mistake, however long the rest. */
 		unsigned d = strncmp(word, words[i], strlen(word)) == 0 ? 1 : distance(word, words[i]);
 
 		if (d < least) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - names, and suggestions for words that are misspelt.
+ * text.h - names, hexadecimal digits, and suggestions for misspelt words.
  */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
@@ -9,16 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** 1 to @max characters of a-z, A-Z, 0-9, '.', '_' and '-', the first one a letter or a digit. */
+/** True for 1 to @max characters of a-z, A-Z, 0-9, '.', '_' and '-', the first one a letter or a digit. */
 bool text_is_name(const char *s, size_t max);
 
-/** The word of @words that differs least from @word, or NULL when none resembles it. */
+/** The word of @words that differs least from @word, or NULL if none resembles it. */
 const char *text_nearest(const char *word, const char *const *words, size_t nwords);
 
 enum { TEXT_HINT = 80 };
 
-/** "; did you mean \"X\"?" with that word, or @otherwise: what to put behind a message about @word. */
+/** The end of a message about @word: "; did you mean \"X\"?" with that word, or @otherwise. */
 const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const *words, size_t nwords,
 	const char *otherwise);
+
+/** Value of a hexadecimal digit, -1 for other characters. */
+static inline int text_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 'a' - 'A';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
 #endif

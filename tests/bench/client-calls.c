@@ -14,6 +14,7 @@
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/requests.h"
 #include "tools/common/tool.h"
+#include "util/number.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -258,7 +259,7 @@ static int measure(char **argv)
 	struct reddn *c;
 	char err[256];
 
-	if (!tool_number(argv[2], 1, UINT16_MAX, &port) || !tool_number(argv[4], 1, UINT16_MAX, &baseline))
+	if (number_parse(argv[2], 1, UINT16_MAX, &port) || number_parse(argv[4], 1, UINT16_MAX, &baseline))
 		return tool_complain("ports are numbers");
 	opt.port = (uint16_t)port;
 	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/records.h"
 
+#include "util/cleanup.h"
+#include "util/text.h"
+
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void jsonp(struct json_object **o)
-{
-	json_object_put(*o);
-}
+DEFINE_CLEANUP(struct json_object *, json_object_put)
+DEFINE_CLEANUP(struct json_tokener *, json_tokener_free)
 
 void records_init(struct records_reader *r, FILE *file, enum records_format format)
 {
@@ -20,15 +21,6 @@ void records_deinit(struct records_reader *r)
 {
 	free(r->text);
 	free(r->decoded);
-}
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 bool records_unescape(char *text, size_t len, size_t *out_len)
@@ -46,9 +38,9 @@ bool records_unescape(char *text, size_t len, size_t *out_len)
 		if (++i == len)
 			return false;
 		if (text[i] == 'x') {
-			if (len - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+			if (len - i < 3 || text_hex_digit(text[i + 1]) < 0 || text_hex_digit(text[i + 2]) < 0)
 				return false;
-			text[n++] = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+			text[n++] = (char)(text_hex_digit(text[i + 1]) << 4 | text_hex_digit(text[i + 2]));
 			i += 2;
 			continue;
 		}
@@ -85,8 +77,7 @@ static int next_tsv(struct records_reader *r, size_t len, struct record_text *re
 	return 0;
 }
 
-/* The bytes of member `name` or `name`_hex of a record, appended to r->decoded at *used. 0, 1 if there is
- * none, or -errno. */
+/* Append the bytes of member `name` or `name`_hex to r->decoded at *used. 0, 1: there is none, or -errno. */
 static int json_bytes(
 	struct records_reader *r, struct json_object *o, const char *name, size_t *used, size_t *len)
 {
@@ -98,7 +89,7 @@ static int json_bytes(
 	json_object_object_get_ex(o, name, &text);
 	json_object_object_get_ex(o, hex_name, &digits);
 	if (text && digits)
-		return wrong(r, "both in text and in hex");
+		return wrong(r, "a member is given both as text and as hex");
 	if (!text && !digits)
 		return 1;
 	if (!json_object_is_type(text ? text : digits, json_type_string)) {
@@ -116,38 +107,36 @@ static int json_bytes(
 		return wrong(r, "an odd number of hex digits");
 	*len /= 2;
 	for (size_t i = 0; i < *len; i++) {
-		if (hex(s[2 * i]) < 0 || hex(s[2 * i + 1]) < 0)
+		if (text_hex_digit(s[2 * i]) < 0 || text_hex_digit(s[2 * i + 1]) < 0)
 			return wrong(r, "not a hex digit");
-		r->decoded[(*used)++] = (uint8_t)(hex(s[2 * i]) << 4 | hex(s[2 * i + 1]));
+		r->decoded[(*used)++] =
+			(uint8_t)(text_hex_digit(s[2 * i]) << 4 | text_hex_digit(s[2 * i + 1]));
 	}
 	return 0;
 }
 
 static int next_json(struct records_reader *r, size_t len, struct record_text *rec)
 {
-	struct json_tokener *tok = json_tokener_new();
-	__attribute__((cleanup(jsonp))) struct json_object *o = NULL;
+	CLEANUP(json_tokener_freep) struct json_tokener *tok = json_tokener_new();
+	CLEANUP(json_object_putp) struct json_object *o = NULL;
 	enum json_tokener_error error;
 	size_t used = 0, key_len;
 	int ret;
 
 	if (!tok)
 		return -ENOMEM;
-	if (len > INT32_MAX) {
-		json_tokener_free(tok);
+	if (len > INT32_MAX)
 		return wrong(r, "the line is too long");
-	}
 	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	o = json_tokener_parse_ex(tok, r->text, (int)len + 1);
 	error = json_tokener_get_error(tok);
 	if (error == json_tokener_success && json_tokener_get_parse_end(tok) < len)
 		error = json_tokener_error_parse_unexpected;
-	json_tokener_free(tok);
 	if (error != json_tokener_success)
 		return wrong(r, json_tokener_error_desc(error));
 	if (!json_object_is_type(o, json_type_object))
 		return wrong(r, "not a JSON object");
-	/* No member is longer, decoded, than the line. */
+	/* A decoded member is not longer than the line. */
 	if (len > r->decoded_room) {
 		uint8_t *p = realloc(r->decoded, len * 2);
 
@@ -217,7 +206,7 @@ static void write_escaped(FILE *f, const uint8_t *p, size_t len)
 	}
 }
 
-/* As RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 of RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static bool is_utf8(const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len;) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * records.h - keys and values as text, for the tools. Two formats, one record per line:
+ * records.h - keys and values as text. Two formats, one record per line:
  *
- *   TSV   key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes are themselves. Empty
- * lines are skipped. A line without TAB is a key without value, where the caller accepts that. JSON  {"key":
- * "...", "value": "..."}, strings in UTF-8; or "key_hex" and "value_hex" with two hex digits a byte.
+ *   TSV: key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes stand for themselves.
+ *   Empty lines are skipped. A line without TAB is a key without value, where the caller accepts that.
  *
- * What is written can be read back, byte for byte.
+ *   JSON: {"key": "...", "value": "..."} with strings in UTF-8; or "key_hex" and "value_hex" with two
+ *   hexadecimal digits per byte.
+ *
+ * Reading what was written gives the same bytes.
  */
 #ifndef TOOLS_COMMON_RECORDS_H
 #define TOOLS_COMMON_RECORDS_H
@@ -28,29 +30,29 @@ struct record_text {
 struct records_reader {
 	FILE *file;
 	enum records_format format;
-	uint64_t line;  /* number of the line last read */
+	uint64_t line;  /* number of the last line read */
 	uint64_t bytes; /* read so far */
 	char *text;
 	size_t text_room;
 	uint8_t *decoded;
 	size_t decoded_room;
-	char why[160]; /* what is wrong with the line */
+	char why[160]; /* why the line is wrong */
 };
 
-/** `file` stays the caller's. */
+/** Begin to read @file, which stays the caller's. */
 void records_init(struct records_reader *r, FILE *file, enum records_format format);
 void records_deinit(struct records_reader *r);
 
 enum { RECORDS_END = 1 };
 
-/** The next record; its bytes are valid until the next call. RECORDS_END, -EBADMSG with `why`, or another
- * -errno. */
+/** Read the next record. Its bytes are valid until the next call. RECORDS_END; -EBADMSG: see `why`; or
+ * another -errno. */
 int records_next(struct records_reader *r, struct record_text *rec);
 
-/** Write one line. A failure shows in ferror(). A NULL value is left out. */
+/** Write one line, without a value if it is NULL. ferror() reports a failure. */
 void records_write(FILE *f, enum records_format format, const struct record_text *rec);
 
-/** Decode the escapes of TSV in place. False: a wrong one. */
+/** Decode the escapes of TSV in place. False: a wrong escape. */
 bool records_unescape(char *text, size_t len, size_t *out_len);
 
 #endif

@@ -8,43 +8,43 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_WORDS = 32 };
+enum { MAX_SUBCOMMANDS = 32 };
 
-static const struct word *at(const struct words *w, size_t i)
+static const struct subcommand *at(const struct subcommands *s, size_t i)
 {
-	return (const struct word *)((const char *)w->table + i * w->size);
+	return (const struct subcommand *)((const char *)s->table + i * s->size);
 }
 
-const void *words_find(const struct words *w, const char *name)
+const void *subcommands_find(const struct subcommands *s, const char *name)
 {
-	const char *names[MAX_WORDS];
+	const char *names[MAX_SUBCOMMANDS];
 	char hint[TEXT_HINT], list[40];
 
-	assert(w->n <= MAX_WORDS);
-	for (size_t i = 0; i < w->n; i++) {
-		names[i] = at(w, i)->name;
+	assert(s->n <= MAX_SUBCOMMANDS);
+	for (size_t i = 0; i < s->n; i++) {
+		names[i] = at(s, i)->name;
 		if (strcmp(name, names[i]) == 0)
-			return at(w, i);
+			return at(s, i);
 	}
-	snprintf(list, sizeof(list), "; %s --help lists them", w->tool);
-	tool_complain("there is no command \"%s\"%s", name, text_hint(hint, name, names, w->n, list));
+	snprintf(list, sizeof(list), "; %s --help lists them", s->tool);
+	tool_complain("there is no command \"%s\"%s", name, text_hint(hint, name, names, s->n, list));
 	return NULL;
 }
 
-void words_list(const struct words *w, int width)
+void subcommands_list(const struct subcommands *s, int width)
 {
-	for (size_t i = 0; i < w->n; i++)
-		printf("  %-8s %-*s %s\n", at(w, i)->name, width, at(w, i)->args ? at(w, i)->args : "",
-			at(w, i)->help);
+	for (size_t i = 0; i < s->n; i++)
+		printf("  %-8s %-*s %s\n", at(s, i)->name, width, at(s, i)->args ? at(s, i)->args : "",
+			at(s, i)->help);
 }
 
-void words_names(const struct words *w)
+void subcommands_names(const struct subcommands *s)
 {
-	for (size_t i = 0; i < w->n; i++)
-		printf("%s%s", i ? " " : "", at(w, i)->name);
+	for (size_t i = 0; i < s->n; i++)
+		printf("%s%s", i ? " " : "", at(s, i)->name);
 }
 
-void words_options(const struct option *options)
+void subcommands_options(const struct option *options)
 {
 	for (size_t i = 0; options[i + 1].name; i++)
 		printf("%s--%s", i ? " " : "", options[i].name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * subcommands.h - what tools with commands share: their table of commands is looked up, listed and completed
- * in one way.
+ * subcommands.h - look up, list and complete the subcommands of a tool.
  */
 #ifndef TOOLS_COMMON_SUBCOMMANDS_H
 #define TOOLS_COMMON_SUBCOMMANDS_H
@@ -9,28 +8,27 @@
 #include <getopt.h>
 #include <stddef.h>
 
-/** How each element of a tool's table begins. */
-struct word {
-	const char *name, *args, *help; /* args: what follows it, NULL if nothing does */
+/** First member of each element of a tool's table. */
+struct subcommand {
+	const char *name, *args, *help; /* args: placeholder of its argument, NULL: it has none */
 };
 
-struct words {
+struct subcommands {
 	const char *tool;
 	const void *table; /* n elements of `size` bytes */
 	size_t n, size;
 };
 
-/** The element called @name; NULL after a complaint on stderr that suggests the nearest. */
-const void *words_find(const struct words *w, const char *name);
+/** The element called @name. NULL after an error on stderr that suggests the nearest name. */
+const void *subcommands_find(const struct subcommands *s, const char *name);
 
-/** Prints a line for each, as --help does, with @width columns for what follows it. */
-void words_list(const struct words *w, int width);
+/** Print one line per subcommand for --help, with @width columns for the arguments. */
+void subcommands_list(const struct subcommands *s, int width);
 
-/** Prints their names, separated by blanks. */
-void words_names(const struct words *w);
+/** Print the names, separated by blanks. */
+void subcommands_names(const struct subcommands *s);
 
-/** Prints the long options of @options, separated by blanks; the last one is for those who build the tool,
- * and left out. */
-void words_options(const struct option *options);
+/** Print the long options, separated by blanks, without the last one, which only the build uses. */
+void subcommands_options(const struct option *options);
 
 #endif

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { CELL = 128, SECOND = 1000000, MAX_COLUMNS = 16 };
+enum { CELL = 128, SECOND = 1000000 /* us */, MAX_COLUMNS = 16 };
 
 static void format_bytes(char *cell, uint64_t n)
 {
@@ -31,7 +31,7 @@ static void format_duration(char *cell, uint64_t us)
 		snprintf(cell, CELL, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
 }
 
-static void format(char *cell, struct json_object *o, const struct show_column *column)
+static void format(char *cell, struct json_object *o, const struct table_column *column)
 {
 	struct json_object *v;
 
@@ -40,45 +40,46 @@ static void format(char *cell, struct json_object *o, const struct show_column *
 		return;
 	}
 	switch (column->format) {
-	case SHOW_TEXT:
+	case TABLE_TEXT:
 		snprintf(cell, CELL, "%s", json_object_get_string(v));
 		break;
-	case SHOW_COUNT:
+	case TABLE_COUNT:
 		snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
 		break;
-	case SHOW_BYTES:
+	case TABLE_BYTES:
 		format_bytes(cell, json_object_get_uint64(v));
 		break;
-	case SHOW_DURATION:
+	case TABLE_DURATION:
 		format_duration(cell, json_object_get_uint64(v));
 		break;
-	case SHOW_LIMIT:
-	case SHOW_LIMIT_BYTES:
+	case TABLE_LIMIT:
+	case TABLE_LIMIT_BYTES:
 		if (json_object_get_uint64(v) == 0)
 			strcpy(cell, "-");
-		else if (column->format == SHOW_LIMIT_BYTES)
+		else if (column->format == TABLE_LIMIT_BYTES)
 			format_bytes(cell, json_object_get_uint64(v));
 		else
 			snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
 		break;
-	case SHOW_FLAG:
+	case TABLE_FLAG:
 		strcpy(cell, json_object_get_boolean(v) ? "yes" : "no");
 		break;
 	}
 }
 
-static void print_cell(FILE *f, const char *text, size_t width, enum show_format format, int last)
+static void print_cell(FILE *f, const char *text, size_t width, enum table_format format, int last)
 {
 	int w = (int)width;
 
-	if (format == SHOW_TEXT || format == SHOW_FLAG)
+	if (format == TABLE_TEXT || format == TABLE_FLAG)
 		fprintf(f, "%-*s", last ? 0 : w, text);
 	else
 		fprintf(f, "%*s", w, text);
 	fputs(last ? "\n" : "  ", f);
 }
 
-void show_table(FILE *f, struct json_object *list, const struct show_column *columns, unsigned ncolumns)
+void table_print_list(
+	FILE *f, struct json_object *list, const struct table_column *columns, unsigned ncolumns)
 {
 	size_t width[MAX_COLUMNS], rows = json_object_array_length(list);
 	char cell[CELL];
@@ -100,7 +101,7 @@ void show_table(FILE *f, struct json_object *list, const struct show_column *col
 		}
 }
 
-void show_object(FILE *f, struct json_object *o, const struct show_column *columns, unsigned ncolumns)
+void table_print_object(FILE *f, struct json_object *o, const struct table_column *columns, unsigned ncolumns)
 {
 	size_t width = 0;
 	char cell[CELL];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/tool.h"
 
+#include "util/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,47 +21,11 @@ int tool_complain(const char *fmt, ...)
 	return 2;
 }
 
-static bool parse(const char *s, char **end, uint64_t *out)
+int tool_flush(void)
 {
-	errno = 0;
-	*out = strtoull(s, end, 0);
-	return *end != s && *s != '-' && !errno;
-}
-
-bool tool_number(const char *s, uint64_t min, uint64_t max, uint64_t *out)
-{
-	char *end;
-
-	return parse(s, &end, out) && !*end && *out >= min && *out <= max;
-}
-
-bool tool_size(const char *s, uint64_t max, uint64_t *out)
-{
-	const char *units = "KMG";
-	unsigned shift = 0;
-	char *end;
-
-	if (!parse(s, &end, out))
-		return false;
-	if (*end) {
-		const char *u = strchr(units, *end);
-
-		if (!u || end[1])
-			return false;
-		shift = 10 * (unsigned)(u - units + 1);
-	}
-	if (*out > max >> shift)
-		return false;
-	*out <<= shift;
-	return true;
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 'a' - 'A';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	if (fflush(stdout) || ferror(stdout))
+		return tool_complain("standard output: %s", strerror(errno));
+	return 0;
 }
 
 bool tool_bytes(const char *s, uint8_t *out, size_t len)
@@ -72,7 +38,7 @@ bool tool_bytes(const char *s, uint8_t *out, size_t len)
 		return n <= len;
 	}
 	for (size_t i = 0; i + 4 < n; i += 2) {
-		int hi = hex_digit(s[4 + i]), lo = hex_digit(s[5 + i]);
+		int hi = text_hex_digit(s[4 + i]), lo = text_hex_digit(s[5 + i]);
 
 		if (hi < 0 || lo < 0 || i / 2 >= len)
 			return false;

@@ -3,6 +3,8 @@
 
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/load/load-report.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-/* EMPTY_ROUNDS: without an answer, before others may run; a system call after each would make answers late */
+/* EMPTY_ROUNDS: rounds without an answer before it yields the CPU. A system call in each round would delay
+ * answers. */
 enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4 };
 
-/* No answer for this long ends the run: servers do not keep silent. */
+/* A server that does not answer for so long has failed. */
 static const uint64_t SILENCE_NS = 10000000000u;
 
 static volatile sig_atomic_t stopped;
@@ -27,10 +29,10 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-/* One request under way; its number is the cookie. */
+/* One outstanding request; its index is the cookie. */
 struct flight {
 	uint64_t started;
-	size_t key; /* index, or SIZE_MAX: an absent one */
+	size_t key; /* index in the key set, or SIZE_MAX: an absent key */
 	uint32_t next;
 	char absent[ABSENT_KEY + 1];
 };
@@ -51,25 +53,12 @@ struct load {
 	uint64_t asked, answered, hits, misses, wrong, errors, unverified;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 static uint64_t measured_ns(const struct load *b)
 {
-	return b->opt->now ? b->opt->now() : now_ns();
+	return b->opt->now ? b->opt->now() : clock_ns();
 }
 
-/* xorshift64*: keys in an order that a seed repeats. */
+/* xorshift64*: the same seed gives the same order of keys. */
 static uint64_t random_next(uint64_t *s)
 {
 	*s ^= *s >> 12;
@@ -105,7 +94,7 @@ static size_t next_key(struct load *b)
 	return random_next(&b->random) % b->set.count;
 }
 
-/* What to ask for in the next request. */
+/* The next request. */
 static struct load_op next_op(struct load *b, struct flight *f)
 {
 	const struct keyset_key *k;
@@ -123,7 +112,7 @@ static struct load_op next_op(struct load *b, struct flight *f)
 		.value_len = b->opt->set ? k->val_len : 0};
 }
 
-/* Fill the connection. */
+/* Submit requests until the connection takes no more. */
 static void submit_all(struct load *b, struct client *c)
 {
 	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup)) {
@@ -142,8 +131,8 @@ static void submit_all(struct load *b, struct client *c)
 		if (r < 0) {
 			b->errors++;
 			b->answered++;
-			/* A key that this table cannot hold is one error; a lost connection is told by the
-			 * next poll. */
+			/* A key that this table cannot hold is one error. The next poll reports a lost
+			 * connection. */
 			if (r != -EMSGSIZE && r != -EINVAL)
 				return;
 			continue;
@@ -197,19 +186,16 @@ static void judge(struct load *b, const struct flight *f, const struct reddn_res
 	}
 }
 
+/* Use so much CPU time. */
 static void spend(uint64_t ns)
 {
-	struct timespec t;
-	uint64_t end = 0, now;
+	uint64_t end = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 
-	do {
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-		now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-		end = end ? end : now + ns;
-	} while (now < end);
+	while (clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
 }
 
-/* False: the connection is lost. */
+/* Collect the results of one connection. False: it is lost. */
 static bool collect(struct load *b, struct client *c, bool *any)
 {
 	struct reddn_result res[RESULTS];
@@ -221,7 +207,7 @@ static bool collect(struct load *b, struct client *c, bool *any)
 	if (!n)
 		return true;
 	*any = true;
-	b->last_answer = now_ns();
+	b->last_answer = clock_ns();
 	now = measured_ns(b);
 	for (int i = 0; i < n; i++) {
 		struct flight *f = &c->flights[res[i].cookie];
@@ -242,19 +228,19 @@ static bool collect(struct load *b, struct client *c, bool *any)
 	return true;
 }
 
-/* 0, or 2 when a connection ended. */
+/* Submit and collect until the end of the run. 0, or 2 if a connection was lost. */
 static int drive(struct load *b)
 {
 	uint64_t end = b->opt->count ? UINT64_MAX : 0;
 	unsigned empty = 0;
 
-	b->last_answer = now_ns();
+	b->last_answer = clock_ns();
 	b->started = measured_ns(b);
 	if (!b->opt->count)
 		end = b->last_answer + (uint64_t)(b->opt->seconds * 1e9);
 	for (;;) {
 		bool any = false, more;
-		uint64_t now = now_ns();
+		uint64_t now = clock_ns();
 
 		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup);
 		for (unsigned i = 0; i < b->opt->clients; i++) {
@@ -281,15 +267,18 @@ static int drive(struct load *b)
 
 static void report(const struct load *b)
 {
-	double seconds = (double)(b->ended - b->started) / 1e9;
-	uint64_t counted = b->answered - (b->answered < b->opt->warmup ? b->answered : b->opt->warmup);
-	double rate = seconds > 0 ? (double)counted / seconds : 0;
-	double p50 = (double)histogram_at(&b->latency, 0.5) / 1000,
-	       p99 = (double)histogram_at(&b->latency, 0.99) / 1000;
-	double p90 = (double)histogram_at(&b->latency, 0.9) / 1000,
-	       p999 = (double)histogram_at(&b->latency, 0.999) / 1000;
-	double max = (double)b->latency.max / 1000;
-	uint64_t moved = 0, overtaken = 0;
+	struct load_report r = {.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
+		.started_ns = b->started,
+		.ended_ns = b->ended,
+		.cpu_ns = b->cpu,
+		.hits = b->hits,
+		.misses = b->misses,
+		.errors = b->errors,
+		.unanswered = b->asked - b->answered,
+		.verified = b->opt->verify,
+		.wrong = b->wrong,
+		.unverified = b->unverified,
+		.latency = &b->latency};
 
 	for (unsigned i = 0; i < b->opt->clients; i++) {
 		struct load_way *w = &b->clients[i].way;
@@ -298,39 +287,13 @@ static void report(const struct load *b)
 		if (!w->info)
 			continue;
 		w->info(w->conn, &info);
-		moved += info.retries_moved;
-		overtaken += info.retries_overtaken;
+		r.retries_moved += info.retries_moved;
+		r.retries_overtaken += info.retries_overtaken;
 	}
-	if (b->opt->json) {
-		printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
-		       "\"p50_us\": %.3f, \"p99_us\": %.3f"
-		       ", \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"client_cpu_s\": %.6f, "
-		       "\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
-		       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
-		       ", \"retries_overtaken\": %" PRIu64,
-			counted, (double)b->started / 1000, seconds, rate, p50, p99, p90, p999, max,
-			(double)b->cpu / 1e9, b->hits, b->misses, b->errors, b->asked - b->answered, moved,
-			overtaken);
-		if (b->opt->verify)
-			printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
-		puts("}");
-		return;
-	}
-	printf("gets        %" PRIu64 " in %.3f s, %.0f/s\n"
-	       "latency     p50 %.1f us, p99 %.1f us, max %.1f us\n"
-	       "hits        %" PRIu64 "\n"
-	       "misses      %" PRIu64 "\n"
-	       "errors      %" PRIu64 "\n",
-		counted, seconds, rate, p50, p99, max, b->hits, b->misses, b->errors);
-	if (b->asked != b->answered)
-		printf("unanswered  %" PRIu64 "\n", b->asked - b->answered);
-	if (b->opt->verify)
-		printf("wrong       %" PRIu64 "\n", b->wrong);
-	if (b->unverified)
-		printf("unverified  %" PRIu64 " (no value known)\n", b->unverified);
-	if (moved || overtaken)
-		printf("sent again  %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n", moved,
-			overtaken);
+	if (b->opt->json)
+		load_report_json(&r);
+	else
+		load_report_text(&r);
 }
 
 int load_run(const struct load_options *opt, load_open_fn *open)
@@ -349,16 +312,16 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	r = opt->table ? keyset_load_table(&b->set, opt->table, values)
 		       : keyset_load_text(&b->set, opt->keys, values);
 	if (r == 0 && !b->set.count && opt->absent < 100)
-		r = tool_complain("%s: no keys in it", opt->table ? opt->table : opt->keys);
+		r = tool_complain("%s: no keys", opt->table ? opt->table : opt->keys);
 	if (r == 0)
 		r = connect_all(b, open);
 	if (r == 0) {
 		if (opt->connected)
 			opt->connected();
-		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		b->cpu = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 		r = drive(b);
 		b->ended = measured_ns(b);
-		b->cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - b->cpu;
+		b->cpu = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - b->cpu;
 		report(b);
 	}
 	if (r == 0 && (b->wrong || b->errors || b->asked != b->answered))

@@ -6,6 +6,7 @@
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
+#include "util/number.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -67,7 +68,7 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 {
 	uint64_t v;
 
-	if (!tool_number(arg, 0, UINT64_MAX, &v))
+	if (number_parse(arg, 0, UINT64_MAX, &v))
 		return false;
 	switch (o) {
 	case 'd':
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
 			open = ways[i].open;
 	if (!open)
 		return tool_complain("%s: no such way", argv[optind]);
-	if (!tool_number(argv[optind + 2], 1, UINT16_MAX, &port))
+	if (number_parse(argv[optind + 2], 1, UINT16_MAX, &port))
 		return tool_complain("%s: not a port", argv[optind + 2]);
 	l.connect.host = argv[optind + 1];
 	l.connect.port = (uint16_t)port;

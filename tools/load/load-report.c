@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/load/load-report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static double seconds(const struct load_report *r)
+{
+	return (double)(r->ended_ns - r->started_ns) / 1e9;
+}
+
+static double rate(const struct load_report *r)
+{
+	return seconds(r) > 0 ? (double)r->gets / seconds(r) : 0;
+}
+
+static double latency_us(const struct load_report *r, double part)
+{
+	return (double)histogram_at(r->latency, part) / 1000;
+}
+
+void load_report_json(const struct load_report *r)
+{
+	printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
+	       "\"p50_us\": %.3f, \"p99_us\": %.3f, \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, "
+	       "\"client_cpu_s\": %.6f, ",
+		r->gets, (double)r->started_ns / 1000, seconds(r), rate(r), latency_us(r, 0.5),
+		latency_us(r, 0.99), latency_us(r, 0.9), latency_us(r, 0.999), (double)r->latency->max / 1000,
+		(double)r->cpu_ns / 1e9);
+	printf("\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
+	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
+	       ", \"retries_overtaken\": %" PRIu64,
+		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken);
+	if (r->verified)
+		printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, r->wrong, r->unverified);
+	puts("}");
+}
+
+void load_report_text(const struct load_report *r)
+{
+	printf("gets        %" PRIu64 " in %.3f s, %.0f/s\n"
+	       "latency     p50 %.1f us, p99 %.1f us, max %.1f us\n"
+	       "hits        %" PRIu64 "\n"
+	       "misses      %" PRIu64 "\n"
+	       "errors      %" PRIu64 "\n",
+		r->gets, seconds(r), rate(r), latency_us(r, 0.5), latency_us(r, 0.99),
+		(double)r->latency->max / 1000, r->hits, r->misses, r->errors);
+	if (r->unanswered)
+		printf("unanswered  %" PRIu64 "\n", r->unanswered);
+	if (r->verified)
+		printf("wrong       %" PRIu64 "\n", r->wrong);
+	if (r->unverified)
+		printf("unverified  %" PRIu64 " (no value known)\n", r->unverified);
+	if (r->retries_moved || r->retries_overtaken)
+		printf("repeated    %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n",
+			r->retries_moved, r->retries_overtaken);
+}

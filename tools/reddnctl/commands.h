@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * commands.h - the commands of reddnctl. Each sends its request, prints the result on stdout, and returns the
+ * exit status: 0, EXIT_FAILURE if the daemon refused, EX_USAGE for a wrong argument. Errors go to stderr.
+ */
+#ifndef TOOLS_REDDNCTL_COMMANDS_H
+#define TOOLS_REDDNCTL_COMMANDS_H
+
+#include "tools/reddnctl/control.h"
+
+#include <stdbool.h>
+
+struct ctl_options {
+	const char *socket;
+	bool json, follow;
+	unsigned interval, count;         /* top: seconds between rounds; rounds, 0: no limit */
+	const char *rate, *burst, *bytes; /* limit; NULL: not given */
+};
+
+/** @arg: the argument of kick and limit, NULL for the others. */
+int ctl_status(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_clients(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_offloads(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_regions(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_tenants(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_reload(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_metrics(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_kick(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_limit(struct control *l, const struct ctl_options *o, const char *arg);
+
+/* audit.c */
+int ctl_audit(struct control *l, const struct ctl_options *o, const char *arg);
+
+/* top.c */
+int ctl_top(struct control *l, const struct ctl_options *o, const char *arg);
+
+#endif
