@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * costs-table FILE - the costs that follow from a clock file, as the initializer of a struct costs in C: for
- * programs that have those of one NIC in them instead of reading a file.
+ * costs-table FILE - prints the costs of a clock file as a C initializer of struct costs, for programs with
+ * built-in costs of one NIC.
  */
 #include "costs/costs.h"
 
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	char why[200];
 
 	if (argc != 2 || costs_read(argv[1], &c, why, sizeof(why)) < 0) {
-		fprintf(stderr, "costs-table: %s\n", argc == 2 ? why : "which file?");
+		fprintf(stderr, "costs-table: %s\n", argc == 2 ? why : "an argument is missing: FILE");
 		return 1;
 	}
 #define MEMBER(name) printf("." #name " = %" PRIu64 ",\n", (uint64_t)c.name)

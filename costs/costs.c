@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "costs/costs.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <libconfig.h>
 #include <limits.h>
@@ -15,7 +17,7 @@
  */
 enum { PACKET_BYTES = 42 };
 
-/* The figures, in the order of the file. */
+/* The measurements, in the order of the file. */
 struct measured {
 	double bytes, noop, write, read, atomic, network;
 	double wq, completion, doorbell;
@@ -54,7 +56,7 @@ static const struct field {
 
 static int read_fields(const config_t *cfg, struct measured *m, char *why, size_t size)
 {
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < COUNT(fields); i++) {
 		const struct field *f = &fields[i];
 		const config_setting_t *s = config_lookup(cfg, f->name);
 		double v = 0;
@@ -77,13 +79,13 @@ static int read_fields(const config_t *cfg, struct measured *m, char *why, size_
 	return 0;
 }
 
-/* Names that nobody reads are slips of the pen. */
+/* An unknown name is a mistake. */
 static int check_names(const config_setting_t *group, const char *prefix, char *why, size_t size)
 {
 	for (int i = 0; i < config_setting_length(group); i++) {
 		const config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
 		char name[128];
-		size_t known = 0, of = sizeof(fields) / sizeof(fields[0]);
+		size_t known = 0, of = COUNT(fields);
 		int rc = 0;
 
 		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", config_setting_name(s));
@@ -109,26 +111,26 @@ static uint64_t ps(double us)
 	return us > 0 ? (uint64_t)llround(us * 1e6) : 0;
 }
 
-/* How long @bytes and the headers of a packet are on the wire: bytes * 8 / Gb/s are nanoseconds. */
+/* Microseconds that @bytes and the headers of a packet take on the wire: bytes * 8 / Gb/s are nanoseconds. */
 static double on_wire(const struct measured *m, double bytes)
 {
 	return (bytes + PACKET_BYTES) * 8 / m->port * 1e-3;
 }
 
-/* How long @bytes of one packet are on a bus. */
+/* Microseconds that @bytes of one packet take on the bus. */
 static double on_bus(const struct measured *m, double bytes)
 {
 	return bytes * 8 / m->pcie * 1e-3;
 }
 
 /*
- * The steps of a chain in doorbell order are a WAIT, a fetch and a NOOP; without the fetch they are in
- * completion order, and without both in WQ order. A WRITE is, beyond a NOOP, on the wire, placed at the other
- * side and acknowledged: its data were in the WQE, as what it takes more than a NOOP (0.14 us on a
- * ConnectX-5) is less than any reading of memory does (0.35 for a fetch). A READ asks, is read there, and is
- * on both buses and on the wire back. Data that are not in the WQE are read as by a responder. A CQE is
- * placed like the data of a WRITE: both are posted to the bus. What is then left of a NOOP is between the
- * doorbell and the fetch.
+ * A step of a chain in doorbell order is a WAIT, a fetch and a NOOP; in completion order it has no fetch, and
+ * in WQ order neither fetch nor WAIT. Beyond a NOOP, a WRITE crosses the wire, is placed at the responder and
+ * is acknowledged. Its data were in the WQE, because its additional time (0.14 us on a ConnectX-5) is less
+ * than any read of memory takes (0.35 us for a fetch). A READ crosses the wire, is read at the responder, and
+ * returns over both buses and the wire. Reading data that are not in the WQE takes as long as at a responder.
+ * A CQE is placed like the data of a WRITE: both are posted to the bus. The rest of a NOOP's time is between
+ * the doorbell and the fetch.
  */
 static int derive(const struct measured *m, struct costs *c, char *why, size_t size)
 {
@@ -180,7 +182,7 @@ int costs_find(const char *name, char *path, size_t size)
 
 	if (strchr(name, '/'))
 		return snprintf(path, size, "%s", name) < (int)size ? 0 : -ENAMETOOLONG;
-	if (n > 0) { /* in a build tree the NIC is in softcx/nic, and the files are here */
+	if (n > 0) { /* in a build tree, the NIC is in softcx/nic and the files are in costs */
 		self[n] = '\0';
 		*strrchr(self, '/') = '\0';
 		len = snprintf(path, size, "%s/../../costs/%s.conf", self, name);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# libreddn against servers that refuse, break the protocol, fall silent or die: every request gets a result, and every failure
-# is told in words.
+# libreddn against servers that refuse, break the protocol, stop answering or die: every request gets a result, and every failure
+# a reason in words.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
 : "${FAKE_SERVER:?set FAKE_SERVER to the path of the test server}"
@@ -28,7 +28,7 @@ unserve()
 	wait "$server" 2>/dev/null
 }
 
-# expect WHAT STATUS WORDS CMD...: exit status and what is said.
+# expect WHAT STATUS WORDS CMD...: exit status, and words of the output.
 expect()
 {
 	local what=$1 status=$2 words=$3 rc=0
@@ -36,7 +36,7 @@ expect()
 
 	on_nic client.log "$@" || rc=$?
 	[[ $rc -eq $status ]] || fail "$what: exit status $rc, not $status" "$work/client.log" "$work/server.log"
-	grep -q -e "$words" "$work/client.log" || fail "$what: \"$words\" is not said" "$work/client.log"
+	grep -q -e "$words" "$work/client.log" || fail "$what: \"$words\" is missing" "$work/client.log"
 	ok "$what: $(grep -m 1 -e "$words" "$work/client.log")"
 }
 
@@ -55,7 +55,7 @@ for depth in 1 3 64; do
 done
 unserve
 
-# reason, what the tool says
+# reason, text of the tool
 serve reject=3 text="no offload of that name"
 expect "refused" 2 "refused by the server: no offload of that name" "${ping[@]}"
 unserve
@@ -100,7 +100,7 @@ accept-len=20 power of two
 accept-len=0 no reddnd
 END
 
-# what the library hears of first, the end of the connection or that of its requests, is chance
+# which the library notices first, the end of the connection or of its requests, is chance
 while read -r what words; do
 	serve after=1000 do="$what"
 	expect "in the middle: $what" 2 "$words" "${bench[@]}"

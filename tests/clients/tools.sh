@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# reddn-table and reddn as people use them: what they print, where they put it, and how they end.
+# reddn-table and reddn as people use them: output, files and exit status.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -16,7 +16,7 @@ expect()
 
 	"$@" >"$work/out" 2>&1 </dev/null || rc=$?
 	[[ $rc -eq $status ]] || fail "$what: exit status $rc, not $status" "$work/out"
-	grep -qF -e "$words" "$work/out" || fail "$what: \"$words\" is not said" "$work/out"
+	grep -qF -e "$words" "$work/out" || fail "$what: \"$words\" is missing" "$work/out"
 	ok "$what"
 }
 
@@ -123,7 +123,7 @@ for from in "-T $work/second" "-k $work/dump.tsv"; do
 		fail "bench ${from%% *}: the numbers" "$work/out"
 done
 sed 's/value 9$/value 8/' "$work/dump.tsv" >"$work/wrong.tsv"
-asks "bench sees wrong answers" 1 "another value, for key number 9" bench -V -k "$work/wrong.tsv" -c 5000 "$address" users
+asks "bench detects wrong answers" 1 "another value, for key number 9" bench -V -k "$work/wrong.tsv" -c 5000 "$address" users
 
 stop_reddnd
 done_testing

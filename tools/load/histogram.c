@@ -12,7 +12,7 @@ static unsigned bucket_of(uint64_t v)
 	return (shift + 1) * HISTOGRAM_SUB + (unsigned)((v >> shift) - HISTOGRAM_SUB);
 }
 
-/* The largest value that falls into the bucket. */
+/* The largest value of the bucket. */
 static uint64_t top_of(unsigned bucket)
 {
 	unsigned shift;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * histogram.h - latencies in bounded memory: buckets whose width is 1/64 of their value or less, so
- * percentiles are right to 1.6 %. Not thread-safe.
+ * histogram.h - latencies in bounded memory. The width of a bucket is at most 1/64 of its value, so percentiles
+ * are exact to 1.6 %. Not thread-safe.
  */
 #ifndef TOOLS_LOAD_HISTOGRAM_H
 #define TOOLS_LOAD_HISTOGRAM_H
@@ -18,7 +18,7 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t ns);
 
-/** The value that `part` (0..1) of all values do not exceed; 0 when there are none. */
+/** The value that the fraction @part (0 to 1) of all values does not exceed; 0 without values. */
 uint64_t histogram_at(const struct histogram *h, double part);
 
 #endif

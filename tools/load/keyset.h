@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * keyset.h - keys to ask for, with their values where they are known: from a table or a file of text.
+ * keyset.h - keys of a benchmark, with their values where they are known: from a table or a text file.
  */
 #ifndef TOOLS_LOAD_KEYSET_H
 #define TOOLS_LOAD_KEYSET_H
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 struct keyset_key {
-	size_t at; /* of the key in the keyset's bytes; the value follows it */
+	size_t at; /* offset of the key in the keyset's bytes; the value follows it */
 	uint32_t key_len, val_len;
-	bool known; /* the value is there */
+	bool known; /* the value is known */
 };
 
 /** All zero: empty. */
@@ -24,8 +24,8 @@ struct keyset {
 };
 
 /**
- * Adds all keys of table file @name, or of the text file of keys or of key, tab, value (records.h). @values:
- * keep the values too. 0, or after a complaint on stderr the exit status 2.
+ * Add all keys of table file @name, or of a text file with a key or key, tab, value per line (records.h).
+ * @values: keep the values too. 0, or 2, the exit status, after an error on stderr.
  */
 int keyset_load_table(struct keyset *k, const char *name, bool values);
 int keyset_load_text(struct keyset *k, const char *name, bool values);
