@@ -108,7 +108,7 @@ static void test_other_records(void **state)
 		REDDN_REPLY_OVERTAKEN);
 }
 
-/* Which keys cannot be told apart by their fingerprints. */
+/* Keys that fingerprint and bucket do not distinguish. */
 static void test_same_place(void **state)
 {
 	struct reddn_place a = {.fp = 9, .bucket = {3, 4}}, b = a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's side of a connection against a NIC and a server made of 100 lines: it takes what is posted,
- * looks keys up in a real table word by word, as the offload would, and lets the table's writer run between
- * any two of these words.
+ * The library's side of a connection against a fake NIC and server: it takes posted requests, looks keys up
+ * in a real table word by word, as the offload would, and lets the table's writer run between any two of
+ * these words.
  */
 #include "libclient/connection.h"
 #include "libclient/reddn-table.h"
@@ -253,7 +253,7 @@ struct asked {
 	uint64_t clock;
 };
 
-/* Was this result right at some moment between the submission and now? */
+/* The result must have been right at some moment between the submission and now. */
 static void judge(const struct reddn_result *res, const struct asked *a)
 {
 	uint32_t k = a->key;
@@ -389,7 +389,7 @@ static void test_depth_and_held(void **state)
 	assert_int_equal(res[0].cookie, 1);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), 0);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
-	/* So is that of slot 1, until it is given up. */
+	/* So is the result of slot 1, until it is released. */
 	reddn_release(&rig.c);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), 0);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
@@ -464,7 +464,7 @@ static void test_gives_up(void **state)
 	stop();
 }
 
-/* Everything outstanding gets the reason, once; then the handle says it too. */
+/* Every outstanding request gets the reason once; then reddn_poll returns it too. */
 static void expect_broken(int error, unsigned outstanding)
 {
 	struct reddn_result res[MAX_DEPTH];

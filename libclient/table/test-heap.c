@@ -75,7 +75,7 @@ static void test_late_reuse(void **state)
 	reddn_heap_deinit(&h);
 }
 
-/* Random work against an owner per granule: no two live extents overlap, and -ENOSPC is only said when no run
+/* Random work against an owner per granule: no two live extents overlap, and -ENOSPC comes only when no run
  * is free. */
 static void test_random(void **state)
 {

@@ -467,8 +467,8 @@ static void test_half_entries(void **state)
 }
 
 /*
- * Writers killed at random moments. The child tells in shared memory which operation it is in; after its
- * death the table must equal the model with or without that operation.
+ * Writers killed at random moments. Shared memory has the current operation of the child; after its death
+ * the table must equal the model with or without that operation.
  */
 struct crash {
 	volatile uint64_t done; /* operations completed */

@@ -3,10 +3,10 @@
  * fake-server - a server for tests of libreddn: plain verbs, lookups by the CPU, and misbehaviour on demand.
  *   fake-server PORT TABLE [NAME=VALUE...]
  * It serves one connection after the other until it is killed. With settings:
- *   reject=N detail=N text=WORDS   refuse every connection; magic= and version= are those of the refusal then
+ *   reject=N detail=N text=WORDS refuse every connection; then magic= and version= are those of the refusal
  *   reject-len=N                 with so many bytes of private data
  *   magic= version= shape= depth= request_len= reply_max= buckets= offset_len= probes= max_key=
- *                                put this into the reply instead of the truth
+ *                                use these values in the reply
  *   accept-len=N                 accept with so many bytes of private data
  *   slot=N                       refuse slots smaller than that (default: what the table needs)
  *   after=N do=WHAT              after N requests: disconnect, exit, silence, wrong-imm, twice, qp-error
@@ -106,7 +106,7 @@ static void post_recv(uint32_t i)
 		die("post_recv");
 }
 
-/* Takes the event of a channel, which may be one that has been seen to already. */
+/* Take the event of a channel; its CQE may have been polled already. */
 static void take_event(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;
@@ -172,7 +172,7 @@ static void answer(const uint8_t *arg, uint32_t imm)
 	wait_until_sent();
 }
 
-/* The misbehaviour that is due. True: this request is not to be answered. */
+/* Misbehave if it is time. True: do not answer this request. */
 static bool misbehave(const uint8_t *arg)
 {
 	const char *what = text_setting("do");

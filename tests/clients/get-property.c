@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * get-property - random tables, and gets whose answers must be the table's own.
+ * get-property - random tables, and gets whose answers must equal the table.
  *   get-property make KIND SEED FILE     make and fill a table: small, sizes, long-keys, full or tiny
  *   get-property ask HOST PORT OFFLOAD FILE DEPTH GETS SEED
  * Part of get-property.sh.
@@ -54,7 +54,7 @@ static const struct kind {
 	{"tiny", {.buckets = 2, .max_key = 8, .max_value = 8}, 2, 8},
 };
 
-/* Sizes at which something changes: nothing, one WQE segment, a page, the limits. */
+/* Sizes at boundaries: nothing, one WQE segment, a page, the limits. */
 static uint32_t value_size(uint32_t max)
 {
 	static const uint32_t sizes[] = {0, 1, 27, 28, 29, 4096, 65535, 65536};
@@ -96,7 +96,7 @@ static int make(const char *name, const char *file)
 		fill(key, key_len);
 		fill(val, val_len);
 		r = reddn_table_put(t, key, key_len, val, val_len);
-		/* Full is what the kind of that name is to be. */
+		/* Only the kind "full" may be full. */
 		if (r == -ENOSPC && n > st.buckets * 4 / 10)
 			break;
 		if (r < 0)
@@ -146,7 +146,7 @@ static void load_keys(struct ask *a)
 		die("%zu of %lu keys found", a->nkeys, (unsigned long)st.entries);
 }
 
-/* A key of the table, one that nearly is, or any. */
+/* A key of the table, a key that differs little from one, or any key. */
 static void choose(struct ask *a, struct key *k)
 {
 	const struct key *of = &a->keys[rnd(a->nkeys)];
@@ -179,20 +179,20 @@ static void check(struct ask *a, const struct key *k, int status, const void *va
 	int r = reddn_table_get(a->t, k->bytes, k->len, &want, &want_len);
 
 	if (r < 0)
-		die("the table itself says: %s", strerror(-r));
+		die("reddn_table_get: %s", strerror(-r));
 	if (status < 0)
 		die("get %lu, key of %u bytes: %s; %s", a->asked, k->len, strerror(-status),
 			reddn_errmsg(a->c));
 	if (status != (r == REDDN_TABLE_MISS ? REDDN_MISS : 0))
-		die("get %lu, key of %u bytes: %s, but the table says %s", a->asked, k->len,
-			status ? "a miss" : "a hit", status ? "there is one" : "there is none");
+		die("get %lu, key of %u bytes: %s, but the table %s it", a->asked, k->len,
+			status ? "a miss" : "a hit", status ? "has" : "lacks");
 	if (status) {
 		a->misses++;
 		return;
 	}
 	if (len != want_len || memcmp(val, want, len) != 0)
-		die("get %lu, key of %u bytes: a value of %zu bytes that is not the one of %zu bytes",
-			a->asked, k->len, len, want_len);
+		die("get %lu, key of %u bytes: a wrong value of %zu bytes, expected %zu bytes", a->asked,
+			k->len, len, want_len);
 	a->hits++;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * no-queue-pair HOST PORT - connects with libreddn on a machine whose RDMA device has no queue pair left.
- * Says what the library says; exit status 2 as the tools have it. Part of client-errors.sh.
+ * Prints the library's error; exit status 2, as for the tools. Part of client-errors.sh.
  */
 #include "libclient/reddn.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* In place of the one of librdmacm, which fails like that when the device is full. */
+/* Replaces the function of librdmacm, which fails like this on a full device. */
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	(void)id;

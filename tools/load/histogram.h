@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * histogram.h - latencies in bounded memory. The width of a bucket is at most 1/64 of its value, so percentiles
- * are exact to 1.6 %. Not thread-safe.
+ * histogram.h - latencies in bounded memory. The width of a bucket is at most 1/64 of its value, so
+ * percentiles are exact to 1.6 %. Not thread-safe.
  */
 #ifndef TOOLS_LOAD_HISTOGRAM_H
 #define TOOLS_LOAD_HISTOGRAM_H

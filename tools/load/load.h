@@ -27,7 +27,8 @@ struct load_way {
 	void *conn;
 	unsigned depth; /* largest number of outstanding requests */
 	int (*submit)(void *conn, const struct load_op *op, uint64_t cookie);
-	/** Also sends submitted requests that are still unsent. The result of a set has status 0 and no value. */
+	/** Also sends submitted requests that are still unsent. The result of a set has status 0 and no
+	 * value. */
 	int (*poll)(void *conn, struct reddn_result *res, int max);
 	void (*release)(void *conn);
 	const char *(*errmsg)(void *conn);
@@ -59,9 +60,9 @@ struct load_options {
 };
 
 /**
- * Run the benchmark and print the results on stdout: text, or one JSON object. SIGINT and SIGTERM end it early,
- * with results. Returns the exit status: 0; 1: an answer was wrong or missing; 2: the run failed. Errors go to
- * stderr.
+ * Run the benchmark and print the results on stdout: text, or one JSON object. SIGINT and SIGTERM end it
+ * early, with results. Returns the exit status: 0; 1: an answer was wrong or missing; 2: the run failed.
+ * Errors go to stderr.
  */
 int load_run(const struct load_options *opt, load_open_fn *open);
 
