@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/table.h"
 
+#include "util/array.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -68,7 +70,7 @@ static void test_offset_len(void **state)
 	char why[200];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct reddn_table_header h = good();
 		struct table_geometry g;
 

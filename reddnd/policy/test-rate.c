@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/policy/rate.h"
 
+#include "util/array.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +59,7 @@ static void test_exact(void **state)
 	static const uint64_t rates[] = {1, 7, 999, 12345, 1000003, 50000000};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
+	for (size_t i = 0; i < COUNT(rates); i++) {
 		uint64_t now = 17, taken = 0, start = now;
 		struct rate r;
 

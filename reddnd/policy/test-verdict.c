@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/policy/verdict.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +44,7 @@ static void test_policies(void **state)
 	assert_int_equal(p.seconds, 300);
 	assert_int_equal(verdict_policy_parse("ban:1500ms", &p), 0);
 	assert_int_equal(p.seconds, 2);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(verdict_policy_parse(wrong[i], &p), -EINVAL);
 }
 

@@ -2,6 +2,7 @@
 #include "reddnd/rnic/caps.h"
 
 #include "mlx5/prm.h"
+#include "util/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,7 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size)
 	size_t used = 0;
 
 	why[0] = '\0';
-	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
+	for (size_t i = 0; i < COUNT(needs); i++)
 		if (!needs[i].ok && used < size)
 			used += (size_t)snprintf(
 				why + used, size - used, "%s%s", used ? "; " : "", needs[i].words);

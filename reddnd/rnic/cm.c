@@ -53,9 +53,8 @@ int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 	cm->arg = arg;
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel)
-		return log_errno(errno ? -errno : -ENODEV, "cannot talk to the RDMA connection manager (is "
-							   "there an RDMA device, and is the module "
-							   "rdma_ucm loaded?)");
+		return log_errno(errno ? -errno : -ENODEV, "cannot open the RDMA connection manager; check "
+							   "for an RDMA device and the module rdma_ucm");
 	flags = fcntl(cm->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
@@ -72,11 +71,13 @@ void rnic_cm_free(struct rnic_cm *cm)
 	free(cm);
 }
 
+DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
+
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 {
-	struct addrinfo hints = {
+	const struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-	struct addrinfo *ai;
+	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
 	struct rdma_cm_id *id;
 	char service[8];
 	int r;
@@ -91,14 +92,10 @@ int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 		log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
 		return -EINVAL;
 	}
-	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP) < 0) {
+	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP) < 0)
+		return log_errno(-errno, "cannot listen on %s port %u", address, port);
+	if (rdma_bind_addr(id, ai->ai_addr) < 0) {
 		r = -errno;
-		freeaddrinfo(ai);
-		return log_errno(r, "cannot listen on %s port %u", address, port);
-	}
-	r = rdma_bind_addr(id, ai->ai_addr) < 0 ? -errno : 0;
-	freeaddrinfo(ai);
-	if (r < 0) {
 		rdma_destroy_id(id);
 		return log_errno(r, "cannot listen on %s port %u", address, port);
 	}

@@ -145,12 +145,14 @@ static struct ibv_device *choose(struct ibv_device **list, int n, const char *na
 }
 
 DEFINE_CLEANUP(struct rnic_device *, rnic_device_close)
+DEFINE_CLEANUP(struct ibv_device **, ibv_free_device_list)
 
 int rnic_device_open(struct rnic_device **out, const char *name)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof(*dev));
-	struct ibv_device **list, *chosen;
+	CLEANUP(ibv_free_device_listp) struct ibv_device **list = NULL;
+	struct ibv_device *chosen;
 	int n = 0, r;
 
 	if (!dev)
@@ -159,20 +161,13 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 	if (!list)
 		return log_errno(-errno, "cannot list RDMA devices");
 	chosen = choose(list, n, name);
-	if (!chosen) {
-		ibv_free_device_list(list);
+	if (!chosen)
 		return -ENODEV;
-	}
 	errno = 0;
 	dev->ctx = mlx5dv_open_device(chosen, &attr);
 	if (!dev->ctx)
-		r = log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)",
+		return log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)",
 			ibv_get_device_name(chosen));
-	else
-		r = 0;
-	ibv_free_device_list(list);
-	if (r < 0)
-		return r;
 	r = probe(dev);
 	if (r < 0)
 		return r;

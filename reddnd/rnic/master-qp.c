@@ -4,6 +4,8 @@
 #include "mlx5/wqe.h"
 #include "reddnd/util/log.h"
 
+#include "util/clock.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -40,18 +42,10 @@ void master_qp_deinit(struct master_qp *m)
 	rnic_block_deinit(&m->block);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
 {
 	const struct timespec nap = {.tv_nsec = 50000};
-	int64_t until = now_ms() + PATIENCE_MS;
+	uint64_t until = clock_ms() + PATIENCE_MS;
 	struct rnic_cqe cqe;
 	unsigned polls = 0;
 
@@ -59,15 +53,15 @@ static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEB
 	while (!rnic_cq_poll(&m->cq, &cqe)) {
 		if (++polls < POLLS_BEFORE_SLEEP)
 			continue;
-		if (now_ms() > until) {
-			log_error("the device does not execute what is posted");
+		if (clock_ms() > until) {
+			log_error("timed out waiting for a completion of the master QP");
 			return -ETIMEDOUT;
 		}
 		nanosleep(&nap, NULL);
 	}
 	rnic_cq_update(&m->cq);
 	if (cqe.error) {
-		log_error("starting a queue failed: %s (%#x)", rnic_syndrome_text(cqe.syndrome), cqe.vendor);
+		log_error("the master QP failed: %s (%#x)", rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 		return -EIO;
 	}
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "mlx5/prm.h"
 #include "reddnd/util/log.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -278,7 +279,7 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	if (!qp->obj)
 		return -errno;
 	/* Error CQEs tell of nearly everything, so a device without these events will do */
-	r = subscribe(qp->dev, qp->obj, events, sizeof(events) / sizeof(*events), attr->cookie);
+	r = subscribe(qp->dev, qp->obj, events, COUNT(events), attr->cookie);
 	if (r < 0)
 		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/selftest/testbed.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void mark_wqe(struct testbed *bed, struct memory *m, unsigned q, unsigned
 /* The READ makes a WRITE of one of the marks, and the SEND_EN for that is the first after it */
 static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, uint8_t flags)
 {
-	uint32_t size = sizes[trial / 2 % (sizeof(sizes) / sizeof(sizes[0]))];
+	uint32_t size = sizes[trial / 2 % COUNT(sizes)];
 	unsigned patched = trial % 2 ? TESTBED_TARGET : TESTBED_WORK, first = bed->posted[TESTBED_WORK];
 	unsigned mark[TESTBED_QUEUES] = {first + TRIAL - 1, bed->posted[TESTBED_TARGET]};
 	uint8_t *w = testbed_wqe(bed, TESTBED_WORK, WQE_OP_READ, 4, 0);

@@ -2,6 +2,7 @@
 #include "reddnd/selftest/testbed.h"
 
 #include "mlx5/wqe.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -150,7 +151,7 @@ int testbed_errors(struct testbed *bed, char *why, size_t size)
 		{&bed->recv_cq, "receive"}};
 	struct rnic_cqe cqe;
 
-	for (unsigned i = 0; i < sizeof(queues) / sizeof(queues[0]); i++)
+	for (unsigned i = 0; i < COUNT(queues); i++)
 		if (rnic_cq_find_error(queues[i].cq, &cqe)) {
 			snprintf(why, size, "WQE %u of the %s queue: %s (%#x)", cqe.index, queues[i].name,
 				rnic_syndrome_text(cqe.syndrome), cqe.vendor);
