@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * admit.h - whether somebody who connects is served: whose client it is, what it may use, and what is left of
- * the quotas.
+ * admit.h - decides if a client that connects is served: finds its tenant, checks what the tenant may use,
+ * and charges the quotas.
  *
- * The address decides on the tenant: of all networks that it is in, the longest prefix. If several tenants
- * have that one, a client with a token belongs to the one whose key made it, a client without to the one that
- * has no key. So a tenant with a key is never entered without a token, and a wrong token is refused, not
- * passed over.
+ * The address decides on the tenant: of all networks that have the address, the one with the longest prefix.
+ * If several tenants have that network, a client with a token belongs to the tenant whose key made the token,
+ * and a client without a token to the tenant without a key. So no client gets into a tenant with a key
+ * without a token, and a wrong token is refused, not ignored.
  */
 #ifndef GENERATION_ADMIT_H
 #define GENERATION_ADMIT_H
 
 #include "reddnd/generation/generation.h"
 
-/** What of a connection is looked at. */
+/** What admit_client() uses of a connection. */
 struct admit_from {
 	const void *data; /* private data */
 	size_t size;
@@ -25,13 +25,13 @@ struct admit_from {
 struct admit_result {
 	struct request request;
 	const struct offload *offload;
-	struct tenant *tenant; /* which has been charged */
+	struct tenant *tenant; /* has been charged */
 	struct tenant_charge charge;
 };
 
 /**
- * True: the tenant has been charged; tenant_refund() when the session is over, or was not made. False: @rej
- * says why not; a->tenant is the tenant that the refusal counts for, or NULL.
+ * True: the tenant has been charged; the caller calls tenant_refund() when the session is over or was not
+ * made. False: @rej is the refusal; a->tenant is the tenant that the refusal counts for, or NULL.
  */
 bool admit_client(const struct generation *generation, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej);

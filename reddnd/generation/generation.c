@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Windows are numbered on and on, over all generations: numbers come again after 2^22, when the first are
- * long gone */
+/* Numbers of windows continue over all generations. They repeat after 2^22, when the first windows are long
+ * gone */
 enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;
@@ -54,7 +54,7 @@ static int open_regions(struct generation *g)
 	return r;
 }
 
-/* The first that may use it */
+/* The first tenant that may use the offload */
 static struct tenant *user_of(const struct generation *g, unsigned offload)
 {
 	for (unsigned i = 0; i < g->catalog->ntenants; i++)

@@ -3,7 +3,7 @@
 
 #include "reddnd/program/program.h"
 
-/* Of the ring there is no more enabled at a time than two iterations: that is what an error can flush */
+/* At most two iterations of the ring are enabled at a time, so an error flushes at most these */
 bool loop_size_of(const struct program *p, struct loop_size *size)
 {
 	const struct chain_loop_info *info = &p->loop_info;

@@ -48,7 +48,7 @@ static bool has_param(const struct program *p, const char *name)
 	return false;
 }
 
-/* Once more, if what the table is like makes a difference */
+/* Compiles once more if the program has params that depend on the table */
 static int compile_for_table(struct offload *o, const struct table_geometry *g, const struct rnic_caps *caps)
 {
 	const struct program_setting all[] = {
@@ -98,7 +98,7 @@ static int bind_region(struct offload *o, unsigned i, const struct catalog *cata
 	return 0;
 }
 
-/* Two regions of a program are different memory: that is what its order relies on */
+/* The order of a program relies on its regions being different memory */
 static int check_apart(const struct offload *o, unsigned i)
 {
 	const struct program_region *r = o->program->regions;
@@ -107,8 +107,7 @@ static int check_apart(const struct offload *o, unsigned i)
 		if ((r[i].writable || r[k].writable) &&
 			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file)) {
 			log_error("%s: offload %s: regions \"%s\" and \"%s\" of the program are one file, "
-				  "%s, and "
-				  "it writes to one of them; bind them to two",
+				  "%s, and it writes to one of them; bind them to two",
 				o->conf->where, o->conf->name, r[k].name, r[i].name,
 				o->bound[i].region->conf->path);
 			return -EINVAL;
@@ -144,7 +143,7 @@ static int check_windows(const struct offload *o, struct rnic_pd *pd)
 	return r;
 }
 
-/* What libreddn's reddn_get() relies on: two candidates, each a fingerprint and an offset, in this order */
+/* reddn_get() of libreddn sends two candidates, each a fingerprint and an offset, in this order */
 static int check_shape(const struct offload *o)
 {
 	const struct program *p = o->program;
@@ -153,15 +152,14 @@ static int check_shape(const struct offload *o)
 		return 0;
 	if (o->table && o->img->arg_len == 2u * (7u + o->table->geometry.offset_len))
 		return 0;
-	log_error("%s: offload %s: a program of shape table looks in two buckets of a table, and its request "
-		  "is two times "
-		  "a fingerprint of 7 bytes and a bucket's offset",
+	log_error(
+		"%s: offload %s: a program of shape table reads two buckets of a table; its request must be "
+		"two times a fingerprint of 7 bytes and a bucket's offset",
 		o->conf->where, o->conf->name);
 	return -EINVAL;
 }
 
-/* Loops have bounds, in the program or in the catalog, so what a request takes at most is known before there
- * is one */
+/* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
 static int check_budget(const struct offload *o)
 {
 	uint64_t wqes = o->outcome.wqes + loop_size_wqes(o->program, o->conf->loop_budget);
@@ -191,8 +189,8 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 	return (unsigned)__builtin_ctz(offload_slots(o, depth));
 }
 
-/* For every depth that a client may ask for. -E2BIG: this device has no queues that deep; @most tells how
- * deep */
+/* Makes the layouts for all depths that a client may ask for. -E2BIG: the device has no queues that deep;
+ * @most is the number of instances that it has room for */
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * offload.h - an offload of the catalog, ready to serve: its program compiled for this device, bound to its
- * regions.
+ * offload.h - an offload of the catalog, ready to serve: its program is compiled for the device and bound to
+ * its regions.
  */
 #ifndef GENERATION_OFFLOAD_H
 #define GENERATION_OFFLOAD_H
@@ -16,7 +16,7 @@ struct generation;
 struct offload_stats;
 
 struct offload {
-	struct generation *generation; /* that it is part of */
+	struct generation *generation; /* of which it is a part */
 	struct offload_stats *stats;
 	const struct catalog_offload *conf;
 	struct program *program;
@@ -27,32 +27,32 @@ struct offload {
 		bool writable;
 	} bound[CHAIN_MAX_WINDOWS];
 	struct outcome_plan outcome;
-	const struct table *table;    /* of a program of that shape */
+	const struct table *table;    /* of a program of shape table */
 	uint32_t slot_need;           /* bytes of a reply slot */
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 };
 
 /**
- * @regions: those of @catalog, opened; all of it must outlive the offload. Errors have been logged. A program
- * may have params "width" and "record": if the catalog does not set them, they are the bytes of a bucket's
- * offset and of the largest record of the table that its region "buckets" is in. @pd: of a tenant that will
- * use it; it gets its windows right away, and what is wrong with them is found.
+ * @regions: the opened regions of @catalog; both must outlive the offload. Errors have been logged. The
+ * params "width" and "record" of a program, unless the catalog sets them, are the bytes of a bucket's offset
+ * and of the largest record of the table that its region "buckets" is in. @pd: of a tenant that will use the
+ * offload; its windows are registered now, so that errors come before the first client.
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region *regions, struct rnic_pd *pd);
 void offload_close(struct offload *o); /* fine on an offload that is all zero */
 
 unsigned offload_slots(const struct offload *o, unsigned depth);
-/** Of the queues of a session of that depth, at most depth_max. */
+/** Layout of the queues of a session with @depth, at most depth_max. */
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
-/** Puts the windows on its regions, for queues of @pd, into @env. Errors have been logged. */
+/** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
 
-/** What a client has to know of it: shape, lengths, arguments and pieces of requests, and the table. */
+/** Fills in what a client must know: shape, lengths, arguments and pieces of requests, and the table. */
 void offload_describe(const struct offload *o, struct reddn_wire_rep *rep);
 
-/** The arguments and pieces alone. None if there are more than @rep has room for: applications compose such
- * requests. */
+/** Fills in only the arguments and pieces. None if @rep has no room for all: applications must compose such
+ * requests themselves. */
 void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep);
 
 #endif

@@ -17,8 +17,8 @@ static unsigned segments(const struct chain_step *st)
 	return n;
 }
 
-/* The end of the reply: of a program that answers in several places, what it says when no condition before
- * has held */
+/* The last step of the reply: in a program with several answers, the one for the case that no condition has
+ * held */
 static const struct chain_step *last_answer(const struct chain_desc *d)
 {
 	unsigned s = d->nsteps - 1;

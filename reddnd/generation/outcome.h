@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * outcome.h - what became of a request, as the rings tell when it is over. Pure.
+ * outcome.h - the outcome of a request, read from the rings when it is over. Pure.
  *
- * A work request of a chain that is only sometimes executed is a NOP that the chain gave its opcode. The
- * opcode is still in the ring when the instance is over, until it is armed again: so what an instance did is
- * seen without a work request more, and off the path of requests. An instance is a *hit* if a conditional
- * WRITE to the reply slot was executed, a *miss* if the program has such WRITEs and none was. The last answer
- * of a program is for when no condition has held, and no such WRITE.
+ * A conditional work request of a chain is a NOP, which the chain gives its opcode if the condition holds.
+ * The opcode stays in the ring until the instance is armed again, so the outcome is read without another work
+ * request, and off the path of requests. An instance is a *hit* if a conditional WRITE to the reply slot was
+ * executed, a *miss* if the program has such WRITEs and none was executed. The last answer of a program is
+ * for the case that no condition holds; it does not count as such a WRITE.
  */
 #ifndef GENERATION_OUTCOME_H
 #define GENERATION_OUTCOME_H
@@ -17,7 +17,7 @@
 enum { OUTCOME_MAX_WRITES = 128 };
 
 struct outcome_plan {
-	unsigned wqes; /* of an instance, NOPs included: the NIC fetches and executes each of them */
+	unsigned wqes; /* of an instance, with NOPs, which the NIC fetches and executes as well */
 	bool conditional;
 	unsigned nwrites; /* WRITEs to the reply slot */
 	struct {
@@ -32,10 +32,10 @@ struct outcome {
 	uint64_t bytes; /* written to the reply slot */
 };
 
-/** Writes beyond OUTCOME_MAX_WRITES are not looked at. */
+/** WRITEs beyond OUTCOME_MAX_WRITES are ignored. */
 void outcome_plan(struct outcome_plan *plan, const struct program *p);
 
-/** What instance @seq did: it is over, and its slot not armed again. */
+/** Reads the outcome of instance @seq, which is over and whose slot has not been armed again. */
 struct outcome outcome_read(const struct outcome_plan *plan, const struct chain_image *img,
 	const struct chain_env *env, uint64_t seq);
 

@@ -53,7 +53,7 @@ static void place_rings(struct queue_layout_qp *q, uint64_t rq, uint32_t wqebbs,
 	*at = q->ring_off + (uint64_t)wqebbs * RNIC_WQEBB_BYTES;
 }
 
-/* Rings first: the size of the recycler depends on them */
+/* Sizes the rings of the chain before the recycler, which depends on them */
 static int size_rings(
 	const struct chain_image *img, uint32_t max_wqebbs, struct queue_layout *l, uint32_t *rings)
 {
@@ -80,7 +80,7 @@ static unsigned log_cqes(uint32_t cqes)
 	return log;
 }
 
-/* What is shared begins with a line of its own: it has an address as a region has */
+/* The shared memory starts at a WQEBB boundary, because it is addressed like a region */
 static void place_loop(struct queue_layout_loop *l, const struct loop_size *size, uint64_t *at)
 {
 	place_rings(&l->queue, 0, size->ring_wqebbs, at);
@@ -113,8 +113,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 	}
 	if (loop)
 		place_doorbells(&l->loop.queue, &at);
-	/* The audit looks at the RECV of every instance it takes back; other CQs only count and keep the CQE
-	 * of an error */
+	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
+	 * the CQE of an error */
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_cqes(
 			&l->queue[q], q == 0 && log_slots > LOG_CODE_CQES ? log_slots : LOG_CODE_CQES, &at);

@@ -68,7 +68,7 @@ uint64_t region_part_size(const struct region *r, uint8_t part)
 	}
 }
 
-/* Which of the windows that is, where it begins, and what the NIC may do there */
+/* Returns which of the windows of a PD a part has; @off is where it begins, @access that of the NIC */
 static unsigned place(
 	const struct region *r, uint8_t part, bool writable, uint64_t *off, enum rnic_access *access)
 {

@@ -40,9 +40,9 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 
 	if (size < REDDN_TABLE_PAGE)
 		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
-	memcpy(&h, file, sizeof(h)); /* the writer may be at work: look at each value once */
+	memcpy(&h, file, sizeof(h)); /* the writer may be at work, so read each value once */
 	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
-		return refuse(why, n, "it is no reddnd table; reddn-table makes one");
+		return refuse(why, n, "it is not a reddnd table; reddn-table makes one");
 	if (le32toh(h.version) != VERSION)
 		return refuse(why, n, "it is a table of version %u; this reddnd serves version %d",
 			le32toh(h.version), VERSION);
@@ -56,7 +56,7 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 		.max_value = le32toh(h.max_value),
 	};
 	if (le64toh(h.file_size) > size)
-		return refuse(why, n, "its header says %" PRIu64 " bytes, the file has %" PRIu64,
+		return refuse(why, n, "its header has a size of %" PRIu64 " bytes, the file has %" PRIu64,
 			le64toh(h.file_size), size);
 	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)) ||
 		g->buckets > UINT64_MAX / sizeof(struct reddn_bucket))

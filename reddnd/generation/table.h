@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table.h - a region that holds a table (protocol/table-format.h): its geometry. The file belongs to its
- * writer; nothing is believed before it has been checked.
+ * table.h - geometry of a region that holds a table (protocol/table-format.h). The file belongs to its
+ * writer: each value is checked before it is used.
  */
 #ifndef GENERATION_TABLE_H
 #define GENERATION_TABLE_H
@@ -17,8 +17,8 @@ struct table_geometry {
 };
 
 /**
- * Checks the first page of a file of @size bytes at @file. 0; -EINVAL and @why in words when it is no table
- * that this version can serve.
+ * Checks the first page of a file of @size bytes at @file. 0; -EINVAL, and @why in words, when it is not a
+ * table that this version can serve.
  */
 int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t why_size);
 
@@ -31,7 +31,8 @@ struct table {
 	struct table_geometry geometry;
 };
 
-/** Looks at the mapped @file, which is @path. Errors have been logged, with @where the table is declared. */
+/** Reads the geometry of the mapped @file, whose path is @path. Errors have been logged, with @where, the
+ * place of its declaration. */
 int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where);
 
 #endif

@@ -56,7 +56,7 @@ void tenant_unref(struct tenant *t)
 	tenant_free(t);
 }
 
-/* A limit that is new begins with a full bucket: the first client is none too many */
+/* A new limit starts with a full bucket, so that the first client is not refused */
 static void limit_connects(struct tenant *t, uint64_t now_us)
 {
 	const struct catalog_limits *l = &t->limits;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tenant.h - who is served, as one: its protection domain, what its sessions use of its quotas, its rate.
+ * tenant.h - a tenant: its protection domain, what its sessions use of its quotas, and its rates.
  *
- * A tenant has one PD. Whatever a chain of its sessions names - rings, scratch, regions - has keys of that
- * PD, and no queue of another tenant can use them.
+ * A tenant has one PD. Rings, scratch and regions of its sessions have keys of that PD, which no queue of
+ * another tenant can use.
  *
- * Tenants are known by their names and outlive a reload: what they use goes on being counted, limits become
- * those of the new configuration. One that is no longer configured goes with its last session. Thread rules:
- * one thread.
+ * A tenant is identified by its name and outlives a reload: its use stays charged, and its limits become
+ * those of the new configuration. A tenant that is no longer configured is freed with its last session.
+ * Thread rules: one thread.
  */
 #ifndef GENERATION_TENANT_H
 #define GENERATION_TENANT_H
@@ -23,7 +23,7 @@
 struct tenant_charge {
 	uint32_t depth;
 	uint64_t queue_bytes;
-	uint64_t slot_bytes; /* that the client has registered for replies */
+	uint64_t slot_bytes; /* memory of the client's reply slots */
 };
 
 struct tenant {
@@ -31,12 +31,11 @@ struct tenant {
 	struct rnic_pd *pd;
 	struct master_qp master; /* of queues of that PD */
 	struct catalog_limits limits;
-	struct rate rate, bytes; /* of requests, and of what they are answered */
-	struct rate connects;    /* of sessions that begin */
-	uint64_t reply_most; /* bytes of the longest reply that a session of it may have got: the least that a
-				bucket holds */
+	struct rate rate, bytes; /* of requests; of bytes of replies */
+	struct rate connects;    /* of new sessions */
+	uint64_t reply_most; /* bytes of the longest reply of any of its sessions: the least burst of bytes */
 	unsigned waiting;    /* sessions that want more credits than there are */
-	unsigned turns;      /* of them that are still to get theirs (pace.c) */
+	unsigned turns; /* of those, sessions that are still to get credits in this round (server/pacer.c) */
 	/* in use */
 	unsigned sessions;
 	uint64_t depth, queue_bytes, slot_bytes;
@@ -48,21 +47,21 @@ struct tenant {
 };
 
 /**
- * Another reference to tenant @name of @all; if it is new, without limits. Errors have been logged. @all must
- * outlive it, and so must @dev and @arena.
+ * Takes a reference to tenant @name of @all; makes the tenant, without limits, if there is none. Errors have
+ * been logged. @all, @dev and @arena must outlive it.
  */
 int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, struct rnic_device *dev,
 	struct rnic_arena *arena);
 void tenant_unref(struct tenant *t); /* NULL is fine */
 
-/** Puts @limits in force. What is in use beyond them stays; nothing is added to it. */
+/** Applies @limits. Sessions beyond them stay; new ones are refused. */
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us);
 
-/** A session whose replies have up to @bytes begins. */
+/** Makes room in the bucket of bytes for a new session whose replies have up to @bytes. */
 void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us);
 
-/** Charges a session that begins; false when a quota, or the rate of those, forbids it: @rej names it and the
- * number. */
+/** Charges a new session. False when a quota or connect_rate forbids it; @rej has the quota and what is left
+ * of it. */
 bool tenant_charge(
 	struct tenant *t, const struct tenant_charge *charge, uint64_t now_us, struct reddn_wire_rej *rej);
 void tenant_refund(struct tenant *t, const struct tenant_charge *charge);

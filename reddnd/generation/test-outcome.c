@@ -22,7 +22,7 @@ static struct program *compile(const char *text)
 	return p;
 }
 
-/* Rings as they are armed; the keys and addresses are nobody's */
+/* Armed rings, with keys and addresses of no memory */
 static void arm(struct chain_env *env, const struct chain_image *img)
 {
 	*env = (struct chain_env){.slots = SLOTS, .slot_count = 1, .slot_size = 64};
@@ -100,7 +100,7 @@ static void test_unconditional(void **state)
 	program_free(p);
 }
 
-/* The last answer, when no other was it, is a miss */
+/* The last answer, without another one, is a miss */
 static void test_answers(void **state)
 {
 	struct program *p = compile("program x\n"

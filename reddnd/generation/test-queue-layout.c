@@ -30,7 +30,7 @@ static void test_slots(void **state)
 	assert_int_equal(queue_layout_slots(4096), 8192);
 }
 
-/* Everything is inside, aligned, and nothing overlaps */
+/* All parts are inside the block, aligned, and do not overlap */
 static void check_layout(
 	const struct chain_image *img, const struct loop_size *loop, bool recycled, unsigned slots)
 {
@@ -57,7 +57,7 @@ static void check_layout(
 		ranges[n++] = (struct range){
 			l.queue[q].wq_off, l.queue[q].ring_off + l.queue[q].ring_wqebbs * 64ull};
 	}
-	/* The audit looks up the RECV of every instance */
+	/* The daemon reads the RECV CQE of every instance */
 	assert_true(1u << l.queue[0].cq_log_size >= slots);
 	assert_int_equal(l.scratch_off % 8, 0);
 	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};

@@ -124,7 +124,7 @@ static void test_refusals(void **state)
 	assert_int_equal(parse(&ok, 4095, &geometry, words), -EINVAL);
 	assert_string_equal(words, "it has 4095 bytes; a table has at least one page");
 	assert_int_equal(parse(&ok, SIZE - 1, &geometry, words), -EINVAL);
-	assert_string_equal(words, "its header says 16384 bytes, the file has 16383");
+	assert_string_equal(words, "its header has a size of 16384 bytes, the file has 16383");
 }
 
 int main(void)

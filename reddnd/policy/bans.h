@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bans.h - clients that are refused, or served more slowly, for a while, by address. Pure.
+ * bans.h - addresses whose clients are refused or throttled for a while. Pure.
  *
- * A ban is of the address, not of the port: all clients of a machine share it. When BANS_MAX are in force the
- * one that would end first makes room.
+ * A ban is for an address without its port: all clients of a machine share it. When BANS_MAX are in force, a
+ * new one replaces the one that would end first.
  */
 #ifndef POLICY_BANS_H
 #define POLICY_BANS_H
@@ -25,10 +25,11 @@ struct bans {
 	unsigned n;
 };
 
-/** @peer: "ADDRESS port N" or "ADDRESS". @rate: see above. A longer ban of the same address stays as it is.
+/** @peer: "ADDRESS port N" or "ADDRESS". @rate: as in struct ban. A ban of the same address that ends later
+ * stays as it is.
  */
 void bans_add(struct bans *b, const char *peer, uint64_t until, uint64_t rate, const char *why);
-/** The ban that @peer is under, or NULL. */
+/** The ban in force for @peer, or NULL. */
 const struct ban *bans_find(struct bans *b, const char *peer, uint64_t now);
 
 #endif

@@ -42,7 +42,7 @@ enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind)
 	}
 }
 
-/* A free one; the oldest of that address if it has its share; else the oldest of all */
+/* A free place; the oldest of that address if it has END_REASONS_EACH; else the oldest of all */
 static struct end_reason *place_for(struct end_reasons *all, const uint8_t address[16])
 {
 	struct end_reason *oldest = &all->kept[0], *own = NULL;

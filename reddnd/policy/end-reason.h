@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * end-reason.h - why sessions ended, for clients that come back to ask (REDDN_REQ_END_REASON of wire.h).
- * Pure.
+ * end-reason.h - reasons why sessions ended, for clients that ask (REDDN_REQ_END_REASON of wire.h). Pure.
  *
- * The last words of END_REASONS_MAX sessions are kept, of one client address at most END_REASONS_EACH:
- * whoever lets sessions end one after the other displaces what others want to know only when he comes from
- * many addresses. Who asks has to come from the address of the session and to know where its reply slots were
- * and their key, which nobody was told but the server.
+ * The reasons of the last END_REASONS_MAX sessions are kept, at most END_REASONS_EACH for one client address,
+ * so that only a client with many addresses can displace the reasons of others. The asking client must
+ * connect from the address of the session and must know the address and rkey of its reply slots, which only
+ * the client and the server know.
  */
 #ifndef POLICY_END_REASON_H
 #define POLICY_END_REASON_H
@@ -20,7 +19,7 @@
 
 enum { END_REASONS_MAX = 1024, END_REASONS_EACH = 32 };
 
-/** Which session, and the proof that it was the asking client's. */
+/** A session, and the proof that it belonged to the asking client. */
 struct end_reason_query {
 	uint64_t session; /* > 0 */
 	uint64_t slot_addr;
@@ -28,7 +27,7 @@ struct end_reason_query {
 };
 
 struct end_reason {
-	uint64_t number; /* of end_reasons_add(); 0: free */
+	uint64_t number; /* count of end_reasons_add(); 0: free */
 	uint8_t address[16];
 	struct end_reason_query of;
 	uint8_t how; /* enum reddn_wire_end */
@@ -40,10 +39,10 @@ struct end_reasons {
 	uint64_t count;
 };
 
-/** True: the private data of a REQ is such a question, about @of. */
+/** True if the private data of a REQ ask for an end reason; @of is the session. */
 bool end_reason_query_parse(const void *data, size_t size, struct end_reason_query *of);
 
-/** What a verdict is to the client. */
+/** How a session ended, for the client, when a verdict ended it. */
 enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind);
 
 /** @address: rnic_conn_address(). @why is cut to what a REJ holds. */

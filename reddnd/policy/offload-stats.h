@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * offload-stats.h - what was counted for each offload, by its name. Counters outlive sessions and reloads:
- * they never go back.
+ * offload-stats.h - counters of each offload, by its name. They outlive sessions and reloads, and never
+ * decrease.
  */
 #ifndef POLICY_OFFLOAD_STATS_H
 #define POLICY_OFFLOAD_STATS_H
@@ -22,7 +22,8 @@ struct offload_stats {
 	UT_hash_handle hh;
 };
 
-/** Those of offload @name, made if they are new; owned by @all. NULL when there is no memory. */
+/** The counters of offload @name, owned by @all; makes them if there are none. NULL when there is no memory.
+ */
 struct offload_stats *offload_stats_get(struct offload_stats **all, const char *name);
 void offload_stats_free(struct offload_stats **all);
 

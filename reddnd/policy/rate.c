@@ -5,7 +5,7 @@
 
 enum { SECOND = 1000000, FILL_US = SECOND / 10 };
 
-/* How many more it holds */
+/* Tokens that fit into the bucket */
 static uint64_t room(const struct rate *r)
 {
 	uint64_t most = r->burst + (r->awaited ? r->per_second : 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * request.h - what a client asks for when it connects, and how it is told no. Pure.
+ * request.h - the request of a client that connects, and the refusal of it. Pure.
  */
 #ifndef POLICY_REQUEST_H
 #define POLICY_REQUEST_H
@@ -18,14 +18,15 @@ struct request {
 	char offload[sizeof((struct reddn_wire_req *)0)->offload + 1];
 };
 
-/** False when the bytes are no request that this version understands; @rej then says why. */
+/** False when the bytes are not a request of this version of the protocol; @rej is the refusal then. */
 bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej);
 
-/** False when the offload wants something else: at most @depth_max requests, slots of @slot_need bytes. */
+/** False, with @rej, if the request has a depth above @depth_max or reply slots of less than @slot_need
+ * bytes. */
 bool request_check(
 	const struct request *request, unsigned depth_max, uint32_t slot_need, struct reddn_wire_rej *rej);
 
-/** Fills in a refusal; @need: the number that would have been right, 0 if there is none. */
+/** Fills in a refusal. @need: the number that would have been accepted, 0 if there is none. */
 void request_refuse(struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -29,7 +29,7 @@ static void test_bans(void **state)
 		bans_add(b, peer, 5000 + i, 0, "many");
 	}
 	assert_int_equal(b->n, BANS_MAX);
-	/* those that would have ended first have made room */
+	/* those that would have ended first were replaced */
 	assert_null(bans_find(b, "2001:db8::9 port 7", 1));
 	assert_non_null(bans_find(b, "2001:db8::a port 7", 1));
 	assert_non_null(bans_find(b, peer, 1));

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* after those that it needs */
+/* behind the bytes that it needs */
 #include <cmocka.h>
 
 static const uint8_t alice[16] = {[15] = 1}, bob[16] = {[15] = 2};
@@ -16,7 +16,7 @@ static struct end_reason_query of(uint64_t session)
 	return (struct end_reason_query){.session = session, .slot_addr = 0x1000 * session, .slot_rkey = 77};
 }
 
-/* The reason of the answer; for REDDN_REJ_ENDED the words are to be @words and the way @how */
+/* Returns the reason of the answer; that of REDDN_REJ_ENDED must have the words @words and the way @how */
 static uint8_t ask(const struct end_reasons *f, const uint8_t address[16], struct end_reason_query q,
 	enum reddn_wire_end how, const char *words)
 {
@@ -63,12 +63,12 @@ static void test_shares(void **state)
 		q = of(i);
 		end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, "again");
 	}
-	/* One client's many leave those of another alone, and its own last ones are there */
+	/* Many sessions of one client displace only its own oldest ones */
 	assert_int_equal(ask(f, bob, of(1), REDDN_WIRE_END_OPERATOR, "kicked"), REDDN_REJ_ENDED);
 	for (uint64_t i = 5000 - END_REASONS_EACH; i < 5000; i++)
 		assert_int_equal(ask(f, alice, of(i), REDDN_WIRE_END_FAILED, "again"), REDDN_REJ_ENDED);
 	assert_int_equal(ask(f, alice, of(5000 - END_REASONS_EACH - 1), 0, ""), REDDN_REJ_UNKNOWN);
-	/* Of many clients the oldest goes first */
+	/* With many clients the oldest reason goes first */
 	for (uint64_t i = 0; i < END_REASONS_MAX; i++) {
 		const uint8_t other[16] = {[0] = 9, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
 

@@ -38,8 +38,8 @@ static void test_burst(void **state)
 	assert_int_equal(rate_available(&r, S + 999), 0);
 	assert_int_equal(rate_delay(&r, 1, S + 999), 1);
 	assert_int_equal(rate_available(&r, S + 1000), 1);
-	assert_int_equal(rate_available(&r, 100ull * S), 50); /* a pause fills it, and no more */
-	assert_int_equal(rate_available(&r, S), 50);          /* a clock that goes back brings nothing */
+	assert_int_equal(rate_available(&r, 100ull * S), 50); /* a pause fills the bucket, and no more */
+	assert_int_equal(rate_available(&r, S), 50);          /* a clock that goes back adds nothing */
 }
 
 static void test_defaults(void **state)
@@ -53,7 +53,8 @@ static void test_defaults(void **state)
 	assert_int_equal(rate_available(&r, 0), 1);
 }
 
-/* Whatever the rounds are like, so much comes out in the long run, and never more than that and one burst */
+/* With any interval between refills the rate is kept in the long run, and never exceeded by more than one
+ * burst */
 static void test_exact(void **state)
 {
 	static const uint64_t rates[] = {1, 7, 999, 12345, 1000003, 50000000};
@@ -113,7 +114,7 @@ static void test_give(void **state)
 	rate_take(&r, 50);
 	rate_give(&r, 20);
 	assert_int_equal(rate_available(&r, S), 20);
-	rate_give(&r, 31); /* what it does not hold is lost */
+	rate_give(&r, 31); /* tokens beyond its size are lost */
 	assert_int_equal(rate_available(&r, S), 50);
 	rate_init(&r, 0, 0, S);
 	rate_give(&r, 5);
@@ -131,11 +132,11 @@ static void test_awaited(void **state)
 	rate_await(&r, true);
 	assert_int_equal(rate_available(&r, S + S / 2), 500);
 	rate_await(&r, false);
-	assert_int_equal(rate_available(&r, 20ull * S), 1050); /* a second's worth, and no more */
+	assert_int_equal(rate_available(&r, 20ull * S), 1050); /* the tokens of a second, and no more */
 	rate_give(&r, 5);
 	assert_int_equal(rate_available(&r, 21ull * S), 1050);
 	rate_await(&r, false);
-	assert_int_equal(rate_available(&r, 22ull * S), 1050); /* what is owed stays */
+	assert_int_equal(rate_available(&r, 22ull * S), 1050); /* tokens of waiters stay */
 	rate_give(&r, 5);
 	rate_take(&r, 1010);
 	assert_int_equal(rate_available(&r, 30ull * S), 50);

@@ -17,7 +17,7 @@ static void test_kinds(void **state)
 	(void)state;
 	assert_int_equal(verdict_kind_of(CQE_SYND_RNR_RETRY, true), VERDICT_RNR);
 	assert_int_equal(verdict_kind_of(CQE_SYND_RETRY, true), VERDICT_UNREACHABLE);
-	/* between queues of the chain they say nothing of the client */
+	/* between queues of the chain they do not concern the client */
 	assert_int_equal(verdict_kind_of(CQE_SYND_RNR_RETRY, false), VERDICT_STEP);
 	assert_int_equal(verdict_kind_of(CQE_SYND_RETRY, false), VERDICT_STEP);
 	assert_int_equal(verdict_kind_of(0x13, true), VERDICT_STEP);
@@ -59,11 +59,11 @@ static void test_silence(void **state)
 	assert_int_equal(verdict_silent(&s, 7, true, 2101, 100), 101);
 	/* once */
 	assert_int_equal(verdict_silent(&s, 7, true, 9000, 100), 0);
-	/* the next one has a time of its own */
+	/* the next request has a time of its own */
 	assert_int_equal(verdict_silent(&s, 8, true, 9001, 100), 0);
 	assert_int_equal(verdict_silent(&s, 8, true, 9101, 100), 0);
 	assert_int_equal(verdict_silent(&s, 8, true, 9102, 100), 101);
-	/* answered, and the next is not there yet */
+	/* answered, and there is no next request yet */
 	assert_int_equal(verdict_silent(&s, 9, false, 9200, 100), 0);
 	assert_int_equal(verdict_silent(&s, 9, true, 99999, 100), 0);
 	assert_int_equal(verdict_silent(&s, 9, true, 100100, 100), 101);
@@ -76,11 +76,11 @@ static void test_idle(void **state)
 	(void)state;
 	assert_false(verdict_is_idle(&i, 0, false, 1099, 100));
 	assert_true(verdict_is_idle(&i, 0, false, 1100, 100));
-	/* asked, since the last look; time begins anew with this one */
+	/* a request since the last look: time starts again with this look */
 	assert_false(verdict_is_idle(&i, 5, false, 1150, 100));
 	assert_false(verdict_is_idle(&i, 5, false, 1249, 100));
 	assert_true(verdict_is_idle(&i, 5, false, 1250, 100));
-	/* a chain that takes its time is not idle */
+	/* a session with an unanswered request is not idle */
 	assert_false(verdict_is_idle(&i, 5, true, 1300, 100));
 	assert_false(verdict_is_idle(&i, 5, true, 9000, 100));
 	assert_false(verdict_is_idle(&i, 6, false, 9100, 100));
@@ -113,7 +113,7 @@ static void test_steps(void **state)
 	assert_string_equal(v.path, "/x/one.rdn");
 	assert_non_null(strstr(v.text, ", one.rdn:3"));
 	assert_non_null(strstr(v.text, "(0x68)"));
-	/* the wait for the request */
+	/* the WAIT for the request */
 	cqe.syndrome = 0x02;
 	verdict_of_step(&v, p, "/x/one.rdn", 0, 0, &cqe);
 	assert_int_equal(v.kind, VERDICT_STEP);

@@ -19,7 +19,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* @st: NULL if nobody wrote it, which is when @other says what it is */
+/* @st: NULL for a work request that no step of the program made; @other names it then */
 static void say_step(struct verdict *v, const struct chain_step *st, unsigned line, const char *other,
 	const char *where, const char *path, const struct rnic_cqe *cqe)
 {

@@ -15,7 +15,7 @@
 
 enum { BINS = 64 };
 
-/* A part of the file, in use or not. What is not in use never has a neighbour that is not either. */
+/* A part of the file, in use or not. Neighbours that are not in use become one. */
 struct extent {
 	TAILQ_ENTRY(extent) link; /* all of them, by offset */
 	LIST_ENTRY(extent) hole;  /* unused: those of about its size */
@@ -24,8 +24,7 @@ struct extent {
 	bool used;
 };
 
-/* Holes in bins by the logarithm of their size: what sessions take and give back is found, whatever their
- * number */
+/* Holes are in bins by the logarithm of their size, so that a search does not depend on their number */
 struct rnic_arena {
 	int fd;
 	uint8_t *mem;
@@ -46,7 +45,7 @@ static void add_hole(struct rnic_arena *arena, struct extent *e)
 	LIST_INSERT_HEAD(&arena->holes[bin(e->size)], e, hole);
 }
 
-/* In its own bin a hole may be too small, in the others none is */
+/* A hole in the bin of @size may be too small; no hole in a higher bin is */
 static struct extent *find_hole(struct rnic_arena *arena, uint64_t size)
 {
 	struct extent *e;
@@ -151,7 +150,7 @@ void rnic_arena_release(struct rnic_arena *arena, uint64_t offset)
 	assert(e);
 	HASH_DEL(arena->by_offset, e);
 	arena->used -= e->size;
-	/* Gives the memory back and makes the next extent here read as zeroes; a memfd cannot refuse it */
+	/* Gives the memory back, so that the next extent here reads as zeroes; a memfd cannot refuse */
 	if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset,
 		    (off_t)e->size) < 0)
 		abort();

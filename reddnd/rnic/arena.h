@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * arena.h - one memfd that holds all memory the NIC's queues live in: rings, CQEs, doorbell records, scratch.
+ * arena.h - one memfd that holds the memory of all queues: rings, CQEs, doorbell records, scratch.
  *
- * The file is sparse and its size is sealed, so whoever maps it (a successor process, the NIC's driver) can
- * rely on it. Sessions get extents: whole pages, zeroed, contiguous in the file and in memory. Freed extents
- * give their memory back to the system (hole punching), so an extent may be freed only when no device holds
- * it.
+ * The file is sparse and its size is sealed, so that everything that maps it (a successor process, the NIC's
+ * driver) can rely on it. Sessions get extents: whole pages, zeroed, contiguous in the file and in memory.
+ * Freed extents give their memory back to the system (hole punching), so an extent may be freed only when no
+ * device holds it.
  *
  * Thread rules: one thread.
  */
@@ -20,8 +20,8 @@ struct rnic_arena;
 int rnic_arena_new(struct rnic_arena **arena, uint64_t size); /* rounded up to pages */
 void rnic_arena_free(struct rnic_arena *arena);               /* and the extents left in it */
 
-/** -ENOSPC when no hole is large enough. @size is rounded up to pages. Takes no longer when there are many
- * extents. */
+/** -ENOSPC when no hole is large enough. @size is rounded up to pages. The time does not depend on the number
+ * of extents. */
 int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset);
 void rnic_arena_release(struct rnic_arena *arena, uint64_t offset);
 

@@ -24,7 +24,7 @@ void rnic_caps_parse(
 		.log_rd_atomic = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_ra_req_qp),
 		.log_rd_dest = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_ra_res_qp),
 	};
-	/* Ethernet: the RoCE page says so. InfiniBand ports always could. */
+	/* On Ethernet the RoCE page has this. InfiniBand ports always can. */
 	caps->force_loopback =
 		caps->infiniband || (roce && prm_get(roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled));
 	if (atomic) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * caps.h - what a device can do, as its firmware answers QUERY_HCA_CAP (positions: prm.h), and whether that
- * is enough. Pure: the command itself is sent by device.c.
+ * caps.h - capabilities of a device, from the answer of its firmware to QUERY_HCA_CAP (positions:
+ * mlx5/prm.h), and the check that they suffice for chains. Pure: device.c sends the command.
  */
 #ifndef RNIC_CAPS_H
 #define RNIC_CAPS_H
@@ -12,12 +12,12 @@
 
 struct rnic_caps {
 	bool cross_channel;   /* WAIT, SEND_EN, managed queues (cap cd) */
-	bool overrun_ignore;  /* CQs that nobody polls (cap cq_oi) */
+	bool overrun_ignore;  /* CQs without polling (cap cq_oi) */
 	bool infiniband;      /* link layer; otherwise Ethernet, that is RoCE */
 	bool force_loopback;  /* RC QPs can be connected to themselves without a GID */
-	bool index_ignore;    /* the NIC can be told to ignore WQE indices; reported only */
+	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
-	bool fenced_enables;  /* SEND_EN heeds a fence: not what firmware says, but rnic_device_set_observed()
+	bool fenced_enables;  /* SEND_EN obeys a fence: not from firmware, but from rnic_device_set_observed()
 			       */
 	bool unchecked_wqes;  /* index and QPN in a WQE are ignored: likewise */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
@@ -29,16 +29,16 @@ struct rnic_caps {
 
 enum { RNIC_ATOMIC_CAS = 1, RNIC_ATOMIC_ADD = 2, RNIC_ATOMIC_MASKED_CAS = 4, RNIC_ATOMIC_MASKED_ADD = 8 };
 
-/** Fills in what the three capability pages (4096 bytes each; @roce, @atomic may be NULL) say. */
+/** Fills in the capabilities of the three pages (4096 bytes each; @roce, @atomic may be NULL). */
 void rnic_caps_parse(
 	struct rnic_caps *caps, const uint8_t *general, const uint8_t *roce, const uint8_t *atomic);
 
 /**
- * True when chains can run on such a device; otherwise @why says in words everything that is missing.
+ * True when chains can run on such a device; otherwise @why lists in words everything that is missing.
  */
 bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size);
 
-/** Both masked atomics, of 8 bytes. */
+/** True if the device has both masked atomics, with operands of 8 bytes. */
 bool rnic_caps_masked_atomics(const struct rnic_caps *caps);
 
 /** One line for the log. */

@@ -17,10 +17,10 @@
 enum {
 	MAX_LISTENERS = 16,
 	BACKLOG = 128,
-	RNR_TIMER_10_US = 1,   /* a client that outruns the armed instances asks again that soon */
-	RNR_TIMER_640_US = 12, /* and one who is to be slowed, that late (IBTA 9.7.5.2.8) */
-	RNR_RETRY_FOREVER = 7, /* what the client is told to do then */
-	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply has broken the protocol */
+	RNR_TIMER_10_US = 1,   /* after which a client that is ahead of the armed instances tries again */
+	RNR_TIMER_640_US = 12, /* and a client that is throttled (IBTA 9.7.5.2.8) */
+	RNR_RETRY_FOREVER = 7, /* the client tries again without end */
+	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
 	ACK_TIMEOUT_4_S = 20,
 	UDP_SPORT_MIN = 0xc000,
 };
@@ -176,8 +176,8 @@ int rnic_cm_dispatch(struct rnic_cm *cm)
 	type = event->event;
 	id = event->id;
 	conn = id->context;
-	/* The event owns the private data; and an id cannot be destroyed before its events are acknowledged,
-	 * which a callback may want to do */
+	/* The event owns the private data, so copy them. An id cannot be destroyed before its events are
+	 * acknowledged, and a callback may destroy it */
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
 		size = event->param.conn.private_data_len;
 		memcpy(data, event->param.conn.private_data, size);
@@ -242,7 +242,7 @@ static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_
 		       : 0;
 }
 
-/* RoCE: the kernel finds the MAC address behind a GID only for address handles */
+/* On RoCE the kernel resolves the MAC address of a GID only for address handles */
 static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct rnic_path *path)
 {
 	struct mlx5dv_ah dv = {0};
@@ -266,8 +266,9 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 }
 
 /*
- * The REQ of the client says it (IBTA 12.7.34; cm.c of Linux takes it over), up to hours, or for ever. A
- * reply that nobody acknowledges would keep a session busy for as long, with all that was charged for it.
+ * The client's REQ has the timeout (IBTA 12.7.34; Linux's cm.c takes it over), up to hours, or for ever. A
+ * reply without an acknowledgement would keep a session, and the quotas that it is charged for, for that
+ * long.
  */
 uint8_t rnic_ack_timeout(uint8_t asked)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm.h - the connection manager's passive side, for queue pairs that it did not make.
+ * cm.h - the passive side of the connection manager, for queue pairs that DEVX made.
  *
  * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and
  * frees it with rnic_conn_free(), from any callback or outside. ops.gone comes at most once, ops.established
@@ -19,9 +19,9 @@ struct rnic_conn;
 struct rnic_cm_ops {
 	/** @data: the client's private data, zero padded by the CM. Ownership of @conn passes. */
 	void (*request)(void *arg, struct rnic_conn *conn, const void *data, size_t size);
-	/** The client has got the answer. */
+	/** The client has the answer; the connection is established. */
 	void (*established)(void *arg, struct rnic_conn *conn);
-	/** The client disconnected, died or was never reached; @why in words. */
+	/** The client disconnected, died or was never reached; @why is the reason in words. */
 	void (*gone)(void *arg, struct rnic_conn *conn, const char *why);
 };
 
@@ -30,17 +30,16 @@ void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
 /** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
-/** From now on clients are heard, on all that was bound; until then they are refused at once. Errors have
- * been logged. */
+/** Listens on all bound addresses. Until then clients are refused at once. Errors have been logged. */
 int rnic_cm_listen(struct rnic_cm *cm);
-/** Name of the device that a bound address belongs to, NULL while it may be any. */
+/** Name of the device that a bound address belongs to; NULL if the addresses belong to none in particular. */
 const char *rnic_cm_device(const struct rnic_cm *cm);
 
 /** Readable when rnic_cm_dispatch() has something to do. Owned by @cm. */
 int rnic_cm_fd(const struct rnic_cm *cm);
 /**
- * Runs the callback of the next event, if there is one: clients that come and go without end hold up nobody
- * else, as the fd stays readable. A negative errno only if the channel itself failed.
+ * Runs the callback of the next event, if there is one. One event at a time: clients that connect without end
+ * do not block other work, because the fd stays readable. A negative errno only if the channel itself failed.
  */
 int rnic_cm_dispatch(struct rnic_cm *cm);
 
@@ -50,19 +49,19 @@ void *rnic_conn_user(const struct rnic_conn *conn);
 const char *rnic_conn_peer(const struct rnic_conn *conn);
 /** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
-/** Device on which the client was heard. */
+/** Name of the device that the client's request came to. */
 const char *rnic_conn_device(const struct rnic_conn *conn);
 
 /**
- * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow:
- * when there is no RECV for a SEND the client waits 640 us, not 10, before it tries again.
+ * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: a
+ * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
 /** At most 196 bytes of private data. */
 int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size);
 /** At most 148 bytes of private data. */
 int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
-/** The client learns of it by an event. Fine on a connection that is gone. */
+/** The client gets an event. Fine on a connection that is gone. */
 void rnic_conn_disconnect(struct rnic_conn *conn);
 void rnic_conn_free(struct rnic_conn *conn);
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The device holds an event back until so many CQEs are there or so much time has passed: a burst costs one
+/* The device delays an event until there are so many CQEs or so much time has passed: a burst costs one event
  */
 enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
 

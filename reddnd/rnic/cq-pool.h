@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cq-pool.h - the completion queues of all reply queues. Each reply ends with one signalled WQE; its CQE
- * names the queue pair and the WQE index, that is, the session and the instance that is finished. So one
- * queue tells about many sessions, and one event about many requests.
+ * cq-pool.h - completion queues that reply queues share. Each reply ends with one signalled WQE. Its CQE
+ * names the queue pair and the WQE index, that is, the session and the instance that is finished. So one CQ
+ * serves many sessions, and one event many requests.
  *
- * A queue never overflows: sessions are charged for every CQE they may have unread, flushed ones included,
- * and go to another queue when one is full.
+ * A CQ never overflows: each session is charged for the CQEs that it may have unread, flushed ones included,
+ * and goes to another CQ when one is full.
  */
 #ifndef RNIC_CQ_POOL_H
 #define RNIC_CQ_POOL_H
@@ -17,15 +17,15 @@
 
 enum { CQ_POOL_LOG_CQES = 14 };
 
-/* In the cookies of its events */
+/* Set in the cookies of its events */
 #define CQ_POOL_COOKIE (UINT64_C(1) << 63)
 
 struct cq_pool_queue {
 	struct rnic_block block;
 	struct rnic_cq cq;
 	uint32_t charged; /* CQEs */
-	bool taken;       /* CQEs were taken since the room of the last ones was given back */
-	bool unarmed;     /* CQEs were taken, or an event came, since the last event was asked for */
+	bool taken;       /* CQEs were taken since the doorbell record was last written */
+	bool unarmed;     /* CQEs were taken, or an event came, since the CQ was last armed */
 	uint64_t cookie;
 	TAILQ_ENTRY(cq_pool_queue) link;
 };
@@ -34,26 +34,26 @@ struct cq_pool {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	TAILQ_HEAD(, cq_pool_queue) cqs;
-	struct cq_pool_queue *at; /* where the last CQE was taken from */
+	struct cq_pool_queue *at; /* the CQ that the last CQE came from */
 	uint64_t last_cookie;
 };
 
-/** Makes the first queue, which stays. */
+/** Makes the first CQ, which stays. */
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena);
 void cq_pool_deinit(struct cq_pool *pool); /* after all sessions; fine on one that is all zero */
 
-/** A queue with room for @cqes more. -ENOSPC, or what the device says. Armed if it is new. */
+/** Finds or makes a CQ with room for @cqes more; a new one is armed. -ENOSPC, or the error of the device. */
 int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, struct cq_pool_queue **cq);
 void cq_pool_refund(struct cq_pool *pool, struct cq_pool_queue *cq, uint32_t cqes); /* NULL is fine */
 
-/** Takes one CQE: 1, or 0 when all queues are empty. One queue after the other. */
+/** Takes one CQE, from one CQ after the other: 1, or 0 when all are empty. */
 int cq_pool_next(struct cq_pool *pool, struct rnic_cqe *cqe);
-/** Gives the room of what was taken back to the device. */
+/** Gives the room of CQEs that were taken back to the device. */
 void cq_pool_update(struct cq_pool *pool);
-/** An event with CQ_POOL_COOKIE came: it may be of CQEs that were taken before, and its queue will raise no
- * other. */
+/** Notes an event with CQ_POOL_COOKIE. Its CQEs may have been taken already; the CQ raises no other event
+ * until it is armed. */
 void cq_pool_event(struct cq_pool *pool, uint64_t cookie);
-/** Asks for an event of the queues that have had CQEs or events; take once more afterwards. */
+/** Arms the CQs that had CQEs or events. A CQE may have come before, so take CQEs once more afterwards. */
 void cq_pool_arm(struct cq_pool *pool);
 
 #endif

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Where the NIC sees blocks: below the regions (region.h), page by page as in the arena. Not 0, so that a
- * field nobody filled in points nowhere. */
+/* IOVA of the arena's first page. Blocks lie below the regions (region.h), in the order of the arena. Not 0,
+ * so that an address field that was not filled in points nowhere. */
 #define BLOCK_IOVA_BASE (1ull << 32)
 
 static int set_nonblocking(int fd)
@@ -108,7 +108,7 @@ static int prepare(struct rnic_device *dev)
 	if (r < 0)
 		return r;
 	dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
-	if (!dev->uar) /* older kernels know only this kind */
+	if (!dev->uar) /* older kernels have only this kind */
 		dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
 	if (!dev->uar)
 		return log_errno(-errno, "%s: cannot get a doorbell page", rnic_device_name(dev));
@@ -293,7 +293,7 @@ void rnic_block_deinit(struct rnic_block *b)
 		r = ibv_dereg_mr(b->mr);
 	if (b->umem && mlx5dv_devx_umem_dereg(b->umem))
 		r = errno ? errno : EBUSY;
-	/* Memory that the device still holds must never be given to somebody else */
+	/* Memory that the device still holds must never be given to another session */
 	if (r)
 		log_error("queue memory at %#" PRIx64 " cannot be taken back from the device: %s", b->offset,
 			strerror(abs(r)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device.h - one mlx5 device: its context, protection domains, doorbell page and events; memory blocks for
+ * device.h - one mlx5 device: context, protection domains, doorbell page, events, and memory blocks for
  * queues.
  *
  * Open it after privileges are settled and never fork after that: the kernel ties the device file to the
@@ -18,33 +18,35 @@ struct rnic_device;
 struct rnic_pd;
 
 /**
- * Opens device @name, or the machine's only mlx5 device when @name is empty. Logs what was found; -ENODEV
- * when there is no such device, -EOPNOTSUPP when it lacks what chains need. Errors have been logged.
+ * Opens device @name, or the machine's only mlx5 device when @name is empty, and logs its capabilities.
+ * -ENODEV when there is no such device, -EOPNOTSUPP when it lacks a capability that chains need. Errors have
+ * been logged.
  */
 int rnic_device_open(struct rnic_device **dev, const char *name);
 void rnic_device_close(struct rnic_device *dev);
 
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
-/** What a trial has shown, which firmware does not say; before programs are compiled for the device. */
+/** Sets the capabilities that firmware does not report and a self-test has observed. Call it before programs
+ * are compiled for the device. */
 void rnic_device_set_observed(struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes);
 
-/** The PD of what belongs to no client in particular; owned by the device. */
+/** The PD for objects that belong to no client in particular; owned by the device. */
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev);
-/** Another: queues of one PD cannot use memory keys of another. Errors have been logged. */
+/** Makes another PD. Queues of one PD cannot use memory keys of another. Errors have been logged. */
 int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev);
-void rnic_pd_free(struct rnic_pd *pd); /* after all that is in it */
+void rnic_pd_free(struct rnic_pd *pd); /* after all objects in it */
 struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
 
-/** Readable when rnic_device_next_event() has something. Owned by the device. */
+/** Readable when rnic_device_next_event() has an event. Owned by the device. */
 int rnic_device_event_fd(const struct rnic_device *dev);
 /** 1 and the @cookie that a queue was created with, 0 when there is none left, or a negative errno. */
 int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);
 
-/** Readable when rnic_device_read_async() has something to look at. Owned by the device. */
+/** Readable when rnic_device_read_async() has an event. Owned by the device. */
 int rnic_device_async_fd(const struct rnic_device *dev);
-/** Reads and logs the events of the device itself; 1 when it is lost and nothing more will work on it, else
- * 0. */
+/** Reads and logs the asynchronous events of the device. 1 when the device is lost and no object of it works
+ * any more, else 0. */
 int rnic_device_read_async(struct rnic_device *dev);
 
 /**
@@ -65,7 +67,7 @@ struct rnic_block {
 	uint32_t lkey, rkey;
 };
 
-/** @code_off: multiple of the page size. Fails with -ENOSPC (arena full), -ENOMEM, or what the device says.
+/** @code_off: multiple of the page size. -ENOSPC when the arena is full, -ENOMEM, or the error of the device.
  */
 int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size);

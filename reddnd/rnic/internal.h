@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * internal.h - what the files of rnic share and nobody else sees: the verbs objects.
+ * internal.h - private to rnic: the verbs objects that its files share.
  */
 #ifndef RNIC_INTERNAL_H
 #define RNIC_INTERNAL_H
@@ -23,12 +23,12 @@ struct rnic_device {
 	struct mlx5dv_devx_uar *uar;
 	struct mlx5dv_devx_event_channel *events;
 	uint32_t eqn;
-	uint32_t psn_secret; /* where PSNs of queues that only talk to the device itself begin */
+	uint32_t psn_secret; /* first PSN of loopback queues */
 	bool lost;
 	struct rnic_caps caps;
 };
 
-/** Where the packets of a QP go, and how long it tries: what the state transitions take. */
+/** Address of a QP's peer and its retry parameters, for the state transitions. */
 struct rnic_path {
 	bool loopback; /* to the device itself; the address fields are ignored then */
 	bool grh;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * master-qp.h - the one queue pair whose SQ is not managed: a managed SQ runs nothing until somebody enables
- * its first WQEs, and this is who does.
+ * master-qp.h - a queue pair whose SQ is not managed (QPC.cd_master). It enables the first WQEs of managed
+ * SQs, which execute nothing until then.
  */
 #ifndef RNIC_MASTER_QP_H
 #define RNIC_MASTER_QP_H
@@ -18,15 +18,15 @@ int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *a
 void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
 
 /**
- * Lets queue @qpn run up to WQE index @index (exclusive, WQEBBs since RESET), and waits until the device has
- * taken the order: microseconds. -ETIMEDOUT or -EIO when it does not; the master QP is of no use then.
+ * Enables WQEs of queue @qpn up to index @index (exclusive, WQEBBs since RESET), and waits some microseconds
+ * for the completion. -ETIMEDOUT or -EIO when there is none; the master QP cannot be used then.
  */
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index);
 
 /** The same for the RQ of a managed queue pair: RECVs up to producer index @index can be used. */
 int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
 
-/** Posts one signalled NOP and waits for its CQE likewise: one more CQE on cq. */
+/** Posts one signalled NOP and waits for its CQE: cq then counts one more, for WAITs. Errors as above. */
 int master_qp_tick(struct master_qp *m);
 
 #endif

@@ -26,8 +26,8 @@ static void store_release32(uint32_t *p, uint32_t v)
 	__atomic_store_n(p, htobe32(v), __ATOMIC_RELAXED);
 }
 
-/* One store, after everything before it. Where the kernel only has write-combining pages (device.c) the store
- * would stay in the processor until something pushes it out, and the device would not hear of it. */
+/* One store, after all stores before it. Where the kernel has only write-combining pages (device.c), the
+ * store would stay in the processor until it is flushed, and the device would not see it. */
 static void ring(void *reg, uint64_t be_value)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -120,7 +120,7 @@ void rnic_cq_deinit(struct rnic_cq *cq)
 	*cq = (struct rnic_cq){0};
 }
 
-/* 1 when @cqe was written, whatever the lap */
+/* 1 when the device has written @raw in any lap */
 static int parse(const uint8_t *raw, struct rnic_cqe *cqe)
 {
 	uint8_t opcode = raw[CQE_OP_OWN] >> 4;
@@ -268,17 +268,17 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	prm_set(qpc, PRM_qpc_dbr_umem_valid, 1);
 	prm_set(qpc, PRM_qpc_dbr_umem_id, block->umem->umem_id);
 	prm_set(qpc, PRM_qpc_dbr_addr, attr->db_off);
-	/* WAIT and SEND_EN are the master's verbs; a managed SQ is the slave of a SEND_EN, and may be both */
+	/* WAIT and SEND_EN take a master; a managed SQ is the slave of a SEND_EN, and may be both */
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);
 	prm_set(qpc, PRM_qpc_cd_slave_receive, attr->managed_rq);
-	/* Received and read bytes must land where the scatter list says, never inside the CQE */
+	/* Received and read bytes must go to the scatter list, never into the CQE */
 	prm_set(qpc, PRM_qpc_cs_req, 0);
 	prm_set(qpc, PRM_qpc_cs_res, 0);
 	qp->obj = create(qp->dev, "queue pair", in, sizeof(in), &qp->qpn);
 	if (!qp->obj)
 		return -errno;
-	/* Error CQEs tell of nearly everything, so a device without these events will do */
+	/* Error CQEs report nearly everything, so a device without these events suffices */
 	r = subscribe(qp->dev, qp->obj, events, COUNT(events), attr->cookie);
 	if (r < 0)
 		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
@@ -383,8 +383,8 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 }
 
 /*
- * The first PSN of two queues, the same for both. These have all rights, and packets from outside that
- * pretend to be from this device are told from their own by nothing but the PSN.
+ * The first PSN of two loopback queues, the same for both. They grant all remote access, and only the PSN
+ * distinguishes their packets from forged ones of another host.
  */
 static uint32_t first_psn(const struct rnic_qp *qp, uint32_t peer)
 {

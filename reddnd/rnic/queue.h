@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queue.h - completion queues and RC queue pairs made by firmware commands (DEVX), in memory of a block.
+ * queue.h - completion queues and RC queue pairs, made by firmware commands (DEVX) in memory of a block.
  *
- * Verbs cannot make managed queues, whose WQEs run only as far as a SEND_EN allows; firmware can (QPC.cd_*).
- * What verbs hides is explicit here: CQEs, doorbell records, WQE indices. Memory belongs to the caller's
- * block, which must outlive the queue; offsets are relative to the block.
+ * Verbs cannot make managed queues, which execute WQEs only as far as a SEND_EN allows; firmware can
+ * (QPC.cd_*). CQEs, doorbell records and WQE indices, which verbs hides, are explicit here. Memory belongs to
+ * the caller's block, which must outlive the queue; offsets are relative to the block.
  *
  * Thread rules: one thread. Errors of init functions have been logged.
  */
@@ -40,7 +40,7 @@ struct rnic_cq_attr {
 	uint64_t cqes_off; /* page aligned, RNIC_CQE_BYTES << log_size bytes */
 	uint64_t db_off;   /* RNIC_DB_BYTES */
 	unsigned log_size;
-	bool overrun_ignore; /* nobody polls it; it only counts, for WAIT */
+	bool overrun_ignore; /* not polled; it only counts, for WAIT */
 	uint64_t cookie;     /* of its event */
 	/* An armed CQ fires after so many CQEs or so long after one; 0, 0: at once */
 	uint16_t moderate_count, moderate_us;
@@ -60,12 +60,12 @@ struct rnic_cqe {
 
 /** Takes the next CQE: 1, or 0 when there is none. */
 int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
-/** Tells the device how far rnic_cq_poll() got. */
+/** Writes the doorbell record: the device may reuse the entries that rnic_cq_poll() took. */
 void rnic_cq_update(struct rnic_cq *cq);
 
 /**
- * Asks for one event at the next CQE (@errors_only: at the next error, or solicited receive). A CQE between
- * the last poll and this may raise none: poll once more afterwards.
+ * Arms the CQ: one event at the next CQE (@errors_only: at the next error or solicited receive). A CQE
+ * between the last poll and this call may raise no event, so poll once more afterwards.
  */
 void rnic_cq_arm(struct rnic_cq *cq, bool errors_only);
 
@@ -102,22 +102,22 @@ struct rnic_qp_attr {
 };
 
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr);
-/** Connects @qp to itself, ready to send, with all remote access: what a chain's queues are. */
+/** Connects @qp to itself, ready to send, with all remote access: for queues of a chain. */
 int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic);
-/** Connects @qp to queue pair @peer of the same device, which is to be connected to @qp likewise. */
+/** Connects @qp to queue pair @peer of the same device. @peer needs the same call with @qp. */
 int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic);
-/** Stops it: nothing of it is executed any more, what was posted is flushed. */
+/** Moves @qp to the error state: it executes nothing more, and posted WQEs are flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
-/** No access to memory on its behalf happens after this. Fine on a QP that is all zero. */
+/** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. */
 void rnic_qp_deinit(struct rnic_qp *qp);
 
-/** Says that RQ entries up to number @count (since RESET, not masked) are posted. Their bytes are in memory.
+/** Posts RQ entries up to number @count (since RESET, not masked), whose bytes are in memory.
  */
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count);
 
 /**
- * For an SQ that is not managed: posts one WQE of up to 64 bytes, its index and QPN filled in here, and rings
- * the doorbell. The caller keeps track of room.
+ * For an SQ that is not managed: fills in index and QPN of one WQE of up to 64 bytes, posts it and rings the
+ * doorbell. The caller makes sure that there is room.
  */
 void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.h - data that chains read: a file, mapped and registered piece by piece.
+ * region.h - data of chains: a file, mapped and registered in windows.
  *
- * The NIC knows each piece (window) under an IOVA chosen here, window number w at (1 + w) << 40: an address
- * in it is base plus offset, whoever maps the file wherever; and a field of up to 5 bytes that a client fills
- * in an address can never lead out of the window's terabyte, of which only the window's bytes have the key.
+ * Window number w has the IOVA (1 + w) << 40, so that an address in it is base plus offset, wherever a
+ * process maps the file. A field of up to 5 bytes that a client fills in an address cannot lead out of the
+ * window's terabyte, in which only the bytes of the window have the key.
  *
- * The keys go into WQEs and nowhere else; clients never see them.
+ * The keys are only in WQEs; clients never see them.
  */
 #ifndef RNIC_REGION_H
 #define RNIC_REGION_H
@@ -16,9 +16,9 @@
 struct rnic_region;
 
 /**
- * Maps the whole file @path, shared. Opened for writing too: before Linux 6.2 the kernel pins pages for a
- * device only through a mapping that may be written. The CPU never writes there. -EINVAL when it is no
- * regular file or empty.
+ * Maps the whole file @path, shared. The file is opened for writing because before Linux 6.2 the kernel pins
+ * pages for a device only through a writable mapping; the CPU never writes there. -EINVAL when it is not a
+ * regular file, or is empty.
  */
 int rnic_region_open(struct rnic_region **region, const char *path);
 void rnic_region_close(struct rnic_region *region); /* and its windows */
@@ -34,18 +34,17 @@ struct rnic_window {
 
 enum { RNIC_WINDOW_BITS = 40 };
 
-/** What the NIC may do with a window. */
+/** Access of the NIC to a window. */
 enum rnic_access {
-	RNIC_LOCAL_READ,    /* gather from it */
-	RNIC_REMOTE_READ,   /* and a loopback READ may name it */
-	RNIC_REMOTE_CHANGE, /* and WRITEs and atomics too; and data may be scattered to it */
+	RNIC_LOCAL_READ,    /* gathers from it */
+	RNIC_REMOTE_READ,   /* and loopback READs of it */
+	RNIC_REMOTE_CHANGE, /* and loopback WRITEs and atomics, and scatters to it */
 };
 
 /**
- * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for the queues of
- * @pd: of one PD no two windows have the same number. IOVA and memory agree modulo the page size, so the IOVA
- * is a multiple of 2^40 when
- * @off is page aligned, otherwise @off % page more.
+ * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for queues of @pd. No
+ * two windows of one PD have the same number. IOVA and memory agree modulo the page size: the IOVA is a
+ * multiple of 2^40 plus @off % page size.
  */
 int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many clients that connect at once: they are heard one at a time, so that whoever waits for them can do
- * other things in between. And what a client may ask of its connection. */
+/* Many clients that connect at once: events are dispatched one at a time, so that the caller can do other
+ * things in between. And the limits of the parameters that a client asks for. */
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/internal.h"
 
@@ -96,7 +96,7 @@ static void one_at_a_time(void **state)
 	rnic_cm_free(cm);
 }
 
-/* No client makes the NIC wait for hours */
+/* No client can make the NIC wait for hours */
 static void ack_timeout(void **state)
 {
 	(void)state;

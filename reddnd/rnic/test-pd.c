@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tenants rely on: a queue of one PD has no use for a memory key of another, be it as lkey or as rkey.
+/* Isolation of tenants: a queue of one PD cannot use a memory key of another, neither as lkey nor as rkey.
  */
 #include "reddnd/rnic/queue.h"
 
@@ -83,8 +83,8 @@ static uint8_t copy(struct party *p, uint8_t opcode, const struct party *local, 
 	return cqe.error ? cqe.syndrome : 0;
 }
 
-/* With its own keys a queue reaches its memory; with @own and @foreign as told, it fails, and nothing has
- * moved */
+/* With its own keys a queue reaches its memory. With a local key (@foreign_local) or a remote key of another
+ * PD it fails, and no byte has moved */
 static void expect_refused(uint8_t opcode, bool foreign_local, uint8_t syndrome)
 {
 	struct party a, b;

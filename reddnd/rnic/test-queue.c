@@ -21,7 +21,7 @@ static struct rnic_cq empty(void)
 	return (struct rnic_cq){.cqes = ring[0], .log_size = LOG};
 }
 
-/* What the device does for CQE number @n */
+/* Writes CQE number @n as the device does */
 static void produce(
 	uint32_t n, uint8_t opcode, uint32_t qpn, uint16_t index, uint32_t length, uint8_t syndrome)
 {

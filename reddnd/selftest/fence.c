@@ -16,7 +16,7 @@ enum {
 	MAX_READ = 16384,
 };
 
-/* What is late is small in some trials and large in others */
+/* Sizes of the READs, small and large: either could be the one that is late */
 static const uint32_t sizes[] = {64, 256, 4096, MAX_READ};
 
 struct memory {
@@ -34,7 +34,7 @@ static void mark_wqe(struct testbed *bed, struct memory *m, unsigned q, unsigned
 	testbed_sge(bed, w + WQE_RDMA_SGE, &m->mark, 1);
 }
 
-/* The READ makes a WRITE of one of the marks, and the SEND_EN for that is the first after it */
+/* The READ turns one of the marks into a WRITE; the first SEND_EN after it enables that one */
 static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, uint8_t flags)
 {
 	uint32_t size = sizes[trial / 2 % COUNT(sizes)];
@@ -49,15 +49,15 @@ static void write_trial(struct testbed *bed, struct memory *m, unsigned trial, u
 		unsigned q = i ? TESTBED_QUEUES - 1 - patched : patched, through = mark[q] + 1;
 
 		if (q == TESTBED_WORK && trial < TRIALS - 1)
-			through += TRIAL - 1; /* the next trial, but for its mark */
+			through += TRIAL - 1; /* the next trial without its mark */
 		testbed_sync(bed, WQE_OP_SEND_EN, flags, through, bed->qp[q].qpn);
 	}
 	mark_wqe(bed, m, TESTBED_WORK, trial);
 	mark_wqe(bed, m, TESTBED_TARGET, trial);
 }
 
-/* One run, number @n of the testbed: how many of its WQEs had been patched when they were fetched, or a
- * negative errno */
+/* Run number @n of the testbed. Returns the number of WQEs that were patched before the NIC fetched them, or
+ * a negative errno */
 static int run(struct testbed *bed, unsigned n, uint8_t flags)
 {
 	struct memory *m = (struct memory *)bed->memory;
@@ -81,7 +81,7 @@ static int run(struct testbed *bed, unsigned n, uint8_t flags)
 	return hits;
 }
 
-/* Runs of one kind, until a WQE was fetched too early: 1 if that never happened */
+/* Repeats the run until a WQE is fetched too early. 1 if that never happened */
 static int never_early(struct testbed *bed, unsigned *n, uint8_t flags)
 {
 	for (unsigned i = 0; i < RUNS; i++) {
@@ -102,7 +102,7 @@ int selftest_fenced_enables(struct master_qp *master)
 	if (r == 0)
 		r = never_early(&bed, &n, 0);
 	if (r >= 0)
-		r = r ? 0 /* it cannot be told */ : never_early(&bed, &n, WQE_FENCE);
+		r = r ? 0 /* no difference to be seen */ : never_early(&bed, &n, WQE_FENCE);
 	testbed_deinit(&bed);
 	return r;
 }

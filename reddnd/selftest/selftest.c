@@ -21,7 +21,7 @@ struct words {
 
 #define OPERAND 0x00112233445566ull
 #define SOURCE 0x0123456789abcdefull
-/* A full byte below a boundary, and one more of each lane */
+/* A lane of one byte that is full, and an addend of one for each lane */
 #define LANES 0x00000000000002ffull
 #define LANES_ADD 0x0000000000000101ull
 #define LANES_SUM 0x0000000000000300ull
@@ -46,7 +46,7 @@ static void cas_wqe(struct test *t, uint64_t *word, uint64_t *old)
 	testbed_sge(&t->bed, w + 48, old, sizeof(*old));
 }
 
-/* Of two lanes the first is full: it must not carry into the second */
+/* The first of two lanes is full: it must not carry into the second */
 static void masked_add_wqe(struct test *t)
 {
 	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_FETCH_ADD, 4, 0);
@@ -58,7 +58,7 @@ static void masked_add_wqe(struct test *t)
 	testbed_sge(&t->bed, w + 48, &t->words->old[0], 8);
 }
 
-/* The low byte decides, the second one is replaced */
+/* Compares the low byte and replaces the second one */
 static void masked_cas_wqe(struct test *t)
 {
 	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_CAS, 5, 0);
@@ -93,7 +93,7 @@ static void sync_wqe(struct test *t, uint8_t opcode, uint32_t index, uint32_t ob
 	testbed_sync(&t->bed, opcode, 0, index, object);
 }
 
-/* As many SENDs as RECVs, of which one is enabled; the other when the master QP ticks again */
+/* As many SENDs as RECVs. One RECV is enabled now, the other when the master QP ticks again */
 static void write_messages(struct test *t)
 {
 	struct testbed *bed = &t->bed;
@@ -143,7 +143,7 @@ static void write_chain(struct test *t)
 /* ---- the run
  * ------------------------------------------------------------------------------------------------- */
 
-/* What the queues say after they had time enough */
+/* Checks the queues and the memory after the chain had time to finish */
 static int judge(struct test *t, char *why, size_t size)
 {
 	const struct words *w = t->words;
@@ -170,7 +170,7 @@ static int judge(struct test *t, char *why, size_t size)
 	return 0;
 }
 
-/* One RECV is enabled, and then the next */
+/* Checks that one RECV is enabled first, and then the next */
 static int judge_recvs(struct test *t, char *why, size_t size)
 {
 	struct rnic_cqe cqe;

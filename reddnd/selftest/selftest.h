@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * selftest.h - does this device do what chains rely on? Public sources leave some of it open, so it is tried:
- * on loopback queues, in milliseconds, before the first client is served.
+ * selftest.h - tests the behaviour of the device that chains rely on and public sources leave open. The tests
+ * run on loopback queues, take milliseconds, and come before the first client is served.
  */
 #ifndef SELFTEST_SELFTEST_H
 #define SELFTEST_SELFTEST_H
@@ -12,26 +12,26 @@
 
 /**
  * Runs a small chain: a WAIT that must hold, then two compares (one that matches, one that does not), a
- * fenced READ that makes a posted NOP a WRITE, and an enable of the queue that holds it; then messages, of
- * which one finds its RECV enabled and the other has to wait for a second RECV_EN. If @masked, masked atomics
- * as well: their masks and field boundaries. 0; -EIO and @why in words when the device did something else;
- * another negative errno when it could not be tried.
+ * fenced READ that makes a posted NOP a WRITE, and an enable of the queue that holds it; then two messages,
+ * of which one finds its RECV enabled and the other has to wait for a second RECV_EN. If @masked, also the
+ * masks and field boundaries of masked atomics. 0; -EIO and @why in words when the device did something else;
+ * another negative errno when the test could not run.
  */
 int selftest_run(struct master_qp *master, bool masked, char *why, size_t size);
 
 /**
- * Whether a fenced SEND_EN starts after the READs before it have landed. No public source says so. READs of
- * several sizes patch WQEs that such a SEND_EN enables, of its own queue and of another. 1: all of them were
- * patched in time, and without the fences some were not; 0: not so, or no difference could be seen; a
- * negative errno when it could not be tried.
+ * Tests if a fenced SEND_EN starts only after the data of READs before it are in memory. No public source
+ * states it. READs of several sizes patch WQEs that such a SEND_EN enables, in its own queue and in another.
+ * 1: all were patched in time, and without the fences some were not; 0: some were not patched in time, or the
+ * fences made no difference; a negative errno when the test could not run.
  */
 int selftest_fenced_enables(struct master_qp *master);
 
 /**
- * Whether the NIC executes WQEs whose index and QPN are not those of their queue, and NOPs with any opmod.
- * Firmware checks them unless it was told not to, by means that no public source describes; where it does,
- * the queue of this trial ends with an error, and nothing else. 1: all of them were executed; 0: not so; a
- * negative errno when it could not be tried.
+ * Tests if the NIC executes WQEs with the index and QPN of another place, and NOPs with any opmod. Firmware
+ * makes the NIC check them unless it is configured otherwise, by means that no public source describes. Where
+ * the NIC checks them, only the queue of this test ends, with an error. 1: all were executed; 0: not so; a
+ * negative errno when the test could not run.
  */
 int selftest_unchecked_wqes(struct master_qp *master);
 

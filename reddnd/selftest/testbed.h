@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * testbed.h - private to the self-tests: two managed queues, each connected to itself, and memory that they
- * work on. The tests write WQEs into the rings by hand, so that they rely on nothing but the encoding.
+ * testbed.h - private to the self-tests: two managed queues, each connected to itself, and memory for them.
+ * The tests write WQEs into the rings directly, so that they depend only on the encoding.
  */
 #ifndef SELFTEST_TESTBED_H
 #define SELFTEST_TESTBED_H
@@ -17,7 +17,7 @@ struct testbed {
 	struct master_qp *master;
 	struct rnic_block block;
 	struct rnic_cq cq[TESTBED_QUEUES], recv_cq;
-	struct rnic_qp qp[TESTBED_QUEUES]; /* the target has RECVs, of one segment, on a managed RQ */
+	struct rnic_qp qp[TESTBED_QUEUES]; /* the target has RECVs of one segment on a managed RQ */
 	unsigned posted[TESTBED_QUEUES];   /* WQEBBs */
 	uint8_t *memory;                   /* TESTBED_MEMORY bytes, zeroed */
 };
@@ -26,25 +26,26 @@ struct testbed {
 int testbed_init(struct testbed *bed, struct master_qp *master);
 void testbed_deinit(struct testbed *bed);
 
-/** The next WQE of a queue, with its control segment; @flags: enum wqe_flag. It must not lie across the end
- * of the ring. */
+/** Starts the next WQE of a queue with its control segment; @flags: enum wqe_flag. The WQE must not cross the
+ * end of the ring. */
 uint8_t *testbed_wqe(struct testbed *bed, unsigned q, uint8_t opcode, uint8_t ds, uint8_t flags);
-/** A WAIT, SEND_EN or RECV_EN in the working queue. */
+/** Writes a WAIT, SEND_EN or RECV_EN into the working queue. */
 void testbed_sync(struct testbed *bed, uint8_t opcode, uint8_t flags, uint32_t index, uint32_t object);
-/** Fills in a data segment, and a remote address segment: of the testbed's memory or of a WQE in its rings.
+/** Fill in a data segment, or a remote address segment, that names memory of the testbed or a WQE in its
+ * rings.
  */
 void testbed_sge(const struct testbed *bed, uint8_t *at, const void *mem, uint32_t len);
 void testbed_remote(const struct testbed *bed, uint8_t *wqe, const void *mem);
-/** Where the WQE with that index is. */
+/** Address of the WQE with that index. */
 uint8_t *testbed_at(const struct testbed *bed, unsigned q, unsigned index);
 
-/** Lets the working queue run up to what has been written. */
+/** Enables all WQEs that were written into the working queue. */
 int testbed_start(struct testbed *bed);
-/** Waits a while for CQE number @n; whether it came. */
+/** Waits up to a second for CQE number @n. True if it came. */
 bool testbed_has_cqe(const struct rnic_cq *cq, unsigned n);
-/** -EIO, and the first error of a queue in @why, if there is one; else 0. */
+/** -EIO and @why in words if a queue has an error CQE; else 0. */
 int testbed_errors(struct testbed *bed, char *why, size_t size);
-/** -EIO, and @words in @why. */
+/** Copies @words to @why and returns -EIO. */
 int testbed_failed(char *why, size_t size, const char *words);
 void testbed_sleep(unsigned ms);
 

@@ -10,12 +10,12 @@ struct memory {
 	uint8_t mark, hit[TRIALS];
 };
 
-/* As the direct form of a condition leaves them: a NOP whose operand did not match, and a WRITE whose operand
- * did */
+/* The WQEs that the direct form of a condition leaves: a NOP whose operand did not match, and a WRITE whose
+ * operand did */
 static void write_trial(struct testbed *bed, struct memory *m, unsigned trial)
 {
 	uint8_t *nop = testbed_wqe(bed, TESTBED_WORK, WQE_OP_NOP, 3, 0), *write;
-	/* every byte of them differs from what it should be, in one trial or another in each bit */
+	/* over all trials each bit of these bytes is wrong once */
 	uint8_t wrong = (uint8_t)(1u << trial % 8 | (trial < 8 ? 0 : 0xa5));
 
 	nop[WQE_OPMOD] = wrong;

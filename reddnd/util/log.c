@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The place of the message is its caller's; sd-journal.h would add its own here to each entry. */
+/* The caller of a message gives its source location; sd-journal.h would add that of this file. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "reddnd/util/log.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * log.h - one line per message, to where the reader is.
+ * log.h - messages of one line each, for the journal or stderr.
  *
- * stderr is the journal (JOURNAL_STREAM names it): structured entries by sd-journal, with the fields of the
- * caller. Otherwise: the words alone, so that "file:line: what is wrong" is what programs expect of it.
- * Levels are those of syslog.h.
+ * If stderr is the journal (JOURNAL_STREAM names it), a message is a structured entry by sd-journal, with the
+ * fields of the caller. Otherwise only the words are written, so that programs can parse "file:line: what is
+ * wrong". Levels are those of syslog.h.
  *
  * Thread rules: one thread. Messages longer than 1 KiB are cut.
  */
@@ -16,10 +16,11 @@
 #include <stdio.h>
 #include <syslog.h>
 
-/** Chooses the destination; without it messages go to stderr. @max: least urgent level shown. */
+/** Chooses the destination; before this call messages go to stderr. @max: least urgent level that is written.
+ */
 void log_init(int max);
 
-/** From now on errors are also written to @f, a line each; NULL: no longer. */
+/** Writes errors to @f as well, one line each, from now on; NULL: no longer. */
 void log_tee(FILE *f);
 
 /**
@@ -36,21 +37,21 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 #define log_info(...) log_at(LOG_INFO, 0, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, 0, __VA_ARGS__)
 
-/** A field of the entry besides those that every message has; NULL or "" as a value: none. */
+/** A field of an entry besides those that all messages have. A value of NULL or "": no field. */
 struct log_field {
 	const char *name; /* "REDDND_PEER" */
 	const char *value;
 };
 
 /**
- * A message that programs look for: @id is its MESSAGE_ID=, 32 digits, which units/reddnd.catalog explains.
- * At most LOG_FIELDS_MAX fields, each of at most 400 bytes. Where there are no fields only the words appear.
+ * Logs an event that programs look for. @id is its MESSAGE_ID=, 32 digits; units/reddnd.catalog explains it.
+ * At most LOG_FIELDS_MAX fields of at most 400 bytes each. stderr gets only the words.
  */
 enum { LOG_FIELDS_MAX = 12 };
 void log_event(int level, uint64_t session, const char *id, const struct log_field *fields, unsigned nfields,
 	const char *file, int line, const char *text);
 
-/** Logs the words and returns @error (negative errno), whose own words are appended. */
+/** Logs the words, followed by the text of @error (negative errno), and returns @error. */
 int log_errno_(int error, const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 #define log_errno(error, ...) log_errno_(error, __FILE__, __LINE__, __VA_ARGS__)

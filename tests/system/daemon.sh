@@ -47,7 +47,7 @@ expect 69 'reddnd.conf:1: region file .*absent cannot be mapped: No such file' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 head -c 8192 /dev/zero >"$work/zero"
 config "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/zero\"; } );"
-expect 69 'reddnd.conf:1: region file .*zero cannot be served: it is no reddnd table' \
+expect 69 'reddnd.conf:1: region file .*zero cannot be served: it is not a reddnd table' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 until_true same_objects || fail "a daemon that did not start left objects behind"
 ok "a daemon that does not start leaves nothing behind"
