@@ -60,10 +60,11 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 	else if (!has_token)
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s need a token", text);
 	else if (!keys)
-		request_refuse(rej, REDDN_REJ_ACCESS, 0, "a token is given; clients from %s have none", text);
+		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s must not have a token", text);
 	else
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
-			"the token is not right: another key, a clock that is wrong, or not from %s", text);
+			"the token is invalid: made with another key, with a wrong clock, or not for %s",
+			text);
 	return false;
 }
 
@@ -77,7 +78,7 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 		return true;
 	fits = 1u << (31 - __builtin_clz(request->depth));
 	request_refuse(rej, REDDN_REJ_DEPTH, fits,
-		"depth is %u; offload %s is recycled, which takes a power of two, such as %u", request->depth,
+		"depth is %u; offload %s is recycled and takes a power of two, such as %u", request->depth,
 		request->offload, fits);
 	return false;
 }

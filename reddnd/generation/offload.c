@@ -293,7 +293,8 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", conf->name,
 		o->program->name, o->img->n_copy, o->img->n_atomic, o->img->n_sync);
 	if (o->program->loop)
-		log_info("offload %s: %u, %u and %u in an iteration of its loop, a ring of %u WQEBBs",
+		log_info("offload %s: %u copies, %u atomics, %u waits and enables per iteration of its loop, "
+			 "a ring of %u WQEBBs",
 			conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
 	return 0;
 }

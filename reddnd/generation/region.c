@@ -26,10 +26,10 @@ int region_open(struct region *r, const struct catalog_region *conf, unsigned nu
 	if (e < 0) {
 		log_errno(e, "%s: region file %s cannot be mapped", conf->where, conf->path);
 	} else if (conf->raw) {
-		log_info("region %s: %" PRIu64 " bytes%s", conf->path, region_size(r),
+		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
 	} else {
-		e = table_open(&r->table, r->file, conf->path, conf->where);
+		e = table_open(&r->table, r->file, conf);
 	}
 	if (e < 0)
 		region_close(r);

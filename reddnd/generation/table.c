@@ -99,7 +99,7 @@ void table_describe(const struct table_geometry *g, struct reddn_wire_table *wir
 	};
 }
 
-int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where)
+int table_open(struct table *t, const struct rnic_region *file, const struct catalog_region *conf)
 {
 	struct table_geometry *g = &t->geometry;
 	char why[200];
@@ -107,10 +107,10 @@ int table_open(struct table *t, const struct rnic_region *file, const char *path
 
 	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof(why));
 	if (r < 0) {
-		log_error("%s: region file %s cannot be served: %s", where, path, why);
+		log_error("%s: region file %s cannot be served: %s", conf->where, conf->path, why);
 		return r;
 	}
 	log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64 " bytes, keys to %u, values to %u bytes",
-		path, g->buckets, g->heap_size, g->max_key, g->max_value);
+		conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
+#include "reddnd/catalog/catalog.h"
 #include "reddnd/rnic/region.h"
 
 struct table_geometry {
@@ -31,8 +32,7 @@ struct table {
 	struct table_geometry geometry;
 };
 
-/** Reads the geometry of the mapped @file, whose path is @path. Errors have been logged, with @where, the
- * place of its declaration. */
-int table_open(struct table *t, const struct rnic_region *file, const char *path, const char *where);
+/** Reads the geometry of the mapped @file of region @conf. Errors have been logged. */
+int table_open(struct table *t, const struct rnic_region *file, const struct catalog_region *conf);
 
 #endif

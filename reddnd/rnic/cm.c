@@ -238,7 +238,7 @@ static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = state;
 	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
-		       ? log_errno(-errno, "connection of %s: cannot learn how to reach it", conn->peer)
+		       ? log_errno(-errno, "cannot get the path to client %s", conn->peer)
 		       : 0;
 }
 
@@ -251,7 +251,7 @@ static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct
 	int r;
 
 	if (!ah)
-		return log_errno(-errno, "cannot find the MAC address of a client");
+		return log_errno(-errno, "cannot resolve the MAC address of a client");
 	obj.ah.in = ah;
 	obj.ah.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);

@@ -80,7 +80,8 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
 	obj.pd.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
 	if (r)
-		return log_errno(-abs(r), "%s: cannot learn the number of a PD", rnic_device_name(dev));
+		return log_errno(
+			-abs(r), "%s: cannot get the number of a protection domain", rnic_device_name(dev));
 	pd->pdn = dv.pdn;
 	*out = steal_ptr(&pd);
 	return 0;
@@ -103,7 +104,7 @@ static int prepare(struct rnic_device *dev)
 	int r;
 
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
-		return log_errno(-errno, "no random numbers");
+		return log_errno(-errno, "cannot get random numbers");
 	r = rnic_pd_new(&dev->pd, dev);
 	if (r < 0)
 		return r;
@@ -114,7 +115,7 @@ static int prepare(struct rnic_device *dev)
 		return log_errno(-errno, "%s: cannot get a doorbell page", rnic_device_name(dev));
 	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
 	if (r)
-		return log_errno(-abs(r), "%s: cannot learn its event queue", rnic_device_name(dev));
+		return log_errno(-abs(r), "%s: cannot get its event queue", rnic_device_name(dev));
 	dev->events = mlx5dv_devx_create_event_channel(
 		dev->ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
 	if (!dev->events)
@@ -295,7 +296,7 @@ void rnic_block_deinit(struct rnic_block *b)
 		r = errno ? errno : EBUSY;
 	/* Memory that the device still holds must never be given to another session */
 	if (r)
-		log_error("queue memory at %#" PRIx64 " cannot be taken back from the device: %s", b->offset,
+		log_error("the device does not release queue memory at %#" PRIx64 ": %s", b->offset,
 			strerror(abs(r)));
 	else
 		rnic_arena_release(b->arena, b->offset);

@@ -106,7 +106,7 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 		return -errno;
 	r = subscribe(cq->dev, cq->obj, &event, 1, attr->cookie);
 	if (r < 0) {
-		log_errno(r, "cannot get the events of a completion queue");
+		log_errno(r, "cannot subscribe to the events of a completion queue");
 		rnic_cq_deinit(cq);
 		return r;
 	}

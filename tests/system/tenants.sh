@@ -99,8 +99,8 @@ expect narrow accepted 1
 
 served "a token leads into tenant secret" b two --token-file "$work/key"
 expect secret accepted 1
-refused 'the token is not right' b two --token-file "$work/wrong-key"
-refused 'a token is given; clients from 127\.2\.0\.1 have none' c one --token-file "$work/key"
+refused 'the token is invalid' b two --token-file "$work/wrong-key"
+refused 'clients from 127\.2\.0\.1 must not have a token' c one --token-file "$work/key"
 expect wide refused 1
 expect secret refused 0
 
