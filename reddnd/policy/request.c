@@ -60,7 +60,8 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		return false;
 	}
 	if (!text_is_name(request->offload, sizeof(req.offload))) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or has characters that names do not have");
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0,
+			"the name of the offload is empty or has characters that names do not have");
 		return false;
 	}
 	if (request->depth == 0) {
