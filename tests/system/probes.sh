@@ -11,8 +11,8 @@
 heeded=yes checked=yes copies=11 syncs=10
 case $1 in
 fenced) ;;
-unfenced) heeded="no, or it could not be told" syncs=18 nic_options=(--no-sync-fence) ;;
-unchecked) checked="no, so that operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
+unfenced) heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
+unchecked) checked="no: operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
 *) fail "fenced, unfenced or unchecked?" ;;
 esac
 
@@ -31,7 +31,7 @@ start_reddnd "regions = (
 offloads = ( { name = \"list\"; program = \"list-walk\"; params = { stop = 1; }; regions = { nodes = \"nodes\"; heap = \"heap\"; }; },
   { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; } );"
 
-grep -q "a fence holds back a SEND_EN: $heeded; index and QPN of a WQE are checked: $checked\$" "$work/reddnd.log" ||
+grep -q "a fence holds back a SEND_EN: $heeded; it checks index and QPN of a WQE: $checked\$" "$work/reddnd.log" ||
 	fail "the daemon did not find that out" "$work/reddnd.log"
 ok "the daemon has found out what this NIC does"
 grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
