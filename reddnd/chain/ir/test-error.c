@@ -33,8 +33,8 @@ static void steps_names_and_numbers(void **state)
 	assert_int_equal(CHAIN_REFUSE(&e, ENABLE_RACE, .at = chain_error_step(&desc, 0),
 				 .other = chain_error_step(&desc, 1), .name = "reply"),
 		CHAIN_REFUSED);
-	assert_text(
-		&e, "step \"look\" (line 3) and step 1 (send_en) enable queue \"reply\", and either may be first");
+	assert_text(&e, "step \"look\" (line 3) and step 1 (send_en) enable queue \"reply\", and either may "
+			"be first");
 	assert_string_equal(chain_error_name(e.code), "ENABLE_RACE");
 	CHAIN_REFUSE(&e, NO_VERB, .at = chain_error_step(&desc, 2), .number = {77});
 	assert_text(&e, "step 2 (?) (line 7): there is no verb 77");
@@ -43,8 +43,9 @@ static void steps_names_and_numbers(void **state)
 	assert_text(&e, "argument 0 (line 4) and argument 2 fill the same bytes");
 	CHAIN_REFUSE(&e, OPCODE, .at = chain_error_step(&desc, 0), .other = chain_error_step(&desc, 0),
 		.number = {0x0a}, .what = "write");
-	assert_text(&e, "step \"look\" (line 3): step \"look\" (line 3) can make its opcode 0xa, which is neither "
-			"that of a write nor a NOP's");
+	assert_text(&e,
+		"step \"look\" (line 3): step \"look\" (line 3) can make its opcode 0xa, which is neither "
+		"that of a write nor a NOP's");
 	CHAIN_REFUSE(&e, REGION_END, .at = chain_error_step(&desc, 0), .name = "table", .number = {1, 8, 4});
 	assert_text(&e, "step \"look\" (line 3): bytes 1 to 8 of region \"table\", which has 4");
 	CHAIN_REFUSE(&e, ENABLES_NO_STEP, .at = chain_error_step(&desc, 1), .name = "code");
