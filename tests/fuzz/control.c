@@ -1,93 +1,84 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines, to the control socket of a living daemon. */
-#include "tests/fuzz/inputs.h"
+/*
+ * Fuzz target: lines for the control socket of a running daemon, at the path in $FUZZ_CONTROL. Some inputs
+ * are sent by a peer that hangs up in the middle of a line or before the answer.
+ */
+#include "tests/fuzz/fuzz.h"
 
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-/* How many inputs are made so that one hangs up in the middle of the line, and one before the answer */
-enum { HANG_UP = 16, ANSWER_MAX = 1 << 20, PATIENCE_S = 60 };
-
-static enum { STAYS, HALF, DEAF } manners; /* of the input that was made last */
-
-static void make(struct input *in)
-{
-	static const char *const good[] = {"{ \"command\": \"status\" }", "{ \"command\": \"clients\" }",
-		"{ \"command\": \"kick\", \"session\": 123456 }", "{\"command\":\"metrics\"}",
-		"{ \"command\": \"offloads\" }", "{ \"command\": \"regions\" }",
-		"{ \"command\": \"tenants\" }",
-		"{ \"command\": \"limit\", \"tenant\": \"everyone\", \"rate\": 5000, \"burst\": 50 }",
-		"{ \"command\": \"limit\", \"tenant\": \"everyone\", \"bytes_rate\": 5000000 }"};
-	static const char *const words[] = {"[", "{", "}", "]", ":", ",", "\"", "null", "true", "1e400", "-0",
-		"\"\\ud800\"", "\"\\u0000\"", "\"command\":", "\"session\":", "18446744073709551616", "\xff",
-		"\"command\": \"status\", ", "//", "/*", "NaN", "\\"};
-
-	inputs_damage(
-		in, good[inputs_pick(sizeof(good) / sizeof(*good))], words, sizeof(words) / sizeof(*words));
-	manners = inputs_pick(HANG_UP) == 0 ? HALF : inputs_pick(HANG_UP) == 0 ? DEAF : STAYS;
-}
+enum { HALF_EVERY = 16, DEAF_EVERY = 17, ANSWER_MAX = 1 << 20, TIMEOUT_S = 60 };
 
 static int reach(void)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
+	const char *path = getenv("FUZZ_CONTROL");
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	inputs_need(fd >= 0 && strlen(inputs_socket) < sizeof(to.sun_path), "no socket");
-	strcpy(to.sun_path, inputs_socket);
-	inputs_need(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0, "the daemon does not answer");
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	fuzz_need(path && strlen(path) < sizeof(to.sun_path), "set FUZZ_CONTROL to the path of the socket");
+	strcpy(to.sun_path, path);
+	fuzz_need(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0,
+		"the daemon does not accept connections");
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return fd;
 }
 
-/* An answer: an object that says whether it is one, and if not, why */
-static bool judge(const char *line)
+/* An answer is an object with "ok"; a refusal also has "error". */
+static void judge(const char *line)
 {
 	struct json_object *o = json_tokener_parse(line), *ok, *error;
-	bool yes;
 
-	inputs_need(
-		o && json_object_object_get_ex(o, "ok", &ok) && json_object_is_type(ok, json_type_boolean),
-		"an answer that is none");
-	yes = json_object_get_boolean(ok);
-	if (!yes) {
-		inputs_need(json_object_object_get_ex(o, "error", &error) && *json_object_get_string(error),
-			"refused without words");
-		inputs_feature(json_object_get_string(error));
+	fuzz_need(o && json_object_object_get_ex(o, "ok", &ok) && json_object_is_type(ok, json_type_boolean),
+		"a malformed answer");
+	if (!json_object_get_boolean(ok)) {
+		fuzz_need(json_object_object_get_ex(o, "error", &error), "refused without a message");
+		fuzz_refused(json_object_get_string(error));
 	}
 	json_object_put(o);
-	return yes;
 }
 
-static enum input_outcome use(const struct input *in)
+static void read_answers(int fd, unsigned lines)
 {
 	static char answer[ANSWER_MAX];
-	size_t half = in->len / 2, got = 0;
-	bool all = true, sent;
-	unsigned lines = 1;
-	int fd = reach();
+	uint64_t before = fuzz_refusals;
+	char *line = answer, *last;
+	size_t got = 0;
 
-	for (size_t i = 0; i < in->len; i++)
-		lines += in->bytes[i] == '\n';
-	sent = send(fd, in->bytes, half, MSG_NOSIGNAL) >= 0 && manners != HALF &&
-	       send(fd, in->bytes + half, in->len - half, MSG_NOSIGNAL) >= 0 &&
-	       send(fd, "\n", 1, MSG_NOSIGNAL) >= 0;
-	for (char *line = answer, *last; sent && manners == STAYS && lines > 0; lines--, line = last + 1) {
+	for (; lines > 0; lines--, line = last + 1) {
 		while (!(last = memchr(line, '\n', got - (size_t)(line - answer)))) {
 			ssize_t n = recv(fd, answer + got, sizeof(answer) - 1 - got, 0);
 
-			inputs_need(n > 0, "a line without an answer");
+			fuzz_need(n > 0, "a line without an answer");
 			got += (size_t)n;
 		}
 		*last = 0;
-		all &= judge(line);
+		judge(line);
 	}
-	close(fd);
-	return sent && manners == STAYS && all ? INPUT_ACCEPTED : INPUT_REFUSED;
+	if (fuzz_refusals > before) /* one input, however many lines */
+		fuzz_refusals = before + 1;
 }
 
-const struct input_kind inputs_control = {.name = "control", .make = make, .use = use, .live = true};
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static unsigned number;
+	size_t half = size / 2;
+	unsigned lines = 1;
+	int fd = reach();
+
+	number++;
+	for (size_t i = 0; i < size; i++)
+		lines += data[i] == '\n';
+	if (send(fd, data, half, MSG_NOSIGNAL) >= 0 && number % HALF_EVERY &&
+		send(fd, data + half, size - half, MSG_NOSIGNAL) >= 0 &&
+		send(fd, "\n", 1, MSG_NOSIGNAL) >= 0 && number % DEAF_EVERY)
+		read_answers(fd, lines);
+	close(fd);
+	return 0;
+}

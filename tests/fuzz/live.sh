@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# A daemon that gets malformed input of the kinds that need one: private data, requests, lines on its control socket. It refuses
-# in words what is wrong, goes on, and holds in the end what it held.
+# A running daemon gets malformed input: lines on its control socket (control.c), private data of connections, and requests
+# (tests/hostile). It refuses them with a message, goes on, and holds no object in the end that it did not hold before.
 #
-# Lines and requests are those of tests/corpus. FUZZ_KINDS, FUZZ_TIME, FUZZ_SEED: at random for longer, see tests/fuzz/inputs. FUZZ_COLLECT is a
-# file for a corpus that is made anew of FUZZ_COUNT inputs, see tests/fuzz/corpus.
+# FUZZ_KINDS: some of control, connects, requests. FUZZ_TIME: repeats each kind for so many seconds, from seed FUZZ_SEED on.
+# FUZZ_ARGS: arguments of FUZZ_TARGET, which is the target control.c with replay.c or with libFuzzer.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
-: "${FUZZ_INPUTS:?set FUZZ_INPUTS to the path of the fuzzer}"
+: "${FUZZ_TARGET:?set FUZZ_TARGET to the path of the fuzz target for control sockets}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 read -ra kinds <<<"${FUZZ_KINDS:-control connects requests}"
@@ -53,105 +53,53 @@ still_fine() # WHAT
 	}
 }
 
-corpus=$(dirname "${BASH_SOURCE[0]}")/../corpus
 offloads=(get both lap compare scan wide tickets indexed)
-# those of which every byte of an answer is known
+# offloads of which every byte of an answer is known
 declare -A known=([get]="$work/table" [both]="$work/table" [lap]="$work/table")
 
-# of lines on the control socket
-fuzz() # ARGUMENT...
+# Malformed lines on the control socket.
+try_control() # SEED
 {
-	timeout -k "$limit" "$limit" "$FUZZ_INPUTS" control "$@" "$work/control" >"$work/fuzz.log" 2>&1 ||
-		fail "control" "$work/fuzz.log" "$work/reddnd.log"
+	local args
+
+	read -ra args <<<"${FUZZ_ARGS:---seed $1 --refuse 1000 ${BASH_SOURCE[0]%/*}/seeds/control}"
+	FUZZ_CONTROL=$work/control timeout -k "$limit" "$limit" "$FUZZ_TARGET" "${args[@]}" >"$work/fuzz.log" 2>&1 || fail "control" "$work/fuzz.log" "$work/reddnd.log"
 }
 
-# ask OFFLOAD ATTACK...
-ask()
+try_connects() # SEED
 {
-	on_nic fuzz.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/fuzz.log" "$work/reddnd.log"
-	[[ $2 == connects ]] || sed "s/^/$1: /" "$work/fuzz.log"
+	on_nic fuzz.log "$HOSTILE" "$address" "$port" get connects "$1" 300 || fail "connects" "$work/fuzz.log" "$work/reddnd.log"
 }
 
-tried() # WHAT
+# Each offload has a client of its own, which waits most of the time.
+try_requests() # SEED
 {
-	still_fine "$1"
-	ok "$1: $(tail -n 1 "$work/fuzz.log")"
-}
-
-# Each offload has a client, which waits most of the time
-all_at_once()
-{
-	local offload askers=() malformed=0
+	local offload clients=() malformed=0
 
 	for offload in "${offloads[@]}"; do
-		background "$offload.log" "$HOSTILE" "$address" "$port" "$offload" requests "$corpus/requests" ${known[$offload]+"${known[$offload]}"}
-		askers+=("$child")
+		background "$offload.log" "$HOSTILE" "$address" "$port" "$offload" requests "$1" 250 ${known[$offload]+"${known[$offload]}"}
+		clients+=("$child")
 	done
 	for offload in "${offloads[@]}"; do
-		expect_exit "${askers[0]}" "requests to $offload" "$offload.log"
-		askers=("${askers[@]:1}")
+		expect_exit "${clients[0]}" "requests to $offload" "$offload.log"
+		clients=("${clients[@]:1}")
 		ok "$offload: $(tail -n 1 "$work/$offload.log")"
 		malformed=$((malformed + $(sed -n 's/^requests: .* \([0-9]*\) of a wrong length$/\1/p' "$work/$offload.log")))
 	done
-	[[ $malformed -ge 1000 ]] || fail "the corpus has $malformed requests of a wrong length"
-	ok "$malformed requests of a wrong length"
-	cp "$work/$offload.log" "$work/fuzz.log"
-}
-
-from_corpus() # KIND
-{
-	case $1 in
-	control) fuzz --corpus "$corpus/control" ;;
-	connects) ask get connects "$seed" 300 ;;
-	requests) all_at_once ;;
-	*) fail "there is no kind $1" ;;
-	esac
-	tried "$1"
-}
-
-collect() # KIND
-{
-	case $1 in
-	control) fuzz --seed "$seed" --count "$FUZZ_COUNT" --collect "$FUZZ_COLLECT" ;;
-	requests)
-		rm -f "$FUZZ_COLLECT"
-		for offload in "${offloads[@]}"; do
-			ask "$offload" any "$seed" $((FUZZ_COUNT / ${#offloads[@]})) "$FUZZ_COLLECT" ${known[$offload]+"${known[$offload]}"}
-		done
-		;;
-	*) fail "of $1 there is no corpus" ;;
-	esac
-	tried "$1"
-}
-
-at_random() # KIND SEED
-{
-	case $1 in
-	control) fuzz --seed "$2" --count 1200 ;;
-	connects) ask get connects "$2" 1000 ;;
-	requests)
-		for offload in get both lap; do
-			ask "$offload" bytes "$work/table" "$2" 100
-		done
-		for offload in "${offloads[@]}"; do
-			ask "$offload" any "$2" 200 '' ${known[$offload]+"${known[$offload]}"}
-		done
-		;;
-	*) fail "there is no kind $1" ;;
-	esac
-	tried "$1, seed $2"
+	[[ $malformed -ge 1000 ]] || fail "only $malformed requests had a wrong length"
+	printf '%d requests of a wrong length\n' "$malformed" >"$work/fuzz.log"
 }
 
 for kind in "${kinds[@]}"; do
-	if [[ -n ${FUZZ_COLLECT-} ]]; then
-		collect "$kind"
-		continue
-	fi
 	begin=$SECONDS
-	[[ $time -gt 0 ]] || from_corpus "$kind"
-	for ((round = seed; SECONDS - begin < time; round++)); do
-		at_random "$kind" "$round"
-	done
+	round=$seed
+	while
+		"try_$kind" "$round"
+		still_fine "$kind, seed $round"
+		ok "$kind, seed $round: $(tail -n 1 "$work/fuzz.log")"
+		round=$((round + 1))
+		[[ -z ${FUZZ_ARGS-} && $((SECONDS - begin)) -lt $time ]]
+	do :; done
 done
 stop_reddnd
 done_testing

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files, to what the daemon and the client library make of tables. An input is a good table's size as a
- * little-endian word, of which the file gets no more, and then patches: offset (4 bytes), length (1), and
- * that many bytes.
+ * Fuzz target: table files, for the daemon's and the client library's checks. An input is a good table with
+ * damage: the file's new size (8 bytes, little-endian), then patches, each an offset (4 bytes), a length (1
+ * byte) and that many bytes. A size or an offset beyond the good table wraps.
  */
 #include "reddnd/generation/table.h"
 #include "libclient/reddn-table.h"
-#include "tests/fuzz/inputs.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 
 enum { WHY = 200, PATCH_HEAD = 5, KEYS = 24 };
 
-static int fd;
+static int fd = -1;
 static uint8_t *good, *bad;
-static size_t size;
+static size_t good_size;
 
-static void begin(void)
+static void make_table(void)
 {
 	const struct reddn_table_options options = {
 		.buckets = 64, .heap_size = 8192, .max_key = 16, .max_value = 100, .seed = 3};
@@ -28,77 +28,63 @@ static void begin(void)
 	struct reddn_table_stat st;
 
 	fd = memfd_create("table", MFD_CLOEXEC);
-	inputs_need(reddn_table_create_fd(&t, fd, &options, NULL, 0) == 0, "no table");
+	fuzz_need(reddn_table_create_fd(&t, fd, &options, NULL, 0) == 0, "no table");
 	for (int k = 0; k < 20; k++)
-		inputs_need(reddn_table_put(t, &k, sizeof(k), "0123456789012345678901234567890123456789",
-				    10 + (size_t)k) == 0,
+		fuzz_need(reddn_table_put(t, &k, sizeof(k), "0123456789012345678901234567890123456789",
+				  10 + (size_t)k) == 0,
 			"no entry");
 	reddn_table_stat(t, &st);
 	reddn_table_close(t);
-	size = st.file_size;
-	bad = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	good = malloc(size);
-	inputs_need(bad != MAP_FAILED && good, "no memory");
-	memcpy(good, bad, size);
+	good_size = st.file_size;
+	bad = mmap(NULL, good_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	good = malloc(good_size);
+	fuzz_need(bad != MAP_FAILED && good, "no memory");
+	memcpy(good, bad, good_size);
 }
 
-static void end(void)
+/* Writes the damaged table. Returns the size that the file shall have. */
+static uint64_t damage(const uint8_t *p, size_t size)
 {
-	munmap(bad, size);
-	free(good);
-	close(fd);
-}
+	const uint8_t *last = p + size;
+	uint64_t to = good_size;
 
-static void put(struct input *in, const void *bytes, size_t n)
-{
-	memcpy(in->bytes + in->len, bytes, n);
-	in->len += n;
-}
-
-static void put_patch(struct input *in, uint32_t at, const void *bytes, uint8_t n)
-{
-	put(in, &at, sizeof(at));
-	put(in, &n, 1);
-	put(in, bytes, n);
-}
-
-static void make(struct input *in)
-{
-	uint64_t to = inputs_pick(8) ? size : inputs_pick((unsigned)size + 1);
-
-	in->len = 0;
-	put(in, &to, sizeof(to));
-	for (unsigned i = 1 + inputs_pick(3); i > 0; i--) {
-		uint64_t word = inputs_word();
-
-		if (inputs_pick(4)) /* a field of the header; its records and buckets else */
-			put_patch(
-				in, 8 * inputs_pick(24) + 4 * inputs_pick(2), &word, inputs_pick(2) ? 8 : 4);
-		else
-			put_patch(in, inputs_pick((unsigned)size), &word, 1);
-	}
-}
-
-/* The file as @in has it; returns its size */
-static uint64_t damage(const struct input *in)
-{
-	const uint8_t *p = (const uint8_t *)in->bytes, *last = p + in->len;
-	uint64_t to;
-	uint32_t at;
-
-	inputs_need(in->len >= sizeof(to), "an input without a size");
+	memcpy(bad, good, good_size);
+	if (size < sizeof(to))
+		return to;
 	memcpy(&to, p, sizeof(to));
-	inputs_need(to <= size, "an input with an impossible size");
-	memcpy(bad, good, size);
-	for (p += sizeof(to); last - p > PATCH_HEAD; p += PATCH_HEAD + p[4]) {
+	for (p += sizeof(to); last - p > PATCH_HEAD && last - p >= PATCH_HEAD + p[4];
+		p += PATCH_HEAD + p[4]) {
+		uint32_t at;
+
 		memcpy(&at, p, sizeof(at));
-		inputs_need(last - p >= PATCH_HEAD + p[4] && at + p[4] <= size, "a patch that does not fit");
-		memcpy(bad + at, p + PATCH_HEAD, p[4]);
+		at %= (uint32_t)good_size;
+		memcpy(bad + at, p + PATCH_HEAD, p[4] < good_size - at ? p[4] : good_size - at);
 	}
-	return to;
+	return to % (good_size + 1);
 }
 
-static bool look(int flags)
+/* The daemon. */
+static void read_geometry(uint64_t size)
+{
+	struct table_geometry g;
+	char why[WHY] = "";
+	int r = table_geometry(bad, size, &g, why, sizeof(why));
+
+	if (r != 0) {
+		fuzz_need(r == -EINVAL, "neither accepted nor refused");
+		fuzz_refused(why);
+		return;
+	}
+	fuzz_need(g.buckets_off >= REDDN_TABLE_PAGE && g.buckets_off <= size &&
+			  g.buckets * 16 <= size - g.buckets_off && g.heap_off <= size && g.heap_size &&
+			  g.heap_size <= size - g.heap_off && g.heap_off >= g.buckets_off + g.buckets * 16,
+		"a window outside of the file is accepted");
+	fuzz_need(
+		g.offset_len >= 1 && g.offset_len <= 5 && table_slot_need(&g) < 1u << 25, "impossible sizes");
+}
+
+/* The client library. */
+static void use_table(int flags)
 {
 	struct reddn_table_entry e;
 	struct reddn_table *t;
@@ -107,12 +93,11 @@ static bool look(int flags)
 	int r;
 
 	if (reddn_table_open_fd(&t, fd, flags, why, sizeof(why)) < 0) {
-		inputs_need(*why, "refused without words");
-		inputs_feature(why);
-		return false;
+		fuzz_refused(why);
+		return;
 	}
 	while ((r = reddn_table_next(t, &at, &e)) != REDDN_TABLE_END)
-		inputs_need(r < 0 || (e.key_len && e.key_len + e.val_len < size), "a record that cannot be");
+		fuzz_need(r < 0 || (e.key_len && e.key_len + e.val_len < good_size), "an impossible record");
 	for (int k = 0; k < KEYS; k++) {
 		const void *value;
 		size_t len;
@@ -124,35 +109,21 @@ static bool look(int flags)
 		}
 	}
 	reddn_table_close(t);
-	return true;
 }
 
-static enum input_outcome use(const struct input *in)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct table_geometry g;
-	char why[WHY] = "";
-	uint64_t to = damage(in);
-	int r = table_geometry(bad, to, &g, why, sizeof(why));
-	bool opened;
+	uint64_t before = fuzz_refusals, to;
 
-	if (r == 0) {
-		inputs_need(g.buckets_off >= REDDN_TABLE_PAGE && g.buckets_off <= to &&
-				    g.buckets * 16 <= to - g.buckets_off && g.heap_off <= to && g.heap_size &&
-				    g.heap_size <= to - g.heap_off &&
-				    g.heap_off >= g.buckets_off + g.buckets * 16,
-			"a window outside of the file is accepted");
-		inputs_need(g.offset_len >= 1 && g.offset_len <= 5 && table_slot_need(&g) < 1u << 25,
-			"impossible sizes");
-	} else {
-		inputs_need(r == -EINVAL && *why, "refused without words");
-		inputs_feature(why);
-	}
-	inputs_need(ftruncate(fd, (off_t)to) == 0, "no memory");
-	opened = look(0);
-	opened &= look(REDDN_TABLE_WRITE);
-	inputs_need(ftruncate(fd, (off_t)size) == 0, "no memory");
-	return r == 0 && opened ? INPUT_ACCEPTED : INPUT_REFUSED;
+	if (fd < 0)
+		make_table();
+	to = damage(data, size);
+	read_geometry(to);
+	fuzz_need(ftruncate(fd, (off_t)to) == 0, "the file cannot be cut");
+	use_table(0);
+	use_table(REDDN_TABLE_WRITE);
+	fuzz_need(ftruncate(fd, (off_t)good_size) == 0, "the file cannot be restored");
+	if (fuzz_refusals > before) /* one input, whoever refused it */
+		fuzz_refusals = before + 1;
+	return 0;
 }
-
-const struct input_kind inputs_table = {
-	.name = "table", .begin = begin, .end = end, .make = make, .use = use};
