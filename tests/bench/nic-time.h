@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nic-time.h - the time that something took, by the clock and of the CPU, in another process. */
+/* nic-time.h - wall time, and the CPU time of another process. */
 #ifndef TESTS_BENCH_NIC_TIME_H
 #define TESTS_BENCH_NIC_TIME_H
+
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct nic_time {
 	unsigned pid;
-	double wall, cpu; /* seconds */
+	double wall, cpu; /* seconds: at the start, or durations after nic_time_stop() */
 };
 
 static inline double nic_time_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	return (double)clock_ns() * 1e-9;
 }
 
-/** CPU time of all that the process has executed (proc(5) knows it in nanoseconds only there). */
+/** CPU time of the process in seconds. proc(5) has it in nanoseconds only in schedstat. */
 static inline double nic_time_cpu(unsigned pid)
 {
 	char path[64];
@@ -45,7 +43,7 @@ static inline struct nic_time nic_time_start(unsigned pid)
 	return (struct nic_time){pid, nic_time_now(), nic_time_cpu(pid)};
 }
 
-/** Makes durations of it. */
+/** Replaces the times of the start by durations. */
 static inline void nic_time_stop(struct nic_time *t)
 {
 	t->wall = nic_time_now() - t->wall;

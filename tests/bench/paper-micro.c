@@ -11,10 +11,13 @@
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
+#include "tests/lib/arg.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -212,7 +215,7 @@ static void figure_8(void)
 	double us = 0, one = 0;
 
 	for (unsigned o = WQ_ORDER; o <= DOORBELL_ORDER; o++) {
-		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		for (unsigned i = 0; i < COUNT(lengths); i++) {
 			us = mean_chain(o, lengths[i]);
 			if (i == 0)
 				one = us;
@@ -412,7 +415,7 @@ static const struct verb {
 	{"CAS", IBV_WR_ATOMIC_CMP_AND_SWP, 0, 1.8, 8.4},
 	{"ADD", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1.8, 8.4},
 };
-enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+enum { VERBS = COUNT(verbs) };
 
 static void figure_7_and_table_3(const struct end *a, const struct end *b, const struct end *loop)
 {
@@ -441,7 +444,7 @@ int main(int argc, char **argv)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct end a, b, loop;
 
-	if (argc > 2 || (argc == 2 && !(repeats = (unsigned)strtoul(argv[1], NULL, 10)))) {
+	if (argc > 2 || (argc == 2 && !(repeats = (unsigned)arg_number(argv[1], UINT_MAX)))) {
 		fprintf(stderr, "usage: paper-micro [REPEATS]\n");
 		return 2;
 	}

@@ -15,6 +15,9 @@
  * ends the program with status 1 and a line on standard error.
  */
 #include "libclient/reddn.h"
+#include "tests/lib/arg.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { VALUE_MAX = 4096, CONNECT_MS = 60000 };
 
@@ -44,14 +46,6 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
 	va_end(ap);
 	fputc('\n', stderr);
 	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static struct reddn *open_one(void)
@@ -125,18 +119,18 @@ static void run(const char *name, unsigned count)
 {
 	size_t i = 0;
 
-	while (i < sizeof(commands) / sizeof(*commands) && strcmp(commands[i].name, name) != 0)
+	while (i < COUNT(commands) && strcmp(commands[i].name, name) != 0)
 		i++;
-	if (i == sizeof(commands) / sizeof(*commands))
+	if (i == COUNT(commands))
 		die("there is no command %s", name);
 	if (commands[i].all)
 		count = client.n;
 	printf("{\"ns\": [");
 	for (unsigned k = 0; k < count; k++) {
-		uint64_t begin = now_ns();
+		uint64_t begin = clock_ns();
 
 		commands[i].one();
-		printf("%s%llu", k ? ", " : "", (unsigned long long)(now_ns() - begin));
+		printf("%s%llu", k ? ", " : "", (unsigned long long)(clock_ns() - begin));
 	}
 	puts("]}");
 	fflush(stdout);
@@ -153,9 +147,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	client.options = (struct reddn_options){.host = argv[1],
-		.port = (uint16_t)atoi(argv[2]),
+		.port = (uint16_t)arg_number(argv[2], UINT16_MAX),
 		.offload = argv[3],
-		.depth = (uint16_t)atoi(argv[4]),
+		.depth = (uint16_t)arg_number(argv[4], UINT16_MAX),
 		.timeout_ms = CONNECT_MS};
 	client.key = argv[5];
 	client.value = argv[6];

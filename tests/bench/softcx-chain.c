@@ -10,8 +10,10 @@
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
 #include "tests/bench/nic-time.h"
+#include "tests/lib/arg.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +191,7 @@ int main(int argc, char **argv)
 	}
 	open_queues();
 	run(&first, 0.2);
-	t = nic_time_start((unsigned)strtoul(argv[1], NULL, 10));
+	t = nic_time_start((unsigned)arg_number(argv[1], UINT_MAX));
 	n = run(&first, run_s) * WQES;
 	nic_time_stop(&t);
 	printf("{\"per_s\": %.0f, \"per_cpu_s\": %.0f}\n", (double)n / t.wall, (double)n / t.cpu);

@@ -13,8 +13,10 @@
  *	spin [x] polls an empty CQ, or an extended one, until its standard input ends
  */
 #include "tests/bench/nic-time.h"
+#include "tests/lib/arg.h"
 #include "tests/lib/rc.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -221,7 +223,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: softcx-load NIC-PID WAY [N]\n");
 		return 2;
 	}
-	nic = (unsigned)strtoul(argv[1], NULL, 10);
+	nic = (unsigned)arg_number(argv[1], UINT_MAX);
 	rc_open(&rc, 0, MEM, MAP_SHARED, 4096);
 	if (strcmp(way, "writes") == 0)
 		writes(&rc);
@@ -232,7 +234,7 @@ int main(int argc, char **argv)
 	else if (strcmp(way, "wake") == 0)
 		wake(&rc);
 	else if (strcmp(way, "one") == 0 && argc > 3)
-		one(&rc, (unsigned)strtoul(argv[3], NULL, 10));
+		one(&rc, (unsigned)arg_number(argv[3], UINT_MAX));
 	else if (strcmp(way, "spin") == 0)
 		spin(&rc, argc > 3);
 	else

@@ -5,6 +5,10 @@
  * Two processes wake each other in turns, each on a core of its own if there are two. Prints the median of
  * half a round, in nanoseconds: an interrupt, which a real device would raise first, is not in it.
  */
+#include "tests/lib/arg.h"
+#include "util/clock.h"
+
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,16 +17,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void run_on(unsigned number)
 {
@@ -63,7 +58,7 @@ static int ascending(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	unsigned long rounds = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
+	unsigned long rounds = argc == 2 ? arg_number(argv[1], ULONG_MAX) : 0;
 	uint64_t *took = rounds ? calloc(rounds, sizeof(*took)) : NULL;
 	int to = eventfd(0, 0), from = eventfd(0, 0);
 	pid_t child;
@@ -85,11 +80,11 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (unsigned long i = 0; i < rounds; i++) {
-		uint64_t before = now();
+		uint64_t before = clock_ns();
 
 		wake(to);
 		sleep_for(from);
-		took[i] = (now() - before) / 2;
+		took[i] = (clock_ns() - before) / 2;
 	}
 	qsort(took, rounds, sizeof(*took), ascending);
 	printf("%llu\n", (unsigned long long)took[rounds / 2]);

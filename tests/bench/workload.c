@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/bench/workload.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <uthash.h>
 
@@ -29,14 +29,6 @@ struct workload_priv {
 };
 
 enum { WRONG_SHOWN = 5, ABSENT_MAX = 256 };
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* splitmix64 */
 static uint64_t draw(uint64_t *state)
@@ -228,7 +220,7 @@ void workload_free(struct workload *w)
 
 void workload_start(struct workload *w, size_t i)
 {
-	w->gets[i].started = now();
+	w->gets[i].started = clock_ns();
 	if (!w->first)
 		w->first = w->gets[i].started;
 }
@@ -239,7 +231,7 @@ void workload_answer(struct workload *w, size_t i, bool found, const void *value
 	struct workload_priv *p = w->priv;
 	bool right;
 
-	w->last = now();
+	w->last = clock_ns();
 	if (p->answered[i]) {
 		fprintf(stderr, "%.*s: answered twice\n", (int)g->key_len, g->key);
 		w->wrong++;

@@ -7,9 +7,11 @@
  */
 #include "tests/bench/ways/ways.h"
 #include "tests/bench/workload.h"
+#include "tests/lib/arg.h"
 #include "tools/load/load-reddn.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,13 +92,13 @@ int main(int argc, char **argv)
 				"ABSENT SEED\n");
 		return 2;
 	}
-	if (workload_load(&w, argv[6], strtoul(argv[7], NULL, 10), strtoul(argv[8], NULL, 10),
-		    strtoull(argv[9], NULL, 10)))
+	if (workload_load(&w, argv[6], arg_number(argv[7], ULONG_MAX), arg_number(argv[8], ULONG_MAX),
+		    arg_number(argv[9], UINT64_MAX)))
 		return 1;
 	opt.host = argv[2];
-	opt.port = (uint16_t)strtoul(argv[3], NULL, 10);
+	opt.port = (uint16_t)arg_number(argv[3], UINT16_MAX);
 	opt.offload = argv[4];
-	opt.depth = (uint16_t)strtoul(argv[5], NULL, 10);
+	opt.depth = (uint16_t)arg_number(argv[5], UINT16_MAX);
 	r = strcmp(argv[1], "onesided") == 0 ? way_onesided_open(&way, &opt) : load_reddn_open(&way, &opt);
 	if (r == 0)
 		r = run(&way, w);

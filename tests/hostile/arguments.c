@@ -2,6 +2,7 @@
 /* Requests to hash-get: every pattern of argument bytes at the edges of windows, forged offsets, wrong
  * lengths, and chance. */
 #include "tests/hostile/known.h"
+#include "util/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +74,7 @@ int hostile_arguments(int argc, char **argv)
 	(void)argc;
 	hostile_prepare(&c);
 	raw_start(&c);
-	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+	for (size_t i = 0; i < COUNT(edges); i++)
 		for (unsigned p = 0; p < c.rep.table.probes; p++) {
 			const uint8_t *fps[] = {zero, ones, one};
 

@@ -2,12 +2,12 @@
 /* The bystander: asks for every record in turn, and compares all of its memory with what it must hold. */
 #include "tests/hostile/known.h"
 #include "tools/load/histogram.h"
+#include "util/clock.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t stopped;
@@ -18,25 +18,17 @@ static void on_stop(int signal)
 	stopped = 1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Without a pause, which would be all that is measured */
 static void await_reply(struct raw_client *c)
 {
-	uint64_t end = now_ns() + RAW_PATIENCE_MS * 1000000ull;
+	uint64_t end = clock_ns() + RAW_PATIENCE_MS * 1000000ull;
 	struct ibv_wc wc;
 	int r;
 
 	do {
 		r = ibv_poll_cq(c->cq, 1, &wc);
 		raw_need(r == 0 || (r > 0 && wc.status == IBV_WC_SUCCESS), "the session has ended");
-		raw_need(now_ns() < end, "no answer");
+		raw_need(clock_ns() < end, "no answer");
 	} while (r == 0 || wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM);
 }
 
@@ -66,10 +58,10 @@ int hostile_bystander(int argc, char **argv)
 		memcpy(want, c.mem, sizeof(want));
 		raw_need(known_model(&c, &t, slot, want), "the table is damaged");
 		raw_post_recvs(&c, 1);
-		begin = now_ns();
+		begin = clock_ns();
 		raw_post_sends(&c, 1, raw_arg_len(&c));
 		await_reply(&c);
-		histogram_add(&times, now_ns() - begin);
+		histogram_add(&times, clock_ns() - begin);
 		raw_need(memcmp(c.mem, want, sizeof(want)) == 0,
 			"a wrong answer, or something else has changed");
 		right++;

@@ -5,6 +5,8 @@
  * ATTACK [ARGUMENT...]
  */
 #include "tests/hostile/hostile.h"
+#include "tests/lib/arg.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +35,7 @@ uint64_t hostile_random(uint64_t below)
 
 uint64_t hostile_number(const char *text)
 {
-	return strtoull(text, NULL, 0);
+	return arg_number(text, UINT64_MAX);
 }
 
 void hostile_prepare(struct raw_client *c)
@@ -161,12 +163,12 @@ int main(int argc, char **argv)
 		hostile_port = argv[2];
 		hostile_offload = argv[3];
 		raw_case = argv[4];
-		for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
+		for (size_t i = 0; i < COUNT(attacks); i++)
 			if (strcmp(attacks[i].name, raw_case) == 0 && argc - 5 >= attacks[i].args)
 				return attacks[i].run(argc - 5, argv + 5);
 	}
 	fputs("usage: hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...]\n", stderr);
-	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
+	for (size_t i = 0; i < COUNT(attacks); i++)
 		fprintf(stderr, "  %s %s: %s\n", attacks[i].name, attacks[i].usage, attacks[i].what);
 	return 2;
 }

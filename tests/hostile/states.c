@@ -3,6 +3,7 @@
  * it is over. */
 #include "tests/hostile/known.h"
 #include "tests/hostile/revive.h"
+#include "util/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static const struct {
 	int64_t at;
 } edges[] = {{false, 0}, {true, -16}, {true, -15}, {true, -14}, {true, -1}, {true, 0}, {false, -1}};
 enum fingerprint { ZERO, ONES, FOUND, FINGERPRINTS };
-enum { EDGES = sizeof(edges) / sizeof(*edges) * FINGERPRINTS };
+enum { EDGES = COUNT(edges) * FINGERPRINTS };
 
 struct subject {
 	enum state state;

@@ -2,6 +2,7 @@
 /* Tokens: forged, with a wrong bit, of another request, address or time, and replayed. */
 #include "protocol/token.h"
 #include "tests/hostile/hostile.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static void try_other_uses(const struct raw_client *c, const struct token_key *k
 	struct reddn_wire_req req;
 	uint8_t other[16];
 
-	for (size_t i = 0; i < sizeof(changed) / sizeof(*changed); i++) {
+	for (size_t i = 0; i < COUNT(changed); i++) {
 		req = c->req;
 		token_make(key, &req, as, (uint64_t)time(NULL), req.token);
 		((uint8_t *)&req)[changed[i]] ^= 4;

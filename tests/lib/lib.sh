@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# lib.sh - sourced by process-level tests: a NIC of their own, programs on it, and the verdict.
+# lib.sh - sourced by process-level tests: a NIC for each test, programs on it, and the result.
 #
-# A test sources this, calls start_nic, runs programs with `on_nic` (waits) and `background` (does not), says
-# `ok TEXT` for each thing it has seen to hold, `fail TEXT` for the first that does not, and `done_testing` last, which also
-# checks that the NIC has exactly the objects it started with. Every wait is bounded; whatever was started is
-# ended when the script exits. meson sets SOFTCX to the path of the tool; nothing of this is shared with
-# other tests but TCP ports, for which there is free_port.
+# A test sources this file, calls start_nic, and runs programs with `on_nic` (waits) and `background` (does not wait). It calls
+# `ok TEXT` for each check that holds, `fail TEXT` for the first that does not, and `done_testing` at the end, which also checks
+# that the NIC has exactly the objects it started with. Every wait is bounded. All programs end with the script. meson sets
+# SOFTCX to the path of the tool. Tests share TCP ports only; free_port reserves one.
 
 set -u
 : "${SOFTCX:?set SOFTCX to the path of the softcx tool}"
@@ -18,12 +17,12 @@ mkdir -p "$SOFTCX_DIR"
 pids=()
 checks=0
 started=
-# seconds that one program may take: a guard against what hangs, not a measure of what is slow
+# seconds until a program counts as hanging; slow machines need far less
 limit=${TEST_LIMIT:-120}
-# and one in the background, which is there for all of a test: if that is killed, so is this in the end
+# the same for a background program, which runs for the whole test
 background_limit=900
 
-# The address that tests connect to: rdma_cm ports are the NIC's, so nobody else is there.
+# The address that tests connect to. rdma_cm ports belong to the NIC of the test, so no other test uses them.
 # shellcheck disable=SC2034 # used by tests
 address=127.0.0.1
 
@@ -31,7 +30,7 @@ end_processes()
 {
 	local pid
 
-	# the newest first: programs before the NIC they run on
+	# newest first: programs end before their NIC
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
 		pid=${pids[i]}
 		kill "$pid" 2>/dev/null || continue
@@ -62,7 +61,7 @@ ok() # TEXT
 	printf 'ok   %s\n' "$*"
 }
 
-fail() # TEXT [LOG...]: the logs are shown
+fail() # TEXT [LOG...]: prints the logs too
 {
 	local log
 
@@ -75,8 +74,8 @@ fail() # TEXT [LOG...]: the logs are shown
 	exit 1
 }
 
-# until_true CMD...: polls; false when it never came true. What a test waits for comes at once, or, on a machine that is busy with
-# other things, much later: the limit only ends a test that hangs. It counts rounds, not what a clock says.
+# until_true CMD...: polls until CMD succeeds; fails after $limit seconds of rounds. The limit only ends a test that hangs: on a
+# busy machine a condition may come true late. It counts rounds, because a clock would count the time of other processes too.
 until_true()
 {
 	local i
@@ -91,7 +90,7 @@ until_true()
 # ---- the NIC ------------------------------------------------------------------------------
 
 nic_options=()
-# of `softcx run`, for the two programs of a pair
+# options of `softcx run` for the two programs of a pair
 server_on=() client_on=()
 
 # Before start_nic: servers of pairs run on host b, at $address, clients on host a; each host has two devices.
@@ -104,13 +103,13 @@ two_hosts()
 	address=127.1.0.1
 }
 
-# expect_work DEVICE...: each has executed WQEs.
+# expect_work DEVICE...: each device has executed WQEs.
 expect_work()
 {
 	local device
 
 	for device; do
-		"$SOFTCX" status | grep "^$device " | grep -q 'since start [1-9]' || fail "$device has had nothing to do"
+		"$SOFTCX" status | grep "^$device " | grep -q 'since start [1-9]' || fail "$device has executed no WQE"
 	done
 	ok "WQEs were executed by $*"
 }
@@ -122,11 +121,11 @@ start_nic()
 	pids+=("$nic")
 	until_true "$SOFTCX" status || fail "the NIC does not answer"
 	started=$(objects)
-	[[ -n $started ]] || fail "softcx status --json names no objects"
+	[[ -n $started ]] || fail "softcx status --json lists no objects"
 }
 
-# What lives in the NIC now, of every kind, one "name count" per line. Tests ask so often that starting a parser of JSON each time
-# took a third of what some of them took.
+# Prints a line "name count" for each kind of object in the NIC. It parses with awk because some tests call it so often that a
+# JSON parser took a third of their time.
 objects()
 {
 	"$SOFTCX" status --json | awk -F '[ ":,]+' '
@@ -138,7 +137,7 @@ objects()
 		section == "devices" && $2 ~ /^(pds|mkeys|uars|cqs|qps|srqs|mems)$/ { print device "." $2, $3 }'
 }
 
-object() # NAME: how many there are now
+object() # NAME: prints the count of this kind
 {
 	objects | awk -v name="$1" '$1 == name || $1 ~ "[.]" name "$" { n += $2 } END { print n + 0 }'
 }
@@ -148,7 +147,7 @@ same_objects()
 	[[ $(objects) == "$started" ]]
 }
 
-# What programs made is gone when they are: the NIC hears of their end a moment later.
+# The objects of a program are gone when it has ended. The NIC notices the end a moment later.
 expect_no_leak()
 {
 	until_true same_objects || {
@@ -169,28 +168,28 @@ on_nic()
 	timeout -k "$limit" "$limit" "$SOFTCX" run "$@" >"$log" 2>&1 </dev/null
 }
 
-# background LOG CMD...: the same without waiting; sets $child. A signal to it reaches the program; from then on that has $limit
+# background LOG CMD...: the same without waiting; sets $child. A signal to $child reaches the program, which then has $limit
 # seconds to end.
 background()
 {
 	local log=$work/$1
 	shift
 
-	# at once, not when the child gets to it: what the last program said is not said by this one
+	# truncated here and not by the child, so that nobody reads the output of an earlier program
 	: >"$log"
 	timeout -k "$limit" "$background_limit" "$SOFTCX" run "$@" >>"$log" 2>&1 </dev/null &
 	child=$!
 	pids+=("$child")
 }
 
-# program_of PID: the process id of the program behind a background child, which is what guards its time.
+# program_of PID: prints the process id of the program below a background child. The child itself is timeout(1).
 program_of()
 {
 	until_true pgrep -P "$1" || fail "there is no program"
 	pgrep -P "$1"
 }
 
-# kill_hard PID: kill -9 for the program behind a background child, not for what guards its time.
+# kill_hard PID: sends SIGKILL to the program below a background child, and not to timeout(1).
 kill_hard()
 {
 	local pid
@@ -209,22 +208,22 @@ expect_exit()
 	ended_well "$rc" "$3" || fail "$2: exit status $rc" "$work/$3"
 }
 
-# ended_well STATUS LOG: 0, or what rping makes of its end now and then: its main thread, done with all its work, closes the
-# event channel, and if the thread that reads it happens to be between two reads, that one ends the process with -1.
+# ended_well STATUS LOG: true for 0, and for a race in rping: its main thread closes the event channel when all work is done; if
+# the thread that reads the channel is between two reads then, that thread ends the process with -1.
 ended_well()
 {
 	[[ $1 -eq 0 ]] && return 0
 	[[ $1 -eq 255 ]] && grep -q 'rdma_get_cm_event: Bad file descriptor' "$work/$2"
 }
 
-# Sets $port: a TCP port that nobody uses, and that no other test is given as long as this one runs: a locked file says whose it is.
+# Sets $port to an unused TCP port. A locked file reserves it until the test ends.
 free_port()
 {
 	local locks=${TMPDIR:-/tmp}/reddnd-test-ports-$UID lock
 
 	mkdir -p "$locks"
 	while :; do
-		# below the ephemeral range: connections of others do not take it
+		# below the ephemeral range, from which other connections take ports
 		port=$((10000 + SRANDOM % 22000))
 		exec {lock}>"$locks/$port"
 		if flock -n "$lock" && ! tcp_uses "$port"; then
@@ -234,7 +233,7 @@ free_port()
 	done
 }
 
-tcp_has() # PORT STATE: a socket in that state, an expression
+tcp_has() # PORT STATE: a socket has this port and a state that matches the expression
 {
 	# a kernel without IPv6 has the first file only
 	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
@@ -267,7 +266,7 @@ alive() # PID
 	kill -0 "$1" 2>/dev/null
 }
 
-# server_ready PID WHAT LOG CMD...: waits until CMD is true, which is when the server listens.
+# server_ready PID WHAT LOG CMD...: waits until CMD succeeds, which means that the server listens.
 server_ready()
 {
 	local pid=$1 what=$2 log=$3 i
@@ -281,42 +280,43 @@ server_ready()
 	fail "$what: the server does not listen" "$work/$log"
 }
 
-# cm_pair WHAT "SERVER CMD" "CLIENT CMD": both on rdma_cm, both have to end well.
-cm_pair()
+# cm_run WHAT "SERVER CMD" "CLIENT CMD": starts the server and runs the client, both on rdma_cm; the client has to end well.
+cm_run()
 {
-	local what=$1 server rc=0 s c
+	local what=$1 rc=0 s c
 	read -ra s <<<"$2"
 	read -ra c <<<"$3"
 
-	# the listener to wait for is the new one
-	until_true same_objects || fail "$what: something is left over from before"
+	# the next listener is the new one
+	until_true same_objects || fail "$what: objects of an earlier program are left"
 	background server.log "${server_on[@]}" "${s[@]}"
 	server=$child
 	server_ready "$server" "$what" server.log cm_listens
 	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
-	expect_exit "$server" "$what: server" server.log
 }
 
-# cm_serve: the same with a server that does not end by itself.
+# cm_pair WHAT "SERVER CMD" "CLIENT CMD": the server has to end well too.
+cm_pair()
+{
+	local server
+
+	cm_run "$@"
+	expect_exit "$server" "$1: server" server.log
+}
+
+# cm_serve WHAT "SERVER CMD" "CLIENT CMD": for a server that runs until it is killed.
 cm_serve()
 {
-	local what=$1 server rc=0 s c
-	read -ra s <<<"$2"
-	read -ra c <<<"$3"
+	local server
 
-	until_true same_objects || fail "$what: something is left over from before"
-	background server.log "${server_on[@]}" "${s[@]}"
-	server=$child
-	server_ready "$server" "$what" server.log cm_listens
-	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
-	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
-	alive "$server" || fail "$what: the server has ended" "$work/server.log"
+	cm_run "$@"
+	alive "$server" || fail "$1: the server has ended" "$work/server.log"
 	kill "$server"
 	wait "$server"
 }
 
-# tcp_pair WHAT PORT "SERVER CMD" "CLIENT CMD": the same for programs that exchange addresses by TCP.
+# tcp_pair WHAT PORT "SERVER CMD" "CLIENT CMD": a pair that exchanges addresses over TCP.
 tcp_pair()
 {
 	local what=$1 port=$2 server rc=0 s c
@@ -329,6 +329,19 @@ tcp_pair()
 	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
 	expect_exit "$server" "$what: server" server.log
+}
+
+# Reads lines WORDS|CMD from stdin. Each CMD has to fail with a message that matches WORDS.
+expect_refusals()
+{
+	local words run argv
+
+	while IFS='|' read -r words run; do
+		read -ra argv <<<"$run"
+		on_nic refused "${argv[@]}" && fail "$run succeeds" "$work/refused"
+		grep -qE -- "$words" "$work/refused" || fail "$run does not report \"$words\"" "$work/refused"
+		ok "$run: $words"
+	done
 }
 
 done_testing()

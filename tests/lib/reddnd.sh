@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# reddnd.sh - sourced after lib.sh by tests of the whole system: a daemon on the NIC of the test.
+# reddnd.sh - sourced after lib.sh by tests of the whole system: runs a daemon on the NIC of the test.
 # meson sets REDDND to the path of the daemon.
 
 : "${REDDND:?set REDDND to the path of the daemon}"
 
 port=7471
-# not where they will be installed
+# the programs of the tree, not the installed ones
 programs=$(realpath "${BASH_SOURCE[0]%/*}/../../conf/programs")
 
-# Everything that $work/reddnd.conf names can be reached.
+# True if every address and socket of $work/reddnd.conf can be reached.
 reddnd_listens()
 {
 	local control metrics
@@ -20,7 +20,7 @@ reddnd_listens()
 	cm_listens && { [[ -z $control ]] || unix_listens "$control"; } && { [[ -z $metrics ]] || tcp_listens "$metrics"; }
 }
 
-# start_reddnd CONFIG: the text of regions and offloads. Sets $reddnd, the process id.
+# start_reddnd CONFIG: starts a daemon with this text in its configuration. Sets $reddnd to the process id.
 start_reddnd()
 {
 	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
@@ -29,10 +29,10 @@ start_reddnd()
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 }
 
-# The daemon ends when told to, and well.
+# The daemon ends on SIGTERM with status 0.
 stop_reddnd()
 {
 	kill "$reddnd"
 	expect_exit "$reddnd" reddnd reddnd.log
-	ok "reddnd ends when told to"
+	ok "reddnd ends on SIGTERM"
 }

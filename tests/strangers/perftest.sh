@@ -91,12 +91,7 @@ done
 expect_work a/mlx5_0 a/mlx5_1 b/mlx5_0 b/mlx5_1
 
 # perftest_parameters.c refuses these before it looks at a device: WORDS|PROGRAM OPTIONS
-while IFS='|' read -r words run; do
-	read -ra argv <<<"$run"
-	on_nic refused "${argv[@]}" && fail "$run succeeds" "$work/refused"
-	grep -qE -- "$words" "$work/refused" || fail "$run does not say \"$words\"" "$work/refused"
-	ok "$run: $words"
-done <<'END'
+expect_refusals <<'END'
 Multiple QPs only available on bw tests|ib_read_lat -q 16
 Events feature not available on WRITE verb|ib_write_bw -e
 UC connection not possible in READ/ATOMIC verbs|ib_atomic_bw -c UC

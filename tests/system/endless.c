@@ -7,6 +7,7 @@
  * endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
  */
 #include "libclient/reddn.h"
+#include "tests/lib/arg.h"
 #include "tests/programs/turing.h"
 
 #include <err.h>
@@ -230,7 +231,7 @@ static const struct {
 static struct reddn *connect_to(char **args, uint16_t depth)
 {
 	const struct reddn_options opt = {.host = args[0],
-		.port = (uint16_t)atoi(args[1]),
+		.port = (uint16_t)arg_number(args[1], UINT16_MAX),
 		.offload = args[2],
 		.depth = depth,
 		.timeout_ms = TIMEOUT_MS};
@@ -265,8 +266,8 @@ static void check(struct world *w, const struct question *q, const struct reddn_
 
 static int ask(char **args)
 {
-	const uint16_t depth = (uint16_t)atoi(args[4]);
-	const uint64_t count = strtoull(args[5], NULL, 10);
+	const uint16_t depth = (uint16_t)arg_number(args[4], UINT16_MAX);
+	const uint64_t count = arg_number(args[5], UINT64_MAX);
 	struct world w = {.array = map(args[3], "array", 0),
 		.nodes = map(args[3], "nodes", 0),
 		.heap = map(args[3], "heap", 0),
@@ -276,7 +277,7 @@ static int ask(char **args)
 	unsigned kind = 0;
 	struct reddn *c;
 
-	rng = strtoull(args[6], NULL, 10) * 0x9e3779b97f4a7c15;
+	rng = arg_number(args[6], UINT64_MAX) * 0x9e3779b97f4a7c15;
 	while (kind < 2 && strncmp(args[2], kinds[kind].name, strlen(kinds[kind].name)) != 0)
 		kind++;
 	if (depth < 1 || depth > DEPTH_MAX)
@@ -321,7 +322,7 @@ static int one(char **args, bool hold)
 	unsigned n = 0;
 
 	for (; args[3 + n] && n < 4; n++)
-		arg[n].number = strtoull(args[3 + n], NULL, 0);
+		arg[n].number = arg_number(args[3 + n], UINT64_MAX);
 	reddn_get_info(c, &info);
 	if (reddn_call_submit(c, arg, n, 0))
 		errx(1, "%s", reddn_errmsg(c));

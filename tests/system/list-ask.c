@@ -5,8 +5,10 @@
  * last one's next: END list-ask ask HOST PORT OFFLOAD DEPTH REQUESTS SEED      prints how many found a node
  */
 #include "libclient/reddn.h"
+#include "tests/lib/arg.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,21 +149,21 @@ int main(int argc, char **argv)
 	int r;
 
 	if (argc == 5 && strcmp(argv[1], "make") == 0)
-		return make(argv[2], argv[3], strtoull(argv[4], NULL, 0));
+		return make(argv[2], argv[3], arg_number(argv[4], UINT64_MAX));
 	if (argc != 8 || strcmp(argv[1], "ask") != 0)
 		return 2;
 	opt.host = argv[2];
-	opt.port = (uint16_t)atoi(argv[3]);
+	opt.port = (uint16_t)arg_number(argv[3], UINT16_MAX);
 	opt.offload = argv[4];
-	opt.depth = (uint16_t)atoi(argv[5]);
-	rng = strtoull(argv[7], NULL, 0) * 2 + 1;
+	opt.depth = (uint16_t)arg_number(argv[5], UINT16_MAX);
+	rng = arg_number(argv[7], UINT64_MAX) * 2 + 1;
 	if (opt.depth > DEEPEST)
 		return 2;
 	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0) {
 		fprintf(stderr, "%s\n", err);
 		return 1;
 	}
-	r = ask(c, opt.depth, (unsigned)atoi(argv[6]));
+	r = ask(c, opt.depth, (unsigned)arg_number(argv[6], UINT_MAX));
 	reddn_close(c);
 	return r;
 }

@@ -5,6 +5,7 @@
  * answered.
  */
 #include "tests/lib/raw-client.h"
+#include "util/array.h"
 
 #include <endian.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static void refuse_all(char **argv)
 	uint8_t garbage[sizeof(struct reddn_wire_req)];
 	struct raw_client c;
 
-	for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+	for (size_t i = 0; i < COUNT(refusals); i++) {
 		raw_case = refusals[i].name;
 		raw_prepare(&c, argv[1], argv[2], argv[3]);
 		refusals[i].spoil(&c.req);
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
 		ask_why(argv);
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		if (strcmp(cases[i].name, raw_case) != 0)
 			continue;
 		raw_prepare(&c, argv[1], argv[2], argv[3]);

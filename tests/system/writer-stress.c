@@ -10,9 +10,11 @@
  */
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
+#include "tests/lib/arg.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -293,8 +295,9 @@ int main(int argc, char **argv)
 		printf("%lu operations so far, %lu refused for lack of room\n", atomic_load(&s->operations),
 			atomic_load(&s->full));
 	} else if (argc == 9 && !strcmp(argv[1], "ask")) {
-		ask(argv[2], (uint16_t)atoi(argv[3]), argv[4], map_state(argv[5]), (unsigned)atoi(argv[6]),
-			strtoul(argv[7], NULL, 10), strtoull(argv[8], NULL, 10));
+		ask(argv[2], (uint16_t)arg_number(argv[3], UINT16_MAX), argv[4], map_state(argv[5]),
+			(unsigned)arg_number(argv[6], UINT_MAX), arg_number(argv[7], ULONG_MAX),
+			arg_number(argv[8], UINT64_MAX));
 	} else {
 		die("usage: writer-stress make FILE | write FILE STATE | ask HOST PORT OFFLOAD STATE DEPTH "
 		    "GETS SEED | stop STATE");

@@ -6,6 +6,7 @@
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
+#include "util/array.h"
 #include "util/number.h"
 
 #include <getopt.h>
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
 		fputs(usage_text, stderr);
 		return 2;
 	}
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+	for (size_t i = 0; i < COUNT(ways); i++)
 		if (strcmp(argv[optind], ways[i].name) == 0)
 			open = ways[i].open;
 	if (!open)

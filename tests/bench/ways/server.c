@@ -10,6 +10,7 @@
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/serve.h"
+#include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -24,7 +25,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* polls */
@@ -216,21 +216,13 @@ static bool readable(int fd, int other, int timeout_ms)
 	return poll(pfd, other < 0 ? 1 : 2, timeout_ms) > 0 && pfd[0].revents;
 }
 
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static int answer_all(struct server *s)
 {
-	uint64_t before = s->costs ? now() : 0;
+	uint64_t before = s->costs ? clock_ns() : 0;
 	int n = serve_poll(s->serve);
 
 	if (s->costs && n > 0)
-		s->costs[s->ncosts++ % COSTS] = (uint32_t)((now() - before) / (unsigned)n);
+		s->costs[s->ncosts++ % COSTS] = (uint32_t)((clock_ns() - before) / (unsigned)n);
 	return n;
 }
 
