@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * demo-client - asks for keys with known answers: "demo-client WAY HOST PORT OFFLOAD DEPTH DATA PRESENT
+ * demo-client - gets keys with known answers: "demo-client WAY HOST PORT OFFLOAD DEPTH DATA PRESENT
  * ABSENT SEED", where WAY is reddn or onesided. Keeps DEPTH gets of the workload in flight, checks each
  * answer against DATA (workload.h) and prints the results. Exits 0 when every get was answered and every
  * answer was right.
@@ -40,7 +40,7 @@ static int ask(struct load_way *way, struct workload *w, size_t *next)
 	return 0;
 }
 
-/* Number of answers, or a negative errno. */
+/* Returns the number of answers or a negative errno. */
 static int collect(struct load_way *way, struct workload *w)
 {
 	struct reddn_result res[BATCH];

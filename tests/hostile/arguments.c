@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests to hash-get: every pattern of argument bytes at the edges of windows, forged offsets, wrong
- * lengths, and chance. */
+ * lengths, and random bytes. */
 #include "tests/hostile/known.h"
 #include "util/array.h"
 
@@ -14,8 +14,8 @@ struct tally {
 };
 
 /*
- * Sends the request in @c in slot @*slot and compares all slots with what they must hold. If there can be no
- * answer, the server must end the session; the client then connects again.
+ * Sends the request in @c for slot @*slot and compares all slots with the expected bytes. If no answer is
+ * possible, the server must end the session; the client then connects again.
  */
 static void attempt(struct raw_client *c, const struct known_table *t, unsigned *slot, struct tally *tally)
 {
@@ -32,8 +32,8 @@ static void attempt(struct raw_client *c, const struct known_table *t, unsigned 
 		uint8_t request[RAW_REQUEST];
 
 		raw_expect_disconnect(c);
-		raw_need(!hostile_answered(c), "an answer where there can be none");
-		/* A step before the one that failed may have written what it is allowed to */
+		raw_need(!hostile_answered(c), "an impossible answer");
+		/* A step before the failed one may have written to its own slot */
 		for (unsigned i = 0; i < RAW_DEPTH; i++)
 			raw_need(i == *slot ||
 					 memcmp(c->mem + i * RAW_SLOT, want + i * RAW_SLOT, RAW_SLOT) == 0,
@@ -49,7 +49,7 @@ static void attempt(struct raw_client *c, const struct known_table *t, unsigned 
 		return;
 	}
 	raw_need(raw_replies(c, 1, &status) == 1, "no answer");
-	raw_need(memcmp(c->mem, want, sizeof(want)) == 0, "the slots do not hold what they must");
+	raw_need(memcmp(c->mem, want, sizeof(want)) == 0, "wrong bytes in the slots");
 	*slot = (*slot + 1) % RAW_DEPTH;
 	tally->answers++;
 }
@@ -123,7 +123,7 @@ int hostile_bytes(int argc, char **argv)
 
 		for (uint32_t i = 0; i < raw_arg_len(&c); i++)
 			raw_request(&c)[i] = (uint8_t)hostile_random(256);
-		/* Most offsets inside, else nothing but the window is ever tried */
+		/* Most offsets lie inside of the window, to get beyond the check of the window */
 		for (unsigned p = 0; p < c.rep.table.probes && hostile_random(16); p++) {
 			uint64_t at = hostile_random(8) ? hostile_random(t.window / 16) * 16
 							: hostile_random(t.window - 15);
@@ -139,8 +139,8 @@ int hostile_bytes(int argc, char **argv)
 }
 
 /*
- * A request that is too short is taken for one whose last bytes are those that its instance was armed with:
- * 0. It learns what such a request would learn. One that is too long is not taken.
+ * The last bytes of a request that is too short are those that its instance was armed with: 0. Its answer is
+ * that of the completed request. A request that is too long is refused.
  */
 int hostile_lengths(int argc, char **argv)
 {
@@ -160,7 +160,7 @@ int hostile_lengths(int argc, char **argv)
 
 		hostile_prepare(&c);
 		raw_start(&c);
-		/* One good request first: what is left of it must not be seen by the next */
+		/* A good request first: the next one must not see its bytes */
 		for (unsigned p = 0; p < 2; p++)
 			known_put_probe(&c, p, known_look(&t, 16 * p).fp, 16 * p);
 		raw_post_recvs(&c, 2);
@@ -175,8 +175,8 @@ int hostile_lengths(int argc, char **argv)
 		memcpy(want, c.mem, sizeof(want));
 		memset(want, HOSTILE_FILLER, HOSTILE_MEMORY);
 		if (got == 1)
-			raw_need(known_model(&c, &t, 1, want), "an answer that cannot be");
-		raw_need(memcmp(want, c.mem, sizeof(want)) == 0, "the slots do not hold what they must");
+			raw_need(known_model(&c, &t, 1, want), "an impossible answer");
+		raw_need(memcmp(want, c.mem, sizeof(want)) == 0, "wrong bytes in the slots");
 		raw_finish(&c);
 	}
 	printf("%s: 0 to %u bytes\n", raw_case, n + 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bystander: asks for every record in turn, and compares all of its memory with what it must hold. */
+/* The bystander: gets each record in turn and compares all of its memory with the expected bytes. */
 #include "tests/hostile/known.h"
 #include "tools/load/histogram.h"
 #include "util/clock.h"
@@ -18,7 +18,7 @@ static void on_stop(int signal)
 	stopped = 1;
 }
 
-/* Without a pause, which would be all that is measured */
+/* Polls without a pause: the measured time would be the pause */
 static void await_reply(struct raw_client *c)
 {
 	uint64_t end = clock_ns() + RAW_PATIENCE_MS * 1000000ull;
@@ -63,7 +63,7 @@ int hostile_bystander(int argc, char **argv)
 		await_reply(&c);
 		histogram_add(&times, clock_ns() - begin);
 		raw_need(memcmp(c.mem, want, sizeof(want)) == 0,
-			"a wrong answer, or something else has changed");
+			"a wrong answer, or other memory has changed");
 		right++;
 		usleep(200);
 	}

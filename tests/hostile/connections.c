@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections that stay in the middle, and connections that are asked for in a way that nobody understands.
+/* Connections that are never completed, and connect requests with random private data.
  */
 #include "tests/hostile/hostile.h"
 
@@ -25,8 +25,8 @@ static void give_up(struct raw_client *each)
 }
 
 /*
- * As many as are asked for are always in the middle: accepted, and never completed. One after the other is
- * given up without a word, and as soon as the server has ended one, another takes its place.
+ * Keeps N connections half open: accepted and never completed. It abandons one after the other without a
+ * message. When the server has ended one, another takes its place.
  */
 int hostile_middle(int argc, char **argv)
 {
@@ -93,7 +93,7 @@ int hostile_connects(int argc, char **argv)
 			raw_need(event == RDMA_CM_EVENT_REJECTED, "neither accepted nor refused");
 			raw_need(be32toh(c.rej.magic) == REDDN_WIRE_MAGIC && c.rej.reason &&
 					 memchr(c.rej.text, 0, sizeof(c.rej.text)),
-				"refused without words");
+				"refused without a message");
 			refused++;
 		}
 		rdma_destroy_id(id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Too much and too often: requests beyond the depth, queue pairs that fail, connections that come and go. */
+/* Floods: requests beyond the depth, failing queue pairs, and short connections. */
 #include "tests/hostile/hostile.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ int hostile_flood(int argc, char **argv)
 	return 0;
 }
 
-/* The client's queue pair fails at different moments of what it has asked for */
+/* The client's queue pair fails at different moments of a request */
 int hostile_qp_error(int argc, char **argv)
 {
 	(void)argc;
@@ -44,7 +44,7 @@ int hostile_qp_error(int argc, char **argv)
 	return 0;
 }
 
-/* False: refused, for one reason or another */
+/* Returns false if the server refuses */
 static bool begins(struct raw_client *c)
 {
 	int event = raw_connect(c, &c->req, sizeof(c->req));
@@ -67,11 +67,11 @@ int hostile_storm(int argc, char **argv)
 		served = i % 5 > 2 || begins(&c);
 		refused += !served;
 		switch (served ? i % 5 : 1) {
-		case 0: /* as a good client does */
+		case 0: /* like a good client */
 			rdma_disconnect(c.id);
 			raw_event(&c, RAW_PATIENCE_MS);
 			break;
-		case 1: /* without a word */
+		case 1: /* without a message */
 			break;
 		case 2: /* in the middle of a request */
 			raw_post_recvs(&c, 4);
@@ -84,7 +84,7 @@ int hostile_storm(int argc, char **argv)
 			raw_need(rdma_connect(c.id, &param) == 0, "connect");
 			break;
 		}
-		case 4: /* half-open, and gone */
+		case 4: /* half open */
 			rdma_destroy_id(hostile_half_open(&c, c.id->qp->qp_num, &c.req, sizeof(c.req)));
 			break;
 		}

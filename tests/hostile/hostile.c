@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hostile - a client that wants what is not its own, on plain verbs. It is told more than any attacker knows:
- * the table, and the keys, addresses and queue pairs of the server. Usage: hostile ADDRESS PORT OFFLOAD
- * ATTACK [ARGUMENT...]
+ * hostile ADDRESS PORT OFFLOAD ATTACK [ARGUMENT...] - a client on plain verbs that attacks the server and its
+ * clients. It gets more than an attacker knows: the table, and the keys, addresses and queue pairs of the
+ * server.
  */
 #include "tests/hostile/hostile.h"
 #include "tests/lib/arg.h"
@@ -132,28 +132,26 @@ static const struct {
 	const char *usage, *what;
 } attacks[] = {
 	{"bystander", 1, hostile_bystander, "FILE",
-		"asks until SIGTERM, and wants right answers and nothing else"},
+		"gets until SIGTERM and checks each answer and all of its memory"},
 	{"arguments", 1, hostile_arguments, "FILE", "arguments at the edges of windows, and between buckets"},
 	{"lengths", 1, hostile_lengths, "FILE", "requests of every wrong length"},
-	{"bytes", 3, hostile_bytes, "FILE SEED COUNT", "requests at random"},
+	{"bytes", 3, hostile_bytes, "FILE SEED COUNT", "random requests"},
 	{"requests", 2, hostile_requests, "SEED COUNT [TABLE]",
 		"random requests to any offload, every second one of a wrong length"},
 	{"keys", 1, hostile_keys, "KEY:ADDRESS:LENGTH...",
-		"memory of the server and of others, by its own keys"},
-	{"guesses", 1, hostile_guesses, "COUNT", "the same by keys around the client's own"},
-	{"invalidate", 1, hostile_invalidate, "KEY:ADDRESS:LENGTH...", "SENDs that shall make keys invalid"},
-	{"slots", 1, hostile_slots, "KEY:ADDRESS:LENGTH", "replies into memory of somebody else"},
-	{"queues", 1, hostile_queues, "QPN...", "packets into queue pairs of others"},
+		"memory of the server and of other clients, with their keys"},
+	{"guesses", 1, hostile_guesses, "COUNT", "the same with keys near the client's own"},
+	{"invalidate", 1, hostile_invalidate, "KEY:ADDRESS:LENGTH...", "SENDs that try to invalidate keys"},
+	{"slots", 1, hostile_slots, "KEY:ADDRESS:LENGTH", "replies into the memory of another client"},
+	{"queues", 1, hostile_queues, "QPN...", "packets to queue pairs of others"},
 	{"states", 2, hostile_states, "FILE KEY:ADDRESS:LENGTH...",
-		"everything from every state of a connection"},
+		"each attack in each state of a connection"},
 	{"flood", 0, hostile_flood, "", "more requests at once than are allowed"},
 	{"qp-error", 0, hostile_qp_error, "", "a queue pair that fails at different moments"},
-	{"storm", 1, hostile_storm, "COUNT", "connections that come and go, in every way"},
-	{"middle", 1, hostile_middle, "COUNT",
-		"connections that stay in the middle, until standard input ends"},
-	{"tokens", 1, hostile_tokens, "KEYFILE",
-		"tokens that are forged, stale, of another request, and replayed"},
-	{"connects", 2, hostile_connects, "SEED COUNT", "private data at random"},
+	{"storm", 1, hostile_storm, "COUNT", "connections that end in different ways"},
+	{"middle", 1, hostile_middle, "COUNT", "half-open connections, until standard input ends"},
+	{"tokens", 1, hostile_tokens, "KEYFILE", "forged, stale, misused and replayed tokens"},
+	{"connects", 2, hostile_connects, "SEED COUNT", "random private data"},
 };
 
 int main(int argc, char **argv)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hostile.h - what the attacks of the hostile client share: one kind of attack is one file.
+ * hostile.h - shared by the attacks of the hostile client. Each kind of attack is one file.
  *
- * An attack is a function that gets its arguments, prints one line that says what was done, and returns 0
- * when nothing was got or changed but the client's own reply slots. Anything else ends the program
- * (raw-client.h).
+ * An attack is a function that gets its arguments, prints one line with a summary, and returns 0 if it read
+ * and changed nothing but the client's own reply slots. Otherwise it ends the program (raw-client.h).
  */
 #ifndef TESTS_HOSTILE_HOSTILE_H
 #define TESTS_HOSTILE_HOSTILE_H
@@ -13,41 +12,41 @@
 
 enum { HOSTILE_FILLER = 0xa5, HOSTILE_MEMORY = RAW_DEPTH * RAW_SLOT };
 
-/** Of the server, as the command line has it. */
+/** The server, from the command line. */
 extern const char *hostile_address, *hostile_port, *hostile_offload;
 
-/** Numbers in [0, below), always the same ones after the same seed. */
+/** Random numbers in [0, @below); a seed gives the same numbers each time. */
 void hostile_seed(uint64_t seed);
 uint64_t hostile_random(uint64_t below);
 
-/** Decimal, octal or hexadecimal. */
+/** The number in @text: decimal, octal or hexadecimal. Ends the program if there is none. */
 uint64_t hostile_number(const char *text);
 
-/** raw_prepare() for that server. */
+/** raw_prepare() for the server. */
 void hostile_prepare(struct raw_client *c);
 
-/** Whether a reply is among what has completed. */
+/** Polls the CQ. True if a reply has completed. */
 bool hostile_answered(struct raw_client *c);
 
 /** Posts one work request with the first @len bytes of raw_request() and waits for its completion. */
 enum ibv_wc_status hostile_post(struct raw_client *c, struct ibv_send_wr *wr, uint32_t len);
 
 /**
- * A connection is asked for by an id that has no queue pair, for queue pair @qpn: its owner is told of the
- * answer, and would have to go on. Its events come to the channel of @c.
+ * Requests a connection for queue pair @qpn with an id that has no queue pair of its own. The owner of @qpn
+ * gets the answer and would have to continue. Events of the id come to the channel of @c.
  */
 struct rdma_cm_id *hostile_half_open(struct raw_client *c, uint32_t qpn, const void *data, size_t size);
 
-/** A memory key of somebody, with where it leads. */
+/** A memory key of another process, with its range. */
 struct hostile_key {
 	uint32_t key;
 	uint64_t addr, len;
 };
 
-/** From KEY:ADDRESS:LENGTH. */
+/** Parses KEY:ADDRESS:LENGTH. */
 struct hostile_key hostile_parse_key(const char *text);
 
-/** The operations that need a key, and one of them at @k. */
+/** A work request for one-sided operation @op, from 0, on the memory of @k. */
 enum { HOSTILE_ONE_SIDED = 5 };
 struct ibv_send_wr hostile_one_sided(unsigned op, const struct hostile_key *k);
 
@@ -68,7 +67,7 @@ int hostile_storm(int argc, char **argv);
 int hostile_middle(int argc, char **argv);
 int hostile_connects(int argc, char **argv);
 int hostile_tokens(int argc, char **argv);
-/** And who must not notice. */
+/** The client that no attack may disturb. */
 int hostile_bystander(int argc, char **argv);
 
 #endif

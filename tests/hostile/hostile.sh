@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# reddnd against a client that wants what is not its own (hostile.c), while a bystander asks all the time: nobody gets or changes
-# anything but his own reply slots, and what the daemon and the NIC hold is in the end what it was. docs/man/reddnd-security.7 has the table.
+# reddnd against a hostile client (hostile.c) while another client, the bystander, sends gets all the time. Each client reads and
+# changes only its own reply slots; in the end the daemon and the NIC hold the same objects as before. docs/man/reddnd-security.7
+# lists the attacks.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -16,7 +17,7 @@ for name in $("$HOSTILE" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
 	[[ $name == bystander ]] || grep -E '^\.Bq .*(hostile|fuzz-live)' "$page" | grep -qw -- "$name" ||
 		fail "the attack \"$name\" is not in reddnd-security(7)"
 done
-ok "reddnd-security(7) has every attack"
+ok "reddnd-security(7) lists every attack"
 
 for t in table secret; do
 	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
@@ -43,7 +44,7 @@ files=$(sha256sum "$work/table" "$work/secret")
 attack() # OFFLOAD CASE [ARGUMENT...]
 {
 	on_nic hostile.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/hostile.log" "$work/reddnd.log"
-	alive "$bystander" || fail "$*: the bystander is not served right" "$work/reddnd.log" "$work/hostile.log" "$work/bystander.log"
+	alive "$bystander" || fail "$*: wrong service for the bystander" "$work/reddnd.log" "$work/hostile.log" "$work/bystander.log"
 	[[ $(sha256sum "$work/table" "$work/secret") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
 	ok "$1: $(tail -n 1 "$work/hostile.log")"
 }
@@ -58,7 +59,7 @@ rss() # KiB
 	awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"
 }
 
-# One round of everything comes first: what a daemon allocates once, it has then.
+# The first round makes the daemon allocate what it allocates once.
 idle=$(objects)
 as_idle()
 {
@@ -79,7 +80,7 @@ stop_bystander()
 	ok "the bystander: $(sed -n 's/^bystander: \(.* right answers\).*/\1/p' "$work/bystander.log")"
 }
 
-# key:address:length of each memory region of the processes called NAME, as the NIC has them
+# prints key:address:length of each memory region of the processes NAME, as the NIC has them
 keys_of() # NAME
 {
 	"$SOFTCX" status --objects | awk -v name="$1" '
@@ -119,7 +120,7 @@ round()
 	attack sequential invalidate "${keys[@]}"
 	attack sequential guesses 100
 	attack sequential states "$work/table" "${keys[@]}"
-	# what a key is good for is not a matter of the mode
+	# keys work the same in every mode: two are enough
 	attack recycled states "$work/table" "${keys[@]:0:2}"
 	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
 	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
@@ -144,9 +145,9 @@ round()
 	stop_bystander
 	until_true as_idle || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
-		fail "objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+		fail "objects are left (< before, > now)" "$work/leaked" "$work/reddnd.log"
 	}
-	ok "the NIC holds what it held"
+	ok "the NIC holds the same objects as before"
 }
 
 round
@@ -155,13 +156,13 @@ start_bystander secret secret
 attack sequential storm "$storm"
 attack sequential bytes "$work/table" "$((seed + 1))" 200
 stop_bystander
-until_true as_idle || fail "objects are left over"
+until_true as_idle || fail "objects are left"
 same_fds()
 {
 	[[ $(fds) -eq $before_fds ]]
 }
 until_true same_fds || fail "the daemon had $before_fds files, and has $(fds)"
-# of sessions, each of which takes a hundred times as much
+# a leaked session would take a hundred times as much
 [[ $(rss) -le $((before_rss + 256)) ]] || fail "the daemon had $before_rss KiB, and has $(rss)"
 ok "the daemon has $(fds) files and $(rss) KiB, and had $before_fds and $before_rss"
 stop_reddnd

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory keys: those of the server and of others, neighbours and guesses, in one-sided operations, in SENDs
- * and as reply slots. */
+/* Memory keys of the server and of other clients, neighbours of keys, and guessed keys: in one-sided
+ * operations, in SENDs and as reply slots. */
 #include "tests/hostile/hostile.h"
 
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WINDOW_BITS = 40, WINDOWS = 4 /* where a guess looks: windows of regions have such addresses */ };
+enum { WINDOW_BITS = 40, WINDOWS = 4 /* addresses to guess: windows of regions have them */ };
 
 static void one_sided(const struct hostile_key *k, unsigned op, bool used)
 {
@@ -26,7 +26,7 @@ static void one_sided(const struct hostile_key *k, unsigned op, bool used)
 	memset(raw_request(&c), HOSTILE_FILLER, sizeof(before));
 	memcpy(before, raw_request(&c), sizeof(before));
 	raw_need(hostile_post(&c, &wr, 8) != IBV_WC_SUCCESS, "the server's memory can be reached");
-	raw_need(memcmp(before, raw_request(&c), sizeof(before)) == 0, "something came back");
+	raw_need(memcmp(before, raw_request(&c), sizeof(before)) == 0, "data came back");
 	raw_finish(&c);
 }
 
@@ -70,7 +70,7 @@ int hostile_guesses(int argc, char **argv)
 	return 0;
 }
 
-/* A SEND that makes a key invalid would take it from everybody who uses it */
+/* A SEND that invalidates a key would break its other users */
 int hostile_invalidate(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -83,7 +83,7 @@ int hostile_invalidate(int argc, char **argv)
 		raw_post_recvs(&c, 1);
 		memset(raw_request(&c), 0, raw_arg_len(&c));
 		raw_need(hostile_post(&c, &wr, raw_arg_len(&c)) != IBV_WC_SUCCESS,
-			"a key of the server is made invalid");
+			"a key of the server was invalidated");
 		raw_finish(&c);
 	}
 	printf("%s: %d keys\n", raw_case, argc);

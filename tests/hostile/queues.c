@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A SEND from a queue pair that says it is connected to one that is not its own. */
+/* SENDs from a queue pair that is set up as connected to a queue pair of another client or of the server. */
 #include "tests/hostile/revive.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ int hostile_queues(int argc, char **argv)
 		path = revive_path(&c);
 		revive(&c, &path, (uint32_t)hostile_number(argv[i]));
 		raw_need(hostile_post(&c, &wr, raw_arg_len(&c)) != IBV_WC_SUCCESS,
-			"a queue pair of somebody else takes a request");
+			"a queue pair of another process accepts a request");
 		raw_finish(&c);
 	}
 	printf("%s: %d\n", raw_case, argc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* revive.h - a queue pair that is brought to life without the connection manager, as somebody's whose packets
- * look like those of another. */
+/* revive.h - brings a queue pair to RTS without the connection manager, so that its packets look like those
+ * of another connection. */
 #ifndef TESTS_HOSTILE_REVIVE_H
 #define TESTS_HOSTILE_REVIVE_H
 
@@ -9,7 +9,7 @@
 /** The path and the numbers of a connection, while it is connected. */
 struct ibv_qp_attr revive_path(const struct raw_client *c);
 
-/** Brings the queue pair of @c to RTS, whatever it was: over @path to queue pair @qpn. It gives up soon. */
+/** Brings the queue pair of @c from any state to RTS: over @path to queue pair @qpn, with few retries. */
 void revive(struct raw_client *c, const struct ibv_qp_attr *path, uint32_t qpn);
 
 #endif

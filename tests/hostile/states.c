@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every kind of misuse from every state of a connection: before it is there, in its middle, in use, and when
- * it is over. */
+/* Each kind of misuse in each state of a connection: before it exists, half open, in use, and after its end.
+ */
 #include "tests/hostile/known.h"
 #include "tests/hostile/revive.h"
 #include "util/array.h"
@@ -28,7 +28,7 @@ static const char *const state_names[STATES] = {"before connecting", "half open"
 
 enum { LONG = 64, MANY = 64, KEYS = 256, SECOND = RAW_REQUEST / 2 };
 
-/* Offsets, from the window's end if @end, with each kind of fingerprint */
+/* Offsets, counted from the window's end if @end; each is tried with each kind of fingerprint */
 static const struct {
 	bool end;
 	int64_t at;
@@ -38,11 +38,11 @@ enum { EDGES = COUNT(edges) * FINGERPRINTS };
 
 struct subject {
 	enum state state;
-	struct raw_client c, other; /* @other: whose place an unconnected client takes */
+	struct raw_client c, other; /* @other: the connection that an unconnected client imitates */
 	struct rdma_cm_id *half;
 	uint32_t arg_len;
 	uint8_t whole[RAW_REQUEST]; /* a good request */
-	uint8_t sent[RAW_REQUEST];  /* that of the attack */
+	uint8_t sent[RAW_REQUEST];  /* the request of the attack */
 };
 
 static const struct known_table *table;
@@ -73,8 +73,7 @@ static void compose(struct subject *s, const struct raw_client *connected)
 	raw_post_recvs(&s->c, 2 * MANY);
 }
 
-/* The answer to the request for a connection has come, and is not answered; the queue pair is made ready all
- * the same */
+/* The server has accepted and gets no confirmation; the queue pair is made ready all the same */
 static void complete_half(struct subject *s)
 {
 	static const enum ibv_qp_state to[] = {IBV_QPS_RTR, IBV_QPS_RTS};
@@ -89,7 +88,7 @@ static void complete_half(struct subject *s)
 	}
 }
 
-/* From memory of their own: that of the attack is written before they have left */
+/* Sends from separate memory, because the attack overwrites its own before these have left */
 static void post_outstanding(struct subject *s)
 {
 	struct ibv_sge sge = {(uintptr_t)raw_request(&s->c) + SECOND, s->arg_len, s->c.mr->lkey};
@@ -159,13 +158,13 @@ static bool is_served(enum state state)
 	return state == HALF_OPEN || state == UNUSED || state == OUTSTANDING;
 }
 
-/* Where there may be none, nothing of the slots may change */
+/* In a state without answers no slot may change */
 static bool may_answer(enum state state)
 {
 	return is_served(state) || state == TEARDOWN;
 }
 
-/* What a slot holds after an answer, or of an answer that did not come to its end */
+/* A slot holds an answer, or a part of one that was interrupted */
 static bool model(struct subject *s, const uint8_t *request, unsigned slot, uint8_t *want)
 {
 	bool answered;
@@ -176,15 +175,15 @@ static bool model(struct subject *s, const uint8_t *request, unsigned slot, uint
 	return answered;
 }
 
-/* The slots hold what they held, or the answer to a whole request, to that of the attack, or to one of which
- * nothing came */
+/* The slots are unchanged, or hold the answer to a whole request, to the request of the attack, or to an
+ * empty request */
 static void check_memory(struct subject *s, enum attack a)
 {
 	static const uint8_t zeros[RAW_REQUEST];
 	static uint8_t whole[HOSTILE_MEMORY + RAW_REQUEST], sent[HOSTILE_MEMORY + RAW_REQUEST],
 		empty[HOSTILE_MEMORY + RAW_REQUEST];
 
-	need(s, a, memcmp(raw_request(&s->c), s->sent, RAW_REQUEST) == 0, "what was sent has changed");
+	need(s, a, memcmp(raw_request(&s->c), s->sent, RAW_REQUEST) == 0, "the sent bytes have changed");
 	memset(whole, HOSTILE_FILLER, sizeof(whole));
 	memset(sent, HOSTILE_FILLER, sizeof(sent));
 	memset(empty, HOSTILE_FILLER, sizeof(empty));
@@ -198,11 +197,10 @@ static void check_memory(struct subject *s, enum attack a)
 		need(s, a,
 			s->c.mem[i] == HOSTILE_FILLER || s->c.mem[i] == whole[i] || s->c.mem[i] == sent[i] ||
 				s->c.mem[i] == empty[i],
-			"a slot holds what it must not");
+			"wrong bytes in a slot");
 }
 
-/* A request of which @len bytes are sent: taken and answered, or the end of the session, by a server that
- * knows the client */
+/* Sends @len bytes of a request. A server that knows the client answers it or ends the session */
 static void ask(struct subject *s, enum attack a, uint32_t len)
 {
 	static uint8_t want[HOSTILE_MEMORY + RAW_REQUEST];
@@ -212,12 +210,12 @@ static void ask(struct subject *s, enum attack a, uint32_t len)
 
 	memset(s->sent + len, 0, s->arg_len - len);
 	memcpy(raw_request(&s->c), s->sent, RAW_REQUEST);
-	/* Half open, it waits until the connection is there */
+	/* A half-open connection keeps it until it is complete */
 	if (!is_served(s->state) || s->state == HALF_OPEN) {
 		bool taken = hostile_post(&s->c, &wr, len) == IBV_WC_SUCCESS;
 
-		need(s, a, taken || !is_served(s->state), "a request is not taken");
-		need(s, a, !taken || may_answer(s->state), "a request is taken");
+		need(s, a, taken || !is_served(s->state), "a request is not accepted");
+		need(s, a, !taken || may_answer(s->state), "a request is accepted");
 		return;
 	}
 	memset(want, HOSTILE_FILLER, sizeof(want));
@@ -241,7 +239,7 @@ static void put_edge(struct subject *s, unsigned which)
 	static const uint8_t fps[FOUND][KNOWN_FP] = {[ONES] = {255, 255, 255, 255, 255, 255, 255}};
 	unsigned edge = which / FINGERPRINTS, fp = which % FINGERPRINTS;
 	uint64_t at = (edges[edge].end ? table->window : 0) + (uint64_t)edges[edge].at;
-	/* beyond the window there is no telling what is found */
+	/* the bytes beyond the window are unknown */
 	const struct known_bucket found = known_look(table, at < table->window - 15 ? at : 0);
 
 	known_put_probe(&s->c, 1, fps[ONES], 0);
@@ -249,7 +247,7 @@ static void put_edge(struct subject *s, unsigned which)
 	memcpy(s->sent, raw_request(&s->c), RAW_REQUEST);
 }
 
-/* Asked for once more with the same words, from elsewhere */
+/* A second connection with the same private data */
 static void try_again(struct subject *s, enum attack a)
 {
 	static uint8_t before[HOSTILE_MEMORY];
@@ -263,8 +261,7 @@ static void try_again(struct subject *s, enum attack a)
 		raw_post_recvs(&again, 1);
 		raw_post_sends(&again, 1, s->arg_len);
 		raw_need(raw_replies(&again, 1, NULL) == 1, "the second connection is not answered");
-		need(s, a, memcmp(before, again.mem, HOSTILE_MEMORY) == 0,
-			"the reply goes to slots of nobody's");
+		need(s, a, memcmp(before, again.mem, HOSTILE_MEMORY) == 0, "the reply goes to other slots");
 	}
 	raw_finish(&again);
 }
@@ -297,11 +294,11 @@ static void try(enum state state, enum attack a, unsigned which)
 	case SEND_LONG:
 		need(&s, a,
 			hostile_post(&s.c, &wr, s.arg_len + (a == SEND_LONG ? LONG : 1)) != IBV_WC_SUCCESS,
-			"too long a request is taken");
+			"too long a request is accepted");
 		break;
 	case SEND_INVALIDATE:
 		wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = key->key};
-		need(&s, a, hostile_post(&s.c, &wr, s.arg_len) != IBV_WC_SUCCESS, "a key is made invalid");
+		need(&s, a, hostile_post(&s.c, &wr, s.arg_len) != IBV_WC_SUCCESS, "a key was invalidated");
 		break;
 	case FLOOD:
 		raw_post_sends(&s.c, MANY, s.arg_len);
@@ -322,7 +319,7 @@ static void try(enum state state, enum attack a, unsigned which)
 	leave(&s);
 }
 
-/* In how many ways an attack is made */
+/* Number of variants of an attack */
 static unsigned ways(enum attack a)
 {
 	if (a < SEND_WHOLE || a == SEND_INVALIDATE)
@@ -338,7 +335,7 @@ int hostile_states(int argc, char **argv)
 	raw_need(argc - 1 < KEYS, "too many keys");
 	for (int i = 1; i < argc; i++)
 		keys[key_count++] = hostile_parse_key(argv[i]);
-	/* a guess: a number that may be given out next */
+	/* a guess: the next key number */
 	keys[key_count] = keys[0];
 	keys[key_count++].key += 0x100;
 	table = &t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tokens: forged, with a wrong bit, of another request, address or time, and replayed. */
+/* Tokens: forged, with a flipped bit, for another request, address or time, and replayed. */
 #include "protocol/token.h"
 #include "tests/hostile/hostile.h"
 #include "util/array.h"
@@ -14,10 +14,10 @@ static void own_address(uint8_t as[16])
 {
 	memset(as, 0, 10);
 	memset(as + 10, 0xff, 2);
-	raw_need(inet_pton(AF_INET, hostile_address, as + 12) == 1, "an IPv4 hostile_address is wanted");
+	raw_need(inet_pton(AF_INET, hostile_address, as + 12) == 1, "hostile_address must be IPv4");
 }
 
-/* Connects with the request as it is; true if that is accepted, false if it is refused for want of access */
+/* Connects with @req unchanged. True if it is accepted, false if it is refused with an access error */
 static bool is_accepted(const struct reddn_wire_req *req)
 {
 	struct raw_client c;
@@ -32,7 +32,7 @@ static bool is_accepted(const struct reddn_wire_req *req)
 	return event == RDMA_CM_EVENT_ESTABLISHED;
 }
 
-/* A token is good for what it was made for: every other use of it is tried */
+/* Tries each use of a token but the right one */
 static void try_other_uses(const struct raw_client *c, const struct token_key *key, const uint8_t as[16])
 {
 	static const size_t changed[] = {offsetof(struct reddn_wire_req, depth) + 1,
@@ -54,7 +54,7 @@ static void try_other_uses(const struct raw_client *c, const struct token_key *k
 	token_make(key, &req, other, (uint64_t)time(NULL), req.token);
 	raw_need(!is_accepted(&req), "a token is good from another address");
 	for (int windows = -4; windows <= 4; windows++) {
-		if (windows >= -2 && windows <= 2) /* accepted, or about to be */
+		if (windows >= -2 && windows <= 2) /* valid, or valid soon */
 			continue;
 		token_make(key, &req, as, (uint64_t)(time(NULL) + windows * TOKEN_WINDOW_S), req.token);
 		raw_need(!is_accepted(&req), "a token is good at another time");
@@ -91,7 +91,7 @@ int hostile_tokens(int argc, char **argv)
 
 	token_make(&key, &c.req, as, (uint64_t)time(NULL), c.req.token);
 	raw_start(&c);
-	/* Overheard and replayed at once: what it asks for does not come to the one who asks */
+	/* A token that is replayed at once: the replies go to its owner */
 	hostile_prepare(&replay);
 	if (raw_connect(&replay, &c.req, sizeof(c.req)) == RDMA_CM_EVENT_ESTABLISHED) {
 		memset(replay.mem, HOSTILE_FILLER, HOSTILE_MEMORY);

@@ -338,7 +338,7 @@ expect_refusals()
 
 	while IFS='|' read -r words run; do
 		read -ra argv <<<"$run"
-		on_nic refused "${argv[@]}" && fail "$run succeeds" "$work/refused"
+		on_nic refused "${client_on[@]}" "${argv[@]}" && fail "$run succeeds" "$work/refused"
 		grep -qE -- "$words" "$work/refused" || fail "$run does not report \"$words\"" "$work/refused"
 		ok "$run: $words"
 	done

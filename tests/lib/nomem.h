@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nomem.h - lets one allocation after the other fail. For one file of a test that is linked with
+ * nomem.h - makes one allocation after the other fail. For one file of a test that is linked with
  * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc.
  */
 #ifndef TESTS_LIB_NOMEM_H
@@ -39,8 +39,8 @@ void *__wrap_realloc(void *p, size_t size)
 	return nomem_now() ? NULL : __real_realloc(p, size);
 }
 
-/* Evaluates @call, which returns an int, with its first, second, ... allocation failing, until it is not
- * @failure any more */
+/* Evaluates @call, which returns an int, with its first, second, ... allocation failing, until it returns
+ * something else than @failure */
 #define NOMEM_TRY(failure, call)                                                                             \
 	do {                                                                                                 \
 		unsigned nomem_nth = 0;                                                                      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * raw-client.h - a client of reddnd on plain verbs, for tests that do what libreddn never would.
+ * raw-client.h - a client of reddnd on plain verbs, for tests that libreddn cannot do.
  *
  * Its reply slots are the first RAW_DEPTH * RAW_SLOT bytes of @mem, a request is composed in the RAW_REQUEST
- * bytes behind them. All of it is one memory region. Whatever fails that is no part of a test ends the
- * program with a line that begins with raw_case.
+ * bytes behind them. All of it is one memory region. An unexpected failure ends the program with a line that
+ * begins with raw_case.
  */
 #ifndef TESTS_LIB_RAW_CLIENT_H
 #define TESTS_LIB_RAW_CLIENT_H
@@ -25,37 +25,37 @@ struct raw_client {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *mem;
-	struct reddn_wire_req req; /* a good one, to be spoilt */
+	struct reddn_wire_req req; /* a good request, for tests to damage */
 	struct reddn_wire_rej rej; /* of the last refusal */
 	struct reddn_wire_rep rep; /* of the last connection */
 };
 
-/** What is being tried, for messages. */
+/** The current case, for messages. */
 extern const char *raw_case;
 
-__attribute__((noreturn)) void raw_fail(const char *what); /* adds errno in words */
+__attribute__((noreturn)) void raw_fail(const char *what); /* appends strerror(errno) */
 void raw_need(bool ok, const char *what);
 
-/** All that comes before connecting. @port: text. */
+/** Does everything before connecting. @port: text. */
 void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload);
 void raw_finish(struct raw_client *c);
 
-/** Connects with @size bytes of private data at @data; returns the event that answers, -1 if none does. */
+/** Connects with @size bytes of private data at @data. Returns the event that answers, or -1 without one. */
 int raw_connect(struct raw_client *c, const void *data, size_t size);
-/** Connects with @c->req; anything but success ends the program. */
+/** Connects with @c->req. Ends the program unless the server accepts. */
 void raw_start(struct raw_client *c);
 
-/** The next event of the connection manager, its private data copied to rej or rep; -1 when none comes. */
+/** Waits for the next event of the connection manager and copies its private data to rej or rep. -1: none. */
 int raw_event(struct raw_client *c, int patience_ms);
 void raw_expect_disconnect(struct raw_client *c);
 
 uint8_t *raw_request(struct raw_client *c);
 uint32_t raw_arg_len(const struct raw_client *c);
 void raw_post_recvs(struct raw_client *c, unsigned n);
-/** @n times the first @len bytes of raw_request(), the last and every sixteenth signalled. */
+/** Sends the first @len bytes of raw_request() @n times, the last and every sixteenth signalled. */
 void raw_post_sends(struct raw_client *c, unsigned n, uint32_t len);
-/** Counts replies until there are @n, or a CQE in error, which *@status then tells (else 0), or nothing more
- * within a while. */
+/** Counts replies until there are @n, a CQE in error, whose status *@status then is (else 0), or none for a
+ * while. */
 unsigned raw_replies(struct raw_client *c, unsigned n, enum ibv_wc_status *status);
 
 #endif

@@ -36,7 +36,7 @@ void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes)
 
 	*rc = (struct rc){.len = len};
 	if (!list || index >= (unsigned)n)
-		rc_die("there is no device %u: run me under softcx", index);
+		rc_die("there is no device %u: run this program with softcx run", index);
 	rc->ctx = ibv_open_device(list[index]);
 	if (!rc->ctx)
 		rc_die("ibv_open_device");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rc.h - plain verbs for test programs: a device, memory under one key, and RC queue pairs that are connected
- * by hand.
+ * rc.h - plain verbs for test programs: a device, memory with one key, and RC queue pairs without a
+ * connection manager.
  *
- * Whatever fails ends the program with exit status 1 and a line on standard error.
+ * Each failure ends the program with exit status 1 and a line on standard error.
  */
 #ifndef TESTS_LIB_RC_H
 #define TESTS_LIB_RC_H
@@ -16,36 +16,37 @@ struct rc {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_mr *mr; /* all of @mem, with every right */
+	struct ibv_mr *mr; /* all of @mem, with all access rights */
 	uint8_t *mem;
 	size_t len;
 	union ibv_gid gid; /* index 1 of port 1 */
 };
 
-/** What a peer must know of a queue pair and of the memory behind it. */
+/** A queue pair and its memory, as its peer needs them. */
 struct rc_peer {
 	union ibv_gid gid;
 	uint32_t qpn, rkey;
 	uint64_t addr;
 };
 
-__attribute__((noreturn, format(printf, 1, 2))) void rc_die(const char *fmt, ...); /* adds errno in words */
+__attribute__((noreturn, format(printf, 1, 2))) void rc_die(
+	const char *fmt, ...); /* appends strerror(errno) */
 
 /**
  * Opens device @index and registers @len bytes of zeroed memory. @sharing: MAP_SHARED or MAP_PRIVATE. @cqes:
- * of one CQ for everything.
+ * size of the one CQ.
  */
 void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes);
-void rc_close(struct rc *rc); /* its queue pairs are gone */
+void rc_close(struct rc *rc); /* after its queue pairs are destroyed */
 struct ibv_qp *rc_qp(struct rc *rc, uint32_t depth);
 struct rc_peer rc_self(const struct rc *rc, const struct ibv_qp *qp);
-/** RESET to RTS. Retries: 7 times after 67 ms each; RNR for ever. */
+/** From RESET to RTS. Retries 7 times after 67 ms each; RNR without limit. */
 void rc_connect(struct ibv_qp *qp, const struct rc_peer *to);
 
 /** Posts one signalled WRITE or READ of @len bytes between @off of @rc and @to->addr + @remote_off. */
 void rc_post(struct rc *rc, struct ibv_qp *qp, enum ibv_wr_opcode op, size_t off, const struct rc_peer *to,
 	uint64_t remote_off, uint32_t len);
-/** Polls until a CQE comes (a minute at most) and returns its status. */
+/** Polls for a CQE, at most a minute, and returns its status. */
 enum ibv_wc_status rc_await(struct rc *rc);
 void rc_expect(struct rc *rc, enum ibv_wc_status status);
 

@@ -13,13 +13,13 @@ ok "ibv_devices lists the device"
 on_nic devinfo ibv_devinfo -v || fail "ibv_devinfo -v" "$work/devinfo"
 for line in 'hca_id: mlx5_0' 'hca_id: mlx5_1' 'transport: InfiniBand' 'state: PORT_ACTIVE' 'link_layer: Ethernet' \
 	'vendor_id: 0x02c9' 'atomic_cap: ATOMIC_HCA' 'GID\[ *1\]: ::ffff:.*, RoCE v2'; do
-	tr -s '\t ' ' ' <"$work/devinfo" | grep -qE "$line" || fail "ibv_devinfo does not say \"$line\"" "$work/devinfo"
+	tr -s '\t ' ' ' <"$work/devinfo" | grep -qE "$line" || fail "no line \"$line\" from ibv_devinfo" "$work/devinfo"
 done
-ok "ibv_devinfo -v describes it"
+ok "ibv_devinfo -v describes the device"
 
 # ---- pingpong -----------------------------------------------------------------------------
 
-# PROGRAM OPTIONS; both ends have the same
+# PROGRAM OPTIONS, the same at both ends
 runs=(
 	"ibv_rc_pingpong -g 0"
 	"ibv_rc_pingpong -g 1 -d mlx5_1 -i 1"
@@ -59,7 +59,7 @@ END
 
 background watch.log --host b ibv_asyncwatch -d mlx5_1
 watch=$child
-until_true grep -q 'async event' "$work/watch.log" || fail "ibv_asyncwatch does not watch" "$work/watch.log"
+until_true grep -q 'async event' "$work/watch.log" || fail "ibv_asyncwatch does not start" "$work/watch.log"
 while read -r fault number; do
 	for device in a/mlx5_0 b/mlx5_1; do # b/mlx5_1 is watched, a/mlx5_0 is not
 		"$SOFTCX" fault add "$fault" --device "$device" >/dev/null || fail "softcx fault add $fault --device $device"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# perftest runs to its end between two hosts, with addresses exchanged by TCP and, with -R, by rdma_cm. What it measures
-# is not looked at. Each run samples the speed of the processor for 0.2 s or more (get_cpu_mhz() in get_clock.c), -a once
-# for each size, so that most runs have one size, and all sizes are met in turn.
+# perftest runs between two hosts and ends well, with addresses exchanged over TCP or, with -R, rdma_cm. The test ignores its
+# results. Each run samples the speed of the processor for at least 0.2 s (get_cpu_mhz() in get_clock.c), and -a does so for each
+# size. Most runs therefore have one size, and all sizes take turns.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
 two_hosts
 start_nic
 
-# PROGRAM OPTIONS; both ends have the same. What perftest itself refuses is below.
+# PROGRAM OPTIONS, the same at both ends. The options that perftest itself refuses are below.
 runs=(
 	"ib_send_lat"
 	"ib_send_lat -e"
@@ -79,7 +79,7 @@ for i in "${!runs[@]}"; do
 	fi
 	[[ $run == *' -n '* ]] || run+=" -n 50"
 	if [[ $run == *' -R'* ]]; then
-		# servers listen at a port of rdma_cm, first for the exchange of parameters, then for the queues
+		# servers listen on a port of rdma_cm, first to exchange parameters, then for the queues
 		cm_pair "$run" "$run -F" "$run -F $address"
 	else
 		free_port

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What the daemon notices about its clients: counters, verdicts of every kind and what follows from them, a runaway program,
-# bans, and the audit, followed by a reader who is slow.
+# What the daemon records about its clients: counters, each kind of verdict and its consequence, a runaway program, bans, and
+# the audit, which a slow reader follows.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -18,7 +18,7 @@ ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-# is EXPRESSION: python, of the JSON in ctl.out named d; of the audit a list of events
+# is EXPRESSION: a Python expression is true. d is the JSON in ctl.out; for the audit, a list of events.
 is()
 {
 	[[ $(python3 -c '
@@ -28,15 +28,15 @@ d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"")
 print(eval(sys.argv[2]))' "$work/ctl.out" "$1") == True ]]
 }
 
-told() # COMMAND EXPRESSION
+reported() # COMMAND EXPRESSION
 {
 	ctl --json "$1" && is "$2"
 }
 
-# holds COMMAND WORDS EXPRESSION: of what reddnctl tells, which a client may know before the daemon
+# holds COMMAND WORDS EXPRESSION: EXPRESSION becomes true for "reddnctl COMMAND". A client may know it before the daemon.
 holds()
 {
-	until_true told "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	until_true reported "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
 	ok "$2"
 }
 
@@ -75,10 +75,10 @@ get() # OFFLOAD KEY
 	on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" "$1" "$2"
 }
 
-why() # WORDS LOG: the client was told why its session ended
+why() # WORDS LOG: the client got the reason for the end of its session
 {
-	grep -qE "the server ended session [0-9]+: $1" "$work/$2" || fail "the client is not told: $1" "$work/$2" "$work/reddnd.log"
-	ok "its client is told: $(tail -n 1 "$work/$2")"
+	grep -qE "the server ended session [0-9]+: $1" "$work/$2" || fail "the client got no message: $1" "$work/$2" "$work/reddnd.log"
+	ok "its client got: $(tail -n 1 "$work/$2")"
 }
 
 bench() # OFFLOAD: is to fail
@@ -92,7 +92,7 @@ bench() # OFFLOAD: is to fail
 
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get alice || fail "no alice" "$work/get.log"
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" get bob carol && fail "bob" "$work/get.log"
-# an absent key is asked for once more when it is the first
+# the first absent key is asked for twice
 holds offloads "hits, misses, WQEs and bytes are counted" 'all(o["hits"] == 1 and 2 <= o["misses"] == o["requests"] - 1 and o["wqes"] == o["requests"] * o["wqes_per_request"] and o["bytes_in"] == o["requests"] * o["request_bytes"] and 0 < o["bytes_out"] - o["requests"] * 64 < 200 for o in d if o["offload"] == "get")'
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" recycled
 ping=$child
@@ -104,13 +104,13 @@ wait "$ping"
 ctl offloads || fail "no offloads"
 grep -qE '^recycled .* recycled .* -  *-  ' "$work/ctl.out" || fail "reddnctl offloads" "$work/ctl.out"
 ctl metrics || fail "no metrics"
-grep -E '^reddnd_(hits|misses|reply_bytes)_total\{offload="recycled"' "$work/ctl.out" && fail "what nobody counts is in the metrics" "$work/ctl.out"
+grep -E '^reddnd_(hits|misses|reply_bytes)_total\{offload="recycled"' "$work/ctl.out" && fail "the metrics have members that recycled offloads do not count" "$work/ctl.out"
 for line in '^reddnd_hits_total\{offload="get"\} 1$' '^reddnd_misses_total\{offload="get"\} [23]$' \
 	'^reddnd_verdicts_total\{offload="get",verdict="rnr"\} 0$' '^reddnd_tenant_requests_total\{tenant="all"\} [1-9][0-9]*$' \
 	'^reddnd_tenant_quota_slot_bytes\{tenant="limited"\} 9437184$' '^reddnd_tenant_sessions\{tenant="limited"\} 0$'; do
 	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
 done
-ok "metrics have them"
+ok "the metrics have the same counts"
 python3 - "$http" >"$work/http.log" 2>&1 <<'END' || fail "metrics by HTTP" "$work/http.log" "$work/reddnd.log"
 import http.client, sys
 def ask(method, path):
@@ -158,9 +158,9 @@ verdict request "a request that is too short" '" bytes, not " in e["text"]'
 
 # ---- time ---------------------------------------------------------------------------------
 
-# much longer than the daemon takes to notice, on a machine with other things to do
+# much longer than a daemon on a busy machine takes to notice
 fault add delay 3000000 --opcode read --at 1
-get patient alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+get patient alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
 [[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
 verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
 fault clear
@@ -172,13 +172,13 @@ kill "$ping"
 wait "$ping"
 fault clear
 fault add delay 30000000 --opcode read --at 1
-get strict alice && fail "a chain goes on beyond its time" "$work/get.log" "$work/reddnd.log"
+get strict alice && fail "a chain runs longer than its time budget" "$work/get.log" "$work/reddnd.log"
 verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
-grep -q 'wonder' "$work/get.log" && fail "it is answered all the same" "$work/get.log"
+grep -q 'wonder' "$work/get.log" && fail "the chain is answered in spite of its verdict" "$work/get.log"
 why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
 fault clear
 
-# 16 iterations of a second each, kept going by the NIC alone
+# 16 iterations of a second each, on the NIC alone
 fault add delay 1000000 --opcode read --probability 1
 on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
 [[ $? -ne 124 ]] || fail "the client of a runaway program hangs" "$work/call.log"
@@ -193,25 +193,25 @@ ok "the next one is served"
 # 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
 fault add delay 3000000 --opcode read --at 100
 on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
-	fail "a session that is slowed does not come to its end" "$work/client.log" "$work/reddnd.log"
+	fail "a throttled session does not finish" "$work/client.log" "$work/reddnd.log"
 fault clear
 verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
 for words in 'throttled to 1 requests per second for [0-9]+ ms' 'no longer throttled'; do
-	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log does not say: $words" "$work/reddnd.log"
+	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log has no line: $words" "$work/reddnd.log"
 done
-ok "and for no longer than is asked for"
+ok "and no longer than configured"
 
-# whoever connects again is slowed too, whatever the offload
+# a client that connects again is throttled too, for every offload
 fault add delay 3000000 --opcode read --at 1
-get slow alice || fail "a slow answer is none" "$work/get.log" "$work/reddnd.log"
+get slow alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
 fault clear
 begin=$(date +%s%N)
 on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 60 --keys "$work/keys" "$address" get ||
-	fail "a client that is slowed is not served" "$work/client.log" "$work/reddnd.log"
+	fail "a throttled client is not served" "$work/client.log" "$work/reddnd.log"
 took=$((($(date +%s%N) - begin) / 1000000))
 # two bursts of a tenth of a second
 [[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
-ok "and so is what its client begins: 60 requests in $took ms"
+ok "new sessions of its client are throttled too: 60 requests in $took ms"
 
 # ---- bans ---------------------------------------------------------------------------------
 
@@ -219,13 +219,13 @@ fault add error local-protection --opcode read --at 100
 bench guarded
 fault clear
 get get alice && fail "a banned client is served" "$work/get.log"
-grep -qE 'refused for [0-9]+ s more: step look\[.\] failed: local protection error' "$work/get.log" || fail "no words for the banned" "$work/get.log"
+grep -qE 'refused for [0-9]+ s more: step look\[.\] failed: local protection error' "$work/get.log" || fail "a banned client gets no reason" "$work/get.log"
 ok "banned: $(tail -n 1 "$work/get.log")"
 holds audit "a refusal is an event" 'any(e["event"] == "refused" and "s more" in e["text"] and e["peer"] for e in d)'
 holds audit "and so is every beginning and end" 'len([e for e in d if e["event"] == "begins"]) == len([e for e in d if e["event"] == "ends"]) > 8'
-ctl audit || fail "no audit in words"
-grep -qE '^2[0-9]{3}-[0-9-]{5} [0-9:.]{15} verdict +session [0-9]+: client .* step look' "$work/ctl.out" || fail "the audit in words" "$work/ctl.out"
-ok "and in words"
+ctl audit || fail "no audit as text"
+grep -qE '^2[0-9]{3}-[0-9-]{5} [0-9:.]{15} verdict +session [0-9]+: client .* step look' "$work/ctl.out" || fail "the audit as text" "$work/ctl.out"
+ok "the audit as text"
 
 # ---- settings -----------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ wrong() # SETTING WORDS
 offloads = ( { name = "get"; program = "hash-get"; region = "t"; %s } );\n' \
 		"$address" "$port" "$http" "$programs" "$work/table" "$1" >"$work/reddnd.conf"
 	ctl reload && fail "accepted: $1"
-	grep -q -e "$2" "$work/ctl.err" || fail "$1: not told: $2" "$work/ctl.err"
+	grep -q -e "$2" "$work/ctl.err" || fail "$1: no message \"$2\"" "$work/ctl.err"
 	ok "refused: $1"
 }
 wrong 'wqe_budget = 5;' 'a request takes [0-9]* WQEs, "wqe_budget" is 5'
@@ -263,7 +263,7 @@ background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
 printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
-python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members that are not as documented" "$work/schema.log"
+python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members differ from reddnctl(8)" "$work/schema.log"
 import json, re, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()
 bad = 0
@@ -284,7 +284,7 @@ results = {
     "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", bytes_rate=8000000)],
 }
 
-# What is documented is a type, and the members of the object or of the elements of the list
+# A documented member has a type; an object, or the elements of a list, have members
 def type_of(words):
     m = re.match("(?:an? )?(text|boolean|list|object)", words, re.IGNORECASE)
     return m[1] if m else "integer"
@@ -334,7 +334,7 @@ for command in sorted(entries, key=lambda name: name == "kick"): # the others ne
         wrong(f"{k} is documented, but not there")
 sys.exit(bad)
 END
-ok "reddnctl(8) has all members with their types, and no others"
+ok "reddnctl(8) lists exactly the members and their types"
 kill "$ping" 2>/dev/null
 wait "$ping"
 
@@ -343,16 +343,16 @@ wait "$ping"
 timeout "$limit" "$REDDNCTL" --socket "$control" --json audit --follow >"$work/follow.out" 2>&1 &
 follower=$!
 pids+=("$follower")
-until_true grep -q reload-failed "$work/follow.out" || fail "nothing is followed" "$work/follow.out"
+until_true grep -q reload-failed "$work/follow.out" || fail "the follower gets no event" "$work/follow.out"
 served || fail "no get" "$work/get.log"
-until_true sh -c "tail -n 1 '$work/follow.out' | grep -q '\"event\": *\"ends\"'" || fail "the follower does not hear of it" "$work/follow.out"
+until_true sh -c "tail -n 1 '$work/follow.out' | grep -q '\"event\": *\"ends\"'" || fail "the follower does not get the event" "$work/follow.out"
 kill "$follower"
 wait "$follower" 2>/dev/null
-ok "a follower hears of what happens"
+ok "a follower gets events as they happen"
 
-# quickly refused
+# refused quickly
 echo '*' >"$work/reddnd.conf"
-# One that does not read: after more events than its socket takes it has the first, has missed some, and is told how many
+# A follower that does not read: its socket fills up. It gets the first events, loses some, and gets the number of lost ones.
 python3 - "$control" >"$work/slow.log" 2>&1 <<'END' || fail "a slow follower" "$work/slow.log" "$work/reddnd.log"
 import json, socket, sys
 def peer():
@@ -379,7 +379,7 @@ while last < end:
 assert 0 < lost < events, lost
 print(lost, "of", events, "lost")
 END
-ok "a follower that is slow holds up nobody, and is told what it missed: $(tail -n 1 "$work/slow.log")"
+ok "a slow follower delays nobody, and gets the number of lost events: $(tail -n 1 "$work/slow.log")"
 
 stop_reddnd
 done_testing

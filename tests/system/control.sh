@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# reddnctl and the control socket of a running daemon: what it tells, what it does, what it refuses; reload.
+# reddnctl and the control socket of a running daemon: answers, actions, refusals, and reload.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -17,7 +17,7 @@ ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-# value PROGRAM: what python's expression PROGRAM makes of the JSON in ctl.out, named d
+# value EXPRESSION: prints a Python expression; d is the JSON in ctl.out
 value()
 {
 	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
@@ -29,13 +29,13 @@ holds() # WORDS EXPRESSION: of the JSON in ctl.out
 	ok "$1"
 }
 
-says() # PATTERN: the last ctl failed, with these words
+complains() # PATTERN: the last ctl failed, with these words
 {
-	grep -qE "$1" "$work/ctl.err" || fail "not told: $1" "$work/ctl.err" "$work/ctl.out"
+	grep -qE "$1" "$work/ctl.err" || fail "no message \"$1\"" "$work/ctl.err" "$work/ctl.out"
 	ok "$1"
 }
 
-# raw TEXT: one line to the socket as it is; the answer on stdout
+# raw TEXT: sends TEXT as a line and prints the answer
 raw()
 {
 	python3 -c '
@@ -57,7 +57,7 @@ table() # NAME VALUE
 	printf 'alice\t%s\n' "$2" | "$REDDN_TABLE" load --quiet "$work/$1" || fail "no data"
 }
 
-# settings PATH [NAME...]: one table, offered under each name
+# settings PATH [NAME...]: writes a configuration that offers one table under each name
 settings()
 {
 	printf 'control = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = (' "$control" "$1"
@@ -70,7 +70,7 @@ settings()
 }
 comma=
 
-# change TEXT: of the configuration file, as an operator would
+# change TEXT: replaces the configuration file, as an operator does
 change()
 {
 	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
@@ -83,7 +83,7 @@ get() # OFFLOAD: the value of alice
 }
 
 ctl status && fail "an answer without a daemon"
-says 'No such file.*is reddnd running'
+complains 'No such file.*is reddnd running'
 
 table first wonder
 table second land
@@ -93,10 +93,10 @@ until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 daemon_pid=$(program_of "$reddnd") || exit
 
 ctl --json status || fail "no status" "$work/ctl.err"
-holds "status tells what there is" 'd["sessions"] == 0 and d["requests"] == 0 and d["device"] == "mlx5_0" and d["arena_size"] > 0'
+holds "status counts nothing yet" 'd["sessions"] == 0 and d["requests"] == 0 and d["device"] == "mlx5_0" and d["arena_size"] > 0'
 ctl status || fail "no status"
-grep -qE '^device +mlx5_0$' "$work/ctl.out" || fail "status is no text" "$work/ctl.out"
-ok "and in words"
+grep -qE '^device +mlx5_0$' "$work/ctl.out" || fail "status has no text form" "$work/ctl.out"
+ok "status as text"
 ctl --json offloads || fail "no offloads"
 holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unrolled", copies=6, atomics=2, waits_enables=3)]'
 ctl --json regions || fail "no regions"
@@ -119,41 +119,41 @@ for line in '^reddnd_sessions\{offload="one"\} 1$' '^reddnd_requests_total\{offl
 done
 ok "metrics by offload"
 
-# reload: the old session goes on, new clients get the new catalog
+# reload: the old session continues, new clients get the new catalog
 change "$(settings "$work/second" one two)"
 ctl --json reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
-holds "reload tells what is in force" '[o["offload"] for o in d] == ["one", "two"]'
+holds "reload reports the offloads in force" '[o["offload"] for o in d] == ["one", "two"]'
 [[ $(get two) == land && $(get one) == land ]] || fail "the new catalog is not served" "$work/get.log" "$work/reddnd.log"
 ok "new clients get the new catalog"
 alone()
 {
 	ctl --json clients && [[ $(value 'len(d) == 1 and d[0]["current"] == False and d[0]["requests"] > 0') == True ]]
 }
-until_true alone || fail "the old session does not go on as it began" "$work/ctl.out" "$work/reddnd.log"
-ok "the old session goes on as it began"
+until_true alone || fail "the old session lost its catalog" "$work/ctl.out" "$work/reddnd.log"
+ok "the old session keeps its catalog"
 before=$(value 'd[0]["requests"]')
 served_since()
 {
 	ctl --json clients && [[ $(value "d[0]['requests'] > $before") == True ]]
 }
-until_true served_since || fail "it is not served any more" "$work/ctl.out" "$work/ctl.err"
-ok "and is still served"
+until_true served_since || fail "the old session is not served" "$work/ctl.out" "$work/ctl.err"
+ok "and is served"
 
-# nothing of a wrong catalog takes effect
+# a wrong catalog has no effect
 change "$(settings "$work/absent" one two three)"
-ctl reload && fail "a wrong catalog was taken" "$work/ctl.out"
-says 'reddnd.conf:2: region file .*/absent cannot be mapped: No such file'
+ctl reload && fail "a wrong catalog was accepted" "$work/ctl.out"
+complains 'reddnd.conf:2: region file .*/absent cannot be mapped: No such file'
 change "$(settings "$work/first" one two one)"
-ctl reload && fail "a wrong catalog was taken" "$work/ctl.out"
-says 'reddnd.conf:2: .*"?one"?'
+ctl reload && fail "a wrong catalog was accepted" "$work/ctl.out"
+complains 'reddnd.conf:2: .*"?one"?'
 change "arena = \"8M\"; $(settings "$work/first" one)"
-ctl reload && fail "another arena was taken" "$work/ctl.out"
-says '"arena" cannot change while the daemon runs'
+ctl reload && fail "another arena was accepted" "$work/ctl.out"
+complains '"arena" cannot change while the daemon runs'
 change '@include ""'
-ctl reload && fail "a catalog that includes a directory was taken" "$work/ctl.out"
-says '@include "" is no file but a directory'
+ctl reload && fail "a catalog that includes a directory was accepted" "$work/ctl.out"
+complains '@include "" is no file but a directory'
 [[ $(get two) == land ]] || fail "the catalog was lost" "$work/get.log" "$work/reddnd.log"
-ok "the catalog in force stays"
+ok "the current catalog stays"
 change "$(settings "$work/first" one)"
 kill -HUP "$daemon_pid"
 until_true grep -q '1 regions, 1 offloads; sessions go on' "$work/reddnd.log" || fail "SIGHUP" "$work/reddnd.log"
@@ -164,14 +164,14 @@ ctl --json clients || fail "no clients"
 session=$(value 'd[0]["session"]')
 ctl kick "$session" || fail "no kick" "$work/ctl.err"
 wait "$ping" && fail "the client was not disconnected" "$work/ping.log"
-grep -q "the server ended session $session: the administrator ended it" "$work/ping.log" || fail "a kicked client is not told" "$work/ping.log"
-ok "a kicked client is disconnected, and told why"
+grep -q "the server ended session $session: the administrator ended it" "$work/ping.log" || fail "a kicked client gets no reason" "$work/ping.log"
+ok "a kicked client is disconnected and gets the reason"
 ctl kick "$session" && fail "kicked twice"
-says "there is no session $session"
+complains "there is no session $session"
 ctl kick x && fail "kicked x"
-says '"x" is no session'
+complains '"x" is no session'
 ctl stats && fail "stats"
-says 'did you mean "status"'
+complains 'did you mean "status"'
 
 refused '' 'a request is a line'
 refused '[1]' 'a request is a line'
@@ -189,24 +189,24 @@ ok "an endless line is not answered"
 if [[ $(id -u) -eq 0 ]]; then
 	chmod 711 "$work"
 	chmod 777 "$control"
-	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" || fail "nobody may not look" "$work/ctl.err"
-	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "nobody may reload"
-	says 'is for root and the user of the daemon'
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" || fail "user nobody cannot read the status" "$work/ctl.err"
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "user nobody can reload"
+	complains 'is for root and the user of the daemon'
 fi
 
-# more peers than there is room for, none of which says anything, do not keep others out for long
+# more silent peers than the daemon has room for keep others out only until they time out
 python3 -c '
 import socket, sys, time
 peers = []
 for _ in range(40):
     s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); peers.append(s)
 time.sleep(1)' "$control"
-until_true ctl status || fail "the daemon does not answer any more" "$work/ctl.err"
-ok "a crowd does not harm"
+until_true ctl status || fail "the daemon does not answer" "$work/ctl.err"
+ok "silent peers do not keep others out"
 
-bash -n <("$REDDNCTL" --bash-completion) || fail "the completion is no bash"
-"$REDDNCTL" --bash-completion | grep -q "status clients offloads" || fail "the completion does not know the commands"
+bash -n <("$REDDNCTL" --bash-completion) || fail "bash does not accept the completion"
+"$REDDNCTL" --bash-completion | grep -q "status clients offloads" || fail "the completion lacks the commands"
 ok "bash completion"
 stop_reddnd
-[[ ! -e $control ]] || fail "the socket stays behind"
+[[ ! -e $control ]] || fail "the daemon leaves its socket"
 done_testing

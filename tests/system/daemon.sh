@@ -1,25 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# reddnd as a service: its options, what it says of a wrong configuration or wrong files, what it tells systemd, how it ends.
+# reddnd as a service: options, errors for a wrong configuration and wrong files, notifications to systemd, and its end.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-# expect RC WORDS CMD...: CMD ends with status RC and says WORDS (an extended regular expression).
+# expect RC WORDS CMD...: CMD ends with status RC and prints WORDS (an extended regular expression).
 expect()
 {
 	local rc=0 want=$1 words=$2
 	shift 2
 
-	timeout -k "$limit" "$limit" "$@" >"$work/said" 2>&1 </dev/null || rc=$?
-	[[ $rc -eq $want ]] || fail "status $rc, not $want, of: $*" "$work/said"
-	grep -qE -- "$words" "$work/said" || fail "\"$words\" is not said by: $*" "$work/said"
+	timeout -k "$limit" "$limit" "$@" >"$work/output" 2>&1 </dev/null || rc=$?
+	[[ $rc -eq $want ]] || fail "status $rc, not $want, of: $*" "$work/output"
+	grep -qE -- "$words" "$work/output" || fail "no \"$words\" in the output of: $*" "$work/output"
 	ok "$words"
 }
 
-# config TEXT: a file with that text.
+# config TEXT: writes a configuration.
 config()
 {
 	printf '%s\nprograms = "%s";\n' "$1" "$programs" >"$work/reddnd.conf"
@@ -31,7 +31,7 @@ expect 1 '--help lists the options' "$REDDND" --nonsense
 expect 1 'unexpected argument "x"' "$REDDND" x
 expect 1 'absent: cannot be read: No such file' "$REDDND" --check-config --config "$work/absent"
 config 'lisen = 1;'
-# the line starts with the place, as programs that jump to mistakes expect
+# the line begins with FILE:LINE, as editors expect
 expect 1 "^$work/reddnd.conf:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"\?" \
 	"$REDDND" --check-config --config "$work/reddnd.conf"
 config 'listen = "127.0.0.1";'
@@ -49,8 +49,8 @@ head -c 8192 /dev/zero >"$work/zero"
 config "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/zero\"; } );"
 expect 69 'reddnd.conf:1: region file .*zero cannot be served: it is not a reddnd table' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
-until_true same_objects || fail "a daemon that did not start left objects behind"
-ok "a daemon that does not start leaves nothing behind"
+until_true same_objects || fail "a daemon that did not start left objects"
+ok "a daemon that does not start leaves no object"
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
@@ -73,7 +73,7 @@ config "arena = \"4M\"; offloads = ( { name = \"o\"; program = \"$work/large.rdn
 expect 69 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 
-# What systemd would hear
+# Receives the notifications in place of systemd.
 python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -81,16 +81,16 @@ s.bind(sys.argv[1])
 while True:
     print(s.recv(4096).decode(), flush=True)' "$work/notify" >"$work/notified" 2>&1 </dev/null &
 pids+=("$!")
-until_true test -S "$work/notify" || fail "no socket to be notified on"
+until_true test -S "$work/notify" || fail "no socket for notifications"
 export NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=2000000
 start_reddnd "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; } );"
 unset NOTIFY_SOCKET WATCHDOG_USEC
 for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
-	until_true grep -q "$words" "$work/notified" || fail "$words is not told" "$work/notified" "$work/reddnd.log"
-	ok "systemd is told $words"
+	until_true grep -q "$words" "$work/notified" || fail "no notification $words" "$work/notified" "$work/reddnd.log"
+	ok "systemd gets $words"
 done
-sed '/^listening on/,$d' "$work/reddnd.log" | grep '^offload o:' >"$work/before" || fail "it listens before it can serve" "$work/reddnd.log"
-ok "clients are heard once they can be served"
+sed '/^listening on/,$d' "$work/reddnd.log" | grep '^offload o:' >"$work/before" || fail "the daemon listens before it can serve" "$work/reddnd.log"
+ok "the daemon listens when it can serve"
 daemon_pid=$(program_of "$reddnd") || exit
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
 shows()
@@ -100,13 +100,13 @@ shows()
 }
 until_true shows ||
 	fail "SIGUSR1 is not answered" "$work/reddnd.log"
-ok "SIGUSR1 shows what was done"
+ok "SIGUSR1 logs the counters"
 kill -HUP "$daemon_pid"
-until_true grep -q RELOADING=1 "$work/notified" || fail "systemd is not told of a reload" "$work/notified" "$work/reddnd.log"
+until_true grep -q RELOADING=1 "$work/notified" || fail "no notification of a reload" "$work/notified" "$work/reddnd.log"
 until_true grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
-ok "SIGHUP reloads, and systemd is told"
+ok "SIGHUP reloads and notifies systemd"
 
-# More clients than the arena has room for: the last ones are told so
+# More clients than the arena has room for: the last ones are refused
 clients=()
 for ((i = 0; i < 40; i++)); do
 	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20000 "$address" o
@@ -118,10 +118,10 @@ kill "${clients[@]}" 2>/dev/null
 wait "${clients[@]}"
 until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -ge 10 ]" || fail "clients stay" "$work/reddnd.log"
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no room after they left" "$work/get.log" "$work/reddnd.log"
-ok "and there is room when others have left"
+ok "the memory is free again when clients have left"
 
 kill -INT "$daemon_pid"
 expect_exit "$reddnd" reddnd reddnd.log
-until_true grep -q STOPPING=1 "$work/notified" || fail "systemd is not told of the end" "$work/notified"
-ok "SIGINT ends it, and systemd is told"
+until_true grep -q STOPPING=1 "$work/notified" || fail "no notification of the end" "$work/notified"
+ok "SIGINT ends the daemon and notifies systemd"
 done_testing

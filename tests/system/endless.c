@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * endless make DIR - writes regions for programs with loops that have no bound.
- * endless ask HOST PORT OFFLOAD DIR DEPTH COUNT SEED - asks an offload named after one of them through
- * libreddn, and checks each answer against plain C. COUNT 0: until the session ends; then it says why.
- * endless one HOST PORT OFFLOAD ARGUMENT... - asks once, numbers as they are, and waits as long as it takes.
+ * endless make DIR - writes regions for programs with unbounded loops.
+ * endless ask HOST PORT OFFLOAD DIR DEPTH COUNT SEED - calls the offload of one of them through
+ * libreddn and compares each answer with plain C. COUNT 0: until the session ends; then it prints the reason.
+ * endless one HOST PORT OFFLOAD ARGUMENT... - calls once with these numbers and waits without a limit.
  * endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
  */
 #include "libclient/reddn.h"
@@ -30,7 +30,7 @@ enum {
 	HEAP = 65536,
 	VALUE_AT = 64,
 	CELLS = 8192,
-	MACHINE = 100, /* cells for one, whose tape is clean */
+	MACHINE = 100, /* cells for one machine with an empty tape */
 	DEPTH_MAX = 16,
 	TIMEOUT_MS = 100000,
 };
@@ -102,8 +102,7 @@ static uint64_t key_of(unsigned node)
 	return node * 0x10001ull;
 }
 
-/* One list through all nodes but node 0, which ends it, in an order at random; one that goes round in a
- * circle behind it */
+/* A list through all nodes in random order, with node 0 at its end, and behind it a circular list */
 static void make_nodes(uint8_t *nodes)
 {
 	static unsigned order[NODES];
@@ -125,7 +124,7 @@ static void make_nodes(uint8_t *nodes)
 		put_be(n + 11, 3, 1 + below(800));
 		put_be(n + 14, 5, below(HEAP - 1024));
 	}
-	put_be(nodes, 5, order[1] * (uint64_t)NODE); /* the head, for who looks */
+	put_be(nodes, 5, order[1] * (uint64_t)NODE); /* the head */
 	for (unsigned i = NODES; i < NODES + 10; i++)
 		put_be(nodes + i * (size_t)NODE, 5, (NODES + (i + 1 - NODES) % 10) * (uint64_t)NODE);
 }
@@ -146,17 +145,17 @@ static int make(const char *dir)
 	return 0;
 }
 
-/* ---- what is asked, and what the answer has to be --------------------------------------------------------
+/* ---- requests and their expected answers --------------------------------------------------------
  */
 
 struct question {
 	struct reddn_arg arg[2];
 	unsigned nargs;
-	uint64_t at, value; /* where the answer has which number, */
+	uint64_t at, value; /* the answer has @value at @at, */
 	unsigned bytes;
-	const uint8_t *record; /* and behind VALUE_AT which bytes */
+	const uint8_t *record; /* and these bytes at VALUE_AT */
 	size_t record_len;
-	unsigned start; /* of a machine */
+	unsigned start; /* start of a machine */
 };
 
 struct world {
@@ -175,7 +174,7 @@ static void ask_array(struct world *w, struct question *q)
 	q->arg[1].number = from * (uint64_t)ELEMENT;
 }
 
-/* Mostly from the beginning of the list; now and then for a key that it has not */
+/* Mostly from the beginning of the list; sometimes with a key that is not in the list */
 static void ask_list(struct world *w, struct question *q)
 {
 	uint64_t key = key_of(1 + (unsigned)below(NODES - 1) + (below(8) ? 0 : NODES)), at;
@@ -198,7 +197,7 @@ static void ask_machine(struct world *w, struct question *q)
 	unsigned start = MACHINE / 2 + w->machines++ * MACHINE;
 
 	if (start + MACHINE > CELLS)
-		errx(1, "no clean tape is left");
+		errx(1, "no empty tape is left");
 	turing_refer(&w->machine, busy_beaver, start, 1000);
 	*q = (struct question){.nargs = 1, .bytes = 8, .value = w->machine.steps, .start = start};
 	q->arg[0].number = turing_from(start);
@@ -225,7 +224,7 @@ static const struct {
 	void (*ask)(struct world *w, struct question *q);
 } kinds[] = {{"while-recycled", ask_array}, {"list-endless", ask_list}, {"turing", ask_machine}};
 
-/* ---- asking -----------------------------------------------------------------------------------------------
+/* ---- calls ------------------------------------------------------------------------------------------------
  */
 
 static struct reddn *connect_to(char **args, uint16_t depth)
@@ -256,10 +255,10 @@ static void check(struct world *w, const struct question *q, const struct reddn_
 	const uint8_t *reply = res->value;
 
 	if (res->status || res->length < q->bytes || get_le(reply + q->at, q->bytes) != q->value)
-		errx(1, "status %d, answer %#" PRIx64 " in place of %#" PRIx64, res->status,
+		errx(1, "status %d, answer %#" PRIx64 " instead of %#" PRIx64, res->status,
 			res->status ? 0 : get_le(reply + q->at, q->bytes), q->value);
 	if (q->record_len && memcmp(reply + VALUE_AT, q->record, q->record_len) != 0)
-		errx(1, "another record");
+		errx(1, "a wrong record");
 	if (q->start)
 		check_tape(w, q->start);
 }
@@ -281,7 +280,7 @@ static int ask(char **args)
 	while (kind < 2 && strncmp(args[2], kinds[kind].name, strlen(kinds[kind].name)) != 0)
 		kind++;
 	if (depth < 1 || depth > DEPTH_MAX)
-		errx(2, "no such depth");
+		errx(2, "the depth is out of range");
 	c = connect_to(args, depth);
 	while (!count || answered < count) {
 		struct reddn_result res;
@@ -300,7 +299,7 @@ static int ask(char **args)
 		if (n < 0 || res.status < 0)
 			return lost(c, answered);
 		if (res.cookie != answered)
-			errx(1, "answer %" PRIu64 " in place of %" PRIu64, res.cookie, answered);
+			errx(1, "answer %" PRIu64 " instead of %" PRIu64, res.cookie, answered);
 		check(&w, &asked[answered % depth], &res);
 		answered++;
 		if (answered == 1)
@@ -350,5 +349,5 @@ int main(int argc, char **argv)
 		return one(argv + 2, false);
 	if (argc > 4 && strcmp(argv[1], "hold") == 0)
 		return one(argv + 2, true);
-	errx(2, "see the beginning of endless.c");
+	errx(2, "the usage is at the beginning of endless.c");
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Offloads with loops that have no bound: answers, what clients, operators and reloads do in the middle of a loop, and loops that do not
-# end. And the same programs run by reddnc.
+# Offloads with unbounded loops: answers; clients, operators and reloads in the middle of a loop; loops that do not end; and the
+# same programs run by reddnc.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -13,7 +13,7 @@ mkdir "$work/a" "$work/b"
 for dir in a b; do
 	"$ENDLESS" make "$work/$dir" || fail "no regions"
 done
-# behind the 5000 nodes of the list there is one that goes round in a circle
+# after the 5000 nodes of the list there is a node that points to itself
 circle=$((5000 * 19))
 
 ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
@@ -21,7 +21,7 @@ ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-told() # COMMAND EXPRESSION: python, of the JSON that it answers with, named d; of the audit a list of events
+reported() # COMMAND EXPRESSION: a Python expression is true; d is the JSON that reddnctl prints; for the audit, a list of events
 {
 	ctl --json "$1" && [[ $(python3 -c '
 import json, sys
@@ -32,7 +32,7 @@ print(eval(sys.argv[2]))' "$work/ctl.out" "$2") == True ]]
 
 holds() # COMMAND WORDS EXPRESSION
 {
-	until_true told "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	until_true reported "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
 	ok "$2"
 }
 
@@ -45,7 +45,7 @@ expect_idle() # WORDS
 {
 	until_true same_as_idle || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
-		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+		fail "$1: objects are left (< before, > now)" "$work/leaked" "$work/reddnd.log"
 	}
 	expect_unpaid "$1: nothing is left over, nothing charged"
 }
@@ -62,7 +62,7 @@ ask() # OFFLOAD DIR DEPTH COUNT
 	ok "$1, depth $3: $(tail -n 1 "$work/ask.log")"
 }
 
-# begins LOG ARGUMENTS...: a client in the background that is in a loop for ever; sets $child
+# begins LOG ARGUMENTS...: starts a client whose loop does not end; sets $child
 begins()
 {
 	background "$1" "$ENDLESS" one "$address" "$port" "${@:2}"
@@ -71,12 +71,12 @@ begins()
 	holds clients "${*:2}: in the loop" "$in_loop"
 }
 
-# ends LOG WORDS: it is told why
+# ends LOG WORDS: the client ends with WORDS as the reason
 ends()
 {
 	wait "$child"
-	[[ $? -eq 3 ]] || fail "the client ends in another way" "$work/$1" "$work/reddnd.log"
-	grep -qE "$2" "$work/$1" || fail "the client is not told: $2" "$work/$1" "$work/reddnd.log"
+	[[ $? -eq 3 ]] || fail "wrong exit status of the client" "$work/$1" "$work/reddnd.log"
+	grep -qE "$2" "$work/$1" || fail "the client got no reason \"$2\"" "$work/$1" "$work/reddnd.log"
 	ok "$(tail -n 1 "$work/$1")"
 }
 
@@ -130,7 +130,7 @@ ask turing.r b 8 40
 expect_idle "after ten clients"
 holds offloads "iterations are counted" 'all(o["iterations"] > o["requests"] * 500 and o["wqes"] > 10 * o["iterations"] for o in d if o["offload"].startswith("list-endless") and o["requests"])'
 
-# The NIC goes on while the daemon is stopped
+# The NIC continues while the daemon is stopped
 background ask.log "$ENDLESS" ask "$address" "$port" list-endless.r "$work/a" 4 24 "$seed"
 until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
 kill -STOP "$daemon"
@@ -158,7 +158,7 @@ for offload in list-endless.c list-endless.cr; do
 	background one.log "$ENDLESS" one "$address" "$port" "$offload" "$circle" 1
 	ends one.log 'lost after 0 answers, 4: .*request 0 was [0-9]+ times in the loop and is not answered; the loop budget is 20000 iterations'
 	took=$(sed -n 's/.*request 0 was \([0-9]*\) times in the loop.*/\1/p' "$work/one.log" | tail -n 1)
-	# beyond it is what the NIC does until the daemon looks again: some thousand, and more if the daemon does not get a CPU
+	# the NIC executes more until the daemon looks again: some thousand, or more if the daemon gets no CPU
 	[[ $took -gt 20000 && $took -le $((20 * 20000)) ]] || fail "$offload: stopped after $took iterations" "$work/one.log" "$work/reddnd.log"
 	holds audit "$offload is judged" "[e['verdict'] == 'loop' and e['action'] == 'terminate' for e in d if e['event'] == 'verdict' and e['offload'] == '$offload'] == [True]"
 done
@@ -176,7 +176,7 @@ refused() # OFFLOAD WORDS
 {
 	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "$1")" "$programs" >"$work/reddnd.conf"
 	ctl reload && fail "accepted: $1"
-	grep -q -e "$2" "$work/ctl.err" || fail "$1: not told: $2" "$work/ctl.err"
+	grep -q -e "$2" "$work/ctl.err" || fail "$1: no message \"$2\"" "$work/ctl.err"
 	ok "refused: $2"
 }
 refused "{ name = \"x\"; $(list a) }" 'its program has a loop without a bound; say when the daemon is to end it'
@@ -193,12 +193,12 @@ holds clients "a reload leaves who is in a loop, and who is not" '[(c["offload"]
 ask while-recycled b 8 16
 kill "$in_loop"
 wait "$in_loop"
-alive "$other" || fail "a client that had nothing to do with all that has ended" "$work/other.log" "$work/reddnd.log"
+alive "$other" || fail "an unrelated client has ended" "$work/other.log" "$work/reddnd.log"
 kill "$other"
 wait "$other"
 expect_unpaid "when all have gone nothing is charged"
 
-# A daemon whose clients rest has nothing to do
+# A daemon with idle clients is idle
 on_cpu()
 {
 	cut -d ' ' -f 1 "/proc/$daemon/schedstat"
@@ -213,8 +213,8 @@ rests()
 }
 background hold.log "$ENDLESS" hold "$address" "$port" while-recycled 7 0
 until_true grep -q '^0800000000000000' "$work/hold.log" || fail "no answer" "$work/hold.log" "$work/reddnd.log"
-until_true rests || fail "the daemon runs" "$work/reddnd.log"
-ok "a daemon whose clients rest uses no processor"
+until_true rests || fail "the daemon uses the processor" "$work/reddnd.log"
+ok "a daemon with idle clients uses no processor"
 kill "$child"
 wait "$child"
 stop_reddnd
@@ -227,11 +227,11 @@ run() # ARGUMENTS...
 }
 run -j -r "array=$work/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
 python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answered"] and d["reply"] == "80bb000000000000" and 5900 < d["loop"]["iterations"] < 6000))' <"$work/run.log" ||
-	fail "while-recycled: another answer" "$work/run.log"
+	fail "while-recycled: a wrong answer" "$work/run.log"
 "$ENDLESS" make "$work/a" || fail "no regions"
 run -r "rules=$work/a/rules" -r "tape=$work/a/tape" -r "links=$work/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
 grep -q '^    6b 00 00 00 00 00 00 00$' "$work/run.log" || fail "turing: not 107 steps" "$work/run.log"
-run -t 300 -r "nodes=$work/a/nodes" -r "heap=$work/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a list without an end has one" "$work/run.log"
-grep -q 'no reply in 300 ms' "$work/run.log" || fail "no words" "$work/run.log"
-ok "reddnc runs such programs"
+run -t 300 -r "nodes=$work/a/nodes" -r "heap=$work/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a circular list ends" "$work/run.log"
+grep -q 'no reply in 300 ms' "$work/run.log" || fail "no message" "$work/run.log"
+ok "reddnc runs these programs"
 done_testing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Gets through the whole system on random tables, with either form of the lookup and at several depths: the answers are
-# the table's own. Daemon and clients are on different hosts.
+# Gets through the whole system on random tables, with both forms of the lookup and at several depths: each answer
+# equals the table's value. Daemon and clients are on different hosts.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -30,7 +30,7 @@ for kind in "${kinds[@]}"; do
 	for mode in sequential parallel; do
 		for depth in 1 2 16 64; do
 			gets=2000
-			# of 64 KB and more each
+			# at least 64 KB each
 			[[ $kind != sizes && $kind != long-keys ]] || gets=500
 			on_nic ask.log "${client_on[@]}" "$GET_PROPERTY" ask "$address" "$port" "$kind-$mode" "$work/$kind" "$depth" "$gets" "$seed" ||
 				fail "$kind, $mode, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"

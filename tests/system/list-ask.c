@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * list-ask - calls of conf/programs/list-walk.rdn whose answers must be what is in the list. Part of
- * lists.sh. list-ask make NODES HEAP END                            a list of nodes and their values; the
- * last one's next: END list-ask ask HOST PORT OFFLOAD DEPTH REQUESTS SEED      prints how many found a node
+ * list-ask - calls conf/programs/list-walk.rdn and compares the answers with the list. Part of lists.sh.
+ *
+ *   list-ask make NODES HEAP END - writes a list of nodes and their values; END follows the last node
+ *   list-ask ask HOST PORT OFFLOAD DEPTH REQUESTS SEED - prints the number of nodes found
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
@@ -112,7 +113,7 @@ static int ask(struct reddn *c, unsigned depth, unsigned requests)
 		struct reddn_result res[8];
 		int n;
 
-		reddn_release(c); /* what was looked at below */
+		reddn_release(c); /* the results checked below */
 		while (sent < requests && outstanding < depth && submit(c, asked, depth, &outstanding) == 0)
 			sent++;
 		n = reddn_wait(c, res, 8, 100000);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Walks along lists, which answer before their chains are over: clients that send the next request at once, with one outstanding and with
-# sixteen, chains that the daemon arms and such as the NIC keeps going; what is counted; and a list that ends nowhere.
+# Walks along lists, which answer before their chains end. Clients send the next request at once, with one and with sixteen
+# outstanding; the daemon or the NIC arms the chains. Also: the counters, and a list that points outside of its region.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -50,16 +50,16 @@ for offload in armed recycled break; do
 	for depth in 1 16; do
 		ask "$offload" "$depth" || fail "$offload, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"
 		hits=$((hits + $(cat "$work/ask.log")))
-		ok "$offload, depth $depth: every answer is what is in the list"
+		ok "$offload, depth $depth: every answer equals the value in the list"
 	done
 	[[ $offload == recycled ]] && continue
 	until_true is_counted "$offload" $((2 * requests)) "$hits" || fail "$offload: $(counted "$offload"), not $hits hits" "$work/reddnd.log"
 	ok "$offload: the answers are hits and misses"
 done
 
-ask lost 16 && fail "a list that ends nowhere is walked"
+ask lost 16 && fail "a node outside of the region is read"
 until_true grep -qE 'offload lost.* ends after|session [0-9]+: ends after .*step .*read.* failed: remote access error' "$work/reddnd.log" ||
-	fail "it is not told that a node is nowhere" "$work/ask.log" "$work/reddnd.log"
-ok "a node that is nowhere ends the session, with words"
+	fail "no reason for the end of the session" "$work/ask.log" "$work/reddnd.log"
+ok "a node outside of the region ends the session with a reason"
 stop_reddnd
 done_testing

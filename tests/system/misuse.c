@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * misuse ADDRESS PORT OFFLOAD CASE - a client that breaks the protocol on purpose, on plain verbs. Exit
- * status 0 when the server reacted as it must: refused it with the right reason, or ended the connection, or
- * answered.
+ * misuse ADDRESS PORT OFFLOAD CASE - a client on plain verbs that breaks the protocol on purpose. Exit status
+ * 0 if the server reacts as documented: it refuses with the right reason, ends the connection, or answers.
  */
 #include "tests/lib/raw-client.h"
 #include "util/array.h"
@@ -107,7 +106,7 @@ static void expect_refusal(struct raw_client *c, const void *data, size_t size, 
 {
 	raw_need(raw_connect(c, data, size) == RDMA_CM_EVENT_REJECTED, "not refused");
 	raw_need(be32toh(c->rej.magic) == REDDN_WIRE_MAGIC && c->rej.version == REDDN_WIRE_VERSION,
-		"refusal without words");
+		"a refusal without a message");
 	if (c->rej.reason != reason) {
 		fprintf(stderr, "%s: reason %u, not %u: %s\n", raw_case, c->rej.reason, reason, c->rej.text);
 		exit(1);
@@ -141,7 +140,7 @@ static void refuse_all(char **argv)
 	}
 }
 
-/* ---- who is told why a session ended
+/* ---- the reason for the end of a session
  * -------------------------------------------------------------------------- */
 
 static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t reason)
@@ -151,7 +150,7 @@ static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t rea
 	raw_prepare(&c, argv[1], argv[2], argv[3]);
 	expect_refusal(&c, why, sizeof(*why), reason);
 	if (reason == REDDN_REJ_ENDED)
-		raw_need(be32toh(c.rej.detail) == REDDN_WIRE_END_PROTOCOL, "not for that reason");
+		raw_need(be32toh(c.rej.detail) == REDDN_WIRE_END_PROTOCOL, "another reason");
 	raw_finish(&c);
 }
 
@@ -184,7 +183,7 @@ static void ask_why(char **argv)
 	raw_finish(&c);
 }
 
-/* ---- requests that are wrong
+/* ---- wrong requests
  * ------------------------------------------------------------------------------------ */
 
 static void wrong_rkey(struct raw_client *c)
@@ -228,7 +227,7 @@ static void no_receives(struct raw_client *c)
 	raw_expect_disconnect(c);
 }
 
-/* Harmless: what outruns the armed instances is told to try again */
+/* Harmless: requests beyond the armed instances get RNR and are sent again */
 static void flood(struct raw_client *c)
 {
 	raw_start(c);
@@ -247,7 +246,7 @@ static void leave_in_flight(struct raw_client *c)
 	rdma_disconnect(c->id);
 }
 
-/* The answer is never taken, so that the connection is never complete */
+/* The client never confirms the accept, so the connection is never complete */
 static void half_open(struct raw_client *c)
 {
 	struct rdma_conn_param param = {

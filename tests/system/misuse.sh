@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# reddnd against clients that break the protocol, in every way this knows: each learns of it, the next client is served, and
-# nothing is left over in the device.
+# reddnd against clients that break the protocol (misuse.c): each gets an error, the next client is served, and no object stays in
+# the device.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -24,7 +24,7 @@ as_before()
 	[[ $(objects) == "$idle" ]]
 }
 
-# After CASE the daemon lives, serves, and holds what an idle daemon holds.
+# After CASE the daemon lives, serves, and holds the objects of an idle daemon.
 expect_unharmed()
 {
 	alive "$reddnd" || fail "$1: the daemon has died" "$work/reddnd.log"
@@ -33,7 +33,7 @@ expect_unharmed()
 	[[ $(cat "$work/get.log") == wonder ]] || fail "$1: the next client gets a wrong answer" "$work/get.log"
 	until_true as_before || {
 		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
-		fail "$1: objects are left over (< before, > now)" "$work/leaked" "$work/reddnd.log"
+		fail "$1: objects are left (< before, > now)" "$work/leaked" "$work/reddnd.log"
 	}
 	ok "$1"
 }
@@ -55,11 +55,11 @@ for mode in sequential parallel; do
 	done
 done
 
-# The log says what they did.
+# The log has a line for each.
 while IFS= read -r words; do
 	grep -qE "session [0-9]+: ends after [0-9]+ requests: $words" "$work/reddnd.log" ||
-		fail "the log does not say: $words" "$work/reddnd.log"
-	ok "the log says: $words"
+		fail "the log has no line: $words" "$work/reddnd.log"
+	ok "in the log: $words"
 done <<'END'
 step (hit\[0\]|done) failed: remote access error
 request 0 had [0-9]+ bytes, not [0-9]+
@@ -68,11 +68,11 @@ step look\[0\] failed: remote access error
 step (hit\[0\]|done) failed: receiver-not-ready retries exceeded
 END
 
-# Clients in mid-flight when the daemon goes learn of it.
+# A client with outstanding requests notices the end of the daemon.
 background killed.log "$MISUSE" "$address" "$port" sequential until-killed
 until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
 last=$child
 stop_reddnd
 wait "$last"
-ok "a client of a daemon that stops learns of it"
+ok "a client notices the end of the daemon"
 done_testing

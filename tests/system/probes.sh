@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# probes.sh fenced|unfenced|unchecked: what no source says of a NIC: whether it heeds the fence of a SEND_EN, and whether it checks
-# index and QPN of a WQE. The daemon finds out, and compiles for what it found: a walk through a list and one along an array take as
-# many WRs as that allows, and right answers come in any case.
+# probes.sh fenced|unfenced|unchecked: no source documents whether a NIC obeys the fence of a SEND_EN, and whether it checks index and
+# QPN of a WQE. The daemon probes both and compiles for the result: a walk through a list and one along an array take as many WRs
+# as the NIC allows. All answers are right.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -13,7 +13,7 @@ case $1 in
 fenced) ;;
 unfenced) heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
 unchecked) checked="no: operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
-*) fail "fenced, unfenced or unchecked?" ;;
+*) fail "usage: probes.sh fenced|unfenced|unchecked" ;;
 esac
 
 # Nodes: next be40, key le48, length be24, value be40. Node i has key 100 + i and the value byte i
@@ -32,13 +32,13 @@ offloads = ( { name = \"list\"; program = \"list-walk\"; params = { stop = 1; };
   { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; } );"
 
 grep -q "a fence holds back a SEND_EN: $heeded; it checks index and QPN of a WQE: $checked\$" "$work/reddnd.log" ||
-	fail "the daemon did not find that out" "$work/reddnd.log"
-ok "the daemon has found out what this NIC does"
+	fail "the probe has another result" "$work/reddnd.log"
+ok "the probe has the right result"
 grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
-	fail "list-walk has not been compiled for it" "$work/reddnd.log"
+	fail "list-walk is not compiled for this NIC" "$work/reddnd.log"
 ok "list-walk takes $syncs waits and enables"
 grep -q "offload array: while_unrolled, $copies copies, " "$work/reddnd.log" ||
-	fail "while-unrolled has not been compiled for it" "$work/reddnd.log"
+	fail "while-unrolled is not compiled for this NIC" "$work/reddnd.log"
 ok "while-unrolled takes $copies copies"
 
 for key in 0 3 7; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Programs in a running daemon: a new offload is a file and a reload; clients call whatever is offered.
+# Programs in a running daemon: a file and a reload add an offload; clients call every offload.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -54,9 +54,9 @@ background reddnd.log "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child
 server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 
-# Deployed by writing one file and reloading
+# Deployed with one file and a reload
 cat >"$work/programs/newest.rdn" <<'END'
-# newest.rdn - of two copies of a record, the one with the higher version
+# newest.rdn - of two copies of a record, returns the one with the higher version
 program newest
 
 struct copy { version : le56, _ : u8, value : bytes 24 }
@@ -78,35 +78,35 @@ ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 for offload in newest for-ever; do
 	[[ $(call "$offload" 0) == 00000000000000016e6577*(0) ]] || fail "$offload: not the newer copy" "$work/call.log" "$work/reddnd.log"
 	[[ $(call "$offload" 64) == 00000000000000016e65776572*(0) ]] || fail "$offload: not the newer copy of the second pair" "$work/call.log"
-	ok "$offload: a new offload is a file and a reload"
+	ok "$offload: a file and a reload add an offload"
 done
 
-# One with a mistake does no harm
+# A program with an error is refused
 sed -i 's/-> a,/-> hit.rkey,/' "$work/programs/newest.rdn"
-ctl reload && fail "a wrong program was taken"
-grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "the mistake is not told" "$work/ctl.err"
+ctl reload && fail "a wrong program was accepted"
+grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "no message with the line of the error" "$work/ctl.err"
 [[ $(call newest 0) == 00000000000000016e6577*(0) ]] || fail "the offload is gone" "$work/call.log"
 ok "a wrong program is refused with its line, and the old one stays"
 
-# Nor does one that would take one file for two
+# A program whose two regions are one file is refused
 configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
-ctl reload && fail "one file as two regions of a program was taken"
+ctl reload && fail "one file was accepted as two regions of a program"
 until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
-	fail "that they are one file is not told" "$work/ctl.err" "$work/reddnd.log"
+	fail "no message about the file" "$work/ctl.err" "$work/reddnd.log"
 ok "regions of a program that are one file are refused"
 
-# What the client may not
+# Wrong calls
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"
-grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "not told" "$work/call.log"
+grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "no message" "$work/call.log"
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
-grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "not told" "$work/call.log"
+grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "no message" "$work/call.log"
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 4090 && fail "beyond the region"
 until_true grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remote access error' "$work/reddnd.log" ||
-	fail "beyond the region: not told" "$work/call.log" "$work/reddnd.log"
-on_nic call.log "$REDDN" get --timeout 100000 --port "$port" "$address" newest key && fail "a get of what is no table"
-ok "what a client may not"
+	fail "beyond the region: no message" "$work/call.log" "$work/reddnd.log"
+on_nic call.log "$REDDN" get --timeout 100000 --port "$port" "$address" newest key && fail "a get on an offload without a table"
+ok "wrong calls are refused"
 
-# Tickets: four clients, no number twice, and no more than there are
+# Tickets: four clients get each number once, up to the limit
 sell() # NUMBER
 {
 	local i
@@ -130,7 +130,7 @@ assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$w
 [[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
-# RECVs that nobody has used are flushed when a client goes: they are no requests
+# Unused RECVs are flushed at the end of a client and do not count as requests
 cat >"$work/programs/count.rdn" <<'END'
 program count
 region words writable steered
@@ -149,6 +149,6 @@ expect_exit "$reddnd" reddnd reddnd.log
 python3 -c '
 import struct, sys
 words = struct.unpack("<512Q", open(sys.argv[1], "rb").read())
-assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests that nobody made were executed"
-ok "what is counted are requests"
+assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests without a client were executed"
+ok "only requests are counted"
 done_testing

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Rates: a client over its rate is slowed, not cut; credits are counted, in both modes; others do not notice; limits of a live
-# session can be changed.
+# Rates: a client above its rate is slowed and not disconnected, in both modes; other clients do not notice; the limits of a live
+# session can change.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -17,7 +17,7 @@ ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-# value PROGRAM: what python's expression PROGRAM makes of the JSON in ctl.out, named d
+# value EXPRESSION: prints a Python expression; d is the JSON in ctl.out
 value()
 {
 	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
@@ -28,13 +28,13 @@ bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
 	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
 }
 
-# of a clock that nobody sets
+# the monotonic clock
 now_ms()
 {
 	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
 }
 
-# within COUNT RATE ALLOWANCE BEGIN: as many requests, and it took as long as it has to at least
+# within COUNT RATE ALLOWANCE BEGIN: COUNT requests took at least the time that RATE requires
 within()
 {
 	local took=$(($(now_ms) - $4)) least=$((($1 - $3) * 1000 / $2))
@@ -93,7 +93,7 @@ tenants = ( { name = \"slow\"; networks = [ \"127.1.0.1\" ]; rate = 400; burst =
   { name = \"free\"; networks = [ \"127.0.0.1\" ]; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
-# slowed, in both modes; every answer comes, and is right
+# slowed in both modes; every request gets its right answer
 total=0
 for offload in plain lap; do
 	begin=$(now_ms)
@@ -109,14 +109,14 @@ for offload in plain lap; do
 	within 300 300 20 "$begin"
 done
 
-# offload OFFLOAD MEMBER: of reddnctl offloads
+# offload OFFLOAD MEMBER: prints a member of "reddnctl offloads"
 offload()
 {
 	ctl --json offloads || fail "no offloads" "$work/ctl.err"
 	value "[o['$2'] for o in d if o['offload'] == '$1'][0]"
 }
 
-# bytes: what was written to reply slots, or, of an offload that nobody tells of, what may have been
+# bytes: written to reply slots, or for an offload without counts, at most written
 for name in plain lap; do
 	wrote=$(offload plain bytes_out)
 	count=$([[ $name == lap ]] && echo 40 || echo 400)
@@ -130,14 +130,14 @@ for name in plain lap; do
 		bytes=$(($(offload plain bytes_out) - wrote))
 	fi
 	took=$(($(now_ms) - begin))
-	# the bucket of a session holds 2000 bytes or the longest reply, and may be had twice
+	# the bucket of a session holds 2000 bytes or the longest reply, and can be used twice
 	bucket=$((most > 2000 ? most : 2000))
 	least=$(((bytes - 2 * bucket) * 1000 / 20000))
 	[[ $took -ge $least ]] || fail "$name: $bytes bytes in $took ms; at 20000 per second they take $least at least" "$work/reddnd.log"
 	ok "$name: $bytes bytes at 20000 per second: $took ms, $least at least"
 done
 
-# two sessions share what their tenant may do
+# two sessions share the credits of their tenant
 begin=$(now_ms)
 bench 1.log b plain 200
 first=$child
@@ -147,10 +147,10 @@ expect_exit "$first" "one of two" 1.log
 expect_exit "$second" "the other" 2.log
 within 400 400 60 "$begin"
 
-# live: what would take an hour is done at once when the limit is lifted, or the other way round
+# live: requests that would take an hour finish at once when the limit is lifted, and the reverse
 for offload in plain lap; do
 	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err"
-	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 	bench slow.log b "$offload" 4000
 	slow=$child
 	until_true has_session "$offload" || fail "no session"
@@ -171,7 +171,7 @@ for offload in plain lap; do
 	until_true goes_on $((before + 100)) || fail "$offload: no requests at 50 per second" "$work/reddnd.log"
 	after=$(requests free)
 	took=$(($(now_ms) - begin))
-	# what was posted before is used up as fast as can be, and what was done of it before may be counted late
+	# requests posted before run at full speed, and earlier ones may be counted late
 	[[ $((after - before)) -le $((took * 50 / 1000 + 200)) ]] ||
 		fail "$offload: $((after - before)) requests in $took ms at 50 per second" "$work/reddnd.log"
 	ok "$offload: $((after - before)) requests in $took ms of a session that was limited to 50 per second while it ran"
@@ -181,9 +181,9 @@ for offload in plain lap; do
 		ctl limit "$session" --rate 0 --bytes 0 || fail "no limit" "$work/ctl.err"
 		before=$(requests free)
 		until_true goes_on $((before + 1000)) || fail "$offload: no requests without a limit" "$work/reddnd.log"
-		# a reply costs more than it brings in a minute
+		# a reply costs more than the credits of a minute
 		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err"
-		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "limit says something else" "$work/ctl.out"
+		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 		until_true rests free || fail "$offload: the bytes of $whose are not limited" "$work/reddnd.log"
 		alive "$child" || fail "the client has ended" "$work/free.log"
 		ok "$offload: the bytes of $([[ $whose == free ]] && echo a tenant || echo a session) are limited while it runs"
@@ -191,13 +191,13 @@ for offload in plain lap; do
 		before=$(requests free)
 		until_true goes_on $((before + 1000)) || fail "$offload: the limit is not lifted" "$work/reddnd.log"
 	done
-	ok "$offload: and lifted"
+	ok "$offload: the limits are lifted"
 	kill "$child"
 	wait "$child" 2>/dev/null
 	until_true sh -c "! '$REDDNCTL' --socket '$control' clients | grep -q ' $offload '" || fail "the session stays"
 done
 
-# what is asked for wrongly
+# wrong arguments
 ctl limit nobody --rate 5 && fail "a limit for nobody"
 grep -q 'there is no such tenant; "tenants" lists them' "$work/ctl.err" || fail "limit" "$work/ctl.err"
 ctl limit slow --rate 5000 --burst 4 && fail "a burst that is too small"
@@ -207,9 +207,9 @@ for words in "" "--burst 5" "--bytes 5 --burst 5"; do
 	ctl limit slow $words && fail "a limit without a rate"
 	grep -q -- '--rate is missing' "$work/ctl.err" || fail "rate" "$work/ctl.err"
 done
-ctl limit slow --bytes much && fail "bytes that are no size"
+ctl limit slow --bytes much && fail "a size that is none"
 grep -q -- '--bytes "much" is no size' "$work/ctl.err" || fail "bytes" "$work/ctl.err"
-ok "limits that are wrong are refused"
+ok "wrong limits are refused"
 
 stop_reddnd
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Offloads in recycled mode: the NIC answers without the daemon, which may be stopped, for many laps of its rings.
+# Offloads in recycled mode: the NIC answers for many laps of its rings, even while the daemon is stopped.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -9,7 +9,7 @@
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
 seed=${TEST_SEED:-1}
 
-"$GET_PROPERTY" make small "$seed" "$work/random" || fail "a table at random"
+"$GET_PROPERTY" make small "$seed" "$work/random" || fail "no random table"
 "$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
@@ -26,7 +26,7 @@ offloads = (
   { name = \"large\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; instances = 256; } );"
 daemon=$(program_of "$reddnd") || exit
 
-# 64 slots: 30 laps and more
+# at least 30 laps of 64 slots
 for offload in random both; do
 	for depth in 1 16; do
 		on_nic ask.log "$GET_PROPERTY" ask "$address" "$port" "$offload" "$work/random" "$depth" 2000 "$seed" ||
@@ -39,8 +39,8 @@ rc=0
 "$SOFTCX" run "$REDDN" bench --timeout 100000 --depth 12 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
 [[ $rc -eq 2 ]] || fail "a depth of 12: status $rc" "$work/odd.log"
 grep -q 'depth is 12; offload table is recycled, which takes a power of two, such as 8' "$work/odd.log" ||
-	fail "a depth of 12 is refused, but not in words" "$work/odd.log"
-ok "a depth that is no power of two is refused in words"
+	fail "a depth of 12 is refused without a reason" "$work/odd.log"
+ok "a depth that is no power of two is refused with a reason"
 
 on_cpu() # PID: nanoseconds it has run
 {
@@ -53,7 +53,7 @@ connects() # OFFLOAD: a session of it begins
 		fail "the benchmark does not connect" "$work/bench.log" "$work/reddnd.log"
 }
 
-# The daemon is stopped while a client asks: 16-bit numbers wrap, of WQEs and of requests
+# The daemon is stopped while a client sends requests: the 16-bit numbers of WQEs and requests wrap
 background bench.log "$REDDN" bench --timeout 100000 --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" large
 bench=$child
 connects large
@@ -61,13 +61,13 @@ kill -STOP "$daemon"
 until_true grep -q '^State:.*stopped' "/proc/$daemon/status" || fail "the daemon does not stop"
 before=$(on_cpu "$daemon")
 expect_exit "$bench" "the benchmark" bench.log
-[[ $(on_cpu "$daemon") == "$before" ]] || fail "the daemon was stopped, and ran"
+[[ $(on_cpu "$daemon") == "$before" ]] || fail "the stopped daemon used the processor"
 kill -CONT "$daemon"
 grep -qE '^100000 gets|100000 ' "$work/bench.log" || fail "not all gets" "$work/bench.log"
 until_true grep -q 'ends after 100000 requests' "$work/reddnd.log" || fail "not all were counted" "$work/reddnd.log"
-ok "100000 gets, 390 laps, with the daemon stopped; and it counts them all the same"
+ok "100000 gets, 390 laps, with the daemon stopped, which counts them later"
 
-# A daemon that runs has nothing to do either, once the last message of connecting is over
+# A running daemon is idle too, after the last message of connecting
 background bench.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" table
 bench=$child
 connects table
@@ -81,7 +81,7 @@ idle()
 }
 until_true idle || fail "the daemon runs" "$work/reddnd.log"
 alive "$bench" || fail "the benchmark has ended already" "$work/bench.log"
-ok "a daemon that runs uses no processor"
+ok "a running daemon uses no processor"
 kill "$bench"
 wait "$bench"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# reddnc: what it says of programs, and programs run once on a NIC.
+# reddnc: checks, explains, draws and dumps programs, and runs them once on a NIC.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -58,12 +58,12 @@ done
 
 "$REDDNC" draw "$programs/hash-get.rdn" | diff - "$here/../../docs/hash-get.svg" ||
 	fail "docs/hash-get.svg is not what \"reddnc draw conf/programs/hash-get.rdn\" draws"
-ok "the README's picture is that of the program"
+ok "the README shows the picture of the program"
 "$REDDNC" explain "$programs/hash-get.rdn" >"$work/out"
 for line in '^hash_get: 12 work requests' 'because' '^ +[0-9]+ \| .*hit: write heap' '0\.\.6 +probe\[0\]\.fp, big-endian'; do
 	grep -qE "$line" "$work/out" || fail "explain has no line like $line" "$work/out"
 done
-ok "explain says what the hash get becomes"
+ok "explain prints the work requests of the hash get"
 
 start_nic
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
@@ -72,7 +72,7 @@ run() # ARGUMENTS...: reddnc run on the NIC, into run.log
 	on_nic run.log "$REDDNC" run "$@"
 }
 
-# tickets up to number 4: 3, then 4, then there are none
+# tickets end at number 4: 3, 4, then none
 python3 -c 'import struct, sys; open(sys.argv[1], "wb").write(struct.pack("<512Q", 0, 3, *range(510)))' "$work/words"
 for ticket in 3 4 none none; do
 	run -j -r "words=$work/words" "$programs/counter.rdn" 8 5 || fail "counter" "$work/run.log"
@@ -86,23 +86,23 @@ done
 [[ $(od -An -tu8 -j8 -N8 "$work/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
 ok "a counter with a limit, run four times"
 run -r "words=$work/words" "$programs/counter.rdn" 8 6 || fail "counter" "$work/run.log"
-grep -qE '^ +was .* nop' "$work/run.log" || fail "no work request that was a NOP" "$work/run.log"
-ok "and what each work request was"
+grep -qE '^ +was .* nop' "$work/run.log" || fail "no work request became a NOP" "$work/run.log"
+ok "the result of each work request"
 run -r "words=$work/words" "$programs/counter.rdn" 8 && fail "an argument too few"
-grep -q 'takes 2 arguments, not 1' "$work/run.log" || fail "not told" "$work/run.log"
+grep -q 'takes 2 arguments, not 1' "$work/run.log" || fail "no message" "$work/run.log"
 run -r "words=$work/words" "$programs/counter.rdn" 8 x && fail "x"
-grep -q 'limit: "x" is no number of at most 7 bytes' "$work/run.log" || fail "not told" "$work/run.log"
+grep -q 'limit: "x" is no number of at most 7 bytes' "$work/run.log" || fail "no message" "$work/run.log"
 run "$programs/counter.rdn" 8 1 && fail "no region"
-grep -q 'region "words" of the program is missing' "$work/run.log" || fail "not told" "$work/run.log"
+grep -q 'region "words" of the program is missing' "$work/run.log" || fail "no message" "$work/run.log"
 run -r "words=$work/table" -r "x=$work/table" "$programs/counter.rdn" 8 1 && fail "a region too many"
-grep -q 'the program has no region "x"' "$work/run.log" || fail "not told" "$work/run.log"
-ok "what is missing is told"
+grep -q 'the program has no region "x"' "$work/run.log" || fail "no message" "$work/run.log"
+ok "missing arguments are named"
 for region in buckets heap live; do regions+=(-r "$region=$work/table"); done
 run -j -p width=2 "${regions[@]}" "$programs/hash-get.rdn" 1 0 2 16 || fail "hash get" "$work/run.log"
 ok "a get from a table, a miss"
 run -p width=4 "${regions[@]}" "$programs/hash-get.rdn" 1 0xffffff00 2 16 && fail "a bucket outside the table" "$work/run.log"
-grep -qE 'step .* failed: ' "$work/run.log" || fail "not told" "$work/run.log"
-ok "a bucket outside of the table is refused by the NIC, and the step named"
+grep -qE 'step .* failed: ' "$work/run.log" || fail "no message" "$work/run.log"
+ok "the NIC refuses a bucket outside of the table, and reddnc names the step"
 
-bash -n <("$REDDNC" --bash-completion) || fail "the completion is no bash"
+bash -n <("$REDDNC" --bash-completion) || fail "bash does not accept the completion"
 done_testing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Tenants: whose client somebody is, by address and token; what it may use; quotas, charged and refunded; protection domains.
+# Tenants: a client belongs to one by address and token; offloads it may use; quotas, charged and refunded; protection domains.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -16,7 +16,7 @@ ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-# tenant NAME MEMBER: of reddnctl tenants
+# tenant NAME MEMBER: prints a member of "reddnctl tenants"
 tenant()
 {
 	ctl --json tenants || fail "no tenants" "$work/ctl.err" "$work/reddnd.log"
@@ -35,7 +35,7 @@ expect() # NAME MEMBER VALUE
 	until_true is "$1" "$2" "$3" || fail "tenant $1: $2 is $(tenant "$1" "$2"), not $3" "$work/reddnd.log"
 }
 
-get() # HOST OFFLOAD [OPTIONS...]: the exit status of the client; what it says in get.log
+get() # HOST OFFLOAD [OPTIONS...]: returns the exit status of the client, whose output is in get.log
 {
 	on_nic get.log --host "$1" "$REDDN" get --timeout 100000 "${@:3}" --port "$port" "$address" "$2" alice
 }
@@ -50,11 +50,11 @@ served() # WORDS HOST OFFLOAD [OPTIONS...]
 refused() # REASON HOST OFFLOAD [OPTIONS...]
 {
 	get "${@:2}" && fail "served, not refused: $1"
-	grep -qE "refused by the server: $1" "$work/get.log" || fail "not told: $1" "$work/get.log"
+	grep -qE "refused by the server: $1" "$work/get.log" || fail "no reason \"$1\"" "$work/get.log"
 	ok "refused: $1"
 }
 
-# stay LOG HOST OFFLOAD DEPTH: a client that stays; sets $child
+# stay LOG HOST OFFLOAD DEPTH: starts a client that stays; sets $child
 stay()
 {
 	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
@@ -104,7 +104,7 @@ refused 'clients from 127\.2\.0\.1 must not have a token' c one --token-file "$w
 expect wide refused 1
 expect secret refused 0
 
-# quotas: named, with numbers; refunded when the session is over, whatever its end
+# quotas: refusals name the quota with its numbers; the end of a session, for any reason, refunds them
 stay 1.log b one 32
 first=$child
 expect wide depth 32
@@ -124,7 +124,7 @@ kill_hard "$second"
 for member in sessions depth queue_bytes slot_bytes; do
 	expect wide "$member" 0
 done
-ok "all is refunded"
+ok "all quotas are refunded"
 on_nic bench.log --host c "$REDDN" bench --timeout 100000 --keys "$work/keys" --count 10 --depth 64 --port "$port" "$address" one &&
 	fail "queues beyond the quota"
 grep -qE 'queues take [0-9]+ bytes; tenant narrow has 102400 left of its quota "queue_bytes" of 102400' "$work/bench.log" ||
@@ -138,11 +138,11 @@ grep -qE 'reply slots of 131072 bytes; tenant secret has 65536 left of its quota
 expect secret slot_bytes 0
 ok 'quota "slot_bytes"'
 
-# each has its PD: keys of one are no use to queues of another (the NIC checks that), and none is made before it is needed
+# each tenant has a PD, made when first needed: the NIC refuses the keys of one tenant on the queues of another
 [[ $(object pds) -ge 4 ]] || fail "no PD for each tenant" <(objects)
 ok "a PD for each tenant"
 
-# a reload: the key and the quotas of the new configuration, what is in use goes on being counted
+# a reload: new key and new quotas, with the current use
 stay 3.log b one 16
 third=$child
 expect wide sessions 1
@@ -158,22 +158,22 @@ only_wide()
 	ctl --json tenants &&
 		python3 -c 'import json, sys; sys.exit([t["tenant"] for t in json.load(open(sys.argv[1]))] != ["wide"])' "$work/ctl.out"
 }
-until_true only_wide || fail "tenants that are gone" "$work/ctl.out"
-ok "tenants that are no longer configured go with their last session"
+until_true only_wide || fail "removed tenants stay" "$work/ctl.out"
+ok "a removed tenant goes with its last session"
 
-# a client that does not complete its connection is charged for no longer than it may
+# a client that does not complete its connection is charged until the timeout
 printf 'connect_timeout = "1s";\n' >>"$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"
 background half.log --host c "$MISUSE" "$address" "$port" two half-open
 half=$child
 until_true grep -q 'ends after 0 requests: the client did not complete the connection within 1000 ms' "$work/reddnd.log" ||
-	fail "a session that is half open stays" "$work/half.log" "$work/reddnd.log"
+	fail "a half-open session stays" "$work/half.log" "$work/reddnd.log"
 expect wide sessions 0
 alive "$half" || fail "the client has ended by itself" "$work/half.log"
 leave "$half"
-ok "a session that is half open ends"
+ok "a half-open session ends"
 
-# nor is one that asks for nothing: as when its host has lost its power. The timeout may come with a reload, too
+# the same for a client that sends nothing, for instance because its host lost power. A reload can set the timeout
 stay 4.log b one 16
 idle=$child
 expect wide sessions 1
@@ -181,12 +181,12 @@ kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
 sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"
 until_true grep -qE 'ends after [0-9]+ requests: the client has asked for nothing for [0-9]+ ms' "$work/reddnd.log" ||
-	fail "a session that asks for nothing stays" "$work/4.log" "$work/reddnd.log"
+	fail "an idle session stays" "$work/4.log" "$work/reddnd.log"
 expect wide sessions 0
 leave "$idle"
-ok "a session that asks for nothing ends"
+ok "an idle session ends"
 
-# nor may clients begin as often as they like: who is one too many is refused, and served later
+# the rate of connects is limited: a client above it is refused, and served later
 accepted=$(tenant wide accepted)
 sed -i 's/idle_timeout = "1s";/connect_rate = 1; connect_burst = 2;/' "$work/reddnd.conf"
 begin=$SECONDS
@@ -203,10 +203,10 @@ rush() # clients at once, of whom some are refused
 	wait "${clients[@]}"
 	grep -qE 'refused by the server: tenant wide has used up its quota "connect_rate" of 1 per second; there is room again in [0-9]+ ms' "$work"/rush?.log
 }
-until_true rush || fail "no client is one too many" "$work"/rush?.log "$work/reddnd.log"
+until_true rush || fail "no client is refused" "$work"/rush?.log "$work/reddnd.log"
 [[ $(($(tenant wide accepted) - accepted)) -le $((2 + SECONDS + 1 - begin)) ]] ||
 	fail "$(tenant wide accepted) accepted in $((SECONDS - begin)) s, $accepted before" "$work/reddnd.log"
-until_true get b one || fail "nobody is served any more" "$work/get.log" "$work/reddnd.log"
+until_true get b one || fail "clients are not served later" "$work/get.log" "$work/reddnd.log"
 ok "quota \"connect_rate\""
 
 stop_reddnd

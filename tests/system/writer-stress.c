@@ -2,9 +2,9 @@
 /*
  * writer-stress - a writer that inserts, replaces, moves and deletes at full speed while clients get.
  *   writer-stress make FILE                  make the table
- *   writer-stress write FILE STATE           write until STATE says stop (see struct state)
+ *   writer-stress write FILE STATE           write until "stop" (see struct state)
  *   writer-stress ask HOST PORT OFFLOAD STATE DEPTH GETS SEED
- *   writer-stress stop STATE                 stop the writer, print what it did
+ *   writer-stress stop STATE                 stop the writer, print its counters
  * Part of writer-stress.sh. Writer and clients share the file STATE, where the writer counts what it does to
  * each key, so that a client knows which answers are right.
  */
@@ -35,9 +35,9 @@ enum {
 };
 
 /*
- * Operations on a key have numbers from 1; what number n does follows from key and n. Number `begun` may have
- * happened, number `ended` has. A get sees the key as it is after one of the operations from `ended` before
- * it was sent to `begun` after it returned.
+ * Operations on a key have numbers from 1; what number n does follows from key and n. Operation `begun` may
+ * have happened, operation `ended` has. A get sees the key after one of the operations from `ended` as of its
+ * start to `begun` as of its end.
  */
 struct state {
 	atomic_uint stop;
@@ -82,13 +82,13 @@ static struct state *map_state(const char *file)
 	return s;
 }
 
-/* Is the key absent after operation n? Of four, one deletes. */
+/* True if operation n deletes the key: one of four does. */
 static bool deletes(uint32_t key, uint32_t n)
 {
 	return key >= STABLE && n % 4 == 0;
 }
 
-/* What it is after operation n: any word tells key and n, so a mixture shows. */
+/* The value after operation n. Each word contains key and n, so that a mixture is visible. */
 static size_t value_of(uint32_t key, uint32_t n, uint32_t *val)
 {
 	size_t words = 2 + (key * 31 + n * 17) % (n % 8 ? 14 : MAX_VALUE / 4 - 2);
@@ -111,7 +111,7 @@ static int operate(struct reddn_table *t, uint32_t key, uint32_t n)
 
 static void make(const char *file)
 {
-	/* A heap in which memory is soon used again. */
+	/* In a small heap memory is soon reused. */
 	struct reddn_table_options opt = {.buckets = BUCKETS,
 		.heap_size = 360 * 1024,
 		.max_key = 8,
@@ -156,7 +156,7 @@ static void write_all(const char *file, struct state *s)
 			die("operation %u on key %u: %s", n, k, strerror(-r));
 		if (r == -ENOSPC) {
 			atomic_fetch_add(&s->full, 1);
-			/* Nothing has happened: this number is still to come. */
+			/* The operation failed: its number is used again. */
 			atomic_store(&s->key[k].begun, n - 1);
 			continue;
 		}
@@ -198,7 +198,7 @@ static void judge(
 		n->hits++;
 		return;
 	}
-	/* A key that is always there is found; that nothing is certain is said of others only. */
+	/* A stable key must be found; only other keys may have no certain answer. */
 	if (res->status < 0 && res->status != -EAGAIN)
 		die("key %u: %s", f->key, strerror(-res->status));
 	if (f->key < STABLE)

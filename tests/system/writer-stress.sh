@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# A million gets while a writer inserts, replaces, moves and deletes at full speed: no wrong or torn value, and no miss of a key
-# that was there all the time.
+# A million gets while a writer inserts, replaces, moves and deletes at full speed: no value is wrong or torn, and no key that
+# stays in the table is missed.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
