@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * client-calls - what a call of libreddn costs, beside the plain verbs that it is made of: to be run under
- *`softcx run`.
+ * client-calls - the costs of a call of libreddn, and of the plain verbs in it. Run it with `softcx run`:
  *
  *	client-calls HOST PORT OFFLOAD BASELINE-PORT KEY
  *
- * Counts instructions by letting one half of the program go through the other in single steps, so the numbers
- *are exact, need no counters of the processor, and do not depend on what else the machine does; what the
- *kernel executes is not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY,
- *as has the baseline-server at BASELINE-PORT. Prints a JSON object per line.
+ * One half of the program traces the other in single steps and counts instructions. The numbers are exact,
+ *need no counters of the processor, and do not depend on other work of the machine. The kernel's instructions
+ *are not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY, and so has the
+ * baseline-server at BASELINE-PORT. Prints a JSON object per line.
  */
 #include "libclient/reddn.h"
 #include "tests/bench/ways/link.h"
@@ -32,7 +31,7 @@
 
 enum { DEPTH = 16, CALLS = 8, LOOPED = 1000, ANSWER_BYTES = 2048, PATIENCE_MS = 10000 };
 
-/* What is counted between two SIGUSR1 of the traced half. */
+/* The kinds of counts between two SIGUSR1 of the traced half. */
 enum counted { INSTRUCTIONS, SYSTEM_CALLS };
 
 /* Shared by the halves. */
@@ -41,7 +40,7 @@ static struct {
 	uint64_t count, yields; /* yields: sched_yield() among the system calls */
 } * shared;
 
-static uint64_t empty_section; /* instructions of entering and leaving one */
+static uint64_t empty_section; /* instructions to enter and leave a section */
 
 static void must(bool good, const char *what)
 {
@@ -62,7 +61,7 @@ static void count_call(pid_t pid)
 	shared->yields += info.entry.nr == SYS_sched_yield;
 }
 
-/* Follows @pid to its end: the exit status. */
+/* Traces @pid to its end. Returns the exit status. */
 static int trace(pid_t pid)
 {
 	bool counting = false;
@@ -100,7 +99,7 @@ static void begin(enum counted counted)
 	raise(SIGUSR1);
 }
 
-/* What was counted since begin(). */
+/* Returns the count since begin(). */
 static uint64_t end(void)
 {
 	raise(SIGUSR1);
@@ -122,8 +121,7 @@ static void pause_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* Long enough for the answers to CALLS requests to be there: the NIC is not asked, as asking is what is
- * counted. */
+/* Waits until the answers to CALLS requests have certainly arrived, without polling, which is counted. */
 static void let_answers_come(void)
 {
 	pause_ms(200);
@@ -135,7 +133,7 @@ static void submit_all(struct reddn *c, const char *key, unsigned n)
 		must(reddn_get_submit(c, key, strlen(key), i) == 0, "reddn_get_submit");
 }
 
-/* All that is outstanding. */
+/* Takes all outstanding answers. */
 static void collect(struct reddn *c, unsigned n)
 {
 	struct reddn_result res[DEPTH];
@@ -154,7 +152,7 @@ static void library(struct reddn *c, const char *key)
 	struct reddn_result res[DEPTH];
 	int got = 0;
 
-	/* whatever happens the first time only, has happened */
+	/* the first calls do things that happen only once */
 	for (unsigned i = 0; i < 4; i++) {
 		submit_all(c, key, CALLS);
 		collect(c, CALLS);
@@ -225,7 +223,7 @@ static void verbs(const char *host, uint16_t port, const char *key)
 	sge[0] = (struct ibv_sge){(uintptr_t)q, (uint32_t)sizeof(*q) + q->key_len, l.mr->lkey};
 	sge[1] = (struct ibv_sge){(uintptr_t)l.mem + ANSWER_BYTES, ANSWER_BYTES, l.mr->lkey};
 	must(sge[0].length <= REQUEST_INLINE, "the length of the key");
-	for (unsigned round = 0; round < 2; round++) { /* of which the second counts */
+	for (unsigned round = 0; round < 2; round++) { /* the second round counts */
 		uint64_t post, poll;
 
 		for (unsigned i = 0; i < CALLS; i++)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the evaluation consists of: its benchmarks in order, how "./dev bench all" runs them, and which pictures are drawn of their
-rows. The rows themselves, and nothing else, are what pages show: see result.py."""
+"""The evaluation: its benchmarks in order, their arguments for "./dev bench all", and the pictures of their rows. Pages show only these
+rows: see result.py."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class Bench:
     name: str
     title: str
-    arguments: list = field(default_factory=list)  # for a run among all
+    arguments: list = field(default_factory=list)  # in "./dev bench all"
 
 
 @dataclass
@@ -20,11 +20,11 @@ class Figure:
     table: str  # None: of rows that have no "table"
     title: str
     x: str
-    ys: dict  # column: what it is called in the key
+    ys: dict  # column: its name in the key
     ylabel: str
     xlabel: str = None  # default: x
     series: str = None
-    bars: bool = False  # clustered, over what x says; otherwise lines, over numbers
+    bars: bool = False  # clustered, over the values of x; otherwise lines, over numbers
     logx: bool = False
     logy: bool = False
 
@@ -50,7 +50,7 @@ FIGURES = [
     Figure("wall", "ways", "Latency, median", "depth", {"p50_us": ""}, "us", "requests outstanding", series="way", logx=True, logy=True),
     Figure("paper", "Figure 8: a chain of n NOOPs", "A chain of NOOPs in three orders", "n", {"ours": ""}, "us", "NOOPs", series="what"),
     Figure("paper", "Figure 10: a hash get, mean latency", "A hash get (RedN, figure 10)", "bytes", {"ours": ""}, "us", "bytes of the value", series="what", logx=True, logy=True),
-    Figure("paper", "Figure 10: a hash get, mean latency", "The same: what the paper says in numbers", "bytes", {"paper": "the paper", "ours": "ours"}, "us", "bytes of the value", series="what",
+    Figure("paper", "Figure 10: a hash get, mean latency", "The same, where the paper gives numbers", "bytes", {"paper": "the paper", "ours": "ours"}, "us", "bytes of the value", series="what",
            logx=True),
     Figure("paper", "Figure 13: walking a list of 8 nodes, mean latency", "Walking a list (RedN, figure 13)", "range", {"ours": ""}, "us", "nodes among which the key is", series="what"),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="series", logy=True),

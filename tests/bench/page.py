@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tables and pictures of the rows of result files. Nothing is computed here: what a page shows was in a file."""
+"""Tables and pictures of the rows of result files. Computes nothing: all numbers of a page are in a file."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 
 def load(directory):
-    """{name of a benchmark: its result} of the files that are there."""
+    """{name of a benchmark: its result} for the existing files."""
     results = {}
     if os.path.isdir(directory):
         for name in sorted(os.listdir(directory)):
@@ -27,12 +27,12 @@ def tables(result):
 
 
 def columns(rows):
-    """Keys of the rows in the order in which they appear first."""
+    """Keys of the rows in the order of their first use."""
     return [key for key in dict.fromkeys(key for row in rows for key in row) if key != "table"]
 
 
 def cell(value):
-    """A value for reading: four digits that count."""
+    """A value as text, with four significant digits."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -45,7 +45,7 @@ def cell(value):
 
 
 def origin(result):
-    """Where a result comes from, in words."""
+    """The origin of a result as text."""
     m = result["machine"]
     return "commit %s, %s, %s, %d cores, Linux %s, load %s before it began, seed %s" % (
         result["commit"] or "unknown", result["date"], m["cpu"], m["cores"], m["kernel"], m["load"],
@@ -57,7 +57,7 @@ def quoted(text):
 
 
 def lines_of(figure, rows):
-    """[(name, [(x, y)])] of what a figure shows; points without a value are left out."""
+    """[(name, [(x, y)])] of a figure, without points that have no value."""
     found = {}
     for row in rows:
         for column, name in figure.ys.items():
@@ -70,7 +70,7 @@ def lines_of(figure, rows):
 
 
 def draw(figure, rows, number):
-    """SVG text of a figure, or None when no row has anything for it. @number: different for each on a page."""
+    """SVG text of a figure, or None without a row for it. @number: different for each on a page."""
     lines = lines_of(figure, rows)
     if not lines:
         return None

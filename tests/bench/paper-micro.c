@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions: to
- *be run under `softcx run --clock cx5 --devices 2`, or where a NIC's two ports are connected back to back.
+ * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions. Run
+ *it with `softcx run --clock cx5 --devices 2`, or on a NIC whose two ports are connected back to back.
  *
  *	paper-micro [REPEATS]
  *
- * Prints a JSON object on a line for each figure: "us" or "mops" as measured, "paper" as the paper has it
- *(null: it says nothing). "fitted" are those from which the costs of a modelled clock were taken; the others
- *follow from it. WRITEs of 64 bytes have their data in the WQE (costs/costs.c says why).
+ * Prints a JSON object per line and number: "us" or "mops" as measured, "paper" as in the paper (null: not in
+ * the paper). The costs of the modelled clock were fitted to the "fitted" numbers; the others follow from it.
+ * WRITEs of 64 bytes have their data in the WQE (costs/costs.c explains why).
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
@@ -63,7 +63,7 @@ enum {
 	WORKER_CQES = MASTER_CQES + RING * RNIC_CQE_BYTES,
 	RECORDS = WORKER_CQES + RING * RNIC_CQE_BYTES,
 	BLOCK = RECORDS + 4096,
-	CHAIN = 50, /* the longest */
+	CHAIN = 50, /* longest chain */
 };
 
 enum order { WQ_ORDER, COMPLETION_ORDER, DOORBELL_ORDER };
@@ -116,7 +116,7 @@ static void close_queues(void)
 	rnic_arena_free(arena);
 }
 
-/* Waits for @n completions and lets the NIC know that they were seen. The timestamp of the last. */
+/* Waits for @n completions and updates the consumer index. Returns the timestamp of the last. */
 static uint64_t take(struct rnic_cq *cq, unsigned n)
 {
 	const uint8_t *last = NULL;
@@ -160,7 +160,7 @@ static void put_sync(uint8_t opcode, uint32_t index, uint32_t object)
 	wqe_put32(w + WQE_SYNC_OBJECT, object);
 }
 
-/* Rings for what was put into the master queue, all at once. */
+/* Rings one doorbell for all WQEs of the master queue. */
 static void ring(void)
 {
 	uint8_t last[RNIC_WQEBB_BYTES];
@@ -209,7 +209,7 @@ static void figure_8(void)
 {
 	static const struct {
 		const char *name;
-		double paper; /* of one more */
+		double paper; /* for one more */
 	} orders[] = {{"WQ order", 0.17}, {"completion order", 0.19}, {"doorbell order", 0.54}};
 	static const unsigned lengths[] = {1, 2, 5, 10, 20, CHAIN};
 	double us = 0, one = 0;
@@ -355,7 +355,7 @@ static uint64_t poll_ts(struct ibv_cq_ex *cq)
 	return ts;
 }
 
-/* Mean microseconds of one at a time. */
+/* Mean microseconds of a request, one at a time. */
 static double latency(
 	const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, unsigned flags, uint32_t len)
 {
@@ -371,8 +371,8 @@ static double latency(
 }
 
 /*
- * Millions of them in a second, on more queues than the NIC has processing units, DEPTH on each. What counts
- * is the time in which all queues are at work.
+ * Millions of requests per second, on more queues than the NIC has processing units, with DEPTH on each. Only
+ * the time counts in which all queues work.
  */
 static double throughput(
 	const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, unsigned flags, uint32_t len)
@@ -408,7 +408,7 @@ static const struct verb {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	unsigned flags;
-	double us, mops; /* of the paper */
+	double us, mops; /* from the paper */
 } verbs[] = {
 	{"WRITE", IBV_WR_RDMA_WRITE, IBV_SEND_INLINE, 1.6, 63},
 	{"READ", IBV_WR_RDMA_READ, 0, 1.8, 65},

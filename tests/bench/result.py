@@ -1,29 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a benchmark leaves behind: build/bench/NAME.json, from which "./dev bench report" makes tables and pictures.
+"""The result of a benchmark: build/bench/NAME.json, from which "./dev bench report" makes tables and pictures.
 
-    {"bench": NAME, "commit": hash, with "+" when files of the tree were changed, "date": UTC,
-     "machine": {"cpu": model, "cores": those it may use, "kernel": release, "load": of the minute before it began},
+    {"bench": NAME, "commit": hash, with "+" if files of the tree were changed, "date": UTC,
+     "machine": {"cpu": model, "cores": number it may use, "kernel": release, "load": of the minute before it began},
      "seed": N or null, "rows": [...]}
 
-A row is an object of numbers, strings, booleans and nulls. The key "table", when rows have it, says which of the benchmark's
-tables a row belongs to. Names carry their unit: "p50_us", "gets_per_s". A number that could not be measured is null; it is
+A row is an object of numbers, strings, booleans and nulls. The optional key "table" names the table of the benchmark that the
+row belongs to. Names carry their unit: "p50_us", "gets_per_s". A number that could not be measured is null; it is
 never left out, and never 0.
 
 In Python:
 
-    result = Result("wall", seed=1)              # before measuring: the load is that of now
+    result = Result("wall", seed=1)              # before measuring: it records the load
     result.row(table="latency", depth=1, p50_us=5.2)
-    result.write()                               # or: with Result(...) as result, which writes unless it is left by an exception
+    result.write()                               # or: with Result(...) as result, which writes unless an exception leaves the block
 
 In a shell, with the rows on standard input, one JSON object to a line (programs in C print such lines):
 
     measure | python3 "$here/result.py" wall --seed 1 [--table latency]
 
-A script that gathers rows before it hands them over says what the load was before it began: --load "$(cut -d ' ' -f 1 /proc/loadavg)".
+A script that collects rows first passes the load before its begin: --load "$(cut -d ' ' -f 1 /proc/loadavg)".
 
-It passes the lines on to its standard output, and exits with status 1, leaving an older file alone, when there are no rows or
-one is malformed. Run it with "set -o pipefail": a benchmark that fails must print no rows, or a line that is no row."""
+It copies the lines to its standard output. Without rows, or with a malformed one, it exits with status 1 and keeps an older file. Run it with "set -o pipefail": a benchmark that fails must print no rows, or a malformed line."""
 
 import argparse
 import datetime
@@ -43,7 +42,7 @@ def git(*words):
     try:
         done = subprocess.run(["git", "-C", TOP, *words], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return None  # an exported tree
+        return None  # not a git checkout
     return done.stdout.strip()
 
 
@@ -75,7 +74,7 @@ def machine():
 
 
 def check_row(row):
-    """Raises ValueError with what is wrong."""
+    """Raises ValueError for a malformed row."""
     if not isinstance(row, dict) or not row:
         raise ValueError("a row is a JSON object with something in it")
     for key, value in row.items():
@@ -104,7 +103,7 @@ class Result:
         self.content["rows"].append(row)
 
     def write(self):
-        """Replaces what an earlier run left, at once; ValueError when there are no rows."""
+        """Replaces the file of an earlier run atomically. ValueError: no rows."""
         if not self.content["rows"]:
             raise ValueError("no rows")
         os.makedirs(os.path.dirname(self.path), exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What benchmarks of the whole system share: a NIC of their own, servers and clients on it, the CPU time of each, and numbers with
-confidence intervals. Programs are found on PATH, as "./dev bench" sets it.
+"""Shared by benchmarks of the whole system: a NIC for each benchmark, servers and clients on it, the CPU time of each, and confidence
+intervals. Programs are found on PATH, as "./dev bench" sets it.
 
     with Rig() as rig:
         rig.table(keys=10000, value_bytes=64)      # rig.keys_file, rig.table_file
@@ -8,7 +8,7 @@ confidence intervals. Programs are found on PATH, as "./dev bench" sets it.
         before = daemon.cpu_s()
         result = rig.ask(["reddn", "bench", "--json", "--keys", rig.keys_file, rig.ADDRESS, "get"])
 
-What a rig started ends with it, also when it is killed. A program that does not do its part ends the benchmark with its output."""
+All programs of a rig end with it, even if it is killed. A program that fails ends the benchmark, which prints its output."""
 
 import glob
 import json
@@ -30,7 +30,7 @@ class Process:
         self.name, self.log, self.popen = name, log, popen
 
     def cpu_s(self):
-        """CPU time of all its threads; proc(5) knows it in nanoseconds only there."""
+        """CPU time of all its threads; proc(5) has it in nanoseconds only in schedstat."""
         total = 0
         for path in glob.glob("/proc/%d/task/*/schedstat" % self.popen.pid):
             try:
@@ -54,7 +54,7 @@ class Process:
 
 
 class Store:
-    """@where: how baseline-client is told of it."""
+    """A key-value store. @where: its address, as arguments of baseline-client."""
 
     def __init__(self, way, where, process):
         self.way, self.where, self.process = way, where, process
@@ -108,11 +108,11 @@ class Rig:
             command = ["softcx", "run"] + command
         if realtime:
             command = ["chrt", "--fifo", "1"] + command
-        # Also when this benchmark is killed, nothing of it goes on.
+        # The program ends even if this benchmark is killed.
         return ["setpriv", "--pdeathsig", "TERM"] + (["taskset", "-c", str(cpu)] if cpu is not None else []) + command
 
     def start(self, name, command, ready, cpu=None, on_nic=True, realtime=False):
-        """A program in the background. It is ready when ready(process) says so, or when its log has that text."""
+        """Starts a program in the background and waits until ready(process) is true, or its log has the text @ready."""
         log = os.path.join(self.dir, name + ".log")
         with open(log, "w", encoding="utf-8") as out:
             popen = subprocess.Popen(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
@@ -145,7 +145,7 @@ class Rig:
             sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
     def reddnd(self, *offloads, cpu=None, regions=None, address=ADDRESS):
-        """The daemon, with region "t", or @regions instead, and these offloads in the words of reddnd.conf(5)."""
+        """Starts the daemon with region "t", or with @regions, and these offloads in the syntax of reddnd.conf(5)."""
         conf = os.path.join(self.dir, "reddnd-%s.conf" % address)
         with open(conf, "w", encoding="utf-8") as f:
             f.write('listen = "%s:%d";\nprograms = "%s";\n' % (address, self.PORT, os.path.join(TOP, "conf", "programs")))
@@ -154,7 +154,7 @@ class Rig:
         return self.start("reddnd-" + address, ["reddnd", "--config", conf], "listening", cpu)
 
     def stores(self, *names, cpu=None):
-        """Servers of others over TCP, with the keys of keys_file; those whose package cannot be had are left out."""
+        """Starts memcached and Redis with the keys of keys_file, unless their package is missing."""
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         programs = {
             "memcached": ("memcached", ["memcached", *user, "-U", "0", "-t", "1", "-l", self.ADDRESS, "-p"], 21211),
@@ -175,14 +175,14 @@ class Rig:
         return stores
 
     def output(self, command, cpu=None, on_nic=True, realtime=False):
-        """What a program that ends well prints."""
+        """Runs a program that must succeed. Returns its output."""
         done = subprocess.run(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             sys.exit("%s: exit status %d: %s%s" % (" ".join(map(str, command)), done.returncode, done.stdout, done.stderr))
         return done.stdout
 
     def ask(self, *words, **more):
-        """The same, of a client that prints a JSON object."""
+        """The same for a client that prints a JSON object."""
         return json.loads(self.output(*words, **more))
 
 
@@ -194,12 +194,12 @@ def interval(values, seed=1, resamples=2000):
 
 
 def may_be_realtime():
-    """Whether programs may be given a real-time priority here."""
+    """True if programs may get a real-time priority."""
     return subprocess.run(["chrt", "--fifo", "1", "true"], capture_output=True).returncode == 0
 
 
 def packages(*names):
-    """Debian packages that a benchmark alone needs, installed if that can be done. Those that are missing afterwards."""
+    """Installs Debian packages of a single benchmark if possible. Returns the missing ones."""
     missing = [n for n in names if subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", n], capture_output=True, text=True).stdout != "installed"]
     if missing and os.geteuid() == 0:
         print("installing " + " ".join(missing), file=sys.stderr)

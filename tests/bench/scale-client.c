@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * scale-client HOST PORT OFFLOAD DEPTH KEY VALUE - many connections of one process, and the time that one
- * takes.
+ * scale-client HOST PORT OFFLOAD DEPTH KEY VALUE - keeps many connections in one process and measures
+ * the time of each action.
  *
  * Reads commands, one to a line, and answers each with a line of JSON:
  *
@@ -11,7 +11,7 @@
  *   each      one get on every connection
  *   close     closes all
  *
- * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; whatever fails
+ * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; a failure
  * ends the program with status 1 and a line on standard error.
  */
 #include "libclient/reddn.h"
@@ -106,7 +106,7 @@ static void one_close(void)
 static const struct {
 	const char *name;
 	void (*one)(void);
-	bool all; /* as often as there are connections */
+	bool all; /* once for each connection */
 } commands[] = {
 	{"open", one_open, false},
 	{"probe", one_probe, false},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A rig with a daemon that is asked what it does, and with clients in the background. What fails raises Failure, with the last lines of the
-log of what failed."""
+"""A rig with a daemon whose state can be read, and with clients in the background. Errors raise Failure with the last lines of the log
+of the failed program."""
 
 import json
 import os
@@ -16,7 +16,7 @@ class Failure(Exception):
 
 
 def progress(text):
-    """What is being done, for somebody at a terminal."""
+    """Prints the current step on a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K%s" % text)
         sys.stderr.flush()
@@ -43,7 +43,7 @@ class Served(Rig):
             time.sleep(0.02)
 
     def objects(self):
-        """How many there are in the NIC, by kind."""
+        """Number of objects in the NIC, by kind."""
         done = subprocess.run(["softcx", "status", "--json"], env=self.env, capture_output=True, text=True, check=True)
         status = json.loads(done.stdout)
         kinds = dict(status["cm"])
@@ -68,7 +68,7 @@ class Served(Rig):
     # ---- clients ----
 
     def client(self, *command, host=None, cpu=None, nice=0, realtime=False):
-        """In the background; what it says is for say() or result()."""
+        """Starts a client in the background; say() and result() read its output."""
         on = ["--host", host] if host else []
         name = "%s-%d" % (os.path.basename(command[0]), len(self.processes))
         log = os.path.join(self.dir, name + ".log")
@@ -80,7 +80,7 @@ class Served(Rig):
         return process
 
     def say(self, client, line):
-        """Gives a line to a program that answers each with a line of JSON; what it answers."""
+        """Sends a line to a program that answers with a line of JSON. Returns the answer."""
         try:
             client.popen.stdin.write(line + "\n")
             client.popen.stdin.flush()
@@ -91,7 +91,7 @@ class Served(Rig):
         return json.loads(answer)
 
     def result(self, client):
-        """The last JSON object that it prints before its end."""
+        """The last JSON object that the client prints."""
         out = client.popen.communicate()[0]
         lines = [line for line in out.splitlines() if line.startswith("{")]
         self.expect(client.popen.returncode == 0 and lines, client, "exit status %d\n%s" % (client.popen.returncode, out))
@@ -128,7 +128,7 @@ class Served(Rig):
         return json.loads(done.stdout)
 
     def memory(self):
-        """Of the daemon, in bytes: {"VmRSS": ..., "RssAnon": ..., "RssShmem": ...}"""
+        """Memory of the daemon in bytes: {"VmRSS": ..., "RssAnon": ..., "RssShmem": ...}"""
         memory = {}
         with open("/proc/%d/status" % self.daemon.popen.pid, encoding="ascii") as f:
             for line in f:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softcx-chain - keeps the NIC busy with chains: to be run under `softcx run`.
+ * softcx-chain - keeps the NIC busy with chains. Run it with `softcx run`:
  *
  *	softcx-chain NIC-PID
  *
  * Each lookup is READ, fenced CAS, WAIT for it and SEND_EN on one queue, a WRITE on a managed queue, and a
- *WAIT for that. Prints one JSON object: WQEs per second of wall clock and of CPU time of process NIC-PID.
+ * WAIT for that. Prints one JSON object: WQEs per second of wall clock and of CPU time of process NIC-PID.
  */
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/queue.h"
@@ -139,7 +139,7 @@ static void put_lookup(uint32_t n)
 	w = wqe(&worker, worker_posted++, WQE_OP_WRITE, 3, WQE_SIGNALLED);
 	remote(w, 256);
 	sge(w + WQE_RDMA_SGE, 64, 64);
-	/* the last one goes by rnic_qp_post(), which rings */
+	/* rnic_qp_post() posts the last one and rings */
 	sync_on(wqe(&master, (uint16_t)(at + 4), WQE_OP_WAIT, 2, 0), n & 0xffffff, worker_cq.cqn);
 	master.sq_posted = (uint16_t)(at + 5);
 }

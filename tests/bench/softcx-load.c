@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softcx-load - loads the emulated NIC in one way and measures: to be run under `softcx run`.
+ * softcx-load - loads the emulated NIC in one way and measures. Run it with `softcx run`:
  *
  *	softcx-load NIC-PID WAY [N]
  *
- * Prints one JSON object with the wall clock and the CPU time of process NIC-PID that the work took. Ways:
+ * Prints one JSON object with the wall time of the work and the CPU time of process NIC-PID. Ways:
  *	writes   8-byte WRITEs, 64 to a doorbell
  *	copies   64 KiB WRITEs, and memcpy() of the same memory
- *	idle     nothing: a queue pair is connected, a CQ armed
- *	wake     one WRITE after 50 ms of nothing, many times
+ *	idle     nothing, with a connected queue pair and an armed CQ
+ *	wake     one WRITE after 50 ms at rest, many times
  *	one N    single WRITEs on one queue pair, many at a time and then one, N others connected and idle
  *	spin [x] polls an empty CQ, or an extended one, until its standard input ends
  */
@@ -38,7 +38,7 @@ static int by_size(const void *a, const void *b)
 
 /* ---- ways ------------------------------------------------------------------------------- */
 
-/** Keeps @depth requests of @len bytes going on a queue pair that is connected to itself; how many were done.
+/** Keeps @depth requests of @len bytes outstanding on a queue pair connected to itself. Returns their number.
  */
 static uint64_t pump(
 	struct rc *rc, struct ibv_qp *qp, uint32_t len, unsigned chain, unsigned depth, double seconds)
@@ -113,7 +113,7 @@ static void copies(struct rc *rc)
 	span = nic_time_start(nic);
 	n = pump(rc, qp, COPY, 1, 16, RUN_S);
 	nic_time_stop(&span);
-	begin = clock(); /* CPU time, as of the NIC */
+	begin = clock(); /* CPU time, as for the NIC */
 	for (size_t at = 0; clock() < begin + RUN_S * CLOCKS_PER_SEC; at = (at + COPY) % (MEM / 2), k++)
 		memcpy(rc->mem + MEM / 2 + at, rc->mem + at, COPY);
 	memcpys = (double)k * COPY * CLOCKS_PER_SEC / (double)(clock() - begin);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a request takes by the modelled clock of the emulated NIC, which executes it, and by "reddnc explain", which only looks at the program:
-they have the same costs, and agree. A run repeats. Prints what was seen; exit status 1 and a line for each
-thing that does not hold."""
+"""Compares the time of a request on the modelled clock of the emulated NIC, which executes it, with that of "reddnc explain", which
+only reads the program: both use the same costs. A run repeats exactly. Prints both times; exit status 1 and a line for each failed
+check."""
 
 import json
 import os
@@ -13,15 +13,15 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 from rig import TOP, Rig  # noqa: E402
 
-OFF = 0.03  # of each other, at most: explain leaves out that units are shared, as that for atomics by two queues
-TICKS = 2  # ns, of runs: times are rounded to those of the clock
-GET_NS = 5200  # a get of 64 bytes, at most: docs/evaluation.md says so
+OFF = 0.03  # largest difference: explain ignores shared units, for instance two queues that share the unit for atomics
+TICKS = 2  # ns between runs: times are rounded to the clock's
+GET_NS = 5200  # upper limit for a get of 64 bytes, as in docs/evaluation.md
 COUNT, WARMUP, VALUE, NODES = 40, 16, 64, 8
-THINK = 20  # us between an answer and the next request, in which a chain that answers before its end is over
+THINK = 20  # us between an answer and the next request: a chain that answers before its end finishes in this time
 PROGRAMS = os.path.join(TOP, "conf", "programs")
 
-# name: program, its params, the words of the client before and after the place, the requests (None: keys of the table), which of the
-# program's answers that is
+# name: program, its params, arguments of the client before and after the address, the requests (None: keys of the table), the number
+# of the program's answer
 CASES = {
     "hash-get": ("hash-get", {}, "get", None, 0),
     "hash-get-parallel": ("hash-get-parallel", {}, "get", None, 0),
@@ -37,8 +37,8 @@ CASES = {
 
 def explained(program, params, answer):
     words = ["reddnc", "explain", "--json"] + [w for item in params.items() for w in ("--param", "%s=%d" % item)]
-    told = json.loads(subprocess.run(words + [os.path.join(PROGRAMS, program + ".rdn")], stdout=subprocess.PIPE, check=True).stdout)
-    return told["answers"][answer]["modelled_client_ns"]
+    explained = json.loads(subprocess.run(words + [os.path.join(PROGRAMS, program + ".rdn")], stdout=subprocess.PIPE, check=True).stdout)
+    return explained["answers"][answer]["modelled_client_ns"]
 
 
 def write(rig, name, data):
@@ -78,10 +78,10 @@ def main():
         want, got = explained(program, params, answer), first[case]
         print("%-20s executed %6.0f ns, explained %6.0f ns" % (case, got, want))
         if abs(got / want - 1) > OFF:
-            print("FAIL: %s: explain is %.1f %% away from what was executed" % (case, (want / got - 1) * 100))
+            print("FAIL: %s: explain differs by %.1f %% from the execution" % (case, (want / got - 1) * 100))
             bad = 1
         if abs(got - again[case]) > TICKS:
-            print("FAIL: %s: %.0f ns, and %.0f when it is repeated" % (case, got, again[case]))
+            print("FAIL: %s: %.0f ns, and %.0f in the second run" % (case, got, again[case]))
             bad = 1
     if first["hash-get"] > GET_NS:
         print("FAIL: a get takes more than %d ns" % GET_NS)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Results of benchmarks: what rows leave behind, and that malformed ones leave nothing.
+# Results of benchmarks: rows become a file, malformed rows do not.
 
 set -euo pipefail
 
@@ -22,7 +22,7 @@ result()
 
 printf '%s\n' '{"depth": 1, "p50_us": 5.25, "met": true}' '' '{"table": "other", "p50_us": null}' |
 	result some --seed 7 --table first >"$work/out"
-[[ $(grep -c . "$work/out") == 2 ]] || fail "rows are not passed on"
+[[ $(grep -c . "$work/out") == 2 ]] || fail "rows are not copied"
 python3 - "$work/some.json" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -32,19 +32,19 @@ assert sorted(r["machine"]) == ["cores", "cpu", "kernel", "load"] and r["machine
 assert r["rows"] == [{"table": "first", "depth": 1, "p50_us": 5.25, "met": True}, {"table": "other", "p50_us": None}], r
 PY
 
-# nothing of a run that failed replaces what an earlier one left
+# a failed run does not replace the file of an earlier one
 cp "$work/some.json" "$work/before"
 for bad in '' 'depth 1' '[1]' '{}' '{"a": [1]}' '{"a": NaN}' $'{"a": 1}\n{"a":'; do
 	if printf '%s\n' "$bad" | result some >/dev/null 2>"$work/why"; then
-		fail "taken: $bad"
+		fail "accepted: $bad"
 	fi
 	grep -qE 'no rows|is no row' "$work/why" || fail "\"$bad\" is refused without a reason: $(<"$work/why")"
 	cmp "$work/some.json" "$work/before"
 done
 rows=("$work"/*.json)
-[[ ${#rows[@]} == 1 ]] || fail "left behind: ${rows[*]}"
+[[ ${#rows[@]} == 1 ]] || fail "files: ${rows[*]}"
 
-# the tables of a page are those of the results that it names
+# the tables of a page show the results that it names
 mkdir "$work/docs" "$work/docs/of"
 cat >"$work/docs/page.md" <<'MD'
 Before.
@@ -60,20 +60,20 @@ page()
 {
 	PYTHONDONTWRITEBYTECODE=1 python3 "$here/report" --directory "$work" --fill "$work/docs/page.md" "$@"
 }
-! page --check >/dev/null || fail "an empty table is taken for that of the result"
+! page --check >/dev/null || fail "an empty table is accepted"
 page || fail "a page is not filled"
-page --check || fail "a page that was filled is not that of its results"
+page --check || fail "a filled page is not accepted"
 cmp "$work/some.json" "$work/docs/of/some.json"
 for line in '| p50_us | depth |' '| 5.25 | 1 |' '| p50_us, by met | True |' '| 1 | 5.25 |' "Not measured: \`./dev bench none\`."; do
 	grep -qFx -- "$line" "$work/docs/page.md" || fail "no line $line in $(<"$work/docs/page.md")"
 done
 sed -i 's/5.25 | 1/5.26 | 1/' "$work/docs/page.md"
-! page --check >/dev/null || fail "a figure that was changed by hand is not found"
+! page --check >/dev/null || fail "a number changed by hand is accepted"
 sed -i 's/: first | p50_us/: second | p50_us/' "$work/docs/page.md"
-! page 2>"$work/why" || fail "a table that there is not is filled"
-grep -q 'no table "second"' "$work/why" || fail "the table that there is not is not named: $(<"$work/why")"
+! page 2>"$work/why" || fail "an unknown table is filled"
+grep -q 'no table "second"' "$work/why" || fail "the unknown table is not named: $(<"$work/why")"
 
-# in Python, too, a measurement that ends early leaves nothing
+# in Python, too, a measurement that fails makes no file
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 - "$work" <<'PY'
 import os, sys
 from result import Result
@@ -89,7 +89,7 @@ except KeyError:
 assert not os.path.exists(r.path)
 PY
 
-# The page of results shows what is in the files, and says what is not
+# The page of results shows the files and names the missing ones
 printf '%s\n' '{"what": "a < b", "p50_us": 5.254321, "none": null}' | result other --table '2 & 3' >/dev/null
 "$here/report" --directory "$work" >"$work/out" || fail "no page"
 for words in '<h3>2 &amp; 3</h3>' '<td class="text">a &lt; b</td><td>5.254</td><td>–</td>' 'seed 7' 'Not measured: there is no' 'id="some"'; do

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What gets by the NIC are compared with: each way gives every key its right value, says of absent keys that they are, and sets what
-# it is told to set.
+# The baselines of gets by the NIC: each way gets the right value of each key, reports absent keys, and sets values.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -13,7 +12,7 @@ seq 2000 | awk '{ printf "key-%d\tanother %d\n", $1, $1 }' >"$work/other.tsv"
 "$REDDN_TABLE" create --quiet --capacity 2000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
 
-# ask WAY PORT OPTION...: a benchmark that ends well; its output is in ask.log
+# ask WAY PORT OPTION...: runs a benchmark that must succeed; its output is in ask.log
 ask()
 {
 	local way=$1 port=$2
@@ -45,10 +44,10 @@ for way in "requests 7473" "onesided 7472"; do
 done
 ok "sets are seen by requests and by READs"
 on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --verify --count 100 requests "$address" 7472 &&
-	fail "old values are not told from new ones" "$work/ask.log"
+	fail "old values count as new ones" "$work/ask.log"
 on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --set --count 10 requests "$address" 7472 &&
-	fail "a table that only one may write is written by another" "$work/ask.log"
-ok "wrong answers and refused sets end with a status of failure"
+	fail "a second writer writes to the table" "$work/ask.log"
+ok "wrong answers and refused sets give an exit status of failure"
 kill "$polling" "$events"
 expect_exit "$polling" "the server" server.log
 expect_exit "$events" "the server with events" events.log

@@ -74,7 +74,7 @@ static void test_equal_seeds_draw_equal_keys(void **state)
 	workload_free(b);
 }
 
-/* Answers every get rightly, except those of the kind that @spoil says. */
+/* Answers every get right, except those of the kind @spoil. */
 enum spoil { NOTHING, VALUE, LENGTH, LOST, INVENTED, TWICE, SILENT };
 
 static bool verdict(enum spoil spoil, size_t wrong)

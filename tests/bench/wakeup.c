@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wakeup - what it takes on this machine until a process that sleeps in poll(2) runs again: wakeup ROUNDS
+ * wakeup ROUNDS - measures the time to wake a process that sleeps in poll(2) on this machine.
  *
- * Two processes wake each other in turns, each on a core of its own if there are two. Prints the median of
- * half a round, in nanoseconds: an interrupt, which a real device would raise first, is not in it.
+ * Two processes wake each other in turns, each on its own core if there are two. Prints the median of half a
+ * round in nanoseconds. A real device would first raise an interrupt, which is not included.
  */
 #include "tests/lib/arg.h"
 #include "util/clock.h"

@@ -23,7 +23,7 @@ struct workload_priv {
 	size_t size;
 	struct entry *entries, *by_key;
 	char *absent;   /* text of the absent keys */
-	uint32_t *took; /* of each answer, in units of 10 ns; the first `answers` are valid */
+	uint32_t *took; /* time of each answer in units of 10 ns; the first `answers` are valid */
 	size_t answers;
 	bool *answered;
 };
@@ -122,7 +122,7 @@ static int index_stanzas(struct workload *w)
 	return n ? 0 : -ENODATA;
 }
 
-/* An absent key looks like a present one: one character of it differs, or one more follows. */
+/* An absent key is a present one with one character changed or added. */
 static uint32_t make_absent(struct workload_priv *p, const struct entry *like, char *out, uint64_t *rng)
 {
 	for (;;) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * workload.h - gets with known answers: reads the original data, draws keys that are in it and keys that are
- * not, judges every answer against it and measures. Knows nothing of tables or networks, so a mistake
- * in those cannot hide in its verdict.
+ * workload.h - gets with known answers: reads the original data, draws present and absent keys, compares
+ * every answer with the data, and measures. It does not use tables or networks, so an error there cannot hide
+ * in its verdict.
  *
  * The data is a file of Debian control stanzas (apt-cache dumpavail, /var/lib/dpkg/status): stanzas are
  * separated by empty lines, the key is the value of the field Package, the value is the whole stanza without
- * the empty line. Of stanzas with one key the last counts.
+ * the empty line. If several stanzas have one key, the last counts.
  *
- * One thread. Errors: 0 or a negative errno, with a message on stderr where a file is at fault.
+ * One thread. Errors: 0 or a negative errno, with a message on stderr for an error in a file.
  */
 #ifndef TESTS_BENCH_WORKLOAD_H
 #define TESTS_BENCH_WORKLOAD_H

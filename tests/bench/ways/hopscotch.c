@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Where the neighbourhood of the entry in bucket @i begins. */
+/* First bucket of the neighbourhood of the entry in bucket @i. */
 static uint64_t home(const struct hopscotch *h, uint64_t i)
 {
 	struct reddn_place p = {.fp = h->words[2 * i + 1]};
@@ -15,8 +15,8 @@ static uint64_t home(const struct hopscotch *h, uint64_t i)
 	return hopscotch_place(&p, h->places);
 }
 
-/* Moves an entry that may lie in the empty bucket @to there from before it, as near the begin as can be; the
- * bucket that is empty now. */
+/* Moves an earlier entry, the first that may lie in the empty bucket @to, there. Returns the bucket that is
+ * now empty. */
 static uint64_t hop(struct hopscotch *h, uint64_t to)
 {
 	uint64_t from = to < HOPSCOTCH_NEIGHBOURS ? 0 : to - HOPSCOTCH_NEIGHBOURS + 1;

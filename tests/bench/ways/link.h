@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a client wants of the server; its private data. Big-endian. */
+/** Private data of a client: its request to the server. Big-endian. */
 struct link_wish {
 	uint32_t way;   /* enum link_way */
 	uint32_t depth; /* requests that can be outstanding */
@@ -22,13 +22,13 @@ enum link_way {
 	LINK_REQUESTS,  /* requests that the server's CPU answers */
 };
 
-/** Private data of the server's reply. Big-endian. The second range is that of the hopscotch array. */
+/** Private data of the server's reply. Big-endian. The second range is the hopscotch array. */
 struct link_offer {
 	struct {
 		uint64_t addr, size;
 		uint32_t rkey;
 	} __attribute__((packed)) file, array;
-	uint32_t request_max, reply_max; /* bytes, of LINK_REQUESTS */
+	uint32_t request_max, reply_max; /* bytes, for LINK_REQUESTS */
 } __attribute__((packed));
 
 struct link {
@@ -36,14 +36,14 @@ struct link {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *mem;
-	size_t bytes;            /* of it */
-	struct link_offer offer; /* as it came */
+	size_t bytes;            /* size of the memory */
+	struct link_offer offer; /* from the server */
 };
 
-/** @cap: of the queue pair; the CQ has room for all it can have. */
+/** @cap: of the queue pair. The CQ has room for all its completions. */
 int link_connect(
 	struct link *l, const char *host, uint16_t port, struct link_wish wish, struct ibv_qp_cap cap);
-/** Zeroed and registered for local writes; it replaces what there was. */
+/** Allocates zeroed memory, registered for local writes, in place of the earlier one. */
 int link_memory(struct link *l, size_t bytes);
 void link_close(struct link *l);
 

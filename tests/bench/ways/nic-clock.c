@@ -33,7 +33,7 @@ uint64_t nic_clock_now(void)
 	int r = ibv_query_rt_values_ex(device, &v);
 
 	if (r) {
-		fprintf(stderr, "the clock of the NIC: %s\n", strerror(r));
+		fprintf(stderr, "cannot read the clock of the NIC: %s\n", strerror(r));
 		exit(2);
 	}
 	/* the library makes a timespec of the ticks */

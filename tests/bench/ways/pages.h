@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pages.h - zeroed memory in pages of its own, as NICs like it: an emulated one can then map it, instead of
- * having to ask for each access.
+ * pages.h - zeroed memory in pages of its own. An emulated NIC can map it and needs no remote copy for each
+ * access.
  */
 #ifndef TESTS_BENCH_WAYS_PAGES_H
 #define TESTS_BENCH_WAYS_PAGES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/** NULL: there is none. */
+/** NULL: no memory. */
 static inline void *pages_get(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * requests.h - what client and server of two-sided requests send each other. Both are of one machine: host
- * byte order. Answers come in the order of their requests.
+ * requests.h - messages between client and server of two-sided requests. Both run on one machine: host byte
+ * order. Answers come in the order of their requests.
  */
 #ifndef TESTS_BENCH_WAYS_REQUESTS_H
 #define TESTS_BENCH_WAYS_REQUESTS_H
 
 #include <stdint.h>
 
-enum { REQUEST_GET = UINT32_MAX, REQUEST_INLINE = 64 }; /* bytes that a WQE takes along */
+enum { REQUEST_GET = UINT32_MAX, REQUEST_INLINE = 64 }; /* bytes of inline data in a WQE */
 
 struct request {
 	uint32_t key_len;

@@ -32,9 +32,9 @@ struct serve {
 	LIST_HEAD(, serve_conn) conns;
 };
 
-/* What one poll found, to be posted with few doorbells. */
+/* The answers of one poll, posted with few doorbells. */
 struct batch {
-	struct serve_conn *conn; /* whose it is */
+	struct serve_conn *conn; /* their connection */
 	unsigned n;
 	struct ibv_sge sge[2 * POLL_BATCH];
 	struct ibv_send_wr send[POLL_BATCH];
@@ -188,7 +188,7 @@ static void answer(struct serve *s, const struct request *q, struct answer *a)
 	memcpy(a->value, value, len);
 }
 
-/* Answers first. A queue pair that takes nothing has failed, of which its client hears. */
+/* Posts answers first. A post fails only on a failed queue pair, whose client notices. */
 static void post(struct batch *b)
 {
 	struct ibv_send_wr *bad_send;

@@ -15,10 +15,10 @@
 struct serve;
 struct serve_conn;
 
-/** @table: answers come out of it; sets fail if it was not opened for writing. @events: the CQ tells by its
+/** @table: the source of answers; sets fail unless it was opened for writing. @events: the CQ has an event
  * channel. */
 int serve_new(struct serve **s, struct ibv_pd *pd, struct reddn_table *table, bool events);
-void serve_free(struct serve *s); /* with its connections; NULL is fine */
+void serve_free(struct serve *s); /* with its connections; NULL is allowed */
 
 uint32_t serve_request_max(const struct serve *s); /* bytes */
 uint32_t serve_reply_max(const struct serve *s);
@@ -27,11 +27,11 @@ uint32_t serve_reply_max(const struct serve *s);
 int serve_add(struct serve *s, struct rdma_cm_id *id, uint32_t depth, struct serve_conn **conn);
 void serve_remove(struct serve_conn *conn);
 
-/** Answers what has come. How many there were. */
+/** Answers all requests that have arrived. Returns their number. */
 int serve_poll(struct serve *s);
 
-/** With events: a descriptor that is readable after serve_arm() when there is something to poll for. Poll
- * once more after arming. */
+/** With events: a descriptor that becomes readable, after serve_arm(), when a request arrives. Poll once more
+ * after arming. */
 int serve_fd(const struct serve *s);
 int serve_arm(struct serve *s);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write]
- * TABLE ADDRESS PORT". How, each client says when it connects: its memory for READs, or answers by this CPU,
- * which polls for requests, or with --events sleeps until there are some. --write: sets are allowed; then
- * nobody else may write. --costs: says at the end what a request took of the CPU, from the poll that found it
- * to the doorbell for its answer: "a request takes N ns", the median. Prints "listening" when clients may
- * come; ends at SIGTERM or SIGINT.
+ * TABLE ADDRESS PORT". Each client chooses when it connects: READs of the server's memory, or answers by this
+ * CPU, which polls for requests, or with --events sleeps until one arrives. --write: allows sets; then nobody
+ * else may write. --costs: prints at the end the median CPU time of a request, from the poll that finds it to
+ * the doorbell for its answer: "a request takes N ns". Prints "listening" when clients can connect; ends on
+ * SIGTERM or SIGINT.
  */
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
@@ -28,23 +28,23 @@
 #include <unistd.h>
 
 enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* polls */
-enum { COSTS = 65536 };                                           /* the last ones */
+enum { COSTS = 65536 };                                           /* number kept */
 
 struct server {
 	bool events, write;
 	struct reddn_table *table;
-	void *file; /* the same, to be read by NICs */
+	void *file; /* the same, for NICs */
 	size_t size;
-	struct hopscotch array; /* made when the first client wants it */
+	struct hopscotch array; /* made for the first client that uses it */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
-	/* made at the first connection, which tells the device */
+	/* made at the first connection, which determines the device */
 	struct ibv_pd *pd;
 	struct ibv_mr *file_mr, *array_mr;
 	struct ibv_cq *cq;
 	struct serve *serve;
 	unsigned asking; /* connections of two-sided clients */
-	uint32_t *costs; /* ns of each request; NULL: nobody asks */
+	uint32_t *costs; /* ns of each request; NULL: without --costs */
 	uint64_t ncosts;
 };
 
@@ -253,7 +253,7 @@ static void run(struct server *s)
 				handle(s);
 			continue;
 		}
-		/* Those who come are not kept waiting by requests that never end */
+		/* An endless stream of requests does not delay new clients */
 		if (turn % EVENTS_EVERY == 0 && readable(fd, -1, 0))
 			handle(s);
 		if (answer_all(s))

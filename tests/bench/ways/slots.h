@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slots.h - which of a connection's slots are free, and which hold results that the caller has.
+ * slots.h - the free slots of a connection, and those with results that the caller holds.
  */
 #ifndef TESTS_BENCH_WAYS_SLOTS_H
 #define TESTS_BENCH_WAYS_SLOTS_H
@@ -32,7 +32,7 @@ static inline void slots_deinit(struct slots *s)
 	free(s->free);
 }
 
-/** There must be a free one. */
+/** There must be a free slot. */
 static inline uint32_t slots_take(struct slots *s)
 {
 	return s->free[--s->nfree];

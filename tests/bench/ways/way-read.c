@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* way-read.c - gets by one-sided READs, which differ in what is read first. */
+/* way-read.c - gets by one-sided READs: the ways differ in the first READ. */
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/slots.h"
@@ -26,7 +26,7 @@ struct get {
 	struct load_op op;
 	struct reddn_place place;
 	uint64_t cookie;
-	unsigned probe; /* bucket whose record is asked for, or to be looked at next */
+	unsigned probe; /* bucket whose record is read, or that is checked next */
 	unsigned retries;
 	bool reading_record;
 };
@@ -36,7 +36,7 @@ struct reader {
 	enum lookup lookup;
 	struct slots slots;
 	struct get *gets;
-	unsigned depth, buckets; /* of a lookup */
+	unsigned depth, buckets; /* per lookup */
 	size_t stride;           /* bytes of a slot's memory */
 	uint64_t file, array, places, random;
 	uint32_t file_key, array_key;
@@ -148,7 +148,7 @@ static int answer(struct reader *c, uint32_t slot, struct reddn_result *res, con
 	return 1;
 }
 
-/* Asks for the record of the next bucket with the right fingerprint; without one the key is absent. */
+/* Reads the record of the next bucket with the right fingerprint; without one the key is absent. */
 static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res)
 {
 	struct get *g = &c->gets[slot];
@@ -170,7 +170,7 @@ static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res
 	return answer(c, slot, res, NULL, 0);
 }
 
-/* 1: it gave a result. */
+/* Returns 1 with a result. */
 static int completed(struct reader *c, uint32_t slot, struct reddn_result *res)
 {
 	struct get *g = &c->gets[slot];

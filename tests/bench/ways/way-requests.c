@@ -18,9 +18,9 @@ struct asker {
 	unsigned depth, signal_every, posted_since_signal;
 	size_t request_max, answer_max;
 	struct slots recvs; /* RECV buffers; "free": not posted */
-	uint64_t *cookies;  /* of request number n at n % depth */
+	uint64_t *cookies;  /* of request n at n % depth */
 	uint64_t sent, done;
-	int error; /* of posting RECVs: the connection is lost */
+	int error; /* from posting RECVs: the connection is lost */
 	char why[128];
 };
 
@@ -34,7 +34,7 @@ static uint8_t *answer_of(struct asker *c, uint64_t slot)
 	return c->link.mem + c->depth * c->request_max + slot * c->answer_max;
 }
 
-/* All that are free, with one doorbell. */
+/* Posts all free RECVs with one doorbell. */
 static int post_recvs(struct asker *c)
 {
 	struct ibv_sge sge[POLL_BATCH];
@@ -75,7 +75,7 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 
 	if (len > c->request_max)
 		return -EMSGSIZE;
-	/* Not more than there are RECVs for, which the caller may hold */
+	/* Each request needs a RECV; the caller may hold some of the buffers */
 	if (c->sent - c->done + c->recvs.nheld >= c->depth)
 		return -EAGAIN;
 	q->key_len = (uint32_t)op->key_len;
@@ -98,7 +98,7 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	return 0;
 }
 
-/* RECVs are there again before more is asked for: an answer that finds none waits for a retry. */
+/* RECVs are posted before new requests: an answer without a RECV would wait for a retry. */
 static void release(void *conn)
 {
 	struct asker *c = conn;

@@ -21,7 +21,7 @@ enum { FIRST_ROOM = 64 << 10 };
 
 struct buffer {
 	char *bytes;
-	size_t at, used, room; /* [at, used) is of interest */
+	size_t at, used, room; /* [at, used) is unread */
 };
 
 struct talker;
@@ -29,7 +29,7 @@ struct talker;
 /** One of the two protocols. */
 struct protocol {
 	int (*write)(struct talker *c, const struct load_op *op);
-	/** Reads one answer at the begin of @text. Its length; 0: not all of it is there; -EPROTO. */
+	/** Reads one answer at the begin of @text. Returns its length; 0: incomplete; -EPROTO. */
 	ssize_t (*read)(struct talker *c, const char *text, size_t len, struct reddn_result *res);
 };
 
@@ -38,7 +38,7 @@ struct talker {
 	int fd;
 	unsigned depth;
 	struct buffer out, in;
-	uint64_t *cookies; /* of request number n at n % depth */
+	uint64_t *cookies; /* of request n at n % depth */
 	uint64_t sent, done;
 	char why[128];
 };
@@ -85,7 +85,7 @@ static int put_text(struct buffer *b, const char *text)
 	return put(b, text, strlen(text));
 }
 
-/* Bytes up to and with the line feed; 0: there is none. */
+/* Bytes up to and including the line feed; 0: none. */
 static size_t line_of(const char *text, size_t len)
 {
 	const char *lf = memchr(text, '\n', len);
@@ -141,7 +141,7 @@ static ssize_t memcached_read(struct talker *c, const char *text, size_t len, st
 		return (ssize_t)line;
 	}
 	if (!begins(text, line, "VALUE ")) {
-		snprintf(c->why, sizeof(c->why), "memcached says: %.*s", (int)line, text);
+		snprintf(c->why, sizeof(c->why), "memcached: %.*s", (int)line, text);
 		return -EPROTO;
 	}
 	res->length = last_number(text, line);
@@ -190,7 +190,7 @@ static ssize_t redis_read(struct talker *c, const char *text, size_t len, struct
 		return (ssize_t)line;
 	}
 	if (text[0] != '$') {
-		snprintf(c->why, sizeof(c->why), "Redis says: %.*s", (int)line, text);
+		snprintf(c->why, sizeof(c->why), "Redis: %.*s", (int)line, text);
 		return -EPROTO;
 	}
 	res->length = last_number(text, line);
@@ -268,7 +268,7 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 		if (got < 0)
 			return (int)got;
 		if (!got) {
-			/* More may be there; but what was handed out must stay where it is */
+			/* More may be there, but the caller still uses the results in the buffer */
 			if (n || again++)
 				break;
 			r = receive(c);
@@ -279,7 +279,7 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 		n++;
 	}
 	if (r < 0)
-		snprintf(c->why, sizeof(c->why), "the connection: %s", strerror(-r));
+		snprintf(c->why, sizeof(c->why), "the connection failed: %s", strerror(-r));
 	return r < 0 ? r : n;
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ways.h - the ways of asking that gets by the NIC are compared with. Each opens a connection that
- * tools/load/load.h drives; the options that mean something to them are host, port and depth. Nobody may
- * write to a table that is read by one-sided READs: unlike libreddn they do not notice that an entry moved
- * while they looked for it.
+ * ways.h - baselines for gets by the NIC. Each opens a connection for tools/load/load.h and uses the options
+ * host, port and depth. Nobody may write to a table that one-sided READs read: unlike libreddn they do not
+ * notice that an entry moved during the lookup.
  */
 #ifndef TESTS_BENCH_WAYS_WAYS_H
 #define TESTS_BENCH_WAYS_WAYS_H
 
 #include "tools/load/load.h"
 
-/** One READ of so many bytes of the server's table, wherever: what no get can be faster than. The answer is
+/** One READ of this many bytes at any place of the server's table: a lower bound for every get. The answer is
  * those bytes. */
 int way_ideal_open(struct load_way *way, const struct reddn_options *opt);
 extern uint32_t way_ideal_bytes;
@@ -24,14 +23,13 @@ int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt);
 /** A SEND to the server, whose CPU looks the key up, or sets it, and answers with a SEND. */
 int way_requests_open(struct load_way *way, const struct reddn_options *opt);
 
-/** The NIC of a reddnd; the offload, a table, is the option of that name. */
+/** The NIC of a reddnd; the option offload names a table. */
 int way_get_open(struct load_way *way, const struct reddn_options *opt);
-/** Any offload there: a "key" is the numbers that are its arguments, in decimal and with commas between them.
+/** Any offload of a reddnd: a "key" is the decimal numbers of its arguments, separated by commas.
  */
 int way_call_open(struct load_way *way, const struct reddn_options *opt);
 
-/** memcached and Redis in their own protocols over TCP; what is submitted between two polls goes into one
- * segment. */
+/** memcached and Redis in their own protocols over TCP; requests between two polls share a segment. */
 int way_memcached_open(struct load_way *way, const struct reddn_options *opt);
 int way_redis_open(struct load_way *way, const struct reddn_options *opt);
 
