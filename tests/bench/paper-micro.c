@@ -9,8 +9,7 @@
  * the paper). The costs of the modelled clock were fitted to the "fitted" numbers; the others follow from it.
  * WRITEs of 64 bytes have their data in the WQE (costs/costs.c explains why).
  */
-#include "mlx5/wqe.h"
-#include "reddnd/rnic/queue.h"
+#include "tests/bench/managed.h"
 #include "tests/lib/arg.h"
 #include "util/array.h"
 
@@ -34,12 +33,6 @@ static void must(bool ok, const char *what)
 	exit(1);
 }
 
-static void done(int rc, const char *what)
-{
-	errno = -rc;
-	must(rc == 0, what);
-}
-
 static void print_row(const char *table, const char *what, unsigned n, const char *unit, double value,
 	double paper, bool fitted)
 {
@@ -57,64 +50,13 @@ static void print_row(const char *table, const char *what, unsigned n, const cha
 enum {
 	LOG_RING = 8,
 	RING = 1 << LOG_RING,
-	MASTER_WQ = 4096, /* offsets in the block */
-	WORKER_WQ = MASTER_WQ + RING * RNIC_WQEBB_BYTES,
-	MASTER_CQES = WORKER_WQ + RING * RNIC_WQEBB_BYTES,
-	WORKER_CQES = MASTER_CQES + RING * RNIC_CQE_BYTES,
-	RECORDS = WORKER_CQES + RING * RNIC_CQE_BYTES,
-	BLOCK = RECORDS + 4096,
 	CHAIN = 50, /* longest chain */
 };
 
 enum order { WQ_ORDER, COMPLETION_ORDER, DOORBELL_ORDER };
 
-static struct rnic_arena *arena;
-static struct rnic_device *device;
-static struct rnic_block block;
-static struct rnic_cq master_cq, worker_cq;
-static struct rnic_qp master, worker;
-static uint16_t worker_posted;
+static struct managed queues;
 static double khz;
-
-static void open_queues(void)
-{
-	struct rnic_qp_attr attr = {.wq_off = MASTER_WQ,
-		.sq_wqebbs = RING,
-		.db_off = RECORDS,
-		.send_cq = &master_cq,
-		.recv_cq = &master_cq};
-
-	done(rnic_arena_new(&arena, BLOCK), "memory");
-	done(rnic_device_open(&device, "mlx5_0"), "no device");
-	done(rnic_block_init(&block, rnic_device_pd(device), arena, BLOCK, 0, 4096), "memory of queues");
-	done(rnic_cq_init(&master_cq, &block,
-		     &(struct rnic_cq_attr){
-			     .cqes_off = MASTER_CQES, .db_off = RECORDS + 128, .log_size = LOG_RING}),
-		"a CQ");
-	done(rnic_cq_init(&worker_cq, &block,
-		     &(struct rnic_cq_attr){
-			     .cqes_off = WORKER_CQES, .db_off = RECORDS + 192, .log_size = LOG_RING}),
-		"a CQ");
-	done(rnic_qp_init(&master, &block, &attr), "a QP");
-	attr.wq_off = WORKER_WQ;
-	attr.db_off = RECORDS + 64;
-	attr.send_cq = attr.recv_cq = &worker_cq;
-	attr.managed = true;
-	done(rnic_qp_init(&worker, &block, &attr), "a managed QP");
-	done(rnic_qp_connect_self(&master, 16), "connecting");
-	done(rnic_qp_connect_self(&worker, 16), "connecting");
-}
-
-static void close_queues(void)
-{
-	rnic_qp_deinit(&master);
-	rnic_qp_deinit(&worker);
-	rnic_cq_deinit(&master_cq);
-	rnic_cq_deinit(&worker_cq);
-	rnic_block_deinit(&block);
-	rnic_device_close(device);
-	rnic_arena_free(arena);
-}
 
 /* Waits for @n completions and updates the consumer index. Returns the timestamp of the last. */
 static uint64_t take(struct rnic_cq *cq, unsigned n)
@@ -135,63 +77,41 @@ static uint64_t take(struct rnic_cq *cq, unsigned n)
 	return be64toh(be);
 }
 
-static uint8_t *wqe(struct rnic_qp *qp, uint16_t index, uint8_t opcode, uint8_t ds, uint8_t flags)
-{
-	uint8_t *w = qp->sq + (size_t)(index & (RING - 1)) * RNIC_WQEBB_BYTES;
-
-	memset(w, 0, RNIC_WQEBB_BYTES);
-	wqe_put16(w + WQE_INDEX, index);
-	w[WQE_OPCODE] = opcode;
-	wqe_put32(w + WQE_QPN_DS, qp->qpn << 8 | ds);
-	w[WQE_FLAGS] = flags;
-	return w;
-}
-
 static void put_noop(struct rnic_qp *qp, uint16_t index)
 {
-	wqe(qp, index, WQE_OP_NOP, 1, WQE_SIGNALLED);
+	managed_wqe(&queues, qp, index, WQE_OP_NOP, 1, WQE_SIGNALLED);
 }
 
 static void put_sync(uint8_t opcode, uint32_t index, uint32_t object)
 {
-	uint8_t *w = wqe(&master, master.sq_posted++, opcode, 2, 0);
+	uint8_t *w = managed_wqe(&queues, &queues.master, queues.master.sq_posted++, opcode, 2, 0);
 
 	wqe_put32(w + WQE_SYNC_INDEX, index);
 	wqe_put32(w + WQE_SYNC_OBJECT, object);
 }
 
-/* Rings one doorbell for all WQEs of the master queue. */
-static void ring(void)
-{
-	uint8_t last[RNIC_WQEBB_BYTES];
-
-	master.sq_posted--;
-	memcpy(last, master.sq + (size_t)(master.sq_posted & (RING - 1)) * RNIC_WQEBB_BYTES, sizeof(last));
-	rnic_qp_post(&master, last);
-}
-
 /* Microseconds from the post to the last completion of @n NOOPs. */
 static double chain(enum order order, unsigned n)
 {
-	struct rnic_cq *cq = order == DOORBELL_ORDER ? &worker_cq : &master_cq;
+	struct rnic_cq *cq = order == DOORBELL_ORDER ? &queues.worker_cq : &queues.master_cq;
 	uint64_t from, to;
 	uint32_t next;
 
-	put_noop(&master, master.sq_posted++);
-	ring();
-	from = take(&master_cq, 1);
+	put_noop(&queues.master, queues.master.sq_posted++);
+	managed_ring(&queues);
+	from = take(&queues.master_cq, 1);
 	next = cq->consumer;
 	for (unsigned i = 0; i < n; i++) {
 		if (i && order != WQ_ORDER)
 			put_sync(WQE_OP_WAIT, (next + i - 1) & 0xffffff, cq->cqn);
 		if (order == DOORBELL_ORDER) {
-			put_noop(&worker, worker_posted++);
-			put_sync(WQE_OP_SEND_EN, worker_posted, worker.qpn);
+			put_noop(&queues.worker, queues.worker_posted++);
+			put_sync(WQE_OP_SEND_EN, queues.worker_posted, queues.worker.qpn);
 		} else {
-			put_noop(&master, master.sq_posted++);
+			put_noop(&queues.master, queues.master.sq_posted++);
 		}
 	}
-	ring();
+	managed_ring(&queues);
 	to = take(cq, n);
 	return (double)(to - from) / khz * 1e3;
 }
@@ -458,11 +378,11 @@ int main(int argc, char **argv)
 		connect_qp(loop.qp[i], loop.qp[i], &loop.gid);
 	}
 	ibv_free_device_list(list);
-	open_queues();
+	managed_open(&queues, "mlx5_0", LOG_RING, false);
 	print_row("figure 7", "NOOP", 0, "us", mean_chain(WQ_ORDER, 1), 1.21, true);
 	figure_7_and_table_3(&a, &b, &loop);
 	figure_8();
-	close_queues();
+	managed_close(&queues);
 	close_end(&a);
 	close_end(&b);
 	close_end(&loop);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * managed.h - the queues of a benchmark of chains: a master queue pair, and a worker queue pair that is
+ * managed. Each is connected to itself and has a CQ of its own. A failure ends the program. Thread rules: one
+ * thread.
+ */
+#ifndef TESTS_BENCH_MANAGED_H
+#define TESTS_BENCH_MANAGED_H
+
+#include "mlx5/wqe.h"
+#include "reddnd/rnic/queue.h"
+
+#include <stdbool.h>
+
+enum { MANAGED_DATA = 4096 }; /* bytes for the program, at the begin of the block */
+
+struct managed {
+	struct rnic_arena *arena;
+	struct rnic_device *device;
+	struct rnic_block block;
+	struct rnic_cq master_cq, worker_cq;
+	struct rnic_qp master, worker;
+	uint16_t worker_posted;
+	unsigned ring; /* WQEBBs of a queue, and CQEs of a CQ */
+};
+
+/** Reports @what with the error @rc, a negative errno, and ends the program, unless @rc is 0. */
+void managed_need(int rc, const char *what);
+
+/** Opens @device and makes queues of 1 << @log_ring entries. @overrun_ignore: of both CQs. */
+void managed_open(struct managed *m, const char *device, unsigned log_ring, bool overrun_ignore);
+void managed_close(struct managed *m);
+
+/** Clears WQE @index of @qp and writes its control segment. Returns the WQE. */
+uint8_t *managed_wqe(const struct managed *m, struct rnic_qp *qp, uint16_t index, uint8_t opcode, uint8_t ds,
+	uint8_t flags);
+
+/** Rings one doorbell for all WQEs before master.sq_posted. */
+void managed_ring(struct managed *m);
+
+#endif
