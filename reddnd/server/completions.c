@@ -31,15 +31,7 @@ void completions_remove(struct completions *c, struct session *s)
 	s->finished = false;
 }
 
-static struct session *find(const struct completions *c, uint32_t qpn)
-{
-	struct session *s;
-
-	HASH_FIND(by_qpn, c->by_qpn, &qpn, sizeof(qpn), s);
-	return s;
-}
-
-struct session *completions_take(struct completions *c, struct verdict *v)
+bool completions_take(struct completions *c, struct session **broken, struct verdict *v)
 {
 	struct session *s = NULL;
 	struct rnic_cqe cqe;
@@ -47,18 +39,20 @@ struct session *completions_take(struct completions *c, struct verdict *v)
 	while (cq_pool_next(&c->pool, &cqe)) {
 		c->taken++;
 		if (!s || s->queues.qpn != cqe.qpn)
-			s = find(c, cqe.qpn);
+			HASH_FIND(by_qpn, c->by_qpn, &cqe.qpn, sizeof(cqe.qpn), s);
 		if (!s) /* flushed by a queue that has ended */
 			continue;
-		if (session_completed(s, &cqe, v))
-			return s;
+		if (session_completed(s, &cqe, v)) {
+			*broken = s;
+			return true;
+		}
 		accounting_answered(c->accounting, s, 1);
 		if (!s->finished)
 			TAILQ_INSERT_TAIL(&c->finished, s, link);
 		s->finished = true;
 	}
 	cq_pool_update(&c->pool);
-	return NULL;
+	return false;
 }
 
 struct session *completions_rearm(struct completions *c, bool *broke, struct verdict *v)

@@ -35,10 +35,10 @@ void completions_add(struct completions *c, struct session *s);
 void completions_remove(struct completions *c, struct session *s);
 
 /**
- * Takes completions and counts them. NULL: all that were there are taken. Otherwise the session that broke,
- * and in @v how: end it or not, then call again.
+ * Takes completions and counts them. False: all that were there are taken. True: @broken is a session that
+ * broke, for the reason in @v; judge it, then call again.
  */
-struct session *completions_take(struct completions *c, struct verdict *v);
+bool completions_take(struct completions *c, struct session **broken, struct verdict *v);
 
 /**
  * Arms the finished instances of one session, which it returns; NULL: there are none left. True in *@broke:

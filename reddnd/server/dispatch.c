@@ -107,7 +107,7 @@ static void drain(struct dispatch *d)
 	struct session *s;
 	struct verdict v;
 
-	while ((s = completions_take(&d->completions, &v)))
+	while (completions_take(&d->completions, &s, &v))
 		judge(d, s, &v);
 }
 
