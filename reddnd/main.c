@@ -119,8 +119,7 @@ static int load(const char *path, struct catalog **catalog)
 	return r;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {
@@ -212,7 +211,7 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : 0;
 }
 
-/* Where the catalog says; else in the directory that systemd made; else there is none */
+/* At the path of the catalog; else in the directory that systemd made; else there is no socket */
 static int open_control(struct daemon *d, const struct catalog *catalog)
 {
 	const struct commands commands = {.server = d->server, .reload = reload, .arg = d};
@@ -251,7 +250,7 @@ static int run(struct daemon *d, struct catalog *catalog)
 		r = listener_new(&d->listener, &in_force->metrics, d->server, d->event);
 	if (r < 0)
 		return r;
-	/* Slack as large as the interval: nobody waits for this */
+	/* Nobody waits for this: the slack is as large as the interval */
 	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_INTERVAL_US, on_status, d);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");

@@ -6,36 +6,36 @@
 #include <stdio.h>
 #include <syslog.h>
 
-static void add_if_said(struct json_object *o, const char *name, const char *text)
+static void add_if_set(struct json_object *o, const char *name, const char *text)
 {
 	if (*text)
 		json_add_text(o, name, text);
 }
 
-/* What does not apply to an event is not there */
+/* Leaves out what does not apply to the event */
 static struct json_object *event_json(const struct event *e)
 {
 	struct json_object *o = json_object_new_object();
 
 	json_add_count(o, "number", e->number);
 	json_add_count(o, "time_us", e->time_us);
-	add_if_said(o, "event", event_kind_name(e->kind));
+	add_if_set(o, "event", event_kind_name(e->kind));
 	json_add_count(o, "priority", (uint64_t)e->level);
 	if (e->session) {
 		json_add_count(o, "session", e->session);
 		json_add_count(o, "requests", e->requests);
 	}
-	add_if_said(o, "peer", e->peer);
-	add_if_said(o, "tenant", e->tenant);
-	add_if_said(o, "offload", e->offload);
-	add_if_said(o, "verdict", e->verdict);
-	add_if_said(o, "action", e->action);
-	add_if_said(o, "step", e->step);
-	add_if_said(o, "program", e->path);
+	add_if_set(o, "peer", e->peer);
+	add_if_set(o, "tenant", e->tenant);
+	add_if_set(o, "offload", e->offload);
+	add_if_set(o, "verdict", e->verdict);
+	add_if_set(o, "action", e->action);
+	add_if_set(o, "step", e->step);
+	add_if_set(o, "program", e->path);
 	if (e->line)
 		json_add_count(o, "line", e->line);
-	add_if_said(o, "syndrome", e->syndrome);
-	add_if_said(o, "text", e->text);
+	add_if_set(o, "syndrome", e->syndrome);
+	add_if_set(o, "text", e->text);
 	return o;
 }
 

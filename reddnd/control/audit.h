@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * audit.h - events as JSON: for the command "audit", and for those who follow.
+ * audit.h - events as JSON, for the command "audit" and for peers that follow it.
  *
  * Thread rules: one thread, that of the server.
  */
@@ -11,13 +11,13 @@
 
 #include <json-c/json.h>
 
-/** All events that are kept, the oldest first; *@next becomes the number of the one that comes after them. */
+/** All events that are kept, the oldest first. Sets *@next to the number of the event after them. */
 struct json_object *audit_list(const struct events *ev, uint64_t *next);
 
 /**
- * What comes next for a reader at *@next, which moves on: a line with its newline, to be freed: an event, or
- * { "lost": N } when N were dropped before it got here. NULL: nothing has happened yet, or there is no
- * memory.
+ * The next line for a reader at *@next, and moves *@next on: an event, or { "lost": N } if N events were
+ * dropped before the reader got here. The line ends with a newline; the caller frees it. NULL: no event yet,
+ * or no memory.
  */
 char *audit_line(const struct events *ev, uint64_t *next);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * commands.h - what can be asked of a running daemon: a table of commands, each from JSON to JSON.
+ * commands.h - the commands of a running daemon: a table of functions from JSON to JSON.
  *
  * A request is one line, { "command": "NAME", ... }; its answer is one line, { "ok": true, "result": ... } or
  * { "ok": false, "error": "what is wrong; what would be right" }. docs/man/reddnctl.8 lists the members.
@@ -21,16 +21,15 @@ struct commands {
 	void *arg;
 };
 
-/** What a peer gets without asking again, after its answer. */
+/** What a peer gets after its answer, without another request. */
 struct commands_follow {
 	bool events;   /* lines of audit_line() */
 	uint64_t next; /* from this one on */
 };
 
 /**
- * The answer to the line @text of @len bytes, an object that the caller puts. @may_change: the peer may use
- * commands that change something. @follow is set by a command that asks for more than its answer. NULL when
- * there is no memory.
+ * Returns the answer to the line @text of @len bytes; the caller puts the object. @may_change: the peer may
+ * use commands that change something. A command that wants more than an answer sets @follow. NULL: no memory.
  */
 struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
 	struct commands_follow *follow);

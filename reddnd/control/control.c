@@ -20,7 +20,7 @@ struct peer {
 	int fd;
 	bool may_change;
 	struct commands_follow follow;
-	char *in, *out; /* out: what is left of an answer begins at sent */
+	char *in, *out; /* the rest of an answer begins at out + sent */
 	size_t got, size, sent;
 	sd_event_source *io, *timer;
 	LIST_ENTRY(peer) link;
@@ -37,8 +37,7 @@ struct control {
 	LIST_HEAD(, peer) peers;
 };
 
-/* ---- one peer
- * ------------------------------------------------------------------------------------------------ */
+/* ---- one peer ---- */
 
 static void peer_free(struct peer *p)
 {
@@ -60,7 +59,7 @@ static int peer_late(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* 0, or a negative errno: the peer is to be given up */
+/* -errno: give up the peer */
 static int peer_send(struct peer *p)
 {
 	while (p->sent < p->size) {
@@ -103,7 +102,7 @@ static const struct events *events(const struct control *c)
 	return server_events(c->commands.server);
 }
 
-/* What has happened since, as far as the peer takes it: what it does not take stays in the ring, not here */
+/* Sends new events as far as the peer takes them. The others stay in the ring, not here. */
 static int peer_feed(struct peer *p)
 {
 	int r = 0;
@@ -132,7 +131,7 @@ static int feed_all(sd_event_source *source, void *arg)
 	return 0;
 }
 
-/* An event comes in the middle of something, a command of a peer perhaps */
+/* An event comes in the middle of other work, perhaps a command of a peer: send it later */
 static void feed_soon(void *arg)
 {
 	struct control *c = arg;
@@ -140,7 +139,7 @@ static void feed_soon(void *arg)
 	sd_event_source_set_enabled(c->feeder, SD_EVENT_ONESHOT);
 }
 
-/* Answers the lines there are, as far as the peer takes the answers */
+/* Answers the lines that have come, as far as the peer takes the answers */
 static int peer_work(struct peer *p)
 {
 	int r = 0;
@@ -186,7 +185,7 @@ static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *a
 		r = peer_work(p);
 	if (r >= 0)
 		r = peer_feed(p);
-	/* Who follows may be silent, and nothing may happen, for days */
+	/* A peer that follows may be silent for days, while nothing happens */
 	if (r >= 0)
 		r = p->follow.events ? sd_event_source_set_enabled(p->timer, SD_EVENT_OFF)
 				     : sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
@@ -247,10 +246,9 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	return 0;
 }
 
-/* ---- the socket
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the socket ---- */
 
-/* Whether somebody answers at @addr */
+/* True if a process answers at @addr */
 static bool alive(const struct sockaddr_un *addr)
 {
 	CLEANUP(cleanup_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control.h - the Unix socket through which a running daemon is asked and told: lines of JSON (commands.h).
+ * control.h - the Unix socket that controls and inspects a running daemon: lines of JSON (commands.h).
  *
- * Anybody who can open the socket may look; root and the user of the daemon may change things: the kernel
- * names the peer. A peer that sends no line, or does not read its answer, in time is disconnected; one at a
- * time is answered.
+ * Every peer that can open the socket may read; root and the user of the daemon may also change things. The
+ * kernel identifies the peer. A peer that sends no line in time, or does not read its answer in time, is
+ * disconnected. Peers are answered one at a time.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -22,8 +22,8 @@ enum {
 struct control;
 
 /**
- * Listens at @path. A socket that a dead daemon left there is replaced; one that answers is not: -EADDRINUSE.
- * Errors have been logged. What @commands points to must outlive it.
+ * Listens at @path. Replaces a socket that a dead daemon left there; -EADDRINUSE if a daemon answers on it.
+ * Errors have been logged. @commands is copied; what it points to must outlive the control.
  */
 int control_new(struct control **control, const char *path, const struct commands *commands, sd_event *event);
 void control_free(struct control *control); /* removes the socket */

@@ -43,7 +43,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 
 	(void)version;
 	(void)body;
-	/* The first call is for the headers; a body, which nobody wants, comes with later ones */
+	/* The first call is for the headers; later ones bring a body, which is ignored */
 	if (!*seen) {
 		*seen = l;
 		return MHD_YES;
@@ -63,7 +63,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 		    : MHD_NO;
 }
 
-/* Silent clients are found when it runs: as long as there are clients, it has to */
+/* MHD_run() finds silent clients: it must run as long as there are clients */
 static int run(struct listener *l)
 {
 	MHD_UNSIGNED_LONG_LONG ms;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listener.h - the metrics by HTTP: GET /metrics and nothing else, for one address and port.
+ * listener.h - serves the metrics by HTTP: GET /metrics and nothing else, at one address and port.
  *
- * Who can reach the address may read: keep it local, or behind something that asks who they are. A client
- * that is silent is disconnected, and so is one beyond LISTENER_PEERS_MAX.
+ * Every client that can reach the address may read: keep it local, or behind a proxy that authenticates.
+ * Silent clients, and those beyond LISTENER_PEERS_MAX, are disconnected.
  *
  * Thread rules: one thread, that of the event loop.
  */

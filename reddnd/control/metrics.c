@@ -21,7 +21,7 @@ static void family(FILE *f, const char *name, const char *type, const char *unit
 static const struct {
 	const char *name, *unit, *help;
 	size_t at;
-	bool seen; /* by the daemon when it arms an instance again: not of recycled offloads */
+	bool seen; /* by the daemon when it arms an instance again: unknown for recycled offloads */
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
 		offsetof(struct stats_offload, requests), false},

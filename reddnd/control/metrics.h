@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * metrics.h - the daemon's counters as OpenMetrics text: by offload, never by client or key.
+ * metrics.h - counters of the daemon as OpenMetrics text: by offload and tenant, never by client or key.
  */
 #ifndef CONTROL_METRICS_H
 #define CONTROL_METRICS_H

@@ -2,10 +2,11 @@
 #include "reddnd/server/events.h"
 
 #include "reddnd/util/log.h"
+#include "util/array.h"
+#include "util/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct events {
 	struct event ring[EVENTS_KEPT];
@@ -14,7 +15,7 @@ struct events {
 	void *arg;
 };
 
-/* Never to be changed: they are in journals, in units/reddnd.catalog, and in what operators have written */
+/* These never change: they are in journals, in units/reddnd.catalog, and in scripts of operators */
 static const struct {
 	const char *name, *id;
 } kinds[] = {
@@ -42,7 +43,7 @@ const char *event_kind_name(enum event_kind kind)
 	return kinds[kind].name;
 }
 
-static void tell_journal(const struct event *e)
+static void write_journal(const struct event *e)
 {
 	char line[12] = "";
 	const struct log_field fields[] = {
@@ -59,20 +60,18 @@ static void tell_journal(const struct event *e)
 
 	if (e->line)
 		snprintf(line, sizeof(line), "%u", e->line);
-	log_event(e->level, e->session, kinds[e->kind].id, fields, sizeof(fields) / sizeof(*fields), __FILE__,
-		__LINE__, e->text);
+	log_event(
+		e->level, e->session, kinds[e->kind].id, fields, COUNT(fields), __FILE__, __LINE__, e->text);
 }
 
 void events_add(struct events *ev, const struct event *e)
 {
 	struct event *mine = &ev->ring[ev->count % EVENTS_KEPT];
-	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t);
 	*mine = *e;
 	mine->number = ++ev->count;
-	mine->time_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-	tell_journal(mine);
+	mine->time_us = clock_read_ns(CLOCK_REALTIME) / 1000;
+	write_journal(mine);
 	if (ev->fn)
 		ev->fn(ev->arg);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * events.h - what an auditor wants to know: clients that come, go, are refused or judged; configurations; the
- * device.
+ * events.h - the events that an auditor needs: clients that come, go, are refused or judged; configurations;
+ * the device.
  *
- * Every event is a message to the journal with an id that stays (units/reddnd.catalog), and is kept in a ring
- * of the last EVENTS_KEPT for readers, who have a position of their own: one that is slow misses the oldest,
- * is told how many, and holds up nobody.
+ * Each event is a message to the journal with an id that never changes (units/reddnd.catalog). A ring keeps
+ * the last EVENTS_KEPT of them for readers. Each reader has its own position: a slow one misses the oldest
+ * events, gets their number, and holds up nobody.
  *
  * Thread rules: one thread.
  */
@@ -27,7 +27,7 @@ enum event_kind {
 	EVENT_KINDS
 };
 
-/** What does not apply is 0 or "". */
+/** Members that do not apply are 0 or "". */
 struct event {
 	uint64_t number;  /* from 1; given by events_add(), as is the time */
 	uint64_t time_us; /* CLOCK_REALTIME */
@@ -37,7 +37,7 @@ struct event {
 	char tenant[24], offload[24], peer[80];
 	char verdict[16], action[16], step[24], path[128], syndrome[80];
 	unsigned line;
-	char text[512]; /* all of it, as the journal has it; without the number of the session */
+	char text[512]; /* the message, as the journal has it; without the number of the session */
 };
 
 struct events;
@@ -45,22 +45,22 @@ struct events;
 struct events *events_new(void); /* NULL: no memory */
 void events_free(struct events *ev);
 
-/** "begins", "verdict", ...: as JSON names it. */
+/** The name in JSON: "begins", "verdict", ... */
 const char *event_kind_name(enum event_kind kind);
 
 /** Logs @e and keeps it. */
 void events_add(struct events *ev, const struct event *e);
 
-/** The number of the oldest that is kept; one more than the newest if there is none. */
+/** The number of the oldest event that is kept; if there is none, the number of the next one. */
 uint64_t events_first(const struct events *ev);
 
 /**
- * The event at *@next or the oldest after it that is kept; *@lost is how many were dropped in between, and
- * *@next is the one after it. NULL: there is none yet. Valid until the next events_add().
+ * Returns event *@next, or the oldest one after it that is kept; sets *@lost to the number of events dropped
+ * in between, and *@next to the one that follows. NULL: there is none yet. Valid until the next events_add().
  */
 const struct event *events_next(const struct events *ev, uint64_t *next, uint64_t *lost);
 
-/** @fn is called after each event; only one can be. NULL: none any more. */
+/** Calls @fn after each event, in place of the one before. NULL: calls none. */
 void events_listen(struct events *ev, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -5,11 +5,11 @@
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
-/* Between two looks at a session that waits */
+/* From one step of a session that waits to the next */
 enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };
 
-/* What a session can be limited by */
 enum { OWN_REQUESTS, REQUESTS_OF_TENANT, OWN_BYTES, BYTES_OF_TENANT, LIMITS };
+_Static_assert((int)LIMITS == (int)SESSION_LIMITS, "session_pacing.awaits");
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -30,9 +30,9 @@ static uint64_t price(const struct session *s, unsigned i)
 	return i < OWN_BYTES ? 1 : session_price(s);
 }
 
-/* How far RECVs are posted ahead: a burst, or what is owed to it if that is more. The recycler of a recycled
- * chain prepares a quarter of the slots at a time, and one of them may always be under way: three are what
- * can be had without waiting for it. */
+/* RECVs that are posted ahead: a burst, or the credits if they are more. The recycler of a recycled chain
+ * prepares a quarter of the slots at a time, and one quarter may always be under way: the other three can be
+ * used without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
 	uint64_t w =
@@ -48,7 +48,7 @@ static uint64_t window(struct session *s, uint64_t now)
 	return w;
 }
 
-/* Requests that a bucket has credits for */
+/* Requests that the credits of limit @i allow */
 static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 {
 	uint64_t all = rate_available(limit(s, i), now);
@@ -56,26 +56,26 @@ static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 	return all == UINT64_MAX ? all : all / price(s, i);
 }
 
-/* By how many what its tenant has is parted: those that wait and have not had theirs at this look */
-static unsigned among(const struct session *s)
+/* Number of sessions that share the tenant's credits: those that wait and have not had a turn yet */
+static unsigned sharers(const struct session *s)
 {
 	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->pacing.waiting;
 }
 
-/* Of them what this session may take: an even part, rounded up */
+/* Requests that limit @i allows this session: an even part of the tenant's, rounded up */
 static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
 {
 	uint64_t all = all_of(s, i, now);
 
 	if (all == UINT64_MAX || i == OWN_REQUESTS || i == OWN_BYTES)
 		return all;
-	return all / among(s) + (all % among(s) > 0);
+	return all / sharers(s) + (all % sharers(s) > 0);
 }
 
-/* What it may take of its tenant's without anybody getting less */
+/* Requests that it may take of its tenant's credits without another session getting less */
 static uint64_t even_part(struct session *s, uint64_t now)
 {
-	return min(all_of(s, REQUESTS_OF_TENANT, now), all_of(s, BYTES_OF_TENANT, now)) / among(s);
+	return min(all_of(s, REQUESTS_OF_TENANT, now), all_of(s, BYTES_OF_TENANT, now)) / sharers(s);
 }
 
 static uint64_t credits(struct session *s, uint64_t now)
@@ -93,7 +93,7 @@ static void pay(struct session *s, uint64_t requests)
 		rate_take(limit(s, i), requests * price(s, i));
 }
 
-/* It waits for credits of those that allow no more than @n requests; UINT64_MAX: it does not wait */
+/* Notes that it waits for credits of the limits that allow at most @n requests; UINT64_MAX: for none */
 static void await(struct session *s, uint64_t n, uint64_t now)
 {
 	for (unsigned i = 0; i < LIMITS; i++) {
@@ -106,7 +106,8 @@ static void await(struct session *s, uint64_t n, uint64_t now)
 	}
 }
 
-/* The lowest of its limits, in requests per second, as far as it is known what a request costs in the end */
+/* The lowest of its limits in requests per second. Limits in bytes count only for a recycled session: an
+ * unrolled one gets credits back. */
 static uint64_t slowest(struct session *s)
 {
 	unsigned known = s->queues.layout.recycled ? LIMITS : OWN_BYTES;
@@ -156,8 +157,8 @@ static void set_timer(struct pacer *p, uint64_t at)
 		log_error("the timer of credits cannot be set");
 }
 
-/* When to look again at a session that waits */
-static uint64_t next_look(struct session *s, uint64_t now)
+/* The time of the next step of a session that waits */
+static uint64_t next_step(struct session *s, uint64_t now)
 {
 	uint64_t step = window(s, now) * SECOND_US / STEPS_PER_WINDOW / slowest(s);
 	uint64_t delay = until_credit(s, now);
@@ -166,7 +167,7 @@ static uint64_t next_look(struct session *s, uint64_t now)
 	return now + (delay > step ? delay : step);
 }
 
-/* Posts RECVs. Whether all of the window is posted now. */
+/* Posts RECVs. True if all of the window is posted now. */
 static bool post(struct session *s, uint64_t now)
 {
 	uint64_t full = s->progress.done + window(s, now), to = min(full, session_postable(s));
@@ -175,8 +176,8 @@ static bool post(struct session *s, uint64_t now)
 	if (s->pacing.unsettled)
 		session_post(s, s->progress.posted);
 	wanted = to > s->progress.posted ? to - s->progress.posted : 0;
-	/* Also if they are just enough: what a recycled session has used by then is not known before the next
-	 * look */
+	/* Also if they are just enough: what a recycled session uses until the next step is not known before
+	 */
 	await(s, wanted >= has ? has : UINT64_MAX, now);
 	wanted = min(wanted, has);
 	if (wanted && session_post(s, s->progress.posted + wanted) == 0)
@@ -200,16 +201,18 @@ static void step(struct pacer *p, struct session *s, uint64_t now)
 	}
 	set_waiting(p, s, !full);
 	if (!full)
-		set_timer(p, next_look(s, now));
+		set_timer(p, next_step(s, now));
 }
 
 void pacer_post(struct pacer *p, struct session *s)
 {
+	bool refunds = s->limits.bytes.per_second || s->tenant->bytes.per_second;
+
 	if (!s->pacing.paced)
 		session_post(s, session_postable(s));
-	else if (!s->pacing.waiting || s->limits.bytes.per_second || s->tenant->bytes.per_second)
-		step(p, s, clock_us()); /* of one that waits, too: what was given back is there before its
-					   time */
+	else if (!s->pacing.waiting ||
+		 refunds) /* credits that were given back can be used before its timer */
+		step(p, s, clock_us());
 }
 
 void pacer_changed(struct pacer *p, struct session *s)
@@ -227,8 +230,9 @@ void pacer_forget(struct pacer *p, struct session *s)
 	set_waiting(p, s, false);
 }
 
-/* Each is looked at once. What cannot be parted evenly is for the first ones, which are the last ones then */
-static int look(sd_event_source *source, uint64_t usec, void *arg)
+/* One step of each session that waits. Credits that cannot be shared evenly go to the first ones, which move
+ * to the end. */
+static int on_due(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct pacer *p = arg;
 	struct session *last = TAILQ_LAST(&p->waiting, session_waiting), *s, *next;
@@ -260,7 +264,7 @@ int pacer_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct
 
 	*p = (struct pacer){.due = UINT64_MAX, .count = count, .arg = arg};
 	TAILQ_INIT(&p->waiting);
-	r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, 0, 1, look, p);
+	r = sd_event_add_time(event, &p->timer, CLOCK_MONOTONIC, 0, 1, on_due, p);
 	return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
 }
 

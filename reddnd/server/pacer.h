@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pacer.h - rates: RECVs of a session are posted only as far as there are credits, of the session and of its
- * tenant. A client that sends more meets a receiver that is not ready, and its NIC repeats the SEND later: it
+ * pacer.h - rates: RECVs of a session are posted only as far as the session and its tenant have credits. A
+ * client that sends more meets a receiver that is not ready, and its NIC repeats the SEND later: the client
  * is slowed, not cut.
  *
- * A credit is spent when a RECV is posted. No more are posted ahead of what a client has used than a burst,
- * so in t seconds a session gets at most rate * t + 2 * burst requests. Credits are counted by time, not by
- * looks at a session: one that waits gets all that came meanwhile when this process or the NIC is held up, up
- * to a second's worth, on top of that. Credits of a tenant are shared evenly by those of its sessions that
- * wait for some.
+ * Posting a RECV spends a credit. At most a burst of RECVs is posted ahead of what a client has used, so in t
+ * seconds a session gets at most rate * t + 2 * burst requests. Credits accrue with time, not with steps of
+ * the pacer: if this process or the NIC is held up, a session that waits gets all that accrued meanwhile, up
+ * to a second's worth on top of that. Sessions of a tenant that wait for credits share them evenly.
  *
- * A limit in bytes is one of credits too: a request costs as many as its reply may have. Of an unrolled
- * session the daemon sees what it had, and gives the rest back; of a recycled one it does not.
+ * A limit in bytes counts credits too: a request costs as many as its longest reply. The daemon sees what the
+ * reply of an unrolled session had, and gives the rest back; it does not see it for a recycled one.
  *
- * For a session without limits nothing of this is done. One with limits costs time while its client is at
- * work: an unrolled one when its completions are collected, and in steps while there are no credits; a
- * recycled one, of which nobody is told, in steps until the client rests.
+ * A session without limits costs nothing here. One with limits costs time while its client is at work: an
+ * unrolled session when its completions are collected, and in steps while there are no credits; a recycled
+ * one, which raises no events, in steps until its client rests.
+ *
+ * Thread rules: one thread, that of the event loop.
  */
 #ifndef SERVER_PACER_H
 #define SERVER_PACER_H
@@ -36,10 +37,10 @@ struct pacer {
 int pacer_init(struct pacer *p, sd_event *event, void (*count)(void *arg, struct session *s), void *arg);
 void pacer_deinit(struct pacer *p);
 
-/** Posts what may be posted: for a new session, after completions, and when a recycled one says that its
- * client is at work. */
+/** Posts the RECVs that may be posted: for a new session, after completions, and after an event of a recycled
+ * session, whose client is at work. */
 void pacer_post(struct pacer *p, struct session *s);
-/** After a limit has changed. */
+/** A limit of @s, or of its tenant, has changed. */
 void pacer_changed(struct pacer *p, struct session *s);
 /** The session is over. */
 void pacer_forget(struct pacer *p, struct session *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What clients get when the timer comes when it likes: a clock of the test's own, and sessions whose clients
- * take what they can. */
+/* What clients get however late the timer is. The test has its own clock, and sessions whose clients take
+ * what they can. */
 #include "reddnd/server/pacer.h"
 #include "reddnd/session/posting.h"
 
@@ -14,8 +14,7 @@
 
 enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3 };
 
-/* ---- what the pacer stands on
- * -------------------------------------------------------------------------------- */
+/* ---- stubs: the clock, the timer, sessions ---- */
 
 static struct {
 	uint64_t now, due; /* us */
@@ -101,8 +100,7 @@ void session_arm_replies(struct session *s)
 	(void)s;
 }
 
-/* ---- clients
- * ------------------------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 struct bed {
 	struct tenant tenant;
@@ -175,8 +173,7 @@ static void within(uint64_t done, uint64_t rate, uint64_t burst, uint64_t late)
 	assert_in_range(done, rate * (SECONDS * S - 2 * (late + 10 * MS)) / S - 2, rate * SECONDS + burst);
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static const uint64_t rates[] = {10, 100, 1000, 10000, 250000};
 static const uint64_t lates[] = {0, 1, 3 * MS, 30 * MS, 99 * MS, 150 * MS, 400 * MS};

@@ -59,7 +59,7 @@ int session_loop_new(struct session_loop **out, const struct program *p, const s
 	return 0;
 }
 
-/* Where @off of the block is for the NIC: behind code_off, where its key begins */
+/* The IOVA of @off in the block: its key begins at code_off */
 static uint64_t iova(const struct session_loop *l, uint64_t off)
 {
 	return l->block->iova + off - l->block->code_off;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop-queue.h - what a loop without a bound (chain/ring/endless.h) takes beside the chain that calls it: a
- * managed QP that runs its ring, a CQ, and in the block of the chain's queues the ring, its lanes, its
- * scratch, and what chain and loop share.
+ * loop-queue.h - the queue of a loop without a bound (chain/ring/endless.h), beside the chain that calls it:
+ * a managed QP that runs its ring, and a CQ. The block of the chain's queues holds its ring, lanes and
+ * scratch, and the memory that chain and loop share.
  *
- * Its queue writes to regions and wakes a queue of the chain, so it is stopped, and destroyed, before the
- * chain's. Nobody takes its CQEs, and it runs whether or not this process does.
+ * The queue writes to regions and wakes a queue of the chain, so it is stopped and destroyed before those of
+ * the chain. Nobody takes its CQEs. It runs even if this process does not.
  *
  * Thread rules: one thread.
  */
@@ -18,24 +18,25 @@
 
 struct session_loop;
 
-/** Makes the queues, of a program that has such a loop; @block must outlive them. The cookies are those of
- * events of CQ and QP. */
+/** Makes the queue for a program that has such a loop. @block must outlive it. Events of the CQ and of the QP
+ * carry these cookies. */
 int session_loop_new(struct session_loop **loop, const struct program *p, const struct rnic_block *block,
 	const struct queue_layout_loop *layout, uint64_t cq_cookie, uint64_t qp_cookie);
 /**
- * Writes the ring for the chain in @env, whose queues and regions are known, and makes what the two share the
- * last of its regions. Before the chain is armed. Errors have been logged.
+ * Writes the ring for the chain in @env, whose queues and regions are known, and makes the memory that they
+ * share the last region of the chain. Call it before the chain is armed. Errors have been logged.
  */
 int session_loop_write(struct session_loop *l, struct chain_env *env);
-/** Connects the queue and starts it: the ring waits to be called. */
+/** Connects the queue and starts it: the ring waits for calls. */
 int session_loop_start(struct session_loop *l, struct master_qp *master);
 
-/** All of these: NULL is fine. */
+/* NULL is fine for all of these. */
+
 void session_loop_stop(struct session_loop *l);
 void session_loop_destroy_qp(struct session_loop *l); /* it writes no CQE after this */
 void session_loop_free(struct session_loop *l);
 
-/** Its CQ: for errors. */
+/** Its CQ, to look for errors. */
 struct rnic_cq *session_loop_cq(struct session_loop *l);
 uint32_t session_loop_qpn(const struct session_loop *l);
 

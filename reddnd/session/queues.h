@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queues.h - the queues of a session: in one block of the arena, as its layout says.
+ * queues.h - the queues of a session: in one block of the arena, which its layout divides.
  */
 #ifndef SESSION_QUEUES_H
 #define SESSION_QUEUES_H

@@ -13,7 +13,7 @@
  * 1) are posted: an instance enables the head of its successor, which therefore must be armed first.
  *
  * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing, posts
- * no RECV (except as server/pacer.h says) and takes no CQE. Such a chain goes on if this process stops for
+ * no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process stops for
  * good, for as long as its files are open somewhere.
  *
  * Thread rules: one thread. Nothing here is on the path of a request.

@@ -16,7 +16,7 @@ bool session_busy(const struct session *s);
 /** Asks for one event of the next request. False: a request has come already. */
 bool session_rest(struct session *s);
 
-/** True once for a request that exceeds a budget; only the oldest one is looked at. @v says which budget. */
+/** True once for a request that exceeds a budget; only the oldest one is looked at. @v names the budget. */
 bool session_exceeds_budget(struct session *s, uint64_t now_us, struct verdict *v);
 
 /** True if its client has asked for nothing for @limit_us (verdict.h). */
