@@ -227,7 +227,7 @@ static int make_queue(struct bench *b, unsigned q)
 	return r;
 }
 
-/* The CQ of replies lies behind what a session has: there it is the audit's */
+/* The CQ of replies lies behind the layout of a session, which takes it from the CQ pool */
 static int make_queues(struct bench *b)
 {
 	struct rnic_cq_attr reply = {.log_size = CLIENT_LOG_CQES};
@@ -353,7 +353,7 @@ static void show_progress(const struct bench *b, uint64_t *shown)
 	fprintf(stderr, "\r%14" PRIu64 " iterations, %10.0f per second ", n, 1e6 * (double)n / (double)us);
 }
 
-/* 0: the reply is there, and the chain is over. 1: an error, told */
+/* 0: the reply is there, and the chain is over. 1: an error, reported */
 static int poll_reply(struct bench *b)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};

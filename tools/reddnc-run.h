@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddnc-run.h - one request to a program, on a device, without a daemon: the client is a queue pair of this
- * process.
+ * reddnc-run.h - sends one request to a program on a device, without a daemon: the client is a queue pair of
+ * this process.
  */
 #ifndef TOOLS_REDDNC_RUN_H
 #define TOOLS_REDDNC_RUN_H
@@ -26,8 +26,8 @@ struct reddnc_run {
 	bool progress; /* of a loop without a bound: on stderr, every second */
 };
 
-/** Runs it and tells @out what happened. The exit status: 0, 1 if the chain failed, or one of sysexits.h;
- * told on stderr. */
+/** Runs it and prints the result to @out. Returns the exit status: 0, 1 if the chain failed, or one of
+ * sysexits.h. Errors go to stderr. */
 int reddnc_run(const struct reddnc_run *run, FILE *out);
 
 #endif

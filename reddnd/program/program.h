@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * program.h - a program's text in, its image and all that is known about it out. docs/man/reddn-programs.7 is
- * the language.
+ * program.h - compiles the text of a program to its image, and reports what is known about it.
+ * docs/man/reddn-programs.7 defines the language.
  *
  * Pure: no device, no files, no state. One compilation is one thread's; several may run at a time.
  */
@@ -19,7 +19,7 @@
 
 enum program_shape {
 	PROGRAM_OPAQUE, /* reddn_call() */
-	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are as protocol/wire.h says */
+	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are those of protocol/wire.h */
 };
 
 struct program_param {
@@ -27,11 +27,11 @@ struct program_param {
 	uint64_t value, lo, hi, by_default;
 };
 
-/** What the catalog binds. Index = that of the image's CHAIN_SYM_REGION bindings. */
+/** A region that the catalog binds; its index is that of the image's CHAIN_SYM_REGION bindings. */
 struct program_region {
 	char name[PROGRAM_MAX_NAME + 1];
 	bool writable;
-	bool steered;  /* and where it is written a client may choose */
+	bool steered;  /* and a client may choose where it is written */
 	uint64_t size; /* bytes it must have at least, 0: any */
 };
 
@@ -50,8 +50,8 @@ struct program_arg {
 
 /** A work request, for explain: in the order of the description, those that were derived included. */
 struct program_step {
-	unsigned line;   /* of the source that it serves, from 1; 0: it serves all of the program */
-	const char *why; /* of a derived one: a sentence; else NULL */
+	unsigned line;   /* of the source, from 1; 0: it serves all of the program */
+	const char *why; /* one sentence if the step was derived; else NULL */
 };
 
 struct program {
@@ -66,12 +66,12 @@ struct program {
 	unsigned nargs;
 	struct program_piece *pieces; /* the request, in wire order; their lengths add up to image->arg_len */
 	unsigned npieces;
-	uint32_t reply_max; /* bytes of the reply slot that it may write: the highest one and all below */
+	uint32_t reply_max;            /* bytes of the reply slot, up to the highest that it may write */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
 	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
-	/* Of a program with a loop without a bound, or NULL: for chain_loop(), with the ring and what else it
-	 * takes. The image's last region is not among `regions` then: it is memory of the session that chain
-	 * and loop share, and that begins as shared_init */
+	/* NULL without an endless loop. Else an iteration for chain_loop(), with the size of its ring. The
+	 * image's last region is then not in `regions`: it is memory of the session that chain and loop
+	 * share, with shared_init as its first content */
 	const struct chain_desc *loop;
 	uint32_t loop_ring; /* WQEBBs */
 	struct chain_loop_info loop_info;

@@ -2,7 +2,8 @@
 /*
  * The hash-get chain on the emulated silicon, in one process: a table, a client and the rings of a session in
  * one arena, requests at random, and after every reply a comparison with what a get means. Under strict
- * seeds the silicon fetches early and lands late; twins of the chain with one barrier missing must then fail.
+ * seeds the silicon fetches early and lands late; variants of the chain with one barrier missing must then
+ * fail.
  */
 #include "mlx5/wqe.h"
 #include "protocol/table-format.h"
@@ -30,7 +31,7 @@ struct trial {
 	uint64_t first;    /* number of the first request */
 	uint32_t record_max;
 	enum { TAME, BEYOND, LONG } wild;        /* what the client does wrong in the end: send_request() */
-	void (*damage)(struct chain_image *img); /* makes a wrong twin */
+	void (*damage)(struct chain_image *img); /* makes a wrong variant */
 };
 
 struct world {
@@ -414,7 +415,7 @@ static void recycled_past_every_number(void **state)
 				.record_max = 40});
 }
 
-/* ---- twins with one thing wrong ----------------------------------------------------------- */
+/* ---- variants with one thing wrong ----------------------------------------------------------- */
 
 static uint8_t *step(struct chain_image *img, const char *label)
 {
@@ -484,7 +485,7 @@ static void wrong_twins_fail(void **state)
 		const char *name;
 		bool parallel;
 		void (*damage)(struct chain_image *img);
-	} twins[] = {
+	} variants[] = {
 		{"compare without fence", false, compare_too_early},
 		{"reply enabled before the decision", false, reply_too_early},
 		{"decision not awaited", false, decision_not_awaited},
@@ -495,21 +496,22 @@ static void wrong_twins_fail(void **state)
 	char why[400];
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(twins) / sizeof(twins[0]); i++) {
+	for (unsigned i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
 		unsigned failed = 0, n = 20;
 
 		for (uint64_t seed = 0; seed < n; seed++)
 			failed += !trial(&(struct trial){.seed = seed,
-						 .parallel = twins[i].parallel,
+						 .parallel = variants[i].parallel,
 						 .depth = 2,
 						 .offset_len = 2,
 						 .requests = 20,
 						 .record_max = 200,
-						 .damage = twins[i].damage},
+						 .damage = variants[i].damage},
 				why);
-		print_message("%s: %u of %u seeds fail, the last with: %s\n", twins[i].name, failed, n, why);
+		print_message(
+			"%s: %u of %u seeds fail, the last with: %s\n", variants[i].name, failed, n, why);
 		if (failed == 0)
-			fail_msg("%s passes under every seed", twins[i].name);
+			fail_msg("%s passes under every seed", variants[i].name);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_IFS = 8, VARS = 64, LANE = 7, RESERVED = RANDOM_QUEUES /* at the end: tells and done */ };
+enum { MAX_IFS = 8, VARS = 64, LANE = 7, RESERVED = RANDOM_QUEUES /* at the end: the answer and done */ };
 
 static const struct chain_queue_desc queues[RANDOM_QUEUES] = {{"reply", 0}, {"a", 0}, {"b", 0}, {"c", 0}};
 static const struct chain_region regions[RANDOM_REGIONS] = {

@@ -20,7 +20,7 @@
 enum { REQUESTS = 6, SILICON_SEEDS = 2 };
 
 static uint64_t first_seed, nseeds = 300;
-static unsigned long accepted, refused, runs, told;
+static unsigned long accepted, refused, runs, answered_early;
 
 /* ---- what the steps mean ----------------------------------------------------------------- */
 
@@ -285,7 +285,7 @@ static bool as_the_text_says(const struct model *m, uint8_t *const region[], con
 	return memcmp(slot, m->slot, RANDOM_SLOT) == 0;
 }
 
-/* Nothing is to be done any more, and the client has not been told of an answer that comes after what failed
+/* Nothing is to be done any more, and the client has not got an answer that comes after what failed
  */
 static void assert_silence(
 	struct chain_rig *c, const struct chain_desc *d, const struct model *m, uint64_t seed)
@@ -295,7 +295,7 @@ static void assert_silence(
 	for (unsigned idle = 0; idle < 100;)
 		idle = hw_poll(c->rig.dev) ? 0 : idle + 1;
 	cqe = rig_cq_next(&c->client_rcq);
-	told += m->answered && cqe && rig_cqe_op(cqe) == CQE_OP_RESP_WRITE_IMM;
+	answered_early += m->answered && cqe && rig_cqe_op(cqe) == CQE_OP_RESP_WRITE_IMM;
 	if (m->answered || !cqe || rig_cqe_op(cqe) != CQE_OP_RESP_WRITE_IMM)
 		return;
 	show(d);
@@ -395,7 +395,8 @@ static void errors_do_not_lie(void **state)
 			failed += !run(d, seed, seed * SILICON_SEEDS + k, 64 + seed % 512);
 		chain_derive_free(d);
 	}
-	print_message("%lu sessions ended with a failed step, %lu of them after an answer\n", failed, told);
+	print_message("%lu sessions ended with a failed step, %lu of them after an answer\n", failed,
+		answered_early);
 	assert_true(failed > nseeds / 8);
 }
 

@@ -34,7 +34,7 @@ struct program {
 	unsigned nsteps;
 	const struct chain_place *args;
 	unsigned nargs;
-	/* Fills @arg for request @n, does to @data what the chain must do, and says what the reply is */
+	/* Fills @arg for request @n, does to @data what the chain must do, and fills in the expected reply */
 	uint32_t (*model)(struct chain_rig *c, uint8_t *data, uint8_t *arg, uint8_t *reply);
 };
 
@@ -51,7 +51,7 @@ static void put_le(uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
-/* ---- a counter: the client says how much, and gets the value before and after ------------- */
+/* ---- a counter: the client gives the amount, and gets the value before and after ------------- */
 
 /* The READ needs no fence: what one queue sends, the responder executes in order */
 static const struct chain_step count_steps[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * compile [-M] [NAME=VALUE...] FILE: what the compiler says about a program, on standard output, with these
- * params set; -M: for a device without masked atomics. Exit status 0: it is accepted, 1: it is refused, 2:
- * something else.
+ * compile [-M] [NAME=VALUE...] FILE: prints the errors of a program, with these params set; -M: for a device
+ * without masked atomics. Exit status 0: it is accepted, 1: it is refused, 2: something else.
  */
 #include "reddnd/program/program.h"
 

@@ -54,7 +54,7 @@ static void answers_request(struct run *r, uint8_t *slot)
 	slot[which] = (uint8_t)(which + 1);
 }
 
-/* The author enables a part of the reply, before what the rest of it says is known */
+/* The author enables a part of the reply, before the rest of it is known */
 static const char part_text[] = "program p\n"
 				"region data size 512\n"
 				"arg x : u64\n"
@@ -262,7 +262,7 @@ static void direct_request(struct run *r, uint8_t *slot)
 
 /* ---- loops ------------------------------------------------------------------------------------ */
 
-/* Steps along links until a node says it is the last, or four times */
+/* Steps along links until a node marked as the last, or four times */
 static const char while_text[] = "program p\n"
 				 "region data\n"
 				 "struct node { more : u8, next : be16, _ : bytes 5 }\n"

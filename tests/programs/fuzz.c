@@ -3,9 +3,9 @@
  * fuzz [--time SECONDS] [--runs N] [--seed N] [--keep FILE] [PROGRAM...]: compiles the PROGRAMs, then
  * programs made at random. Half of these keep to the grammar (generate.h), others are such ones or the
  * PROGRAMs with parts of other ones, words left out, doubled or changed, and bytes of any kind. Of what the
- * compiler says of each:
+ * compiler does with each:
  *   - it takes the program or refuses it with words, and those name a line that is there;
- *   - it says the same when it is asked again;
+ *   - it gives the same result when it is asked again;
  *   - what it takes is whole: every byte of the request has its argument, every step its line.
  * The program at hand is in FILE, which is what remains of a crash. Meant to be built with sanitizers.
  */

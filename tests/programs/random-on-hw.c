@@ -2,7 +2,7 @@
 /*
  * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on
  * the emulated silicon under some seeds each, beside what they mean (interpret.h). Memory, reply and slot
- * must be as the text says, no queue may fail and every request is answered. A run: the requests of one
+ * must be as the text means, no queue may fail and every request is answered. A run: the requests of one
  * program under one seed. With --runs until there were so many, programs from number FIRST on; with FILE,
  * that program instead.
  */
@@ -118,7 +118,7 @@ static int one(uint64_t seed, char *text, size_t size, char why[400])
 		runs += (n.requests + REQUESTS - 1) / REQUESTS;
 		loops += p->loop && n.requests;
 	}
-	/* what a proof of the ring says is about the compiler, not about the program */
+	/* a refusal by the proof of the ring is a fault of the compiler, not of the program */
 	if (messages && strstr(messages, "WQEBB")) {
 		snprintf(why, 400, "%.390s", messages);
 		r = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * run.h - runs a program of conf/programs on the emulated silicon, in this process, beside a model of it in
- * plain C: after every reply the client's slot, and in the end every region, must be what the model says.
+ * plain C: after every reply the client's slot, and in the end every region, must be as in the model.
  */
 #ifndef TESTS_PROGRAMS_RUN_H
 #define TESTS_PROGRAMS_RUN_H

@@ -23,7 +23,7 @@ for program in *.rdn; do
 		bad=1
 	elif [[ -n ${UPDATE-} ]]; then
 		cp "$got" "$expected"
-	elif ! diff -u --label "$expected" --label "what the compiler says" "$expected" "$got"; then
+	elif ! diff -u --label "$expected" --label "output of the compiler" "$expected" "$got"; then
 		bad=1
 	fi
 done

@@ -7,7 +7,7 @@
 
 #include "reddnd/chain/ir/layout.h"
 
-/** When within the life of a WQE; order.h says what these moments are. */
+/** When within the life of a WQE; order.h defines these moments. */
 enum access_when {
 	ACCESS_REQUEST, /* the client's bytes arrive, before everything */
 	ACCESS_FETCH,   /* of the WQE itself: enabled to started */
@@ -17,7 +17,7 @@ enum access_when {
 };
 
 struct access {
-	struct layout_range r; /* an address that the chain replaces: all of the symbol */
+	struct layout_range r; /* if the chain replaces the address: all of the symbol */
 	uint16_t step;         /* LAYOUT_NONE: the request */
 	uint8_t when;          /* enum access_when */
 	bool write, atomic;
@@ -36,20 +36,21 @@ void access_free(struct access_list *list);
 
 /**
  * Calls @pair for any two accesses to the same bytes by different steps, one of which writes; @a is the one
- * that comes first in the description. A nonzero result ends it and is returned.
+ * that comes first in the description. Stops at the first nonzero result and returns it.
  */
 int access_conflicts(const struct access_list *list,
 	int (*pair)(void *arg, const struct access *a, const struct access *b), void *arg);
 
 /**
- * Whether the connection alone makes @a, of an earlier step of the same queue, come before @b: a responder
+ * True if the connection alone makes @a, of an earlier step of the same queue, come before @b. A responder
  * executes the requests of one connection in order, except that a READ or an atomic may still be at work
  * when what follows is executed, unless both are atomics. (InfiniBand Architecture 1.3, volume 1, 10.8.3.3:
- * the table of work requests and what orders them. Of an atomic and a READ it says more than is used here.)
+ * the table of work requests and what orders them. It orders an atomic and a READ more strictly than is used
+ * here.)
  */
 bool access_in_turn(const struct layout *l, const struct access *a, const struct access *b);
 
-/** Whether @a writes the opcode of step @s. */
+/** True if @a writes the opcode of step @s. */
 bool access_writes_opcode(const struct layout *l, const struct access *a, unsigned s);
 
 #endif

@@ -4,13 +4,13 @@
  *
  * A description lists queues, steps (one work request each, in the order of their queue), words of scratch
  * memory and the places a request's bytes go to. Ordering is explicit: fences, WAITs for a step, SEND_ENs
- * through a step. Indices, counts, keys and addresses are not: the builder derives them.
+ * through a step. The builder derives indices, counts, keys and addresses.
  *
  * The builder refuses a description that
- *   - names a label, field, word, region or queue that is not there, or goes beyond its bytes;
- *   - would patch a head, or a key; lets a request reach anything but operands, scratch and the low bytes of
- *     an address in a region;
- *   - makes the NIC read from a client, send to one from a code queue, or write to one with a code queue;
+ *   - names a label, field, word, region or queue that does not exist, or reaches beyond its bytes;
+ *   - patches a head or a key, or lets a request reach more than operands, scratch and the low bytes of an
+ * address in a region;
+ *   - makes the NIC read from a client, or lets a code queue send or write to a client;
  *   - waits for a step of queue 0, whose send CQ may be shared with other sessions;
  *   - contains a step that can never run, an enable that enables nothing, or a queue left without its next
  *     head.
@@ -59,16 +59,17 @@ enum chain_step_flag {
 	CHAIN_SOLICITED = 1 << 3,
 	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
 	/*
-	 * Copies to opcodes what is 0 or that of their step. These lanes share a word with bytes that others
-	 * choose, which what is known of one byte without the others cannot tell apart: a carry, or a byte
-	 * that no value reaches, decides by masked atomics which opcodes replace them. So nothing proves it,
-	 * and who sets this flag answers for it: lower/cond-bytes.c gives every lane, in the word and in each
-	 * swap operand, 0 or the opcode of its step.
+	 * The step copies lanes to opcodes: each lane is 0 or the opcode of its step. The proof cannot check
+	 * that, because lanes share a word with bytes that a client or a region chooses: masked atomics
+	 * decide by a carry, or by a byte that no value reaches, which opcodes replace the lanes, and the
+	 * proof knows each byte only by itself. Whoever sets this flag is responsible: lower/cond-bytes.c
+	 * gives every lane, in the word and in each swap operand, 0 or the opcode of its step.
 	 */
 	CHAIN_LANES = 1 << 5,
-	CHAIN_CALL = 1 << 6, /* a NOP before or after a run of desc.loop: for the order, it does what the loop
-				may do */
-	CHAIN_AHEAD = 1 << 7, /* of the reply: for derive.h, enabled before what comes after it is over */
+	CHAIN_CALL = 1 << 6, /* a NOP before or after a run of desc.loop: the order treats it as doing what
+				the loop may do */
+	CHAIN_AHEAD =
+		1 << 7, /* a step of the reply that derive.h enables before the steps after it are over */
 };
 
 enum chain_upto {
@@ -94,7 +95,7 @@ struct chain_step {
 	const char *through; /* SEND_EN */
 	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
 	unsigned line;       /* of the source, for messages; 0: none */
-	const char *why;     /* of a step that nobody wrote: what needs it, one sentence; NULL otherwise */
+	const char *why;     /* one sentence if the step was derived: what needs it; else NULL */
 };
 
 struct chain_word {
@@ -110,10 +111,10 @@ struct chain_queue_desc {
 
 enum chain_region_flag {
 	CHAIN_WRITABLE = 1 << 0, /* the chain may write to it */
-	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose the place, anywhere in it */
+	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose any place in it */
 };
 
-/** What the program says of a region it is bound to. */
+/** What the program declares of a region. */
 struct chain_region {
 	const char *name;
 	uint64_t size; /* bytes it has at least; 0: what the places with constant addresses need */
@@ -128,11 +129,12 @@ struct chain_desc {
 	const struct chain_word *words;
 	unsigned nwords;
 	unsigned nregions;
-	const struct chain_region *regions; /* nregions of them; NULL: nothing is said, none is writable */
-	uint32_t slot_size;                 /* bytes of the reply slot; 0: what the replies need */
-	bool ignores_index;  /* it runs on devices that check neither index nor QPN of a WQE: those may hold
+	const struct chain_region
+		*regions;    /* nregions of them; NULL: no sizes are declared, and none is writable */
+	uint32_t slot_size;  /* bytes of the reply slot; 0: what the replies need */
+	bool ignores_index;  /* the device checks neither index nor QPN of a WQE, so that these may hold
 				operands */
-	bool fenced_enables; /* it runs on devices on which a SEND_EN heeds a fence as other WQEs do */
+	bool fenced_enables; /* on this device a SEND_EN heeds a fence as other WQEs do */
 	const struct chain_step *steps;
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */

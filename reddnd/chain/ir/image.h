@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * image.h - what a program is turned into: the bytes of one *instance* of a chain (the WQEs that
- * serve one request) plus relocations. Pure data: no verbs, no device, no daemon.
+ * image.h - the compiled form of a program: the bytes of one *instance* of a chain (the WQEs that serve one
+ * request) plus relocations. Pure data: no verbs, no device, no daemon.
  *
  * An instance spreads over one or more queues. Queue 0 is the REPLY queue: the managed SQ of the QP
  * the client is connected to. The others are CODE queues: managed SQs of loopback QPs. Every queue's ring
@@ -82,7 +82,7 @@ struct chain_queue {
 	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
 };
 
-/** Bytes that an instance leaves changed and that the next one in its place needs as they were. */
+/** Bytes that an instance changes and that must be restored for the next one in its slot. */
 struct chain_restore {
 	uint8_t sym, index; /* as of chain_recv_sge */
 	uint32_t offset, len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * layout.h - private to the builder: a description whose names are resolved and whose steps have their place.
+ * layout.h - private to the builder: a description with its names resolved and its steps placed.
  */
 #ifndef CHAIN_IR_LAYOUT_H
 #define CHAIN_IR_LAYOUT_H
@@ -55,7 +55,8 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b);
 /** Bytes a step moves: sum of its data segments, 8 for an atomic. */
 uint32_t layout_step_bytes(const struct layout *l, unsigned s);
-/** Runs the instance in the abstract: every step reached, every enable of use. 0 or CHAIN_REFUSED. */
+/** Runs the instance in the abstract and checks that it reaches every step and that every enable is of use. 0
+ * or CHAIN_REFUSED. */
 int layout_check_flow(struct layout *l);
 
 #endif

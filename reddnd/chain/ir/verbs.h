@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs.h - the verbs a chain is made of: what a WQE of each looks like and where its fields are.
+ * verbs.h - the verbs of a chain: the layout of their WQEs and the places of their fields.
  */
 #ifndef CHAIN_IR_VERBS_H
 #define CHAIN_IR_VERBS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * decode.h - WQEs in words, for traces, dumps and messages about errors.
+ * decode.h - WQEs as text, for traces, dumps and error messages.
  */
 #ifndef CHAIN_RING_DECODE_H
 #define CHAIN_RING_DECODE_H
@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 /**
- * One line about the WQE at @wqe, of which @avail bytes are at hand: index, verb, flags, places, operands;
- * always terminated, cut when @size is too small. Returns the WQEBBs the WQE takes (by its DS count, at least
- * 1).
+ * Describes the WQE at @wqe, of which @avail bytes are readable, in one line: index, verb, flags, places,
+ * operands. The line is always terminated, and cut if @size is too small. Returns the WQEBBs of the WQE (by
+ * its DS count, at least 1).
  */
 unsigned chain_decode(const uint8_t *wqe, size_t avail, char *line, size_t size);
 

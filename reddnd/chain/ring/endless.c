@@ -47,7 +47,7 @@ static unsigned segments(const struct chain_step *st)
 
 /* ---- is it a loop? ---------------------------------------------------------------------------- */
 
-/* The two steps by which a loop is called: the WAIT for that, and the SEND_EN that says that it is over */
+/* The two steps by which a loop is called: the WAIT that starts it, and the SEND_EN that wakes the caller */
 static bool is_outward(const struct loop *o, const struct chain_step *st)
 {
 	return (st->verb == CHAIN_WAIT && !st->until) ||
@@ -89,7 +89,7 @@ static int check_place(struct loop *o, const struct chain_step *st, const struct
 	}
 }
 
-/* Who is told that the loop is over relies on what all steps before that have done */
+/* The queue that the end of the loop wakes relies on all steps before that */
 static int check_outward(struct loop *o, unsigned s)
 {
 	const struct chain_step *st = &o->d->steps[s];

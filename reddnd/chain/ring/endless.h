@@ -8,15 +8,15 @@
  * SEND_EN enables through the next WQE of that step. The loop ends when no SEND_EN enables the next
  * iteration: make one dormant, or patch its opcode.
  *
- * Or another chain calls it. Then its first step is a WAIT for nothing (until NULL), dormant, and its last
- * one a SEND_EN of another queue, dormant as well. The WAIT is for a CQE of env->call.gate_cqn; in the very
- * first iteration it is none but that, for the first CQE of all. Later iterations begin at once, unless the
- * one before has woken it and the SEND_EN, which then starts queue env->call.exit_qpn. Their indices are what
- * the loop patches into them: how many calls there were, nobody knows when the ring is made. All that the
- * loop did has landed when it is left.
+ * Another chain may call it. Then its first step is a dormant WAIT for nothing (until NULL), and its last one
+ * a dormant SEND_EN of another queue. The WAIT is for a CQE of env->call.gate_cqn; in the very first
+ * iteration it is awake, and waits for the first CQE of all. Later iterations begin at once, unless the one
+ * before has woken it and the SEND_EN, which then starts queue env->call.exit_qpn. The loop patches their
+ * indices into them, since the number of calls is unknown when the ring is made. Everything that the loop did
+ * has landed when it is left.
  *
- * Refused, besides what cannot be resolved: a description in which nothing waits for a READ or an atomic of
- * the iteration before the next one is enabled, since that is where the ring refreshes itself.
+ * Refuses what cannot be resolved, and a description in which nothing waits for a READ or an atomic of the
+ * iteration before the next one is enabled: there the ring refreshes itself.
  */
 #ifndef CHAIN_RING_ENDLESS_H
 #define CHAIN_RING_ENDLESS_H
@@ -40,7 +40,7 @@ struct chain_loop_info {
 
 /**
  * The step of @d that the WQEBB with that index belongs to, in the ring that @info was found for; d->nsteps:
- * it renews the ring, or pads it.
+ * the WQEBB renews the ring, or pads it.
  */
 unsigned chain_loop_step(
 	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
@@ -55,15 +55,15 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 	struct chain_error *err);
 
 /**
- * The ring for a loop that a chain calls: as short as can be while the READs that refresh it serve many
- * iterations; at most
- * @max_wqebbs. 0 and its WQEBBs in @ring, the rest in @info; otherwise as chain_loop().
+ * Sizes the ring for a loop that a chain calls: the shortest one in which the READs that refresh it serve
+ * many iterations, of at most @max_wqebbs. 0 and its WQEBBs in @ring, the rest in @info; otherwise as
+ * chain_loop().
  */
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, struct chain_error *err);
 
 /**
- * Lays it out in a ring of @ring WQEBBs that nobody runs, so that all of chain_loop()'s proofs are done. The
+ * Lays it out in a ring of @ring WQEBBs that is never run, to do all proofs of chain_loop(). The
  * bytes of the ring are in *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue
  * pair 3; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first region.
  */

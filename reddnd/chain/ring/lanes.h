@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lanes.h - private to lap.c: which numbers share a lane, where lanes lie, and which READs carry them where.
+ * lanes.h - private to lap.c: decides which numbers share a lane, where lanes lie, and which READs copy them
+ * where.
  *
- * Memory of lanes is planned as three arrays of bytes: what is there first, what a lap adds, and the field
+ * Memory of lanes is planned as three arrays of bytes: the first values, what a lap adds, and the field
  * boundaries (0x80 in the last byte of each lane). A lane is little-endian and inside one 64-bit word.
  */
 #ifndef CHAIN_RING_LANES_H

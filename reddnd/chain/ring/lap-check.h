@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lap-check.h - proves of a ring that renews itself, from its bytes alone, that the order in it is enough.
- * order.h is the same for the instances of a chain; what is assumed of the NIC is said there, and nothing
- * more is assumed here.
+ * lap-check.h - proves, from the bytes of a ring that renews itself, that its order is enough. order.h does
+ * this for the instances of a chain. It lists what is assumed of the NIC; nothing more is assumed here.
  *
- * One queue starts its WQEs in order, so time is a line: lap after lap, WQE after WQE. Of each WQE follows
- * from the ring when at the earliest it is fetched (the SEND_EN of this ring that first covers it) and when
- * at the latest it has landed (a fence, if it is a READ or an atomic; a WAIT for its own CQE or a later one).
- * What is proven:
+ * One queue starts its WQEs in order, so time is a line: lap after lap, WQE after WQE. The ring determines
+ * for each WQE the earliest fetch (by the SEND_EN of this ring that first covers it) and the latest landing
+ * (by a fence, if it is a READ or an atomic; by a WAIT for its own CQE or a later one). What is proven:
  *
- *   - whatever is written into a WQE has landed before that WQE, the next time it runs, may be fetched;
+ *   - every patch of a WQE has landed before the next fetch of that WQE;
  *   - accesses to the same bytes of lanes, scratch or regions, one of them writing, are ordered. An address
- * that is itself written into is taken for all of its memory key. Two atomics may race, and a WRITE is
- * executed before what follows it;
+ * that is patched counts as all of its memory key. Two atomics may race, and a WRITE is executed before what
+ * follows it;
  *   - no SEND_EN goes back, or covers more than one lap from where it is: a WQE is not fetched before it has
  * run;
  *   - a WAIT for an own CQE is for one that is earlier in the lap.

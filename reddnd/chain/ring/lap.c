@@ -64,7 +64,7 @@ struct lap {
 	bool awaited, nomem;
 };
 
-/* ---- what the caller says -------------------------------------------------------------------- */
+/* ---- input of the caller -------------------------------------------------------------------- */
 
 int lap_new(struct lap **out, const struct lap_env *env, unsigned sections)
 {
@@ -93,8 +93,8 @@ void lap_free(struct lap *l)
 	free(l);
 }
 
-/* Room for one more of @n elements; on failure the object is only good for being freed, and lap_finish() says
- * so */
+/* Room for one more of @n elements. On failure the object can only be freed, and lap_finish() returns -ENOMEM
+ */
 static void *more(struct lap *l, void *array, unsigned n, unsigned *room, size_t size)
 {
 	unsigned want = *room ? 2 * *room : 64;

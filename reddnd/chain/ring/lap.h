@@ -3,7 +3,7 @@
  * lap.h - a ring that renews itself: one managed SQ whose WQEs run lap after lap for ever, with the NIC's
  * index check on and no CPU.
  *
- * What goes stale when a ring comes round are numbers: the index in every control segment (16 bit, counts
+ * Numbers go stale when a ring starts its next lap: the index in every control segment (16 bit, counts
  * WQEBBs since RESET), the producer indices of SEND_EN (16 bit), the CQE numbers of WAIT (24 bit). Each grows
  * by a constant per lap. They are refreshed by READs that scatter bytes of *lanes* into them, a section of
  * the lap at a time, while another section runs:
@@ -12,12 +12,12 @@
  * lap, with a field boundary above each lane, moves them on. A data segment per byte turns the byte order
  * around;
  *   - bytes that do not change are left out: a ring of 256 * n WQEBBs changes only the upper byte of an
- * index, a CQ that gets 256 * n CQEs per lap only the two upper bytes of a CQE number. CQEs are made up to
- * such a number by signalling WQEs that need not be;
- *   - numbers that are equal share a lane, which lies there in as many copies as one READ needs.
+ * index, a CQ that gets 256 * n CQEs per lap only the two upper bytes of a CQE number. WQEs that need no
+ * signal are signalled to reach such a number of CQEs;
+ *   - equal numbers share a lane, which is stored in as many copies as one READ needs.
  *
- * Not only the ring's own WQEs: anything that advances by a constant per lap, and bytes that must be put
- * back, can be refreshed in any section. recycle.h keeps whole chains going like that.
+ * A section can refresh more than the ring's own WQEs: anything that advances by a constant per lap, and
+ * bytes that must be restored. recycle.h renews whole chains in this way.
  *
  * Use: lap_new(); WQEs in order, with lap_renew() where the READs of a section go and lap_advance() where the
  * FETCH_ADDs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s + n / 2
@@ -25,7 +25,7 @@
  * whole, only after a WAIT for a CQE later than the READs that refreshed it, and lap_advance() comes in the
  * last section, after its lap_renew().
  *
- * Needs masked FETCH_ADD of 8 bytes. Pure memory writes; no allocation is kept but the object's.
+ * Needs masked FETCH_ADD of 8 bytes. Writes memory only; the object owns all of its allocations.
  */
 #ifndef CHAIN_RING_LAP_H
 #define CHAIN_RING_LAP_H
@@ -39,7 +39,7 @@ enum {
 	LAP_MAX_SGE = 30, /* of a refreshing READ: 512 bytes, what every ConnectX takes */
 	LAP_WQE_BYTES = 512,
 	LAP_MIN_RING = 256,
-	LAP_NOWHERE = 64, /* bytes at the end of the lanes that take what nobody wants */
+	LAP_NOWHERE = 64, /* bytes at the end of the lanes that take unused data */
 };
 
 /** Where the ring and its lanes are. Addresses named iova are the NIC's. */
@@ -51,11 +51,11 @@ struct lap_env {
 	uint8_t *ring, *lanes;
 	uint64_t iova, lanes_iova; /* multiples of 64 */
 	uint32_t lanes_size;
-	uint32_t first_cqe; /* number of the first CQE this queue will cause */
-	bool ignores_index; /* the NIC does not look at the index in a control segment: it need not be
-			       refreshed */
-	uint64_t discard;   /* lap_check(): 8 bytes of old values that nobody wants, written in any order; 0:
-			       none */
+	uint32_t first_cqe;   /* number of the first CQE this queue will cause */
+	bool ignores_index;   /* the NIC does not look at the index in a control segment: it need not be
+				 refreshed */
+	uint64_t discard;     /* lap_check(): 8 bytes for unused old values, written in any order; 0:
+				 none */
 	const uint8_t *verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what
 				 it is. Or NULL */
 };

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recycle.h - requests answered for ever without a CPU: what arm.h has the daemon do for each instance that
- * has completed, a queue of the NIC does here.
+ * recycle.h - answers requests without a CPU: a queue of the NIC arms each instance that has completed, as
+ * the daemon does with arm.h.
  *
  * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of four sections.
  * Section g
  *
  *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all
- * of these instances are over: chain_check_order() proves that of the last CQE of a reply, and CQEs of a
- * queue are in order;
- *   - puts everything back in them that the chain changed, and gives every number in them the value for the
+ * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
+ * and CQEs of a queue are in order;
+ *   - restores everything in them that the chain changed, and sets every number in them to its value for the
  * next lap of the slots: WQE indices, enables, CQE numbers, request numbers;
  *   - waits until that has landed, and then enables the RECVs of as many more requests (RECV_EN). So a client
- * that sends more than it may meets a receiver that is not ready, never a slot that is.
+ * that exceeds its credits gets RNR, and never reaches a slot that is not armed.
  *
- * Therefore the rule of arming holds: the RECV of instance n is enabled when n and n + 1 are armed, and n is
- * armed again when n - slots is over. Nothing of the chain's own WQEs is different from a chain that the
- * daemon arms, and nothing is added to the path of a request.
+ * So the rule of arming holds: the RECV of instance n is enabled when n and n + 1 are armed, and n is
+ * armed again when n - slots is over. The chain's own WQEs are the same as when the daemon arms it, and the
+ * path of a request gets no longer.
  *
- * With S slots a client may have 3 * S / 4 - 1 requests outstanding. 256 slots cost the recycler least: then
- * request numbers change in their upper bytes only, and are the same in all slots.
+ * With S slots a client may have 3 * S / 4 - 1 requests outstanding. 256 slots cost the recycler least:
+ * request numbers then change only in their upper bytes, which are the same in all slots.
  */
 #ifndef CHAIN_RING_RECYCLE_H
 #define CHAIN_RING_RECYCLE_H
@@ -39,7 +39,7 @@ struct chain_recycle {
 	uint32_t ring_wqebbs; /* of the recycler */
 	uint32_t lanes;       /* bytes, progress included */
 	uint32_t progress;   /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
-				quarter of   the slots at a time; their slots are ready again for others */
+				quarter of the slots at a time; their slots are ready again for others */
 	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_EN are */
 	struct lap_size lap; /* WQEs for env->slots requests */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A loop of two READs, each of which says where the other reads, is laid out and proven; then each thing that
- * keeps it in order is taken away once.
+ * A loop of two READs, each of which gives the other its address, is laid out and proven; then each thing
+ * that keeps it in order is taken away once.
  */
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/endless.h"

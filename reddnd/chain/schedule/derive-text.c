@@ -99,9 +99,9 @@ static void find_ends(struct text *t)
 		for (unsigned s = 0; s < t->d.nsteps; s++) {
 			struct set wakes = set_and(&t->wakes[s], &ends);
 
-			if (t->tells_end[s] || set_last(&wakes) == NONE)
+			if (t->wakes_end[s] || set_last(&wakes) == NONE)
 				continue;
-			t->tells_end[s] = more = true;
+			t->wakes_end[s] = more = true;
 			if (t->steps[s].flags & CHAIN_DORMANT)
 				set_add(&ends, s);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * derive-text.h - private to derive*.c: what a text without barriers needs. Of each step, what must be over
- * before it may be fetched and before it starts.
+ * derive-text.h - private to derive*.c: what a text without barriers needs: for each step, what must be over
+ * before its fetch and before its start.
  */
 #ifndef CHAIN_SCHEDULE_DERIVE_TEXT_H
 #define CHAIN_SCHEDULE_DERIVE_TEXT_H
@@ -21,7 +21,7 @@ struct text {
 	uint16_t next[CHAIN_MAX_STEPS];    /* in its queue, or NONE */
 	uint16_t first[CHAIN_MAX_QUEUES], last[CHAIN_MAX_QUEUES];
 	struct set wakes[CHAIN_MAX_STEPS]; /* those whose opcode it writes */
-	bool tells_end[CHAIN_MAX_STEPS];   /* writes the opcode of the reply's last step */
+	bool wakes_end[CHAIN_MAX_STEPS];   /* writes the opcode of the reply's last step */
 	bool early[CHAIN_MAX_STEPS];       /* of the reply: it does not wait for what comes after it */
 	bool any_early;
 	struct chain_error *err;

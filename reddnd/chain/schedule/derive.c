@@ -127,7 +127,7 @@ static unsigned worth_waiting_for(const struct attempt *a, unsigned q, unsigned 
 	return best;
 }
 
-/* What the CQE of step @i tells @q */
+/* What queue @q knows from the CQE of step @i */
 static void hear_of(struct attempt *a, unsigned q, unsigned i)
 {
 	struct set before = set_below(&a->t->of_queue[a->t->steps[i].queue], i + 1);
@@ -370,7 +370,8 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 			after = k;
 		}
 	}
-	need = set_below(&need, s); /* what comes later it cannot wait for: the proof of the order says so */
+	need = set_below(
+		&need, s); /* it cannot wait for what comes later: the proof of the order refuses that */
 	flags = settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
 	a->q[q].enabled = (uint16_t)after;
@@ -384,7 +385,7 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 	struct queue_state *qs = &a->q[st->queue];
 	struct set need = t->data[s], part, fenced = {0};
 
-	if (a->way.cautious && t->tells_end[s] && st->queue != a->way.reply_by) {
+	if (a->way.cautious && t->wakes_end[s] && st->queue != a->way.reply_by) {
 		part = set_below(&t->of_queue[st->queue], s);
 		set_join(&need, &part);
 	}
@@ -399,7 +400,7 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 		set_join(&qs->known, &fenced);
 }
 
-/* What the author's WAIT tells */
+/* What a WAIT by hand makes known */
 static void heed(struct attempt *a, const struct chain_step *st)
 {
 	struct text *t = a->t;
@@ -483,7 +484,7 @@ static void place_step(struct attempt *a, unsigned s)
 		st.flags |= prepare_enable(a, s);
 	copy_step(a, s, &st);
 	a->out->cautious[a->at[s]] =
-		t->tells_end[s] && st.flags & CHAIN_FENCE && !(t->steps[s].flags & CHAIN_FENCE);
+		t->wakes_end[s] && st.flags & CHAIN_FENCE && !(t->steps[s].flags & CHAIN_FENCE);
 	if (st.verb == CHAIN_WAIT && st.until)
 		heed(a, &st);
 }
@@ -592,16 +593,16 @@ static void free_derived(struct derived **d)
  * nothing */
 static unsigned list_candidates(const struct text *t, uint8_t q[CHAIN_MAX_QUEUES])
 {
-	bool listed[CHAIN_MAX_QUEUES] = {[0] = true}, tells[CHAIN_MAX_QUEUES] = {0};
+	bool listed[CHAIN_MAX_QUEUES] = {[0] = true}, informs[CHAIN_MAX_QUEUES] = {0};
 	unsigned n = 0;
 
 	for (unsigned s = 0; s < t->d.nsteps; s++)
-		tells[t->steps[s].queue] |= t->tells_end[s];
-	for (unsigned telling = 0; telling < 2; telling++)
+		informs[t->steps[s].queue] |= t->wakes_end[s];
+	for (unsigned informing = 0; informing < 2; informing++)
 		for (unsigned s = t->d.nsteps; s-- > 0;) {
 			unsigned by = t->steps[s].queue;
 
-			if (listed[by] || tells[by] != telling)
+			if (listed[by] || informs[by] != informing)
 				continue;
 			listed[by] = true;
 			q[n++] = (uint8_t)by;

@@ -22,7 +22,7 @@ struct orderer {
 	bool moves[CHAIN_MAX_STEPS]
 		  [CHAIN_MAX_SGE + 1]; /* the address of that place is patched; the last: remote */
 	unsigned used;
-	unsigned known;   /* steps of the input that are over, as a WAIT has told: the first so many */
+	unsigned known;   /* steps of the input that are over, known by a WAIT: the first so many */
 	unsigned fenced;  /* READs and atomics among the first so many have landed */
 	unsigned settled; /* patches by the first so many had landed when the last SEND_EN started */
 	unsigned enable;  /* the last SEND_EN, in the output; NONE */

@@ -4,9 +4,10 @@
  *
  * The input lists the steps of an iteration in the order of the text, in one queue, as endless.h wants them
  * but without WAITs, SEND_ENs and fences, except for the two by which the loop is called and left, its first
- * and its last step. Each is to behave as if the one before it were over, and so does each iteration.
+ * and its last step. Each step behaves as if the one before it were over, and so does each iteration.
  *
- * Put in, each only where something needs it, and as late as can be, so that one serves many:
+ * Adds, only where something needs it, and as late as possible, because one barrier can then serve many
+ * steps:
  *   - a fence, where a step needs what READs and atomics before it bring;
  *   - a WAIT, where it needs what a WRITE has taken;
  *   - a WAIT and a SEND_EN in front of a step that has been patched;
@@ -19,8 +20,8 @@
 
 /**
  * Orders @d: 0 and a description that the caller frees with chain_loop_order_free(), and that refers to
- * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err (one line); -ENOMEM. What comes out
- * is for chain_loop(), which proves the order from the ring.
+ * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err; -ENOMEM. chain_loop() takes the
+ * result and proves the order from the ring.
  */
 int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err);
 

@@ -212,7 +212,7 @@ struct ahead {
 	unsigned waits, enables, early; /* SEND_ENs of the reply, and those before the second read */
 };
 
-/* Two reads, the second where the first says, and an answer to each; and perhaps @more */
+/* Two reads, the second at the address from the first, and an answer to each; and perhaps @more */
 static struct ahead derive_ahead(uint8_t flags, const struct chain_step more[2])
 {
 	static const struct chain_word word = {"w", 24, NULL};
@@ -276,7 +276,7 @@ static void ahead_of_the_rest(void **state)
 	assert_int_equal(ahead.enables, 2);
 	assert_int_equal(ahead.early, 1);
 	assert_int_equal(ahead.waits, plain.waits);
-	/* not if the author says when, or with work in several queues */
+	/* not if the author orders it by hand, or with work in several queues */
 	assert_int_equal(derive_ahead(CHAIN_AHEAD, by_hand).enables, 1);
 	assert_int_equal(derive_ahead(CHAIN_AHEAD, beside).early, 0);
 }

@@ -161,7 +161,7 @@ static void test_refused(void **state)
 }
 
 /* A chain that calls: what the loop does in a region is done by the step that calls it, and by none that is
- * not told of the end */
+ * not aware of the end */
 static int around(bool waits, struct chain_error *err)
 {
 	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"call", 0}};

@@ -111,7 +111,7 @@ static void store(struct bounds *b, const struct layout_range *r, unsigned i, co
 		join(b, cells(b, r) + i, c);
 }
 
-/* ---- what the description says ---------------------------------------------------------- */
+/* ---- the values of the description ---------------------------------------------------------- */
 
 static struct layout_range place(struct bounds *b, const struct chain_place *p, uint32_t len)
 {
@@ -286,8 +286,8 @@ static bool add_values(struct cell *sum, const struct cell *x, const struct cell
 	return beyond;
 }
 
-/* A carry is a decision, as that of a CAS is: of the bytes that it came from it tells no more. A boundary
- * stops it */
+/* A carry is a decision, as that of a CAS is: the bytes that it came from do not count as a source. A
+ * boundary stops it */
 static void add(struct bounds *b, const struct layout_range *word)
 {
 	bool carry = false;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bounds.h - proves where the data of a chain can go, whatever a client sends and a region holds.
+ * bounds.h - proves where the data of a chain can go, for every request and every content of the regions.
  *
- * Every byte of an instance (its WQEs and its scratch memory) is given all values it can have, and where they
- * can come from: the description itself, a region, or a client. Values come into being by the description,
- * move by READ, WRITE, the request and the old values of atomics, and are put together by atomics. A region
- * holds anything at any time. What decides (whether a CAS swaps, whether a sum carries) is not counted as a
+ * The proof computes, for every byte of an instance (its WQEs and its scratch memory), all values it can have
+ * and where they can come from: the description itself, a region, or a client. Values begin in the
+ * description, move by READ, WRITE, the request and the old values of atomics, and are combined by atomics. A
+ * region holds anything at any time. A decision (a CAS that swaps, a sum that carries) does not count as a
  * source. Steps are taken in the order of the description, in which they touch the same bytes (order.h); each
- * may also stay without effect, because it is dormant, or failed, or something before it did.
+ * may also have no effect, because it is dormant, or it or a step before it failed.
  *
- * One thing is taken for granted: that what a step marked CHAIN_LANES copies to opcodes is what it says it
- * is. Bytes that masked atomics leave depend on the values of others beside them, which is not followed here.
+ * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
+ * atomics leave depend on the bytes beside them, which this proof does not follow.
  *
  * Refused, with the step and its line:
  *   - an opcode that is not always the step's own or a NOP, or that bytes of a region or request can reach;

@@ -395,8 +395,8 @@ static void find_must_run(struct proof *p, unsigned answer)
 }
 
 /*
- * Whether step @s is over, as @m says, before one of its queue starts that must have run. One that has woken
- * another step has done its work: its CQE is no error's.
+ * True if step @s has reached moment @m before a step of its queue starts that must have run. One that has
+ * woken another step has done its work: its CQE is no error's.
  */
 static bool is_settled(const struct proof *p, unsigned s, enum moment m)
 {
@@ -432,7 +432,7 @@ static int leave_doubtful_waits_out(struct proof *p)
 	return 0;
 }
 
-/* Of what comes after an answer it says nothing; after the end of the reply the slot is armed again */
+/* Steps after an answer do not matter to it; after the end of the reply the slot is armed again */
 static int check_answer(struct proof *p, unsigned answer, bool last)
 {
 	const struct layout *l = &p->l;
@@ -459,9 +459,9 @@ static int check_errors(struct proof *p, unsigned last)
 	access_conflicts(&p->list, note_waker, p);
 	for (unsigned t = 0; t < p->l.d->nsteps && !r; t++) {
 		const struct chain_step *st = &p->l.d->steps[t];
-		bool tells = st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
+		bool answers = st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
 
-		if (!tells && t != last)
+		if (!answers && t != last)
 			continue;
 		memset(p->doubtful, 0, sizeof(p->doubtful));
 		r = make_graph(p);

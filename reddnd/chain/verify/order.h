@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * order.h - proves that the order a description asks for is enough, whatever the NIC does within it.
+ * order.h - proves that the order in a description is enough, whatever the NIC does within it.
  *
  * What is assumed of the NIC, and no more:
  *   - a WQE may be fetched from the moment a SEND_EN covers it, and has been when it starts;
  *   - WQEs of a queue start in order; a WAIT ends when its CQE is there, and the next starts after that;
- *   - a fenced WQE starts after every READ and atomic before it in its queue has completed. Of WAIT, SEND_EN
- *     and RECV_EN nobody says that they heed a fence, and here they do not, but for the SEND_ENs of a
- * description that is for devices which have been seen to (fenced_enables);
+ *   - a fenced WQE starts after every READ and atomic before it in its queue has completed. No source states
+ * that WAIT, SEND_EN and RECV_EN heed a fence, so here they do not, except SEND_ENs of a description for
+ * devices that were observed to do so (fenced_enables);
  *   - the responder executes what one queue sends in order, with the exceptions of access_in_turn();
- *   - a CQE says that its WQE and all before it in its queue have completed, their data in memory;
+ *   - a CQE means that its WQE and all before it in its queue have completed, with their data in memory;
  *   - the request's bytes are in memory when the WAIT for it ends;
  *   - when a WQE fails, it and all WQEs of its queue that have not completed end with an error CQE each, none
  * of those that have not started ever does, and every WAIT for any of them ends. READs land late, unfenced
@@ -18,15 +18,15 @@
  * What is proven:
  *   - two steps that touch the same bytes, one of them writing, do so in the order of the description's
  * steps, and that includes the fetch of every WQE that is patched, and the bytes of the request. Bytes of a
- *     region may be anywhere in it when the chain computes their address. What others do to regions is theirs
- *     to order;
+ *     region may be anywhere in it when the chain computes their address. Other users of a region order their
+ * own accesses;
  *   - SEND_ENs of one queue are ordered: an index never goes back;
  *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again;
- *   - errors do not lie: no step that tells the client of an answer (a WRITE_IMM or SEND of the reply, and
- * its last step) runs when an earlier step has failed; what comes after an answer, it says nothing of. A WAIT
- * does not see to that, since an error ends it too. It takes, for each queue but the one that enables the
- * reply, that the step is dormant and gets its opcode from a step of that queue, which starts when all before
- * it has completed. A failure in the queue that enables the reply flushes the SEND_EN.
+ *   - errors do not lie: no step that signals an answer to the client (a WRITE_IMM or SEND of the reply, and
+ * its last step) runs when an earlier step has failed; steps after an answer do not matter to it. A WAIT does
+ * not ensure that, since an error ends it too. Instead, for each queue but the one that enables the reply,
+ * the step must be dormant and get its opcode from a step of that queue, which starts when all before it has
+ * completed. A failure in the queue that enables the reply flushes the SEND_EN.
  */
 #ifndef CHAIN_VERIFY_ORDER_H
 #define CHAIN_VERIFY_ORDER_H

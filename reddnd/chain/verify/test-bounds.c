@@ -159,7 +159,7 @@ static void opcodes(void **state)
 	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
 }
 
-/* A masked CAS changes what its mask says, a masked add what its fields hold */
+/* A masked CAS changes the bytes of its mask, a masked add those of its fields */
 static void masks(void **state)
 {
 	(void)state;
@@ -244,7 +244,7 @@ static void lanes_that_carry(void **state)
 		case 4:
 			t.s[DECIDE].swap_mask = 0xfull << 56;
 			break;
-		case 5: /* whatever the client says */
+		case 5: /* a comparand from the client */
 			t.a[1] = PLACE(FIELD("test", CHAIN_F_COMPARE, 0, 1));
 			t.a[2] = PLACE(WORD(40, 1));
 			break;

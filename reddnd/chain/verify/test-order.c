@@ -138,7 +138,7 @@ static void errors_do_not_lie(void **state)
 	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 
-	memcpy(s, good, sizeof(s)); /* told too early */
+	memcpy(s, good, sizeof(s)); /* answered too early */
 	s[TELL].flags = CHAIN_SIGNALLED;
 	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
 
@@ -308,7 +308,7 @@ static void enabled_by_one_of_two(void **state)
 		fail_msg("refused: %s", chain_error_name(err.code));
 }
 
-/* An answer says nothing of what comes after it in the description, and all of what comes before */
+/* An answer vouches for all that comes before it in the description, and for nothing after it */
 static void an_answer_before_the_end(void **state)
 {
 	enum { LOOKED = 3, HELLO, EARLY, MORE };
@@ -484,7 +484,7 @@ static void a_fence_after_a_read(void **state)
 	/* but a WRITE that may be one does not hide what was before it */
 	CHECK(FINE, STORE("store", 0, 8, 0), STORE("maybe", 24, 8, CHAIN_DORMANT), LOAD("load", 8, 8, 0),
 		MOVE("send", CHAIN_WRITE, 16, 0, 8, CHAIN_FENCE | LAST), LAST_IS("send"));
-	/* nobody says that a SEND_EN heeds a fence */
+	/* no source states that a SEND_EN heeds a fence */
 	CHECK(WRONG(FETCHED_EARLY, 2, 4),
 		{.label = "load",
 			.queue = 1,

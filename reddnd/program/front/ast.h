@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ast.h - a program that has been understood: what the front end hands to lowering.
+ * ast.h - a checked program, as the front end hands it to lowering.
  *
- * Nothing is left to look up. Every name is a pointer to what it names, every constant a number, every type
+ * Nothing is left to look up: every name is a pointer to its object, every constant a number, every type
  * and range has been checked. Loops with a bound are unrolled: each iteration has statements, labels and
  * variables of its own. An `if` between constants is replaced by the branch taken. Order of statements is the
  * meaning: a program behaves as if they ran one after the other, for each request.
  *
- * What the front end does not know, and lowering decides: which WRs a statement becomes, in which queue a
+ * Lowering decides what the front end does not know: which WRs a statement becomes, in which queue a
  * statement without `on` runs, where variables lie in scratch, how often an argument is repeated in a
  * request.
  *
@@ -31,7 +31,7 @@ struct ast_verb;
 /* ---- types ------------------------------------------------------------------------------------ */
 
 enum ast_type_kind {
-	AST_NONE,   /* not said: a place whose length comes from elsewhere, as in `write heap -> ...` */
+	AST_NONE,   /* none: a place whose length comes from elsewhere, as in `write heap -> ...` */
 	AST_UINT,   /* u8, beN, leN: 1..8 bytes */
 	AST_BYTES,  /* bytes N: no number; may be copied and tested for == and != */
 	AST_OFFSET, /* offset(N) in REGION: 1..7 bytes, big-endian; only arguments have it */
@@ -64,8 +64,8 @@ struct ast_region {
 	const char *name;
 	unsigned index; /* 0.. in order of declaration */
 	bool writable;
-	bool steered;  /* and where it is written a client may choose */
-	uint64_t size; /* bytes that it has at least, 0: not said */
+	bool steered;  /* and a client may choose where it is written */
+	uint64_t size; /* bytes that it has at least, 0: not declared */
 	struct diag_pos pos;
 };
 

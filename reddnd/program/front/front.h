@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * front.h - from text to a program that has been understood (ast.h). What the text means for a NIC is not
- * looked at.
+ * front.h - from text to a checked program (ast.h), without regard to the NIC.
  */
 #ifndef PROGRAM_FRONT_FRONT_H
 #define PROGRAM_FRONT_FRONT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lex.h - the text as tokens. Comments and blanks are gone, and lines without anything else.
+ * lex.h - the text as tokens, without comments, blanks and empty lines.
  */
 #ifndef PROGRAM_FRONT_LEX_H
 #define PROGRAM_FRONT_LEX_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool.h - memory that is given back all at once: the trees of one compilation.
+ * pool.h - memory that is freed all at once: the trees of one compilation.
  *
  * A pool reserves POOL_BYTES of address space and uses pages of it as they are needed, so that an allocation
- * cannot fail. What may be asked of it is bounded by the limits of the language (limits.h); a pool that is
- * nearly full says so, and the compiler then refuses the program as too large. One thread at a time.
+ * cannot fail. What may be asked of it is bounded by the limits of the language (limits.h); the compiler
+ * refuses a program as too large when pool_is_full(). One thread at a time.
  */
 #ifndef PROGRAM_FRONT_POOL_H
 #define PROGRAM_FRONT_POOL_H

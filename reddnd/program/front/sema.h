@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sema.h - private to the front end: from the text's tree (syntax.h) to the understood one (ast.h).
+ * sema.h - private to the front end: from the text's tree (syntax.h) to the checked one (ast.h).
  *
  * Functions that return false have reported why. A name whose declaration failed stays known as SYM_BAD, and
- * what uses it fails without a word.
+ * uses of it fail without another report.
  */
 #ifndef PROGRAM_FRONT_SEMA_H
 #define PROGRAM_FRONT_SEMA_H
@@ -26,7 +26,7 @@ struct sema_struct {
 	uint32_t bytes;
 };
 
-/** SYM_OPEN: its declaration is being looked at. */
+/** SYM_OPEN: its declaration is being checked. */
 enum sym_kind {
 	SYM_BAD,
 	SYM_OPEN,
@@ -95,7 +95,7 @@ void scope_enter(struct sema *s, struct scope *inner);
 void scope_leave(struct sema *s);
 /** A new name in the innermost scope; of kind SYM_BAD, without its error, if it is already taken. */
 struct sym *scope_declare(struct sema *s, struct syn_name name, enum sym_kind kind);
-/** NULL if there is none; says nothing. */
+/** NULL, without a report, if there is none. */
 struct sym *scope_find(const struct sema *s, const char *word);
 /** NULL, reported: there is no such name, or its declaration failed. */
 struct sym *scope_need(struct sema *s, struct syn_name name);
@@ -137,15 +137,15 @@ unsigned sema_field_count(const struct sema_struct *st);
 bool sema_places(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n);
 /** The place that @e names; NULL, reported, if it is none. */
 struct ast_place *sema_place(struct sema *s, const struct syn_expr *e);
-/** Whether that can be the constant part of an offset in a region. */
+/** True if @at can be the constant part of an offset in a region. */
 bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at);
 /** A value. @type: that of a constant which does not say its own; NULL: it has to. */
 bool sema_operand(
 	struct sema *s, const struct syn_expr *e, const struct ast_type *type, struct ast_operand *op);
-/** Whether a value of @type may be put into @to as it is. */
+/** True if a value of @type can be put into @to without conversion. */
 bool sema_assignable(
 	struct sema *s, const struct ast_type *type, const struct ast_place *to, struct diag_pos pos);
-/** A condition; SEMA_CONST: *holds says whether it does. */
+/** A condition; SEMA_CONST: *holds is its value. */
 enum sema_constness sema_cond(struct sema *s, const struct syn_cond *c, struct ast_cond **cond, bool *holds);
 
 /* ---- verb.c ----------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * syntax.h - a program as it is written: what parsing makes of the text, and the front end of that a tree
- * (ast.h). Names are words here. Everything lives in the pool.
+ * syntax.h - a program as it is written: the result of parsing, from which the front end makes the checked
+ * tree (ast.h). Names are words here. Everything lives in the pool.
  */
 #ifndef PROGRAM_FRONT_SYNTAX_H
 #define PROGRAM_FRONT_SYNTAX_H

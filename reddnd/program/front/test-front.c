@@ -130,7 +130,7 @@ static void test_tree(void **state)
 	ast_free(p);
 }
 
-/* The else of a loop belongs to what is around the loop; a param says what is ahead */
+/* The else of a loop belongs to what is around the loop; a param decides what is ahead */
 static void test_otherwise(void **state)
 {
 	static const char text[] = "program p\n"

@@ -293,7 +293,7 @@ static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_ve
 		return true;
 	if (v->kind == AST_WRITE_IMM && to->kind != AST_AT_SLOT)
 		return sema_error(s, PLACE, to->pos,
-			"write_imm tells the client, so it writes to slot; write does the rest");
+			"write_imm signals the client, so it writes to slot; use write for other places");
 	if (!writable(s, to) || !in_slot(s, v, total))
 		return false;
 	mark_patched(to);

@@ -11,8 +11,9 @@ static const struct ast_verb *answer(const struct op *op)
 	return op->verb && (op->verb->kind == AST_WRITE_IMM || op->verb->kind == AST_SEND) ? op->verb : NULL;
 }
 
-/* +1: @path says that @t came out as @g wants; -1: the other way; 0: it says nothing of it */
-static int says(const struct guard *path, const struct guard *g)
+/* +1: @path implies that the test of @g came out as @g wants; -1: the other way; 0: @path does not decide it
+ */
+static int implies(const struct guard *path, const struct guard *g)
 {
 	for (; path; path = path->up)
 		if (path->test == g->test)
@@ -26,7 +27,7 @@ static bool possible(const struct guard *path, const struct guard *g, const stru
 {
 	*open = NULL;
 	for (; g; g = g->up) {
-		int s = says(path, g);
+		int s = implies(path, g);
 
 		if (s < 0)
 			return false;

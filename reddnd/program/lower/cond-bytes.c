@@ -131,7 +131,8 @@ static void finish_lanes(const struct test *t, const struct test_word *w, uint8_
 		swap[at] = 1;
 }
 
-/* A match leaves these lanes, and the last byte tells it from what did not match, which becomes the others */
+/* A match leaves these lanes, and the last byte distinguishes it from what did not match, which becomes the
+ * others */
 static void finish_twice(const struct test *t, const struct test_word *w, uint8_t *swap)
 {
 	uint8_t other[WORD] = {0};

@@ -185,7 +185,7 @@ static struct flow flatten_loop(
 	}
 	if (it.ends || !loop->otherwise.n)
 		return f;
-	/* A break in there leaves the loop around this one, and no branch of one `if` tells whether it was
+	/* A break in there leaves the loop around this one, and no branch of one `if` shows that it was
 	 * reached */
 	it = flatten(l, &loop->otherwise,
 		(struct flow){.guard = it.guard, .ifs = f.ifs + 2, .left = f.left, .flagged = f.flagged});

@@ -32,7 +32,7 @@ enum {
 	QUEUE_CALL = 2
 }; /* of such a program, besides that of all its code: its CQEs start the loop, and say that it is over */
 
-/** Under what a statement runs: that @test came out so, and @up. NULL: always. */
+/** The condition under which a statement runs: the result of @test, and @up. NULL: always. */
 struct guard {
 	struct test *test;
 	bool otherwise; /* it did not hold */
@@ -238,7 +238,7 @@ void lower_check_answers(struct lower *l); /* there is an answer */
 struct steps *lower_list(struct lower *l, bool in_loop);
 
 /* loop-call.c */
-/** True, or it has been said what of the program no endless loop can be. */
+/** True, or the errors are reported. */
 bool lower_check_loop(struct lower *l);
 /** Between the statements of the loop and those after it: how the one is called, and left. */
 void lower_call(struct lower *l);
@@ -267,8 +267,8 @@ struct place lower_source(
 /** Makes @s's place (remote, or local[sge]) that of @p; appends what computes its address. */
 struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
 	const struct ast_place *p, uint64_t at);
-/** Bytes before what a READ of @p wants that it reads as well: where the address is what a request or a
- * variable says. */
+/** Bytes before what a READ of @p wants that it reads as well: where a request or a variable gives the
+ * address. */
 uint32_t lower_skip(const struct ast_place *p);
 /** The same for READ @s, whose place it sets and whose first segment takes those bytes. */
 void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p);
@@ -308,7 +308,7 @@ void lower_test_begin(struct lower *l, struct op *op);
 void lower_tests(struct lower *l);
 
 /* cond-bytes.c */
-/** Its order is found by adding: the carry tells. */
+/** An order is tested by adding: the carry is the result. */
 bool lower_is_carry(const struct ast_cond *c);
 /** value > x: a carry comes out of value + ~x; value >= x: out of value + ~x + 1. */
 bool lower_carry_in(const struct ast_cond *c);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lower.h - from a program that has been understood (ast.h) to work requests: a chain description in which
+ * lower.h - from a checked program (ast.h) to work requests: a chain description in which
  * every statement has become steps, every variable has its bytes of scratch, and every argument its places in
- * the request. Steps are in an order in which they mean what the text means when each is over before the next
- * starts; WAITs, SEND_ENs and fences are not in it, except those written by hand. chain_derive() finds the
- * others.
+ * the request. The steps mean what the text means if each is over before the next starts. Of WAITs, SEND_ENs
+ * and fences they have only those written by hand; chain_derive() adds the others.
  *
  * How the constructs become steps:
  *   - A condition is decided by a CAS on a word of scratch that holds the operand and *lanes*: bytes that are
  * 0 or an opcode, and change sides when the operand is what it is compared with. A READ copies the lanes into
  * the opcodes of the steps of both branches, which are dormant until then. Ctrl segments stay valid, and no
  * byte of a region or of a request becomes an opcode.
- *   - An operand too wide for a word beside its lanes is compared in parts; a byte that says "so far" goes
+ *   - An operand too wide for a word beside its lanes is compared in parts; a byte for "equal so far" goes
  * from each part's word to the next.
  *   - < > <= >=: the operand's word grows by the complement of what it is compared with, and a CAS tests the
  * carry.
@@ -41,7 +40,8 @@ struct lowered {
 	struct pool *pool;  /* of all of the above, names included */
 };
 
-/** 0 and what lower_free() takes; PROGRAM_REFUSED, and @d says why; -ENOMEM. Refers to nothing of @p or @d.
+/** 0 and a description that the caller frees with lower_free(); PROGRAM_REFUSED with the errors in @d;
+ * -ENOMEM. Keeps no reference to @p or @d.
  */
 int lower_program(const struct ast_program *p, const struct program_target *target, struct diag *d,
 	struct lowered **out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * draw.h - a chain as a picture: queues as columns, time downwards, arrows for what patches what, what waits
+ * draw.h - draws a chain: queues as columns, time downwards, arrows for what patches what, what waits
  * for what and what enables what.
  */
 #ifndef PROGRAM_REPORT_DRAW_H

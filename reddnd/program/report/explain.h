@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * explain.h - what a compiled program is, in words: for each line the work requests it became and why.
+ * explain.h - describes a compiled program: the work requests of each line, and the reason for each.
  */
 #ifndef PROGRAM_REPORT_EXPLAIN_H
 #define PROGRAM_REPORT_EXPLAIN_H

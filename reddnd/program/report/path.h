@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * path.h - how long a chain takes on an idle ConnectX-5, from the request's arrival in the NIC to that of the
- * reply in the client's memory: a model.
+ * path.h - models how long a chain takes on an idle ConnectX-5, from the arrival of the request in the NIC to
+ * that of the reply in the client's memory.
  *
  * A WQE starts when it has been fetched, when the one before it in its queue has been issued, and when what
  * its fence or WAIT asks for is complete. What each of these takes is in costs/costs.h: it follows from what
  * the RedN paper (NSDI'22, section 5.1) measured. Every condition holds, and values are short: contention and
- * the time of long data are left out. It compares programs; it is no promise.
+ * the time of long data are left out. Use it to compare programs, not as a promise.
  */
 #ifndef PROGRAM_REPORT_PATH_H
 #define PROGRAM_REPORT_PATH_H
