@@ -16,6 +16,7 @@
 #include "tools/common/tool.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/number.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -83,8 +84,7 @@ static void bench_deinit(struct bench *b)
 		rnic_arena_free(b->arena);
 }
 
-/* ---- regions
- * ------------------------------------------------------------------------------------------------- */
+/* ---- regions ----------------------------------------------------------------------------------- */
 
 static bool is_table(const char *path)
 {
@@ -162,8 +162,7 @@ static int open_regions(struct bench *b)
 	return r;
 }
 
-/* ---- queues
- * -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------ */
 
 static int make_client(struct bench *b)
 {
@@ -281,8 +280,7 @@ static int start(struct bench *b)
 	return r == 0 && b->loop ? session_loop_start(b->loop, &b->master) : r;
 }
 
-/* ---- the request
- * --------------------------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------------- */
 
 static int compose(struct bench *b, uint8_t *request)
 {
@@ -299,7 +297,7 @@ static int compose(struct bench *b, uint8_t *request)
 		return TOOL_FAIL(EX_USAGE, "%s takes %u arguments, not %u", p->name, p->nargs, n);
 	offload_describe_request(p, &rep);
 	if (rep.nargs != n || reddn_format_read(&form, &rep, b->img->arg_len))
-		return TOOL_FAIL(EX_DATAERR, "the request has more parts than this tool can fill in");
+		return TOOL_FAIL(EX_DATAERR, "the request has more parts than reddnc run can fill");
 	for (unsigned i = 0; i < n; i++) {
 		const struct program_arg *a = &p->args[i];
 
@@ -307,11 +305,12 @@ static int compose(struct bench *b, uint8_t *request)
 			args[i].bytes = room[i];
 			if (!tool_bytes(b->run->args[i], room[i], a->bytes))
 				return TOOL_FAIL(EX_USAGE,
-					"%s: \"%s\" is no text of at most %u bytes, nor hex:00ff..", a->name,
-					b->run->args[i], a->bytes);
+					"%s: \"%s\" is neither text of at most %u bytes nor hex:00ff..",
+					a->name, b->run->args[i], a->bytes);
 		} else if (number_parse(b->run->args[i], 0,
-				   a->bytes < 8 ? (1ull << 8 * a->bytes) - 1 : UINT64_MAX, &args[i].number)) {
-			return TOOL_FAIL(EX_USAGE, "%s: \"%s\" is no number of at most %u bytes", a->name,
+				   a->bytes < 8 ? (1ull << 8 * a->bytes) - 1 : UINT64_MAX,
+				   &args[i].number) < 0) {
+			return TOOL_FAIL(EX_USAGE, "%s: \"%s\" is not a number of at most %u bytes", a->name,
 				b->run->args[i], a->bytes);
 		}
 	}
@@ -373,7 +372,7 @@ static int poll_reply(struct bench *b)
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 		while (rnic_cq_poll(&b->client_cq, &cqe)) {
 			if (cqe.error)
-				return TOOL_FAIL(1, "the client's queue failed: %s (%#x)",
+				return TOOL_FAIL(1, "the queue pair of the client failed: %s (%#x)",
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 			answered |= cqe.receive;
 		}
@@ -384,7 +383,7 @@ static int poll_reply(struct bench *b)
 		nanosleep(&nap, NULL);
 	}
 	return TOOL_FAIL(1,
-		answered ? "there is a reply, but the chain is not over in %u ms" : "no reply in %u ms",
+		answered ? "the reply came, but the chain did not end within %u ms" : "no reply within %u ms",
 		b->run->timeout_ms);
 }
 
@@ -400,8 +399,7 @@ static int await_reply(struct bench *b)
 	return r;
 }
 
-/* ---- what happened
- * ------------------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------- */
 
 static const uint8_t *reply(const struct bench *b)
 {
@@ -424,7 +422,7 @@ static struct json_object *loop_json(const struct bench *b)
 	return o;
 }
 
-static void tell_loop(const struct bench *b, FILE *out)
+static void print_loop(const struct bench *b, FILE *out)
 {
 	const struct program *p = b->run->program;
 	const uint64_t n = session_loop_iterations(b->loop);
@@ -439,7 +437,7 @@ static void tell_loop(const struct bench *b, FILE *out)
 	fputc('\n', out);
 }
 
-static void tell_json(struct bench *b, bool answered, FILE *out)
+static void print_json(struct bench *b, bool answered, FILE *out)
 {
 	struct json_object *o = json_object_new_object(), *steps = json_object_new_array();
 	char line[600], hex[3] = "";
@@ -480,7 +478,7 @@ static void hex_lines(const uint8_t *bytes, size_t len, FILE *out)
 }
 
 /* Lines of WQEs as they are now: a dormant one that was given its opcode, an address that was patched */
-static void tell(struct bench *b, bool answered, FILE *out)
+static void print_result(struct bench *b, bool answered, FILE *out)
 {
 	char line[600], before[600];
 
@@ -506,7 +504,7 @@ static void tell(struct bench *b, bool answered, FILE *out)
 		}
 	}
 	if (b->loop)
-		tell_loop(b, out);
+		print_loop(b, out);
 	fprintf(out, "scratch\n");
 	hex_lines(b->env.scratch.mem, b->img->scratch_size, out);
 }
@@ -533,13 +531,13 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	if (r == 0)
 		r = start(&b);
 	if (r < 0)
-		return TOOL_FAIL(EX_UNAVAILABLE, "the queues cannot be made: %s", strerror(-r));
+		return TOOL_FAIL(EX_UNAVAILABLE, "cannot create the queues: %s", strerror(-r));
 	memcpy(b.client.mem + REQUEST, request, b.img->arg_len);
 	send_request(&b);
 	r = await_reply(&b);
 	if (run->json)
-		tell_json(&b, r == 0, out);
+		print_json(&b, r == 0, out);
 	else
-		tell(&b, r == 0, out);
+		print_result(&b, r == 0, out);
 	return r;
 }

@@ -232,6 +232,6 @@ python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answere
 run -r "rules=$work/a/rules" -r "tape=$work/a/tape" -r "links=$work/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
 grep -q '^    6b 00 00 00 00 00 00 00$' "$work/run.log" || fail "turing: not 107 steps" "$work/run.log"
 run -t 300 -r "nodes=$work/a/nodes" -r "heap=$work/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a circular list ends" "$work/run.log"
-grep -q 'no reply in 300 ms' "$work/run.log" || fail "no message" "$work/run.log"
+grep -q 'no reply within 300 ms' "$work/run.log" || fail "no message" "$work/run.log"
 ok "reddnc runs these programs"
 done_testing
