@@ -8,6 +8,7 @@
 #include "libclient/reddn-table.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
+#include "util/array.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -67,7 +68,7 @@ static uint32_t rnd(void)
 
 static void push(struct ibv_wc wc)
 {
-	assert_true(rig.head - rig.tail < sizeof(rig.cqes) / sizeof(rig.cqes[0]));
+	assert_true(rig.head - rig.tail < COUNT(rig.cqes));
 	rig.cqes[rig.head++ % (8 * MAX_DEPTH)] = wc;
 }
 
@@ -346,7 +347,7 @@ static void test_property(void **state)
 	static const unsigned depths[] = {1, 2, 3, 16, 64};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+	for (unsigned i = 0; i < COUNT(depths); i++)
 		property(i + 1, depths[i], 40000);
 }
 

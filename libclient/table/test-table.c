@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/reddn-table.h"
 #include "protocol/table-hash.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -285,7 +286,7 @@ static void test_capacity(void **state)
 	char key[24];
 
 	(void)state;
-	for (size_t c = 0; c < sizeof(capacities) / sizeof(*capacities); c++)
+	for (size_t c = 0; c < COUNT(capacities); c++)
 		for (uint64_t seed = 1; seed <= 40; seed++) {
 			int fd = memfd_create("table", MFD_CLOEXEC);
 			struct reddn_table *t = create(
