@@ -186,7 +186,7 @@ static void consume(struct hw_cq *cq)
 		c->consumed = later(c->consumed, cq->producer - c->mask - 1);
 	for (; c->consumed < to; c->consumed++) {
 		const struct hw_cqe_time *t = &c->cqe[c->consumed & c->mask];
-		struct hw_qp *qp = hw_qp_find(cq->dev, t->qpn);
+		struct hw_qp *qp = hw_qp_get(cq->dev, t->qpn);
 
 		if (qp)
 			qp->clock->seen[t->message].consumed++;
@@ -460,7 +460,7 @@ uint64_t hw_clock_cqe(struct hw_cq *cq, const struct hw_cqe *cqe)
 
 	bool message = cqe->opcode >= CQE_OP_RESP_WRITE_IMM && cqe->opcode <= CQE_OP_RESP_SEND_INVAL;
 	uint32_t qpn = cqe->sop_qpn & 0xffffff;
-	struct hw_qp *qp = hw_qp_find(cq->dev, qpn);
+	struct hw_qp *qp = hw_qp_get(cq->dev, qpn);
 
 	c->last = later(c->last, cqe->at + costs->cqe);
 	newest = later(newest, c->last);

@@ -4,7 +4,6 @@
 #include "softcx/hw/clock.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/uar.h"
-#include "softcx/hw/wait.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -259,7 +258,7 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 		cq->sol_at = cq->producer;
 	for (qp = TAILQ_FIRST(&cq->waiters); qp; qp = next) {
 		next = TAILQ_NEXT(qp, run);
-		if (!hw_wait_reached(cq, qp->wait_index))
+		if (!hw_cq_reached(cq, qp->wait_index))
 			continue;
 		if (__builtin_expect(cq->dev->trace != NULL, 0))
 			trace_release(cq, qp);

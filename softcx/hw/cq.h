@@ -63,6 +63,12 @@ struct hw_cqe {
 	uint8_t syndrome, vendor; /* of an error CQE */
 };
 
+/** True if CQE number @index was written: 24 bits, compared in a cyclic half window. */
+static inline bool hw_cq_reached(const struct hw_cq *cq, uint32_t index)
+{
+	return (((uint32_t)cq->producer - index - 1) & 0xffffff) < 0x800000;
+}
+
 /** Appends a CQE. False: overrun; the CQ has failed and on_error was called. */
 bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mem.h - memory keys and copies between ranges that keys describe. Internal to softcx/hw.
+ * mem.h - memory keys. Internal to softcx/hw.
  */
 #ifndef SOFTCX_HW_MEM_H
 #define SOFTCX_HW_MEM_H
 
+#include "softcx/hw/copy.h"
 #include "softcx/hw/dev.h"
 
 struct hw_mkey {
@@ -23,14 +24,6 @@ struct hw_mkey {
 	uint32_t pdn;
 	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
 	unsigned windows;       /* that show a part of this */
-};
-
-/** Bytes that a key covers, resolved. @host is NULL when only a process has them. */
-struct hw_span {
-	uint8_t *host;
-	uint64_t va;
-	uint32_t len;
-	struct hw_mem *mem; /* used only when @host is NULL */
 };
 
 /**
@@ -57,19 +50,5 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 /** Makes @key unusable until it is destroyed. False: it is not a key of @pdn, or @remote is set and a peer
  * may not invalidate it. */
 bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
-
-/**
- * Copy @len bytes: out of spans, into spans, or from spans to spans. The spans hold at least @len bytes.
- * Every aligned 8-byte word of a source is read once and aligned words of a destination are stored whole, as
- * by DMA, except in the bulk of copies above 4 KiB. false: the memory of another process could not be
- * reached.
- */
-bool hw_gather(void *dst, const struct hw_span *src, unsigned nsrc, uint32_t len);
-bool hw_scatter(const struct hw_span *dst, unsigned ndst, const void *src, uint32_t len);
-/** Like hw_scatter() of all that the spans hold, but the last span first: no order within a message is
- * promised. */
-bool hw_scatter_backwards(const struct hw_span *dst, unsigned ndst, const void *src);
-bool hw_copy(
-	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 
 #endif

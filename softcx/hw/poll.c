@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/doorbell.h"
 #include "softcx/hw/exec.h"
-#include "softcx/hw/uar.h"
 #include "util/clock.h"
 
 static bool run_timers(struct hw_dev *dev)
@@ -23,7 +23,7 @@ bool hw_poll(struct hw_dev *dev)
 	bool any;
 
 	dev->now = clock_ns();
-	any = hw_uar_scan(dev);
+	any = hw_doorbell_scan(dev);
 	any |= run_timers(dev);
 	any |= hw_cq_timers(dev);
 	any |= hw_qp_flush_broken(dev);

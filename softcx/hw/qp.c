@@ -181,46 +181,6 @@ void hw_qp_event(struct hw_qp *qp, int event)
 
 /* ---- what the SQ is doing ---------------------------------------------------------------- */
 
-void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
-{
-	struct hw_dev *dev = qp->dev;
-
-	switch (qp->run_state) {
-	case HW_RUN_IDLE:
-		break;
-	case HW_RUN_READY:
-		TAILQ_REMOVE(&dev->ready, qp, run);
-		dev->nready--;
-		break;
-	case HW_RUN_WAIT:
-		TAILQ_REMOVE(&qp->wait_cq->waiters, qp, run);
-		break;
-	case HW_RUN_TIMED:
-		TAILQ_REMOVE(&dev->timed, qp, run);
-		break;
-	}
-	switch (run) {
-	case HW_RUN_IDLE:
-		break;
-	case HW_RUN_READY:
-		TAILQ_INSERT_TAIL(&dev->ready, qp, run);
-		dev->nready++;
-		break;
-	case HW_RUN_WAIT:
-		TAILQ_INSERT_TAIL(&qp->wait_cq->waiters, qp, run);
-		break;
-	case HW_RUN_TIMED:
-		TAILQ_INSERT_TAIL(&dev->timed, qp, run);
-		break;
-	}
-	qp->run_state = run;
-}
-
-void hw_qp_resume(struct hw_qp *qp)
-{
-	hw_qp_set_run(qp, HW_RUN_READY);
-}
-
 void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
 {
 	uint32_t n = (uint16_t)(to - qp->sq_fetched), ahead = (uint16_t)(qp->sq_fetched - qp->sq_ci);

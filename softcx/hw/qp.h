@@ -14,13 +14,7 @@
 
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
-
-enum hw_run {
-	HW_RUN_IDLE,  /* nothing to execute, or not in RTS */
-	HW_RUN_READY, /* on dev->ready */
-	HW_RUN_WAIT,  /* stopped at a WAIT: on the waiters of wait_cq */
-	HW_RUN_TIMED, /* pause before a retry: on dev->timed until @due */
-};
+#include "softcx/hw/run.h"
 
 struct hw_inflight;
 struct hw_wqe;
@@ -75,10 +69,7 @@ static inline struct hw_qp *hw_qp_get(const struct hw_dev *dev, uint32_t qpn)
 
 void hw_qp_event(struct hw_qp *qp, int event);
 
-/** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */
-void hw_qp_set_run(struct hw_qp *qp, enum hw_run run);
-void hw_qp_resume(struct hw_qp *qp); /* from a WAIT or a pause */
-void hw_qp_start(struct hw_qp *qp);  /* if it is in RTS and has WQEs that are enabled */
+void hw_qp_start(struct hw_qp *qp); /* if it is in RTS and has WQEs that are enabled */
 
 /**
  * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half

@@ -18,7 +18,7 @@ int hw_wait_exec(struct hw_wqe *w)
 
 	if (!cq || !allowed(w))
 		return REFUSED;
-	if (hw_wait_reached(cq, index)) {
+	if (hw_cq_reached(cq, index)) {
 		if (qp->clock)
 			hw_clock_waited(w, cq, index);
 		return HW_EXEC_OK;

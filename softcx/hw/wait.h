@@ -17,11 +17,6 @@
 #include "softcx/hw/cq.h"
 #include "softcx/hw/exec.h"
 
-static inline bool hw_wait_reached(const struct hw_cq *cq, uint32_t index)
-{
-	return (((uint32_t)cq->producer - index - 1) & 0xffffff) < 0x800000;
-}
-
 static inline bool hw_wait_is_sync(uint8_t opcode)
 {
 	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
