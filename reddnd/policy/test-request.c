@@ -84,8 +84,10 @@ static void test_refusals(void **state)
 	REFUSED(version = 9, REDDN_REJ_VERSION, 1,
 		"the client speaks version 9 of the protocol, the server version 1");
 	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0");
-	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or no name");
-	REFUSED(offload[2] = '\n', REDDN_REJ_MALFORMED, 0, "the name of the offload is empty or no name");
+	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0,
+		"the name of the offload is empty or has characters that names do not have");
+	REFUSED(offload[2] = '\n', REDDN_REJ_MALFORMED, 0,
+		"the name of the offload is empty or has characters that names do not have");
 	REFUSED(depth = 0, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
 	REFUSED(slot_addr = htobe64(0x1020), REDDN_REJ_SLOT, 0,
 		"reply slots begin at 0x1020; the address must be a multiple of 64");
