@@ -179,9 +179,9 @@ refused() # OFFLOAD WORDS
 	grep -q -e "$2" "$work/ctl.err" || fail "$1: no message \"$2\"" "$work/ctl.err"
 	ok "refused: $2"
 }
-refused "{ name = \"x\"; $(list a) }" 'its program has a loop without a bound; say when the daemon is to end it'
+refused "{ name = \"x\"; $(list a) }" 'its program has a loop without a bound; set "time_budget" or "loop_budget"'
 refused '{ name = "x"; program = "while-break"; region = "array.a"; loop_budget = 5; }' 'all loops of its program have bounds'
-refused "{ name = \"x\"; $(list a) loop_budget = 0; }" '"loop_budget" must be a number of iterations'
+refused "{ name = \"x\"; $(list a) loop_budget = 0; }" '"loop_budget" is 0; it must be a number of iterations'
 refused "{ name = \"x\"; $(list a) time_budget = \"1s\"; wqe_budget = 5000; }" 'a "wqe_budget" needs a "loop_budget"'
 refused "{ name = \"x\"; $(list a) loop_budget = 1000; wqe_budget = 5000; }" 'a request takes [0-9]* WQEs, "wqe_budget" is 5000'
 
