@@ -8,7 +8,7 @@ hook=$(dirname "${BASH_SOURCE[0]}")/../check/commit-msg
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
-body=$'\n\nA body says why.\n'
+body=$'\n\nThe body gives the reason.\n'
 
 # judge MESSAGE: sets $out to what the hook prints and $rc to its exit status
 judge()

@@ -172,7 +172,7 @@ static void loop_row(FILE *f, const struct run_offload *o)
 	if (!run_offload(o, 1, 1, COUNTED, &n, why))
 		fail_msg("%s: %s", o->name, why);
 	laps = (double)n.laps * iterations;
-	/* whole laps: exactly what the compiler says, whatever of it was a NOP */
+	/* whole laps: exactly the count of the compiler, NOPs included */
 	assert_true(n.laps > 0);
 	assert_int_equal(n.lap[0] + n.lap[1] + n.lap[2] + n.lap[RUN_NOPS], n.laps * p->loop_info.lap.wqes);
 	fprintf(f, "| %s | %uC + %uA + %uE |", o->name, program_loop_size(p).copy,
