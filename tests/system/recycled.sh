@@ -38,7 +38,7 @@ done
 rc=0
 "$SOFTCX" run "$REDDN" bench --timeout 100000 --depth 12 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
 [[ $rc -eq 2 ]] || fail "a depth of 12: status $rc" "$work/odd.log"
-grep -q 'depth is 12; offload table is recycled, which takes a power of two, such as 8' "$work/odd.log" ||
+grep -q 'depth is 12; offload table is recycled and takes a power of two, such as 8' "$work/odd.log" ||
 	fail "a depth of 12 is refused without a reason" "$work/odd.log"
 ok "a depth that is no power of two is refused with a reason"
 
