@@ -149,7 +149,7 @@ within 400 400 60 "$begin"
 
 # live: requests that would take an hour finish at once when the limit is lifted, and the reverse
 for offload in plain lap; do
-	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err"
+	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 	bench slow.log b "$offload" 4000
 	slow=$child
@@ -158,14 +158,14 @@ for offload in plain lap; do
 	expect_exit "$child" "a neighbour without limit" free.log
 	alive "$slow" || fail "4000 requests at one per second are done" "$work/slow.log"
 	ok "$offload: a neighbour without limit is not slowed"
-	ctl limit slow --rate 0 || fail "no limit" "$work/ctl.err"
+	ctl limit slow --rate 0 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 	expect_exit "$slow" "$offload, when the limit of its tenant is lifted" slow.log
 	ok "$offload: the limit of a tenant is lifted"
 
 	bench free.log a "$offload" 1000000
 	until_true has_session "$offload" || fail "no session"
 	session=$(session_of "$offload")
-	ctl limit "$session" --rate 50 --burst 5 || fail "no limit" "$work/ctl.err"
+	ctl limit "$session" --rate 50 --burst 5 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 	begin=$(now_ms)
 	before=$(requests free)
 	until_true goes_on $((before + 100)) || fail "$offload: no requests at 50 per second" "$work/reddnd.log"
@@ -178,16 +178,16 @@ for offload in plain lap; do
 
 	# the same in bytes, first of the session, then of its tenant
 	for whose in "$session" free; do
-		ctl limit "$session" --rate 0 --bytes 0 || fail "no limit" "$work/ctl.err"
+		ctl limit "$session" --rate 0 --bytes 0 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 		before=$(requests free)
 		until_true goes_on $((before + 1000)) || fail "$offload: no requests without a limit" "$work/reddnd.log"
 		# a reply costs more than the credits of a minute
-		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err"
+		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 		until_true rests free || fail "$offload: the bytes of $whose are not limited" "$work/reddnd.log"
 		alive "$child" || fail "the client has ended" "$work/free.log"
 		ok "$offload: the bytes of $([[ $whose == free ]] && echo a tenant || echo a session) are limited while it runs"
-		ctl limit "$whose" --bytes 0 || fail "no limit" "$work/ctl.err"
+		ctl limit "$whose" --bytes 0 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 		before=$(requests free)
 		until_true goes_on $((before + 1000)) || fail "$offload: the limit is not lifted" "$work/reddnd.log"
 	done
