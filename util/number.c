@@ -9,8 +9,9 @@
 #include <string.h>
 
 /* Parse the digits at the beginning of @s; *rest is the text behind them. */
-static int digits(const char *s, int base, uint64_t *value, const char **rest)
+static int digits(const char *s, uint64_t *value, const char **rest)
 {
+	int base = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? 16 : 10;
 	char *end;
 
 	if (!isdigit((unsigned char)s[0]))
@@ -25,7 +26,7 @@ int number_parse(const char *s, uint64_t min, uint64_t max, uint64_t *out)
 {
 	const char *rest;
 	uint64_t v;
-	int r = digits(s, 0, &v, &rest);
+	int r = digits(s, &v, &rest);
 
 	if (r == -EINVAL || (r == 0 && *rest))
 		return -EINVAL;
@@ -37,7 +38,7 @@ int number_parse(const char *s, uint64_t min, uint64_t max, uint64_t *out)
 
 int number_parse_decimal(const char *s, uint64_t min, uint64_t max, uint64_t *out)
 {
-	return s[0] == '0' && s[1] ? -EINVAL : number_parse(s, min, max, out);
+	return strchr(s, 'x') || strchr(s, 'X') ? -EINVAL : number_parse(s, min, max, out);
 }
 
 int number_parse_size(const char *s, uint64_t max, uint64_t *out)
@@ -46,7 +47,7 @@ int number_parse_size(const char *s, uint64_t max, uint64_t *out)
 	const char *rest, *unit;
 	unsigned shift = 0;
 	uint64_t v;
-	int r = digits(s, 0, &v, &rest);
+	int r = digits(s, &v, &rest);
 
 	if (r == -EINVAL)
 		return -EINVAL;
@@ -71,7 +72,7 @@ int number_parse_duration(const char *s, uint64_t *us)
 	const uint64_t most = 30 * 24 * 3600000000ull;
 	const char *rest;
 	uint64_t v;
-	int r = digits(s, 10, &v, &rest);
+	int r = digits(s, &v, &rest);
 
 	if (r < 0)
 		return r;

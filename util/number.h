@@ -9,11 +9,12 @@
 
 #include <stdint.h>
 
-/** Parse a decimal, 0x hexadecimal or 0 octal number. 0; -EINVAL: not a number; -ERANGE: not from @min to
+/** Parse a decimal or 0x hexadecimal number; a 0 in front does not make it octal. 0; -EINVAL: not a number;
+ * -ERANGE: not from @min to
  * @max. */
 int number_parse(const char *s, uint64_t min, uint64_t max, uint64_t *out);
 
-/** Parse a decimal number. -EINVAL also for a 0 in front, which some readers take for octal. */
+/** The same for decimal numbers only. */
 int number_parse_decimal(const char *s, uint64_t min, uint64_t max, uint64_t *out);
 
 /** Parse a size in bytes up to @max, as number_parse() does, with K, M or G for powers of 1024 behind it. */

@@ -25,7 +25,7 @@ static void test_numbers(void **state)
 	assert_int_equal(number_parse("+1", 0, 9, &v), -EINVAL);
 	assert_int_equal(number_parse(" 1", 0, 9, &v), -EINVAL);
 	assert_int_equal(number_parse("1 ", 0, 9, &v), -EINVAL);
-	assert_int_equal(number_parse("09", 0, 9, &v), -EINVAL);
+	assert_int_equal(number_parse("09", 0, 8, &v), -ERANGE);
 	assert_int_equal(number_parse("0x", 0, 9, &v), -EINVAL);
 	assert_int_equal(number_parse("1K", 0, 9999, &v), -EINVAL);
 	assert_int_equal(number_parse("10", 0, 9, &v), -ERANGE);
@@ -43,7 +43,8 @@ static void test_decimals(void **state)
 	assert_int_equal(v, 0);
 	assert_int_equal(number_parse_decimal("10", 0, 10, &v), 0);
 	assert_int_equal(v, 10);
-	assert_int_equal(number_parse_decimal("010", 0, 10, &v), -EINVAL);
+	assert_int_equal(number_parse_decimal("010", 0, 10, &v), 0);
+	assert_int_equal(v, 10);
 	assert_int_equal(number_parse_decimal("0x1", 0, 10, &v), -EINVAL);
 	assert_int_equal(number_parse_decimal("", 0, 10, &v), -EINVAL);
 	assert_int_equal(number_parse_decimal("11", 0, 10, &v), -ERANGE);
@@ -55,6 +56,10 @@ static void test_sizes(void **state)
 	uint64_t v = 0;
 
 	(void)state;
+	assert_int_equal(number_parse_size("010M", INT64_MAX, &v), 0);
+	assert_int_equal(v, 10u << 20);
+	assert_int_equal(number_parse_size("0x1K", INT64_MAX, &v), 0);
+	assert_int_equal(v, 1024);
 	assert_int_equal(number_parse_size("4096", INT64_MAX, &v), 0);
 	assert_int_equal(v, 4096);
 	assert_int_equal(number_parse_size("3K", INT64_MAX, &v), 0);

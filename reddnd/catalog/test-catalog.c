@@ -227,8 +227,8 @@ static void test_top(void **state)
 
 static void test_listen(void **state)
 {
-	static const char *const bad[] = {"host:1", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:", "1.2.3.4:1x",
-		"1.2.3.4:010", "::1", "[::1", "[1.2.3.4]"};
+	static const char *const bad[] = {
+		"host:1", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:", "1.2.3.4:1x", "::1", "[::1", "[1.2.3.4]"};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
@@ -504,7 +504,7 @@ static void test_limits(void **state)
 static void test_no_networks(void **state)
 {
 	static const char *const bad[] = {
-		"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "1.2.3.4/08", "::/129", "1.2.3/24", "host"};
+		"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "::/129", "1.2.3/24", "host"};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
