@@ -296,6 +296,8 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 
 	if (!s)
 		return;
+	/* Making the queues takes milliseconds, which are not the client's */
+	s->since = clock_us();
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
 	completions_add(&d->completions, s);
 	accounting_began(s);
