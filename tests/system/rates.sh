@@ -162,7 +162,7 @@ for offload in plain lap; do
 	expect_exit "$slow" "$offload, when the limit of its tenant is lifted" slow.log
 	ok "$offload: the limit of a tenant is lifted"
 
-	bench free.log a "$offload" 1000000
+	bench free.log a "$offload" 1000000000
 	until_true has_session "$offload" || fail "no session"
 	session=$(session_of "$offload")
 	ctl limit "$session" --rate 50 --burst 5 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
