@@ -28,10 +28,13 @@ static int read_options(struct options *o, int argc, char **argv)
 	char why[200];
 	int first;
 
-	if (options_parse(o, VERB_NIC, argc, argv, &first, why, sizeof(why)) == 0)
-		return 0;
-	if (why[0])
+	if (options_parse(o, VERB_NIC, argc, argv, &first, why, sizeof(why)) == 0) {
+		if (first == argc)
+			return 0;
+		fprintf(stderr, "softcx-nic: \"%s\" is not an option\n", argv[first]);
+	} else if (why[0]) {
 		fprintf(stderr, "softcx-nic: %s\n", why);
+	}
 	return 2;
 }
 

@@ -48,6 +48,8 @@ static int fuzz(char **argv, const struct tool_nic_options *nic)
 		.json = options_given(o, OPTION_JSON)};
 	const char *seeds = o->text[OPTION_SEEDS];
 
+	if (options_given(o, OPTION_THINK))
+		tool_run_think(o->text[OPTION_THINK]);
 	if (seeds && !tool_fuzz_seeds(seeds, &fuzz.first, &fuzz.last))
 		tool_die("--seeds %s: neither a number nor FROM-TO", seeds);
 	return tool_fuzz(argv, nic, &fuzz);
