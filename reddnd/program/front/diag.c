@@ -214,7 +214,8 @@ static unsigned nth(const struct diag *d, unsigned n)
 		unsigned before = 0;
 
 		for (unsigned k = 0; k < d->errors; k++)
-			before += d->error[k].at.line < d->error[e].at.line;
+			before += d->error[k].at.line < d->error[e].at.line ||
+				  (d->error[k].at.line == d->error[e].at.line && k < e);
 		if (before == n)
 			return e;
 	}
