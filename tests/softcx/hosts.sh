@@ -73,10 +73,10 @@ expect_exit "$a" "server on a" a.log
 ok "a port of rdma_cm belongs to a host"
 
 # connections come from the address that was asked for, else from the first device's
-background server.log --host b rping -s -C 50 -V -d
+background server.log --host b ucmatose
 server=$child
-server_ready "$server" rping server.log cm_listens
-on_nic client.log --host a rping -c -a 127.1.0.1 -I 127.0.0.2 -C 50 -d ||
+server_ready "$server" ucmatose server.log cm_listens
+on_nic client.log --host a ucmatose -s 127.1.0.1 -b 127.0.0.2 ||
 	fail "a connection from the second device" "$work/client.log" "$work/server.log"
 expect_exit "$server" "server" server.log
 ok "a connection from the second device"
