@@ -284,6 +284,7 @@ static void free_layout(struct layout **l)
 int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err)
 {
 	__attribute__((cleanup(free_layout))) struct layout *l = calloc(1, sizeof(*l));
+	struct chain_image *built;
 	int r;
 
 	if (!l)
@@ -292,12 +293,15 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, struct cha
 	*err = (struct chain_error){0};
 	if (layout_make(l, d) || layout_check_flow(l))
 		return CHAIN_REFUSED;
-	r = allocate(l, img);
+	r = allocate(l, &built);
 	if (r < 0)
 		return r;
-	emit(l, *img);
-	r = layout_note_restores(l, *img);
-	if (r < 0)
-		chain_free(*img);
-	return r;
+	emit(l, built);
+	r = layout_note_restores(l, built);
+	if (r < 0) {
+		chain_free(built);
+		return r;
+	}
+	*img = built;
+	return 0;
 }

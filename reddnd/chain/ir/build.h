@@ -146,7 +146,7 @@ struct chain_desc {
 
 /**
  * Builds @d. 0 and an image that the caller frees with chain_free(); CHAIN_REFUSED and the reason in
- * @err; -ENOMEM.
+ * @err; -ENOMEM. Leaves *@img alone unless it returns 0.
  */
 int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err);
 

@@ -4,7 +4,9 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
 #include "tests/chain/assert-error.h"
+#include "tests/lib/nomem.h"
 
+#include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -607,6 +609,32 @@ static void wrong_shapes(void **state)
 	assert_refused(&k, WRONG(ARGS_OVERLAP, 2, 0));
 }
 
+/* chain_build(), which hands out an image only when it succeeds */
+static int build_or_nothing(const struct chain_desc *d, struct chain_image **img)
+{
+	struct chain_error err;
+	int r = chain_build(d, img, &err);
+
+	if (r)
+		assert_null(*img);
+	return r;
+}
+
+static void no_memory(void **state)
+{
+	struct sketch k;
+	IMAGE *img = NULL;
+	/* a word that is changed has to be restored */
+	const struct chain_step add = {
+		.queue = 1, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = WORD("a", 0, 8)};
+
+	(void)state;
+	sketch(&k, &add, 1);
+	NOMEM_TRY(-ENOMEM, build_or_nothing(&k.d, &img));
+	assert_int_equal(nomem_result, 0);
+	assert_int_not_equal(img->nrestores, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,6 +646,7 @@ int main(void)
 		cmocka_unit_test(patches_and_arguments),
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(wrong_shapes),
+		cmocka_unit_test(no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
