@@ -54,6 +54,51 @@ static void answers_request(struct run *r, uint8_t *slot)
 	slot[which] = (uint8_t)(which + 1);
 }
 
+/* Answers under conditions within conditions, on both sides */
+static const char deep_text[] = "program p\n"
+				"arg a : u8\n"
+				"arg b : u8\n"
+				"arg c : u8\n"
+				"if a == 1 {\n"
+				"  if b == 1 {\n    write_imm 1 as u8 -> slot @ 0\n"
+				"  } else if c == 1 {\n    write_imm 2 as u8 -> slot @ 1\n"
+				"  } else {\n    write_imm 3 as u8 -> slot @ 2\n  }\n"
+				"} else {\n"
+				"  if c != 1 {\n"
+				"    if b == 1 {\n      write_imm 4 as u8 -> slot @ 3\n    } else {\n"
+				"      write_imm 5 as u8 -> slot @ 4\n    }\n"
+				"  } else {\n    write_imm 6 as u8 -> slot @ 5\n  }\n"
+				"}\n";
+
+static void deep_request(struct run *r, uint8_t *slot)
+{
+	uint64_t a = run_random(r, 2), b = run_random(r, 2), c = run_random(r, 2);
+	unsigned which = a ? (b ? 0 : c ? 1 : 2) : c ? 5 : b ? 3 : 4;
+
+	run_arg(r, "a", a);
+	run_arg(r, "b", b);
+	run_arg(r, "c", c);
+	slot[which] = (uint8_t)(which + 1);
+}
+
+/* One side has them, the other answers at once */
+static const char one_side_text[] = "program p\n"
+				    "arg a : u8\n"
+				    "arg b : u8\n"
+				    "if a == 1 {\n"
+				    "  if b == 1 {\n    write_imm 1 as u8 -> slot @ 0\n  } else {\n    "
+				    "write_imm 2 as u8 -> slot @ 0\n  }\n"
+				    "} else {\n  write_imm 3 as u8 -> slot @ 0\n}\n";
+
+static void one_side_request(struct run *r, uint8_t *slot)
+{
+	uint64_t a = run_random(r, 2), b = run_random(r, 2);
+
+	run_arg(r, "a", a);
+	run_arg(r, "b", b);
+	slot[0] = a ? (b ? 1 : 2) : 3;
+}
+
 /* The author enables a part of the reply, before the rest of it is known */
 static const char part_text[] = "program p\n"
 				"region data size 512\n"
@@ -650,6 +695,12 @@ const struct run_offload features[] = {
 	{FEATURE("if and else, 56 bits, direct", else), .direct = true, .depth = 2, .setup = run_no_setup},
 	{FEATURE("one of three answers", answers), .depth = 2, .setup = run_no_setup},
 	{FEATURE("one of three answers, no masks", answers), .no_masks = true, .depth = 2,
+		.setup = run_no_setup},
+	{FEATURE("answers in branches of branches", deep), .depth = 2, .setup = run_no_setup},
+	{FEATURE("answers in branches of branches, no masks", deep), .no_masks = true, .depth = 2,
+		.setup = run_no_setup},
+	{FEATURE("answers in branches of one side", one_side), .depth = 2, .setup = run_no_setup},
+	{FEATURE("answers in branches of one side, direct", one_side), .direct = true, .depth = 2,
 		.setup = run_no_setup},
 	{FEATURE("a part of the reply by hand", part), .depth = 2, .region_bytes = {WORDS * 8},
 		.setup = words_setup},

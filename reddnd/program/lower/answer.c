@@ -21,16 +21,18 @@ static int implies(const struct guard *path, const struct guard *g)
 	return 0;
 }
 
-/* Whether @g can hold where @path does. The outermost condition that decides it is in *open; NULL if it does
- * hold */
+/* True if @g can hold where @path does. *open: the outermost condition that @path leaves open; NULL if there
+ * is none, or if @g cannot hold */
 static bool possible(const struct guard *path, const struct guard *g, const struct guard **open)
 {
 	*open = NULL;
 	for (; g; g = g->up) {
 		int s = implies(path, g);
 
-		if (s < 0)
+		if (s < 0) {
+			*open = NULL; /* a condition further in decides nothing here */
 			return false;
+		}
 		if (s == 0)
 			*open = g;
 	}
