@@ -682,6 +682,55 @@ static void pairs_request(struct run *r, uint8_t *slot)
 	run_put_le(slot, 8, n == 4 ? 104 : n);
 }
 
+/* Places in regions, read for the reply, at offsets that only the request or the run knows */
+static const char sent_text[] = "program p\n"
+				"region data\n"
+				"arg at : offset(2) in data\n"
+				"arg and : offset(1) in data\n"
+				"arg x : u8\n"
+				"var off : be40\n"
+				"var low : le16\n"
+				"var two : le16\n"
+				"read data @ at -> low, two\n"
+				"mov data @ at + 4 as be40 -> off\n"
+				"write data @ off -> slot @ 8, 8 bytes\n"
+				"write data @ at + 4 -> slot @ 16, 5 bytes\n"
+				"write data @ at + and, data @ low + 2 as be16 -> slot @ 24, 4 bytes\n"
+				"if x == 1 {\n  write data @ low + two -> slot @ 32, 8 bytes\n"
+				"} else {\n  write data @ two -> slot @ 40, 3 bytes\n}\n"
+				"write_imm data @ off + 8 as be64 -> slot @ 0\n";
+
+static void sent_setup(struct run *r)
+{
+	run_fill(r, r->region[0], r->o->region_bytes[0]);
+	for (unsigned i = 0; i < 8; i++) {
+		run_put_le(r->region[0] + i * 16, 2, run_random(r, 200));
+		run_put_le(r->region[0] + i * 16 + 2, 2, run_random(r, 200));
+		run_put_be(r->region[0] + i * 16 + 4, 5, run_random(r, 400));
+	}
+}
+
+static void sent_request(struct run *r, uint8_t *slot)
+{
+	const uint8_t *data = r->region[0];
+	uint64_t at = 16 * run_random(r, 8), and = run_random(r, 256), x = run_random(r, 2),
+		 low = run_get_le(data + at, 2), two = run_get_le(data + at + 2, 2),
+		 off = run_get_be(data + at + 4, 5);
+
+	run_arg(r, "at", at);
+	run_arg(r, "and", and);
+	run_arg(r, "x", x);
+	memcpy(slot, data + off + 8, 8);
+	memcpy(slot + 8, data + off, 8);
+	memcpy(slot + 16, data + at + 4, 5);
+	memcpy(slot + 24, data + at + and, 4);
+	memcpy(slot + 28, data + low + 2, 2);
+	if (x == 1)
+		memcpy(slot + 32, data + low + two, 8);
+	else
+		memcpy(slot + 40, data + two, 3);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -738,6 +787,11 @@ const struct run_offload features[] = {
 	{FEATURE("else of a loop in a loop", pairs), .depth = 2, .region_bytes = {64}, .setup = pairs_setup},
 	{FEATURE("else of a loop in a loop, direct", pairs), .direct = true, .depth = 2, .region_bytes = {64},
 		.setup = pairs_setup},
+	{FEATURE("sent from computed places", sent), .depth = 2, .region_bytes = {512}, .setup = sent_setup},
+	{FEATURE("sent from computed places, no masks", sent), .no_masks = true, .depth = 2,
+		.region_bytes = {512}, .setup = sent_setup},
+	{FEATURE("sent from computed places, direct", sent), .direct = true, .depth = 2,
+		.region_bytes = {512}, .setup = sent_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 

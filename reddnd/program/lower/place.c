@@ -327,12 +327,17 @@ static void sum_terms(struct lower *l, const struct op *op, struct step *s, int 
 	lower_copy(l, op, lower_scratch(sum, 0, bytes), address, "address");
 }
 
-struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
+struct place lower_region(struct lower *l, const struct op *user, struct step *s, int sge,
 	const struct ast_place *p, uint64_t constant)
 {
 	struct place at = {
 		.kind = CHAIN_AT_REGION, .region = (uint8_t)p->region->index, .from = (uint32_t)constant};
 	const struct ast_term *t = p->term;
+	struct op code = *user;
+	const struct op *op = &code;
+
+	if (code.queue == 0) /* which can only reach the client: the address is computed elsewhere */
+		code.queue = (uint8_t)(1 + l->p->nqueues);
 
 	if (p->nterms == 0)
 		return at;
