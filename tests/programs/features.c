@@ -731,6 +731,48 @@ static void sent_request(struct run *r, uint8_t *slot)
 		memcpy(slot + 40, data + two, 3);
 }
 
+/* An address is patched with an offset; of a wider variable the lowest five bytes count */
+static const char patched_text[] =
+	"program p\n"
+	"region data\n"
+	"struct pair { wide : be64, off : be40, low : u8 }\n"
+	"arg at : offset(2) in data\n"
+	"var x : be64\n"
+	"var y : be64\n"
+	"read data @ at as pair { wide -> wide, off -> look.remote, low -> hit.addr[7] }\n"
+	"mov 0x102 as be40 -> third.remote\n"
+	"cas third.remote : 0x02 -> 0x04, mask 0xff\n"
+	"look: read data as be64 -> x\n"
+	"third: read data as be64 -> y\n"
+	"hit: write data -> slot @ 8, 8 bytes\n"
+	"write data @ wide -> slot @ 24, 8 bytes\n"
+	"write y -> slot @ 16\n"
+	"write data @ wide + 1 -> slot @ 32, 1 bytes\n"
+	"write_imm x -> slot @ 0\n";
+
+static void patched_setup(struct run *r)
+{
+	run_fill(r, r->region[0], r->o->region_bytes[0]);
+	for (unsigned i = 0; i < 8; i++) {
+		run_put_be(r->region[0] + i * 16 + 3, 5, run_random(r, 400));
+		run_put_be(r->region[0] + i * 16 + 8, 5, run_random(r, 400));
+	}
+}
+
+static void patched_request(struct run *r, uint8_t *slot)
+{
+	const uint8_t *data = r->region[0];
+	uint64_t at = 16 * run_random(r, 8), wide = run_get_be(data + at + 3, 5),
+		 off = run_get_be(data + at + 8, 5);
+
+	run_arg(r, "at", at);
+	memcpy(slot, data + off, 8);
+	slot[32] = data[wide + 1];
+	memcpy(slot + 8, data + data[at + 13], 8);
+	memcpy(slot + 16, data + 0x104, 8);
+	memcpy(slot + 24, data + wide, 8);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -792,6 +834,7 @@ const struct run_offload features[] = {
 		.region_bytes = {512}, .setup = sent_setup},
 	{FEATURE("sent from computed places, direct", sent), .direct = true, .depth = 2,
 		.region_bytes = {512}, .setup = sent_setup},
+	{FEATURE("patched addresses", patched), .depth = 2, .region_bytes = {512}, .setup = patched_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 

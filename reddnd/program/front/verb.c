@@ -4,13 +4,27 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void mark_patched(const struct ast_place *place)
+/* A patch leaves the part of an address alone that is the same in the whole region */
+static bool keeps_region(struct sema *s, const struct ast_place *place, bool highest_byte)
+{
+	bool address = place->field == CHAIN_F_REMOTE_ADDR || place->field == CHAIN_F_LOCAL_ADDR;
+
+	return place->kind != AST_AT_FIELD || !address || !highest_byte ||
+	       sema_error(s, PLACE, place->pos,
+		       "this replaces the highest byte of the address, which belongs to the region; "
+		       "write the offset alone, such as a be%d",
+		       8 * PROGRAM_MAX_OFFSET);
+}
+
+/* Notes that a verb writes @bytes bytes to @place */
+static bool patches(struct sema *s, const struct ast_place *place, uint64_t bytes)
 {
 	if (place->kind != AST_AT_FIELD)
-		return;
+		return true;
 	place->verb->patched |= 1u << place->field;
 	if (place->field == CHAIN_F_LOCAL_LEN)
 		place->verb->lengths |= 1u << place->sge;
+	return keeps_region(s, place, place->one_byte ? place->byte == 0 : bytes == 8);
 }
 
 static bool too_many(struct sema *s, struct diag_pos pos, unsigned n)
@@ -38,8 +52,8 @@ static bool add_piece(
 {
 	pool_grow(s->pool, v->piece, v->npieces);
 	v->piece[v->npieces++] = (struct ast_piece){to, *type};
-	if (to)
-		mark_patched(to);
+	if (to && !patches(s, to, type->bytes))
+		return false;
 	return !too_many(s, v->pos, v->npieces);
 }
 
@@ -296,7 +310,8 @@ static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_ve
 			"write_imm signals the client, so it writes to slot; use write for other places");
 	if (!writable(s, to) || !in_slot(s, v, total))
 		return false;
-	mark_patched(to);
+	if (!patches(s, to, total))
+		return false;
 	if (to->type.kind == AST_NONE || total == to->type.bytes)
 		return true;
 	return sema_error(
@@ -324,7 +339,8 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	v->place = to;
 	if (!writable(s, to) || !sema_assignable(s, &op.type, to, op.pos))
 		return false;
-	mark_patched(to);
+	if (!patches(s, to, op.type.bytes))
+		return false;
 	pool_grow(s->pool, v->source, v->nsources);
 	v->source[v->nsources++] = op;
 	return true;
@@ -339,7 +355,7 @@ static bool word(struct sema *s, struct ast_verb *v, const struct ast_place *at)
 
 	v->place = at;
 	if (at->kind == AST_AT_FIELD) {
-		mark_patched(at);
+		patches(s, at, 0); /* how much of it depends on the mask */
 		return (v->kind == AST_CAS && t->bytes == 8) ||
 		       sema_error(s, PLACE, at->pos,
 			       "an atomic works on little-endian words of 8 bytes; fields of WQEs are "
@@ -421,7 +437,7 @@ static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (syn->mask && !sema_fits(&at->type, v->mask))
 		return sema_error(
 			s, TYPE, syn->mask->pos, "the mask is wider than %s", sema_type_name(&at->type));
-	return old_value(s, syn, v);
+	return keeps_region(s, at, v->mask >> 56) && old_value(s, syn, v);
 }
 
 static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
