@@ -773,6 +773,42 @@ static void patched_request(struct run *r, uint8_t *slot)
 	memcpy(slot + 24, data + wide, 8);
 }
 
+/* A patched address is that of a structure, also if its first fields are not wanted */
+static const char lead_text[] = "program p\n"
+				"region data\n"
+				"struct node { _ : be24, key : le40, next : u8, last : u8 }\n"
+				"struct head { _ : u8, at : be40 }\n"
+				"arg at : offset(2) in data\n"
+				"read data @ at as head { at -> first.remote }\n"
+				"first: read data as node { key -> key, next -> second.remote[7] }\n"
+				"second: read data @ 256 as node { last -> last, next -> third.remote[7] }\n"
+				"third: read data as head { at -> found.addr }\n"
+				"found: write data -> slot @ 16, 8 bytes\n"
+				"write_imm key, last -> slot @ 0\n";
+
+static void lead_setup(struct run *r)
+{
+	run_fill(r, r->region[0], r->o->region_bytes[0]);
+	for (unsigned i = 0; i < 64; i++)
+		run_put_be(r->region[0] + i * 8 + 1, 5, 8 * run_random(r, 60));
+	for (unsigned i = 0; i < 1024; i += 8)
+		r->region[0][i] = (uint8_t)(8 * run_random(r, 32));
+}
+
+static void lead_request(struct run *r, uint8_t *slot)
+{
+	const uint8_t *data = r->region[0], *first, *second, *third;
+	uint64_t at = 8 * run_random(r, 8);
+
+	run_arg(r, "at", at);
+	first = data + run_get_be(data + at + 1, 5);
+	second = data + 256 + first[8];
+	third = data + second[8];
+	memcpy(slot, first + 3, 5);
+	slot[5] = second[9];
+	memcpy(slot + 16, data + run_get_be(third + 1, 5), 8);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -835,6 +871,8 @@ const struct run_offload features[] = {
 	{FEATURE("sent from computed places, direct", sent), .direct = true, .depth = 2,
 		.region_bytes = {512}, .setup = sent_setup},
 	{FEATURE("patched addresses", patched), .depth = 2, .region_bytes = {512}, .setup = patched_setup},
+	{FEATURE("structures at patched addresses", lead), .depth = 2, .region_bytes = {1024},
+		.setup = lead_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 

@@ -192,6 +192,8 @@ struct ast_verb {
 	/* READ: from `place` into the pieces. `place` is AT_REGION, AT_VAR or AT_FIELD */
 	struct ast_piece *piece;
 	unsigned npieces;
+	uint32_t lead; /* READ of a structure: its bytes before the first piece, part of the offset in `place`
+			*/
 
 	/* WRITE, WRITE_IMM, SEND, MOV: the sources one after the other into `place` (not SEND). MOV has one
 	   source. WRITE: `place` is AT_SLOT, AT_REGION (writable), AT_VAR or AT_FIELD; WRITE_IMM: AT_SLOT.

@@ -152,8 +152,9 @@ static bool read_struct(
 		if (!want(s, sym->of, &syn->into[i], w, i))
 			return false;
 	}
-	/* the bytes before the first are not read at all */
+	/* the bytes before the first are not read at all, unless the address is patched */
 	at = w[0].at;
+	v->lead = at;
 	from->at += at;
 	if (!sema_in_reach(s, from->pos, from->at))
 		return false;

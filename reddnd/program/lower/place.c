@@ -380,10 +380,18 @@ uint32_t lower_skip(const struct ast_place *p)
 	return p->kind == AST_AT_REGION && p->nterms == 1 && p->at <= MOST_SKIPPED ? (uint32_t)p->at : 0;
 }
 
+/* An address that is patched is that of the structure, not of the field that is wanted first */
+static uint32_t patched_lead(const struct ast_verb *v)
+{
+	return v && v->kind == AST_READ && v->patched & 1u << CHAIN_F_REMOTE_ADDR ? v->lead : 0;
+}
+
 void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p)
 {
 	uint32_t skip = lower_skip(p);
 
+	if (!skip)
+		skip = patched_lead(op->verb);
 	s->remote = lower_region(l, op, s, -1, p, p->at - skip);
 	if (skip) {
 		s->skips = true;
