@@ -263,9 +263,9 @@ const void *nic_call_attr(const struct nic_call *call, unsigned i)
 	return call->data + pos;
 }
 
-static int store(struct nic_call *call, const struct softcx_store *head, const void *bytes)
+/* Appends a store that BODY bytes follow. Clears them, and points *AT at them. */
+static int append_store(struct nic_call *call, const struct softcx_store *head, size_t body, uint8_t **at)
 {
-	size_t body = head->fd >= 0 ? 0 : (head->len + 7UL) & ~7UL;
 	size_t size = call->stores_size + sizeof(*head) + body;
 	uint8_t *grown;
 
@@ -276,9 +276,8 @@ static int store(struct nic_call *call, const struct softcx_store *head, const v
 		return -ENOMEM;
 	call->stores = grown;
 	memcpy(grown + call->stores_size, head, sizeof(*head));
-	memset(grown + call->stores_size + sizeof(*head), 0, body);
-	if (body)
-		memcpy(grown + call->stores_size + sizeof(*head), bytes, head->len);
+	*at = grown + call->stores_size + sizeof(*head);
+	memset(*at, 0, body);
 	call->stores_size = size;
 	call->nstores++;
 	return 0;
@@ -286,18 +285,26 @@ static int store(struct nic_call *call, const struct softcx_store *head, const v
 
 int nic_call_store(struct nic_call *call, uint64_t va, const void *bytes, size_t len)
 {
+	uint8_t *at;
+	int rc;
+
 	if (len > SOFTCX_MAX_MSG)
 		return -E2BIG;
-	return store(call, &(struct softcx_store){.va = va, .len = (uint32_t)len, .fd = -1}, bytes);
+	rc = append_store(call, &(struct softcx_store){.va = va, .len = (uint32_t)len, .fd = -1},
+		(len + 7) & ~7UL, &at);
+	if (rc == 0 && len > 0)
+		memcpy(at, bytes, len);
+	return rc;
 }
 
 int nic_call_fd(struct nic_call *call, uint64_t va, int fd)
 {
 	int rc = call->nfds == SOFTCX_MAX_FDS ? -E2BIG : 0;
+	uint8_t *at;
 
 	if (rc == 0)
-		rc = store(call, &(struct softcx_store){.va = va, .len = sizeof(int), .fd = (int)call->nfds},
-			NULL);
+		rc = append_store(call,
+			&(struct softcx_store){.va = va, .len = sizeof(int), .fd = (int)call->nfds}, 0, &at);
 	if (rc < 0) {
 		close(fd);
 		return rc;
