@@ -23,6 +23,7 @@ struct rate {
 	uint64_t part;       /* of the next one, in millionths */
 	uint64_t at;         /* us: time up to which tokens have been added */
 	unsigned awaited;    /* number of waiters */
+	uint64_t held;       /* tokens that were taken and are not used yet, as server/pacer.c counts them */
 };
 
 /** Makes a full bucket. @burst 0: the tokens of a tenth of a second, at least 1. */

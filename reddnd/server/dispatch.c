@@ -35,12 +35,12 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 		return;
 	accounting_update(&d->accounting, s);
 	accounting_ended(&d->accounting, s, report_level(reason) == LOG_WARNING);
-	pacer_forget(&d->pacer, s);
 	timers_end(s);
 	budgets_end(&d->budgets, s);
 	report_ended(d->events, s, reason, text);
 	end_reasons_add(&d->end_reasons, s->client.address, &query, reason, text);
 	session_end(s);
+	pacer_forget(&d->pacer, s);
 	HASH_DELETE(by_id, d->sessions, s);
 	completions_remove(&d->completions, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);

@@ -2,6 +2,7 @@
 #include "reddnd/server/pacer.h"
 
 #include "reddnd/session/posting.h"
+#include "reddnd/session/silence.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -14,6 +15,11 @@ _Static_assert((int)LIMITS == (int)SESSION_LIMITS, "session_pacing.awaits");
 static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 static struct rate *limit(struct session *s, unsigned i)
@@ -30,21 +36,102 @@ static uint64_t price(const struct session *s, unsigned i)
 	return i < OWN_BYTES ? 1 : session_price(s);
 }
 
-/* RECVs that are posted ahead: a burst, or the credits if they are more. The recycler of a recycled chain
- * prepares a quarter of the slots at a time, and one quarter may always be under way: the other three can be
- * used without waiting for it. */
+static bool is_shared(unsigned i)
+{
+	return i == REQUESTS_OF_TENANT || i == BYTES_OF_TENANT;
+}
+
+/* ---- credits that sessions hold: paid for RECVs that no request has used ---- */
+
+static void hold(struct session *s, unsigned i, uint64_t tokens)
+{
+	limit(s, i)->held += tokens - s->pacing.held[i];
+	s->pacing.held[i] = tokens;
+}
+
+/* Counts again what @s holds when requests up to number @used have used their RECVs */
+static void count_held(struct session *s, uint64_t used)
+{
+	for (unsigned i = 0; i < LIMITS; i++) {
+		uint64_t from = s->pacing.paid_from[i] > used ? s->pacing.paid_from[i] : used;
+
+		hold(s, i, s->progress.posted > from ? (s->progress.posted - from) * price(s, i) : 0);
+	}
+}
+
+static void posted_unpaid(struct session *s)
+{
+	for (unsigned i = 0; i < LIMITS; i++)
+		s->pacing.paid_from[i] = s->progress.posted;
+	count_held(s, s->progress.done);
+}
+
+static void pay(struct session *s, uint64_t requests)
+{
+	for (unsigned i = 0; i < LIMITS; i++)
+		if (limit(s, i)->per_second)
+			rate_take(limit(s, i), requests * price(s, i));
+		else
+			s->pacing.paid_from[i] = s->progress.posted;
+	count_held(s, s->progress.done);
+}
+
+static void give_back(struct session *s)
+{
+	count_held(s, session_received(s));
+	for (unsigned i = 0; i < LIMITS; i++) {
+		rate_give(limit(s, i), s->pacing.held[i]);
+		hold(s, i, 0);
+	}
+}
+
+/* ---- how many RECVs may be posted ---- */
+
+/* Number of sessions that share the tenant's credits: those that wait and have not had a turn yet */
+static unsigned sharers(const struct session *s)
+{
+	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->pacing.waiting;
+}
+
+/*
+ * RECVs that a limit of the tenant allows to be posted ahead.
+ *
+ * Posted RECVs cannot be taken back, so a session that rests would keep credits from the other sessions of
+ * its tenant. So of the part of the burst that the others do not hold, it leaves a share to the next session:
+ * alone it gets half. Together sessions never hold more than the burst, except for the one RECV that each of
+ * them needs to go on. A session that waits and has used all of its RECVs gets its part of the credits that
+ * accrued, even if they are more because this process was held up.
+ */
+static uint64_t ahead_of_tenant(struct session *s, unsigned i, uint64_t now)
+{
+	struct rate *r = limit(s, i);
+	uint64_t others = r->held - s->pacing.held[i], n = 1;
+
+	if (s->tenant->turns && s->progress.posted == s->progress.done)
+		n = max(rate_available(r, now), r->burst) / price(s, i);
+	if (others < r->burst)
+		n = max(n, (r->burst - others) / price(s, i) / (1 + sharers(s)));
+	return max(n, 1);
+}
+
+/* RECVs that a limit of the session allows to be posted ahead: a burst, or the credits if they are more */
+static uint64_t ahead_of_session(struct session *s, unsigned i, uint64_t now)
+{
+	struct rate *r = limit(s, i);
+
+	return max(rate_available(r, now), r->burst) / price(s, i);
+}
+
+/* RECVs that are posted ahead. The recycler of a recycled chain prepares a quarter of the slots at a time,
+ * and one quarter may always be under way: the other three can be used without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
 	uint64_t w =
 		(s->queues.layout.recycled ? s->queues.layout.slots / 4 * 3 : s->queues.layout.slots) - 1;
 
-	for (unsigned i = 0; i < LIMITS; i++) {
-		struct rate *r = limit(s, i);
-		uint64_t tokens = rate_available(r, now);
-
-		if (r->per_second)
-			w = min(w, (tokens > r->burst ? tokens : r->burst) / price(s, i));
-	}
+	for (unsigned i = 0; i < LIMITS; i++)
+		if (limit(s, i)->per_second)
+			w = min(w, is_shared(i) ? ahead_of_tenant(s, i, now) : ahead_of_session(s, i, now));
 	return w;
 }
 
@@ -56,18 +143,12 @@ static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 	return all == UINT64_MAX ? all : all / price(s, i);
 }
 
-/* Number of sessions that share the tenant's credits: those that wait and have not had a turn yet */
-static unsigned sharers(const struct session *s)
-{
-	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->pacing.waiting;
-}
-
 /* Requests that limit @i allows this session: an even part of the tenant's, rounded up */
 static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
 {
 	uint64_t all = all_of(s, i, now);
 
-	if (all == UINT64_MAX || i == OWN_REQUESTS || i == OWN_BYTES)
+	if (all == UINT64_MAX || !is_shared(i))
 		return all;
 	return all / sharers(s) + (all % sharers(s) > 0);
 }
@@ -85,12 +166,6 @@ static uint64_t credits(struct session *s, uint64_t now)
 	for (unsigned i = 0; i < LIMITS; i++)
 		n = min(n, affordable(s, i, now));
 	return n;
-}
-
-static void pay(struct session *s, uint64_t requests)
-{
-	for (unsigned i = 0; i < LIMITS; i++)
-		rate_take(limit(s, i), requests * price(s, i));
 }
 
 /* Notes that it waits for credits of the limits that allow at most @n requests; UINT64_MAX: for none */
@@ -170,9 +245,11 @@ static uint64_t next_step(struct session *s, uint64_t now)
 /* Posts RECVs. True if all of the window is posted now. */
 static bool post(struct session *s, uint64_t now)
 {
-	uint64_t full = s->progress.done + window(s, now), to = min(full, session_postable(s));
-	uint64_t wanted, has = credits(s, now);
+	uint64_t full, to, wanted, has = credits(s, now);
 
+	count_held(s, s->progress.done);
+	full = s->progress.done + window(s, now);
+	to = min(full, session_postable(s));
 	if (s->pacing.unsettled)
 		session_post(s, s->progress.posted);
 	wanted = to > s->progress.posted ? to - s->progress.posted : 0;
@@ -208,16 +285,22 @@ void pacer_post(struct pacer *p, struct session *s)
 {
 	bool refunds = s->limits.bytes.per_second || s->tenant->bytes.per_second;
 
-	if (!s->pacing.paced)
+	if (!s->pacing.paced) {
 		session_post(s, session_postable(s));
-	else if (!s->pacing.waiting ||
-		 refunds) /* credits that were given back can be used before its timer */
+		posted_unpaid(s);
+	} else if (!s->pacing.waiting || refunds) {
+		/* Credits that were given back can be used before its timer */
 		step(p, s, clock_us());
+	}
 }
 
 void pacer_changed(struct pacer *p, struct session *s)
 {
+	bool began = !s->pacing.paced;
+
 	session_set_paced(s, session_is_limited(s));
+	if (began)
+		posted_unpaid(s);
 	set_waiting(p, s, s->pacing.paced);
 	if (s->pacing.paced)
 		set_timer(p, clock_us() + STEP_MIN_US);
@@ -228,6 +311,9 @@ void pacer_changed(struct pacer *p, struct session *s)
 void pacer_forget(struct pacer *p, struct session *s)
 {
 	set_waiting(p, s, false);
+	give_back(s);
+	if (s->tenant->waiting)
+		set_timer(p, clock_us());
 }
 
 /* One step of each session that waits. Credits that cannot be shared evenly go to the first ones, which move
@@ -241,13 +327,15 @@ static int on_due(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	p->due = UINT64_MAX;
-	TAILQ_FOREACH (s, &p->waiting, pacing.link)
+	TAILQ_FOREACH (s, &p->waiting, pacing.link) {
 		s->tenant->turns = s->tenant->waiting;
+		p->count(p->arg, s);
+		count_held(s, s->progress.done);
+	}
 	for (s = TAILQ_FIRST(&p->waiting); s; s = next) {
 		next = s == last ? NULL : TAILQ_NEXT(s, pacing.link);
 		before = s->progress.posted;
 		even = even_part(s, now);
-		p->count(p->arg, s);
 		step(p, s, now);
 		s->tenant->turns--;
 		if (s->progress.posted - before <= even || !s->pacing.waiting)

@@ -5,9 +5,11 @@
  * is slowed, not cut.
  *
  * Posting a RECV spends a credit. At most a burst of RECVs is posted ahead of what a client has used, so in t
- * seconds a session gets at most rate * t + 2 * burst requests. Credits accrue with time, not with steps of
- * the pacer: if this process or the NIC is held up, a session that waits gets all that accrued meanwhile, up
- * to a second's worth on top of that. Sessions of a tenant that wait for credits share them evenly.
+ * seconds a session gets at most rate * t + 2 * burst requests. The sessions of a tenant together hold at
+ * most one burst of its credits in RECVs that no request has used, except that each may have one RECV. A
+ * session that ends gives such credits back. Credits accrue with time, not with steps of the pacer: if this
+ * process or the NIC is held up, a session that waits gets all that accrued meanwhile, up to a second's worth
+ * on top of that. Sessions of a tenant that wait for credits share them evenly.
  *
  * A limit in bytes counts credits too: a request costs as many as its longest reply. The daemon sees what the
  * reply of an unrolled session had, and gives the rest back; it does not see it for a recycled one.
@@ -42,7 +44,7 @@ void pacer_deinit(struct pacer *p);
 void pacer_post(struct pacer *p, struct session *s);
 /** A limit of @s, or of its tenant, has changed. */
 void pacer_changed(struct pacer *p, struct session *s);
-/** The session is over. */
+/** The session is over, and its queues have stopped: gives back the credits of RECVs that it did not use. */
 void pacer_forget(struct pacer *p, struct session *s);
 
 #endif

@@ -3,6 +3,7 @@
  * what they can. */
 #include "reddnd/server/pacer.h"
 #include "reddnd/session/posting.h"
+#include "reddnd/session/silence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3 };
+enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3, MANY = 12 };
 
 /* ---- stubs: the clock, the timer, sessions ---- */
 
@@ -79,6 +80,11 @@ int session_post(struct session *s, uint64_t to)
 	return 0;
 }
 
+uint64_t session_received(const struct session *s)
+{
+	return s->progress.done;
+}
+
 uint64_t session_price(const struct session *s)
 {
 	(void)s;
@@ -87,7 +93,7 @@ uint64_t session_price(const struct session *s)
 
 bool session_is_limited(const struct session *s)
 {
-	return s->limits.rate.per_second || s->tenant->rate.per_second;
+	return s->limits.rate.per_second || s->tenant->rate.per_second || s->tenant->bytes.per_second;
 }
 
 void session_set_paced(struct session *s, bool paced)
@@ -104,7 +110,7 @@ void session_arm_replies(struct session *s)
 
 struct bed {
 	struct tenant tenant;
-	struct session session[SHARERS];
+	struct session session[MANY];
 	unsigned sessions;
 	struct pacer pacer;
 	bool asleep; /* the clients */
@@ -280,6 +286,91 @@ static void test_awaits_what_lacks(void **state)
 	finish(&b);
 }
 
+/* A tenant has as many credits after sessions that asked for nothing as before */
+static void test_gives_back(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	for (unsigned recycled = 0; recycled < 2; recycled++) {
+		begin(&b, recycled, MANY);
+		b.asleep = true;
+		rate_init(&b.tenant.rate, 1, 40, timer.now);
+		rate_init(&b.tenant.bytes, 1, 30 * PRICE, timer.now);
+		for (unsigned n = 0; n < MANY; n++) {
+			struct session *s = &b.session[n];
+
+			pacer_post(&b.pacer, s);
+			assert_true(s->progress.posted > 1);
+			s->progress.done = n == MANY / 2; /* one of them asks once */
+			pacer_forget(&b.pacer, s);
+		}
+		assert_int_equal(rate_available(&b.tenant.rate, timer.now), 39);
+		assert_int_equal(rate_available(&b.tenant.bytes, timer.now), 29 * PRICE);
+		assert_int_equal(b.tenant.rate.held + b.tenant.bytes.held, 0);
+		pacer_deinit(&b.pacer);
+	}
+}
+
+/* RECVs that were posted before there was a limit are not paid, and nothing is given back for them */
+static void test_gives_back_what_was_paid(void **state)
+{
+	struct bed b;
+	struct session *s = &b.session[0];
+
+	(void)state;
+	begin(&b, false, 1);
+	b.asleep = true;
+	s->pacing.paced = false;
+	pacer_post(&b.pacer, s);
+	assert_int_equal(s->progress.posted, MANY_SLOTS - 1);
+	rate_init(&b.tenant.rate, 1, 40, timer.now);
+	rate_take(&b.tenant.rate, 40);
+	pacer_changed(&b.pacer, s);
+	pacer_forget(&b.pacer, s);
+	assert_int_equal(rate_available(&b.tenant.rate, timer.now), 0);
+	finish(&b);
+}
+
+/* However long sessions rest: together they hold a burst, or one RECV each; and when all but one go on
+ * resting, that one gets the rate of the tenant */
+static void test_hoards(void **state)
+{
+	enum { RATE = 1000 };
+	const uint64_t bursts[] = {1, 5, 100};
+
+	(void)state;
+	for (unsigned recycled = 0; recycled < 2; recycled++)
+		for (size_t i = 0; i < sizeof(bursts) / sizeof(*bursts); i++) {
+			uint64_t unused = 0;
+			struct bed b;
+
+			begin(&b, recycled, MANY);
+			b.asleep = true;
+			rate_init(&b.tenant.rate, RATE, bursts[i], timer.now);
+			start(&b);
+			run(&b, 30 * S, 0);
+			for (unsigned n = 0; n < MANY; n++) {
+				assert_true(b.session[n].progress.posted > 0);
+				unused += b.session[n].progress.posted;
+			}
+			assert_true(unused <= bursts[i] + MANY);
+			assert_int_equal(unused, b.tenant.rate.held);
+			for (unsigned t = 0; t < RATE; t++) {
+				struct session *last = &b.session[MANY - 1];
+
+				run(&b, MS, 0);
+				last->progress.done = last->progress.posted;
+				pacer_post(&b.pacer, last);
+			}
+			assert_true(b.session[MANY - 1].progress.done >= RATE * 9 / 10);
+			for (unsigned n = 0; n < MANY; n++)
+				pacer_forget(&b.pacer, &b.session[n]);
+			assert_int_equal(b.tenant.rate.held, 0);
+			pacer_deinit(&b.pacer);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +378,9 @@ int main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_awaits_what_lacks),
+		cmocka_unit_test(test_gives_back),
+		cmocka_unit_test(test_gives_back_what_was_paid),
+		cmocka_unit_test(test_hoards),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

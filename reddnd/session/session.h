@@ -94,6 +94,9 @@ struct session_pacing {
 	bool waiting;                /* for credits */
 	bool awaits[SESSION_LIMITS]; /* the limits whose credits it waits for */
 	uint64_t seen;               /* progress.done at the last step of a recycled session */
+	/* Of each limit: RECVs before this number were posted without paying it, and tokens that were paid
+	 * for RECVs that are still unused */
+	uint64_t paid_from[SESSION_LIMITS], held[SESSION_LIMITS];
 	TAILQ_ENTRY(session) link;
 };
 

@@ -17,6 +17,16 @@ bool session_busy(const struct session *s)
 	return rnic_cq_peek(&s->queues.cq[0], (uint32_t)s->progress.done, &cqe) && !cqe.error;
 }
 
+uint64_t session_received(const struct session *s)
+{
+	uint64_t n = s->progress.done;
+	struct rnic_cqe cqe;
+
+	while (n < s->progress.posted && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) && !cqe.error)
+		n++;
+	return n;
+}
+
 bool session_rest(struct session *s)
 {
 	if (session_busy(s))

@@ -13,6 +13,9 @@ bool session_has_budgets(const struct session *s);
 /** True if an accepted request is still unanswered, as far as completions have been counted. */
 bool session_busy(const struct session *s);
 
+/** Requests whose RECV has been used, answered or not, since the beginning. */
+uint64_t session_received(const struct session *s);
+
 /** Asks for one event of the next request. False: a request has come already. */
 bool session_rest(struct session *s);
 

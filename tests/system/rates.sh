@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Rates: a client above its rate is slowed and not disconnected, in both modes; other clients do not notice; the limits of a live
-# session can change.
+# Rates: a client above its rate is slowed and not disconnected, in both modes; other clients do not notice; clients that ask for
+# nothing do not keep the credits of their tenant; the limits of a live session can change.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${IDLE_CLIENTS:?}"
 
 control=$work/control
 
@@ -146,6 +146,49 @@ second=$child
 expect_exit "$first" "one of two" 1.log
 expect_exit "$second" "the other" 2.log
 within 400 400 60 "$begin"
+
+# A client that leaves without a request gives back its credits. The bucket of bytes has those of one reply, and no more accrue.
+no_session() # OFFLOAD
+{
+	! has_session "$1" 2>/dev/null
+}
+
+for offload in plain lap; do
+	ctl limit thin --bytes 24000 || fail "no limit" "$work/ctl.err"
+	sleep 1
+	ctl limit thin --bytes 1 || fail "no limit" "$work/ctl.err"
+	for _ in 1 2 3; do
+		on_nic idle.log --host d "$IDLE_CLIENTS" "$address" "$port" "$offload" 1 || fail "no idle client" "$work/idle.log" "$work/reddnd.log"
+	done
+	on_nic get.log --host d "$REDDN" get --timeout 20000 --port "$port" "$address" "$offload" alice ||
+		fail "$offload: clients that left keep the credits" "$work/get.log" "$work/reddnd.log"
+	ok "$offload: clients that leave without a request give back their credits"
+done
+ctl limit thin --bytes 0 || fail "no limit" "$work/ctl.err"
+
+# However long clients rest, together they have at most the receives of one burst, or one each.
+burst=20
+clients=12
+for offload in plain lap; do
+	ctl limit slow --rate 400 --burst "$burst" || fail "no limit" "$work/ctl.err"
+	rm -f "$work/go"
+	background idle.log --host b "$IDLE_CLIENTS" "$address" "$port" "$offload" "$clients" 8 "$work/go"
+	until_true grep -q connected "$work/idle.log" || fail "no idle clients" "$work/idle.log" "$work/reddnd.log"
+	sleep 1
+	before=$(requests slow)
+	begin=$(now_ms)
+	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err"
+	touch "$work/go"
+	sleep 2
+	asked=$(($(requests slow) - before))
+	most=$((burst + clients + 3 + ($(now_ms) - begin) / 1000))
+	[[ $asked -ge $clients && $asked -le $most ]] ||
+		fail "$offload: $asked requests of clients that rested, not $clients to $most" "$work/idle.log" "$work/reddnd.log"
+	ok "$offload: $asked requests of $clients clients that rested, $most at most"
+	kill "$child"
+	wait "$child" 2>/dev/null
+	until_true no_session "$offload" || fail "the sessions stay" "$work/reddnd.log"
+done
 
 # live: requests that would take an hour finish at once when the limit is lifted, and the reverse
 for offload in plain lap; do
