@@ -11,25 +11,40 @@
 
 enum { LOG_CQES = 6, WQEBBS = 64, PAGE = 4096, PATIENCE_MS = 1000, POLLS_BEFORE_SLEEP = 1000 };
 
-int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
+static void destroy_queues(struct master_qp *m)
+{
+	rnic_qp_deinit(&m->qp);
+	rnic_cq_deinit(&m->cq);
+}
+
+static int make_queues(struct master_qp *m)
 {
 	const struct rnic_cq_attr cq = {.cqes_off = PAGE, .db_off = 0, .log_size = LOG_CQES};
-	struct rnic_qp_attr qp = {
+	const struct rnic_qp_attr qp = {
 		.wq_off = 2 * PAGE,
 		.sq_wqebbs = WQEBBS,
 		.db_off = RNIC_DB_BYTES,
 		.send_cq = &m->cq,
 	};
+	int r = rnic_cq_init(&m->cq, &m->block, &cq);
+
+	if (r == 0)
+		r = rnic_qp_init(&m->qp, &m->block, &qp);
+	if (r == 0)
+		r = rnic_qp_connect_self(&m->qp, 1);
+	if (r < 0)
+		destroy_queues(m);
+	return r;
+}
+
+int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
+{
 	int r;
 
 	*m = (struct master_qp){0};
 	r = rnic_block_init(&m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
-		r = rnic_cq_init(&m->cq, &m->block, &cq);
-	if (r == 0)
-		r = rnic_qp_init(&m->qp, &m->block, &qp);
-	if (r == 0)
-		r = rnic_qp_connect_self(&m->qp, 1);
+		r = make_queues(m);
 	if (r < 0)
 		master_qp_deinit(m);
 	return r;
@@ -37,20 +52,20 @@ int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *a
 
 void master_qp_deinit(struct master_qp *m)
 {
-	rnic_qp_deinit(&m->qp);
-	rnic_cq_deinit(&m->cq);
+	destroy_queues(m);
 	rnic_block_deinit(&m->block);
 }
 
-static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+/* Waits for the CQE of the last WQE */
+static int wait_cqe(struct master_qp *m)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
+	const uint16_t posted = (uint16_t)(m->qp.sq_posted - 1);
 	uint64_t until = clock_ms() + PATIENCE_MS;
 	struct rnic_cqe cqe;
 	unsigned polls = 0;
 
-	rnic_qp_post(&m->qp, wqe);
-	while (!rnic_cq_poll(&m->cq, &cqe)) {
+	while (!rnic_cq_poll(&m->cq, &cqe) || (!cqe.error && cqe.index != posted)) {
 		if (++polls < POLLS_BEFORE_SLEEP)
 			continue;
 		if (clock_ms() > until) {
@@ -65,6 +80,21 @@ static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEB
 		return -EIO;
 	}
 	return 0;
+}
+
+/* After an error the SQ executes nothing more, and after a timeout a CQE may still come: the queues are
+ * destroyed, and made again for the next WQE. */
+static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+{
+	int r = m->qp.obj ? 0 : make_queues(m);
+
+	if (r < 0)
+		return r;
+	rnic_qp_post(&m->qp, wqe);
+	r = wait_cqe(m);
+	if (r < 0)
+		destroy_queues(m);
+	return r;
 }
 
 static int enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint16_t index)

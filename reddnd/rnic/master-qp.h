@@ -19,7 +19,8 @@ void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
 
 /**
  * Enables WQEs of queue @qpn up to index @index (exclusive, WQEBBs since RESET), and waits some microseconds
- * for the completion. -ETIMEDOUT or -EIO when there is none; the master QP cannot be used then.
+ * for the completion. -ETIMEDOUT or -EIO when there is none: the WQEs may be enabled or not. The master QP is
+ * then destroyed, and the next call makes it again, with another CQ; errors of that are returned too.
  */
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index);
 

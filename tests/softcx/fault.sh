@@ -217,6 +217,23 @@ grep -qE 'a queue failed, though no step of it did|the device reports that queue
 ! grep -q 'step .* failed: flushed' "$work/reddnd.log" || fail "the daemon blames a step that was flushed" "$work/reddnd.log"
 ok "the daemon blames no step for a queue that the NIC ended"
 
+# The first enabling WQE is that of the master QP, which lets the queues of a new session begin. When it fails, that client is refused,
+# and the next one is served.
+while IFS='|' read -r words said; do
+	read -ra w <<<"$words"
+	fault add "${w[@]}"
+	on_nic client.log "$REDDN" get -p "$port" -t 50000 "$address" get alice &&
+		fail "$words, master QP: the client succeeds" "$work/client.log" "$work/reddnd.log"
+	[[ $? -ne 124 ]] || fail "$words, master QP: the client hangs" "$work/client.log" "$work/reddnd.log"
+	grep -q -e "$said" "$work/reddnd.log" || fail "$words: \"$said\" is not in the log" "$work/client.log" "$work/reddnd.log"
+	expect_struck "$words, master QP"
+	expect_served "$words, master QP: $(cat "$work/client.log")"
+done <<'END'
+error remote-access --opcode send-enable --count 1|the master QP failed: remote access error
+qp-error --opcode send-enable --count 1|the master QP failed: flushed
+delay 2000000 --opcode send-enable --count 1|timed out waiting for a completion of the master QP
+END
+
 # Without a device the daemon ends, to be started again by who started it: it has nothing to serve with.
 fault add device-fatal --opcode send --at 100
 on_nic client.log "${bench[@]}" && fail "device-fatal: the client succeeds" "$work/client.log" "$work/reddnd.log"
