@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/device.h"
+#include "util/cleanup.h"
 
 #include "softcx/driver/guard.h"
 #include "softcx/driver/mem.h"
@@ -458,25 +459,41 @@ static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply 
 	return rc < 0 ? rc : reply->rc;
 }
 
+/* A descriptor of its own for the time that a call blocks. */
+struct wait {
+	int held, fd;
+};
+
+static void wait_end(struct wait *w)
+{
+	if (w->held >= 0)
+		release(w->held, w->fd);
+}
+
 ssize_t dev_write(int fd, const void *buf, size_t len)
 {
 	struct softcx_request req = {.op = SOFTCX_WRITE, .va = (uintptr_t)buf, .len = len};
 	struct iovec iov[2] = {{&req, sizeof(req)}, {(void *)(uintptr_t)buf, len}};
 	struct softcx_reply reply = {0};
+	CLEANUP(wait_end) struct wait w = {.held = -1, .fd = fd};
 
 	for (;;) {
-		int64_t rc = call(fd, iov, 2, &reply, NULL);
+		int64_t rc = call(w.held >= 0 ? w.held : fd, iov, 2, &reply, NULL);
 		ssize_t n;
 
 		if (rc != -EAGAIN || !(reply.flags & SOFTCX_WAIT))
 			return rc;
 		/*
-		 * Peeking blocks, is interrupted, restarted and cancelled as the write() would be, keeps the
-		 * file open meanwhile as a blocked system call does, and honours O_NONBLOCK.
+		 * Peeking blocks, is interrupted, restarted and cancelled as the write() would be, and
+		 * honours O_NONBLOCK. A blocked system call keeps its file open if another thread closes the
+		 * descriptor meanwhile, and goes on with it: so it has a descriptor of its own. A cancelled
+		 * thread unwinds, which ends the wait (-fexceptions).
 		 */
-		if (!dev_is(fd, NULL))
+		if (w.held < 0)
+			w.held = hold(fd);
+		if (w.held < 0)
 			return -EBADF;
-		n = recv(fd, &(char){0}, 1, MSG_PEEK);
+		n = recv(w.held, &(char){0}, 1, MSG_PEEK);
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
 	}
