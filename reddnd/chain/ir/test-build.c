@@ -416,40 +416,40 @@ struct wrong {
 };
 
 static const struct wrong wrongs[] = {
-	{{CHAIN_E_NO_VERB, 2, 0}, {.queue = 1, .verb = 77}, {0}},
-	{{CHAIN_E_NO_QUEUE, 2, 0}, {.queue = 2, .verb = CHAIN_NOP}, {0}},
-	{{CHAIN_E_SAME_LABEL, 0, 0}, {.queue = 1, .label = "done", .verb = CHAIN_NOP}, {0}},
-	{{CHAIN_E_NO_DATA, 2, 0}, {.queue = 1, .verb = CHAIN_NOP, .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_READ_NOTHING, 2, 0}, {.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0)}, {0}},
-	{{CHAIN_E_NO_REMOTE, 2, 0}, {.queue = 1, .verb = CHAIN_NOP, .remote = WORD("a", 0, 0)}, {0}},
-	{{CHAIN_E_NO_PLACE, 2, 0}, {.queue = 1, .verb = CHAIN_READ, .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_NO_WORD, 2, 0},
+	{WRONG(NO_VERB, 2, NO_STEP), {.queue = 1, .verb = 77}, {0}},
+	{WRONG(NO_QUEUE, 2, NO_STEP), {.queue = 2, .verb = CHAIN_NOP}, {0}},
+	{WRONG(SAME_LABEL, NO_STEP, NO_STEP), {.queue = 1, .label = "done", .verb = CHAIN_NOP}, {0}},
+	{WRONG(NO_DATA, 2, NO_STEP), {.queue = 1, .verb = CHAIN_NOP, .local = {WORD("a", 0, 1)}}, {0}},
+	{WRONG(READ_NOTHING, 2, NO_STEP), {.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0)}, {0}},
+	{WRONG(NO_REMOTE, 2, NO_STEP), {.queue = 1, .verb = CHAIN_NOP, .remote = WORD("a", 0, 0)}, {0}},
+	{WRONG(NO_PLACE, 2, NO_STEP), {.queue = 1, .verb = CHAIN_READ, .local = {WORD("a", 0, 1)}}, {0}},
+	{WRONG(NO_WORD, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("z", 0, 1)}}, {0}},
-	{{CHAIN_E_WORD_END, 2, 0},
+	{WRONG(WORD_END, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("c", 9, 8)}}, {0}},
-	{{CHAIN_E_NO_REGION, 2, 0},
+	{WRONG(NO_REGION, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(2, 0, 0), .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_SEGMENT_EMPTY, 2, 0},
+	{WRONG(SEGMENT_EMPTY, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .local = {WORD("a", 0, 0)}}, {0}},
-	{{CHAIN_E_NO_STEP, 2, 0},
+	{WRONG(NO_STEP, 2, NO_STEP),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("gone", CHAIN_F_OPCODE, 0, 1)}},
 		{0}},
-	{{CHAIN_E_NO_FIELD, 2, 4},
+	{WRONG(NO_FIELD, 2, 4),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_COMPARE, 0, 1)}},
 		{0}},
-	{{CHAIN_E_FIELD_END, 2, 4},
+	{WRONG(FIELD_END, 2, 4),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 3, 2)}},
 		{0}},
-	{{CHAIN_E_NO_SEGMENT, 2, 4},
+	{WRONG(NO_SEGMENT, 2, 4),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
@@ -459,63 +459,67 @@ static const struct wrong wrongs[] = {
 				.sge = 1,
 				.len = 8}}},
 		{0}},
-	{{CHAIN_E_WRITES_KEY, 2, 4},
+	{WRONG(WRITES_KEY, 2, 4),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {FIELD("done", CHAIN_F_LOCAL_KEY, 0, 4)}},
 		{0}},
-	{{CHAIN_E_WRITES_KEY, 2, 4},
+	{WRONG(WRITES_KEY, 2, 4),
 		{.queue = 1,
 			.verb = CHAIN_WRITE,
 			.remote = FIELD("done", CHAIN_F_REMOTE_KEY, 0, 0),
 			.local = {WORD("a", 0, 4)}},
 		{0}},
-	{{CHAIN_E_ATOMIC_BYTES, 2, 0},
+	{WRONG(ATOMIC_BYTES, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_CAS, .remote = WORD("a", 0, 0), .local = {WORD("c", 0, 4)}}, {0}},
-	{{CHAIN_E_ATOMIC_ALIGN, 2, 0}, {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
-	{{CHAIN_E_LOCAL_SLOT, 2, 0},
+	{WRONG(ATOMIC_ALIGN, 2, NO_STEP), {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
+	{WRONG(LOCAL_SLOT, 2, NO_STEP),
 		{.queue = 1,
 			.verb = CHAIN_READ,
 			.remote = REGION(0, 0, 0),
 			.local = {{.kind = CHAIN_AT_SLOT, .len = 1}}},
 		{0}},
-	{{CHAIN_E_SLOT_QUEUE, 2, 0},
+	{WRONG(SLOT_QUEUE, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_WRITE, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_READS_CLIENT, 2, 0},
+	{WRONG(READS_CLIENT, 2, NO_STEP),
 		{.queue = 0, .verb = CHAIN_READ, .remote = SLOT(0), .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_ONLY_SLOT, 2, 0},
+	{WRONG(ONLY_SLOT, 2, NO_STEP),
 		{.queue = 0, .verb = CHAIN_WRITE, .remote = WORD("a", 0, 0), .local = {WORD("a", 0, 1)}},
 		{0}},
-	{{CHAIN_E_NO_RECEIVER, 2, 0}, {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
-	{{CHAIN_E_NO_STEP, 2, 0}, {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
-	{{CHAIN_E_WAIT_UNSIGNALLED, 2, 3}, {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
-	{{CHAIN_E_WAITS_FOR_LATER, 2, 2},
+	{WRONG(NO_RECEIVER, 2, NO_STEP), {.queue = 1, .verb = CHAIN_SEND, .local = {WORD("a", 0, 1)}}, {0}},
+	{WRONG(NO_STEP, 2, NO_STEP), {.queue = 1, .verb = CHAIN_WAIT, .until = "gone"}, {0}},
+	{WRONG(WAIT_UNSIGNALLED, 2, 3), {.queue = 1, .verb = CHAIN_WAIT, .until = "answer"}, {0}},
+	{WRONG(WAITS_FOR_LATER, 2, 2),
 		{.label = "self", .queue = 1, .verb = CHAIN_WAIT, .flags = CHAIN_SIGNALLED, .until = "self"},
 		{0}},
-	{{CHAIN_E_WAIT_REPLY, 2, 4}, {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
-	{{CHAIN_E_ENABLES_NO_STEP, 2, 0},
+	{WRONG(WAIT_REPLY, 2, 4), {.queue = 1, .verb = CHAIN_WAIT, .until = "done"}, {0}},
+	{WRONG(ENABLES_NO_STEP, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "answer"}, {0}},
-	{{CHAIN_E_ENABLES_NO_HEAD, 2, 0},
+	{WRONG(ENABLES_NO_HEAD, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
-	{{CHAIN_E_NO_QUEUE, 2, 0}, {.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END},
-		{0}},
-	{{CHAIN_E_ENABLED_BEFORE, 3, 0},
+	{WRONG(NO_QUEUE, 2, NO_STEP),
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END}, {0}},
+	{WRONG(ENABLED_BEFORE, 3, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, {0}},
-	{{CHAIN_E_ENABLED_BEFORE, 2, 0},
+	{WRONG(ENABLED_BEFORE, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
-	{{CHAIN_E_NO_RECVS, 2, 0}, {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
-	{{CHAIN_E_ARG_EMPTY, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
-	{{CHAIN_E_ARG_PLACE, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
-	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_OPCODE, 0, 1)},
-	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_IMM, 0, 1)},
-	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("done", CHAIN_F_LOCAL_LEN, 0, 1)},
-	{{CHAIN_E_ARG_FIELD, 0, 0}, {.queue = 1, .verb = CHAIN_NOP}, FIELD("answer", CHAIN_F_INDEX, 0, 1)},
-	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+	{WRONG(NO_RECVS, 2, NO_STEP), {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
+	{WRONG(ARG_EMPTY, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
+	{WRONG(ARG_PLACE, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
+	{WRONG(ARG_FIELD, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_OPCODE, 0, 1)},
+	{WRONG(ARG_FIELD, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_IMM, 0, 1)},
+	{WRONG(ARG_FIELD, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("done", CHAIN_F_LOCAL_LEN, 0, 1)},
+	{WRONG(ARG_FIELD, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
+		FIELD("answer", CHAIN_F_INDEX, 0, 1)},
+	{WRONG(ARG_ADDRESS, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
 		FIELD("done", CHAIN_F_LOCAL_ADDR, 0, 8)},
-	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+	{WRONG(ARG_ADDRESS, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
 		FIELD("done", CHAIN_F_LOCAL_ADDR, 1, 3)},
-	{{CHAIN_E_ARG_ADDRESS, 0, 0}, {.queue = 1, .verb = CHAIN_NOP},
+	{WRONG(ARG_ADDRESS, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},
 		FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1)},
 };
 
@@ -553,60 +557,60 @@ static void wrong_shapes(void **state)
 	(void)state;
 	sketch(&k, NULL, 0);
 	k.d.nqueues = 0;
-	assert_refused(&k, WRONG(QUEUES, 0, 0));
+	assert_refused(&k, WRONG(QUEUES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.nsteps = CHAIN_MAX_STEPS + 1;
-	assert_refused(&k, WRONG(STEPS, 0, 0));
+	assert_refused(&k, WRONG(STEPS, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.nargs = CHAIN_MAX_RECV_SGE + 1;
-	assert_refused(&k, WRONG(ARGS, 0, 0));
+	assert_refused(&k, WRONG(ARGS, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.nregions = CHAIN_MAX_WINDOWS + 1;
-	assert_refused(&k, WRONG(REGIONS, 0, 0));
+	assert_refused(&k, WRONG(REGIONS, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.words = big;
 	k.d.nwords = 2;
-	assert_refused(&k, WRONG(SCRATCH_BYTES, 0, 0));
+	assert_refused(&k, WRONG(SCRATCH_BYTES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	for (unsigned i = 0; i < 16; i++)
 		k.args[i] = (struct chain_place)WORD("c", 0, 17);
 	k.d.nargs = 16;
-	assert_refused(&k, WRONG(REQUEST_BYTES, 0, 0));
+	assert_refused(&k, WRONG(REQUEST_BYTES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = headless;
 	k.steps[1].upto = CHAIN_UPTO_END;
-	assert_refused(&k, WRONG(NO_HEAD, 0, 0));
+	assert_refused(&k, WRONG(NO_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = headed;
-	assert_refused(&k, WRONG(REPLY_HEAD, 0, 0));
+	assert_refused(&k, WRONG(REPLY_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = tall;
-	assert_refused(&k, WRONG(HEAD_STEPS, 0, 0));
+	assert_refused(&k, WRONG(HEAD_STEPS, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = three;
 	k.d.nqueues = 3;
-	assert_refused(&k, WRONG(QUEUE_EMPTY, 0, 0));
+	assert_refused(&k, WRONG(QUEUE_EMPTY, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.steps[0].verb = CHAIN_NOP;
-	assert_refused(&k, WRONG(HEAD_START, 0, 0));
+	assert_refused(&k, WRONG(HEAD_START, 0, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.steps[1].upto = CHAIN_UPTO_END;
-	assert_refused(&k, WRONG(NEXT_HEAD, 0, 0));
+	assert_refused(&k, WRONG(NEXT_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.steps[1] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_refused(&k, WRONG(NEVER_ENABLED, 2, 0));
+	assert_refused(&k, WRONG(NEVER_ENABLED, 2, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.args[0] = (struct chain_place){
 		.kind = CHAIN_AT_FIELD, .name = "head", .field = CHAIN_F_INDEX, .len = 4};
 	k.d.nargs = 1;
 	k.steps[0].label = "head";
-	assert_refused(&k, WRONG(WRITES_HEAD, 0, 0));
+	assert_refused(&k, WRONG(WRITES_HEAD, ARGUMENT(0), 0));
 	sketch(&k, NULL, 0);
 	k.args[0] = (struct chain_place)WORD("a", 4, 4);
 	k.args[1] = (struct chain_place)WORD("c", 0, 4);
 	k.args[2] = (struct chain_place)WORD("a", 7, 2);
 	k.d.nargs = 3;
-	assert_refused(&k, WRONG(ARGS_OVERLAP, 2, 0));
+	assert_refused(&k, WRONG(ARGS_OVERLAP, ARGUMENT(2), ARGUMENT(0)));
 }
 
 /* chain_build(), which hands out an image only when it succeeds */

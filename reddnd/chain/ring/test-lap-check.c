@@ -6,6 +6,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/ring/lap-check.h"
+#include "tests/chain/assert-error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,24 +176,24 @@ static void what_is_taken_away_is_missed(void **state)
 {
 	static const struct {
 		void (*damage)(struct fixture *f);
-		enum chain_error_code why;
+		struct fault why;
 		bool fences;
 	} cases[] = {
-		{nothing, CHAIN_E_NONE, false},
-		{nothing, CHAIN_E_NONE, true},
-		{no_wait, CHAIN_E_LAP_FETCHED_EARLY, false},
-		{last_wait_of_the_half, CHAIN_E_LAP_FETCHED_EARLY, false},
-		{no_cqe, CHAIN_E_LAP_WAIT, false},
-		{enables_too_much, CHAIN_E_LAP_FETCHED_EARLY, false},
-		{enables_too_little, CHAIN_E_LAP_NEVER_ENABLED, false},
-		{enables_a_lap, CHAIN_E_LAP_ENABLE_FAR, false},
-		{enables_backwards, CHAIN_E_LAP_ENABLE_BACK, false},
-		{enable_without_fence, CHAIN_E_LAP_FETCHED_EARLY, true},
-		{adds_without_fence, CHAIN_E_LAP_UNORDERED, true},
-		{reads_without_fence, CHAIN_E_NONE,
+		{nothing, FINE, false},
+		{nothing, FINE, true},
+		{no_wait, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(18, 21)), false},
+		{last_wait_of_the_half, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(148, 253)), false},
+		{no_cqe, WRONG(LAP_WAIT, NO_STEP, NO_STEP, NUMBERS(13, 4)), false},
+		{enables_too_much, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(15, 18)), false},
+		{enables_too_little, WRONG(LAP_NEVER_ENABLED, NO_STEP, NO_STEP, NUMBERS(17)), false},
+		{enables_a_lap, WRONG(LAP_ENABLE_FAR, NO_STEP, NO_STEP, NUMBERS(14, 530)), false},
+		{enables_backwards, WRONG(LAP_ENABLE_BACK, NO_STEP, NO_STEP, NUMBERS(17)), false},
+		{enable_without_fence, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(10, 12)), true},
+		{adds_without_fence, WRONG(LAP_UNORDERED, NO_STEP, NO_STEP, NUMBERS(418, 494)), true},
+		{reads_without_fence, FINE,
 			true}, /* the fences and WAITs of iterations in between are enough */
-		{wrong_index, CHAIN_E_LAP_FOREIGN_WQE, false},
-		{no_wqe, CHAIN_E_LAP_NO_WQE, false},
+		{wrong_index, WRONG(LAP_FOREIGN_WQE, NO_STEP, NO_STEP, NUMBERS(7)), false},
+		{no_wqe, WRONG(LAP_NO_WQE, NO_STEP, NO_STEP, NUMBERS(8)), false},
 	};
 	static struct fixture f;
 	struct chain_error err;
@@ -201,9 +202,9 @@ static void what_is_taken_away_is_missed(void **state)
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6);
 		cases[i].damage(&f);
-		if (lap_check(&f.lap, f.info.start, &err) != (cases[i].why ? CHAIN_REFUSED : 0))
+		if (lap_check(&f.lap, f.info.start, &err) != (cases[i].why.code ? CHAIN_REFUSED : 0))
 			fail_msg("case %u: %s", i, chain_error_name(err.code));
-		assert_int_equal(err.code, cases[i].why);
+		assert_fault(&err, cases[i].why);
 	}
 }
 
@@ -213,24 +214,28 @@ static void no_loops(void **state)
 {
 	static const struct {
 		struct chain_step steps[3];
-		enum chain_error_code why;
+		struct fault why;
 	} cases[] = {
-		{{{.label = "a", .verb = CHAIN_NOP}}, CHAIN_E_LOOP_RENEWAL},
-		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", 0, "a")}, CHAIN_E_LOOP_RENEWAL},
-		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", CHAIN_FENCE, "c")}, CHAIN_E_LOOP_ENABLE},
-		{{{.label = "a", .verb = CHAIN_WAIT, .until = "a"}}, CHAIN_E_LOOP_WAIT},
+		{{{.label = "a", .verb = CHAIN_NOP}}, WRONG(LOOP_RENEWAL, NO_STEP, NO_STEP)},
+		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", 0, "a")},
+			WRONG(LOOP_RENEWAL, NO_STEP, NO_STEP)},
+		{{{.label = "a", .verb = CHAIN_NOP}, ENABLE("b", CHAIN_FENCE, "c")},
+			WRONG(LOOP_ENABLE, 1, NO_STEP, LABELS("b"))},
+		{{{.label = "a", .verb = CHAIN_WAIT, .until = "a"}},
+			WRONG(LOOP_WAIT, 0, NO_STEP, LABELS("a"))},
 		{{{.label = "a", .verb = CHAIN_WRITE_IMM, .remote = REGION(0), .local = {REGION(1)}}},
-			CHAIN_E_LOOP_SENDS},
+			WRONG(LOOP_SENDS, 0, NO_STEP, LABELS("a"))},
 		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0), .local = {FIELD("a", 7, 2)}}},
-			CHAIN_E_LOOP_NO_FIELD},
+			WRONG(LOOP_NO_FIELD, 0, NO_STEP, LABELS("a"), .name = "a")},
 		{{{.label = "a",
 			 .verb = CHAIN_READ,
 			 .remote = {.kind = CHAIN_AT_SLOT},
 			 .local = {REGION(1)}}},
-			CHAIN_E_LOOP_PLACE},
-		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0)}}, CHAIN_E_LOOP_EMPTY},
+			WRONG(LOOP_PLACE, 0, NO_STEP, LABELS("a"))},
+		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0)}},
+			WRONG(LOOP_EMPTY, 0, NO_STEP, LABELS("a"))},
 		{{{.label = "a", .verb = CHAIN_READ, .queue = 0, .remote = REGION(0), .local = {REGION(0)}}},
-			CHAIN_E_SEGMENT_EMPTY},
+			WRONG(SEGMENT_EMPTY, 0, NO_STEP, LABELS("a"), NUMBERS(0))},
 	};
 	static const struct chain_queue_desc queue = {"loop", 0};
 	struct chain_env env = {.queue[0].ring_wqebbs = RING};
@@ -248,7 +253,7 @@ static void no_loops(void **state)
 		while (d.nsteps < 3 && cases[i].steps[d.nsteps].label)
 			d.nsteps++;
 		assert_int_equal(chain_loop(&d, &env, &info, &err), CHAIN_REFUSED);
-		assert_int_equal(err.code, cases[i].why);
+		assert_fault(&err, cases[i].why);
 	}
 }
 

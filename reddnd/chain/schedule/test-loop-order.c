@@ -7,6 +7,7 @@
 
 #include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/verify/order.h"
+#include "tests/chain/assert-error.h"
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
@@ -151,11 +152,11 @@ static void test_refused(void **state)
 
 	(void)state;
 	assert_int_equal(order(idle, 3, &err), CHAIN_REFUSED);
-	assert_int_equal(err.code, CHAIN_E_LOOP_IDLE);
+	assert_fault(&err, WRONG(LOOP_IDLE, NO_STEP, NO_STEP));
 	for (unsigned s = 0; s < CHAIN_MAX_STEPS; s++)
 		many[s] = busy[s == 0 ? 0 : s + 1 == CHAIN_MAX_STEPS ? 2 : 1];
 	assert_int_equal(order(many, CHAIN_MAX_STEPS, &err), CHAIN_REFUSED);
-	assert_int_equal(err.code, CHAIN_E_BARRIERS);
+	assert_fault(&err, WRONG(BARRIERS, NO_STEP, NO_STEP, NUMBERS(CHAIN_MAX_STEPS, 512)));
 	NOMEM_TRY(-ENOMEM, order(busy, 3, &err));
 	assert_int_equal(nomem_result, 0);
 }
@@ -225,7 +226,7 @@ static void test_around(void **state)
 
 	(void)state;
 	assert_int_equal(around(false, &err), CHAIN_REFUSED);
-	assert_int_equal(err.code, CHAIN_E_READ_AND_WRITE);
+	assert_fault(&err, WRONG(READ_AND_WRITE, 3, 4, LABELS("over", "after")));
 	if (around(true, &err))
 		fail_msg("%s", chain_error_name(err.code));
 }

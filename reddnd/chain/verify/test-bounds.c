@@ -125,7 +125,7 @@ static void needs(void **state)
 	assert_int_equal(b.region[LOG], 0);
 	t.d.nregions = 2;
 	assert_int_equal(chain_check_bounds(&t.d, &b, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(NO_REGION, COUNT, 0));
+	assert_fault(&err, WRONG(NO_REGION, COUNT, NO_STEP, LINES(6), NUMBERS(2, 2)));
 }
 
 static void opcodes(void **state)
@@ -133,30 +133,30 @@ static void opcodes(void **state)
 	(void)state;
 	fresh();
 	t.s[LOOK].local[2] = PLACE(WORD(0, 8));
-	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	t.a[0] = PLACE(WORD(7, 1));
-	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	/* through a swap, an old value, a WRITE */
 	t.a[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 1));
-	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	t.s[MATCH] = good[COUNT];
 	t.s[MATCH].local[0] = PLACE(WORD(0, 8));
 	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.a[0] = PLACE(WORD(40, 1));
-	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	t.s[MATCH] = good[NOTE];
 	t.s[MATCH].remote = PLACE(WORD(7, 0));
 	t.s[MATCH].local[0] = PLACE(REGION(HEAP, 0, 1));
 	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.a[0] = t.a[1];
 	t.d.nargs = 1;
-	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	t.s[MATCH].swap = (uint64_t)WQE_OP_READ << 56;
-	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x10), .what = "write"));
 	t.w.init = (const uint8_t[48]){[7] = WQE_OP_WRITE};
 	assert_fine();
 	t.w.init = (const uint8_t[48]){[7] = WQE_OP_SEND};
-	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0xa), .what = "write"));
 }
 
 /* A masked CAS changes the bytes of its mask, a masked add those of its fields */
@@ -175,7 +175,7 @@ static void masks(void **state)
 		.add = 1, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x1), .what = "write"));
 	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
 		.add = 1, .boundary = 1ull << 55, .line = 4);
 	t.d.args++;
@@ -185,12 +185,12 @@ static void masks(void **state)
 		.add = 1ull << 56, .boundary = 1ull << 63, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x1), .what = "write"));
 	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
 		.add = 1, .boundary = 0x40ull << 48, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
-	assert_wrong(WRONG(OPCODE, HIT, DECIDE));
+	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x1), .what = "write"));
 	/* a sum that cannot carry, and data that is added to the lane itself */
 	t.s[MATCH] =
 		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
@@ -200,7 +200,7 @@ static void masks(void **state)
 	t.s[MATCH] =
 		STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = WORD(0, 0), .line = 4);
 	t.a[0] = PLACE(FIELD("match", CHAIN_F_ADD, 0, 1));
-	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 	/* an atomic of the values of a region leaves nothing here */
 	t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_CAS, .remote = REGION(COUNTS, 8, 0),
 		.line = 6);
@@ -266,7 +266,7 @@ static void lanes_that_carry(void **state)
 			break;
 		}
 		if (wrong)
-			assert_wrong(WRONG(OPCODE, HIT, COUNT));
+			assert_wrong(WRONG(OPCODE, HIT, COUNT, LINES(10, 5), NUMBERS(0x1), .what = "write"));
 		else
 			assert_fine();
 	}
@@ -282,10 +282,10 @@ static void lanes_on_trust(void **state)
 	assert_fine();
 	t.s[DECIDE].flags |= CHAIN_LANES;
 	t.s[DECIDE].local[0] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
-	assert_wrong(WRONG(ADDRESS_OWN, COUNT, DECIDE));
+	assert_wrong(WRONG(ADDRESS_OWN, COUNT, DECIDE, LINES(6, 5)));
 	t.s[DECIDE].flags |= CHAIN_LANES;
 	t.s[DECIDE].local[0] = PLACE(REGION(TABLE, 0, 1));
-	assert_wrong(WRONG(NOT_WRITABLE, DECIDE, 0));
+	assert_wrong(WRONG(NOT_WRITABLE, DECIDE, NO_STEP, LINES(5), .name = "table"));
 }
 
 static void control_segments(void **state)
@@ -294,7 +294,7 @@ static void control_segments(void **state)
 	fresh();
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
-	assert_wrong(WRONG(CONTROL, HIT, MATCH));
+	assert_wrong(WRONG(CONTROL, HIT, MATCH, LINES(10, 4)));
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
 	t.d.ignores_index = true;
@@ -302,19 +302,19 @@ static void control_segments(void **state)
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)4 << 56 | (uint64_t)WQE_OP_WRITE << 24;
 	t.d.ignores_index = true;
-	assert_wrong(WRONG(WQE_SIZE, HIT, MATCH));
+	assert_wrong(WRONG(WQE_SIZE, HIT, MATCH, LINES(10, 4)));
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24 | 9;
 	t.d.ignores_index = true;
-	assert_wrong(WRONG(OPMOD, HIT, MATCH));
+	assert_wrong(WRONG(OPMOD, HIT, MATCH, LINES(10, 4), NUMBERS(9, 0), .what = "write"));
 	t.s[LOOK].local[2] = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 1));
 	t.d.ignores_index = true;
-	assert_wrong(WRONG(FOREIGN_REGION, HIT, LOOK));
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, LOOK, LINES(10, 3), .name = "opmod"));
 	t.s[LOOK].local[2] = PLACE(FIELD("hit", CHAIN_F_CTRL, 1, 2));
 	t.d.ignores_index = true;
 	assert_fine();
 	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
-	assert_wrong(WRONG(FOREIGN_REGION, ANSWER, LOOK));
+	assert_wrong(WRONG(FOREIGN_REGION, ANSWER, LOOK, LINES(9, 3), .name = "index"));
 	/* data in the opmod of a NOP, and a CAS that replaces it together with the opcode: in this order */
 	t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
 	t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
@@ -327,7 +327,7 @@ static void control_segments(void **state)
 	t.s[DECIDE].remote = PLACE(REGION(TABLE, 0, 0));
 	t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 1));
 	t.d.ignores_index = true;
-	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE));
+	assert_wrong(WRONG(FOREIGN_REGION, HIT, DECIDE, LINES(10, 5), .name = "opmod"));
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.s[LOOK].local[2] = PLACE(FIELD("answer", CHAIN_F_INDEX, 0, 4));
 	t.d.args = args + 2;
@@ -340,19 +340,19 @@ static void addresses(void **state)
 	(void)state;
 	fresh();
 	t.s[LOOK].local[2] = PLACE(FIELD("match", CHAIN_F_REMOTE_ADDR, 7, 1));
-	assert_wrong(WRONG(ADDRESS_OWN, MATCH, LOOK));
+	assert_wrong(WRONG(ADDRESS_OWN, MATCH, LOOK, LINES(4, 3)));
 	t.s[LOOK].local[2] = PLACE(FIELD("count", CHAIN_F_LOCAL_ADDR, 7, 1));
-	assert_wrong(WRONG(ADDRESS_OWN, COUNT, LOOK));
+	assert_wrong(WRONG(ADDRESS_OWN, COUNT, LOOK, LINES(6, 3)));
 	t.s[LOOK].local[2] = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 7, 1));
-	assert_wrong(WRONG(ADDRESS_SLOT, DONE, LOOK));
+	assert_wrong(WRONG(ADDRESS_SLOT, DONE, LOOK, LINES(11, 3)));
 	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4033, 64));
-	assert_wrong(WRONG(REGION_END, DONE, 0));
+	assert_wrong(WRONG(REGION_END, DONE, NO_STEP, LINES(11), NUMBERS(4033, 4096, 4096), .name = "table"));
 	t.s[DONE].local[0] = PLACE(REGION(TABLE, 4032, 64));
 	assert_fine();
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_REMOTE_KEY, 0, 4));
-	assert_wrong(WRONG(READS_KEY, DONE, 0));
+	assert_wrong(WRONG(READS_KEY, DONE, NO_STEP, LINES(11)));
 	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_KEY, 0, 4));
-	assert_wrong(WRONG(READS_KEY, DONE, 0));
+	assert_wrong(WRONG(READS_KEY, DONE, NO_STEP, LINES(11)));
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 8));
 	assert_fine();
 }
@@ -362,34 +362,34 @@ static void lengths(void **state)
 	(void)state;
 	fresh();
 	t.s[HIT].local[0].max = 0;
-	assert_wrong(WRONG(LENGTH_UNKNOWN, HIT, 0));
+	assert_wrong(WRONG(LENGTH_UNKNOWN, HIT, NO_STEP, LINES(10)));
 	t.s[HIT].local[0].max = 1937;
-	assert_wrong(WRONG(SLOT_END, HIT, 0));
+	assert_wrong(WRONG(SLOT_END, HIT, NO_STEP, LINES(10), NUMBERS(2001, 2000)));
 	t.s[HIT].local[0].max = 1936;
 	assert_fine();
 	t.s[HIT].local[0].max = UINT32_MAX;
 	t.d.slot_size = 0;
-	assert_wrong(WRONG(REPLY_BYTES, HIT, 0));
+	assert_wrong(WRONG(REPLY_BYTES, HIT, NO_STEP, LINES(10), NUMBERS(4294967359)));
 	t.s[HIT].local[0] = PLACE(WORD(0, 8));
-	assert_wrong(WRONG(LENGTH_BEYOND, HIT, LOOK));
+	assert_wrong(WRONG(LENGTH_BEYOND, HIT, LOOK, LINES(10, 3)));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
 	t.s[NOTE].remote = PLACE(WORD(16, 0));
 	t.d.nargs = 2;
-	assert_wrong(WRONG(LENGTH_BEYOND, NOTE, LOOK));
+	assert_wrong(WRONG(LENGTH_BEYOND, NOTE, LOOK, LINES(7, 3)));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
 	assert_fine();
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.a[1] = PLACE(WORD(24, 3));
-	assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK));
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK, LINES(10, 3)));
 	t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ, .remote = REGION(HEAP, 0, 0),
 		.local = {REGION(LOG, 0, 8)}, .line = 7);
 	t.s[LOOK].remote = PLACE(WORD(24, 0));
 	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 1, 3));
 	t.a[1] = PLACE(WORD(24, 3));
 	t.d.nargs = 2;
-	assert_wrong(WRONG(LENGTH_REQUEST, NOTE, LOOK));
+	assert_wrong(WRONG(LENGTH_REQUEST, NOTE, LOOK, LINES(7, 3)));
 	t.s[HIT].verb = CHAIN_SEND;
 	t.s[HIT].remote = PLACE({0});
 	t.s[MATCH].swap = (uint64_t)WQE_OP_SEND << 56;
@@ -401,18 +401,18 @@ static void writes(void **state)
 	(void)state;
 	fresh();
 	t.r[COUNTS].flags = 0;
-	assert_wrong(WRONG(NOT_WRITABLE, COUNT, 0));
+	assert_wrong(WRONG(NOT_WRITABLE, COUNT, NO_STEP, LINES(6), .name = "counts"));
 	t.r[LOG].flags = CHAIN_WRITABLE;
-	assert_wrong(WRONG(NOT_STEERED, NOTE, 0));
+	assert_wrong(WRONG(NOT_STEERED, NOTE, NO_STEP, LINES(7), .name = "log"));
 	/* a place that the region itself names is its owner's choice */
 	t.r[LOG].flags = CHAIN_WRITABLE;
 	t.a[2] = PLACE(WORD(40, 2));
 	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
 	assert_fine();
 	t.s[LOOK].local[2] = PLACE(REGION(TABLE, 0, 7));
-	assert_wrong(WRONG(NOT_WRITABLE, LOOK, 0));
+	assert_wrong(WRONG(NOT_WRITABLE, LOOK, NO_STEP, LINES(3), .name = "table"));
 	t.d.regions = NULL;
-	assert_wrong(WRONG(NOT_WRITABLE, COUNT, 0));
+	assert_wrong(WRONG(NOT_WRITABLE, COUNT, NO_STEP, LINES(6), .name = ""));
 	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
 	t.d.nargs = 2;
@@ -480,14 +480,15 @@ static void loops(void **state)
 	assert_fine();
 	fresh_loop();
 	u.chain[DONE].local[0] = PLACE(REGION(SHARED, 0, 8));
-	assert_wrong_loop(WRONG(ANSWER_SHARED, 10, 0));
+	assert_wrong_loop(WRONG(ANSWER_SHARED, DONE, NO_STEP, LINES(11), LABELS("done")));
 	u.chain[DONE].queue = 9;
-	assert_wrong_loop(WRONG(NO_QUEUE, 10, 0));
+	assert_wrong_loop(WRONG(NO_QUEUE, DONE, NO_STEP, LINES(11), NUMBERS(9, 2)));
 	u.d.nsteps = CHAIN_MAX_STEPS - 1;
-	assert_wrong_loop(WRONG(STEPS, 0, 0));
+	assert_wrong_loop(WRONG(STEPS, NO_STEP, NO_STEP, NUMBERS(CHAIN_MAX_STEPS - 1, 510)));
 	u.s[1].remote.from = SHARED_BYTES - 8;
 	u.s[0].remote.from = SHARED_BYTES - 4;
-	assert_wrong_loop(WRONG(REGION_END, 0, 0));
+	assert_wrong_loop(
+		WRONG(REGION_END, 0, NO_STEP, LABELS("in"), LINES(0), NUMBERS(60, 67, 64), .name = "shared"));
 	/* a byte that moves by one place in each iteration, for longer than anybody waits */
 	u.d.nsteps = CHAIN_MAX_STEPS - 2;
 	u.w.size = CHAIN_MAX_STEPS;
@@ -496,19 +497,19 @@ static void loops(void **state)
 			.local = {WORD(u.d.nsteps - i, 1)});
 	u.s[0].remote = PLACE(REGION(SHARED, 0, 0));
 	u.s[0].local[0] = PLACE(WORD(0, 1));
-	assert_wrong_loop(WRONG(LOOP_UNCLEAR, 0, 0));
+	assert_wrong_loop(WRONG(LOOP_UNCLEAR, NO_STEP, NO_STEP));
 	/* a client's bytes, by way of what is shared */
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
-	assert_wrong_loop(WRONG(ADDRESS_SHARED, 1, 0));
+	assert_wrong_loop(WRONG(ADDRESS_SHARED, 1, 0, LABELS("up", "in"), LINES(0, 0)));
 	u.s[1].remote = PLACE(WORD(16, 0));
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
-	assert_wrong_loop(WRONG(ADDRESS_OWN, 1, 0));
+	assert_wrong_loop(WRONG(ADDRESS_OWN, 1, 0, LABELS("up", "in"), LINES(0, 0)));
 	t.a[0] = PLACE(WORD(0, 7));
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_OPCODE, 0, 1));
-	assert_wrong_loop(WRONG(FOREIGN_REQUEST, 1, 0));
+	assert_wrong_loop(WRONG(FOREIGN_REQUEST, 1, 0, LABELS("up", "in"), LINES(0, 0), .name = "opcode"));
 }
 
 static void no_memory_for_a_loop(void **state)

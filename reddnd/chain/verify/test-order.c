@@ -90,15 +90,15 @@ static void nothing_can_be_left_out(void **state)
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[MATCH].flags = 0;
-	assert_wrong(s, WRONG(BOTH_WRITE, LOOK, MATCH));
+	assert_wrong(s, WRONG(BOTH_WRITE, LOOK, MATCH, LINES(0)));
 
 	memcpy(s, good, sizeof(s));
 	s[DECIDE].flags = CHAIN_SIGNALLED;
-	assert_wrong(s, WRONG(READ_AND_WRITE, MATCH, DECIDE));
+	assert_wrong(s, WRONG(READ_AND_WRITE, MATCH, DECIDE, LINES(0)));
 
 	memcpy(s, good, sizeof(s));
 	s[DECIDED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, WRONG(FETCHED_EARLY, DECIDE, HIT));
+	assert_wrong(s, WRONG(FETCHED_EARLY, DECIDE, HIT, LINES(0)));
 
 	/* the reply enabled from the other queue, which never heard of the decision */
 	memcpy(s, good, sizeof(s));
@@ -106,22 +106,22 @@ static void nothing_can_be_left_out(void **state)
 	s[COUNT] = good[ANSWER];
 	s[COUNT].queue = 2;
 	s[COUNTED] = s[ANSWER];
-	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT));
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT, LINES(0)));
 
 	memcpy(s, good, sizeof(s));
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, WRONG(READ_AND_WRITE, COUNT, DONE));
+	assert_wrong(s, WRONG(READ_AND_WRITE, COUNT, DONE, LINES(0)));
 
 	/* a reply whose end nobody can see, and a step that runs on after it */
 	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_DORMANT;
-	assert_wrong(s, WRONG(END_UNSIGNALLED, DONE, 0));
+	assert_wrong(s, WRONG(END_UNSIGNALLED, DONE, NO_STEP, LINES(0)));
 
 	s[DONE].flags = CHAIN_SIGNALLED;
 	s[DONE].local[0] = (struct chain_place)WORD(24, 4);
 	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, WRONG(END_EARLY, HEAD2, DONE));
+	assert_wrong(s, WRONG(END_EARLY, HEAD2, DONE, LINES(0), .verb = "wait"));
 }
 
 /* A WAIT ends with an error as well */
@@ -133,22 +133,22 @@ static void errors_do_not_lie(void **state)
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[DONE].flags = CHAIN_SIGNALLED;
-	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE, .name = "count", LINES(0)));
 
 	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 
 	memcpy(s, good, sizeof(s)); /* answered too early */
 	s[TELL].flags = CHAIN_SIGNALLED;
-	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE, .name = "count", LINES(0)));
 
 	memcpy(s, good, sizeof(s)); /* and by nobody at all */
 	s[TELL].local[0] = (struct chain_place)WORD(28, 1);
-	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE));
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, DONE, .name = "count", LINES(0)));
 
 	memcpy(s, good, sizeof(s)); /* a first answer, before the one that was looked after */
 	s[HIT].verb = CHAIN_WRITE_IMM;
-	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, HIT));
+	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, HIT, .name = "count", LINES(0)));
 }
 
 /* Of two queues that wake the answer, either may have done it alone */
@@ -174,7 +174,7 @@ static void two_queues_wake_the_answer(void **state)
 
 	(void)state;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 10));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 10, LABELS("count", "done"), .name = "count"));
 }
 
 /* A patch of a WQE in the same queue: enabled together with it, or by a SEND_EN after it completed */
@@ -186,7 +186,7 @@ static void patching_ahead_in_one_queue(void **state)
 	(void)state;
 	memcpy(s, good, sizeof(s));
 	s[LOOK].local[1] = (struct chain_place)FIELD("decide", CHAIN_F_REMOTE_ADDR, 7, 1);
-	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDE));
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDE, LINES(0)));
 
 	/* look, wait for it, and only then let the step it patched be fetched */
 	s[NEXT].upto = CHAIN_UPTO_STEP;
@@ -214,7 +214,7 @@ static void patching_ahead_in_one_queue(void **state)
 	if (check(s, &err))
 		fail_msg("refused: %s", chain_error_name(err.code));
 	s[MATCH].verb = CHAIN_NOP;
-	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDED));
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, DECIDED, LABELS("look", "walk"), LINES(0)));
 }
 
 static void two_queues_that_enable_a_third(void **state)
@@ -229,14 +229,15 @@ static void two_queues_that_enable_a_third(void **state)
 	s[COUNTED] = (struct chain_step){
 		.label = "early", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
 	s[LOOK].local[1] = s[DECIDE].local[0] = (struct chain_place)WORD(24, 1);
-	assert_wrong(s, WRONG(ENABLE_RACE, COUNTED, COUNT));
+	assert_wrong(
+		s, WRONG(ENABLE_RACE, COUNTED, COUNT, LABELS("early", "answer"), .name = "reply", LINES(0)));
 	/* the one that reaches less far comes later in the description */
 	memcpy(s, good, sizeof(s));
 	s[COUNT] = (struct chain_step){
 		.label = "early", .queue = 2, .verb = CHAIN_SEND_EN, .target = 0, .through = "hit"};
-	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT));
+	assert_wrong(s, WRONG(FETCHED_EARLY, LOOK, HIT, LINES(0)));
 	s[COUNT].queue = 3;
-	assert_wrong(s, WRONG(NO_QUEUE, COUNT, 0));
+	assert_wrong(s, WRONG(NO_QUEUE, COUNT, NO_STEP, NUMBERS(3, 3), LINES(0)));
 }
 
 /* Who has enabled an answer, if two can? And who has not? */
@@ -301,7 +302,7 @@ static void enabled_by_one_of_two(void **state)
 
 	(void)state;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 9));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 9, LABELS("look", "hello"), .name = "code"));
 	d.steps = other;
 	d.nsteps = sizeof(other) / sizeof(other[0]);
 	if (chain_check_order(&d, &err))
@@ -357,14 +358,14 @@ static void an_answer_before_the_end(void **state)
 	s[HELLO].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOKED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 4));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 4, LABELS("look", "hello"), .name = "code"));
 
 	memcpy(s, ahead, sizeof(s));
 	s[HELLO] = ahead[EARLY];
 	s[EARLY] = ahead[MORE];
 	s[MORE] = ahead[HELLO];
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 6));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 6, LABELS("more", "hello"), .name = "code"));
 }
 
 static void the_request_is_a_writer_too(void **state)
@@ -375,12 +376,12 @@ static void the_request_is_a_writer_too(void **state)
 	/* what the request fills is written by the other queue as well */
 	memcpy(s, good, sizeof(s));
 	s[COUNT].remote = (struct chain_place)FIELD("match", CHAIN_F_COMPARE, 0, 0);
-	assert_wrong(s, WRONG(FETCHED_LATE, MATCH, COUNT));
+	assert_wrong(s, WRONG(FETCHED_LATE, MATCH, COUNT, LINES(0)));
 
 	/* nothing may run before it is there, or without it */
 	memcpy(s, good, sizeof(s));
 	s[HEAD] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
-	assert_wrong(s, WRONG(HEAD_START, HEAD, 0));
+	assert_wrong(s, WRONG(HEAD_START, HEAD, NO_STEP, LINES(0), .verb = "nop"));
 }
 
 /* The order of the description is what the chain means */
@@ -394,7 +395,7 @@ static void the_order_of_the_text(void **state)
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	s[MATCH].remote = (struct chain_place)WORD(16, 0);
 	s[DECIDE].remote = (struct chain_place)WORD(28, 0);
-	assert_wrong(s, WRONG(ORDER_REVERSED, MATCH, COUNT));
+	assert_wrong(s, WRONG(ORDER_REVERSED, MATCH, COUNT, LINES(0)));
 }
 
 /* ---- one queue: what the connection itself keeps in order -------------------------------- */
@@ -502,7 +503,7 @@ static void a_fence_after_a_read(void **state)
 			.remote = SLOT,
 			.local = {REGION(1, 8)}});
 	/* the SEND_EN runs before what it does not wait for has failed */
-	CHECK(WRONG(FAILURE_HIDDEN, 2, 5), LOAD("load", 0, 8, LAST),
+	CHECK(WRONG(FAILURE_HIDDEN, 2, 5, .name = "code"), LOAD("load", 0, 8, LAST),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
 		{.queue = 0, .verb = CHAIN_WAIT, .until = "load"},
 		{.label = "done",
