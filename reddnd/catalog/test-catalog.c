@@ -27,8 +27,9 @@ static int enter(void **state)
 	if (!mkdtemp(dir) || chdir(dir) < 0)
 		return -1;
 	put("get.rdn", "program get\nparam width = 4 from 1 to 7\nregion buckets, heap\n"
+		       "struct bucket { len : be32, off : be40 }\n"
 		       "arg at : offset(width) in buckets\n"
-		       "read buckets @ at -> hit.length, hit.addr\n"
+		       "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
 		       "hit: write heap -> slot @ 64, max 64\n"
 		       "write_imm 0 as u8 -> slot @ 0\n");
 	put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");
