@@ -168,7 +168,6 @@ static int make_cells(struct bounds *b)
 	for (b->s = 0; b->s < l->d->nsteps; b->s++) {
 		const struct chain_step *st = &l->d->steps[b->s];
 
-		one_value(&wqe(b, b->s)[WQE_OPMOD], chain_verb_info(st->verb)->opmod);
 		one_value(&wqe(b, b->s)[WQE_DSCOUNT], l->step[b->s].ds);
 		one_value(&wqe(b, b->s)[WQE_OPCODE],
 			st->flags & CHAIN_DORMANT ? WQE_OP_NOP : chain_verb_info(st->verb)->opcode);
@@ -407,81 +406,6 @@ static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const 
 	return layout_refuse(&b->l, FOREIGN_REGION, .at = here(b), .other = other, .name = what);
 }
 
-static bool writes_byte(struct bounds *b, unsigned s, const struct layout_range *byte)
-{
-	const struct chain_step *st = &b->l.d->steps[s];
-	const struct chain_verb_info *v = chain_verb_info(st->verb);
-	struct layout_range r;
-
-	for (unsigned i = 0; v->scatters && i < b->l.step[s].nsge; i++) {
-		r = place(b, &st->local[i], st->local[i].len);
-		if (layout_overlap(&r, byte))
-			return true;
-	}
-	if (!v->remote || st->verb == CHAIN_READ)
-		return false;
-	r = place(b, &st->remote, layout_step_bytes(&b->l, s));
-	return layout_overlap(&r, byte);
-}
-
-/* The CAS of @s replaces the control segment of step @to as a whole, with the opmod of its verb */
-static bool replaces_control(struct bounds *b, unsigned s, unsigned to)
-{
-	const struct chain_step *st = &b->l.d->steps[s];
-	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[to].verb);
-	unsigned size;
-	int at = chain_field_at(st->verb, CHAIN_F_SWAP, 0, &size);
-	struct layout_range r;
-
-	if (st->verb != CHAIN_CAS)
-		return false;
-	r = place(b, &st->remote, OPERAND_BYTES);
-	return r.sym == CHAIN_SYM_QUEUE && r.index == b->l.d->steps[to].queue &&
-	       r.offset == (uint64_t)b->l.step[to].at * CHAIN_WQEBB &&
-	       is_only(&wqe(b, s)[at + OPERAND_BYTES - 1 - WQE_OPMOD], v->opmod);
-}
-
-/* The step has another opmod only while it is a NOP: what makes more of it replaces the opmod as well, and
- * nothing writes to that afterwards */
-static bool opmod_rests(struct bounds *b)
-{
-	const struct chain_step *st = &b->l.d->steps[b->s];
-	struct layout_range mod = {.sym = CHAIN_SYM_QUEUE,
-		.index = st->queue,
-		.offset = (uint64_t)b->l.step[b->s].at * CHAIN_WQEBB + WQE_OPMOD,
-		.len = 1};
-	struct layout_range op = mod;
-	bool replaced = false;
-
-	op.offset += WQE_OPCODE - WQE_OPMOD;
-	if (!(st->flags & CHAIN_DORMANT) || b->shared)
-		return false;
-	for (unsigned s = 0; s < b->l.d->nsteps; s++)
-		if (replaces_control(b, s, b->s))
-			replaced = true;
-		else if (writes_byte(b, s, &op) || (replaced && writes_byte(b, s, &mod)))
-			return false;
-	return true;
-}
-
-/* An opmod is half of an opcode */
-static int check_opmod(struct bounds *b)
-{
-	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[b->s].verb);
-	const struct cell *c = &wqe(b, b->s)[WQE_OPMOD];
-
-	if (is_only(c, v->opmod) || opmod_rests(b))
-		return 0;
-	if (check_ours(b, c, 1, "opmod"))
-		return CHAIN_REFUSED;
-	for (unsigned mod = 0; mod < 256; mod++)
-		if (can_be(c, (uint8_t)mod) && mod != v->opmod)
-			return layout_refuse(&b->l, OPMOD, .at = here(b),
-				.other = layout_at(&b->l, writer(c)), .number = {mod, v->opmod},
-				.what = v->name);
-	return 0;
-}
-
 static int check_control(struct bounds *b)
 {
 	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[b->s].verb);
@@ -494,8 +418,6 @@ static int check_control(struct bounds *b)
 			return layout_refuse(&b->l, OPCODE, .at = here(b),
 				.other = layout_at(&b->l, writer(&c[WQE_OPCODE])), .number = {op},
 				.what = v->name);
-	if (check_opmod(b))
-		return CHAIN_REFUSED;
 	if (!is_only(&c[WQE_DSCOUNT], b->l.step[b->s].ds))
 		return layout_refuse(
 			&b->l, WQE_SIZE, .at = here(b), .other = layout_at(&b->l, writer(&c[WQE_DSCOUNT])));
