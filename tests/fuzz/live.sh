@@ -62,7 +62,7 @@ try_control() # SEED
 {
 	local args
 
-	read -ra args <<<"${FUZZ_ARGS:---seed $1 --refuse 1500 ${BASH_SOURCE[0]%/*}/seeds/control}"
+	read -ra args <<<"${FUZZ_ARGS:---seed $1 --refuse 1000 ${BASH_SOURCE[0]%/*}/seeds/control}"
 	FUZZ_CONTROL=$work/control timeout -k "$limit" "$limit" "$FUZZ_TARGET" "${args[@]}" >"$work/fuzz.log" 2>&1 || fail "control" "$work/fuzz.log" "$work/reddnd.log"
 }
 
