@@ -4,14 +4,22 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 int event_loop_init(struct event_loop *loop)
 {
-	*loop = (struct event_loop){0};
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+
+	*loop = (struct event_loop){.wake = -1};
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-	return loop->epoll < 0 ? -errno : 0;
+	if (loop->epoll < 0)
+		return -errno;
+	loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->wake < 0)
+		return -errno;
+	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &event) < 0 ? -errno : 0;
 }
 
 static void reap(struct event_loop *loop)
@@ -27,6 +35,8 @@ static void reap(struct event_loop *loop)
 void event_loop_done(struct event_loop *loop)
 {
 	reap(loop);
+	if (loop->wake >= 0)
+		close(loop->wake);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
 }
@@ -54,12 +64,17 @@ int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns)
 {
 	struct epoll_event events[512];
 	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+	eventfd_t wakes;
 	int n = epoll_pwait2(loop->epoll, events, COUNT(events), timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
 
 	for (unsigned rank = 0; rank < 2; rank++) {
 		for (int i = 0; i < n; i++) {
 			struct source *source = events[i].data.ptr;
 
+			if (!source) {
+				eventfd_read(loop->wake, &wakes);
+				continue;
+			}
 			if (source->rank != rank || source->dead)
 				continue;
 			if (!source->input(source))
@@ -70,4 +85,12 @@ int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns)
 	}
 	reap(loop);
 	return n < 0 ? 0 : n;
+}
+
+void event_loop_wake(const struct event_loop *loop)
+{
+	int before = errno;
+
+	eventfd_write(loop->wake, 1);
+	errno = before;
 }

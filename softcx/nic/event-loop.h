@@ -8,6 +8,8 @@
  *
  * Commands are served one at a time. Between two of them the queues of the device run: they do not wait for
  * firmware.
+ *
+ * One thread polls. event_loop_wake() may be called by a signal handler or another thread.
  */
 #ifndef SOFTCX_NIC_EVENT_LOOP_H
 #define SOFTCX_NIC_EVENT_LOOP_H
@@ -28,6 +30,7 @@ struct source {
 
 struct event_loop {
 	int epoll;
+	int wake;                   /* eventfd */
 	struct source *dead;        /* destroyed when nobody can hold a pointer any more */
 	void (*between)(void *arg); /* after each source that was served; or NULL */
 	void *arg;
@@ -41,5 +44,10 @@ void event_loop_remove(struct event_loop *loop, struct source *source);
 /** One round: waits up to @timeout_ns (UINT64_MAX: for ever) and serves what is ready. Number of sources
  * served. */
 int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns);
+/**
+ * Ends the current round's wait, or the next one's if none is under way: a signal between a look at a flag
+ * and the wait would be lost otherwise. Safe in a signal handler.
+ */
+void event_loop_wake(const struct event_loop *loop);
 
 #endif

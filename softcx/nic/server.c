@@ -433,7 +433,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 	s->cfg = *cfg;
 	ident_init(cfg->hosts);
 	s->dir = cfg->hosts->host[0].dir;
-	s->loop.epoll = s->lock_fd = -1;
+	s->loop.epoll = s->loop.wake = s->lock_fd = -1;
 	s->files = (struct files){.loop = &s->loop, .devs = s->devs};
 	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
@@ -494,6 +494,7 @@ void server_free(struct server *s)
 void server_stop(struct server *s)
 {
 	s->stop = 1;
+	event_loop_wake(&s->loop);
 }
 
 /* ---- the loop --------------------------------------------------------------------------- */
