@@ -68,7 +68,9 @@ static void emit_fields(int level, uint64_t session, const char *id, const struc
 
 static void emit(int level, uint64_t session, const char *file, int line, const char *text)
 {
-	if (log_state.journal)
+	if (log_state.journal && level <= LOG_ERR && !session)
+		fprintf(stderr, "<%i>%s\n", level, text);
+	else if (log_state.journal)
 		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", level, "CODE_FILE=%s", file,
 			"CODE_LINE=%i", line, session ? "REDDND_SESSION=%" PRIu64 : NULL, session, NULL);
 	else if (session)

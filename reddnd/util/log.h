@@ -6,6 +6,10 @@
  * fields of the caller. Otherwise only the words are written, so that programs can parse "file:line: what is
  * wrong". Levels are those of syslog.h.
  *
+ * Errors without a session go to the journal through stderr, as "<3>words": the daemon may end right after
+ * one, and journald assigns an entry of sd-journal to no unit if its sender has ended. `systemctl status`
+ * would not show why the daemon did not start.
+ *
  * Thread rules: one thread. Messages longer than 1 KiB are cut.
  */
 #ifndef UTIL_LOG_H

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* log: where messages go. The socket of sd-journal is absent here, or takes them; only stderr is looked at.
+ */
+#include "reddnd/util/log.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Lets stderr be a file, and with @journal says that this file is the journal; logs; gives what arrived. */
+static void logged(int journal, uint64_t session, int level, const char *text, char *got, size_t size)
+{
+	int before = dup(STDERR_FILENO), fd = open(".", O_TMPFILE | O_RDWR, 0600);
+	char stream[64];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		fd = memfd_create("stderr", 0);
+	assert_true(fd >= 0 && before >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + !journal);
+	setenv("JOURNAL_STREAM", stream, 1);
+	dup2(fd, STDERR_FILENO);
+	log_init(LOG_INFO);
+	log_at(level, session, "%s", text);
+	fflush(stderr);
+	dup2(before, STDERR_FILENO);
+	n = pread(fd, got, size - 1, 0);
+	got[n > 0 ? n : 0] = '\0';
+	close(fd);
+	close(before);
+}
+
+static void to_a_terminal(void **state)
+{
+	char got[256];
+
+	(void)state;
+	logged(0, 0, LOG_ERR, "x.conf:2: wrong", got, sizeof(got));
+	assert_string_equal(got, "x.conf:2: wrong\n");
+	logged(0, 7, LOG_INFO, "gone", got, sizeof(got));
+	assert_string_equal(got, "session 7: gone\n");
+	logged(0, 0, LOG_DEBUG, "detail", got, sizeof(got));
+	assert_string_equal(got, "");
+}
+
+/* journald knows the unit of a stream even after the process has ended. */
+static void errors_to_the_journal(void **state)
+{
+	char got[256];
+
+	(void)state;
+	logged(1, 0, LOG_ERR, "x.conf:2: wrong", got, sizeof(got));
+	assert_string_equal(got, "<3>x.conf:2: wrong\n");
+	logged(1, 0, LOG_CRIT, "worse", got, sizeof(got));
+	assert_string_equal(got, "<2>worse\n");
+	logged(1, 0, LOG_WARNING, "an entry with fields", got, sizeof(got));
+	assert_string_equal(got, "");
+	logged(1, 3, LOG_ERR, "an entry with a session", got, sizeof(got));
+	assert_string_equal(got, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(to_a_terminal),
+		cmocka_unit_test(errors_to_the_journal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
