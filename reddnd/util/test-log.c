@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* Lets stderr be a file, and with @journal says that this file is the journal; logs; gives what arrived. */
+/* Lets stderr be a file, and with @journal the journal; logs; gives what arrived. */
 static void logged(int journal, uint64_t session, int level, const char *text, char *got, size_t size)
 {
 	int before = dup(STDERR_FILENO), fd = open(".", O_TMPFILE | O_RDWR, 0600);
