@@ -69,9 +69,7 @@ static void mark_writes(struct collector *c)
 	}
 }
 
-/* A place of step @s whose address field is replaced can be anywhere in its symbol */
-static void widen(
-	struct collector *c, unsigned s, enum chain_field field, unsigned sge, struct layout_range *r)
+static bool is_written(const struct collector *c, unsigned s, enum chain_field field, unsigned sge)
 {
 	const struct chain_step *st = &c->l->d->steps[s];
 	unsigned size;
@@ -79,10 +77,25 @@ static void widen(
 	const uint8_t *bytes = c->written[st->queue] + (size_t)c->l->step[s].at * CHAIN_WQEBB + at;
 
 	for (unsigned i = 0; i < size; i++)
-		if (bytes[i]) {
-			r->offset = 0;
-			r->len = UINT32_MAX;
-		}
+		if (bytes[i])
+			return true;
+	return false;
+}
+
+/* A place of step @s whose address field is replaced can be anywhere in its symbol */
+static void widen(
+	struct collector *c, unsigned s, enum chain_field field, unsigned sge, struct layout_range *r)
+{
+	if (!is_written(c, s, field, sge))
+		return;
+	r->offset = 0;
+	r->len = UINT32_MAX;
+}
+
+/* How far data goes whose length is replaced, only the key bounds; of the reply, what is declared */
+static bool has_an_end(const struct collector *c, unsigned s, unsigned sge)
+{
+	return c->l->d->steps[s].queue == 0 || !is_written(c, s, CHAIN_F_LOCAL_LEN, sge);
 }
 
 static void add(struct collector *c, struct access a)
@@ -135,6 +148,7 @@ static void add_step(struct collector *c, unsigned s)
 		.step = (uint16_t)s,
 		.when = ACCESS_FETCH,
 	};
+	bool ends = true;
 
 	add(c, a);
 	c->list->may_rest[s] = st->flags & CHAIN_DORMANT || c->written[st->queue][a.r.offset + WQE_OPCODE];
@@ -142,6 +156,10 @@ static void add_step(struct collector *c, unsigned s)
 	a.write = v->scatters;
 	for (unsigned i = 0; i < l->step[s].nsge; i++) {
 		a.r = place(c, &st->local[i], longest(&st->local[i]));
+		if (!v->atomic_bytes && !has_an_end(c, s, i)) {
+			a.r.len = UINT32_MAX;
+			ends = false;
+		}
 		widen(c, s, CHAIN_F_LOCAL_ADDR, i, &a.r);
 		add(c, a);
 	}
@@ -153,6 +171,8 @@ static void add_step(struct collector *c, unsigned s)
 	a.write = st->verb != CHAIN_READ;
 	a.atomic = v->atomic_bytes;
 	a.r = place(c, &st->remote, remote_bytes(c, s));
+	if (!ends)
+		a.r.len = UINT32_MAX;
 	widen(c, s, CHAIN_F_REMOTE_ADDR, 0, &a.r);
 	add(c, a);
 }

@@ -17,7 +17,8 @@ enum access_when {
 };
 
 struct access {
-	struct layout_range r; /* if the chain replaces the address: all of the symbol */
+	struct layout_range r; /* if the chain replaces the address: all of the symbol; the length: all from
+				  there on */
 	uint16_t step;         /* LAYOUT_NONE: the request */
 	uint8_t when;          /* enum access_when */
 	bool write, atomic;

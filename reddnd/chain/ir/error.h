@@ -78,9 +78,9 @@
 		"a region")                                                                                  \
 	X(ARG_FIELD, "{at}: a request must not choose the {name} of a step")                                 \
 	/* verify/order.h */                                                                                 \
-	X(ORDER_REVERSED, "{other} is over before {at}, which comes first and touches the same bytes")       \
+	X(ORDER_REVERSED, "{at} is over before {other}, which comes first and touches the same bytes")       \
 	X(FETCHED_EARLY, "{at} writes into {other}, which may have been fetched by then")                    \
-	X(FETCHED_LATE, "{other} writes into {at}, which comes first and may not have been fetched by then") \
+	X(FETCHED_LATE, "{at} writes into {other}, which comes first and may not have been fetched by then") \
 	X(BOTH_WRITE, "{at} and {other} are not ordered, but both write the same bytes")                     \
 	X(READ_AND_WRITE, "{at} and {other} are not ordered, but one reads and the other writes the same "   \
 			  "bytes")                                                                           \

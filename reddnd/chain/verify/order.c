@@ -288,11 +288,11 @@ static int check_accesses(struct proof *p)
 	first = layout_at(&p->l, a->step);
 	then = layout_at(&p->l, b->step);
 	if (is_over(p, b, a))
-		return layout_refuse(&p->l, ORDER_REVERSED, .at = first, .other = then);
+		return layout_refuse(&p->l, ORDER_REVERSED, .at = then, .other = first);
 	if (b->when == ACCESS_FETCH)
 		return layout_refuse(&p->l, FETCHED_EARLY, .at = first, .other = then);
 	if (a->when == ACCESS_FETCH)
-		return layout_refuse(&p->l, FETCHED_LATE, .at = first, .other = then);
+		return layout_refuse(&p->l, FETCHED_LATE, .at = then, .other = first);
 	if (a->write && b->write)
 		return layout_refuse(&p->l, BOTH_WRITE, .at = first, .other = then);
 	return layout_refuse(&p->l, READ_AND_WRITE, .at = first, .other = then);

@@ -376,7 +376,9 @@ static void the_request_is_a_writer_too(void **state)
 	/* what the request fills is written by the other queue as well */
 	memcpy(s, good, sizeof(s));
 	s[COUNT].remote = (struct chain_place)FIELD("match", CHAIN_F_COMPARE, 0, 0);
-	assert_wrong(s, WRONG(FETCHED_LATE, MATCH, COUNT, LINES(0)));
+	s[MATCH].line = 4; /* the line of the one that writes is the first that a message shows */
+	s[COUNT].line = 6;
+	assert_wrong(s, WRONG(FETCHED_LATE, COUNT, MATCH, LINES(6, 4)));
 
 	/* nothing may run before it is there, or without it */
 	memcpy(s, good, sizeof(s));
@@ -395,7 +397,9 @@ static void the_order_of_the_text(void **state)
 	s[COUNTED] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
 	s[MATCH].remote = (struct chain_place)WORD(16, 0);
 	s[DECIDE].remote = (struct chain_place)WORD(28, 0);
-	assert_wrong(s, WRONG(ORDER_REVERSED, MATCH, COUNT, LINES(0)));
+	s[MATCH].line = 4;
+	s[COUNT].line = 6;
+	assert_wrong(s, WRONG(ORDER_REVERSED, COUNT, MATCH, LINES(6, 4)));
 }
 
 /* ---- one queue: what the connection itself keeps in order -------------------------------- */
@@ -469,6 +473,43 @@ static void the_responder_keeps_order(void **state)
 		LAST_IS("store"));
 	/* what a WRITE takes is taken when what follows is executed */
 	CHECK(FINE, MOVE("send", CHAIN_WRITE, 8, 0, 8, 0), LOAD("load", 0, 8, LAST), LAST_IS("load"));
+}
+
+/* A length that is replaced has no end but that of the region, on either side */
+static void lengths_have_no_end(void **state)
+{
+	struct chain_step s[] = {
+		{.queue = 1, .verb = CHAIN_WAIT},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .through = "go"},
+		LOAD("len", 0, 8, CHAIN_SIGNALLED),
+		{.queue = 1, .verb = CHAIN_WAIT, .until = "len"},
+		{.label = "go", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "copy",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0),
+			.local = {REGION(1, 8)},
+			.line = 6},
+		STORE("store", 0, 8, CHAIN_SIGNALLED),
+		LAST_IS("store"),
+	};
+	const unsigned n = sizeof(s) / sizeof(s[0]);
+
+	(void)state;
+	s[6].remote = (struct chain_place)REGION(1, 0);
+	s[6].remote.from = 64;
+	s[n - 1].local[0] = (struct chain_place)WORD(0, 8);
+	check_one_queue(s, n, FINE);
+	s[2].local[0] = (struct chain_place)FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4);
+	check_one_queue(s, n, WRONG(BOTH_WRITE, 5, 6, LINES(6)));
+	s[5].remote = (struct chain_place)REGION(1, 0);
+	s[5].local[0] = (struct chain_place)REGION(0, 8);
+	check_one_queue(s, n, WRONG(READ_AND_WRITE, 5, 6, LINES(6)));
+	s[6].remote.index = 0;
+	s[6].remote.from = 8;
+	s[5].local[0].index = 1;
+	s[5].remote.index = 0;
+	check_one_queue(s, n, WRONG(READ_AND_WRITE, 5, 6, LINES(6)));
 }
 
 /* A fence waits for READs and atomics, and their answers come after those of all before them */
@@ -622,6 +663,7 @@ int main(void)
 		cmocka_unit_test(the_request_is_a_writer_too),
 		cmocka_unit_test(the_order_of_the_text),
 		cmocka_unit_test(the_responder_keeps_order),
+		cmocka_unit_test(lengths_have_no_end),
 		cmocka_unit_test(a_fence_after_a_read),
 		cmocka_unit_test(a_fenced_enable),
 		cmocka_unit_test(regions),
