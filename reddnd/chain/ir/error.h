@@ -96,6 +96,7 @@
 	X(FOREIGN_REGION, "{at}: {other} puts bytes of a region into its {name}, where only values of the "  \
 			  "program may get")                                                                 \
 	X(OPCODE, "{at}: {other} can make its opcode {x}, which is neither that of a {what} nor a NOP's")    \
+	X(OPMOD, "{at}: {other} can make its opmod {x}, where a {what} has {1}")                             \
 	X(WQE_SIZE, "{at}: {other} can change the size of the WQE")                                          \
 	X(CONTROL, "{at}: {other} writes into its control segment; only a device that checks neither index " \
 		   "nor QPN of a WQE allows that")                                                           \

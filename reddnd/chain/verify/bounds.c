@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ir/layout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct bounds {
 	struct cell of_region, of_client;
 	struct cell *shared; /* what a loop and its caller share; not ours alone */
 	uint32_t nshared;
+	bool in_loop; /* the steps are those of an iteration, which follows itself */
 	struct chain_bounds needs;
 	unsigned s; /* step at work */
 };
@@ -168,6 +170,7 @@ static int make_cells(struct bounds *b)
 	for (b->s = 0; b->s < l->d->nsteps; b->s++) {
 		const struct chain_step *st = &l->d->steps[b->s];
 
+		one_value(&wqe(b, b->s)[WQE_OPMOD], chain_verb_info(st->verb)->opmod);
 		one_value(&wqe(b, b->s)[WQE_DSCOUNT], l->step[b->s].ds);
 		one_value(&wqe(b, b->s)[WQE_OPCODE],
 			st->flags & CHAIN_DORMANT ? WQE_OP_NOP : chain_verb_info(st->verb)->opcode);
@@ -406,6 +409,83 @@ static int check_ours(struct bounds *b, const struct cell *c, unsigned n, const 
 	return layout_refuse(&b->l, FOREIGN_REGION, .at = here(b), .other = other, .name = what);
 }
 
+static bool writes_byte(struct bounds *b, unsigned s, const struct layout_range *byte)
+{
+	const struct chain_step *st = &b->l.d->steps[s];
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+	struct layout_range r;
+
+	for (unsigned i = 0; v->scatters && i < b->l.step[s].nsge; i++) {
+		r = place(b, &st->local[i], st->local[i].len);
+		if (layout_overlap(&r, byte))
+			return true;
+	}
+	if (!v->remote || st->verb == CHAIN_READ)
+		return false;
+	r = place(b, &st->remote, layout_step_bytes(&b->l, s));
+	return layout_overlap(&r, byte);
+}
+
+/* The CAS of @s replaces the control segment of step @to as a whole, with the opmod of its verb */
+static bool replaces_control(struct bounds *b, unsigned s, unsigned to)
+{
+	const struct chain_step *st = &b->l.d->steps[s];
+	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[to].verb);
+	unsigned size;
+	int at = chain_field_at(st->verb, CHAIN_F_SWAP, 0, &size);
+	struct layout_range r;
+
+	if (st->verb != CHAIN_CAS)
+		return false;
+	r = place(b, &st->remote, OPERAND_BYTES);
+	return r.sym == CHAIN_SYM_QUEUE && r.index == b->l.d->steps[to].queue &&
+	       r.offset == (uint64_t)b->l.step[to].at * CHAIN_WQEBB &&
+	       is_only(&wqe(b, s)[at + OPERAND_BYTES - 1 - WQE_OPMOD], v->opmod);
+}
+
+/*
+ * The step has another opmod only while it is a NOP: what makes more of it replaces the opmod as well, and
+ * nothing writes to that afterwards. In a loop there is no afterwards.
+ */
+static bool opmod_rests(struct bounds *b)
+{
+	const struct chain_step *st = &b->l.d->steps[b->s];
+	struct layout_range mod = {.sym = CHAIN_SYM_QUEUE,
+		.index = st->queue,
+		.offset = (uint64_t)b->l.step[b->s].at * CHAIN_WQEBB + WQE_OPMOD,
+		.len = 1};
+	struct layout_range op = mod;
+	bool replaced = false;
+
+	op.offset += WQE_OPCODE - WQE_OPMOD;
+	if (!(st->flags & CHAIN_DORMANT) || b->in_loop)
+		return false;
+	for (unsigned s = 0; s < b->l.d->nsteps; s++)
+		if (replaces_control(b, s, b->s))
+			replaced = true;
+		else if (writes_byte(b, s, &op) || (replaced && writes_byte(b, s, &mod)))
+			return false;
+	return true;
+}
+
+/* An opmod is half of an opcode */
+static int check_opmod(struct bounds *b)
+{
+	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[b->s].verb);
+	const struct cell *c = &wqe(b, b->s)[WQE_OPMOD];
+	unsigned mod = 0;
+
+	if (is_only(c, v->opmod) || opmod_rests(b))
+		return 0;
+	if (check_ours(b, c, 1, "opmod"))
+		return CHAIN_REFUSED;
+	while (mod == v->opmod || !can_be(c, (uint8_t)mod))
+		mod++;
+	assert(mod < 256 && "or the byte would have its only value");
+	return layout_refuse(&b->l, OPMOD, .at = here(b), .other = layout_at(&b->l, writer(c)),
+		.number = {mod, v->opmod}, .what = v->name);
+}
+
 static int check_control(struct bounds *b)
 {
 	const struct chain_verb_info *v = chain_verb_info(b->l.d->steps[b->s].verb);
@@ -418,6 +498,8 @@ static int check_control(struct bounds *b)
 			return layout_refuse(&b->l, OPCODE, .at = here(b),
 				.other = layout_at(&b->l, writer(&c[WQE_OPCODE])), .number = {op},
 				.what = v->name);
+	if (check_opmod(b))
+		return CHAIN_REFUSED;
 	if (!is_only(&c[WQE_DSCOUNT], b->l.step[b->s].ds))
 		return layout_refuse(
 			&b->l, WQE_SIZE, .at = here(b), .other = layout_at(&b->l, writer(&c[WQE_DSCOUNT])));
@@ -429,6 +511,13 @@ static int check_control(struct bounds *b)
 	if (v->class == CHAIN_CLASS_SYNC)
 		return check_ours(b, &c[WQE_SYNC_INDEX], 4, "index");
 	return 0;
+}
+
+/* Only there a key spans the place and nothing else. What a loop and its caller share has the form of a
+ * region, but holds variables and opcodes of both */
+static bool is_bounded(const struct bounds *b, const struct chain_place *p)
+{
+	return p->kind == CHAIN_AT_REGION && !(b->shared && p->index == b->l.d->shared);
 }
 
 static const struct chain_region *region_of(const struct bounds *b, const struct chain_place *p)
@@ -458,7 +547,7 @@ static int check_place(
 			&b->l, ADDRESS_OWN, .at = here(b), .other = layout_at(&b->l, writer(moved)));
 	}
 	region = region_of(b, p);
-	if (moved && b->shared && p->index == b->l.d->shared)
+	if (moved && !is_bounded(b, p))
 		return layout_refuse(
 			&b->l, ADDRESS_SHARED, .at = here(b), .other = layout_at(&b->l, writer(moved)));
 	if (b->l.d->loop && b->l.d->steps[b->s].queue == 0 && p->index == b->l.d->shared)
@@ -485,7 +574,7 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 
 	if (!data)
 		return 0;
-	if (p->kind != CHAIN_AT_REGION || (st->remote.kind != CHAIN_AT_REGION && st->queue != 0))
+	if (!is_bounded(b, p) || (st->queue != 0 && !is_bounded(b, &st->remote)))
 		return layout_refuse(
 			&b->l, LENGTH_BEYOND, .at = here(b), .other = layout_at(&b->l, writer(data)));
 	data = written(len, LEN_BYTES, CLIENT);
@@ -646,6 +735,7 @@ static int check_loop(struct bounds *b, const struct chain_desc *d, const struct
 		r = layout_refuse(&b->l, STEPS, .number = {loop->nsteps, CHAIN_MAX_STEPS - 2});
 	else
 		r = begin(b, &as_chain);
+	b->in_loop = true;
 	if (r == 0)
 		r = iterate(b);
 	if (r == 0)

@@ -312,6 +312,85 @@ static void control_segments(void **state)
 	assert_fine();
 }
 
+/* On a device that ignores index and QPN all of a control segment can be written. A NOP may have any opmod */
+static void opmods(void **state)
+{
+	const uint64_t whole = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
+	const struct chain_place mod = FIELD("hit", CHAIN_F_CTRL, 0, 1);
+
+	(void)state;
+	for (unsigned wrong = 0; wrong < 12; wrong++) {
+		struct fault why = WRONG(FOREIGN_REGION, HIT, LOOK, LINES(10, 3), .name = "opmod");
+
+		fresh();
+		t.d.ignores_index = true;
+		t.s[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
+		t.s[MATCH].swap = whole;
+		t.s[DECIDE].local[0] = PLACE(WORD(7, 1));
+		t.s[LOOK].local[2] = mod;
+		switch (wrong) {
+		case 1: /* the opmod after the CAS */
+			t.s[DECIDE].remote = PLACE(REGION(TABLE, 0, 0));
+			t.s[DECIDE].local[0] = mod;
+			break;
+		case 2: /* by a WRITE */
+			t.s[NOTE].remote = mod;
+			t.s[NOTE].local[0] = PLACE(REGION(TABLE, 0, 1));
+			t.d.nargs = 2;
+			break;
+		case 3: /* the opcode by something else */
+			t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_OPCODE, 0, 1));
+			break;
+		case 4: /* a CAS that leaves another opmod */
+			t.s[MATCH].swap |= 9;
+			break;
+		case 5: /* or one that replaces only bytes of its mask */
+			t.s[MATCH].verb = CHAIN_MASKED_CAS;
+			t.s[MATCH].swap_mask = 0xff000000;
+			break;
+		case 6: /* the control segment of another step, of the same queue, of another one, and scratch
+			 */
+			t.s[MATCH].remote = PLACE(FIELD("done", CHAIN_F_CTRL, 0, 0));
+			t.s[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE_IMM << 24;
+			t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_OPCODE, 0, 1));
+			break;
+		case 7:
+			t.s[MATCH].remote = PLACE(FIELD("note", CHAIN_F_CTRL, 0, 0));
+			t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_OPCODE, 0, 1));
+			break;
+		case 8:
+			t.s[MATCH].remote = PLACE(WORD(24, 0));
+			t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_OPCODE, 0, 1));
+			break;
+		case 9: /* a step that always runs */
+			t.s[HIT].flags = 0;
+			break;
+		case 10: /* values of the program */
+			t.s[LOOK].local[2] = PLACE(WORD(24, 1));
+			t.s[MATCH].swap |= 9;
+			why = WRONG(OPMOD, HIT, MATCH, LINES(10, 4), NUMBERS(9, 0), .what = "write");
+			break;
+		case 11: /* other than 0, for a verb that has one */
+			t.s[LOOK].local[2] = PLACE(FIELD("match", CHAIN_F_CTRL, 0, 1));
+			t.s[LOOK].remote = PLACE(WORD(24, 0));
+			t.s[LOOK].local[0] = PLACE(WORD(32, 3));
+			t.s[LOOK].local[1] = PLACE(WORD(35, 5));
+			t.s[MATCH] = good[MATCH];
+			t.s[MATCH].verb = CHAIN_MASKED_CAS;
+			t.d.args += 3;
+			t.d.nargs = 0;
+			why = WRONG(OPMOD, MATCH, LOOK, LINES(4, 3), NUMBERS(0, 9), .what = "masked_cas");
+			break;
+		}
+		if (wrong == 1)
+			why.other = LOOK;
+		if (wrong)
+			assert_wrong(why);
+		else
+			assert_fine();
+	}
+}
+
 static void addresses(void **state)
 {
 	(void)state;
@@ -475,6 +554,48 @@ static void loops(void **state)
 	u.s[0].remote = PLACE(REGION(SHARED, 0, 0));
 	u.s[0].local[0] = PLACE(WORD(0, 1));
 	assert_wrong_loop(WRONG(LOOP_UNCLEAR, NO_STEP, NO_STEP));
+	/* a length, of either side of what is shared; between regions it may be replaced */
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4)});
+	u.s[1] = STEP(.label = "copy", .verb = CHAIN_READ, .remote = REGION(HEAP, 0, 0),
+		.local = {REGION(SHARED, 8, 8)});
+	assert_wrong_loop(WRONG(LENGTH_BEYOND, 1, 0, LABELS("copy", "in"), LINES(0, 0)));
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4)});
+	u.s[1] = STEP(.label = "copy", .verb = CHAIN_WRITE, .remote = REGION(SHARED, 8, 0),
+		.local = {REGION(HEAP, 0, 8)});
+	assert_wrong_loop(WRONG(LENGTH_BEYOND, 1, 0, LABELS("copy", "in"), LINES(0, 0)));
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4)});
+	u.s[1] = STEP(.label = "copy", .verb = CHAIN_WRITE, .remote = REGION(COUNTS, 8, 0),
+		.local = {REGION(SHARED, 0, 8)});
+	assert_wrong_loop(WRONG(LENGTH_BEYOND, 1, 0, LABELS("copy", "in"), LINES(0, 0)));
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4)});
+	u.s[1] = STEP(.label = "copy", .verb = CHAIN_WRITE, .remote = REGION(COUNTS, 8, 0),
+		.local = {REGION(HEAP, 0, 8)});
+	assert_fine();
+	/* also by the chain that calls the loop */
+	fresh_loop();
+	u.chain[LOOK].local[0] = PLACE(FIELD("put", CHAIN_F_LOCAL_LEN, 1, 3));
+	u.chain[STEPS].local[0] = PLACE(REGION(HEAP, 0, 8));
+	assert_wrong_loop(WRONG(LENGTH_BEYOND, STEPS, LOOK, LABELS("put", "look"), LINES(0, 3)));
+	/* the opmod of a NOP: in the chain there is an order, in an iteration there is none */
+	t.d.ignores_index = true;
+	u.chain[MATCH].remote = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 0));
+	u.chain[MATCH].swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24;
+	u.chain[DECIDE].local[0] = PLACE(WORD(7, 1));
+	u.chain[LOOK].local[2] = PLACE(FIELD("hit", CHAIN_F_CTRL, 0, 1));
+	assert_fine();
+	fresh_loop();
+	u.d.ignores_index = true;
+	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+		.local = {FIELD("up", CHAIN_F_CTRL, 0, 1)});
+	u.s[1].flags = CHAIN_DORMANT;
+	u.s[1].verb = CHAIN_WRITE;
+	u.s[2] = STEP(.label = "wake", .verb = CHAIN_CAS, .remote = FIELD("up", CHAIN_F_CTRL, 0, 0),
+		.swap = (uint64_t)3 << 56 | (uint64_t)WQE_OP_WRITE << 24);
+	assert_wrong_loop(WRONG(FOREIGN_REGION, 1, 0, LABELS("up", "in"), LINES(0, 0), .name = "opmod"));
 	/* a client's bytes, by way of what is shared */
 	u.s[0].remote.from = 16;
 	u.s[0].local[0] = PLACE(FIELD("up", CHAIN_F_REMOTE_ADDR, 0, 8));
@@ -518,6 +639,7 @@ int main(void)
 		cmocka_unit_test(lanes_that_carry),
 		cmocka_unit_test(lanes_on_trust),
 		cmocka_unit_test(control_segments),
+		cmocka_unit_test(opmods),
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
