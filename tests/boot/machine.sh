@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# machine.sh - a small Debian in a directory, and running it (systemd-nspawn). Sourced by bash scripts with "set -euo pipefail"; needs
+# root. In the end of the script no process, mount or file is left. It sets $work, a directory for files of the script.
+
+suite=bookworm
+mirror=${REDDN_MIRROR:-http://deb.debian.org/debian}
+
+work=
+making=
+machine=
+
+die()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+alive()
+{
+	kill -0 "$machine" 2>/dev/null
+}
+
+# All processes of the machine die with its init, and then systemd-nspawn ends. Its init does not die with it.
+end_machine()
+{
+	local init i
+
+	for init in $(pgrep -P "$machine"); do
+		kill -KILL "$init" 2>/dev/null || true
+	done
+	for ((i = 0; i < 50; i++)); do
+		alive || break
+		sleep 0.1
+	done
+	kill -KILL "$machine" 2>/dev/null || true
+	wait "$machine" 2>/dev/null || true
+}
+
+# shellcheck disable=SC2317 # called by the trap
+cleanup()
+{
+	local rc=$?
+
+	[[ -z $making ]] || kill "$making" 2>/dev/null || true
+	[[ -z $machine ]] || ! alive || end_machine
+	[[ -z $work ]] || rm -rf --one-file-system "$work"
+	exit "$rc"
+}
+trap cleanup EXIT
+trap 'exit 143' TERM INT HUP
+
+[[ $(id -u) -eq 0 ]] || die "running a machine needs root"
+work=$(mktemp -d)
+
+# make_base CACHE PACKAGES: makes a Debian with these packages from the mirror, once, below the directory CACHE: $base. It gets this
+# name when it is complete.
+make_base()
+{
+	local cache=$1 packages=$2 name log
+
+	name=$suite-$(sha256sum <<<"$packages" | cut -c 1-12)
+	base=$cache/$name
+	[[ ! -d $base ]] || return 0
+	mkdir -p "$cache"
+	rm -rf --one-file-system "$cache/$name".new
+	log=$work/debootstrap.log
+	# in the background, so that a signal to this script ends it and its children at once
+	timeout -k 5 1200 debootstrap --variant=minbase --include="$packages" "$suite" "$cache/$name.new" "$mirror" >"$log" 2>&1 </dev/null &
+	making=$!
+	if ! wait "$making"; then
+		tail -n 15 "$log" >&2
+		rm -rf --one-file-system "$cache/$name.new"
+		die "debootstrap cannot make a Debian $suite, see above; REDDN_MIRROR names another mirror"
+	fi
+	making=
+	rm -rf "$cache/$name.new/var/cache/apt/archives" "$cache/$name.new/usr/share/doc"
+	mv "$cache/$name.new" "$base"
+}
+
+# run_machine ROOT LIMIT OPTIONS...: runs the machine in ROOT for at most LIMIT seconds, with these options of systemd-nspawn, then
+# prints ROOT/root/boot/log, which a machine writes that is alive. Returns its exit status.
+run_machine()
+{
+	local root=$1 limit=$2 i rc=0
+	shift 2
+
+	systemd-nspawn --quiet --directory="$root" --machine="reddnd-${0##*/}-$$" --register=no --keep-unit --settings=no \
+		--link-journal=no --timezone=off --console=pipe "$@" >"$work/console" 2>&1 </dev/null &
+	machine=$!
+	for ((i = 0; i < limit * 5; i++)); do
+		alive || break
+		sleep 0.2
+	done
+	! alive || {
+		tail -n 30 "$work/console"
+		cat "$root/root/boot/log" 2>/dev/null || true
+		die "the machine still runs after $limit seconds"
+	}
+	wait "$machine" || rc=$?
+	machine=
+	[[ -e $root/root/boot/log ]] || {
+		tail -n 30 "$work/console"
+		die "the machine did not boot (systemd-nspawn: exit status $rc)"
+	}
+	cat "$root/root/boot/log"
+	return "$rc"
+}
