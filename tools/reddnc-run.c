@@ -272,11 +272,10 @@ static int start(struct bench *b)
 	r = rnic_qp_connect_local(&b->qp[0], b->client_qp.qpn, 1);
 	if (r == 0)
 		r = rnic_qp_connect_local(&b->client_qp, b->qp[0].qpn, 1);
-	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++) {
+	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
-		if (r == 0 && chain_start_index(b->img, q))
-			r = master_qp_enable(&b->master, b->qp[q].qpn, chain_start_index(b->img, q));
-	}
+	if (r == 0)
+		r = master_qp_enable(&b->master, b->qp[0].qpn, chain_start_index(b->img));
 	return r == 0 && b->loop ? session_loop_start(b->loop, &b->master) : r;
 }
 

@@ -194,17 +194,14 @@ int session_queues_start(struct session *s)
 	s->budgets.resting = session_has_budgets(s);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
-	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
-		if (chain_start_index(img, q))
-			r = master_qp_enable(
-				&s->tenant->master, s->queues.qp[q].qpn, chain_start_index(img, q));
+	if (r == 0)
+		r = master_qp_enable(&s->tenant->master, s->queues.qp[0].qpn, chain_start_index(img));
 	return r == 0 ? start_recycler(s) : r;
 }
 
 /* ---- ending ---- */
 
-/* The queue of the client's requests comes last: stopping it flushes its RECVs, and a queue that waits for a
- * request takes the CQE of a flushed RECV for one. */
+/* The queue of the client comes last: what others do to it is not half done then. */
 void session_queues_stop(struct session *s)
 {
 	session_loop_stop(s->queues.loop);

@@ -38,9 +38,9 @@ static const uint8_t parallel_init[24] = {[PAR_END] = WQE_OP_WRITE_IMM};
 /* The low @n bytes of a big-endian field of @size bytes */
 #define LOW(step, f, size, n) FIELD(step, f, (size) - (n), n)
 
-#define AWAIT_REQUEST(q) \
-	{.queue = (q), .verb = CHAIN_WAIT}, \
-	{.queue = (q), .verb = CHAIN_SEND_EN, .target = (q), .upto = CHAIN_UPTO_NEXT_HEAD}
+/* The head */
+#define AWAIT_REQUEST {.queue = REPLY, .verb = CHAIN_WAIT}
+#define START(q) {.queue = REPLY, .verb = CHAIN_SEND_EN, .target = (q), .upto = CHAIN_UPTO_END}
 
 /* A bucket goes where its parts are needed: length and offset of the record into the reply, fingerprint to be compared */
 #define LOOK(q, name, hit, fp) \
@@ -63,7 +63,8 @@ static const uint8_t parallel_init[24] = {[PAR_END] = WQE_OP_WRITE_IMM};
 	 .remote = SLOT(REDDN_SLOT_LIVE), .local = {REGION(CHAIN_HASH_GET_LIVE, 0, sizeof(struct reddn_table_live))}}
 
 static const struct chain_step sequential[] = {
-	AWAIT_REQUEST(LOOK0),
+	AWAIT_REQUEST,
+	START(LOOK0),
 	LOOK(LOOK0, "look0", "hit0", FP0),
 	LOOK(LOOK0, "look1", "hit1", SEQ_FP1),
 	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, SWAP_LANE_LAST),
@@ -71,7 +72,7 @@ static const struct chain_step sequential[] = {
 	{.label = "decide", .queue = LOOK0, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 	 .remote = WORD(LANE0, 0), .local = {FIELD("hit0", CHAIN_F_OPCODE, 0, 1), FIELD("hit1", CHAIN_F_OPCODE, 0, 1)}},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide"},
-	{.queue = LOOK0, .verb = CHAIN_SEND_EN, .target = REPLY, .upto = CHAIN_UPTO_END},
+	{.queue = LOOK0, .verb = CHAIN_SEND_EN, .target = REPLY, .upto = CHAIN_UPTO_NEXT_HEAD},
 	ANSWER(0),
 };
 
@@ -81,15 +82,16 @@ static const struct chain_step sequential[] = {
  * LOOK0 flush the enable of the reply with the rest of that queue.
  */
 static const struct chain_step parallel[] = {
-	AWAIT_REQUEST(LOOK0),
+	AWAIT_REQUEST,
+	START(LOOK0),
+	START(LOOK1),
 	LOOK(LOOK0, "look0", "hit0", FP0),
 	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, SWAP_LANE_LAST),
 	{.label = "decide0", .queue = LOOK0, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 	 .remote = WORD(LANE0, 0), .local = {FIELD("hit0", CHAIN_F_OPCODE, 0, 1)}},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide0"},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide1"},
-	{.queue = LOOK0, .verb = CHAIN_SEND_EN, .target = REPLY, .upto = CHAIN_UPTO_END},
-	AWAIT_REQUEST(LOOK1),
+	{.queue = LOOK0, .verb = CHAIN_SEND_EN, .target = REPLY, .upto = CHAIN_UPTO_NEXT_HEAD},
 	LOOK(LOOK1, "look1", "hit1", PAR_FP1),
 	COMPARE(LOOK1, "match1", CHAIN_FENCE, PAR_FP1, SWAP_LANE_LAST),
 	{.label = "decide1", .queue = LOOK1, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
@@ -97,7 +99,8 @@ static const struct chain_step parallel[] = {
 	ANSWER(CHAIN_DORMANT),
 };
 
-static const struct chain_queue_desc queues[] = {{"reply", 0}, {"look0", 2}, {"look1", 2}};
+static const struct chain_queue_desc sequential_queues[] = {{"reply", 2}, {"look0", 0}};
+static const struct chain_queue_desc parallel_queues[] = {{"reply", 3}, {"look0", 0}, {"look1", 0}};
 static const struct chain_word sequential_word = {"probe", 16, NULL}, parallel_word = {"probe", 24, parallel_init};
 
 /* As for the sequential form. The length of each offset, 1 here, is the caller's choice */
@@ -114,7 +117,7 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 	struct chain_place args[COUNT(request)];
 	struct chain_desc d = {
 		.name = p->parallel ? "hash-get-parallel" : "hash-get",
-		.queues = queues,
+		.queues = p->parallel ? parallel_queues : sequential_queues,
 		.nqueues = p->parallel ? 3 : 2,
 		.words = p->parallel ? &parallel_word : &sequential_word,
 		.nwords = 1,

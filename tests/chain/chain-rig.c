@@ -234,10 +234,7 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	}
 	if (c->loop)
 		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
-	for (unsigned q = 1; q < c->img->nqueues; q++)
-		if (c->img->queue[q].head_wqebbs)
-			wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[q].qpn,
-				chain_start_index(c->img, q), 0);
+	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[0].qpn, chain_start_index(c->img), 0);
 	rig_ring(&c->boot);
 	rig_run(&c->rig);
 }

@@ -19,13 +19,13 @@ enum { SEEDS = 30, REQUESTS = 40, DEPTH = 4, SLOT = 64, DATA = 4096, REPLY_MAX =
 #define WORD(w, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .len = (n)}
 #define FIELD(step, f, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = (f), .from = (at), .len = (n)}
 #define HEAD(how_far, step) \
-	{.queue = 1, .verb = CHAIN_WAIT}, \
-	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = (how_far), .through = (step)}
+	{.queue = 0, .verb = CHAIN_WAIT}, \
+	{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = (how_far), .through = (step)}
 #define WAIT(step) {.queue = 1, .verb = CHAIN_WAIT, .until = (step)}
-#define ANSWER {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}
+#define ANSWER {.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}
 /* clang-format on */
 
-static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}};
+static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 static const struct chain_word words[] = {{"old", 8, NULL}, {"new", 8, NULL}, {"more", 8, NULL}};
 
 struct program {
@@ -55,7 +55,7 @@ static void put_le(uint8_t *p, uint64_t v)
 
 /* The READ needs no fence: what one queue sends, the responder executes in order */
 static const struct chain_step count_steps[] = {
-	HEAD(CHAIN_UPTO_NEXT_HEAD, NULL),
+	HEAD(CHAIN_UPTO_END, NULL),
 	{.label = "add",
 		.queue = 1,
 		.verb = CHAIN_FETCH_ADD,
@@ -89,7 +89,7 @@ static uint32_t count_model(struct chain_rig *c, uint8_t *data, uint8_t *arg, ui
 #define BOUNDARY 0x80000000ull
 
 static const struct chain_step mask_steps[] = {
-	HEAD(CHAIN_UPTO_NEXT_HEAD, NULL),
+	HEAD(CHAIN_UPTO_END, NULL),
 	{.label = "swap",
 		.queue = 1,
 		.verb = CHAIN_MASKED_CAS,
@@ -147,7 +147,7 @@ static const struct chain_step walk_steps[] = {
 	{.label = "to1", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .through = "to2"},
 	STEP("node1", "node2"),
 	WAIT("node1"),
-	{.label = "to2", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	{.label = "to2", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 	{.label = "node2",
 		.queue = 1,
 		.verb = CHAIN_READ,

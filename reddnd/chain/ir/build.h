@@ -12,8 +12,9 @@
  * address in a region;
  *   - makes the NIC read from a client, or lets a code queue send or write to a client;
  *   - waits for a step of queue 0, whose send CQ may be shared with other sessions;
- *   - contains a step that can never run, an enable that enables nothing, or a queue left without its next
- *     head.
+ *   - contains a step that can never run, an enable that enables nothing, or no enable of the next head;
+ *   - begins anywhere but in queue 0, with a WAIT for the request. That queue fails together with the RECVs,
+ *     so that no request which did not arrive, but was flushed, is executed.
  *
  * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
  */
@@ -106,7 +107,7 @@ struct chain_word {
 
 struct chain_queue_desc {
 	const char *name;
-	uint8_t head; /* leading steps that the previous instance enables; 0 for queue 0 */
+	uint8_t head; /* leading steps that the previous instance enables; only of queue 0 */
 };
 
 enum chain_region_flag {

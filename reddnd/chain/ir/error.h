@@ -29,7 +29,7 @@
 	/* queues */                                                                                         \
 	X(NO_QUEUE, "{at}: there is no queue {0}; there are {1}")                                            \
 	X(QUEUE_EMPTY, "queue \"{name}\" has no steps")                                                      \
-	X(REPLY_HEAD, "queue \"{name}\" answers the client; it cannot have a head")                          \
+	X(CODE_HEAD, "queue \"{name}\" has a head; only \"{what}\", which answers the client, may have one") \
 	X(HEAD_STEPS, "queue \"{name}\" has a head of {0} steps, but only {1} steps")                        \
 	X(HEAD_START, "{at}: a head must begin with a WAIT for the request")                                 \
 	X(NO_HEAD, "no queue has a head: nothing would start an instance")                                   \

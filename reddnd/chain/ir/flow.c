@@ -44,23 +44,19 @@ static int advance(struct layout *l, struct run *run, unsigned q)
 	return moved;
 }
 
+/* All of an instance comes after the first step of the head, because nothing else is enabled before */
 static int check_start(struct layout *l)
 {
-	bool first[CHAIN_MAX_QUEUES] = {0}, started = false;
-
 	for (unsigned s = 0; s < l->d->nsteps; s++) {
 		const struct chain_step *st = &l->d->steps[s];
 
-		if (first[st->queue])
-			continue;
-		first[st->queue] = true;
 		if (!l->step[s].head)
 			continue;
-		started = true;
-		if (st->verb != CHAIN_WAIT || st->until)
-			return layout_refuse(l, HEAD_START, .at = layout_at(l, s));
+		return st->verb == CHAIN_WAIT && !st->until
+			       ? 0
+			       : layout_refuse(l, HEAD_START, .at = layout_at(l, s));
 	}
-	return started ? 0 : layout_refuse(l, NO_HEAD);
+	return layout_refuse(l, NO_HEAD);
 }
 
 int layout_check_flow(struct layout *l)

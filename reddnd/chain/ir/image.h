@@ -11,12 +11,14 @@
  *
  * A request is one SEND of the client. It consumes the RECV of its slot, whose scatter list (`recv`)
  * puts the client's bytes into fields of the instance, and nowhere else. The CQE of that RECV, number
- * `seq` of the RECV CQ, starts the chain.
+ * `seq` of the RECV CQ, starts the chain: the *head*, the first WQEBBs of queue 0, waits for it and enables
+ * the rest. A RECV that is flushed has a CQE as well. But it is flushed because the client's queue pair has
+ * failed, and then the head is flushed too, and nothing of the instance runs.
  *
  * Arming = copying the image into the slot and applying the relocations for instance number `seq`
- * (see arm.h); after that, and only after that, its RECV may be posted. Instance seq enables the head of
- * instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most N-1
- * RECVs are posted at a time.
+ * (see arm.h); after that, and only after that, its RECV may be posted. The end of instance seq enables the
+ * head of instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most
+ * N-1 RECVs are posted at a time.
  */
 #ifndef CHAIN_IR_IMAGE_H
 #define CHAIN_IR_IMAGE_H
@@ -77,7 +79,7 @@ struct chain_recv_sge {
 struct chain_queue {
 	uint8_t *wqes;        /* image, wqebbs * 64 bytes */
 	uint32_t wqebbs;      /* per instance */
-	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables (0 for queue 0) */
+	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables; only of queue 0 */
 	uint32_t cqes;        /* success CQEs per instance on this queue's send CQ */
 	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
 };

@@ -22,7 +22,7 @@
  */
 enum { MAX = 24, OPCODE_WAIT = 0x0f, OPCODE_RECV_EN = 0x16, OPCODE_SEND_EN = 0x17 };
 
-static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}};
+static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 static const struct chain_word words[] = {
 	{"a", 8, (const uint8_t *)"initial"}, {"b", 5, NULL}, {"c", 16, NULL}};
 
@@ -53,11 +53,15 @@ struct sketch {
 static void sketch(struct sketch *k, const struct chain_step *mid, unsigned nmid)
 {
 	const struct chain_step head[] = {
-		{.queue = 1, .verb = CHAIN_WAIT},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.queue = 0, .verb = CHAIN_WAIT},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 	};
 	const struct chain_step tail[] = {
-		{.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "answer",
+			.queue = 1,
+			.verb = CHAIN_SEND_EN,
+			.target = 0,
+			.upto = CHAIN_UPTO_NEXT_HEAD},
 		{.label = "done",
 			.queue = 0,
 			.verb = CHAIN_WRITE_IMM,
@@ -119,13 +123,12 @@ static void assert_reloc(const struct chain_image *img, unsigned q, unsigned off
 	assert_int_equal(r->addend, addend);
 }
 
-/* Builds one step after the head and hands out its WQE, which starts at WQEBB 2 of queue 1 */
-enum { AT = 2 * CHAIN_WQEBB };
+/* Builds one step and hands out its WQE, the first of queue 1 */
 static const uint8_t *one(struct sketch *k, struct chain_image **img, struct chain_step st)
 {
 	sketch(k, &st, 1);
 	*img = built(k);
-	return (*img)->queue[1].wqes + AT;
+	return (*img)->queue[1].wqes;
 }
 
 static void assert_ctrl(const uint8_t *wqe, unsigned opmod, unsigned opcode, unsigned ds, unsigned flags)
@@ -155,19 +158,19 @@ static void write_and_read(void **state)
 			.remote = WORD("b", 1, 0),
 			.local = {REGION(1, 40, 4)}});
 	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_WRITE, 3, MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE);
-	assert_reloc(w, 1, AT + 1, CHAIN_REL_INDEX16, 0, 0, 0);
-	assert_reloc(w, 1, AT + offsetof(struct mlx5_wqe_ctrl_seg, qpn_ds), CHAIN_REL_QPN24, 0, 1, 0);
-	assert_reloc(w, 1, AT + RADDR + offsetof(struct mlx5_wqe_raddr_seg, raddr), CHAIN_REL_ADDR64,
+	assert_reloc(w, 1, 1, CHAIN_REL_INDEX16, 0, 0, 0);
+	assert_reloc(w, 1, offsetof(struct mlx5_wqe_ctrl_seg, qpn_ds), CHAIN_REL_QPN24, 0, 1, 0);
+	assert_reloc(w, 1, RADDR + offsetof(struct mlx5_wqe_raddr_seg, raddr), CHAIN_REL_ADDR64,
 		CHAIN_SYM_SCRATCH, 0, 9);
-	assert_reloc(w, 1, AT + RADDR + offsetof(struct mlx5_wqe_raddr_seg, rkey), CHAIN_REL_RKEY32,
+	assert_reloc(w, 1, RADDR + offsetof(struct mlx5_wqe_raddr_seg, rkey), CHAIN_REL_RKEY32,
 		CHAIN_SYM_SCRATCH, 0, 0);
-	assert_reloc(w, 1, AT + DATA + offsetof(struct mlx5_wqe_data_seg, addr), CHAIN_REL_ADDR64,
+	assert_reloc(w, 1, DATA + offsetof(struct mlx5_wqe_data_seg, addr), CHAIN_REL_ADDR64,
 		CHAIN_SYM_REGION, 1, 40);
-	assert_reloc(w, 1, AT + DATA + offsetof(struct mlx5_wqe_data_seg, lkey), CHAIN_REL_LKEY32,
+	assert_reloc(w, 1, DATA + offsetof(struct mlx5_wqe_data_seg, lkey), CHAIN_REL_LKEY32,
 		CHAIN_SYM_REGION, 1, 0);
 	memcpy(&seg, wqe + DATA, sizeof(seg));
 	assert_int_equal(be32toh(seg.byte_count), 4);
-	assert_int_equal(w->queue[1].wqebbs, 4);
+	assert_int_equal(w->queue[1].wqebbs, 2);
 	assert_int_equal(w->queue[1].cqes, 1);
 
 	/* three segments: two WQEBBs, and what follows moves on */
@@ -179,12 +182,15 @@ static void write_and_read(void **state)
 	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_READ, 5, 0);
 	memcpy(&seg, wqe + DATA + 2 * sizeof(seg), sizeof(seg));
 	assert_int_equal(be32toh(seg.byte_count), 7);
-	assert_reloc(r, 1, AT + DATA + 2 * sizeof(seg) + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16 + 8);
-	assert_int_equal(r->queue[1].wqebbs, 5);
-	assert_memory_equal(r->queue[1].starts, ((uint8_t[]){1, 1, 1, 0, 1}), 5);
-	assert_int_equal(r->queue[1].head_wqebbs, 2);
+	assert_reloc(r, 1, DATA + 2 * sizeof(seg) + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16 + 8);
+	assert_int_equal(r->queue[1].wqebbs, 3);
+	assert_memory_equal(r->queue[1].starts, ((uint8_t[]){1, 0, 1}), 3);
+	assert_int_equal(r->queue[0].head_wqebbs, 2);
+	assert_int_equal(r->queue[1].head_wqebbs, 0);
 	assert_int_equal(r->max_rd_atomic, 1);
 }
+
+enum { DONE = 2 * CHAIN_WQEBB }; /* in queue 0: the head comes first */
 
 static void the_answer(void **state)
 {
@@ -195,13 +201,13 @@ static void the_answer(void **state)
 	(void)state;
 	sketch(&k, NULL, 0);
 	img = built(&k);
-	wqe = img->queue[0].wqes;
+	wqe = img->queue[0].wqes + DONE;
 	assert_ctrl(wqe, 0, MLX5_OPCODE_RDMA_WRITE_IMM, 3, MLX5_WQE_CTRL_CQ_UPDATE);
-	assert_reloc(img, 0, offsetof(struct mlx5_wqe_ctrl_seg, imm), CHAIN_REL_SEQ32, 0, 0, 0);
-	assert_reloc(img, 0, 16, CHAIN_REL_ADDR64, CHAIN_SYM_SLOT, 0, 0);
-	assert_reloc(img, 0, 24, CHAIN_REL_RKEY32, CHAIN_SYM_SLOT, 0, 0);
-	assert_int_equal(img->queue[0].wqebbs, 1);
-	assert_int_equal(img->queue[0].head_wqebbs, 0);
+	assert_reloc(img, 0, DONE + offsetof(struct mlx5_wqe_ctrl_seg, imm), CHAIN_REL_SEQ32, 0, 0, 0);
+	assert_reloc(img, 0, DONE + 16, CHAIN_REL_ADDR64, CHAIN_SYM_SLOT, 0, 0);
+	assert_reloc(img, 0, DONE + 24, CHAIN_REL_RKEY32, CHAIN_SYM_SLOT, 0, 0);
+	assert_int_equal(img->queue[0].wqebbs, 3);
+	assert_int_equal(img->queue[0].head_wqebbs, 2);
 	assert_int_equal(img->queue[0].cqes, 1);
 	/* words start at multiples of 8, the first with its bytes */
 	assert_int_equal(img->scratch_size, 32);
@@ -210,10 +216,11 @@ static void the_answer(void **state)
 	assert_int_equal(img->n_atomic, 0);
 	assert_int_equal(img->n_sync, 3);
 	assert_int_equal(img->nlabels, 4);
-	assert_string_equal(img->labels[0].name, "done");
-	assert_string_equal(img->labels[1].name, "wait");
+	assert_string_equal(img->labels[0].name, "wait");
+	assert_string_equal(img->labels[2].name, "done");
+	assert_int_equal(img->labels[2].wqebb, 2);
 	assert_string_equal(img->labels[3].name, "answer");
-	assert_int_equal(img->labels[3].wqebb, 2);
+	assert_int_equal(img->labels[3].wqebb, 0);
 }
 
 static void nop_and_send(void **state)
@@ -232,18 +239,18 @@ static void nop_and_send(void **state)
 		.flags = CHAIN_SOLICITED,
 		.local = {REGION(0, 8, 24), WORD("a", 0, 8)}};
 	send = built(&k);
-	wqe = send->queue[0].wqes;
+	wqe = send->queue[0].wqes + DONE;
 	assert_ctrl(wqe, 0, MLX5_OPCODE_SEND, 3, MLX5_WQE_CTRL_SOLICITED);
 	assert_int_equal(wqe_get(wqe + 16, 4), 24);
-	assert_reloc(send, 0, 16 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 8);
-	assert_reloc(send, 0, 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 0);
+	assert_reloc(send, 0, DONE + 16 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 8);
+	assert_reloc(send, 0, DONE + 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 0);
 
 	sketch(&k, NULL, 0);
 	k.steps[3].flags = CHAIN_DORMANT;
 	k.steps[3].imm = 0x01020304;
 	imm = built(&k);
-	assert_ctrl(imm->queue[0].wqes, 0, MLX5_OPCODE_NOP, 3, 0);
-	assert_int_equal(wqe_get(imm->queue[0].wqes + 12, 4), 0x01020304);
+	assert_ctrl(imm->queue[0].wqes + DONE, 0, MLX5_OPCODE_NOP, 3, 0);
+	assert_int_equal(wqe_get(imm->queue[0].wqes + DONE + 12, 4), 0x01020304);
 }
 
 static void atomics(void **state)
@@ -268,8 +275,8 @@ static void atomics(void **state)
 	/* the old value goes to a word of its own behind the others */
 	assert_int_equal(wqe_get(wqe + 48, 4), 8);
 	assert_int_equal(cas->scratch_size, 40);
-	assert_reloc(cas, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 32);
-	assert_reloc(cas, 1, AT + 48 + 4, CHAIN_REL_LKEY32, CHAIN_SYM_SCRATCH, 0, 0);
+	assert_reloc(cas, 1, 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 32);
+	assert_reloc(cas, 1, 48 + 4, CHAIN_REL_LKEY32, CHAIN_SYM_SCRATCH, 0, 0);
 	assert_int_equal(cas->n_atomic, 1);
 
 	wqe = one(&k, &fa,
@@ -282,8 +289,8 @@ static void atomics(void **state)
 	memcpy(&seg, wqe + 32, sizeof(seg));
 	assert_int_equal(be64toh(seg.swap_add), 5);
 	assert_int_equal(seg.compare, 0);
-	assert_reloc(fa, 1, AT + 16, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 16);
-	assert_reloc(fa, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 24);
+	assert_reloc(fa, 1, 16, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 16);
+	assert_reloc(fa, 1, 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 24);
 	assert_int_equal(fa->scratch_size, 32);
 
 	wqe = one(&k, &mcas,
@@ -300,7 +307,7 @@ static void atomics(void **state)
 	assert_int_equal(wqe_get(wqe + 48, 8), 4);
 	assert_int_equal(wqe_get(wqe + 56, 8), 3);
 	assert_int_equal(wqe_get(wqe + 64, 4), 8);
-	assert_int_equal(mcas->queue[1].wqebbs, 5);
+	assert_int_equal(mcas->queue[1].wqebbs, 3);
 
 	wqe = one(&k, &mfa,
 		(struct chain_step){.queue = 1,
@@ -340,22 +347,23 @@ static void synchronization(void **state)
 	(void)state;
 	sketch(&k, mid, 6);
 	img = built(&k);
-	w = img->queue[1].wqes;
+	w = img->queue[0].wqes;
 	assert_ctrl(w, 0, OPCODE_WAIT, 2, 0);
-	assert_reloc(img, 1, 24, CHAIN_REL_WAIT, 0, CHAIN_CQ_RECV, 0);
-	assert_reloc(img, 1, 28, CHAIN_REL_CQN32, 0, CHAIN_CQ_RECV, 0);
+	assert_reloc(img, 0, 24, CHAIN_REL_WAIT, 0, CHAIN_CQ_RECV, 0);
+	assert_reloc(img, 0, 28, CHAIN_REL_CQN32, 0, CHAIN_CQ_RECV, 0);
 	assert_ctrl(w + 64, 0, OPCODE_SEND_EN, 2, 0);
-	assert_reloc(img, 1, 64 + 24, CHAIN_REL_ENABLE, 0, 1, img->queue[1].wqebbs + 2);
-	assert_reloc(img, 1, 64 + 28, CHAIN_REL_QPN32, 0, 1, 0);
+	assert_reloc(img, 0, 64 + 24, CHAIN_REL_ENABLE, 0, 1, img->queue[1].wqebbs);
+	assert_reloc(img, 0, 64 + 28, CHAIN_REL_QPN32, 0, 1, 0);
+	w = img->queue[1].wqes;
 	/* r1's is the second CQE of the instance: number 1 */
-	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_WAIT, 0, 1, 1);
-	assert_reloc(img, 1, 4 * 64 + 28, CHAIN_REL_CQN32, 0, 1, 0);
+	assert_reloc(img, 1, 2 * 64 + 24, CHAIN_REL_WAIT, 0, 1, 1);
+	assert_reloc(img, 1, 2 * 64 + 28, CHAIN_REL_CQN32, 0, 1, 0);
 	assert_int_equal(img->queue[1].cqes, 2);
-	assert_reloc(img, 1, 5 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 1);
-	assert_ctrl(w + 6 * 64, 0, OPCODE_RECV_EN, 2, 0);
-	assert_reloc(img, 1, 6 * 64 + 24, CHAIN_REL_SEQ32, 0, 0, 4);
-	assert_reloc(img, 1, 6 * 64 + 28, CHAIN_REL_QPN32, 0, 0, 0);
-	assert_reloc(img, 1, 7 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 2);
+	assert_reloc(img, 1, 3 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 3);
+	assert_ctrl(w + 4 * 64, 0, OPCODE_RECV_EN, 2, 0);
+	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_SEQ32, 0, 0, 4);
+	assert_reloc(img, 1, 4 * 64 + 28, CHAIN_REL_QPN32, 0, 0, 0);
+	assert_reloc(img, 1, 5 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 6);
 	assert_int_equal(img->max_rd_atomic, 2);
 }
 
@@ -390,19 +398,19 @@ static void patches_and_arguments(void **state)
 	k.args[2] = (struct chain_place)FIELD("c", CHAIN_F_SWAP, 1, 7);
 	k.d.nargs = 3;
 	img = built(&k);
-	/* hit is the first WQE of queue 0, c the second after the head and a READ of two WQEBBs */
-	assert_reloc(img, 1, AT + 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 32 + 8 + 3);
-	assert_reloc(img, 1, AT + 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 1, 4 * 64 + 40);
-	assert_reloc(img, 1, AT + 64 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 3);
-	assert_reloc(img, 1, 4 * 64 + 16, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 0);
-	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_RKEY32, CHAIN_SYM_QUEUE, 0, 0);
+	/* hit comes after the head of queue 0, c after a READ of two WQEBBs */
+	assert_reloc(img, 1, 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 2 * 64 + 32 + 8 + 3);
+	assert_reloc(img, 1, 48 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 1, 2 * 64 + 40);
+	assert_reloc(img, 1, 64 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 2 * 64 + 3);
+	assert_reloc(img, 1, 2 * 64 + 16, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 0, 2 * 64);
+	assert_reloc(img, 1, 2 * 64 + 24, CHAIN_REL_RKEY32, CHAIN_SYM_QUEUE, 0, 0);
 	assert_int_equal(img->nrecv, 3);
 	assert_int_equal(img->arg_len, 16);
-	assert_memory_equal(&img->recv[0], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 6, AT + 16 + 2}),
+	assert_memory_equal(&img->recv[0], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 6, 16 + 2}),
 		sizeof(img->recv[0]));
 	assert_memory_equal(
 		&img->recv[1], &((struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9}), sizeof(img->recv[1]));
-	assert_memory_equal(&img->recv[2], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 4 * 64 + 33}),
+	assert_memory_equal(&img->recv[2], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 2 * 64 + 33}),
 		sizeof(img->recv[2]));
 	/* the request chooses 6 low bytes in region 0, the READ 5 in region 1 */
 	assert_int_equal(img->region_bits[0], 48);
@@ -497,11 +505,11 @@ static const struct wrong wrongs[] = {
 	{WRONG(ENABLES_NO_STEP, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "answer"}, {0}},
 	{WRONG(ENABLES_NO_HEAD, 2, NO_STEP),
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
 	{WRONG(NO_QUEUE, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 9, .upto = CHAIN_UPTO_END}, {0}},
 	{WRONG(ENABLED_BEFORE, 3, NO_STEP),
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, {0}},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
 	{WRONG(ENABLED_BEFORE, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
 	{WRONG(NO_RECVS, 2, NO_STEP), {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
@@ -548,9 +556,9 @@ static void what_is_wrong_is_refused(void **state)
 static void wrong_shapes(void **state)
 {
 	static const struct chain_queue_desc headless[] = {{"reply", 0}, {"code", 0}},
-					     headed[] = {{"reply", 1}, {"code", 2}},
-					     tall[] = {{"reply", 0}, {"code", 9}},
-					     three[] = {{"reply", 0}, {"code", 2}, {"idle", 0}};
+					     headed[] = {{"reply", 2}, {"code", 1}},
+					     tall[] = {{"reply", 9}, {"code", 0}},
+					     three[] = {{"reply", 2}, {"code", 0}, {"idle", 0}};
 	static const struct chain_word big[] = {{"a", 4096, NULL}, {"c", 8, NULL}};
 	struct sketch k;
 
@@ -578,11 +586,11 @@ static void wrong_shapes(void **state)
 	assert_refused(&k, WRONG(REQUEST_BYTES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = headless;
-	k.steps[1].upto = CHAIN_UPTO_END;
+	k.steps[2].upto = CHAIN_UPTO_END;
 	assert_refused(&k, WRONG(NO_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = headed;
-	assert_refused(&k, WRONG(REPLY_HEAD, NO_STEP, NO_STEP));
+	assert_refused(&k, WRONG(CODE_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.d.queues = tall;
 	assert_refused(&k, WRONG(HEAD_STEPS, NO_STEP, NO_STEP));
@@ -594,10 +602,10 @@ static void wrong_shapes(void **state)
 	k.steps[0].verb = CHAIN_NOP;
 	assert_refused(&k, WRONG(HEAD_START, 0, NO_STEP));
 	sketch(&k, NULL, 0);
-	k.steps[1].upto = CHAIN_UPTO_END;
+	k.steps[2].upto = CHAIN_UPTO_END;
 	assert_refused(&k, WRONG(NEXT_HEAD, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
-	k.steps[1] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	k.steps[1] = (struct chain_step){.queue = 0, .verb = CHAIN_NOP};
 	assert_refused(&k, WRONG(NEVER_ENABLED, 2, NO_STEP));
 	sketch(&k, NULL, 0);
 	k.args[0] = (struct chain_place){

@@ -23,9 +23,9 @@ uint16_t chain_enable_index(
 	return (uint16_t)(position(img, env, q, seq) + wqebbs);
 }
 
-uint16_t chain_start_index(const struct chain_image *img, unsigned q)
+uint16_t chain_start_index(const struct chain_image *img)
 {
-	return (uint16_t)img->queue[q].head_wqebbs;
+	return (uint16_t)img->queue[0].head_wqebbs;
 }
 
 /** What relocations of one instance are made from: worked out once for all of them. */

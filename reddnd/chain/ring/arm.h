@@ -78,10 +78,10 @@ void chain_write_pad(const struct chain_image *img, const struct chain_env *env,
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /**
- * Producer index that starts queue @q when instance 0 is armed: the end of its head. Queues without a head
- * (0) are started by other queues of the chain.
+ * Producer index that starts queue 0 when instance 0 is armed: the end of its head. All other queues are
+ * started by queues of the chain.
  */
-uint16_t chain_start_index(const struct chain_image *img, unsigned q);
+uint16_t chain_start_index(const struct chain_image *img);
 
 /** Producer index of queue @q after @wqebbs WQEBBs of instance @seq, as CHAIN_REL_ENABLE defines it. */
 uint16_t chain_enable_index(const struct chain_image *img, const struct chain_env *env, unsigned q,

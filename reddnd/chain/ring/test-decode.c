@@ -18,21 +18,21 @@ static void steps(void **state)
 	unsigned slot = 99;
 
 	(void)state;
-	/* reply: 3 WQEBBs per instance, ring of 16 for 4 slots */
+	/* reply: 5 WQEBBs per instance, ring of 32 for 4 slots */
 	assert_int_equal(chain_hash_get(&(struct chain_hash_get){.offset_len = 5}, &img), 0);
-	assert_string_equal(chain_step_at(img, 4, 0, 0, &slot), "hit0");
+	assert_string_equal(chain_step_at(img, 4, 0, 2, &slot), "hit0");
 	assert_int_equal(slot, 0);
-	assert_string_equal(chain_step_at(img, 4, 0, 4, &slot), "hit1");
+	assert_string_equal(chain_step_at(img, 4, 0, 8, &slot), "hit1");
 	assert_int_equal(slot, 1);
-	assert_string_equal(chain_step_at(img, 4, 0, 0xfff0 + 11, &slot), "done");
+	assert_string_equal(chain_step_at(img, 4, 0, 0xffe0 + 19, &slot), "done");
 	assert_int_equal(slot, 3);
-	assert_string_equal(chain_step_at(img, 4, 0, 12, &slot), "pad");
+	assert_string_equal(chain_step_at(img, 4, 0, 20, &slot), "pad");
 	assert_int_equal(slot, 4);
 	/* the second WQEBB of a READ belongs to it */
-	assert_string_equal(chain_step_at(img, 4, 1, 2, &slot), "look0");
-	assert_string_equal(chain_step_at(img, 4, 1, 3, &slot), "look0");
-	assert_string_equal(chain_step_at(img, 4, 1, 4, NULL), "look1");
-	assert_string_equal(chain_step_at(img, 4, 1, 0, NULL), "wait");
+	assert_string_equal(chain_step_at(img, 4, 1, 0, &slot), "look0");
+	assert_string_equal(chain_step_at(img, 4, 1, 1, &slot), "look0");
+	assert_string_equal(chain_step_at(img, 4, 1, 2, NULL), "look1");
+	assert_string_equal(chain_step_at(img, 4, 0, 0, NULL), "wait");
 	chain_free(img);
 }
 

@@ -78,41 +78,45 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 			scratch[img->scratch_size + i], img->nqueues == 3 && i == 16 ? WQE_OP_WRITE_IMM : 0);
 }
 
+/* ring of 16 WQEBBs, 5 per instance: instance 3 starts at 16 + 5. The code queue's end there at 50 */
 static const char *const reply_lines[] = {
-	"   11 qp 0x10 ds 3 nop",
-	"   12 qp 0x10 ds 3 nop",
-	"   13 qp 0x10 ds 3 write_imm signalled imm=0x3 remote 0xc003000 (rkey 0xcc) "
+	"   21 qp 0x10 ds 2 wait cq 0x90 index 3",
+	"   22 qp 0x10 ds 2 send_en qp 0x11 index 50",
+	"   23 qp 0x10 ds 3 nop",
+	"   24 qp 0x10 ds 3 nop",
+	"   25 qp 0x10 ds 3 write_imm signalled imm=0x3 remote 0xc003000 (rkey 0xcc) "
 	"<- 64 B at 0x300000000000000 (lkey 0xe2)",
 	NULL,
 };
 
 /* The end of the answer, too, waits for its opcode */
 static const char *const dormant_lines[] = {
-	"   11 qp 0x10 ds 3 nop",
-	"   12 qp 0x10 ds 3 nop",
-	"   13 qp 0x10 ds 3 nop signalled",
+	"   22 qp 0x10 ds 2 wait cq 0x90 index 3",
+	"   23 qp 0x10 ds 2 send_en qp 0x11 index 30",
+	"   24 qp 0x10 ds 2 send_en qp 0x12 index 16",
+	"   25 qp 0x10 ds 3 nop",
+	"   26 qp 0x10 ds 3 nop",
+	"   27 qp 0x10 ds 3 nop signalled",
 	NULL,
 };
 
 static void sequential_in_words(void **state)
 {
 	static const char *const look[] = {
-		/* ring of 32 WQEBBs, 11 per instance: instance 3 starts at 32 + 11, instance 4 at 64 */
-		"   43 qp 0x11 ds 2 wait cq 0x90 index 3",
-		"   44 qp 0x11 ds 2 send_en qp 0x11 index 66",
-		"   45 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x100e1 (lkey 0xa0), "
-		"5 B at 0x100eb (lkey 0xa0), 7 B at 0x5018 (lkey 0x55)",
-		"   47 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10121 (lkey 0xa0), "
-		"5 B at 0x1012b (lkey 0xa0), 7 B at 0x5021 (lkey 0x55)",
-		"   49 qp 0x11 ds 4 cas fenced remote 0x5018 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		/* ring of 32 WQEBBs, 9 per instance: instance 3 starts at 32 + 9 */
+		"   41 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x101e1 (lkey 0xa0), "
+		"5 B at 0x101eb (lkey 0xa0), 7 B at 0x5018 (lkey 0x55)",
+		"   43 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10221 (lkey 0xa0), "
+		"5 B at 0x1022b (lkey 0xa0), 7 B at 0x5021 (lkey 0x55)",
+		"   45 qp 0x11 ds 4 cas fenced remote 0x5018 (rkey 0x55) compare=0 swap=0x800000000000000 "
 		"-> 8 B at 0x5028 (lkey 0x55)",
-		"   50 qp 0x11 ds 4 cas remote 0x5020 (rkey 0x55) compare=0 swap=0x8 -> 8 B at 0x5028 (lkey "
+		"   46 qp 0x11 ds 4 cas remote 0x5020 (rkey 0x55) compare=0 swap=0x8 -> 8 B at 0x5028 (lkey "
 		"0x55)",
-		"   51 qp 0x11 ds 4 read fenced signalled remote 0x501f (rkey 0x55) -> 1 B at 0x100c3 (lkey "
+		"   47 qp 0x11 ds 4 read fenced signalled remote 0x501f (rkey 0x55) -> 1 B at 0x101c3 (lkey "
 		"0xa0), "
-		"1 B at 0x10103 (lkey 0xa0)",
-		"   52 qp 0x11 ds 2 wait cq 0x81 index 3",
-		"   53 qp 0x11 ds 2 send_en qp 0x10 index 14",
+		"1 B at 0x10203 (lkey 0xa0)",
+		"   48 qp 0x11 ds 2 wait cq 0x81 index 3",
+		"   49 qp 0x11 ds 2 send_en qp 0x10 index 34",
 		NULL,
 	};
 	IMAGE *img = NULL;
@@ -129,30 +133,26 @@ static void sequential_in_words(void **state)
 static void parallel_in_words(void **state)
 {
 	static const char *const look0[] = {
-		"   41 qp 0x11 ds 2 wait cq 0x90 index 3",
-		"   42 qp 0x11 ds 2 send_en qp 0x11 index 66",
-		"   43 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x100e1 (lkey 0xa0), "
-		"5 B at 0x100eb (lkey 0xa0), 7 B at 0x5020 (lkey 0x55)",
-		"   45 qp 0x11 ds 4 cas fenced remote 0x5020 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		"   23 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10261 (lkey 0xa0), "
+		"5 B at 0x1026b (lkey 0xa0), 7 B at 0x5020 (lkey 0x55)",
+		"   25 qp 0x11 ds 4 cas fenced remote 0x5020 (rkey 0x55) compare=0 swap=0x800000000000000 "
 		"-> 8 B at 0x5038 (lkey 0x55)",
-		"   46 qp 0x11 ds 3 read fenced signalled remote 0x5027 (rkey 0x55) -> 1 B at 0x100c3 (lkey "
+		"   26 qp 0x11 ds 3 read fenced signalled remote 0x5027 (rkey 0x55) -> 1 B at 0x10243 (lkey "
 		"0xa0)",
-		"   47 qp 0x11 ds 2 wait cq 0x81 index 3",
-		"   48 qp 0x11 ds 2 wait cq 0x82 index 3",
-		"   49 qp 0x11 ds 2 send_en qp 0x10 index 14",
+		"   27 qp 0x11 ds 2 wait cq 0x81 index 3",
+		"   28 qp 0x11 ds 2 wait cq 0x82 index 3",
+		"   29 qp 0x11 ds 2 send_en qp 0x10 index 35",
 		NULL,
 	};
 	static const char *const look1[] = {
-		/* ring of 16, 6 per instance */
-		"   22 qp 0x12 ds 2 wait cq 0x90 index 3",
-		"   23 qp 0x12 ds 2 send_en qp 0x12 index 34",
-		"   24 qp 0x12 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10121 (lkey 0xa0), "
-		"5 B at 0x1012b (lkey 0xa0), 7 B at 0x5028 (lkey 0x55)",
-		"   26 qp 0x12 ds 4 cas fenced remote 0x5028 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		/* ring of 8, 4 per instance */
+		"   12 qp 0x12 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x102a1 (lkey 0xa0), "
+		"5 B at 0x102ab (lkey 0xa0), 7 B at 0x5028 (lkey 0x55)",
+		"   14 qp 0x12 ds 4 cas fenced remote 0x5028 (rkey 0x55) compare=0 swap=0x800000000000000 "
 		"-> 8 B at 0x5038 (lkey 0x55)",
-		"   27 qp 0x12 ds 4 read fenced signalled remote 0x502f (rkey 0x55) -> 1 B at 0x10103 (lkey "
+		"   15 qp 0x12 ds 4 read fenced signalled remote 0x502f (rkey 0x55) -> 1 B at 0x10283 (lkey "
 		"0xa0), "
-		"1 B at 0x10143 (lkey 0xa0)",
+		"1 B at 0x102c3 (lkey 0xa0)",
 		NULL,
 	};
 	IMAGE *img = NULL;
@@ -220,7 +220,7 @@ static void lengths_are_never_zero(void **state)
 	(void)state;
 	assert_int_equal(chain_hash_get(&(struct chain_hash_get){.offset_len = 3}, &img), 0);
 	for (unsigned hit = 0; hit < 2; hit++)
-		assert_int_equal(img->queue[0].wqes[hit * 64 + 32 + 3], 1);
+		assert_int_equal(img->queue[0].wqes[(2 + hit) * 64 + 32 + 3], 1);
 }
 
 int main(void)

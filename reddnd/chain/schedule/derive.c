@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	MAX_FIXED = 25, /* steps of the text in a head: with a WAIT for each queue they still fit a uint8_t */
-};
-
 /** A description with room for what is put in. */
 struct derived {
 	struct chain_desc d;
@@ -25,7 +21,9 @@ struct derived {
 };
 
 struct queue_state {
-	bool started, own_start;
+	bool started;
+	uint16_t
+		skipped; /* a WAIT for the request, of the text, that the start of the queue makes needless */
 	struct set known; /* over when the next step starts */
 	uint16_t covers;  /* the SEND_EN, in the output, that reaches to the end of what is enabled; NONE: the
 			     head */
@@ -203,8 +201,6 @@ static struct chain_step *enable(struct attempt *a, const struct chain_step *en)
 	if (qs->covers != NONE && en->target != 0 && qs->last != NONE) {
 		a->out->steps[qs->covers].upto = CHAIN_UPTO_STEP;
 		a->out->steps[qs->covers].through = label_of(a, en->queue == en->target ? i : qs->last);
-	} else if (qs->covers == NONE && qs->own_start) {
-		a->out->queues[en->target].head = (uint8_t)qs->nsteps;
 	}
 	qs->covers = i;
 	set_join(&qs->known, &a->q[en->queue].known);
@@ -281,41 +277,58 @@ static void copy_step(struct attempt *a, unsigned s, const struct chain_step *st
 		set_add(&qs->known, REQUEST);
 }
 
-/*
- * A start of its own: the wait for the request and then, as early as that costs no SEND_EN more, the enabling
- * of what follows. Steps that nothing patches may come before that, in the head.
- */
-static void start_by_request(struct attempt *a, unsigned s)
+/* All that the step and those enabled with it need is the request */
+static bool starts_with_request(const struct text *t, unsigned s)
 {
-	struct text *t = a->t;
-	unsigned q = t->steps[s].queue, early, fixed, n = 0;
-	struct queue_state *qs = &a->q[q];
-	struct chain_step *st;
+	struct set need = needs_of_run(t, s, run_end(t, s, s));
 
-	qs->own_start = true;
-	if (text_is_request_wait(t, s)) {
-		copy_step(a, s, &t->steps[s]);
-		s = t->next[s];
-	} else {
-		st = put(a, &(struct chain_step){
-				    .queue = (uint8_t)q, .verb = CHAIN_WAIT, .line = t->steps[s].line});
-		explain(a, st, "a request starts queue \"%s\"", t->queues[q].name);
-		set_add(&qs->known, REQUEST);
-	}
-	early = run_end(t, s, 0);
-	for (fixed = s; fixed != early && !set_has(&t->fetch[fixed], REQUEST) && n <= MAX_FIXED; n++)
-		fixed = t->next[fixed];
-	if (early != NONE && n <= MAX_FIXED && run_end(t, fixed, fixed) != early) {
-		qs->enabled = (uint16_t)fixed;
-		return;
-	}
-	st = enable_for(a, q, q, s == NONE ? 0 : t->steps[s].line, 0);
-	explain(a, st, "the request has filled in the rest of queue \"%s\", which may be fetched now",
-		t->queues[q].name);
-	qs->enabled = (uint16_t)early;
+	set_join(&need, &t->data[s]);
+	return t->by_hand[s] == NONE && set_last(&need) == NONE;
 }
 
-/* Step @s is the first of its queue */
+/* The head lets queue @q begin */
+static void start_by_request(struct attempt *a, unsigned q)
+{
+	struct text *t = a->t;
+	struct queue_state *qs = &a->q[q];
+	unsigned s = t->first[q], next = t->next[s];
+	struct chain_step *st;
+
+	/* a WAIT by hand stays where it is all that may be fetched now */
+	if (text_is_request_wait(t, s) && (next == NONE || run_end(t, next, 0) != next)) {
+		qs->skipped = (uint16_t)s;
+		for (unsigned k = 0; k < t->d.nqueues; k++)
+			set_add(&a->q[k].known, s);
+		s = next;
+	}
+	st = enable_for(a, 0, q, t->steps[t->first[q]].line, 0);
+	explain(a, st, "the request has filled in its places in queue \"%s\", which may be fetched now",
+		t->queues[q].name);
+	qs->started = true;
+	qs->enabled = (uint16_t)run_end(t, s, 0);
+}
+
+/*
+ * The head: it waits for the request, and starts the queues that need nothing else. It stands in the queue of
+ * the client, because that one fails together with the RECVs: the CQE of a flushed RECV ends a WAIT as well,
+ * but a queue that has failed executes nothing.
+ */
+static void put_head(struct attempt *a)
+{
+	struct text *t = a->t;
+	struct chain_step *st;
+
+	st = put(a, &(struct chain_step){.queue = 0, .verb = CHAIN_WAIT});
+	explain(a, st, "a request starts the chain");
+	for (unsigned q = 0; q < t->d.nqueues; q++)
+		set_add(&a->q[q].known, REQUEST);
+	for (unsigned q = 1; q < t->d.nqueues; q++)
+		if (t->first[q] != NONE && starts_with_request(t, t->first[q]))
+			start_by_request(a, q);
+	a->out->queues[0].head = (uint8_t)a->q[0].nsteps;
+}
+
+/* Step @s is the first of its queue, and the head did not start that */
 static void start(struct attempt *a, unsigned s)
 {
 	struct text *t = a->t;
@@ -326,10 +339,7 @@ static void start(struct attempt *a, unsigned s)
 	a->q[q].started = true;
 	set_join(&need, &t->data[s]);
 	by = set_last(&need);
-	if (by == NONE) {
-		start_by_request(a, s);
-		return;
-	}
+	assert(by != NONE && "else it starts with the request, or by hand");
 	by = t->steps[by].queue;
 	flags = settle(a, by, &need, s);
 	explain(a, enable_for(a, by, q, t->steps[s].line, flags),
@@ -469,10 +479,10 @@ static void place_step(struct attempt *a, unsigned s)
 	if (st.queue != 0) {
 		unsigned covers = NONE;
 
+		if (qs->skipped == s)
+			return;
 		if (!qs->started) {
 			start(a, s);
-			if (text_is_request_wait(t, s))
-				return;
 		} else if (qs->enabled == s || can_go_on(a, s)) {
 			covers = qs->covers;
 			go_on(a, s);
@@ -507,11 +517,9 @@ static void finish(struct attempt *a)
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
-		if (a->q[q].covers == NONE && a->q[q].own_start)
-			explain(a, enable_for(a, q, q, 0, 0), "the next request needs its head");
 		if (a->q[q].covers == NONE)
 			continue;
-		out->steps[a->q[q].covers].upto = a->q[q].own_start ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
+		out->steps[a->q[q].covers].upto = q == 0 ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
 		out->steps[a->q[q].covers].through = NULL;
 	}
 }
@@ -534,8 +542,9 @@ static int attempt(struct text *t, struct way way, struct derived *out, struct c
 	a->out = out;
 	a->way = way;
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = NONE;
+		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = a->q[q].skipped = NONE;
 	a->answered = NONE;
+	put_head(a);
 	for (unsigned s = 0; s < t->d.nsteps && !a->full; s++)
 		place_step(a, s);
 	if (!a->full)

@@ -17,8 +17,9 @@
  *   - a WAIT and a SEND_EN, where a step is patched: one for a run of steps as long as can be. No WAIT, but a
  * fence of the SEND_EN, if it is only for READs and atomics of its own queue and the device heeds such a
  * fence;
- *   - for a queue whose first step needs nothing of another queue: the WAIT for the request, and the enabling
- *     of its next head. The other queues are started by the queue that knows last what they need;
+ *   - the head, at the begin of queue 0: the WAIT for the request, and a SEND_EN for each queue whose first
+ *     step needs nothing of another queue. The other queues are started by the queue that knows last what
+ * they need;
  *   - the SEND_EN of the reply, in the queue whose failures reach it in no other way (see order.h).
  * Fences, WAITs and SEND_ENs of the input stay, and nothing is added where they are enough. The output's
  * `head`s, and the SIGNALLED flags of code queues, are derived; those of the input are ignored.

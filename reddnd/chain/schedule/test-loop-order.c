@@ -165,7 +165,7 @@ static void test_refused(void **state)
  * not aware of the end */
 static int around(bool waits, struct chain_error *err)
 {
-	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"call", 0}};
+	static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}, {"call", 0}};
 	static const uint8_t init[8];
 	const struct chain_step iteration[] = {GATE, WRITE("inside", WORD("a", 8), REGION(0, 0, 8)), LEAVE};
 	const struct chain_region regions[] = {
@@ -182,9 +182,9 @@ static int around(bool waits, struct chain_error *err)
 	struct chain_step steps[9];
 	unsigned n = 0;
 
-	steps[n++] = (struct chain_step){.queue = 1, .verb = CHAIN_WAIT};
-	steps[n++] = (struct chain_step){
-		.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD};
+	steps[n++] = (struct chain_step){.queue = 0, .verb = CHAIN_WAIT};
+	steps[n++] =
+		(struct chain_step){.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END};
 	steps[n++] =
 		(struct chain_step){.queue = 1, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_END};
 	steps[n++] = (struct chain_step){
@@ -198,8 +198,8 @@ static int around(bool waits, struct chain_error *err)
 		.remote = REGION(0, 8, 8),
 		.local = {WORD("a", 8)}};
 	steps[n++] = (struct chain_step){.queue = 1, .verb = CHAIN_WAIT, .until = "after"};
-	steps[n++] =
-		(struct chain_step){.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END};
+	steps[n++] = (struct chain_step){
+		.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD};
 	steps[n++] = (struct chain_step){.queue = 0,
 		.verb = CHAIN_WRITE_IMM,
 		.flags = CHAIN_SIGNALLED,

@@ -10,7 +10,8 @@
  * devices that were observed to do so (fenced_enables);
  *   - the responder executes what one queue sends in order, with the exceptions of access_in_turn();
  *   - a CQE means that its WQE and all before it in its queue have completed, with their data in memory;
- *   - the request's bytes are in memory when the WAIT for it ends;
+ *   - the request's bytes are in memory when the WAIT for it ends; for a request that did not arrive whole
+ * nothing is executed after that WAIT, because it is in the queue of the client (build.h);
  *   - when a WQE fails, it and all WQEs of its queue that have not completed end with an error CQE each, none
  * of those that have not started ever does, and every WAIT for any of them ends. READs land late, unfenced
  * WQEs overlap, queues run at any speed, and any WQE may fail.

@@ -32,8 +32,8 @@ static const struct chain_region regions[REGIONS] = {
 /* An if, a counter, and a line in a log where the client wants it */
 enum { HEAD, NEXT, LOOK, MATCH, DECIDE, COUNT, NOTE, DECIDED, ANSWER, HIT, DONE, STEPS };
 static const struct chain_step good[STEPS] = {
-	[HEAD] = {.queue = 1, .verb = CHAIN_WAIT},
-	[NEXT] = {.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[HEAD] = {.queue = 0, .verb = CHAIN_WAIT},
+	[NEXT] = {.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 	[LOOK] = {.label = "look", .queue = 1, .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0), .line = 3,
 		  .local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3), FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5), WORD(0, 7)}},
 	[MATCH] = {.label = "match", .queue = 1, .verb = CHAIN_CAS, .remote = WORD(0, 0), .line = 4,
@@ -45,7 +45,8 @@ static const struct chain_step good[STEPS] = {
 	[NOTE] = {.label = "note", .queue = 1, .verb = CHAIN_WRITE, .remote = REGION(LOG, 0, 0), .local = {WORD(16, 8)},
 		  .line = 7},
 	[DECIDED] = {.label = "decided", .queue = 1, .verb = CHAIN_WAIT, .until = "decide", .line = 8},
-	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END, .line = 9},
+	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD,
+		    .line = 9},
 	[HIT] = {.label = "hit", .verb = CHAIN_WRITE, .flags = CHAIN_DORMANT, .remote = SLOT(64),
 		 .local = {{.kind = CHAIN_AT_REGION, .index = HEAP, .len = 1, .max = 1000}}, .line = 10},
 	[DONE] = {.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT(0),
@@ -58,7 +59,7 @@ static const struct chain_place args[] = {
 };
 /* clang-format on */
 
-static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}};
+static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 
 static struct {
 	struct chain_step s[STEPS];
@@ -210,7 +211,7 @@ static void masks(void **state)
 /* A CAS that looks for the carry in the lane leaves none behind */
 static void lanes_that_carry(void **state)
 {
-	static const struct chain_queue_desc three[] = {{"reply", 0}, {"code", 2}, {"other", 0}};
+	static const struct chain_queue_desc three[] = {{"reply", 2}, {"code", 0}, {"other", 0}};
 	const struct chain_step test = {.label = "test",
 		.queue = 1,
 		.verb = CHAIN_MASKED_CAS,

@@ -23,8 +23,8 @@
 /* An if: look, compare, decide, then the reply. Queue 2 counts requests beside it, and ends the reply. */
 enum { HEAD, NEXT, LOOK, MATCH, DECIDE, DECIDED, COUNTED, ANSWER, HEAD2, NEXT2, COUNT, TELL, HIT, DONE, STEPS };
 static const struct chain_step good[STEPS] = {
-	[HEAD] = {.queue = 1, .verb = CHAIN_WAIT},
-	[NEXT] = {.label = "next", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[HEAD] = {.queue = 0, .verb = CHAIN_WAIT},
+	[NEXT] = {.label = "next", .queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 	[LOOK] = {.label = "look", .queue = 1, .verb = CHAIN_READ, .remote = REGION(0, 0),
 		  .local = {WORD(0, 7), FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5)}},
 	[MATCH] = {.label = "match", .queue = 1, .verb = CHAIN_CAS, .flags = CHAIN_FENCE, .remote = WORD(0, 0)},
@@ -32,9 +32,9 @@ static const struct chain_step good[STEPS] = {
 		    .remote = WORD(7, 0), .local = {FIELD("hit", CHAIN_F_OPCODE, 0, 1)}},
 	[DECIDED] = {.label = "decided", .queue = 1, .verb = CHAIN_WAIT, .until = "decide"},
 	[COUNTED] = {.label = "counted", .queue = 1, .verb = CHAIN_WAIT, .until = "tell"},
-	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD},
 	[HEAD2] = {.queue = 2, .verb = CHAIN_WAIT},
-	[NEXT2] = {.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+	[NEXT2] = {.queue = 0, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_END},
 	[COUNT] = {.label = "count", .queue = 2, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = WORD(16, 0)},
 	[TELL] = {.label = "tell", .queue = 2, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 		  .remote = WORD(31, 0), .local = {FIELD("done", CHAIN_F_OPCODE, 0, 1)}, .line = 7},
@@ -45,7 +45,8 @@ static const struct chain_step good[STEPS] = {
 };
 /* clang-format on */
 
-static const struct chain_queue_desc queues[] = {{"reply", 0}, {"code", 2}, {"count", 2}};
+static const struct chain_queue_desc queues[] = {{"reply", 3}, {"code", 0}, {"count", 0}};
+static const struct chain_queue_desc two_queues[] = {{"reply", 2}, {"code", 0}};
 static const struct chain_word words[] = {{"w", 48, NULL}};
 static const struct chain_place args[] = {
 	{.kind = CHAIN_AT_FIELD, .name = "match", .field = CHAIN_F_COMPARE, .from = 1, .len = 7}};
@@ -154,8 +155,8 @@ static void errors_do_not_lie(void **state)
 /* Of two queues that wake the answer, either may have done it alone */
 static void two_queues_wake_the_answer(void **state)
 {
-	const struct chain_step s[] = {good[HEAD2], good[NEXT2], good[COUNT], good[TELL], good[HEAD],
-		good[NEXT], good[COUNTED],
+	const struct chain_step s[] = {good[HEAD], good[NEXT], good[NEXT2], good[COUNT], good[TELL],
+		good[COUNTED],
 		{.label = "tell too",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -174,7 +175,7 @@ static void two_queues_wake_the_answer(void **state)
 
 	(void)state;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 2, 10, LABELS("count", "done"), .name = "count"));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 3, 9, LABELS("count", "done"), .name = "count"));
 }
 
 /* A patch of a WQE in the same queue: enabled together with it, or by a SEND_EN after it completed */
@@ -194,11 +195,8 @@ static void patching_ahead_in_one_queue(void **state)
 	s[LOOK].flags = CHAIN_SIGNALLED;
 	s[LOOK].local[1] = (struct chain_place)FIELD("walk", CHAIN_F_REMOTE_ADDR, 3, 5);
 	s[MATCH] = (struct chain_step){.queue = 1, .verb = CHAIN_WAIT, .until = "look"};
-	s[DECIDE] = (struct chain_step){.label = "then",
-		.queue = 1,
-		.verb = CHAIN_SEND_EN,
-		.target = 1,
-		.upto = CHAIN_UPTO_NEXT_HEAD};
+	s[DECIDE] = (struct chain_step){
+		.label = "then", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END};
 	s[DECIDED] = (struct chain_step){.label = "walk",
 		.queue = 1,
 		.verb = CHAIN_READ,
@@ -244,16 +242,15 @@ static void two_queues_that_enable_a_third(void **state)
 static void enabled_by_one_of_two(void **state)
 {
 	static const struct chain_step two[] = {
-		{.queue = 2, .verb = CHAIN_WAIT},
-		{.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.queue = 0, .verb = CHAIN_WAIT},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_END},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 		{.label = "early",
 			.queue = 2,
 			.verb = CHAIN_SEND_EN,
 			.flags = CHAIN_SIGNALLED,
 			.target = 0,
 			.through = "hello"},
-		{.queue = 1, .verb = CHAIN_WAIT},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
 		{.label = "look",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -262,7 +259,11 @@ static void enabled_by_one_of_two(void **state)
 			.local = {WORD(0, 8)}},
 		{.queue = 1, .verb = CHAIN_WAIT, .until = "look"},
 		{.queue = 1, .verb = CHAIN_WAIT, .until = "early"},
-		{.label = "late", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.label = "late",
+			.queue = 1,
+			.verb = CHAIN_SEND_EN,
+			.target = 0,
+			.upto = CHAIN_UPTO_NEXT_HEAD},
 		{.label = "hello", .verb = CHAIN_SEND, .local = {WORD(8, 8)}},
 		{.label = "end",
 			.verb = CHAIN_WRITE,
@@ -271,16 +272,15 @@ static void enabled_by_one_of_two(void **state)
 			.local = {WORD(8, 8)}},
 	};
 	static const struct chain_step other[] = {
-		{.queue = 2, .verb = CHAIN_WAIT},
-		{.queue = 2, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.queue = 0, .verb = CHAIN_WAIT},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 2, .upto = CHAIN_UPTO_END},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 		{.label = "go",
 			.queue = 2,
 			.verb = CHAIN_SEND_EN,
 			.flags = CHAIN_SIGNALLED,
 			.target = 0,
-			.upto = CHAIN_UPTO_END},
-		{.queue = 1, .verb = CHAIN_WAIT},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+			.upto = CHAIN_UPTO_NEXT_HEAD},
 		{.queue = 1, .verb = CHAIN_WAIT, .until = "go"},
 		{.label = "heard", .queue = 1, .verb = CHAIN_NOP, .flags = CHAIN_SIGNALLED},
 		{.queue = 0, .verb = CHAIN_WAIT, .until = "heard"},
@@ -302,7 +302,7 @@ static void enabled_by_one_of_two(void **state)
 
 	(void)state;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, 5, 9, LABELS("look", "hello"), .name = "code"));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, 4, 8, LABELS("look", "hello"), .name = "code"));
 	d.steps = other;
 	d.nsteps = sizeof(other) / sizeof(other[0]);
 	if (chain_check_order(&d, &err))
@@ -314,8 +314,8 @@ static void an_answer_before_the_end(void **state)
 {
 	enum { LOOKED = 3, HELLO, EARLY, MORE };
 	static const struct chain_step ahead[] = {
-		{.queue = 1, .verb = CHAIN_WAIT},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.queue = 0, .verb = CHAIN_WAIT},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 		{.label = "look",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -332,7 +332,7 @@ static void an_answer_before_the_end(void **state)
 			.remote = REGION(0, 0),
 			.local = {WORD(8, 8)}},
 		{.queue = 1, .verb = CHAIN_WAIT, .until = "more"},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD},
 		{.label = "end",
 			.verb = CHAIN_WRITE,
 			.flags = CHAIN_SIGNALLED,
@@ -341,7 +341,7 @@ static void an_answer_before_the_end(void **state)
 	};
 	struct chain_step s[sizeof(ahead) / sizeof(ahead[0])];
 	struct chain_desc d = {.name = "ahead",
-		.queues = queues,
+		.queues = two_queues,
 		.nqueues = 2,
 		.words = words,
 		.nwords = 1,
@@ -382,7 +382,7 @@ static void the_request_is_a_writer_too(void **state)
 
 	/* nothing may run before it is there, or without it */
 	memcpy(s, good, sizeof(s));
-	s[HEAD] = (struct chain_step){.queue = 1, .verb = CHAIN_NOP};
+	s[HEAD] = (struct chain_step){.queue = 0, .verb = CHAIN_NOP};
 	assert_wrong(s, WRONG(HEAD_START, HEAD, NO_STEP, LINES(0), .verb = "nop"));
 }
 
@@ -406,11 +406,11 @@ static void the_order_of_the_text(void **state)
 
 /* clang-format off */
 #define REQUEST_STARTS \
-	{.queue = 1, .verb = CHAIN_WAIT}, \
-	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD}
+	{.queue = 0, .verb = CHAIN_WAIT}, \
+	{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}
 #define LAST_IS(name) \
 	{.queue = 1, .verb = CHAIN_WAIT, .until = (name)}, \
-	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END}, \
+	{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, \
 	{.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT, .local = {REGION(1, 8)}}
 #define STORE(name, at, n, f) \
 	{.label = (name), .queue = 1, .verb = CHAIN_WRITE, .flags = (f), .remote = WORD(at, 0), .local = {REGION(0, n)}}
@@ -435,7 +435,7 @@ static void check_one_queue(const struct chain_step *steps, unsigned n, struct f
 {
 	struct chain_error err;
 	int r = chain_check_order(&(struct chain_desc){.name = "one",
-					  .queues = queues,
+					  .queues = two_queues,
 					  .nqueues = 2,
 					  .words = words,
 					  .nwords = 1,
@@ -479,11 +479,11 @@ static void the_responder_keeps_order(void **state)
 static void lengths_have_no_end(void **state)
 {
 	struct chain_step s[] = {
-		{.queue = 1, .verb = CHAIN_WAIT},
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .through = "go"},
+		{.queue = 0, .verb = CHAIN_WAIT},
+		{.queue = 0, .verb = CHAIN_SEND_EN, .target = 1, .through = "go"},
 		LOAD("len", 0, 8, CHAIN_SIGNALLED),
 		{.queue = 1, .verb = CHAIN_WAIT, .until = "len"},
-		{.label = "go", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_NEXT_HEAD},
+		{.label = "go", .queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END},
 		{.label = "copy",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -537,7 +537,7 @@ static void a_fence_after_a_read(void **state)
 			.verb = CHAIN_SEND_EN,
 			.flags = CHAIN_FENCE,
 			.target = 0,
-			.upto = CHAIN_UPTO_END},
+			.upto = CHAIN_UPTO_NEXT_HEAD},
 		{.label = "done",
 			.verb = CHAIN_WRITE_IMM,
 			.flags = CHAIN_SIGNALLED,
@@ -545,7 +545,7 @@ static void a_fence_after_a_read(void **state)
 			.local = {REGION(1, 8)}});
 	/* the SEND_EN runs before what it does not wait for has failed */
 	CHECK(WRONG(FAILURE_HIDDEN, 2, 5, .name = "code"), LOAD("load", 0, 8, LAST),
-		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_END},
+		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD},
 		{.queue = 0, .verb = CHAIN_WAIT, .until = "load"},
 		{.label = "done",
 			.verb = CHAIN_WRITE_IMM,
@@ -576,7 +576,7 @@ static void a_fenced_enable(void **state)
 	}
 #define ENABLE(f)                                                                                            \
 	{                                                                                                    \
-		.queue = 1, .verb = CHAIN_SEND_EN, .flags = (f), .target = 0, .upto = CHAIN_UPTO_END         \
+		.queue = 1, .verb = CHAIN_SEND_EN, .flags = (f), .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD   \
 	}
 	CHECK(FINE, PATCH(CHAIN_NOP, 0), ENABLE(CHAIN_FENCE));
 	CHECK(WRONG(FETCHED_EARLY, 2, 4), PATCH(CHAIN_NOP, 0), ENABLE(0));
@@ -621,7 +621,7 @@ static void the_largest(void **state)
 	static char label[CHAIN_MAX_STEPS][8];
 	const struct chain_step start[] = {REQUEST_STARTS}, end[] = {LAST_IS("s508")};
 	struct chain_desc d = {.name = "large",
-		.queues = queues,
+		.queues = two_queues,
 		.nqueues = 2,
 		.words = words,
 		.nwords = 1,
