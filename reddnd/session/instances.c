@@ -45,7 +45,9 @@ uint64_t session_count(struct session *s)
 
 	if (!s->queues.layout.recycled)
 		return 0;
-	if (kept > s->progress.done)
+	/* a reply queue that fails is flushed, and the recycler takes that for replies */
+	if (kept > s->progress.done &&
+		!(rnic_cq_peek(&s->queues.cq[0], (uint32_t)kept - 1, &cqe) && cqe.error))
 		s->progress.done = kept;
 	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)s->progress.done, &cqe) && !cqe.error)
 		s->progress.done++;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 enum {
-	WRITTEN = 1,
-	DEFINED = 2,
-	NEEDED = 4,
+	WRITTEN = 1, /* so far in the run */
+	DEFINED = 2, /* and for certain */
+	NEEDED = 4,  /* as it was before the instance */
+	PATCHED = 8, /* something of the chain, or the request, writes it at some time */
 	SPACES = CHAIN_MAX_QUEUES + 1,
 	SCRATCH = CHAIN_MAX_QUEUES,
 	REMOTE = CHAIN_MAX_SGE
@@ -27,7 +28,7 @@ static void mark(struct bytes *b, const struct layout_range *r, uint8_t what)
 
 	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
 		return;
-	for (uint64_t i = r->offset; i < r->offset + r->len && i < b->size[space]; i++)
+	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++)
 		if (what != NEEDED || !(b->of[space][i] & DEFINED))
 			b->of[space][i] |= what;
 }
@@ -40,32 +41,55 @@ static struct layout_range place(const struct bytes *b, const struct chain_place
 	return r;
 }
 
-static bool fills(const struct chain_place *p, const char *label, unsigned sge)
+static bool is_patched(const struct bytes *b, unsigned step, enum chain_field field, unsigned sge)
 {
-	bool local = p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN;
+	const struct chain_step *st = &b->l->d->steps[step];
+	unsigned size;
+	int at = chain_field_at(st->verb, field, sge, &size);
 
-	return p->kind == CHAIN_AT_FIELD && strcmp(p->name, label) == 0 &&
-	       (sge == REMOTE ? p->field == CHAIN_F_REMOTE_ADDR : local && p->sge == sge);
-}
-
-/* Something fills in the address or length of that place of a step: it may touch other bytes than those it
- * names */
-static bool moves(const struct bytes *b, unsigned step, unsigned sge)
-{
-	const struct chain_desc *d = b->l->d;
-	const char *label = d->steps[step].label;
-
-	for (unsigned s = 0; label && s < d->nsteps; s++) {
-		if (fills(&d->steps[s].remote, label, sge))
-			return true;
-		for (unsigned i = 0; i < CHAIN_MAX_SGE; i++)
-			if (fills(&d->steps[s].local[i], label, sge))
-				return true;
-	}
-	for (unsigned a = 0; label && a < d->nargs; a++)
-		if (fills(&d->args[a], label, sge))
+	for (unsigned i = 0; at >= 0 && i < size; i++)
+		if (b->of[st->queue][(size_t)b->l->step[step].at * CHAIN_WQEBB + (unsigned)at + i] & PATCHED)
 			return true;
 	return false;
+}
+
+/* Something fills in the address or the length of that place of a step: it may touch other bytes than those
+ * it names, or fewer */
+static bool moves(const struct bytes *b, unsigned step, unsigned sge)
+{
+	bool longer = false;
+
+	if (sge != REMOTE)
+		return is_patched(b, step, CHAIN_F_LOCAL_ADDR, sge) ||
+		       is_patched(b, step, CHAIN_F_LOCAL_LEN, sge);
+	for (unsigned i = 0; i < b->l->step[step].nsge; i++)
+		longer |= is_patched(b, step, CHAIN_F_LOCAL_LEN, i);
+	return longer || is_patched(b, step, CHAIN_F_REMOTE_ADDR, 0);
+}
+
+/* All places of the description that are written, at whatever time */
+static void mark_patched(struct bytes *b)
+{
+	const struct layout *l = b->l;
+	struct layout_range r;
+
+	for (unsigned a = 0; a < l->d->nargs; a++) {
+		r = place(b, &l->d->args[a], l->d->args[a].len);
+		mark(b, &r, PATCHED);
+	}
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+		const struct chain_verb_info *v = chain_verb_info(st->verb);
+
+		for (unsigned i = 0; v->scatters && i < l->step[s].nsge; i++) {
+			r = place(b, &st->local[i], st->local[i].len);
+			mark(b, &r, PATCHED);
+		}
+		if (v->remote && st->verb != CHAIN_READ) {
+			r = place(b, &st->remote, layout_step_bytes(l, s));
+			mark(b, &r, PATCHED);
+		}
+	}
 }
 
 static void touch(struct bytes *b, const struct chain_place *p, uint32_t len, bool write, bool atomic,
@@ -90,7 +114,9 @@ static void execute(struct bytes *b, unsigned s)
 	const struct chain_step *st = &l->d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 	struct layout_range wqe = {.sym = CHAIN_SYM_QUEUE, .index = st->queue};
-	bool sure = !(st->flags & CHAIN_DORMANT), wanders = moves(b, s, REMOTE);
+	bool wanders = moves(b, s, REMOTE);
+	/* a step that may be, or may become, a NOP writes nothing for certain */
+	bool sure = !(st->flags & CHAIN_DORMANT) && !is_patched(b, s, CHAIN_F_OPCODE, 0);
 
 	wqe.offset = (uint64_t)l->step[s].at * CHAIN_WQEBB;
 	wqe.len = (uint32_t)l->step[s].wqebbs * CHAIN_WQEBB;
@@ -179,13 +205,16 @@ int layout_note_restores(const struct layout *l, struct chain_image *img)
 		b.of[s] = calloc(1, b.size[s] + 1);
 		all = all && b.of[s];
 	}
+	/* A request may be shorter than it should be: no byte of it is certain */
 	for (unsigned a = 0; all && a < l->d->nargs; a++) {
 		struct layout_range arg = place(&b, &l->d->args[a], l->d->args[a].len);
 
-		mark(&b, &arg, WRITTEN | DEFINED);
+		mark(&b, &arg, WRITTEN);
 	}
-	if (all)
+	if (all) {
+		mark_patched(&b);
 		run(&b);
+	}
 	for (unsigned s = 0; all && s < SPACES && !r; s++)
 		r = note(&b, s, img);
 	for (unsigned s = 0; s < SPACES; s++)

@@ -72,13 +72,33 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 	assert(!"relocation kind");
 }
 
-static bool relocated(const struct chain_image *img, const struct chain_restore *r)
+/*
+ * Without addresses and keys (dry): replaces what relocations will fill in of @n bytes at @offset of queue
+ * @q's image. What differs from slot to slot differs here, and what is equal in all of them is equal.
+ */
+static void guess(
+	const struct recycler *k, unsigned q, uint32_t offset, unsigned slot, uint8_t *bytes, unsigned n)
 {
-	for (unsigned i = 0; r->sym == CHAIN_SYM_QUEUE && i < img->nrelocs; i++)
-		if (img->relocs[i].where == r->index && img->relocs[i].offset < r->offset + r->len &&
-			r->offset < img->relocs[i].offset + 8)
-			return true;
-	return false;
+	const struct chain_image *img = k->img;
+
+	for (unsigned i = 0; i < img->nrelocs; i++) {
+		const struct chain_reloc *r = &img->relocs[i];
+		bool region = r->sym == CHAIN_SYM_REGION;
+		unsigned bits = r->kind == CHAIN_REL_ADDR64 && region ? img->region_bits[r->index] : 0;
+
+		for (unsigned b = 0; r->where == q && b < n; b++) {
+			uint32_t at = offset + b - r->offset;
+
+			if (at >= 8) /* the longest field; one byte too many does no harm */
+				continue;
+			if (8 * (8 - at) <= bits) /* the region's own address ends in zeros there */
+				bytes[b] = (uint8_t)((uint64_t)r->addend >> 8 * (7 - at));
+			else if (bits)
+				bytes[b] = (uint8_t)(1 + r->index);
+			else
+				bytes[b] = (uint8_t)(slot >> (b % 2 ? 8 : 0)) ^ 0x80;
+		}
+	}
 }
 
 static void restore(struct recycler *k, const struct chain_restore *r, unsigned slot)
@@ -88,7 +108,6 @@ static void restore(struct recycler *k, const struct chain_restore *r, unsigned 
 	const uint8_t *bytes = img->scratch_init + r->offset;
 	uint64_t addr = env->scratch.iova + (uint64_t)slot * img->scratch_size + r->offset;
 	uint32_t key = env->scratch.lkey;
-	uint8_t differs[8] = {(uint8_t)slot, (uint8_t)(slot >> 8), 1};
 
 	if (r->sym == CHAIN_SYM_QUEUE) {
 		size_t at = (size_t)slot * img->queue[r->index].wqebbs * CHAIN_WQEBB + r->offset;
@@ -97,10 +116,15 @@ static void restore(struct recycler *k, const struct chain_restore *r, unsigned 
 		addr = wqe_addr(k, r->index, slot) + r->offset;
 		key = env->queue[r->index].lkey;
 	}
-	/* What is relocated may be different in each slot: reckon with it */
-	for (uint32_t i = 0; i < r->len; i += 8)
-		lap_restore(k->lap, addr + i, key, k->dry && relocated(img, r) ? differs : bytes + i,
-			r->len - i < 8 ? r->len - i : 8);
+	for (uint32_t i = 0; i < r->len; i += 8) {
+		unsigned n = r->len - i < 8 ? r->len - i : 8;
+		uint8_t now[8];
+
+		memcpy(now, bytes + i, n);
+		if (k->dry && r->sym == CHAIN_SYM_QUEUE)
+			guess(k, r->index, r->offset + i, slot, now, n);
+		lap_restore(k->lap, addr + i, key, now, n);
+	}
 }
 
 static void refresh_slot(struct recycler *k, unsigned slot)
