@@ -60,6 +60,7 @@ struct hw_config {
 	bool lenient;        /* make the friendliest choice instead: nothing is stale or late */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
+	bool no_msg_limit;  /* ignore QPC.log_msg_max; no source states that NICs heed it */
 	bool no_sync_fence; /* WAIT, SEND_EN and RECV_EN ignore their fence; no source describes such a NIC */
 	const struct costs
 		*costs; /* of a modelled clock; outlives the device. NULL: use the machine's clock */
@@ -294,6 +295,7 @@ enum {
 	HW_QP_DEST_RD_ATOMIC = 1 << 10,
 	HW_QP_QKEY = 1 << 11,
 	HW_QP_MTU = 1 << 12,
+	HW_QP_MAX_MSG = 1 << 13,
 };
 struct hw_qp_mod {
 	unsigned mask;
@@ -304,7 +306,8 @@ struct hw_qp_mod {
 	uint32_t sq_psn, rq_psn; /* next to be sent, next that is expected */
 	uint32_t qkey;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
-	uint16_t mtu; /* bytes */
+	uint16_t mtu;        /* bytes */
+	uint8_t log_max_msg; /* of what it sends; 0: what the device can */
 };
 
 int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp **qp);

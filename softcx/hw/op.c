@@ -9,7 +9,7 @@
 #include "softcx/hw/resp.h"
 #include "softcx/hw/wait.h"
 
-enum { MAX_MSG = 1u << 30 }; /* bytes */
+enum { LOG_MAX_MSG = 30 };
 
 /* Immediate data goes from WQE to CQE as it is. */
 static uint32_t raw32(const void *p)
@@ -18,6 +18,14 @@ static uint32_t raw32(const void *p)
 
 	memcpy(&v, p, sizeof(v));
 	return v;
+}
+
+/* Bytes of one message: QPC.log_msg_max */
+static uint64_t max_msg(const struct hw_qp *qp)
+{
+	bool limited = qp->mod.log_max_msg && !qp->dev->cfg.no_msg_limit;
+
+	return 1ull << (limited ? qp->mod.log_max_msg : LOG_MAX_MSG);
 }
 
 /* ---- local data ------------------------------------------------------------------------- */
@@ -51,7 +59,7 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 		}
 		total += n;
 	}
-	if (total > MAX_MSG)
+	if (total > max_msg(w->qp))
 		return HW_FAULT(CQE_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
 	sgl->len = (uint32_t)total;
 	sgl->gathered = (uint32_t)(total - is_inline);

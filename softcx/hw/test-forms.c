@@ -698,6 +698,45 @@ static void atomic_results(void **state)
 	}
 }
 
+/* A queue pair sends messages of its log_msg_max, and none that is a byte longer, unless the NIC does not
+ * care
+ */
+static void max_message(void **state)
+{
+	enum { LOG = 8, MOST = 1 << LOG };
+
+	(void)state;
+	for (unsigned op = 0; op < 2; op++)
+		for (unsigned heeded = 0; heeded < 2; heeded++)
+			for (unsigned more = 0; more < 2; more++) {
+				struct hw_qp_mod mod = {.mask = HW_QP_MAX_MSG, .log_max_msg = LOG};
+				struct loop l;
+				uint8_t *w;
+
+				open_loop(&l, more, (struct rig_opt){0});
+				if (!heeded) {
+					rig_one_close(&l.o);
+					rig_one_open(&l.o, (struct hw_config){.no_msg_limit = true},
+						(struct hw_cq_attr){.log_size = 6}, (struct rig_opt){0});
+					l.src = rig_alloc(&l.o.rig, SPACE);
+					l.dst = rig_alloc(&l.o.rig, SPACE);
+					memset(l.src, 1, SPACE);
+				}
+				assert_int_equal(hw_qp_modify(l.o.rig.dev, l.o.q.qp, HW_RTS, &mod), 0);
+				w = wqe_raw(&l.o.q, op ? WQE_OP_READ : WQE_OP_WRITE, 0, 4, SIG, 0);
+				put_remote(&l, 0, op ? l.src : l.dst);
+				put_seg(w + 32, op ? l.dst : l.src, MOST - 1, l.o.rig.key);
+				put_seg(w + 48, (op ? l.dst : l.src) + MOST - 1, 1 + more, l.o.rig.key);
+				go(&l);
+				if (heeded && more)
+					rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_LENGTH);
+				else
+					rig_expect(&l.o.scq, CQE_OP_REQ);
+				assert_int_equal(l.dst[MOST - 1] != 0, !(heeded && more));
+				rig_one_close(&l.o);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -710,6 +749,7 @@ int main(void)
 		cmocka_unit_test(gather_lists),
 		cmocka_unit_test(inline_lengths),
 		cmocka_unit_test(extreme_lengths),
+		cmocka_unit_test(max_message),
 		cmocka_unit_test(scatter_lists),
 		cmocka_unit_test(recv_into_wqe),
 		cmocka_unit_test(recv_strides),

@@ -134,6 +134,7 @@ static struct json_object *server_status(const struct server *s)
 	json_object_object_add(o, "lenient", json_object_new_boolean(s->cfg.hw.lenient));
 	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
 	json_object_object_add(o, "sync_fence", json_object_new_boolean(!s->cfg.hw.no_sync_fence));
+	json_object_object_add(o, "message_limit", json_object_new_boolean(!s->cfg.hw.no_msg_limit));
 	json_object_object_add(o, "qpn_check", json_object_new_boolean(!s->cfg.hw.no_qpn_check));
 	json_object_object_add(o, "clock", s->cfg.clock ? json_object_new_string(s->cfg.clock) : NULL);
 	json_object_object_add(o, "files", json_object_new_int64(s->files.count));

@@ -21,10 +21,11 @@ static void print_status(struct json_object *o)
 	static const char *const kinds[] = {"pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems"};
 	struct json_object *devs;
 
-	printf("NIC      process %lld in %s, seed %lld%s%s%s%s\n", (long long)get(o, "pid"), tool_dir,
+	printf("NIC      process %lld in %s, seed %lld%s%s%s%s%s\n", (long long)get(o, "pid"), tool_dir,
 		(long long)get(o, "seed"), get(o, "lenient") ? ", lenient" : "",
 		get(o, "index_check") ? "" : ", no index check", get(o, "qpn_check") ? "" : ", no QPN check",
-		get(o, "sync_fence") ? "" : ", WAIT and SEND_EN without fence");
+		get(o, "sync_fence") ? "" : ", WAIT and SEND_EN without fence",
+		get(o, "message_limit") ? "" : ", no limit of messages");
 	printf("files    %lld open\n", (long long)get(o, "files"));
 	if (!json_object_object_get_ex(o, "devices", &devs))
 		return;

@@ -118,7 +118,7 @@ int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_q
 	if (port != 1)
 		return -EINVAL;
 	p->port_cap_flags = IB_UVERBS_PCF_CM_SUP | IB_UVERBS_PCF_IP_BASED_GIDS;
-	p->max_msg_sz = 1u << 30;
+	p->max_msg_sz = 1u << UVERBS_LOG_MAX_MSG;
 	p->gid_tbl_len = UVERBS_GID_TABLE;
 	p->pkey_tbl_len = 1;
 	p->state = hw_port_up(dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;

@@ -24,7 +24,8 @@ enum {
 	UVERBS_LOG_MAX_CQ = 24,
 	UVERBS_LOG_MAX_CQ_SZ = 22,
 	UVERBS_MAX_CQE = (1 << UVERBS_LOG_MAX_CQ_SZ) - 1,
-	UVERBS_LOG_MAX_RA = 4, /* outstanding READs and atomics, either side */
+	UVERBS_LOG_MAX_MSG = 30, /* bytes of a message */
+	UVERBS_LOG_MAX_RA = 4,   /* outstanding READs and atomics, either side */
 	UVERBS_MAX_SRQ_WR = 32767,
 	UVERBS_MAX_SRQ_SGE = 31,
 	UVERBS_MAX_SQ_DESC = 1024, /* bytes of a send WQE */

@@ -462,7 +462,8 @@ static const struct qp_command {
 	{PRM_OP_RST2INIT_QP, 1 << HW_RST, HW_INIT, HW_QP_ACCESS, OPT_ACCESS},
 	{PRM_OP_INIT2INIT_QP, 1 << HW_INIT, HW_INIT, 0, OPT_ACCESS},
 	{PRM_OP_INIT2RTR_QP, 1 << HW_INIT, HW_RTR,
-		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU,
+		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU |
+			HW_QP_MAX_MSG,
 		OPT_ACCESS},
 	{PRM_OP_RTR2RTS_QP, 1 << HW_RTR, HW_RTS,
 		HW_QP_SQ_PSN | HW_QP_RD_ATOMIC | HW_QP_RETRY | HW_QP_RNR_RETRY | HW_QP_TIMEOUT,
@@ -516,6 +517,7 @@ static int read_qpc(
 	mod->max_rd_atomic = (uint8_t)(1u << prm_get(qpc, PRM_qpc_log_sra_max));
 	mod->max_dest_rd_atomic = (uint8_t)(1u << prm_get(qpc, PRM_qpc_log_rra_max));
 	mod->mtu = (uint16_t)(128u << mtu);
+	mod->log_max_msg = (uint8_t)prm_get(qpc, PRM_qpc_log_msg_max);
 	if ((mod->mask & HW_QP_MTU) && (mtu < 1 || mtu > 5))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
 	if ((mod->mask & HW_QP_AV) && mod->av.sgid_index >= uverbs_caps_gids(file->index))
@@ -524,6 +526,8 @@ static int read_qpc(
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
 	if ((mod->mask & HW_QP_DEST_RD_ATOMIC) && mod->max_dest_rd_atomic > 1u << UVERBS_LOG_MAX_RA)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
+	if ((mod->mask & HW_QP_MAX_MSG) && mod->log_max_msg > UVERBS_LOG_MAX_MSG)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MAX_MSG);
 	return port > 1 ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PORT) : 0;
 }
 

@@ -46,6 +46,7 @@ enum uverbs_fw_syndrome {
 	FW_SYN_MTU = 0x5c0021,        /* not an MTU */
 	FW_SYN_GID = 0x5c0022,        /* source address index beyond the table */
 	FW_SYN_RD_ATOMIC = 0x5c0023,  /* more outstanding READs than the device has room for */
+	FW_SYN_MAX_MSG = 0x5c0027,    /* longer messages than the device can send */
 	FW_SYN_PORT = 0x5c0024,       /* no such port */
 	FW_SYN_FIELD = 0x5c0025,      /* asks to modify what cannot be modified */
 	FW_SYN_ELEMENT = 0x5c0026,    /* no such scheduling element here, or of the wrong type */
