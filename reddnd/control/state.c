@@ -58,14 +58,14 @@ static struct json_object *session_json(const struct stats_session *s)
 	json_add_count(o, "rate", s->rate);
 	json_add_count(o, "burst", s->rate ? s->burst : 0);
 	json_add_count(o, "bytes_rate", s->bytes_rate);
-	if (!s->recycled) {
+	if (!s->unseen) {
 		json_add_count(o, "hits", s->hits);
 		json_add_count(o, "misses", s->misses);
 	}
 	json_add_count(o, "wqes", s->wqes);
 	json_add_count(o, "iterations", s->iterations);
 	json_add_count(o, "bytes_in", s->bytes_in);
-	if (!s->recycled)
+	if (!s->unseen)
 		json_add_count(o, "bytes_out", s->bytes_out);
 	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
 	json_object_object_add(o, "verdicts_by_kind", verdicts_json(s->verdicts));

@@ -250,6 +250,22 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	return 0;
 }
 
+static uint32_t longest_message(const struct chain_desc *d)
+{
+	uint64_t most = 1;
+
+	for (unsigned s = 0; s < d->nsteps; s++) {
+		const struct chain_step *st = &d->steps[s];
+		uint64_t bytes = 0;
+
+		for (unsigned i = 0;
+			st->queue == 0 && i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
+			bytes += st->local[i].max ? st->local[i].max : st->local[i].len;
+		most = bytes > most ? bytes : most;
+	}
+	return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+}
+
 /* ---- life
  * ---------------------------------------------------------------------------------------------------- */
 
@@ -268,6 +284,7 @@ static int open_all(
 		return r;
 	o->img = o->program->image;
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
+	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
 	r = check_budget(o);
 	if (r == 0)

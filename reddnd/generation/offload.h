@@ -29,6 +29,7 @@ struct offload {
 	struct outcome_plan outcome;
 	const struct table *table;    /* of a program of shape table */
 	uint32_t slot_need;           /* bytes of a reply slot */
+	uint32_t max_message;         /* bytes of the longest message to the client */
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 };
 

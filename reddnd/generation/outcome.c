@@ -33,7 +33,7 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 	const struct chain_image *img = p->image;
 	const struct chain_step *last = last_answer(p->desc);
 
-	*plan = (struct outcome_plan){0};
+	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs};
 	for (unsigned q = 0; q < img->nqueues; q++)
 		for (uint32_t w = 0; w < img->queue[q].wqebbs; w++) {
 			const struct chain_step *st;
@@ -43,9 +43,8 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 				continue;
 			plan->wqes++;
 			st = &p->desc->steps[program_step_at(p, q, w)];
-			if (!answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
+			if (q > 0 || !answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
 				continue;
-			plan->writes[plan->nwrites].queue = (uint8_t)q;
 			plan->writes[plan->nwrites].wqebb = w;
 			plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
 			conditional = st->flags & CHAIN_DORMANT && st != last;
@@ -55,15 +54,13 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 		}
 }
 
-struct outcome outcome_read(const struct outcome_plan *plan, const struct chain_image *img,
-	const struct chain_env *env, uint64_t seq)
+struct outcome outcome_read(const struct outcome_plan *plan, const uint8_t *replies, unsigned slot)
 {
 	struct outcome o = {0};
 
 	for (unsigned i = 0; i < plan->nwrites; i++) {
-		unsigned q = plan->writes[i].queue;
-		uint64_t at = seq % env->slots * img->queue[q].wqebbs + plan->writes[i].wqebb;
-		const uint8_t *wqe = env->queue[q].ring + at * CHAIN_WQEBB;
+		size_t at = (size_t)slot * plan->reply_wqebbs + plan->writes[i].wqebb;
+		const uint8_t *wqe = replies + at * CHAIN_WQEBB;
 
 		if (wqe[WQE_OPCODE] == WQE_OP_NOP)
 			continue;

@@ -17,11 +17,12 @@
 enum { OUTCOME_MAX_WRITES = 128 };
 
 struct outcome_plan {
-	unsigned wqes; /* of an instance, with NOPs, which the NIC fetches and executes as well */
+	unsigned reply_wqebbs; /* of an instance, in the reply queue */
+	unsigned wqes;         /* of an instance, with NOPs, which the NIC fetches and executes as well */
 	bool conditional;
 	unsigned nwrites; /* WRITEs to the reply slot */
 	struct {
-		uint8_t queue, nsge;
+		uint8_t nsge;
 		bool conditional;
 		uint32_t wqebb;
 	} writes[OUTCOME_MAX_WRITES];
@@ -35,8 +36,10 @@ struct outcome {
 /** WRITEs beyond OUTCOME_MAX_WRITES are ignored. */
 void outcome_plan(struct outcome_plan *plan, const struct program *p);
 
-/** Reads the outcome of instance @seq, which is over and whose slot has not been armed again. */
-struct outcome outcome_read(const struct outcome_plan *plan, const struct chain_image *img,
-	const struct chain_env *env, uint64_t seq);
+/**
+ * Reads the outcome of the instance that is over in @slot. @replies: the ring of the reply queue, where the
+ * slot has not been armed again, or a copy of it.
+ */
+struct outcome outcome_read(const struct outcome_plan *plan, const uint8_t *replies, unsigned slot);
 
 #endif

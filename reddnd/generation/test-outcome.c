@@ -65,21 +65,18 @@ static void test_conditional(void **state)
 	assert_true(plan.conditional);
 	assert_int_equal(plan.nwrites, 2);
 	arm(&env, p->image);
-	o = outcome_read(&plan, p->image, &env, 6);
+	o = outcome_read(&plan, env.queue[0].ring, 2);
 	assert_false(o.hit);
 	assert_int_equal(o.bytes, 8);
 	/* the chain gives the WRITE of slot 2 its opcode */
 	for (unsigned i = 0; i < plan.nwrites; i++)
 		if (plan.writes[i].conditional)
-			env.queue[plan.writes[i].queue]
-				.ring[(2 * p->image->queue[plan.writes[i].queue].wqebbs +
-					      plan.writes[i].wqebb) *
-						CHAIN_WQEBB +
-					WQE_OPCODE] = WQE_OP_WRITE;
-	o = outcome_read(&plan, p->image, &env, 6);
+			env.queue[0].ring[(2 * plan.reply_wqebbs + plan.writes[i].wqebb) * CHAIN_WQEBB +
+					  WQE_OPCODE] = WQE_OP_WRITE;
+	o = outcome_read(&plan, env.queue[0].ring, 2);
 	assert_true(o.hit);
 	assert_int_equal(o.bytes, 16);
-	assert_false(outcome_read(&plan, p->image, &env, 7).hit);
+	assert_false(outcome_read(&plan, env.queue[0].ring, 3).hit);
 	disarm(&env, p->image);
 	program_free(p);
 }
@@ -94,8 +91,8 @@ static void test_unconditional(void **state)
 	outcome_plan(&plan, p);
 	assert_false(plan.conditional);
 	arm(&env, p->image);
-	assert_false(outcome_read(&plan, p->image, &env, 0).hit);
-	assert_int_equal(outcome_read(&plan, p->image, &env, 0).bytes, 8);
+	assert_false(outcome_read(&plan, env.queue[0].ring, 0).hit);
+	assert_int_equal(outcome_read(&plan, env.queue[0].ring, 0).bytes, 8);
 	disarm(&env, p->image);
 	program_free(p);
 }
@@ -125,7 +122,7 @@ static void test_answers(void **state)
 		uint8_t *opcode = env.queue[0].ring + plan.writes[i].wqebb * CHAIN_WQEBB + WQE_OPCODE;
 
 		*opcode = WQE_OP_WRITE_IMM;
-		o = outcome_read(&plan, p->image, &env, 0);
+		o = outcome_read(&plan, env.queue[0].ring, 0);
 		*opcode = WQE_OP_NOP;
 		assert_int_equal(o.hit, i == 0);
 		assert_int_equal(o.bytes, i == 0 ? 8 : 4);

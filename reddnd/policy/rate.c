@@ -21,6 +21,13 @@ static void fill(struct rate *r, uint64_t now_us)
 		return;
 	brought = (unsigned __int128)(now_us - r->at) * r->per_second + r->part;
 	r->at = now_us;
+	if (brought / SECOND < r->debt) {
+		r->debt -= (uint64_t)(brought / SECOND);
+		r->part = (uint64_t)(brought % SECOND);
+		return;
+	}
+	brought -= (unsigned __int128)r->debt * SECOND;
+	r->debt = 0;
 	if (brought / SECOND >= room(r)) {
 		r->tokens += room(r);
 		r->part = 0;
@@ -55,6 +62,8 @@ void rate_set(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_
 	r->burst = burst_of(per_second, burst);
 	if (r->tokens > r->burst)
 		r->tokens = r->burst;
+	if (!per_second)
+		r->debt = 0;
 }
 
 uint64_t rate_available(struct rate *r, uint64_t now_us)
@@ -73,10 +82,27 @@ void rate_take(struct rate *r, uint64_t n)
 	r->tokens -= n;
 }
 
+void rate_charge(struct rate *r, uint64_t n)
+{
+	if (!r->per_second)
+		return;
+	if (n <= r->tokens) {
+		r->tokens -= n;
+		return;
+	}
+	r->debt += n - r->tokens;
+	r->tokens = 0;
+}
+
 void rate_give(struct rate *r, uint64_t n)
 {
-	if (r->per_second)
-		r->tokens += n < room(r) ? n : room(r);
+	uint64_t paid = n < r->debt ? n : r->debt;
+
+	if (!r->per_second)
+		return;
+	r->debt -= paid;
+	n -= paid;
+	r->tokens += n < room(r) ? n : room(r);
 }
 
 void rate_await(struct rate *r, bool waits)
@@ -96,6 +122,6 @@ uint64_t rate_delay(struct rate *r, uint64_t n, uint64_t now_us)
 		n = r->burst;
 	if (n <= r->tokens)
 		return 0;
-	missing = (unsigned __int128)(n - r->tokens) * SECOND - r->part;
+	missing = ((unsigned __int128)(n - r->tokens) + r->debt) * SECOND - r->part;
 	return (uint64_t)((missing + r->per_second - 1) / r->per_second);
 }

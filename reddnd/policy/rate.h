@@ -6,6 +6,9 @@
  * A clock that goes back adds nothing. Fractions of a token are kept, so that the rate is exact in the long
  * run.
  *
+ * What is known only when it is over, as the length of a reply, may cost more than the bucket has. Then the
+ * bucket is in debt, and has no tokens until the rate has paid it.
+ *
  * The burst serves clients that pause. A client that waits has no tokens in reserve, and must not lose tokens
  * because the daemon hands them out late: while a client waits, the bucket holds the tokens of one second
  * more.
@@ -21,6 +24,7 @@ struct rate {
 	uint64_t burst;      /* tokens that the bucket holds, >= 1 */
 	uint64_t tokens;     /* whole ones */
 	uint64_t part;       /* of the next one, in millionths */
+	uint64_t debt;       /* > 0: tokens to pay before there are any */
 	uint64_t at;         /* us: time up to which tokens have been added */
 	unsigned awaited;    /* number of waiters */
 	uint64_t held;       /* tokens that were taken and are not used yet, as server/pacer.c counts them */
@@ -32,7 +36,7 @@ void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now
 /** The tokens of a tenth of a second, at least @least. */
 uint64_t rate_burst(uint64_t per_second, uint64_t least);
 
-/** Changes the limits; tokens beyond the new burst are lost. */
+/** Changes the limits; tokens beyond the new burst are lost. A debt stays while there is a limit. */
 void rate_set(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_us);
 
 /** Tokens in the bucket now; UINT64_MAX without a limit. */
@@ -41,10 +45,14 @@ uint64_t rate_available(struct rate *r, uint64_t now_us);
 /** Takes @n tokens, at most as many as rate_available() has returned. */
 void rate_take(struct rate *r, uint64_t n);
 
+/** Takes @n tokens that have been spent already; those that the bucket lacks are a debt. */
+void rate_charge(struct rate *r, uint64_t n);
+
 /** Counts one waiter more, or one less. Tokens in the bucket stay, even beyond the burst. */
 void rate_await(struct rate *r, bool waits);
 
-/** Gives back @n tokens that were taken; those beyond the size of the bucket are lost. */
+/** Gives back @n tokens that were taken: they pay the debt first; those beyond the size of the bucket are
+ * lost. */
 void rate_give(struct rate *r, uint64_t n);
 
 /** Microseconds from @now_us until the bucket has @n tokens (at most the burst); 0 if it has them. */

@@ -150,12 +150,66 @@ static void test_awaited(void **state)
 	assert_int_equal(r.part, S / 2);
 }
 
+/* Tokens that were spent without being there are paid by the rate, to the last one, however late one looks */
+static void test_debt(void **state)
+{
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 1000, 50, S);
+	rate_charge(&r, 20);
+	assert_int_equal(rate_available(&r, S), 30);
+	rate_charge(&r, 3030);
+	assert_int_equal(rate_available(&r, S), 0);
+	assert_int_equal(rate_delay(&r, 1, S), 3001 * 1000);
+	assert_int_equal(rate_available(&r, 2 * S), 0);
+	assert_int_equal(r.debt, 2000);
+	rate_give(&r, 500);
+	assert_int_equal(r.debt, 1500);
+	assert_int_equal(rate_available(&r, 3 * (uint64_t)S + S / 2), 0);
+	assert_int_equal(rate_available(&r, 3 * (uint64_t)S + S / 2 + 1000), 1);
+	rate_charge(&r, 11);
+	rate_give(&r, 14); /* pays the debt, then fills the bucket */
+	assert_int_equal(rate_available(&r, 3 * (uint64_t)S + S / 2 + 1000), 4);
+	rate_charge(&r, 104);
+	assert_int_equal(rate_available(&r, 100ull * S), 50); /* no more than the burst after a pause */
+	rate_charge(&r, 150);
+	rate_set(&r, 2000, 50, 100ull * S); /* a new limit does not forget it */
+	assert_int_equal(rate_delay(&r, 1, 100ull * S), 101 * 500);
+	rate_set(&r, 0, 0, 100ull * S);
+	rate_charge(&r, 7);
+	assert_int_equal(r.debt, 0);
+	rate_charge(&r, UINT64_MAX);
+	assert_true(rate_available(&r, 101ull * S) == UINT64_MAX);
+}
+
+/* However large and frequent the charges: what was spent is at most a burst, the rate and the last charge */
+static void test_debt_is_paid(void **state)
+{
+	(void)state;
+	for (unsigned size = 1; size <= 1000000; size *= 10) {
+		uint64_t now = S, spent = 0;
+		struct rate r;
+
+		rate_init(&r, 1000, 50, now);
+		for (; now < 1000 * (uint64_t)S; now += 777777)
+			while (rate_available(&r, now)) {
+				rate_charge(&r, size);
+				spent += size;
+				assert_true(spent <= 50 + (now - S) / 1000 + size);
+			}
+		assert_true(size < 100000 || spent >= 900 * 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_give),
+		cmocka_unit_test(test_debt),
+		cmocka_unit_test(test_debt_is_paid),
 		cmocka_unit_test(test_awaited),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_exact),

@@ -20,6 +20,7 @@ struct rnic_caps {
 	bool fenced_enables;  /* SEND_EN obeys a fence: not from firmware, but from rnic_device_set_observed()
 			       */
 	bool unchecked_wqes;  /* index and QPN in a WQE are ignored: likewise */
+	bool limits_messages; /* a message longer than its QP allows fails: likewise */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */
 	unsigned log_max_qp_wqebbs, log_max_cqes;

@@ -233,6 +233,15 @@ const char *rnic_syndrome_text(uint8_t syndrome)
 /* ---- queue pairs ------------------------------------------------------------------------------------------
  */
 
+static uint8_t log_at_most(unsigned wanted, unsigned log_max)
+{
+	uint8_t log = 0;
+
+	while (log < log_max && 1u << log < wanted)
+		log++;
+	return log;
+}
+
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
 {
 	uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte;
@@ -246,6 +255,8 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 		.sq = block->mem + attr->wq_off + rq_bytes,
 		.sq_wqebbs = attr->sq_wqebbs,
 		.db = (uint32_t *)(block->mem + attr->db_off),
+		.log_max_message =
+			attr->max_message ? log_at_most(attr->max_message, LOG_MSG_MAX) : LOG_MSG_MAX,
 	};
 	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
@@ -354,7 +365,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	set_address(rtr + ads_off, path);
 	set_access(rtr + qpc_off, qp->dev, path->remote_access);
 	prm_set(rtr + qpc_off, PRM_qpc_mtu, path->mtu);
-	prm_set(rtr + qpc_off, PRM_qpc_log_msg_max, LOG_MSG_MAX);
+	prm_set(rtr + qpc_off, PRM_qpc_log_msg_max, qp->log_max_message);
 	prm_set(rtr + qpc_off, PRM_qpc_remote_qpn, path->dest_qpn);
 	prm_set(rtr + qpc_off, PRM_qpc_next_rcv_psn, path->rq_psn);
 	prm_set(rtr + qpc_off, PRM_qpc_log_rra_max, path->log_rd_dest);
@@ -371,15 +382,6 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	prm_set(rts + qpc_off, PRM_qpc_next_send_psn, path->sq_psn);
 	prm_set(rts + qpc_off, PRM_qpc_min_rnr_nak, path->min_rnr_timer);
 	return modify(qp, PRM_OP_RTR2RTS_QP, rts, sizeof(rts));
-}
-
-static uint8_t log_at_most(unsigned wanted, unsigned log_max)
-{
-	uint8_t log = 0;
-
-	while (log < log_max && 1u << log < wanted)
-		log++;
-	return log;
 }
 
 /*

@@ -35,4 +35,11 @@ int selftest_fenced_enables(struct master_qp *master);
  */
 int selftest_unchecked_wqes(struct master_qp *master);
 
+/**
+ * Tests if a message that is longer than its queue pair allows (QPC.log_msg_max) fails. The field is known,
+ * its effect is in no public source. 1: it failed, and the longest that is allowed did not; 0: both were
+ * sent; a negative errno when the test could not run.
+ */
+int selftest_limits_messages(struct master_qp *master);
+
 #endif

@@ -86,6 +86,7 @@ static int init_queue(struct testbed *bed, unsigned q)
 		.db_off = (uint64_t)(NCQS + q) * RNIC_DB_BYTES,
 		.send_cq = &bed->cq[q],
 		.recv_cq = receives ? &bed->recv_cq : NULL,
+		.max_message = receives ? TESTBED_MESSAGE : 0,
 		.managed = true,
 		.managed_rq = receives,
 	};

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 enum { TESTBED_WORK, TESTBED_TARGET, TESTBED_QUEUES };
+enum { TESTBED_MESSAGE = 4096 /* bytes: what the target may send at once */ };
 enum { TESTBED_WQEBBS = 128, TESTBED_MEMORY = 40960 /* bytes */, TESTBED_RECVS = 4 };
 
 struct testbed {

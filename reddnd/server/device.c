@@ -23,7 +23,7 @@ int device_test(struct rnic_device *dev, struct master_qp *master)
 {
 	const char *name = rnic_device_name(dev);
 	char why[200];
-	int fenced, unchecked;
+	int fenced, unchecked, limits;
 	int r = selftest_run(master, rnic_caps_masked_atomics(rnic_device_caps(dev)), why, sizeof(why));
 
 	if (r < 0) {
@@ -36,9 +36,14 @@ int device_test(struct rnic_device *dev, struct master_qp *master)
 	unchecked = selftest_unchecked_wqes(master);
 	if (unchecked < 0)
 		return log_errno(unchecked, "%s: cannot test if it checks WQE indices", name);
-	rnic_device_set_observed(dev, fenced, unchecked);
+	limits = selftest_limits_messages(master);
+	if (limits < 0)
+		return log_errno(limits, "%s: cannot test if it limits the length of messages", name);
+	rnic_device_set_observed(dev, fenced, unchecked, limits);
 	log_info("%s: self-test passed; a fence holds back a SEND_EN: %s; it checks index and QPN of a WQE: "
 		 "%s",
 		name, fenced ? "yes" : "no, or unknown", unchecked ? "no: operands may stand there" : "yes");
+	log_info("%s: it limits the length of messages: %s", name,
+		limits ? "yes" : "no: a reply that is too long is charged, but sent");
 	return 0;
 }

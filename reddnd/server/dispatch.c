@@ -3,6 +3,7 @@
 
 #include "reddnd/server/report.h"
 #include "reddnd/session/faults.h"
+#include "reddnd/session/instances.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/silence.h"
 #include "reddnd/util/log.h"
@@ -40,6 +41,7 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	report_ended(d->events, s, reason, text);
 	end_reasons_add(&d->end_reasons, s->client.address, &query, reason, text);
 	session_end(s);
+	session_charge_rest(s);
 	pacer_forget(&d->pacer, s);
 	HASH_DELETE(by_id, d->sessions, s);
 	completions_remove(&d->completions, s);

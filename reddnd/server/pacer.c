@@ -9,9 +9,6 @@
 /* From one step of a session that waits to the next */
 enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };
 
-enum { OWN_REQUESTS, REQUESTS_OF_TENANT, OWN_BYTES, BYTES_OF_TENANT, LIMITS };
-_Static_assert((int)LIMITS == (int)SESSION_LIMITS, "session_pacing.awaits");
-
 static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -24,7 +21,7 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 static struct rate *limit(struct session *s, unsigned i)
 {
-	struct rate *const of[LIMITS] = {
+	struct rate *const of[SESSION_LIMITS] = {
 		&s->limits.rate, &s->tenant->rate, &s->limits.bytes, &s->tenant->bytes};
 
 	return of[i];
@@ -33,12 +30,12 @@ static struct rate *limit(struct session *s, unsigned i)
 /* Tokens that a request costs */
 static uint64_t price(const struct session *s, unsigned i)
 {
-	return i < OWN_BYTES ? 1 : session_price(s);
+	return i < SESSION_BYTES ? 1 : session_price(s);
 }
 
 static bool is_shared(unsigned i)
 {
-	return i == REQUESTS_OF_TENANT || i == BYTES_OF_TENANT;
+	return i == TENANT_REQUESTS || i == TENANT_BYTES;
 }
 
 /* ---- credits that sessions hold: paid for RECVs that no request has used ---- */
@@ -52,7 +49,7 @@ static void hold(struct session *s, unsigned i, uint64_t tokens)
 /* Counts again what @s holds when requests up to number @used have used their RECVs */
 static void count_held(struct session *s, uint64_t used)
 {
-	for (unsigned i = 0; i < LIMITS; i++) {
+	for (unsigned i = 0; i < SESSION_LIMITS; i++) {
 		uint64_t from = s->pacing.paid_from[i] > used ? s->pacing.paid_from[i] : used;
 
 		hold(s, i, s->progress.posted > from ? (s->progress.posted - from) * price(s, i) : 0);
@@ -61,14 +58,14 @@ static void count_held(struct session *s, uint64_t used)
 
 static void posted_unpaid(struct session *s)
 {
-	for (unsigned i = 0; i < LIMITS; i++)
+	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		s->pacing.paid_from[i] = s->progress.posted;
 	count_held(s, s->progress.done);
 }
 
 static void pay(struct session *s, uint64_t requests)
 {
-	for (unsigned i = 0; i < LIMITS; i++)
+	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)
 			rate_take(limit(s, i), requests * price(s, i));
 		else
@@ -79,7 +76,7 @@ static void pay(struct session *s, uint64_t requests)
 static void give_back(struct session *s)
 {
 	count_held(s, session_received(s));
-	for (unsigned i = 0; i < LIMITS; i++) {
+	for (unsigned i = 0; i < SESSION_LIMITS; i++) {
 		rate_give(limit(s, i), s->pacing.held[i]);
 		hold(s, i, 0);
 	}
@@ -129,7 +126,7 @@ static uint64_t window(struct session *s, uint64_t now)
 	uint64_t w =
 		(s->queues.layout.recycled ? s->queues.layout.slots / 4 * 3 : s->queues.layout.slots) - 1;
 
-	for (unsigned i = 0; i < LIMITS; i++)
+	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)
 			w = min(w, is_shared(i) ? ahead_of_tenant(s, i, now) : ahead_of_session(s, i, now));
 	return w;
@@ -156,14 +153,14 @@ static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
 /* Requests that it may take of its tenant's credits without another session getting less */
 static uint64_t even_part(struct session *s, uint64_t now)
 {
-	return min(all_of(s, REQUESTS_OF_TENANT, now), all_of(s, BYTES_OF_TENANT, now)) / sharers(s);
+	return min(all_of(s, TENANT_REQUESTS, now), all_of(s, TENANT_BYTES, now)) / sharers(s);
 }
 
 static uint64_t credits(struct session *s, uint64_t now)
 {
 	uint64_t n = UINT64_MAX;
 
-	for (unsigned i = 0; i < LIMITS; i++)
+	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		n = min(n, affordable(s, i, now));
 	return n;
 }
@@ -171,7 +168,7 @@ static uint64_t credits(struct session *s, uint64_t now)
 /* Notes that it waits for credits of the limits that allow at most @n requests; UINT64_MAX: for none */
 static void await(struct session *s, uint64_t n, uint64_t now)
 {
-	for (unsigned i = 0; i < LIMITS; i++) {
+	for (unsigned i = 0; i < SESSION_LIMITS; i++) {
 		bool awaits = n != UINT64_MAX && affordable(s, i, now) <= n;
 
 		if (awaits == s->pacing.awaits[i])
@@ -181,16 +178,15 @@ static void await(struct session *s, uint64_t n, uint64_t now)
 	}
 }
 
-/* The lowest of its limits in requests per second. Limits in bytes count only for a recycled session: an
- * unrolled one gets credits back. */
+/* The lower of its limits in requests per second. Limits in bytes do not count: replies that are shorter than
+ * they could be give credits back. */
 static uint64_t slowest(struct session *s)
 {
-	unsigned known = s->queues.layout.recycled ? LIMITS : OWN_BYTES;
 	uint64_t rate = UINT64_MAX;
 
-	for (unsigned i = 0; i < known; i++)
+	for (unsigned i = 0; i < SESSION_BYTES; i++)
 		if (limit(s, i)->per_second)
-			rate = min(rate, limit(s, i)->per_second / price(s, i));
+			rate = min(rate, limit(s, i)->per_second);
 	return rate ? rate : 1;
 }
 
@@ -198,7 +194,7 @@ static uint64_t until_credit(struct session *s, uint64_t now)
 {
 	uint64_t delay = 0;
 
-	for (unsigned i = 0; i < LIMITS; i++) {
+	for (unsigned i = 0; i < SESSION_LIMITS; i++) {
 		uint64_t of = rate_delay(limit(s, i), price(s, i), now);
 
 		delay = of > delay ? of : delay;

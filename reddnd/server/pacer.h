@@ -11,8 +11,9 @@
  * process or the NIC is held up, a session that waits gets all that accrued meanwhile, up to a second's worth
  * on top of that. Sessions of a tenant that wait for credits share them evenly.
  *
- * A limit in bytes counts credits too: a request costs as many as its longest reply. The daemon sees what the
- * reply of an unrolled session had, and gives the rest back; it does not see it for a recycled one.
+ * A limit in bytes counts credits too: a request costs as many as its longest reply. When it is over,
+ * session/instances.h sees what its reply had, and gives the rest back. A reply that was longer than a reply
+ * should be leaves a debt, and nothing is posted before the rate has paid it.
  *
  * A session without limits costs nothing here. One with limits costs time while its client is at work: an
  * unrolled session when its completions are collected, and in steps while there are no credits; a recycled

@@ -26,7 +26,7 @@ static struct stats_session session_stats(const struct session *s, const struct 
 		.rate = s->limits.rate.per_second,
 		.burst = s->limits.rate.burst,
 		.bytes_rate = s->limits.bytes.per_second,
-		.recycled = s->queues.layout.recycled,
+		.unseen = s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced),
 		.hits = s->counters.hits,
 		.misses = s->counters.misses,
 		.wqes = s->progress.done * o->outcome.wqes +

@@ -30,7 +30,7 @@ struct stats_session {
 	uint64_t queue_bytes, age_us, requests;
 	uint64_t rate, burst; /* rate 0: no limit of its own */
 	uint64_t bytes_rate;  /* the same */
-	bool recycled;        /* the outcome of requests is unknown: no hits, misses, bytes_out */
+	bool unseen;          /* the outcome of some requests is unknown: no hits, misses, bytes_out */
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
 	uint64_t iterations; /* of a loop without a bound */
 	uint64_t verdicts[VERDICT_KINDS];
@@ -39,7 +39,7 @@ struct stats_session {
 /** An offload of the configuration in force, and its counters, which outlive reloads. */
 struct stats_offload {
 	const char *name, *program, *path, *where;
-	bool recycled; /* as for sessions */
+	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */
 	const struct program_arg *args;
 	unsigned nargs;
 	unsigned depth_max;

@@ -3,7 +3,9 @@
 
 #include "reddnd/session/faults.h"
 #include "reddnd/session/posting.h"
+#include "reddnd/session/silence.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <inttypes.h>
 
@@ -70,34 +72,105 @@ unsigned session_used(const struct session *s)
 	return (unsigned)((p->done + slots - p->armed) * 8 / slots);
 }
 
-/* The session paid for the longest reply. A client that is not built on libreddn can get more of a table
- * than that (reddnd-security(7)). */
-static void settle(struct rate *r, uint64_t paid, uint64_t bytes)
+/* ---- outcomes ---- */
+
+/* Instance @n paid for the longest reply, unless its RECV was posted before there was a limit. Memory whose
+ * writer is wrong about lengths can make a reply longer than that. */
+static void settle_limit(struct session *s, enum session_limit i, struct rate *r, uint64_t n, uint64_t bytes)
 {
-	if (!r->per_second)
+	uint64_t paid = session_price(s);
+
+	if (n < s->pacing.paid_from[i])
 		return;
 	if (bytes <= paid)
 		rate_give(r, paid - bytes);
 	else
-		rate_take(r, bytes - paid < r->tokens ? bytes - paid : r->tokens);
+		rate_charge(r, bytes - paid);
 }
 
-void session_count_outcomes(struct session *s)
+static void settle(struct session *s, uint64_t n, uint64_t bytes)
+{
+	settle_limit(s, SESSION_BYTES, &s->limits.bytes, n, bytes);
+	settle_limit(s, TENANT_BYTES, &s->tenant->bytes, n, bytes);
+}
+
+static struct outcome read_at(const struct session *s, uint64_t n, const uint8_t *replies)
+{
+	return outcome_read(&s->offload->outcome, replies, (unsigned)(n % s->queues.layout.slots));
+}
+
+/*
+ * The outcome of instance @n of a recycled session: from the log of the recycler once its quarter is armed
+ * again, or from the ring as long as the recycler cannot have begun with that quarter, because an instance of
+ * it is not over. False: it is between the two, look again.
+ */
+static bool read_recycled(const struct session *s, uint64_t n, struct outcome *out)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	uint64_t last = n / (l->slots / CHAIN_RECYCLE_SECTIONS) * (l->slots / CHAIN_RECYCLE_SECTIONS) +
+			l->slots / CHAIN_RECYCLE_SECTIONS - 1;
+	struct rnic_cqe cqe;
+
+	if (n < session_recycled(s)) {
+		*out = read_at(s, n, s->queues.env.lanes.mem + l->recycling.log);
+		return true;
+	}
+	*out = read_at(s, n, s->queues.env.queue[0].ring);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
+}
+
+static bool read_outcome(const struct session *s, uint64_t n, struct outcome *out)
+{
+	if (s->queues.layout.recycled)
+		return read_recycled(s, n, out);
+	*out = read_at(s, n, s->queues.env.queue[0].ring);
+	return true;
+}
+
+static void count_outcome(struct session *s, uint64_t n, const struct outcome *out)
 {
 	const struct offload *o = s->offload;
+	bool miss = o->outcome.conditional && !out->hit;
 
-	for (; !s->queues.layout.recycled && s->counters.read < s->progress.done; s->counters.read++) {
-		struct outcome out = outcome_read(&o->outcome, o->img, &s->queues.env, s->counters.read);
-		bool miss = o->outcome.conditional && !out.hit;
+	s->counters.hits += out->hit;
+	s->counters.misses += miss;
+	s->counters.bytes_out += out->bytes;
+	o->stats->hits += out->hit;
+	o->stats->misses += miss;
+	o->stats->bytes_out += out->bytes;
+	settle(s, n, out->bytes);
+}
 
-		s->counters.hits += out.hit;
-		s->counters.misses += miss;
-		s->counters.bytes_out += out.bytes;
-		o->stats->hits += out.hit;
-		o->stats->misses += miss;
-		o->stats->bytes_out += out.bytes;
-		settle(&s->limits.bytes, session_price(s), out.bytes);
-		settle(&s->tenant->bytes, session_price(s), out.bytes);
+/* A recycled session without limits does not wait for anybody to look: the log may be a lap ahead */
+void session_count_outcomes(struct session *s)
+{
+	struct outcome out;
+
+	if (s->queues.layout.recycled && !s->pacing.paced) {
+		s->counters.unseen += s->progress.done - s->counters.read;
+		s->counters.read = s->progress.done;
+	}
+	for (; s->counters.read < s->progress.done; s->counters.read++) {
+		if (!read_outcome(s, s->counters.read, &out))
+			return;
+		count_outcome(s, s->counters.read, &out);
+	}
+}
+
+/* A NIC that limits messages has sent none that was too long, whatever the length in its WQE */
+void session_charge_rest(struct session *s)
+{
+	uint64_t received = session_received(s);
+
+	assert(s->ended);
+	if (rnic_device_caps(rnic_pd_device(s->tenant->pd))->limits_messages)
+		return;
+	for (; s->counters.read < received; s->counters.read++) {
+		struct outcome out = read_at(s, s->counters.read, s->queues.env.queue[0].ring);
+
+		if (out.bytes > session_price(s))
+			settle(s, s->counters.read, out.bytes);
 	}
 }
 

@@ -15,18 +15,27 @@ uint64_t session_price(const struct session *s)
 	return s->offload->slot_need;
 }
 
+/* RECVs that the recycler alone would have enabled at most by now, but for the section that it is in */
+static uint64_t recycled_to(const struct session *s)
+{
+	return session_recycled(s) + s->queues.layout.slots - 1;
+}
+
+/* The recycler logs an outcome again when a lap more is over: it must have been read before that */
 uint64_t session_postable(const struct session *s)
 {
-	return (s->queues.layout.recycled ? session_recycled(s) + s->queues.layout.slots
-					  : s->progress.armed) -
-	       1;
+	uint64_t read_to = s->counters.read + s->queues.layout.slots - 1;
+
+	if (!s->queues.layout.recycled)
+		return s->progress.armed - 1;
+	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
 }
 
 int session_post(struct session *s, uint64_t to)
 {
 	int r = 0;
 
-	if (s->pacing.unsettled && session_postable(s) >= s->progress.posted) {
+	if (s->pacing.unsettled && recycled_to(s) >= s->progress.posted) {
 		s->pacing.unsettled = false;
 		r = master_qp_enable_recvs(
 			&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)s->progress.posted);
@@ -62,7 +71,7 @@ void session_set_paced(struct session *s, bool paced)
 	s->pacing.paced = paced;
 	s->pacing.unsettled = l->recycled && begins && s->progress.posted;
 	if (s->pacing.unsettled)
-		s->progress.posted = session_postable(s) + l->slots / 4;
+		s->progress.posted = recycled_to(s) + l->slots / 4;
 }
 
 void session_arm_replies(struct session *s)

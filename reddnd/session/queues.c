@@ -54,6 +54,7 @@ static int make_qp(struct session *s, unsigned q)
 		.db_off = l->queue[q].qp_db_off,
 		.send_cq = q == 0 ? reply_cq(s) : &s->queues.cq[q],
 		.recv_cq = &s->queues.cq[q],
+		.max_message = q == 0 ? s->offload->max_message : 0,
 		.managed = true,
 		.managed_rq = q == 0 && l->recycled,
 		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,

@@ -66,8 +66,9 @@ struct session_progress {
 };
 
 struct session_counters {
-	uint64_t read; /* unrolled: instances whose outcome has been counted */
+	uint64_t read; /* instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
+	uint64_t unseen;     /* instances that nobody looked at before they were armed again */
 	uint64_t iterations; /* of the loop without a bound */
 	uint64_t verdicts[VERDICT_KINDS];
 	unsigned false_alarms;
@@ -85,7 +86,8 @@ struct session_limits {
 	} throttle;
 };
 
-enum { SESSION_LIMITS = 4 };
+/** What limits a session, and of each: requests first, then bytes of replies. */
+enum session_limit { SESSION_REQUESTS, TENANT_REQUESTS, SESSION_BYTES, TENANT_BYTES, SESSION_LIMITS };
 
 /** server/pacer.h */
 struct session_pacing {

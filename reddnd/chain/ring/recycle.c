@@ -10,7 +10,7 @@
 
 enum {
 	SECTIONS = CHAIN_RECYCLE_SECTIONS,
-	HEAD = 64 /* bytes before the lanes: progress, and its old value */
+	HEAD = 64 /* bytes before log and lanes: progress, and its old value */
 };
 
 struct recycler {
@@ -165,6 +165,25 @@ static void count(struct recycler *k, unsigned requests)
 	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
 }
 
+/* Of a quarter of the slots. What restores them comes later in the same queue: the responder reads for one
+ * READ before it answers the next, so nothing is restored before it is copied. */
+static uint32_t log_bytes(const struct recycler *k)
+{
+	return k->env->slots / SECTIONS * k->img->queue[0].wqebbs * CHAIN_WQEBB;
+}
+
+static void log_replies(struct recycler *k, unsigned g)
+{
+	uint32_t len = log_bytes(k);
+	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_READ, 1, 0));
+
+	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * (k->env->slots / SECTIONS)));
+	wqe_put32(w + WQE_RKEY, k->env->queue[0].rkey);
+	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, len);
+	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, k->env->lanes.lkey);
+	wqe_put64(w + WQE_RDMA_SGE + WQE_SGE_ADDR, k->env->lanes.iova + HEAD + (uint64_t)g * len);
+}
+
 static void add_section(
 	struct recycler *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
 {
@@ -176,6 +195,7 @@ static void add_section(
 	wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 	lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, after * cqes - 1, env->slots * cqes);
 	wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[0].cqn);
+	log_replies(k, g);
 	for (unsigned s = g * quarter; s < end; s++)
 		refresh_slot(k, s);
 	if (g == 0)
@@ -198,6 +218,7 @@ static void add_section(
 static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 {
 	const struct chain_env *env = k->env;
+	const uint32_t head = HEAD + SECTIONS * log_bytes(k);
 	const struct lap_env lap = {
 		.qpn = env->recycler.qpn,
 		.cqn = env->recycler.cqn,
@@ -207,9 +228,9 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		.lanes_rkey = env->lanes.rkey,
 		.ring = k->dry ? NULL : env->recycler.ring,
 		.iova = env->recycler.iova,
-		.lanes = k->dry ? NULL : env->lanes.mem + HEAD,
-		.lanes_iova = env->lanes.iova + HEAD,
-		.lanes_size = env->lanes.size - HEAD,
+		.lanes = k->dry ? NULL : env->lanes.mem + head,
+		.lanes_iova = env->lanes.iova + head,
+		.lanes_size = env->lanes.size - head,
 	};
 	unsigned enables[SECTIONS], recv_en[SECTIONS];
 	int r = lap_new(&k->lap, &lap, SECTIONS);
@@ -223,10 +244,11 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 	r = lap_finish(k->lap, &size->lap);
 	if (r == 0) {
 		size->ring_wqebbs = ring;
-		size->lanes = size->lap.lanes + HEAD;
+		size->lanes = size->lap.lanes + head;
 		size->start = lap_index_after(k->lap, enables[0]);
 		size->recvs = (uint16_t)(env->first + env->slots - 1);
 		size->progress = 0;
+		size->log = HEAD;
 		for (unsigned g = 0; g < SECTIONS; g++)
 			size->recv_en[g] = lap_index_of(k->lap, recv_en[g]) & (ring - 1);
 	}

@@ -9,6 +9,8 @@
  *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all
  * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
  * and CQEs of a queue are in order;
+ *   - copies what they left in the reply queue to the *log*, where the daemon can read how they ended after
+ * they are armed again;
  *   - restores everything in them that the chain changed, and sets every number in them to its value for the
  * next lap of the slots: WQE indices, enables, CQE numbers, request numbers;
  *   - waits until that has landed, and then enables the RECVs of as many more requests (RECV_EN). So a client
@@ -37,9 +39,12 @@ struct chain_recycle {
 	uint16_t start;       /* producer index that starts the recycler */
 	uint16_t recvs;       /* producer index of RECVs to begin with, for one RECV_EN */
 	uint32_t ring_wqebbs; /* of the recycler */
-	uint32_t lanes;       /* bytes, progress included */
+	uint32_t lanes;       /* bytes, progress and log included */
 	uint32_t progress;   /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
 				quarter of the slots at a time; their slots are ready again for others */
+	uint32_t log;        /* offset in the lanes: the reply queue of all slots (without its pad) as it was
+				when the instance in each slot was last over. Quarter g changes only after all
+				instances of the slots of that quarter are over */
 	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_EN are */
 	struct lap_size lap; /* WQEs for env->slots requests */
 };
