@@ -6,10 +6,12 @@
  * compiler does with each:
  *   - it takes the program or refuses it with words, and those name a line that is there;
  *   - it gives the same result when it is asked again;
- *   - what it takes is whole: every byte of the request has its argument, every step its line.
+ *   - what it takes is whole: every byte of the request has its argument, every step its line;
+ *   - a second opinion on the image agrees (tests/image/check.h).
  * The program at hand is in FILE, which is what remains of a crash. Meant to be built with sanitizers.
  */
 #include "reddnd/program/program.h"
+#include "tests/image/check.h"
 #include "tests/programs/generate.h"
 
 #include <fcntl.h>
@@ -174,9 +176,10 @@ static void check_messages(const char *said, size_t len)
 		wrong("a program is refused without a word", said);
 }
 
-static void check_program(const struct program *p)
+static void check_program(const struct program *p, const struct program_target *target)
 {
 	unsigned bytes = 0;
+	char why[300];
 
 	for (unsigned i = 0; i < p->npieces; i++) {
 		const struct program_piece *piece = &p->pieces[i];
@@ -195,14 +198,14 @@ static void check_program(const struct program *p)
 		if (!p->loop->steps[i].line && !p->loop->steps[i].why)
 			wrong("a step of the loop without a line", NULL);
 	}
+	if (!image_check(p, target, why, sizeof(why)))
+		wrong("the second opinion on its image differs", why);
 }
 
-static int compile(size_t len, struct random *r, struct program **p, char **said)
+static int compile(
+	size_t len, struct random *r, struct program_target *target, struct program **p, char **said)
 {
 	struct program_setting set = {"n", random_below(r, 4)};
-	const struct program_target target = {.masked_atomics = random_below(r, 4) > 0,
-		.ignores_index = random_below(r, 4) == 0,
-		.fenced_enables = random_below(r, 3) == 0};
 	char *exact = malloc(len ? len : 1); /* so that reading behind the end shows */
 	struct program_source src = {"fuzz.rdn", exact, len};
 	int result;
@@ -210,7 +213,10 @@ static int compile(size_t len, struct random *r, struct program **p, char **said
 	if (!exact)
 		return -1;
 	memcpy(exact, text, len);
-	result = program_compile(&src, &set, random_below(r, 2), &target, p, said);
+	*target = (struct program_target){.masked_atomics = random_below(r, 4) > 0,
+		.ignores_index = random_below(r, 4) == 0,
+		.fenced_enables = random_below(r, 3) == 0};
+	result = program_compile(&src, &set, random_below(r, 2), target, p, said);
 	free(exact);
 	return result;
 }
@@ -220,20 +226,21 @@ static bool one(struct random *r)
 	size_t len = next_program(r);
 	struct random same = *r;
 	struct program *p = NULL, *again = NULL;
+	struct program_target target;
 	char *said = NULL, *said_again = NULL;
 	int result;
 
 	memset(text + len, 0, LARGEST - len < 64 ? LARGEST - len : 64);
 	alarm(PATIENCE);
-	result = compile(len, r, &p, &said);
+	result = compile(len, r, &target, &p, &said);
 	if (result == PROGRAM_REFUSED)
 		check_messages(said, len);
 	else if (result)
 		wrong("neither accepted nor refused", NULL);
 	else
-		check_program(p);
+		check_program(p, &target);
 	if (random_below(r, 8) == 0) {
-		if (compile(len, &same, &again, &said_again) != result ||
+		if (compile(len, &same, &target, &again, &said_again) != result ||
 			(said && strcmp(said, said_again) != 0))
 			wrong("something else is said the second time", said_again);
 	}
@@ -340,6 +347,7 @@ int main(int argc, char **argv)
 		(unsigned long long)accepted, now() - start);
 	while (nseeds)
 		free(seeds[--nseeds].text);
+	image_check_done();
 	munmap(text, LARGEST);
 	if (fd >= 0)
 		close(fd);

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/image/nic.h"
+
+#include "mlx5/wqe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	GROWS = 3 /* from one lap to the next: it is a sum that goes on */,
+	MAX_SGE = 63,
+	FLAGS_FROM = 8,
+	FLAGS_TO = 12
+};
+
+/* What an opcode takes a WQE for */
+struct form {
+	uint8_t opcode, opmod;
+	const char *name;
+	bool remote, gathers, scatters, sync;
+	uint8_t operands; /* words of eight bytes */
+	uint8_t sge;      /* where data segments begin */
+};
+
+static const struct form forms[] = {
+	{WQE_OP_WRITE, 0, "WRITE", .remote = true, .gathers = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE_IMM, 0, "WRITE_IMM", .remote = true, .gathers = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_SEND, 0, "SEND", .gathers = true, .sge = WQE_SEND_SGE},
+	{WQE_OP_READ, 0, "READ", .remote = true, .scatters = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_CAS, 0, "CAS", .remote = true, .scatters = true, .operands = 2, .sge = WQE_ATOMIC + 16},
+	{WQE_OP_FETCH_ADD, 0, "FETCH_ADD", .remote = true, .scatters = true, .operands = 2,
+		.sge = WQE_ATOMIC + 16},
+	{WQE_OP_MASKED_CAS, WQE_OPMOD_MASKED_8B, "MASKED_CAS", .remote = true, .scatters = true,
+		.operands = 4, .sge = WQE_ATOMIC + 32},
+	{WQE_OP_MASKED_FETCH_ADD, WQE_OPMOD_MASKED_8B, "MASKED_FETCH_ADD", .remote = true, .scatters = true,
+		.operands = 2, .sge = WQE_ATOMIC + 16},
+	{WQE_OP_WAIT, 0, "WAIT", .sync = true},
+	{WQE_OP_SEND_EN, 0, "SEND_EN", .sync = true},
+	{WQE_OP_RECV_EN, 0, "RECV_EN", .sync = true},
+};
+
+static const struct form *form_of(uint8_t opcode)
+{
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		if (forms[i].opcode == opcode)
+			return &forms[i];
+	return NULL;
+}
+
+static bool __attribute__((format(printf, 3, 4)))
+wrong(struct nic *n, const struct nic_wqe *w, const char *fmt, ...)
+{
+	int len = snprintf(n->why, n->size, "WQE at %u of %s: ", w->at, w->in->name);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(n->why + len, n->size - (size_t)len, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+struct space *nic_add(struct nic *n, const struct space *s)
+{
+	struct space *to = &n->space[n->nspaces];
+
+	*to = *s;
+	to->key = 0xc0de0000u + n->nspaces + 1;
+	to->base = (uint64_t)(n->nspaces + 1) << 56;
+	n->nspaces++;
+	return to;
+}
+
+struct space *nic_of_key(struct nic *n, uint32_t key)
+{
+	unsigned i = key - 0xc0de0001u;
+
+	return i < n->nspaces ? &n->space[i] : NULL;
+}
+
+void nic_fill(struct nic *n, struct space *s, const uint8_t *bytes)
+{
+	for (uint64_t i = 0; i < s->size / WORD_BYTES; i++)
+		word_set(n->pool, &s->words[i], bytes + i * WORD_BYTES);
+}
+
+static struct word *word_of(const struct nic_wqe *w, unsigned at)
+{
+	return &w->in->words[(w->at + at) / WORD_BYTES];
+}
+
+static struct bytes byte_of(const struct nic_wqe *w, unsigned at)
+{
+	return word_byte(word_of(w, at), &w->by, (w->at + at) % WORD_BYTES);
+}
+
+static bool is_written(const struct nic_wqe *w, unsigned at, unsigned n)
+{
+	for (unsigned i = at; i < at + n; i++)
+		if (word_of(w, i)->written >> (w->at + i) % WORD_BYTES & 1)
+			return true;
+	return false;
+}
+
+/* What goes into bytes: @cases possibilities, by a decision if there is more than one */
+struct data {
+	unsigned cases;
+	uint32_t decision;
+	const struct bytes *from[CASES];
+};
+
+/* The next of @d go to @len bytes of @s */
+static void store(
+	struct nic *n, struct space *s, uint64_t at, const struct data *d, uint64_t len, struct actor by)
+{
+	by.sure &= !s->shared;
+	for (uint64_t i = 0; i < len;) {
+		struct word *word = &s->words[(at + i) / WORD_BYTES];
+		const struct word_case *seen[2 * CASES];
+		struct word_case out[2 * CASES * CASES];
+		unsigned k = (at + i) % WORD_BYTES, cases = word_seen(word, &by, seen), left = 0;
+		uint64_t here = len - i < WORD_BYTES - k ? len - i : WORD_BYTES - k;
+
+		for (unsigned c = 0; c < cases; c++)
+			for (unsigned v = 0; v < d->cases; v++, left++) {
+				out[left] = *seen[c];
+				memcpy(&out[left].b[k], d->from[v] + i, here * sizeof(struct bytes));
+				if (d->decision)
+					out[left].in = (struct guard){d->decision, (1u << v)};
+			}
+		word->written |= (uint8_t)(((1u << here) - 1) << k);
+		word_store(n->pool, word, &by, out, left, d->decision);
+		i += here;
+	}
+}
+
+void nic_receive(struct nic *n, struct space *s, uint32_t at, uint32_t len, uint8_t from)
+{
+	const struct bytes any = bytes_any(from);
+	const struct data d = {.cases = 1, .from = {&any}};
+
+	for (uint32_t i = 0; i < len; i++)
+		store(n, s, at + i, &d, 1, (struct actor){.queue = 0xfe, .sure = true});
+}
+
+/* ---- fields ----------------------------------------------------------------------------------- */
+
+struct bytes nic_opcodes(const struct nic_wqe *w)
+{
+	return byte_of(w, WQE_OPCODE);
+}
+
+uint32_t nic_get32(const struct nic_wqe *w, unsigned at)
+{
+	uint32_t v = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct bytes b = byte_of(w, at + i);
+		uint8_t one;
+
+		bytes_const(&b, &one);
+		v = v << 8 | one;
+	}
+	return v;
+}
+
+/* A number of @len bytes: whether there is one, the largest that it can be, and where it comes from */
+struct field {
+	bool is_const, is_posted;
+	uint64_t most;
+	uint8_t from;
+};
+
+static struct field field_of(const struct nic_wqe *w, unsigned at, unsigned len)
+{
+	struct field f = {.is_const = true, .is_posted = !is_written(w, at, len)};
+
+	for (unsigned i = 0; i < len; i++) {
+		struct bytes b = byte_of(w, at + i);
+		uint8_t one;
+
+		f.is_const &= bytes_const(&b, &one);
+		f.most = f.most << 8 | bytes_most(&b);
+		f.from |= b.from;
+	}
+	return f;
+}
+
+void nic_mark_keys(struct nic *n, const struct nic_wqe *w)
+{
+	for (unsigned at = WQE_DS; at + 8 <= w->ds * WQE_DS; at += 4)
+		if (nic_of_key(n, nic_get32(w, at)))
+			word_of(w, at)->secret |= (uint8_t)(0xfu << at % WORD_BYTES);
+}
+
+/* Bytes that a WQE reads or writes */
+struct piece {
+	struct space *in;
+	bool is_const;  /* the place */
+	bool is_posted; /* place and length are those that were posted */
+	uint64_t at;    /* if it is */
+	struct field len;
+	uint8_t from; /* of the address */
+};
+
+static bool key_at(struct nic *n, const struct nic_wqe *w, unsigned at, struct piece *p)
+{
+	p->in = nic_of_key(n, nic_get32(w, at));
+	return (p->in && !is_written(w, at, 4)) || wrong(n, w, "what is at %u is no key, or is written", at);
+}
+
+static bool piece_at(struct nic *n, const struct nic_wqe *w, unsigned addr, unsigned key, struct field len,
+	struct piece *p)
+{
+	struct field a = field_of(w, addr, 8);
+	struct bytes top = byte_of(w, addr);
+
+	if (!key_at(n, w, key, p))
+		return false;
+	if (!bytes_only(&top, (uint8_t)(p->in->base >> 56)))
+		return wrong(n, w, "an address with the key of %s that is elsewhere", p->in->name);
+	p->is_const = a.is_const;
+	p->is_posted = !is_written(w, addr, 8) && len.is_posted;
+	p->at = a.most - p->in->base;
+	p->len = len;
+	p->from = a.from;
+	return true;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------ */
+
+static bool is_bounded(const struct space *s)
+{
+	return s->kind == SPACE_REGION;
+}
+
+static bool check_piece(struct nic *n, const struct nic_wqe *w, const struct piece *p, bool writes)
+{
+	if ((is_bounded(p->in) ? p->is_posted && p->in->size : p->is_const && p->len.is_const) &&
+		(p->at > p->in->size || p->len.most > p->in->size - p->at))
+		return wrong(n, w, "%lu bytes at %lu of %s, which has %lu", (unsigned long)p->len.most,
+			(unsigned long)p->at, p->in->name, (unsigned long)p->in->size);
+	if (p->in->kind == SPACE_OWN && !(p->is_const && p->len.is_const))
+		return wrong(n, w, "a place in %s that is computed", p->in->name);
+	if (p->in->kind == SPACE_SLOT && !p->is_const)
+		return wrong(n, w, "a place in the reply slot that is computed");
+	if (p->len.from & FROM_CLIENT)
+		return wrong(n, w, "a length from the client");
+	if (is_bounded(p->in) && writes && !p->in->writable)
+		return wrong(n, w, "writes to %s", p->in->name);
+	if (is_bounded(p->in) && writes && p->from & FROM_CLIENT && !p->in->steered)
+		return wrong(n, w, "a place in %s that the client chooses", p->in->name);
+	return true;
+}
+
+/* Bytes [@at, @at + @len) of what @p names */
+static bool take(struct nic *n, const struct nic_wqe *w, const struct piece *p, uint64_t at, struct bytes *to,
+	uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++) {
+		uint64_t byte = p->at + at + i;
+
+		if (p->in->kind != SPACE_OWN) {
+			to[i] = bytes_any(FROM_REGION);
+			continue;
+		}
+		if (p->in->words[byte / WORD_BYTES].secret >> byte % WORD_BYTES & 1)
+			return wrong(n, w, "reads a key at %lu of %s", (unsigned long)byte, p->in->name);
+		to[i] = word_byte(&p->in->words[byte / WORD_BYTES], &w->by, byte % WORD_BYTES);
+	}
+	return true;
+}
+
+enum { AT_ONCE = 256 };
+
+/* Bytes from one place to the other, if anybody knows what they are there */
+static bool transfer(struct nic *n, const struct nic_wqe *w, const struct piece *from, uint64_t from_at,
+	const struct piece *to, uint64_t to_at, uint64_t len)
+{
+	static struct bytes bytes[AT_ONCE];
+	const struct data d = {.cases = 1, .from = {bytes}};
+
+	for (uint64_t i = 0; i < len; i += AT_ONCE) {
+		uint64_t part = len - i < AT_ONCE ? len - i : AT_ONCE;
+
+		if (to->in->kind != SPACE_OWN && from->in->kind != SPACE_OWN)
+			return true;
+		if (!take(n, w, from, from_at + i, bytes, part))
+			return false;
+		if (to->in->kind == SPACE_OWN)
+			store(n, to->in, to->at + to_at + i, &d, part, w->by);
+	}
+	return true;
+}
+
+/* A READ of a word: to each of its places, what that is in the same case */
+static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *from, const struct piece *to,
+	unsigned count)
+{
+	const struct word_case *seen[2 * CASES];
+	struct bytes checked[WORD_BYTES];
+	unsigned k = from->at % WORD_BYTES;
+	struct data d;
+
+	if (from->in->kind != SPACE_OWN || k + from->len.most > WORD_BYTES)
+		return false;
+	d.cases = word_seen(&from->in->words[from->at / WORD_BYTES], &w->by, seen);
+	if (d.cases < 2 || d.cases > CASES || !take(n, w, from, 0, checked, from->len.most))
+		return false;
+	d.decision = ++n->decisions;
+	for (unsigned i = 0; i < count; k += (unsigned)to[i++].len.most) {
+		for (unsigned c = 0; c < d.cases; c++)
+			d.from[c] = &seen[c]->b[k];
+		if (to[i].in->kind == SPACE_OWN)
+			store(n, to[i].in, to[i].at, &d, to[i].len.most, w->by);
+	}
+	return true;
+}
+
+static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
+{
+	struct piece local[MAX_SGE], remote = {.in = NULL};
+	unsigned count = 0;
+	struct field all = {.is_const = true, .is_posted = true};
+	uint64_t at = 0;
+
+	for (unsigned sge = f->sge; sge + WQE_DS <= w->ds * WQE_DS; sge += WQE_DS, count++) {
+		struct field len = field_of(w, sge + WQE_SGE_LEN, 4);
+
+		if (!piece_at(n, w, sge + WQE_SGE_ADDR, sge + WQE_SGE_LKEY, len, &local[count]) ||
+			!check_piece(n, w, &local[count], f->scatters))
+			return false;
+		if (local[count].in->kind == SPACE_SLOT)
+			return wrong(n, w, "a key of the client");
+		if (len.is_const && len.most == 0)
+			return wrong(n, w, "a segment of 2^31 bytes");
+		all.is_const &= len.is_const;
+		all.is_posted &= len.is_posted;
+		all.most += len.most;
+		all.from |= len.from;
+	}
+	if (!f->remote)
+		return w->reply || wrong(n, w, "a SEND to nobody");
+	/* what a region holds may be a length: of the reply it is the declared one, which is not in the image
+	 */
+	if (w->reply && !all.is_const && all.from & FROM_REGION)
+		all.most = 0;
+	if (!piece_at(n, w, WQE_RADDR, WQE_RKEY, all, &remote) || !check_piece(n, w, &remote, f->gathers))
+		return false;
+	if (w->reply != (remote.in->kind == SPACE_SLOT))
+		return wrong(n, w, "%s of the wrong queue", remote.in->name);
+	if (remote.in->kind == SPACE_SLOT && (f->scatters || remote.at + all.most > remote.in->size))
+		return wrong(n, w, "%lu bytes at %lu of the reply slot", (unsigned long)all.most,
+			(unsigned long)remote.at);
+	if (f->scatters && all.is_const && decide(n, w, &remote, local, count))
+		return true;
+	for (unsigned i = 0; i < count && all.is_const; i++) {
+		uint64_t len = local[i].len.most;
+
+		if (!(f->scatters ? transfer(n, w, &remote, at, &local[i], 0, len)
+				  : transfer(n, w, &local[i], 0, &remote, at, len)))
+			return false;
+		at += len;
+	}
+	return true;
+}
+
+/* Operand @i, turned to the order of bytes in memory */
+static void operand(const struct nic_wqe *w, unsigned i, struct bytes to[WORD_BYTES])
+{
+	for (unsigned k = 0; k < WORD_BYTES; k++)
+		to[k] = byte_of(w, WQE_ATOMIC + WORD_BYTES * i + WORD_BYTES - 1 - k);
+}
+
+static void change(struct nic *n, const struct nic_wqe *w, const struct form *f, const struct piece *p)
+{
+	struct word *word = &p->in->words[p->at / WORD_BYTES];
+	const struct word_case *seen[2 * CASES];
+	struct word_case out[4 * CASES];
+	struct word_atomic a = {.again = word->grown >= GROWS || p->in->shared};
+	struct actor by = w->by;
+	unsigned cases = word_seen(word, &by, seen), left = 0;
+	bool cas = f->opcode == WQE_OP_CAS || f->opcode == WQE_OP_MASKED_CAS;
+
+	for (unsigned k = 0; k < WORD_BYTES; k++) {
+		a.swap_mask[k] = a.compare_mask[k] = bytes_one(0xff);
+		a.boundary[k] = bytes_one(0);
+	}
+	operand(w, 0, cas ? a.swap : a.add);
+	if (cas)
+		operand(w, 1, a.compare);
+	if (f->opcode == WQE_OP_MASKED_FETCH_ADD)
+		operand(w, 1, a.boundary);
+	if (f->opcode == WQE_OP_MASKED_CAS) {
+		operand(w, 2, a.swap_mask);
+		operand(w, 3, a.compare_mask);
+	}
+	for (unsigned c = 0; c < cases; c++) {
+		if (cas)
+			left += case_swap(seen[c], &a, &out[left]);
+		else
+			case_add(seen[c], &a, &out[left++]);
+	}
+	for (unsigned k = 0; k < WORD_BYTES; k++)
+		if (cas ? !bytes_only(&a.swap_mask[k], 0) : true)
+			word->written |= (uint8_t)(1u << k);
+	by.sure &= !p->in->shared;
+	word_store(n->pool, word, &by, out, left, 0);
+}
+
+static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
+{
+	struct field eight = {.is_const = true, .is_posted = true, .most = WORD_BYTES};
+	struct piece remote, old;
+	struct bytes was[WORD_BYTES];
+	const struct data d = {.cases = 1, .from = {was}};
+
+	if (!piece_at(n, w, WQE_RADDR, WQE_RKEY, eight, &remote) || !check_piece(n, w, &remote, true) ||
+		!piece_at(n, w, f->sge + WQE_SGE_ADDR, f->sge + WQE_SGE_LKEY,
+			field_of(w, f->sge + WQE_SGE_LEN, 4), &old) ||
+		!check_piece(n, w, &old, true))
+		return false;
+	/* at a computed place in a region the device refuses what is not aligned */
+	if (w->reply || remote.in->kind == SPACE_SLOT ||
+		((remote.is_posted || !is_bounded(remote.in)) && remote.at % WORD_BYTES))
+		return wrong(n, w, "an atomic in the wrong place");
+	if (!old.len.is_const || old.len.most != WORD_BYTES || old.in->kind == SPACE_SLOT)
+		return wrong(n, w, "an old value of other than 8 bytes");
+	if (!take(n, w, &remote, 0, was, WORD_BYTES))
+		return false;
+	if (remote.in->kind == SPACE_OWN)
+		change(n, w, f, &remote);
+	if (old.in->kind == SPACE_OWN)
+		store(n, old.in, old.at, &d, WORD_BYTES, w->by);
+	return true;
+}
+
+static bool synchronize(struct nic *n, const struct nic_wqe *w)
+{
+	struct field index = field_of(w, WQE_SYNC_INDEX, 4);
+
+	if (is_written(w, WQE_SYNC_OBJECT, 4))
+		return wrong(n, w, "the queue of a WAIT or an enable is written");
+	if (index.from || (!w->renewed && is_written(w, WQE_SYNC_INDEX, 4)))
+		return wrong(n, w, "the number of a WAIT or an enable is written");
+	return true;
+}
+
+/* What it can be besides a NOP, or NULL; false if that is not one thing, with the opmod and size of it */
+static bool find_form(struct nic *n, const struct nic_wqe *w, const struct form **f)
+{
+	const struct word_case *seen[2 * CASES];
+	unsigned cases = word_seen(word_of(w, 0), &w->by, seen);
+	unsigned sgl;
+
+	*f = NULL;
+	for (unsigned op = 1; op < 256; op++)
+		for (unsigned c = 0; c < cases; c++) {
+			if (!bytes_have(&seen[c]->b[WQE_OPCODE], (uint8_t)op))
+				continue;
+			if (*f && (*f)->opcode != op)
+				return wrong(n, w, "can be a %s, and have the opcode %#x", (*f)->name, op);
+			*f = form_of((uint8_t)op);
+			if (!*f)
+				return wrong(n, w, "can have the opcode %#x", op);
+			if (!bytes_only(&seen[c]->b[WQE_OPMOD], (*f)->opmod))
+				return wrong(n, w, "a %s can have another opmod than %#x", (*f)->name,
+					(*f)->opmod);
+			if (!bytes_only(&seen[c]->b[WQE_DSCOUNT], w->ds))
+				return wrong(n, w, "a %s can have another size", (*f)->name);
+		}
+	if (!*f)
+		return true;
+	sgl = (*f)->sync ? 2u * WQE_DS : (*f)->sge;
+	if (w->ds * WQE_DS < sgl + ((*f)->operands ? WQE_DS : 0) || ((*f)->sync && w->ds != 2) ||
+		((*f)->scatters && w->ds * WQE_DS == sgl))
+		return wrong(n, w, "can be a %s, with %u segments", (*f)->name, w->ds);
+	return true;
+}
+
+/* The cases of one decision in which it is awake, if it is asleep in all others */
+static struct guard guard_of(const struct nic_wqe *w, uint8_t opcode)
+{
+	const struct word_case *seen[2 * CASES];
+	unsigned cases = word_seen(word_of(w, 0), &w->by, seen);
+	struct guard g = {0};
+	uint32_t asleep = 0;
+
+	for (unsigned c = 0; c < cases; c++) {
+		const struct guard *in = &seen[c]->in;
+
+		if (!in->decision || (g.decision && g.decision != in->decision))
+			return (struct guard){0};
+		g.decision = in->decision;
+		if (bytes_have(&seen[c]->b[WQE_OPCODE], opcode))
+			g.cases |= in->cases;
+		if (!bytes_only(&seen[c]->b[WQE_OPCODE], opcode))
+			asleep |= in->cases;
+	}
+	return g.cases & asleep ? (struct guard){0} : g;
+}
+
+bool nic_execute(struct nic *n, const struct nic_wqe *w)
+{
+	struct bytes opcodes = nic_opcodes(w);
+	struct nic_wqe awake = *w;
+	const struct form *f;
+
+	if (!find_form(n, w, &f))
+		return false;
+	if (!f)
+		return true;
+	awake.by.sure = bytes_only(&opcodes, f->opcode);
+	awake.by.guard = awake.by.sure ? (struct guard){0} : guard_of(w, f->opcode);
+	if (f->sync)
+		return synchronize(n, &awake);
+	return f->operands ? atomic(n, &awake, f) : move(n, &awake, f);
+}
+
+bool nic_check(struct nic *n, const struct nic_wqe *w)
+{
+	struct bytes size = byte_of(w, WQE_DSCOUNT);
+	struct field index = field_of(w, WQE_INDEX, 2);
+	const struct form *f;
+
+	if (is_written(w, FLAGS_FROM, FLAGS_TO - FLAGS_FROM))
+		return wrong(n, w, "its flags are written");
+	if (!n->ignores_index &&
+		(is_written(w, WQE_QPN_DS, 3) || index.from || (!w->renewed && is_written(w, WQE_INDEX, 2))))
+		return wrong(n, w, "its index or its queue is written");
+	if (!bytes_only(&size, w->ds))
+		return wrong(n, w, "its size is written");
+	for (unsigned at = WQE_DS; at < w->ds * WQE_DS; at++)
+		if (word_of(w, at)->secret & word_of(w, at)->written)
+			return wrong(n, w, "a key is written");
+	return find_form(n, w, &f);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The second opinion refuses images that have been tampered with: a byte, a relocation, a place of the
+ * request */
+#include "mlx5/wqe.h"
+#include "tests/image/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct program_target target = {.masked_atomics = true};
+static char why[300];
+
+static const char text[] = "program probe\n"
+			   "region table\n"
+			   "region log writable\n"
+			   "struct entry { len : be24, at : be40, key : le56 }\n"
+			   "arg place : offset(4) in table\n"
+			   "arg key : u56\n"
+			   "var n : le64\n"
+			   "read table @ place as entry { len -> hit.length, at -> hit.addr, key -> seen }\n"
+			   "if seen == key {\n"
+			   "  hit: write table -> slot @ 64, max 256\n"
+			   "  add log @ 8 as le64 by 1, was -> n\n"
+			   "}\n"
+			   "write n -> log @ 16\n"
+			   "write_imm n -> slot @ 0\n";
+
+static struct program *compiled(const char *source)
+{
+	const struct program_source src = {"probe.rdn", source, strlen(source)};
+	struct program *p = NULL;
+	char *messages = NULL;
+
+	if (program_compile(&src, NULL, 0, &target, &p, &messages))
+		fail_msg("%s", messages);
+	free(messages);
+	return p;
+}
+
+/* The nth WQE of a queue that is, or may become, an @op; dormant ones by their relocated size */
+static uint8_t *wqe_of(struct program *p, unsigned queue, uint8_t op, unsigned nth)
+{
+	struct chain_queue *q = &p->image->queue[queue];
+
+	for (uint32_t w = 0; w < q->wqebbs; w++)
+		if (q->starts[w] && q->wqes[w * 64 + WQE_OPCODE] == op && nth-- == 0)
+			return q->wqes + w * 64;
+	fail_msg("there is no such WQE");
+	return NULL;
+}
+
+static struct chain_reloc *reloc_of(struct program *p, unsigned kind, unsigned sym, unsigned where)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++) {
+		struct chain_reloc *r = &p->image->relocs[i];
+
+		if (r->kind == kind && r->sym == sym && r->where == where)
+			return r;
+	}
+	fail_msg("there is no such relocation");
+	return NULL;
+}
+
+static void opcode(struct program *p)
+{
+	wqe_of(p, 0, WQE_OP_NOP, 0)[WQE_OPCODE] = WQE_OP_READ;
+}
+
+static void opmod(struct program *p)
+{
+	wqe_of(p, 1, WQE_OP_CAS, 0)[WQE_OPMOD] = 8;
+}
+
+static void size(struct program *p)
+{
+	wqe_of(p, 1, WQE_OP_READ, 0)[WQE_DSCOUNT]--;
+}
+
+static void lane(struct program *p) /* what a match makes of the lane */
+{
+	uint8_t *cas = wqe_of(p, 1, WQE_OP_CAS, 0);
+
+	for (unsigned i = 0; i < 8; i++)
+		if (cas[WQE_ATOMIC + i] == WQE_OP_WRITE)
+			cas[WQE_ATOMIC + i] = WQE_OP_SEND;
+}
+
+static void lane_of_client(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrecv; i++)
+		if (p->image->recv[i].len == 7) {
+			p->image->recv[i].offset -= 8; /* from the comparand to the swap */
+			return;
+		}
+	fail_msg("the key has another place");
+}
+
+static void request_to_key(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrecv; i++)
+		if (p->image->recv[i].len == 4)
+			p->image->recv[i].offset += 4; /* from the address to the key behind it */
+}
+
+static void request_to_length(struct program *p)
+{
+	struct chain_recv_sge *r = &p->image->recv[0];
+
+	r->sym = CHAIN_SYM_QUEUE;
+	r->index = 0;
+	r->len = 4;
+	r->offset = (uint32_t)(wqe_of(p, 0, WQE_OP_NOP, 0) - p->image->queue[0].wqes) + WQE_RDMA_SGE;
+}
+
+static void request_too_far(struct program *p)
+{
+	p->image->recv[0].offset = p->image->queue[1].wqebbs * 64;
+}
+
+static void wrong_key(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_RKEY32, CHAIN_SYM_REGION, 1)->index ^= 1;
+}
+
+static void own_key(struct program *p)
+{
+	struct chain_reloc *r = reloc_of(p, CHAIN_REL_RKEY32, CHAIN_SYM_REGION, 1);
+
+	r->sym = CHAIN_SYM_SCRATCH;
+	r->index = 0;
+}
+
+static void no_key(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_LKEY32, CHAIN_SYM_QUEUE, 1)->kind = CHAIN_REL_SEQ32;
+}
+
+static void beyond_scratch(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 1)->addend = p->image->scratch_size - 3;
+}
+
+static void below_scratch(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 1)->addend = -8;
+}
+
+static void another_wqe(struct program *p)
+{
+	struct chain_reloc *r = reloc_of(p, CHAIN_REL_ADDR64, CHAIN_SYM_QUEUE, 1);
+
+	r->addend = (r->addend & ~63ll) + WQE_FLAGS;
+}
+
+static void long_segment(struct program *p)
+{
+	wqe_put32(wqe_of(p, 0, WQE_OP_WRITE_IMM, 0) + WQE_RDMA_SGE, 0x10000);
+}
+
+static void empty_segment(struct program *p)
+{
+	wqe_put32(wqe_of(p, 0, WQE_OP_WRITE_IMM, 0) + WQE_RDMA_SGE, 0);
+}
+
+static void beyond_region(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++)
+		if (p->image->relocs[i].kind == CHAIN_REL_ADDR64 &&
+			p->image->relocs[i].sym == CHAIN_SYM_REGION)
+			p->image->relocs[i].addend += 1 << 20;
+}
+
+static void beyond_slot(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_ADDR64, CHAIN_SYM_SLOT, 0)->addend = p->reply_max + 1;
+}
+
+static void not_writable(struct program *p)
+{
+	p->regions[1].writable = false;
+}
+
+static void other_queue(struct program *p)
+{
+	reloc_of(p, CHAIN_REL_QPN24, 0, 1)->index = 0;
+}
+
+static void slot_of_another_queue(struct program *p)
+{
+	struct chain_reloc *r = reloc_of(p, CHAIN_REL_RKEY32, CHAIN_SYM_REGION, 1);
+
+	r->sym = CHAIN_SYM_SLOT;
+}
+
+static void stuck(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++)
+		if (p->image->relocs[i].kind == CHAIN_REL_WAIT)
+			p->image->relocs[i].addend = 100;
+}
+
+#define TAMPER(f)                                                                                            \
+	{                                                                                                    \
+#f, f                                                                                        \
+	}
+static const struct {
+	const char *name;
+	void (*tamper)(struct program *p);
+} wrongs[] = {
+	TAMPER(opcode),
+	TAMPER(opmod),
+	TAMPER(size),
+	TAMPER(lane),
+	TAMPER(lane_of_client),
+	TAMPER(request_to_key),
+	TAMPER(request_to_length),
+	TAMPER(request_too_far),
+	TAMPER(wrong_key),
+	TAMPER(own_key),
+	TAMPER(no_key),
+	TAMPER(beyond_scratch),
+	TAMPER(below_scratch),
+	TAMPER(another_wqe),
+	TAMPER(long_segment),
+	TAMPER(empty_segment),
+	TAMPER(beyond_region),
+	TAMPER(beyond_slot),
+	TAMPER(not_writable),
+	TAMPER(other_queue),
+	TAMPER(slot_of_another_queue),
+	TAMPER(stuck),
+};
+
+static void refuses_what_is_wrong(void **state)
+{
+	struct program *p = compiled(text);
+
+	(void)state;
+	if (!image_check(p, &target, why, sizeof(why)))
+		fail_msg("%s", why);
+	program_free(p);
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(*wrongs); i++) {
+		p = compiled(text);
+		wrongs[i].tamper(p);
+		if (image_check(p, &target, why, sizeof(why)))
+			fail_msg("%s: it sees nothing wrong", wrongs[i].name);
+		print_message("%s: %s\n", wrongs[i].name, why);
+		program_free(p);
+	}
+	image_check_done();
+}
+
+/* In the ring of a loop, and in what it shares with its program */
+static void refuses_a_wrong_loop(void **state)
+{
+	static const char loop[] =
+		"program count\nendless\nregion data\nregion out writable\nvar n : le64\nvar v : be64\n"
+		"loop {\n  read data @ 8 as be64 -> v\n  w: write v -> out @ 64\n  add n by 1\n"
+		"  if n >= 2 {\n    break\n  }\n}\nwrite_imm n -> slot @ 0\n";
+	struct program *p = compiled(loop);
+	struct chain_step *steps;
+	unsigned at = 0;
+
+	(void)state;
+	if (!image_check(p, &target, why, sizeof(why)))
+		fail_msg("%s", why);
+	steps = (struct chain_step *)p->loop->steps;
+	while (steps[at].verb != CHAIN_WRITE)
+		at++;
+	steps[at].remote.from = 4096;
+	assert_false(image_check(p, &target, why, sizeof(why)));
+	print_message("%s\n", why);
+	program_free(p);
+	p = compiled(loop);
+	p->regions[1].writable = false;
+	assert_false(image_check(p, &target, why, sizeof(why)));
+	print_message("%s\n", why);
+	program_free(p);
+	image_check_done();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refuses_what_is_wrong),
+		cmocka_unit_test(refuses_a_wrong_loop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
