@@ -145,6 +145,8 @@ bool sema_operand(
 /** True if a value of @type can be put into @to without conversion. */
 bool sema_assignable(
 	struct sema *s, const struct ast_type *type, const struct ast_place *to, struct diag_pos pos);
+/* ---- cond.c ----------------------------------------------------------------------------------- */
+
 /** A condition; SEMA_CONST: *holds is its value. */
 enum sema_constness sema_cond(struct sema *s, const struct syn_cond *c, struct ast_cond **cond, bool *holds);
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What may be compared with what */
+#include "reddnd/program/front/sema.h"
+
+static void swap_sides(struct ast_cond *c)
+{
+	static const uint8_t MIRROR[] = {[AST_REL_EQ] = AST_REL_EQ,
+		[AST_REL_NE] = AST_REL_NE,
+		[AST_REL_LT] = AST_REL_GT,
+		[AST_REL_GT] = AST_REL_LT,
+		[AST_REL_LE] = AST_REL_GE,
+		[AST_REL_GE] = AST_REL_LE};
+	struct ast_operand left = c->left;
+
+	c->left = c->right;
+	c->right = left;
+	c->relation = MIRROR[c->relation];
+}
+
+static bool holds(uint8_t relation, uint64_t a, uint64_t b)
+{
+	switch ((enum ast_relation)relation) {
+	case AST_REL_EQ:
+		return a == b;
+	case AST_REL_NE:
+		return a != b;
+	case AST_REL_LT:
+		return a < b;
+	case AST_REL_GT:
+		return a > b;
+	case AST_REL_LE:
+		return a <= b;
+	case AST_REL_GE:
+		break;
+	}
+	return a >= b;
+}
+
+static bool comparable(struct sema *s, const struct ast_cond *c)
+{
+	const struct ast_type *l = &c->left.type, *r = &c->right.type;
+	bool ordered = c->relation != AST_REL_EQ && c->relation != AST_REL_NE;
+	bool var = c->left.kind == AST_PLACE;
+
+	if (l->kind == AST_OFFSET || r->kind == AST_OFFSET)
+		return sema_error(
+			s, PLACE, c->pos, "an offset cannot be compared; mov it into a variable first");
+	if ((l->kind == AST_BYTES) != (r->kind == AST_BYTES) ||
+		(l->kind == AST_BYTES && l->bytes != r->bytes))
+		return sema_error(s, TYPE, c->pos, "%s cannot be compared with %s", sema_type_name(l),
+			sema_type_name(r));
+	if (l->kind == AST_BYTES) {
+		if (ordered)
+			return sema_error(
+				s, TYPE, c->pos, "bytes are compared with == and !=; they are no number");
+		return l->bytes <= PROGRAM_MAX_COMPARED ||
+		       sema_error(s, LIMIT, c->pos, "%s in a comparison; %d bytes are the limit",
+			       sema_type_name(l), PROGRAM_MAX_COMPARED);
+	}
+	if (ordered && var && l->order == AST_BE)
+		return sema_error(s, TYPE, c->pos,
+			"the NIC calculates with little-endian numbers; mov swab(...) into an le%u first",
+			8 * l->bytes);
+	if (c->right.kind == AST_CONST)
+		return true;
+	if (r->bytes > l->bytes || (c->right.kind == AST_PLACE && r->bytes < l->bytes))
+		return sema_error(s, TYPE, c->pos, "%s compared with %s; %s", sema_type_name(l),
+			sema_type_name(r),
+			c->right.kind == AST_PLACE ? "variables must have the same type"
+						   : "the argument must not be wider");
+	if (l->order == AST_ANY || r->order == AST_ANY)
+		return true;
+	if (var && c->right.kind == AST_ARG)
+		return l->order != r->order ||
+		       sema_error(s, TYPE, c->pos,
+			       "an operand arrives in the other byte order: declare \"%s\" as u%u or %s%u",
+			       c->right.arg->name, 8 * r->bytes, l->order == AST_BE ? "le" : "be",
+			       8 * r->bytes);
+	return l->order == r->order ||
+	       sema_error(s, TYPE, c->pos,
+		       "%s compared with %s: the byte orders differ; mov swab(...) turns one into the other",
+		       sema_type_name(l), sema_type_name(r));
+}
+
+/* The side of a condition that gives a constant its type */
+static bool typed_side(
+	struct sema *s, const struct syn_expr *e, const struct ast_type *type, struct ast_operand *op)
+{
+	if (!sema_operand(s, e, type, op))
+		return false;
+	return op->type.kind != AST_NONE ||
+	       sema_error(s, TYPE, op->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+		       op->place->region->name);
+}
+
+enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct ast_cond **cond, bool *held)
+{
+	struct ast_cond *c = pool_alloc(s->pool, sizeof(*c));
+	uint64_t a = 0, b = 0;
+	enum sema_constness left = sema_eval(s, syn->left, &a), right;
+
+	if (left == SEMA_ERROR)
+		return SEMA_ERROR;
+	right = sema_eval(s, syn->right, &b);
+	if (right == SEMA_ERROR)
+		return SEMA_ERROR;
+	if (left == SEMA_CONST && right == SEMA_CONST) {
+		*held = holds(syn->relation, a, b);
+		return SEMA_CONST;
+	}
+	*cond = c;
+	c->relation = syn->relation;
+	c->pos = syn->pos;
+	if (left == SEMA_CONST) { /* constants take their type from the other side */
+		if (!typed_side(s, syn->right, NULL, &c->right) ||
+			!sema_operand(s, syn->left, &c->right.type, &c->left))
+			return SEMA_ERROR;
+		swap_sides(c);
+	} else {
+		if (!typed_side(s, syn->left, NULL, &c->left) ||
+			!typed_side(s, syn->right, &c->left.type, &c->right))
+			return SEMA_ERROR;
+		if (c->right.kind == AST_PLACE &&
+			(c->left.kind == AST_ARG || c->right.place->kind != AST_AT_VAR))
+			swap_sides(c);
+	}
+	if (c->left.swab || c->right.swab) {
+		sema_error(s, TYPE, c->pos, "swab in a comparison; mov it into a variable first");
+		return SEMA_ERROR;
+	}
+	if ((c->right.kind == AST_PLACE && c->right.place->kind != AST_AT_VAR) ||
+		(c->left.kind == AST_PLACE && c->left.place->kind == AST_AT_FIELD)) {
+		sema_error(s, PLACE, c->pos,
+			"a comparison is between a variable or a place in a region, and a variable, an "
+			"argument or a constant");
+		return SEMA_ERROR;
+	}
+	return comparable(s, c) ? SEMA_RUNTIME : SEMA_ERROR;
+}
