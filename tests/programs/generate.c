@@ -211,10 +211,24 @@ static void block(struct gen *g)
 	put(g, "}");
 }
 
+/* An argument that is narrower than what it is compared with, and a constant above it */
+static bool put_sum(struct gen *g, struct type t)
+{
+	unsigned bytes = t.bytes > 1 ? 1 + below(g, t.bytes - 1) : 0;
+	const struct name *name = bytes ? pick(g, g->arg, g->nargs, "u", bytes) : NULL;
+
+	if (!name)
+		return false;
+	put(g, "%s + (%u << %u)", name->word, 1 + below(g, 255), 8 * (mistake(g) ? below(g, 8) : bytes));
+	return true;
+}
+
 static void put_operand(struct gen *g, struct type t)
 {
 	const struct name *name = NULL;
 
+	if (chance(g, 20) && put_sum(g, t))
+		return;
 	if (chance(g, 40))
 		name = chance(g, 50) ? pick(g, g->arg, g->nargs, "ub", t.bytes)
 				     : pick(g, g->var, g->nvars, (char[]){t.order, 0}, t.bytes);

@@ -170,7 +170,7 @@ static uint64_t value(struct machine *m, const struct ast_operand *o)
 	case AST_CONST:
 		return o->value;
 	case AST_ARG:
-		return number(m->in->arg[o->arg->index], o->arg->type.bytes, false);
+		return number(m->in->arg[o->arg->index], o->arg->type.bytes, false) | o->value;
 	case AST_PLACE:
 		break;
 	}

@@ -7,8 +7,8 @@
 
 #include "tests/programs/run.h"
 
-extern const struct run_offload library[], features[], loops[], places[];
-extern const unsigned nlibrary, nfeatures, nloops, nplaces;
+extern const struct run_offload library[], features[], loops[], places[], above[];
+extern const unsigned nlibrary, nfeatures, nloops, nplaces, nabove;
 
 /** The node, from 1, with the key of the next requests to list-walk.rdn; 0: any, or none. */
 extern unsigned library_list_place;

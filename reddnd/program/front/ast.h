@@ -135,7 +135,7 @@ struct ast_operand {
 	uint8_t kind; /* enum ast_operand_kind */
 	bool swab;    /* of an AST_PLACE that is an AST_UINT: with its bytes reversed, which .type reflects */
 	struct ast_type type; /* AST_CONST: that of where it goes, which it fits */
-	uint64_t value;       /* AST_CONST */
+	uint64_t value; /* AST_CONST; AST_ARG on the right of a condition: what stands above its bytes */
 	const struct ast_arg *arg;
 	const struct ast_place *place; /* AT_VAR, AT_REGION with a type, or AT_FIELD */
 	struct diag_pos pos;
@@ -146,7 +146,8 @@ enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, 
 /**
  * `left` is a variable, a region's place (to be read first), or an argument; `right` a constant, an argument
  * or a variable. An argument stands left only of a constant or an argument.
- *   - Equal sizes, but an argument or constant may be narrower than what it is compared with.
+ *   - Equal sizes, but an argument or constant may be narrower than what it is compared with. The bytes above
+ *     an argument are those of `right.value`.
  *   - < > <= >=: little-endian or one byte on the left; never AST_BYTES.
  *   - variables: both in the same byte order. An argument that is not AST_ANY: the order opposite to that of
  * the variable, as it arrives in an operand of a WQE. Arguments with arguments: the same order or AST_ANY.

@@ -2,6 +2,8 @@
 /* What may be compared with what */
 #include "reddnd/program/front/sema.h"
 
+#include <inttypes.h>
+
 static void swap_sides(struct ast_cond *c)
 {
 	static const uint8_t MIRROR[] = {[AST_REL_EQ] = AST_REL_EQ,
@@ -36,6 +38,28 @@ static bool holds(uint8_t relation, uint64_t a, uint64_t b)
 	return a >= b;
 }
 
+/* The NIC does not add here: argument and constant are different bytes of one operand */
+static bool above_fits(struct sema *s, const struct ast_cond *c)
+{
+	const struct ast_operand *arg = &c->right;
+	uint64_t unit = arg->type.bytes < 8 ? 1ull << 8 * arg->type.bytes : 0;
+
+	if (!unit || c->left.type.bytes <= arg->type.bytes)
+		return sema_error(s, VALUE, arg->pos,
+			"there is no room for 0x%" PRIx64
+			" above \"%s\": it is compared with %s, which is not "
+			"wider than it",
+			arg->value, arg->arg->name, sema_type_name(&c->left.type));
+	if (arg->value % unit)
+		return sema_error(s, VALUE, arg->pos,
+			"0x%" PRIx64 " reaches into the %u bits of \"%s\", and a NIC does not add here: what "
+			"is above an argument is a multiple of 0x%" PRIx64,
+			arg->value, 8 * arg->type.bytes, arg->arg->name, unit);
+	return sema_fits(&c->left.type, arg->value) ||
+	       sema_error(s, VALUE, arg->pos, "0x%" PRIx64 " does not fit into %s", arg->value,
+		       sema_type_name(&c->left.type));
+}
+
 static bool comparable(struct sema *s, const struct ast_cond *c)
 {
 	const struct ast_type *l = &c->left.type, *r = &c->right.type;
@@ -63,6 +87,8 @@ static bool comparable(struct sema *s, const struct ast_cond *c)
 			8 * l->bytes);
 	if (c->right.kind == AST_CONST)
 		return true;
+	if (c->right.kind == AST_ARG && c->right.value && !above_fits(s, c))
+		return false;
 	if (r->bytes > l->bytes || (c->right.kind == AST_PLACE && r->bytes < l->bytes))
 		return sema_error(s, TYPE, c->pos, "%s compared with %s; %s", sema_type_name(l),
 			sema_type_name(r),
@@ -82,12 +108,42 @@ static bool comparable(struct sema *s, const struct ast_cond *c)
 		       sema_type_name(l), sema_type_name(r));
 }
 
-/* The side of a condition that gives a constant its type */
+/* Of ARG + CONSTANT, in whatever order, the argument; *@above is the rest. Of all else: @e, 0 */
+static const struct syn_expr *argument_of(struct sema *s, const struct syn_expr *e, uint64_t *above)
+{
+	const struct syn_expr *part = e;
+	const struct sym *sym;
+	uint64_t sum = 0, value;
+
+	*above = 0;
+	while (part->kind == SYN_BINARY && part->op == '+') {
+		bool left = sema_eval(s, part->left, &value) == SEMA_CONST;
+
+		if ((!left && sema_eval(s, part->right, &value) != SEMA_CONST) ||
+			__builtin_add_overflow(sum, value, &sum))
+			return e;
+		part = left ? part->right : part->left;
+	}
+	sym = part->kind == SYN_REF ? scope_find(s, part->name.word) : NULL;
+	if (!sym || sym->kind != SYM_ARG)
+		return e;
+	*above = sum;
+	return part;
+}
+
+/* One side of a condition. @type: that of the other side, for a constant */
 static bool typed_side(
 	struct sema *s, const struct syn_expr *e, const struct ast_type *type, struct ast_operand *op)
 {
-	if (!sema_operand(s, e, type, op))
+	uint64_t above;
+
+	if (!sema_operand(s, argument_of(s, e, &above), type, op))
 		return false;
+	if (above && op->type.kind != AST_UINT)
+		return sema_error(s, TYPE, e->pos, "a number is added to \"%s\", which is %s", op->arg->name,
+			sema_type_name(&op->type));
+	op->value |= above;
+	op->pos = e->pos;
 	return op->type.kind != AST_NONE ||
 	       sema_error(s, TYPE, op->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 		       op->place->region->name);
@@ -120,9 +176,17 @@ enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct
 		if (!typed_side(s, syn->left, NULL, &c->left) ||
 			!typed_side(s, syn->right, &c->left.type, &c->right))
 			return SEMA_ERROR;
-		if (c->right.kind == AST_PLACE &&
-			(c->left.kind == AST_ARG || c->right.place->kind != AST_AT_VAR))
+		if ((c->right.kind == AST_PLACE &&
+			    (c->left.kind == AST_ARG || c->right.place->kind != AST_AT_VAR)) ||
+			(c->left.kind == AST_ARG && c->left.value && c->right.kind == AST_ARG))
 			swap_sides(c);
+	}
+	if (c->left.kind == AST_ARG && c->left.value) {
+		sema_error(s, VALUE, c->left.pos,
+			"a constant is added to an argument only for the comparison with something wider "
+			"that is "
+			"not constant");
+		return SEMA_ERROR;
 	}
 	if (c->left.swab || c->right.swab) {
 		sema_error(s, TYPE, c->pos, "swab in a comparison; mov it into a variable first");

@@ -155,7 +155,7 @@ static void finish_word(struct lower *l, struct test *t, struct test_word *w, bo
 	const struct ast_type *type = &t->value->var->type;
 	uint8_t compare[WORD] = {0}, swap[WORD] = {0}, add[WORD] = {0}, mask[WORD] = {0};
 	unsigned at = lower_value_at(w);
-	uint64_t x = c->right.kind == AST_CONST ? c->right.value : 0;
+	uint64_t x = c->right.kind == AST_PLACE ? 0 : c->right.value;
 
 	if (lower_is_carry(c) && (c->relation == AST_REL_GE || c->relation == AST_REL_LT) &&
 		!lower_carry_in(c))
@@ -225,9 +225,9 @@ static void finish_direct(struct lower *l, struct test *t, bool le)
 		for (unsigned i = 0; i < w->len; i++) {
 			mask[w->at + i] = 0xff;
 			compare[w->at + i] =
-				c->right.kind == AST_CONST
-					? byte_of(&t->value->var->type, le, c->right.value, w->first + i)
-					: 0;
+				c->right.kind == AST_PLACE
+					? 0
+					: byte_of(&t->value->var->type, le, c->right.value, w->first + i);
 		}
 		if (c->right.kind == AST_ARG)
 			place_arg(l, t, w, c->right.arg, le, CHAIN_F_COMPARE, false);
