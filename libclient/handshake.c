@@ -92,7 +92,9 @@ int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, 
 			be32toh(rep.magic));
 	if (rep.version != REDDN_WIRE_VERSION)
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
-			"the server speaks version %u, this library %u", rep.version, REDDN_WIRE_VERSION);
+			"the server speaks version %u of the protocol, this library %d: %s must be updated",
+			rep.version, REDDN_WIRE_VERSION,
+			rep.version < REDDN_WIRE_VERSION ? "the server" : "libreddn");
 	c->info.request_len = be32toh(rep.request_len);
 	c->info.reply_max = be32toh(rep.reply_max);
 	c->info.session = be64toh(rep.session);

@@ -37,7 +37,7 @@ struct reddn_table_options {
 	uint64_t heap_size; /* bytes for records, each rounded up to 64. 0: 512 per expected entry */
 	uint64_t seed;      /* of the hash. 0: a random one */
 	uint32_t max_key;   /* bytes, up to 65536. 0: 65536 */
-	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB */
+	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB - 7 */
 	int replace;        /* replace an existing file of that name; open handles keep the old table */
 };
 
@@ -58,12 +58,22 @@ enum { REDDN_TABLE_WRITE = 1 };
 
 /**
  * Open a table; reddn_table_close frees the handle. Checks everything that readers rely on. Opening for
- * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place. -EBUSY:
+ * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place.
+ * -EPROTONOSUPPORT: a table of an earlier format, which `reddn-table upgrade` converts. -EBUSY:
  * REDDN_TABLE_WRITE, and another writer has the table open. The writer's lock belongs to the open file
  * description of `fd` (fcntl(2), open file description locks).
  */
 int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen);
 int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char *err, size_t errlen);
+
+/** What opening a table for writing has repaired. */
+struct reddn_table_repair {
+	uint32_t moves;   /* unfinished moves of an entry, completed or undone: 0 or 1 */
+	uint64_t entries; /* incomplete entries removed, of which no reader saw anything */
+};
+
+/** Of a handle that writes; otherwise zero. */
+void reddn_table_repaired(const struct reddn_table *t, struct reddn_table_repair *repair);
 
 /** Free the handle; the table stays. NULL is allowed. */
 void reddn_table_close(struct reddn_table *t);
@@ -71,7 +81,7 @@ void reddn_table_close(struct reddn_table *t);
 /**
  * Insert the key or replace its value. Readers see the old value or the new one, nothing else.
  * -ENOSPC: no room in the buckets or in the heap; the table is unchanged. -ENOTUNIQ: another key has the same
- * 56-bit fingerprint in the same buckets; make the table again with another seed. -EMSGSIZE: longer than
+ * 48-bit fingerprint in the same buckets; make the table again with another seed. -EMSGSIZE: longer than
  * max_key or max_value. -EINVAL: an empty key. -EROFS: not opened for writing. -EBADMSG: the key's bucket is
  * damaged.
  */
@@ -123,6 +133,26 @@ struct reddn_table_stat {
 
 /** Properties and counters of the table. */
 void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st);
+
+/** What reddn_table_upgrade has done. */
+struct reddn_table_upgrade {
+	uint32_t from, to; /* versions of the format */
+	struct reddn_table_stat before,
+		after; /* without what only an open table has: heap_used, moves, epoch */
+};
+
+enum { REDDN_TABLE_CURRENT = 1 /* the table has the current format */ };
+
+/**
+ * Convert the table in file `path` from an earlier format. The entries go to a new file beside it, which gets
+ * its mode and owner and then its name; programs that have the old file open keep it. Buckets and heap stay
+ * as large as they were unless the entries no longer fit. `progress` (or NULL) is called with buckets done
+ * and in all; if it returns other than 0 the conversion ends with -EINTR. After any error the file is as it
+ * was. REDDN_TABLE_CURRENT: there was nothing to do. -EBUSY: another process has it open for writing.
+ * -EBADMSG: the table is damaged; `err` names the place. -ENOSPC: the file system has no room for both.
+ */
+int reddn_table_upgrade(const char *path, struct reddn_table_upgrade *done,
+	int (*progress)(void *arg, uint64_t buckets, uint64_t total), void *arg, char *err, size_t errlen);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
+
 const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len)
 {
 	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)))
@@ -31,9 +33,9 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 	for (int i = 0; i < 2; i++) {
 		uint64_t off = htobe64(p.bucket[i] * sizeof(struct reddn_bucket));
 
-		memcpy(request, (uint8_t *)&fp + 1, 7);
-		memcpy(request + 7, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
-		request += 7 + g->offset_len;
+		memcpy(request, (uint8_t *)&fp + 8 - FP, FP);
+		memcpy(request + FP, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
+		request += FP + g->offset_len;
 	}
 }
 

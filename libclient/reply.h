@@ -27,7 +27,7 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t reques
 /** Bytes of a request. */
 static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 {
-	return 2u * (7u + g->offset_len);
+	return 2u * (uint32_t)(sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len);
 }
 
 /** Write the request for a key, reddn_request_len() bytes. */

@@ -129,7 +129,7 @@ static void test_request(void **state)
 	char key[12];
 
 	(void)state;
-	assert_int_equal(reddn_request_len(&geo), 20);
+	assert_int_equal(reddn_request_len(&geo), 18);
 	for (int k = 0; k < 1000; k++) {
 		struct reddn_place p;
 
@@ -139,13 +139,13 @@ static void test_request(void **state)
 		reddn_request_build(&geo, key, strlen(key), arg);
 		for (int i = 0; i < 2; i++) {
 			uint64_t off = p.bucket[i] * 16;
-			uint8_t *a = arg + i * 10;
+			uint8_t *a = arg + i * 9;
 
-			for (int n = 0; n < 7; n++)
-				assert_int_equal(a[n], (uint8_t)(p.fp >> (8 * (6 - n))));
-			assert_int_equal(a[7] << 16 | a[8] << 8 | a[9], off);
+			for (int n = 0; n < 6; n++)
+				assert_int_equal(a[n], (uint8_t)(p.fp >> (8 * (5 - n))));
+			assert_int_equal(a[6] << 16 | a[7] << 8 | a[8], off);
 		}
-		assert_int_equal(arg[20], 0xaa);
+		assert_int_equal(arg[18], 0xaa);
 		assert_true(p.bucket[0] != p.bucket[1]);
 		assert_true(p.bucket[0] < geo.buckets && p.bucket[1] < geo.buckets);
 		assert_int_equal(reddn_hash_other(p.bucket[1], p.fp, geo.buckets), p.bucket[0]);
@@ -157,26 +157,26 @@ static void test_geometry(void **state)
 	struct reddn_geometry g = geo;
 
 	(void)state;
-	assert_null(reddn_geometry_error(&g, 20));
-	assert_non_null(reddn_geometry_error(&g, 22));
-	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
 	assert_null(reddn_geometry_error(&g, 18));
+	assert_non_null(reddn_geometry_error(&g, 20));
+	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
+	assert_null(reddn_geometry_error(&g, 16));
 	g.offset_len = 1;
-	assert_non_null(reddn_geometry_error(&g, 16));
+	assert_non_null(reddn_geometry_error(&g, 14));
 	g = geo;
 	g.offset_len = 9;
-	assert_non_null(reddn_geometry_error(&g, 32));
+	assert_non_null(reddn_geometry_error(&g, 30));
 	g = geo;
 	g.buckets = 4095;
-	assert_non_null(reddn_geometry_error(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 18));
 	g.buckets = 1ull << 63;
-	assert_non_null(reddn_geometry_error(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 18));
 	g = geo;
 	g.max_key = 0;
-	assert_non_null(reddn_geometry_error(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 18));
 	g = geo;
 	g.max_value = UINT32_MAX;
-	assert_non_null(reddn_geometry_error(&g, 20));
+	assert_non_null(reddn_geometry_error(&g, 18));
 }
 
 int main(void)

@@ -159,7 +159,7 @@ static void serve(void)
 		uint64_t off = 0, fp = 0;
 		int first = rnd() % 2;
 
-		for (int i = 0; i < 7; i++)
+		for (int i = 0; i < 6; i++)
 			fp = fp << 8 | *arg++;
 		for (int i = 0; i < c->geo.offset_len; i++)
 			off = off << 8 | *arg++;
@@ -170,7 +170,7 @@ static void serve(void)
 			maybe_write();
 			words[2 * p + w] = ((uint64_t *)(rig.map + rig.st.buckets_off + off))[w];
 		}
-		if (words[2 * p + 1] == fp) {
+		if (words[2 * p + 1] == reddn_mark(fp)) {
 			uint32_t len = reddn_locator_len(words[2 * p]);
 			const uint8_t *from = rig.map + rig.st.heap_off + reddn_locator_off(words[2 * p]);
 

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * table-format.h - layout of a reddn table in its file and in memory: the contract between the writer, the
- * NIC and the client. Version 1. Integers are little-endian, except in buckets, whose bytes a NIC copies raw
+ * NIC and the client. Version 2. Integers are little-endian, except in buckets, whose bytes a NIC copies raw
  * into work requests. reddn-table-format(5) describes it for others.
  *
  * File: [header page][bucket array][heap]. The bucket array starts at a page boundary, so that it can have a
  * memory key and an IOVA of its own. The heap holds records.
  *
+ * A client chooses the byte at which the NIC reads a bucket, and six of the seven bytes that must match. The
+ * seventh is REDDN_TABLE_TAG, a constant in the chain. It is byte 14 of every bucket in use, and no other
+ * byte of the bucket array has that value, at any time. So a match implies that the NIC read a whole bucket
+ * in use, whatever the client sent. The writer keeps the tag out of the other bytes:
+ *   - Sizes and offsets of records are multiples of 8 and the tag is odd, so it is never their lowest byte.
+ *     The writer passes over those with the tag in another byte: it pads the record, or places it behind.
+ *   - In a fingerprint it is replaced.
+ *
  * A key is in one of two buckets. XXH3_128bits_withSeed(key, len, hash_seed) gives
- *   fp      low 56 bits of low64; 0 is replaced by 1
+ *   fp      low 48 bits of low64; a byte with the value of the tag is replaced by its complement
  *   b0      high64 & (buckets - 1)
  *   b1      (b0 ^ mix(fp)) & (buckets - 1), mix(x) = (x * 0x9e3779b97f4a7c15) >> 20, | 1 if it gives b1 == b0
  * Either bucket follows from the other and the fingerprint, so the writer can move an entry without its key.
@@ -17,11 +25,13 @@
  * aligned 8-byte word whole but no more than that. The writer keeps these rules:
  *   - A record never changes once a bucket points at it. Its memory is reused late, and it has a checksum,
  *     so an overtaken reader notices and asks again.
- *   - The locator of a bucket is always valid (an empty bucket points at the null record). So a NIC never
- *     READs 0 bytes or a wild address.
- *   - Insert: record, then locator, then fingerprint. Delete: fingerprint 0, then locator of the null record.
+ *   - The locator of a bucket is always valid (an empty bucket points at the null record). A NIC may read a
+ *     locator before an insert and the mark after it, and must not READ 0 bytes (2 GiB to it) or a wild
+ * address.
+ *   - A mark (fingerprint and tag) is stored whole, and all 0 when the bucket is empty.
+ *   - Insert: record, then locator, then mark. Delete: mark 0, then locator of the null record.
  *     Replace: record, then one 8-byte store of the locator.
- *   - Move: live.moves becomes odd; copy to the other bucket (locator, fingerprint); clear the old bucket;
+ *   - Move: live.moves becomes odd; copy to the other bucket (locator, mark); clear the old bucket;
  *     live.moves becomes even. A miss is certain if the reader saw the same even number before it asked and
  *     with the reply.
  */
@@ -30,8 +40,14 @@
 
 #include <stdint.h>
 
-#define REDDN_TABLE_MAGIC 0x314c42544e444452ull /* "RDDNTBL1" */
+#define REDDN_TABLE_MAGIC 0x324c42544e444452ull /* "RDDNTBL2" */
+#define REDDN_TABLE_VERSION 2
 #define REDDN_TABLE_PAGE 4096
+#define REDDN_TABLE_TAG 0xa5 /* odd */
+
+/* Version 1 had no tag. Its header is the same but for magic and version; `reddn-table upgrade` converts it.
+ */
+#define REDDN_TABLE_MAGIC_1 0x314c42544e444452ull /* "RDDNTBL1" */
 
 /** The live line, which every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {
@@ -43,7 +59,7 @@ struct reddn_table_live {
 
 struct reddn_table_header { /* first page of the file */
 	uint64_t magic;
-	uint32_t version; /* 1 */
+	uint32_t version; /* REDDN_TABLE_VERSION */
 	uint32_t header_size;
 	uint64_t hash_seed;
 	uint64_t buckets;     /* power of two */
@@ -58,15 +74,21 @@ struct reddn_table_header { /* first page of the file */
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
-/** 16-byte aligned. The NIC reads 15 bytes: len and off into a data segment, fp into a scratch word. */
+/**
+ * 16-byte aligned: two words, the locator and the mark. The NIC reads 15 bytes: len and off into a data
+ * segment, fp and tag into a scratch word.
+ */
 struct reddn_bucket {
-	uint8_t len[3]; /* size of the record in bytes, big-endian, never 0 */
+	uint8_t len[3]; /* bytes of the record and its padding, big-endian, a multiple of 8, never 0 */
 	uint8_t off[5]; /* offset of the record in the heap, big-endian */
-	uint8_t fp[7];  /* byte 0 is the least significant of the 56 bits; all 0: empty */
+	uint8_t fp[6];  /* byte 0 is the least significant of the 48 bits */
+	uint8_t tag;    /* REDDN_TABLE_TAG, or 0 with all of fp: empty */
 	uint8_t zero;
 };
 
-/** A record, 8-byte aligned in the heap. The null record has key_len = UINT32_MAX, val_len = 0 and no bytes.
+/**
+ * A record, 8-byte aligned in the heap, and padded with zeroes to the length in its bucket. The null record
+ * has key_len = UINT32_MAX, val_len = 0 and no bytes.
  */
 struct reddn_record {
 	uint32_t key_len;
@@ -75,6 +97,31 @@ struct reddn_record {
 	uint8_t bytes[]; /* key, value */
 };
 
+/** Largest key that the API allows, and largest record that a bucket's 3-byte length allows. Bytes. */
+enum { REDDN_KEY_LIMIT = 65536, REDDN_RECORD_LIMIT = 0xfffff8 };
+
+/** Bytes of a record. */
+static inline uint64_t reddn_record_size(uint64_t key_len, uint64_t val_len)
+{
+	return sizeof(struct reddn_record) + key_len + val_len;
+}
+
+/** The smallest number from `v` on that has the tag in none of its bytes. `v`: a multiple of 8. */
+static inline uint64_t reddn_untagged(uint64_t v)
+{
+	for (unsigned i = 8; i < 64; i += 8)
+		if ((v >> i & 0xff) == REDDN_TABLE_TAG)
+			v = ((v >> i) + 1) << i;
+	return v;
+}
+
+/** Bytes of a record and its padding: the length in its bucket. */
+static inline uint64_t reddn_record_padded(uint64_t size)
+{
+	return reddn_untagged((size + 7) & ~7ull);
+}
+
+_Static_assert(REDDN_TABLE_TAG % 2 == 1, "no lowest byte of a multiple of 8");
 _Static_assert(sizeof(struct reddn_bucket) == 16, "the NIC reads buckets of 16 bytes");
 _Static_assert(sizeof(struct reddn_record) == 16, "record header");
 _Static_assert(sizeof(struct reddn_table_live) == 64, "one line");

@@ -15,12 +15,9 @@
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "table words are read in place");
 
-/** Largest key that the API allows, and largest record that a bucket's 3-byte length allows. Bytes. */
-enum { REDDN_KEY_LIMIT = 65536, REDDN_RECORD_LIMIT = 0xffffff };
-
 /** Fingerprint and buckets of a key. */
 struct reddn_place {
-	uint64_t fp;        /* 1 .. 2^56-1 */
+	uint64_t fp;        /* 48 bits, no byte of which is the tag */
 	uint64_t bucket[2]; /* two different ones, in probe order */
 };
 
@@ -34,14 +31,34 @@ static inline uint64_t reddn_hash_other(uint64_t b, uint64_t fp, uint64_t bucket
 	return (b ^ mix) & (buckets - 1);
 }
 
+/** The fingerprint in the low bits of a hash. */
+static inline uint64_t reddn_hash_fp(uint64_t hash)
+{
+	uint64_t fp = hash & ((1ull << 48) - 1);
+
+	for (unsigned i = 0; i < 48; i += 8)
+		if ((fp >> i & 0xff) == REDDN_TABLE_TAG)
+			fp ^= 0xffull << i;
+	return fp;
+}
+
+/** The mark, second word of a bucket in use. */
+static inline uint64_t reddn_mark(uint64_t fp)
+{
+	return (uint64_t)REDDN_TABLE_TAG << 48 | fp;
+}
+
+static inline uint64_t reddn_mark_fp(uint64_t word)
+{
+	return word & ((1ull << 48) - 1);
+}
+
 /** `buckets`: a power of two, at least 2. */
 static inline struct reddn_place reddn_hash_key(uint64_t seed, uint64_t buckets, const void *key, size_t len)
 {
 	XXH128_hash_t h = XXH3_128bits_withSeed(key, len, seed);
-	struct reddn_place p = {.fp = h.low64 & ((1ull << 56) - 1)};
+	struct reddn_place p = {.fp = reddn_hash_fp(h.low64)};
 
-	if (!p.fp)
-		p.fp = 1;
 	p.bucket[0] = h.high64 & (buckets - 1);
 	p.bucket[1] = reddn_hash_other(p.bucket[0], p.fp, buckets);
 	return p;
@@ -67,12 +84,6 @@ static inline uint64_t reddn_locator_off(uint64_t word)
 static inline uint32_t reddn_locator_len(uint64_t word)
 {
 	return (uint32_t)(be64toh(word) >> 40);
-}
-
-/** Bytes of a record. */
-static inline uint64_t reddn_record_size(uint64_t key_len, uint64_t val_len)
-{
-	return sizeof(struct reddn_record) + key_len + val_len;
 }
 
 /** The right checksum for the lengths and bytes of a record. */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define REDDN_WIRE_MAGIC 0x5244444eu /* "RDDN" */
-#define REDDN_WIRE_VERSION 1
+#define REDDN_WIRE_VERSION 2
 #define REDDN_WIRE_PORT 7471
 #define REDDN_WIRE_MAX_DEPTH 4096
 /*
@@ -173,7 +173,7 @@ enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
 
 /*
  * Request of a TABLE offload, for each of the two candidate buckets b in probe order:
- *   7 bytes            the fingerprint, byte-reversed (fp[6] first)
+ *   6 bytes            the fingerprint, byte-reversed (fp[5] first)
  *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian
  */
 

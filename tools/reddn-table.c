@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reddn-table - makes, fills, dumps and describes tables; see reddn-table(1). */
+/* reddn-table - makes, fills, dumps, describes and mends tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
@@ -24,6 +24,8 @@ static const char usage_text[] =
 	"       reddn-table load [--json] [--quiet] TABLE [FILE]\n"
 	"       reddn-table dump [--json] TABLE\n"
 	"       reddn-table stat [--json] TABLE\n"
+	"       reddn-table repair [--json] [--quiet] TABLE\n"
+	"       reddn-table upgrade [--json] [--quiet] TABLE\n"
 	"\n"
 	"create: make an empty table\n"
 	"  -c, --capacity N      expected entries (10000)\n"
@@ -36,7 +38,9 @@ static const char usage_text[] =
 	"load: read records from FILE or standard input, one per line: key TAB value\n"
 	"dump: print all records\n"
 	"stat: print size, usage and limits of the table\n"
-	"  -j, --json            records or statistics as JSON, one object per line\n"
+	"repair: complete or undo what a killed writer left unfinished\n"
+	"upgrade: convert a table of an earlier format; its file is replaced\n"
+	"  -j, --json            records or results as JSON, one object per line\n"
 	"  -q, --quiet           do not print progress or results\n"
 	"SIZE and N may end in K, M or G.\n";
 
@@ -49,6 +53,14 @@ static void on_signal(int sig)
 {
 	(void)sig;
 	stopped = 1;
+}
+
+static void stop_on_signals(void)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
 }
 
 struct arguments {
@@ -77,11 +89,12 @@ static int cmd_create(struct arguments *a, char **args)
 
 struct progress {
 	bool shown;
-	uint64_t total; /* bytes of the input; 0: unknown */
+	const char *unit;
+	uint64_t total; /* 0: unknown */
 	uint64_t last;  /* ms, clock_ms */
 };
 
-static void progress_print(struct progress *p, const struct records_reader *r, uint64_t count, bool final)
+static void progress_print(struct progress *p, uint64_t done, uint64_t count, bool final)
 {
 	uint64_t now = clock_ms();
 	unsigned part;
@@ -90,12 +103,12 @@ static void progress_print(struct progress *p, const struct records_reader *r, u
 		return;
 	p->last = now;
 	if (p->total) {
-		part = r->bytes < p->total ? (unsigned)(r->bytes * 40 / p->total) : 40;
-		fprintf(stderr, "\r[%.*s%*s] %3u%%  %" PRIu64 " records", (int)part,
+		part = done < p->total ? (unsigned)(done * 40 / p->total) : 40;
+		fprintf(stderr, "\r[%.*s%*s] %3u%%  %" PRIu64 " %s", (int)part,
 			"########################################", (int)(40 - part), "",
-			(unsigned)(r->bytes < p->total ? r->bytes * 100 / p->total : 100), count);
+			(unsigned)(done < p->total ? done * 100 / p->total : 100), count, p->unit);
 	} else {
-		fprintf(stderr, "\r%" PRIu64 " records", count);
+		fprintf(stderr, "\r%" PRIu64 " %s", count, p->unit);
 	}
 	if (final)
 		fputc('\n', stderr);
@@ -150,7 +163,7 @@ static int load_records(struct reddn_table *t, struct records_reader *reader, st
 			return r;
 		}
 		if (++*count % 256 == 0)
-			progress_print(progress, reader, *count, false);
+			progress_print(progress, reader->bytes, *count, false);
 	}
 	if (r != RECORDS_END)
 		snprintf(err, errlen, "%s", r == -EBADMSG ? reader->why : strerror(-r));
@@ -160,8 +173,7 @@ static int load_records(struct reddn_table *t, struct records_reader *reader, st
 static int cmd_load(struct arguments *a, char **args)
 {
 	const char *name = args[1] && strcmp(args[1], "-") ? args[1] : "<standard input>";
-	struct sigaction act = {.sa_handler = on_signal};
-	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO)};
+	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO), .unit = "records"};
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
 	CLEANUP(fclosep) FILE *in = NULL;
 	struct records_reader reader;
@@ -178,11 +190,10 @@ static int cmd_load(struct arguments *a, char **args)
 	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0)
 		return tool_complain("%s", err);
 	/* A signal ends the load between two records, so that none is in the table in part. */
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
+	stop_on_signals();
 	records_init(&reader, in, a->format);
 	r = load_records(t, &reader, &progress, &count, err, sizeof(err));
-	progress_print(&progress, &reader, count, true);
+	progress_print(&progress, reader.bytes, count, true);
 	if (r != RECORDS_END && stopped)
 		tool_complain("stopped by a signal");
 	else if (r != RECORDS_END)
@@ -256,6 +267,73 @@ static int cmd_stat(struct arguments *a, char **args)
 	return 0;
 }
 
+/* ---- repair, upgrade -------------------------------------------------------------------------- */
+
+static int cmd_repair(struct arguments *a, char **args)
+{
+	struct reddn_table *t;
+	struct reddn_table_repair done;
+	char err[512];
+
+	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0)
+		return tool_complain("%s", err);
+	reddn_table_repaired(t, &done);
+	reddn_table_close(t);
+	if (a->format == RECORDS_JSON)
+		printf("{\"moves\": %u, \"entries\": %" PRIu64 "}\n", done.moves, done.entries);
+	else if (!a->quiet && !done.moves && !done.entries)
+		printf("%s: nothing to repair\n", args[0]);
+	else if (!a->quiet)
+		printf("%s: repaired: %u unfinished move%s ended, %" PRIu64 " incomplete entries removed\n",
+			args[0], done.moves, done.moves == 1 ? "" : "s", done.entries);
+	return tool_flush() ? 2 : 0;
+}
+
+static int upgrade_progress(void *arg, uint64_t done, uint64_t total)
+{
+	struct progress *p = arg;
+
+	p->total = total;
+	progress_print(p, done, done, done == total);
+	return stopped;
+}
+
+static void tell_change(const char *what, uint64_t before, uint64_t after)
+{
+	if (before != after)
+		printf("%s: %" PRIu64 ", before %" PRIu64 "\n", what, after, before);
+}
+
+static int cmd_upgrade(struct arguments *a, char **args)
+{
+	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO), .unit = "buckets"};
+	struct reddn_table_upgrade done;
+	char err[512];
+	int r;
+
+	/* A signal ends it with the old file in place and the new one removed. */
+	stop_on_signals();
+	r = reddn_table_upgrade(args[0], &done, upgrade_progress, &progress, err, sizeof(err));
+	if (r < 0)
+		return tool_complain("%s", err);
+	if (a->format == RECORDS_JSON) {
+		printf("{\"upgraded\": %s, \"from\": %u, \"to\": %u, \"entries\": %" PRIu64
+		       ", \"buckets\": %" PRIu64 ", \"heap_size\": %" PRIu64 "}\n",
+			r == 0 ? "true" : "false", done.from, done.to, done.after.entries, done.after.buckets,
+			done.after.heap_size);
+	} else if (!a->quiet && r == REDDN_TABLE_CURRENT) {
+		printf("%s: has format %u already\n", args[0], done.to);
+	} else if (!a->quiet) {
+		printf("%s: format %u, before %u; %" PRIu64 " entries\n", args[0], done.to, done.from,
+			done.after.entries);
+		tell_change("buckets", done.before.buckets, done.after.buckets);
+		tell_change("heap", done.before.heap_size, done.after.heap_size);
+		tell_change("seed", done.before.hash_seed, done.after.hash_seed);
+		tell_change("max value", done.before.max_value, done.after.max_value);
+	}
+	return tool_flush() ? 2 : 0;
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(struct arguments *a, char **args);
@@ -266,6 +344,8 @@ static const struct command {
 	{"load", cmd_load, 1, 2, "jq"},
 	{"dump", cmd_dump, 1, 1, "j"},
 	{"stat", cmd_stat, 1, 1, "j"},
+	{"repair", cmd_repair, 1, 1, "jq"},
+	{"upgrade", cmd_upgrade, 1, 1, "jq"},
 };
 
 static const struct option options[] = {

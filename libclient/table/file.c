@@ -36,9 +36,10 @@ bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator)
 {
 	uint64_t off = reddn_locator_off(locator), len = reddn_locator_len(locator);
 
-	return off % REDDN_HEAP_GRANULE == 0 && len >= sizeof(struct reddn_record) &&
-	       len <= reddn_record_size(t->geo.max_key, t->geo.max_value) && off <= t->geo.heap_size &&
-	       len <= t->geo.heap_size - off;
+	return off % REDDN_HEAP_GRANULE == 0 && off == reddn_untagged(off) &&
+	       len >= sizeof(struct reddn_record) && len == reddn_record_padded(len) &&
+	       len <= reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)) &&
+	       off <= t->geo.heap_size && len <= t->geo.heap_size - off;
 }
 
 PUBLIC void reddn_table_close(struct reddn_table *t)
@@ -55,11 +56,22 @@ PUBLIC void reddn_table_close(struct reddn_table *t)
 	free(t);
 }
 
+int reddn_table_lock(int fd, char *err, size_t errlen)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	if (errno == EAGAIN || errno == EACCES)
+		return reddn_fail(-EBUSY, err, errlen, "another process has the table open for writing");
+	return reddn_fail(-errno, err, errlen, "cannot lock: %m");
+}
+
 /* Make a handle on a duplicate of `fd`, locked if it writes. */
 static int handle_new(struct reddn_table **out, int fd, bool writer, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = calloc(1, sizeof(*t));
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int r;
 
 	if (!t)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
@@ -67,12 +79,9 @@ static int handle_new(struct reddn_table **out, int fd, bool writer, char *err, 
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (t->fd < 0)
 		return reddn_fail(-errno, err, errlen, "dup: %m");
-	if (writer && fcntl(t->fd, F_OFD_SETLK, &lock) < 0) {
-		if (errno == EAGAIN || errno == EACCES)
-			return reddn_fail(
-				-EBUSY, err, errlen, "another process has the table open for writing");
-		return reddn_fail(-errno, err, errlen, "cannot lock: %m");
-	}
+	r = writer ? reddn_table_lock(t->fd, err, errlen) : 0;
+	if (r < 0)
+		return r;
 	*out = steal_ptr(&t);
 	return 0;
 }
@@ -90,7 +99,7 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	t->words = (_Atomic uint64_t *)(t->map + t->geo.buckets_off);
 	t->heap = t->map + t->geo.heap_off;
 	t->null_locator = reddn_locator(t->geo.null_off, sizeof(struct reddn_record));
-	t->scratch = malloc(round_up(reddn_record_size(t->geo.max_key, t->geo.max_value), 8));
+	t->scratch = malloc(reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)));
 	if (!t->scratch)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	if (t->writer) {
@@ -101,15 +110,25 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	return 0;
 }
 
-static int header_check(const struct reddn_table_header *h, uint64_t size, char *err, size_t errlen)
+static int check_version(const struct reddn_table_header *h, char *err, size_t errlen)
+{
+	if (h->magic == REDDN_TABLE_MAGIC_1)
+		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
+			"a table of format 1; \"reddn-table upgrade\" converts it to format %d",
+			REDDN_TABLE_VERSION);
+	if (h->magic != REDDN_TABLE_MAGIC)
+		return reddn_fail(-EBADMSG, err, errlen, "not a reddn table (wrong magic)");
+	if (h->version != REDDN_TABLE_VERSION)
+		return reddn_fail(-EBADMSG, err, errlen, "table version %u, this library knows %d",
+			h->version, REDDN_TABLE_VERSION);
+	return 0;
+}
+
+int reddn_table_check_geometry(
+	const struct reddn_table_header *h, uint64_t size, uint64_t record_limit, char *err, size_t errlen)
 {
 	uint64_t room;
 
-	if (h->magic != REDDN_TABLE_MAGIC)
-		return reddn_fail(-EBADMSG, err, errlen, "not a reddn table (wrong magic)");
-	if (h->version != 1)
-		return reddn_fail(
-			-EBADMSG, err, errlen, "table version %u, this library knows 1", h->version);
 	if (h->header_size != sizeof(*h))
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: header of %u bytes, must be %zu",
 			h->header_size, sizeof(*h));
@@ -121,7 +140,7 @@ static int header_check(const struct reddn_table_header *h, uint64_t size, char 
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: %" PRIu64 " buckets, not a power of two",
 			h->buckets);
 	if (!h->max_key || h->max_key > REDDN_KEY_LIMIT ||
-		reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
+		reddn_record_size(h->max_key, h->max_value) > record_limit)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: max_key %u, max_value %u out of range",
 			h->max_key, h->max_value);
 	if (h->buckets_off < REDDN_TABLE_PAGE || h->buckets_off % REDDN_TABLE_PAGE ||
@@ -147,22 +166,24 @@ static int repair_move(struct reddn_table *t, char *err, size_t errlen)
 {
 	_Atomic uint64_t *moves = reddn_live_word(&t->live->moves);
 	struct reddn_table_journal j = *t->journal;
-	uint64_t fp, to_fp, clear;
+	uint64_t mark, to_mark, clear;
 
 	if (!(reddn_word_get(moves) & 1))
 		return 0;
 	if (j.from >= t->geo.buckets || j.to >= t->geo.buckets)
 		return reddn_fail(-EBADMSG, err, errlen,
 			"damaged: an unfinished move from bucket %" PRIu64 " to %" PRIu64, j.from, j.to);
-	fp = reddn_word_get(reddn_table_fp(t, j.from));
-	to_fp = reddn_word_get(reddn_table_fp(t, j.to));
-	clear = fp ? j.to : j.from;
-	if (fp && (reddn_hash_other(j.from, fp, t->geo.buckets) != j.to || (to_fp && to_fp != fp)))
+	mark = reddn_word_get(reddn_table_mark(t, j.from));
+	to_mark = reddn_word_get(reddn_table_mark(t, j.to));
+	clear = mark ? j.to : j.from;
+	if (mark && (reddn_hash_other(j.from, reddn_mark_fp(mark), t->geo.buckets) != j.to ||
+			    (to_mark && to_mark != mark)))
 		return reddn_fail(-EBADMSG, err, errlen,
 			"damaged: an impossible move from bucket %" PRIu64 " to %" PRIu64, j.from, j.to);
-	reddn_word_set(reddn_table_fp(t, clear), 0);
+	reddn_word_set(reddn_table_mark(t, clear), 0);
 	reddn_word_set(reddn_table_locator(t, clear), t->null_locator);
 	reddn_word_set(moves, *moves + 1);
+	t->repaired.moves++;
 	return 0;
 }
 
@@ -177,17 +198,22 @@ static int scan(struct reddn_table *t, char *err, size_t errlen)
 	if (t->writer && reddn_heap_reserve(&t->space, t->geo.null_off, sizeof(*null)) < 0)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: null record at %" PRIu64, t->geo.null_off);
 	for (uint64_t b = 0; b < t->geo.buckets; b++) {
-		uint64_t fp = reddn_word_get(reddn_table_fp(t, b));
+		uint64_t mark = reddn_word_get(reddn_table_mark(t, b));
 		uint64_t loc = reddn_word_get(reddn_table_locator(t, b));
 
-		if (!reddn_table_locator_ok(t, loc) || fp >> 56)
+		if (mark && mark != reddn_mark(reddn_hash_fp(mark)))
+			return reddn_fail(-EBADMSG, err, errlen,
+				"damaged: bucket %" PRIu64 " has the impossible mark 0x%" PRIx64, b, mark);
+		if (!reddn_table_locator_ok(t, loc))
 			return reddn_fail(-EBADMSG, err, errlen,
 				"damaged: bucket %" PRIu64 " points at %u bytes at %" PRIu64
 				" of a heap of %" PRIu64,
 				b, reddn_locator_len(loc), reddn_locator_off(loc), t->geo.heap_size);
-		if (!fp) {
-			if (t->writer && loc != t->null_locator)
+		if (!mark) {
+			if (t->writer && loc != t->null_locator) {
 				reddn_word_set(reddn_table_locator(t, b), t->null_locator);
+				t->repaired.entries++;
+			}
 			continue;
 		}
 		entries++;
@@ -222,7 +248,10 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 			-EBADMSG, err, errlen, "not a reddn table (%lld bytes)", (long long)st.st_size);
 	if (pread(t->fd, &t->geo, sizeof(t->geo), 0) != sizeof(t->geo))
 		return reddn_fail(-EIO, err, errlen, "cannot read the header: %m");
-	r = header_check(&t->geo, (uint64_t)st.st_size, err, errlen);
+	r = check_version(&t->geo, err, errlen);
+	if (r == 0)
+		r = reddn_table_check_geometry(
+			&t->geo, (uint64_t)st.st_size, REDDN_RECORD_LIMIT, err, errlen);
 	if (r < 0)
 		return r;
 	r = handle_map(t, err, errlen);
@@ -276,7 +305,7 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	uint64_t heap = opt->heap_size;
 
 	*h = (struct reddn_table_header){.magic = REDDN_TABLE_MAGIC,
-		.version = 1,
+		.version = REDDN_TABLE_VERSION,
 		.header_size = sizeof(*h),
 		.hash_seed = opt->seed,
 		.buckets = opt->buckets,
@@ -296,7 +325,8 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);
 	if (!heap) {
 		uint64_t floor =
-			4 * round_up(reddn_record_size(h->max_key, h->max_value), REDDN_HEAP_GRANULE);
+			4 * round_up(reddn_record_padded(reddn_record_size(h->max_key, h->max_value)),
+				    REDDN_HEAP_GRANULE);
 
 		heap = capacity * 512 > floor ? capacity * 512 : floor;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/table/heap.h"
 
+#include "protocol/table-format.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -81,7 +83,10 @@ static bool find_run(const struct reddn_heap *h, uint64_t pos, uint64_t n, uint6
 	while (pos < h->granules && n <= h->granules - pos) {
 		uint64_t start = next_bit(h, pos, h->granules, false);
 
-		if (start >= h->granules || n > h->granules - start)
+		pos = reddn_untagged(start * REDDN_HEAP_GRANULE) / REDDN_HEAP_GRANULE;
+		if (pos != start)
+			continue;
+		if (n > h->granules - start)
 			return false;
 		pos = next_bit(h, start, start + n, true);
 		if (pos == start + n) {

@@ -3,9 +3,9 @@
  * heap.h - allocator of a table's heap. Its state is in the writer's private memory. Opening a table rebuilds
  * it from the buckets, so a crash cannot damage it.
  *
- * It allocates granules of 64 bytes, next-fit: the search goes round the heap, and freed space waits in a
- * queue before it is free again. Both keep the time between free and reuse as long as the heap allows,
- * because a NIC may still read the old record. Not thread-safe.
+ * It allocates granules of 64 bytes, from offsets without the tag (table-format.h), next-fit: the search goes
+ * round the heap, and freed space waits in a queue before it is free again. Both keep the time between free
+ * and reuse as long as the heap allows, because a NIC may still read the old record. Not thread-safe.
  */
 #ifndef LIBCLIENT_TABLE_HEAP_H
 #define LIBCLIENT_TABLE_HEAP_H

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them.
+ * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them; upgrade.c
+ * converts those of format 1.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
 
+#include "libclient/reddn-table.h"
 #include "libclient/table/heap.h"
 #include "protocol/table-format.h"
 
@@ -31,21 +33,29 @@ struct reddn_table {
 	struct reddn_table_header geo;
 	struct reddn_table_live *live;
 	struct reddn_table_journal *journal;
-	_Atomic uint64_t *words; /* two per bucket: locator, fingerprint */
+	_Atomic uint64_t *words; /* two per bucket: locator, mark */
 	uint8_t *heap;
 	uint64_t null_locator;
-	uint64_t heap_used;           /* read-only handle: when it was opened */
-	struct reddn_heap space;      /* writer */
-	uint64_t *path;               /* writer: two of REDDN_TABLE_MAX_PATH */
-	struct reddn_record *scratch; /* a copy of the record that get and next return */
+	uint64_t heap_used;                 /* read-only handle: when it was opened */
+	struct reddn_heap space;            /* writer */
+	uint64_t *path;                     /* writer: two of REDDN_TABLE_MAX_PATH */
+	struct reddn_record *scratch;       /* a copy of the record that get and next return */
+	struct reddn_table_repair repaired; /* writer: when it was opened */
 };
+
+/** Lock the file for a writer. -EBUSY: another one has it. */
+int reddn_table_lock(int fd, char *err, size_t errlen);
+
+/** Check the numbers of a header against each other and the file's size. -EBADMSG. */
+int reddn_table_check_geometry(
+	const struct reddn_table_header *h, uint64_t size, uint64_t record_limit, char *err, size_t errlen);
 
 static inline _Atomic uint64_t *reddn_table_locator(const struct reddn_table *t, uint64_t bucket)
 {
 	return &t->words[2 * bucket];
 }
 
-static inline _Atomic uint64_t *reddn_table_fp(const struct reddn_table *t, uint64_t bucket)
+static inline _Atomic uint64_t *reddn_table_mark(const struct reddn_table *t, uint64_t bucket)
 {
 	return &t->words[2 * bucket + 1];
 }
@@ -66,7 +76,7 @@ static inline _Atomic uint64_t *reddn_live_word(uint64_t *field)
 	return (_Atomic uint64_t *)field;
 }
 
-/** True if the locator points into the heap and has the size of a possible record. */
+/** True if the locator points into the heap, has the size of a possible record, and has no tag. */
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator);
 
 #endif

@@ -32,7 +32,8 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 	for (uint32_t i = 0; i < (len + 7) / 8; i++)
 		((uint64_t *)r)[i] = atomic_load_explicit((_Atomic uint64_t *)&from[i], memory_order_relaxed);
 	if (!r->key_len || r->key_len > t->geo.max_key || r->val_len > t->geo.max_value ||
-		reddn_record_size(r->key_len, r->val_len) != len || reddn_record_sum(r) != r->sum)
+		reddn_record_padded(reddn_record_size(r->key_len, r->val_len)) != len ||
+		reddn_record_sum(r) != r->sum)
 		return -EBADMSG;
 	return 0;
 }
@@ -45,7 +46,7 @@ static int look(struct reddn_table *t, const struct reddn_place *p, const void *
 	for (int i = 0; i < 2; i++) {
 		struct reddn_place stored;
 
-		if (reddn_word_get(reddn_table_fp(t, p->bucket[i])) != p->fp)
+		if (reddn_word_get(reddn_table_mark(t, p->bucket[i])) != reddn_mark(p->fp))
 			continue;
 		if (read_record(t, reddn_word_get(reddn_table_locator(t, p->bucket[i]))) < 0) {
 			result = -EBADMSG;
@@ -93,7 +94,7 @@ PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_t
 	while (*pos < t->geo.buckets) {
 		uint64_t b = (*pos)++;
 
-		for (int try = 0; reddn_word_get(reddn_table_fp(t, b)); try++) {
+		for (int try = 0; reddn_word_get(reddn_table_mark(t, b)); try++) {
 			const struct reddn_record *r = t->scratch;
 
 			if (read_record(t, reddn_word_get(reddn_table_locator(t, b))) == 0) {
@@ -122,8 +123,8 @@ static void move(struct reddn_table *t, uint64_t from, uint64_t to)
 	*t->journal = (struct reddn_table_journal){.from = from, .to = to};
 	reddn_word_set(moves, m + 1);
 	reddn_word_set(reddn_table_locator(t, to), reddn_word_get(reddn_table_locator(t, from)));
-	reddn_word_set(reddn_table_fp(t, to), reddn_word_get(reddn_table_fp(t, from)));
-	reddn_word_set(reddn_table_fp(t, from), 0);
+	reddn_word_set(reddn_table_mark(t, to), reddn_word_get(reddn_table_mark(t, from)));
+	reddn_word_set(reddn_table_mark(t, from), 0);
 	reddn_word_set(reddn_table_locator(t, from), t->null_locator);
 	reddn_word_set(moves, m + 2);
 }
@@ -136,15 +137,15 @@ static int make_room(struct reddn_table *t, const struct reddn_place *p, uint64_
 {
 	for (unsigned n = 0; n < REDDN_TABLE_MAX_PATH; n++) {
 		for (int i = 0; i < 2; i++) {
-			uint64_t *path = t->path + i * REDDN_TABLE_MAX_PATH, fp;
+			uint64_t *path = t->path + i * REDDN_TABLE_MAX_PATH, mark;
 
 			if (n == 0) {
 				path[0] = p->bucket[i];
 			} else {
-				fp = reddn_word_get(reddn_table_fp(t, path[n - 1]));
-				path[n] = reddn_hash_other(path[n - 1], fp, t->geo.buckets);
+				mark = reddn_word_get(reddn_table_mark(t, path[n - 1]));
+				path[n] = reddn_hash_other(path[n - 1], reddn_mark_fp(mark), t->geo.buckets);
 			}
-			if (reddn_word_get(reddn_table_fp(t, path[n])))
+			if (reddn_word_get(reddn_table_mark(t, path[n])))
 				continue;
 			for (unsigned k = n; k > 0; k--)
 				move(t, path[k - 1], path[k]);
@@ -163,12 +164,13 @@ static int find(
 		uint64_t b = p->bucket[i], locator = reddn_word_get(reddn_table_locator(t, b));
 		const struct reddn_record *r;
 
-		if (reddn_word_get(reddn_table_fp(t, b)) != p->fp)
+		if (reddn_word_get(reddn_table_mark(t, b)) != reddn_mark(p->fp))
 			continue;
 		if (!reddn_table_locator_ok(t, locator))
 			return -EBADMSG;
 		r = (const struct reddn_record *)(t->heap + reddn_locator_off(locator));
-		if (reddn_record_size(r->key_len, r->val_len) != reddn_locator_len(locator))
+		if (reddn_record_padded(reddn_record_size(r->key_len, r->val_len)) !=
+			reddn_locator_len(locator))
 			return -EBADMSG;
 		if (r->key_len != key_len || memcmp(r->bytes, key, key_len) != 0)
 			return -ENOTUNIQ;
@@ -198,7 +200,7 @@ PUBLIC int reddn_table_put(
 	int r = key_check(t, key_len), found;
 	struct reddn_record *rec;
 	struct reddn_place p;
-	uint64_t bucket, off, locator, old;
+	uint64_t bucket, off, size, padded, locator, old;
 
 	if (r < 0)
 		return r;
@@ -208,10 +210,12 @@ PUBLIC int reddn_table_put(
 	found = find(t, &p, key, key_len, &bucket);
 	if (found < 0)
 		return found;
-	r = reddn_heap_alloc(&t->space, reddn_record_size(key_len, val_len), &off);
+	size = reddn_record_size(key_len, val_len);
+	padded = reddn_record_padded(size);
+	r = reddn_heap_alloc(&t->space, padded, &off);
 	if (r < 0)
 		return r;
-	locator = reddn_locator(off, reddn_record_size(key_len, val_len));
+	locator = reddn_locator(off, padded);
 	if (found == REDDN_TABLE_MISS) {
 		r = make_room(t, &p, &bucket);
 		if (r < 0) {
@@ -225,13 +229,15 @@ PUBLIC int reddn_table_put(
 	memcpy(rec->bytes, key, key_len);
 	if (val_len)
 		memcpy(rec->bytes + key_len, val, val_len);
+	/* A reply carries the padding too: nothing of an earlier record may be in it. */
+	memset((uint8_t *)rec + size, 0, padded - size);
 	rec->sum = reddn_record_sum(rec);
 	old = reddn_word_get(reddn_table_locator(t, bucket));
 	reddn_word_set(reddn_table_locator(t, bucket), locator);
 	if (found == 0) {
 		free_record(t, old);
 	} else {
-		reddn_word_set(reddn_table_fp(t, bucket), p.fp);
+		reddn_word_set(reddn_table_mark(t, bucket), reddn_mark(p.fp));
 		entries_add(t, 1);
 	}
 	return 0;
@@ -253,11 +259,16 @@ PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key
 	if (r != 0)
 		return r;
 	locator = reddn_word_get(reddn_table_locator(t, bucket));
-	reddn_word_set(reddn_table_fp(t, bucket), 0);
+	reddn_word_set(reddn_table_mark(t, bucket), 0);
 	reddn_word_set(reddn_table_locator(t, bucket), t->null_locator);
 	entries_add(t, -1);
 	free_record(t, locator);
 	return 0;
+}
+
+PUBLIC void reddn_table_repaired(const struct reddn_table *t, struct reddn_table_repair *repair)
+{
+	*repair = t->repaired;
 }
 
 PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)

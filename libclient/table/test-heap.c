@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/table/heap.h"
+#include "protocol/table-format.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +57,31 @@ static void test_reserve(void **state)
 	reddn_heap_deinit(&h);
 }
 
+/* No start has the tag in any byte; what starts before one may reach over it. */
+static void test_tag(void **state)
+{
+	static const struct {
+		uint64_t taken, off;
+	} cases[] = {{0xa500, 0xa600}, {0xa540, 0xa600}, {0xa5c0, 0xa600}, {0xa4c0, 0xa4c0}, {0xa600, 0xa600},
+		{0xa50000, 0xa60000}, {0xa5a500, 0xa60000}, {0xa4a500, 0xa4a600}, {0xa4ffc0, 0xa4ffc0},
+		{0xa5ffc0, 0xa60000}, {0x1a5a540, 0x1a60000}};
+	struct reddn_heap h;
+	uint64_t off;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(reddn_heap_init(&h, 0x2000000), 0);
+		assert_int_equal(reddn_heap_reserve(&h, 0, cases[i].taken), 0);
+		assert_int_equal(reddn_heap_alloc(&h, 64 * 1024, &off), 0);
+		assert_int_equal(off, cases[i].off);
+		reddn_heap_deinit(&h);
+	}
+	assert_int_equal(reddn_heap_init(&h, 0xa600), 0);
+	assert_int_equal(reddn_heap_reserve(&h, 0, 0xa500), 0);
+	assert_int_equal(reddn_heap_alloc(&h, 64, &off), -ENOSPC);
+	reddn_heap_deinit(&h);
+}
+
 /* What was freed last is reused last. */
 static void test_late_reuse(void **state)
 {
@@ -66,13 +94,19 @@ static void test_late_reuse(void **state)
 		assert_int_equal(reddn_heap_alloc(&h, 64, &off), 0);
 	for (uint64_t i = 0; i < 10; i++)
 		reddn_heap_free(&h, i * 64, 64);
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < 500 - 4; i++) {
 		assert_int_equal(reddn_heap_alloc(&h, 64, &off), 0);
 		assert_true(off >= 500 * 64);
 	}
 	assert_int_equal(reddn_heap_alloc(&h, 64, &off), 0);
 	assert_true(off < 5 * 64);
 	reddn_heap_deinit(&h);
+}
+
+/* Offsets 0xa500 to 0xa5ff are no starts: they hold the tag. */
+static bool may_start(uint64_t granule)
+{
+	return granule * 64 >> 8 != REDDN_TABLE_TAG;
 }
 
 /* Random work against an owner per granule: no two live extents overlap, and -ENOSPC comes only when no run
@@ -108,14 +142,13 @@ static void test_random(void **state)
 				assert_true(live[i].off / 64 + k < GRANULES);
 				assert_int_equal(owner[live[i].off / 64 + k]++, 0);
 			}
+			assert_true(may_start(live[i].off / 64));
 			continue;
 		}
 		live[i].len = 0;
 		refused++;
-		for (uint64_t k = 0, run = 0; k < GRANULES; k++) {
-			run = owner[k] ? 0 : run + 1;
-			assert_true(run < n);
-		}
+		for (uint64_t k = 0; k + n <= GRANULES; k++)
+			assert_true(!may_start(k) || memchr(owner + k, 1, n));
 	}
 	assert_true(refused > 0);
 	reddn_heap_deinit(&h);
@@ -126,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_and_empty),
 		cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_tag),
 		cmocka_unit_test(test_late_reuse),
 		cmocka_unit_test(test_random),
 	};

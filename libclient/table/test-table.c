@@ -396,7 +396,7 @@ static void test_half_moves(void **state)
 		for (uint32_t k = 0;; k++) {
 			assert_true(k < 12);
 			p = reddn_hash_key(st.hash_seed, st.buckets, &k, 4);
-			from = words[2 * p.bucket[0] + 1] == p.fp ? p.bucket[0] : p.bucket[1];
+			from = words[2 * p.bucket[0] + 1] == reddn_mark(p.fp) ? p.bucket[0] : p.bucket[1];
 			to = from == p.bucket[0] ? p.bucket[1] : p.bucket[0];
 			if (!words[2 * to + 1])
 				break;

@@ -146,16 +146,17 @@ static int check_windows(const struct offload *o, struct rnic_pd *pd)
 /* reddn_get() of libreddn sends two candidates, each a fingerprint and an offset, in this order */
 static int check_shape(const struct offload *o)
 {
+	const unsigned FP = sizeof(((struct reddn_bucket *)0)->fp);
 	const struct program *p = o->program;
 
 	if (p->shape != PROGRAM_TABLE)
 		return 0;
-	if (o->table && o->img->arg_len == 2u * (7u + o->table->geometry.offset_len))
+	if (o->table && o->img->arg_len == 2u * (FP + o->table->geometry.offset_len))
 		return 0;
 	log_error(
 		"%s: offload %s: a program of shape table reads two buckets of a table; its request must be "
-		"two times a fingerprint of 7 bytes and a bucket's offset",
-		o->conf->where, o->conf->name);
+		"two times a fingerprint of %u bytes and a bucket's offset",
+		o->conf->where, o->conf->name, FP);
 	return -EINVAL;
 }
 

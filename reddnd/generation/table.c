@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 1, MIN_HEADER = 192 };
-
 static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static int refuse(char *why, size_t size, const char *format, ...)
@@ -26,7 +24,7 @@ static int refuse(char *why, size_t size, const char *format, ...)
 
 uint64_t table_slot_need(const struct table_geometry *g)
 {
-	uint64_t record = sizeof(struct reddn_record) + (uint64_t)g->max_key + g->max_value;
+	uint64_t record = reddn_record_padded(reddn_record_size(g->max_key, g->max_value));
 
 	return (REDDN_SLOT_RECORD + record + 63) / 64 * 64;
 }
@@ -34,18 +32,21 @@ uint64_t table_slot_need(const struct table_geometry *g)
 int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t n)
 {
 	const uint64_t heap_max = 1ull << 8 * sizeof((struct reddn_bucket *)0)->off;
-	const uint64_t len_max = (1ull << 8 * sizeof((struct reddn_bucket *)0)->len) - 1;
 	struct reddn_table_header h;
 	uint64_t bytes;
 
 	if (size < REDDN_TABLE_PAGE)
 		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
 	memcpy(&h, file, sizeof(h)); /* the writer may be at work, so read each value once */
+	if (le64toh(h.magic) == REDDN_TABLE_MAGIC_1)
+		return refuse(why, n,
+			"it is a table of format 1; \"reddn-table upgrade\" converts it to format %d",
+			REDDN_TABLE_VERSION);
 	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
 		return refuse(why, n, "it is not a reddnd table; reddn-table makes one");
-	if (le32toh(h.version) != VERSION)
+	if (le32toh(h.version) != REDDN_TABLE_VERSION)
 		return refuse(why, n, "it is a table of version %u; this reddnd serves version %d",
-			le32toh(h.version), VERSION);
+			le32toh(h.version), REDDN_TABLE_VERSION);
 	*g = (struct table_geometry){
 		.hash_seed = le64toh(h.hash_seed),
 		.buckets = le64toh(h.buckets),
@@ -76,10 +77,10 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 			" is not page aligned, overlaps the buckets, or is not inside the "
 			"file",
 			g->heap_off);
-	if (g->max_key == 0 || sizeof(struct reddn_record) + (uint64_t)g->max_key + g->max_value > len_max)
+	if (g->max_key == 0 || reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
 		return refuse(why, n,
-			"keys of up to %u and values of up to %u bytes; a record has at most %" PRIu64,
-			g->max_key, g->max_value, len_max);
+			"keys of up to %u and values of up to %u bytes; a record has at most %d", g->max_key,
+			g->max_value, REDDN_RECORD_LIMIT);
 	while (g->offset_len < 8 && (bytes - 1) >> 8 * g->offset_len)
 		g->offset_len++;
 	if (8u * g->offset_len > RNIC_WINDOW_BITS)

@@ -20,7 +20,7 @@ static struct reddn_table_header good(void)
 {
 	return (struct reddn_table_header){
 		.magic = REDDN_TABLE_MAGIC,
-		.version = 1,
+		.version = REDDN_TABLE_VERSION,
 		.header_size = sizeof(struct reddn_table_header),
 		.hash_seed = 7,
 		.buckets = BUCKETS,
@@ -100,7 +100,8 @@ static void test_refusals(void **state)
 
 	(void)state;
 	REFUSED(magic = 1);
-	REFUSED(version = 2);
+	REFUSED(version = REDDN_TABLE_VERSION + 1);
+	REFUSED(version = 1);
 	REFUSED(file_size = SIZE + 1);
 	REFUSED(buckets = 0);
 	REFUSED(buckets = 1);
@@ -121,6 +122,11 @@ static void test_refusals(void **state)
 	REFUSED(max_key = 0);
 	REFUSED(max_value = 1 << 24);
 	REFUSED(max_key = UINT32_MAX);
+	ok.magic = REDDN_TABLE_MAGIC_1;
+	assert_int_equal(parse(&ok, SIZE, &geometry, words), -EINVAL);
+	assert_string_equal(
+		words, "it is a table of format 1; \"reddn-table upgrade\" converts it to format 2");
+	ok = good();
 	assert_int_equal(parse(&ok, 4095, &geometry, words), -EINVAL);
 	assert_string_equal(words, "it has 4095 bytes; a table has at least one page");
 	assert_int_equal(parse(&ok, SIZE - 1, &geometry, words), -EINVAL);

@@ -44,8 +44,10 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 	}
 	if (req.version != REDDN_WIRE_VERSION) {
 		request_refuse(rej, REDDN_REJ_VERSION, REDDN_WIRE_VERSION,
-			"the client speaks version %u of the protocol, the server version %u", req.version,
-			REDDN_WIRE_VERSION);
+			"the client speaks version %u of the protocol, the server version %u: %s must be "
+			"updated",
+			req.version, REDDN_WIRE_VERSION,
+			req.version < REDDN_WIRE_VERSION ? "the client's libreddn" : "the server");
 		return false;
 	}
 	*request = (struct request){

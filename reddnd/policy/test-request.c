@@ -81,8 +81,13 @@ static void test_refusals(void **state)
 	refused(NULL, 0, REDDN_REJ_MALFORMED, 56, "the request has 0 bytes of private data; it takes 56");
 	REFUSED(magic = 0, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
 		"the request begins with 0, not with 0x5244444e: this is no reddnd client");
-	REFUSED(version = 9, REDDN_REJ_VERSION, 1,
-		"the client speaks version 9 of the protocol, the server version 1");
+	REFUSED(version = 9, REDDN_REJ_VERSION, 2,
+		"the client speaks version 9 of the protocol, the server version 2: the server must be "
+		"updated");
+	REFUSED(version = 1, REDDN_REJ_VERSION, 2,
+		"the client speaks version 1 of the protocol, the server version 2: the client's libreddn "
+		"must be "
+		"updated");
 	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0");
 	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0,
 		"the name of the offload is empty or has characters that names do not have");

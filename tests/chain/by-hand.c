@@ -20,16 +20,18 @@ enum { REPLY, LOOK0, LOOK1 }; /* queues; the sequential form does all looking in
  * queue and READ, and the second lane is followed by the opcode of the answer's end.
  */
 enum {
-	FP_LEN = 7,
+	FP_LEN = sizeof(((struct reddn_bucket *)0)->fp), MARK_LEN = FP_LEN + 1,
 	FP0 = 0, LANE0 = 7,
 	SEQ_LANE1 = 8, SEQ_FP1 = 9,
 	PAR_FP1 = 8, PAR_LANE1 = 15, PAR_END = 16,
 };
 static const uint8_t parallel_init[24] = {[PAR_END] = WQE_OP_WRITE_IMM};
 
-/* In a WQE's operand the word's bytes are reversed: the lane is the first byte, or the last */
+/* In a WQE's operand the word's bytes are reversed: the lane is the first byte, or the last. */
 #define SWAP_LANE_LAST ((uint64_t)WQE_OP_WRITE << 56)
 #define SWAP_LANE_FIRST ((uint64_t)WQE_OP_WRITE)
+#define TAG_LANE_LAST ((uint64_t)REDDN_TABLE_TAG << 48)
+#define TAG_LANE_FIRST ((uint64_t)REDDN_TABLE_TAG << 56)
 
 #define REGION(i, at, n) {.kind = CHAIN_AT_REGION, .index = (i), .from = (at), .len = (n)}
 #define SLOT(at) {.kind = CHAIN_AT_SLOT, .from = (at)}
@@ -42,15 +44,15 @@ static const uint8_t parallel_init[24] = {[PAR_END] = WQE_OP_WRITE_IMM};
 #define AWAIT_REQUEST {.queue = REPLY, .verb = CHAIN_WAIT}
 #define START(q) {.queue = REPLY, .verb = CHAIN_SEND_EN, .target = (q), .upto = CHAIN_UPTO_END}
 
-/* A bucket goes where its parts are needed: length and offset of the record into the reply, fingerprint to be compared */
+/* A bucket goes where its parts are needed: length and offset of the record into the reply, mark to be compared */
 #define LOOK(q, name, hit, fp) \
 	{.label = (name), .queue = (q), .verb = CHAIN_READ, .remote = REGION(CHAIN_HASH_GET_WINDOW, 0, 0), \
 	 .local = {LOW(hit, CHAIN_F_LOCAL_LEN, 4, sizeof((struct reddn_bucket *)0)->len), \
-		   LOW(hit, CHAIN_F_LOCAL_ADDR, 8, sizeof((struct reddn_bucket *)0)->off), WORD(fp, FP_LEN)}}
+		   LOW(hit, CHAIN_F_LOCAL_ADDR, 8, sizeof((struct reddn_bucket *)0)->off), WORD(fp, MARK_LEN)}}
 
-#define COMPARE(q, name, f, word_at, swapped) \
+#define COMPARE(q, name, f, word_at, tag, swapped) \
 	{.label = (name), .queue = (q), .verb = CHAIN_CAS, .flags = (f), .remote = WORD(word_at, 0), \
-	 .compare = 0, .swap = (swapped)}
+	 .compare = (tag), .swap = (swapped)}
 
 #define HIT(name) \
 	{.label = (name), .queue = REPLY, .verb = CHAIN_WRITE, .flags = CHAIN_DORMANT, \
@@ -67,8 +69,8 @@ static const struct chain_step sequential[] = {
 	START(LOOK0),
 	LOOK(LOOK0, "look0", "hit0", FP0),
 	LOOK(LOOK0, "look1", "hit1", SEQ_FP1),
-	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, SWAP_LANE_LAST),
-	COMPARE(LOOK0, "match1", 0, SEQ_LANE1, SWAP_LANE_FIRST),
+	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, TAG_LANE_LAST, SWAP_LANE_LAST),
+	COMPARE(LOOK0, "match1", 0, SEQ_LANE1, TAG_LANE_FIRST, SWAP_LANE_FIRST),
 	{.label = "decide", .queue = LOOK0, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 	 .remote = WORD(LANE0, 0), .local = {FIELD("hit0", CHAIN_F_OPCODE, 0, 1), FIELD("hit1", CHAIN_F_OPCODE, 0, 1)}},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide"},
@@ -86,14 +88,14 @@ static const struct chain_step parallel[] = {
 	START(LOOK0),
 	START(LOOK1),
 	LOOK(LOOK0, "look0", "hit0", FP0),
-	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, SWAP_LANE_LAST),
+	COMPARE(LOOK0, "match0", CHAIN_FENCE, FP0, TAG_LANE_LAST, SWAP_LANE_LAST),
 	{.label = "decide0", .queue = LOOK0, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 	 .remote = WORD(LANE0, 0), .local = {FIELD("hit0", CHAIN_F_OPCODE, 0, 1)}},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide0"},
 	{.queue = LOOK0, .verb = CHAIN_WAIT, .until = "decide1"},
 	{.queue = LOOK0, .verb = CHAIN_SEND_EN, .target = REPLY, .upto = CHAIN_UPTO_NEXT_HEAD},
 	LOOK(LOOK1, "look1", "hit1", PAR_FP1),
-	COMPARE(LOOK1, "match1", CHAIN_FENCE, PAR_FP1, SWAP_LANE_LAST),
+	COMPARE(LOOK1, "match1", CHAIN_FENCE, PAR_FP1, TAG_LANE_LAST, SWAP_LANE_LAST),
 	{.label = "decide1", .queue = LOOK1, .verb = CHAIN_READ, .flags = CHAIN_FENCE | CHAIN_SIGNALLED,
 	 .remote = WORD(PAR_LANE1, 0), .local = {FIELD("hit1", CHAIN_F_OPCODE, 0, 1), FIELD("done", CHAIN_F_OPCODE, 0, 1)}},
 	ANSWER(CHAIN_DORMANT),
@@ -105,9 +107,9 @@ static const struct chain_word sequential_word = {"probe", 16, NULL}, parallel_w
 
 /* As for the sequential form. The length of each offset, 1 here, is the caller's choice */
 static const struct chain_place request[] = {
-	FIELD("match0", CHAIN_F_COMPARE, 1, FP_LEN),
+	FIELD("match0", CHAIN_F_COMPARE, 2, FP_LEN),
 	LOW("look0", CHAIN_F_REMOTE_ADDR, 8, 1),
-	FIELD("match1", CHAIN_F_COMPARE, 0, FP_LEN),
+	FIELD("match1", CHAIN_F_COMPARE, 1, FP_LEN),
 	LOW("look1", CHAIN_F_REMOTE_ADDR, 8, 1),
 };
 /* clang-format on */
@@ -135,7 +137,7 @@ int chain_hash_get(const struct chain_hash_get *p, struct chain_image **out)
 	memcpy(args, request, sizeof(args));
 	for (unsigned a = 0; a < COUNT(args); a++) {
 		if (p->parallel && args[a].field == CHAIN_F_COMPARE)
-			args[a].from = 1; /* both lanes are last */
+			args[a].from = 2; /* both lanes are last */
 		if (args[a].field != CHAIN_F_REMOTE_ADDR)
 			continue;
 		args[a].len = p->offset_len;

@@ -7,11 +7,10 @@
  * fingerprints, and writes the records of those that match, then the live line, into the reply slot
  * (protocol/wire.h: request and reply of a TABLE offload).
  *
- * A match is decided by a CAS on a scratch word that holds 7 bytes of fingerprint and one *lane*. The lane is
- * 0, and becomes the opcode WRITE if the fingerprint equals the client's; a READ copies it into the opcode
- * byte of the reply WQE. The word is ours, so control segments stay valid at all times, and no byte of the
- * table or of a client ever becomes an opcode. A fingerprint of zero would match an empty bucket and return
- * the null record; clients never send it, and lose nothing else by it.
+ * A match is decided by a CAS on a scratch word that holds 7 bytes of a bucket, its mark, and one *lane*. The
+ * lane is 0, and becomes the opcode WRITE if the mark is the table's tag and the client's fingerprint; a READ
+ * copies it into the opcode byte of the reply WQE. The word is ours, so control segments stay valid at all
+ * times, and no byte of the table or of a client ever becomes an opcode.
  *
  * An error in any step (a bucket outside the window, say) means no answer, never a miss.
  */

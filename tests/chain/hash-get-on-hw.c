@@ -59,7 +59,7 @@ static uint64_t fp_of(const struct reddn_bucket *b)
 {
 	uint64_t fp = 0;
 
-	for (unsigned i = 7; i-- > 0;)
+	for (unsigned i = sizeof(b->fp); i-- > 0;)
 		fp = fp << 8 | b->fp[i];
 	return fp;
 }
@@ -73,11 +73,12 @@ static void set_bucket(struct world *w, unsigned b, unsigned rec, uint64_t fp)
 		k->len[i] = (uint8_t)(w->record[rec].len >> 8 * (2 - i));
 	for (unsigned i = 0; i < 5; i++)
 		k->off[i] = (uint8_t)(off >> 8 * (4 - i));
-	for (unsigned i = 0; i < 7; i++)
+	for (unsigned i = 0; i < sizeof(k->fp); i++)
 		k->fp[i] = (uint8_t)(fp >> 8 * i);
+	k->tag = rec ? REDDN_TABLE_TAG : 0;
 }
 
-/* Record 0 is the null record. A third of the buckets is empty: fingerprint 0. */
+/* Record 0 is the null record. A third of the buckets is empty: their mark is 0. */
 static void make_table(struct world *w)
 {
 	uint32_t at = 0;
@@ -100,7 +101,7 @@ static void make_table(struct world *w)
 	}
 	for (unsigned b = 0; b < BUCKETS; b++) {
 		bool empty = rnd(w, 3) == 0;
-		uint64_t fp = 1 + rnd(w, 1u << 30) * 0x3ffffff;
+		uint64_t fp = rnd(w, 1u << 30) * 0x3ffff;
 
 		if (b % 2 && rnd(w, 3) == 0) /* two entries that a get cannot tell apart */
 			fp = fp_of(&w->buckets[b - 1]);
@@ -144,7 +145,7 @@ static void expect(struct world *w, const unsigned b[2], uint64_t fp)
 		const struct reddn_bucket *k = &w->buckets[b[p]];
 		uint64_t len = 0, off = 0;
 
-		if (fp_of(k) != fp)
+		if (fp_of(k) != fp || k->tag != REDDN_TABLE_TAG)
 			continue;
 		hits |= 1 << p;
 		for (unsigned i = 0; i < 3; i++)
@@ -168,12 +169,12 @@ static void send_request(struct world *w)
 		fp = fp_of(&w->buckets[b[0]]);
 	}
 	if (pick == 5) /* a near miss: one bit */
-		fp = fp_of(&w->buckets[b[0]]) ^ 1ull << rnd(w, 56);
+		fp = fp_of(&w->buckets[b[0]]) ^ 1ull << rnd(w, 48);
 	expect(w, b, fp);
 	if (w->t->wild == BEYOND && w->c.sent > 8)
 		b[1] = BUCKETS;
 	for (unsigned i = 0; i < 2; i++) {
-		for (unsigned k = 7; k-- > 0;)
+		for (unsigned k = sizeof(w->buckets->fp); k-- > 0;)
 			*p++ = (uint8_t)(fp >> 8 * k);
 		for (unsigned k = w->t->offset_len; k-- > 0;)
 			*p++ = (uint8_t)((uint64_t)b[i] * sizeof(struct reddn_bucket) >> 8 * k);

@@ -153,12 +153,12 @@ static void answer(const uint8_t *arg, uint32_t imm)
 		uint64_t fp = 0, off = 0;
 		const uint64_t *words;
 
-		for (int i = 0; i < 7; i++)
+		for (int i = 0; i < 6; i++)
 			fp = fp << 8 | *arg++;
 		for (int i = 0; i < table.offset_len; i++)
 			off = off << 8 | *arg++;
 		words = (const uint64_t *)(table.map + table.st.buckets_off + off);
-		if (off + 16 <= table.st.buckets * 16 && words[1] == fp) {
+		if (off + 16 <= table.st.buckets * 16 && words[1] == reddn_mark(fp)) {
 			uint32_t len = reddn_locator_len(words[0]);
 
 			memcpy(record, table.map + table.st.heap_off + reddn_locator_off(words[0]), len);
@@ -232,7 +232,7 @@ static void accept_session(struct rdma_cm_id *id)
 	s.id = id;
 	s.served = 0;
 	s.depth = be16toh(s.req.depth);
-	s.request_len = 2u * (7u + table.offset_len);
+	s.request_len = 2u * (6u + table.offset_len);
 	rep = (struct reddn_wire_rep){.magic = htobe32((uint32_t)setting("magic", REDDN_WIRE_MAGIC)),
 		.version = (uint8_t)setting("version", REDDN_WIRE_VERSION),
 		.shape = (uint8_t)setting("shape", REDDN_SHAPE_TABLE),

@@ -61,8 +61,8 @@ static void tell(const struct tally *t)
 
 int hostile_arguments(int argc, char **argv)
 {
-	static const uint8_t zero[KNOWN_FP], ones[KNOWN_FP] = {255, 255, 255, 255, 255, 255, 255},
-					     one[KNOWN_FP] = {0, 0, 0, 0, 0, 0, 1};
+	static const uint8_t zero[KNOWN_FP], ones[KNOWN_FP] = {255, 255, 255, 255, 255, 255},
+					     one[KNOWN_FP] = {0, 0, 0, 0, 0, 1};
 	const struct known_table t = known_map(argv[0]);
 	const uint64_t w = t.window;
 	const uint64_t edges[] = {0, 1, 8, 15, 16, 17, w / 2 - 1, w - 17, w - 16, w - 15, w - 14, w - 8,

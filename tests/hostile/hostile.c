@@ -134,6 +134,8 @@ static const struct {
 	{"bystander", 1, hostile_bystander, "FILE",
 		"gets until SIGTERM and checks each answer and all of its memory"},
 	{"arguments", 1, hostile_arguments, "FILE", "arguments at the edges of windows, and between buckets"},
+	{"offsets", 2, hostile_offsets, "FILE TEXT",
+		"every byte offset with the fingerprint there; TEXT is in deleted records only"},
 	{"lengths", 1, hostile_lengths, "FILE", "requests of every wrong length"},
 	{"bytes", 3, hostile_bytes, "FILE SEED COUNT", "random requests"},
 	{"requests", 2, hostile_requests, "SEED COUNT [TABLE]",

@@ -53,6 +53,7 @@ struct ibv_send_wr hostile_one_sided(unsigned op, const struct hostile_key *k);
 /** Attacks. */
 int hostile_arguments(int argc, char **argv);
 int hostile_bytes(int argc, char **argv);
+int hostile_offsets(int argc, char **argv);
 int hostile_requests(int argc, char **argv);
 int hostile_lengths(int argc, char **argv);
 int hostile_keys(int argc, char **argv);

@@ -23,29 +23,40 @@ for t in table secret; do
 	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
 	seq 100 | sed "s/.*/key &\t$t value & of many/" | "$REDDN_TABLE" load --quiet "$work/$t" || fail "no data"
 done
+# A small table of which every record was replaced: what it held first is still in its heap. Their sizes are of all kinds.
+"$REDDN_TABLE" create --quiet --buckets 64 --seed 7 --max-key 16 --max-value 900 --heap 256K "$work/small" >/dev/null || fail "no table"
+for word in deleted present; do
+	seq 15 | awk -v word=$word '{ s = ""; for (i = 0; i < ($1 * 153) % 800; i++) s = s "x"; print "key " $1 "\t" word " " s }' |
+		"$REDDN_TABLE" load --quiet "$work/small" || fail "no data"
+done
+grep -q deleted "$work/small" || fail "nothing deleted is left in the heap"
 (umask 077 && head -c 64 /dev/urandom | sha256sum >"$work/key")
 nic_options=(--seed "$seed")
 start_nic
 start_reddnd "regions = (
   { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
-  { name = \"s\"; kind = \"table\"; path = \"$work/secret\"; } );
+  { name = \"s\"; kind = \"table\"; path = \"$work/secret\"; },
+  { name = \"small\"; kind = \"table\"; path = \"$work/small\"; } );
 offloads = (
   { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"small\"; program = \"hash-get\"; region = \"small\"; },
+  { name = \"small-parallel\"; program = \"hash-get-parallel\"; region = \"small\"; },
+  { name = \"small-recycled\"; program = \"hash-get\"; region = \"small\"; mode = \"recycled\"; },
   { name = \"secret\"; program = \"hash-get\"; region = \"s\"; },
   { name = \"keyed\"; program = \"hash-get\"; region = \"s\"; } );
 tenants = (
-  { name = \"all\"; offloads = [ \"sequential\", \"parallel\", \"recycled\", \"secret\" ]; },
+  { name = \"all\"; offloads = [ \"sequential\", \"parallel\", \"recycled\", \"secret\", \"small\", \"small-parallel\", \"small-recycled\" ]; },
   { name = \"one\"; key = \"$work/key\"; offloads = [ \"keyed\" ]; } );"
 daemon=$(program_of "$reddnd") || exit
-files=$(sha256sum "$work/table" "$work/secret")
+files=$(sha256sum "$work/table" "$work/secret" "$work/small")
 
 attack() # OFFLOAD CASE [ARGUMENT...]
 {
 	on_nic hostile.log "$HOSTILE" "$address" "$port" "$@" || fail "$*" "$work/hostile.log" "$work/reddnd.log"
 	alive "$bystander" || fail "$*: wrong service for the bystander" "$work/reddnd.log" "$work/hostile.log" "$work/bystander.log"
-	[[ $(sha256sum "$work/table" "$work/secret") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
+	[[ $(sha256sum "$work/table" "$work/secret" "$work/small") == "$files" ]] || fail "$*: a region has changed" "$work/hostile.log"
 	ok "$1: $(tail -n 1 "$work/hostile.log")"
 }
 
@@ -113,6 +124,9 @@ round()
 		attack "$offload" lengths "$work/table"
 		attack "$offload" flood
 		attack "$offload" qp-error
+	done
+	for offload in small small-parallel small-recycled; do
+		attack "$offload" offsets "$work/small" deleted
 	done
 	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
 	[[ ${#keys[@]} -ge 8 ]] || fail "the keys of the daemon are not found"

@@ -33,14 +33,14 @@ struct known_table known_map(const char *path)
 struct known_bucket known_look(const struct known_table *t, uint64_t at)
 {
 	const uint8_t *b = t->buckets + at;
-	struct known_bucket s = {{0}, 0, 0};
+	struct known_bucket s = {.tag = b[14]};
 
 	for (unsigned i = 0; i < 3; i++)
 		s.len = s.len << 8 | b[i];
 	for (unsigned i = 3; i < 8; i++)
 		s.off = s.off << 8 | b[i];
 	for (unsigned i = 0; i < KNOWN_FP; i++)
-		s.fp[i] = b[14 - i];
+		s.fp[i] = b[13 - i];
 	return s;
 }
 
@@ -69,7 +69,7 @@ bool known_model(struct raw_client *c, const struct known_table *t, unsigned slo
 		if (at + BUCKET_READ > t->window)
 			return false;
 		s = known_look(t, at);
-		if (memcmp(s.fp, r, KNOWN_FP) != 0)
+		if (memcmp(s.fp, r, KNOWN_FP) != 0 || s.tag != REDDN_TABLE_TAG)
 			continue;
 		if (s.len == 0 || s.off + s.len > t->heap_size || s.len > own)
 			return false;

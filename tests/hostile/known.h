@@ -8,7 +8,7 @@
 
 #include "tests/hostile/hostile.h"
 
-enum { KNOWN_FP = 7 /* bytes of a fingerprint in a request */ };
+enum { KNOWN_FP = 6 /* bytes of a fingerprint in a request */ };
 
 struct known_table {
 	const uint8_t *file, *buckets, *heap;
@@ -18,6 +18,7 @@ struct known_table {
 /** The chain's reading of the bytes at an offset of the window. */
 struct known_bucket {
 	uint8_t fp[KNOWN_FP]; /* as in a request: the most significant byte first */
+	uint8_t tag;
 	uint64_t len, off;
 };
 

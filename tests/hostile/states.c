@@ -236,7 +236,7 @@ static void ask(struct subject *s, enum attack a, uint32_t len)
 
 static void put_edge(struct subject *s, unsigned which)
 {
-	static const uint8_t fps[FOUND][KNOWN_FP] = {[ONES] = {255, 255, 255, 255, 255, 255, 255}};
+	static const uint8_t fps[FOUND][KNOWN_FP] = {[ONES] = {255, 255, 255, 255, 255, 255}};
 	unsigned edge = which / FINGERPRINTS, fp = which % FINGERPRINTS;
 	uint64_t at = (edges[edge].end ? table->window : 0) + (uint64_t)edges[edge].at;
 	/* the bytes beyond the window are unknown */

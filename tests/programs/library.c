@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every program of conf/programs that ends by itself, and what it means in plain C */
+#include "protocol/table-format.h"
 #include "tests/programs/offloads.h"
 
 #include <stdio.h>
@@ -215,8 +216,9 @@ static void hash_setup(struct run *r)
 
 		run_put_be(b, 3, len);
 		run_put_be(b + 3, 5, run_random(r, HEAP - len));
-		run_put_le(b + 8, 7,
-			i % 2 && run_random(r, 3) == 0 ? run_get_le(b - BUCKET + 8, 7) : run_number(r, 7));
+		run_put_le(b + 8, 6,
+			i % 2 && run_random(r, 3) == 0 ? run_get_le(b - BUCKET + 8, 6) : run_number(r, 6));
+		b[14] = run_random(r, 5) ? REDDN_TABLE_TAG : (uint8_t)run_number(r, 1);
 	}
 }
 
@@ -228,7 +230,7 @@ static void hash_request(struct run *r, uint8_t *slot)
 
 	if (run_random(r, 3) == 0)
 		b[1] = b[0] ^ 1;
-	fp = run_number_near(r, run_get_le(r->region[0] + b[run_random(r, 2)] * BUCKET + 8, 7), 7);
+	fp = run_number_near(r, run_get_le(r->region[0] + b[run_random(r, 2)] * BUCKET + 8, 6), 6);
 	for (unsigned p = 0; p < probes; p++) {
 		const uint8_t *k = r->region[0] + b[p] * BUCKET;
 		char name[24];
@@ -237,7 +239,7 @@ static void hash_request(struct run *r, uint8_t *slot)
 		run_arg(r, name, fp);
 		snprintf(name, sizeof(name), "probe[%u].at", p);
 		run_arg(r, name, b[p] * BUCKET);
-		if (run_get_le(k + 8, 7) == fp)
+		if (run_get_le(k + 8, 6) == fp && k[14] == REDDN_TABLE_TAG)
 			memcpy(slot + 64, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
 	}
 	memcpy(slot, r->region[2], 64);

@@ -108,9 +108,11 @@ static void sequential_in_words(void **state)
 		"5 B at 0x101eb (lkey 0xa0), 7 B at 0x5018 (lkey 0x55)",
 		"   43 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10221 (lkey 0xa0), "
 		"5 B at 0x1022b (lkey 0xa0), 7 B at 0x5021 (lkey 0x55)",
-		"   45 qp 0x11 ds 4 cas fenced remote 0x5018 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		"   45 qp 0x11 ds 4 cas fenced remote 0x5018 (rkey 0x55) compare=0xa5000000000000 "
+		"swap=0x800000000000000 "
 		"-> 8 B at 0x5028 (lkey 0x55)",
-		"   46 qp 0x11 ds 4 cas remote 0x5020 (rkey 0x55) compare=0 swap=0x8 -> 8 B at 0x5028 (lkey "
+		"   46 qp 0x11 ds 4 cas remote 0x5020 (rkey 0x55) compare=0xa500000000000000 swap=0x8 -> 8 B "
+		"at 0x5028 (lkey "
 		"0x55)",
 		"   47 qp 0x11 ds 4 read fenced signalled remote 0x501f (rkey 0x55) -> 1 B at 0x101c3 (lkey "
 		"0xa0), "
@@ -135,7 +137,8 @@ static void parallel_in_words(void **state)
 	static const char *const look0[] = {
 		"   23 qp 0x11 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x10261 (lkey 0xa0), "
 		"5 B at 0x1026b (lkey 0xa0), 7 B at 0x5020 (lkey 0x55)",
-		"   25 qp 0x11 ds 4 cas fenced remote 0x5020 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		"   25 qp 0x11 ds 4 cas fenced remote 0x5020 (rkey 0x55) compare=0xa5000000000000 "
+		"swap=0x800000000000000 "
 		"-> 8 B at 0x5038 (lkey 0x55)",
 		"   26 qp 0x11 ds 3 read fenced signalled remote 0x5027 (rkey 0x55) -> 1 B at 0x10243 (lkey "
 		"0xa0)",
@@ -148,7 +151,8 @@ static void parallel_in_words(void **state)
 		/* ring of 8, 4 per instance */
 		"   12 qp 0x12 ds 5 read remote 0x100000000000000 (rkey 0xe0) -> 3 B at 0x102a1 (lkey 0xa0), "
 		"5 B at 0x102ab (lkey 0xa0), 7 B at 0x5028 (lkey 0x55)",
-		"   14 qp 0x12 ds 4 cas fenced remote 0x5028 (rkey 0x55) compare=0 swap=0x800000000000000 "
+		"   14 qp 0x12 ds 4 cas fenced remote 0x5028 (rkey 0x55) compare=0xa5000000000000 "
+		"swap=0x800000000000000 "
 		"-> 8 B at 0x5038 (lkey 0x55)",
 		"   15 qp 0x12 ds 4 read fenced signalled remote 0x502f (rkey 0x55) -> 1 B at 0x10283 (lkey "
 		"0xa0), "
@@ -172,12 +176,12 @@ static void requests(void **state)
 			unsigned q1 = par ? 2 : 1;
 
 			assert_int_equal(chain_hash_get(&(struct chain_hash_get){par, len}, &img), 0);
-			assert_int_equal(img->arg_len, 2 * (7 + len));
+			assert_int_equal(img->arg_len, 2 * (6 + len));
 			assert_int_equal(img->nrecv, 4);
 			for (unsigned i = 0; i < 4; i++) {
 				assert_int_equal(img->recv[i].sym, CHAIN_SYM_QUEUE);
 				assert_int_equal(img->recv[i].index, i < 2 ? 1 : q1);
-				assert_int_equal(img->recv[i].len, i % 2 ? len : 7);
+				assert_int_equal(img->recv[i].len, i % 2 ? len : 6);
 			}
 			assert_string_equal(
 				chain_step_at(img, 2, 1, (uint16_t)(img->recv[0].offset / 64), NULL),
@@ -192,9 +196,9 @@ static void requests(void **state)
 				chain_step_at(img, 2, q1, (uint16_t)(img->recv[3].offset / 64), NULL),
 				"look1");
 			/* compare is at byte 40 of a CAS, the remote address at byte 16 of a READ */
-			assert_int_equal(img->recv[0].offset % 64, 41);
+			assert_int_equal(img->recv[0].offset % 64, 42);
 			assert_int_equal(img->recv[1].offset % 64, 24 - len);
-			assert_int_equal(img->recv[2].offset % 64, par ? 41 : 40);
+			assert_int_equal(img->recv[2].offset % 64, par ? 42 : 41);
 			assert_int_equal(img->recv[3].offset % 64, 24 - len);
 			assert_int_equal(img->region_bits[CHAIN_HASH_GET_WINDOW], 8 * len);
 			assert_int_equal(img->region_bits[CHAIN_HASH_GET_HEAP], 40);

@@ -2,6 +2,7 @@
 #include "reddnd/chain/schedule/derive.h"
 
 #include "mlx5/wqe.h"
+#include "protocol/table-format.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/verify/order.h"
 #include "tests/chain/by-hand.h"
@@ -25,14 +26,16 @@
 #define LOOK(q, name, hit, fp) \
 	{.label = (name), .queue = (q), .verb = CHAIN_READ, .remote = REGION(0, 0, 0), .line = __LINE__, \
 	 .local = {FIELD(hit, CHAIN_F_LOCAL_LEN, 1, 3), FIELD(hit, CHAIN_F_LOCAL_ADDR, 3, 5), WORD("probe", fp, 7)}}
-#define MATCH(q, name, at, to) \
-	{.label = (name), .queue = (q), .verb = CHAIN_CAS, .remote = WORD("probe", at, 0), .swap = (to), .line = __LINE__}
+#define MATCH(q, name, at, tag, to) \
+	{.label = (name), .queue = (q), .verb = CHAIN_CAS, .remote = WORD("probe", at, 0), \
+	 .compare = (tag), .swap = (to), .line = __LINE__}
 #define HIT(name) \
 	{.label = (name), .verb = CHAIN_WRITE, .flags = CHAIN_DORMANT, .remote = SLOT(64), .local = {REGION(1, 0, 1)}, \
 	 .line = __LINE__}
 #define DONE(f) \
 	{.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_IMM_SEQ | (f), .remote = SLOT(0), \
 	 .local = {REGION(2, 0, 64)}, .line = __LINE__}
+#define TAG ((uint64_t)REDDN_TABLE_TAG)
 /* clang-format on */
 
 static struct chain_desc *derive(const struct chain_desc *d)
@@ -71,9 +74,9 @@ static void assert_hash_get(bool parallel, const struct chain_step *steps, unsig
 	struct chain_word word = {"probe", parallel ? 24 : 16, parallel ? init : NULL};
 	unsigned p = parallel;
 	struct chain_place args[] = {
-		FIELD("match0", CHAIN_F_COMPARE, 1, 7),
+		FIELD("match0", CHAIN_F_COMPARE, 2, 6),
 		FIELD("look0", CHAIN_F_REMOTE_ADDR, 3, 5),
-		FIELD("match1", CHAIN_F_COMPARE, p, 7),
+		FIELD("match1", CHAIN_F_COMPARE, 1 + p, 6),
 		FIELD("look1", CHAIN_F_REMOTE_ADDR, 3, 5),
 	};
 	struct chain_desc text =
@@ -118,8 +121,8 @@ static void hash_get_as_by_hand(void **state)
 	static const struct chain_step sequential[] = {
 		LOOK(1, "look0", "hit0", 0),
 		LOOK(1, "look1", "hit1", 9),
-		MATCH(1, "match0", 0, (uint64_t)WQE_OP_WRITE << 56),
-		MATCH(1, "match1", 8, WQE_OP_WRITE),
+		MATCH(1, "match0", 0, TAG << 48, (uint64_t)WQE_OP_WRITE << 56),
+		MATCH(1, "match1", 8, TAG << 56, WQE_OP_WRITE),
 		{.label = "decide",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -131,7 +134,7 @@ static void hash_get_as_by_hand(void **state)
 	};
 	static const struct chain_step parallel[] = {
 		LOOK(1, "look0", "hit0", 0),
-		MATCH(1, "match0", 0, (uint64_t)WQE_OP_WRITE << 56),
+		MATCH(1, "match0", 0, TAG << 48, (uint64_t)WQE_OP_WRITE << 56),
 		{.label = "decide0",
 			.queue = 1,
 			.verb = CHAIN_READ,
@@ -139,7 +142,7 @@ static void hash_get_as_by_hand(void **state)
 			.local = {FIELD("hit0", CHAIN_F_OPCODE, 0, 1)}},
 		HIT("hit0"),
 		LOOK(2, "look1", "hit1", 8),
-		MATCH(2, "match1", 8, (uint64_t)WQE_OP_WRITE << 56),
+		MATCH(2, "match1", 8, TAG << 48, (uint64_t)WQE_OP_WRITE << 56),
 		{.label = "decide1",
 			.queue = 2,
 			.verb = CHAIN_READ,

@@ -10,7 +10,7 @@
 /* First bucket of the neighbourhood of the entry in bucket @i. */
 static uint64_t home(const struct hopscotch *h, uint64_t i)
 {
-	struct reddn_place p = {.fp = h->words[2 * i + 1]};
+	struct reddn_place p = {.fp = reddn_mark_fp(h->words[2 * i + 1])};
 
 	return hopscotch_place(&p, h->places);
 }
@@ -31,9 +31,9 @@ static uint64_t hop(struct hopscotch *h, uint64_t to)
 	return to;
 }
 
-static bool insert(struct hopscotch *h, uint64_t locator, uint64_t fp)
+static bool insert(struct hopscotch *h, uint64_t locator, uint64_t mark)
 {
-	struct reddn_place p = {.fp = fp};
+	struct reddn_place p = {.fp = reddn_mark_fp(mark)};
 	uint64_t first = hopscotch_place(&p, h->places), end = h->places + HOPSCOTCH_NEIGHBOURS - 1,
 		 i = first;
 
@@ -49,7 +49,7 @@ static bool insert(struct hopscotch *h, uint64_t locator, uint64_t fp)
 		i = empty;
 	}
 	h->words[2 * i] = locator;
-	h->words[2 * i + 1] = fp;
+	h->words[2 * i + 1] = mark;
 	return true;
 }
 

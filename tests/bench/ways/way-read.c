@@ -161,7 +161,8 @@ static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res
 		memcpy(word, mem + BUCKET * g->probe, BUCKET);
 		off = reddn_locator_off(word[0]);
 		len = reddn_locator_len(word[0]);
-		if (word[1] != g->place.fp || len + BUCKETS > c->stride || off + len > c->hdr.heap_size)
+		if (word[1] != reddn_mark(g->place.fp) || len + BUCKETS > c->stride ||
+			off + len > c->hdr.heap_size)
 			continue;
 		g->reading_record = true;
 		return read_one(c, slot, memory(c, slot) + BUCKETS, c->file + c->hdr.heap_off + off,
@@ -254,7 +255,7 @@ static int read_header(struct reader *c)
 	if (n < 0 || wc.status != IBV_WC_SUCCESS)
 		return -EIO;
 	memcpy(&c->hdr, c->link.mem, sizeof(c->hdr));
-	if (c->hdr.magic != REDDN_TABLE_MAGIC || c->hdr.version != 1 ||
+	if (c->hdr.magic != REDDN_TABLE_MAGIC || c->hdr.version != REDDN_TABLE_VERSION ||
 		c->hdr.file_size > be64toh(c->link.offer.file.size))
 		return -EPROTO;
 	return 0;
@@ -262,7 +263,7 @@ static int read_header(struct reader *c)
 
 static int make_slots(struct reader *c)
 {
-	size_t bytes = BUCKETS + reddn_record_size(c->hdr.max_key, c->hdr.max_value);
+	size_t bytes = BUCKETS + reddn_record_padded(reddn_record_size(c->hdr.max_key, c->hdr.max_value));
 
 	if (c->lookup == IDEAL) {
 		bytes = way_ideal_bytes;
