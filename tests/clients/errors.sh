@@ -84,7 +84,8 @@ while read -r setting words; do
 	unserve
 done <<'END'
 magic=1 no reddnd
-version=9 version 9
+version=9 version 9 of the protocol, this library 2: libreddn must be updated
+version=1 version 1 of the protocol, this library 2: the server must be updated
 depth=17 depth 17
 request_len=0 length of requests
 request_len=300 requests of 300 bytes
