@@ -275,6 +275,54 @@ static void test_refused(void **state)
 	old_free(&o);
 }
 
+/* Any byte of the old table may be wrong: it is refused, or what it gives are records. Never a crash. */
+static void test_damage(void **state)
+{
+	struct old o = {.buckets = 64, .entries = 20, .val_len = 50, .heap_size = 8192};
+	struct reddn_table_upgrade done;
+	unsigned refused = 0;
+	uint8_t *good;
+
+	(void)state;
+	srandom(4);
+	old_make(&o);
+	good = malloc(o.size);
+	assert_non_null(good);
+	memcpy(good, o.map, o.size);
+	old_free(&o);
+	for (int round = 0; round < 2000; round++) {
+		int fd = open(file, O_RDWR | O_CREAT | O_TRUNC, 0600), r;
+		struct reddn_table *t;
+		struct reddn_table_entry e;
+		uint64_t pos = 0, seen = 0;
+
+		assert_int_equal(write(fd, good, o.size), o.size);
+		for (int k = 0; k < 3; k++) {
+			long at = random() % 2 ? 8 + random() % 200 : random() % (long)o.size;
+			uint8_t byte = (uint8_t)random();
+
+			assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		}
+		close(fd);
+		r = upgrade(&done);
+		if (r < 0) {
+			assert_true(r == -EBADMSG || r == -ENOSPC || r == -ENOMEM);
+			assert_true(strlen(why) > 8);
+			refused++;
+			continue;
+		}
+		assert_int_equal(reddn_table_open(&t, file, 0, why, sizeof(why)), 0);
+		while (reddn_table_next(t, &pos, &e) == 0)
+			seen += e.key_len > 4 && !memcmp(e.key, "key ", 4);
+		reddn_table_close(t);
+		assert_int_equal(seen, done.after.entries);
+	}
+	assert_alone();
+	print_message("%u of 2000 damaged tables refused\n", refused);
+	assert_true(refused > 200);
+	free(good);
+}
+
 /* The name may be a link, which stays one */
 static void test_link(void **state)
 {
@@ -317,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_full_buckets),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_link),
 	};
 

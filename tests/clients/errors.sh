@@ -59,6 +59,12 @@ unserve
 serve reject=3 text="no offload of that name"
 expect "refused" 2 "refused by the server: no offload of that name" "${ping[@]}"
 unserve
+serve reject=1 detail=1 version=1 text="the client speaks version 2 of the protocol, the server version 1"
+expect "an older server" 2 "it speaks version 1 of the protocol, this library 2: the server must be updated" "${ping[@]}"
+unserve
+serve reject=1 detail=9 version=9 text="the client speaks version 2 of the protocol, the server version 9"
+expect "a newer server" 2 "the client speaks version 2 of the protocol, the server version 9" "${ping[@]}"
+unserve
 serve reject=5 detail=64 text="slots of 64 bytes"
 expect "a smaller slot than was offered" 2 "slots of 64 bytes" "${ping[@]}"
 unserve
