@@ -41,14 +41,14 @@ expect()
 }
 
 ping=("$REDDN" ping -p "$port" -t 50000 -c 2 -i 1 "$address" x)
-bench=("$REDDN" bench -p "$port" -t 50000 -c 3000 -V -a 20 -k "$work/table.tsv" "$address" x)
+bench=("$REDDN" bench -p "$port" -t 50000 -V -a 20 -k "$work/table.tsv")
 
 expect "nobody listens" 2 "connection refused" "${ping[@]}"
 expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
 expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot allocate memory" "$NO_QUEUE_PAIR" "$address" "$port"
 
 serve
-expect "a good server" 0 "wrong  *0$" "${bench[@]}"
+expect "a good server" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
 expect "one key" 1 "not found" "$REDDN" get --timeout 100000 -p "$port" "$address" x 'a key that is longer than any'
 for depth in 1 3 64; do
 	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1
@@ -107,17 +107,17 @@ accept-len=20 power of two
 accept-len=0 no reddnd
 END
 
-# which the library notices first, the end of the connection or of its requests, is chance
+# Which the library notices first, the end of the connection or of its requests, is chance. 100 requests reuse each slot.
 while read -r what words; do
-	serve after=1000 do="$what"
-	expect "in the middle: $what" 2 "$words" "${bench[@]}"
+	serve after=100 do="$what"
+	expect "in the middle: $what" 2 "$words" "${bench[@]}" -c 300 "$address" x
 	grep -q '^unanswered' "$work/client.log" && fail "$what: requests got no result" "$work/client.log"
 	unserve
 done <<'END'
 disconnect closed the connection\|the NIC reports
 exit ^reddn: \(the connection was lost\|the server closed\|the NIC reports\)
-wrong-imm protocol violated: reply 1001 when 1000
-twice protocol violated: reply 1000 when 1001
+wrong-imm protocol violated: reply 101 when 100
+twice protocol violated: reply 100 when 101
 END
 
 serve after=0 do=silence
