@@ -4,7 +4,7 @@
  * that executes WQEs. It knows no file descriptor of an application, no handle and no system call of the
  * verbs ABI. softcx/uverbs, the "kernel driver", uses it, and softcx/nic runs it.
  *
- * Threads: one. Every function here is called from the thread that calls hw_poll().
+ * Threads: one at a time. The caller sees to it that no two functions run at once (softcx/nic/engine.h).
  * Errors: 0 or a negative errno; positive values are documented where they occur.
  * Ownership: objects are created and destroyed in pairs; destroying what is still referenced
  * gives -EBUSY (a PD with keys or queues, a CQ with QPs), as firmware does.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/callstate.h"
 
+#include "softcx/nic/engine.h"
 #include "softcx/nic/remote-copy.h"
 
 #include <errno.h>
@@ -143,6 +144,20 @@ static bool unfit(const int *fds, unsigned n, bool socket)
 	return false;
 }
 
+static int map_pieces(struct nic_call *call, struct call_answer *answer)
+{
+	struct engine *engine = call->files->engine;
+	int rc;
+
+	engine_leave(engine);
+	rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE, call->pid,
+		call->pieces, call->npieces);
+	engine_enter(engine);
+	if (rc == 0)
+		mm_add(answer->mem);
+	return rc;
+}
+
 static int answer_mem(struct nic_call *call, struct call_answer *answer, const struct softcx_request *req,
 	const void *bytes, size_t size, const int *fds, unsigned nfds)
 {
@@ -171,8 +186,7 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 	else if (call->pieces[0].fd < 0 && !remote_copy_needless(call->pid, answer->va))
 		call->remote_copy = true;
 	else
-		answer->rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE,
-			call->pid, call->pieces, call->npieces);
+		answer->rc = map_pieces(call, answer);
 	clear_pieces(call);
 	return answer->rc == -EINVAL ? -EPROTO : 0;
 }

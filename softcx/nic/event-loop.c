@@ -3,7 +3,6 @@
 #include "util/array.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,16 +59,23 @@ void event_loop_remove(struct event_loop *loop, struct source *source)
 	loop->dead = source;
 }
 
-int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns)
+int event_loop_wait(struct event_loop *loop, uint64_t timeout_ns)
 {
-	struct epoll_event events[512];
 	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+	int n = epoll_pwait2(
+		loop->epoll, loop->ready, COUNT(loop->ready), timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
+
+	loop->nready = n < 0 ? 0 : n;
+	return loop->nready;
+}
+
+void event_loop_serve(struct event_loop *loop)
+{
 	eventfd_t wakes;
-	int n = epoll_pwait2(loop->epoll, events, COUNT(events), timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
 
 	for (unsigned rank = 0; rank < 2; rank++) {
-		for (int i = 0; i < n; i++) {
-			struct source *source = events[i].data.ptr;
+		for (int i = 0; i < loop->nready; i++) {
+			struct source *source = loop->ready[i].data.ptr;
 
 			if (!source) {
 				eventfd_read(loop->wake, &wakes);
@@ -84,7 +90,6 @@ int event_loop_poll(struct event_loop *loop, uint64_t timeout_ns)
 		}
 	}
 	reap(loop);
-	return n < 0 ? 0 : n;
 }
 
 void event_loop_wake(const struct event_loop *loop)

@@ -2,6 +2,7 @@
 #include "softcx/nic/files.h"
 
 #include "softcx/nic/callstate.h"
+#include "softcx/nic/engine.h"
 #include "softcx/nic/guard.h"
 #include "softcx/nic/ident.h"
 #include "softcx/proto/proto.h"
@@ -83,7 +84,7 @@ static void take_fds(struct packet *p, const struct cmsghdr *c)
 	}
 }
 
-static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
+static void packet_recv(struct engine *engine, int fd, void *buf, size_t size, struct packet *p)
 {
 	/* Without credentials in it, it has room for some more descriptors, and the kernel fills it. */
 	union {
@@ -95,11 +96,13 @@ static void packet_recv(int fd, void *buf, size_t size, struct packet *p)
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
 	memset(p, 0, sizeof(*p));
+	engine_leave(engine);
 	p->len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (p->len < 0) {
+	if (p->len < 0)
 		p->len = -errno;
+	engine_enter(engine);
+	if (p->len < 0)
 		return;
-	}
 	p->truncated = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
@@ -128,6 +131,7 @@ static bool channel_send(struct channel *ch, const struct softcx_reply *reply, c
 	} control;
 	struct iovec iov[2] = {{(void *)(uintptr_t)reply, sizeof(*reply)}, {(void *)(uintptr_t)bytes, size}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	int rc;
 
 	if (nfds) {
 		memset(&control, 0, sizeof(control));
@@ -138,11 +142,12 @@ static bool channel_send(struct channel *ch, const struct softcx_reply *reply, c
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 	}
-	if (sendmsg(ch->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-		return true;
-	if (errno != EPIPE && errno != ECONNRESET)
-		complain(ch->file, ch->pid, "the answer cannot be sent: %s", strerror(errno));
-	return false;
+	engine_leave(ch->file->files->engine);
+	rc = sendmsg(ch->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	engine_enter(ch->file->files->engine);
+	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
+		complain(ch->file, ch->pid, "the answer cannot be sent: %s", strerror(-rc));
+	return rc == 0;
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -267,7 +272,7 @@ static bool channel_input(struct source *source)
 	struct packet p;
 	int rc;
 
-	packet_recv(source->fd, inbox, sizeof(inbox), &p);
+	packet_recv(ch->file->files->engine, source->fd, inbox, sizeof(inbox), &p);
 	if (p.len == -EAGAIN)
 		return true;
 	if (p.len <= 0) {
@@ -372,7 +377,7 @@ static bool file_input(struct source *source)
 		struct packet p;
 		int rc;
 
-		packet_recv(source->fd, &hello, sizeof(hello), &p);
+		packet_recv(file->files->engine, source->fd, &hello, sizeof(hello), &p);
 		if (p.len == -EAGAIN)
 			return true;
 		if (p.len <= 0)

@@ -5,6 +5,9 @@
  * A file has a connection, whose life is the file's, and one command channel for each process image that
  * uses it. Calls of one channel follow one another; a call that waits for an answer about memory does not
  * hold up the others.
+ *
+ * The caller of each function has the hardware (engine.h); sources give it up while they receive, map and
+ * send.
  */
 #ifndef SOFTCX_NIC_FILES_H
 #define SOFTCX_NIC_FILES_H
@@ -33,6 +36,7 @@ struct files_hooks {
 /** All open files, and what they use. */
 struct files {
 	struct event_loop *loop;
+	struct engine *engine;
 	struct hw_dev *const *devs;
 	struct ucma_net *net;
 	struct file *first; /* of the open ones */

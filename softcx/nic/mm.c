@@ -19,9 +19,12 @@ struct mapping {
 	LIST_ENTRY(mapping) link;
 };
 
-static LIST_HEAD(mapping_list, mapping) mappings = LIST_HEAD_INITIALIZER(mappings);
+LIST_HEAD(mapping_list, mapping);
+static struct mapping_list mappings = LIST_HEAD_INITIALIZER(mappings);
+static struct mapping_list released = LIST_HEAD_INITIALIZER(released);
 
-/** Synchronous, in the only thread: the list is not being changed while the hardware touches memory. */
+/** Synchronous, in the thread that has the hardware: the list is not being changed while it touches memory.
+ */
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	static const char why[] =
@@ -55,6 +58,22 @@ static void mapping_release(struct hw_mem *mem)
 	struct mapping *m = mem->priv;
 
 	LIST_REMOVE(m, link);
+	LIST_INSERT_HEAD(&released, m, link);
+}
+
+struct mm_released *mm_take_released(void)
+{
+	struct mapping *m = LIST_FIRST(&released);
+
+	if (m)
+		LIST_REMOVE(m, link);
+	return (struct mm_released *)m;
+}
+
+void mm_unmap(struct mm_released *gone)
+{
+	struct mapping *m = (struct mapping *)gone;
+
 	if (m->base)
 		munmap(m->base, m->size);
 	free(m);
@@ -135,13 +154,19 @@ int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t 
 		.refs = 1,
 		.release = mapping_release,
 		.priv = m};
-	LIST_INSERT_HEAD(&mappings, m, link);
 	if (pieces[0].fd >= 0)
 		rc = map_pieces(m, pieces, n);
 	if (rc < 0) {
-		mapping_release(&m->mem);
+		mm_unmap((struct mm_released *)m);
 		return rc;
 	}
 	*mem = &m->mem;
 	return 0;
+}
+
+void mm_add(struct hw_mem *mem)
+{
+	struct mapping *m = mem->priv;
+
+	LIST_INSERT_HEAD(&mappings, m, link);
 }

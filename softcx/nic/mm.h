@@ -6,7 +6,8 @@
  * A file may become shorter than what is mapped: an access beyond its end meets zeros (the page is replaced,
  * see mm_init) and never kills the NIC.
  *
- * Threads: one. Errors: negative errno.
+ * Threads: mm_new() and mm_unmap(), which take long, may be called without the hardware (engine.h), the
+ * others need it. Errors: negative errno.
  */
 #ifndef SOFTCX_NIC_MM_H
 #define SOFTCX_NIC_MM_H
@@ -25,8 +26,14 @@ int mm_init(void);
 /**
  * Makes a hw_mem with one reference for [@va, @va + @len) of process @pid. @pieces must cover that range in
  * ascending order without gaps: -EINVAL otherwise. Descriptors stay the caller's and may be closed at once.
+ * The hardware may use it after mm_add().
  */
 int mm_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid,
 	const struct mm_piece *pieces, unsigned n);
+void mm_add(struct hw_mem *mem);
+
+/** One whose last reference is gone, or NULL. The caller passes it to mm_unmap(). */
+struct mm_released *mm_take_released(void);
+void mm_unmap(struct mm_released *gone);
 
 #endif

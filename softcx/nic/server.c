@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
 
+#include "softcx/nic/engine.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
@@ -30,17 +31,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define USEC 1000ULL
-#define MSEC 1000000ULL
 #define SEC 1000000000ULL
-#define SPINS (100 * USEC) /* after work, before it naps */
-#define TURN (50 * USEC)   /* of commands, before others may run */
 
-enum {
-	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the sockets */
-	EMPTY_POLLS = 16,     /* passes that find nothing, before others may run */
-	CONTROL = -2,         /* what a listener has in place of a device */
-};
+enum { CONTROL = -2 }; /* what a listener has in place of a device */
 
 struct listener {
 	struct source source; /* first */
@@ -66,6 +59,8 @@ struct server {
 	struct hw_dev *devs[HOSTS_MAX_DEVS];
 	struct ucma_net *net;
 	struct faults faults;
+	struct engine engine;
+	struct hw_dev_watch watch[HOSTS_MAX_DEVS];
 	struct event_loop loop;
 	struct files files;
 	struct listener *listeners[HOSTS_MAX_DEVS + 2 * HOSTS_MAX];
@@ -76,10 +71,6 @@ struct server {
 	unsigned holds;
 	volatile sig_atomic_t stop;
 	uint64_t alone_since; /* no client; 0: there is one */
-	uint64_t busy_at;     /* when hardware last had something to do */
-	uint64_t nap;         /* length of the next sleep */
-	uint64_t looked_at;   /* ns, at timers and at UARs that sleep */
-	uint64_t yielded_at;  /* ns, between commands */
 };
 
 uint64_t nic_now(void)
@@ -396,30 +387,35 @@ static int make_all_sockets(struct server *s)
 	return rc;
 }
 
-static bool poll_hardware(struct server *s)
-{
-	bool busy = false;
-
-	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
-		busy |= hw_poll(s->devs[i]);
-	return busy;
-}
-
-/*
- * Software that shares a CPU with this process gets it when it has something to look at, and does not wait
- * for as long as commands keep coming.
- */
-static void poll_between(void *arg)
+static void on_served(void *arg)
 {
 	struct server *s = arg;
-	bool busy = poll_hardware(s);
 
-	if (busy)
-		tracers_flush(&s->tracers);
-	if (!busy && nic_now() - s->yielded_at < TURN)
-		return;
-	sched_yield();
-	s->yielded_at = nic_now();
+	engine_between(&s->engine);
+}
+
+/* What came of it in the connection manager is for the command thread. */
+static void on_device_event(void *arg, int event)
+{
+	struct server *s = arg;
+
+	(void)event;
+	event_loop_wake(&s->loop);
+}
+
+static void watch_devices(struct server *s)
+{
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++) {
+		s->watch[i] = (struct hw_dev_watch){.on_event = on_device_event, .arg = s};
+		hw_dev_watch(s->devs[i], &s->watch[i]);
+	}
+}
+
+static void unwatch_devices(struct server *s)
+{
+	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
+		if (s->watch[i].on_event)
+			hw_dev_unwatch(&s->watch[i]);
 }
 
 int server_new(struct server **server, const struct server_config *cfg)
@@ -435,7 +431,8 @@ int server_new(struct server **server, const struct server_config *cfg)
 	ident_init(cfg->hosts);
 	s->dir = cfg->hosts->host[0].dir;
 	s->loop.epoll = s->loop.wake = s->lock_fd = -1;
-	s->files = (struct files){.loop = &s->loop, .devs = s->devs};
+	engine_init(&s->engine);
+	s->files = (struct files){.loop = &s->loop, .engine = &s->engine, .devs = s->devs};
 	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
 	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
@@ -451,9 +448,10 @@ int server_new(struct server **server, const struct server_config *cfg)
 		rc = event_loop_init(&s->loop);
 	if (rc == 0)
 		rc = make_devices(s);
-	s->loop.between = poll_between;
+	s->loop.between = on_served;
 	s->loop.arg = s;
 	if (rc == 0) {
+		watch_devices(s);
 		faults_init(&s->faults, s->devs, cfg->hosts->ndevs);
 		s->files.net = s->net;
 		for (unsigned i = 0; i < cfg->hosts->n && rc == 0; i++)
@@ -484,9 +482,12 @@ void server_free(struct server *s)
 	if (s->net)
 		ucma_net_free(s->net);
 	faults_deinit(&s->faults);
+	unwatch_devices(s);
 	for (unsigned i = 0; i < HOSTS_MAX_DEVS; i++)
 		if (s->devs[i])
 			hw_dev_free(s->devs[i]);
+	for (struct mm_released *gone; (gone = mm_take_released());)
+		mm_unmap(gone);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s);
@@ -500,55 +501,6 @@ void server_stop(struct server *s)
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
-/* Software that rings may ring again at once. */
-static bool spins(const struct server *s)
-{
-	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++)
-		if (hw_must_poll(s->devs[i]))
-			return true;
-	return false;
-}
-
-/**
- * How long to wait for a descriptor. Soon after work: not at all; then ever longer, up to the delay that a
- * doorbell may have which only polling finds. That limit grows with the time since the last ring.
- */
-static uint64_t nap_length(struct server *s, uint64_t now, uint64_t timer)
-{
-	uint64_t quiet = now - s->busy_at;
-	uint64_t most = quiet < SEC ? 150 * USEC : quiet < 10 * SEC ? 500 * USEC : 2 * MSEC;
-	bool polls = false, asleep = false;
-	uint64_t nap;
-
-	if (quiet < SPINS)
-		s->nap = 20 * USEC;
-	if (quiet < SPINS && now - s->looked_at < MSEC && spins(s))
-		return 0;
-	s->looked_at = now;
-	for (unsigned i = 0; i < s->cfg.hosts->ndevs; i++) {
-		uint64_t due = hw_next_timer(s->devs[i]);
-
-		timer = due < timer ? due : timer;
-		asleep |= hw_uar_check_asleep(s->devs[i]);
-		polls |= hw_must_poll(s->devs[i]);
-	}
-	if (s->cfg.linger && s->alone_since) {
-		uint64_t end = s->alone_since + s->cfg.linger * SEC;
-		uint64_t left = end > now ? end - now : 0;
-
-		timer = left < timer ? left : timer;
-	}
-	if (asleep && timer > 100 * MSEC)
-		timer = 100 * MSEC; /* for the stores that no guard notices */
-	if (!polls)
-		return timer;
-	if (quiet < SPINS)
-		return 0;
-	nap = s->nap;
-	s->nap = nap + nap / 2 < most ? nap + nap / 2 : most;
-	return nap < timer ? nap : timer;
-}
-
 static bool forsaken(struct server *s, uint64_t now)
 {
 	if (s->files.count || s->holds)
@@ -558,39 +510,38 @@ static bool forsaken(struct server *s, uint64_t now)
 	return s->cfg.linger && s->alone_since && now - s->alone_since >= s->cfg.linger * SEC;
 }
 
-int server_run(struct server *s)
+/* Nanoseconds until the server is forsaken, if nobody comes. */
+static uint64_t linger_ns(const struct server *s, uint64_t now)
 {
-	s->busy_at = nic_now();
-	while (!s->stop) {
-		uint64_t timer, now, nap = 0;
-		bool busy = false;
+	uint64_t end = s->alone_since + s->cfg.linger * SEC;
 
-		/* A doorbell is seen sooner than by a look at descriptors between any two looks for one */
-		for (int i = 0, empty = 0; i < POLLS_PER_ROUND && empty < EMPTY_POLLS; i++) {
-			if (poll_hardware(s)) {
-				busy = true;
-				empty = 0;
-				tracers_flush(&s->tracers);
-			} else if (!spins(s)) {
-				break;
-			} else {
-				empty++;
-			}
-		}
-		now = nic_now();
-		timer = ucma_net_timers(s->net);
-		if (tracers_flush(&s->tracers) && timer > MSEC)
-			timer = MSEC; /* its connection is full */
+	if (!s->cfg.linger || !s->alone_since)
+		return UINT64_MAX;
+	return end > now ? end - now : 0;
+}
+
+static void run_commands(struct server *s)
+{
+	while (!s->stop) {
+		uint64_t timer = ucma_net_timers(s->net), now = nic_now(), left;
+
 		if (forsaken(s, now))
 			break;
-		if (busy)
-			s->busy_at = now;
-		else
-			nap = nap_length(s, now, timer);
-		if (event_loop_poll(&s->loop, nap) > 0)
-			s->busy_at = now;
-		else if (!busy && nap == 0)
-			sched_yield();
+		left = linger_ns(s, now);
+		engine_leave(&s->engine);
+		event_loop_wait(&s->loop, left < timer ? left : timer);
+		engine_enter(&s->engine);
+		event_loop_serve(&s->loop);
 	}
+}
+
+int server_run(struct server *s)
+{
+	int rc = engine_start(&s->engine, s->devs, s->cfg.hosts->ndevs, &s->tracers, s->loop.epoll);
+
+	if (rc < 0)
+		return rc;
+	run_commands(s);
+	engine_stop(&s->engine);
 	return 0;
 }

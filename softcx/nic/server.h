@@ -3,8 +3,8 @@
  * server.h - the NIC process: its devices, the sockets of the device files (proto.h), and the loop that runs
  * both.
  *
- * One thread. Messages of drivers are checked. A malformed one ends its connection, with a line on standard
- * error, and has no other effect.
+ * Two threads: one executes queues (engine.h), and that of server_run() everything else. Messages of drivers
+ * are checked. A malformed one ends its connection, with a line on standard error, and has no other effect.
  */
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H

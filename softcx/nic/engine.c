@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/nic/engine.h"
+
+#include "softcx/nic/mm.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define USEC 1000ULL
+#define MSEC 1000000ULL
+#define SEC 1000000000ULL
+#define SPINS (100 * USEC)  /* after work, before it naps */
+#define TURN (50 * USEC)    /* of commands, before others may run */
+#define HANDOVER (2 * USEC) /* until a thread that runs has noticed that the hardware is free */
+
+enum {
+	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the clock */
+	EMPTY_POLLS = 16,     /* passes that find nothing, before others may run */
+	TRIES = 1000,         /* to take the hardware, before its owner may need a core */
+};
+
+/* ---- who has the hardware ---------------------------------------------------------------- */
+
+/* It is never kept for long, so waiting is looking again. @owner: where the other thread was lately. */
+static void take(struct engine *e, const _Atomic(int) *owner)
+{
+	for (unsigned n = 1; atomic_exchange_explicit(&e->taken, true, memory_order_acquire); n++)
+		if (n % TRIES == 0 || atomic_load_explicit(owner, memory_order_relaxed) == sched_getcpu())
+			sched_yield();
+}
+
+static void take_for_queues(struct engine *e)
+{
+	take(e, &e->command_cpu);
+	atomic_store_explicit(&e->cpu, sched_getcpu(), memory_order_relaxed);
+}
+
+static void give(struct engine *e)
+{
+	atomic_store_explicit(&e->taken, false, memory_order_release);
+}
+
+static bool wanted(struct engine *e)
+{
+	return atomic_load_explicit(&e->wanted, memory_order_relaxed);
+}
+
+/* Without a pause it would be taken again before the other thread has noticed. */
+static void give_way(struct engine *e)
+{
+	uint64_t until;
+
+	if (!wanted(e))
+		return;
+	give(e);
+	if (atomic_load_explicit(&e->command_cpu, memory_order_relaxed) == sched_getcpu()) {
+		sched_yield();
+	} else {
+		until = clock_ns() + HANDOVER;
+		while (wanted(e) && clock_ns() < until)
+			;
+	}
+	take_for_queues(e);
+}
+
+/* ---- queues ----------------------------------------------------------------------------- */
+
+static bool poll_hardware(struct engine *e)
+{
+	bool busy = false;
+
+	for (unsigned i = 0; i < e->ndevs; i++)
+		busy |= hw_poll(e->devs[i]);
+	if (busy)
+		tracers_flush(e->tracers);
+	return busy;
+}
+
+/* Software that rings may ring again at once. */
+static bool spins(const struct engine *e)
+{
+	for (unsigned i = 0; i < e->ndevs; i++)
+		if (hw_must_poll(e->devs[i]))
+			return true;
+	return false;
+}
+
+/**
+ * How long to sleep. Soon after work: not at all; then ever longer, up to the delay that a doorbell may have
+ * which only polling finds. That limit grows with the time since the last ring.
+ */
+static uint64_t nap_length(struct engine *e, uint64_t now, uint64_t timer)
+{
+	uint64_t quiet = now - e->busy_at;
+	uint64_t most = quiet < SEC ? 150 * USEC : quiet < 10 * SEC ? 500 * USEC : 2 * MSEC;
+	bool polls = false, asleep = false;
+	uint64_t nap;
+
+	if (quiet < SPINS)
+		e->nap = 20 * USEC;
+	if (quiet < SPINS && now - e->looked_at < MSEC && spins(e))
+		return 0;
+	e->looked_at = now;
+	for (unsigned i = 0; i < e->ndevs; i++) {
+		uint64_t due = hw_next_timer(e->devs[i]);
+
+		timer = due < timer ? due : timer;
+		asleep |= hw_uar_check_asleep(e->devs[i]);
+		polls |= hw_must_poll(e->devs[i]);
+	}
+	if (asleep && timer > 100 * MSEC)
+		timer = 100 * MSEC; /* for the stores that no guard notices */
+	if (!polls)
+		return timer;
+	if (quiet < SPINS)
+		return 0;
+	nap = e->nap;
+	e->nap = nap + nap / 2 < most ? nap + nap / 2 : most;
+	return nap < timer ? nap : timer;
+}
+
+/** Gives the hardware up and sleeps up to @ns (UINT64_MAX: for ever), or until a command has been executed.
+ */
+static void sleep_for(struct engine *e, uint64_t ns)
+{
+	struct pollfd p = {.fd = e->wake, .events = POLLIN};
+	struct timespec ts = {(time_t)(ns / SEC), (long)(ns % SEC)};
+	eventfd_t n;
+
+	e->naps = true;
+	give(e);
+	if (ppoll(&p, 1, ns == UINT64_MAX ? NULL : &ts, NULL) > 0)
+		eventfd_read(e->wake, &n);
+	take_for_queues(e);
+	e->naps = false;
+}
+
+static bool run_round(struct engine *e)
+{
+	bool busy = false;
+
+	for (int i = 0, empty = 0; i < POLLS_PER_ROUND && empty < EMPTY_POLLS; i++) {
+		if (poll_hardware(e)) {
+			busy = true;
+			empty = 0;
+		} else if (!spins(e)) {
+			break;
+		} else {
+			empty++;
+		}
+		give_way(e);
+	}
+	return busy;
+}
+
+static bool commands_wait(const struct engine *e)
+{
+	struct pollfd p = {.fd = e->commands, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static void *run(void *arg)
+{
+	struct engine *e = arg;
+
+	take_for_queues(e);
+	while (!e->stop) {
+		bool busy = run_round(e);
+		uint64_t timer =
+			tracers_flush(e->tracers) ? MSEC : UINT64_MAX; /* their connections are full */
+		uint64_t now = clock_ns(), nap = 0;
+
+		if (busy)
+			e->busy_at = now;
+		else
+			nap = nap_length(e, now, timer);
+		if (nap) {
+			sleep_for(e, nap);
+		} else if (!busy || commands_wait(e)) {
+			give(e);
+			sched_yield();
+			take_for_queues(e);
+		}
+	}
+	give(e);
+	return NULL;
+}
+
+/* ---- commands --------------------------------------------------------------------------- */
+
+void engine_enter(struct engine *e)
+{
+	atomic_store_explicit(&e->command_cpu, sched_getcpu(), memory_order_relaxed);
+	atomic_store_explicit(&e->wanted, true, memory_order_relaxed);
+	take(e, &e->cpu);
+	atomic_store_explicit(&e->wanted, false, memory_order_relaxed);
+}
+
+/* True if they had something to do. The engine's thread does this by itself if it runs. */
+static bool look_at_queues(struct engine *e)
+{
+	bool beside = atomic_load_explicit(&e->cpu, memory_order_relaxed) != sched_getcpu() && !e->naps;
+
+	return !beside && poll_hardware(e);
+}
+
+/* Gives the hardware up, and returns what look_at_queues() does. */
+static bool leave(struct engine *e)
+{
+	bool busy = look_at_queues(e);
+
+	for (struct mm_released *gone; (gone = mm_take_released());) {
+		give(e);
+		mm_unmap(gone);
+		engine_enter(e);
+		busy |= look_at_queues(e);
+	}
+	give(e);
+	return busy;
+}
+
+void engine_leave(struct engine *e)
+{
+	leave(e);
+}
+
+/*
+ * Software that shares a CPU with this process gets it when it has something to look at, and does not wait
+ * for as long as commands keep coming.
+ */
+void engine_between(struct engine *e)
+{
+	e->busy_at = clock_ns();
+	if (e->naps)
+		eventfd_write(e->wake, 1);
+	if (leave(e) || clock_ns() - e->yielded_at >= TURN) {
+		sched_yield();
+		e->yielded_at = clock_ns();
+	}
+	engine_enter(e);
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+void engine_init(struct engine *e)
+{
+	*e = (struct engine){.taken = true, .cpu = -1, .command_cpu = -1, .wake = -1, .commands = -1};
+}
+
+int engine_start(
+	struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers, int commands)
+{
+	sigset_t mine, before;
+	int rc;
+
+	e->devs = devs;
+	e->ndevs = ndevs;
+	e->tracers = tracers;
+	e->commands = commands;
+	e->busy_at = clock_ns();
+	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->wake < 0)
+		return -errno;
+	/* The command thread takes the signals that end the process: they wake it */
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGTERM);
+	sigaddset(&mine, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &mine, &before);
+	rc = pthread_create(&e->thread, NULL, run, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc) {
+		close(e->wake);
+		e->wake = -1;
+	}
+	return -rc;
+}
+
+void engine_stop(struct engine *e)
+{
+	if (e->wake < 0)
+		return;
+	e->stop = true;
+	eventfd_write(e->wake, 1);
+	give(e);
+	pthread_join(e->thread, NULL);
+	engine_enter(e);
+	close(e->wake);
+	e->wake = -1;
+}
