@@ -110,6 +110,8 @@ struct catalog {
 	char *control;   /* NULL: not set */
 	uint64_t arena;
 	uint64_t connect_timeout;             /* us */
+	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
+	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;
 	struct catalog_region *regions;

@@ -195,7 +195,8 @@ static const struct mistake top_mistakes[] = {
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
 	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
 			   "control, metrics, "
-			   "connect_timeout, arena, programs, regions, offloads, tenants\n"},
+			   "connect_timeout, refusal_rate, source_prefix, arena, programs, regions, "
+			   "offloads, tenants\n"},
 	{"listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n"},
 	{"listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n"},
@@ -211,6 +212,12 @@ static const struct mistake top_mistakes[] = {
 					 "of at most 107 characters\n"},
 	{"connect_timeout = \"10ms\";\n",
 		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
+	{"refusal_rate = 0;\n", "c:1: \"refusal_rate\" is 0; it must be a number from 1 to 1000000\n"},
+	{"source_prefix = 129;\n",
+		"c:1: \"source_prefix\" is 129; it must be a number of bits from 32 to 128\n"},
+	{"source_prefix = \"64\";\n",
+		"c:1: \"source_prefix\" has the wrong type; it must be a number of bits from 32 "
+		"to 128\n"},
 	{"programs = 1;\n",
 		"c:1: \"programs\" has the wrong type; it must be a directory or a list of such\n"},
 	{"programs = \"x\";\n",

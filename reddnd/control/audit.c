@@ -25,6 +25,8 @@ static struct json_object *event_json(const struct event *e)
 		json_add_count(o, "session", e->session);
 		json_add_count(o, "requests", e->requests);
 	}
+	if (e->repeats)
+		json_add_count(o, "repeats", e->repeats);
 	add_if_set(o, "peer", e->peer);
 	add_if_set(o, "tenant", e->tenant);
 	add_if_set(o, "offload", e->offload);

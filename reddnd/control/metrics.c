@@ -151,6 +151,8 @@ static void whole(FILE *f, const struct stats_status *s)
 
 	counter(f, "reddnd_accepted_sessions", "Clients accepted.", s->sessions_total);
 	counter(f, "reddnd_refused_sessions", "Clients refused.", s->refused);
+	counter(f, "reddnd_unlisted_refusals", "Of these, clients that the audit counts and does not list.",
+		s->unlisted);
 	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
 	family(f, "reddnd_arena_bytes", "gauge", "bytes", "Memory for queues.");
 	fprintf(f, "reddnd_arena_bytes{state=\"used\"} %" PRIu64 "\n", s->arena_used);

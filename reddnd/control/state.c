@@ -15,6 +15,7 @@ static struct json_object *status_json(const struct stats_status *s)
 	json_add_count(o, "sessions", s->sessions);
 	json_add_count(o, "sessions_total", s->sessions_total);
 	json_add_count(o, "refused", s->refused);
+	json_add_count(o, "unlisted", s->unlisted);
 	json_add_count(o, "requests", s->requests);
 	json_add_count(o, "failed_sessions", s->failed);
 	json_add_count(o, "reloads", s->reloads);

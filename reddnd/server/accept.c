@@ -37,12 +37,15 @@ static bool is_served(
 }
 
 /* A client whose queue pair is gone asks why. It requests no session, and that is no event. */
-static void answer_query(
-	const struct acceptor *a, const struct session_client *c, const struct end_reason_query *query)
+static void answer_query(const struct acceptor *a, const struct session_client *c,
+	const struct end_reason_query *query, uint64_t now)
 {
+	const struct source of = source_of(c->address, a->enforcement->source_bits);
 	struct reddn_wire_rej rej;
 
-	if (is_served(a, c, query))
+	if (!refusals_allow(a->refusals, &of, now))
+		request_refuse(&rej, REDDN_REJ_UNKNOWN, 0, "too many questions; ask again later");
+	else if (is_served(a, c, query))
 		request_refuse(&rej, REDDN_REJ_NOT_ENDED, 0, "session %" PRIu64 " goes on", query->session);
 	else
 		end_reasons_answer(a->end_reasons, c->address, query, &rej);
@@ -61,7 +64,7 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 			its, ours);
 		return false;
 	}
-	return enforcement_admits(a->enforcement, c->peer, from->now_us, rej) &&
+	return enforcement_admits(a->enforcement, c->address, from->now_us, rej) &&
 	       admit_client(a->generation, from, result, rej);
 }
 
@@ -83,6 +86,21 @@ static struct session *make_session(struct acceptor *a, const struct session_cli
 	return NULL;
 }
 
+static void refused(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
+	uint64_t now, const struct reddn_wire_rej *rej)
+{
+	const struct source of = source_of(c->address, a->enforcement->source_bits);
+
+	accounting_refused(a->accounting, admitted->tenant);
+	if (refusals_allow(a->refusals, &of, now)) {
+		report_refused(a->events, c->peer, admitted->tenant ? admitted->tenant->name : "",
+			admitted->request.offload, rej->text);
+	} else {
+		a->accounting->unlisted++;
+		refusals_count(a->refusals, &of, rej->text, now);
+	}
+}
+
 struct session *accept_request(
 	struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now)
 {
@@ -98,16 +116,14 @@ struct session *accept_request(
 	struct session *s = NULL;
 
 	if (end_reason_query_parse(data, size, &query)) {
-		answer_query(a, &client, &query);
+		answer_query(a, &client, &query, now);
 		return NULL;
 	}
 	if (admit(a, &client, &from, &admitted, &rej))
 		s = make_session(a, &client, &admitted, now, &rej);
 	if (s)
 		return s;
-	accounting_refused(a->accounting, admitted.tenant);
-	report_refused(a->events, client.peer, admitted.tenant ? admitted.tenant->name : "",
-		admitted.request.offload, rej.text);
+	refused(a, &client, &admitted, now, &rej);
 	reject(&client, &rej);
 	return NULL;
 }

@@ -2,12 +2,16 @@
 /*
  * accept.h - clients that connect: refused with a reason, or given a session.
  *
+ * Refusals are listed as events, and questions about sessions that ended are answered, at the rate of their
+ * source (policy/refusals.h). Beyond it refusals are counted, and questions get no answer.
+ *
  * Thread rules: one thread, that of the event loop.
  */
 #ifndef SERVER_ACCEPT_H
 #define SERVER_ACCEPT_H
 
 #include "reddnd/policy/end-reason.h"
+#include "reddnd/policy/refusals.h"
 #include "reddnd/server/accounting.h"
 #include "reddnd/server/enforcement.h"
 #include "reddnd/server/events.h"
@@ -20,6 +24,7 @@ struct acceptor {
 	const struct end_reasons *end_reasons;
 	struct session *const *sessions; /* all of them, by_id */
 	struct enforcement *enforcement;
+	struct refusals *refusals;
 	struct events *events;
 	struct accounting *accounting;
 	uint64_t last_id; /* of sessions */

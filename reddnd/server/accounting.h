@@ -12,8 +12,9 @@
 /** Of the daemon, since it started. */
 struct accounting {
 	uint64_t requests;
-	uint64_t refused; /* clients */
-	uint64_t failed;  /* sessions that ended because of an error or a broken rule */
+	uint64_t refused;  /* clients */
+	uint64_t unlisted; /* of these: only counted, as events too */
+	uint64_t failed;   /* sessions that ended because of an error or a broken rule */
 	uint64_t reloads;
 };
 

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 
 /* A client can cause events without end: others have their turn after so many */
-enum { EVENTS_AT_ONCE = 64, MS = 1000 };
+enum { EVENTS_AT_ONCE = 64, MS = 1000, REPORT_US = 10000000, REPORTED_AT_ONCE = 16 };
 
 struct session *dispatch_find(const struct dispatch *d, uint64_t id)
 {
@@ -97,7 +97,7 @@ static void judge(struct dispatch *d, struct session *s, const struct verdict *v
 		return;
 	accounting_verdict(s, v->kind);
 	report_verdict(d->events, s, v, policy->action);
-	enforcement_judge(&d->enforcement, policy, s->client.peer, v, clock_us(), &action);
+	enforcement_judge(&d->enforcement, policy, s->client.address, v, clock_us(), &action);
 	act(d, s, &action);
 }
 
@@ -287,6 +287,34 @@ static void on_pacer(void *arg, struct session *s)
 	accounting_update(&d->accounting, s);
 }
 
+/* ---- refusals that were only counted ---- */
+
+static int on_unlisted(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatch *d = arg;
+	char why[REFUSALS_WHY], text[SOURCE_TEXT];
+	struct source of;
+	uint64_t more;
+
+	(void)source;
+	(void)usec;
+	for (unsigned i = 0; i < REPORTED_AT_ONCE && (more = refusals_take(&d->refusals, &of, why)); i++)
+		report_unlisted(d->events, source_text(&of, d->enforcement.source_bits, text), more, why);
+	more = refusals_take_rest(&d->refusals);
+	if (more)
+		report_unlisted(d->events, "", more, "");
+	d->reports_unlisted = false;
+	return 0;
+}
+
+static void report_unlisted_later(struct dispatch *d)
+{
+	if (d->reports_unlisted || !d->refusals.pending)
+		return;
+	d->reports_unlisted = sd_event_source_set_time_relative(d->unlisted_timer, REPORT_US) >= 0 &&
+			      sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_ONESHOT) >= 0;
+}
+
 /* ---- connections ---- */
 
 static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
@@ -296,6 +324,7 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct action action;
 	int r;
 
+	report_unlisted_later(d);
 	if (!s)
 		return;
 	/* Making the queues takes milliseconds, which are not the client's */
@@ -304,7 +333,7 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	completions_add(&d->completions, s);
 	accounting_began(s);
 	report_began(d->events, s);
-	enforcement_begin(&d->enforcement, s->client.peer, clock_us(), &action);
+	enforcement_begin(&d->enforcement, s->client.address, clock_us(), &action);
 	act(d, s, &action);
 	pacer_post(&d->pacer, s);
 	r = timers_begin(&d->timers, s);
@@ -368,6 +397,10 @@ static int watch(struct dispatch *d, sd_event *e)
 		r = sd_event_add_time_relative(e, &d->round_timer, CLOCK_MONOTONIC, 0, 1, on_round, d);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(d->round_timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time_relative(e, &d->unlisted_timer, CLOCK_MONOTONIC, 0, 0, on_unlisted, d);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_OFF);
 	for (size_t i = 0; r >= 0 && i < COUNT(sources); i++)
 		r = sd_event_source_set_exit_on_failure(*sources[i], 1);
 	if (r >= 0)
@@ -391,6 +424,7 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		.end_reasons = &d->end_reasons,
 		.sessions = &d->sessions,
 		.enforcement = &d->enforcement,
+		.refusals = &d->refusals,
 		.events = d->events,
 		.accounting = &d->accounting,
 	};
@@ -408,6 +442,7 @@ void dispatch_deinit(struct dispatch *d)
 		dispatch_reap(d);
 	budgets_deinit(&d->budgets);
 	pacer_deinit(&d->pacer);
+	sd_event_source_disable_unref(d->unlisted_timer);
 	sd_event_source_disable_unref(d->round_timer);
 	sd_event_source_disable_unref(d->async_source);
 	sd_event_source_disable_unref(d->queue_source);
@@ -423,6 +458,8 @@ void dispatch_use(struct dispatch *d, const struct generation *generation)
 
 	d->acceptor.generation = generation;
 	d->timers.connect_timeout = generation->catalog->connect_timeout;
+	d->enforcement.source_bits = generation->catalog->source_bits;
+	refusals_limit(&d->refusals, generation->catalog->refusal_rate, clock_us());
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);

@@ -35,6 +35,9 @@ struct dispatch {
 	struct end_reasons end_reasons;
 	struct accounting accounting;
 	struct enforcement enforcement;
+	struct refusals refusals;
+	sd_event_source *unlisted_timer;
+	bool reports_unlisted; /* soon */
 	struct acceptor acceptor;
 	struct completions completions;
 	struct pacer pacer;

@@ -9,9 +9,11 @@
 
 enum { SECOND_US = 1000000 };
 
-bool enforcement_admits(struct enforcement *e, const char *peer, uint64_t now, struct reddn_wire_rej *rej)
+bool enforcement_admits(
+	struct enforcement *e, const uint8_t *address, uint64_t now, struct reddn_wire_rej *rej)
 {
-	const struct ban *ban = bans_find(&e->banned, peer, now);
+	const struct source of = source_of(address, e->source_bits);
+	const struct ban *ban = bans_find(&e->banned, &of, now);
 	uint64_t left;
 
 	if (!ban)
@@ -22,9 +24,10 @@ bool enforcement_admits(struct enforcement *e, const char *peer, uint64_t now, s
 	return false;
 }
 
-void enforcement_begin(struct enforcement *e, const char *peer, uint64_t now, struct action *action)
+void enforcement_begin(struct enforcement *e, const uint8_t *address, uint64_t now, struct action *action)
 {
-	const struct ban *throttle = bans_find(&e->throttled, peer, now);
+	const struct source of = source_of(address, e->source_bits);
+	const struct ban *throttle = bans_find(&e->throttled, &of, now);
 
 	*action = (struct action){0};
 	if (!throttle)
@@ -34,21 +37,22 @@ void enforcement_begin(struct enforcement *e, const char *peer, uint64_t now, st
 	action->until_us = throttle->until;
 }
 
-void enforcement_judge(struct enforcement *e, const struct verdict_policy *policy, const char *peer,
+void enforcement_judge(struct enforcement *e, const struct verdict_policy *policy, const uint8_t *address,
 	const struct verdict *v, uint64_t now, struct action *action)
 {
+	const struct source of = source_of(address, e->source_bits);
 	uint64_t until = now + (uint64_t)policy->seconds * SECOND_US;
 
 	*action = (struct action){0};
 	if (policy->action == VERDICT_BAN)
-		bans_add(&e->banned, peer, until, 0, v->text);
+		bans_add(&e->banned, &of, until, 0, v->text, now);
 	if (policy->action == VERDICT_THROTTLE)
-		bans_add(&e->throttled, peer, until, policy->rate, v->text);
+		bans_add(&e->throttled, &of, until, policy->rate, v->text, now);
 	if (v->fatal || policy->action >= VERDICT_TERMINATE) {
 		action->kind = ACTION_END;
 		action->reason = end_reason_of_verdict(v->kind);
 		snprintf(action->text, sizeof(action->text), "%s", v->text);
 	} else if (policy->action == VERDICT_THROTTLE) {
-		enforcement_begin(e, peer, now, action);
+		enforcement_begin(e, address, now, action);
 	}
 }

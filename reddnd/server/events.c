@@ -5,11 +5,22 @@
 #include "util/array.h"
 #include "util/clock.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Events in the order of their numbers */
+struct shelf {
+	struct event **kept;
+	unsigned n, room;
+};
+
+enum { CLIENTS, APART, SHELVES };
 
 struct events {
-	struct event ring[EVENTS_KEPT];
+	struct shelf shelf[SHELVES];
 	uint64_t count;
 	void (*fn)(void *arg);
 	void *arg;
@@ -28,13 +39,31 @@ static const struct {
 	[EVENT_DEVICE_LOST] = {"device-lost", "dafdcf285df340749f041ebf15975c75"},
 };
 
+static bool make_shelf(struct shelf *s, unsigned room)
+{
+	s->room = room;
+	s->kept = calloc(room, sizeof(struct event *));
+	return s->kept;
+}
+
 struct events *events_new(void)
 {
-	return calloc(1, sizeof(struct events));
+	struct events *ev = calloc(1, sizeof(*ev));
+
+	if (ev && make_shelf(&ev->shelf[CLIENTS], EVENTS_KEPT) &&
+		make_shelf(&ev->shelf[APART], EVENTS_KEPT_APART))
+		return ev;
+	events_free(ev);
+	return NULL;
 }
 
 void events_free(struct events *ev)
 {
+	for (unsigned i = 0; ev && i < SHELVES; i++) {
+		for (unsigned k = 0; k < ev->shelf[i].n; k++)
+			free(ev->shelf[i].kept[k]);
+		free(ev->shelf[i].kept);
+	}
 	free(ev);
 }
 
@@ -45,7 +74,7 @@ const char *event_kind_name(enum event_kind kind)
 
 static void write_journal(const struct event *e)
 {
-	char line[12] = "";
+	char line[12] = "", repeats[24] = "";
 	const struct log_field fields[] = {
 		{"REDDND_OFFLOAD", e->offload},
 		{"REDDND_PEER", e->peer},
@@ -56,18 +85,64 @@ static void write_journal(const struct event *e)
 		{"REDDND_PROGRAM", e->path},
 		{"REDDND_LINE", line},
 		{"REDDND_SYNDROME", e->syndrome},
+		{"REDDND_REPEATS", repeats},
 	};
 
 	if (e->line)
 		snprintf(line, sizeof(line), "%u", e->line);
+	if (e->repeats)
+		snprintf(repeats, sizeof(repeats), "%" PRIu64, e->repeats);
 	log_event(
 		e->level, e->session, kinds[e->kind].id, fields, COUNT(fields), __FILE__, __LINE__, e->text);
 }
 
+/* ---- what is kept ---- */
+
+static struct shelf *shelf_of(struct events *ev, enum event_kind kind)
+{
+	bool client = kind == EVENT_BEGINS || kind == EVENT_ENDS || kind == EVENT_REFUSED;
+
+	return &ev->shelf[client ? CLIENTS : APART];
+}
+
+/* The place of the event that makes room for @e: the oldest one of its source if that has many, or of all */
+static unsigned victim(const struct shelf *s, const struct event *e)
+{
+	unsigned first = 0, same = 0;
+
+	for (unsigned i = s->n; e->peer[0] && i-- > 0;)
+		if (memcmp(&s->kept[i]->source, &e->source, sizeof(e->source)) == 0) {
+			first = i;
+			same++;
+		}
+	return same >= EVENTS_OF_SOURCE ? first : 0;
+}
+
+/* Room for @e at the end; NULL: no memory */
+static struct event *take_place(struct shelf *s, const struct event *e)
+{
+	struct event *place = NULL;
+	unsigned at;
+
+	if (s->n < s->room)
+		place = malloc(sizeof(*place));
+	if (!place && s->n) {
+		at = victim(s, e);
+		place = s->kept[at];
+		s->n--;
+		memmove(&s->kept[at], &s->kept[at + 1], (s->n - at) * sizeof(struct event *));
+	}
+	if (place)
+		s->kept[s->n++] = place;
+	return place;
+}
+
 void events_add(struct events *ev, const struct event *e)
 {
-	struct event *mine = &ev->ring[ev->count % EVENTS_KEPT];
+	struct event *mine = take_place(shelf_of(ev, e->kind), e), unkept;
 
+	if (!mine)
+		mine = &unkept;
 	*mine = *e;
 	mine->number = ++ev->count;
 	mine->time_us = clock_read_ns(CLOCK_REALTIME) / 1000;
@@ -76,20 +151,52 @@ void events_add(struct events *ev, const struct event *e)
 		ev->fn(ev->arg);
 }
 
+/* ---- readers ---- */
+
+/* The first event from number @from on, or NULL */
+static const struct event *first_from(const struct shelf *s, uint64_t from)
+{
+	unsigned low = 0, high = s->n;
+
+	while (low < high) {
+		unsigned mid = (low + high) / 2;
+
+		if (s->kept[mid]->number < from)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->n ? s->kept[low] : NULL;
+}
+
+static const struct event *find(const struct events *ev, uint64_t from)
+{
+	const struct event *first = NULL;
+
+	for (unsigned i = 0; i < SHELVES; i++) {
+		const struct event *e = first_from(&ev->shelf[i], from);
+
+		if (e && (!first || e->number < first->number))
+			first = e;
+	}
+	return first;
+}
+
 uint64_t events_first(const struct events *ev)
 {
-	return ev->count > EVENTS_KEPT ? ev->count - EVENTS_KEPT + 1 : 1;
+	const struct event *e = find(ev, 0);
+
+	return e ? e->number : ev->count + 1;
 }
 
 const struct event *events_next(const struct events *ev, uint64_t *next, uint64_t *lost)
 {
-	uint64_t first = events_first(ev), at = *next < first ? first : *next;
+	const struct event *e = find(ev, *next);
 
-	*lost = at - *next;
-	if (at > ev->count)
-		return NULL;
-	*next = at + 1;
-	return &ev->ring[(at - 1) % EVENTS_KEPT];
+	*lost = (e ? e->number : ev->count + 1) - *next;
+	if (e)
+		*next = e->number + 1;
+	return e;
 }
 
 void events_listen(struct events *ev, void (*fn)(void *arg), void *arg)

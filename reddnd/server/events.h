@@ -3,18 +3,22 @@
  * events.h - the events that an auditor needs: clients that come, go, are refused or judged; configurations;
  * the device.
  *
- * Each event is a message to the journal with an id that never changes (units/reddnd.catalog). A ring keeps
- * the last EVENTS_KEPT of them for readers. Each reader has its own position: a slow one misses the oldest
- * events, gets their number, and holds up nobody.
+ * Each event is a message to the journal with an id that never changes (units/reddnd.catalog). The last ones
+ * are kept for readers: EVENTS_KEPT of clients that come, go, or are refused, and apart from them, so that no
+ * client displaces them by connecting, EVENTS_KEPT_APART verdicts, reloads and the like. Of these a source
+ * has at most EVENTS_OF_SOURCE when there is no room left: then its own oldest one goes. Each reader has its
+ * own position: a slow one misses the oldest events, gets their number, and holds up nobody.
  *
  * Thread rules: one thread.
  */
 #ifndef SERVER_EVENTS_H
 #define SERVER_EVENTS_H
 
+#include "reddnd/policy/source.h"
+
 #include <stdint.h>
 
-enum { EVENTS_KEPT = 1024 };
+enum { EVENTS_KEPT = 1024, EVENTS_KEPT_APART = 512, EVENTS_OF_SOURCE = 64 };
 
 enum event_kind {
 	EVENT_BEGINS,
@@ -34,6 +38,8 @@ struct event {
 	uint8_t kind;     /* enum event_kind */
 	int level;        /* of syslog.h */
 	uint64_t session, requests;
+	uint64_t repeats; /* EVENT_REFUSED: this many more clients, which are not listed */
+	struct source source;
 	char tenant[24], offload[24], peer[80];
 	char verdict[16], action[16], step[24], path[128], syndrome[80];
 	unsigned line;
@@ -51,7 +57,7 @@ const char *event_kind_name(enum event_kind kind);
 /** Logs @e and keeps it. */
 void events_add(struct events *ev, const struct event *e);
 
-/** The number of the oldest event that is kept; if there is none, the number of the next one. */
+/** The number of the oldest event of all that are kept; if there is none, the number of the next one. */
 uint64_t events_first(const struct events *ev);
 
 /**

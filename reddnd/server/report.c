@@ -29,6 +29,7 @@ static void set_session(struct event *e, const struct session *s)
 {
 	e->session = s->id;
 	e->requests = s->progress.done;
+	e->source = source_of(s->client.address, 0);
 	set_client(e, s->client.peer, s->tenant->name, s->offload->conf->name);
 }
 
@@ -41,6 +42,19 @@ void report_refused(
 
 	set_client(&e, peer, tenant, offload);
 	set_text(&e, "client %s refused: %s", peer, why);
+	events_add(ev, &e);
+}
+
+void report_unlisted(struct events *ev, const char *source, uint64_t n, const char *why)
+{
+	struct event e = {.kind = EVENT_REFUSED, .level = LOG_NOTICE, .repeats = n};
+
+	set_client(&e, source, "", "");
+	if (*source)
+		set_text(&e, "clients from %s refused, %" PRIu64 " more times; the last time: %s", source, n,
+			why);
+	else
+		set_text(&e, "clients from many addresses refused, %" PRIu64 " more times", n);
 	events_add(ev, &e);
 }
 

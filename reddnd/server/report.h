@@ -15,6 +15,8 @@ int report_level(enum reddn_wire_end reason);
 /** A client was refused. @tenant and @offload: as far as they are known, else "". */
 void report_refused(
 	struct events *ev, const char *peer, const char *tenant, const char *offload, const char *why);
+/** @n more clients of @source were refused, which was not reported one by one; "": of many sources. */
+void report_unlisted(struct events *ev, const char *source, uint64_t n, const char *why);
 void report_began(struct events *ev, const struct session *s);
 void report_ended(struct events *ev, const struct session *s, enum reddn_wire_end reason, const char *text);
 /** Session @s got verdict @v, and the catalog asks for @action. */

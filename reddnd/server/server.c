@@ -229,6 +229,7 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 		.sessions_total = d->acceptor.last_id,
 		.failed = d->accounting.failed,
 		.refused = d->accounting.refused,
+		.unlisted = d->accounting.unlisted,
 		.requests = d->accounting.requests,
 		.reloads = d->accounting.reloads,
 		.arena_used = rnic_arena_used(sv->arena),

@@ -18,6 +18,7 @@ struct stats_status {
 	uint64_t sessions_total; /* since the daemon started, as all that follow */
 	uint64_t failed;         /* sessions that ended because of an error or a broken rule */
 	uint64_t refused;        /* clients */
+	uint64_t unlisted;       /* of these: counted, and not listed one by one */
 	uint64_t requests, reloads;
 	uint64_t arena_used, arena_size; /* bytes */
 };

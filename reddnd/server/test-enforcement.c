@@ -11,7 +11,9 @@
 
 enum { S = 1000000, NOW = 5 * S };
 
-static const char first[] = "10.0.0.1 port 1", again[] = "10.0.0.1 port 2", other[] = "10.0.0.2 port 1";
+static const uint8_t first[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+		     again[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+		     other[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
 
 static struct enforcement e;
 static struct action action;
@@ -101,6 +103,26 @@ static void test_ban(void **state)
 	assert_true(enforcement_admits(&e, again, NOW + 2 * S, &rej));
 }
 
+/* All addresses of an IPv6 prefix are one source, as long as the configuration makes it */
+static void test_prefix(void **state)
+{
+	const struct verdict_policy policy = {.action = VERDICT_BAN, .seconds = 2};
+	const struct verdict v = {.kind = VERDICT_TIME, .fatal = true, .text = "too slow"};
+	uint8_t host[16] = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 1},
+		same[16] = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 7, 7};
+	uint8_t near[16] = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 2, 1};
+	struct reddn_wire_rej rej;
+
+	(void)state;
+	for (unsigned bits = 56; bits <= 128; bits += bits == 56 ? 8 : 64) {
+		e = (struct enforcement){.source_bits = bits};
+		enforcement_judge(&e, &policy, host, &v, NOW, &action);
+		assert_false(enforcement_admits(&e, host, NOW, &rej));
+		assert_int_equal(enforcement_admits(&e, same, NOW, &rej), bits == 128);
+		assert_int_equal(enforcement_admits(&e, near, NOW, &rej), bits > 56);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +132,7 @@ int main(void)
 		cmocka_unit_test_setup(test_throttle, setup),
 		cmocka_unit_test_setup(test_longer_throttle_stays, setup),
 		cmocka_unit_test_setup(test_ban, setup),
+		cmocka_unit_test_setup(test_prefix, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

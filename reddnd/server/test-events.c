@@ -4,6 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,7 +17,7 @@ static void heard(void *arg)
 static void test_events(void **state)
 {
 	struct events *ev = events_new();
-	struct event e = {.kind = EVENT_RELOADED, .level = LOG_INFO, .text = "words"};
+	struct event e = {.kind = EVENT_REFUSED, .level = LOG_INFO, .text = "words"};
 	const struct event *got;
 	uint64_t next, lost;
 	unsigned n = 0;
@@ -52,10 +54,57 @@ static void test_events(void **state)
 	events_free(ev);
 }
 
+static void add(struct events *ev, enum event_kind kind, uint8_t source, const char *text)
+{
+	struct event e = {.kind = (uint8_t)kind, .level = LOG_INFO, .peer = "somebody", .source = {{source}}};
+
+	snprintf(e.text, sizeof(e.text), "%s", text);
+	events_add(ev, &e);
+}
+
+static unsigned count(const struct events *ev, const char *text)
+{
+	uint64_t next = events_first(ev), lost, last = 0;
+	const struct event *e;
+	unsigned n = 0;
+
+	while ((e = events_next(ev, &next, &lost))) {
+		assert_true(e->number > last);
+		last = e->number;
+		n += strcmp(e->text, text) == 0;
+	}
+	return n;
+}
+
+/* Whatever clients do, and however often: the verdicts of others are still there */
+static void test_apart(void **state)
+{
+	struct events *ev = events_new();
+
+	(void)state;
+	log_init(LOG_ERR);
+	add(ev, EVENT_VERDICT, 1, "incident");
+	for (unsigned i = 0; i < 100000; i++)
+		add(ev, i % 3 == 0 ? EVENT_REFUSED : i % 3 == 1 ? EVENT_BEGINS : EVENT_ENDS, 2, "noise");
+	assert_int_equal(count(ev, "incident"), 1);
+	assert_int_equal(count(ev, "noise"), EVENTS_KEPT);
+	for (unsigned i = 0; i < 10000; i++)
+		add(ev, EVENT_VERDICT, 3, "more verdicts");
+	assert_int_equal(count(ev, "incident"), 1);
+	assert_int_equal(count(ev, "more verdicts"), EVENTS_KEPT_APART - 1);
+	add(ev, EVENT_VERDICT, 4, "another incident");
+	assert_int_equal(count(ev, "another incident"), 1);
+	for (unsigned i = 0; i < 10000; i++)
+		add(ev, EVENT_VERDICT, 3, "more verdicts");
+	assert_int_equal(count(ev, "another incident"), 1);
+	events_free(ev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 free_port
 control=$work/control
@@ -256,6 +256,11 @@ served()
 }
 until_true served || fail "a ban does not end" "$work/get.log"
 ok "the ban ends"
+
+# ---- refusals that are counted ------------------------------------------------------------
+
+on_nic refused.log "$REFUSED_CLIENTS" "$address" "$port" 30 || fail "not refused" "$work/refused.log"
+holds audit "refusals that come too often are counted" '[e["peer"] for e in d if e.get("repeats", 0) > 1] == ["127.0.0.1"]'
 
 # ---- the documented members ----------------------------------------------------------------
 
