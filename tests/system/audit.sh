@@ -136,8 +136,8 @@ verdict() # KIND WORDS EXPRESSION: of the last event of that kind, named e
 fault add error local-protection --opcode read --at 100
 bench get
 verdict step "a step that fails: program, line, step, syndrome, client" \
-	'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
-until_true grep -qE 'step look\[.\] failed: local protection error \(.*\), hash-get.rdn:14' "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
+	'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 15 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
+until_true grep -qE 'step look\[.\] failed: local protection error \(.*\), hash-get.rdn:15' "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
 why 'step look\[.\] failed: local protection error' client.log
 fault add error rnr-retry-exceeded --opcode write-imm --at 100
 bench get

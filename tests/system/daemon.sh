@@ -56,7 +56,7 @@ ok "a daemon that does not start leaves no object"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
-expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 2048 do, for a depth_max of 1024' \
+expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most 4096 do, for a depth_max of 2048' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 cat >"$work/large.rdn" <<'END'
 program large
