@@ -115,11 +115,17 @@ enum chain_region_flag {
 	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose any place in it */
 };
 
+/** Bytes from..to - 1 of a region; to is 0 if there are none. */
+struct chain_span {
+	uint64_t from, to;
+};
+
 /** What the program declares of a region. */
 struct chain_region {
 	const char *name;
-	uint64_t size; /* bytes it has at least; 0: what the places with constant addresses need */
-	uint8_t flags; /* enum chain_region_flag */
+	uint64_t size;            /* bytes it has at least; 0: what the places with constant addresses need */
+	uint8_t flags;            /* enum chain_region_flag */
+	struct chain_span theirs; /* bytes that other programs store there, and that clients influence */
 	unsigned line;
 };
 

@@ -168,8 +168,8 @@ static int around(bool waits, struct chain_error *err)
 	static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}, {"call", 0}};
 	static const uint8_t init[8];
 	const struct chain_step iteration[] = {GATE, WRITE("inside", WORD("a", 8), REGION(0, 0, 8)), LEAVE};
-	const struct chain_region regions[] = {
-		{"data", 64, CHAIN_WRITABLE, 0}, {"shared", 8, CHAIN_WRITABLE, 0}};
+	const struct chain_region regions[] = {{.name = "data", .size = 64, .flags = CHAIN_WRITABLE},
+		{.name = "shared", .size = 8, .flags = CHAIN_WRITABLE}};
 	const struct chain_desc loop = {.name = "loop",
 		.queues = &queue,
 		.nqueues = 1,

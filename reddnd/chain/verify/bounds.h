@@ -6,25 +6,30 @@
  * and where they can come from: the description itself, a region, or a client. Values begin in the
  * description, move by READ, WRITE, the request and the old values of atomics, and are combined by atomics. A
  * region holds anything at any time. A decision (a CAS that swaps, a sum that carries) does not count as a
- * source. Steps are taken in the order of the description, in which they touch the same bytes (order.h); each
+ * source, but as an *influence* of the client if the client has a part in it; so does a place that the client
+ * picks. Steps are taken in the order of the description, in which they touch the same bytes (order.h); each
  * may also have no effect, because it is dormant, or it or a step before it failed.
  *
+ * A region gives back what programs store there: bytes of clients, or such that clients influence, are those
+ * of clients when they are read, by any program. What others store the caller declares (chain_region.theirs).
+ *
  * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
- * atomics leave depend on the bytes beside them, which this proof does not follow.
+ * atomics leave depend on the bytes beside them, which this proof does not follow; tests/image does.
  *
  * Refused, with the step and its line:
  *   - an opcode that is not always the step's own or a NOP, or that bytes of a region or request can reach;
- *     the same for the rest of a control segment, of which only what a device that ignores index and QPN
- * ignores may hold operands;
- *   - a step that replaces an address in scratch memory, in a WQE, or in the reply slot. Addresses in a
- * region may be replaced by anything: the region's key, which no step can change, spans the region and
- * nothing else;
+ * an opmod other than the verb's, unless the step is a NOP until that is replaced; the same for the rest of
+ *     a control segment, of which only what a device that ignores index and QPN ignores may hold operands;
+ *   - a step that replaces an address in scratch memory, in what a loop shares, in a WQE, or in the reply
+ * slot. Addresses in a region may be replaced by anything: the region's key, which no step can change, spans
+ * the region and nothing else;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
- *     from a request; and one of the reply that has no declared maximum;
+ *     from a request, or that a client adds up or chooses beyond the declared maximum; and one of the reply
+ *     that has no declared maximum;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place beyond the end of its region, if its size is declared;
- *   - a write to a region that is not declared writable, or, at a place that bytes of a request choose, one
- * that is not declared steered;
+ *   - a write to a region that is not declared writable, or, at a place or of a length that a client
+ *     influences, one that is not declared steered;
  *   - a reply larger than the slot.
  */
 #ifndef CHAIN_VERIFY_BOUNDS_H
@@ -36,6 +41,8 @@
 struct chain_bounds {
 	uint32_t reply;                     /* bytes of the slot that the chain writes, from its beginning */
 	uint64_t region[CHAIN_MAX_WINDOWS]; /* bytes that a region has at least, for constant places */
+	/* Bytes of regions that are clients': those that were declared, and those that it stores itself */
+	struct chain_span theirs[CHAIN_MAX_WINDOWS];
 };
 
 /**

@@ -461,11 +461,17 @@ static void writes(void **state)
 	assert_wrong(WRONG(NOT_WRITABLE, COUNT, NO_STEP, LINES(6), .name = "counts"));
 	t.r[LOG].flags = CHAIN_WRITABLE;
 	assert_wrong(WRONG(NOT_STEERED, NOTE, NO_STEP, LINES(7), .name = "log"));
-	/* a place that the region itself names is its owner's choice */
+	/* a place that the region itself names is its owner's choice; but not where the client has it looked
+	 * up */
 	t.r[LOG].flags = CHAIN_WRITABLE;
+	t.a[1] = PLACE(WORD(32, 5));
 	t.a[2] = PLACE(WORD(40, 2));
 	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
 	assert_fine();
+	t.r[LOG].flags = CHAIN_WRITABLE;
+	t.a[2] = PLACE(WORD(40, 2));
+	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
+	assert_wrong(WRONG(NOT_STEERED, NOTE, NO_STEP, LINES(7), .name = "log"));
 	t.s[LOOK].local[2] = PLACE(REGION(TABLE, 0, 7));
 	assert_wrong(WRONG(NOT_WRITABLE, LOOK, NO_STEP, LINES(3), .name = "table"));
 	t.d.regions = NULL;
@@ -476,6 +482,138 @@ static void writes(void **state)
 	t.d.regions = NULL;
 	t.d.slot_size = 0;
 	assert_fine();
+}
+
+/* A step that runs if the fingerprint is the client's: @st takes the place of NOTE */
+static void decide(struct chain_step st)
+{
+	fresh();
+	t.a[1] = PLACE(WORD(32, 5)); /* LOOK reads where the program has it */
+	t.d.nargs = 2;
+	t.s[LOOK].local[0] = PLACE(WORD(24, 3));
+	t.s[LOOK].local[1] = PLACE(WORD(40, 5));
+	t.s[MATCH].swap = (uint64_t)chain_verb_info(st.verb)->opcode << 56;
+	t.s[DECIDE].local[0] = PLACE(FIELD("note", CHAIN_F_OPCODE, 0, 1));
+	t.s[NOTE] = st;
+	t.s[NOTE].label = "note";
+	t.s[NOTE].queue = 1;
+	t.s[NOTE].flags |= CHAIN_DORMANT;
+	t.s[NOTE].line = 7;
+}
+
+/* A client that decides whether another length is used, or how much is added, has chosen it */
+static void lengths_that_are_decided(void **state)
+{
+	const struct chain_step bring = STEP(.verb = CHAIN_READ, .remote = WORD(16, 0),
+		.local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4)});
+
+	(void)state;
+	decide(bring);
+	t.s[COUNT].local[0] = PLACE(WORD(8, 8));
+	t.w.init = (const uint8_t[48]){[18] = 2}; /* 512, or with a part of what was there 513 */
+	assert_fine();
+	decide(bring);
+	t.s[COUNT].local[0] = PLACE(WORD(8, 8));
+	t.w.init = (const uint8_t[48]){[18] = 4};
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, NOTE, LINES(10, 7)));
+	decide(bring);
+	t.s[COUNT].local[0] = PLACE(WORD(8, 8));
+	t.w.init = (const uint8_t[48]){[18] = 2};
+	t.s[HIT].local[0].max = 0;
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, NOTE, LINES(10, 7)));
+	/* a length of a region is taken at its word, */
+	decide(bring);
+	assert_fine();
+	/* but not what the client adds to it, or has the chain add to it */
+	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = WORD(24, 0), .add = 1));
+	t.s[DECIDED] = bring;
+	t.s[DECIDED].remote.from = 24;
+	t.s[DECIDED].queue = 1;
+	t.s[DECIDED].label = "bring";
+	t.s[DECIDED].line = 8;
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, DECIDED, LINES(10, 8)));
+}
+
+/* Checks @t, and what clients influence in region @i afterwards */
+static void assert_theirs(unsigned i, uint64_t from, uint64_t to)
+{
+	struct chain_bounds b;
+	struct chain_error err;
+
+	if (chain_check_bounds(&t.d, &b, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
+	assert_int_equal(b.theirs[i].from, from);
+	assert_int_equal(b.theirs[i].to, to);
+}
+
+static void what_is_theirs(void **state)
+{
+	const struct chain_step store =
+		STEP(.verb = CHAIN_WRITE, .remote = REGION(COUNTS, 24, 0), .local = {WORD(32, 8)});
+	static struct chain_region many[CHAIN_MAX_WINDOWS + 1];
+
+	(void)state;
+	fresh();
+	assert_theirs(LOG, 0, UINT64_MAX); /* stored where the client wants it */
+	assert_theirs(COUNTS, 0, 0);
+	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = REGION(COUNTS, 16, 0)));
+	assert_theirs(COUNTS, 16, 24);
+	decide(STEP(.verb = CHAIN_NOP));
+	t.s[COUNT] =
+		STEP(.label = "count", .queue = 1, .verb = CHAIN_FETCH_ADD, .remote = REGION(COUNTS, 8, 0));
+	t.a[0] = PLACE(FIELD("count", CHAIN_F_ADD, 0, 8));
+	assert_theirs(COUNTS, 8, 16);
+	/* a place above and one below */
+	decide(store);
+	t.s[DECIDED] = store;
+	t.s[DECIDED].queue = 1;
+	t.s[DECIDED].remote.from = 40;
+	assert_theirs(COUNTS, 24, 45); /* five bytes of the client */
+	t.s[DECIDED].remote.from = 8;
+	assert_theirs(COUNTS, 8, 32);
+	/* what others store, and what is read beside it */
+	for (unsigned from = 0; from < 24; from += 8) {
+		decide(STEP(.verb = CHAIN_NOP));
+		t.r[TABLE].theirs = (struct chain_span){8, 16};
+		t.s[LOOK].remote.from = from;
+		t.s[LOOK].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4));
+		t.s[LOOK].local[1] = PLACE(WORD(40, 4));
+		t.s[LOOK].local[2] = PLACE({0});
+		if (from == 8)
+			assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK, LINES(10, 3)));
+		else
+			assert_fine();
+	}
+	/* whatever runs only if a WAIT or SEND_EN does */
+	decide(STEP(.verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END));
+	t.s[DECIDED] = store;
+	t.s[DECIDED].queue = 1;
+	assert_theirs(COUNTS, 24, 32);
+	/* a CAS that is decided, and what it leaves */
+	decide(STEP(.verb = CHAIN_CAS, .remote = WORD(32, 0)));
+	t.a[1] = PLACE(WORD(16, 1));
+	t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.s[DECIDED] = store;
+	t.s[DECIDED].queue = 1;
+	assert_theirs(COUNTS, 24, 32);
+	/* lanes that the region decides alone, and lanes that are copied because the client wants it so */
+	for (unsigned clients = 0; clients < 2; clients++) {
+		decide(STEP(.verb = CHAIN_READ, .remote = WORD(47, 0), .flags = CHAIN_LANES,
+			.local = {FIELD("second", CHAIN_F_OPCODE, 0, 1)}));
+		t.s[DECIDED] = store;
+		t.s[DECIDED].flags = CHAIN_DORMANT;
+		t.s[DECIDED].label = "second";
+		t.s[DECIDED].queue = 1;
+		t.s[DECIDED].local[0] = PLACE(WORD(8, 8));
+		t.a[1] = PLACE(WORD(16, 1));
+		if (!clients)
+			t.a[0] = PLACE(WORD(17, 7));
+		assert_theirs(COUNTS, clients ? 24 : 0, clients ? 32 : 0);
+	}
+	fresh();
+	t.d.regions = many;
+	t.d.nregions = CHAIN_MAX_WINDOWS + 1;
+	assert_wrong(WRONG(REGIONS, NO_STEP, NO_STEP, NUMBERS(9, 8)));
 }
 
 /* The good chain with memory that it shares with a loop of two steps */
@@ -644,6 +782,8 @@ int main(void)
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
+		cmocka_unit_test(lengths_that_are_decided),
+		cmocka_unit_test(what_is_theirs),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(loops),
 		cmocka_unit_test(no_memory_for_a_loop),

@@ -276,6 +276,16 @@ static void add_words(struct out *o)
 			memcpy(r->shared_init + w->at, w->init, w->size);
 }
 
+static struct chain_span theirs_of(const struct program_target *t, const char *region)
+{
+	const struct program_theirs *best = NULL;
+
+	for (unsigned i = 0; i < t->ntheirs; i++)
+		if (t->theirs[i].region ? strcmp(t->theirs[i].region, region) == 0 : !best)
+			best = &t->theirs[i];
+	return best ? (struct chain_span){best->from, best->to} : (struct chain_span){0, 0};
+}
+
 static void add_regions(struct out *o)
 {
 	struct lower *l = o->l;
@@ -288,6 +298,7 @@ static void add_regions(struct out *o)
 			.size = l->p->region[i]->size,
 			.flags = (l->p->region[i]->writable ? CHAIN_WRITABLE : 0) |
 				 (l->p->region[i]->steered ? CHAIN_STEERED : 0),
+			.theirs = theirs_of(l->target, l->p->region[i]->name),
 			.line = l->p->region[i]->pos.line,
 		};
 	if (l->endless)

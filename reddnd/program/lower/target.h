@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** Bytes from..to - 1 of the region with that name, or of all that have no line of their own (NULL), into
+ * which other programs store what clients send, or influence. */
+struct program_theirs {
+	const char *region;
+	uint64_t from, to;
+};
+
 /** The device to compile for. All zero: a device of which nothing is known but the verbs, with index checks.
  */
 struct program_target {
@@ -15,6 +22,8 @@ struct program_target {
 	bool ignores_index;  /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
 	bool fenced_enables; /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
 	unsigned max_sge;    /* data segments of a WQE; 0: CHAIN_MAX_SGE */
+	const struct program_theirs *theirs; /* and what is done there besides; ntheirs of them */
+	unsigned ntheirs;
 };
 
 /**

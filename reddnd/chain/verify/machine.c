@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/verify/machine.h"
+
+#include "mlx5/wqe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 300 /* of a loop, until no byte can be anything new */ };
+
+/* ---- cells ------------------------------------------------------------------------------ */
+
+static void any_value(struct cell *c, enum origin from)
+{
+	memset(c->values, 0xff, sizeof(c->values));
+	c->from |= (uint8_t)(1u << from);
+}
+
+static void one_value(struct cell *c, uint8_t v)
+{
+	memset(c->values, 0, sizeof(c->values));
+	c->values[v / 64] = 1ull << v % 64;
+	c->from = 1u << PROGRAM;
+}
+
+bool cell_is_only(const struct cell *c, uint8_t v)
+{
+	struct cell one = {0};
+
+	one_value(&one, v);
+	return memcmp(one.values, c->values, sizeof(one.values)) == 0;
+}
+
+bool cell_can_be(const struct cell *c, uint8_t v)
+{
+	return c->values[v / 64] >> v % 64 & 1;
+}
+
+static void join(struct machine *m, struct cell *to, const struct cell *from)
+{
+	for (unsigned i = 0; i < sizeof(to->values) / sizeof(to->values[0]); i++)
+		to->values[i] |= from->values[i];
+	to->influence |= from->influence;
+	for (unsigned o = 0; o < ORIGINS; o++)
+		if (from->from >> o & 1 && to->by[o] == NOBODY) {
+			to->from |= (uint8_t)(1u << o);
+			to->by[o] = (uint16_t)m->s;
+		}
+	to->written = true;
+}
+
+static struct cell *cells(struct machine *m, const struct layout_range *r)
+{
+	if (r->sym == CHAIN_SYM_REGION)
+		return m->shared + r->offset;
+	return (r->sym == CHAIN_SYM_QUEUE ? m->queue[r->index] : m->scratch) + r->offset;
+}
+
+static bool is_ours(const struct machine *m, const struct layout_range *r)
+{
+	if (r->sym == CHAIN_SYM_REGION)
+		return m->shared && r->index == m->l.d->shared && r->offset + r->len <= m->nshared;
+	return r->sym == CHAIN_SYM_QUEUE || r->sym == CHAIN_SYM_SCRATCH;
+}
+
+const struct cell *cells_written(const struct cell *c, unsigned n)
+{
+	for (; n--; c++)
+		if (c->written)
+			return c;
+	return NULL;
+}
+
+const struct cell *cells_written_from(const struct cell *c, unsigned n, enum origin from)
+{
+	for (; n--; c++)
+		if (c->written && c->from >> from & 1)
+			return c;
+	return NULL;
+}
+
+bool cells_of_client(const struct cell *c, unsigned n)
+{
+	for (; n--; c++)
+		if (c->influence || c->from >> CLIENT & 1)
+			return true;
+	return false;
+}
+
+/* ---- places ----------------------------------------------------------------------------- */
+
+/** A place that a step names, and whether it is there, and there only. */
+struct reach {
+	struct layout_range r;
+	bool moved;  /* somewhere in its region */
+	bool picked; /* where a client wants it */
+};
+
+/* The step is executed or not, depending on what a client sent */
+static bool is_decided(struct machine *m)
+{
+	return m->decided || cells_of_client(&machine_wqe(m, m->s)[WQE_OPCODE], 1);
+}
+
+static struct reach reach(struct machine *m, const struct chain_place *p, uint32_t len, unsigned addr_at)
+{
+	const struct cell *addr = machine_wqe(m, m->s) + addr_at;
+
+	return (struct reach){.r = machine_place(m, p, len),
+		.moved = cells_written(addr, ADDR_BYTES),
+		.picked = cells_of_client(addr, ADDR_BYTES)};
+}
+
+static bool is_theirs(const struct chain_span *theirs, const struct reach *p, unsigned i)
+{
+	if (p->moved)
+		return theirs->to > 0;
+	return p->r.offset + i >= theirs->from && p->r.offset + i < theirs->to;
+}
+
+/* Byte @i of a place in a region depends on a client now */
+static void make_theirs(struct machine *m, const struct reach *p, unsigned i)
+{
+	struct chain_span *theirs = &m->theirs[p->r.index], more = {p->r.offset + i, p->r.offset + i + 1};
+
+	if (p->moved)
+		more = (struct chain_span){0, UINT64_MAX};
+	if (theirs->to == 0 || more.from < theirs->from)
+		theirs->from = more.from;
+	if (more.to > theirs->to)
+		theirs->to = more.to;
+}
+
+static struct cell load(struct machine *m, const struct reach *p, unsigned i)
+{
+	bool ours = is_ours(m, &p->r);
+	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
+
+	if (!ours && is_theirs(&m->theirs[p->r.index], p, i))
+		c.from |= 1u << CLIENT;
+	if (p->picked)
+		c.influence |= PICKED;
+	for (unsigned v = 0; c.settled != m->l.d->steps[m->s].queue + 1 && v < 256 / 64; v++)
+		c.values[v] |= c.failed[v];
+	return c;
+}
+
+static void store(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
+{
+	struct cell in = *c;
+
+	if (m->s != LAYOUT_NONE && is_decided(m))
+		in.influence |= DECIDED;
+	if (is_ours(m, &p->r))
+		join(m, cells(m, &p->r) + i, &in);
+	else if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
+		make_theirs(m, p, i);
+}
+
+/* ---- the values of the description ---------------------------------------------------------- */
+
+struct layout_range machine_place(struct machine *m, const struct chain_place *p, uint32_t len)
+{
+	struct layout_range r = {.sym = CHAIN_SYM_REGION};
+
+	layout_resolve(&m->l, p, len, &(struct chain_error_at){0}, &r);
+	return r;
+}
+
+struct cell *machine_wqe(struct machine *m, unsigned s)
+{
+	return m->queue[m->l.d->steps[s].queue] + (size_t)m->l.step[s].at * CHAIN_WQEBB;
+}
+
+static void set_operand(struct machine *m, enum chain_field field, uint64_t v)
+{
+	unsigned size;
+	int at = chain_field_at(m->l.d->steps[m->s].verb, field, 0, &size);
+
+	for (unsigned i = 0; at >= 0 && i < size; i++)
+		one_value(&machine_wqe(m, m->s)[at + i], (uint8_t)(v >> 8 * (size - 1 - i)));
+}
+
+static void set_lengths(struct machine *m)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	struct cell *len = machine_wqe(m, m->s) + chain_verb_info(st->verb)->sge_at + WQE_SGE_LEN;
+
+	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++, len += WQE_DS)
+		for (unsigned k = 0; k < LEN_BYTES; k++)
+			one_value(&len[k], (uint8_t)(st->local[i].len >> 8 * (LEN_BYTES - 1 - k)));
+}
+
+static void forget_writers(struct cell *c, size_t n)
+{
+	for (; n--; c++)
+		for (unsigned o = 0; o < ORIGINS; o++)
+			c->by[o] = NOBODY;
+}
+
+static int make_cells(struct machine *m)
+{
+	const struct layout *l = &m->l;
+
+	for (unsigned q = 0; q < l->d->nqueues; q++) {
+		size_t n = (size_t)l->wqebbs[q] * CHAIN_WQEBB;
+
+		m->queue[q] = calloc(n, sizeof(*m->queue[q]));
+		if (!m->queue[q])
+			return -ENOMEM;
+		for (size_t i = 0; i < n; i++)
+			any_value(&m->queue[q][i], PROGRAM);
+		forget_writers(m->queue[q], n);
+	}
+	m->scratch = calloc(l->scratch_size + 1, sizeof(*m->scratch));
+	if (!m->scratch)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->scratch_size; i++)
+		one_value(&m->scratch[i], 0);
+	forget_writers(m->scratch, l->scratch_size);
+	for (unsigned w = 0; w < l->d->nwords; w++)
+		for (unsigned i = 0; l->d->words[w].init && i < l->d->words[w].size; i++)
+			one_value(&m->scratch[l->word_at[w] + i], l->d->words[w].init[i]);
+	for (m->s = 0; m->s < l->d->nsteps; m->s++) {
+		const struct chain_step *st = &l->d->steps[m->s];
+
+		set_lengths(m);
+		one_value(&machine_wqe(m, m->s)[WQE_OPMOD], chain_verb_info(st->verb)->opmod);
+		one_value(&machine_wqe(m, m->s)[WQE_DSCOUNT], l->step[m->s].ds);
+		one_value(&machine_wqe(m, m->s)[WQE_OPCODE],
+			st->flags & CHAIN_DORMANT ? WQE_OP_NOP : chain_verb_info(st->verb)->opcode);
+		set_operand(m, CHAIN_F_SWAP, st->swap);
+		set_operand(m, CHAIN_F_COMPARE, st->compare);
+		set_operand(m, CHAIN_F_SWAP_MASK, st->swap_mask);
+		set_operand(m, CHAIN_F_COMPARE_MASK, st->compare_mask);
+		set_operand(m, CHAIN_F_ADD, st->add);
+		set_operand(m, CHAIN_F_BOUNDARY, st->boundary);
+	}
+	any_value(&m->of_region, REGION);
+	any_value(&m->of_client, CLIENT);
+	return 0;
+}
+
+/* ---- what a step does to them ----------------------------------------------------------- */
+
+static bool is_opcode(const struct chain_place *p)
+{
+	return p->kind == CHAIN_AT_FIELD && p->field == CHAIN_F_OPCODE;
+}
+
+/* A length that is replaced: on both sides the bytes are anywhere from there on */
+static void stretch(struct machine *m, const struct chain_verb_info *v, struct reach *p)
+{
+	const struct cell *len = machine_wqe(m, m->s) + v->sge_at + WQE_SGE_LEN;
+
+	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++, len += WQE_DS) {
+		p->moved |= cells_written(len, LEN_BYTES) != NULL;
+		p->picked |= cells_of_client(len, LEN_BYTES);
+	}
+}
+
+static void copy(struct machine *m)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+	struct reach remote = reach(m, &st->remote, layout_step_bytes(&m->l, m->s), WQE_RADDR);
+	unsigned at = 0;
+
+	stretch(m, v, &remote);
+	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++) {
+		struct reach local =
+			reach(m, &st->local[i], st->local[i].len, v->sge_at + i * WQE_DS + WQE_SGE_ADDR);
+		bool lanes = st->flags & CHAIN_LANES && is_opcode(&st->local[i]);
+
+		stretch(m, v, &local);
+		for (unsigned k = 0; k < local.r.len; k++, at++) {
+			struct cell c = st->verb == CHAIN_READ ? load(m, &remote, at) : load(m, &local, k);
+
+			if (lanes) /* taken on trust, but for who decides them */
+				cells(m, &local.r)[k].influence |=
+					is_decided(m) || cells_of_client(&c, 1) ? DECIDED : 0;
+			else if (st->verb == CHAIN_READ)
+				store(m, &local, k, &c);
+			else
+				store(m, &remote, at, &c);
+		}
+	}
+}
+
+/* Byte @k, from the lowest, of the operand at @field; NULL if the verb has none */
+static const struct cell *operand(struct machine *m, enum chain_field field, unsigned k)
+{
+	unsigned size;
+	int at = chain_field_at(m->l.d->steps[m->s].verb, field, 0, &size);
+
+	return at < 0 ? NULL : &machine_wqe(m, m->s)[at + (int)(OPERAND_BYTES - 1 - k)];
+}
+
+static bool is_operand_of_client(struct machine *m)
+{
+	const struct chain_verb_info *v = chain_verb_info(m->l.d->steps[m->s].verb);
+
+	return cells_of_client(machine_wqe(m, m->s) + WQE_ATOMIC, v->atomic_bytes);
+}
+
+static bool is_const(const struct cell *c, uint8_t *v)
+{
+	for (unsigned i = 0; i < 256; i++)
+		if (cell_is_only(c, (uint8_t)i)) {
+			*v = (uint8_t)i;
+			return true;
+		}
+	return false;
+}
+
+/* A masked CAS that always runs, and looks at one byte only, replaces the value that it looks for */
+static void replace_sought(struct machine *m, const struct layout_range *word)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	unsigned sought = OPERAND_BYTES;
+	uint8_t v;
+	struct cell *c;
+
+	if (st->verb != CHAIN_MASKED_CAS || st->flags & CHAIN_DORMANT ||
+		machine_wqe(m, m->s)[WQE_OPCODE].written)
+		return;
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		if (cell_is_only(operand(m, CHAIN_F_COMPARE_MASK, k), 0))
+			continue;
+		if (sought != OPERAND_BYTES || !cell_is_only(operand(m, CHAIN_F_COMPARE_MASK, k), 0xff))
+			return;
+		sought = k;
+	}
+	if (sought == OPERAND_BYTES || !cell_is_only(operand(m, CHAIN_F_SWAP_MASK, sought), 0xff) ||
+		!is_const(operand(m, CHAIN_F_COMPARE, sought), &v))
+		return;
+	c = cells(m, word) + sought;
+	memcpy(c->failed, c->values, sizeof(c->failed));
+	c->settled = (uint8_t)(st->queue + 1);
+	c->values[v / 64] &= ~(1ull << v % 64);
+}
+
+/* What is in the word afterwards shows what was compared */
+static void compare_and_swap(struct machine *m, const struct reach *word)
+{
+	bool decided = is_decided(m) || cells_of_client(cells(m, &word->r), OPERAND_BYTES) ||
+		       is_operand_of_client(m);
+
+	replace_sought(m, &word->r);
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		const struct cell *mask = operand(m, CHAIN_F_SWAP_MASK, k);
+
+		if (!mask || !cell_is_only(mask, 0))
+			store(m, word, k, operand(m, CHAIN_F_SWAP, k));
+		cells(m, &word->r)[k].influence |= decided ? DECIDED : 0;
+	}
+}
+
+/* All sums of the values of @x and @y, and of those plus one if @carry. Whether one of them goes beyond the
+ * byte */
+static bool add_values(struct cell *sum, const struct cell *x, const struct cell *y, bool carry)
+{
+	bool beyond = false;
+
+	for (unsigned i = 0; i < 256; i++)
+		for (unsigned j = 0; j < 256 && cell_can_be(x, (uint8_t)i); j++)
+			for (unsigned c = 0; c <= carry && cell_can_be(y, (uint8_t)j); c++) {
+				unsigned v = (i + j + c) & 0xff;
+
+				sum->values[v / 64] |= 1ull << v % 64;
+				beyond |= i + j + c > 0xff;
+			}
+	return beyond;
+}
+
+/* A carry is a decision, as that of a CAS is: the bytes that it came from do not count as a source. A
+ * boundary stops it */
+static void add(struct machine *m, const struct reach *word)
+{
+	bool carry = false, decided = is_decided(m);
+
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		const struct cell *more = operand(m, CHAIN_F_ADD, k);
+		const struct cell *boundary = operand(m, CHAIN_F_BOUNDARY, k);
+		struct cell now = load(m, word, k), sum = {.from = more->from | now.from,
+							    .influence = more->influence | now.influence};
+
+		decided |= (sum.influence & DECIDED) || sum.from >> CLIENT & 1;
+		sum.influence |= decided ? DECIDED | SUMMED : 0;
+		if (m->shared &&
+			(carry || !cell_is_only(more, 0))) { /* how often, with a loop nobody knows */
+			memset(sum.values, 0xff, sizeof(sum.values));
+			carry = true;
+		} else {
+			carry = add_values(&sum, &now, more, carry);
+		}
+		store(m, word, k, &sum);
+		if (boundary && !boundary->values[0] && !boundary->values[1]) /* all have the top bit */
+			carry = false;
+	}
+}
+
+static void atomic(struct machine *m)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+	struct reach word = reach(m, &st->remote, OPERAND_BYTES, WQE_RADDR), old;
+
+	if (m->l.step[m->s].nsge) {
+		old = reach(m, &st->local[0], OPERAND_BYTES, v->sge_at + WQE_SGE_ADDR);
+		for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+			struct cell c = load(m, &word, k);
+
+			store(m, &old, k, &c);
+		}
+	}
+	if (is_ours(m, &word.r)) {
+		if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS)
+			compare_and_swap(m, &word);
+		else
+			add(m, &word);
+		return;
+	}
+	word.picked |= is_operand_of_client(m);
+	for (unsigned k = 0; k < OPERAND_BYTES; k++)
+		store(m, &word, k, &m->of_region);
+}
+
+static void take_request(struct machine *m)
+{
+	m->s = LAYOUT_NONE;
+	for (unsigned a = 0; a < m->l.d->nargs; a++) {
+		struct reach to = {.r = machine_place(m, &m->l.d->args[a], m->l.d->args[a].len)};
+
+		for (unsigned k = 0; k < to.r.len; k++)
+			store(m, &to, k, &m->of_client);
+	}
+}
+
+void machine_run(struct machine *m)
+{
+	take_request(m);
+	for (m->s = 0; m->s < m->l.d->nsteps; m->s++) {
+		const struct chain_verb_info *v = chain_verb_info(m->l.d->steps[m->s].verb);
+
+		if (v->class == CHAIN_CLASS_SYNC && is_decided(m))
+			m->decided = true;
+		if (v->atomic_bytes)
+			atomic(m);
+		else if (v->remote)
+			copy(m);
+	}
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static void free_cells(struct machine *m)
+{
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		free(m->queue[q]);
+	free(m->scratch);
+}
+
+void machine_free(struct machine *m)
+{
+	free_cells(m);
+	free(m->shared);
+}
+
+int machine_begin(struct machine *m, const struct chain_desc *d)
+{
+	struct machine old = *m;
+
+	*m = (struct machine){.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared};
+	memcpy(m->theirs, old.theirs, sizeof(m->theirs));
+	free_cells(&old);
+	for (uint32_t i = 0; i < m->nshared; i++)
+		for (unsigned o = 0; o < ORIGINS; o++)
+			if (m->shared[i].by[o] != NOBODY)
+				m->shared[i].by[o] = BEYOND;
+	if (layout_make(&m->l, d))
+		return CHAIN_REFUSED;
+	return make_cells(m);
+}
+
+int machine_share(struct machine *m, const struct chain_desc *d)
+{
+	uint32_t n = (uint32_t)d->regions[d->shared].size;
+
+	m->shared = calloc(n + 1, sizeof(*m->shared));
+	if (!m->shared)
+		return -ENOMEM;
+	m->nshared = n;
+	for (uint32_t i = 0; i < m->nshared; i++)
+		one_value(&m->shared[i], d->shared_init[i]);
+	forget_writers(m->shared, m->nshared);
+	return 0;
+}
+
+static void hash(uint64_t *h, const struct cell *c, size_t n)
+{
+	for (; n--; c++) {
+		for (unsigned i = 0; i < 256 / 64; i++)
+			*h = (*h ^ c->values[i]) * 0x9e3779b97f4a7c15 + (*h >> 29);
+		*h = (*h ^ c->from ^ c->influence << 8) * 0x9e3779b97f4a7c15 + (*h >> 29);
+	}
+}
+
+uint64_t machine_outside(const struct machine *m)
+{
+	uint64_t h = m->decided;
+
+	hash(&h, m->shared, m->nshared);
+	for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++)
+		h = (h ^ m->theirs[w].from ^ m->theirs[w].to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+	return h;
+}
+
+static uint64_t hash_all(const struct machine *m)
+{
+	uint64_t h = machine_outside(m);
+
+	for (unsigned q = 0; q < m->l.d->nqueues; q++)
+		hash(&h, m->queue[q], (size_t)m->l.wqebbs[q] * CHAIN_WQEBB);
+	hash(&h, m->scratch, m->l.scratch_size);
+	return h;
+}
+
+bool machine_iterate(struct machine *m)
+{
+	uint64_t before = 0, now = 1;
+
+	for (unsigned i = 0; i < ROUNDS && before != now; i++) {
+		before = now;
+		machine_run(m);
+		now = hash_all(m);
+	}
+	return before == now;
+}

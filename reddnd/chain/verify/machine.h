@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * machine.h - private to the bounds proof: the abstract machine that executes a description, on all values
+ * that each byte of an instance can have. docs/design/bounds-proof.md gives the reasons.
+ */
+#ifndef CHAIN_VERIFY_MACHINE_H
+#define CHAIN_VERIFY_MACHINE_H
+
+#include "reddnd/chain/ir/layout.h"
+
+/** Where a value can come from. */
+enum origin { PROGRAM, REGION, CLIENT, ORIGINS };
+
+/** How a client can influence a value that is not its own. */
+enum influence {
+	PICKED = 1,  /* it comes from a place that the client chose */
+	DECIDED = 2, /* it is there because of what the client sent, or because it did not send something else
+		      */
+	SUMMED = 4,  /* it is added up as often as, or only if, the client decides */
+};
+
+enum {
+	OPERAND_BYTES = 8,
+	ADDR_BYTES = 8,
+	LEN_BYTES = 4,
+	NOBODY = 0xfffe,
+	BEYOND = 0xfffd, /* what shares memory with this: the loop, or who calls it */
+};
+
+/** What a byte can be. */
+struct cell {
+	uint64_t values[256 / 64];
+	uint8_t from;      /* bits of enum origin */
+	uint8_t influence; /* bits of enum influence */
+	bool written;      /* by a step or the request */
+	uint64_t failed[256 /
+			64]; /* and what else if a CAS of queue `settled` - 1 failed; that queue stops then */
+	uint8_t settled;
+	uint16_t by[ORIGINS]; /* the first step that brought it from there; LAYOUT_NONE: the request */
+};
+
+struct machine {
+	struct layout l;
+	struct cell *queue[CHAIN_MAX_QUEUES], *scratch;
+	struct cell of_region, of_client;
+	struct cell *shared; /* what a loop and its caller share; not ours alone */
+	uint32_t nshared;
+	struct chain_span theirs[CHAIN_MAX_WINDOWS]; /* bytes of regions that clients influence */
+	bool decided; /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
+	bool in_loop; /* the steps are those of an iteration, which follows itself */
+	unsigned s;   /* step at work */
+};
+
+/** Lays @d out; what is shared, and what is theirs, stay as they have become. 0, CHAIN_REFUSED, -ENOMEM. */
+int machine_begin(struct machine *m, const struct chain_desc *d);
+/** Makes what @d and its loop share. 0 or -ENOMEM. */
+int machine_share(struct machine *m, const struct chain_desc *d);
+void machine_free(struct machine *m); /* and what is shared */
+
+/** The request, and every step once. */
+void machine_run(struct machine *m);
+/** The same until nothing becomes possible that was not before; false if that takes too long. */
+bool machine_iterate(struct machine *m);
+/** A number that changes when anything becomes possible outside of the instance. */
+uint64_t machine_outside(const struct machine *m);
+
+/** The cells of the WQE of step @s. */
+struct cell *machine_wqe(struct machine *m, unsigned s);
+struct layout_range machine_place(struct machine *m, const struct chain_place *p, uint32_t len);
+
+bool cell_is_only(const struct cell *c, uint8_t v);
+bool cell_can_be(const struct cell *c, uint8_t v);
+/** True if a client chose or influenced one of @n bytes. */
+bool cells_of_client(const struct cell *c, unsigned n);
+/** The first of @n bytes that is written; NULL if none is. */
+const struct cell *cells_written(const struct cell *c, unsigned n);
+/** The first of them that can come from @from. */
+const struct cell *cells_written_from(const struct cell *c, unsigned n, enum origin from);
+
+#endif
