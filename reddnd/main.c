@@ -2,7 +2,7 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
-#include "reddnd/server/report.h"
+#include "reddnd/server/renewal.h"
 #include "reddnd/server/server.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
@@ -106,19 +106,6 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-static int load(const char *path, struct catalog **catalog)
-{
-	CLEANUP(cleanup_free) char *errors = NULL;
-	int r = catalog_load(path, catalog, &errors);
-
-	for (char *save, *line = errors ? strtok_r(errors, "\n", &save) : NULL; line;
-		line = strtok_r(NULL, "\n", &save))
-		log_error("%s", line);
-	if (r < 0 && r != -EINVAL)
-		log_errno(r, "%s", path);
-	return r;
-}
-
 /* ---- running ---- */
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
@@ -131,22 +118,24 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	return sd_event_exit(d->event, 0);
 }
 
-/* A catalog with mistakes, or one that cannot be opened, changes nothing */
-static int reload(void *arg)
+static uint64_t reload(void *arg)
 {
-	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
 	struct daemon *d = arg;
-	int r;
 
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
-	r = load(d->config, &catalog);
-	if (r == 0)
-		r = server_reload(d->server, steal_ptr(&catalog));
-	if (r < 0)
-		report_reload_failed(server_events(d->server));
-	sd_notify(false, "READY=1");
-	return r;
+	return server_reload(d->server);
 }
+
+static void on_reloaded(void *arg, uint64_t number, int error, const char *errors)
+{
+	struct daemon *d = arg;
+
+	sd_notify(false, "READY=1");
+	if (d->control)
+		control_reloaded(d->control, number, error, errors);
+}
+
+static const struct server_ops server_ops = {.reloaded = on_reloaded};
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {
@@ -186,8 +175,8 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)usec;
 	if (stats)
-		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served", stats->status.sessions,
-			stats->status.requests);
+		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served, %u offloads disabled",
+			stats->status.sessions, stats->status.requests, stats->status.disabled);
 	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -229,6 +218,7 @@ static int open_control(struct daemon *d, const struct catalog *catalog)
 
 static int run(struct daemon *d, struct catalog *catalog)
 {
+	struct server_parts parts = {.config = d->config, .ops = &server_ops, .arg = d};
 	const struct catalog *in_force;
 	int r;
 
@@ -241,7 +231,8 @@ static int run(struct daemon *d, struct catalog *catalog)
 		catalog_free(catalog);
 		return log_errno(r, "cannot make an event loop");
 	}
-	r = server_new(&d->server, catalog, d->event);
+	parts.event = d->event;
+	r = server_new(&d->server, &parts, catalog);
 	if (r < 0)
 		return r;
 	in_force = server_catalog(d->server);
@@ -270,7 +261,7 @@ int main(int argc, char **argv)
 		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	d.config = o.config;
-	r = load(o.config, &catalog);
+	r = renewal_load(o.config, &catalog);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
 		return EXIT_FAILURE;

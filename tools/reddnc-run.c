@@ -49,7 +49,7 @@ struct bench {
 	struct rnic_device *dev;
 	struct master_qp master;
 	struct catalog_region conf[PROGRAM_MAX_REGIONS];
-	struct region region[PROGRAM_MAX_REGIONS];
+	struct region *region[PROGRAM_MAX_REGIONS];
 	struct queue_layout layout;
 	struct rnic_block block, client;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
@@ -75,8 +75,8 @@ static void bench_deinit(struct bench *b)
 	rnic_block_deinit(&b->block);
 	rnic_block_deinit(&b->client);
 	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
-		if (b->region[i].conf)
-			region_close(&b->region[i]);
+		if (b->region[i])
+			region_unref(b->region[i]);
 	master_qp_deinit(&b->master);
 	if (b->dev)
 		rnic_device_close(b->dev);
@@ -92,12 +92,12 @@ static bool is_table(const char *path)
 {
 	static const char magic[] = "RDDNTBL";
 	struct rnic_region *r;
+	char begin[sizeof(magic) - 1];
 	bool table;
 
 	if (rnic_region_open(&r, path) < 0)
 		return false;
-	table = rnic_region_size(r) >= sizeof(magic) &&
-		memcmp(rnic_region_mem(r), magic, sizeof(magic) - 1) == 0;
+	table = rnic_region_read(r, 0, begin, sizeof(begin)) == 0 && memcmp(begin, magic, sizeof(begin)) == 0;
 	rnic_region_close(r);
 	return table;
 }
@@ -125,20 +125,22 @@ static int open_region(struct bench *b, unsigned i)
 		.writable = want->writable,
 		.path = (char *)given->path,
 		.where = (char *)"reddnc"};
-	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS) < 0)
+	snprintf(b->conf[i].name, sizeof(b->conf[i].name), "%s", want->name);
+	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS) < 0 ||
+		region_is_bad(b->region[i], NULL))
 		return EX_NOINPUT;
 	for (unsigned k = 0; k < i; k++)
 		if ((want->writable || b->conf[k].writable) &&
-			rnic_region_is(b->region[i].file, b->region[k].file))
+			rnic_region_is(b->region[i]->file, b->region[k]->file))
 			return TOOL_FAIL(EX_USAGE,
 				"regions \"%s\" and \"%s\" are one file, and the program writes to one of "
 				"them; give it two",
 				b->run->program->regions[k].name, want->name);
-	size = region_part_size(&b->region[i], part);
+	size = region_part_size(b->region[i], part);
 	if (size < want->size)
 		return TOOL_FAIL(EX_DATAERR, "%s has %" PRIu64 " bytes, region \"%s\" needs %" PRIu64,
 			given->path, size, want->name, want->size);
-	if (region_window(&b->region[i], rnic_device_pd(b->dev), part, want->writable, &w) < 0)
+	if (region_window(b->region[i], rnic_device_pd(b->dev), part, want->writable, &w) < 0)
 		return EX_NOINPUT;
 	b->env.region[i].iova = w.iova;
 	b->env.region[i].lkey = w.lkey;

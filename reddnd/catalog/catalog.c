@@ -227,8 +227,18 @@ int catalog_load(const char *path, struct catalog **out, char **errors)
 	return 0;
 }
 
+struct catalog *catalog_ref(struct catalog *c)
+{
+	c->refs++;
+	return c;
+}
+
 void catalog_free(struct catalog *c)
 {
+	if (c->refs > 0) {
+		c->refs--;
+		return;
+	}
 	for (unsigned i = 0; i < c->nregions; i++) {
 		free(c->regions[i].path);
 		free(c->regions[i].where);

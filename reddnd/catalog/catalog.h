@@ -120,6 +120,7 @@ struct catalog {
 	unsigned noffloads;
 	struct catalog_tenant *tenants;
 	unsigned ntenants; /* at least 1 */
+	unsigned refs;     /* beyond the first */
 };
 
 /**
@@ -127,7 +128,8 @@ struct catalog {
  * each, "file:line: what is wrong; what would be right", in the order of the file. -ENOMEM.
  */
 int catalog_load(const char *path, struct catalog **catalog, char **errors);
-void catalog_free(struct catalog *catalog);
+struct catalog *catalog_ref(struct catalog *catalog);
+void catalog_free(struct catalog *catalog); /* gives one reference back */
 
 /**
  * Compiles the program of @offload with the params that the configuration sets, and with those of @more that

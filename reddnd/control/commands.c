@@ -190,22 +190,8 @@ static struct json_object *run_limit(struct call *call)
 
 static struct json_object *run_reload(struct call *call)
 {
-	CLEANUP(cleanup_free) char *text = NULL;
-	size_t size = 0;
-	FILE *errors = open_memstream(&text, &size);
-	int r;
-
-	if (!errors)
-		return refuse(call, "out of memory");
-	log_tee(errors);
-	r = call->c->reload(call->c->arg);
-	log_tee(NULL);
-	fclose(errors);
-	if (r == 0)
-		return run_offloads(call);
-	if (size && text[size - 1] == '\n')
-		text[size - 1] = '\0';
-	return refuse(call, "%s", size ? text : strerror(-r));
+	call->follow->reload = call->c->reload(call->c->arg);
+	return NULL;
 }
 
 /* ---- the table ---- */
@@ -279,6 +265,15 @@ static struct json_object *run(struct call *call, bool may_change)
 	return c->run(call);
 }
 
+static void finish(struct json_object *answer, struct json_object *result, const struct call *call)
+{
+	json_object_object_add(answer, "ok", json_object_new_boolean(result != NULL));
+	if (result)
+		json_object_object_add(answer, "result", result);
+	else
+		json_add_text(answer, "error", call->error);
+}
+
 struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
 	struct commands_follow *follow)
 {
@@ -296,10 +291,19 @@ struct json_object *commands_answer(const struct commands *c, const char *text, 
 	json_tokener_free(tokener);
 	call.args = args;
 	result = run(&call, may_change);
-	json_object_object_add(answer, "ok", json_object_new_boolean(result != NULL));
-	if (result)
-		json_object_object_add(answer, "result", result);
-	else
-		json_add_text(answer, "error", call.error);
+	finish(answer, result, &call);
+	return answer;
+}
+
+struct json_object *commands_reloaded(const struct commands *c, int error, const char *errors)
+{
+	struct json_object *answer = json_object_new_object();
+	struct call call = {.c = c};
+
+	if (!answer)
+		return NULL;
+	finish(answer,
+		error == 0 ? run_offloads(&call) : refuse(&call, "%s", *errors ? errors : strerror(-error)),
+		&call);
 	return answer;
 }

@@ -16,15 +16,19 @@
 
 struct commands {
 	struct server *server;
-	/** Reads the configuration again and puts it in force. Errors have been logged. */
-	int (*reload)(void *arg);
+	/** Begins to read the configuration again; control_reloaded() follows, with the number that this
+	 * returns.
+	 */
+	uint64_t (*reload)(void *arg);
 	void *arg;
 };
 
-/** What a peer gets after its answer, without another request. */
+/** What a peer gets after its answer, without another request; or later, in place of it. */
 struct commands_follow {
-	bool events;   /* lines of audit_line() */
-	uint64_t next; /* from this one on */
+	uint64_t reload; /* the answer is that of commands_reloaded(), when the reload of this number is over
+			  */
+	bool events;     /* lines of audit_line() */
+	uint64_t next;   /* from this one on */
 };
 
 /**
@@ -33,5 +37,8 @@ struct commands_follow {
  */
 struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
 	struct commands_follow *follow);
+
+/** The answer to "reload" when it is over: @error 0, or what was logged is in @errors. NULL: no memory. */
+struct json_object *commands_reloaded(const struct commands *c, int error, const char *errors);
 
 #endif

@@ -79,10 +79,8 @@ static int peer_send(struct peer *p)
 	return sd_event_source_set_io_events(p->io, EPOLLIN);
 }
 
-static int peer_answer(struct peer *p, const char *line, size_t len)
+static int peer_give(struct peer *p, struct json_object *answer)
 {
-	struct json_object *answer =
-		commands_answer(&p->control->commands, line, len, p->may_change, &p->follow);
 	int n;
 
 	if (!answer)
@@ -97,6 +95,18 @@ static int peer_answer(struct peer *p, const char *line, size_t len)
 	return peer_send(p);
 }
 
+/* The answer may come later; until then nothing more is read */
+static int peer_answer(struct peer *p, const char *line, size_t len)
+{
+	struct json_object *answer =
+		commands_answer(&p->control->commands, line, len, p->may_change, &p->follow);
+
+	if (!p->follow.reload)
+		return peer_give(p, answer);
+	json_object_put(answer);
+	return sd_event_source_set_io_events(p->io, 0);
+}
+
 static const struct events *events(const struct control *c)
 {
 	return server_events(c->commands.server);
@@ -107,7 +117,7 @@ static int peer_feed(struct peer *p)
 {
 	int r = 0;
 
-	while (p->follow.events && !p->out && r >= 0) {
+	while (p->follow.events && !p->follow.reload && !p->out && r >= 0) {
 		p->out = audit_line(events(p->control), &p->follow.next);
 		if (!p->out)
 			return 0;
@@ -144,7 +154,7 @@ static int peer_work(struct peer *p)
 {
 	int r = 0;
 
-	while (!p->out && r >= 0) {
+	while (!p->out && !p->follow.reload && r >= 0) {
 		char *end = memchr(p->in, '\n', p->got);
 		size_t len;
 
@@ -172,6 +182,21 @@ static int peer_receive(struct peer *p)
 	return 0;
 }
 
+/* What it has sent, and what there is for it */
+static int peer_go_on(struct peer *p)
+{
+	int r = peer_work(p);
+
+	if (r >= 0)
+		r = peer_feed(p);
+	if (r < 0)
+		return r;
+	/* A peer that follows may be silent for days, while nothing happens; one that waits cannot speak */
+	return p->follow.events || p->follow.reload
+		       ? sd_event_source_set_enabled(p->timer, SD_EVENT_OFF)
+		       : sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
+}
+
 static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
 {
 	struct peer *p = arg;
@@ -182,16 +207,25 @@ static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *a
 	(void)revents;
 	r = p->out ? peer_send(p) : peer_receive(p);
 	if (r >= 0)
-		r = peer_work(p);
-	if (r >= 0)
-		r = peer_feed(p);
-	/* A peer that follows may be silent for days, while nothing happens */
-	if (r >= 0)
-		r = p->follow.events ? sd_event_source_set_enabled(p->timer, SD_EVENT_OFF)
-				     : sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
+		r = peer_go_on(p);
 	if (r < 0)
 		peer_free(p);
 	return 0;
+}
+
+void control_reloaded(struct control *c, uint64_t number, int error, const char *errors)
+{
+	struct peer *p, *next;
+
+	for (p = LIST_FIRST(&c->peers); p; p = next) {
+		next = LIST_NEXT(p, link);
+		if (!p->follow.reload || p->follow.reload > number)
+			continue;
+		p->follow.reload = 0;
+		sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+		if (peer_give(p, commands_reloaded(&c->commands, error, errors)) < 0 || peer_go_on(p) < 0)
+			peer_free(p);
+	}
 }
 
 static bool is_trusted(int fd)

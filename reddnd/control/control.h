@@ -28,4 +28,8 @@ struct control;
 int control_new(struct control **control, const char *path, const struct commands *commands, sd_event *event);
 void control_free(struct control *control); /* removes the socket */
 
+/** Reload @number is over, with an error or 0: answers the peers that wait for it. @errors: what was logged.
+ */
+void control_reloaded(struct control *control, uint64_t number, int error, const char *errors);
+
 #endif

@@ -154,6 +154,8 @@ static void whole(FILE *f, const struct stats_status *s)
 	counter(f, "reddnd_unlisted_refusals", "Of these, clients that the audit counts and does not list.",
 		s->unlisted);
 	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
+	family(f, "reddnd_disabled_offloads", "gauge", "", "Offloads whose data cannot be served.");
+	fprintf(f, "reddnd_disabled_offloads %u\n", s->disabled);
 	family(f, "reddnd_arena_bytes", "gauge", "bytes", "Memory for queues.");
 	fprintf(f, "reddnd_arena_bytes{state=\"used\"} %" PRIu64 "\n", s->arena_used);
 	fprintf(f, "reddnd_arena_bytes{state=\"free\"} %" PRIu64 "\n", s->arena_size - s->arena_used);

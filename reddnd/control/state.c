@@ -19,6 +19,7 @@ static struct json_object *status_json(const struct stats_status *s)
 	json_add_count(o, "requests", s->requests);
 	json_add_count(o, "failed_sessions", s->failed);
 	json_add_count(o, "reloads", s->reloads);
+	json_add_count(o, "disabled", s->disabled);
 	json_add_count(o, "arena_used", s->arena_used);
 	json_add_count(o, "arena_size", s->arena_size);
 	return o;
@@ -116,6 +117,9 @@ static struct json_object *offload_json(const struct stats_offload *f)
 	json_add_text(o, "program", f->program);
 	json_add_text(o, "file", f->path);
 	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
+	json_add_text(o, "state", *f->disabled ? "disabled" : "serving");
+	if (*f->disabled)
+		json_add_text(o, "why", f->disabled);
 	json_object_object_add(o, "args", args_json(f));
 	json_add_count(o, "depth_max", f->depth_max);
 	json_add_count(o, "request_bytes", f->request_bytes);
@@ -137,6 +141,9 @@ static struct json_object *region_json(const struct stats_region *r)
 	json_add_text(o, "kind", r->raw ? "raw" : "table");
 	json_add_text(o, "path", r->path);
 	json_add_count(o, "bytes", r->bytes);
+	json_add_text(o, "state", *r->bad ? "bad" : "serving");
+	if (*r->bad)
+		json_add_text(o, "why", r->bad);
 	if (r->raw) {
 		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
 	} else {

@@ -87,6 +87,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	struct reddn_wire_rej *rej)
 {
 	const struct catalog_tenant *conf;
+	char why[OFFLOAD_WHY];
 
 	*a = (struct admit_result){0};
 	if (!request_parse(from->data, from->size, &a->request, rej) ||
@@ -99,6 +100,13 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	}
 	if (!catalog_allows(conf, (unsigned)(a->offload - g->offloads))) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
+			a->request.offload);
+		return false;
+	}
+	if (offload_is_disabled(a->offload, why)) {
+		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+			"offload %s is disabled until its data can be served; the server's log has the "
+			"reason",
 			a->request.offload);
 		return false;
 	}

@@ -20,7 +20,8 @@ static void generation_free(struct generation *g)
 	for (unsigned i = 0; g->offloads && i < g->catalog->noffloads; i++)
 		offload_close(&g->offloads[i]);
 	for (unsigned i = 0; g->regions && i < g->catalog->nregions; i++)
-		region_close(&g->regions[i]);
+		if (g->regions[i])
+			region_unref(g->regions[i]);
 	for (unsigned i = 0; g->tenants && i < g->catalog->ntenants; i++)
 		tenant_unref(g->tenants[i]);
 	free(g->tenants);
@@ -42,16 +43,69 @@ static int get_tenants(struct generation *g, const struct generation_parts *part
 	return r;
 }
 
-static int open_regions(struct generation *g)
+/* True if no offload that has it can be used */
+static bool is_useless(const struct generation *g, const struct region *r)
 {
-	const struct catalog *c = g->catalog;
-	int r = 0;
+	char why[OFFLOAD_WHY];
+	bool used = false;
 
-	for (unsigned i = 0; i < c->nregions && r == 0; i++) {
-		r = region_open(&g->regions[i], &c->regions[i], next_window);
-		next_window = (next_window + REGION_WINDOWS) % WINDOW_NUMBERS;
+	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
+		if (!offload_uses(&g->offloads[i], r))
+			continue;
+		used = true;
+		if (!offload_is_disabled(&g->offloads[i], why))
+			return false;
 	}
-	return r;
+	return used;
+}
+
+/* Regions that serve stay as they are: it takes long to register them. Others are opened once more: perhaps
+ * another file is there by now */
+static void share_regions(struct generation *g, const struct generation *from)
+{
+	for (unsigned i = 0; from && i < g->catalog->nregions; i++)
+		if (!region_is_bad(from->regions[i], NULL) && !is_useless(from, from->regions[i]))
+			g->regions[i] = region_ref(from->regions[i]);
+}
+
+static int get_stats(struct generation *g, struct offload_stats **stats)
+{
+	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
+		g->offloads[i].generation = g;
+		g->offloads[i].stats = offload_stats_get(stats, g->catalog->offloads[i].name);
+		if (!g->offloads[i].stats)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int generation_new(struct generation **out, struct catalog *catalog, const struct generation *from,
+	const struct generation_parts *parts)
+{
+	CLEANUP(generation_freep) struct generation *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g) {
+		catalog_free(catalog);
+		return -ENOMEM;
+	}
+	g->catalog = catalog;
+	g->refs = 1;
+	g->regions = calloc(catalog->nregions + 1, sizeof(struct region *));
+	g->offloads = calloc(catalog->noffloads + 1, sizeof(*g->offloads));
+	g->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
+	if (!g->regions || !g->offloads || !g->tenants)
+		return -ENOMEM;
+	g->first_window = next_window;
+	next_window = (next_window + REGION_WINDOWS * catalog->nregions) % WINDOW_NUMBERS;
+	share_regions(g, from);
+	r = get_tenants(g, parts);
+	if (r == 0)
+		r = get_stats(g, parts->stats);
+	if (r < 0)
+		return r;
+	*out = steal_ptr(&g);
+	return 0;
 }
 
 /* The first tenant that may use the offload */
@@ -63,46 +117,37 @@ static struct tenant *user_of(const struct generation *g, unsigned offload)
 	return g->tenants[0];
 }
 
-static int open_offloads(struct generation *g, struct offload_stats **stats)
+int generation_open(struct generation *g)
 {
 	const struct catalog *c = g->catalog;
 	int r = 0;
 
-	for (unsigned i = 0; i < c->noffloads && r == 0; i++) {
+	for (unsigned i = 0; i < c->nregions && r == 0; i++)
+		if (!g->regions[i])
+			r = region_open(&g->regions[i], &c->regions[i],
+				(g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS);
+	for (unsigned i = 0; i < c->noffloads && r == 0; i++)
 		r = offload_open(&g->offloads[i], &c->offloads[i], c, g->regions, user_of(g, i)->pd);
-		g->offloads[i].generation = g;
-		g->offloads[i].stats = offload_stats_get(stats, c->offloads[i].name);
-		if (r == 0 && !g->offloads[i].stats)
-			r = -ENOMEM;
-	}
 	return r;
 }
 
-int generation_new(struct generation **out, struct catalog *catalog, const struct generation_parts *parts)
+unsigned generation_disabled(const struct generation *g)
 {
-	CLEANUP(generation_freep) struct generation *g = calloc(1, sizeof(*g));
-	int r;
+	char why[OFFLOAD_WHY];
+	unsigned n = 0;
 
-	if (!g) {
-		catalog_free(catalog);
-		return -ENOMEM;
-	}
-	g->catalog = catalog;
-	g->refs = 1;
-	g->regions = calloc(catalog->nregions + 1, sizeof(*g->regions));
-	g->offloads = calloc(catalog->noffloads + 1, sizeof(*g->offloads));
-	g->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
-	if (!g->regions || !g->offloads || !g->tenants)
-		return -ENOMEM;
-	r = get_tenants(g, parts);
-	if (r == 0)
-		r = open_regions(g);
-	if (r == 0)
-		r = open_offloads(g, parts->stats);
-	if (r < 0)
-		return r;
-	*out = steal_ptr(&g);
-	return 0;
+	for (unsigned i = 0; i < g->catalog->noffloads; i++)
+		n += offload_is_disabled(&g->offloads[i], why);
+	return n;
+}
+
+unsigned generation_bad_regions(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		n += region_is_bad(g->regions[i], NULL);
+	return n;
 }
 
 struct generation *generation_ref(struct generation *g)
@@ -139,8 +184,10 @@ static uint64_t largest(const struct offload *o)
 
 int generation_check_room(const struct generation *g, uint64_t room)
 {
+	char why[OFFLOAD_WHY];
+
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		if (largest(&g->offloads[i]) > room) {
+		if (!offload_is_disabled(&g->offloads[i], why) && largest(&g->offloads[i]) > room) {
 			log_error("%s: offload %s: the queues of one client take %" PRIu64
 				  " bytes, the arena has room for %" PRIu64
 				  "; lower depth_max or instances, or raise \"arena\"",

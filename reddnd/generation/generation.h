@@ -3,7 +3,9 @@
  * generation.h - one catalog, opened on a device: regions mapped and registered, offloads compiled and ready.
  *
  * A reload makes another generation beside the one in use. A session keeps its generation, which is freed
- * when its last session has ended. Thread rules: one thread.
+ * when its last session has ended.
+ *
+ * Thread rules: one thread, but for generation_open().
  */
 #ifndef GENERATION_GENERATION_H
 #define GENERATION_GENERATION_H
@@ -14,9 +16,10 @@
 
 struct generation {
 	struct catalog *catalog;
-	struct region *regions;   /* one per region of the catalog */
+	struct region **regions;  /* one per region of the catalog */
 	struct offload *offloads; /* one per offload of the catalog */
 	struct tenant **tenants;  /* one per tenant of the catalog */
+	unsigned first_window;    /* number, of its regions */
 	unsigned refs;
 };
 
@@ -29,16 +32,27 @@ struct generation_parts {
 };
 
 /**
- * Takes ownership of @catalog, also on errors, which have been logged. The caller holds the first reference.
- * @parts must outlive the generation.
+ * Takes the reference to @catalog, also on errors, which have been logged. The caller holds the first
+ * reference. @parts must outlive the generation. Next: generation_open(). @from: a generation of the same
+ * catalog, whose good regions are used as they are; or NULL.
  */
-int generation_new(
-	struct generation **generation, struct catalog *catalog, const struct generation_parts *parts);
+int generation_new(struct generation **generation, struct catalog *catalog, const struct generation *from,
+	const struct generation_parts *parts);
+/**
+ * Opens the files of its regions and compiles its offloads, which may take long. Only once, and on any
+ * thread; nobody else uses the generation meanwhile. Mistakes of the configuration are errors, which have
+ * been logged; what is wrong with files of regions disables the offloads that use them.
+ */
+int generation_open(struct generation *generation);
 struct generation *generation_ref(struct generation *generation);
 void generation_unref(struct generation *generation);
 
 /** Applies the limits of the catalog to the tenants. */
 void generation_limit(const struct generation *generation, uint64_t now_us);
+
+/** The number of its offloads that are disabled, and of its regions that are bad. */
+unsigned generation_disabled(const struct generation *generation);
+unsigned generation_bad_regions(const struct generation *generation);
 
 /** The offload of that name, or NULL. */
 const struct offload *generation_offload(const struct generation *generation, const char *name);

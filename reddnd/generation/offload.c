@@ -9,8 +9,23 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Logs what is wrong, and keeps it as the reason why the offload cannot be used. Returns @error. */
+static int wrong(struct offload *o, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int wrong(struct offload *o, int error, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(o->why, sizeof(o->why), format, ap);
+	va_end(ap);
+	log_error("%s: offload %s: %s", o->conf->where, o->conf->name, o->why);
+	return error;
+}
 
 /* ---- the program
  * --------------------------------------------------------------------------------------------- */
@@ -28,13 +43,17 @@ static int compile(
 		.fenced_enables = caps->fenced_enables,
 		.ignores_index = caps->unchecked_wqes};
 	CLEANUP(cleanup_free) char *messages = NULL;
-	int r = catalog_compile(o->conf, more, nmore, &target, &o->program, &messages);
+	struct program *program = NULL;
+	int r = catalog_compile(o->conf, more, nmore, &target, &program, &messages);
 
 	if (r < 0)
-		return log_errno(r, "%s: offload %s cannot be compiled", o->conf->where, o->conf->name);
-	if (r == 0)
+		return wrong(o, r, "it cannot be compiled: %s", strerror(-r));
+	if (r == 0) {
+		program_free(o->program);
+		o->program = program;
 		return 0;
-	log_error("%s: offload %s: its program has mistakes", o->conf->where, o->conf->name);
+	}
+	wrong(o, -EINVAL, "its program has mistakes");
 	if (messages)
 		log_lines(messages);
 	return -EINVAL;
@@ -61,90 +80,97 @@ static int compile_for_table(struct offload *o, const struct table_geometry *g, 
 	for (unsigned i = 0; i < 2; i++)
 		if (has_param(o->program, all[i].name))
 			more[n++] = all[i];
-	if (n == 0)
-		return 0;
-	program_free(o->program);
-	o->program = NULL;
-	return compile(o, more, n, caps);
+	return n ? compile(o, more, n, caps) : 0;
 }
 
 /* ---- its regions
  * --------------------------------------------------------------------------------------------- */
 
-static int bind_region(struct offload *o, unsigned i, const struct catalog *catalog, struct region *regions)
+static int bind_region(struct offload *o, unsigned i, const struct catalog *catalog, struct region **regions)
 {
 	const struct program_region *want = &o->program->regions[i];
 	struct catalog_binding bound;
 	char why[200];
-	uint64_t size;
 
-	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof(why)) < 0) {
-		log_error("%s: offload %s: %s", o->conf->where, o->conf->name, why);
-		return -EINVAL;
-	}
-	o->bound[i].region = &regions[bound.region];
+	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof(why)) < 0)
+		return wrong(o, -EINVAL, "%s", why);
+	o->bound[i].region = regions[bound.region];
 	o->bound[i].part = bound.part;
 	o->bound[i].writable = want->writable;
-	size = region_part_size(o->bound[i].region, bound.part);
-	if (size < want->size) {
-		log_error("%s: offload %s: region \"%s\" of the program needs %" PRIu64
-			  " bytes, \"%s\" has %" PRIu64,
-			o->conf->where, o->conf->name, want->name, want->size,
-			catalog->regions[bound.region].name, size);
-		return -EINVAL;
-	}
 	if (bound.part == CATALOG_BUCKETS)
-		o->table = &regions[bound.region].table;
+		o->table = &regions[bound.region]->table;
 	return 0;
 }
 
 /* The order of a program relies on its regions being different memory */
-static int check_apart(const struct offload *o, unsigned i)
+static int check_apart(struct offload *o, unsigned i)
 {
 	const struct program_region *r = o->program->regions;
 
 	for (unsigned k = 0; k < i; k++)
 		if ((r[i].writable || r[k].writable) &&
-			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file)) {
-			log_error("%s: offload %s: regions \"%s\" and \"%s\" of the program are one file, "
-				  "%s, and it writes to one of them; bind them to two",
-				o->conf->where, o->conf->name, r[k].name, r[i].name,
-				o->bound[i].region->conf->path);
-			return -EINVAL;
-		}
+			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file))
+			return wrong(o, -EINVAL,
+				"regions \"%s\" and \"%s\" of the program are one file, %s, and it writes "
+				"to one of them; bind them to two",
+				r[k].name, r[i].name, o->bound[i].region->conf->path);
 	return 0;
 }
 
-static int bind_regions(struct offload *o, const struct catalog *catalog, struct region *regions)
+static int bind_regions(struct offload *o, const struct catalog *catalog, struct region **regions)
 {
 	int r = 0;
 
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
 		r = bind_region(o, i, catalog, regions);
+	return r;
+}
+
+static int check_size(struct offload *o, unsigned i)
+{
+	const struct program_region *want = &o->program->regions[i];
+	uint64_t size = region_part_size(o->bound[i].region, o->bound[i].part);
+
+	if (size >= want->size)
+		return 0;
+	return wrong(o, -EINVAL, "region \"%s\" of the program needs %" PRIu64 " bytes, \"%s\" has %" PRIu64,
+		want->name, want->size, o->bound[i].region->conf->name, size);
+}
+
+static int check_regions(struct offload *o)
+{
+	char why[REGION_WHY];
+	int r = 0;
+
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (region_is_bad(o->bound[i].region, why))
+			return wrong(o, -ENODATA, "region \"%s\" cannot be served: %s",
+				o->bound[i].region->conf->name, why);
+	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
+		r = check_size(o, i);
 		if (r == 0)
 			r = check_apart(o, i);
 	}
 	return r;
 }
 
-static int check_windows(const struct offload *o, struct rnic_pd *pd)
+static int check_windows(struct offload *o, struct rnic_pd *pd)
 {
 	struct chain_env env;
 	int r = offload_bind(o, pd, &env);
 
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
-		if (env.region[i].iova & ((1ull << o->img->region_bits[i]) - 1)) {
-			log_error("%s: offload %s: offsets into region \"%s\" have %u bits, more than its "
-				  "address allows",
-				o->conf->where, o->conf->name, o->program->regions[i].name,
-				o->img->region_bits[i]);
-			return -EINVAL;
-		}
-	return r;
+	if (r < 0)
+		return wrong(o, r, "its regions cannot be registered with the device: %s", strerror(-r));
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (env.region[i].iova & ((1ull << o->img->region_bits[i]) - 1))
+			return wrong(o, -EINVAL,
+				"offsets into region \"%s\" have %u bits, more than its address allows",
+				o->program->regions[i].name, o->img->region_bits[i]);
+	return 0;
 }
 
 /* reddn_get() of libreddn sends two candidates, each a fingerprint and an offset, in this order */
-static int check_shape(const struct offload *o)
+static int check_shape(struct offload *o)
 {
 	const unsigned FP = sizeof(((struct reddn_bucket *)0)->fp);
 	const struct program *p = o->program;
@@ -153,31 +179,26 @@ static int check_shape(const struct offload *o)
 		return 0;
 	if (o->table && o->img->arg_len == 2u * (FP + o->table->geometry.offset_len))
 		return 0;
-	log_error(
-		"%s: offload %s: a program of shape table reads two buckets of a table; its request must be "
-		"two times a fingerprint of %u bytes and a bucket's offset",
-		o->conf->where, o->conf->name, FP);
-	return -EINVAL;
+	return wrong(o, -EINVAL,
+		"a program of shape table reads two buckets of a table; its request must be two times a "
+		"fingerprint of %u bytes and a bucket's offset",
+		FP);
 }
 
 /* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
-static int check_budget(const struct offload *o)
+static int check_budget(struct offload *o)
 {
 	uint64_t wqes = o->outcome.wqes + loop_size_wqes(o->program, o->conf->loop_budget);
 
 	if (!o->conf->wqe_budget)
 		return 0;
-	if (o->program->loop && !o->conf->loop_budget) {
-		log_error("%s: offload %s: its loop has no bound, so a \"wqe_budget\" needs a "
-			  "\"loop_budget\"",
-			o->conf->where, o->conf->name);
-		return -EINVAL;
-	}
+	if (o->program->loop && !o->conf->loop_budget)
+		return wrong(
+			o, -EINVAL, "its loop has no bound, so a \"wqe_budget\" needs a \"loop_budget\"");
 	if (wqes <= o->conf->wqe_budget)
 		return 0;
-	log_error("%s: offload %s: a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", o->conf->where,
-		o->conf->name, wqes, o->conf->wqe_budget);
-	return -E2BIG;
+	return wrong(o, -E2BIG, "a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", wqes,
+		o->conf->wqe_budget);
 }
 
 /* ---- the device
@@ -198,6 +219,7 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	struct loop_size size, *loop = loop_size_of(o->program, &size) ? &size : NULL;
 	int r = 0;
 
+	free(o->layouts);
 	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
 	if (!o->layouts)
 		return -ENOMEM;
@@ -220,34 +242,24 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	unsigned most;
 	int r;
 
-	if (o->program->loop && o->program->loop_ring > max_wqebbs) {
-		log_error("%s: offload %s: its loop takes a queue of %u WQEBBs, the device has queues of %u",
-			o->conf->where, o->conf->name, o->program->loop_ring, max_wqebbs);
-		return -E2BIG;
-	}
+	if (o->program->loop && o->program->loop_ring > max_wqebbs)
+		return wrong(o, -E2BIG, "its loop takes a queue of %u WQEBBs, the device has queues of %u",
+			o->program->loop_ring, max_wqebbs);
 	r = make_layouts(o, max_wqebbs, &most);
 	if (r < 0 && r != -E2BIG)
 		return r;
-	if (r < 0) {
-		log_error(
-			"%s: offload %s: %u instances do not fit a queue; at most %u do, for a depth_max of "
-			"%u",
-			o->conf->where, o->conf->name, slots, most, most / 2);
-		return -E2BIG;
-	}
-	if ((o->conf->recycled || o->program->loop) && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD)) {
-		log_error("%s: offload %s: the device has no masked fetch-and-add, without which %s",
-			o->conf->where, o->conf->name,
+	if (r < 0)
+		return wrong(o, -E2BIG,
+			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
+			most / 2);
+	if ((o->conf->recycled || o->program->loop) && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD))
+		return wrong(o, -EOPNOTSUPP, "the device has no masked fetch-and-add, without which %s",
 			o->program->loop
 				? "there are no loops without a bound; give it one, as in `loop max 8`"
 				: "no chain can be recycled; mode = \"unrolled\" would do");
-		return -EOPNOTSUPP;
-	}
-	if (o->img->nrecv * 16 > caps->max_rq_wqe) {
-		log_error("%s: offload %s: a request is scattered to %u places, more than the device can",
-			o->conf->where, o->conf->name, o->img->nrecv);
-		return -EOPNOTSUPP;
-	}
+	if (o->img->nrecv * 16 > caps->max_rq_wqe)
+		return wrong(o, -EOPNOTSUPP, "a request is scattered to %u places, more than the device can",
+			o->img->nrecv);
 	return 0;
 }
 
@@ -270,51 +282,65 @@ static uint32_t longest_message(const struct chain_desc *d)
 /* ---- life
  * ---------------------------------------------------------------------------------------------------- */
 
-static int open_all(
-	struct offload *o, const struct catalog *catalog, struct region *regions, struct rnic_pd *pd)
+/* What follows from the program as it is compiled now */
+static int check_program(struct offload *o, const struct rnic_caps *caps)
 {
-	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(pd));
 	int r;
 
-	r = compile(o, NULL, 0, caps);
-	if (r == 0)
-		r = bind_regions(o, catalog, regions);
-	if (r == 0 && o->table)
-		r = compile_for_table(o, &o->table->geometry, caps);
-	if (r < 0)
-		return r;
 	o->img = o->program->image;
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
 	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
 	r = check_budget(o);
-	if (r == 0)
-		r = check_windows(o, pd);
-	if (r == 0)
-		r = check_shape(o);
 	return r == 0 ? check_device(o, caps) : r;
 }
 
-int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
-	struct region *regions, struct rnic_pd *pd)
+/* What depends on the files of the regions, which belong to others */
+static int open_regions(struct offload *o, struct rnic_pd *pd, const struct rnic_caps *caps)
 {
-	struct program_loop_size in;
-	int r;
+	int r = check_regions(o);
 
-	*o = (struct offload){.conf = conf};
-	r = open_all(o, catalog, regions, pd);
-	if (r < 0) {
-		offload_close(o);
-		return r;
-	}
-	in = program_loop_size(o->program);
-	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", conf->name,
+	if (r == 0 && o->table)
+		r = compile_for_table(o, &o->table->geometry, caps);
+	if (r == 0)
+		r = check_program(o, caps);
+	if (r == 0)
+		r = check_windows(o, pd);
+	return r == 0 ? check_shape(o) : r;
+}
+
+static void describe(const struct offload *o)
+{
+	const struct program_loop_size in = program_loop_size(o->program);
+
+	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", o->conf->name,
 		o->program->name, o->img->n_copy, o->img->n_atomic, o->img->n_sync);
 	if (o->program->loop)
 		log_info("offload %s: %u copies, %u atomics, %u waits and enables per iteration of its loop, "
 			 "a ring of %u WQEBBs",
-			conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
-	return 0;
+			o->conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
+}
+
+int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
+	struct region **regions, struct rnic_pd *pd)
+{
+	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(pd));
+	int r;
+
+	o->conf = conf;
+	r = compile(o, NULL, 0, caps);
+	if (r == 0)
+		r = bind_regions(o, catalog, regions);
+	if (r == 0)
+		r = check_program(o, caps);
+	if (r < 0)
+		return r;
+	r = open_regions(o, pd, caps);
+	if (r == 0)
+		describe(o);
+	else
+		log_error("offload %s is disabled", conf->name);
+	return r == -ENOMEM ? r : 0;
 }
 
 void offload_close(struct offload *o)
@@ -322,6 +348,26 @@ void offload_close(struct offload *o)
 	program_free(o->program);
 	free(o->layouts);
 	*o = (struct offload){0};
+}
+
+bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY])
+{
+	char bad[REGION_WHY];
+
+	snprintf(why, OFFLOAD_WHY, "%s", o->why);
+	for (unsigned i = 0; !*why && i < o->program->nregions; i++)
+		if (region_is_bad(o->bound[i].region, bad))
+			snprintf(why, OFFLOAD_WHY, "region \"%s\" cannot be served: %s",
+				o->bound[i].region->conf->name, bad);
+	return *why;
+}
+
+bool offload_uses(const struct offload *o, const struct region *r)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].region == r)
+			return true;
+	return false;
 }
 
 unsigned offload_slots(const struct offload *o, unsigned depth)
@@ -349,6 +395,14 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 		env->region[i].rkey = w.rkey;
 	}
 	return r;
+}
+
+bool offload_is_bound(const struct offload *o, struct rnic_pd *pd)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (!region_has_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable))
+			return false;
+	return true;
 }
 
 void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep)

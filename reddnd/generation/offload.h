@@ -2,6 +2,9 @@
 /*
  * offload.h - an offload of the catalog, ready to serve: its program is compiled for the device and bound to
  * its regions.
+ *
+ * Files of regions belong to others: if one cannot be served, or a program does not fit what is in it, the
+ * offload is *disabled*, and the others are not.
  */
 #ifndef GENERATION_OFFLOAD_H
 #define GENERATION_OFFLOAD_H
@@ -11,6 +14,8 @@
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/region.h"
+
+enum { OFFLOAD_WHY = 320 }; /* bytes of a reason */
 
 struct generation;
 struct offload_stats;
@@ -31,23 +36,34 @@ struct offload {
 	uint32_t slot_need;           /* bytes of a reply slot */
 	uint32_t max_message;         /* bytes of the longest message to the client */
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
+	char why[OFFLOAD_WHY];        /* what was wrong when it was opened; "": nothing */
 };
 
 /**
- * @regions: the opened regions of @catalog; both must outlive the offload. Errors have been logged. The
+ * @o: all zero but for .generation and .stats. @regions: the opened regions of @catalog; both must outlive
+ * the offload. Errors, which have been logged, are mistakes of the configuration and -ENOMEM; what is wrong
+ * with files of regions disables the offload. offload_close() in any case. May be called on any thread. The
  * params "width" and "record" of a program, unless the catalog sets them, are the bytes of a bucket's offset
  * and of the largest record of the table that its region "buckets" is in. @pd: of a tenant that will use the
  * offload; its windows are registered now, so that errors come before the first client.
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
-	struct region *regions, struct rnic_pd *pd);
+	struct region **regions, struct rnic_pd *pd);
 void offload_close(struct offload *o); /* fine on an offload that is all zero */
+
+/** True if clients cannot have it: @why is a clause. */
+bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
+bool offload_uses(const struct offload *o, const struct region *r);
 
 unsigned offload_slots(const struct offload *o, unsigned depth);
 /** Layout of the queues of a session with @depth, at most depth_max. */
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
-/** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. */
+/** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
+ * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
+
+/** True if the windows for @pd are registered. */
+bool offload_is_bound(const struct offload *o, struct rnic_pd *pd);
 
 /** Fills in what a client must know: shape, lengths, arguments and pieces of requests, and the table. */
 void offload_describe(const struct offload *o, struct reddn_wire_rep *rep);

@@ -7,6 +7,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
 
 enum { LOOK, CHANGE }; /* windows of a raw region */
 
@@ -17,41 +22,131 @@ struct region_keys {
 	struct rnic_window window[REGION_WINDOWS];
 };
 
-int region_open(struct region *r, const struct catalog_region *conf, unsigned number)
-{
-	int e;
+/* What more than one thread uses */
+struct region_state {
+	pthread_mutex_t lock;
+	SLIST_HEAD(, region_keys) keys;
+	char bad[REGION_WHY]; /* "": it can be served */
+};
 
-	*r = (struct region){.conf = conf, .number = number};
-	e = rnic_region_open(&r->file, conf->path);
+DEFINE_CLEANUP(struct region *, region_unref)
+
+static void set_bad(struct region *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void set_bad(struct region *r, const char *format, ...)
+{
+	char why[REGION_WHY];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, sizeof(why), format, ap);
+	va_end(ap);
+	pthread_mutex_lock(&r->state->lock);
+	memcpy(r->state->bad, why, sizeof(why));
+	pthread_mutex_unlock(&r->state->lock);
+	log_error("%s: region %s cannot be served: %s", r->conf->where, r->conf->name, why);
+}
+
+static const char *words_of(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return "it is no regular file";
+	case -ENODATA:
+		return "it is empty";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void open_file(struct region *r)
+{
+	const struct catalog_region *conf = r->conf;
+	const struct table_geometry *g = &r->table.geometry;
+	char why[200];
+	int e = rnic_region_open(&r->file, conf->path);
+
 	if (e < 0) {
-		log_errno(e, "%s: region file %s cannot be mapped", conf->where, conf->path);
+		set_bad(r, "file %s: %s", conf->path, words_of(e));
 	} else if (conf->raw) {
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
 	} else {
-		e = table_open(&r->table, r->file, conf);
+		e = table_open(&r->table, r->file, why, sizeof(why));
+		if (e < 0)
+			set_bad(r, "file %s: %s", conf->path, why);
+		else
+			log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
+				 " bytes, keys to %u, values to %u bytes",
+				conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 	}
-	if (e < 0)
-		region_close(r);
-	return e;
 }
 
-void region_close(struct region *r)
+int region_open(struct region **out, const struct catalog_region *conf, unsigned number)
+{
+	CLEANUP(cleanup_free) struct region *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->state = calloc(1, sizeof(*r->state));
+	if (!r->state)
+		return -ENOMEM;
+	pthread_mutex_init(&r->state->lock, NULL);
+	r->conf = conf;
+	r->number = number;
+	r->refs = 1;
+	open_file(r);
+	*out = steal_ptr(&r);
+	return 0;
+}
+
+struct region *region_ref(struct region *r)
+{
+	r->refs++;
+	return r;
+}
+
+void region_unref(struct region *r)
 {
 	struct region_keys *k;
 
-	while ((k = SLIST_FIRST(&r->keys))) {
-		SLIST_REMOVE_HEAD(&r->keys, link);
+	if (--r->refs > 0)
+		return;
+	while ((k = SLIST_FIRST(&r->state->keys))) {
+		SLIST_REMOVE_HEAD(&r->state->keys, link);
+		for (unsigned w = 0; w < REGION_WINDOWS; w++)
+			rnic_window_close(&k->window[w]);
 		free(k);
 	}
 	if (r->file)
 		rnic_region_close(r->file);
-	*r = (struct region){0};
+	pthread_mutex_destroy(&r->state->lock);
+	free(r->state);
+	free(r);
+}
+
+bool region_is_bad(const struct region *r, char why[REGION_WHY])
+{
+	bool bad;
+
+	pthread_mutex_lock(&r->state->lock);
+	bad = *r->state->bad;
+	if (why)
+		memcpy(why, r->state->bad, REGION_WHY);
+	pthread_mutex_unlock(&r->state->lock);
+	return bad;
+}
+
+void region_check(struct region *r)
+{
+	if (r->file && !region_is_bad(r, NULL) && !rnic_region_is_whole(r->file))
+		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
+			r->conf->path, region_size(r));
 }
 
 uint64_t region_size(const struct region *r)
 {
-	return rnic_region_size(r->file);
+	return r->file ? rnic_region_size(r->file) : 0;
 }
 
 uint64_t region_part_size(const struct region *r, uint8_t part)
@@ -93,39 +188,66 @@ static unsigned place(
 	}
 }
 
-static struct region_keys *keys_of(struct region *r, struct rnic_pd *pd)
+/* With the lock held */
+static struct region_keys *keys_of(struct region *r, const struct rnic_pd *pd)
 {
 	struct region_keys *k;
 
-	SLIST_FOREACH (k, &r->keys, link)
+	SLIST_FOREACH (k, &r->state->keys, link)
 		if (k->pd == pd)
 			return k;
-	k = calloc(1, sizeof(*k));
-	if (!k)
-		return NULL;
-	k->pd = pd;
-	SLIST_INSERT_HEAD(&r->keys, k, link);
-	return k;
+	return NULL;
+}
+
+/* False: the window is not registered; *@keys are those of the PD, NULL if there is no memory for them */
+static bool find_window(struct region *r, struct rnic_pd *pd, unsigned w, struct region_keys **keys)
+{
+	bool registered;
+
+	pthread_mutex_lock(&r->state->lock);
+	*keys = keys_of(r, pd);
+	if (!*keys) {
+		*keys = calloc(1, sizeof(**keys));
+		if (*keys) {
+			(*keys)->pd = pd;
+			SLIST_INSERT_HEAD(&r->state->keys, *keys, link);
+		}
+	}
+	registered = *keys && (*keys)->registered[w];
+	pthread_mutex_unlock(&r->state->lock);
+	return registered;
+}
+
+bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool writable)
+{
+	enum rnic_access access;
+	struct region_keys *k;
+	uint64_t off;
+
+	return find_window(r, pd, place(r, part, writable, &off, &access), &k);
 }
 
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window)
 {
-	struct region_keys *k = keys_of(r, pd);
 	enum rnic_access access;
+	struct region_keys *k;
 	uint64_t off;
 	unsigned w = place(r, part, writable, &off, &access);
+	bool registered = find_window(r, pd, w, &k);
 	int e;
 
 	if (!k)
 		return -ENOMEM;
-	if (!k->registered[w]) {
+	if (!registered) {
 		e = rnic_region_window(
 			r->file, pd, r->number + w, off, region_part_size(r, part), access, &k->window[w]);
 		if (e < 0)
 			return log_errno(e, "%s: region file %s cannot be registered with %s", r->conf->where,
 				r->conf->path, rnic_device_name(rnic_pd_device(pd)));
+		pthread_mutex_lock(&r->state->lock);
 		k->registered[w] = true;
+		pthread_mutex_unlock(&r->state->lock);
 	}
 	*window = k->window[w];
 	return 0;

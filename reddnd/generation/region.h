@@ -2,6 +2,12 @@
 /*
  * region.h - an open region of the catalog: a table with its parts, or raw bytes. Programs get windows on it;
  * each PD has windows with keys of its own.
+ *
+ * The file belongs to an application, and may be of any kind and content at any time. A region whose file
+ * cannot be served is *bad*, now or from the moment when that is seen, and stays so.
+ *
+ * Thread rules: region_open(), region_window(), region_has_window() and region_is_bad() may be called on any
+ * thread; a window is registered by one thread at a time.
  */
 #ifndef GENERATION_REGION_H
 #define GENERATION_REGION_H
@@ -9,31 +15,41 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/generation/table.h"
 
-#include <sys/queue.h>
-
-enum { REGION_WINDOWS = 3 }; /* of one PD */
-
-struct region_keys;
+enum { REGION_WINDOWS = 3, REGION_WHY = 240 }; /* windows of one PD; bytes of a reason */
 
 struct region {
 	const struct catalog_region *conf;
-	struct rnic_region *file;
-	struct table table; /* of kind "table" */
+	struct rnic_region *file; /* NULL: it could not be opened */
+	struct table table;       /* of kind "table" */
 	unsigned number;
-	SLIST_HEAD(, region_keys) keys;
+	unsigned refs;
+	struct region_state *state;
 };
 
-/** Takes the window numbers @number to @number + REGION_WINDOWS - 1. @conf must outlive the region. Errors
- * have been logged.
+/**
+ * Makes a region with the window numbers @number to @number + REGION_WINDOWS - 1, and one reference to it.
+ * @conf must outlive it. It may be bad, which has been logged. -ENOMEM.
  */
-int region_open(struct region *r, const struct catalog_region *conf, unsigned number);
-void region_close(struct region *r); /* and its windows; fine on one that is all zero */
+int region_open(struct region **region, const struct catalog_region *conf, unsigned number);
+/* One thread */
+struct region *region_ref(struct region *r);
+void region_unref(struct region *r); /* the last one closes its windows and the file */
 
-uint64_t region_size(const struct region *r);                    /* bytes of the file */
+/** True if its file cannot be served; @why, if not NULL, gets the reason, a clause with the path. */
+bool region_is_bad(const struct region *r, char why[REGION_WHY]);
+/** Looks if the file is still as long as it was; if not, the region is bad from now on. */
+void region_check(struct region *r);
+
+uint64_t region_size(const struct region *r);                    /* bytes of the file; 0 if it is not open */
 uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a part: enum catalog_part */
 
-/** The window on a part for queues of @pd; the first call registers it. Errors have been logged. */
+/**
+ * The window on a part for queues of @pd; the first call registers it, which may take seconds. Errors have
+ * been logged. They do not make the region bad: this may be a matter of the PD.
+ */
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window);
+/** True if region_window() would find it registered. */
+bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool writable);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/table.h"
 
-#include "reddnd/util/log.h"
-
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -100,18 +98,15 @@ void table_describe(const struct table_geometry *g, struct reddn_wire_table *wir
 	};
 }
 
-int table_open(struct table *t, const struct rnic_region *file, const struct catalog_region *conf)
+int table_open(struct table *t, const struct rnic_region *file, char *why, size_t n)
 {
-	struct table_geometry *g = &t->geometry;
-	char why[200];
-	int r;
+	uint64_t size = rnic_region_size(file);
+	uint8_t page[REDDN_TABLE_PAGE] = {0};
+	int r = rnic_region_read(file, 0, page, size < sizeof(page) ? size : sizeof(page));
 
-	r = table_geometry(rnic_region_mem(file), rnic_region_size(file), g, why, sizeof(why));
 	if (r < 0) {
-		log_error("%s: region file %s cannot be served: %s", conf->where, conf->path, why);
+		snprintf(why, n, "its first page cannot be read: %s", strerror(-r));
 		return r;
 	}
-	log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64 " bytes, keys to %u, values to %u bytes",
-		conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
-	return 0;
+	return table_geometry(page, size, &t->geometry, why, n);
 }

@@ -32,7 +32,7 @@ struct table {
 	struct table_geometry geometry;
 };
 
-/** Reads the geometry of the mapped @file of region @conf. Errors have been logged. */
-int table_open(struct table *t, const struct rnic_region *file, const struct catalog_region *conf);
+/** Reads the geometry from @file. Errors: those of table_geometry() and of reading; @why in words. */
+int table_open(struct table *t, const struct rnic_region *file, char *why, size_t why_size);
 
 #endif

@@ -38,6 +38,10 @@ struct rnic_conn {
 	void *user;
 	bool accepted, gone;
 	char peer[80];
+	struct ibv_ah_attr ah; /* the path to the client */
+	bool resolved;         /* the members that follow */
+	uint8_t mac[6];
+	uint16_t udp_sport;
 };
 
 DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
@@ -147,19 +151,36 @@ static void describe_peer(struct rnic_conn *conn)
 	snprintf(conn->peer, sizeof(conn->peer), "%s port %u", address, port);
 }
 
+static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+{
+	int mask;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = state;
+	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
+		       ? log_errno(-errno, "cannot get the path to client %s", conn->peer)
+		       : 0;
+}
+
 static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *data, size_t size)
 {
-	struct rnic_conn *conn = calloc(1, sizeof(*conn));
+	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
+	struct ibv_qp_attr rtr;
+	int r = -ENOMEM;
 
-	if (!conn) {
+	if (conn) {
+		conn->id = id;
+		describe_peer(conn);
+		r = get_attr(conn, IBV_QPS_RTR, &rtr);
+	}
+	if (r < 0) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
 		return;
 	}
-	conn->id = id;
+	conn->ah = rtr.ah_attr;
 	id->context = conn;
-	describe_peer(conn);
-	cm->ops->request(cm->arg, conn, data, size);
+	cm->ops->request(cm->arg, steal_ptr(&conn), data, size);
 }
 
 int rnic_cm_dispatch(struct rnic_cm *cm)
@@ -226,43 +247,51 @@ void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
 	}
 }
 
+void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
+{
+	memset(gid, 0, 16);
+	if (conn->ah.is_global)
+		memcpy(gid, conn->ah.grh.dgid.raw, 16);
+}
+
 const char *rnic_conn_device(const struct rnic_conn *conn)
 {
 	return ibv_get_device_name(conn->id->verbs->device);
 }
 
-static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
-{
-	int mask;
-
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = state;
-	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
-		       ? log_errno(-errno, "cannot get the path to client %s", conn->peer)
-		       : 0;
-}
-
-/* On RoCE the kernel resolves the MAC address of a GID only for address handles */
-static int resolve_mac(struct rnic_device *dev, struct ibv_ah_attr *attr, struct rnic_path *path)
+/* On RoCE the kernel resolves the MAC address of a GID only for address handles, and waits for the answer of
+ * the network, up to a second (Linux drivers/infiniband/core/addr.c: rdma_addr_find_l2_eth_by_grh) */
+int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
 {
 	struct mlx5dv_ah dv = {0};
 	struct mlx5dv_obj obj = {0};
-	struct ibv_ah *ah = ibv_create_ah(dev->pd->pd, attr);
+	struct ibv_ah *ah;
 	int r;
 
+	if (dev->caps.infiniband)
+		return 0;
+	ah = ibv_create_ah(dev->pd->pd, &conn->ah);
 	if (!ah)
-		return log_errno(-errno, "cannot resolve the MAC address of a client");
+		return errno ? -errno : -EHOSTUNREACH;
 	obj.ah.in = ah;
 	obj.ah.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);
 	if (r == 0) {
-		memcpy(path->dmac, dv.av->rmac, sizeof(path->dmac));
-		path->udp_sport = be16toh(dv.av->rlid);
+		memcpy(conn->mac, dv.av->rmac, sizeof(conn->mac));
+		conn->udp_sport = be16toh(dv.av->rlid);
+		conn->resolved = true;
 	}
 	ibv_destroy_ah(ah);
+	return -abs(r);
+}
+
+static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)
+{
+	assert(conn->resolved);
+	memcpy(path->dmac, conn->mac, sizeof(path->dmac));
+	path->udp_sport = conn->udp_sport;
 	if (path->udp_sport < UDP_SPORT_MIN)
 		path->udp_sport = (uint16_t)(UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
-	return r ? log_errno(-abs(r), "cannot read an address handle") : 0;
 }
 
 /*
@@ -308,11 +337,8 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		.rnr_retry = RNR_RETRY_REPLY,
 	};
 	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path.dgid));
-	if (!qp->dev->caps.infiniband) {
-		r = resolve_mac(qp->dev, &rtr.ah_attr, &path);
-		if (r < 0)
-			return r;
-	}
+	if (!qp->dev->caps.infiniband)
+		set_mac(conn, &path);
 	return rnic_qp_connect(qp, &path);
 }
 

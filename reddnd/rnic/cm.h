@@ -49,8 +49,17 @@ void *rnic_conn_user(const struct rnic_conn *conn);
 const char *rnic_conn_peer(const struct rnic_conn *conn);
 /** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
+/** The GID that packets to the client go to, by which it is known in the network; all zero without a GRH. */
+void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16]);
 /** Name of the device that the client's request came to. */
 const char *rnic_conn_device(const struct rnic_conn *conn);
+
+/**
+ * Finds out the MAC address of the client, which rnic_conn_connect() needs. This waits for as long as the
+ * kernel asks the network, about a second if the client does not answer: call it on a thread of its own.
+ * Meanwhile @conn may only be rejected. -EHOSTUNREACH and others, which have not been logged.
+ */
+int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev);
 
 /**
  * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: a

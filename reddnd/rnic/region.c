@@ -8,20 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 
-struct window {
-	SLIST_ENTRY(window) link;
-	struct ibv_mr *mr;
-};
-
 struct rnic_region {
-	uint8_t *mem;
+	int fd;
+	uint8_t *mem; /* for registration alone */
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;
-	SLIST_HEAD(, window) windows;
 };
 
 int rnic_region_open(struct rnic_region **out, const char *path)
@@ -34,34 +28,51 @@ int rnic_region_open(struct rnic_region **out, const char *path)
 		return -ENOMEM;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	if (st.st_size <= 0)
+		return -ENODATA;
 	region->size = (uint64_t)st.st_size;
 	region->dev = st.st_dev;
 	region->ino = st.st_ino;
 	region->mem = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
 		return -errno;
+	region->fd = steal_fd(&fd);
 	*out = steal_ptr(&region);
 	return 0;
 }
 
 void rnic_region_close(struct rnic_region *region)
 {
-	struct window *w;
-
-	while ((w = SLIST_FIRST(&region->windows))) {
-		SLIST_REMOVE_HEAD(&region->windows, link);
-		ibv_dereg_mr(w->mr);
-		free(w);
-	}
 	munmap(region->mem, region->size);
+	close(region->fd);
 	free(region);
 }
 
-const uint8_t *rnic_region_mem(const struct rnic_region *region)
+int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size)
 {
-	return region->mem;
+	uint8_t *to = bytes;
+
+	while (size > 0) {
+		ssize_t n = pread(region->fd, to, size, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		to += n;
+		off += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+bool rnic_region_is_whole(const struct rnic_region *region)
+{
+	struct stat st;
+
+	return fstat(region->fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size >= region->size;
 }
 
 uint64_t rnic_region_size(const struct rnic_region *region)
@@ -74,7 +85,7 @@ bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
 	return a->dev == b->dev && a->ino == b->ino;
 }
 
-int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
+int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window)
 {
 	static const int flags[] = {
@@ -85,16 +96,20 @@ int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned 
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
-	CLEANUP(cleanup_free) struct window *w = calloc(1, sizeof(*w));
 
-	if (!w)
-		return -ENOMEM;
 	assert(off < region->size && size <= region->size - off);
-	w->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
-	if (!w->mr)
+	*window = (struct rnic_window){.iova = iova};
+	window->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
+	if (!window->mr)
 		return -errno;
-	*window = (struct rnic_window){.iova = iova, .lkey = w->mr->lkey, .rkey = w->mr->rkey};
-	SLIST_INSERT_HEAD(&region->windows, w, link);
-	steal_ptr(&w);
+	window->lkey = window->mr->lkey;
+	window->rkey = window->mr->rkey;
 	return 0;
+}
+
+void rnic_window_close(struct rnic_window *window)
+{
+	if (window->mr)
+		ibv_dereg_mr(window->mr);
+	*window = (struct rnic_window){0};
 }

@@ -17,19 +17,24 @@ struct rnic_region;
 
 /**
  * Maps the whole file @path, shared. The file is opened for writing because before Linux 6.2 the kernel pins
- * pages for a device only through a writable mapping; the CPU never writes there. -EINVAL when it is not a
- * regular file, or is empty.
+ * pages for a device only through a writable mapping. The CPU neither reads nor writes there: the file
+ * belongs to its application, and memory behind its end, or a hole on a file system that is full, is SIGBUS.
+ * -EINVAL when it is not a regular file; -ENODATA when it is empty.
  */
 int rnic_region_open(struct rnic_region **region, const char *path);
-void rnic_region_close(struct rnic_region *region); /* and its windows */
+void rnic_region_close(struct rnic_region *region); /* after its windows */
 
-const uint8_t *rnic_region_mem(const struct rnic_region *region);
+/** Reads @size bytes at @off. -ENODATA: the file does not reach that far, or no longer. */
+int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
+/** False: the file has become shorter than it was when it was opened. */
+bool rnic_region_is_whole(const struct rnic_region *region);
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
 
 struct rnic_window {
 	uint64_t iova;
 	uint32_t lkey, rkey;
+	struct ibv_mr *mr;
 };
 
 enum { RNIC_WINDOW_BITS = 40 };
@@ -44,9 +49,11 @@ enum rnic_access {
 /**
  * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for queues of @pd. No
  * two windows of one PD have the same number. IOVA and memory agree modulo the page size: the IOVA is a
- * multiple of 2^40 plus @off % page size.
+ * multiple of 2^40 plus @off % page size. This pins the pages, which takes a second for some gigabytes; it
+ * may be called on any thread. -EFAULT: pages are missing and cannot be made, or the file is shorter by now.
  */
-int rnic_region_window(struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
+int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window);
+void rnic_window_close(struct rnic_window *window); /* fine on one that is all zero */
 
 #endif

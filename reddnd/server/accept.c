@@ -21,7 +21,6 @@ static void reject(const struct session_client *c, const struct reddn_wire_rej *
 {
 	if (rnic_conn_reject(c->conn, rej, sizeof(*rej)) < 0)
 		log_debug("client %s has gone before it was answered", c->peer);
-	rnic_conn_free(c->conn);
 }
 
 /* True if the client, its reply slots and their key are the ones of session @id, which goes on */
@@ -68,25 +67,7 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 	       admit_client(a->generation, from, result, rej);
 }
 
-/* NULL, with the reason in @rej: the queues could not be made */
-static struct session *make_session(struct acceptor *a, const struct session_client *c,
-	const struct admit_result *admitted, uint64_t now, struct reddn_wire_rej *rej)
-{
-	struct session *s = NULL;
-	int r = session_new(&s, ++a->last_id, &a->parts, admitted, c, now);
-
-	if (r == 0)
-		return s;
-	tenant_refund(admitted->tenant, &admitted->charge);
-	if (r == -ENOSPC || r == -ENOMEM)
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
-	else
-		request_refuse(
-			rej, REDDN_REJ_INTERNAL, 0, "the server could not make the queues: %s", strerror(-r));
-	return NULL;
-}
-
-static void refused(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
+static void refuse(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
 	uint64_t now, const struct reddn_wire_rej *rej)
 {
 	const struct source of = source_of(c->address, a->enforcement->source_bits);
@@ -99,32 +80,55 @@ static void refused(struct acceptor *a, const struct session_client *c, const st
 		a->accounting->unlisted++;
 		refusals_count(a->refusals, &of, rej->text, now);
 	}
+	reject(c, rej);
 }
 
-struct session *accept_request(
-	struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now)
+void accept_refuse(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
+	uint64_t now, const struct reddn_wire_rej *rej)
 {
-	const struct session_client client = client_of(conn);
-	const struct admit_from from = {.data = data,
-		.size = size,
-		.address = client.address,
-		.now = (uint64_t)time(NULL),
-		.now_us = now};
-	struct admit_result admitted = {0};
+	tenant_refund(admitted->tenant, &admitted->charge);
+	refuse(a, c, admitted, now, rej);
+}
+
+bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now,
+	struct session_client *client, struct admit_result *admitted)
+{
 	struct end_reason_query query;
 	struct reddn_wire_rej rej;
-	struct session *s = NULL;
+	struct admit_from from;
 
+	*client = client_of(conn);
+	*admitted = (struct admit_result){0};
+	from = (struct admit_from){.data = data,
+		.size = size,
+		.address = client->address,
+		.now = (uint64_t)time(NULL),
+		.now_us = now};
 	if (end_reason_query_parse(data, size, &query)) {
-		answer_query(a, &client, &query, now);
-		return NULL;
+		answer_query(a, client, &query, now);
+		return false;
 	}
-	if (admit(a, &client, &from, &admitted, &rej))
-		s = make_session(a, &client, &admitted, now, &rej);
-	if (s)
+	if (admit(a, client, &from, admitted, &rej))
+		return true;
+	refuse(a, client, admitted, now, &rej);
+	return false;
+}
+
+struct session *accept_begin(struct acceptor *a, const struct session_client *client,
+	const struct admit_result *admitted, uint64_t now)
+{
+	struct reddn_wire_rej rej;
+	struct session *s = NULL;
+	int r = session_new(&s, ++a->last_id, &a->parts, admitted, client, now);
+
+	if (r == 0)
 		return s;
-	refused(a, &client, &admitted, now, &rej);
-	reject(&client, &rej);
+	if (r == -ENOSPC || r == -ENOMEM)
+		request_refuse(&rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
+	else
+		request_refuse(&rej, REDDN_REJ_INTERNAL, 0, "the server could not make the queues: %s",
+			strerror(-r));
+	accept_refuse(a, client, admitted, now, &rej);
 	return NULL;
 }
 

@@ -31,12 +31,23 @@ struct acceptor {
 };
 
 /**
- * Takes a request for a connection with so many bytes of private data. Returns a session that runs, but has
- * no answer and no RECVs yet: post them, then call accept_answer(). NULL: the client has been answered: it
- * asked why a session ended, or was refused.
+ * Judges a request for a connection with so many bytes of private data. True: it is admitted, and its tenant
+ * has been charged; once arrivals.h has what it needs, call accept_begin() or accept_refuse(). False: the
+ * client has been answered: it asked why a session ended, or was refused. @conn stays the caller's.
  */
-struct session *accept_request(
-	struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now_us);
+bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size,
+	uint64_t now_us, struct session_client *client, struct admit_result *admitted);
+
+/** Refuses a client that was admitted, and refunds its tenant. */
+void accept_refuse(struct acceptor *a, const struct session_client *client,
+	const struct admit_result *admitted, uint64_t now_us, const struct reddn_wire_rej *rej);
+
+/**
+ * Returns a session that runs and owns the connection, but has no answer and no RECVs yet: post them, then
+ * call accept_answer(). NULL: the client has been refused.
+ */
+struct session *accept_begin(struct acceptor *a, const struct session_client *client,
+	const struct admit_result *admitted, uint64_t now_us);
 
 /** Accepts the connection of @s, with what its client needs to know. -errno: @s cannot be used. */
 int accept_answer(struct session *s);

@@ -317,16 +317,16 @@ static void report_unlisted_later(struct dispatch *d)
 
 /* ---- connections ---- */
 
-static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+static bool on_ready(void *arg, const struct session_client *client, const struct admit_result *admitted)
 {
 	struct dispatch *d = arg;
-	struct session *s = accept_request(&d->acceptor, conn, data, size, clock_us());
+	struct session *s = accept_begin(&d->acceptor, client, admitted, clock_us());
 	struct action action;
 	int r;
 
 	report_unlisted_later(d);
 	if (!s)
-		return;
+		return false;
 	/* Making the queues takes milliseconds, which are not the client's */
 	s->since = clock_us();
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
@@ -343,6 +343,31 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 		dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
 		dispatch_reap(d);
 	}
+	return true;
+}
+
+static void on_refused(void *arg, const struct session_client *client, const struct admit_result *admitted,
+	const struct reddn_wire_rej *rej)
+{
+	struct dispatch *d = arg;
+
+	accept_refuse(&d->acceptor, client, admitted, clock_us(), rej);
+	report_unlisted_later(d);
+}
+
+static const struct arrivals_ops arrivals_ops = {.ready = on_ready, .refused = on_refused};
+
+static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	struct session_client client;
+	struct admit_result admitted;
+	struct dispatch *d = arg;
+
+	if (accept_request(&d->acceptor, conn, data, size, clock_us(), &client, &admitted))
+		arrivals_add(&d->arrivals, &client, &admitted);
+	else
+		rnic_conn_free(conn);
+	report_unlisted_later(d);
 }
 
 static void on_established(void *arg, struct rnic_conn *conn)
@@ -429,7 +454,17 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		.accounting = &d->accounting,
 	};
 	r = completions_init(&d->completions, parts->dev, parts->arena, &d->accounting);
-	return r == 0 ? watch(d, parts->event) : r;
+	if (r == 0)
+		r = watch(d, parts->event);
+	if (r < 0)
+		return r;
+	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->registrar, &arrivals_ops, d);
+	return r < 0 ? log_errno(r, "cannot start threads") : 0;
+}
+
+void dispatch_end_arrivals(struct dispatch *d)
+{
+	arrivals_end(&d->arrivals);
 }
 
 void dispatch_deinit(struct dispatch *d)
@@ -460,9 +495,34 @@ void dispatch_use(struct dispatch *d, const struct generation *generation)
 	d->timers.connect_timeout = generation->catalog->connect_timeout;
 	d->enforcement.source_bits = generation->catalog->source_bits;
 	refusals_limit(&d->refusals, generation->catalog->refusal_rate, clock_us());
+	d->arrivals.connect_timeout = generation->catalog->connect_timeout;
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);
+}
+
+static void check_regions(struct dispatch *d, struct session *s)
+{
+	const struct offload *o = s->offload;
+
+	for (unsigned i = 0; i < o->program->nregions; i++) {
+		region_check(o->bound[i].region);
+		if (!s->ended && region_is_bad(o->bound[i].region, NULL))
+			dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the data of the offload were cut off");
+	}
+}
+
+void dispatch_check_regions(struct dispatch *d)
+{
+	const struct generation *g = d->acceptor.generation;
+	struct session *s, *next;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		region_check(g->regions[i]);
+	drain(d);
+	HASH_ITER (by_id, d->sessions, s, next)
+		check_regions(d, s);
+	collect(d);
 }
 
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to accept.h,
- * completions.h, timers.h, budgets.h or pacer.h. These report what they found; enforcement.h decides what
- * follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
+ * arrivals.h, completions.h, timers.h, budgets.h or pacer.h. These report what they found; enforcement.h
+ * decides what follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
  *
  * What every event keeps to:
  * - completions are taken first: an error of a reply explains the flushed RECVs that raise an event, and a
@@ -18,6 +18,7 @@
 #include "reddnd/policy/end-reason.h"
 #include "reddnd/server/accept.h"
 #include "reddnd/server/accounting.h"
+#include "reddnd/server/arrivals.h"
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
 #include "reddnd/server/enforcement.h"
@@ -39,6 +40,7 @@ struct dispatch {
 	sd_event_source *unlisted_timer;
 	bool reports_unlisted; /* soon */
 	struct acceptor acceptor;
+	struct arrivals arrivals;
 	struct completions completions;
 	struct pacer pacer;
 	struct timers timers;
@@ -51,6 +53,7 @@ struct dispatch_parts {
 	struct rnic_cm *cm; /* made with dispatch_cm_ops and the dispatch as argument */
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
+	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct events *events;
 };
 
@@ -58,6 +61,8 @@ extern const struct rnic_cm_ops dispatch_cm_ops;
 
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
 int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
+/** Refuses clients that still wait; jobs of the registrar may be left. Fine on one that is all zero. */
+void dispatch_end_arrivals(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
@@ -67,6 +72,9 @@ void dispatch_use(struct dispatch *d, const struct generation *generation);
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 /** The limits of @s have changed. */
 void dispatch_limits_changed(struct dispatch *d, struct session *s);
+
+/** Looks if files of regions have been cut. Sessions that use them end. */
+void dispatch_check_regions(struct dispatch *d);
 
 /** NULL: there is no such session. */
 struct session *dispatch_find(const struct dispatch *d, uint64_t id);

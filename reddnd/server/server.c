@@ -4,6 +4,7 @@
 #include "reddnd/server/device.h"
 #include "reddnd/server/dispatch.h"
 #include "reddnd/server/reload.h"
+#include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/util/log.h"
@@ -24,8 +25,20 @@ struct server {
 	struct offload_stats *stats;
 	struct tenant *tenants;
 	struct events *events;
+	struct worker *worker; /* registers regions, reads files */
+	struct renewal renewal;
+	sd_event_source *watch;
+	bool ending;
+	const struct server_ops *ops;
+	void *arg;
 	struct dispatch dispatch;
 };
+
+/* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
+enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
+
+/* A tenant's regions are registered one after the other, so that none is registered twice */
+static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = ARRIVALS_MAX};
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct server *, server_free)
@@ -58,18 +71,20 @@ static int open_device(struct server *sv, const struct catalog *c)
 
 static int begin_dispatch(struct server *sv)
 {
-	const struct dispatch_parts parts = {
-		.event = sv->event, .cm = sv->cm, .dev = sv->dev, .arena = sv->arena, .events = sv->events};
+	const struct dispatch_parts parts = {.event = sv->event,
+		.cm = sv->cm,
+		.dev = sv->dev,
+		.arena = sv->arena,
+		.registrar = sv->worker,
+		.events = sv->events};
 
 	return dispatch_init(&sv->dispatch, &parts);
 }
 
-static int new_generation(struct server *sv, struct generation **generation, struct catalog *catalog)
+static struct generation_parts generation_parts(struct server *sv)
 {
-	const struct generation_parts parts = {
+	return (struct generation_parts){
 		.dev = sv->dev, .arena = sv->arena, .stats = &sv->stats, .tenants = &sv->tenants};
-
-	return generation_new(generation, catalog, &parts);
 }
 
 static void put_in_force(struct server *sv, struct generation *generation)
@@ -84,8 +99,11 @@ static void put_in_force(struct server *sv, struct generation *generation)
 static int serve(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(generation_unrefp) struct generation *first = NULL;
-	int r = new_generation(sv, &first, catalog);
+	const struct generation_parts parts = generation_parts(sv);
+	int r = generation_new(&first, catalog, NULL, &parts);
 
+	if (r == 0)
+		r = generation_open(first);
 	if (r == 0)
 		r = generation_check_room(first, rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena));
 	if (r < 0)
@@ -95,7 +113,82 @@ static int serve(struct server *sv, struct catalog *catalog)
 	return rnic_cm_listen(sv->cm);
 }
 
-int server_new(struct server **out, struct catalog *catalog, sd_event *event)
+/* ---- regions and generations ---- */
+
+static int check_next(void *arg, const struct catalog *next)
+{
+	const struct server *sv = arg;
+	const char *fixed = reload_conflict(sv->generation->catalog, next);
+
+	if (!fixed)
+		return 0;
+	log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as it was",
+		fixed);
+	return -EBUSY;
+}
+
+static void on_reloaded(void *arg, uint64_t number, int error, struct generation *next, const char *errors)
+{
+	struct server *sv = arg;
+
+	if (sv->ending) {
+		if (next)
+			generation_unref(next);
+		return;
+	}
+	if (error == 0) {
+		put_in_force(sv, next);
+		sv->dispatch.accounting.reloads++;
+		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
+	} else {
+		report_reload_failed(sv->events);
+	}
+	sv->ops->reloaded(sv->arg, number, error, errors);
+}
+
+static void on_retried(void *arg, struct generation *next)
+{
+	struct server *sv = arg;
+	unsigned now = generation_disabled(sv->generation), then = generation_disabled(next);
+
+	if (sv->ending || then >= now) {
+		generation_unref(next);
+		return;
+	}
+	put_in_force(sv, next);
+	log_notice("%u of the offloads that were disabled can be served again, %u cannot", now - then, then);
+}
+
+static const struct renewal_ops renewal_ops = {
+	.check = check_next, .reloaded = on_reloaded, .retried = on_retried};
+
+static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct server *sv = arg;
+	int r;
+
+	(void)usec;
+	dispatch_check_regions(&sv->dispatch);
+	if (generation_disabled(sv->generation) > 0 || generation_bad_regions(sv->generation) > 0)
+		renewal_retry(&sv->renewal, sv->generation);
+	r = sd_event_source_set_time_relative(source, WATCH_US);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int watch_regions(struct server *sv, const char *config)
+{
+	const struct renewal_parts parts = {
+		.worker = sv->worker, .config = config, .generation = generation_parts(sv)};
+	int r = sd_event_add_time_relative(
+		sv->event, &sv->watch, CLOCK_MONOTONIC, WATCH_US, WATCH_ACCURACY_US, on_watch, sv);
+
+	renewal_init(&sv->renewal, &parts, &renewal_ops, sv);
+	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
+}
+
+/* ---- beginning and end ---- */
+
+int server_new(struct server **out, const struct server_parts *parts, struct catalog *catalog)
 {
 	CLEANUP(catalog_freep) struct catalog *mine = catalog;
 	CLEANUP(server_freep) struct server *sv = calloc(1, sizeof(*sv));
@@ -104,11 +197,17 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 	if (!sv)
 		return -ENOMEM;
 	sv->since = clock_us();
-	sv->event = sd_event_ref(event);
+	sv->event = sd_event_ref(parts->event);
+	sv->ops = parts->ops;
+	sv->arg = parts->arg;
 	sv->events = events_new();
 	r = sv->events ? open_device(sv, catalog) : -ENOMEM;
 	if (r == 0)
+		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
+	if (r == 0)
 		r = begin_dispatch(sv);
+	if (r == 0)
+		r = watch_regions(sv, parts->config);
 	if (r == 0)
 		r = serve(sv, steal_ptr(&mine));
 	if (r < 0)
@@ -119,6 +218,11 @@ int server_new(struct server **out, struct catalog *catalog, sd_event *event)
 
 void server_free(struct server *sv)
 {
+	sv->ending = true;
+	sd_event_source_disable_unref(sv->watch);
+	dispatch_end_arrivals(&sv->dispatch);
+	if (sv->worker)
+		worker_free(sv->worker);
 	dispatch_deinit(&sv->dispatch);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
@@ -137,28 +241,9 @@ void server_free(struct server *sv)
 
 /* ---- orders ---- */
 
-int server_reload(struct server *sv, struct catalog *catalog)
+uint64_t server_reload(struct server *sv)
 {
-	CLEANUP(catalog_freep) struct catalog *mine = catalog;
-	CLEANUP(generation_unrefp) struct generation *next = NULL;
-	const char *fixed = reload_conflict(sv->generation->catalog, catalog);
-	int r;
-
-	if (fixed) {
-		log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as "
-			  "it was",
-			fixed);
-		return -EBUSY;
-	}
-	r = new_generation(sv, &next, steal_ptr(&mine));
-	if (r == 0)
-		r = generation_check_room(next, rnic_arena_size(sv->arena));
-	if (r < 0)
-		return r;
-	put_in_force(sv, steal_ptr(&next));
-	sv->dispatch.accounting.reloads++;
-	report_reloaded(sv->events, catalog->nregions, catalog->noffloads);
-	return 0;
+	return renewal_reload(&sv->renewal);
 }
 
 int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
@@ -232,6 +317,7 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 		.unlisted = d->accounting.unlisted,
 		.requests = d->accounting.requests,
 		.reloads = d->accounting.reloads,
+		.disabled = generation_disabled(sv->generation),
 		.arena_used = rnic_arena_used(sv->arena),
 		.arena_size = rnic_arena_size(sv->arena),
 	};

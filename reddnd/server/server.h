@@ -5,7 +5,8 @@
  *
  * server.c opens and closes, and carries out orders; dispatch.h beneath it handles events.
  *
- * Runs in an sd-event loop; no threads. When the device fails, the loop ends with an error.
+ * Runs in an sd-event loop; what may take long is done by threads below it. When the device fails, the loop
+ * ends with an error. Regions that cannot be served are tried again every few seconds.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -18,17 +19,30 @@
 
 struct server;
 
+struct server_ops {
+	/** Reload @number is over: 0, or an error, with what was logged in @errors, lines of text. */
+	void (*reloaded)(void *arg, uint64_t number, int error, const char *errors);
+};
+
+/** Borrowed, for as long as the server exists. */
+struct server_parts {
+	sd_event *event;
+	const char *config; /* path, for reloads */
+	const struct server_ops *ops;
+	void *arg;
+};
+
 /** Takes @catalog, whatever the outcome. Listens when this returns 0. Errors have been logged. */
-int server_new(struct server **server, struct catalog *catalog, sd_event *event);
+int server_new(struct server **server, const struct server_parts *parts, struct catalog *catalog);
 /** Disconnects every client and frees every object. */
 void server_free(struct server *server);
 
 /**
- * Replaces the catalog in force by @catalog, which it takes in any case: new clients get it; sessions keep
- * the one they began with. Opens and checks all of it first: after an error, which has been logged, nothing
- * has changed.
+ * Begins to replace the catalog in force by the configuration as it is now: new clients get it; sessions keep
+ * the one they began with. All of it is opened and checked first, while clients are served: after an error,
+ * which has been logged, nothing has changed. Returns the number of the reload that ops->reloaded() gets.
  */
-int server_reload(struct server *server, struct catalog *catalog);
+uint64_t server_reload(struct server *server);
 
 /** The catalog in force. Valid until the next reload. */
 const struct catalog *server_catalog(const struct server *server);

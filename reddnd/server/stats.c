@@ -69,11 +69,12 @@ static struct stats_offload offload_stats(const struct offload *o)
 		.bytes_out = t->bytes_out,
 	};
 
+	offload_is_disabled(o, out.disabled);
 	memcpy(out.verdicts, t->verdicts, sizeof(out.verdicts));
 	return out;
 }
 
-static struct stats_region region_stats(const struct region *r, const struct catalog_region *conf)
+static struct stats_region region_stats(struct region *r, const struct catalog_region *conf)
 {
 	const struct table_geometry *g = &r->table.geometry;
 	struct stats_region out = {
@@ -84,6 +85,7 @@ static struct stats_region region_stats(const struct region *r, const struct cat
 		.raw = conf->raw,
 	};
 
+	region_is_bad(r, out.bad);
 	if (conf->raw) {
 		out.writable = conf->writable;
 		return out;
@@ -137,7 +139,7 @@ struct stats *stats_new(const struct stats_source *source)
 		st->offloads[st->noffloads] = offload_stats(&g->offloads[st->noffloads]);
 	for (; st->nregions < g->catalog->nregions; st->nregions++)
 		st->regions[st->nregions] =
-			region_stats(&g->regions[st->nregions], &g->catalog->regions[st->nregions]);
+			region_stats(g->regions[st->nregions], &g->catalog->regions[st->nregions]);
 	for (const struct tenant *t = source->tenants; t; t = t->hh.next)
 		st->tenants[st->ntenants++] = tenant_stats(t);
 	return steal_ptr(&st);

@@ -8,8 +8,7 @@
 #ifndef SERVER_STATS_H
 #define SERVER_STATS_H
 
-#include "reddnd/catalog/catalog.h"
-#include "reddnd/program/program.h"
+#include "reddnd/generation/offload.h"
 
 struct stats_status {
 	const char *device;
@@ -20,6 +19,7 @@ struct stats_status {
 	uint64_t refused;        /* clients */
 	uint64_t unlisted;       /* of these: counted, and not listed one by one */
 	uint64_t requests, reloads;
+	unsigned disabled;               /* offloads */
 	uint64_t arena_used, arena_size; /* bytes */
 };
 
@@ -43,6 +43,7 @@ struct stats_offload {
 	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */
 	const struct program_arg *args;
 	unsigned nargs;
+	char disabled[OFFLOAD_WHY]; /* why clients cannot have it; "": they can */
 	unsigned depth_max;
 	uint64_t request_bytes, reply_bytes;
 	uint64_t copies, atomics, waits_enables, wqes_per_request;
@@ -55,6 +56,7 @@ struct stats_offload {
 struct stats_region {
 	const char *name, *path, *where;
 	uint64_t bytes;
+	char bad[REGION_WHY]; /* why it cannot be served; "": it can */
 	bool raw;
 	bool writable;                /* raw */
 	uint64_t buckets, heap_bytes; /* of a table, as those that follow */

@@ -16,8 +16,10 @@
 static struct {
 	bool journal;
 	int max;
-	FILE *tee;
-} log_state = {false, LOG_INFO, NULL};
+} log_state = {false, LOG_INFO};
+
+static __thread FILE *tee;
+static __thread bool muted;
 
 static bool stderr_is_journal(void)
 {
@@ -37,7 +39,12 @@ void log_init(int max)
 
 void log_tee(FILE *f)
 {
-	log_state.tee = f;
+	tee = f;
+}
+
+void log_mute(bool mute)
+{
+	muted = mute;
 }
 
 static void emit_fields(int level, uint64_t session, const char *id, const struct log_field *fields,
@@ -89,9 +96,10 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (log_state.tee && level <= LOG_ERR)
-		fprintf(log_state.tee, "%s\n", text);
-	emit(level, session, file, line, text);
+	if (tee && level <= LOG_ERR)
+		fprintf(tee, "%s\n", text);
+	if (!muted)
+		emit(level, session, file, line, text);
 }
 
 void log_event(int level, uint64_t session, const char *id, const struct log_field *fields, unsigned nfields,

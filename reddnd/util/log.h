@@ -16,6 +16,7 @@
 #define UTIL_LOG_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <syslog.h>
@@ -24,8 +25,10 @@
  */
 void log_init(int max);
 
-/** Writes errors to @f as well, one line each, from now on; NULL: no longer. */
+/** Writes errors of this thread to @f as well, one line each, from now on; NULL: no longer. */
 void log_tee(FILE *f);
+/** From now on messages of this thread go nowhere else; false: they do again. */
+void log_mute(bool mute);
 
 /**
  * @session: number of the session that the message is about, 0 for none; becomes the field REDDND_SESSION=

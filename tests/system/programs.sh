@@ -88,13 +88,6 @@ grep -q 'newest.rdn:8:[0-9]*: error: ' "$work/ctl.err" || fail "no message with 
 [[ $(call newest 0) == 00000000000000016e6577*(0) ]] || fail "the offload is gone" "$work/call.log"
 ok "a wrong program is refused with its line, and the old one stays"
 
-# A program whose two regions are one file is refused
-configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
-ctl reload && fail "one file was accepted as two regions of a program"
-until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
-	fail "no message about the file" "$work/ctl.err" "$work/reddnd.log"
-ok "regions of a program that are one file are refused"
-
 # Wrong calls
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest && fail "an argument too few"
 grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "no message" "$work/call.log"
@@ -143,6 +136,14 @@ ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 for offload in count count.r count; do
 	[[ $(call "$offload" 8) == 01*(0) ]] || fail "$offload: no answer" "$work/call.log" "$work/reddnd.log"
 done
+
+# A program whose two regions are one file cannot be used
+configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
+ctl reload || fail "files of regions do not make a reload fail" "$work/ctl.err"
+grep -q '^moves .* disabled ' "$work/ctl.out" || fail "one file was accepted as two regions of a program" "$work/ctl.out"
+until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
+	fail "no message about the file" "$work/ctl.err" "$work/reddnd.log"
+ok "a program whose regions are one file is disabled"
 
 kill "$reddnd"
 expect_exit "$reddnd" reddnd reddnd.log

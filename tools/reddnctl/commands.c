@@ -22,6 +22,7 @@ static const struct table_column status_columns[] = {
 	{"failed_sessions", "failed", TABLE_COUNT},
 	{"requests", "requests", TABLE_COUNT},
 	{"reloads", "reloads", TABLE_COUNT},
+	{"disabled", "disabled offloads", TABLE_COUNT},
 	{"arena_used", "arena used", TABLE_BYTES},
 	{"arena_size", "arena", TABLE_BYTES},
 };
@@ -44,6 +45,7 @@ static const struct table_column offload_columns[] = {
 	{"offload", "OFFLOAD", TABLE_TEXT},
 	{"program", "PROGRAM", TABLE_TEXT},
 	{"mode", "MODE", TABLE_TEXT},
+	{"state", "STATE", TABLE_TEXT},
 	{"depth_max", "DEPTH", TABLE_COUNT},
 	{"request_bytes", "REQUEST", TABLE_BYTES},
 	{"reply_bytes", "REPLY", TABLE_BYTES},
@@ -55,6 +57,7 @@ static const struct table_column offload_columns[] = {
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
 	{"failed_sessions", "FAILED", TABLE_COUNT},
+	{"why", "WHY", TABLE_TEXT},
 };
 static const struct table_column region_columns[] = {
 	{"region", "REGION", TABLE_TEXT},
@@ -62,7 +65,9 @@ static const struct table_column region_columns[] = {
 	{"bytes", "SIZE", TABLE_BYTES},
 	{"max_key", "KEYS TO", TABLE_BYTES},
 	{"max_value", "VALUES TO", TABLE_BYTES},
+	{"state", "STATE", TABLE_TEXT},
 	{"path", "PATH", TABLE_TEXT},
+	{"why", "WHY", TABLE_TEXT},
 };
 static const struct table_column tenant_columns[] = {
 	{"tenant", "TENANT", TABLE_TEXT},

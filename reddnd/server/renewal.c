@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/renewal.h"
+
+#include "reddnd/util/log.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int renewal_load(const char *path, struct catalog **catalog)
+{
+	CLEANUP(cleanup_free) char *errors = NULL;
+	int r = catalog_load(path, catalog, &errors);
+
+	for (char *save, *line = errors ? strtok_r(errors, "\n", &save) : NULL; line;
+		line = strtok_r(NULL, "\n", &save))
+		log_error("%s", line);
+	if (r < 0 && r != -EINVAL)
+		log_errno(r, "%s", path);
+	return r;
+}
+
+/* ---- on the thread ---- */
+
+static void load(struct worker_job *job)
+{
+	struct renewal *rn = (struct renewal *)job;
+
+	log_tee(rn->log);
+	rn->error = renewal_load(rn->parts.config, &rn->catalog);
+	log_tee(NULL);
+}
+
+/* A retry fails as often as the attempt before it, whose errors have been logged */
+static void open_all(struct worker_job *job)
+{
+	struct renewal *rn = (struct renewal *)job;
+
+	log_tee(rn->log);
+	log_mute(!rn->number);
+	rn->error = generation_open(rn->next);
+	if (rn->error == 0)
+		rn->error = generation_check_room(rn->next, rnic_arena_size(rn->parts.generation.arena));
+	log_mute(false);
+	log_tee(NULL);
+}
+
+/* ---- on that of the loop ---- */
+
+static void begin_reload(struct renewal *rn);
+
+/* What was logged is in rn->errors from now on */
+static void close_log(struct renewal *rn)
+{
+	if (rn->log)
+		fclose(rn->log);
+	rn->log = NULL;
+	if (rn->size && rn->errors[rn->size - 1] == '\n')
+		rn->errors[rn->size - 1] = '\0';
+}
+
+static void finish(struct renewal *rn)
+{
+	struct generation *next = steal_ptr(&rn->next);
+	uint64_t number = rn->number;
+
+	close_log(rn);
+	if (rn->error < 0 && next)
+		generation_unref(steal_ptr(&next));
+	rn->busy = false;
+	rn->number = 0;
+	if (number)
+		rn->ops->reloaded(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
+	else if (next)
+		rn->ops->retried(rn->arg, next);
+	free(steal_ptr(&rn->errors));
+	rn->size = 0;
+	if (rn->again && !rn->job.canceled)
+		begin_reload(rn);
+}
+
+static void submit(
+	struct renewal *rn, void (*run)(struct worker_job *job), void (*done)(struct worker_job *job))
+{
+	rn->job = (struct worker_job){.key = rn, .run = run, .done = done};
+	rn->error = worker_submit(rn->parts.worker, &rn->job);
+	if (rn->error < 0)
+		finish(rn);
+}
+
+static void on_opened(struct worker_job *job)
+{
+	struct renewal *rn = (struct renewal *)job;
+
+	if (job->canceled)
+		rn->error = -ECANCELED;
+	finish(rn);
+}
+
+static void on_loaded(struct worker_job *job)
+{
+	struct renewal *rn = (struct renewal *)job;
+
+	if (job->canceled)
+		rn->error = -ECANCELED;
+	log_tee(rn->log);
+	if (rn->error == 0) {
+		rn->error = rn->ops->check(rn->arg, rn->catalog);
+		if (rn->error < 0)
+			catalog_free(steal_ptr(&rn->catalog));
+	}
+	if (rn->error == 0)
+		rn->error = generation_new(&rn->next, steal_ptr(&rn->catalog), NULL, &rn->parts.generation);
+	log_tee(NULL);
+	if (rn->error == 0)
+		submit(rn, open_all, on_opened);
+	else
+		finish(rn);
+}
+
+static void begin(struct renewal *rn)
+{
+	rn->busy = true;
+	rn->log = open_memstream(&rn->errors, &rn->size);
+}
+
+static void begin_reload(struct renewal *rn)
+{
+	rn->again = false;
+	rn->number = ++rn->reloads;
+	begin(rn);
+	submit(rn, load, on_loaded);
+}
+
+void renewal_init(
+	struct renewal *rn, const struct renewal_parts *parts, const struct renewal_ops *ops, void *arg)
+{
+	rn->parts = *parts;
+	rn->ops = ops;
+	rn->arg = arg;
+}
+
+uint64_t renewal_reload(struct renewal *rn)
+{
+	if (rn->busy) {
+		rn->again = true;
+		return rn->reloads + 1;
+	}
+	begin_reload(rn);
+	return rn->reloads;
+}
+
+void renewal_retry(struct renewal *rn, const struct generation *now)
+{
+	if (rn->busy)
+		return;
+	begin(rn);
+	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
+	if (rn->error == 0)
+		submit(rn, open_all, on_opened);
+	else
+		finish(rn);
+}

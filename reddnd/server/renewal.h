@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * renewal.h - makes another generation beside the one in force: from the configuration, read again, or from
+ * the same catalog, because files of regions could not be served and may be right by now.
+ *
+ * Reading files, pinning them and compiling may take long, so a worker's thread does it. One renewal at a
+ * time; what is asked for meanwhile comes after it.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_RENEWAL_H
+#define SERVER_RENEWAL_H
+
+#include "reddnd/generation/generation.h"
+#include "reddnd/util/worker.h"
+
+#include <stdio.h>
+
+/** Loads the configuration @path. Errors, those of catalog_load(), have been logged. Any thread. */
+int renewal_load(const char *path, struct catalog **catalog);
+
+struct renewal_ops {
+	/** Looks if the catalog @next may follow. Errors have been logged. */
+	int (*check)(void *arg, const struct catalog *next);
+	/** Reload @number is over. 0: @next, which is taken, shall be in force; else the error, and what was
+	 * logged in @errors, lines of text. */
+	void (*reloaded)(void *arg, uint64_t number, int error, struct generation *next, const char *errors);
+	/** @next, which is taken, is of the same catalog as the generation in force. */
+	void (*retried)(void *arg, struct generation *next);
+};
+
+/** Borrowed, for as long as the worker exists. */
+struct renewal_parts {
+	struct worker *worker;
+	const char *config; /* path */
+	struct generation_parts generation;
+};
+
+struct renewal {
+	struct worker_job job;
+	struct renewal_parts parts;
+	const struct renewal_ops *ops;
+	void *arg;
+	bool busy, again;
+	uint64_t number; /* of reloads; 0 while it is a retry that is under way */
+	uint64_t reloads;
+	struct catalog *catalog;
+	struct generation *next;
+	FILE *log;
+	char *errors;
+	size_t size;
+	int error;
+};
+
+void renewal_init(
+	struct renewal *rn, const struct renewal_parts *parts, const struct renewal_ops *ops, void *arg);
+
+/** Begins a reload, now or after the renewal that is under way. Returns its number. */
+uint64_t renewal_reload(struct renewal *rn);
+/** Begins to open the files of @now that cannot be served, unless a renewal is under way. */
+void renewal_retry(struct renewal *rn, const struct generation *now);
+
+#endif

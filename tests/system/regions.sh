@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Files of regions that cannot be served, before the daemon starts and while it runs: their offloads are disabled, with words, and
+# tried again; other offloads serve, and the daemon goes on.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+
+control=$work/control
+data=$work/data
+mkdir "$data"
+
+ctl() # ARGUMENTS...
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# holds COMMAND EXPRESSION: of the answer d
+holds()
+{
+	ctl --json "$1" || fail "no $1" "$work/ctl.err" "$work/reddnd.log"
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$work/ctl.out" "$2"
+}
+
+make_table() # NAME
+{
+	rm -rf "${data:?}/$1"
+	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$data/$1" >/dev/null || fail "no table"
+	printf 'alice\t%s\n' "$1" | "$REDDN_TABLE" load --quiet "$data/$1" || fail "no data"
+}
+
+get() # OFFLOAD
+{
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
+}
+
+gets() # OFFLOAD
+{
+	get "$1" && [[ $(<"$work/get.log") == "$1" ]]
+}
+
+good_serves() # WHEN
+{
+	gets good || fail "$1: another offload does not serve" "$work/get.log" "$work/reddnd.log"
+	alive "$reddnd" || fail "$1: the daemon has ended" "$work/reddnd.log"
+}
+
+# is_bad WHAT WORDS: the region is bad for this reason, its offload is disabled, others serve
+is_bad()
+{
+	local want="[r[\"state\"] for r in d] == [\"bad\", \"serving\"] and \"$2\" in d[0][\"why\"]"
+
+	until_true holds regions "$want" || fail "$1: no region is bad because of \"$2\"" "$work/ctl.out" "$work/reddnd.log"
+	holds offloads 'd[0]["state"] == "disabled" and "region \"bad\"" in d[0]["why"] and d[1]["state"] == "serving"' ||
+		fail "$1: the offload is not disabled" "$work/ctl.out"
+	holds status 'd["disabled"] == 1' || fail "$1: status" "$work/ctl.out"
+	grep -qF "$2" "$work/reddnd.log" || fail "$1: nothing in the log" "$work/reddnd.log"
+	get bad && fail "$1: a disabled offload is served" "$work/get.log"
+	grep -q 'refused by the server: offload bad is disabled until its data can be served' "$work/get.log" ||
+		fail "$1: the client gets no reason" "$work/get.log"
+	grep -qF "$data" "$work/get.log" && fail "$1: the client learns the path" "$work/get.log"
+	good_serves "$1"
+	ok "$1: $2"
+}
+
+# serves_again WHAT: without a reload
+serves_again()
+{
+	make_table bad
+	until_true gets bad || fail "$1: it is not tried again" "$work/get.log" "$work/reddnd.log"
+	holds regions 'all(r["state"] == "serving" for r in d)' || fail "$1: a region is bad" "$work/ctl.out"
+	good_serves "$1"
+	ok "$1: served again"
+}
+
+settings="control = \"$control\"; regions = ( { name = \"bad\"; kind = \"table\"; path = \"$data/bad\"; },
+  { name = \"good\"; kind = \"table\"; path = \"$data/good\"; } );
+offloads = ( { name = \"bad\"; program = \"hash-get\"; region = \"bad\"; }, { name = \"good\"; program = \"hash-get\"; region = \"good\"; } );"
+
+# Each variant makes $data/bad
+absent() { rm -rf "${data:?}/bad"; }
+empty() { absent && : >"$data/bad"; }
+short() { absent && head -c 100 "$data/good" >"$data/bad"; }
+cut_off() { make_table bad && truncate -s 8192 "$data/bad"; }
+hole() { absent && truncate -s 1M "$data/bad"; }
+random() { absent && head -c 65536 /dev/urandom >"$data/bad"; }
+folder() { absent && mkdir "$data/bad"; }
+fifo() { absent && mkfifo "$data/bad"; }
+socket() { absent && python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$data/bad"; }
+device() { absent && ln -s /dev/zero "$data/bad"; }
+unreadable() { make_table bad && chmod 0 "$data/bad"; }
+header() # OFFSET BYTES...: overwrites a field
+{
+	make_table bad
+	printf '%b' "$2" | dd of="$data/bad" bs=1 seek="$1" conv=notrunc status=none
+}
+few_buckets() { header 24 '\x03\0\0\0\0\0\0\0'; }
+heap_beyond() { header 48 '\xff\xff\xff\xff\xff\0\0\0'; }
+size_beyond() { header 56 '\xff\xff\xff\xff\xff\0\0\0'; }
+
+variants=("absent|No such file" "empty|it is empty" "short|it has 100 bytes" "cut_off|the file has 8192" "hole|it is not a reddnd table"
+	"random|it is not a reddnd table" "folder|Is a directory" "fifo|it is no regular file" "socket|No such device"
+	"device|it is no regular file" "few_buckets|3 buckets" "heap_beyond|heap at" "size_beyond|its header has a size of")
+# root reads everything
+[[ $EUID -eq 0 ]] || variants+=("unreadable|Permission denied")
+
+make_table good
+start_nic
+# at the start, and again when it is right
+for v in "absent|No such file" "empty|it is empty" "fifo|it is no regular file"; do
+	${v%%|*}
+	start_reddnd "$settings"
+	is_bad "started with ${v%%|*}" "${v#*|}"
+	serves_again "started with ${v%%|*}"
+	stop_reddnd
+done
+
+# on reload: what was served stays where it is, for its sessions; nobody else gets it
+make_table bad
+start_reddnd "$settings"
+for v in "${variants[@]}"; do
+	${v%%|*}
+	ctl reload || fail "a reload is refused because of a region" "$work/ctl.err"
+	is_bad "reloaded with ${v%%|*}" "${v#*|}"
+	# nothing is right before the next reload: the next variant follows
+done
+make_table bad
+ctl reload || fail "no reload" "$work/ctl.err"
+gets bad || fail "a reload does not try again" "$work/get.log"
+ok "a reload tries again"
+
+# while it is served: cut, and removed
+printf 'alice\tbad\n' >"$data/keys"
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+stay=$child
+until_true holds clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+truncate -s 0 "$data/bad"
+wait "$stay" && fail "a session on a file that is gone goes on" "$work/stay.log"
+is_bad "cut while it is served" 'has been cut to less than'
+truncate -s 1M "$data/bad"
+good_serves "a hole where a table was"
+serves_again "cut while it is served"
+rm "$data/bad"
+gets bad || fail "a removed file is served as long as the daemon has it" "$work/get.log" "$work/reddnd.log"
+ok "a removed file is served as long as the daemon has it"
+make_table bad
+ctl reload || fail "no reload" "$work/ctl.err"
+gets bad || fail "a new file in place of a removed one" "$work/get.log"
+
+stop_reddnd
+
+# a hole where the file system has no room for it
+if mkdir "$work/full" && mount -t tmpfs -o size=1m none "$work/full" 2>/dev/null; then
+	trap 'end_processes; umount -l "$work/full"; finish' EXIT
+	data_before=$data
+	make_table bad
+	size=$(stat -c %s "$data/bad")
+	head -c 8192 "$data/bad" >"$work/full/bad"
+	truncate -s "$size" "$work/full/bad"
+	dd if=/dev/zero of="$work/full/fill" bs=4k 2>/dev/null
+	start_reddnd "${settings/"$data/bad"/"$work/full/bad"}"
+	# Linux cannot pin such pages (test reddnd-waits: registration fails); the emulated NIC finds out when it reads them
+	get bad
+	good_serves "a hole without room"
+	ctl reload || fail "no reload" "$work/ctl.err"
+	good_serves "a reload with a hole without room"
+	ok "a hole without room"
+	stop_reddnd
+	data=$data_before
+fi
+done_testing

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * slow-verbs.c - preloaded into a daemon: calls of libibverbs that wait, as Linux does for an address that
+ * nobody answers for and for a region of gigabytes. The test sets how long: folder $SLOW_VERBS has a file for
+ * each call,
+ *
+ *   address   ibv_create_ah() for addresses 127.2.0.0/16
+ *   register  ibv_reg_mr_iova2() of memory at IOVAs of regions
+ *
+ * with the word "pass" or "fail". Without the file the call waits for it, and makes a file "address.waits" or
+ * "register.waits".
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static FILE *open_in(const char *name, const char *suffix, const char *mode)
+{
+	const char *dir = getenv("SLOW_VERBS");
+	char path[PATH_MAX];
+
+	if (!dir)
+		return NULL;
+	snprintf(path, sizeof(path), "%s/%s%s", dir, name, suffix);
+	return fopen(path, mode);
+}
+
+/* True: the call may go on */
+static int may_pass(const char *name)
+{
+	char word[8] = "";
+	FILE *f;
+
+	while (!(f = open_in(name, "", "re"))) {
+		FILE *waits = open_in(name, ".waits", "we");
+
+		if (waits)
+			fclose(waits);
+		usleep(10000);
+	}
+	if (!fgets(word, sizeof(word), f))
+		word[0] = '\0';
+	fclose(f);
+	return strncmp(word, "pass", 4) == 0;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah *(*real)(struct ibv_pd *, struct ibv_ah_attr *) =
+		(struct ibv_ah * (*)(struct ibv_pd *, struct ibv_ah_attr *))
+			dlvsym(RTLD_NEXT, "ibv_create_ah", "IBVERBS_1.1");
+	const uint8_t *gid = attr->grh.dgid.raw;
+
+	if (gid[12] == 127 && gid[13] == 2 && !may_pass("address")) {
+		errno = ETIMEDOUT;
+		return NULL;
+	}
+	return real(pd, attr);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *mem, size_t size, uint64_t iova, unsigned access)
+{
+	struct ibv_mr *(*real)(struct ibv_pd *, void *, size_t, uint64_t, unsigned) =
+		(struct ibv_mr * (*)(struct ibv_pd *, void *, size_t, uint64_t, unsigned))
+			dlsym(RTLD_NEXT, "ibv_reg_mr_iova2");
+
+	if (iova >> 40 && !may_pass("register")) {
+		errno = EFAULT;
+		return NULL;
+	}
+	return real(pd, mem, size, iova, access);
+}
