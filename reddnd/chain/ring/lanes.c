@@ -12,6 +12,7 @@ struct bulk {
 	uint8_t bytes;
 	bool fixed;
 	uint64_t value, step;
+	uint32_t tag;
 	uint32_t at;
 	unsigned copies;
 };
@@ -111,7 +112,8 @@ static void add_segments(struct lane_read *r, const struct lane_field *f)
 
 static bool same(const struct lane_field *a, const struct lane_field *b)
 {
-	return a->fixed == b->fixed && a->bytes == b->bytes && a->value == b->value && a->step == b->step;
+	return a->fixed == b->fixed && a->bytes == b->bytes && a->tag == b->tag &&
+	       (a->tag || a->value == b->value) && a->step == b->step;
 }
 
 static struct bulk *bulk_of(struct plan *p, const struct lane_field *f)
@@ -120,8 +122,8 @@ static struct bulk *bulk_of(struct plan *p, const struct lane_field *f)
 
 	for (unsigned i = 0; i < p->nbulks; i++) {
 		b = &p->bulks[i];
-		if (b->fixed == f->fixed && b->bytes == f->bytes && b->value == f->value &&
-			b->step == f->step)
+		if (b->fixed == f->fixed && b->bytes == f->bytes && b->tag == f->tag &&
+			(b->tag || b->value == f->value) && b->step == f->step)
 			return b;
 	}
 	b = realloc(p->bulks, (p->nbulks + 1) * sizeof(*b));
@@ -131,7 +133,8 @@ static struct bulk *bulk_of(struct plan *p, const struct lane_field *f)
 	}
 	p->bulks = b;
 	b = &p->bulks[p->nbulks++];
-	*b = (struct bulk){.bytes = f->bytes, .fixed = f->fixed, .value = f->value, .step = f->step};
+	*b = (struct bulk){
+		.bytes = f->bytes, .fixed = f->fixed, .value = f->value, .step = f->step, .tag = f->tag};
 	b->copies = p->max_sge / segments(f);
 	b->at = take(p->l, (b->copies * b->bytes + WORD - 1) / WORD * WORD);
 	for (unsigned i = 0; i < b->copies; i++)
@@ -267,7 +270,9 @@ static int by_kind(const void *x, const void *y)
 	LESS(section);
 	LESS(fixed);
 	LESS(bytes);
-	LESS(value);
+	LESS(tag);
+	if (!a->tag)
+		LESS(value);
 	LESS(step);
 	LESS(addr);
 #undef LESS

@@ -19,6 +19,7 @@ struct lane_field {
 	uint8_t bytes;        /* 1 to 4; fixed: 1 to 8 */
 	bool fixed;           /* @value has the bytes in memory order, first byte lowest */
 	uint64_t value, step; /* in lap n: value + n * step */
+	uint32_t tag;         /* not 0: equal to those with the same tag, whatever @value is */
 };
 
 struct lane_sge {

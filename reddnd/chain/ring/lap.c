@@ -199,16 +199,14 @@ void lap_refresh(struct lap *l, uint64_t addr, uint32_t key, unsigned bytes, uin
 			   .addr = addr, .key = key, .bytes = (uint8_t)bytes, .value = value, .step = step});
 }
 
-void lap_restore(struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len)
+void lap_restore(struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len, uint32_t tag)
 {
-	for (unsigned at = 0; at < len; at += 8) {
-		struct lane_field f = {.addr = addr + at, .key = key, .fixed = true};
+	struct lane_field f = {.addr = addr, .key = key, .fixed = true, .bytes = (uint8_t)len, .tag = tag};
 
-		f.bytes = (uint8_t)(len - at < 8 ? len - at : 8);
-		for (unsigned i = f.bytes; i-- > 0;)
-			f.value = f.value << 8 | bytes[at + i];
-		outside(l, f);
-	}
+	assert(len >= 1 && len <= 8);
+	for (unsigned i = len; i-- > 0;)
+		f.value = f.value << 8 | bytes[i];
+	outside(l, f);
 }
 
 void lap_renew(struct lap *l)

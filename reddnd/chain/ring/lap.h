@@ -82,8 +82,12 @@ void lap_enable(struct lap *l, unsigned id, unsigned through);
 /** Bytes elsewhere, refreshed in the current section: in lap n of this ring they become @value + n * @step.
  */
 void lap_refresh(struct lap *l, uint64_t addr, uint32_t key, unsigned bytes, uint64_t value, uint64_t step);
-/** Bytes elsewhere that the current section puts back. */
-void lap_restore(struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len);
+/**
+ * Up to 8 bytes elsewhere that the current section puts back. @tag: 0; or a number for bytes that may be
+ * unknown yet: those with the same one are equal, so that the layout does not depend on what they are.
+ */
+void lap_restore(
+	struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len, uint32_t tag);
 
 void lap_renew(struct lap *l);   /* the section's READs go here */
 void lap_advance(struct lap *l); /* and the FETCH_ADDs */

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -18,6 +19,8 @@ struct recycler {
 	const struct chain_env *env;
 	struct lap *lap;
 	bool dry; /* no addresses, no memory */
+	/* Per byte of a queue's image: 1 + the relocation that fills it in; 0: none does */
+	uint16_t *filled[CHAIN_MAX_QUEUES];
 };
 
 uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
@@ -72,59 +75,116 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 	assert(!"relocation kind");
 }
 
-/*
- * Without addresses and keys (dry): replaces what relocations will fill in of @n bytes at @offset of queue
- * @q's image. What differs from slot to slot differs here, and what is equal in all of them is equal.
- */
-static void guess(
-	const struct recycler *k, unsigned q, uint32_t offset, unsigned slot, uint8_t *bytes, unsigned n)
+static unsigned bytes_of(const struct chain_reloc *r)
+{
+	return r->kind == CHAIN_REL_ADDR64 ? 8 : r->kind == CHAIN_REL_INDEX16 ? 2 : 4;
+}
+
+static void forget_relocs(struct recycler *k)
+{
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		free(k->filled[q]);
+}
+
+static int note_relocs(struct recycler *k)
 {
 	const struct chain_image *img = k->img;
 
-	for (unsigned i = 0; i < img->nrelocs; i++) {
-		const struct chain_reloc *r = &img->relocs[i];
-		bool region = r->sym == CHAIN_SYM_REGION;
-		unsigned bits = r->kind == CHAIN_REL_ADDR64 && region ? img->region_bits[r->index] : 0;
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		k->filled[q] = calloc((size_t)img->queue[q].wqebbs * CHAIN_WQEBB, sizeof(*k->filled[q]));
+		if (!k->filled[q])
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		for (unsigned b = 0; b < bytes_of(&img->relocs[i]); b++)
+			k->filled[img->relocs[i].where][img->relocs[i].offset + b] = (uint16_t)(i + 1);
+	return 0;
+}
 
-		for (unsigned b = 0; r->where == q && b < n; b++) {
-			uint32_t at = offset + b - r->offset;
+/* A byte of a number that is renewed from lap to lap; its low bytes may be the same in all of them */
+static bool is_renewed(const struct recycler *k, const struct chain_reloc *r, uint32_t byte)
+{
+	return r && r->kind == CHAIN_REL_SEQ32 && k->env->slots % (1ull << 8 * (r->offset + 4 - byte));
+}
 
-			if (at >= 8) /* the longest field; one byte too many does no harm */
-				continue;
-			if (8 * (8 - at) <= bits) /* the region's own address ends in zeros there */
-				bytes[b] = (uint8_t)((uint64_t)r->addend >> 8 * (7 - at));
-			else if (bits)
-				bytes[b] = (uint8_t)(1 + r->index);
-			else
-				bytes[b] = (uint8_t)(slot >> (b % 2 ? 8 : 0)) ^ 0x80;
-		}
+/*
+ * What relocations fill in is not known yet when the size is asked for (dry). The layout must be the same
+ * when it is: so such bytes have a tag. Low bytes of a region's address are known, those that a client or the
+ * chain chooses: its IOVA has zeros there.
+ */
+static uint32_t tag_of(const struct recycler *k, const struct chain_reloc *r, uint32_t at, unsigned slot)
+{
+	uint32_t tag = (uint32_t)(r - k->img->relocs), of_slot = k->img->nrelocs * (slot + 1) + tag;
+
+	at -= r->offset;
+	switch ((enum chain_reloc_kind)r->kind) {
+	case CHAIN_REL_LKEY32:
+	case CHAIN_REL_RKEY32:
+	case CHAIN_REL_QPN24:
+	case CHAIN_REL_QPN32:
+	case CHAIN_REL_CQN32:
+		break;
+	case CHAIN_REL_ADDR64:
+		if (r->sym != CHAIN_SYM_REGION)
+			tag = of_slot;
+		else if (8 * (8 - at) <= k->img->region_bits[r->index])
+			return 0;
+		break;
+	case CHAIN_REL_INDEX16:
+	case CHAIN_REL_ENABLE:
+	case CHAIN_REL_WAIT:
+	case CHAIN_REL_SEQ32:
+		tag = of_slot;
+		break;
+	}
+	return tag * 8 + at + 1;
+}
+
+/* Bytes @at to @at + @n, which all come from the image, or all from relocation @from */
+static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n, unsigned from, unsigned slot)
+{
+	const struct chain_queue *queue = &k->img->queue[q];
+	const struct chain_reloc *r = from ? &k->img->relocs[from - 1] : NULL;
+	const uint8_t *bytes = queue->wqes + at;
+	uint8_t low[8];
+
+	for (; n && is_renewed(k, r, at); n--)
+		at++;
+	if (!n)
+		return;
+	for (unsigned i = 0; r && i < n; i++)
+		low[i] = (uint8_t)((uint64_t)r->addend >> 8 * ((r->offset + 7 - at - i) & 7));
+	if (!k->dry)
+		bytes = k->env->queue[q].ring + (size_t)slot * queue->wqebbs * CHAIN_WQEBB + at;
+	else if (r)
+		bytes = low;
+	lap_restore(k->lap, wqe_addr(k, q, slot) + at, k->env->queue[q].lkey, bytes, n,
+		r ? tag_of(k, r, at, slot) : 0);
+}
+
+static void restore_wqes(struct recycler *k, const struct chain_restore *r, unsigned slot)
+{
+	const uint16_t *filled = k->filled[r->index];
+	unsigned n;
+
+	for (uint32_t at = r->offset; at < r->offset + r->len; at += n) {
+		for (n = 1; n < 8 && at + n < r->offset + r->len && filled[at + n] == filled[at];)
+			n++;
+		restore_run(k, r->index, at, n, filled[at], slot);
 	}
 }
 
 static void restore(struct recycler *k, const struct chain_restore *r, unsigned slot)
 {
-	const struct chain_image *img = k->img;
-	const struct chain_env *env = k->env;
-	const uint8_t *bytes = img->scratch_init + r->offset;
-	uint64_t addr = env->scratch.iova + (uint64_t)slot * img->scratch_size + r->offset;
-	uint32_t key = env->scratch.lkey;
+	uint64_t addr = k->env->scratch.iova + (uint64_t)slot * k->img->scratch_size;
 
 	if (r->sym == CHAIN_SYM_QUEUE) {
-		size_t at = (size_t)slot * img->queue[r->index].wqebbs * CHAIN_WQEBB + r->offset;
-
-		bytes = k->dry ? img->queue[r->index].wqes + r->offset : env->queue[r->index].ring + at;
-		addr = wqe_addr(k, r->index, slot) + r->offset;
-		key = env->queue[r->index].lkey;
+		restore_wqes(k, r, slot);
+		return;
 	}
-	for (uint32_t i = 0; i < r->len; i += 8) {
-		unsigned n = r->len - i < 8 ? r->len - i : 8;
-		uint8_t now[8];
-
-		memcpy(now, bytes + i, n);
-		if (k->dry && r->sym == CHAIN_SYM_QUEUE)
-			guess(k, r->index, r->offset + i, slot, now, n);
-		lap_restore(k->lap, addr + i, key, now, n);
-	}
+	for (uint32_t at = r->offset; at < r->offset + r->len; at += 8)
+		lap_restore(k->lap, addr + at, k->env->scratch.lkey, k->img->scratch_init + at,
+			r->offset + r->len - at < 8 ? r->offset + r->len - at : 8, 0);
 }
 
 static void refresh_slot(struct recycler *k, unsigned slot)
@@ -184,17 +244,37 @@ static void log_replies(struct recycler *k, unsigned g)
 	wqe_put64(w + WQE_RDMA_SGE + WQE_SGE_ADDR, k->env->lanes.iova + HEAD + (uint64_t)g * len);
 }
 
+/*
+ * All instances before number @end of the slots are over. The last CQE of a reply would do, if it were that
+ * of a reply. But when the client's queue pair fails, what is enabled of the replies is flushed, and that may
+ * be while a chain that answers ahead is still at work: so for the last CQEs of the code queues as well.
+ */
+static void await_instances(struct recycler *k, unsigned end)
+{
+	const struct chain_env *env = k->env;
+
+	for (unsigned q = k->img->nqueues; q-- > 0;) {
+		uint64_t cqes = k->img->queue[q].cqes;
+		unsigned wait;
+
+		if (!cqes)
+			continue;
+		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
+		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, (env->first + end) * cqes - 1,
+			env->slots * cqes);
+		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
+	}
+}
+
 static void add_section(
 	struct recycler *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
 {
 	const struct chain_env *env = k->env;
 	unsigned quarter = env->slots / SECTIONS, end = (g + 1) * quarter;
-	uint64_t cqes = k->img->queue[0].cqes, after = env->first + end;
-	unsigned wait, mark, landed, recvs;
+	uint64_t after = env->first + end;
+	unsigned mark, landed, recvs;
 
-	wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
-	lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, after * cqes - 1, env->slots * cqes);
-	wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[0].cqn);
+	await_instances(k, end);
 	log_replies(k, g);
 	for (unsigned s = g * quarter; s < end; s++)
 		refresh_slot(k, s);
@@ -288,14 +368,18 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 	*size = (struct chain_recycle){0};
 	if (changes_indices(img))
 		return -EOPNOTSUPP;
+	if (note_relocs(&k) < 0)
+		r = -ENOMEM;
 	for (uint32_t ring = LAP_MIN_RING; r == -E2BIG && ring <= CHAIN_MAX_RING; ring *= 2)
 		r = make(&k, ring, size);
+	forget_relocs(&k);
 	return r;
 }
 
 int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
 {
 	struct recycler k = {.img = img, .env = env};
+	int r;
 
 	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == made->ring_wqebbs);
 	for (unsigned slot = 0; slot < env->slots; slot++) {
@@ -305,5 +389,9 @@ int chain_recycle(const struct chain_image *img, const struct chain_env *env, st
 	for (unsigned q = 0; q < img->nqueues; q++)
 		chain_write_pad(img, env, q, env->first / env->slots);
 	memset(env->lanes.mem, 0, HEAD);
-	return make(&k, made->ring_wqebbs, made);
+	r = note_relocs(&k);
+	if (r == 0)
+		r = make(&k, made->ring_wqebbs, made);
+	forget_relocs(&k);
+	return r;
 }

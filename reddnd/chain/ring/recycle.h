@@ -8,7 +8,7 @@
  *
  *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all
  * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
- * and CQEs of a queue are in order;
+ * and CQEs of a queue are in order. For the last CQEs of the code queues too: flushed replies have CQEs;
  *   - copies what they left in the reply queue to the *log*, where the daemon can read how they ended after
  * they are armed again;
  *   - restores everything in them that the chain changed, and sets every number in them to its value for the

@@ -107,8 +107,10 @@ static void add_fixed(struct world *w)
 	w->fixed[f].len = 1 + (unsigned)rnd(w, 16);
 	for (unsigned i = 0; i < 16; i++)
 		w->fixed[f].bytes[i] = (uint8_t)rnd(w, rnd(w, 2) ? 2 : 256);
-	lap_restore(w->lap, (uint64_t)OUTSIDE_KEY << 32 | w->fixed[f].at, OUTSIDE_KEY, w->fixed[f].bytes,
-		w->fixed[f].len);
+	for (unsigned at = 0; at < w->fixed[f].len; at += 8)
+		lap_restore(w->lap, ((uint64_t)OUTSIDE_KEY << 32 | w->fixed[f].at) + at, OUTSIDE_KEY,
+			w->fixed[f].bytes + at, w->fixed[f].len - at < 8 ? w->fixed[f].len - at : 8,
+			rnd(w, 2) ? 0 : 1 + 2 * f + at / 8);
 }
 
 static void add_wqes(struct world *w, unsigned section)

@@ -513,6 +513,9 @@ static void finish(struct attempt *a)
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
 		uint8_t flags = settle(a, a->way.reply_by, &all, done);
 
+		if (flags & CHAIN_FENCE) /* the CQEs of the queue say when all of it is over (recycle.h) */
+			flags |= CHAIN_SIGNALLED;
+
 		explain(a, enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}
