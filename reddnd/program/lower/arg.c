@@ -7,6 +7,8 @@
  */
 #include "reddnd/program/lower/ir.h"
 
+#include <string.h>
+
 void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
 	bool reversed, bool inverted)
 {
@@ -132,6 +134,7 @@ static void gather(struct lower *l, const struct ast_arg *arg, unsigned bytes, u
 				TAILQ_INSERT_HEAD(&l->steps, read, link);
 			before = read;
 		}
+		memset(block->init + at, u->inverted ? 0xff : 0, u->len); /* what a request lacks is zero */
 		u->block = block;
 		u->copied = at >= s.alone + sent && at < s.alone + s.run;
 		read->remote.len += u->len;
