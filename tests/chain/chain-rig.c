@@ -4,6 +4,7 @@
 #include "reddnd/chain/ring/decode.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
+#include "softcx/hw/qp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -198,6 +199,24 @@ static void post_receives(struct chain_rig *c)
 	c->queue[0].db[0] = htobe32((uint32_t)c->posted & 0xffff);
 }
 
+/* As if so many requests had been answered: all numbers of the silicon are what they would be then */
+static void begin_at_first(struct chain_rig *c)
+{
+	struct hw_qp *client_side = c->queue[0].qp;
+
+	c->request_cq.cq->producer = c->armed = c->env.first;
+	for (unsigned q = 0; q < c->img->nqueues; q++) {
+		struct hw_qp *qp = c->queue[q].qp;
+
+		qp->sq_ci = (uint16_t)(c->env.first / c->env.slots * c->env.queue[q].ring_wqebbs);
+		qp->sq_pi = qp->sq_fetched = qp->sq_ci;
+		c->cq[q].cq->producer = c->env.first * c->img->queue[q].cqes;
+		c->cq[q].ci = (uint32_t)c->cq[q].cq->producer;
+		c->cq[q].db[0] = htobe32(c->cq[q].ci & 0xffffff);
+	}
+	client_side->rq_ci = client_side->rq_fetched = client_side->rq_enabled = (uint16_t)c->env.first;
+}
+
 void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)
 {
 	make_queues(c);
@@ -208,16 +227,12 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	c->env.slot_rkey = chain_rig_key(
 		c, slots, (uint64_t)size * count, c->env.slot_addr, HW_LOCAL_WRITE | HW_REMOTE_WRITE);
 
+	begin_at_first(c);
 	if (c->recycled) {
-		/* Nobody takes their CQEs: only the numbers matter, which 2^24 requests would take too long
-		 * to reach */
-		c->request_cq.cq->producer = c->env.first;
-		for (unsigned q = 0; q < c->img->nqueues; q++)
-			c->cq[q].cq->producer = c->env.first * c->img->queue[q].cqes;
 		make_recycler(c);
 		assert_int_equal(chain_recycle(c->img, &c->env, &c->recycling), 0);
 	} else {
-		for (; c->armed < c->env.slots; c->armed++)
+		for (; c->armed < c->env.first + c->env.slots; c->armed++)
 			chain_arm(c->img, &c->env, c->armed);
 		for (unsigned s = 0; s < c->env.slots; s++)
 			chain_format_recv(c->img, &c->env, s);
@@ -234,7 +249,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	}
 	if (c->loop)
 		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
-	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[0].qpn, chain_start_index(c->img), 0);
+	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[0].qpn,
+		(uint16_t)(c->queue[0].qp->sq_pi + chain_start_index(c->img)), 0);
 	rig_ring(&c->boot);
 	rig_run(&c->rig);
 }

@@ -50,7 +50,7 @@ void chain_rig_open(
 	struct chain_rig *c, const struct hw_config *cfg, struct chain_image *img, unsigned depth);
 /** Before chain_rig_start(): @slots instances that the NIC keeps going by itself. */
 void chain_rig_recycle(struct chain_rig *c, unsigned slots);
-/** And of these: as if @first requests, a multiple of 65536, had been answered already. */
+/** As if @first requests, a multiple of the slots, had been answered already. */
 void chain_rig_first(struct chain_rig *c, uint64_t first);
 /**
  * Before chain_rig_start(): what it calls is @loop, in a @ring for which @info is known. The last region, of

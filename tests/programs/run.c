@@ -180,14 +180,10 @@ static void make_memory(struct run *r)
 	memcpy(r->slots_after, r->slots, (size_t)r->o->depth * RUN_SLOT);
 }
 
-static void send_request(struct run *r)
+uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG])
 {
-	uint8_t wire[CHAIN_MAX_ARG];
 	uint32_t n = 0;
 
-	r->o->request(r, r->slots_after + r->c.sent % r->o->depth * RUN_SLOT);
-	if (r->enough)
-		return;
 	for (unsigned i = 0; i < r->p->npieces; i++) {
 		const struct program_piece *p = &r->p->pieces[i];
 
@@ -198,7 +194,16 @@ static void send_request(struct run *r)
 		}
 	}
 	assert_int_equal(n, r->c.img->arg_len);
-	chain_rig_send(&r->c, wire, n, NULL, 0);
+	return n;
+}
+
+static void send_request(struct run *r)
+{
+	uint8_t wire[CHAIN_MAX_ARG];
+
+	r->o->request(r, r->slots_after + r->c.sent % r->o->depth * RUN_SLOT);
+	if (!r->enough)
+		chain_rig_send(&r->c, wire, run_wire(r, wire), NULL, 0);
 }
 
 static bool wrong(struct run *r, const char *what)
@@ -370,10 +375,8 @@ static void add_counts(const struct run *r, struct run_counts *to)
 		to->most = r->n.most;
 }
 
-static struct program *given; /* what is run next, compiled already */
-
-bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
-	struct run_counts *counts, char why[400])
+struct run *run_begin(
+	const struct run_offload *o, struct program *p, uint64_t seed, unsigned slots, uint64_t first)
 {
 	struct run *r = calloc(1, sizeof(*r));
 	struct hw_config cfg = {.seed = seed,
@@ -383,37 +386,48 @@ bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, uns
 		.no_sync_fence = !o->fenced};
 	struct chain_error err;
 	struct chain_image *img;
-	bool ok;
 
 	assert_non_null(r);
 	r->o = o;
-	r->p = given ? given : run_compile(o);
-	if (given) { /* compiling takes longer than a few requests */
-		assert_int_equal(chain_build(given->desc, &img, &err), 0);
-	} else {
-		img = r->p->image;
-		r->p->image = NULL; /* the rig's from now on */
-	}
+	r->p = p;
+	assert_int_equal(chain_build(p->desc, &img, &err), 0);
 	chain_rig_open(&r->c, &cfg, img, o->depth);
-	if (run_recycled)
-		chain_rig_recycle(&r->c, o->depth > 2 ? 4 * o->depth : 8);
+	if (slots)
+		chain_rig_recycle(&r->c, slots);
+	chain_rig_first(&r->c, first);
 	make_memory(r);
-	if (r->p->loop)
-		chain_rig_loop(&r->c, r->p->loop, r->p->loop_ring, &r->p->loop_info, r->p->shared_init,
-			r->p->shared_bytes);
+	if (p->loop)
+		chain_rig_loop(&r->c, p->loop, p->loop_ring, &p->loop_info, p->shared_init, p->shared_bytes);
 	hw_set_trace(r->c.rig.dev, count, r);
 	chain_rig_start(&r->c, r->slots, RUN_SLOT, o->depth);
-	ok = serve_seeds(r, seed, seeds, requests);
-	memcpy(why, r->why, sizeof(r->why));
-	if (ok && counts)
-		add_counts(r, counts);
+	return r;
+}
+
+void run_end(struct run *r)
+{
 	chain_rig_close(&r->c);
 	for (unsigned i = 0; i < r->p->nregions; i++)
 		free(r->model[i]);
 	free(r->slots_after);
-	if (!given)
-		program_free(r->p);
 	free(r);
+}
+
+static struct program *given; /* what is run next: compiling takes longer than a few requests */
+
+bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
+	struct run_counts *counts, char why[400])
+{
+	unsigned slots = o->depth > 2 ? 4 * o->depth : 8;
+	struct program *p = given ? given : run_compile(o);
+	struct run *r = run_begin(o, p, seed, run_recycled ? slots : 0, 0);
+	bool ok = serve_seeds(r, seed, seeds, requests);
+
+	memcpy(why, r->why, sizeof(r->why));
+	if (ok && counts)
+		add_counts(r, counts);
+	run_end(r);
+	if (!given)
+		program_free(p);
 	return ok;
 }
 

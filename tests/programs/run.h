@@ -78,6 +78,16 @@ struct program *run_compile(const struct run_offload *o);
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);
 /**
+ * A client of @o, which has become @p: nothing has been sent yet. @slots: that many, recycled; 0: armed by
+ * the rig. As if @first requests had been answered, a multiple of the slots.
+ */
+struct run *run_begin(
+	const struct run_offload *o, struct program *p, uint64_t seed, unsigned slots, uint64_t first);
+void run_end(struct run *r);
+/** The request that r->arg makes, and its length. */
+uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG]);
+
+/**
  * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and
  * the reason in
  * @why. Adds to @counts, if that is not NULL.

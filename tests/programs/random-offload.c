@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/programs/random-offload.h"
+
+#include "reddnd/program/front/front.h"
+#include "tests/programs/generate.h"
+#include "tests/programs/interpret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGION = 1024, TRIES = 30 };
+
+static const struct ast_program *ast; /* of the program at hand; NULL: it cannot be interpreted */
+
+static void setup(struct run *r)
+{
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		for (unsigned at = 0; at < REGION; at++)
+			r->region[i][at] =
+				run_random(r, 3) ? 0 : (uint8_t)run_random(r, run_random(r, 3) ? 4 : 256);
+}
+
+static void random_args(struct run *r)
+{
+	for (unsigned a = 0; a < r->p->nargs; a++) {
+		const struct program_arg *arg = &r->p->args[a];
+		uint64_t v = arg->kind == PROGRAM_WINDOW ? 8 * run_random(r, 32) : run_number(r, 8);
+
+		memset(r->arg[a], 0, sizeof(r->arg[a]));
+		for (unsigned i = 0; i < arg->bytes && i < 8; i++)
+			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
+	}
+}
+
+/* Requests that a program can answer: one that reaches beyond a region ends its client */
+static void request(struct run *r, uint8_t *slot)
+{
+	uint8_t *copy[CHAIN_MAX_WINDOWS], slot_copy[RUN_SLOT];
+	struct interpret in = {.p = ast, .slot = slot_copy, .slot_bytes = RUN_SLOT, .arg = r->arg};
+	int result = INTERPRET_BEYOND;
+
+	if (!ast) {
+		random_args(r);
+		return;
+	}
+	for (unsigned i = 0; i < r->p->nregions; i++) {
+		copy[i] = malloc(REGION);
+		assert_non_null(copy[i]);
+		in.region[i] = copy[i];
+		in.bytes[i] = REGION;
+	}
+	for (unsigned try = 0; result && try < TRIES; try++) {
+		random_args(r);
+		for (unsigned i = 0; i < r->p->nregions; i++)
+			memcpy(copy[i], r->model[i], REGION);
+		memcpy(slot_copy, slot, RUN_SLOT);
+		result = interpret(&in);
+	}
+	for (unsigned i = 0; i < r->p->nregions; i++) {
+		if (!result)
+			memcpy(r->model[i], copy[i], REGION);
+		free(copy[i]);
+	}
+	if (!result)
+		memcpy(slot, slot_copy, RUN_SLOT);
+	r->enough = result;
+}
+
+static size_t read_file(const char *path, char *text, size_t size)
+{
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(text, 1, size, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n;
+}
+
+void random_offload_make(struct random_offload *r, uint64_t seed, const char *path,
+	const struct program_target *target, bool any)
+{
+	struct random random = {(seed + 1) * 0x9e3779b97f4a7c15u};
+	struct generate_style style = {
+		.statements = 1 + random_below(&random, random_below(&random, 4) ? 14 : 50), .endless = 25};
+	struct program_source src = {.name = "random", .text = r->text};
+	struct diag *d;
+	bool can;
+
+	r->p = NULL;
+	r->messages = NULL;
+	r->tree = NULL;
+	r->o = (struct run_offload){
+		.name = "random", .text = r->text, .depth = 1, .setup = setup, .request = request};
+	src.len = path ? read_file(path, r->text, sizeof(r->text) - 1)
+		       : generate(&random, &style, r->text, sizeof(r->text) - 1);
+	r->text[src.len] = '\0';
+	d = diag_new(src.name, src.text, src.len);
+	can = front_parse(&src, NULL, 0, d, &r->tree) == 0 && (interpret_can(r->tree) || any);
+	diag_free(d);
+	if (!can || program_compile(&src, NULL, 0, target, &r->p, &r->messages))
+		return;
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		r->o.region_bytes[i] = REGION;
+	r->o.no_masks = !target->masked_atomics;
+	r->o.direct = target->ignores_index;
+	r->o.fenced = target->fenced_enables;
+	ast = interpret_can(r->tree) ? r->tree : NULL;
+}
+
+void random_offload_free(struct random_offload *r)
+{
+	free(r->messages);
+	program_free(r->p);
+	ast_free(r->tree);
+	ast = NULL;
+}
