@@ -5,6 +5,7 @@
 #include "reddnd/catalog/address.h"
 #include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/includes.h"
+#include "reddnd/catalog/influence.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
@@ -147,6 +148,10 @@ static int parse_lists(struct settings *l, const config_t *config)
 		settings_list(l, regions, "regions", entries_parse_region);
 	if (offloads)
 		settings_list(l, offloads, "offloads", entries_parse_offload);
+	if (offloads && l->nerrors == 0)
+		r = influence_settle(l, offloads);
+	if (r < 0)
+		return r;
 	if (!tenants)
 		strcpy(c->tenants[c->ntenants++].name, "everyone");
 	else if (config_setting_length(tenants) == 0)

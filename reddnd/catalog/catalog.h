@@ -52,6 +52,12 @@ struct catalog_binding {
 	uint8_t part;                    /* enum catalog_part; WHOLE of a raw region only */
 };
 
+/** Bytes from..to - 1 of a region of the program are what clients sent or influence, by any offload. */
+struct catalog_theirs {
+	char region[CATALOG_NAME_MAX + 1];
+	uint64_t from, to;
+};
+
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
 	char *path; /* of the program */
@@ -63,6 +69,8 @@ struct catalog_offload {
 	unsigned region; /* index in regions: for regions of the program without a binding */
 	struct catalog_binding bindings[CATALOG_BINDINGS_MAX];
 	unsigned nbindings;
+	struct catalog_theirs theirs[CATALOG_BINDINGS_MAX];
+	unsigned ntheirs;
 	bool recycled;
 	uint16_t depth_max;
 	uint32_t instances;   /* 0: automatic */
@@ -133,7 +141,8 @@ void catalog_free(struct catalog *catalog); /* gives one reference back */
 
 /**
  * Compiles the program of @offload with the params that the configuration sets, and with those of @more that
- * it does not set. Results are those of program_compile().
+ * it does not set, for @target with what clients influence in its regions. Results are those of
+ * program_compile().
  */
 int catalog_compile(const struct catalog_offload *offload, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, struct program **program, char **messages);

@@ -93,12 +93,21 @@ int catalog_compile(const struct catalog_offload *o, const struct program_settin
 {
 	const struct program_source source = {.name = o->path, .text = o->text, .len = o->text_len};
 	struct program_setting set[2 * CATALOG_PARAMS_MAX];
+	struct program_theirs theirs[CATALOG_BINDINGS_MAX];
+	struct program_target there = *target;
 	unsigned n = 0;
+
+	there.theirs = theirs;
+	for (; there.ntheirs < o->ntheirs; there.ntheirs++) {
+		const struct catalog_theirs *t = &o->theirs[there.ntheirs];
+
+		theirs[there.ntheirs] = (struct program_theirs){t->region, t->from, t->to};
+	}
 
 	for (; n < o->nparams; n++)
 		set[n] = (struct program_setting){.name = o->params[n].name, .value = o->params[n].value};
 	for (unsigned i = 0; i < nmore && n < COUNT(set); i++)
 		if (!sets(o, more[i].name))
 			set[n++] = more[i];
-	return program_compile(&source, set, n, target, program, messages);
+	return program_compile(&source, set, n, &there, program, messages);
 }

@@ -17,7 +17,8 @@
 
 static char dir[] = "/tmp/test-catalog-XXXXXX"; /* every test runs inside it */
 
-static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key"};
+static const char *const files[] = {
+	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn"};
 
 static void put(const char *name, const char *text);
 
@@ -432,6 +433,53 @@ static void test_raw(void **state)
 	catalog_free(c);
 }
 
+#define OFFLOAD_OF(name, regions)                                                                            \
+	" { name = \"" name "\"; program = \"" name "\"; regions = { " regions " }; }\n"
+
+/* What one offload stores for a client another one reads, in the end by way of a third */
+static void test_influence(void **state)
+{
+	static const char regions[] =
+		"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; },\n"
+		" { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
+		" { name = \"again\"; kind = \"raw\"; path = \"/b\"; },\n"
+		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
+	struct catalog *catalog;
+	char text[2000], *errors;
+
+	(void)state;
+	put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
+		       "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
+	put("hop.rdn", "program hop\nregion from\nregion to writable\nwrite from @ 16 as be32 -> to @ 8\n"
+		       "write_imm 0 as u8 -> slot\n");
+	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 16 as be32\n"
+			 "write_imm 0 as u8 -> slot\n");
+	snprintf(text, sizeof(text), "%s%s,%s);\n", regions,
+		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
+		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"));
+	catalog = load(text);
+	assert_int_equal(catalog->offloads[0].ntheirs, 0);
+	catalog_free(catalog);
+	snprintf(text, sizeof(text), "%s%s,%s,%s);\n", regions,
+		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
+		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"), OFFLOAD_OF("store", "to = \"a\";"));
+	put("c", text);
+	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
+	assert_non_null(strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into "
+				       "which programs of the catalog store what clients send\n"));
+	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
+	free(errors);
+	/* other bytes of the same region */
+	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
+			 "write_imm 0 as u8 -> slot\n");
+	catalog = load(text);
+	assert_int_equal(catalog->offloads[1].ntheirs, 1);
+	assert_string_equal(catalog->offloads[1].theirs[0].region, "from");
+	assert_int_equal(catalog->offloads[1].theirs[0].from, 64);
+	assert_int_equal(catalog->offloads[1].theirs[0].to, 68);
+	catalog_free(catalog);
+}
+
 static int bits(const struct catalog *c, unsigned tenant, const char *address)
 {
 	uint8_t a[16] = {[10] = 0xff, [11] = 0xff};
@@ -615,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_offloads),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_influence),
 		cmocka_unit_test(test_everyone),
 		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_limits),

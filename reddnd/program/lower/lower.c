@@ -278,12 +278,10 @@ static void add_words(struct out *o)
 
 static struct chain_span theirs_of(const struct program_target *t, const char *region)
 {
-	const struct program_theirs *best = NULL;
-
 	for (unsigned i = 0; i < t->ntheirs; i++)
-		if (t->theirs[i].region ? strcmp(t->theirs[i].region, region) == 0 : !best)
-			best = &t->theirs[i];
-	return best ? (struct chain_span){best->from, best->to} : (struct chain_span){0, 0};
+		if (strcmp(t->theirs[i].region, region) == 0)
+			return (struct chain_span){t->theirs[i].from, t->theirs[i].to};
+	return (struct chain_span){0, 0};
 }
 
 static void add_regions(struct out *o)

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Bytes from..to - 1 of the region with that name, or of all that have no line of their own (NULL), into
- * which other programs store what clients send, or influence. */
+/** Bytes from..to - 1 of the region with that name, into which other programs store what clients send, or
+ * influence. */
 struct program_theirs {
 	const char *region;
 	uint64_t from, to;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/catalog/influence.h"
+
+#include "reddnd/program/program.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+DEFINE_CLEANUP(struct program *, program_free)
+
+/* One file may be two regions */
+static unsigned first_of(const struct catalog *c, unsigned region)
+{
+	unsigned i = 0;
+
+	while (strcmp(c->regions[i].path, c->regions[region].path) != 0)
+		i++;
+	return i;
+}
+
+static void cover(struct chain_span *all, const struct chain_span *more)
+{
+	if (more->to == 0)
+		return;
+	if (all->to == 0 || more->from < all->from)
+		all->from = more->from;
+	if (more->to > all->to)
+		all->to = more->to;
+}
+
+static struct chain_span *span_of(
+	const struct catalog *c, const struct catalog_offload *o, const char *name, struct chain_span *spans)
+{
+	struct catalog_binding bound;
+	char why[200];
+
+	if (catalog_bind(c, o, name, false, &bound, why, sizeof(why)) < 0)
+		return NULL;
+	return &spans[first_of(c, bound.region)];
+}
+
+/* What the regions of @p are by now. True if @o did not know that */
+static bool update(
+	const struct catalog *c, struct catalog_offload *o, const struct program *p, struct chain_span *spans)
+{
+	struct catalog_theirs theirs[CATALOG_BINDINGS_MAX] = {0};
+	unsigned n = 0;
+	bool news;
+
+	for (unsigned i = 0; i < p->nregions; i++) {
+		const struct chain_span *s = span_of(c, o, p->regions[i].name, spans);
+
+		if (!s || s->to == 0)
+			continue;
+		strcpy(theirs[n].region, p->regions[i].name);
+		theirs[n].from = s->from;
+		theirs[n++].to = s->to;
+	}
+	news = n != o->ntheirs || memcmp(theirs, o->theirs, sizeof(theirs)) != 0;
+	memcpy(o->theirs, theirs, sizeof(theirs));
+	o->ntheirs = n;
+	return news;
+}
+
+/* True if the offload is to be looked at again */
+static bool look(struct settings *l, const config_setting_t *group, struct catalog_offload *o,
+	struct chain_span *spans)
+{
+	static const struct program_target any = {.masked_atomics = true};
+	CLEANUP(program_freep) struct program *p = NULL;
+	CLEANUP(cleanup_free) char *messages = NULL;
+
+	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
+		settings_wrong(l, group,
+			"offload \"%s\": its program has mistakes, with regions into which programs of the "
+			"catalog store what clients send",
+			o->name);
+		if (messages)
+			fputs(messages, l->errors);
+		return false;
+	}
+	for (unsigned i = 0; i < p->nregions; i++) {
+		struct chain_span *s = span_of(l->catalog, o, p->regions[i].name, spans);
+
+		if (s)
+			cover(s, &p->regions[i].theirs);
+	}
+	return update(l->catalog, o, p, spans);
+}
+
+static bool any_writable(const struct catalog *c)
+{
+	for (unsigned i = 0; i < c->nregions; i++)
+		if (c->regions[i].writable)
+			return true;
+	return false;
+}
+
+int influence_settle(struct settings *l, const config_setting_t *list)
+{
+	CLEANUP(cleanup_free) struct chain_span *spans = calloc(l->catalog->nregions + 1, sizeof(*spans));
+	bool more = any_writable(l->catalog);
+
+	if (!spans)
+		return -ENOMEM;
+	while (more && l->nerrors == 0) {
+		more = false;
+		for (unsigned i = 0; i < l->catalog->noffloads; i++)
+			more |= look(l, config_setting_get_elem(list, i), &l->catalog->offloads[i], spans);
+	}
+	return 0;
+}
