@@ -211,8 +211,14 @@ static bool look_at_queues(struct engine *e)
 	return !beside && poll_hardware(e);
 }
 
-/* Gives the hardware up, and returns what look_at_queues() does. */
-static bool leave(struct engine *e)
+static void yield(struct engine *e)
+{
+	sched_yield();
+	e->yielded_at = clock_ns();
+}
+
+/* Software that shares a core with this process gets it as soon as it has something to look at. */
+void engine_leave(struct engine *e)
 {
 	bool busy = look_at_queues(e);
 
@@ -223,27 +229,19 @@ static bool leave(struct engine *e)
 		busy |= look_at_queues(e);
 	}
 	give(e);
-	return busy;
+	if (busy)
+		yield(e);
 }
 
-void engine_leave(struct engine *e)
-{
-	leave(e);
-}
-
-/*
- * Software that shares a CPU with this process gets it when it has something to look at, and does not wait
- * for as long as commands keep coming.
- */
+/* Nor does it wait for as long as commands keep coming. */
 void engine_between(struct engine *e)
 {
 	e->busy_at = clock_ns();
 	if (e->naps)
 		eventfd_write(e->wake, 1);
-	if (leave(e) || clock_ns() - e->yielded_at >= TURN) {
-		sched_yield();
-		e->yielded_at = clock_ns();
-	}
+	engine_leave(e);
+	if (clock_ns() - e->yielded_at >= TURN)
+		yield(e);
 	engine_enter(e);
 }
 
