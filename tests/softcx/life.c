@@ -26,7 +26,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-enum { MEM = 4096, WORD = 64 };
+enum { MEM = 4096, WORD = 64, PATIENCE_MS = 60000 };
 
 /** The facts that an importer needs besides the descriptor. */
 struct handles {
@@ -187,18 +187,22 @@ static void expect_alive(struct rc *rc, struct ibv_qp *qp, const struct owner *o
 	printf("ok   %s\n", what);
 }
 
-/** Nobody answers any more. The NIC may hear of the end a moment after this process does. */
+/**
+ * Nobody answers any more. The NIC may hear of the end a moment after this process does, and executes WQEs
+ * meanwhile.
+ */
 static void expect_dead(struct rc *rc, struct ibv_qp *qp, const struct owner *o, const char *what)
 {
 	enum ibv_wc_status status;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < PATIENCE_MS; i++) {
 		rc_post(rc, qp, IBV_WR_RDMA_READ, 0, &o->peer, WORD, 8);
 		status = rc_await(rc);
 		if (status != IBV_WC_SUCCESS)
 			break;
+		usleep(1000);
 	}
 	if (status != IBV_WC_RETRY_EXC_ERR)
 		rc_die("%s: completion \"%s\"", what, ibv_wc_status_str(status));
