@@ -247,6 +247,9 @@ void lower_head(struct lower *l);
 
 /* web.c */
 void lower_webs(struct lower *l);
+/** A mov that reverses bytes from one computed place in a region to another place in a region: it takes two
+ * steps. */
+bool lower_reversed_store(const struct ast_verb *v);
 struct web *lower_web_of(const struct op *op, const void *key);
 
 /* place.c */

@@ -157,6 +157,21 @@ static struct place mov_source(struct lower *l, struct op *op)
 	return from;
 }
 
+/* A segment for each byte has an address of its own. Where the address is computed, the value is reversed on
+ * its way through scratch */
+static struct place reversed_copy(struct lower *l, struct op *op, const struct ast_operand *o)
+{
+	struct word *word = lower_word(l, "swab", (uint16_t)o->place->type.bytes);
+	struct place to = lower_scratch(word, 0, o->place->type.bytes);
+	struct step *load = lower_step(l, op, CHAIN_READ, "swab");
+
+	lower_read_region(l, op, load, o->place);
+	to.reversed = true;
+	*lower_local(l, load) = to;
+	finish(l, load);
+	return lower_scratch(word, 0, o->place->type.bytes);
+}
+
 static void lower_mov(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
@@ -169,7 +184,7 @@ static void lower_mov(struct lower *l, struct op *op)
 		o->arg->type.bytes == v->place->type.bytes && arrives_there(l, op, o))
 		return;
 	if (store) {
-		from = mov_source(l, op);
+		from = lower_reversed_store(v) ? reversed_copy(l, op, o) : mov_source(l, op);
 		*lower_local(l, s) = from;
 		s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
 		finish(l, s);

@@ -13,6 +13,14 @@ static struct var_access *note(struct lower *l, struct op *op, const void *key, 
 	return a;
 }
 
+bool lower_reversed_store(const struct ast_verb *v)
+{
+	const struct ast_operand *o = v->source;
+
+	return v->kind == AST_MOV && v->place->kind == AST_AT_REGION && o->swab &&
+	       o->place->kind == AST_AT_REGION && o->place->nterms;
+}
+
 /* @read: of a READ, which can begin a bit before */
 static void note_terms(struct lower *l, struct op *op, const struct ast_place *p, bool read)
 {
@@ -22,8 +30,8 @@ static void note_terms(struct lower *l, struct op *op, const struct ast_place *p
 
 			a->use = true;
 			/* the WQE's address can take it as it is */
-			a->term = p->nterms == 1 && (p->at == 0 || (read && lower_skip(p))) &&
-				  p->term[i].var->type.bytes < 8 &&
+			a->term = p->nterms == 1 && !(op->verb && lower_reversed_store(op->verb)) &&
+				  (p->at == 0 || (read && lower_skip(p))) && p->term[i].var->type.bytes < 8 &&
 				  (p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
 		}
 }
