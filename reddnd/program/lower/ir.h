@@ -73,6 +73,7 @@ struct web {
 	unsigned nuses, ndefs;
 	bool from_init; /* the value before the first statement reaches a use */
 	bool atomic;    /* needs a word of its own */
+	bool written;   /* by a WRITE, which has one place: all of it lies together */
 	bool shared;    /* it goes into the loop, out of it, or from one iteration to another */
 	uint8_t parts;  /* bits of enum section in which it is */
 	struct op *use, *def;

@@ -75,6 +75,28 @@ static void lower_read(struct lower *l, struct op *op)
 	finish(l, s);
 }
 
+/* A WRITE has one place, and somebody may have a label of it: it is done even if nobody looks at the variable
+ */
+static struct place written(struct lower *l, const struct op *op, const struct ast_place *p)
+{
+	struct web *w = p->kind == AST_AT_VAR ? lower_web_of(op, p) : NULL;
+
+	if (w && w->kind == WEB_UNUSED)
+		w->kind = WEB_MEMORY;
+	return lower_target(l, op, p, p->type.bytes);
+}
+
+/* A request cannot choose an immediate itself: it arrives in scratch */
+static void immediate(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *arg)
+{
+	struct op code = *op;
+	uint32_t bytes = arg->type.bytes;
+
+	code.queue = (uint8_t)(1 + l->p->nqueues); /* that of the answer only reaches the client */
+	lower_copy(l, &code, lower_source(l, &code, s, 0, arg),
+		lower_field(s, CHAIN_F_IMM, 0, 4 - bytes, bytes), "immediate");
+}
+
 static void lower_write(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
@@ -95,7 +117,7 @@ static void lower_write(struct lower *l, struct op *op)
 		else if (v->place->kind == AST_AT_REGION)
 			s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
 		else
-			s->remote = lower_target(l, op, v->place, 0);
+			s->remote = written(l, op, v->place);
 	}
 	if (v->ahead) {
 		if (l->endless || l->p->nqueues)
@@ -112,10 +134,7 @@ static void lower_write(struct lower *l, struct op *op)
 		else if (v->imm.kind == AST_CONST)
 			s->imm = (uint32_t)v->imm.value;
 		else
-			lower_use_arg(l, v->imm.arg,
-				lower_field(s, CHAIN_F_IMM, 0, 4 - v->imm.arg->type.bytes,
-					v->imm.arg->type.bytes),
-				0, (uint16_t)v->imm.arg->type.bytes, false, false);
+			immediate(l, op, s, &v->imm);
 	}
 	finish(l, s);
 }

@@ -176,7 +176,7 @@ static void classify(struct web *w)
 			def = &w->def->access[k];
 	assert(use);
 	w->use_key = use->key;
-	if (use->tested)
+	if (use->tested && !w->written)
 		w->kind = WEB_TESTED;
 	/* the WQE's own address is the value before the first statement, or the one assignment */
 	if (use->term && ((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
@@ -224,6 +224,7 @@ void lower_webs(struct lower *l)
 			w->nuses += a->use;
 			w->ndefs += a->def;
 			w->atomic |= a->use && a->def;
+			w->written |= a->def && l->op[i].verb && l->op[i].verb->kind == AST_WRITE;
 			if (a->use)
 				w->use = &l->op[i];
 			if (a->def)
