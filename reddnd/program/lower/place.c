@@ -45,8 +45,9 @@ void lower_place_web(struct lower *l, struct web *w)
 
 	if (w->kind != WEB_MEMORY || w->nparts)
 		return;
-	w->part[0] = (struct part){
-		.word = lower_word(l, w->var->name, (uint16_t)type->bytes), .len = (uint16_t)type->bytes};
+	w->part[0] = (struct part){/* an atomic changes a whole word */
+		.word = lower_word(l, w->var->name, w->atomic ? WORD : (uint16_t)type->bytes),
+		.len = (uint16_t)type->bytes};
 	w->part[0].word->shared = w->shared;
 	w->nparts = 1;
 	if (w->from_init && type->kind != AST_BYTES)

@@ -228,6 +228,24 @@ static void lower_mov(struct lower *l, struct op *op)
 
 /* ---- atomics ---------------------------------------------------------------------------------- */
 
+/* The bits of the word that a CAS compares. What an ADD carries out of a variable that is narrower stays in
+ * the rest of the word, and is no part of the variable */
+static uint64_t compared(const struct lower *l, const struct ast_verb *v)
+{
+	const struct ast_place *p = v->place;
+
+	if (p->kind != AST_AT_VAR || p->type.bytes == WORD || v->mask != UINT64_MAX)
+		return v->mask;
+	for (unsigned i = 0; i < l->nops; i++) {
+		const struct ast_verb *add = l->op[i].verb;
+
+		if (add && add->kind == AST_ADD && add->place->kind == AST_AT_VAR &&
+			add->place->var == p->var)
+			return UINT64_MAX >> (64 - 8 * p->type.bytes);
+	}
+	return UINT64_MAX;
+}
+
 /* An operand of an atomic: a number of the host, big-endian in the WQE. @raw: of a field, whose bytes the NIC
  * swaps */
 static uint64_t operand(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *o,
@@ -258,12 +276,44 @@ static uint64_t operand(struct lower *l, const struct op *op, struct step *s, co
 	return 0;
 }
 
+/* The old word goes to a variable, by way of scratch if that is narrower, or does not lie together */
+static void lower_was(struct lower *l, struct op *op, struct step *s)
+{
+	const struct ast_verb *v = op->verb;
+	struct place was = lower_target(l, op, v->was, v->was->type.bytes), word;
+	struct step *copy;
+
+	if (was.kind == CHAIN_AT_NONE) {
+		lower_append(l, s);
+		return;
+	}
+	if (was.len == WORD && was.web->kind == WEB_MEMORY) {
+		*lower_local(l, s) = was;
+		lower_append(l, s);
+		return;
+	}
+	word = lower_scratch(lower_word(l, "was", WORD), 0, WORD);
+	*lower_local(l, s) = word;
+	lower_append(l, s);
+	word.len = was.len;
+	copy = lower_copy(l, op, word, was, "was");
+	copy->must = true;
+}
+
 static void lower_atomic(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
 	struct step *s = op->main;
 	bool raw = v->place->kind == AST_AT_FIELD;
+	uint64_t mask = compared(l, v);
 
+	if (!l->target->masked_atomics && v->kind == AST_CAS && mask != v->mask) {
+		lower_refuse(l, DEVICE, v->pos,
+			"this device has no masked atomics, so a variable that is added to cannot be "
+			"compared unless "
+			"it is le64");
+		return;
+	}
 	if (!l->target->masked_atomics &&
 		(s->verb == CHAIN_MASKED_CAS || s->verb == CHAIN_MASKED_FETCH_ADD)) {
 		lower_refuse(l, DEVICE, v->pos, "this device has no masked atomics; leave out `%s`",
@@ -273,7 +323,7 @@ static void lower_atomic(struct lower *l, struct op *op)
 	if (v->kind == AST_CAS) {
 		s->compare = operand(l, op, s, &v->old, CHAIN_F_COMPARE, raw);
 		s->swap = operand(l, op, s, &v->swap, CHAIN_F_SWAP, raw);
-		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(v->mask) : v->mask;
+		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(mask) : mask;
 	} else {
 		s->add = operand(l, op, s, &v->by, CHAIN_F_ADD, raw);
 		s->boundary = v->fields;
@@ -281,13 +331,11 @@ static void lower_atomic(struct lower *l, struct op *op)
 	s->remote = v->place->kind == AST_AT_REGION ? lower_region(l, op, s, -1, v->place, v->place->at)
 						    : lower_target(l, op, v->place, WORD);
 	s->remote.len = WORD;
-	if (v->was) {
-		struct place was = lower_target(l, op, v->was, WORD);
-
-		if (was.kind != CHAIN_AT_NONE)
-			*lower_local(l, s) = was;
-	}
-	finish(l, s);
+	s->must = true;
+	if (v->was)
+		lower_was(l, op, s);
+	else
+		lower_append(l, s);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------ */
@@ -309,7 +357,8 @@ void lower_verb_begin(struct lower *l, struct op *op)
 	if (v->kind == AST_MOV)
 		op->main = step_of_mov(l, op);
 	else if (v->kind == AST_CAS)
-		op->main = lower_step(l, op, v->mask == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);
+		op->main =
+			lower_step(l, op, compared(l, v) == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);
 	else if (v->kind == AST_ADD)
 		op->main = lower_step(l, op, v->fields ? CHAIN_MASKED_FETCH_ADD : CHAIN_FETCH_ADD, NULL);
 	else
