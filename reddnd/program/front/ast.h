@@ -149,8 +149,8 @@ enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, 
  *   - Equal sizes, but an argument or constant may be narrower than what it is compared with. The bytes above
  *     an argument are those of `right.value`.
  *   - < > <= >=: little-endian or one byte on the left; never AST_BYTES.
- *   - variables: both in the same byte order. An argument that is not AST_ANY: the order opposite to that of
- * the variable, as it arrives in an operand of a WQE. Arguments with arguments: the same order or AST_ANY.
+ *   - variables: both in the same byte order. An argument is a number of any order and, beside another
+ * argument, width.
  */
 struct ast_cond {
 	uint8_t relation; /* enum ast_relation */

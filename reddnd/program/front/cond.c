@@ -89,19 +89,15 @@ static bool comparable(struct sema *s, const struct ast_cond *c)
 		return true;
 	if (c->right.kind == AST_ARG && c->right.value && !above_fits(s, c))
 		return false;
+	if (!var && c->right.kind == AST_ARG && !c->right.value) /* both are sent as they are needed */
+		return true;
 	if (r->bytes > l->bytes || (c->right.kind == AST_PLACE && r->bytes < l->bytes))
 		return sema_error(s, TYPE, c->pos, "%s compared with %s; %s", sema_type_name(l),
 			sema_type_name(r),
 			c->right.kind == AST_PLACE ? "variables must have the same type"
 						   : "the argument must not be wider");
-	if (l->order == AST_ANY || r->order == AST_ANY)
+	if (c->right.kind == AST_ARG || l->order == AST_ANY || r->order == AST_ANY)
 		return true;
-	if (var && c->right.kind == AST_ARG)
-		return l->order != r->order ||
-		       sema_error(s, TYPE, c->pos,
-			       "an operand arrives in the other byte order: declare \"%s\" as u%u or %s%u",
-			       c->right.arg->name, 8 * r->bytes, l->order == AST_BE ? "le" : "be",
-			       8 * r->bytes);
 	return l->order == r->order ||
 	       sema_error(s, TYPE, c->pos,
 		       "%s compared with %s: the byte orders differ; mov swab(...) turns one into the other",

@@ -399,10 +399,6 @@ static bool atomic_operand(
 		(op->kind == AST_PLACE && !sema_same_type(&op->type, type)))
 		return sema_error(s, TYPE, op->pos, "the operand is %s, for a word that is %s",
 			sema_type_name(&op->type), sema_type_name(type));
-	if (op->kind == AST_ARG && op->type.order == AST_LE)
-		return sema_error(s, TYPE, op->pos,
-			"an operand arrives big-endian: declare \"%s\" as u%u or be%u", op->arg->name,
-			8 * op->type.bytes, 8 * op->type.bytes);
 	return true;
 }
 
