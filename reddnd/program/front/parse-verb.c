@@ -66,16 +66,13 @@ static void parse_read(struct parser *p, struct syn_verb *v)
 				break;
 			into.field = parse_name(p, "the name of a field");
 			into.field_index = parse_index(p);
+			parse_newlines(p);
 			arrow(p);
 			into.to = parse_expr(p);
 			add_into(p, v, &into);
-			if (!p->failed && !parse_is(p, '}') && !parse_is(p, ',') && !parse_is(p, LEX_NEWLINE))
+			parse_newlines(p);
+			if (!p->failed && !parse_is(p, '}') && !parse_is(p, ','))
 				parse_expected(p, "\",\" or \"}\"");
-			if (parse_take(p, LEX_NEWLINE)) {
-				parse_newlines(p);
-				if (!parse_is(p, '}'))
-					parse_expected(p, "\",\" or \"}\"");
-			}
 		} while (!p->failed && comma(p));
 		parse_need(p, '}', "\"}\"");
 		return;
@@ -120,8 +117,17 @@ static void parse_write(struct parser *p, struct syn_verb *v)
 			parse_error(p, LIMIT, p->at->pos, "more than %d items in a list", PROGRAM_MAX_LIST);
 			return;
 		}
+		if (v->kind == AST_SEND && v->nsources && parse_is_word(p, "max")) {
+			option(p, v);
+			return;
+		}
 		pool_grow(p->pool, v->source, v->nsources);
 		v->source[v->nsources++] = parse_expr(p);
+		if (v->kind == AST_SEND && v->nsources > 1 && parse_take_word(p, "bytes")) {
+			v->bytes = v->source[--v->nsources]; /* it was the length, and there is no arrow
+								before it */
+			return;
+		}
 	} while (!p->failed && comma(p) && v->kind != AST_MOV);
 	if (v->kind != AST_SEND) {
 		struct syn_into into = {0};

@@ -10,6 +10,15 @@
 static void parse_block(struct parser *p, struct syn_block *b);
 
 /* name[count] : type, ... } */
+/* A comma, a new line, or both: another field comes */
+static bool separator(struct parser *p)
+{
+	bool line = parse_is(p, LEX_NEWLINE);
+
+	parse_newlines(p);
+	return parse_take(p, ',') || (line && !parse_is(p, '}'));
+}
+
 static void fields(struct parser *p, struct syn_stmt *s, bool skips)
 {
 	parse_newlines(p);
@@ -27,14 +36,15 @@ static void fields(struct parser *p, struct syn_stmt *s, bool skips)
 		}
 		f.name = parse_name(p, "the name of a field");
 		f.count = parse_index(p);
+		parse_newlines(p);
 		parse_need(p, ':', "\":\" and a type");
+		parse_newlines(p);
 		f.type = parse_type(p, false);
 		pool_grow(p->pool, s->field, s->nfields);
 		s->field[s->nfields++] = f;
 		if (!p->failed && !parse_is(p, ',') && !parse_is(p, '}') && !parse_is(p, LEX_NEWLINE))
 			parse_expected(p, "\",\" or \"}\"");
-	} while (!p->failed && (parse_take(p, ',') || (parse_is(p, LEX_NEWLINE) && p->at[1].kind != '}')));
-	parse_newlines(p);
+	} while (!p->failed && separator(p));
 	parse_need(p, '}', "\"}\"");
 }
 
