@@ -31,7 +31,8 @@ static void note_terms(struct lower *l, struct op *op, const struct ast_place *p
 			a->use = true;
 			/* the WQE's address can take it as it is */
 			a->term = p->nterms == 1 && !(op->verb && lower_reversed_store(op->verb)) &&
-				  (p->at == 0 || (read && lower_skip(p))) && p->term[i].var->type.bytes < 8 &&
+				  (p->at == 0 || (read && lower_skip(p))) &&
+				  p->term[i].var->type.bytes <= PROGRAM_MAX_OFFSET &&
 				  (p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
 		}
 }
