@@ -54,6 +54,13 @@ struct run {
 	uint8_t *slots, *slots_after;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
 	uint64_t seed, answered, busy, busy_before;
+	/** Of the requests that are not answered yet, what .request may set: what arrives if not a write_imm
+	 * with the number of the request */
+	struct run_answer {
+		bool sends, has_imm;
+		uint32_t imm;
+	} * answer;
+	uint8_t *inbox, *inbox_after; /* what `send` brings, RUN_SLOT bytes for each request at a time */
 	bool enough; /* set by .request: no requests after those that were sent, this one included */
 	struct run_counts n;
 	uint64_t first_lap[RUN_NOPS + 1]; /* .loop when a lap was over for the first time */
@@ -94,6 +101,12 @@ uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG]);
  */
 bool run_offload(const struct run_offload *o, uint64_t seed, unsigned seeds, unsigned requests,
 	struct run_counts *counts, char why[400]);
+/** The same of @o as compiled already: @p stays the caller's. */
+bool run_program(const struct run_offload *o, struct program *p, uint64_t seed, unsigned seeds,
+	unsigned requests, struct run_counts *counts, char why[400]);
+/** Where the rest of the request's own is: .answer and .inbox_after of the one that .request makes. */
+struct run_answer *run_answer(struct run *r);
+uint8_t *run_inbox(struct run *r);
 
 /* Numbers of the models */
 void run_put_be(uint8_t *p, unsigned bytes, uint64_t v);
