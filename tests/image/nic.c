@@ -295,24 +295,38 @@ static bool transfer(struct nic *n, const struct nic_wqe *w, const struct piece 
 	return true;
 }
 
-/* A READ of a word: to each of its places, what that is in the same case */
+/* Whether each of @count places gets bytes of one word, and there are few enough */
+static bool is_by_words(const struct piece *from, const struct piece *to, unsigned count)
+{
+	uint64_t at = from->at;
+
+	for (unsigned i = 0; i < count; at += to[i++].len.most)
+		if (at % WORD_BYTES + to[i].len.most > WORD_BYTES)
+			return false;
+	return from->in->kind == SPACE_OWN && from->len.most <= AT_ONCE;
+}
+
+/* A READ of words: to each of its places, what that is in the same case of the word */
 static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *from, const struct piece *to,
 	unsigned count)
 {
 	const struct word_case *seen[2 * CASES];
-	struct bytes checked[WORD_BYTES];
-	unsigned k = from->at % WORD_BYTES;
-	struct data d;
+	struct bytes joined[AT_ONCE];
+	uint64_t at = from->at, word = UINT64_MAX;
+	unsigned cases = 0;
+	struct data d = {0};
 
-	if (from->in->kind != SPACE_OWN || k + from->len.most > WORD_BYTES)
+	if (!is_by_words(from, to, count) || !take(n, w, from, 0, joined, from->len.most))
 		return false;
-	d.cases = word_seen(&from->in->words[from->at / WORD_BYTES], &w->by, seen);
-	if (d.cases < 2 || d.cases > CASES || !take(n, w, from, 0, checked, from->len.most))
-		return false;
-	d.decision = ++n->decisions;
-	for (unsigned i = 0; i < count; k += (unsigned)to[i++].len.most) {
+	for (unsigned i = 0; i < count; at += to[i++].len.most) {
+		if (at / WORD_BYTES != word) {
+			word = at / WORD_BYTES;
+			cases = word_seen(&from->in->words[word], &w->by, seen);
+			d.decision = cases > 1 && cases <= CASES ? ++n->decisions : 0;
+			d.cases = d.decision ? cases : 1;
+		}
 		for (unsigned c = 0; c < d.cases; c++)
-			d.from[c] = &seen[c]->b[k];
+			d.from[c] = d.decision ? &seen[c]->b[at % WORD_BYTES] : &joined[at - from->at];
 		if (to[i].in->kind == SPACE_OWN)
 			store(n, to[i].in, to[i].at, &d, to[i].len.most, w->by);
 	}
