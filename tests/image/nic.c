@@ -143,6 +143,9 @@ void nic_receive(struct nic *n, struct space *s, uint32_t at, uint32_t len, uint
 
 	for (uint32_t i = 0; i < len; i++)
 		store(n, s, at + i, &d, 1, (struct actor){.queue = 0xfe, .sure = true});
+	/* all of it is there before anything runs */
+	for (uint64_t word = at / WORD_BYTES; len && word <= (at + len - 1) / WORD_BYTES; word++)
+		s->words[word].nbefore = 0;
 }
 
 /* ---- fields ----------------------------------------------------------------------------------- */
