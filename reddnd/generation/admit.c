@@ -24,6 +24,14 @@ static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *re
 	return !has_token || token_valid(&t->key, req, from->address, from->now);
 }
 
+/* As catalog_match() */
+static int match(const struct catalog_tenant *t, const struct admit_from *from)
+{
+	if (!from->untrusted)
+		return catalog_match(t, from->address);
+	return t->nnetworks && !t->has_key ? -1 : 0;
+}
+
 static bool find_tenant(const struct generation *g, const struct admit_from *from, struct tenant **tenant,
 	const struct catalog_tenant **conf, struct reddn_wire_rej *rej)
 {
@@ -37,7 +45,7 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 	memcpy(&req, from->data, sizeof(req));
 	has_token = memcmp(req.token, no_token, sizeof(no_token)) != 0;
 	for (unsigned i = 0; i < c->ntenants; i++) {
-		int bits = catalog_match(&c->tenants[i], from->address);
+		int bits = match(&c->tenants[i], from);
 
 		if (bits > best)
 			best = bits;
@@ -45,7 +53,7 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 	for (unsigned i = 0; i < c->ntenants; i++) {
 		const struct catalog_tenant *t = &c->tenants[i];
 
-		if (best < 0 || catalog_match(t, from->address) != best)
+		if (best < 0 || match(t, from) != best)
 			continue;
 		if (fits(t, &req, has_token, from)) {
 			*conf = t;

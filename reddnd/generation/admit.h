@@ -7,6 +7,10 @@
  * If several tenants have that network, a client with a token belongs to the tenant whose key made the token,
  * and a client without a token to the tenant without a key. So no client gets into a tenant with a key
  * without a token, and a wrong token is refused, not ignored.
+ *
+ * Where nothing shows that a client has the address that it gives, as on InfiniBand, networks do not decide:
+ * a token leads into the tenant whose key made it, and a client without one into a tenant without key and
+ * without networks.
  */
 #ifndef GENERATION_ADMIT_H
 #define GENERATION_ADMIT_H
@@ -18,6 +22,7 @@ struct admit_from {
 	const void *data; /* private data */
 	size_t size;
 	const uint8_t *address; /* 16 bytes: rnic_conn_address() */
+	bool untrusted;         /* nothing shows that the client has that address */
 	uint64_t now;           /* s, Unix time */
 	uint64_t now_us;        /* of CLOCK_MONOTONIC */
 };

@@ -4,10 +4,12 @@
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/internal.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -48,21 +50,31 @@ static void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_
 	rdma_ack_cm_event(event);
 }
 
-static struct rdma_cm_id *ask(struct rdma_event_channel *channel, uint32_t qpn)
+static struct rdma_cm_id *ask_from(struct rdma_event_channel *channel, uint32_t qpn, const char *source)
 {
+	struct sockaddr_in src = {.sin_family = AF_INET};
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
 	struct rdma_conn_param param = {.qp_num = qpn};
 	struct rdma_cm_id *id;
 
+	if (source)
+		assert_int_equal(inet_pton(AF_INET, source, &src.sin_addr), 1);
 	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &ai), 0);
-	assert_int_equal(rdma_resolve_addr(id, NULL, ai->ai_dst_addr, PATIENCE_MS), 0);
+	assert_int_equal(
+		rdma_resolve_addr(id, source ? (struct sockaddr *)&src : NULL, ai->ai_dst_addr, PATIENCE_MS),
+		0);
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_resolve_route(id, PATIENCE_MS), 0);
 	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	rdma_freeaddrinfo(ai);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	return id;
+}
+
+static struct rdma_cm_id *ask(struct rdma_event_channel *channel, uint32_t qpn)
+{
+	return ask_from(channel, qpn, NULL);
 }
 
 static void one_at_a_time(void **state)
@@ -96,6 +108,45 @@ static void one_at_a_time(void **state)
 	rnic_cm_free(cm);
 }
 
+static uint8_t seen_address[16], seen_gid[16];
+
+static void note_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	rnic_conn_address(conn, seen_address);
+	rnic_conn_gid(conn, seen_gid);
+	request(arg, conn, data, size);
+}
+
+/* A client whose address is not that of its GID, to which answers go: the GID differs */
+static void gid_of_a_client(void **state)
+{
+	static const struct rnic_cm_ops ops = {
+		.request = note_request, .established = established, .gone = gone};
+	static const uint8_t own[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	const char *const from[] = {"127.0.0.1", "127.0.0.5"};
+	struct rnic_cm *cm;
+
+	(void)state;
+	assert_non_null(channel);
+	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
+	assert_int_equal(rnic_cm_bind(cm, "127.0.0.1", PORT), 0);
+	assert_int_equal(rnic_cm_listen(cm), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct pollfd ready = {.fd = rnic_cm_fd(cm), .events = POLLIN};
+		struct rdma_cm_id *id = ask_from(channel, NO_QPN + i, from[i]);
+
+		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+		assert_int_equal(rnic_cm_dispatch(cm), 0);
+		assert_memory_equal(seen_gid, own, sizeof(own));
+		assert_int_equal(memcmp(seen_address, own, sizeof(own)) == 0, i == 0);
+		expect_event(channel, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id);
+	}
+	rdma_destroy_event_channel(channel);
+	rnic_cm_free(cm);
+}
+
 /* No client can make the NIC wait for hours */
 static void ack_timeout(void **state)
 {
@@ -108,7 +159,8 @@ static void ack_timeout(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(ack_timeout)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
+		cmocka_unit_test(ack_timeout)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,8 +51,22 @@ static void answer_query(const struct acceptor *a, const struct session_client *
 	reject(c, &rej);
 }
 
-/* False, with the reason in @rej: the client came in on another device, is banned, or exceeds what its
- * tenant may have. True: its tenant has been charged. */
+/*
+ * The address is in the private data of the request, which the client's kernel writes, or whoever sends
+ * packets in its place. On RoCE answers go to a GID that is an IP address (RoCEv2, annex A17; Linux:
+ * rdma_ip2gid): one who gives the address of another is not answered there, and is refused here. On
+ * InfiniBand a GID is no IP address.
+ */
+static bool has_its_address(const struct session_client *c)
+{
+	uint8_t gid[16];
+
+	rnic_conn_gid(c->conn, gid);
+	return memcmp(gid, c->address, sizeof(gid)) == 0;
+}
+
+/* False, with the reason in @rej: the client came in on another device, gives an address of another, is
+ * banned, or exceeds what its tenant may have. True: its tenant has been charged. */
 static bool admit(const struct acceptor *a, const struct session_client *c, const struct admit_from *from,
 	struct admit_result *result, struct reddn_wire_rej *rej)
 {
@@ -61,6 +75,11 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 	if (strcmp(its, ours) != 0) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
 			its, ours);
+		return false;
+	}
+	if (!from->untrusted && !has_its_address(c)) {
+		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+			"the address in the request is not the one that the client's packets come from");
 		return false;
 	}
 	return enforcement_admits(a->enforcement, c->address, from->now_us, rej) &&
@@ -102,6 +121,7 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	from = (struct admit_from){.data = data,
 		.size = size,
 		.address = client->address,
+		.untrusted = rnic_device_caps(a->parts.dev)->infiniband,
 		.now = (uint64_t)time(NULL),
 		.now_us = now};
 	if (end_reason_query_parse(data, size, &query)) {

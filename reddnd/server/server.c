@@ -87,11 +87,26 @@ static struct generation_parts generation_parts(struct server *sv)
 		.dev = sv->dev, .arena = sv->arena, .stats = &sv->stats, .tenants = &sv->tenants};
 }
 
+/* The link layer is the port's: no reload changes it */
+static void warn_of_networks(const struct server *sv, const struct catalog *c)
+{
+	if (!rnic_device_caps(sv->dev)->infiniband)
+		return;
+	for (unsigned i = 0; i < c->ntenants; i++)
+		if (c->tenants[i].nnetworks)
+			log_warning(
+				"%s: tenant %s: addresses of clients cannot be verified on InfiniBand; %s",
+				c->tenants[i].where, c->tenants[i].name,
+				c->tenants[i].has_key ? "only its key decides, not its networks"
+						      : "nobody belongs to it without a \"key\"");
+}
+
 static void put_in_force(struct server *sv, struct generation *generation)
 {
 	if (sv->generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
+	warn_of_networks(sv, generation->catalog);
 	generation_limit(generation, clock_us());
 	dispatch_use(&sv->dispatch, generation);
 }

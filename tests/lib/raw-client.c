@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/raw-client.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 enum { MEMORY = RAW_DEPTH * RAW_SLOT + RAW_REQUEST };
 
 const char *raw_case = "raw-client";
+const char *raw_source;
 
 void raw_fail(const char *what)
 {
@@ -47,6 +49,7 @@ int raw_event(struct raw_client *c, int patience_ms)
 void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
+	struct sockaddr_in source = {.sin_family = AF_INET};
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC, .cap = {RAW_WRS, RAW_WRS, 1, 1, 0}, .sq_sig_all = 0};
 
@@ -54,7 +57,10 @@ void raw_prepare(struct raw_client *c, const char *address, const char *port, co
 	raw_need(c->channel && rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP) == 0,
 		"no connection manager");
 	raw_need(rdma_getaddrinfo(address, port, &hints, &ai) == 0, "bad address");
-	raw_need(rdma_resolve_addr(c->id, NULL, ai->ai_dst_addr, 2000) == 0, "resolve address");
+	raw_need(!raw_source || inet_pton(AF_INET, raw_source, &source.sin_addr) == 1, "an address");
+	raw_need(rdma_resolve_addr(
+			 c->id, raw_source ? (struct sockaddr *)&source : NULL, ai->ai_dst_addr, 2000) == 0,
+		"resolve address");
 	raw_need(raw_event(c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_ADDR_RESOLVED, "address not resolved");
 	raw_need(rdma_resolve_route(c->id, 2000) == 0, "resolve route");
 	raw_need(raw_event(c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_ROUTE_RESOLVED, "route not resolved");

@@ -32,6 +32,8 @@ struct raw_client {
 
 /** The current case, for messages. */
 extern const char *raw_case;
+/** IPv4 address that requests come from; NULL: any. It may be one that the device does not have. */
+extern const char *raw_source;
 
 __attribute__((noreturn)) void raw_fail(const char *what); /* appends strerror(errno) */
 void raw_need(bool ok, const char *what);

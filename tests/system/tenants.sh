@@ -7,7 +7,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 control=$work/control
 
@@ -96,6 +96,11 @@ refused 'tenant wide may not use offload two' b two
 refused 'clients from 127\.0\.0\.1 are not served' a one
 served "tenant narrow has the longer prefix, and all offloads" c two
 expect narrow accepted 1
+
+# an address of tenant wide, in the request of a client whose packets have another
+on_nic forged.log --host a "$REFUSED_CLIENTS" "$address" "$port" 1 127.1.0.5 || fail "a forged address is not refused" "$work/forged.log"
+grep -q 'the address in the request is not the one that the client' "$work/forged.log" || fail "a forged address" "$work/forged.log"
+ok "an address that is not the client's is refused"
 
 served "a token leads into tenant secret" b two --token-file "$work/key"
 expect secret accepted 1

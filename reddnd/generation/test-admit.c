@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which tenant a client belongs to. It asks for an offload that does not exist, so nobody is charged. */
+#include "reddnd/generation/admit.h"
+
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NEAR, SECRET, ANYWHERE, TENANTS, NOW = 1000000 };
+
+static struct catalog_tenant conf[TENANTS];
+static struct tenant tenant[TENANTS], *tenants[TENANTS];
+static struct catalog catalog = {.tenants = conf};
+static const struct generation generation = {.catalog = &catalog, .tenants = tenants};
+
+/* 10.0.0.1, and one that is in no network */
+static const uint8_t near[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
+static const uint8_t far[16] = {[10] = 0xff, [11] = 0xff, [12] = 11, [15] = 1};
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(conf, 0, sizeof(conf));
+	catalog.ntenants = TENANTS;
+	for (unsigned i = 0; i < TENANTS; i++)
+		tenants[i] = &tenant[i];
+	for (unsigned i = NEAR; i <= SECRET; i++) {
+		memcpy(conf[i].networks[0].address, near, sizeof(near));
+		conf[i].networks[0].bits = 104;
+		conf[i].nnetworks = 1;
+	}
+	conf[SECRET].has_key = true;
+	memset(conf[SECRET].key.bytes, 'k', TOKEN_KEY_MIN);
+	conf[SECRET].key.len = TOKEN_KEY_MIN;
+	return 0;
+}
+
+/* NULL: it is refused before its offload is looked for */
+static const struct tenant *tenant_of(const uint8_t address[16], bool token, bool untrusted)
+{
+	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.depth = htobe16(1),
+		.slot_size = htobe32(64),
+		.offload = "none"};
+	const struct admit_from from = {
+		.data = &req, .size = sizeof(req), .address = address, .untrusted = untrusted, .now = NOW};
+	struct reddn_wire_rej rej;
+	struct admit_result a;
+
+	if (token)
+		token_make(&conf[SECRET].key, &req, address, NOW, req.token);
+	assert_false(admit_client(&generation, &from, &a, &rej));
+	assert_int_equal(rej.reason, a.tenant ? REDDN_REJ_OFFLOAD : REDDN_REJ_ACCESS);
+	return a.tenant;
+}
+
+static void by_address(void **state)
+{
+	(void)state;
+	assert_ptr_equal(tenant_of(near, false, false), &tenant[NEAR]);
+	assert_ptr_equal(tenant_of(near, true, false), &tenant[SECRET]);
+	assert_ptr_equal(tenant_of(far, false, false), &tenant[ANYWHERE]);
+	assert_null(tenant_of(far, true, false));
+}
+
+/* An address that may be anybody's leads nowhere */
+static void by_token_alone(void **state)
+{
+	(void)state;
+	assert_ptr_equal(tenant_of(near, false, true), &tenant[ANYWHERE]);
+	assert_ptr_equal(tenant_of(near, true, true), &tenant[SECRET]);
+	assert_ptr_equal(tenant_of(far, true, true), &tenant[SECRET]);
+	catalog.ntenants = ANYWHERE;
+	assert_null(tenant_of(near, false, true));
+	assert_null(tenant_of(far, false, true));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(by_address, setup), cmocka_unit_test_setup(by_token_alone, setup)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
