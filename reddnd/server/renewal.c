@@ -83,10 +83,14 @@ static void finish(struct renewal *rn)
 static void submit(
 	struct renewal *rn, void (*run)(struct worker_job *job), void (*done)(struct worker_job *job))
 {
+	int r;
+
 	rn->job = (struct worker_job){.key = rn, .run = run, .done = done};
-	rn->error = worker_submit(rn->parts.worker, &rn->job);
-	if (rn->error < 0)
-		finish(rn);
+	r = worker_submit(rn->parts.worker, &rn->job);
+	if (r == 0)
+		return; /* the job may have run by now */
+	rn->error = r;
+	finish(rn);
 }
 
 static void on_opened(struct worker_job *job)
