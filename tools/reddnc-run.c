@@ -40,6 +40,7 @@ enum {
 
 /* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply
  * slot */
+enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };
 enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
 
 struct bench {
@@ -238,7 +239,7 @@ static int make_queues(struct bench *b)
 	struct loop_size loop;
 	int r;
 
-	r = queue_layout_make(b->img, loop_size_of(p, &loop) ? &loop : NULL, false, SLOTS,
+	r = queue_layout_make(b->img, loop_size_of(p, LOOP_RATE, &loop) ? &loop : NULL, false, SLOTS,
 		1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
 	if (r < 0)
 		return r;
@@ -251,7 +252,7 @@ static int make_queues(struct bench *b)
 	for (unsigned q = 0; q < b->img->nqueues && r == 0; q++)
 		r = make_queue(b, q);
 	if (r == 0 && p->loop)
-		r = session_loop_new(&b->loop, p, &b->block, &b->layout.loop, 0, 0);
+		r = session_loop_new(&b->loop, p, LOOP_RATE, &b->block, &b->layout.loop, 0, 0);
 	b->env.slots = SLOTS;
 	b->env.recv_cqn = b->cq[0].cqn;
 	b->env.scratch.iova = b->block.iova + b->layout.scratch_off - b->block.code_off;
@@ -381,6 +382,7 @@ static int poll_reply(struct bench *b)
 		}
 		if (answered && rnic_cq_peek(&b->reply_cq, 0, &cqe))
 			return 0;
+		session_loop_feed(b->loop, clock_us());
 		if (b->loop)
 			show_progress(b, &shown);
 		nanosleep(&nap, NULL);

@@ -77,6 +77,7 @@ struct catalog_offload {
 	uint32_t wqe_budget;  /* per request, 0: none */
 	uint64_t time_budget; /* us, 0: none */
 	uint64_t loop_budget; /* iterations of a request in a loop without a bound, 0: none */
+	uint64_t loop_rate;   /* WQEs per second of such a loop */
 	struct verdict_policy on_error[VERDICT_KINDS];
 	char *where;
 };

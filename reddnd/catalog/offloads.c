@@ -58,6 +58,8 @@ static void parse_on_error(struct settings *l, const config_setting_t *s, void *
 	}
 }
 
+enum { LOOP_RATE_MIN = 1000, LOOP_RATE_DEFAULT = 1000000, LOOP_RATE_MAX = 100000000 };
+
 #define OFFLOAD(member) SETTINGS_FIELD(struct catalog_offload, member)
 
 static const struct settings_rule offload_rules[] = {
@@ -76,6 +78,8 @@ static const struct settings_rule offload_rules[] = {
 		OFFLOAD(time_budget), BUDGET_MIN_US},
 	{"loop_budget", "a number of iterations from 1 to \"1024G\", as in 10000 or \"1M\"", SETTINGS_SIZE,
 		OFFLOAD(loop_budget), 1, LOOP_BUDGET_MAX},
+	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
+		LOOP_RATE_MAX},
 	{"on_error", "\"terminate\", or a group: { time = \"log\"; }",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_GROUP, parse_on_error)},
 };
@@ -121,6 +125,7 @@ void entries_parse_offload(struct settings *l, const config_setting_t *group)
 
 	o->where = settings_where(l, group);
 	o->depth_max = DEPTH_DEFAULT;
+	o->loop_rate = LOOP_RATE_DEFAULT;
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
 		o->on_error[k].action = VERDICT_TERMINATE;
 	settings_group(l, group, "in an offload", offload_rules, COUNT(offload_rules), o);

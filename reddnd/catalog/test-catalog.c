@@ -340,6 +340,8 @@ static const struct mistake offload_mistakes[] = {
 		"\"instances\" is 4294967296; it must be 0 or a power of two from 4 to 32768"},
 	{OFFLOAD "depth_max = 33; instances = 64;",
 		"\"instances\" is 64; it must be at least twice \"depth_max\" (33)"},
+	{OFFLOAD "loop_rate = 999;",
+		"\"loop_rate\" is 999; it must be a number of WQEs per second from 1000 to 100000000"},
 	{OFFLOAD "depth = 3;", "unknown setting \"depth\" in an offload; did you mean \"depth_max\"?"},
 	{OFFLOAD "time_budget = \"9ms\";", "\"time_budget\" is \"9ms\"; it must be a time of at least 10 ms, "
 					   "as in \"250ms\" or \"2s\""},

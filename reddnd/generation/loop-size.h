@@ -15,10 +15,20 @@ struct loop_size {
 	uint32_t ring_wqebbs;
 	uint32_t cqes;                   /* at most, after an error */
 	uint32_t lanes, scratch, shared; /* bytes */
+	uint32_t credits;                /* WQEBBs of the queue that gives the credits: a power of two */
 };
 
-/** False if @p has no loop without a bound. */
-bool loop_size_of(const struct program *p, struct loop_size *size);
+/** How a loop is held at a rate: a credit lets it run half a lap of its ring. */
+struct loop_pace {
+	uint64_t per_second; /* credits */
+	uint32_t ahead;      /* credits that it may have, for the time in which nobody gives more */
+};
+
+/** False if @p has no loop without a bound. It runs at most @rate WQEs per second. */
+bool loop_size_of(const struct program *p, uint64_t rate, struct loop_size *size);
+
+/** At least one credit per second, and two ahead. */
+struct loop_pace loop_pace_of(const struct program *p, uint64_t rate);
 
 /** WQEs that @iterations of the loop execute; 0 if @p has no such loop. */
 uint64_t loop_size_wqes(const struct program *p, uint64_t iterations);

@@ -216,7 +216,7 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
-	struct loop_size size, *loop = loop_size_of(o->program, &size) ? &size : NULL;
+	struct loop_size size, *loop = loop_size_of(o->program, o->conf->loop_rate, &size) ? &size : NULL;
 	int r = 0;
 
 	free(o->layouts);

@@ -84,6 +84,7 @@ static unsigned log_cqes(uint32_t cqes)
 static void place_loop(struct queue_layout_loop *l, const struct loop_size *size, uint64_t *at)
 {
 	place_rings(&l->queue, 0, size->ring_wqebbs, at);
+	place_rings(&l->credits, 0, size->credits, at);
 	l->lanes_off = line_up(*at);
 	l->scratch_off = line_up(l->lanes_off + size->lanes);
 	l->shared_off = line_up(l->scratch_off + size->scratch);
@@ -111,8 +112,10 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_doorbells(&l->recycler, &at);
 		place_doorbells(&l->replies, &at);
 	}
-	if (loop)
+	if (loop) {
 		place_doorbells(&l->loop.queue, &at);
+		place_doorbells(&l->loop.credits, &at);
+	}
 	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
 	 * the CQE of an error */
 	for (unsigned q = 0; q < img->nqueues; q++)
@@ -122,8 +125,10 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->recycler, LOG_CODE_CQES, &at);
 		place_cqes(&l->replies, log_slots + 1, &at);
 	}
-	if (loop)
+	if (loop) {
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
+		place_cqes(&l->loop.credits, LOG_CODE_CQES, &at);
+	}
 	at = page_up(at);
 	l->code_off = at;
 	for (unsigned q = 0; q < img->nqueues; q++)

@@ -6,8 +6,8 @@
  *                                                ^ from here on the chain has a memory key
  *
  * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its
- * lanes follow the scratch. A loop without a bound (chain/ring/endless.h) also has a CQ and a QP; its lanes,
- * its scratch, and the memory that it shares with the chain come last.
+ * lanes follow the scratch. A loop without a bound (chain/ring/endless.h) also has two CQs and QPs, one of
+ * them for its credits; its lanes, its scratch, and the memory that it shares with the chain come last.
  */
 #ifndef GENERATION_QUEUE_LAYOUT_H
 #define GENERATION_QUEUE_LAYOUT_H
@@ -24,7 +24,7 @@ struct queue_layout_qp { /* a CQ and the work queues of a QP */
 };
 
 struct queue_layout_loop {
-	struct queue_layout_qp queue;
+	struct queue_layout_qp queue, credits;
 	uint64_t lanes_off, scratch_off, shared_off;
 };
 

@@ -96,7 +96,7 @@ static void check_layout(
 static void test_layouts(void **state)
 {
 	const struct loop_size loop = {
-		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3};
+		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3, .credits = 64};
 
 	(void)state;
 	for (unsigned parallel = 0; parallel < 2; parallel++) {

@@ -59,7 +59,7 @@ void budgets_continue(struct budgets *b, struct session *s)
 	}
 	if (conf->time_budget)
 		check_within(b, conf->time_budget / CHECKS_PER_BUDGET);
-	if (conf->loop_budget)
+	if (s->queues.loop)
 		check_within(b, LOOP_CHECK_US);
 }
 

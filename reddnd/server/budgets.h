@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * budgets.h - sessions of offloads with a time budget or a loop budget. A session is watched while it has
- * requests outstanding; one that rests costs nothing.
+ * requests outstanding; one that rests costs nothing. A loop without a bound gets its credits at these times.
  *
  * Thread rules: one thread, that of the event loop.
  */

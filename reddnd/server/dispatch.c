@@ -178,6 +178,7 @@ static void check_budget(struct dispatch *d, struct session *s, uint64_t now)
 	if (s->ended)
 		return;
 	accounting_update(&d->accounting, s);
+	session_loop_feed(s->queues.loop, now);
 	done = s->progress.done;
 	if (session_exceeds_budget(s, now, &v)) {
 		/* If this process was held up, requests may have been answered since the completions were

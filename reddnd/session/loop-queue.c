@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/loop-queue.h"
 
+#include "mlx5/wqe.h"
+#include "reddnd/policy/rate.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -15,14 +18,41 @@ struct session_loop {
 	const struct program *program;
 	const struct rnic_block *block;
 	struct queue_layout_loop layout;
-	struct rnic_cq cq;
-	struct rnic_qp qp;
+	struct rnic_cq cq, credit_cq;
+	struct rnic_qp qp, credit_qp;
+	struct loop_pace pace;
+	struct rate rate; /* of credits */
+	uint64_t credits; /* given */
 	uint16_t start;
 	const uint64_t *progress; /* little-endian */
 };
 
-int session_loop_new(struct session_loop **out, const struct program *p, const struct rnic_block *block,
-	const struct queue_layout_loop *layout, uint64_t cq_cookie, uint64_t qp_cookie)
+/* An SQ that is not managed: it runs what is posted. Its CQ only counts */
+static int make_credits(struct session_loop *l, uint64_t cq_cookie, uint64_t qp_cookie)
+{
+	const struct queue_layout_qp *q = &l->layout.credits;
+	const struct rnic_cq_attr cq = {
+		.cqes_off = q->cqes_off,
+		.db_off = q->cq_db_off,
+		.log_size = q->cq_log_size,
+		.overrun_ignore = true,
+		.cookie = cq_cookie,
+	};
+	const struct rnic_qp_attr qp = {
+		.wq_off = q->wq_off,
+		.sq_wqebbs = q->ring_wqebbs,
+		.db_off = q->qp_db_off,
+		.send_cq = &l->credit_cq,
+		.cookie = qp_cookie,
+	};
+	int r = rnic_cq_init(&l->credit_cq, l->block, &cq);
+
+	return r == 0 ? rnic_qp_init(&l->credit_qp, l->block, &qp) : r;
+}
+
+int session_loop_new(struct session_loop **out, const struct program *p, uint64_t rate,
+	const struct rnic_block *block, const struct queue_layout_loop *layout, uint64_t cq_cookie,
+	uint64_t qp_cookie)
 {
 	const struct queue_layout_qp *q = &layout->queue;
 	struct session_loop *l = calloc(1, sizeof(*l));
@@ -48,9 +78,13 @@ int session_loop_new(struct session_loop **out, const struct program *p, const s
 	l->program = p;
 	l->block = block;
 	l->layout = *layout;
+	l->pace = loop_pace_of(p, rate);
+	rate_init(&l->rate, l->pace.per_second, l->pace.ahead, clock_us());
 	r = rnic_cq_init(&l->cq, block, &cq);
 	if (r == 0)
 		r = rnic_qp_init(&l->qp, block, &qp);
+	if (r == 0)
+		r = make_credits(l, cq_cookie, qp_cookie);
 	if (r < 0) {
 		session_loop_free(l);
 		return r;
@@ -89,6 +123,7 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	memcpy(own->region, env->region, sizeof(own->region));
 	own->call.gate_cqn = env->queue[call].cqn;
 	own->call.exit_qpn = env->queue[call].qpn;
+	own->call.credit_cqn = l->credit_cq.cqn;
 	own->queue[info.queue].qpn = l->qp.qpn;
 	own->queue[info.queue].cqn = l->cq.cqn;
 	own->queue[info.queue].iova = iova(l, l->layout.queue.ring_off);
@@ -121,30 +156,57 @@ int session_loop_start(struct session_loop *l, struct master_qp *master)
 {
 	int r = rnic_qp_connect_self(&l->qp, READS);
 
+	if (r == 0)
+		r = rnic_qp_connect_self(&l->credit_qp, 1);
 	if (r < 0)
 		return r;
 	rnic_cq_arm(&l->cq, true);
+	session_loop_feed(l, clock_us());
 	return master_qp_enable(master, l->qp.qpn, l->start);
+}
+
+/* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
+ */
+void session_loop_feed(struct session_loop *l, uint64_t now)
+{
+	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
+	uint64_t ahead, n;
+
+	if (!l)
+		return;
+	ahead = l->credits - session_loop_iterations(l) / (l->program->loop_info.iterations / 2);
+	n = ahead < l->pace.ahead ? l->pace.ahead - ahead : 0;
+	if (n > rate_available(&l->rate, now))
+		n = rate_available(&l->rate, now);
+	rate_take(&l->rate, n);
+	for (l->credits += n; n > 0; n--)
+		rnic_qp_post(&l->credit_qp, nop);
 }
 
 void session_loop_stop(struct session_loop *l)
 {
-	if (l)
-		rnic_qp_stop(&l->qp);
+	if (!l)
+		return;
+	rnic_qp_stop(&l->qp);
+	rnic_qp_stop(&l->credit_qp);
 }
 
 void session_loop_destroy_qp(struct session_loop *l)
 {
-	if (l)
-		rnic_qp_deinit(&l->qp);
+	if (!l)
+		return;
+	rnic_qp_deinit(&l->qp);
+	rnic_qp_deinit(&l->credit_qp);
 }
 
 void session_loop_free(struct session_loop *l)
 {
 	if (!l)
 		return;
-	rnic_qp_deinit(&l->qp);
+	session_loop_destroy_qp(l);
 	rnic_cq_deinit(&l->cq);
+	rnic_cq_deinit(&l->credit_cq);
 	free(l);
 }
 

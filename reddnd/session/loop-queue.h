@@ -5,7 +5,13 @@
  * scratch, and the memory that chain and loop share.
  *
  * The queue writes to regions and wakes a queue of the chain, so it is stopped and destroyed before those of
- * the chain. Nobody takes its CQEs. It runs even if this process does not.
+ * the chain. Nobody takes its CQEs.
+ *
+ * It runs on credits: each half of a lap waits for a CQE of another CQ, and session_loop_feed() causes these
+ * with NOPs on a queue that does nothing else. So a loop that does not end runs at the rate of the offload,
+ * and comes to rest when this process does not run. Scheduling elements of the NIC
+ * (mlx5dv_sched_leaf_create()) do not do that: they limit megabits of messages that are sent, and a loop of
+ * READs, atomics, NOPs and WAITs sends hardly any.
  *
  * Thread rules: one thread.
  */
@@ -18,10 +24,11 @@
 
 struct session_loop;
 
-/** Makes the queue for a program that has such a loop. @block must outlive it. Events of the CQ and of the QP
- * carry these cookies. */
-int session_loop_new(struct session_loop **loop, const struct program *p, const struct rnic_block *block,
-	const struct queue_layout_loop *layout, uint64_t cq_cookie, uint64_t qp_cookie);
+/** Makes the queues for a program that has such a loop, which runs at most @rate WQEs per second. @block must
+ * outlive it. Events of the CQ and of the QP carry these cookies. */
+int session_loop_new(struct session_loop **loop, const struct program *p, uint64_t rate,
+	const struct rnic_block *block, const struct queue_layout_loop *layout, uint64_t cq_cookie,
+	uint64_t qp_cookie);
 /**
  * Writes the ring for the chain in @env, whose queues and regions are known, and makes the memory that they
  * share the last region of the chain. Call it before the chain is armed. Errors have been logged.
@@ -31,6 +38,10 @@ int session_loop_write(struct session_loop *l, struct chain_env *env);
 int session_loop_start(struct session_loop *l, struct master_qp *master);
 
 /* NULL is fine for all of these. */
+
+/** Gives the credits that the rate allows. Call it when the session begins, and every 10 ms while it has
+ * requests outstanding. */
+void session_loop_feed(struct session_loop *l, uint64_t now_us);
 
 void session_loop_stop(struct session_loop *l);
 void session_loop_destroy_qp(struct session_loop *l); /* it writes no CQE after this */

@@ -76,8 +76,8 @@ static int make_queues(struct session *s, struct rnic_arena *arena)
 	if (r == 0 && l->recycled)
 		r = make_recycler(s);
 	if (r == 0 && s->offload->program->loop)
-		r = session_loop_new(&qs->loop, s->offload->program, &qs->block, &l->loop,
-			s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
+		r = session_loop_new(&qs->loop, s->offload->program, s->offload->conf->loop_rate, &qs->block,
+			&l->loop, s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
 			s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_qp(s, q);

@@ -111,6 +111,10 @@ static void make_loop(struct chain_rig *c)
 	struct chain_error err;
 	unsigned last = c->img->nqueues - 1;
 
+	/* It has all the credits that it may want */
+	rig_cq_new_attr(&c->rig, &c->credit_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
+	c->credit_cq.cq->producer = 1u << 22;
+	c->loop_env.call.credit_cqn = hw_cqn(c->credit_cq.cq);
 	c->loop_env.call.gate_cqn = c->env.queue[last].cqn;
 	c->loop_env.call.exit_qpn = c->env.queue[last].qpn;
 	assert_int_equal(c->img->queue[last].cqes, 2);
@@ -339,6 +343,7 @@ void chain_rig_close(struct chain_rig *c)
 	if (c->loop) {
 		rig_destroy(&c->loop_qp);
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->loop_cq.cq), 0);
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->credit_cq.cq), 0);
 	}
 	for (unsigned q = 0; q < c->img->nqueues; q++)
 		rig_destroy(&c->queue[q]);

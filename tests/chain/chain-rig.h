@@ -38,7 +38,7 @@ struct chain_rig {
 	const struct chain_desc *loop; /* that the chain calls */
 	struct chain_env loop_env;
 	struct chain_loop_info loop_info;
-	struct rig_cq loop_cq;
+	struct rig_cq loop_cq, credit_cq;
 	struct rig_qp loop_qp;
 };
 

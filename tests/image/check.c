@@ -267,6 +267,7 @@ static bool lay_out_loop(struct check *c)
 	env.queue[0].cqn = CQNS;
 	env.call.exit_qpn = QPNS + 1;
 	env.call.gate_cqn = CQNS + 1;
+	env.call.credit_cqn = CQNS + 2;
 	env.queue[0].iova = c->ring->base;
 	env.queue[0].lkey = env.queue[0].rkey = c->ring->key;
 	env.lanes.iova = c->lanes->base;

@@ -82,11 +82,11 @@ ends()
 
 list() # DIR
 {
-	printf 'program = "list-endless"; regions = { nodes = "nodes.%s"; heap = "heap.%s"; };' "$1" "$1"
+	printf 'program = "list-endless"; loop_rate = 10000000; regions = { nodes = "nodes.%s"; heap = "heap.%s"; };' "$1" "$1"
 }
 machine()
 {
-	printf 'program = "turing"; regions = { rules = "rules.%s"; tape = "tape.%s"; links = "links.%s"; };' "$1" "$1" "$1"
+	printf 'program = "turing"; loop_rate = 10000000; regions = { rules = "rules.%s"; tape = "tape.%s"; links = "links.%s"; };' "$1" "$1" "$1"
 }
 regions=
 for dir in a b; do
@@ -99,6 +99,7 @@ settings()
 	printf 'control = "%s"; regions = ( %s ); offloads = ( %s ); tenants = ( { name = "all"; depth = 200; queue_bytes = "64M"; } );' \
 		"$control" "${regions%, }" "$1"
 }
+loop_rate=20000
 offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; },
   { name = \"while-recycled.r\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; mode = \"recycled\"; },
   { name = \"list-endless\"; $(list a) loop_budget = 100000; on_error = \"log\"; },
@@ -109,7 +110,9 @@ offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"
   { name = \"patient\"; $(list a) time_budget = \"10m\"; },
   { name = \"list-endless.c\"; $(list a) loop_budget = 20000; },
   { name = \"list-endless.cr\"; $(list a) loop_budget = 20000; mode = \"recycled\"; },
-  { name = \"timed\"; $(list a) time_budget = \"200ms\"; }"
+  { name = \"timed\"; $(list a) time_budget = \"200ms\"; },
+  { name = \"paced\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; },
+  { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; }"
 
 nic_options=(--seed "$seed")
 start_nic
@@ -130,14 +133,55 @@ ask turing.r b 8 40
 expect_idle "after ten clients"
 holds offloads "iterations are counted" 'all(o["iterations"] > o["requests"] * 500 and o["wqes"] > 10 * o["iterations"] for o in d if o["offload"].startswith("list-endless") and o["requests"])'
 
-# The NIC continues while the daemon is stopped
-background ask.log "$ENDLESS" ask "$address" "$port" list-endless.r "$work/a" 4 24 "$seed"
-until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
-kill -STOP "$daemon"
-expect_exit "$child" "a client of a daemon that is stopped" ask.log
-kill -CONT "$daemon"
-ok "24 requests in recycled mode, with the daemon stopped"
-expect_idle "after that"
+# ---- the rate of a loop -------------------------------------------------------------------
+
+executed() # WQEs of the NIC since it started
+{
+	"$SOFTCX" status | sed -n 's/.*since start \([0-9]*\) WQEs.*/\1/p' | paste -sd+ | bc
+}
+
+# shellcheck disable=SC2317 # called by until_true
+rests()
+{
+	local before
+	before=$(executed)
+	sleep 0.3
+	[[ $(executed) -eq $before ]]
+}
+
+# While the daemon is stopped, a loop has the credits that it was given before, and no more
+for offload in list-endless.r list-endless; do
+	background ask.log "$ENDLESS" ask "$address" "$port" "$offload" "$work/a" 4 0 "$seed"
+	asking=$child
+	until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
+	kill -STOP "$daemon"
+	until_true rests || fail "$offload: the NIC goes on while the daemon is stopped" "$work/reddnd.log"
+	kill -CONT "$daemon"
+	stopped=$(executed)
+	goes_on()
+	{
+		[[ $(executed) -gt $((stopped + 100000)) ]]
+	}
+	until_true goes_on || fail "$offload: the loop does not go on with the daemon" "$work/ask.log" "$work/reddnd.log"
+	kill "$asking"
+	wait "$asking"
+	ok "$offload: the loop rests while the daemon is stopped, and goes on with it"
+done
+until_true expect_idle "after that"
+
+# A loop that does not end has the WQEs of its rate, and of the credits ahead: those of 40 ms, and two halves of a lap at least
+for offload in paced paced.r; do
+	begin=$(date +%s%N)
+	background one.log "$ENDLESS" one "$address" "$port" "$offload" 281474976710655 0
+	wait "$child"
+	took=$((($(date +%s%N) - begin) / 1000000))
+	grep -q 'the time budget is 2000 ms' "$work/one.log" || fail "$offload: not ended by its budget" "$work/one.log" "$work/reddnd.log"
+	ctl --json offloads || fail "no offloads"
+	wqes=$(python3 -c 'import json, sys; print([o["wqes"] for o in json.load(open(sys.argv[1])) if o["offload"] == sys.argv[2]][0])' "$work/ctl.out" "$offload")
+	most=$((loop_rate * took / 1000 + loop_rate / 10 + 4000))
+	[[ $wqes -gt 0 && $wqes -le $most ]] || fail "$offload: $wqes WQEs in $took ms, more than $most" "$work/reddnd.log"
+	ok "$offload: $wqes WQEs in $took ms, of at most $most"
+done
 
 # ---- in the middle of a loop --------------------------------------------------------------
 

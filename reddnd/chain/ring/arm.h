@@ -54,8 +54,8 @@ struct chain_env {
 		uint32_t lkey, rkey;
 	} region[CHAIN_MAX_WINDOWS];
 	struct { /* of a loop that a chain calls (endless.h): the CQ that starts it, the queue that it wakes
-		    when it ends */
-		uint32_t gate_cqn, exit_qpn;
+		    when it ends, the CQ whose CQEs let it go on, 0: it goes on by itself */
+		uint32_t gate_cqn, exit_qpn, credit_cqn;
 	} call;
 	uint64_t slot_addr; /* the client's reply slots: of instance seq, number seq % slot_count */
 	uint32_t slot_rkey, slot_size, slot_count;

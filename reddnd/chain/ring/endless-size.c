@@ -12,7 +12,7 @@ int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *r
 	int r = -E2BIG;
 
 	for (uint32_t wqebbs = LAP_MIN_RING; wqebbs <= max_wqebbs && wqebbs <= CHAIN_MAX_RING; wqebbs *= 2) {
-		struct chain_env env = {.queue[0].ring_wqebbs = wqebbs};
+		struct chain_env env = {.queue[0].ring_wqebbs = wqebbs, .call.credit_cqn = 1};
 		struct chain_loop_info tried = {0};
 		int t = chain_loop(d, &env, &tried, err);
 
@@ -38,6 +38,7 @@ static void place(struct chain_env *env, const struct chain_desc *d, const struc
 	env->queue[0].cqn = 2;
 	env->call.exit_qpn = 3;
 	env->call.gate_cqn = 4;
+	env->call.credit_cqn = 5;
 	env->queue[0].iova = 1ull << 57;
 	env->queue[0].lkey = env->queue[0].rkey = key++;
 	env->lanes.iova = 2ull << 57;

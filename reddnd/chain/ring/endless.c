@@ -320,6 +320,16 @@ static void count(struct loop *o, unsigned iterations)
 	wqe_put64(old + WQE_SGE_ADDR, o->env->lanes.iova + 8);
 }
 
+/* A CQE for each half of a lap. It is waited for in front of what the iteration waits for last: all of the
+ * iteration has started, and the next one has not been enabled. */
+static void await_credit(struct loop *o, unsigned half)
+{
+	unsigned id = lap_add(o->lap, CHAIN_WAIT, 0, 0);
+
+	lap_number(o->lap, id, WQE_SYNC_INDEX + 1, 3, half, SECTIONS);
+	wqe_put32(lap_bytes(o->lap, id) + WQE_SYNC_OBJECT, o->env->call.credit_cqn);
+}
+
 static void add_wqes(struct loop *o)
 {
 	unsigned half = o->n / 2;
@@ -333,6 +343,8 @@ static void add_wqes(struct loop *o)
 			const struct chain_step *st = &o->d->steps[s];
 
 			if (renew && s == o->renew) {
+				if (o->env->call.credit_cqn)
+					await_credit(o, i >= half);
 				count(o, half);
 				lap_renew(o->lap);
 				if (i == o->n - 1)

@@ -15,6 +15,9 @@
  * indices into them, since the number of calls is unknown when the ring is made. Everything that the loop did
  * has landed when it is left.
  *
+ * With env->call.credit_cqn each half of a lap waits for a CQE of that CQ, the first half for the first one.
+ * So who causes these CQEs decides how fast the loop runs, and it comes to rest when nobody does.
+ *
  * Refuses what cannot be resolved, and a description in which nothing waits for a READ or an atomic of the
  * iteration before the next one is enabled: there the ring refreshes itself.
  */
@@ -65,7 +68,8 @@ int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *r
 /**
  * Lays it out in a ring of @ring WQEBBs that is never run, to do all proofs of chain_loop(). The
  * bytes of the ring are in *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue
- * pair 3; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first region.
+ * pair 3, credits of CQ 5; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first
+ * region.
  */
 int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
 	struct chain_error *err);
