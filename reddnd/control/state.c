@@ -118,8 +118,7 @@ static struct json_object *offload_json(const struct stats_offload *f)
 	json_add_text(o, "file", f->path);
 	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
 	json_add_text(o, "state", *f->disabled ? "disabled" : "serving");
-	if (*f->disabled)
-		json_add_text(o, "why", f->disabled);
+	json_add_text(o, "why", f->disabled);
 	json_object_object_add(o, "args", args_json(f));
 	json_add_count(o, "depth_max", f->depth_max);
 	json_add_count(o, "request_bytes", f->request_bytes);
@@ -142,8 +141,7 @@ static struct json_object *region_json(const struct stats_region *r)
 	json_add_text(o, "path", r->path);
 	json_add_count(o, "bytes", r->bytes);
 	json_add_text(o, "state", *r->bad ? "bad" : "serving");
-	if (*r->bad)
-		json_add_text(o, "why", r->bad);
+	json_add_text(o, "why", r->bad);
 	if (r->raw) {
 		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
 	} else {
