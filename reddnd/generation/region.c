@@ -29,8 +29,6 @@ struct region_state {
 	char bad[REGION_WHY]; /* "": it can be served */
 };
 
-DEFINE_CLEANUP(struct region *, region_unref)
-
 static void set_bad(struct region *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void set_bad(struct region *r, const char *format, ...)

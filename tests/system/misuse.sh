@@ -13,7 +13,8 @@ limit=${TEST_LIMIT:-240}
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 start_nic
-start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+# the questions of "why" come right after many refusals
+start_reddnd "refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
   { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; } );"

@@ -138,10 +138,20 @@ for offload in count count.r count; do
 done
 
 # A program whose two regions are one file cannot be used
-configure "$ticket, { name = \"moves\"; program = \"mov-indirect\"; regions = { registers = \"words\"; memory = \"again\"; }; }"
+cat >"$work/programs/both.rdn" <<'END'
+program both
+region one
+region two writable steered
+arg at : offset(1) in two
+var v : le64
+mov one @ 0 as le64 -> v
+add two @ at as le64 by 1
+write_imm v -> slot @ 0
+END
+configure "$ticket, { name = \"both\"; program = \"both\"; regions = { one = \"words\"; two = \"again\"; }; }"
 ctl reload || fail "files of regions do not make a reload fail" "$work/ctl.err"
-grep -q '^moves .* disabled ' "$work/ctl.out" || fail "one file was accepted as two regions of a program" "$work/ctl.out"
-until_true grep -q 'regions "registers" and "memory" of the program are one file' "$work/reddnd.log" ||
+grep -q '^both .* disabled ' "$work/ctl.out" || fail "one file was accepted as two regions of a program" "$work/ctl.out"
+until_true grep -q 'regions "one" and "two" of the program are one file' "$work/reddnd.log" ||
 	fail "no message about the file" "$work/ctl.err" "$work/reddnd.log"
 ok "a program whose regions are one file is disabled"
 
