@@ -19,12 +19,13 @@ limit=$((time + ${TEST_LIMIT:-240}))
 
 "$REDDN_TABLE" create --quiet --seed 1 --capacity 100 --max-key 16 --max-value 200 "$work/table" >/dev/null || fail "no table"
 seq 100 | sed 's/.*/key &\tvalue &/' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
-head -c 4096 /dev/zero | tee "$work/words" >"$work/more"
+head -c 4096 /dev/zero | tee "$work/words" "$work/registers" >"$work/more"
 start_nic
 start_reddnd "control = \"$work/control\";
 regions = (
   { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
   { name = \"w\"; kind = \"raw\"; path = \"$work/words\"; writable = true; },
+  { name = \"r\"; kind = \"raw\"; path = \"$work/registers\"; writable = true; },
   { name = \"m\"; kind = \"raw\"; path = \"$work/more\"; writable = true; } );
 offloads = (
   { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
@@ -34,7 +35,7 @@ offloads = (
   { name = \"scan\"; program = \"scan\"; region = \"w\"; },
   { name = \"wide\"; program = \"wide-compare\"; region = \"w\"; },
   { name = \"tickets\"; program = \"counter\"; region = \"w\"; },
-  { name = \"indexed\"; program = \"mov-indexed\"; regions = { registers = \"w\"; memory = \"m\"; }; } );"
+  { name = \"indexed\"; program = \"mov-indexed\"; regions = { registers = \"r\"; memory = \"m\"; }; } );"
 idle=$(objects)
 as_idle()
 {
