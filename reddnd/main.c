@@ -171,12 +171,15 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct daemon *d = arg;
 	CLEANUP(stats_freep) struct stats *stats = server_snapshot(d->server);
+	char disabled[40] = "";
 	int r;
 
 	(void)usec;
+	if (stats && stats->status.disabled)
+		snprintf(disabled, sizeof(disabled), ", %u offloads disabled", stats->status.disabled);
 	if (stats)
-		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served, %u offloads disabled",
-			stats->status.sessions, stats->status.requests, stats->status.disabled);
+		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s", stats->status.sessions,
+			stats->status.requests, disabled);
 	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
