@@ -156,6 +156,9 @@ static void whole(FILE *f, const struct stats_status *s)
 	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
 	family(f, "reddnd_disabled_offloads", "gauge", "", "Offloads whose data cannot be served.");
 	fprintf(f, "reddnd_disabled_offloads %u\n", s->disabled);
+	family(f, "reddnd_unfinished_moves", "gauge", "",
+		"Tables whose writer died in the middle of a move.");
+	fprintf(f, "reddnd_unfinished_moves %u\n", s->unfinished);
 	family(f, "reddnd_arena_bytes", "gauge", "bytes", "Memory for queues.");
 	fprintf(f, "reddnd_arena_bytes{state=\"used\"} %" PRIu64 "\n", s->arena_used);
 	fprintf(f, "reddnd_arena_bytes{state=\"free\"} %" PRIu64 "\n", s->arena_size - s->arena_used);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/state.h"
 
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"
+
+#include <stdio.h>
 
 static struct json_object *status_json(const struct stats_status *s)
 {
@@ -20,6 +23,7 @@ static struct json_object *status_json(const struct stats_status *s)
 	json_add_count(o, "failed_sessions", s->failed);
 	json_add_count(o, "reloads", s->reloads);
 	json_add_count(o, "disabled", s->disabled);
+	json_add_count(o, "unfinished_moves", s->unfinished);
 	json_add_count(o, "arena_used", s->arena_used);
 	json_add_count(o, "arena_size", s->arena_size);
 	return o;
@@ -132,6 +136,15 @@ static struct json_object *offload_json(const struct stats_offload *f)
 	return o;
 }
 
+static void add_region_why(struct json_object *o, const struct stats_region *r)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+
+	if (r->unfinished && asprintf(&text, "unfinished move: reddn-table repair %s", r->path) < 0)
+		text = NULL;
+	json_add_text(o, "why", text ? text : r->bad);
+}
+
 static struct json_object *region_json(const struct stats_region *r)
 {
 	struct json_object *o = json_object_new_object();
@@ -141,10 +154,11 @@ static struct json_object *region_json(const struct stats_region *r)
 	json_add_text(o, "path", r->path);
 	json_add_count(o, "bytes", r->bytes);
 	json_add_text(o, "state", *r->bad ? "bad" : "serving");
-	json_add_text(o, "why", r->bad);
+	add_region_why(o, r);
 	if (r->raw) {
 		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
 	} else {
+		json_object_object_add(o, "unfinished_move", json_object_new_boolean(r->unfinished));
 		json_add_count(o, "buckets", r->buckets);
 		json_add_count(o, "heap_bytes", r->heap_bytes);
 		json_add_count(o, "max_key", r->max_key);

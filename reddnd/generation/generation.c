@@ -150,6 +150,15 @@ unsigned generation_bad_regions(const struct generation *g)
 	return n;
 }
 
+unsigned generation_unfinished(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		n += g->regions[i]->unfinished;
+	return n;
+}
+
 struct generation *generation_ref(struct generation *g)
 {
 	g->refs++;

@@ -53,6 +53,8 @@ void generation_limit(const struct generation *generation, uint64_t now_us);
 /** The number of its offloads that are disabled, and of its regions that are bad. */
 unsigned generation_disabled(const struct generation *generation);
 unsigned generation_bad_regions(const struct generation *generation);
+unsigned generation_unfinished(
+	const struct generation *generation); /* its tables whose writer died in a move */
 
 /** The offload of that name, or NULL. */
 const struct offload *generation_offload(const struct generation *generation, const char *name);

@@ -142,6 +142,14 @@ void region_check(struct region *r)
 			r->conf->path, region_size(r));
 }
 
+bool region_check_writer(struct region *r)
+{
+	bool before = r->unfinished;
+
+	r->unfinished = r->file && !r->conf->raw && !region_is_bad(r, NULL) && table_is_unfinished(r->file);
+	return r->unfinished && !before;
+}
+
 uint64_t region_size(const struct region *r)
 {
 	return r->file ? rnic_region_size(r->file) : 0;

@@ -21,6 +21,7 @@ struct region {
 	const struct catalog_region *conf;
 	struct rnic_region *file; /* NULL: it could not be opened */
 	struct table table;       /* of kind "table" */
+	bool unfinished;          /* a table whose writer died in a move, when region_check_writer() looked */
 	unsigned number;
 	unsigned refs;
 	struct region_state *state;
@@ -39,6 +40,9 @@ void region_unref(struct region *r); /* the last one closes its windows and the 
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** Looks if the file is still as long as it was; if not, the region is bad from now on. */
 void region_check(struct region *r);
+/** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.
+ */
+bool region_check_writer(struct region *r);
 
 uint64_t region_size(const struct region *r);                    /* bytes of the file; 0 if it is not open */
 uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a part: enum catalog_part */

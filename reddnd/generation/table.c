@@ -110,3 +110,22 @@ int table_open(struct table *t, const struct rnic_region *file, char *why, size_
 	}
 	return table_geometry(page, size, &t->geometry, why, n);
 }
+
+static bool read_moves(const struct rnic_region *file, uint64_t *moves)
+{
+	uint64_t at = offsetof(struct reddn_table_header, live) + offsetof(struct reddn_table_live, moves);
+
+	if (rnic_region_read(file, at, moves, sizeof(*moves)) < 0)
+		return false;
+	*moves = le64toh(*moves);
+	return true;
+}
+
+bool table_is_unfinished(const struct rnic_region *file)
+{
+	uint64_t before, after;
+
+	/* The same number before and after: a writer that ends the move, and one that comes, change it */
+	return read_moves(file, &before) && before % 2 == 1 && !rnic_region_is_locked(file) &&
+	       read_moves(file, &after) && after == before;
+}

@@ -35,4 +35,10 @@ struct table {
 /** Reads the geometry from @file. Errors: those of table_geometry() and of reading; @why in words. */
 int table_open(struct table *t, const struct rnic_region *file, char *why, size_t why_size);
 
+/**
+ * True if a writer died in the middle of a move: live.moves is odd, and nobody holds the lock of a writer. No
+ * miss is certain before the next writer has ended the move, and clients ask again in vain.
+ */
+bool table_is_unfinished(const struct rnic_region *file);
+
 #endif

@@ -75,6 +75,13 @@ bool rnic_region_is_whole(const struct rnic_region *region)
 	return fstat(region->fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size >= region->size;
 }
 
+bool rnic_region_is_locked(const struct rnic_region *region)
+{
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	return fcntl(region->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 uint64_t rnic_region_size(const struct rnic_region *region)
 {
 	return region->size;

@@ -28,6 +28,9 @@ void rnic_region_close(struct rnic_region *region); /* after its windows */
 int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
 /** False: the file has become shorter than it was when it was opened. */
 bool rnic_region_is_whole(const struct rnic_region *region);
+/** True: another open file description holds a lock for writing on the file. False also if that is unknown.
+ */
+bool rnic_region_is_locked(const struct rnic_region *region);
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
 

@@ -518,8 +518,13 @@ void dispatch_check_regions(struct dispatch *d)
 	const struct generation *g = d->acceptor.generation;
 	struct session *s, *next;
 
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
+	for (unsigned i = 0; i < g->catalog->nregions; i++) {
+		const struct catalog_region *conf = &g->catalog->regions[i];
+
 		region_check(g->regions[i]);
+		if (region_check_writer(g->regions[i]))
+			report_unfinished(d->events, conf->name, conf->path);
+	}
 	drain(d);
 	HASH_ITER (by_id, d->sessions, s, next)
 		check_regions(d, s);

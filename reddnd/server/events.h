@@ -27,6 +27,7 @@ enum event_kind {
 	EVENT_VERDICT,
 	EVENT_RELOADED,
 	EVENT_RELOAD_FAILED,
+	EVENT_UNFINISHED, /* a table's writer died in a move */
 	EVENT_DEVICE_LOST,
 	EVENT_KINDS
 };

@@ -127,6 +127,18 @@ void report_reload_failed(struct events *ev)
 	events_add(ev, &e);
 }
 
+void report_unfinished(struct events *ev, const char *region, const char *path)
+{
+	struct event e = {.kind = EVENT_UNFINISHED, .level = LOG_WARNING};
+
+	set_text(&e,
+		"region %s: the writer of the table died in the middle of a move, and no miss is certain "
+		"until "
+		"the next writer comes, or: reddn-table repair %s",
+		region, path);
+	events_add(ev, &e);
+}
+
 void report_device_lost(struct events *ev, const char *device)
 {
 	struct event e = {.kind = EVENT_DEVICE_LOST, .level = LOG_ERR};

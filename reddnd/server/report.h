@@ -25,6 +25,8 @@ void report_verdict(
 
 /** A configuration with so many regions and offloads is in force. */
 void report_reloaded(struct events *ev, unsigned regions, unsigned offloads);
+/** The writer of the table in region @region, file @path, died in a move. */
+void report_unfinished(struct events *ev, const char *region, const char *path);
 void report_reload_failed(struct events *ev);
 void report_device_lost(struct events *ev, const char *device);
 

@@ -333,6 +333,7 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 		.requests = d->accounting.requests,
 		.reloads = d->accounting.reloads,
 		.disabled = generation_disabled(sv->generation),
+		.unfinished = generation_unfinished(sv->generation),
 		.arena_used = rnic_arena_used(sv->arena),
 		.arena_size = rnic_arena_size(sv->arena),
 	};

@@ -90,6 +90,7 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 		out.writable = conf->writable;
 		return out;
 	}
+	out.unfinished = r->unfinished;
 	out.buckets = g->buckets;
 	out.heap_bytes = g->heap_size;
 	out.max_key = g->max_key;

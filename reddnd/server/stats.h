@@ -20,6 +20,7 @@ struct stats_status {
 	uint64_t unlisted;       /* of these: counted, and not listed one by one */
 	uint64_t requests, reloads;
 	unsigned disabled;               /* offloads */
+	unsigned unfinished;             /* tables whose writer died in a move */
 	uint64_t arena_used, arena_size; /* bytes */
 };
 
@@ -59,6 +60,7 @@ struct stats_region {
 	char bad[REGION_WHY]; /* why it cannot be served; "": it can */
 	bool raw;
 	bool writable;                /* raw */
+	bool unfinished;              /* a table: its writer died in a move */
 	uint64_t buckets, heap_bytes; /* of a table, as those that follow */
 	uint64_t max_key, max_value;  /* bytes */
 };

@@ -23,6 +23,7 @@ static const struct table_column status_columns[] = {
 	{"requests", "requests", TABLE_COUNT},
 	{"reloads", "reloads", TABLE_COUNT},
 	{"disabled", "disabled offloads", TABLE_COUNT},
+	{"unfinished_moves", "unfinished moves", TABLE_COUNT},
 	{"arena_used", "arena used", TABLE_BYTES},
 	{"arena_size", "arena", TABLE_BYTES},
 };
