@@ -4,6 +4,7 @@
 #include "libclient/public.h"
 #include "protocol/token.h"
 #include "protocol/wire.h"
+#include "util/address.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -129,18 +130,16 @@ static int resolve(struct attempt *a)
 	return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-/* The address of this end of the connection, as the server sees it. */
-static void local_address(const struct reddn *c, uint8_t address[16])
+/* As the server knows them from its end */
+static struct token_ends ends_of(struct rdma_cm_id *id)
 {
-	const struct sockaddr *sa = rdma_get_local_addr(c->id);
+	struct token_ends ends = {.port = be16toh(rdma_get_dst_port(id)), .client_qpn = id->qp->qp_num};
 
-	memset(address, 0, 16);
-	if (sa->sa_family == AF_INET) {
-		memset(address + 10, 0xff, 2);
-		memcpy(address + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
-	} else if (sa->sa_family == AF_INET6) {
-		memcpy(address, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
-	}
+	address_read(rdma_get_local_addr(id), ends.client);
+	address_read(rdma_get_peer_addr(id), ends.server);
+	if (id->route.num_paths)
+		memcpy(ends.gid, id->route.path_rec[0].sgid.raw, sizeof(ends.gid));
+	return ends;
 }
 
 static int send_req(struct attempt *a)
@@ -159,10 +158,9 @@ static int send_req(struct attempt *a)
 
 	memcpy(req.offload, a->opt->offload, strlen(a->opt->offload));
 	if (a->key.len) {
-		uint8_t address[16];
+		struct token_ends ends = ends_of(c->id);
 
-		local_address(c, address);
-		token_make(&a->key, &req, address, (uint64_t)time(NULL), req.token);
+		token_make(&a->key, &req, &ends, (uint64_t)time(NULL), req.token);
 	}
 	if (rdma_connect(c->id, &param) < 0)
 		return FAIL(a, -errno, "cannot connect: %m");

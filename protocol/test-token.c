@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/token.h"
+#include "util/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,13 @@
 
 enum { NOW = 1763700000 };
 
-static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7};
+static const struct token_ends ends = {
+	.client = {[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7},
+	.gid = {0xfe, 0x80, [8] = 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11},
+	.server = {[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 9},
+	.port = 7471,
+	.client_qpn = 0x123456,
+};
 static struct token_key key;
 
 static struct reddn_wire_req signed_request(void)
@@ -21,7 +28,7 @@ static struct reddn_wire_req signed_request(void)
 		.magic = 1, .version = 1, .depth = 7, .slot_addr = 0x1000, .slot_rkey = 5, .slot_size = 64};
 
 	strcpy(req.offload, "users");
-	token_make(&key, &req, here, NOW, req.token);
+	token_make(&key, &req, &ends, NOW, req.token);
 	return req;
 }
 
@@ -37,11 +44,22 @@ static int make_key(void **state)
 /* The result of another implementation of HMAC-SHA256, Python's, over the bytes that reddn-wire(7) lists */
 static void test_bytes(void **state)
 {
-	static const uint8_t token[8] = {0x6a, 0xb6, 0x20, 0x63, 0xc6, 0x34, 0xcd, 0x1a};
+	static const uint8_t token[8] = {0x5b, 0xe0, 0x05, 0xad, 0xea, 0x1f, 0x50, 0x79};
 	struct reddn_wire_req req = signed_request();
 
 	(void)state;
 	assert_memory_equal(req.token, token, 8);
+}
+
+/* The token that libreddn 0.1 made for the same request: it names only the client's address */
+static void test_version_1(void **state)
+{
+	static const uint8_t token[8] = {0x6a, 0xb6, 0x20, 0x63, 0xc6, 0x34, 0xcd, 0x1a};
+	struct reddn_wire_req req = signed_request();
+
+	(void)state;
+	memcpy(req.token, token, 8);
+	assert_false(token_valid(&key, &req, &ends, NOW));
 }
 
 static void test_time(void **state)
@@ -50,37 +68,48 @@ static void test_time(void **state)
 	struct reddn_wire_req req = signed_request();
 
 	(void)state;
-	assert_true(token_valid(&key, &req, here, NOW));
-	assert_true(token_valid(&key, &req, here, begin - TOKEN_WINDOW_S));
-	assert_false(token_valid(&key, &req, here, begin - TOKEN_WINDOW_S - 1));
-	assert_true(token_valid(&key, &req, here, begin + 2 * TOKEN_WINDOW_S - 1));
-	assert_false(token_valid(&key, &req, here, begin + 2 * TOKEN_WINDOW_S));
+	assert_true(token_valid(&key, &req, &ends, NOW));
+	assert_true(token_valid(&key, &req, &ends, begin - TOKEN_WINDOW_S));
+	assert_false(token_valid(&key, &req, &ends, begin - TOKEN_WINDOW_S - 1));
+	assert_true(token_valid(&key, &req, &ends, begin + 2 * TOKEN_WINDOW_S - 1));
+	assert_false(token_valid(&key, &req, &ends, begin + 2 * TOKEN_WINDOW_S));
 }
 
-/* Every bit of the request, of the address and of the key counts, and every bit of the token */
+/* Every bit of the request, of both ends and of the key counts, and every bit of the token */
 static void test_bits(void **state)
 {
+	static const struct {
+		size_t at, size;
+	} covered[] = {
+		{offsetof(struct token_ends, client), sizeof(ends.client)},
+		{offsetof(struct token_ends, gid), sizeof(ends.gid)},
+		{offsetof(struct token_ends, server), sizeof(ends.server)},
+		{offsetof(struct token_ends, port), sizeof(ends.port)},
+		{offsetof(struct token_ends, client_qpn), sizeof(ends.client_qpn)},
+	};
 	struct reddn_wire_req req = signed_request();
-	uint8_t address[16];
 	struct token_key other = key;
 
 	(void)state;
 	for (size_t bit = 0; bit < 8 * sizeof(req); bit++) {
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_false(token_valid(&key, &req, here, NOW));
+		assert_false(token_valid(&key, &req, &ends, NOW));
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	for (size_t bit = 0; bit < 128; bit++) {
-		memcpy(address, here, 16);
-		address[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_false(token_valid(&key, &req, address, NOW));
+	for (size_t i = 0; i < COUNT(covered); i++) {
+		for (size_t bit = 0; bit < 8 * covered[i].size; bit++) {
+			struct token_ends changed = ends;
+
+			((uint8_t *)&changed)[covered[i].at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+			assert_false(token_valid(&key, &req, &changed, NOW));
+		}
 	}
 	other.bytes[31] ^= 1;
-	assert_false(token_valid(&other, &req, here, NOW));
+	assert_false(token_valid(&other, &req, &ends, NOW));
 	other = key;
 	other.len--;
-	assert_false(token_valid(&other, &req, here, NOW));
-	assert_true(token_valid(&key, &req, here, NOW));
+	assert_false(token_valid(&other, &req, &ends, NOW));
+	assert_true(token_valid(&key, &req, &ends, NOW));
 }
 
 static int read_file(const char *bytes, size_t len, char *why, size_t size)
@@ -123,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_version_1),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_files),

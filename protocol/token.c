@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char purpose[16] = "reddn token 1";
+static const char purpose[16] = "reddn token 2";
 
 static int fail(int error, char *why, size_t size, const char *words)
 {
@@ -50,28 +50,34 @@ void token_key_wipe(struct token_key *key)
 	explicit_bzero(key, sizeof(*key));
 }
 
-static void make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+static void make(const struct token_key *key, const struct reddn_wire_req *req, const struct token_ends *ends,
 	uint64_t window, uint8_t token[8])
 {
+	const uint32_t qpn = htobe32(ends->client_qpn);
+	const uint16_t port = htobe16(ends->port);
 	struct hmac_sha256_ctx hmac;
 
 	window = htobe64(window);
 	hmac_sha256_set_key(&hmac, key->len, key->bytes);
 	hmac_sha256_update(&hmac, sizeof(purpose), (const uint8_t *)purpose);
 	hmac_sha256_update(&hmac, sizeof(window), (const uint8_t *)&window);
-	hmac_sha256_update(&hmac, 16, address);
+	hmac_sha256_update(&hmac, sizeof(ends->client), ends->client);
+	hmac_sha256_update(&hmac, sizeof(ends->gid), ends->gid);
+	hmac_sha256_update(&hmac, sizeof(ends->server), ends->server);
+	hmac_sha256_update(&hmac, sizeof(qpn), (const uint8_t *)&qpn);
+	hmac_sha256_update(&hmac, sizeof(port), (const uint8_t *)&port);
 	hmac_sha256_update(&hmac, offsetof(struct reddn_wire_req, token), (const uint8_t *)req);
 	hmac_sha256_digest(&hmac, 8, token);
 	explicit_bzero(&hmac, sizeof(hmac));
 }
 
-void token_make(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+void token_make(const struct token_key *key, const struct reddn_wire_req *req, const struct token_ends *ends,
 	uint64_t now, uint8_t token[8])
 {
-	make(key, req, address, now / TOKEN_WINDOW_S, token);
+	make(key, req, ends, now / TOKEN_WINDOW_S, token);
 }
 
-bool token_valid(const struct token_key *key, const struct reddn_wire_req *req, const uint8_t address[16],
+bool token_valid(const struct token_key *key, const struct reddn_wire_req *req, const struct token_ends *ends,
 	uint64_t now)
 {
 	uint64_t window = now / TOKEN_WINDOW_S;
@@ -79,7 +85,7 @@ bool token_valid(const struct token_key *key, const struct reddn_wire_req *req, 
 	int valid = 0;
 
 	for (uint64_t w = window - 1; w != window + 2; w++) {
-		make(key, req, address, w, token);
+		make(key, req, ends, w, token);
 		valid |= memeql_sec(token, req->token, sizeof(token));
 	}
 	explicit_bzero(token, sizeof(token));

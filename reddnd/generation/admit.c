@@ -21,14 +21,14 @@ static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *re
 {
 	if (t->has_key != has_token)
 		return false;
-	return !has_token || token_valid(&t->key, req, from->address, from->now);
+	return !has_token || token_valid(&t->key, req, from->ends, from->now);
 }
 
 /* As catalog_match() */
 static int match(const struct catalog_tenant *t, const struct admit_from *from)
 {
 	if (!from->untrusted)
-		return catalog_match(t, from->address);
+		return catalog_match(t, from->ends->client);
 	return t->nnetworks && !t->has_key ? -1 : 0;
 }
 
@@ -62,7 +62,7 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 		}
 		keys |= t->has_key;
 	}
-	name_of(from->address, text);
+	name_of(from->ends->client, text);
 	if (best < 0)
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s are not served", text);
 	else if (!has_token)
@@ -71,7 +71,8 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "clients from %s must not have a token", text);
 	else
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
-			"the token is invalid: made with another key, with a wrong clock, or not for %s",
+			"the token is invalid: wrong key, clock or version, or not for this connection from "
+			"%s",
 			text);
 	return false;
 }

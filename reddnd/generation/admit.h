@@ -21,10 +21,10 @@
 struct admit_from {
 	const void *data; /* private data */
 	size_t size;
-	const uint8_t *address; /* 16 bytes: rnic_conn_address() */
-	bool untrusted;         /* nothing shows that the client has that address */
-	uint64_t now;           /* s, Unix time */
-	uint64_t now_us;        /* of CLOCK_MONOTONIC */
+	const struct token_ends *ends; /* of the connection */
+	bool untrusted;                /* nothing shows that the client has its address */
+	uint64_t now;                  /* s, Unix time */
+	uint64_t now_us;               /* of CLOCK_MONOTONIC */
 };
 
 struct admit_result {

@@ -3,6 +3,7 @@
 
 #include "reddnd/rnic/internal.h"
 #include "reddnd/util/log.h"
+#include "util/address.h"
 #include "util/cleanup.h"
 
 #include <arpa/inet.h>
@@ -38,6 +39,7 @@ struct rnic_conn {
 	void *user;
 	bool accepted, gone;
 	char peer[80];
+	uint32_t qpn;          /* of the client */
 	struct ibv_ah_attr ah; /* the path to the client */
 	bool resolved;         /* the members that follow */
 	uint8_t mac[6];
@@ -178,6 +180,7 @@ static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *d
 		rdma_destroy_id(id);
 		return;
 	}
+	conn->qpn = rtr.dest_qp_num;
 	conn->ah = rtr.ah_attr;
 	id->context = conn;
 	cm->ops->request(cm->arg, steal_ptr(&conn), data, size);
@@ -236,22 +239,41 @@ const char *rnic_conn_peer(const struct rnic_conn *conn)
 
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
 {
-	const struct sockaddr *sa = rdma_get_peer_addr(conn->id);
+	address_read(rdma_get_peer_addr(conn->id), address);
+}
 
-	memset(address, 0, 16);
-	if (sa->sa_family == AF_INET) {
-		memset(address + 10, 0xff, 2);
-		memcpy(address + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
-	} else if (sa->sa_family == AF_INET6) {
-		memcpy(address, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
-	}
+void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port)
+{
+	address_read(rdma_get_local_addr(conn->id), address);
+	*port = ntohs(rdma_get_src_port(conn->id));
+}
+
+int rnic_conn_server_gid(const struct rnic_conn *conn, uint8_t gid[16])
+{
+	union ibv_gid g;
+
+	if (!conn->ah.is_global)
+		return -ENODATA;
+	if (ibv_query_gid(conn->id->verbs, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
+		return errno ? -errno : -EIO;
+	memcpy(gid, g.raw, sizeof(g.raw));
+	return 0;
+}
+
+uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)
+{
+	return conn->qpn;
 }
 
 void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
 {
+	const struct rdma_route *route = &conn->id->route;
+
 	memset(gid, 0, 16);
 	if (conn->ah.is_global)
 		memcpy(gid, conn->ah.grh.dgid.raw, 16);
+	else if (route->num_paths)
+		memcpy(gid, route->path_rec[0].dgid.raw, 16);
 }
 
 const char *rnic_conn_device(const struct rnic_conn *conn)

@@ -49,7 +49,14 @@ void *rnic_conn_user(const struct rnic_conn *conn);
 const char *rnic_conn_peer(const struct rnic_conn *conn);
 /** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
-/** The GID that packets to the client go to, by which it is known in the network; all zero without a GRH. */
+/** The address and the port that the client connected to; IPv4 as ::ffff:a.b.c.d. */
+void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port);
+/** Our own GID that the client's packets come to. -errno. */
+int rnic_conn_server_gid(const struct rnic_conn *conn, uint8_t gid[16]);
+/** Its queue pair, which replies go to. */
+uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn);
+/** The GID that packets to the client go to, by which it is known in the network. Without a GRH, that of its
+ * path; all zero if the connection manager reports none. */
 void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16]);
 /** Name of the device that the client's request came to. */
 const char *rnic_conn_device(const struct rnic_conn *conn);

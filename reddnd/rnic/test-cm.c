@@ -108,12 +108,17 @@ static void one_at_a_time(void **state)
 	rnic_cm_free(cm);
 }
 
-static uint8_t seen_address[16], seen_gid[16];
+static uint8_t seen_address[16], seen_gid[16], seen_server[16], seen_server_gid[16];
+static uint16_t seen_port;
+static uint32_t seen_qpn;
 
 static void note_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
 	rnic_conn_address(conn, seen_address);
 	rnic_conn_gid(conn, seen_gid);
+	rnic_conn_server(conn, seen_server, &seen_port);
+	assert_int_equal(rnic_conn_server_gid(conn, seen_server_gid), 0);
+	seen_qpn = rnic_conn_client_qpn(conn);
 	request(arg, conn, data, size);
 }
 
@@ -147,6 +152,41 @@ static void gid_of_a_client(void **state)
 	rnic_cm_free(cm);
 }
 
+/* The queue pair of the client, and the address that it meant, if the server listens on that or on any */
+static void ends_of_a_connection(void **state)
+{
+	static const struct rnic_cm_ops ops = {
+		.request = note_request, .established = established, .gone = gone};
+	static const uint8_t meant[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	const char *const listen[] = {"127.0.0.1", "0.0.0.0"};
+
+	(void)state;
+	assert_non_null(channel);
+	for (unsigned i = 0; i < 2; i++) {
+		struct rdma_cm_id *id;
+		struct pollfd ready;
+		struct rnic_cm *cm;
+
+		assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
+		assert_int_equal(rnic_cm_bind(cm, listen[i], PORT), 0);
+		assert_int_equal(rnic_cm_listen(cm), 0);
+		id = ask(channel, NO_QPN + 77 + i);
+		ready = (struct pollfd){.fd = rnic_cm_fd(cm), .events = POLLIN};
+		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+		assert_int_equal(rnic_cm_dispatch(cm), 0);
+		assert_memory_equal(seen_server, meant, sizeof(meant));
+		assert_memory_equal(seen_server_gid, meant, sizeof(meant));
+		assert_int_equal(seen_port, PORT);
+		assert_int_equal(seen_qpn, NO_QPN + 77 + i);
+		assert_memory_equal(seen_gid, id->route.path_rec[0].sgid.raw, sizeof(seen_gid));
+		expect_event(channel, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id);
+		rnic_cm_free(cm);
+	}
+	rdma_destroy_event_channel(channel);
+}
+
 /* No client can make the NIC wait for hours */
 static void ack_timeout(void **state)
 {
@@ -160,7 +200,7 @@ static void ack_timeout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
-		cmocka_unit_test(ack_timeout)};
+		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(ack_timeout)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,18 @@ static struct session_client client_of(struct rnic_conn *conn)
 	return c;
 }
 
+/* From the connection, as its queue pairs will be connected: a token shows that the client made the request
+ * for these ends */
+static struct token_ends ends_of(const struct session_client *c)
+{
+	struct token_ends ends = {.client_qpn = rnic_conn_client_qpn(c->conn)};
+
+	memcpy(ends.client, c->address, sizeof(ends.client));
+	rnic_conn_gid(c->conn, ends.gid);
+	rnic_conn_server(c->conn, ends.server, &ends.port);
+	return ends;
+}
+
 static void reject(const struct session_client *c, const struct reddn_wire_rej *rej)
 {
 	if (rnic_conn_reject(c->conn, rej, sizeof(*rej)) < 0)
@@ -57,12 +69,18 @@ static void answer_query(const struct acceptor *a, const struct session_client *
  * rdma_ip2gid): one who gives the address of another is not answered there, and is refused here. On
  * InfiniBand a GID is no IP address.
  */
-static bool has_its_address(const struct session_client *c)
+static bool has_its_address(const struct token_ends *ends)
+{
+	return memcmp(ends->gid, ends->client, sizeof(ends->gid)) == 0;
+}
+
+/* The same of the address that it connects to, which the kernel compares only with that of a listener. A
+ * token for another server would be good here if a request could name any. */
+static bool has_our_address(const struct session_client *c, const struct token_ends *ends)
 {
 	uint8_t gid[16];
 
-	rnic_conn_gid(c->conn, gid);
-	return memcmp(gid, c->address, sizeof(gid)) == 0;
+	return rnic_conn_server_gid(c->conn, gid) == 0 && memcmp(gid, ends->server, sizeof(gid)) == 0;
 }
 
 /* False, with the reason in @rej: the client came in on another device, gives an address of another, is
@@ -77,9 +95,14 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 			its, ours);
 		return false;
 	}
-	if (!from->untrusted && !has_its_address(c)) {
+	if (!from->untrusted && !has_its_address(from->ends)) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the address in the request is not the one that the client's packets come from");
+		return false;
+	}
+	if (!from->untrusted && !has_our_address(c, from->ends)) {
+		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+			"the server's address in the request is not the one that the client's packets go to");
 		return false;
 	}
 	return enforcement_admits(a->enforcement, c->address, from->now_us, rej) &&
@@ -114,13 +137,15 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 {
 	struct end_reason_query query;
 	struct reddn_wire_rej rej;
+	struct token_ends ends;
 	struct admit_from from;
 
 	*client = client_of(conn);
+	ends = ends_of(client);
 	*admitted = (struct admit_result){0};
 	from = (struct admit_from){.data = data,
 		.size = size,
-		.address = client->address,
+		.ends = &ends,
 		.untrusted = rnic_device_caps(a->parts.dev)->infiniband,
 		.now = (uint64_t)time(NULL),
 		.now_us = now};

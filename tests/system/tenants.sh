@@ -215,4 +215,16 @@ until_true get b one || fail "clients are not served later" "$work/get.log" "$wo
 ok "quota \"connect_rate\""
 
 stop_reddnd
+
+# a token is for the address that the client connects to, whatever the daemon listens on. 127.0.0.5 leads to the host of 127.0.0.1
+own=$address
+address=0.0.0.0
+start_reddnd "$(settings "tenants = ( { name = \"secret\"; key = \"$work/key\"; } );")"
+address=$own
+served "a token, where the daemon listens on any address" b one --token-file "$work/key"
+address=127.0.0.5
+refused "the server's address in the request is not the one that the client's packets go to" b one --token-file "$work/key"
+address=$own
+
+stop_reddnd
 done_testing
