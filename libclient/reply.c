@@ -3,6 +3,7 @@
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
@@ -39,11 +40,20 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 	}
 }
 
-enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before)
+void reddn_reply_read(const uint8_t *slot, struct reddn_reply *reply)
 {
-	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
-	const struct reddn_record *r = (const struct reddn_record *)(slot + REDDN_SLOT_RECORD);
+	memcpy(&reply->live, slot + REDDN_SLOT_LIVE, sizeof(reply->live));
+	memcpy(&reply->head, slot + REDDN_SLOT_RECORD, sizeof(reply->head));
+	reply->bytes = slot + REDDN_SLOT_RECORD + sizeof(reply->head);
+	/* The compiler must not read them again where they are used */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_reply *reply, size_t slot_size, const struct reddn_seen *before)
+{
+	const struct reddn_table_live *live = &reply->live;
+	const struct reddn_record *r = &reply->head;
 	struct reddn_place wanted, stored;
 
 	if (!r->key_len && !r->val_len) {
@@ -55,13 +65,13 @@ enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const v
 	}
 	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
 		reddn_record_size(r->key_len, r->val_len) > slot_size - REDDN_SLOT_RECORD ||
-		reddn_record_sum(r) != r->sum)
+		reddn_record_sum_of(r->key_len, r->val_len, reply->bytes) != r->sum)
 		return REDDN_REPLY_OVERTAKEN;
-	if (r->key_len == key_len && !memcmp(r->bytes, key, key_len))
+	if (r->key_len == key_len && !memcmp(reply->bytes, key, key_len))
 		return REDDN_REPLY_HIT;
 	/* If the other key has the same fingerprint in the same bucket, the table cannot hold ours. If not,
 	 * the writer reused the record meanwhile. */
 	wanted = reddn_hash_key(g->seed, g->buckets, key, key_len);
-	stored = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
+	stored = reddn_hash_key(g->seed, g->buckets, reply->bytes, r->key_len);
 	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
 }

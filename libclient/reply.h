@@ -48,12 +48,21 @@ struct reddn_seen {
 	uint64_t epoch;
 };
 
+/** What a reply slot has of lengths and counters, read once: a server may write to the slot at any time. */
+struct reddn_reply {
+	struct reddn_table_live live;
+	struct reddn_record head; /* its lengths are those that reddn_reply_check() has checked */
+	const uint8_t *bytes;     /* key and value in the slot; only these may still change */
+};
+
+/** Read the head of a reply. @slot has REDDN_SLOT_LIVE and REDDN_SLOT_RECORD in it. */
+void reddn_reply_read(const uint8_t *slot, struct reddn_reply *reply);
+
 /**
- * Check the reply to a get of the key. @slot has @slot_size bytes, with REDDN_SLOT_LIVE and REDDN_SLOT_RECORD
- * in it. @before comes from a reply that had arrived before this request was sent. HIT: the slot holds the
- * record, and its key and checksum are right.
+ * Check the reply to a get of the key, from a slot of @slot_size bytes. @before comes from a reply that had
+ * arrived before this request was sent. HIT: the slot holds the record, and its key and checksum are right.
  */
 enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const uint8_t *slot, size_t slot_size, const struct reddn_seen *before);
+	const struct reddn_reply *reply, size_t slot_size, const struct reddn_seen *before);
 
 #endif

@@ -166,8 +166,7 @@ static int reply(struct reddn *c, struct reddn_result *res)
 	uint32_t slot = (uint32_t)(c->done % c->info.depth), request = c->slots[slot].request;
 	struct reddn_request *q = &c->requests[request];
 	const uint8_t *mem = reddn_slot_mem(c, slot);
-	const struct reddn_record *r = (const struct reddn_record *)(mem + REDDN_SLOT_RECORD);
-	const struct reddn_table_live *live = (const struct reddn_table_live *)(mem + REDDN_SLOT_LIVE);
+	struct reddn_reply got;
 	enum reddn_reply_state state;
 	int status = 0;
 
@@ -178,13 +177,15 @@ static int reply(struct reddn *c, struct reddn_result *res)
 		hold(c, slot, res, mem, c->info.reply_max);
 		return 1;
 	}
-	state = reddn_reply_check(&c->geo, key_of(c, request), q->len, mem, c->info.slot_size, &q->before);
-	c->seen = (struct reddn_seen){
-		.valid = true, .moves = live->moves, .epoch = c->seen.valid ? c->seen.epoch : live->epoch};
+	reddn_reply_read(mem, &got);
+	state = reddn_reply_check(&c->geo, key_of(c, request), q->len, &got, c->info.slot_size, &q->before);
+	c->seen = (struct reddn_seen){.valid = true,
+		.moves = got.live.moves,
+		.epoch = c->seen.valid ? c->seen.epoch : got.live.epoch};
 	switch (state) {
 	case REDDN_REPLY_HIT:
 		finish(c, request, res, 0);
-		hold(c, slot, res, r->bytes + r->key_len, r->val_len);
+		hold(c, slot, res, got.bytes + got.head.key_len, got.head.val_len);
 		return 1;
 	case REDDN_REPLY_MISS:
 		status = REDDN_MISS;

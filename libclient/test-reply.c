@@ -2,6 +2,7 @@
 #include "libclient/reply.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
+#include "util/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +39,10 @@ static void put(const char *key, size_t val_len)
 static enum reddn_reply_state judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
 {
 	struct reddn_seen seen = {.valid = valid, .moves = moves, .epoch = epoch};
+	struct reddn_reply reply;
 
-	return reddn_reply_check(&geo, key, strlen(key), slot.bytes, sizeof(slot), &seen);
+	reddn_reply_read(slot.bytes, &reply);
+	return reddn_reply_check(&geo, key, strlen(key), &reply, sizeof(slot), &seen);
 }
 
 static void test_hit(void **state)
@@ -85,6 +88,8 @@ static void test_miss(void **state)
 
 static void test_other_records(void **state)
 {
+	struct reddn_reply reply;
+
 	(void)state;
 	/* Another key, right in itself: the bucket was rewritten between the reads of its words. */
 	put("other", 10);
@@ -103,9 +108,43 @@ static void test_other_records(void **state)
 	put("key", 1001);
 	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
-	assert_int_equal(reddn_reply_check(&geo, "key", 3, slot.bytes, 64 + 16 + 1002,
-				 &(struct reddn_seen){.valid = true}),
+	reddn_reply_read(slot.bytes, &reply);
+	assert_int_equal(reddn_reply_check(
+				 &geo, "key", 3, &reply, 64 + 16 + 1002, &(struct reddn_seen){.valid = true}),
 		REDDN_REPLY_OVERTAKEN);
+}
+
+/* A server that writes into the slot once more, at any moment after the head has been read: what was checked
+ * is what is used, for lengths and for the counters of the table. */
+static void test_written_again(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 3, 100, 101, 1000, 1001, INT32_MAX, UINT32_MAX};
+	const struct reddn_seen seen = {.valid = true, .moves = 10, .epoch = 5};
+	struct reddn_reply reply;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(lengths); i++) {
+		for (unsigned k = 0; k < COUNT(lengths); k++) {
+			put("key", 100);
+			reddn_reply_read(slot.bytes, &reply);
+			record->key_len = lengths[i];
+			record->val_len = lengths[k];
+			record->sum ^= 1;
+			*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
+			assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, sizeof(slot), &seen),
+				REDDN_REPLY_HIT);
+			assert_int_equal(reply.head.key_len, 3);
+			assert_int_equal(reply.head.val_len, 100);
+			assert_ptr_equal(reply.bytes, record->bytes);
+		}
+	}
+	/* The moves that decide about a miss are those that become the next ones seen. */
+	put("", 0);
+	reddn_reply_read(slot.bytes, &reply);
+	*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
+	assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, sizeof(slot), &seen), REDDN_REPLY_MISS);
+	assert_int_equal(reply.live.moves, 10);
+	assert_int_equal(reply.live.epoch, 5);
 }
 
 /* Keys that fingerprint and bucket do not distinguish. */
@@ -186,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_any_flip_is_overtaken),
 		cmocka_unit_test(test_miss),
 		cmocka_unit_test(test_other_records),
+		cmocka_unit_test(test_written_again),
 		cmocka_unit_test(test_same_place),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_geometry),

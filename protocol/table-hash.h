@@ -86,11 +86,16 @@ static inline uint32_t reddn_locator_len(uint64_t word)
 	return (uint32_t)(be64toh(word) >> 40);
 }
 
-/** The right checksum for the lengths and bytes of a record. */
+/** The right checksum for a record of these lengths and bytes, the key first. */
+static inline uint64_t reddn_record_sum_of(uint32_t key_len, uint32_t val_len, const uint8_t *bytes)
+{
+	return XXH3_64bits_withSeed(bytes, (size_t)key_len + val_len, (uint64_t)key_len << 32 | val_len);
+}
+
+/** The same for a record in memory that nobody changes meanwhile. */
 static inline uint64_t reddn_record_sum(const struct reddn_record *r)
 {
-	return XXH3_64bits_withSeed(
-		r->bytes, (size_t)r->key_len + r->val_len, (uint64_t)r->key_len << 32 | r->val_len);
+	return reddn_record_sum_of(r->key_len, r->val_len, r->bytes);
 }
 
 #endif
