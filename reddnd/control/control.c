@@ -33,7 +33,7 @@ struct control {
 	int fd;
 	bool bound;
 	sd_event_source *io, *feeder;
-	unsigned npeers;
+	unsigned npeers, nreaders; /* all; those that may not change anything */
 	LIST_HEAD(, peer) peers;
 };
 
@@ -42,6 +42,7 @@ struct control {
 static void peer_free(struct peer *p)
 {
 	p->control->npeers--;
+	p->control->nreaders -= !p->may_change;
 	LIST_REMOVE(p, link);
 	sd_event_source_disable_unref(p->io);
 	sd_event_source_disable_unref(p->timer);
@@ -237,7 +238,7 @@ static bool is_trusted(int fd)
 	       (cred.uid == 0 || cred.uid == geteuid());
 }
 
-static int peer_new(struct control *c, int fd)
+static int peer_new(struct control *c, int fd, bool may_change)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 	int r;
@@ -248,9 +249,10 @@ static int peer_new(struct control *c, int fd)
 	}
 	p->control = c;
 	p->fd = fd;
+	p->may_change = may_change;
 	c->npeers++;
+	c->nreaders += !may_change;
 	LIST_INSERT_HEAD(&c->peers, p, link);
-	p->may_change = is_trusted(fd);
 	p->in = malloc(CONTROL_LINE_MAX);
 	r = p->in ? sd_event_add_io(c->event, &p->io, fd, EPOLLIN, peer_ready, p) : -ENOMEM;
 	if (r >= 0)
@@ -265,16 +267,18 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 {
 	struct control *c = arg;
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
+	bool may_change;
 
 	(void)source;
 	(void)revents;
 	if (fd < 0)
 		return 0;
-	if (c->npeers == CONTROL_PEERS_MAX) {
+	may_change = is_trusted(fd);
+	if (c->npeers == CONTROL_PEERS_MAX || (!may_change && c->nreaders == CONTROL_READERS_MAX)) {
 		close(fd);
 		return 0;
 	}
-	r = peer_new(c, fd);
+	r = peer_new(c, fd, may_change);
 	if (r < 0)
 		log_errno(r, "a peer on %s cannot be served", c->path);
 	return 0;

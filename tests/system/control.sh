@@ -189,6 +189,32 @@ if [[ $(id -u) -eq 0 ]]; then
 	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" || fail "user nobody cannot read the status" "$work/ctl.err"
 	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "user nobody can reload"
 	complains 'is for root and the user of the daemon'
+
+	# a user takes every seat that there is for users; root finds one nevertheless
+	background seats.log python3 -c '
+import os, socket, sys, time
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+served = []
+for _ in range(100):
+    s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1])
+    try:
+        s.sendall(b"{\"command\":\"status\"}\n")
+        if s.recv(1):
+            served.append(s)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+print("served", len(served), flush=True)
+time.sleep(3600)' "$control"
+	until_true grep -q served "$work/seats.log" || fail "nobody takes seats" "$work/seats.log"
+	grep -qx 'served 24' "$work/seats.log" || fail "not 24 of 100 peers of a user are served" "$work/seats.log"
+	for _ in {1..20}; do
+		ctl status || fail "root finds no seat" "$work/ctl.err"
+	done
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" && fail "a user gets a seat of root"
+	kill "$child"
+	wait "$child"
+	until_true runuser -u nobody -- "$REDDNCTL" --socket "$control" status || fail "no seat becomes free"
+	ok "seats for root"
 fi
 
 # more silent peers than the daemon has room for keep others out only until they time out
