@@ -158,7 +158,7 @@ static void test_include(void **state)
 static void test_files(void **state)
 {
 	struct catalog *c;
-	char *errors;
+	char *errors, message[256];
 
 	(void)state;
 	assert_int_equal(catalog_load("absent", &c, &errors), -EINVAL);
@@ -171,6 +171,11 @@ static void test_files(void **state)
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	expect("@include \"fifo\"\n@include \"/\"\n", "c:1: @include \"fifo\" is no file but something else\n"
 						      "c:2: @include \"/\" is no file but a directory\n");
+	snprintf(message, sizeof(message), "c:1: program %s/fifo.rdn cannot be read: it is no regular file\n",
+		dir);
+	assert_int_equal(rename("fifo", "fifo.rdn"), 0); /* that nobody writes to */
+	expect("offloads = ( { name = \"o\"; program = \"fifo\"; } );\n", message);
+	assert_int_equal(rename("fifo.rdn", "fifo"), 0);
 	put("more", "@include \"more\"\n@include \"more\"\n@include \"more\"\n"); /* ever deeper */
 	expect("@include \"more\"\n",
 		"more:1: include file nesting too deep; see libconfig's manual for the syntax\n");
