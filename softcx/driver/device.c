@@ -2,6 +2,7 @@
 #include "softcx/driver/device.h"
 #include "util/cleanup.h"
 
+#include "softcx/driver/fair-lock.h"
 #include "softcx/driver/guard.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/remote-copy.h"
@@ -32,7 +33,7 @@ struct channel {
 	int fd;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fair_lock lock;
 static struct channel channels[4096];
 static unsigned nchannels; /* used slots are below this */
 /* Messages of the call under way. Static, so never on a page that is being converted. */
@@ -450,11 +451,11 @@ static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply 
 	int state, held, rc;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&lock);
+	fair_lock(&lock);
 	held = hold(fd);
 	rc = held < 0 ? held : call_locked(held, iov, niov, reply, map_fd);
 	release(held, fd);
-	pthread_mutex_unlock(&lock);
+	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : reply->rc;
 }
@@ -541,7 +542,7 @@ void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
 	int state, held, uffd;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&lock);
+	fair_lock(&lock);
 	held = hold(fd);
 	if (held >= 0 && channel_get(held, &ch) == 0) {
 		uffd = guard_new(ch->file, offset, addr, len, map_fd);
@@ -551,7 +552,7 @@ void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
 		}
 	}
 	release(held, fd);
-	pthread_mutex_unlock(&lock);
+	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 }
 
@@ -572,9 +573,9 @@ int dev_open(const char *name, int flags)
 		return rc;
 	}
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&lock);
+	fair_lock(&lock);
 	rc = channel_new(fd, true, &ch);
-	pthread_mutex_unlock(&lock);
+	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 	if (rc < 0) {
 		sys_close(fd);
@@ -589,12 +590,12 @@ int dev_open(const char *name, int flags)
 
 void dev_fork_prepare(void)
 {
-	pthread_mutex_lock(&lock);
+	fair_lock(&lock);
 }
 
 void dev_fork_parent(void)
 {
-	pthread_mutex_unlock(&lock);
+	fair_unlock(&lock);
 }
 
 /** The parent's channel takes this message from anyone. */
@@ -611,5 +612,5 @@ void dev_fork_child(void)
 	remote_copy_fork_child();
 	while (nchannels)
 		channel_drop(&channels[nchannels - 1]);
-	pthread_mutex_unlock(&lock);
+	fair_lock_fork_child(&lock);
 }

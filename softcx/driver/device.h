@@ -7,7 +7,8 @@
  * So it knows copies made by dup, fork, exec or SCM_RIGHTS without interposing any of those. It finds the
  * command channel of an open file by the socket's cookie.
  *
- * Threads: any. One call at a time per process; waiting for an event is done outside that lock.
+ * Threads: any. One call at a time per process, in the order in which threads ask; waiting for an event is
+ * done outside that lock.
  * Errors: negative errno.
  */
 #ifndef SOFTCX_DRIVER_DEVICE_H
