@@ -29,8 +29,8 @@ static uint16_t checksum(const void *bytes, size_t len)
 	return htons((uint16_t)~sum);
 }
 
-void hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16], uint8_t tclass,
-	uint8_t hop_limit, size_t len)
+enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16],
+	uint8_t tclass, uint8_t hop_limit, size_t len)
 {
 	memset(grh, 0, HW_GRH_BYTES);
 	if (is_v4(sgid) && is_v4(dgid)) {
@@ -43,15 +43,17 @@ void hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgi
 		memcpy(&ip.daddr, dgid + 12, 4);
 		ip.check = checksum(&ip, sizeof(ip));
 		memcpy(grh + HW_GRH_BYTES - sizeof(ip), &ip, sizeof(ip));
-	} else {
-		struct ip6_hdr ip = {0};
-
-		ip.ip6_flow = htonl(6u << 28 | (uint32_t)tclass << 20);
-		ip.ip6_plen = htons((uint16_t)(ROCE_BYTES + len));
-		ip.ip6_nxt = IPPROTO_UDP;
-		ip.ip6_hlim = hop_limit;
-		memcpy(&ip.ip6_src, sgid, 16);
-		memcpy(&ip.ip6_dst, dgid, 16);
-		memcpy(grh, &ip, sizeof(ip));
+		return HW_PACKET_IPV4;
 	}
+
+	struct ip6_hdr ip = {0};
+
+	ip.ip6_flow = htonl(6u << 28 | (uint32_t)tclass << 20);
+	ip.ip6_plen = htons((uint16_t)(ROCE_BYTES + len));
+	ip.ip6_nxt = IPPROTO_UDP;
+	ip.ip6_hlim = hop_limit;
+	memcpy(&ip.ip6_src, sgid, 16);
+	memcpy(&ip.ip6_dst, dgid, 16);
+	memcpy(grh, &ip, sizeof(ip));
+	return HW_PACKET_IPV6;
 }

@@ -14,8 +14,11 @@
 
 enum { HW_GRH_BYTES = 40 };
 
+/** Bits 27:24 of flags_rqpn in the CQE of a datagram: over UDP, with which IP header. */
+enum hw_packet_type { HW_PACKET_IPV6 = 8 | 1, HW_PACKET_IPV4 = 8 | 2 };
+
 /** The header of a packet of @len data bytes; both GIDs IPv4-mapped: IPv4. */
-void hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16], uint8_t tclass,
-	uint8_t hop_limit, size_t len);
+enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16],
+	uint8_t tclass, uint8_t hop_limit, size_t len);
 
 #endif

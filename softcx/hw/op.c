@@ -129,8 +129,8 @@ static int exec_datagram(struct hw_wqe *w)
 	if (w->opcode == WQE_OP_SEND_IMM)
 		msg.imm_be = raw32(w->p + WQE_IMM);
 	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
-	hw_grh(msg.grh, qp->dev->gid[wqe_get32(w->p + WQE_UD_GRH) >> 20 & 15], rgid, w->p[WQE_UD_TCLASS],
-		w->p[WQE_UD_HOP_LIMIT], sgl.len);
+	msg.packet_type = hw_grh(msg.grh, qp->dev->gid[wqe_get32(w->p + WQE_UD_GRH) >> 20 & 15], rgid,
+		w->p[WQE_UD_TCLASS], w->p[WQE_UD_HOP_LIMIT], sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);

@@ -152,7 +152,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 {
 	uint16_t posted = hw_qp_recvs(peer);
 	struct hw_cqe cqe = {
-		.rqpn = m->src_qpn | (m->datagram ? 1u << 28 : 0),
+		.rqpn = m->src_qpn | (m->datagram ? 1u << 28 | (uint32_t)m->packet_type << 24 : 0),
 		.user_index = peer->user_index,
 		.imm_be = m->imm_be,
 		.byte_cnt = m->len,

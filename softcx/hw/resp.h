@@ -27,6 +27,7 @@ struct hw_msg {
 	bool datagram; /* a 40-byte GRH is delivered first */
 	uint32_t imm_be;
 	uint32_t src_qpn;
+	uint8_t packet_type;       /* of a datagram: enum hw_packet_type */
 	uint32_t len;              /* bytes to report */
 	uint64_t at;               /* modelled clock: when it is placed */
 	const struct hw_sgl *data; /* NULL: nothing to scatter (WRITE_IMM) */

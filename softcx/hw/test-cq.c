@@ -318,6 +318,7 @@ static void datagram(void **state)
 	struct rig_qp qa, qb;
 	struct mlx5_wqe_av av = {.key.qkey.qkey = htobe32(0x1111)};
 	uint8_t *src, *dst, *w;
+	const uint8_t *cqe;
 	unsigned sum = 0;
 
 	(void)state;
@@ -344,7 +345,10 @@ static void datagram(void **state)
 	rig_run(&a);
 	rig_expect(&ca, CQE_OP_REQ);
 	rig_expect(&ca, CQE_OP_REQ);
-	assert_int_equal(wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + 44), 49);
+	cqe = rig_expect(&cb, CQE_OP_RESP_SEND);
+	assert_int_equal(wqe_get32(cqe + CQE_LENGTH), 49);
+	/* a GRH in the buffer; RoCE v2 with an IPv6 header */
+	assert_int_equal(wqe_get32(cqe + CQE_RQPN), 0x19000000 | hw_qpn(qa.qp));
 	assert_string_equal((char *)dst + 40, "datagram");
 	assert_int_equal(dst[0], 6 << 4);
 	assert_int_equal(dst[8 + 15], 1); /* GRH: who sent it */
@@ -363,7 +367,8 @@ static void datagram(void **state)
 	rig_ring(&qa);
 	rig_run(&a);
 	rig_expect(&ca, CQE_OP_REQ);
-	rig_expect(&cb, CQE_OP_RESP_SEND);
+	assert_int_equal(
+		wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + CQE_RQPN), 0x1a000000 | hw_qpn(qa.qp));
 	assert_int_equal(dst[20], 0x45);
 	assert_int_equal(dst[20 + 8], 9);
 	assert_memory_equal(dst + 20 + 12, "\x0a\0\0\x01\x0a\0\0\x02", 8);
