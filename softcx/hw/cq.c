@@ -231,12 +231,17 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 		trace_cqe(cq, c, b);
 }
 
+/** CQEs that software has not consumed. A consumer index ahead of the producer is its mistake: 0. */
+static uint32_t outstanding(struct hw_cq *cq)
+{
+	uint32_t used = (uint32_t)(cq->producer - hw_db_read(&cq->db[0])) & INDEX_MASK;
+
+	return used < 0x800000 ? used : 0;
+}
+
 static bool overrun(struct hw_cq *cq)
 {
-	uint64_t used = (cq->producer - hw_db_read(&cq->db[0])) & INDEX_MASK;
-
-	/* A consumer index ahead of the producer is software's mistake, not an overrun */
-	return used >= cq->size && used < 0x800000;
+	return outstanding(cq) >= cq->size;
 }
 
 bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
@@ -280,6 +285,9 @@ int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint6
 	if (log_size > 22 || (cqe_bytes != 64 && cqe_bytes != 128))
 		return -EINVAL;
 	size = 1u << log_size;
+	/* They move to the new ring; the CQE that announces it needs a place in the old one */
+	if (outstanding(cq) > size || overrun(cq))
+		return -EINVAL;
 	ring = hw_mem_pin(dev, buf, off, (uint64_t)size * cqe_bytes, 64);
 	if (!ring)
 		return -EINVAL;

@@ -237,7 +237,7 @@ struct hw_cq_attr {
 int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq **cq);
 int hw_cq_destroy(struct hw_dev *dev, struct hw_cq *cq);
 int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint64_t off, uint8_t log_size,
-	uint8_t cqe_bytes); /* writes the RESIZE CQE as mlx5 does */
+	uint8_t cqe_bytes); /* writes the RESIZE CQE as mlx5 does; -EINVAL: too small for unread CQEs */
 int hw_cq_moderate(struct hw_cq *cq, uint16_t period_us, uint16_t max_count);
 uint32_t hw_cqn(const struct hw_cq *cq);
 struct hw_cq *hw_cq_find(struct hw_dev *dev, uint32_t cqn);

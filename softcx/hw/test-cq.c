@@ -198,6 +198,37 @@ static void resized(void **state)
 	rig_one_close(&o);
 }
 
+/* Firmware refuses a ring that has no room for the CQEs that nobody has read (BAD_SIZE_OUTS_CQES). */
+static void resized_below_unread(void **state)
+{
+	struct rig_one o;
+	uint8_t *ring;
+
+	(void)state;
+	open_one_with(&o, (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){0});
+	nops(&o, 5);
+	ring = rig_alloc(&o.rig, 16 * 64);
+	memset(ring, 0xf1, 16 * 64);
+	assert_int_equal(
+		hw_cq_resize(o.rig.dev, o.scq.cq, &o.rig.mem, rig_off(&o.rig, ring), 2, 64), -EINVAL);
+	rig_expect(&o.scq, CQE_OP_REQ);
+	assert_int_equal(hw_cq_resize(o.rig.dev, o.scq.cq, &o.rig.mem, rig_off(&o.rig, ring), 2, 64), 0);
+	for (unsigned i = 1; i < 5; i++)
+		rig_expect(&o.scq, CQE_OP_REQ);
+	rig_expect(&o.scq, CQE_OP_RESIZE);
+	rig_one_close(&o);
+
+	/* an old ring that is full */
+	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
+	nops(&o, 4);
+	ring = rig_alloc(&o.rig, 16 * 64);
+	memset(ring, 0xf1, 16 * 64);
+	assert_int_equal(
+		hw_cq_resize(o.rig.dev, o.scq.cq, &o.rig.mem, rig_off(&o.rig, ring), 4, 64), -EINVAL);
+	assert_int_equal(rig_cq_count(&o.scq), 4);
+	rig_one_close(&o);
+}
+
 static void scatter_to_cqe(void **state)
 {
 	(void)state;
@@ -367,8 +398,7 @@ static void datagram(void **state)
 	rig_ring(&qa);
 	rig_run(&a);
 	rig_expect(&ca, CQE_OP_REQ);
-	assert_int_equal(
-		wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + CQE_RQPN), 0x1a000000 | hw_qpn(qa.qp));
+	assert_int_equal(wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + CQE_RQPN), 0x1a000000 | hw_qpn(qa.qp));
 	assert_int_equal(dst[20], 0x45);
 	assert_int_equal(dst[20 + 8], 9);
 	assert_memory_equal(dst + 20 + 12, "\x0a\0\0\x01\x0a\0\0\x02", 8);
@@ -433,6 +463,7 @@ int main(void)
 		cmocka_unit_test(overrun),
 		cmocka_unit_test(collapsed),
 		cmocka_unit_test(resized),
+		cmocka_unit_test(resized_below_unread),
 		cmocka_unit_test(scatter_to_cqe),
 		cmocka_unit_test(srq),
 		cmocka_unit_test(datagram),
