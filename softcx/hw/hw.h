@@ -196,6 +196,11 @@ struct hw_mkey_attr {
 
 /** @key is both lkey and rkey (index << 8 | variant). A freed key is not handed out again soon. */
 int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key);
+/**
+ * Gives @key, as it is, another PD, other rights and other memory, as the driver's UMR does. @attr: all of it
+ * but has_variant. -EBUSY while a window shows a part of it.
+ */
+int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *attr);
 /** -EBUSY while a window shows a part of it. */
 int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
 /** A memory window of @type 1 or 2, which shows nothing until a queue binds it. A key like others, but never

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory: copies of every alignment, words that are never torn, memory of another process, what is left over.
  */
+#include "softcx/hw/mem.h"
 #include "softcx/hw/test-rig.h"
 #include "util/array.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,6 +239,40 @@ static void key_attributes(void **state)
 	close_self(&s);
 }
 
+/* The same key with other rights, for another PD. */
+static void changed_key(void **state)
+{
+	struct hw_mkey_attr attr = {.len = 64};
+	struct hw_counts before, after;
+	uint32_t key, pd, old;
+	struct hw_span span;
+	struct self s;
+
+	(void)state;
+	open_self(&s, 3);
+	hw_counts(s.rig.dev, &before);
+	attr.pdn = old = s.rig.pdn;
+	attr.mem = &s.rig.mem;
+	assert_int_equal(hw_mkey_create(s.rig.dev, &attr, &key), 0);
+	assert_int_equal(hw_pd_alloc(s.rig.dev, &pd), 0);
+	assert_false(hw_key_span(s.rig.dev, key, old, HW_LOCAL_WRITE, 0, 64, &span));
+	attr.pdn = pd;
+	attr.access = HW_REMOTE_WRITE;
+	assert_int_equal(hw_mkey_change(s.rig.dev, key, &attr), -EINVAL); /* without the local right */
+	assert_true(hw_key_span(s.rig.dev, key, old, 0, 0, 64, &span));
+	attr.access |= HW_LOCAL_WRITE;
+	assert_int_equal(hw_mkey_change(s.rig.dev, key + 1, &attr), -EINVAL);
+	assert_int_equal(hw_mkey_change(s.rig.dev, key, &attr), 0);
+	assert_true(hw_key_span(s.rig.dev, key, pd, HW_LOCAL_WRITE, 0, 64, &span));
+	assert_false(hw_key_span(s.rig.dev, key, old, 0, 0, 64, &span));
+	assert_int_equal(hw_pd_free(s.rig.dev, pd), -EBUSY);
+	assert_int_equal(hw_mkey_destroy(s.rig.dev, key), 0);
+	assert_int_equal(hw_pd_free(s.rig.dev, pd), 0);
+	hw_counts(s.rig.dev, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+	close_self(&s);
+}
+
 /* A device takes everything with it that its users forgot. */
 static void left_over(void **state)
 {
@@ -364,6 +400,7 @@ int main(void)
 		cmocka_unit_test(untorn),
 		cmocka_unit_test(other_process),
 		cmocka_unit_test(key_attributes),
+		cmocka_unit_test(changed_key),
 		cmocka_unit_test(left_over),
 		cmocka_unit_test(trace),
 		cmocka_unit_test(trace_events),

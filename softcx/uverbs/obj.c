@@ -73,11 +73,11 @@ static int mr_check_range(uint64_t va, uint64_t len, uint64_t iova)
 	return (va ^ iova) % UVERBS_PAGE ? -EINVAL : 0;
 }
 
-static int mr_make_key(struct uverbs_file *file, const struct uverbs_mr *mr, uint32_t *key)
+static struct hw_mkey_attr mr_key(const struct uverbs_mr *mr)
 {
 	/* No peer may invalidate it: Linux, hw/mlx5/mr.c, set_mkc_access_pd_addr_fields, leaves en_rinval 0
 	 */
-	const struct hw_mkey_attr attr = {
+	return (struct hw_mkey_attr){
 		.pdn = mr->pd->pdn,
 		.iova = mr->iova,
 		.len = mr->len,
@@ -85,8 +85,6 @@ static int mr_make_key(struct uverbs_file *file, const struct uverbs_mr *mr, uin
 		.mem = mr->mem,
 		.mem_off = mr->va - mr->mem->va,
 	};
-
-	return hw_mkey_create(file->dev, &attr, key);
 }
 
 static int mr_destroy(struct uverbs_obj *obj)
@@ -104,6 +102,7 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 	struct uverbs_mr **out)
 {
 	CLEANUP(hw_mem_putp) struct hw_mem *mem = NULL;
+	struct hw_mkey_attr key;
 	struct uverbs_mr *mr;
 	struct uverbs_pd *pd;
 	int r;
@@ -128,7 +127,8 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 	mr->iova = req->hca_va;
 	mr->len = req->length;
 	mr->access = req->access_flags;
-	r = mr_make_key(file, mr, &mr->key);
+	key = mr_key(mr);
+	r = hw_mkey_create(file->dev, &key, &mr->key);
 	if (r < 0)
 		return r;
 	mem = NULL;
@@ -138,12 +138,40 @@ int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const stru
 	return 0;
 }
 
+/**
+ * True if the kernel changes the key in place: Linux hw/mlx5/mr.c, mlx5_ib_rereg_user_mr and
+ * can_use_umr_rereg_access.
+ */
+static bool mr_keeps_key(const struct uverbs_mr *mr, uint32_t flags, unsigned access)
+{
+	const unsigned by_umr = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
+				IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_ATOMIC |
+				IB_UVERBS_ACCESS_RELAXED_ORDERING;
+
+	return !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) && !((mr->access ^ access) & ~by_umr);
+}
+
+static int mr_change_key(struct hw_dev *dev, const struct uverbs_mr *old, struct uverbs_mr *want, bool keep)
+{
+	const struct hw_mkey_attr attr = mr_key(want);
+	int r;
+
+	if (keep)
+		return hw_mkey_change(dev, old->key, &attr);
+	r = hw_mkey_create(dev, &attr, &want->key);
+	if (r < 0)
+		return r;
+	r = hw_mkey_destroy(dev, old->key);
+	if (r < 0)
+		hw_mkey_destroy(dev, want->key);
+	return r;
+}
+
 int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib_uverbs_rereg_mr *req)
 {
 	CLEANUP(hw_mem_putp) struct hw_mem *mem = NULL;
 	struct uverbs_file *file = mr->obj.file;
 	struct uverbs_mr want = *mr;
-	uint32_t key;
 	int r = 0;
 
 	if (!req->flags || (req->flags & ~(uint32_t)(IBV_REREG_MR_CHANGE_TRANSLATION |
@@ -166,19 +194,13 @@ int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib
 	if (r)
 		return r;
 	want.mem = mem;
-	r = mr_make_key(file, &want, &key);
+	r = mr_change_key(file->dev, mr, &want, mr_keeps_key(mr, req->flags, want.access));
 	if (r < 0)
 		return r;
-	r = hw_mkey_destroy(file->dev, mr->key);
-	if (r < 0) {
-		hw_mkey_destroy(file->dev, key);
-		return r;
-	}
 	mr->pd->obj.users--;
 	want.pd->obj.users++;
 	want.obj = mr->obj;
 	want.obj.needs[0] = &want.pd->obj;
-	want.key = key;
 	mem = mr->mem;
 	*mr = want;
 	return 0;

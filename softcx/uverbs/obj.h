@@ -33,7 +33,7 @@ struct uverbs_mr {
 
 int uverbs_mr_create(struct uverbs_file *file, struct nic_call *call, const struct ib_uverbs_reg_mr *req,
 	struct uverbs_mr **mr);
-/** IBV_REREG_MR_*: the old key goes, a new one comes. */
+/** IBV_REREG_MR_*: another PD or other rights keep the key; for other memory a new one comes. */
 int uverbs_mr_rereg(struct uverbs_mr *mr, struct nic_call *call, const struct ib_uverbs_rereg_mr *req);
 int uverbs_mr_find(struct uverbs_file *file, uint64_t handle, struct uverbs_mr **mr);
 

@@ -191,10 +191,21 @@ static void test_rereg(void **state)
 	req.pd_handle = app_new_pd(NULL);
 	req.access_flags = IBV_ACCESS_LOCAL_WRITE;
 	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_REREG_MR, req, resp), 0);
-	assert_int_not_equal(resp->lkey, mr->lkey);
+	assert_int_equal(resp->lkey, mr->lkey);
+	assert_int_equal(resp->rkey, mr->rkey);
 	assert_int_equal(CMD(IB_USER_VERBS_CMD_DEALLOC_PD, first), 0);
 	first.pd_handle = req.pd_handle;
 	assert_int_equal(CMD(IB_USER_VERBS_CMD_DEALLOC_PD, first), -EBUSY);
+	req.flags = IBV_REREG_MR_CHANGE_ACCESS; /* a right that UMR cannot give */
+	req.access_flags |= IBV_ACCESS_MW_BIND;
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_REREG_MR, req, resp), 0);
+	assert_int_not_equal(resp->lkey, mr->lkey);
+	mr->lkey = resp->lkey;
+	req.flags = IBV_REREG_MR_CHANGE_TRANSLATION;
+	req.start = req.hca_va = app_va(p);
+	req.length = 100;
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_REREG_MR, req, resp), 0);
+	assert_int_not_equal(resp->lkey, mr->lkey);
 }
 
 static void test_qp_states(void **state)
