@@ -2,14 +2,12 @@
 #include "costs/costs.h"
 
 #include "util/array.h"
+#include "util/datafile.h"
 
 #include <errno.h>
-#include <libconfig.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /*
  * Headers of a packet. Not measured: InfiniBand's local route, base transport and extended transport headers
@@ -174,47 +172,33 @@ static int derive(const struct measured *m, struct costs *c, char *why, size_t s
 	return 0;
 }
 
+/* In a build tree, programs are in folders of two levels, such as softcx/nic. */
+static const char *const in_tree[] = {"../../costs", NULL};
+
 int costs_find(const char *name, char *path, size_t size)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int len = 0;
-
-	if (strchr(name, '/'))
-		return snprintf(path, size, "%s", name) < (int)size ? 0 : -ENAMETOOLONG;
-	if (n > 0) { /* in a build tree, the NIC is in softcx/nic and the files are in costs */
-		self[n] = '\0';
-		*strrchr(self, '/') = '\0';
-		len = snprintf(path, size, "%s/../../costs/%s.conf", self, name);
-	}
-	if (len <= 0 || len >= (int)size || access(path, R_OK) < 0)
-		len = snprintf(path, size, COSTS_DIR "/%s.conf", name);
-	return len < (int)size ? 0 : -ENAMETOOLONG;
+	return datafile_find(name, in_tree, COSTS_DIR, path, size);
 }
 
 int costs_read(const char *path, struct costs *costs, char *why, size_t size)
 {
 	struct measured m;
 	config_t cfg;
-	FILE *f = fopen(path, "re");
-	int rc;
+	char text[160];
+	unsigned line;
+	int rc = datafile_read(&cfg, path, &line, text, sizeof(text));
 
-	if (!f) {
-		rc = -errno;
-		snprintf(why, size, "%s", strerror(errno));
-		return rc;
-	}
-	config_init(&cfg);
-	rc = config_read(&cfg, f) == CONFIG_TRUE ? 0 : -EINVAL;
+	if (rc < 0 && line)
+		snprintf(why, size, "line %u: %s", line, text);
+	else if (rc < 0)
+		snprintf(why, size, "%s", text);
 	if (rc < 0)
-		snprintf(why, size, "line %d: %s", config_error_line(&cfg), config_error_text(&cfg));
-	if (rc == 0)
-		rc = check_names(config_root_setting(&cfg), "", why, size);
+		return rc;
+	rc = check_names(config_root_setting(&cfg), "", why, size);
 	if (rc == 0)
 		rc = read_fields(&cfg, &m, why, size);
 	if (rc == 0)
 		rc = derive(&m, costs, why, size);
 	config_destroy(&cfg);
-	fclose(f);
 	return rc;
 }

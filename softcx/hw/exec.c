@@ -215,7 +215,7 @@ static bool decode(struct hw_qp *qp, struct hw_wqe *w, uint8_t linear[static WQE
 	w->fm_ce_se = w->p[WQE_FLAGS];
 	w->cqe = (w->fm_ce_se >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
 	w->bbs = (uint8_t)(w->ds ? (w->ds + 3u) / 4 : 1);
-	if (!w->ds || w->bbs > left || w->bbs > qp->sq_wqebbs ||
+	if (!w->ds || w->ds > qp->dev->max_ds || w->bbs > left || w->bbs > qp->sq_wqebbs ||
 		((op >> 8 & 0xffff) != w->idx && !cfg->no_index_check) ||
 		(qpn_ds >> 8 != qp->qpn && !cfg->no_qpn_check)) {
 		w->ds = w->ds > 4 ? 4 : w->ds; /* the rest was not fetched */

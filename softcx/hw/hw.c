@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
@@ -14,6 +15,24 @@
 #include <string.h>
 #include <time.h>
 
+void hw_config_complete(struct hw_config *cfg)
+{
+	const uint64_t *fact;
+
+	if (!cfg->profile)
+		cfg->profile = profile_default();
+	fact = cfg->profile->value;
+	cfg->no_index_check |= !fact[PROFILE_CHECKS_INDEX];
+	cfg->no_qpn_check |= !fact[PROFILE_CHECKS_QPN];
+	cfg->no_msg_limit |= !fact[PROFILE_MESSAGE_LIMIT];
+	cfg->no_sync_fence |= !fact[PROFILE_SYNC_FENCE];
+}
+
+uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact)
+{
+	return dev->cfg.profile->value[fact];
+}
+
 int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids)
 {
 	struct hw_dev *dev;
@@ -24,6 +43,10 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	if (!dev)
 		return -ENOMEM;
 	dev->cfg = *cfg;
+	hw_config_complete(&dev->cfg);
+	dev->max_ds = (uint8_t)(hw_fact(dev, PROFILE_SEND_WQE) / WQE_DS < WQE_MAX_DS
+					? hw_fact(dev, PROFILE_SEND_WQE) / WQE_DS
+					: WQE_MAX_DS);
 	if (hw_clock_new(dev) < 0) {
 		free(dev);
 		return -ENOMEM;

@@ -12,6 +12,8 @@
 #ifndef SOFTCX_HW_HW_H
 #define SOFTCX_HW_HW_H
 
+#include "softcx/devices/profile.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,8 +58,10 @@ void hw_mem_put(struct hw_mem *mem); /* NULL is fine */
 struct costs; /* costs/costs.h */
 
 struct hw_config {
-	uint64_t seed;       /* decides every choice that the hardware is free to make */
-	bool lenient;        /* make the friendliest choice instead: nothing is stale or late */
+	uint64_t seed;                 /* decides every choice that the hardware is free to make */
+	bool lenient;                  /* make the friendliest choice instead: nothing is stale or late */
+	const struct profile *profile; /* outlives the device; NULL: profile_default() */
+	/* Besides what the profile leaves out */
 	bool no_index_check; /* mimic NICs whose WQE index check is switched off */
 	bool no_qpn_check;
 	bool no_msg_limit;  /* ignore QPC.log_msg_max; no source states that NICs heed it */
@@ -75,9 +79,14 @@ struct hw_counts { /* live objects; all 0 again when every user has gone */
 	uint64_t wqes, cqes, bytes, uars_woken; /* since start */
 };
 
+/** Adds what follows from the profile. hw_dev_new() does it for its own copy. */
+void hw_config_complete(struct hw_config *cfg);
+
 /** @gids: up to 16 RoCE v2 GIDs of the port; a QP is reached by (any GID of its device, QPN). */
 int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
 void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
+/** A fact of the device's profile. */
+uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact);
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
 uint32_t hw_clock_khz(const struct hw_dev *dev); /* ticks of timestamps in a millisecond */
 bool hw_port_up(const struct hw_dev *dev);       /* a port that is down neither sends nor receives */

@@ -252,6 +252,11 @@ static int exec_read(struct hw_wqe *w)
 	return ok ? 0 : unreachable(&from);
 }
 
+static bool is_masked(const struct hw_wqe *w)
+{
+	return w->opcode == WQE_OP_MASKED_CAS || w->opcode == WQE_OP_MASKED_FETCH_ADD;
+}
+
 static int exec_atomic(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
@@ -262,7 +267,7 @@ static int exec_atomic(struct hw_wqe *w)
 	uint8_t old[8];
 	int ret;
 
-	if (!size || w->ds < data_ds + 1)
+	if (!size || w->ds < data_ds + 1 || (is_masked(w) && !hw_fact(qp->dev, PROFILE_MASKED_ATOMICS)))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, data_ds, HW_LOCAL_WRITE, &sgl);
 	if (!ret && sgl.len < size)

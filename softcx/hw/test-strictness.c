@@ -2,7 +2,7 @@
 /*
  * Each rule of strictness has two programs: a wrong one that relies on what no source promises, and a right
  * one that does not. The wrong one fails under some seed; the right one passes under every seed that is
- * tried. Where a profile of the device (--lenient, --no-index-check, --no-qpn-check) makes the promise after
+ * tried. Where an option of the device (--lenient, --no-index-check, --no-qpn-check) makes the promise after
  * all, the wrong one always passes.
  *
  * Usage: test-hw-strictness [SEEDS]
@@ -533,13 +533,13 @@ static bool scatter_to_cqe(struct stage *s, bool right)
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-enum profile { NEVER, LENIENT, NO_INDEX_CHECK, NO_QPN_CHECK, PROFILES };
+enum option { NEVER, LENIENT, NO_INDEX_CHECK, NO_QPN_CHECK, OPTIONS };
 
 static const struct rule {
 	const char *name;
 	bool (*program)(struct stage *s, bool right);
-	bool always;           /* the wrong one fails under every seed */
-	enum profile forgives; /* where it always succeeds */
+	bool always;          /* the wrong one fails under every seed */
+	enum option forgives; /* where it always succeeds */
 } rules[] = {
 	{"an enabled WQE may have been fetched", patched_after_enable, false, LENIENT},
 	{"so may the next one of the own queue", patched_own_queue, false, LENIENT},
@@ -574,11 +574,11 @@ static const struct rule {
 	{"short messages stay in the CQE", scatter_to_cqe, true, NEVER},
 };
 
-static void open_stage(struct stage *s, enum profile profile)
+static void open_stage(struct stage *s, enum option option)
 {
-	struct hw_config cfg = {.lenient = profile == LENIENT,
-		.no_index_check = profile == NO_INDEX_CHECK,
-		.no_qpn_check = profile == NO_QPN_CHECK};
+	struct hw_config cfg = {.lenient = option == LENIENT,
+		.no_index_check = option == NO_INDEX_CHECK,
+		.no_qpn_check = option == NO_QPN_CHECK};
 
 	rig_open(&s->rig, &cfg);
 	s->base = s->rig.used;
@@ -623,18 +623,18 @@ static void strict(void **state)
 static void forgiven(void **state)
 {
 	(void)state;
-	for (enum profile profile = LENIENT; profile < PROFILES; profile++) {
+	for (enum option option = LENIENT; option < OPTIONS; option++) {
 		struct stage s;
 
-		open_stage(&s, profile);
+		open_stage(&s, option);
 		for (size_t i = 0; i < COUNT(rules); i++)
 			for (unsigned seed = 0; seed < seeds / 100; seed++) {
 				const struct rule *rule = &rules[i];
 
 				if (!play(&s, rule, seed, true))
-					fail_msg("%s: right, fails under profile %d", rule->name, profile);
-				if (rule->forgives == profile && !play(&s, rule, seed, false))
-					fail_msg("%s: wrong, fails under profile %d", rule->name, profile);
+					fail_msg("%s: right, fails under option %d", rule->name, option);
+				if (rule->forgives == option && !play(&s, rule, seed, false))
+					fail_msg("%s: wrong, fails under option %d", rule->name, option);
 			}
 		rig_close(&s.rig);
 	}

@@ -43,7 +43,7 @@ int hw_enable_exec(const struct hw_wqe *w)
 		return REFUSED;
 	if (send)
 		hw_qp_enable(target, index, w);
-	else
+	else if (hw_fact(qp->dev, PROFILE_RECV_ENABLE))
 		hw_qp_enable_recv(target, index);
 	return HW_EXEC_OK;
 }

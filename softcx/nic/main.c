@@ -57,6 +57,24 @@ static int read_clock(struct server_config *cfg, struct costs *costs)
 	return 0;
 }
 
+/* Reads the profile of the device. Returns an exit status. */
+static int read_device(struct server_config *cfg, struct profile *profile)
+{
+	char path[PATH_MAX], why[PROFILE_WHY];
+
+	if (profile_find(cfg->device, path, sizeof(path)) < 0) {
+		fprintf(stderr, "softcx-nic: --device: a name of at most %d bytes\n", PATH_MAX);
+		return 2;
+	}
+	if (profile_read(path, profile, why) < 0) {
+		fprintf(stderr, "softcx-nic: --device %s: %s\n", cfg->device, why);
+		return 2;
+	}
+	cfg->hw.profile = profile;
+	hw_config_complete(&cfg->hw);
+	return 0;
+}
+
 /* Makes the directories of the hosts. Returns an exit status. */
 static int make_dirs(struct hosts *hosts, const struct options *o)
 {
@@ -98,6 +116,7 @@ int main(int argc, char **argv)
 {
 	static struct hosts hosts;
 	static struct costs costs;
+	static struct profile profile;
 	struct sigaction act = {.sa_handler = on_signal};
 	struct server_config cfg;
 	struct options o;
@@ -117,10 +136,13 @@ int main(int argc, char **argv)
 			.no_qpn_check = options_given(&o, OPTION_NO_QPN_CHECK),
 			.no_msg_limit = options_given(&o, OPTION_NO_MESSAGE_LIMIT),
 			.no_sync_fence = options_given(&o, OPTION_NO_SYNC_FENCE)},
+		.device = options_device(&o),
 		.clock = o.text[OPTION_CLOCK],
 		.linger = (unsigned)o.number[OPTION_LINGER],
 	};
-	rc = read_clock(&cfg, &costs);
+	rc = read_device(&cfg, &profile);
+	if (rc == 0)
+		rc = read_clock(&cfg, &costs);
 	if (rc == 0)
 		rc = make_dirs(&hosts, &o);
 	if (rc)

@@ -121,6 +121,7 @@ static struct json_object *server_status(const struct server *s)
 
 	json_object_object_add(o, "pid", json_object_new_int(getpid()));
 	json_object_object_add(o, "dir", json_object_new_string(s->dir));
+	json_object_object_add(o, "device", json_object_new_string(s->cfg.device));
 	json_object_object_add(o, "seed", json_object_new_uint64(s->cfg.hw.seed));
 	json_object_object_add(o, "lenient", json_object_new_boolean(s->cfg.hw.lenient));
 	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
@@ -455,7 +456,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 		faults_init(&s->faults, s->devs, cfg->hosts->ndevs);
 		s->files.net = s->net;
 		for (unsigned i = 0; i < cfg->hosts->n && rc == 0; i++)
-			rc = sysfs_write(&cfg->hosts->host[i]);
+			rc = sysfs_write(&cfg->hosts->host[i], cfg->hw.profile);
 	}
 	if (rc == 0)
 		rc = make_all_sockets(s);

@@ -14,9 +14,10 @@
 
 struct server_config {
 	const struct hosts *hosts; /* their directories exist; outlives the server */
-	struct hw_config hw;
-	const char *clock; /* name of hw.costs, or NULL */
-	unsigned linger;   /* end this many seconds after the last client left; 0: never */
+	struct hw_config hw;       /* complete */
+	const char *device;        /* name or file of hw.profile, as it was given */
+	const char *clock;         /* name of hw.costs, or NULL */
+	unsigned linger;           /* end this many seconds after the last client left; 0: never */
 };
 
 struct server;

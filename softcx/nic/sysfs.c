@@ -75,14 +75,17 @@ static void write_state(int *rc, const char *dir, const char *port, bool up)
 	attr(rc, dir, port, "phys_state", up ? "5: LinkUp" : "3: Disabled");
 }
 
-static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
+static void write_port(int *rc, const char *dir, const char *port, const struct profile *p, unsigned dev)
 {
+	static const char *const rates[] = {[PROFILE_EDR] = "100 Gb/sec (4X EDR)",
+		[PROFILE_HDR] = "200 Gb/sec (4X HDR)",
+		[PROFILE_NDR] = "400 Gb/sec (4X NDR)"};
 	uint8_t gids[16][16] = {{0}};
 	unsigned ngids;
 
 	nic_dev_gids(dev, gids, &ngids);
 	write_state(rc, dir, port, true);
-	attr(rc, dir, port, "rate", "100 Gb/sec (4X EDR)");
+	attr(rc, dir, port, "rate", "%s", rates[p->value[PROFILE_SPEED]]);
 	attr(rc, dir, port, "link_layer", "Ethernet");
 	attr(rc, dir, port, "lid", "0x0");
 	attr(rc, dir, port, "lid_mask_count", "0");
@@ -108,17 +111,19 @@ static void write_port(int *rc, const char *dir, const char *port, unsigned dev)
 	}
 }
 
-static void write_dev(int *rc, const struct host *host, unsigned number)
+static void write_dev(int *rc, const struct host *host, const struct profile *p, unsigned number)
 {
 	static const char *const numa[][2] = {{"numa_node", "-1"}, {"local_cpus", "ffffffff"}};
 	const char *dir = host->dir;
 	unsigned dev = host->first + number;
-	char verbs[64], ib[64], port[80], text[20];
+	char verbs[64], ib[64], port[80], text[20], version[32];
+	unsigned pci = (unsigned)p->value[PROFILE_PCI];
 
 	snprintf(verbs, sizeof(verbs), "class/infiniband_verbs/uverbs%u", number);
 	snprintf(ib, sizeof(ib), "class/infiniband/mlx5_%u", number);
 	snprintf(port, sizeof(port), "%s/ports/1", ib);
 	guid(text, nic_dev_guid(dev));
+	profile_fact_text(p, PROFILE_FIRMWARE, version, sizeof(version));
 
 	attr(rc, dir, verbs, "ibdev", "mlx5_%u", number);
 	attr(rc, dir, verbs, "dev", "%u:%u", major(SOFTCX_UVERBS_DEV(number)),
@@ -128,22 +133,21 @@ static void write_dev(int *rc, const struct host *host, unsigned number)
 	attr(rc, dir, ib, "node_guid", "%s", text);
 	attr(rc, dir, ib, "sys_image_guid", "%s", text);
 	attr(rc, dir, ib, "node_desc", "%s mlx5_%u", host->name, number);
-	attr(rc, dir, ib, "fw_ver", "16.35.2000");
+	attr(rc, dir, ib, "fw_ver", "%s", version);
 	attr(rc, dir, ib, "hw_rev", "0");
-	attr(rc, dir, ib, "hca_type", "MT4119");
+	attr(rc, dir, ib, "hca_type", "MT%u", (unsigned)p->value[PROFILE_PART]);
 	attr(rc, dir, ib, "board_id", "SOFTCX0000000001");
 	for (unsigned i = 0; i < 2; i++) {
 		char device[96];
 
-		/* ConnectX-5, 15b3:1017 */
 		snprintf(device, sizeof(device), "%s/device", i ? ib : verbs);
 		attr(rc, dir, device, "vendor", "0x15b3");
-		attr(rc, dir, device, "device", "0x1017");
-		attr(rc, dir, device, "modalias", "pci:v000015B3d00001017sv000015B3sd00000091bc02sc00i00");
+		attr(rc, dir, device, "device", "0x%04x", pci);
+		attr(rc, dir, device, "modalias", "pci:v000015B3d%08Xsv000015B3sd00000091bc02sc00i00", pci);
 		for (unsigned k = 0; k < COUNT(numa); k++)
 			attr(rc, dir, device, numa[k][0], "%s", numa[k][1]);
 	}
-	write_port(rc, dir, port, dev);
+	write_port(rc, dir, port, p, dev);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -152,7 +156,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-int sysfs_write(const struct host *host)
+int sysfs_write(const struct host *host, const struct profile *profile)
 {
 	const char *dir = host->dir;
 	char tree[PATH_MAX];
@@ -166,7 +170,7 @@ int sysfs_write(const struct host *host)
 	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
 		minor(SOFTCX_RDMA_CM_DEV));
 	for (unsigned i = 0; i < host->ndevs; i++)
-		write_dev(&rc, host, i);
+		write_dev(&rc, host, profile, i);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/proto/options.h"
 
+#include "softcx/devices/profile.h"
 #include "softcx/proto/hosts.h"
 #include "util/number.h"
 
@@ -17,6 +18,7 @@ enum {
 	STATUS = 1 << VERB_STATUS,
 	TRACE = 1 << VERB_TRACE,
 	FAULT = 1 << VERB_FAULT,
+	DEVICES = 1 << VERB_DEVICES,
 	STOP = 1 << VERB_STOP,
 	ALL = (1 << VERBS) - 1,
 	HELP_COLUMN = 21,
@@ -35,6 +37,7 @@ static const struct {
 		"print what the NIC executes: send WQEs, and on request RECVs, CQEs and WAITs"},
 	[VERB_FAULT] = {"fault", "[OPTION...] add FAULT [OPTION...] | list | clear [ID]",
 		"make the NIC fail on demand: softcx(1) lists the faults"},
+	[VERB_DEVICES] = {"devices", "[OPTION...]", "list the devices that the NIC can be"},
 	[VERB_STOP] = {"stop", "[OPTION...]", "end the NIC"},
 };
 
@@ -42,7 +45,7 @@ static const struct {
 const struct option_row option_table[OPTIONS] = {
 	[OPTION_DIR] = {.name = "dir",
 		.arg = "DIR",
-		.verbs = ALL & ~FUZZ,
+		.verbs = ALL & ~FUZZ & ~DEVICES,
 		.help = "where the NIC lives (default: $SOFTCX_DIR,\n$XDG_RUNTIME_DIR/softcx or "
 			"/tmp/softcx-UID)"},
 	[OPTION_SEED] = {.name = "seed",
@@ -73,6 +76,10 @@ const struct option_row option_table[OPTIONS] = {
 		.help = "model the time of a NIC with these costs: cx5, cx6\nor a file (default: the "
 			"machine's "
 			"clock)"},
+	[OPTION_DEVICE] = {.name = "device",
+		.arg = "NAME|FILE",
+		.verbs = RUN | NIC | FUZZ,
+		.help = "be this device; softcx devices lists them\n(default: $SOFTCX_DEVICE, or cx5)"},
 	[OPTION_DEVICES] = {.name = "devices",
 		.arg = "N",
 		.verbs = RUN | NIC | FUZZ,
@@ -169,7 +176,7 @@ const struct option_row option_table[OPTIONS] = {
 		.verbs = TRACE,
 		.help = "write sent messages to FILE for Wireshark\n(-: standard output)"},
 	[OPTION_JSON] = {.name = "json",
-		.verbs = FUZZ | STATUS | TRACE | FAULT,
+		.verbs = FUZZ | STATUS | TRACE | FAULT | DEVICES,
 		.help = "print JSON; of a trace, an object on each line"},
 	[OPTION_HELP] = {.name = "help", .verbs = ALL, .help = "print this help"},
 };
@@ -213,6 +220,13 @@ int options_set(struct options *o, enum option_id id, const char *text, char *wh
 		o->qp[o->nqps++] = (uint32_t)n;
 	o->text[id] = text;
 	return 0;
+}
+
+const char *options_device(const struct options *o)
+{
+	const char *given = o->text[OPTION_DEVICE], *env = getenv("SOFTCX_DEVICE");
+
+	return given ? given : env && *env ? env : profile_default()->name;
 }
 
 int options_parse(

@@ -25,6 +25,7 @@ enum option_verb {
 	VERB_STATUS,
 	VERB_TRACE,
 	VERB_FAULT,
+	VERB_DEVICES,
 	VERB_STOP,
 	VERBS,
 };
@@ -38,6 +39,7 @@ enum option_id {
 	OPTION_NO_SYNC_FENCE,
 	OPTION_NO_MESSAGE_LIMIT,
 	OPTION_CLOCK,
+	OPTION_DEVICE,
 	OPTION_DEVICES,
 	OPTION_HOSTS,
 	OPTION_LINGER,
@@ -90,6 +92,9 @@ static inline bool options_given(const struct options *o, enum option_id id)
 {
 	return o->text[id];
 }
+
+/** The profile of the device: of OPTION_DEVICE, else of $SOFTCX_DEVICE, else the default one. */
+const char *options_device(const struct options *o);
 
 /**
  * Reads the options of @verb up to the first other argument, whose index in @argv goes to @first. 0, or

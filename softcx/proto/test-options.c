@@ -151,7 +151,7 @@ static void help(void **state)
 	text = read_file(f);
 	fclose(f);
 	assert_non_null(strstr(text, "\nOptions of run, nic and fuzz:\n"));
-	assert_non_null(strstr(text, "\nOptions of fuzz, status, trace and fault:\n  --json"));
+	assert_non_null(strstr(text, "\nOptions of fuzz, status, trace, fault and devices:\n  --json"));
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		if (strlen(line) > 100)
 			fail_msg("a line of %zu columns: %s", strlen(line), line);

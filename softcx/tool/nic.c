@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/nic.h"
 
+#include "softcx/devices/profile.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
@@ -137,6 +138,18 @@ static void set_number(struct options *o, enum option_id id, char text[static 16
 	options_set(o, id, text, why, sizeof(why));
 }
 
+void tool_nic_device(const struct tool_nic_options *opt)
+{
+	const char *name = options_device(&opt->options);
+	char path[PATH_MAX], why[PROFILE_WHY];
+	struct profile p;
+
+	if (profile_find(name, path, sizeof(path)) < 0)
+		tool_die("--device: a name of at most %d bytes", PATH_MAX);
+	if (profile_read(path, &p, why) < 0)
+		tool_die("--device %s: %s", name, why);
+}
+
 void tool_nic_exec(const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger)
 {
 	struct options all = opt->options;
@@ -221,6 +234,7 @@ static const char *differing_option(const struct tool_nic_options *opt, struct j
 	};
 	const struct options *o = &opt->options;
 	const char *clock = o->text[OPTION_CLOCK], *hosts = o->text[OPTION_HOSTS];
+	const char *device = o->text[OPTION_DEVICE];
 	struct json_object *v;
 
 	if (options_given(o, OPTION_SEED) && json_object_object_get_ex(status, "seed", &v) &&
@@ -230,6 +244,9 @@ static const char *differing_option(const struct tool_nic_options *opt, struct j
 		if (options_given(o, flags[i].id) && json_object_object_get_ex(status, flags[i].key, &v) &&
 			json_object_get_boolean(v) != flags[i].when_given)
 			return option_table[flags[i].id].name;
+	if (device && (!json_object_object_get_ex(status, "device", &v) ||
+			      strcmp(json_object_get_string(v), device) != 0))
+		return "device";
 	if (clock && (!json_object_object_get_ex(status, "clock", &v) || !v ||
 			     strcmp(json_object_get_string(v), clock) != 0))
 		return "clock";

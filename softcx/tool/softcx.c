@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* softcx.c - the tool: runs programs on the emulated network adapter. */
 #include "softcx/proto/options.h"
+#include "softcx/tool/devices.h"
 #include "softcx/tool/fault.h"
 #include "softcx/tool/fuzz.h"
 #include "softcx/tool/nic.h"
@@ -119,6 +120,10 @@ int main(int argc, char **argv)
 		options_help(stderr);
 		return FAILED;
 	}
+	if (verb == VERB_DEVICES)
+		return tool_devices(options_given(o, OPTION_JSON));
+	if (verb == VERB_RUN || verb == VERB_FUZZ)
+		tool_nic_device(&nic);
 	if (verb != VERB_FUZZ)
 		tool_set_dir(o->text[OPTION_DIR]);
 	tool_nic_hosts(&nic);

@@ -9,10 +9,12 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-/* Firmware 16.35.4030, as of a ConnectX-5 in 2024 */
-#define FW_VERSION (16ull << 32 | 35ull << 16 | 4030)
+enum { VENDOR_MELLANOX = 0x02c9 };
 
-enum { VENDOR_MELLANOX = 0x02c9, PART_CONNECTX5 = 4119 };
+static uint32_t fact(const struct hw_dev *hw, enum profile_fact f)
+{
+	return (uint32_t)hw_fact(hw, f);
+}
 
 unsigned uverbs_caps_gids(unsigned dev)
 {
@@ -36,15 +38,15 @@ void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6])
 	memcpy(mac + 2, gid + 12, 4);
 }
 
-void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
+void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 {
 	memset(resp, 0, sizeof(*resp));
-	resp->qp_tab_size = 1u << UVERBS_LOG_MAX_QP;
+	resp->qp_tab_size = 1u << fact(hw, PROFILE_LOG_QPS);
 	resp->bf_reg_size = 512;
 	resp->tot_bfregs = 0; /* the library allocates UARs itself */
 	resp->cache_line_size = 64;
-	resp->max_sq_desc_sz = UVERBS_MAX_SQ_DESC;
-	resp->max_rq_desc_sz = UVERBS_MAX_RQ_DESC;
+	resp->max_sq_desc_sz = fact(hw, PROFILE_SEND_WQE);
+	resp->max_rq_desc_sz = fact(hw, PROFILE_RECV_WQE);
 	resp->max_send_wqebb = 1u << UVERBS_LOG_MAX_QP_SZ;
 	resp->max_recv_wr = 1u << UVERBS_LOG_MAX_QP_SZ;
 	resp->max_srq_recv_wr = UVERBS_MAX_SRQ_WR;
@@ -59,34 +61,42 @@ void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 	resp->hca_core_clock_offset = 0;
 }
 
+/* Of a send WQE with a remote address, and of a RECV */
+static uint32_t sges(const struct hw_dev *hw)
+{
+	uint32_t send = fact(hw, PROFILE_SEND_WQE), recv = fact(hw, PROFILE_RECV_WQE);
+
+	return ((send < recv ? send : recv) - 32) / 16;
+}
+
 void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp)
 {
 	struct ib_uverbs_query_device_resp *b = &resp->base;
 
 	memset(resp, 0, sizeof(*resp));
-	b->fw_ver = FW_VERSION;
+	b->fw_ver = hw_fact(hw, PROFILE_FIRMWARE);
 	b->node_guid = nic_dev_guid(dev);
 	b->sys_image_guid = nic_dev_guid(dev);
 	b->max_mr_size = UINT64_MAX;
 	b->page_size_cap = 0xfffffffffffff000;
 	b->vendor_id = VENDOR_MELLANOX;
-	b->vendor_part_id = PART_CONNECTX5;
-	b->max_qp = 1u << UVERBS_LOG_MAX_QP;
+	b->vendor_part_id = fact(hw, PROFILE_PART);
+	b->max_qp = 1u << fact(hw, PROFILE_LOG_QPS);
 	b->max_qp_wr = 1u << UVERBS_LOG_MAX_QP_SZ;
 	b->device_cap_flags = IB_UVERBS_DEVICE_BAD_PKEY_CNTR | IB_UVERBS_DEVICE_BAD_QKEY_CNTR |
 			      IB_UVERBS_DEVICE_CHANGE_PHY_PORT | IB_UVERBS_DEVICE_PORT_ACTIVE_EVENT |
 			      IB_UVERBS_DEVICE_SYS_IMAGE_GUID | IB_UVERBS_DEVICE_RC_RNR_NAK_GEN |
 			      IB_UVERBS_DEVICE_MEM_WINDOW | IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B;
-	b->max_sge = (512 - 32) / 16;
+	b->max_sge = sges(hw);
 	b->max_sge_rd = b->max_sge;
 	b->max_cq = 1u << UVERBS_LOG_MAX_CQ;
 	b->max_cqe = UVERBS_MAX_CQE;
 	b->max_mr = 1u << 24;
 	b->max_mw = 1u << 24;
 	b->max_pd = 1u << 24;
-	b->max_qp_rd_atom = 1u << UVERBS_LOG_MAX_RA;
+	b->max_qp_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
 	b->max_res_rd_atom = b->max_qp_rd_atom * b->max_qp;
-	b->max_qp_init_rd_atom = 1u << UVERBS_LOG_MAX_RA;
+	b->max_qp_init_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
 	b->atomic_cap = IBV_ATOMIC_HCA;
 	b->max_ah = INT32_MAX;
 	b->max_srq = 1u << 23;
@@ -112,6 +122,7 @@ void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room)
 
 int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *ex)
 {
+	static const uint8_t speeds[] = {[PROFILE_EDR] = 32, [PROFILE_HDR] = 64, [PROFILE_NDR] = 128};
 	struct ib_uverbs_query_port_resp *p = &ex->legacy_resp;
 
 	memset(ex, 0, sizeof(*ex));
@@ -124,8 +135,8 @@ int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_q
 	p->state = hw_port_up(dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	p->max_mtu = IBV_MTU_4096;
 	p->active_mtu = IBV_MTU_4096;
-	p->active_width = 2;                     /* 4x */
-	p->active_speed = 32;                    /* EDR: with 4x, 100 Gb/s */
+	p->active_width = 2; /* 4x */
+	p->active_speed = speeds[fact(dev, PROFILE_SPEED)];
 	p->phys_state = hw_port_up(dev) ? 5 : 3; /* link up, disabled */
 	p->link_layer = IBV_LINK_LAYER_ETHERNET;
 	p->flags = IB_UVERBS_QPF_GRH_REQUIRED;
@@ -149,15 +160,15 @@ bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *e
 	return true;
 }
 
-static void caps_general(uint8_t *p)
+static void caps_general(const struct hw_dev *hw, uint8_t *p)
 {
 	prm_set(p, PRM_cmd_hca_cap_log_max_qp_sz, UVERBS_LOG_MAX_QP_SZ);
-	prm_set(p, PRM_cmd_hca_cap_log_max_qp, UVERBS_LOG_MAX_QP);
+	prm_set(p, PRM_cmd_hca_cap_log_max_qp, fact(hw, PROFILE_LOG_QPS));
 	prm_set(p, PRM_cmd_hca_cap_log_max_cq_sz, UVERBS_LOG_MAX_CQ_SZ);
 	prm_set(p, PRM_cmd_hca_cap_log_max_cq, UVERBS_LOG_MAX_CQ);
 	prm_set(p, PRM_cmd_hca_cap_log_max_mkey, 24);
-	prm_set(p, PRM_cmd_hca_cap_log_max_ra_req_qp, UVERBS_LOG_MAX_RA);
-	prm_set(p, PRM_cmd_hca_cap_log_max_ra_res_qp, UVERBS_LOG_MAX_RA);
+	prm_set(p, PRM_cmd_hca_cap_log_max_ra_req_qp, fact(hw, PROFILE_LOG_READS));
+	prm_set(p, PRM_cmd_hca_cap_log_max_ra_res_qp, fact(hw, PROFILE_LOG_READS));
 	prm_set(p, PRM_cmd_hca_cap_port_type, 1); /* Ethernet */
 	prm_set(p, PRM_cmd_hca_cap_num_ports, 1);
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
@@ -169,15 +180,17 @@ static void caps_general(uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_umem_uid_0, 1);
 	prm_set(p, PRM_cmd_hca_cap_bf, 1);
 	prm_set(p, PRM_cmd_hca_cap_log_bf_reg_size, 9);
-	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_sq, UVERBS_MAX_SQ_DESC);
-	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_rq, UVERBS_MAX_RQ_DESC);
+	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_sq, fact(hw, PROFILE_SEND_WQE));
+	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_rq, fact(hw, PROFILE_RECV_WQE));
 	prm_set(p, PRM_cmd_hca_cap_log_max_pd, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_max_uctx, 16);
 	prm_set(p, PRM_cmd_hca_cap_log_max_umem, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_uar_page_sz, 0);
 	prm_set(p, PRM_cmd_hca_cap_qpc_extension, 1);
-	prm_set(p, PRM_cmd_hca_cap_qos, 1);
-	prm_set(p, PRM_cmd_hca_cap_general_obj_types, 1ull << PRM_OBJ_SCHED_ELEMENT);
+	if (fact(hw, PROFILE_SCHEDULING)) {
+		prm_set(p, PRM_cmd_hca_cap_qos, 1);
+		prm_set(p, PRM_cmd_hca_cap_general_obj_types, 1ull << PRM_OBJ_SCHED_ELEMENT);
+	}
 }
 
 /* Limits, not shares. The library reads the rate limit only beside that for raw send queues, of which there
@@ -193,40 +206,41 @@ static void caps_qos(uint8_t *p)
 	prm_set(p, PRM_qos_cap_nic_tsar_type, DWRR);
 }
 
-static void caps_atomic(uint8_t *p)
+static void caps_atomic(const struct hw_dev *hw, uint8_t *p)
 {
 	/* Linux switches to host-endian 8-byte results at load when it can: core/main.c,
 	 * handle_hca_cap_atomic */
 	prm_set(p, PRM_atomic_caps_atomic_req_8B_endianness_mode, 1);
 	prm_set(p, PRM_atomic_caps_supported_atomic_req_8B_endianness_mode_1, 1);
-	prm_set(p, PRM_atomic_caps_atomic_operations, 0xf); /* CAS, FAA, masked CAS, masked FAA */
+	/* CAS, FAA; masked CAS, masked FAA */
+	prm_set(p, PRM_atomic_caps_atomic_operations, 0x3 | (fact(hw, PROFILE_MASKED_ATOMICS) ? 0xc : 0));
 	prm_set(p, PRM_atomic_caps_atomic_size_qp, 0x4 | 0x8);
 	prm_set(p, PRM_atomic_caps_atomic_size_dc, 0x4 | 0x8);
 }
 
-static void caps_roce(uint8_t *p)
+static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 {
-	prm_set(p, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 1);
+	prm_set(p, PRM_roce_cap_fl_rc_qp_when_roce_enabled, fact(hw, PROFILE_FORCED_LOOPBACK));
 	prm_set(p, PRM_roce_cap_fl_rc_qp_when_roce_disabled, 1);
 	prm_set(p, PRM_roce_cap_roce_version, 4); /* bit 2: RoCE v2 */
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }
 
-bool uverbs_caps_hca(unsigned op_mod, uint8_t page[4096])
+bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096])
 {
 	memset(page, 0, 4096);
 	switch (op_mod >> 1) {
 	case PRM_CAP_GENERAL:
-		caps_general(page);
+		caps_general(hw, page);
 		return true;
 	case PRM_CAP_QOS:
 		caps_qos(page);
-		return true;
+		return fact(hw, PROFILE_SCHEDULING);
 	case PRM_CAP_ATOMIC:
-		caps_atomic(page);
+		caps_atomic(hw, page);
 		return true;
 	case PRM_CAP_ROCE:
-		caps_roce(page);
+		caps_roce(hw, page);
 		return true;
 	default:
 		return false;

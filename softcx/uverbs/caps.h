@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * caps.h - the identity and limits of the device, a ConnectX-5 with one RoCE port, as QUERY_DEVICE,
- * QUERY_PORT and the firmware's QUERY_HCA_CAP report them.
- *
- * Numbers that ibv_devinfo shows on a ConnectX-5 (4119) are kept; what the emulation does not have
- * (XRC, ODP, offloads of raw packets) is not claimed.
+ * caps.h - the identity and limits of the device, which has one port, as QUERY_DEVICE, QUERY_PORT and the
+ * firmware's QUERY_HCA_CAP report them. What differs between devices is in their profiles; the rest is as
+ * ibv_devinfo shows it on a ConnectX-5. What the emulation does not have (XRC, ODP, offloads of raw packets)
+ * is not claimed.
  */
 #ifndef SOFTCX_UVERBS_CAPS_H
 #define SOFTCX_UVERBS_CAPS_H
@@ -19,17 +18,13 @@
 struct hw_dev;
 
 enum {
-	UVERBS_LOG_MAX_QP = 18,
 	UVERBS_LOG_MAX_QP_SZ = 15, /* WQEBBs or receive WQEs */
 	UVERBS_LOG_MAX_CQ = 24,
 	UVERBS_LOG_MAX_CQ_SZ = 22,
 	UVERBS_MAX_CQE = (1 << UVERBS_LOG_MAX_CQ_SZ) - 1,
 	UVERBS_LOG_MAX_MSG = 30, /* bytes of a message */
-	UVERBS_LOG_MAX_RA = 4,   /* outstanding READs and atomics, either side */
 	UVERBS_MAX_SRQ_WR = 32767,
 	UVERBS_MAX_SRQ_SGE = 31,
-	UVERBS_MAX_SQ_DESC = 1024, /* bytes of a send WQE */
-	UVERBS_MAX_RQ_DESC = 512,
 	UVERBS_COMP_VECTORS = 8,
 	UVERBS_GID_TABLE = 255,
 	UVERBS_EQN = 8, /* event queue of completion vector 0 */
@@ -39,7 +34,7 @@ unsigned uverbs_caps_gids(unsigned dev);
 /** The MAC behind a GID: from an EUI-64 interface id, or else made of its last bytes. */
 void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6]);
 
-void uverbs_caps_ucontext(struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
+void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
 void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
 void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room);
 /** -EINVAL for a port that does not exist. */
@@ -51,6 +46,6 @@ bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *e
  * Fills the 4096 bytes of a capability page (op_mod of QUERY_HCA_CAP: type << 1 | current).
  * False for a type that this firmware does not know.
  */
-bool uverbs_caps_hca(unsigned op_mod, uint8_t page[4096]);
+bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096]);
 
 #endif

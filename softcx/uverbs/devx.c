@@ -61,7 +61,7 @@ int uverbs_devx_other(struct uverbs_bundle *b)
 	int r = mbox_open_out(b, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, &m);
 
 	if (r == 0)
-		r = uverbs_fw_general(&m);
+		r = uverbs_fw_general(b->file, &m);
 	return mbox_answer(b, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, &m, r);
 }
 

@@ -44,7 +44,7 @@ int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
 	}
 }
 
-int uverbs_fw_general(const struct uverbs_mbox *m)
+int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
 {
 	uint8_t page[4096];
 	size_t room;
@@ -62,7 +62,7 @@ int uverbs_fw_general(const struct uverbs_mbox *m)
 	}
 	if (uverbs_fw_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
 		return -EREMOTEIO;
-	if (!uverbs_caps_hca((unsigned)prm_get(m->in, PRM_in_op_mod), page))
+	if (!uverbs_caps_hca(file->dev, (unsigned)prm_get(m->in, PRM_in_op_mod), page))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_CAP_TYPE);
 	room = m->out_len - PRM_query_hca_cap_out_capability_byte;
 	memcpy(m->out + PRM_query_hca_cap_out_capability_byte, page,
@@ -254,7 +254,8 @@ static int qp_service(unsigned st, enum hw_qp_type *type)
 }
 
 /* The queues' shape: RQ first, then SQ (rdma-core mlx5dv.h, struct mlx5dv_qp). */
-static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_attr *attr)
+static int qp_shape(
+	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_qp_attr *attr)
 {
 	unsigned rq_type = (unsigned)prm_get(qpc, PRM_qpc_rq_type);
 
@@ -265,7 +266,7 @@ static int qp_shape(const struct uverbs_mbox *m, const uint8_t *qpc, struct hw_q
 	if (rq_type == RQ_REGULAR) {
 		attr->rq_wqes = 1u << prm_get(qpc, PRM_qpc_log_rq_size);
 		attr->rq_stride = 16u << prm_get(qpc, PRM_qpc_log_rq_stride);
-		if (attr->rq_stride > UVERBS_MAX_RQ_DESC)
+		if (attr->rq_stride > hw_fact(file->dev, PROFILE_RECV_WQE))
 			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
 	}
 	if (!prm_get(qpc, PRM_qpc_no_sq))
@@ -368,7 +369,7 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	int r;
 
 	if (uverbs_fw_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
-		qp_shape(m, qpc, &attr) < 0)
+		qp_shape(file, m, qpc, &attr) < 0)
 		return -EREMOTEIO;
 	r = qp_find_objects(file, m, qpc, &parts, &attr);
 	if (r == 0)
@@ -501,7 +502,8 @@ static int read_qpc(
 {
 	const uint8_t *ads = qpc + PRM_qpc_primary_address_path_byte;
 	unsigned mtu = (unsigned)prm_get(qpc, PRM_qpc_mtu),
-		 port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num);
+		 port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num),
+		 max_reads = 1u << hw_fact(file->dev, PROFILE_LOG_READS);
 
 	mod->av.loopback = prm_get(ads, PRM_ads_fl);
 	memcpy(mod->av.dgid, ads + PRM_ads_rgid_rip_byte, 16);
@@ -520,11 +522,13 @@ static int read_qpc(
 	mod->log_max_msg = (uint8_t)prm_get(qpc, PRM_qpc_log_msg_max);
 	if ((mod->mask & HW_QP_MTU) && (mtu < 1 || mtu > 5))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
+	if ((mod->mask & HW_QP_AV) && mod->av.loopback && !hw_fact(file->dev, PROFILE_FORCED_LOOPBACK))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_LOOPBACK);
 	if ((mod->mask & HW_QP_AV) && mod->av.sgid_index >= uverbs_caps_gids(file->index))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_GID);
-	if ((mod->mask & HW_QP_RD_ATOMIC) && mod->max_rd_atomic > 1u << UVERBS_LOG_MAX_RA)
+	if ((mod->mask & HW_QP_RD_ATOMIC) && mod->max_rd_atomic > max_reads)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
-	if ((mod->mask & HW_QP_DEST_RD_ATOMIC) && mod->max_dest_rd_atomic > 1u << UVERBS_LOG_MAX_RA)
+	if ((mod->mask & HW_QP_DEST_RD_ATOMIC) && mod->max_dest_rd_atomic > max_reads)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
 	if ((mod->mask & HW_QP_MAX_MSG) && mod->log_max_msg > UVERBS_LOG_MAX_MSG)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MAX_MSG);

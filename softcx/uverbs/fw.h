@@ -49,6 +49,7 @@ enum uverbs_fw_syndrome {
 	FW_SYN_MAX_MSG = 0x5c0027,    /* longer messages than the device can send */
 	FW_SYN_PORT = 0x5c0024,       /* no such port */
 	FW_SYN_FIELD = 0x5c0025,      /* asks to modify what cannot be modified */
+	FW_SYN_LOOPBACK = 0x5c0028,   /* the port has no forced loopback */
 	FW_SYN_ELEMENT = 0x5c0026,    /* no such scheduling element here, or of the wrong type */
 	FW_SYN_DEVICE = 0x5c0030,     /* the device itself refused */
 };
@@ -108,7 +109,7 @@ int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	struct uverbs_devx **devx);
 int uverbs_fw_modify(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
 int uverbs_fw_query(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
-int uverbs_fw_general(const struct uverbs_mbox *m);
+int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m);
 /** -EREMOTEIO, with the reason in the mailbox. */
 int uverbs_fw_refuse(const struct uverbs_mbox *m, enum uverbs_fw_status status, enum uverbs_fw_syndrome why);
 

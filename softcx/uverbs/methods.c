@@ -57,7 +57,7 @@ static int query_context(struct uverbs_bundle *b)
 	struct mlx5_ib_alloc_ucontext_resp resp;
 	int r;
 
-	uverbs_caps_ucontext(&resp, a ? a->len : 0);
+	uverbs_caps_ucontext(b->file->dev, &resp, a ? a->len : 0);
 	r = uverbs_attr_out(b, MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, &resp, sizeof(resp));
 	if (r < 0)
 		return r;

@@ -313,7 +313,7 @@ static enum hw_qp_state to_hw_state(enum ibv_qp_state s)
 
 static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a)
 {
-	const uint32_t max_ra = 1u << UVERBS_LOG_MAX_RA;
+	const uint32_t max_ra = 1u << hw_fact(qp->obj.file->dev, PROFILE_LOG_READS);
 
 	if ((a->attr_mask & IBV_QP_PORT) && a->port_num != 1)
 		return -EINVAL;

@@ -263,13 +263,12 @@ int app_destroy_by_ioctl(uint16_t object, uint16_t method, uint16_t id, uint64_t
 
 /* ---- steps that many tests take --------------------------------------------------------- */
 
-int app_setup(void **state)
+int app_setup_profile(const struct profile *profile)
 {
-	const struct hw_config cfg = {.lenient = true};
+	const struct hw_config cfg = {.lenient = true, .profile = profile};
 	uint8_t gids[16][16];
 	unsigned n;
 
-	(void)state;
 	memset(&app, 0, sizeof(app));
 	signal(SIGPIPE, SIG_IGN);
 	app.arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -278,6 +277,12 @@ int app_setup(void **state)
 	nic_dev_gids(0, gids, &n);
 	assert_int_equal(hw_dev_new(&app.dev, &cfg, gids, n), 0);
 	return uverbs_open(app.dev, 0, &app.file);
+}
+
+int app_setup(void **state)
+{
+	(void)state;
+	return app_setup_profile(NULL);
 }
 
 int app_teardown(void **state)
@@ -599,6 +604,22 @@ uint32_t app_syndrome(const uint8_t *out)
 {
 	assert_int_not_equal(prm_get(out, PRM_out_status), 0);
 	return (uint32_t)prm_get(out, PRM_out_syndrome);
+}
+
+int app_query_caps(uint16_t type, uint8_t **page)
+{
+	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0};
+	struct ioc c;
+	int r;
+
+	app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER);
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
+	prm_set(in, PRM_in_op_mod, type << 1 | 1);
+	app_ioc_in(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in, sizeof(in));
+	*page = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, PRM_SIZE_query_hca_cap_out);
+	r = app_ioc_run(&c);
+	*page += PRM_query_hca_cap_out_capability_byte;
+	return r;
 }
 
 int app_subscribe(int fd, uint64_t obj, uint16_t event, uint64_t cookie)

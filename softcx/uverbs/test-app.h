@@ -106,6 +106,8 @@ enum { CQ_OFF = 0, QP_OFF = 4096, DB_OFF = 8192, UMEM = 12288 };
 
 /** A file on a fresh device; closing it must leave nothing on the device. */
 int app_setup(void **state);
+/** The same on a device with this profile, which outlives it. */
+int app_setup_profile(const struct profile *profile);
 int app_teardown(void **state);
 
 /** Zeroed; fails the test when the arena is full. */
@@ -149,6 +151,8 @@ int app_devx_qp_new(uint64_t *handle, uint32_t *qpn, uint32_t pdn, uint32_t cqn,
 int app_devx_qp_to(uint64_t handle, uint32_t qpn, uint16_t opcode, uint8_t mtu, uint8_t **out);
 /** The syndrome of a refused command. */
 uint32_t app_syndrome(const uint8_t *out);
+/** QUERY_HCA_CAP of capability page @type. */
+int app_query_caps(uint16_t type, uint8_t **page);
 int app_subscribe(int fd, uint64_t obj, uint16_t event, uint64_t cookie);
 int app_event_channel(uint32_t flags);
 

@@ -179,22 +179,6 @@ static void test_devx_refusals(void **state)
 	assert_int_equal(app_syndrome(out), 0x5c0003);
 }
 
-static int query_caps(uint16_t type, uint8_t **page)
-{
-	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0};
-	struct ioc c;
-	int r;
-
-	app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER);
-	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
-	prm_set(in, PRM_in_op_mod, type << 1 | 1);
-	app_ioc_in(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in, sizeof(in));
-	*page = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, PRM_SIZE_query_hca_cap_out);
-	r = app_ioc_run(&c);
-	*page += PRM_query_hca_cap_out_capability_byte;
-	return r;
-}
-
 /* The device claims only what it has: other capability bits are 0, and their pages unknown. */
 static void test_caps(void **state)
 {
@@ -207,20 +191,20 @@ static void test_caps(void **state)
 
 	(void)state;
 	app_open_context();
-	assert_int_equal(query_caps(PRM_CAP_GENERAL, &page), 0);
+	assert_int_equal(app_query_caps(PRM_CAP_GENERAL, &page), 0);
 	for (size_t i = 0; i < COUNT(has); i++)
 		assert_int_equal(prm_get(page, has[i], 1), 1);
 	for (size_t i = 0; i < COUNT(has_not); i++)
 		assert_int_equal(prm_get(page, has_not[i], 1), 0);
-	assert_int_equal(query_caps(PRM_CAP_ATOMIC, &page), 0);
+	assert_int_equal(app_query_caps(PRM_CAP_ATOMIC, &page), 0);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_req_8B_endianness_mode), 1);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_operations), 0xf);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_size_qp), 4 | 8);
-	assert_int_equal(query_caps(PRM_CAP_QOS, &page), 0);
+	assert_int_equal(app_query_caps(PRM_CAP_QOS, &page), 0);
 	assert_int_equal(prm_get(page, PRM_qos_cap_nic_qp_scheduling), 1);
 	assert_int_equal(prm_get(page, 0x09, 1), 0); /* nic_bw_share */
-	assert_int_equal(query_caps(PAGE_ODP, &page), -EREMOTEIO);
-	assert_int_equal(query_caps(PAGE_VECTOR_CALC, &page), -EREMOTEIO);
+	assert_int_equal(app_query_caps(PAGE_ODP, &page), -EREMOTEIO);
+	assert_int_equal(app_query_caps(PAGE_VECTOR_CALC, &page), -EREMOTEIO);
 }
 
 static int create(uint8_t *in, uint16_t len)

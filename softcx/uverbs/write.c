@@ -31,7 +31,7 @@ int uverbs_context_create(struct uverbs_file *file, struct nic_call *call, const
 		return -EOPNOTSUPP;
 	if (!(req.lib_caps & MLX5_LIB_CAP_DYN_UAR)) /* rdma-core before 28: static UARs */
 		return -EOPNOTSUPP;
-	uverbs_caps_ucontext(&resp, drv->out_len);
+	uverbs_caps_ucontext(file->dev, &resp, drv->out_len);
 	r = uverbs_udata_out(drv, call, &resp, sizeof(resp));
 	if (r < 0)
 		return r;

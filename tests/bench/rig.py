@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shared by benchmarks of the whole system: a NIC for each benchmark, servers and clients on it, the CPU time of each, and confidence
+"""Shared by benchmarks of the whole system: a NIC for each benchmark (the device of $SOFTCX_DEVICE, if that is set), servers and clients on it, the CPU time of each, and confidence
 intervals. Programs are found on PATH, as "./dev bench" sets it.
 
     with Rig() as rig:

@@ -6,7 +6,8 @@
 # A test sources this file, calls start_nic, and runs programs with `on_nic` (waits) and `background` (does not wait). It calls
 # `ok TEXT` for each check that holds, `fail TEXT` for the first that does not, and `done_testing` at the end, which also checks
 # that the NIC has exactly the objects it started with. Every wait is bounded. All programs end with the script. meson sets
-# SOFTCX to the path of the tool. Tests share TCP ports only; free_port reserves one.
+# SOFTCX to the path of the tool. Tests share TCP ports only; free_port reserves one. $SOFTCX_DEVICE, if it is set, chooses the
+# device that the NIC is.
 
 set -u
 : "${SOFTCX:?set SOFTCX to the path of the softcx tool}"

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the device reports of itself, and what its firmware refuses, is by its profile. */
+#include "softcx/uverbs/test-app.h"
+
+#include "softcx/uverbs/prm.h"
+
+static struct profile profile;
+
+/* Sets up a ConnectX-5 that differs in one fact, or in nothing (PROFILE_FACTS). */
+static void open_with(enum profile_fact fact, uint64_t value)
+{
+	profile = *profile_default();
+	if (fact < PROFILE_FACTS)
+		profile.value[fact] = value;
+	assert_int_equal(app_setup_profile(&profile), 0);
+}
+
+static uint64_t cap(uint16_t type, unsigned offset, unsigned bits)
+{
+	uint8_t *page;
+
+	assert_int_equal(app_query_caps(type, &page), 0);
+	return prm_get(page, offset, bits);
+}
+
+static void test_profile_caps(void **state)
+{
+	static const struct {
+		enum profile_fact fact;
+		uint64_t value;
+		uint16_t page;
+		unsigned offset, bits;
+		uint64_t reported;
+	} t[] = {
+		{PROFILE_LOG_QPS, 12, PRM_CAP_GENERAL, PRM_cmd_hca_cap_log_max_qp, 12},
+		{PROFILE_LOG_READS, 2, PRM_CAP_GENERAL, PRM_cmd_hca_cap_log_max_ra_req_qp, 2},
+		{PROFILE_LOG_READS, 3, PRM_CAP_GENERAL, PRM_cmd_hca_cap_log_max_ra_res_qp, 3},
+		{PROFILE_SEND_WQE, 256, PRM_CAP_GENERAL, PRM_cmd_hca_cap_max_wqe_sz_sq, 256},
+		{PROFILE_RECV_WQE, 128, PRM_CAP_GENERAL, PRM_cmd_hca_cap_max_wqe_sz_rq, 128},
+		{PROFILE_SCHEDULING, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_qos, 0},
+		{PROFILE_SCHEDULING, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_general_obj_types, 0},
+		{PROFILE_FORCED_LOOPBACK, 0, PRM_CAP_ROCE, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0},
+		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		open_with(PROFILE_FACTS, 0);
+		app_open_context();
+		assert_int_not_equal(cap(t[i].page, t[i].offset, t[i].bits), t[i].reported);
+		app_teardown(NULL);
+		open_with(t[i].fact, t[i].value);
+		app_open_context();
+		assert_int_equal(cap(t[i].page, t[i].offset, t[i].bits), t[i].reported);
+		app_teardown(NULL);
+	}
+}
+
+/* The page of a capability that is absent is unknown. */
+static void test_no_scheduling(void **state)
+{
+	uint8_t *page;
+
+	(void)state;
+	open_with(PROFILE_SCHEDULING, 0);
+	app_open_context();
+	assert_int_equal(app_query_caps(PRM_CAP_QOS, &page), -EREMOTEIO);
+	app_teardown(NULL);
+}
+
+static void test_device_attributes(void **state)
+{
+	struct ib_uverbs_query_device req = {0};
+	struct ib_uverbs_query_device_resp *resp;
+
+	(void)state;
+	open_with(PROFILE_PART, 4123);
+	profile.value[PROFILE_FIRMWARE] = 20ull << 32 | 42ull << 16 | 1000;
+	profile.value[PROFILE_SEND_WQE] = 256;
+	profile.value[PROFILE_LOG_READS] = 2;
+	app_open_context();
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_QUERY_DEVICE, req, resp), 0);
+	assert_int_equal(resp->vendor_part_id, 4123);
+	assert_int_equal(resp->fw_ver, profile.value[PROFILE_FIRMWARE]);
+	assert_int_equal(resp->max_sge, (256 - 32) / 16);
+	assert_int_equal(resp->max_qp_rd_atom, 4);
+	app_teardown(NULL);
+}
+
+/* A transition of a DEVX queue with `fl`: app_devx_qp_to() sets it. */
+static void test_no_forced_loopback(void **state)
+{
+	uint64_t handle, qp;
+	uint32_t umem, pdn, qpn;
+	struct devx_cq cq;
+	uint8_t *out, *mem;
+
+	(void)state;
+	open_with(PROFILE_FORCED_LOOPBACK, 0);
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 5, &out), -EREMOTEIO);
+	assert_int_equal(app_syndrome(out), 0x5c0028);
+	app_teardown(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_profile_caps),
+		cmocka_unit_test(test_no_scheduling),
+		cmocka_unit_test(test_device_attributes),
+		cmocka_unit_test(test_no_forced_loopback),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
