@@ -68,6 +68,7 @@ enum prm_size {
 #define PRM_qpc_log_rq_stride 0x04d, 3
 #define PRM_qpc_no_sq 0x050, 1
 #define PRM_qpc_log_sq_size 0x051, 4
+#define PRM_qpc_ts_format 0x058, 2
 #define PRM_qpc_rlky 0x05b, 1
 #define PRM_qpc_counter_set_id 0x060, 8
 #define PRM_qpc_uar_page 0x068, 24
@@ -106,19 +107,21 @@ enum prm_size {
 #define PRM_ads_fl 0x000, 1
 #define PRM_ads_pkey_index 0x010, 16
 #define PRM_ads_grh 0x028, 1
+#define PRM_ads_mlid 0x029, 7
 #define PRM_ads_rlid 0x030, 16
 #define PRM_ads_ack_timeout 0x040, 5
 #define PRM_ads_src_addr_index 0x048, 8
 #define PRM_ads_stat_rate 0x054, 4
 #define PRM_ads_hop_limit 0x058, 8
 #define PRM_ads_tclass 0x064, 8
+#define PRM_ads_flow_label 0x06c, 20
 #define PRM_ads_rgid_rip_byte 0x010 /* 16 bytes */
+#define PRM_ads_dscp 0x10a, 6
 #define PRM_ads_udp_sport 0x110, 16
 #define PRM_ads_eth_prio 0x121, 3
 #define PRM_ads_sl 0x124, 4
 #define PRM_ads_vhca_port_num 0x128, 8
-#define PRM_ads_rmac_47_32 0x130, 16
-#define PRM_ads_rmac_31_0 0x140, 32
+#define PRM_ads_rmac_47_32_byte 0x026 /* all 6 bytes of the MAC address */
 
 #define PRM_query_qp_out_qpc_byte 0x018 /* 232 bytes */
 
@@ -191,6 +194,7 @@ enum prm_size {
 #define PRM_cmd_hca_cap_rts2rts_qp_counters_set_id 0x169, 1
 #define PRM_cmd_hca_cap_port_type 0x1b6, 2
 #define PRM_cmd_hca_cap_num_ports 0x1b8, 8
+#define PRM_cmd_hca_cap_stat_rate_support 0x1e0, 16
 #define PRM_cmd_hca_cap_cqe_version 0x1fc, 4
 #define PRM_cmd_hca_cap_roce 0x21d, 1
 #define PRM_cmd_hca_cap_atomic 0x21e, 1
@@ -204,13 +208,18 @@ enum prm_size {
 #define PRM_cmd_hca_cap_max_wqe_sz_sq 0x290, 16
 #define PRM_cmd_hca_cap_max_wqe_sz_rq 0x2b0, 16
 #define PRM_cmd_hca_cap_log_max_pd 0x32b, 5
+#define PRM_cmd_hca_cap_sq_ts_format 0x440, 2
 #define PRM_cmd_hca_cap_log_max_uctx 0x463, 5
 #define PRM_cmd_hca_cap_log_max_umem 0x46b, 5
 #define PRM_cmd_hca_cap_log_uar_page_sz 0x490, 16
 
+#define PRM_roce_cap_sw_r_roce_src_udp_port 0x004, 1
 #define PRM_roce_cap_fl_rc_qp_when_roce_disabled 0x005, 1
 #define PRM_roce_cap_fl_rc_qp_when_roce_enabled 0x006, 1
+#define PRM_roce_cap_qp_ts_format 0x01e, 2
 #define PRM_roce_cap_roce_version 0x098, 8
+#define PRM_roce_cap_r_roce_max_src_udp_port 0x0c0, 16
+#define PRM_roce_cap_r_roce_min_src_udp_port 0x0d0, 16
 #define PRM_roce_cap_roce_address_table_size 0x0f0, 16
 
 #define PRM_atomic_caps_atomic_req_8B_endianness_mode 0x040, 2

@@ -87,6 +87,8 @@ enum {                        /* segments after the control segment */
 enum {                         /* address vector of a datagram */
 	WQE_UD_QKEY = 16,      /* BE32 */
 	WQE_UD_DQPN = 24,      /* BE32, the QPN in its low 24 bits */
+	WQE_UD_SPORT = 30,     /* BE16: source port of the UDP header on RoCE, LID on InfiniBand */
+	WQE_UD_RMAC = 36,      /* 6 bytes */
 	WQE_UD_TCLASS = 42,    /* one byte */
 	WQE_UD_HOP_LIMIT = 43, /* one byte */
 	WQE_UD_GRH = 44,       /* BE32: index of the source GID << 20 | flow label */

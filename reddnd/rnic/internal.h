@@ -31,10 +31,12 @@ struct rnic_device {
 /** Address of a QP's peer and its retry parameters, for the state transitions. */
 struct rnic_path {
 	bool loopback; /* to the device itself; the address fields are ignored then */
-	bool grh;
-	uint8_t port, sgid_index, hop_limit, traffic_class, sl, static_rate;
-	uint8_t dgid[16], dmac[6];
-	uint16_t dlid, udp_sport, pkey_index;
+	bool grh;      /* on InfiniBand; every RoCE packet has one */
+	uint8_t port, sgid_index, hop_limit, traffic_class, sl, src_path_bits;
+	uint8_t dgid[16];
+	uint8_t dmac[6]; /* of RoCE, as the next */
+	uint16_t udp_sport, dlid, pkey_index;
+	uint32_t flow_label;
 	uint8_t mtu; /* enum ibv_mtu */
 	uint32_t dest_qpn, rq_psn, sq_psn;
 	bool remote_access; /* READ, WRITE and atomics of the peer */

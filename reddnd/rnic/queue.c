@@ -296,7 +296,12 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	return 0;
 }
 
-static void set_address(uint8_t *ads, const struct rnic_path *path)
+/*
+ * The split of Linux's mlx5_set_path(): some fields exist on one link layer only, and are reserved on the
+ * other. There is no static rate: the rate that a path record or a REQ has is of another coding than
+ * ads.stat_rate, and it is the client's choice; the congestion control of the network limits senders.
+ */
+static void set_address(uint8_t *ads, const struct rnic_path *path, bool infiniband)
 {
 	prm_set(ads, PRM_ads_vhca_port_num, path->port);
 	prm_set(ads, PRM_ads_pkey_index, path->pkey_index);
@@ -304,20 +309,24 @@ static void set_address(uint8_t *ads, const struct rnic_path *path)
 		prm_set(ads, PRM_ads_fl, 1);
 		return;
 	}
-	prm_set(ads, PRM_ads_grh, path->grh);
-	prm_set(ads, PRM_ads_rlid, path->dlid);
+	if (infiniband) {
+		prm_set(ads, PRM_ads_grh, path->grh);
+		prm_set(ads, PRM_ads_rlid, path->dlid);
+		prm_set(ads, PRM_ads_mlid, path->src_path_bits);
+		prm_set(ads, PRM_ads_sl, path->sl);
+	} else {
+		memcpy(ads + PRM_ads_rmac_47_32_byte, path->dmac, sizeof(path->dmac));
+		prm_set(ads, PRM_ads_eth_prio, path->sl & 7);
+		prm_set(ads, PRM_ads_udp_sport, path->udp_sport);
+		prm_set(ads, PRM_ads_dscp, path->traffic_class >> 2);
+	}
+	if (infiniband && !path->grh)
+		return;
 	prm_set(ads, PRM_ads_src_addr_index, path->sgid_index);
-	prm_set(ads, PRM_ads_stat_rate, path->static_rate);
 	prm_set(ads, PRM_ads_hop_limit, path->hop_limit);
 	prm_set(ads, PRM_ads_tclass, path->traffic_class);
-	memcpy(ads + PRM_ads_rgid_rip_byte, path->dgid, 16);
-	prm_set(ads, PRM_ads_udp_sport, path->udp_sport);
-	prm_set(ads, PRM_ads_sl, path->sl);
-	prm_set(ads, PRM_ads_eth_prio, path->sl & 7);
-	prm_set(ads, PRM_ads_rmac_47_32, (uint64_t)path->dmac[0] << 8 | path->dmac[1]);
-	prm_set(ads, PRM_ads_rmac_31_0,
-		(uint64_t)path->dmac[2] << 24 | (uint64_t)path->dmac[3] << 16 | (uint64_t)path->dmac[4] << 8 |
-			path->dmac[5]);
+	prm_set(ads, PRM_ads_flow_label, path->flow_label);
+	memcpy(ads + PRM_ads_rgid_rip_byte, path->dgid, sizeof(path->dgid));
 }
 
 static int modify(struct rnic_qp *qp, enum prm_opcode op, uint8_t *in, size_t in_size)
@@ -362,7 +371,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	if (r < 0)
 		return r;
 
-	set_address(rtr + ads_off, path);
+	set_address(rtr + ads_off, path, qp->dev->caps.infiniband);
 	set_access(rtr + qpc_off, qp->dev, path->remote_access);
 	prm_set(rtr + qpc_off, PRM_qpc_mtu, path->mtu);
 	prm_set(rtr + qpc_off, PRM_qpc_log_msg_max, qp->log_max_message);

@@ -7,6 +7,7 @@
 #include "softcx/hw/op.h"
 #include "softcx/hw/rate.h"
 #include "softcx/hw/resp.h"
+#include "softcx/hw/route.h"
 #include "softcx/hw/wait.h"
 #include "util/clock.h"
 
@@ -33,6 +34,18 @@ static struct hw_cqe cqe_of(const struct hw_wqe *w)
 	};
 }
 
+/* What the record of a WQE has to say besides its bytes */
+static uint32_t trace_number(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndrome)
+{
+	enum hw_lost why = HW_LOST_ELSEWHERE;
+
+	if (kind == HW_TRACE_BLOCKED)
+		return w->qp->wait_index & 0xffffff;
+	if (syndrome == CQE_SYND_RETRY)
+		hw_route(w->qp->dev, &w->qp->mod.av, &why);
+	return why;
+}
+
 static void trace(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndrome)
 {
 	struct hw_trace t = {
@@ -45,7 +58,7 @@ static void trace(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndr
 		.type = (uint8_t)w->qp->type,
 		.ds = w->ds,
 		.cqn = kind == HW_TRACE_BLOCKED ? w->qp->wait_cq->cqn : 0,
-		.number = kind == HW_TRACE_BLOCKED ? w->qp->wait_index & 0xffffff : 0,
+		.number = trace_number(w, kind, syndrome),
 		.wqe = w->p,
 	};
 

@@ -118,6 +118,14 @@ enum hw_trace_kind {
 	HW_TRACE_RELEASED, /* and the CQE that it waits for came */
 };
 
+/** Why the packets of a queue reach nobody, as far as its address vector shows. */
+enum hw_lost {
+	HW_LOST_ELSEWHERE, /* not by its address: the other queue is not there, or not ready for it */
+	HW_LOST_GID,       /* no port has the GID */
+	HW_LOST_MAC,       /* the port with the GID has another MAC address */
+	HW_LOST_HOPS,      /* a hop limit of 0 */
+};
+
 /** One event of a trace. */
 struct hw_trace {
 	uint8_t kind;          /* enum hw_trace_kind */
@@ -127,8 +135,10 @@ struct hw_trace {
 	uint8_t syndrome;      /* 0: executed */
 	uint8_t type;          /* enum hw_qp_type of the queue; not of a CQE */
 	uint8_t ds;
-	uint32_t cqn;    /* of a CQE or WAIT, and which gets the CQE of a RECV */
-	uint32_t number; /* of the CQE, or of that which a WAIT waits for; bytes of the message in a RECV */
+	uint32_t cqn; /* of a CQE or WAIT, and which gets the CQE of a RECV */
+	/* Of the CQE, or of that which a WAIT waits for; bytes of the message in a RECV; of a WQE that failed
+	 * because nobody answered: enum hw_lost */
+	uint32_t number;
 	/*
 	 * ds * 16 bytes, at least 16: the WQE or the scatter list as the hardware fetched it, the CQE. Valid
 	 * during the call.
@@ -287,12 +297,22 @@ struct hw_qp_attr {
 	void *arg;
 };
 
-/** Where a QP's packets go. */
+/** Where a QP's packets go, and what their headers say. */
 struct hw_av {
-	bool loopback; /* QPC address path `fl`: to this device */
+	bool loopback; /* QPC address path `fl`: to this device; the rest is ignored then */
 	uint8_t dgid[16];
 	uint8_t sgid_index;
+	uint8_t dmac[6];   /* of the next hop; a frame with another address than the peer's is lost */
+	uint8_t hop_limit; /* 0: lost as well */
+	uint8_t dscp;
+	uint16_t udp_sport;
 };
+
+/** The MAC address of the port that has @gid, as the network would answer: from an EUI-64 interface id, or
+ * else made of the last bytes. */
+void hw_gid_mac(const uint8_t gid[16], uint8_t mac[6]);
+/** The address vector in a datagram's WQE of at least WQE_UD_SGE_DS segments. */
+struct hw_av hw_datagram_av(const uint8_t *wqe);
 
 /** What a state transition may set; @mask selects the fields. */
 enum {

@@ -109,18 +109,19 @@ static int exec_datagram(struct hw_wqe *w)
 	struct hw_msg msg = {
 		.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & WQE_SOLICITED, .datagram = true};
 	struct hw_qp *qp = w->qp;
-	const uint8_t *rgid = w->p + WQE_UD_RGID;
+	struct hw_av av;
 	struct hw_sgl sgl;
 	int ret;
 
 	if (w->ds < WQE_UD_SGE_DS)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	av = hw_datagram_av(w->p);
 	ret = local_data(w, WQE_UD_SGE_DS, 0, &sgl);
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
 	w->peer = hw_resp_datagram_peer(
-		qp, rgid, wqe_get32(w->p + WQE_UD_DQPN) & 0xffffff, wqe_get32(w->p + WQE_UD_QKEY));
+		qp, &av, wqe_get32(w->p + WQE_UD_DQPN) & 0xffffff, wqe_get32(w->p + WQE_UD_QKEY));
 	if (qp->clock)
 		msg.at = hw_clock_send(w, &sgl);
 	if (!w->peer)
@@ -128,9 +129,8 @@ static int exec_datagram(struct hw_wqe *w)
 	msg.cqe_opcode = w->opcode == WQE_OP_SEND ? CQE_OP_RESP_SEND : CQE_OP_RESP_SEND_IMM;
 	if (w->opcode == WQE_OP_SEND_IMM)
 		msg.imm_be = raw32(w->p + WQE_IMM);
-	/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
-	msg.packet_type = hw_grh(msg.grh, qp->dev->gid[wqe_get32(w->p + WQE_UD_GRH) >> 20 & 15], rgid,
-		w->p[WQE_UD_TCLASS], w->p[WQE_UD_HOP_LIMIT], sgl.len);
+	msg.packet_type = hw_grh(
+		msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS], av.hop_limit, sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);

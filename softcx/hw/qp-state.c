@@ -5,6 +5,7 @@
 #include "softcx/hw/clock.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/qp.h"
+#include "softcx/hw/route.h"
 #include "softcx/hw/srq.h"
 #include "util/clock.h"
 
@@ -154,7 +155,7 @@ static void apply(struct hw_qp *qp, const struct hw_qp_mod *m)
 	c->mask |= m->mask;
 	if (m->mask & HW_QP_AV) {
 		c->av = m->av;
-		qp->peer_dev = m->av.loopback ? qp->dev : hw_dev_by_gid(m->av.dgid);
+		qp->peer_dev = hw_route(qp->dev, &m->av, NULL);
 	}
 	if (m->mask & HW_QP_DEST)
 		c->dest_qpn = m->dest_qpn;

@@ -2,12 +2,13 @@
 #include "softcx/hw/resp.h"
 
 #include "softcx/hw/mw.h"
+#include "softcx/hw/route.h"
 #include "softcx/hw/srq.h"
 
 static struct hw_dev *peer_dev(struct hw_qp *qp)
 {
 	if (!qp->peer_dev && qp->mod.mask & HW_QP_AV)
-		qp->peer_dev = hw_dev_by_gid(qp->mod.av.dgid);
+		qp->peer_dev = hw_route(qp->dev, &qp->mod.av, NULL);
 	return qp->peer_dev;
 }
 
@@ -46,9 +47,9 @@ struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 	return peer;
 }
 
-struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uint32_t qpn, uint32_t qkey)
+struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const struct hw_av *av, uint32_t qpn, uint32_t qkey)
 {
-	struct hw_dev *dev = hw_dev_by_gid(gid);
+	struct hw_dev *dev = hw_route(qp->dev, av, NULL);
 	struct hw_qp *peer = dev ? hw_qp_find(dev, qpn) : NULL;
 
 	if (qkey & 0x80000000) /* IB: a Q_Key with the top bit set means the sender's own */

@@ -13,8 +13,8 @@
  * back to @qp (strict, RC: and expecting the packet sequence number that comes next). NULL: packets are lost.
  */
 struct hw_qp *hw_resp_peer(struct hw_qp *qp);
-/** For a datagram: any UD QP with this number behind that GID that knows @qkey. */
-struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const uint8_t gid[16], uint32_t qpn, uint32_t qkey);
+/** For a datagram: any UD QP with this number behind that address that knows @qkey. */
+struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const struct hw_av *av, uint32_t qpn, uint32_t qkey);
 
 /** Resolves remote memory; one right of HW_REMOTE_*. 0 or a fault. */
 int hw_resp_span(

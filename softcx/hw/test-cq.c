@@ -347,7 +347,7 @@ static void datagram(void **state)
 	struct rig a, b;
 	struct rig_cq ca, cb;
 	struct rig_qp qa, qb;
-	struct mlx5_wqe_av av = {.key.qkey.qkey = htobe32(0x1111)};
+	struct mlx5_wqe_av av = {.key.qkey.qkey = htobe32(0x1111), .hop_limit = 1};
 	uint8_t *src, *dst, *w;
 	const uint8_t *cqe;
 	unsigned sum = 0;
@@ -366,6 +366,7 @@ static void datagram(void **state)
 	strcpy((char *)src, "datagram");
 	rig_recv(&qb, 1, dst, 128);
 	av.rgid[0] = 0xfe, av.rgid[1] = 0x80, av.rgid[15] = 2;
+	hw_gid_mac(av.rgid, av.rmac);
 	for (int i = 0; i < 2; i++) {
 		av.dqp_dct = htobe32((hw_qpn(qb.qp) + !i * 1000) | 1u << 31);
 		w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
@@ -388,6 +389,7 @@ static void datagram(void **state)
 	/* by IPv4 GIDs: an IPv4 header in the last 20 bytes of the 40 */
 	memset(av.rgid, 0, sizeof(av.rgid));
 	av.rgid[10] = av.rgid[11] = 0xff, av.rgid[12] = 10, av.rgid[15] = 2;
+	hw_gid_mac(av.rgid, av.rmac);
 	av.dqp_dct = htobe32(hw_qpn(qb.qp) | 1u << 31);
 	av.grh_gid_fl = htobe32(1u << 30 | 1u << 20);
 	av.hop_limit = 9;

@@ -568,11 +568,12 @@ static uint8_t *put_datagram(struct loop *l, struct mlx5_wqe_av *av, uint32_t qk
 
 static void address_vectors(void **state)
 {
-	struct mlx5_wqe_av av = {.rgid = {0xfe, 0x80, [15] = 1}};
+	struct mlx5_wqe_av av = {.hop_limit = 1, .rgid = {0xfe, 0x80, [15] = 1}};
 	struct loop l;
 	uint8_t *w;
 
 	(void)state;
+	hw_gid_mac(av.rgid, av.rmac);
 	open_loop(&l, 3, (struct rig_opt){.type = HW_UD});
 	av.dqp_dct = htobe32(hw_qpn(l.o.q.qp) | 1u << 31); /* the bit announces the long form */
 	for (int i = 0; i < 3; i++)
@@ -580,10 +581,16 @@ static void address_vectors(void **state)
 	put_datagram(&l, &av, 0x1111);
 	put_datagram(&l, &av, 0x1112);     /* not the receiver's: dropped */
 	put_datagram(&l, &av, 0x80000000); /* the sender's own */
-	av.rgid[15] = 99;                  /* nobody there */
+	av.rmac[5] ^= 1;                   /* somebody else's frame */
+	put_datagram(&l, &av, 0x1111);
+	av.rmac[5] ^= 1;
+	av.hop_limit = 0;
+	put_datagram(&l, &av, 0x1111);
+	av.hop_limit = 1;
+	av.rgid[15] = 99; /* nobody there */
 	put_datagram(&l, &av, 0x1111);
 	go(&l);
-	assert_int_equal(rig_cq_count(&l.o.scq), 4); /* the sender hears of nothing */
+	assert_int_equal(rig_cq_count(&l.o.scq), 6); /* the sender hears of nothing */
 	for (int i = 0; i < 2; i++) {
 		const uint8_t *cqe = rig_expect(&l.o.rcq, CQE_OP_RESP_SEND);
 

@@ -26,6 +26,8 @@ static void wqe_layout(void **state)
 	assert_int_equal(offsetof(struct mlx5_wqe_data_seg, addr), WQE_SGE_ADDR);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, key), WQE_UD_QKEY);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, dqp_dct), WQE_UD_DQPN);
+	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, rlid), WQE_UD_SPORT);
+	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, rmac), WQE_UD_RMAC);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, tclass), WQE_UD_TCLASS);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, hop_limit), WQE_UD_HOP_LIMIT);
 	assert_int_equal(16 + offsetof(struct mlx5_wqe_av, grh_gid_fl), WQE_UD_GRH);

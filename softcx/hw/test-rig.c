@@ -241,16 +241,21 @@ void rig_qp_to(struct rig_qp *q, enum hw_qp_state to)
 	assert_int_equal(hw_qp_modify(q->rig->dev, q->qp, to, &mod), 0);
 }
 
+void rig_av(struct hw_av *av, const uint8_t *dgid)
+{
+	*av = (struct hw_av){.hop_limit = 64, .udp_sport = 0xc000};
+	memcpy(av->dgid, dgid, sizeof(av->dgid));
+	hw_gid_mac(dgid, av->dmac);
+}
+
 void rig_qp_connect_to(struct rig_qp *q, uint32_t dest_qpn, const uint8_t *dgid)
 {
 	struct hw_qp_mod mod;
 
 	rig_default_mod(&mod);
 	mod.dest_qpn = dest_qpn;
-	if (dgid) {
-		mod.av.loopback = false;
-		memcpy(mod.av.dgid, dgid, 16);
-	}
+	if (dgid)
+		rig_av(&mod.av, dgid);
 	rig_qp_to(q, HW_INIT);
 	assert_int_equal(hw_qp_modify(q->rig->dev, q->qp, HW_RTR, &mod), 0);
 	rig_qp_to(q, HW_RTS);

@@ -81,6 +81,7 @@ void rig_connect(struct rig_qp *a, struct rig_qp *b); /* both to RTS; a may be b
 void rig_qp_to(struct rig_qp *q, enum hw_qp_state to);
 void rig_qp_connect_to(
 	struct rig_qp *q, uint32_t dest_qpn, const uint8_t *dgid); /* RST to RTS; NULL: loopback */
+void rig_av(struct hw_av *av, const uint8_t *dgid);                /* a good address vector */
 void rig_default_mod(struct hw_qp_mod *mod);                       /* the attributes rig_qp_connect_to uses */
 void rig_destroy(struct rig_qp *q);
 

@@ -84,6 +84,16 @@ static void put(struct tracer *r, const struct softcx_trace *rec, const struct h
 	memset(slot->wqe + bytes, 0, sizeof(slot->wqe) - bytes);
 }
 
+/* Packets on a loop-back path have no headers; these are as if they went out and came back. */
+static void loopback_av(struct hw_av *av, const struct trace_source *source, uint32_t qpn)
+{
+	memcpy(av->dgid, source->gids[av->sgid_index & 15], sizeof(av->dgid));
+	hw_gid_mac(av->dgid, av->dmac);
+	av->hop_limit = 1;
+	av->dscp = 0;
+	av->udp_sport = (uint16_t)(0xc000 | (qpn & 0x3fff)); /* the entropy differs between queues */
+}
+
 static void add_path(struct softcx_trace *rec, const struct trace_source *source, const struct hw_trace *t)
 {
 	const struct hw_qp *qp = hw_qp_find(source->tracers->files->devs[source->dev], rec->qpn);
@@ -94,11 +104,17 @@ static void add_path(struct softcx_trace *rec, const struct trace_source *source
 		return;
 	hw_qp_query(qp, &mod, &sq, &rq);
 	rec->dest_qpn = mod.dest_qpn;
-	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
-	memcpy(rec->dgid, mod.av.loopback ? rec->sgid : mod.av.dgid, sizeof(rec->dgid));
 	if (t->kind == HW_TRACE_WQE && t->type == HW_UD && t->ds >= WQE_UD_SGE_DS)
-		/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl */
-		memcpy(rec->sgid, source->gids[wqe_get32(t->wqe + WQE_UD_GRH) >> 20 & 15], sizeof(rec->sgid));
+		mod.av = hw_datagram_av(t->wqe);
+	else if (mod.av.loopback)
+		loopback_av(&mod.av, source, rec->qpn);
+	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
+	memcpy(rec->dgid, mod.av.dgid, sizeof(rec->dgid));
+	hw_gid_mac(rec->sgid, rec->smac);
+	memcpy(rec->dmac, mod.av.dmac, sizeof(rec->dmac));
+	rec->dscp = mod.av.dscp;
+	rec->hop_limit = mod.av.hop_limit;
+	rec->udp_sport = mod.av.udp_sport;
 }
 
 static void on_trace(void *arg, const struct hw_trace *t)

@@ -161,6 +161,8 @@ struct softcx_trace {
 	uint32_t kind;     /* enum hw_trace_kind, on which it depends which members are set */
 	uint32_t cqn, number;
 	uint8_t sgid[16], dgid[16];
+	uint8_t smac[6], dmac[6], dscp, hop_limit; /* of the headers of its packets */
+	uint16_t udp_sport;
 	char device[SOFTCX_MAX_LABEL]; /* "mlx5_0", or "HOST/mlx5_0" when there are several hosts */
 	uint8_t wqe[256];              /* the first bytes of it */
 };

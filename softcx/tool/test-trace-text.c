@@ -149,6 +149,18 @@ static void one_sided(void **state)
 		"\"remote_address\":\"0xfff0\",\"rkey\":\"0x777\",\"length\":64");
 	rec.wqe[WQE_FLAGS] = WQE_FM_SMALL << WQE_FM_SHIFT;
 	rec.opcode = WQE_OP_READ;
+	rec.syndrome = CQE_SYND_RETRY;
+	rec.number = HW_LOST_MAC;
+	prints(&rec,
+		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
+		"fence -> transport retries exhausted (syndrome 0x15): the port with this GID has another "
+		"MAC address\n",
+		"\"reason\":\"the port with this GID has another MAC address\"");
+	rec.number = HW_LOST_ELSEWHERE;
+	prints(&rec,
+		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
+		"fence -> transport retries exhausted (syndrome 0x15)\n",
+		"\"outcome\":\"transport retries exhausted\"}");
 	rec.syndrome = CQE_SYND_REMOTE_ACCESS;
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
@@ -379,10 +391,10 @@ static void capture(void **state)
 {
 	static const uint8_t begin[] = {0x0a, 0x0d, 0x0d, 0x0a};
 	static const uint8_t frame[] = {
-		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,                          /* Ethernet */
-		0x45, 0, 0, 68, 0, 0, 0x40, 0, 0x40, 17, 0x3c, 0xa6, 127, 0, 0, 1, /* IPv4, */
+		2, 0, 127, 0, 0, 2, 2, 0, 127, 0, 0, 1, 8, 0,                      /* Ethernet */
+		0x45, 0x68, 0, 68, 0, 0, 0x40, 0, 9, 17, 0x73, 0x3e, 127, 0, 0, 1, /* IPv4, DSCP 26, */
 		127, 0, 0, 2,                        /* its length: 20 + 8 + 12 + 16 + 8 + 4 */
-		0xc0, 0x12, 0x12, 0xb7, 0, 48, 0, 0, /* UDP, port 4791 */
+		0xc1, 0x23, 0x12, 0xb7, 0, 48, 0, 0, /* UDP, port 4791 */
 		0x0a, 0x70, 0xff, 0xff, 0, 0, 0, 0x34, 0x80, 0, 0,
 		5, /* BTH: RC RDMA WRITE Only, 3 bytes of padding */
 		0, 0, 0, 0, 0, 0, 0xff, 0xf0, 0, 0, 7, 0x77, 0, 0, 0, 5, /* RETH */
@@ -399,6 +411,11 @@ static void capture(void **state)
 	assert_non_null(out);
 	memcpy(rec.sgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
 	memcpy(rec.dgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);
+	memcpy(rec.smac, "\2\0\x7f\0\0\1", 6);
+	memcpy(rec.dmac, "\2\0\x7f\0\0\2", 6);
+	rec.dscp = 26;
+	rec.hop_limit = 9;
+	rec.udp_sport = 0xc123;
 	rec.dest_qpn = 0x34;
 	put_remote(&rec, 0xfff0, 0x777);
 	put32(&rec, 32, WQE_INLINE | 5);

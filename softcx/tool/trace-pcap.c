@@ -115,24 +115,25 @@ static void put_network(struct bytes *b, const struct softcx_trace *rec, const u
 	uint16_t sum;
 	size_t ip;
 
-	put(b, "\x02\0\0\0\0\x02\x02\0\0\0\0\x01", 12); /* addresses that nobody has */
+	put(b, rec->dmac, sizeof(rec->dmac));
+	put(b, rec->smac, sizeof(rec->smac));
 	put16(b, v4 ? 0x0800 : 0x86dd);
 	ip = b->len;
 	if (v4) {
-		put32(b, 0x45000000u | length16(len + 28));
-		put32(b, 0x4000);     /* do not fragment */
-		put32(b, 0x40110000); /* hops, UDP, checksum below */
+		put32(b, 0x45000000u | (uint32_t)rec->dscp << 18 | length16(len + 28));
+		put32(b, 0x4000);                                      /* do not fragment */
+		put32(b, (uint32_t)rec->hop_limit << 24 | 0x00110000); /* UDP, checksum below */
 		put(b, rec->sgid + 12, 4);
 		put(b, dgid + 12, 4);
 		sum = htobe16(ip_checksum(b->data + ip));
 		memcpy(b->data + ip + 10, &sum, sizeof(sum));
 	} else {
-		put32(b, 0x60000000);
-		put32(b, (uint32_t)length16(len + 8) << 16 | 0x1140); /* UDP, hops */
+		put32(b, 0x60000000 | (uint32_t)rec->dscp << 22);
+		put32(b, (uint32_t)length16(len + 8) << 16 | 0x1100 | rec->hop_limit); /* UDP */
 		put(b, rec->sgid, 16);
 		put(b, dgid, 16);
 	}
-	put16(b, (uint16_t)(0xc000 | (rec->qpn & 0x3fff))); /* the entropy differs between queues */
+	put16(b, rec->udp_sport);
 	put16(b, ROCE_PORT);
 	put16(b, length16(len + 8));
 	put16(b, 0); /* no checksum */

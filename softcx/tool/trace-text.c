@@ -196,6 +196,18 @@ const char *trace_syndrome(uint8_t code)
 	}
 }
 
+/* Why nobody answered, if the address vector shows it; or NULL. */
+static const char *lost(const struct softcx_trace *rec)
+{
+	static const char *const words[] = {
+		[HW_LOST_GID] = "no port has this GID",
+		[HW_LOST_MAC] = "the port with this GID has another MAC address",
+		[HW_LOST_HOPS] = "the hop limit is 0",
+	};
+
+	return rec->syndrome == CQE_SYND_RETRY && rec->number < COUNT(words) ? words[rec->number] : NULL;
+}
+
 const char *trace_opcode(uint8_t opcode)
 {
 	return opcode < COUNT(opcodes) ? opcodes[opcode].name : NULL;
@@ -326,7 +338,8 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 	if (rec->wqe[WQE_FLAGS] & WQE_SOLICITED)
 		fprintf(out, ", solicited");
 	if (rec->syndrome)
-		fprintf(out, " -> %s (syndrome 0x%02x)\n", trace_syndrome(rec->syndrome), rec->syndrome);
+		fprintf(out, " -> %s (syndrome 0x%02x)%s%s\n", trace_syndrome(rec->syndrome), rec->syndrome,
+			lost(rec) ? ": " : "", lost(rec) ? lost(rec) : "");
 	else
 		fprintf(out, " -> done, %s\n", signaled(&w) ? "CQE" : "no CQE");
 }
@@ -461,5 +474,7 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 	json_object_object_add(o, "cqe", json_object_new_boolean(signaled(&w) || rec->syndrome));
 	trace_add_number(o, "syndrome", rec->syndrome);
 	trace_add_text(o, "outcome", rec->syndrome ? trace_syndrome(rec->syndrome) : "done");
+	if (lost(rec))
+		trace_add_text(o, "reason", lost(rec));
 	return o;
 }

@@ -102,6 +102,7 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	req->dst_at = id->remote;
 	req->psn = id->rq_psn;
 	req->ack_timeout = ucma_id_asked_timeout(id);
+	req->tclass = id->tos;
 	if (!ucma_msg_ask(id, req)) {
 		ucma_msg_stop_asking(id);
 		return -ENOMEM;
@@ -349,7 +350,7 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	id->local = msg->dst_at;
 	id->remote = msg->src_at;
 	id->has_dev = true;
-	id->tos = listener->tos;
+	id->tos = msg->tclass; /* cm.c: cm_format_paths_from_req() */
 	/* rdma_init_qp_attr(): a value that was set takes precedence over the REQ's */
 	id->timeout_set = listener->timeout_set || !ud;
 	id->timeout = listener->timeout_set ? listener->timeout : msg->ack_timeout;

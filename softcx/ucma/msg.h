@@ -41,6 +41,7 @@ struct ucma_msg {
 	struct ucma_where src_at, dst_at;
 	uint32_t qpn, qkey, psn;
 	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
+	uint8_t tclass;      /* of a REQ: the traffic class of the path, both ways */
 	uint8_t ack_timeout; /* of a REQ: how long the passive side waits for an ACK, 4.096 us * 2^x */
 	struct rdma_ucm_ece ece;
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];

@@ -12,7 +12,12 @@
 #define PKEY 0xffff
 #define HOP_LIMIT 64
 #define PATH_MTU IBV_MTU_4096 /* active_mtu of the port: Ethernet with jumbo frames */
-#define PATH_RATE IBV_RATE_100_GBPS
+/*
+ * Of a link of 40 Gb/s or more (rdma/ib_addr.h: iboe_get_rate()), as Linux puts it into the REQ before 6.4
+ * ("RDMA/cma: Always set static rate to 0 for RoCE"); the other side takes it from there (cm.c:
+ * cm_format_paths_from_req()). The emulated clients have such a kernel.
+ */
+#define PATH_RATE IBV_RATE_40_GBPS
 
 /* IBTA annex A11; cma.c: rdma_get_service_id() */
 static __be64 service_id(const struct ucma_id *id, const struct sockaddr_storage *addr)
@@ -172,6 +177,7 @@ void ucma_ah_attr(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 	ah->grh.sgid_index = id->local.gid_index;
 	ah->grh.hop_limit = HOP_LIMIT;
 	ah->grh.traffic_class = id->tos;
+	ah->static_rate = PATH_RATE;
 	ah->is_global = 1;
 	ah->port_num = PORT_NUM;
 }

@@ -215,6 +215,9 @@ static void options(void **state)
 	/* the other side waits for as long as this one asks it to, the delay of its own ACKs included */
 	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTS, &attr), 0);
 	assert_int_equal(attr.timeout, 16);
+	/* and its packets have the same class */
+	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTR, &attr), 0);
+	assert_int_equal(attr.ah_attr.grh.traffic_class, 0x68);
 }
 
 /* CAP_NET_BIND_SERVICE in the effective set of this thread. */

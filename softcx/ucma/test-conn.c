@@ -98,6 +98,7 @@ static void queue_attributes(void **state)
 	assert_int_equal(app_qp_attr(server, p.passive, IBV_QPS_RTR, &a), 0);
 	assert_int_equal(app_qp_attr(client, p.active, IBV_QPS_RTS, &b), 0);
 	assert_int_equal(a.rq_psn, b.sq_psn);
+	assert_int_equal(a.ah_attr.static_rate, IBV_RATE_40_GBPS); /* what the REQ said */
 	assert_int_equal(a.dest_qp_num, 0x100 + p.active);
 	assert_int_equal(a.max_dest_rd_atomic, 4);
 	assert_int_equal(b.max_rd_atomic, 4);

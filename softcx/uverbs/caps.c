@@ -25,19 +25,6 @@ unsigned uverbs_caps_gids(unsigned dev)
 	return n;
 }
 
-void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6])
-{
-	if (gid[11] == 0xff && gid[12] == 0xfe) { /* EUI-64: the MAC with ff:fe inside, U/L bit flipped */
-		const uint8_t eui[6] = {gid[8] ^ 2, gid[9], gid[10], gid[13], gid[14], gid[15]};
-
-		memcpy(mac, eui, 6);
-		return;
-	}
-	mac[0] = 0x02;
-	mac[1] = 0;
-	memcpy(mac + 2, gid + 12, 4);
-}
-
 void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 {
 	memset(resp, 0, sizeof(*resp));
@@ -171,6 +158,7 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_log_max_ra_res_qp, fact(hw, PROFILE_LOG_READS));
 	prm_set(p, PRM_cmd_hca_cap_port_type, 1); /* Ethernet */
 	prm_set(p, PRM_cmd_hca_cap_num_ports, 1);
+	prm_set(p, PRM_cmd_hca_cap_stat_rate_support, UVERBS_STAT_RATES);
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
 	prm_set(p, PRM_cmd_hca_cap_roce, 1);
 	prm_set(p, PRM_cmd_hca_cap_atomic, 1);
@@ -222,6 +210,9 @@ static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 {
 	prm_set(p, PRM_roce_cap_fl_rc_qp_when_roce_enabled, fact(hw, PROFILE_FORCED_LOOPBACK));
 	prm_set(p, PRM_roce_cap_fl_rc_qp_when_roce_disabled, 1);
+	prm_set(p, PRM_roce_cap_sw_r_roce_src_udp_port, 1);
+	prm_set(p, PRM_roce_cap_r_roce_min_src_udp_port, UVERBS_MIN_UDP_SPORT);
+	prm_set(p, PRM_roce_cap_r_roce_max_src_udp_port, UVERBS_MAX_UDP_SPORT);
 	prm_set(p, PRM_roce_cap_roce_version, 4); /* bit 2: RoCE v2 */
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }

@@ -27,12 +27,14 @@ enum {
 	UVERBS_MAX_SRQ_SGE = 31,
 	UVERBS_COMP_VECTORS = 8,
 	UVERBS_GID_TABLE = 255,
-	UVERBS_EQN = 8, /* event queue of completion vector 0 */
+	UVERBS_EQN = 8,                /* event queue of completion vector 0 */
+	UVERBS_MIN_UDP_SPORT = 0xc000, /* of RoCE v2 packets: IBTA annex A17 */
+	UVERBS_MAX_UDP_SPORT = 0xffff,
+	/* ads.stat_rate values that the device has, by 1 << value: none, as cap stat_rate_support */
+	UVERBS_STAT_RATES = 0,
 };
 
 unsigned uverbs_caps_gids(unsigned dev);
-/** The MAC behind a GID: from an EUI-64 interface id, or else made of its last bytes. */
-void uverbs_caps_mac(const uint8_t gid[16], uint8_t mac[6]);
 
 void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
 void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);

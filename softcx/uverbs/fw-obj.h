@@ -27,6 +27,14 @@ int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m,
 	struct uverbs_devx **out);
 int uverbs_fw_query_mkey(const struct uverbs_devx *devx, const struct uverbs_mbox *m);
 
+/* ---- fw-path.c ------------------------------------------------------------------- */
+
+int uverbs_fw_read_port(const struct uverbs_mbox *m, const uint8_t *ads);
+/** The address path of a connected queue pair, port included. */
+int uverbs_fw_read_path(
+	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *ads, struct hw_av *av);
+void uverbs_fw_write_path(uint8_t *ads, const struct hw_av *av);
+
 /* ---- fw-sched.c ------------------------------------------------------------------ */
 
 int uverbs_fw_create_general(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,

@@ -502,12 +502,8 @@ static int read_qpc(
 {
 	const uint8_t *ads = qpc + PRM_qpc_primary_address_path_byte;
 	unsigned mtu = (unsigned)prm_get(qpc, PRM_qpc_mtu),
-		 port = (unsigned)prm_get(ads, PRM_ads_vhca_port_num),
 		 max_reads = 1u << hw_fact(file->dev, PROFILE_LOG_READS);
 
-	mod->av.loopback = prm_get(ads, PRM_ads_fl);
-	memcpy(mod->av.dgid, ads + PRM_ads_rgid_rip_byte, 16);
-	mod->av.sgid_index = (uint8_t)prm_get(ads, PRM_ads_src_addr_index);
 	mod->dest_qpn = (uint32_t)prm_get(qpc, PRM_qpc_remote_qpn);
 	mod->access = qpc_access(qpc);
 	mod->min_rnr_timer = (uint8_t)prm_get(qpc, PRM_qpc_min_rnr_nak);
@@ -522,17 +518,13 @@ static int read_qpc(
 	mod->log_max_msg = (uint8_t)prm_get(qpc, PRM_qpc_log_msg_max);
 	if ((mod->mask & HW_QP_MTU) && (mtu < 1 || mtu > 5))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
-	if ((mod->mask & HW_QP_AV) && mod->av.loopback && !hw_fact(file->dev, PROFILE_FORCED_LOOPBACK))
-		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_LOOPBACK);
-	if ((mod->mask & HW_QP_AV) && mod->av.sgid_index >= uverbs_caps_gids(file->index))
-		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_GID);
 	if ((mod->mask & HW_QP_RD_ATOMIC) && mod->max_rd_atomic > max_reads)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
 	if ((mod->mask & HW_QP_DEST_RD_ATOMIC) && mod->max_dest_rd_atomic > max_reads)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
 	if ((mod->mask & HW_QP_MAX_MSG) && mod->log_max_msg > UVERBS_LOG_MAX_MSG)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MAX_MSG);
-	return port > 1 ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PORT) : 0;
+	return mod->mask & HW_QP_AV ? uverbs_fw_read_path(file, m, ads, &mod->av) : 0;
 }
 
 static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m,
@@ -554,6 +546,9 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
 		mod.mask = c->sets | optional_to_hw(opt);
 		r = read_qpc(file, m, m->in + PRM_modify_qp_in_qpc_byte, &mod);
+		if (r == 0 && c->opcode == PRM_OP_RST2INIT_QP)
+			r = uverbs_fw_read_port(
+				m, m->in + PRM_modify_qp_in_qpc_byte + PRM_qpc_primary_address_path_byte);
 		if (r < 0)
 			return r;
 	}
@@ -650,10 +645,8 @@ static int query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *
 		mod.max_dest_rd_atomic ? (unsigned)__builtin_ctz(mod.max_dest_rd_atomic) : 0);
 	prm_set(qpc, PRM_qpc_hw_sq_wqebb_counter, sq);
 	prm_set(qpc, PRM_qpc_hw_rq_counter, rq);
-	prm_set(ads, PRM_ads_fl, mod.av.loopback);
-	prm_set(ads, PRM_ads_src_addr_index, mod.av.sgid_index);
+	uverbs_fw_write_path(ads, &mod.av);
 	prm_set(ads, PRM_ads_ack_timeout, mod.timeout);
-	memcpy(ads + PRM_ads_rgid_rip_byte, mod.av.dgid, 16);
 	return 0;
 }
 

@@ -52,6 +52,9 @@ enum uverbs_fw_syndrome {
 	FW_SYN_LOOPBACK = 0x5c0028,   /* the port has no forced loopback */
 	FW_SYN_ELEMENT = 0x5c0026,    /* no such scheduling element here, or of the wrong type */
 	FW_SYN_DEVICE = 0x5c0030,     /* the device itself refused */
+	FW_SYN_PATH = 0x5c0031,       /* the path sets what is reserved on this link layer */
+	FW_SYN_STAT_RATE = 0x5c0032,  /* a static rate that the device does not have */
+	FW_SYN_SPORT = 0x5c0033,      /* a UDP source port out of the range of RoCE v2 */
 };
 
 struct uverbs_umem {

@@ -512,7 +512,7 @@ int uverbs_ah_create(struct uverbs_file *file, const struct ib_uverbs_create_ah 
 	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = ah;
 	ah->user_handle = req->user_handle;
 	uverbs_obj_need(ah, &pd->obj);
-	uverbs_caps_mac(req->attr.grh.dgid, dmac);
+	hw_gid_mac(req->attr.grh.dgid, dmac);
 	uverbs_obj_commit(&pending, ah_destroy);
 	*out = ah;
 	return 0;

@@ -332,8 +332,41 @@ static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_mo
 			return -EINVAL;
 		if (a->dest.port_num != 1)
 			return -EINVAL;
+		/* Linux ib_rate_to_mlx5() */
+		if (a->dest.static_rate &&
+			(a->dest.static_rate < IBV_RATE_2_5_GBPS || a->dest.static_rate > IBV_RATE_600_GBPS))
+			return -EINVAL;
 	}
 	return 0;
+}
+
+/* Linux mlx5_set_path_udp_sport(): from the flow label, or else one that is made of both numbers */
+static uint16_t udp_sport(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn)
+{
+	uint64_t numbers = (uint64_t)local_qpn * remote_qpn;
+	uint32_t label = flow_label & 0xfffff;
+
+	numbers ^= numbers >> 20;
+	numbers ^= numbers >> 40;
+	if (!label)
+		label = numbers & 0xfffff;
+	return (uint16_t)(UVERBS_MIN_UDP_SPORT | ((label ^ label >> 14) & 0x3fff));
+}
+
+/*
+ * Linux mlx5_set_path() for RoCE v2. The core has looked up MAC address and hop limit by then
+ * (ib_resolve_unicast_gid_dmac()). A static rate is lowered to one that the device has, and it has none.
+ */
+static void set_path(struct hw_av *av, const struct ib_uverbs_modify_qp *a, uint32_t local_qpn)
+{
+	enum { IP_HOP_LIMIT = 64 };
+
+	memcpy(av->dgid, a->dest.dgid, sizeof(av->dgid));
+	hw_gid_mac(av->dgid, av->dmac);
+	av->sgid_index = a->dest.sgid_index;
+	av->hop_limit = IP_HOP_LIMIT;
+	av->dscp = a->dest.traffic_class >> 2;
+	av->udp_sport = udp_sport(a->dest.flow_label, local_qpn, a->dest_qp_num & 0xffffff);
 }
 
 /* Where verbs and hardware name the same attribute. */
@@ -361,8 +394,6 @@ static void to_hw_mod(const struct ib_uverbs_modify_qp *a, struct hw_qp_mod *mod
 	for (size_t i = 0; i < COUNT(attr_map); i++)
 		if (a->attr_mask & attr_map[i].ib)
 			mod->mask |= attr_map[i].hw;
-	memcpy(mod->av.dgid, a->dest.dgid, 16);
-	mod->av.sgid_index = a->dest.sgid_index;
 	mod->dest_qpn = a->dest_qp_num & 0xffffff;
 	mod->access = a->qp_access_flags & (HW_REMOTE_WRITE | HW_REMOTE_READ | HW_REMOTE_ATOMIC);
 	mod->min_rnr_timer = a->min_rnr_timer & 31;
@@ -395,6 +426,7 @@ int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req
 	if (r < 0)
 		return r;
 	to_hw_mod(req, &mod);
+	set_path(&mod.av, req, hw_qpn(qp->hw));
 	r = hw_qp_modify(qp->obj.file->dev, qp->hw, to_hw_state(to), &mod);
 	if (r < 0)
 		return r;

@@ -179,6 +179,94 @@ static void test_devx_refusals(void **state)
 	assert_int_equal(app_syndrome(out), 0x5c0003);
 }
 
+/* ---- address paths --------------------------------------------------------------------- */
+
+/* A mailbox of a transition of @qpn with a good path to the GID with index 1 */
+static void good_path(uint8_t in[static PRM_SIZE_modify_qp_in], uint16_t opcode, uint32_t qpn)
+{
+	uint8_t *qpc = in + PRM_modify_qp_in_qpc_byte, *ads = qpc + PRM_qpc_primary_address_path_byte;
+
+	memset(in, 0, PRM_SIZE_modify_qp_in);
+	prm_set(in, PRM_in_opcode, opcode);
+	prm_set(in, PRM_in_objn, qpn);
+	prm_set(qpc, PRM_qpc_mtu, 5);
+	prm_set(qpc, PRM_qpc_remote_qpn, qpn);
+	prm_set(ads, PRM_ads_vhca_port_num, 1);
+	prm_set(ads, PRM_ads_src_addr_index, 1);
+	prm_set(ads, PRM_ads_hop_limit, 64);
+	prm_set(ads, PRM_ads_udp_sport, 0xc123);
+	prm_set(ads, PRM_ads_dscp, 26);
+	prm_set(ads, PRM_ads_tclass, 26 << 2);
+	prm_set(ads, PRM_ads_eth_prio, 3);
+	memcpy(ads + PRM_ads_rgid_rip_byte, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
+	memcpy(ads + PRM_ads_rmac_47_32_byte, "\2\0\x7f\0\0\1", 6);
+}
+
+static int step(uint64_t qp, const uint8_t in[static PRM_SIZE_modify_qp_in])
+{
+	uint8_t *out;
+	int r = app_devx(
+		MLX5_IB_METHOD_DEVX_OBJ_MODIFY, &qp, in, PRM_SIZE_modify_qp_in, PRM_SIZE_modify_qp_out, &out);
+
+	return r == -EREMOTEIO ? (int)app_syndrome(out) : r;
+}
+
+/* What a path may not contain on Ethernet, and that a query shows what it does contain. */
+static void test_paths(void **state)
+{
+	enum { SYN_PORT = 0x5c0024, SYN_GID = 0x5c0022, SYN_PATH = 0x5c0031, SYN_RATE, SYN_SPORT };
+	static const struct {
+		unsigned bit, width, value;
+		int syndrome;
+	} bad[] = {
+		{PRM_ads_vhca_port_num, 0, SYN_PORT},
+		{PRM_ads_vhca_port_num, 2, SYN_PORT},
+		{PRM_ads_src_addr_index, 2, SYN_GID},
+		{PRM_ads_grh, 1, SYN_PATH},
+		{PRM_ads_rlid, 1, SYN_PATH},
+		{PRM_ads_mlid, 1, SYN_PATH},
+		{PRM_ads_stat_rate, 7, SYN_RATE},  /* 40 Gb/s of verbs, 2.5 Gb/s of the device */
+		{PRM_ads_stat_rate, 12, SYN_RATE}, /* 40 Gb/s of the device */
+		{PRM_ads_udp_sport, 0, SYN_SPORT},
+		{PRM_ads_udp_sport, 0xbfff, SYN_SPORT},
+	};
+	const size_t ads_off = PRM_modify_qp_in_qpc_byte + PRM_qpc_primary_address_path_byte;
+	uint8_t in[PRM_SIZE_modify_qp_in], query[PRM_SIZE_query_qp_in] = {0}, *mem, *out;
+	uint32_t umem, pdn, qpn;
+	uint64_t handle, qp;
+	struct devx_cq cq;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	good_path(in, PRM_OP_RST2INIT_QP, qpn);
+	prm_set(in + ads_off, PRM_ads_vhca_port_num, 0);
+	assert_int_equal(step(qp, in), SYN_PORT);
+	prm_set(in + ads_off, PRM_ads_vhca_port_num, 1);
+	assert_int_equal(step(qp, in), 0);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		good_path(in, PRM_OP_INIT2RTR_QP, qpn);
+		prm_set(in + ads_off, bad[i].bit, bad[i].width, bad[i].value);
+		assert_int_equal(step(qp, in), bad[i].syndrome);
+	}
+	good_path(in, PRM_OP_INIT2RTR_QP, qpn);
+	assert_int_equal(step(qp, in), 0);
+	prm_set(query, PRM_in_opcode, PRM_OP_QUERY_QP);
+	prm_set(query, PRM_in_objn, qpn);
+	assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, query, sizeof(query),
+				 PRM_SIZE_query_qp_out, &out),
+		0);
+	out += PRM_query_qp_out_qpc_byte + PRM_qpc_primary_address_path_byte;
+	assert_int_equal(prm_get(out, PRM_ads_dscp), 26);
+	assert_int_equal(prm_get(out, PRM_ads_udp_sport), 0xc123);
+	assert_int_equal(prm_get(out, PRM_ads_hop_limit), 64);
+	assert_memory_equal(out + PRM_ads_rmac_47_32_byte, in + ads_off + PRM_ads_rmac_47_32_byte, 6);
+}
+
 /* The device claims only what it has: other capability bits are 0, and their pages unknown. */
 static void test_caps(void **state)
 {
@@ -316,6 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_devx),
 		T(test_devx_refusals),
+		T(test_paths),
 		T(test_caps),
 		T(test_mkey_refusals),
 		T(test_compression_refused),

@@ -14,6 +14,7 @@ enum { MEMORY = RAW_DEPTH * RAW_SLOT + RAW_REQUEST };
 
 const char *raw_case = "raw-client";
 const char *raw_source;
+uint8_t raw_tos;
 
 void raw_fail(const char *what)
 {
@@ -56,6 +57,9 @@ void raw_prepare(struct raw_client *c, const char *address, const char *port, co
 	*c = (struct raw_client){.channel = rdma_create_event_channel()};
 	raw_need(c->channel && rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP) == 0,
 		"no connection manager");
+	raw_need(!raw_tos || rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &raw_tos,
+				     sizeof(raw_tos)) == 0,
+		"type of service");
 	raw_need(rdma_getaddrinfo(address, port, &hints, &ai) == 0, "bad address");
 	raw_need(!raw_source || inet_pton(AF_INET, raw_source, &source.sin_addr) == 1, "an address");
 	raw_need(rdma_resolve_addr(

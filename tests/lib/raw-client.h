@@ -34,6 +34,8 @@ struct raw_client {
 extern const char *raw_case;
 /** IPv4 address that requests come from; NULL: any. It may be one that the device does not have. */
 extern const char *raw_source;
+/** Type of service of the packets both ways; 0: that of the host. */
+extern uint8_t raw_tos;
 
 __attribute__((noreturn)) void raw_fail(const char *what); /* appends strerror(errno) */
 void raw_need(bool ok, const char *what);
