@@ -24,9 +24,8 @@ void rnic_caps_parse(
 		.log_rd_atomic = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_ra_req_qp),
 		.log_rd_dest = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_ra_res_qp),
 	};
-	/* On Ethernet the RoCE page has this. InfiniBand ports always can. */
 	caps->force_loopback =
-		caps->infiniband || (roce && prm_get(roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled));
+		!caps->infiniband && roce && prm_get(roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled);
 	if (atomic) {
 		caps->atomic_ops = (uint16_t)prm_get(atomic, PRM_atomic_caps_atomic_operations);
 		caps->atomic_size = (uint16_t)prm_get(atomic, PRM_atomic_caps_atomic_size_qp);
@@ -42,7 +41,6 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size)
 	} needs[] = {
 		{caps->cross_channel, "cross-channel work requests (WAIT, SEND_EN)"},
 		{caps->overrun_ignore, "completion queues that ignore overrun"},
-		{caps->force_loopback, "loopback RC queue pairs while RoCE is enabled"},
 		{caps->atomic_ops & RNIC_ATOMIC_CAS, "compare-and-swap"},
 		{caps->max_sq_wqe >= SQ_WQE_NEEDED, "send WQEs of 128 bytes"},
 		{caps->max_rq_wqe >= RQ_WQE_NEEDED, "receive WQEs of 256 bytes"},

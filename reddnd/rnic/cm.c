@@ -23,7 +23,6 @@ enum {
 	RNR_RETRY_FOREVER = 7, /* the client tries again without end */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
 	ACK_TIMEOUT_4_S = 20,
-	UDP_SPORT_MIN = 0xc000,
 };
 
 struct rnic_cm {
@@ -312,8 +311,8 @@ static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)
 	assert(conn->resolved);
 	memcpy(path->dmac, conn->mac, sizeof(path->dmac));
 	path->udp_sport = conn->udp_sport;
-	if (path->udp_sport < UDP_SPORT_MIN)
-		path->udp_sport = (uint16_t)(UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
+	if (path->udp_sport < RNIC_UDP_SPORT_MIN)
+		path->udp_sport = (uint16_t)(RNIC_UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
 }
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/internal.h"
+#include "reddnd/rnic/own-path.h"
 
 #include "mlx5/prm.h"
 #include "reddnd/util/log.h"
@@ -106,6 +107,8 @@ static int prepare(struct rnic_device *dev)
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "cannot get random numbers");
 	r = rnic_pd_new(&dev->pd, dev);
+	if (r == 0)
+		r = rnic_own_path_find(dev);
 	if (r < 0)
 		return r;
 	dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);

@@ -17,17 +17,6 @@ struct rnic_pd {
 	uint32_t pdn;
 };
 
-struct rnic_device {
-	struct ibv_context *ctx;
-	struct rnic_pd *pd;
-	struct mlx5dv_devx_uar *uar;
-	struct mlx5dv_devx_event_channel *events;
-	uint32_t eqn;
-	uint32_t psn_secret; /* first PSN of loopback queues */
-	bool lost;
-	struct rnic_caps caps;
-};
-
 /** Address of a QP's peer and its retry parameters, for the state transitions. */
 struct rnic_path {
 	bool loopback; /* to the device itself; the address fields are ignored then */
@@ -43,6 +32,20 @@ struct rnic_path {
 	uint8_t log_rd_atomic, log_rd_dest;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 };
+
+struct rnic_device {
+	struct ibv_context *ctx;
+	struct rnic_pd *pd;
+	struct mlx5dv_devx_uar *uar;
+	struct mlx5dv_devx_event_channel *events;
+	uint32_t eqn;
+	uint32_t psn_secret; /* first PSN of loopback queues */
+	bool lost;
+	struct rnic_caps caps;
+	struct rnic_path own; /* of its queues to each other (own-path.h) */
+};
+
+enum { RNIC_UDP_SPORT_MIN = 0xc000 }; /* RoCE v2: IBTA annex A17 */
 
 /** RESET to RTS. Errors have been logged. */
 int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);

@@ -409,22 +409,16 @@ static uint32_t first_psn(const struct rnic_qp *qp, uint32_t peer)
 int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
 {
 	const struct rnic_caps *caps = &qp->dev->caps;
-	const struct rnic_path path = {
-		.loopback = true,
-		.port = 1,
-		.mtu = IBV_MTU_4096,
-		.dest_qpn = peer,
-		.rq_psn = first_psn(qp, peer),
-		.sq_psn = first_psn(qp, peer),
-		.remote_access = true,
-		.log_rd_atomic = log_at_most(rd_atomic, caps->log_rd_atomic),
-		.log_rd_dest = log_at_most(rd_atomic, caps->log_rd_dest),
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
+	struct rnic_path path = qp->dev->own;
 
+	path.dest_qpn = peer;
+	path.rq_psn = path.sq_psn = first_psn(qp, peer);
+	path.remote_access = true;
+	path.log_rd_atomic = log_at_most(rd_atomic, caps->log_rd_atomic);
+	path.log_rd_dest = log_at_most(rd_atomic, caps->log_rd_dest);
+	path.min_rnr_timer = 1;
+	path.timeout = 14;
+	path.retry_cnt = path.rnr_retry = 7;
 	return rnic_qp_connect(qp, &path);
 }
 

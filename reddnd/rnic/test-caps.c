@@ -65,26 +65,33 @@ static void test_missing(void **state)
 	prm_set(p.general, PRM_cmd_hca_cap_cd, 0);
 	assert_false(verdict(&p, why));
 	assert_string_equal(why, "cross-channel work requests (WAIT, SEND_EN)");
-	prm_set(p.roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0);
 	prm_set(p.atomic, PRM_atomic_caps_atomic_operations, 2);
 	assert_false(verdict(&p, why));
-	assert_string_equal(why,
-		"cross-channel work requests (WAIT, SEND_EN); loopback RC queue pairs while RoCE is "
-		"enabled; compare-and-swap");
+	assert_string_equal(why, "cross-channel work requests (WAIT, SEND_EN); compare-and-swap");
 	rnic_caps_parse(&caps, p.general, NULL, NULL);
 	assert_false(caps.force_loopback);
 	assert_int_equal(caps.atomic_ops, 0);
 }
 
-static void test_infiniband_loops_back(void **state)
+/* A device without it has an address (own-path.h). InfiniBand ports use their LID. */
+static void test_forced_loopback_is_optional(void **state)
 {
 	struct pages p = good();
+	struct rnic_caps caps;
 	char why[256];
 
 	(void)state;
+	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+	assert_true(caps.force_loopback);
 	prm_set(p.general, PRM_cmd_hca_cap_port_type, 0);
+	assert_true(verdict(&p, why));
+	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+	assert_false(caps.force_loopback);
+	prm_set(p.general, PRM_cmd_hca_cap_port_type, 1);
 	prm_set(p.roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0);
 	assert_true(verdict(&p, why));
+	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+	assert_false(caps.force_loopback);
 }
 
 static void test_atomic_mode(void **state)
@@ -107,7 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_infiniband_loops_back),
+		cmocka_unit_test(test_forced_loopback_is_optional),
 		cmocka_unit_test(test_atomic_mode),
 	};
 

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# devices.sh DEVICE: the daemon on a device that lacks something, or does something else than others. It serves every offload that
+# can run there, reports in words which cannot and why, and logs what it does differently.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
+
+export SOFTCX_DEVICE=$1
+# what the log has, and OFFLOAD|WORDS of each offload that is disabled
+logged=() disabled=()
+case $1 in
+no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
+*) fail "usage: devices.sh DEVICE" ;;
+esac
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
+printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+head -c 4096 /dev/zero >"$work/words"
+
+start_nic
+start_reddnd "control = \"$work/control\";
+regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
+  { name = \"words\"; kind = \"raw\"; path = \"$work/words\"; writable = true; } );
+offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; },
+  { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
+  { name = \"counter\"; program = \"counter\"; region = \"words\"; },
+  { name = \"loop\"; program = \"while-recycled\"; region = \"words\"; loop_budget = 100; } );"
+
+for line in "${logged[@]}"; do
+	grep -qE -- "$line" "$work/reddnd.log" || fail "the log has no \"$line\"" "$work/reddnd.log"
+	ok "$line"
+done
+
+why() # OFFLOAD: the reason for which it is disabled, or nothing
+{
+	timeout "$limit" "$REDDNCTL" --socket "$work/control" --json offloads |
+		python3 -c 'import json, sys; print(*(d.get("why", "") for d in json.load(sys.stdin) if d["offload"] == sys.argv[1]))' "$1"
+}
+
+ask() # OFFLOAD
+{
+	case $1 in
+	counter) on_nic ask.log "$REDDN" call "$address" counter 0 1 ;;
+	loop) on_nic ask.log "$REDDN" call "$address" loop 0 0 ;;
+	*) on_nic ask.log "$REDDN" get "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
+	esac
+}
+
+for offload in unrolled recycled parallel counter loop; do
+	words=
+	for line in "${disabled[@]}"; do
+		[[ $line == "$offload|"* ]] && words=${line#*|}
+	done
+	reason=$(why "$offload")
+	if [[ -n $words ]]; then
+		[[ $reason == *"$words"* ]] || fail "$offload is disabled because \"$reason\", not \"$words\"" "$work/reddnd.log"
+		grep -qF -- "offload $offload: $reason" "$work/reddnd.log" || fail "$offload: the reason is not logged" "$work/reddnd.log"
+		! ask "$offload" || fail "$offload is disabled, and serves"
+		grep -qF -- "$words" "$work/ask.log" || fail "$offload: the client does not learn the reason" "$work/ask.log"
+		ok "$offload is disabled: $reason"
+	else
+		[[ -z $reason ]] || fail "$offload is disabled: $reason" "$work/reddnd.log"
+		ask "$offload" || fail "$offload does not answer" "$work/ask.log" "$work/reddnd.log"
+		ok "$offload answers"
+	fi
+done
+stop_reddnd
+done_testing
