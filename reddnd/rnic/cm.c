@@ -23,6 +23,9 @@ enum {
 	RNR_RETRY_FOREVER = 7, /* the client tries again without end */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
 	ACK_TIMEOUT_4_S = 20,
+	/* As Linux (hw/mlx5/qp.c: MLX5_IB_ACK_REQ_FREQ) and UCX. With 0 each packet of a long reply would ask
+	 * the client's NIC for an acknowledgement */
+	LOG_ACK_REQ_FREQ = 8,
 };
 
 struct rnic_cm {
@@ -357,6 +360,7 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		.timeout = rnic_ack_timeout(rts.timeout),
 		.retry_cnt = rts.retry_cnt,
 		.rnr_retry = RNR_RETRY_REPLY,
+		.log_ack_req_freq = LOG_ACK_REQ_FREQ,
 	};
 	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path.dgid));
 	if (!qp->dev->caps.infiniband)

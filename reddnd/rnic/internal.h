@@ -31,6 +31,7 @@ struct rnic_path {
 	bool remote_access; /* READ, WRITE and atomics of the peer */
 	uint8_t log_rd_atomic, log_rd_dest;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+	uint8_t log_ack_req_freq; /* an acknowledgement is asked for with every 2^x packets */
 };
 
 struct rnic_device {

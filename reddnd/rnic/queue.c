@@ -20,6 +20,9 @@ enum { EVENT_COMP = 0, EVENT_QP_FATAL = 0x05, EVENT_QP_REQUEST = 0x10, EVENT_QP_
 
 enum { RC_SERVICE = 0, PATH_MIGRATED = 3, RQ_NONE = 3, LOG_MSG_MAX = 30 };
 
+/* Bits of opt_param_mask, Linux include/linux/mlx5/qp.h */
+enum { OPT_RRE = 1 << 1, OPT_RAE = 1 << 2, OPT_RWE = 1 << 3 };
+
 static void store_release32(uint32_t *p, uint32_t v)
 {
 	atomic_thread_fence(memory_order_release);
@@ -366,12 +369,14 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 	prm_set(init + qpc_off, PRM_qpc_pm_state, PATH_MIGRATED);
 	prm_set(init + ads_off, PRM_ads_vhca_port_num, path->port);
 	prm_set(init + ads_off, PRM_ads_pkey_index, path->pkey_index);
-	set_access(init + qpc_off, qp->dev, path->remote_access);
 	r = modify(qp, PRM_OP_RST2INIT_QP, init, sizeof(init));
 	if (r < 0)
 		return r;
 
 	set_address(rtr + ads_off, path, qp->dev->caps.infiniband);
+	/* Linux and UCX set the rights here, with their bits in the mask; before, the firmware may ignore
+	 * them */
+	prm_set(rtr, PRM_modify_qp_in_opt_param_mask, OPT_RRE | OPT_RAE | OPT_RWE);
 	set_access(rtr + qpc_off, qp->dev, path->remote_access);
 	prm_set(rtr + qpc_off, PRM_qpc_mtu, path->mtu);
 	prm_set(rtr + qpc_off, PRM_qpc_log_msg_max, qp->log_max_message);
@@ -384,7 +389,7 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 		return r;
 
 	prm_set(rts + ads_off, PRM_ads_ack_timeout, path->timeout);
-	prm_set(rts + qpc_off, PRM_qpc_log_ack_req_freq, 0);
+	prm_set(rts + qpc_off, PRM_qpc_log_ack_req_freq, path->log_ack_req_freq);
 	prm_set(rts + qpc_off, PRM_qpc_log_sra_max, path->log_rd_atomic);
 	prm_set(rts + qpc_off, PRM_qpc_retry_count, path->retry_cnt);
 	prm_set(rts + qpc_off, PRM_qpc_rnr_retry, path->rnr_retry);

@@ -439,17 +439,26 @@ enum { /* opt_param_mask: Linux include/linux/mlx5/qp.h */
 		1 << 4 | 1 << 10 | 1 << 15 | 1 << 16 | 1 << 25, /* pkey, path state, LAG, port, counter set */
 };
 
-static unsigned qpc_access(const uint8_t *qpc)
+/*
+ * The rights of a queue that had @old. RST2INIT takes rwe and rre: Linux gives them to UC queues there only,
+ * UCX and DPDK to RC queues. Everything else takes what opt_param_mask names. rae and atomic_mode are never
+ * taken without it: Linux (set_qpc_atomic_flags) and UCX repeat them in INIT2RTR with their bits.
+ */
+static unsigned qpc_access(const uint8_t *qpc, unsigned old, uint16_t command, unsigned opt)
 {
-	unsigned access = 0;
+	unsigned access = old;
 
-	if (prm_get(qpc, PRM_qpc_rre))
-		access |= HW_REMOTE_READ;
-	if (prm_get(qpc, PRM_qpc_rwe))
-		access |= HW_REMOTE_WRITE;
+	if (command == PRM_OP_RST2INIT_QP)
+		opt = OPT_RRE | OPT_RWE;
+	if (opt & OPT_RRE)
+		access = (access & ~HW_REMOTE_READ) | (prm_get(qpc, PRM_qpc_rre) ? HW_REMOTE_READ : 0);
+	if (opt & OPT_RWE)
+		access = (access & ~HW_REMOTE_WRITE) | (prm_get(qpc, PRM_qpc_rwe) ? HW_REMOTE_WRITE : 0);
 	/* rae alone allows nothing: the mode selects the atomics (Linux hw/mlx5/qp.c, get_atomic_mode) */
-	if (prm_get(qpc, PRM_qpc_rae) && prm_get(qpc, PRM_qpc_atomic_mode))
-		access |= HW_REMOTE_ATOMIC;
+	if (opt & OPT_RAE)
+		access = (access & ~HW_REMOTE_ATOMIC) |
+			 (prm_get(qpc, PRM_qpc_rae) && prm_get(qpc, PRM_qpc_atomic_mode) ? HW_REMOTE_ATOMIC
+											 : 0);
 	return access;
 }
 
@@ -460,7 +469,7 @@ static const struct qp_command {
 	unsigned sets; /* HW_QP_*, always taken from the QPC */
 	unsigned may;  /* opt_param_mask bits that mean something */
 } qp_commands[] = {
-	{PRM_OP_RST2INIT_QP, 1 << HW_RST, HW_INIT, HW_QP_ACCESS, OPT_ACCESS},
+	{PRM_OP_RST2INIT_QP, 1 << HW_RST, HW_INIT, HW_QP_ACCESS, 0},
 	{PRM_OP_INIT2INIT_QP, 1 << HW_INIT, HW_INIT, 0, OPT_ACCESS},
 	{PRM_OP_INIT2RTR_QP, 1 << HW_INIT, HW_RTR,
 		HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC | HW_QP_RNR_TIMER | HW_QP_MTU |
@@ -505,7 +514,6 @@ static int read_qpc(
 		 max_reads = 1u << hw_fact(file->dev, PROFILE_LOG_READS);
 
 	mod->dest_qpn = (uint32_t)prm_get(qpc, PRM_qpc_remote_qpn);
-	mod->access = qpc_access(qpc);
 	mod->min_rnr_timer = (uint8_t)prm_get(qpc, PRM_qpc_min_rnr_nak);
 	mod->retry_cnt = (uint8_t)prm_get(qpc, PRM_qpc_retry_count);
 	mod->rnr_retry = (uint8_t)prm_get(qpc, PRM_qpc_rnr_retry);
@@ -531,7 +539,8 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 	const struct qp_command *c)
 {
 	bool bare = c->opcode == PRM_OP_2ERR_QP || c->opcode == PRM_OP_2RST_QP;
-	struct hw_qp_mod mod = {0};
+	struct hw_qp_mod mod = {0}, now;
+	uint16_t sq, rq;
 	unsigned opt;
 	int r;
 
@@ -545,6 +554,8 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 		if (opt & ~(c->may | OPT_IGNORED))
 			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
 		mod.mask = c->sets | optional_to_hw(opt);
+		hw_qp_query(t->qp, &now, &sq, &rq);
+		mod.access = qpc_access(m->in + PRM_modify_qp_in_qpc_byte, now.access, c->opcode, opt);
 		r = read_qpc(file, m, m->in + PRM_modify_qp_in_qpc_byte, &mod);
 		if (r == 0 && c->opcode == PRM_OP_RST2INIT_QP)
 			r = uverbs_fw_read_port(

@@ -267,6 +267,80 @@ static void test_paths(void **state)
 	assert_memory_equal(out + PRM_ads_rmac_47_32_byte, in + ads_off + PRM_ads_rmac_47_32_byte, 6);
 }
 
+/* ---- rights ----------------------------------------------------------------------------- */
+
+enum { RRE = 1, RWE = 2, RAE = 4 };
+
+/* rre, rwe, rae of the queue */
+static unsigned rights(uint64_t qp, uint32_t qpn)
+{
+	uint8_t in[PRM_SIZE_query_qp_in] = {0}, *out;
+
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_QP);
+	prm_set(in, PRM_in_objn, qpn);
+	assert_int_equal(
+		app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, in, sizeof(in), PRM_SIZE_query_qp_out, &out), 0);
+	out += PRM_query_qp_out_qpc_byte;
+	return (prm_get(out, PRM_qpc_rre) ? RRE : 0) | (prm_get(out, PRM_qpc_rwe) ? RWE : 0) |
+	       (prm_get(out, PRM_qpc_rae) ? RAE : 0);
+}
+
+/* rae and atomic_mode count only where opt_param_mask names them, and never in RST2INIT. */
+static void test_rights(void **state)
+{
+	enum { OPT_RRE = 2, OPT_RAE = 4, OPT_RWE = 8, SYN_FIELD = 0x5c0025 };
+	static const struct {
+		unsigned opt, mode, expect;
+	} t[] = {
+		{0, 3, RRE | RWE},
+		{OPT_RAE, 3, RRE | RWE | RAE},
+		{OPT_RAE, 0, RRE | RWE},
+		{OPT_RRE | OPT_RWE, 3, RRE | RWE},
+		{OPT_RRE | OPT_RAE | OPT_RWE, 3, RRE | RWE | RAE},
+	};
+	const size_t qpc_off = PRM_modify_qp_in_qpc_byte;
+	uint8_t in[PRM_SIZE_modify_qp_in], *mem, *out;
+	uint32_t umem, pdn, qpn;
+	uint64_t handle, qp;
+	struct devx_cq cq;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	for (size_t i = 0; i < COUNT(t); i++) {
+		good_path(in, PRM_OP_RST2INIT_QP, qpn);
+		prm_set(in + qpc_off, PRM_qpc_rre, 1);
+		prm_set(in + qpc_off, PRM_qpc_rwe, 1);
+		prm_set(in + qpc_off, PRM_qpc_rae, 1);
+		prm_set(in + qpc_off, PRM_qpc_atomic_mode, 3);
+		prm_set(in, PRM_modify_qp_in_opt_param_mask, OPT_RAE);
+		assert_int_equal(step(qp, in), SYN_FIELD);
+		prm_set(in, PRM_modify_qp_in_opt_param_mask, 0);
+		assert_int_equal(step(qp, in), 0);
+		assert_int_equal(rights(qp, qpn), RRE | RWE);
+		prm_set(in, PRM_in_opcode, PRM_OP_INIT2RTR_QP);
+		prm_set(in, PRM_modify_qp_in_opt_param_mask, t[i].opt);
+		prm_set(in + qpc_off, PRM_qpc_atomic_mode, t[i].mode);
+		assert_int_equal(step(qp, in), 0);
+		assert_int_equal(rights(qp, qpn), t[i].expect);
+		good_path(in, PRM_OP_2RST_QP, qpn);
+		assert_int_equal(step(qp, in), 0);
+		assert_int_equal(rights(qp, qpn), 0);
+	}
+	/* a bit of the mask also takes a right away */
+	good_path(in, PRM_OP_RST2INIT_QP, qpn);
+	prm_set(in + qpc_off, PRM_qpc_rre, 1);
+	assert_int_equal(step(qp, in), 0);
+	good_path(in, PRM_OP_INIT2RTR_QP, qpn);
+	prm_set(in, PRM_modify_qp_in_opt_param_mask, OPT_RRE);
+	assert_int_equal(step(qp, in), 0);
+	assert_int_equal(rights(qp, qpn), 0);
+}
+
 /* The device claims only what it has: other capability bits are 0, and their pages unknown. */
 static void test_caps(void **state)
 {
@@ -405,6 +479,7 @@ int main(void)
 		T(test_devx),
 		T(test_devx_refusals),
 		T(test_paths),
+		T(test_rights),
 		T(test_caps),
 		T(test_mkey_refusals),
 		T(test_compression_refused),

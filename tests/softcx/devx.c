@@ -158,6 +158,8 @@ static void qp_step(const struct qp *qp, uint16_t opcode)
 
 	prm_set(in, PRM_in_opcode, opcode);
 	prm_set(in, PRM_in_objn, qp->qpn);
+	if (opcode == PRM_OP_INIT2RTR_QP)
+		prm_set(in, PRM_modify_qp_in_opt_param_mask, 0xe); /* rre, rae, rwe */
 	prm_set(qpc, PRM_qpc_pm_state, 3);
 	prm_set(qpc, PRM_qpc_rwe, 1);
 	prm_set(qpc, PRM_qpc_rre, 1);
