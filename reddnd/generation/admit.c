@@ -114,8 +114,11 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	}
 	if (offload_is_disabled(a->offload, why)) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
-			"offload %s is disabled until its data can be served; the server's log has the "
-			"reason",
+			a->offload->unfit
+				? "offload %s cannot run on the server's NIC; the server's log has the "
+				  "reason"
+				: "offload %s is disabled until its data can be served; the server's "
+				  "log has the reason",
 			a->request.offload);
 		return false;
 	}

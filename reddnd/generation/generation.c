@@ -141,6 +141,15 @@ unsigned generation_disabled(const struct generation *g)
 	return n;
 }
 
+unsigned generation_unfit(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->noffloads; i++)
+		n += g->offloads[i].unfit;
+	return n;
+}
+
 unsigned generation_bad_regions(const struct generation *g)
 {
 	unsigned n = 0;

@@ -52,6 +52,7 @@ void generation_limit(const struct generation *generation, uint64_t now_us);
 
 /** The number of its offloads that are disabled, and of its regions that are bad. */
 unsigned generation_disabled(const struct generation *generation);
+unsigned generation_unfit(const struct generation *generation); /* disabled because of the device */
 unsigned generation_bad_regions(const struct generation *generation);
 unsigned generation_unfinished(
 	const struct generation *generation); /* its tables whose writer died in a move */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offload.h"
 
+#include "reddnd/chain/ring/lap.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -13,18 +14,40 @@
 #include <stdio.h>
 #include <string.h>
 
+static int vwrong(struct offload *o, int error, const char *format, va_list ap)
+{
+	vsnprintf(o->why, sizeof(o->why), format, ap);
+	log_error("%s: offload %s: %s", o->conf->where, o->conf->name, o->why);
+	return error;
+}
+
 /* Logs what is wrong, and keeps it as the reason why the offload cannot be used. Returns @error. */
 static int wrong(struct offload *o, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static int wrong(struct offload *o, int error, const char *format, ...)
 {
 	va_list ap;
+	int r;
 
 	va_start(ap, format);
-	vsnprintf(o->why, sizeof(o->why), format, ap);
+	r = vwrong(o, error, format, ap);
 	va_end(ap);
-	log_error("%s: offload %s: %s", o->conf->where, o->conf->name, o->why);
-	return error;
+	return r;
+}
+
+/* The same for what the device lacks. Returns -EOPNOTSUPP */
+static int unfit(struct offload *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int unfit(struct offload *o, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vwrong(o, -EOPNOTSUPP, format, ap);
+	va_end(ap);
+	o->unfit = true;
+	return r;
 }
 
 /* ---- the program
@@ -36,23 +59,70 @@ static void log_lines(char *text)
 		log_error("%s", line);
 }
 
+/* A WQE with a remote address has two segments before its data segments */
+static unsigned max_sge(const struct rnic_caps *caps)
+{
+	unsigned n = caps->max_sq_wqe / 16 - 2;
+
+	return n < CHAIN_MAX_SGE ? n : CHAIN_MAX_SGE;
+}
+
+/* 0: o->program is that for @target; 1 and what is wrong with it; a negative errno, which has been logged */
+static int compile_for(struct offload *o, const struct program_setting *more, unsigned nmore,
+	const struct program_target *target, char **messages)
+{
+	struct program *program = NULL;
+	int r = catalog_compile(o->conf, more, nmore, target, &program, messages);
+
+	if (r < 0)
+		return wrong(o, r, "it cannot be compiled: %s", strerror(-r));
+	if (r > 0)
+		return r;
+	program_free(o->program);
+	o->program = program;
+	o->img = program->image;
+	return 0;
+}
+
+/* The program has mistakes for @target, the device. If it has none for a device that has more, it is the
+ * device that lacks something, and o->program is the one for the other device: it has a name and regions */
+static int find_lack(struct offload *o, const struct program_setting *more, unsigned nmore,
+	const struct program_target *target)
+{
+	CLEANUP(cleanup_free) char *masked = NULL, *both = NULL;
+	struct program_target t = *target;
+	int r;
+
+	t.masked_atomics = true;
+	r = compile_for(o, more, nmore, &t, &masked);
+	if (r <= 0)
+		return r < 0 ? r : unfit(o, "its program needs masked atomics, which the device has not");
+	t.max_sge = 0;
+	r = compile_for(o, more, nmore, &t, &both);
+	if (r <= 0)
+		return r < 0 ? r
+			     : unfit(o,
+				       "its program needs WQEs with more than %u data segments, which the "
+				       "device has not",
+				       target->max_sge);
+	return -EINVAL;
+}
+
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
 	const struct program_target target = {.masked_atomics = rnic_caps_masked_atomics(caps),
 		.fenced_enables = caps->fenced_enables,
-		.ignores_index = caps->unchecked_wqes};
+		.ignores_index = caps->unchecked_wqes,
+		.max_sge = max_sge(caps)};
 	CLEANUP(cleanup_free) char *messages = NULL;
-	struct program *program = NULL;
-	int r = catalog_compile(o->conf, more, nmore, &target, &program, &messages);
+	int r = compile_for(o, more, nmore, &target, &messages);
 
-	if (r < 0)
-		return wrong(o, r, "it cannot be compiled: %s", strerror(-r));
-	if (r == 0) {
-		program_free(o->program);
-		o->program = program;
-		return 0;
-	}
+	if (r <= 0)
+		return r;
+	r = find_lack(o, more, nmore, &target);
+	if (r != -EINVAL)
+		return r;
 	wrong(o, -EINVAL, "its program has mistakes");
 	if (messages)
 		log_lines(messages);
@@ -235,6 +305,26 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	return r;
 }
 
+/* What rings that renew themselves need, and requests */
+static int check_ring(struct offload *o, const struct rnic_caps *caps)
+{
+	enum { REFRESHING_READ = (2 + LAP_MAX_SGE) * 16 };
+	bool renews = o->conf->recycled || o->program->loop;
+	const char *without = o->program->loop
+				      ? "there are no loops without a bound; give it one, as in `loop max 8`"
+				      : "no chain can be recycled; mode = \"unrolled\" would do";
+
+	if (renews && !rnic_caps_masked_atomics(caps))
+		return unfit(o, "the device has no masked fetch-and-add, without which %s", without);
+	if (renews && caps->max_sq_wqe < REFRESHING_READ)
+		return unfit(o, "the device has no send WQEs of %u bytes, without which %s", REFRESHING_READ,
+			without);
+	if (o->img->nrecv * 16 > caps->max_rq_wqe)
+		return unfit(o, "a request is scattered to %u places, the device can only do %u",
+			o->img->nrecv, caps->max_rq_wqe / 16);
+	return 0;
+}
+
 static int check_device(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = offload_slots(o, o->conf->depth_max);
@@ -252,15 +342,7 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 		return wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
 			most / 2);
-	if ((o->conf->recycled || o->program->loop) && !(caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD))
-		return wrong(o, -EOPNOTSUPP, "the device has no masked fetch-and-add, without which %s",
-			o->program->loop
-				? "there are no loops without a bound; give it one, as in `loop max 8`"
-				: "no chain can be recycled; mode = \"unrolled\" would do");
-	if (o->img->nrecv * 16 > caps->max_rq_wqe)
-		return wrong(o, -EOPNOTSUPP, "a request is scattered to %u places, more than the device can",
-			o->img->nrecv);
-	return 0;
+	return check_ring(o, caps);
 }
 
 static uint32_t longest_message(const struct chain_desc *d)
@@ -287,7 +369,6 @@ static int check_program(struct offload *o, const struct rnic_caps *caps)
 {
 	int r;
 
-	o->img = o->program->image;
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
 	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
@@ -329,13 +410,17 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 
 	o->conf = conf;
 	r = compile(o, NULL, 0, caps);
-	if (r == 0)
-		r = bind_regions(o, catalog, regions);
+	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */
+		int bound = bind_regions(o, catalog, regions);
+
+		r = bound < 0 ? bound : r;
+	}
 	if (r == 0)
 		r = check_program(o, caps);
-	if (r < 0)
+	if (r < 0 && !o->unfit)
 		return r;
-	r = open_regions(o, pd, caps);
+	if (r == 0)
+		r = open_regions(o, pd, caps);
 	if (r == 0)
 		describe(o);
 	else

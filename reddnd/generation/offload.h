@@ -4,7 +4,7 @@
  * its regions.
  *
  * Files of regions belong to others: if one cannot be served, or a program does not fit what is in it, the
- * offload is *disabled*, and the others are not.
+ * offload is *disabled*, and the others are not. So it is if the device lacks what only this offload needs.
  */
 #ifndef GENERATION_OFFLOAD_H
 #define GENERATION_OFFLOAD_H
@@ -37,15 +37,17 @@ struct offload {
 	uint32_t max_message;         /* bytes of the longest message to the client */
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 	char why[OFFLOAD_WHY];        /* what was wrong when it was opened; "": nothing */
+	bool unfit;                   /* that is the device, so it stays wrong */
 };
 
 /**
  * @o: all zero but for .generation and .stats. @regions: the opened regions of @catalog; both must outlive
  * the offload. Errors, which have been logged, are mistakes of the configuration and -ENOMEM; what is wrong
- * with files of regions disables the offload. offload_close() in any case. May be called on any thread. The
- * params "width" and "record" of a program, unless the catalog sets them, are the bytes of a bucket's offset
- * and of the largest record of the table that its region "buckets" is in. @pd: of a tenant that will use the
- * offload; its windows are registered now, so that errors come before the first client.
+ * with files of regions, or with the device for this offload, disables it. offload_close() in any case. May
+ * be called on any thread. The params "width" and "record" of a program, unless the catalog sets them, are
+ * the bytes of a bucket's offset and of the largest record of the table that its region "buckets" is in. @pd:
+ * of a tenant that will use the offload; its windows are registered now, so that errors come before the first
+ * client.
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region **regions, struct rnic_pd *pd);

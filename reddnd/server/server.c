@@ -184,7 +184,8 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)usec;
 	dispatch_check_regions(&sv->dispatch);
-	if (generation_disabled(sv->generation) > 0 || generation_bad_regions(sv->generation) > 0)
+	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
+		generation_bad_regions(sv->generation) > 0)
 		renewal_retry(&sv->renewal, sv->generation);
 	r = sd_event_source_set_time_relative(source, WATCH_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

@@ -14,12 +14,38 @@ export SOFTCX_DEVICE=$1
 logged=() disabled=()
 case $1 in
 no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
+no-masked-atomics)
+	disabled=("recycled|the device has no masked fetch-and-add, without which no chain can be recycled; mode = \"unrolled\" would do"
+		"order|its program needs masked atomics, which the device has not"
+		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
+	;;
+small-inline)
+	disabled=("recycled|the device has no send WQEs of 512 bytes, without which no chain can be recycled"
+		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
+	;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
 head -c 4096 /dev/zero >"$work/words"
+
+mkdir "$work/programs"
+cp "$programs"/*.rdn "$work/programs"
+programs=$work/programs
+# without masked atomics the order of two variables cannot be tested
+cat >"$programs/order.rdn" <<'END'
+program order
+region words
+var a : le64
+var b : le64
+read words -> a
+read words @ 8 -> b
+if a < b {
+  write 1 as u8 -> slot @ 0
+}
+write_imm 1 as u8 -> slot @ 1
+END
 
 start_nic
 start_reddnd "control = \"$work/control\";
@@ -29,6 +55,7 @@ offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; 
   { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
+  { name = \"order\"; program = \"order\"; region = \"words\"; },
   { name = \"loop\"; program = \"while-recycled\"; region = \"words\"; loop_budget = 100; } );"
 
 for line in "${logged[@]}"; do
@@ -46,12 +73,13 @@ ask() # OFFLOAD
 {
 	case $1 in
 	counter) on_nic ask.log "$REDDN" call "$address" counter 0 1 ;;
+	order) on_nic ask.log "$REDDN" call "$address" order ;;
 	loop) on_nic ask.log "$REDDN" call "$address" loop 0 0 ;;
 	*) on_nic ask.log "$REDDN" get "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
 
-for offload in unrolled recycled parallel counter loop; do
+for offload in unrolled recycled parallel counter order loop; do
 	words=
 	for line in "${disabled[@]}"; do
 		[[ $line == "$offload|"* ]] && words=${line#*|}
@@ -61,7 +89,8 @@ for offload in unrolled recycled parallel counter loop; do
 		[[ $reason == *"$words"* ]] || fail "$offload is disabled because \"$reason\", not \"$words\"" "$work/reddnd.log"
 		grep -qF -- "offload $offload: $reason" "$work/reddnd.log" || fail "$offload: the reason is not logged" "$work/reddnd.log"
 		! ask "$offload" || fail "$offload is disabled, and serves"
-		grep -qF -- "$words" "$work/ask.log" || fail "$offload: the client does not learn the reason" "$work/ask.log"
+		grep -qF -- "offload $offload cannot run on the server's NIC" "$work/ask.log" ||
+			fail "$offload: the client does not learn why" "$work/ask.log"
 		ok "$offload is disabled: $reason"
 	else
 		[[ -z $reason ]] || fail "$offload is disabled: $reason" "$work/reddnd.log"
