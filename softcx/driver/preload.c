@@ -26,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -414,6 +415,41 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	return rc;
 }
 
+/* ---- syscall ---------------------------------------------------------------------------- */
+
+static long (*kernel)(long number, ...); /* the C library's syscall() */
+
+static void *mmap_by_number(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	return (void *)kernel(SYS_mmap, addr, len, prot, flags, fd, offset);
+}
+
+/**
+ * Programs that want to know of every mapping overwrite the code of mmap(), munmap() and madvise(), whichever
+ * they find first, and then call the kernel by number: UCX (ucm/bistro), Open MPI (memory/patcher).
+ */
+EXPORT long syscall(long number, ...)
+{
+	long a[6], rc;
+	va_list ap;
+
+	if (!kernel)
+		kernel = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	va_start(ap, number);
+	for (unsigned i = 0; i < COUNT(a); i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (number == SYS_mmap)
+		return (long)map(
+			mmap_by_number, (void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5]);
+	rc = kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (rc == 0 && number == SYS_munmap)
+		anon_unmapped((void *)a[0], (size_t)a[1]);
+	if (rc == 0 && number == SYS_madvise && a[2] == MADV_DONTNEED)
+		mem_discarded((void *)a[0], (size_t)a[1]);
+	return rc;
+}
+
 /** Without RDMA netlink rdma-core looks for devices in sysfs. */
 EXPORT int socket(int domain, int type, int protocol)
 {
@@ -455,7 +491,8 @@ static void find_all(void)
 
 	if (write(-1, "", 0) < 0 && ioctl(-1, 0, NULL) < 0 && open("", O_RDONLY) < 0 && socket(-1, 0, 0) < 0)
 		(void)(mmap(NULL, 0, 0, 0, -1, 0) == MAP_FAILED && fstat(-1, &st) < 0 && stat("", &st) < 0 &&
-			access("", F_OK) < 0 && madvise(NULL, 0, MADV_NORMAL) < 0 && munmap(NULL, 0) < 0);
+			access("", F_OK) < 0 && madvise(NULL, 0, MADV_NORMAL) < 0 && munmap(NULL, 0) < 0 &&
+			syscall(SYS_close, -1) < 0);
 	errno = saved;
 }
 

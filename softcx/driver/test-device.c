@@ -99,6 +99,32 @@ static void test_character_device(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/** UCX and Open MPI overwrite the code of mmap() and then call the kernel by number. */
+static void test_mapped_by_number(void **state)
+{
+	struct ibv_context *ctx = open_device();
+	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+	const uint64_t *clock;
+	uint8_t *p;
+
+	(void)state;
+	assert_non_null(uar);
+	p = (uint8_t *)syscall(SYS_mmap, NULL, 4096, PROT_WRITE, MAP_SHARED, ctx->cmd_fd, uar->mmap_off);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	p[0] = 1;
+	assert_int_equal(syscall(SYS_munmap, p, 4096), 0);
+	/* MLX5_IB_MMAP_CORE_CLOCK */
+	clock = (const uint64_t *)syscall(
+		SYS_mmap, NULL, 4096, PROT_READ, MAP_SHARED, ctx->cmd_fd, 5 << 8 << 12);
+	assert_ptr_not_equal(clock, MAP_FAILED);
+	assert_int_not_equal(*clock, 0);
+	assert_int_equal(syscall(SYS_munmap, clock, 4096), 0);
+	assert_int_equal(syscall(SYS_mmap, NULL, 4096, PROT_READ, MAP_SHARED, ctx->cmd_fd, 77 << 12), -1);
+	assert_int_equal(errno, EINVAL);
+	mlx5dv_devx_free_uar(uar);
+	ibv_close_device(ctx);
+}
+
 static void test_bad_pointers_are_answered(void **state)
 {
 	void *nowhere = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -706,6 +732,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_character_device),
+		cmocka_unit_test(test_mapped_by_number),
 		cmocka_unit_test(test_bad_pointers_are_answered),
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
 		cmocka_unit_test(test_child_may_not_write),
