@@ -352,7 +352,7 @@ static int answer_mem(struct channel *ch, const struct softcx_reply *need)
 	return rc;
 }
 
-static int answer_stat(struct channel *ch, int fd)
+static int answer_stat(struct channel *ch, int fd, bool send)
 {
 	struct softcx_request req = {.op = SOFTCX_STAT};
 	struct stat st;
@@ -360,7 +360,8 @@ static int answer_stat(struct channel *ch, int fd)
 	memset(&st, 0, sizeof(st));
 	if (sys_fstat(fd, &st) < 0)
 		req.rc = -errno;
-	return channel_send(ch, (struct iovec[]){{&req, sizeof(req)}, {&st, sizeof(st)}}, 2, NULL, 0);
+	return channel_send(
+		ch, (struct iovec[]){{&req, sizeof(req)}, {&st, sizeof(st)}}, 2, &fd, send && req.rc == 0);
 }
 
 /** Plain stores: a page that another thread is converting makes them wait, where the kernel would say EFAULT.
@@ -411,7 +412,7 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 		if (reply->kind == SOFTCX_NEED_MEM) {
 			rc = answer_mem(ch, reply);
 		} else if (reply->kind == SOFTCX_NEED_STAT) {
-			rc = answer_stat(ch, (int)reply->va);
+			rc = answer_stat(ch, (int)reply->va, reply->flags & SOFTCX_SEND_FD);
 		} else {
 			rc = apply_stores(reply, n, fds, nfds);
 			if (map_fd && nfds == 1)

@@ -5,6 +5,7 @@
 #include "softcx/nic/remote-copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -85,8 +86,11 @@ void call_free(struct nic_call *call)
 {
 	if (!call)
 		return;
-	for (unsigned i = 0; i < call->nanswers; i++)
+	for (unsigned i = 0; i < call->nanswers; i++) {
 		hw_mem_put(call->answers[i].mem);
+		if (call->answers[i].fd >= 0)
+			close(call->answers[i].fd);
+	}
 	call_drop_fds(call);
 	clear_pieces(call);
 	free(call->answers);
@@ -197,7 +201,8 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 	struct call_answer answer = {.kind = call->need.kind,
 		.flags = call->need.flags & ~(uint32_t)SOFTCX_REMOTE_COPY,
 		.va = call->need.va,
-		.len = call->need.len};
+		.len = call->need.len,
+		.fd = -1};
 	struct call_answer *grown;
 	int rc = 0;
 
@@ -210,16 +215,23 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 			return 0;
 		}
 	} else {
-		for (unsigned i = 0; i < nfds; i++)
-			close(fds[i]);
-		if (answer.kind != SOFTCX_NEED_STAT || req->op != SOFTCX_STAT || size != sizeof(answer.st))
+		bool send = answer.flags & SOFTCX_SEND_FD && req->rc == 0;
+
+		if (answer.kind != SOFTCX_NEED_STAT || req->op != SOFTCX_STAT || size != sizeof(answer.st) ||
+			req->rc > 0 || nfds != send) {
+			for (unsigned i = 0; i < nfds; i++)
+				close(fds[i]);
 			return -EPROTO;
+		}
+		answer.fd = send ? fds[0] : -1;
 		answer.rc = req->rc;
 		memcpy(&answer.st, bytes, sizeof(answer.st));
 	}
 	grown = realloc(call->answers, (call->nanswers + 1) * sizeof(*grown));
 	if (!grown) {
 		hw_mem_put(answer.mem);
+		if (answer.fd >= 0)
+			close(answer.fd);
 		return -ENOMEM;
 	}
 	call->answers = grown;
@@ -352,6 +364,18 @@ int nic_call_fstat(struct nic_call *call, int fd, struct stat *st)
 		return NIC_AGAIN;
 	*st = a->st;
 	return a->rc;
+}
+
+int nic_call_take_fd(struct nic_call *call, int fd, int *copy)
+{
+	struct call_answer *a = ask(call, SOFTCX_NEED_STAT, (uint64_t)(int64_t)fd, 0, SOFTCX_SEND_FD);
+
+	if (!a)
+		return NIC_AGAIN;
+	if (a->rc < 0)
+		return a->rc;
+	*copy = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+	return *copy < 0 ? -errno : 0;
 }
 
 int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file)

@@ -19,6 +19,7 @@ struct call_answer {
 	int rc;
 	struct hw_mem *mem;
 	struct stat st;
+	int fd; /* of SOFTCX_SEND_FD, or -1 */
 };
 
 struct nic_call {

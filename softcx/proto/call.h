@@ -63,6 +63,9 @@ int nic_call_mem(
  */
 int nic_call_fstat(struct nic_call *call, int fd, struct stat *st);
 
+/** A copy of descriptor @fd of the application, which is the caller's. 0, -EBADF, or NIC_AGAIN. */
+int nic_call_take_fd(struct nic_call *call, int fd, int *copy);
+
 struct ucma_file;
 /** The rdma_cm file behind descriptor @fd of the application (MIGRATE_ID). 0, -EBADF, -EINVAL or NIC_AGAIN.
  */

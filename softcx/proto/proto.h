@@ -39,7 +39,7 @@
 #define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
 
 enum {
-	SOFTCX_VERSION = 3,
+	SOFTCX_VERSION = 4,
 	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
 	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
 	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
@@ -65,7 +65,8 @@ enum softcx_op {
 			     than 8 bytes */
 	SOFTCX_MMAP,      /* @va: file offset, @len: length */
 	SOFTCX_MEM,       /* answers NEED_MEM: @count softcx_segs follow; @rc < 0: there is no such memory */
-	SOFTCX_STAT,      /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor */
+	SOFTCX_STAT, /* answers NEED_STAT: a struct stat follows; @rc < 0: bad descriptor. One descriptor, if
+			it was asked for */
 	/*
 	 * Not a call, has no answer and may come at any time. The UAR page with mmap offset @va is mapped;
 	 * the descriptor that comes along, if one does, is a userfaultfd with that mapping registered for
@@ -116,8 +117,9 @@ enum {                       /* softcx_reply.flags */
 	SOFTCX_DIRECT = 2,   /* NEED_MEM: must be shared memory */
 	/* NEED_MEM: if it cannot be shared, answer with a COPY_SOCKET: process_vm does not reach it either */
 	SOFTCX_REMOTE_COPY = 16,
-	SOFTCX_DRAIN = 4, /* DONE: take the byte off the application's descriptor */
-	SOFTCX_WAIT = 8,  /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
+	SOFTCX_SEND_FD = 32, /* NEED_STAT: the descriptor, too */
+	SOFTCX_DRAIN = 4,    /* DONE: take the byte off the application's descriptor */
+	SOFTCX_WAIT = 8, /* DONE: nothing there yet; wait until the descriptor is readable and ask again */
 };
 
 /** Followed by @len bytes, padded to 8; with @fd >= 0 the number of that descriptor is stored instead. */

@@ -68,7 +68,9 @@ static int qp_create(struct uverbs_bundle *b)
 
 	/* The ioctl does not take the cross-channel flags that the write command takes: Linux
 	 * core/uverbs_std_types_qp.c */
-	if (flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL)
+	if (flags & ~(uint64_t)(IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
+				IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING |
+				IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING | IB_UVERBS_QP_CREATE_SQ_SIG_ALL))
 		return -EINVAL;
 	if (type > UINT8_MAX || !uverbs_attr(b, UVERBS_ATTR_CREATE_QP_PD_HANDLE) ||
 		!uverbs_attr(b, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE) ||
@@ -88,6 +90,7 @@ static int qp_create(struct uverbs_bundle *b)
 		.max_recv_sge = cap.max_recv_sge,
 		.max_inline_data = cap.max_inline_data,
 		.sq_sig_all = flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL ? 1 : 0,
+		.create_flags = (uint32_t)(flags & ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL),
 		.qp_type = (uint8_t)type,
 		.is_srq = uverbs_attr(b, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE) ? 1 : 0,
 	};

@@ -12,6 +12,7 @@
 #include <rdma/mlx5_user_ioctl_verbs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_MBOX = 16384, EQE_BYTES = 64 };
 
@@ -119,6 +120,7 @@ int uverbs_devx_umem_dereg(struct uverbs_bundle *b)
 struct uverbs_sub {
 	LIST_ENTRY(uverbs_sub) link;
 	struct uverbs_channel *ch;
+	int eventfd; /* to signal in place of @ch; or -1 */
 	uint16_t event;
 	uint64_t cookie;
 };
@@ -131,6 +133,8 @@ static void make_eqe(const struct uverbs_devx *devx, int event, uint8_t eqe[EQE_
 	memset(eqe, 0, EQE_BYTES);
 	eqe[1] = (uint8_t)event;
 	memcpy(eqe + (event == HW_EV_CQ_ERROR ? 0x20 : 0x38), &number, sizeof(number));
+	if (event == HW_EV_CQ_ERROR)
+		eqe[0x2b] = 1; /* struct mlx5_eqe_cq_err, syndrome: overrun */
 }
 
 static void on_event(struct uverbs_devx *devx, int event)
@@ -143,6 +147,10 @@ static void on_event(struct uverbs_devx *devx, int event)
 
 		if (sub->event != event)
 			continue;
+		if (sub->eventfd >= 0) {
+			uverbs_eventfd_signal(sub->eventfd);
+			continue;
+		}
 		memcpy(record, &sub->cookie, sizeof(sub->cookie));
 		make_eqe(devx, event, record + sizeof(sub->cookie));
 		if (omit) /* without data, several unread events are as good as one */
@@ -171,6 +179,36 @@ static int subscribe_channel(const struct uverbs_bundle *b, struct uverbs_channe
 	return r < 0 ? uverbs_channel_find(b->file, b->call, fd, UVERBS_CH_DEVX_OMIT, ch) : r;
 }
 
+static int subscribe(const struct uverbs_bundle *b, struct uverbs_devx *devx, struct uverbs_channel *ch,
+	const uint16_t *events, size_t n)
+{
+	const struct ib_uverbs_attr *redirect = uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM);
+
+	for (size_t i = 0; i < n; i++) {
+		struct uverbs_sub *sub;
+		int eventfd = -1, r = 0;
+
+		if (redirect)
+			r = uverbs_eventfd_take(b->call,
+				(int32_t)uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM),
+				&eventfd);
+		if (r)
+			return r;
+		sub = calloc(1, sizeof(*sub));
+		if (!sub) {
+			if (eventfd >= 0)
+				close(eventfd);
+			return -ENOMEM;
+		}
+		sub->ch = uverbs_channel_get(ch);
+		sub->eventfd = eventfd;
+		sub->event = events[i];
+		sub->cookie = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE);
+		LIST_INSERT_HEAD(&devx->subs, sub, link);
+	}
+	return 0;
+}
+
 int uverbs_devx_subscribe(struct uverbs_bundle *b)
 {
 	enum { PORT_CHANGE = 9, MAX_EVENTS = 16 };
@@ -183,8 +221,9 @@ int uverbs_devx_subscribe(struct uverbs_bundle *b)
 
 	if (!b->file->devx)
 		return -EINVAL;
-	if (uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM)) /* delivery into an eventfd */
-		return -EOPNOTSUPP;
+	if (uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM) &&
+		uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE))
+		return -EINVAL;
 	r = subscribe_channel(b, &ch);
 	if (r == 0 && uverbs_attr(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE))
 		r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_DEVX, &obj);
@@ -201,17 +240,7 @@ int uverbs_devx_subscribe(struct uverbs_bundle *b)
 			return -EINVAL;
 	if (!obj) /* the port never changes */
 		return 0;
-	for (size_t i = 0; i < len / sizeof(events[0]); i++) {
-		struct uverbs_sub *sub = calloc(1, sizeof(*sub));
-
-		if (!sub)
-			return -ENOMEM;
-		sub->ch = uverbs_channel_get(ch);
-		sub->event = events[i];
-		sub->cookie = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE);
-		LIST_INSERT_HEAD(&((struct uverbs_devx *)obj)->subs, sub, link);
-	}
-	return 0;
+	return subscribe(b, (struct uverbs_devx *)obj, ch, events, len / sizeof(events[0]));
 }
 
 static int new_channel(struct uverbs_bundle *b, enum uverbs_channel_kind kind, uint16_t id)
@@ -261,6 +290,8 @@ static int devx_destroy(struct uverbs_obj *obj)
 		struct uverbs_sub *sub = LIST_FIRST(&devx->subs);
 
 		LIST_REMOVE(sub, link);
+		if (sub->eventfd >= 0)
+			close(sub->eventfd);
 		uverbs_channel_put(sub->ch);
 		free(sub);
 	}

@@ -197,6 +197,38 @@ bool uverbs_channel_post(struct uverbs_channel *ch, const void *event, size_t le
 	return ch && write(ch->fd, event, len) == (ssize_t)len;
 }
 
+/* Anything else, the application's device file first of all, must not be kept open here. */
+static bool is_eventfd(int fd)
+{
+	char path[32], name[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return strcmp(name, "anon_inode:[eventfd]") == 0;
+}
+
+int uverbs_eventfd_take(struct nic_call *call, int64_t fd, int *copy)
+{
+	int r = fd < 0 || fd > INT32_MAX ? -EBADF : nic_call_take_fd(call, (int)fd, copy);
+
+	if (r == 0 && !is_eventfd(*copy)) {
+		close(*copy);
+		r = -EINVAL;
+	}
+	return r;
+}
+
+void uverbs_eventfd_signal(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	/* A counter at its end stays there */
+	if (poll(&p, 1, 0) == 1 && write(fd, &(uint64_t){1}, sizeof(uint64_t)) < 0)
+		return;
+}
+
 static int async_event_type(int event)
 {
 	switch (event) {

@@ -42,6 +42,14 @@ bool uverbs_channel_post(struct uverbs_channel *ch, const void *event, size_t le
 /** Takes back the unread events whose first 8 bytes are @key; returns how many. NULL channel: 0. */
 unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key);
 
+/**
+ * A copy, which the caller closes, of the application's eventfd @fd. -EBADF: it is no descriptor, -EINVAL: it
+ * is not an eventfd; NIC_AGAIN.
+ */
+int uverbs_eventfd_take(struct nic_call *call, int64_t fd, int *copy);
+/** Adds one, as eventfd_signal() of the kernel: without waiting for a reader. */
+void uverbs_eventfd_signal(int fd);
+
 /** Asynchronous event of an object (@event: enum hw_event) for the verbs library; counted in @posted. */
 void uverbs_async_post(struct uverbs_channel *ch, uint64_t user_handle, int event, uint32_t *posted);
 

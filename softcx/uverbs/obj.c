@@ -383,7 +383,7 @@ int uverbs_srq_create(struct uverbs_file *file, struct nic_call *call, const str
 	int r;
 
 	/* A next-segment of 16 bytes, then the scatter list (Linux mlx5_ib: one WQE is never used) */
-	if (req->max_wr == 0 || req->max_wr >= UVERBS_MAX_SRQ_WR || req->max_sge > UVERBS_MAX_SRQ_SGE)
+	if (req->max_wr >= UVERBS_MAX_SRQ_WR || req->max_sge > UVERBS_MAX_SRQ_SGE)
 		return -EINVAL;
 	if (drv->flags || drv->reserved0 || drv->reserved1)
 		return -EINVAL;

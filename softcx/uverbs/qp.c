@@ -67,8 +67,11 @@ static int qp_check_geometry(const struct mlx5_ib_create_qp *drv, bool has_rq)
 
 static int qp_check_flags(const struct ib_uverbs_ex_create_qp *req, const struct mlx5_ib_create_qp *drv)
 {
+	/* Blocking one's own multicast has no effect: there are no groups to join. What is not here is not in
+	 * the device's capabilities either: Linux hw/mlx5/qp.c, process_create_flags. */
 	if (req->create_flags &
-		~(uint32_t)(UVERBS_QP_CROSS_CHANNEL | UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
+		~(uint32_t)(IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | UVERBS_QP_CROSS_CHANNEL |
+			    UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
 		return -EOPNOTSUPP;
 	if (drv->flags & ~(uint32_t)(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
 				     MLX5_QP_FLAG_UAR_PAGE_INDEX))

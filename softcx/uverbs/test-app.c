@@ -72,6 +72,16 @@ int nic_call_fstat(struct nic_call *call, int fd, struct stat *st)
 	return fstat(fd, st) < 0 ? -EBADF : 0;
 }
 
+int nic_call_take_fd(struct nic_call *call, int fd, int *copy)
+{
+	struct stat st;
+	int r = nic_call_fstat(call, fd, &st);
+
+	if (r == 0)
+		*copy = dup(fd);
+	return r;
+}
+
 static void mem_release(struct hw_mem *mem)
 {
 	free(mem);

@@ -2,6 +2,8 @@
 /* DEVX on the real engine: queues, events, refusals. */
 #include "softcx/uverbs/test-app.h"
 
+#include <sys/eventfd.h>
+
 #include "softcx/uverbs/prm.h"
 #include "util/array.h"
 
@@ -122,6 +124,84 @@ static void test_devx(void **state)
 		-EBUSY);
 	close(fd);
 	close(omit);
+}
+
+static int subscribe_eventfd(int channel, uint64_t obj, uint16_t event, int fd)
+{
+	struct ioc c;
+
+	app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT);
+	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE, 0, (uint64_t)channel);
+	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, 0, obj);
+	app_ioc_in(&c, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, &event, 2);
+	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM, 4, (uint32_t)fd);
+	return app_ioc_run(&c);
+}
+
+static void test_eventfd(void **state)
+{
+	int channel, fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), full = eventfd(0, EFD_CLOEXEC);
+	struct devx_pair p;
+	uint64_t n = UINT64_MAX - 1;
+
+	(void)state;
+	open_devx_pair(&p);
+	channel = app_event_channel(0);
+	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, 1000), -EBADF);
+	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, channel), -EINVAL);
+	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, fd), 0);
+	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, full), 0);
+	assert_int_equal(write(full, &n, sizeof(n)), sizeof(n)); /* nobody waits for its reader */
+	write_twice(&p);
+	assert_false(app_waiting(channel));
+	assert_int_equal(read(fd, &n, sizeof(n)), sizeof(n));
+	assert_int_equal(n, 2);
+	close(full);
+	close(channel);
+	close(fd);
+}
+
+/* The EQE of a CQ that has no room: struct mlx5_eqe_cq_err. */
+static void test_cq_error(void **state)
+{
+	uint8_t in[PRM_SIZE_create_cq_in] = {0}, *cqc = in + PRM_create_cq_in_cq_context_byte, *out,
+		event[256];
+	uint64_t handle, cq = 0, qp;
+	uint32_t umem, pdn, cqn, qpn;
+	uint16_t pi = 0;
+	uint8_t *mem;
+	int fd;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
+	prm_set(in, PRM_create_cq_in_cq_umem_id, umem);
+	prm_set(cqc, PRM_cqc_dbr_umem_id, umem);
+	prm_set(cqc, PRM_cqc_dbr_addr, DB_OFF);
+	prm_set(cqc, PRM_cqc_uar_page, app.uar_page);
+	prm_set(cqc, PRM_cqc_c_eqn_or_apu_element, 8);
+	assert_int_equal(
+		app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &cq, in, sizeof(in), PRM_SIZE_create_cq_out, &out),
+		0);
+	cqn = (uint32_t)prm_get(out, PRM_create_cq_out_cqn);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 5, &out), 0);
+	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RTR2RTS_QP, 0, &out), 0);
+	fd = app_event_channel(0);
+	assert_int_equal(app_subscribe(fd, cq, HW_EV_CQ_ERROR, 7), 0);
+	for (unsigned i = 0; i < 2; i++) { /* NOPs; it has one entry */
+		app_post(mem + QP_OFF, (uint32_t *)(mem + DB_OFF + 64), qpn, &pi, 0, 1, NULL);
+		app_run();
+	}
+	assert_int_equal(read(fd, event, sizeof(event)), 8 + 64);
+	assert_int_equal(event[8 + 1], HW_EV_CQ_ERROR);
+	assert_int_equal(prm_get(event + 8, 0x20 * 8 + 8, 24), cqn);
+	assert_int_equal(event[8 + 0x2b], 1);
+	close(fd);
 }
 
 static void test_devx_refusals(void **state)
@@ -477,6 +557,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, app_setup, app_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_devx),
+		T(test_eventfd),
+		T(test_cq_error),
 		T(test_devx_refusals),
 		T(test_paths),
 		T(test_rights),
