@@ -15,12 +15,12 @@
 
 enum { MAX_BASES = 4 };
 
-enum kind { NUMBER, TRUTH, WORD, VERSION };
+enum kind { NUMBER, POWER /* of two */, TRUTH, WORD, VERSION };
 
 static const struct fact {
 	const char *name;
 	enum kind kind;
-	unsigned least, most; /* of a number */
+	unsigned least, most; /* of a number or power */
 	const char *words[4];
 } facts[PROFILE_FACTS] = {
 	[PROFILE_PART] = {"identity.part", NUMBER, 1, 0xffff, {NULL}},
@@ -39,6 +39,8 @@ static const struct fact {
 	[PROFILE_CHECKS_QPN] = {"checks.qpn", TRUTH, 0, 0, {NULL}},
 	[PROFILE_SYNC_FENCE] = {"checks.sync_fence", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MESSAGE_LIMIT] = {"checks.message_limit", TRUTH, 0, 0, {NULL}},
+	[PROFILE_FETCH_GROUP] = {"managed.fetch", POWER, 64, 4096, {NULL}},
+	[PROFILE_FLUSH] = {"managed.flush", WORD, 0, 0, {"enabled", "doorbell"}},
 };
 
 static const char *const in_tree[] = {"devices", "../devices", NULL};
@@ -108,6 +110,14 @@ static int read_value(struct reader *r, const struct fact *f, const config_setti
 				r, s, "%s must be a whole number from %u to %u", f->name, f->least, f->most);
 		*value = (uint64_t)config_setting_get_int(s);
 		return 0;
+	case POWER:
+		if (config_setting_type(s) != CONFIG_TYPE_INT || config_setting_get_int(s) < (int)f->least ||
+			config_setting_get_int(s) > (int)f->most ||
+			config_setting_get_int(s) & (config_setting_get_int(s) - 1))
+			return wrong(
+				r, s, "%s must be a power of two from %u to %u", f->name, f->least, f->most);
+		*value = (uint64_t)config_setting_get_int(s);
+		return 0;
 	case TRUTH:
 		if (config_setting_type(s) != CONFIG_TYPE_BOOL)
 			return wrong(r, s, "%s must be true or false", f->name);
@@ -171,7 +181,7 @@ static int read_group(struct reader *r, const config_setting_t *group)
 	if (!*known)
 		return wrong(r, group,
 			"there is no group %s; a profile has title, base, and the groups identity, port, "
-			"limits, has and checks",
+			"limits, has, checks and managed",
 			name);
 	if (!config_setting_is_group(group))
 		return wrong(r, group, "%s must be a group of facts, as in %s = { ... };", name, name);
@@ -331,7 +341,7 @@ bool profile_fact_is_truth(enum profile_fact fact)
 
 bool profile_fact_is_number(enum profile_fact fact)
 {
-	return facts[fact].kind == NUMBER;
+	return facts[fact].kind == NUMBER || facts[fact].kind == POWER;
 }
 
 void profile_fact_text(const struct profile *p, enum profile_fact fact, char *text, size_t size)
@@ -340,6 +350,7 @@ void profile_fact_text(const struct profile *p, enum profile_fact fact, char *te
 
 	switch (facts[fact].kind) {
 	case NUMBER:
+	case POWER:
 		snprintf(text, size, "%" PRIu64, v);
 		break;
 	case TRUTH:

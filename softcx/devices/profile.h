@@ -41,10 +41,15 @@ enum profile_fact {
 	PROFILE_CHECKS_QPN,   /* and one with the number of another queue */
 	PROFILE_SYNC_FENCE,   /* WAIT, SEND_EN and RECV_EN obey their fence */
 	PROFILE_MESSAGE_LIMIT /* a message longer than QPC.log_msg_max is an error */,
+	PROFILE_FETCH_GROUP, /* bytes of a managed SQ that are fetched together, past the enabled index too */
+	PROFILE_FLUSH,       /* enum profile_flush */
 	PROFILE_FACTS,
 };
 
 enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
+
+/** Up to where a managed SQ is flushed when it fails: to what was enabled, or to its doorbell record. */
+enum profile_flush { PROFILE_FLUSH_ENABLED, PROFILE_FLUSH_DOORBELL };
 
 struct profile {
 	char name[PROFILE_NAME]; /* of the file, without folder and .conf */

@@ -114,7 +114,7 @@ static void mistakes(void **state)
 			":2: base \"cx\": there is no such profile; softcx devices lists them"},
 		{BASE "has = 1;", ":3: has must be a group of facts, as in has = { ... };"},
 		{BASE "had = { };", ":3: there is no group had; a profile has title, base, and the groups "
-				    "identity, port, limits, has and checks"},
+				    "identity, port, limits, has, checks and managed"},
 		{BASE "port = {\nsped = 1; };", ":4: there is no fact port.sped; those of port are: speed"},
 		{BASE "port = {\nspeed = \"EDR\"; };",
 			":4: port.speed must be (VALUE, \"SOURCE\"): a value and where it is from, or "
@@ -138,6 +138,8 @@ static void mistakes(void **state)
 			":4: limits.send_wqe must be a whole number from 64 to 1024"},
 		{BASE "limits = {\nsend_wqe = (64.5, \"s\"); };",
 			":4: limits.send_wqe must be a whole number from 64 to 1024"},
+		{BASE "managed = {\nfetch = (96, \"s\"); };",
+			":4: managed.fetch must be a power of two from 64 to 4096"},
 		{BASE "has = {\nrecv_enable = (1, \"s\"); };", ":4: has.recv_enable must be true or false"},
 		{BASE "identity = {\nfirmware = (\"16.35\", \"s\"); };",
 			":4: identity.firmware must be a version such as \"16.35.4030\""},

@@ -80,6 +80,8 @@ void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event)
 	if (event)
 		hw_qp_event(qp, event);
 	hw_qp_read_sq_doorbell(qp);
+	if (qp->sq && qp->cd_send && hw_fact(qp->dev, PROFILE_FLUSH) == PROFILE_FLUSH_DOORBELL)
+		qp->sq_pi = (uint16_t)hw_db_read(&qp->db[1]);
 	hw_qp_flush_sq(qp);
 	if (to != HW_ERR)
 		return;

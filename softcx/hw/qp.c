@@ -31,6 +31,15 @@ static void release(struct hw_qp *qp)
 	free(qp);
 }
 
+static uint16_t fetch_group(const struct hw_qp *qp)
+{
+	uint32_t group = (uint32_t)hw_fact(qp->dev, PROFILE_FETCH_GROUP) / WQE_BB;
+
+	if (!qp->cd_send || qp->dev->cfg.lenient)
+		return 1;
+	return (uint16_t)(group < qp->sq_wqebbs ? group : qp->sq_wqebbs);
+}
+
 /* Pins the rings and the doorbell record. */
 static int pin_queues(struct hw_dev *dev, struct hw_qp *qp, const struct hw_qp_attr *attr)
 {
@@ -98,6 +107,7 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	qp->cd_master = attr->cd_master;
 	qp->cd_send = attr->cd_slave_send;
 	qp->cd_recv = attr->cd_slave_recv;
+	qp->fetch_group = fetch_group(qp);
 	qp->srq = attr->srq;
 	if (qp->srq)
 		qp->srq->refs++;
@@ -183,11 +193,12 @@ void hw_qp_event(struct hw_qp *qp, int event)
 
 void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
 {
-	uint32_t n = (uint16_t)(to - qp->sq_fetched), ahead = (uint16_t)(qp->sq_fetched - qp->sq_ci);
+	uint32_t group = qp->fetch_group, n, ahead = (uint16_t)(qp->sq_fetched - qp->sq_ci);
 	uint32_t slot = qp->sq_fetched & (qp->sq_wqebbs - 1);
 
-	if (ahead >= qp->sq_wqebbs)
+	if ((int16_t)(to - qp->sq_fetched) <= 0 || ahead >= qp->sq_wqebbs)
 		return;
+	n = (uint16_t)(((to + group - 1) & ~(group - 1)) - qp->sq_fetched);
 	if (n > qp->sq_wqebbs - ahead)
 		n = qp->sq_wqebbs - ahead;
 	qp->sq_fetched = (uint16_t)(qp->sq_fetched + n);
@@ -206,13 +217,14 @@ void hw_qp_fetch(struct hw_qp *qp, uint16_t to)
 /* When enabled WQEBBs are fetched is the silicon's choice: mostly at once, here. */
 static void fetch_early(struct hw_qp *qp)
 {
-	uint16_t ahead = (uint16_t)(qp->sq_pi - qp->sq_fetched);
+	int16_t ahead = (int16_t)(qp->sq_pi - qp->sq_fetched);
 	uint32_t luck;
 
-	if (qp->dev->cfg.lenient || !ahead)
+	if (qp->dev->cfg.lenient || ahead <= 0)
 		return;
 	luck = hw_pick(qp->dev, 4);
-	hw_qp_fetch(qp, luck ? qp->sq_pi : (uint16_t)(qp->sq_fetched + hw_pick(qp->dev, ahead + 1u)));
+	hw_qp_fetch(
+		qp, luck ? qp->sq_pi : (uint16_t)(qp->sq_fetched + hw_pick(qp->dev, (uint32_t)ahead + 1)));
 }
 
 void hw_qp_start(struct hw_qp *qp)

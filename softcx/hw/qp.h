@@ -6,8 +6,9 @@
  *
  * [sq_ci, sq_pi) is enabled: by the doorbell record, or, on a managed queue, by SEND_EN alone. The silicon
  * may fetch an enabled WQEBB at any time before it executes it, into @shadow; later stores to the ring are
- * not seen. WQEBBs from sq_pi on are never fetched. RECVs are fetched ahead in the same way, into @rq_shadow:
- * [rq_ci, rq_fetched).
+ * not seen. WQEBBs from sq_pi on are not fetched, unless the profile has a device that fetches groups of a
+ * managed queue: then sq_fetched may be ahead of sq_pi by the rest of a group. RECVs are fetched ahead in the
+ * same way, into @rq_shadow: [rq_ci, rq_fetched).
  */
 #ifndef SOFTCX_HW_QP_H
 #define SOFTCX_HW_QP_H
@@ -27,6 +28,7 @@ struct hw_qp {
 
 	uint8_t *sq, *shadow;
 	uint32_t sq_wqebbs;
+	uint16_t fetch_group; /* WQEBBs that are fetched together */
 	uint16_t sq_ci, sq_fetched, sq_pi;
 	bool cd_master, cd_send, cd_recv;
 	enum hw_run run_state;
@@ -79,7 +81,7 @@ void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by);
 void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi);
 void hw_qp_read_sq_doorbell(struct hw_qp *qp);
 
-/** Fetches WQEBBs up to index @to (<= sq_pi) unless they already were. */
+/** Fetches WQEBBs up to index @to (<= sq_pi) unless they already were; of a managed queue, whole groups. */
 void hw_qp_fetch(struct hw_qp *qp, uint16_t to);
 
 /** RECVs that can be consumed. */
@@ -89,8 +91,8 @@ const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
 
 /**
  * To ERR (UC, UD on a send error: SQER), and flushes: every WQE that is posted gets a CQE. Posted means:
- * before the doorbell record's index, or, on a managed queue, before the index enabled so far. @event: also
- * raised, 0 for none.
+ * before the doorbell record's index, or, on a managed queue, before the index enabled so far, or on some
+ * devices before the doorbell record's, whatever was enabled. @event: also raised, 0 for none.
  */
 void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event);
 void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */

@@ -138,6 +138,119 @@ static void unchecked(void **state)
 	assert_true(cfg.no_index_check);
 }
 
+/*
+ * A managed queue of eight NOPs. Number @first is executed, then numbers @first + 1 and later become WRITEs
+ * and are executed. Returns a bit for each that was executed as a WRITE.
+ */
+static unsigned patched(struct hw_config cfg, unsigned first)
+{
+	enum { WQES = 8 };
+	struct rig_opt managed = {.managed = true};
+	struct rig rig;
+	struct rig_cq cq;
+	struct rig_qp m, q;
+	unsigned done = 0;
+	uint8_t *op[WQES];
+	uint64_t *w;
+
+	rig_open(&rig, &cfg);
+	rig_cq_new(&rig, &cq, 4);
+	rig_qp_new(&rig, &m, &cq, &cq);
+	rig_qp_new_with(&rig, &q, &cq, &cq, managed);
+	rig_connect(&m, &m);
+	rig_connect(&q, &q);
+	w = rig_alloc(&rig, (WQES + 1) * sizeof(*w));
+	w[WQES] = 42;
+	for (unsigned i = 0; i < WQES; i++) {
+		op[i] = wqe_rdma(&q, WQE_OP_WRITE, w + WQES, 8, w + i, 0, 0) + 3;
+		*op[i] = WQE_OP_NOP;
+	}
+	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), first + 1, 0);
+	rig_ring(&m);
+	rig_run(&rig);
+	for (unsigned i = first + 1; i < WQES; i++)
+		*op[i] = WQE_OP_WRITE;
+	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), WQES, 0);
+	rig_ring(&m);
+	rig_run(&rig);
+	for (unsigned i = 0; i < WQES; i++)
+		done |= (unsigned)(w[i] == 42) << i;
+	rig_destroy(&m);
+	rig_destroy(&q);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+	return done;
+}
+
+static void fetch_groups(void **state)
+{
+	struct hw_config lenient = with(PROFILE_FETCH_GROUP, 256);
+
+	(void)state;
+	lenient.lenient = true;
+	for (unsigned first = 0; first < 7; first++) {
+		unsigned behind = 0xffu << (first + 1) & 0xff;
+
+		assert_int_equal(patched(cx5(), first), behind);
+		assert_int_equal(patched(lenient, first), behind);
+		/* the group has four: those of the first one's are stale */
+		assert_int_equal(patched(with(PROFILE_FETCH_GROUP, 256), first), first < 4 ? 0xf0 : 0);
+		assert_int_equal(patched(with(PROFILE_FETCH_GROUP, 128), first),
+			0xffu << ((first / 2 + 1) * 2) & 0xff);
+		assert_int_equal(patched(with(PROFILE_FETCH_GROUP, 4096), first), 0);
+	}
+}
+
+/*
+ * A managed queue of which two WQEs are executed and two more enabled, behind a WAIT, fails with @record in
+ * its doorbell record. Returns the CQEs that it gives.
+ */
+static unsigned flushed(struct hw_config cfg, uint16_t record)
+{
+	struct rig_opt managed = {.managed = true};
+	struct rig rig;
+	struct rig_cq cq, other;
+	struct rig_qp m, q;
+	unsigned n;
+
+	rig_open(&rig, &cfg);
+	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_cq_new(&rig, &other, 4);
+	rig_qp_new(&rig, &m, &other, &other);
+	rig_qp_new_with(&rig, &q, &cq, &cq, managed);
+	rig_connect(&m, &m);
+	rig_connect(&q, &q);
+	wqe_nop(&q, 1, 0);
+	wqe_nop(&q, 1, 0);
+	wqe_wait(&q, hw_cqn(other.cq), 7, 0);
+	for (unsigned i = 0; i < 4; i++)
+		wqe_nop(&q, 1, 0);
+	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), 4, 0);
+	rig_ring(&m);
+	rig_run(&rig);
+	q.db[1] = htobe32(record);
+	assert_int_equal(hw_qp_modify(rig.dev, q.qp, HW_ERR, NULL), 0);
+	rig_run(&rig);
+	n = hw_cq_producer(cq.cq);
+	rig_destroy(&m);
+	rig_destroy(&q);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	assert_int_equal(hw_cq_destroy(rig.dev, other.cq), 0);
+	rig_close(&rig);
+	return n;
+}
+
+static void flush_to_doorbell(void **state)
+{
+	(void)state;
+	assert_int_equal(flushed(cx5(), 0), 2);
+	assert_int_equal(flushed(cx5(), 5), 2);
+	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 5), 3);
+	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 2), 0);
+	/* a record behind the queue's own index: nearly 2^16, over and over the ring */
+	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 0), 0xfffe);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +258,8 @@ int main(void)
 		cmocka_unit_test(no_recv_enable),
 		cmocka_unit_test(short_wqes),
 		cmocka_unit_test(unchecked),
+		cmocka_unit_test(fetch_groups),
+		cmocka_unit_test(flush_to_doorbell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
