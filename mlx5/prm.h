@@ -23,6 +23,9 @@ enum prm_opcode {
 	PRM_OP_QUERY_QP = 0x50b, PRM_OP_INIT2INIT_QP = 0x50e,
 };
 
+/* What timestamps of a queue are. DEFAULT: what the device is set to; only where a capability lists formats */
+enum prm_ts_format { PRM_TS_FREE_RUNNING = 0, PRM_TS_DEFAULT = 1, PRM_TS_REAL_TIME = 2 };
+
 /* op_mod of QUERY_HCA_CAP is type << 1 | 1 for the current (not maximal) value */
 enum prm_cap_type { PRM_CAP_GENERAL = 0, PRM_CAP_ATOMIC = 3, PRM_CAP_ROCE = 4 };
 

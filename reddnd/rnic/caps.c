@@ -26,6 +26,11 @@ void rnic_caps_parse(
 	};
 	caps->force_loopback =
 		!caps->infiniband && roce && prm_get(roce, PRM_roce_cap_fl_rc_qp_when_roce_enabled);
+	/* As Linux, mlx5_get_qp_default_ts(): which capability counts for QPs */
+	if (caps->infiniband || !roce)
+		caps->ts_formats = prm_get(general, PRM_cmd_hca_cap_sq_ts_format);
+	else
+		caps->ts_formats = prm_get(roce, PRM_roce_cap_qp_ts_format);
 	if (atomic) {
 		caps->atomic_ops = (uint16_t)prm_get(atomic, PRM_atomic_caps_atomic_operations);
 		caps->atomic_size = (uint16_t)prm_get(atomic, PRM_atomic_caps_atomic_size_qp);

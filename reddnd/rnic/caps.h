@@ -15,6 +15,7 @@ struct rnic_caps {
 	bool overrun_ignore;  /* CQs without polling (cap cq_oi) */
 	bool infiniband;      /* link layer; otherwise Ethernet, that is RoCE */
 	bool force_loopback;  /* a RoCE port: RC QPs can be connected to themselves without an address */
+	bool ts_formats;      /* queues may have to name the format of their timestamps */
 	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
 	bool fenced_enables;  /* SEND_EN obeys a fence: not from firmware, but from rnic_device_set_observed()

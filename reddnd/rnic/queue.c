@@ -282,6 +282,10 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	prm_set(qpc, PRM_qpc_dbr_umem_valid, 1);
 	prm_set(qpc, PRM_qpc_dbr_umem_id, block->umem->umem_id);
 	prm_set(qpc, PRM_qpc_dbr_addr, attr->db_off);
+	/* A device in real-time clock mode refuses free-running timestamps, which are 0. CQs have no such
+	 * field
+	 */
+	prm_set(qpc, PRM_qpc_ts_format, qp->dev->caps.ts_formats ? PRM_TS_DEFAULT : PRM_TS_FREE_RUNNING);
 	/* WAIT and SEND_EN take a master; a managed SQ is the slave of a SEND_EN, and may be both */
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);

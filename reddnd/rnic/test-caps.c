@@ -73,6 +73,29 @@ static void test_missing(void **state)
 	assert_int_equal(caps.atomic_ops, 0);
 }
 
+/* Which capability reports the formats of timestamps that a QP can have */
+static void test_timestamps(void **state)
+{
+	struct pages p = good();
+	struct rnic_caps caps;
+
+	(void)state;
+	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+	assert_false(caps.ts_formats);
+	for (unsigned formats = 1; formats <= 2; formats++) {
+		p = good();
+		prm_set(p.roce, PRM_roce_cap_qp_ts_format, formats);
+		rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+		assert_true(caps.ts_formats);
+		prm_set(p.general, PRM_cmd_hca_cap_port_type, 0); /* InfiniBand */
+		rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+		assert_false(caps.ts_formats);
+		prm_set(p.general, PRM_cmd_hca_cap_sq_ts_format, formats);
+		rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
+		assert_true(caps.ts_formats);
+	}
+}
+
 /* A device without it has an address (own-path.h). InfiniBand ports use their LID. */
 static void test_forced_loopback_is_optional(void **state)
 {
@@ -115,6 +138,7 @@ int main(void)
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_forced_loopback_is_optional),
+		cmocka_unit_test(test_timestamps),
 		cmocka_unit_test(test_atomic_mode),
 	};
 

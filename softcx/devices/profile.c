@@ -34,6 +34,7 @@ static const struct fact {
 	[PROFILE_SCHEDULING] = {"has.scheduling", TRUTH, 0, 0, {NULL}},
 	[PROFILE_FORCED_LOOPBACK] = {"has.forced_loopback", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MASKED_ATOMICS] = {"has.masked_atomics", TRUTH, 0, 0, {NULL}},
+	[PROFILE_CLOCKS] = {"has.clocks", WORD, 0, 0, {"free-running", "real-time", "both"}},
 	[PROFILE_RECV_ENABLE] = {"has.recv_enable", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CHECKS_INDEX] = {"checks.index", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CHECKS_QPN] = {"checks.qpn", TRUTH, 0, 0, {NULL}},

@@ -36,6 +36,7 @@ enum profile_fact {
 
 	PROFILE_FORCED_LOOPBACK, /* an RC QP of a RoCE port may have `fl` */
 	PROFILE_MASKED_ATOMICS,
+	PROFILE_CLOCKS,       /* enum profile_clocks: what timestamps of queues can be */
 	PROFILE_RECV_ENABLE,  /* RECV_EN enables RECVs; else it completes and does nothing */
 	PROFILE_CHECKS_INDEX, /* a WQE with the index of another place is an error */
 	PROFILE_CHECKS_QPN,   /* and one with the number of another queue */
@@ -46,6 +47,8 @@ enum profile_fact {
 	PROFILE_FACTS,
 };
 
+/** As firmware reports them: roce_cap.qp_ts_format and the like. */
+enum profile_clocks { PROFILE_FREE_RUNNING, PROFILE_REAL_TIME, PROFILE_BOTH_CLOCKS };
 enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
 
 /** Up to where a managed SQ is flushed when it fails: to what was enabled, or to its doorbell record. */

@@ -190,6 +190,15 @@ static uint64_t timestamp(struct hw_cq *cq, const struct hw_cqe *c)
 	return ticks;
 }
 
+/* A timestamp of the real-time clock: Linux mlx5_real_time_cyc2time() */
+static uint64_t real_time(const struct hw_dev *dev, uint64_t ticks)
+{
+	uint64_t khz = hw_clock_khz(dev),
+		 ns = dev->epoch + ticks / khz * 1000000 + ticks % khz * 1000000 / khz;
+
+	return ns / 1000000000 << 32 | ns % 1000000000;
+}
+
 /* Writes the 64 bytes that software looks at; the owner bit last. */
 static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 {
@@ -218,7 +227,7 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 		b[CQE_VENDOR] = c->vendor;
 		b[CQE_SYNDROME] = c->syndrome;
 	} else {
-		wqe_put64(b + CQE_TIMESTAMP, ticks);
+		wqe_put64(b + CQE_TIMESTAMP, c->real_time ? real_time(cq->dev, ticks) : ticks);
 	}
 	wqe_put32(b + CQE_QPN, c->sop_qpn);
 	wqe_put16(b + CQE_INDEX, c->wqe_counter);

@@ -58,7 +58,7 @@ struct hw_cqe {
 	uint32_t sop_qpn; /* opcode of the send WQE << 24 | local QPN */
 	uint16_t wqe_counter;
 	uint8_t opcode; /* enum cqe_opcode */
-	bool solicited;
+	bool solicited, real_time;
 	uint64_t at;              /* modelled clock: when it is complete in the NIC; 0: now */
 	uint8_t syndrome, vendor; /* of an error CQE */
 };

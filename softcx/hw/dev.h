@@ -67,7 +67,8 @@ struct hw_dev {
 	struct hw_qp_list broken;    /* RQs in ERR, whose RECVs are flushed as they are posted */
 	struct hw_cq_list moderated; /* CQs with an event that moderation delays */
 	unsigned nready, ninflight;
-	uint64_t now; /* ns; read once per turn of a queue */
+	uint64_t now;   /* ns; read once per turn of a queue */
+	uint64_t epoch; /* ns from 1970 to the beginning of that clock, when the device was made */
 
 	TAILQ_HEAD(, hw_fault_rule) faults; /* of fault.c */
 	unsigned faults_armed;              /* that may strike yet */

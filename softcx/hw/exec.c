@@ -27,6 +27,7 @@ static struct hw_cqe cqe_of(const struct hw_wqe *w)
 	return (struct hw_cqe){
 		.opcode = CQE_OP_REQ,
 		.user_index = w->qp->user_index,
+		.real_time = w->qp->real_time,
 		.byte_cnt = w->bytes,
 		.sop_qpn = (uint32_t)w->opcode << 24 | w->qp->qpn,
 		.wqe_counter = w->idx,

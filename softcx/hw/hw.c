@@ -72,6 +72,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	TAILQ_INIT(&dev->faults);
 	LIST_INIT(&dev->watches);
 	dev->now = clock_ns();
+	dev->epoch = clock_read_ns(CLOCK_REALTIME) - dev->now;
 	LIST_INSERT_HEAD(&hw_devs, dev, all);
 	*out = dev;
 	return 0;

@@ -290,6 +290,7 @@ struct hw_qp_attr {
 	uint32_t uar;
 	uint32_t user_index; /* for CQE bytes 32..35 with CQE version 1 */
 	bool cd_master, cd_slave_send, cd_slave_recv;
+	bool real_time;         /* timestamps are seconds << 32 | nanoseconds since 1970, not ticks */
 	bool reserved_lkey;     /* QPC.rlky: refused, as physical addresses mean nothing here */
 	uint8_t cs_req, cs_res; /* scatter-to-CQE modes as in the QPC, 0 = off */
 	uint32_t qkey;

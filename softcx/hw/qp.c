@@ -108,6 +108,7 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	qp->cd_send = attr->cd_slave_send;
 	qp->cd_recv = attr->cd_slave_recv;
 	qp->fetch_group = fetch_group(qp);
+	qp->real_time = attr->real_time;
 	qp->srq = attr->srq;
 	if (qp->srq)
 		qp->srq->refs++;

@@ -30,7 +30,7 @@ struct hw_qp {
 	uint32_t sq_wqebbs;
 	uint16_t fetch_group; /* WQEBBs that are fetched together */
 	uint16_t sq_ci, sq_fetched, sq_pi;
-	bool cd_master, cd_send, cd_recv;
+	bool cd_master, cd_send, cd_recv, real_time;
 	enum hw_run run_state;
 	struct hw_cq *wait_cq;
 	uint32_t wait_index;

@@ -155,6 +155,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 	struct hw_cqe cqe = {
 		.rqpn = m->src_qpn | (m->datagram ? 1u << 28 | (uint32_t)m->packet_type << 24 : 0),
 		.user_index = peer->user_index,
+		.real_time = peer->real_time,
 		.imm_be = m->imm_be,
 		.byte_cnt = m->len,
 		.sop_qpn = peer->qpn,

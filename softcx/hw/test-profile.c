@@ -4,6 +4,7 @@
 #include "softcx/hw/test-rig.h"
 
 #include <string.h>
+#include <time.h>
 
 static struct profile profile;
 
@@ -249,6 +250,22 @@ static void flush_to_doorbell(void **state)
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 2), 0);
 	/* a record behind the queue's own index: nearly 2^16, over and over the ring */
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 0), 0xfffe);
+/* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
+static void real_time(void **state)
+{
+	struct rig_one o;
+	time_t before = time(NULL), at;
+	uint64_t stamp;
+
+	(void)state;
+	rig_one_open(&o, cx5(), (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){.real_time = true});
+	wqe_nop(&o.q, 1, SIG);
+	rig_one_go(&o);
+	stamp = wqe_get64(rig_expect(&o.scq, CQE_OP_REQ) + CQE_TIMESTAMP);
+	at = (time_t)(stamp >> 32);
+	assert_in_range(at, before - 1, time(NULL) + 1);
+	assert_in_range(stamp & 0xffffffff, 0, 999999999);
+	rig_one_close(&o);
 }
 
 int main(void)
@@ -260,6 +277,7 @@ int main(void)
 		cmocka_unit_test(unchecked),
 		cmocka_unit_test(fetch_groups),
 		cmocka_unit_test(flush_to_doorbell),
+		cmocka_unit_test(real_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,7 @@ void rig_qp_new_with(
 		.cd_master = !o.no_master,
 		.cd_slave_send = o.managed,
 		.cd_slave_recv = o.managed_recv,
+		.real_time = o.real_time,
 		.cs_req = o.cs_req,
 		.cs_res = o.cs_res,
 		.on_event = on_qp_event,

@@ -50,7 +50,7 @@ struct rig_qp {
 /** Options of rig_qp_new_with; 0 everywhere is an RC QP with a 64-WQEBB SQ and 16 RECVs of 4 SGEs. */
 struct rig_opt {
 	enum hw_qp_type type;
-	bool managed, managed_recv, no_master;
+	bool managed, managed_recv, no_master, real_time;
 	uint32_t wqebbs, rq_wqes;
 	uint32_t rq_stride; /* bytes of a RECV, 0: 64, 4 SGEs */
 	uint8_t cs_req, cs_res;

@@ -25,6 +25,28 @@ unsigned uverbs_caps_gids(unsigned dev)
 	return n;
 }
 
+bool uverbs_caps_ts_format(const struct hw_dev *hw, unsigned format)
+{
+	uint64_t clocks = fact(hw, PROFILE_CLOCKS);
+
+	switch (format) {
+	case PRM_TS_FREE_RUNNING:
+		return clocks != PROFILE_REAL_TIME;
+	case PRM_TS_DEFAULT: /* without a choice the field is reserved */
+	case PRM_TS_REAL_TIME:
+		return clocks != PROFILE_FREE_RUNNING;
+	default:
+		return false;
+	}
+}
+
+/* The default of a device that has both is assumed */
+bool uverbs_caps_real_time(const struct hw_dev *hw, unsigned format)
+{
+	return format == PRM_TS_REAL_TIME ||
+	       (format == PRM_TS_DEFAULT && fact(hw, PROFILE_CLOCKS) == PROFILE_REAL_TIME);
+}
+
 void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room)
 {
 	memset(resp, 0, sizeof(*resp));
@@ -159,6 +181,8 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_port_type, 1); /* Ethernet */
 	prm_set(p, PRM_cmd_hca_cap_num_ports, 1);
 	prm_set(p, PRM_cmd_hca_cap_stat_rate_support, UVERBS_STAT_RATES);
+	prm_set(p, PRM_cmd_hca_cap_sq_ts_format, fact(hw, PROFILE_CLOCKS));
+	prm_set(p, PRM_cmd_hca_cap_rq_ts_format, fact(hw, PROFILE_CLOCKS));
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
 	prm_set(p, PRM_cmd_hca_cap_roce, 1);
 	prm_set(p, PRM_cmd_hca_cap_atomic, 1);
@@ -213,6 +237,7 @@ static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_roce_cap_sw_r_roce_src_udp_port, 1);
 	prm_set(p, PRM_roce_cap_r_roce_min_src_udp_port, UVERBS_MIN_UDP_SPORT);
 	prm_set(p, PRM_roce_cap_r_roce_max_src_udp_port, UVERBS_MAX_UDP_SPORT);
+	prm_set(p, PRM_roce_cap_qp_ts_format, fact(hw, PROFILE_CLOCKS));
 	prm_set(p, PRM_roce_cap_roce_version, 4); /* bit 2: RoCE v2 */
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }

@@ -36,6 +36,11 @@ enum {
 
 unsigned uverbs_caps_gids(unsigned dev);
 
+/** True if queues of the device can have timestamps of this enum prm_ts_format. */
+bool uverbs_caps_ts_format(const struct hw_dev *hw, unsigned format);
+/** True if such timestamps are of the real-time clock. */
+bool uverbs_caps_real_time(const struct hw_dev *hw, unsigned format);
+
 void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext_resp *resp, size_t room);
 void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_ex_query_device_resp *resp);
 void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room);

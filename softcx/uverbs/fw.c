@@ -338,8 +338,9 @@ static int qp_find_memory(struct uverbs_file *file, const struct uverbs_mbox *m,
 	return 0;
 }
 
-static void qp_properties(const uint8_t *qpc, struct hw_qp_attr *attr)
+static void qp_properties(const struct hw_dev *dev, const uint8_t *qpc, struct hw_qp_attr *attr)
 {
+	attr->real_time = uverbs_caps_real_time(dev, (unsigned)prm_get(qpc, PRM_qpc_ts_format));
 	attr->user_index = (uint32_t)prm_get(qpc, PRM_qpc_user_index);
 	attr->cd_master = prm_get(qpc, PRM_qpc_cd_master);
 	attr->cd_slave_send = prm_get(qpc, PRM_qpc_cd_slave_send);
@@ -371,12 +372,14 @@ static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	if (uverbs_fw_lengths(m, PRM_SIZE_create_qp_in, PRM_SIZE_create_qp_out) < 0 ||
 		qp_shape(file, m, qpc, &attr) < 0)
 		return -EREMOTEIO;
+	if (!uverbs_caps_ts_format(file->dev, (unsigned)prm_get(qpc, PRM_qpc_ts_format)))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TS_FORMAT);
 	r = qp_find_objects(file, m, qpc, &parts, &attr);
 	if (r == 0)
 		r = qp_find_memory(file, m, qpc, &parts, &attr);
 	if (r < 0)
 		return r;
-	qp_properties(qpc, &attr);
+	qp_properties(file->dev, qpc, &attr);
 
 	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
 	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;

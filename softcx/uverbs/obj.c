@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/obj.h"
 
+#include "mlx5/prm.h"
+
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/uar.h"
 
@@ -264,7 +266,8 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 		return -EOPNOTSUPP;
 	if (req->comp_vector >= UVERBS_COMP_VECTORS)
 		return -EINVAL;
-	if (drv->cqe_comp_en || drv->flags != MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX)
+	if (drv->cqe_comp_en || (drv->flags & ~MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS) !=
+					MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX)
 		return -EINVAL;
 	r = cq_ring(req->cqe, drv->cqe_size, &log_size);
 	if (r == 0)
@@ -301,6 +304,9 @@ int uverbs_cq_create(struct uverbs_file *file, struct nic_call *call, const stru
 	cq->obj.user_handle = req->user_handle;
 	cq->cqe = (1u << log_size) - 1;
 	cq->cqe_bytes = (uint8_t)drv->cqe_size;
+	cq->ts_format = drv->flags & MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS      ? PRM_TS_REAL_TIME
+			: req->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ? PRM_TS_FREE_RUNNING
+									       : UVERBS_TS_ANY;
 	cq->comp = uverbs_channel_get(req->comp);
 	cq->async = uverbs_channel_get(req->async);
 	uverbs_obj_need(&cq->obj, &uar->obj);

@@ -45,12 +45,15 @@ struct uverbs_mw {
 /** @type: IB_MW_TYPE_*, which is 1 or 2. */
 int uverbs_mw_create(struct uverbs_file *file, uint64_t pd_handle, unsigned type, struct uverbs_mw **mw);
 
+enum { UVERBS_TS_ANY = 0xff };
+
 struct uverbs_cq {
 	struct uverbs_obj obj;
 	struct hw_cq *hw;
 	struct uverbs_channel *comp, *async;
 	uint32_t cqe; /* entries - 1 */
 	uint8_t cqe_bytes;
+	uint8_t ts_format; /* that queues of the CQ must have; UVERBS_TS_ANY if none */
 	uint32_t comp_posted, async_posted;
 };
 

@@ -44,6 +44,7 @@ enum {
 #define PRM_modify_qp_in_queue_group_responder 0x8c0, 32
 
 #define PRM_cmd_hca_cap_qpc_extension 0x122, 1
+#define PRM_cmd_hca_cap_rq_ts_format 0x442, 2
 #define PRM_cmd_hca_cap_qos 0x21b, 1
 #define PRM_cmd_hca_cap_general_obj_types 0x400, 64
 #define PRM_qos_cap_nic_sq_scheduling 0x008, 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/qp.h"
 
+#include "mlx5/prm.h"
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"
@@ -89,6 +90,26 @@ static void qp_scatter_to_cqe(struct hw_qp_attr *attr, const struct ib_uverbs_ex
 	attr->cs_res = rcq->cqe_bytes == 128 ? 2 : 1;
 	if (attr->type == HW_RC && (req->sq_sig_all || (drv->flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE)))
 		attr->cs_req = scq->cqe_bytes == 128 ? 0x22 : 0x11;
+}
+
+/* Linux get_qp_ts_format(): what the CQs ask for, or else free-running where the device has that. */
+static int qp_timestamps(const struct hw_dev *dev, struct hw_qp_attr *attr, const struct uverbs_cq *scq,
+	const struct uverbs_cq *rcq)
+{
+	unsigned format =
+		uverbs_caps_ts_format(dev, PRM_TS_FREE_RUNNING) ? PRM_TS_FREE_RUNNING : PRM_TS_DEFAULT;
+	const struct uverbs_cq *cqs[] = {scq, rcq};
+
+	for (size_t i = 0; i < COUNT(cqs); i++) {
+		if (cqs[i]->ts_format == UVERBS_TS_ANY)
+			continue;
+		if (!uverbs_caps_ts_format(dev, cqs[i]->ts_format) ||
+			(i && scq->ts_format != UVERBS_TS_ANY && scq->ts_format != rcq->ts_format))
+			return -EOPNOTSUPP;
+		format = cqs[i]->ts_format;
+	}
+	attr->real_time = uverbs_caps_real_time(dev, format);
+	return 0;
 }
 
 struct qp_parts {
@@ -200,6 +221,9 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	};
 	qp_place_queues(&attr, drv, buf, rq_bytes);
 	qp_scatter_to_cqe(&attr, req, drv, p.scq, p.rcq);
+	r = qp_timestamps(file->dev, &attr, p.scq, p.rcq);
+	if (r < 0)
+		return r;
 	r = hw_qp_create(file->dev, &attr, &qp->hw);
 	if (r < 0)
 		return r;

@@ -3,6 +3,7 @@
 #include "softcx/uverbs/test-app.h"
 
 #include "softcx/uverbs/prm.h"
+#include "util/array.h"
 
 static struct profile profile;
 
@@ -40,6 +41,9 @@ static void test_profile_caps(void **state)
 		{PROFILE_SCHEDULING, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_qos, 0},
 		{PROFILE_SCHEDULING, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_general_obj_types, 0},
 		{PROFILE_FORCED_LOOPBACK, 0, PRM_CAP_ROCE, PRM_roce_cap_fl_rc_qp_when_roce_enabled, 0},
+		{PROFILE_CLOCKS, PROFILE_REAL_TIME, PRM_CAP_ROCE, PRM_roce_cap_qp_ts_format, 1},
+		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_sq_ts_format, 2},
+		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_rq_ts_format, 2},
 		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
 	};
 
@@ -109,6 +113,73 @@ static void test_no_forced_loopback(void **state)
 	app_teardown(NULL);
 }
 
+/* A queue must have timestamps that the device has. */
+static void test_clocks(void **state)
+{
+	enum { SYN_TS_FORMAT = 0x5c0034 };
+	static const bool allowed[][4] = {
+		[PROFILE_FREE_RUNNING] = {true, false, false, false},
+		[PROFILE_REAL_TIME] = {false, true, true, false},
+		[PROFILE_BOTH_CLOCKS] = {true, true, true, false},
+	};
+
+	(void)state;
+	for (unsigned clocks = 0; clocks < COUNT(allowed); clocks++)
+		for (unsigned format = 0; format < 4; format++) {
+			uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte, *out;
+			uint32_t umem, pdn;
+			uint64_t handle, qp = 0;
+			struct devx_cq cq;
+			uint8_t *mem;
+
+			open_with(PROFILE_CLOCKS, clocks);
+			app_open_context();
+			app_new_pd(&pdn);
+			mem = app_arena_alloc(UMEM, 4096);
+			assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+			assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+			prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
+			prm_set(in, PRM_create_qp_in_wq_umem_id, umem);
+			prm_set(in, PRM_create_qp_in_wq_umem_offset, QP_OFF);
+			prm_set(qpc, PRM_qpc_ts_format, format);
+			prm_set(qpc, PRM_qpc_pd, pdn);
+			prm_set(qpc, PRM_qpc_log_sq_size, 6);
+			prm_set(qpc, PRM_qpc_rq_type, 3);
+			prm_set(qpc, PRM_qpc_uar_page, app.uar_page);
+			prm_set(qpc, PRM_qpc_cqn_snd, cq.cqn);
+			prm_set(qpc, PRM_qpc_cqn_rcv, cq.cqn);
+			prm_set(qpc, PRM_qpc_dbr_umem_id, umem);
+			prm_set(qpc, PRM_qpc_dbr_addr, DB_OFF + 64);
+			if (allowed[clocks][format]) {
+				assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &qp, in, sizeof(in),
+							 PRM_SIZE_create_qp_out, &out),
+					0);
+			} else {
+				assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &qp, in, sizeof(in),
+							 PRM_SIZE_create_qp_out, &out),
+					-EREMOTEIO);
+				assert_int_equal(app_syndrome(out), SYN_TS_FORMAT);
+			}
+			app_teardown(NULL);
+		}
+}
+
+/* Queues of verbs have what their device has: the kernel sees to it. */
+static void test_clocks_of_verbs(void **state)
+{
+	(void)state;
+	for (unsigned clocks = 0; clocks < 3; clocks++) {
+		struct cq cq;
+		struct qp qp;
+
+		open_with(PROFILE_CLOCKS, clocks);
+		app_open_context();
+		assert_int_equal(app_new_cq(&cq, 15, -1), 0);
+		assert_int_equal(app_new_qp(&qp, app_new_pd(NULL), &cq, IBV_QPT_RC), 0);
+		app_teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +187,8 @@ int main(void)
 		cmocka_unit_test(test_no_scheduling),
 		cmocka_unit_test(test_device_attributes),
 		cmocka_unit_test(test_no_forced_loopback),
+		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_clocks_of_verbs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

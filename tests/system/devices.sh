@@ -23,6 +23,7 @@ small-inline)
 	disabled=("recycled|the device has no send WQEs of 512 bytes, without which no chain can be recycled"
 		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
 	;;
+real-time) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 
