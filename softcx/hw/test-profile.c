@@ -250,6 +250,8 @@ static void flush_to_doorbell(void **state)
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 2), 0);
 	/* a record behind the queue's own index: nearly 2^16, over and over the ring */
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 0), 0xfffe);
+}
+
 /* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
 static void real_time(void **state)
 {
