@@ -112,6 +112,7 @@ static const struct settings_rule top_rules[] = {
 	{"source_prefix", "a number of bits", SETTINGS_NUMBER, CATALOG(source_bits), 32, 128},
 	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
 		ARENA_MAX},
+	{"fenced_enables", "true or false", SETTINGS_FLAG, CATALOG(fenced_enables)},
 	{"programs", "a directory or a list of such",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_programs)},
 	{"regions", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},

@@ -121,6 +121,7 @@ struct catalog {
 	uint64_t connect_timeout;             /* us */
 	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
 	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
+	bool fenced_enables;                  /* rely on fences of SEND_ENs if the device heeds them */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;
 	struct catalog_region *regions;

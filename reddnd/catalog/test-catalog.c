@@ -201,7 +201,8 @@ static const struct mistake top_mistakes[] = {
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
 	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
 			   "control, metrics, "
-			   "connect_timeout, refusal_rate, source_prefix, arena, programs, regions, "
+			   "connect_timeout, refusal_rate, source_prefix, arena, fenced_enables, "
+			   "programs, regions, "
 			   "offloads, tenants\n"},
 	{"listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n"},
@@ -218,6 +219,7 @@ static const struct mistake top_mistakes[] = {
 					 "of at most 107 characters\n"},
 	{"connect_timeout = \"10ms\";\n",
 		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
+	{"fenced_enables = 1;\n", "c:1: \"fenced_enables\" has the wrong type; it must be true or false\n"},
 	{"refusal_rate = 0;\n", "c:1: \"refusal_rate\" is 0; it must be a number from 1 to 1000000\n"},
 	{"source_prefix = 129;\n",
 		"c:1: \"source_prefix\" is 129; it must be a number of bits from 32 to 128\n"},

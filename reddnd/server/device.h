@@ -16,8 +16,9 @@ int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm
 
 /**
  * Runs chains on @dev through @master, and notes what the device does that firmware does not report
- * (rnic_device_set_observed()). -errno: it does not run chains as they need it; logged.
+ * (rnic_device_set_observed()); whether a SEND_EN heeds a fence only if @fences, else that is not relied on.
+ * -errno: it does not run chains as they need it; logged.
  */
-int device_test(struct rnic_device *dev, struct master_qp *master);
+int device_test(struct rnic_device *dev, struct master_qp *master, bool fences);
 
 #endif

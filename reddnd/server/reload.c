@@ -25,5 +25,7 @@ const char *reload_conflict(const struct catalog *now, const struct catalog *nex
 		return "device";
 	if (now->serves_metrics != next->serves_metrics || !is_same_address(&now->metrics, &next->metrics))
 		return "metrics";
+	if (now->fenced_enables != next->fenced_enables)
+		return "fenced_enables";
 	return now->arena != next->arena ? "arena" : NULL;
 }

@@ -66,7 +66,7 @@ static int open_device(struct server *sv, const struct catalog *c)
 		r = device_open(&sv->dev, c->device, sv->cm);
 	if (r == 0)
 		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
-	return r == 0 ? device_test(sv->dev, &sv->master) : r;
+	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
 }
 
 static int begin_dispatch(struct server *sv)

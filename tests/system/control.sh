@@ -98,7 +98,7 @@ ctl status || fail "no status"
 grep -qE '^device +mlx5_0$' "$work/ctl.out" || fail "status has no text form" "$work/ctl.out"
 ok "status as text"
 ctl --json offloads || fail "no offloads"
-holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unrolled", copies=6, atomics=2, waits_enables=3)]'
+holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unrolled", copies=6, atomics=2, waits_enables=4)]'
 ctl --json regions || fail "no regions"
 holds "regions" 'len(d) == 1 and d[0]["max_key"] == 64 and d[0]["path"].endswith("/first")'
 
@@ -146,6 +146,9 @@ complains 'reddnd.conf:2: .*"?one"?'
 change "arena = \"8M\"; $(settings "$work/first" one)"
 ctl reload && fail "another arena was accepted" "$work/ctl.out"
 complains '"arena" cannot change while the daemon runs'
+change "fenced_enables = true; $(settings "$work/first" one)"
+ctl reload && fail "fences were accepted without a test of them" "$work/ctl.out"
+complains '"fenced_enables" cannot change while the daemon runs'
 change '@include ""'
 ctl reload && fail "a catalog that includes a directory was accepted" "$work/ctl.out"
 complains '@include "" is no file but a directory'

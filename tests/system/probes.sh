@@ -1,19 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# probes.sh fenced|unfenced|unchecked: no source documents whether a NIC obeys the fence of a SEND_EN, and whether it checks index and
-# QPN of a WQE. The daemon probes both and compiles for the result: a walk through a list and one along an array take as many WRs
+# probes.sh fenced|unfenced|unasked|unchecked: no source documents whether a NIC obeys the fence of a SEND_EN, and whether it checks
+# index and QPN of a WQE. The daemon probes both, the fence if it is asked to, and compiles for the result: a walk through a list and one along an array take as many WRs
 # as the NIC allows. All answers are right.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
-heeded=yes checked=yes copies=11 syncs=10
+heeded=yes checked=yes copies=11 syncs=10 setting="fenced_enables = true;"
 case $1 in
 fenced) ;;
 unfenced) heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
+unasked) heeded="not asked for \(fenced_enables\)" syncs=18 setting= ;;
 unchecked) checked="no: operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
-*) fail "usage: probes.sh fenced|unfenced|unchecked" ;;
+*) fail "usage: probes.sh fenced|unfenced|unasked|unchecked" ;;
 esac
 
 # Nodes: next be40, key le48, length be24, value be40. Node i has key 100 + i and the value byte i
@@ -25,13 +26,14 @@ open(sys.argv[1], "wb").write(nodes.ljust(4096, b"\0"))
 open(sys.argv[2], "wb").write(bytes(range(8)).ljust(4096, b"\0"))' "$work/nodes" "$work/heap"
 
 start_nic
-start_reddnd "regions = (
+start_reddnd "$setting
+regions = (
   { name = \"nodes\"; kind = \"raw\"; path = \"$work/nodes\"; },
   { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
 offloads = ( { name = \"list\"; program = \"list-walk\"; params = { stop = 1; }; regions = { nodes = \"nodes\"; heap = \"heap\"; }; },
   { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; } );"
 
-grep -q "a fence holds back a SEND_EN: $heeded; it checks index and QPN of a WQE: $checked\$" "$work/reddnd.log" ||
+grep -qE "a fence holds back a SEND_EN: $heeded; it checks index and QPN of a WQE: $checked\$" "$work/reddnd.log" ||
 	fail "the probe has another result" "$work/reddnd.log"
 ok "the probe has the right result"
 grep -q "offload list: list_walk, .* $syncs waits and enables per request" "$work/reddnd.log" ||
