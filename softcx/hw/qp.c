@@ -84,6 +84,8 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	if (!uar || !attr->scq || !attr->rcq || attr->reserved_lkey || (attr->srq && attr->rq) ||
 		(attr->srq && attr->srq->pdn != attr->pdn))
 		return -EINVAL;
+	if (dev->qps.live >= 1u << hw_fact(dev, PROFILE_LOG_QPS))
+		return -ENOSPC;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;

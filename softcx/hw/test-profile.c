@@ -3,6 +3,7 @@
 #include "softcx/hw/dev.h"
 #include "softcx/hw/test-rig.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -111,6 +112,33 @@ static void short_wqes(void **state)
 			rig_expect(&o.scq, CQE_OP_REQ);
 		rig_one_close(&o);
 	}
+}
+
+/* As many queue pairs as there may be, and none more until one is gone. */
+static void queue_limit(void **state)
+{
+	struct hw_config cfg = with(PROFILE_LOG_QPS, 3);
+	struct rig_qp q[1 << 3];
+	struct hw_qp *more;
+	struct rig rig;
+	struct rig_cq cq;
+	struct hw_qp_attr attr = {0};
+
+	(void)state;
+	rig_open(&rig, &cfg);
+	rig_cq_new(&rig, &cq, 4);
+	for (unsigned i = 0; i < 1 << 3; i++)
+		rig_qp_new(&rig, &q[i], &cq, &cq);
+	attr = (struct hw_qp_attr){
+		.pdn = rig.pdn, .scq = cq.cq, .rcq = cq.cq, .db = &rig.mem, .uar = hw_uar_index(rig.uar)};
+	assert_int_equal(hw_qp_create(rig.dev, &attr, &more), -ENOSPC);
+	rig_destroy(&q[0]);
+	assert_int_equal(hw_qp_create(rig.dev, &attr, &more), 0);
+	assert_int_equal(hw_qp_destroy(rig.dev, more), 0);
+	for (unsigned i = 1; i < 1 << 3; i++)
+		rig_destroy(&q[i]);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
 }
 
 /* What the options --no-index-check and so on do, a profile does. */
@@ -276,6 +304,7 @@ int main(void)
 		cmocka_unit_test(no_masked_atomics),
 		cmocka_unit_test(no_recv_enable),
 		cmocka_unit_test(short_wqes),
+		cmocka_unit_test(queue_limit),
 		cmocka_unit_test(unchecked),
 		cmocka_unit_test(fetch_groups),
 		cmocka_unit_test(flush_to_doorbell),

@@ -23,7 +23,8 @@ small-inline)
 	disabled=("recycled|the device has no send WQEs of 512 bytes, without which no chain can be recycled"
 		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
 	;;
-real-time) ;;
+ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
+cx6 | cx6dx-rtc | cx7 | bluefield3 | vf) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 
