@@ -253,6 +253,19 @@ int rnic_device_read_async(struct rnic_device *dev)
 	return dev->lost;
 }
 
+/*
+ * Queues lie at multiples of 4 KiB. The kernel prefers larger pages, of huge pages or of an IOMMU, and
+ * offsets must be multiples of a 64th of those, so it is asked to use pages of 4 KiB (Linux hw/mlx5/devx.c,
+ * devx_umem_reg_cmd_alloc).
+ */
+static struct mlx5dv_devx_umem *register_queues(struct rnic_device *dev, void *mem, uint64_t size)
+{
+	struct mlx5dv_devx_umem_in in = {
+		.addr = mem, .size = size, .access = IBV_ACCESS_LOCAL_WRITE, .pgsz_bitmap = 4096};
+
+	return mlx5dv_devx_umem_reg_ex(dev->ctx, &in);
+}
+
 int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size)
 {
@@ -267,7 +280,7 @@ int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena 
 	b->pd = pd;
 	b->arena = arena;
 	b->mem = rnic_arena_at(arena, b->offset);
-	b->umem = mlx5dv_devx_umem_reg(dev->ctx, b->mem, size, IBV_ACCESS_LOCAL_WRITE);
+	b->umem = register_queues(dev, b->mem, size);
 	if (!b->umem) {
 		r = log_errno(-errno, "cannot pin %" PRIu64 " bytes of queue memory", size);
 		rnic_block_deinit(b);

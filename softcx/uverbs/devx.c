@@ -4,6 +4,7 @@
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/uar.h"
 #include "util/array.h"
 
 #include <endian.h>
@@ -74,6 +75,20 @@ static int umem_destroy(struct uverbs_obj *obj)
 	return 0;
 }
 
+/* Linux devx_umem_find_best_pgsize(): pages from 4 KiB to those that the umem fills, of those sizes only */
+static int umem_max_page(uint64_t bitmap, uint64_t len, uint64_t *max_page)
+{
+	uint64_t most = UVERBS_PAGE;
+
+	while (most < len && most < 1ull << 62)
+		most *= 2;
+	bitmap &= (2 * most - 1) & ~(uint64_t)(UVERBS_PAGE - 1);
+	if (!bitmap)
+		return -EINVAL;
+	*max_page = 1ull << (63 - __builtin_clzll(bitmap));
+	return 0;
+}
+
 int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 {
 	const uint64_t known = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
@@ -82,10 +97,17 @@ int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 	uint64_t addr = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR);
 	uint64_t len = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
 	uint64_t access = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
+	uint64_t max_page = 0;
 	struct uverbs_umem *umem;
 	uint32_t id;
 	int r;
 
+	if (uverbs_attr(b, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP)) {
+		r = umem_max_page(
+			uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP), len, &max_page);
+		if (r < 0)
+			return r;
+	}
 	if (!b->file->devx || (access & ~known) || len == 0 || addr + len < addr)
 		return -EINVAL;
 	if ((access & IB_UVERBS_ACCESS_REMOTE_WRITE) && !(access & IB_UVERBS_ACCESS_LOCAL_WRITE))
@@ -100,6 +122,7 @@ int uverbs_devx_umem_reg(struct uverbs_bundle *b)
 	umem->mem = mem;
 	umem->va = addr;
 	umem->len = len;
+	umem->max_page = max_page;
 	mem = NULL;
 	uverbs_obj_commit(&pending, umem_destroy);
 	id = uverbs_umem_id(umem);

@@ -71,6 +71,8 @@ int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m,
 	off = prm_get(m->in, PRM_create_mkey_in_mkey_umem_offset) + (attr.iova & (page - 1));
 	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_mkey_in_mkey_umem_id), off, attr.len,
 		1, attr.access & (HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_ATOMIC), &umem);
+	if (r == 0)
+		r = uverbs_fw_umem_offset(m, umem, prm_get(m->in, PRM_create_mkey_in_mkey_umem_offset));
 	if (r < 0)
 		return r;
 

@@ -19,6 +19,13 @@ struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn); /* NULL:
 /** @len bytes at @off of umem @id, whose address is a multiple of @align; @write: the device writes there. */
 int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
 	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem);
+/**
+ * A queue or key may begin at @off. Linux chooses pages of any size for a umem whose pgsz_bitmap does not
+ * limit them, and then "the user promises not to use umem_offset != 0" (hw/mlx5/devx.c,
+ * devx_umem_reg_cmd_alloc); with a limit offsets are multiples of a 64th of a page. Doorbell records may be
+ * anywhere: DPDK and UCX place them so.
+ */
+int uverbs_fw_umem_offset(const struct uverbs_mbox *m, const struct uverbs_umem *umem, uint64_t off);
 struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler);
 
 /* ---- fw-mkey.c ------------------------------------------------------------------- */

@@ -128,6 +128,13 @@ int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32
 	return 0;
 }
 
+int uverbs_fw_umem_offset(const struct uverbs_mbox *m, const struct uverbs_umem *umem, uint64_t off)
+{
+	bool good = off == 0 || (umem->max_page && off % (umem->max_page / 64) == 0);
+
+	return good ? 0 : uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_OFFSET);
+}
+
 static uint64_t mem_off(const struct uverbs_umem *umem, uint64_t off)
 {
 	return umem->va - umem->mem->va + off;
@@ -188,6 +195,8 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 	db_off = prm_get(cqc, PRM_cqc_dbr_addr);
 	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_cq_in_cq_umem_id), off,
 		(uint64_t)(64u << cqe_sz) << log_size, UVERBS_PAGE, true, &buf);
+	if (r == 0)
+		r = uverbs_fw_umem_offset(m, buf, off);
 	if (r == 0)
 		r = uverbs_fw_umem(
 			file, m, (uint32_t)prm_get(cqc, PRM_cqc_dbr_umem_id), db_off, 8, 8, true, &db);
@@ -320,6 +329,8 @@ static int qp_find_memory(struct uverbs_file *file, const struct uverbs_mbox *m,
 	if (bytes)
 		r = uverbs_fw_umem(file, m, (uint32_t)prm_get(m->in, PRM_create_qp_in_wq_umem_id), p->wq_off,
 			bytes, UVERBS_PAGE, false, &p->wq);
+	if (r == 0 && p->wq)
+		r = uverbs_fw_umem_offset(m, p->wq, p->wq_off);
 	if (r == 0)
 		r = uverbs_fw_umem(
 			file, m, (uint32_t)prm_get(qpc, PRM_qpc_dbr_umem_id), p->db_off, 8, 8, false, &p->db);

@@ -55,6 +55,7 @@ enum uverbs_fw_syndrome {
 	FW_SYN_PATH = 0x5c0031,       /* the path sets what is reserved on this link layer */
 	FW_SYN_STAT_RATE = 0x5c0032,  /* a static rate that the device does not have */
 	FW_SYN_SPORT = 0x5c0033,      /* a UDP source port out of the range of RoCE v2 */
+	FW_SYN_OFFSET = 0x5c0035,     /* an offset in a umem whose pages are larger than that */
 	FW_SYN_TS_FORMAT = 0x5c0034,  /* timestamps of a kind that the device does not have */
 };
 
@@ -62,6 +63,7 @@ struct uverbs_umem {
 	struct uverbs_obj obj;
 	struct hw_mem *mem;
 	uint64_t va, len;
+	uint64_t max_page; /* the largest page that firmware may have been given; 0: any */
 };
 
 /** Umem ids are handles + 1: 0 is never one. */

@@ -515,6 +515,12 @@ unsigned app_waiting(int fd)
 
 int app_umem_reg(const void *p, uint64_t len, uint32_t access, uint32_t *id, uint64_t *handle)
 {
+	return app_umem_reg_pages(p, len, access, 4096, id, handle);
+}
+
+int app_umem_reg_pages(
+	const void *p, uint64_t len, uint32_t access, uint64_t pgsz_bitmap, uint32_t *id, uint64_t *handle)
+{
 	uint32_t *out;
 	struct ioc c;
 	int r;
@@ -524,6 +530,8 @@ int app_umem_reg(const void *p, uint64_t len, uint32_t access, uint32_t *id, uin
 	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR, 8, app_va(p));
 	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN, 8, len);
 	app_ioc_add(&c, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS, 4, access);
+	if (pgsz_bitmap)
+		app_ioc_add(&c, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, 8, pgsz_bitmap);
 	out = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4);
 	r = app_ioc_run(&c);
 	*id = *out;

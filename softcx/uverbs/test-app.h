@@ -141,7 +141,11 @@ ssize_t app_modify(const struct qp *qp, uint32_t mask, uint8_t state);
 void app_post(uint8_t *sq, uint32_t *db, uint32_t qpn, uint16_t *pi, uint8_t op, uint8_t ds, const void *seg);
 unsigned app_waiting(int fd); /* is there something to read */
 
+/** With pages of 4 KiB, so that queues can be at any multiple of that. */
 int app_umem_reg(const void *p, uint64_t len, uint32_t access, uint32_t *id, uint64_t *handle);
+/** @pgsz_bitmap: 0: none, so pages are of any size. */
+int app_umem_reg_pages(
+	const void *p, uint64_t len, uint32_t access, uint64_t pgsz_bitmap, uint32_t *id, uint64_t *handle);
 /** @method: create, modify or query; @handle is where a new one goes. */
 int app_devx(
 	uint16_t method, uint64_t *handle, const void *in, uint16_t in_len, uint16_t out_len, uint8_t **out);

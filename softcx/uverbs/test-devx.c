@@ -204,6 +204,43 @@ static void test_cq_error(void **state)
 	close(fd);
 }
 
+/* Queues and keys begin at offsets only if the pages of their umem are small; doorbell records anyhow. */
+static void test_umem_offsets(void **state)
+{
+	enum { SYN_OFFSET = 0x5c0035, LEN = 4 * UMEM };
+	static const struct {
+		uint64_t pages, off;
+		int result;
+	} t[] = {
+		{0, 0, 0},
+		{0, 4096, SYN_OFFSET},
+		{4096, 4096, 0},
+		{4096, 8192, 0},
+		{8192 | 4096, 4096, 0},
+		{1 << 20 | 4096, 4096, 0}, /* no page is larger than the umem: 64 KiB */
+		{~0ull, 4096, 0},
+		{1 << 11, 0, -EINVAL},
+		{1 << 20, 0, -EINVAL},
+	};
+	uint8_t *mem, *out;
+	uint64_t handle;
+	uint32_t umem;
+
+	(void)state;
+	app_open_context();
+	mem = app_arena_alloc(LEN, 4096);
+	for (size_t i = 0; i < COUNT(t); i++) {
+		struct devx_cq cq;
+		int r = app_umem_reg_pages(mem, LEN, IBV_ACCESS_LOCAL_WRITE, t[i].pages, &umem, &handle);
+
+		if (r == 0) {
+			r = app_devx_cq_new(&cq, umem, t[i].off, LEN - 64, &out);
+			r = r == -EREMOTEIO ? (int)app_syndrome(out) : r;
+		}
+		assert_int_equal(r, t[i].result);
+	}
+}
+
 static void test_devx_refusals(void **state)
 {
 	uint8_t *mem, *out, cap[PRM_SIZE_query_hca_cap_in] = {0};
@@ -465,16 +502,17 @@ static void test_mkey_refusals(void **state)
 	uint8_t in[PRM_SIZE_create_mkey_in] = {0}, bad[PRM_SIZE_create_mkey_in];
 	uint8_t *mkc = in + PRM_create_mkey_in_memory_key_mkey_entry_byte;
 	uint8_t *b = bad + PRM_create_mkey_in_memory_key_mkey_entry_byte;
-	uint32_t umem, readonly, pdn;
+	uint32_t umem, readonly, any_pages, pdn;
 	uint64_t handle;
 	uint8_t *mem;
 
 	(void)state;
 	app_open_context();
 	app_new_pd(&pdn);
-	mem = app_arena_alloc(LEN, 4096);
+	mem = app_arena_alloc(2 * LEN, 4096);
 	assert_int_equal(app_umem_reg(mem, LEN, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
 	assert_int_equal(app_umem_reg(mem, LEN, 0, &readonly, &handle), 0);
+	assert_int_equal(app_umem_reg_pages(mem, 2 * LEN, IBV_ACCESS_LOCAL_WRITE, 0, &any_pages, &handle), 0);
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_MKEY);
 	prm_set(in, PRM_create_mkey_in_mkey_umem_valid, 1);
 	prm_set(in, PRM_create_mkey_in_mkey_umem_id, umem);
@@ -496,6 +534,10 @@ static void test_mkey_refusals(void **state)
 	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, 4711, 0x5c0010);
 	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, readonly, 0x5c0013);
 	REFUSED(bad, PRM_create_mkey_in_mkey_umem_offset, 1, 0x5c0011);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, any_pages, 0);
+	prm_set(in, PRM_create_mkey_in_mkey_umem_offset, 4096);
+	REFUSED(bad, PRM_create_mkey_in_mkey_umem_id, any_pages, 0x5c0035);
+	prm_set(in, PRM_create_mkey_in_mkey_umem_offset, 0);
 	REFUSED(bad, PRM_create_mkey_in_mkey_umem_offset, UINT64_MAX, 0x5c0011);
 	REFUSED(bad, PRM_create_mkey_in_translations_octword_actual_size, 0, 0x5c0019);
 	REFUSED(b, PRM_mkc_start_addr, 1, 0x5c0019); /* a third page */
@@ -560,6 +602,7 @@ int main(void)
 		T(test_eventfd),
 		T(test_cq_error),
 		T(test_devx_refusals),
+		T(test_umem_offsets),
 		T(test_paths),
 		T(test_rights),
 		T(test_caps),

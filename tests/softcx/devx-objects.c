@@ -141,9 +141,11 @@ static struct mlx5dv_devx_obj *create_mkey(uint32_t umem, uint32_t octowords, ui
 static uint32_t key_over_umem(struct mlx5dv_devx_umem **umem, struct mlx5dv_devx_obj **obj)
 {
 	uint8_t out[16];
-
-	CHECK((*umem = mlx5dv_devx_umem_reg(
-		       ctx, mem, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
+	struct mlx5dv_devx_umem_in pages = {.addr = mem,
+		.size = BYTES,
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		.pgsz_bitmap = 4096};
+	CHECK((*umem = mlx5dv_devx_umem_reg_ex(ctx, &pages)));
 	CHECK(!create_mkey((*umem)->umem_id, 0, out, sizeof(out))); /* no room for the pages */
 	CHECK(prm_get(out, PRM_out_status) != 0);
 	CHECK(!create_mkey((*umem)->umem_id + 100, 1, out, sizeof(out)));

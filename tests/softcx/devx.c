@@ -72,6 +72,8 @@ static void open_device(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct mlx5dv_pd dvpd;
 	struct mlx5dv_obj obj = {0};
+	struct mlx5dv_devx_umem_in queues = {
+		.size = DATA, .access = IBV_ACCESS_LOCAL_WRITE, .pgsz_bitmap = 4096};
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	CHECK(list && list[0], "no device; run me under softcx");
@@ -80,6 +82,7 @@ static void open_device(void)
 	ibv_free_device_list(list);
 	arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(arena != MAP_FAILED, "%s", strerror(errno));
+	queues.addr = arena;
 	obj.pd.in = ibv_alloc_pd(ctx);
 	obj.pd.out = &dvpd;
 	CHECK(obj.pd.in && mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD) == 0, "%s", strerror(errno));
@@ -88,7 +91,7 @@ static void open_device(void)
 	CHECK(mr, "%s", strerror(errno));
 	uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
 	CHECK(uar, "%s", strerror(errno));
-	umem = mlx5dv_devx_umem_reg(ctx, arena, DATA, IBV_ACCESS_LOCAL_WRITE);
+	umem = mlx5dv_devx_umem_reg_ex(ctx, &queues);
 	CHECK(umem, "%s", strerror(errno));
 	CHECK(mlx5dv_devx_query_eqn(ctx, 0, &eqn) == 0, "%s", strerror(errno));
 }
