@@ -7,9 +7,9 @@
 #include "softcx/driver/anon.h"
 #include "softcx/driver/device.h"
 #include "softcx/driver/mem.h"
+#include "softcx/driver/next.h"
 #include "softcx/driver/stacks.h"
-#include "softcx/proto/paths.h"
-#include "softcx/proto/proto.h"
+#include "softcx/driver/sysfs.h"
 #include "util/array.h"
 
 #include <dirent.h>
@@ -27,34 +27,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-/* Defines next(), the definition of @name behind ours. Two threads may both look it up: the same result. */
-#define NEXT(name)                                                                                           \
-	static __typeof__(&name) next;                                                                       \
-	if (!next)                                                                                           \
-	next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define EXPORT NEXT_EXPORT
 
 static int fail(int rc)
 {
 	errno = -rc;
 	return -1;
-}
-
-/** Some programs know sysfs only by its usual place: shows them the NIC's tree instead. */
-static const char *redirect(const char *path, char buf[static 512])
-{
-	static const char *const prefixes[] = {"/sys/class/infiniband", "/sys/class/misc/rdma_cm"};
-	char dir[SOFTCX_MAX_DIR + 1];
-
-	for (unsigned i = 0; path && i < COUNT(prefixes); i++)
-		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0 &&
-			softcx_dir(dir, sizeof(dir)) == 0 &&
-			snprintf(buf, 512, "%s/" SOFTCX_SYSFS "%s", dir, path + strlen("/sys")) < 512)
-			return buf;
-	return path;
 }
 
 /* ---- open ------------------------------------------------------------------------------- */
@@ -69,11 +50,11 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
 	NEXT(openat);
 	const char *name = dev_name(path);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 	int fd;
 
 	if (!name)
-		return next(dirfd, redirect(path, buf), flags, mode);
+		return next(dirfd, sysfs_path(path, buf), flags, mode);
 	fd = dev_open(name, flags);
 	return fd < 0 ? fail(fd) : fd;
 }
@@ -134,25 +115,25 @@ EXPORT int __openat64_2(int dirfd, const char *path, int flags)
 EXPORT FILE *fopen(const char *path, const char *mode)
 {
 	NEXT(fopen);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 
-	return next(redirect(path, buf), mode);
+	return next(sysfs_path(path, buf), mode);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
 	NEXT(fopen64);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 
-	return next(redirect(path, buf), mode);
+	return next(sysfs_path(path, buf), mode);
 }
 
 EXPORT DIR *opendir(const char *path)
 {
 	NEXT(opendir);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 
-	return next(redirect(path, buf));
+	return next(sysfs_path(path, buf));
 }
 
 /* ---- stat ------------------------------------------------------------------------------- */
@@ -202,11 +183,11 @@ static int stat_fd(int rc, int fd, void *buf)
 }
 
 #define STAT(call)                                                                                           \
-	char buf[512];                                                                                       \
+	char buf[SYSFS_PATH_MAX];                                                                            \
 	int rc = stat_device(path, st);                                                                      \
 	if (rc <= 0)                                                                                         \
 		return rc;                                                                                   \
-	path = redirect(path, buf);                                                                          \
+	path = sysfs_path(path, buf);                                                                        \
 	return call
 
 EXPORT int stat(const char *path, struct stat *st)
@@ -284,7 +265,7 @@ EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
 EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask, struct statx *restrict stx)
 {
 	NEXT(statx);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 	dev_t rdev;
 	int rc = -ENOENT;
 
@@ -295,7 +276,7 @@ EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		memset(stx, 0, sizeof(*stx));
 		stx->stx_nlink = 1;
 	} else {
-		rc = next(dirfd, redirect(path, buf), flags, mask, stx);
+		rc = next(dirfd, sysfs_path(path, buf), flags, mask, stx);
 		if (rc < 0 || *path || !S_ISSOCK(stx->stx_mode) || !dev_is(dirfd, &rdev))
 			return rc;
 	}
@@ -309,14 +290,22 @@ EXPORT int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 EXPORT int access(const char *path, int mode)
 {
 	NEXT(access);
-	char buf[512];
+	char buf[SYSFS_PATH_MAX];
 	dev_t rdev;
 	int rc;
 
 	if (!dev_name(path))
-		return next(redirect(path, buf), mode);
+		return next(sysfs_path(path, buf), mode);
 	rc = dev_stat(dev_name(path), &rdev);
 	return rc < 0 ? fail(rc) : 0;
+}
+
+EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
+{
+	NEXT(faccessat);
+	char buf[SYSFS_PATH_MAX];
+
+	return dev_name(path) ? access(path, mode) : next(dirfd, sysfs_path(path, buf), mode, flags);
 }
 
 /* ---- the device's system calls ---------------------------------------------------------- */

@@ -61,6 +61,26 @@ __attribute__((format(printf, 5, 6))) static void attr(
 		*rc = -errno;
 }
 
+/** A symbolic link @name to @target, which is below @dir/sys too: relative, as the kernel's are. */
+static void link_to(int *rc, const char *dir, const char *name, const char *target)
+{
+	char path[PATH_MAX], up[PATH_MAX] = "";
+
+	if (*rc < 0)
+		return;
+	for (const char *p = strchr(name, '/'); p; p = strchr(p + 1, '/'))
+		strcat(up, "../");
+	if (snprintf(path, sizeof(path), "%s/" SOFTCX_SYSFS "/%s", dir, name) >= (int)sizeof(path) ||
+		strlen(up) + strlen(target) >= sizeof(up)) {
+		*rc = -ENAMETOOLONG;
+		return;
+	}
+	strcat(up, target);
+	*rc = make_parents(path, strlen(dir));
+	if (*rc == 0 && symlink(up, path) < 0)
+		*rc = -errno;
+}
+
 static void guid(char text[20], uint64_t be)
 {
 	uint64_t v = be64toh(be);
@@ -111,24 +131,107 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 	}
 }
 
+/* ---- the PCI function ------------------------------------------------------------------- */
+
+/* A domain that no machine has: SOFTCX_PCI of proto.h. The port stands for the bridge above the device. */
+#define PCI_ROOT "devices/" SOFTCX_PCI_ROOT "/" SOFTCX_PCI_DOMAIN ":00:00.0"
+
+struct function {
+	char slot[32], path[96];
+	unsigned id;
+};
+
+static void name_function(struct function *f, const struct profile *p, unsigned number)
+{
+	snprintf(f->slot, sizeof(f->slot), SOFTCX_PCI_DOMAIN ":01:%02x.%x", number / 8, number % 8);
+	snprintf(f->path, sizeof(f->path), PCI_ROOT "/%s", f->slot);
+	f->id = (unsigned)p->value[PROFILE_PCI];
+}
+
+/** All CPUs: those of the machine are near each of its devices. */
+static void write_cpus(int *rc, const char *dir, const char *path)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	char mask[1024] = "";
+	size_t len = 0;
+
+	for (long word = (n - 1) / 32; word >= 0 && len + 16 < sizeof(mask); word--) {
+		unsigned bits = n - word * 32 >= 32 ? 0xffffffff : (1u << (n - word * 32)) - 1;
+
+		len += (size_t)snprintf(mask + len, sizeof(mask) - len,
+			len      ? ",%08x"
+			: n % 32 ? "%x"
+				 : "%08x",
+			bits);
+	}
+	attr(rc, dir, path, "local_cpus", "%s", mask);
+	attr(rc, dir, path, "local_cpulist", n > 1 ? "0-%ld" : "0", n - 1);
+}
+
+static void write_function(
+	int *rc, const struct host *host, const struct profile *p, const struct function *f)
+{
+	/* of the slots that such cards are made for: assumed */
+	static const char *const speeds[] = {[PROFILE_EDR] = "8.0 GT/s PCIe",
+		[PROFILE_HDR] = "16.0 GT/s PCIe",
+		[PROFILE_NDR] = "32.0 GT/s PCIe"};
+	const char *dir = host->dir, *speed = speeds[p->value[PROFILE_SPEED]];
+	char name[160], alias[64];
+
+	snprintf(alias, sizeof(alias), "pci:v000015B3d%08Xsv000015B3sd00000091bc02sc00i00", f->id);
+	attr(rc, dir, f->path, "vendor", "0x15b3");
+	attr(rc, dir, f->path, "device", "0x%04x", f->id);
+	attr(rc, dir, f->path, "subsystem_vendor", "0x15b3");
+	attr(rc, dir, f->path, "subsystem_device", "0x0091");
+	attr(rc, dir, f->path, "class", "0x020000");
+	attr(rc, dir, f->path, "revision", "0x00");
+	attr(rc, dir, f->path, "modalias", "%s", alias);
+	attr(rc, dir, f->path, "numa_node", "-1");
+	attr(rc, dir, f->path, "current_link_speed", "%s", speed);
+	attr(rc, dir, f->path, "current_link_width", "16");
+	attr(rc, dir, f->path, "max_link_speed", "%s", speed);
+	attr(rc, dir, f->path, "max_link_width", "16");
+	attr(rc, dir, f->path, "uevent",
+		"DRIVER=mlx5_core\nPCI_CLASS=20000\nPCI_ID=15B3:%04X\nPCI_SUBSYS_ID=15B3:0091\nPCI_SLOT_NAME="
+		"%s\n"
+		"MODALIAS=%s",
+		f->id, f->slot, alias);
+	write_cpus(rc, dir, f->path);
+	/* the interface is that of the GIDs */
+	snprintf(name, sizeof(name), "%s/net/lo", f->path);
+	attr(rc, dir, name, "ifindex", "%d", NIC_DEV_IFINDEX);
+	attr(rc, dir, name, "dev_id", "0x0");
+	attr(rc, dir, name, "dev_port", "0");
+	attr(rc, dir, name, "uevent", "INTERFACE=lo\nIFINDEX=%d", NIC_DEV_IFINDEX);
+	snprintf(name, sizeof(name), "bus/pci/devices/%s", f->slot);
+	link_to(rc, dir, name, f->path);
+	snprintf(name, sizeof(name), "%s/driver", f->path);
+	link_to(rc, dir, name, "bus/pci/drivers/mlx5_core");
+	snprintf(name, sizeof(name), "%s/subsystem", f->path);
+	link_to(rc, dir, name, "bus/pci");
+}
+
 static void write_dev(int *rc, const struct host *host, const struct profile *p, unsigned number)
 {
-	static const char *const numa[][2] = {{"numa_node", "-1"}, {"local_cpus", "ffffffff"}};
 	const char *dir = host->dir;
 	unsigned dev = host->first + number;
-	char verbs[64], ib[64], port[80], text[20], version[32];
-	unsigned pci = (unsigned)p->value[PROFILE_PCI];
+	char verbs[160], ib[160], port[176], name[200], text[20], version[32];
+	struct function f;
 
-	snprintf(verbs, sizeof(verbs), "class/infiniband_verbs/uverbs%u", number);
-	snprintf(ib, sizeof(ib), "class/infiniband/mlx5_%u", number);
+	name_function(&f, p, number);
+	snprintf(verbs, sizeof(verbs), "%s/infiniband_verbs/uverbs%u", f.path, number);
+	snprintf(ib, sizeof(ib), "%s/infiniband/mlx5_%u", f.path, number);
 	snprintf(port, sizeof(port), "%s/ports/1", ib);
 	guid(text, nic_dev_guid(dev));
 	profile_fact_text(p, PROFILE_FIRMWARE, version, sizeof(version));
+	write_function(rc, host, p, &f);
 
 	attr(rc, dir, verbs, "ibdev", "mlx5_%u", number);
 	attr(rc, dir, verbs, "dev", "%u:%u", major(SOFTCX_UVERBS_DEV(number)),
 		minor(SOFTCX_UVERBS_DEV(number)));
 	attr(rc, dir, verbs, "abi_version", "1"); /* of mlx5: MLX5_IB_UVERBS_ABI_VERSION */
+	attr(rc, dir, verbs, "uevent", "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/uverbs%u\nDEVMODE=0666",
+		major(SOFTCX_UVERBS_DEV(number)), minor(SOFTCX_UVERBS_DEV(number)), number);
 	attr(rc, dir, ib, "node_type", "1: CA");
 	attr(rc, dir, ib, "node_guid", "%s", text);
 	attr(rc, dir, ib, "sys_image_guid", "%s", text);
@@ -137,17 +240,20 @@ static void write_dev(int *rc, const struct host *host, const struct profile *p,
 	attr(rc, dir, ib, "hw_rev", "0");
 	attr(rc, dir, ib, "hca_type", "MT%u", (unsigned)p->value[PROFILE_PART]);
 	attr(rc, dir, ib, "board_id", "SOFTCX0000000001");
-	for (unsigned i = 0; i < 2; i++) {
-		char device[96];
-
-		snprintf(device, sizeof(device), "%s/device", i ? ib : verbs);
-		attr(rc, dir, device, "vendor", "0x15b3");
-		attr(rc, dir, device, "device", "0x%04x", pci);
-		attr(rc, dir, device, "modalias", "pci:v000015B3d%08Xsv000015B3sd00000091bc02sc00i00", pci);
-		for (unsigned k = 0; k < COUNT(numa); k++)
-			attr(rc, dir, device, numa[k][0], "%s", numa[k][1]);
-	}
+	attr(rc, dir, ib, "uevent", "NAME=mlx5_%u", number);
 	write_port(rc, dir, port, p, dev);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *class = i ? "infiniband" : "infiniband_verbs", *path = i ? ib : verbs;
+
+		snprintf(name, sizeof(name), "%s/device", path);
+		link_to(rc, dir, name, f.path);
+		snprintf(name, sizeof(name), "%s/subsystem", path);
+		link_to(rc, dir, name, i ? "class/infiniband" : "class/infiniband_verbs");
+		snprintf(name, sizeof(name), "class/%s/%s", class, strrchr(path, '/') + 1);
+		link_to(rc, dir, name, path);
+	}
+	snprintf(name, sizeof(name), "bus/pci/drivers/mlx5_core/%s", f.slot);
+	link_to(rc, dir, name, f.path);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -166,9 +272,11 @@ int sysfs_write(const struct host *host, const struct profile *profile)
 	if (nftw(tree, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
 		return -errno;
 	attr(&rc, dir, "class/infiniband_verbs", "abi_version", "6");
-	attr(&rc, dir, "class/misc/rdma_cm", "abi_version", "4");
-	attr(&rc, dir, "class/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
+	attr(&rc, dir, "class/infiniband_mad", "abi_version", "5");
+	attr(&rc, dir, "devices/virtual/misc/rdma_cm", "abi_version", "4");
+	attr(&rc, dir, "devices/virtual/misc/rdma_cm", "dev", "%u:%u", major(SOFTCX_RDMA_CM_DEV),
 		minor(SOFTCX_RDMA_CM_DEV));
+	link_to(&rc, dir, "class/misc/rdma_cm", "devices/virtual/misc/rdma_cm");
 	for (unsigned i = 0; i < host->ndevs; i++)
 		write_dev(&rc, host, profile, i);
 	return rc;

@@ -36,7 +36,11 @@
 
 #define SOFTCX_SOCKET_PREFIX "softcx:"
 #define SOFTCX_CONTROL SOFTCX_SOCKET_PREFIX "control"
-#define SOFTCX_SYSFS "sys" /* directory below the NIC's: what SYSFS_PATH names */
+#define SOFTCX_SYSFS "sys" /* directory below the NIC's, shown in place of parts of /sys */
+
+/* Where the devices are on the PCI bus: a domain that no machine has. */
+#define SOFTCX_PCI_DOMAIN "5c00"
+#define SOFTCX_PCI_ROOT "pci" SOFTCX_PCI_DOMAIN ":00"
 
 enum {
 	SOFTCX_VERSION = 4,

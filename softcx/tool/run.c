@@ -48,12 +48,10 @@ int tool_run_find(const char *command, char path[static PATH_MAX])
 
 void tool_run_env(void)
 {
-	char driver[PATH_MAX], sysfs[PATH_MAX + 8];
+	char driver[PATH_MAX];
 
 	tool_find_part(driver, "driver/libsoftcx-driver.so", SOFTCX_LIBDIR "/libsoftcx-driver.so");
-	snprintf(sysfs, sizeof(sysfs), "%s/" SOFTCX_SYSFS, tool_dir);
 	set_env("SOFTCX_DIR", tool_dir);
-	set_env("SYSFS_PATH", sysfs);
 	add_env("LD_PRELOAD", driver, true);
 	/* AddressSanitizer insists on being the first library; ours only passes calls on to it. */
 	add_env("ASAN_OPTIONS", "verify_asan_link_order=0", false);

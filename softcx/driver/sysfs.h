@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sysfs.h - shows the NIC's tree in place of those parts of /sys where the kernel has RDMA devices. The names
+ * that programs see stay those of /sys.
+ *
+ * sysfs.c also interposes the functions of the C library that are about names only; preload.c has those that
+ * know of device files too.
+ */
+#ifndef SOFTCX_DRIVER_SYSFS_H
+#define SOFTCX_DRIVER_SYSFS_H
+
+#include <limits.h>
+
+enum { SYSFS_PATH_MAX = 512 };
+
+/** @path, or the name in the NIC's tree that it stands for, in @buf. NULL stays NULL. */
+const char *sysfs_path(const char *path, char buf[static SYSFS_PATH_MAX]);
+/** The other way: replaces @path, an absolute name without links, by the one in /sys. */
+void sysfs_name(char path[static PATH_MAX]);
+
+#endif
