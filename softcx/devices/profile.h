@@ -44,6 +44,7 @@ enum profile_fact {
 	PROFILE_MESSAGE_LIMIT /* a message longer than QPC.log_msg_max is an error */,
 	PROFILE_FETCH_GROUP, /* bytes of a managed SQ that are fetched together, past the enabled index too */
 	PROFILE_FLUSH,       /* enum profile_flush */
+	PROFILE_DOORBELL,    /* enum profile_doorbell: what a doorbell for such an SQ does */
 	PROFILE_FACTS,
 };
 
@@ -52,6 +53,7 @@ enum profile_clocks { PROFILE_FREE_RUNNING, PROFILE_REAL_TIME, PROFILE_BOTH_CLOC
 enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
 
 /** Up to where a managed SQ is flushed when it fails: to what was enabled, or to its doorbell record. */
+enum profile_doorbell { PROFILE_DOORBELL_ERROR, PROFILE_DOORBELL_IGNORED, PROFILE_DOORBELL_MOVES };
 enum profile_flush { PROFILE_FLUSH_ENABLED, PROFILE_FLUSH_DOORBELL };
 
 struct profile {

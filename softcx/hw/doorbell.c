@@ -97,7 +97,7 @@ static bool scan(struct hw_uar *uar)
 		uar->sq.left = uar->sq.of;
 		qp = hw_qp_find(uar->dev, second_half(word) >> 8);
 		if (qp && qp->uar == uar)
-			hw_qp_read_sq_doorbell(qp);
+			hw_qp_rung(qp);
 	}
 	word = take(&uar->page[cq_word]);
 	if (word) {

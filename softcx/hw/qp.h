@@ -80,6 +80,9 @@ void hw_qp_start(struct hw_qp *qp); /* if it is in RTS and has WQEs that are ena
 void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by);
 void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi);
 void hw_qp_read_sq_doorbell(struct hw_qp *qp);
+/** Software named the queue in a doorbell: an error of a managed SQ, unless the device allows it. Rings that
+ * another one replaced before they were seen are not noticed. */
+void hw_qp_rung(struct hw_qp *qp);
 
 /** Fetches WQEBBs up to index @to (<= sq_pi) unless they already were; of a managed queue, whole groups. */
 void hw_qp_fetch(struct hw_qp *qp, uint16_t to);

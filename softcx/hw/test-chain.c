@@ -62,11 +62,7 @@ static void enable_limits(void **state)
 	(void)state;
 	open_duo(&d, 5, false);
 	for (int i = 0; i < 4; i++)
-		wqe_nop(&d.c, i == 1 ? 8 : 4, SIG); /* the second takes two WQEBBs */
-	rig_ring(&d.c);
-	rig_run(&d.rig);
-	assert_null(rig_cq_next(&d.ccq)); /* a doorbell moves no managed queue */
-
+		wqe_nop(&d.c, i == 1 ? 8 : 4, SIG);         /* the second takes two WQEBBs */
 	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 3, SIG); /* exclusive, in WQEBBs */
 	rig_ring(&d.m);
 	rig_run(&d.rig);

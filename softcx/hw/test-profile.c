@@ -280,6 +280,38 @@ static void flush_to_doorbell(void **state)
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 0), 0xfffe);
 }
 
+/* A doorbell for a managed queue of two NOPs. Returns the number of NOPs that it executes. */
+static unsigned rung(struct hw_config cfg, enum hw_qp_state *state)
+{
+	struct rig_one o;
+	unsigned done = 0;
+	const uint8_t *cqe;
+
+	rig_one_open(&o, cfg, (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){.managed = true});
+	wqe_nop(&o.q, 1, SIG);
+	wqe_nop(&o.q, 1, SIG);
+	rig_one_go(&o);
+	*state = hw_qp_state(o.q.qp);
+	assert_int_equal(o.q.events, *state == HW_ERR);
+	while ((cqe = rig_cq_next(&o.scq)))
+		done += rig_cqe_op(cqe) == CQE_OP_REQ;
+	rig_one_close(&o);
+	return done;
+}
+
+static void doorbell_of_a_managed_queue(void **state)
+{
+	enum hw_qp_state after;
+
+	(void)state;
+	assert_int_equal(rung(cx5(), &after), 0);
+	assert_int_equal(after, HW_ERR);
+	assert_int_equal(rung(with(PROFILE_DOORBELL, PROFILE_DOORBELL_IGNORED), &after), 0);
+	assert_int_equal(after, HW_RTS);
+	assert_int_equal(rung(with(PROFILE_DOORBELL, PROFILE_DOORBELL_MOVES), &after), 2);
+	assert_int_equal(after, HW_RTS);
+}
+
 /* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
 static void real_time(void **state)
 {
@@ -308,6 +340,7 @@ int main(void)
 		cmocka_unit_test(unchecked),
 		cmocka_unit_test(fetch_groups),
 		cmocka_unit_test(flush_to_doorbell),
+		cmocka_unit_test(doorbell_of_a_managed_queue),
 		cmocka_unit_test(real_time),
 	};
 
