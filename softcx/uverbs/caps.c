@@ -183,6 +183,8 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_stat_rate_support, UVERBS_STAT_RATES);
 	prm_set(p, PRM_cmd_hca_cap_sq_ts_format, fact(hw, PROFILE_CLOCKS));
 	prm_set(p, PRM_cmd_hca_cap_rq_ts_format, fact(hw, PROFILE_CLOCKS));
+	prm_set(p, PRM_cmd_hca_cap_log_max_msg, UVERBS_LOG_MAX_MSG);
+	prm_set(p, PRM_cmd_hca_cap_block_lb_mc, 1);
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
 	prm_set(p, PRM_cmd_hca_cap_roce, 1);
 	prm_set(p, PRM_cmd_hca_cap_atomic, 1);
@@ -242,6 +244,19 @@ static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }
 
+/* enum mlx5_cap_type of Linux device.h: pages that a ConnectX-5 has beside those above */
+enum {
+	CAP_ETHERNET = 0x1,
+	CAP_IPOIB = 0x5,
+	CAP_IPOIB_ENHANCED = 0x6,
+	CAP_FLOW_TABLE = 0x7,
+	CAP_ESWITCH_FLOW_TABLE = 0x8,
+	CAP_ESWITCH = 0x9,
+	CAP_DEBUG = 0xd,
+	CAP_DEVICE_MEMORY = 0xf,
+	CAP_GENERAL_2 = 0x20,
+};
+
 bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096])
 {
 	memset(page, 0, 4096);
@@ -258,6 +273,16 @@ bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096
 	case PRM_CAP_ROCE:
 		caps_roce(hw, page);
 		return true;
+	case CAP_ETHERNET:
+	case CAP_IPOIB:
+	case CAP_IPOIB_ENHANCED:
+	case CAP_FLOW_TABLE:
+	case CAP_ESWITCH_FLOW_TABLE:
+	case CAP_ESWITCH:
+	case CAP_DEBUG:
+	case CAP_DEVICE_MEMORY:
+	case CAP_GENERAL_2:
+		return true; /* the device has none of it */
 	default:
 		return false;
 	}

@@ -44,22 +44,80 @@ int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
 	}
 }
 
+/* Linux hw/mlx5/devx.c, devx_is_general_cmd: commands that need no object. Others do not reach the firmware.
+ */
+static bool is_general(unsigned op)
+{
+	static const uint16_t known[] = {
+		PRM_OP_QUERY_HCA_CAP, 0x101, /* QUERY_ADAPTER */
+		0x10a,                       /* QUERY_ISSI */
+		0x740,                       /* QUERY_ESW_FUNCTIONS */
+		0x750,                       /* QUERY_VPORT_STATE */
+		0x752,                       /* QUERY_ESW_VPORT_CONTEXT */
+		0x754,                       /* QUERY_NIC_VPORT_CONTEXT */
+		0x760,                       /* QUERY_ROCE_ADDRESS */
+		0x762,                       /* QUERY_HCA_VPORT_CONTEXT */
+		0x76f,                       /* QUERY_VNIC_ENV */
+		0x770,                       /* QUERY_VPORT_COUNTER */
+		0x80a,                       /* GET_DROPPED_PACKET_LOG */
+		0x80d,                       /* NOP */
+		0x822,                       /* QUERY_CONG_STATUS */
+		0x824,                       /* QUERY_CONG_PARAMS */
+		0x826,                       /* QUERY_CONG_STATISTICS */
+		0x842,                       /* QUERY_LAG */
+	};
+
+	for (size_t i = 0; i < COUNT(known); i++)
+		if (known[i] == op)
+			return true;
+	return op >= 0xb00 && op < 0xd00;
+}
+
+/* The same, devx_is_obj_create_cmd: commands that make an object. */
+static bool creates(const struct uverbs_mbox *m)
+{
+	static const uint16_t known[] = {
+		0x700, /* CREATE_SRQ */
+		0x705, /* CREATE_XRC_SRQ */
+		0x710, /* CREATE_DCT */
+		0x717, /* CREATE_XRQ */
+		0x771, /* ALLOC_Q_COUNTER */
+		0x782, /* CREATE_SCHEDULING_ELEMENT */
+		0x800, /* ALLOC_PD */
+		0x806, /* ATTACH_TO_MCG */
+		0x80e, /* ALLOC_XRCD */
+		0x816, /* ALLOC_TRANSPORT_DOMAIN */
+		0x827, /* ADD_VXLAN_UDP_DPORT */
+		0x829, /* SET_L2_TABLE_ENTRY */
+		0x900, /* CREATE_TIR */
+		0x904, /* CREATE_SQ */
+		0x908, /* CREATE_RQ */
+		0x90c, /* CREATE_RMP */
+		0x912, /* CREATE_TIS */
+		0x916, /* CREATE_RQT */
+		0x930, /* CREATE_FLOW_TABLE */
+		0x933, /* CREATE_FLOW_GROUP */
+		0x939, /* ALLOC_FLOW_COUNTER */
+		0x93d, /* ALLOC_PACKET_REFORMAT_CONTEXT */
+		0x940, /* ALLOC_MODIFY_HEADER_CONTEXT */
+	};
+	enum { SET_FLOW_TABLE_ENTRY = 0x936 };
+
+	for (size_t i = 0; i < COUNT(known); i++)
+		if (known[i] == opcode(m))
+			return true;
+	return opcode(m) == SET_FLOW_TABLE_ENTRY && prm_get(m->in, PRM_in_op_mod) == 0;
+}
+
 int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
 {
 	uint8_t page[4096];
 	size_t room;
 
-	switch (opcode(m)) {
-	case PRM_OP_QUERY_HCA_CAP:
-		break;
-	case 0x101: /* QUERY_ADAPTER */
-	case 0x10a: /* QUERY_ISSI */
-	case 0x754: /* QUERY_NIC_VPORT_CONTEXT */
-	case 0x760: /* QUERY_ROCE_ADDRESS */
-		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
-	default: /* not on the kernel's list of general commands */
+	if (!is_general(opcode(m)))
 		return -EINVAL;
-	}
+	if (opcode(m) != PRM_OP_QUERY_HCA_CAP)
+		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
 	if (uverbs_fw_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
 		return -EREMOTEIO;
 	if (!uverbs_caps_hca(file->dev, (unsigned)prm_get(m->in, PRM_in_op_mod), page))
@@ -423,15 +481,8 @@ int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return uverbs_fw_create_mkey(file, m, handler, devx);
 	case PRM_OP_CREATE_GENERAL:
 		return uverbs_fw_create_general(file, m, handler, devx);
-	case 0x700: /* CREATE_SRQ */
-	case 0x771: /* ALLOC_Q_COUNTER */
-	case 0x800: /* ALLOC_PD */
-	case 0x900: /* CREATE_TIR */
-	case 0x904: /* CREATE_SQ */
-	case 0x908: /* CREATE_RQ */
-		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
-	default: /* not a command that creates */
-		return -EINVAL;
+	default:
+		return creates(m) ? uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE) : -EINVAL;
 	}
 }
 

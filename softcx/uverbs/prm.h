@@ -45,7 +45,9 @@ enum {
 
 #define PRM_cmd_hca_cap_qpc_extension 0x122, 1
 #define PRM_cmd_hca_cap_rq_ts_format 0x442, 2
+#define PRM_cmd_hca_cap_log_max_msg 0x1c3, 5
 #define PRM_cmd_hca_cap_qos 0x21b, 1
+#define PRM_cmd_hca_cap_block_lb_mc 0x228, 1
 #define PRM_cmd_hca_cap_general_obj_types 0x400, 64
 #define PRM_qos_cap_nic_sq_scheduling 0x008, 1
 #define PRM_qos_cap_nic_rate_limit 0x00a, 1

@@ -461,7 +461,9 @@ static void test_rights(void **state)
 /* The device claims only what it has: other capability bits are 0, and their pages unknown. */
 static void test_caps(void **state)
 {
-	enum { PAGE_ODP = 2, PAGE_VECTOR_CALC = 0xd };
+	enum { PAGE_ODP = 2, PAGE_VECTOR_CALC = 0xb };
+	static const unsigned empty[] = {1, 5, 6, 7, 8, 9, 0xd, 0xf, 0x20};
+	static const uint8_t zeros[4096];
 	static const unsigned has[] = {0x220 /* cq_oi */, 0x22c /* cd */, 0x21e /* atomic */,
 		0x21d /* roce */, 0x122 /* qpc_extension */, 0x21b /* qos */};
 	static const unsigned has_not[] = {0x099 /* wqe_index_ignore */, 0x0e8, 0x0e9 /* relaxed ordering */,
@@ -475,6 +477,11 @@ static void test_caps(void **state)
 		assert_int_equal(prm_get(page, has[i], 1), 1);
 	for (size_t i = 0; i < COUNT(has_not); i++)
 		assert_int_equal(prm_get(page, has_not[i], 1), 0);
+	assert_int_equal(prm_get(page, PRM_cmd_hca_cap_log_max_msg), 30);
+	for (size_t i = 0; i < COUNT(empty); i++) {
+		assert_int_equal(app_query_caps(empty[i], &page), 0);
+		assert_memory_equal(page, zeros, sizeof(zeros));
+	}
 	assert_int_equal(app_query_caps(PRM_CAP_ATOMIC, &page), 0);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_req_8B_endianness_mode), 1);
 	assert_int_equal(prm_get(page, PRM_atomic_caps_atomic_operations), 0xf);
