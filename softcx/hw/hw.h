@@ -404,6 +404,7 @@ struct hw_srq_attr {
 	struct hw_mem *buf;
 	uint64_t buf_off;
 	uint32_t wqes, stride;
+	bool cyclic; /* WQEs are used one after the other; else each names the next */
 	struct hw_mem *db;
 	uint64_t db_off;
 	void (*on_event)(void *arg, int event);

@@ -22,6 +22,7 @@ int hw_srq_create(struct hw_dev *dev, const struct hw_srq_attr *attr, struct hw_
 	srq->pdn = attr->pdn;
 	srq->wqes = attr->wqes;
 	srq->stride = attr->stride;
+	srq->cyclic = attr->cyclic;
 	srq->on_event = attr->on_event;
 	srq->arg = attr->arg;
 	srq->ring = hw_mem_pin(dev, attr->buf, attr->buf_off, (uint64_t)attr->wqes * attr->stride, 16);
@@ -76,9 +77,9 @@ const uint8_t *hw_srq_take(struct hw_srq *srq, unsigned *max, uint16_t *idx)
 {
 	const uint8_t *wqe = srq->ring + (size_t)(srq->head & (srq->wqes - 1)) * srq->stride;
 
-	*idx = srq->head & (srq->wqes - 1);
+	*idx = srq->cyclic ? srq->head : srq->head & (srq->wqes - 1);
 	*max = srq->stride / WQE_DS - 1;
-	srq->head = wqe_get16(wqe + NEXT_INDEX);
+	srq->head = srq->cyclic ? srq->head + 1 : wqe_get16(wqe + NEXT_INDEX);
 	srq->consumed++;
 	if (srq->limit && hw_srq_posted(srq) < srq->limit) {
 		srq->limit = 0;

@@ -15,7 +15,8 @@ struct hw_srq {
 	uint8_t *ring;
 	uint32_t wqes, stride;
 	uint32_t *db;
-	uint16_t head;     /* index of the next WQE to consume */
+	bool cyclic;       /* one WQE after the other: their next-segments have no meaning */
+	uint16_t head;     /* index of the next WQE to consume; not wrapped if cyclic */
 	uint16_t consumed; /* WQEs */
 	uint16_t limit;    /* 0: no event armed */
 	unsigned refs;     /* by QPs */

@@ -340,6 +340,51 @@ static void srq(void **state)
 	rig_close(&rig);
 }
 
+/* A pool whose WQEs are used in the order of the ring, whatever they say of the next one. */
+static void cyclic_srq(void **state)
+{
+	enum { WQES = 4, SENDS = 10 };
+	struct hw_srq_attr attr = {.wqes = WQES, .stride = 32, .cyclic = true};
+	struct hw_config cfg = {.seed = 1};
+	struct rig_cq cq;
+	struct hw_srq *s;
+	struct rig_qp q;
+	struct rig rig;
+	uint8_t *ring, *dst;
+	uint32_t *db;
+
+	(void)state;
+	rig_open(&rig, &cfg);
+	ring = rig_alloc(&rig, WQES * 32);
+	db = rig_alloc(&rig, 8);
+	dst = rig_alloc(&rig, 64);
+	for (unsigned i = 0; i < WQES; i++) {
+		put_next(ring, i, 0);
+		put_seg(ring + i * 32 + 16, dst + 8 * i, 8, rig.key);
+	}
+	attr.pdn = rig.pdn;
+	attr.buf = attr.db = &rig.mem;
+	attr.buf_off = rig_off(&rig, ring);
+	attr.db_off = rig_off(&rig, db);
+	assert_int_equal(hw_srq_create(rig.dev, &attr, &s), 0);
+	rig_cq_new(&rig, &cq, 4);
+	rig_qp_new_with(&rig, &q, &cq, &cq, (struct rig_opt){.srq = s});
+	rig_connect(&q, &q);
+	for (unsigned i = 0; i < SENDS; i++) {
+		*db = htobe32(i + 1);
+		ring[0] = (uint8_t)i; /* a byte that nobody looks at */
+		wqe_send(&q, WQE_OP_SEND, ring, 8, 0, 0);
+		rig_ring(&q);
+		rig_run(&rig);
+		assert_int_equal(rig_cqe_idx(rig_expect(&cq, CQE_OP_RESP_SEND)), i); /* not wrapped */
+		assert_memory_equal(dst + 8 * (i % WQES), ring, 8);
+	}
+	rig_destroy(&q);
+	assert_int_equal(hw_srq_destroy(rig.dev, s), 0);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+}
+
 /* Two devices; a datagram from one to the other, and one that nobody takes. */
 static void datagram(void **state)
 {
@@ -468,6 +513,7 @@ int main(void)
 		cmocka_unit_test(resized_below_unread),
 		cmocka_unit_test(scatter_to_cqe),
 		cmocka_unit_test(srq),
+		cmocka_unit_test(cyclic_srq),
 		cmocka_unit_test(datagram),
 		cmocka_unit_test(two_devices),
 	};

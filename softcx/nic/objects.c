@@ -126,6 +126,7 @@ static const char *devx_kind(const struct uverbs_devx *devx)
 {
 	return devx->cq     ? "devx cq"
 	       : devx->qp   ? "devx qp"
+	       : devx->srq  ? "devx receive memory pool"
 	       : devx->rate ? "devx scheduling element"
 			    : "devx mkey";
 }
@@ -179,6 +180,8 @@ static void describe(struct json_object *list, const struct uverbs_obj *obj)
 			describe_cq(o, devx->cq);
 		else if (devx->qp)
 			describe_qp(o, devx->qp);
+		else if (devx->srq)
+			add_number(o, "rmpn", hw_srqn(devx->srq));
 		else if (devx->rate)
 			add_number(o, "id", hw_rate_id(devx->rate));
 		else

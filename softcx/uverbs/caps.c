@@ -108,7 +108,7 @@ void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_
 	b->max_qp_init_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
 	b->atomic_cap = IBV_ATOMIC_HCA;
 	b->max_ah = INT32_MAX;
-	b->max_srq = 1u << 23;
+	b->max_srq = 1u << UVERBS_LOG_MAX_SRQ;
 	b->max_srq_wr = UVERBS_MAX_SRQ_WR;
 	b->max_srq_sge = UVERBS_MAX_SRQ_SGE;
 	b->max_pkeys = 1;
@@ -197,6 +197,7 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_sq, fact(hw, PROFILE_SEND_WQE));
 	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_rq, fact(hw, PROFILE_RECV_WQE));
 	prm_set(p, PRM_cmd_hca_cap_log_max_pd, 24);
+	prm_set(p, PRM_cmd_hca_cap_log_max_rmp, UVERBS_LOG_MAX_SRQ);
 	prm_set(p, PRM_cmd_hca_cap_log_max_uctx, 16);
 	prm_set(p, PRM_cmd_hca_cap_log_max_umem, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_uar_page_sz, 0);

@@ -151,7 +151,9 @@ struct uverbs_sub {
 /* struct mlx5_eqe: type in byte 1, the object where the kind of event has it */
 static void make_eqe(const struct uverbs_devx *devx, int event, uint8_t eqe[EQE_BYTES])
 {
-	uint32_t number = htobe32(devx->cq ? hw_cqn(devx->cq) : hw_qpn(devx->qp));
+	uint32_t number = htobe32(devx->cq   ? hw_cqn(devx->cq)
+				  : devx->qp ? hw_qpn(devx->qp)
+					     : hw_srqn(devx->srq));
 
 	memset(eqe, 0, EQE_BYTES);
 	eqe[1] = (uint8_t)event;
@@ -252,7 +254,8 @@ int uverbs_devx_subscribe(struct uverbs_bundle *b)
 		r = uverbs_attr_obj(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, UVERBS_DEVX, &obj);
 	if (r)
 		return r;
-	if (obj && !((struct uverbs_devx *)obj)->cq && !((struct uverbs_devx *)obj)->qp)
+	if (obj && !((struct uverbs_devx *)obj)->cq && !((struct uverbs_devx *)obj)->qp &&
+		!((struct uverbs_devx *)obj)->srq)
 		return -EINVAL; /* nothing ever happens to it */
 	list = uverbs_attr_bytes(b, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, &len);
 	if (len % sizeof(events[0]) || len > sizeof(events))
@@ -297,6 +300,8 @@ static int destroy_on_device(struct hw_dev *dev, struct uverbs_devx *devx)
 		return hw_cq_destroy(dev, devx->cq);
 	if (devx->qp)
 		return hw_qp_destroy(dev, devx->qp);
+	if (devx->srq)
+		return hw_srq_destroy(dev, devx->srq);
 	if (devx->rate)
 		return hw_rate_destroy(dev, devx->rate);
 	return hw_mkey_destroy(dev, devx->mkey);

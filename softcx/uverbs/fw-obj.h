@@ -42,6 +42,17 @@ int uverbs_fw_read_path(
 	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *ads, struct hw_av *av);
 void uverbs_fw_write_path(uint8_t *ads, const struct hw_av *av);
 
+/* ---- fw-opcodes.c ---------------------------------------------------------------- */
+
+/** Commands that Linux passes to firmware: those without an object, and those that make one. */
+bool uverbs_fw_is_general(unsigned op);
+bool uverbs_fw_creates(const struct uverbs_mbox *m);
+
+/* ---- fw-rmp.c -------------------------------------------------------------------- */
+
+int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+
 /* ---- fw-sched.c ------------------------------------------------------------------ */
 
 int uverbs_fw_create_general(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,

@@ -44,77 +44,12 @@ int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
 	}
 }
 
-/* Linux hw/mlx5/devx.c, devx_is_general_cmd: commands that need no object. Others do not reach the firmware.
- */
-static bool is_general(unsigned op)
-{
-	static const uint16_t known[] = {
-		PRM_OP_QUERY_HCA_CAP, 0x101, /* QUERY_ADAPTER */
-		0x10a,                       /* QUERY_ISSI */
-		0x740,                       /* QUERY_ESW_FUNCTIONS */
-		0x750,                       /* QUERY_VPORT_STATE */
-		0x752,                       /* QUERY_ESW_VPORT_CONTEXT */
-		0x754,                       /* QUERY_NIC_VPORT_CONTEXT */
-		0x760,                       /* QUERY_ROCE_ADDRESS */
-		0x762,                       /* QUERY_HCA_VPORT_CONTEXT */
-		0x76f,                       /* QUERY_VNIC_ENV */
-		0x770,                       /* QUERY_VPORT_COUNTER */
-		0x80a,                       /* GET_DROPPED_PACKET_LOG */
-		0x80d,                       /* NOP */
-		0x822,                       /* QUERY_CONG_STATUS */
-		0x824,                       /* QUERY_CONG_PARAMS */
-		0x826,                       /* QUERY_CONG_STATISTICS */
-		0x842,                       /* QUERY_LAG */
-	};
-
-	for (size_t i = 0; i < COUNT(known); i++)
-		if (known[i] == op)
-			return true;
-	return op >= 0xb00 && op < 0xd00;
-}
-
-/* The same, devx_is_obj_create_cmd: commands that make an object. */
-static bool creates(const struct uverbs_mbox *m)
-{
-	static const uint16_t known[] = {
-		0x700, /* CREATE_SRQ */
-		0x705, /* CREATE_XRC_SRQ */
-		0x710, /* CREATE_DCT */
-		0x717, /* CREATE_XRQ */
-		0x771, /* ALLOC_Q_COUNTER */
-		0x782, /* CREATE_SCHEDULING_ELEMENT */
-		0x800, /* ALLOC_PD */
-		0x806, /* ATTACH_TO_MCG */
-		0x80e, /* ALLOC_XRCD */
-		0x816, /* ALLOC_TRANSPORT_DOMAIN */
-		0x827, /* ADD_VXLAN_UDP_DPORT */
-		0x829, /* SET_L2_TABLE_ENTRY */
-		0x900, /* CREATE_TIR */
-		0x904, /* CREATE_SQ */
-		0x908, /* CREATE_RQ */
-		0x90c, /* CREATE_RMP */
-		0x912, /* CREATE_TIS */
-		0x916, /* CREATE_RQT */
-		0x930, /* CREATE_FLOW_TABLE */
-		0x933, /* CREATE_FLOW_GROUP */
-		0x939, /* ALLOC_FLOW_COUNTER */
-		0x93d, /* ALLOC_PACKET_REFORMAT_CONTEXT */
-		0x940, /* ALLOC_MODIFY_HEADER_CONTEXT */
-	};
-	enum { SET_FLOW_TABLE_ENTRY = 0x936 };
-
-	for (size_t i = 0; i < COUNT(known); i++)
-		if (known[i] == opcode(m))
-			return true;
-	return opcode(m) == SET_FLOW_TABLE_ENTRY && prm_get(m->in, PRM_in_op_mod) == 0;
-}
-
 int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
 {
 	uint8_t page[4096];
 	size_t room;
 
-	if (!is_general(opcode(m)))
+	if (!uverbs_fw_is_general(opcode(m)))
 		return -EINVAL;
 	if (opcode(m) != PRM_OP_QUERY_HCA_CAP)
 		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
@@ -160,13 +95,18 @@ static struct uverbs_obj *find_cq(struct uverbs_file *file, uint32_t cqn, struct
 	return obj && obj->live && obj->file == file ? obj : NULL;
 }
 
-static struct uverbs_srq *find_srq(struct uverbs_file *file, uint32_t srqn)
+/* A shared receive queue of verbs, or a receive memory pool: both have a number of one kind. */
+static struct uverbs_obj *find_srq(struct uverbs_file *file, uint32_t srqn, struct hw_srq **srq)
 {
 	for (uint32_t h = 0; h < file->table_len; h++) {
-		struct uverbs_srq *srq;
+		struct uverbs_obj *obj = uverbs_obj_any(file, h);
 
-		if (uverbs_srq_find(file, h, &srq) == 0 && hw_srqn(srq->hw) == srqn)
-			return srq;
+		if (!obj || (obj->type != UVERBS_SRQ && obj->type != UVERBS_DEVX))
+			continue;
+		*srq = obj->type == UVERBS_SRQ ? ((struct uverbs_srq *)obj)->hw
+					       : ((struct uverbs_devx *)obj)->srq;
+		if (*srq && hw_srqn(*srq) == srqn)
+			return obj;
 	}
 	return NULL;
 }
@@ -346,7 +286,7 @@ struct qp_parts {
 	struct uverbs_pd *pd;
 	struct uverbs_uar *uar;
 	struct uverbs_obj *scq, *rcq;
-	struct uverbs_srq *srq;      /* or NULL */
+	struct uverbs_obj *srq;      /* or NULL */
 	struct uverbs_umem *wq, *db; /* wq: NULL without an SQ and an RQ */
 	uint64_t wq_off, db_off;
 };
@@ -363,10 +303,9 @@ static int qp_find_objects(struct uverbs_file *file, const struct uverbs_mbox *m
 	if (!p->scq || !p->rcq)
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_CQN);
 	if (prm_get(qpc, PRM_qpc_rq_type) == RQ_SRQ) {
-		p->srq = find_srq(file, (uint32_t)prm_get(qpc, PRM_qpc_srqn_rmpn_xrqn));
+		p->srq = find_srq(file, (uint32_t)prm_get(qpc, PRM_qpc_srqn_rmpn_xrqn), &attr->srq);
 		if (!p->srq)
 			return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_SRQN);
-		attr->srq = p->srq->hw;
 	}
 	if (uverbs_uar_find(file, (uint32_t)prm_get(qpc, PRM_qpc_uar_page), &p->uar) < 0)
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_UAR);
@@ -427,7 +366,7 @@ static void qp_need_parts(struct uverbs_devx *devx, const struct qp_parts *p)
 	uverbs_obj_need(&devx->obj, &p->uar->obj);
 	uverbs_obj_need(&devx->obj, &p->db->obj);
 	uverbs_obj_need(&devx->obj, p->wq ? &p->wq->obj : NULL);
-	uverbs_obj_need(&devx->obj, p->srq ? &p->srq->obj : NULL);
+	uverbs_obj_need(&devx->obj, p->srq);
 }
 
 static int create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
@@ -477,12 +416,14 @@ int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return create_cq(file, m, handler, devx);
 	case PRM_OP_CREATE_QP:
 		return create_qp(file, m, handler, devx);
+	case PRM_OP_CREATE_RMP:
+		return uverbs_fw_create_rmp(file, m, handler, devx);
 	case PRM_OP_CREATE_MKEY:
 		return uverbs_fw_create_mkey(file, m, handler, devx);
 	case PRM_OP_CREATE_GENERAL:
 		return uverbs_fw_create_general(file, m, handler, devx);
 	default:
-		return creates(m) ? uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE) : -EINVAL;
+		return uverbs_fw_creates(m) ? uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE) : -EINVAL;
 	}
 }
 

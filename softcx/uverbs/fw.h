@@ -78,11 +78,13 @@ struct uverbs_devx;
 /** Called when an object's event fires; @event: EQE type, 0 for a completion. */
 typedef void uverbs_fw_event(struct uverbs_devx *devx, int event);
 
-/** An object made by a firmware command: a CQ, a QP, a memory key or a scheduling element. */
+/** An object made by a firmware command: a CQ, a QP, a receive memory pool, a memory key or a scheduling
+ * element. */
 struct uverbs_devx {
 	struct uverbs_obj obj;
-	struct hw_cq *cq; /* one of these four */
+	struct hw_cq *cq; /* one of these five */
 	struct hw_qp *qp;
+	struct hw_srq *srq;
 	struct hw_rate *rate;
 	uint32_t mkey;
 	struct uverbs_umem *db; /* doorbell record: umem and offset */

@@ -12,10 +12,12 @@
 /* clang-format off */
 enum {
 	PRM_OP_QUERY_MKEY = 0x201,
+	PRM_OP_CREATE_RMP = 0x90c,
 	PRM_OP_CREATE_GENERAL = 0xa00, PRM_OP_MODIFY_GENERAL = 0xa01, PRM_OP_QUERY_GENERAL = 0xa02,
 	PRM_OBJ_SCHED_ELEMENT = 0x26,
 	PRM_CAP_QOS = 0xc,
 	PRM_SIZE_sched_element_in = 144, PRM_SIZE_sched_element = 128,
+	PRM_SIZE_create_rmp_in = 272, PRM_SIZE_create_rmp_out = 16,
 	PRM_SIZE_modify_qp_ext_in = 464, /* INIT2INIT and RTS2RTS with their extension */
 };
 
@@ -25,6 +27,20 @@ enum {
 #define PRM_mkc_access_mode_4_2 0x003, 3
 #define PRM_mkc_umr_en 0x010, 1
 #define PRM_mkc_en_rinval 0x067, 1
+
+#define PRM_create_rmp_in_wq_byte 0x050 /* of the context at 0x020 */
+#define PRM_create_rmp_out_rmpn 0x048, 24
+#define PRM_wq_type 0x000, 4
+#define PRM_wq_signature 0x004, 1
+#define PRM_wq_lwm 0x030, 16
+#define PRM_wq_pd 0x048, 24
+#define PRM_wq_dbr_addr 0x080, 64
+#define PRM_wq_log_stride 0x10c, 4
+#define PRM_wq_log_size 0x11b, 5
+/* rdma-core has these two, Linux has them reserved */
+#define PRM_wq_dbr_umem_id 0x140, 32
+#define PRM_wq_umem_id 0x160, 32
+#define PRM_wq_umem_offset 0x180, 64
 
 #define PRM_general_obj_type 0x030, 16
 #define PRM_general_obj_id 0x040, 32
@@ -48,6 +64,7 @@ enum {
 #define PRM_cmd_hca_cap_log_max_msg 0x1c3, 5
 #define PRM_cmd_hca_cap_qos 0x21b, 1
 #define PRM_cmd_hca_cap_block_lb_mc 0x228, 1
+#define PRM_cmd_hca_cap_log_max_rmp 0x383, 5
 #define PRM_cmd_hca_cap_general_obj_types 0x400, 64
 #define PRM_qos_cap_nic_sq_scheduling 0x008, 1
 #define PRM_qos_cap_nic_rate_limit 0x00a, 1

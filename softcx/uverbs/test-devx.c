@@ -126,6 +126,15 @@ static void test_devx(void **state)
 	close(omit);
 }
 
+static int create(uint8_t *in, uint16_t len)
+{
+	uint64_t handle = 0;
+	uint8_t *out;
+	int r = app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &handle, in, len, 16, &out);
+
+	return r == -EREMOTEIO ? (int)app_syndrome(out) : r;
+}
+
 static int subscribe_eventfd(int channel, uint64_t obj, uint16_t event, int fd)
 {
 	struct ioc c;
@@ -159,6 +168,95 @@ static void test_eventfd(void **state)
 	close(full);
 	close(channel);
 	close(fd);
+}
+
+/* A receive memory pool, which a queue pair uses in place of an RQ. */
+static void test_rmp(void **state)
+{
+	enum { REFUSED_TYPE = 0x5c001a, REFUSED_SIZE = 0x5c0019 };
+	uint8_t in[PRM_SIZE_create_rmp_in] = {0}, *wq = in + PRM_create_rmp_in_wq_byte, *out;
+	uint8_t qp_in[PRM_SIZE_create_qp_in] = {0}, *qpc = qp_in + PRM_create_qp_in_qpc_byte;
+	uint64_t handle, rmp = 0, qp = 0;
+	uint32_t umem, pdn, rmpn;
+	struct devx_cq cq;
+	uint8_t *mem;
+
+	(void)state;
+	app_open_context();
+	app_new_pd(&pdn);
+	mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_RMP);
+	prm_set(wq, PRM_wq_pd, pdn);
+	prm_set(wq, PRM_wq_log_size, 4);
+	prm_set(wq, PRM_wq_log_stride, 5);
+	prm_set(wq, PRM_wq_umem_id, umem);
+	prm_set(wq, PRM_wq_umem_offset, QP_OFF);
+	prm_set(wq, PRM_wq_dbr_umem_id, umem);
+	prm_set(wq, PRM_wq_dbr_addr, DB_OFF + 64);
+	prm_set(wq, PRM_wq_type, 2); /* of several packets */
+	assert_int_equal(create(in, sizeof(in)), REFUSED_TYPE);
+	prm_set(wq, PRM_wq_type, 1);
+	prm_set(wq, PRM_wq_log_stride, 4);
+	assert_int_equal(create(in, sizeof(in)), REFUSED_SIZE);
+	prm_set(wq, PRM_wq_log_stride, 5);
+	assert_int_equal(
+		app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &rmp, in, sizeof(in), PRM_SIZE_create_rmp_out, &out),
+		0);
+	rmpn = (uint32_t)prm_get(out, PRM_create_rmp_out_rmpn);
+	prm_set(qp_in, PRM_in_opcode, PRM_OP_CREATE_QP);
+	prm_set(qpc, PRM_qpc_pd, pdn);
+	prm_set(qpc, PRM_qpc_no_sq, 1);
+	prm_set(qpc, PRM_qpc_rq_type, 1);
+	prm_set(qpc, PRM_qpc_srqn_rmpn_xrqn, rmpn + 1);
+	prm_set(qpc, PRM_qpc_uar_page, app.uar_page);
+	prm_set(qpc, PRM_qpc_cqn_snd, cq.cqn);
+	prm_set(qpc, PRM_qpc_cqn_rcv, cq.cqn);
+	prm_set(qpc, PRM_qpc_dbr_umem_id, umem);
+	prm_set(qpc, PRM_qpc_dbr_addr, DB_OFF + 128);
+	assert_int_equal(create(qp_in, sizeof(qp_in)), 0x5c0018);
+	prm_set(qpc, PRM_qpc_srqn_rmpn_xrqn, rmpn);
+	assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &qp, qp_in, sizeof(qp_in),
+				 PRM_SIZE_create_qp_out, &out),
+		0);
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, rmp),
+		-EBUSY);
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, qp),
+		0);
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, rmp),
+		0);
+}
+
+/* Commands that Linux passes on and this firmware lacks; what is no command that creates never gets there. */
+static void test_absent_commands(void **state)
+{
+	static const uint16_t absent[] = {
+		0x842 /* QUERY_LAG */, 0x750 /* QUERY_VPORT_STATE */, 0xb00 /* the first of a range */};
+	static const uint16_t creates[] = {
+		0x939 /* ALLOC_FLOW_COUNTER */, 0x930 /* CREATE_FLOW_TABLE */, 0x900 /* CREATE_TIR */};
+	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0}, *out;
+
+	(void)state;
+	app_open_context();
+	for (size_t i = 0; i < COUNT(absent); i++) {
+		struct ioc c;
+
+		prm_set(in, PRM_in_opcode, absent[i]);
+		assert_int_equal(create(in, sizeof(in)), -EINVAL);
+		app_ioc_start(&c, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER);
+		app_ioc_in(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in, sizeof(in));
+		out = app_ioc_out(&c, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, 16);
+		assert_int_equal(app_ioc_run(&c), -EREMOTEIO);
+		assert_int_equal(app_syndrome(out), 0x5c0001);
+	}
+	for (size_t i = 0; i < COUNT(creates); i++) {
+		prm_set(in, PRM_in_opcode, creates[i]);
+		assert_int_equal(create(in, sizeof(in)), 0x5c0001);
+	}
 }
 
 /* The EQE of a CQ that has no room: struct mlx5_eqe_cq_err. */
@@ -493,15 +591,6 @@ static void test_caps(void **state)
 	assert_int_equal(app_query_caps(PAGE_VECTOR_CALC, &page), -EREMOTEIO);
 }
 
-static int create(uint8_t *in, uint16_t len)
-{
-	uint64_t handle = 0;
-	uint8_t *out;
-	int r = app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &handle, in, len, 16, &out);
-
-	return r == -EREMOTEIO ? (int)app_syndrome(out) : r;
-}
-
 /* Keys: whatever differs from a good one is refused, with the reason. */
 static void test_mkey_refusals(void **state)
 {
@@ -608,6 +697,8 @@ int main(void)
 		T(test_devx),
 		T(test_eventfd),
 		T(test_cq_error),
+		T(test_rmp),
+		T(test_absent_commands),
 		T(test_devx_refusals),
 		T(test_umem_offsets),
 		T(test_paths),
