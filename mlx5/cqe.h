@@ -14,6 +14,7 @@
 enum { CQE_BYTES = 64 };
 
 enum cqe_field {
+	CQE_SLID = 22,       /* BE16: the sender's LID */
 	CQE_RQPN = 24,       /* BE32: the sender's QPN in the low 24 bits */
 	CQE_USER_INDEX = 32, /* BE32: user index of the QP, or SRQN */
 	CQE_IMM = 36,        /* BE32: immediate data, or the key that was invalidated */

@@ -26,6 +26,7 @@ static const struct fact {
 	[PROFILE_PART] = {"identity.part", NUMBER, 1, 0xffff, {NULL}},
 	[PROFILE_PCI] = {"identity.pci", NUMBER, 1, 0xffff, {NULL}},
 	[PROFILE_FIRMWARE] = {"identity.firmware", VERSION, 0, 0, {NULL}},
+	[PROFILE_LINK] = {"port.link", WORD, 0, 0, {"Ethernet", "InfiniBand"}},
 	[PROFILE_SPEED] = {"port.speed", WORD, 0, 0, {"EDR", "HDR", "NDR"}},
 	[PROFILE_LOG_QPS] = {"limits.log_qps", NUMBER, 8, 18, {NULL}},
 	[PROFILE_LOG_READS] = {"limits.log_reads", NUMBER, 0, 7, {NULL}},

@@ -26,6 +26,7 @@ enum profile_fact {
 	PROFILE_PART,     /* QUERY_DEVICE.vendor_part_id */
 	PROFILE_PCI,      /* PCI device id */
 	PROFILE_FIRMWARE, /* major << 32 | minor << 16 | sub-minor */
+	PROFILE_LINK,     /* enum profile_link */
 	PROFILE_SPEED,    /* enum profile_speed, of each of 4 lanes */
 
 	PROFILE_LOG_QPS,    /* the largest number of QPs, log2 */
@@ -50,6 +51,7 @@ enum profile_fact {
 
 /** As firmware reports them: roce_cap.qp_ts_format and the like. */
 enum profile_clocks { PROFILE_FREE_RUNNING, PROFILE_REAL_TIME, PROFILE_BOTH_CLOCKS };
+enum profile_link { PROFILE_ETHERNET, PROFILE_INFINIBAND };
 enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
 
 /** Up to where a managed SQ is flushed when it fails: to what was enabled, or to its doorbell record. */

@@ -115,7 +115,8 @@ static void mistakes(void **state)
 		{BASE "has = 1;", ":3: has must be a group of facts, as in has = { ... };"},
 		{BASE "had = { };", ":3: there is no group had; a profile has title, base, and the groups "
 				    "identity, port, limits, has, checks and managed"},
-		{BASE "port = {\nsped = 1; };", ":4: there is no fact port.sped; those of port are: speed"},
+		{BASE "port = {\nsped = 1; };",
+			":4: there is no fact port.sped; those of port are: link, speed"},
 		{BASE "port = {\nspeed = \"EDR\"; };",
 			":4: port.speed must be (VALUE, \"SOURCE\"): a value and where it is from, or "
 			"\"assumed\""},

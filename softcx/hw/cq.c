@@ -218,6 +218,7 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 		format = CQE_INLINE_32;
 	}
 	if (!format) {
+		wqe_put16(b + CQE_SLID, c->slid);
 		wqe_put32(b + CQE_RQPN, c->rqpn);
 	}
 	wqe_put32(b + CQE_USER_INDEX, c->user_index);

@@ -52,6 +52,7 @@ struct hw_cqe {
 	const uint8_t *inl; /* data to deliver in the CQE, or NULL */
 	uint32_t inl_len;   /* <= 32, or <= 64 when the CQE has 128 bytes */
 	uint32_t rqpn;      /* flags_rqpn */
+	uint16_t slid;      /* of a datagram on InfiniBand */
 	uint32_t user_index;
 	uint32_t imm_be; /* as it goes into the CQE */
 	uint32_t byte_cnt;

@@ -151,6 +151,34 @@ struct hw_dev *hw_dev_by_gid(const uint8_t gid[16])
 	return NULL;
 }
 
+struct hw_dev *hw_dev_by_lid(uint16_t lid)
+{
+	struct hw_dev *dev;
+
+	LIST_FOREACH (dev, &hw_devs, all)
+		if (hw_is_infiniband(dev) && dev->cfg.lid == lid)
+			return dev;
+	return NULL;
+}
+
+bool hw_is_infiniband(const struct hw_dev *dev)
+{
+	return hw_fact(dev, PROFILE_LINK) == PROFILE_INFINIBAND;
+}
+
+uint16_t hw_lid(const struct hw_dev *dev)
+{
+	return dev->cfg.lid;
+}
+
+bool hw_gid(const struct hw_dev *dev, unsigned index, uint8_t gid[16])
+{
+	if (index >= dev->ngids)
+		return false;
+	memcpy(gid, dev->gid[index], 16);
+	return true;
+}
+
 /* ---- protection domains ----------------------------------------------------------------- */
 
 int hw_pd_alloc(struct hw_dev *dev, uint32_t *pdn)

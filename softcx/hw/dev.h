@@ -100,6 +100,7 @@ static inline uint64_t hw_clock_ticks(uint64_t ns)
 }
 
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
+struct hw_dev *hw_dev_by_lid(uint16_t lid);          /* likewise */
 
 void hw_dev_seed(struct hw_dev *dev, uint64_t seed); /* starts the choices of @seed */
 

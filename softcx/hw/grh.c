@@ -8,6 +8,9 @@
 
 /* UDP header, BTH, DETH and ICRC around the data of a datagram */
 #define ROCE_BYTES (8 + 12 + 8 + 4)
+/* BTH, DETH and ICRC of one on InfiniBand */
+#define IB_BYTES (12 + 8 + 4)
+#define NEXT_IBA 0x1b
 
 static int is_v4(const uint8_t gid[16])
 {
@@ -29,6 +32,20 @@ static uint16_t checksum(const void *bytes, size_t len)
 	return htons((uint16_t)~sum);
 }
 
+static void put_ipv6(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16],
+	uint8_t tclass, uint8_t hop_limit, size_t len, uint8_t next)
+{
+	struct ip6_hdr ip = {0};
+
+	ip.ip6_flow = htonl(6u << 28 | (uint32_t)tclass << 20);
+	ip.ip6_plen = htons((uint16_t)len);
+	ip.ip6_nxt = next;
+	ip.ip6_hlim = hop_limit;
+	memcpy(&ip.ip6_src, sgid, 16);
+	memcpy(&ip.ip6_dst, dgid, 16);
+	memcpy(grh, &ip, sizeof(ip));
+}
+
 enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16],
 	uint8_t tclass, uint8_t hop_limit, size_t len)
 {
@@ -45,15 +62,12 @@ enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], co
 		memcpy(grh + HW_GRH_BYTES - sizeof(ip), &ip, sizeof(ip));
 		return HW_PACKET_IPV4;
 	}
-
-	struct ip6_hdr ip = {0};
-
-	ip.ip6_flow = htonl(6u << 28 | (uint32_t)tclass << 20);
-	ip.ip6_plen = htons((uint16_t)(ROCE_BYTES + len));
-	ip.ip6_nxt = IPPROTO_UDP;
-	ip.ip6_hlim = hop_limit;
-	memcpy(&ip.ip6_src, sgid, 16);
-	memcpy(&ip.ip6_dst, dgid, 16);
-	memcpy(grh, &ip, sizeof(ip));
+	put_ipv6(grh, sgid, dgid, tclass, hop_limit, ROCE_BYTES + len, IPPROTO_UDP);
 	return HW_PACKET_IPV6;
+}
+
+void hw_ib_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16], uint8_t tclass,
+	uint8_t hop_limit, size_t len)
+{
+	put_ipv6(grh, sgid, dgid, tclass, hop_limit, IB_BYTES + len, NEXT_IBA);
 }

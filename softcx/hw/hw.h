@@ -68,6 +68,7 @@ struct hw_config {
 	bool no_sync_fence; /* WAIT, SEND_EN and RECV_EN ignore their fence; no source describes such a NIC */
 	const struct costs
 		*costs; /* of a modelled clock; outlives the device. NULL: use the machine's clock */
+	uint16_t lid;   /* of an InfiniBand port: unique, not 0 */
 	/* With a modelled clock: another port of the same card, which shares its bus; for hw_dev_new() only.
 	 * NULL: none */
 	const struct hw_dev *port_of;
@@ -82,9 +83,14 @@ struct hw_counts { /* live objects; all 0 again when every user has gone */
 /** Adds what follows from the profile. hw_dev_new() does it for its own copy. */
 void hw_config_complete(struct hw_config *cfg);
 
-/** @gids: up to 16 RoCE v2 GIDs of the port; a QP is reached by (any GID of its device, QPN). */
+/** @gids: up to 16 GIDs of the port. A QP is reached by (any GID of its device, QPN), on InfiniBand by (LID,
+ * QPN). */
 int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
 void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
+bool hw_is_infiniband(const struct hw_dev *dev);
+uint16_t hw_lid(const struct hw_dev *dev);
+/** GID number @index of its port. False if there is none. */
+bool hw_gid(const struct hw_dev *dev, unsigned index, uint8_t gid[16]);
 /** A fact of the device's profile. */
 uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact);
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
@@ -124,6 +130,8 @@ enum hw_lost {
 	HW_LOST_GID,       /* no port has the GID */
 	HW_LOST_MAC,       /* the port with the GID has another MAC address */
 	HW_LOST_HOPS,      /* a hop limit of 0 */
+	HW_LOST_LID,       /* no port has the LID */
+	HW_LOST_GRH,       /* the port with the LID has another GID */
 };
 
 /** One event of a trace. */
@@ -301,8 +309,11 @@ struct hw_qp_attr {
 /** Where a QP's packets go, and what their headers say. */
 struct hw_av {
 	bool loopback; /* QPC address path `fl`: to this device; the rest is ignored then */
+	bool grh;      /* on InfiniBand: there is a GRH, with the next two */
 	uint8_t dgid[16];
 	uint8_t sgid_index;
+	uint16_t dlid; /* on InfiniBand, */
+	/* and on RoCE */
 	uint8_t dmac[6];   /* of the next hop; a frame with another address than the peer's is lost */
 	uint8_t hop_limit; /* 0: lost as well */
 	uint8_t dscp;
@@ -313,7 +324,7 @@ struct hw_av {
  * else made of the last bytes. */
 void hw_gid_mac(const uint8_t gid[16], uint8_t mac[6]);
 /** The address vector in a datagram's WQE of at least WQE_UD_SGE_DS segments. */
-struct hw_av hw_datagram_av(const uint8_t *wqe);
+struct hw_av hw_datagram_av(const struct hw_dev *dev, const uint8_t *wqe);
 
 /** What a state transition may set; @mask selects the fields. */
 enum {

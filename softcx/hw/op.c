@@ -115,7 +115,7 @@ static int exec_datagram(struct hw_wqe *w)
 
 	if (w->ds < WQE_UD_SGE_DS)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	av = hw_datagram_av(w->p);
+	av = hw_datagram_av(qp->dev, w->p);
 	ret = local_data(w, WQE_UD_SGE_DS, 0, &sgl);
 	if (ret)
 		return ret;
@@ -129,8 +129,14 @@ static int exec_datagram(struct hw_wqe *w)
 	msg.cqe_opcode = w->opcode == WQE_OP_SEND ? CQE_OP_RESP_SEND : CQE_OP_RESP_SEND_IMM;
 	if (w->opcode == WQE_OP_SEND_IMM)
 		msg.imm_be = raw32(w->p + WQE_IMM);
-	msg.packet_type = hw_grh(
-		msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS], av.hop_limit, sgl.len);
+	msg.has_grh = av.grh || !hw_is_infiniband(qp->dev);
+	msg.slid = hw_lid(qp->dev);
+	if (hw_is_infiniband(qp->dev) && av.grh)
+		hw_ib_grh(msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS], av.hop_limit,
+			sgl.len);
+	else if (msg.has_grh)
+		msg.packet_type = hw_grh(msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS],
+			av.hop_limit, sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);

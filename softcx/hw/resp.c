@@ -153,7 +153,8 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 {
 	uint16_t posted = hw_qp_recvs(peer);
 	struct hw_cqe cqe = {
-		.rqpn = m->src_qpn | (m->datagram ? 1u << 28 | (uint32_t)m->packet_type << 24 : 0),
+		.rqpn = m->src_qpn | (uint32_t)(m->has_grh ? 1 : 0) << 28 | (uint32_t)m->packet_type << 24,
+		.slid = m->slid,
 		.user_index = peer->user_index,
 		.real_time = peer->real_time,
 		.imm_be = m->imm_be,

@@ -31,6 +31,8 @@ struct hw_msg {
 	uint32_t len;              /* bytes to report */
 	uint64_t at;               /* modelled clock: when it is placed */
 	const struct hw_sgl *data; /* NULL: nothing to scatter (WRITE_IMM) */
+	bool has_grh;              /* of a datagram: the 40 bytes mean something */
+	uint16_t slid;             /* on InfiniBand */
 	uint8_t grh[40];
 };
 /** Consumes a RECV of @peer, writes its CQE. 0, HW_EXEC_RNR, or the fault the requester sees. */

@@ -18,11 +18,17 @@ void hw_gid_mac(const uint8_t gid[16], uint8_t mac[6])
 	memcpy(mac + 2, gid + 12, 4);
 }
 
-/* struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl, the UDP port is in rlid */
-struct hw_av hw_datagram_av(const uint8_t *wqe)
+/*
+ * struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl; in rlid is the UDP port, on
+ * InfiniBand the LID. Bit 30 is for InfiniBand, where a GRH is optional (rdma-core, mlx5_create_ah()).
+ */
+struct hw_av hw_datagram_av(const struct hw_dev *dev, const uint8_t *wqe)
 {
+	uint32_t grh = wqe_get32(wqe + WQE_UD_GRH);
 	struct hw_av av = {
-		.sgid_index = wqe_get32(wqe + WQE_UD_GRH) >> 20 & 15,
+		.grh = hw_is_infiniband(dev) && grh >> 30 & 1,
+		.dlid = wqe_get16(wqe + WQE_UD_SPORT),
+		.sgid_index = grh >> 20 & 15,
 		.hop_limit = wqe[WQE_UD_HOP_LIMIT],
 		.dscp = wqe[WQE_UD_TCLASS] >> 2,
 		.udp_sport = wqe_get16(wqe + WQE_UD_SPORT),
@@ -45,10 +51,29 @@ static enum hw_lost lost(const struct hw_av *av, const struct hw_dev *to)
 	return av->hop_limit ? HW_LOST_ELSEWHERE : HW_LOST_HOPS;
 }
 
+static enum hw_lost lost_in_subnet(const struct hw_av *av, const struct hw_dev *to)
+{
+	uint8_t gid[16];
+
+	if (!to)
+		return HW_LOST_LID;
+	if (!av->grh)
+		return HW_LOST_ELSEWHERE;
+	for (unsigned i = 0; hw_gid(to, i, gid); i++)
+		if (memcmp(gid, av->dgid, sizeof(gid)) == 0)
+			return HW_LOST_ELSEWHERE;
+	return HW_LOST_GRH;
+}
+
 struct hw_dev *hw_route(struct hw_dev *from, const struct hw_av *av, enum hw_lost *why)
 {
-	struct hw_dev *to = av->loopback ? from : hw_dev_by_gid(av->dgid);
-	enum hw_lost reason = av->loopback ? HW_LOST_ELSEWHERE : lost(av, to);
+	bool infiniband = hw_is_infiniband(from);
+	struct hw_dev *to = av->loopback ? from
+			    : infiniband ? hw_dev_by_lid(av->dlid)
+					 : hw_dev_by_gid(av->dgid);
+	enum hw_lost reason = av->loopback ? HW_LOST_ELSEWHERE
+			      : infiniband ? lost_in_subnet(av, to)
+					   : lost(av, to);
 
 	if (why)
 		*why = reason;

@@ -6,6 +6,9 @@
  * It is one Ethernet segment. A frame is taken by the port that has its MAC address, and a RoCE v2 packet by
  * the port that has its GID; both have to be the same port. Source: IBTA annex A17; Linux
  * drivers/infiniband/core/addr.c, which looks up the MAC address of a GID as that of any IP address.
+ *
+ * Ports of InfiniBand are one subnet: switches look at the LID alone, and the port that gets a packet with a
+ * GRH checks that the GID is its own (IB 9.6.1.2.3).
  */
 #ifndef SOFTCX_HW_ROUTE_H
 #define SOFTCX_HW_ROUTE_H

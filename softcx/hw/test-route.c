@@ -26,18 +26,28 @@ static void on_trace(void *arg, const struct hw_trace *t)
 	}
 }
 
-static void open_two(struct two *t)
+/* @profile: NULL for RoCE; else both are InfiniBand, with the LIDs 2 and 3. */
+static void open_two_of(struct two *t, const struct profile *profile)
 {
-	const struct hw_config cfg = {.seed = 2};
+	struct hw_config cfg = {.seed = 2, .profile = profile};
 
 	memset(t, 0, sizeof(*t));
 	for (int i = 0; i < 2; i++) {
+		cfg.lid = (uint16_t)(2 + i);
 		rig_open_gid(&t->rig[i], &cfg, (uint8_t)(i + 1));
 		rig_cq_new(&t->rig[i], &t->cq[i], 4);
 		rig_qp_new(&t->rig[i], &t->q[i], &t->cq[i], &t->cq[i]);
-		rig_av(&t->av[i], gid[!i]);
+		if (profile)
+			t->av[i] = (struct hw_av){.dlid = (uint16_t)(3 - i)};
+		else
+			rig_av(&t->av[i], gid[!i]);
 	}
 	hw_set_trace(t->rig[0].dev, on_trace, t);
+}
+
+static void open_two(struct two *t)
+{
+	open_two_of(t, NULL);
 }
 
 static void close_two(struct two *t)
@@ -165,10 +175,42 @@ static void addresses(void **state)
 	assert_memory_equal(mac, "\x08\x01\x02\x03\x04\x05", 6);
 }
 
+/* LIDs alone decide, and where there is a GRH its GID has to be the port's. */
+static void infiniband(void **state)
+{
+	static const struct {
+		struct hw_av av;
+		bool arrives;
+		enum hw_lost why;
+	} c[] = {
+		{{.dlid = 3}, true, HW_LOST_ELSEWHERE},
+		{{.dlid = 3, .dgid = {0xfe, 0x80, [15] = 7}}, true, HW_LOST_ELSEWHERE},
+		{{.dlid = 3, .grh = true, .dgid = {0xfe, 0x80, [15] = 2}}, true, HW_LOST_ELSEWHERE},
+		{{.dlid = 3, .grh = true, .dgid = {0xfe, 0x80, [15] = 1}}, false, HW_LOST_GRH},
+		{{.dlid = 4}, false, HW_LOST_LID},
+		{{.dlid = 0}, false, HW_LOST_LID},
+	};
+	struct profile profile = *profile_default();
+
+	(void)state;
+	profile.value[PROFILE_LINK] = PROFILE_INFINIBAND;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct two t;
+
+		open_two_of(&t, &profile);
+		t.av[0] = c[i].av;
+		assert_int_equal(arrives(&t), c[i].arrives);
+		if (!c[i].arrives)
+			assert_int_equal(t.why, c[i].why);
+		close_two(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_address),
+		cmocka_unit_test(infiniband),
 		cmocka_unit_test(bad_addresses),
 		cmocka_unit_test(addresses),
 	};

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FIRST_LID = 2 }; /* 1 is that of the subnet manager */
+
 static const struct hosts *used;
 static uint8_t machine_gid[16 - 2][16]; /* the IPv4 addresses of this machine */
 static unsigned nmachine_gids;
@@ -135,6 +137,26 @@ void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
 		return;
 	memcpy(gids[2], machine_gid, sizeof(machine_gid));
 	*ngids += nmachine_gids;
+}
+
+void ident_gids(const struct profile *profile, unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+{
+	uint64_t guid = nic_dev_guid(dev);
+
+	if (profile->value[PROFILE_LINK] != PROFILE_INFINIBAND) {
+		nic_dev_gids(dev, gids, ngids);
+		return;
+	}
+	*ngids = 1;
+	memset(gids[0], 0, 16);
+	gids[0][0] = 0xfe; /* the default prefix, as before any subnet manager sets one */
+	gids[0][1] = 0x80;
+	memcpy(gids[0] + 8, &guid, sizeof(guid));
+}
+
+uint16_t ident_lid(unsigned dev)
+{
+	return (uint16_t)(FIRST_LID + dev);
 }
 
 void ident_init(const struct hosts *hosts)

@@ -10,11 +10,17 @@
 #ifndef SOFTCX_NIC_IDENT_H
 #define SOFTCX_NIC_IDENT_H
 
+#include "softcx/devices/profile.h"
 #include "softcx/proto/hosts.h"
 
 /** The hosts of this process, which outlive all use of them. */
 void ident_init(const struct hosts *hosts);
 const struct host *ident_host(unsigned dev);
+/** The GIDs in the table of the device's port: on RoCE those of its addresses, nic_dev_gids(); on InfiniBand
+ * one, the subnet's prefix and the GUID. */
+void ident_gids(const struct profile *profile, unsigned dev, uint8_t gids[16][16], unsigned *ngids);
+/** The LID of its port, which means something on InfiniBand. */
+uint16_t ident_lid(unsigned dev);
 /** "mlx5_0", or "HOST/mlx5_0" when there is more than one host. Returns @label. */
 const char *ident_dev(unsigned dev, char label[SOFTCX_MAX_LABEL]);
 /** The same for its device file, "uverbs0", or for rdma_cm of @host when @dev is negative. */

@@ -355,7 +355,8 @@ static int make_devices(struct server *s)
 		host += i == s->cfg.hosts->host[host].first + s->cfg.hosts->host[host].ndevs;
 		if (i != s->cfg.hosts->host[host].first)
 			hw.port_of = s->devs[s->cfg.hosts->host[host].first];
-		nic_dev_gids(i, gids, &ngids);
+		hw.lid = ident_lid(i);
+		ident_gids(hw.profile, i, gids, &ngids);
 		rc = hw_dev_new(&s->devs[i], &hw, (const uint8_t(*)[16])gids, ngids);
 	}
 	return rc < 0 ? rc : ucma_net_new(&s->net, s->devs, s->cfg.hosts->ndevs);

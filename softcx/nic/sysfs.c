@@ -100,18 +100,19 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 	static const char *const rates[] = {[PROFILE_EDR] = "100 Gb/sec (4X EDR)",
 		[PROFILE_HDR] = "200 Gb/sec (4X HDR)",
 		[PROFILE_NDR] = "400 Gb/sec (4X NDR)"};
+	bool infiniband = p->value[PROFILE_LINK] == PROFILE_INFINIBAND;
 	uint8_t gids[16][16] = {{0}};
 	unsigned ngids;
 
-	nic_dev_gids(dev, gids, &ngids);
+	ident_gids(p, dev, gids, &ngids);
 	write_state(rc, dir, port, true);
 	attr(rc, dir, port, "rate", "%s", rates[p->value[PROFILE_SPEED]]);
-	attr(rc, dir, port, "link_layer", "Ethernet");
-	attr(rc, dir, port, "lid", "0x0");
+	attr(rc, dir, port, "link_layer", infiniband ? "InfiniBand" : "Ethernet");
+	attr(rc, dir, port, "lid", "0x%x", infiniband ? ident_lid(dev) : 0);
 	attr(rc, dir, port, "lid_mask_count", "0");
-	attr(rc, dir, port, "sm_lid", "0x0");
+	attr(rc, dir, port, "sm_lid", infiniband ? "0x1" : "0x0");
 	attr(rc, dir, port, "sm_sl", "0");
-	attr(rc, dir, port, "cap_mask", "0x04010000");
+	attr(rc, dir, port, "cap_mask", infiniband ? "0x00010000" : "0x04010000");
 	attr(rc, dir, port, "pkeys/0", "0xffff");
 	for (unsigned i = 0; i < 16; i++) {
 		const uint8_t *g = gids[i];
@@ -123,8 +124,8 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 			g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14],
 			g[15]);
 		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
-		attr(rc, dir, port, name, "RoCE v2");
-		if (i >= ngids)
+		attr(rc, dir, port, name, infiniband ? "IB/RoCE v1" : "RoCE v2");
+		if (i >= ngids || infiniband)
 			continue;
 		snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
 		attr(rc, dir, port, name, "lo");

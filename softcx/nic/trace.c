@@ -85,9 +85,9 @@ static void put(struct tracer *r, const struct softcx_trace *rec, const struct h
 }
 
 /* Packets on a loop-back path have no headers; these are as if they went out and came back. */
-static void loopback_av(struct hw_av *av, const struct trace_source *source, uint32_t qpn)
+static void loopback_av(struct hw_av *av, const struct hw_dev *dev, uint32_t qpn)
 {
-	memcpy(av->dgid, source->gids[av->sgid_index & 15], sizeof(av->dgid));
+	hw_gid(dev, av->sgid_index, av->dgid);
 	hw_gid_mac(av->dgid, av->dmac);
 	av->hop_limit = 1;
 	av->dscp = 0;
@@ -96,7 +96,8 @@ static void loopback_av(struct hw_av *av, const struct trace_source *source, uin
 
 static void add_path(struct softcx_trace *rec, const struct trace_source *source, const struct hw_trace *t)
 {
-	const struct hw_qp *qp = hw_qp_find(source->tracers->files->devs[source->dev], rec->qpn);
+	struct hw_dev *dev = source->tracers->files->devs[source->dev];
+	const struct hw_qp *qp = hw_qp_find(dev, rec->qpn);
 	struct hw_qp_mod mod;
 	uint16_t sq, rq;
 
@@ -105,10 +106,10 @@ static void add_path(struct softcx_trace *rec, const struct trace_source *source
 	hw_qp_query(qp, &mod, &sq, &rq);
 	rec->dest_qpn = mod.dest_qpn;
 	if (t->kind == HW_TRACE_WQE && t->type == HW_UD && t->ds >= WQE_UD_SGE_DS)
-		mod.av = hw_datagram_av(t->wqe);
+		mod.av = hw_datagram_av(dev, t->wqe);
 	else if (mod.av.loopback)
-		loopback_av(&mod.av, source, rec->qpn);
-	memcpy(rec->sgid, source->gids[mod.av.sgid_index & 15], sizeof(rec->sgid));
+		loopback_av(&mod.av, dev, rec->qpn);
+	hw_gid(dev, mod.av.sgid_index, rec->sgid);
 	memcpy(rec->dgid, mod.av.dgid, sizeof(rec->dgid));
 	hw_gid_mac(rec->sgid, rec->smac);
 	memcpy(rec->dmac, mod.av.dmac, sizeof(rec->dmac));
@@ -158,12 +159,9 @@ void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
 	LIST_INIT(&t->list);
 	t->files = files;
 	for (unsigned i = 0; i < ndevs; i++) {
-		unsigned ngids;
-
 		t->source[i].tracers = t;
 		t->source[i].dev = i;
 		ident_dev(i, t->source[i].label);
-		nic_dev_gids(i, t->source[i].gids, &ngids);
 	}
 }
 

@@ -20,7 +20,6 @@ struct trace_source {
 	struct tracers *tracers;
 	unsigned dev;
 	char label[SOFTCX_MAX_LABEL];
-	uint8_t gids[16][16];
 };
 
 struct tracers {

@@ -203,6 +203,8 @@ static const char *lost(const struct softcx_trace *rec)
 		[HW_LOST_GID] = "no port has this GID",
 		[HW_LOST_MAC] = "the port with this GID has another MAC address",
 		[HW_LOST_HOPS] = "the hop limit is 0",
+		[HW_LOST_LID] = "no port has this LID",
+		[HW_LOST_GRH] = "the port with this LID has another GID",
 	};
 
 	return rec->syndrome == CQE_SYND_RETRY && rec->number < COUNT(words) ? words[rec->number] : NULL;

@@ -27,6 +27,31 @@ static __be64 service_id(const struct ucma_id *id, const struct sockaddr_storage
 	return htobe64((uint64_t)id->ps << 16 | ucma_addr_port(addr));
 }
 
+/* ---- addresses of ports ----------------------------------------------------------------- */
+
+static const struct hw_dev *port_of(const struct ucma_id *id, const struct ucma_where *where)
+{
+	return id->net->devs[where->dev].hw;
+}
+
+static bool on_infiniband(const struct ucma_id *id)
+{
+	return hw_is_infiniband(port_of(id, &id->local));
+}
+
+/* On RoCE, GIDs are made of IP addresses. IPoIB addresses lead to the port's own GID. */
+static void gid_of(const struct ucma_id *id, const struct ucma_where *where, uint8_t gid[16])
+{
+	if (!hw_is_infiniband(port_of(id, where)) || !hw_gid(port_of(id, where), 0, gid))
+		memcpy(gid, where->gid, sizeof(where->gid));
+}
+
+/* 0 on RoCE */
+static uint16_t lid_of(const struct ucma_id *id, const struct ucma_where *where)
+{
+	return hw_is_infiniband(port_of(id, where)) ? hw_lid(port_of(id, where)) : 0;
+}
+
 static bool has_route(const struct ucma_id *id)
 {
 	return id->state >= UCMA_ROUTE_RESOLVED && id->state != UCMA_LISTEN;
@@ -55,16 +80,18 @@ int ucma_query_route(struct ucma_id *id, struct nic_call *call, uint64_t respons
 		resp.node_guid = nic_dev_guid(id->local.dev);
 		resp.ibdev_index = id->local.dev;
 		resp.port_num = PORT_NUM;
-		memcpy(path->sgid, id->local.gid, sizeof(path->sgid));
+		gid_of(id, &id->local, path->sgid);
 		if (has_remote(id))
-			memcpy(path->dgid, id->remote.gid, sizeof(path->dgid));
+			gid_of(id, &id->remote, path->dgid);
 		path->pkey = htobe16(PKEY);
 	}
 	if (has_route(id)) {
 		resp.num_paths = 1;
 		path->reversible = 1;
 		path->numb_path = 1;
-		path->hop_limit = HOP_LIMIT;
+		path->hop_limit = on_infiniband(id) ? 0 : HOP_LIMIT;
+		path->slid = htobe16(lid_of(id, &id->local));
+		path->dlid = htobe16(lid_of(id, &id->remote));
 		path->traffic_class = id->tos;
 		path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
 		path->mtu = PATH_MTU;
@@ -99,15 +126,15 @@ static int query_addr(struct ucma_id *id, struct nic_call *call, uint64_t respon
 }
 
 static void fill_gid(const struct ucma_id *id, struct __kernel_sockaddr_storage *to,
-	const struct sockaddr_storage *addr, const uint8_t *gid, __be16 pkey)
+	const struct sockaddr_storage *addr, const struct ucma_where *where, __be16 pkey)
 {
 	struct ucma_sockaddr_ib sib = {.family = AF_IB, .pkey = pkey};
 
 	if (addr->ss_family == AF_IB) {
 		memcpy(&sib, addr, sizeof(sib));
 	} else {
-		if (gid)
-			memcpy(sib.addr, gid, sizeof(sib.addr));
+		if (where)
+			gid_of(id, where, sib.addr);
 		sib.sid = service_id(id, addr);
 	}
 	memcpy(to, &sib, sizeof(sib));
@@ -121,8 +148,8 @@ static int query_gid(struct ucma_id *id, struct nic_call *call, uint64_t respons
 		return -ENOSPC;
 	device_of(id, &resp);
 	resp.src_size = resp.dst_size = sizeof(struct ucma_sockaddr_ib);
-	fill_gid(id, &resp.src_addr, &id->src, id->has_dev ? id->local.gid : NULL, resp.pkey);
-	fill_gid(id, &resp.dst_addr, &id->dst, has_remote(id) ? id->remote.gid : NULL, resp.pkey);
+	fill_gid(id, &resp.src_addr, &id->src, id->has_dev ? &id->local : NULL, resp.pkey);
+	fill_gid(id, &resp.dst_addr, &id->dst, has_remote(id) ? &id->remote : NULL, resp.pkey);
 	return store(call, response, &resp, sizeof(resp), out);
 }
 
@@ -142,9 +169,11 @@ static int query_path(struct ucma_id *id, struct nic_call *call, uint64_t respon
 	if (resp.num_paths && out >= sizeof(resp)) {
 		resp.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
 		rec->service_id = service_id(id, &id->dst);
-		memcpy(&rec->dgid, id->remote.gid, sizeof(rec->dgid));
-		memcpy(&rec->sgid, id->local.gid, sizeof(rec->sgid));
-		rec->flowlabel_hoplimit = htobe32(HOP_LIMIT);
+		gid_of(id, &id->remote, rec->dgid.raw);
+		gid_of(id, &id->local, rec->sgid.raw);
+		rec->flowlabel_hoplimit = htobe32(on_infiniband(id) ? 0 : HOP_LIMIT);
+		rec->slid = htobe16(lid_of(id, &id->local));
+		rec->dlid = htobe16(lid_of(id, &id->remote));
 		rec->tclass = id->tos;
 		rec->reversible_numpath = 0x80 | 1;
 		rec->pkey = htobe16(PKEY);
@@ -173,13 +202,17 @@ int ucma_query(struct ucma_id *id, struct nic_call *call, uint64_t response, uin
 void ucma_ah_attr(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 {
 	memset(ah, 0, sizeof(*ah));
+	ah->port_num = PORT_NUM;
+	if (on_infiniband(id)) { /* sa_query.c, ib_init_ah_attr_from_path(): no GRH within a subnet */
+		ah->dlid = lid_of(id, &id->remote);
+		return;
+	}
 	memcpy(ah->grh.dgid, id->remote.gid, sizeof(ah->grh.dgid));
 	ah->grh.sgid_index = id->local.gid_index;
 	ah->grh.hop_limit = HOP_LIMIT;
 	ah->grh.traffic_class = id->tos;
 	ah->static_rate = PATH_RATE;
 	ah->is_global = 1;
-	ah->port_num = PORT_NUM;
 }
 
 /* cm.c: cm_init_qp_init_attr(), cm_init_qp_rtr_attr(), cm_init_qp_rts_attr() */

@@ -16,15 +16,6 @@ static uint32_t fact(const struct hw_dev *hw, enum profile_fact f)
 	return (uint32_t)hw_fact(hw, f);
 }
 
-unsigned uverbs_caps_gids(unsigned dev)
-{
-	uint8_t gids[16][16];
-	unsigned n;
-
-	nic_dev_gids(dev, gids, &n);
-	return n;
-}
-
 bool uverbs_caps_ts_format(const struct hw_dev *hw, unsigned format)
 {
 	uint64_t clocks = fact(hw, PROFILE_CLOCKS);
@@ -137,7 +128,7 @@ int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_q
 	memset(ex, 0, sizeof(*ex));
 	if (port != 1)
 		return -EINVAL;
-	p->port_cap_flags = IB_UVERBS_PCF_CM_SUP | IB_UVERBS_PCF_IP_BASED_GIDS;
+	p->port_cap_flags = IB_UVERBS_PCF_CM_SUP;
 	p->max_msg_sz = 1u << UVERBS_LOG_MAX_MSG;
 	p->gid_tbl_len = UVERBS_GID_TABLE;
 	p->pkey_tbl_len = 1;
@@ -147,25 +138,30 @@ int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_q
 	p->active_width = 2; /* 4x */
 	p->active_speed = speeds[fact(dev, PROFILE_SPEED)];
 	p->phys_state = hw_port_up(dev) ? 5 : 3; /* link up, disabled */
+	if (hw_is_infiniband(dev)) {
+		p->link_layer = IBV_LINK_LAYER_INFINIBAND;
+		p->lid = hw_lid(dev);
+		p->sm_lid = UVERBS_SM_LID;
+		p->subnet_timeout = UVERBS_SUBNET_TIMEOUT;
+		p->max_vl_num = 4; /* VL0 to VL7 */
+		p->gid_tbl_len = UVERBS_IB_GID_TABLE;
+		return 0;
+	}
+	p->port_cap_flags |= IB_UVERBS_PCF_IP_BASED_GIDS;
 	p->link_layer = IBV_LINK_LAYER_ETHERNET;
 	p->flags = IB_UVERBS_QPF_GRH_REQUIRED;
 	return 0;
 }
 
-bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *entry)
+bool uverbs_caps_gid(const struct hw_dev *dev, uint32_t index, struct ib_uverbs_gid_entry *entry)
 {
-	uint8_t gids[16][16];
-	unsigned n;
-
-	nic_dev_gids(dev, gids, &n);
-	if (index >= n)
-		return false;
 	memset(entry, 0, sizeof(*entry));
-	memcpy(entry->gid, gids[index], 16);
+	if (!hw_gid(dev, index, (uint8_t *)entry->gid))
+		return false;
 	entry->gid_index = index;
 	entry->port_num = 1;
-	entry->gid_type = IB_UVERBS_GID_TYPE_ROCE_V2;
-	entry->netdev_ifindex = NIC_DEV_IFINDEX;
+	entry->gid_type = hw_is_infiniband(dev) ? IB_UVERBS_GID_TYPE_IB : IB_UVERBS_GID_TYPE_ROCE_V2;
+	entry->netdev_ifindex = hw_is_infiniband(dev) ? 0 : NIC_DEV_IFINDEX;
 	return true;
 }
 
@@ -178,7 +174,7 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_log_max_mkey, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_max_ra_req_qp, fact(hw, PROFILE_LOG_READS));
 	prm_set(p, PRM_cmd_hca_cap_log_max_ra_res_qp, fact(hw, PROFILE_LOG_READS));
-	prm_set(p, PRM_cmd_hca_cap_port_type, 1); /* Ethernet */
+	prm_set(p, PRM_cmd_hca_cap_port_type, !hw_is_infiniband(hw)); /* 1: Ethernet */
 	prm_set(p, PRM_cmd_hca_cap_num_ports, 1);
 	prm_set(p, PRM_cmd_hca_cap_stat_rate_support, UVERBS_STAT_RATES);
 	prm_set(p, PRM_cmd_hca_cap_sq_ts_format, fact(hw, PROFILE_CLOCKS));
@@ -186,7 +182,7 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_log_max_msg, UVERBS_LOG_MAX_MSG);
 	prm_set(p, PRM_cmd_hca_cap_block_lb_mc, 1);
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
-	prm_set(p, PRM_cmd_hca_cap_roce, 1);
+	prm_set(p, PRM_cmd_hca_cap_roce, !hw_is_infiniband(hw));
 	prm_set(p, PRM_cmd_hca_cap_atomic, 1);
 	prm_set(p, PRM_cmd_hca_cap_cq_oi, 1);
 	prm_set(p, PRM_cmd_hca_cap_cd, 1);
@@ -273,7 +269,7 @@ bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096
 		return true;
 	case PRM_CAP_ROCE:
 		caps_roce(hw, page);
-		return true;
+		return !hw_is_infiniband(hw);
 	case CAP_ETHERNET:
 	case CAP_IPOIB:
 	case CAP_IPOIB_ENHANCED:

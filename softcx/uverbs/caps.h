@@ -28,14 +28,15 @@ enum {
 	UVERBS_MAX_SRQ_SGE = 31,
 	UVERBS_COMP_VECTORS = 8,
 	UVERBS_GID_TABLE = 255,
+	UVERBS_IB_GID_TABLE = 8,       /* of an InfiniBand port */
+	UVERBS_SM_LID = 1,             /* of the subnet manager, which nobody can ask anything */
+	UVERBS_SUBNET_TIMEOUT = 18,    /* as opensm sets it */
 	UVERBS_EQN = 8,                /* event queue of completion vector 0 */
 	UVERBS_MIN_UDP_SPORT = 0xc000, /* of RoCE v2 packets: IBTA annex A17 */
 	UVERBS_MAX_UDP_SPORT = 0xffff,
 	/* ads.stat_rate values that the device has, by 1 << value: none, as cap stat_rate_support */
 	UVERBS_STAT_RATES = 0,
 };
-
-unsigned uverbs_caps_gids(unsigned dev);
 
 /** True if queues of the device can have timestamps of this enum prm_ts_format. */
 bool uverbs_caps_ts_format(const struct hw_dev *hw, unsigned format);
@@ -48,7 +49,7 @@ void uverbs_caps_device_drv(struct mlx5_ib_query_device_resp *resp, size_t room)
 /** -EINVAL for a port that does not exist. */
 int uverbs_caps_port(const struct hw_dev *dev, uint32_t port, struct ib_uverbs_query_port_resp_ex *resp);
 /** False when the index is free or out of the table. */
-bool uverbs_caps_gid(unsigned dev, uint32_t index, struct ib_uverbs_gid_entry *entry);
+bool uverbs_caps_gid(const struct hw_dev *dev, uint32_t index, struct ib_uverbs_gid_entry *entry);
 
 /**
  * Fills the 4096 bytes of a capability page (op_mod of QUERY_HCA_CAP: type << 1 | current).

@@ -82,7 +82,7 @@ static int query_gid_entry(struct uverbs_bundle *b)
 	if (uverbs_attr_value(b, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) ||
 		uverbs_attr_value(b, UVERBS_ATTR_QUERY_GID_ENTRY_PORT) != 1 || index >= UVERBS_GID_TABLE)
 		return -EINVAL;
-	if (!uverbs_caps_gid(b->file->index, (uint32_t)index, &entry))
+	if (!uverbs_caps_gid(b->file->dev, (uint32_t)index, &entry))
 		return -ENODATA;
 	return uverbs_attr_out(b, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, &entry, sizeof(entry));
 }
@@ -97,9 +97,9 @@ static int query_gid_table(struct uverbs_bundle *b)
 
 	if (uverbs_attr_value(b, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) || size == 0 || size > UINT16_MAX)
 		return -EINVAL;
-	if (uverbs_caps_gids(b->file->index) > a->len / size)
+	if (uverbs_caps_gid(b->file->dev, (uint32_t)(a->len / size), &entry))
 		return -EINVAL;
-	for (; uverbs_caps_gid(b->file->index, (uint32_t)n, &entry); n++) {
+	for (; uverbs_caps_gid(b->file->dev, (uint32_t)n, &entry); n++) {
 		r = nic_call_store(
 			b->call, a->data + n * size, &entry, size < sizeof(entry) ? size : sizeof(entry));
 		if (r < 0)

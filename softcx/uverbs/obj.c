@@ -506,9 +506,10 @@ int uverbs_ah_create(struct uverbs_file *file, const struct ib_uverbs_create_ah 
 {
 	struct uverbs_pd *pd;
 	struct uverbs_obj *ah;
+	uint8_t gid[16];
 
-	if (req->attr.port_num != 1 || !req->attr.is_global ||
-		req->attr.grh.sgid_index >= uverbs_caps_gids(file->index))
+	if (req->attr.port_num != 1 || (!req->attr.is_global && !hw_is_infiniband(file->dev)) ||
+		(req->attr.is_global && !hw_gid(file->dev, req->attr.grh.sgid_index, gid)))
 		return -EINVAL;
 	if (uverbs_pd_find(file, req->pd_handle, &pd) < 0)
 		return -EINVAL;

@@ -340,7 +340,9 @@ static enum hw_qp_state to_hw_state(enum ibv_qp_state s)
 
 static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a)
 {
-	const uint32_t max_ra = 1u << hw_fact(qp->obj.file->dev, PROFILE_LOG_READS);
+	const struct hw_dev *dev = qp->obj.file->dev;
+	const uint32_t max_ra = 1u << hw_fact(dev, PROFILE_LOG_READS);
+	uint8_t gid[16];
 
 	if ((a->attr_mask & IBV_QP_PORT) && a->port_num != 1)
 		return -EINVAL;
@@ -355,7 +357,9 @@ static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_mo
 	if (a->attr_mask & IBV_QP_ALT_PATH) /* no automatic path migration on RoCE */
 		return -EINVAL;
 	if (a->attr_mask & IBV_QP_AV) {
-		if (!a->dest.is_global || a->dest.sgid_index >= uverbs_caps_gids(qp->obj.file->index))
+		if (!a->dest.is_global && !hw_is_infiniband(dev))
+			return -EINVAL;
+		if (a->dest.is_global && !hw_gid(dev, a->dest.sgid_index, gid))
 			return -EINVAL;
 		if (a->dest.port_num != 1)
 			return -EINVAL;
@@ -381,13 +385,22 @@ static uint16_t udp_sport(uint32_t flow_label, uint32_t local_qpn, uint32_t remo
 }
 
 /*
- * Linux mlx5_set_path() for RoCE v2. The core has looked up MAC address and hop limit by then
+ * Linux mlx5_set_path(). For RoCE v2 the core has looked up MAC address and hop limit by then
  * (ib_resolve_unicast_gid_dmac()). A static rate is lowered to one that the device has, and it has none.
  */
-static void set_path(struct hw_av *av, const struct ib_uverbs_modify_qp *a, uint32_t local_qpn)
+static void set_path(
+	const struct hw_dev *dev, struct hw_av *av, const struct ib_uverbs_modify_qp *a, uint32_t local_qpn)
 {
 	enum { IP_HOP_LIMIT = 64 };
 
+	if (hw_is_infiniband(dev)) {
+		av->grh = a->dest.is_global;
+		av->dlid = a->dest.dlid;
+		av->sgid_index = a->dest.sgid_index;
+		av->hop_limit = a->dest.hop_limit;
+		memcpy(av->dgid, a->dest.dgid, sizeof(av->dgid));
+		return;
+	}
 	memcpy(av->dgid, a->dest.dgid, sizeof(av->dgid));
 	hw_gid_mac(av->dgid, av->dmac);
 	av->sgid_index = a->dest.sgid_index;
@@ -453,7 +466,7 @@ int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req
 	if (r < 0)
 		return r;
 	to_hw_mod(req, &mod);
-	set_path(&mod.av, req, hw_qpn(qp->hw));
+	set_path(qp->obj.file->dev, &mod.av, req, hw_qpn(qp->hw));
 	r = hw_qp_modify(qp->obj.file->dev, qp->hw, to_hw_state(to), &mod);
 	if (r < 0)
 		return r;

@@ -180,6 +180,72 @@ static void test_clocks_of_verbs(void **state)
 	}
 }
 
+static void test_infiniband_port(void **state)
+{
+	struct ib_uverbs_query_port req = {.port_num = 1};
+	struct ib_uverbs_query_port_resp *port;
+	uint8_t *page;
+
+	(void)state;
+	open_with(PROFILE_LINK, PROFILE_INFINIBAND);
+	app_open_context();
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_QUERY_PORT, req, port), 0);
+	assert_int_equal(port->link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(port->lid, hw_lid(app.dev));
+	assert_int_equal(port->sm_lid, 1);
+	assert_int_equal(port->port_cap_flags & IB_UVERBS_PCF_IP_BASED_GIDS, 0);
+	assert_int_equal(cap(PRM_CAP_GENERAL, PRM_cmd_hca_cap_port_type), 0);
+	assert_int_equal(cap(PRM_CAP_GENERAL, PRM_cmd_hca_cap_roce), 0);
+	assert_int_equal(app_query_caps(PRM_CAP_ROCE, &page), -EREMOTEIO);
+	app_teardown(NULL);
+}
+
+/* The fields of either link layer are reserved on the other. */
+static void test_infiniband_paths(void **state)
+{
+	static const struct {
+		unsigned bit, width, value;
+		int syndrome;
+	} t[] = {
+		{PRM_ads_dscp, 1, 0x5c0031},
+		{PRM_ads_udp_sport, 0xc000, 0x5c0031},
+		{PRM_ads_eth_prio, 1, 0x5c0031},
+		{PRM_ads_rmac_47_32_byte * 8 + 16, 32, 1, 0x5c0031},
+		{PRM_ads_src_addr_index, 16, 0x5c0022},
+		{PRM_ads_grh, 1, 0},
+	};
+	const size_t ads_off = PRM_modify_qp_in_qpc_byte + PRM_qpc_primary_address_path_byte;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		uint8_t in[PRM_SIZE_modify_qp_in] = {0}, *out, *mem;
+		uint64_t handle, qp;
+		uint32_t umem, pdn, qpn;
+		struct devx_cq cq;
+		int r;
+
+		open_with(PROFILE_LINK, PROFILE_INFINIBAND);
+		app_open_context();
+		app_new_pd(&pdn);
+		mem = app_arena_alloc(UMEM, 4096);
+		assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
+		assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+		assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+		assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+		prm_set(in, PRM_in_opcode, PRM_OP_INIT2RTR_QP);
+		prm_set(in, PRM_in_objn, qpn);
+		prm_set(in + PRM_modify_qp_in_qpc_byte, PRM_qpc_mtu, 5);
+		prm_set(in + PRM_modify_qp_in_qpc_byte, PRM_qpc_remote_qpn, qpn);
+		prm_set(in + ads_off, PRM_ads_vhca_port_num, 1);
+		prm_set(in + ads_off, PRM_ads_rlid, 2);
+		prm_set(in + ads_off, t[i].bit, t[i].width, t[i].value);
+		r = app_devx(
+			MLX5_IB_METHOD_DEVX_OBJ_MODIFY, &qp, in, sizeof(in), PRM_SIZE_modify_qp_out, &out);
+		assert_int_equal(r == -EREMOTEIO ? (int)app_syndrome(out) : r, t[i].syndrome);
+		app_teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +253,8 @@ int main(void)
 		cmocka_unit_test(test_no_scheduling),
 		cmocka_unit_test(test_device_attributes),
 		cmocka_unit_test(test_no_forced_loopback),
+		cmocka_unit_test(test_infiniband_port),
+		cmocka_unit_test(test_infiniband_paths),
 		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_clocks_of_verbs),
 	};

@@ -24,6 +24,7 @@ small-inline)
 		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
 	;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
+infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
 cx6 | cx6dx-rtc | cx7 | bluefield3 | vf) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
