@@ -96,7 +96,7 @@ static bool is_table(const char *path)
 	char begin[sizeof(magic) - 1];
 	bool table;
 
-	if (rnic_region_open(&r, path) < 0)
+	if (rnic_region_open(&r, path, false) < 0)
 		return false;
 	table = rnic_region_read(r, 0, begin, sizeof(begin)) == 0 && memcmp(begin, magic, sizeof(begin)) == 0;
 	rnic_region_close(r);

@@ -15,6 +15,11 @@
 
 enum { LOOK, CHANGE }; /* windows of a raw region */
 
+#define REFUSED_BY_KERNEL                                                                                    \
+	" (it has holes that cannot be filled, or is shorter now; before Linux 6.2 the daemon must be "      \
+	"allowed "                                                                                           \
+	"to write to it, outside of /dev/shm by ReadWritePaths= in its unit)"
+
 struct region_keys {
 	SLIST_ENTRY(region_keys) link;
 	struct rnic_pd *pd;
@@ -52,6 +57,9 @@ static const char *words_of(int error)
 		return "it is no regular file";
 	case -ENODATA:
 		return "it is empty";
+	case -EROFS:
+		return "read-only file system; a service needs ReadWritePaths= in its unit to open it for "
+		       "writing";
 	default:
 		return strerror(-error);
 	}
@@ -62,10 +70,15 @@ static void open_file(struct region *r)
 	const struct catalog_region *conf = r->conf;
 	const struct table_geometry *g = &r->table.geometry;
 	char why[200];
-	int e = rnic_region_open(&r->file, conf->path);
+	int e = rnic_region_open(&r->file, conf->path, conf->writable);
 
 	if (e < 0) {
 		set_bad(r, "file %s: %s", conf->path, words_of(e));
+	} else if (conf->writable && !rnic_region_in_memory(r->file)) {
+		set_bad(r,
+			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
+			"/dev/shm",
+			conf->path);
 	} else if (conf->raw) {
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
@@ -249,8 +262,9 @@ int region_window(
 		e = rnic_region_window(
 			r->file, pd, r->number + w, off, region_part_size(r, part), access, &k->window[w]);
 		if (e < 0)
-			return log_errno(e, "%s: region file %s cannot be registered with %s", r->conf->where,
-				r->conf->path, rnic_device_name(rnic_pd_device(pd)));
+			return log_errno(e, "%s: region file %s cannot be registered with %s%s",
+				r->conf->where, r->conf->path, rnic_device_name(rnic_pd_device(pd)),
+				e == -EFAULT ? REFUSED_BY_KERNEL : "");
 		pthread_mutex_lock(&r->state->lock);
 		k->registered[w] = true;
 		pthread_mutex_unlock(&r->state->lock);

@@ -7,8 +7,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 struct rnic_region {
 	int fd;
@@ -18,10 +21,10 @@ struct rnic_region {
 	ino_t ino;
 };
 
-int rnic_region_open(struct rnic_region **out, const char *path)
+int rnic_region_open(struct rnic_region **out, const char *path, bool writable)
 {
 	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof(*region));
-	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(cleanup_close) int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
 	if (!region)
@@ -35,7 +38,7 @@ int rnic_region_open(struct rnic_region **out, const char *path)
 	region->size = (uint64_t)st.st_size;
 	region->dev = st.st_dev;
 	region->ino = st.st_ino;
-	region->mem = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	region->mem = mmap(NULL, region->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
 		return -errno;
 	region->fd = steal_fd(&fd);
@@ -92,6 +95,38 @@ bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
 	return a->dev == b->dev && a->ino == b->ino;
 }
 
+bool rnic_region_in_memory(const struct rnic_region *region)
+{
+	struct statfs fs;
+
+	return fstatfs(region->fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+/* Registers through a writable mapping that lasts no longer, for Linux before 6.2 */
+static struct ibv_mr *register_writable(const struct rnic_region *region, struct rnic_pd *pd, uint64_t off,
+	uint64_t size, uint64_t iova, unsigned flags)
+{
+	CLEANUP(cleanup_close) int fd = -1;
+	struct ibv_mr *mr;
+	char path[32];
+	uint8_t *mem;
+	int e;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	mem = fd < 0 ? MAP_FAILED : mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED) {
+		errno = EFAULT;
+		return NULL;
+	}
+	mr = ibv_reg_mr_iova(pd->pd, mem + off, size, iova, flags);
+	e = errno;
+	munmap(mem, region->size);
+	errno = e;
+	return mr;
+}
+
 int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window)
 {
@@ -107,6 +142,8 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	assert(off < region->size && size <= region->size - off);
 	*window = (struct rnic_window){.iova = iova};
 	window->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
+	if (!window->mr && errno == EFAULT && access != RNIC_REMOTE_CHANGE)
+		window->mr = register_writable(region, pd, off, size, iova, (unsigned)flags[access]);
 	if (!window->mr)
 		return -errno;
 	window->lkey = window->mr->lkey;

@@ -16,12 +16,11 @@
 struct rnic_region;
 
 /**
- * Maps the whole file @path, shared. The file is opened for writing because before Linux 6.2 the kernel pins
- * pages for a device only through a writable mapping. The CPU neither reads nor writes there: the file
- * belongs to its application, and memory behind its end, or a hole on a file system that is full, is SIGBUS.
- * -EINVAL when it is not a regular file; -ENODATA when it is empty.
+ * Maps the whole file @path, shared; @writable: for windows that the NIC changes. The CPU neither reads nor
+ * writes there: the file belongs to its application, and memory behind its end, or a hole on a file system
+ * that is full, is SIGBUS. -EINVAL when it is not a regular file; -ENODATA when it is empty.
  */
-int rnic_region_open(struct rnic_region **region, const char *path);
+int rnic_region_open(struct rnic_region **region, const char *path, bool writable);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
 /** Reads @size bytes at @off. -ENODATA: the file does not reach that far, or no longer. */
@@ -33,6 +32,8 @@ bool rnic_region_is_whole(const struct rnic_region *region);
 bool rnic_region_is_locked(const struct rnic_region *region);
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
+/** True: the file lies in memory (tmpfs, hugetlbfs), so that the NIC may change it. */
+bool rnic_region_in_memory(const struct rnic_region *region);
 
 struct rnic_window {
 	uint64_t iova;
@@ -53,7 +54,12 @@ enum rnic_access {
  * Registers bytes [@off, @off + @size) of the file as window number @number, with a key for queues of @pd. No
  * two windows of one PD have the same number. IOVA and memory agree modulo the page size: the IOVA is a
  * multiple of 2^40 plus @off % page size. This pins the pages, which takes a second for some gigabytes; it
- * may be called on any thread. -EFAULT: pages are missing and cannot be made, or the file is shorter by now.
+ * may be called on any thread.
+ *
+ * A window that the NIC changes needs a file that lies in memory: since Linux 6.5 the kernel pins no pages of
+ * others for that (mm/gup.c, writable_file_mapping_allowed). Before 6.2 it pins pages only through a writable
+ * mapping, whatever for; then this needs permission to write to the file. -EFAULT: one of these, or pages are
+ * missing and cannot be made, or the file is shorter by now.
  */
 int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window);

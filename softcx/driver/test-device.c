@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
+#include <linux/magic.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -627,6 +629,37 @@ static void test_file_shrinks_under_the_nic(void **state)
 	free(to);
 }
 
+/** Linux pins pages of a file on a disk for a device that reads, not for one that writes. */
+static void test_pinning_a_file(void **state)
+{
+	enum { LEN = 4096 };
+	char name[] = "pinned-XXXXXX";
+	int file = mkstemp(name), memory = memfd_create("pinned", MFD_CLOEXEC);
+	struct statfs fs;
+
+	(void)state;
+	assert_true(file >= 0 && memory >= 0 && unlink(name) == 0 && fstatfs(file, &fs) == 0);
+	for (int i = 0; i < 4; i++) {
+		bool write = i & 1, on_disk = i & 2 && fs.f_type != TMPFS_MAGIC;
+		struct ibv_context *ctx = open_device();
+		struct ibv_pd *pd = ibv_alloc_pd(ctx);
+		struct ibv_mr *mr;
+		void *p;
+
+		assert_int_equal(ftruncate(i & 2 ? file : memory, LEN), 0);
+		p = mmap(NULL, LEN, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, i & 2 ? file : memory,
+			0);
+		assert_ptr_not_equal(p, MAP_FAILED);
+		mr = ibv_reg_mr(pd, p, LEN, write ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_REMOTE_READ);
+		assert_int_equal(mr == NULL, write && on_disk);
+		assert_int_equal(mr ? 0 : errno, write && on_disk ? EFAULT : 0);
+		assert_int_equal(mr ? ibv_dereg_mr(mr) : 0, 0);
+		assert_int_equal(munmap(p, LEN) | ibv_dealloc_pd(pd) | ibv_close_device(ctx), 0);
+	}
+	close(file);
+	close(memory);
+}
+
 static void test_fork_with_registered_memory(void **state)
 {
 	size_t len = 64 * 4096;
@@ -748,6 +781,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_anonymous_shared_memory),
 		cmocka_unit_test(test_range_of_many_files),
 		cmocka_unit_test(test_file_shrinks_under_the_nic),
+		cmocka_unit_test(test_pinning_a_file),
 		cmocka_unit_test(test_fork_with_registered_memory),
 		cmocka_unit_test(test_malformed_messages),
 	};

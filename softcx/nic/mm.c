@@ -105,6 +105,15 @@ static int check(uint64_t va, uint64_t len, const struct mm_piece *pieces, unsig
 	return va + len < va || next < va + len ? -EINVAL : 0;
 }
 
+/* A file system whose pages are never written back. Memory of an application is in a memfd. */
+static bool in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
 static int map_pieces(struct mapping *m, const struct mm_piece *pieces, unsigned n)
 {
 	uint64_t total = pieces[n - 1].va + pieces[n - 1].len - pieces[0].va;
@@ -113,6 +122,9 @@ static int map_pieces(struct mapping *m, const struct mm_piece *pieces, unsigned
 	int prot = PROT_READ | (m->mem.writable ? PROT_WRITE : 0);
 	uint8_t *at;
 
+	for (unsigned i = 0; i < n; i++)
+		if (m->mem.writable && !in_memory(pieces[i].fd))
+			return -EFAULT;
 	m->size = total + 3 * page;
 	m->base = mmap(NULL, m->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m->base == MAP_FAILED) {

@@ -3,6 +3,9 @@
  * mm.h - memory of applications, mapped here. A range may consist of several pieces of several files; they
  * are mapped side by side, so that the hardware sees one contiguous range.
  *
+ * Linux since 6.5 pins no pages of a file that lies on a disk so that a device can write to them: mm/gup.c,
+ * writable_file_mapping_allowed(). Neither does this: -EFAULT.
+ *
  * A file may become shorter than what is mapped: an access beyond its end meets zeros (the page is replaced,
  * see mm_init) and never kills the NIC.
  *

@@ -19,14 +19,14 @@ limit=$((time + ${TEST_LIMIT:-240}))
 
 "$REDDN_TABLE" create --quiet --seed 1 --capacity 100 --max-key 16 --max-value 200 "$work/table" >/dev/null || fail "no table"
 seq 100 | sed 's/.*/key &\tvalue &/' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
-head -c 4096 /dev/zero | tee "$work/words" "$work/registers" >"$work/more"
+head -c 4096 /dev/zero | tee "$memory/words" "$memory/registers" >"$memory/more"
 start_nic
 start_reddnd "control = \"$work/control\";
 regions = (
   { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
-  { name = \"w\"; kind = \"raw\"; path = \"$work/words\"; writable = true; },
-  { name = \"r\"; kind = \"raw\"; path = \"$work/registers\"; writable = true; },
-  { name = \"m\"; kind = \"raw\"; path = \"$work/more\"; writable = true; } );
+  { name = \"w\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; },
+  { name = \"r\"; kind = \"raw\"; path = \"$memory/registers\"; writable = true; },
+  { name = \"m\"; kind = \"raw\"; path = \"$memory/more\"; writable = true; } );
 offloads = (
   { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"both\"; program = \"hash-get-parallel\"; region = \"t\"; },

@@ -13,6 +13,9 @@ set -u
 : "${SOFTCX:?set SOFTCX to the path of the softcx tool}"
 
 work=$(mktemp -d)
+# for files that NICs change: Linux lets them do that in memory only
+# shellcheck disable=SC2034 # used by tests
+memory=$(mktemp -d -p /dev/shm)
 export SOFTCX_DIR=$work/nic
 mkdir -p "$SOFTCX_DIR"
 pids=()
@@ -50,7 +53,7 @@ finish()
 	local rc=$?
 
 	end_processes
-	rm -rf "$work"
+	rm -rf "$work" "$memory"
 	exit "$rc"
 }
 trap finish EXIT

@@ -31,7 +31,7 @@ esac
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
-head -c 4096 /dev/zero >"$work/words"
+head -c 4096 /dev/zero >"$memory/words"
 
 mkdir "$work/programs"
 cp "$programs"/*.rdn "$work/programs"
@@ -53,7 +53,7 @@ END
 start_nic
 start_reddnd "control = \"$work/control\";
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
-  { name = \"words\"; kind = \"raw\"; path = \"$work/words\"; writable = true; } );
+  { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
 offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },

@@ -9,9 +9,9 @@
 : "${REDDNCTL:?}" "${REDDNC:?}" "${ENDLESS:?}"
 seed=${TEST_SEED:-1}
 control=$work/control
-mkdir "$work/a" "$work/b"
+mkdir "$memory/a" "$memory/b"
 for dir in a b; do
-	"$ENDLESS" make "$work/$dir" || fail "no regions"
+	"$ENDLESS" make "$memory/$dir" || fail "no regions"
 done
 # after the 5000 nodes of the list there is a node that points to itself
 circle=$((5000 * 19))
@@ -57,7 +57,7 @@ expect_unpaid() # WORDS
 
 ask() # OFFLOAD DIR DEPTH COUNT
 {
-	on_nic ask.log "$ENDLESS" ask "$address" "$port" "$1" "$work/$2" "$3" "$4" "$seed" ||
+	on_nic ask.log "$ENDLESS" ask "$address" "$port" "$1" "$memory/$2" "$3" "$4" "$seed" ||
 		fail "$1, depth $3 (seed $seed)" "$work/ask.log" "$work/reddnd.log"
 	ok "$1, depth $3: $(tail -n 1 "$work/ask.log")"
 }
@@ -91,7 +91,7 @@ machine()
 regions=
 for dir in a b; do
 	for name in array nodes heap rules tape links; do
-		regions+="{ name = \"$name.$dir\"; kind = \"raw\"; path = \"$work/$dir/$name\"; writable = $([[ $name == tape ]] && echo true || echo false); }, "
+		regions+="{ name = \"$name.$dir\"; kind = \"raw\"; path = \"$memory/$dir/$name\"; writable = $([[ $name == tape ]] && echo true || echo false); }, "
 	done
 done
 settings()
@@ -151,7 +151,7 @@ rests()
 
 # While the daemon is stopped, a loop has the credits that it was given before, and no more
 for offload in list-endless.r list-endless; do
-	background ask.log "$ENDLESS" ask "$address" "$port" "$offload" "$work/a" 4 0 "$seed"
+	background ask.log "$ENDLESS" ask "$address" "$port" "$offload" "$memory/a" 4 0 "$seed"
 	asking=$child
 	until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
 	kill -STOP "$daemon"
@@ -185,7 +185,7 @@ done
 
 # ---- in the middle of a loop --------------------------------------------------------------
 
-background other.log "$ENDLESS" ask "$address" "$port" while-recycled "$work/a" 4 0 "$seed"
+background other.log "$ENDLESS" ask "$address" "$port" while-recycled "$memory/a" 4 0 "$seed"
 other=$child
 until_true grep -q running "$work/other.log" || fail "no client" "$work/other.log" "$work/reddnd.log"
 
@@ -277,13 +277,13 @@ run() # ARGUMENTS...
 {
 	on_nic run.log "$REDDNC" run "$@"
 }
-run -j -r "array=$work/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
+run -j -r "array=$memory/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
 python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answered"] and d["reply"] == "80bb000000000000" and 5900 < d["loop"]["iterations"] < 6000))' <"$work/run.log" ||
 	fail "while-recycled: a wrong answer" "$work/run.log"
-"$ENDLESS" make "$work/a" || fail "no regions"
-run -r "rules=$work/a/rules" -r "tape=$work/a/tape" -r "links=$work/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
+"$ENDLESS" make "$memory/a" || fail "no regions"
+run -r "rules=$memory/a/rules" -r "tape=$memory/a/tape" -r "links=$memory/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
 grep -q '^    6b 00 00 00 00 00 00 00$' "$work/run.log" || fail "turing: not 107 steps" "$work/run.log"
-run -t 300 -r "nodes=$work/a/nodes" -r "heap=$work/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a circular list ends" "$work/run.log"
+run -t 300 -r "nodes=$memory/a/nodes" -r "heap=$memory/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a circular list ends" "$work/run.log"
 grep -q 'no reply within 300 ms' "$work/run.log" || fail "no message" "$work/run.log"
 ok "reddnc runs these programs"
 done_testing

@@ -26,8 +26,8 @@ control = "$work/control";
 programs = [ "$work/programs", "$programs" ];
 regions = (
   { name = "pairs"; kind = "raw"; path = "$work/pairs"; },
-  { name = "words"; kind = "raw"; path = "$work/words"; writable = true; },
-  { name = "again"; kind = "raw"; path = "$work/again"; writable = true; } );
+  { name = "words"; kind = "raw"; path = "$memory/words"; writable = true; },
+  { name = "again"; kind = "raw"; path = "$memory/again"; writable = true; } );
 offloads = (
 $1 );
 END
@@ -44,9 +44,9 @@ python3 -c '
 import struct, sys
 pair = lambda *copies: b"".join(struct.pack("<Q24s", v, t) for v, t in copies)
 open(sys.argv[1], "wb").write((pair((7, b"old"), (9, b"new")) + pair((3 << 40, b"newer"), (3 << 32, b"older"))).ljust(4096, b"\0"))
-open(sys.argv[2], "wb").write(bytes(4096))' "$work/pairs" "$work/words"
+open(sys.argv[2], "wb").write(bytes(4096))' "$work/pairs" "$memory/words"
 
-ln "$work/words" "$work/again"
+ln "$memory/words" "$memory/again"
 start_nic
 ticket='  { name = "ticket"; program = "counter"; region = "words"; }'
 configure "$ticket"
@@ -120,7 +120,7 @@ import json, struct, sys
 replies = [struct.unpack("<B7xQ", bytes.fromhex(json.loads(l)["reply"])[:16]) for f in sys.argv[1:] for l in open(f)]
 sold = sorted(n for good, n in replies if good)
 assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$work"/sold.? || fail "tickets" "$work"/sold.?
-[[ $(od -An -tu8 -j16 -N8 "$work/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
+[[ $(od -An -tu8 -j16 -N8 "$memory/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
 # Unused RECVs are flushed at the end of a client and do not count as requests
@@ -160,6 +160,6 @@ expect_exit "$reddnd" reddnd reddnd.log
 python3 -c '
 import struct, sys
 words = struct.unpack("<512Q", open(sys.argv[1], "rb").read())
-assert words == (0, 3, 20) + (0,) * 509, words' "$work/words" || fail "requests without a client were executed"
+assert words == (0, 3, 20) + (0,) * 509, words' "$memory/words" || fail "requests without a client were executed"
 ok "only requests are counted"
 done_testing

@@ -73,9 +73,9 @@ run() # ARGUMENTS...: reddnc run on the NIC, into run.log
 }
 
 # tickets end at number 4: 3, 4, then none
-python3 -c 'import struct, sys; open(sys.argv[1], "wb").write(struct.pack("<512Q", 0, 3, *range(510)))' "$work/words"
+python3 -c 'import struct, sys; open(sys.argv[1], "wb").write(struct.pack("<512Q", 0, 3, *range(510)))' "$memory/words"
 for ticket in 3 4 none none; do
-	run -j -r "words=$work/words" "$programs/counter.rdn" 8 5 || fail "counter" "$work/run.log"
+	run -j -r "words=$memory/words" "$programs/counter.rdn" 8 5 || fail "counter" "$work/run.log"
 	python3 -c '
 import json, struct, sys
 d = json.load(open(sys.argv[1]))
@@ -83,14 +83,14 @@ sold, number = struct.unpack("<B7xQ", bytes.fromhex(d["reply"]))
 assert d["answered"] and (str(number) if sold else "none") == sys.argv[2], d' "$work/run.log" "$ticket" ||
 		fail "the ticket was $ticket" "$work/run.log"
 done
-[[ $(od -An -tu8 -j8 -N8 "$work/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
+[[ $(od -An -tu8 -j8 -N8 "$memory/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
 ok "a counter with a limit, run four times"
-run -r "words=$work/words" "$programs/counter.rdn" 8 6 || fail "counter" "$work/run.log"
+run -r "words=$memory/words" "$programs/counter.rdn" 8 6 || fail "counter" "$work/run.log"
 grep -qE '^ +was .* nop' "$work/run.log" || fail "no work request became a NOP" "$work/run.log"
 ok "the result of each work request"
-run -r "words=$work/words" "$programs/counter.rdn" 8 && fail "an argument too few"
+run -r "words=$memory/words" "$programs/counter.rdn" 8 && fail "an argument too few"
 grep -q 'takes 2 arguments, not 1' "$work/run.log" || fail "no message" "$work/run.log"
-run -r "words=$work/words" "$programs/counter.rdn" 8 x && fail "x"
+run -r "words=$memory/words" "$programs/counter.rdn" 8 x && fail "x"
 grep -q 'limit: "x" is not a number of at most 7 bytes' "$work/run.log" || fail "no message" "$work/run.log"
 run "$programs/counter.rdn" 8 1 && fail "no region"
 grep -q 'region "words" of the program is missing' "$work/run.log" || fail "no message" "$work/run.log"

@@ -103,7 +103,7 @@ heap_beyond() { header 48 '\xff\xff\xff\xff\xff\0\0\0'; }
 size_beyond() { header 56 '\xff\xff\xff\xff\xff\0\0\0'; }
 
 variants=("absent|No such file" "empty|it is empty" "short|it has 100 bytes" "cut_off|the file has 8192" "hole|it is not a reddnd table"
-	"random|it is not a reddnd table" "folder|Is a directory" "fifo|it is no regular file" "socket|No such device"
+	"random|it is not a reddnd table" "folder|it is no regular file" "fifo|it is no regular file" "socket|No such device"
 	"device|it is no regular file" "few_buckets|3 buckets" "heap_beyond|heap at" "size_beyond|its header has a size of")
 # root reads everything
 [[ $EUID -eq 0 ]] || variants+=("unreadable|Permission denied")
