@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/internal.h"
 
+#include "mlx5/barrier.h"
 #include "mlx5/prm.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
@@ -9,7 +10,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { UAR_CQ_DOORBELL = 0x20, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
@@ -23,9 +23,9 @@ enum { RC_SERVICE = 0, PATH_MIGRATED = 3, RQ_NONE = 3, LOG_MSG_MAX = 30 };
 /* Bits of opt_param_mask, Linux include/linux/mlx5/qp.h */
 enum { OPT_RRE = 1 << 1, OPT_RAE = 1 << 2, OPT_RWE = 1 << 3 };
 
-static void store_release32(uint32_t *p, uint32_t v)
+static void store_record(uint32_t *p, uint32_t v)
 {
-	atomic_thread_fence(memory_order_release);
+	barrier_to_device();
 	__atomic_store_n(p, htobe32(v), __ATOMIC_RELAXED);
 }
 
@@ -33,9 +33,9 @@ static void store_release32(uint32_t *p, uint32_t v)
  * store would stay in the processor until it is flushed, and the device would not see it. */
 static void ring(void *reg, uint64_t be_value)
 {
-	atomic_thread_fence(memory_order_seq_cst);
+	barrier_doorbell();
 	__atomic_store_n((uint64_t *)reg, be_value, __ATOMIC_RELAXED);
-	atomic_thread_fence(memory_order_seq_cst);
+	barrier_doorbell();
 }
 
 static struct mlx5dv_devx_obj *create(
@@ -151,8 +151,9 @@ static const uint8_t *entry(const struct rnic_cq *cq, uint32_t n)
 
 static bool owned(const struct rnic_cq *cq, uint32_t n)
 {
-	uint8_t own = __atomic_load_n(entry(cq, n) + CQE_OP_OWN, __ATOMIC_ACQUIRE);
+	uint8_t own = __atomic_load_n(entry(cq, n) + CQE_OP_OWN, __ATOMIC_RELAXED);
 
+	barrier_from_device();
 	return own >> 4 != CQE_OP_INVALID && (own & 1) == (n >> cq->log_size & 1);
 }
 
@@ -167,7 +168,7 @@ int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe)
 
 void rnic_cq_update(struct rnic_cq *cq)
 {
-	store_release32(&cq->db[DB_CONSUMER], cq->consumer & 0xffffff);
+	store_record(&cq->db[DB_CONSUMER], cq->consumer & 0xffffff);
 }
 
 void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
@@ -175,7 +176,7 @@ void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
 	uint32_t word =
 		(cq->arm_sn++ & 3) << 28 | (errors_only ? ARM_ERRORS_ONLY : 0) | (cq->consumer & 0xffffff);
 
-	store_release32(&cq->db[DB_ARM], word);
+	store_record(&cq->db[DB_ARM], word);
 	ring((uint8_t *)cq->dev->uar->base_addr + UAR_CQ_DOORBELL, htobe64((uint64_t)word << 32 | cq->cqn));
 }
 
@@ -453,7 +454,7 @@ void rnic_qp_deinit(struct rnic_qp *qp)
 
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count)
 {
-	store_release32(&qp->db[DB_RECV], count & 0xffff);
+	store_record(&qp->db[DB_RECV], count & 0xffff);
 }
 
 void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES])
@@ -470,6 +471,6 @@ void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]
 	slot[6] = (uint8_t)qp->qpn;
 	memcpy(&head, slot, sizeof(head));
 	qp->sq_posted++;
-	store_release32(&qp->db[DB_SEND], qp->sq_posted);
+	store_record(&qp->db[DB_SEND], qp->sq_posted);
 	ring(qp->dev->uar->reg_addr, head);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/instances.h"
 
+#include "mlx5/barrier.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/silence.h"
@@ -31,11 +32,14 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 
 uint64_t session_recycled(const struct session *s)
 {
+	uint64_t n;
+
 	if (!s->queues.layout.recycled)
 		return 0;
-	return le64toh(
-		__atomic_load_n((uint64_t *)(s->queues.env.lanes.mem + s->queues.layout.recycling.progress),
-			__ATOMIC_ACQUIRE));
+	n = __atomic_load_n((uint64_t *)(s->queues.env.lanes.mem + s->queues.layout.recycling.progress),
+		__ATOMIC_RELAXED);
+	barrier_from_device();
+	return le64toh(n);
 }
 
 /* The recycler counts quarters of the slots; CQEs of replies show the rest. Their ring holds twice as many
@@ -116,7 +120,7 @@ static bool read_recycled(const struct session *s, uint64_t n, struct outcome *o
 		return true;
 	}
 	*out = read_at(s, n, s->queues.env.queue[0].ring);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	barrier_from_device();
 	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
 }
 
