@@ -22,6 +22,7 @@
 enum { JOURNAL_OFF = 128 + sizeof(struct reddn_table_live) };
 _Static_assert(JOURNAL_OFF + sizeof(struct reddn_table_journal) <= REDDN_TABLE_PAGE, "fits the header page");
 
+static const uint64_t HUGE_PAGE = 2ull << 20;
 static const uint64_t MAX_BUCKETS = 1ull << 40;
 static const uint64_t MAX_HEAP = 1ull << 40; /* the locator has 5 bytes for the offset */
 
@@ -297,6 +298,30 @@ static uint64_t buckets_for(uint64_t capacity)
 	return n;
 }
 
+/*
+ * Where a part of @size bytes begins, from @off on. A large one begins with a huge page: a NIC that reads it
+ * on hugetlbfs then needs an entry of its page table for each of those, not for each 4 KiB.
+ */
+static uint64_t part_off(uint64_t off, uint64_t size)
+{
+	return round_up(off, size >= HUGE_PAGE ? HUGE_PAGE : REDDN_TABLE_PAGE);
+}
+
+/* Reserve the space of the header and of the parts now: a lack of it would be a SIGBUS later. What lies
+ * between them is never touched. */
+static int reserve(int fd, const struct reddn_table_header *h)
+{
+	const struct {
+		uint64_t off, size;
+	} parts[] = {{0, REDDN_TABLE_PAGE}, {h->buckets_off, h->buckets * sizeof(struct reddn_bucket)},
+		{h->heap_off, h->file_size - h->heap_off}};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (fallocate(fd, 0, (off_t)parts[i].off, (off_t)parts[i].size) < 0 && errno != EOPNOTSUPP)
+			return -errno;
+	return 0;
+}
+
 /* Derive the header from the options, for a file system with pages of `page` bytes. */
 static int plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t page, char *err,
 	size_t errlen)
@@ -309,7 +334,6 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 		.header_size = sizeof(*h),
 		.hash_seed = opt->seed,
 		.buckets = opt->buckets,
-		.buckets_off = REDDN_TABLE_PAGE,
 		.max_key = opt->max_key ? opt->max_key : REDDN_KEY_LIMIT,
 		.max_value = opt->max_value ? opt->max_value : 65536};
 	if (h->max_key > REDDN_KEY_LIMIT || reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
@@ -333,7 +357,8 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	if (heap > MAX_HEAP)
 		return reddn_fail(
 			-EINVAL, err, errlen, "a heap of %" PRIu64 " bytes: up to %" PRIu64, heap, MAX_HEAP);
-	h->heap_off = round_up(h->buckets_off + h->buckets * sizeof(struct reddn_bucket), REDDN_TABLE_PAGE);
+	h->buckets_off = part_off(REDDN_TABLE_PAGE, h->buckets * sizeof(struct reddn_bucket));
+	h->heap_off = part_off(h->buckets_off + h->buckets * sizeof(struct reddn_bucket), heap);
 	/* One more granule, for the null record. */
 	h->file_size = round_up(h->heap_off + heap + REDDN_HEAP_GRANULE, page);
 	h->heap_size = h->file_size - h->heap_off;
@@ -361,9 +386,8 @@ PUBLIC int reddn_table_create_fd(
 		errlen);
 	if (r < 0)
 		return r;
-	/* Reserve the space now: a lack of it would be a SIGBUS later. */
 	if (ftruncate(t->fd, 0) < 0 || ftruncate(t->fd, (off_t)t->geo.file_size) < 0 ||
-		(fallocate(t->fd, 0, 0, (off_t)t->geo.file_size) < 0 && errno != EOPNOTSUPP))
+		reserve(t->fd, &t->geo) < 0)
 		return reddn_fail(
 			-errno, err, errlen, "cannot allocate %" PRIu64 " bytes: %m", t->geo.file_size);
 	r = handle_map(t, err, errlen);

@@ -280,6 +280,46 @@ static void test_limits(void **state)
 }
 
 /* What was asked for as capacity fits, whatever the seed: it did not for 100 entries in 256 buckets. */
+/* Parts of 2 MiB and more begin at multiples of 2 MiB, others with a page; what lies between takes no space.
+ */
+static void test_alignment(void **state)
+{
+	enum { HUGE = 2 << 20 };
+	static const struct {
+		uint64_t buckets, heap, buckets_off, heap_off;
+	} t[] = {
+		{64, 1 << 20, 4096, 8192},
+		{64, HUGE - 1, 4096, 8192},
+		{64, HUGE, 4096, HUGE},
+		{HUGE / 32, HUGE, 4096, HUGE},
+		{HUGE / 16, 1 << 20, HUGE, 2 * HUGE},
+		{HUGE / 16, HUGE, HUGE, 2 * HUGE},
+		{HUGE / 8, 3 * HUGE, HUGE, 3 * HUGE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		struct reddn_table_options opt = {.buckets = t[i].buckets, .heap_size = t[i].heap};
+		struct reddn_table_stat st;
+		struct reddn_table *table;
+		int fd = memfd_create("aligned", MFD_CLOEXEC);
+		struct stat s;
+		char err[200];
+
+		assert_int_equal(reddn_table_create_fd(&table, fd, &opt, err, sizeof(err)), 0);
+		reddn_table_stat(table, &st);
+		assert_int_equal(st.buckets_off, t[i].buckets_off);
+		assert_int_equal(st.heap_off, t[i].heap_off);
+		assert_true(st.heap_size >= t[i].heap);
+		assert_int_equal(fstat(fd, &s), 0);
+		assert_true((uint64_t)s.st_blocks * 512 <= st.heap_size + t[i].buckets * 16 + 3 * 4096);
+		reddn_table_close(table);
+		assert_int_equal(reddn_table_open_fd(&table, fd, 0, err, sizeof(err)), 0);
+		reddn_table_close(table);
+		close(fd);
+	}
+}
+
 static void test_capacity(void **state)
 {
 	static const uint64_t capacities[] = {1, 10, 100, 460, 1000, 1360};
@@ -744,6 +784,7 @@ int main(void)
 		cmocka_unit_test(test_property),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_alignment),
 		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_not_unique),
