@@ -3,6 +3,7 @@
 
 #include "reddnd/chain/ring/lap.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/rnic/queue.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
@@ -59,6 +60,12 @@ static void log_lines(char *text)
 		log_error("%s", line);
 }
 
+/* Reported, and seen to do what they must */
+static bool has_masked_atomics(const struct rnic_caps *caps)
+{
+	return rnic_caps_masked_atomics(caps) && caps->observed.masked_atomics;
+}
+
 /* A WQE with a remote address has two segments before its data segments */
 static unsigned max_sge(const struct rnic_caps *caps)
 {
@@ -111,9 +118,9 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = {.masked_atomics = rnic_caps_masked_atomics(caps),
-		.fenced_enables = caps->fenced_enables,
-		.ignores_index = caps->unchecked_wqes,
+	const struct program_target target = {.masked_atomics = has_masked_atomics(caps),
+		.fenced_enables = caps->observed.fenced_enables,
+		.ignores_index = caps->observed.unchecked_wqes,
 		.max_sge = max_sge(caps)};
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
@@ -314,8 +321,10 @@ static int check_ring(struct offload *o, const struct rnic_caps *caps)
 				      ? "there are no loops without a bound; give it one, as in `loop max 8`"
 				      : "no chain can be recycled; mode = \"unrolled\" would do";
 
-	if (renews && !rnic_caps_masked_atomics(caps))
+	if (renews && !has_masked_atomics(caps))
 		return unfit(o, "the device has no masked fetch-and-add, without which %s", without);
+	if (o->conf->recycled && !caps->observed.recv_enables)
+		return unfit(o, "RECV_EN does not work on the device, without which %s", without);
 	if (renews && caps->max_sq_wqe < REFRESHING_READ)
 		return unfit(o, "the device has no send WQEs of %u bytes, without which %s", REFRESHING_READ,
 			without);
@@ -323,6 +332,38 @@ static int check_ring(struct offload *o, const struct rnic_caps *caps)
 		return unfit(o, "a request is scattered to %u places, the device can only do %u",
 			o->img->nrecv, caps->max_rq_wqe / 16);
 	return 0;
+}
+
+/* True if the chain writes into its own WQEs */
+static bool patches(const struct offload *o)
+{
+	const struct chain_desc *d = o->program->desc;
+
+	for (unsigned i = 0; i < o->img->nrecv; i++)
+		if (o->img->recv[i].sym == CHAIN_SYM_QUEUE)
+			return true;
+	for (unsigned s = 0; s < d->nsteps; s++)
+		for (unsigned i = 0; i < CHAIN_MAX_SGE && d->steps[s].local[i].kind != CHAIN_AT_NONE; i++)
+			if (d->steps[s].local[i].kind == CHAIN_AT_FIELD)
+				return true;
+	return o->conf->recycled || o->program->loop;
+}
+
+/* A WQE that the NIC fetched before it was enabled is executed as it was then, without any error */
+static int check_fetch(struct offload *o, const struct rnic_caps *caps)
+{
+	unsigned group = caps->observed.fetch_group;
+
+	if (group == 1 || !patches(o))
+		return 0;
+	if (group == 0)
+		return unfit(o, "the device fetches WQEs before they are enabled, so it would not see that "
+				"the chain patches them");
+	return unfit(o,
+		"the device fetches %u bytes of a queue together, beyond what is enabled, so it would not "
+		"see "
+		"that the chain patches WQEs there",
+		group * RNIC_WQEBB_BYTES);
 }
 
 static int check_device(struct offload *o, const struct rnic_caps *caps)
@@ -342,7 +383,8 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 		return wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
 			most / 2);
-	return check_ring(o, caps);
+	r = check_fetch(o, caps);
+	return r == 0 ? check_ring(o, caps) : r;
 }
 
 static uint32_t longest_message(const struct chain_desc *d)

@@ -6,6 +6,8 @@
 #ifndef RNIC_CAPS_H
 #define RNIC_CAPS_H
 
+#include "reddnd/rnic/observed.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,15 +20,12 @@ struct rnic_caps {
 	bool ts_formats;      /* queues may have to name the format of their timestamps */
 	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
-	bool fenced_enables;  /* SEND_EN obeys a fence: not from firmware, but from rnic_device_set_observed()
-			       */
-	bool unchecked_wqes;  /* index and QPN in a WQE are ignored: likewise */
-	bool limits_messages; /* a message longer than its QP allows fails: likewise */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */
 	unsigned log_max_qp_wqebbs, log_max_cqes;
 	unsigned max_sq_wqe, max_rq_wqe;     /* bytes of one WQE */
 	unsigned log_rd_atomic, log_rd_dest; /* READs and atomics in flight per QP, as requester, responder */
+	struct rnic_observed observed;       /* not from firmware, but from rnic_device_set_observed() */
 };
 
 enum { RNIC_ATOMIC_CAS = 1, RNIC_ATOMIC_ADD = 2, RNIC_ATOMIC_MASKED_CAS = 4, RNIC_ATOMIC_MASKED_ADD = 8 };

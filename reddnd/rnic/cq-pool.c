@@ -7,14 +7,14 @@
 
 /* The device delays an event until there are so many CQEs or so much time has passed: a burst costs one event
  */
-enum { PAGE = 4096, MODERATE_CQES = 32, MODERATE_US = 50 };
+enum { PAGE = 4096, LOG_CQES_OF_A_PAGE = 6, MODERATE_CQES = 32, MODERATE_US = 50 };
 
-static int add(struct cq_pool *pool, struct cq_pool_queue **out)
+static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **out)
 {
 	const struct rnic_cq_attr attr = {
 		.cqes_off = PAGE,
 		.db_off = 0,
-		.log_size = CQ_POOL_LOG_CQES,
+		.log_size = (uint8_t)log_cqes,
 		.cookie = CQ_POOL_COOKIE | pool->last_cookie,
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
@@ -25,7 +25,7 @@ static int add(struct cq_pool *pool, struct cq_pool_queue **out)
 	if (!q)
 		return -ENOMEM;
 	r = rnic_block_init(&q->block, rnic_device_pd(pool->dev), pool->arena,
-		PAGE + (RNIC_CQE_BYTES << CQ_POOL_LOG_CQES), PAGE, 0);
+		PAGE + ((uint64_t)RNIC_CQE_BYTES << log_cqes), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {
@@ -56,7 +56,7 @@ int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_aren
 
 	*pool = (struct cq_pool){.dev = dev, .arena = arena};
 	TAILQ_INIT(&pool->cqs);
-	return add(pool, &first);
+	return add(pool, CQ_POOL_LOG_CQES, &first);
 }
 
 void cq_pool_deinit(struct cq_pool *pool)
@@ -67,20 +67,30 @@ void cq_pool_deinit(struct cq_pool *pool)
 		drop(pool, q);
 }
 
-int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, struct cq_pool_queue **cq)
+static bool has_room(const struct cq_pool_queue *q, uint32_t cqes)
 {
-	struct cq_pool_queue *q;
+	return !q->alone && cqes <= (1u << CQ_POOL_LOG_CQES) - q->charged;
+}
+
+int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, bool alone, struct cq_pool_queue **cq)
+{
+	unsigned log_cqes = CQ_POOL_LOG_CQES;
+	struct cq_pool_queue *q = NULL;
 	int r;
 
 	if (cqes > 1u << CQ_POOL_LOG_CQES)
 		return -ENOSPC;
-	TAILQ_FOREACH (q, &pool->cqs, link)
-		if (cqes <= (1u << CQ_POOL_LOG_CQES) - q->charged)
-			break;
+	while (alone && log_cqes > LOG_CQES_OF_A_PAGE && cqes <= 1u << (log_cqes - 1))
+		log_cqes--;
+	if (!alone)
+		TAILQ_FOREACH (q, &pool->cqs, link)
+			if (has_room(q, cqes))
+				break;
 	if (!q) {
-		r = add(pool, &q);
+		r = add(pool, log_cqes, &q);
 		if (r < 0)
 			return r;
+		q->alone = alone;
 	}
 	q->charged += cqes;
 	*cq = q;

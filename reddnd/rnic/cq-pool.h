@@ -4,8 +4,10 @@
  * names the queue pair and the WQE index, that is, the session and the instance that is finished. So one CQ
  * serves many sessions, and one event many requests.
  *
- * A CQ never overflows: each session is charged for the CQEs that it may have unread, flushed ones included,
- * and goes to another CQ when one is full.
+ * A shared CQ never overflows: each session is charged for the CQEs that it may have unread, flushed ones
+ * included, and goes to another CQ when one is full. Where the device may flush more than was ever enabled,
+ * that number has no bound, and each session gets a CQ of its own: if that overflows, only its own queues
+ * fail.
  */
 #ifndef RNIC_CQ_POOL_H
 #define RNIC_CQ_POOL_H
@@ -24,6 +26,7 @@ struct cq_pool_queue {
 	struct rnic_block block;
 	struct rnic_cq cq;
 	uint32_t charged; /* CQEs */
+	bool alone;       /* of one session */
 	bool taken;       /* CQEs were taken since the doorbell record was last written */
 	bool unarmed;     /* CQEs were taken, or an event came, since the CQ was last armed */
 	uint64_t cookie;
@@ -42,8 +45,9 @@ struct cq_pool {
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena);
 void cq_pool_deinit(struct cq_pool *pool); /* after all sessions; fine on one that is all zero */
 
-/** Finds or makes a CQ with room for @cqes more; a new one is armed. -ENOSPC, or the error of the device. */
-int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, struct cq_pool_queue **cq);
+/** Finds or makes a CQ with room for @cqes more; a new one is armed. @alone: makes one that nobody else gets.
+ * -ENOSPC, or the error of the device. */
+int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, bool alone, struct cq_pool_queue **cq);
 void cq_pool_refund(struct cq_pool *pool, struct cq_pool_queue *cq, uint32_t cqes); /* NULL is fine */
 
 /** Takes one CQE, from one CQ after the other: 1, or 0 when all are empty. */

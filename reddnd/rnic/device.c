@@ -210,12 +210,9 @@ const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 	return &dev->caps;
 }
 
-void rnic_device_set_observed(
-	struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes, bool limits_messages)
+void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed)
 {
-	dev->caps.fenced_enables = fenced_enables;
-	dev->caps.unchecked_wqes = unchecked_wqes;
-	dev->caps.limits_messages = limits_messages;
+	dev->caps.observed = *observed;
 }
 
 int rnic_device_event_fd(const struct rnic_device *dev)

@@ -27,10 +27,8 @@ void rnic_device_close(struct rnic_device *dev);
 
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
-/** Sets the capabilities that firmware does not report and a self-test has observed. Call it before programs
- * are compiled for the device. */
-void rnic_device_set_observed(
-	struct rnic_device *dev, bool fenced_enables, bool unchecked_wqes, bool limits_messages);
+/** Notes what self-tests have observed. Call it before programs are compiled for the device. */
+void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed);
 
 /** The PD for objects that belong to no client in particular; owned by the device. */
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev);

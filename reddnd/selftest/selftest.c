@@ -211,7 +211,9 @@ static int run(struct test *t, char *why, size_t size)
 		return r;
 	testbed_has_cqe(&t->bed.cq[TESTBED_TARGET], 0);
 	r = judge(t, why, size);
-	return r < 0 ? r : judge_recvs(t, why, size);
+	if (r == 0)
+		r = judge_recvs(t, why, size) < 0;
+	return r;
 }
 
 int selftest_run(struct master_qp *master, bool masked, char *why, size_t size)

@@ -12,12 +12,26 @@
 
 /**
  * Runs a small chain: a WAIT that must hold, then two compares (one that matches, one that does not), a
- * fenced READ that makes a posted NOP a WRITE, and an enable of the queue that holds it; then two messages,
- * of which one finds its RECV enabled and the other has to wait for a second RECV_EN. If @masked, also the
+ * fenced READ that makes a posted NOP a WRITE, and an enable of the queue that holds it. If @masked, also the
  * masks and field boundaries of masked atomics. 0; -EIO and @why in words when the device did something else;
- * another negative errno when the test could not run.
+ * another negative errno when the test could not run. Then two messages, of which one finds its RECV enabled
+ * and the other has to wait for a second RECV_EN: 1 and @why in words if only this went wrong.
  */
 int selftest_run(struct master_qp *master, bool masked, char *why, size_t size);
+
+/**
+ * The WQEBBs that the NIC fetches together from a managed queue, a power of two. 10,240 times a WQE is
+ * enabled and executed before the next one is patched and enabled; one that lies in the same group is
+ * executed as it was before. 1: all were executed as patched. 0: some were not, and no group explains it. A
+ * negative errno when the test could not run.
+ */
+int selftest_fetch_group(struct master_qp *master);
+
+/**
+ * Tests if a managed queue that fails gives CQEs to the WQEs that were enabled, and no others. 1: yes. 0: it
+ * gives more. A negative errno when the test could not run.
+ */
+int selftest_flushes_enabled_only(struct master_qp *master);
 
 /**
  * Tests if a fenced SEND_EN starts only after the data of READs before it are in memory. No public source

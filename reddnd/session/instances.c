@@ -168,7 +168,7 @@ void session_charge_rest(struct session *s)
 	uint64_t received = session_received(s);
 
 	assert(s->ended);
-	if (rnic_device_caps(rnic_pd_device(s->tenant->pd))->limits_messages)
+	if (rnic_device_caps(rnic_pd_device(s->tenant->pd))->observed.limits_messages)
 		return;
 	for (; s->counters.read < received; s->counters.read++) {
 		struct outcome out = read_at(s, s->counters.read, s->queues.env.queue[0].ring);

@@ -23,6 +23,17 @@ small-inline)
 	disabled=("recycled|the device has no send WQEs of 512 bytes, without which no chain can be recycled"
 		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
 	;;
+recv-en-broken)
+	logged=('RECV_EN does not work: a RECV_EN enabled nothing$')
+	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled; mode = \"unrolled\" would do")
+	;;
+prefetch-256)
+	logged=('it fetches WQEs before they are enabled, in groups of 256 bytes')
+	for offload in unrolled recycled parallel counter order loop; do
+		disabled+=("$offload|the device fetches 256 bytes of a queue together, beyond what is enabled, so it would not see that the chain patches WQEs there")
+	done
+	;;
+flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own$') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
 cx6 | cx6dx-rtc | cx7 | bluefield3 | vf) ;;
@@ -30,7 +41,8 @@ cx6 | cx6dx-rtc | cx7 | bluefield3 | vf) ;;
 esac
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+printf 'alice\twonder\n' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
 head -c 4096 /dev/zero >"$memory/words"
 
 mkdir "$work/programs"
@@ -101,5 +113,30 @@ for offload in unrolled recycled parallel counter order loop; do
 		ok "$offload answers"
 	fi
 done
+# a session that is killed, with its queues flushed, does nothing to another one
+asks() # NAME COUNT: a client that asks so often
+{
+	background "$1.log" "$REDDN" bench --timeout 100000 --depth 16 --count "$2" --verify --keys "$work/data.tsv" "$address" unrolled
+}
+sessions()
+{
+	grep -c '^session [0-9]*: client .*, offload unrolled,' "$work/reddnd.log"
+}
+if [[ -z $(why unrolled) ]]; then
+	before=$(sessions)
+	asks other 1000000
+	other=$child
+	asks first 20000
+	first=$child
+	both()
+	{
+		[[ $(sessions) -ge $((before + 2)) ]]
+	}
+	until_true both || fail "two clients do not connect" "$work/first.log" "$work/other.log" "$work/reddnd.log"
+	kill_hard "$other"
+	expect_exit "$first" "a client beside one that is killed" first.log
+	grep -q 20000 "$work/first.log" || fail "not all requests were answered" "$work/first.log"
+	ok "a session beside one that is killed goes on"
+fi
 stop_reddnd
 done_testing
