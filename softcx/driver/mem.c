@@ -271,11 +271,18 @@ static struct {
 		uint8_t kind;
 		int prot;
 		bool anonymous;
+		uint64_t start, end; /* PIECE_CONVERT: what has to move with it */
 	} how[MAX_PIECES];
 	unsigned n;
 	uint64_t start, end, next;
-	bool writable;
+	bool writable, direct;
 } work;
+
+/** Private memory in huge pages. Linux protects and replaces it in whole pages only. */
+static bool huge(const struct maps_entry *e)
+{
+	return !e->shared && strncmp(e->path, "/anon_hugepage", 14) == 0;
+}
 
 static bool special(const struct maps_entry *e)
 {
@@ -307,7 +314,14 @@ static int collect(const struct maps_entry *e, void *arg)
 	work.pieces[i] = (struct mem_piece){.va = start, .len = end - start, .fd = -1};
 	work.how[i].prot = e->prot;
 	work.how[i].anonymous = e->ino == 0;
-	if (special(e)) {
+	work.how[i].start = start;
+	work.how[i].end = end;
+	if (huge(e) && work.direct) {
+		work.how[i].kind = PIECE_CONVERT;
+		work.how[i].anonymous = true;
+		work.how[i].start = e->start;
+		work.how[i].end = e->end;
+	} else if (special(e)) {
 		work.how[i].kind = PIECE_UNSHARED;
 	} else if (!e->shared) {
 		work.how[i].kind = stacks_touch(start, end) ? PIECE_UNSHARED : PIECE_CONVERT;
@@ -329,7 +343,7 @@ static int convert_all(void)
 	int rc;
 
 	for (unsigned i = 0; i < work.n; i++)
-		bytes += work.how[i].kind == PIECE_CONVERT ? work.pieces[i].len : 0;
+		bytes += work.how[i].kind == PIECE_CONVERT ? work.how[i].end - work.how[i].start : 0;
 	if (bytes == 0)
 		return 0;
 	rc = pool_open();
@@ -347,12 +361,13 @@ static int convert_all(void)
 
 		if (work.how[i].kind != PIECE_CONVERT)
 			continue;
-		rc = convert(p->va, p->va + p->len, work.how[i].prot, work.how[i].anonymous, pool.size);
+		rc = convert(work.how[i].start, work.how[i].end, work.how[i].prot, work.how[i].anonymous,
+			pool.size);
 		if (rc < 0)
 			return rc;
 		p->fd = pool.fd;
-		p->offset = pool.size;
-		pool.size += p->len;
+		p->offset = pool.size + (p->va - work.how[i].start);
+		pool.size += work.how[i].end - work.how[i].start;
 	}
 	return 0;
 }
@@ -369,6 +384,7 @@ int mem_resolve(uint64_t va, uint64_t len, bool writable, bool direct, struct me
 	work.start = work.next = va & ~(page_size - 1);
 	work.end = (va + len + page_size - 1) & ~(page_size - 1);
 	work.writable = writable;
+	work.direct = direct;
 	out->pieces = work.pieces;
 	rc = maps_each(collect, NULL);
 	if (rc >= 0 && work.next != work.end)

@@ -8,8 +8,9 @@
  * can read it; one that writes to it faults, waits in a SIGSEGV handler until the page is back and writes
  * then. (System calls of other threads that write to such a page in these microseconds fail with EFAULT.)
  *
- * Never converted: thread stacks, thread control blocks, huge pages and the kernel's special mappings. They
- * are reached through process_vm_readv/writev instead.
+ * Never converted: thread stacks, thread control blocks and the kernel's special mappings; private huge pages
+ * only where a queue lies in them, which makes them small ones. They are reached through
+ * process_vm_readv/writev instead.
  *
  * Nothing is remembered about converted ranges: what is shared is read from /proc/self/maps each time, so
  * memory that was unmapped, moved or reused is never mistaken.

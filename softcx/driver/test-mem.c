@@ -4,11 +4,14 @@
 #include "softcx/driver/stacks.h"
 
 #include <errno.h>
+#include <linux/mman.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -146,6 +149,56 @@ static void test_shared_file(void **state)
 	assert_int_equal(got.st_ino, want.st_ino);
 	mem_list_done(&list);
 	close(fd);
+}
+
+/** Asks for huge pages. False: this machine has none to give, and we may not make any. */
+static bool more_huge_pages(int by)
+{
+	FILE *f = fopen("/proc/sys/vm/nr_hugepages", "r+");
+	long n = 0;
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fscanf(f, "%ld", &n) == 1;
+	rewind(f);
+	ok = ok && fprintf(f, "%ld", n + by) > 0;
+	return fclose(f) == 0 && ok;
+}
+
+/* A queue in private huge pages; other data there stays where it is until a queue comes. */
+static void test_huge_pages(void **state)
+{
+	enum { HUGE = 2 << 20 };
+	bool made = more_huge_pages(2);
+	unsigned char *p = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0),
+		      *view;
+	struct mem_list list;
+
+	(void)state;
+	if (p == MAP_FAILED) {
+		if (made)
+			more_huge_pages(-2);
+		print_message("no huge pages are to be had here\n");
+		skip();
+	}
+	memset(p, 7, HUGE + PAGE);
+	assert_int_equal(mem_resolve((uintptr_t)p + PAGE, PAGE, true, false, &list), 0);
+	assert_int_equal(list.pieces[0].fd, -1);
+	mem_list_done(&list);
+	view = nic_view(p + HUGE - PAGE, 2 * PAGE);
+	assert_memory_equal(view, p + HUGE - PAGE, 2 * PAGE);
+	p[HUGE] = 1;
+	assert_int_equal(view[PAGE], 1);
+	view[0] = 2;
+	assert_int_equal(p[HUGE - PAGE], 2);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(p[2 * HUGE - 1], 0);
+	assert_int_equal(*nic_view(p, 1), 7);
+	assert_int_equal(munmap(p, 2 * HUGE), 0);
+	if (made)
+		more_huge_pages(-2);
 }
 
 static void test_refusals(void **state)
@@ -346,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_data_segment_and_heap),
 		cmocka_unit_test(test_reused_address),
 		cmocka_unit_test(test_shared_file),
+		cmocka_unit_test(test_huge_pages),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_concurrent_writers_lose_nothing),
