@@ -166,6 +166,14 @@ void hw_counts(const struct hw_dev *dev, struct hw_counts *out)
 	out->mems = dev->mems;
 }
 
+void hw_clock_read(const struct hw_dev *dev, uint64_t *ticks, uint64_t *ns)
+{
+	uint64_t now = dev->clock ? 0 : clock_ns();
+
+	*ticks = hw_clock_ticks(now);
+	*ns = dev->epoch + now;
+}
+
 uint32_t hw_clock_khz(const struct hw_dev *dev)
 {
 	return dev->clock ? dev->clock->costs->clock_khz : HW_CLOCK_KHZ;

@@ -95,7 +95,9 @@ bool hw_gid(const struct hw_dev *dev, unsigned index, uint8_t gid[16]);
 uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact);
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);
 uint32_t hw_clock_khz(const struct hw_dev *dev); /* ticks of timestamps in a millisecond */
-bool hw_port_up(const struct hw_dev *dev);       /* a port that is down neither sends nor receives */
+/** A time stamp, and the same moment in nanoseconds since 1970. */
+void hw_clock_read(const struct hw_dev *dev, uint64_t *ticks, uint64_t *ns);
+bool hw_port_up(const struct hw_dev *dev); /* a port that is down neither sends nor receives */
 
 /** Receives the events of the device as a whole: HW_EV_PORT_UP, HW_EV_PORT_DOWN, HW_EV_DEVICE_FATAL. */
 struct hw_dev_watch {

@@ -525,11 +525,12 @@ static uint64_t linger_ns(const struct server *s, uint64_t now)
 static void run_commands(struct server *s)
 {
 	while (!s->stop) {
-		uint64_t timer = ucma_net_timers(s->net), now = nic_now(), left;
+		uint64_t timer = ucma_net_timers(s->net), now = nic_now(), left, due = uverbs_timers(now);
 
 		if (forsaken(s, now))
 			break;
 		left = linger_ns(s, now);
+		timer = due < timer ? due : timer;
 		engine_leave(&s->engine);
 		event_loop_wait(&s->loop, left < timer ? left : timer);
 		engine_enter(&s->engine);

@@ -91,6 +91,9 @@ int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd
  */
 int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns);
 
+/** Does what is due for all files; returns nanoseconds until something is, or UINT64_MAX. */
+uint64_t uverbs_timers(uint64_t now);
+
 struct ucma_net; /* the "network" of connection managers: listeners, ids, addresses */
 int ucma_net_new(struct ucma_net **net, struct hw_dev *const *devs, unsigned ndevs);
 void ucma_net_free(struct ucma_net *net);

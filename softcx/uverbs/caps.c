@@ -57,6 +57,7 @@ void uverbs_caps_ucontext(const struct hw_dev *hw, struct mlx5_ib_alloc_ucontext
 	resp->eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
 	resp->log_uar_size = 12;
 	resp->num_uars_per_page = 1;
+	resp->clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
 	resp->comp_mask = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
 	resp->hca_core_clock_offset = 0;
 }

@@ -357,7 +357,7 @@ void app_open_context(void)
 	app.uar = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)fd_offset);
 	assert_ptr_not_equal(app.uar, MAP_FAILED);
 	assert_int_equal(uverbs_mmap(app.file, *offset, 8192, &fd, &fd_offset), -EINVAL);
-	assert_int_equal(uverbs_mmap(app.file, 7u << 8 << 12, 4096, &fd, &fd_offset), -EINVAL);
+	assert_int_equal(uverbs_mmap(app.file, 8u << 8 << 12, 4096, &fd, &fd_offset), -EINVAL);
 }
 
 uint32_t app_new_pd(uint32_t *pdn)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/uar.h"
 
+#include "softcx/uverbs/clock-info.h"
+
 #include <errno.h>
 #include <rdma/mlx5-abi.h>
 
@@ -73,6 +75,12 @@ int uverbs_uar_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int
 
 	if (len != UVERBS_PAGE)
 		return -EINVAL;
+	if ((offset / UVERBS_PAGE >> COMMAND_SHIFT & COMMAND_MASK) == MLX5_IB_MMAP_CLOCK_INFO) {
+		*fd_offset = 0;
+		return offset / UVERBS_PAGE == MLX5_IB_MMAP_CLOCK_INFO << COMMAND_SHIFT
+			       ? uverbs_clock_info(file->dev, fd)
+			       : -EOPNOTSUPP; /* another version */
+	}
 	if (offset == (uint64_t)(MLX5_IB_MMAP_CORE_CLOCK << COMMAND_SHIFT) * UVERBS_PAGE && !file->time) {
 		r = hw_uar_alloc_time(file->dev, &file->time);
 		if (r < 0)

@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #define CHECK(cond)                                                                                          \
 	do {                                                                                                 \
@@ -196,6 +195,47 @@ static void srq_of_nothing(void)
 	CHECK(ibv_destroy_srq(srq) == 0);
 }
 
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Time stamps of completions as wall-clock time, which the library computes from the clock-info page. */
+static void wall_clock(void)
+{
+	const uint64_t second = 1000000000;
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 16, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_poll_cq_attr poll_attr = {0};
+	static uint64_t words[2];
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	uint64_t before = wall_ns(), stamp;
+	struct mlx5dv_clock_info info;
+	struct ibv_qp *qp;
+
+	CHECK(cq && mr);
+	qp = new_loop(ibv_cq_ex_to_cq(cq));
+	post_write(qp, (uintptr_t)&words[0], (uintptr_t)&words[1], mr->lkey);
+	while (ibv_start_poll(cq, &poll_attr) == ENOENT)
+		sched_yield();
+	CHECK(cq->status == IBV_WC_SUCCESS);
+	stamp = ibv_wc_read_completion_wallclock_ns(cq);
+	ibv_end_poll(cq);
+	/* the machine's clock may be set meanwhile; 1970 or ticks are far away */
+	CHECK(stamp > before - 60 * second && stamp < wall_ns() + 60 * second);
+	CHECK(mlx5dv_get_clock_info(ctx, &info) == 0);
+	CHECK(mlx5dv_ts_to_ns(&info, info.last_cycles) == info.nsec);
+	CHECK(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, ctx->cmd_fd, 7 << 8 << 12) == MAP_FAILED);
+	CHECK(ibv_destroy_qp(qp) == 0);
+	CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0);
+	CHECK(ibv_dereg_mr(mr) == 0);
+}
+
 int main(void)
 {
 	open_device();
@@ -203,6 +243,7 @@ int main(void)
 	resize_loses_nothing();
 	create_flags();
 	srq_of_nothing();
+	wall_clock();
 	CHECK(ibv_dealloc_pd(pd) == 0);
 	CHECK(ibv_close_device(ctx) == 0);
 	return 0;
