@@ -633,7 +633,7 @@ static void test_file_shrinks_under_the_nic(void **state)
 static void test_pinning_a_file(void **state)
 {
 	enum { LEN = 4096 };
-	char name[] = "pinned-XXXXXX";
+	char name[] = "/var/tmp/softcx-pinned-XXXXXX"; /* anyone may write there, and it is on a disk */
 	int file = mkstemp(name), memory = memfd_create("pinned", MFD_CLOEXEC);
 	struct statfs fs;
 
