@@ -85,9 +85,7 @@ static int use_device(struct server *s, struct ibv_context *ctx)
 		return s->pd->context == ctx ? 0 : -EXDEV;
 	s->pd = ibv_alloc_pd(ctx);
 	s->cq = s->pd ? ibv_create_cq(ctx, 16, NULL, NULL, 0) : NULL;
-	s->file_mr =
-		s->cq ? ibv_reg_mr(s->pd, s->file, s->size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-		      : NULL;
+	s->file_mr = s->cq ? ibv_reg_mr(s->pd, s->file, s->size, IBV_ACCESS_REMOTE_READ) : NULL;
 	return s->file_mr ? serve_new(&s->serve, s->pd, s->table, s->events) : -errno;
 }
 
