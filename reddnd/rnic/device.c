@@ -170,8 +170,9 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 	errno = 0;
 	dev->ctx = mlx5dv_open_device(chosen, &attr);
 	if (!dev->ctx)
-		return log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)",
-			ibv_get_device_name(chosen));
+		return log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)%s",
+			ibv_get_device_name(chosen),
+			errno == EINVAL ? "; its firmware may need UCTX_EN=1 (mlxconfig)" : "");
 	r = probe(dev);
 	if (r < 0)
 		return r;

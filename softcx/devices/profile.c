@@ -33,6 +33,7 @@ static const struct fact {
 	[PROFILE_SEND_WQE] = {"limits.send_wqe", NUMBER, 64, 1024, {NULL}},
 	[PROFILE_RECV_WQE] = {"limits.recv_wqe", NUMBER, 16, 512, {NULL}},
 	[PROFILE_SCHEDULING] = {"has.scheduling", TRUTH, 0, 0, {NULL}},
+	[PROFILE_DEVX] = {"has.devx", TRUTH, 0, 0, {NULL}},
 	[PROFILE_FORCED_LOOPBACK] = {"has.forced_loopback", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MASKED_ATOMICS] = {"has.masked_atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CLOCKS] = {"has.clocks", WORD, 0, 0, {"free-running", "real-time", "both"}},

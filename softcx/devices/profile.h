@@ -35,6 +35,7 @@ enum profile_fact {
 	PROFILE_RECV_WQE,   /* bytes of a receive WQE */
 	PROFILE_SCHEDULING, /* scheduling elements, that is, rates of queues */
 
+	PROFILE_DEVX,            /* contexts that send firmware commands */
 	PROFILE_FORCED_LOOPBACK, /* an RC QP of a RoCE port may have `fl` */
 	PROFILE_MASKED_ATOMICS,
 	PROFILE_CLOCKS,       /* enum profile_clocks: what timestamps of queues can be */

@@ -195,7 +195,7 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_max_wqe_sz_rq, fact(hw, PROFILE_RECV_WQE));
 	prm_set(p, PRM_cmd_hca_cap_log_max_pd, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_max_rmp, UVERBS_LOG_MAX_SRQ);
-	prm_set(p, PRM_cmd_hca_cap_log_max_uctx, 16);
+	prm_set(p, PRM_cmd_hca_cap_log_max_uctx, fact(hw, PROFILE_DEVX) ? 16 : 0);
 	prm_set(p, PRM_cmd_hca_cap_log_max_umem, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_uar_page_sz, 0);
 	prm_set(p, PRM_cmd_hca_cap_qpc_extension, 1);

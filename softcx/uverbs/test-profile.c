@@ -91,6 +91,15 @@ static void test_device_attributes(void **state)
 	app_teardown(NULL);
 }
 
+/* Firmware that has no user contexts: a context for commands is refused, others work. */
+static void test_no_devx(void **state)
+{
+	(void)state;
+	open_with(PROFILE_DEVX, 0);
+	assert_int_equal(app_get_context(), -EINVAL);
+	app_teardown(NULL);
+}
+
 /* A transition of a DEVX queue with `fl`: app_devx_qp_to() sets it. */
 static void test_no_forced_loopback(void **state)
 {
@@ -251,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_profile_caps),
 		cmocka_unit_test(test_no_scheduling),
+		cmocka_unit_test(test_no_devx),
 		cmocka_unit_test(test_device_attributes),
 		cmocka_unit_test(test_no_forced_loopback),
 		cmocka_unit_test(test_infiniband_port),

@@ -29,6 +29,8 @@ int uverbs_context_create(struct uverbs_file *file, struct nic_call *call, const
 		return -EOPNOTSUPP;
 	if (req.comp_mask || req.reserved0 || req.reserved1 || req.reserved2)
 		return -EOPNOTSUPP;
+	if ((req.flags & MLX5_IB_ALLOC_UCTX_DEVX) && !hw_fact(file->dev, PROFILE_DEVX))
+		return -EINVAL;
 	if (!(req.lib_caps & MLX5_LIB_CAP_DYN_UAR)) /* rdma-core before 28: static UARs */
 		return -EOPNOTSUPP;
 	uverbs_caps_ucontext(file->dev, &resp, drv->out_len);
