@@ -7,6 +7,7 @@
 # FUZZ_ARGS: arguments of FUZZ_TARGET, which is the target control.c with replay.c or with libFuzzer.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs_recycling
 
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
 : "${FUZZ_TARGET:?set FUZZ_TARGET to the path of the fuzz target for control sockets}"

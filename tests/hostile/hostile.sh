@@ -5,6 +5,7 @@
 # lists the attacks.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs_recycling
 
 limit=${TEST_LIMIT:-240}
 storm=${TEST_STORM:-200}

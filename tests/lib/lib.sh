@@ -59,6 +59,18 @@ finish()
 trap finish EXIT
 trap 'exit 143' TERM INT HUP
 
+# needs FACT[=VALUE]...: skips the test unless the device has these facts, as `softcx devices --json` prints them.
+needs()
+{
+	"$(dirname "${BASH_SOURCE[0]}")/needs" "$SOFTCX" "$@" || exit
+}
+
+# Chains that renew themselves: mode = "recycled", and loops without a bound
+needs_recycling()
+{
+	needs has.masked_atomics has.recv_enable limits.send_wqe=1024
+}
+
 ok() # TEXT
 {
 	checks=$((checks + 1))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Emulated hosts: each has devices, addresses and ports of its own, and all are on one network.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+needs port.link=Ethernet
 
 nic_options=(--hosts "a:2,b")
 start_nic

@@ -3,6 +3,7 @@
 # Reports of the softcx tool: the trace of known programs, every object, and the objects that a program left behind.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs port.link=Ethernet
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"

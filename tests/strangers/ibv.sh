@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The programs of ibverbs-utils see a ConnectX-5, and move data between two hosts.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+needs port.link=Ethernet
 
 two_hosts
 start_nic

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs find the device in sysfs by the kernel's names and links.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+needs port.link=Ethernet
 
 PATH=$PATH:/usr/sbin
 two_hosts

@@ -5,6 +5,7 @@
 # does not, the client pays for it: it gets nothing more until the rate has paid.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs_recycling
 
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${LONG_REPLIES:?set LONG_REPLIES to the path of long-replies}"

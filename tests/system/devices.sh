@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # devices.sh DEVICE: the daemon on a device that lacks something, or does something else than others. It serves every offload that
 # can run there, reports in words which cannot and why, and logs what it does differently.
+export SOFTCX_DEVICE=$1
+# shellcheck disable=SC2034 # reddnd.sh uses it
+on_any_device=yes
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -9,7 +12,6 @@
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 
-export SOFTCX_DEVICE=$1
 # what the log has, and OFFLOAD|WORDS of each offload that is disabled
 logged=() disabled=()
 case $1 in

@@ -5,6 +5,7 @@
 # same programs run by reddnc.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs_recycling
 
 : "${REDDNCTL:?}" "${REDDNC:?}" "${ENDLESS:?}"
 seed=${TEST_SEED:-1}

@@ -4,6 +4,7 @@
 # outstanding; the daemon or the NIC arms the chains. Also: the counters, and a list that points outside of its region.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs_recycling
 
 : "${LIST_ASK:?set LIST_ASK to the path of the test program}"
 : "${REDDNCTL:?set REDDNCTL to the path of the admin tool}"

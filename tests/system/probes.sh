@@ -5,6 +5,7 @@
 # as the NIC allows. All answers are right.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs checks.index checks.qpn checks.sync_fence has.masked_atomics
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
