@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,6 +284,31 @@ static void check_event(struct mlx5dv_devx_event_channel *ch, uint64_t cookie)
 	CHECK(event.hdr.cookie == cookie, "cookie %llx", (unsigned long long)event.hdr.cookie);
 }
 
+/* The completions of a CQ in an eventfd, beside those in a channel; nothing else can take them. */
+static int redirect_events(struct mlx5dv_devx_event_channel *ch, const struct cq *cq)
+{
+	int fd = eventfd(0, EFD_CLOEXEC), pair[2];
+
+	CHECK(fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "%s",
+		strerror(errno));
+	CHECK(mlx5dv_devx_subscribe_devx_event_fd(ch, pair[0], cq->obj, 0) != 0, "events into a socket");
+	CHECK(mlx5dv_devx_subscribe_devx_event_fd(ch, ctx->cmd_fd, cq->obj, 0) != 0, "into the device");
+	CHECK(mlx5dv_devx_subscribe_devx_event_fd(ch, fd, cq->obj, 0) == 0, "%s", strerror(errno));
+	close(pair[0]);
+	close(pair[1]);
+	return fd;
+}
+
+static void check_eventfd(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t n = 0;
+
+	CHECK(poll(&p, 1, 20000) == 1 && read(fd, &n, sizeof(n)) == sizeof(n), "no event in the eventfd");
+	CHECK(n == 1, "%llu events of one arm", (unsigned long long)n);
+	close(fd);
+}
+
 int main(void)
 {
 	struct mlx5dv_devx_event_channel *ch;
@@ -290,6 +317,7 @@ int main(void)
 	struct cq master_cq, worker_cq;
 	struct qp master, worker;
 	uint64_t *data, *old;
+	int fd;
 
 	open_device();
 	CHECK(has_cross_channel(), "the device reports no cross-channel queues");
@@ -311,6 +339,7 @@ int main(void)
 	CHECK(mlx5dv_devx_subscribe_devx_event(ch, worker_cq.obj, sizeof(completion), completion, 0xc0ffee) ==
 			0,
 		"%s", strerror(errno));
+	fd = redirect_events(ch, &worker_cq);
 	arm(&worker_cq);
 
 	/* worker: data[1] = data[0]; once that is done, swap it for 99 if it is 42 */
@@ -335,6 +364,7 @@ int main(void)
 	ring(&master);
 	await_cqe(&master_cq, 0);
 	check_event(ch, 0xc0ffee);
+	check_eventfd(fd);
 	await_cqe(&worker_cq, 0);
 	await_cqe(&worker_cq, 1);
 	CHECK(data[1] == 99 && *old == 42, "data %llu, old %llu", (unsigned long long)data[1],
