@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Timestamps: of the machine's clock, and of a modelled one.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+needs port.link=Ethernet
 
 run=(--devices 2)
 

@@ -38,6 +38,7 @@ fi
 
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+needs port.link=Ethernet
 
 if [[ $WAY == "NIC of another user" ]]; then
 	chown -R 65534:65534 "$work"
