@@ -266,17 +266,20 @@ void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi)
 
 void hw_qp_read_sq_doorbell(struct hw_qp *qp)
 {
-	if (qp->sq && (!qp->cd_send || hw_fact(qp->dev, PROFILE_DOORBELL) == PROFILE_DOORBELL_MOVES))
+	if (!qp->cd_send && qp->sq)
 		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]), NULL);
 }
 
 void hw_qp_rung(struct hw_qp *qp)
 {
-	if (qp->cd_send && qp->state != HW_RST &&
-		hw_fact(qp->dev, PROFILE_DOORBELL) == PROFILE_DOORBELL_ERROR)
-		hw_qp_fail(qp, HW_ERR, HW_EV_QP_FATAL);
-	else
+	uint64_t doorbell = hw_fact(qp->dev, PROFILE_DOORBELL);
+
+	if (!qp->cd_send)
 		hw_qp_read_sq_doorbell(qp);
+	else if (qp->state != HW_RST && doorbell == PROFILE_DOORBELL_ERROR)
+		hw_qp_fail(qp, HW_ERR, HW_EV_QP_FATAL);
+	else if (qp->sq && doorbell == PROFILE_DOORBELL_MOVES)
+		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]), NULL);
 }
 
 uint16_t hw_qp_recvs(const struct hw_qp *qp)

@@ -299,6 +299,41 @@ static unsigned rung(struct hw_config cfg, enum hw_qp_state *state)
 	return done;
 }
 
+/* Rings for another queue of the page: a managed queue whose index has passed half of its record's circle
+ * stays. */
+static void doorbell_of_another_queue(void **state)
+{
+	struct hw_config cfg = with(PROFILE_DOORBELL, PROFILE_DOORBELL_MOVES);
+	struct rig_opt managed = {.managed = true};
+	struct hw_qp_progress at;
+	struct rig rig;
+	struct rig_cq cq;
+	struct rig_qp m, q;
+
+	(void)state;
+	rig_open(&rig, &cfg);
+	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_qp_new(&rig, &m, &cq, &cq);
+	rig_qp_new_with(&rig, &q, &cq, &cq, managed);
+	rig_connect(&m, &m);
+	rig_connect(&q, &q);
+	for (unsigned i = 0; i < 0x8010; i += 0x10) {
+		for (unsigned k = 0; k < 0x10; k++)
+			wqe_nop(&q, 1, 0);
+		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), i + 0x10, 0);
+		rig_ring(&m);
+		rig_run(&rig);
+	}
+	hw_qp_progress(q.qp, &at);
+	assert_int_equal(at.sq_enabled, 0x8010);
+	assert_int_equal(at.sq_done, 0x8010);
+	assert_int_equal(hw_qp_state(q.qp), HW_RTS);
+	rig_destroy(&m);
+	rig_destroy(&q);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+}
+
 static void doorbell_of_a_managed_queue(void **state)
 {
 	enum hw_qp_state after;
@@ -341,6 +376,7 @@ int main(void)
 		cmocka_unit_test(fetch_groups),
 		cmocka_unit_test(flush_to_doorbell),
 		cmocka_unit_test(doorbell_of_a_managed_queue),
+		cmocka_unit_test(doorbell_of_another_queue),
 		cmocka_unit_test(real_time),
 	};
 
