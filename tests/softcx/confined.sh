@@ -9,6 +9,8 @@
 
 : "${CONFINED:?}" "${LIFE:?}" "${DEVICE_TEST:?}" "${DEVX_TEST:?}"
 
+"$(dirname "$0")/../lib/needs" "$SOFTCX" port.link=Ethernet || exit
+
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 
 # Run again for each way, all of it confined: lib.sh, the NIC, programs.
@@ -38,7 +40,6 @@ fi
 
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
-needs port.link=Ethernet
 
 if [[ $WAY == "NIC of another user" ]]; then
 	chown -R 65534:65534 "$work"

@@ -7,6 +7,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+needs port.link=Ethernet
 needs_recycling
 : "${ONE_CLASS:?set ONE_CLASS to the path of one-class}"
 

@@ -8,6 +8,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+needs port.link=Ethernet
 needs_recycling
 : "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${IDLE_CLIENTS:?}"
 
