@@ -21,6 +21,13 @@
 #define REJ_CONSUMER_DEFINED 28
 #define REJ_VENDOR_OPTION_NOT_SUPPORTED 35
 
+/* As of Linux 6.17; the header of Debian 12 ends before it (struct rdma_ucm_write_cm_event). */
+enum { WRITE_CM_EVENT = 24 };
+struct write_event {
+	uint32_t id, reserved, event, status;
+	uint64_t arg; /* of a union, the longer members of which are not used */
+};
+
 /* A command as it arrived. Bytes that an older library did not send are 0. */
 struct cmd {
 	struct ucma_file *file;
@@ -47,6 +54,7 @@ struct cmd {
 		struct rdma_ucm_join_ip_mcast join_ip;
 		struct rdma_ucm_join_mcast join;
 		struct rdma_ucm_migrate_id migrate;
+		struct write_event write_event;
 	} in;
 };
 
@@ -258,6 +266,19 @@ static int do_disconnect(struct cmd *c)
 	return ucma_cm_disconnect(c->id);
 }
 
+/* An event that the program sends itself: rdma_resolve_addrinfo() ends with one. */
+static int do_write_event(struct cmd *c)
+{
+	const struct write_event *in = &c->in.write_event;
+	struct rdma_ucm_event_resp resp = {.event = in->event, .status = in->status};
+
+	if (in->event != UCMA_EV_USER && in->event != UCMA_EV_INTERNAL)
+		return -EINVAL;
+	memcpy(&resp.param, &in->arg, sizeof(in->arg));
+	ucma_event_resp(c->id, &resp);
+	return 0;
+}
+
 static int do_notify(struct cmd *c)
 {
 	return ucma_cm_notify(c->id, c->in.notify.event);
@@ -438,6 +459,7 @@ static const struct {
 	CMD(BIND, do_bind, AN_ID, bind, 0),
 	CMD(RESOLVE_ADDR, do_resolve_addr, AN_ID, resolve_addr, 0),
 	CMD(JOIN_MCAST, do_join_mcast, DEV_ID, join_mcast, sizeof(struct rdma_ucm_create_id_resp)),
+	[WRITE_CM_EVENT] = {do_write_event, AN_ID, sizeof(struct write_event), 0, 0},
 #undef CMD
 #undef UPTO
 };

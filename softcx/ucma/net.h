@@ -67,6 +67,8 @@ enum ucma_ev { /* enum rdma_cm_event_type; <rdma/rdma_cma.h> cannot be included 
 	UCMA_EV_DISCONNECTED = 10,
 	UCMA_EV_DEVICE_REMOVAL = 11,
 	UCMA_EV_TIMEWAIT_EXIT = 15,
+	UCMA_EV_USER = 18, /* these two only come from WRITE_CM_EVENT */
+	UCMA_EV_INTERNAL = 19,
 };
 
 struct ucma_id;

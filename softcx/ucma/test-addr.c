@@ -340,6 +340,35 @@ static void multicast(void **state)
 	assert_int_equal(ISSUE(client, JOIN_IP_MCAST, old, sizeof(resp)), -EINVAL);
 }
 
+/* An event that the program sends itself; for any other one there is no such way. */
+static void own_events(void **state)
+{
+	enum { WRITE_CM_EVENT = 24, USER = 18 };
+	struct {
+		uint32_t id, reserved, event, status;
+		uint64_t arg;
+	} cmd = {.id = app_create(client, RDMA_PS_TCP, 7),
+		.event = USER,
+		.status = 5,
+		.arg = 0x1122334455667788};
+	struct rdma_ucm_event_resp event;
+	uint64_t arg;
+
+	(void)state;
+	assert_int_equal(app_issue(client, WRITE_CM_EVENT, &cmd, sizeof(cmd), 0), 0);
+	event = app_expect(client, USER);
+	assert_int_equal(event.uid, 7);
+	assert_int_equal(event.status, 5);
+	memcpy(&arg, &event.param, sizeof(arg));
+	assert_int_equal(arg, cmd.arg);
+	cmd.event = ESTABLISHED;
+	assert_int_equal(app_issue(client, WRITE_CM_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+	cmd.event = USER;
+	assert_int_equal(app_issue(server, WRITE_CM_EVENT, &cmd, sizeof(cmd), 0), -EINVAL);
+	app_expect_none(client);
+	assert_int_equal(app_destroy(client, cmd.id), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +385,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			resolving_through_a_port_that_is_down, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(multicast, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(own_events, app_setup, app_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
