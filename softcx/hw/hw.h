@@ -344,6 +344,7 @@ enum {
 	HW_QP_QKEY = 1 << 11,
 	HW_QP_MTU = 1 << 12,
 	HW_QP_MAX_MSG = 1 << 13,
+	HW_QP_ACK_FREQ = 1 << 14,
 };
 struct hw_qp_mod {
 	unsigned mask;
@@ -354,8 +355,9 @@ struct hw_qp_mod {
 	uint32_t sq_psn, rq_psn; /* next to be sent, next that is expected */
 	uint32_t qkey;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
-	uint16_t mtu;        /* bytes */
-	uint8_t log_max_msg; /* of what it sends; 0: what the device can */
+	uint16_t mtu;         /* bytes */
+	uint8_t log_max_msg;  /* of what it sends; 0: what the device can */
+	uint8_t log_ack_freq; /* asks for an acknowledgement with every 2^x packets: reported, not emulated */
 };
 
 int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp **qp);

@@ -185,6 +185,8 @@ static void apply(struct hw_qp *qp, const struct hw_qp_mod *m)
 		c->mtu = m->mtu;
 	if (m->mask & HW_QP_MAX_MSG)
 		c->log_max_msg = m->log_max_msg;
+	if (m->mask & HW_QP_ACK_FREQ)
+		c->log_ack_freq = m->log_ack_freq;
 }
 
 int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, const struct hw_qp_mod *mod)

@@ -97,6 +97,8 @@ static void describe_qp(struct json_object *o, const struct hw_qp *qp)
 	add_number(o, "pdn", p.pdn);
 	if (p.type != HW_UD && hw_qp_state(qp) != HW_RST && hw_qp_state(qp) != HW_INIT)
 		add_hex(o, "dest_qpn", mod.dest_qpn);
+	if (mod.mask & HW_QP_ACK_FREQ)
+		add_number(o, "asks_ack_every", 1u << mod.log_ack_freq);
 	if (p.sq_wqebbs) {
 		add_number(o, "sq_wqebbs", p.sq_wqebbs);
 		add_number(o, "sq_done", p.sq_done);

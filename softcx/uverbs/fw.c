@@ -482,7 +482,8 @@ static const struct qp_command {
 			HW_QP_MAX_MSG,
 		OPT_ACCESS},
 	{PRM_OP_RTR2RTS_QP, 1 << HW_RTR, HW_RTS,
-		HW_QP_SQ_PSN | HW_QP_RD_ATOMIC | HW_QP_RETRY | HW_QP_RNR_RETRY | HW_QP_TIMEOUT,
+		HW_QP_SQ_PSN | HW_QP_RD_ATOMIC | HW_QP_RETRY | HW_QP_RNR_RETRY | HW_QP_TIMEOUT |
+			HW_QP_ACK_FREQ,
 		OPT_ACCESS | OPT_RNR_TIMEOUT},
 	{PRM_OP_RTS2RTS_QP, 1 << HW_RTS, HW_RTS, 0,
 		OPT_ACCESS | OPT_RNR_TIMEOUT | OPT_SRA_MAX | OPT_RRA_MAX | OPT_RETRY_COUNT | OPT_RNR_RETRY |
@@ -530,6 +531,7 @@ static int read_qpc(
 	mod->max_dest_rd_atomic = (uint8_t)(1u << prm_get(qpc, PRM_qpc_log_rra_max));
 	mod->mtu = (uint16_t)(128u << mtu);
 	mod->log_max_msg = (uint8_t)prm_get(qpc, PRM_qpc_log_msg_max);
+	mod->log_ack_freq = (uint8_t)prm_get(qpc, PRM_qpc_log_ack_req_freq);
 	if ((mod->mask & HW_QP_MTU) && (mtu < 1 || mtu > 5))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
 	if ((mod->mask & HW_QP_RD_ATOMIC) && mod->max_rd_atomic > max_reads)
@@ -660,6 +662,7 @@ static int query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *
 	prm_set(qpc, PRM_qpc_log_sra_max, mod.max_rd_atomic ? (unsigned)__builtin_ctz(mod.max_rd_atomic) : 0);
 	prm_set(qpc, PRM_qpc_log_rra_max,
 		mod.max_dest_rd_atomic ? (unsigned)__builtin_ctz(mod.max_dest_rd_atomic) : 0);
+	prm_set(qpc, PRM_qpc_log_ack_req_freq, mod.log_ack_freq);
 	prm_set(qpc, PRM_qpc_hw_sq_wqebb_counter, sq);
 	prm_set(qpc, PRM_qpc_hw_rq_counter, rq);
 	uverbs_fw_write_path(ads, &mod.av);

@@ -173,6 +173,15 @@ counted wait.txt --show wait --qp "$qpn" --count 6
 [[ $? -eq 125 ]] || fail "--show takes anything" "$work/show.txt"
 ok "WAITs of one queue"
 
+"$SOFTCX" status --json | python3 -c '
+import json, sys
+files = [f for f in json.load(sys.stdin)["open_files"] if f["pid"] == int(sys.argv[1])]
+qps = [o for f in files for o in f["objects"] if o["kind"] == "devx qp" and o["state"] == "RTS"]
+own = {o["qpn"] for o in qps}
+client = [o["asks_ack_every"] for o in qps if o["dest_qpn"] not in own]
+assert client == [256], qps' "$server_pid" || fail "the queue to the client does not ask for an acknowledgement with every 256th packet"
+ok "acknowledgements of the client are asked for as often as Linux does"
+
 counted one.txt --qp "$qpn" --count 1
 [[ $(wc -l <"$work/one.txt") -eq 1 ]] || fail "trace --count 1 prints more or less than that" "$work/one.txt"
 grep -q " QP 0x$(printf %06x "$qpn") " "$work/one.txt" || fail "trace --qp $qpn prints another" "$work/one.txt"
