@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PORT_TYPE_INFINIBAND = 0, SQ_WQE_NEEDED = 128, RQ_WQE_NEEDED = 256, LOG_WQEBBS_NEEDED = 12 };
+enum { PORT_TYPE_INFINIBAND = 0, SQ_WQE_NEEDED = 256, RQ_WQE_NEEDED = 256, LOG_WQEBBS_NEEDED = 12 };
 
 void rnic_caps_parse(
 	struct rnic_caps *caps, const uint8_t *general, const uint8_t *roce, const uint8_t *atomic)
@@ -47,7 +47,7 @@ bool rnic_caps_sufficient(const struct rnic_caps *caps, char *why, size_t size)
 		{caps->cross_channel, "cross-channel work requests (WAIT, SEND_EN)"},
 		{caps->overrun_ignore, "completion queues that ignore overrun"},
 		{caps->atomic_ops & RNIC_ATOMIC_CAS, "compare-and-swap"},
-		{caps->max_sq_wqe >= SQ_WQE_NEEDED, "send WQEs of 128 bytes"},
+		{caps->max_sq_wqe >= SQ_WQE_NEEDED, "send WQEs of 256 bytes"},
 		{caps->max_rq_wqe >= RQ_WQE_NEEDED, "receive WQEs of 256 bytes"},
 		{caps->log_max_qp_wqebbs >= LOG_WQEBBS_NEEDED, "send queues of 4096 WQEBBs"},
 	};

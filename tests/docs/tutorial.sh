@@ -6,7 +6,7 @@ here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 # shellcheck source=tests/lib/lib.sh
 source "$here/../lib/lib.sh"
 needs port.link=Ethernet
-needs has.masked_atomics managed.fetch=64
+needs has.masked_atomics has.recv_enable managed.fetch=64
 
 for program in "$SOFTCX" "$REDDND" "$REDDN" "$REDDNC" "$REDDNCTL"; do
 	PATH=${program%/*}:$PATH

@@ -124,7 +124,7 @@ struct chain_image {
 
 enum {
 	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
-	CHAIN_PAD_WQEBBS = 8,   /* of a NOP that pads a ring, at most */
+	CHAIN_PAD_WQEBBS = 4,   /* of a NOP that pads a ring; a device has send WQEs of 256 bytes at least */
 };
 
 /** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
