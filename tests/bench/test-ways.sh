@@ -5,6 +5,7 @@
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
+needs limits.send_wqe=1024
 : "${REDDN_TABLE:?}" "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}"
 
 seq 2000 | awk '{ printf "key-%d\tvalue %d of %d\n", $1, $1 * 7919, 2000 }' >"$work/data.tsv"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The other programs of rdmacm-utils, between two hosts.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
+needs port.link=Ethernet limits.send_wqe=1024
 
 two_hosts
 start_nic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs find the device in sysfs by the kernel's names and links.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
+needs port.link=Ethernet identity.part=4119
 
 PATH=$PATH:/usr/sbin
 two_hosts
