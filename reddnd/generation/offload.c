@@ -16,6 +16,9 @@
 #include <string.h>
 
 static int vwrong(struct offload *o, int error, const char *format, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 {
 	vsnprintf(o->why, sizeof(o->why), format, ap);
 	log_error("%s: offload %s: %s", o->conf->where, o->conf->name, o->why);
