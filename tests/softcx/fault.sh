@@ -3,6 +3,8 @@
 # softcx fault: programs that know nothing of it, the client library and the daemon meet a NIC that fails on demand.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+# a device that flushes more than was enabled writes over the completion that names what failed
+needs managed.flush=enabled
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
