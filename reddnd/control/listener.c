@@ -4,46 +4,86 @@
 #include "reddnd/control/metrics.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <unistd.h>
 
+enum { FRESH_US = 200000 }; /* how old a text may be that is sent once more */
+
+struct waiter {
+	struct MHD_Connection *connection; /* suspended */
+	SLIST_ENTRY(waiter) link;
+};
+
+/* The HTTP thread sends what the event loop has written, and asks for a new text when that is too old */
 struct listener {
 	struct server *server;
 	struct MHD_Daemon *http;
-	sd_event_source *io, *timer;
+	sd_event_source *io;
+	int asked;                    /* eventfd: somebody waits */
+	pthread_mutex_t lock;         /* over the rest */
+	struct MHD_Response *metrics; /* NULL: there was no memory for it */
+	uint64_t written_us;          /* 0: not yet */
+	SLIST_HEAD(, waiter) waiters;
+	bool closing; /* nobody waits any more */
 };
 
 DEFINE_CLEANUP(struct stats *, stats_free)
 
-static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type, const char *text,
-	enum MHD_ResponseMemoryMode mode)
+static struct MHD_Response *response(const char *type, char *text, enum MHD_ResponseMemoryMode mode)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, mode);
-	enum MHD_Result ok = MHD_NO;
+	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), text, mode);
 
-	if (!r)
-		return MHD_NO;
-	if (MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES)
-		ok = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
+	if (r && MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type) != MHD_YES) {
+		MHD_destroy_response(r);
+		r = NULL;
+	}
+	return r;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status)
+{
+	static char words[] = "GET /metrics\n";
+	struct MHD_Response *r = response("text/plain; charset=utf-8", words, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result ok = r ? MHD_queue_response(c, status, r) : MHD_NO;
+
+	if (r)
+		MHD_destroy_response(r);
 	return ok;
 }
 
+/* Until the event loop has written a new text */
+static enum MHD_Result wait_for_text(struct listener *l, struct MHD_Connection *c)
+{
+	struct waiter *w = malloc(sizeof(*w));
+
+	if (!w)
+		return MHD_NO;
+	w->connection = c;
+	MHD_suspend_connection(c);
+	SLIST_INSERT_HEAD(&l->waiters, w, link);
+	eventfd_write(l->asked, 1); /* fails only if it has been asked 2^64 times */
+	return MHD_YES;
+}
+
+/* On the HTTP thread. The first call is for the headers; others bring a body, which is ignored; when a
+ * connection is resumed, the last one is repeated */
 static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *url, const char *method,
 	const char *version, const char *body, size_t *body_size, void **seen)
 {
-	static const char plain[] = "text/plain; charset=utf-8";
-	CLEANUP(stats_freep) struct stats *stats = NULL;
 	struct listener *l = arg;
-	char *text;
+	enum MHD_Result ok;
 
 	(void)version;
 	(void)body;
-	/* The first call is for the headers; later ones bring a body, which is ignored */
 	if (!*seen) {
 		*seen = l;
 		return MHD_YES;
@@ -53,42 +93,56 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 		return MHD_YES;
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-		return reply(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "GET /metrics\n", MHD_RESPMEM_PERSISTENT);
+		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED);
 	if (strcmp(url, "/metrics") != 0)
-		return reply(c, MHD_HTTP_NOT_FOUND, plain, "GET /metrics\n", MHD_RESPMEM_PERSISTENT);
+		return refuse(c, MHD_HTTP_NOT_FOUND);
+	pthread_mutex_lock(&l->lock);
+	if (!l->closing && clock_us() - l->written_us >= FRESH_US)
+		ok = wait_for_text(l, c);
+	else
+		ok = l->metrics ? MHD_queue_response(c, MHD_HTTP_OK, l->metrics) : MHD_NO;
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+/* With the lock held */
+static void resume_all(struct listener *l)
+{
+	struct waiter *w;
+
+	while ((w = SLIST_FIRST(&l->waiters))) {
+		SLIST_REMOVE_HEAD(&l->waiters, link);
+		MHD_resume_connection(w->connection);
+		free(w);
+	}
+}
+
+/* On the event loop: somebody waits for a text. Without memory for it they are disconnected */
+static int write_text(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	CLEANUP(stats_freep) struct stats *stats = NULL;
+	struct listener *l = arg;
+	struct MHD_Response *r = NULL;
+	eventfd_t n;
+	char *text;
+
+	(void)source;
+	(void)revents;
+	if (eventfd_read(fd, &n) < 0)
+		return 0;
 	stats = server_snapshot(l->server);
 	text = stats ? metrics_text(stats) : NULL;
-	return text ? reply(c, MHD_HTTP_OK, "application/openmetrics-text; version=1.0.0; charset=utf-8",
-			      text, MHD_RESPMEM_MUST_FREE)
-		    : MHD_NO;
-}
-
-/* MHD_run() finds silent clients: it must run as long as there are clients */
-static int run(struct listener *l)
-{
-	MHD_UNSIGNED_LONG_LONG ms;
-
-	MHD_run(l->http);
-	if (MHD_get_timeout(l->http, &ms) != MHD_YES)
-		return sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
-	if (sd_event_source_set_time_relative(l->timer, ms * 1000) < 0)
-		return -EINVAL;
-	return sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
-}
-
-static int ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
-{
-	(void)source;
-	(void)fd;
-	(void)revents;
-	return run(arg);
-}
-
-static int due(sd_event_source *source, uint64_t usec, void *arg)
-{
-	(void)source;
-	(void)usec;
-	return run(arg);
+	if (text)
+		r = response("application/openmetrics-text; version=1.0.0; charset=utf-8", text,
+			MHD_RESPMEM_MUST_FREE);
+	pthread_mutex_lock(&l->lock);
+	if (l->metrics)
+		MHD_destroy_response(l->metrics);
+	l->metrics = r;
+	l->written_us = clock_us();
+	resume_all(l);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
 }
 
 static int start(struct listener *l, const struct catalog_listen *at)
@@ -101,9 +155,11 @@ static int start(struct listener *l, const struct catalog_listen *at)
 	if (is_v6 && inet_pton(AF_INET6, at->address, &v6.sin6_addr) != 1)
 		return -EINVAL;
 	errno = EADDRNOTAVAIL;
-	l->http = MHD_start_daemon(MHD_USE_EPOLL | (is_v6 ? MHD_USE_IPv6 : 0), at->port, NULL, NULL, answer,
-		l, MHD_OPTION_SOCK_ADDR, addr, MHD_OPTION_CONNECTION_LIMIT, (unsigned)LISTENER_PEERS_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S, MHD_OPTION_END);
+	l->http = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL |
+					   MHD_ALLOW_SUSPEND_RESUME | (is_v6 ? MHD_USE_IPv6 : 0),
+		at->port, NULL, NULL, answer, l, MHD_OPTION_SOCK_ADDR, addr, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)LISTENER_PEERS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
+		MHD_OPTION_END);
 	return l->http ? 0 : -errno;
 }
 
@@ -113,23 +169,18 @@ int listener_new(
 	struct listener **out, const struct catalog_listen *at, struct server *server, sd_event *event)
 {
 	CLEANUP(listener_freep) struct listener *l = calloc(1, sizeof(*l));
-	const union MHD_DaemonInfo *info;
 	int r;
 
 	if (!l)
 		return -ENOMEM;
 	l->server = server;
-	r = start(l, at);
+	pthread_mutex_init(&l->lock, NULL);
+	l->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = l->asked < 0 ? -errno : sd_event_add_io(event, &l->io, l->asked, EPOLLIN, write_text, l);
+	if (r >= 0)
+		r = start(l, at);
 	if (r < 0)
 		return log_errno(r, "metrics cannot be served at %s port %u", at->address, at->port);
-	info = MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD);
-	r = info ? sd_event_add_io(event, &l->io, info->epoll_fd, EPOLLIN, ready, l) : -ENOTSUP;
-	if (r >= 0)
-		r = sd_event_add_time_relative(event, &l->timer, CLOCK_MONOTONIC, 0, 0, due, l);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
-	if (r < 0)
-		return log_errno(r, "metrics cannot be served");
 	log_info("metrics at http://%s%s%s:%u/metrics", strchr(at->address, ':') ? "[" : "", at->address,
 		strchr(at->address, ':') ? "]" : "", at->port);
 	*out = steal_ptr(&l);
@@ -138,9 +189,17 @@ int listener_new(
 
 void listener_free(struct listener *l)
 {
-	sd_event_source_disable_unref(l->timer);
-	sd_event_source_disable_unref(l->io);
+	pthread_mutex_lock(&l->lock);
+	l->closing = true;
+	resume_all(l);
+	pthread_mutex_unlock(&l->lock);
 	if (l->http)
 		MHD_stop_daemon(l->http);
+	sd_event_source_disable_unref(l->io);
+	if (l->asked >= 0)
+		close(l->asked);
+	if (l->metrics)
+		MHD_destroy_response(l->metrics);
+	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
