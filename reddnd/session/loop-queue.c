@@ -27,50 +27,35 @@ struct session_loop {
 	const uint64_t *progress; /* little-endian */
 };
 
-/* An SQ that is not managed: it runs what is posted. Its CQ only counts */
-static int make_credits(struct session_loop *l, uint64_t cq_cookie, uint64_t qp_cookie)
+/* The queues of a loop have CQs that only count */
+static int make_queue(const struct rnic_block *block, const struct queue_layout_qp *q, bool managed,
+	struct rnic_cq *cq, uint64_t cq_cookie, struct rnic_qp *qp, uint64_t qp_cookie)
 {
-	const struct queue_layout_qp *q = &l->layout.credits;
-	const struct rnic_cq_attr cq = {
+	const struct rnic_cq_attr cq_attr = {
 		.cqes_off = q->cqes_off,
 		.db_off = q->cq_db_off,
 		.log_size = q->cq_log_size,
 		.overrun_ignore = true,
 		.cookie = cq_cookie,
 	};
-	const struct rnic_qp_attr qp = {
+	const struct rnic_qp_attr qp_attr = {
 		.wq_off = q->wq_off,
 		.sq_wqebbs = q->ring_wqebbs,
 		.db_off = q->qp_db_off,
-		.send_cq = &l->credit_cq,
+		.send_cq = cq,
+		.managed = managed,
 		.cookie = qp_cookie,
 	};
-	int r = rnic_cq_init(&l->credit_cq, l->block, &cq);
+	int r = rnic_cq_init(cq, block, &cq_attr);
 
-	return r == 0 ? rnic_qp_init(&l->credit_qp, l->block, &qp) : r;
+	return r == 0 ? rnic_qp_init(qp, block, &qp_attr) : r;
 }
 
 int session_loop_new(struct session_loop **out, const struct program *p, uint64_t rate,
 	const struct rnic_block *block, const struct queue_layout_loop *layout, uint64_t cq_cookie,
 	uint64_t qp_cookie)
 {
-	const struct queue_layout_qp *q = &layout->queue;
 	struct session_loop *l = calloc(1, sizeof(*l));
-	const struct rnic_cq_attr cq = {
-		.cqes_off = q->cqes_off,
-		.db_off = q->cq_db_off,
-		.log_size = q->cq_log_size,
-		.overrun_ignore = true,
-		.cookie = cq_cookie,
-	};
-	const struct rnic_qp_attr qp = {
-		.wq_off = q->wq_off,
-		.sq_wqebbs = q->ring_wqebbs,
-		.db_off = q->qp_db_off,
-		.send_cq = l ? &l->cq : NULL,
-		.managed = true,
-		.cookie = qp_cookie,
-	};
 	int r;
 
 	if (!l)
@@ -80,11 +65,10 @@ int session_loop_new(struct session_loop **out, const struct program *p, uint64_
 	l->layout = *layout;
 	l->pace = loop_pace_of(p, rate);
 	rate_init(&l->rate, l->pace.per_second, l->pace.ahead, clock_us());
-	r = rnic_cq_init(&l->cq, block, &cq);
-	if (r == 0)
-		r = rnic_qp_init(&l->qp, block, &qp);
-	if (r == 0)
-		r = make_credits(l, cq_cookie, qp_cookie);
+	r = make_queue(block, &layout->queue, true, &l->cq, cq_cookie, &l->qp, qp_cookie);
+	if (r == 0) /* its SQ runs what is posted */
+		r = make_queue(
+			block, &layout->credits, false, &l->credit_cq, cq_cookie, &l->credit_qp, qp_cookie);
 	if (r < 0) {
 		session_loop_free(l);
 		return r;
