@@ -96,7 +96,6 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	struct reddn_wire_rej *rej)
 {
 	const struct catalog_tenant *conf;
-	char why[OFFLOAD_WHY];
 
 	*a = (struct admit_result){0};
 	if (!request_parse(from->data, from->size, &a->request, rej) ||
@@ -112,7 +111,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 			a->request.offload);
 		return false;
 	}
-	if (offload_is_disabled(a->offload, why)) {
+	if (offload_is_disabled(a->offload, NULL)) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			a->offload->unfit
 				? "offload %s cannot run on the server's NIC; the server's log has the "

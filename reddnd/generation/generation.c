@@ -46,14 +46,13 @@ static int get_tenants(struct generation *g, const struct generation_parts *part
 /* True if no offload that has it can be used */
 static bool is_useless(const struct generation *g, const struct region *r)
 {
-	char why[OFFLOAD_WHY];
 	bool used = false;
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
 		if (!offload_uses(&g->offloads[i], r))
 			continue;
 		used = true;
-		if (!offload_is_disabled(&g->offloads[i], why))
+		if (!offload_is_disabled(&g->offloads[i], NULL))
 			return false;
 	}
 	return used;
@@ -133,11 +132,10 @@ int generation_open(struct generation *g)
 
 unsigned generation_disabled(const struct generation *g)
 {
-	char why[OFFLOAD_WHY];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		n += offload_is_disabled(&g->offloads[i], why);
+		n += offload_is_disabled(&g->offloads[i], NULL);
 	return n;
 }
 
@@ -202,10 +200,9 @@ static uint64_t largest(const struct offload *o)
 
 int generation_check_room(const struct generation *g, uint64_t room)
 {
-	char why[OFFLOAD_WHY];
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		if (!offload_is_disabled(&g->offloads[i], why) && largest(&g->offloads[i]) > room) {
+		if (!offload_is_disabled(&g->offloads[i], NULL) && largest(&g->offloads[i]) > room) {
 			log_error("%s: offload %s: the queues of one client take %" PRIu64
 				  " bytes, the arena has room for %" PRIu64
 				  "; lower depth_max or instances, or raise \"arena\"",

@@ -482,14 +482,16 @@ void offload_close(struct offload *o)
 
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY])
 {
-	char bad[REGION_WHY];
+	char bad[REGION_WHY], words[OFFLOAD_WHY];
 
-	snprintf(why, OFFLOAD_WHY, "%s", o->why);
-	for (unsigned i = 0; !*why && i < o->program->nregions; i++)
+	snprintf(words, sizeof(words), "%s", o->why);
+	for (unsigned i = 0; !*words && i < o->program->nregions; i++)
 		if (region_is_bad(o->bound[i].region, bad))
-			snprintf(why, OFFLOAD_WHY, "region \"%s\" cannot be served: %s",
+			snprintf(words, sizeof(words), "region \"%s\" cannot be served: %s",
 				o->bound[i].region->conf->name, bad);
-	return *why;
+	if (why)
+		memcpy(why, words, sizeof(words));
+	return *words;
 }
 
 bool offload_uses(const struct offload *o, const struct region *r)

@@ -53,7 +53,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	struct region **regions, struct rnic_pd *pd);
 void offload_close(struct offload *o); /* fine on an offload that is all zero */
 
-/** True if clients cannot have it: @why is a clause. */
+/** True if clients cannot have it; @why, if not NULL, gets the reason, a clause. */
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
 bool offload_uses(const struct offload *o, const struct region *r);
 
