@@ -10,7 +10,8 @@
  * one, and journald assigns an entry of sd-journal to no unit if its sender has ended. `systemctl status`
  * would not show why the daemon did not start.
  *
- * Thread rules: one thread. Messages longer than 1 KiB are cut.
+ * Thread rules: log_init() before there are other threads; the others on any thread. Messages longer than
+ * 1 KiB are cut.
  */
 #ifndef UTIL_LOG_H
 #define UTIL_LOG_H
