@@ -176,7 +176,8 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)usec;
 	if (stats && stats->status.disabled)
-		snprintf(disabled, sizeof(disabled), ", %u offloads disabled", stats->status.disabled);
+		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", stats->status.disabled,
+			stats->status.disabled == 1 ? "" : "s");
 	if (stats)
 		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s", stats->status.sessions,
 			stats->status.requests, disabled);
