@@ -7,22 +7,11 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
+: "${REDDN:?}" "${REDDN_TABLE:?}"
 
 free_port
-control=$work/control
-
-ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
-
-# value EXPRESSION: prints a Python expression; d is the JSON in ctl.out
-value()
-{
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
-}
-
 holds() # WORDS EXPRESSION: of the JSON in ctl.out
 {
 	[[ $(value "$2") == True ]] || fail "$1" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"

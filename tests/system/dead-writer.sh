@@ -8,45 +8,15 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
-
-control=$work/control
-data=$work/data
-mkdir "$data"
-
-ctl() # ARGUMENTS...
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
-
-# holds COMMAND EXPRESSION: of the answer d
-holds()
-{
-	ctl --json "$1" || fail "no $1" "$work/ctl.err" "$work/reddnd.log"
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$work/ctl.out" "$2"
-}
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
+# shellcheck source=tests/lib/tables.sh
+. "$here/../lib/tables.sh"
 
 # shows COMMAND LINE: the answer of reddnctl has that
 shows()
 {
 	ctl "$1" && grep -q "$2" "$work/ctl.out"
-}
-
-make_table() # NAME
-{
-	rm -rf "${data:?}/$1"
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$data/$1" >/dev/null || fail "no table"
-	printf 'alice\t%s\n' "$1" | "$REDDN_TABLE" load --quiet "$data/$1" || fail "no data"
-}
-
-get() # OFFLOAD
-{
-	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
-}
-
-gets() # OFFLOAD
-{
-	get "$1" && [[ $(<"$work/get.log") == "$1" ]]
 }
 
 settings="control = \"$control\"; regions = ( { name = \"table\"; kind = \"table\"; path = \"$data/table\"; },
@@ -77,35 +47,35 @@ make_table other
 start_nic
 start_reddnd "$settings"
 miss table || fail "no miss" "$work/get.log"
-holds regions 'not any(r["unfinished_move"] or r["why"] for r in d)' || fail "unfinished moves from the beginning" "$work/ctl.out"
+reported regions 'not any(r["unfinished_move"] or r["why"] for r in d)' || fail "unfinished moves from the beginning" "$work/ctl.out"
 # The tables are looked at in the order of the configuration: "table", whose writer lives, has been looked at when "other", whose
 # writer does not, is reported
 background writer.log python3 -c "$half_move" "$data/table" wait
 until_true grep -q "^writer" "$work/writer.log" || fail "no writer" "$work/writer.log"
 python3 -c "$half_move" "$data/other" >/dev/null || fail "no half move"
-until_true holds regions 'd[1]["unfinished_move"] and d[1]["state"] == "serving" and "reddn-table repair" in d[1]["why"]' ||
+until_true reported regions 'd[1]["unfinished_move"] and d[1]["state"] == "serving" and "reddn-table repair" in d[1]["why"]' ||
 	fail "a writer died, and it is not reported" "$work/ctl.out"
-holds regions 'not d[0]["unfinished_move"]' || fail "a living writer is reported" "$work/ctl.out"
+reported regions 'not d[0]["unfinished_move"]' || fail "a living writer is reported" "$work/ctl.out"
 [[ $(reports table) == 0 ]] || fail "a living writer is reported" "$work/reddnd.log"
-holds status 'd["unfinished_moves"] == 1' || fail "status" "$work/ctl.out"
+reported status 'd["unfinished_moves"] == 1' || fail "status" "$work/ctl.out"
 kill -9 "$(sed 's/writer //' "$work/writer.log")"
 wait "$child"
-until_true holds regions 'd[0]["unfinished_move"]' || fail "a killed writer is not reported" "$work/ctl.out"
-holds status 'd["unfinished_moves"] == 2' || fail "status" "$work/ctl.out"
+until_true reported regions 'd[0]["unfinished_move"]' || fail "a killed writer is not reported" "$work/ctl.out"
+reported status 'd["unfinished_moves"] == 2' || fail "status" "$work/ctl.out"
 shows regions "reddn-table repair $data/table" || fail "no words" "$work/ctl.out"
 shows metrics '^reddnd_unfinished_moves 2$' || fail "metric" "$work/ctl.out"
 ctl --json audit || fail "no audit" "$work/ctl.err"
 [[ $(grep -c '"event":"unfinished-move"' "$work/ctl.out") == 2 ]] || fail "audit" "$work/ctl.out"
 gets table || fail "a key that is present is not found" "$work/get.log"
 "$REDDN_TABLE" repair "$data/table" >"$work/repair" || fail "repair" "$work/repair"
-until_true holds regions '[r["unfinished_move"] for r in d] == [False, True]' || fail "still reported" "$work/ctl.out"
+until_true reported regions '[r["unfinished_move"] for r in d] == [False, True]' || fail "still reported" "$work/ctl.out"
 miss table || fail "no miss after the repair" "$work/get.log"
 # the next writer ends the move as well; and the next death is another occurrence
 printf 'bob\t1\n' | "$REDDN_TABLE" load --quiet "$data/other" || fail "no data"
-until_true holds status 'd["unfinished_moves"] == 0' || fail "still reported" "$work/ctl.out"
+until_true reported status 'd["unfinished_moves"] == 0' || fail "still reported" "$work/ctl.out"
 shows metrics '^reddnd_unfinished_moves 0$' || fail "metric" "$work/ctl.out"
 python3 -c "$half_move" "$data/other" >/dev/null || fail "no half move"
-until_true holds status 'd["unfinished_moves"] == 1' || fail "not reported again" "$work/ctl.out"
+until_true reported status 'd["unfinished_moves"] == 1' || fail "not reported again" "$work/ctl.out"
 [[ $(reports table) == 1 && $(reports other) == 2 ]] || fail "not once each" "$work/reddnd.log"
 "$REDDN_TABLE" repair --quiet "$data/other" || fail "repair"
 ok "a writer that dies in the middle of a move"

@@ -5,37 +5,17 @@
 # same programs run by reddnc.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 needs_recycling
 
-: "${REDDNCTL:?}" "${REDDNC:?}" "${ENDLESS:?}"
+: "${REDDNC:?}" "${ENDLESS:?}"
 seed=${TEST_SEED:-1}
-control=$work/control
 mkdir "$memory/a" "$memory/b"
 for dir in a b; do
 	"$ENDLESS" make "$memory/$dir" || fail "no regions"
 done
 # after the 5000 nodes of the list there is a node that points to itself
 circle=$((5000 * 19))
-
-ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
-
-reported() # COMMAND EXPRESSION: a Python expression is true; d is the JSON that reddnctl prints; for the audit, a list of events
-{
-	ctl --json "$1" && [[ $(python3 -c '
-import json, sys
-text = open(sys.argv[1]).read()
-d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"") else json.loads(text)
-print(eval(sys.argv[2]))' "$work/ctl.out" "$2") == True ]]
-}
-
-holds() # COMMAND WORDS EXPRESSION
-{
-	until_true reported "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
-	ok "$2"
-}
 
 same_as_idle()
 {
@@ -53,7 +33,7 @@ expect_idle() # WORDS
 
 expect_unpaid() # WORDS
 {
-	holds tenants "$1" 'all(t["queue_bytes"] == t["slot_bytes"] == t["depth"] == t["sessions"] == 0 for t in d)'
+	becomes tenants "$1" 'all(t["queue_bytes"] == t["slot_bytes"] == t["depth"] == t["sessions"] == 0 for t in d)'
 }
 
 ask() # OFFLOAD DIR DEPTH COUNT
@@ -69,7 +49,7 @@ begins()
 	background "$1" "$ENDLESS" one "$address" "$port" "${@:2}"
 	until_true grep -q '^session' "$work/$1" || fail "no session" "$work/$1" "$work/reddnd.log"
 	in_loop="any(c['session'] == $(sed -n 's/^session //p' "$work/$1") and c['iterations'] > 1000 for c in d)"
-	holds clients "${*:2}: in the loop" "$in_loop"
+	becomes clients "${*:2}: in the loop" "$in_loop"
 }
 
 # ends LOG WORDS: the client ends with WORDS as the reason
@@ -132,7 +112,7 @@ done
 ask turing a 1 20
 ask turing.r b 8 40
 expect_idle "after ten clients"
-holds offloads "iterations are counted" 'all(o["iterations"] > o["requests"] * 500 and o["wqes"] > 10 * o["iterations"] for o in d if o["offload"].startswith("list-endless") and o["requests"])'
+becomes offloads "iterations are counted" 'all(o["iterations"] > o["requests"] * 500 and o["wqes"] > 10 * o["iterations"] for o in d if o["offload"].startswith("list-endless") and o["requests"])'
 
 # ---- the rate of a loop -------------------------------------------------------------------
 
@@ -195,7 +175,7 @@ ctl kick "$(sed -n 's/^session //p' "$work/one.log")" || fail "kick" "$work/ctl.
 ends one.log 'lost after 0 answers, 5: .*the server ended session [0-9]+: the administrator ended it'
 begins one.log patient "$circle" 1
 kill_hard "$child"
-holds clients "a client is killed in the middle of a loop" 'all(c["offload"] != "patient" for c in d)'
+becomes clients "a client is killed in the middle of a loop" 'all(c["offload"] != "patient" for c in d)'
 
 # ---- loops that do not end ----------------------------------------------------------------
 
@@ -205,7 +185,7 @@ for offload in list-endless.c list-endless.cr; do
 	took=$(sed -n 's/.*request 0 was \([0-9]*\) times in the loop.*/\1/p' "$work/one.log" | tail -n 1)
 	# the NIC executes more until the daemon looks again: some thousand, or more if the daemon gets no CPU
 	[[ $took -gt 20000 && $took -le $((20 * 20000)) ]] || fail "$offload: stopped after $took iterations" "$work/one.log" "$work/reddnd.log"
-	holds audit "$offload is judged" "[e['verdict'] == 'loop' and e['action'] == 'terminate' for e in d if e['event'] == 'verdict' and e['offload'] == '$offload'] == [True]"
+	becomes audit "$offload is judged" "[e['verdict'] == 'loop' and e['action'] == 'terminate' for e in d if e['event'] == 'verdict' and e['offload'] == '$offload'] == [True]"
 done
 background one.log "$ENDLESS" one "$address" "$port" timed "$circle" 1
 ends one.log 'lost after 0 answers, 4: .*request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 200 ms'
@@ -220,7 +200,7 @@ for ((asked = 10; asked < 1000; asked += 10)); do
 	ask list-endless.log a 2 10
 	! judged || break
 done
-holds offloads "verdicts are counted" '{o["offload"]: (o["verdicts"]["loop"], o["verdicts"]["time"]) for o in d if o["offload"] in ("list-endless.c", "list-endless.cr", "timed")} == {"list-endless.c": (1, 0), "list-endless.cr": (1, 0), "timed": (0, 1)} and any(o["offload"] == "list-endless.log" and 0 < o["verdicts"]["loop"] <= '"$asked"' and o["failed_sessions"] == 0 for o in d)'
+becomes offloads "verdicts are counted" '{o["offload"]: (o["verdicts"]["loop"], o["verdicts"]["time"]) for o in d if o["offload"] in ("list-endless.c", "list-endless.cr", "timed")} == {"list-endless.c": (1, 0), "list-endless.cr": (1, 0), "timed": (0, 1)} and any(o["offload"] == "list-endless.log" and 0 < o["verdicts"]["loop"] <= '"$asked"' and o["failed_sessions"] == 0 for o in d)'
 ask list-endless.c a 4 12
 
 # ---- reload -------------------------------------------------------------------------------
@@ -242,7 +222,7 @@ begins one.log patient "$circle" 1
 in_loop=$child
 printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")" "$programs" >"$work/reddnd.conf"
 ctl reload || fail "reload" "$work/ctl.err"
-holds clients "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
+becomes clients "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
 ask while-recycled b 8 16
 kill "$in_loop"
 wait "$in_loop"

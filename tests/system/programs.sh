@@ -7,17 +7,14 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
 needs_recycling
-: "${REDDNCTL:?}" "${REDDN:?}"
+: "${REDDN:?}"
 
 shopt -s extglob
 free_port
 mkdir "$work/programs"
-
-ctl() # ARGUMENTS...
-{
-	timeout "$limit" "$REDDNCTL" --socket "$work/control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
 
 configure() # OFFLOADS
 {

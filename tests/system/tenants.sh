@@ -7,16 +7,11 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
 needs port.link=Ethernet
 needs_recycling
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
-
-control=$work/control
-
-ctl() # ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
+: "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 # tenant NAME MEMBER: prints a member of "reddnctl tenants"
 tenant()

@@ -8,17 +8,13 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
 needs port.link=Ethernet
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${SLOW_VERBS_LIB:?}"
+: "${REDDN:?}" "${REDDN_TABLE:?}" "${SLOW_VERBS_LIB:?}"
 
-control=$work/control
 slow=$work/slow
 mkdir "$slow"
-
-ctl() # ARGUMENTS...
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
 
 sessions() # TENANT: prints the sessions that it is charged for
 {

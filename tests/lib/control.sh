@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# control.sh - sourced after lib.sh by tests that ask a daemon with control = "$control" through reddnctl.
+# meson sets REDDNCTL to its path.
+
+: "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
+
+control=$work/control
+
+# ctl ARGUMENTS...: into $work/ctl.out and .err; the exit status is its own.
+ctl()
+{
+	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
+}
+
+# value EXPRESSION: prints a Python expression. d is the JSON in ctl.out; for the audit, a list of events.
+value()
+{
+	python3 -c '
+import json, sys
+text = open(sys.argv[1]).read()
+d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"") else json.loads(text)
+print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
+}
+
+# reported COMMAND EXPRESSION: a Python expression is true for what "reddnctl --json COMMAND" prints.
+reported()
+{
+	ctl --json "$1" && [[ $(value "$2") == True ]]
+}
+
+# becomes COMMAND WORDS EXPRESSION: EXPRESSION becomes true for COMMAND. A client may know it before the daemon.
+becomes()
+{
+	until_true reported "$1" "$3" || fail "$2" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
+	ok "$2"
+}
