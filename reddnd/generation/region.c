@@ -30,6 +30,7 @@ struct region_keys {
 /* What more than one thread uses */
 struct region_state {
 	pthread_mutex_t lock;
+	pthread_mutex_t registering; /* held while a window is registered, which may take seconds */
 	SLIST_HEAD(, region_keys) keys;
 	char bad[REGION_WHY]; /* "": it can be served */
 };
@@ -103,6 +104,7 @@ int region_open(struct region **out, const struct catalog_region *conf, unsigned
 	if (!r->state)
 		return -ENOMEM;
 	pthread_mutex_init(&r->state->lock, NULL);
+	pthread_mutex_init(&r->state->registering, NULL);
 	r->conf = conf;
 	r->number = number;
 	r->refs = 1;
@@ -132,6 +134,7 @@ void region_unref(struct region *r)
 	if (r->file)
 		rnic_region_close(r->file);
 	pthread_mutex_destroy(&r->state->lock);
+	pthread_mutex_destroy(&r->state->registering);
 	free(r->state);
 	free(r);
 }
@@ -246,6 +249,27 @@ bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool 
 	return find_window(r, pd, place(r, part, writable, &off, &access), &k);
 }
 
+/* One thread at a time: a reload and the first session of a tenant may want the same window */
+static int register_window(struct region *r, struct rnic_pd *pd, unsigned w, uint64_t off, uint64_t size,
+	enum rnic_access access, struct region_keys **keys)
+{
+	int e = 0;
+
+	pthread_mutex_lock(&r->state->registering);
+	if (!find_window(r, pd, w, keys)) {
+		e = *keys ? rnic_region_window(
+				    r->file, pd, r->number + w, off, size, access, &(*keys)->window[w])
+			  : -ENOMEM;
+		if (e == 0) {
+			pthread_mutex_lock(&r->state->lock);
+			(*keys)->registered[w] = true;
+			pthread_mutex_unlock(&r->state->lock);
+		}
+	}
+	pthread_mutex_unlock(&r->state->registering);
+	return e;
+}
+
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window)
 {
@@ -253,21 +277,14 @@ int region_window(
 	struct region_keys *k;
 	uint64_t off;
 	unsigned w = place(r, part, writable, &off, &access);
-	bool registered = find_window(r, pd, w, &k);
 	int e;
 
-	if (!k)
-		return -ENOMEM;
-	if (!registered) {
-		e = rnic_region_window(
-			r->file, pd, r->number + w, off, region_part_size(r, part), access, &k->window[w]);
+	if (!find_window(r, pd, w, &k)) {
+		e = register_window(r, pd, w, off, region_part_size(r, part), access, &k);
 		if (e < 0)
 			return log_errno(e, "%s: region file %s cannot be registered with %s%s",
 				r->conf->where, r->conf->path, rnic_device_name(rnic_pd_device(pd)),
 				e == -EFAULT ? REFUSED_BY_KERNEL : "");
-		pthread_mutex_lock(&r->state->lock);
-		k->registered[w] = true;
-		pthread_mutex_unlock(&r->state->lock);
 	}
 	*window = k->window[w];
 	return 0;

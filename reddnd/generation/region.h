@@ -7,7 +7,7 @@
  * cannot be served is *bad*, now or from the moment when that is seen, and stays so.
  *
  * Thread rules: region_open(), region_window(), region_has_window() and region_is_bad() may be called on any
- * thread; a window is registered by one thread at a time.
+ * thread. A thread that wants a window of a region waits while another one registers one.
  */
 #ifndef GENERATION_REGION_H
 #define GENERATION_REGION_H
