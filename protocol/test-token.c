@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -131,7 +132,7 @@ static int read_file(const char *bytes, size_t len, char *why, size_t size)
 
 static void test_files(void **state)
 {
-	char bytes[TOKEN_KEY_MAX + 2], why[100];
+	char bytes[TOKEN_KEY_MAX + 2], why[100], fifo[40];
 	struct token_key k;
 
 	(void)state;
@@ -145,7 +146,13 @@ static void test_files(void **state)
 	assert_string_equal(why, "a key has at most 1024 bytes");
 	assert_int_equal(token_key_read("/absent", &k, why, sizeof(why)), -2);
 	assert_string_equal(why, "No such file or directory");
-	assert_int_equal(token_key_read("/", &k, why, sizeof(why)), -5);
+	assert_int_equal(token_key_read("/", &k, why, sizeof(why)), -22);
+	assert_string_equal(why, "it is no regular file");
+	snprintf(fifo, sizeof(fifo), "/tmp/test-token-%d", (int)getpid());
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(token_key_read(fifo, &k, why, sizeof(why)), -22); /* waits for nobody */
+	assert_string_equal(why, "it is no regular file");
+	assert_int_equal(unlink(fifo), 0);
 }
 
 int main(void)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/token.h"
 
+#include "util/cleanup.h"
+#include "util/file.h"
+
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <stdio.h>
@@ -18,28 +22,23 @@ static int fail(int error, char *why, size_t size, const char *words)
 
 int token_key_read(const char *path, struct token_key *key, char *why, size_t why_size)
 {
+	CLEANUP(cleanup_close) int fd = file_open(path, O_RDONLY);
 	uint8_t bytes[TOKEN_KEY_MAX + 2];
-	FILE *f = fopen(path, "re");
-	size_t len;
+	long len = fd < 0 ? fd : file_read(fd, bytes, sizeof(bytes));
 	int r = 0;
 
-	if (!f)
-		return fail(-errno, why, why_size, strerror(errno));
-	setvbuf(f, NULL, _IONBF, 0); /* a buffer would keep a copy of the key */
-	len = fread(bytes, 1, sizeof(bytes), f);
-	if (ferror(f))
-		r = fail(-EIO, why, why_size, "read error");
-	fclose(f);
+	if (len < 0)
+		return fail((int)len, why, why_size, file_error((int)len));
 	if (len && bytes[len - 1] == '\n')
 		len--;
-	if (r == 0 && len < TOKEN_KEY_MIN)
+	if (len < TOKEN_KEY_MIN)
 		r = fail(-EINVAL, why, why_size,
 			"a key has at least 16 bytes; openssl rand -hex 32 makes one");
 	if (r == 0 && len > TOKEN_KEY_MAX)
 		r = fail(-EINVAL, why, why_size, "a key has at most 1024 bytes");
 	if (r == 0) {
-		memcpy(key->bytes, bytes, len);
-		key->len = len;
+		memcpy(key->bytes, bytes, (size_t)len);
+		key->len = (size_t)len;
 	}
 	explicit_bzero(bytes, sizeof(bytes));
 	return r;

@@ -2,7 +2,10 @@
 #include "reddnd/catalog/includes.h"
 
 #include "util/cleanup.h"
+#include "util/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +25,23 @@ struct text {
 	unsigned line;
 };
 
-DEFINE_CLEANUP(FILE *, fclose)
-
 static void check_file(struct check *c, const char *path, unsigned depth);
 
 static char *read_all(const char *path, size_t *size)
 {
-	CLEANUP(fclosep) FILE *in = fopen(path, "re");
-	FILE *out;
-	char *text = NULL, part[4096];
-	size_t n;
+	CLEANUP(cleanup_close) int fd = file_open(path, O_RDONLY);
+	CLEANUP(cleanup_free) char *text = NULL;
+	struct stat st;
+	long len;
 
-	out = in ? open_memstream(&text, size) : NULL;
-	if (!out)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
-	while ((n = fread(part, 1, sizeof(part), in)) > 0)
-		fwrite(part, 1, n, out);
-	fclose(out);
-	return text;
+	text = malloc((size_t)st.st_size + 1);
+	len = text ? file_read(fd, text, (size_t)st.st_size) : -ENOMEM;
+	if (len < 0)
+		return NULL;
+	*size = (size_t)len;
+	return steal_ptr(&text);
 }
 
 static void check_path(

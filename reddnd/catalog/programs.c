@@ -3,60 +3,33 @@
 
 #include "reddnd/program/program.h"
 #include "util/cleanup.h"
+#include "util/file.h"
 #include "util/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* A pipe must not hold up the daemon: EINVAL, as for all that is no file. NULL: errno */
-static FILE *open_file(const char *path)
-{
-	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	FILE *f;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return NULL;
-	if (!S_ISREG(st.st_mode)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	f = fdopen(fd, "r");
-	if (f)
-		fd = -1;
-	return f;
-}
 
 /* 0; -ENOENT: no such file; other errors have been reported */
 static int read_program(
 	struct settings *l, const config_setting_t *s, const char *path, struct catalog_offload *o)
 {
+	CLEANUP(cleanup_close) int fd = file_open(path, O_RDONLY);
 	CLEANUP(cleanup_free) char *text = malloc(PROGRAM_MAX_SOURCE + 1);
-	FILE *f = text ? open_file(path) : NULL;
-	size_t len;
-	bool failed;
+	long len;
 
-	if (!f && errno == ENOENT)
+	if (fd == -ENOENT)
 		return -ENOENT;
-	if (!f) {
-		settings_wrong(l, s, "program %s cannot be read: %s", path,
-			errno == EINVAL ? "it is no regular file" : strerror(errno));
-		return -EIO;
-	}
 	/* One byte more than a program may have: the compiler reports what is too long */
-	len = fread(text, 1, PROGRAM_MAX_SOURCE + 1, f);
-	failed = ferror(f);
-	fclose(f);
-	if (failed) {
-		settings_wrong(l, s, "program %s cannot be read", path);
+	len = fd < 0 ? fd : text ? file_read(fd, text, PROGRAM_MAX_SOURCE + 1) : -ENOMEM;
+	if (len < 0) {
+		settings_wrong(l, s, "program %s cannot be read: %s", path, file_error((int)len));
 		return -EIO;
 	}
 	o->path = strdup(path);
 	o->text = steal_ptr(&text);
-	o->text_len = len;
+	o->text_len = (size_t)len;
 	return 0;
 }
 

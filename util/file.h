@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * file.h - opens files that others may have made: only regular ones, without waiting for anybody.
+ */
+#ifndef UTIL_FILE_H
+#define UTIL_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * open(2) with @flags, O_CLOEXEC and no wait for the other end of a pipe. Returns the descriptor, or -errno;
+ * -EINVAL: it is no regular file.
+ */
+int file_open(const char *path, int flags);
+
+/**
+ * The same for an absolute path that has no symbolic link in any part of it: who may write to one of its
+ * directories cannot make it lead to another file. -ELOOP: it has one.
+ */
+int file_open_no_links(const char *path, int flags);
+
+/** Why a file cannot be opened, a clause: of an error of these functions. */
+const char *file_error(int error);
+
+/** Reads from @fd until its end, at most @size bytes. Returns their number, or -errno. */
+long file_read(int fd, void *bytes, size_t size);
+
+#endif
