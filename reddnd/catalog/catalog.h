@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
 	CATALOG_NAME_MAX = 23, /* of regions and offloads; the wire has 24 bytes */
@@ -34,6 +35,8 @@ struct catalog_listen {
 struct catalog_region {
 	char name[CATALOG_NAME_MAX + 1];
 	bool raw, writable;
+	bool owned; /* its file must belong to @owner */
+	uid_t owner;
 	char *path;  /* absolute */
 	char *where; /* "file:line" of its entry */
 };

@@ -1,7 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/entries.h"
 
+#include "util/number.h"
+
+#include <errno.h>
+#include <pwd.h>
+
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
+
+/* The name of a user, or a number */
+static void parse_owner(struct settings *l, const config_setting_t *s, void *region)
+{
+	struct catalog_region *r = region;
+	const char *name = config_setting_get_string(s);
+	const struct passwd *user;
+	uint64_t id;
+
+	r->owned = true;
+	if (!name) {
+		id = (uint64_t)settings_integer(s);
+	} else if (number_parse_decimal(name, 0, UINT32_MAX - 1, &id) < 0) {
+		user = getpwnam(name);
+		if (!user) {
+			settings_wrong(l, s,
+				"there is no user \"%s\"; \"owner\" is the name or number of the user "
+				"whom the file of the region belongs to",
+				name);
+			return;
+		}
+		id = user->pw_uid;
+	}
+	if (id >= UINT32_MAX)
+		settings_wrong_value(l, s, "the name or number of a user");
+	r->owner = (uid_t)id;
+}
 
 static const struct settings_rule region_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, REGION(name), .required = true},
@@ -9,6 +41,8 @@ static const struct settings_rule region_rules[] = {
 	{"kind", "\"table\" or \"raw\"", SETTINGS_CHOICE, REGION(raw), .required = true,
 		.words = {"table", "raw"}},
 	{"writable", "true or false", SETTINGS_FLAG, REGION(writable)},
+	{"owner", "the name or number of a user",
+		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_INT, parse_owner)},
 };
 
 void entries_parse_region(struct settings *l, const config_setting_t *group)

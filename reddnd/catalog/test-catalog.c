@@ -295,6 +295,13 @@ static const struct mistake region_mistakes[] = {
 	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; owner = \"no one\"; } );\n",
+		"c:1: there is no user \"no one\"; \"owner\" is the name or number of the user whom the file "
+		"of the region belongs to\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; owner = -1; } );\n",
+		"c:1: \"owner\" is -1; it must be the name or number of a user\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; owner = true; } );\n",
+		"c:1: \"owner\" has the wrong type; it must be the name or number of a user\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; } );\n"
 	 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a\"; } );\n",
 		"c:2: offload \"o\": the program writes to region \"nodes\", but \"a\" is not declared "
@@ -428,11 +435,13 @@ static void test_raw(void **state)
 	char why[200];
 
 	(void)state;
-	c = load("regions = ( { name = \"a.b\"; kind = \"raw\"; path = \"/a\"; writable = true; },\n"
+	c = load("regions = ( { name = \"a.b\"; kind = \"raw\"; path = \"/a\"; writable = true; owner = "
+		 "\"root\"; },\n"
 		 "            { name = \"t\"; kind = \"table\"; path = \"/t\"; } );\n"
 		 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a.b\"; regions = { values = "
 		 "\"t.heap\"; }; } );\n");
 	assert_true(c->regions[0].raw && c->regions[0].writable);
+	assert_true(c->regions[0].owned && c->regions[0].owner == 0 && !c->regions[1].owned);
 	assert_int_equal(catalog_bind(c, &c->offloads[0], "nodes", true, &b, why, sizeof(why)), 0);
 	assert_int_equal(b.region, 0);
 	assert_int_equal(b.part, CATALOG_WHOLE);

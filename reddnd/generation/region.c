@@ -3,6 +3,7 @@
 
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -54,44 +55,49 @@ static void set_bad(struct region *r, const char *format, ...)
 static const char *words_of(int error)
 {
 	switch (error) {
-	case -EINVAL:
-		return "it is no regular file";
 	case -ENODATA:
 		return "it is empty";
 	case -EROFS:
 		return "read-only file system; a service needs ReadWritePaths= in its unit to open it for "
 		       "writing";
 	default:
-		return strerror(-error);
+		return file_error(error);
 	}
+}
+
+static void open_table(struct region *r)
+{
+	const struct table_geometry *g = &r->table.geometry;
+	char why[200];
+
+	if (table_open(&r->table, r->file, why, sizeof(why)) < 0)
+		set_bad(r, "file %s: %s", r->conf->path, why);
+	else
+		log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
+			 " bytes, keys to %u, values to %u bytes",
+			r->conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 }
 
 static void open_file(struct region *r)
 {
 	const struct catalog_region *conf = r->conf;
-	const struct table_geometry *g = &r->table.geometry;
-	char why[200];
 	int e = rnic_region_open(&r->file, conf->path, conf->writable);
 
-	if (e < 0) {
+	if (e < 0)
 		set_bad(r, "file %s: %s", conf->path, words_of(e));
-	} else if (conf->writable && !rnic_region_in_memory(r->file)) {
+	else if (conf->owned && rnic_region_owner(r->file) != conf->owner)
+		set_bad(r, "file %s: it belongs to user %u, not to user %u, its \"owner\"", conf->path,
+			rnic_region_owner(r->file), conf->owner);
+	else if (conf->writable && !rnic_region_in_memory(r->file))
 		set_bad(r,
 			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
 			"/dev/shm",
 			conf->path);
-	} else if (conf->raw) {
+	else if (!conf->raw)
+		open_table(r);
+	else
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
-	} else {
-		e = table_open(&r->table, r->file, why, sizeof(why));
-		if (e < 0)
-			set_bad(r, "file %s: %s", conf->path, why);
-		else
-			log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
-				 " bytes, keys to %u, values to %u bytes",
-				conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
-	}
 }
 
 int region_open(struct region **out, const struct catalog_region *conf, unsigned number)

@@ -3,6 +3,7 @@
 
 #include "reddnd/rnic/internal.h"
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,25 +20,27 @@ struct rnic_region {
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;
+	uid_t owner;
 };
 
 int rnic_region_open(struct rnic_region **out, const char *path, bool writable)
 {
 	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof(*region));
-	CLEANUP(cleanup_close) int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(cleanup_close) int fd = file_open_no_links(path, writable ? O_RDWR : O_RDONLY);
 	struct stat st;
 
 	if (!region)
 		return -ENOMEM;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
 	if (st.st_size <= 0)
 		return -ENODATA;
 	region->size = (uint64_t)st.st_size;
 	region->dev = st.st_dev;
 	region->ino = st.st_ino;
+	region->owner = st.st_uid;
 	region->mem = mmap(NULL, region->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
 		return -errno;
@@ -83,6 +86,11 @@ bool rnic_region_is_locked(const struct rnic_region *region)
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 
 	return fcntl(region->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+uid_t rnic_region_owner(const struct rnic_region *region)
+{
+	return region->owner;
 }
 
 uint64_t rnic_region_size(const struct rnic_region *region)

@@ -13,12 +13,16 @@
 
 #include "reddnd/rnic/device.h"
 
+#include <sys/types.h>
+
 struct rnic_region;
 
 /**
  * Maps the whole file @path, shared; @writable: for windows that the NIC changes. The CPU neither reads nor
  * writes there: the file belongs to its application, and memory behind its end, or a hole on a file system
- * that is full, is SIGBUS. -EINVAL when it is not a regular file; -ENODATA when it is empty.
+ * that is full, is SIGBUS. The path is absolute. -EINVAL when it is not a regular file, -ELOOP when a
+ * symbolic link is in the path: who may write to the directory of another user must not choose what the NIC
+ * reads. -ENODATA when it is empty.
  */
 int rnic_region_open(struct rnic_region **region, const char *path, bool writable);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
@@ -30,6 +34,7 @@ bool rnic_region_is_whole(const struct rnic_region *region);
 /** True: another open file description holds a lock for writing on the file. False also if that is unknown.
  */
 bool rnic_region_is_locked(const struct rnic_region *region);
+uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
 /** True: the file lies in memory (tmpfs, hugetlbfs), so that the NIC may change it. */

@@ -12,7 +12,7 @@
 set -u
 : "${SOFTCX:?set SOFTCX to the path of the softcx tool}"
 
-work=$(mktemp -d)
+work=$(realpath "$(mktemp -d)")
 # for files that NICs change: Linux lets them do that in memory only
 # shellcheck disable=SC2034 # used by tests
 memory=$(mktemp -d -p /dev/shm)

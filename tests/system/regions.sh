@@ -8,40 +8,10 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}"
-
-control=$work/control
-data=$work/data
-mkdir "$data"
-
-ctl() # ARGUMENTS...
-{
-	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
-}
-
-# holds COMMAND EXPRESSION: of the answer d
-holds()
-{
-	ctl --json "$1" || fail "no $1" "$work/ctl.err" "$work/reddnd.log"
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$work/ctl.out" "$2"
-}
-
-make_table() # NAME
-{
-	rm -rf "${data:?}/$1"
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$data/$1" >/dev/null || fail "no table"
-	printf 'alice\t%s\n' "$1" | "$REDDN_TABLE" load --quiet "$data/$1" || fail "no data"
-}
-
-get() # OFFLOAD
-{
-	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
-}
-
-gets() # OFFLOAD
-{
-	get "$1" && [[ $(<"$work/get.log") == "$1" ]]
-}
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
+# shellcheck source=tests/lib/tables.sh
+. "$here/../lib/tables.sh"
 
 good_serves() # WHEN
 {
@@ -54,10 +24,10 @@ is_bad()
 {
 	local want="[r[\"state\"] for r in d] == [\"bad\", \"serving\"] and \"$2\" in d[0][\"why\"]"
 
-	until_true holds regions "$want" || fail "$1: no region is bad because of \"$2\"" "$work/ctl.out" "$work/reddnd.log"
-	holds offloads 'd[0]["state"] == "disabled" and "region \"bad\"" in d[0]["why"] and d[1]["state"] == "serving"' ||
+	until_true reported regions "$want" || fail "$1: no region is bad because of \"$2\"" "$work/ctl.out" "$work/reddnd.log"
+	reported offloads 'd[0]["state"] == "disabled" and "region \"bad\"" in d[0]["why"] and d[1]["state"] == "serving"' ||
 		fail "$1: the offload is not disabled" "$work/ctl.out"
-	holds status 'd["disabled"] == 1' || fail "$1: status" "$work/ctl.out"
+	reported status 'd["disabled"] == 1' || fail "$1: status" "$work/ctl.out"
 	grep -qF "$2" "$work/reddnd.log" || fail "$1: nothing in the log" "$work/reddnd.log"
 	get bad && fail "$1: a disabled offload is served" "$work/get.log"
 	grep -q 'refused by the server: offload bad is disabled until its data can be served' "$work/get.log" ||
@@ -72,7 +42,7 @@ serves_again()
 {
 	make_table bad
 	until_true gets bad || fail "$1: it is not tried again" "$work/get.log" "$work/reddnd.log"
-	holds regions 'all(r["state"] == "serving" for r in d)' || fail "$1: a region is bad" "$work/ctl.out"
+	reported regions 'all(r["state"] == "serving" for r in d)' || fail "$1: a region is bad" "$work/ctl.out"
 	good_serves "$1"
 	ok "$1: served again"
 }
@@ -92,6 +62,7 @@ folder() { absent && mkdir "$data/bad"; }
 fifo() { absent && mkfifo "$data/bad"; }
 socket() { absent && python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$data/bad"; }
 device() { absent && ln -s /dev/zero "$data/bad"; }
+link() { absent && ln -s "$data/good" "$data/bad"; }
 unreadable() { make_table bad && chmod 0 "$data/bad"; }
 header() # OFFSET BYTES...: overwrites a field
 {
@@ -104,7 +75,8 @@ size_beyond() { header 56 '\xff\xff\xff\xff\xff\0\0\0'; }
 
 variants=("absent|No such file" "empty|it is empty" "short|it has 100 bytes" "cut_off|the file has 8192" "hole|it is not a reddnd table"
 	"random|it is not a reddnd table" "folder|it is no regular file" "fifo|it is no regular file" "socket|No such device"
-	"device|it is no regular file" "few_buckets|3 buckets" "heap_beyond|heap at" "size_beyond|its header has a size of")
+	"device|a symbolic link is in its path" "link|a symbolic link is in its path"
+	"few_buckets|3 buckets" "heap_beyond|heap at" "size_beyond|its header has a size of")
 # root reads everything
 [[ $EUID -eq 0 ]] || variants+=("unreadable|Permission denied")
 
@@ -133,11 +105,31 @@ ctl reload || fail "no reload" "$work/ctl.err"
 gets bad || fail "a reload does not try again" "$work/get.log"
 ok "a reload tries again"
 
+# an owner
+configure() # SETTINGS
+{
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+	ctl reload || fail "no reload" "$work/ctl.err"
+}
+plain="path = \"$data/bad\";"
+configure "${settings/"$plain"/"$plain owner = $((EUID + 1));"}"
+is_bad "a file of another user" "it belongs to user $EUID, not to user $((EUID + 1)), its"
+configure "${settings/"$plain"/"$plain owner = \"$(id -un)\";"}"
+gets bad || fail "a file of its owner is not served" "$work/get.log" "$work/reddnd.log"
+ok "a file of its owner"
+
+# a link to the directory
+ln -s "$data" "$work/elsewhere"
+configure "${settings/"$data/bad"/"$work/elsewhere/bad"}"
+is_bad "a link in the path" "a symbolic link is in its path"
+configure "$settings"
+gets bad || fail "the same file without a link is not served" "$work/get.log" "$work/reddnd.log"
+
 # while it is served: cut, and removed
 printf 'alice\tbad\n' >"$data/keys"
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
-until_true holds clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
 truncate -s 0 "$data/bad"
 wait "$stay" && fail "a session on a file that is gone goes on" "$work/stay.log"
 is_bad "cut while it is served" 'has been cut to less than'
