@@ -5,11 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 /* O_NONBLOCK: a FIFO is opened at once, and then seen to be one */
 enum { ALWAYS = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
@@ -29,11 +27,39 @@ int file_open(const char *path, int flags)
 	return regular(open(path, flags | ALWAYS));
 }
 
+/* A part of a path that cannot be opened, or is no directory where one is needed: a link? */
+static int refused(int dir, const char *part)
+{
+	int error = errno;
+	struct stat st;
+
+	return fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : -error;
+}
+
+/* openat2(2) could do this, but not in a service with RestrictSUIDSGID= */
 int file_open_no_links(const char *path, int flags)
 {
-	const struct open_how how = {.flags = (uint64_t)(flags | ALWAYS), .resolve = RESOLVE_NO_SYMLINKS};
+	CLEANUP(cleanup_free) char *copy = strdup(path);
+	CLEANUP(cleanup_close) int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char *rest, *part = copy ? strtok_r(copy, "/", &rest) : NULL, *next;
+	int fd;
 
-	return regular((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
+	if (!copy)
+		return -ENOMEM;
+	if (dir < 0)
+		return -errno;
+	if (!part)
+		return -EINVAL;
+	while ((next = strtok_r(NULL, "/", &rest))) {
+		fd = openat(dir, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return refused(dir, part);
+		close(dir);
+		dir = fd;
+		part = next;
+	}
+	fd = openat(dir, part, flags | ALWAYS | O_NOFOLLOW);
+	return fd < 0 ? refused(dir, part) : regular(fd);
 }
 
 const char *file_error(int error)
