@@ -40,7 +40,7 @@ static int refused(int dir, const char *part)
 int file_open_no_links(const char *path, int flags)
 {
 	CLEANUP(cleanup_free) char *copy = strdup(path);
-	CLEANUP(cleanup_close) int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(cleanup_close) int dir = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char *rest, *part = copy ? strtok_r(copy, "/", &rest) : NULL, *next;
 	int fd;
 

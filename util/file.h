@@ -15,7 +15,7 @@
 int file_open(const char *path, int flags);
 
 /**
- * The same for an absolute path that has no symbolic link in any part of it: who may write to one of its
+ * The same for a path that has no symbolic link in any part of it: who may write to one of its
  * directories cannot make it lead to another file. -ELOOP: it has one.
  */
 int file_open_no_links(const char *path, int flags);

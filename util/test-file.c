@@ -88,6 +88,20 @@ static void links_in_any_part(void **state)
 	assert_int_equal(file_open_no_links(at("fifo"), O_RDWR), -EINVAL);
 	assert_int_equal(file_open_no_links(at("d"), O_RDONLY), -EINVAL);
 	assert_int_equal(file_open_no_links(at("none"), O_RDONLY), -ENOENT);
+	assert_int_equal(file_open_no_links(at("d/plain/x"), O_RDONLY), -ENOTDIR);
+	assert_int_equal(file_open_no_links("/", O_RDONLY), -EINVAL);
+	assert_int_equal(file_open_no_links("", O_RDONLY), -EINVAL);
+}
+
+static void relative_paths(void **state)
+{
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	assert_int_equal(open_and_close(file_open_no_links("d/plain", O_RDONLY)), 0);
+	assert_int_equal(open_and_close(file_open_no_links("./d/../d//plain", O_RDONLY)), 0);
+	assert_int_equal(file_open_no_links("other/plain", O_RDONLY), -ELOOP);
+	assert_int_equal(file_open_no_links("link", O_RDONLY), -ELOOP);
+	assert_int_equal(chdir("/"), 0);
 }
 
 static void errors_in_words(void **state)
@@ -118,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_regular_files),
 		cmocka_unit_test(links_in_any_part),
+		cmocka_unit_test(relative_paths),
 		cmocka_unit_test(errors_in_words),
 		cmocka_unit_test(reads_as_much_as_there_is),
 	};

@@ -20,7 +20,7 @@ struct rnic_region;
 /**
  * Maps the whole file @path, shared; @writable: for windows that the NIC changes. The CPU neither reads nor
  * writes there: the file belongs to its application, and memory behind its end, or a hole on a file system
- * that is full, is SIGBUS. The path is absolute. -EINVAL when it is not a regular file, -ELOOP when a
+ * that is full, is SIGBUS. -EINVAL when it is not a regular file, -ELOOP when a
  * symbolic link is in the path: who may write to the directory of another user must not choose what the NIC
  * reads. -ENODATA when it is empty.
  */
