@@ -2,6 +2,7 @@
 #include "reddnd/rnic/cm.h"
 
 #include "reddnd/rnic/internal.h"
+#include "reddnd/rnic/neighbour.h"
 #include "reddnd/util/log.h"
 #include "util/address.h"
 #include "util/cleanup.h"
@@ -283,30 +284,15 @@ const char *rnic_conn_device(const struct rnic_conn *conn)
 	return ibv_get_device_name(conn->id->verbs->device);
 }
 
-/* On RoCE the kernel resolves the MAC address of a GID only for address handles, and waits for the answer of
- * the network, up to a second (Linux drivers/infiniband/core/addr.c: rdma_addr_find_l2_eth_by_grh) */
 int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
 {
-	struct mlx5dv_ah dv = {0};
-	struct mlx5dv_obj obj = {0};
-	struct ibv_ah *ah;
 	int r;
 
 	if (dev->caps.infiniband)
 		return 0;
-	ah = ibv_create_ah(dev->pd->pd, &conn->ah);
-	if (!ah)
-		return errno ? -errno : -EHOSTUNREACH;
-	obj.ah.in = ah;
-	obj.ah.out = &dv;
-	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);
-	if (r == 0) {
-		memcpy(conn->mac, dv.av->rmac, sizeof(conn->mac));
-		conn->udp_sport = be16toh(dv.av->rlid);
-		conn->resolved = true;
-	}
-	ibv_destroy_ah(ah);
-	return -abs(r);
+	r = rnic_neighbour_resolve(dev, &conn->ah, conn->mac, &conn->udp_sport);
+	conn->resolved = r == 0;
+	return r;
 }
 
 static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)

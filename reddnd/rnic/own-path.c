@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/own-path.h"
 
+#include "reddnd/rnic/neighbour.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,27 +29,16 @@ static int resolve(struct rnic_device *dev, const struct ibv_gid_entry *e, struc
 	struct ibv_ah_attr attr = {.is_global = 1,
 		.port_num = PORT,
 		.grh = {.dgid = e->gid, .sgid_index = (uint8_t)e->gid_index, .hop_limit = HOP_LIMIT}};
-	struct mlx5dv_ah dv = {0};
-	struct mlx5dv_obj obj = {0};
-	struct ibv_ah *ah = ibv_create_ah(dev->pd->pd, &attr);
-	int r;
+	int r = rnic_neighbour_resolve(dev, &attr, own->dmac, &own->udp_sport);
 
-	if (!ah)
-		return errno ? -errno : -EHOSTUNREACH;
-	obj.ah.in = ah;
-	obj.ah.out = &dv;
-	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);
-	if (r == 0) {
-		memcpy(own->dmac, dv.av->rmac, sizeof(own->dmac));
-		own->udp_sport = be16toh(dv.av->rlid);
-		if (own->udp_sport < RNIC_UDP_SPORT_MIN)
-			own->udp_sport = RNIC_UDP_SPORT_MIN;
-		memcpy(own->dgid, e->gid.raw, sizeof(own->dgid));
-		own->sgid_index = (uint8_t)e->gid_index;
-		own->hop_limit = HOP_LIMIT;
-	}
-	ibv_destroy_ah(ah);
-	return -abs(r);
+	if (r < 0)
+		return r;
+	if (own->udp_sport < RNIC_UDP_SPORT_MIN)
+		own->udp_sport = RNIC_UDP_SPORT_MIN;
+	memcpy(own->dgid, e->gid.raw, sizeof(own->dgid));
+	own->sgid_index = (uint8_t)e->gid_index;
+	own->hop_limit = HOP_LIMIT;
+	return 0;
 }
 
 static int find_gid(struct rnic_device *dev, unsigned most)
