@@ -82,7 +82,7 @@ int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m,
 		return -ENOMEM;
 	attr.pdn = pd->pdn;
 	attr.mem = umem->mem;
-	attr.mem_off = umem->va - umem->mem->va + off;
+	attr.mem_off = uverbs_fw_mem_off(umem, off);
 	attr.variant = (uint8_t)prm_get(mkc, PRM_mkc_mkey_7_0);
 	r = hw_mkey_create(file->dev, &attr, &devx->mkey);
 	if (r < 0)

@@ -26,6 +26,8 @@ int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32
  * anywhere: DPDK and UCX place them so.
  */
 int uverbs_fw_umem_offset(const struct uverbs_mbox *m, const struct uverbs_umem *umem, uint64_t off);
+/** Where @off of a umem is in the memory of the hardware that it has: .mem and this are what queues take. */
+uint64_t uverbs_fw_mem_off(const struct uverbs_umem *umem, uint64_t off);
 struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler);
 
 /* ---- fw-mkey.c ------------------------------------------------------------------- */

@@ -49,6 +49,8 @@ int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, 
 	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(wq, PRM_wq_umem_id), off,
 		(uint64_t)attr.wqes * attr.stride, UVERBS_PAGE, false, &buf);
 	if (r == 0)
+		r = uverbs_fw_umem_offset(m, buf, off);
+	if (r == 0)
 		r = uverbs_fw_umem(
 			file, m, (uint32_t)prm_get(wq, PRM_wq_dbr_umem_id), db_off, 8, 8, false, &db);
 	if (r < 0)
@@ -60,9 +62,9 @@ int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, 
 		return -ENOMEM;
 	attr.pdn = pd->pdn;
 	attr.buf = buf->mem;
-	attr.buf_off = buf->va - buf->mem->va + off;
+	attr.buf_off = uverbs_fw_mem_off(buf, off);
 	attr.db = db->mem;
-	attr.db_off = db->va - db->mem->va + db_off;
+	attr.db_off = uverbs_fw_mem_off(db, db_off);
 	attr.arg = devx;
 	r = hw_srq_create(file->dev, &attr, &devx->srq);
 	if (r < 0)

@@ -133,7 +133,7 @@ int uverbs_fw_umem_offset(const struct uverbs_mbox *m, const struct uverbs_umem 
 	return good ? 0 : uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_OFFSET);
 }
 
-static uint64_t mem_off(const struct uverbs_umem *umem, uint64_t off)
+uint64_t uverbs_fw_mem_off(const struct uverbs_umem *umem, uint64_t off)
 {
 	return umem->va - umem->mem->va + off;
 }
@@ -207,9 +207,9 @@ static int create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return -ENOMEM;
 	const struct hw_cq_attr attr = {
 		.buf = buf->mem,
-		.buf_off = mem_off(buf, off),
+		.buf_off = uverbs_fw_mem_off(buf, off),
 		.db = db->mem,
-		.db_off = mem_off(db, db_off),
+		.db_off = uverbs_fw_mem_off(db, db_off),
 		.uar = hw_uar_index(uar->hw),
 		.log_size = (uint8_t)log_size,
 		.cqe_bytes = (uint8_t)(64u << cqe_sz),
@@ -335,14 +335,14 @@ static int qp_find_memory(struct uverbs_file *file, const struct uverbs_mbox *m,
 		return r;
 	if (attr->rq_wqes) {
 		attr->rq = p->wq->mem;
-		attr->rq_off = mem_off(p->wq, p->wq_off);
+		attr->rq_off = uverbs_fw_mem_off(p->wq, p->wq_off);
 	}
 	if (attr->sq_wqebbs) {
 		attr->sq = p->wq->mem;
-		attr->sq_off = mem_off(p->wq, p->wq_off) + rq_bytes;
+		attr->sq_off = uverbs_fw_mem_off(p->wq, p->wq_off) + rq_bytes;
 	}
 	attr->db = p->db->mem;
-	attr->db_off = mem_off(p->db, p->db_off);
+	attr->db_off = uverbs_fw_mem_off(p->db, p->db_off);
 	return 0;
 }
 
@@ -617,7 +617,7 @@ static uint32_t doorbell(const struct uverbs_devx *devx, unsigned word)
 {
 	uint32_t v;
 
-	memcpy(&v, devx->db->mem->host + mem_off(devx->db, devx->db_off) + 4 * word, sizeof(v));
+	memcpy(&v, devx->db->mem->host + uverbs_fw_mem_off(devx->db, devx->db_off) + 4 * word, sizeof(v));
 	return be32toh(v);
 }
 

@@ -173,11 +173,11 @@ static void test_eventfd(void **state)
 /* A receive memory pool, which a queue pair uses in place of an RQ. */
 static void test_rmp(void **state)
 {
-	enum { REFUSED_TYPE = 0x5c001a, REFUSED_SIZE = 0x5c0019 };
+	enum { REFUSED_TYPE = 0x5c001a, REFUSED_SIZE = 0x5c0019, REFUSED_OFFSET = 0x5c0035 };
 	uint8_t in[PRM_SIZE_create_rmp_in] = {0}, *wq = in + PRM_create_rmp_in_wq_byte, *out;
 	uint8_t qp_in[PRM_SIZE_create_qp_in] = {0}, *qpc = qp_in + PRM_create_qp_in_qpc_byte;
 	uint64_t handle, rmp = 0, qp = 0;
-	uint32_t umem, pdn, rmpn;
+	uint32_t umem, any_pages, pdn, rmpn;
 	struct devx_cq cq;
 	uint8_t *mem;
 
@@ -201,6 +201,10 @@ static void test_rmp(void **state)
 	prm_set(wq, PRM_wq_log_stride, 4);
 	assert_int_equal(create(in, sizeof(in)), REFUSED_SIZE);
 	prm_set(wq, PRM_wq_log_stride, 5);
+	assert_int_equal(app_umem_reg_pages(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, 0, &any_pages, &handle), 0);
+	prm_set(wq, PRM_wq_umem_id, any_pages);
+	assert_int_equal(create(in, sizeof(in)), REFUSED_OFFSET);
+	prm_set(wq, PRM_wq_umem_id, umem);
 	assert_int_equal(
 		app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &rmp, in, sizeof(in), PRM_SIZE_create_rmp_out, &out),
 		0);
