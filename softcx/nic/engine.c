@@ -18,11 +18,11 @@
 #define SPINS (100 * USEC)  /* after work, before it naps */
 #define TURN (50 * USEC)    /* of commands, before others may run */
 #define HANDOVER (2 * USEC) /* until a thread that runs has noticed that the hardware is free */
+#define ROUND (25 * USEC)   /* of passes, before others may run: with many queues a pass takes microseconds */
 
 enum {
-	POLLS_PER_ROUND = 64, /* passes of busy hardware between two looks at the clock */
-	EMPTY_POLLS = 16,     /* passes that find nothing, before others may run */
-	TRIES = 1000,         /* to take the hardware, before its owner may need a core */
+	EMPTY_POLLS = 16, /* passes that find nothing, before others may run */
+	TRIES = 1000,     /* to take the hardware, before its owner may need a core */
 };
 
 /* ---- who has the hardware ---------------------------------------------------------------- */
@@ -143,9 +143,10 @@ static void sleep_for(struct engine *e, uint64_t ns)
 
 static bool run_round(struct engine *e)
 {
+	uint64_t end = clock_ns() + ROUND;
 	bool busy = false;
 
-	for (int i = 0, empty = 0; i < POLLS_PER_ROUND && empty < EMPTY_POLLS; i++) {
+	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
 		if (poll_hardware(e)) {
 			busy = true;
 			empty = 0;
@@ -157,13 +158,6 @@ static bool run_round(struct engine *e)
 		give_way(e);
 	}
 	return busy;
-}
-
-static bool commands_wait(const struct engine *e)
-{
-	struct pollfd p = {.fd = e->commands, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
 }
 
 static void *run(void *arg)
@@ -183,7 +177,7 @@ static void *run(void *arg)
 			nap = nap_length(e, now, timer);
 		if (nap) {
 			sleep_for(e, nap);
-		} else if (!busy || commands_wait(e)) {
+		} else {
 			give(e);
 			sched_yield();
 			take_for_queues(e);
@@ -249,11 +243,10 @@ void engine_between(struct engine *e)
 
 void engine_init(struct engine *e)
 {
-	*e = (struct engine){.taken = true, .cpu = -1, .command_cpu = -1, .wake = -1, .commands = -1};
+	*e = (struct engine){.taken = true, .cpu = -1, .command_cpu = -1, .wake = -1};
 }
 
-int engine_start(
-	struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers, int commands)
+int engine_start(struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers)
 {
 	sigset_t mine, before;
 	int rc;
@@ -261,7 +254,6 @@ int engine_start(
 	e->devs = devs;
 	e->ndevs = ndevs;
 	e->tracers = tracers;
-	e->commands = commands;
 	e->busy_at = clock_ns();
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake < 0)

@@ -38,7 +38,6 @@ struct engine {
 	/* of the engine's thread */
 	pthread_t thread;
 	int wake;           /* eventfd; -1: it does not run */
-	int commands;       /* readable when there are some */
 	uint64_t nap;       /* length of the next sleep */
 	uint64_t looked_at; /* ns, at timers and at UARs that sleep */
 
@@ -49,10 +48,8 @@ struct engine {
 void engine_init(struct engine *e);
 /**
  * Starts the thread; the caller is the command thread from now on. @devs and @tracers outlive the engine.
- * Descriptor @commands is readable when there are commands.
  */
-int engine_start(
-	struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers, int commands);
+int engine_start(struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers);
 /** Ends the thread; its caller has the hardware, and keeps it. No effect on one that was not started. */
 void engine_stop(struct engine *e);
 

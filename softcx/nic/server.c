@@ -540,7 +540,7 @@ static void run_commands(struct server *s)
 
 int server_run(struct server *s)
 {
-	int rc = engine_start(&s->engine, s->devs, s->cfg.hosts->ndevs, &s->tracers, s->loop.epoll);
+	int rc = engine_start(&s->engine, s->devs, s->cfg.hosts->ndevs, &s->tracers);
 
 	if (rc < 0)
 		return rc;
