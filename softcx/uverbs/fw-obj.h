@@ -13,9 +13,17 @@
 
 #include <errno.h>
 
+unsigned uverbs_fw_opcode(const struct uverbs_mbox *m);
 int uverbs_fw_lengths(const struct uverbs_mbox *m, size_t in, size_t out);
-int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r);       /* a command that looked right */
+int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r); /* a command that looked right */
+
+/* ---- fw-parts.c: what a new object consists of ----------------------------------- */
+
 struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn); /* NULL: not of this context */
+/** A CQ of verbs or of DEVX, whose objects are the arguments of their CQs. NULL: not of this context. */
+struct uverbs_obj *uverbs_fw_cq(struct uverbs_file *file, uint32_t cqn, struct hw_cq **cq);
+/** A shared receive queue of verbs, or a receive memory pool: both have a number of one kind. */
+struct uverbs_obj *uverbs_fw_srq(struct uverbs_file *file, uint32_t srqn, struct hw_srq **srq);
 /** @len bytes at @off of umem @id, whose address is a multiple of @align; @write: the device writes there. */
 int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32_t id, uint64_t off,
 	uint64_t len, unsigned align, bool write, struct uverbs_umem **umem);
@@ -28,7 +36,47 @@ int uverbs_fw_umem(struct uverbs_file *file, const struct uverbs_mbox *m, uint32
 int uverbs_fw_umem_offset(const struct uverbs_mbox *m, const struct uverbs_umem *umem, uint64_t off);
 /** Where @off of a umem is in the memory of the hardware that it has: .mem and this are what queues take. */
 uint64_t uverbs_fw_mem_off(const struct uverbs_umem *umem, uint64_t off);
+
+/* Where a mailbox places the buffer and the doorbell record of a queue. */
+struct uverbs_fw_place {
+	uint32_t umem, db_umem;
+	uint64_t off, db_off;
+	uint64_t bytes; /* 0: the queue has no buffer */
+	bool write;     /* the device writes to both */
+};
+
+struct uverbs_fw_ring {
+	struct uverbs_umem *buf, *db; /* buf: NULL without a buffer */
+	uint64_t off, db_off;
+};
+
+int uverbs_fw_ring(struct uverbs_file *file, const struct uverbs_mbox *m, const struct uverbs_fw_place *at,
+	struct uverbs_fw_ring *ring);
+void uverbs_fw_need_ring(struct uverbs_devx *devx, const struct uverbs_fw_ring *ring);
+/** Word 0 or 1 of the doorbell record. */
+uint32_t uverbs_fw_doorbell(const struct uverbs_devx *devx, unsigned word);
+/** NULL: no memory. */
 struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler);
+
+/** Callbacks of the hardware; @arg: the object. */
+void uverbs_fw_on_comp(void *arg);
+void uverbs_fw_on_event(void *arg, int event);
+
+/* ---- fw-cq.c --------------------------------------------------------------------- */
+
+int uverbs_fw_create_cq(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+int uverbs_fw_modify_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+int uverbs_fw_query_cq(const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+
+/* ---- fw-qp.c --------------------------------------------------------------------- */
+
+int uverbs_fw_create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+/** -EINVAL: not a command that modifies a QP. */
+int uverbs_fw_modify_qp(
+	struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+int uverbs_fw_query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
 
 /* ---- fw-mkey.c ------------------------------------------------------------------- */
 

@@ -12,20 +12,12 @@
 
 enum { WQ_LIST = 0, WQ_CYCLIC = 1 };
 
-static void on_limit(void *arg, int event)
-{
-	struct uverbs_devx *devx = arg;
-
-	devx->on_event(devx, event);
-}
-
 int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
 	struct uverbs_devx **out)
 {
 	const uint8_t *wq = m->in + PRM_create_rmp_in_wq_byte;
-	struct hw_srq_attr attr = {.on_event = on_limit};
-	struct uverbs_umem *buf, *db;
-	uint64_t off, db_off;
+	struct hw_srq_attr attr = {.on_event = uverbs_fw_on_event};
+	struct uverbs_fw_ring ring;
 	struct uverbs_pd *pd;
 	unsigned type, size;
 	int r;
@@ -44,15 +36,14 @@ int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, 
 	pd = uverbs_fw_pd(file, (uint32_t)prm_get(wq, PRM_wq_pd));
 	if (!pd)
 		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
-	off = prm_get(wq, PRM_wq_umem_offset);
-	db_off = prm_get(wq, PRM_wq_dbr_addr);
-	r = uverbs_fw_umem(file, m, (uint32_t)prm_get(wq, PRM_wq_umem_id), off,
-		(uint64_t)attr.wqes * attr.stride, UVERBS_PAGE, false, &buf);
-	if (r == 0)
-		r = uverbs_fw_umem_offset(m, buf, off);
-	if (r == 0)
-		r = uverbs_fw_umem(
-			file, m, (uint32_t)prm_get(wq, PRM_wq_dbr_umem_id), db_off, 8, 8, false, &db);
+	const struct uverbs_fw_place place = {
+		.umem = (uint32_t)prm_get(wq, PRM_wq_umem_id),
+		.db_umem = (uint32_t)prm_get(wq, PRM_wq_dbr_umem_id),
+		.off = prm_get(wq, PRM_wq_umem_offset),
+		.db_off = prm_get(wq, PRM_wq_dbr_addr),
+		.bytes = (uint64_t)attr.wqes * attr.stride,
+	};
+	r = uverbs_fw_ring(file, m, &place, &ring);
 	if (r < 0)
 		return r;
 
@@ -61,18 +52,17 @@ int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, 
 	if (!devx)
 		return -ENOMEM;
 	attr.pdn = pd->pdn;
-	attr.buf = buf->mem;
-	attr.buf_off = uverbs_fw_mem_off(buf, off);
-	attr.db = db->mem;
-	attr.db_off = uverbs_fw_mem_off(db, db_off);
+	attr.buf = ring.buf->mem;
+	attr.buf_off = uverbs_fw_mem_off(ring.buf, ring.off);
+	attr.db = ring.db->mem;
+	attr.db_off = uverbs_fw_mem_off(ring.db, ring.db_off);
 	attr.arg = devx;
 	r = hw_srq_create(file->dev, &attr, &devx->srq);
 	if (r < 0)
 		return uverbs_fw_device_refuses(m, r);
 	hw_srq_limit(devx->srq, (uint16_t)prm_get(wq, PRM_wq_lwm));
 	uverbs_obj_need(&devx->obj, &pd->obj);
-	uverbs_obj_need(&devx->obj, &buf->obj);
-	uverbs_obj_need(&devx->obj, &db->obj);
+	uverbs_fw_need_ring(devx, &ring);
 	prm_set(m->out, PRM_create_rmp_out_rmpn, hw_srqn(devx->srq));
 	pending = NULL;
 	*out = devx;
