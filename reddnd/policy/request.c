@@ -28,8 +28,10 @@ void request_refuse(
 
 bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej)
 {
+	char name[sizeof(request->offload)] = "";
 	struct reddn_wire_req req;
 
+	*request = (struct request){0};
 	if (size < sizeof(req)) {
 		request_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
 			"the request has %zu bytes of private data; it takes %zu", size, sizeof(req));
@@ -56,16 +58,17 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		.slot_rkey = be32toh(req.slot_rkey),
 		.slot_size = be32toh(req.slot_size),
 	};
-	memcpy(request->offload, req.offload, sizeof(req.offload));
 	if (req.flags != 0) {
 		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
 		return false;
 	}
-	if (!text_is_name(request->offload, sizeof(req.offload))) {
+	memcpy(name, req.offload, sizeof(req.offload));
+	if (!text_is_name(name, sizeof(req.offload))) {
 		request_refuse(rej, REDDN_REJ_MALFORMED, 0,
 			"the name of the offload is empty or has characters that names do not have");
 		return false;
 	}
+	memcpy(request->offload, name, sizeof(name));
 	if (request->depth == 0) {
 		request_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
 		return false;

@@ -18,7 +18,10 @@ struct request {
 	char offload[sizeof((struct reddn_wire_req *)0)->offload + 1];
 };
 
-/** False when the bytes are not a request of this version of the protocol; @rej is the refusal then. */
+/**
+ * False when the bytes are not a request of this version of the protocol; @rej is the refusal then, and
+ * request->offload is "" or a name: what is reported of a refused client holds no bytes of its choice.
+ */
 bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej);
 
 /** False, with @rej, if the request has a depth above @depth_max or reply slots of less than @slot_need

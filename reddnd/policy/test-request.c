@@ -57,7 +57,9 @@ static void refused(const struct reddn_wire_req *req, size_t size, enum reddn_wi
 	struct request r;
 	struct reddn_wire_rej rej;
 
+	memset(&r, 0xee, sizeof(r));
 	assert_false(request_parse(req, size, &r, &rej));
+	assert_true(r.offload[0] == '\0' || strcmp(r.offload, "users") == 0);
 	assert_int_equal(be32toh(rej.magic), REDDN_WIRE_MAGIC);
 	assert_int_equal(rej.version, REDDN_WIRE_VERSION);
 	assert_int_equal(rej.reason, reason);
@@ -89,6 +91,9 @@ static void test_refusals(void **state)
 		"must be "
 		"updated");
 	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0");
+	whole.flags = 1;
+	memcpy(whole.offload, "\x1b]0;\n\xff", 7);
+	refused(&whole, sizeof(whole), REDDN_REJ_MALFORMED, 0, "flags are 0x1; they must be 0");
 	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0,
 		"the name of the offload is empty or has characters that names do not have");
 	REFUSED(offload[2] = '\n', REDDN_REJ_MALFORMED, 0,
