@@ -89,6 +89,8 @@
 	X(END_EARLY, "{at} may still be at work when {other} has completed")                                 \
 	X(FAILURE_HIDDEN, "{at} may fail, and {other} answers as if it had not: the answer must be dormant " \
 			  "and a last step of queue \"{name}\" give it its opcode")                          \
+	X(FAILURE_HEEDLESS, "{at} may fail, and {other}, in another queue, would go on with what was there " \
+			    "before; put both into queue \"{name}\"")                                        \
 	/* verify/bounds.h */                                                                                \
 	X(FOREIGN_REQUEST,                                                                                   \
 		"{at}: {other} puts bytes of a request into its {name}, where only values of the "           \

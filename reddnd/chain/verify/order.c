@@ -42,6 +42,7 @@ struct proof {
 	uint16_t waker[CHAIN_MAX_STEPS];  /* the step that writes its opcode, NOBODY, or SEVERAL */
 	bool must[CHAIN_MAX_STEPS];       /* it has run if the answer was sent */
 	bool doubtful[CHAIN_MAX_STEPS];   /* a WAIT that may have ended with an error */
+	uint64_t needs[CHAIN_MAX_STEPS][CHAIN_MAX_STEPS / 64]; /* the steps whose data a step uses */
 	struct access worst[2]; /* of the conflicts that are not ordered, the one that comes first */
 	bool found;
 	bool nomem;
@@ -348,14 +349,31 @@ static int check_end(struct proof *p, unsigned last)
  * with an error would have done so after that step started, and by then its CQE was there.
  */
 
-static int note_waker(void *arg, const struct access *a, const struct access *b)
+static bool needs(const struct proof *p, unsigned s, unsigned k)
+{
+	return p->needs[s][k / 64] >> k % 64 & 1;
+}
+
+/* Who gives a step its opcode, and whose data it uses */
+static int note_use(void *arg, const struct access *a, const struct access *b)
 {
 	struct proof *p = arg;
 	unsigned s = b->step;
 
+	if (a->when != ACCESS_REQUEST && a->write && (!b->write || b->atomic))
+		p->needs[s][a->step / 64] |= 1ull << a->step % 64;
 	if (b->when == ACCESS_FETCH && a->when != ACCESS_REQUEST && access_writes_opcode(&p->l, a, s))
 		p->waker[s] = p->waker[s] == NOBODY ? a->step : SEVERAL;
 	return 0;
+}
+
+/* And whose data those steps used */
+static void close_needs(struct proof *p)
+{
+	for (unsigned s = 0; s < p->l.d->nsteps; s++)
+		for (unsigned k = 0; k < s; k++)
+			for (unsigned w = 0; needs(p, s, k) && w < CHAIN_MAX_STEPS / 64; w++)
+				p->needs[s][w] |= p->needs[k][w];
 }
 
 /* Of several in one queue the first: a queue that has run a later one has run that */
@@ -449,6 +467,56 @@ static int check_answer(struct proof *p, unsigned answer, bool last)
 	return 0;
 }
 
+static bool is_outside(const struct proof *p, const struct chain_place *place)
+{
+	return place->kind == CHAIN_AT_SLOT ||
+	       (place->kind == CHAIN_AT_REGION && !(p->l.d->loop && place->index == p->l.d->shared));
+}
+
+/* True if it changes what others see: a region, or the client's slot */
+static bool has_effect(const struct proof *p, const struct chain_step *st)
+{
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+
+	if (v->remote && st->verb != CHAIN_READ && is_outside(p, &st->remote))
+		return true;
+	for (unsigned i = 0; v->scatters && i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
+		if (is_outside(p, &st->local[i]))
+			return true;
+	return false;
+}
+
+/* Step @s moves data in another queue of code, and step @t uses them */
+static bool feeds(const struct proof *p, unsigned s, unsigned t)
+{
+	const struct chain_step *steps = p->l.d->steps;
+
+	return steps[s].queue != 0 && steps[s].queue != steps[t].queue &&
+	       chain_verb_info(steps[s].verb)->data && needs(p, t, s);
+}
+
+/* Step @t does nothing if a step has failed in another queue whose data it uses */
+static int check_effect(struct proof *p, unsigned t)
+{
+	const struct layout *l = &p->l;
+	unsigned s = 0;
+
+	while (s < l->d->nsteps && !feeds(p, s, t))
+		s++;
+	if (s == l->d->nsteps)
+		return 0;
+	if (make_graph(p))
+		return -ENOMEM;
+	find_must_run(p, t);
+	if (leave_doubtful_waits_out(p))
+		return -ENOMEM;
+	for (; s < l->d->nsteps; s++)
+		if (feeds(p, s, t) && !is_settled(p, s, LANDED))
+			return layout_refuse(&p->l, FAILURE_HEEDLESS, .at = layout_at(l, s),
+				.other = layout_at(l, t), .name = l->d->queues[l->d->steps[s].queue].name);
+	return 0;
+}
+
 /* The reply's own errors: the client's connection has failed then, and with it whatever came after */
 static int check_errors(struct proof *p, unsigned last)
 {
@@ -456,17 +524,20 @@ static int check_errors(struct proof *p, unsigned last)
 
 	for (unsigned s = 0; s < p->l.d->nsteps; s++)
 		p->waker[s] = NOBODY;
-	access_conflicts(&p->list, note_waker, p);
+	access_conflicts(&p->list, note_use, p);
+	close_needs(p);
 	for (unsigned t = 0; t < p->l.d->nsteps && !r; t++) {
 		const struct chain_step *st = &p->l.d->steps[t];
 		bool answers = st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
 
-		if (!answers && t != last)
-			continue;
 		memset(p->doubtful, 0, sizeof(p->doubtful));
-		r = make_graph(p);
-		if (!r)
-			r = check_answer(p, t, t == last);
+		if (answers || t == last) {
+			r = make_graph(p);
+			if (!r)
+				r = check_answer(p, t, t == last);
+		} else if (has_effect(p, st)) {
+			r = check_effect(p, t);
+		}
 	}
 	return r;
 }

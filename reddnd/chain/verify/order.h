@@ -24,7 +24,8 @@
  *   - SEND_ENs of one queue are ordered: an index never goes back;
  *   - when the last CQE of the reply is there, all of the instance is over and its slot may be armed again;
  *   - errors do not lie: no step that signals an answer to the client (a WRITE_IMM or SEND of the reply, and
- * its last step) runs when an earlier step has failed; steps after an answer do not matter to it. A WAIT does
+ * its last step) runs when an earlier step has failed; steps after an answer do not matter to it. No other
+ * step that writes to a region or to the client runs when a step has failed whose data it uses. A WAIT does
  * not ensure that, since an error ends it too. Instead, for each queue but the one that enables the reply,
  * the step must be dormant and get its opcode from a step of that queue, which starts when all before it has
  * completed. A failure in the queue that enables the reply flushes the SEND_EN.

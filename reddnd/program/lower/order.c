@@ -205,36 +205,90 @@ void lower_pair_lanes(struct lower *l)
 	}
 }
 
-static struct step *tell(struct lower *l, unsigned queue, struct word *opcode, struct step *to)
+/* ---- when a queue fails ------------------------------------------------------------------------ */
+
+/* Steps whose opcodes one READ brings when all before it in its queue has succeeded; the last of them is the
+ * first in the text */
+struct woken {
+	struct step *step[PROGRAM_MAX_SEGMENTS];
+	unsigned n;
+	struct word *opcodes;
+};
+
+/* They have no opcodes any more: a word has them */
+static void begin_telling(struct lower *l, struct woken *woken)
+{
+	woken->opcodes = lower_word(l, "opcode", (uint16_t)woken->n);
+	for (unsigned i = 0; i < woken->n; i++) {
+		woken->opcodes->init[i] = chain_verb_info(woken->step[i]->verb)->opcode;
+		woken->step[i]->flags |= CHAIN_DORMANT;
+	}
+}
+
+static void bring_opcodes(struct lower *l, struct step *s, const struct woken *woken)
+{
+	for (unsigned i = 0; i < woken->n; i++)
+		*lower_local(l, s) = lower_field(woken->step[i], CHAIN_F_OPCODE, 0, 0, 1);
+}
+
+static struct step *tell(struct lower *l, unsigned queue, const struct woken *woken)
 {
 	struct step *s = pool_alloc(l->pool, sizeof(*s));
 
 	s->queue = (uint8_t)queue;
 	s->verb = CHAIN_READ;
 	s->flags = CHAIN_FENCE;
-	s->line = to->line;
+	s->line = woken->step[0]->line;
 	s->label = pool_printf(l->pool, "tell~%u", l->names++);
-	s->remote = lower_scratch(opcode, 0, 1);
-	*lower_local(l, s) = lower_field(to, CHAIN_F_OPCODE, 0, 0, 1);
-	TAILQ_INSERT_BEFORE(to, s, link);
+	s->remote = lower_scratch(woken->opcodes, 0, woken->n);
+	bring_opcodes(l, s, woken);
+	TAILQ_INSERT_BEFORE(woken->step[woken->n - 1], s, link);
 	return s;
+}
+
+/* True if @s may as well come right before @to */
+static bool can_be_later(const struct lower *l, struct step *s, const struct step *to)
+{
+	for (struct step *k = TAILQ_NEXT(s, link); k != to; k = TAILQ_NEXT(k, link))
+		if (l->by_hand || l->early || conflict(s, k))
+			return false;
+	return true;
+}
+
+/* The end of the reply, and what of it before that stands under no condition, as far as all code may come
+ * before it */
+static void find_woken(struct lower *l, struct step *end, struct woken *woken)
+{
+	struct step *s, *before, *first = end;
+
+	*woken = (struct woken){.step = {end}, .n = 1};
+	for (s = TAILQ_PREV(end, steps, link); s && woken->n < lower_max_sge(l); s = before) {
+		before = TAILQ_PREV(s, steps, link);
+		if (s->queue || s->guard || !can_be_later(l, s, first))
+			continue;
+		TAILQ_REMOVE(&l->steps, s, link);
+		TAILQ_INSERT_BEFORE(first, s, link);
+		woken->step[woken->n++] = s;
+		first = s;
+	}
 }
 
 /*
  * A WAIT for another queue's CQE also ends with the CQE of an error. So the last code queue brings the one
- * before it the opcode of such a step, and that one the next, until the first but one brings it to the end of
- * the reply: when one fails, the client gets no answer rather than a wrong one.
+ * before it the opcode of such a step, and that one the next, until the first but one brings them to the
+ * reply: when one fails, the client gets no answer rather than a wrong one, and nothing in its slot.
  */
 void lower_tell(struct lower *l)
 {
-	struct step *s, *to = NULL, *last[CHAIN_MAX_QUEUES] = {0};
+	struct step *s, *end = NULL, *last[CHAIN_MAX_QUEUES] = {0};
 	unsigned first = CHAIN_MAX_QUEUES, highest = 0;
+	struct woken woken;
 
 	TAILQ_FOREACH (s, &l->steps, link)
 		if (s->queue == 0)
-			to = s;
+			end = s;
 	TAILQ_FOREACH (s, &l->steps, link) {
-		if (s == to) /* what comes later in the text, the answer does not depend on */
+		if (s == end) /* what comes later in the text, the answer does not depend on */
 			break;
 		if (!s->queue)
 			continue;
@@ -242,28 +296,29 @@ void lower_tell(struct lower *l)
 		first = s->queue < first ? s->queue : first;
 		highest = s->queue > highest ? s->queue : highest;
 	}
+	if (highest <= first)
+		return;
+	if (end->guard) { /* its opcode is what its condition came to */
+		lower_refuse(l, ANSWER, diag_line(l->diag, end->line),
+			"a program with several queues ends with an answer under no condition: only "
+			"that one can do without when a queue fails; answer after the conditions, or "
+			"use one queue");
+		return;
+	}
+	find_woken(l, end, &woken);
 	for (unsigned q = first + 1; q <= highest; q++) {
-		struct word *opcode;
-
 		if (!last[q])
 			continue;
-		if (to->guard) { /* its opcode is what its condition came to */
-			lower_refuse(l, ANSWER, diag_line(l->diag, to->line),
-				"a program with several queues ends with an answer under no condition: only "
-				"that one can do without when a queue fails; answer after the conditions, or "
-				"use one queue");
-			return;
-		}
-		opcode = lower_word(l, "opcode", 1);
-		opcode->init[0] = chain_verb_info(to->verb)->opcode;
-		to->flags |= CHAIN_DORMANT;
+		begin_telling(l, &woken);
 		s = last[q];
-		if (q != highest || !can_pair(s) || s->lanes_of->word->word->in) {
-			to = tell(l, q, opcode, to);
+		if (q != highest || !can_pair(s) || s->lanes_of->word->word->in || woken.n > WORD ||
+			s->nlocal + woken.n > lower_max_sge(l)) {
+			s = tell(l, q, &woken);
+			woken = (struct woken){.step = {s}, .n = 1};
 			continue;
 		}
-		adjoin(l, s->lanes_of->word->word, opcode); /* the lanes end where it begins */
-		s->remote.len++;
-		*lower_local(l, s) = lower_field(to, CHAIN_F_OPCODE, 0, 0, 1);
+		adjoin(l, s->lanes_of->word->word, woken.opcodes); /* the lanes end where it begins */
+		s->remote.len += woken.n;
+		bring_opcodes(l, s, &woken);
 	}
 }
