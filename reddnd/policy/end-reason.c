@@ -42,8 +42,8 @@ enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind)
 	}
 }
 
-/* A free place; the oldest of that address if it has END_REASONS_EACH; else the oldest of all */
-static struct end_reason *place_for(struct end_reasons *all, const uint8_t address[16])
+/* A free place; the oldest of that source if it has END_REASONS_EACH; else the oldest of all */
+static struct end_reason *place_for(struct end_reasons *all, const struct source *source)
 {
 	struct end_reason *oldest = &all->kept[0], *own = NULL;
 	unsigned n = 0;
@@ -53,7 +53,7 @@ static struct end_reason *place_for(struct end_reasons *all, const uint8_t addre
 
 		if (e->number < oldest->number)
 			oldest = e;
-		if (!e->number || memcmp(e->address, address, sizeof(e->address)) != 0)
+		if (!e->number || memcmp(&e->source, source, sizeof(*source)) != 0)
 			continue;
 		n++;
 		if (!own || e->number < own->number)
@@ -62,12 +62,13 @@ static struct end_reason *place_for(struct end_reasons *all, const uint8_t addre
 	return n >= END_REASONS_EACH ? own : oldest;
 }
 
-void end_reasons_add(struct end_reasons *all, const uint8_t address[16], const struct end_reason_query *of,
-	enum reddn_wire_end how, const char *why)
+void end_reasons_add(struct end_reasons *all, const uint8_t address[16], unsigned source_bits,
+	const struct end_reason_query *of, enum reddn_wire_end how, const char *why)
 {
-	struct end_reason *e = place_for(all, address);
+	const struct source source = source_of(address, source_bits);
+	struct end_reason *e = place_for(all, &source);
 
-	*e = (struct end_reason){.number = ++all->count, .of = *of, .how = (uint8_t)how};
+	*e = (struct end_reason){.number = ++all->count, .source = source, .of = *of, .how = (uint8_t)how};
 	memcpy(e->address, address, sizeof(e->address));
 	snprintf(e->why, sizeof(e->why), "%s", why);
 }

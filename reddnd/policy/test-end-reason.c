@@ -9,7 +9,7 @@
 /* behind the bytes that it needs */
 #include <cmocka.h>
 
-static const uint8_t alice[16] = {[15] = 1}, bob[16] = {[15] = 2};
+static const uint8_t alice[16] = {[7] = 1}, bob[16] = {[7] = 2};
 
 static struct end_reason_query of(uint64_t session)
 {
@@ -37,7 +37,7 @@ static void test_who_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(ask(f, alice, (struct end_reason_query){0}, 0, ""), REDDN_REJ_UNKNOWN);
-	end_reasons_add(f, alice, &five, REDDN_WIRE_END_BUDGET, "too slow");
+	end_reasons_add(f, alice, 0, &five, REDDN_WIRE_END_BUDGET, "too slow");
 	assert_int_equal(ask(f, alice, five, REDDN_WIRE_END_BUDGET, "too slow"), REDDN_REJ_ENDED);
 	assert_int_equal(ask(f, bob, five, 0, ""), REDDN_REJ_UNKNOWN);
 	q = five;
@@ -58,22 +58,31 @@ static void test_shares(void **state)
 	struct end_reason_query q = of(1);
 
 	(void)state;
-	end_reasons_add(f, bob, &q, REDDN_WIRE_END_OPERATOR, "kicked");
+	end_reasons_add(f, bob, 0, &q, REDDN_WIRE_END_OPERATOR, "kicked");
 	for (uint64_t i = 2; i < 5000; i++) {
 		q = of(i);
-		end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, "again");
+		end_reasons_add(f, alice, 0, &q, REDDN_WIRE_END_FAILED, "again");
 	}
 	/* Many sessions of one client displace only its own oldest ones */
 	assert_int_equal(ask(f, bob, of(1), REDDN_WIRE_END_OPERATOR, "kicked"), REDDN_REJ_ENDED);
 	for (uint64_t i = 5000 - END_REASONS_EACH; i < 5000; i++)
 		assert_int_equal(ask(f, alice, of(i), REDDN_WIRE_END_FAILED, "again"), REDDN_REJ_ENDED);
 	assert_int_equal(ask(f, alice, of(5000 - END_REASONS_EACH - 1), 0, ""), REDDN_REJ_UNKNOWN);
+	/* All addresses of a prefix are those of one client */
+	for (uint64_t i = 5000; i < 7000; i++) {
+		const uint8_t own[16] = {[0] = 8, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
+
+		q = of(i);
+		end_reasons_add(f, own, 0, &q, REDDN_WIRE_END_FAILED, "own");
+		assert_int_equal(ask(f, own, q, REDDN_WIRE_END_FAILED, "own"), REDDN_REJ_ENDED);
+	}
+	assert_int_equal(ask(f, bob, of(1), REDDN_WIRE_END_OPERATOR, "kicked"), REDDN_REJ_ENDED);
 	/* With many clients the oldest reason goes first */
 	for (uint64_t i = 0; i < END_REASONS_MAX; i++) {
-		const uint8_t other[16] = {[0] = 9, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
+		const uint8_t other[16] = {[0] = 9, [6] = (uint8_t)(i >> 8), [7] = (uint8_t)i};
 
 		q = of(i + 5000);
-		end_reasons_add(f, other, &q, REDDN_WIRE_END_FAILED, "other");
+		end_reasons_add(f, other, 0, &q, REDDN_WIRE_END_FAILED, "other");
 		assert_int_equal(ask(f, other, q, REDDN_WIRE_END_FAILED, "other"), REDDN_REJ_ENDED);
 	}
 	assert_int_equal(ask(f, bob, of(1), 0, ""), REDDN_REJ_UNKNOWN);
@@ -90,7 +99,7 @@ static void test_long_words_are_cut(void **state)
 	memset(words, 'w', sizeof(words) - 1);
 	words[sizeof(words) - 1] = '\0';
 	memset(cut, 'w', sizeof(cut) - 1);
-	end_reasons_add(f, alice, &q, REDDN_WIRE_END_FAILED, words);
+	end_reasons_add(f, alice, 0, &q, REDDN_WIRE_END_FAILED, words);
 	assert_int_equal(ask(f, alice, q, REDDN_WIRE_END_FAILED, cut), REDDN_REJ_ENDED);
 	free(f);
 }

@@ -9,11 +9,21 @@
 #include <string.h>
 #include <time.h>
 
-static struct session_client client_of(struct rnic_conn *conn)
+static bool is_infiniband(const struct acceptor *a)
+{
+	return rnic_device_caps(a->parts.dev)->infiniband;
+}
+
+/* On RoCE a client is the GID that answers go to. What its request gives as its address may be another's, who
+ * must not be limited or known by that */
+static struct session_client client_of(const struct acceptor *a, struct rnic_conn *conn)
 {
 	struct session_client c = {.conn = conn, .peer = rnic_conn_peer(conn)};
 
-	rnic_conn_address(conn, c.address);
+	if (is_infiniband(a))
+		rnic_conn_address(conn, c.address);
+	else
+		rnic_conn_gid(conn, c.address);
 	return c;
 }
 
@@ -23,7 +33,7 @@ static struct token_ends ends_of(const struct session_client *c)
 {
 	struct token_ends ends = {.client_qpn = rnic_conn_client_qpn(c->conn)};
 
-	memcpy(ends.client, c->address, sizeof(ends.client));
+	rnic_conn_address(c->conn, ends.client);
 	rnic_conn_gid(c->conn, ends.gid);
 	rnic_conn_server(c->conn, ends.server, &ends.port);
 	return ends;
@@ -116,7 +126,7 @@ static void refuse(struct acceptor *a, const struct session_client *c, const str
 
 	accounting_refused(a->accounting, admitted->tenant);
 	if (refusals_allow(a->refusals, &of, now)) {
-		report_refused(a->events, c->peer, admitted->tenant ? admitted->tenant->name : "",
+		report_refused(a->events, c, admitted->tenant ? admitted->tenant->name : "",
 			admitted->request.offload, rej->text);
 	} else {
 		a->accounting->unlisted++;
@@ -140,13 +150,13 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	struct token_ends ends;
 	struct admit_from from;
 
-	*client = client_of(conn);
+	*client = client_of(a, conn);
 	ends = ends_of(client);
 	*admitted = (struct admit_result){0};
 	from = (struct admit_from){.data = data,
 		.size = size,
 		.ends = &ends,
-		.untrusted = rnic_device_caps(a->parts.dev)->infiniband,
+		.untrusted = is_infiniband(a),
 		.now = (uint64_t)time(NULL),
 		.now_us = now};
 	if (end_reason_query_parse(data, size, &query)) {

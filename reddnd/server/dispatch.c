@@ -39,7 +39,7 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	timers_end(s);
 	budgets_end(&d->budgets, s);
 	report_ended(d->events, s, reason, text);
-	end_reasons_add(&d->end_reasons, s->client.address, &query, reason, text);
+	end_reasons_add(&d->end_reasons, s->client.address, d->enforcement.source_bits, &query, reason, text);
 	session_end(s);
 	session_charge_rest(s);
 	pacer_forget(&d->pacer, s);
@@ -293,17 +293,18 @@ static void on_pacer(void *arg, struct session *s)
 static int on_unlisted(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct dispatch *d = arg;
-	char why[REFUSALS_WHY], text[SOURCE_TEXT];
+	const unsigned bits = d->enforcement.source_bits;
+	char why[REFUSALS_WHY];
 	struct source of;
 	uint64_t more;
 
 	(void)source;
 	(void)usec;
 	for (unsigned i = 0; i < REPORTED_AT_ONCE && (more = refusals_take(&d->refusals, &of, why)); i++)
-		report_unlisted(d->events, source_text(&of, d->enforcement.source_bits, text), more, why);
+		report_unlisted(d->events, &of, bits, more, why);
 	more = refusals_take_rest(&d->refusals);
 	if (more)
-		report_unlisted(d->events, "", more, "");
+		report_unlisted(d->events, NULL, bits, more, "");
 	d->reports_unlisted = false;
 	return 0;
 }

@@ -10,11 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+/* How many events of a shelf are of one source, or of one network */
+struct share {
+	struct source of;
+	unsigned n;
+	UT_hash_handle hh;
+};
 
 /* Events in the order of their numbers */
 struct shelf {
 	struct event **kept;
 	unsigned n, room;
+	struct share *sources, *networks;
 };
 
 enum { CLIENTS, APART, SHELVES };
@@ -58,9 +67,21 @@ struct events *events_new(void)
 	return NULL;
 }
 
+static void forget(struct share **all)
+{
+	struct share *s, *next;
+
+	HASH_ITER (hh, *all, s, next) {
+		HASH_DEL(*all, s);
+		free(s);
+	}
+}
+
 void events_free(struct events *ev)
 {
 	for (unsigned i = 0; ev && i < SHELVES; i++) {
+		forget(&ev->shelf[i].sources);
+		forget(&ev->shelf[i].networks);
 		for (unsigned k = 0; k < ev->shelf[i].n; k++)
 			free(ev->shelf[i].kept[k]);
 		free(ev->shelf[i].kept);
@@ -106,21 +127,68 @@ static struct shelf *shelf_of(struct events *ev, enum event_kind kind)
 	return &ev->shelf[client ? CLIENTS : APART];
 }
 
-/* The place of the event that makes room for @e: the oldest one of its source if that has many, or of all */
-static unsigned victim(const struct shelf *s, const struct event *e)
+/* Without memory some are not counted, and the oldest events go */
+static void count_one(struct share **all, struct source of, bool more)
 {
-	unsigned first = 0, same = 0;
+	struct share *s;
 
-	for (unsigned i = s->n; e->peer[0] && i-- > 0;)
-		if (memcmp(&s->kept[i]->source, &e->source, sizeof(e->source)) == 0) {
-			first = i;
-			same++;
-		}
-	return same >= EVENTS_OF_SOURCE ? first : 0;
+	HASH_FIND(hh, *all, &of, sizeof(of), s);
+	if (!s && more) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return;
+		s->of = of;
+		HASH_ADD(hh, *all, of, sizeof(s->of), s);
+	}
+	if (!s)
+		return;
+	s->n += more ? 1 : -1u;
+	if (s->n == 0) {
+		HASH_DEL(*all, s);
+		free(s);
+	}
 }
 
-/* Room for @e at the end; NULL: no memory */
-static struct event *take_place(struct shelf *s, const struct event *e)
+static void count(struct shelf *s, const struct event *e, bool more)
+{
+	count_one(&s->sources, e->source, more);
+	count_one(&s->networks, source_network(&e->source), more);
+}
+
+static bool same(const struct source *a, const struct source *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* That with the most events; @network: of those in it */
+static const struct share *largest(const struct share *all, const struct source *network)
+{
+	const struct share *most = NULL;
+
+	for (const struct share *s = all; s; s = s->hh.next) {
+		struct source in = source_network(&s->of);
+
+		if ((!most || s->n > most->n) && (!network || same(network, &in)))
+			most = s;
+	}
+	return most;
+}
+
+/* The place of the event that makes room: the oldest one of the source with the most, in the network with the
+ * most */
+static unsigned victim(const struct shelf *s)
+{
+	const struct share *network = largest(s->networks, NULL);
+	const struct share *source = network ? largest(s->sources, &network->of) : NULL;
+	unsigned i = 0;
+
+	while (source && i < s->n && !same(&s->kept[i]->source, &source->of))
+		i++;
+	return i < s->n ? i : 0;
+}
+
+/* Room at the end; NULL: no memory */
+static struct event *take_place(struct shelf *s)
 {
 	struct event *place = NULL;
 	unsigned at;
@@ -128,8 +196,9 @@ static struct event *take_place(struct shelf *s, const struct event *e)
 	if (s->n < s->room)
 		place = malloc(sizeof(*place));
 	if (!place && s->n) {
-		at = victim(s, e);
+		at = victim(s);
 		place = s->kept[at];
+		count(s, place, false);
 		s->n--;
 		memmove(&s->kept[at], &s->kept[at + 1], (s->n - at) * sizeof(struct event *));
 	}
@@ -140,9 +209,12 @@ static struct event *take_place(struct shelf *s, const struct event *e)
 
 void events_add(struct events *ev, const struct event *e)
 {
-	struct event *mine = take_place(shelf_of(ev, e->kind), e), unkept;
+	struct shelf *shelf = shelf_of(ev, e->kind);
+	struct event *mine = take_place(shelf), unkept;
 
-	if (!mine)
+	if (mine)
+		count(shelf, e, true);
+	else
 		mine = &unkept;
 	*mine = *e;
 	mine->number = ++ev->count;

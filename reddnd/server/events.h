@@ -5,9 +5,10 @@
  *
  * Each event is a message to the journal with an id that never changes (units/reddnd.catalog). The last ones
  * are kept for readers: EVENTS_KEPT of clients that come, go, or are refused, and apart from them, so that no
- * client displaces them by connecting, EVENTS_KEPT_APART verdicts, reloads and the like. Of these a source
- * has at most EVENTS_OF_SOURCE when there is no room left: then its own oldest one goes. Each reader has its
- * own position: a slow one misses the oldest events, gets their number, and holds up nobody.
+ * client displaces them by connecting, EVENTS_KEPT_APART verdicts, reloads and the like. When there is no
+ * room left, the oldest one goes of the source that has the most, in the network that has the most: so one
+ * with many addresses displaces its own. Each reader has its own position: a slow one misses events, gets
+ * their number, and holds up nobody.
  *
  * Thread rules: one thread.
  */
@@ -18,7 +19,7 @@
 
 #include <stdint.h>
 
-enum { EVENTS_KEPT = 1024, EVENTS_KEPT_APART = 512, EVENTS_OF_SOURCE = 64 };
+enum { EVENTS_KEPT = 1024, EVENTS_KEPT_APART = 512 };
 
 enum event_kind {
 	EVENT_BEGINS,
@@ -39,8 +40,8 @@ struct event {
 	uint8_t kind;     /* enum event_kind */
 	int level;        /* of syslog.h */
 	uint64_t session, requests;
-	uint64_t repeats; /* EVENT_REFUSED: this many more clients, which are not listed */
-	struct source source;
+	uint64_t repeats;     /* EVENT_REFUSED: this many more clients, which are not listed */
+	struct source source; /* all zero: it concerns no client */
 	char tenant[24], offload[24], peer[80];
 	char verdict[16], action[16], step[24], path[128], syndrome[80];
 	unsigned line;

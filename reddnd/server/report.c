@@ -35,26 +35,29 @@ static void set_session(struct event *e, const struct session *s)
 
 /* ---- clients ---- */
 
-void report_refused(
-	struct events *ev, const char *peer, const char *tenant, const char *offload, const char *why)
+void report_refused(struct events *ev, const struct session_client *c, const char *tenant,
+	const char *offload, const char *why)
 {
-	struct event e = {.kind = EVENT_REFUSED, .level = LOG_NOTICE};
+	struct event e = {.kind = EVENT_REFUSED, .level = LOG_NOTICE, .source = source_of(c->address, 0)};
 
-	set_client(&e, peer, tenant, offload);
-	set_text(&e, "client %s refused: %s", peer, why);
+	set_client(&e, c->peer, tenant, offload);
+	set_text(&e, "client %s refused: %s", c->peer, why);
 	events_add(ev, &e);
 }
 
-void report_unlisted(struct events *ev, const char *source, uint64_t n, const char *why)
+void report_unlisted(struct events *ev, const struct source *of, unsigned bits, uint64_t n, const char *why)
 {
 	struct event e = {.kind = EVENT_REFUSED, .level = LOG_NOTICE, .repeats = n};
+	char text[SOURCE_TEXT];
 
-	set_client(&e, source, "", "");
-	if (*source)
-		set_text(&e, "clients from %s refused, %" PRIu64 " more times; the last time: %s", source, n,
+	if (of) {
+		e.source = *of;
+		set_client(&e, source_text(of, bits, text), "", "");
+		set_text(&e, "clients from %s refused, %" PRIu64 " more times; the last time: %s", text, n,
 			why);
-	else
+	} else {
 		set_text(&e, "clients from many addresses refused, %" PRIu64 " more times", n);
+	}
 	events_add(ev, &e);
 }
 

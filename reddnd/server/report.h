@@ -12,11 +12,12 @@
 /** The level of syslog.h at which the end of a session is logged; LOG_WARNING: it failed. */
 int report_level(enum reddn_wire_end reason);
 
-/** A client was refused. @tenant and @offload: as far as they are known, else "". */
-void report_refused(
-	struct events *ev, const char *peer, const char *tenant, const char *offload, const char *why);
-/** @n more clients of @source were refused, which was not reported one by one; "": of many sources. */
-void report_unlisted(struct events *ev, const char *source, uint64_t n, const char *why);
+/** Client @c was refused. @tenant and @offload: as far as they are known, else "". */
+void report_refused(struct events *ev, const struct session_client *c, const char *tenant,
+	const char *offload, const char *why);
+/** @n more clients of @of, with so many bits of an IPv6 address, were refused, which was not reported one by
+ * one; NULL: of many sources. */
+void report_unlisted(struct events *ev, const struct source *of, unsigned bits, uint64_t n, const char *why);
 void report_began(struct events *ev, const struct session *s);
 void report_ended(struct events *ev, const struct session *s, enum reddn_wire_end reason, const char *text);
 /** Session @s got verdict @v, and the catalog asks for @action. */

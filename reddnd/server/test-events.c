@@ -100,11 +100,54 @@ static void test_apart(void **state)
 	events_free(ev);
 }
 
+static struct source v6(unsigned network, unsigned n)
+{
+	return (struct source){{0x20, 1, 0xd, 0xb8, 0, (uint8_t)network, (uint8_t)(n >> 8), (uint8_t)n}};
+}
+
+/* One with all prefixes of a network displaces only what comes from that network, and one with many addresses
+ * in the network of others only its own */
+static void test_networks(void **state)
+{
+	struct event e = {.kind = EVENT_VERDICT, .level = LOG_INFO, .peer = "somebody"};
+	struct events *ev = events_new();
+
+	(void)state;
+	log_init(LOG_ERR);
+	e.source = v6(1, 0);
+	strcpy(e.text, "incident");
+	events_add(ev, &e);
+	e.source = (struct source){{0}};
+	e.kind = EVENT_RELOADED;
+	strcpy(e.text, "reload");
+	events_add(ev, &e);
+	e.kind = EVENT_VERDICT;
+	strcpy(e.text, "noise");
+	for (unsigned i = 0; i < 10000; i++) {
+		e.source = v6(2, i);
+		events_add(ev, &e);
+	}
+	assert_int_equal(count(ev, "incident"), 1);
+	assert_int_equal(count(ev, "reload"), 1);
+	assert_int_equal(count(ev, "noise"), EVENTS_KEPT_APART - 2);
+	e.source = v6(2, 10000);
+	strcpy(e.text, "a neighbour's");
+	events_add(ev, &e);
+	strcpy(e.text, "noise");
+	e.source = v6(2, 7);
+	for (unsigned i = 0; i < 10000; i++)
+		events_add(ev, &e);
+	assert_int_equal(count(ev, "a neighbour's"), 1);
+	assert_int_equal(count(ev, "incident"), 1);
+	events_free(ev);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_networks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

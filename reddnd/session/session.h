@@ -35,7 +35,7 @@
 struct session_client {
 	struct rnic_conn *conn;
 	const char *peer;    /* "ADDRESS port N"; valid as long as @conn */
-	uint8_t address[16]; /* without the port: rnic_conn_address() */
+	uint8_t address[16]; /* on RoCE its GID, which is one; else rnic_conn_address() */
 };
 
 struct session_queues {
