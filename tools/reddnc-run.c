@@ -77,7 +77,7 @@ static void bench_deinit(struct bench *b)
 	rnic_block_deinit(&b->client);
 	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
 		if (b->region[i])
-			region_unref(b->region[i]);
+			region_close(b->region[i]);
 	master_qp_deinit(&b->master);
 	if (b->dev)
 		rnic_device_close(b->dev);

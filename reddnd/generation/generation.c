@@ -15,19 +15,71 @@ enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;
 
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+/* Regions that nobody uses any more, and the tenants whose PDs have windows on them */
+struct closing {
+	struct worker_job job;
+	struct region **regions;
+	unsigned nregions;
+	struct tenant **tenants;
+	struct catalog *catalog;
+};
+
+static void close_regions(struct worker_job *job)
+{
+	struct closing *c = (struct closing *)job;
+
+	while (c->nregions > 0)
+		region_close(c->regions[--c->nregions]);
+}
+
+static void on_closed(struct worker_job *job)
+{
+	struct closing *c = (struct closing *)job;
+
+	if (job->canceled)
+		close_regions(job);
+	for (unsigned i = 0; c->tenants && i < c->catalog->ntenants; i++)
+		tenant_unref(c->tenants[i]);
+	free(c->tenants);
+	free(c->regions);
+	catalog_free(c->catalog);
+}
+
+static void on_closed_by_thread(struct worker_job *job)
+{
+	on_closed(job);
+	free(job);
+}
+
+/* By a thread if there is one: memory that a NIC could access is given back page by page */
+static void close_later(const struct closing *all, struct worker *w)
+{
+	struct closing *c = w && all->nregions ? malloc(sizeof(*c)) : NULL, now = *all;
+
+	if (c) {
+		*c = *all;
+		c->job = (struct worker_job){.key = w, .run = close_regions, .done = on_closed_by_thread};
+		if (worker_submit(w, &c->job) == 0)
+			return;
+		free(c);
+	}
+	close_regions(&now.job);
+	on_closed(&now.job);
+}
+
 static void generation_free(struct generation *g)
 {
+	struct closing all = {.regions = g->regions, .tenants = g->tenants, .catalog = g->catalog};
+
 	for (unsigned i = 0; g->offloads && i < g->catalog->noffloads; i++)
 		offload_close(&g->offloads[i]);
 	for (unsigned i = 0; g->regions && i < g->catalog->nregions; i++)
-		if (g->regions[i])
-			region_unref(g->regions[i]);
-	for (unsigned i = 0; g->tenants && i < g->catalog->ntenants; i++)
-		tenant_unref(g->tenants[i]);
-	free(g->tenants);
+		if (g->regions[i] && region_release(g->regions[i]))
+			all.regions[all.nregions++] = g->regions[i];
 	free(g->offloads);
-	free(g->regions);
-	catalog_free(g->catalog);
+	close_later(&all, g->worker ? *g->worker : NULL);
 	free(g);
 }
 
@@ -89,6 +141,7 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 		return -ENOMEM;
 	}
 	g->catalog = catalog;
+	g->worker = parts->worker;
 	g->refs = 1;
 	g->regions = calloc(catalog->nregions + 1, sizeof(struct region *));
 	g->offloads = calloc(catalog->noffloads + 1, sizeof(*g->offloads));

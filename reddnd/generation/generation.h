@@ -3,7 +3,7 @@
  * generation.h - one catalog, opened on a device: regions mapped and registered, offloads compiled and ready.
  *
  * A reload makes another generation beside the one in use. A session keeps its generation, which is freed
- * when its last session has ended.
+ * when its last session has ended; then a thread closes its regions.
  *
  * Thread rules: one thread, but for generation_open().
  */
@@ -13,13 +13,15 @@
 #include "reddnd/generation/offload.h"
 #include "reddnd/generation/tenant.h"
 #include "reddnd/policy/offload-stats.h"
+#include "reddnd/util/worker.h"
 
 struct generation {
 	struct catalog *catalog;
-	struct region **regions;  /* one per region of the catalog */
-	struct offload *offloads; /* one per offload of the catalog */
-	struct tenant **tenants;  /* one per tenant of the catalog */
-	unsigned first_window;    /* number, of its regions */
+	struct region **regions;      /* one per region of the catalog */
+	struct offload *offloads;     /* one per offload of the catalog */
+	struct tenant **tenants;      /* one per tenant of the catalog */
+	struct worker *const *worker; /* of generation_parts */
+	unsigned first_window;        /* number, of its regions */
 	unsigned refs;
 };
 
@@ -29,6 +31,7 @@ struct generation_parts {
 	struct rnic_arena *arena;
 	struct offload_stats **stats; /* counters of offloads */
 	struct tenant **tenants;
+	struct worker *const *worker; /* closes regions, for as long as there is one */
 };
 
 /**

@@ -125,12 +125,15 @@ struct region *region_ref(struct region *r)
 	return r;
 }
 
-void region_unref(struct region *r)
+bool region_release(struct region *r)
+{
+	return --r->refs == 0;
+}
+
+void region_close(struct region *r)
 {
 	struct region_keys *k;
 
-	if (--r->refs > 0)
-		return;
 	while ((k = SLIST_FIRST(&r->state->keys))) {
 		SLIST_REMOVE_HEAD(&r->state->keys, link);
 		for (unsigned w = 0; w < REGION_WINDOWS; w++)

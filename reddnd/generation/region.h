@@ -6,8 +6,8 @@
  * The file belongs to an application, and may be of any kind and content at any time. A region whose file
  * cannot be served is *bad*, now or from the moment when that is seen, and stays so.
  *
- * Thread rules: region_open(), region_window(), region_has_window() and region_is_bad() may be called on any
- * thread. A thread that wants a window of a region waits while another one registers one.
+ * Thread rules: region_open(), region_window(), region_has_window(), region_is_bad() and region_close() may
+ * be called on any thread. A thread that wants a window of a region waits while another one registers one.
  */
 #ifndef GENERATION_REGION_H
 #define GENERATION_REGION_H
@@ -34,7 +34,11 @@ struct region {
 int region_open(struct region **region, const struct catalog_region *conf, unsigned number);
 /* One thread */
 struct region *region_ref(struct region *r);
-void region_unref(struct region *r); /* the last one closes its windows and the file */
+/** True: that was the last reference, and region_close() is the caller's to do. */
+bool region_release(struct region *r);
+
+/** Closes its windows and the file. To give back gigabytes may take a second; any thread. */
+void region_close(struct region *r);
 
 /** True if its file cannot be served; @why, if not NULL, gets the reason, a clause with the path. */
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);

@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { ACCURACY_US = 10000, MS = 1000 };
 
-/* An address that does not resolve takes a thread for a second */
-static const struct worker_limits resolver_limits = {.threads = 8, .running = 3, .pending = ARRIVALS_MAX};
+/* An address that does not resolve takes a thread for a second. A tenant has jobs of two kinds, for addresses
+ * that are known and for others */
+static const struct worker_limits resolver_limits = {.threads = 12, .running = 3, .pending = ARRIVALS_MAX};
 
 struct arrival {
 	struct worker_job job;
@@ -19,11 +21,12 @@ struct arrival {
 	struct session_client client;
 	struct admit_result admitted;
 	uint8_t gid[16];
+	bool known; /* its address answered before */
 	sd_event_source *timer;
 	bool resolved;
-	bool busy;     /* a worker has the job */
-	bool answered; /* to be freed when the job is done */
-	int error;     /* of the job */
+	bool busy;            /* a worker has the job */
+	atomic_bool answered; /* to be freed when the job is done */
+	int error;            /* of the job */
 	TAILQ_ENTRY(arrival) link;
 };
 
@@ -85,11 +88,20 @@ static void wake_others(const struct arrival *v)
 	}
 }
 
+/* A client that was refused while it waited for a thread takes none any more */
 static void resolve(struct worker_job *job)
 {
 	struct arrival *v = (struct arrival *)job;
 
-	v->error = rnic_conn_resolve(v->client.conn, v->of->dev);
+	v->error = v->answered ? -ECANCELED : rnic_conn_resolve(v->client.conn, v->of->dev);
+}
+
+static void note_answer(struct arrival *v)
+{
+	if (v->error == 0)
+		reachability_answered(&v->of->reachability, v->gid, clock_us());
+	else if (v->error != -ECANCELED)
+		reachability_failed(&v->of->reachability, v->gid, clock_us());
 }
 
 static void on_resolved(struct worker_job *job)
@@ -99,8 +111,8 @@ static void on_resolved(struct worker_job *job)
 
 	v->busy = false;
 	v->resolved = !job->canceled && v->error == 0;
-	if (!job->canceled && v->error < 0)
-		unreachable_add(&a->unreachable, v->gid, clock_us());
+	if (!job->canceled)
+		note_answer(v);
 	wake_others(v);
 	if (v->answered)
 		arrival_free(v);
@@ -158,7 +170,10 @@ static void submit(struct arrival *v, struct worker *w, void (*run)(struct worke
 {
 	struct reddn_wire_rej rej;
 
-	v->job = (struct worker_job){.key = v->admitted.tenant, .run = run, .done = done};
+	v->job = (struct worker_job){.key = v->admitted.tenant,
+		.kind = w == v->of->resolver && v->known,
+		.run = run,
+		.done = done};
 	v->busy = true;
 	if (worker_submit(w, &v->job) == 0)
 		return;
@@ -176,7 +191,7 @@ static void step(struct arrival *v)
 	if (a->ending) {
 		refuse_shutdown(v);
 	} else if (!v->resolved) {
-		if (unreachable_has(&a->unreachable, v->gid, clock_us()))
+		if (reachability_is_silent(&a->reachability, v->gid, clock_us()))
 			refuse_unreachable(v, "it did not answer some seconds ago");
 		else if (!is_being_resolved(a, v->gid))
 			submit(v, a->resolver, resolve, on_resolved);
@@ -204,16 +219,17 @@ static int on_late(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-static unsigned count(const struct arrivals *a, const struct tenant *tenant)
+static unsigned count(const struct arrivals *a, const struct tenant *tenant, bool known)
 {
 	const struct arrival *v;
 	unsigned n = 0;
 
 	TAILQ_FOREACH (v, &a->all, link)
-		n += v->admitted.tenant == tenant;
+		n += v->admitted.tenant == tenant && v->known == known;
 	return n;
 }
 
+/* NULL: no memory, or there are too many */
 static struct arrival *arrival_new(
 	struct arrivals *a, const struct session_client *client, const struct admit_result *admitted)
 {
@@ -221,15 +237,17 @@ static struct arrival *arrival_new(
 
 	if (!v)
 		return NULL;
-	if (sd_event_add_time_relative(
-		    a->event, &v->timer, CLOCK_MONOTONIC, a->connect_timeout, ACCURACY_US, on_late, v) < 0) {
-		free(v);
-		return NULL;
-	}
 	v->of = a;
 	v->client = *client;
 	v->admitted = *admitted;
 	rnic_conn_gid(client->conn, v->gid);
+	v->known = reachability_is_known(&a->reachability, v->gid, clock_us());
+	if (count(a, admitted->tenant, v->known) == ARRIVALS_MAX ||
+		sd_event_add_time_relative(a->event, &v->timer, CLOCK_MONOTONIC, a->connect_timeout,
+			ACCURACY_US, on_late, v) < 0) {
+		free(v);
+		return NULL;
+	}
 	generation_ref(admitted->offload->generation);
 	TAILQ_INSERT_TAIL(&a->all, v, link);
 	return v;
@@ -238,11 +256,9 @@ static struct arrival *arrival_new(
 void arrivals_add(
 	struct arrivals *a, const struct session_client *client, const struct admit_result *admitted)
 {
+	struct arrival *v = arrival_new(a, client, admitted);
 	struct reddn_wire_rej rej;
-	struct arrival *v = NULL;
 
-	if (count(a, admitted->tenant) < ARRIVALS_MAX)
-		v = arrival_new(a, client, admitted);
 	if (v) {
 		step(v);
 		return;

@@ -8,16 +8,18 @@
  * - the regions of their offload must be registered for their tenant, once: seconds for gigabytes.
  *
  * Threads of workers wait for that (util/worker.h). A tenant cannot take all of them, and has at most
- * ARRIVALS_MAX clients here. A client waits for connect_timeout at most. That one has gone is noticed when it
- * is answered: Linux reports nothing of a connection before it is accepted (drivers/infiniband/core/ucma.c:
- * ucma_event_handler).
+ * ARRIVALS_MAX clients here whose addresses have answered before, and as many others: who sends requests in
+ * the name of addresses that do not answer keeps those waiting that come for the first time, but not the
+ * clients of the tenant that were here before. A client waits for connect_timeout at most. That one has gone
+ * is noticed when it is answered: Linux reports nothing of a connection before it is accepted
+ * (drivers/infiniband/core/ucma.c: ucma_event_handler).
  *
  * Thread rules: one thread, that of the event loop.
  */
 #ifndef SERVER_ARRIVALS_H
 #define SERVER_ARRIVALS_H
 
-#include "reddnd/policy/unreachable.h"
+#include "reddnd/policy/reachability.h"
 #include "reddnd/session/session.h"
 #include "reddnd/util/worker.h"
 
@@ -39,7 +41,7 @@ struct arrivals {
 	struct rnic_device *dev;
 	struct worker *resolver;  /* of addresses */
 	struct worker *registrar; /* borrowed */
-	struct unreachable unreachable;
+	struct reachability reachability;
 	uint64_t connect_timeout; /* us; of the configuration in force */
 	bool ending;
 	const struct arrivals_ops *ops;

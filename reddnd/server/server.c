@@ -25,7 +25,7 @@ struct server {
 	struct offload_stats *stats;
 	struct tenant *tenants;
 	struct events *events;
-	struct worker *worker; /* registers regions, reads files */
+	struct worker *worker; /* registers and closes regions, reads files */
 	struct renewal renewal;
 	sd_event_source *watch;
 	bool ending;
@@ -83,8 +83,11 @@ static int begin_dispatch(struct server *sv)
 
 static struct generation_parts generation_parts(struct server *sv)
 {
-	return (struct generation_parts){
-		.dev = sv->dev, .arena = sv->arena, .stats = &sv->stats, .tenants = &sv->tenants};
+	return (struct generation_parts){.dev = sv->dev,
+		.arena = sv->arena,
+		.stats = &sv->stats,
+		.tenants = &sv->tenants,
+		.worker = &sv->worker};
 }
 
 /* The link layer is the port's: no reload changes it */
@@ -239,6 +242,7 @@ void server_free(struct server *sv)
 	dispatch_end_arrivals(&sv->dispatch);
 	if (sv->worker)
 		worker_free(sv->worker);
+	sv->worker = NULL;
 	dispatch_deinit(&sv->dispatch);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);

@@ -141,6 +141,25 @@ static void one_key_is_bounded(void **state)
 	await_done(&slow[PENDING]);
 }
 
+/* Nor do those of one kind keep another kind of the same key waiting */
+static void one_kind_is_bounded(void **state)
+{
+	struct task slow[PENDING], other = task(a, NULL);
+
+	(void)state;
+	other.job.kind = 1;
+	for (unsigned i = 0; i < PENDING; i++) {
+		slow[i] = task(a, &gate_a);
+		assert_int_equal(worker_submit(w, &slow[i].job), 0);
+	}
+	await_inside(RUNNING);
+	assert_int_equal(worker_submit(w, &other.job), 0);
+	await_done(&other);
+	open_gate();
+	for (unsigned i = 0; i < PENDING; i++)
+		await_done(&slow[i]);
+}
+
 static void *open_later(void *arg)
 {
 	(void)arg;
@@ -179,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_key_is_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_kind_is_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(freed_with_jobs, setup, teardown),
 	};
 

@@ -25,23 +25,24 @@ struct worker {
 	unsigned nthreads;
 };
 
-static unsigned count(const struct jobs *jobs, const void *key)
+/* Those that share the limits of @job */
+static unsigned count(const struct jobs *jobs, const struct worker_job *job)
 {
 	const struct worker_job *j;
 	unsigned n = 0;
 
 	TAILQ_FOREACH (j, jobs, link)
-		n += j->key == key;
+		n += j->key == job->key && j->kind == job->kind;
 	return n;
 }
 
-/* The first job whose key may have one more at work; NULL: none */
+/* The first job of which one more may be at work; NULL: none */
 static struct worker_job *next_job(const struct worker *w)
 {
 	struct worker_job *j;
 
 	TAILQ_FOREACH (j, &w->queued, link)
-		if (count(&w->running, j->key) < w->limits.running)
+		if (count(&w->running, j) < w->limits.running)
 			return j;
 	return NULL;
 }
@@ -57,7 +58,7 @@ static void run_one(struct worker *w, struct worker_job *job)
 	TAILQ_REMOVE(&w->running, job, link);
 	TAILQ_INSERT_TAIL(&w->finished, job, link);
 	eventfd_write(w->fd, 1);
-	/* A job of the same key may have waited for this one */
+	/* One that shares its limits may have waited for this one */
 	pthread_cond_signal(&w->work);
 }
 
@@ -179,7 +180,7 @@ int worker_submit(struct worker *w, struct worker_job *job)
 
 	job->canceled = false;
 	pthread_mutex_lock(&w->lock);
-	pending = count(&w->queued, job->key) + count(&w->running, job->key);
+	pending = count(&w->queued, job) + count(&w->running, job);
 	if (pending < w->limits.pending) {
 		TAILQ_INSERT_TAIL(&w->queued, job, link);
 		pthread_cond_signal(&w->work);

@@ -70,16 +70,17 @@ config() # CONNECT_TIMEOUT
 	printf 'listen = "%s:%s"; control = "%s"; connect_timeout = "%s"; programs = "%s";
 regions = ( { name = "t"; kind = "table"; path = "%s"; } );
 offloads = ( { name = "plain"; program = "hash-get"; region = "t"; } );
-tenants = ( { name = "near"; networks = [ "127.1.0.0/16" ]; }, { name = "far"; networks = [ "127.2.0.0/16" ]; sessions = 2; } );\n' \
+tenants = ( { name = "near"; networks = [ "127.1.0.0/16", "127.4.0.0/14" ]; }, { name = "far"; networks = [ "127.2.0.0/16" ]; sessions = 2; } );\n' \
 		"$address" "$port" "$control" "$1" "$programs" "$work/table" >"$work/reddnd.conf"
 }
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
-nic_options=(--hosts "a,b,c")
+nic_options=(--hosts "a,b,c,d,e,f,g")
 start_nic
 call address pass
 call register pass
+call close pass
 config 600s
 # shellcheck disable=SC2016 # expanded by the inner shell
 background reddnd.log --host a env "SLOW_VERBS=$slow" "LIB=$SLOW_VERBS_LIB" \
@@ -122,6 +123,23 @@ call address pass
 until_true get get.log c || fail "an address that answers now is refused" "$work/get.log"
 has_sessions far 0 || fail "refused clients stay charged"
 ok "an address that answers at last is served"
+
+# as many clients of one tenant, whose addresses do not answer, as may be resolved at a time
+call address wait
+crowd=()
+for host in e f g; do
+	later "$host.log" "$host"
+	crowd+=("$child")
+done
+until_true has_sessions near 3 || fail "not all wait" "$work/reddnd.log"
+waits_for address
+served "a client of the same tenant, whose address has answered before" b
+call address fail
+for i in 0 1 2; do
+	hosts=(e f g)
+	is_refused "${crowd[i]}" "${hosts[i]}.log" 'the network does not know the address of the client: Connection timed out'
+done
+call address pass
 
 # the client goes while it waits
 call address wait
@@ -168,6 +186,14 @@ grep -q 'its regions cannot be registered with the device: Bad address' "$work/r
 call register pass
 until_true get get.log b || fail "it is not tried again" "$work/get.log" "$work/reddnd.log"
 ok "a region that cannot be registered disables its offload, and is tried again"
+
+# a region that nobody uses any more: to give its memory back takes as long
+call close wait
+ctl reload || fail "no reload" "$work/ctl.err"
+waits_for close
+served "others while a region is closed" b
+ctl status || fail "no status while a region is closed" "$work/ctl.err"
+call close pass
 
 # the daemon ends while clients wait
 call address wait
