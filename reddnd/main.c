@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	d.config = o.config;
-	r = renewal_load(o.config, &catalog);
+	r = renewal_load(o.config, NULL, &catalog);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
 		return EXIT_FAILURE;

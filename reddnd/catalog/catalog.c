@@ -134,7 +134,7 @@ static const config_setting_t *prepare_list(
 	return list;
 }
 
-static int parse_lists(struct settings *l, const config_t *config)
+static int parse_lists(struct settings *l, const config_t *config, const struct catalog *before)
 {
 	struct catalog *c = l->catalog;
 	const config_setting_t *regions, *offloads, *tenants;
@@ -149,8 +149,8 @@ static int parse_lists(struct settings *l, const config_t *config)
 		settings_list(l, regions, "regions", entries_parse_region);
 	if (offloads)
 		settings_list(l, offloads, "offloads", entries_parse_offload);
-	if (offloads && l->nerrors == 0)
-		r = influence_settle(l, offloads);
+	if (l->nerrors == 0)
+		r = influence_settle(l, offloads, before);
 	if (r < 0)
 		return r;
 	if (!tenants)
@@ -163,7 +163,7 @@ static int parse_lists(struct settings *l, const config_t *config)
 	return 0;
 }
 
-static int parse_top(struct settings *l, const config_t *config)
+static int parse_top(struct settings *l, const config_t *config, const struct catalog *before)
 {
 	struct catalog *c = l->catalog;
 
@@ -175,7 +175,7 @@ static int parse_top(struct settings *l, const config_t *config)
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS_LOCAL);
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS);
 	}
-	return parse_lists(l, config);
+	return parse_lists(l, config, before);
 }
 
 /* Includes are relative to the file that holds them, which libconfig thinks is in one directory */
@@ -201,7 +201,7 @@ static void read_config(struct settings *l, config_t *config)
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 
-int catalog_load(const char *path, struct catalog **out, char **errors)
+int catalog_load(const char *path, const struct catalog *before, struct catalog **out, char **errors)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof(*catalog));
 	struct settings l = {.path = path, .catalog = catalog};
@@ -222,7 +222,7 @@ int catalog_load(const char *path, struct catalog **out, char **errors)
 	config_init(&config);
 	read_config(&l, &config);
 	if (l.nerrors == 0)
-		r = parse_top(&l, &config);
+		r = parse_top(&l, &config, before);
 	config_destroy(&config);
 	fclose(l.errors);
 	if (r < 0)
@@ -261,6 +261,9 @@ void catalog_free(struct catalog *c)
 	}
 	for (unsigned i = 0; i < c->nprograms; i++)
 		free(c->programs[i]);
+	for (unsigned i = 0; i < c->nstored; i++)
+		free(c->stored[i].path);
+	free(c->stored);
 	free(c->control);
 	free(c->tenants);
 	free(c->regions);

@@ -61,6 +61,12 @@ struct catalog_theirs {
 	uint64_t from, to;
 };
 
+/** The same of a file, by its path, since the daemon started. */
+struct catalog_stored {
+	char *path;
+	uint64_t from, to;
+};
+
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
 	char *path; /* of the program */
@@ -133,14 +139,18 @@ struct catalog {
 	unsigned noffloads;
 	struct catalog_tenant *tenants;
 	unsigned ntenants; /* at least 1 */
-	unsigned refs;     /* beyond the first */
+	struct catalog_stored *stored;
+	unsigned nstored;
+	unsigned refs; /* beyond the first */
 };
 
 /**
- * 0 and a catalog for catalog_free(). -EINVAL when there are mistakes: @errors (to be freed) has one line for
- * each, "file:line: what is wrong; what would be right", in the order of the file. -ENOMEM.
+ * 0 and a catalog for catalog_free(). @before: the one in force, or NULL: files keep what clients stored by
+ * its offloads, and sessions that began with it go on to store. -EINVAL when there are mistakes: @errors (to
+ * be freed) has one line for each, "file:line: what is wrong; what would be right", in the order of the file.
+ * -ENOMEM.
  */
-int catalog_load(const char *path, struct catalog **catalog, char **errors);
+int catalog_load(const char *path, const struct catalog *before, struct catalog **catalog, char **errors);
 struct catalog *catalog_ref(struct catalog *catalog);
 void catalog_free(struct catalog *catalog); /* gives one reference back */
 
@@ -151,6 +161,9 @@ void catalog_free(struct catalog *catalog); /* gives one reference back */
  */
 int catalog_compile(const struct catalog_offload *offload, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, struct program **program, char **messages);
+
+/** Bytes of the file @path that clients influence; NULL: none. */
+const struct catalog_stored *catalog_stored(const struct catalog *catalog, const char *path);
 
 /** Length in bits (of 128) of the longest network of @tenant that has @address (IPv4 as ::ffff:a.b.c.d); -1:
  * none. 0 for a tenant without networks, which takes clients from anywhere. */

@@ -75,7 +75,7 @@ static bool look(struct settings *l, const config_setting_t *group, struct catal
 	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
 		settings_wrong(l, group,
 			"offload \"%s\": its program has mistakes, with regions into which programs of the "
-			"catalog store what clients send",
+			"catalog store what clients send, or have since the daemon started",
 			o->name);
 		if (messages)
 			fputs(messages, l->errors);
@@ -90,25 +90,73 @@ static bool look(struct settings *l, const config_setting_t *group, struct catal
 	return update(l->catalog, o, p, spans);
 }
 
-static bool any_writable(const struct catalog *c)
+/* ---- from one catalog to the next -------------------------------------------------------------- */
+
+const struct catalog_stored *catalog_stored(const struct catalog *c, const char *path)
 {
-	for (unsigned i = 0; i < c->nregions; i++)
-		if (c->regions[i].writable)
-			return true;
-	return false;
+	for (unsigned i = 0; i < c->nstored; i++)
+		if (strcmp(c->stored[i].path, path) == 0)
+			return &c->stored[i];
+	return NULL;
 }
 
-int influence_settle(struct settings *l, const config_setting_t *list)
+/* True if there is anything that programs may find in their regions */
+static bool inherit(const struct catalog *c, const struct catalog *before, struct chain_span *spans)
 {
-	CLEANUP(cleanup_free) struct chain_span *spans = calloc(l->catalog->nregions + 1, sizeof(*spans));
-	bool more = any_writable(l->catalog);
+	bool any = false;
+
+	for (unsigned i = 0; i < c->nregions; i++) {
+		const struct catalog_stored *s = before ? catalog_stored(before, c->regions[i].path) : NULL;
+
+		any |= s || c->regions[i].writable;
+		if (s && first_of(c, i) == i)
+			spans[i] = (struct chain_span){s->from, s->to};
+	}
+	return any;
+}
+
+static int keep(struct catalog *c, const char *path, const struct chain_span *span)
+{
+	char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	c->stored[c->nstored++] = (struct catalog_stored){copy, span->from, span->to};
+	return 0;
+}
+
+/* Of regions that are not configured any more, too: they may be again */
+static int remember(struct catalog *c, const struct catalog *before, const struct chain_span *spans)
+{
+	unsigned more = before ? before->nstored : 0;
+	int r = 0;
+
+	c->stored = calloc(c->nregions + more + 1, sizeof(*c->stored));
+	if (!c->stored)
+		return -ENOMEM;
+	for (unsigned i = 0; i < c->nregions && r == 0; i++)
+		if (spans[i].to)
+			r = keep(c, c->regions[i].path, &spans[i]);
+	for (unsigned i = 0; i < more && r == 0; i++)
+		if (!catalog_stored(c, before->stored[i].path))
+			r = keep(c, before->stored[i].path,
+				&(struct chain_span){before->stored[i].from, before->stored[i].to});
+	return r;
+}
+
+int influence_settle(struct settings *l, const config_setting_t *list, const struct catalog *before)
+{
+	struct catalog *c = l->catalog;
+	CLEANUP(cleanup_free) struct chain_span *spans = calloc(c->nregions + 1, sizeof(*spans));
+	bool more;
 
 	if (!spans)
 		return -ENOMEM;
+	more = inherit(c, before, spans);
 	while (more && l->nerrors == 0) {
 		more = false;
-		for (unsigned i = 0; i < l->catalog->noffloads; i++)
-			more |= look(l, config_setting_get_elem(list, i), &l->catalog->offloads[i], spans);
+		for (unsigned i = 0; i < c->noffloads; i++)
+			more |= look(l, config_setting_get_elem(list, i), &c->offloads[i], spans);
 	}
-	return 0;
+	return remember(c, before, spans);
 }

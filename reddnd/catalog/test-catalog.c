@@ -66,7 +66,7 @@ static void expect(const char *text, const char *message)
 	char *errors;
 
 	put("c", text);
-	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
 	assert_null(catalog);
 	assert_string_equal(errors, message);
 	free(errors);
@@ -79,7 +79,7 @@ static struct catalog *load(const char *text)
 	int r;
 
 	put("c", text);
-	r = catalog_load("c", &catalog, &errors);
+	r = catalog_load("c", NULL, &catalog, &errors);
 	assert_string_equal(errors, "");
 	assert_int_equal(r, 0);
 	free(errors);
@@ -161,7 +161,7 @@ static void test_files(void **state)
 	char *errors, message[256];
 
 	(void)state;
-	assert_int_equal(catalog_load("absent", &c, &errors), -EINVAL);
+	assert_int_equal(catalog_load("absent", NULL, &c, &errors), -EINVAL);
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
 	expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
@@ -422,7 +422,7 @@ static void test_programs(void **state)
 	snprintf(text, sizeof(text),
 		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", dir);
 	put("c", text);
-	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
 	assert_non_null(strstr(errors, "c:1: offload \"o\": its program has mistakes\n"));
 	assert_non_null(strstr(errors, "wrong.rdn:3:11: error: "));
 	free(errors);
@@ -482,9 +482,11 @@ static void test_influence(void **state)
 		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
 		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"), OFFLOAD_OF("store", "to = \"a\";"));
 	put("c", text);
-	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
-	assert_non_null(strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into "
-				       "which programs of the catalog store what clients send\n"));
+	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+	assert_non_null(
+		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into "
+			       "which programs of the catalog store what clients send, or have since the "
+			       "daemon started\n"));
 	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
 	free(errors);
 	/* other bytes of the same region */
@@ -496,6 +498,41 @@ static void test_influence(void **state)
 	assert_int_equal(catalog->offloads[1].theirs[0].from, 64);
 	assert_int_equal(catalog->offloads[1].theirs[0].to, 68);
 	catalog_free(catalog);
+}
+
+/* What clients stored stays in the file, and old sessions go on to store: a reload does not forget it, nor
+ * does one without that region in between */
+static void test_influence_stays(void **state)
+{
+	static const char regions[] =
+		"regions = ( { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
+		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
+	struct catalog *store, *none, *catalog = NULL;
+	char text[1000], *errors;
+
+	(void)state;
+	put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
+		       "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
+	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 8 as be32\n"
+			 "write_imm 0 as u8 -> slot\n");
+	snprintf(text, sizeof(text), "%s%s);\n", regions, OFFLOAD_OF("store", "to = \"b\";"));
+	store = load(text);
+	assert_non_null(catalog_stored(store, "/b"));
+	assert_int_equal(catalog_stored(store, "/b")->from, 8);
+	assert_int_equal(catalog_stored(store, "/b")->to, 12);
+	assert_null(catalog_stored(store, "/d"));
+	put("c", "regions = ( { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\n");
+	assert_int_equal(catalog_load("c", store, &none, &errors), 0);
+	free(errors);
+	catalog_free(store);
+	snprintf(text, sizeof(text), "%s%s);\n", regions,
+		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"b\";"));
+	put("c", text);
+	assert_int_equal(catalog_load("c", none, &catalog, &errors), -EINVAL);
+	assert_non_null(strstr(errors, "or have since the daemon started\n"));
+	free(errors);
+	catalog_free(none);
+	catalog_free(load(text));
 }
 
 static int bits(const struct catalog *c, unsigned tenant, const char *address)
@@ -682,6 +719,7 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_influence),
+		cmocka_unit_test(test_influence_stays),
 		cmocka_unit_test(test_everyone),
 		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_limits),

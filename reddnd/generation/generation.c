@@ -169,6 +169,17 @@ static struct tenant *user_of(const struct generation *g, unsigned offload)
 	return g->tenants[0];
 }
 
+static int open_region(struct generation *g, unsigned i)
+{
+	int r = region_open(&g->regions[i], &g->catalog->regions[i],
+		(g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS);
+
+	for (unsigned k = 0; k < g->catalog->nregions && r == 0; k++)
+		if (g->regions[k] && k != i)
+			region_check_path(g->regions[i], g->regions[k]);
+	return r;
+}
+
 int generation_open(struct generation *g)
 {
 	const struct catalog *c = g->catalog;
@@ -176,8 +187,7 @@ int generation_open(struct generation *g)
 
 	for (unsigned i = 0; i < c->nregions && r == 0; i++)
 		if (!g->regions[i])
-			r = region_open(&g->regions[i], &c->regions[i],
-				(g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS);
+			r = open_region(g, i);
 	for (unsigned i = 0; i < c->noffloads && r == 0; i++)
 		r = offload_open(&g->offloads[i], &c->offloads[i], c, g->regions, user_of(g, i)->pd);
 	return r;

@@ -234,6 +234,26 @@ static int check_regions(struct offload *o)
 	return r;
 }
 
+/* The catalog follows what clients influence with the program as the configuration sets it. A table, or what
+ * the device lacks, may make another one of it, which must not store elsewhere: other offloads would not know
+ */
+static int check_stored(struct offload *o, const struct catalog *catalog)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++) {
+		const struct chain_span *theirs = &o->program->regions[i].theirs;
+		const struct catalog_region *conf = o->bound[i].region->conf;
+		const struct catalog_stored *known = catalog_stored(catalog, conf->path);
+
+		if (theirs->to && (!known || theirs->from < known->from || theirs->to > known->to))
+			return wrong(o, -EINVAL,
+				"with the params that its table gives, its program stores what clients send "
+				"or influence in other bytes of region \"%s\" than with their defaults; set "
+				"\"width\" and \"record\"",
+				conf->name);
+	}
+	return 0;
+}
+
 static int check_windows(struct offload *o, struct rnic_pd *pd)
 {
 	struct chain_env env;
@@ -422,12 +442,15 @@ static int check_program(struct offload *o, const struct rnic_caps *caps)
 }
 
 /* What depends on the files of the regions, which belong to others */
-static int open_regions(struct offload *o, struct rnic_pd *pd, const struct rnic_caps *caps)
+static int open_regions(
+	struct offload *o, const struct catalog *catalog, struct rnic_pd *pd, const struct rnic_caps *caps)
 {
 	int r = check_regions(o);
 
 	if (r == 0 && o->table)
 		r = compile_for_table(o, &o->table->geometry, caps);
+	if (r == 0)
+		r = check_stored(o, catalog);
 	if (r == 0)
 		r = check_program(o, caps);
 	if (r == 0)
@@ -465,7 +488,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	if (r < 0 && !o->unfit)
 		return r;
 	if (r == 0)
-		r = open_regions(o, pd, caps);
+		r = open_regions(o, catalog, pd, caps);
 	if (r == 0)
 		describe(o);
 	else

@@ -167,6 +167,16 @@ void region_check(struct region *r)
 			r->conf->path, region_size(r));
 }
 
+void region_check_path(struct region *r, const struct region *other)
+{
+	if (r->file && other->file && (r->conf->writable || other->conf->writable) &&
+		strcmp(r->conf->path, other->conf->path) != 0 && rnic_region_is(r->file, other->file))
+		set_bad(r,
+			"file %s: it is %s, the file of region \"%s\", by another path, and programs may "
+			"write to it; give both regions the same path",
+			r->conf->path, other->conf->path, other->conf->name);
+}
+
 bool region_check_writer(struct region *r)
 {
 	bool before = r->unfinished;

@@ -42,6 +42,9 @@ void region_close(struct region *r);
 
 /** True if its file cannot be served; @why, if not NULL, gets the reason, a clause with the path. */
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
+/** Looks if @r is the file of @other by another path, and a program may write to it: then @r is bad. What is
+ * stored by one path nobody would expect by the other (catalog/influence.h). One thread. */
+void region_check_path(struct region *r, const struct region *other);
 /** Looks if the file is still as long as it was; if not, the region is bad from now on. */
 void region_check(struct region *r);
 /** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-int renewal_load(const char *path, struct catalog **catalog)
+int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog)
 {
 	CLEANUP(cleanup_free) char *errors = NULL;
-	int r = catalog_load(path, catalog, &errors);
+	int r = catalog_load(path, before, catalog, &errors);
 
 	for (char *save, *line = errors ? strtok_r(errors, "\n", &save) : NULL; line;
 		line = strtok_r(NULL, "\n", &save))
@@ -28,7 +28,7 @@ static void load(struct worker_job *job)
 	struct renewal *rn = (struct renewal *)job;
 
 	log_tee(rn->log);
-	rn->error = renewal_load(rn->parts.config, &rn->catalog);
+	rn->error = renewal_load(rn->parts.config, rn->before, &rn->catalog);
 	log_tee(NULL);
 }
 
@@ -66,6 +66,8 @@ static void finish(struct renewal *rn)
 	uint64_t number = rn->number;
 
 	close_log(rn);
+	if (rn->before)
+		catalog_free(steal_ptr(&rn->before));
 	if (rn->error < 0 && next)
 		generation_unref(steal_ptr(&next));
 	rn->busy = false;
@@ -133,6 +135,7 @@ static void begin_reload(struct renewal *rn)
 {
 	rn->again = false;
 	rn->number = ++rn->reloads;
+	rn->before = catalog_ref(rn->ops->now(rn->arg));
 	begin(rn);
 	submit(rn, load, on_loaded);
 }

@@ -16,10 +16,13 @@
 
 #include <stdio.h>
 
-/** Loads the configuration @path. Errors, those of catalog_load(), have been logged. Any thread. */
-int renewal_load(const char *path, struct catalog **catalog);
+/** Loads the configuration @path, after @before or NULL. Errors, those of catalog_load(), have been logged.
+ * Any thread. */
+int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog);
 
 struct renewal_ops {
+	/** The catalog in force. */
+	struct catalog *(*now)(void *arg);
 	/** Looks if the catalog @next may follow. Errors have been logged. */
 	int (*check)(void *arg, const struct catalog *next);
 	/** Reload @number is over. 0: @next, which is taken, shall be in force; else the error, and what was
@@ -44,7 +47,7 @@ struct renewal {
 	bool busy, again;
 	uint64_t number; /* of reloads; 0 while it is a retry that is under way */
 	uint64_t reloads;
-	struct catalog *catalog;
+	struct catalog *before, *catalog;
 	struct generation *next;
 	FILE *log;
 	char *errors;

@@ -133,6 +133,13 @@ static int serve(struct server *sv, struct catalog *catalog)
 
 /* ---- regions and generations ---- */
 
+static struct catalog *catalog_now(void *arg)
+{
+	const struct server *sv = arg;
+
+	return sv->generation->catalog;
+}
+
 static int check_next(void *arg, const struct catalog *next)
 {
 	const struct server *sv = arg;
@@ -178,7 +185,7 @@ static void on_retried(void *arg, struct generation *next)
 }
 
 static const struct renewal_ops renewal_ops = {
-	.check = check_next, .reloaded = on_reloaded, .retried = on_retried};
+	.now = catalog_now, .check = check_next, .reloaded = on_reloaded, .retried = on_retried};
 
 static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 {

@@ -145,6 +145,28 @@ gets bad || fail "a new file in place of a removed one" "$work/get.log"
 
 stop_reddnd
 
+# one file by two paths: what a program stores by one of them would be a surprise to others
+head -c 8192 /dev/zero >"$memory/words"
+ln "$memory/words" "$memory/again"
+printf 'program look\nregion words\nwrite_imm words @ 0 as le64 -> slot @ 0\n' >"$work/look.rdn"
+words() # WRITABLE
+{
+	printf 'control = "%s"; regions = ( { name = "words"; kind = "raw"; path = "%s/words"; writable = %s; },
+  { name = "again"; kind = "raw"; path = "%s/again"; } );
+offloads = ( { name = "look"; program = "%s"; region = "words"; }, { name = "again"; program = "%s"; region = "again"; } );' \
+		"$control" "$memory" "$1" "$memory" "$work/look.rdn" "$work/look.rdn"
+}
+start_reddnd "$(words true)"
+reported regions '[r["state"] for r in d] == ["serving", "bad"] and "by another path" in d[1]["why"]' ||
+	fail "two paths to one file" "$work/ctl.out" "$work/reddnd.log"
+reported offloads '[o["state"] for o in d] == ["serving", "disabled"]' || fail "two paths to one file" "$work/ctl.out"
+ok "a file that programs may write to has one path"
+stop_reddnd
+start_reddnd "$(words false)"
+reported regions 'all(r["state"] == "serving" for r in d)' || fail "a file that nobody writes to" "$work/ctl.out" "$work/reddnd.log"
+ok "a file that nobody writes to may have two"
+stop_reddnd
+
 # a hole where the file system has no room for it
 if mkdir "$work/full" && mount -t tmpfs -o size=1m none "$work/full" 2>/dev/null; then
 	trap 'end_processes; umount -l "$work/full"; finish' EXIT
