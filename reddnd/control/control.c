@@ -2,8 +2,10 @@
 #include "reddnd/control/control.h"
 
 #include "reddnd/control/audit.h"
+#include "reddnd/control/share.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+enum { TURN_ACCURACY_US = 1000 };
+
 struct peer {
 	struct control *control;
 	int fd;
@@ -23,7 +27,9 @@ struct peer {
 	char *in, *out; /* the rest of an answer begins at out + sent */
 	size_t got, size, sent;
 	sd_event_source *io, *timer;
+	bool waits; /* for its turn, with a line that has come */
 	LIST_ENTRY(peer) link;
+	TAILQ_ENTRY(peer) next;
 };
 
 struct control {
@@ -35,6 +41,9 @@ struct control {
 	sd_event_source *io, *feeder;
 	unsigned npeers, nreaders; /* all; those that may not change anything */
 	LIST_HEAD(, peer) peers;
+	struct share share; /* of those that may only read */
+	TAILQ_HEAD(, peer) waiting;
+	sd_event_source *turn; /* of the first of them */
 };
 
 /* ---- one peer ---- */
@@ -44,6 +53,8 @@ static void peer_free(struct peer *p)
 	p->control->npeers--;
 	p->control->nreaders -= !p->may_change;
 	LIST_REMOVE(p, link);
+	if (p->waits)
+		TAILQ_REMOVE(&p->control->waiting, p, next);
 	sd_event_source_disable_unref(p->io);
 	sd_event_source_disable_unref(p->timer);
 	close(p->fd);
@@ -150,6 +161,25 @@ static void feed_soon(void *arg)
 	sd_event_source_set_enabled(c->feeder, SD_EVENT_ONESHOT);
 }
 
+/* True: it is not its turn, and nothing more is read until it is. -errno of sd-event */
+static int peer_waits(struct peer *p)
+{
+	struct control *c = p->control;
+	uint64_t us = p->may_change ? 0 : share_wait(&c->share, clock_us());
+	int r;
+
+	if (!us || p->waits)
+		return p->waits;
+	p->waits = true;
+	TAILQ_INSERT_TAIL(&c->waiting, p, next);
+	r = sd_event_source_set_io_events(p->io, 0);
+	if (r >= 0)
+		r = sd_event_source_set_time_relative(c->turn, us);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(c->turn, SD_EVENT_ONESHOT);
+	return r < 0 ? r : 1;
+}
+
 /* Answers the lines that have come, as far as the peer takes the answers */
 static int peer_work(struct peer *p)
 {
@@ -157,14 +187,20 @@ static int peer_work(struct peer *p)
 
 	while (!p->out && !p->follow.reload && r >= 0) {
 		char *end = memchr(p->in, '\n', p->got);
+		uint64_t begin = clock_us();
 		size_t len;
 
 		if (!end && p->got == CONTROL_LINE_MAX)
 			return -EMSGSIZE;
 		if (!end)
 			return 0;
+		r = peer_waits(p);
+		if (r)
+			return r < 0 ? r : 0;
 		len = (size_t)(end - p->in);
 		r = peer_answer(p, p->in, len);
+		if (!p->may_change)
+			share_took(&p->control->share, begin, clock_us());
 		p->got -= len + 1;
 		memmove(p->in, end + 1, p->got);
 	}
@@ -212,6 +248,29 @@ static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *a
 	if (r < 0)
 		peer_free(p);
 	return 0;
+}
+
+/* The others wait again, in the same order, for as long as this answer takes them to */
+static int on_turn(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct control *c = arg;
+	struct peer *p = TAILQ_FIRST(&c->waiting);
+	int r;
+
+	(void)usec;
+	if (!p)
+		return 0;
+	TAILQ_REMOVE(&c->waiting, p, next);
+	p->waits = false;
+	r = sd_event_source_set_io_events(p->io, EPOLLIN);
+	if (r >= 0)
+		r = peer_go_on(p);
+	if (r < 0)
+		peer_free(p);
+	if (TAILQ_EMPTY(&c->waiting))
+		return 0;
+	r = sd_event_source_set_time_relative(source, share_wait(&c->share, clock_us()));
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 void control_reloaded(struct control *c, uint64_t number, int error, const char *errors)
@@ -314,7 +373,12 @@ static int open_socket(struct control *c)
 	r = sd_event_add_io(c->event, &c->io, c->fd, EPOLLIN, peers_come, c);
 	if (r >= 0)
 		r = sd_event_add_defer(c->event, &c->feeder, feed_all, c);
-	return r < 0 ? r : sd_event_source_set_enabled(c->feeder, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(c->feeder, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time_relative(
+			c->event, &c->turn, CLOCK_MONOTONIC, 0, TURN_ACCURACY_US, on_turn, c);
+	return r < 0 ? r : sd_event_source_set_enabled(c->turn, SD_EVENT_OFF);
 }
 
 DEFINE_CLEANUP(struct control *, control_free)
@@ -330,6 +394,7 @@ int control_new(struct control **out, const char *path, const struct commands *c
 	c->commands = *commands;
 	c->event = sd_event_ref(event);
 	LIST_INIT(&c->peers);
+	TAILQ_INIT(&c->waiting);
 	r = (size_t)snprintf(c->path, sizeof(c->path), "%s", path) < sizeof(c->path) ? open_socket(c)
 										     : -ENAMETOOLONG;
 	if (r < 0)
@@ -348,6 +413,7 @@ void control_free(struct control *c)
 		peer_free(p);
 	sd_event_source_disable_unref(c->io);
 	sd_event_source_disable_unref(c->feeder);
+	sd_event_source_disable_unref(c->turn);
 	if (c->bound)
 		unlink(c->path);
 	if (c->fd >= 0)

@@ -4,7 +4,8 @@
  *
  * Every peer that can open the socket may read; root and the user of the daemon may also change things. The
  * kernel identifies the peer. A peer that sends no line in time, or does not read its answer in time, is
- * disconnected. Peers are answered one at a time.
+ * disconnected. Peers are answered one at a time; those that may only read take turns, and together a tenth
+ * of the event loop's time (share.h).
  *
  * Thread rules: one thread, that of the event loop.
  */

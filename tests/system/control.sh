@@ -58,6 +58,7 @@ settings()
 	comma=
 }
 comma=
+turns=()
 
 # change TEXT: replaces the configuration file, as an operator does
 change()
@@ -207,6 +208,28 @@ time.sleep(3600)' "$control"
 	wait "$child"
 	until_true runuser -u nobody -- "$REDDNCTL" --socket "$control" status || fail "no seat becomes free"
 	ok "seats for root"
+
+	# users who ask without a pause take turns, each gets all answers, and root does not wait for its own
+	for i in 1 2 3; do
+		background "turns$i.log" python3 -c '
+import json, os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(b"{\"command\":\"status\"}\n" * 300)
+print("asked", flush=True)
+lines = s.makefile()
+for n in range(300):
+    assert json.loads(lines.readline())["ok"]
+print("answered", n + 1, flush=True)' "$control"
+		turns[i]=$child
+	done
+	for i in 1 2 3; do
+		until_true grep -q asked "$work/turns$i.log" || fail "nobody asks" "$work/turns$i.log"
+		ctl status || fail "root waits" "$work/ctl.err"
+		wait "${turns[i]}" || fail "not all answers" "$work/turns$i.log" "$work/reddnd.log"
+		grep -qx 'answered 300' "$work/turns$i.log" || fail "not all answers" "$work/turns$i.log"
+	done
+	ok "users take turns"
 fi
 
 # more silent peers than the daemon has room for keep others out only until they time out
