@@ -489,15 +489,19 @@ void dispatch_deinit(struct dispatch *d)
 
 /* ---- for orders ---- */
 
-void dispatch_use(struct dispatch *d, const struct generation *generation)
+void dispatch_serve(struct dispatch *d, const struct generation *generation)
+{
+	d->acceptor.generation = generation;
+}
+
+void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 {
 	struct session *s, *next;
 
-	d->acceptor.generation = generation;
-	d->timers.connect_timeout = generation->catalog->connect_timeout;
-	d->enforcement.source_bits = generation->catalog->source_bits;
-	refusals_limit(&d->refusals, generation->catalog->refusal_rate, clock_us());
-	d->arrivals.connect_timeout = generation->catalog->connect_timeout;
+	d->timers.connect_timeout = catalog->connect_timeout;
+	d->enforcement.source_bits = catalog->source_bits;
+	refusals_limit(&d->refusals, catalog->refusal_rate, clock_us());
+	d->arrivals.connect_timeout = catalog->connect_timeout;
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);

@@ -66,8 +66,10 @@ void dispatch_end_arrivals(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
-/** New clients get @generation from now on; limits of sessions and timeouts may have changed. */
-void dispatch_use(struct dispatch *d, const struct generation *generation);
+/** New clients get @generation from now on. */
+void dispatch_serve(struct dispatch *d, const struct generation *generation);
+/** @catalog is in force from now on; limits of sessions and timeouts may have changed. */
+void dispatch_use(struct dispatch *d, const struct catalog *catalog);
 /** The limits of @tenant, or of any tenant if it is NULL, have changed. */
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 /** The limits of @s have changed. */

@@ -104,14 +104,21 @@ static void warn_of_networks(const struct server *sv, const struct catalog *c)
 						      : "nobody belongs to it without a \"key\"");
 }
 
-static void put_in_force(struct server *sv, struct generation *generation)
+/* The catalog may be the one in force: limits stay as the operator has changed them meanwhile */
+static void replace(struct server *sv, struct generation *generation)
 {
 	if (sv->generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
+	dispatch_serve(&sv->dispatch, generation);
+}
+
+static void put_in_force(struct server *sv, struct generation *generation)
+{
+	replace(sv, generation);
 	warn_of_networks(sv, generation->catalog);
 	generation_limit(generation, clock_us());
-	dispatch_use(&sv->dispatch, generation);
+	dispatch_use(&sv->dispatch, generation->catalog);
 }
 
 static int serve(struct server *sv, struct catalog *catalog)
@@ -180,7 +187,7 @@ static void on_retried(void *arg, struct generation *next)
 		generation_unref(next);
 		return;
 	}
-	put_in_force(sv, next);
+	replace(sv, next);
 	log_notice("%u of the offloads that were disabled can be served again, %u cannot", now - then, then);
 }
 

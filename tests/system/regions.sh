@@ -130,12 +130,14 @@ printf 'alice\tbad\n' >"$data/keys"
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
 until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+ctl limit --rate 54321 everyone || fail "no limit" "$work/ctl.err"
 truncate -s 0 "$data/bad"
 wait "$stay" && fail "a session on a file that is gone goes on" "$work/stay.log"
 is_bad "cut while it is served" 'has been cut to less than'
 truncate -s 1M "$data/bad"
 good_serves "a hole where a table was"
 serves_again "cut while it is served"
+reported tenants '[t["rate"] for t in d] == [54321]' || fail "a limit is forgotten when a file is right again" "$work/ctl.out"
 rm "$data/bad"
 gets bad || fail "a removed file is served as long as the daemon has it" "$work/get.log" "$work/reddnd.log"
 ok "a removed file is served as long as the daemon has it"
