@@ -9,9 +9,8 @@
  *
  * It runs on credits: each half of a lap waits for a CQE of another CQ, and session_loop_feed() causes these
  * with NOPs on a queue that does nothing else. So a loop that does not end runs at the rate of the offload,
- * and comes to rest when this process does not run. Scheduling elements of the NIC
- * (mlx5dv_sched_leaf_create()) do not do that: they limit megabits of messages that are sent, and a loop of
- * READs, atomics, NOPs and WAITs sends hardly any.
+ * and comes to rest when this process does not run. Scheduling elements of the NIC do not do that
+ * (docs/design/decisions.md).
  *
  * Thread rules: one thread.
  */
