@@ -120,6 +120,57 @@ static int async_event_alloc(struct uverbs_bundle *b)
 	return uverbs_attr_new_fd(b, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
 }
 
+/* How the ioctl interface names what the table has; 0: it has no such objects. */
+static enum uverbs_type type_of(uint64_t object)
+{
+	static const struct {
+		uint16_t object;
+		enum uverbs_type type;
+	} known[] = {
+		{UVERBS_OBJECT_PD, UVERBS_PD},
+		{UVERBS_OBJECT_MR, UVERBS_MR},
+		{UVERBS_OBJECT_CQ, UVERBS_CQ},
+		{UVERBS_OBJECT_QP, UVERBS_QP},
+		{UVERBS_OBJECT_SRQ, UVERBS_SRQ},
+		{UVERBS_OBJECT_AH, UVERBS_AH},
+		{UVERBS_OBJECT_MW, UVERBS_MW},
+		{MLX5_IB_OBJECT_UAR, UVERBS_UAR},
+		{MLX5_IB_OBJECT_DEVX_UMEM, UVERBS_UMEM},
+		{MLX5_IB_OBJECT_DEVX_OBJ, UVERBS_DEVX},
+	};
+
+	for (size_t i = 0; i < COUNT(known); i++)
+		if (known[i].object == object)
+			return known[i].type;
+	return 0;
+}
+
+/*
+ * Linux core/uverbs_std_types_device.c, gather_objects_handle: newest first, as many as there is room for. An
+ * object id is a constant, 8 bytes long, and the total is a u32 (uverbs_ioctl.c takes no other length). Of an
+ * object that nobody knows there are none: uapi_get_object returns an ERR_PTR, which the caller does not check.
+ */
+static int info_handles(struct uverbs_bundle *b)
+{
+	static uint32_t handles[UINT16_MAX / sizeof(uint32_t)]; /* one thread */
+	const struct ib_uverbs_attr *list = uverbs_attr(b, UVERBS_ATTR_INFO_HANDLES_LIST);
+	const struct ib_uverbs_attr *id = uverbs_attr(b, UVERBS_ATTR_INFO_OBJECT_ID);
+	const struct ib_uverbs_attr *total = uverbs_attr(b, UVERBS_ATTR_INFO_TOTAL_HANDLES);
+	enum uverbs_type type = type_of(id->data);
+	const struct uverbs_obj *obj;
+	uint32_t n = 0;
+	int r;
+
+	if (!list || !list->len || list->len % sizeof(handles[0]) || id->len != sizeof(uint64_t) ||
+		(total && total->len != sizeof(n)))
+		return -EINVAL;
+	LIST_FOREACH (obj, &b->file->live, in_file)
+		if (obj->type == type && n < list->len / sizeof(handles[0]))
+			handles[n++] = obj->handle;
+	r = uverbs_attr_out(b, UVERBS_ATTR_INFO_HANDLES_LIST, handles, n * sizeof(handles[0]));
+	return r < 0 ? r : uverbs_attr_out(b, UVERBS_ATTR_INFO_TOTAL_HANDLES, &n, sizeof(n));
+}
+
 /* ---- objects ---------------------------------------------------------------------------- */
 
 static int destroy(struct uverbs_bundle *b, uint16_t id, enum uverbs_type type)
@@ -229,6 +280,13 @@ const struct uverbs_ioctl_method uverbs_core_methods[] = {
 			UVERBS_MAYBE_OUT(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4),
 			UVERBS_MAYBE_OUT(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8),
 			UVERBS_OUT(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, 4),
+			UVERBS_ATTR_END,
+		}},
+	{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, false, info_handles,
+		{
+			UVERBS_VALUE(UVERBS_ATTR_INFO_OBJECT_ID),
+			UVERBS_MAYBE_OUT(UVERBS_ATTR_INFO_TOTAL_HANDLES, 4),
+			UVERBS_MAYBE_OUT(UVERBS_ATTR_INFO_HANDLES_LIST, 4),
 			UVERBS_ATTR_END,
 		}},
 	{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, false, query_port,

@@ -655,6 +655,79 @@ static void test_mkey_refusals(void **state)
 	assert_int_equal(create(in, 64), 0x5c0002);
 }
 
+/* The handles of one kind of object, as a process that imported the file finds them. @max: handles to ask for. */
+static int info_handles(uint64_t object, unsigned max, uint32_t *handles, uint32_t *total)
+{
+	struct ioc c;
+	void *list, *n;
+	int r;
+
+	app_ioc_start(&c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	app_ioc_add(&c, UVERBS_ATTR_INFO_OBJECT_ID, 8, object);
+	n = app_ioc_out(&c, UVERBS_ATTR_INFO_TOTAL_HANDLES, 4);
+	list = app_ioc_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, (uint16_t)(max * 4));
+	r = app_ioc_run(&c);
+	memcpy(handles, list, max * 4);
+	memcpy(total, n, 4);
+	return r;
+}
+
+static void test_info_handles(void **state)
+{
+	uint32_t handles[8], n, umem;
+	uint64_t second;
+	struct devx_pair p;
+	struct ioc c;
+
+	(void)state;
+	open_devx_pair(&p);
+	assert_int_equal(info_handles(MLX5_IB_OBJECT_DEVX_OBJ, 8, handles, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(handles[0], p.qp); /* newest first */
+	assert_int_equal(handles[1], p.cq.handle);
+	assert_int_equal(info_handles(MLX5_IB_OBJECT_DEVX_OBJ, 1, handles, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(handles[0], p.qp);
+	assert_int_equal(info_handles(UVERBS_OBJECT_PD, 8, handles, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(handles[0], p.pd);
+	assert_int_equal(info_handles(UVERBS_OBJECT_MR, 8, handles, &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(info_handles(MLX5_IB_OBJECT_UAR, 8, handles, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(info_handles(0xfff, 8, handles, &n), 0); /* there is no such object */
+	assert_int_equal(n, 0);
+
+	/* a handle that is used again is the newest once more */
+	assert_int_equal(app_umem_reg(app_arena_alloc(UMEM, 4096), UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &second), 0);
+	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, p.qp),
+		0);
+	assert_int_equal(
+		app_umem_reg(app_arena_alloc(UMEM, 4096), UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &p.qp), 0);
+	assert_int_equal(info_handles(MLX5_IB_OBJECT_DEVX_UMEM, 8, handles, &n), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(handles[0], p.qp);
+	assert_int_equal(handles[1], second);
+	assert_int_equal(handles[2], p.umem_handle);
+
+	/* lengths that the kernel refuses */
+	app_ioc_start(&c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	app_ioc_add(&c, UVERBS_ATTR_INFO_OBJECT_ID, 8, UVERBS_OBJECT_PD);
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+	app_ioc_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, 6);
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+	app_ioc_start(&c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	app_ioc_add(&c, UVERBS_ATTR_INFO_OBJECT_ID, 4, UVERBS_OBJECT_PD);
+	app_ioc_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, 8);
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+	app_ioc_start(&c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	app_ioc_add(&c, UVERBS_ATTR_INFO_OBJECT_ID, 8, UVERBS_OBJECT_PD);
+	app_ioc_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, 8);
+	app_ioc_out(&c, UVERBS_ATTR_INFO_TOTAL_HANDLES, 8);
+	assert_int_equal(app_ioc_run(&c), -EINVAL);
+}
+
 /* CQEs are never compressed. */
 static void test_compression_refused(void **state)
 {
@@ -700,6 +773,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_devx),
 		T(test_eventfd),
+		T(test_info_handles),
 		T(test_cq_error),
 		T(test_rmp),
 		T(test_absent_commands),

@@ -18,6 +18,7 @@ int uverbs_open(struct hw_dev *dev, unsigned index, struct uverbs_file **out)
 		return -ENOMEM;
 	file->dev = dev;
 	file->index = index;
+	LIST_INIT(&file->live);
 	LIST_INIT(&file->channels);
 	file->watch = (struct hw_dev_watch){.on_event = uverbs_dev_event, .arg = file};
 	hw_dev_watch(dev, &file->watch);
@@ -69,6 +70,7 @@ void uverbs_obj_commit(struct uverbs_obj **obj, int (*destroy)(struct uverbs_obj
 {
 	(*obj)->destroy = destroy;
 	(*obj)->live = true;
+	LIST_INSERT_HEAD(&(*obj)->file->live, *obj, in_file);
 	for (unsigned i = 0; i < UVERBS_MAX_NEEDS && (*obj)->needs[i]; i++)
 		(*obj)->needs[i]->users++;
 	*obj = NULL;
@@ -120,20 +122,30 @@ int uverbs_obj_destroy(struct uverbs_obj *obj)
 		return r;
 	for (unsigned i = 0; i < UVERBS_MAX_NEEDS && obj->needs[i]; i++)
 		obj->needs[i]->users--;
+	LIST_REMOVE(obj, in_file);
 	obj_free(obj);
 	return 0;
 }
 
-/* Newest first, and again while anything yields: objects made by DEVX may need others unknown here. */
+/*
+ * Newest first, and again while anything yields, as the kernel does (core/rdma_core.c,
+ * uverbs_destroy_ufile_hw): objects made by DEVX may need others unknown here.
+ */
 static void destroy_all(struct uverbs_file *file)
 {
 	bool progress = true;
 
 	while (progress) {
+		struct uverbs_obj *obj = LIST_FIRST(&file->live);
+
 		progress = false;
-		for (uint32_t h = file->table_len; h-- > 0;)
-			if (file->table[h] && uverbs_obj_destroy(file->table[h]) == 0)
+		while (obj) {
+			struct uverbs_obj *older = LIST_NEXT(obj, in_file);
+
+			if (uverbs_obj_destroy(obj) == 0)
 				progress = true;
+			obj = older;
+		}
 	}
 }
 

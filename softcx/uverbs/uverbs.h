@@ -41,6 +41,7 @@ struct uverbs_obj {
 	unsigned users;       /* live objects that need this one */
 	uint64_t user_handle; /* what events of this object carry */
 	struct uverbs_obj *needs[UVERBS_MAX_NEEDS];
+	LIST_ENTRY(uverbs_obj) in_file;
 	/* Releases what the object holds of the device; -errno leaves it as it was. */
 	int (*destroy)(struct uverbs_obj *obj);
 };
@@ -54,6 +55,7 @@ struct uverbs_file {
 	struct uverbs_obj **table;
 	uint32_t table_len;
 	uint32_t table_hint;          /* no free handle below */
+	LIST_HEAD(, uverbs_obj) live; /* what the table has, newest first */
 	struct uverbs_channel *async; /* default for asynchronous events; NULL before GET_CONTEXT */
 	LIST_HEAD(, uverbs_channel) channels;
 	struct hw_dev_watch watch;    /* of events of the device */
