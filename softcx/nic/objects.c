@@ -3,6 +3,7 @@
 #include "softcx/nic/ident.h"
 
 #include "softcx/ucma/net.h"
+#include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/uar.h"
@@ -206,6 +207,8 @@ static void describe_channels(struct json_object *list, const struct uverbs_file
 		if (n)
 			add_number(new_object(list, kinds[kind]), "count", n);
 	}
+	if (uverbs_devx_subscriptions(file))
+		add_number(new_object(list, "devx subscriptions"), "count", uverbs_devx_subscriptions(file));
 }
 
 static void describe_uverbs(struct json_object *list, const struct uverbs_file *file, bool libraries)

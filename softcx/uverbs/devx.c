@@ -148,6 +148,46 @@ struct uverbs_sub {
 	uint64_t cookie;
 };
 
+static void sub_free(struct uverbs_sub *sub)
+{
+	LIST_REMOVE(sub, link);
+	if (sub->eventfd >= 0)
+		close(sub->eventfd);
+	uverbs_channel_put(sub->ch);
+	free(sub);
+}
+
+/*
+ * The kernel ends the subscriptions of an event file when it is closed (hw/mlx5/devx.c,
+ * devx_async_event_destroy_uobj), those with an eventfd included; the objects stay. Here they end before the
+ * next event of their object and before the next event file.
+ */
+static void subs_sweep(struct uverbs_devx *devx)
+{
+	struct uverbs_sub *sub = LIST_FIRST(&devx->subs);
+
+	while (sub) {
+		struct uverbs_sub *next = LIST_NEXT(sub, link);
+
+		if (uverbs_channel_closed(sub->ch))
+			sub_free(sub);
+		sub = next;
+	}
+}
+
+unsigned uverbs_devx_subscriptions(const struct uverbs_file *file)
+{
+	const struct uverbs_obj *obj;
+	const struct uverbs_sub *sub;
+	unsigned n = 0;
+
+	LIST_FOREACH (obj, &file->live, in_file)
+		if (obj->type == UVERBS_DEVX)
+			LIST_FOREACH (sub, &((const struct uverbs_devx *)obj)->subs, link)
+				n += !uverbs_channel_closed(sub->ch);
+	return n;
+}
+
 /* struct mlx5_eqe: type in byte 1, the object where the kind of event has it */
 static void make_eqe(const struct uverbs_devx *devx, int event, uint8_t eqe[EQE_BYTES])
 {
@@ -166,6 +206,7 @@ static void on_event(struct uverbs_devx *devx, int event)
 {
 	struct uverbs_sub *sub;
 
+	subs_sweep(devx);
 	LIST_FOREACH (sub, &devx->subs, link) {
 		uint8_t record[sizeof(sub->cookie) + EQE_BYTES];
 		bool omit = uverbs_channel_kind(sub->ch) == UVERBS_CH_DEVX_OMIT;
@@ -280,7 +321,11 @@ static int new_channel(struct uverbs_bundle *b, enum uverbs_channel_kind kind, u
 int uverbs_devx_event_fd(struct uverbs_bundle *b)
 {
 	uint64_t flags = uverbs_attr_value(b, MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS);
+	struct uverbs_obj *obj;
 
+	LIST_FOREACH (obj, &b->file->live, in_file)
+		if (obj->type == UVERBS_DEVX)
+			subs_sweep((struct uverbs_devx *)obj);
 	if (flags & ~(uint64_t)MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA)
 		return -EINVAL;
 	return new_channel(b, flags ? UVERBS_CH_DEVX_OMIT : UVERBS_CH_DEVX,
@@ -314,15 +359,8 @@ static int devx_destroy(struct uverbs_obj *obj)
 
 	if (r < 0)
 		return r;
-	while (!LIST_EMPTY(&devx->subs)) {
-		struct uverbs_sub *sub = LIST_FIRST(&devx->subs);
-
-		LIST_REMOVE(sub, link);
-		if (sub->eventfd >= 0)
-			close(sub->eventfd);
-		uverbs_channel_put(sub->ch);
-		free(sub);
-	}
+	while (!LIST_EMPTY(&devx->subs))
+		sub_free(LIST_FIRST(&devx->subs));
 	return 0;
 }
 

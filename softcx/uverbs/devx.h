@@ -24,4 +24,7 @@ int uverbs_devx_query_async(struct uverbs_bundle *b);
 int uverbs_devx_event_fd(struct uverbs_bundle *b);
 int uverbs_devx_cmd_fd(struct uverbs_bundle *b);
 
+/** Subscriptions that somebody can still read the events of. */
+unsigned uverbs_devx_subscriptions(const struct uverbs_file *file);
+
 #endif

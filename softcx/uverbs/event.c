@@ -31,6 +31,13 @@ static void channel_free(struct uverbs_channel *ch)
 	free(ch);
 }
 
+bool uverbs_channel_closed(const struct uverbs_channel *ch)
+{
+	struct pollfd p = {.fd = ch->fd};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 /* Channels whose last reader has gone and that nobody posts to any more. */
 static void channels_sweep(struct uverbs_file *file)
 {
@@ -38,9 +45,8 @@ static void channels_sweep(struct uverbs_file *file)
 
 	while (ch) {
 		struct uverbs_channel *next = LIST_NEXT(ch, link);
-		struct pollfd p = {.fd = ch->fd};
 
-		if (ch->refs == 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLERR))
+		if (ch->refs == 0 && uverbs_channel_closed(ch))
 			channel_free(ch);
 		ch = next;
 	}
@@ -108,11 +114,8 @@ unsigned uverbs_channels_count(const struct uverbs_file *file, enum uverbs_chann
 	const struct uverbs_channel *ch;
 	unsigned n = 0;
 
-	LIST_FOREACH (ch, &file->channels, link) {
-		struct pollfd p = {.fd = ch->fd};
-
-		n += ch->kind == kind && !(poll(&p, 1, 0) == 1 && (p.revents & POLLERR));
-	}
+	LIST_FOREACH (ch, &file->channels, link)
+		n += ch->kind == kind && !uverbs_channel_closed(ch);
 	return n;
 }
 

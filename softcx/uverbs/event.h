@@ -32,6 +32,8 @@ void uverbs_channels_free(struct uverbs_file *file); /* on close of the file */
 /** Channels that the application can still read. */
 unsigned uverbs_channels_count(const struct uverbs_file *file, enum uverbs_channel_kind kind);
 enum uverbs_channel_kind uverbs_channel_kind(const struct uverbs_channel *ch);
+/** True once no process has the read end any more: the application closed it, or ended. */
+bool uverbs_channel_closed(const struct uverbs_channel *ch);
 
 /** An object that will post to the channel keeps it. NULL is fine. */
 struct uverbs_channel *uverbs_channel_get(struct uverbs_channel *ch);

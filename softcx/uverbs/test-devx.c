@@ -4,6 +4,7 @@
 
 #include <sys/eventfd.h>
 
+#include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/prm.h"
 #include "util/array.h"
 
@@ -655,7 +656,8 @@ static void test_mkey_refusals(void **state)
 	assert_int_equal(create(in, 64), 0x5c0002);
 }
 
-/* The handles of one kind of object, as a process that imported the file finds them. @max: handles to ask for. */
+/* The handles of one kind of object, as a process that imported the file finds them. @max: handles to ask
+ * for. */
 static int info_handles(uint64_t object, unsigned max, uint32_t *handles, uint32_t *total)
 {
 	struct ioc c;
@@ -699,7 +701,8 @@ static void test_info_handles(void **state)
 	assert_int_equal(n, 0);
 
 	/* a handle that is used again is the newest once more */
-	assert_int_equal(app_umem_reg(app_arena_alloc(UMEM, 4096), UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &second), 0);
+	assert_int_equal(
+		app_umem_reg(app_arena_alloc(UMEM, 4096), UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &second), 0);
 	assert_int_equal(app_destroy_by_ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
 				 MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, p.qp),
 		0);
@@ -726,6 +729,31 @@ static void test_info_handles(void **state)
 	app_ioc_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, 8);
 	app_ioc_out(&c, UVERBS_ATTR_INFO_TOTAL_HANDLES, 8);
 	assert_int_equal(app_ioc_run(&c), -EINVAL);
+}
+
+/* An event channel that nobody can read any more has no subscriptions. */
+static void test_dead_event_channel(void **state)
+{
+	int channel, other, fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct devx_pair p;
+	uint64_t n;
+
+	(void)state;
+	open_devx_pair(&p);
+	channel = app_event_channel(0);
+	other = app_event_channel(0);
+	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, fd), 0);
+	assert_int_equal(app_subscribe(channel, p.cq.handle, 0, 1), 0);
+	assert_int_equal(app_subscribe(other, p.cq.handle, 0, 2), 0);
+	assert_int_equal(uverbs_devx_subscriptions(app.file), 3);
+	close(channel);
+	assert_int_equal(uverbs_devx_subscriptions(app.file), 1);
+	write_twice(&p);
+	assert_int_equal(read(fd, &n, sizeof(n)), -1);
+	assert_true(app_waiting(other));
+	close(other);
+	assert_int_equal(uverbs_devx_subscriptions(app.file), 0);
+	close(fd);
 }
 
 /* CQEs are never compressed. */
@@ -773,6 +801,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_devx),
 		T(test_eventfd),
+		T(test_dead_event_channel),
 		T(test_info_handles),
 		T(test_cq_error),
 		T(test_rmp),
