@@ -305,8 +305,10 @@ static int do_get_event(struct cmd *c)
 		return err;
 	ucma_event_take(c->file, event);
 	event->id->events_reported++;
-	if (event->conn)
+	if (event->resp.event == UCMA_EV_CONNECT_REQUEST)
 		event->id->backlog++;
+	if (event->conn)
+		event->conn->request = NULL;
 	free(event);
 	return 0;
 }

@@ -405,25 +405,41 @@ uint8_t ucma_id_asked_timeout(const struct ucma_id *id)
 
 /* ---- end --------------------------------------------------------------------------------- */
 
+/*
+ * The request that announces @id, which the application has not read. In another file (ucma_id_migrate) it is
+ * out of reach, and will name an id that is not there; Linux keeps a pointer to freed memory in it.
+ */
+static void drop_request(struct ucma_id *id)
+{
+	struct ucma_event *event = id->request;
+
+	if (!event)
+		return;
+	id->request = NULL;
+	event->conn = NULL;
+	if (event->id->file != id->file)
+		return;
+	event->id->backlog++;
+	ucma_event_take(id->file, event);
+	free(event);
+}
+
 static void drop_events(struct ucma_id *id)
 {
 	struct ucma_event *event = TAILQ_FIRST(&id->file->events);
 
 	while (event) {
 		struct ucma_event *next = TAILQ_NEXT(event, link);
-		struct ucma_id *conn = NULL;
+		struct ucma_id *conn = event->conn;
 
-		if (event->id == id) {
-			conn = event->conn; /* a request that the application will not see */
-		} else if (event->conn == id) {
-			event->id->backlog++;
-		} else {
+		if (event->id != id) {
 			event = next;
 			continue;
 		}
 		ucma_event_take(id->file, event);
 		free(event);
-		if (conn) {
+		if (conn) { /* a request that the application will not see */
+			conn->request = NULL;
 			ucma_id_destroy(conn);
 			next = TAILQ_FIRST(&id->file->events); /* it may have had events as well */
 		}
@@ -431,6 +447,8 @@ static void drop_events(struct ucma_id *id)
 	}
 }
 
+/* ucma_migrate_id() of Linux moves the id and its unread events. Ids of requests among them are of the old
+ * file until they are moved themselves. */
 void ucma_id_migrate(struct ucma_id *id, struct ucma_file *to)
 {
 	TAILQ_REMOVE(&id->file->ids, id, in_file);
@@ -468,6 +486,7 @@ uint32_t ucma_id_destroy(struct ucma_id *id)
 {
 	uint32_t reported = id->events_reported;
 
+	drop_request(id);
 	drop_events(id);
 	ucma_cm_end(id);
 	ucma_timer_stop(id);

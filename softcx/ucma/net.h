@@ -77,7 +77,9 @@ struct ucma_msg;
 struct ucma_event {
 	TAILQ_ENTRY(ucma_event) link; /* in the file */
 	struct ucma_id *id;           /* whose events_reported counts it; for CONNECT_REQUEST the listener */
-	struct ucma_id *conn;         /* CONNECT_REQUEST: the new id, not yet known to the application */
+	/* CONNECT_REQUEST: the new id, not yet known to the application. NULL: it went with the file that it
+	 * stayed behind in */
+	struct ucma_id *conn;
 	struct rdma_ucm_event_resp resp;
 };
 TAILQ_HEAD(ucma_events, ucma_event);
@@ -104,6 +106,7 @@ struct ucma_id {
 	struct ucma_net *net;
 	struct ucma_file *file;
 	TAILQ_ENTRY(ucma_id) in_file;
+	struct ucma_event *request; /* unread, whose conn it is; or NULL */
 	unsigned host;
 	uint64_t uid;
 	uint32_t events_reported;
@@ -173,7 +176,7 @@ int ucma_event_request(
 /** Takes a queued event off its file; the caller frees it. */
 void ucma_event_take(struct ucma_file *file, struct ucma_event *event);
 
-/** Moves the events of @id, and the requests among them, to another file. */
+/** Moves the events of @id to another file. The ids of the requests among them stay where they are. */
 void ucma_events_move(struct ucma_id *id, struct ucma_file *to);
 
 /* ---- query.c ------------------------------------------------------------------------ */

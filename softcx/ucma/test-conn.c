@@ -214,29 +214,63 @@ static void establish_by_notify(void **state)
 	app_expect_none(server); /* not a second time */
 }
 
+static int move(struct ucma_file *to, int from, uint32_t id)
+{
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id mig = {.response = (uintptr_t)&resp, .id = id, .fd = (uint32_t)from};
+	int r = (int)ISSUE(to, MIGRATE_ID, mig, sizeof(resp));
+
+	if (r == 0)
+		assert_int_equal(resp.events_reported, 0);
+	return r;
+}
+
+/* Unread events go with their id. The id of a request stays with the old file until it is moved itself. */
 static void migrate(void **state)
 {
 	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471);
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
-	struct rdma_ucm_migrate_resp resp;
-	struct rdma_ucm_migrate_id mig = {.response = (uintptr_t)&resp, .id = l, .fd = 0};
 	uint32_t p;
 
 	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	ucma_net_timers(net);
-	mig.fd = 3;
-	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), -ENOENT);
-	mig.fd = 1; /* the id is not there */
-	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), -EINVAL);
-	mig.fd = 0;
-	assert_int_equal(ISSUE(client, MIGRATE_ID, mig, sizeof(resp)), 0);
-	assert_int_equal(resp.events_reported, 0);
+	assert_int_equal(move(client, 3, l), -ENOENT);
+	assert_int_equal(move(client, 1, l), -EINVAL); /* the id is not there */
+	assert_int_equal(move(client, 0, l), 0);
 	app_expect_none(server);
 	p = app_expect(client, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(client, p, 1, "", 0), -EINVAL);
+	assert_int_equal(move(client, 0, p), 0);
+	assert_int_equal(move(client, 0, p), -EINVAL); /* is here already */
 	assert_int_equal(app_accept(client, p, 1, "", 0), 0);
 	app_expect(client, CONNECT_RESPONSE);
 	assert_int_equal(app_listen(server, l, 1), -EINVAL); /* not its any more */
+}
+
+/* A request that comes after the listener has moved is of the new file; one that was left behind is lost. */
+static void migrate_late(void **state)
+{
+	uint32_t l = app_listener("0.0.0.0", 7471, 5), first = app_routed("127.0.0.1", 7471),
+		 second = app_routed("127.0.0.1", 7471);
+	struct rdma_ucm_connect cmd = app_connect_cmd(first, "", 0);
+	uint32_t p;
+
+	(void)state;
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ucma_net_timers(net);
+	assert_int_equal(move(far, 0, l), 0);
+	cmd = app_connect_cmd(second, "", 0);
+	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
+	ucma_net_timers(net);
+	ucma_close(server);
+	server = NULL;
+	app_expect(client, REJECTED);
+	p = app_expect(far, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(far, p, 1, "", 0), -ENOENT);
+	p = app_expect(far, CONNECT_REQUEST).id;
+	assert_int_equal(app_accept(far, p, 1, "", 0), 0);
+	app_expect(client, CONNECT_RESPONSE);
 }
 
 static void datagrams(void **state)
@@ -434,6 +468,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unread_requests_end_with_listener, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(establish_by_notify, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(migrate, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(migrate_late, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(datagrams, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(unreachable, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(lost_messages, app_setup, app_teardown),

@@ -55,11 +55,6 @@ void ucma_events_move(struct ucma_id *id, struct ucma_file *to)
 		next = TAILQ_NEXT(event, link);
 		if (event->id != id)
 			continue;
-		if (event->conn) {
-			TAILQ_REMOVE(&from->ids, event->conn, in_file);
-			TAILQ_INSERT_TAIL(&to->ids, event->conn, in_file);
-			event->conn->file = to;
-		}
 		ucma_event_take(from, event);
 		event_add(to, event);
 	}
@@ -77,6 +72,7 @@ int ucma_event_request(struct ucma_id *listener, struct ucma_id *conn, const str
 	listener->backlog--;
 	event->id = listener;
 	event->conn = conn;
+	conn->request = event;
 	event->resp = *resp;
 	event->resp.uid = listener->uid;
 	event->resp.id = conn->handle;
