@@ -125,19 +125,10 @@ int dev_stat(const char *name, dev_t *rdev)
 
 /* ---- channels --------------------------------------------------------------------------- */
 
-static uint64_t socket_cookie(int fd)
-{
-	uint64_t cookie = 0;
-	socklen_t len = sizeof(cookie);
-
-	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ? 0 : cookie;
-}
-
 static void channel_drop(struct channel *ch)
 {
-	if (socket_cookie(ch->fd) == ch->self)
+	if (sys_socket_cookie(ch->fd) == ch->self)
 		sys_close(ch->fd);
-	guard_forget(ch->file);
 	memset(ch, 0, sizeof(*ch));
 	while (nchannels && !channels[nchannels - 1].file)
 		nchannels--;
@@ -150,7 +141,7 @@ static void channels_sweep(void)
 		struct pollfd pfd = {.fd = channels[i].fd, .events = POLLIN};
 
 		if (channels[i].file &&
-			(poll(&pfd, 1, 0) != 0 || socket_cookie(channels[i].fd) != channels[i].self))
+			(poll(&pfd, 1, 0) != 0 || sys_socket_cookie(channels[i].fd) != channels[i].self))
 			channel_drop(&channels[i]);
 	}
 }
@@ -226,8 +217,8 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &nic, &len) == 0)
 		prctl(PR_SET_PTRACER, nic.pid, 0, 0, 0);
 	ch->fd = move_high(pair[0]);
-	ch->file = socket_cookie(fd);
-	ch->self = socket_cookie(ch->fd);
+	ch->file = sys_socket_cookie(fd);
+	ch->self = sys_socket_cookie(ch->fd);
 	if (ch - channels >= nchannels)
 		nchannels = (unsigned)(ch - channels) + 1;
 	*out = ch;
@@ -236,12 +227,12 @@ static int channel_new(int fd, bool opener, struct channel **out)
 
 static int channel_get(int fd, struct channel **out)
 {
-	uint64_t cookie = socket_cookie(fd);
+	uint64_t cookie = sys_socket_cookie(fd);
 
 	for (unsigned i = 0; cookie && i < nchannels; i++) {
 		if (channels[i].file != cookie)
 			continue;
-		if (socket_cookie(channels[i].fd) == channels[i].self) {
+		if (sys_socket_cookie(channels[i].fd) == channels[i].self) {
 			*out = &channels[i];
 			return 0;
 		}
@@ -546,13 +537,27 @@ void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
 	fair_lock(&lock);
 	held = hold(fd);
 	if (held >= 0 && channel_get(held, &ch) == 0) {
-		uffd = guard_new(ch->file, offset, addr, len, map_fd);
+		uffd = guard_new(ch->file, offset, addr, len, map_fd, held == fd ? -1 : held);
+		held = -1;
 		if (uffd >= 0) {
 			send_guard(ch, offset, uffd, 0);
 			sys_close(uffd);
 		}
 	}
 	release(held, fd);
+	fair_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
+}
+
+void dev_unmap(const void *addr, size_t len)
+{
+	int state;
+
+	if (!guard_any(addr, len))
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	fair_lock(&lock);
+	guard_unmapped(addr, len);
 	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 }
@@ -603,7 +608,7 @@ void dev_fork_parent(void)
 static void guard_inherited(const struct guard *guard, int uffd)
 {
 	for (unsigned i = 0; i < nchannels; i++)
-		if (channels[i].file == guard->file && socket_cookie(channels[i].fd) == channels[i].self)
+		if (channels[i].file == guard->file && sys_socket_cookie(channels[i].fd) == channels[i].self)
 			send_guard(&channels[i], guard->offset, uffd, SOFTCX_INHERIT);
 }
 

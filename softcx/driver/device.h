@@ -38,6 +38,8 @@ int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr);
 int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset);
 /** After the mapping: @map_fd, which is page @offset of @fd, is mapped at @addr. */
 void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd);
+/** Before munmap(2) of anything: afterwards another thread may have a new mapping there. */
+void dev_unmap(const void *addr, size_t len);
 
 /* Around fork: no call is under way while it happens; the child starts without channels. */
 void dev_fork_prepare(void);

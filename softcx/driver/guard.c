@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 
 static struct guard guards[1024];
+static atomic_uint used; /* those behind are free */
 
 /* ---- userfaultfd ------------------------------------------------------------------------ */
 
@@ -73,33 +75,70 @@ static int uffd_new(void *addr, size_t len)
 
 /* ---- mappings --------------------------------------------------------------------------- */
 
-int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd)
+static void forget(struct guard *g)
 {
-	struct guard *free_slot = NULL;
+	/* applications close descriptors they never opened */
+	if (g->keep >= 0 && sys_socket_cookie(g->keep) == g->file)
+		sys_close(g->keep);
+	g->keep = -1;
+	g->addr = NULL;
+}
+
+int guard_new(uint64_t file, uint64_t offset, void *addr, size_t len, int map_fd, int keep)
+{
+	struct guard *slot = NULL;
 	struct stat st;
 
-	if (sys_fstat(map_fd, &st) < 0)
-		return -errno;
 	for (unsigned i = 0; i < COUNT(guards); i++) {
-		if (guards[i].addr == addr) { /* was unmapped since */
-			free_slot = &guards[i];
+		if (guards[i].addr == addr) { /* replaced by this one */
+			slot = &guards[i];
 			break;
 		}
-		if (!guards[i].addr && !free_slot)
-			free_slot = &guards[i];
+		if (!guards[i].addr && !slot)
+			slot = &guards[i];
 	}
 	/* Whom a fork would leave unguarded must not be guarded before it */
-	if (!free_slot)
-		return -ENOSPC;
-	*free_slot = (struct guard){addr, len, file, offset, st.st_dev, st.st_ino};
+	if (!slot || sys_fstat(map_fd, &st) < 0) {
+		if (keep >= 0)
+			sys_close(keep);
+		return slot ? -errno : -ENOSPC;
+	}
+	if (slot->addr)
+		forget(slot);
+	slot->keep = keep;
+	slot->len = len;
+	slot->file = file;
+	slot->offset = offset;
+	slot->dev = st.st_dev;
+	slot->ino = st.st_ino;
+	slot->addr = addr;
+	if (slot - guards >= used)
+		used = (unsigned)(slot - guards) + 1;
 	return uffd_new(addr, len);
 }
 
-void guard_forget(uint64_t file)
+static bool within(const struct guard *g, const void *addr, size_t len)
 {
-	for (unsigned i = 0; i < COUNT(guards); i++)
-		if (guards[i].file == file)
-			guards[i].addr = NULL;
+	uintptr_t at = (uintptr_t)g->addr, from = (uintptr_t)addr;
+
+	return at && at >= from && at - from < len;
+}
+
+bool guard_any(const void *addr, size_t len)
+{
+	unsigned n = used;
+
+	for (unsigned i = 0; i < n; i++)
+		if (within(&guards[i], addr, len))
+			return true;
+	return false;
+}
+
+void guard_unmapped(const void *addr, size_t len)
+{
+	for (unsigned i = 0; i < used; i++)
+		if (within(&guards[i], addr, len))
+			forget(&guards[i]);
 }
 
 static int still_there(const struct maps_entry *e, void *arg)
@@ -112,16 +151,19 @@ static int still_there(const struct maps_entry *e, void *arg)
 
 void guard_fork_child(void (*fn)(const struct guard *guard, int uffd))
 {
-	for (unsigned i = 0; i < COUNT(guards); i++) {
+	for (unsigned i = 0; i < used; i++) {
 		struct guard *g = &guards[i];
 		int fd;
 
-		if (!g->addr || maps_each(still_there, g) <= 0)
+		if (!g->addr)
 			continue;
+		if (maps_each(still_there, g) <= 0) {
+			forget(g);
+			continue;
+		}
 		fd = uffd_new(g->addr, g->len);
 		fn(g, fd);
 		if (fd >= 0)
 			sys_close(fd);
 	}
-	memset(guards, 0, sizeof(guards));
 }

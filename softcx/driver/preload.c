@@ -387,8 +387,10 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 EXPORT int munmap(void *addr, size_t len)
 {
 	NEXT(munmap);
-	int rc = next(addr, len);
+	int rc;
 
+	dev_unmap(addr, len);
+	rc = next(addr, len);
 	if (rc == 0)
 		anon_unmapped(addr, len);
 	return rc;
@@ -431,6 +433,8 @@ EXPORT long syscall(long number, ...)
 	if (number == SYS_mmap)
 		return (long)map(
 			mmap_by_number, (void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5]);
+	if (number == SYS_munmap)
+		dev_unmap((void *)a[0], (size_t)a[1]);
 	rc = kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (rc == 0 && number == SYS_munmap)
 		anon_unmapped((void *)a[0], (size_t)a[1]);

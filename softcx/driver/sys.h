@@ -7,7 +7,9 @@
 #define SOFTCX_DRIVER_SYS_H
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,6 +56,15 @@ static inline int sys_stat(const char *path, struct stat *st)
 static inline void *sys_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+}
+
+/** A number that no other socket has had; 0: it is none. */
+static inline uint64_t sys_socket_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ? 0 : cookie;
 }
 
 #endif

@@ -176,10 +176,47 @@ static void test_life_is_that_of_the_open_file(void **state)
 	close(go[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(count("pds"), 0);
-	assert_int_equal(count("files"), 0);
+	assert_int_equal(count("pds"), 1); /* the library has mapped doorbell pages */
 	ctx->cmd_fd = open("/dev/null", O_RDWR);
 	ibv_close_device(ctx);
+	assert_int_equal(count("pds"), 0);
+	assert_int_equal(count("files"), 0);
+}
+
+/** A mapping keeps the file open after its last descriptor, in every process that has inherited it. */
+static void test_mapping_keeps_the_file(void **state)
+{
+	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC), go[2], status;
+	void *clock = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 5 << 8 << 12); /* MLX5_IB_MMAP_CORE_CLOCK */
+	pid_t pid;
+
+	(void)state;
+	assert_ptr_not_equal(clock, MAP_FAILED);
+	assert_int_equal(count("files"), 1);
+	close(fd);
+	assert_int_equal(count("files"), 1);
+	assert_int_equal(munmap(clock, 4096), 0);
+	assert_int_equal(count("files"), 0);
+
+	fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+	clock = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 5 << 8 << 12);
+	assert_ptr_not_equal(clock, MAP_FAILED);
+	close(fd);
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		if (read(go[0], &(char){0}, 1) != 1 || count("files") != 1 || munmap(clock, 4096) != 0)
+			_exit(1);
+		_exit(count("files") == 0 ? 0 : 2);
+	}
+	close(go[0]);
+	assert_int_equal(munmap(clock, 4096), 0);
+	assert_int_equal(count("files"), 1);
+	assert_int_equal(write(go[1], "", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(go[1]);
 }
 
 /** As in the kernel: write() is for the opener only, ioctl() for every process that has the descriptor.
@@ -771,6 +808,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mapped_by_number),
 		cmocka_unit_test(test_bad_pointers_are_answered),
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
+		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_doorbell_pages_sleep),
