@@ -2,6 +2,7 @@
 #include "softcx/driver/device.h"
 #include "util/cleanup.h"
 
+#include "softcx/driver/creds.h"
 #include "softcx/driver/fair-lock.h"
 #include "softcx/driver/guard.h"
 #include "softcx/driver/mem.h"
@@ -31,6 +32,7 @@ struct channel {
 	uint64_t file; /* cookie of the file's socket; 0: free */
 	uint64_t self; /* cookie of @fd: applications close descriptors they never opened */
 	int fd;
+	unsigned creds; /* creds_now() when it began */
 };
 
 static struct fair_lock lock;
@@ -219,6 +221,7 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	ch->fd = move_high(pair[0]);
 	ch->file = sys_socket_cookie(fd);
 	ch->self = sys_socket_cookie(ch->fd);
+	ch->creds = creds_now();
 	if (ch - channels >= nchannels)
 		nchannels = (unsigned)(ch - channels) + 1;
 	*out = ch;
@@ -382,17 +385,23 @@ static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int
 	return 0;
 }
 
-/** One call with the lock held: sends it, answers the NIC's questions, applies the result. */
+/**
+ * One call with the lock held: sends it, answers the NIC's questions, applies the result. @iov begins with
+ * the request.
+ */
 static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
 {
+	struct softcx_request *req = iov[0].iov_base;
 	struct channel *ch;
 	int fds[SOFTCX_MAX_FDS], rc;
 	unsigned nfds;
 	ssize_t n;
 
 	rc = channel_get(fd, &ch);
-	if (rc == 0)
+	if (rc == 0) {
+		req->flags = ch->creds == creds_now() ? 0 : SOFTCX_NEW_CREDS;
 		rc = channel_send(ch, iov, niov, NULL, 0);
+	}
 	while (rc == 0) {
 		n = channel_recv(ch, fds, &nfds);
 		if (n < 0) {

@@ -5,6 +5,7 @@
  * on unchanged to the definition behind ours.
  */
 #include "softcx/driver/anon.h"
+#include "softcx/driver/creds.h"
 #include "softcx/driver/device.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/next.h"
@@ -436,6 +437,8 @@ EXPORT long syscall(long number, ...)
 	if (number == SYS_munmap)
 		dev_unmap((void *)a[0], (size_t)a[1]);
 	rc = kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (rc == 0)
+		creds_after_syscall(number, a);
 	if (rc == 0 && number == SYS_munmap)
 		anon_unmapped((void *)a[0], (size_t)a[1]);
 	if (rc == 0 && number == SYS_madvise && a[2] == MADV_DONTNEED)

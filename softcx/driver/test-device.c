@@ -243,6 +243,31 @@ static void test_child_may_not_write(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/** Nor after a change of ids or capabilities, although they are what they were: only a file opened since. */
+static void test_new_credentials_may_not_write(void **state)
+{
+	struct rdma_event_channel *before = rdma_create_event_channel(), *after;
+	struct rdma_cm_id *id;
+
+	(void)state;
+	assert_int_equal(rdma_create_id(before, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(prctl(PR_GET_KEEPCAPS), 0);
+	assert_int_equal(rdma_create_id(before, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(setuid(getuid()), 0);
+	assert_int_equal(rdma_create_id(before, &id, NULL, RDMA_PS_TCP), -1);
+	assert_int_equal(errno, EACCES);
+	after = rdma_create_event_channel();
+	assert_int_equal(rdma_create_id(after, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(prctl(PR_SET_KEEPCAPS, 0), 0);
+	assert_int_equal(rdma_create_id(after, &id, NULL, RDMA_PS_TCP), -1);
+	assert_int_equal(errno, EACCES);
+	rdma_destroy_event_channel(before);
+	rdma_destroy_event_channel(after);
+}
+
 /** The program that inherits a device by exec: it is one there too. */
 static int inherited(const char *fd_text)
 {
@@ -810,6 +835,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
 		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
+		cmocka_unit_test(test_new_credentials_may_not_write),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_doorbell_pages_sleep),
 		cmocka_unit_test(test_events),

@@ -172,15 +172,17 @@ static uint32_t file_drain(struct file *file)
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /**
- * The kernel takes write() commands only from the security context that opened the file
- * (include/rdma/ib.h, ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec
- * or a change of ids, not from a process that got the descriptor by SCM_RIGHTS. ioctl() has no such check.
+ * The kernel takes write() commands only with the struct cred that opened the file (include/rdma/ib.h,
+ * ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec, not from a process
+ * that got the descriptor by SCM_RIGHTS, not after a change of ids or capabilities, even if they are the same
+ * again. ioctl() has no such check. A process image has a channel of its own, and knows of its changes
+ * (driver/creds.h); those that it does not know of may show in its ids.
  */
-static bool may_write(const struct channel *ch, const struct ucred *now)
+static bool may_write(const struct channel *ch, const struct softcx_request *req, const struct ucred *now)
 {
 	const struct ucred *then = &ch->file->opener;
 
-	if (ch->opener && now->uid == then->uid && now->gid == then->gid)
+	if (ch->opener && !(req->flags & SOFTCX_NEW_CREDS) && now->uid == then->uid && now->gid == then->gid)
 		return true;
 	complain(ch->file, ch->pid,
 		"write() refused (EACCES), as by the kernel: the file was opened by process %d with other "
@@ -239,7 +241,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 		complain(ch->file, ch->pid, "request %u where a call was due", req->op);
 		return false;
 	}
-	if (req->op == SOFTCX_WRITE && !may_write(ch, &p->cred))
+	if (req->op == SOFTCX_WRITE && !may_write(ch, req, &p->cred))
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);
 	ch->call = call_new(ch->file->files, ch->pid, req, bytes, size);

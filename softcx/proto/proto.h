@@ -92,6 +92,7 @@ enum {                   /* softcx_request.flags */
 		4, /* MEM: the descriptor is not memory but a socket that answers struct softcx_copy */
 	SOFTCX_INHERIT = 2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
 			       owner, has it */
+	SOFTCX_NEW_CREDS = 8, /* WRITE: the process has got other credentials since it opened the file */
 };
 
 /** A piece of memory, in ascending order and without gaps. */

@@ -88,17 +88,6 @@ static int parse_ex(const struct ib_uverbs_cmd_hdr *hdr, const uint8_t *bytes, s
 	return 0;
 }
 
-/*
- * Linux takes write() only from the credentials that opened the file (ib_safe_file_access): a
- * forked child or a process that was handed the descriptor gets EACCES and has to use ioctl.
- */
-static bool is_opener(struct uverbs_file *file, const struct nic_call *call)
-{
-	if (!file->opener)
-		file->opener = nic_call_pid(call);
-	return file->opener == nic_call_pid(call);
-}
-
 ssize_t uverbs_write(struct uverbs_file *file, struct nic_call *call)
 {
 	const struct uverbs_method *method;
@@ -108,8 +97,6 @@ ssize_t uverbs_write(struct uverbs_file *file, struct nic_call *call)
 	size_t len;
 	int r;
 
-	if (!is_opener(file, call))
-		return -EACCES;
 	bytes = nic_call_bytes(call, &len);
 	if (len < sizeof(hdr))
 		return -EINVAL;

@@ -42,8 +42,6 @@ static int get_context(struct uverbs_bundle *b)
 	struct uverbs_udata drv = uverbs_attr_udata(b, UVERBS_ATTR_UHW_IN, UVERBS_ATTR_UHW_OUT);
 	int r;
 
-	if (!b->file->opener)
-		b->file->opener = nic_call_pid(b->call);
 	r = uverbs_context_create(b->file, b->call, &drv);
 	if (r < 0)
 		return r;
@@ -148,7 +146,8 @@ static enum uverbs_type type_of(uint64_t object)
 /*
  * Linux core/uverbs_std_types_device.c, gather_objects_handle: newest first, as many as there is room for. An
  * object id is a constant, 8 bytes long, and the total is a u32 (uverbs_ioctl.c takes no other length). Of an
- * object that nobody knows there are none: uapi_get_object returns an ERR_PTR, which the caller does not check.
+ * object that nobody knows there are none: uapi_get_object returns an ERR_PTR, which the caller does not
+ * check.
  */
 static int info_handles(struct uverbs_bundle *b)
 {

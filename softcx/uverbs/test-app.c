@@ -5,12 +5,6 @@
 
 struct app app;
 
-pid_t nic_call_pid(const struct nic_call *call)
-{
-	(void)call;
-	return app.pid;
-}
-
 const void *nic_call_bytes(const struct nic_call *call, size_t *len)
 {
 	*len = call->len;
@@ -282,7 +276,6 @@ int app_setup_profile(const struct profile *profile)
 	memset(&app, 0, sizeof(app));
 	signal(SIGPIPE, SIG_IGN);
 	app.arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	app.pid = 100;
 	app.async_fd = -1;
 	nic_dev_gids(0, gids, &n);
 	assert_int_equal(hw_dev_new(&app.dev, &cfg, gids, n), 0);

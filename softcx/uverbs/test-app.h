@@ -41,7 +41,6 @@ struct app {
 	struct uverbs_file *file;
 	uint8_t *arena; /* page-aligned memory that may be pinned */
 	size_t used;
-	pid_t pid;
 	struct {
 		uint64_t va, len;
 	} known[MAX_KNOWN]; /* ranges that the driver has been asked for */

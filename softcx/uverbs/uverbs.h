@@ -49,7 +49,6 @@ struct uverbs_obj {
 struct uverbs_file {
 	struct hw_dev *dev;
 	unsigned index;
-	pid_t opener;     /* the only process that may use write(); 0 before the first call */
 	bool has_context; /* GET_CONTEXT done */
 	bool devx;        /* the context asked for DEVX */
 	struct uverbs_obj **table;
