@@ -83,6 +83,32 @@ static long count(const char *key)
 	return strtol(found + strlen(quoted), NULL, 10);
 }
 
+/** True if the NIC reports a file of that device that process @pid uses. */
+static bool used_by(const char *device, pid_t pid)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {&(char){0}, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	char text[65536], wanted[64];
+	int nic = nic_connect("control", SOCK_SEQPACKET), fd;
+	ssize_t n;
+
+	assert_int_equal(send(nic, "objects", 7, 0), 7);
+	assert_int_equal(recvmsg(nic, &msg, 0), 1);
+	memcpy(&fd, CMSG_DATA(&control.hdr), sizeof(fd));
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	assert_true(n > 0);
+	text[n] = '\0';
+	close(fd);
+	close(nic);
+	snprintf(wanted, sizeof(wanted), "\"file\":\"%s\",\"pid\":%d,", device, (int)pid);
+	return strstr(text, wanted) != NULL;
+}
+
 static void test_character_device(void **state)
 {
 	struct stat by_name, by_fd;
@@ -241,6 +267,26 @@ static void test_child_may_not_write(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(ibv_close_device(ctx), 0);
 	rdma_destroy_event_channel(channel);
+}
+
+/** Reports are about who uses a file now. */
+static void test_status_names_the_caller(void **state)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(used_by("uverbs0", getppid()) && ibv_alloc_pd(ctx) && used_by("uverbs0", getpid()) ? 0
+													 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(used_by("uverbs0", pid));
+	pd = ibv_alloc_pd(ctx);
+	assert_true(used_by("uverbs0", getpid()));
+	assert_int_equal(ibv_dealloc_pd(pd) | ibv_close_device(ctx), 0);
 }
 
 /** Nor after a change of ids or capabilities, although they are what they were: only a file opened since. */
@@ -836,6 +882,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
 		cmocka_unit_test(test_new_credentials_may_not_write),
+		cmocka_unit_test(test_status_names_the_caller),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_doorbell_pages_sleep),
 		cmocka_unit_test(test_events),

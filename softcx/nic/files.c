@@ -28,7 +28,8 @@ struct file {
 	struct ucma_file *ucma;
 	ino_t ino; /* of the application's end */
 	struct ucred opener;
-	char program[16];
+	pid_t user; /* of the last call */
+	char program[16]; /* its */
 	unsigned mark; /* of files_hooks.opened */
 	bool byte_out; /* the application's end has a byte to read: events are queued */
 	LIST_HEAD(, channel) channels;
@@ -40,6 +41,7 @@ struct channel {
 	struct file *file;
 	pid_t pid;
 	bool opener;
+	bool used;
 	struct nic_call *call; /* under way, waiting for an answer */
 	LIST_ENTRY(channel) link;
 };
@@ -169,6 +171,41 @@ static uint32_t file_drain(struct file *file)
 	return SOFTCX_DRAIN;
 }
 
+/* ---- users ------------------------------------------------------------------------------ */
+
+static void read_program(struct file *file)
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	file->program[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)file->user);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, file->program, sizeof(file->program) - 1);
+	file->program[n > 0 ? n : 0] = '\0';
+	file->program[strcspn(file->program, "\n")] = '\0';
+	close(fd);
+}
+
+/* A file can outlive who opened it: reports are about who uses it now. */
+static void file_used(struct file *file, pid_t pid)
+{
+	file->user = pid;
+	file->files->users++;
+	read_program(file);
+}
+
+/* A process that executes another program has another channel. */
+static void channel_used(struct channel *ch)
+{
+	if (!ch->used || ch->file->user != ch->pid)
+		file_used(ch->file, ch->pid);
+	ch->used = true;
+}
+
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /**
@@ -241,6 +278,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 		complain(ch->file, ch->pid, "request %u where a call was due", req->op);
 		return false;
 	}
+	channel_used(ch);
 	if (req->op == SOFTCX_WRITE && !may_write(ch, req, &p->cred))
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);
@@ -404,29 +442,13 @@ static struct file_view file_view(const struct file *file)
 {
 	struct file_view view = {.host = file->host,
 		.dev = file->dev,
-		.pid = file->opener.pid,
+		.pid = file->user,
 		.mark = file->mark,
 		.uverbs = file->uverbs,
 		.ucma = file->ucma};
 
 	memcpy(view.program, file->program, sizeof(view.program));
 	return view;
-}
-
-static void read_program(struct file *file)
-{
-	char path[32];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)file->opener.pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, file->program, sizeof(file->program) - 1);
-	file->program[n > 0 ? n : 0] = '\0';
-	file->program[strcspn(file->program, "\n")] = '\0';
-	close(fd);
 }
 
 /** Frees the file at once, not at the end of the round: its resources must be free for calls that follow. */
@@ -487,7 +509,7 @@ int files_add(struct files *files, unsigned host, int dev, int fd)
 	LIST_INIT(&file->channels);
 	rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &file->opener, &len) < 0 ? -errno : 0;
 	if (rc == 0) {
-		read_program(file);
+		file_used(file, file->opener.pid);
 		if (files->hooks.opened)
 			file->mark = files->hooks.opened(files->hooks.arg, file->opener.pid);
 	}
@@ -548,7 +570,7 @@ pid_t files_qp_owner(const struct files *files, int dev, uint32_t qpn)
 			if (obj && ((obj->type == UVERBS_QP && ((const struct uverbs_qp *)obj)->hw == qp) ||
 					   (obj->type == UVERBS_DEVX &&
 						   ((const struct uverbs_devx *)obj)->qp == qp)))
-				return file->opener.pid;
+				return file->user;
 		}
 	}
 	return 0;

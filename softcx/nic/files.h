@@ -18,9 +18,9 @@
 /** An open file, as reports see it. */
 struct file_view {
 	unsigned host;
-	int dev; /* of all hosts, or FILES_RDMA_CM */
-	pid_t pid;
-	char program[16];                 /* its name, "" when it could not be read */
+	int dev;          /* of all hosts, or FILES_RDMA_CM */
+	pid_t pid;        /* who made the last call; who opened it, before the first */
+	char program[16]; /* its name, "" when it could not be read */
 	unsigned mark;                    /* what files_hooks.opened returned */
 	const struct uverbs_file *uverbs; /* one of these two */
 	const struct ucma_file *ucma;
@@ -42,6 +42,7 @@ struct files {
 	struct file *first; /* of the open ones */
 	unsigned count;
 	struct files_hooks hooks; /* both set or none */
+	unsigned users; /* changes when a file gets another user */
 };
 
 enum { FILES_RDMA_CM = -1 }; /* in place of a device */
@@ -55,7 +56,7 @@ void files_clear(struct files *files);
 struct ucma_file *files_find_ucma(const struct files *files, ino_t ino);
 
 void files_each(const struct files *files, void (*fn)(void *arg, const struct file_view *file), void *arg);
-/** The process that opened the file of a QP; 0 when there is none. */
+/** The process that uses the file of a QP, as in file_view; 0 when there is none. */
 pid_t files_qp_owner(const struct files *files, int dev, uint32_t qpn);
 
 #endif

@@ -42,6 +42,9 @@ static uint32_t owner(struct tracers *t, unsigned dev, uint32_t qpn)
 {
 	struct trace_owner *o = &t->owners[(qpn + dev) & (OWNERS - 1)];
 
+	if (t->users != t->files->users)
+		memset(t->owners, 0, OWNERS * sizeof(*t->owners));
+	t->users = t->files->users;
 	if (o->qpn != qpn || o->dev != dev)
 		*o = (struct trace_owner){qpn, dev, (uint32_t)files_qp_owner(t->files, (int)dev, qpn)};
 	return o->pid;

@@ -28,6 +28,7 @@ struct tracers {
 	struct trace_source source[HOSTS_MAX_DEVS];
 	uint32_t kinds;             /* of 1 << enum hw_trace_kind, that some reader wants */
 	struct trace_owner *owners; /* QPNs seen lately; NULL without a reader */
+	unsigned users;             /* files->users when they were */
 };
 
 /** @ndevs: of files->devs. */

@@ -90,8 +90,8 @@ enum {                   /* softcx_request.flags */
 	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
 	SOFTCX_COPY_SOCKET =
 		4, /* MEM: the descriptor is not memory but a socket that answers struct softcx_copy */
-	SOFTCX_INHERIT = 2, /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
-			       owner, has it */
+	SOFTCX_INHERIT = 2,   /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
+				 owner, has it */
 	SOFTCX_NEW_CREDS = 8, /* WRITE: the process has got other credentials since it opened the file */
 };
 
@@ -157,7 +157,7 @@ enum { SOFTCX_MAX_COPY = 65536 };
 struct softcx_trace {
 	uint64_t ns;   /* CLOCK_REALTIME */
 	uint32_t lost; /* not 0: nothing but the number of records that found no room at this place */
-	uint32_t pid;  /* who opened the file of the queue; 0: unknown */
+	uint32_t pid;  /* who uses the file of the queue; 0: unknown */
 	uint32_t qpn;
 	uint16_t index; /* of the WQE or RECV */
 	uint8_t type;   /* enum hw_qp_type */
