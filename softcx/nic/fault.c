@@ -20,6 +20,8 @@ struct name {
 	unsigned value;
 };
 
+enum { FIRST_KILL = HW_FAULT_DEVICE_FATAL + 1 }; /* enum kill_moment begins here */
+
 static const struct name kinds[] = {
 	{"drop", HW_FAULT_DROP},
 	{"delay", HW_FAULT_DELAY},
@@ -30,6 +32,8 @@ static const struct name kinds[] = {
 	{"port-up", HW_FAULT_PORT_UP},
 	{"mkey-revoke", HW_FAULT_MKEY_REVOKE},
 	{"device-fatal", HW_FAULT_DEVICE_FATAL},
+	{"kill-before", FIRST_KILL + KILL_BEFORE},
+	{"kill-after", FIRST_KILL + KILL_AFTER},
 	{0},
 };
 
@@ -67,7 +71,8 @@ static const struct name syndromes[] = {
 /* The fault as parsed so far, or the mistake. */
 struct command {
 	struct hw_fault fault;
-	unsigned dev;
+	struct kill_fault kill; /* in place of it */
+	unsigned kind, dev;
 	bool has_count;
 	char wrong[256];
 };
@@ -141,12 +146,30 @@ static bool device(struct command *c, const struct faults *faults, const char *t
 	return false;
 }
 
+static bool kill_option(struct command *c, const char *name, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (strcmp(name, "--at") == 0)
+		return number(c, name, value, 1, UINT64_MAX, &c->kill.at);
+	if (strcmp(name, "--count") == 0)
+		return number(c, name, value, 0, UINT64_MAX, &c->kill.count);
+	if (strcmp(name, "--program") != 0)
+		return wrong(c, "%.32s: not an option of %s", name, name_of(kinds, c->kind));
+	if (len >= sizeof(c->kill.program))
+		return wrong(c, "--program %.32s: more than %zu bytes", value, sizeof(c->kill.program) - 1);
+	memcpy(c->kill.program, value, len + 1);
+	return true;
+}
+
 static bool option(struct command *c, const struct faults *faults, const char *name, const char *value)
 {
 	struct hw_fault *f = &c->fault;
 	unsigned opcode;
 	uint64_t n;
 
+	if (c->kind >= FIRST_KILL)
+		return kill_option(c, name, value);
 	if (strcmp(name, "--device") == 0)
 		return device(c, faults, value);
 	if (strcmp(name, "--probability") == 0)
@@ -208,15 +231,18 @@ static bool parse(struct command *c, const struct faults *faults, char **save)
 {
 	const char *word = strtok_r(NULL, " ", save), *value;
 	struct hw_fault *f = &c->fault;
-	unsigned kind;
 
 	if (!word)
 		return wrong(c, "add what? See softcx(1)");
-	if (!find_name(c, "fault", kinds, word, &kind))
+	if (!find_name(c, "fault", kinds, word, &c->kind))
 		return false;
-	f->kind = (enum hw_fault_kind)kind;
+	if (c->kind >= FIRST_KILL)
+		c->kill = (struct kill_fault){
+			.moment = (enum kill_moment)(c->kind - FIRST_KILL), .at = 1, .count = 1};
+	else
+		f->kind = (enum hw_fault_kind)c->kind;
 	f->opcode = -1;
-	if (!operand(c, save))
+	if (c->kind < FIRST_KILL && !operand(c, save))
 		return false;
 	while ((word = strtok_r(NULL, " ", save))) {
 		value = strtok_r(NULL, " ", save);
@@ -227,7 +253,7 @@ static bool parse(struct command *c, const struct faults *faults, char **save)
 	}
 	if (f->at && f->probability > 0)
 		return wrong(c, "--at and --probability exclude each other");
-	if (!f->at && f->probability == 0 && (kind <= HW_FAULT_ERROR || f->opcode >= 0))
+	if (!f->at && f->probability == 0 && (c->kind <= HW_FAULT_ERROR || f->opcode >= 0))
 		f->at = 1;
 	if (!c->has_count)
 		f->count = f->at ? 1 : 0;
@@ -245,6 +271,16 @@ __attribute__((format(printf, 2, 3))) static void answer(int fd, const char *fmt
 	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+static int keep(struct faults *faults, struct command *c, uint32_t id)
+{
+	if (c->kind >= FIRST_KILL) {
+		c->kill.id = id;
+		return kills_add(&faults->kills, &c->kill);
+	}
+	c->fault.id = id;
+	return hw_fault_add(faults->devs[c->dev], &c->fault);
+}
+
 static void add(struct faults *faults, char **save, int fd)
 {
 	char label[SOFTCX_MAX_LABEL];
@@ -252,26 +288,40 @@ static void add(struct faults *faults, char **save, int fd)
 	int rc;
 
 	if (parse(&c, faults, save)) {
-		c.fault.id = faults->last_id + 1;
-		rc = hw_fault_add(faults->devs[c.dev], &c.fault);
+		rc = keep(faults, &c, faults->last_id + 1);
 		if (rc == 0) {
 			faults->last_id++;
-			answer(fd, "+fault %u", c.fault.id);
+			answer(fd, "+fault %u", faults->last_id);
 			return;
 		}
 		if (rc == -ENOENT)
 			wrong(&c, "%s has no such %s", ident_dev(c.dev, label),
 				c.fault.qpn ? "queue pair" : "memory key");
 		else if (rc == -ENOSPC)
-			wrong(&c, "%s has %d faults already: softcx fault clear", ident_dev(c.dev, label),
-				HW_FAULT_MAX);
+			wrong(&c, "there are %d such faults already: softcx fault clear",
+				c.kind >= FIRST_KILL ? KILL_MAX : HW_FAULT_MAX);
 		else if (rc == -EINVAL)
-			wrong(&c, "%s does not go with these options; see softcx(1)",
-				name_of(kinds, c.fault.kind));
+			wrong(&c, "%s does not go with these options; see softcx(1)", name_of(kinds, c.kind));
 		else
 			wrong(&c, "%s", strerror(-rc));
 	}
 	answer(fd, "-%s", c.wrong);
+}
+
+static struct json_object *describe_kill(const struct kill_fault *f)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "id", json_object_new_int64(f->id));
+	json_object_object_add(
+		o, "kind", json_object_new_string(name_of(kinds, FIRST_KILL + (unsigned)f->moment)));
+	if (f->program[0])
+		json_object_object_add(o, "program", json_object_new_string(f->program));
+	json_object_object_add(o, "at", json_object_new_uint64(f->at));
+	json_object_object_add(o, "count", json_object_new_uint64(f->count));
+	json_object_object_add(o, "seen", json_object_new_uint64(f->seen));
+	json_object_object_add(o, "struck", json_object_new_uint64(f->struck));
+	return o;
 }
 
 static struct json_object *describe(unsigned dev, const struct hw_fault *f)
@@ -316,6 +366,8 @@ static void list(const struct faults *faults, int fd)
 	for (unsigned i = 0; i < faults->ndevs; i++)
 		for (f = hw_fault_next(faults->devs[i], NULL); f; f = hw_fault_next(faults->devs[i], f))
 			json_object_array_add(all, describe(i, f));
+	for (unsigned i = 0; i < faults->kills.n; i++)
+		json_object_array_add(all, describe_kill(&faults->kills.fault[i]));
 	text = json_object_to_json_string_ext(all, JSON_C_TO_STRING_PLAIN);
 	iov[0] = (struct iovec){plus, 1};
 	iov[1] = (struct iovec){(char *)(uintptr_t)text, strlen(text)};
@@ -336,6 +388,7 @@ static void clear(struct faults *faults, char **save, int fd)
 	}
 	for (unsigned i = 0; i < faults->ndevs; i++)
 		n += hw_fault_clear(faults->devs[i], (uint32_t)id);
+	n += kills_clear(&faults->kills, (uint32_t)id);
 	if (id && !n)
 		answer(fd, "-there is no fault %llu", (unsigned long long)id);
 	else

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault.h - turns the words of "softcx fault" (softcx(1), "Faults") into the faults of hw/fault.h, and shows
- * the state of ports, which faults change, in sysfs.
+ * fault.h - turns the words of "softcx fault" (softcx(1), "Faults") into the faults of hw/fault.h and kill.h,
+ * and shows the state of ports, which faults change, in sysfs.
  */
 #ifndef SOFTCX_NIC_FAULT_H
 #define SOFTCX_NIC_FAULT_H
 
 #include "softcx/hw/hw.h"
+#include "softcx/nic/kill.h"
 #include "softcx/proto/hosts.h"
 
 struct faults {
 	struct hw_dev *const *devs;
 	unsigned ndevs;
 	uint32_t last_id;
+	struct kills kills;
 	struct fault_port {
 		const struct faults *faults;
 		struct hw_dev_watch watch;

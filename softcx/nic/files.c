@@ -28,10 +28,10 @@ struct file {
 	struct ucma_file *ucma;
 	ino_t ino; /* of the application's end */
 	struct ucred opener;
-	pid_t user; /* of the last call */
+	pid_t user;       /* of the last call */
 	char program[16]; /* its */
-	unsigned mark; /* of files_hooks.opened */
-	bool byte_out; /* the application's end has a byte to read: events are queued */
+	unsigned mark;    /* of files_hooks.opened */
+	bool byte_out;    /* the application's end has a byte to read: events are queued */
 	LIST_HEAD(, channel) channels;
 	struct file *next, **prev;
 };
@@ -228,6 +228,15 @@ static bool may_write(const struct channel *ch, const struct softcx_request *req
 	return false;
 }
 
+/* mmap() is no command: it changes nothing that others see. */
+static bool killed(const struct channel *ch, enum kill_moment moment, uint32_t op)
+{
+	const struct file *file = ch->file;
+
+	return file->files->kills && op != SOFTCX_MMAP &&
+	       kills_meet(file->files->kills, moment, ch->pid, file->program);
+}
+
 static int64_t handle(struct channel *ch, struct nic_call *call, int *map_fd, uint64_t *map_offset)
 {
 	struct file *file = ch->file;
@@ -256,6 +265,8 @@ static bool channel_run(struct channel *ch)
 	reply.rc = handle(ch, call, &map_fd, &reply.va);
 	if (reply.rc == NIC_AGAIN && call->need.kind)
 		return channel_send(ch, &call->need, NULL, 0, NULL, 0);
+	if (killed(ch, KILL_AFTER, call->req.op))
+		return false;
 	if (reply.rc < 0)
 		call_drop_fds(call);
 	if (ch->file->dev < 0 && reply.rc == -EAGAIN)
@@ -279,6 +290,8 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 		return false;
 	}
 	channel_used(ch);
+	if (killed(ch, KILL_BEFORE, req->op))
+		return false;
 	if (req->op == SOFTCX_WRITE && !may_write(ch, req, &p->cred))
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);

@@ -13,14 +13,15 @@
 #define SOFTCX_NIC_FILES_H
 
 #include "softcx/nic/event-loop.h"
+#include "softcx/nic/kill.h"
 #include "softcx/proto/call.h"
 
 /** An open file, as reports see it. */
 struct file_view {
 	unsigned host;
-	int dev;          /* of all hosts, or FILES_RDMA_CM */
-	pid_t pid;        /* who made the last call; who opened it, before the first */
-	char program[16]; /* its name, "" when it could not be read */
+	int dev;                          /* of all hosts, or FILES_RDMA_CM */
+	pid_t pid;                        /* who made the last call; who opened it, before the first */
+	char program[16];                 /* its name, "" when it could not be read */
 	unsigned mark;                    /* what files_hooks.opened returned */
 	const struct uverbs_file *uverbs; /* one of these two */
 	const struct ucma_file *ucma;
@@ -42,6 +43,7 @@ struct files {
 	struct file *first; /* of the open ones */
 	unsigned count;
 	struct files_hooks hooks; /* both set or none */
+	struct kills *kills;
 	unsigned users; /* changes when a file gets another user */
 };
 

@@ -456,6 +456,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 		watch_devices(s);
 		faults_init(&s->faults, s->devs, cfg->hosts->ndevs);
 		s->files.net = s->net;
+		s->files.kills = &s->faults.kills;
 		for (unsigned i = 0; i < cfg->hosts->n && rc == 0; i++)
 			rc = sysfs_write(&cfg->hosts->host[i], cfg->hw.profile);
 	}

@@ -54,6 +54,9 @@ add drop --probability 2|--probability 2: not a number
 add drop --device mlx5_7|--device mlx5_7: not one of mlx5_0
 add qp-error|qp-error does not go with
 add drop --often|a value is missing
+add kill-after --qp 5|--qp: not an option of kill-after
+add kill-before --program a-name-of-16-chr|more than 15 bytes
+add kill-before --at 0|--at 0: not a number
 clear 99|there is no fault 99
 forget|not one of add list clear
 END
@@ -66,6 +69,27 @@ grep -q 'kind error, syndrome remote-access' "$work/fault.log" || fail "a fault 
 fault clear 1
 fault clear
 ok "add, list, clear"
+
+# ---- a program that dies at each of its calls ---------------------------------------------
+
+for moment in kill-before kill-after; do
+	fault add $moment --program ibv_devices
+	on_nic client.log ibv_devinfo || fail "$moment: a program with another name dies" "$work/client.log"
+	fault clear
+	for ((n = 1; ; n++)); do
+		fault add $moment --program ibv_devinfo --at $n
+		on_nic client.log ibv_devinfo
+		rc=$?
+		until_true same_objects || fail "$moment $n: objects are left over"
+		"$SOFTCX" fault list | grep -q "kind $moment, program ibv_devinfo, at $n, count 1" || fail "$moment is not described"
+		[[ $rc -eq 0 ]] && break
+		[[ $rc -eq 137 && $(struck) -eq 1 ]] || fail "$moment $n: exit status $rc" "$work/client.log"
+		fault clear
+	done
+	[[ $n -gt 3 && $(struck) -eq 0 ]] || fail "$moment: ibv_devinfo survives its call $n" "$work/client.log"
+	fault clear
+	ok "$moment: ibv_devinfo dies at each of its $((n - 1)) calls"
+done
 
 # ---- programs of others -------------------------------------------------------------------
 
