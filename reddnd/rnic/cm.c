@@ -3,6 +3,7 @@
 
 #include "reddnd/rnic/internal.h"
 #include "reddnd/rnic/neighbour.h"
+#include "reddnd/rnic/ucm.h"
 #include "reddnd/util/log.h"
 #include "util/address.h"
 #include "util/cleanup.h"
@@ -10,18 +11,18 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <rdma/rdma_cma.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	MAX_LISTENERS = 16,
+	MAX_DEVICES = 16,
 	BACKLOG = 128,
 	RNR_TIMER_10_US = 1,   /* after which a client that is ahead of the armed instances tries again */
 	RNR_TIMER_640_US = 12, /* and a client that is throttled (IBTA 9.7.5.2.8) */
-	RNR_RETRY_FOREVER = 7, /* the client tries again without end */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
 	ACK_TIMEOUT_4_S = 20,
 	/* As Linux (hw/mlx5/qp.c: MLX5_IB_ACK_REQ_FREQ) and UCX. With 0 each packet of a long reply would ask
@@ -29,19 +30,39 @@ enum {
 	LOG_ACK_REQ_FREQ = 8,
 };
 
+/* What listeners have as uid, so that no session has it */
+#define LISTENER (UINT64_C(1) << 63)
+
+/** A device as the kernel's CM knows it. */
+struct cm_device {
+	uint64_t node_guid;
+	int index;
+	char name[IBV_SYSFS_NAME_MAX];
+};
+
+struct cm_listener {
+	uint32_t id;
+	char text[INET6_ADDRSTRLEN + 16]; /* "address port N" */
+	const char *device;               /* NULL: none in particular */
+};
+
 struct rnic_cm {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *listeners[MAX_LISTENERS];
+	int fd;
+	struct cm_listener listeners[MAX_LISTENERS];
 	unsigned nlisteners;
+	struct cm_device devices[MAX_DEVICES]; /* looked up so far */
+	unsigned ndevices;
 	const struct rnic_cm_ops *ops;
 	void *arg;
 };
 
 struct rnic_conn {
-	struct rdma_cm_id *id;
-	void *user;
-	bool accepted, gone;
+	struct rnic_cm *cm;
+	uint32_t id;
+	bool accepted;
 	char peer[80];
+	const char *device;
+	struct rnic_ucm_route route;
 	uint32_t qpn;          /* of the client */
 	struct ibv_ah_attr ah; /* the path to the client */
 	bool resolved;         /* the members that follow */
@@ -54,19 +75,17 @@ DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
 int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 {
 	CLEANUP(rnic_cm_freep) struct rnic_cm *cm = calloc(1, sizeof(*cm));
-	int flags;
+	int r;
 
 	if (!cm)
 		return -ENOMEM;
 	cm->ops = ops;
 	cm->arg = arg;
-	cm->channel = rdma_create_event_channel();
-	if (!cm->channel)
-		return log_errno(errno ? -errno : -ENODEV, "cannot open the RDMA connection manager; check "
-							   "for an RDMA device and the module rdma_ucm");
-	flags = fcntl(cm->channel->fd, F_GETFL);
-	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
+	cm->fd = -1;
+	r = rnic_ucm_open(&cm->fd);
+	if (r < 0)
+		return log_errno(r, "cannot open the RDMA connection manager; check for an RDMA device and "
+				    "the module rdma_ucm");
 	*out = steal_ptr(&cm);
 	return 0;
 }
@@ -74,20 +93,93 @@ int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 void rnic_cm_free(struct rnic_cm *cm)
 {
 	for (unsigned i = 0; i < cm->nlisteners; i++)
-		rdma_destroy_id(cm->listeners[i]);
-	if (cm->channel)
-		rdma_destroy_event_channel(cm->channel);
+		rnic_ucm_destroy_id(cm->fd, cm->listeners[i].id);
+	if (cm->fd >= 0)
+		close(cm->fd);
 	free(cm);
 }
 
+/* ---- devices ---- */
+
+DEFINE_CLEANUP(struct ibv_device **, ibv_free_device_list)
+
+static bool is_device(struct ibv_device *dev, const struct cm_device *wanted)
+{
+	int index = ibv_get_device_index(dev);
+
+	/* Two devices may have one GUID; the library knows indices only by RDMA netlink */
+	if (index >= 0 && wanted->index >= 0)
+		return index == wanted->index;
+	return ibv_get_device_guid(dev) == wanted->node_guid;
+}
+
+/* A client cannot have a list of all devices made for each request that it sends. */
+static const char *device_name(struct rnic_cm *cm, const struct rnic_ucm_route *route)
+{
+	CLEANUP(ibv_free_device_listp) struct ibv_device **list = NULL;
+	struct cm_device *dev = cm->devices;
+
+	for (unsigned i = 0; i < cm->ndevices; i++, dev++)
+		if (dev->node_guid == route->node_guid && dev->index == route->device_index)
+			return dev->name;
+	if (cm->ndevices == MAX_DEVICES)
+		return "a device of many";
+	dev->node_guid = route->node_guid;
+	dev->index = route->device_index;
+	list = ibv_get_device_list(NULL);
+	for (unsigned i = 0; list && list[i]; i++) {
+		if (!is_device(list[i], dev))
+			continue;
+		snprintf(dev->name, sizeof(dev->name), "%s", ibv_get_device_name(list[i]));
+		cm->ndevices++;
+		return dev->name;
+	}
+	return "an unknown device";
+}
+
+/* ---- listeners ---- */
+
+static void describe(const struct sockaddr_in6 *address, char *text, size_t size)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)address;
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	/* IPv4 addresses have their port in the same place */
+	if (sa->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, host, sizeof(host));
+	else if (sa->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &address->sin6_addr, host, sizeof(host));
+	snprintf(text, size, "%s port %u", host, ntohs(address->sin6_port));
+}
+
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
+
+static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
+{
+	struct cm_listener *l = &cm->listeners[cm->nlisteners];
+	struct rnic_ucm_route route;
+	int r = rnic_ucm_create_id(cm->fd, LISTENER | cm->nlisteners, &l->id);
+
+	if (r < 0)
+		return r;
+	r = rnic_ucm_bind(cm->fd, l->id, ai->ai_addr, ai->ai_addrlen);
+	if (r == 0)
+		r = rnic_ucm_query_route(cm->fd, l->id, &route);
+	if (r < 0) {
+		rnic_ucm_destroy_id(cm->fd, l->id);
+		return r;
+	}
+	describe(&route.local, l->text, sizeof(l->text));
+	l->device = route.node_guid ? device_name(cm, &route) : NULL;
+	cm->nlisteners++;
+	return 0;
+}
 
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 {
 	const struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
 	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
-	struct rdma_cm_id *id;
 	char service[8];
 	int r;
 
@@ -101,31 +193,19 @@ int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 		log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
 		return -EINVAL;
 	}
-	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP) < 0)
-		return log_errno(-errno, "cannot listen on %s port %u", address, port);
-	if (rdma_bind_addr(id, ai->ai_addr) < 0) {
-		r = -errno;
-		rdma_destroy_id(id);
-		return log_errno(r, "cannot listen on %s port %u", address, port);
-	}
-	cm->listeners[cm->nlisteners++] = id;
-	return 0;
+	r = bind_listener(cm, ai);
+	return r < 0 ? log_errno(r, "cannot listen on %s port %u", address, port) : 0;
 }
 
 int rnic_cm_listen(struct rnic_cm *cm)
 {
-	char address[INET6_ADDRSTRLEN] = "";
-
 	for (unsigned i = 0; i < cm->nlisteners; i++) {
-		struct rdma_cm_id *id = cm->listeners[i];
-		int r = rdma_listen(id, BACKLOG) < 0 ? -errno : 0;
+		const struct cm_listener *l = &cm->listeners[i];
+		int r = rnic_ucm_listen(cm->fd, l->id, BACKLOG);
 
-		getnameinfo(rdma_get_local_addr(id), sizeof(struct sockaddr_storage), address,
-			sizeof(address), NULL, 0, NI_NUMERICHOST);
 		if (r < 0)
-			return log_errno(
-				r, "cannot listen on %s port %u", address, ntohs(rdma_get_src_port(id)));
-		log_info("listening on %s port %u", address, ntohs(rdma_get_src_port(id)));
+			return log_errno(r, "cannot listen on %s", l->text);
+		log_info("listening on %s", l->text);
 	}
 	return 0;
 }
@@ -133,107 +213,96 @@ int rnic_cm_listen(struct rnic_cm *cm)
 const char *rnic_cm_device(const struct rnic_cm *cm)
 {
 	for (unsigned i = 0; i < cm->nlisteners; i++)
-		if (cm->listeners[i]->verbs)
-			return ibv_get_device_name(cm->listeners[i]->verbs->device);
+		if (cm->listeners[i].device)
+			return cm->listeners[i].device;
 	return NULL;
 }
 
+/* ---- events ---- */
+
 int rnic_cm_fd(const struct rnic_cm *cm)
 {
-	return cm->channel->fd;
+	return cm->fd;
 }
 
-static void describe_peer(struct rnic_conn *conn)
+static int get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
 {
-	struct sockaddr *sa = rdma_get_peer_addr(conn->id);
-	char address[INET6_ADDRSTRLEN] = "?";
-	uint16_t port = ntohs(rdma_get_dst_port(conn->id));
+	int r = rnic_ucm_qp_attr(conn->cm->fd, conn->id, state, attr);
 
-	if (sa->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((struct sockaddr_in *)sa)->sin_addr, address, sizeof(address));
-	else if (sa->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)sa)->sin6_addr, address, sizeof(address));
-	snprintf(conn->peer, sizeof(conn->peer), "%s port %u", address, port);
+	return r < 0 ? log_errno(r, "cannot get the path to client %s", conn->peer) : 0;
 }
 
-static int get_attr(struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+/* Asks the kernel for all that is known of a client. */
+static int describe_client(struct rnic_conn *conn)
 {
-	int mask;
+	struct ibv_qp_attr rtr;
+	int r = rnic_ucm_query_route(conn->cm->fd, conn->id, &conn->route);
 
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = state;
-	return rdma_init_qp_attr(conn->id, attr, &mask) < 0
-		       ? log_errno(-errno, "cannot get the path to client %s", conn->peer)
-		       : 0;
+	if (r < 0)
+		return log_errno(r, "cannot get the address of a client");
+	describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
+	conn->device = device_name(conn->cm, &conn->route);
+	r = get_attr(conn, IBV_QPS_RTR, &rtr);
+	if (r < 0)
+		return r;
+	conn->qpn = rtr.dest_qp_num;
+	conn->ah = rtr.ah_attr;
+	return 0;
 }
 
-static void new_request(struct rnic_cm *cm, struct rdma_cm_id *id, const void *data, size_t size)
+static void new_request(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
 	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
-	struct ibv_qp_attr rtr;
 	int r = -ENOMEM;
 
 	if (conn) {
-		conn->id = id;
-		describe_peer(conn);
-		r = get_attr(conn, IBV_QPS_RTR, &rtr);
+		conn->cm = cm;
+		conn->id = event->id;
+		r = describe_client(conn);
 	}
 	if (r < 0) {
-		rdma_reject(id, NULL, 0);
-		rdma_destroy_id(id);
+		rnic_ucm_reject(cm->fd, event->id, NULL, 0);
+		rnic_ucm_destroy_id(cm->fd, event->id);
 		return;
 	}
-	conn->qpn = rtr.dest_qp_num;
-	conn->ah = rtr.ah_attr;
-	id->context = conn;
-	cm->ops->request(cm->arg, steal_ptr(&conn), data, size);
+	cm->ops->request(cm->arg, steal_ptr(&conn), event->data, event->size);
+}
+
+static const char *why_gone(unsigned type)
+{
+	switch (type) {
+	case RNIC_UCM_DISCONNECTED:
+		return "the client disconnected";
+	case RNIC_UCM_UNREACHABLE:
+		return "the client does not answer the connection manager";
+	case RNIC_UCM_REJECTED:
+		return "the client rejected the connection";
+	case RNIC_UCM_DEVICE_REMOVAL:
+		return "the device is gone";
+	default:
+		return "the connection failed";
+	}
 }
 
 int rnic_cm_dispatch(struct rnic_cm *cm)
 {
-	struct rdma_cm_event *event;
-	enum rdma_cm_event_type type;
-	struct rdma_cm_id *id;
-	struct rnic_conn *conn;
-	uint8_t data[256];
-	size_t size = 0;
+	struct rnic_ucm_event event;
+	int r = rnic_ucm_next_event(cm->fd, &event);
 
-	if (rdma_get_cm_event(cm->channel, &event) < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	type = event->event;
-	id = event->id;
-	conn = id->context;
-	/* The event owns the private data, so copy them. An id cannot be destroyed before its events are
-	 * acknowledged, and a callback may destroy it */
-	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && event->param.conn.private_data) {
-		size = event->param.conn.private_data_len;
-		memcpy(data, event->param.conn.private_data, size);
-	}
-	rdma_ack_cm_event(event);
-	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		new_request(cm, id, data, size);
-	} else if (!conn) { /* a listener */
-		log_warning("connection manager: %s", rdma_event_str(type));
-	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
-		cm->ops->established(cm->arg, conn);
-	} else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT && !conn->gone) {
-		conn->gone = true;
-		cm->ops->gone(cm->arg, conn,
-			type == RDMA_CM_EVENT_DISCONNECTED ? "the client disconnected"
-							   : rdma_event_str(type));
-	}
+	if (r <= 0)
+		return r;
+	if (event.type == RNIC_UCM_CONNECT_REQUEST)
+		new_request(cm, &event);
+	else if (event.uid & LISTENER)
+		log_warning("connection manager: event %u of a listener", event.type);
+	else if (event.type == RNIC_UCM_ESTABLISHED)
+		cm->ops->established(cm->arg, event.uid);
+	else if (event.type != RNIC_UCM_TIMEWAIT_EXIT)
+		cm->ops->gone(cm->arg, event.uid, why_gone(event.type));
 	return 0;
 }
 
-void rnic_conn_set_user(struct rnic_conn *conn, void *user)
-{
-	conn->user = user;
-}
-
-void *rnic_conn_user(const struct rnic_conn *conn)
-{
-	return conn->user;
-}
+/* ---- connections ---- */
 
 const char *rnic_conn_peer(const struct rnic_conn *conn)
 {
@@ -242,22 +311,22 @@ const char *rnic_conn_peer(const struct rnic_conn *conn)
 
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
 {
-	address_read(rdma_get_peer_addr(conn->id), address);
+	address_read((const struct sockaddr *)&conn->route.peer, address);
 }
 
 void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port)
 {
-	address_read(rdma_get_local_addr(conn->id), address);
-	*port = ntohs(rdma_get_src_port(conn->id));
+	address_read((const struct sockaddr *)&conn->route.local, address);
+	*port = ntohs(conn->route.local.sin6_port);
 }
 
-int rnic_conn_server_gid(const struct rnic_conn *conn, uint8_t gid[16])
+int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16])
 {
 	union ibv_gid g;
 
 	if (!conn->ah.is_global)
 		return -ENODATA;
-	if (ibv_query_gid(conn->id->verbs, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
+	if (ibv_query_gid(dev->ctx, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
 		return errno ? -errno : -EIO;
 	memcpy(gid, g.raw, sizeof(g.raw));
 	return 0;
@@ -270,18 +339,16 @@ uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)
 
 void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
 {
-	const struct rdma_route *route = &conn->id->route;
-
 	memset(gid, 0, 16);
 	if (conn->ah.is_global)
 		memcpy(gid, conn->ah.grh.dgid.raw, 16);
-	else if (route->num_paths)
-		memcpy(gid, route->path_rec[0].dgid.raw, 16);
+	else if (conn->route.paths)
+		memcpy(gid, conn->route.dgid, 16);
 }
 
 const char *rnic_conn_device(const struct rnic_conn *conn)
 {
-	return ibv_get_device_name(conn->id->verbs->device);
+	return conn->device;
 }
 
 int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
@@ -354,38 +421,33 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 	return rnic_qp_connect(qp, &path);
 }
 
-int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size)
+int rnic_conn_accept(
+	struct rnic_conn *conn, uint64_t number, const struct rnic_qp *qp, const void *data, size_t size)
 {
-	struct rdma_conn_param param = {
-		.private_data = data,
-		.private_data_len = (uint8_t)size,
-		.flow_control = 1,
-		.rnr_retry_count = RNR_RETRY_FOREVER,
-		.qp_num = qp->qpn,
-	};
+	int r;
 
-	assert(size <= 196);
-	if (rdma_accept(conn->id, &param) < 0)
-		return -errno;
-	conn->accepted = true;
-	return 0;
+	assert(number && !(number & LISTENER) && !conn->accepted);
+	r = rnic_ucm_accept(conn->cm->fd, conn->id, number, qp->qpn, data, size);
+	conn->accepted = r == 0;
+	return r;
 }
 
 int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
 {
-	assert(size <= 148);
-	return rdma_reject(conn->id, data, (uint8_t)size) < 0 ? -errno : 0;
+	return rnic_ucm_reject(conn->cm->fd, conn->id, data, size);
 }
 
 void rnic_conn_disconnect(struct rnic_conn *conn)
 {
-	if (conn->accepted && rdma_disconnect(conn->id) < 0 && !conn->gone)
-		log_debug("disconnecting %s: %s", conn->peer, strerror(errno));
+	int r = conn->accepted ? rnic_ucm_disconnect(conn->cm->fd, conn->id) : 0;
+
+	if (r < 0)
+		log_debug("disconnecting %s: %s", conn->peer, strerror(-r));
 	conn->accepted = false;
 }
 
 void rnic_conn_free(struct rnic_conn *conn)
 {
-	rdma_destroy_id(conn->id);
+	rnic_ucm_destroy_id(conn->cm->fd, conn->id);
 	free(conn);
 }

@@ -3,8 +3,8 @@
  * cm.h - the passive side of the connection manager, for queue pairs that DEVX made.
  *
  * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and
- * frees it with rnic_conn_free(), from any callback or outside. ops.gone comes at most once, ops.established
- * not after it.
+ * frees it with rnic_conn_free(), from any callback or outside. Events of an accepted connection carry the
+ * number that the owner gave it; some may come after it was freed.
  *
  * Thread rules: one thread.
  */
@@ -20,9 +20,9 @@ struct rnic_cm_ops {
 	/** @data: the client's private data, zero padded by the CM. Ownership of @conn passes. */
 	void (*request)(void *arg, struct rnic_conn *conn, const void *data, size_t size);
 	/** The client has the answer; the connection is established. */
-	void (*established)(void *arg, struct rnic_conn *conn);
+	void (*established)(void *arg, uint64_t number);
 	/** The client disconnected, died or was never reached; @why is the reason in words. */
-	void (*gone)(void *arg, struct rnic_conn *conn, const char *why);
+	void (*gone)(void *arg, uint64_t number, const char *why);
 };
 
 int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg);
@@ -43,16 +43,14 @@ int rnic_cm_fd(const struct rnic_cm *cm);
  */
 int rnic_cm_dispatch(struct rnic_cm *cm);
 
-void rnic_conn_set_user(struct rnic_conn *conn, void *user);
-void *rnic_conn_user(const struct rnic_conn *conn);
 /** "address port N" of the client. */
 const char *rnic_conn_peer(const struct rnic_conn *conn);
 /** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
 /** The address and the port that the client connected to; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port);
-/** Our own GID that the client's packets come to. -errno. */
-int rnic_conn_server_gid(const struct rnic_conn *conn, uint8_t gid[16]);
+/** Our own GID that the client's packets come to, of @dev, which is the connection's. -errno. */
+int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16]);
 /** Its queue pair, which replies go to. */
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn);
 /** The GID that packets to the client go to, by which it is known in the network. Without a GRH, that of its
@@ -73,8 +71,9 @@ int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev);
  * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
-/** At most 196 bytes of private data. */
-int rnic_conn_accept(struct rnic_conn *conn, const struct rnic_qp *qp, const void *data, size_t size);
+/** @number: of the connection, not 0 and below 2^63. At most 196 bytes of private data. Only once. */
+int rnic_conn_accept(
+	struct rnic_conn *conn, uint64_t number, const struct rnic_qp *qp, const void *data, size_t size);
 /** At most 148 bytes of private data. */
 int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
 /** The client gets an event. Fine on a connection that is gone. */

@@ -27,17 +27,17 @@ static void request(void *arg, struct rnic_conn *conn, const void *data, size_t 
 	rnic_conn_free(conn);
 }
 
-static void established(void *arg, struct rnic_conn *conn)
+static void established(void *arg, uint64_t number)
 {
 	(void)arg;
-	(void)conn;
+	(void)number;
 	fail();
 }
 
-static void gone(void *arg, struct rnic_conn *conn, const char *why)
+static void gone(void *arg, uint64_t number, const char *why)
 {
 	(void)arg;
-	(void)conn;
+	(void)number;
 	fail_msg("%s", why);
 }
 
@@ -111,13 +111,14 @@ static void one_at_a_time(void **state)
 static uint8_t seen_address[16], seen_gid[16], seen_server[16], seen_server_gid[16];
 static uint16_t seen_port;
 static uint32_t seen_qpn;
+static struct rnic_device *dev;
 
 static void note_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
 	rnic_conn_address(conn, seen_address);
 	rnic_conn_gid(conn, seen_gid);
 	rnic_conn_server(conn, seen_server, &seen_port);
-	assert_int_equal(rnic_conn_server_gid(conn, seen_server_gid), 0);
+	assert_int_equal(rnic_conn_server_gid(conn, dev, seen_server_gid), 0);
 	seen_qpn = rnic_conn_client_qpn(conn);
 	request(arg, conn, data, size);
 }
@@ -197,10 +198,23 @@ static void ack_timeout(void **state)
 	assert_int_equal(rnic_ack_timeout(31), 20);
 }
 
+static int open_device(void **state)
+{
+	(void)state;
+	return rnic_device_open(&dev, "");
+}
+
+static int close_device(void **state)
+{
+	(void)state;
+	rnic_device_close(dev);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
 		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(ack_timeout)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, open_device, close_device);
 }

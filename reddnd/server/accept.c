@@ -86,11 +86,13 @@ static bool has_its_address(const struct token_ends *ends)
 
 /* The same of the address that it connects to, which the kernel compares only with that of a listener. A
  * token for another server would be good here if a request could name any. */
-static bool has_our_address(const struct session_client *c, const struct token_ends *ends)
+static bool has_our_address(
+	const struct acceptor *a, const struct session_client *c, const struct token_ends *ends)
 {
 	uint8_t gid[16];
 
-	return rnic_conn_server_gid(c->conn, gid) == 0 && memcmp(gid, ends->server, sizeof(gid)) == 0;
+	return rnic_conn_server_gid(c->conn, a->parts.dev, gid) == 0 &&
+	       memcmp(gid, ends->server, sizeof(gid)) == 0;
 }
 
 /* False, with the reason in @rej: the client came in on another device, gives an address of another, is
@@ -110,7 +112,7 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 			"the address in the request is not the one that the client's packets come from");
 		return false;
 	}
-	if (!from->untrusted && !has_our_address(c, from->ends)) {
+	if (!from->untrusted && !has_our_address(a, c, from->ends)) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the server's address in the request is not the one that the client's packets go to");
 		return false;
@@ -192,5 +194,5 @@ int accept_answer(struct session *s)
 	struct reddn_wire_rep rep;
 
 	session_describe(s, &rep);
-	return rnic_conn_accept(s->client.conn, &s->queues.qp[0], &rep, sizeof(rep));
+	return rnic_conn_accept(s->client.conn, s->id, &s->queues.qp[0], &rep, sizeof(rep));
 }

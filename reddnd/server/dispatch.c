@@ -372,22 +372,26 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	report_unlisted_later(d);
 }
 
-static void on_established(void *arg, struct rnic_conn *conn)
+static void on_established(void *arg, uint64_t number)
 {
 	struct dispatch *d = arg;
-	struct session *s = rnic_conn_user(conn);
+	struct session *s = dispatch_find(d, number);
 
+	if (!s)
+		return;
 	timers_established(&d->timers, s);
 	log_at(LOG_DEBUG, s->id, "connected");
 }
 
-static void on_gone(void *arg, struct rnic_conn *conn, const char *why)
+static void on_gone(void *arg, uint64_t number, const char *why)
 {
 	struct dispatch *d = arg;
-	struct session *s = rnic_conn_user(conn);
+	struct session *s;
 
 	drain(d);
-	dispatch_end(d, s, REDDN_WIRE_END_CLIENT, why);
+	s = dispatch_find(d, number);
+	if (s)
+		dispatch_end(d, s, REDDN_WIRE_END_CLIENT, why);
 	collect(d);
 }
 

@@ -77,7 +77,6 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		return r;
 	}
 	generation_ref(s->offload->generation);
-	rnic_conn_set_user(client->conn, s);
 	*out = steal_ptr(&s);
 	return 0;
 }
