@@ -12,7 +12,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* IOVA of the arena's first page. Blocks lie below the regions (region.h), in the order of the arena. Not 0,
  * so that an address field that was not filled in points nowhere. */
@@ -100,6 +102,23 @@ struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
 	return pd->dev;
 }
 
+static int make_uar(struct rnic_device *dev)
+{
+	int fd = dev->ctx->cmd_fd, r = rnic_devx_uar_alloc(fd, &dev->uar);
+	void *page;
+
+	if (r < 0)
+		return r;
+	page = mmap(NULL, dev->uar.mmap_size, PROT_WRITE, MAP_SHARED, fd, (off_t)dev->uar.mmap_off);
+	if (page == MAP_FAILED) {
+		r = -errno;
+		rnic_devx_uar_free(fd, dev->uar.handle);
+		return r;
+	}
+	dev->uar_page = page;
+	return 0;
+}
+
 static int prepare(struct rnic_device *dev)
 {
 	int r;
@@ -111,20 +130,16 @@ static int prepare(struct rnic_device *dev)
 		r = rnic_own_path_find(dev);
 	if (r < 0)
 		return r;
-	dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
-	if (!dev->uar) /* older kernels have only this kind */
-		dev->uar = mlx5dv_devx_alloc_uar(dev->ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
-	if (!dev->uar)
-		return log_errno(-errno, "%s: cannot get a doorbell page", rnic_device_name(dev));
+	r = make_uar(dev);
+	if (r < 0)
+		return log_errno(r, "%s: cannot get a doorbell page", rnic_device_name(dev));
 	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
 	if (r)
 		return log_errno(-abs(r), "%s: cannot get its event queue", rnic_device_name(dev));
-	dev->events = mlx5dv_devx_create_event_channel(
-		dev->ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
-	if (!dev->events)
-		return log_errno(-errno, "%s: cannot make an event channel", rnic_device_name(dev));
-	r = set_nonblocking(dev->events->fd);
-	return r < 0 ? r : set_nonblocking(dev->ctx->async_fd);
+	r = rnic_devx_event_fd(dev->ctx->cmd_fd, &dev->events);
+	if (r < 0)
+		return log_errno(r, "%s: cannot make an event channel", rnic_device_name(dev));
+	return set_nonblocking(dev->ctx->async_fd);
 }
 
 static struct ibv_device *choose(struct ibv_device **list, int n, const char *name)
@@ -161,6 +176,7 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 
 	if (!dev)
 		return -ENOMEM;
+	dev->events = -1;
 	list = ibv_get_device_list(&n);
 	if (!list)
 		return log_errno(-errno, "cannot list RDMA devices");
@@ -185,10 +201,12 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 
 void rnic_device_close(struct rnic_device *dev)
 {
-	if (dev->events)
-		mlx5dv_devx_destroy_event_channel(dev->events);
-	if (dev->uar)
-		mlx5dv_devx_free_uar(dev->uar);
+	if (dev->events >= 0)
+		close(dev->events);
+	if (dev->uar_page) {
+		munmap(dev->uar_page, dev->uar.mmap_size);
+		rnic_devx_uar_free(dev->ctx->cmd_fd, dev->uar.handle);
+	}
 	if (dev->pd)
 		rnic_pd_free(dev->pd);
 	if (dev->ctx)
@@ -218,18 +236,12 @@ void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observe
 
 int rnic_device_event_fd(const struct rnic_device *dev)
 {
-	return dev->events->fd;
+	return dev->events;
 }
 
 int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie)
 {
-	struct mlx5dv_devx_async_event_hdr event;
-	ssize_t n = mlx5dv_devx_get_event(dev->events, &event, sizeof(event));
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	*cookie = event.cookie;
-	return 1;
+	return rnic_devx_next_event(dev->events, cookie);
 }
 
 int rnic_device_async_fd(const struct rnic_device *dev)
@@ -256,13 +268,7 @@ int rnic_device_read_async(struct rnic_device *dev)
  * offsets must be multiples of a 64th of those, so it is asked to use pages of 4 KiB (Linux hw/mlx5/devx.c,
  * devx_umem_reg_cmd_alloc).
  */
-static struct mlx5dv_devx_umem *register_queues(struct rnic_device *dev, void *mem, uint64_t size)
-{
-	struct mlx5dv_devx_umem_in in = {
-		.addr = mem, .size = size, .access = IBV_ACCESS_LOCAL_WRITE, .pgsz_bitmap = 4096};
-
-	return mlx5dv_devx_umem_reg_ex(dev->ctx, &in);
-}
+enum { QUEUE_PAGE = 4096 };
 
 int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size)
@@ -278,12 +284,13 @@ int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena 
 	b->pd = pd;
 	b->arena = arena;
 	b->mem = rnic_arena_at(arena, b->offset);
-	b->umem = register_queues(dev, b->mem, size);
-	if (!b->umem) {
-		r = log_errno(-errno, "cannot pin %" PRIu64 " bytes of queue memory", size);
+	r = rnic_devx_umem_reg(dev->ctx->cmd_fd, b->mem, size, QUEUE_PAGE, &b->umem, &b->umem_id);
+	if (r < 0) {
+		log_errno(r, "cannot pin %" PRIu64 " bytes of queue memory", size);
 		rnic_block_deinit(b);
 		return r;
 	}
+	b->pinned = true;
 	if (code_size == 0)
 		return 0;
 	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
@@ -302,18 +309,17 @@ int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena 
 
 void rnic_block_deinit(struct rnic_block *b)
 {
-	int r = 0;
+	int r, e;
 
 	if (!b->dev)
 		return;
-	if (b->mr)
-		r = ibv_dereg_mr(b->mr);
-	if (b->umem && mlx5dv_devx_umem_dereg(b->umem))
-		r = errno ? errno : EBUSY;
+	r = b->mr ? -ibv_dereg_mr(b->mr) : 0;
+	e = b->pinned ? rnic_devx_umem_dereg(b->dev->ctx->cmd_fd, b->umem) : 0;
+	r = r < 0 ? r : e;
 	/* Memory that the device still holds must never be given to another session */
 	if (r)
 		log_error("the device does not release queue memory at %#" PRIx64 ": %s", b->offset,
-			strerror(abs(r)));
+			strerror(-r));
 	else
 		rnic_arena_release(b->arena, b->offset);
 	*b = (struct rnic_block){0};

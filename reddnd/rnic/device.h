@@ -59,8 +59,9 @@ struct rnic_block {
 	uint64_t offset; /* in the arena */
 	uint64_t size;   /* bytes */
 	uint8_t *mem;
-	struct mlx5dv_devx_umem *umem;
-	struct ibv_mr *mr; /* NULL when code_size was 0 */
+	bool pinned;
+	uint32_t umem, umem_id; /* handle, and what commands name it by */
+	struct ibv_mr *mr;      /* NULL when code_size was 0 */
 	uint64_t code_off;
 	uint64_t iova; /* of mem + code_off */
 	uint32_t lkey, rkey;

@@ -6,6 +6,7 @@
 #define RNIC_INTERNAL_H
 
 #include "reddnd/rnic/device.h"
+#include "reddnd/rnic/devx.h"
 #include "reddnd/rnic/queue.h"
 
 #include <infiniband/mlx5dv.h>
@@ -37,8 +38,9 @@ struct rnic_path {
 struct rnic_device {
 	struct ibv_context *ctx;
 	struct rnic_pd *pd;
-	struct mlx5dv_devx_uar *uar;
-	struct mlx5dv_devx_event_channel *events;
+	struct rnic_devx_uar uar;
+	uint8_t *uar_page; /* mapped; NULL: there is none yet */
+	int events;        /* descriptor; -1: there is none yet */
 	uint32_t eqn;
 	uint32_t psn_secret; /* first PSN of loopback queues */
 	bool lost;

@@ -86,7 +86,7 @@ static int wait_cqe(struct master_qp *m)
  * destroyed, and made again for the next WQE. */
 static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
 {
-	int r = m->qp.obj ? 0 : make_queues(m);
+	int r = m->qp.dev ? 0 : make_queues(m);
 
 	if (r < 0)
 		return r;

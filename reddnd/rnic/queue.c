@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { UAR_CQ_DOORBELL = 0x20, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
+enum { UAR_CQ_DOORBELL = 0x20, UAR_DOORBELL = 0x800, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
 #define ARM_ERRORS_ONLY (1u << 24)
 
 /* Event types, Linux include/linux/mlx5/device.h */
@@ -38,33 +38,23 @@ static void ring(void *reg, uint64_t be_value)
 	barrier_doorbell();
 }
 
-static struct mlx5dv_devx_obj *create(
-	struct rnic_device *dev, const char *what, const uint8_t *in, size_t in_size, uint32_t *number)
+static int create(struct rnic_device *dev, const char *what, const uint8_t *in, size_t in_size,
+	uint32_t *handle, uint32_t *number)
 {
 	uint8_t out[16] = {0};
-	struct mlx5dv_devx_obj *obj;
-	int e;
+	int r = rnic_devx_create(dev->ctx->cmd_fd, in, in_size, out, sizeof(out), handle);
 
-	errno = 0;
-	obj = mlx5dv_devx_obj_create(dev->ctx, in, in_size, out, sizeof(out));
-	if (obj) {
-		*number = (uint32_t)prm_get(out, PRM_out_objn);
-		return obj;
-	}
-	e = errno ? errno : EIO;
-	log_error("cannot make a %s: %s (firmware status %#x, syndrome %#x)", what, strerror(e),
-		(unsigned)prm_get(out, PRM_out_status), (unsigned)prm_get(out, PRM_out_syndrome));
-	errno = e;
-	return NULL;
+	if (r < 0)
+		return log_errno(r, "cannot make a %s (firmware status %#x, syndrome %#x)", what,
+			(unsigned)prm_get(out, PRM_out_status), (unsigned)prm_get(out, PRM_out_syndrome));
+	*number = (uint32_t)prm_get(out, PRM_out_objn);
+	return 0;
 }
 
 static int subscribe(
-	struct rnic_device *dev, struct mlx5dv_devx_obj *obj, uint16_t *events, size_t n, uint64_t cookie)
+	struct rnic_device *dev, uint32_t handle, const uint16_t *events, size_t n, uint64_t cookie)
 {
-	int r = mlx5dv_devx_subscribe_devx_event(
-		dev->events, obj, (uint16_t)(n * sizeof(*events)), events, cookie);
-
-	return r ? -abs(errno ? errno : r) : 0;
+	return rnic_devx_subscribe(dev->ctx->cmd_fd, dev->events, handle, events, n, cookie);
 }
 
 static unsigned log2_of(uint32_t v)
@@ -79,11 +69,11 @@ static unsigned log2_of(uint32_t v)
 int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
 {
 	uint8_t in[PRM_SIZE_create_cq_in] = {0}, *cqc = in + PRM_create_cq_in_cq_context_byte;
-	uint16_t event = EVENT_COMP;
+	const uint16_t event = EVENT_COMP;
+	struct rnic_device *dev = block->dev;
 	int r;
 
 	*cq = (struct rnic_cq){
-		.dev = block->dev,
 		.log_size = attr->log_size,
 		.cqes = block->mem + attr->cqes_off,
 		.db = (uint32_t *)(block->mem + attr->db_off),
@@ -93,21 +83,22 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 	cq->db[DB_CONSUMER] = cq->db[DB_ARM] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
 	prm_set(in, PRM_create_cq_in_cq_umem_offset, attr->cqes_off);
-	prm_set(in, PRM_create_cq_in_cq_umem_id, block->umem->umem_id);
+	prm_set(in, PRM_create_cq_in_cq_umem_id, block->umem_id);
 	prm_set(in, PRM_create_cq_in_cq_umem_valid, 1);
 	prm_set(cqc, PRM_cqc_dbr_umem_valid, 1);
-	prm_set(cqc, PRM_cqc_dbr_umem_id, block->umem->umem_id);
+	prm_set(cqc, PRM_cqc_dbr_umem_id, block->umem_id);
 	prm_set(cqc, PRM_cqc_dbr_addr, attr->db_off);
 	prm_set(cqc, PRM_cqc_oi, attr->overrun_ignore);
 	prm_set(cqc, PRM_cqc_log_cq_size, attr->log_size);
-	prm_set(cqc, PRM_cqc_uar_page, cq->dev->uar->page_id);
-	prm_set(cqc, PRM_cqc_c_eqn_or_apu_element, cq->dev->eqn);
+	prm_set(cqc, PRM_cqc_uar_page, dev->uar.page_id);
+	prm_set(cqc, PRM_cqc_c_eqn_or_apu_element, dev->eqn);
 	prm_set(cqc, PRM_cqc_cq_period, attr->moderate_us);
 	prm_set(cqc, PRM_cqc_cq_max_count, attr->moderate_count);
-	cq->obj = create(cq->dev, "completion queue", in, sizeof(in), &cq->cqn);
-	if (!cq->obj)
-		return -errno;
-	r = subscribe(cq->dev, cq->obj, &event, 1, attr->cookie);
+	r = create(dev, "completion queue", in, sizeof(in), &cq->handle, &cq->cqn);
+	if (r < 0)
+		return r;
+	cq->dev = dev;
+	r = subscribe(dev, cq->handle, &event, 1, attr->cookie);
 	if (r < 0) {
 		log_errno(r, "cannot subscribe to the events of a completion queue");
 		rnic_cq_deinit(cq);
@@ -118,8 +109,10 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 
 void rnic_cq_deinit(struct rnic_cq *cq)
 {
-	if (cq->obj && mlx5dv_devx_obj_destroy(cq->obj))
-		log_error("cannot destroy completion queue %#x: %s", cq->cqn, strerror(errno));
+	int r = cq->dev ? rnic_devx_destroy(cq->dev->ctx->cmd_fd, cq->handle) : 0;
+
+	if (r < 0)
+		log_error("cannot destroy completion queue %#x: %s", cq->cqn, strerror(-r));
 	*cq = (struct rnic_cq){0};
 }
 
@@ -177,7 +170,7 @@ void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
 		(cq->arm_sn++ & 3) << 28 | (errors_only ? ARM_ERRORS_ONLY : 0) | (cq->consumer & 0xffffff);
 
 	store_record(&cq->db[DB_ARM], word);
-	ring((uint8_t *)cq->dev->uar->base_addr + UAR_CQ_DOORBELL, htobe64((uint64_t)word << 32 | cq->cqn));
+	ring(cq->dev->uar_page + UAR_CQ_DOORBELL, htobe64((uint64_t)word << 32 | cq->cqn));
 }
 
 int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
@@ -249,12 +242,12 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
 {
 	uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte;
-	uint16_t events[] = {EVENT_QP_FATAL, EVENT_QP_REQUEST, EVENT_QP_ACCESS};
+	const uint16_t events[] = {EVENT_QP_FATAL, EVENT_QP_REQUEST, EVENT_QP_ACCESS};
 	size_t rq_bytes = (size_t)attr->rq_entries * attr->rq_stride;
+	struct rnic_device *dev = block->dev;
 	int r;
 
 	*qp = (struct rnic_qp){
-		.dev = block->dev,
 		.rq = rq_bytes ? block->mem + attr->wq_off : NULL,
 		.sq = block->mem + attr->wq_off + rq_bytes,
 		.sq_wqebbs = attr->sq_wqebbs,
@@ -265,12 +258,12 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
 	prm_set(in, PRM_create_qp_in_wq_umem_offset, attr->wq_off);
-	prm_set(in, PRM_create_qp_in_wq_umem_id, block->umem->umem_id);
+	prm_set(in, PRM_create_qp_in_wq_umem_id, block->umem_id);
 	prm_set(in, PRM_create_qp_in_wq_umem_valid, 1);
 	prm_set(qpc, PRM_qpc_st, RC_SERVICE);
 	prm_set(qpc, PRM_qpc_pm_state, PATH_MIGRATED);
 	prm_set(qpc, PRM_qpc_pd, block->pd->pdn);
-	prm_set(qpc, PRM_qpc_uar_page, qp->dev->uar->page_id);
+	prm_set(qpc, PRM_qpc_uar_page, dev->uar.page_id);
 	prm_set(qpc, PRM_qpc_log_sq_size, log2_of(attr->sq_wqebbs));
 	if (rq_bytes) {
 		prm_set(qpc, PRM_qpc_log_rq_size, log2_of(attr->rq_entries));
@@ -281,12 +274,12 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	prm_set(qpc, PRM_qpc_cqn_snd, attr->send_cq->cqn);
 	prm_set(qpc, PRM_qpc_cqn_rcv, (attr->recv_cq ? attr->recv_cq : attr->send_cq)->cqn);
 	prm_set(qpc, PRM_qpc_dbr_umem_valid, 1);
-	prm_set(qpc, PRM_qpc_dbr_umem_id, block->umem->umem_id);
+	prm_set(qpc, PRM_qpc_dbr_umem_id, block->umem_id);
 	prm_set(qpc, PRM_qpc_dbr_addr, attr->db_off);
 	/* A device in real-time clock mode refuses free-running timestamps, which are 0. CQs have no such
 	 * field
 	 */
-	prm_set(qpc, PRM_qpc_ts_format, qp->dev->caps.ts_formats ? PRM_TS_DEFAULT : PRM_TS_FREE_RUNNING);
+	prm_set(qpc, PRM_qpc_ts_format, dev->caps.ts_formats ? PRM_TS_DEFAULT : PRM_TS_FREE_RUNNING);
 	/* WAIT and SEND_EN take a master; a managed SQ is the slave of a SEND_EN, and may be both */
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);
@@ -294,11 +287,12 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	/* Received and read bytes must go to the scatter list, never into the CQE */
 	prm_set(qpc, PRM_qpc_cs_req, 0);
 	prm_set(qpc, PRM_qpc_cs_res, 0);
-	qp->obj = create(qp->dev, "queue pair", in, sizeof(in), &qp->qpn);
-	if (!qp->obj)
-		return -errno;
+	r = create(dev, "queue pair", in, sizeof(in), &qp->handle, &qp->qpn);
+	if (r < 0)
+		return r;
+	qp->dev = dev;
 	/* Error CQEs report nearly everything, so a device without these events suffices */
-	r = subscribe(qp->dev, qp->obj, events, COUNT(events), attr->cookie);
+	r = subscribe(dev, qp->handle, events, COUNT(events), attr->cookie);
 	if (r < 0)
 		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
 	return 0;
@@ -344,15 +338,11 @@ static int modify(struct rnic_qp *qp, enum prm_opcode op, uint8_t *in, size_t in
 
 	prm_set(in, PRM_in_opcode, op);
 	prm_set(in, PRM_in_objn, qp->qpn);
-	errno = 0;
-	r = mlx5dv_devx_obj_modify(qp->obj, in, in_size, out, sizeof(out));
-	if (!r)
-		return 0;
-	r = errno ? errno : abs(r);
-	log_error("queue pair %#x: command %#x failed: %s (firmware status %#x, syndrome %#x)", qp->qpn,
-		(unsigned)op, strerror(r), (unsigned)prm_get(out, PRM_out_status),
-		(unsigned)prm_get(out, PRM_out_syndrome));
-	return -r;
+	r = rnic_devx_modify(qp->dev->ctx->cmd_fd, qp->handle, in, in_size, out, sizeof(out));
+	return r < 0 ? log_errno(r, "queue pair %#x: command %#x failed (firmware status %#x, syndrome %#x)",
+			       qp->qpn, (unsigned)op, (unsigned)prm_get(out, PRM_out_status),
+			       (unsigned)prm_get(out, PRM_out_syndrome))
+		     : 0;
 }
 
 static void set_access(uint8_t *qpc, const struct rnic_device *dev, bool remote)
@@ -441,14 +431,16 @@ void rnic_qp_stop(struct rnic_qp *qp)
 {
 	uint8_t in[PRM_SIZE_qp_2err_in] = {0};
 
-	if (qp->obj)
+	if (qp->dev)
 		modify(qp, PRM_OP_2ERR_QP, in, sizeof(in));
 }
 
 void rnic_qp_deinit(struct rnic_qp *qp)
 {
-	if (qp->obj && mlx5dv_devx_obj_destroy(qp->obj))
-		log_error("cannot destroy queue pair %#x: %s", qp->qpn, strerror(errno));
+	int r = qp->dev ? rnic_devx_destroy(qp->dev->ctx->cmd_fd, qp->handle) : 0;
+
+	if (r < 0)
+		log_error("cannot destroy queue pair %#x: %s", qp->qpn, strerror(-r));
 	*qp = (struct rnic_qp){0};
 }
 
@@ -472,5 +464,5 @@ void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]
 	memcpy(&head, slot, sizeof(head));
 	qp->sq_posted++;
 	store_record(&qp->db[DB_SEND], qp->sq_posted);
-	ring(qp->dev->uar->reg_addr, head);
+	ring(qp->dev->uar_page + UAR_DOORBELL, head);
 }

@@ -25,8 +25,8 @@ enum {
  */
 
 struct rnic_cq {
-	struct rnic_device *dev;
-	struct mlx5dv_devx_obj *obj;
+	struct rnic_device *dev; /* NULL: there is no queue */
+	uint32_t handle;
 	uint32_t cqn;
 	unsigned log_size;
 	uint8_t *cqes;
@@ -80,8 +80,8 @@ const char *rnic_syndrome_text(uint8_t syndrome);
  */
 
 struct rnic_qp {
-	struct rnic_device *dev;
-	struct mlx5dv_devx_obj *obj;
+	struct rnic_device *dev; /* NULL: there is no queue */
+	uint32_t handle;
 	uint32_t qpn;
 	uint8_t *sq, *rq;
 	uint32_t sq_wqebbs; /* power of two */

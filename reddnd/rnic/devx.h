@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * devx.h - objects of a device file by their handles, by ioctl(2) (<rdma/rdma_user_ioctl_cmds.h>,
+ * <rdma/mlx5_user_ioctl_cmds.h>). libmlx5 keeps the handles of DEVX objects to itself (struct
+ * mlx5dv_devx_obj), and a successor process needs them: a handle is all that the kernel knows an object by.
+ *
+ * Any process that has the file may use it so, unlike write(2) (Linux core/uverbs_ioctl.c checks no
+ * credentials).
+ *
+ * Thread rules: any. Errors: negative errno, not logged. A command that firmware refuses leaves status and
+ * syndrome in @out (PRM_out_status, PRM_out_syndrome).
+ */
+#ifndef RNIC_DEVX_H
+#define RNIC_DEVX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** @in, @out: mailboxes. *@handle: what the other calls name the object by. */
+int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle);
+int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
+int rnic_devx_destroy(int fd, uint32_t handle);
+
+/** Memory that commands name as *@id. Firmware gets it in pages of @page bytes. The device writes
+ * there. */
+int rnic_devx_umem_reg(int fd, void *mem, uint64_t size, uint64_t page, uint32_t *handle, uint32_t *id);
+int rnic_devx_umem_dereg(int fd, uint32_t handle);
+
+/** A doorbell page: what queues are created with, and where mmap(2) has it. */
+struct rnic_devx_uar {
+	uint32_t handle;
+	uint32_t page_id;
+	uint64_t mmap_off, mmap_size;
+};
+
+int rnic_devx_uar_alloc(int fd, struct rnic_devx_uar *uar);
+int rnic_devx_uar_free(int fd, uint32_t handle);
+
+/** A non-blocking descriptor that the cookies of events are read from. */
+int rnic_devx_event_fd(int fd, int *events);
+/** Events of these types of an object; @cookie comes with each. */
+int rnic_devx_subscribe(
+	int fd, int events, uint32_t handle, const uint16_t *types, size_t n, uint64_t cookie);
+/** 1 and the cookie of an event, or 0 when there is none. */
+int rnic_devx_next_event(int events, uint64_t *cookie);
+
+#endif
