@@ -230,6 +230,32 @@ int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t
  * but has_variant. -EBUSY while a window shows a part of it.
  */
 int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *attr);
+
+/* How many indirect keys may lead to memory one by way of another, and how many pieces one may have. Linux's
+ * device.h has max_indirection and log_max_klm_list_size; the values of ConnectX-5 are assumed. */
+enum { HW_INDIRECTIONS = 4, HW_LOG_MAX_PIECES = 16, HW_MAX_PIECES = 1 << HW_LOG_MAX_PIECES };
+
+struct hw_piece {
+	uint64_t va;
+	uint32_t key, len;
+};
+
+/* A key over other keys of its PD, which are looked up when it is used. */
+struct hw_indirect_attr {
+	uint32_t pdn;
+	uint64_t iova, len;
+	unsigned access;
+	uint8_t variant;
+	bool remote_inval;
+	bool umr;  /* UMR may give it other pieces, @max at most */
+	bool free; /* unusable until UMR has */
+	unsigned max, n;
+	const struct hw_piece *pieces; /* copied */
+};
+
+/** -EINVAL: no piece or too many are asked for. Windows cannot be bound to it. */
+int hw_indirect_create(struct hw_dev *dev, const struct hw_indirect_attr *attr, uint32_t *key);
+
 /** -EBUSY while a window shows a part of it. */
 int hw_mkey_destroy(struct hw_dev *dev, uint32_t key);
 /** A memory window of @type 1 or 2, which shows nothing until a queue binds it. A key like others, but never

@@ -38,28 +38,39 @@ static void fill(struct hw_dev *dev, struct hw_mkey *k, const struct hw_mkey_att
 	dev->mems++;
 }
 
-int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key)
+int hw_mkey_new(struct hw_dev *dev, uint32_t pdn, uint8_t variant, struct hw_mkey **out)
 {
-	struct hw_mkey *k;
+	struct hw_mkey *k = calloc(1, sizeof(*k));
 	uint32_t index;
-	int err = check(attr);
+	int err;
 
-	if (err)
-		return err;
-	k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
-	err = hw_pd_ref(dev, attr->pdn);
+	err = hw_pd_ref(dev, pdn);
 	if (!err) {
 		err = hw_table_add(&dev->mkeys, k, &index);
 		if (err)
-			hw_pd_unref(dev, attr->pdn);
+			hw_pd_unref(dev, pdn);
 	}
 	if (err) {
 		free(k);
 		return err;
 	}
-	k->key = index << 8 | (attr->has_variant ? attr->variant : ++dev->key_variant);
+	k->key = index << 8 | variant;
+	k->pdn = k->owner = pdn;
+	*out = k;
+	return 0;
+}
+
+int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key)
+{
+	struct hw_mkey *k;
+	int err = check(attr);
+
+	if (!err)
+		err = hw_mkey_new(dev, attr->pdn, attr->has_variant ? attr->variant : ++dev->key_variant, &k);
+	if (err)
+		return err;
 	fill(dev, k, attr);
 	*key = k->key;
 	return 0;
@@ -72,7 +83,7 @@ int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *
 	uint32_t pdn;
 	int err = check(attr);
 
-	if (!k || k->key != key || k->window_type)
+	if (!k || k->key != key || k->window_type || k->pieces)
 		return -EINVAL;
 	if (k->windows)
 		return -EBUSY;

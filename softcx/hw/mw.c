@@ -2,51 +2,23 @@
 #include "softcx/hw/mw.h"
 
 #include "softcx/hw/inflight.h"
+#include "softcx/hw/umr.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-/* Segments of the WQE, bytes from its start */
-enum {
-	UMR = 16,
-	UMR_OCTOWORDS = UMR + 4,
-	CONTEXT = UMR + 48,
-	CONTEXT_ACCESS = CONTEXT + 2,
-	CONTEXT_QPN_KEY = CONTEXT + 4,
-	CONTEXT_START = CONTEXT + 16,
-	CONTEXT_LEN = CONTEXT + 24,
-	KLM = CONTEXT + 64,
-	FREE_DS = KLM / WQE_DS,
-	BIND_DS = FREE_DS + 64 / WQE_DS,
-};
-enum { CHECK_QPN = 1 << 3, TRANSLATION = 1 << 4, CHECK_FREE = 1 << 5, INLINE = 1 << 7 };     /* UMR flags */
-enum { CONTEXT_FREE = 1 << 6 };                                                              /* byte 0 */
-enum { LOCAL_WRITE = 1 << 3, REMOTE_READ = 1 << 4, REMOTE_WRITE = 1 << 5, ATOMIC = 1 << 6 }; /* access */
+enum { KLM = UMR_DATA, BIND_DS = UMR_FREE_DS + 64 / WQE_DS };
 enum { REFUSED = HW_FAULT(CQE_SYND_MW_BIND, HW_VENDOR_WQE) };
 
 int hw_mw_create(struct hw_dev *dev, uint32_t pdn, unsigned type, uint32_t *key)
 {
 	struct hw_mkey *k;
-	uint32_t index;
 	int err;
 
 	if (type != 1 && type != 2)
 		return -EINVAL;
-	k = calloc(1, sizeof(*k));
-	if (!k)
-		return -ENOMEM;
-	err = hw_pd_ref(dev, pdn);
-	if (!err) {
-		err = hw_table_add(&dev->mkeys, k, &index);
-		if (err)
-			hw_pd_unref(dev, pdn);
-	}
-	if (err) {
-		free(k);
+	err = hw_mkey_new(dev, pdn, ++dev->key_variant, &k);
+	if (err)
 		return err;
-	}
-	k->key = index << 8 | ++dev->key_variant;
-	k->pdn = pdn;
 	k->owner = hw_mw_owner_pd(pdn);
 	k->window_type = (uint8_t)type;
 	k->remote_inval = type == 2; /* as Linux has it: hw/mlx5/mr.c, mlx5_ib_alloc_mw */
@@ -72,22 +44,16 @@ void hw_mw_free(struct hw_mkey *window)
 	window->owner = hw_mw_owner_pd(window->pdn);
 }
 
-static unsigned rights(uint8_t flags)
-{
-	return (flags & LOCAL_WRITE ? HW_LOCAL_WRITE : 0) | (flags & REMOTE_READ ? HW_REMOTE_READ : 0) |
-	       (flags & REMOTE_WRITE ? HW_REMOTE_WRITE : 0) | (flags & ATOMIC ? HW_REMOTE_ATOMIC : 0);
-}
-
 static int bind(const struct hw_wqe *w, struct hw_mkey *window)
 {
 	uint64_t len = wqe_get64(w->p + CONTEXT_LEN), addr = wqe_get64(w->p + KLM + 8), at;
 	uint32_t lkey = wqe_get32(w->p + KLM + 4);
 	struct hw_mkey *parent = hw_table_get(&w->qp->dev->mkeys, lkey >> 8);
-	unsigned access = rights(w->p[CONTEXT_ACCESS]);
+	unsigned access = umr_rights(w->p[CONTEXT_ACCESS]);
 
-	if (!len || len != wqe_get32(w->p + KLM) || ((w->p[UMR] & CHECK_FREE) && window->parent))
+	if (!len || len != wqe_get32(w->p + KLM) || ((w->p[UMR] & UMR_CHECK_FREE) && window->parent))
 		return REFUSED;
-	if (!parent || parent->key != lkey || parent->window_type || parent->invalid ||
+	if (!parent || parent->key != lkey || parent->window_type || parent->pieces || parent->invalid ||
 		parent->pdn != window->pdn)
 		return REFUSED;
 	at = addr - parent->iova;
@@ -119,14 +85,14 @@ int hw_mw_exec(const struct hw_wqe *w)
 	bool binds;
 	int ret = 0;
 
-	if (w->ds < FREE_DS || !(w->p[UMR] & TRANSLATION) || !(w->p[UMR] & INLINE))
+	if (!(w->p[UMR] & UMR_TRANSLATION) || !(w->p[UMR] & UMR_INLINE))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	binds = wqe_get16(w->p + UMR_OCTOWORDS) != 0;
 	if (binds && w->ds < BIND_DS)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	if (!window || !window->window_type || window->pdn != w->qp->pdn)
 		return REFUSED;
-	if ((w->p[UMR] & CHECK_QPN) && window->parent && window->window_type == 2 &&
+	if ((w->p[UMR] & UMR_CHECK_QPN) && window->parent && window->window_type == 2 &&
 		window->owner != hw_mw_owner_qp(w->qp->qpn))
 		return REFUSED;
 	if (!binds && !(w->p[CONTEXT] & CONTEXT_FREE))

@@ -25,7 +25,7 @@ static inline uint32_t hw_mw_owner_qp(uint32_t qpn)
 	return qpn | 1u << 31;
 }
 
-int hw_mw_exec(const struct hw_wqe *w);  /* 0 or a fault */
+int hw_mw_exec(const struct hw_wqe *w);  /* a UMR WQE with a context; 0 or a fault */
 void hw_mw_free(struct hw_mkey *window); /* shows nothing any more */
 
 #endif

@@ -4,6 +4,7 @@
 #include "softcx/hw/atomic.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/grh.h"
+#include "softcx/hw/indirect.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/mw.h"
 #include "softcx/hw/resp.h"
@@ -327,8 +328,8 @@ int hw_op_exec(struct hw_wqe *w)
 	case WQE_OP_RECV_EN:
 		return hw_enable_exec(w);
 	case WQE_OP_UMR:
-		if (qp->type != HW_UD) /* IB: windows are for RC and UC */
-			return hw_mw_exec(w);
+		if (qp->type != HW_UD) /* IB: windows are for RC and UC; of keys assumed */
+			return hw_umr_exec(w);
 		break;
 	case WQE_OP_LOCAL_INVAL:
 		return hw_key_invalidate(qp->dev, wqe_get32(w->p + WQE_IMM), qp->pdn, false)

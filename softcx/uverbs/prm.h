@@ -17,6 +17,7 @@ enum {
 	PRM_OBJ_SCHED_ELEMENT = 0x26,
 	PRM_CAP_QOS = 0xc,
 	PRM_SIZE_sched_element_in = 144, PRM_SIZE_sched_element = 128,
+	PRM_SIZE_klm = 16,
 	PRM_SIZE_create_rmp_in = 272, PRM_SIZE_create_rmp_out = 16,
 	PRM_SIZE_modify_qp_ext_in = 464, /* INIT2INIT and RTS2RTS with their extension */
 };
@@ -24,8 +25,13 @@ enum {
 #define PRM_create_mkey_in_mkey_umem_id 0x320, 32
 #define PRM_create_mkey_in_mkey_umem_offset 0x340, 64
 #define PRM_query_mkey_out_mkc_byte 0x010
+#define PRM_create_mkey_in_klm_pas_mtt_byte 0x110 /* PRM_SIZE_klm bytes each */
+#define PRM_klm_byte_count 0x000, 32
+#define PRM_klm_mkey 0x020, 32
+#define PRM_klm_address 0x040, 64
 #define PRM_mkc_access_mode_4_2 0x003, 3
 #define PRM_mkc_umr_en 0x010, 1
+#define PRM_mkc_bsf_en 0x061, 1
 #define PRM_mkc_en_rinval 0x067, 1
 
 #define PRM_create_rmp_in_wq_byte 0x050 /* of the context at 0x020 */
@@ -59,6 +65,9 @@ enum {
 #define PRM_modify_qp_in_queue_group_requester 0x8a0, 32
 #define PRM_modify_qp_in_queue_group_responder 0x8c0, 32
 
+#define PRM_cmd_hca_cap_max_indirection 0x100, 8
+#define PRM_cmd_hca_cap_fixed_buffer_size 0x108, 1
+#define PRM_cmd_hca_cap_log_max_klm_list_size 0x11a, 6
 #define PRM_cmd_hca_cap_qpc_extension 0x122, 1
 #define PRM_cmd_hca_cap_rq_ts_format 0x442, 2
 #define PRM_cmd_hca_cap_log_max_msg 0x1c3, 5

@@ -646,7 +646,8 @@ static void test_mkey_refusals(void **state)
 	REFUSED(b, PRM_mkc_log_page_size, 11, 0x5c0019);
 	REFUSED(b, PRM_mkc_pd, pdn + 1, 0x5c0016);
 	REFUSED(b, PRM_mkc_access_mode_1_0, 0, 0x5c001a); /* physical addresses */
-	REFUSED(b, PRM_mkc_access_mode_1_0, 2, 0x5c001a); /* over other keys */
+	REFUSED(b, PRM_mkc_access_mode_1_0, 2, 0x5c0002); /* over other keys: their list is missing */
+	REFUSED(b, PRM_mkc_bsf_en, 1, 0x5c001a);          /* signatures */
 	REFUSED(b, PRM_mkc_free, 1, 0x5c001a);
 	REFUSED(b, PRM_mkc_qpn, 0x90, 0x5c001a);
 	memcpy(bad, in, sizeof(in));
@@ -654,6 +655,14 @@ static void test_mkey_refusals(void **state)
 	prm_set(b, PRM_mkc_rw, 1); /* IB: needs local write */
 	assert_int_equal(create(bad, sizeof(bad)), 0x5c0030);
 	assert_int_equal(create(in, 64), 0x5c0002);
+	/* over other keys */
+	prm_set(mkc, PRM_mkc_access_mode_1_0, 3);
+	prm_set(in, PRM_create_mkey_in_translations_octword_actual_size, 0);
+	prm_set(mkc, PRM_mkc_translations_octword_size, 1);
+	assert_int_equal(create(in, sizeof(in)), 0);
+	REFUSED(b, PRM_mkc_log_page_size, 11, 0x5c0019);
+	REFUSED(b, PRM_mkc_translations_octword_size, 0, 0x5c0019);
+	REFUSED(b, PRM_mkc_translations_octword_size, 1 << 17, 0x5c0019);
 }
 
 /* The handles of one kind of object, as a process that imported the file finds them. @max: handles to ask
