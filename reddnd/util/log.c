@@ -3,7 +3,11 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "reddnd/util/log.h"
 
+#include "reddnd/util/log-pace.h"
+#include "util/clock.h"
+
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +21,11 @@ static struct {
 	bool journal;
 	int max;
 } log_state = {false, LOG_INFO};
+
+static struct {
+	pthread_mutex_t lock;
+	struct log_pace pace;
+} pacing = {PTHREAD_MUTEX_INITIALIZER, {{{0}}}};
 
 static __thread FILE *tee;
 static __thread bool muted;
@@ -86,6 +95,23 @@ static void emit(int level, uint64_t session, const char *file, int line, const 
 		fprintf(stderr, "%s\n", text);
 }
 
+/* True: it may be written. What was left out before it is reported first */
+static bool may_emit(const char *file, int line)
+{
+	char text[100];
+	uint64_t more;
+	bool may;
+
+	pthread_mutex_lock(&pacing.lock);
+	may = log_pace_allows(&pacing.pace, file, line, clock_us(), &more);
+	pthread_mutex_unlock(&pacing.lock);
+	if (more) {
+		snprintf(text, sizeof(text), "%" PRIu64 " messages like the next one were left out", more);
+		emit(LOG_WARNING, 0, file, line, text);
+	}
+	return may;
+}
+
 void log_message(int level, uint64_t session, const char *file, int line, const char *format, ...)
 {
 	char text[1024];
@@ -98,7 +124,7 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 	va_end(ap);
 	if (tee && level <= LOG_ERR)
 		fprintf(tee, "%s\n", text);
-	if (!muted)
+	if (!muted && may_emit(file, line))
 		emit(level, session, file, line, text);
 }
 

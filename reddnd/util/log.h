@@ -10,6 +10,9 @@
  * one, and journald assigns an entry of sd-journal to no unit if its sender has ended. `systemctl status`
  * would not show why the daemon did not start.
  *
+ * Clients can cause some messages without end. Of each line of the source that logs, so many are written per
+ * second (log-pace.h); those that are left out are counted. Events have limits of their own.
+ *
  * Thread rules: log_init() before there are other threads; the others on any thread. Messages longer than
  * 1 KiB are cut.
  */

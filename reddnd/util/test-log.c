@@ -70,11 +70,33 @@ static void errors_to_the_journal(void **state)
 	assert_string_equal(got, "");
 }
 
+/* One line of the source cannot fill the journal */
+static void not_without_end(void **state)
+{
+	int before = dup(STDERR_FILENO), fd = memfd_create("stderr", 0);
+	struct stat st;
+
+	(void)state;
+	assert_true(fd >= 0 && before >= 0);
+	unsetenv("JOURNAL_STREAM");
+	log_init(LOG_INFO);
+	dup2(fd, STDERR_FILENO);
+	for (unsigned i = 0; i < 100000; i++)
+		log_error("again");
+	fflush(stderr);
+	dup2(before, STDERR_FILENO);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_in_range(st.st_size, 1000 * strlen("again\n"), 10000 * strlen("again\n"));
+	close(fd);
+	close(before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(to_a_terminal),
 		cmocka_unit_test(errors_to_the_journal),
+		cmocka_unit_test(not_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
