@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * observed.h - what a device does that its firmware does not report, as tests on the device have observed it
- * (reddnd/selftest). All zero: the least that chains need, and nothing that they can profit from.
+ * (reddnd/probe). All zero: the least that chains need, and nothing that they can profit from.
  */
 #ifndef RNIC_OBSERVED_H
 #define RNIC_OBSERVED_H

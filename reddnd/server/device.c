@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/device.h"
 
-#include "reddnd/selftest/selftest.h"
+#include "reddnd/probe/selftest.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/selftest/selftest.h"
+#include "reddnd/probe/selftest.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/selftest/testbed.h"
+#include "reddnd/probe/bed.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct words {
 #define LANES_BOUNDARY 0x0000000000008080ull
 
 struct test {
-	struct testbed bed;
+	struct bed bed;
 	struct words *words;
 	bool masked;
 };
@@ -38,72 +38,72 @@ struct test {
 
 static void cas_wqe(struct test *t, uint64_t *word, uint64_t *old)
 {
-	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_CAS, 4, 0);
+	uint8_t *w = bed_wqe(&t->bed, BED_WORK, WQE_OP_CAS, 4, 0);
 
-	testbed_remote(&t->bed, w, word);
+	bed_remote(&t->bed, w, word);
 	wqe_put64(w + WQE_ATOMIC, (uint64_t)WQE_OP_WRITE << 56);
 	wqe_put64(w + WQE_ATOMIC + 8, OPERAND);
-	testbed_sge(&t->bed, w + 48, old, sizeof(*old));
+	bed_sge(&t->bed, w + 48, old, sizeof(*old));
 }
 
 /* The first of two lanes is full: it must not carry into the second */
 static void masked_add_wqe(struct test *t)
 {
-	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_FETCH_ADD, 4, 0);
+	uint8_t *w = bed_wqe(&t->bed, BED_WORK, WQE_OP_MASKED_FETCH_ADD, 4, 0);
 
 	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
-	testbed_remote(&t->bed, w, &t->words->sum);
+	bed_remote(&t->bed, w, &t->words->sum);
 	wqe_put64(w + WQE_ATOMIC, LANES_ADD);
 	wqe_put64(w + WQE_ATOMIC + 8, LANES_BOUNDARY);
-	testbed_sge(&t->bed, w + 48, &t->words->old[0], 8);
+	bed_sge(&t->bed, w + 48, &t->words->old[0], 8);
 }
 
 /* Compares the low byte and replaces the second one */
 static void masked_cas_wqe(struct test *t)
 {
-	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_MASKED_CAS, 5, 0);
+	uint8_t *w = bed_wqe(&t->bed, BED_WORK, WQE_OP_MASKED_CAS, 5, 0);
 
 	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
-	testbed_remote(&t->bed, w, &t->words->swapped);
+	bed_remote(&t->bed, w, &t->words->swapped);
 	wqe_put64(w + WQE_ATOMIC, ~OPERAND);
 	wqe_put64(w + WQE_ATOMIC + 8, OPERAND & 0xff);
 	wqe_put64(w + WQE_ATOMIC + 16, 0xff00);
 	wqe_put64(w + WQE_ATOMIC + 24, 0xff);
-	testbed_sge(&t->bed, w + 64, &t->words->old[1], 8);
+	bed_sge(&t->bed, w + 64, &t->words->old[1], 8);
 }
 
 static void write_wqe(struct test *t, uint8_t opcode, uint8_t flags, uint64_t *to)
 {
-	uint8_t *w = testbed_wqe(&t->bed, TESTBED_TARGET, opcode, 3, flags);
+	uint8_t *w = bed_wqe(&t->bed, BED_TARGET, opcode, 3, flags);
 
-	testbed_remote(&t->bed, w, to);
-	testbed_sge(&t->bed, w + WQE_RDMA_SGE, &t->words->source, 8);
+	bed_remote(&t->bed, w, to);
+	bed_sge(&t->bed, w + WQE_RDMA_SGE, &t->words->source, 8);
 }
 
 static void lane_wqe(struct test *t, const uint64_t *word, unsigned target, uint8_t flags)
 {
-	uint8_t *w = testbed_wqe(&t->bed, TESTBED_WORK, WQE_OP_READ, 3, flags);
+	uint8_t *w = bed_wqe(&t->bed, BED_WORK, WQE_OP_READ, 3, flags);
 
-	testbed_remote(&t->bed, w, (const uint8_t *)word + 7);
-	testbed_sge(&t->bed, w + WQE_RDMA_SGE, testbed_at(&t->bed, TESTBED_TARGET, target) + WQE_OPCODE, 1);
+	bed_remote(&t->bed, w, (const uint8_t *)word + 7);
+	bed_sge(&t->bed, w + WQE_RDMA_SGE, bed_at(&t->bed, BED_TARGET, target) + WQE_OPCODE, 1);
 }
 
 static void sync_wqe(struct test *t, uint8_t opcode, uint32_t index, uint32_t object)
 {
-	testbed_sync(&t->bed, opcode, 0, index, object);
+	bed_sync(&t->bed, opcode, 0, index, object);
 }
 
 /* As many SENDs as RECVs. One RECV is enabled now, the other when the master QP ticks again */
 static void write_messages(struct test *t)
 {
-	struct testbed *bed = &t->bed;
-	uint32_t target = bed->qp[TESTBED_TARGET].qpn;
+	struct bed *bed = &t->bed;
+	uint32_t target = bed->qp[BED_TARGET].qpn;
 
 	for (unsigned i = 0; i < SENDS; i++) {
-		uint8_t *w = testbed_wqe(bed, TESTBED_TARGET, WQE_OP_SEND, 2, 0);
+		uint8_t *w = bed_wqe(bed, BED_TARGET, WQE_OP_SEND, 2, 0);
 
-		testbed_sge(bed, w + WQE_SEND_SGE, &t->words->source, 8);
-		testbed_sge(bed, bed->qp[TESTBED_TARGET].rq + (size_t)i * WQE_DS, &t->words->received[i], 8);
+		bed_sge(bed, w + WQE_SEND_SGE, &t->words->source, 8);
+		bed_sge(bed, bed->qp[BED_TARGET].rq + (size_t)i * WQE_DS, &t->words->received[i], 8);
 	}
 	sync_wqe(t, WQE_OP_RECV_EN, 1, target);
 	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES + SENDS, target);
@@ -113,7 +113,7 @@ static void write_messages(struct test *t)
 
 static void write_chain(struct test *t)
 {
-	struct testbed *bed = &t->bed;
+	struct bed *bed = &t->bed;
 	struct words *w = t->words;
 
 	*w = (struct words){.hit = htole64(OPERAND),
@@ -126,14 +126,14 @@ static void write_chain(struct test *t)
 	cas_wqe(t, &w->miss, &w->old[1]);
 	lane_wqe(t, &w->hit, 0, WQE_FENCE);
 	lane_wqe(t, &w->miss, 1, WQE_SIGNALLED);
-	sync_wqe(t, WQE_OP_WAIT, 0, bed->cq[TESTBED_WORK].cqn);
+	sync_wqe(t, WQE_OP_WAIT, 0, bed->cq[BED_WORK].cqn);
 	if (t->masked) {
 		masked_add_wqe(t);
 		masked_cas_wqe(t);
 	}
-	testbed_wqe(bed, TESTBED_WORK, WQE_OP_NOP, 1, WQE_FENCE | WQE_SIGNALLED);
-	sync_wqe(t, WQE_OP_WAIT, 1, bed->cq[TESTBED_WORK].cqn);
-	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES, bed->qp[TESTBED_TARGET].qpn);
+	bed_wqe(bed, BED_WORK, WQE_OP_NOP, 1, WQE_FENCE | WQE_SIGNALLED);
+	sync_wqe(t, WQE_OP_WAIT, 1, bed->cq[BED_WORK].cqn);
+	sync_wqe(t, WQE_OP_SEND_EN, WQEBBS_OF_WRITES, bed->qp[BED_TARGET].qpn);
 	write_wqe(t, WQE_OP_NOP, 0, &w->dest[0]);
 	write_wqe(t, WQE_OP_NOP, 0, &w->dest[1]);
 	write_wqe(t, WQE_OP_WRITE, WQE_SIGNALLED, &w->done);
@@ -147,26 +147,26 @@ static void write_chain(struct test *t)
 static int judge(struct test *t, char *why, size_t size)
 {
 	const struct words *w = t->words;
-	int r = testbed_errors(&t->bed, why, size);
+	int r = bed_errors(&t->bed, why, size);
 
 	if (r < 0)
 		return r;
 	if (__atomic_load_n(&w->done, __ATOMIC_ACQUIRE) != SOURCE)
-		return testbed_failed(why, size,
+		return bed_failed(why, size,
 			le64toh(w->hit) == OPERAND
 				? "a WAIT that was satisfied did not end, or a SEND_EN started nothing"
 				: "a SEND_EN of a queue in mid-chain had no effect");
 	if (le64toh(w->hit) != (uint64_t)WQE_OP_WRITE << 56 || le64toh(w->miss) != OPERAND + 1)
-		return testbed_failed(why, size, "a compare-and-swap gave the wrong result");
+		return bed_failed(why, size, "a compare-and-swap gave the wrong result");
 	if (w->dest[0] != SOURCE)
-		return testbed_failed(why, size,
+		return bed_failed(why, size,
 			"a WQE was executed without the opcode it had been given before it was enabled");
 	if (w->dest[1] != 0)
-		return testbed_failed(why, size, "a NOP was executed as something else");
+		return bed_failed(why, size, "a NOP was executed as something else");
 	if (t->masked && le64toh(w->sum) != LANES_SUM)
-		return testbed_failed(why, size, "a masked fetch-and-add carried across a field boundary");
+		return bed_failed(why, size, "a masked fetch-and-add carried across a field boundary");
 	if (t->masked && le64toh(w->swapped) != (OPERAND ^ 0xff00))
-		return testbed_failed(why, size, "a masked compare-and-swap gave the wrong result");
+		return bed_failed(why, size, "a masked compare-and-swap gave the wrong result");
 	return 0;
 }
 
@@ -176,23 +176,23 @@ static int judge_recvs(struct test *t, char *why, size_t size)
 	struct rnic_cqe cqe;
 	int r;
 
-	if (!testbed_has_cqe(&t->bed.recv_cq, 0)) {
-		r = testbed_errors(&t->bed, why, size);
-		return r < 0 ? r : testbed_failed(why, size, "a RECV_EN enabled nothing");
+	if (!bed_has_cqe(&t->bed.recv_cq, 0)) {
+		r = bed_errors(&t->bed, why, size);
+		return r < 0 ? r : bed_failed(why, size, "a RECV_EN enabled nothing");
 	}
-	testbed_sleep(HOLD_MS);
+	bed_sleep(HOLD_MS);
 	if (rnic_cq_peek(&t->bed.recv_cq, 1, &cqe))
-		return testbed_failed(why, size, "a RECV was used that no RECV_EN had enabled");
+		return bed_failed(why, size, "a RECV was used that no RECV_EN had enabled");
 	r = master_qp_tick(t->bed.master);
 	if (r < 0)
 		return r;
-	if (!testbed_has_cqe(&t->bed.recv_cq, 1)) {
-		r = testbed_errors(&t->bed, why, size);
-		return r < 0 ? r : testbed_failed(why, size, "the second RECV_EN enabled nothing");
+	if (!bed_has_cqe(&t->bed.recv_cq, 1)) {
+		r = bed_errors(&t->bed, why, size);
+		return r < 0 ? r : bed_failed(why, size, "the second RECV_EN enabled nothing");
 	}
 	return t->words->received[0] == SOURCE && t->words->received[1] == SOURCE
 		       ? 0
-		       : testbed_failed(why, size, "a message did not arrive as it was sent");
+		       : bed_failed(why, size, "a message did not arrive as it was sent");
 }
 
 static int run(struct test *t, char *why, size_t size)
@@ -200,16 +200,16 @@ static int run(struct test *t, char *why, size_t size)
 	int r;
 
 	write_chain(t);
-	r = testbed_start(&t->bed);
+	r = bed_start(&t->bed);
 	if (r < 0)
 		return r;
-	testbed_sleep(HOLD_MS);
+	bed_sleep(HOLD_MS);
 	if (le64toh(t->words->hit) != OPERAND || t->words->done)
-		return testbed_failed(why, size, "a WAIT did not hold back what follows it");
+		return bed_failed(why, size, "a WAIT did not hold back what follows it");
 	r = master_qp_tick(t->bed.master);
 	if (r < 0)
 		return r;
-	testbed_has_cqe(&t->bed.cq[TESTBED_TARGET], 0);
+	bed_has_cqe(&t->bed.cq[BED_TARGET], 0);
 	r = judge(t, why, size);
 	if (r == 0)
 		r = judge_recvs(t, why, size) < 0;
@@ -222,10 +222,10 @@ int selftest_run(struct master_qp *master, bool masked, char *why, size_t size)
 	int r;
 
 	snprintf(why, size, "the queues for it could not be made");
-	r = testbed_init(&t.bed, master);
+	r = bed_init(&t.bed, master);
 	t.words = (struct words *)t.bed.memory;
 	if (r == 0)
 		r = run(&t, why, size);
-	testbed_deinit(&t.bed);
+	bed_deinit(&t.bed);
 	return r;
 }

@@ -3,8 +3,8 @@
  * selftest.h - tests the behaviour of the device that chains rely on and public sources leave open. The tests
  * run on loopback queues, take milliseconds, and come before the first client is served.
  */
-#ifndef SELFTEST_SELFTEST_H
-#define SELFTEST_SELFTEST_H
+#ifndef PROBE_SELFTEST_H
+#define PROBE_SELFTEST_H
 
 #include "reddnd/rnic/master-qp.h"
 
