@@ -42,6 +42,7 @@ struct cm_device {
 
 struct cm_listener {
 	uint32_t id;
+	uint16_t port;
 	char text[INET6_ADDRSTRLEN + 16]; /* "address port N" */
 	const char *device;               /* NULL: none in particular */
 };
@@ -169,6 +170,7 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 		rnic_ucm_destroy_id(cm->fd, l->id);
 		return r;
 	}
+	l->port = ntohs(route.local.sin6_port); /* IPv4 addresses have it in the same place */
 	describe(&route.local, l->text, sizeof(l->text));
 	l->device = route.node_guid ? device_name(cm, &route) : NULL;
 	cm->nlisteners++;
@@ -195,6 +197,11 @@ int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
 	}
 	r = bind_listener(cm, ai);
 	return r < 0 ? log_errno(r, "cannot listen on %s port %u", address, port) : 0;
+}
+
+uint16_t rnic_cm_port(const struct rnic_cm *cm)
+{
+	return cm->listeners[0].port;
 }
 
 int rnic_cm_listen(struct rnic_cm *cm)

@@ -30,6 +30,8 @@ void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
 /** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
+/** Port of the first bound address: one that the kernel chose if it was bound to port 0. */
+uint16_t rnic_cm_port(const struct rnic_cm *cm);
 /** Listens on all bound addresses. Until then clients are refused at once. Errors have been logged. */
 int rnic_cm_listen(struct rnic_cm *cm);
 /** Name of the device that a bound address belongs to; NULL if the addresses belong to none in particular. */

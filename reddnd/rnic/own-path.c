@@ -23,46 +23,92 @@ static unsigned worth(const struct ibv_gid_entry *e)
 	return (e->gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + (is_link_local(&e->gid) ? 1 : 0);
 }
 
-/* The MAC address of @e, and the UDP port to send from. */
-static int resolve(struct rnic_device *dev, const struct ibv_gid_entry *e, struct rnic_path *own)
+/* To port @to, from GID @e of @dev: the MAC address of the other port, and the UDP port to send from. */
+static int resolve(struct rnic_device *dev, const struct ibv_gid_entry *e, const struct ibv_gid_entry *to,
+	struct rnic_path *path)
 {
 	struct ibv_ah_attr attr = {.is_global = 1,
 		.port_num = PORT,
-		.grh = {.dgid = e->gid, .sgid_index = (uint8_t)e->gid_index, .hop_limit = HOP_LIMIT}};
-	int r = rnic_neighbour_resolve(dev, &attr, own->dmac, &own->udp_sport);
+		.grh = {.dgid = to->gid, .sgid_index = (uint8_t)e->gid_index, .hop_limit = HOP_LIMIT}};
+	int r = rnic_neighbour_resolve(dev, &attr, path->dmac, &path->udp_sport);
 
 	if (r < 0)
 		return r;
-	if (own->udp_sport < RNIC_UDP_SPORT_MIN)
-		own->udp_sport = RNIC_UDP_SPORT_MIN;
-	memcpy(own->dgid, e->gid.raw, sizeof(own->dgid));
-	own->sgid_index = (uint8_t)e->gid_index;
-	own->hop_limit = HOP_LIMIT;
+	if (path->udp_sport < RNIC_UDP_SPORT_MIN)
+		path->udp_sport = RNIC_UDP_SPORT_MIN;
+	memcpy(path->dgid, to->gid.raw, sizeof(path->dgid));
+	path->sgid_index = (uint8_t)e->gid_index;
+	path->hop_limit = HOP_LIMIT;
 	return 0;
 }
 
-static int find_gid(struct rnic_device *dev, unsigned most)
-{
-	CLEANUP(cleanup_free) struct ibv_gid_entry *all = calloc(most ? most : 1, sizeof(*all));
-	ssize_t n = all ? ibv_query_gid_table(dev->ctx, all, most, 0) : -ENOMEM;
-	int r = -ENODATA;
+struct gids {
+	struct ibv_gid_entry *entry;
+	ssize_t n;
+};
 
-	if (n < 0)
-		return log_errno((int)n, "%s: cannot read its GIDs", rnic_device_name(dev));
+static void free_gids(struct gids *g)
+{
+	free(g->entry);
+}
+
+static int read_gids(struct rnic_device *dev, struct gids *g)
+{
+	struct ibv_port_attr port;
+	int r = ibv_query_port(dev->ctx, PORT, &port);
+
+	if (r)
+		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(dev));
+	g->entry = calloc((size_t)port.gid_tbl_len + 1, sizeof(*g->entry));
+	if (!g->entry)
+		return -ENOMEM;
+	g->n = ibv_query_gid_table(dev->ctx, g->entry, (size_t)port.gid_tbl_len, 0);
+	return g->n < 0 ? log_errno((int)g->n, "%s: cannot read its GIDs", rnic_device_name(dev)) : 0;
+}
+
+/* Tries GIDs of one kind on both sides: the best that leads there */
+static int find_gids(struct rnic_device *dev, struct rnic_device *to, struct rnic_path *path)
+{
+	CLEANUP(free_gids) struct gids own = {0};
+	CLEANUP(free_gids) struct gids other = {0};
+	int r = read_gids(dev, &own);
+
+	if (r == 0)
+		r = read_gids(to, &other);
+	if (r < 0)
+		return r;
+	r = -ENODATA;
 	for (unsigned w = 4; w-- > 0 && r < 0;)
-		for (ssize_t i = 0; i < n && r < 0; i++)
-			if (all[i].port_num == PORT && worth(&all[i]) == w)
-				r = resolve(dev, &all[i], &dev->own);
-	return r < 0 ? log_errno(r,
-			       "%s has no forced loopback, and no GID of its own leads to it: its network "
-			       "interface must be up",
-			       rnic_device_name(dev))
+		for (ssize_t i = 0; i < own.n && r < 0; i++)
+			for (ssize_t j = dev == to ? i : 0; j < (dev == to ? i + 1 : other.n) && r < 0; j++)
+				if (own.entry[i].port_num == PORT && other.entry[j].port_num == PORT &&
+					worth(&own.entry[i]) == w && worth(&other.entry[j]) == w)
+					r = resolve(dev, &own.entry[i], &other.entry[j], path);
+	return r < 0 ? log_errno(r, "%s: no GID leads to %s: both network interfaces must be up",
+			       rnic_device_name(dev), rnic_device_name(to))
 		     : 0;
+}
+
+int rnic_path_to(struct rnic_device *dev, struct rnic_device *to, struct rnic_path *path)
+{
+	struct ibv_port_attr port;
+	int r = ibv_query_port(to->ctx, PORT, &port);
+
+	if (r)
+		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(to));
+	*path = (struct rnic_path){.port = PORT, .mtu = (uint8_t)port.active_mtu};
+	if (!dev->caps.infiniband)
+		return find_gids(dev, to, path);
+	if (!port.lid) {
+		log_error("%s: its port has no LID: a subnet manager must run", rnic_device_name(to));
+		return -ENETDOWN;
+	}
+	path->dlid = port.lid;
+	return 0;
 }
 
 int rnic_own_path_find(struct rnic_device *dev)
 {
-	struct ibv_port_attr port;
 	int r;
 
 	dev->own = (struct rnic_path){.port = PORT, .mtu = IBV_MTU_4096};
@@ -70,22 +116,13 @@ int rnic_own_path_find(struct rnic_device *dev)
 		dev->own.loopback = true;
 		return 0;
 	}
-	r = ibv_query_port(dev->ctx, PORT, &port);
-	if (r)
-		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(dev));
-	dev->own.mtu = (uint8_t)port.active_mtu;
-	if (!dev->caps.infiniband) {
-		r = find_gid(dev, (unsigned)port.gid_tbl_len);
-		if (r == 0)
-			log_info("%s: its queues reach each other by GID %u, as it has no forced loopback",
-				rnic_device_name(dev), dev->own.sgid_index);
+	r = rnic_path_to(dev, dev, &dev->own);
+	if (r < 0)
 		return r;
-	}
-	if (!port.lid) {
-		log_error("%s: its port has no LID: a subnet manager must run", rnic_device_name(dev));
-		return -ENETDOWN;
-	}
-	dev->own.dlid = port.lid;
-	log_info("%s: its queues reach each other by LID %u", rnic_device_name(dev), port.lid);
+	if (dev->caps.infiniband)
+		log_info("%s: its queues reach each other by LID %u", rnic_device_name(dev), dev->own.dlid);
+	else
+		log_info("%s: its queues reach each other by GID %u, as it has no forced loopback",
+			rnic_device_name(dev), dev->own.sgid_index);
 	return 0;
 }

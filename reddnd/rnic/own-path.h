@@ -13,5 +13,8 @@
 
 /** Sets dev->own, after dev->caps and dev->pd. Errors have been logged. */
 int rnic_own_path_find(struct rnic_device *dev);
+/** The path by GID or LID to the port of @to, which may be @dev itself, forced loopback or not. Errors have
+ * been logged. */
+int rnic_path_to(struct rnic_device *dev, struct rnic_device *to, struct rnic_path *path);
 
 #endif

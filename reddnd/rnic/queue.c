@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/internal.h"
+#include "reddnd/rnic/own-path.h"
 
 #include "mlx5/barrier.h"
 #include "mlx5/prm.h"
@@ -133,6 +134,7 @@ static int parse(const uint8_t *raw, struct rnic_cqe *cqe)
 		cqe->vendor = raw[CQE_VENDOR];
 	} else {
 		cqe->length = wqe_get32(raw + CQE_LENGTH);
+		cqe->timestamp = wqe_get64(raw + CQE_TIMESTAMP);
 	}
 	return 1;
 }
@@ -394,25 +396,26 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 }
 
 /*
- * The first PSN of two loopback queues, the same for both. They grant all remote access, and only the PSN
- * distinguishes their packets from forged ones of another host.
+ * The first PSN of two queues of this process, the same for both. They grant all remote access, and only the
+ * PSN distinguishes their packets from forged ones of another host.
  */
-static uint32_t first_psn(const struct rnic_qp *qp, uint32_t peer)
+static uint32_t first_psn(const struct rnic_qp *qp, const struct rnic_device *other, uint32_t peer)
 {
-	uint64_t x = ((uint64_t)qp->dev->psn_secret << 32) + qp->qpn + peer;
+	uint64_t secret = (uint64_t)qp->dev->psn_secret + other->psn_secret,
+		 x = (secret << 32) + qp->qpn + peer;
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
 	x = (x ^ x >> 27) * 0x94d049bb133111eb;
 	return (uint32_t)(x >> 40);
 }
 
-int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
+static int connect_by(struct rnic_qp *qp, struct rnic_path path, const struct rnic_device *other,
+	uint32_t peer, unsigned rd_atomic)
 {
 	const struct rnic_caps *caps = &qp->dev->caps;
-	struct rnic_path path = qp->dev->own;
 
 	path.dest_qpn = peer;
-	path.rq_psn = path.sq_psn = first_psn(qp, peer);
+	path.rq_psn = path.sq_psn = first_psn(qp, other, peer);
 	path.remote_access = true;
 	path.log_rd_atomic = log_at_most(rd_atomic, caps->log_rd_atomic);
 	path.log_rd_dest = log_at_most(rd_atomic, caps->log_rd_dest);
@@ -420,6 +423,19 @@ int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
 	path.timeout = 14;
 	path.retry_cnt = path.rnr_retry = 7;
 	return rnic_qp_connect(qp, &path);
+}
+
+int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
+{
+	return connect_by(qp, qp->dev->own, qp->dev, peer, rd_atomic);
+}
+
+int rnic_qp_connect_by_address(struct rnic_qp *qp, const struct rnic_qp *peer, unsigned rd_atomic)
+{
+	struct rnic_path path;
+	int r = rnic_path_to(qp->dev, peer->dev, &path);
+
+	return r < 0 ? r : connect_by(qp, path, peer->dev, peer->qpn, rd_atomic);
 }
 
 int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic)
@@ -449,10 +465,19 @@ void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count)
 	store_record(&qp->db[DB_RECV], count & 0xffff);
 }
 
+void rnic_qp_ring(struct rnic_qp *qp, uint16_t count)
+{
+	/* Of the control segment that a doorbell repeats, the device needs index and QPN (PCX qp_ctx::db) */
+	uint64_t head = (uint64_t)(uint16_t)(count - 1) << 40 | (uint64_t)qp->qpn << 8;
+
+	qp->sq_posted = count;
+	store_record(&qp->db[DB_SEND], count);
+	ring(qp->dev->uar_page + UAR_DOORBELL, htobe64(head));
+}
+
 void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES])
 {
 	uint8_t *slot = qp->sq + (size_t)(qp->sq_posted & (qp->sq_wqebbs - 1)) * RNIC_WQEBB_BYTES;
-	uint64_t head;
 
 	/* Control segment: opmod, index (BE16), opcode, QPN (BE24), DS count */
 	memcpy(slot, wqe, RNIC_WQEBB_BYTES);
@@ -461,8 +486,5 @@ void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]
 	slot[4] = (uint8_t)(qp->qpn >> 16);
 	slot[5] = (uint8_t)(qp->qpn >> 8);
 	slot[6] = (uint8_t)qp->qpn;
-	memcpy(&head, slot, sizeof(head));
-	qp->sq_posted++;
-	store_record(&qp->db[DB_SEND], qp->sq_posted);
-	ring(qp->dev->uar_page + UAR_DOORBELL, head);
+	rnic_qp_ring(qp, (uint16_t)(qp->sq_posted + 1));
 }

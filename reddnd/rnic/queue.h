@@ -56,6 +56,8 @@ struct rnic_cqe {
 	uint32_t qpn;
 	uint16_t index;  /* of the WQE: WQEBBs since RESET (SQ), RQ entries since RESET */
 	uint32_t length; /* bytes received */
+	/* Ticks of the free-running clock, or seconds << 32 | nanoseconds, as the device is set */
+	uint64_t timestamp;
 };
 
 /** Takes the next CQE: 1, or 0 when there is none. */
@@ -110,6 +112,11 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 int rnic_qp_connect_self(struct rnic_qp *qp, unsigned rd_atomic);
 /** Connects @qp to queue pair @peer of the same device. @peer needs the same call with @qp. */
 int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic);
+/**
+ * Connects @qp to @peer by the addresses of their ports, also where the device has forced loopback; @peer may
+ * be of another device, or @qp itself. @peer needs the same call with @qp.
+ */
+int rnic_qp_connect_by_address(struct rnic_qp *qp, const struct rnic_qp *peer, unsigned rd_atomic);
 /** Moves @qp to the error state: it executes nothing more, and posted WQEs are flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
 /** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. */
@@ -124,5 +131,9 @@ void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count);
  * doorbell. The caller makes sure that there is room.
  */
 void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]);
+
+/** The same for WQEs whose bytes are in the ring: posts all before index @count (since RESET), with one
+ * doorbell. */
+void rnic_qp_ring(struct rnic_qp *qp, uint16_t count);
 
 #endif
