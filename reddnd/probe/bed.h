@@ -1,53 +1,96 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bed.h - private to the self-tests: two managed queues, each connected to itself, and memory for them.
- * The tests write WQEs into the rings directly, so that they depend only on the encoding.
+ * bed.h - private to probe: two managed queues, each connected to itself, and memory for them. The checks
+ * write WQEs into the rings directly, so that they depend only on the encoding.
  */
 #ifndef PROBE_BED_H
 #define PROBE_BED_H
 
-#include "reddnd/rnic/master-qp.h"
-
-#include <stddef.h>
+#include "reddnd/probe/check.h"
 
 enum { BED_WORK, BED_TARGET, BED_QUEUES };
-enum { BED_MESSAGE = 4096 /* bytes: what the target may send at once */ };
-enum { BED_WQEBBS = 128, BED_MEMORY = 40960 /* bytes */, BED_RECVS = 4 };
+enum {
+	BED_MESSAGE = 4096,     /* bytes: what the target may send at once, if it is limited */
+	BED_WQEBBS = 512,       /* of each queue */
+	BED_CQES = 256,         /* of each CQ, which ignores overrun */
+	BED_RECVS = 64,         /* of each queue */
+	BED_RECV_SGES = 4,      /* of each of them */
+	BED_GROUP = 16,         /* WQEBBs, 1 KiB: more than any device is supposed to fetch together */
+	BED_MEMORY = 40960,     /* bytes */
+	BED_PATIENCE_MS = 3000, /* after which it counts as not happening */
+	BED_SETTLE_MS = 10,     /* after which nothing is expected to happen any more */
+};
+
+struct bed_attr {
+	bool managed_recvs; /* the RQ of the target runs only as far as RECV_EN allows */
+	bool limited;       /* the target may send BED_MESSAGE bytes at once */
+	bool by_address;    /* the queues are connected by the address of the port */
+};
 
 struct bed {
 	struct master_qp *master;
 	struct rnic_block block;
-	struct rnic_cq cq[BED_QUEUES], recv_cq;
-	struct rnic_qp qp[BED_QUEUES]; /* the target has RECVs of one segment on a managed RQ */
-	unsigned posted[BED_QUEUES];   /* WQEBBs */
-	uint8_t *memory;               /* BED_MEMORY bytes, zeroed */
+	struct rnic_cq cq[BED_QUEUES], recv_cq[BED_QUEUES];
+	struct rnic_qp qp[BED_QUEUES];
+	unsigned posted[BED_QUEUES]; /* WQEBBs */
+	unsigned recvs[BED_QUEUES];
+	uint8_t *memory; /* BED_MEMORY bytes, zeroed */
 };
 
 /** 0 or a negative errno; bed_deinit() in either case. */
-int bed_init(struct bed *bed, struct master_qp *master);
+int bed_init(struct bed *bed, const struct probe *probe, const struct bed_attr *attr);
 void bed_deinit(struct bed *bed);
+
+/**
+ * Calls @run with a bed that it makes and destroys, and returns what it returns, or the error of making the
+ * bed. @attr NULL: all false.
+ */
+int bed_use(const struct probe *probe, const struct bed_attr *attr, struct probe_result *result,
+	int (*run)(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg),
+	void *arg);
 
 /** Starts the next WQE of a queue with its control segment; @flags: enum wqe_flag. The WQE must not cross the
  * end of the ring. */
 uint8_t *bed_wqe(struct bed *bed, unsigned q, uint8_t opcode, uint8_t ds, uint8_t flags);
+/**
+ * Fills the queue up to a multiple of BED_GROUP with NOPs, of which the last has a CQE if @signalled. What is
+ * written behind them is not fetched with what is before them, even by a device that fetches too far.
+ */
+void bed_pad(struct bed *bed, unsigned q, bool signalled);
 /** Writes a WAIT, SEND_EN or RECV_EN into the working queue. */
 void bed_sync(struct bed *bed, uint8_t opcode, uint8_t flags, uint32_t index, uint32_t object);
-/** Fill in a data segment, or a remote address segment, that names memory of the testbed or a WQE in its
+/** Writes a WQE of one data segment: READ, WRITE or NOP with a remote address. Returns it. */
+uint8_t *bed_copy(struct bed *bed, unsigned q, uint8_t opcode, uint8_t flags, const void *remote, void *local,
+	uint32_t len);
+/** Writes a FETCH_ADD of @add to @word, with the old value to @old. */
+void bed_add(struct bed *bed, unsigned q, uint8_t flags, uint64_t *word, uint64_t add, uint64_t *old);
+/** Writes a CAS of @word. */
+void bed_cas(struct bed *bed, unsigned q, uint8_t flags, uint64_t *word, uint64_t compare, uint64_t swap,
+	uint64_t *old);
+/** Starts the next RECV of a queue: returns its first data segment, all of which are unused. */
+uint8_t *bed_recv(struct bed *bed, unsigned q);
+/** Fill in a data segment, or a remote address segment, that names memory of the bed or a WQE in its
  * rings.
  */
 void bed_sge(const struct bed *bed, uint8_t *at, const void *mem, uint32_t len);
 void bed_remote(const struct bed *bed, uint8_t *wqe, const void *mem);
+uint64_t bed_iova(const struct bed *bed, const void *mem);
 /** Address of the WQE with that index. */
 uint8_t *bed_at(const struct bed *bed, unsigned q, unsigned index);
 
-/** Enables all WQEs that were written into the working queue. */
+/** Enables all WQEs that were written into the working queue; of queue @q, the first @index. */
 int bed_start(struct bed *bed);
-/** Waits up to a second for CQE number @n. True if it came. */
+int bed_enable(struct bed *bed, unsigned q, unsigned index);
+/** Waits up to BED_PATIENCE_MS for CQE number @n. True if it came. */
 bool bed_has_cqe(const struct rnic_cq *cq, unsigned n);
-/** -EIO and @why in words if a queue has an error CQE; else 0. */
-int bed_errors(struct bed *bed, char *why, size_t size);
-/** Copies @words to @why and returns -EIO. */
-int bed_failed(char *why, size_t size, const char *words);
+/**
+ * Waits for CQE number @n of @cq. 1: it came, and no queue has an error. 0: not so, with the words: @missing
+ * if nothing but the CQE is missing.
+ */
+int bed_expect(const struct bed *bed, const struct rnic_cq *cq, unsigned n, const char *missing,
+	struct probe_result *result);
+/** 1: no queue has an error CQE. 0: one has, with the words. */
+int bed_fine(const struct bed *bed, struct probe_result *result);
 void bed_sleep(unsigned ms);
 
 #endif

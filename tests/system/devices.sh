@@ -35,10 +35,11 @@ prefetch-256)
 		disabled+=("$offload|the device fetches 256 bytes of a queue together, beyond what is enabled, so it would not see that the chain patches WQEs there")
 	done
 	;;
-flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own$') ;;
+flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own: ') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
-cx6 | cx6dx-rtc | cx7 | bluefield3 | vf) ;;
+no-message-limit) logged=('it limits the length of messages: no: a reply that is too long is charged, but sent$') ;;
+cx6 | cx6dx-rtc | cx7 | bluefield3 | ignores-fence | vf) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the daemon makes of the checks: it refuses the device, or adapts to it. */
+#include "reddnd/probe/probe.h"
+
+#include "reddnd/util/log.h"
+
+#include <errno.h>
+
+/* What follows if a check does not hold, for the log; NULL: nothing that chains need */
+static const char *consequence(enum probe_number number)
+{
+	switch (number) {
+	case PROBE_MASKED_ATOMICS:
+		return "masked atomics do not work";
+	case PROBE_RECV_ENABLE:
+		return "RECV_EN does not work";
+	case PROBE_FETCH:
+		return "chains that patch their WQEs cannot run";
+	case PROBE_FLUSH:
+		return "a queue that fails gives more completions than it had work: each session gets a "
+		       "completion queue of its own";
+	default:
+		return NULL;
+	}
+}
+
+/* 0, or the negative errno for which the daemon cannot start */
+static int heed(
+	const struct probe_attr *attr, const struct probe_check *check, const struct probe_result *result)
+{
+	const char *name = rnic_device_name(attr->master->block.dev), *words = consequence(check->number);
+
+	if (result->error) {
+		log_error("%s: cannot try if %s: %s", name, check->assumes, result->words);
+		return result->error;
+	}
+	if (result->verdict == PROBE_HOLDS)
+		return 0;
+	if (check->number == PROBE_CHAIN) {
+		log_error("%s does not run chains as it must: %s", name, result->words);
+		return -EIO;
+	}
+	if (words)
+		log_warning("%s: %s: %s", name, words, result->words);
+	return 0;
+}
+
+static void observe(
+	struct rnic_observed *seen, const struct probe_check *check, const struct probe_result *result)
+{
+	bool holds = result->verdict == PROBE_HOLDS;
+
+	switch (check->number) {
+	case PROBE_RECV_ENABLE:
+		seen->recv_enables = holds;
+		break;
+	case PROBE_MASKED_ATOMICS:
+		seen->masked_atomics = holds;
+		break;
+	case PROBE_FETCH:
+		seen->fetch_group = result->value;
+		break;
+	case PROBE_FLUSH:
+		seen->flushes_enabled_only = holds;
+		break;
+	case PROBE_FENCED_ENABLE:
+		seen->fenced_enables = holds;
+		break;
+	case PROBE_WQE_CHECKS:
+		seen->unchecked_wqes = result->value;
+		break;
+	case PROBE_MESSAGE_LIMIT:
+		seen->limits_messages = holds;
+		break;
+	default:
+		break;
+	}
+}
+
+int probe_at_start(const struct probe_attr *attr, bool fences, struct rnic_observed *seen)
+{
+	unsigned n;
+	const struct probe_check *checks = probe_checks(&n);
+	struct probe_result result;
+	int r = 0;
+
+	*seen = (struct rnic_observed){0};
+	for (unsigned i = 0; i < n && r == 0; i++) {
+		if (!(checks[i].flags & PROBE_AT_START) || (checks[i].flags & PROBE_IF_ASKED && !fences))
+			continue;
+		probe_run(attr, &checks[i], &result);
+		observe(seen, &checks[i], &result);
+		r = heed(attr, &checks[i], &result);
+	}
+	return r;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What moves a managed queue besides a SEND_EN or RECV_EN that is ahead: an index behind, and a doorbell. */
+#include "reddnd/probe/bed.h"
+
+#include "mlx5/wqe.h"
+
+#include <errno.h>
+
+enum { WORDS = 6, RINGS = 30 };
+
+struct words {
+	uint64_t count[WORDS]; /* by a FETCH_ADD of 1, which shows a WQE that runs twice */
+	uint64_t old, source, received[WORDS];
+};
+
+static void write_counts(struct bed *bed, struct words *w)
+{
+	for (unsigned i = 0; i < WORDS; i++)
+		bed_add(bed, BED_TARGET, WQE_SIGNALLED, &w->count[i], 1, &w->old);
+}
+
+/* 1: the first @n have run once each, the others have not; 0: not so */
+static int ran(const struct words *w, unsigned n, const char *after, struct probe_result *result)
+{
+	for (unsigned i = 0; i < WORDS; i++) {
+		uint64_t times = __atomic_load_n(&w->count[i], __ATOMIC_ACQUIRE);
+
+		if (times != (i < n))
+			return probe_denies(result, "WQE %u of %u enabled ones has run %u times %s", i, n,
+				(unsigned)times, after);
+	}
+	return 1;
+}
+
+/* Enables up to @index: @then so many have run, and nothing else happens */
+static int step(
+	struct bed *bed, unsigned index, unsigned then, const char *after, struct probe_result *result)
+{
+	int r = bed_enable(bed, BED_TARGET, index);
+
+	if (r == 0)
+		r = bed_expect(bed, &bed->cq[BED_TARGET], then - 1, "an enable had no effect", result);
+	if (r <= 0)
+		return r;
+	bed_sleep(BED_SETTLE_MS / 5);
+	r = bed_fine(bed, result);
+	return r > 0 ? ran((const struct words *)bed->memory, then, after, result) : r;
+}
+
+static int smaller(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+{
+	int r;
+
+	(void)probe;
+	(void)arg;
+	write_counts(bed, (struct words *)bed->memory);
+	r = step(bed, 3, 3, "after a SEND_EN", result);
+	if (r > 0)
+		r = step(bed, 1, 3, "after a SEND_EN with a smaller index", result);
+	if (r > 0)
+		r = step(bed, 3, 3, "after a SEND_EN with the same index", result);
+	return r > 0 ? step(bed, 5, 5, "after a SEND_EN that is ahead again", result) : r;
+}
+
+int check_smaller_enable(struct probe *probe, struct probe_result *result)
+{
+	return bed_use(probe, NULL, result, smaller, NULL);
+}
+
+/* Enables RECVs up to @index: @then so many are used, and no more */
+static int recv_step(
+	struct bed *bed, unsigned index, unsigned then, const char *after, struct probe_result *result)
+{
+	struct rnic_cqe cqe;
+	int r = master_qp_enable_recvs(bed->master, bed->qp[BED_TARGET].qpn, (uint16_t)index);
+
+	if (r == 0)
+		r = bed_expect(bed, &bed->recv_cq[BED_TARGET], then - 1, "a RECV_EN had no effect", result);
+	if (r <= 0)
+		return r;
+	bed_sleep(BED_SETTLE_MS / 5);
+	if (rnic_cq_peek(&bed->recv_cq[BED_TARGET], then, &cqe))
+		return probe_denies(result, "RECV %u was used %s", then, after);
+	return bed_fine(bed, result);
+}
+
+static int smaller_recv(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+{
+	struct words *w = (struct words *)bed->memory;
+	struct rnic_cqe cqe;
+	int r;
+
+	(void)probe;
+	(void)arg;
+	for (unsigned i = 0; i < WORDS; i++) {
+		bed_sge(bed, bed_wqe(bed, BED_TARGET, WQE_OP_SEND, 2, 0) + WQE_SEND_SGE, &w->source, 8);
+		bed_sge(bed, bed_recv(bed, BED_TARGET), &w->received[i], 8);
+	}
+	r = bed_enable(bed, BED_TARGET, WORDS);
+	if (r == 0)
+		r = recv_step(bed, 3, 3, "after a RECV_EN", result);
+	if (r == 0 && !rnic_cq_peek(&bed->recv_cq[BED_TARGET], 0, &cqe)) /* which is another check */
+		return probe_cannot(result, -EOPNOTSUPP, "RECV_EN does not work");
+	if (r > 0)
+		r = recv_step(bed, 1, 3, "after a RECV_EN with a smaller index", result);
+	return r > 0 ? recv_step(bed, 5, 5, "after a RECV_EN that is ahead again", result) : r;
+}
+
+int check_smaller_recv_enable(struct probe *probe, struct probe_result *result)
+{
+	return bed_use(probe, &(struct bed_attr){.managed_recvs = true}, result, smaller_recv, NULL);
+}
+
+/* ---- doorbells -------------------------------------------------------------------------- */
+
+/*
+ * Rings for the first WQE. One ring could be missed where another one of this page follows at once, so it is
+ * repeated. Then a SEND_EN shows whether the queue still runs
+ */
+static int doorbell(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+{
+	struct words *w = (struct words *)bed->memory;
+	struct rnic_cqe cqe;
+	int r;
+
+	(void)probe;
+	(void)arg;
+	write_counts(bed, w);
+	for (unsigned i = 0; i < RINGS; i++) {
+		rnic_qp_ring(&bed->qp[BED_TARGET], 1);
+		bed_sleep(1);
+	}
+	if (__atomic_load_n(&w->count[0], __ATOMIC_ACQUIRE))
+		return probe_denies(result, "it runs the queue, as far as the doorbell record goes");
+	r = bed_enable(bed, BED_TARGET, 1);
+	if (r < 0)
+		return r;
+	bed_sleep(BED_SETTLE_MS);
+	if (__atomic_load_n(&w->count[0], __ATOMIC_ACQUIRE) == 1)
+		return probe_measured(result, "it is ignored");
+	return probe_measured(result, "the queue fails%s",
+		rnic_cq_find_error(&bed->cq[BED_TARGET], &cqe) ? ", with a CQE" : "");
+}
+
+int check_doorbell(struct probe *probe, struct probe_result *result)
+{
+	return bed_use(probe, NULL, result, doorbell, NULL);
+}

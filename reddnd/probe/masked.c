@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Masked atomics of 8 bytes: masks, field boundaries, and the old value. */
+#include "reddnd/probe/bed.h"
+
+#include "mlx5/wqe.h"
+
+#include <endian.h>
+
+struct words {
+	uint64_t sum, swapped, kept, old[3];
+};
+
+#define OPERAND 0x0011223344556677ull
+/* A lane of one byte that is full, and an addend of one for each lane: it must not carry into the second */
+#define LANES 0x00000000000002ffull
+#define LANES_ADD 0x0000000000000101ull
+#define LANES_SUM 0x0000000000000300ull
+#define LANES_BOUNDARY 0x0000000000008080ull
+
+static void add_wqe(struct bed *bed, struct words *w)
+{
+	uint8_t *p = bed_wqe(bed, BED_WORK, WQE_OP_MASKED_FETCH_ADD, 4, 0);
+
+	p[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
+	bed_remote(bed, p, &w->sum);
+	wqe_put64(p + WQE_ATOMIC, LANES_ADD);
+	wqe_put64(p + WQE_ATOMIC + 8, LANES_BOUNDARY);
+	bed_sge(bed, p + 48, &w->old[0], 8);
+}
+
+/* Compares the low byte with @low and replaces the second one */
+static void cas_wqe(struct bed *bed, uint64_t *word, uint8_t low, uint64_t *old, uint8_t flags)
+{
+	uint8_t *p = bed_wqe(bed, BED_WORK, WQE_OP_MASKED_CAS, 5, flags);
+
+	p[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
+	bed_remote(bed, p, word);
+	wqe_put64(p + WQE_ATOMIC, ~OPERAND);
+	wqe_put64(p + WQE_ATOMIC + 8, low);
+	wqe_put64(p + WQE_ATOMIC + 16, 0xff00);
+	wqe_put64(p + WQE_ATOMIC + 24, 0xff);
+	bed_sge(bed, p + 64, old, 8);
+}
+
+static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+{
+	struct words *w = (struct words *)bed->memory;
+	int r;
+
+	(void)probe;
+	(void)arg;
+	*w = (struct words){.sum = htole64(LANES), .swapped = htole64(OPERAND), .kept = htole64(OPERAND)};
+	add_wqe(bed, w);
+	cas_wqe(bed, &w->swapped, OPERAND & 0xff, &w->old[1], 0);
+	cas_wqe(bed, &w->kept, (OPERAND & 0xff) + 1, &w->old[2], WQE_SIGNALLED);
+	r = bed_start(bed);
+	if (r == 0)
+		r = bed_expect(bed, &bed->cq[BED_WORK], 0, "they did not complete", result);
+	if (r <= 0)
+		return r;
+	if (le64toh(w->sum) != LANES_SUM)
+		return probe_denies(result, "a masked fetch-and-add carried across a field boundary");
+	if (le64toh(w->swapped) != (OPERAND ^ 0xff00) || le64toh(w->kept) != OPERAND)
+		return probe_denies(result, "a masked compare-and-swap gave the wrong result");
+	if (le64toh(w->old[0]) != LANES || le64toh(w->old[1]) != OPERAND || le64toh(w->old[2]) != OPERAND)
+		return probe_denies(result, "a masked atomic returned another old value");
+	return 1;
+}
+
+int check_masked_atomics(struct probe *probe, struct probe_result *result)
+{
+	if (!rnic_caps_masked_atomics(rnic_device_caps(probe->master->block.dev)))
+		return probe_denies(result, "the device has none");
+	return bed_use(probe, NULL, result, run, NULL);
+}
