@@ -6,6 +6,7 @@
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/report/draw.h"
 #include "reddnd/program/report/explain.h"
+#include "reddnd/program/report/path.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "tools/reddnc-run.h"
@@ -29,7 +30,8 @@ struct options {
 	unsigned nset;
 	struct program_target target;
 	struct reddnc_run run;
-	const char *output;
+	const char *output, *clock;
+	struct costs costs; /* of the clock */
 	bool json;
 };
 
@@ -109,7 +111,8 @@ static int run_check(const struct options *o, struct input *in, char **args, FIL
 
 static int run_explain(const struct options *o, struct input *in, char **args, FILE *out)
 {
-	int r = o->json ? explain_json(out, in->program) : explain_text(out, in->program, &in->source);
+	int r = o->json ? explain_json(out, in->program)
+			: explain_text(out, in->program, &in->source, o->clock ? o->clock : "a ConnectX-5");
 
 	(void)args;
 	return r < 0 ? TOOL_FAIL(EX_OSERR, "out of memory") : 0;
@@ -218,6 +221,7 @@ static const struct option long_options[] = {
 	{"param", required_argument, NULL, 'p'},
 	{"output", required_argument, NULL, 'o'},
 	{"json", no_argument, NULL, 'j'},
+	{"clock", required_argument, NULL, 'c'},
 	{"direct", no_argument, NULL, 'D'},
 	{"no-masked-atomics", no_argument, NULL, 'M'},
 	{"fenced-enables", no_argument, NULL, 'F'},
@@ -230,7 +234,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jDMFr:d:t:hV"
+#define LETTERS "p:o:jc:DMFr:d:t:hV"
 
 static void usage(void)
 {
@@ -242,6 +246,8 @@ static void usage(void)
 	     "  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
 	     "  -o, --output FILE        write there instead of to the standard output\n"
 	     "  -j, --json               print JSON (check, explain, run)\n"
+	     "  -c, --clock FILE         explain, draw: times of the NIC that this file of reddn-probe is "
+	     "about\n"
 	     "  -D, --direct             compile for a device that does not check WQE indices\n"
 	     "  -M, --no-masked-atomics  compile for a device without masked atomics\n"
 	     "  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
@@ -313,10 +319,25 @@ static bool take_timeout(struct options *o, const char *text)
 	return true;
 }
 
+/* 0, or the exit status plus one */
+static int take_clock(struct options *o, const char *name)
+{
+	char path[4096], why[256];
+	int r = costs_find(name, path, sizeof(path));
+
+	if (r < 0)
+		return TOOL_FAIL(EX_NOINPUT, "%s: %s", name, strerror(-r)) + 1;
+	if (costs_read(path, &o->costs, why, sizeof(why)) < 0)
+		return TOOL_FAIL(EX_NOINPUT, "%s: %s", path, why) + 1;
+	o->clock = name;
+	path_use_costs(&o->costs);
+	return 0;
+}
+
 /* 0: go on; else the exit status plus one */
 static int parse(int argc, char **argv, const char *letters, struct options *o)
 {
-	int c;
+	int c, r;
 
 	while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		bool good = true;
@@ -336,6 +357,11 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			break;
 		case 'j':
 			o->json = true;
+			break;
+		case 'c':
+			r = take_clock(o, optarg);
+			if (r)
+				return r;
 			break;
 		case 'D':
 			o->target.ignores_index = true;

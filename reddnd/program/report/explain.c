@@ -234,7 +234,7 @@ static void print_answers(FILE *f, const struct program *p, const struct path_ti
 			n, (double)t[first].done / 1e6, client_us(p, t[first].done));
 }
 
-int explain_text(FILE *f, const struct program *p, const struct program_source *source)
+int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic)
 {
 	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
@@ -243,10 +243,10 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 		return -ENOMEM;
 	fprintf(f,
 		"%s: %u work requests for each request: %u copy, %u atomic, %u wait and enable\n"
-		"modelled on a ConnectX-5, for a short reply: %.2f us to the client's memory, %.2f us as the "
+		"modelled on %s, for a short reply: %.2f us to the client's memory, %.2f us as the "
 		"client sees it; * marks the critical path\n",
 		p->name, p->image->n_copy + p->image->n_atomic + p->image->n_sync, p->image->n_copy,
-		p->image->n_atomic, p->image->n_sync, (double)whole / 1e6, client_us(p, whole));
+		p->image->n_atomic, p->image->n_sync, nic, (double)whole / 1e6, client_us(p, whole));
 	print_answers(f, p, t);
 	for (unsigned i = 0; i < p->nparams; i++)
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 /** For people: the source line by line, each followed by its work requests. @source: what @p was compiled
- * from. */
-int explain_text(FILE *f, const struct program *p, const struct program_source *source);
+ * from. @nic: what the times are modelled on, such as "a ConnectX-5". */
+int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic);
 
 /** The same facts as one JSON object, documented in reddnc(1). 0 or -ENOMEM. */
 int explain_json(FILE *f, const struct program *p);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/report/path.h"
 
-#include "costs/costs.h"
 #include "protocol/wire.h"
 
 #include <string.h>
 
-static const struct costs nic = {
+static const struct costs cx5 = {
 #include "costs/cx5-costs.inc"
 };
+static const struct costs *nic = &cx5;
 enum { MTU = 4096 };
+
+void path_use_costs(const struct costs *costs)
+{
+	nic = costs;
+}
 
 struct moment {
 	uint64_t at;
@@ -34,7 +39,7 @@ static uint32_t data_of(const struct chain_step *st)
 /* A short message, from memory to memory: through queue 0, which is the client's, over the link */
 static uint64_t message(uint32_t len, bool over_link)
 {
-	return 2 * costs_on_bus(&nic, len) + (over_link ? costs_on_port(&nic, len, MTU) + nic.wire : 0);
+	return 2 * costs_on_bus(nic, len) + (over_link ? costs_on_port(nic, len, MTU) + nic->wire : 0);
 }
 
 /* When step @s that starts @at is done. A responder reads after it has placed what came before in that queue,
@@ -44,16 +49,16 @@ static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uin
 	const struct chain_step *st = &d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 
-	at += nic.issue;
+	at += nic->issue;
 	if (st->verb == CHAIN_READ || v->atomic_bytes) {
-		if (placed > nic.write && at < placed - nic.write)
-			at = placed - nic.write;
-		return at + (v->atomic_bytes ? nic.atomic : nic.read) +
+		if (placed > nic->write && at < placed - nic->write)
+			at = placed - nic->write;
+		return at + (v->atomic_bytes ? nic->atomic : nic->read) +
 		       message(v->atomic_bytes ? v->atomic_bytes : data_of(st), false);
 	}
 	if (!v->data)
 		return at;
-	return at + (data_of(st) ? nic.gather : 0) + message(data_of(st), st->queue == 0) + nic.write;
+	return at + (data_of(st) ? nic->gather : 0) + message(data_of(st), st->queue == 0) + nic->write;
 }
 
 static unsigned find(const struct chain_desc *d, const char *label)
@@ -95,8 +100,8 @@ static struct moment enabled(const struct chain_desc *d, const struct path_time 
 	if (in_head(d, s))
 		return (struct moment){0, PATH_REQUEST};
 	for (unsigned e = 0; e < d->nsteps; e++)
-		if (enables(d, e, s) && t[e].start + nic.fetch < first.at)
-			first = (struct moment){t[e].start + nic.fetch, e};
+		if (enables(d, e, s) && t[e].start + nic->fetch < first.at)
+			first = (struct moment){t[e].start + nic->fetch, e};
 	return first.at == UINT64_MAX ? (struct moment){0, PATH_REQUEST} : first;
 }
 
@@ -115,7 +120,7 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 		if (d->steps[k].verb == CHAIN_WAIT)
 			not_before(&m, t[k].done, k);
 		else
-			not_before(&m, t[k].start + nic.issue, k);
+			not_before(&m, t[k].start + nic->issue, k);
 		if (chain_verb_info(d->steps[k].verb)->data && !chain_verb_info(d->steps[k].verb)->scatters)
 			placed = t[k].done;
 		if (st->flags & CHAIN_FENCE && chain_verb_info(d->steps[k].verb)->scatters)
@@ -128,7 +133,7 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 
 		if (then > m.at)
 			m = (struct moment){m.at, until};
-		done = (then > m.at ? then : m.at) + nic.wait;
+		done = (then > m.at ? then : m.at) + nic->wait;
 	}
 	if (done < queue_done) /* completions of a queue come in order */
 		done = queue_done;
@@ -178,8 +183,8 @@ uint64_t path_model_client(uint64_t whole, uint32_t bytes)
 	uint64_t request = message(bytes, true);
 
 	if (bytes <= REDDN_WIRE_INLINE)
-		request -= costs_on_bus(&nic, bytes);
+		request -= costs_on_bus(nic, bytes);
 	else
-		request += nic.gather;
-	return nic.doorbell + nic.fetch + nic.issue + request + nic.write + whole + nic.cqe;
+		request += nic->gather;
+	return nic->doorbell + nic->fetch + nic->issue + request + nic->write + whole + nic->cqe;
 }
