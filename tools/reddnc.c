@@ -225,6 +225,7 @@ static const struct option long_options[] = {
 	{"direct", no_argument, NULL, 'D'},
 	{"no-masked-atomics", no_argument, NULL, 'M'},
 	{"fenced-enables", no_argument, NULL, 'F'},
+	{"fetch-group", required_argument, NULL, 'G'},
 	{"region", required_argument, NULL, 'r'},
 	{"device", required_argument, NULL, 'd'},
 	{"timeout", required_argument, NULL, 't'},
@@ -234,7 +235,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jc:DMFr:d:t:hV"
+#define LETTERS "p:o:jc:DMFG:r:d:t:hV"
 
 static void usage(void)
 {
@@ -251,6 +252,8 @@ static void usage(void)
 	     "  -D, --direct             compile for a device that does not check WQE indices\n"
 	     "  -M, --no-masked-atomics  compile for a device without masked atomics\n"
 	     "  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
+	     "  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue "
+	     "together\n"
 	     "  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
 	     "writes to it\n"
 	     "  -d, --device NAME        run: the RDMA device\n"
@@ -306,6 +309,17 @@ static bool take_region(struct options *o, char *text)
 	if (!path || o->run.nregions == COUNT(o->run.region))
 		return false;
 	o->run.region[o->run.nregions++] = (struct reddnc_region){.name = text, .path = path};
+	return true;
+}
+
+static bool take_group(struct options *o, const char *text)
+{
+	uint64_t bytes;
+
+	if (number_parse_size(text, CHAIN_MAX_GROUP * CHAIN_WQEBB, &bytes) < 0 || bytes < CHAIN_WQEBB ||
+		(bytes & (bytes - 1)))
+		return false;
+	o->target.fetch_group = (unsigned)bytes / CHAIN_WQEBB;
 	return true;
 }
 
@@ -371,6 +385,9 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			break;
 		case 'F':
 			o->target.fenced_enables = true;
+			break;
+		case 'G':
+			good = take_group(o, optarg);
 			break;
 		case 'd':
 			o->run.device = optarg;

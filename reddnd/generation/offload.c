@@ -77,6 +77,14 @@ static unsigned max_sge(const struct rnic_caps *caps)
 	return n < CHAIN_MAX_SGE ? n : CHAIN_MAX_SGE;
 }
 
+/* WQEBBs of the groups for which chains can be laid out; 0: the device fetches none, or others */
+static unsigned fetch_group(const struct rnic_caps *caps)
+{
+	unsigned group = caps->observed.fetch_group;
+
+	return group <= CHAIN_MAX_GROUP && (group & (group - 1)) == 0 ? group : 0;
+}
+
 /* 0: o->program is that for @target; 1 and what is wrong with it; a negative errno, which has been logged */
 static int compile_for(struct offload *o, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, char **messages)
@@ -99,7 +107,7 @@ static int compile_for(struct offload *o, const struct program_setting *more, un
 static int find_lack(struct offload *o, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target)
 {
-	CLEANUP(cleanup_free) char *masked = NULL, *both = NULL;
+	CLEANUP(cleanup_free) char *masked = NULL, *both = NULL, *all = NULL;
 	struct program_target t = *target;
 	int r;
 
@@ -115,6 +123,14 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 				       "its program needs WQEs with more than %u data segments, which the "
 				       "device has not",
 				       target->max_sge);
+	t.fetch_group = 0;
+	r = compile_for(o, more, nmore, &t, &all);
+	if (r <= 0)
+		return r < 0 ? r
+			     : unfit(o,
+				       "its program is too long for NOPs that fill the groups of %u bytes "
+				       "that the device fetches together",
+				       target->fetch_group * RNIC_WQEBB_BYTES);
 	return -EINVAL;
 }
 
@@ -124,7 +140,8 @@ static int compile(
 	const struct program_target target = {.masked_atomics = has_masked_atomics(caps),
 		.fenced_enables = caps->observed.fenced_enables,
 		.ignores_index = caps->observed.unchecked_wqes,
-		.max_sge = max_sge(caps)};
+		.max_sge = max_sge(caps),
+		.fetch_group = fetch_group(caps)};
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
 
@@ -377,16 +394,15 @@ static int check_fetch(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned group = caps->observed.fetch_group;
 
-	if (group == 1 || !patches(o))
+	if (fetch_group(caps) || !patches(o))
 		return 0;
 	if (group == 0)
 		return unfit(o, "the device fetches WQEs before they are enabled, so it would not see that "
 				"the chain patches them");
 	return unfit(o,
 		"the device fetches %u bytes of a queue together, beyond what is enabled, so it would not "
-		"see "
-		"that the chain patches WQEs there",
-		group * RNIC_WQEBB_BYTES);
+		"see that the chain patches WQEs there; NOPs can fill at most %u bytes",
+		group * RNIC_WQEBB_BYTES, CHAIN_MAX_GROUP * RNIC_WQEBB_BYTES);
 }
 
 static int check_device(struct offload *o, const struct rnic_caps *caps)
@@ -464,6 +480,10 @@ static void describe(const struct offload *o)
 
 	log_info("offload %s: %s, %u copies, %u atomics, %u waits and enables per request", o->conf->name,
 		o->program->name, o->img->n_copy, o->img->n_atomic, o->img->n_sync);
+	if (o->img->n_pad)
+		log_info("offload %s: and %u NOPs per request, which fill groups of %u bytes that the device "
+			 "fetches together",
+			o->conf->name, o->img->n_pad, o->img->fetch_group * RNIC_WQEBB_BYTES);
 	if (o->program->loop)
 		log_info("offload %s: %u copies, %u atomics, %u waits and enables per iteration of its loop, "
 			 "a ring of %u WQEBBs",

@@ -36,8 +36,10 @@ static void one(const char *name, size_t len, const struct program_target *targe
 
 static struct program_target device(uint64_t n)
 {
-	return (struct program_target){
-		.masked_atomics = n % 4 != 0, .ignores_index = n % 3 == 1, .fenced_enables = n % 5 == 0};
+	return (struct program_target){.masked_atomics = n % 4 != 0,
+		.ignores_index = n % 3 == 1,
+		.fenced_enables = n % 5 == 0,
+		.fetch_group = n % 7 == 0 ? 4 : 0};
 }
 
 static bool load(const char *path)

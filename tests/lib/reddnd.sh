@@ -6,9 +6,6 @@
 
 : "${REDDND:?set REDDND to the path of the daemon}"
 
-# chains that patch WQEs, which is nearly all of them
-[[ -n ${on_any_device-} ]] || needs managed.fetch=64
-
 port=7471
 # the programs of the tree, not the installed ones
 programs=$(realpath "${BASH_SOURCE[0]%/*}/../../conf/programs")

@@ -501,6 +501,7 @@ const struct run_offload library[] = {
 	{.name = "list-walk, 64 nodes, break",
 		.file = "list-walk.rdn",
 		.settings = {{"n", 64}, {"stop", 1}},
+		.no_groups = true,
 		.depth = 1,
 		.region_bytes = {NODES * NODE, HEAP},
 		.setup = list_setup,

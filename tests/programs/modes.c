@@ -378,8 +378,9 @@ static struct random_offload program;
 /* False: not the same in both modes */
 static bool one(uint64_t seed, const char *file, char why[400])
 {
-	const struct program_target target = {
-		.masked_atomics = seed % 5 != 0, .fenced_enables = seed % 3 == 0};
+	const struct program_target target = {.masked_atomics = seed % 5 != 0,
+		.fenced_enables = seed % 3 == 0,
+		.fetch_group = seed % 4 == 1 ? 4 : 0};
 	bool ok = true;
 
 	random_offload_make(&program, seed, file, &target, true);

@@ -22,9 +22,11 @@ static struct random_offload program;
 /* 1: it ran as it reads, 0: it is not one that can run here, -1: it did not */
 static int one(uint64_t seed, char why[400])
 {
+	static const unsigned groups[] = {0, 4, 0, 2, 0, 16, 4};
 	const struct program_target target = {.masked_atomics = seed % 4 != 0,
 		.ignores_index = seed % 8 == 1,
-		.fenced_enables = seed % 3 == 0};
+		.fenced_enables = seed % 3 == 0,
+		.fetch_group = groups[seed % 7]};
 	struct run_counts n = {0};
 	int r = 0;
 

@@ -15,6 +15,7 @@ enum {
 };
 
 bool run_recycled;
+unsigned run_fetch_group;
 
 uint64_t run_random(struct run *r, uint64_t below)
 {
@@ -131,8 +132,10 @@ struct program *run_compile(const struct run_offload *o)
 	static char text[PROGRAM_MAX_SOURCE];
 	char path[300], *messages;
 	struct program_source src = {.name = o->file, .text = text};
-	struct program_target target = {
-		.masked_atomics = !o->no_masks, .ignores_index = o->direct, .fenced_enables = o->fenced};
+	struct program_target target = {.masked_atomics = !o->no_masks,
+		.ignores_index = o->direct,
+		.fenced_enables = o->fenced,
+		.fetch_group = run_fetch_group};
 	struct program *p;
 	unsigned n = 0;
 	FILE *f;
@@ -418,6 +421,10 @@ struct run *run_begin(
 	assert_non_null(r);
 	r->o = o;
 	r->p = p;
+	r->device = *profile_default();
+	if (p->image->fetch_group)
+		r->device.value[PROFILE_FETCH_GROUP] = p->image->fetch_group * CHAIN_WQEBB;
+	cfg.profile = &r->device;
 	assert_int_equal(chain_build(p->desc, &img, &err), 0);
 	chain_rig_open(&r->c, &cfg, img, o->depth);
 	if (slots)
@@ -484,10 +491,15 @@ static void is_not_recycled(const struct chain_image *img)
 static void means_what_it_says(void **state)
 {
 	const struct run_offload *o = *state;
-	struct program *p = run_compile(o);
-	const struct chain_image *img = p->image;
+	const struct chain_image *img;
 	struct run_counts n = {0};
+	struct program *p;
 	char why[400];
+
+	if (run_fetch_group && o->no_groups)
+		return;
+	p = run_compile(o);
+	img = p->image;
 
 	if (run_recycled && o->unrolled) {
 		is_not_recycled(img);
@@ -501,7 +513,7 @@ static void means_what_it_says(void **state)
 		if (!run_program(o, p, seed, SEEDS_OF_A_CLIENT, all_requests, &n, why))
 			fail_msg("client of seed %lu: %s", (unsigned long)seed, why);
 	assert_int_equal(n.copy + n.atomic + n.sync + n.nops,
-		n.requests * (img->n_copy + img->n_atomic + img->n_sync));
+		n.requests * (img->n_copy + img->n_atomic + img->n_sync + img->n_pad));
 	assert_true(n.copy <= n.requests * img->n_copy && n.atomic <= n.requests * img->n_atomic &&
 		    n.sync <= n.requests * img->n_sync);
 	print_message("%-24s %uC + %uA + %uE, of which %.1f are no NOPs\n", o->name, img->n_copy,
@@ -523,13 +535,15 @@ int run_all(
 
 	assert_non_null(tests);
 	run_recycled = filter && strcmp(filter, "--recycled") == 0;
+	if (filter && strcmp(filter, "--groups") == 0)
+		run_fetch_group = 4;
 	all_seeds = seeds;
 	all_requests = requests;
 	for (unsigned i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){.name = offloads[i].name,
 			.test_func = means_what_it_says,
 			.initial_state = (void *)(uintptr_t)&offloads[i]};
-	if (filter && !run_recycled)
+	if (filter && !run_recycled && !run_fetch_group)
 		cmocka_set_test_filter(filter);
 	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
 	free(tests);

@@ -27,6 +27,7 @@ struct run_offload {
 	bool no_masks;  /* a device without masked atomics */
 	bool direct;    /* and no checks of index and QPN */
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */
+	bool no_groups; /* it is too long for NOPs between its steps */
 	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
 	unsigned depth; /* requests at a time; 1 where they change what others read */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];
@@ -47,6 +48,7 @@ struct run_counts {
 };
 
 struct run {
+	struct profile device;
 	struct chain_rig c;
 	struct program *p;
 	const struct run_offload *o;
@@ -74,13 +76,14 @@ void run_arg_bytes(struct run *r, const char *name, const void *bytes);
 
 /** Chains that the NIC keeps going, in few slots; otherwise the rig arms them. */
 extern bool run_recycled;
+/** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */
+extern unsigned run_fetch_group;
 
 /** The program as compiled, or a failed test with the compiler's message. To be freed with program_free(). */
 struct program *run_compile(const struct run_offload *o);
 /**
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
- * only that one; or
- * "--recycled": all of them with run_recycled.
+ * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);

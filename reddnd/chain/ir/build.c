@@ -197,7 +197,8 @@ static void count_work(const struct layout *l, struct chain_image *img)
 		const struct chain_step *st = &l->d->steps[s];
 		const struct chain_verb_info *v = chain_verb_info(st->verb);
 
-		img->n_copy += v->class == CHAIN_CLASS_COPY;
+		img->n_pad += st->pad > 0;
+		img->n_copy += v->class == CHAIN_CLASS_COPY && !st->pad;
 		img->n_atomic += v->class == CHAIN_CLASS_ATOMIC;
 		img->n_sync += v->class == CHAIN_CLASS_SYNC;
 		if (st->flags & CHAIN_FENCE)
@@ -257,6 +258,7 @@ static void emit(struct layout *l, struct chain_image *img)
 	snprintf(img->name, sizeof(img->name), "%s", l->d->name);
 	img->scratch_size = l->scratch_size;
 	img->nregions = l->d->nregions;
+	img->fetch_group = l->d->fetch_group;
 	for (unsigned w = 0; w < l->d->nwords; w++)
 		if (l->d->words[w].init)
 			memcpy(img->scratch_init + l->word_at[w], l->d->words[w].init, l->d->words[w].size);

@@ -30,6 +30,7 @@ enum {
 	CHAIN_MAX_SGE = 30, /* max_send_sge of ConnectX NICs */
 	CHAIN_MAX_WORDS = 256,
 	CHAIN_MAX_SCRATCH = 4096, /* bytes per instance */
+	CHAIN_MAX_GROUP = 16,     /* WQEBBs that are fetched together */
 };
 
 /** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */
@@ -95,6 +96,7 @@ struct chain_step {
 	uint8_t upto;        /* SEND_EN: enum chain_upto */
 	const char *through; /* SEND_EN */
 	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
+	uint8_t pad;         /* a NOP that only fills the ring: WQEBBs it takes; else 0 */
 	unsigned line;       /* of the source, for messages; 0: none */
 	const char *why;     /* one sentence if the step was derived: what needs it; else NULL */
 };
@@ -142,6 +144,9 @@ struct chain_desc {
 	bool ignores_index;  /* the device checks neither index nor QPN of a WQE, so that these may hold
 				operands */
 	bool fenced_enables; /* on this device a SEND_EN heeds a fence as other WQEs do */
+	/* WQEBBs of a managed queue that the device fetches together, past the enabled index too: a power of
+	 * two, CHAIN_MAX_GROUP at most; 0 as 1. What derive.h makes then has NOPs that fill the groups */
+	uint16_t fetch_group;
 	const struct chain_step *steps;
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */

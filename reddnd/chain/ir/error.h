@@ -26,6 +26,7 @@
 	X(REQUEST_BYTES, "a request of {0} bytes; at most {1} are possible")                                 \
 	X(SCRATCH_BYTES, "{0} bytes of scratch memory; at most {1} are possible")                            \
 	X(BARRIERS, "{0} steps need so many barriers that there are more than {1} steps in all")             \
+	X(GROUPS, "{0} steps; with NOPs that fill groups of {1} WQEBBs there are more than {2} in all")      \
 	/* queues */                                                                                         \
 	X(NO_QUEUE, "{at}: there is no queue {0}; there are {1}")                                            \
 	X(QUEUE_EMPTY, "queue \"{name}\" has no steps")                                                      \

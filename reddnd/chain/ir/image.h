@@ -116,8 +116,9 @@ struct chain_image {
 	unsigned nrestores;
 	struct chain_label *labels; /* by queue, then wqebb */
 	unsigned nlabels;
-	/* Work requests per instance by class, as the paper counts them */
-	unsigned n_copy, n_atomic, n_sync;
+	/* Work requests per instance by class, as the paper counts them; and NOPs that pad */
+	unsigned n_copy, n_atomic, n_sync, n_pad;
+	unsigned fetch_group; /* as of the description */
 	/* READs and atomics a queue may have outstanding, at most */
 	unsigned max_rd_atomic;
 };

@@ -161,7 +161,7 @@ static int place_steps(struct layout *l)
 			return layout_refuse(l, NO_DATA, .at = layout_at(l, s), .what = v->name);
 		if (v->data && nsge == 0 && st->verb == CHAIN_READ)
 			return layout_refuse(l, READ_NOTHING, .at = layout_at(l, s));
-		ls->ds = (uint8_t)chain_wqe_ds(st->verb, nsge);
+		ls->ds = (uint8_t)(st->pad ? st->pad * (CHAIN_WQEBB / WQE_DS) : chain_wqe_ds(st->verb, nsge));
 		ls->wqebbs = (uint8_t)((ls->ds * WQE_DS + CHAIN_WQEBB - 1) / CHAIN_WQEBB);
 		ls->at = (uint16_t)l->wqebbs[st->queue];
 		ls->head = count[st->queue]++ < l->d->queues[st->queue].head;

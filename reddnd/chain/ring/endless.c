@@ -16,7 +16,8 @@ struct loop {
 	const struct chain_env *env;
 	struct lap *lap;
 	unsigned queue, n, *ids; /* iterations; WQE of step s in iteration i: ids[i * nsteps + s] */
-	unsigned renew; /* step before which the ring is renewed in the last iteration of a section */
+	unsigned renew;        /* step before which the ring is renewed in the last iteration of a section */
+	unsigned first_enable; /* step through which the ring is started: what is after it, that enables */
 	uint16_t until[CHAIN_MAX_STEPS], through[CHAIN_MAX_STEPS];
 	uint32_t word_at[CHAIN_MAX_WORDS], scratch;
 	bool discards; /* its last 8 bytes take old values that nobody wants */
@@ -354,8 +355,11 @@ static void add_wqes(struct loop *o)
 		}
 	}
 	for (unsigned i = 0; i < o->n; i++)
-		for (unsigned s = 0; s < o->d->nsteps; s++)
+		for (unsigned s = 0; s < o->d->nsteps; s++) {
 			fill(o, i, s);
+			if (s == o->first_enable || s == o->d->nsteps - 1)
+				lap_fill_group(o->lap, id_of(o, i, s));
+		}
 }
 
 /* What has been written is proven, whoever wrote it */
@@ -383,21 +387,57 @@ static uint32_t wqebbs_of(const struct chain_step *st)
 	return (chain_wqe_ds(st->verb, segments(st)) + 3) / 4;
 }
 
+static unsigned first_enable(const struct chain_desc *d)
+{
+	unsigned s = 0;
+
+	while (d->steps[s].verb != CHAIN_SEND_EN)
+		s++;
+	return s;
+}
+
+/* The groups that a device fetches together end with what is enabled, and so do iterations, to be all alike
+ */
+static bool ends_group(const struct chain_desc *d, unsigned s)
+{
+	if (s == d->nsteps - 1 || s == first_enable(d))
+		return true;
+	for (unsigned e = 0; d->steps[s].label && e < d->nsteps; e++)
+		if (d->steps[e].verb == CHAIN_SEND_EN && d->steps[e].through &&
+			strcmp(d->steps[e].through, d->steps[s].label) == 0)
+			return true;
+	return false;
+}
+
+/* WQEBB @at of an iteration is the end of step @s: where the next one begins */
+static uint32_t after_step(const struct chain_desc *d, unsigned s, uint32_t at)
+{
+	uint32_t group = d->fetch_group;
+
+	return group > 1 && ends_group(d, s) ? (at + group - 1) & ~(group - 1) : at;
+}
+
+/* Where step @s of an iteration is that does not renew the ring */
+static uint32_t offset_of(const struct chain_desc *d, unsigned step)
+{
+	uint32_t at = 0;
+
+	for (unsigned s = 0; s < step; s++)
+		at = after_step(d, s, at + wqebbs_of(&d->steps[s]));
+	return at;
+}
+
 static void measure(const struct loop *o, struct chain_loop_info *info)
 {
-	unsigned last = o->d->nsteps - 1;
-
 	info->second = lap_index_of(o->lap, id_of(o, o->n / 2, 0));
 	info->renew = o->renew;
-	info->wqebbs = 0;
-	for (unsigned s = 0; s <= last; s++)
-		info->wqebbs += wqebbs_of(&o->d->steps[s]);
+	info->wqebbs = offset_of(o->d, o->d->nsteps);
 	for (unsigned half = 0; half < 2; half++) {
 		unsigned i = (half + 1) * o->n / 2 - 1;
 
-		info->renewal[half] = (uint32_t)(lap_index_after(o->lap, id_of(o, i, last)) -
+		info->renewal[half] = (uint32_t)(lap_index_of(o->lap, id_of(o, i, o->renew)) -
 						 lap_index_of(o->lap, id_of(o, i, 0))) -
-				      info->wqebbs;
+				      offset_of(o->d, o->renew);
 	}
 }
 
@@ -410,6 +450,7 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 		.cqn = env->queue[o->queue].cqn,
 		.wqebbs = env->queue[o->queue].ring_wqebbs,
 		.ignores_index = o->d->ignores_index,
+		.group = o->d->fetch_group,
 		.lkey = env->queue[o->queue].lkey,
 		.lanes_lkey = env->lanes.lkey,
 		.lanes_rkey = env->lanes.rkey,
@@ -430,11 +471,7 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 	if (r == 0 && !o->ids)
 		r = -ENOMEM;
 	if (r == 0) {
-		unsigned first = 0; /* through the first SEND_EN: what is after it, that enables */
-
-		while (o->d->steps[first].verb != CHAIN_SEND_EN)
-			first++;
-		info->start = lap_index_after(o->lap, id_of(o, 0, first));
+		info->start = lap_index_after(o->lap, id_of(o, 0, o->first_enable));
 		info->iterations = n;
 		if (!dry)
 			r = check_lap(o, &ring, info);
@@ -450,23 +487,20 @@ static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *inf
 unsigned chain_loop_step(
 	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index)
 {
-	const uint32_t at = index & (ring_wqebbs - 1);
-	const unsigned n = info->iterations / 2, half = at >= info->second;
-	uint32_t in = at - (half ? info->second : 0), last = (n - 1) * info->wqebbs;
+	const uint32_t ring_at = index & (ring_wqebbs - 1);
+	const unsigned n = info->iterations / 2, half = ring_at >= info->second;
+	uint32_t in = ring_at - (half ? info->second : 0), last = (n - 1) * info->wqebbs, at = 0;
 	const bool renews = in >= last;
 
 	in = renews ? in - last : in % info->wqebbs;
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		uint32_t wqebbs = wqebbs_of(&d->steps[s]);
 
-		if (renews && s == info->renew) {
-			if (in < info->renewal[half])
-				break;
-			in -= info->renewal[half];
-		}
-		if (in < wqebbs)
-			return s;
-		in -= wqebbs;
+		if (renews && s == info->renew)
+			at += info->renewal[half];
+		if (in < at + wqebbs)
+			return in < at ? d->nsteps : s;
+		at = after_step(d, s, at + wqebbs);
 	}
 	return d->nsteps;
 }
@@ -483,6 +517,7 @@ int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct c
 	*err = (struct chain_error){0};
 	if (check(&o))
 		return CHAIN_REFUSED;
+	o.first_enable = first_enable(d);
 	info->queue = o.queue;
 	info->scratch = o.scratch;
 	high = env->queue[o.queue].ring_wqebbs / d->nsteps / 2 * 2 + 2;

@@ -128,12 +128,20 @@ static void find_landings(struct check *c)
 	}
 }
 
+/* In the line, the WQEBB from which on WQE t is */
+static int64_t position(const struct check *c, int t)
+{
+	return (int64_t)(t / c->n) * c->env->wqebbs + line(c, t)->at;
+}
+
 /* Through which WQEBB, from the start of lap 0 on, it is enabled when WQE t starts: never more than a lap
- * ahead */
+ * ahead. A WQE may be fetched as soon as anything of the group that it begins in is enabled */
 static int find_fetches(struct check *c, uint16_t start)
 {
+	const int64_t group = c->env->group ? c->env->group : 1;
 	int64_t enabled = start;
-	int next = 0; /* the first WQE in the line whose fetch is not known */
+	int next = 0,
+	    fetched = 0; /* the first WQE in the line that is not enabled; whose fetch is not known */
 
 	for (int t = -1; t < LAPS * c->n; t++) {
 		if (t >= 0 && line(c, t)->end >= 0) {
@@ -143,15 +151,11 @@ static int find_fetches(struct check *c, uint16_t start)
 				return CHAIN_REFUSE(c->err, LAP_ENABLE_BACK, .number = {line(c, t)->at});
 			enabled = end;
 		}
-		for (; next < LAPS * c->n; next++) {
-			int64_t end = (int64_t)(next / c->n) * c->env->wqebbs + line(c, next)->at +
-				      line(c, next)->wqebbs;
-
-			if (end > enabled)
-				break;
-			if (next >= c->n && next < 2 * c->n)
-				c->fetch[next - c->n] = t;
-		}
+		while (next < LAPS * c->n && position(c, next) + line(c, next)->wqebbs <= enabled)
+			next++;
+		for (; fetched < LAPS * c->n && position(c, fetched) / group * group < enabled; fetched++)
+			if (fetched >= c->n && fetched < 2 * c->n)
+				c->fetch[fetched - c->n] = t;
 		if (t + 1 >= next && t + 1 < LAPS * c->n)
 			return CHAIN_REFUSE(c->err, LAP_NEVER_ENABLED, .number = {line(c, t + 1)->at});
 	}

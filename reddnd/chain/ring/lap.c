@@ -24,6 +24,7 @@ struct entry {
 	uint8_t wqe[LAP_WQE_BYTES];
 	uint8_t section;
 	enum { GIVEN, RENEW, ADVANCE } kind;
+	bool fills;               /* the group that it ends in has nothing else */
 	unsigned for_id, through; /* NONE, or: WAIT for that, SEND_EN through that */
 	unsigned npoints, nnumbers;
 	struct {
@@ -182,6 +183,12 @@ void lap_await(struct lap *l, unsigned id, unsigned for_id)
 void lap_enable(struct lap *l, unsigned id, unsigned through)
 {
 	entry_of(l, id)->through = through;
+	lap_fill_group(l, through);
+}
+
+void lap_fill_group(struct lap *l, unsigned id)
+{
+	entry_of(l, id)->fills = true;
 }
 
 static void outside(struct lap *l, struct lane_field f)
@@ -248,6 +255,23 @@ static unsigned wqebbs_of(unsigned ds)
 	return (ds * WQE_DS + WQEBB - 1) / WQEBB;
 }
 
+/* NOPs up to WQEBB @end */
+static void pad(struct lap *l, uint32_t end, unsigned section)
+{
+	while (l->used < end && !l->nomem) {
+		uint32_t left = end - l->used;
+
+		new_item(l, ITEM_NOP, left < PAD_WQEBBS ? left : PAD_WQEBBS, section, 0);
+	}
+}
+
+static uint32_t group_end(const struct lap *l)
+{
+	uint32_t group = l->env.group ? l->env.group : 1;
+
+	return (l->used + group - 1) & ~(group - 1);
+}
+
 /* Everything in its place, given how many READs and FETCH_ADDs there are; the rest of the ring is NOPs */
 static void place(struct lap *l)
 {
@@ -273,17 +297,8 @@ static void place(struct lap *l)
 				new_item(l, ITEM_ADD, 1, e->section, a);
 			break;
 		}
-	}
-}
-
-static void pad(struct lap *l)
-{
-	unsigned last = l->sections - 1;
-
-	while (l->used < l->env.wqebbs && !l->nomem) {
-		uint32_t left = l->env.wqebbs - l->used;
-
-		new_item(l, ITEM_NOP, left < PAD_WQEBBS ? left : PAD_WQEBBS, last, 0);
+		if (e->fills)
+			pad(l, group_end(l), e->section);
 	}
 }
 
@@ -555,7 +570,7 @@ static int lay_out(struct lap *l, struct lap_size *size)
 		return -ENOMEM;
 	if (used > l->env.wqebbs)
 		return -E2BIG;
-	pad(l);
+	pad(l, l->env.wqebbs, l->sections - 1);
 	if (l->nomem)
 		return -ENOMEM;
 	number_cqes(l);

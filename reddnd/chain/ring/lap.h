@@ -54,6 +54,7 @@ struct lap_env {
 	uint32_t first_cqe;   /* number of the first CQE this queue will cause */
 	bool ignores_index;   /* the NIC does not look at the index in a control segment: it need not be
 				 refreshed */
+	unsigned group;       /* WQEBBs that the NIC fetches together (chain_desc.fetch_group) */
 	uint64_t discard;     /* lap_check(): 8 bytes for unused old values, written in any order; 0:
 				 none */
 	const uint8_t *verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what
@@ -78,6 +79,9 @@ void lap_await(struct lap *l, unsigned id, unsigned for_id);
 /** SEND_EN @id enables this ring through the next WQE @through: of this lap if that is still ahead, or the
  * next. */
 void lap_enable(struct lap *l, unsigned id, unsigned through);
+/** NOPs fill the group (env->group) that WQE @id ends in. They are put in behind every WQE that lap_enable()
+ * names; the caller does the same for those through which the ring is started. */
+void lap_fill_group(struct lap *l, unsigned id);
 
 /** Bytes elsewhere, refreshed in the current section: in lap n of this ring they become @value + n * @step.
  */

@@ -311,6 +311,7 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		.lanes = k->dry ? NULL : env->lanes.mem + head,
 		.lanes_iova = env->lanes.iova + head,
 		.lanes_size = env->lanes.size - head,
+		.group = k->img->fetch_group,
 	};
 	unsigned enables[SECTIONS], recv_en[SECTIONS];
 	int r = lap_new(&k->lap, &lap, SECTIONS);

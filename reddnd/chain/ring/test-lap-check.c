@@ -46,11 +46,16 @@ struct fixture {
 	struct chain_loop_info info;
 };
 
-static void make(struct fixture *f, const struct chain_step *steps, unsigned n)
+static void make(struct fixture *f, const struct chain_step *steps, unsigned n, uint16_t group)
 {
 	static const struct chain_queue_desc queue = {"loop", 0};
-	const struct chain_desc d = {
-		.name = "loop", .queues = &queue, .nqueues = 1, .nregions = 1, .steps = steps, .nsteps = n};
+	const struct chain_desc d = {.name = "loop",
+		.queues = &queue,
+		.nqueues = 1,
+		.nregions = 1,
+		.fetch_group = group,
+		.steps = steps,
+		.nsteps = n};
 	struct chain_env env = {0};
 	struct chain_error err;
 
@@ -77,7 +82,8 @@ static void make(struct fixture *f, const struct chain_step *steps, unsigned n)
 		.ring = f->ring,
 		.iova = 0x100000,
 		.lanes_iova = 0x200040,
-		.lanes_size = f->info.lap.lanes};
+		.lanes_size = f->info.lap.lanes,
+		.group = group};
 }
 
 /* The @nth WQE (from 0) of @opcode */
@@ -200,7 +206,7 @@ static void what_is_taken_away_is_missed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6);
+		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6, 0);
 		cases[i].damage(&f);
 		if (lap_check(&f.lap, f.info.start, &err) != (cases[i].why.code ? CHAIN_REFUSED : 0))
 			fail_msg("case %u: %s", i, chain_error_name(err.code));
@@ -265,11 +271,15 @@ static void steps_are_found(void **state)
 	static struct fixture f;
 
 	(void)state;
-	for (unsigned fences = 0; fences < 2; fences++) {
-		const struct chain_desc d = {.steps = fences ? fencing : waiting, .nsteps = fences ? 4 : 6};
+	for (unsigned i = 0; i < 6; i++) {
+		static const uint16_t groups[] = {0, 4, 8};
+		unsigned fences = i % 2;
+		const struct chain_desc d = {.steps = fences ? fencing : waiting,
+			.nsteps = fences ? 4 : 6,
+			.fetch_group = groups[i / 2]};
 		unsigned seen = 0;
 
-		make(&f, d.steps, d.nsteps);
+		make(&f, d.steps, d.nsteps, d.fetch_group);
 		for (uint32_t at = 0; at < RING; at += (f.ring[at * 64 + WQE_DSCOUNT] + 3u) / 4) {
 			unsigned s = chain_loop_step(&d, &f.info, RING, (uint16_t)(7 * RING + at));
 
@@ -283,12 +293,34 @@ static void steps_are_found(void **state)
 	}
 }
 
+/* For a device that fetches groups, nothing that is enabled later may be in one with what is enabled before
+ */
+static void groups_are_filled(void **state)
+{
+	static struct fixture f;
+	struct chain_error err;
+
+	(void)state;
+	for (unsigned fences = 0; fences < 2; fences++) {
+		const struct chain_step *steps = fences ? fencing : waiting;
+		unsigned n = fences ? 4 : 6;
+
+		make(&f, steps, n, 0);
+		f.lap.group = 4;
+		assert_int_equal(lap_check(&f.lap, f.info.start, &err), CHAIN_REFUSED);
+		assert_int_equal(err.code, CHAIN_E_LAP_FETCHED_EARLY);
+		make(&f, steps, n, 4);
+		assert_int_equal(lap_check(&f.lap, f.info.start, &err), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken_away_is_missed),
 		cmocka_unit_test(no_loops),
 		cmocka_unit_test(steps_are_found),
+		cmocka_unit_test(groups_are_filled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

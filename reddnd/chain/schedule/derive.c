@@ -2,6 +2,7 @@
 #include "reddnd/chain/schedule/derive.h"
 
 #include "reddnd/chain/schedule/derive-text.h"
+#include "reddnd/chain/schedule/groups.h"
 #include "reddnd/chain/verify/order.h"
 
 #include <assert.h>
@@ -622,6 +623,17 @@ static unsigned list_candidates(const struct text *t, uint8_t q[CHAIN_MAX_QUEUES
 	return n;
 }
 
+static int fill_groups(struct derived *d, uint16_t group, struct chain_error *err)
+{
+	int r;
+
+	if (group <= 1)
+		return 0;
+	d->d.fetch_group = group;
+	r = chain_fill_groups(&d->d, d->steps, d->queues, err);
+	return r ? r : chain_check_order(&d->d, err);
+}
+
 int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err)
 {
 	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof(*t));
@@ -637,6 +649,7 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 	r = text_read(t, d);
 	if (r)
 		return r;
+	t->d.fetch_group = 0; /* its groups are filled in the end */
 	n = list_candidates(t, by);
 	for (unsigned i = 0; i < 4 * n; i++) {
 		struct chain_error why;
@@ -671,6 +684,9 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 	if (!best)
 		return CHAIN_REFUSED;
 	*err = (struct chain_error){0};
+	r = fill_groups(best, d->fetch_group, err);
+	if (r)
+		return r;
 	*out = &best->d;
 	best = NULL;
 	return 0;

@@ -211,6 +211,63 @@ static void fences_for_waits(void **state)
 		}
 }
 
+/* On a device that fetches groups, what is patched is in another group than what is enabled before */
+static void groups_are_filled(void **state)
+{
+	static const struct chain_word word = {"w", 8, NULL};
+	static const struct chain_step steps[] = {
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {FIELD("next", CHAIN_F_REMOTE_ADDR, 3, 5)}},
+		{.label = "next",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("w", 0, 8)}},
+		{.label = "done", .verb = CHAIN_WRITE_IMM, .remote = SLOT(0), .local = {WORD("w", 0, 8)}},
+	};
+	struct chain_desc text = {.name = "groups",
+		.queues = queues,
+		.nqueues = 2,
+		.words = &word,
+		.nwords = 1,
+		.nregions = 1,
+		.steps = steps,
+		.nsteps = 3};
+	struct chain_desc *d = derive(&text);
+	struct chain_error err;
+	IMAGE *plain = NULL;
+
+	(void)state;
+	assert_int_equal(chain_build(d, &plain, &err), 0);
+	d->fetch_group = 4;
+	assert_int_equal(chain_check_order(d, &err), CHAIN_REFUSED);
+	chain_derive_free(d);
+	for (unsigned group = 2; group <= CHAIN_MAX_GROUP; group *= 2) {
+		IMAGE *img = NULL;
+
+		text.fetch_group = (uint16_t)group;
+		d = derive(&text);
+		assert_int_equal(chain_check_order(d, &err), 0);
+		assert_int_equal(chain_build(d, &img, &err), 0);
+		for (unsigned q = 0; q < img->nqueues; q++) {
+			assert_int_equal(img->queue[q].wqebbs % group, 0);
+			assert_int_equal(img->queue[q].head_wqebbs % group, 0);
+		}
+		for (unsigned i = 0; i < img->nrelocs; i++)
+			if (img->relocs[i].kind == CHAIN_REL_ENABLE)
+				assert_int_equal(img->relocs[i].addend % group, 0);
+		assert_true(img->n_pad > 0 && d->nsteps == img->n_pad + img->n_copy + img->n_sync);
+		assert_int_equal(img->n_copy, plain->n_copy);
+		assert_int_equal(img->n_sync, plain->n_sync);
+		chain_derive_free(d);
+	}
+	NOMEM_TRY(-ENOMEM, derive_and_free(&text));
+	assert_int_equal(nomem_result, 0);
+}
+
 struct ahead {
 	unsigned waits, enables, early; /* SEND_ENs of the reply, and those before the second read */
 };
@@ -289,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash_get_as_by_hand),
 		cmocka_unit_test(fences_for_waits),
+		cmocka_unit_test(groups_are_filled),
 		cmocka_unit_test(ahead_of_the_rest),
 	};
 

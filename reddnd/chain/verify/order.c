@@ -88,15 +88,19 @@ static bool enables(const struct layout *l, unsigned e, unsigned s)
 	       l->step[e].enables >= end_of(l, s);
 }
 
-/* The SEND_EN that lets step @s be fetched; NONE when the previous instance did */
+/* The SEND_EN that lets step @s be fetched, with the group that it begins in; NONE when the previous instance
+ * did, or may have done, since it ends in a group of this one */
 static unsigned enabler(const struct layout *l, unsigned s)
 {
-	unsigned best = NONE;
+	unsigned best = NONE, q = l->d->steps[s].queue, group = l->d->fetch_group ? l->d->fetch_group : 1;
+	uint32_t from = l->step[s].at & ~(group - 1);
 
 	for (unsigned e = 0; e < l->d->nsteps; e++)
-		if (enables(l, e, s) && (best == NONE || l->step[e].enables < l->step[best].enables))
+		if (l->d->steps[e].verb == CHAIN_SEND_EN && l->d->steps[e].target == q &&
+			l->step[e].enables > from &&
+			(best == NONE || l->step[e].enables < l->step[best].enables))
 			best = e;
-	return l->step[s].head ? NONE : best;
+	return from < l->head[q] || l->wqebbs[q] % group ? NONE : best;
 }
 
 static bool heeds_fence(const struct proof *p, const struct chain_step *st)

@@ -3,7 +3,8 @@
  * order.h - proves that the order in a description is enough, whatever the NIC does within it.
  *
  * What is assumed of the NIC, and no more:
- *   - a WQE may be fetched from the moment a SEND_EN covers it, and has been when it starts;
+ *   - a WQE may be fetched from the moment a SEND_EN covers it, or another one of its group if the device
+ * fetches groups (fetch_group), and has been when it starts;
  *   - WQEs of a queue start in order; a WAIT ends when its CQE is there, and the next starts after that;
  *   - a fenced WQE starts after every READ and atomic before it in its queue has completed. No source states
  * that WAIT, SEND_EN and RECV_EN heed a fence, so here they do not, except SEND_ENs of a description for

@@ -19,9 +19,10 @@ struct program_theirs {
  */
 struct program_target {
 	bool masked_atomics;
-	bool ignores_index;  /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
-	bool fenced_enables; /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
-	unsigned max_sge;    /* data segments of a WQE; 0: CHAIN_MAX_SGE */
+	bool ignores_index;   /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
+	bool fenced_enables;  /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
+	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */
+	unsigned fetch_group; /* WQEBBs that it fetches together, as chain_desc.fetch_group */
 	const struct program_theirs *theirs; /* and what is done there besides; ntheirs of them */
 	unsigned ntheirs;
 };

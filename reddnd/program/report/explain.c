@@ -92,6 +92,8 @@ void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t siz
 	struct text t = {text, size};
 
 	add(&t, "%s%s", st->flags & CHAIN_DORMANT ? "NOP or " : "", v->name);
+	if (st->pad)
+		add(&t, " of %u bytes", st->pad * CHAIN_WQEBB);
 	if (v->class == CHAIN_CLASS_SYNC) {
 		add_sync(&t, d, st);
 	} else if (v->scatters) {
@@ -247,6 +249,9 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 		"client sees it; * marks the critical path\n",
 		p->name, p->image->n_copy + p->image->n_atomic + p->image->n_sync, p->image->n_copy,
 		p->image->n_atomic, p->image->n_sync, nic, (double)whole / 1e6, client_us(p, whole));
+	if (p->image->n_pad)
+		fprintf(f, "and %u NOPs, which fill groups of %u bytes that the device fetches together\n",
+			p->image->n_pad, p->image->fetch_group * CHAIN_WQEBB);
 	print_answers(f, p, t);
 	for (unsigned i = 0; i < p->nparams; i++)
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,
@@ -383,6 +388,7 @@ int explain_json(FILE *f, const struct program *p)
 	json_add_count(o, "copy", p->image->n_copy);
 	json_add_count(o, "atomic", p->image->n_atomic);
 	json_add_count(o, "wait_enable", p->image->n_sync);
+	json_add_count(o, "nops", p->image->n_pad);
 	json_add_count(o, "modelled_ns", whole / 1000);
 	json_add_count(o, "modelled_client_ns", path_model_client(whole, p->image->arg_len) / 1000);
 	json_add_count(o, "request_bytes", p->image->arg_len);
