@@ -124,7 +124,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	if (!check_depth(&a->request, a->offload, rej))
 		return false;
 	a->charge.depth = a->request.depth;
-	a->charge.queue_bytes = offload_layout(a->offload, a->request.depth)->size;
+	a->charge.queue_bytes = offload_queue_bytes(a->offload, a->request.depth);
 	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;
 	return tenant_charge(a->tenant, &a->charge, from->now_us, rej);
 }

@@ -3,6 +3,7 @@
 
 #include "reddnd/chain/ring/lap.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/rnic/cq-pool.h"
 #include "reddnd/rnic/queue.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -497,6 +498,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	int r;
 
 	o->conf = conf;
+	o->cq_alone = !caps->observed.flushes_enabled_only;
 	r = compile(o, NULL, 0, caps);
 	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */
 		int bound = bind_regions(o, catalog, regions);
@@ -554,6 +556,19 @@ const struct queue_layout *offload_layout(const struct offload *o, unsigned dept
 {
 	assert(depth <= o->conf->depth_max);
 	return &o->layouts[log_slots(o, depth)];
+}
+
+uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)
+{
+	return o->conf->recycled ? 0 : chain_ring_wqes(&o->img->queue[0], slots);
+}
+
+uint64_t offload_queue_bytes(const struct offload *o, unsigned depth)
+{
+	const struct queue_layout *l = offload_layout(o, depth);
+	uint32_t cqes = offload_reply_cqes(o, l->slots);
+
+	return l->size + (o->cq_alone && cqes ? cq_pool_bytes_alone(cqes) : 0);
 }
 
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env)

@@ -38,6 +38,7 @@ struct offload {
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 	char why[OFFLOAD_WHY];        /* what was wrong when it was opened; "": nothing */
 	bool unfit;                   /* that is the device, so it stays wrong */
+	bool cq_alone;                /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };
 
 /**
@@ -60,6 +61,10 @@ bool offload_uses(const struct offload *o, const struct region *r);
 unsigned offload_slots(const struct offload *o, unsigned depth);
 /** Layout of the queues of a session with @depth, at most depth_max. */
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
+/** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
+uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
+/** Bytes of memory of all its queues. */
+uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
 /** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
  * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);

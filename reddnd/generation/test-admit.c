@@ -83,10 +83,30 @@ static void by_token_alone(void **state)
 	assert_null(tenant_of(far, false, true));
 }
 
+/* Where each session has the CQ of its replies alone, its tenant pays for that too */
+static void queues_are_charged(void **state)
+{
+	enum { SLOTS = 64, LOG_SLOTS = 6, DEPTH = 32, SIZE = 1 << 20, WQES = 3 };
+	uint8_t starts[WQES] = {1, 1, 1};
+	struct chain_image img = {.nqueues = 1, .queue[0] = {.wqebbs = WQES, .starts = starts}};
+	struct queue_layout layouts[LOG_SLOTS + 1] = {[LOG_SLOTS] = {.slots = SLOTS, .size = SIZE}};
+	struct catalog_offload armed = {.depth_max = DEPTH},
+			       recycled = {.depth_max = DEPTH, .recycled = true};
+	struct offload o = {.img = &img, .conf = &armed, .layouts = layouts};
+
+	(void)state;
+	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE);
+	o.cq_alone = true;
+	/* a ring of 256 WQEBBs: 192 WQEs and a pad of 16 are 208 CQEs; and a page for the doorbell record */
+	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE + 4096 + 256 * 64);
+	o.conf = &recycled;
+	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(by_address, setup), cmocka_unit_test_setup(by_token_alone, setup)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(by_address, setup),
+		cmocka_unit_test_setup(by_token_alone, setup), cmocka_unit_test(queues_are_charged)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

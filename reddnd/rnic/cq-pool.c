@@ -9,6 +9,26 @@
  */
 enum { PAGE = 4096, LOG_CQES_OF_A_PAGE = 6, MODERATE_CQES = 32, MODERATE_US = 50 };
 
+static uint64_t bytes_of(unsigned log_cqes)
+{
+	return PAGE + ((uint64_t)RNIC_CQE_BYTES << log_cqes);
+}
+
+/* As small as a page allows */
+static unsigned log_alone(uint32_t cqes)
+{
+	unsigned log = CQ_POOL_LOG_CQES;
+
+	while (log > LOG_CQES_OF_A_PAGE && cqes <= 1u << (log - 1))
+		log--;
+	return log;
+}
+
+uint64_t cq_pool_bytes_alone(uint32_t cqes)
+{
+	return bytes_of(log_alone(cqes));
+}
+
 static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **out)
 {
 	const struct rnic_cq_attr attr = {
@@ -24,8 +44,7 @@ static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **o
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_block_init(&q->block, rnic_device_pd(pool->dev), pool->arena,
-		PAGE + ((uint64_t)RNIC_CQE_BYTES << log_cqes), PAGE, 0);
+	r = rnic_block_init(&q->block, rnic_device_pd(pool->dev), pool->arena, bytes_of(log_cqes), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {
@@ -74,20 +93,17 @@ static bool has_room(const struct cq_pool_queue *q, uint32_t cqes)
 
 int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, bool alone, struct cq_pool_queue **cq)
 {
-	unsigned log_cqes = CQ_POOL_LOG_CQES;
 	struct cq_pool_queue *q = NULL;
 	int r;
 
 	if (cqes > 1u << CQ_POOL_LOG_CQES)
 		return -ENOSPC;
-	while (alone && log_cqes > LOG_CQES_OF_A_PAGE && cqes <= 1u << (log_cqes - 1))
-		log_cqes--;
 	if (!alone)
 		TAILQ_FOREACH (q, &pool->cqs, link)
 			if (has_room(q, cqes))
 				break;
 	if (!q) {
-		r = add(pool, log_cqes, &q);
+		r = add(pool, alone ? log_alone(cqes) : CQ_POOL_LOG_CQES, &q);
 		if (r < 0)
 			return r;
 		q->alone = alone;

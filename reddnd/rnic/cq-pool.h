@@ -45,6 +45,9 @@ struct cq_pool {
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena);
 void cq_pool_deinit(struct cq_pool *pool); /* after all sessions; fine on one that is all zero */
 
+/** Bytes of memory that a CQ of one session takes. */
+uint64_t cq_pool_bytes_alone(uint32_t cqes);
+
 /** Finds or makes a CQ with room for @cqes more; a new one is armed. @alone: makes one that nobody else gets.
  * -ENOSPC, or the error of the device. */
 int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, bool alone, struct cq_pool_queue **cq);

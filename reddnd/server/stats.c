@@ -20,7 +20,7 @@ static struct stats_session session_stats(const struct session *s, const struct 
 		.current = o->generation == source->generation,
 		.depth = s->queues.env.slot_count,
 		.instances = s->queues.layout.slots,
-		.queue_bytes = s->queues.layout.size,
+		.queue_bytes = s->charge.queue_bytes,
 		.age_us = source->now_us - s->since,
 		.requests = s->progress.done,
 		.rate = s->limits.rate.per_second,

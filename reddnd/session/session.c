@@ -22,14 +22,11 @@ static uint32_t tail_of(const struct chain_queue *q)
 /* Reserves the CQEs of its replies; a recycled chain needs none */
 static int charge_pool(struct session *s, struct cq_pool *pool)
 {
-	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(s->tenant->pd));
 	struct session_queues *q = &s->queues;
 
 	q->pool = pool;
-	if (q->layout.recycled)
-		return 0;
-	q->pool_cqes = chain_ring_wqes(&s->offload->img->queue[0], q->layout.slots);
-	return cq_pool_charge(pool, q->pool_cqes, !caps->observed.flushes_enabled_only, &q->pool_cq);
+	q->pool_cqes = offload_reply_cqes(s->offload, q->layout.slots);
+	return q->pool_cqes ? cq_pool_charge(pool, q->pool_cqes, s->offload->cq_alone, &q->pool_cq) : 0;
 }
 
 static void release(struct session *s)
