@@ -77,26 +77,41 @@ static struct rdma_cm_id *ask(struct rdma_event_channel *channel, uint32_t qpn)
 	return ask_from(channel, qpn, NULL);
 }
 
+/* On @address, for requests that go to @handler */
+static struct rnic_cm *listen_on(
+	const char *address, void (*handler)(void *, struct rnic_conn *, const void *, size_t))
+{
+	static struct rnic_cm_ops ops = {.established = established, .gone = gone};
+	struct rnic_cm *cm;
+
+	ops.request = handler;
+	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
+	assert_int_equal(rnic_cm_bind(cm, address, PORT), 0);
+	assert_int_equal(rnic_cm_listen(cm), 0);
+	return cm;
+}
+
+static void dispatch_next(struct rnic_cm *cm)
+{
+	struct pollfd ready = {.fd = rnic_cm_fd(cm), .events = POLLIN};
+
+	assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+	assert_int_equal(rnic_cm_dispatch(cm), 0);
+}
+
 static void one_at_a_time(void **state)
 {
-	static const struct rnic_cm_ops ops = {.request = request, .established = established, .gone = gone};
 	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rnic_cm *cm = listen_on("127.0.0.1", request);
 	struct rdma_cm_id *id[CLIENTS];
-	struct rnic_cm *cm;
 
 	(void)state;
 	assert_non_null(channel);
-	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
-	assert_int_equal(rnic_cm_bind(cm, "127.0.0.1", PORT), 0);
-	assert_int_equal(rnic_cm_listen(cm), 0);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		id[i] = ask(channel, NO_QPN + i);
 	for (unsigned i = 0; i < CLIENTS; i++) {
-		struct pollfd ready = {.fd = rnic_cm_fd(cm), .events = POLLIN};
-
 		assert_int_equal(requests, i);
-		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
-		assert_int_equal(rnic_cm_dispatch(cm), 0);
+		dispatch_next(cm);
 	}
 	assert_int_equal(requests, CLIENTS);
 	assert_int_equal(rnic_cm_dispatch(cm), 0);
@@ -126,24 +141,17 @@ static void note_request(void *arg, struct rnic_conn *conn, const void *data, si
 /* A client whose address is not that of its GID, to which answers go: the GID differs */
 static void gid_of_a_client(void **state)
 {
-	static const struct rnic_cm_ops ops = {
-		.request = note_request, .established = established, .gone = gone};
 	static const uint8_t own[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	const char *const from[] = {"127.0.0.1", "127.0.0.5"};
-	struct rnic_cm *cm;
+	struct rnic_cm *cm = listen_on("127.0.0.1", note_request);
 
 	(void)state;
 	assert_non_null(channel);
-	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
-	assert_int_equal(rnic_cm_bind(cm, "127.0.0.1", PORT), 0);
-	assert_int_equal(rnic_cm_listen(cm), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		struct pollfd ready = {.fd = rnic_cm_fd(cm), .events = POLLIN};
 		struct rdma_cm_id *id = ask_from(channel, NO_QPN + i, from[i]);
 
-		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
-		assert_int_equal(rnic_cm_dispatch(cm), 0);
+		dispatch_next(cm);
 		assert_memory_equal(seen_gid, own, sizeof(own));
 		assert_int_equal(memcmp(seen_address, own, sizeof(own)) == 0, i == 0);
 		expect_event(channel, RDMA_CM_EVENT_REJECTED);
@@ -156,26 +164,17 @@ static void gid_of_a_client(void **state)
 /* The queue pair of the client, and the address that it meant, if the server listens on that or on any */
 static void ends_of_a_connection(void **state)
 {
-	static const struct rnic_cm_ops ops = {
-		.request = note_request, .established = established, .gone = gone};
 	static const uint8_t meant[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	const char *const listen[] = {"127.0.0.1", "0.0.0.0"};
+	const char *const address[] = {"127.0.0.1", "0.0.0.0"};
 
 	(void)state;
 	assert_non_null(channel);
 	for (unsigned i = 0; i < 2; i++) {
-		struct rdma_cm_id *id;
-		struct pollfd ready;
-		struct rnic_cm *cm;
+		struct rnic_cm *cm = listen_on(address[i], note_request);
+		struct rdma_cm_id *id = ask(channel, NO_QPN + 77 + i);
 
-		assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
-		assert_int_equal(rnic_cm_bind(cm, listen[i], PORT), 0);
-		assert_int_equal(rnic_cm_listen(cm), 0);
-		id = ask(channel, NO_QPN + 77 + i);
-		ready = (struct pollfd){.fd = rnic_cm_fd(cm), .events = POLLIN};
-		assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
-		assert_int_equal(rnic_cm_dispatch(cm), 0);
+		dispatch_next(cm);
 		assert_memory_equal(seen_server, meant, sizeof(meant));
 		assert_memory_equal(seen_server_gid, meant, sizeof(meant));
 		assert_int_equal(seen_port, PORT);

@@ -595,6 +595,26 @@ int app_devx_qp_new(uint64_t *handle, uint32_t *qpn, uint32_t pdn, uint32_t cqn,
 	return r;
 }
 
+void app_open_devx_cq(struct devx_queues *q)
+{
+	uint8_t *out;
+
+	app_open_context();
+	q->pd = app_new_pd(&q->pdn);
+	q->mem = app_arena_alloc(UMEM, 4096);
+	assert_int_equal(app_umem_reg(q->mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &q->umem, &q->umem_handle), 0);
+	assert_int_equal(app_devx_cq_new(&q->cq, q->umem, CQ_OFF, DB_OFF, &out), 0);
+}
+
+void app_open_devx_qp(struct devx_queues *q)
+{
+	uint8_t *out;
+
+	app_open_devx_cq(q);
+	assert_int_equal(
+		app_devx_qp_new(&q->qp, &q->qpn, q->pdn, q->cq.cqn, q->umem, QP_OFF, DB_OFF + 64, &out), 0);
+}
+
 int app_devx_qp_to(uint64_t handle, uint32_t qpn, uint16_t opcode, uint8_t mtu, uint8_t **out)
 {
 	uint8_t in[PRM_SIZE_modify_qp_in] = {0}, *qpc = in + PRM_modify_qp_in_qpc_byte;

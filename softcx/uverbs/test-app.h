@@ -103,6 +103,16 @@ struct devx_cq {
 
 enum { CQ_OFF = 0, QP_OFF = 4096, DB_OFF = 8192, UMEM = 12288 };
 
+/** A context with queues in one umem. */
+struct devx_queues {
+	uint32_t pd, pdn, umem;
+	uint64_t umem_handle;
+	uint8_t *mem; /* UMEM bytes of it */
+	struct devx_cq cq;
+	uint64_t qp;
+	uint32_t qpn;
+};
+
 /** A file on a fresh device; closing it must leave nothing on the device. */
 int app_setup(void **state);
 /** The same on a device with this profile, which outlives it. */
@@ -151,6 +161,9 @@ int app_devx(
 int app_devx_cq_new(struct devx_cq *cq, uint32_t umem, uint64_t off, uint64_t db_off, uint8_t **out);
 int app_devx_qp_new(uint64_t *handle, uint32_t *qpn, uint32_t pdn, uint32_t cqn, uint32_t umem, uint64_t off,
 	uint64_t db_off, uint8_t **out);
+/** The context, the umem and a CQ in it; with the second, a QP too. */
+void app_open_devx_cq(struct devx_queues *q);
+void app_open_devx_qp(struct devx_queues *q);
 int app_devx_qp_to(uint64_t handle, uint32_t qpn, uint16_t opcode, uint8_t mtu, uint8_t **out);
 /** The syndrome of a refused command. */
 uint32_t app_syndrome(const uint8_t *out);

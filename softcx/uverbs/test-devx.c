@@ -8,34 +8,20 @@
 #include "softcx/uverbs/prm.h"
 #include "util/array.h"
 
-/* A loop-back QP and its CQ, both in one umem, connected. */
-struct devx_pair {
-	struct devx_cq cq;
-	uint8_t *mem; /* the umem */
-	uint64_t umem_handle, qp;
-	uint32_t pd, qpn;
-};
-
-static void open_devx_pair(struct devx_pair *p)
+/* Connected to itself. */
+static void open_devx_loop(struct devx_queues *p)
 {
-	uint32_t umem, pdn;
 	uint8_t *out;
 
-	app_open_context();
-	p->pd = app_new_pd(&pdn);
-	p->mem = app_arena_alloc(UMEM, 4096);
+	app_open_devx_qp(p);
 	memset(p->mem + CQ_OFF, 0xf0, 4096);
-	assert_int_equal(app_umem_reg(p->mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &p->umem_handle), 0);
-	assert_int_equal(app_devx_cq_new(&p->cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(
-		app_devx_qp_new(&p->qp, &p->qpn, pdn, p->cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
 	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
 	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_INIT2RTR_QP, 5, &out), 0);
 	assert_int_equal(app_devx_qp_to(p->qp, p->qpn, PRM_OP_RTR2RTS_QP, 0, &out), 0);
 }
 
 /* Two WRITEs of data[0..8) to data[64..72), an armed CQ before each. */
-static void write_twice(const struct devx_pair *p)
+static void write_twice(const struct devx_queues *p)
 {
 	uint8_t *data = app_arena_alloc(4096, 4096), seg[32] = {0};
 	struct ib_uverbs_reg_mr_resp *mr;
@@ -63,7 +49,7 @@ static void write_twice(const struct devx_pair *p)
 	assert_int_equal(p->mem[CQ_OFF + 63] >> 4, 0); /* a good requester CQE */
 }
 
-static void expect_events(const struct devx_pair *p, int fd, int omit)
+static void expect_events(const struct devx_queues *p, int fd, int omit)
 {
 	uint8_t event[256];
 
@@ -80,7 +66,7 @@ static void expect_events(const struct devx_pair *p, int fd, int omit)
 	assert_false(app_waiting(omit)); /* without data, two are one */
 }
 
-static void expect_qp_state(const struct devx_pair *p)
+static void expect_qp_state(const struct devx_queues *p)
 {
 	uint8_t in[PRM_SIZE_query_qp_in] = {0}, *out;
 	uint64_t qp = p->qp;
@@ -102,11 +88,11 @@ static void expect_qp_state(const struct devx_pair *p)
 
 static void test_devx(void **state)
 {
-	struct devx_pair p;
+	struct devx_queues p;
 	int fd, omit;
 
 	(void)state;
-	open_devx_pair(&p);
+	open_devx_loop(&p);
 	fd = app_event_channel(0);
 	omit = app_event_channel(MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA);
 	assert_int_equal(app_subscribe(fd, p.cq.handle, 0, 0x1234), 0);
@@ -151,11 +137,11 @@ static int subscribe_eventfd(int channel, uint64_t obj, uint16_t event, int fd)
 static void test_eventfd(void **state)
 {
 	int channel, fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), full = eventfd(0, EFD_CLOEXEC);
-	struct devx_pair p;
+	struct devx_queues p;
 	uint64_t n = UINT64_MAX - 1;
 
 	(void)state;
-	open_devx_pair(&p);
+	open_devx_loop(&p);
 	channel = app_event_channel(0);
 	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, 1000), -EBADF);
 	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, channel), -EINVAL);
@@ -178,23 +164,18 @@ static void test_rmp(void **state)
 	uint8_t in[PRM_SIZE_create_rmp_in] = {0}, *wq = in + PRM_create_rmp_in_wq_byte, *out;
 	uint8_t qp_in[PRM_SIZE_create_qp_in] = {0}, *qpc = qp_in + PRM_create_qp_in_qpc_byte;
 	uint64_t handle, rmp = 0, qp = 0;
-	uint32_t umem, any_pages, pdn, rmpn;
-	struct devx_cq cq;
-	uint8_t *mem;
+	uint32_t any_pages, rmpn;
+	struct devx_queues q;
 
 	(void)state;
-	app_open_context();
-	app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	app_open_devx_cq(&q);
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_RMP);
-	prm_set(wq, PRM_wq_pd, pdn);
+	prm_set(wq, PRM_wq_pd, q.pdn);
 	prm_set(wq, PRM_wq_log_size, 4);
 	prm_set(wq, PRM_wq_log_stride, 5);
-	prm_set(wq, PRM_wq_umem_id, umem);
+	prm_set(wq, PRM_wq_umem_id, q.umem);
 	prm_set(wq, PRM_wq_umem_offset, QP_OFF);
-	prm_set(wq, PRM_wq_dbr_umem_id, umem);
+	prm_set(wq, PRM_wq_dbr_umem_id, q.umem);
 	prm_set(wq, PRM_wq_dbr_addr, DB_OFF + 64);
 	prm_set(wq, PRM_wq_type, 2); /* of several packets */
 	assert_int_equal(create(in, sizeof(in)), REFUSED_TYPE);
@@ -202,23 +183,23 @@ static void test_rmp(void **state)
 	prm_set(wq, PRM_wq_log_stride, 4);
 	assert_int_equal(create(in, sizeof(in)), REFUSED_SIZE);
 	prm_set(wq, PRM_wq_log_stride, 5);
-	assert_int_equal(app_umem_reg_pages(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, 0, &any_pages, &handle), 0);
+	assert_int_equal(app_umem_reg_pages(q.mem, UMEM, IBV_ACCESS_LOCAL_WRITE, 0, &any_pages, &handle), 0);
 	prm_set(wq, PRM_wq_umem_id, any_pages);
 	assert_int_equal(create(in, sizeof(in)), REFUSED_OFFSET);
-	prm_set(wq, PRM_wq_umem_id, umem);
+	prm_set(wq, PRM_wq_umem_id, q.umem);
 	assert_int_equal(
 		app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &rmp, in, sizeof(in), PRM_SIZE_create_rmp_out, &out),
 		0);
 	rmpn = (uint32_t)prm_get(out, PRM_create_rmp_out_rmpn);
 	prm_set(qp_in, PRM_in_opcode, PRM_OP_CREATE_QP);
-	prm_set(qpc, PRM_qpc_pd, pdn);
+	prm_set(qpc, PRM_qpc_pd, q.pdn);
 	prm_set(qpc, PRM_qpc_no_sq, 1);
 	prm_set(qpc, PRM_qpc_rq_type, 1);
 	prm_set(qpc, PRM_qpc_srqn_rmpn_xrqn, rmpn + 1);
 	prm_set(qpc, PRM_qpc_uar_page, app.uar_page);
-	prm_set(qpc, PRM_qpc_cqn_snd, cq.cqn);
-	prm_set(qpc, PRM_qpc_cqn_rcv, cq.cqn);
-	prm_set(qpc, PRM_qpc_dbr_umem_id, umem);
+	prm_set(qpc, PRM_qpc_cqn_snd, q.cq.cqn);
+	prm_set(qpc, PRM_qpc_cqn_rcv, q.cq.cqn);
+	prm_set(qpc, PRM_qpc_dbr_umem_id, q.umem);
 	prm_set(qpc, PRM_qpc_dbr_addr, DB_OFF + 128);
 	assert_int_equal(create(qp_in, sizeof(qp_in)), 0x5c0018);
 	prm_set(qpc, PRM_qpc_srqn_rmpn_xrqn, rmpn);
@@ -346,35 +327,32 @@ static void test_umem_offsets(void **state)
 
 static void test_devx_refusals(void **state)
 {
-	uint8_t *mem, *out, cap[PRM_SIZE_query_hca_cap_in] = {0};
-	struct devx_cq cq, bad;
+	uint8_t *out, cap[PRM_SIZE_query_hca_cap_in] = {0};
+	struct devx_queues q;
+	struct devx_cq bad;
 	uint64_t handle, qp;
-	uint32_t umem, readonly, pdn, qpn;
+	uint32_t readonly, qpn;
 
 	(void)state;
-	app_open_context();
-	app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	assert_int_equal(app_umem_reg(mem, UMEM, 0, &readonly, &handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+	app_open_devx_cq(&q);
+	assert_int_equal(app_umem_reg(q.mem, UMEM, 0, &readonly, &handle), 0);
 
 	assert_int_equal(app_devx_cq_new(&bad, 4711, CQ_OFF, DB_OFF, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0010);
-	assert_int_equal(app_devx_cq_new(&bad, umem, UMEM - 512, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_cq_new(&bad, q.umem, UMEM - 512, DB_OFF, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0012);
-	assert_int_equal(app_devx_cq_new(&bad, umem, UMEM, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_cq_new(&bad, q.umem, UMEM, DB_OFF, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0011);
-	assert_int_equal(app_devx_cq_new(&bad, umem, UINT64_MAX - 4095, DB_OFF, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_cq_new(&bad, q.umem, UINT64_MAX - 4095, DB_OFF, &out), -EREMOTEIO);
 	assert_int_equal(app_devx_cq_new(&bad, readonly, CQ_OFF, DB_OFF, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0013);
-	assert_int_equal(
-		app_devx_qp_new(&qp, &qpn, pdn + 100, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, q.pdn + 100, q.cq.cqn, q.umem, QP_OFF, DB_OFF + 64, &out),
+		-EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0016);
-	assert_int_equal(
-		app_devx_qp_new(&qp, &qpn, pdn, cq.cqn + 100, umem, QP_OFF, DB_OFF + 64, &out), -EREMOTEIO);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, q.pdn, q.cq.cqn + 100, q.umem, QP_OFF, DB_OFF + 64, &out),
+		-EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0017);
-	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, readonly, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_devx_qp_new(&qp, &qpn, q.pdn, q.cq.cqn, readonly, QP_OFF, DB_OFF + 64, &out), 0);
 	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 3, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0020);
 	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
@@ -451,33 +429,26 @@ static void test_paths(void **state)
 		{PRM_ads_udp_sport, 0xbfff, SYN_SPORT},
 	};
 	const size_t ads_off = PRM_modify_qp_in_qpc_byte + PRM_qpc_primary_address_path_byte;
-	uint8_t in[PRM_SIZE_modify_qp_in], query[PRM_SIZE_query_qp_in] = {0}, *mem, *out;
-	uint32_t umem, pdn, qpn;
-	uint64_t handle, qp;
-	struct devx_cq cq;
+	uint8_t in[PRM_SIZE_modify_qp_in], query[PRM_SIZE_query_qp_in] = {0}, *out;
+	struct devx_queues q;
 
 	(void)state;
-	app_open_context();
-	app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
-	good_path(in, PRM_OP_RST2INIT_QP, qpn);
+	app_open_devx_qp(&q);
+	good_path(in, PRM_OP_RST2INIT_QP, q.qpn);
 	prm_set(in + ads_off, PRM_ads_vhca_port_num, 0);
-	assert_int_equal(step(qp, in), SYN_PORT);
+	assert_int_equal(step(q.qp, in), SYN_PORT);
 	prm_set(in + ads_off, PRM_ads_vhca_port_num, 1);
-	assert_int_equal(step(qp, in), 0);
+	assert_int_equal(step(q.qp, in), 0);
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		good_path(in, PRM_OP_INIT2RTR_QP, qpn);
+		good_path(in, PRM_OP_INIT2RTR_QP, q.qpn);
 		prm_set(in + ads_off, bad[i].bit, bad[i].width, bad[i].value);
-		assert_int_equal(step(qp, in), bad[i].syndrome);
+		assert_int_equal(step(q.qp, in), bad[i].syndrome);
 	}
-	good_path(in, PRM_OP_INIT2RTR_QP, qpn);
-	assert_int_equal(step(qp, in), 0);
+	good_path(in, PRM_OP_INIT2RTR_QP, q.qpn);
+	assert_int_equal(step(q.qp, in), 0);
 	prm_set(query, PRM_in_opcode, PRM_OP_QUERY_QP);
-	prm_set(query, PRM_in_objn, qpn);
-	assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &qp, query, sizeof(query),
+	prm_set(query, PRM_in_objn, q.qpn);
+	assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_QUERY, &q.qp, query, sizeof(query),
 				 PRM_SIZE_query_qp_out, &out),
 		0);
 	out += PRM_query_qp_out_qpc_byte + PRM_qpc_primary_address_path_byte;
@@ -519,46 +490,39 @@ static void test_rights(void **state)
 		{OPT_RRE | OPT_RAE | OPT_RWE, 3, RRE | RWE | RAE},
 	};
 	const size_t qpc_off = PRM_modify_qp_in_qpc_byte;
-	uint8_t in[PRM_SIZE_modify_qp_in], *mem, *out;
-	uint32_t umem, pdn, qpn;
-	uint64_t handle, qp;
-	struct devx_cq cq;
+	uint8_t in[PRM_SIZE_modify_qp_in];
+	struct devx_queues q;
 
 	(void)state;
-	app_open_context();
-	app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	app_open_devx_qp(&q);
 	for (size_t i = 0; i < COUNT(t); i++) {
-		good_path(in, PRM_OP_RST2INIT_QP, qpn);
+		good_path(in, PRM_OP_RST2INIT_QP, q.qpn);
 		prm_set(in + qpc_off, PRM_qpc_rre, 1);
 		prm_set(in + qpc_off, PRM_qpc_rwe, 1);
 		prm_set(in + qpc_off, PRM_qpc_rae, 1);
 		prm_set(in + qpc_off, PRM_qpc_atomic_mode, 3);
 		prm_set(in, PRM_modify_qp_in_opt_param_mask, OPT_RAE);
-		assert_int_equal(step(qp, in), SYN_FIELD);
+		assert_int_equal(step(q.qp, in), SYN_FIELD);
 		prm_set(in, PRM_modify_qp_in_opt_param_mask, 0);
-		assert_int_equal(step(qp, in), 0);
-		assert_int_equal(rights(qp, qpn), RRE | RWE);
+		assert_int_equal(step(q.qp, in), 0);
+		assert_int_equal(rights(q.qp, q.qpn), RRE | RWE);
 		prm_set(in, PRM_in_opcode, PRM_OP_INIT2RTR_QP);
 		prm_set(in, PRM_modify_qp_in_opt_param_mask, t[i].opt);
 		prm_set(in + qpc_off, PRM_qpc_atomic_mode, t[i].mode);
-		assert_int_equal(step(qp, in), 0);
-		assert_int_equal(rights(qp, qpn), t[i].expect);
-		good_path(in, PRM_OP_2RST_QP, qpn);
-		assert_int_equal(step(qp, in), 0);
-		assert_int_equal(rights(qp, qpn), 0);
+		assert_int_equal(step(q.qp, in), 0);
+		assert_int_equal(rights(q.qp, q.qpn), t[i].expect);
+		good_path(in, PRM_OP_2RST_QP, q.qpn);
+		assert_int_equal(step(q.qp, in), 0);
+		assert_int_equal(rights(q.qp, q.qpn), 0);
 	}
 	/* a bit of the mask also takes a right away */
-	good_path(in, PRM_OP_RST2INIT_QP, qpn);
+	good_path(in, PRM_OP_RST2INIT_QP, q.qpn);
 	prm_set(in + qpc_off, PRM_qpc_rre, 1);
-	assert_int_equal(step(qp, in), 0);
-	good_path(in, PRM_OP_INIT2RTR_QP, qpn);
+	assert_int_equal(step(q.qp, in), 0);
+	good_path(in, PRM_OP_INIT2RTR_QP, q.qpn);
 	prm_set(in, PRM_modify_qp_in_opt_param_mask, OPT_RRE);
-	assert_int_equal(step(qp, in), 0);
-	assert_int_equal(rights(qp, qpn), 0);
+	assert_int_equal(step(q.qp, in), 0);
+	assert_int_equal(rights(q.qp, q.qpn), 0);
 }
 
 /* The device claims only what it has: other capability bits are 0, and their pages unknown. */
@@ -687,11 +651,11 @@ static void test_info_handles(void **state)
 {
 	uint32_t handles[8], n, umem;
 	uint64_t second;
-	struct devx_pair p;
+	struct devx_queues p;
 	struct ioc c;
 
 	(void)state;
-	open_devx_pair(&p);
+	open_devx_loop(&p);
 	assert_int_equal(info_handles(MLX5_IB_OBJECT_DEVX_OBJ, 8, handles, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(handles[0], p.qp); /* newest first */
@@ -744,11 +708,11 @@ static void test_info_handles(void **state)
 static void test_dead_event_channel(void **state)
 {
 	int channel, other, fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	struct devx_pair p;
+	struct devx_queues p;
 	uint64_t n;
 
 	(void)state;
-	open_devx_pair(&p);
+	open_devx_loop(&p);
 	channel = app_event_channel(0);
 	other = app_event_channel(0);
 	assert_int_equal(subscribe_eventfd(channel, p.cq.handle, 0, fd), 0);
@@ -784,23 +748,20 @@ static void test_compression_refused(void **state)
 static void test_close_with_everything(void **state)
 {
 	struct ib_uverbs_reg_mr_resp *mr;
-	uint8_t *mem, *out;
+	struct devx_queues q;
 	uint64_t handle;
-	struct devx_cq cq;
 	struct cq plain;
+	uint32_t qpn;
 	struct qp qp;
-	uint32_t pd, pdn, umem, qpn;
+	uint8_t *out;
 
 	(void)state;
-	app_open_context();
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	pd = app_new_pd(&pdn);
-	assert_int_equal(app_reg_mr(pd, mem, 4096, app_va(mem), IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	app_open_devx_cq(&q);
+	assert_int_equal(app_reg_mr(q.pd, q.mem, 4096, app_va(q.mem), IBV_ACCESS_LOCAL_WRITE, &mr), 0);
 	assert_int_equal(app_new_cq(&plain, 15, -1), 0);
-	assert_int_equal(app_new_qp(&qp, pd, &plain, IBV_QPT_UD), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(app_devx_qp_new(&handle, &qpn, pdn, plain.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
+	assert_int_equal(app_new_qp(&qp, q.pd, &plain, IBV_QPT_UD), 0);
+	assert_int_equal(
+		app_devx_qp_new(&handle, &qpn, q.pdn, plain.cqn, q.umem, QP_OFF, DB_OFF + 64, &out), 0);
 	/* teardown counts what is left */
 }
 

@@ -103,21 +103,14 @@ static void test_no_devx(void **state)
 /* A transition of a DEVX queue with `fl`: app_devx_qp_to() sets it. */
 static void test_no_forced_loopback(void **state)
 {
-	uint64_t handle, qp;
-	uint32_t umem, pdn, qpn;
-	struct devx_cq cq;
-	uint8_t *out, *mem;
+	struct devx_queues q;
+	uint8_t *out;
 
 	(void)state;
 	open_with(PROFILE_FORCED_LOOPBACK, 0);
-	app_open_context();
-	app_new_pd(&pdn);
-	mem = app_arena_alloc(UMEM, 4096);
-	assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-	assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-	assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
-	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
-	assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_INIT2RTR_QP, 5, &out), -EREMOTEIO);
+	app_open_devx_qp(&q);
+	assert_int_equal(app_devx_qp_to(q.qp, q.qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+	assert_int_equal(app_devx_qp_to(q.qp, q.qpn, PRM_OP_INIT2RTR_QP, 5, &out), -EREMOTEIO);
 	assert_int_equal(app_syndrome(out), 0x5c0028);
 	app_teardown(NULL);
 }
@@ -136,28 +129,22 @@ static void test_clocks(void **state)
 	for (unsigned clocks = 0; clocks < COUNT(allowed); clocks++)
 		for (unsigned format = 0; format < 4; format++) {
 			uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte, *out;
-			uint32_t umem, pdn;
-			uint64_t handle, qp = 0;
-			struct devx_cq cq;
-			uint8_t *mem;
+			uint64_t qp = 0;
+			struct devx_queues q;
 
 			open_with(PROFILE_CLOCKS, clocks);
-			app_open_context();
-			app_new_pd(&pdn);
-			mem = app_arena_alloc(UMEM, 4096);
-			assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-			assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
+			app_open_devx_cq(&q);
 			prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
-			prm_set(in, PRM_create_qp_in_wq_umem_id, umem);
+			prm_set(in, PRM_create_qp_in_wq_umem_id, q.umem);
 			prm_set(in, PRM_create_qp_in_wq_umem_offset, QP_OFF);
 			prm_set(qpc, PRM_qpc_ts_format, format);
-			prm_set(qpc, PRM_qpc_pd, pdn);
+			prm_set(qpc, PRM_qpc_pd, q.pdn);
 			prm_set(qpc, PRM_qpc_log_sq_size, 6);
 			prm_set(qpc, PRM_qpc_rq_type, 3);
 			prm_set(qpc, PRM_qpc_uar_page, app.uar_page);
-			prm_set(qpc, PRM_qpc_cqn_snd, cq.cqn);
-			prm_set(qpc, PRM_qpc_cqn_rcv, cq.cqn);
-			prm_set(qpc, PRM_qpc_dbr_umem_id, umem);
+			prm_set(qpc, PRM_qpc_cqn_snd, q.cq.cqn);
+			prm_set(qpc, PRM_qpc_cqn_rcv, q.cq.cqn);
+			prm_set(qpc, PRM_qpc_dbr_umem_id, q.umem);
 			prm_set(qpc, PRM_qpc_dbr_addr, DB_OFF + 64);
 			if (allowed[clocks][format]) {
 				assert_int_equal(app_devx(MLX5_IB_METHOD_DEVX_OBJ_CREATE, &qp, in, sizeof(in),
@@ -227,29 +214,22 @@ static void test_infiniband_paths(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
-		uint8_t in[PRM_SIZE_modify_qp_in] = {0}, *out, *mem;
-		uint64_t handle, qp;
-		uint32_t umem, pdn, qpn;
-		struct devx_cq cq;
+		uint8_t in[PRM_SIZE_modify_qp_in] = {0}, *out;
+		struct devx_queues q;
 		int r;
 
 		open_with(PROFILE_LINK, PROFILE_INFINIBAND);
-		app_open_context();
-		app_new_pd(&pdn);
-		mem = app_arena_alloc(UMEM, 4096);
-		assert_int_equal(app_umem_reg(mem, UMEM, IBV_ACCESS_LOCAL_WRITE, &umem, &handle), 0);
-		assert_int_equal(app_devx_cq_new(&cq, umem, CQ_OFF, DB_OFF, &out), 0);
-		assert_int_equal(app_devx_qp_new(&qp, &qpn, pdn, cq.cqn, umem, QP_OFF, DB_OFF + 64, &out), 0);
-		assert_int_equal(app_devx_qp_to(qp, qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
+		app_open_devx_qp(&q);
+		assert_int_equal(app_devx_qp_to(q.qp, q.qpn, PRM_OP_RST2INIT_QP, 0, &out), 0);
 		prm_set(in, PRM_in_opcode, PRM_OP_INIT2RTR_QP);
-		prm_set(in, PRM_in_objn, qpn);
+		prm_set(in, PRM_in_objn, q.qpn);
 		prm_set(in + PRM_modify_qp_in_qpc_byte, PRM_qpc_mtu, 5);
-		prm_set(in + PRM_modify_qp_in_qpc_byte, PRM_qpc_remote_qpn, qpn);
+		prm_set(in + PRM_modify_qp_in_qpc_byte, PRM_qpc_remote_qpn, q.qpn);
 		prm_set(in + ads_off, PRM_ads_vhca_port_num, 1);
 		prm_set(in + ads_off, PRM_ads_rlid, 2);
 		prm_set(in + ads_off, t[i].bit, t[i].width, t[i].value);
 		r = app_devx(
-			MLX5_IB_METHOD_DEVX_OBJ_MODIFY, &qp, in, sizeof(in), PRM_SIZE_modify_qp_out, &out);
+			MLX5_IB_METHOD_DEVX_OBJ_MODIFY, &q.qp, in, sizeof(in), PRM_SIZE_modify_qp_out, &out);
 		assert_int_equal(r == -EREMOTEIO ? (int)app_syndrome(out) : r, t[i].syndrome);
 		app_teardown(NULL);
 	}
