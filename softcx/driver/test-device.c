@@ -4,6 +4,7 @@
  * "softcx run" (see test-on-softcx).
  */
 #include "softcx/driver/test-listen.h"
+#include "softcx/driver/test-nic.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 
@@ -41,48 +42,6 @@
 
 #include <cmocka.h>
 
-static struct ibv_context *open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx;
-
-	assert_non_null(list);
-	assert_non_null(list[0]);
-	ctx = ibv_open_device(list[0]);
-	assert_non_null(ctx);
-	ibv_free_device_list(list);
-	return ctx;
-}
-
-static int nic_connect(const char *name, int type)
-{
-	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" SOFTCX_SOCKET_PREFIX "%s", getenv("SOFTCX_DIR"),
-		name);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	return fd;
-}
-
-/** A number of the NIC's status. */
-static long count(const char *key)
-{
-	char text[8192], quoted[32], *found;
-	int fd = nic_connect("control", SOCK_SEQPACKET);
-	ssize_t n;
-
-	assert_int_equal(send(fd, "status", 6, 0), 6);
-	n = recv(fd, text, sizeof(text) - 1, 0);
-	assert_true(n > 0);
-	text[n] = '\0';
-	close(fd);
-	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
-	found = strstr(text, quoted);
-	assert_non_null(found);
-	return strtol(found + strlen(quoted), NULL, 10);
-}
-
 /** True if the NIC reports a file of that device that process @pid uses. */
 static bool used_by(const char *device, pid_t pid)
 {
@@ -94,7 +53,7 @@ static bool used_by(const char *device, pid_t pid)
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	char text[65536], wanted[64];
-	int nic = nic_connect("control", SOCK_SEQPACKET), fd;
+	int nic = test_nic_connect("control", SOCK_SEQPACKET), fd;
 	ssize_t n;
 
 	assert_int_equal(send(nic, "objects", 7, 0), 7);
@@ -130,7 +89,7 @@ static void test_character_device(void **state)
 /** UCX and Open MPI overwrite the code of mmap() and then call the kernel by number. */
 static void test_mapped_by_number(void **state)
 {
-	struct ibv_context *ctx = open_device();
+	struct ibv_context *ctx = test_open_device();
 	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 	const uint64_t *clock;
 	uint8_t *p;
@@ -179,14 +138,14 @@ static void test_bad_pointers_are_answered(void **state)
 static void test_life_is_that_of_the_open_file(void **state)
 {
 	static struct ibv_pd *volatile pd; /* the library's part of it is never freed */
-	struct ibv_context *ctx = open_device();
+	struct ibv_context *ctx = test_open_device();
 	int copy, go[2], status;
 	pid_t pid;
 
 	(void)state;
 	pd = ibv_alloc_pd(ctx);
 	assert_non_null(pd);
-	assert_int_equal(count("pds"), 1);
+	assert_int_equal(test_nic_count("pds"), 1);
 	copy = dup(ctx->cmd_fd);
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
@@ -196,17 +155,17 @@ static void test_life_is_that_of_the_open_file(void **state)
 	}
 	close(go[0]);
 	close(ctx->cmd_fd);
-	assert_int_equal(count("pds"), 1);
+	assert_int_equal(test_nic_count("pds"), 1);
 	close(copy);
-	assert_int_equal(count("pds"), 1);
+	assert_int_equal(test_nic_count("pds"), 1);
 	close(go[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(count("pds"), 1); /* the library has mapped doorbell pages */
+	assert_int_equal(test_nic_count("pds"), 1); /* the library has mapped doorbell pages */
 	ctx->cmd_fd = open("/dev/null", O_RDWR);
 	ibv_close_device(ctx);
-	assert_int_equal(count("pds"), 0);
-	assert_int_equal(count("files"), 0);
+	assert_int_equal(test_nic_count("pds"), 0);
+	assert_int_equal(test_nic_count("files"), 0);
 }
 
 /** A mapping keeps the file open after its last descriptor, in every process that has inherited it. */
@@ -218,11 +177,11 @@ static void test_mapping_keeps_the_file(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(clock, MAP_FAILED);
-	assert_int_equal(count("files"), 1);
+	assert_int_equal(test_nic_count("files"), 1);
 	close(fd);
-	assert_int_equal(count("files"), 1);
+	assert_int_equal(test_nic_count("files"), 1);
 	assert_int_equal(munmap(clock, 4096), 0);
-	assert_int_equal(count("files"), 0);
+	assert_int_equal(test_nic_count("files"), 0);
 
 	fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 	clock = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 5 << 8 << 12);
@@ -232,13 +191,14 @@ static void test_mapping_keeps_the_file(void **state)
 	pid = fork();
 	if (pid == 0) {
 		close(go[1]);
-		if (read(go[0], &(char){0}, 1) != 1 || count("files") != 1 || munmap(clock, 4096) != 0)
+		if (read(go[0], &(char){0}, 1) != 1 || test_nic_count("files") != 1 ||
+			munmap(clock, 4096) != 0)
 			_exit(1);
-		_exit(count("files") == 0 ? 0 : 2);
+		_exit(test_nic_count("files") == 0 ? 0 : 2);
 	}
 	close(go[0]);
 	assert_int_equal(munmap(clock, 4096), 0);
-	assert_int_equal(count("files"), 1);
+	assert_int_equal(test_nic_count("files"), 1);
 	assert_int_equal(write(go[1], "", 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -251,7 +211,7 @@ static void test_mapping_keeps_the_file(void **state)
 static void test_child_may_not_write(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct ibv_context *ctx = open_device();
+	struct ibv_context *ctx = test_open_device();
 	int status;
 	pid_t pid = fork();
 
@@ -272,7 +232,7 @@ static void test_child_may_not_write(void **state)
 /** Reports are about who uses a file now. */
 static void test_status_names_the_caller(void **state)
 {
-	struct ibv_context *ctx = open_device();
+	struct ibv_context *ctx = test_open_device();
 	struct ibv_pd *pd;
 	int status;
 	pid_t pid = fork();
@@ -351,19 +311,19 @@ static bool ring_wakes(_Atomic uint64_t *word)
 {
 	long woken;
 
-	for (int i = 0; i < 2000 && count("uars_asleep") != count("uars"); i++)
+	for (int i = 0; i < 2000 && test_nic_count("uars_asleep") != test_nic_count("uars"); i++)
 		usleep(5000);
-	if (count("uars_asleep") != count("uars"))
+	if (test_nic_count("uars_asleep") != test_nic_count("uars"))
 		return false;
-	woken = count("uars_woken");
+	woken = test_nic_count("uars_woken");
 	*word = 1;
-	return count("uars_woken") == woken + 1;
+	return test_nic_count("uars_woken") == woken + 1;
 }
 
 /** A ring at a page that sleeps is noticed, whichever process rings. */
 static void test_doorbell_pages_sleep(void **state)
 {
-	struct ibv_context *ctx = open_device();
+	struct ibv_context *ctx = test_open_device();
 	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
 	int uffd, status;
 	pid_t pid;
@@ -505,299 +465,6 @@ static void test_port_is_free_after_close(void **state)
 		close(listen_by_hand(7999));
 }
 
-/* ---- memory ----------------------------------------------------------------------------- */
-
-struct loop {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-};
-
-/** An RC queue pair connected to itself. */
-static void loop_open(struct loop *l)
-{
-	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
-
-	l->ctx = open_device();
-	l->pd = ibv_alloc_pd(l->ctx);
-	l->cq = ibv_create_cq(l->ctx, 8, NULL, NULL, 0);
-	assert_non_null(l->cq);
-	init.send_cq = init.recv_cq = l->cq;
-	l->qp = ibv_create_qp(l->pd, &init);
-	assert_non_null(l->qp);
-	assert_int_equal(ibv_modify_qp(l->qp, &attr,
-				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-		0);
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_4096,
-		.dest_qp_num = l->qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1}};
-	assert_int_equal(ibv_query_gid(l->ctx, 1, 0, &attr.ah_attr.grh.dgid), 0);
-	assert_int_equal(ibv_modify_qp(l->qp, &attr,
-				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-		0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	assert_int_equal(ibv_modify_qp(l->qp, &attr,
-				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		0);
-}
-
-static void loop_close(struct loop *l)
-{
-	assert_int_equal(ibv_destroy_qp(l->qp), 0);
-	assert_int_equal(ibv_destroy_cq(l->cq), 0);
-	assert_int_equal(ibv_dealloc_pd(l->pd), 0);
-	assert_int_equal(ibv_close_device(l->ctx), 0);
-}
-
-/** RDMA WRITE of @len bytes from @from to @to. */
-static void rdma_copy(struct loop *l, void *to, void *from, uint32_t len)
-{
-	struct ibv_mr *src = ibv_reg_mr(l->pd, from, len, 0);
-	struct ibv_mr *dst = ibv_reg_mr(l->pd, to, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = len};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_wc wc;
-	int n;
-
-	assert_non_null(src);
-	assert_non_null(dst);
-	sge.lkey = src->lkey;
-	wr.wr.rdma.remote_addr = (uintptr_t)to;
-	wr.wr.rdma.rkey = dst->rkey;
-	assert_int_equal(ibv_post_send(l->qp, &wr, &bad), 0);
-	while ((n = ibv_poll_cq(l->cq, 1, &wc)) == 0)
-		sched_yield();
-	assert_int_equal(n, 1);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_dereg_mr(src), 0);
-	assert_int_equal(ibv_dereg_mr(dst), 0);
-}
-
-/** Descriptors of the files that the driver gives to anonymous shared memory. */
-static unsigned shared_files(void)
-{
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 2048; fd++) {
-		char path[32], name[64] = "";
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		n += readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "memfd:softcx-shared");
-	}
-	return n;
-}
-
-/** Anonymous shared memory is shared with children, and its file is closed with its last page. */
-static void test_anonymous_shared_memory(void **state)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct loop l;
-	uint8_t *p;
-	int status;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(shared_files(), 0);
-	p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(p, MAP_FAILED);
-	assert_int_equal(shared_files(), 1);
-	assert_int_equal(p[0] | p[3 * page - 1], 0);
-	pid = fork();
-	if (pid == 0) {
-		p[page] = 7;
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(p[page], 7);
-	loop_open(&l);
-	rdma_copy(&l, p + 2 * page, p + page, 1);
-	assert_int_equal(p[2 * page], 7);
-	loop_close(&l);
-	assert_int_equal(munmap(p, page), 0);
-	p = mremap(p + page, 2 * page, 2 * page, MREMAP_MAYMOVE);
-	assert_int_equal(p[0], 7);
-	assert_int_equal(munmap(p, 2 * page), 0);
-	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_int_equal(p[0], 0);
-	munmap(p, page);
-	assert_int_equal(shared_files(), 0);
-}
-
-static char data_segment[10000] = "data segment";
-
-static void test_every_kind_of_memory(void **state)
-{
-	static const char text[] = "a constant in a read-only file mapping";
-	enum { HEAP = 100000 };
-	char stack[10000] = "", *heap = calloc(1, HEAP);
-	struct loop l;
-
-	(void)state;
-	loop_open(&l);
-	rdma_copy(&l, heap + 100, (void *)(uintptr_t)text, sizeof(text));
-	assert_string_equal(heap + 100, text);
-	rdma_copy(&l, stack + 3, data_segment, 5000);
-	assert_memory_equal(stack + 3, data_segment, 5000);
-	stack[77] = 'x';
-	rdma_copy(&l, heap + 5000, stack, sizeof(stack));
-	assert_memory_equal(heap + 5000, stack, sizeof(stack));
-	rdma_copy(&l, data_segment, heap, sizeof(data_segment));
-	assert_memory_equal(data_segment, heap, sizeof(data_segment));
-	loop_close(&l);
-	free(heap);
-	assert_int_equal(count("mems"), 0);
-}
-
-/** One range, more files than one message carries descriptors. */
-static void test_range_of_many_files(void **state)
-{
-	enum { FILES = 2 * SOFTCX_MAX_FDS + 3, PAGE = 4096 };
-	char *range = mmap(NULL, FILES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *copy = calloc(FILES, PAGE);
-	struct loop l;
-
-	(void)state;
-	for (unsigned i = 0; i < FILES; i++) {
-		int fd = memfd_create("piece", MFD_CLOEXEC);
-
-		assert_int_equal(ftruncate(fd, 3 * PAGE), 0);
-		/* kept open: without its descriptor a deleted file can be found by root only */
-		assert_ptr_equal(mmap(range + i * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-					 fd, 2 * PAGE),
-			range + i * PAGE);
-		memset(range + i * PAGE, (int)i + 1, PAGE);
-	}
-	loop_open(&l);
-	rdma_copy(&l, copy, range, FILES * PAGE);
-	assert_memory_equal(copy, range, FILES * PAGE);
-	memset(copy, 77, FILES * PAGE);
-	rdma_copy(&l, range, copy, FILES * PAGE);
-	assert_memory_equal(copy, range, FILES * PAGE);
-	loop_close(&l);
-	munmap(range, FILES * PAGE);
-	free(copy);
-}
-
-/** The NIC meets the end of a file that shrank and goes on. */
-static void test_file_shrinks_under_the_nic(void **state)
-{
-	enum { LEN = 8 * 4096 };
-	int fd = memfd_create("shrinks", MFD_CLOEXEC);
-	struct ibv_sge sge = {.length = LEN};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_mr *src, *dst;
-	char *shared, *to = calloc(1, LEN);
-	struct ibv_wc wc;
-	struct loop l;
-	int n;
-
-	(void)state;
-	assert_int_equal(ftruncate(fd, LEN), 0);
-	shared = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	memset(shared, 1, LEN);
-	loop_open(&l);
-	src = ibv_reg_mr(l.pd, shared, LEN, 0);
-	dst = ibv_reg_mr(l.pd, to, LEN, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	assert_non_null(src);
-	assert_non_null(dst);
-	assert_int_equal(ftruncate(fd, LEN / 2), 0);
-	sge.addr = (uintptr_t)shared;
-	sge.lkey = src->lkey;
-	wr.wr.rdma.remote_addr = (uintptr_t)to;
-	wr.wr.rdma.rkey = dst->rkey;
-	assert_int_equal(ibv_post_send(l.qp, &wr, &bad), 0);
-	while ((n = ibv_poll_cq(l.cq, 1, &wc)) == 0)
-		sched_yield();
-	assert_int_equal(n, 1);
-	assert_int_equal(to[0], 1);
-	assert_int_equal(to[LEN - 1], 0);
-	assert_int_equal(ibv_dereg_mr(src), 0);
-	assert_int_equal(ibv_dereg_mr(dst), 0);
-	loop_close(&l);
-	munmap(shared, LEN);
-	close(fd);
-	free(to);
-}
-
-/** Linux pins pages of a file on a disk for a device that reads, not for one that writes. */
-static void test_pinning_a_file(void **state)
-{
-	enum { LEN = 4096 };
-	char name[] = "/var/tmp/softcx-pinned-XXXXXX"; /* anyone may write there, and it is on a disk */
-	int file = mkstemp(name), memory = memfd_create("pinned", MFD_CLOEXEC);
-	struct statfs fs;
-
-	(void)state;
-	assert_true(file >= 0 && memory >= 0 && unlink(name) == 0 && fstatfs(file, &fs) == 0);
-	for (int i = 0; i < 4; i++) {
-		bool write = i & 1, on_disk = i & 2 && fs.f_type != TMPFS_MAGIC;
-		struct ibv_context *ctx = open_device();
-		struct ibv_pd *pd = ibv_alloc_pd(ctx);
-		struct ibv_mr *mr;
-		void *p;
-
-		assert_int_equal(ftruncate(i & 2 ? file : memory, LEN), 0);
-		p = mmap(NULL, LEN, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, i & 2 ? file : memory,
-			0);
-		assert_ptr_not_equal(p, MAP_FAILED);
-		mr = ibv_reg_mr(pd, p, LEN, write ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_REMOTE_READ);
-		assert_int_equal(mr == NULL, write && on_disk);
-		assert_int_equal(mr ? 0 : errno, write && on_disk ? EFAULT : 0);
-		assert_int_equal(mr ? ibv_dereg_mr(mr) : 0, 0);
-		assert_int_equal(munmap(p, LEN) | ibv_dealloc_pd(pd) | ibv_close_device(ctx), 0);
-	}
-	close(file);
-	close(memory);
-}
-
-static void test_fork_with_registered_memory(void **state)
-{
-	size_t len = 64 * 4096;
-	char *buffer = calloc(1, len), *other = calloc(1, len);
-	struct loop l;
-	struct ibv_mr *mr;
-	int status;
-	pid_t pid;
-
-	(void)state;
-	loop_open(&l);
-	mr = ibv_reg_mr(l.pd, buffer, len, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(mr);
-	pid = fork();
-	if (pid == 0) {
-		memset(buffer, 'c', len);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_int_equal(buffer[0], 0);
-	memset(other, 'p', len);
-	rdma_copy(&l, buffer, other, (uint32_t)len);
-	assert_memory_equal(buffer, other, len);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	loop_close(&l);
-	free(buffer);
-	free(other);
-}
-
 /* ---- the NIC is not to be brought down --------------------------------------------------- */
 
 /** A command channel made by hand. */
@@ -813,7 +480,7 @@ static int raw_channel(int *file)
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int pair[2];
 
-	*file = nic_connect("uverbs0", SOCK_STREAM);
+	*file = test_nic_connect("uverbs0", SOCK_STREAM);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
 	control.hdr = (struct cmsghdr){
@@ -836,7 +503,7 @@ static void test_malformed_messages(void **state)
 		{.op = SOFTCX_MMAP, .va = UINT64_MAX, .len = UINT64_MAX},
 	};
 	struct ib_uverbs_ioctl_hdr hdr = {.length = 24, .num_attrs = 0xffff};
-	long files = count("files"); /* librdmacm keeps its device open */
+	long files = test_nic_count("files"); /* librdmacm keeps its device open */
 	unsigned seed = 1;
 	int file, ch;
 
@@ -864,12 +531,12 @@ static void test_malformed_messages(void **state)
 		close(ch);
 		close(file);
 	}
-	file = nic_connect("rdma_cm", SOCK_STREAM);
+	file = test_nic_connect("rdma_cm", SOCK_STREAM);
 	assert_int_equal(send(file, "hello there, how are you?", 24, 0), 24);
 	assert_true(recv(file, &hdr, sizeof(hdr), 0) <= 0);
 	close(file);
-	assert_int_equal(ibv_close_device(open_device()), 0);
-	assert_int_equal(count("files"), files);
+	assert_int_equal(ibv_close_device(test_open_device()), 0);
+	assert_int_equal(test_nic_count("files"), files);
 }
 
 int main(int argc, char **argv)
@@ -888,12 +555,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_closed_by_another_thread),
 		cmocka_unit_test(test_port_is_free_after_close),
-		cmocka_unit_test(test_every_kind_of_memory),
-		cmocka_unit_test(test_anonymous_shared_memory),
-		cmocka_unit_test(test_range_of_many_files),
-		cmocka_unit_test(test_file_shrinks_under_the_nic),
-		cmocka_unit_test(test_pinning_a_file),
-		cmocka_unit_test(test_fork_with_registered_memory),
 		cmocka_unit_test(test_malformed_messages),
 	};
 

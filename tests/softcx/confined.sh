@@ -5,9 +5,9 @@
 # that containers forbid, as an ordinary user, in a user namespace. A way that this machine does not offer is skipped, which is
 # said. Results are the same everywhere.
 #
-# SOFTCX, CONFINED, LIFE, DEVICE_TEST, DEVX_TEST: paths of what is built.
+# SOFTCX, CONFINED, LIFE, DEVICE_TEST, MEMORY_TEST, DEVX_TEST: paths of what is built.
 
-: "${CONFINED:?}" "${LIFE:?}" "${DEVICE_TEST:?}" "${DEVX_TEST:?}"
+: "${CONFINED:?}" "${LIFE:?}" "${DEVICE_TEST:?}" "${MEMORY_TEST:?}" "${DEVX_TEST:?}"
 
 "$(dirname "$0")/../lib/needs" "$SOFTCX" port.link=Ethernet || exit
 
@@ -57,8 +57,10 @@ else
 	start_nic
 fi
 
-on_nic log "$DEVICE_TEST" || fail "device files and all kinds of memory" "$work/log"
-ok "device files; memory of every kind, stacks included"
+on_nic log "$DEVICE_TEST" || fail "device files" "$work/log"
+ok "device files"
+on_nic log "$MEMORY_TEST" || fail "all kinds of memory" "$work/log"
+ok "memory of every kind, stacks included"
 on_nic log "$DEVX_TEST" || fail "queues made by DEVX" "$work/log"
 ok "queues made by DEVX, in shared anonymous memory"
 on_nic log "$LIFE" || fail "what outlives a process" "$work/log"
