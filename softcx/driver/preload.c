@@ -17,7 +17,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <pthread.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <stdarg.h>
@@ -446,15 +445,6 @@ EXPORT long syscall(long number, ...)
 	return rc;
 }
 
-/** Without RDMA netlink rdma-core looks for devices in sysfs. */
-EXPORT int socket(int domain, int type, int protocol)
-{
-	NEXT(socket);
-	if (domain == AF_NETLINK && protocol == NETLINK_RDMA)
-		return fail(-EPROTONOSUPPORT);
-	return next(domain, type, protocol);
-}
-
 /* ---- fork ------------------------------------------------------------------------------- */
 
 static void fork_prepare(void)
@@ -482,10 +472,15 @@ static void fork_child(void)
  */
 static void find_all(void)
 {
+	struct msghdr none = {0};
 	struct stat st;
 	int saved = errno;
 
-	if (write(-1, "", 0) < 0 && ioctl(-1, 0, NULL) < 0 && open("", O_RDONLY) < 0 && socket(-1, 0, 0) < 0)
+	if (socket(-1, 0, 0) < 0 && bind(-1, NULL, 0) < 0 && getsockname(-1, NULL, NULL) < 0 &&
+		setsockopt(-1, 0, 0, NULL, 0) < 0 && sendto(-1, NULL, 0, 0, NULL, 0) < 0 &&
+		sendmsg(-1, &none, 0) < 0)
+		(void)(recvmsg(-1, &none, 0) < 0);
+	if (write(-1, "", 0) < 0 && ioctl(-1, 0, NULL) < 0 && open("", O_RDONLY) < 0)
 		(void)(mmap(NULL, 0, 0, 0, -1, 0) == MAP_FAILED && fstat(-1, &st) < 0 && stat("", &st) < 0 &&
 			access("", F_OK) < 0 && madvise(NULL, 0, MADV_NORMAL) < 0 && munmap(NULL, 0) < 0 &&
 			syscall(SYS_close, -1) < 0);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -83,11 +84,15 @@ uint64_t nic_now(void)
 static struct json_object *device_status(const struct server *s, unsigned dev)
 {
 	struct json_object *o = json_object_new_object();
+	const struct host *host = ident_host(dev);
+	char label[SOFTCX_MAX_LABEL], folder[PATH_MAX];
 	struct hw_counts c;
-	char label[SOFTCX_MAX_LABEL];
 
 	hw_counts(s->devs[dev], &c);
 	json_object_object_add(o, "name", json_object_new_string(ident_dev(dev, label)));
+	snprintf(folder, sizeof(folder), "%s/" SOFTCX_SYSFS "/class/infiniband/mlx5_%u", host->dir,
+		dev - host->first);
+	json_object_object_add(o, "sysfs", json_object_new_string(folder));
 	json_object_object_add(o, "pds", json_object_new_int64(c.pds));
 	json_object_object_add(o, "mkeys", json_object_new_int64(c.mkeys));
 	json_object_object_add(o, "uars", json_object_new_int64(c.uars));
@@ -148,7 +153,8 @@ static struct json_object *server_status(const struct server *s)
 static void send_status(const struct server *s, int fd)
 {
 	struct json_object *o = server_status(s);
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	const char *text =
+		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 
 	send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 	json_object_put(o);

@@ -57,6 +57,12 @@ static bool has_route(const struct ucma_id *id)
 	return id->state >= UCMA_ROUTE_RESOLVED && id->state != UCMA_LISTEN;
 }
 
+/** The number of its device among those of its host: that of mlx5_N, as over RDMA netlink. */
+static uint32_t index_of(const struct ucma_id *id)
+{
+	return id->local.dev - ucma_addr_first_dev(id->net->ndevs, id->host);
+}
+
 static bool has_remote(const struct ucma_id *id)
 {
 	return id->state >= UCMA_ADDR_RESOLVED && id->state != UCMA_LISTEN;
@@ -78,7 +84,7 @@ int ucma_query_route(struct ucma_id *id, struct nic_call *call, uint64_t respons
 	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
 	if (id->has_dev) {
 		resp.node_guid = nic_dev_guid(id->local.dev);
-		resp.ibdev_index = id->local.dev;
+		resp.ibdev_index = index_of(id);
 		resp.port_num = PORT_NUM;
 		gid_of(id, &id->local, path->sgid);
 		if (has_remote(id))
@@ -106,7 +112,7 @@ static void device_of(const struct ucma_id *id, struct rdma_ucm_query_addr_resp 
 	if (!id->has_dev)
 		return;
 	resp->node_guid = nic_dev_guid(id->local.dev);
-	resp->ibdev_index = id->local.dev;
+	resp->ibdev_index = index_of(id);
 	resp->port_num = PORT_NUM;
 	resp->pkey = htobe16(PKEY);
 }

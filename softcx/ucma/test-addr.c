@@ -165,6 +165,7 @@ static void hosts(void **state)
 	ev = app_expect(far, CONNECT_REQUEST);
 	app_expect_none(server);
 	assert_int_equal(source(far, ev.id), v4("10.0.0.3", 0).sin_addr.s_addr);
+	assert_int_equal(app_addresses(far, ev.id).ibdev_index, 0); /* the first of its host */
 	assert_int_equal(app_accept(far, ev.id, 1, "", 0), 0);
 	app_expect(client, CONNECT_RESPONSE);
 
