@@ -5,7 +5,8 @@
 # lists the attacks.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs_recycling
+offloads=(sequential parallel) small=(small small-parallel)
+able "attacks on recycled offloads" "${recycling[@]}" && offloads+=(recycled) small+=(small-recycled)
 
 limit=${TEST_LIMIT:-240}
 storm=${TEST_STORM:-200}
@@ -119,14 +120,14 @@ queues_of() # NAME
 round()
 {
 	start_bystander sequential table
-	for offload in sequential parallel recycled; do
+	for offload in "${offloads[@]}"; do
 		attack "$offload" arguments "$work/table"
 		attack "$offload" bytes "$work/table" "$seed" 200
 		attack "$offload" lengths "$work/table"
 		attack "$offload" flood
 		attack "$offload" qp-error
 	done
-	for offload in small small-parallel small-recycled; do
+	for offload in "${small[@]}"; do
 		attack "$offload" offsets "$work/small" deleted
 	done
 	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
@@ -136,7 +137,7 @@ round()
 	attack sequential guesses 100
 	attack sequential states "$work/table" "${keys[@]}"
 	# keys work the same in every mode: two are enough
-	attack recycled states "$work/table" "${keys[@]:0:2}"
+	attack "${offloads[-1]}" states "$work/table" "${keys[@]:0:2}"
 	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
 	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
 	[[ ${#queues[@]} -ge 4 ]] || fail "the queue pairs of the daemon are not found"
@@ -144,7 +145,7 @@ round()
 	attack keyed tokens "$work/key"
 	attack sequential connects "$seed" 100
 	attack sequential storm "$storm"
-	attack recycled storm 20
+	attack "${offloads[-1]}" storm 20
 	mkfifo "$work/held"
 	"$SOFTCX" run "$HOSTILE" "$address" "$port" sequential middle 50 <"$work/held" >"$work/held.log" 2>&1 &
 	held=$!

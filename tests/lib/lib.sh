@@ -59,16 +59,25 @@ finish()
 trap finish EXIT
 trap 'exit 143' TERM INT HUP
 
-# needs FACT[=VALUE]...: skips the test unless the device has these facts, as `softcx devices --json` prints them.
+# needs FACT[=VALUE|>=NUMBER]...: skips the test unless the device has these facts, as `softcx devices --json` prints them.
 needs()
 {
 	"$(dirname "${BASH_SOURCE[0]}")/needs" "$SOFTCX" "$@" || exit
 }
 
-# Chains that renew themselves: mode = "recycled", and loops without a bound
-needs_recycling()
+# What chains need that renew themselves: loops without a bound, and mode = "recycled"
+endless=(has.masked_atomics 'limits.send_wqe>=512')
+# shellcheck disable=SC2034 # used by tests
+recycling=("${endless[@]}" has.recv_enable)
+
+# able WORDS FACT...: true if the device has these facts. If not, prints that the test leaves out what WORDS say, and why.
+able()
 {
-	needs has.masked_atomics has.recv_enable limits.send_wqe=1024
+	local why
+
+	why=$("$(dirname "${BASH_SOURCE[0]}")/needs" "$SOFTCX" "${@:2}" 2>&1) && return
+	printf 'left out: %s: %s\n' "$1" "$why"
+	return 1
 }
 
 ok() # TEXT

@@ -5,7 +5,8 @@
 # does not, the client pays for it: it gets nothing more until the rate has paid.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs_recycling
+modes=(plain)
+able "recycled offloads" "${recycling[@]}" && modes+=(lap)
 
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${LONG_REPLIES:?set LONG_REPLIES to the path of long-replies}"
@@ -70,7 +71,7 @@ pay() # a new limit: nobody has debts, and the bucket is full
 }
 
 # The bucket has one reply, of 576 bytes at most; a second may wait in a receive
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	pay
 	begin=$(now_ms)
 	ask "$offload" $HONEST 12
@@ -87,7 +88,7 @@ for offload in plain lap; do
 	ok "$offload: 40 short replies within the rate"
 done
 
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	pay
 	ask "$offload" $FALSE 100
 	if [[ $limits == yes ]]; then

@@ -4,7 +4,8 @@
 # outstanding; the daemon or the NIC arms the chains. Also: the counters, and a list that points outside of its region.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs_recycling
+walks=(armed recycled break)
+able "a recycled walk" "${recycling[@]}" || walks=(armed break)
 
 : "${LIST_ASK:?set LIST_ASK to the path of the test program}"
 : "${REDDNCTL:?set REDDNCTL to the path of the admin tool}"
@@ -46,7 +47,7 @@ is_counted() # OFFLOAD REQUESTS HITS
 	[[ $(counted "$1") == "$2 $3 $(($2 - $3))" ]]
 }
 
-for offload in armed recycled break; do
+for offload in "${walks[@]}"; do
 	hits=0
 	for depth in 1 16; do
 		ask "$offload" "$depth" || fail "$offload, depth $depth (seed $seed)" "$work/ask.log" "$work/reddnd.log"

@@ -11,7 +11,8 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 needs port.link=Ethernet
-needs_recycling
+modes=(plain)
+able "recycled offloads" "${recycling[@]}" && modes+=(lap)
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${IDLE_CLIENTS:?}"
 
 bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
@@ -86,7 +87,7 @@ until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 # slowed in both modes; every request gets its right answer
 total=0
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	begin=$(now_ms)
 	bench slow.log b "$offload" 500
 	expect_exit "$child" "a client over its rate" slow.log
@@ -108,7 +109,7 @@ offload()
 }
 
 # bytes: written to reply slots. What plain counts is as much for lap
-for name in plain lap; do
+for name in "${modes[@]}"; do
 	wrote=$(offload plain bytes_out)
 	begin=$(now_ms)
 	bench thin.log d "$name" 400
@@ -127,7 +128,7 @@ done
 begin=$(now_ms)
 bench 1.log b plain 200
 first=$child
-bench 2.log b lap 200
+bench 2.log b "${modes[-1]}" 200
 second=$child
 expect_exit "$first" "one of two" 1.log
 expect_exit "$second" "the other" 2.log
@@ -139,7 +140,7 @@ no_session() # OFFLOAD
 	! has_session "$1" 2>/dev/null
 }
 
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	ctl limit thin --bytes 24000 || fail "no limit" "$work/ctl.err"
 	sleep 1
 	ctl limit thin --bytes 1 || fail "no limit" "$work/ctl.err"
@@ -155,7 +156,7 @@ ctl limit thin --bytes 0 || fail "no limit" "$work/ctl.err"
 # However long clients rest, together they have at most the receives of one burst, or one each.
 burst=20
 clients=12
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	ctl limit slow --rate 400 --burst "$burst" || fail "no limit" "$work/ctl.err"
 	rm -f "$work/go"
 	background idle.log --host b "$IDLE_CLIENTS" "$address" "$port" "$offload" "$clients" 8 "$work/go"
@@ -177,7 +178,7 @@ for offload in plain lap; do
 done
 
 # live: requests that would take an hour finish at once when the limit is lifted, and the reverse
-for offload in plain lap; do
+for offload in "${modes[@]}"; do
 	ctl limit slow --rate 1 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 	grep -qx 'tenant slow: 1 requests per second' "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 	bench slow.log b "$offload" 4000

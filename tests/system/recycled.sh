@@ -3,7 +3,7 @@
 # Offloads in recycled mode: the NIC answers for many laps of its rings, even while the daemon is stopped.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs_recycling
+needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"

@@ -5,7 +5,6 @@
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
-needs_recycling
 : "${REDDNC:?}" "${REDDN_TABLE:?}"
 programs=$(realpath "$here/../../conf/programs")
 
