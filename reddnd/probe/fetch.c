@@ -42,13 +42,16 @@ static void write_patch(struct bed *bed, struct memory *m, unsigned i, uint8_t *
 	bed_sync(bed, WQE_OP_WAIT, 0, i / 2, bed->recv_cq[BED_WORK].cqn);
 }
 
-/* Step @i of all: waits until the target's WQE before is over, makes the next one a WRITE, and enables it */
-static void write_step(struct bed *bed, struct memory *m, unsigned i)
+/* Step @i of all: waits until the target's WQE before is over, or at first until other queues have begun
+ * their work; makes the next one a WRITE, and enables it */
+static void write_step(struct bed *bed, const struct load *load, struct memory *m, unsigned i)
 {
 	unsigned at = bed->posted[BED_TARGET];
 	uint8_t *w = bed_copy(bed, BED_TARGET, WQE_OP_NOP, WQE_SIGNALLED, &m->hit[i % STEPS], &m->mark, 1);
 
-	if (i == 0)
+	if (i % STEPS == 0 && load) /* what was before is over */
+		bed_sync(bed, WQE_OP_WAIT, 0, load_begin(load), load->cq[0].cqn);
+	else if (i == 0)
 		bed_wqe(bed, BED_WORK, WQE_OP_NOP, 1, 0);
 	else
 		bed_sync(bed, WQE_OP_WAIT, 0, i - 1, bed->cq[BED_TARGET].cqn);
@@ -68,11 +71,11 @@ static int run_steps(struct bed *bed, const struct probe *probe, unsigned n, str
 	m->opcode = WQE_OP_WRITE;
 	m->mark = 1;
 	for (unsigned i = 0; i < STEPS; i++)
-		write_step(bed, m, n * STEPS + i);
+		write_step(bed, probe->load, m, n * STEPS + i);
 	rnic_qp_post_recvs(&bed->qp[BED_WORK], bed->recvs[BED_WORK]);
+	r = bed_start(bed);
 	if (probe->load)
 		load_feed(probe->load);
-	r = bed_start(bed);
 	if (r == 0)
 		r = bed_expect(bed, &bed->cq[BED_TARGET], (n + 1) * STEPS - 1, "a step did not end", result);
 	if (r <= 0)

@@ -54,10 +54,15 @@ static bool has_work(const struct load *load, unsigned i)
 {
 	struct rnic_cqe cqe;
 
-	return load->batches[i] && !rnic_cq_peek(&load->cq[i], load->batches[i] - 1, &cqe);
+	return load->batches[i] && !rnic_cq_peek(&load->cq[i], 2 * load->batches[i] - 1, &cqe);
 }
 
-/* READs and WRITEs of several sizes; only the last has a CQE */
+uint32_t load_begin(const struct load *load)
+{
+	return 2 * (load->batches[0] - has_work(load, 0)) & 0xffffff;
+}
+
+/* READs and WRITEs of several sizes; the first and the last have a CQE */
 static void write_wqe(struct load *load, unsigned q, unsigned n)
 {
 	const uint64_t at = load->block.iova + MEMORY - RINGS;
@@ -69,7 +74,7 @@ static void write_wqe(struct load *load, unsigned q, unsigned n)
 	wqe_put16(w + WQE_INDEX, index);
 	w[WQE_OPCODE] = n % 2 ? WQE_OP_WRITE : WQE_OP_READ;
 	wqe_put32(w + WQE_QPN_DS, qp->qpn << 8 | 3);
-	w[WQE_FLAGS] = n == BATCH - 1 ? WQE_SIGNALLED : 0;
+	w[WQE_FLAGS] = n == 0 || n == BATCH - 1 ? WQE_SIGNALLED : 0;
 	wqe_put64(w + WQE_RADDR, at + BYTES);
 	wqe_put32(w + WQE_RKEY, load->block.rkey);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, (uint32_t)BYTES >> (n % 4 * 2));
@@ -94,8 +99,8 @@ bool load_covers(const struct load *load, const struct rnic_cqe *cqe)
 	struct rnic_cqe last;
 
 	for (unsigned q = 0; q < LOAD_QUEUES; q++)
-		if (load->batches[q] && (!rnic_cq_peek(&load->cq[q], load->batches[q] - 1, &last) ||
-						last.timestamp > cqe->timestamp))
+		if (load->batches[q] && (!rnic_cq_peek(&load->cq[q], 2 * load->batches[q] - 1, &last) ||
+						last.timestamp >= cqe->timestamp))
 			return true;
 	return false;
 }

@@ -14,7 +14,7 @@ struct load {
 	struct rnic_block block;
 	struct rnic_cq cq[LOAD_QUEUES];
 	struct rnic_qp qp[LOAD_QUEUES];
-	unsigned batches[LOAD_QUEUES]; /* posted; each has one CQE */
+	unsigned batches[LOAD_QUEUES]; /* posted; each has a CQE at its begin and at its end */
 };
 
 /** 0 or a negative errno; load_deinit() in either case. */
@@ -23,6 +23,9 @@ void load_deinit(struct load *load);
 
 /** Posts work on the queues that have none left. */
 void load_feed(struct load *load);
+/** The CQE, of load->cq[0], with which the work of the next load_feed() begins; if there is work left, one
+ * that has been. */
+uint32_t load_begin(const struct load *load);
 /** True if a queue was still at work at the time of that CQE. */
 bool load_covers(const struct load *load, const struct rnic_cqe *cqe);
 
