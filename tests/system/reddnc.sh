@@ -108,5 +108,38 @@ run -p width=4 "${regions[@]}" "$programs/hash-get.rdn" 1 0xffffff00 2 16 && fai
 grep -qE 'step .* failed: ' "$work/run.log" || fail "no message" "$work/run.log"
 ok "the NIC refuses a bucket outside of the table, and reddnc names the step"
 
+# several queues: an answer that uses nothing of what they do, with a condition in the last one
+cat >"$work/queues.rdn" <<'END'
+program queues
+queue a
+queue b
+region words writable
+region more writable
+arg at : offset(4) in more
+arg k : u16
+var w : be16
+on a {
+  cas words @ 0 as le64: 0 -> 1
+}
+on b {
+  read more @ at -> w
+  if w == k {
+    add more @ 16 as le64 by 1
+  }
+}
+write w -> slot @ 64
+write_imm 7 as be32 -> slot @ 0
+END
+head -c 4096 /dev/zero | tee "$memory/first" >"$memory/second"
+run -j -r "words=$memory/first" -r "more=$memory/second" "$work/queues.rdn" 0 0 || fail "several queues" "$work/run.log"
+python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["answered"], d' "$work/run.log" || fail "no answer" "$work/run.log"
+[[ $(od -An -tu8 -N8 "$memory/first") -eq 1 && $(od -An -tu8 -j16 -N8 "$memory/second") -eq 1 ]] || fail "not all is done" "$work/run.log"
+ok "an answer that uses nothing of what several queues do"
+# the last queue fails: no answer, and the write to the slot is a NOP
+run -r "words=$memory/first" -r "more=$memory/second" "$work/queues.rdn" 0xffffff00 0 && fail "a place beyond the region" "$work/run.log"
+grep -qE 'step .* failed: ' "$work/run.log" || fail "no message" "$work/run.log"
+grep -E ' (write|write_imm) ' "$work/run.log" | grep -qv nop && fail "a write to the slot after a failure" "$work/run.log"
+ok "no write to the slot after a failure in another queue"
+
 bash -n <("$REDDNC" --bash-completion) || fail "bash does not accept the completion"
 done_testing

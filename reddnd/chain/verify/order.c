@@ -358,13 +358,19 @@ static bool needs(const struct proof *p, unsigned s, unsigned k)
 	return p->needs[s][k / 64] >> k % 64 & 1;
 }
 
+/* An atomic takes a word of a region as it is: others change it, too */
+static bool uses(const struct access *b)
+{
+	return !b->write || (b->atomic && b->r.sym != CHAIN_SYM_REGION);
+}
+
 /* Who gives a step its opcode, and whose data it uses */
 static int note_use(void *arg, const struct access *a, const struct access *b)
 {
 	struct proof *p = arg;
 	unsigned s = b->step;
 
-	if (a->when != ACCESS_REQUEST && a->write && (!b->write || b->atomic))
+	if (a->when != ACCESS_REQUEST && a->write && uses(b))
 		p->needs[s][a->step / 64] |= 1ull << a->step % 64;
 	if (b->when == ACCESS_FETCH && a->when != ACCESS_REQUEST && access_writes_opcode(&p->l, a, s))
 		p->waker[s] = p->waker[s] == NOBODY ? a->step : SEVERAL;

@@ -246,7 +246,7 @@ static struct step *tell(struct lower *l, unsigned queue, const struct woken *wo
 	return s;
 }
 
-/* True if @s may as well come right before @to */
+/* True if @s may as well come right before @to; NULL: last of all */
 static bool can_be_later(const struct lower *l, struct step *s, const struct step *to)
 {
 	for (struct step *k = TAILQ_NEXT(s, link); k != to; k = TAILQ_NEXT(k, link))
@@ -273,6 +273,33 @@ static void find_woken(struct lower *l, struct step *end, struct woken *woken)
 	}
 }
 
+/* The last step of each queue of code before the end of the reply, which comes last if it can: an answer that
+ * uses nothing of what the code does also means that the code has not failed. Returns that end; NULL: there
+ * is one queue of code, where nothing gets lost */
+static struct step *find_last(struct lower *l, struct step *last[CHAIN_MAX_QUEUES])
+{
+	struct step *s, *end = NULL;
+	bool several = false;
+	unsigned queue = 0;
+
+	TAILQ_FOREACH (s, &l->steps, link) {
+		if (s->queue == 0)
+			end = s;
+		several |= s->queue && queue && s->queue != queue;
+		queue = s->queue ? s->queue : queue;
+	}
+	if (!several)
+		return NULL;
+	if (can_be_later(l, end, NULL)) {
+		TAILQ_REMOVE(&l->steps, end, link);
+		TAILQ_INSERT_TAIL(&l->steps, end, link);
+	}
+	for (s = TAILQ_FIRST(&l->steps); s != end; s = TAILQ_NEXT(s, link))
+		if (s->queue)
+			last[s->queue] = s;
+	return end;
+}
+
 /*
  * A WAIT for another queue's CQE also ends with the CQE of an error. So the last code queue brings the one
  * before it the opcode of such a step, and that one the next, until the first but one brings them to the
@@ -280,23 +307,17 @@ static void find_woken(struct lower *l, struct step *end, struct woken *woken)
  */
 void lower_tell(struct lower *l)
 {
-	struct step *s, *end = NULL, *last[CHAIN_MAX_QUEUES] = {0};
-	unsigned first = CHAIN_MAX_QUEUES, highest = 0;
+	struct step *s, *last[CHAIN_MAX_QUEUES] = {0}, *end = find_last(l, last);
+	unsigned first = 1, highest = CHAIN_MAX_QUEUES - 1;
 	struct woken woken;
 
-	TAILQ_FOREACH (s, &l->steps, link)
-		if (s->queue == 0)
-			end = s;
-	TAILQ_FOREACH (s, &l->steps, link) {
-		if (s == end) /* what comes later in the text, the answer does not depend on */
-			break;
-		if (!s->queue)
-			continue;
-		last[s->queue] = s;
-		first = s->queue < first ? s->queue : first;
-		highest = s->queue > highest ? s->queue : highest;
-	}
-	if (highest <= first)
+	if (!end)
+		return;
+	while (first < highest && !last[first])
+		first++;
+	while (highest > first && !last[highest])
+		highest--;
+	if (highest == first)
 		return;
 	if (end->guard) { /* its opcode is what its condition came to */
 		lower_refuse(l, ANSWER, diag_line(l->diag, end->line),
