@@ -74,16 +74,18 @@ ok "$answered of 60 questions are answered, the others refused"
 [[ $(status refused) -eq 153 ]] || fail "a question counts as a refusal"
 
 # one who gives other addresses is limited by his own, which answers go to
-listed=$(audit "len([e for e in d if e['event'] == 'refused' and 'repeats' not in e])")
-begin=$(date +%s)
-for n in {5..12}; do
-	on_nic forged.log --host a "$REFUSED_CLIENTS" "$address" "$port" 5 "127.1.0.$n" || fail "not refused" "$work/forged.log"
-	grep -q "the address in the request is not the one" "$work/forged.log" || fail "a forged address" "$work/forged.log"
-done
-took=$(($(date +%s) - begin + 1))
-more=$(($(audit "len([e for e in d if e['event'] == 'refused' and 'repeats' not in e])") - listed))
-[[ $more -gt 0 && $more -le $((10 + took)) ]] || fail "$more of 40 forged requests are listed in $took s" "$work/audit"
-ok "$more of 40 requests with forged addresses are listed"
+if able "forged addresses, which no GID of an InfiniBand port contradicts" port.link=Ethernet; then
+	listed=$(audit "len([e for e in d if e['event'] == 'refused' and 'repeats' not in e])")
+	begin=$(date +%s)
+	for n in {5..12}; do
+		on_nic forged.log --host a "$REFUSED_CLIENTS" "$address" "$port" 5 "127.1.0.$n" || fail "not refused" "$work/forged.log"
+		grep -q "the address in the request is not the one" "$work/forged.log" || fail "a forged address" "$work/forged.log"
+	done
+	took=$(($(date +%s) - begin + 1))
+	more=$(($(audit "len([e for e in d if e['event'] == 'refused' and 'repeats' not in e])") - listed))
+	[[ $more -gt 0 && $more -le $((10 + took)) ]] || fail "$more of 40 forged requests are listed in $took s" "$work/audit"
+	ok "$more of 40 requests with forged addresses are listed"
+fi
 
 stop_reddnd
 done_testing
