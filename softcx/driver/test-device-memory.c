@@ -42,6 +42,7 @@ static void loop_open(struct loop *l)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+	struct ibv_port_attr port;
 
 	l->ctx = test_open_device();
 	l->pd = ibv_alloc_pd(l->ctx);
@@ -59,6 +60,8 @@ static void loop_open(struct loop *l)
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
 		.ah_attr = {.is_global = 1, .port_num = 1}};
+	assert_int_equal(ibv_query_port(l->ctx, 1, &port), 0);
+	attr.ah_attr.dlid = port.lid; /* 0 on RoCE */
 	assert_int_equal(ibv_query_gid(l->ctx, 1, 0, &attr.ah_attr.grh.dgid), 0);
 	assert_int_equal(ibv_modify_qp(l->qp, &attr,
 				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |

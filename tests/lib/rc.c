@@ -11,7 +11,6 @@
 
 enum {
 	PORT = 1,
-	GID_INDEX = 1,
 	ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		 IBV_ACCESS_REMOTE_ATOMIC
 };
@@ -27,6 +26,18 @@ void rc_die(const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, " (%s)\n", strerror(error));
 	exit(1);
+}
+
+static int gid_index(const struct rc *rc)
+{
+	return rc->port.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+void rc_query_port(struct rc *rc)
+{
+	if (ibv_query_port(rc->ctx, PORT, &rc->port) != 0 ||
+		ibv_query_gid(rc->ctx, PORT, gid_index(rc), &rc->gid) != 0)
+		rc_die("port and GID");
 }
 
 void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes)
@@ -47,8 +58,9 @@ void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes)
 	rc->pd = ibv_alloc_pd(rc->ctx);
 	rc->mr = rc->pd ? ibv_reg_mr(rc->pd, rc->mem, len, ACCESS) : NULL;
 	rc->cq = rc->mr ? ibv_create_cq(rc->ctx, cqes, NULL, NULL, 0) : NULL;
-	if (!rc->cq || ibv_query_gid(rc->ctx, PORT, GID_INDEX, &rc->gid) != 0)
-		rc_die("PD, MR, CQ or GID");
+	if (!rc->cq)
+		rc_die("PD, MR or CQ");
+	rc_query_port(rc);
 }
 
 void rc_close(struct rc *rc)
@@ -76,8 +88,12 @@ struct ibv_qp *rc_qp(struct rc *rc, uint32_t depth)
 
 struct rc_peer rc_self(const struct rc *rc, const struct ibv_qp *qp)
 {
-	return (struct rc_peer){
-		.gid = rc->gid, .qpn = qp->qp_num, .rkey = rc->mr->rkey, .addr = (uintptr_t)rc->mem};
+	return (struct rc_peer){.gid = rc->gid,
+		.gid_index = (uint8_t)gid_index(rc),
+		.lid = rc->port.lid,
+		.qpn = qp->qp_num,
+		.rkey = rc->mr->rkey,
+		.addr = (uintptr_t)rc->mem};
 }
 
 void rc_connect(struct ibv_qp *qp, const struct rc_peer *to)
@@ -94,7 +110,8 @@ void rc_connect(struct ibv_qp *qp, const struct rc_peer *to)
 	attr.min_rnr_timer = 12;
 	attr.ah_attr = (struct ibv_ah_attr){.is_global = 1,
 		.port_num = PORT,
-		.grh = {.dgid = to->gid, .sgid_index = GID_INDEX, .hop_limit = 64}};
+		.dlid = to->lid,
+		.grh = {.dgid = to->gid, .sgid_index = to->gid_index, .hop_limit = 64}};
 	if (ibv_modify_qp(qp, &attr,
 		    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)

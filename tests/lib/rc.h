@@ -19,12 +19,15 @@ struct rc {
 	struct ibv_mr *mr; /* all of @mem, with all access rights */
 	uint8_t *mem;
 	size_t len;
-	union ibv_gid gid; /* index 1 of port 1 */
+	struct ibv_port_attr port; /* port 1 */
+	union ibv_gid gid;         /* of port 1: index 1; on InfiniBand, where there is one, 0 */
 };
 
 /** A queue pair and its memory, as its peer needs them. */
 struct rc_peer {
 	union ibv_gid gid;
+	uint8_t gid_index;
+	uint16_t lid; /* of an InfiniBand port; else 0 */
 	uint32_t qpn, rkey;
 	uint64_t addr;
 };
@@ -37,6 +40,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void rc_die(
  * size of the one CQ.
  */
 void rc_open(struct rc *rc, unsigned index, size_t len, int sharing, int cqes);
+/** Fills in rc->port and rc->gid from rc->ctx; rc_open() does it. */
+void rc_query_port(struct rc *rc);
 void rc_close(struct rc *rc); /* after its queue pairs are destroyed */
 struct ibv_qp *rc_qp(struct rc *rc, uint32_t depth);
 struct rc_peer rc_self(const struct rc *rc, const struct ibv_qp *qp);

@@ -50,6 +50,7 @@ static void open_device(void)
 
 static void to(enum ibv_qp_state state)
 {
+	struct ibv_port_attr port;
 	struct ibv_qp_attr a = {.qp_state = state,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
@@ -66,6 +67,8 @@ static void to(enum ibv_qp_state state)
 						    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC
 					  : 0;
 
+	CHECK(ibv_query_port(ctx, 1, &port) == 0);
+	a.ah_attr.dlid = port.lid; /* 0 on RoCE */
 	CHECK(ibv_query_gid(ctx, 1, 0, &a.ah_attr.grh.dgid) == 0);
 	CHECK(ibv_modify_qp(qp, &a, IBV_QP_STATE | mask) == 0);
 }

@@ -44,6 +44,7 @@ static struct ibv_qp *new_loop(struct ibv_cq *cq)
 		.recv_cq = cq,
 		.cap = {.max_send_wr = 64, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_port_attr port;
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
@@ -55,6 +56,8 @@ static struct ibv_qp *new_loop(struct ibv_cq *cq)
 
 	CHECK(qp);
 	a.dest_qp_num = qp->qp_num;
+	CHECK(ibv_query_port(ctx, 1, &port) == 0);
+	a.ah_attr.dlid = port.lid; /* 0 on RoCE */
 	CHECK(ibv_query_gid(ctx, 1, 0, &a.ah_attr.grh.dgid) == 0);
 	CHECK(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
 		0);
