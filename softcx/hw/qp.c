@@ -243,6 +243,10 @@ void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
 {
 	uint16_t ahead = (uint16_t)(pi - qp->sq_pi);
 
+	if (by && ahead >= 0x8000 && hw_fact(qp->dev, PROFILE_BEHIND) == PROFILE_BEHIND_AROUND) {
+		pi = (uint16_t)(qp->sq_ci + qp->sq_wqebbs);
+		ahead = (uint16_t)(pi - qp->sq_pi);
+	}
 	if (!qp->sq || qp->state == HW_RST || !ahead || ahead >= 0x8000)
 		return;
 	if (qp->clock && by)

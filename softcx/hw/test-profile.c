@@ -347,6 +347,42 @@ static void doorbell_of_a_managed_queue(void **state)
 	assert_int_equal(after, HW_RTS);
 }
 
+/* Four NOPs, of which two are enabled, and then one. Returns how many have run. */
+static unsigned enabled_behind(struct hw_config cfg)
+{
+	struct hw_qp_progress at;
+	struct rig rig;
+	struct rig_cq cq;
+	struct rig_qp m, q;
+
+	rig_open(&rig, &cfg);
+	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_qp_new(&rig, &m, &cq, &cq);
+	rig_qp_new_with(&rig, &q, &cq, &cq, (struct rig_opt){.managed = true});
+	rig_connect(&m, &m);
+	rig_connect(&q, &q);
+	for (unsigned i = 0; i < 4; i++)
+		wqe_nop(&q, 1, 0);
+	for (unsigned i = 2; i > 0; i--) {
+		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), i, 0);
+		rig_ring(&m);
+		rig_run(&rig);
+	}
+	hw_qp_progress(q.qp, &at);
+	rig_destroy(&m);
+	rig_destroy(&q);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+	return at.sq_done;
+}
+
+static void enable_behind(void **state)
+{
+	(void)state;
+	assert_int_equal(enabled_behind(cx5()), 2);
+	assert_true(enabled_behind(with(PROFILE_BEHIND, PROFILE_BEHIND_AROUND)) >= 4);
+}
+
 /* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
 static void real_time(void **state)
 {
@@ -376,6 +412,7 @@ int main(void)
 		cmocka_unit_test(fetch_groups),
 		cmocka_unit_test(flush_to_doorbell),
 		cmocka_unit_test(doorbell_of_a_managed_queue),
+		cmocka_unit_test(enable_behind),
 		cmocka_unit_test(doorbell_of_another_queue),
 		cmocka_unit_test(real_time),
 	};

@@ -35,7 +35,7 @@ flush-to-doorbell) logged=('a queue that fails gives more completions than it ha
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
 no-message-limit) logged=('it limits the length of messages: no: a reply that is too long is charged, but sent$') ;;
-cx6 | cx6dx-rtc | cx7 | bluefield3 | ignores-fence | vf) ;;
+cx6 | cx6dx-rtc | cx7 | bluefield3 | enables-around | ignores-fence | vf) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 

@@ -13,6 +13,7 @@ case $1 in
 cx5 | vf | cx6 | cx7) ;;
 bluefield3) not=(doorbell) ;;
 cx6dx-rtc) not=(timestamps) ;;
+enables-around) not=(smaller-enable) ;;
 flush-to-doorbell) not=(flush) ;;
 ignores-fence) not=(fenced-enable) ;;
 ignores-index) not=(wqe-checks) ;;
