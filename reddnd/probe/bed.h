@@ -17,7 +17,7 @@ enum {
 	BED_RECV_SGES = 4,      /* of each of them */
 	BED_GROUP = 16,         /* WQEBBs, 1 KiB: more than any device is supposed to fetch together */
 	BED_MEMORY = 40960,     /* bytes */
-	BED_PATIENCE_MS = 3000, /* after which it counts as not happening */
+	BED_PATIENCE_MS = 6000, /* after which it counts as not happening */
 	BED_SETTLE_MS = 10,     /* after which nothing is expected to happen any more */
 };
 

@@ -71,6 +71,19 @@ static void refuse(const struct probe_check *check, const char *unusable, struct
 	snprintf(result->words, sizeof(result->words), "%s", is_it ? unusable : "the device cannot be used");
 }
 
+/* The master QP gives up after a second, which is not long on a busy machine; it is made anew then */
+static int attempt(const struct probe_check *check, struct probe *probe, struct probe_result *result)
+{
+	enum { ATTEMPTS = 4 };
+	int r = -ETIMEDOUT;
+
+	for (unsigned i = 0; i < ATTEMPTS && r == -ETIMEDOUT; i++) {
+		*result = (struct probe_result){.verdict = PROBE_NOT_TRIED};
+		r = check->run(probe, result);
+	}
+	return r;
+}
+
 void probe_run(const struct probe_attr *attr, const struct probe_check *check, struct probe_result *result)
 {
 	struct probe probe = {.master = attr->master, .visitors = attr->visitors, .thorough = attr->thorough};
@@ -88,7 +101,7 @@ void probe_run(const struct probe_attr *attr, const struct probe_check *check, s
 		probe.load = &load;
 	}
 	if (r == 0)
-		r = check->run(&probe, result);
+		r = attempt(check, &probe, result);
 	if (probe.load)
 		load_deinit(probe.load);
 	result->seconds = (double)(clock_ns() - begun) * 1e-9;

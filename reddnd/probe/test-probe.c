@@ -10,11 +10,16 @@
 #include <cmocka.h>
 
 static int outcome;
+static unsigned timeouts;
 static struct probe_result counted;
 
 static int fake(struct probe *probe, struct probe_result *result)
 {
 	(void)probe;
+	if (timeouts) {
+		timeouts--;
+		return probe_cannot(result, -ETIMEDOUT, "late");
+	}
 	result->tried = counted.tried;
 	result->showed = counted.showed;
 	return outcome ? outcome : probe_denies(result, "no");
@@ -80,6 +85,23 @@ static void races(void **state)
 	assert_int_equal(run(PROBE_RACE, 0, 1000, 0).verdict, PROBE_DOES_NOT);
 }
 
+/* A busy machine: the check is run again, but not without end */
+static void patience(void **state)
+{
+	struct probe_result r;
+
+	(void)state;
+	timeouts = 3;
+	r = run(0, 1, 0, 0);
+	assert_int_equal(r.verdict, PROBE_HOLDS);
+	assert_string_equal(r.words, "");
+	timeouts = 4;
+	r = run(0, 1, 0, 0);
+	assert_int_equal(r.verdict, PROBE_NOT_TRIED);
+	assert_int_equal(r.error, -ETIMEDOUT);
+	assert_int_equal(timeouts, 0);
+}
+
 static void unusable(void **state)
 {
 	const struct probe_attr attr = {.unusable = "it is broken"};
@@ -101,6 +123,7 @@ int main(void)
 		cmocka_unit_test(table),
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(races),
+		cmocka_unit_test(patience),
 		cmocka_unit_test(unusable),
 	};
 
