@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * format.h - the ledger: what a daemon has in the device and in the kernel's connection manager, in a memfd that
+ * outlives it. The next daemon goes on with what it names, and destroys what it does not name.
+ *
+ * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; a tenant
+ * (its protection domain and master queue pair); a window of memory; a CQ of the pool. It goes through
+ *
+ *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
+ *
+ * and every step is one store, after all stores before it. A handle is written right after its object was made,
+ * and cleared right after it was destroyed. So whenever the daemon is killed, at most one object of each of its
+ * threads is in no slot, and at most one handle of each is of an object that is gone.
+ *
+ * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.h.
+ */
+#ifndef LEDGER_FORMAT_H
+#define LEDGER_FORMAT_H
+
+#include <stdint.h>
+
+enum {
+	LEDGER_VERSION = 1,
+	LEDGER_LISTENERS = 16,
+	LEDGER_OBJECTS = 32, /* of a slot */
+	LEDGER_NAME = 24,    /* bytes of a name, the zero byte included */
+	LEDGER_PAGE = 4096,
+};
+
+#define LEDGER_MAGIC UINT64_C(0x5245444e4c454447) /* "REDNLEDG" */
+
+struct ledger_head {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t slot_bytes;
+	uint32_t slots; /* there is room for */
+	uint32_t used;  /* slots from here on have always been free */
+	uint8_t boot_id[16]; /* objects end with the kernel that made them */
+	uint64_t generation; /* of daemons that have had it; 1 is the first */
+	uint32_t failed;     /* adoptions in a row */
+	uint32_t nlisteners;
+	uint32_t listeners[LEDGER_LISTENERS]; /* ids of the connection manager */
+	uint64_t arena_bytes;
+	uint64_t last_session; /* number */
+	char device[64];
+};
+
+enum ledger_state { LEDGER_FREE, LEDGER_BUILDING, LEDGER_LIVE, LEDGER_ENDING };
+
+enum ledger_kind { LEDGER_DEVICE = 1, LEDGER_TENANT, LEDGER_WINDOW, LEDGER_POOL_CQ, LEDGER_SESSION };
+
+/** In the order in which they are destroyed. */
+enum ledger_type { LEDGER_NONE, LEDGER_QP, LEDGER_CQ, LEDGER_MR, LEDGER_UMEM, LEDGER_UAR, LEDGER_PD };
+
+struct ledger_object {
+	uint32_t type; /* enum ledger_type; stored last */
+	uint32_t handle;
+	uint32_t number; /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
+	uint32_t entries; /* of a CQ; WQEBBs of an SQ. A power of two */
+	uint64_t offset;  /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
+	uint64_t db_off;  /* in the block: of the doorbell record */
+	uint64_t cookie;  /* of its events */
+	uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
+};
+
+struct ledger_block { /* of the arena */
+	uint64_t offset, size; /* size 0: none */
+};
+
+struct ledger_session {
+	uint64_t number; /* what events of its connection carry */
+	uint32_t cm_id;
+	uint8_t accepted;
+	uint8_t recycled;
+	uint8_t unused[2];
+	char tenant[LEDGER_NAME], offload[LEDGER_NAME];
+	uint8_t address[16]; /* of the client */
+	uint64_t slot_addr;  /* of its reply slots */
+	uint32_t slot_rkey, slot_size;
+	uint32_t depth;
+	uint32_t slots; /* instances: a power of two */
+};
+
+struct ledger_slot {
+	uint32_t state; /* enum ledger_state */
+	uint32_t kind;  /* enum ledger_kind */
+	struct ledger_block block;
+	struct ledger_object object[LEDGER_OBJECTS];
+	union {
+		struct ledger_session session;
+		char name[LEDGER_NAME]; /* of a tenant */
+		uint8_t room[488];
+	};
+};
+
+_Static_assert(sizeof(struct ledger_head) <= LEDGER_PAGE, "the head has a page");
+_Static_assert(sizeof(struct ledger_object) == 48 && sizeof(struct ledger_slot) == 2048, "no padding");
+
+#endif

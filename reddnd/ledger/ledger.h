@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ledger.h - writes the ledger (format.h).
+ *
+ * Thread rules: any thread may take and end slots; one slot is written by one thread at a time.
+ */
+#ifndef LEDGER_LEDGER_H
+#define LEDGER_LEDGER_H
+
+#include "reddnd/ledger/format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ledger;
+
+/** An empty one in a new memfd, of generation 1. */
+int ledger_new(struct ledger **ledger, uint32_t slots, uint64_t arena_bytes);
+void ledger_free(struct ledger *ledger); /* the file stays as it is, wherever it is open */
+int ledger_fd(const struct ledger *ledger);
+
+/** What is not in slots. */
+struct ledger_head *ledger_head(struct ledger *ledger);
+void ledger_set_device(struct ledger *ledger, const char *name);
+/** -ENOSPC */
+int ledger_add_listener(struct ledger *ledger, uint32_t id);
+
+/** A slot that is BUILDING, or NULL: all are in use. */
+struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
+void ledger_live(struct ledger_slot *slot);
+void ledger_ending(struct ledger_slot *slot);
+/** The slot is FREE. NULL is fine. */
+void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
+
+/* These do nothing if @slot is NULL: what is made for a moment is not in the ledger. */
+
+/** Right after the object was made. A slot has room for all that is made together. */
+void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
+/** Right after it was destroyed. */
+void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handle);
+/** The slot's part of the arena; @size 0: none. Before it is given to the device, and after the device has left
+ * it. */
+void ledger_set_block(struct ledger_slot *slot, uint64_t offset, uint64_t size);
+/** Cuts @name to what fits; it never does not. */
+void ledger_set_name(char to[LEDGER_NAME], const char *name);
+
+#endif
