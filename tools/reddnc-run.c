@@ -524,8 +524,8 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	r = compose(&b, request);
 	if (r)
 		return r;
-	if (rnic_arena_new(&b.arena, ARENA) < 0 || rnic_device_open(&b.dev, run->device) < 0 ||
-		master_qp_init(&b.master, rnic_device_pd(b.dev), b.arena) < 0)
+	if (rnic_arena_new(&b.arena, ARENA) < 0 || rnic_device_open(&b.dev, run->device, NULL) < 0 ||
+		master_qp_init(&b.master, rnic_device_pd(b.dev), b.arena, NULL) < 0)
 		return EX_UNAVAILABLE;
 	r = open_regions(&b);
 	if (r)

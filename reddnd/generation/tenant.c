@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/tenant.h"
 
+#include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -10,9 +11,15 @@
 
 static void tenant_free(struct tenant *t)
 {
+	struct rnic_device *dev = t->pd ? rnic_pd_device(t->pd) : NULL;
+
+	if (t->slot)
+		ledger_ending(t->slot);
 	master_qp_deinit(&t->master);
 	if (t->pd)
 		rnic_pd_free(t->pd);
+	if (dev)
+		rnic_device_drop_slot(dev, t->slot);
 	free(t);
 }
 
@@ -34,12 +41,21 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	r = rnic_pd_new(&new->pd, dev);
+	snprintf(new->name, sizeof(new->name), "%s", name);
+	r = rnic_device_take_slot(dev, LEDGER_TENANT, &new->slot);
+	if (r < 0)
+		return log_errno(r, "no room for tenant %s", name);
+	if (new->slot)
+		ledger_set_name(new->slot->name, name);
+	r = rnic_pd_new(&new->pd, dev, new->slot);
+	if (r < 0)
+		rnic_device_drop_slot(dev, new->slot);
 	if (r == 0)
-		r = master_qp_init(&new->master, new->pd, arena);
+		r = master_qp_init(&new->master, new->pd, arena, new->slot);
 	if (r < 0)
 		return r;
-	snprintf(new->name, sizeof(new->name), "%s", name);
+	if (new->slot)
+		ledger_live(new->slot);
 	new->all = all;
 	new->refs = 1;
 	t = *out = steal_ptr(&new);

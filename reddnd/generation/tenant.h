@@ -28,6 +28,7 @@ struct tenant_charge {
 
 struct tenant {
 	char name[CATALOG_NAME_MAX + 1];
+	struct ledger_slot *slot; /* or NULL */
 	struct rnic_pd *pd;
 	struct master_qp master; /* of queues of that PD */
 	struct catalog_limits limits;

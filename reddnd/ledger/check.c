@@ -28,9 +28,11 @@ static const struct {
 	uint32_t may, must;
 	bool block;
 } kinds[] = {
-	[LEDGER_DEVICE] = {1 << LEDGER_PD | 1 << LEDGER_UAR, 1 << LEDGER_PD | 1 << LEDGER_UAR, false},
-	[LEDGER_TENANT] = {1 << LEDGER_PD | 1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_PD,
-		true},
+	[LEDGER_DEVICE] = {1 << LEDGER_PD | 1 << LEDGER_UAR | 1 << LEDGER_QP | 1 << LEDGER_CQ |
+				   1 << LEDGER_UMEM,
+		1 << LEDGER_PD | 1 << LEDGER_UAR, true},
+	[LEDGER_TENANT] = {1 << LEDGER_PD | 1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM,
+		1 << LEDGER_PD, true},
 	[LEDGER_WINDOW] = {1 << LEDGER_MR, 1 << LEDGER_MR, false},
 	[LEDGER_POOL_CQ] = {1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
 	[LEDGER_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR,
@@ -73,9 +75,9 @@ static const char *check_queue(const struct ledger_slot *slot, const struct ledg
 	if (o->type == LEDGER_CQ)
 		return fits(&slot->block, o->offset, (uint64_t)o->entries * CQE) ? NULL
 										 : "a CQ is not in its block";
-	if (o->rq_entries && (!power_of_two(o->rq_entries) || o->rq_entries > MAX_WQES ||
-				     !power_of_two(o->rq_stride) || o->rq_stride < MIN_STRIDE ||
-				     o->rq_stride > MAX_STRIDE))
+	if (o->rq_entries &&
+		(!power_of_two(o->rq_entries) || o->rq_entries > MAX_WQES || !power_of_two(o->rq_stride) ||
+			o->rq_stride < MIN_STRIDE || o->rq_stride > MAX_STRIDE))
 		return "a receive queue has an impossible size";
 	return fits(&slot->block, o->offset,
 		       (uint64_t)o->entries * WQEBB + (uint64_t)o->rq_entries * o->rq_stride)
@@ -101,7 +103,8 @@ static const char *check_objects(const struct ledger_slot *slot)
 			return why;
 		has |= 1u << o->type;
 	}
-	return slot->state == LEDGER_LIVE && (kinds[slot->kind].must & ~has) ? "a slot lacks an object" : NULL;
+	return slot->state == LEDGER_LIVE && (kinds[slot->kind].must & ~has) ? "a slot lacks an object"
+									     : NULL;
 }
 
 static const char *check_block(const struct ledger_head *head, const struct ledger_slot *slot)

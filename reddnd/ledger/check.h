@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check.h - reads a ledger as if a stranger had written it: a daemon of another version, or one that wrote where it
- * should not have. What is returned was copied first, so it cannot change, and no offset, count or name in it
- * leads anywhere else. Handles are numbers; what they are handles of, only the kernel knows. Pure, but for
- * ledger_load().
+ * check.h - reads a ledger as if a stranger had written it: a daemon of another version, or one that wrote
+ * where it should not have. What is returned was copied first, so it cannot change, and no offset, count or
+ * name in it leads anywhere else. Handles are numbers; what they are handles of, only the kernel knows. Pure,
+ * but for ledger_load().
  */
 #ifndef LEDGER_CHECK_H
 #define LEDGER_CHECK_H
@@ -30,7 +30,7 @@ void ledger_view_free(struct ledger_view *view);
 /** True if a slot that is LIVE has it: a sweep leaves it alone. */
 bool ledger_keeps(const struct ledger_view *view, uint32_t handle);
 /** The object of that type and handle in a slot of any state but FREE, or NULL. */
-const struct ledger_object *ledger_find(
-	const struct ledger_view *view, enum ledger_type type, uint32_t handle, const struct ledger_slot **slot);
+const struct ledger_object *ledger_find(const struct ledger_view *view, enum ledger_type type,
+	uint32_t handle, const struct ledger_slot **slot);
 
 #endif

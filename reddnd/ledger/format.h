@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * format.h - the ledger: what a daemon has in the device and in the kernel's connection manager, in a memfd that
- * outlives it. The next daemon goes on with what it names, and destroys what it does not name.
+ * format.h - the ledger: what a daemon has in the device and in the kernel's connection manager, in a memfd
+ * that outlives it. The next daemon goes on with what it names, and destroys what it does not name.
  *
- * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; a tenant
- * (its protection domain and master queue pair); a window of memory; a CQ of the pool. It goes through
+ * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; a
+ * tenant (its protection domain and master queue pair), or the same of the daemon itself, with the doorbell
+ * page; a window of memory; a CQ of the pool. It goes through
  *
  *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
  *
- * and every step is one store, after all stores before it. A handle is written right after its object was made,
- * and cleared right after it was destroyed. So whenever the daemon is killed, at most one object of each of its
- * threads is in no slot, and at most one handle of each is of an object that is gone.
+ * and every step is one store, after all stores before it. A handle is written right after its object was
+ * made, and cleared right after it was destroyed. So whenever the daemon is killed, at most one object of
+ * each of its threads is in no slot, and at most one handle of each is of an object that is gone.
  *
  * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.h.
  */
@@ -33,8 +34,8 @@ struct ledger_head {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t slot_bytes;
-	uint32_t slots; /* there is room for */
-	uint32_t used;  /* slots from here on have always been free */
+	uint32_t slots;      /* there is room for */
+	uint32_t used;       /* slots from here on have always been free */
 	uint8_t boot_id[16]; /* objects end with the kernel that made them */
 	uint64_t generation; /* of daemons that have had it; 1 is the first */
 	uint32_t failed;     /* adoptions in a row */
@@ -55,15 +56,15 @@ enum ledger_type { LEDGER_NONE, LEDGER_QP, LEDGER_CQ, LEDGER_MR, LEDGER_UMEM, LE
 struct ledger_object {
 	uint32_t type; /* enum ledger_type; stored last */
 	uint32_t handle;
-	uint32_t number; /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
-	uint32_t entries; /* of a CQ; WQEBBs of an SQ. A power of two */
-	uint64_t offset;  /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
-	uint64_t db_off;  /* in the block: of the doorbell record */
-	uint64_t cookie;  /* of its events */
+	uint32_t number;                /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
+	uint32_t entries;               /* of a CQ; WQEBBs of an SQ. A power of two */
+	uint64_t offset;                /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
+	uint64_t db_off;                /* in the block: of the doorbell record */
+	uint64_t cookie;                /* of its events */
 	uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
 };
 
-struct ledger_block { /* of the arena */
+struct ledger_block {          /* of the arena */
 	uint64_t offset, size; /* size 0: none */
 };
 

@@ -115,6 +115,12 @@ void ledger_set_device(struct ledger *l, const char *name)
 	snprintf(l->head->device, sizeof(l->head->device), "%s", name);
 }
 
+void ledger_set_last_session(struct ledger *l, uint64_t number)
+{
+	if (l)
+		__atomic_store_n(&l->head->last_session, number, __ATOMIC_RELEASE);
+}
+
 int ledger_add_listener(struct ledger *l, uint32_t id)
 {
 	if (l->head->nlisteners == LEDGER_LISTENERS)
@@ -161,10 +167,20 @@ void ledger_ending(struct ledger_slot *slot)
 	store(&slot->state, LEDGER_ENDING);
 }
 
+static bool is_empty(const struct ledger_slot *slot)
+{
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
+		if (slot->object[i].type != LEDGER_NONE)
+			return false;
+	return slot->block.size == 0;
+}
+
 void ledger_drop(struct ledger *l, struct ledger_slot *slot)
 {
-	if (!slot)
+	if (!is_empty(slot)) {
+		store(&slot->state, LEDGER_ENDING);
 		return;
+	}
 	store(&slot->state, LEDGER_FREE);
 	pthread_mutex_lock(&l->lock);
 	l->free[l->nfree++] = (uint32_t)(slot - l->slots);
@@ -198,6 +214,12 @@ void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handl
 			return;
 		}
 	}
+}
+
+void ledger_accepted(struct ledger_slot *slot)
+{
+	if (slot)
+		__atomic_store_n(&slot->session.accepted, 1, __ATOMIC_RELEASE);
 }
 
 void ledger_set_block(struct ledger_slot *slot, uint64_t offset, uint64_t size)

@@ -22,6 +22,8 @@ int ledger_fd(const struct ledger *ledger);
 /** What is not in slots. */
 struct ledger_head *ledger_head(struct ledger *ledger);
 void ledger_set_device(struct ledger *ledger, const char *name);
+/** Before the session with that number is taken. @ledger may be NULL. */
+void ledger_set_last_session(struct ledger *ledger, uint64_t number);
 /** -ENOSPC */
 int ledger_add_listener(struct ledger *ledger, uint32_t id);
 
@@ -29,17 +31,19 @@ int ledger_add_listener(struct ledger *ledger, uint32_t id);
 struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
 void ledger_live(struct ledger_slot *slot);
 void ledger_ending(struct ledger_slot *slot);
-/** The slot is FREE. NULL is fine. */
+/** The slot is FREE; or ENDING for good if the device did not let go of all that is in it. */
 void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
 
 /* These do nothing if @slot is NULL: what is made for a moment is not in the ledger. */
 
 /** Right after the object was made. A slot has room for all that is made together. */
 void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
+/** Right before the connection manager accepts its connection. */
+void ledger_accepted(struct ledger_slot *slot);
 /** Right after it was destroyed. */
 void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handle);
-/** The slot's part of the arena; @size 0: none. Before it is given to the device, and after the device has left
- * it. */
+/** The slot's part of the arena; @size 0: none. Before it is given to the device, and after the device has
+ * left it. */
 void ledger_set_block(struct ledger_slot *slot, uint64_t offset, uint64_t size);
 /** Cuts @name to what fits; it never does not. */
 void ledger_set_name(char to[LEDGER_NAME], const char *name);

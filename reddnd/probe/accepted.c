@@ -175,7 +175,7 @@ int check_accepted(struct probe *probe, struct probe_result *result)
 	if (r == 0 && !*id.address)
 		return probe_cannot(result, -EADDRNOTAVAIL, "the port has no GID with an IP address");
 	if (r == 0)
-		r = rnic_cm_new(&cm, &ops, &s);
+		r = rnic_cm_new(&cm, &ops, &s, NULL);
 	if (r == 0)
 		r = init(&s, probe->master);
 	if (r == 0)

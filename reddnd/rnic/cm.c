@@ -49,6 +49,7 @@ struct cm_listener {
 
 struct rnic_cm {
 	int fd;
+	struct ledger *ledger; /* or NULL */
 	struct cm_listener listeners[MAX_LISTENERS];
 	unsigned nlisteners;
 	struct cm_device devices[MAX_DEVICES]; /* looked up so far */
@@ -73,7 +74,7 @@ struct rnic_conn {
 
 DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
 
-int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
+int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg, struct ledger *ledger)
 {
 	CLEANUP(rnic_cm_freep) struct rnic_cm *cm = calloc(1, sizeof(*cm));
 	int r;
@@ -82,6 +83,7 @@ int rnic_cm_new(struct rnic_cm **out, const struct rnic_cm_ops *ops, void *arg)
 		return -ENOMEM;
 	cm->ops = ops;
 	cm->arg = arg;
+	cm->ledger = ledger;
 	cm->fd = -1;
 	r = rnic_ucm_open(&cm->fd);
 	if (r < 0)
@@ -163,7 +165,10 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 
 	if (r < 0)
 		return r;
-	r = rnic_ucm_bind(cm->fd, l->id, ai->ai_addr, ai->ai_addrlen);
+	if (cm->ledger)
+		r = ledger_add_listener(cm->ledger, l->id);
+	if (r == 0)
+		r = rnic_ucm_bind(cm->fd, l->id, ai->ai_addr, ai->ai_addrlen);
 	if (r == 0)
 		r = rnic_ucm_query_route(cm->fd, l->id, &route);
 	if (r < 0) {
@@ -310,6 +315,11 @@ int rnic_cm_dispatch(struct rnic_cm *cm)
 }
 
 /* ---- connections ---- */
+
+uint32_t rnic_conn_id(const struct rnic_conn *conn)
+{
+	return conn->id;
+}
 
 const char *rnic_conn_peer(const struct rnic_conn *conn)
 {

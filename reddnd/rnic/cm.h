@@ -25,7 +25,8 @@ struct rnic_cm_ops {
 	void (*gone)(void *arg, uint64_t number, const char *why);
 };
 
-int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg);
+/** @ledger: where listeners are recorded; or NULL. */
+int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg, struct ledger *ledger);
 void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
 /** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
@@ -45,6 +46,8 @@ int rnic_cm_fd(const struct rnic_cm *cm);
  */
 int rnic_cm_dispatch(struct rnic_cm *cm);
 
+/** The connection manager's id of it. */
+uint32_t rnic_conn_id(const struct rnic_conn *conn);
 /** "address port N" of the client. */
 const char *rnic_conn_peer(const struct rnic_conn *conn);
 /** Its address, without the port; IPv4 as ::ffff:a.b.c.d. */

@@ -44,14 +44,20 @@ static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **o
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_block_init(&q->block, rnic_device_pd(pool->dev), pool->arena, bytes_of(log_cqes), PAGE, 0);
+	r = rnic_device_take_slot(pool->dev, LEDGER_POOL_CQ, &q->slot);
+	if (r == 0)
+		r = rnic_block_init_in(q->slot, &q->block, rnic_device_pd(pool->dev), pool->arena,
+			bytes_of(log_cqes), PAGE, 0);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {
 		rnic_block_deinit(&q->block);
+		rnic_device_drop_slot(pool->dev, q->slot);
 		free(q);
 		return r;
 	}
+	if (q->slot)
+		ledger_live(q->slot);
 	rnic_cq_arm(&q->cq, false);
 	q->cookie = CQ_POOL_COOKIE | pool->last_cookie++;
 	TAILQ_INSERT_TAIL(&pool->cqs, q, link);
@@ -64,8 +70,11 @@ static void drop(struct cq_pool *pool, struct cq_pool_queue *q)
 	TAILQ_REMOVE(&pool->cqs, q, link);
 	if (pool->at == q)
 		pool->at = NULL;
+	if (q->slot)
+		ledger_ending(q->slot);
 	rnic_cq_deinit(&q->cq);
 	rnic_block_deinit(&q->block);
+	rnic_device_drop_slot(pool->dev, q->slot);
 	free(q);
 }
 

@@ -23,6 +23,7 @@ enum { CQ_POOL_LOG_CQES = 14 };
 #define CQ_POOL_COOKIE (UINT64_C(1) << 63)
 
 struct cq_pool_queue {
+	struct ledger_slot *slot; /* or NULL */
 	struct rnic_block block;
 	struct rnic_cq cq;
 	uint32_t charged; /* CQEs */

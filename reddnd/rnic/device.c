@@ -66,7 +66,7 @@ static int probe(struct rnic_device *dev)
 
 DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
 
-int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
+int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
 {
 	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof(*pd));
 	struct mlx5dv_pd dv = {0};
@@ -79,6 +79,8 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
 	pd->pd = ibv_alloc_pd(dev->ctx);
 	if (!pd->pd)
 		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
+	pd->slot = slot;
+	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
 	obj.pd.in = pd->pd;
 	obj.pd.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
@@ -92,14 +94,24 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev)
 
 void rnic_pd_free(struct rnic_pd *pd)
 {
+	uint32_t handle = pd->pd ? pd->pd->handle : 0;
+
 	if (pd->pd && ibv_dealloc_pd(pd->pd))
 		log_warning("%s: a protection domain is still in use", rnic_device_name(pd->dev));
+	else if (pd->pd)
+		ledger_gone(pd->slot, LEDGER_PD, handle);
 	free(pd);
 }
 
 struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
 {
 	return pd->dev;
+}
+
+static void free_uar(struct rnic_device *dev)
+{
+	if (rnic_devx_uar_free(dev->ctx->cmd_fd, dev->uar.handle) == 0)
+		ledger_gone(dev->slot, LEDGER_UAR, dev->uar.handle);
 }
 
 static int make_uar(struct rnic_device *dev)
@@ -109,10 +121,14 @@ static int make_uar(struct rnic_device *dev)
 
 	if (r < 0)
 		return r;
+	ledger_made(dev->slot, &(struct ledger_object){.type = LEDGER_UAR,
+				       .handle = dev->uar.handle,
+				       .number = dev->uar.page_id,
+				       .offset = dev->uar.mmap_off});
 	page = mmap(NULL, dev->uar.mmap_size, PROT_WRITE, MAP_SHARED, fd, (off_t)dev->uar.mmap_off);
 	if (page == MAP_FAILED) {
 		r = -errno;
-		rnic_devx_uar_free(fd, dev->uar.handle);
+		free_uar(dev);
 		return r;
 	}
 	dev->uar_page = page;
@@ -125,7 +141,9 @@ static int prepare(struct rnic_device *dev)
 
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "cannot get random numbers");
-	r = rnic_pd_new(&dev->pd, dev);
+	r = rnic_device_take_slot(dev, LEDGER_DEVICE, &dev->slot);
+	if (r == 0)
+		r = rnic_pd_new(&dev->pd, dev, dev->slot);
 	if (r == 0)
 		r = rnic_own_path_find(dev);
 	if (r < 0)
@@ -139,7 +157,12 @@ static int prepare(struct rnic_device *dev)
 	r = rnic_devx_event_fd(dev->ctx->cmd_fd, &dev->events);
 	if (r < 0)
 		return log_errno(r, "%s: cannot make an event channel", rnic_device_name(dev));
-	return set_nonblocking(dev->ctx->async_fd);
+	r = set_nonblocking(dev->ctx->async_fd);
+	if (r == 0 && dev->slot) {
+		ledger_set_device(dev->ledger, rnic_device_name(dev));
+		ledger_live(dev->slot);
+	}
+	return r;
 }
 
 static struct ibv_device *choose(struct ibv_device **list, int n, const char *name)
@@ -166,7 +189,7 @@ static struct ibv_device *choose(struct ibv_device **list, int n, const char *na
 DEFINE_CLEANUP(struct rnic_device *, rnic_device_close)
 DEFINE_CLEANUP(struct ibv_device **, ibv_free_device_list)
 
-int rnic_device_open(struct rnic_device **out, const char *name)
+int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *ledger)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof(*dev));
@@ -177,6 +200,7 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 	if (!dev)
 		return -ENOMEM;
 	dev->events = -1;
+	dev->ledger = ledger;
 	list = ibv_get_device_list(&n);
 	if (!list)
 		return log_errno(-errno, "cannot list RDMA devices");
@@ -201,17 +225,47 @@ int rnic_device_open(struct rnic_device **out, const char *name)
 
 void rnic_device_close(struct rnic_device *dev)
 {
+	if (dev->slot)
+		ledger_ending(dev->slot);
 	if (dev->events >= 0)
 		close(dev->events);
 	if (dev->uar_page) {
 		munmap(dev->uar_page, dev->uar.mmap_size);
-		rnic_devx_uar_free(dev->ctx->cmd_fd, dev->uar.handle);
+		free_uar(dev);
 	}
 	if (dev->pd)
 		rnic_pd_free(dev->pd);
+	rnic_device_drop_slot(dev, dev->slot);
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
 	free(dev);
+}
+
+struct ledger *rnic_device_ledger(const struct rnic_device *dev)
+{
+	return dev->ledger;
+}
+
+int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot)
+{
+	*slot = dev->ledger ? ledger_take(dev->ledger, kind) : NULL;
+	return dev->ledger && !*slot ? -ENOSPC : 0;
+}
+
+void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot)
+{
+	if (slot)
+		ledger_drop(dev->ledger, slot);
+}
+
+struct ledger_slot *rnic_device_slot(const struct rnic_device *dev)
+{
+	return dev->slot;
+}
+
+int rnic_device_fd(const struct rnic_device *dev)
+{
+	return dev->ctx->cmd_fd;
 }
 
 const char *rnic_device_name(const struct rnic_device *dev)
@@ -273,13 +327,20 @@ enum { QUEUE_PAGE = 4096 };
 int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size)
 {
+	return rnic_block_init_in(NULL, b, pd, arena, size, code_off, code_size);
+}
+
+int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rnic_pd *pd,
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size)
+{
 	struct rnic_device *dev = pd->dev;
 	int r;
 
-	*b = (struct rnic_block){.size = size, .code_off = code_off};
+	*b = (struct rnic_block){.slot = slot, .size = size, .code_off = code_off};
 	r = rnic_arena_alloc(arena, size, &b->offset);
 	if (r < 0)
 		return r;
+	ledger_set_block(slot, b->offset, (size + QUEUE_PAGE - 1) / QUEUE_PAGE * QUEUE_PAGE);
 	b->dev = dev;
 	b->pd = pd;
 	b->arena = arena;
@@ -291,6 +352,8 @@ int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena 
 		return r;
 	}
 	b->pinned = true;
+	ledger_made(
+		slot, &(struct ledger_object){.type = LEDGER_UMEM, .handle = b->umem, .number = b->umem_id});
 	if (code_size == 0)
 		return 0;
 	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
@@ -302,25 +365,40 @@ int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena 
 		rnic_block_deinit(b);
 		return r;
 	}
+	ledger_made(slot,
+		&(struct ledger_object){.type = LEDGER_MR, .handle = b->mr->handle, .number = b->mr->lkey});
 	b->lkey = b->mr->lkey;
 	b->rkey = b->mr->rkey;
 	return 0;
 }
 
+static int unregister(struct rnic_block *b)
+{
+	uint32_t handle = b->mr ? b->mr->handle : 0;
+	int r = b->mr ? -ibv_dereg_mr(b->mr) : 0, e;
+
+	if (b->mr && r == 0)
+		ledger_gone(b->slot, LEDGER_MR, handle);
+	e = b->pinned ? rnic_devx_umem_dereg(b->dev->ctx->cmd_fd, b->umem) : 0;
+	if (b->pinned && e == 0)
+		ledger_gone(b->slot, LEDGER_UMEM, b->umem);
+	return r < 0 ? r : e;
+}
+
 void rnic_block_deinit(struct rnic_block *b)
 {
-	int r, e;
+	int r;
 
 	if (!b->dev)
 		return;
-	r = b->mr ? -ibv_dereg_mr(b->mr) : 0;
-	e = b->pinned ? rnic_devx_umem_dereg(b->dev->ctx->cmd_fd, b->umem) : 0;
-	r = r < 0 ? r : e;
+	r = unregister(b);
 	/* Memory that the device still holds must never be given to another session */
-	if (r)
+	if (r < 0) {
 		log_error("the device does not release queue memory at %#" PRIx64 ": %s", b->offset,
 			strerror(-r));
-	else
+	} else {
 		rnic_arena_release(b->arena, b->offset);
+		ledger_set_block(b->slot, 0, 0);
+	}
 	*b = (struct rnic_block){0};
 }

@@ -11,6 +11,7 @@
 #ifndef RNIC_DEVICE_H
 #define RNIC_DEVICE_H
 
+#include "reddnd/ledger/ledger.h"
 #include "reddnd/rnic/arena.h"
 #include "reddnd/rnic/caps.h"
 
@@ -19,12 +20,24 @@ struct rnic_pd;
 
 /**
  * Opens device @name, or the machine's only mlx5 device when @name is empty, and logs its capabilities.
+ * @ledger: where its objects are recorded; NULL: nowhere. It must outlive the device.
  * -ENODEV when there is no such device, -EOPNOTSUPP when it lacks a capability that chains need. Errors have
  * been logged.
  */
-int rnic_device_open(struct rnic_device **dev, const char *name);
+int rnic_device_open(struct rnic_device **dev, const char *name, struct ledger *ledger);
 void rnic_device_close(struct rnic_device *dev);
 
+/** NULL: it has none. */
+struct ledger *rnic_device_ledger(const struct rnic_device *dev);
+/** A slot of its ledger, or NULL if it has none. -ENOSPC: all are in use. */
+int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot);
+/** The slot is free; NULL is fine. */
+void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot);
+/** The slot of what belongs to no client in particular; or NULL. */
+struct ledger_slot *rnic_device_slot(const struct rnic_device *dev);
+
+/** The device file, in which all objects are. Owned by the device. */
+int rnic_device_fd(const struct rnic_device *dev);
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
 /** Notes what self-tests have observed. Call it before programs are compiled for the device. */
@@ -32,8 +45,9 @@ void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observe
 
 /** The PD for objects that belong to no client in particular; owned by the device. */
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev);
-/** Makes another PD. Queues of one PD cannot use memory keys of another. Errors have been logged. */
-int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev);
+/** Makes another PD, and records it in @slot (or NULL). Queues of one PD cannot use memory keys of another.
+ * Errors have been logged. */
+int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_slot *slot);
 void rnic_pd_free(struct rnic_pd *pd); /* after all objects in it */
 struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
 
@@ -56,8 +70,9 @@ struct rnic_block {
 	struct rnic_device *dev;
 	struct rnic_pd *pd; /* of its queues and its key */
 	struct rnic_arena *arena;
-	uint64_t offset; /* in the arena */
-	uint64_t size;   /* bytes */
+	struct ledger_slot *slot; /* where it and its queues are recorded; or NULL */
+	uint64_t offset;          /* in the arena */
+	uint64_t size;            /* bytes */
 	uint8_t *mem;
 	bool pinned;
 	uint32_t umem, umem_id; /* handle, and what commands name it by */
@@ -71,6 +86,9 @@ struct rnic_block {
  */
 int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size);
+/** The same, recorded in @slot (or NULL), as will be its queues. */
+int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *block, struct rnic_pd *pd,
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size);
 /** Every queue in it must have been destroyed. Fine on a block that is all zero or already gone. */
 void rnic_block_deinit(struct rnic_block *block);
 

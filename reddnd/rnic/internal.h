@@ -16,6 +16,7 @@ struct rnic_pd {
 	struct rnic_device *dev;
 	struct ibv_pd *pd;
 	uint32_t pdn;
+	struct ledger_slot *slot; /* or NULL */
 };
 
 /** Address of a QP's peer and its retry parameters, for the state transitions. */
@@ -37,6 +38,8 @@ struct rnic_path {
 
 struct rnic_device {
 	struct ibv_context *ctx;
+	struct ledger *ledger; /* or NULL */
+	struct ledger_slot *slot;
 	struct rnic_pd *pd;
 	struct rnic_devx_uar uar;
 	uint8_t *uar_page; /* mapped; NULL: there is none yet */

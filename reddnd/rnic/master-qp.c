@@ -37,12 +37,13 @@ static int make_queues(struct master_qp *m)
 	return r;
 }
 
-int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
+int master_qp_init(
+	struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena, struct ledger_slot *slot)
 {
 	int r;
 
 	*m = (struct master_qp){0};
-	r = rnic_block_init(&m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+	r = rnic_block_init_in(slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
 		r = make_queues(m);
 	if (r < 0)

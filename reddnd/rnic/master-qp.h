@@ -14,7 +14,8 @@ struct master_qp {
 	struct rnic_qp qp;
 };
 
-int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena);
+int master_qp_init(
+	struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena, struct ledger_slot *slot);
 void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
 
 /**

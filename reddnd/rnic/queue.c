@@ -99,6 +99,14 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 	if (r < 0)
 		return r;
 	cq->dev = dev;
+	cq->slot = block->slot;
+	ledger_made(cq->slot, &(struct ledger_object){.type = LEDGER_CQ,
+				      .handle = cq->handle,
+				      .number = cq->cqn,
+				      .entries = 1u << attr->log_size,
+				      .offset = attr->cqes_off,
+				      .db_off = attr->db_off,
+				      .cookie = attr->cookie});
 	r = subscribe(dev, cq->handle, &event, 1, attr->cookie);
 	if (r < 0) {
 		log_errno(r, "cannot subscribe to the events of a completion queue");
@@ -114,6 +122,8 @@ void rnic_cq_deinit(struct rnic_cq *cq)
 
 	if (r < 0)
 		log_error("cannot destroy completion queue %#x: %s", cq->cqn, strerror(-r));
+	else if (cq->dev)
+		ledger_gone(cq->slot, LEDGER_CQ, cq->handle);
 	*cq = (struct rnic_cq){0};
 }
 
@@ -293,6 +303,16 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	if (r < 0)
 		return r;
 	qp->dev = dev;
+	qp->slot = block->slot;
+	ledger_made(qp->slot, &(struct ledger_object){.type = LEDGER_QP,
+				      .handle = qp->handle,
+				      .number = qp->qpn,
+				      .entries = attr->sq_wqebbs,
+				      .offset = attr->wq_off,
+				      .db_off = attr->db_off,
+				      .cookie = attr->cookie,
+				      .rq_entries = attr->rq_entries,
+				      .rq_stride = attr->rq_stride});
 	/* Error CQEs report nearly everything, so a device without these events suffices */
 	r = subscribe(dev, qp->handle, events, COUNT(events), attr->cookie);
 	if (r < 0)
@@ -457,6 +477,8 @@ void rnic_qp_deinit(struct rnic_qp *qp)
 
 	if (r < 0)
 		log_error("cannot destroy queue pair %#x: %s", qp->qpn, strerror(-r));
+	else if (qp->dev)
+		ledger_gone(qp->slot, LEDGER_QP, qp->handle);
 	*qp = (struct rnic_qp){0};
 }
 

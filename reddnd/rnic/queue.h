@@ -26,6 +26,7 @@ enum {
 
 struct rnic_cq {
 	struct rnic_device *dev; /* NULL: there is no queue */
+	struct ledger_slot *slot;
 	uint32_t handle;
 	uint32_t cqn;
 	unsigned log_size;
@@ -83,6 +84,7 @@ const char *rnic_syndrome_text(uint8_t syndrome);
 
 struct rnic_qp {
 	struct rnic_device *dev; /* NULL: there is no queue */
+	struct ledger_slot *slot;
 	uint32_t handle;
 	uint32_t qpn;
 	uint8_t *sq, *rq;

@@ -147,13 +147,29 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
 
+	struct ledger_slot *slot;
+	int r;
+
 	assert(off < region->size && size <= region->size - off);
 	*window = (struct rnic_window){.iova = iova};
+	r = rnic_device_take_slot(pd->dev, LEDGER_WINDOW, &slot);
+	if (r < 0)
+		return r;
 	window->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
 	if (!window->mr && errno == EFAULT && access != RNIC_REMOTE_CHANGE)
 		window->mr = register_writable(region, pd, off, size, iova, (unsigned)flags[access]);
-	if (!window->mr)
-		return -errno;
+	if (!window->mr) {
+		r = -errno;
+		rnic_device_drop_slot(pd->dev, slot);
+		return r;
+	}
+	window->dev = pd->dev;
+	window->slot = slot;
+	ledger_made(
+		slot, &(struct ledger_object){
+			      .type = LEDGER_MR, .handle = window->mr->handle, .number = window->mr->lkey});
+	if (slot)
+		ledger_live(slot);
 	window->lkey = window->mr->lkey;
 	window->rkey = window->mr->rkey;
 	return 0;
@@ -161,7 +177,13 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 
 void rnic_window_close(struct rnic_window *window)
 {
+	uint32_t handle = window->mr ? window->mr->handle : 0;
+
+	if (window->slot)
+		ledger_ending(window->slot);
+	if (window->mr && ibv_dereg_mr(window->mr) == 0)
+		ledger_gone(window->slot, LEDGER_MR, handle);
 	if (window->mr)
-		ibv_dereg_mr(window->mr);
+		rnic_device_drop_slot(window->dev, window->slot);
 	*window = (struct rnic_window){0};
 }

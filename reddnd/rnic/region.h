@@ -44,6 +44,8 @@ struct rnic_window {
 	uint64_t iova;
 	uint32_t lkey, rkey;
 	struct ibv_mr *mr;
+	struct rnic_device *dev;
+	struct ledger_slot *slot; /* or NULL */
 };
 
 enum { RNIC_WINDOW_BITS = 40 };

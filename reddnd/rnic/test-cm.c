@@ -85,7 +85,7 @@ static struct rnic_cm *listen_on(
 	struct rnic_cm *cm;
 
 	ops.request = handler;
-	assert_int_equal(rnic_cm_new(&cm, &ops, NULL), 0);
+	assert_int_equal(rnic_cm_new(&cm, &ops, NULL, NULL), 0);
 	assert_int_equal(rnic_cm_bind(cm, address, PORT), 0);
 	assert_int_equal(rnic_cm_listen(cm), 0);
 	return cm;
@@ -200,7 +200,7 @@ static void ack_timeout(void **state)
 static int open_device(void **state)
 {
 	(void)state;
-	return rnic_device_open(&dev, "");
+	return rnic_device_open(&dev, "", NULL);
 }
 
 static int close_device(void **state)

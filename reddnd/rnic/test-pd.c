@@ -41,7 +41,7 @@ static void begin(struct party *p)
 		.wq_off = DATA + PAGE, .sq_wqebbs = WQEBBS, .db_off = RNIC_DB_BYTES, .send_cq = &p->cq};
 
 	*p = (struct party){0};
-	assert_int_equal(rnic_pd_new(&p->pd, dev), 0);
+	assert_int_equal(rnic_pd_new(&p->pd, dev, NULL), 0);
 	assert_int_equal(
 		rnic_block_init(&p->block, p->pd, arena, DATA + PAGE + WQEBBS * RNIC_WQEBB_BYTES, DATA, PAGE),
 		0);
@@ -119,7 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys)};
 	int r;
 
-	if (rnic_device_open(&dev, "") < 0 || rnic_arena_new(&arena, 4 << 20) < 0)
+	if (rnic_device_open(&dev, "", NULL) < 0 || rnic_arena_new(&arena, 4 << 20) < 0)
 		return 1;
 	r = cmocka_run_group_tests(tests, NULL, NULL);
 	rnic_arena_free(arena);

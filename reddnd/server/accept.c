@@ -176,8 +176,11 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 {
 	struct reddn_wire_rej rej;
 	struct session *s = NULL;
-	int r = session_new(&s, ++a->last_id, &a->parts, admitted, client, now);
+	int r;
 
+	a->last_id++;
+	ledger_set_last_session(rnic_device_ledger(a->parts.dev), a->last_id);
+	r = session_new(&s, a->last_id, &a->parts, admitted, client, now);
 	if (r == 0)
 		return s;
 	if (r == -ENOSPC || r == -ENOMEM)
@@ -194,5 +197,6 @@ int accept_answer(struct session *s)
 	struct reddn_wire_rep rep;
 
 	session_describe(s, &rep);
+	ledger_accepted(s->slot);
 	return rnic_conn_accept(s->client.conn, s->id, &s->queues.qp[0], &rep, sizeof(rep));
 }

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm *cm)
+int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm *cm, struct ledger *ledger)
 {
 	const char *bound = rnic_cm_device(cm);
 
@@ -16,7 +16,7 @@ int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm
 			name, bound);
 		return -EINVAL;
 	}
-	return rnic_device_open(dev, *name ? name : bound ? bound : "");
+	return rnic_device_open(dev, *name ? name : bound ? bound : "", ledger);
 }
 
 int device_test(struct rnic_device *dev, struct master_qp *master, bool fences)

@@ -12,7 +12,7 @@
  * Opens the device @name; if that is "", the one that an address of @cm belongs to; else the first one.
  * -EINVAL if @name and the addresses disagree. Errors have been logged.
  */
-int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm *cm);
+int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm *cm, struct ledger *ledger);
 
 /**
  * Runs chains on @dev through @master, and notes what the device does that firmware does not report

@@ -19,6 +19,7 @@ struct server {
 	sd_event *event;
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
+	struct ledger *ledger;
 	struct master_qp master;
 	struct rnic_cm *cm;
 	struct generation *generation; /* what new clients get */
@@ -35,7 +36,7 @@ struct server {
 };
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
-enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
+enum { LEDGER_SLOTS = 65536, WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
 
 /* A tenant's regions are registered one after the other, so that none is registered twice */
 static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = ARRIVALS_MAX};
@@ -48,7 +49,7 @@ DEFINE_CLEANUP(struct generation *, generation_unref)
 
 static int bind_all(struct server *sv, const struct catalog *c)
 {
-	int r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch);
+	int r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
 
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
@@ -61,11 +62,15 @@ static int open_device(struct server *sv, const struct catalog *c)
 
 	if (r < 0)
 		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", c->arena);
+	r = ledger_new(&sv->ledger, LEDGER_SLOTS, rnic_arena_size(sv->arena));
+	if (r < 0)
+		return log_errno(r, "cannot make a ledger");
 	r = bind_all(sv, c);
 	if (r == 0)
-		r = device_open(&sv->dev, c->device, sv->cm);
+		r = device_open(&sv->dev, c->device, sv->cm, sv->ledger);
 	if (r == 0)
-		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
+		r = master_qp_init(
+			&sv->master, rnic_device_pd(sv->dev), sv->arena, rnic_device_slot(sv->dev));
 	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
 }
 
@@ -266,6 +271,8 @@ void server_free(struct server *sv)
 	master_qp_deinit(&sv->master);
 	if (sv->dev)
 		rnic_device_close(sv->dev);
+	if (sv->ledger)
+		ledger_free(sv->ledger);
 	if (sv->arena)
 		rnic_arena_free(sv->arena);
 	events_free(sv->events);

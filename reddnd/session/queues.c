@@ -70,7 +70,7 @@ static int make_queues(struct session *s, struct rnic_arena *arena)
 	struct session_queues *qs = &s->queues;
 	int r;
 
-	r = rnic_block_init(&qs->block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
+	r = rnic_block_init_in(s->slot, &qs->block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_cq(s, q, &l->queue[q], &qs->cq[q]);
 	if (r == 0 && l->recycled)

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 static uint32_t tail_of(const struct chain_queue *q)
 {
@@ -33,6 +34,30 @@ static void release(struct session *s)
 {
 	session_queues_destroy(s);
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	rnic_device_drop_slot(rnic_pd_device(s->tenant->pd), s->slot);
+}
+
+/* What the next daemon must know of it, besides its queues. */
+static int record(struct session *s, struct rnic_device *dev, const struct request *request)
+{
+	struct ledger_session *l;
+	int r = rnic_device_take_slot(dev, LEDGER_SESSION, &s->slot);
+
+	if (r < 0 || !s->slot)
+		return r;
+	l = &s->slot->session;
+	l->number = s->id;
+	l->cm_id = rnic_conn_id(s->client.conn);
+	l->recycled = s->queues.layout.recycled;
+	ledger_set_name(l->tenant, s->tenant->name);
+	ledger_set_name(l->offload, s->offload->conf->name);
+	memcpy(l->address, s->client.address, sizeof(l->address));
+	l->slot_addr = request->slot_addr;
+	l->slot_rkey = request->slot_rkey;
+	l->slot_size = request->slot_size;
+	l->depth = request->depth;
+	l->slots = s->queues.layout.slots;
+	return 0;
 }
 
 static int begin(struct session *s, struct rnic_arena *arena, const struct request *request)
@@ -68,11 +93,15 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
-	r = begin(s, parts->arena, &a->request);
+	r = record(s, parts->dev, &a->request);
+	if (r == 0)
+		r = begin(s, parts->arena, &a->request);
 	if (r < 0) {
 		release(s);
 		return r;
 	}
+	if (s->slot)
+		ledger_live(s->slot);
 	generation_ref(s->offload->generation);
 	*out = steal_ptr(&s);
 	return 0;
@@ -88,6 +117,8 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 void session_end(struct session *s)
 {
 	s->ended = true;
+	if (s->slot)
+		ledger_ending(s->slot);
 	session_queues_stop(s);
 	rnic_conn_disconnect(s->client.conn);
 }

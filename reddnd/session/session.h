@@ -125,6 +125,7 @@ struct session {
 	struct tenant *tenant;
 	struct tenant_charge charge; /* paid by the tenant */
 	struct session_client client;
+	struct ledger_slot *slot; /* or NULL */
 	struct session_queues queues;
 	struct session_recycler recycler;
 	struct session_progress progress;
