@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
+#include "reddnd/ledger/check.h"
 #include "reddnd/server/device.h"
 #include "reddnd/server/dispatch.h"
 #include "reddnd/server/reload.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
+#include "reddnd/server/store.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -44,6 +46,7 @@ static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct server *, server_free)
 DEFINE_CLEANUP(struct generation *, generation_unref)
+DEFINE_CLEANUP(struct ledger_view *, ledger_view_free)
 
 /* ---- life ---- */
 
@@ -56,10 +59,50 @@ static int bind_all(struct server *sv, const struct catalog *c)
 	return r;
 }
 
+static unsigned count_sessions(const struct ledger_view *ledger)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < ledger->head.used; i++)
+		n += ledger->slots[i].state == LEDGER_LIVE && ledger->slots[i].kind == LEDGER_SESSION;
+	return n;
+}
+
+/* Connections that a daemon left behind when it died end now; their clients get an event, and connect again.
+ */
+static void end_what_was_left(void)
+{
+	CLEANUP(ledger_view_freep) struct ledger_view *ledger = NULL;
+	struct store left;
+	const char *why;
+
+	store_take(&left);
+	if (left.fd[STORE_LEDGER] >= 0) {
+		if (ledger_load(left.fd[STORE_LEDGER], &ledger, &why) == 0)
+			log_notice("%u sessions that the daemon before this one had end now",
+				count_sessions(ledger));
+		else
+			log_warning("the ledger that the daemon before this one left is not sound: %s", why);
+	}
+	if (left.fd[STORE_DEVICE] >= 0 || left.fd[STORE_CM] >= 0)
+		store_clear(&left);
+}
+
+/* Each in the moment in which the next daemon could miss it. */
+static void keep_for_the_next(const struct server *sv)
+{
+	store_put(STORE_LEDGER, ledger_fd(sv->ledger));
+	store_put(STORE_ARENA, rnic_arena_fd(sv->arena));
+	store_put(STORE_DEVICE, rnic_device_fd(sv->dev));
+	store_put(STORE_CM, rnic_cm_fd(sv->cm));
+}
+
 static int open_device(struct server *sv, const struct catalog *c)
 {
-	int r = rnic_arena_new(&sv->arena, c->arena);
+	int r;
 
+	end_what_was_left();
+	r = rnic_arena_new(&sv->arena, c->arena);
 	if (r < 0)
 		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", c->arena);
 	r = ledger_new(&sv->ledger, LEDGER_SLOTS, rnic_arena_size(sv->arena));
@@ -68,6 +111,8 @@ static int open_device(struct server *sv, const struct catalog *c)
 	r = bind_all(sv, c);
 	if (r == 0)
 		r = device_open(&sv->dev, c->device, sv->cm, sv->ledger);
+	if (r == 0)
+		keep_for_the_next(sv);
 	if (r == 0)
 		r = master_qp_init(
 			&sv->master, rnic_device_pd(sv->dev), sv->arena, rnic_device_slot(sv->dev));
@@ -263,6 +308,8 @@ void server_free(struct server *sv)
 		worker_free(sv->worker);
 	sv->worker = NULL;
 	dispatch_deinit(&sv->dispatch);
+	if (sv->dev)
+		store_clear(&(struct store){{-1, -1, -1, -1}});
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
 	if (sv->generation)
