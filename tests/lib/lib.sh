@@ -70,6 +70,24 @@ endless=(has.masked_atomics 'limits.send_wqe>=512')
 # shellcheck disable=SC2034 # used by tests
 recycling=("${endless[@]}" has.recv_enable)
 
+# fact NAME: prints the value of a fact of the device
+fact()
+{
+	"$SOFTCX" devices --json | python3 -c '
+import json, os, sys
+name = os.environ.get("SOFTCX_DEVICE") or "cx5"
+value = next(d["facts"][sys.argv[1]]["value"] for d in json.load(sys.stdin) if d["name"] == name)
+print(value if isinstance(value, str) else json.dumps(value))' "$1"
+}
+
+# for_device: sets $target, the options by which reddnc compiles for the device
+for_device()
+{
+	# shellcheck disable=SC2034 # used by tests
+	target=(-G "$(fact managed.fetch)")
+	[[ $(fact has.masked_atomics) == true ]] || target+=(-M)
+}
+
 # able WORDS FACT...: true if the device has these facts. If not, prints that the test leaves out what WORDS say, and why.
 able()
 {

@@ -6,10 +6,7 @@
 PATH=$PATH:/usr/sbin:/sbin
 two_hosts
 start_nic
-firmware=$("$SOFTCX" devices --json | python3 -c '
-import json, os, sys
-name = os.environ.get("SOFTCX_DEVICE") or "cx5"
-print(next(d["facts"]["identity.firmware"]["value"] for d in json.load(sys.stdin) if d["name"] == name))')
+firmware=$(fact identity.firmware)
 
 # shows WORDS CMD...: a line has these words
 shows()

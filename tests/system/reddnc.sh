@@ -65,11 +65,12 @@ for line in '^hash_get: 12 work requests' 'because' '^ +[0-9]+ \| .*hit: write h
 done
 ok "explain prints the work requests of the hash get"
 
+for_device
 start_nic
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 run() # ARGUMENTS...: reddnc run on the NIC, into run.log
 {
-	on_nic run.log "$REDDNC" run "$@"
+	on_nic run.log "$REDDNC" "${target[@]}" run "$@"
 }
 
 # tickets end at number 4: 3, 4, then none
