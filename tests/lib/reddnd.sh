@@ -6,6 +6,9 @@
 
 : "${REDDND:?set REDDND to the path of the daemon}"
 
+# tests/system/no-devx.sh shows what the daemon does without
+needs has.devx
+
 port=7471
 # the programs of the tree, not the installed ones
 programs=$(realpath "${BASH_SOURCE[0]%/*}/../../conf/programs")
