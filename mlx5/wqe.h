@@ -86,7 +86,8 @@ enum {                        /* segments after the control segment */
 
 enum {                         /* address vector of a datagram */
 	WQE_UD_QKEY = 16,      /* BE32 */
-	WQE_UD_DQPN = 24,      /* BE32, the QPN in its low 24 bits */
+	WQE_DC_KEY = 16,       /* BE64, in its place */
+	WQE_UD_DQPN = 24,      /* BE32, the QPN in its low 24 bits, and WQE_UD_EXTENDED */
 	WQE_UD_SPORT = 30,     /* BE16: source port of the UDP header on RoCE, LID on InfiniBand */
 	WQE_UD_RMAC = 36,      /* 6 bytes */
 	WQE_UD_TCLASS = 42,    /* one byte */
@@ -104,6 +105,7 @@ enum {                         /* data segment; also the form of an RQ entry's S
 };
 /* In a BE32 length: the data follow it, in place of key and address */
 enum { WQE_INLINE = 1u << 31 };
+enum { WQE_UD_EXTENDED = 1u << 31 }; /* the address has all its 48 bytes: rdma-core MLX5_EXTENDED_UD_AV */
 
 static inline void wqe_put16(uint8_t *p, uint16_t v)
 {

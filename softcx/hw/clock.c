@@ -426,10 +426,10 @@ uint64_t hw_clock_send(struct hw_wqe *w, const struct hw_sgl *data)
 	uint64_t at = w->at + costs->issue + (data->gathered ? costs->gather : 0), arrived;
 	uint64_t placed = transfer(dev, to, w->qp, data->len, data->gathered, at, &arrived) + costs->write;
 
-	if (w->qp->type != HW_RC)
+	if (!hw_qp_is_reliable(w->qp))
 		w->done = arrived - (to == dev ? 0 : costs->wire);
 	placed = w->qp->clock->placed = later(w->qp->clock->placed, placed);
-	if (w->qp->type == HW_RC)
+	if (hw_qp_is_reliable(w->qp))
 		w->done = placed + (to == dev ? 0 : costs->wire);
 	return placed;
 }

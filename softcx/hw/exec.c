@@ -86,7 +86,7 @@ static void succeed(struct hw_wqe *w)
 	qp->in_retry = false;
 	if (qp->clock)
 		hw_clock_issued(w);
-	if (w->peer && qp->type != HW_UD)
+	if (w->peer && (qp->type == HW_RC || qp->type == HW_UC))
 		advance_psn(w);
 	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
@@ -106,7 +106,8 @@ static void succeed(struct hw_wqe *w)
 
 static void fail_peer(struct hw_wqe *w, int fault)
 {
-	if (fault & HW_FAULT_PEER)
+	/* A target outlives what its initiators do; assumed */
+	if ((fault & HW_FAULT_PEER) && w->peer->type != HW_DCT)
 		hw_qp_fail(w->peer, HW_ERR,
 			fault & HW_FAULT_PEER_ACCESS ? HW_EV_QP_ACCESS_ERR
 			: fault & HW_FAULT_PEER_REQ  ? HW_EV_QP_REQ_ERR
@@ -132,7 +133,7 @@ static void fail(struct hw_wqe *w, int fault)
 	cqe.byte_cnt = 0;
 	hw_qp_complete(qp, qp->scq, &cqe);
 	/* IB 10.3.1: an unconnected or unreliable queue goes on receiving */
-	hw_qp_fail(qp, qp->type == HW_RC ? HW_ERR : HW_SQER, 0);
+	hw_qp_fail(qp, hw_qp_is_reliable(qp) ? HW_ERR : HW_SQER, 0);
 	fail_peer(w, fault);
 }
 
@@ -295,7 +296,7 @@ static void retire(struct hw_wqe *w, int ret)
 		return;
 	}
 	qp->sq_ci = (uint16_t)(qp->sq_ci + w->bbs);
-	if (ret && qp->type != HW_RC && unnoticed(ret)) {
+	if (ret && !hw_qp_is_reliable(qp) && unnoticed(ret)) {
 		if (ret > 0)
 			fail_peer(w, ret);
 		ret = 0;

@@ -306,14 +306,16 @@ uint32_t hw_cq_producer(const struct hw_cq *cq); /* 24-bit counter WAIT compares
 
 /* ---- queue pairs ------------------------------------------------------------------------ */
 
-enum hw_qp_type { HW_RC, HW_UC, HW_UD };
+/* HW_DCI: initiator of the dynamically connected transport; each WQE names a target, HW_DCT. */
+enum hw_qp_type { HW_RC, HW_UC, HW_UD, HW_DCI, HW_DCT };
 enum hw_qp_state { HW_RST, HW_INIT, HW_RTR, HW_RTS, HW_SQER, HW_SQD, HW_ERR }; /* as QPC.state */
 
 struct hw_qp_attr {
 	enum hw_qp_type type;
 	uint32_t pdn;
 	struct hw_cq *scq, *rcq;
-	struct hw_srq *srq; /* or NULL */
+	struct hw_srq *srq; /* or NULL; an initiator has no use for it; a target has one, and no queues,
+			       doorbell record or UAR */
 	struct hw_mem *sq;  /* NULL: no SQ */
 	uint64_t sq_off;
 	uint32_t sq_wqebbs; /* power of two */
@@ -330,6 +332,7 @@ struct hw_qp_attr {
 	bool reserved_lkey;     /* QPC.rlky: refused, as physical addresses mean nothing here */
 	uint8_t cs_req, cs_res; /* scatter-to-CQE modes as in the QPC, 0 = off */
 	uint32_t qkey;
+	uint64_t dc_key;                        /* of a target: what initiators have to know */
 	void (*on_event)(void *arg, int event); /* enum hw_event */
 	void *arg;
 };

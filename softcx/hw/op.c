@@ -71,7 +71,8 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 
 static int find_peer(struct hw_wqe *w)
 {
-	w->peer = hw_resp_peer(w->qp);
+	if (w->qp->type != HW_DCI)
+		w->peer = hw_resp_peer(w->qp);
 	return w->peer ? 0 : HW_EXEC_LOST;
 }
 
@@ -312,12 +313,9 @@ static bool calculates(const struct hw_wqe *w)
 	return w->opmod && w->opcode <= WQE_OP_READ && w->opcode != WQE_OP_NOP && w->opcode != WQE_OP_WAIT;
 }
 
-int hw_op_exec(struct hw_wqe *w)
+static int exec(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
-
-	if (__builtin_expect(calculates(w), 0) && !qp->dev->cfg.lenient)
-		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 
 	switch (w->opcode) {
 	case WQE_OP_NOP:
@@ -336,7 +334,7 @@ int hw_op_exec(struct hw_wqe *w)
 			       ? 0
 			       : HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 	case WQE_OP_SEND_INVAL:
-		if (qp->type == HW_RC) /* IB 9.2: UC and UD have no such packet */
+		if (hw_qp_is_reliable(qp)) /* IB 9.2: UC and UD have no such packet */
 			return exec_send(w);
 		break;
 	case WQE_OP_SEND:
@@ -348,16 +346,69 @@ int hw_op_exec(struct hw_wqe *w)
 			return exec_write(w);
 		break;
 	case WQE_OP_READ:
-		if (qp->type == HW_RC)
+		if (hw_qp_is_reliable(qp))
 			return exec_read(w);
 		break;
 	case WQE_OP_CAS:
 	case WQE_OP_FETCH_ADD:
 	case WQE_OP_MASKED_CAS:
 	case WQE_OP_MASKED_FETCH_ADD:
-		if (qp->type == HW_RC)
+		if (hw_qp_is_reliable(qp))
 			return exec_atomic(w);
 		break;
 	}
 	return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+}
+
+/* Packets for the peer of the queue, or, from an initiator, for a target. */
+static bool is_message(uint8_t opcode)
+{
+	switch (opcode) {
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
+	case WQE_OP_SEND_INVAL:
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
+	case WQE_OP_READ:
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_CAS:
+	case WQE_OP_MASKED_FETCH_ADD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The address of the target follows the control segment, and then comes what an RC WQE has (rdma-core
+ * providers/mlx5/qp.c, mlx5_send_wr_set_dc_addr). */
+static int exec_to_target(struct hw_wqe *w)
+{
+	enum { ADDRESS_DS = WQE_UD_SGE_DS - 1 };
+	_Alignas(16) uint8_t rc[WQE_MAX_DS * WQE_DS];
+	const uint8_t *all = w->p;
+	struct hw_av av;
+	uint32_t dctn;
+	int ret;
+
+	dctn = w->ds < WQE_UD_SGE_DS ? 0 : wqe_get32(all + WQE_UD_DQPN);
+	if (!(dctn & WQE_UD_EXTENDED))
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	av = hw_datagram_av(w->qp->dev, all);
+	w->peer = hw_resp_target(w->qp, &av, dctn & 0xffffff, wqe_get64(all + WQE_DC_KEY));
+	memcpy(rc, all, WQE_DS);
+	memcpy(rc + WQE_DS, all + (ADDRESS_DS + 1) * WQE_DS, (w->ds - ADDRESS_DS - 1u) * WQE_DS);
+	w->p = rc;
+	w->ds -= ADDRESS_DS;
+	ret = exec(w);
+	w->p = all;
+	w->ds += ADDRESS_DS;
+	return ret;
+}
+
+int hw_op_exec(struct hw_wqe *w)
+{
+	if (__builtin_expect(calculates(w), 0) && !w->qp->dev->cfg.lenient)
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
+	return w->qp->type == HW_DCI && is_message(w->opcode) ? exec_to_target(w) : exec(w);
 }

@@ -68,6 +68,8 @@ static int pin_queues(struct hw_dev *dev, struct hw_qp *qp, const struct hw_qp_a
 		if (posix_memalign((void **)&qp->rq_shadow, WQE_DS, (size_t)attr->rq_wqes * attr->rq_stride))
 			return -ENOMEM;
 	}
+	if (attr->type == HW_DCT)
+		return 0;
 	qp->db = hw_mem_pin(dev, attr->db, attr->db_off, 8, 8);
 	if (!qp->db)
 		return -EINVAL;
@@ -81,7 +83,11 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	struct hw_qp *qp;
 	int err;
 
-	if (!uar || !attr->scq || !attr->rcq || attr->reserved_lkey || (attr->srq && attr->rq) ||
+	if (attr->type == HW_DCT ? !attr->srq || attr->sq : !uar)
+		return -EINVAL;
+	if (attr->type == HW_DCI && attr->rq)
+		return -EINVAL;
+	if (!attr->scq || !attr->rcq || attr->reserved_lkey || (attr->srq && attr->rq) ||
 		(attr->srq && attr->srq->pdn != attr->pdn))
 		return -EINVAL;
 	if (dev->qps.live >= 1u << hw_fact(dev, PROFILE_LOG_QPS))
@@ -123,9 +129,11 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	qp->cs_req = attr->cs_req;
 	qp->cs_res = attr->cs_res;
 	qp->mod.qkey = attr->qkey;
+	qp->dc_key = attr->dc_key;
 	qp->on_event = attr->on_event;
 	qp->arg = attr->arg;
-	hw_uar_add_qp(uar, qp);
+	if (qp->type != HW_DCT)
+		hw_uar_add_qp(uar, qp);
 	*out = qp;
 	return 0;
 }
@@ -136,7 +144,8 @@ int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp)
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	hw_qp_leave_broken(qp);
 	hw_qp_limit(qp, NULL);
-	hw_uar_remove_qp(qp);
+	if (qp->uar)
+		hw_uar_remove_qp(qp);
 	hw_table_del(&dev->qps, qp->qpn);
 	hw_pd_unref(dev, qp->pdn);
 	qp->scq->refs--;

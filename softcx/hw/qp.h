@@ -51,6 +51,7 @@ struct hw_qp {
 	uint32_t *db; /* [0] RECVs, [1] send WQEBBs */
 	struct hw_cq *scq, *rcq;
 	uint32_t pdn, user_index;
+	uint64_t dc_key; /* of a target */
 	uint8_t cs_req, cs_res;
 	struct hw_rate *rate;      /* or NULL */
 	struct hw_qp_clock *clock; /* or NULL, as that of the device */
@@ -67,6 +68,12 @@ struct hw_qp {
 static inline struct hw_qp *hw_qp_get(const struct hw_dev *dev, uint32_t qpn)
 {
 	return qpn >> 24 ? NULL : hw_table_get(&dev->qps, qpn);
+}
+
+/* Whether it gets acknowledgements, and so has READs, atomics and retries. */
+static inline bool hw_qp_is_reliable(const struct hw_qp *qp)
+{
+	return qp->type == HW_RC || qp->type == HW_DCI;
 }
 
 void hw_qp_event(struct hw_qp *qp, int event);

@@ -60,6 +60,17 @@ struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const struct hw_av *av, ui
 	return peer;
 }
 
+struct hw_qp *hw_resp_target(struct hw_qp *qp, const struct hw_av *av, uint32_t dctn, uint64_t key)
+{
+	struct hw_dev *dev = hw_route(qp->dev, av, NULL);
+	struct hw_qp *target = dev ? hw_qp_find(dev, dctn) : NULL;
+
+	if (!target || target->type != HW_DCT || !receives(target) || !carried(qp, dev) ||
+		target->dc_key != key)
+		return NULL;
+	return target;
+}
+
 /* It is no key of the PD: perhaps a window, or nothing at all. */
 __attribute__((noinline)) static int span_of_window(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out)

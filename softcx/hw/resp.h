@@ -16,6 +16,9 @@ struct hw_qp *hw_resp_peer(struct hw_qp *qp);
 /** For a datagram: any UD QP with this number behind that address that knows @qkey. */
 struct hw_qp *hw_resp_datagram_peer(struct hw_qp *qp, const struct hw_av *av, uint32_t qpn, uint32_t qkey);
 
+/** The target behind that address that @key opens. With another key nobody answers; assumed. */
+struct hw_qp *hw_resp_target(struct hw_qp *qp, const struct hw_av *av, uint32_t dctn, uint64_t key);
+
 /** Resolves remote memory; one right of HW_REMOTE_*. 0 or a fault. */
 int hw_resp_span(
 	struct hw_qp *peer, uint32_t rkey, uint64_t va, uint32_t len, unsigned right, struct hw_span *out);

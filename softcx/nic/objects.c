@@ -78,7 +78,8 @@ static void describe_cq(struct json_object *o, const struct hw_cq *cq)
 
 static void describe_qp(struct json_object *o, const struct hw_qp *qp)
 {
-	static const char *const types[] = {[HW_RC] = "RC", [HW_UC] = "UC", [HW_UD] = "UD"};
+	static const char *const types[] = {
+		[HW_RC] = "RC", [HW_UC] = "UC", [HW_UD] = "UD", [HW_DCI] = "DCI", [HW_DCT] = "DCT"};
 	static const char *const states[] = {[HW_RST] = "RESET",
 		[HW_INIT] = "INIT",
 		[HW_RTR] = "RTR",
@@ -96,7 +97,7 @@ static void describe_qp(struct json_object *o, const struct hw_qp *qp)
 	add_text(o, "type", types[p.type]);
 	add_text(o, "state", states[hw_qp_state(qp)]);
 	add_number(o, "pdn", p.pdn);
-	if (p.type != HW_UD && hw_qp_state(qp) != HW_RST && hw_qp_state(qp) != HW_INIT)
+	if ((p.type == HW_RC || p.type == HW_UC) && hw_qp_state(qp) != HW_RST && hw_qp_state(qp) != HW_INIT)
 		add_hex(o, "dest_qpn", mod.dest_qpn);
 	if (mod.mask & HW_QP_ACK_FREQ)
 		add_number(o, "asks_ack_every", 1u << mod.log_ack_freq);

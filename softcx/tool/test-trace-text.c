@@ -135,6 +135,23 @@ static void datagrams(void **state)
 		"\"dest_qpn\":\"0x34\",\"dest_gid\":\"::ffff:127.0.0.2\",\"qkey\":\"0x11111111\"");
 }
 
+/* An initiator names its target between the control segment and what an RC WQE has. */
+static void initiators(void **state)
+{
+	struct softcx_trace rec = make(WQE_OP_WRITE, 6, 0);
+
+	(void)state;
+	rec.type = HW_DCI;
+	put32(&rec, WQE_UD_DQPN, 0x80000034);
+	put32(&rec, 68, 0xfff0);
+	put32(&rec, 72, 0x777);
+	put_data(&rec, 80, 64, 0x55, 0x4000);
+	prints(&rec,
+		"mlx5_0 QP 0x000012 [5] WRITE 64 bytes from 0x4000 lkey 0x55 to 0xfff0 rkey 0x777, DC target "
+		"0x000034 -> done, no CQE\n",
+		"\"dc_target\":\"0x34\"");
+}
+
 static void one_sided(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WRITE_IMM, 3, 0);
@@ -464,6 +481,7 @@ int main(void)
 		cmocka_unit_test(nop),
 		cmocka_unit_test(sends),
 		cmocka_unit_test(datagrams),
+		cmocka_unit_test(initiators),
 		cmocka_unit_test(one_sided),
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(cross_channel),

@@ -29,9 +29,11 @@ struct words {
 	enum shape shape;
 	bool cas, masked;
 	const uint8_t *wqe;
-	unsigned bytes; /* of the WQE, that the record holds */
-	bool cut;       /* there were more */
-	bool datagram;  /* with an address vector */
+	unsigned bytes;                                      /* of the WQE, that the record holds */
+	bool cut;                                            /* there were more */
+	bool datagram;                                       /* with an address vector */
+	uint32_t dctn;                                       /* which an initiator addresses; 0: none */
+	uint8_t rc[sizeof(((struct softcx_trace *)0)->wqe)]; /* what it has without the address */
 	struct piece piece[MAX_PIECES];
 	unsigned pieces;
 	uint64_t total;
@@ -85,6 +87,21 @@ static void parse_pieces(struct words *w, unsigned at)
 	}
 }
 
+/* An initiator's WQE, without the address vector, is one of RC: hw/op.c. */
+static void parse_target(struct words *w)
+{
+	enum { ADDRESS = (WQE_UD_SGE_DS - 1) * WQE_DS };
+
+	if (w->shape == SHAPE_NONE || w->shape == SHAPE_WAIT || w->shape == SHAPE_ENABLE ||
+		w->bytes < WQE_UD_SGE_DS * WQE_DS)
+		return;
+	w->dctn = wqe_get32(w->wqe + WQE_UD_DQPN) & 0xffffff;
+	memcpy(w->rc, w->wqe, WQE_DS);
+	memcpy(w->rc + WQE_DS, w->wqe + WQE_DS + ADDRESS, w->bytes - WQE_DS - ADDRESS);
+	w->wqe = w->rc;
+	w->bytes -= ADDRESS;
+}
+
 /* Operands as hw/atomic.c reads them. */
 static void parse_atomic(struct words *w, uint8_t opcode, uint8_t opmod)
 {
@@ -116,6 +133,8 @@ static void parse(struct words *w, const struct softcx_trace *rec)
 		return;
 	w->name = opcodes[rec->opcode].name;
 	w->shape = opcodes[rec->opcode].shape;
+	if (rec->type == HW_DCI)
+		parse_target(w);
 	switch (w->shape) {
 	case SHAPE_NONE:
 		break;
@@ -331,6 +350,8 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 	else
 		fprintf(out, "opcode 0x%02x", rec->opcode);
 	print_action(out, &w);
+	if (w.dctn)
+		fprintf(out, ", DC target 0x%06x", w.dctn);
 	if (has_imm(rec))
 		fprintf(out, ", immediate 0x%x", wqe_get32(rec->wqe + WQE_IMM));
 	if (invalidates(rec))
@@ -466,6 +487,8 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 	if (w.name)
 		trace_add_text(o, "name", w.name);
 	add_action(o, &w);
+	if (w.dctn)
+		trace_add_hex(o, "dc_target", w.dctn);
 	if (has_imm(rec))
 		trace_add_hex(o, "immediate", wqe_get32(rec->wqe + WQE_IMM));
 	if (invalidates(rec))

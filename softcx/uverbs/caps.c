@@ -199,6 +199,9 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_log_max_umem, 24);
 	prm_set(p, PRM_cmd_hca_cap_log_uar_page_sz, 0);
 	prm_set(p, PRM_cmd_hca_cap_qpc_extension, 1);
+	prm_set(p, PRM_cmd_hca_cap_dct, 1);
+	prm_set(p, PRM_cmd_hca_cap_log_max_ra_req_dc, fact(hw, PROFILE_LOG_READS));
+	prm_set(p, PRM_cmd_hca_cap_log_max_ra_res_dc, fact(hw, PROFILE_LOG_READS));
 	prm_set(p, PRM_cmd_hca_cap_max_indirection, HW_INDIRECTIONS);
 	prm_set(p, PRM_cmd_hca_cap_fixed_buffer_size, 1); /* KSM */
 	prm_set(p, PRM_cmd_hca_cap_log_max_klm_list_size, HW_LOG_MAX_PIECES);

@@ -101,7 +101,7 @@ static int qp_create(struct uverbs_bundle *b)
 		r = uverbs_qp_create(b->file, b->call, &want, async, &cmd, &qp);
 	if (r)
 		return r;
-	qpn = hw_qpn(qp->hw);
+	qpn = uverbs_qp_number(qp);
 	r = uverbs_attr_new_handle(b, UVERBS_ATTR_CREATE_QP_HANDLE, qp->obj.handle);
 	if (r == 0)
 		r = uverbs_attr_out(b, UVERBS_ATTR_CREATE_QP_RESP_CAP, &qp->cap, sizeof(qp->cap));

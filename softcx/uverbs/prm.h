@@ -68,6 +68,9 @@ enum {
 #define PRM_cmd_hca_cap_max_indirection 0x100, 8
 #define PRM_cmd_hca_cap_fixed_buffer_size 0x108, 1
 #define PRM_cmd_hca_cap_log_max_klm_list_size 0x11a, 6
+#define PRM_cmd_hca_cap_log_max_ra_req_dc 0x12a, 6
+#define PRM_cmd_hca_cap_log_max_ra_res_dc 0x13a, 6
+#define PRM_cmd_hca_cap_dct 0x21a, 1
 #define PRM_cmd_hca_cap_qpc_extension 0x122, 1
 #define PRM_cmd_hca_cap_rq_ts_format 0x442, 2
 #define PRM_cmd_hca_cap_log_max_msg 0x1c3, 5

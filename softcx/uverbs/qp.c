@@ -3,6 +3,7 @@
 
 #include "mlx5/prm.h"
 #include "softcx/uverbs/caps.h"
+#include "softcx/uverbs/dc.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"
 
@@ -12,14 +13,14 @@
 
 /* ---- creation --------------------------------------------------------------------------- */
 
-static void qp_on_event(void *arg, int event)
+void uverbs_qp_on_event(void *arg, int event)
 {
 	struct uverbs_qp *qp = arg;
 
 	uverbs_async_post(qp->async, qp->obj.user_handle, event, &qp->posted);
 }
 
-static int qp_destroy(struct uverbs_obj *obj)
+int uverbs_qp_free(struct uverbs_obj *obj)
 {
 	struct uverbs_qp *qp = (struct uverbs_qp *)obj;
 	int r = hw_qp_destroy(obj->file->dev, qp->hw);
@@ -30,7 +31,7 @@ static int qp_destroy(struct uverbs_obj *obj)
 	return 0;
 }
 
-static int qp_type(uint8_t ib_type, enum hw_qp_type *type)
+static int qp_type(uint8_t ib_type, const struct mlx5_ib_create_qp *drv, enum hw_qp_type *type)
 {
 	switch (ib_type) {
 	case IBV_QPT_RC:
@@ -42,6 +43,8 @@ static int qp_type(uint8_t ib_type, enum hw_qp_type *type)
 	case IBV_QPT_UD:
 		*type = HW_UD;
 		return 0;
+	case IBV_QPT_DRIVER:
+		return uverbs_dc_type(drv, type);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -75,7 +78,8 @@ static int qp_check_flags(const struct ib_uverbs_ex_create_qp *req, const struct
 			    UVERBS_QP_MANAGED_SEND | UVERBS_QP_MANAGED_RECV))
 		return -EOPNOTSUPP;
 	if (drv->flags & ~(uint32_t)(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-				     MLX5_QP_FLAG_UAR_PAGE_INDEX))
+				     MLX5_QP_FLAG_UAR_PAGE_INDEX |
+				     (req->qp_type == IBV_QPT_DRIVER ? MLX5_QP_FLAG_TYPE_DCI : 0)))
 		return -EINVAL;
 	/* without static doorbell registers the page must be named */
 	return drv->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX && drv->uidx <= 0xffffff ? 0 : -EINVAL;
@@ -181,7 +185,9 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	uint64_t rq_bytes, bytes;
 	int r;
 
-	r = qp_type(req->qp_type, &type);
+	r = qp_type(req->qp_type, drv, &type);
+	if (r == 0 && type == HW_DCT)
+		return uverbs_target_create(file, req, async, drv, out);
 	if (r == 0)
 		r = qp_check_flags(req, drv);
 	if (r == 0)
@@ -216,7 +222,7 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 		.cd_master = req->create_flags & UVERBS_QP_CROSS_CHANNEL,
 		.cd_slave_send = req->create_flags & UVERBS_QP_MANAGED_SEND,
 		.cd_slave_recv = req->create_flags & UVERBS_QP_MANAGED_RECV,
-		.on_event = qp_on_event,
+		.on_event = uverbs_qp_on_event,
 		.arg = qp,
 	};
 	qp_place_queues(&attr, drv, buf, rq_bytes);
@@ -229,9 +235,15 @@ int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 		return r;
 	qp_remember(qp, req, &attr, &p);
 	qp->async = uverbs_channel_get(async);
-	uverbs_obj_commit(&pending, qp_destroy);
+	uverbs_obj_commit(&pending, uverbs_qp_free);
 	*out = qp;
 	return 0;
+}
+
+/* Linux knows the number of a target when firmware has made it. */
+uint32_t uverbs_qp_number(const struct uverbs_qp *qp)
+{
+	return qp->type == HW_DCT && hw_qp_state(qp->hw) != HW_RTR ? 0 : hw_qpn(qp->hw);
 }
 
 int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported)
@@ -293,6 +305,8 @@ static const struct transition {
 static bool transition_ok(enum hw_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask)
 {
 	mask &= ~(unsigned)IBV_QP_STATE;
+	if (type == HW_DCI)
+		return uverbs_initiator_may(from, to, mask);
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0 || mask == IBV_QP_CUR_STATE;
 	for (size_t i = 0; i < COUNT(transitions); i++) {
@@ -338,7 +352,7 @@ static enum hw_qp_state to_hw_state(enum ibv_qp_state s)
 	return map[s];
 }
 
-static int qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a)
+int uverbs_qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a)
 {
 	const struct hw_dev *dev = qp->obj.file->dev;
 	const uint32_t max_ra = 1u << hw_fact(dev, PROFILE_LOG_READS);
@@ -449,7 +463,7 @@ static void to_hw_mod(const struct ib_uverbs_modify_qp *a, struct hw_qp_mod *mod
 		mod->mtu = (uint16_t)(128u << a->path_mtu);
 }
 
-int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req)
+int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req, uint32_t *dctn)
 {
 	enum ibv_qp_state from = to_ib_state(hw_qp_state(qp->hw)), to;
 	struct hw_qp_mod mod;
@@ -459,10 +473,12 @@ int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req
 		return -EINVAL;
 	if ((req->attr_mask & IBV_QP_CUR_STATE) && req->cur_qp_state != from)
 		return -EINVAL;
+	if (qp->type == HW_DCT)
+		return uverbs_target_modify(qp, req, dctn);
 	to = req->attr_mask & IBV_QP_STATE ? (enum ibv_qp_state)req->qp_state : from;
 	if (!transition_ok(qp->type, from, to, req->attr_mask))
 		return -EINVAL;
-	r = qp_check_values(qp, req);
+	r = uverbs_qp_check_values(qp, req);
 	if (r < 0)
 		return r;
 	to_hw_mod(req, &mod);
@@ -490,10 +506,14 @@ static uint8_t to_ib_mtu(uint16_t bytes)
 	return mtu;
 }
 
-void uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp)
+int uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp)
 {
 	struct hw_qp_mod mod;
 	uint16_t sq, rq;
+
+	/* Linux mlx5_ib_dct_query_qp() */
+	if (qp->type == HW_DCT && hw_qp_state(qp->hw) != HW_RTR)
+		return -EINVAL;
 
 	hw_qp_query(qp->hw, &mod, &sq, &rq);
 	memset(resp, 0, sizeof(*resp));
@@ -520,4 +540,5 @@ void uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp 
 	resp->retry_cnt = mod.retry_cnt;
 	resp->rnr_retry = mod.rnr_retry;
 	resp->sq_sig_all = qp->sig_all;
+	return 0;
 }

@@ -36,9 +36,17 @@ enum {
 int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
 	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **qp);
-int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req);
-void uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp);
+/** @dctn: set when a target gets its number; NULL: there is no room for it, and a target refuses. */
+int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req, uint32_t *dctn);
+uint32_t uverbs_qp_number(const struct uverbs_qp *qp); /* 0: it has none yet */
+int uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp);
 int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported);
 int uverbs_qp_find(struct uverbs_file *file, uint64_t handle, struct uverbs_qp **qp);
+
+/* ---- for dc.c ---- */
+
+void uverbs_qp_on_event(void *arg, int event);
+int uverbs_qp_free(struct uverbs_obj *obj);
+int uverbs_qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a);
 
 #endif

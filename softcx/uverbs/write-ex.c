@@ -61,7 +61,7 @@ static int create_qp(struct uverbs_file *file, struct nic_call *call, const stru
 		.base =
 			{
 				.qp_handle = qp->obj.handle,
-				.qpn = hw_qpn(qp->hw),
+				.qpn = uverbs_qp_number(qp),
 				.max_send_wr = qp->cap.max_send_wr,
 				.max_recv_wr = qp->cap.max_recv_wr,
 				.max_send_sge = qp->cap.max_send_sge,
@@ -78,7 +78,8 @@ static int create_qp(struct uverbs_file *file, struct nic_call *call, const stru
 static int modify_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	const struct ib_uverbs_ex_modify_qp_resp resp = {.response_length = sizeof(resp)};
-	const struct mlx5_ib_modify_qp_resp drv_resp = {.response_length = sizeof(drv_resp)};
+	struct mlx5_ib_modify_qp_resp drv_resp = {.response_length = sizeof(drv_resp)};
+	bool has_dctn = cmd->drv.out_len >= offsetofend(struct mlx5_ib_modify_qp_resp, dctn);
 	struct ib_uverbs_ex_modify_qp req;
 	struct mlx5_ib_modify_qp drv;
 	struct uverbs_qp *qp;
@@ -92,7 +93,7 @@ static int modify_qp(struct uverbs_file *file, struct nic_call *call, const stru
 	if (r == 0 && uverbs_qp_find(file, req.base.qp_handle, &qp) < 0)
 		r = -EINVAL;
 	if (r == 0)
-		r = uverbs_qp_modify(qp, &req.base);
+		r = uverbs_qp_modify(qp, &req.base, has_dctn ? &drv_resp.dctn : NULL);
 	if (r == 0)
 		r = uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
 	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv_resp, sizeof(drv_resp));

@@ -337,7 +337,7 @@ static int create_qp(struct uverbs_file *file, struct nic_call *call, const stru
 		return r;
 	const struct ib_uverbs_create_qp_resp resp = {
 		.qp_handle = qp->obj.handle,
-		.qpn = hw_qpn(qp->hw),
+		.qpn = uverbs_qp_number(qp),
 		.max_send_wr = qp->cap.max_send_wr,
 		.max_recv_wr = qp->cap.max_recv_wr,
 		.max_send_sge = qp->cap.max_send_sge,
@@ -360,8 +360,8 @@ static int query_qp(struct uverbs_file *file, struct nic_call *call, const struc
 		r = -EINVAL;
 	if (r < 0)
 		return r;
-	uverbs_qp_query(qp, &resp);
-	return uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+	r = uverbs_qp_query(qp, &resp);
+	return r < 0 ? r : uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
 }
 
 static int modify_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
@@ -373,7 +373,7 @@ static int modify_qp(struct uverbs_file *file, struct nic_call *call, const stru
 	(void)call;
 	if (r == 0 && uverbs_qp_find(file, req.qp_handle, &qp) < 0)
 		r = -EINVAL;
-	return r < 0 ? r : uverbs_qp_modify(qp, &req);
+	return r < 0 ? r : uverbs_qp_modify(qp, &req, NULL);
 }
 
 static int destroy_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
