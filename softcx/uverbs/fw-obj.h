@@ -78,6 +78,11 @@ int uverbs_fw_modify_qp(
 	struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
 int uverbs_fw_query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
 
+/* ---- fw-dct.c -------------------------------------------------------------------- */
+
+int uverbs_fw_create_dct(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+
 /* ---- fw-mkey.c ------------------------------------------------------------------- */
 
 int uverbs_fw_create_mkey(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,

@@ -37,7 +37,6 @@ bool uverbs_fw_creates(const struct uverbs_mbox *m)
 	static const uint16_t known[] = {
 		0x700, /* CREATE_SRQ */
 		0x705, /* CREATE_XRC_SRQ */
-		0x710, /* CREATE_DCT */
 		0x717, /* CREATE_XRQ */
 		0x771, /* ALLOC_Q_COUNTER */
 		0x782, /* CREATE_SCHEDULING_ELEMENT */

@@ -9,7 +9,7 @@
 
 /* ---- CREATE_QP -------------------------------------------------------------------------- */
 
-enum { ST_RC = 0, ST_UC = 1, ST_UD = 2 };
+enum { ST_RC = 0, ST_UC = 1, ST_UD = 2, ST_DCI = 5 };
 enum { RQ_REGULAR = 0, RQ_SRQ = 1, RQ_ZERO = 3 };
 
 static int qp_service(unsigned st, enum hw_qp_type *type)
@@ -23,6 +23,9 @@ static int qp_service(unsigned st, enum hw_qp_type *type)
 		return 0;
 	case ST_UD:
 		*type = HW_UD;
+		return 0;
+	case ST_DCI:
+		*type = HW_DCI;
 		return 0;
 	default:
 		return -EINVAL;
@@ -305,6 +308,10 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 		if (opt & ~(c->may | OPT_IGNORED))
 			return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_FIELD);
 		mod.mask = c->sets | optional_to_hw(opt);
+		/* The peer of an initiator is in its WQEs */
+		if (t->devx && prm_get(t->devx->qpc, PRM_qpc_st) == ST_DCI)
+			mod.mask &= ~(unsigned)(HW_QP_AV | HW_QP_DEST | HW_QP_RQ_PSN | HW_QP_DEST_RD_ATOMIC |
+						HW_QP_RNR_TIMER);
 		hw_qp_query(t->qp, &now, &sq, &rq);
 		mod.access = qpc_access(m->in + PRM_modify_qp_in_qpc_byte, now.access, c->opcode, opt);
 		r = read_qpc(file, m, m->in + PRM_modify_qp_in_qpc_byte, &mod);

@@ -67,6 +67,8 @@ int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uver
 		return uverbs_fw_create_cq(file, m, handler, devx);
 	case PRM_OP_CREATE_QP:
 		return uverbs_fw_create_qp(file, m, handler, devx);
+	case PRM_OP_CREATE_DCT:
+		return uverbs_fw_create_dct(file, m, handler, devx);
 	case PRM_OP_CREATE_RMP:
 		return uverbs_fw_create_rmp(file, m, handler, devx);
 	case PRM_OP_CREATE_MKEY:

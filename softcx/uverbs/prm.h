@@ -12,12 +12,14 @@
 /* clang-format off */
 enum {
 	PRM_OP_QUERY_MKEY = 0x201,
+	PRM_OP_CREATE_DCT = 0x710,
 	PRM_OP_CREATE_RMP = 0x90c,
 	PRM_OP_CREATE_GENERAL = 0xa00, PRM_OP_MODIFY_GENERAL = 0xa01, PRM_OP_QUERY_GENERAL = 0xa02,
 	PRM_OBJ_SCHED_ELEMENT = 0x26,
 	PRM_CAP_QOS = 0xc,
 	PRM_SIZE_sched_element_in = 144, PRM_SIZE_sched_element = 128,
 	PRM_SIZE_klm = 16,
+	PRM_SIZE_create_dct_in = 128, PRM_SIZE_create_dct_out = 16,
 	PRM_SIZE_create_rmp_in = 272, PRM_SIZE_create_rmp_out = 16,
 	PRM_SIZE_modify_qp_ext_in = 464, /* INIT2INIT and RTS2RTS with their extension */
 };
@@ -33,6 +35,21 @@ enum {
 #define PRM_mkc_umr_en 0x010, 1
 #define PRM_mkc_bsf_en 0x061, 1
 #define PRM_mkc_en_rinval 0x067, 1
+
+#define PRM_create_dct_in_dctc_byte 0x010
+#define PRM_create_dct_out_dctn 0x048, 24
+#define PRM_dctc_user_index 0x028, 24
+#define PRM_dctc_cqn 0x048, 24
+#define PRM_dctc_atomic_mode 0x068, 4
+#define PRM_dctc_rre 0x06c, 1
+#define PRM_dctc_rwe 0x06d, 1
+#define PRM_dctc_rae 0x06e, 1
+#define PRM_dctc_cs_res 0x088, 8
+#define PRM_dctc_min_rnr_nak 0x093, 5
+#define PRM_dctc_srqn_xrqn 0x0a8, 24
+#define PRM_dctc_pd 0x0c8, 24
+#define PRM_dctc_dc_access_key 0x100, 64
+#define PRM_dctc_mtu 0x145, 3
 
 #define PRM_create_rmp_in_wq_byte 0x050 /* of the context at 0x020 */
 #define PRM_create_rmp_out_rmpn 0x048, 24

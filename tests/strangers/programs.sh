@@ -10,7 +10,7 @@ start_nic
 
 # ---- UCX ----------------------------------------------------------------------------------
 
-# TRANSPORTS|TEST OPTIONS; without transports: those that UCX chooses. rc_x and ud_x work on queues without libibverbs.
+# TRANSPORTS|TEST OPTIONS; without transports: those that UCX chooses. rc_x, dc_x and ud_x work on queues without libibverbs.
 runs=(
 	"|tag_lat -s 64"
 	"ib|tag_lat -s 64"
@@ -23,6 +23,9 @@ runs=(
 	"rc_x|ucp_get -s 4096"
 	"rc_x|ucp_fadd -s 8"
 	"rc_x|ucp_cswap -s 8"
+	"dc_x|tag_bw -s 100000"
+	"dc_x|ucp_get -s 4096"
+	"dc_x|ucp_fadd -s 8"
 	"ud_x|tag_lat -s 64"
 )
 for i in "${!runs[@]}"; do
