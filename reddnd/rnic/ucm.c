@@ -40,7 +40,9 @@ int rnic_ucm_open(int *fd)
 	if (r < 0)
 		return r;
 	*fd = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	return *fd < 0 ? -errno : 0;
+	if (*fd < 0)
+		return errno == ENOENT ? -ENODEV : -errno;
+	return 0;
 }
 
 /* @in: the command's structure, @out: the bytes at the address that is its member "response" */

@@ -28,8 +28,8 @@ enum rnic_ucm_event_type {
 	RNIC_UCM_TIMEWAIT_EXIT = 15,
 };
 
-/** A non-blocking descriptor, readable while events are queued. -EPROTONOSUPPORT: another version of the
- * commands. */
+/** A non-blocking descriptor, readable while events are queued. -ENODEV: there is no connection manager.
+ * -EPROTONOSUPPORT: another version of the commands. */
 int rnic_ucm_open(int *fd);
 
 /** An id for listening; @uid: what its events carry. */
