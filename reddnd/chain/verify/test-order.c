@@ -152,6 +152,55 @@ static void errors_do_not_lie(void **state)
 	assert_wrong(s, WRONG(FAILURE_HIDDEN, COUNT, HIT, .name = "count", LINES(0)));
 }
 
+/* What others see, a region and the slot, is left alone when a step has failed in another queue */
+static void no_effect_of_failures(void **state)
+{
+	struct chain_step s[STEPS];
+	const struct chain_desc d = {.name = "if",
+		.queues = queues,
+		.nqueues = 3,
+		.words = words,
+		.nwords = 1,
+		.nregions = 2,
+		.steps = s,
+		.nsteps = STEPS,
+		.args = args,
+		.nargs = 1};
+	struct chain_error err;
+
+	(void)state;
+	memcpy(s, good, sizeof(s));
+	s[DECIDE].local[0] = (struct chain_place)WORD(28, 1);
+	s[HIT].flags = 0; /* it runs, whether or not the other queue has counted */
+	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
+	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_fault(&err, WRONG(FAILURE_HEEDLESS, COUNT, HIT, .name = "count", LINES(0)));
+	NOMEM_TRY(-ENOMEM, chain_check_order(&d, &err));
+	assert_int_equal(nomem_result, CHAIN_REFUSED);
+}
+
+/* WQEs that are fetched in pairs: the patched one comes with the one before it */
+static void fetched_in_groups(void **state)
+{
+	const struct chain_desc d = {.name = "if",
+		.queues = queues,
+		.nqueues = 3,
+		.words = words,
+		.nwords = 1,
+		.nregions = 2,
+		.steps = good,
+		.nsteps = STEPS,
+		.args = args,
+		.nargs = 1,
+		.fetch_group = 2};
+	struct chain_error err;
+
+	(void)state;
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_int_equal(err.code, CHAIN_E_FETCHED_EARLY);
+}
+
 /* Of two queues that wake the answer, either may have done it alone */
 static void two_queues_wake_the_answer(void **state)
 {
@@ -430,6 +479,8 @@ static void the_order_of_the_text(void **state)
 	} while (0)
 
 static bool fenced_enables;
+static const struct chain_desc *endless; /* a loop beside it, and the region that the two share */
+static uint8_t shared;
 
 static void check_one_queue(const struct chain_step *steps, unsigned n, struct fault why)
 {
@@ -441,6 +492,8 @@ static void check_one_queue(const struct chain_step *steps, unsigned n, struct f
 					  .nwords = 1,
 					  .nregions = 2,
 					  .fenced_enables = fenced_enables,
+					  .loop = endless,
+					  .shared = shared,
 					  .steps = steps,
 					  .nsteps = n},
 		&err);
@@ -612,6 +665,37 @@ static void regions(void **state)
 	check_one_queue(s, sizeof(s) / sizeof(s[0]), WRONG(READ_AND_WRITE, 2, 3));
 	s[3].flags |= CHAIN_FENCE;
 	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
+	/* with a loop that shares this region, or another */
+	endless = &(const struct chain_desc){.name = "loop"};
+	for (shared = 0; shared < 2; shared++)
+		check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
+	endless = NULL;
+	s[3] = (struct chain_step){.label = "store",
+		.queue = 1,
+		.verb = CHAIN_FETCH_ADD,
+		.flags = LAST | CHAIN_FENCE,
+		.add = 1,
+		.remote = REGION(0, 0)};
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
+	s[2] = (struct chain_step){.label = "put",
+		.queue = 1,
+		.verb = CHAIN_WRITE,
+		.remote = REGION(0, 0),
+		.local = {WORD(8, 8)}};
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
+}
+
+/* One READ to as many places as there can be */
+static void scattered(void **state)
+{
+	struct chain_step s[] = {REQUEST_STARTS,
+		{.label = "read", .queue = 1, .verb = CHAIN_READ, .flags = LAST, .remote = REGION(0, 0)},
+		LAST_IS("read")};
+
+	(void)state;
+	for (unsigned i = 0; i < CHAIN_MAX_SGE; i++)
+		s[2].local[i] = (struct chain_place)WORD(8 + i, 1);
+	check_one_queue(s, sizeof(s) / sizeof(s[0]), FINE);
 }
 
 /* As many steps as there can be, half of them touching the same word */
@@ -655,6 +739,8 @@ int main(void)
 		cmocka_unit_test(the_right_order),
 		cmocka_unit_test(nothing_can_be_left_out),
 		cmocka_unit_test(errors_do_not_lie),
+		cmocka_unit_test(no_effect_of_failures),
+		cmocka_unit_test(fetched_in_groups),
 		cmocka_unit_test(two_queues_wake_the_answer),
 		cmocka_unit_test(patching_ahead_in_one_queue),
 		cmocka_unit_test(two_queues_that_enable_a_third),
@@ -667,6 +753,7 @@ int main(void)
 		cmocka_unit_test(a_fence_after_a_read),
 		cmocka_unit_test(a_fenced_enable),
 		cmocka_unit_test(regions),
+		cmocka_unit_test(scattered),
 		cmocka_unit_test(the_largest),
 	};
 
