@@ -202,12 +202,17 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
-/* The queue of the client comes last: what others do to it is not half done then. */
+/* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
+ * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
+ * waits: nothing answers or writes to the client after that, and nothing enables a code queue. The recycler
+ * waits for the queue of the client, and stops before it: it restores no WQE of a request that is under way.
+ */
 void session_queues_stop(struct session *s)
 {
-	session_loop_stop(s->queues.loop);
 	rnic_qp_stop(&s->recycler.qp);
-	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 0;)
+	rnic_qp_stop(&s->queues.qp[0]);
+	session_loop_stop(s->queues.loop);
+	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		rnic_qp_stop(&s->queues.qp[q]);
 }
 

@@ -61,6 +61,24 @@ if a < b {
 write_imm 1 as u8 -> slot @ 1
 END
 
+# goes round until the third word, which stays 0, is x
+cat >"$programs/spin.rdn" <<'END'
+program spin
+endless
+struct word { value : le48, _ : bytes 2 }
+region words of word
+arg x : u48
+var want : le48
+mov x -> want
+loop {
+  read words @ 16 as word { value -> a }
+  if a == want {
+    break
+  }
+}
+write_imm 1 as u8 -> slot @ 0
+END
+
 start_nic
 start_reddnd "control = \"$work/control\";
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
@@ -70,7 +88,7 @@ offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; 
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
   { name = \"order\"; program = \"order\"; region = \"words\"; },
-  { name = \"loop\"; program = \"while-recycled\"; region = \"words\"; loop_budget = 100; } );"
+  { name = \"loop\"; program = \"spin\"; region = \"words\"; loop_budget = 100; } );"
 
 for line in "${logged[@]}"; do
 	grep -qE -- "$line" "$work/reddnd.log" || fail "the log has no \"$line\"" "$work/reddnd.log"
@@ -88,7 +106,7 @@ ask() # OFFLOAD
 	case $1 in
 	counter) on_nic ask.log "$REDDN" call "$address" counter 0 1 ;;
 	order) on_nic ask.log "$REDDN" call "$address" order ;;
-	loop) on_nic ask.log "$REDDN" call "$address" loop 0 0 ;;
+	loop) on_nic ask.log "$REDDN" call "$address" loop 0 ;;
 	*) on_nic ask.log "$REDDN" get "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
@@ -112,6 +130,13 @@ for offload in unrolled recycled parallel counter order loop; do
 		ok "$offload answers"
 	fi
 done
+# a loop that is ended has no answer, whatever the device makes of the WQEs of its queues
+if [[ -z $(why loop) ]]; then
+	! on_nic ask.log "$REDDN" call "$address" loop 1 || fail "a loop without an end has an answer" "$work/ask.log"
+	grep -q 'the loop budget is 100 iterations' "$work/ask.log" || fail "the client does not learn why its loop was ended" "$work/ask.log"
+	ok "a loop that is ended has no answer"
+fi
+
 # a session that is killed, with its queues flushed, does nothing to another one
 asks() # NAME COUNT: a client that asks so often
 {
