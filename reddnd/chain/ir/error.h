@@ -81,6 +81,8 @@
 	/* verify/order.h */                                                                                 \
 	X(ORDER_REVERSED, "{at} is over before {other}, which comes first and touches the same bytes")       \
 	X(FETCHED_EARLY, "{at} writes into {other}, which may have been fetched by then")                    \
+	X(FETCHED_BEFORE_REQUEST,                                                                            \
+		"{at} takes bytes of the request, and may have been fetched before they are there")          \
 	X(FETCHED_LATE, "{at} writes into {other}, which comes first and may not have been fetched by then") \
 	X(BOTH_WRITE, "{at} and {other} are not ordered, but both write the same bytes")                     \
 	X(READ_AND_WRITE, "{at} and {other} are not ordered, but one reads and the other writes the same "   \

@@ -271,8 +271,7 @@ static int check_pair(void *arg, const struct access *a, const struct access *b)
 
 	if (is_over(p, a, b))
 		return 0;
-	assert(a->when != ACCESS_REQUEST && "all steps come after a WAIT for it, or flow.c refuses them");
-	if (access_in_turn(&p->l, a, b))
+	if (a->when != ACCESS_REQUEST && access_in_turn(&p->l, a, b))
 		return 0;
 	if (!p->found || comes_first(a, b, p->worst)) {
 		p->found = true;
@@ -290,8 +289,13 @@ static int check_accesses(struct proof *p)
 	access_conflicts(&p->list, check_pair, p);
 	if (!p->found)
 		return 0;
-	first = layout_at(&p->l, a->step);
 	then = layout_at(&p->l, b->step);
+	if (a->when == ACCESS_REQUEST) {
+		assert(b->when == ACCESS_FETCH &&
+			"all steps start after a WAIT for it, or flow.c refuses them");
+		return layout_refuse(&p->l, FETCHED_BEFORE_REQUEST, .at = then);
+	}
+	first = layout_at(&p->l, a->step);
 	if (is_over(p, b, a))
 		return layout_refuse(&p->l, ORDER_REVERSED, .at = then, .other = first);
 	if (b->when == ACCESS_FETCH)

@@ -180,10 +180,11 @@ static void no_effect_of_failures(void **state)
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 }
 
-/* WQEs that are fetched in pairs: the patched one comes with the one before it */
+/* WQEs that are fetched in pairs: the patched one comes with the one before it. In fours one comes with the
+ * WAIT for the request, whose bytes it takes. */
 static void fetched_in_groups(void **state)
 {
-	const struct chain_desc d = {.name = "if",
+	struct chain_desc d = {.name = "if",
 		.queues = queues,
 		.nqueues = 3,
 		.words = words,
@@ -199,6 +200,9 @@ static void fetched_in_groups(void **state)
 	(void)state;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
 	assert_int_equal(err.code, CHAIN_E_FETCHED_EARLY);
+	d.fetch_group = 4;
+	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_int_equal(err.code, CHAIN_E_FETCHED_BEFORE_REQUEST);
 }
 
 /* Of two queues that wake the answer, either may have done it alone */
