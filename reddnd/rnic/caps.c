@@ -70,8 +70,7 @@ void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size)
 {
 	snprintf(text, size,
 		"%s, cross-channel %s, overrun-ignore %s, forced loopback %s, atomics%s%s%s%s%s, SQ 2^%u "
-		"WQEBBs, "
-		"CQ 2^%u CQEs, WQEs of %u/%u bytes, %u/%u READs in flight, WQE index check %s",
+		"WQEBBs, CQ 2^%u CQEs, WQEs of %u/%u bytes, %u/%u READs in flight, WQE index check %s",
 		caps->infiniband ? "InfiniBand" : "RoCE", caps->cross_channel ? "yes" : "no",
 		caps->overrun_ignore ? "yes" : "no", caps->force_loopback ? "yes" : "no",
 		caps->atomic_ops & RNIC_ATOMIC_CAS ? " cas" : "",

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PORT = 1 };
-
 /* rdma-core providers/mlx5/mlx5.c (hca_table) and Linux drivers/net/ethernet/mellanox/mlx5/core/main.c: the
  * part is the PCI device id */
 static const struct {
@@ -53,11 +51,6 @@ static void read_board(const struct rnic_device *dev, char *board, size_t size)
 	board[strcspn(board, "\n")] = '\0';
 }
 
-static bool is_global(const union ibv_gid *gid)
-{
-	return !(gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80);
-}
-
 static void read_address(const struct rnic_device *dev, unsigned most, char *address, size_t size)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
@@ -68,7 +61,8 @@ static void read_address(const struct rnic_device *dev, unsigned most, char *add
 		const union ibv_gid *gid = &all[i].gid;
 		bool is_ipv4 = memcmp(gid->raw, ipv4, sizeof(ipv4)) == 0;
 
-		if (all[i].port_num == PORT && all[i].gid_type == IBV_GID_TYPE_ROCE_V2 && is_global(gid))
+		if (all[i].port_num == RNIC_PORT && all[i].gid_type == IBV_GID_TYPE_ROCE_V2 &&
+			!rnic_gid_is_link_local(gid))
 			inet_ntop(is_ipv4 ? AF_INET : AF_INET6, gid->raw + (is_ipv4 ? sizeof(ipv4) : 0),
 				address, (socklen_t)size);
 	}
@@ -81,7 +75,7 @@ int rnic_identity_read(const struct rnic_device *dev, struct rnic_identity *id)
 	int r = ibv_query_device_ex(dev->ctx, NULL, &device);
 
 	if (r == 0)
-		r = ibv_query_port(dev->ctx, PORT, &port);
+		r = ibv_query_port(dev->ctx, RNIC_PORT, &port);
 	if (r)
 		return -abs(r);
 	*id = (struct rnic_identity){.vendor = device.orig_attr.vendor_id,

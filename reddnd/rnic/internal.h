@@ -51,7 +51,16 @@ struct rnic_device {
 	struct rnic_path own; /* of its queues to each other (own-path.h) */
 };
 
-enum { RNIC_UDP_SPORT_MIN = 0xc000 }; /* RoCE v2: IBTA annex A17 */
+enum {
+	RNIC_PORT = 1,               /* an mlx5 device has one per port */
+	RNIC_UDP_SPORT_MIN = 0xc000, /* RoCE v2: IBTA annex A17 */
+};
+
+/** fe80::/10: it is there for as long as the port is, and nobody is reached by it through a router. */
+static inline bool rnic_gid_is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
 
 /** RESET to RTS. Errors have been logged. */
 int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);

@@ -9,18 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT = 1, HOP_LIMIT = 64 };
-
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
+enum { HOP_LIMIT = 64 };
 
 /* RoCE v2 before v1. A link-local GID is there for as long as the port is, and the kernel computes its MAC
  * address without asking anybody (Linux drivers/infiniband/core/verbs.c, ib_resolve_unicast_gid_dmac). */
 static unsigned worth(const struct ibv_gid_entry *e)
 {
-	return (e->gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + (is_link_local(&e->gid) ? 1 : 0);
+	return (e->gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + (rnic_gid_is_link_local(&e->gid) ? 1 : 0);
 }
 
 /* To port @to, from GID @e of @dev: the MAC address of the other port, and the UDP port to send from. */
@@ -28,7 +23,7 @@ static int resolve(struct rnic_device *dev, const struct ibv_gid_entry *e, const
 	struct rnic_path *path)
 {
 	struct ibv_ah_attr attr = {.is_global = 1,
-		.port_num = PORT,
+		.port_num = RNIC_PORT,
 		.grh = {.dgid = to->gid, .sgid_index = (uint8_t)e->gid_index, .hop_limit = HOP_LIMIT}};
 	int r = rnic_neighbour_resolve(dev, &attr, path->dmac, &path->udp_sport);
 
@@ -55,7 +50,7 @@ static void free_gids(struct gids *g)
 static int read_gids(struct rnic_device *dev, struct gids *g)
 {
 	struct ibv_port_attr port;
-	int r = ibv_query_port(dev->ctx, PORT, &port);
+	int r = ibv_query_port(dev->ctx, RNIC_PORT, &port);
 
 	if (r)
 		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(dev));
@@ -81,8 +76,9 @@ static int find_gids(struct rnic_device *dev, struct rnic_device *to, struct rni
 	for (unsigned w = 4; w-- > 0 && r < 0;)
 		for (ssize_t i = 0; i < own.n && r < 0; i++)
 			for (ssize_t j = dev == to ? i : 0; j < (dev == to ? i + 1 : other.n) && r < 0; j++)
-				if (own.entry[i].port_num == PORT && other.entry[j].port_num == PORT &&
-					worth(&own.entry[i]) == w && worth(&other.entry[j]) == w)
+				if (own.entry[i].port_num == RNIC_PORT &&
+					other.entry[j].port_num == RNIC_PORT && worth(&own.entry[i]) == w &&
+					worth(&other.entry[j]) == w)
 					r = resolve(dev, &own.entry[i], &other.entry[j], path);
 	return r < 0 ? log_errno(r, "%s: no GID leads to %s: both network interfaces must be up",
 			       rnic_device_name(dev), rnic_device_name(to))
@@ -92,11 +88,11 @@ static int find_gids(struct rnic_device *dev, struct rnic_device *to, struct rni
 int rnic_path_to(struct rnic_device *dev, struct rnic_device *to, struct rnic_path *path)
 {
 	struct ibv_port_attr port;
-	int r = ibv_query_port(to->ctx, PORT, &port);
+	int r = ibv_query_port(to->ctx, RNIC_PORT, &port);
 
 	if (r)
 		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(to));
-	*path = (struct rnic_path){.port = PORT, .mtu = (uint8_t)port.active_mtu};
+	*path = (struct rnic_path){.port = RNIC_PORT, .mtu = (uint8_t)port.active_mtu};
 	if (!dev->caps.infiniband)
 		return find_gids(dev, to, path);
 	if (!port.lid) {
@@ -111,7 +107,7 @@ int rnic_own_path_find(struct rnic_device *dev)
 {
 	int r;
 
-	dev->own = (struct rnic_path){.port = PORT, .mtu = IBV_MTU_4096};
+	dev->own = (struct rnic_path){.port = RNIC_PORT, .mtu = IBV_MTU_4096};
 	if (!dev->caps.infiniband && dev->caps.force_loopback) {
 		dev->own.loopback = true;
 		return 0;
