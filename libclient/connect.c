@@ -54,8 +54,7 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 	if (rej.reason == REDDN_REJ_VERSION && be32toh(rej.detail) < REDDN_WIRE_VERSION)
 		return FAIL(a, -EPROTONOSUPPORT,
 			"refused by the server: it speaks version %u of the protocol, this library %d: the "
-			"server "
-			"must be updated",
+			"server must be updated",
 			be32toh(rej.detail), REDDN_WIRE_VERSION);
 	return FAIL(a, reddn_rej_error(&rej), "refused by the server: %s",
 		*rej.text ? rej.text : "no reason given");

@@ -400,8 +400,7 @@ static const struct mistake program_mistakes[] = {
 		"offload \"o\": region \"nodes\" of the program is no part of table \"users\", which has "
 		"buckets, heap and live\n"
 		"c:2: offload \"o\": region \"values\" of the program is no part of table \"users\", which "
-		"has "
-		"buckets, heap and live"},
+		"has buckets, heap and live"},
 	{"name = \"o\"; program = \"get\"; region = \"users\"; params = { width = 1.5; };",
 		"param \"width\" must be set to a number, as in 4 or \"64K\""},
 	{"name = \"o\"; program = \"get\"; region = \"users\"; loop_budget = 1;",

@@ -88,8 +88,7 @@ static void test_refusals(void **state)
 		"updated");
 	REFUSED(version = 1, REDDN_REJ_VERSION, 2,
 		"the client speaks version 1 of the protocol, the server version 2: the client's libreddn "
-		"must be "
-		"updated");
+		"must be updated");
 	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0");
 	whole.flags = 1;
 	memcpy(whole.offload, "\x1b]0;\n\xff", 7);

@@ -15,8 +15,8 @@ static int check_device(struct probe *probe, struct probe_result *result)
 static const struct probe_check checks[] = {
 	{PROBE_DEVICE, "device",
 		"the device takes firmware commands of programs (DEVX), and has what all chains need: "
-		"cross-channel "
-		"work requests, completion queues that ignore overrun, compare-and-swap, WQEs of 256 bytes",
+		"cross-channel work requests, completion queues that ignore overrun, compare-and-swap, WQEs "
+		"of 256 bytes",
 		"the daemon does not start",
 		"Linux mlx5_ib devx.c: log_max_uctx is 0 with UCTX_EN=0; mlx5_ifc.h cmd_hca_cap", 0,
 		check_device},
@@ -32,8 +32,7 @@ static const struct probe_check checks[] = {
 
 	{PROBE_CHAIN, "chain",
 		"a WAIT holds until its CQE is there, a SEND_EN runs a managed queue exactly up to its "
-		"index, and a "
-		"WQE that was patched before is executed as patched",
+		"index, and a WQE that was patched before is executed as patched",
 		"no chain runs", "Mellanox gtest cross-channel TI.4; OFED libmlx5; RedN (NSDI 2022)",
 		PROBE_AT_START, check_chain},
 	{PROBE_WAITS, "waits", "many queues can wait for one completion, and all go on when it is there",
@@ -41,8 +40,7 @@ static const struct probe_check checks[] = {
 		check_waits},
 	{PROBE_FLUSHED_RECV, "flushed-recv",
 		"a RECV that is flushed ends the WAITs of other queues for it, and nothing behind a WAIT in "
-		"its own queue "
-		"pair runs",
+		"its own queue pair runs",
 		"a request that did not arrive could be answered",
 		"IB 10.3.1 has the flush; what it does to WAITs is assumed", 0, check_flushed_recv},
 	{PROBE_SMALLER_ENABLE, "smaller-enable", "a SEND_EN with an index that is not ahead changes nothing",

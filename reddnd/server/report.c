@@ -136,8 +136,7 @@ void report_unfinished(struct events *ev, const char *region, const char *path)
 
 	set_text(&e,
 		"region %s: the writer of the table died in the middle of a move, and no miss is certain "
-		"until "
-		"the next writer comes, or: reddn-table repair %s",
+		"until the next writer comes, or: reddn-table repair %s",
 		region, path);
 	events_add(ev, &e);
 }

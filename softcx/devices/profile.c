@@ -156,8 +156,7 @@ static int read_fact(struct reader *r, const struct fact *f, const config_settin
 	if (!text || !*text || strlen(text) >= PROFILE_SOURCE)
 		return wrong(r, s,
 			"%s needs its source as second element, a text of up to %d bytes; \"assumed\" if "
-			"there "
-			"is none",
+			"there is none",
 			f->name, PROFILE_SOURCE - 1);
 	snprintf(r->p->source[f - facts], PROFILE_SOURCE, "%s", text);
 	r->given[f - facts] = true;

@@ -236,8 +236,7 @@ static void explain(struct fuzz *f, uint64_t first, uint64_t last)
 	printf("---- looking for the case\n");
 	if (!find_case(f, &first, &n)) {
 		printf("without the wild queues, or on a new NIC, it does not break; to repeat it: ./dev "
-		       "fuzz softcx "
-		       "--seed %llu --first %llu\n",
+		       "fuzz softcx --seed %llu --first %llu\n",
 			(unsigned long long)f->setup.seed, (unsigned long long)first);
 		return;
 	}

@@ -74,8 +74,7 @@ const struct option_row option_table[OPTIONS] = {
 		.arg = "NAME|FILE",
 		.verbs = RUN | NIC | FUZZ,
 		.help = "model the time of a NIC with these costs: cx5, cx6\nor a file (default: the "
-			"machine's "
-			"clock)"},
+			"machine's clock)"},
 	[OPTION_DEVICE] = {.name = "device",
 		.arg = "NAME|FILE",
 		.verbs = RUN | NIC | FUZZ,

@@ -161,8 +161,7 @@ static void one_sided(void **state)
 	put_data(&rec, 32, 64, 0x55, 0x4000);
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] WRITE_IMM 64 bytes from 0x4000 lkey 0x55 to 0xfff0 rkey 0x777, "
-		"immediate "
-		"0x0 -> done, no CQE\n",
+		"immediate 0x0 -> done, no CQE\n",
 		"\"remote_address\":\"0xfff0\",\"rkey\":\"0x777\",\"length\":64");
 	rec.wqe[WQE_FLAGS] = WQE_FM_SMALL << WQE_FM_SHIFT;
 	rec.opcode = WQE_OP_READ;
@@ -181,8 +180,7 @@ static void one_sided(void **state)
 	rec.syndrome = CQE_SYND_REMOTE_ACCESS;
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] READ 64 bytes from 0xfff0 rkey 0x777 to 0x4000 lkey 0x55, small "
-		"fence -> "
-		"remote access error (syndrome 0x13)\n",
+		"fence -> remote access error (syndrome 0x13)\n",
 		"\"name\":\"READ\"");
 	/* no data at all */
 	rec = make(WQE_OP_WRITE, 2, 0);
@@ -202,14 +200,12 @@ static void atomics(void **state)
 	put_data(&rec, 48, 8, 5, 0x3000);
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] CAS 8 bytes at 0x2000 rkey 0x77: compare 0xaaaa swap 0xbbbb, old "
-		"value to "
-		"0x3000 lkey 0x5 -> done, no CQE\n",
+		"value to 0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"size\":8,\"compare\":\"0xaaaa\",\"swap\":\"0xbbbb\"");
 	rec.opcode = WQE_OP_FETCH_ADD;
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] FAA 8 bytes at 0x2000 rkey 0x77: add 0xbbbb, old value to 0x3000 "
-		"lkey 0x5 "
-		"-> done, no CQE\n",
+		"lkey 0x5 -> done, no CQE\n",
 		"\"add\":\"0xbbbb\"");
 	rec = make(WQE_OP_MASKED_CAS, 5, 0);
 	rec.opmod = 9;
@@ -219,8 +215,7 @@ static void atomics(void **state)
 	put_data(&rec, 64, 8, 5, 0x3000);
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] MASKED_CAS 8 bytes at 0x2000 rkey 0x77: compare 0x2 swap 0x1 masks "
-		"0x4 "
-		"0x3, old value to 0x3000 lkey 0x5 -> done, no CQE\n",
+		"0x4 0x3, old value to 0x3000 lkey 0x5 -> done, no CQE\n",
 		"\"compare_mask\":\"0x4\",\"swap_mask\":\"0x3\"");
 	rec = make(WQE_OP_MASKED_FETCH_ADD, 4, 0);
 	rec.opmod = 8;
@@ -275,12 +270,9 @@ static void oddities(void **state)
 		put_data(&rec, at, 1, 2, 3);
 	prints(&rec,
 		"mlx5_0 QP 0x000012 [5] SEND 15 bytes from 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey "
-		"0x2 (1) "
-		"+ 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 "
-		"(1) + "
-		"0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 "
-		"(1) + "
-		"0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + more -> done, no CQE\n",
+		"0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 "
+		"lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + "
+		"0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + 0x3 lkey 0x2 (1) + more -> done, no CQE\n",
 		"\"cut\":true");
 	rec.lost = 3;
 	prints(&rec, "3 records are missing here: the reader was too slow\n",
@@ -302,16 +294,14 @@ static void events(void **state)
 	put_data(&rec, 48, 0, WQE_LKEY_NONE, 0);
 	prints(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 11 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 (8) "
-		"-> "
-		"done\n",
+		"-> done\n",
 		"\"kind\":\"recv\",\"device\":\"mlx5_0\",\"qpn\":\"0x12\",\"index\":5,\"length\":11,\"cqn\":"
 		"1024,\"local\":[{\"length\":3,\"address\":\"0x1000\",\"lkey\":\"0x55\"},{\"length\":8,");
 	rec.number = 200;
 	rec.syndrome = CQE_SYND_LOCAL_LENGTH;
 	prints(&rec,
 		"mlx5_0 QP 0x000012 RECV [5] takes 200 bytes to 0x1000 lkey 0x55 (3) + 0x2000 lkey 0x56 "
-		"(100) "
-		"-> local length error (syndrome 0x01)\n",
+		"(100) -> local length error (syndrome 0x01)\n",
 		"\"syndrome\":1,\"outcome\":\"local length error\"");
 
 	rec = (struct softcx_trace){.ns = 1000000007,
@@ -339,8 +329,7 @@ static void events(void **state)
 	rec.syndrome = CQE_SYND_LOCAL_PROT;
 	prints(&rec,
 		"mlx5_0 CQ 1024 CQE 7 of QP 0x000012 [5]: RECV -> local protection error (syndrome 0x04, "
-		"vendor "
-		"0x33)\n",
+		"vendor 0x33)\n",
 		"\"vendor_syndrome\":51,\"outcome\":\"local protection error\"");
 
 	rec = (struct softcx_trace){.ns = 1000000007,

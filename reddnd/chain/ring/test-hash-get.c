@@ -115,8 +115,7 @@ static void sequential_in_words(void **state)
 		"at 0x5028 (lkey "
 		"0x55)",
 		"   47 qp 0x11 ds 4 read fenced signalled remote 0x501f (rkey 0x55) -> 1 B at 0x101c3 (lkey "
-		"0xa0), "
-		"1 B at 0x10203 (lkey 0xa0)",
+		"0xa0), 1 B at 0x10203 (lkey 0xa0)",
 		"   48 qp 0x11 ds 2 wait cq 0x81 index 3",
 		"   49 qp 0x11 ds 2 send_en qp 0x10 index 34",
 		NULL,
@@ -155,8 +154,7 @@ static void parallel_in_words(void **state)
 		"swap=0x800000000000000 "
 		"-> 8 B at 0x5038 (lkey 0x55)",
 		"   15 qp 0x12 ds 4 read fenced signalled remote 0x502f (rkey 0x55) -> 1 B at 0x10283 (lkey "
-		"0xa0), "
-		"1 B at 0x102c3 (lkey 0xa0)",
+		"0xa0), 1 B at 0x102c3 (lkey 0xa0)",
 		NULL,
 	};
 	IMAGE *img = NULL;

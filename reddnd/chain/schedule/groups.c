@@ -73,9 +73,8 @@ static unsigned put_nops(struct groups *g, const struct chain_step *of, unsigned
 	struct chain_step nop = {.queue = of->queue,
 		.verb = CHAIN_NOP,
 		.line = of->line,
-		.why = "the device fetches groups of WQEs, and a WQE that is enabled later must not be in "
-		       "one "
-		       "with these"};
+		.why = "the device fetches groups of WQEs, and one that is enabled later must not be in "
+		       "theirs"};
 	unsigned n = 0;
 
 	for (; wqebbs; wqebbs -= nop.pad, n++) {

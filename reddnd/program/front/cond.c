@@ -180,8 +180,7 @@ enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct
 	if (c->left.kind == AST_ARG && c->left.value) {
 		sema_error(s, VALUE, c->left.pos,
 			"a constant is added to an argument only for the comparison with something wider "
-			"that is "
-			"not constant");
+			"that is not constant");
 		return SEMA_ERROR;
 	}
 	if (c->left.swab || c->right.swab) {

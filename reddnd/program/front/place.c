@@ -73,8 +73,7 @@ static bool wqe_field(
 		   (e->field_index && strcmp(name->word, "remote") && strcmp(name->word, "addr"))) {
 		return sema_error(s, PLACE, e->pos,
 			"only \"local\" has elements, as in %s.local[1].addr, and addresses have bytes, as "
-			"in "
-			"%s.remote[7]",
+			"in %s.remote[7]",
 			label->word, label->word);
 	} else if (e->field_index) {
 		if (!sema_number(s, e->field_index, "the byte of an address", 0, 7, &byte))
@@ -239,8 +238,7 @@ static bool term(struct sema *s, const struct syn_expr *e, struct ast_place *pla
 	if (!sym || (sym->kind != SYM_ARG && sym->kind != SYM_VAR))
 		return sema_error(s, PLACE, e->pos,
 			"an offset is a sum of constants, arguments and variables, in bytes: a NIC does "
-			"nothing else "
-			"with addresses");
+			"nothing else with addresses");
 	if (sym->kind == SYM_ARG) {
 		t.arg = argument(s, e, sym);
 		if (!t.arg)

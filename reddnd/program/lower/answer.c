@@ -56,8 +56,7 @@ static bool answered(struct lower *l, const struct guard *path)
 	if (!any)
 		return lower_refuse(l, ANSWER, path->test->cond->pos,
 			"a request for which this %s is never answered; let it have a `write_imm` too, or "
-			"answer "
-			"after the conditions",
+			"answer after the conditions",
 			path->otherwise ? "does not hold" : "holds");
 	for (unsigned side = 0; side < 2; side++) {
 		struct guard longer = {.test = open->test, .otherwise = side, .up = path};
@@ -98,8 +97,8 @@ void lower_check_answers(struct lower *l)
 				!lower_excludes(l->op[i].guard, l->op[k].guard)) {
 				lower_refuse(l, ANSWER, answer(&l->op[k])->pos,
 					"line %u may have answered the request already, and a request is "
-					"answered "
-					"once; put one of the two into the `else` of the other's condition",
+					"answered once; put one of the two into the `else` of the other's "
+					"condition",
 					answer(&l->op[i])->pos.line);
 				return;
 			}

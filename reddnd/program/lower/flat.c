@@ -283,8 +283,7 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 				lower_refuse(l, LOOP, s->pos, "%s",
 					l->endless ? "a second loop without a bound; a program has one"
 						   : "a loop without a bound inside of an \"if\"; begin the "
-						     "loop with "
-						     "that \"if\", and leave it with a break");
+						     "loop with that \"if\", and leave it with a break");
 			else
 				flatten_endless(l, s->loop, s->pos);
 			break;

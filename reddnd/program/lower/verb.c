@@ -400,8 +400,7 @@ void lower_verb(struct lower *l, struct op *op)
 			s->through = lower_step_of(l, op->verb->target);
 		if (op->guard)
 			lower_refuse(l, ORDER, op->verb->pos,
-				"`%s` orders work requests whether or not the condition holds; "
-				"move it out "
+				"`%s` orders work requests whether or not the condition holds; move it out "
 				"of the `if`, and before any `break`",
 				op->verb->kind == AST_WAIT ? "wait" : "enable");
 		lower_append(l, s);
