@@ -36,6 +36,7 @@ static const struct fact {
 	[PROFILE_DEVX] = {"has.devx", TRUTH, 0, 0, {NULL}},
 	[PROFILE_FORCED_LOOPBACK] = {"has.forced_loopback", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MASKED_ATOMICS] = {"has.masked_atomics", TRUTH, 0, 0, {NULL}},
+	[PROFILE_HOST_ATOMICS] = {"has.host_atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CLOCKS] = {"has.clocks", WORD, 0, 0, {"free-running", "real-time", "both"}},
 	[PROFILE_RECV_ENABLE] = {"has.recv_enable", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CHECKS_INDEX] = {"checks.index", TRUTH, 0, 0, {NULL}},

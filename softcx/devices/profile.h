@@ -38,6 +38,7 @@ enum profile_fact {
 	PROFILE_DEVX,            /* contexts that send firmware commands */
 	PROFILE_FORCED_LOOPBACK, /* an RC QP of a RoCE port may have `fl` */
 	PROFILE_MASKED_ATOMICS,
+	PROFILE_HOST_ATOMICS, /* old values of 8 bytes arrive in the order of the host, else big-endian */
 	PROFILE_CLOCKS,       /* enum profile_clocks: what timestamps of queues can be */
 	PROFILE_RECV_ENABLE,  /* RECV_EN enables RECVs; else it completes and does nothing */
 	PROFILE_CHECKS_INDEX, /* a WQE with the index of another place is an error */

@@ -100,11 +100,24 @@ static uint32_t on_word4(uint32_t *word, const struct operands *o)
 	return old;
 }
 
+/* As the old value arrives: in the order of the host by a mode for operands of 8 bytes alone (ifc
+ * atomic_req_8B_endianness_mode) */
+static void put_old(const struct hw_dev *dev, uint64_t word, unsigned size, uint8_t old[8])
+{
+	uint32_t be = htobe32((uint32_t)word);
+
+	if (size == 4) {
+		memcpy(old, &be, 4);
+		return;
+	}
+	word = hw_fact(dev, PROFILE_HOST_ATOMICS) ? htole64(word) : htobe64(word);
+	memcpy(old, &word, 8);
+}
+
 bool hw_atomic_exec(const struct hw_wqe *w, const struct hw_span *target, unsigned size, uint8_t old[8])
 {
 	struct operands o = parse(w, size);
 	uint64_t word = 0;
-	uint32_t be;
 
 	if (!target->host) {
 		uint64_t value;
@@ -119,11 +132,6 @@ bool hw_atomic_exec(const struct hw_wqe *w, const struct hw_span *target, unsign
 	} else {
 		word = on_word4((uint32_t *)target->host, &o);
 	}
-	if (size == 8) {
-		memcpy(old, &word, 8);
-	} else {
-		be = htobe32((uint32_t)word);
-		memcpy(old, &be, 4);
-	}
+	put_old(w->qp->dev, word, size, old);
 	return true;
 }

@@ -3,9 +3,9 @@
  * atomic.h - CAS, FETCH_ADD and their masked forms. Internal to softcx/hw.
  *
  * Operands are big-endian in the WQE, the memory word has the byte order of the host. The old value is
- * returned in host order when it has 8 bytes (atomic endianness mode 1), big-endian when it has 4 (UCX,
- * ib_mlx5dv_md.c). Layouts: struct mlx5_wqe_atomic_seg of linux/mlx5/qp.h; masked forms: libmlx5 of MLNX_OFED
- * 4, qp.c, ext_cmp_swp and ext_fetch_add.
+ * returned in host order when it has 8 bytes and the device has that mode (atomic endianness mode 1), else
+ * big-endian (UCX, ib_mlx5dv_md.c). Layouts: struct mlx5_wqe_atomic_seg of linux/mlx5/qp.h; masked forms:
+ * libmlx5 of MLNX_OFED 4, qp.c, ext_cmp_swp and ext_fetch_add.
  */
 #ifndef SOFTCX_HW_ATOMIC_H
 #define SOFTCX_HW_ATOMIC_H

@@ -49,6 +49,35 @@ static void no_masked_atomics(void **state)
 	}
 }
 
+/* Of plain and of masked ones; what they do in memory is the same */
+static void big_endian_atomics(void **state)
+{
+	const uint64_t was = 0x1122334455667788ull;
+
+	(void)state;
+	for (unsigned form = 0; form < 6; form++) {
+		bool host = form < 3;
+		struct rig_one o;
+		uint64_t *w;
+
+		rig_one_open(&o, host ? cx5() : with(PROFILE_HOST_ATOMICS, 0),
+			(struct hw_cq_attr){.log_size = 4}, (struct rig_opt){0});
+		w = rig_alloc(&o.rig, 64);
+		w[0] = was;
+		if (form % 3 == 0)
+			wqe_atomic(&o.q, WQE_OP_FETCH_ADD, w + 1, w, 5, 0, SIG);
+		else if (form % 3 == 1)
+			wqe_masked_faa8(&o.q, w + 1, w, 5, 0, SIG);
+		else
+			wqe_masked_cas8(&o.q, w + 1, w, was + 5, was, ~0ull, ~0ull, SIG);
+		rig_one_go(&o);
+		rig_expect(&o.scq, CQE_OP_REQ);
+		assert_int_equal(w[0], was + 5);
+		assert_int_equal(w[1], host ? was : __builtin_bswap64(was));
+		rig_one_close(&o);
+	}
+}
+
 /* A message to a managed RQ, and the RECV_EN for it. Returns whether the message arrived. */
 static bool arrives(struct hw_config cfg)
 {
@@ -405,6 +434,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_masked_atomics),
+		cmocka_unit_test(big_endian_atomics),
 		cmocka_unit_test(no_recv_enable),
 		cmocka_unit_test(short_wqes),
 		cmocka_unit_test(queue_limit),

@@ -98,7 +98,8 @@ void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_
 	b->max_qp_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
 	b->max_res_rd_atom = b->max_qp_rd_atom * b->max_qp;
 	b->max_qp_init_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
-	b->atomic_cap = IBV_ATOMIC_HCA;
+	/* Linux hw/mlx5/main.c get_atomic_caps: only what replies in host order counts */
+	b->atomic_cap = fact(hw, PROFILE_HOST_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 	b->max_ah = INT32_MAX;
 	b->max_srq = 1u << UVERBS_LOG_MAX_SRQ;
 	b->max_srq_wr = UVERBS_MAX_SRQ_WR;
@@ -228,8 +229,8 @@ static void caps_atomic(const struct hw_dev *hw, uint8_t *p)
 {
 	/* Linux switches to host-endian 8-byte results at load when it can: core/main.c,
 	 * handle_hca_cap_atomic */
-	prm_set(p, PRM_atomic_caps_atomic_req_8B_endianness_mode, 1);
-	prm_set(p, PRM_atomic_caps_supported_atomic_req_8B_endianness_mode_1, 1);
+	prm_set(p, PRM_atomic_caps_atomic_req_8B_endianness_mode, fact(hw, PROFILE_HOST_ATOMICS));
+	prm_set(p, PRM_atomic_caps_supported_atomic_req_8B_endianness_mode_1, fact(hw, PROFILE_HOST_ATOMICS));
 	/* CAS, FAA; masked CAS, masked FAA */
 	prm_set(p, PRM_atomic_caps_atomic_operations, 0x3 | (fact(hw, PROFILE_MASKED_ATOMICS) ? 0xc : 0));
 	prm_set(p, PRM_atomic_caps_atomic_size_qp, 0x4 | 0x8);

@@ -45,6 +45,7 @@ static void test_profile_caps(void **state)
 		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_sq_ts_format, 2},
 		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_rq_ts_format, 2},
 		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
+		{PROFILE_HOST_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_req_8B_endianness_mode, 0},
 	};
 
 	(void)state;
