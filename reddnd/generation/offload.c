@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offload.h"
 
-#include "reddnd/chain/ring/lap.h"
+#include "reddnd/generation/fit.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/rnic/cq-pool.h"
 #include "reddnd/rnic/queue.h"
@@ -64,28 +64,6 @@ static void log_lines(char *text)
 		log_error("%s", line);
 }
 
-/* Reported, and seen to do what they must */
-static bool has_masked_atomics(const struct rnic_caps *caps)
-{
-	return rnic_caps_masked_atomics(caps) && caps->observed.masked_atomics;
-}
-
-/* A WQE with a remote address has two segments before its data segments */
-static unsigned max_sge(const struct rnic_caps *caps)
-{
-	unsigned n = caps->max_sq_wqe / 16 - 2;
-
-	return n < CHAIN_MAX_SGE ? n : CHAIN_MAX_SGE;
-}
-
-/* WQEBBs of the groups for which chains can be laid out; 0: the device fetches none, or others */
-static unsigned fetch_group(const struct rnic_caps *caps)
-{
-	unsigned group = caps->observed.fetch_group;
-
-	return group <= CHAIN_MAX_GROUP && (group & (group - 1)) == 0 ? group : 0;
-}
-
 /* 0: o->program is that for @target; 1 and what is wrong with it; a negative errno, which has been logged */
 static int compile_for(struct offload *o, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, char **messages)
@@ -138,11 +116,7 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = {.masked_atomics = has_masked_atomics(caps),
-		.fenced_enables = caps->observed.fenced_enables,
-		.ignores_index = caps->observed.unchecked_wqes,
-		.max_sge = max_sge(caps),
-		.fetch_group = fetch_group(caps)};
+	const struct program_target target = fit_target(caps);
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
 
@@ -353,63 +327,11 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	return r;
 }
 
-/* What rings that renew themselves need, and requests */
-static int check_ring(struct offload *o, const struct rnic_caps *caps)
-{
-	enum { REFRESHING_READ = (2 + LAP_MAX_SGE) * 16 };
-	bool renews = o->conf->recycled || o->program->loop;
-	const char *without = o->program->loop
-				      ? "there are no loops without a bound; give it one, as in `loop max 8`"
-				      : "no chain can be recycled; mode = \"unrolled\" would do";
-
-	if (renews && !has_masked_atomics(caps))
-		return unfit(o, "the device has no masked fetch-and-add, without which %s", without);
-	if (o->conf->recycled && !caps->observed.recv_enables)
-		return unfit(o, "RECV_EN does not work on the device, without which %s", without);
-	if (renews && caps->max_sq_wqe < REFRESHING_READ)
-		return unfit(o, "the device has no send WQEs of %u bytes, without which %s", REFRESHING_READ,
-			without);
-	if (o->img->nrecv * 16 > caps->max_rq_wqe)
-		return unfit(o, "a request is scattered to %u places, the device can only do %u",
-			o->img->nrecv, caps->max_rq_wqe / 16);
-	return 0;
-}
-
-/* True if the chain writes into its own WQEs */
-static bool patches(const struct offload *o)
-{
-	const struct chain_desc *d = o->program->desc;
-
-	for (unsigned i = 0; i < o->img->nrecv; i++)
-		if (o->img->recv[i].sym == CHAIN_SYM_QUEUE)
-			return true;
-	for (unsigned s = 0; s < d->nsteps; s++)
-		for (unsigned i = 0; i < CHAIN_MAX_SGE && d->steps[s].local[i].kind != CHAIN_AT_NONE; i++)
-			if (d->steps[s].local[i].kind == CHAIN_AT_FIELD)
-				return true;
-	return o->conf->recycled || o->program->loop;
-}
-
-/* A WQE that the NIC fetched before it was enabled is executed as it was then, without any error */
-static int check_fetch(struct offload *o, const struct rnic_caps *caps)
-{
-	unsigned group = caps->observed.fetch_group;
-
-	if (fetch_group(caps) || !patches(o))
-		return 0;
-	if (group == 0)
-		return unfit(o, "the device fetches WQEs before they are enabled, so it would not see that "
-				"the chain patches them");
-	return unfit(o,
-		"the device fetches %u bytes of a queue together, beyond what is enabled, so it would not "
-		"see that the chain patches WQEs there; NOPs can fill at most %u bytes",
-		group * RNIC_WQEBB_BYTES, CHAIN_MAX_GROUP * RNIC_WQEBB_BYTES);
-}
-
 static int check_device(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = offload_slots(o, o->conf->depth_max);
 	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
+	char why[FIT_WHY];
 	unsigned most;
 	int r;
 
@@ -423,8 +345,7 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 		return wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
 			most / 2);
-	r = check_fetch(o, caps);
-	return r == 0 ? check_ring(o, caps) : r;
+	return fit_check(o->program, o->conf->recycled, caps, why) < 0 ? unfit(o, "%s", why) : 0;
 }
 
 static uint32_t longest_message(const struct chain_desc *d)

@@ -7,15 +7,19 @@
 #include <errno.h>
 
 /* What follows if a check does not hold, for the log; NULL: nothing that chains need */
-static const char *consequence(enum probe_number number)
+static const char *consequence(enum probe_number number, unsigned value)
 {
 	switch (number) {
+	case PROBE_ATOMICS:
+		return value == RNIC_ATOMICS_SWAPPED ? "each old value that a program uses takes a copy more"
+						     : "atomics do not work";
 	case PROBE_MASKED_ATOMICS:
 		return "masked atomics do not work";
 	case PROBE_RECV_ENABLE:
 		return "RECV_EN does not work";
 	case PROBE_FETCH:
-		return "chains that patch their WQEs cannot run";
+		return value ? "chains that patch their WQEs take NOPs between them"
+			     : "chains that patch their WQEs cannot run";
 	case PROBE_FLUSH:
 		return "a queue that fails gives more completions than it had work: each session gets a "
 		       "completion queue of its own";
@@ -28,7 +32,8 @@ static const char *consequence(enum probe_number number)
 static int heed(
 	const struct probe_attr *attr, const struct probe_check *check, const struct probe_result *result)
 {
-	const char *name = rnic_device_name(attr->master->block.dev), *words = consequence(check->number);
+	const char *name = rnic_device_name(attr->master->block.dev);
+	const char *words = consequence(check->number, result->value);
 
 	if (result->error) {
 		log_error("%s: cannot try if %s: %s", name, check->assumes, result->words);
@@ -53,6 +58,9 @@ static void observe(
 	switch (check->number) {
 	case PROBE_RECV_ENABLE:
 		seen->recv_enables = holds;
+		break;
+	case PROBE_ATOMICS:
+		seen->atomics = result->value;
 		break;
 	case PROBE_MASKED_ATOMICS:
 		seen->masked_atomics = holds;

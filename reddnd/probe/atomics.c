@@ -36,11 +36,15 @@ static int one_each(struct bed *bed, struct words *w, struct probe_result *resul
 		return probe_denies(result, "a compare-and-swap gave the wrong result");
 	if (le64toh(w->sum) != FULL + 1)
 		return probe_denies(result, "a fetch-and-add gave the wrong sum");
-	if (w->old[0] == htobe64(BEFORE) && w->old[0] != BEFORE)
-		return probe_denies(result, "old values arrive big-endian");
-	if (le64toh(w->old[0]) != BEFORE || le64toh(w->old[1]) != BEFORE || le64toh(w->old[2]) != FULL)
-		return probe_denies(result, "an atomic returned another old value");
-	return 1;
+	if (le64toh(w->old[0]) == BEFORE && le64toh(w->old[1]) == BEFORE && le64toh(w->old[2]) == FULL) {
+		result->value = RNIC_ATOMICS_HOST;
+		return 1;
+	}
+	if (be64toh(w->old[0]) == BEFORE && be64toh(w->old[1]) == BEFORE && be64toh(w->old[2]) == FULL) {
+		result->value = RNIC_ATOMICS_SWAPPED;
+		return 1;
+	}
+	return probe_denies(result, "an atomic returned another old value");
 }
 
 /* Two queues count on one word */
@@ -58,6 +62,7 @@ static int together(struct bed *bed, struct words *w, struct probe_result *resul
 		r = bed_expect(bed, &bed->cq[q], q == BED_WORK ? 1 : 0, "they did not complete", result);
 	if (r <= 0 || le64toh(w->shared) == BED_QUEUES * EACH)
 		return r;
+	result->value = RNIC_ATOMICS_WRONG;
 	return probe_denies(result, "%d additions of 1 by two queues gave %u", BED_QUEUES * EACH,
 		(unsigned)le64toh(w->shared));
 }
@@ -69,7 +74,11 @@ static int run(struct bed *bed, const struct probe *probe, struct probe_result *
 
 	(void)probe;
 	(void)arg;
-	return r > 0 ? together(bed, w, result) : r;
+	if (r > 0)
+		r = together(bed, w, result);
+	if (r > 0 && result->value == RNIC_ATOMICS_SWAPPED)
+		return probe_denies(result, "old values arrive big-endian");
+	return r;
 }
 
 int check_atomics(struct probe *probe, struct probe_result *result)

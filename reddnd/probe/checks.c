@@ -112,8 +112,8 @@ static const struct probe_check checks[] = {
 	{PROBE_ATOMICS, "atomics",
 		"atomics of 8 bytes work on words in host order, return the old value in host order, and "
 		"exclude each other",
-		"no conditions, no counters", "Linux hw/mlx5/main.c atomic_req_8B_endianness_mode", 0,
-		check_atomics},
+		"no conditions, no counters; old values that are big-endian cost a copy each",
+		"Linux hw/mlx5/main.c atomic_req_8B_endianness_mode", PROBE_AT_START, check_atomics},
 	{PROBE_MASKED_ATOMICS, "masked-atomics",
 		"masked atomics of 8 bytes heed their masks and field boundaries, and return the old value",
 		"no recycling, no loops without a bound, no comparisons by < and >",

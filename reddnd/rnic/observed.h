@@ -8,8 +8,16 @@
 
 #include <stdbool.h>
 
+/* Atomics of 8 bytes, masked ones too */
+enum rnic_atomics {
+	RNIC_ATOMICS_WRONG,
+	RNIC_ATOMICS_HOST,    /* they do as expected */
+	RNIC_ATOMICS_SWAPPED, /* but old values arrive big-endian */
+};
+
 struct rnic_observed {
 	/* What some offloads need */
+	enum rnic_atomics atomics;
 	bool recv_enables;   /* a RECV_EN enables RECVs, and only those */
 	bool masked_atomics; /* masked atomics do as expected; false too if firmware reports none */
 	/*

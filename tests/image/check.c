@@ -446,7 +446,11 @@ static bool fill_shared(struct check *c)
 
 bool image_check(const struct program *p, const struct program_target *target, char *why, size_t size)
 {
-	struct check c = {.p = p, .nic = {.ignores_index = target->ignores_index, .why = why, .size = size}};
+	struct check c = {.p = p,
+		.nic = {.ignores_index = target->ignores_index,
+			.swapped_old = target->swapped_old,
+			.why = why,
+			.size = size}};
 	bool fine;
 
 	*why = '\0';

@@ -37,6 +37,7 @@ static void one(const char *name, size_t len, const struct program_target *targe
 static struct program_target device(uint64_t n)
 {
 	return (struct program_target){.masked_atomics = n % 4 != 0,
+		.swapped_old = n % 11 < 3,
 		.ignores_index = n % 3 == 1,
 		.fenced_enables = n % 5 == 0,
 		.fetch_group = n % 7 == 0 ? 4 : 0};
@@ -52,9 +53,11 @@ static bool load(const char *path)
 	n = fread(text, 1, PROGRAM_MAX_SOURCE, f);
 	fclose(f);
 	text[n] = '\0';
-	for (unsigned d = 0; d < 8; d++) {
-		const struct program_target target = {
-			.masked_atomics = d & 1, .ignores_index = d & 2, .fenced_enables = d & 4};
+	for (unsigned d = 0; d < 16; d++) {
+		const struct program_target target = {.masked_atomics = d & 1,
+			.ignores_index = d & 2,
+			.fenced_enables = d & 4,
+			.swapped_old = d & 8};
 
 		one(path, n, &target, d);
 	}

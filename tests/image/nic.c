@@ -431,7 +431,7 @@ static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
 {
 	struct field eight = {.is_const = true, .is_posted = true, .most = WORD_BYTES};
 	struct piece remote, old;
-	struct bytes was[WORD_BYTES];
+	struct bytes was[WORD_BYTES], swapped;
 	const struct data d = {.cases = 1, .from = {was}};
 
 	if (!piece_at(n, w, WQE_RADDR, WQE_RKEY, eight, &remote) || !check_piece(n, w, &remote, true) ||
@@ -447,6 +447,11 @@ static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
 		return wrong(n, w, "an old value of other than 8 bytes");
 	if (!take(n, w, &remote, 0, was, WORD_BYTES))
 		return false;
+	for (unsigned k = 0; n->swapped_old && k < WORD_BYTES / 2; k++) {
+		swapped = was[k];
+		was[k] = was[WORD_BYTES - 1 - k];
+		was[WORD_BYTES - 1 - k] = swapped;
+	}
 	if (remote.in->kind == SPACE_OWN)
 		change(n, w, f, &remote);
 	if (old.in->kind == SPACE_OWN)

@@ -30,6 +30,7 @@ struct nic {
 	struct space space[SPACES];
 	unsigned nspaces;
 	bool ignores_index; /* the device: of WQEs */
+	bool swapped_old;   /* the device: old values of atomics have their bytes in reverse order */
 	uint32_t decisions; /* so far */
 	char *why;          /* the first thing that is wrong */
 	size_t size;

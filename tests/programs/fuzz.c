@@ -214,6 +214,7 @@ static int compile(
 		return -1;
 	memcpy(exact, text, len);
 	*target = (struct program_target){.masked_atomics = random_below(r, 4) > 0,
+		.swapped_old = random_below(r, 4) == 0,
 		.ignores_index = random_below(r, 4) == 0,
 		.fenced_enables = random_below(r, 3) == 0};
 	result = program_compile(&src, &set, random_below(r, 2), target, p, said);

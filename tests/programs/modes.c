@@ -379,6 +379,7 @@ static struct random_offload program;
 static bool one(uint64_t seed, const char *file, char why[400])
 {
 	const struct program_target target = {.masked_atomics = seed % 5 != 0,
+		.swapped_old = seed % 7 == 2,
 		.fenced_enables = seed % 3 == 0,
 		.fetch_group = seed % 4 == 1 ? 4 : 0};
 	bool ok = true;

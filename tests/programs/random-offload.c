@@ -105,6 +105,7 @@ void random_offload_make(struct random_offload *r, uint64_t seed, const char *pa
 	r->o.no_masks = !target->masked_atomics;
 	r->o.direct = target->ignores_index;
 	r->o.fenced = target->fenced_enables;
+	r->o.swapped = target->swapped_old;
 	ast = interpret_can(r->tree) ? r->tree : NULL;
 }
 

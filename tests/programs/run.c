@@ -16,6 +16,7 @@ enum {
 
 bool run_recycled;
 unsigned run_fetch_group;
+bool run_swapped;
 
 uint64_t run_random(struct run *r, uint64_t below)
 {
@@ -135,6 +136,7 @@ struct program *run_compile(const struct run_offload *o)
 	struct program_target target = {.masked_atomics = !o->no_masks,
 		.ignores_index = o->direct,
 		.fenced_enables = o->fenced,
+		.swapped_old = o->swapped || run_swapped,
 		.fetch_group = run_fetch_group};
 	struct program *p;
 	unsigned n = 0;
@@ -424,6 +426,7 @@ struct run *run_begin(
 	r->device = *profile_default();
 	if (p->image->fetch_group)
 		r->device.value[PROFILE_FETCH_GROUP] = p->image->fetch_group * CHAIN_WQEBB;
+	r->device.value[PROFILE_HOST_ATOMICS] = !p->desc->swapped_old;
 	cfg.profile = &r->device;
 	assert_int_equal(chain_build(p->desc, &img, &err), 0);
 	chain_rig_open(&r->c, &cfg, img, o->depth);
@@ -537,13 +540,14 @@ int run_all(
 	run_recycled = filter && strcmp(filter, "--recycled") == 0;
 	if (filter && strcmp(filter, "--groups") == 0)
 		run_fetch_group = 4;
+	run_swapped = filter && strcmp(filter, "--swapped") == 0;
 	all_seeds = seeds;
 	all_requests = requests;
 	for (unsigned i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){.name = offloads[i].name,
 			.test_func = means_what_it_says,
 			.initial_state = (void *)(uintptr_t)&offloads[i]};
-	if (filter && !run_recycled && !run_fetch_group)
+	if (filter && !run_recycled && !run_fetch_group && !run_swapped)
 		cmocka_set_test_filter(filter);
 	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
 	free(tests);

@@ -26,6 +26,7 @@ struct run_offload {
 	struct program_setting settings[RUN_SETTINGS];
 	bool no_masks;  /* a device without masked atomics */
 	bool direct;    /* and no checks of index and QPN */
+	bool swapped;   /* a device whose old values of atomics are big-endian */
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */
 	bool no_groups; /* it is too long for NOPs between its steps */
 	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
@@ -76,6 +77,8 @@ void run_arg_bytes(struct run *r, const char *name, const void *bytes);
 
 /** Chains that the NIC keeps going, in few slots; otherwise the rig arms them. */
 extern bool run_recycled;
+/** The old values of atomics arrive big-endian, and run_compile() compiles for that. */
+extern bool run_swapped;
 /** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */
 extern unsigned run_fetch_group;
 
@@ -83,7 +86,8 @@ extern unsigned run_fetch_group;
 struct program *run_compile(const struct run_offload *o);
 /**
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
- * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes.
+ * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes;
+ * "--swapped": with run_swapped.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);

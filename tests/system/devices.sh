@@ -13,6 +13,10 @@ export SOFTCX_DEVICE=$1
 # what the log has, and OFFLOAD|WORDS of each offload that is disabled
 logged=() disabled=()
 case $1 in
+big-endian-atomics)
+	logged=('mlx5_0: each old value that a program uses takes a copy more: old values arrive big-endian$'
+		'offload counter: counter, 7 copies, ')
+	;;
 no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
 no-masked-atomics)
 	disabled=("recycled|the device has no masked fetch-and-add, without which no chain can be recycled; mode = \"unrolled\" would do"
@@ -42,7 +46,7 @@ esac
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-head -c 4096 /dev/zero >"$memory/words"
+python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("<512Q", 258, *[0] * 511))' >"$memory/words"
 
 mkdir "$work/programs"
 cp "$programs"/*.rdn "$work/programs"
@@ -101,10 +105,18 @@ why() # OFFLOAD: the reason for which it is disabled, or nothing
 		python3 -c 'import json, sys; print(*(d.get("why", "") for d in json.load(sys.stdin) if d["offload"] == sys.argv[1]))' "$1"
 }
 
+sells() # NUMBER: the ticket is sold, and has that number
+{
+	on_nic ask.log "$REDDN" call --json "$address" counter 0 260 &&
+		python3 -c 'import json, struct, sys
+reply = bytes.fromhex(json.load(open(sys.argv[1]))["reply"])
+sys.exit(struct.unpack_from("<B7xQ", reply) != (1, int(sys.argv[2])))' "$work/ask.log" "$1"
+}
+
 ask() # OFFLOAD
 {
 	case $1 in
-	counter) on_nic ask.log "$REDDN" call "$address" counter 0 1 ;;
+	counter) sells 258 && sells 259 && ! sells 260 ;;
 	order) on_nic ask.log "$REDDN" call "$address" order ;;
 	loop) on_nic ask.log "$REDDN" call "$address" loop 0 ;;
 	*) on_nic ask.log "$REDDN" get "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;

@@ -11,6 +11,7 @@ here=$(dirname "$(realpath "$0")")
 model=ConnectX-5 not=() untried=() status=0
 case $1 in
 cx5 | vf | cx6 | cx7) ;;
+big-endian-atomics) not=(atomics) ;;
 bluefield3) not=(doorbell) ;;
 cx6dx-rtc) not=(timestamps) ;;
 enables-around) not=(smaller-enable) ;;

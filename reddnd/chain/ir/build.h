@@ -144,6 +144,8 @@ struct chain_desc {
 	bool ignores_index;  /* the device checks neither index nor QPN of a WQE, so that these may hold
 				operands */
 	bool fenced_enables; /* on this device a SEND_EN heeds a fence as other WQEs do */
+	bool swapped_old;    /* on this device the old value of an atomic arrives with its bytes in reverse
+				order */
 	/* WQEBBs of a managed queue that the device fetches together, past the enabled index too: a power of
 	 * two, CHAIN_MAX_GROUP at most; 0 as 1. What derive.h makes then has NOPs that fill the groups */
 	uint16_t fetch_group;

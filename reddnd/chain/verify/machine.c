@@ -412,7 +412,7 @@ static void atomic(struct machine *m)
 		for (unsigned k = 0; k < OPERAND_BYTES; k++) {
 			struct cell c = load(m, &word, k);
 
-			store(m, &old, k, &c);
+			store(m, &old, m->l.d->swapped_old ? OPERAND_BYTES - 1 - k : k, &c);
 		}
 	}
 	if (is_ours(m, &word.r)) {

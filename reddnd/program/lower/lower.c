@@ -466,11 +466,13 @@ static void emit(struct lower *l, struct lowered *result)
 	result->desc.name = pool_printf(l->pool, "%s", l->p->name);
 	result->desc.ignores_index = l->target->ignores_index;
 	result->desc.fenced_enables = l->target->fenced_enables;
+	result->desc.swapped_old = l->target->swapped_old;
 	result->desc.fetch_group = (uint16_t)l->target->fetch_group;
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;
 		result->loop.ignores_index = result->desc.ignores_index;
+		result->loop.swapped_old = result->desc.swapped_old;
 		result->loop.fetch_group = result->desc.fetch_group;
 		result->loop.queues = &loop_queue;
 		result->loop.nqueues = 1;

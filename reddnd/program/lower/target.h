@@ -19,6 +19,7 @@ struct program_theirs {
  */
 struct program_target {
 	bool masked_atomics;
+	bool swapped_old;     /* the old value of an atomic arrives with its bytes in reverse order */
 	bool ignores_index;   /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
 	bool fenced_enables;  /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
 	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */

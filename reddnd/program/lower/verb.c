@@ -276,7 +276,8 @@ static uint64_t operand(struct lower *l, const struct op *op, struct step *s, co
 	return 0;
 }
 
-/* The old word goes to a variable, by way of scratch if that is narrower, or does not lie together */
+/* The old word goes to a variable, by way of scratch if that is narrower, does not lie together, or the
+ * device gives the bytes of the word in reverse order */
 static void lower_was(struct lower *l, struct op *op, struct step *s)
 {
 	const struct ast_verb *v = op->verb;
@@ -287,7 +288,7 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 		lower_append(l, s);
 		return;
 	}
-	if (was.len == WORD && was.web->kind == WEB_MEMORY) {
+	if (was.len == WORD && was.web->kind == WEB_MEMORY && !l->target->swapped_old) {
 		*lower_local(l, s) = was;
 		lower_append(l, s);
 		return;
@@ -295,6 +296,10 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 	word = lower_scratch(lower_word(l, "was", WORD), 0, WORD);
 	*lower_local(l, s) = word;
 	lower_append(l, s);
+	if (l->target->swapped_old) {
+		word.from = WORD - was.len;
+		word.reversed = true;
+	}
 	word.len = was.len;
 	copy = lower_copy(l, op, word, was, "was");
 	copy->must = true;
