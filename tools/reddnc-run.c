@@ -6,13 +6,12 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/decode.h"
+#include "reddnd/generation/fit.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/generation/offload.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/policy/verdict.h"
-#include "reddnd/rnic/master-qp.h"
 #include "reddnd/session/loop-queue.h"
-#include "reddnd/util/log.h"
 #include "tools/common/tool.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -28,7 +27,6 @@
 #include <time.h>
 
 enum {
-	ARENA = 64 << 20,
 	PAGE = 4096,
 	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64
 		      bytes */
@@ -46,9 +44,7 @@ enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAG
 struct bench {
 	const struct reddnc_run *run;
 	const struct chain_image *img;
-	struct rnic_arena *arena;
-	struct rnic_device *dev;
-	struct master_qp master;
+	struct reddnc_device *on;
 	struct catalog_region conf[PROGRAM_MAX_REGIONS];
 	struct region *region[PROGRAM_MAX_REGIONS];
 	struct queue_layout layout;
@@ -78,11 +74,6 @@ static void bench_deinit(struct bench *b)
 	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
 		if (b->region[i])
 			region_close(b->region[i]);
-	master_qp_deinit(&b->master);
-	if (b->dev)
-		rnic_device_close(b->dev);
-	if (b->arena)
-		rnic_arena_free(b->arena);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------- */
@@ -141,7 +132,7 @@ static int open_region(struct bench *b, unsigned i)
 	if (size < want->size)
 		return TOOL_FAIL(EX_DATAERR, "%s has %" PRIu64 " bytes, region \"%s\" needs %" PRIu64,
 			given->path, size, want->name, want->size);
-	if (region_window(b->region[i], rnic_device_pd(b->dev), part, want->writable, &w) < 0)
+	if (region_window(b->region[i], rnic_device_pd(b->on->dev), part, want->writable, &w) < 0)
 		return EX_NOINPUT;
 	b->env.region[i].iova = w.iova;
 	b->env.region[i].lkey = w.lkey;
@@ -185,7 +176,8 @@ static int make_client(struct bench *b)
 	};
 	int r;
 
-	r = rnic_block_init(&b->client, rnic_device_pd(b->dev), b->arena, size, REQUEST, size - REQUEST);
+	r = rnic_block_init(
+		&b->client, rnic_device_pd(b->on->dev), b->on->arena, size, REQUEST, size - REQUEST);
 	if (r == 0)
 		r = rnic_cq_init(&b->client_cq, &b->client, &cq);
 	if (r == 0)
@@ -240,12 +232,12 @@ static int make_queues(struct bench *b)
 	int r;
 
 	r = queue_layout_make(b->img, loop_size_of(p, LOOP_RATE, &loop) ? &loop : NULL, false, SLOTS,
-		1u << rnic_device_caps(b->dev)->log_max_qp_wqebbs, &b->layout);
+		1u << rnic_device_caps(b->on->dev)->log_max_qp_wqebbs, &b->layout);
 	if (r < 0)
 		return r;
 	reply.cqes_off = (b->layout.size + PAGE - 1) / PAGE * PAGE;
 	reply.db_off = reply.cqes_off + PAGE;
-	r = rnic_block_init(&b->block, rnic_device_pd(b->dev), b->arena, reply.cqes_off + 2 * PAGE,
+	r = rnic_block_init(&b->block, rnic_device_pd(b->on->dev), b->on->arena, reply.cqes_off + 2 * PAGE,
 		b->layout.code_off, b->layout.code_size);
 	if (r == 0)
 		r = rnic_cq_init(&b->reply_cq, &b->block, &reply);
@@ -280,8 +272,8 @@ static int start(struct bench *b)
 	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
 	if (r == 0)
-		r = master_qp_enable(&b->master, b->qp[0].qpn, chain_start_index(b->img));
-	return r == 0 && b->loop ? session_loop_start(b->loop, &b->master) : r;
+		r = master_qp_enable(&b->on->master, b->qp[0].qpn, chain_start_index(b->img));
+	return r == 0 && b->loop ? session_loop_start(b->loop, &b->on->master) : r;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
@@ -516,17 +508,16 @@ static void print_result(struct bench *b, bool answered, FILE *out)
 
 int reddnc_run(const struct reddnc_run *run, FILE *out)
 {
-	CLEANUP(bench_deinit) struct bench b = {.run = run, .img = run->program->image};
+	CLEANUP(bench_deinit) struct bench b = {.run = run, .img = run->program->image, .on = run->on};
 	uint8_t request[CHAIN_MAX_ARG];
+	char why[FIT_WHY];
 	int r;
 
-	log_init(LOG_WARNING);
 	r = compose(&b, request);
 	if (r)
 		return r;
-	if (rnic_arena_new(&b.arena, ARENA) < 0 || rnic_device_open(&b.dev, run->device, NULL) < 0 ||
-		master_qp_init(&b.master, rnic_device_pd(b.dev), b.arena, NULL) < 0)
-		return EX_UNAVAILABLE;
+	if (fit_check(run->program, false, rnic_device_caps(run->on->dev), why) < 0)
+		return TOOL_FAIL(EX_UNAVAILABLE, "%s cannot run it: %s", rnic_device_name(run->on->dev), why);
 	r = open_regions(&b);
 	if (r)
 		return r;

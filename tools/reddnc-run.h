@@ -7,6 +7,7 @@
 #define TOOLS_REDDNC_RUN_H
 
 #include "reddnd/program/program.h"
+#include "tools/reddnc-device.h"
 
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ struct reddnc_run {
 	char **args;      /* words, NULL-terminated */
 	struct reddnc_region region[PROGRAM_MAX_REGIONS];
 	unsigned nregions;
-	const char *device; /* "": the only one there is */
+	struct reddnc_device *on; /* the device, for which it was compiled */
 	unsigned timeout_ms;
 	bool json;
 	bool progress; /* of a loop without a bound: on stderr, every second */

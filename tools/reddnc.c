@@ -30,7 +30,7 @@ struct options {
 	unsigned nset;
 	struct program_target target;
 	struct reddnc_run run;
-	const char *output, *clock;
+	const char *output, *clock, *device;
 	struct costs costs; /* of the clock */
 	bool json;
 };
@@ -390,7 +390,7 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			good = take_group(o, optarg);
 			break;
 		case 'd':
-			o->run.device = optarg;
+			o->device = optarg;
 			break;
 		case 'h':
 			usage();
@@ -436,7 +436,8 @@ static int each(const struct command *c, const struct options *o, char **args, F
 
 int main(int argc, char **argv)
 {
-	struct options o = {.target = {.masked_atomics = true}, .run = {.device = "", .timeout_ms = 1000}};
+	struct options o = {.target = {.masked_atomics = true}, .run = {.timeout_ms = 1000}, .device = ""};
+	CLEANUP(reddnc_device_close) struct reddnc_device device = {0};
 	const struct command *c;
 	int r = parse(argc, argv, "+" LETTERS, &o);
 	FILE *out = stdout;
@@ -461,6 +462,12 @@ int main(int argc, char **argv)
 	if (optind == argc || (!c->many && c->run != run_run && optind + 1 != argc)) {
 		fprintf(stderr, "usage: reddnc %s %s\n", c->subcommand.name, c->subcommand.args);
 		return EX_USAGE;
+	}
+	if (c->run == run_run) {
+		r = reddnc_device_open(&device, o.device, &o.target);
+		if (r)
+			return r;
+		o.run.on = &device;
 	}
 	if (o.output && !(out = fopen(o.output, "we")))
 		return TOOL_FAIL(EX_CANTCREAT, "%s: %s", o.output, strerror(errno));

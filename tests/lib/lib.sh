@@ -80,14 +80,6 @@ value = next(d["facts"][sys.argv[1]]["value"] for d in json.load(sys.stdin) if d
 print(value if isinstance(value, str) else json.dumps(value))' "$1"
 }
 
-# for_device: sets $target, the options by which reddnc compiles for the device
-for_device()
-{
-	# shellcheck disable=SC2034 # used by tests
-	target=(-G "$(fact managed.fetch)")
-	[[ $(fact has.masked_atomics) == true ]] || target+=(-M)
-}
-
 # able WORDS FACT...: true if the device has these facts. If not, prints that the test leaves out what WORDS say, and why.
 able()
 {

@@ -102,7 +102,6 @@ offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"
   { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; }"
 
 nic_options=(--seed "$seed")
-for_device
 start_nic
 start_reddnd "$(settings "$offloads")"
 daemon=$(program_of "$reddnd") || exit
@@ -264,7 +263,7 @@ stop_reddnd
 
 run() # ARGUMENTS...
 {
-	on_nic run.log "$REDDNC" "${target[@]}" run "$@"
+	on_nic run.log "$REDDNC" run "$@"
 }
 run -j -r "array=$memory/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
 python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answered"] and d["reply"] == "80bb000000000000" and 5900 < d["loop"]["iterations"] < 6000))' <"$work/run.log" ||

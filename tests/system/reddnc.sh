@@ -65,12 +65,23 @@ for line in '^hash_get: 12 work requests' 'because' '^ +[0-9]+ \| .*hit: write h
 done
 ok "explain prints the work requests of the hash get"
 
-for_device
+bash -n <("$REDDNC" --bash-completion) || fail "bash does not accept the completion"
+
 start_nic
+if ! able "programs on a device" has.devx; then
+	rc=0
+	on_nic run.log "$REDDNC" run -r "words=$work/none" "$programs/counter.rdn" 8 5 || rc=$?
+	[[ $rc -eq 69 ]] || fail "exit status $rc without DEVX" "$work/run.log"
+	grep -q 'cannot open mlx5_0 for direct commands (DEVX); its firmware may need UCTX_EN=1' "$work/run.log" ||
+		fail "the firmware option is not named" "$work/run.log"
+	ok "a device without DEVX is refused, with the firmware option"
+	done_testing
+	exit
+fi
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 run() # ARGUMENTS...: reddnc run on the NIC, into run.log
 {
-	on_nic run.log "$REDDNC" "${target[@]}" run "$@"
+	on_nic run.log "$REDDNC" run "$@"
 }
 
 # tickets end at number 4: 3, 4, then none
@@ -86,6 +97,35 @@ assert d["answered"] and (str(number) if sold else "none") == sys.argv[2], d' "$
 done
 [[ $(od -An -tu8 -j8 -N8 "$memory/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
 ok "a counter with a limit, run four times"
+
+# it finds out what the device does; what the device does not do cannot be asked for
+wish() # WORDS OPTION...: it is refused with WORDS, or runs if they are empty
+{
+	local words=$1 rc=0
+	shift
+
+	run "$@" -r "words=$memory/words" "$programs/counter.rdn" 8 5 || rc=$?
+	[[ $rc -eq $([[ -n $words ]] && echo 69 || echo 0) ]] || fail "$*: exit status $rc" "$work/run.log"
+	grep -qE -- "$words" "$work/run.log" || fail "$*: no message" "$work/run.log"
+	ok "$*: ${words:-runs}"
+}
+words=
+[[ $(fact checks.index) == false ]] || words='mlx5_0 checks the indices of WQEs; leave out --direct$'
+wish "$words" -D
+words=
+[[ $(fact checks.sync_fence) == true ]] || words='a SEND_EN of mlx5_0 does not heed its fence; leave out --fenced-enables$'
+wish "$words" -F
+words='' bytes=$(fact managed.fetch)
+[[ $bytes -eq 64 ]] || words="mlx5_0 fetches $bytes bytes of a queue together; leave out --fetch-group\$"
+wish "$words" -G 64
+wish '' -G 512
+wish '' -M
+if [[ $(fact has.masked_atomics) == false ]]; then
+	run -r "array=$memory/words" "$programs/while-recycled.rdn" 0 8 && fail "a loop without a bound, without masked atomics" "$work/run.log"
+	grep -q 'mlx5_0 cannot run it: the device has no masked fetch-and-add, without which there are no loops without a bound' "$work/run.log" ||
+		fail "no message" "$work/run.log"
+	ok "what the device lacks is named"
+fi
 run -r "words=$memory/words" "$programs/counter.rdn" 8 6 || fail "counter" "$work/run.log"
 grep -qE '^ +was .* nop' "$work/run.log" || fail "no work request became a NOP" "$work/run.log"
 ok "the result of each work request"
@@ -142,5 +182,4 @@ grep -qE 'step .* failed: ' "$work/run.log" || fail "no message" "$work/run.log"
 grep -E ' (write|write_imm) ' "$work/run.log" | grep -qv nop && fail "a write to the slot after a failure" "$work/run.log"
 ok "no write to the slot after a failure in another queue"
 
-bash -n <("$REDDNC" --bash-completion) || fail "bash does not accept the completion"
 done_testing
