@@ -2,33 +2,12 @@
 /* Tokens: forged, with a flipped bit, for another request, connection or time, and replayed. */
 #include "protocol/token.h"
 #include "tests/hostile/hostile.h"
-#include "util/address.h"
 #include "util/array.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* Of a client that raw_prepare() has prepared */
-static struct token_ends ends_of(const struct raw_client *c)
-{
-	struct token_ends ends = {.port = ntohs(rdma_get_dst_port(c->id)), .client_qpn = c->id->qp->qp_num};
-
-	address_read(rdma_get_local_addr(c->id), ends.client);
-	address_read(rdma_get_peer_addr(c->id), ends.server);
-	raw_need(c->id->route.num_paths > 0, "no path");
-	memcpy(ends.gid, c->id->route.path_rec[0].sgid.raw, sizeof(ends.gid));
-	return ends;
-}
-
-static void sign(struct raw_client *c, const struct token_key *key)
-{
-	const struct token_ends ends = ends_of(c);
-
-	token_make(key, &c->req, &ends, (uint64_t)time(NULL), c->req.token);
-}
 
 /* Connects with c->req, and is done with @c. True if it is accepted, false if it is refused with an access
  * error */
@@ -57,7 +36,7 @@ static void try_forged(const struct token_key *key)
 	}
 	for (unsigned bit = 0; bit < 64; bit++) {
 		hostile_prepare(&c);
-		sign(&c, key);
+		raw_sign(&c, key);
 		c.req.token[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		raw_need(!is_accepted(&c), "a token with a wrong bit is good");
 	}
@@ -85,13 +64,13 @@ static void try_other_uses(const struct token_key *key)
 
 	for (size_t i = 0; i < COUNT(requests); i++) {
 		hostile_prepare(&c);
-		sign(&c, key);
+		raw_sign(&c, key);
 		((uint8_t *)&c.req)[requests[i]] ^= 4;
 		raw_need(!is_accepted(&c), "a token is good for another request");
 	}
 	for (size_t i = 0; i < COUNT(others); i++) {
 		hostile_prepare(&c);
-		ends = ends_of(&c);
+		ends = raw_ends(&c);
 		((uint8_t *)&ends)[others[i].at] ^= 1;
 		token_make(key, &c.req, &ends, (uint64_t)time(NULL), c.req.token);
 		raw_need(!is_accepted(&c), others[i].what);
@@ -100,7 +79,7 @@ static void try_other_uses(const struct token_key *key)
 		if (windows >= -2 && windows <= 2) /* valid, or valid soon */
 			continue;
 		hostile_prepare(&c);
-		ends = ends_of(&c);
+		ends = raw_ends(&c);
 		token_make(
 			key, &c.req, &ends, (uint64_t)(time(NULL) + windows * TOKEN_WINDOW_S), c.req.token);
 		raw_need(!is_accepted(&c), "a token is good at another time");
@@ -113,7 +92,7 @@ static void try_replay(const struct token_key *key)
 	struct raw_client owner, replay;
 
 	hostile_prepare(&owner);
-	sign(&owner, key);
+	raw_sign(&owner, key);
 	raw_start(&owner);
 	hostile_prepare(&replay);
 	replay.req = owner.req;
@@ -132,7 +111,7 @@ static void try_in_the_name_of_another(const struct token_key *key)
 	struct rdma_cm_id *id;
 
 	hostile_prepare(&owner);
-	sign(&owner, key);
+	raw_sign(&owner, key);
 	hostile_prepare(&replay);
 	id = hostile_half_open(&replay, owner.id->qp->qp_num, &owner.req, sizeof(owner.req));
 	raw_need(raw_event(&replay, RAW_PATIENCE_MS) == RDMA_CM_EVENT_CONNECT_RESPONSE,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/lib/raw-client.h"
 
+#include "util/address.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MEMORY = RAW_DEPTH * RAW_SLOT + RAW_REQUEST };
@@ -86,6 +89,24 @@ void raw_prepare(struct raw_client *c, const char *address, const char *port, co
 		.slot_size = htobe32(RAW_SLOT),
 	};
 	memcpy(c->req.offload, offload, strnlen(offload, sizeof(c->req.offload)));
+}
+
+struct token_ends raw_ends(const struct raw_client *c)
+{
+	struct token_ends ends = {.port = ntohs(rdma_get_dst_port(c->id)), .client_qpn = c->id->qp->qp_num};
+
+	address_read(rdma_get_local_addr(c->id), ends.client);
+	address_read(rdma_get_peer_addr(c->id), ends.server);
+	raw_need(c->id->route.num_paths > 0, "no path");
+	memcpy(ends.gid, c->id->route.path_rec[0].sgid.raw, sizeof(ends.gid));
+	return ends;
+}
+
+void raw_sign(struct raw_client *c, const struct token_key *key)
+{
+	const struct token_ends ends = raw_ends(c);
+
+	token_make(key, &c->req, &ends, (uint64_t)time(NULL), c->req.token);
 }
 
 int raw_connect(struct raw_client *c, const void *data, size_t size)

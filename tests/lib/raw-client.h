@@ -9,7 +9,7 @@
 #ifndef TESTS_LIB_RAW_CLIENT_H
 #define TESTS_LIB_RAW_CLIENT_H
 
-#include "protocol/wire.h"
+#include "protocol/token.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -43,6 +43,9 @@ void raw_need(bool ok, const char *what);
 /** Does everything before connecting. @port: text. */
 void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload);
 void raw_finish(struct raw_client *c);
+/** Of a prepared client: what tokens are made for, and a token of @c->req as it is now. */
+struct token_ends raw_ends(const struct raw_client *c);
+void raw_sign(struct raw_client *c, const struct token_key *key);
 
 /** Connects with @size bytes of private data at @data. Returns the event that answers, or -1 without one. */
 int raw_connect(struct raw_client *c, const void *data, size_t size);

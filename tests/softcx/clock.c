@@ -7,9 +7,9 @@
  * device to the other take so many ticks, every time.
  */
 #include "util/clock.h"
+#include "tests/lib/rc.h"
 
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,6 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	uint8_t *mem;
-	union ibv_gid gid;
 	uint64_t khz;
 };
 
@@ -52,7 +51,6 @@ static void open_end(struct end *e, struct ibv_device *device)
 	memset(e->mem, 0, 4096);
 	CHECK((e->mr = ibv_reg_mr(e->pd, e->mem, 4096,
 		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)));
-	CHECK(ibv_query_gid(e->ctx, 1, 1, &e->gid) == 0);
 	struct ibv_qp_init_attr qp = {.send_cq = ibv_cq_ex_to_cq(e->cq),
 		.recv_cq = ibv_cq_ex_to_cq(e->cq),
 		.cap = {.max_send_wr = 4,
@@ -67,29 +65,13 @@ static void open_end(struct end *e, struct ibv_device *device)
 
 static void connect_to(const struct end *e, const struct end *to)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.path_mtu = IBV_MTU_4096,
-		.dest_qp_num = to->qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.max_rd_atomic = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.ah_attr = {.is_global = 1,
-			.port_num = 1,
-			.grh = {.dgid = to->gid, .sgid_index = 1, .hop_limit = 1}}};
+	struct rc port = {.ctx = to->ctx};
+	struct rc_peer peer;
 
-	CHECK(ibv_modify_qp(
-		      e->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
-	a.qp_state = IBV_QPS_RTR;
-	CHECK(ibv_modify_qp(e->qp, &a,
-		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
-	a.qp_state = IBV_QPS_RTS;
-	CHECK(ibv_modify_qp(e->qp, &a,
-		      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			      IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	rc_query_port(&port);
+	port.mr = to->mr;
+	peer = rc_self(&port, to->qp);
+	rc_connect(e->qp, &peer);
 }
 
 static void close_end(struct end *e)

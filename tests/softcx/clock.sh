@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Timestamps: of the machine's clock, and of a modelled one.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
 
+gid=
+! able "an address of RoCE" port.link=Ethernet || gid="-g 1"
 run=(--devices 2)
 
 on_nic machine.log --dir "$work/nic-machine" "${run[@]}" "$CLOCK" machine || fail "timestamps without --clock" "$work/machine.log"
@@ -29,7 +30,7 @@ ok "a NIC has one clock"
 
 for n in 1 2; do
 	free_port
-	tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port $address"
+	tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong $gid -s 64 -n 100 -t -p $port" "ibv_rc_pingpong $gid -s 64 -n 100 -t -p $port $address"
 	# the way there and back, of 1.6 us less half of the network each, and 0.32 for data that are not inline
 	grep -q 'Max receive completion clock cycles = 359[34]$' "$work/client.log" || fail "pingpong $n" "$work/client.log"
 done
@@ -37,7 +38,7 @@ ok "ibv_rc_pingpong -t: 3.59 us for a message of 64 bytes and its answer"
 
 free_port
 server_on+=(--think 10)
-tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port" "ibv_rc_pingpong -g 1 -s 64 -n 100 -t -p $port $address"
+tcp_pair "ibv_rc_pingpong -t" "$port" "ibv_rc_pingpong $gid -s 64 -n 100 -t -p $port" "ibv_rc_pingpong $gid -s 64 -n 100 -t -p $port $address"
 grep -q 'Max receive completion clock cycles = 1359[34]$' "$work/client.log" || fail "--think 10" "$work/client.log"
 ok "--think 10: 10 us more"
 done_testing

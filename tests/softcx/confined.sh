@@ -59,7 +59,7 @@ on_nic log "$DEVICE_TEST" || fail "device files" "$work/log"
 ok "device files"
 on_nic log "$MEMORY_TEST" || fail "all kinds of memory" "$work/log"
 ok "memory of every kind, stacks included"
-if able "queues made by DEVX" has.devx has.forced_loopback; then
+if able "queues made by DEVX" has.devx; then
 	on_nic log "$DEVX_TEST" || fail "queues made by DEVX" "$work/log"
 	ok "queues made by DEVX, in shared anonymous memory"
 fi

@@ -18,7 +18,7 @@
 			rc_die("line %d: %s", __LINE__, #cond);                                              \
 	} while (0)
 
-enum { BYTES = 65536, HALF = BYTES / 2, PORT = 1, GID_INDEX = 1, TARGETS = 2 };
+enum { BYTES = 65536, HALF = BYTES / 2, PORT = 1, TARGETS = 2 };
 
 static struct rc rc;
 static struct ibv_ah *ah;
@@ -35,7 +35,10 @@ static struct ibv_ah_attr self(void)
 {
 	return (struct ibv_ah_attr){.is_global = 1,
 		.port_num = PORT,
-		.grh = {.dgid = rc.gid, .sgid_index = GID_INDEX, .hop_limit = 64}};
+		.dlid = rc.port.lid,
+		.grh = {.dgid = rc.gid,
+			.sgid_index = rc.port.link_layer == IBV_LINK_LAYER_ETHERNET,
+			.hop_limit = 64}};
 }
 
 static void new_target(struct target *t, uint64_t key)

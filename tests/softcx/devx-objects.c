@@ -2,10 +2,12 @@
 /*
  * devx-objects.c - keys and scheduling elements through the ordinary libmlx5: to be run under `softcx run`.
  *
- * A queue connected to itself writes through a key that DEVX made over a umem, at a rate that
- * mlx5dv_sched_leaf sets. Exits 0 when everything went as promised, else 1 after a line about the failure.
+ * A queue connected to itself writes through a key that DEVX made over a umem; with the argument "rates", at
+ * a rate that mlx5dv_sched_leaf sets. Exits 0 when everything went as promised, else 1 after a line about the
+ * failure.
  */
 #include "mlx5/prm.h"
+#include "tests/lib/rc.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -55,32 +57,13 @@ static void open_device(void)
 
 static void connect_queue(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = cq,
-		.recv_cq = cq,
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct rc rc = {.ctx = ctx, .pd = pd, .cq = cq, .mr = mr};
+	struct rc_peer self;
 
-	CHECK((qp = ibv_create_qp(pd, &init)));
-	CHECK(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-		0);
-	a.qp_state = IBV_QPS_RTR;
-	a.path_mtu = IBV_MTU_1024;
-	a.dest_qp_num = qp->qp_num;
-	a.max_dest_rd_atomic = 1;
-	a.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh.hop_limit = 1};
-	CHECK(ibv_query_gid(ctx, 1, 0, &a.ah_attr.grh.dgid) == 0);
-	CHECK(ibv_modify_qp(qp, &a,
-		      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
-	a.qp_state = IBV_QPS_RTS;
-	a.timeout = 10;
-	a.retry_cnt = 1;
-	a.max_rd_atomic = 1;
-	CHECK(ibv_modify_qp(qp, &a,
-		      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			      IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	rc_query_port(&rc);
+	qp = rc_qp(&rc, 64);
+	self = rc_self(&rc, qp);
+	rc_connect(qp, &self);
 }
 
 static void post_write(uint32_t rkey, uint64_t remote, uint32_t len)
@@ -204,7 +187,7 @@ static void limit(uint32_t key)
 	CHECK(mlx5dv_sched_node_destroy(root) == 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct mlx5dv_devx_umem *umem;
 	struct mlx5dv_devx_obj *obj;
@@ -213,8 +196,10 @@ int main(void)
 	open_device();
 	connect_queue();
 	key = key_over_umem(&umem, &obj);
-	use_key(key);
-	limit(key);
+	if (argc > 1 && strcmp(argv[1], "rates") == 0)
+		limit(key);
+	else
+		use_key(key);
 	CHECK(mlx5dv_devx_umem_dereg(umem) != 0); /* the key needs it */
 	CHECK(mlx5dv_devx_obj_destroy(obj) == 0);
 	CHECK(mlx5dv_devx_umem_dereg(umem) == 0);

@@ -98,14 +98,47 @@ static void open_device(void)
 	CHECK(mlx5dv_devx_query_eqn(ctx, 0, &eqn) == 0, "%s", strerror(errno));
 }
 
-static bool has_cross_channel(void)
+static uint64_t cap(enum prm_cap_type page, unsigned bit, unsigned width)
 {
 	uint8_t in[PRM_SIZE_query_hca_cap_in] = {0}, out[PRM_SIZE_query_hca_cap_out] = {0};
 
 	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_HCA_CAP);
-	prm_set(in, PRM_in_op_mod, PRM_CAP_GENERAL << 1 | 1);
+	prm_set(in, PRM_in_op_mod, page << 1 | 1);
 	CHECK(mlx5dv_devx_general_cmd(ctx, in, sizeof(in), out, sizeof(out)) == 0, "%s", strerror(errno));
-	return prm_get(out + PRM_query_hca_cap_out_capability_byte, PRM_cmd_hca_cap_cd);
+	return prm_get(out + PRM_query_hca_cap_out_capability_byte, bit, width);
+}
+
+/* To the port itself by its IPv4 address, which GID 1 of RoCE has */
+static void set_own_address(uint8_t *ads)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 64}};
+	struct mlx5dv_ah av;
+	struct mlx5dv_obj obj = {.ah.out = &av};
+
+	CHECK(ibv_query_gid(ctx, 1, 1, &attr.grh.dgid) == 0, "%s", strerror(errno));
+	obj.ah.in = ibv_create_ah(mr->pd, &attr);
+	CHECK(obj.ah.in && mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0, "%s", strerror(errno));
+	memcpy(ads + PRM_ads_rmac_47_32_byte, av.av->rmac, sizeof(av.av->rmac));
+	prm_set(ads, PRM_ads_udp_sport, be16toh(av.av->rlid));
+	prm_set(ads, PRM_ads_src_addr_index, attr.grh.sgid_index);
+	prm_set(ads, PRM_ads_hop_limit, attr.grh.hop_limit);
+	memcpy(ads + PRM_ads_rgid_rip_byte, attr.grh.dgid.raw, sizeof(attr.grh.dgid.raw));
+	CHECK(ibv_destroy_ah(obj.ah.in) == 0, "%s", strerror(errno));
+}
+
+/* To the port itself, in the way that the device has */
+static void set_loopback(uint8_t *ads)
+{
+	struct ibv_port_attr port;
+
+	CHECK(ibv_query_port(ctx, 1, &port) == 0, "%s", strerror(errno));
+	if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
+		prm_set(ads, PRM_ads_rlid, port.lid);
+	else if (cap(PRM_CAP_ROCE, PRM_roce_cap_fl_rc_qp_when_roce_enabled))
+		prm_set(ads, PRM_ads_fl, 1);
+	else
+		set_own_address(ads);
+	prm_set(ads, PRM_ads_vhca_port_num, 1);
 }
 
 static struct cq cq_new(uint64_t off, uint64_t db_off)
@@ -178,8 +211,7 @@ static void qp_step(const struct qp *qp, uint16_t opcode)
 	prm_set(qpc, PRM_qpc_min_rnr_nak, 12);
 	prm_set(qpc, PRM_qpc_log_sra_max, 4);
 	prm_set(qpc, PRM_qpc_log_rra_max, 4);
-	prm_set(ads, PRM_ads_fl, 1);
-	prm_set(ads, PRM_ads_vhca_port_num, 1);
+	set_loopback(ads);
 	prm_set(ads, PRM_ads_ack_timeout, 14);
 	r = mlx5dv_devx_obj_modify(qp->obj, in, sizeof(in), out, sizeof(out));
 	CHECK(r == 0, "command %x: %s, syndrome %llx", opcode, strerror(errno),
@@ -316,11 +348,11 @@ int main(void)
 	uint16_t completion[] = {0};
 	struct cq master_cq, worker_cq;
 	struct qp master, worker;
-	uint64_t *data, *old;
+	uint64_t *data, *old, was;
 	int fd;
 
 	open_device();
-	CHECK(has_cross_channel(), "the device reports no cross-channel queues");
+	CHECK(cap(PRM_CAP_GENERAL, PRM_cmd_hca_cap_cd), "the device reports no cross-channel queues");
 	data = (uint64_t *)(arena + DATA);
 	old = data + 16;
 	master_cq = cq_new(MASTER_CQ, 0);
@@ -367,7 +399,8 @@ int main(void)
 	check_eventfd(fd);
 	await_cqe(&worker_cq, 0);
 	await_cqe(&worker_cq, 1);
-	CHECK(data[1] == 99 && *old == 42, "data %llu, old %llu", (unsigned long long)data[1],
+	was = cap(PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_req_8B_endianness_mode) ? *old : be64toh(*old);
+	CHECK(data[1] == 99 && was == 42, "data %llu, old %llu", (unsigned long long)data[1],
 		(unsigned long long)*old);
 
 	CHECK(mlx5dv_devx_obj_destroy(worker_cq.obj) != 0, "a CQ went away under its QP");

@@ -3,7 +3,6 @@
 # softcx fuzz: finds the seed that breaks a wrong program and explains it, and finds none for the corrected program.
 # And the NIC that softcx run starts ends when it should.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
 
 : "${UNFENCED:?set UNFENCED to the path of the program without a fence}"
 # of a hundred runs

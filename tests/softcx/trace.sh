@@ -3,7 +3,6 @@
 # Reports of the softcx tool: the trace of known programs, every object, and the objects that a program left behind.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs port.link=Ethernet
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -208,30 +207,34 @@ while at < len(data):
     at += length' "$1"
 }
 
-trace out --pcapng "$work/trace.pcapng"
-free_port
-tcp=$port
-tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
-free_port
-tcp=$port
-tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
-end_trace out
-packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
-diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
+for_wireshark()
+{
+	trace out --pcapng "$work/trace.pcapng"
+	free_port
+	tcp=$port
+	tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
+	free_port
+	tcp=$port
+	tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
+	end_trace out
+	packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
+	diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
       6 4791 10 False
       5 4791 20 True
 END
-ok "the packets of a trace"
+	ok "the packets of a trace"
 
-trace out --show all --pcapng "$work/events.pcapng"
-free_port
-tcp=$port
-tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
-end_trace out
-[[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
-grep -aqE 'MESSAGE=.* CQ [0-9]+ CQE [0-9]+ of QP .*: SEND received' "$work/events.pcapng" || fail "the CQEs are not in the file"
-[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
-ok "packets, RECVs and CQEs for Wireshark"
+	trace out --show all --pcapng "$work/events.pcapng"
+	free_port
+	tcp=$port
+	tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
+	end_trace out
+	[[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
+	grep -aqE 'MESSAGE=.* CQ [0-9]+ CQE [0-9]+ of QP .*: SEND received' "$work/events.pcapng" || fail "the CQEs are not in the file"
+	[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
+	ok "packets, RECVs and CQEs for Wireshark"
+}
+! able "packets for Wireshark, which are those of RoCE" port.link=Ethernet || for_wireshark
 
 # ---- a reader that does not read
 

@@ -4,7 +4,6 @@
 # results. Each run samples the speed of the processor for at least 0.2 s (get_cpu_mhz() in get_clock.c), and -a does so for each
 # size. Most runs therefore have one size, and all sizes take turns.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
 
 two_hosts
 start_nic

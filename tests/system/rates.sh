@@ -10,14 +10,18 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/reddnd.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
-needs port.link=Ethernet
 modes=(plain)
 able "recycled offloads" "${recycling[@]}" && modes+=(lap)
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${IDLE_CLIENTS:?}"
 
+# Tenants are known by their keys: an address means nothing on InfiniBand.
 bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
 {
-	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --verify --keys "$work/keys" --count "$4" --depth 8 --port "$port" "$address" "$3"
+	local token=()
+
+	[[ ! -f $work/key.$2 ]] || token=(--token-file "$work/key.$2")
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --verify --keys "$work/keys" --count "$4" --depth 8 "${token[@]}" \
+		--port "$port" "$address" "$3"
 }
 
 # the monotonic clock
@@ -73,16 +77,20 @@ has_session() # OFFLOAD
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/keys"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+for host in b c d; do
+	printf 'the key of host %s\n' "$host" >"$work/key.$host"
+	chmod 600 "$work/key.$host"
+done
 nic_options=(--hosts "a,b,c,d")
 start_nic
 server_on=(--host a)
 start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );
-tenants = ( { name = \"slow\"; networks = [ \"127.1.0.1\" ]; rate = 400; burst = 20; },
-  { name = \"each\"; networks = [ \"127.2.0.1\" ]; session_rate = 300; session_burst = 10; },
-  { name = \"thin\"; networks = [ \"127.3.0.1\" ]; bytes_rate = 24000; session_bytes_rate = 20000; },
-  { name = \"free\"; networks = [ \"127.0.0.1\" ]; } );"
+tenants = ( { name = \"slow\"; key = \"$work/key.b\"; rate = 400; burst = 20; },
+  { name = \"each\"; key = \"$work/key.c\"; session_rate = 300; session_burst = 10; },
+  { name = \"thin\"; key = \"$work/key.d\"; bytes_rate = 24000; session_bytes_rate = 20000; },
+  { name = \"free\"; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 # slowed in both modes; every request gets its right answer
@@ -145,9 +153,9 @@ for offload in "${modes[@]}"; do
 	sleep 1
 	ctl limit thin --bytes 1 || fail "no limit" "$work/ctl.err"
 	for _ in 1 2 3; do
-		on_nic idle.log --host d "$IDLE_CLIENTS" "$address" "$port" "$offload" 1 || fail "no idle client" "$work/idle.log" "$work/reddnd.log"
+		on_nic idle.log --host d "$IDLE_CLIENTS" "$address" "$port" "$offload" "$work/key.d" 1 || fail "no idle client" "$work/idle.log" "$work/reddnd.log"
 	done
-	on_nic get.log --host d "$REDDN" get --timeout 20000 --port "$port" "$address" "$offload" alice ||
+	on_nic get.log --host d "$REDDN" get --timeout 20000 --token-file "$work/key.d" --port "$port" "$address" "$offload" alice ||
 		fail "$offload: clients that left keep the credits" "$work/get.log" "$work/reddnd.log"
 	ok "$offload: clients that leave without a request give back their credits"
 done
@@ -159,7 +167,7 @@ clients=12
 for offload in "${modes[@]}"; do
 	ctl limit slow --rate 400 --burst "$burst" || fail "no limit" "$work/ctl.err"
 	rm -f "$work/go"
-	background idle.log --host b "$IDLE_CLIENTS" "$address" "$port" "$offload" "$clients" 8 "$work/go"
+	background idle.log --host b "$IDLE_CLIENTS" "$address" "$port" "$offload" "$work/key.b" "$clients" 8 "$work/go"
 	until_true grep -q connected "$work/idle.log" || fail "no idle clients" "$work/idle.log" "$work/reddnd.log"
 	sleep 1
 	before=$(requests slow)
