@@ -479,6 +479,14 @@ const struct queue_layout *offload_layout(const struct offload *o, unsigned dept
 	return &o->layouts[log_slots(o, depth)];
 }
 
+const struct queue_layout *offload_layout_of(const struct offload *o, unsigned slots)
+{
+	for (unsigned i = 0; o->layouts && slots && i < LAYOUTS; i++)
+		if (o->layouts[i].slots == slots)
+			return &o->layouts[i];
+	return NULL;
+}
+
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)
 {
 	return o->conf->recycled ? 0 : chain_ring_wqes(&o->img->queue[0], slots);
@@ -506,6 +514,18 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 		env->region[i].rkey = w.rkey;
 	}
 	return r;
+}
+
+void offload_window_slots(
+	const struct offload *o, struct rnic_pd *pd, const struct ledger_slot *slots[CHAIN_MAX_WINDOWS])
+{
+	struct rnic_window w;
+
+	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
+		slots[i] = i < o->program->nregions && region_window(o->bound[i].region, pd, o->bound[i].part,
+							       o->bound[i].writable, &w) == 0
+				   ? w.slot
+				   : NULL;
 }
 
 bool offload_is_bound(const struct offload *o, struct rnic_pd *pd)

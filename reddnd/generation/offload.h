@@ -61,6 +61,8 @@ bool offload_uses(const struct offload *o, const struct region *r);
 unsigned offload_slots(const struct offload *o, unsigned depth);
 /** Layout of the queues of a session with @depth, at most depth_max. */
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
+/** The same of a session with so many instances; NULL: this offload has none. */
+const struct queue_layout *offload_layout_of(const struct offload *o, unsigned slots);
 /** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */
@@ -68,6 +70,10 @@ uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
 /** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
  * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
+
+/** The slots of these windows in the ledger, by region; NULL for what is in none. After offload_bind(). */
+void offload_window_slots(
+	const struct offload *o, struct rnic_pd *pd, const struct ledger_slot *slots[CHAIN_MAX_WINDOWS]);
 
 /** True if the windows for @pd are registered. */
 bool offload_is_bound(const struct offload *o, struct rnic_pd *pd);

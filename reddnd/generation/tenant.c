@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void tenant_free(struct tenant *t)
 {
@@ -24,6 +25,43 @@ static void tenant_free(struct tenant *t)
 }
 
 DEFINE_CLEANUP(struct tenant *, tenant_free)
+
+/* The PD that a daemon before this one had for the tenant: keys and queues of sessions that go on are in it
+ */
+static struct ledger_slot *find_inherited(const struct ledger *ledger, const char *name)
+{
+	struct ledger_slot *slot = NULL;
+
+	while (ledger && (slot = ledger_unclaimed(ledger, LEDGER_TENANT, slot)))
+		if (strcmp(slot->name, name) == 0)
+			return slot;
+	return NULL;
+}
+
+static int get_pd(struct tenant *t, struct rnic_device *dev)
+{
+	struct ledger *ledger = rnic_device_ledger(dev);
+	struct ledger_slot *slot = find_inherited(ledger, t->name);
+	int r;
+
+	if (slot) {
+		r = rnic_pd_adopt(&t->pd, dev, slot);
+		if (r < 0)
+			return r;
+		ledger_claim(ledger, slot);
+		t->slot = slot;
+		return 0;
+	}
+	r = rnic_device_take_slot(dev, LEDGER_TENANT, &t->slot);
+	if (r < 0)
+		return log_errno(r, "no room for tenant %s", t->name);
+	if (t->slot)
+		ledger_set_name(t->slot->name, t->name);
+	r = rnic_pd_new(&t->pd, dev, t->slot);
+	if (r < 0)
+		rnic_device_drop_slot(dev, t->slot);
+	return r;
+}
 
 int tenant_get(struct tenant **out, struct tenant **all, const char *name, struct rnic_device *dev,
 	struct rnic_arena *arena)
@@ -42,16 +80,9 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 	if (!new)
 		return -ENOMEM;
 	snprintf(new->name, sizeof(new->name), "%s", name);
-	r = rnic_device_take_slot(dev, LEDGER_TENANT, &new->slot);
-	if (r < 0)
-		return log_errno(r, "no room for tenant %s", name);
-	if (new->slot)
-		ledger_set_name(new->slot->name, name);
-	r = rnic_pd_new(&new->pd, dev, new->slot);
-	if (r < 0)
-		rnic_device_drop_slot(dev, new->slot);
+	r = get_pd(new, dev);
 	if (r == 0)
-		r = master_qp_init(&new->master, new->pd, arena, new->slot);
+		r = master_qp_init(&new->master, new->pd, arena);
 	if (r < 0)
 		return r;
 	if (new->slot)
@@ -105,6 +136,14 @@ static uint64_t left(uint64_t quota, uint64_t used)
 	return used < quota ? quota - used : 0;
 }
 
+void tenant_charge_heir(struct tenant *t, const struct tenant_charge *c)
+{
+	t->sessions++;
+	t->depth += c->depth;
+	t->queue_bytes += c->queue_bytes;
+	t->slot_bytes += c->slot_bytes;
+}
+
 bool tenant_charge(
 	struct tenant *t, const struct tenant_charge *c, uint64_t now_us, struct reddn_wire_rej *rej)
 {
@@ -143,10 +182,7 @@ bool tenant_charge(
 		return false;
 	}
 	rate_take(&t->connects, 1);
-	t->sessions++;
-	t->depth += c->depth;
-	t->queue_bytes += c->queue_bytes;
-	t->slot_bytes += c->slot_bytes;
+	tenant_charge_heir(t, c);
 	return true;
 }
 

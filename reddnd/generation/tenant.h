@@ -65,6 +65,8 @@ void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us);
  * of it. */
 bool tenant_charge(
 	struct tenant *t, const struct tenant_charge *charge, uint64_t now_us, struct reddn_wire_rej *rej);
+/** Charges a session that goes on, quotas or not. */
+void tenant_charge_heir(struct tenant *t, const struct tenant_charge *charge);
 void tenant_refund(struct tenant *t, const struct tenant_charge *charge);
 
 #endif

@@ -28,11 +28,9 @@ static const struct {
 	uint32_t may, must;
 	bool block;
 } kinds[] = {
-	[LEDGER_DEVICE] = {1 << LEDGER_PD | 1 << LEDGER_UAR | 1 << LEDGER_QP | 1 << LEDGER_CQ |
-				   1 << LEDGER_UMEM,
-		1 << LEDGER_PD | 1 << LEDGER_UAR, true},
-	[LEDGER_TENANT] = {1 << LEDGER_PD | 1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM,
-		1 << LEDGER_PD, true},
+	[LEDGER_DEVICE] = {1 << LEDGER_PD | 1 << LEDGER_UAR, 1 << LEDGER_PD | 1 << LEDGER_UAR, false},
+	[LEDGER_TENANT] = {1 << LEDGER_PD, 1 << LEDGER_PD, false},
+	[LEDGER_MASTER] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, 0, true},
 	[LEDGER_WINDOW] = {1 << LEDGER_MR, 1 << LEDGER_MR, false},
 	[LEDGER_POOL_CQ] = {1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
 	[LEDGER_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR,
@@ -126,7 +124,7 @@ static const char *check_session(const struct ledger_head *head, const struct le
 {
 	if (s->number == 0 || s->number > head->last_session)
 		return "a session has an impossible number";
-	if (s->accepted > 1 || s->recycled > 1)
+	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
 		return "a session is neither one thing nor the other";
 	if (!is_name(s->tenant, sizeof(s->tenant)) || !is_name(s->offload, sizeof(s->offload)))
 		return "a session has no sound names";
@@ -235,8 +233,9 @@ static const char *check_ids(const struct ledger_view *v, uint64_t *values)
 {
 	size_t n = 0;
 
-	for (; n < v->head.nlisteners; n++)
-		values[n] = v->head.listeners[n];
+	for (uint32_t i = 0; i < v->head.nlisteners; i++)
+		if (v->head.listeners[i] != LEDGER_NO_ID)
+			values[n++] = v->head.listeners[i];
 	for (uint32_t i = 0; i < v->head.used; i++)
 		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION)
 			values[n++] = v->slots[i].session.cm_id;
@@ -259,6 +258,29 @@ static const char *check_handles(struct ledger_view *v, uint64_t *values)
 	return NULL;
 }
 
+/* True if @number, from 1, is a slot of that kind that goes on; 0 is none. */
+static bool is_live(const struct ledger_view *v, uint32_t number, enum ledger_kind kind)
+{
+	return number == 0 || (number <= v->head.used && v->slots[number - 1].state == LEDGER_LIVE &&
+				      v->slots[number - 1].kind == kind);
+}
+
+static const char *check_references(const struct ledger_view *v)
+{
+	for (uint32_t i = 0; i < v->head.used; i++) {
+		const struct ledger_session *s = &v->slots[i].session;
+
+		if (v->slots[i].state != LEDGER_LIVE || v->slots[i].kind != LEDGER_SESSION)
+			continue;
+		if (!is_live(v, s->pool_cq, LEDGER_POOL_CQ))
+			return "a session has a CQ that is none";
+		for (unsigned w = 0; w < LEDGER_WINDOWS; w++)
+			if (!is_live(v, s->windows[w], LEDGER_WINDOW))
+				return "a session has a window that is none";
+	}
+	return NULL;
+}
+
 static int check_together(struct ledger_view *v, const char **why)
 {
 	size_t most = (size_t)v->head.used * LEDGER_OBJECTS + LEDGER_LISTENERS;
@@ -275,6 +297,8 @@ static int check_together(struct ledger_view *v, const char **why)
 		*why = check_ids(v, values);
 	if (!*why)
 		*why = check_handles(v, values);
+	if (!*why)
+		*why = check_references(v);
 	return *why ? -EBADMSG : 0;
 }
 

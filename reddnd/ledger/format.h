@@ -3,15 +3,17 @@
  * format.h - the ledger: what a daemon has in the device and in the kernel's connection manager, in a memfd
  * that outlives it. The next daemon goes on with what it names, and destroys what it does not name.
  *
- * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; a
- * tenant (its protection domain and master queue pair), or the same of the daemon itself, with the doorbell
- * page; a window of memory; a CQ of the pool. It goes through
+ * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; the
+ * protection domain of a tenant, or that of the daemon itself with the doorbell page; a window of memory; a
+ * CQ of the pool. It goes through
  *
  *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
  *
- * and every step is one store, after all stores before it. A handle is written right after its object was
- * made, and cleared right after it was destroyed. So whenever the daemon is killed, at most one object of
- * each of its threads is in no slot, and at most one handle of each is of an object that is gone.
+ * and while it is LIVE no object is added to it or taken from it. A master queue pair, which the next daemon
+ * makes anew, is BUILDING for as long as it exists. Every step is one store, after all stores before it. A
+ * handle is written right after its object was made, and cleared right after it was destroyed. So whenever
+ * the daemon is killed, at most one object of each of its threads is in no slot, and at most one handle of
+ * each is of an object that is gone.
  *
  * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.h.
  */
@@ -21,13 +23,16 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 1,
+	LEDGER_VERSION = 2,
 	LEDGER_LISTENERS = 16,
 	LEDGER_OBJECTS = 32, /* of a slot */
-	LEDGER_NAME = 24,    /* bytes of a name, the zero byte included */
+	LEDGER_WINDOWS = 8,  /* of a session */
+	LEDGER_VERDICTS = 16,
+	LEDGER_NAME = 24, /* bytes of a name, the zero byte included */
 	LEDGER_PAGE = 4096,
 };
 
+#define LEDGER_NO_ID UINT32_MAX
 #define LEDGER_MAGIC UINT64_C(0x5245444e4c454447) /* "REDNLEDG" */
 
 struct ledger_head {
@@ -40,7 +45,7 @@ struct ledger_head {
 	uint64_t generation; /* of daemons that have had it; 1 is the first */
 	uint32_t failed;     /* adoptions in a row */
 	uint32_t nlisteners;
-	uint32_t listeners[LEDGER_LISTENERS]; /* ids of the connection manager */
+	uint32_t listeners[LEDGER_LISTENERS]; /* ids of the connection manager; LEDGER_NO_ID: none */
 	uint64_t arena_bytes;
 	uint64_t last_session; /* number */
 	char device[64];
@@ -48,7 +53,14 @@ struct ledger_head {
 
 enum ledger_state { LEDGER_FREE, LEDGER_BUILDING, LEDGER_LIVE, LEDGER_ENDING };
 
-enum ledger_kind { LEDGER_DEVICE = 1, LEDGER_TENANT, LEDGER_WINDOW, LEDGER_POOL_CQ, LEDGER_SESSION };
+enum ledger_kind {
+	LEDGER_DEVICE = 1,
+	LEDGER_TENANT,
+	LEDGER_MASTER,
+	LEDGER_WINDOW,
+	LEDGER_POOL_CQ,
+	LEDGER_SESSION
+};
 
 /** In the order in which they are destroyed. */
 enum ledger_type { LEDGER_NONE, LEDGER_QP, LEDGER_CQ, LEDGER_MR, LEDGER_UMEM, LEDGER_UAR, LEDGER_PD };
@@ -68,18 +80,40 @@ struct ledger_block {          /* of the arena */
 	uint64_t offset, size; /* size 0: none */
 };
 
+/** Rates per second, 0: none; times of CLOCK_MONOTONIC in us. */
+struct ledger_limits {
+	uint64_t rate, burst; /* of requests, as configured or as an operator set them */
+	uint64_t bytes_rate;  /* of replies */
+	uint64_t throttle_rate, throttle_until;
+};
+
+/** As the daemon last knew them; what the NIC has done since then is in its memory. */
+struct ledger_counters {
+	uint64_t done, posted, read;
+	uint64_t hits, misses, bytes_out, unseen, iterations;
+	uint64_t verdicts[LEDGER_VERDICTS];
+};
+
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry */
+	uint64_t since;  /* CLOCK_MONOTONIC, us */
+	uint64_t image;  /* hash of what its instances are written from */
 	uint32_t cm_id;
 	uint8_t accepted;
+	uint8_t established; /* the client has the answer */
 	uint8_t recycled;
-	uint8_t unused[2];
+	uint8_t unused;
 	char tenant[LEDGER_NAME], offload[LEDGER_NAME];
 	uint8_t address[16]; /* of the client */
 	uint64_t slot_addr;  /* of its reply slots */
 	uint32_t slot_rkey, slot_size;
 	uint32_t depth;
-	uint32_t slots; /* instances: a power of two */
+	uint32_t slots;                   /* instances: a power of two */
+	uint32_t windows[LEDGER_WINDOWS]; /* slots of the memory that it reads, from 1; 0: none */
+	uint32_t pool_cq;                 /* the same of the CQ of its replies */
+	uint32_t false_alarms;
+	struct ledger_limits limits;
+	struct ledger_counters counters;
 };
 
 struct ledger_slot {
@@ -90,11 +124,13 @@ struct ledger_slot {
 	union {
 		struct ledger_session session;
 		char name[LEDGER_NAME]; /* of a tenant */
+		uint64_t iova;          /* of a window */
 		uint8_t room[488];
 	};
 };
 
 _Static_assert(sizeof(struct ledger_head) <= LEDGER_PAGE, "the head has a page");
+_Static_assert(sizeof(struct ledger_session) <= 488, "a session has its room");
 _Static_assert(sizeof(struct ledger_object) == 48 && sizeof(struct ledger_slot) == 2048, "no padding");
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/ledger/ledger.h"
 
+#include "reddnd/ledger/check.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -11,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* The file keeps its size, so that no store into it can fail */
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 struct ledger {
 	int fd;
@@ -21,6 +26,13 @@ struct ledger {
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t *free;       /* numbers of slots that have been dropped */
 	uint32_t nfree;
+	struct inherited *inherited; /* by slot; NULL: there is nothing */
+	uint32_t ninherited;
+};
+
+struct inherited {
+	bool kept;
+	unsigned claims;
 };
 
 /* All stores before it can be seen when it can be seen. */
@@ -49,31 +61,60 @@ static int read_boot_id(uint8_t id[16])
 	return 0;
 }
 
+bool ledger_is_of_this_boot(const struct ledger_head *head)
+{
+	uint8_t id[16];
+
+	return read_boot_id(id) == 0 && memcmp(id, head->boot_id, sizeof(id)) == 0;
+}
+
+int ledger_set_failed(int fd, uint32_t failed)
+{
+	ssize_t n = pwrite(fd, &failed, sizeof(failed), offsetof(struct ledger_head, failed));
+
+	return n == (ssize_t)sizeof(failed) ? 0 : n < 0 ? -errno : -EIO;
+}
+
 DEFINE_CLEANUP(struct ledger *, ledger_free)
 
-int ledger_new(struct ledger **out, uint32_t slots, uint64_t arena_bytes)
+static int make(struct ledger **out, uint32_t slots)
 {
-	CLEANUP(ledger_freep) struct ledger *l = calloc(1, sizeof(*l));
-	void *map;
-	int r;
+	struct ledger *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
+	*out = l;
 	l->fd = -1;
 	pthread_mutex_init(&l->lock, NULL);
 	l->size = LEDGER_PAGE + (size_t)slots * sizeof(struct ledger_slot);
-	l->free = calloc(slots, sizeof(*l->free));
-	if (!l->free)
-		return -ENOMEM;
+	l->free = calloc(slots + 1, sizeof(*l->free));
+	return l->free ? 0 : -ENOMEM;
+}
+
+static int map(struct ledger *l, int fd)
+{
+	void *p = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	l->head = p;
+	l->slots = (struct ledger_slot *)((uint8_t *)p + LEDGER_PAGE);
+	return 0;
+}
+
+int ledger_new(struct ledger **out, uint32_t slots, uint64_t arena_bytes)
+{
+	CLEANUP(ledger_freep) struct ledger *l = NULL;
+	int r = make(&l, slots);
+
+	if (r < 0)
+		return r;
 	l->fd = memfd_create("reddnd-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (l->fd < 0 || ftruncate(l->fd, (off_t)l->size) < 0 ||
-		fcntl(l->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+	if (l->fd < 0 || ftruncate(l->fd, (off_t)l->size) < 0 || fcntl(l->fd, F_ADD_SEALS, SEALS) < 0)
 		return -errno;
-	map = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	l->head = map;
-	l->slots = (struct ledger_slot *)((uint8_t *)map + LEDGER_PAGE);
+	r = map(l, l->fd);
+	if (r < 0)
+		return r;
 	*l->head = (struct ledger_head){
 		.version = LEDGER_VERSION,
 		.slot_bytes = sizeof(struct ledger_slot),
@@ -89,6 +130,48 @@ int ledger_new(struct ledger **out, uint32_t slots, uint64_t arena_bytes)
 	return 0;
 }
 
+static bool has_size(int fd, size_t size)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size >= 0 && (size_t)st.st_size == size &&
+	       (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
+}
+
+/* What is not LIVE has nothing any more. The view counts: nothing is read from the file a second time. */
+static int inherit(struct ledger *l, const struct ledger_view *view)
+{
+	l->ninherited = view->head.used;
+	l->inherited = calloc((size_t)l->ninherited + 1, sizeof(*l->inherited));
+	if (!l->inherited)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->ninherited; i++) {
+		l->inherited[i].kept = view->slots[i].state == LEDGER_LIVE;
+		if (l->inherited[i].kept)
+			continue;
+		store(&l->slots[i].state, LEDGER_FREE);
+		l->free[l->nfree++] = i;
+	}
+	l->head->generation++;
+	return 0;
+}
+
+int ledger_open(struct ledger **out, int fd, const struct ledger_view *view)
+{
+	CLEANUP(ledger_freep) struct ledger *l = NULL;
+	int r = make(&l, view->head.slots);
+
+	if (r == 0)
+		r = has_size(fd, l->size) ? map(l, fd) : -EBADMSG;
+	if (r == 0)
+		r = inherit(l, view);
+	if (r < 0)
+		return r;
+	l->fd = fd;
+	*out = steal_ptr(&l);
+	return 0;
+}
+
 void ledger_free(struct ledger *l)
 {
 	if (l->head)
@@ -96,6 +179,7 @@ void ledger_free(struct ledger *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	pthread_mutex_destroy(&l->lock);
+	free(l->inherited);
 	free(l->free);
 	free(l);
 }
@@ -123,11 +207,24 @@ void ledger_set_last_session(struct ledger *l, uint64_t number)
 
 int ledger_add_listener(struct ledger *l, uint32_t id)
 {
+	for (uint32_t i = 0; i < l->head->nlisteners; i++) {
+		if (l->head->listeners[i] == LEDGER_NO_ID) {
+			store(&l->head->listeners[i], id);
+			return 0;
+		}
+	}
 	if (l->head->nlisteners == LEDGER_LISTENERS)
 		return -ENOSPC;
 	l->head->listeners[l->head->nlisteners] = id;
 	store(&l->head->nlisteners, l->head->nlisteners + 1);
 	return 0;
+}
+
+void ledger_remove_listener(struct ledger *l, uint32_t id)
+{
+	for (uint32_t i = 0; i < l->head->nlisteners; i++)
+		if (l->head->listeners[i] == id)
+			store(&l->head->listeners[i], LEDGER_NO_ID);
 }
 
 /* ---- slots ---- */
@@ -177,14 +274,54 @@ static bool is_empty(const struct ledger_slot *slot)
 
 void ledger_drop(struct ledger *l, struct ledger_slot *slot)
 {
+	uint32_t i = (uint32_t)(slot - l->slots);
+
 	if (!is_empty(slot)) {
 		store(&slot->state, LEDGER_ENDING);
 		return;
 	}
+	if (i < l->ninherited)
+		l->inherited[i] = (struct inherited){0};
 	store(&slot->state, LEDGER_FREE);
 	pthread_mutex_lock(&l->lock);
-	l->free[l->nfree++] = (uint32_t)(slot - l->slots);
+	l->free[l->nfree++] = i;
 	pthread_mutex_unlock(&l->lock);
+}
+
+uint32_t ledger_number(const struct ledger *l, const struct ledger_slot *slot)
+{
+	return slot ? (uint32_t)(slot - l->slots) + 1 : 0;
+}
+
+struct ledger_slot *ledger_slot_of(const struct ledger *l, uint32_t number)
+{
+	return number ? &l->slots[number - 1] : NULL;
+}
+
+/* ---- what was inherited ---- */
+
+struct ledger_slot *ledger_unclaimed(
+	const struct ledger *l, enum ledger_kind kind, const struct ledger_slot *after)
+{
+	for (uint32_t i = ledger_number(l, after); i < l->ninherited; i++)
+		if (l->inherited[i].kept && !l->inherited[i].claims && l->slots[i].kind == kind)
+			return &l->slots[i];
+	return NULL;
+}
+
+void ledger_claim(struct ledger *l, const struct ledger_slot *slot)
+{
+	assert(l->inherited[slot - l->slots].kept);
+	l->inherited[slot - l->slots].claims++;
+}
+
+bool ledger_release(struct ledger *l, const struct ledger_slot *slot)
+{
+	struct inherited *i = &l->inherited[slot - l->slots];
+
+	assert(i->kept && i->claims);
+	i->kept = --i->claims > 0;
+	return !i->kept;
 }
 
 /* ---- what a slot has ---- */
@@ -220,6 +357,12 @@ void ledger_accepted(struct ledger_slot *slot)
 {
 	if (slot)
 		__atomic_store_n(&slot->session.accepted, 1, __ATOMIC_RELEASE);
+}
+
+void ledger_established(struct ledger_slot *slot)
+{
+	if (slot)
+		__atomic_store_n(&slot->session.established, 1, __ATOMIC_RELEASE);
 }
 
 void ledger_set_block(struct ledger_slot *slot, uint64_t offset, uint64_t size)

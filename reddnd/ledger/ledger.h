@@ -13,11 +13,23 @@
 #include <stddef.h>
 
 struct ledger;
+struct ledger_view; /* check.h */
 
 /** An empty one in a new memfd, of generation 1. */
 int ledger_new(struct ledger **ledger, uint32_t slots, uint64_t arena_bytes);
+/**
+ * Goes on with the ledger in file @fd, which it takes on success. @view is what was read from it, and all
+ * that it does not keep is gone: slots that are not LIVE in it are free. -EBADMSG: it is no file that a
+ * ledger can be in.
+ */
+int ledger_open(struct ledger **ledger, int fd, const struct ledger_view *view);
 void ledger_free(struct ledger *ledger); /* the file stays as it is, wherever it is open */
 int ledger_fd(const struct ledger *ledger);
+
+/** False: the kernel that had its objects is gone. */
+bool ledger_is_of_this_boot(const struct ledger_head *head);
+/** Counts attempts to go on with the ledger in file @fd. */
+int ledger_set_failed(int fd, uint32_t failed);
 
 /** What is not in slots. */
 struct ledger_head *ledger_head(struct ledger *ledger);
@@ -26,6 +38,8 @@ void ledger_set_device(struct ledger *ledger, const char *name);
 void ledger_set_last_session(struct ledger *ledger, uint64_t number);
 /** -ENOSPC */
 int ledger_add_listener(struct ledger *ledger, uint32_t id);
+/** Before it is destroyed: its id may be that of a connection right after that. */
+void ledger_remove_listener(struct ledger *ledger, uint32_t id);
 
 /** A slot that is BUILDING, or NULL: all are in use. */
 struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
@@ -34,12 +48,28 @@ void ledger_ending(struct ledger_slot *slot);
 /** The slot is FREE; or ENDING for good if the device did not let go of all that is in it. */
 void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
 
+/** Number of a slot, from 1, for references to it in other slots; 0 for NULL. And its slot; NULL for 0. */
+uint32_t ledger_number(const struct ledger *ledger, const struct ledger_slot *slot);
+struct ledger_slot *ledger_slot_of(const struct ledger *ledger, uint32_t number);
+
+/* What was inherited by ledger_open(); one thread. A claim: something of this process needs a slot. */
+
+/** The next slot of that kind after @after, NULL: the first, that was inherited and is not claimed; or NULL.
+ */
+struct ledger_slot *ledger_unclaimed(
+	const struct ledger *ledger, enum ledger_kind kind, const struct ledger_slot *after);
+void ledger_claim(struct ledger *ledger, const struct ledger_slot *slot);
+/** True: that was the last claim, and what is in the slot is the caller's to destroy. */
+bool ledger_release(struct ledger *ledger, const struct ledger_slot *slot);
+
 /* These do nothing if @slot is NULL: what is made for a moment is not in the ledger. */
 
 /** Right after the object was made. A slot has room for all that is made together. */
 void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
 /** Right before the connection manager accepts its connection. */
 void ledger_accepted(struct ledger_slot *slot);
+/** The client has completed the connection. */
+void ledger_established(struct ledger_slot *slot);
 /** Right after it was destroyed. */
 void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handle);
 /** The slot's part of the arena; @size 0: none. Before it is given to the device, and after the device has

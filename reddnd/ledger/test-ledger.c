@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,7 +136,7 @@ static void written_and_read(void **state)
 static void at_any_step(void **state)
 {
 	struct daemon d = begin();
-	struct ledger_slot *second = ledger_take(d.ledger, LEDGER_SESSION);
+	struct ledger_slot *second = ledger_take(d.ledger, LEDGER_SESSION), *window;
 	struct ledger_view *v;
 
 	(void)state;
@@ -155,7 +156,9 @@ static void at_any_step(void **state)
 	ledger_view_free(v);
 	ledger_gone(d.session, LEDGER_QP, 6);
 	/* another thread may have an object with that handle at once */
-	make(d.tenant, LEDGER_UMEM, 5);
+	window = ledger_take(d.ledger, LEDGER_WINDOW);
+	make(window, LEDGER_MR, 5);
+	ledger_live(window);
 	v = load(&d);
 	assert_true(ledger_keeps(v, 5));
 	ledger_view_free(v);
@@ -193,6 +196,92 @@ static void slots_are_used_again(void **state)
 	assert_int_equal(slot[3]->object[0].type, LEDGER_NONE);
 	assert_int_equal(slot[3]->state, LEDGER_BUILDING);
 	ledger_free(l);
+}
+
+static struct ledger *reopen(const struct ledger_view *v, const struct daemon *d)
+{
+	struct ledger *l;
+
+	assert_int_equal(ledger_open(&l, dup(ledger_fd(d->ledger)), v), 0);
+	return l;
+}
+
+/* The next daemon goes on with what is LIVE; slots of all else are free, and used again. */
+static void inherited(void **state)
+{
+	struct daemon d = begin();
+	struct ledger_slot *window = ledger_take(d.ledger, LEDGER_WINDOW), *s, *t;
+	struct ledger_view *v;
+	struct ledger *l;
+
+	(void)state;
+	make(window, LEDGER_MR, 20);
+	ledger_live(window);
+	d.session->session.windows[0] = ledger_number(d.ledger, window);
+	s = ledger_take(d.ledger, LEDGER_SESSION); /* it was being made */
+	make(s, LEDGER_UMEM, 30);
+	v = load(&d);
+	l = reopen(v, &d);
+	assert_int_equal(ledger_head(l)->generation, 2);
+	s = ledger_unclaimed(l, LEDGER_SESSION, NULL);
+	assert_int_equal(s->session.number, 1);
+	assert_null(ledger_unclaimed(l, LEDGER_SESSION, s));
+	window = ledger_slot_of(l, s->session.windows[0]);
+	assert_ptr_equal(window, ledger_unclaimed(l, LEDGER_WINDOW, NULL));
+	ledger_claim(l, s);
+	assert_null(ledger_unclaimed(l, LEDGER_SESSION, NULL));
+	ledger_claim(l, window);
+	ledger_claim(l, window);
+	assert_false(ledger_release(l, window));
+	assert_true(ledger_release(l, window));
+	t = ledger_take(l, LEDGER_SESSION);
+	assert_int_equal(ledger_number(l, t), 5); /* that of the one that was being made */
+	assert_int_equal(t->object[0].type, LEDGER_NONE);
+	ledger_drop(l, t);
+	/* a new one in an inherited slot is not inherited */
+	ledger_ending(s);
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
+		ledger_gone(s, s->object[i].type, s->object[i].handle);
+	ledger_set_block(s, 0, 0);
+	ledger_drop(l, s);
+	assert_ptr_equal(ledger_take(l, LEDGER_SESSION), s);
+	assert_null(ledger_unclaimed(l, LEDGER_SESSION, NULL));
+	ledger_free(l);
+	ledger_view_free(v);
+	ledger_free(d.ledger);
+}
+
+/* A file of another size, or one that could be cut, is none that a daemon made. */
+static void not_a_file_of_ours(void **state)
+{
+	struct daemon d = begin();
+	struct ledger_view *v = load(&d);
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct ledger *l;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, LEDGER_PAGE + SLOTS * sizeof(struct ledger_slot)), 0);
+	assert_int_equal(ledger_open(&l, fd, v), -EBADMSG);
+	v->head.slots--;
+	assert_int_equal(ledger_open(&l, ledger_fd(d.ledger), v), -EBADMSG);
+	close(fd);
+	ledger_view_free(v);
+	ledger_free(d.ledger);
+}
+
+static void listeners(void **state)
+{
+	struct daemon d = begin();
+
+	(void)state;
+	assert_int_equal(ledger_add_listener(d.ledger, 9), 0);
+	ledger_remove_listener(d.ledger, 7);
+	d.session->session.cm_id = 7; /* the kernel gives ids again at once */
+	ledger_view_free(load(&d));
+	assert_int_equal(ledger_add_listener(d.ledger, 10), 0);
+	assert_int_equal(ledger_head(d.ledger)->nlisteners, 2);
+	assert_int_equal(ledger_head(d.ledger)->listeners[0], 10);
+	ledger_free(d.ledger);
 }
 
 /* A daemon has room for many more sessions than it has, and that costs nothing. */
@@ -263,7 +352,9 @@ static void block_wraps(struct daemon *d)
 
 static void blocks_overlap(struct daemon *d)
 {
-	ledger_set_block(d->tenant, BLOCK + BLOCK - LEDGER_PAGE, BLOCK);
+	struct ledger_slot *other = ledger_take(d->ledger, LEDGER_MASTER);
+
+	ledger_set_block(other, BLOCK + BLOCK - LEDGER_PAGE, BLOCK);
 }
 
 static void queue_beyond(struct daemon *d)
@@ -337,6 +428,21 @@ static void slots_wrap(struct daemon *d)
 	d->session->session.slot_addr = UINT64_MAX - 63;
 }
 
+static void no_window(struct daemon *d)
+{
+	d->session->session.windows[7] = 2;
+}
+
+static void window_beyond(struct daemon *d)
+{
+	d->session->session.windows[0] = UINT32_MAX;
+}
+
+static void no_pool(struct daemon *d)
+{
+	d->session->session.pool_cq = 1;
+}
+
 static void no_queues(struct daemon *d)
 {
 	ledger_gone(d->session, LEDGER_QP, 6);
@@ -372,6 +478,9 @@ static void refusals(void **state)
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},
 		{no_queues, "a slot lacks an object"},
+		{no_window, "a session has a window that is none"},
+		{window_beyond, "a session has a window that is none"},
+		{no_pool, "a session has a CQ that is none"},
 	};
 
 	(void)state;
@@ -410,6 +519,9 @@ int main(void)
 		cmocka_unit_test(written_and_read),
 		cmocka_unit_test(at_any_step),
 		cmocka_unit_test(slots_are_used_again),
+		cmocka_unit_test(inherited),
+		cmocka_unit_test(not_a_file_of_ours),
+		cmocka_unit_test(listeners),
 		cmocka_unit_test(unused_slots_take_no_memory),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(cut_off),

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uthash.h>
 
-enum { BINS = 64 };
+enum { BINS = 64, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 /* A part of the file, in use or not. Neighbours that are not in use become one. */
 struct extent {
@@ -75,31 +76,145 @@ static uint64_t round_to_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-int rnic_arena_new(struct rnic_arena **out, uint64_t size)
+/* Without extents, and without the file */
+static int make(struct rnic_arena **out, int fd, uint64_t size)
 {
-	CLEANUP(cleanup_close) int fd = -1;
-	CLEANUP(cleanup_free) struct rnic_arena *arena = calloc(1, sizeof(*arena));
-	CLEANUP(cleanup_free) struct extent *all = calloc(1, sizeof(*all));
+	struct rnic_arena *arena = calloc(1, sizeof(*arena));
 
-	if (!arena || !all)
+	if (!arena)
 		return -ENOMEM;
-	size = round_to_pages(size);
-	fd = memfd_create("reddnd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
-	arena->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (arena->mem == MAP_FAILED)
-		return -errno;
-	arena->fd = steal_fd(&fd);
+	arena->fd = -1;
 	arena->size = size;
 	TAILQ_INIT(&arena->extents);
-	TAILQ_INSERT_HEAD(&arena->extents, all, link);
-	all->size = size;
-	add_hole(arena, steal_ptr(&all));
+	arena->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (arena->mem == MAP_FAILED) {
+		int r = -errno;
+
+		free(arena);
+		return r;
+	}
+	*out = arena;
+	return 0;
+}
+
+static struct extent *append(struct rnic_arena *arena, uint64_t offset, uint64_t size)
+{
+	struct extent *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->offset = offset;
+	e->size = size;
+	TAILQ_INSERT_TAIL(&arena->extents, e, link);
+	return e;
+}
+
+static int append_hole(struct rnic_arena *arena, uint64_t offset, uint64_t size)
+{
+	struct extent *e = append(arena, offset, size);
+
+	if (!e)
+		return -ENOMEM;
+	add_hole(arena, e);
+	return 0;
+}
+
+static void use(struct rnic_arena *arena, struct extent *e)
+{
+	e->used = true;
+	HASH_ADD(hh, arena->by_offset, offset, sizeof(e->offset), e);
+	arena->used += e->size;
+}
+
+/* So that the next extent here reads as zeroes; a memfd cannot refuse */
+static void punch(int fd, uint64_t offset, uint64_t size)
+{
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) < 0)
+		abort();
+}
+
+DEFINE_CLEANUP(struct rnic_arena *, rnic_arena_free)
+
+int rnic_arena_new(struct rnic_arena **out, uint64_t size)
+{
+	CLEANUP(cleanup_close) int fd = memfd_create("reddnd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CLEANUP(rnic_arena_freep) struct rnic_arena *arena = NULL;
+	int r;
+
+	size = round_to_pages(size);
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	r = make(&arena, fd, size);
+	if (r == 0)
+		r = append_hole(arena, 0, size);
+	if (r < 0)
+		return r;
+	arena->fd = steal_fd(&fd);
 	*out = steal_ptr(&arena);
 	return 0;
 }
+
+/* ---- of a daemon before this one ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct ledger_block *x = a, *y = b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static int append_used(struct rnic_arena *arena, int fd, const struct ledger_block *used, size_t n)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i <= n; i++) {
+		uint64_t from = i < n ? used[i].offset : arena->size;
+		uint64_t size = i < n ? round_to_pages(used[i].size) : 0;
+		struct extent *e;
+
+		if (from < at || from % round_to_pages(1) || from > arena->size || size > arena->size - from)
+			return -EBADMSG;
+		if (from > at) {
+			punch(fd, at, from - at);
+			if (append_hole(arena, at, from - at) < 0)
+				return -ENOMEM;
+		}
+		e = i < n ? append(arena, from, size) : NULL;
+		if (i < n && !e)
+			return -ENOMEM;
+		if (e)
+			use(arena, e);
+		at = from + size;
+	}
+	return 0;
+}
+
+int rnic_arena_open(struct rnic_arena **out, int fd, uint64_t size, const struct ledger_block *used, size_t n)
+{
+	CLEANUP(cleanup_free) struct ledger_block *sorted = calloc(n + 1, sizeof(*sorted));
+	CLEANUP(rnic_arena_freep) struct rnic_arena *arena = NULL;
+	struct stat st;
+	int r;
+
+	if (!sorted)
+		return -ENOMEM;
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || (uint64_t)st.st_size != size ||
+		size != round_to_pages(size) || (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = used[i];
+	qsort(sorted, n, sizeof(*sorted), by_offset);
+	r = make(&arena, fd, size);
+	if (r == 0)
+		r = append_used(arena, fd, sorted, n);
+	if (r < 0)
+		return r;
+	arena->fd = fd;
+	*out = steal_ptr(&arena);
+	return 0;
+}
+
+/* ---- extents ---- */
 
 void rnic_arena_free(struct rnic_arena *arena)
 {
@@ -111,7 +226,8 @@ void rnic_arena_free(struct rnic_arena *arena)
 		free(e);
 	}
 	munmap(arena->mem, arena->size);
-	close(arena->fd);
+	if (arena->fd >= 0)
+		close(arena->fd);
 	free(arena);
 }
 
@@ -135,9 +251,7 @@ int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 		TAILQ_INSERT_AFTER(&arena->extents, e, rest, link);
 		add_hole(arena, rest);
 	}
-	e->used = true;
-	HASH_ADD(hh, arena->by_offset, offset, sizeof(e->offset), e);
-	arena->used += size;
+	use(arena, e);
 	*offset = e->offset;
 	return 0;
 }
@@ -150,10 +264,7 @@ void rnic_arena_release(struct rnic_arena *arena, uint64_t offset)
 	assert(e);
 	HASH_DEL(arena->by_offset, e);
 	arena->used -= e->size;
-	/* Gives the memory back, so that the next extent here reads as zeroes; a memfd cannot refuse */
-	if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)e->offset,
-		    (off_t)e->size) < 0)
-		abort();
+	punch(arena->fd, e->offset, e->size);
 	beside = TAILQ_NEXT(e, link);
 	if (beside && !beside->used)
 		swallow(arena, e, beside);

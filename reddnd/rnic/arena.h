@@ -12,13 +12,22 @@
 #ifndef RNIC_ARENA_H
 #define RNIC_ARENA_H
 
+#include "reddnd/ledger/format.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 struct rnic_arena;
 
 int rnic_arena_new(struct rnic_arena **arena, uint64_t size); /* rounded up to pages */
-void rnic_arena_free(struct rnic_arena *arena);               /* and the extents left in it */
+/**
+ * Goes on with the arena in file @fd, which it takes on success: @used are its extents, in any order. All
+ * else in it is free, and reads as zeroes. -EBADMSG: it is no file of @size bytes that an arena can be in, or
+ * extents overlap or are not in it.
+ */
+int rnic_arena_open(
+	struct rnic_arena **arena, int fd, uint64_t size, const struct ledger_block *used, size_t n);
+void rnic_arena_free(struct rnic_arena *arena); /* and the extents left in it */
 
 /** -ENOSPC when no hole is large enough. @size is rounded up to pages. The time does not depend on the number
  * of extents. */

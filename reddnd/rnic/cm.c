@@ -19,6 +19,8 @@
 
 enum {
 	MAX_LISTENERS = 16,
+	MAX_OLD = 16,         /* files */
+	EVENTS_OF_A_CONN = 8, /* that can be unread, at most: it has fewer states */
 	MAX_DEVICES = 16,
 	BACKLOG = 128,
 	RNR_TIMER_10_US = 1,   /* after which a client that is ahead of the armed instances tries again */
@@ -42,6 +44,8 @@ struct cm_device {
 
 struct cm_listener {
 	uint32_t id;
+	struct sockaddr_in6 address; /* or IPv4 */
+	bool inherited;
 	uint16_t port;
 	char text[INET6_ADDRSTRLEN + 16]; /* "address port N" */
 	const char *device;               /* NULL: none in particular */
@@ -52,6 +56,11 @@ struct rnic_cm {
 	struct ledger *ledger; /* or NULL */
 	struct cm_listener listeners[MAX_LISTENERS];
 	unsigned nlisteners;
+	struct cm_listener inherited[MAX_LISTENERS]; /* that nobody has asked for */
+	unsigned ninherited;
+	int old[MAX_OLD]; /* files of daemons before this one */
+	unsigned nold;
+	unsigned unread;                       /* events that may have come before this process did */
 	struct cm_device devices[MAX_DEVICES]; /* looked up so far */
 	unsigned ndevices;
 	const struct rnic_cm_ops *ops;
@@ -71,6 +80,12 @@ struct rnic_conn {
 	uint8_t mac[6];
 	uint16_t udp_sport;
 };
+
+static void close_old(struct rnic_cm *cm)
+{
+	while (cm->nold)
+		close(cm->old[--cm->nold]);
+}
 
 DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
 
@@ -97,6 +112,7 @@ void rnic_cm_free(struct rnic_cm *cm)
 {
 	for (unsigned i = 0; i < cm->nlisteners; i++)
 		rnic_ucm_destroy_id(cm->fd, cm->listeners[i].id);
+	close_old(cm);
 	if (cm->fd >= 0)
 		close(cm->fd);
 	free(cm);
@@ -157,12 +173,64 @@ static void describe(const struct sockaddr_in6 *address, char *text, size_t size
 
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
 
+static void destroy_listener(struct rnic_cm *cm, uint32_t id)
+{
+	if (cm->ledger)
+		ledger_remove_listener(cm->ledger, id);
+	rnic_ucm_destroy_id(cm->fd, id);
+}
+
+static int describe_listener(struct rnic_cm *cm, struct cm_listener *l)
+{
+	struct rnic_ucm_route route;
+	int r = rnic_ucm_query_route(cm->fd, l->id, &route);
+
+	if (r < 0)
+		return r;
+	l->address = route.local;
+	l->port = ntohs(route.local.sin6_port); /* IPv4 addresses have it in the same place */
+	describe(&route.local, l->text, sizeof(l->text));
+	l->device = route.node_guid ? device_name(cm, &route) : NULL;
+	return 0;
+}
+
+static bool is_at(const struct cm_listener *l, const struct addrinfo *ai)
+{
+	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&l->address, *b4;
+	const struct sockaddr_in6 *b6;
+
+	if (a4->sin_family != ai->ai_family)
+		return false;
+	b4 = (const struct sockaddr_in *)ai->ai_addr;
+	b6 = (const struct sockaddr_in6 *)ai->ai_addr;
+	/* Port 0 is any: then the one that the kernel chose stays */
+	if (b4->sin_port && b4->sin_port != a4->sin_port)
+		return false;
+	return ai->ai_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+					: IN6_ARE_ADDR_EQUAL(&l->address.sin6_addr, &b6->sin6_addr);
+}
+
+static bool take_inherited(struct rnic_cm *cm, const struct addrinfo *ai)
+{
+	for (unsigned i = 0; i < cm->ninherited; i++) {
+		if (!is_at(&cm->inherited[i], ai))
+			continue;
+		cm->listeners[cm->nlisteners++] = cm->inherited[i];
+		cm->inherited[i] = cm->inherited[--cm->ninherited];
+		return true;
+	}
+	return false;
+}
+
 static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 {
 	struct cm_listener *l = &cm->listeners[cm->nlisteners];
-	struct rnic_ucm_route route;
-	int r = rnic_ucm_create_id(cm->fd, LISTENER | cm->nlisteners, &l->id);
+	int r;
 
+	if (take_inherited(cm, ai))
+		return 0;
+	*l = (struct cm_listener){0};
+	r = rnic_ucm_create_id(cm->fd, LISTENER | cm->nlisteners, &l->id);
 	if (r < 0)
 		return r;
 	if (cm->ledger)
@@ -170,14 +238,11 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 	if (r == 0)
 		r = rnic_ucm_bind(cm->fd, l->id, ai->ai_addr, ai->ai_addrlen);
 	if (r == 0)
-		r = rnic_ucm_query_route(cm->fd, l->id, &route);
+		r = describe_listener(cm, l);
 	if (r < 0) {
-		rnic_ucm_destroy_id(cm->fd, l->id);
+		destroy_listener(cm, l->id);
 		return r;
 	}
-	l->port = ntohs(route.local.sin6_port); /* IPv4 addresses have it in the same place */
-	describe(&route.local, l->text, sizeof(l->text));
-	l->device = route.node_guid ? device_name(cm, &route) : NULL;
 	cm->nlisteners++;
 	return 0;
 }
@@ -211,11 +276,16 @@ uint16_t rnic_cm_port(const struct rnic_cm *cm)
 
 int rnic_cm_listen(struct rnic_cm *cm)
 {
+	while (cm->ninherited) {
+		log_info("no longer listening on %s", cm->inherited[--cm->ninherited].text);
+		destroy_listener(cm, cm->inherited[cm->ninherited].id);
+	}
 	for (unsigned i = 0; i < cm->nlisteners; i++) {
 		const struct cm_listener *l = &cm->listeners[i];
 		int r = rnic_ucm_listen(cm->fd, l->id, BACKLOG);
 
-		if (r < 0)
+		/* An inherited one listens, or its daemon did not get so far (cma.c, rdma_listen) */
+		if (r < 0 && !(l->inherited && r == -EINVAL))
 			return log_errno(r, "cannot listen on %s", l->text);
 		log_info("listening on %s", l->text);
 	}
@@ -262,11 +332,22 @@ static int describe_client(struct rnic_conn *conn)
 	return 0;
 }
 
+/* From the old file that has it: 0, or the error of the last one */
+static int move_here(struct rnic_cm *cm, uint32_t id)
+{
+	int r = -ENOENT;
+
+	for (unsigned i = 0; i < cm->nold && r < 0; i++)
+		r = rnic_ucm_migrate_id(cm->fd, cm->old[i], id);
+	return r;
+}
+
 static void new_request(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
 	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
 	int r = -ENOMEM;
 
+	move_here(cm, event->id); /* unless it is here, as are those that came to this process */
 	if (conn) {
 		conn->cm = cm;
 		conn->id = event->id;
@@ -296,22 +377,87 @@ static const char *why_gone(unsigned type)
 	}
 }
 
+static void run_callback(struct rnic_cm *cm, const struct rnic_ucm_event *event)
+{
+	if (event->type == RNIC_UCM_CONNECT_REQUEST)
+		new_request(cm, event);
+	else if (event->uid & LISTENER)
+		log_warning("connection manager: event %u of a listener", event->type);
+	else if (event->type == RNIC_UCM_ESTABLISHED)
+		cm->ops->established(cm->arg, event->uid);
+	else if (event->type != RNIC_UCM_TIMEWAIT_EXIT)
+		cm->ops->gone(cm->arg, event->uid, why_gone(event->type));
+}
+
 int rnic_cm_dispatch(struct rnic_cm *cm)
 {
 	struct rnic_ucm_event event;
 	int r = rnic_ucm_next_event(cm->fd, &event);
 
-	if (r <= 0)
-		return r;
-	if (event.type == RNIC_UCM_CONNECT_REQUEST)
-		new_request(cm, &event);
-	else if (event.uid & LISTENER)
-		log_warning("connection manager: event %u of a listener", event.type);
-	else if (event.type == RNIC_UCM_ESTABLISHED)
-		cm->ops->established(cm->arg, event.uid);
-	else if (event.type != RNIC_UCM_TIMEWAIT_EXIT)
-		cm->ops->gone(cm->arg, event.uid, why_gone(event.type));
+	if (r > 0)
+		run_callback(cm, &event);
+	return r < 0 ? r : 0;
+}
+
+/* ---- what daemons before this one had ---- */
+
+void rnic_cm_inherit(struct rnic_cm *cm, const int *old, unsigned n)
+{
+	const struct ledger_head *head = ledger_head(cm->ledger);
+
+	for (unsigned i = 0; i < n && cm->nold < MAX_OLD; i++)
+		cm->old[cm->nold++] = old[i];
+	for (uint32_t i = 0; i < head->nlisteners && cm->ninherited < MAX_LISTENERS; i++) {
+		struct cm_listener *l = &cm->inherited[cm->ninherited];
+
+		*l = (struct cm_listener){.id = head->listeners[i], .inherited = true};
+		if (l->id == LEDGER_NO_ID)
+			continue;
+		if (move_here(cm, l->id) < 0) {
+			ledger_remove_listener(cm->ledger, l->id);
+			continue;
+		}
+		cm->unread += BACKLOG;
+		if (describe_listener(cm, l) == 0)
+			cm->ninherited++;
+		else
+			destroy_listener(cm, l->id);
+	}
+}
+
+int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struct rnic_conn **out)
+{
+	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return -ENOMEM;
+	assert(number && !(number & LISTENER));
+	if (move_here(cm, id) < 0)
+		return -ENOENT;
+	cm->unread += EVENTS_OF_A_CONN;
+	conn->cm = cm;
+	conn->id = id;
+	conn->accepted = true;
+	snprintf(conn->peer, sizeof(conn->peer), "an unknown address");
+	if (rnic_ucm_query_route(cm->fd, id, &conn->route) == 0)
+		describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
+	*out = steal_ptr(&conn);
 	return 0;
+}
+
+/* Events are in order, so those that are there after so many have all come to this process */
+int rnic_cm_leave_old(struct rnic_cm *cm)
+{
+	struct rnic_ucm_event event;
+	int r = 1;
+
+	for (; r > 0 && cm->unread; cm->unread--) {
+		r = rnic_ucm_next_event(cm->fd, &event);
+		if (r > 0)
+			run_callback(cm, &event);
+	}
+	close_old(cm);
+	return r < 0 ? r : 0;
 }
 
 /* ---- connections ---- */

@@ -29,6 +29,20 @@ struct rnic_cm_ops {
 int rnic_cm_new(struct rnic_cm **cm, const struct rnic_cm_ops *ops, void *arg, struct ledger *ledger);
 void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
+/**
+ * Takes over the listeners that the ledger names and that are in files of daemons before this one: @old, of
+ * which @cm keeps @n open for now. Requests are in no danger: they are queued, and read later. A listener
+ * that rnic_cm_bind() does not ask for ends with rnic_cm_listen().
+ */
+void rnic_cm_inherit(struct rnic_cm *cm, const int *old, unsigned n);
+/** The same of connection @id, whose events carry @number. -ENOENT: it has ended with its daemon. -ENOMEM. */
+int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struct rnic_conn **conn);
+/**
+ * All connections that go on are here: runs the callbacks of all events that came before this process did,
+ * then closes the old files. What is left in them ends. A negative errno only if the channel itself failed.
+ */
+int rnic_cm_leave_old(struct rnic_cm *cm);
+
 /** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
 /** Port of the first bound address: one that the kernel chose if it was bound to port 0. */

@@ -66,11 +66,40 @@ static int probe(struct rnic_device *dev)
 
 DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
 
+static const struct ledger_object *find_object(
+	const struct ledger_slot *slot, enum ledger_type type, uint64_t offset)
+{
+	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
+		if (o->type == type && o->offset == offset)
+			return o;
+	return NULL;
+}
+
+const struct ledger_object *rnic_block_find(
+	const struct rnic_block *b, enum ledger_type type, uint64_t offset)
+{
+	return find_object(b->slot, type, offset);
+}
+
+static int number_pd(struct rnic_pd *pd)
+{
+	struct mlx5dv_pd dv = {0};
+	struct mlx5dv_obj obj = {0};
+	int r;
+
+	obj.pd.in = pd->pd;
+	obj.pd.out = &dv;
+	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
+	if (r)
+		return log_errno(-abs(r), "%s: cannot get the number of a protection domain",
+			rnic_device_name(pd->dev));
+	pd->pdn = dv.pdn;
+	return 0;
+}
+
 int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
 {
 	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof(*pd));
-	struct mlx5dv_pd dv = {0};
-	struct mlx5dv_obj obj = {0};
 	int r;
 
 	if (!pd)
@@ -81,14 +110,32 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slo
 		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
 	pd->slot = slot;
 	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
-	obj.pd.in = pd->pd;
-	obj.pd.out = &dv;
-	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
-	if (r)
-		return log_errno(
-			-abs(r), "%s: cannot get the number of a protection domain", rnic_device_name(dev));
-	pd->pdn = dv.pdn;
-	*out = steal_ptr(&pd);
+	r = number_pd(pd);
+	if (r == 0)
+		*out = steal_ptr(&pd);
+	return r;
+}
+
+int rnic_pd_adopt(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
+{
+	const struct ledger_object *o = find_object(slot, LEDGER_PD, 0);
+	struct rnic_pd *pd = o ? calloc(1, sizeof(*pd)) : NULL;
+	int r;
+
+	if (!pd)
+		return o ? -ENOMEM : -EBADMSG;
+	pd->dev = dev;
+	pd->pd = ibv_import_pd(dev->ctx, o->handle);
+	r = pd->pd ? number_pd(pd)
+		   : log_errno(-errno, "%s: cannot go on with a protection domain", rnic_device_name(dev));
+	if (r < 0) { /* what it is stays in its slot */
+		if (pd->pd)
+			ibv_unimport_pd(pd->pd);
+		free(pd);
+		return r;
+	}
+	pd->slot = slot;
+	*out = pd;
 	return 0;
 }
 
@@ -110,14 +157,24 @@ struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
 
 static void free_uar(struct rnic_device *dev)
 {
-	if (rnic_devx_uar_free(dev->ctx->cmd_fd, dev->uar.handle) == 0)
+	if (rnic_devx_destroy(dev->ctx->cmd_fd, RNIC_DEVX_UAR, dev->uar.handle) == 0)
 		ledger_gone(dev->slot, LEDGER_UAR, dev->uar.handle);
+}
+
+static int map_uar(struct rnic_device *dev)
+{
+	void *page = mmap(
+		NULL, dev->uar.mmap_size, PROT_WRITE, MAP_SHARED, dev->ctx->cmd_fd, (off_t)dev->uar.mmap_off);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	dev->uar_page = page;
+	return 0;
 }
 
 static int make_uar(struct rnic_device *dev)
 {
-	int fd = dev->ctx->cmd_fd, r = rnic_devx_uar_alloc(fd, &dev->uar);
-	void *page;
+	int r = rnic_devx_uar_alloc(dev->ctx->cmd_fd, &dev->uar);
 
 	if (r < 0)
 		return r;
@@ -125,32 +182,65 @@ static int make_uar(struct rnic_device *dev)
 				       .handle = dev->uar.handle,
 				       .number = dev->uar.page_id,
 				       .offset = dev->uar.mmap_off});
-	page = mmap(NULL, dev->uar.mmap_size, PROT_WRITE, MAP_SHARED, fd, (off_t)dev->uar.mmap_off);
-	if (page == MAP_FAILED) {
-		r = -errno;
+	r = map_uar(dev);
+	if (r < 0)
 		free_uar(dev);
-		return r;
-	}
-	dev->uar_page = page;
-	return 0;
+	return r;
 }
 
-static int prepare(struct rnic_device *dev)
+/* All queues ring the page that they were made with: the successor maps the same one */
+static int adopt_uar(struct rnic_device *dev)
+{
+	for (const struct ledger_object *o = dev->slot->object; o < dev->slot->object + LEDGER_OBJECTS; o++) {
+		if (o->type != LEDGER_UAR)
+			continue;
+		dev->uar = (struct rnic_devx_uar){.handle = o->handle,
+			.page_id = o->number,
+			.mmap_off = o->offset,
+			.mmap_size = (uint64_t)sysconf(_SC_PAGESIZE)};
+		return map_uar(dev);
+	}
+	return -EBADMSG;
+}
+
+static int make_parts(struct rnic_device *dev)
+{
+	int r = rnic_device_take_slot(dev, LEDGER_DEVICE, &dev->slot);
+
+	if (r == 0)
+		r = rnic_pd_new(&dev->pd, dev, dev->slot);
+	if (r < 0)
+		return r;
+	r = make_uar(dev);
+	return r < 0 ? log_errno(r, "%s: cannot get a doorbell page", rnic_device_name(dev)) : 0;
+}
+
+static int adopt_parts(struct rnic_device *dev)
+{
+	int r;
+
+	dev->slot = ledger_unclaimed(dev->ledger, LEDGER_DEVICE, NULL);
+	if (!dev->slot)
+		return log_errno(-EBADMSG, "%s: the ledger has nothing of it", rnic_device_name(dev));
+	ledger_claim(dev->ledger, dev->slot);
+	r = rnic_pd_adopt(&dev->pd, dev, dev->slot);
+	if (r < 0)
+		return r;
+	r = adopt_uar(dev);
+	return r < 0 ? log_errno(r, "%s: cannot go on with its doorbell page", rnic_device_name(dev)) : 0;
+}
+
+static int prepare(struct rnic_device *dev, int (*get_parts)(struct rnic_device *dev))
 {
 	int r;
 
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "cannot get random numbers");
-	r = rnic_device_take_slot(dev, LEDGER_DEVICE, &dev->slot);
-	if (r == 0)
-		r = rnic_pd_new(&dev->pd, dev, dev->slot);
+	r = get_parts(dev);
 	if (r == 0)
 		r = rnic_own_path_find(dev);
 	if (r < 0)
 		return r;
-	r = make_uar(dev);
-	if (r < 0)
-		return log_errno(r, "%s: cannot get a doorbell page", rnic_device_name(dev));
 	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
 	if (r)
 		return log_errno(-abs(r), "%s: cannot get its event queue", rnic_device_name(dev));
@@ -216,11 +306,32 @@ int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *
 	r = probe(dev);
 	if (r < 0)
 		return r;
-	r = prepare(dev);
+	r = prepare(dev, make_parts);
 	if (r < 0)
 		return r;
 	*out = steal_ptr(&dev);
 	return 0;
+}
+
+int rnic_device_import(struct rnic_device **out, int fd, struct ledger *ledger)
+{
+	struct rnic_device *dev = calloc(1, sizeof(*dev));
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (!dev || own < 0)
+		return -ENOMEM;
+	dev->events = -1;
+	dev->ledger = ledger;
+	dev->ctx = ibv_import_device(own);
+	if (!dev->ctx)
+		return log_errno(errno ? -errno : -EIO, "cannot go on with the device file");
+	r = probe(dev);
+	if (r == 0)
+		r = prepare(dev, adopt_parts);
+	/* After an error all stays as it is, for the next one to try: nothing is closed */
+	if (r == 0)
+		*out = dev;
+	return r;
 }
 
 void rnic_device_close(struct rnic_device *dev)
@@ -256,11 +367,6 @@ void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot)
 {
 	if (slot)
 		ledger_drop(dev->ledger, slot);
-}
-
-struct ledger_slot *rnic_device_slot(const struct rnic_device *dev)
-{
-	return dev->slot;
 }
 
 int rnic_device_fd(const struct rnic_device *dev)
@@ -372,6 +478,49 @@ int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rn
 	return 0;
 }
 
+static int adopt_block(struct rnic_block *b, uint64_t size, uint64_t code_size)
+{
+	const struct ledger_object *umem = find_object(b->slot, LEDGER_UMEM, 0);
+	const struct ledger_object *mr = find_object(b->slot, LEDGER_MR, 0);
+
+	if (!umem || !mr != !code_size ||
+		b->slot->block.size != (size + QUEUE_PAGE - 1) / QUEUE_PAGE * QUEUE_PAGE)
+		return -EBADMSG;
+	b->umem = umem->handle;
+	b->umem_id = umem->number;
+	if (!mr)
+		return 0;
+	/* Its keys are those that the kernel reports */
+	b->mr = ibv_import_mr(b->pd->pd, mr->handle);
+	if (!b->mr)
+		return -errno;
+	b->iova = BLOCK_IOVA_BASE + b->offset + b->code_off;
+	b->lkey = b->mr->lkey;
+	b->rkey = b->mr->rkey;
+	return 0;
+}
+
+int rnic_block_adopt(struct ledger_slot *slot, struct rnic_block *b, struct rnic_pd *pd,
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size)
+{
+	int r;
+
+	*b = (struct rnic_block){.slot = slot,
+		.dev = pd->dev,
+		.pd = pd,
+		.arena = arena,
+		.offset = slot->block.offset,
+		.mem = rnic_arena_at(arena, slot->block.offset),
+		.size = size,
+		.code_off = code_off,
+		.pinned = true,
+		.adopted = true};
+	r = adopt_block(b, size, code_size);
+	if (r < 0)
+		*b = (struct rnic_block){0};
+	return r;
+}
+
 static int unregister(struct rnic_block *b)
 {
 	uint32_t handle = b->mr ? b->mr->handle : 0;
@@ -379,7 +528,7 @@ static int unregister(struct rnic_block *b)
 
 	if (b->mr && r == 0)
 		ledger_gone(b->slot, LEDGER_MR, handle);
-	e = b->pinned ? rnic_devx_umem_dereg(b->dev->ctx->cmd_fd, b->umem) : 0;
+	e = b->pinned ? rnic_devx_destroy(b->dev->ctx->cmd_fd, RNIC_DEVX_UMEM, b->umem) : 0;
 	if (b->pinned && e == 0)
 		ledger_gone(b->slot, LEDGER_UMEM, b->umem);
 	return r < 0 ? r : e;

@@ -25,6 +25,12 @@ struct rnic_pd;
  * been logged.
  */
 int rnic_device_open(struct rnic_device **dev, const char *name, struct ledger *ledger);
+/**
+ * Goes on with the device file @fd of a daemon before this one, which stays the caller's, and what @ledger,
+ * which was inherited too, has of the device itself. After a sweep (sweep.h). Events of what it has come
+ * again when that is taken over (rnic_block_adopt()). Errors as above.
+ */
+int rnic_device_import(struct rnic_device **dev, int fd, struct ledger *ledger);
 void rnic_device_close(struct rnic_device *dev);
 
 /** NULL: it has none. */
@@ -33,8 +39,6 @@ struct ledger *rnic_device_ledger(const struct rnic_device *dev);
 int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot);
 /** The slot is free; NULL is fine. */
 void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot);
-/** The slot of what belongs to no client in particular; or NULL. */
-struct ledger_slot *rnic_device_slot(const struct rnic_device *dev);
 
 /** The device file, in which all objects are. Owned by the device. */
 int rnic_device_fd(const struct rnic_device *dev);
@@ -48,6 +52,8 @@ struct rnic_pd *rnic_device_pd(struct rnic_device *dev);
 /** Makes another PD, and records it in @slot (or NULL). Queues of one PD cannot use memory keys of another.
  * Errors have been logged. */
 int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_slot *slot);
+/** The PD that @slot, which was inherited, has. */
+int rnic_pd_adopt(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_slot *slot);
 void rnic_pd_free(struct rnic_pd *pd); /* after all objects in it */
 struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
 
@@ -75,6 +81,7 @@ struct rnic_block {
 	uint64_t size;            /* bytes */
 	uint8_t *mem;
 	bool pinned;
+	bool adopted;           /* queues that are made in it are there already */
 	uint32_t umem, umem_id; /* handle, and what commands name it by */
 	struct ibv_mr *mr;      /* NULL when code_size was 0 */
 	uint64_t code_off;
@@ -88,6 +95,13 @@ int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_ar
 	uint64_t code_off, uint64_t code_size);
 /** The same, recorded in @slot (or NULL), as will be its queues. */
 int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *block, struct rnic_pd *pd,
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size);
+/**
+ * The same block, made by a daemon before this one and recorded in @slot, which was inherited. Queues that
+ * are made in it later are not made but found in @slot: they have what their attributes say, or it is
+ * -EBADMSG. They go on as they are, armed or not, and their events come to this process from now on.
+ */
+int rnic_block_adopt(struct ledger_slot *slot, struct rnic_block *block, struct rnic_pd *pd,
 	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size);
 /** Every queue in it must have been destroyed. Fine on a block that is all zero or already gone. */
 void rnic_block_deinit(struct rnic_block *block);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_verbs.h>
@@ -88,6 +89,44 @@ static int run(int fd, struct call *c)
 	return r < 0 ? -errno : 0;
 }
 
+/* ---- objects of any type ---- */
+
+static const struct {
+	uint16_t object, destroy, handle; /* ids of the method and of its attribute */
+} kinds[RNIC_DEVX_TYPES] = {
+	[RNIC_DEVX_OBJ] = {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+		MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE},
+	[RNIC_DEVX_MR] = {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE},
+	[RNIC_DEVX_UMEM] = {MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG,
+		MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE},
+	[RNIC_DEVX_AH] = {UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, UVERBS_ATTR_DESTROY_AH_HANDLE},
+	[RNIC_DEVX_UAR] = {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY,
+		MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE},
+	[RNIC_DEVX_PD] = {UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, UVERBS_ATTR_DESTROY_PD_HANDLE},
+};
+
+int rnic_devx_destroy(int fd, enum rnic_devx_type type, uint32_t handle)
+{
+	struct call c = call_of(kinds[type].object, kinds[type].destroy);
+
+	add_handle(&c, kinds[type].handle, handle);
+	return run(fd, &c);
+}
+
+/* The number has 4 bytes, and no other length (core/uverbs_std_types_device.c) */
+int rnic_devx_list(int fd, enum rnic_devx_type type, uint32_t handles[static RNIC_DEVX_LIST_MAX])
+{
+	struct call c = call_of(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	uint32_t n = 0;
+	int r;
+
+	add_const(&c, UVERBS_ATTR_INFO_OBJECT_ID, kinds[type].object);
+	add_out(&c, UVERBS_ATTR_INFO_TOTAL_HANDLES, &n, sizeof(n));
+	add_out(&c, UVERBS_ATTR_INFO_HANDLES_LIST, handles, RNIC_DEVX_LIST_MAX * sizeof(handles[0]));
+	r = run(fd, &c);
+	return r < 0 ? r : (int)n;
+}
+
 /* ---- firmware commands ---- */
 
 /* Linux mlx5/core/cmd.c, cmd_status_to_err(): what older kernels made of a status themselves */
@@ -137,14 +176,6 @@ int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, vo
 	return run_command(fd, &c, out);
 }
 
-int rnic_devx_destroy(int fd, uint32_t handle)
-{
-	struct call c = call_of(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY);
-
-	add_handle(&c, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, handle);
-	return run(fd, &c);
-}
-
 /* ---- memory ---- */
 
 int rnic_devx_umem_reg(int fd, void *mem, uint64_t size, uint64_t page, uint32_t *handle, uint32_t *id)
@@ -163,14 +194,6 @@ int rnic_devx_umem_reg(int fd, void *mem, uint64_t size, uint64_t page, uint32_t
 	if (r == 0)
 		*handle = (uint32_t)made->data;
 	return r;
-}
-
-int rnic_devx_umem_dereg(int fd, uint32_t handle)
-{
-	struct call c = call_of(MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG);
-
-	add_handle(&c, MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, handle);
-	return run(fd, &c);
 }
 
 /* ---- doorbell pages ---- */
@@ -200,14 +223,6 @@ int rnic_devx_uar_alloc(int fd, struct rnic_devx_uar *uar)
 
 	/* older kernels have only write-combining pages */
 	return r < 0 ? uar_alloc(fd, MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF, uar) : 0;
-}
-
-int rnic_devx_uar_free(int fd, uint32_t handle)
-{
-	struct call c = call_of(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY);
-
-	add_handle(&c, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE, handle);
-	return run(fd, &c);
 }
 
 /* ---- events ---- */

@@ -16,15 +16,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Types of objects, in the order in which they can be destroyed. */
+enum rnic_devx_type {
+	RNIC_DEVX_OBJ, /* that a firmware command made: QPs, CQs */
+	RNIC_DEVX_MR,
+	RNIC_DEVX_UMEM,
+	RNIC_DEVX_AH,
+	RNIC_DEVX_UAR,
+	RNIC_DEVX_PD,
+	RNIC_DEVX_TYPES
+};
+
+enum { RNIC_DEVX_LIST_MAX = UINT16_MAX / sizeof(uint32_t) };
+
+/** -ENOENT: there is no such object. Never try it on a CQ that may be in use: the kernel stops its events
+ * before the firmware refuses (Linux mlx5/core/cq.c, mlx5_core_destroy_cq). */
+int rnic_devx_destroy(int fd, enum rnic_devx_type type, uint32_t handle);
+/** The handles of all objects of a type, newest first; the newest RNIC_DEVX_LIST_MAX, if there are more.
+ * Returns their number. -EIO: the device is gone. Linux 5.9. */
+int rnic_devx_list(int fd, enum rnic_devx_type type, uint32_t handles[static RNIC_DEVX_LIST_MAX]);
+
 /** @in, @out: mailboxes. *@handle: what the other calls name the object by. */
 int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle);
 int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
-int rnic_devx_destroy(int fd, uint32_t handle);
 
 /** Memory that commands name as *@id. Firmware gets it in pages of @page bytes. The device writes
  * there. */
 int rnic_devx_umem_reg(int fd, void *mem, uint64_t size, uint64_t page, uint32_t *handle, uint32_t *id);
-int rnic_devx_umem_dereg(int fd, uint32_t handle);
 
 /** A doorbell page: what queues are created with, and where mmap(2) has it. */
 struct rnic_devx_uar {
@@ -34,7 +52,6 @@ struct rnic_devx_uar {
 };
 
 int rnic_devx_uar_alloc(int fd, struct rnic_devx_uar *uar);
-int rnic_devx_uar_free(int fd, uint32_t handle);
 
 /** A non-blocking descriptor that the cookies of events are read from. */
 int rnic_devx_event_fd(int fd, int *events);

@@ -51,6 +51,10 @@ struct rnic_device {
 	struct rnic_path own; /* of its queues to each other (own-path.h) */
 };
 
+/** The object of an adopted block's slot that is at @offset in it; or NULL. */
+const struct ledger_object *rnic_block_find(
+	const struct rnic_block *block, enum ledger_type type, uint64_t offset);
+
 enum {
 	RNIC_PORT = 1,               /* an mlx5 device has one per port */
 	RNIC_UDP_SPORT_MIN = 0xc000, /* RoCE v2: IBTA annex A17 */

@@ -37,13 +37,16 @@ static int make_queues(struct master_qp *m)
 	return r;
 }
 
-int master_qp_init(
-	struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena, struct ledger_slot *slot)
+/* The next daemon makes its own: the slot never becomes LIVE */
+int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
 {
 	int r;
 
-	*m = (struct master_qp){0};
-	r = rnic_block_init_in(slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+	*m = (struct master_qp){.dev = rnic_pd_device(pd)};
+	r = rnic_device_take_slot(m->dev, LEDGER_MASTER, &m->slot);
+	if (r == 0)
+		r = rnic_block_init_in(
+			m->slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
 	if (r == 0)
 		r = make_queues(m);
 	if (r < 0)
@@ -55,6 +58,8 @@ void master_qp_deinit(struct master_qp *m)
 {
 	destroy_queues(m);
 	rnic_block_deinit(&m->block);
+	rnic_device_drop_slot(m->dev, m->slot);
+	*m = (struct master_qp){0};
 }
 
 /* Waits for the CQE of the last WQE */

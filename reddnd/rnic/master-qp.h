@@ -9,13 +9,14 @@
 #include "reddnd/rnic/queue.h"
 
 struct master_qp {
+	struct rnic_device *dev;
+	struct ledger_slot *slot; /* or NULL */
 	struct rnic_block block;
 	struct rnic_cq cq;
 	struct rnic_qp qp;
 };
 
-int master_qp_init(
-	struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena, struct ledger_slot *slot);
+int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena);
 void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
 
 /**

@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { UAR_CQ_DOORBELL = 0x20, UAR_DOORBELL = 0x800, DB_CONSUMER = 0, DB_ARM = 1, DB_RECV = 0, DB_SEND = 1 };
+enum { ARM_SN_SHIFT = 28 };
 #define ARM_ERRORS_ONLY (1u << 24)
 
 /* Event types, Linux include/linux/mlx5/device.h */
@@ -67,13 +68,46 @@ static unsigned log2_of(uint32_t v)
 /* ---- completion queues ----------------------------------------------------------------------------------
  */
 
+static int watch_cq(struct rnic_cq *cq, uint64_t cookie)
+{
+	const uint16_t event = EVENT_COMP;
+	int r = subscribe(cq->dev, cq->handle, &event, 1, cookie);
+
+	return r < 0 ? log_errno(r, "cannot subscribe to the events of a completion queue") : 0;
+}
+
+/* It is armed, or not, as the daemon before this one left it. The device compares the number of an arming
+ * with that of the last event, so the next one differs from the last in the doorbell record. */
+static int adopt_cq(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
+{
+	const struct ledger_object *o = rnic_block_find(block, LEDGER_CQ, attr->cqes_off);
+
+	*cq = (struct rnic_cq){0};
+	if (!o || o->entries != 1u << attr->log_size || o->db_off != attr->db_off ||
+		o->cookie != attr->cookie)
+		return -EBADMSG;
+	*cq = (struct rnic_cq){
+		.dev = block->dev,
+		.slot = block->slot,
+		.handle = o->handle,
+		.cqn = o->number,
+		.log_size = attr->log_size,
+		.cqes = block->mem + attr->cqes_off,
+		.db = (uint32_t *)(block->mem + attr->db_off),
+	};
+	cq->consumer = be32toh(cq->db[DB_CONSUMER]) & 0xffffff;
+	cq->arm_sn = (be32toh(cq->db[DB_ARM]) >> ARM_SN_SHIFT) + 1;
+	return watch_cq(cq, attr->cookie);
+}
+
 int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
 {
 	uint8_t in[PRM_SIZE_create_cq_in] = {0}, *cqc = in + PRM_create_cq_in_cq_context_byte;
-	const uint16_t event = EVENT_COMP;
 	struct rnic_device *dev = block->dev;
 	int r;
 
+	if (block->adopted)
+		return adopt_cq(cq, block, attr);
 	*cq = (struct rnic_cq){
 		.log_size = attr->log_size,
 		.cqes = block->mem + attr->cqes_off,
@@ -107,18 +141,15 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 				      .offset = attr->cqes_off,
 				      .db_off = attr->db_off,
 				      .cookie = attr->cookie});
-	r = subscribe(dev, cq->handle, &event, 1, attr->cookie);
-	if (r < 0) {
-		log_errno(r, "cannot subscribe to the events of a completion queue");
+	r = watch_cq(cq, attr->cookie);
+	if (r < 0)
 		rnic_cq_deinit(cq);
-		return r;
-	}
-	return 0;
+	return r;
 }
 
 void rnic_cq_deinit(struct rnic_cq *cq)
 {
-	int r = cq->dev ? rnic_devx_destroy(cq->dev->ctx->cmd_fd, cq->handle) : 0;
+	int r = cq->dev ? rnic_devx_destroy(cq->dev->ctx->cmd_fd, RNIC_DEVX_OBJ, cq->handle) : 0;
 
 	if (r < 0)
 		log_error("cannot destroy completion queue %#x: %s", cq->cqn, strerror(-r));
@@ -178,8 +209,8 @@ void rnic_cq_update(struct rnic_cq *cq)
 
 void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
 {
-	uint32_t word =
-		(cq->arm_sn++ & 3) << 28 | (errors_only ? ARM_ERRORS_ONLY : 0) | (cq->consumer & 0xffffff);
+	uint32_t word = (cq->arm_sn++ & 3) << ARM_SN_SHIFT | (errors_only ? ARM_ERRORS_ONLY : 0) |
+			(cq->consumer & 0xffffff);
 
 	store_record(&cq->db[DB_ARM], word);
 	ring(cq->dev->uar_page + UAR_CQ_DOORBELL, htobe64((uint64_t)word << 32 | cq->cqn));
@@ -251,15 +282,21 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 	return log;
 }
 
-int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
+/* Error CQEs report nearly everything, so a device without these events suffices */
+static void watch_qp(struct rnic_qp *qp, uint64_t cookie)
 {
-	uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte;
 	const uint16_t events[] = {EVENT_QP_FATAL, EVENT_QP_REQUEST, EVENT_QP_ACCESS};
-	size_t rq_bytes = (size_t)attr->rq_entries * attr->rq_stride;
-	struct rnic_device *dev = block->dev;
-	int r;
+	int r = subscribe(qp->dev, qp->handle, events, COUNT(events), cookie);
 
-	*qp = (struct rnic_qp){
+	if (r < 0)
+		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
+}
+
+static struct rnic_qp place_qp(const struct rnic_block *block, const struct rnic_qp_attr *attr)
+{
+	size_t rq_bytes = (size_t)attr->rq_entries * attr->rq_stride;
+
+	return (struct rnic_qp){
 		.rq = rq_bytes ? block->mem + attr->wq_off : NULL,
 		.sq = block->mem + attr->wq_off + rq_bytes,
 		.sq_wqebbs = attr->sq_wqebbs,
@@ -267,6 +304,37 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 		.log_max_message =
 			attr->max_message ? log_at_most(attr->max_message, LOG_MSG_MAX) : LOG_MSG_MAX,
 	};
+}
+
+static int adopt_qp(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
+{
+	const struct ledger_object *o = rnic_block_find(block, LEDGER_QP, attr->wq_off);
+
+	*qp = (struct rnic_qp){0};
+	if (!o || o->entries != attr->sq_wqebbs || o->rq_entries != attr->rq_entries ||
+		(o->rq_entries && o->rq_stride != attr->rq_stride) || o->db_off != attr->db_off ||
+		o->cookie != attr->cookie)
+		return -EBADMSG;
+	*qp = place_qp(block, attr);
+	qp->dev = block->dev;
+	qp->slot = block->slot;
+	qp->handle = o->handle;
+	qp->qpn = o->number;
+	qp->sq_posted = (uint16_t)be32toh(qp->db[DB_SEND]);
+	watch_qp(qp, attr->cookie);
+	return 0;
+}
+
+int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
+{
+	uint8_t in[PRM_SIZE_create_qp_in] = {0}, *qpc = in + PRM_create_qp_in_qpc_byte;
+	size_t rq_bytes = (size_t)attr->rq_entries * attr->rq_stride;
+	struct rnic_device *dev = block->dev;
+	int r;
+
+	if (block->adopted)
+		return adopt_qp(qp, block, attr);
+	*qp = place_qp(block, attr);
 	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_QP);
 	prm_set(in, PRM_create_qp_in_wq_umem_offset, attr->wq_off);
@@ -313,10 +381,7 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 				      .cookie = attr->cookie,
 				      .rq_entries = attr->rq_entries,
 				      .rq_stride = attr->rq_stride});
-	/* Error CQEs report nearly everything, so a device without these events suffices */
-	r = subscribe(dev, qp->handle, events, COUNT(events), attr->cookie);
-	if (r < 0)
-		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
+	watch_qp(qp, attr->cookie);
 	return 0;
 }
 
@@ -473,7 +538,7 @@ void rnic_qp_stop(struct rnic_qp *qp)
 
 void rnic_qp_deinit(struct rnic_qp *qp)
 {
-	int r = qp->dev ? rnic_devx_destroy(qp->dev->ctx->cmd_fd, qp->handle) : 0;
+	int r = qp->dev ? rnic_devx_destroy(qp->dev->ctx->cmd_fd, RNIC_DEVX_OBJ, qp->handle) : 0;
 
 	if (r < 0)
 		log_error("cannot destroy queue pair %#x: %s", qp->qpn, strerror(-r));

@@ -2,6 +2,7 @@
 #include "reddnd/rnic/region.h"
 
 #include "reddnd/rnic/internal.h"
+#include "reddnd/rnic/sweep.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 
@@ -168,11 +169,33 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	ledger_made(
 		slot, &(struct ledger_object){
 			      .type = LEDGER_MR, .handle = window->mr->handle, .number = window->mr->lkey});
-	if (slot)
+	if (slot) {
+		slot->iova = iova;
 		ledger_live(slot);
+	}
 	window->lkey = window->mr->lkey;
 	window->rkey = window->mr->rkey;
 	return 0;
+}
+
+int rnic_window_adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct rnic_window *window)
+{
+	struct ibv_mr *mr = NULL;
+
+	for (unsigned i = 0; i < LEDGER_OBJECTS && !mr; i++)
+		if (slot->object[i].type == LEDGER_MR)
+			mr = ibv_import_mr(pd->pd, slot->object[i].handle);
+	if (!mr)
+		return -EBADMSG;
+	*window = (struct rnic_window){.iova = slot->iova, .lkey = mr->lkey, .rkey = mr->rkey};
+	ibv_unimport_mr(mr);
+	return 0;
+}
+
+void rnic_window_release(struct rnic_device *dev, struct ledger_slot *slot)
+{
+	if (ledger_release(dev->ledger, slot))
+		rnic_sweep_slot(dev, NULL, slot);
 }
 
 void rnic_window_close(struct rnic_window *window)

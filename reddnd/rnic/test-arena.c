@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +128,54 @@ static void test_sealed(void **state)
 	rnic_arena_free(arena);
 }
 
+/* The next daemon has the extents that it names, with what is in them; the rest is free, and zero. */
+static void test_open(void **state)
+{
+	const struct ledger_block used[] = {{3 * PAGE, 2 * PAGE}, {0, PAGE}};
+	struct rnic_arena *first, *second;
+	uint64_t a;
+
+	(void)state;
+	assert_int_equal(rnic_arena_new(&first, 8 * PAGE), 0);
+	memset(rnic_arena_at(first, 0), 0x5a, 8 * PAGE);
+	assert_int_equal(rnic_arena_open(&second, dup(rnic_arena_fd(first)), 8 * PAGE, used, 2), 0);
+	rnic_arena_free(first);
+	assert_int_equal(rnic_arena_used(second), 3 * PAGE);
+	for (unsigned page = 0; page < 8; page++)
+		assert_int_equal(rnic_arena_at(second, page * PAGE)[17],
+			page == 0 || page == 3 || page == 4 ? 0x5a : 0);
+	assert_int_equal(rnic_arena_alloc(second, 4 * PAGE, &a), -ENOSPC);
+	assert_int_equal(rnic_arena_alloc(second, 3 * PAGE, &a), 0);
+	assert_int_equal(a, 5 * PAGE);
+	assert_int_equal(rnic_arena_alloc(second, 2 * PAGE, &a), 0);
+	assert_int_equal(a, PAGE);
+	rnic_arena_release(second, 3 * PAGE);
+	rnic_arena_release(second, 0);
+	rnic_arena_release(second, PAGE);
+	assert_int_equal(rnic_arena_alloc(second, 5 * PAGE, &a), 0);
+	rnic_arena_free(second);
+}
+
+static void test_not_an_arena(void **state)
+{
+	static const struct ledger_block wrong[][2] = {{{0, 2 * PAGE}, {PAGE, PAGE}},
+		{{0, PAGE}, {8 * PAGE, PAGE}}, {{0, PAGE}, {7 * PAGE, 2 * PAGE}},
+		{{0, PAGE}, {PAGE + 64, PAGE}}, {{0, PAGE}, {4 * PAGE, UINT64_MAX - PAGE}}};
+	struct rnic_arena *arena, *other;
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(rnic_arena_new(&arena, 8 * PAGE), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(
+			rnic_arena_open(&other, rnic_arena_fd(arena), 8 * PAGE, wrong[i], 2), -EBADMSG);
+	assert_int_equal(rnic_arena_open(&other, rnic_arena_fd(arena), 4 * PAGE, NULL, 0), -EBADMSG);
+	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
+	assert_int_equal(rnic_arena_open(&other, fd, 8 * PAGE, NULL, 0), -EBADMSG);
+	close(fd);
+	rnic_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +183,8 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_memory_returns),
 		cmocka_unit_test(test_sealed),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_not_an_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,14 @@ int rnic_ucm_destroy_id(int fd, uint32_t id)
 	return COMMAND(fd, DESTROY_ID, cmd, sizeof(resp));
 }
 
+int rnic_ucm_migrate_id(int fd, int from, uint32_t id)
+{
+	struct rdma_ucm_migrate_resp resp;
+	const struct rdma_ucm_migrate_id cmd = {.response = (uintptr_t)&resp, .id = id, .fd = (uint32_t)from};
+
+	return COMMAND(fd, MIGRATE_ID, cmd, sizeof(resp));
+}
+
 int rnic_ucm_next_event(int fd, struct rnic_ucm_event *event)
 {
 	struct rdma_ucm_event_resp resp = {0};

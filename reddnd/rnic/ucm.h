@@ -39,6 +39,14 @@ int rnic_ucm_listen(int fd, uint32_t id, unsigned backlog);
 /** Ends what @id has: the peer of a connection gets an event. */
 int rnic_ucm_destroy_id(int fd, uint32_t id);
 
+/**
+ * Moves @id with its unread events from the file @from to @fd. The credentials of @from do not matter. The id
+ * that an unread CONNECT_REQUEST announces stays in @from, and is moved by itself once the request has been
+ * read; close @from before that, and the kernel has a dangling pointer. -ENOENT or -EINVAL: @from has no such
+ * id.
+ */
+int rnic_ucm_migrate_id(int fd, int from, uint32_t id);
+
 struct rnic_ucm_event {
 	unsigned type; /* enum rnic_ucm_event_type, or others */
 	/* Of the id, as rnic_ucm_create_id() and rnic_ucm_accept() set it. Before, an id has no events. Of a

@@ -114,8 +114,7 @@ static int open_device(struct server *sv, const struct catalog *c)
 	if (r == 0)
 		keep_for_the_next(sv);
 	if (r == 0)
-		r = master_qp_init(
-			&sv->master, rnic_device_pd(sv->dev), sv->arena, rnic_device_slot(sv->dev));
+		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
 	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
 }
 

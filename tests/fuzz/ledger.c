@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SLOTS = 6, SIZE = LEDGER_PAGE + SLOTS * sizeof(struct ledger_slot), BLOCK = 65536, PATCH_HEAD = 3 };
+enum { SLOTS = 7, SIZE = LEDGER_PAGE + SLOTS * sizeof(struct ledger_slot), BLOCK = 65536, PATCH_HEAD = 3 };
 
 static uint8_t good[SIZE], bad[SIZE];
 
@@ -44,6 +44,8 @@ static void make_session(struct ledger *l, uint32_t n)
 	s->number = n + 1;
 	s->cm_id = n + 1;
 	s->depth = s->slots = 16;
+	s->windows[0] = 3;
+	s->pool_cq = 4;
 	s->slot_size = 4096;
 	ledger_set_name(s->tenant, "tenant");
 	ledger_set_name(s->offload, "offload");
@@ -71,7 +73,13 @@ static void make_good(void)
 	make(slot, LEDGER_PD, 2);
 	ledger_live(slot);
 	slot = ledger_take(l, LEDGER_WINDOW);
+	slot->iova = UINT64_C(1) << 40;
 	make(slot, LEDGER_MR, 3);
+	ledger_live(slot);
+	slot = ledger_take(l, LEDGER_POOL_CQ);
+	ledger_set_block(slot, 0, BLOCK);
+	make(slot, LEDGER_UMEM, 20);
+	make(slot, LEDGER_CQ, 21);
 	ledger_live(slot);
 	for (uint32_t n = 0; n < 3; n++)
 		make_session(l, n);
@@ -121,6 +129,12 @@ static void check_object(
 	fuzz_need(o->db_off + 8 >= 8 && o->db_off + 8 <= b->size, "a doorbell record outside of its block");
 }
 
+static bool is_live(const struct ledger_view *v, uint32_t number, enum ledger_kind kind)
+{
+	return number == 0 || (number <= v->head.used && v->slots[number - 1].state == LEDGER_LIVE &&
+				      v->slots[number - 1].kind == kind);
+}
+
 static void check_slot(const struct ledger_view *v, uint32_t n)
 {
 	const struct ledger_slot *slot = &v->slots[n];
@@ -144,6 +158,12 @@ static void check_slot(const struct ledger_view *v, uint32_t n)
 		fuzz_need(memchr(slot->session.offload, 0, LEDGER_NAME) && slot->session.number &&
 				  slot->session.number >> 63 == 0,
 			"an impossible session");
+	for (unsigned w = 0; slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION && w < LEDGER_WINDOWS;
+		w++)
+		fuzz_need(is_live(v, slot->session.windows[w], LEDGER_WINDOW), "a window that is none");
+	fuzz_need(slot->state != LEDGER_LIVE || slot->kind != LEDGER_SESSION ||
+			  is_live(v, slot->session.pool_cq, LEDGER_POOL_CQ),
+		"a CQ that is none");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -140,7 +140,7 @@ static int open_bench(struct bench *b, const char *device)
 	if (r == 0)
 		r = rnic_arena_new(&b->arena, PROBE_ARENA);
 	if (r == 0)
-		r = master_qp_init(&b->master, rnic_device_pd(b->dev), b->arena, NULL);
+		r = master_qp_init(&b->master, rnic_device_pd(b->dev), b->arena);
 	return r;
 }
 

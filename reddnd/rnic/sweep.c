@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/sweep.h"
+
+#include "reddnd/rnic/devx.h"
+#include "reddnd/util/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Destroys the orphans of one type, newest first: QPs were made after their CQs. Adds to *@destroyed and
+ * *@left. */
+static int sweep_type(
+	int fd, const struct ledger_view *ledger, enum rnic_devx_type type, int *destroyed, unsigned *left)
+{
+	static uint32_t handles[RNIC_DEVX_LIST_MAX]; /* one thread */
+	int n = rnic_devx_list(fd, type, handles);
+
+	for (int i = 0; i < n; i++) {
+		int r;
+
+		if (ledger_keeps(ledger, handles[i]))
+			continue;
+		r = rnic_devx_destroy(fd, type, handles[i]);
+		*destroyed += r == 0;
+		*left += r < 0 && r != -ENOENT;
+	}
+	return n < 0 ? n : 0;
+}
+
+/* Some objects can go only after others; what is left is tried again for as long as something went. */
+int rnic_sweep(int fd, const struct ledger_view *ledger)
+{
+	int destroyed = 0, before, r = 0;
+	unsigned left;
+
+	do {
+		before = destroyed;
+		left = 0;
+		for (unsigned type = 0; type < RNIC_DEVX_TYPES && r == 0; type++)
+			r = sweep_type(fd, ledger, (enum rnic_devx_type)type, &destroyed, &left);
+	} while (r == 0 && left && destroyed > before);
+	return r < 0 ? r : left ? -EBUSY : destroyed;
+}
+
+/* ---- one slot ---- */
+
+static const enum rnic_devx_type types[] = {
+	[LEDGER_QP] = RNIC_DEVX_OBJ,
+	[LEDGER_CQ] = RNIC_DEVX_OBJ,
+	[LEDGER_MR] = RNIC_DEVX_MR,
+	[LEDGER_UMEM] = RNIC_DEVX_UMEM,
+	[LEDGER_UAR] = RNIC_DEVX_UAR,
+	[LEDGER_PD] = RNIC_DEVX_PD,
+};
+
+/* Returns the number of objects of that type that are left. */
+static unsigned destroy_all(struct rnic_device *dev, struct ledger_slot *slot, enum ledger_type type)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++) {
+		const struct ledger_object *o = &slot->object[i];
+		int r = o->type == type ? rnic_devx_destroy(rnic_device_fd(dev), types[type], o->handle) : 0;
+
+		if (r < 0 && r != -ENOENT) {
+			log_error("cannot destroy what a daemon before this one left: %s", strerror(-r));
+			left++;
+		} else if (o->type == type) {
+			ledger_gone(slot, type, o->handle);
+		}
+	}
+	return left;
+}
+
+void rnic_sweep_slot(struct rnic_device *dev, struct rnic_arena *arena, struct ledger_slot *slot)
+{
+	unsigned left = 0;
+
+	ledger_ending(slot);
+	for (unsigned type = LEDGER_QP; type <= LEDGER_PD && left == 0; type++)
+		left += destroy_all(dev, slot, (enum ledger_type)type);
+	if (left == 0 && slot->block.size) {
+		rnic_arena_release(arena, slot->block.offset);
+		ledger_set_block(slot, 0, 0);
+	}
+	rnic_device_drop_slot(dev, slot);
+}
