@@ -3,11 +3,17 @@
 
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/policy/offload-stats.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
 
 void accounting_began(struct session *s)
 {
 	s->tenant->accepted++;
+	s->offload->stats->sessions++;
+}
+
+void accounting_adopted(struct session *s)
+{
 	s->offload->stats->sessions++;
 }
 
@@ -32,6 +38,7 @@ void accounting_verdict(struct session *s, enum verdict_kind kind)
 {
 	s->counters.verdicts[kind]++;
 	s->offload->stats->verdicts[kind]++;
+	session_note(s);
 }
 
 void accounting_answered(struct accounting *a, struct session *s, uint64_t n)
@@ -59,4 +66,5 @@ void accounting_update(struct accounting *a, struct session *s)
 	accounting_answered(a, s, session_count(s));
 	count_loop(s);
 	session_count_outcomes(s);
+	session_note(s);
 }

@@ -20,6 +20,8 @@ struct accounting {
 
 void accounting_began(struct session *s);
 void accounting_ended(struct accounting *a, struct session *s, bool failed);
+/** The same of a session of a daemon before this one, which that one has counted. */
+void accounting_adopted(struct session *s);
 /** @tenant: NULL if the client belongs to none. */
 void accounting_refused(struct accounting *a, struct tenant *tenant);
 void accounting_verdict(struct session *s, enum verdict_kind kind);

@@ -3,6 +3,7 @@
 
 #include "reddnd/server/report.h"
 #include "reddnd/session/faults.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/silence.h"
@@ -50,6 +51,7 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 
 void dispatch_limits_changed(struct dispatch *d, struct session *s)
 {
+	session_note(s);
 	pacer_changed(&d->pacer, s);
 	timers_set(&d->timers, s);
 }
@@ -379,6 +381,7 @@ static void on_established(void *arg, uint64_t number)
 
 	if (!s)
 		return;
+	ledger_established(s->slot);
 	timers_established(&d->timers, s);
 	log_at(LOG_DEBUG, s->id, "connected");
 }
@@ -489,6 +492,40 @@ void dispatch_deinit(struct dispatch *d)
 	sd_event_source_disable_unref(d->queue_source);
 	sd_event_source_disable_unref(d->cm_source);
 	completions_deinit(&d->completions);
+}
+
+/* ---- what a daemon before this one had ---- */
+
+void dispatch_adopt(struct dispatch *d, struct session *s)
+{
+	struct verdict v;
+
+	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
+	completions_add(&d->completions, s);
+	accounting_adopted(s);
+	accounting_update(&d->accounting, s);
+	report_adopted(d->events, s);
+	if (timers_begin(&d->timers, s) < 0) {
+		dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
+		return;
+	}
+	if (s->slot->session.established)
+		timers_established(&d->timers, s);
+	if (session_look(s, &v))
+		judge(d, s, &v);
+	if (s->ended)
+		return;
+	pacer_changed(&d->pacer, s);
+	if (budgets_begin(&d->budgets, s))
+		check_budget(d, s, clock_us());
+}
+
+void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
+	const uint8_t address[16], const char *peer, const char *why)
+{
+	report_ended_heir(d->events, number, address, peer, why);
+	end_reasons_add(
+		&d->end_reasons, address, d->enforcement.source_bits, query, REDDN_WIRE_END_SHUTDOWN, why);
 }
 
 /* ---- for orders ---- */

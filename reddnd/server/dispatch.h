@@ -66,6 +66,12 @@ void dispatch_end_arrivals(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
+/** @s, which was taken over from a daemon before this one, is served from now on. */
+void dispatch_adopt(struct dispatch *d, struct session *s);
+/** Session @number of a daemon before this one, of a client with @address, is over: remembers why. */
+void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
+	const uint8_t address[16], const char *peer, const char *why);
+
 /** New clients get @generation from now on. */
 void dispatch_serve(struct dispatch *d, const struct generation *generation);
 /** @catalog is in force from now on; limits of sessions and timeouts may have changed. */

@@ -72,6 +72,27 @@ void report_began(struct events *ev, const struct session *s)
 	events_add(ev, &e);
 }
 
+void report_adopted(struct events *ev, const struct session *s)
+{
+	struct event e = {.kind = EVENT_BEGINS, .level = LOG_INFO};
+
+	set_session(&e, s);
+	set_text(&e, "client %s, tenant %s, offload %s, depth %u goes on after %" PRIu64 " requests", e.peer,
+		e.tenant, e.offload, s->queues.env.slot_count, s->progress.done);
+	events_add(ev, &e);
+}
+
+void report_ended_heir(
+	struct events *ev, uint64_t number, const uint8_t address[16], const char *peer, const char *why)
+{
+	struct event e = {
+		.kind = EVENT_ENDS, .level = LOG_NOTICE, .session = number, .source = source_of(address, 0)};
+
+	set_client(&e, peer, "", "");
+	set_text(&e, "ends: %s", why);
+	events_add(ev, &e);
+}
+
 int report_level(enum reddn_wire_end reason)
 {
 	switch (reason) {

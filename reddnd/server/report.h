@@ -19,6 +19,11 @@ void report_refused(struct events *ev, const struct session_client *c, const cha
  * one; NULL: of many sources. */
 void report_unlisted(struct events *ev, const struct source *of, unsigned bits, uint64_t n, const char *why);
 void report_began(struct events *ev, const struct session *s);
+/** @s was begun by a daemon before this one, and goes on. */
+void report_adopted(struct events *ev, const struct session *s);
+/** Session @number was begun by a daemon before this one, and does not. @peer: "" if unknown. */
+void report_ended_heir(
+	struct events *ev, uint64_t number, const uint8_t address[16], const char *peer, const char *why);
 void report_ended(struct events *ev, const struct session *s, enum reddn_wire_end reason, const char *text);
 /** Session @s got verdict @v, and the catalog asks for @action. */
 void report_verdict(

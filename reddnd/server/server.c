@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
-#include "reddnd/ledger/check.h"
 #include "reddnd/server/device.h"
 #include "reddnd/server/dispatch.h"
+#include "reddnd/server/inheritance.h"
 #include "reddnd/server/reload.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
-#include "reddnd/server/store.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -15,10 +14,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 struct server {
 	uint64_t since;
 	sd_event *event;
+	struct inheritance inheritance;
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct ledger *ledger;
@@ -46,73 +48,74 @@ static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct server *, server_free)
 DEFINE_CLEANUP(struct generation *, generation_unref)
-DEFINE_CLEANUP(struct ledger_view *, ledger_view_free)
 
 /* ---- life ---- */
 
 static int bind_all(struct server *sv, const struct catalog *c)
 {
-	int r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
+	int r = 0;
 
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
 	return r;
 }
 
-static unsigned count_sessions(const struct ledger_view *ledger)
-{
-	unsigned n = 0;
-
-	for (uint32_t i = 0; i < ledger->head.used; i++)
-		n += ledger->slots[i].state == LEDGER_LIVE && ledger->slots[i].kind == LEDGER_SESSION;
-	return n;
-}
-
-/* Connections that a daemon left behind when it died end now; their clients get an event, and connect again.
- */
-static void end_what_was_left(void)
-{
-	CLEANUP(ledger_view_freep) struct ledger_view *ledger = NULL;
-	struct store left;
-	const char *why;
-
-	store_take(&left);
-	if (left.fd[STORE_LEDGER] >= 0) {
-		if (ledger_load(left.fd[STORE_LEDGER], &ledger, &why) == 0)
-			log_notice("%u sessions that the daemon before this one had end now",
-				count_sessions(ledger));
-		else
-			log_warning("the ledger that the daemon before this one left is not sound: %s", why);
-	}
-	if (left.fd[STORE_DEVICE] >= 0 || left.fd[STORE_CM] >= 0)
-		store_clear(&left);
-}
-
-/* Each in the moment in which the next daemon could miss it. */
-static void keep_for_the_next(const struct server *sv)
+static void keep_for_the_next(struct server *sv)
 {
 	store_put(STORE_LEDGER, ledger_fd(sv->ledger));
 	store_put(STORE_ARENA, rnic_arena_fd(sv->arena));
 	store_put(STORE_DEVICE, rnic_device_fd(sv->dev));
-	store_put(STORE_CM, rnic_cm_fd(sv->cm));
+	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
 }
 
-static int open_device(struct server *sv, const struct catalog *c)
+/* Nothing was left */
+static int open_afresh(struct server *sv, const struct catalog *c)
 {
 	int r;
 
-	end_what_was_left();
 	r = rnic_arena_new(&sv->arena, c->arena);
 	if (r < 0)
 		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", c->arena);
 	r = ledger_new(&sv->ledger, LEDGER_SLOTS, rnic_arena_size(sv->arena));
 	if (r < 0)
 		return log_errno(r, "cannot make a ledger");
-	r = bind_all(sv, c);
+	r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
+	if (r == 0)
+		r = bind_all(sv, c);
 	if (r == 0)
 		r = device_open(&sv->dev, c->device, sv->cm, sv->ledger);
 	if (r == 0)
 		keep_for_the_next(sv);
+	return r;
+}
+
+/* The new file of the connection manager is kept before anything moves into it */
+static int open_inherited(struct server *sv, const struct catalog *c)
+{
+	const struct store *left = &sv->inheritance.store;
+	int r = inheritance_open(&sv->inheritance, &sv->arena, &sv->ledger);
+
+	if (r == 0)
+		r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
+	if (r < 0)
+		return r;
+	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
+	rnic_cm_inherit(sv->cm, left->cm, left->ncm);
+	r = bind_all(sv, c);
+	if (r == 0)
+		r = rnic_device_import(&sv->dev, left->fd[STORE_DEVICE], sv->ledger);
+	if (r == 0 && rnic_arena_size(sv->arena) != c->arena)
+		log_notice("the arena keeps its size of %" PRIu64 " bytes until the daemon is stopped",
+			rnic_arena_size(sv->arena));
+	return r;
+}
+
+static int open_device(struct server *sv, const struct catalog *c)
+{
+	int r;
+
+	inheritance_take(&sv->inheritance, c);
+	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
 	if (r == 0)
 		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
 	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
@@ -126,8 +129,10 @@ static int begin_dispatch(struct server *sv)
 		.arena = sv->arena,
 		.registrar = sv->worker,
 		.events = sv->events};
+	int r = dispatch_init(&sv->dispatch, &parts);
 
-	return dispatch_init(&sv->dispatch, &parts);
+	sv->dispatch.acceptor.last_id = ledger_head(sv->ledger)->last_session;
+	return r;
 }
 
 static struct generation_parts generation_parts(struct server *sv)
@@ -183,6 +188,11 @@ static int serve(struct server *sv, struct catalog *catalog)
 	if (r < 0)
 		return r;
 	put_in_force(sv, steal_ptr(&first));
+	if (sv->inheritance.view)
+		r = inheritance_adopt(&sv->inheritance, &sv->dispatch, &sv->tenants);
+	if (r < 0)
+		return r;
+	inheritance_deinit(&sv->inheritance);
 	/* The last step: a client that is heard is served */
 	return rnic_cm_listen(sv->cm);
 }
@@ -292,6 +302,9 @@ int server_new(struct server **out, const struct server_parts *parts, struct cat
 		r = watch_regions(sv, parts->config);
 	if (r == 0)
 		r = serve(sv, steal_ptr(&mine));
+	/* The next daemon tries again with what was left, as it is */
+	if (r < 0 && sv->inheritance.view)
+		_exit(EX_TEMPFAIL);
 	if (r < 0)
 		return r;
 	*out = steal_ptr(&sv);
@@ -308,7 +321,7 @@ void server_free(struct server *sv)
 	sv->worker = NULL;
 	dispatch_deinit(&sv->dispatch);
 	if (sv->dev)
-		store_clear(&(struct store){{-1, -1, -1, -1}});
+		store_clear(&sv->inheritance.store);
 	if (sv->cm)
 		rnic_cm_free(sv->cm);
 	if (sv->generation)

@@ -4,16 +4,19 @@
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 enum { PATIENCE_US = 5000000 };
 
+#define CM_PREFIX "rdma-cm"
+
 static const char *const names[STORE_NAMES] = {
 	[STORE_DEVICE] = "uverbs",
-	[STORE_CM] = "rdma-cm",
 	[STORE_ARENA] = "arena",
 	[STORE_LEDGER] = "ledger",
 };
@@ -25,33 +28,65 @@ static void free_names(char ***list)
 	free(*list);
 }
 
+static bool take_cm(struct store *store, const char *name, int fd)
+{
+	if (strncmp(name, CM_PREFIX, strlen(CM_PREFIX)) != 0 || store->ncm == STORE_CM_MAX ||
+		strlen(name) >= STORE_NAME_BYTES)
+		return false;
+	snprintf(store->cm_name[store->ncm], STORE_NAME_BYTES, "%s", name);
+	store->cm[store->ncm++] = fd;
+	return true;
+}
+
+static bool take(struct store *store, const char *name, int fd)
+{
+	for (unsigned k = 0; k < STORE_NAMES; k++) {
+		if (strcmp(name, names[k]) != 0 || store->fd[k] >= 0)
+			continue;
+		store->fd[k] = fd;
+		return true;
+	}
+	return take_cm(store, name, fd);
+}
+
 void store_take(struct store *store)
 {
 	CLEANUP(free_names) char **list = NULL;
 	int n = sd_listen_fds_with_names(true, &list);
 
+	*store = (struct store){0};
 	for (unsigned k = 0; k < STORE_NAMES; k++)
 		store->fd[k] = -1;
 	for (int i = 0; i < n; i++) {
-		unsigned k = 0;
-
-		while (k < STORE_NAMES && strcmp(list[i], names[k]) != 0)
-			k++;
-		if (k < STORE_NAMES && store->fd[k] < 0) {
-			store->fd[k] = SD_LISTEN_FDS_START + i;
+		if (take(store, list[i], SD_LISTEN_FDS_START + i))
 			continue;
-		}
 		log_warning("a descriptor \"%s\" was handed over that is not known here", list[i]);
 		close(SD_LISTEN_FDS_START + i);
 	}
 }
 
+bool store_is_empty(const struct store *store)
+{
+	for (unsigned k = 0; k < STORE_NAMES; k++)
+		if (store->fd[k] >= 0)
+			return false;
+	return store->ncm == 0;
+}
+
 static void remove_stored(const char *name)
 {
-	char text[64];
+	char text[STORE_NAME_BYTES + 40];
 
 	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
 	sd_notify(false, text);
+}
+
+void store_drop_old_cm(struct store *store)
+{
+	for (unsigned i = 0; i < store->ncm; i++)
+		remove_stored(store->cm_name[i]);
+	memcpy(store->cm_name[0], store->cm_name[store->ncm], STORE_NAME_BYTES);
+	store->ncm = 0;
 }
 
 void store_clear(struct store *store)
@@ -62,14 +97,34 @@ void store_clear(struct store *store)
 			close(store->fd[k]);
 		store->fd[k] = -1;
 	}
+	for (unsigned i = 0; i < store->ncm; i++)
+		close(store->cm[i]);
+	store_drop_old_cm(store);
+	if (store->has_own_cm)
+		remove_stored(store->cm_name[0]);
+	store->has_own_cm = false;
 	sd_notify_barrier(false, PATIENCE_US);
+}
+
+static void send_fd(const char *name, int fd)
+{
+	char text[STORE_NAME_BYTES + 40];
+
+	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	sd_pid_notify_with_fds(0, false, text, &fd, 1);
 }
 
 void store_put(enum store_name name, int fd)
 {
-	char text[64];
+	send_fd(names[name], fd);
+}
 
-	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
-	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", names[name]);
-	sd_pid_notify_with_fds(0, false, text, &fd, 1);
+void store_put_cm(struct store *store, uint64_t generation, int fd)
+{
+	char *name = store->cm_name[store->ncm];
+
+	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "-%" PRIu64, generation);
+	store->has_own_cm = true;
+	send_fd(name, fd);
 }

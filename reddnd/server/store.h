@@ -3,23 +3,41 @@
  * store.h - descriptors that the service manager keeps for the next daemon (systemd.service(5),
  * FileDescriptorStoreMax=; or reddnd-run). While it has that of the device, the NIC goes on; while it has
  * that of the connection manager, clients hear nothing.
+ *
+ * Each daemon has a file of the connection manager of its own, so there may be several; the others go from
+ * one to the next.
  */
 #ifndef SERVER_STORE_H
 #define SERVER_STORE_H
 
-enum store_name { STORE_DEVICE, STORE_CM, STORE_ARENA, STORE_LEDGER, STORE_NAMES };
+#include <stdbool.h>
+#include <stdint.h>
 
-/** What a daemon before this one left; -1 where there is nothing. */
+enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_NAMES };
+enum { STORE_CM_MAX = 8, STORE_NAME_BYTES = 40 };
+
 struct store {
-	int fd[STORE_NAMES];
+	int fd[STORE_NAMES];  /* what a daemon before this one left; -1 where there is nothing */
+	int cm[STORE_CM_MAX]; /* the same */
+	unsigned ncm;
+	char cm_name[STORE_CM_MAX + 1]
+		    [STORE_NAME_BYTES]; /* of these, and last that of this daemon, if it has one */
+	bool has_own_cm;
 };
 
 /** Takes the descriptors that this process was started with. */
 void store_take(struct store *store);
-/** Closes them, and returns when the service manager has closed its own. */
+/** True if nothing was left. */
+bool store_is_empty(const struct store *store);
+/** Closes them, and returns when the service manager has closed its own, those of this daemon included. */
 void store_clear(struct store *store);
 
 /** Gives a copy of @fd to the service manager, if there is one that stores it. */
 void store_put(enum store_name name, int fd);
+/** The same of this daemon's file of the connection manager. @generation: of daemons, so that it has a name
+ * of its own. */
+void store_put_cm(struct store *store, uint64_t generation, int fd);
+/** Nothing is left in the files of the connection manager before this daemon's; it has closed them. */
+void store_drop_old_cm(struct store *store);
 
 #endif

@@ -31,19 +31,26 @@ uint64_t session_postable(const struct session *s)
 	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
 }
 
+/* The ledger has it before it is done: doing it again does no harm */
+static int enable_recvs(struct session *s, uint64_t to)
+{
+	if (s->slot)
+		__atomic_store_n(&s->slot->session.counters.posted, to, __ATOMIC_RELEASE);
+	return master_qp_enable_recvs(&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)to);
+}
+
 int session_post(struct session *s, uint64_t to)
 {
 	int r = 0;
 
 	if (s->pacing.unsettled && recycled_to(s) >= s->progress.posted) {
 		s->pacing.unsettled = false;
-		r = master_qp_enable_recvs(
-			&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)s->progress.posted);
+		r = enable_recvs(s, s->progress.posted);
 	}
 	if (r < 0 || s->pacing.unsettled || to <= s->progress.posted)
 		return r;
 	if (s->queues.layout.recycled)
-		r = master_qp_enable_recvs(&s->tenant->master, s->queues.qp[0].qpn, (uint16_t)to);
+		r = enable_recvs(s, to);
 	else
 		rnic_qp_post_recvs(&s->queues.qp[0], (uint32_t)to);
 	if (r == 0)

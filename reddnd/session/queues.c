@@ -63,14 +63,14 @@ static int make_qp(struct session *s, unsigned q)
 	return rnic_qp_init(&s->queues.qp[q], &s->queues.block, &qp);
 }
 
-static int make_queues(struct session *s, struct rnic_arena *arena)
+/* Makes them, or finds them if the block was adopted */
+static int make_queues(struct session *s)
 {
 	const struct queue_layout *l = &s->queues.layout;
 	const struct chain_image *img = s->offload->img;
 	struct session_queues *qs = &s->queues;
-	int r;
+	int r = 0;
 
-	r = rnic_block_init_in(s->slot, &qs->block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_cq(s, q, &l->queue[q], &qs->cq[q]);
 	if (r == 0 && l->recycled)
@@ -132,10 +132,10 @@ static void fill_recycler(struct session *s)
 	env->lanes.size = l->recycling.lanes;
 }
 
-static int fill_env(struct session *s, const struct request *request)
+/* All but its regions */
+static void fill_chain(struct session *s, const struct request *request)
 {
 	struct chain_env *env = &s->queues.env;
-	int r;
 
 	fill_queues(s);
 	if (s->queues.layout.recycled)
@@ -144,15 +144,70 @@ static int fill_env(struct session *s, const struct request *request)
 	env->slot_rkey = request->slot_rkey;
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
+}
+
+static int fill_env(struct session *s, const struct request *request)
+{
+	struct chain_env *env = &s->queues.env;
+	int r;
+
+	fill_chain(s, request);
 	r = offload_bind(s->offload, s->tenant->pd, env);
 	return r == 0 && s->queues.loop ? session_loop_write(s->queues.loop, env) : r;
 }
 
+/* WQEBBs from the start of the last WQE of a reply to the end of it */
+static uint32_t tail_of(const struct chain_queue *q)
+{
+	uint32_t w = q->wqebbs - 1;
+
+	while (!q->starts[w])
+		w--;
+	return q->wqebbs - w;
+}
+
 int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request)
 {
-	int r = make_queues(s, arena);
+	const struct queue_layout *l = &s->queues.layout;
+	int r = rnic_block_init_in(
+		s->slot, &s->queues.block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
 
+	s->queues.tail = tail_of(&s->offload->img->queue[0]);
+	if (r == 0)
+		r = make_queues(s);
 	return r == 0 ? fill_env(s, request) : r;
+}
+
+/* ---- taking over ---- */
+
+int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	int r = rnic_block_adopt(
+		s->slot, &s->queues.block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
+
+	s->queues.tail = tail_of(&s->offload->img->queue[0]);
+	if (r == 0)
+		r = make_queues(s);
+	if (r == 0)
+		fill_chain(s, request);
+	return r;
+}
+
+void session_queues_arm_events(struct session *s)
+{
+	const struct chain_image *img = s->offload->img;
+
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		struct rnic_cq *cq = &s->queues.cq[q];
+
+		cq->consumer = (uint32_t)(q == 0 ? s->progress.done : s->progress.done * img->queue[q].cqes);
+		rnic_cq_arm(cq, true);
+	}
+	if (!s->queues.layout.recycled)
+		return;
+	rnic_cq_arm(&s->recycler.cq, true);
+	rnic_cq_arm(&s->recycler.reply_cq, true);
 }
 
 /* ---- beginning ---- */

@@ -16,6 +16,14 @@ int session_queues_make(struct session *s, struct rnic_arena *arena, const struc
 /** Stops all of them, destroys them, and frees their memory. Fine on queues that were never made. */
 void session_queues_destroy(struct session *s);
 
+/**
+ * The same of a session whose queues are in its slot, which was inherited: finds them as they are. -EBADMSG:
+ * the slot has others. After an error nothing has been destroyed.
+ */
+int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request);
+/** Asks for the events of adopted queues. Errors before that raise none: look for them afterwards. */
+void session_queues_arm_events(struct session *s);
+
 /** Writes the rings: every instance is armed. */
 int session_queues_arm(struct session *s);
 /** Connects the QPs and lets the NIC begin. */

@@ -2,6 +2,8 @@
 #include "reddnd/session/session.h"
 
 #include "reddnd/generation/generation.h"
+#include "reddnd/generation/image-hash.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
 #include "util/cleanup.h"
@@ -10,15 +12,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-
-static uint32_t tail_of(const struct chain_queue *q)
-{
-	uint32_t w = q->wqebbs - 1;
-
-	while (!q->starts[w])
-		w--;
-	return q->wqebbs - w;
-}
 
 /* Reserves the CQEs of its replies; a recycled chain needs none */
 static int charge_pool(struct session *s, struct cq_pool *pool)
@@ -34,6 +27,8 @@ static void release(struct session *s)
 {
 	session_queues_destroy(s);
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	if (s->adopted)
+		session_release_windows(s);
 	rnic_device_drop_slot(rnic_pd_device(s->tenant->pd), s->slot);
 }
 
@@ -47,6 +42,8 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 		return r;
 	l = &s->slot->session;
 	l->number = s->id;
+	l->since = s->since;
+	l->image = image_hash(s->offload->img, &s->queues.layout);
 	l->cm_id = rnic_conn_id(s->client.conn);
 	l->recycled = s->queues.layout.recycled;
 	ledger_set_name(l->tenant, s->tenant->name);
@@ -88,7 +85,6 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	s->charge = a->charge;
 	s->client = *client;
 	s->queues.layout = *offload_layout(a->offload, a->request.depth);
-	s->queues.tail = tail_of(&a->offload->img->queue[0]);
 	session_init_limits(s, now);
 	r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
@@ -100,8 +96,11 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		release(s);
 		return r;
 	}
-	if (s->slot)
+	if (s->slot) {
+		session_record_windows(s);
+		session_note(s);
 		ledger_live(s->slot);
+	}
 	generation_ref(s->offload->generation);
 	*out = steal_ptr(&s);
 	return 0;

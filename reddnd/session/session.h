@@ -4,6 +4,7 @@
  * ends; the headers beside this one hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
+ *   heir.h       takes over a session of a daemon before this one
  *   instances.h  takes completions, counts what finished, arms it again
  *   faults.h     turns error CQEs and events of queues into verdicts
  *   posting.h    posts RECVs as far as limits allow
@@ -134,6 +135,7 @@ struct session {
 	struct session_pacing pacing;
 	struct session_budgets budgets;
 	struct session_timer timer;
+	bool adopted;                 /* a daemon before this one made it */
 	bool ended;                   /* to be freed; what it still does is ignored */
 	bool finished;                /* instances finished that are not armed again */
 	TAILQ_ENTRY(session) link;    /* of those finished, or of those ended */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/inheritance.h"
+
+#include "reddnd/ledger/check.h"
+#include "reddnd/rnic/sweep.h"
+#include "reddnd/server/report.h"
+#include "reddnd/session/heir.h"
+#include "reddnd/util/log.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { LIMIT = 3 };
+
+DEFINE_CLEANUP(struct ledger_view *, ledger_view_free)
+
+/* ---- what was left ---- */
+
+static unsigned count_sessions(const struct ledger_view *v)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < v->head.used; i++)
+		n += v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION;
+	return n;
+}
+
+/* NULL, or why the daemon starts afresh */
+static const char *obstacle(
+	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
+{
+	for (unsigned k = 0; k < STORE_NAMES; k++)
+		if (in->store.fd[k] < 0)
+			return "a descriptor is missing";
+	if (in->store.ncm == 0)
+		return "the connections are missing";
+	if (!ledger_is_of_this_boot(&v->head))
+		return "the machine was booted since then";
+	if (*c->device && strcmp(c->device, v->head.device) != 0)
+		return "another device is configured now";
+	if (v->head.failed >= LIMIT)
+		return "too many daemons failed to go on with it";
+	return NULL;
+}
+
+static void start_afresh(struct inheritance *in, const struct ledger_view *v, const char *why)
+{
+	if (v && count_sessions(v))
+		log_warning("%u sessions of the daemon before this one end now: %s", count_sessions(v), why);
+	else
+		log_notice("what the daemon before this one left is given up: %s", why);
+	store_clear(&in->store);
+}
+
+/* Counts the attempt before anything is done: a daemon that fails cannot */
+static int begin(struct inheritance *in, struct ledger_view *v)
+{
+	int r = ledger_set_failed(in->store.fd[STORE_LEDGER], v->head.failed + 1), n;
+
+	if (r < 0)
+		return log_errno(r, "the ledger cannot be written");
+	n = rnic_sweep(in->store.fd[STORE_DEVICE], v);
+	if (n < 0)
+		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
+	log_info("going on with %u sessions of the daemon before this one; %d objects of the device were "
+		 "nobody's",
+		count_sessions(v), n);
+	return 0;
+}
+
+void inheritance_take(struct inheritance *in, const struct catalog *c)
+{
+	CLEANUP(ledger_view_freep) struct ledger_view *v = NULL;
+	const char *why = "there is no ledger";
+
+	*in = (struct inheritance){0};
+	store_take(&in->store);
+	if (store_is_empty(&in->store))
+		return;
+	if (in->store.fd[STORE_LEDGER] >= 0 && ledger_load(in->store.fd[STORE_LEDGER], &v, &why) < 0)
+		log_warning("the ledger that the daemon before this one left is not sound: %s", why);
+	if (v)
+		why = obstacle(in, v, c);
+	if (v && !why && begin(in, v) < 0)
+		why = "it cannot be taken over";
+	if (why)
+		start_afresh(in, v, why);
+	else
+		in->view = steal_ptr(&v);
+}
+
+/* ---- arena and ledger ---- */
+
+int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger)
+{
+	const struct ledger_view *v = in->view;
+	CLEANUP(cleanup_free) struct ledger_block *used = calloc((size_t)v->head.used + 1, sizeof(*used));
+	size_t n = 0;
+	int r;
+
+	if (!used)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < v->head.used; i++)
+		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].block.size)
+			used[n++] = v->slots[i].block;
+	r = rnic_arena_open(arena, in->store.fd[STORE_ARENA], v->head.arena_bytes, used, n);
+	if (r < 0)
+		return log_errno(r, "cannot go on with the arena");
+	in->store.fd[STORE_ARENA] = -1;
+	r = ledger_open(ledger, in->store.fd[STORE_LEDGER], v);
+	if (r < 0)
+		return log_errno(r, "cannot go on with the ledger");
+	in->store.fd[STORE_LEDGER] = -1;
+	return 0;
+}
+
+/* ---- sessions ---- */
+
+/* Its queues stop first: once the client has the event, nothing is written to it */
+static void end_in_words(
+	struct dispatch *d, struct ledger_slot *slot, struct rnic_conn *conn, const char *why)
+{
+	const struct ledger_session *l = &slot->session;
+	const struct end_reason_query query = {
+		.session = l->number, .slot_addr = l->slot_addr, .slot_rkey = l->slot_rkey};
+	uint64_t number = l->number;
+	uint8_t address[16];
+
+	memcpy(address, l->address, sizeof(address));
+	rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
+	dispatch_end_heir(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
+	if (!conn)
+		return;
+	rnic_conn_disconnect(conn);
+	rnic_conn_free(conn);
+}
+
+static struct tenant *find_tenant(struct tenant *const *tenants, const char *name)
+{
+	struct tenant *t;
+
+	HASH_FIND_STR(*tenants, name, t);
+	return t;
+}
+
+/* True: it goes on */
+static bool adopt(struct dispatch *d, struct ledger_slot *slot, struct tenant *const *tenants)
+{
+	const struct ledger_session *l = &slot->session;
+	const struct offload *o = generation_offload(d->acceptor.generation, l->offload);
+	struct tenant *t = find_tenant(tenants, l->tenant);
+	const char *why = session_obstacle(slot, o);
+	struct session_client client = {0};
+	struct session *s;
+	int r = rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &client.conn);
+
+	if (r < 0)
+		why = "its connection ended while no daemon ran";
+	else if (!why && !t)
+		why = "the server was restarted, and the tenant is no longer configured";
+	if (!why) {
+		client.peer = rnic_conn_peer(client.conn);
+		memcpy(client.address, l->address, sizeof(client.address));
+		r = session_adopt(&s, slot, &d->acceptor.parts, o, t, &client, clock_us());
+		if (r == 0)
+			dispatch_adopt(d, s);
+		else
+			why = "the server was restarted, and its queues are not as they should be";
+	}
+	if (why)
+		end_in_words(d, slot, client.conn, why);
+	return !why;
+}
+
+static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledger_kind kind)
+{
+	struct ledger_slot *slot;
+
+	while ((slot = ledger_unclaimed(ledger, kind, NULL))) {
+		ledger_claim(ledger, slot);
+		rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
+	}
+}
+
+int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant *const *tenants)
+{
+	struct ledger *ledger = rnic_device_ledger(d->dev);
+	struct ledger_slot *slot = NULL;
+	unsigned adopted = 0, ended = 0;
+	int r;
+
+	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
+		if (adopt(d, slot, tenants))
+			adopted++;
+		else
+			ended++;
+	}
+	r = rnic_cm_leave_old(d->cm);
+	if (r < 0)
+		return log_errno(r, "the RDMA connection manager cannot be read");
+	store_drop_old_cm(&in->store);
+	sweep_unclaimed(d, ledger, LEDGER_WINDOW);
+	sweep_unclaimed(d, ledger, LEDGER_POOL_CQ);
+	sweep_unclaimed(d, ledger, LEDGER_TENANT);
+	ledger_head(ledger)->failed = 0;
+	log_notice("%u sessions of the daemon before this one go on, %u have ended", adopted, ended);
+	return 0;
+}
+
+void inheritance_deinit(struct inheritance *in)
+{
+	if (in->view)
+		ledger_view_free(in->view);
+	in->view = NULL;
+}

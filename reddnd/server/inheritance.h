@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * inheritance.h - what a daemon before this one left: whether it can be gone on with, and taking it over.
+ *
+ * First all that the ledger does not keep is destroyed, then each part is taken over; sessions last, once
+ * their offloads are there. Whatever happens on the way, what is left can be tried again by the next daemon.
+ * After LIMIT failures in a row one starts afresh.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef SERVER_INHERITANCE_H
+#define SERVER_INHERITANCE_H
+
+#include "reddnd/catalog/catalog.h"
+#include "reddnd/rnic/cm.h"
+#include "reddnd/server/dispatch.h"
+#include "reddnd/server/store.h"
+
+struct ledger_view;
+
+struct inheritance {
+	struct store store;
+	struct ledger_view *view; /* NULL: there is nothing to go on with */
+};
+
+/**
+ * Takes what was left. If it cannot be gone on with, or nothing was left, all of it is closed, which ends it,
+ * and view is NULL. Logged.
+ */
+void inheritance_take(struct inheritance *in, const struct catalog *c);
+
+/** Opens the arena and the ledger of @in->view. -errno, logged. */
+int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger);
+
+/**
+ * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old
+ * files of @cm; ends all others, in words that their clients get if they ask; destroys what nobody needs any
+ * more; closes the old files. -errno if the connection manager failed.
+ */
+int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant *const *tenants);
+
+/** The daemon does not need what it was given any more; after inheritance_adopt() or in its place. */
+void inheritance_deinit(struct inheritance *in);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/heir.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/generation/generation.h"
+#include "reddnd/generation/image-hash.h"
+#include "reddnd/session/faults.h"
+#include "reddnd/session/instances.h"
+#include "reddnd/session/posting.h"
+#include "reddnd/session/queues.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert((int)VERDICT_KINDS <= (int)LEDGER_VERDICTS, "the ledger has room for all of them");
+_Static_assert((int)CHAIN_MAX_WINDOWS <= (int)LEDGER_WINDOWS, "the same of windows");
+
+/* ---- for the next daemon ---- */
+
+void session_note(struct session *s)
+{
+	const struct session_counters *c = &s->counters;
+	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
+
+	if (!l)
+		return;
+	l->limits = (struct ledger_limits){.rate = s->limits.configured.rate,
+		.burst = s->limits.configured.burst,
+		.bytes_rate = s->limits.bytes.per_second,
+		.throttle_rate = s->limits.throttle.rate,
+		.throttle_until = s->limits.throttle.until};
+	l->false_alarms = c->false_alarms;
+	l->counters = (struct ledger_counters){.done = s->progress.done,
+		.posted = s->progress.posted,
+		.read = c->read,
+		.hits = c->hits,
+		.misses = c->misses,
+		.bytes_out = c->bytes_out,
+		.unseen = c->unseen,
+		.iterations = c->iterations};
+	memcpy(l->counters.verdicts, c->verdicts, sizeof(c->verdicts));
+}
+
+void session_record_windows(struct session *s)
+{
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
+
+	offload_window_slots(s->offload, s->tenant->pd, slots);
+	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
+		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
+}
+
+/* ---- from the daemon before ---- */
+
+static void claim_windows(struct session *s)
+{
+	struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+
+	for (unsigned i = 0; i < LEDGER_WINDOWS; i++)
+		if (s->slot->session.windows[i])
+			ledger_claim(ledger, ledger_slot_of(ledger, s->slot->session.windows[i]));
+}
+
+void session_release_windows(struct session *s)
+{
+	struct rnic_device *dev = rnic_pd_device(s->tenant->pd);
+
+	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
+		uint32_t number = s->slot->session.windows[i];
+
+		s->slot->session.windows[i] = 0;
+		if (number)
+			rnic_window_release(dev, ledger_slot_of(rnic_device_ledger(dev), number));
+	}
+}
+
+const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
+{
+	const struct ledger_session *l = &slot->session;
+	const struct queue_layout *layout;
+
+	if (!l->accepted)
+		return "the server was restarted before it had answered";
+	if (!o)
+		return "the server was restarted, and the offload is no longer configured";
+	if (offload_is_disabled(o, NULL))
+		return "the server was restarted, and the offload is disabled";
+	layout = offload_layout_of(o, l->slots);
+	if (!layout || o->conf->recycled != l->recycled || image_hash(o->img, layout) != l->image)
+		return "the server was upgraded, and the offload is another one now";
+	if (!l->recycled)
+		return "the server was restarted; connect again";
+	return l->depth < l->slots ? NULL : "the server was restarted, and the session is not sound";
+}
+
+static void restore_limits(struct session *s, uint64_t now)
+{
+	const struct ledger_limits *l = &s->slot->session.limits;
+
+	session_limit_requests(s, l->rate, l->burst, now);
+	session_limit_bytes(s, l->bytes_rate, now);
+	if (l->throttle_until)
+		session_throttle(s, l->throttle_rate, l->throttle_until, now);
+}
+
+static void restore_counters(struct session *s)
+{
+	const struct ledger_counters *l = &s->slot->session.counters;
+	struct session_counters *c = &s->counters;
+
+	c->hits = l->hits;
+	c->misses = l->misses;
+	c->bytes_out = l->bytes_out;
+	c->unseen = l->unseen;
+	c->false_alarms = s->slot->session.false_alarms;
+	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
+}
+
+/*
+ * What the NIC has done is in its memory; the ledger has only what the other daemon had counted of it. It is
+ * behind, but not by more than the slots if that daemon was looking, and not ahead by more than that: the
+ * recycler counts a quarter at a time.
+ */
+static void restore_progress(struct session *s)
+{
+	const struct ledger_counters *l = &s->slot->session.counters;
+	unsigned slots = s->queues.layout.slots;
+	uint64_t kept = session_recycled(s);
+
+	s->progress.done = l->done <= kept + slots ? l->done : kept;
+	s->counters.read = l->read <= s->progress.done ? l->read : s->progress.done;
+	s->progress.posted = l->posted <= kept + 2 * slots ? l->posted : kept + slots - 1;
+	s->progress.armed = s->progress.done + slots;
+	/* Whether its RECVs are paced is in the recycler (session_set_paced()) */
+	s->pacing.paced =
+		s->queues.env.recycler
+			.ring[s->queues.layout.recycling.recv_en[0] * RNIC_WQEBB_BYTES + WQE_OPCODE] ==
+		WQE_OP_NOP;
+}
+
+int session_adopt(struct session **out, struct ledger_slot *slot, const struct session_parts *parts,
+	const struct offload *o, struct tenant *t, const struct session_client *client, uint64_t now)
+{
+	const struct ledger_session *l = &slot->session;
+	const struct request request = {.slot_addr = l->slot_addr,
+		.slot_rkey = l->slot_rkey,
+		.slot_size = l->slot_size,
+		.depth = (uint16_t)l->depth};
+	struct session *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->id = l->number;
+	s->since = l->since < now ? l->since : now;
+	s->offload = o;
+	s->tenant = t;
+	s->client = *client;
+	s->slot = slot;
+	s->adopted = true;
+	s->queues.pool = parts->cq_pool;
+	s->queues.layout = *offload_layout_of(o, l->slots);
+	s->charge = (struct tenant_charge){.depth = l->depth,
+		.queue_bytes = s->queues.layout.size,
+		.slot_bytes = (uint64_t)l->depth * l->slot_size};
+	r = session_queues_adopt(s, parts->arena, &request);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	restore_progress(s);
+	restore_counters(s);
+	session_init_limits(s, now);
+	restore_limits(s, now);
+	ledger_claim(rnic_device_ledger(parts->dev), slot);
+	claim_windows(s);
+	tenant_charge_heir(t, &s->charge);
+	generation_ref(o->generation);
+	session_queues_arm_events(s);
+	*out = s;
+	return 0;
+}
+
+int session_look(struct session *s, struct verdict *v)
+{
+	struct rnic_cqe cqe;
+
+	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
+		const struct rnic_cq *cq = session_cq(s, part);
+
+		if (!cq || !rnic_cq_find_error(cq, &cqe))
+			continue;
+		session_fault(s, part, &cqe, v);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * heir.h - sessions that go on under another daemon: what this one notes in the ledger for the next, and
+ * taking over what the one before has noted.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef SESSION_HEIR_H
+#define SESSION_HEIR_H
+
+#include "reddnd/session/session.h"
+
+/* All of these do nothing for a session that is in no ledger. */
+
+/** Counters and limits, as they are now. */
+void session_note(struct session *s);
+/** The windows on its regions; once its chain is bound to them. */
+void session_record_windows(struct session *s);
+/** What it claimed of the windows of the daemon before this one, when it was taken over. */
+void session_release_windows(struct session *s);
+
+/** NULL, or why the session in @slot cannot go on with @o, in words; @o may be NULL. */
+const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o);
+
+/**
+ * Takes over the session in @slot, which was inherited, and which nothing stands against. Its connection is
+ * that of @client. Nothing in its queues changes. On success the session owns the connection, and its tenant
+ * is charged for it. -EBADMSG: what is in the slot is not what its offload has; -ENOMEM. After an error all
+ * is as before.
+ */
+int session_adopt(struct session **s, struct ledger_slot *slot, const struct session_parts *parts,
+	const struct offload *o, struct tenant *t, const struct session_client *client, uint64_t now_us);
+
+/** Looks for an error in its queues that nobody had an event of. Positive: @v describes it. */
+int session_look(struct session *s, struct verdict *v);
+
+#endif

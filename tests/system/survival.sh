@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon dies and the next one goes on: clients of recycled offloads notice nothing, and nothing is left over.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs "${recycling[@]}"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
+# how many calls apart the daemon that takes over is killed; 1 is every call
+step=${TEST_STEP:-83}
+
+"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+control = "$work/control";
+programs = "$programs";
+arena = "64M";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
+offloads = (
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
+  { name = "armed"; program = "hash-get"; region = "t"; } );
+END
+
+start_nic
+background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
+run=$child
+server_ready "$run" reddnd run.log reddnd_listens
+
+daemon() # prints its process id
+{
+	pgrep -P "$(program_of "$run")"
+}
+
+answers()
+{
+	[[ $(on_nic get.log timeout 60 "$REDDN" get -p "$port" "$address" kept 'key 7' && cat "$work/get.log") == 'value 7 of many' ]]
+}
+
+taken_over() # N: so many daemons have gone on with what was left
+{
+	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
+}
+
+bench() # LOG OFFLOAD OPTIONS...
+{
+	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
+}
+
+clients() # EXPRESSION: of python, of the list d of clients
+{
+	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
+}
+
+requests() # of the client of the recycled offload, as the daemon has counted them
+{
+	clients 'max(o["requests"] for o in d if o["offload"] == "kept")' || echo 0
+}
+
+more_requests() # N
+{
+	[[ $(requests) -gt $1 ]]
+}
+
+has_clients() # N
+{
+	[[ $(clients 'len(d)') -eq $1 ]]
+}
+as_in_second() # the NIC has the objects that it had under the second daemon
+{
+	[[ $(objects) == "$(cat "$work/objects.2")" ]]
+}
+
+# ---- killed while it serves ---------------------------------------------------------------
+
+bench kept.log kept --seconds 800
+kept=$child
+bench armed.log armed --seconds 800
+armed=$child
+until_true grep -q 'client .*, offload armed' "$work/run.log" || fail "the client is not served" "$work/armed.log" "$work/run.log"
+until_true more_requests 100 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
+
+for generation in {1..6}; do
+	before=$(requests)
+	kill -9 "$(daemon)"
+	until_true taken_over "$generation" || fail "generation $generation does not take over" "$work/run.log"
+	until_true answers || fail "generation $generation does not answer a new client" "$work/get.log" "$work/run.log"
+	alive "$kept" || fail "the client was disturbed by generation $generation" "$work/kept.log" "$work/run.log"
+	until_true more_requests "$before" || fail "generation $generation does not count" "$work/run.log"
+	until_true has_clients 1 || fail "generation $generation: clients that have left are still there" "$work/run.log"
+	[[ $generation -ne 2 ]] || objects >"$work/objects.2"
+done
+ok "a client of a recycled offload has its session through 6 kills of the daemon, and its requests are counted on"
+until_true as_in_second || fail "objects grow with the generations" "$work/objects.2" <(objects)
+ok "the sixth daemon has no more objects than the second"
+alive "$armed" && fail "the client of the unrolled offload goes on"
+wait "$armed"
+grep -q 'the server was restarted' "$work/armed.log" || fail "the client of the unrolled offload gets no reason" "$work/armed.log"
+ok "a client that cannot go on gets the reason: $(grep -o 'the server was restarted.*' "$work/armed.log" | head -n 1)"
+
+# ---- killed while it takes over -----------------------------------------------------------
+
+arm() # MOMENT N: a daemon that is started now dies at its n-th call
+{
+	"$SOFTCX" fault add "$1" --program reddnd --at "$2" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+}
+
+struck() # true if it has died; the fault is forgotten
+{
+	local n
+
+	n=$("$SOFTCX" fault list --json | python3 -c 'import json, sys; print(sum(f["struck"] for f in json.load(sys.stdin)))')
+	"$SOFTCX" fault clear >"$work/fault.log"
+	((n))
+}
+
+
+overs=6
+for moment in kill-before kill-after; do
+	points=0
+	for ((n = 1; ; n += step)); do
+		before=$(requests)
+		old=$(daemon)
+		arm $moment "$n"
+		kill -9 "$old"
+		overs=$((overs + 1))
+		until_true taken_over $overs || fail "$moment, call $n: nobody takes over" "$work/run.log"
+		until_true more_requests "$before" || fail "$moment, call $n: nobody counts" "$work/run.log"
+		alive "$kept" || fail "$moment, call $n: the client was disturbed" "$work/kept.log" "$work/run.log"
+		struck || break
+		points=$((points + 1))
+	done
+	[[ $points -gt 2 ]] || fail "$moment: the daemon takes over with fewer than $n calls" "$work/run.log"
+	ok "$moment: killed at $points of the $n calls of taking over, and the next one takes over"
+done
+until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
+until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
+ok "nothing of them is left over"
+
+# ---- while no daemon runs -----------------------------------------------------------------
+
+# A client that leaves meanwhile has gone, and one that comes waits
+dead() # PID: it has ended, whether or not its parent knows
+{
+	[[ ! -e /proc/$1 || $(awk '{ print $3 }' "/proc/$1/stat") == Z ]]
+}
+
+connecting() # another client than before
+{
+	[[ $(object ids) -gt $idle ]]
+}
+
+bench leaver.log kept --seconds 800
+leaver=$child
+until_true has_clients 2 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
+supervisor=$(program_of "$run")
+kill -STOP "$supervisor"
+old=$(daemon)
+kill -9 "$old"
+until_true dead "$old" || fail "the daemon does not die"
+kill_hard "$leaver"
+idle=$(object ids)
+background comer.log "$REDDN" get -p "$port" -t 100000 "$address" kept 'key 9'
+comer=$child
+until_true connecting || fail "nobody connects" "$work/comer.log"
+kill -CONT "$supervisor"
+expect_exit "$comer" "a client that came while no daemon ran" comer.log
+[[ $(cat "$work/comer.log") == 'value 9 of many' ]] || fail "it was not answered" "$work/comer.log"
+until_true has_clients 1 || fail "who left is still there" "$work/run.log"
+ok "while no daemon runs a client leaves, which is noticed later, and another comes, which waits"
+
+# ---- the end ------------------------------------------------------------------------------
+
+kill "$run"
+expect_exit "$run" reddnd-run run.log
+wait "$kept"
+[[ $? -eq 2 ]] || fail "the client does not notice the end" "$work/kept.log"
+# what was outstanding then
+[[ $(awk '$1 == "errors" { print $2 }' "$work/kept.log") -le 17 ]] || fail "requests failed before" "$work/kept.log"
+grep -qE '^wrong +0$' "$work/kept.log" || fail "wrong answers" "$work/kept.log"
+ok "the client had no error before the end, and no wrong answer: $(grep ^gets "$work/kept.log")"
+done_testing
