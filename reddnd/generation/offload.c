@@ -494,7 +494,11 @@ uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)
 
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth)
 {
-	const struct queue_layout *l = offload_layout(o, depth);
+	return offload_bytes_of(o, offload_layout(o, depth));
+}
+
+uint64_t offload_bytes_of(const struct offload *o, const struct queue_layout *l)
+{
 	uint32_t cqes = offload_reply_cqes(o, l->slots);
 
 	return l->size + (o->cq_alone && cqes ? cq_pool_bytes_alone(cqes) : 0);

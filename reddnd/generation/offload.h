@@ -67,6 +67,7 @@ const struct queue_layout *offload_layout_of(const struct offload *o, unsigned s
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
+uint64_t offload_bytes_of(const struct offload *o, const struct queue_layout *layout); /* the same */
 /** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
  * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);

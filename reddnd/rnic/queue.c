@@ -547,6 +547,11 @@ void rnic_qp_deinit(struct rnic_qp *qp)
 	*qp = (struct rnic_qp){0};
 }
 
+uint16_t rnic_qp_posted_recvs(const struct rnic_qp *qp)
+{
+	return (uint16_t)be32toh(qp->db[DB_RECV]);
+}
+
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count)
 {
 	store_record(&qp->db[DB_RECV], count & 0xffff);

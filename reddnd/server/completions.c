@@ -31,10 +31,18 @@ void completions_remove(struct completions *c, struct session *s)
 	s->finished = false;
 }
 
+void completions_rearm_later(struct completions *c, struct session *s)
+{
+	if (!s->finished)
+		TAILQ_INSERT_TAIL(&c->finished, s, link);
+	s->finished = true;
+}
+
 bool completions_take(struct completions *c, struct session **broken, struct verdict *v)
 {
 	struct session *s = NULL;
 	struct rnic_cqe cqe;
+	uint64_t before;
 
 	while (cq_pool_next(&c->pool, &cqe)) {
 		c->taken++;
@@ -42,14 +50,13 @@ bool completions_take(struct completions *c, struct session **broken, struct ver
 			HASH_FIND(by_qpn, c->by_qpn, &cqe.qpn, sizeof(cqe.qpn), s);
 		if (!s) /* flushed by a queue that has ended */
 			continue;
+		before = s->progress.done;
 		if (session_completed(s, &cqe, v)) {
 			*broken = s;
 			return true;
 		}
-		accounting_answered(c->accounting, s, 1);
-		if (!s->finished)
-			TAILQ_INSERT_TAIL(&c->finished, s, link);
-		s->finished = true;
+		accounting_answered(c->accounting, s, s->progress.done - before);
+		completions_rearm_later(c, s);
 	}
 	cq_pool_update(&c->pool);
 	return false;

@@ -34,6 +34,9 @@ void completions_add(struct completions *c, struct session *s);
 /** They are ignored from now on. */
 void completions_remove(struct completions *c, struct session *s);
 
+/** Instances of @s may have to be armed, whether or not a completion comes. */
+void completions_rearm_later(struct completions *c, struct session *s);
+
 /**
  * Takes completions and counts them. False: all that were there are taken. True: @broken is a session that
  * broke, for the reason in @v; judge it, then call again.

@@ -498,26 +498,43 @@ void dispatch_deinit(struct dispatch *d)
 
 void dispatch_adopt(struct dispatch *d, struct session *s)
 {
-	struct verdict v;
-
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
 	completions_add(&d->completions, s);
 	accounting_adopted(s);
 	accounting_update(&d->accounting, s);
 	report_adopted(d->events, s);
-	if (timers_begin(&d->timers, s) < 0) {
+	if (timers_begin(&d->timers, s) < 0)
 		dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
-		return;
-	}
-	if (s->slot->session.established)
+	else if (s->slot->session.established)
 		timers_established(&d->timers, s);
-	if (session_look(s, &v))
+}
+
+static void serve_adopted(struct dispatch *d, struct session *s)
+{
+	struct verdict v;
+
+	s->resuming = false;
+	if (!s->ended && session_look(s, &v))
 		judge(d, s, &v);
 	if (s->ended)
 		return;
+	if (!s->queues.layout.recycled)
+		completions_rearm_later(&d->completions, s);
 	pacer_changed(&d->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		check_budget(d, s, clock_us());
+}
+
+int dispatch_serve_adopted(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	drain(d);
+	HASH_ITER (by_id, d->sessions, s, next)
+		serve_adopted(d, s);
+	cq_pool_adopted(&d->completions.pool);
+	collect(d);
+	return schedule_round(d);
 }
 
 void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_reason_query *query,

@@ -66,8 +66,11 @@ void dispatch_end_arrivals(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
-/** @s, which was taken over from a daemon before this one, is served from now on. */
+/** @s was taken over from a daemon before this one. All that go on come first, then dispatch_serve_adopted():
+ * completions of any of them may be waiting. */
 void dispatch_adopt(struct dispatch *d, struct session *s);
+/** Serves the sessions that were taken over. -errno of sd-event. */
+int dispatch_serve_adopted(struct dispatch *d);
 /** Session @number of a daemon before this one, of a client with @address, is over: remembers why. */
 void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
 	const uint8_t address[16], const char *peer, const char *why);

@@ -198,12 +198,13 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 		else
 			ended++;
 	}
-	r = rnic_cm_leave_old(d->cm);
+	r = dispatch_serve_adopted(d);
+	if (r >= 0)
+		r = rnic_cm_leave_old(d->cm);
 	if (r < 0)
-		return log_errno(r, "the RDMA connection manager cannot be read");
+		return log_errno(r, "cannot serve the sessions of the daemon before this one");
 	store_drop_old_cm(&in->store);
 	sweep_unclaimed(d, ledger, LEDGER_WINDOW);
-	sweep_unclaimed(d, ledger, LEDGER_POOL_CQ);
 	sweep_unclaimed(d, ledger, LEDGER_TENANT);
 	ledger_head(ledger)->failed = 0;
 	log_notice("%u sessions of the daemon before this one go on, %u have ended", adopted, ended);

@@ -89,8 +89,8 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 	layout = offload_layout_of(o, l->slots);
 	if (!layout || o->conf->recycled != l->recycled || image_hash(o->img, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
-	if (!l->recycled)
-		return "the server was restarted; connect again";
+	if (o->program->loop)
+		return "the server was restarted, and loops without a bound do not go on";
 	return l->depth < l->slots ? NULL : "the server was restarted, and the session is not sound";
 }
 
@@ -117,12 +117,53 @@ static void restore_counters(struct session *s)
 	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
 }
 
+/* The windows of the other daemon: instances that are armed from now on use what those before used */
+static int restore_regions(struct session *s)
+{
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	struct chain_env *env = &s->queues.env;
+
+	for (unsigned i = 0; i < s->offload->program->nregions; i++) {
+		const struct ledger_slot *slot = ledger_slot_of(ledger, s->slot->session.windows[i]);
+		struct rnic_window w;
+		int r = slot ? rnic_window_adopt(s->tenant->pd, slot, &w) : -EBADMSG;
+
+		if (r < 0)
+			return r;
+		env->region[i].iova = w.iova;
+		env->region[i].lkey = w.lkey;
+		env->region[i].rkey = w.rkey;
+	}
+	return 0;
+}
+
+/*
+ * Of an unrolled session the ledger has what was counted, and CQEs that are in no count come once more. RECVs
+ * are posted up to the doorbell record. What was armed beyond them may be half done, and is armed again: it
+ * cannot have begun (image.h).
+ */
+static int restore_unrolled(struct session *s)
+{
+	const struct ledger_counters *l = &s->slot->session.counters;
+	unsigned slots = s->queues.layout.slots;
+	uint16_t ahead = (uint16_t)(rnic_qp_posted_recvs(&s->queues.qp[0]) - l->done);
+
+	if (ahead >= slots)
+		return -EBADMSG;
+	s->progress.done = l->done;
+	s->progress.posted = l->done + ahead;
+	s->progress.armed = s->progress.posted + 1 > slots ? s->progress.posted + 1 : slots;
+	s->counters.read = l->read <= l->done && l->done - l->read <= slots ? l->read : l->done;
+	s->resuming = true;
+	return 0;
+}
+
 /*
  * What the NIC has done is in its memory; the ledger has only what the other daemon had counted of it. It is
  * behind, but not by more than the slots if that daemon was looking, and not ahead by more than that: the
  * recycler counts a quarter at a time.
  */
-static void restore_progress(struct session *s)
+static void restore_recycled(struct session *s)
 {
 	const struct ledger_counters *l = &s->slot->session.counters;
 	unsigned slots = s->queues.layout.slots;
@@ -137,6 +178,32 @@ static void restore_progress(struct session *s)
 		s->queues.env.recycler
 			.ring[s->queues.layout.recycling.recv_en[0] * RNIC_WQEBB_BYTES + WQE_OPCODE] ==
 		WQE_OP_NOP;
+}
+
+static int adopt_pool_cq(struct session *s)
+{
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	struct session_queues *q = &s->queues;
+
+	q->pool_cqes = offload_reply_cqes(s->offload, q->layout.slots);
+	if (!q->pool_cqes)
+		return 0;
+	q->pool_cq = cq_pool_adopt(q->pool, ledger_slot_of(ledger, s->slot->session.pool_cq), q->pool_cqes,
+		s->offload->cq_alone);
+	return q->pool_cq ? 0 : -EBADMSG;
+}
+
+static int adopt_queues(struct session *s, struct rnic_arena *arena, const struct request *request)
+{
+	int r = session_queues_adopt(s, arena, request);
+
+	if (r == 0)
+		r = restore_regions(s);
+	if (r == 0 && !s->queues.layout.recycled)
+		r = restore_unrolled(s);
+	else if (r == 0)
+		restore_recycled(s);
+	return r;
 }
 
 int session_adopt(struct session **out, struct ledger_slot *slot, const struct session_parts *parts,
@@ -162,14 +229,16 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->queues.pool = parts->cq_pool;
 	s->queues.layout = *offload_layout_of(o, l->slots);
 	s->charge = (struct tenant_charge){.depth = l->depth,
-		.queue_bytes = s->queues.layout.size,
+		.queue_bytes = offload_bytes_of(o, &s->queues.layout),
 		.slot_bytes = (uint64_t)l->depth * l->slot_size};
-	r = session_queues_adopt(s, parts->arena, &request);
+	r = adopt_pool_cq(s);
+	if (r == 0)
+		r = adopt_queues(s, parts->arena, &request);
 	if (r < 0) {
+		cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 		free(s);
 		return r;
 	}
-	restore_progress(s);
 	restore_counters(s);
 	session_init_limits(s, now);
 	restore_limits(s, now);

@@ -3,6 +3,7 @@
 
 #include "mlx5/barrier.h"
 #include "reddnd/session/faults.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/silence.h"
 
@@ -10,23 +11,49 @@
 #include <endian.h>
 #include <inttypes.h>
 
-int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
+/* The index of the last WQE of the reply of instance @n */
+static uint16_t last_index(const struct session *s, uint64_t n)
 {
 	const struct chain_image *img = s->offload->img;
-	uint16_t last;
+
+	return (uint16_t)(chain_enable_index(img, &s->queues.env, 0, n, img->queue[0].wqebbs) -
+			  s->queues.tail);
+}
+
+/* Two laps of a ring have different indices, so the last one is not mistaken for the next */
+static bool was_counted(const struct session *s, uint16_t index)
+{
+	for (uint64_t n = s->progress.done; n > 0 && n + s->queues.layout.slots > s->progress.done;)
+		if (last_index(s, --n) == index)
+			return true;
+	return false;
+}
+
+/* The ledger has it before the room of the CQE is given back to the device: the next daemon finds each CQE
+ * that is not counted there */
+static void count_one(struct session *s)
+{
+	s->progress.done++;
+	if (s->slot)
+		__atomic_store_n(&s->slot->session.counters.done, s->progress.done, __ATOMIC_RELEASE);
+}
+
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
+{
+	uint16_t last = last_index(s, s->progress.done);
 
 	if (cqe->error) {
 		session_fault(s, 0, cqe, v);
 		return 1;
 	}
-	last = (uint16_t)(chain_enable_index(img, &s->queues.env, 0, s->progress.done, img->queue[0].wqebbs) -
-			  s->queues.tail);
+	if (s->resuming && was_counted(s, cqe->index))
+		return 0;
 	if (cqe->index != last) {
 		verdict_set(
 			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
-	s->progress.done++;
+	count_one(s);
 	return 0;
 }
 
@@ -184,6 +211,7 @@ int session_rearm(struct session *s, struct verdict *v)
 	struct rnic_cqe cqe;
 
 	session_count_outcomes(s);
+	session_note(s); /* arming destroys the outcomes that were counted */
 	while (s->progress.armed < s->progress.done + s->queues.layout.slots) {
 		uint64_t finished = s->progress.armed - s->queues.layout.slots;
 

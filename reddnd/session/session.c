@@ -54,6 +54,8 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 	l->slot_size = request->slot_size;
 	l->depth = request->depth;
 	l->slots = s->queues.layout.slots;
+	if (s->queues.pool_cq)
+		l->pool_cq = ledger_number(rnic_device_ledger(dev), s->queues.pool_cq->slot);
 	return 0;
 }
 

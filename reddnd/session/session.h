@@ -136,6 +136,7 @@ struct session {
 	struct session_budgets budgets;
 	struct session_timer timer;
 	bool adopted;                 /* a daemon before this one made it */
+	bool resuming;                /* and CQEs come that it has taken, as well as others */
 	bool ended;                   /* to be freed; what it still does is ignored */
 	bool finished;                /* instances finished that are not armed again */
 	TAILQ_ENTRY(session) link;    /* of those finished, or of those ended */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon dies and the next one goes on: clients of recycled offloads notice nothing, and nothing is left over.
+# The daemon dies and the next one goes on: clients notice nothing, and nothing is left over.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 needs "${recycling[@]}"
@@ -23,7 +23,8 @@ arena = "64M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
-  { name = "armed"; program = "hash-get"; region = "t"; } );
+  { name = "armed"; program = "hash-get"; region = "t"; },
+  { name = "other"; program = "hash-get"; region = "t"; } );
 END
 
 start_nic
@@ -56,14 +57,14 @@ clients() # EXPRESSION: of python, of the list d of clients
 	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
 }
 
-requests() # of the client of the recycled offload, as the daemon has counted them
+requests() # OFFLOAD: of its client, as the daemon has counted them
 {
-	clients 'max(o["requests"] for o in d if o["offload"] == "kept")' || echo 0
+	clients "max(o['requests'] for o in d if o['offload'] == '$1')" || echo 0
 }
 
-more_requests() # N
+more_requests() # OFFLOAD N
 {
-	[[ $(requests) -gt $1 ]]
+	[[ $(requests "$1") -gt $2 ]]
 }
 
 has_clients() # N
@@ -82,25 +83,34 @@ kept=$child
 bench armed.log armed --seconds 800
 armed=$child
 until_true grep -q 'client .*, offload armed' "$work/run.log" || fail "the client is not served" "$work/armed.log" "$work/run.log"
-until_true more_requests 100 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
+until_true more_requests kept 100 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
+
+undisturbed() # WHEN: both clients go on, and what they ask is counted: it is more than $kept_before and $armed_before
+{
+	alive "$kept" || fail "$1: the client of the recycled offload was disturbed" "$work/kept.log" "$work/run.log"
+	alive "$armed" || fail "$1: the client of the unrolled offload was disturbed" "$work/armed.log" "$work/run.log"
+	until_true more_requests kept "$kept_before" || fail "$1: requests are not counted on" "$work/run.log"
+	until_true more_requests armed "$armed_before" || fail "$1: requests of the unrolled offload are not counted on" "$work/run.log"
+}
+
+count()
+{
+	kept_before=$(requests kept)
+	armed_before=$(requests armed)
+}
 
 for generation in {1..6}; do
-	before=$(requests)
+	count
 	kill -9 "$(daemon)"
 	until_true taken_over "$generation" || fail "generation $generation does not take over" "$work/run.log"
 	until_true answers || fail "generation $generation does not answer a new client" "$work/get.log" "$work/run.log"
-	alive "$kept" || fail "the client was disturbed by generation $generation" "$work/kept.log" "$work/run.log"
-	until_true more_requests "$before" || fail "generation $generation does not count" "$work/run.log"
-	until_true has_clients 1 || fail "generation $generation: clients that have left are still there" "$work/run.log"
+	undisturbed "generation $generation"
+	until_true has_clients 2 || fail "generation $generation: clients that have left are still there" "$work/run.log"
 	[[ $generation -ne 2 ]] || objects >"$work/objects.2"
 done
-ok "a client of a recycled offload has its session through 6 kills of the daemon, and its requests are counted on"
+ok "a client of a recycled offload and one of an unrolled one have their sessions through 6 kills of the daemon, and its requests are counted on"
 until_true as_in_second || fail "objects grow with the generations" "$work/objects.2" <(objects)
 ok "the sixth daemon has no more objects than the second"
-alive "$armed" && fail "the client of the unrolled offload goes on"
-wait "$armed"
-grep -q 'the server was restarted' "$work/armed.log" || fail "the client of the unrolled offload gets no reason" "$work/armed.log"
-ok "a client that cannot go on gets the reason: $(grep -o 'the server was restarted.*' "$work/armed.log" | head -n 1)"
 
 # ---- killed while it takes over -----------------------------------------------------------
 
@@ -123,14 +133,13 @@ overs=6
 for moment in kill-before kill-after; do
 	points=0
 	for ((n = 1; ; n += step)); do
-		before=$(requests)
+		count
 		old=$(daemon)
 		arm $moment "$n"
 		kill -9 "$old"
 		overs=$((overs + 1))
 		until_true taken_over $overs || fail "$moment, call $n: nobody takes over" "$work/run.log"
-		until_true more_requests "$before" || fail "$moment, call $n: nobody counts" "$work/run.log"
-		alive "$kept" || fail "$moment, call $n: the client was disturbed" "$work/kept.log" "$work/run.log"
+		undisturbed "$moment, call $n"
 		struck || break
 		points=$((points + 1))
 	done
@@ -156,7 +165,7 @@ connecting() # another client than before
 
 bench leaver.log kept --seconds 800
 leaver=$child
-until_true has_clients 2 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
+until_true has_clients 3 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
 supervisor=$(program_of "$run")
 kill -STOP "$supervisor"
 old=$(daemon)
@@ -170,17 +179,39 @@ until_true connecting || fail "nobody connects" "$work/comer.log"
 kill -CONT "$supervisor"
 expect_exit "$comer" "a client that came while no daemon ran" comer.log
 [[ $(cat "$work/comer.log") == 'value 9 of many' ]] || fail "it was not answered" "$work/comer.log"
-until_true has_clients 1 || fail "who left is still there" "$work/run.log"
+until_true has_clients 2 || fail "who left is still there" "$work/run.log"
 ok "while no daemon runs a client leaves, which is noticed later, and another comes, which waits"
+
+# ---- another configuration ----------------------------------------------------------------
+
+bench other.log other --seconds 800
+other=$child
+bench ended.log kept --seconds 800
+ended=$child
+until_true has_clients 4 || fail "the clients are not served" "$work/other.log" "$work/ended.log" "$work/run.log"
+until_true more_requests other 1 || fail "the client gets no answers" "$work/other.log"
+cp "$work/reddnd.conf" "$work/right.conf"
+sed -i '/"other"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
+count
+kill -9 "$(daemon)"
+rc=0
+wait "$other" || rc=$?
+[[ $rc -eq 2 ]] && grep -q 'the server was upgraded' "$work/other.log" || fail "the client of another program: status $rc" "$work/other.log" "$work/run.log"
+undisturbed "another program"
+ok "a client whose offload is another one gets the reason: $(grep -o 'the server was upgraded.*' "$work/other.log" | head -n 1)"
+kill "$ended"
+wait "$ended"
 
 # ---- the end ------------------------------------------------------------------------------
 
 kill "$run"
 expect_exit "$run" reddnd-run run.log
-wait "$kept"
-[[ $? -eq 2 ]] || fail "the client does not notice the end" "$work/kept.log"
-# what was outstanding then
-[[ $(awk '$1 == "errors" { print $2 }' "$work/kept.log") -le 17 ]] || fail "requests failed before" "$work/kept.log"
-grep -qE '^wrong +0$' "$work/kept.log" || fail "wrong answers" "$work/kept.log"
-ok "the client had no error before the end, and no wrong answer: $(grep ^gets "$work/kept.log")"
+for client in kept armed; do
+	wait "${!client}"
+	[[ $? -eq 2 ]] || fail "the client does not notice the end" "$work/$client.log"
+	# what was outstanding then
+	[[ $(awk '$1 == "errors" { print $2 }' "$work/$client.log") -le 17 ]] || fail "requests failed before" "$work/$client.log"
+	grep -qE '^wrong +0$' "$work/$client.log" || fail "wrong answers" "$work/$client.log"
+	ok "$client: no error before the end, and no wrong answer: $(grep ^gets "$work/$client.log")"
+done
 done_testing
