@@ -348,9 +348,28 @@ static void show_progress(const struct bench *b, uint64_t *shown)
 	fprintf(stderr, "\r%14" PRIu64 " iterations, %10.0f per second ", n, 1e6 * (double)n / (double)us);
 }
 
+/* 1: a step has failed, which is reported. 0: none has. *flushed: a queue with a CQE that was flushed; the
+ * device may have written it over that of the step */
+static int check_steps(struct bench *b, const char **flushed)
+{
+	struct rnic_cqe cqe;
+
+	for (unsigned q = 0; q < b->img->nqueues; q++) {
+		if (!rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe))
+			continue;
+		if (cqe.syndrome != CQE_SYND_FLUSH)
+			return TOOL_FAIL(1, "step %s failed: %s (%#x)",
+				chain_step_at(b->img, SLOTS, q, cqe.index, NULL),
+				rnic_syndrome_text(cqe.syndrome), cqe.vendor);
+		*flushed = b->run->program->desc->queues[q].name;
+	}
+	return 0;
+}
+
 /* 0: the reply is there, and the chain is over. 1: an error, reported */
 static int poll_reply(struct bench *b)
 {
+	const char *flushed = NULL;
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	const uint64_t timeout = (uint64_t)b->run->timeout_ms * 1000;
 	struct rnic_cqe cqe;
@@ -358,14 +377,8 @@ static int poll_reply(struct bench *b)
 	bool answered = false;
 
 	while (clock_us() - b->took_us < timeout) {
-		if (check_loop(b))
+		if (check_loop(b) || check_steps(b, &flushed))
 			return 1;
-		for (unsigned q = 0; q < b->img->nqueues; q++)
-			if (rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe) &&
-				cqe.syndrome != CQE_SYND_FLUSH)
-				return TOOL_FAIL(1, "step %s failed: %s (%#x)",
-					chain_step_at(b->img, SLOTS, q, cqe.index, NULL),
-					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 		while (rnic_cq_poll(&b->client_cq, &cqe)) {
 			if (cqe.error)
 				return TOOL_FAIL(1, "the queue pair of the client failed: %s (%#x)",
@@ -379,6 +392,9 @@ static int poll_reply(struct bench *b)
 			show_progress(b, &shown);
 		nanosleep(&nap, NULL);
 	}
+	if (flushed)
+		return TOOL_FAIL(
+			1, "queue %s failed, and its completions do not show at which step", flushed);
 	return TOOL_FAIL(1,
 		answered ? "the reply came, but the chain did not end within %u ms" : "no reply within %u ms",
 		b->run->timeout_ms);
