@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The tutorial: a reader who types its commands into a shell, with the built programs on the path, sees what it shows.
+# The tutorial, on the device that it is about: a reader who types its commands into a shell, with the built programs on the path,
+# sees what it shows.
+export SOFTCX_DEVICE=cx5
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 # shellcheck source=tests/lib/lib.sh
 source "$here/../lib/lib.sh"
-needs port.link=Ethernet
-needs has.masked_atomics has.recv_enable managed.fetch=64
 
 for program in "$SOFTCX" "$REDDND" "$REDDN" "$REDDNC" "$REDDNCTL"; do
 	PATH=${program%/*}:$PATH

@@ -3,8 +3,6 @@
 # softcx fault: programs that know nothing of it, the client library and the daemon meet a NIC that fails on demand.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-# a device that flushes more than was enabled writes over the completion that names what failed
-needs managed.flush=enabled
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -235,8 +233,10 @@ qp-error --opcode read --at 100|^reddn: \(the NIC reports\|the connection was lo
 drop --opcode send --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
 drop --opcode write-imm --at 100 --count 100|^reddn: \(the NIC reports\|the connection was lost\|the server closed\)
 END
-grep -q 'step look\[0\] failed: local protection error' "$work/reddnd.log" || fail "the daemon does not name what failed" "$work/reddnd.log"
-ok "the daemon names the step that failed"
+if able "the step that failed" "${named_steps[@]}"; then
+	grep -q 'step look\[0\] failed: local protection error' "$work/reddnd.log" || fail "the daemon does not name what failed" "$work/reddnd.log"
+	ok "the daemon names the step that failed"
+fi
 # which of the two, the event of the queue pair or that of the completion queue decides by coming first
 grep -qE 'a queue failed, though no step of it did|the device reports that queue pair .* is broken' "$work/reddnd.log" || fail "the daemon blames a step for what the NIC did" \
 	"$work/reddnd.log"

@@ -139,10 +139,12 @@ END
 python3 "$work/chain.py" "$work/get.json" || fail "the chain of a get" "$work/get.json"
 ok "the chain of a get: its WQEs and their order"
 
-trace all.json --json --show all --pid "$server_pid"
-get
-end_trace all.json
-cat >"$work/all.py" <<'END'
+story() # of a get
+{
+	trace all.json --json --show all --pid "$server_pid"
+	get
+	end_trace all.json
+	cat >"$work/all.py" <<'END'
 import json, sys
 r = [json.loads(line) for line in open(sys.argv[1])]
 assert {x["kind"] for x in r} == {"wqe", "recv", "cqe", "wait"}, "every kind"
@@ -156,8 +158,11 @@ assert r[gone]["until"] == cqe["number"], "the chain waits for the request"
 done = [x for x in r[gone:] if x["kind"] == "wqe" and x["qpn"] == r[gone]["qpn"]][0]
 assert done["name"] == "WAIT" and done["index"] == r[gone]["index"], done
 END
-python3 "$work/all.py" "$work/all.json" || fail "the story of a get" "$work/all.json"
-ok "the story of a get: RECV, CQE, WAIT"
+	python3 "$work/all.py" "$work/all.json" || fail "the story of a get" "$work/all.json"
+	ok "the story of a get: RECV, CQE, WAIT"
+}
+# or the trace is full of what is flushed when the client leaves
+! able "the story of a get" managed.flush=enabled || story
 
 # A client that stays, so that a queue of its chain does: one that waits, found by what it does
 background ping.log "$REDDN" ping --timeout 100000 -p "$port" -i 20 -c 100000 "$address" things

@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs find the device in sysfs by the kernel's names and links.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet identity.part=4119
+
+link=$(fact port.link) id=$(printf '0x%04x' "$(fact identity.pci)")
+case $(fact port.speed) in
+EDR) rate=100 slot="8.0 GT/s PCIe 16" ;;
+HDR) rate=200 slot="16.0 GT/s PCIe 16" ;;
+NDR) rate=400 slot="32.0 GT/s PCIe 16" ;;
+esac
 
 PATH=$PATH:/usr/sbin
 two_hosts
@@ -10,13 +16,13 @@ start_nic
 
 # The programs of infiniband-diags that need no subnet manager
 on_nic ibstat ibstat || fail ibstat "$work/ibstat"
-for line in "CA 'mlx5_0'" "CA 'mlx5_1'" 'State: Active' 'Physical state: LinkUp' 'Rate: 100' 'Link layer: Ethernet'; do
+for line in "CA 'mlx5_0'" "CA 'mlx5_1'" 'State: Active' 'Physical state: LinkUp' "Rate: $rate" "Link layer: $link"; do
 	grep -qF -- "$line" "$work/ibstat" || fail "no \"$line\" from ibstat" "$work/ibstat"
 done
 ok "ibstat"
 on_nic ibstatus ibstatus || fail ibstatus "$work/ibstatus"
 tr -s '\t ' ' ' <"$work/ibstatus" >"$work/ibstatus.flat"
-for line in "Infiniband device 'mlx5_0' port 1 status:" ' state: 4: ACTIVE' ' link_layer: Ethernet'; do
+for line in "Infiniband device 'mlx5_0' port 1 status:" ' state: 4: ACTIVE' " link_layer: $link"; do
 	grep -qF -- "$line" "$work/ibstatus.flat" || fail "no \"$line\" from ibstatus" "$work/ibstatus"
 done
 grep -q unknown "$work/ibstatus" && fail "ibstatus does not know something" "$work/ibstatus"
@@ -46,10 +52,10 @@ expect "the device of a device" "$function" realpath /sys/class/infiniband_verbs
 expect "the second function" "${function%0}1" readlink -f /sys/class/infiniband/mlx5_1/device
 expect "by its slot" "$function" readlink -f /sys/bus/pci/devices/5c00:01:00.0
 expect "the driver" mlx5_core bash -c "basename \$(readlink $function/driver)"
-expect "PCI ids" "0x15b3 0x1017" bash -c "echo \$(cat $function/vendor $function/device)"
+expect "PCI ids" "0x15b3 $id" bash -c "echo \$(cat $function/vendor $function/device)"
 expect "uevent" "PCI_SLOT_NAME=5c00:01:00.0" grep SLOT "$function/uevent"
-expect "the link" "8.0 GT/s PCIe 16" bash -c "echo \$(cat $function/current_link_*)"
-expect "the interface" "lo" ls /sys/class/infiniband/mlx5_0/device/net
+expect "the link" "$slot" bash -c "echo \$(cat $function/current_link_*)"
+! able "a network interface" port.link=Ethernet || expect "the interface" "lo" ls /sys/class/infiniband/mlx5_0/device/net
 # shellcheck disable=SC2016 # for the other shell
 expect "a folder to work in" "$function 4: ACTIVE" \
 	bash -c 'cd /sys/class/infiniband/mlx5_0/device && echo "$(pwd -P) $(cat infiniband/mlx5_0/ports/1/state)"'

@@ -13,10 +13,13 @@ able "recycled offloads" "${recycling[@]}" && modes+=(lap)
 
 limits=yes
 case $1 in
-limited) ;;
+limited) needs checks.message_limit ;;
 unlimited) limits="no: a reply that is too long is charged, but sent" nic_options=(--no-message-limit) ;;
 *) fail "usage: bytes.sh limited|unlimited" ;;
 esac
+
+too_long='step out failed: local length error'
+able "the step that sends too much" "${named_steps[@]}" || too_long="($too_long|a queue failed|the device reports that queue pair)"
 
 control=$work/control
 ctl()
@@ -93,7 +96,7 @@ for offload in "${modes[@]}"; do
 	ask "$offload" $FALSE 100
 	if [[ $limits == yes ]]; then
 		[[ $replies -eq 0 && $behind -eq 0 ]] || fail "$offload: $replies replies, $behind bytes" "$work/reddnd.log"
-		until_true grep -q "offload $offload: step out failed: local length error" "$work/reddnd.log" || fail "no verdict" "$work/reddnd.log"
+		until_true grep -qE "offload $offload: $too_long" "$work/reddnd.log" || fail "no verdict" "$work/reddnd.log"
 		ok "$offload: a reply that is too long is not sent, and ends the session"
 		ask "$offload" $SHORT 1
 		[[ $replies -eq 1 ]] || fail "$offload: the tenant pays for a reply that was not sent" "$work/reddnd.log"
