@@ -19,8 +19,9 @@
 #include <string.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
-enum { STATUS_INTERVAL_US = 5000000 };
+enum { STATUS_INTERVAL_US = 5000000, RETRY_S = 5 };
 
 struct options {
 	const char *config;
@@ -46,8 +47,9 @@ static const char usage[] =
 	"  -h, --help          this text\n"
 	"  -V, --version       the version\n"
 	"\n"
-	"SIGTERM and SIGINT stop it, SIGHUP reads the configuration again, SIGUSR1 logs what\n"
-	"it does. reddnctl controls and inspects a running daemon.\n";
+	"SIGTERM and SIGINT stop it, SIGUSR2 leaves its sessions to the next daemon, SIGHUP reads\n"
+	"the configuration again, SIGUSR1 logs what it does. reddnctl controls and inspects a\n"
+	"running daemon.\n";
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct control *, control_free)
@@ -117,6 +119,16 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	log_info("stopping: %s", strsignal((int)info->ssi_signo));
 	sd_notify(false, "STOPPING=1");
 	return sd_event_exit(d->event, 0);
+}
+
+static int on_restart(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)source;
+	(void)info;
+	log_info("leaving the sessions to the next daemon");
+	server_leave(d->server);
 }
 
 static uint64_t reload(void *arg)
@@ -191,7 +203,8 @@ static int watch_signals(struct daemon *d)
 	const struct {
 		int signal;
 		sd_event_signal_handler_t handler;
-	} handlers[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGHUP, on_hangup}, {SIGUSR1, on_show}};
+	} handlers[] = {{SIGTERM, on_stop}, {SIGINT, on_stop}, {SIGUSR2, on_restart}, {SIGHUP, on_hangup},
+		{SIGUSR1, on_show}};
 	sigset_t set;
 	int r = 0;
 
@@ -244,6 +257,9 @@ static int run(struct daemon *d, struct catalog *catalog)
 	r = open_control(d, in_force);
 	if (r == 0 && in_force->serves_metrics)
 		r = listener_new(&d->listener, &in_force->metrics, d->server, d->event);
+	/* What is missing can be corrected, and no session needs it */
+	if (r < 0 && server_has_sessions(d->server))
+		server_leave(d->server);
 	if (r < 0)
 		return r;
 	/* Nobody waits for this: the slack is as large as the interval */
@@ -252,6 +268,21 @@ static int run(struct daemon *d, struct catalog *catalog)
 		return log_errno(r, "cannot make an event loop");
 	sd_notify(false, "READY=1");
 	return sd_event_loop(d->event);
+}
+
+/* Sessions of the daemon before this one would end with this process. Their clients are served by the NIC
+ * until somebody corrects the mistake. */
+static int load(const struct options *o, struct catalog **catalog)
+{
+	int r;
+
+	while ((r = renewal_load(o->config, NULL, catalog)) < 0 && !o->check && server_inherits()) {
+		log_error("the configuration is read again every %u s, because sessions of the daemon before "
+			  "this one go on meanwhile",
+			RETRY_S);
+		sleep(RETRY_S);
+	}
+	return r;
 }
 
 int main(int argc, char **argv)
@@ -268,7 +299,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	d.config = o.config;
-	r = renewal_load(o.config, NULL, &catalog);
+	r = load(&o, &catalog);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
 		return EXIT_FAILURE;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sysexits.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 struct server {
@@ -337,6 +338,23 @@ void server_free(struct server *sv)
 	events_free(sv->events);
 	sd_event_unref(sv->event);
 	free(sv);
+}
+
+/* The library would free doorbell pages that queues ring (ibv_close_device()), so nothing is closed */
+void server_leave(struct server *sv)
+{
+	dispatch_count(&sv->dispatch);
+	_exit(EX_TEMPFAIL);
+}
+
+bool server_has_sessions(const struct server *sv)
+{
+	return sv->dispatch.sessions;
+}
+
+bool server_inherits(void)
+{
+	return sd_listen_fds(false) > 0;
 }
 
 /* ---- orders ---- */

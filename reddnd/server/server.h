@@ -36,6 +36,12 @@ struct server_parts {
 int server_new(struct server **server, const struct server_parts *parts, struct catalog *catalog);
 /** Disconnects every client and frees every object. */
 void server_free(struct server *server);
+/** Ends this process with EX_TEMPFAIL, and leaves all sessions as they are to the next daemon, if a service
+ * manager keeps the descriptors for it. */
+void server_leave(struct server *server) __attribute__((noreturn));
+bool server_has_sessions(const struct server *server);
+/** True if a daemon before this one left anything that server_new() will look at. */
+bool server_inherits(void);
 
 /**
  * Begins to replace the catalog in force by the configuration as it is now: new clients get it; sessions keep
