@@ -9,6 +9,7 @@
 #include <rdma/rdma_cma.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -133,7 +134,8 @@ static void note_request(void *arg, struct rnic_conn *conn, const void *data, si
 	rnic_conn_address(conn, seen_address);
 	rnic_conn_gid(conn, seen_gid);
 	rnic_conn_server(conn, seen_server, &seen_port);
-	assert_int_equal(rnic_conn_server_gid(conn, dev, seen_server_gid), 0);
+	if (!rnic_device_caps(dev)->infiniband)
+		assert_int_equal(rnic_conn_server_gid(conn, dev, seen_server_gid), 0);
 	seen_qpn = rnic_conn_client_qpn(conn);
 	request(arg, conn, data, size);
 }
@@ -144,9 +146,15 @@ static void gid_of_a_client(void **state)
 	static const uint8_t own[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	const char *const from[] = {"127.0.0.1", "127.0.0.5"};
-	struct rnic_cm *cm = listen_on("127.0.0.1", note_request);
+	struct rnic_cm *cm;
 
 	(void)state;
+	if (rnic_device_caps(dev)->infiniband) {
+		printf("left out: addresses that differ from the GID: those of InfiniBand have none\n");
+		rdma_destroy_event_channel(channel);
+		return;
+	}
+	cm = listen_on("127.0.0.1", note_request);
 	assert_non_null(channel);
 	for (unsigned i = 0; i < 2; i++) {
 		struct rdma_cm_id *id = ask_from(channel, NO_QPN + i, from[i]);
@@ -176,7 +184,8 @@ static void ends_of_a_connection(void **state)
 
 		dispatch_next(cm);
 		assert_memory_equal(seen_server, meant, sizeof(meant));
-		assert_memory_equal(seen_server_gid, meant, sizeof(meant));
+		if (!rnic_device_caps(dev)->infiniband)
+			assert_memory_equal(seen_server_gid, meant, sizeof(meant));
 		assert_int_equal(seen_port, PORT);
 		assert_int_equal(seen_qpn, NO_QPN + 77 + i);
 		assert_memory_equal(seen_gid, id->route.path_rec[0].sgid.raw, sizeof(seen_gid));

@@ -6,6 +6,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 : "${IDLE_WAITS_LOAD:?set IDLE_WAITS_LOAD to the path of the program}"
 
+needs has.devx
 start_nic
 on_nic out "$IDLE_WAITS_LOAD" "" 50 0 3 70 || fail "the program ends with $?" "$work/out"
 python3 - "$work/out" <<'END' || fail "the results" "$work/out"

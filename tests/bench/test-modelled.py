@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares the time of a request on the modelled clock of the emulated NIC, which executes it, with that of "reddnc explain", which
-only reads the program: both use the same costs. A run repeats exactly. Prints both times; exit status 1 and a line for each failed
+only reads the program, for the default device: both use the same costs. A run repeats exactly. Prints both times; exit status 1 and a line for each failed
 check."""
 
 import json
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+os.environ["SOFTCX_DEVICE"] = "cx5"
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 from rig import TOP, Rig  # noqa: E402

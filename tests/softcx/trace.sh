@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Reports of the softcx tool: the trace of known programs, every object, and the objects that a program left behind.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+with_daemon=false
+if able "chains of the daemon" has.devx; then
+	with_daemon=true
+	. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+fi
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -65,7 +69,103 @@ records write.json 'len({x["qpn"] for x in r}) == 2 and len({x["pid"] for x in r
 records write.json 'all([x["index"] for x in r if x["qpn"] == q] == list(range(50)) for q in {x["qpn"] for x in r})'
 ok "every WRITE of ib_write_lat, each queue's in its order"
 
+# ---- for Wireshark
+
+# A row for each packet: destination port, operation of the BTH, whether the whole of it is there.
+packets() # FILE
+{
+	python3 -c '
+import struct, sys
+data, at = open(sys.argv[1], "rb").read(), 0
+while at < len(data):
+    kind, length = struct.unpack_from("=II", data, at)
+    assert length % 4 == 0 and struct.unpack_from("=I", data, at + length - 4)[0] == length
+    if kind == 6:
+        have, full = struct.unpack_from("=II", data, at + 20)
+        frame = data[at + 28 : at + 28 + have]
+        print(struct.unpack_from(">H", frame, 36)[0], frame[42], have == full)
+    at += length' "$1"
+}
+
+for_wireshark()
+{
+	trace out --pcapng "$work/trace.pcapng"
+	free_port
+	tcp=$port
+	tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
+	free_port
+	tcp=$port
+	tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
+	end_trace out
+	packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
+	diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
+      6 4791 10 False
+      5 4791 20 True
+END
+	ok "the packets of a trace"
+
+	trace out --show all --pcapng "$work/events.pcapng"
+	free_port
+	tcp=$port
+	tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
+	end_trace out
+	[[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
+	grep -aqE 'MESSAGE=.* CQ [0-9]+ CQE [0-9]+ of QP .*: SEND received' "$work/events.pcapng" || fail "the CQEs are not in the file"
+	[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
+	ok "packets, RECVs and CQEs for Wireshark"
+}
+! able "packets for Wireshark, which are those of RoCE" port.link=Ethernet || for_wireshark
+
+# ---- a reader that does not read
+
+trace slow.json --json
+kill -STOP "$tracer"
+free_port
+tcp=$port
+tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp $address"
+kill -CONT "$tracer"
+kill -INT "$tracer"
+wait "$tracer" || fail "softcx trace ends with $?" "$work/slow.json.err"
+grep -q 'records are missing' "$work/slow.json.err" || fail "it does not say that records are missing" "$work/slow.json.err"
+records slow.json 'sum(x.get("lost", 1) for x in r) == 60000 and any("lost" in x for x in r)'
+ok "a stopped reader does not hold the NIC up, and hears what it missed"
+until_true not_tracing || fail "tracing goes on without a reader"
+
+# ---- what programs leave behind
+
+leaves() # STATUS WORDS ARGUMENT: the leak check of LEAKY
+{
+	local rc=0
+
+	timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check "$LEAKY" "$3" >"$work/leaky.log" 2>&1 || rc=$?
+	[[ $rc -eq $1 ]] || fail "leak check of $3: exit status $rc, not $1" "$work/leaky.log"
+	if [[ -n $2 ]]; then
+		grep -qE "$2" "$work/leaky.log" || fail "leak check of $3 does not say $2" "$work/leaky.log"
+	elif [[ -s $work/leaky.log ]]; then
+		fail "leak check of $3 reports something" "$work/leaky.log"
+	fi
+	ok "leak check: $3"
+}
+
+leaves 0 '' clean
+leaves 3 '^uverbs0  process [0-9]+ leaky$' verbs
+grep -qE '^  pd  ' "$work/leaky.log" || fail "the PD is not reported" "$work/leaky.log"
+grep -qE '^  mr  .*, length 4096, access local read\+local write$' "$work/leaky.log" || fail "the MR is not reported" "$work/leaky.log"
+! grep -qE '^  (uar|async)' "$work/leaky.log" || fail "the report has what the library keeps" "$work/leaky.log"
+leaves 3 '^  cm id +handle [0-9]+, state listening, source 127.0.0.1:' cm
+leaves 9 '^  pd  ' fail
+leaves 3 '^  pd  ' child
+timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check sh -c "$LEAKY clean; kill -KILL \$\$" >"$work/leaky.log" 2>&1
+[[ $? -eq 137 ]] || fail "the signal that ended the command is not reported" "$work/leaky.log"
+cm_pair "rping under the leak check" "rping -s -a $address -C 3" "$SOFTCX run --leak-check rping -c -a $address -C 3"
+ok "rping leaves nothing behind"
+
 # ---- the chain of a get, an answer by the NIC alone
+
+$with_daemon || {
+	done_testing
+	exit
+}
 
 "$REDDN_TABLE" create -q -b 64 "$work/table" || fail "create"
 printf 'colour\tblue\n' | "$REDDN_TABLE" load -q "$work/table" - || fail "load"
@@ -193,96 +293,4 @@ ok "one WQE of one queue"
 kill "$ping"
 wait "$ping"
 stop_reddnd
-
-# ---- for Wireshark
-
-# A row for each packet: destination port, operation of the BTH, whether the whole of it is there.
-packets() # FILE
-{
-	python3 -c '
-import struct, sys
-data, at = open(sys.argv[1], "rb").read(), 0
-while at < len(data):
-    kind, length = struct.unpack_from("=II", data, at)
-    assert length % 4 == 0 and struct.unpack_from("=I", data, at + length - 4)[0] == length
-    if kind == 6:
-        have, full = struct.unpack_from("=II", data, at + 20)
-        frame = data[at + 28 : at + 28 + have]
-        print(struct.unpack_from(">H", frame, 36)[0], frame[42], have == full)
-    at += length' "$1"
-}
-
-for_wireshark()
-{
-	trace out --pcapng "$work/trace.pcapng"
-	free_port
-	tcp=$port
-	tcp_pair ib_atomic_lat "$tcp" "ib_atomic_lat -F -n 5 -p $tcp" "ib_atomic_lat -F -n 5 -p $tcp $address"
-	free_port
-	tcp=$port
-	tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 6 -p $tcp" "ib_write_bw -F -n 6 -p $tcp $address"
-	end_trace out
-	packets "$work/trace.pcapng" | sort | uniq -c >"$work/packets"
-	diff "$work/packets" - <<'END' || fail "the packets (<) are not the expected ones (>)" "$work/packets"
-      6 4791 10 False
-      5 4791 20 True
-END
-	ok "the packets of a trace"
-
-	trace out --show all --pcapng "$work/events.pcapng"
-	free_port
-	tcp=$port
-	tcp_pair ib_send_lat "$tcp" "ib_send_lat -F -n 5 -p $tcp" "ib_send_lat -F -n 5 -p $tcp $address"
-	end_trace out
-	[[ $(grep -ac 'MESSAGE=.* RECV \[[0-9]*\] takes ' "$work/events.pcapng") -eq 10 ]] || fail "the RECVs are not in the file"
-	grep -aqE 'MESSAGE=.* CQ [0-9]+ CQE [0-9]+ of QP .*: SEND received' "$work/events.pcapng" || fail "the CQEs are not in the file"
-	[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
-	ok "packets, RECVs and CQEs for Wireshark"
-}
-! able "packets for Wireshark, which are those of RoCE" port.link=Ethernet || for_wireshark
-
-# ---- a reader that does not read
-
-trace slow.json --json
-kill -STOP "$tracer"
-free_port
-tcp=$port
-tcp_pair ib_write_bw "$tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp" "ib_write_bw -F -n 60000 -s 2 -p $tcp $address"
-kill -CONT "$tracer"
-kill -INT "$tracer"
-wait "$tracer" || fail "softcx trace ends with $?" "$work/slow.json.err"
-grep -q 'records are missing' "$work/slow.json.err" || fail "it does not say that records are missing" "$work/slow.json.err"
-records slow.json 'sum(x.get("lost", 1) for x in r) == 60000 and any("lost" in x for x in r)'
-ok "a stopped reader does not hold the NIC up, and hears what it missed"
-until_true not_tracing || fail "tracing goes on without a reader"
-
-# ---- what programs leave behind
-
-leaves() # STATUS WORDS ARGUMENT: the leak check of LEAKY
-{
-	local rc=0
-
-	timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check "$LEAKY" "$3" >"$work/leaky.log" 2>&1 || rc=$?
-	[[ $rc -eq $1 ]] || fail "leak check of $3: exit status $rc, not $1" "$work/leaky.log"
-	if [[ -n $2 ]]; then
-		grep -qE "$2" "$work/leaky.log" || fail "leak check of $3 does not say $2" "$work/leaky.log"
-	elif [[ -s $work/leaky.log ]]; then
-		fail "leak check of $3 reports something" "$work/leaky.log"
-	fi
-	ok "leak check: $3"
-}
-
-leaves 0 '' clean
-leaves 3 '^uverbs0  process [0-9]+ leaky$' verbs
-grep -qE '^  pd  ' "$work/leaky.log" || fail "the PD is not reported" "$work/leaky.log"
-grep -qE '^  mr  .*, length 4096, access local read\+local write$' "$work/leaky.log" || fail "the MR is not reported" "$work/leaky.log"
-! grep -qE '^  (uar|async)' "$work/leaky.log" || fail "the report has what the library keeps" "$work/leaky.log"
-leaves 3 '^  cm id +handle [0-9]+, state listening, source 127.0.0.1:' cm
-leaves 9 '^  pd  ' fail
-leaves 3 '^  pd  ' child
-timeout -k "$limit" "$limit" "$SOFTCX" run --leak-check sh -c "$LEAKY clean; kill -KILL \$\$" >"$work/leaky.log" 2>&1
-[[ $? -eq 137 ]] || fail "the signal that ended the command is not reported" "$work/leaky.log"
-cm_pair "rping under the leak check" "rping -s -a $address -C 3" "$SOFTCX run --leak-check rping -c -a $address -C 3"
-ok "rping leaves nothing behind"
-
 done_testing

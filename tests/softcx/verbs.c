@@ -27,11 +27,10 @@ static struct ibv_pd *pd;
 
 static void open_device(void)
 {
-	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	CHECK(list && list[0]);
-	CHECK((ctx = mlx5dv_open_device(list[0], &attr)));
+	CHECK((ctx = ibv_open_device(list[0])));
 	ibv_free_device_list(list);
 	CHECK((pd = ibv_alloc_pd(ctx)));
 }

@@ -3,7 +3,6 @@
 # Programs that are not part of rdma-core: UCX, qperf, fio, libfabric. They run between two hosts and end well. Their figures are
 # ignored: most of them spin without libibverbs, so that three processes share the processors.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
-needs port.link=Ethernet
 
 two_hosts
 start_nic
