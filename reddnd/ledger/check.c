@@ -66,7 +66,8 @@ static const char *check_queue(const struct ledger_slot *slot, const struct ledg
 {
 	if (o->db_off % RECORD || !fits(&slot->block, o->db_off, RECORD))
 		return "a doorbell record is not in its block";
-	if (!power_of_two(o->entries) || o->entries > (o->type == LEDGER_CQ ? MAX_CQES : MAX_WQES))
+	if (!power_of_two(o->entries) || o->entries > (o->type == LEDGER_CQ ? MAX_CQES : MAX_WQES) ||
+		(o->type == LEDGER_CQ && o->rq_entries))
 		return "a queue has an impossible size";
 	if (o->offset % WQEBB)
 		return "a queue is misaligned";

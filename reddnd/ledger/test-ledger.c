@@ -372,6 +372,11 @@ static void queue_odd(struct daemon *d)
 	d->session->object[2].entries = 17;
 }
 
+static void cq_with_rq(struct daemon *d)
+{
+	d->session->object[2].rq_entries = 16;
+}
+
 static void stride_huge(struct daemon *d)
 {
 	d->session->object[3].rq_stride = 1u << 31;
@@ -467,6 +472,7 @@ static void refusals(void **state)
 		{queue_beyond, "a CQ is not in its block"},
 		{queue_wraps, "a work queue is not in its block"},
 		{queue_odd, "a queue has an impossible size"},
+		{cq_with_rq, "a queue has an impossible size"},
 		{stride_huge, "a receive queue has an impossible size"},
 		{record_beyond, "a doorbell record is not in its block"},
 		{foreign_type, "an object is of a type that its slot cannot have"},
