@@ -40,7 +40,8 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	timers_end(s);
 	budgets_end(&d->budgets, s);
 	report_ended(d->events, s, reason, text);
-	end_reasons_add(&d->end_reasons, s->client.address, d->enforcement.source_bits, &query, reason, text);
+	end_reasons_add(&d->record->end_reasons, s->client.address, d->record->enforcement.source_bits,
+		&query, reason, text);
 	session_end(s);
 	session_charge_rest(s);
 	pacer_forget(&d->pacer, s);
@@ -99,7 +100,7 @@ static void judge(struct dispatch *d, struct session *s, const struct verdict *v
 		return;
 	accounting_verdict(s, v->kind);
 	report_verdict(d->events, s, v, policy->action);
-	enforcement_judge(&d->enforcement, policy, s->client.address, v, clock_us(), &action);
+	enforcement_judge(&d->record->enforcement, policy, s->client.address, v, clock_us(), &action);
 	act(d, s, &action);
 }
 
@@ -295,7 +296,7 @@ static void on_pacer(void *arg, struct session *s)
 static int on_unlisted(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct dispatch *d = arg;
-	const unsigned bits = d->enforcement.source_bits;
+	const unsigned bits = d->record->enforcement.source_bits;
 	char why[REFUSALS_WHY];
 	struct source of;
 	uint64_t more;
@@ -337,7 +338,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	completions_add(&d->completions, s);
 	accounting_began(s);
 	report_began(d->events, s);
-	enforcement_begin(&d->enforcement, s->client.address, clock_us(), &action);
+	enforcement_begin(&d->record->enforcement, s->client.address, clock_us(), &action);
 	act(d, s, &action);
 	pacer_post(&d->pacer, s);
 	r = timers_begin(&d->timers, s);
@@ -451,13 +452,14 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	d->cm = parts->cm;
 	d->dev = parts->dev;
 	d->events = parts->events;
+	d->record = parts->record;
 	TAILQ_INIT(&d->ended);
 	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
 	d->acceptor = (struct acceptor){
 		.parts = {.dev = parts->dev, .arena = parts->arena, .cq_pool = &d->completions.pool},
-		.end_reasons = &d->end_reasons,
+		.end_reasons = &d->record->end_reasons,
 		.sessions = &d->sessions,
-		.enforcement = &d->enforcement,
+		.enforcement = &d->record->enforcement,
 		.refusals = &d->refusals,
 		.events = d->events,
 		.accounting = &d->accounting,
@@ -541,8 +543,8 @@ void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_rea
 	const uint8_t address[16], const char *peer, const char *why)
 {
 	report_ended_heir(d->events, number, address, peer, why);
-	end_reasons_add(
-		&d->end_reasons, address, d->enforcement.source_bits, query, REDDN_WIRE_END_SHUTDOWN, why);
+	end_reasons_add(&d->record->end_reasons, address, d->record->enforcement.source_bits, query,
+		REDDN_WIRE_END_SHUTDOWN, why);
 }
 
 /* ---- for orders ---- */
@@ -557,7 +559,7 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 	struct session *s, *next;
 
 	d->timers.connect_timeout = catalog->connect_timeout;
-	d->enforcement.source_bits = catalog->source_bits;
+	d->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->refusals, catalog->refusal_rate, clock_us());
 	d->arrivals.connect_timeout = catalog->connect_timeout;
 	dispatch_tenant_changed(d, NULL);

@@ -15,15 +15,14 @@
 #ifndef SERVER_DISPATCH_H
 #define SERVER_DISPATCH_H
 
-#include "reddnd/policy/end-reason.h"
 #include "reddnd/server/accept.h"
 #include "reddnd/server/accounting.h"
 #include "reddnd/server/arrivals.h"
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
-#include "reddnd/server/enforcement.h"
 #include "reddnd/server/events.h"
 #include "reddnd/server/pacer.h"
+#include "reddnd/server/record.h"
 #include "reddnd/server/timers.h"
 
 struct dispatch {
@@ -33,9 +32,8 @@ struct dispatch {
 	struct session *sessions; /* by_id */
 	TAILQ_HEAD(, session) ended;
 	struct events *events;
-	struct end_reasons end_reasons;
 	struct accounting accounting;
-	struct enforcement enforcement;
+	struct record *record;
 	struct refusals refusals;
 	sd_event_source *unlisted_timer;
 	bool reports_unlisted; /* soon */
@@ -55,6 +53,7 @@ struct dispatch_parts {
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct events *events;
+	struct record *record;
 };
 
 extern const struct rnic_cm_ops dispatch_cm_ops;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LIMIT = 3 };
 
@@ -33,7 +34,7 @@ static const char *obstacle(
 	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++)
-		if (in->store.fd[k] < 0)
+		if (in->store.fd[k] < 0 && k != STORE_RECORD)
 			return "a descriptor is missing";
 	if (in->store.ncm == 0)
 		return "the connections are missing";
@@ -114,6 +115,26 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 	if (r < 0)
 		return log_errno(r, "cannot go on with the ledger");
 	in->store.fd[STORE_LEDGER] = -1;
+	return 0;
+}
+
+int inheritance_open_record(struct inheritance *in, struct record **record)
+{
+	int fd, r = in->view && in->store.fd[STORE_RECORD] >= 0
+			    ? record_open(record, in->store.fd[STORE_RECORD])
+			    : -ENOENT;
+
+	if (r == 0)
+		return 0;
+	if (r != -ENOENT) {
+		log_notice("bans and reasons of ended sessions are forgotten: another daemon wrote them");
+		store_remove(&in->store, STORE_RECORD);
+	}
+	r = record_new(record, &fd);
+	if (r < 0)
+		return log_errno(r, "cannot make a record of clients");
+	store_put(STORE_RECORD, fd);
+	close(fd);
 	return 0;
 }
 

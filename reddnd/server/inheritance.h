@@ -32,6 +32,10 @@ void inheritance_take(struct inheritance *in, const struct catalog *c);
 /** Opens the arena and the ledger of @in->view. -errno, logged. */
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger);
 
+/** The record of clients that was left, or an empty one, which is kept for the next daemon. -errno, logged.
+ */
+int inheritance_open_record(struct inheritance *in, struct record **record);
+
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old
  * files of @cm; ends all others, in words that their clients get if they ask; destroys what nobody needs any

@@ -31,6 +31,7 @@ struct server {
 	struct offload_stats *stats;
 	struct tenant *tenants;
 	struct events *events;
+	struct record *record;
 	struct worker *worker; /* registers and closes regions, reads files */
 	struct renewal renewal;
 	sd_event_source *watch;
@@ -129,7 +130,8 @@ static int begin_dispatch(struct server *sv)
 		.dev = sv->dev,
 		.arena = sv->arena,
 		.registrar = sv->worker,
-		.events = sv->events};
+		.events = sv->events,
+		.record = sv->record};
 	int r = dispatch_init(&sv->dispatch, &parts);
 
 	sv->dispatch.acceptor.last_id = ledger_head(sv->ledger)->last_session;
@@ -298,6 +300,8 @@ int server_new(struct server **out, const struct server_parts *parts, struct cat
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)
+		r = inheritance_open_record(&sv->inheritance, &sv->record);
+	if (r == 0)
 		r = begin_dispatch(sv);
 	if (r == 0)
 		r = watch_regions(sv, parts->config);
@@ -335,6 +339,8 @@ void server_free(struct server *sv)
 		ledger_free(sv->ledger);
 	if (sv->arena)
 		rnic_arena_free(sv->arena);
+	if (sv->record)
+		record_free(sv->record);
 	events_free(sv->events);
 	sd_event_unref(sv->event);
 	free(sv);

@@ -19,6 +19,7 @@ static const char *const names[STORE_NAMES] = {
 	[STORE_DEVICE] = "uverbs",
 	[STORE_ARENA] = "arena",
 	[STORE_LEDGER] = "ledger",
+	[STORE_RECORD] = "record",
 };
 
 static void free_names(char ***list)
@@ -89,14 +90,18 @@ void store_drop_old_cm(struct store *store)
 	store->ncm = 0;
 }
 
+void store_remove(struct store *store, enum store_name name)
+{
+	remove_stored(names[name]);
+	if (store->fd[name] >= 0)
+		close(store->fd[name]);
+	store->fd[name] = -1;
+}
+
 void store_clear(struct store *store)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++) {
-		remove_stored(names[k]);
-		if (store->fd[k] >= 0)
-			close(store->fd[k]);
-		store->fd[k] = -1;
-	}
+	for (unsigned k = 0; k < STORE_NAMES; k++)
+		store_remove(store, (enum store_name)k);
 	for (unsigned i = 0; i < store->ncm; i++)
 		close(store->cm[i]);
 	store_drop_old_cm(store);

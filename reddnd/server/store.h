@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_NAMES };
+enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_RECORD, STORE_NAMES };
 enum { STORE_CM_MAX = 8, STORE_NAME_BYTES = 40 };
 
 struct store {
@@ -32,6 +32,8 @@ bool store_is_empty(const struct store *store);
 /** Closes them, and returns when the service manager has closed its own, those of this daemon included. */
 void store_clear(struct store *store);
 
+/** What was left by that name is not needed. */
+void store_remove(struct store *store, enum store_name name);
 /** Gives a copy of @fd to the service manager, if there is one that stores it. */
 void store_put(enum store_name name, int fd);
 /** The same of this daemon's file of the connection manager. @generation: of daemons, so that it has a name

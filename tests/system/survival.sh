@@ -8,9 +8,10 @@ needs "${recycling[@]}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+: "${MISUSE:?set MISUSE to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
-step=${TEST_STEP:-83}
+step=${TEST_STEP:-137}
 
 "$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
@@ -24,7 +25,8 @@ regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
   { name = "armed"; program = "hash-get"; region = "t"; },
-  { name = "other"; program = "hash-get"; region = "t"; } );
+  { name = "other"; program = "hash-get"; region = "t"; },
+  { name = "strict"; program = "hash-get"; region = "t"; on_error = { request = "ban:600s"; }; } );
 END
 
 start_nic
@@ -153,6 +155,39 @@ until_true answers || fail "a new client is not answered" "$work/get.log" "$work
 until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
 ok "nothing of them is left over"
 
+# ---- killed while clients come and go -----------------------------------------------------
+
+scenario() # clients come and go, one of them in vain; the configuration is read again. Any of them may be refused
+{
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" kept 'key 1'
+	kill -HUP "$(daemon)" 2>/dev/null
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" armed 'key 2'
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" nothing 'key 3'
+}
+
+for moment in kill-before kill-after; do
+	points=0
+	for ((n = 1; ; n += step / 2 + 1)); do
+		count
+		arm $moment "$n"
+		scenario
+		struck || break
+		overs=$((overs + 1))
+		until_true taken_over $overs || fail "$moment, call $n of serving: nobody takes over" "$work/run.log"
+		undisturbed "$moment, call $n of serving"
+		until_true answers || fail "$moment, call $n of serving: a new client is not answered" "$work/get.log" "$work/run.log"
+		until_true has_clients 2 || fail "$moment, call $n of serving: clients are left" "$work/run.log"
+		points=$((points + 1))
+	done
+	[[ $points -gt 1 ]] || fail "$moment: serving takes fewer than $n calls" "$work/run.log"
+	ok "$moment: killed at $points of the $n calls while clients come and go: those that were served go on"
+done
+kill -9 "$(daemon)"
+overs=$((overs + 1))
+until_true taken_over $overs || fail "nobody takes over" "$work/run.log"
+until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
+until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
+
 # ---- while no daemon runs -----------------------------------------------------------------
 
 # A client that leaves meanwhile has gone, and one that comes waits
@@ -205,6 +240,18 @@ undisturbed "another program"
 ok "a client whose offload is another one gets the reason: $(grep -o 'the server was upgraded.*' "$work/other.log" | head -n 1)"
 kill "$ended"
 wait "$ended"
+
+# ---- bans ---------------------------------------------------------------------------------
+
+on_nic misuse.log "$MISUSE" "$address" "$port" strict long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
+count
+was=$(grep -c 'of the daemon before this one go on' "$work/run.log")
+kill -9 "$(daemon)"
+until_true taken_over $((was + 1)) || fail "nobody takes over" "$work/run.log"
+on_nic get.log timeout 100 "$REDDN" get -p "$port" "$address" kept 'key 1' && fail "a ban is forgotten" "$work/run.log"
+grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is refused without a reason" "$work/get.log"
+undisturbed "a ban"
+ok "a ban stays: $(tail -n 1 "$work/get.log")"
 
 # ---- the end ------------------------------------------------------------------------------
 
