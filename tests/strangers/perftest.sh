@@ -76,6 +76,13 @@ sized()
 	[[ $1 == *atomic* || $1 == *' -s '* || $1 == *' -a '* ]]
 }
 
+if ! able "atomics of verbs" has.host_atomics; then
+	with=("${runs[@]}") runs=()
+	for run in "${with[@]}"; do
+		[[ $run == ib_atomic* ]] || runs+=("$run")
+	done
+fi
+
 bits=0
 for i in "${!runs[@]}"; do
 	run=${runs[i]}
