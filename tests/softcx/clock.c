@@ -26,6 +26,8 @@
 
 enum { LEN = 64, TIMES = 200 };
 
+static unsigned inline_bytes; /* of a WRITE */
+
 struct end {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -57,7 +59,7 @@ static void open_end(struct end *e, struct ibv_device *device)
 			.max_recv_wr = 1,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
-			.max_inline_data = LEN},
+			.max_inline_data = inline_bytes},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1};
 	CHECK((e->qp = ibv_create_qp(e->pd, &qp)));
@@ -88,11 +90,12 @@ static void close_end(struct end *e)
 static uint64_t perform(struct end *e, const struct end *with, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = {(uintptr_t)e->mem, LEN, e->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = opcode,
-					 .send_flags = opcode == IBV_WR_RDMA_WRITE ? IBV_SEND_INLINE : 0,
-					 .wr.rdma = {(uintptr_t)with->mem, with->mr->rkey}};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = inline_bytes && opcode == IBV_WR_RDMA_WRITE ? IBV_SEND_INLINE : 0,
+			.wr.rdma = {(uintptr_t)with->mem, with->mr->rkey}};
 	struct ibv_poll_cq_attr none = {0};
 	uint64_t ts;
 	int rc;
@@ -170,6 +173,7 @@ int main(int argc, char **argv)
 	struct end a, b;
 
 	CHECK(list && list[0] && list[1]);
+	inline_bytes = argc == 3 ? LEN : 0;
 	open_end(&a, list[0]);
 	open_end(&b, list[1]);
 	ibv_free_device_list(list);

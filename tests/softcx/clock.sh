@@ -10,8 +10,11 @@ run=(--devices 2)
 on_nic machine.log --dir "$work/nic-machine" "${run[@]}" "$CLOCK" machine || fail "timestamps without --clock" "$work/machine.log"
 ok "timestamps are those of the machine's clock"
 
-on_nic cx5.log --dir "$work/nic-cx5" "${run[@]}" --clock cx5 "$CLOCK" 1600 1800 || fail "--clock cx5" "$work/cx5.log"
-ok "--clock cx5: a WRITE takes 1.6 us, a READ 1.8 us, each time"
+# for which libmlx5 needs WQEs of 260 bytes with RC (qp.c, sq_overhead())
+if able "the times of 64 bytes inline" 'limits.send_wqe>=512'; then
+	on_nic cx5.log --dir "$work/nic-cx5" "${run[@]}" --clock cx5 "$CLOCK" 1600 1800 || fail "--clock cx5" "$work/cx5.log"
+	ok "--clock cx5: a WRITE takes 1.6 us, a READ 1.8 us, each time"
+fi
 
 on_nic unknown.log --dir "$work/nic-unknown" --clock cx4 true && fail "--clock cx4"
 grep -q -- '--clock cx4: .*: No such file' "$work/nic-unknown/nic.log" || fail "--clock cx4 does not say what is wrong" "$work/nic-unknown/nic.log"

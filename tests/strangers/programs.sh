@@ -27,6 +27,8 @@ runs=(
 	"dc_x|ucp_fadd -s 8"
 	"ud_x|tag_lat -s 64"
 )
+# it asks for 64 bytes inline, for which libmlx5 needs WQEs of 260 bytes with RC (qp.c, sq_overhead())
+able "UCX" 'limits.send_wqe>=512' || runs=()
 for i in "${!runs[@]}"; do
 	transports=${runs[i]%%|*}
 	run="ucx_perftest -n 20 -w 5 -t ${runs[i]#*|}"
@@ -40,14 +42,15 @@ for i in "${!runs[@]}"; do
 	ok "$((i + 1))/${#runs[@]} UCX_TLS=$transports $run"
 done
 unset UCX_TLS
-expect_work a/mlx5_0 b/mlx5_0
-
-on_nic info "${client_on[@]}" ucx_info -d || fail "ucx_info -d" "$work/info"
-for transport in rc_verbs ud_verbs rc_mlx5 ud_mlx5; do
-	grep -q "Transport: $transport" "$work/info" || fail "ucx_info -d lists no $transport" "$work/info"
-done
-grep -q 'ERROR' "$work/info" && fail "ucx_info -d complains" "$work/info"
-ok "ucx_info -d"
+if [[ ${#runs[@]} -gt 0 ]]; then
+	expect_work a/mlx5_0 b/mlx5_0
+	on_nic info "${client_on[@]}" ucx_info -d || fail "ucx_info -d" "$work/info"
+	for transport in rc_verbs ud_verbs rc_mlx5 ud_mlx5; do
+		grep -q "Transport: $transport" "$work/info" || fail "ucx_info -d lists no $transport" "$work/info"
+	done
+	grep -q 'ERROR' "$work/info" && fail "ucx_info -d complains" "$work/info"
+	ok "ucx_info -d"
+fi
 
 # ---- qperf --------------------------------------------------------------------------------
 
