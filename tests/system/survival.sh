@@ -12,6 +12,9 @@ needs "${recycling[@]}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
 step=${TEST_STEP:-137}
+# that clients stay, at most: a test that takes longer fails
+seconds=${TEST_SECONDS:-800}
+background_limit=$((seconds + 100))
 
 "$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
@@ -80,9 +83,9 @@ as_in_second() # the NIC has the objects that it had under the second daemon
 
 # ---- killed while it serves ---------------------------------------------------------------
 
-bench kept.log kept --seconds 800
+bench kept.log kept --seconds "$seconds"
 kept=$child
-bench armed.log armed --seconds 800
+bench armed.log armed --seconds "$seconds"
 armed=$child
 until_true grep -q 'client .*, offload armed' "$work/run.log" || fail "the client is not served" "$work/armed.log" "$work/run.log"
 until_true more_requests kept 100 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
@@ -116,6 +119,17 @@ done
 ok "a client of a recycled offload and one of an unrolled one have their sessions through 3 kills and 3 restarts of the daemon, and their requests are counted on"
 until_true as_in_second || fail "objects grow with the generations" "$work/objects.2" <(objects)
 ok "the sixth daemon has no more objects than the second"
+
+# From here on both are limited, which goes on, too, and leaves time for the others
+for session in 1 2; do
+	"$REDDNCTL" --socket "$work/control" limit $session --rate 3000 >"$work/ctl.log" 2>&1 || fail "no limit" "$work/ctl.log"
+done
+
+limited()
+{
+	[[ $(clients 'sum(o["rate"] == 3000 for o in d)') -eq 2 ]]
+}
+until_true limited || fail "the clients are not limited" "$work/run.log"
 
 # ---- killed while it takes over -----------------------------------------------------------
 
@@ -153,7 +167,8 @@ for moment in kill-before kill-after; do
 done
 until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
 until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
-ok "nothing of them is left over"
+limited || fail "the limits are forgotten" "$work/ctl.err"
+ok "nothing of them is left over, and limits that an operator set are in force"
 
 # ---- killed while clients come and go -----------------------------------------------------
 
@@ -201,7 +216,7 @@ connecting() # another client than before
 	[[ $(object ids) -gt $idle ]]
 }
 
-bench leaver.log kept --seconds 800
+bench leaver.log kept --seconds "$seconds"
 leaver=$child
 until_true has_clients 3 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
 supervisor=$(program_of "$run")
@@ -222,9 +237,9 @@ ok "while no daemon runs a client leaves, which is noticed later, and another co
 
 # ---- another configuration ----------------------------------------------------------------
 
-bench other.log other --seconds 800
+bench other.log other --seconds "$seconds"
 other=$child
-bench ended.log kept --seconds 800
+bench ended.log kept --seconds "$seconds"
 ended=$child
 until_true has_clients 4 || fail "the clients are not served" "$work/other.log" "$work/ended.log" "$work/run.log"
 until_true more_requests other 1 || fail "the client gets no answers" "$work/other.log"
