@@ -108,11 +108,20 @@ struct hostile_key hostile_parse_key(const char *text)
 	return k;
 }
 
-struct ibv_send_wr hostile_one_sided(unsigned op, const struct hostile_key *k)
+static bool has_atomics(struct ibv_context *device)
 {
+	struct ibv_device_attr attr;
+
+	raw_need(ibv_query_device(device, &attr) == 0, "query of the device");
+	return attr.atomic_cap != IBV_ATOMIC_NONE;
+}
+
+struct ibv_send_wr hostile_one_sided(struct ibv_context *device, unsigned op, const struct hostile_key *k)
+{
+	enum { PLAIN = 3 };
 	static const enum ibv_wr_opcode ops[HOSTILE_ONE_SIDED] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
 		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
-	struct ibv_send_wr wr = {.opcode = ops[op]};
+	struct ibv_send_wr wr = {.opcode = ops[op < PLAIN || has_atomics(device) ? op : op - PLAIN]};
 
 	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = k->addr;

@@ -46,9 +46,10 @@ struct hostile_key {
 /** Parses KEY:ADDRESS:LENGTH. */
 struct hostile_key hostile_parse_key(const char *text);
 
-/** A work request for one-sided operation @op, from 0, on the memory of @k. */
+/** A work request for one-sided operation @op, from 0, on the memory of @k; not an atomic where the device
+ * has none for verbs. */
 enum { HOSTILE_ONE_SIDED = 5 };
-struct ibv_send_wr hostile_one_sided(unsigned op, const struct hostile_key *k);
+struct ibv_send_wr hostile_one_sided(struct ibv_context *device, unsigned op, const struct hostile_key *k);
 
 /** Attacks. */
 int hostile_arguments(int argc, char **argv);

@@ -11,11 +11,12 @@ enum { WINDOW_BITS = 40, WINDOWS = 4 /* addresses to guess: windows of regions h
 
 static void one_sided(const struct hostile_key *k, unsigned op, bool used)
 {
-	struct ibv_send_wr wr = hostile_one_sided(op, k);
+	struct ibv_send_wr wr;
 	struct raw_client c;
 	uint8_t before[64];
 
 	hostile_prepare(&c);
+	wr = hostile_one_sided(c.id->verbs, op, k);
 	raw_start(&c);
 	if (used) {
 		raw_post_recvs(&c, 2);

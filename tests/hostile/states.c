@@ -310,7 +310,7 @@ static void try(enum state state, enum attack a, unsigned which)
 		try_again(&s, a);
 		break;
 	default:
-		wr = hostile_one_sided(a, key);
+		wr = hostile_one_sided(s.c.id->verbs, a, key);
 		need(&s, a, hostile_post(&s.c, &wr, 8) != IBV_WC_SUCCESS,
 			"the server's memory can be reached");
 		break;

@@ -114,7 +114,7 @@ END
 	[[ $(packets "$work/events.pcapng" | wc -l) -eq 10 ]] || fail "the packets among the events"
 	ok "packets, RECVs and CQEs for Wireshark"
 }
-! able "packets for Wireshark, which are those of RoCE" port.link=Ethernet || for_wireshark
+! able "packets for Wireshark, those of RoCE, and of atomics" port.link=Ethernet has.host_atomics || for_wireshark
 
 # ---- a reader that does not read
 
