@@ -5,16 +5,17 @@
 # as the NIC allows. All answers are right.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
-needs checks.index checks.qpn checks.sync_fence has.masked_atomics
+needs has.masked_atomics
+strict=(checks.index checks.qpn)
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
 heeded=yes checked=yes copies=11 syncs=10 setting="fenced_enables = true;"
 case $1 in
-fenced) ;;
-unfenced) heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
-unasked) heeded="not asked for \(fenced_enables\)" syncs=18 setting= ;;
-unchecked) checked="no: operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
+fenced) needs "${strict[@]}" checks.sync_fence ;;
+unfenced) needs "${strict[@]}" && heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
+unasked) needs "${strict[@]}" && heeded="not asked for \(fenced_enables\)" syncs=18 setting= ;;
+unchecked) needs checks.sync_fence && checked="no: operands may stand there" copies=9 nic_options=(--no-index-check --no-qpn-check) ;;
 *) fail "usage: probes.sh fenced|unfenced|unasked|unchecked" ;;
 esac
 
