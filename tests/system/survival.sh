@@ -211,9 +211,9 @@ dead() # PID: it has ended, whether or not its parent knows
 	[[ ! -e /proc/$1 || $(awk '{ print $3 }' "/proc/$1/stat") == Z ]]
 }
 
-connecting() # another client than before
+connecting() # each of them has an id, and so has its request, which waits
 {
-	[[ $(object ids) -gt $idle ]]
+	[[ $(object ids) -ge $((idle + 2 * comers - 1)) ]]
 }
 
 bench leaver.log kept --seconds "$seconds"
@@ -226,14 +226,20 @@ kill -9 "$old"
 until_true dead "$old" || fail "the daemon does not die"
 kill_hard "$leaver"
 idle=$(object ids)
-background comer.log "$REDDN" get -p "$port" -t 100000 "$address" kept 'key 9'
-comer=$child
-until_true connecting || fail "nobody connects" "$work/comer.log"
+comers=12
+come=()
+for ((i = 0; i < comers; i++)); do
+	background "comer.$i" "$REDDN" get -p "$port" -t 100000 "$address" kept "key $((i + 1))"
+	come+=("$child")
+done
+until_true connecting || fail "not all connect" "$work/comer.0" <(objects)
 kill -CONT "$supervisor"
-expect_exit "$comer" "a client that came while no daemon ran" comer.log
-[[ $(cat "$work/comer.log") == 'value 9 of many' ]] || fail "it was not answered" "$work/comer.log"
+for ((i = 0; i < comers; i++)); do
+	expect_exit "${come[i]}" "client $i that came while no daemon ran" "comer.$i"
+	[[ $(cat "$work/comer.$i") == "value $((i + 1)) of many" ]] || fail "it was not answered" "$work/comer.$i"
+done
 until_true has_clients 2 || fail "who left is still there" "$work/run.log"
-ok "while no daemon runs a client leaves, which is noticed later, and another comes, which waits"
+ok "while no daemon runs a client leaves, which is noticed later, and $comers others come, which wait"
 
 # ---- another configuration ----------------------------------------------------------------
 
