@@ -178,6 +178,8 @@ static void restore_recycled(struct session *s)
 		s->queues.env.recycler
 			.ring[s->queues.layout.recycling.recv_en[0] * RNIC_WQEBB_BYTES + WQE_OPCODE] ==
 		WQE_OP_NOP;
+	/* The other daemon may have died between writing the number down and posting */
+	s->pacing.unsettled = s->pacing.paced;
 }
 
 static int adopt_pool_cq(struct session *s)

@@ -76,9 +76,11 @@ void session_set_paced(struct session *s, bool paced)
 						 l->recycling.recv_en[g] * RNIC_WQEBB_BYTES + WQE_OPCODE,
 				opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = paced;
-	s->pacing.unsettled = l->recycled && begins && s->progress.posted;
-	if (s->pacing.unsettled)
-		s->progress.posted = recycled_to(s) + l->slots / 4;
+	s->pacing.unsettled &= paced;
+	if (!l->recycled || !begins || !s->progress.posted)
+		return;
+	s->pacing.unsettled = true;
+	s->progress.posted = recycled_to(s) + l->slots / 4;
 }
 
 void session_arm_replies(struct session *s)
