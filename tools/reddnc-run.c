@@ -118,7 +118,7 @@ static int open_region(struct bench *b, unsigned i)
 		.path = (char *)given->path,
 		.where = (char *)"reddnc"};
 	snprintf(b->conf[i].name, sizeof(b->conf[i].name), "%s", want->name);
-	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS) < 0 ||
+	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS, -1) < 0 ||
 		region_is_bad(b->region[i], NULL))
 		return EX_NOINPUT;
 	for (unsigned k = 0; k < i; k++)

@@ -25,7 +25,7 @@
 
 enum {
 	FIRST_FD = 3, /* SD_LISTEN_FDS_START */
-	MAX_STORED = 16,
+	MAX_STORED = 80,
 	NAME_MAX_BYTES = 255, /* of FDNAME= */
 	MAX_TOGETHER = 16,    /* descriptors in one message */
 	DELAY_MS = 200,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,6 +61,14 @@ int file_open_no_links(const char *path, int flags)
 	}
 	fd = openat(dir, part, flags | ALWAYS | O_NOFOLLOW);
 	return fd < 0 ? refused(dir, part) : regular(fd);
+}
+
+int file_reopen(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return file_open(path, flags);
 }
 
 const char *file_error(int error)

@@ -20,6 +20,12 @@ int file_open(const char *path, int flags);
  */
 int file_open_no_links(const char *path, int flags);
 
+/**
+ * Opens the file of @fd once more, with @flags: locks and offsets of the new descriptor are its own. As
+ * file_open(); -EACCES: this process may not open it so.
+ */
+int file_reopen(int fd, int flags);
+
 /** Why a file cannot be opened, a clause: of an error of these functions. */
 const char *file_error(int error);
 

@@ -35,9 +35,10 @@ struct catalog_listen {
 struct catalog_region {
 	char name[CATALOG_NAME_MAX + 1];
 	bool raw, writable;
-	bool owned; /* its file must belong to @owner */
+	bool handover; /* @owner hands its file over while the daemon runs */
+	bool owned;    /* its file must belong to @owner */
 	uid_t owner;
-	char *path;  /* absolute */
+	char *path;  /* absolute; "handover:NAME" if there is none */
 	char *where; /* "file:line" of its entry */
 };
 

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 
+#define PATH "an absolute path: \"/...\""
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
 /* The name of a user, or a number */
@@ -37,13 +39,38 @@ static void parse_owner(struct settings *l, const config_setting_t *s, void *reg
 
 static const struct settings_rule region_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, REGION(name), .required = true},
-	{"path", "an absolute path: \"/...\"", SETTINGS_PATH, REGION(path), .required = true},
+	{"path", PATH, SETTINGS_PATH, REGION(path)},
+	{"handover", "true or false", SETTINGS_FLAG, REGION(handover)},
 	{"kind", "\"table\" or \"raw\"", SETTINGS_CHOICE, REGION(raw), .required = true,
 		.words = {"table", "raw"}},
 	{"writable", "true or false", SETTINGS_FLAG, REGION(writable)},
 	{"owner", "the name or number of a user",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_INT, parse_owner)},
 };
+
+/* It has a path, or it is handed over; then it has a word for messages in place of a path */
+static void check_file(struct settings *l, const config_setting_t *group, struct catalog_region *r)
+{
+	bool has_path = config_setting_get_member(group, "path");
+
+	if (!r->handover) {
+		if (!has_path)
+			settings_wrong(l, group,
+				"\"path\" is missing in a region; set it to " PATH
+				", or set \"handover\" to true");
+		return;
+	}
+	if (has_path)
+		settings_wrong(l, group,
+			"a region whose file is handed over has no \"path\"; leave one of the two out");
+	else if (asprintf(&r->path, "handover:%s", r->name) < 0)
+		r->path = NULL;
+	if (!r->owned)
+		settings_wrong(l, group,
+			"\"owner\" is missing in a region whose file is handed over; set it to the name or "
+			"number of "
+			"the user who may do that");
+}
 
 void entries_parse_region(struct settings *l, const config_setting_t *group)
 {
@@ -57,6 +84,7 @@ void entries_parse_region(struct settings *l, const config_setting_t *group)
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "
 			"\"writable\"");
+	check_file(l, group, r);
 	other = settings_index(c->regions, c->nregions, sizeof(*r), r->name);
 	if (*r->name && other < c->nregions)
 		settings_wrong(l, group, "region \"%s\" is already declared at %s; names must differ",

@@ -280,7 +280,14 @@ static const struct mistake region_mistakes[] = {
 	{"regions = ( 5 );\n", "c:1: entry 1 of \"regions\" is no group; write { name = \"...\"; ... }\n"},
 	{"regions = ( { kind = \"table\"; } );\n",
 		"c:1: \"name\" is missing in a region; set it to " A_NAME "\n"
-		"c:1: \"path\" is missing in a region; set it to an absolute path: \"/...\"\n"},
+		"c:1: \"path\" is missing in a region; set it to an absolute path: \"/...\", or set "
+		"\"handover\" to true\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; handover = true; path = \"/a\"; owner = 0; } );\n",
+		"c:1: a region whose file is handed over has no \"path\"; leave one of the two out\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; handover = true; } );\n",
+		"c:1: \"owner\" is missing in a region whose file is handed over; set it to the name or "
+		"number of "
+		"the user who may do that\n"},
 	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
 		"c:1: \"name\" is \"a/b\"; it must be " A_NAME "\n"
 		"c:1: \"kind\" is \"heap\"; it must be \"table\" or \"raw\"\n"},

@@ -4,6 +4,7 @@
 #include "reddnd/control/audit.h"
 #include "reddnd/control/metrics.h"
 #include "reddnd/control/state.h"
+#include "reddnd/generation/handover.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -23,6 +24,7 @@ static const uint64_t rate_max = 1000000000, bytes_max = UINT64_C(1) << 40;
 struct call {
 	const struct commands *c;
 	struct json_object *args;
+	const struct commands_peer *peer;
 	struct commands_follow *follow;
 	char error[ERROR_MAX];
 };
@@ -194,12 +196,88 @@ static struct json_object *run_reload(struct call *call)
 	return NULL;
 }
 
+/* ---- commands of owners ---- */
+
+/* The name of the region, or NULL: refused */
+static const char *take_region(struct call *call)
+{
+	struct json_object *name;
+
+	if (json_object_object_get_ex(call->args, "region", &name) &&
+		json_object_is_type(name, json_type_string))
+		return json_object_get_string(name);
+	refuse(call, "\"region\" is missing or no text; \"regions\" lists them");
+	return NULL;
+}
+
+static struct json_object *refuse_owner(struct call *call, const char *region, int error, const char *why)
+{
+	switch (error) {
+	case -ENOENT:
+		return refuse(call,
+			"there is no region \"%s\" whose file is handed over, with handover = true; "
+			"\"regions\" "
+			"lists all",
+			region);
+	case -EPERM:
+		return refuse(call, "only the \"owner\" of region \"%s\", and root, may do that", region);
+	case -EINVAL:
+		return refuse(call, "region \"%s\" cannot be served: %s", region, why);
+	case -ENOSPC:
+		return refuse(call, "files of %d regions are kept already", HANDOVERS_MAX);
+	case -EACCES:
+		return refuse(call,
+			"the daemon may not open the file of region \"%s\"; memfds and files that all may "
+			"read will do",
+			region);
+	default:
+		return refuse(call, "region \"%s\": %s", region, strerror(-error));
+	}
+}
+
+static struct json_object *run_hand_over(struct call *call)
+{
+	const char *region = take_region(call);
+	char why[REGION_WHY];
+	int r;
+
+	if (!region)
+		return NULL;
+	if (call->peer->fd < 0)
+		return refuse(
+			call, "no descriptor came with the request; send that of the file (SCM_RIGHTS)");
+	r = server_hand_over(
+		call->c->server, region, call->peer->fd, call->peer->uid, &call->follow->reload, why);
+	return r < 0 ? refuse_owner(call, region, r, why) : NULL;
+}
+
+static struct json_object *run_give_back(struct call *call)
+{
+	const char *region = take_region(call);
+	struct json_object *o;
+	int fd;
+
+	if (!region)
+		return NULL;
+	fd = server_give_back(call->c->server, region, call->peer->uid);
+	if (fd == -ENOENT)
+		return refuse(call, "nobody has handed over the file of a region \"%s\"", region);
+	if (fd < 0)
+		return refuse_owner(call, region, fd, "");
+	call->follow->gives = true;
+	call->follow->fd = fd;
+	o = json_object_new_object();
+	json_add_text(o, "region", region);
+	return o;
+}
+
 /* ---- the table ---- */
 
 static const char *const none[] = {NULL};
 static const char *const session[] = {"session", NULL};
 static const char *const limit[] = {"session", "tenant", "rate", "burst", "bytes_rate", NULL};
 static const char *const follow_only[] = {"follow", NULL};
+static const char *const region_only[] = {"region", NULL};
 
 static const struct command commands[] = {
 	{"status", false, none, run_status},
@@ -212,6 +290,8 @@ static const struct command commands[] = {
 	{"kick", true, session, run_kick},
 	{"limit", true, limit, run_limit},
 	{"reload", true, none, run_reload},
+	{"hand_over", false, region_only, run_hand_over},
+	{"give_back", false, region_only, run_give_back},
 };
 
 enum { NCOMMANDS = COUNT(commands) };
@@ -248,13 +328,13 @@ static bool known(const struct command *c, const char *member)
 	return false;
 }
 
-static struct json_object *run(struct call *call, bool may_change)
+static struct json_object *run(struct call *call)
 {
 	const struct command *c = find(call);
 
 	if (!c)
 		return NULL;
-	if (c->changes && !may_change)
+	if (c->changes && !call->peer->may_change)
 		return refuse(call, "\"%s\" is for root and the user of the daemon", c->name);
 	json_object_object_foreach(call->args, member, value)
 	{
@@ -274,13 +354,13 @@ static void finish(struct json_object *answer, struct json_object *result, const
 		json_add_text(answer, "error", call->error);
 }
 
-struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
-	struct commands_follow *follow)
+struct json_object *commands_answer(const struct commands *c, const char *text, size_t len,
+	const struct commands_peer *peer, struct commands_follow *follow)
 {
 	CLEANUP(json_object_putp) struct json_object *args = NULL;
 	struct json_tokener *tokener = json_tokener_new_ex(4);
 	struct json_object *answer = json_object_new_object(), *result;
-	struct call call = {.c = c, .follow = follow};
+	struct call call = {.c = c, .peer = peer, .follow = follow};
 
 	if (!tokener || !answer)
 		return NULL;
@@ -290,7 +370,7 @@ struct json_object *commands_answer(const struct commands *c, const char *text, 
 		json_object_put(steal_ptr(&args));
 	json_tokener_free(tokener);
 	call.args = args;
-	result = run(&call, may_change);
+	result = run(&call);
 	finish(answer, result, &call);
 	return answer;
 }

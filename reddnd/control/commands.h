@@ -29,14 +29,23 @@ struct commands_follow {
 			  */
 	bool events;     /* lines of audit_line() */
 	uint64_t next;   /* from this one on */
+	bool gives;      /* a descriptor comes with the answer */
+	int fd;          /* that one, which the caller closes */
+};
+
+/** Who asks. */
+struct commands_peer {
+	bool may_change; /* the peer may use commands that change something */
+	uid_t uid;
+	int fd; /* that came with the request, the caller's to close; -1: none did */
 };
 
 /**
- * Returns the answer to the line @text of @len bytes; the caller puts the object. @may_change: the peer may
- * use commands that change something. A command that wants more than an answer sets @follow. NULL: no memory.
+ * Returns the answer to the line @text of @len bytes; the caller puts the object. A command that wants more
+ * than an answer sets @follow. NULL: no memory.
  */
-struct json_object *commands_answer(const struct commands *c, const char *text, size_t len, bool may_change,
-	struct commands_follow *follow);
+struct json_object *commands_answer(const struct commands *c, const char *text, size_t len,
+	const struct commands_peer *peer, struct commands_follow *follow);
 
 /** The answer to "reload" when it is over: @error 0, or what was logged is in @errors. NULL: no memory. */
 struct json_object *commands_reloaded(const struct commands *c, int error, const char *errors);

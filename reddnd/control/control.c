@@ -22,7 +22,7 @@ enum { TURN_ACCURACY_US = 1000 };
 struct peer {
 	struct control *control;
 	int fd;
-	bool may_change;
+	struct commands_peer who; /* and the descriptor of the next request */
 	struct commands_follow follow;
 	char *in, *out; /* the rest of an answer begins at out + sent */
 	size_t got, size, sent;
@@ -48,16 +48,32 @@ struct control {
 
 /* ---- one peer ---- */
 
+static void drop_handed(struct peer *p)
+{
+	if (p->who.fd >= 0)
+		close(p->who.fd);
+	p->who.fd = -1;
+}
+
+static void drop_given(struct peer *p)
+{
+	if (p->follow.gives)
+		close(p->follow.fd);
+	p->follow.gives = false;
+}
+
 static void peer_free(struct peer *p)
 {
 	p->control->npeers--;
-	p->control->nreaders -= !p->may_change;
+	p->control->nreaders -= !p->who.may_change;
 	LIST_REMOVE(p, link);
 	if (p->waits)
 		TAILQ_REMOVE(&p->control->waiting, p, next);
 	sd_event_source_disable_unref(p->io);
 	sd_event_source_disable_unref(p->timer);
 	close(p->fd);
+	drop_handed(p);
+	drop_given(p);
 	free(p->in);
 	free(p->out);
 	free(p);
@@ -71,11 +87,35 @@ static int peer_late(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
+/* send(2), with the descriptor for the peer if there is one */
+static ssize_t send_some(struct peer *p)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} rights = {.head = {.cmsg_level = SOL_SOCKET,
+			    .cmsg_type = SCM_RIGHTS,
+			    .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec bytes = {p->out + p->sent, p->size - p->sent};
+	struct msghdr msg = {.msg_iov = &bytes, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (p->follow.gives) {
+		memcpy(CMSG_DATA(&rights.head), &p->follow.fd, sizeof(int));
+		msg.msg_control = &rights;
+		msg.msg_controllen = sizeof(rights);
+	}
+	n = sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n > 0)
+		drop_given(p);
+	return n;
+}
+
 /* -errno: give up the peer */
 static int peer_send(struct peer *p)
 {
 	while (p->sent < p->size) {
-		ssize_t n = send(p->fd, p->out + p->sent, p->size - p->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send_some(p);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -110,9 +150,9 @@ static int peer_give(struct peer *p, struct json_object *answer)
 /* The answer may come later; until then nothing more is read */
 static int peer_answer(struct peer *p, const char *line, size_t len)
 {
-	struct json_object *answer =
-		commands_answer(&p->control->commands, line, len, p->may_change, &p->follow);
+	struct json_object *answer = commands_answer(&p->control->commands, line, len, &p->who, &p->follow);
 
+	drop_handed(p);
 	if (!p->follow.reload)
 		return peer_give(p, answer);
 	json_object_put(answer);
@@ -165,7 +205,7 @@ static void feed_soon(void *arg)
 static int peer_waits(struct peer *p)
 {
 	struct control *c = p->control;
-	uint64_t us = p->may_change ? 0 : share_wait(&c->share, clock_us());
+	uint64_t us = p->who.may_change ? 0 : share_wait(&c->share, clock_us());
 	int r;
 
 	if (!us || p->waits)
@@ -199,7 +239,7 @@ static int peer_work(struct peer *p)
 			return r < 0 ? r : 0;
 		len = (size_t)(end - p->in);
 		r = peer_answer(p, p->in, len);
-		if (!p->may_change)
+		if (!p->who.may_change)
 			share_took(&p->control->share, begin, clock_us());
 		p->got -= len + 1;
 		memmove(p->in, end + 1, p->got);
@@ -207,12 +247,33 @@ static int peer_work(struct peer *p)
 	return r;
 }
 
+/* Keeps the last descriptor that came, for the next request */
+static void take_handed(struct peer *p, struct msghdr *msg)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+			drop_handed(p);
+			memcpy(&p->who.fd, CMSG_DATA(c) + at, sizeof(int));
+		}
+	}
+}
+
 static int peer_receive(struct peer *p)
 {
-	ssize_t n = recv(p->fd, p->in + p->got, CONTROL_LINE_MAX - p->got, MSG_DONTWAIT);
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))]; /* the kernel closes those for which there is no room */
+	} rights;
+	struct iovec bytes = {p->in + p->got, CONTROL_LINE_MAX - p->got};
+	struct msghdr msg = {
+		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)};
+	ssize_t n = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	take_handed(p, &msg);
 	if (n == 0)
 		return -ECONNRESET;
 	p->got += (size_t)n;
@@ -288,16 +349,18 @@ void control_reloaded(struct control *c, uint64_t number, int error, const char 
 	}
 }
 
-static bool is_trusted(int fd)
+static struct commands_peer who_is(int fd)
 {
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 &&
-	       (cred.uid == 0 || cred.uid == geteuid());
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return (struct commands_peer){.uid = (uid_t)-1, .fd = -1};
+	return (struct commands_peer){
+		.may_change = cred.uid == 0 || cred.uid == geteuid(), .uid = cred.uid, .fd = -1};
 }
 
-static int peer_new(struct control *c, int fd, bool may_change)
+static int peer_new(struct control *c, int fd, const struct commands_peer *who)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 	int r;
@@ -308,9 +371,9 @@ static int peer_new(struct control *c, int fd, bool may_change)
 	}
 	p->control = c;
 	p->fd = fd;
-	p->may_change = may_change;
+	p->who = *who;
 	c->npeers++;
-	c->nreaders += !may_change;
+	c->nreaders += !who->may_change;
 	LIST_INSERT_HEAD(&c->peers, p, link);
 	p->in = malloc(CONTROL_LINE_MAX);
 	r = p->in ? sd_event_add_io(c->event, &p->io, fd, EPOLLIN, peer_ready, p) : -ENOMEM;
@@ -326,18 +389,18 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 {
 	struct control *c = arg;
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
-	bool may_change;
+	struct commands_peer who;
 
 	(void)source;
 	(void)revents;
 	if (fd < 0)
 		return 0;
-	may_change = is_trusted(fd);
-	if (c->npeers == CONTROL_PEERS_MAX || (!may_change && c->nreaders == CONTROL_READERS_MAX)) {
+	who = who_is(fd);
+	if (c->npeers == CONTROL_PEERS_MAX || (!who.may_change && c->nreaders == CONTROL_READERS_MAX)) {
 		close(fd);
 		return 0;
 	}
-	r = peer_new(c, fd, may_change);
+	r = peer_new(c, fd, &who);
 	if (r < 0)
 		log_errno(r, "a peer on %s cannot be served", c->path);
 	return 0;

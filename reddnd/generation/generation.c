@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Numbers of windows continue over all generations. They repeat after 2^22, when the first windows are long
  * gone */
@@ -69,6 +70,14 @@ static void close_later(const struct closing *all, struct worker *w)
 	on_closed(&now.job);
 }
 
+static void drop_handovers(struct generation *g)
+{
+	for (unsigned i = 0; g->handed && i < g->catalog->nregions; i++)
+		if (g->handed[i] >= 0)
+			close(g->handed[i]);
+	free(steal_ptr(&g->handed));
+}
+
 static void generation_free(struct generation *g)
 {
 	struct closing all = {.regions = g->regions, .tenants = g->tenants, .catalog = g->catalog};
@@ -79,6 +88,7 @@ static void generation_free(struct generation *g)
 		if (g->regions[i] && region_release(g->regions[i]))
 			all.regions[all.nregions++] = g->regions[i];
 	free(g->offloads);
+	drop_handovers(g);
 	close_later(&all, g->worker ? *g->worker : NULL);
 	free(g);
 }
@@ -115,8 +125,21 @@ static bool is_useless(const struct generation *g, const struct region *r)
 static void share_regions(struct generation *g, const struct generation *from)
 {
 	for (unsigned i = 0; from && i < g->catalog->nregions; i++)
-		if (!region_is_bad(from->regions[i], NULL) && !is_useless(from, from->regions[i]))
+		if (!region_is_bad(from->regions[i], NULL) && !is_useless(from, from->regions[i]) &&
+			(g->handed[i] < 0 || region_is_file(from->regions[i], g->handed[i])))
 			g->regions[i] = region_ref(from->regions[i]);
+}
+
+/* They are opened on another thread */
+static int get_handovers(struct generation *g, const struct handovers *h)
+{
+	g->handed = malloc((g->catalog->nregions + 1) * sizeof(*g->handed));
+	if (!g->handed)
+		return -ENOMEM;
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		g->handed[i] =
+			g->catalog->regions[i].handover ? handovers_copy(h, g->catalog->regions[i].name) : -1;
+	return 0;
 }
 
 static int get_stats(struct generation *g, struct offload_stats **stats)
@@ -150,8 +173,11 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 		return -ENOMEM;
 	g->first_window = next_window;
 	next_window = (next_window + REGION_WINDOWS * catalog->nregions) % WINDOW_NUMBERS;
-	share_regions(g, from);
-	r = get_tenants(g, parts);
+	r = get_handovers(g, parts->handovers);
+	if (r == 0)
+		share_regions(g, from);
+	if (r == 0)
+		r = get_tenants(g, parts);
 	if (r == 0)
 		r = get_stats(g, parts->stats);
 	if (r < 0)
@@ -169,14 +195,34 @@ static struct tenant *user_of(const struct generation *g, unsigned offload)
 	return g->tenants[0];
 }
 
-static int open_region(struct generation *g, unsigned i)
+/* Opens region @i of the catalog with the file @fd, or that of its path */
+static int open_region(
+	const struct generation *g, unsigned i, unsigned window, int fd, struct region **region)
 {
-	int r = region_open(&g->regions[i], &g->catalog->regions[i],
-		(g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS);
+	int r = region_open(region, &g->catalog->regions[i], window, fd);
 
 	for (unsigned k = 0; k < g->catalog->nregions && r == 0; k++)
 		if (g->regions[k] && k != i)
-			region_check_path(g->regions[i], g->regions[k]);
+			region_check_path(*region, g->regions[k]);
+	return r;
+}
+
+static int open_own_region(struct generation *g, unsigned i)
+{
+	unsigned window = (g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS;
+
+	return open_region(g, i, window, g->handed[i], &g->regions[i]);
+}
+
+int generation_try_file(const struct generation *g, unsigned i, int fd, char why[REGION_WHY])
+{
+	struct region *tried;
+	int r = open_region(g, i, 0, fd, &tried);
+
+	if (r < 0)
+		return r;
+	r = region_is_bad(tried, why) ? -EINVAL : 0;
+	region_close(tried);
 	return r;
 }
 
@@ -187,7 +233,8 @@ int generation_open(struct generation *g)
 
 	for (unsigned i = 0; i < c->nregions && r == 0; i++)
 		if (!g->regions[i])
-			r = open_region(g, i);
+			r = open_own_region(g, i);
+	drop_handovers(g);
 	for (unsigned i = 0; i < c->noffloads && r == 0; i++)
 		r = offload_open(&g->offloads[i], &c->offloads[i], c, g->regions, user_of(g, i)->pd);
 	return r;

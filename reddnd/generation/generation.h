@@ -10,6 +10,7 @@
 #ifndef GENERATION_GENERATION_H
 #define GENERATION_GENERATION_H
 
+#include "reddnd/generation/handover.h"
 #include "reddnd/generation/offload.h"
 #include "reddnd/generation/tenant.h"
 #include "reddnd/policy/offload-stats.h"
@@ -18,6 +19,7 @@
 struct generation {
 	struct catalog *catalog;
 	struct region **regions;      /* one per region of the catalog */
+	int *handed;                  /* files of the same, until they are open; or -1 */
 	struct offload *offloads;     /* one per offload of the catalog */
 	struct tenant **tenants;      /* one per tenant of the catalog */
 	struct worker *const *worker; /* of generation_parts */
@@ -31,13 +33,14 @@ struct generation_parts {
 	struct rnic_arena *arena;
 	struct offload_stats **stats; /* counters of offloads */
 	struct tenant **tenants;
+	const struct handovers *handovers;
 	struct worker *const *worker; /* closes regions, for as long as there is one */
 };
 
 /**
  * Takes the reference to @catalog, also on errors, which have been logged. The caller holds the first
  * reference. @parts must outlive the generation. Next: generation_open(). @from: a generation of the same
- * catalog, whose good regions are used as they are; or NULL.
+ * catalog, whose good regions are used as they are, if nobody has handed another file over; or NULL.
  */
 int generation_new(struct generation **generation, struct catalog *catalog, const struct generation *from,
 	const struct generation_parts *parts);
@@ -59,6 +62,10 @@ unsigned generation_unfit(const struct generation *generation); /* disabled beca
 unsigned generation_bad_regions(const struct generation *generation);
 unsigned generation_unfinished(
 	const struct generation *generation); /* its tables whose writer died in a move */
+
+/** 0 if the file @fd could be handed over as region @region of the catalog; -EINVAL, and the reason; -ENOMEM.
+ */
+int generation_try_file(const struct generation *generation, unsigned region, int fd, char why[REGION_WHY]);
 
 /** The offload of that name, or NULL. */
 const struct offload *generation_offload(const struct generation *generation, const char *name);

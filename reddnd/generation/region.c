@@ -78,13 +78,24 @@ static void open_table(struct region *r)
 			r->conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 }
 
-static void open_file(struct region *r)
+static void open_file(struct region *r, int fd)
 {
 	const struct catalog_region *conf = r->conf;
-	int e = rnic_region_open(&r->file, conf->path, conf->writable);
+	int e = 0;
 
+	if (!conf->handover)
+		e = rnic_region_open(&r->file, conf->path, conf->writable);
+	else if (fd >= 0)
+		e = rnic_region_open_fd(&r->file, fd, conf->writable);
 	if (e < 0)
 		set_bad(r, "file %s: %s", conf->path, words_of(e));
+	else if (!r->file)
+		set_bad(r, "user %u has not handed its file over yet", conf->owner);
+	else if (conf->handover && !rnic_region_in_memory(r->file))
+		set_bad(r,
+			"file %s: only files in memory can be handed over: memfds, and files on tmpfs and "
+			"hugetlbfs",
+			conf->path);
 	else if (conf->owned && rnic_region_owner(r->file) != conf->owner)
 		set_bad(r, "file %s: it belongs to user %u, not to user %u, its \"owner\"", conf->path,
 			rnic_region_owner(r->file), conf->owner);
@@ -100,7 +111,7 @@ static void open_file(struct region *r)
 			conf->writable ? ", writable" : "");
 }
 
-int region_open(struct region **out, const struct catalog_region *conf, unsigned number)
+int region_open(struct region **out, const struct catalog_region *conf, unsigned number, int fd)
 {
 	CLEANUP(cleanup_free) struct region *r = calloc(1, sizeof(*r));
 
@@ -114,7 +125,7 @@ int region_open(struct region **out, const struct catalog_region *conf, unsigned
 	r->conf = conf;
 	r->number = number;
 	r->refs = 1;
-	open_file(r);
+	open_file(r, fd);
 	*out = steal_ptr(&r);
 	return 0;
 }
@@ -165,6 +176,11 @@ void region_check(struct region *r)
 	if (r->file && !region_is_bad(r, NULL) && !rnic_region_is_whole(r->file))
 		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
 			r->conf->path, region_size(r));
+}
+
+bool region_is_file(const struct region *r, int fd)
+{
+	return r->file && rnic_region_is_file(r->file, fd);
 }
 
 void region_check_path(struct region *r, const struct region *other)

@@ -29,9 +29,10 @@ struct region {
 
 /**
  * Makes a region with the window numbers @number to @number + REGION_WINDOWS - 1, and one reference to it.
- * @conf must outlive it. It may be bad, which has been logged. -ENOMEM.
+ * @conf must outlive it. @fd: the file of a region that is handed over, which stays the caller's, or -1 if it
+ * has not been yet. It may be bad, which has been logged. -ENOMEM.
  */
-int region_open(struct region **region, const struct catalog_region *conf, unsigned number);
+int region_open(struct region **region, const struct catalog_region *conf, unsigned number, int fd);
 /* One thread */
 struct region *region_ref(struct region *r);
 /** True: that was the last reference, and region_close() is the caller's to do. */
@@ -42,6 +43,8 @@ void region_close(struct region *r);
 
 /** True if its file cannot be served; @why, if not NULL, gets the reason, a clause with the path. */
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
+/** True: @fd is a descriptor of the file that it has open. */
+bool region_is_file(const struct region *r, int fd);
 /** Looks if @r is the file of @other by another path, and a program may write to it: then @r is bad. What is
  * stored by one path nobody would expect by the other (catalog/influence.h). One thread. */
 void region_check_path(struct region *r, const struct region *other);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -24,10 +23,11 @@ struct rnic_region {
 	uid_t owner;
 };
 
-int rnic_region_open(struct rnic_region **out, const char *path, bool writable)
+/* Takes @opened, the descriptor or a negative errno. */
+static int map(struct rnic_region **out, int opened, bool writable)
 {
 	CLEANUP(cleanup_free) struct rnic_region *region = calloc(1, sizeof(*region));
-	CLEANUP(cleanup_close) int fd = file_open_no_links(path, writable ? O_RDWR : O_RDONLY);
+	CLEANUP(cleanup_close) int fd = opened;
 	struct stat st;
 
 	if (!region)
@@ -48,6 +48,16 @@ int rnic_region_open(struct rnic_region **out, const char *path, bool writable)
 	region->fd = steal_fd(&fd);
 	*out = steal_ptr(&region);
 	return 0;
+}
+
+int rnic_region_open(struct rnic_region **out, const char *path, bool writable)
+{
+	return map(out, file_open_no_links(path, writable ? O_RDWR : O_RDONLY), writable);
+}
+
+int rnic_region_open_fd(struct rnic_region **out, int fd, bool writable)
+{
+	return map(out, file_reopen(fd, writable ? O_RDWR : O_RDONLY), writable);
 }
 
 void rnic_region_close(struct rnic_region *region)
@@ -104,6 +114,13 @@ bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
 	return a->dev == b->dev && a->ino == b->ino;
 }
 
+bool rnic_region_is_file(const struct rnic_region *region, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == region->dev && st.st_ino == region->ino;
+}
+
 bool rnic_region_in_memory(const struct rnic_region *region)
 {
 	struct statfs fs;
@@ -116,14 +133,11 @@ bool rnic_region_in_memory(const struct rnic_region *region)
 static struct ibv_mr *register_writable(const struct rnic_region *region, struct rnic_pd *pd, uint64_t off,
 	uint64_t size, uint64_t iova, unsigned flags)
 {
-	CLEANUP(cleanup_close) int fd = -1;
+	CLEANUP(cleanup_close) int fd = file_reopen(region->fd, O_RDWR);
 	struct ibv_mr *mr;
-	char path[32];
 	uint8_t *mem;
 	int e;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
 	mem = fd < 0 ? MAP_FAILED : mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mem == MAP_FAILED) {
 		errno = EFAULT;

@@ -25,6 +25,9 @@ struct rnic_region;
  * reads. -ENODATA when it is empty.
  */
 int rnic_region_open(struct rnic_region **region, const char *path, bool writable);
+/** The same for the file of @fd, which stays the caller's. -EACCES: this process may not open that file so.
+ */
+int rnic_region_open_fd(struct rnic_region **region, int fd, bool writable);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
 /** Reads @size bytes at @off. -ENODATA: the file does not reach that far, or no longer. */
@@ -37,6 +40,7 @@ bool rnic_region_is_locked(const struct rnic_region *region);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
+bool rnic_region_is_file(const struct rnic_region *region, int fd);            /* it is that of @fd */
 /** True: the file lies in memory (tmpfs, hugetlbfs), so that the NIC may change it. */
 bool rnic_region_in_memory(const struct rnic_region *region);
 

@@ -158,14 +158,28 @@ uint64_t renewal_reload(struct renewal *rn)
 	return rn->reloads;
 }
 
-void renewal_retry(struct renewal *rn, const struct generation *now)
+/* The same catalog, opened again */
+static void reopen(struct renewal *rn, const struct generation *now)
 {
-	if (rn->busy)
-		return;
 	begin(rn);
 	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
 	if (rn->error == 0)
 		submit(rn, open_all, on_opened);
 	else
 		finish(rn);
+}
+
+uint64_t renewal_take(struct renewal *rn, const struct generation *now)
+{
+	if (rn->busy)
+		return renewal_reload(rn);
+	rn->number = ++rn->reloads;
+	reopen(rn, now);
+	return rn->reloads;
+}
+
+void renewal_retry(struct renewal *rn, const struct generation *now)
+{
+	if (!rn->busy)
+		reopen(rn, now);
 }

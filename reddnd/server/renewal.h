@@ -60,6 +60,9 @@ void renewal_init(
 
 /** Begins a reload, now or after the renewal that is under way. Returns its number. */
 uint64_t renewal_reload(struct renewal *rn);
+/** Begins to open the files that have been handed over since @now was opened, or reloads after the renewal
+ * that is under way. Returns a number, as renewal_reload() does. */
+uint64_t renewal_take(struct renewal *rn, const struct generation *now);
 /** Begins to open the files of @now that cannot be served, unless a renewal is under way. */
 void renewal_retry(struct renewal *rn, const struct generation *now);
 

@@ -33,6 +33,7 @@ struct server {
 	struct events *events;
 	struct record *record;
 	struct worker *worker; /* registers and closes regions, reads files */
+	struct handovers *handovers;
 	struct renewal renewal;
 	sd_event_source *watch;
 	bool ending;
@@ -112,11 +113,27 @@ static int open_inherited(struct server *sv, const struct catalog *c)
 	return r;
 }
 
+/* What owners handed over to the daemons before this one */
+static void take_handovers(struct server *sv)
+{
+	const struct store *left = &sv->inheritance.store;
+
+	for (unsigned i = 0; i < left->nregions; i++) {
+		int r = handovers_put(sv->handovers, left->region_name[i], left->region[i]);
+
+		if (r < 0)
+			log_errno(r, "region %s: the file that was handed over cannot be kept",
+				left->region_name[i]);
+		close(left->region[i]);
+	}
+}
+
 static int open_device(struct server *sv, const struct catalog *c)
 {
 	int r;
 
 	inheritance_take(&sv->inheritance, c);
+	take_handovers(sv);
 	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
 	if (r == 0)
 		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
@@ -144,6 +161,7 @@ static struct generation_parts generation_parts(struct server *sv)
 		.arena = sv->arena,
 		.stats = &sv->stats,
 		.tenants = &sv->tenants,
+		.handovers = sv->handovers,
 		.worker = &sv->worker};
 }
 
@@ -172,10 +190,16 @@ static void replace(struct server *sv, struct generation *generation)
 
 static void put_in_force(struct server *sv, struct generation *generation)
 {
+	const char *useless;
+
 	replace(sv, generation);
 	warn_of_networks(sv, generation->catalog);
 	generation_limit(generation, clock_us());
 	dispatch_use(&sv->dispatch, generation->catalog);
+	while ((useless = handovers_useless(sv->handovers, generation->catalog))) {
+		store_drop_region(useless);
+		handovers_drop(sv->handovers, useless);
+	}
 }
 
 static int serve(struct server *sv, struct catalog *catalog)
@@ -230,7 +254,9 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 			generation_unref(next);
 		return;
 	}
-	if (error == 0) {
+	if (error == 0 && next->catalog == sv->generation->catalog) {
+		replace(sv, next);
+	} else if (error == 0) {
 		put_in_force(sv, next);
 		sv->dispatch.accounting.reloads++;
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
@@ -281,6 +307,48 @@ static int watch_regions(struct server *sv, const char *config)
 	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
 }
 
+/* ---- handing over ---- */
+
+/* The region @name, if @by may hand its file over */
+static int find_handover(const struct server *sv, const char *name, uid_t by, unsigned *region)
+{
+	const struct catalog *c = sv->generation->catalog;
+
+	for (unsigned i = 0; i < c->nregions; i++) {
+		if (!c->regions[i].handover || strcmp(c->regions[i].name, name) != 0)
+			continue;
+		*region = i;
+		return by == 0 || by == c->regions[i].owner ? 0 : -EPERM;
+	}
+	return -ENOENT;
+}
+
+int server_hand_over(
+	struct server *sv, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY])
+{
+	unsigned i;
+	int r = find_handover(sv, name, by, &i);
+
+	if (r == 0)
+		r = generation_try_file(sv->generation, i, fd, why);
+	if (r == 0)
+		r = handovers_put(sv->handovers, name, fd);
+	if (r < 0)
+		return r;
+	store_put_region(name, fd);
+	log_notice("region %s: user %u hands its file over", name, by);
+	*number = renewal_take(&sv->renewal, sv->generation);
+	return 0;
+}
+
+int server_give_back(struct server *sv, const char *name, uid_t by)
+{
+	unsigned i;
+	int r = find_handover(sv, name, by, &i);
+
+	return r == 0 ? handovers_copy(sv->handovers, name) : r;
+}
+
 /* ---- beginning and end ---- */
 
 int server_new(struct server **out, const struct server_parts *parts, struct catalog *catalog)
@@ -296,7 +364,8 @@ int server_new(struct server **out, const struct server_parts *parts, struct cat
 	sv->ops = parts->ops;
 	sv->arg = parts->arg;
 	sv->events = events_new();
-	r = sv->events ? open_device(sv, catalog) : -ENOMEM;
+	sv->handovers = handovers_new();
+	r = sv->events && sv->handovers ? open_device(sv, catalog) : -ENOMEM;
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)
@@ -331,6 +400,7 @@ void server_free(struct server *sv)
 		rnic_cm_free(sv->cm);
 	if (sv->generation)
 		generation_unref(sv->generation);
+	handovers_free(sv->handovers);
 	offload_stats_free(&sv->stats);
 	master_qp_deinit(&sv->master);
 	if (sv->dev)

@@ -12,6 +12,7 @@
 #define SERVER_SERVER_H
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/generation/region.h"
 #include "reddnd/server/events.h"
 #include "reddnd/server/stats.h"
 
@@ -69,6 +70,19 @@ struct server_limit {
  */
 int server_limit_session(struct server *server, uint64_t id, const struct server_limit *limit);
 int server_limit_tenant(struct server *server, const char *name, const struct server_limit *limit);
+
+/**
+ * User @by hands the file @fd, which stays the caller's, over as region @name: sessions that begin from then
+ * on get it. The number of the reload that brings it into force, as of server_reload(), is in @number.
+ * -ENOENT: there is no region of that name that is handed over; -EPERM: @by is neither its owner nor root;
+ * -EINVAL, and the reason in
+ * @why: the file cannot be served, and nothing has changed.
+ */
+int server_hand_over(
+	struct server *server, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY]);
+/** A descriptor of the file that was handed over as region @name, for its owner @by: the caller's to close.
+ * -ENOENT: there is none, and -EPERM, as above. */
+int server_give_back(struct server *server, const char *name, uid_t by);
 
 /** Ends session @id. -ENOENT: there is none. */
 int server_kick(struct server *server, uint64_t id);

@@ -14,6 +14,7 @@
 enum { PATIENCE_US = 5000000 };
 
 #define CM_PREFIX "rdma-cm"
+#define REGION_PREFIX "region-"
 
 static const char *const names[STORE_NAMES] = {
 	[STORE_DEVICE] = "uverbs",
@@ -39,6 +40,16 @@ static bool take_cm(struct store *store, const char *name, int fd)
 	return true;
 }
 
+static bool take_region(struct store *store, const char *name, int fd)
+{
+	if (strncmp(name, REGION_PREFIX, strlen(REGION_PREFIX)) != 0 || store->nregions == STORE_REGION_MAX ||
+		strlen(name) >= STORE_NAME_BYTES)
+		return false;
+	snprintf(store->region_name[store->nregions], STORE_NAME_BYTES, "%s", name + strlen(REGION_PREFIX));
+	store->region[store->nregions++] = fd;
+	return true;
+}
+
 static bool take(struct store *store, const char *name, int fd)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++) {
@@ -47,7 +58,7 @@ static bool take(struct store *store, const char *name, int fd)
 		store->fd[k] = fd;
 		return true;
 	}
-	return take_cm(store, name, fd);
+	return take_cm(store, name, fd) || take_region(store, name, fd);
 }
 
 void store_take(struct store *store)
@@ -132,4 +143,21 @@ void store_put_cm(struct store *store, uint64_t generation, int fd)
 	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "-%" PRIu64, generation);
 	store->has_own_cm = true;
 	send_fd(name, fd);
+}
+
+void store_put_region(const char *name, int fd)
+{
+	char stored[STORE_NAME_BYTES];
+
+	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
+	remove_stored(stored);
+	send_fd(stored, fd);
+}
+
+void store_drop_region(const char *name)
+{
+	char stored[STORE_NAME_BYTES];
+
+	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
+	remove_stored(stored);
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_RECORD, STORE_NAMES };
-enum { STORE_CM_MAX = 8, STORE_NAME_BYTES = 40 };
+enum { STORE_CM_MAX = 8, STORE_REGION_MAX = 64, STORE_NAME_BYTES = 40 };
 
 struct store {
 	int fd[STORE_NAMES];  /* what a daemon before this one left; -1 where there is nothing */
@@ -23,6 +23,9 @@ struct store {
 	char cm_name[STORE_CM_MAX + 1]
 		    [STORE_NAME_BYTES]; /* of these, and last that of this daemon, if it has one */
 	bool has_own_cm;
+	int region[STORE_REGION_MAX]; /* files that owners have handed over, and which outlive all daemons */
+	char region_name[STORE_REGION_MAX][STORE_NAME_BYTES];
+	unsigned nregions;
 };
 
 /** Takes the descriptors that this process was started with. */
@@ -41,5 +44,10 @@ void store_put(enum store_name name, int fd);
 void store_put_cm(struct store *store, uint64_t generation, int fd);
 /** Nothing is left in the files of the connection manager before this daemon's; it has closed them. */
 void store_drop_old_cm(struct store *store);
+
+/** Keeps the file of region @name, in place of the one before. store_clear() leaves it there. */
+void store_put_region(const char *name, int fd);
+/** The file of region @name is not kept any more. */
+void store_drop_region(const char *name);
 
 #endif

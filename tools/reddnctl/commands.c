@@ -6,6 +6,8 @@
 #include "util/array.h"
 #include "util/number.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +95,11 @@ static int print_json(struct json_object *o)
 	return 0;
 }
 
-static int list(struct control *l, const struct ctl_options *o, const char *name,
+/* Takes @answer, a list or NULL */
+static int print_list(const struct ctl_options *o, struct json_object *answer,
 	const struct table_column *columns, unsigned ncolumns)
 {
-	CLEANUP(json_object_putp) struct json_object *result = control_call(l, control_request(name));
+	CLEANUP(json_object_putp) struct json_object *result = answer;
 
 	if (!result)
 		return EXIT_FAILURE;
@@ -104,6 +107,12 @@ static int list(struct control *l, const struct ctl_options *o, const char *name
 		return print_json(result);
 	table_print_list(stdout, result, columns, ncolumns);
 	return 0;
+}
+
+static int list(struct control *l, const struct ctl_options *o, const char *name,
+	const struct table_column *columns, unsigned ncolumns)
+{
+	return print_list(o, control_call(l, control_request(name)), columns, ncolumns);
 }
 
 int ctl_status(struct control *l, const struct ctl_options *o, const char *arg)
@@ -147,6 +156,21 @@ int ctl_reload(struct control *l, const struct ctl_options *o, const char *arg)
 {
 	(void)arg;
 	return list(l, o, "reload", offload_columns, COUNT(offload_columns));
+}
+
+int ctl_hand_over(struct control *l, const struct ctl_options *o, const char *arg)
+{
+	CLEANUP(cleanup_close) int fd = -1;
+	struct json_object *r;
+
+	if (!o->file)
+		return TOOL_FAIL(EX_USAGE, "--file is missing: the file of region %s", arg);
+	fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return TOOL_FAIL(EX_NOINPUT, "%s: %s", o->file, strerror(errno));
+	r = control_request("hand_over");
+	json_object_object_add(r, "region", json_object_new_string(arg));
+	return print_list(o, control_call_with(l, r, fd), offload_columns, COUNT(offload_columns));
 }
 
 int ctl_metrics(struct control *l, const struct ctl_options *o, const char *arg)

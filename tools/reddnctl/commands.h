@@ -15,9 +15,10 @@ struct ctl_options {
 	bool json, follow;
 	unsigned interval, count;         /* top: seconds between rounds; rounds, 0: no limit */
 	const char *rate, *burst, *bytes; /* limit; NULL: not given */
+	const char *file;                 /* hand-over; NULL: not given */
 };
 
-/** @arg: the argument of kick and limit, NULL for the others. */
+/** @arg: the argument of kick, limit and hand-over, NULL for the others. */
 int ctl_status(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_clients(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_offloads(struct control *l, const struct ctl_options *o, const char *arg);
@@ -27,6 +28,7 @@ int ctl_reload(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_metrics(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_kick(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_limit(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_hand_over(struct control *l, const struct ctl_options *o, const char *arg);
 
 /* audit.c */
 int ctl_audit(struct control *l, const struct ctl_options *o, const char *arg);

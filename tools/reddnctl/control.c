@@ -60,14 +60,12 @@ struct json_object *control_next(struct control *l)
 	return o;
 }
 
-struct json_object *control_call(struct control *l, struct json_object *request)
+/* The result of the answer to a request that was sent, or was not */
+static struct json_object *await(struct control *l, bool sent)
 {
-	CLEANUP(json_object_putp) struct json_object *mine = request, *answer = NULL;
+	CLEANUP(json_object_putp) struct json_object *answer = sent ? control_next(l) : NULL;
 	struct json_object *v;
 
-	fprintf(l->to, "%s\n", json_object_to_json_string_ext(mine, JSON_C_TO_STRING_PLAIN));
-	if (fflush(l->to) == 0)
-		answer = control_next(l);
 	if (!answer || !json_object_object_get_ex(answer, "ok", &v)) {
 		tool_complain("the daemon closed the connection");
 		return NULL;
@@ -77,6 +75,37 @@ struct json_object *control_call(struct control *l, struct json_object *request)
 	if (json_object_object_get_ex(answer, "error", &v))
 		fprintf(stderr, "%s\n", json_object_get_string(v));
 	return NULL;
+}
+
+struct json_object *control_call(struct control *l, struct json_object *request)
+{
+	CLEANUP(json_object_putp) struct json_object *mine = request;
+
+	fprintf(l->to, "%s\n", json_object_to_json_string_ext(mine, JSON_C_TO_STRING_PLAIN));
+	return await(l, fflush(l->to) == 0);
+}
+
+struct json_object *control_call_with(struct control *l, struct json_object *request, int fd)
+{
+	CLEANUP(json_object_putp) struct json_object *mine = request;
+	CLEANUP(cleanup_free) char *line = NULL;
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} rights = {.head = {.cmsg_level = SOL_SOCKET,
+			    .cmsg_type = SCM_RIGHTS,
+			    .cmsg_len = CMSG_LEN(sizeof(int))}};
+	int len = asprintf(&line, "%s\n", json_object_to_json_string_ext(mine, JSON_C_TO_STRING_PLAIN));
+	struct iovec bytes = {line, len < 0 ? 0 : (size_t)len};
+	struct msghdr msg = {
+		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)};
+
+	if (len < 0) {
+		line = NULL;
+		return await(l, false);
+	}
+	memcpy(CMSG_DATA(&rights.head), &fd, sizeof(fd));
+	return await(l, sendmsg(fileno(l->to), &msg, MSG_NOSIGNAL) == len);
 }
 
 uint64_t control_member(struct json_object *o, const char *name)

@@ -29,6 +29,8 @@ struct json_object *control_request(const char *command);
  * frees, or NULL after an error on stderr.
  */
 struct json_object *control_call(struct control *l, struct json_object *request);
+/** The same, with the descriptor @fd. */
+struct json_object *control_call_with(struct control *l, struct json_object *request, int fd);
 
 /** The next line that follows an answer (audit with "follow"), which the caller frees. NULL: the daemon
  * closed the connection. */

@@ -31,6 +31,7 @@ static const struct command commands[] = {
 	{{"kick", "SESSION", "end a session"}, ctl_kick},
 	{{"limit", "TENANT|SESSION", "change a rate limit (--rate, --bytes) at run time"}, ctl_limit},
 	{{"reload", NULL, "read the configuration again and apply it"}, ctl_reload},
+	{{"hand-over", "REGION", "give a file (--file) to the daemon, as its owner"}, ctl_hand_over},
 };
 
 static const struct subcommands subcommands = {"reddnctl", commands, COUNT(commands), sizeof(commands[0])};
@@ -41,6 +42,7 @@ static const struct option long_options[] = {
 	{"rate", required_argument, NULL, 'r'},
 	{"burst", required_argument, NULL, 'b'},
 	{"bytes", required_argument, NULL, 'y'},
+	{"file", required_argument, NULL, 'F'},
 	{"follow", no_argument, NULL, 'f'},
 	{"interval", required_argument, NULL, 'i'},
 	{"count", required_argument, NULL, 'n'},
@@ -62,6 +64,7 @@ static void usage(void)
 	     "  -r, --rate N           limit: requests per second, 0 for no limit\n"
 	     "  -b, --burst N          limit: requests at once after a pause (default: --rate / 10)\n"
 	     "  -y, --bytes SIZE       limit: bytes of replies per second, as in 64M; 0 for no limit\n"
+	     "  -F, --file PATH        hand-over: the file, such as /proc/PID/fd/N for a memfd\n"
 	     "  -f, --follow           audit: continue with new events\n"
 	     "  -i, --interval SECONDS top: seconds between rounds (default 1)\n"
 	     "  -n, --count N          top: number of rounds (default: until interrupted)\n"
@@ -78,7 +81,7 @@ static void bash_completion(void)
 	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 	     "\n"
 	     "\tcase $prev in\n"
-	     "\t-s|--socket)\n"
+	     "\t-s|--socket|-F|--file)\n"
 	     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
 	     "\t\treturn ;;\n"
 	     "\tkick)\n"
@@ -112,13 +115,16 @@ static int parse(int argc, char **argv, struct ctl_options *o)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:jfi:n:r:b:y:hV", long_options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "s:jF:fi:n:r:b:y:hV", long_options, NULL)) >= 0) {
 		switch (c) {
 		case 's':
 			o->socket = optarg;
 			break;
 		case 'j':
 			o->json = true;
+			break;
+		case 'F':
+			o->file = optarg;
 			break;
 		case 'f':
 			o->follow = true;

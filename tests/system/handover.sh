@@ -1,0 +1,210 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Regions whose files are handed over by their owner: before and after that, when the owner dies, when the next one takes the file
+# back, when it hands another one over; and whoever may not, and files that cannot be served.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
+# shellcheck source=tests/lib/tables.sh
+. "$here/../lib/tables.sh"
+
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+nobody=65534
+make_table users
+make_table other
+head -c 4096 /dev/zero >"$data/words"
+settings="control = \"$control\";
+regions = ( { name = \"users\"; kind = \"table\"; handover = true; owner = $UID; },
+  { name = \"words\"; kind = \"raw\"; handover = true; owner = $UID; writable = true; },
+  { name = \"foreign\"; kind = \"raw\"; handover = true; owner = $nobody; },
+  { name = \"file\"; kind = \"table\"; path = \"$data/other\"; } );
+offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
+  { name = \"counter\"; program = \"counter\"; region = \"words\"; },
+  { name = \"other\"; program = \"hash-get\"; region = \"file\"; } );"
+start_nic
+printf 'listen = "%s:%s";\nprograms = "%s";\n%s\n' "$address" "$port" "$programs" "$settings" >"$work/reddnd.conf"
+background reddnd.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
+reddnd=$child
+server_ready "$reddnd" reddnd reddnd.log reddnd_listens
+until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
+
+daemon() # prints its process id
+{
+	pgrep -P "$(program_of "$reddnd")"
+}
+
+refused() # WORDS ARGUMENTS OF reddnctl...
+{
+	ctl "${@:2}" && fail "not refused: ${*:2}" "$work/ctl.out"
+	grep -qE -- "$1" "$work/ctl.err" || fail "${*:2}: no \"$1\"" "$work/ctl.err"
+	ok "refused: $1"
+}
+
+owns() # LOG REGION WHAT [FILE]: starts an owner; sets $owner to its process and $file to the path of its descriptor
+{
+	background "$1" python3 "$here/owner.py" "$control" "${@:2}"
+	owner=$child
+	until_true grep -q '^/proc' "$work/$1" || fail "${*:2}" "$work/$1" "$work/reddnd.log"
+	file=$(<"$work/$1")
+}
+
+dies() # PROCESS
+{
+	kill_hard "$1"
+}
+
+# ---- nobody has handed anything over ------------------------------------------------------
+
+becomes regions "without a file a region is bad" "[r['state'] for r in d] == ['bad', 'bad', 'bad', 'serving'] and 'has not handed its file over yet' in d[0]['why']"
+gets users && fail "served without a file"
+gets other || fail "another offload does not serve" "$work/get.log" "$work/reddnd.log"
+
+# ---- what is refused, which loses nothing -------------------------------------------------
+
+tries() # for files that cannot be served
+{
+	refused 'region "users" cannot be served: file handover:users: it is not a reddnd table' hand-over users --file "$memory/zeros"
+	refused 'region "words" cannot be served: file handover:words: it is empty' hand-over words --file "$memory/empty"
+	refused 'region "words" cannot be served: .*only files in memory can be handed over' hand-over words --file "$here/owner.py"
+	refused 'region "words" cannot be served: .*it is no regular file' hand-over words --file /dev/null
+	refused 'there is no region "file" whose file is handed over' hand-over file --file "$memory/zeros"
+	refused 'there is no region "x" whose file is handed over' hand-over x --file "$memory/zeros"
+	refused "region \"foreign\" cannot be served: .*it belongs to user $UID, not to user $nobody" hand-over foreign --file "$memory/zeros"
+	refused 'No such file or directory' hand-over words --file "$memory/none"
+	refused '--file is missing: the file of region words' hand-over words
+}
+head -c 4096 /dev/zero >"$memory/zeros"
+: >"$memory/empty"
+tries
+# a group may use the socket, but that does not make its members owners
+if [[ $UID -eq 0 ]]; then
+	chgrp 0 "$control"
+	chmod 711 "$work"
+	install -m 644 "$here/owner.py" "$work"
+	# another one may be in a directory that nobody may read
+	as_nobody=(setpriv --reuid "$nobody" --regid 0 --clear-groups /usr/bin/python3 "$work/owner.py" "$control")
+	timeout "$limit" "${as_nobody[@]}" words make /dev/null >"$work/nobody.log" 2>&1 &&
+		fail "nobody is the owner of words" "$work/nobody.log"
+	grep -q 'only the "owner" of region "words", and root, may do that' "$work/nobody.log" || fail "no reason for nobody" "$work/nobody.log"
+	timeout "$limit" "${as_nobody[@]}" words take >"$work/nobody.log" 2>&1 &&
+		fail "nobody takes words" "$work/nobody.log"
+	background foreign.log "${as_nobody[@]}" foreign make "$here/owner.py"
+	until_true grep -q '^/proc' "$work/foreign.log" || fail "the owner of foreign cannot hand it over" "$work/foreign.log"
+	kill "$child"
+	wait "$child"
+	becomes regions "an owner who is not root hands over, and dies" "[r['state'] for r in d] == ['bad', 'bad', 'serving', 'serving']"
+fi
+
+# ---- the owner hands over, dies, and comes back -------------------------------------------
+
+owns first.log users make "$data/users"
+gets users || fail "the file is not served" "$work/get.log" "$work/reddnd.log"
+ok "what is handed over is served at once"
+background bench.log "$REDDN" bench --port "$port" --timeout 100000 --count 1000000000 --verify --keys <(printf 'alice\tusers\n') "$address" users
+bench=$child
+becomes clients "a client is served" "any(c['offload'] == 'users' and c['requests'] > 100 for c in d)"
+dies "$owner"
+ctl --json clients || fail "no clients"
+before=$(value '[c["requests"] for c in d if c["offload"] == "users"][0]')
+becomes clients "it is served when the owner is dead" "any(c['offload'] == 'users' and c['requests'] > $before + 1000 for c in d)"
+
+owns second.log users take
+printf 'bob\tbuilder\n' | "$REDDN_TABLE" load --quiet "$file" || fail "the next owner cannot write"
+bob()
+{
+	on_nic get.log "$REDDN" get --port "$port" "$address" users bob && [[ $(<"$work/get.log") == builder ]]
+}
+bob || fail "what the next owner has written is not there" "$work/get.log" "$work/reddnd.log"
+ok "the next owner takes the file back, and writes"
+tries
+gets users || fail "after what was refused nothing is served" "$work/get.log"
+
+# ---- the daemon dies as well --------------------------------------------------------------
+
+dies "$owner"
+again() # a daemon has gone on N times
+{
+	[[ $(grep -c 'of the daemon before this one go on' "$work/reddnd.log") -ge $1 ]] && ctl status
+}
+for n in 1 2; do
+	kill -KILL "$(daemon)"
+	until_true again "$n" || fail "no daemon goes on" "$work/reddnd.log"
+	until_true gets users || fail "without owner and daemon a file is lost" "$work/get.log" "$work/reddnd.log"
+done
+alive "$bench" || fail "a session has ended" "$work/bench.log" "$work/reddnd.log"
+ok "a file outlives its owner and daemons"
+
+# ---- another file -------------------------------------------------------------------------
+
+owns third.log users make "$data/other"
+other_users()
+{
+	get users && [[ $(<"$work/get.log") == other ]]
+}
+until_true other_users || fail "the other file is not served" "$work/get.log" "$work/reddnd.log"
+alive "$bench" || fail "a session that goes on has ended" "$work/bench.log" "$work/reddnd.log"
+ok "new sessions get another file, sessions of before keep theirs"
+kill "$bench"
+wait "$bench"
+dies "$owner"
+gets other || fail "another offload" "$work/get.log"
+
+# ---- a file that the NIC changes ----------------------------------------------------------
+
+owns words.log words make "$data/words"
+on_nic call.log "$REDDN" call --port "$port" "$address" counter 0 5 || fail "counter" "$work/call.log" "$work/reddnd.log"
+[[ $(od -An -tu8 -N8 "$file") -eq 1 ]] || fail "the owner does not see what the NIC did" "$work/reddnd.log"
+ok "the owner sees what the NIC changes"
+
+# ---- reload, and descriptors --------------------------------------------------------------
+
+ctl reload || fail "reload" "$work/ctl.err"
+[[ $(od -An -tu8 -N8 "$file") -eq 1 ]] || fail "a reload loses what the NIC wrote" "$work/reddnd.log"
+other_users || fail "a reload loses a file" "$work/reddnd.log"
+ok "a reload keeps the files"
+
+count()
+{
+	find "/proc/$(daemon)/fd" -mindepth 1 | wc -l
+}
+before=$(count)
+for _ in {1..5}; do
+	ctl hand-over words --file "$memory/empty"
+	python3 - "$control" "$memory/zeros" <<'END' || fail "descriptors without a request"
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+fds = [os.open(sys.argv[2], os.O_RDONLY) for _ in range(20)]
+socket.send_fds(s, [b'{"command": "status"}\n{"comm'], fds)
+socket.send_fds(s, [b'and": "status"}\n'], fds)
+while s.recv(65536).count(b"\n") < 1:
+    pass
+END
+done
+same()
+{
+	[[ $(count) -eq $before ]]
+}
+until_true same || fail "descriptors are left over: $(count), $before before"
+ok "no descriptor is left over"
+
+kept() # by the daemon, and by whoever keeps its descriptors
+{
+	[[ -n $(find "/proc/$(daemon)/fd" "/proc/$(program_of "$reddnd")/fd" -lname '*memfd:users*' -o -lname '*memfd:words*') ]]
+}
+closed()
+{
+	! kept
+}
+kept || fail "no file is kept" "$work/reddnd.log"
+printf 'listen = "%s:%s";\ncontrol = "%s";\nregions = ();\noffloads = ();\n' "$address" "$port" "$control" >"$work/reddnd.conf"
+ctl reload || fail "reload" "$work/ctl.err"
+until_true closed || fail "files of regions that are gone are kept" "$work/reddnd.log"
+ok "files of regions that the configuration has no more are closed"
+stop_reddnd
+done_testing
