@@ -59,7 +59,7 @@ finish()
 trap finish EXIT
 trap 'exit 143' TERM INT HUP
 
-# needs FACT[=VALUE|>=NUMBER]...: skips the test unless the device has these facts, as `softcx devices --json` prints them.
+# needs FACT[=VALUE|!=VALUE|>=NUMBER]...: skips the test unless the device has these facts, as `softcx devices --json` prints them.
 needs()
 {
 	"$(dirname "${BASH_SOURCE[0]}")/needs" "$SOFTCX" "$@" || exit

@@ -3,6 +3,8 @@
 # Timestamps: of the machine's clock, and of a modelled one.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
+# of a free-running clock, which verbs ask for
+needs 'has.clocks!=real-time'
 gid=
 ! able "an address of RoCE" port.link=Ethernet || gid="-g 1"
 run=(--devices 2)

@@ -184,6 +184,9 @@ static struct mlx5dv_devx_obj *qp_create(
 	prm_set(qpc, PRM_qpc_dbr_addr, RECORDS + db_off);
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, managed);
+	/* Linux hw/mlx5/qp.c get_qp_ts_format: 0 where there is no choice */
+	if (cap(PRM_CAP_GENERAL, PRM_cmd_hca_cap_sq_ts_format))
+		prm_set(qpc, PRM_qpc_ts_format, PRM_TS_DEFAULT);
 	return mlx5dv_devx_obj_create(ctx, in, sizeof(in), out, PRM_SIZE_create_qp_out);
 }
 

@@ -44,8 +44,11 @@ runs=(
 	"ibv_srq_pingpong -g 1 -e -n 100"
 	"ibv_srq_pingpong -g 0 -c"
 )
+timestamps=true
+able "timestamps of a free-running clock" 'has.clocks!=real-time' || timestamps=false
 for i in "${!runs[@]}"; do
 	run=${runs[i]}
+	[[ $run != *' -t '* ]] || $timestamps || continue
 	[[ $link == Ethernet ]] || run=${run/ -g [01]/}
 	free_port
 	tcp_pair "$run" "$port" "$run -p $port" "$run -p $port $address"
