@@ -30,7 +30,8 @@ free_port
 http=$port
 port=$listen
 settings="control = \"$control\"; metrics = \"127.0.0.1:$http\";
-regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; } );
+regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; },
+  { name = \"handed\"; kind = \"raw\"; handover = true; owner = $UID; } );
 offloads = (
   { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
@@ -284,7 +285,7 @@ ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' get '" || fail "no client" "$work/ping.log"
 printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
 python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members differ from reddnctl(8)" "$work/schema.log"
-import json, re, socket, subprocess, sys
+import json, os, re, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()
 bad = 0
 def wrong(*words):
@@ -293,12 +294,26 @@ def wrong(*words):
     print(*words)
 def ask(command, **members):
     s.sendall(json.dumps({"command": command, **members}).encode() + b"\n")
+    return answer_of(command, members)
+def answer_of(*request):
     answer = json.loads(lines.readline())
-    assert answer["ok"], (command, members, answer)
+    assert answer["ok"], (request, answer)
     return answer["result"]
 def client():
     return ask("clients")[0]["session"]
+def hand_over():
+    socket.send_fds(s, [b'{"command": "hand_over", "region": "handed"}\n'], [memory])
+    return answer_of("hand_over")
+def give_back():
+    s.sendall(b'{"command": "give_back", "region": "handed"}\n')
+    line, fds, _, _ = socket.recv_fds(s, 65536, 4)
+    assert len(fds) == 1 and os.fstat(fds[0]).st_ino == os.fstat(memory).st_ino
+    return json.loads(line)["result"]
+memory = os.memfd_create("handed")
+os.truncate(memory, 4096)
 results = {
+    "hand_over": hand_over,
+    "give_back": lambda: [hand_over(), give_back()][1],
     "top": lambda: json.loads(subprocess.check_output([sys.argv[3], "--socket", sys.argv[1], "--json", "--count", "1", "top"])),
     "kick": lambda: ask("kick", session=client()),
     "limit": lambda: [ask("limit", session=client(), rate=5000, burst=500), ask("limit", tenant="limited", bytes_rate=8000000)],
