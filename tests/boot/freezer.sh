@@ -26,8 +26,9 @@ freeze()
 	fi
 	mkdir "$ice"
 	for p in $(frozen_ones "$1"); do
-		sed -n 's/^0:://p' "/proc/$p/cgroup" >"$work/cgroup-of.$p"
-		printf '%s\n' "$p" >"$ice/cgroup.procs" || true # it has ended meanwhile
+		# it may have ended meanwhile
+		sed -n 's/^0:://p' "/proc/$p/cgroup" >"$work/cgroup-of.$p" 2>/dev/null || continue
+		printf '%s\n' "$p" >"$ice/cgroup.procs" 2>/dev/null || true
 	done
 	if [[ -e $ice/freezer.state ]]; then
 		echo FROZEN >"$ice/freezer.state"

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WORD_BYTES = 8, CASES = 16 /* of a word, at most: more of them become one */ };
+enum { WORD_BYTES = 8, CASES = 28 /* of a word, at most: more of them become one */ };
 
 /** Where a value can come from, besides the image. */
 enum value_origin { FROM_REGION = 1, FROM_CLIENT = 2 };
