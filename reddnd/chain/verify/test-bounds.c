@@ -160,6 +160,31 @@ static void opcodes(void **state)
 	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0xa), .what = "write"));
 }
 
+/* Of which byte the old value of an atomic has the opcode depends on the device */
+static void old_values(void **state)
+{
+	(void)state;
+	for (unsigned swapped = 0; swapped < 2; swapped++) {
+		const uint8_t right[48] = {[24] = swapped ? WQE_OP_WRITE : WQE_OP_SEND,
+			[31] = swapped ? WQE_OP_SEND : WQE_OP_WRITE};
+		const uint8_t wrong[48] = {[24] = right[31], [31] = right[24]};
+
+		for (unsigned w = 0; w < 2; w++) {
+			fresh();
+			t.d.swapped_old = swapped;
+			t.w.init = w ? wrong : right;
+			t.a[0] = PLACE(WORD(40, 1));
+			t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_FETCH_ADD,
+				.remote = WORD(24, 0), .local = {WORD(0, 8)}, .line = 4);
+			if (w)
+				assert_wrong(WRONG(
+					OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0xa), .what = "write"));
+			else
+				assert_fine();
+		}
+	}
+}
+
 /* A masked CAS changes the bytes of its mask, a masked add those of its fields */
 static void masks(void **state)
 {
@@ -774,6 +799,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(needs),
 		cmocka_unit_test(opcodes),
+		cmocka_unit_test(old_values),
 		cmocka_unit_test(masks),
 		cmocka_unit_test(lanes_that_carry),
 		cmocka_unit_test(lanes_on_trust),
