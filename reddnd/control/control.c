@@ -6,6 +6,7 @@
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/rights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,22 +91,9 @@ static int peer_late(sd_event_source *source, uint64_t usec, void *arg)
 /* send(2), with the descriptor for the peer if there is one */
 static ssize_t send_some(struct peer *p)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} rights = {.head = {.cmsg_level = SOL_SOCKET,
-			    .cmsg_type = SCM_RIGHTS,
-			    .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec bytes = {p->out + p->sent, p->size - p->sent};
-	struct msghdr msg = {.msg_iov = &bytes, .msg_iovlen = 1};
-	ssize_t n;
+	ssize_t n = rights_send(p->fd, p->out + p->sent, p->size - p->sent, MSG_NOSIGNAL | MSG_DONTWAIT,
+		p->follow.gives ? p->follow.fd : -1);
 
-	if (p->follow.gives) {
-		memcpy(CMSG_DATA(&rights.head), &p->follow.fd, sizeof(int));
-		msg.msg_control = &rights;
-		msg.msg_controllen = sizeof(rights);
-	}
-	n = sendmsg(p->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n > 0)
 		drop_given(p);
 	return n;

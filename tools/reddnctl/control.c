@@ -2,6 +2,7 @@
 #include "tools/reddnctl/control.h"
 
 #include "tools/common/tool.h"
+#include "util/rights.h"
 
 #include <errno.h>
 #include <string.h>
@@ -89,23 +90,12 @@ struct json_object *control_call_with(struct control *l, struct json_object *req
 {
 	CLEANUP(json_object_putp) struct json_object *mine = request;
 	CLEANUP(cleanup_free) char *line = NULL;
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} rights = {.head = {.cmsg_level = SOL_SOCKET,
-			    .cmsg_type = SCM_RIGHTS,
-			    .cmsg_len = CMSG_LEN(sizeof(int))}};
 	int len = asprintf(&line, "%s\n", json_object_to_json_string_ext(mine, JSON_C_TO_STRING_PLAIN));
-	struct iovec bytes = {line, len < 0 ? 0 : (size_t)len};
-	struct msghdr msg = {
-		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)};
 
-	if (len < 0) {
+	if (len < 0)
 		line = NULL;
-		return await(l, false);
-	}
-	memcpy(CMSG_DATA(&rights.head), &fd, sizeof(fd));
-	return await(l, sendmsg(fileno(l->to), &msg, MSG_NOSIGNAL) == len);
+	return await(
+		l, line && rights_send(fileno(l->to), line, (size_t)len, MSG_NOSIGNAL, fd) == (ssize_t)len);
 }
 
 uint64_t control_member(struct json_object *o, const char *name)
