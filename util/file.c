@@ -83,12 +83,14 @@ const char *file_error(int error)
 	}
 }
 
-long file_read(int fd, void *bytes, size_t size)
+/* @off: NULL for where the descriptor is */
+static long read_on(int fd, const uint64_t *off, void *bytes, size_t size)
 {
 	size_t len = 0;
 
 	while (len < size) {
-		ssize_t n = read(fd, (uint8_t *)bytes + len, size - len);
+		uint8_t *to = (uint8_t *)bytes + len;
+		ssize_t n = off ? pread(fd, to, size - len, (off_t)(*off + len)) : read(fd, to, size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -99,4 +101,14 @@ long file_read(int fd, void *bytes, size_t size)
 		len += (size_t)n;
 	}
 	return (long)len;
+}
+
+long file_read(int fd, void *bytes, size_t size)
+{
+	return read_on(fd, NULL, bytes, size);
+}
+
+long file_read_at(int fd, uint64_t off, void *bytes, size_t size)
+{
+	return read_on(fd, &off, bytes, size);
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * open(2) with @flags, O_CLOEXEC and no wait for the other end of a pipe. Returns the descriptor, or -errno;
@@ -31,5 +32,7 @@ const char *file_error(int error);
 
 /** Reads from @fd until its end, at most @size bytes. Returns their number, or -errno. */
 long file_read(int fd, void *bytes, size_t size);
+/** The same from byte @off of the file on; the offset of @fd stays where it is. */
+long file_read_at(int fd, uint64_t off, void *bytes, size_t size);
 
 #endif

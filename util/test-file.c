@@ -123,6 +123,10 @@ static void reads_as_much_as_there_is(void **state)
 	assert_int_equal(file_read(fd, bytes, 8), 4);
 	assert_memory_equal(bytes, "en b....", 8);
 	assert_int_equal(file_read(fd, bytes, 8), 0);
+	assert_int_equal(file_read_at(fd, 1, bytes, 3), 3);
+	assert_memory_equal(bytes, "eve", 3);
+	assert_int_equal(file_read_at(fd, 5, bytes, 8), 2);
+	assert_int_equal(file_read_at(fd, 9, bytes, 8), 0);
 	close(fd);
 	assert_int_equal(file_read(fd, bytes, 8), -EBADF);
 }

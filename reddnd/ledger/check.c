@@ -2,6 +2,7 @@
 #include "reddnd/ledger/check.h"
 
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -345,30 +346,12 @@ int ledger_parse(const void *bytes, size_t size, struct ledger_view **out, const
 	return r;
 }
 
-/* Reads as many bytes as there are, up to @size: slots that were never used take no memory. */
-static ssize_t read_all(int fd, uint8_t *bytes, size_t size)
-{
-	size_t at = 0;
-
-	while (at < size) {
-		ssize_t n = pread(fd, bytes + at, size - at, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		at += (size_t)n;
-	}
-	return (ssize_t)at;
-}
-
 int ledger_load(int fd, struct ledger_view **view, const char **why)
 {
 	CLEANUP(cleanup_free) uint8_t *bytes = NULL;
 	struct ledger_head head = {0};
-	ssize_t n = read_all(fd, (uint8_t *)&head, sizeof(head));
+	/* slots that were never used are not in the file */
+	long n = file_read_at(fd, 0, &head, sizeof(head));
 
 	*why = "it cannot be read";
 	if (n < 0)
@@ -379,7 +362,7 @@ int ledger_load(int fd, struct ledger_view **view, const char **why)
 	bytes = malloc(LEDGER_PAGE + (size_t)head.used * sizeof(struct ledger_slot));
 	if (!bytes)
 		return -ENOMEM;
-	n = read_all(fd, bytes, LEDGER_PAGE + (size_t)head.used * sizeof(struct ledger_slot));
+	n = file_read_at(fd, 0, bytes, LEDGER_PAGE + (size_t)head.used * sizeof(struct ledger_slot));
 	return n < 0 ? (int)n : ledger_parse(bytes, (size_t)n, view, why);
 }
 

@@ -69,20 +69,11 @@ void rnic_region_close(struct rnic_region *region)
 
 int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size)
 {
-	uint8_t *to = bytes;
+	long n = file_read_at(region->fd, off, bytes, size);
 
-	while (size > 0) {
-		ssize_t n = pread(region->fd, to, size, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		to += n;
-		off += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == size ? 0 : -ENODATA;
 }
 
 bool rnic_region_is_whole(const struct rnic_region *region)
