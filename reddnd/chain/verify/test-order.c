@@ -51,19 +51,26 @@ static const struct chain_word words[] = {{"w", 48, NULL}};
 static const struct chain_place args[] = {
 	{.kind = CHAIN_AT_FIELD, .name = "match", .field = CHAIN_F_COMPARE, .from = 1, .len = 7}};
 
+/* A chain of these steps, with an argument if one can take it */
+static struct chain_desc chain_of(const struct chain_step *steps)
+{
+	return (struct chain_desc){.name = "if",
+		.queues = queues,
+		.nqueues = 3,
+		.words = words,
+		.nwords = 1,
+		.nregions = 2,
+		.steps = steps,
+		.nsteps = STEPS,
+		.args = args,
+		.nargs = steps[MATCH].verb == CHAIN_CAS};
+}
+
 static int check(const struct chain_step *steps, struct chain_error *err)
 {
-	return chain_check_order(&(struct chain_desc){.name = "if",
-					 .queues = queues,
-					 .nqueues = 3,
-					 .words = words,
-					 .nwords = 1,
-					 .nregions = 2,
-					 .steps = steps,
-					 .nsteps = STEPS,
-					 .args = args,
-					 .nargs = steps[MATCH].verb == CHAIN_CAS},
-		err);
+	const struct chain_desc d = chain_of(steps);
+
+	return chain_check_order(&d, err);
 }
 
 static void the_right_order(void **state)
@@ -156,16 +163,6 @@ static void errors_do_not_lie(void **state)
 static void no_effect_of_failures(void **state)
 {
 	struct chain_step s[STEPS];
-	const struct chain_desc d = {.name = "if",
-		.queues = queues,
-		.nqueues = 3,
-		.words = words,
-		.nwords = 1,
-		.nregions = 2,
-		.steps = s,
-		.nsteps = STEPS,
-		.args = args,
-		.nargs = 1};
 	struct chain_error err;
 
 	(void)state;
@@ -174,9 +171,9 @@ static void no_effect_of_failures(void **state)
 	s[HIT].flags = 0; /* it runs, whether or not the other queue has counted */
 	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
-	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
+	assert_int_equal(check(s, &err), CHAIN_REFUSED);
 	assert_fault(&err, WRONG(FAILURE_HEEDLESS, COUNT, HIT, .name = "count", LINES(0)));
-	NOMEM_TRY(-ENOMEM, chain_check_order(&d, &err));
+	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 }
 
@@ -184,20 +181,11 @@ static void no_effect_of_failures(void **state)
  * WAIT for the request, whose bytes it takes. */
 static void fetched_in_groups(void **state)
 {
-	struct chain_desc d = {.name = "if",
-		.queues = queues,
-		.nqueues = 3,
-		.words = words,
-		.nwords = 1,
-		.nregions = 2,
-		.steps = good,
-		.nsteps = STEPS,
-		.args = args,
-		.nargs = 1,
-		.fetch_group = 2};
+	struct chain_desc d = chain_of(good);
 	struct chain_error err;
 
 	(void)state;
+	d.fetch_group = 2;
 	assert_int_equal(chain_check_order(&d, &err), CHAIN_REFUSED);
 	assert_int_equal(err.code, CHAIN_E_FETCHED_EARLY);
 	d.fetch_group = 4;
