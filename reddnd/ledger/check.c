@@ -13,7 +13,8 @@
 enum {
 	CQE = 64,
 	WQEBB = 64,
-	RECORD = 8, /* bytes of a doorbell record */
+	RECORD = 8,   /* bytes of a doorbell record */
+	PROGRESS = 8, /* of a number of requests */
 	MAX_CQES = 1 << 22,
 	MAX_WQES = 1 << 15,
 	MIN_STRIDE = 16,
@@ -122,8 +123,10 @@ static const char *check_block(const struct ledger_head *head, const struct ledg
 	return NULL;
 }
 
-static const char *check_session(const struct ledger_head *head, const struct ledger_session *s)
+static const char *check_session(const struct ledger_head *head, const struct ledger_slot *slot)
 {
+	const struct ledger_session *s = &slot->session;
+
 	if (s->number == 0 || s->number > head->last_session)
 		return "a session has an impossible number";
 	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
@@ -135,6 +138,9 @@ static const char *check_session(const struct ledger_head *head, const struct le
 	if (s->slot_size == 0 || s->slot_size % REPLY_SLOT ||
 		s->slot_addr + (uint64_t)s->depth * s->slot_size < s->slot_addr)
 		return "a session has impossible reply slots";
+	if (s->recycled &&
+		(s->recycler.progress % PROGRESS || !fits(&slot->block, s->recycler.progress, PROGRESS)))
+		return "the progress of a session is not in its block";
 	return NULL;
 }
 
@@ -152,7 +158,7 @@ static const char *check_slot(const struct ledger_head *head, const struct ledge
 	if (!why)
 		why = check_objects(slot);
 	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION)
-		why = check_session(head, &slot->session);
+		why = check_session(head, slot);
 	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_TENANT &&
 		!is_name(slot->name, sizeof(slot->name)))
 		why = "a tenant has no sound name";

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 2,
+	LEDGER_VERSION = 3,
 	LEDGER_LISTENERS = 16,
 	LEDGER_OBJECTS = 32, /* of a slot */
 	LEDGER_WINDOWS = 8,  /* of a session */
@@ -94,6 +94,15 @@ struct ledger_counters {
 	uint64_t verdicts[LEDGER_VERDICTS];
 };
 
+/** What a daemon that does not have the program of a recycled session needs to look after it. */
+struct ledger_recycler {
+	uint64_t progress;                   /* in the block: of the word that the recycler counts in */
+	uint32_t recv_en[4];                 /* WQEBBs of the recycler's ring in which its RECV_ENs are */
+	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
+	uint32_t wqes;                       /* of a request */
+	uint32_t unused;
+};
+
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry */
 	uint64_t since;  /* CLOCK_MONOTONIC, us */
@@ -112,6 +121,7 @@ struct ledger_session {
 	uint32_t windows[LEDGER_WINDOWS]; /* slots of the memory that it reads, from 1; 0: none */
 	uint32_t pool_cq;                 /* the same of the CQ of its replies */
 	uint32_t false_alarms;
+	struct ledger_recycler recycler;
 	struct ledger_limits limits;
 	struct ledger_counters counters;
 };

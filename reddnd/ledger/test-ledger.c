@@ -433,6 +433,18 @@ static void slots_wrap(struct daemon *d)
 	d->session->session.slot_addr = UINT64_MAX - 63;
 }
 
+static void progress_beyond(struct daemon *d)
+{
+	d->session->session.recycled = 1;
+	d->session->session.recycler.progress = BLOCK;
+}
+
+static void progress_odd(struct daemon *d)
+{
+	d->session->session.recycled = 1;
+	d->session->session.recycler.progress = 4;
+}
+
 static void no_window(struct daemon *d)
 {
 	d->session->session.windows[7] = 2;
@@ -483,6 +495,8 @@ static void refusals(void **state)
 		{number_ahead, "a session has an impossible number"},
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},
+		{progress_beyond, "the progress of a session is not in its block"},
+		{progress_odd, "the progress of a session is not in its block"},
 		{no_queues, "a slot lacks an object"},
 		{no_window, "a session has a window that is none"},
 		{window_beyond, "a session has a window that is none"},

@@ -159,37 +159,65 @@ static void end_in_words(
 	rnic_conn_free(conn);
 }
 
-static struct tenant *find_tenant(struct tenant *const *tenants, const char *name)
+/* What it goes on with: the offload of the generation that @d serves, and a tenant that it is charged to. If
+ * it is foreign, no generation keeps that tenant: then it is a reference. -errno, logged: there is none. */
+struct heirdom {
+	const struct offload *offload;
+	const char *foreign; /* why it goes on without the offload; or NULL */
+	struct tenant *tenant;
+};
+
+static int find_heirdom(const struct inheritance *in, const struct dispatch *d,
+	const struct ledger_session *l, const struct ledger_slot *slot, struct heirdom *h)
 {
 	struct tenant *t;
 
-	HASH_FIND_STR(*tenants, name, t);
-	return t;
+	h->offload = generation_offload(d->acceptor.generation, l->offload);
+	h->foreign = session_estrangement(slot, h->offload);
+	HASH_FIND_STR(*in->tenants, l->tenant, t);
+	if (!t && !h->foreign && l->recycled)
+		h->foreign = "the server was restarted, and the tenant is no longer configured";
+	h->tenant = t;
+	return h->foreign ? tenant_get(&h->tenant, in->tenants, l->tenant, d->dev, d->acceptor.parts.arena)
+			  : 0;
+}
+
+/* NULL: it goes on; or why it does not */
+static const char *take_over(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot,
+	const struct session_client *client)
+{
+	const struct ledger_session *l = &slot->session;
+	struct heirdom h;
+	struct session *s;
+	int r = find_heirdom(in, d, l, slot, &h);
+
+	if (r == 0 && !h.tenant)
+		return "the server was restarted, and the tenant is no longer configured";
+	if (r == 0)
+		r = session_adopt(
+			&s, slot, &d->acceptor.parts, h.offload, h.foreign, h.tenant, client, clock_us());
+	if (r == 0) {
+		dispatch_adopt(d, s);
+		return NULL;
+	}
+	if (h.foreign)
+		tenant_unref(h.tenant);
+	return "the server was restarted, and its queues are not as they should be";
 }
 
 /* True: it goes on */
-static bool adopt(struct dispatch *d, struct ledger_slot *slot, struct tenant *const *tenants)
+static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
 	const struct ledger_session *l = &slot->session;
-	const struct offload *o = generation_offload(d->acceptor.generation, l->offload);
-	struct tenant *t = find_tenant(tenants, l->tenant);
-	const char *why = session_obstacle(slot, o);
+	const char *why = session_obstacle(slot, generation_offload(d->acceptor.generation, l->offload));
 	struct session_client client = {0};
-	struct session *s;
-	int r = rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &client.conn);
 
-	if (r < 0)
+	if (rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &client.conn) < 0) {
 		why = "its connection ended while no daemon ran";
-	else if (!why && !t)
-		why = "the server was restarted, and the tenant is no longer configured";
-	if (!why) {
+	} else if (!why) {
 		client.peer = rnic_conn_peer(client.conn);
 		memcpy(client.address, l->address, sizeof(client.address));
-		r = session_adopt(&s, slot, &d->acceptor.parts, o, t, &client, clock_us());
-		if (r == 0)
-			dispatch_adopt(d, s);
-		else
-			why = "the server was restarted, and its queues are not as they should be";
+		why = take_over(in, d, slot, &client);
 	}
 	if (why)
 		end_in_words(d, slot, client.conn, why);
@@ -206,15 +234,16 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 	}
 }
 
-int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant *const *tenants)
+int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant **tenants)
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	struct ledger_slot *slot = NULL;
 	unsigned adopted = 0, ended = 0;
 	int r;
 
+	in->tenants = tenants;
 	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
-		if (adopt(d, slot, tenants))
+		if (adopt(in, d, slot))
 			adopted++;
 		else
 			ended++;

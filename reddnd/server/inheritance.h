@@ -21,6 +21,7 @@ struct ledger_view;
 struct inheritance {
 	struct store store;
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
+	struct tenant **tenants;  /* all of them */
 };
 
 /**
@@ -41,7 +42,7 @@ int inheritance_open_record(struct inheritance *in, struct record **record);
  * files of @cm; ends all others, in words that their clients get if they ask; destroys what nobody needs any
  * more; closes the old files. -errno if the connection manager failed.
  */
-int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant *const *tenants);
+int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant **tenants);
 
 /** The daemon does not need what it was given any more; after inheritance_adopt() or in its place. */
 void inheritance_deinit(struct inheritance *in);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/report.h"
 
+#include "reddnd/session/foreign.h"
 #include "reddnd/util/log.h"
 
 #include <inttypes.h>
@@ -77,8 +78,9 @@ void report_adopted(struct events *ev, const struct session *s)
 	struct event e = {.kind = EVENT_BEGINS, .level = LOG_INFO};
 
 	set_session(&e, s);
-	set_text(&e, "client %s, tenant %s, offload %s, depth %u goes on after %" PRIu64 " requests", e.peer,
-		e.tenant, e.offload, s->queues.env.slot_count, s->progress.done);
+	set_text(&e, "client %s, tenant %s, offload %s, depth %u goes on after %" PRIu64 " requests%s%s",
+		e.peer, e.tenant, e.offload, s->queues.env.slot_count, s->progress.done,
+		s->foreign ? ": " : "", s->foreign ? s->foreign->why : "");
 	events_add(ev, &e);
 }
 

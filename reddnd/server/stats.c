@@ -2,6 +2,7 @@
 #include "reddnd/server/stats.h"
 
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/session/foreign.h"
 #include "reddnd/session/session.h"
 #include "util/cleanup.h"
 
@@ -18,6 +19,7 @@ static struct stats_session session_stats(const struct session *s, const struct 
 		.tenant = s->tenant->name,
 		.offload = o->conf->name,
 		.current = o->generation == source->generation,
+		.note = s->foreign ? s->foreign->why : "",
 		.depth = s->queues.env.slot_count,
 		.instances = s->queues.layout.slots,
 		.queue_bytes = s->charge.queue_bytes,
@@ -26,7 +28,7 @@ static struct stats_session session_stats(const struct session *s, const struct 
 		.rate = s->limits.rate.per_second,
 		.burst = s->limits.rate.burst,
 		.bytes_rate = s->limits.bytes.per_second,
-		.unseen = s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced),
+		.unseen = s->foreign || s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced),
 		.hits = s->counters.hits,
 		.misses = s->counters.misses,
 		.wqes = s->progress.done * o->outcome.wqes +

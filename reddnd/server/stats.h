@@ -27,7 +27,8 @@ struct stats_status {
 struct stats_session {
 	uint64_t id;
 	const char *peer, *tenant, *offload;
-	bool current; /* its offload is of the configuration in force */
+	bool current;     /* its offload is of the configuration in force */
+	const char *note; /* why its offload is not known here, if a daemon before this one made it; or "" */
 	unsigned depth, instances;
 	uint64_t queue_bytes, age_us, requests;
 	uint64_t rate, burst; /* rate 0: no limit of its own */

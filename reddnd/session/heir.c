@@ -5,9 +5,11 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
 #include "reddnd/session/faults.h"
+#include "reddnd/session/foreign.h"
 #include "reddnd/session/instances.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <string.h>
@@ -41,7 +43,22 @@ void session_note(struct session *s)
 	memcpy(l->counters.verdicts, c->verdicts, sizeof(c->verdicts));
 }
 
-void session_record_windows(struct session *s)
+/* For a daemon that does not have the program any more */
+static void record_recycler(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	struct ledger_recycler *r = &s->slot->session.recycler;
+
+	if (!l->recycled)
+		return;
+	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
+		.request_bytes = s->offload->img->arg_len,
+		.reply_bytes = s->offload->slot_need,
+		.wqes = s->offload->outcome.wqes};
+	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
+}
+
+void session_record_program(struct session *s)
 {
 	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
 	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
@@ -49,6 +66,7 @@ void session_record_windows(struct session *s)
 	offload_window_slots(s->offload, s->tenant->pd, slots);
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
 		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
+	record_recycler(s);
 }
 
 /* ---- from the daemon before ---- */
@@ -75,13 +93,11 @@ void session_release_windows(struct session *s)
 	}
 }
 
-const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
+/* NULL, or why the instances of @o are not those of the session */
+static const char *difference(const struct ledger_session *l, const struct offload *o)
 {
-	const struct ledger_session *l = &slot->session;
 	const struct queue_layout *layout;
 
-	if (!l->accepted)
-		return "the server was restarted before it had answered";
 	if (!o)
 		return "the server was restarted, and the offload is no longer configured";
 	if (offload_is_disabled(o, NULL))
@@ -89,9 +105,36 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 	layout = offload_layout_of(o, l->slots);
 	if (!layout || o->conf->recycled != l->recycled || image_hash(o->img, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
-	if (o->program->loop)
+	return NULL;
+}
+
+/* A loop without a bound gets its credits from a daemon that knows its program */
+static bool has_loop(const struct ledger_slot *slot)
+{
+	const uint64_t cookie = slot->session.number << SESSION_COOKIE_BITS | SESSION_LOOP;
+
+	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
+		if (o->type == LEDGER_CQ && o->cookie == cookie)
+			return true;
+	return false;
+}
+
+const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
+{
+	const struct ledger_session *l = &slot->session;
+
+	if (!l->accepted)
+		return "the server was restarted before it had answered";
+	if (has_loop(slot))
 		return "the server was restarted, and loops without a bound do not go on";
-	return l->depth < l->slots ? NULL : "the server was restarted, and the session is not sound";
+	if (l->depth >= l->slots)
+		return "the server was restarted, and the session is not sound";
+	return l->recycled ? NULL : difference(l, o);
+}
+
+const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o)
+{
+	return slot->session.recycled ? difference(&slot->session, o) : NULL;
 }
 
 static void restore_limits(struct session *s, uint64_t now)
@@ -158,28 +201,50 @@ static int restore_unrolled(struct session *s)
 	return 0;
 }
 
+/* Whether its RECVs are paced is in the recycler. The other daemon may have died while it changed that: the
+ * first section counts (session_set_paced()). -EBADMSG: the recycler is not where it was said to be. */
+static int restore_pacing(struct session *s)
+{
+	uint8_t opcode = *session_recv_en(s, 0);
+
+	for (unsigned g = 0; g < CHAIN_RECYCLE_SECTIONS; g++)
+		if (*session_recv_en(s, g) != WQE_OP_NOP && *session_recv_en(s, g) != WQE_OP_RECV_EN)
+			return -EBADMSG;
+	for (unsigned g = 1; g < CHAIN_RECYCLE_SECTIONS; g++)
+		__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
+	s->pacing.paced = opcode == WQE_OP_NOP;
+	/* The other daemon may have died between writing the number of RECVs down and posting them */
+	s->pacing.unsettled = s->pacing.paced;
+	return 0;
+}
+
+/* Requests that are over have had their RECVs. If the ledger has fewer, the session was not paced when it was
+ * written last. */
+static uint64_t posted_at_most(const struct session *s, uint64_t kept)
+{
+	unsigned slots = s->queues.layout.slots;
+
+	return kept + slots - 1 + (s->pacing.paced ? slots / CHAIN_RECYCLE_SECTIONS : 0);
+}
+
 /*
  * What the NIC has done is in its memory; the ledger has only what the other daemon had counted of it. It is
  * behind, but not by more than the slots if that daemon was looking, and not ahead by more than that: the
  * recycler counts a quarter at a time.
  */
-static void restore_recycled(struct session *s)
+static int restore_recycled(struct session *s)
 {
 	const struct ledger_counters *l = &s->slot->session.counters;
 	unsigned slots = s->queues.layout.slots;
 	uint64_t kept = session_recycled(s);
+	int r = restore_pacing(s);
 
 	s->progress.done = l->done <= kept + slots ? l->done : kept;
 	s->counters.read = l->read <= s->progress.done ? l->read : s->progress.done;
-	s->progress.posted = l->posted <= kept + 2 * slots ? l->posted : kept + slots - 1;
+	s->progress.posted =
+		l->posted >= kept && l->posted <= kept + 2 * slots ? l->posted : posted_at_most(s, kept);
 	s->progress.armed = s->progress.done + slots;
-	/* Whether its RECVs are paced is in the recycler (session_set_paced()) */
-	s->pacing.paced =
-		s->queues.env.recycler
-			.ring[s->queues.layout.recycling.recv_en[0] * RNIC_WQEBB_BYTES + WQE_OPCODE] ==
-		WQE_OP_NOP;
-	/* The other daemon may have died between writing the number down and posting */
-	s->pacing.unsettled = s->pacing.paced;
+	return r;
 }
 
 static int adopt_pool_cq(struct session *s)
@@ -204,52 +269,79 @@ static int adopt_queues(struct session *s, struct rnic_arena *arena, const struc
 	if (r == 0 && !s->queues.layout.recycled)
 		r = restore_unrolled(s);
 	else if (r == 0)
-		restore_recycled(s);
+		r = restore_recycled(s);
 	return r;
 }
 
+static int choose_offload(struct session *s, const struct offload *o, const char *foreign)
+{
+	const struct ledger_slot *slot = s->slot;
+	int r;
+
+	s->offload = o;
+	if (!foreign) {
+		s->queues.layout = *offload_layout_of(o, slot->session.slots);
+		return 0;
+	}
+	r = foreign_new(&s->foreign, slot, o, foreign);
+	if (r < 0)
+		return r;
+	s->offload = &s->foreign->offload;
+	s->queues.layout = s->foreign->layout;
+	return 0;
+}
+
+static void forget(struct session *s)
+{
+	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	foreign_free(s->foreign);
+	free(s);
+}
+
+DEFINE_CLEANUP(struct session *, forget)
+
 int session_adopt(struct session **out, struct ledger_slot *slot, const struct session_parts *parts,
-	const struct offload *o, struct tenant *t, const struct session_client *client, uint64_t now)
+	const struct offload *o, const char *foreign, struct tenant *t, const struct session_client *client,
+	uint64_t now)
 {
 	const struct ledger_session *l = &slot->session;
 	const struct request request = {.slot_addr = l->slot_addr,
 		.slot_rkey = l->slot_rkey,
 		.slot_size = l->slot_size,
 		.depth = (uint16_t)l->depth};
-	struct session *s = calloc(1, sizeof(*s));
+	CLEANUP(forgetp) struct session *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->id = l->number;
 	s->since = l->since < now ? l->since : now;
-	s->offload = o;
 	s->tenant = t;
 	s->client = *client;
 	s->slot = slot;
 	s->adopted = true;
 	s->queues.pool = parts->cq_pool;
-	s->queues.layout = *offload_layout_of(o, l->slots);
+	r = choose_offload(s, o, foreign);
+	if (r < 0)
+		return r;
 	s->charge = (struct tenant_charge){.depth = l->depth,
-		.queue_bytes = offload_bytes_of(o, &s->queues.layout),
+		.queue_bytes = offload_bytes_of(s->offload, &s->queues.layout),
 		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	r = adopt_pool_cq(s);
 	if (r == 0)
 		r = adopt_queues(s, parts->arena, &request);
-	if (r < 0) {
-		cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
-		free(s);
+	if (r < 0)
 		return r;
-	}
 	restore_counters(s);
 	session_init_limits(s, now);
 	restore_limits(s, now);
 	ledger_claim(rnic_device_ledger(parts->dev), slot);
 	claim_windows(s);
 	tenant_charge_heir(t, &s->charge);
-	generation_ref(o->generation);
+	if (!s->foreign)
+		generation_ref(o->generation);
 	session_queues_arm_events(s);
-	*out = s;
+	*out = steal_ptr(&s);
 	return 0;
 }
 

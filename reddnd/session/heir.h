@@ -14,22 +14,25 @@
 
 /** Counters and limits, as they are now. */
 void session_note(struct session *s);
-/** The windows on its regions; once its chain is bound to them. */
-void session_record_windows(struct session *s);
+/** The windows on its regions, and what is needed of its program; once its chain is bound to them. */
+void session_record_program(struct session *s);
 /** What it claimed of the windows of the daemon before this one, when it was taken over. */
 void session_release_windows(struct session *s);
 
-/** NULL, or why the session in @slot cannot go on with @o, in words; @o may be NULL. */
+/** NULL, or why the session in @slot cannot go on at all, in words; @o: the offload of that name, or NULL. */
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o);
+/** NULL, or why it can go on only as a foreign one (foreign.h), in words. */
+const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o);
 
 /**
- * Takes over the session in @slot, which was inherited, and which nothing stands against. Its connection is
- * that of @client. Nothing in its queues changes. On success the session owns the connection, and its tenant
- * is charged for it. -EBADMSG: what is in the slot is not what its offload has; -ENOMEM. After an error all
- * is as before.
+ * Takes over the session in @slot, which was inherited, and which nothing stands against. @foreign: why it
+ * goes on without @o, or NULL. Its connection is that of @client. Nothing in its queues changes. On success
+ * the session owns the connection and, if it is foreign, the reference to @t; and the tenant is charged for
+ * it. -EBADMSG: what is in the slot is not what its offload has; -ENOMEM. After an error all is as before.
  */
 int session_adopt(struct session **s, struct ledger_slot *slot, const struct session_parts *parts,
-	const struct offload *o, struct tenant *t, const struct session_client *client, uint64_t now_us);
+	const struct offload *o, const char *foreign, struct tenant *t, const struct session_client *client,
+	uint64_t now_us);
 
 /** Looks for an error in its queues that nobody had an event of. Positive: @v describes it. */
 int session_look(struct session *s, struct verdict *v);

@@ -58,6 +58,12 @@ int session_post(struct session *s, uint64_t to)
 	return r;
 }
 
+uint8_t *session_recv_en(const struct session *s, unsigned section)
+{
+	return s->queues.env.recycler.ring + s->queues.layout.recycling.recv_en[section] * RNIC_WQEBB_BYTES +
+	       WQE_OPCODE;
+}
+
 /*
  * Turns each RECV_EN of the recycler into a NOP, or back: one byte, which the NIC reads before or after. The
  * NIC may have read the old opcode for the section that it is in. So when pacing begins that section counts
@@ -71,10 +77,8 @@ void session_set_paced(struct session *s, bool paced)
 	bool begins = paced && !s->pacing.paced;
 
 	if (l->recycled && paced != s->pacing.paced)
-		for (unsigned g = 0; g < 4; g++)
-			__atomic_store_n(s->queues.env.recycler.ring +
-						 l->recycling.recv_en[g] * RNIC_WQEBB_BYTES + WQE_OPCODE,
-				opcode, __ATOMIC_RELEASE);
+		for (unsigned g = 0; g < CHAIN_RECYCLE_SECTIONS; g++)
+			__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = paced;
 	s->pacing.unsettled &= paced;
 	if (!l->recycled || !begins || !s->progress.posted)

@@ -12,6 +12,9 @@ uint64_t session_postable(const struct session *s);
 /** Posts RECVs up to number @to; fewer than are posted already: does nothing. 0 or an error of the device,
  * logged. */
 int session_post(struct session *s, uint64_t to);
+/** A recycled session: the opcode by which section @section of its recycler posts RECVs, or a NOP if the
+ * session is paced. */
+uint8_t *session_recv_en(const struct session *s, unsigned section);
 /** Decides who posts RECVs: session_post() alone, or session_rearm() and the NIC as well. */
 void session_set_paced(struct session *s, bool paced);
 /** A recycled session: asks for the event SESSION_REPLIES of its next reply. */

@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
+#include "reddnd/session/foreign.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
@@ -99,7 +100,7 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		return r;
 	}
 	if (s->slot) {
-		session_record_windows(s);
+		session_record_program(s);
 		session_note(s);
 		ledger_live(s->slot);
 	}
@@ -129,6 +130,10 @@ void session_free(struct session *s)
 	release(s);
 	rnic_conn_free(s->client.conn);
 	tenant_refund(s->tenant, &s->charge);
-	generation_unref(s->offload->generation);
+	if (s->foreign)
+		tenant_unref(s->tenant);
+	else
+		generation_unref(s->offload->generation);
+	foreign_free(s->foreign);
 	free(s);
 }

@@ -5,6 +5,7 @@
  *
  *   queues.h     makes and destroys the queues
  *   heir.h       takes over a session of a daemon before this one
+ *   foreign.h    stands in for an offload that this daemon does not have
  *   instances.h  takes completions, counts what finished, arms it again
  *   faults.h     turns error CQEs and events of queues into verdicts
  *   posting.h    posts RECVs as far as limits allow
@@ -135,6 +136,7 @@ struct session {
 	struct session_pacing pacing;
 	struct session_budgets budgets;
 	struct session_timer timer;
+	struct foreign *foreign;      /* what .offload is part of if this daemon does not have it; or NULL */
 	bool adopted;                 /* a daemon before this one made it */
 	bool resuming;                /* and CQEs come that it has taken, as well as others */
 	bool ended;                   /* to be freed; what it still does is ignored */

@@ -44,6 +44,8 @@ static void make_session(struct ledger *l, uint32_t n)
 	s->number = n + 1;
 	s->cm_id = n + 1;
 	s->depth = s->slots = 16;
+	s->recycled = 1;
+	s->recycler.progress = 64;
 	s->windows[0] = 3;
 	s->pool_cq = 4;
 	s->slot_size = 4096;

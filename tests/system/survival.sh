@@ -249,8 +249,19 @@ bench ended.log kept --seconds "$seconds"
 ended=$child
 until_true has_clients 4 || fail "the clients are not served" "$work/other.log" "$work/ended.log" "$work/run.log"
 until_true more_requests other 1 || fail "the client gets no answers" "$work/other.log"
+notes() # of the clients of the recycled offload, the oldest first
+{
+	clients "[o['note'] for o in d if o['offload'] == 'kept']"
+}
+
+notes_are() # LIST
+{
+	[[ $(notes) == "$1" ]]
+}
+
+another='the server was upgraded, and the offload is another one now'
 cp "$work/reddnd.conf" "$work/right.conf"
-sed -i '/"other"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
+sed -i -E '/"(other|kept)"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
 count
 kill -9 "$(daemon)"
 rc=0
@@ -259,8 +270,19 @@ wait "$other" || rc=$?
 grep -q 'the server was upgraded' "$work/other.log" || fail "the client of another program gets no reason" "$work/other.log" "$work/run.log"
 undisturbed "another program"
 ok "a client whose offload is another one gets the reason: $(grep -o 'the server was upgraded.*' "$work/other.log" | head -n 1)"
+until_true answers || fail "a new client of another program is not answered" "$work/get.log" "$work/run.log"
+until_true notes_are "['$another', '$another']" || fail "what the sessions run is not reported: $(notes)" "$work/run.log"
+limited || fail "the limits of a session without its offload are forgotten" "$work/ctl.err"
 kill "$ended"
 wait "$ended"
+until_true has_clients 2 || fail "a client without its offload has left and is still there" "$work/run.log"
+ok "sessions of a recycled offload go on with the program that they began with, and end with their clients"
+count
+cp "$work/right.conf" "$work/reddnd.conf"
+kill -9 "$(daemon)"
+undisturbed "the program of before"
+until_true notes_are "['']" || fail "the program is there again: $(notes)" "$work/run.log"
+until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
 
 # ---- bans ---------------------------------------------------------------------------------
 
@@ -274,13 +296,30 @@ grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is 
 undisturbed "a ban"
 ok "a ban stays: $(tail -n 1 "$work/get.log")"
 
+# ---- nothing of it is configured any more ---------------------------------------------------
+
+count
+sed -i '/name = "kept"/d; $a tenants = ( { name = "others"; networks = ( "0.0.0.0/0" ); } );' "$work/reddnd.conf"
+kill -9 "$(daemon)"
+rc=0
+wait "$armed" || rc=$?
+[[ $rc -eq 2 ]] || fail "a client of a tenant that is gone: status $rc" "$work/armed.log" "$work/run.log"
+grep -q 'the tenant is no longer configured' "$work/armed.log" || fail "a client of a tenant that is gone gets no reason" "$work/armed.log" "$work/run.log"
+alive "$kept" || fail "nothing of it is configured: the client of the recycled offload was disturbed" "$work/kept.log" "$work/run.log"
+until_true more_requests kept "$kept_before" || fail "requests are not counted on" "$work/run.log"
+notes_are "['the server was restarted, and the offload is no longer configured']" || fail "what the session runs is not reported: $(notes)" "$work/run.log"
+count
+kill -9 "$(daemon)"
+until_true more_requests kept "$kept_before" || fail "requests are not counted on by the daemon after it" "$work/run.log"
+ok "a session goes on whose offload and tenant are gone from the configuration"
+
 # ---- the end ------------------------------------------------------------------------------
 
 kill "$run"
 expect_exit "$run" reddnd-run run.log
 for client in kept armed; do
 	wait "${!client}"
-	[[ $? -eq 2 ]] || fail "the client does not notice the end" "$work/$client.log"
+	[[ $client == armed || $? -eq 2 ]] || fail "the client does not notice the end" "$work/$client.log"
 	# what was outstanding then
 	[[ $(awk '$1 == "errors" { print $2 }' "$work/$client.log") -le 17 ]] || fail "requests failed before" "$work/$client.log"
 	grep -qE '^wrong +0$' "$work/$client.log" || fail "wrong answers" "$work/$client.log"

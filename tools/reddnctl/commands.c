@@ -43,6 +43,7 @@ static const struct table_column client_columns[] = {
 	{"bytes_out", "REPLIED", TABLE_BYTES},
 	{"verdicts", "VERDICTS", TABLE_COUNT},
 	{"current", "CURRENT", TABLE_FLAG},
+	{"note", "NOTE", TABLE_TEXT},
 };
 static const struct table_column offload_columns[] = {
 	{"offload", "OFFLOAD", TABLE_TEXT},

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a session of an unknown offload consists of is put together from its slot, and only if nothing is
+ * missing. */
+#include "reddnd/session/foreign.h"
+#include "reddnd/session/session.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NUMBER = 7, SLOTS = 64, STRIDE = 64, PROGRESS = 0x20040 };
+
+static struct ledger_object cq(unsigned part, uint64_t offset)
+{
+	return (struct ledger_object){.type = LEDGER_CQ,
+		.offset = offset,
+		.db_off = part * 128,
+		.entries = 64,
+		.cookie = NUMBER << SESSION_COOKIE_BITS | part};
+}
+
+static struct ledger_object qp(unsigned part, uint64_t offset)
+{
+	return (struct ledger_object){.type = LEDGER_QP,
+		.offset = offset,
+		.db_off = part * 128 + 64,
+		.entries = 256,
+		.rq_entries = part ? 0 : SLOTS,
+		.rq_stride = part ? 0 : STRIDE,
+		.cookie = NUMBER << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | part};
+}
+
+/* Two queues, with what renews them */
+static struct ledger_slot complete(void)
+{
+	struct ledger_slot slot = {.state = LEDGER_LIVE, .kind = LEDGER_SESSION, .block = {0, 0x30000}};
+	const struct ledger_object objects[] = {{.type = LEDGER_UMEM}, cq(0, 0x1000), cq(1, 0x2000),
+		cq(SESSION_RECYCLER, 0x3000), cq(SESSION_REPLIES, 0x4000), qp(0, 0x8000), qp(1, 0x10000),
+		qp(SESSION_RECYCLER, 0x18000)};
+
+	memcpy(slot.object, objects, sizeof(objects));
+	slot.session = (struct ledger_session){.number = NUMBER,
+		.slots = SLOTS,
+		.recycled = 1,
+		.offload = "gone",
+		.recycler = {.progress = PROGRESS,
+			.recv_en = {1, 2, 3, 255},
+			.request_bytes = 18,
+			.reply_bytes = 200,
+			.wqes = 12}};
+	return slot;
+}
+
+static void whole(void **state)
+{
+	const struct ledger_slot slot = complete();
+	const struct queue_layout *l;
+	struct foreign *f;
+
+	(void)state;
+	assert_int_equal(foreign_new(&f, &slot, NULL, "it is gone"), 0);
+	l = &f->layout;
+	assert_string_equal(f->why, "it is gone");
+	assert_string_equal(f->offload.conf->name, "gone");
+	assert_int_equal(f->offload.conf->on_error[VERDICT_STEP].action, VERDICT_TERMINATE);
+	assert_int_equal(f->offload.img->nqueues, 2);
+	assert_int_equal(f->offload.img->arg_len, 18);
+	assert_int_equal(f->offload.slot_need, 200);
+	assert_int_equal(f->offload.outcome.wqes, 12);
+	assert_int_equal(offload_bytes_of(&f->offload, l), 0x30000);
+	assert_int_equal(l->lanes_off + l->recycling.progress, PROGRESS);
+	assert_int_equal(l->recycling.recv_en[3], 255);
+	assert_int_equal(l->rq_stride, STRIDE);
+	assert_int_equal(l->queue[0].ring_off, 0x8000 + SLOTS * STRIDE);
+	assert_int_equal(l->queue[1].cqes_off, 0x2000);
+	assert_int_equal(l->queue[1].qp_db_off, 192);
+	assert_int_equal(l->recycler.ring_wqebbs, 256);
+	assert_int_equal(l->replies.cq_log_size, 6);
+	foreign_free(f);
+}
+
+/* Whatever is missing, or is of something else */
+static void damaged(void **state)
+{
+	struct foreign *f;
+
+	(void)state;
+	for (unsigned i = 1; i < 8; i++) {
+		struct ledger_slot slot = complete();
+
+		slot.object[i].type = LEDGER_NONE;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+		slot = complete();
+		slot.object[i].cookie += 1 << SESSION_COOKIE_BITS;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+		slot = complete();
+		slot.object[i].cookie ^= SESSION_COOKIE_QP;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+		slot = complete();
+		slot.object[i].cookie |= 0x7f;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		struct ledger_slot slot = complete();
+
+		slot.session.recycler.recv_en[i] = 256;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(damaged)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
