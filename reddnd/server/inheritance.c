@@ -159,49 +159,25 @@ static void end_in_words(
 	rnic_conn_free(conn);
 }
 
-/* What it goes on with: the offload of the generation that @d serves, and a tenant that it is charged to. If
- * it is foreign, no generation keeps that tenant: then it is a reference. -errno, logged: there is none. */
-struct heirdom {
-	const struct offload *offload;
-	const char *foreign; /* why it goes on without the offload; or NULL */
-	struct tenant *tenant;
-};
-
-static int find_heirdom(const struct inheritance *in, const struct dispatch *d,
-	const struct ledger_session *l, const struct ledger_slot *slot, struct heirdom *h)
-{
-	struct tenant *t;
-
-	h->offload = generation_offload(d->acceptor.generation, l->offload);
-	h->foreign = session_estrangement(slot, h->offload);
-	HASH_FIND_STR(*in->tenants, l->tenant, t);
-	if (!t && !h->foreign && l->recycled)
-		h->foreign = "the server was restarted, and the tenant is no longer configured";
-	h->tenant = t;
-	return h->foreign ? tenant_get(&h->tenant, in->tenants, l->tenant, d->dev, d->acceptor.parts.arena)
-			  : 0;
-}
-
-/* NULL: it goes on; or why it does not */
+/* NULL: it goes on; or why it does not. A tenant that is not configured any more is kept for its sessions, as
+ * after a reload. */
 static const char *take_over(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot,
 	const struct session_client *client)
 {
 	const struct ledger_session *l = &slot->session;
-	struct heirdom h;
+	const struct offload *o = generation_offload(d->acceptor.generation, l->offload);
+	const struct session_parts *parts = &d->acceptor.parts;
+	struct tenant *t = NULL;
 	struct session *s;
-	int r = find_heirdom(in, d, l, slot, &h);
+	int r = tenant_get(&t, in->tenants, l->tenant, d->dev, parts->arena);
 
-	if (r == 0 && !h.tenant)
-		return "the server was restarted, and the tenant is no longer configured";
 	if (r == 0)
-		r = session_adopt(
-			&s, slot, &d->acceptor.parts, h.offload, h.foreign, h.tenant, client, clock_us());
+		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
 	if (r == 0) {
 		dispatch_adopt(d, s);
 		return NULL;
 	}
-	if (h.foreign)
-		tenant_unref(h.tenant);
+	tenant_unref(t);
 	return "the server was restarted, and its queues are not as they should be";
 }
 

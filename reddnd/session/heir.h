@@ -27,8 +27,8 @@ const char *session_estrangement(const struct ledger_slot *slot, const struct of
 /**
  * Takes over the session in @slot, which was inherited, and which nothing stands against. @foreign: why it
  * goes on without @o, or NULL. Its connection is that of @client. Nothing in its queues changes. On success
- * the session owns the connection and, if it is foreign, the reference to @t; and the tenant is charged for
- * it. -EBADMSG: what is in the slot is not what its offload has; -ENOMEM. After an error all is as before.
+ * the session owns the connection and the reference to @t, which is charged for it. -EBADMSG: what is in the
+ * slot is not what its offload has; -ENOMEM. After an error all is as before.
  */
 int session_adopt(struct session **s, struct ledger_slot *slot, const struct session_parts *parts,
 	const struct offload *o, const char *foreign, struct tenant *t, const struct session_client *client,

@@ -130,9 +130,9 @@ void session_free(struct session *s)
 	release(s);
 	rnic_conn_free(s->client.conn);
 	tenant_refund(s->tenant, &s->charge);
-	if (s->foreign)
+	if (s->adopted)
 		tenant_unref(s->tenant);
-	else
+	if (!s->foreign)
 		generation_unref(s->offload->generation);
 	foreign_free(s->foreign);
 	free(s);
