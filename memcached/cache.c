@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memcached/cache.h"
+
+#include "util/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+int cache_init(struct cache *a, void *base)
+{
+	*a = (struct cache){
+		.base = base,
+		.header = (struct reddn_cache_header *)((uint8_t *)base + REDDN_CACHE_NULL),
+	};
+	pthread_mutex_init(&a->lock, NULL);
+	return pages_init(&a->pages, (uint32_t)(a->header->pages_size / REDDN_CACHE_PAGE));
+}
+
+void cache_deinit(struct cache *a)
+{
+	pages_deinit(&a->pages);
+	pthread_mutex_destroy(&a->lock);
+}
+
+static void publish(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* A generation is a time, so that it is new in another file, too. A NIC must not find items by a table of an
+ * earlier memcached once their memory is used again. */
+static void begin(struct cache *a)
+{
+	struct reddn_cache_header *h = a->header;
+	uint64_t before = h->live.generation | 1, now = clock_read_ns(CLOCK_REALTIME) & ~1ull;
+
+	if (a->begun)
+		return;
+	publish(&h->live.generation, before);
+	publish(&h->live.tables, 0);
+	memset(a->base + h->tables_off, 0, h->pages_off - h->tables_off);
+	publish(&h->live.pid, (uint64_t)getpid());
+	publish(&h->live.generation, now > before ? now : before + 1);
+	a->begun = true;
+}
+
+static bool in_use(const struct cache *a, unsigned power)
+{
+	return a->begun && (a->header->live.tables >> power & 1);
+}
+
+/* Returns where a table of 2^@power goes (0: the other place of power_min), CACHE_ELSEWHERE below zero, or
+ * -ENOMEM */
+static int choose(const struct cache *a, unsigned power, bool main_thread, unsigned *place)
+{
+	const struct reddn_cache_header *h = a->header;
+
+	*place = power;
+	if (main_thread) {
+		if (power == h->power_min && in_use(a, power))
+			*place = 0;
+		return power == h->power_min && !in_use(a, *place) ? 0 : CACHE_ELSEWHERE;
+	}
+	if (power <= h->power_min)
+		return CACHE_ELSEWHERE;
+	return power <= h->power_max && !in_use(a, power) ? 0 : -ENOMEM;
+}
+
+int cache_table(struct cache *a, size_t count, bool main_thread, void **p)
+{
+	struct reddn_cache_header *h = a->header;
+	unsigned place;
+	int e;
+
+	if (count < 2 || (count & (count - 1)))
+		return CACHE_ELSEWHERE;
+	pthread_mutex_lock(&a->lock);
+	e = choose(a, (unsigned)__builtin_ctzll(count), main_thread, &place);
+	if (e == 0) {
+		begin(a);
+		*p = a->base + reddn_cache_table(h->tables_off, place);
+		memset(*p, 0, 8 * count);
+		publish(&h->live.tables, h->live.tables | 1ull << place);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return e;
+}
+
+void *cache_pages(struct cache *a, size_t size, size_t align)
+{
+	const struct reddn_cache_header *h = a->header;
+	uint64_t run = (size + REDDN_CACHE_PAGE - 1) / REDDN_CACHE_PAGE;
+	int64_t page = -1;
+
+	/* pages begin at a multiple of 2 MiB, and so do addresses of the cache file */
+	assert(align % REDDN_CACHE_PAGE == 0 && align <= 2 * REDDN_CACHE_PAGE);
+	pthread_mutex_lock(&a->lock);
+	if (run <= a->pages.count)
+		page = pages_take(&a->pages, (uint32_t)run, (uint32_t)(align / REDDN_CACHE_PAGE));
+	pthread_mutex_unlock(&a->lock);
+	return page < 0 ? NULL : a->base + h->pages_off + (uint64_t)page * REDDN_CACHE_PAGE;
+}
+
+static void free_table(struct cache *a, uint64_t off)
+{
+	struct reddn_cache_header *h = a->header;
+
+	for (unsigned power = 0; power <= h->power_max; power++)
+		if (in_use(a, power) && reddn_cache_table(h->tables_off, power) == off)
+			publish(&h->live.tables, h->live.tables & ~(1ull << power));
+}
+
+void cache_free(struct cache *a, void *p)
+{
+	const struct reddn_cache_header *h = a->header;
+	uint64_t off = (uint64_t)((uint8_t *)p - a->base);
+
+	pthread_mutex_lock(&a->lock);
+	if (off < h->pages_off)
+		free_table(a, off);
+	else
+		pages_give(&a->pages, (uint32_t)((off - h->pages_off) / REDDN_CACHE_PAGE));
+	pthread_mutex_unlock(&a->lock);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cache.h - the memory of one cache file (protocol/cache-format.h), given out to memcached.
+ *
+ * Threads may call it at the same time. Nothing here is given back by another cache or by the C library.
+ */
+#ifndef MEMCACHED_CACHE_H
+#define MEMCACHED_CACHE_H
+
+#include "memcached/pages.h"
+#include "protocol/cache-format.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cache {
+	uint8_t *base; /* of the file */
+	struct reddn_cache_header *header;
+	struct pages pages;
+	bool begun; /* tables of an earlier memcached have been cleared */
+	pthread_mutex_t lock;
+};
+
+enum { CACHE_ELSEWHERE = 1 };
+
+/** @base: a mapping of the whole file, with its header. -ENOMEM. */
+int cache_init(struct cache *a, void *base);
+void cache_deinit(struct cache *a); /* the mapping stays */
+
+/**
+ * For calloc(@count, 8). 0: *@p is a table of zeroes. CACHE_ELSEWHERE: this is no hash table. -ENOMEM: it is
+ * one, and there is no place for it. Measured of memcached 1.6.18: its main thread makes the first table, and
+ * its array of connections before that, which may have as many elements; another thread makes the larger
+ * ones.
+ *
+ * The first table begins a generation: then those of an earlier memcached are cleared.
+ */
+int cache_table(struct cache *a, size_t count, bool main_thread, void **p);
+
+/** @size bytes of slab pages, from a multiple of @align on, a power of two of at least a page. NULL: none
+ * left. */
+void *cache_pages(struct cache *a, size_t size, size_t align);
+
+/** True if @p is from here. */
+static inline bool cache_has(const struct cache *a, const void *p)
+{
+	return (const uint8_t *)p >= a->base && (const uint8_t *)p < a->base + a->header->file_size;
+}
+
+/** Gives back what cache_table() or cache_pages() returned. */
+void cache_free(struct cache *a, void *p);
+
+#endif

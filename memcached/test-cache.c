@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a cache file gives out, and what the next memcached finds. */
+#include "memcached/cache.h"
+
+#include "memcached/layout.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { POWER = 12, MOST = 14, PAGES = 66 };
+
+static struct reddn_cache_header layout;
+
+static int make(void **state)
+{
+	static struct cache a;
+	uint8_t *base;
+
+	if (layout_make(&layout, 2 << 20, POWER) < 0)
+		return -1;
+	base = mmap(NULL, layout.file_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return -1;
+	memcpy(base + REDDN_CACHE_NULL, &layout, sizeof(layout));
+	*state = &a;
+	return cache_init(&a, base);
+}
+
+static int unmake(void **state)
+{
+	struct cache *a = *state;
+
+	cache_deinit(a);
+	return munmap(a->base, layout.file_size);
+}
+
+static uint64_t table(struct cache *a, unsigned power, bool main_thread)
+{
+	void *p = NULL;
+
+	assert_int_equal(cache_table(a, 1ull << power, main_thread, &p), 0);
+	assert_true(cache_has(a, p));
+	for (uint64_t i = 0; i < 1ull << power; i++)
+		assert_int_equal(((uint64_t *)p)[i], 0);
+	return (uint64_t)((uint8_t *)p - a->base);
+}
+
+static int try(struct cache *a, uint64_t count, bool main_thread)
+{
+	void *p;
+
+	return cache_table(a, count, main_thread, &p);
+}
+
+static void test_tables(void **state)
+{
+	struct cache *a = *state;
+	const struct reddn_cache_live *live = &a->header->live;
+
+	assert_int_equal(layout.power_max, MOST);
+	assert_int_equal(try(a, 1000, true), CACHE_ELSEWHERE);
+	assert_int_equal(try(a, 1 << (POWER + 1), true), CACHE_ELSEWHERE);
+	assert_int_equal(try(a, 1 << POWER, false), CACHE_ELSEWHERE);
+	assert_int_equal(live->generation, 0);
+	assert_int_equal(table(a, POWER, true), layout.tables_off + (8 << POWER));
+	assert_int_equal(live->tables, 1 << POWER);
+	/* memcached's connections were first */
+	assert_int_equal(table(a, POWER, true), layout.tables_off);
+	assert_int_equal(live->tables, 1 << POWER | 1);
+	assert_int_equal(try(a, 1 << POWER, true), CACHE_ELSEWHERE);
+	/* it grows, and grows again */
+	assert_int_equal(table(a, POWER + 1, false), layout.tables_off + (16 << POWER));
+	cache_free(a, a->base + layout.tables_off);
+	assert_int_equal(live->tables, 3 << POWER);
+	assert_int_equal(table(a, POWER + 2, false), layout.tables_off + (32 << POWER));
+	cache_free(a, a->base + layout.tables_off + (16 << POWER));
+	assert_int_equal(live->tables, 5 << POWER);
+	assert_int_equal(try(a, 8 << POWER, false), -ENOMEM);
+	assert_int_equal(live->pid, getpid());
+}
+
+/* A NIC must not reach items by the tables of the memcached before */
+static void test_next_generation(void **state)
+{
+	struct cache *a = *state;
+	struct reddn_cache_live *live = &a->header->live;
+	uint64_t first = table(a, POWER, true), larger = table(a, POWER + 1, false),
+		 before = live->generation;
+	uint64_t *word = (uint64_t *)(a->base + larger) + 77, *item;
+
+	assert_int_equal(before % 2, 0);
+	*word = *(uint64_t *)(a->base + first) = REDDN_CACHE_BASE + 4711;
+	item = cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE);
+	*item = 5;
+	cache_deinit(a);
+	assert_int_equal(cache_init(a, a->base), 0);
+	/* nothing happens before the first table: a memcached that does not start leaves all as it is */
+	assert_ptr_equal(cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), item);
+	assert_int_equal(*item, 5);
+	assert_int_equal(*word, REDDN_CACHE_BASE + 4711);
+	assert_int_equal(live->generation, before);
+	assert_int_equal(table(a, POWER, true), first);
+	assert_int_equal(*word, 0);
+	assert_int_equal(live->tables, 1 << POWER);
+	assert_true(live->generation > before && live->generation % 2 == 0);
+	/* the clock has been set back */
+	cache_deinit(a);
+	assert_int_equal(cache_init(a, a->base), 0);
+	live->generation = before = 1ull << 63;
+	table(a, POWER, true);
+	assert_int_equal(live->generation, before + 2);
+	/* one died while it began */
+	cache_deinit(a);
+	assert_int_equal(cache_init(a, a->base), 0);
+	live->generation = before = (1ull << 63) + 7;
+	table(a, POWER, true);
+	assert_int_equal(live->generation, before + 1);
+}
+
+static void test_pages(void **state)
+{
+	struct cache *a = *state;
+	uint8_t *first = cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), *p = first;
+
+	assert_ptr_equal(first, a->base + layout.pages_off);
+	for (unsigned i = 1; i < PAGES; i++) {
+		p = cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE);
+		assert_ptr_equal(p, first + (size_t)i * REDDN_CACHE_PAGE);
+	}
+	assert_true(p + REDDN_CACHE_PAGE + REDDN_CACHE_PADDING <= a->base + layout.file_size);
+	assert_null(cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE));
+	cache_free(a, p);
+	assert_ptr_equal(cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), p);
+	assert_null(cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE));
+}
+
+/* memcached -L: all of -m at once */
+static void test_one_chunk(void **state)
+{
+	struct cache *a = *state;
+	uint8_t *p = cache_pages(a, 2 * REDDN_CACHE_PAGE, 2 * REDDN_CACHE_PAGE);
+
+	assert_ptr_equal(p, a->base + layout.pages_off);
+	assert_int_equal(layout.pages_off % (2 * REDDN_CACHE_PAGE), 0);
+	assert_null(cache_pages(a, (PAGES - 1) * REDDN_CACHE_PAGE, REDDN_CACHE_PAGE));
+	assert_null(cache_pages(a, SIZE_MAX / 2, REDDN_CACHE_PAGE));
+	cache_free(a, p);
+	assert_ptr_equal(cache_pages(a, PAGES * REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_tables, make, unmake),
+		cmocka_unit_test_setup_teardown(test_next_generation, make, unmake),
+		cmocka_unit_test_setup_teardown(test_pages, make, unmake),
+		cmocka_unit_test_setup_teardown(test_one_chunk, make, unmake),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
