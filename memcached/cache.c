@@ -48,7 +48,7 @@ static void begin(struct cache *a)
 
 static bool in_use(const struct cache *a, unsigned power)
 {
-	return a->begun && (a->header->live.tables >> power & 1);
+	return a->used >> power & 1;
 }
 
 /* Returns where a table of 2^@power goes (0: the other place of power_min), CACHE_ELSEWHERE below zero, or
@@ -82,7 +82,9 @@ int cache_table(struct cache *a, size_t count, bool main_thread, void **p)
 		begin(a);
 		*p = a->base + reddn_cache_table(h->tables_off, place);
 		memset(*p, 0, 8 * count);
-		publish(&h->live.tables, h->live.tables | 1ull << place);
+		a->used |= 1ull << place;
+		/* what had that size before the first table is none */
+		publish(&h->live.tables, (place ? h->live.tables : 0) | 1ull << place);
 	}
 	pthread_mutex_unlock(&a->lock);
 	return e;
@@ -108,8 +110,10 @@ static void free_table(struct cache *a, uint64_t off)
 	struct reddn_cache_header *h = a->header;
 
 	for (unsigned power = 0; power <= h->power_max; power++)
-		if (in_use(a, power) && reddn_cache_table(h->tables_off, power) == off)
+		if (in_use(a, power) && reddn_cache_table(h->tables_off, power) == off) {
+			a->used &= ~(1ull << power);
 			publish(&h->live.tables, h->live.tables & ~(1ull << power));
+		}
 }
 
 void cache_free(struct cache *a, void *p)

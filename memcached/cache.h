@@ -18,7 +18,8 @@ struct cache {
 	uint8_t *base; /* of the file */
 	struct reddn_cache_header *header;
 	struct pages pages;
-	bool begun; /* tables of an earlier memcached have been cleared */
+	bool begun;    /* tables of an earlier memcached have been cleared */
+	uint64_t used; /* places of tables, as live.tables, and that of what is none */
 	pthread_mutex_t lock;
 };
 

@@ -20,6 +20,15 @@ def fail(words):
     sys.exit(f"FAIL {words}")
 
 
+def ok(words):
+    print("ok  ", words, flush=True)
+
+
+def check(condition, words):
+    if not condition:
+        fail(words)
+
+
 def until(condition, words):
     end = time.monotonic() + LIMIT
     while not condition():
