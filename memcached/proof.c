@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memcached/proof.h"
+
+#include "util/array.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+	CHAIN_MOST = 1000, /* items of a bucket that are looked at */
+	PROBE_MOST = 512,  /* bytes of a probe's item */
+	NAME_MOST = 64,
+};
+
+/* One proof under way */
+struct work {
+	struct proof *proof;
+	const struct reader *file;
+	struct talk *talk;
+	struct reddn_cache_live live; /* when it began */
+	char *why;
+};
+
+static int fail(const struct work *w, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(const struct work *w, int error, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(w->why, PROOF_WHY, format, ap);
+	va_end(ap);
+	return error;
+}
+
+static int talk_failed(const struct work *w, int e)
+{
+	return fail(w, e, "memcached does not answer: %s", strerror(-e));
+}
+
+static int read_failed(const struct work *w, int e)
+{
+	return fail(w, e, "the cache file cannot be read: %s", strerror(-e));
+}
+
+/* ---- the memcached ---------------------------------------------------------------------- */
+
+static int read_stats(const struct work *w, struct talk_stat *stats, const char *what, unsigned n)
+{
+	int e = talk_stats(w->talk, what, stats, n);
+
+	return e < 0 ? talk_failed(w, e) : 0;
+}
+
+/* The memcached of the connection is that of the file, and has what readers need */
+static int check_server(struct work *w)
+{
+	struct talk_stat stats[] = {{.name = "pid"}, {.name = "version"}};
+	struct talk_stat settings[] = {{.name = "cas_enabled"}};
+	int e;
+
+	if (!reader_is_served(w->file))
+		return fail(w, -EINVAL, "no memcached runs with this file");
+	e = reader_live(w->file, &w->live);
+	if (e < 0)
+		return read_failed(w, e);
+	if (w->live.generation % 2)
+		return fail(w, -EAGAIN, "memcached is starting");
+	e = read_stats(w, stats, "", COUNT(stats));
+	if (e == 0)
+		e = read_stats(w, settings, "settings", COUNT(settings));
+	if (e < 0)
+		return e;
+	if (strtoull(stats[0].value, NULL, 10) != w->live.pid)
+		return fail(w, -EINVAL,
+			"the memcached that answers is process %s, and the one that runs with this file is "
+			"%" PRIu64,
+			stats[0].value, w->live.pid);
+	if (strcmp(settings[0].value, "yes") != 0)
+		return fail(w, -EINVAL, "memcached runs without CAS ids (-C)");
+	w->proof->pid = w->live.pid;
+	w->proof->generation = w->live.generation;
+	snprintf(w->proof->version, sizeof(w->proof->version), "%.31s", stats[1].value);
+	return 0;
+}
+
+static int read_clock(const struct work *w, uint32_t *clock)
+{
+	struct talk_stat stats[] = {{.name = "uptime"}};
+	int e = read_stats(w, stats, "", COUNT(stats));
+
+	*clock = (uint32_t)strtoul(stats[0].value, NULL, 10) + CACHE_CLOCK_AHEAD;
+	return e;
+}
+
+/* ---- one probe -------------------------------------------------------------------------- */
+
+struct probe {
+	char key[NAME_MOST], value[NAME_MOST];
+	struct proof_item item;
+	uint64_t next; /* when it was found: its h_next */
+	int64_t off;   /* and its place */
+};
+
+static void random_text(char *text, size_t len, const char *begin)
+{
+	int n = snprintf(text, NAME_MOST, "%s", begin);
+	uint8_t bytes[NAME_MOST];
+
+	/* never fails for so few bytes (getrandom(2)) */
+	(void)!getrandom(bytes, sizeof(bytes), 0);
+	for (size_t i = (size_t)n; i < len; i++)
+		text[i] = "0123456789abcdefghijklmnopqrstuv"[bytes[i] % 32];
+	text[len] = 0;
+}
+
+static void probe_name(struct probe *p, unsigned nkey)
+{
+	*p = (struct probe){.off = -1};
+	random_text(p->key, nkey, "reddn-check-");
+	random_text(p->value, 10 + nkey, "");
+	p->item.key = p->key;
+	p->item.value = p->value;
+}
+
+/* Sets it, and learns what its item must look like */
+static int probe_set(const struct work *w, struct probe *p, uint32_t flags, uint32_t ttl)
+{
+	char line[256];
+	int e;
+
+	p->item.flags = flags;
+	p->item.ttl = ttl;
+	e = read_clock(w, &p->item.clock_min);
+	if (e < 0)
+		return e;
+	e = talk_ask(w->talk, line, sizeof(line), "set %s %u %u %zu\r\n%s", p->key, flags, ttl,
+		strlen(p->value), p->value);
+	if (e < 0)
+		return talk_failed(w, e);
+	if (strcmp(line, "STORED") != 0)
+		return fail(w, -EINVAL, "memcached does not take a key: %s", line);
+	e = read_clock(w, &p->item.clock_max);
+	if (e < 0)
+		return e;
+	e = talk_ask(w->talk, line, sizeof(line), "gets %s", p->key);
+	if (e == 0 && sscanf(line, "VALUE %*s %*u %*u %" SCNu64, &p->item.cas) != 1)
+		return fail(w, -EAGAIN, "a key that was set is gone: %s", line);
+	for (unsigned i = 0; e == 0 && i < 2; i++) /* the value, END */
+		e = talk_line(w->talk, line, sizeof(line));
+	return e < 0 ? talk_failed(w, e) : 0;
+}
+
+static void probe_delete(const struct work *w, const struct probe *p)
+{
+	char line[256];
+
+	if (*p->key)
+		talk_ask(w->talk, line, sizeof(line), "delete %s", p->key);
+}
+
+/* 1: it is in this bucket, and looks as it must. 0: it is not there. An item that has its key and differs is
+ * an error: no other one has it. */
+static int look_in_bucket(const struct work *w, struct probe *p, uint64_t bucket_off)
+{
+	size_t nkey = strlen(p->key);
+	uint8_t bytes[PROBE_MOST];
+	uint64_t pointer;
+	int e = reader_read(w->file, bucket_off, &pointer, sizeof(pointer));
+
+	for (unsigned n = 0; e == 0 && pointer && n < CHAIN_MOST; n++) {
+		int64_t off = reader_item(w->file, pointer);
+
+		if (off < 0)
+			return 0;
+		/* padding follows the last item */
+		e = reader_read(w->file, (uint64_t)off, bytes, proof_item_size(&p->item));
+		if (e < 0)
+			break;
+		memcpy(&pointer, bytes + offsetof(struct reddn_cache_item, h_next), sizeof(pointer));
+		if (memcmp(bytes + sizeof(struct reddn_cache_item), p->key, nkey) != 0)
+			continue;
+		p->off = off;
+		p->next = pointer;
+		e = proof_item_compare(&p->item, bytes, w->why);
+		return e < 0 ? e : 1;
+	}
+	return e < 0 ? read_failed(w, e) : 0;
+}
+
+/* Looks in each table, by each hash, for @p; @only: by the one that is known. 0 when it is found. */
+static int find(struct work *w, struct probe *p, bool only)
+{
+	const struct reddn_cache_header *h = &w->file->header;
+	struct reddn_cache_live live;
+	int r = reader_live(w->file, &live);
+
+	if (r < 0)
+		return read_failed(w, r);
+	for (unsigned place = 0; place <= h->power_max; place++) {
+		unsigned power = place ? place : h->power_min;
+
+		for (int hash = 0; (live.tables >> place & 1) && hash < CACHE_HASHES; hash++) {
+			uint64_t bucket = cache_hash(hash, p->key, strlen(p->key)) & ((1ull << power) - 1);
+			uint64_t table = reddn_cache_table(h->tables_off, place);
+
+			if (only && hash != (int)w->proof->hash)
+				continue;
+			r = look_in_bucket(w, p, table + 8 * bucket);
+			if (r < 0)
+				return r;
+			if (r == 0)
+				continue;
+			w->proof->hash = hash;
+			w->proof->power = power;
+			w->proof->table_off = table;
+			return 0;
+		}
+	}
+	return live.tables & (live.tables - 1)
+		       ? fail(w, -EAGAIN, "memcached moves its items to a larger table")
+		       : fail(w, -EINVAL,
+				 "a key that was set is in no bucket of the tables in this file: this "
+				 "memcached (%s) has "
+				 "another hash or another layout, or its items are elsewhere",
+				 w->proof->version);
+}
+
+/* ---- h_next ----------------------------------------------------------------------------- */
+
+/* Names @b so that it is in the bucket of @a */
+static void name_beside(const struct work *w, const struct probe *a, struct probe *b)
+{
+	uint32_t mask = (uint32_t)((1ull << w->proof->power) - 1);
+	uint32_t want = cache_hash(w->proof->hash, a->key, strlen(a->key)) & mask;
+	char *digits;
+
+	probe_name(b, 30);
+	digits = b->key + strlen(b->key) - 8;
+	for (uint32_t n = 0; n < UINT32_MAX; n++) {
+		for (unsigned i = 0; i < 8; i++)
+			digits[i] = "0123456789abcdef"[n >> 4 * i & 15];
+		if ((cache_hash(w->proof->hash, b->key, strlen(b->key)) & mask) == want)
+			return;
+	}
+}
+
+/* A new item is the first of its bucket, and its h_next leads to the one that was (assoc.c, assoc_insert) */
+static int prove_chain(struct work *w, struct probe *a, struct probe *b)
+{
+	unsigned power = w->proof->power;
+	int e;
+
+	name_beside(w, a, b);
+	e = probe_set(w, b, 0, 0);
+	if (e == 0)
+		e = find(w, b, true);
+	if (e == 0)
+		e = find(w, a, true);
+	if (e < 0)
+		return e;
+	if (w->proof->power != power)
+		return fail(w, -EAGAIN, "memcached moves its items to a larger table");
+	for (uint64_t next = b->next; next != w->file->header.base + (uint64_t)a->off;) {
+		struct reddn_cache_item item;
+		int64_t off = reader_item(w->file, next);
+
+		if (off < 0)
+			return fail(w, -EINVAL,
+				"this memcached has another layout of items: h_next (byte 16) of one does "
+				"not lead "
+				"to another of its bucket");
+		e = reader_read(w->file, (uint64_t)off, &item, sizeof(item));
+		if (e < 0)
+			return read_failed(w, e);
+		next = item.h_next;
+	}
+	return 0;
+}
+
+/* ----------------------------------------------------------------------------------------- */
+
+static int prove(struct work *w, struct probe probes[3])
+{
+	struct reddn_cache_live live;
+	int e = check_server(w);
+
+	if (e < 0)
+		return e;
+	/* with flags and a time, and without either: the fields of the one differ from those of the other */
+	probe_name(&probes[0], 40);
+	e = probe_set(w, &probes[0], 0x12345678, 1000);
+	if (e == 0)
+		e = find(w, &probes[0], false);
+	if (e < 0)
+		return e;
+	probe_name(&probes[1], 33);
+	e = probe_set(w, &probes[1], 0, 0);
+	if (e == 0)
+		e = find(w, &probes[1], true);
+	if (e == 0)
+		e = prove_chain(w, &probes[1], &probes[2]);
+	if (e == 0)
+		e = read_clock(w, &w->proof->clock);
+	if (e < 0)
+		return e;
+	e = reader_live(w->file, &live);
+	if (e < 0)
+		return read_failed(w, e);
+	if (live.generation != w->live.generation)
+		return fail(w, -EAGAIN, "memcached was started again");
+	return 0;
+}
+
+int proof_make(struct proof *p, const struct reader *file, struct talk *talk, char why[PROOF_WHY])
+{
+	struct work w = {.proof = p, .file = file, .talk = talk, .why = why};
+	struct probe probes[3] = {0};
+	int e;
+
+	*p = (struct proof){0};
+	e = prove(&w, probes);
+	for (unsigned i = 0; i < COUNT(probes); i++)
+		probe_delete(&w, &probes[i]);
+	return e;
+}
