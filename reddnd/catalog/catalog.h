@@ -38,8 +38,10 @@ struct catalog_region {
 	bool handover; /* @owner hands its file over while the daemon runs */
 	bool owned;    /* its file must belong to @owner */
 	uid_t owner;
-	char *path;  /* absolute; "handover:NAME" if there is none */
-	char *where; /* "file:line" of its entry */
+	uint64_t offset,
+		length; /* of the bytes in the file that it is; length 0: to the end. 0, 0: all of it */
+	char *path;     /* absolute; "handover:NAME" if there is none */
+	char *where;    /* "file:line" of its entry */
 };
 
 struct catalog_setting {
@@ -162,6 +164,9 @@ void catalog_free(struct catalog *catalog); /* gives one reference back */
  */
 int catalog_compile(const struct catalog_offload *offload, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, struct program **program, char **messages);
+
+/** Bytes @from to @to - 1 of a region become bytes of its file. */
+void catalog_span_of_file(const struct catalog_region *region, uint64_t *from, uint64_t *to);
 
 /** Bytes of the file @path that clients influence; NULL: none. */
 const struct catalog_stored *catalog_stored(const struct catalog *catalog, const char *path);

@@ -22,23 +22,40 @@ static unsigned first_of(const struct catalog *c, unsigned region)
 
 static void cover(struct chain_span *all, const struct chain_span *more)
 {
-	if (more->to == 0)
-		return;
 	if (all->to == 0 || more->from < all->from)
 		all->from = more->from;
 	if (more->to > all->to)
 		all->to = more->to;
 }
 
-static struct chain_span *span_of(
-	const struct catalog *c, const struct catalog_offload *o, const char *name, struct chain_span *spans)
+/* The span of the file of region @name of the program; *@conf is the region */
+static struct chain_span *span_of(const struct catalog *c, const struct catalog_offload *o, const char *name,
+	struct chain_span *spans, const struct catalog_region **conf)
 {
 	struct catalog_binding bound;
 	char why[200];
 
 	if (catalog_bind(c, o, name, false, &bound, why, sizeof(why)) < 0)
 		return NULL;
+	*conf = &c->regions[bound.region];
 	return &spans[first_of(c, bound.region)];
+}
+
+void catalog_span_of_file(const struct catalog_region *r, uint64_t *from, uint64_t *to)
+{
+	if (r->length && *to > r->length)
+		*to = r->length;
+	*from += r->offset;
+	*to = *to > UINT64_MAX - r->offset ? UINT64_MAX : *to + r->offset;
+}
+
+/* What of the bytes of a file is in the region. Empty: 0, 0 */
+static struct chain_span span_in_region(const struct catalog_region *r, const struct chain_span *file)
+{
+	uint64_t end = r->length ? r->offset + r->length : UINT64_MAX;
+	uint64_t from = file->from > r->offset ? file->from : r->offset, to = file->to < end ? file->to : end;
+
+	return from < to ? (struct chain_span){from - r->offset, to - r->offset} : (struct chain_span){0};
 }
 
 /* What the regions of @p are by now. True if @o did not know that */
@@ -50,13 +67,15 @@ static bool update(
 	bool news;
 
 	for (unsigned i = 0; i < p->nregions; i++) {
-		const struct chain_span *s = span_of(c, o, p->regions[i].name, spans);
+		const struct catalog_region *conf;
+		const struct chain_span *file = span_of(c, o, p->regions[i].name, spans, &conf);
+		struct chain_span s = file ? span_in_region(conf, file) : (struct chain_span){0};
 
-		if (!s || s->to == 0)
+		if (s.to == 0)
 			continue;
 		strcpy(theirs[n].region, p->regions[i].name);
-		theirs[n].from = s->from;
-		theirs[n++].to = s->to;
+		theirs[n].from = s.from;
+		theirs[n++].to = s.to;
 	}
 	news = n != o->ntheirs || memcmp(theirs, o->theirs, sizeof(theirs)) != 0;
 	memcpy(o->theirs, theirs, sizeof(theirs));
@@ -82,10 +101,14 @@ static bool look(struct settings *l, const config_setting_t *group, struct catal
 		return false;
 	}
 	for (unsigned i = 0; i < p->nregions; i++) {
-		struct chain_span *s = span_of(l->catalog, o, p->regions[i].name, spans);
+		struct chain_span theirs = p->regions[i].theirs, *s;
+		const struct catalog_region *conf;
 
-		if (s)
-			cover(s, &p->regions[i].theirs);
+		s = span_of(l->catalog, o, p->regions[i].name, spans, &conf);
+		if (!s || theirs.to == 0)
+			continue;
+		catalog_span_of_file(conf, &theirs.from, &theirs.to);
+		cover(s, &theirs);
 	}
 	return update(l->catalog, o, p, spans);
 }

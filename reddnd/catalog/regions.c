@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define PATH "an absolute path: \"/...\""
+#define FILE_MAX (1ull << 62)
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
 /* The name of a user, or a number */
@@ -44,6 +45,9 @@ static const struct settings_rule region_rules[] = {
 	{"kind", "\"table\" or \"raw\"", SETTINGS_CHOICE, REGION(raw), .required = true,
 		.words = {"table", "raw"}},
 	{"writable", "true or false", SETTINGS_FLAG, REGION(writable)},
+	{"offset", "a number of bytes, as in 4096 or \"64K\"", SETTINGS_SIZE, REGION(offset), 0, FILE_MAX},
+	{"length", "a number of bytes from 1 on, as in 4096 or \"64K\"", SETTINGS_SIZE, REGION(length), 1,
+		FILE_MAX},
 	{"owner", "the name or number of a user",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_INT, parse_owner)},
 };
@@ -84,6 +88,11 @@ void entries_parse_region(struct settings *l, const config_setting_t *group)
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "
 			"\"writable\"");
+	if ((r->offset || r->length) && !r->raw)
+		settings_wrong(l, group,
+			"a table is the whole of its file; only regions of kind \"raw\" can have \"offset\" "
+			"and "
+			"\"length\"");
 	check_file(l, group, r);
 	other = settings_index(c->regions, c->nregions, sizeof(*r), r->name);
 	if (*r->name && other < c->nregions)

@@ -18,7 +18,7 @@
 static char dir[] = "/tmp/test-catalog-XXXXXX"; /* every test runs inside it */
 
 static const char *const files[] = {
-	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn"};
+	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn", "look.rdn"};
 
 static void put(const char *name, const char *text);
 
@@ -302,6 +302,12 @@ static const struct mistake region_mistakes[] = {
 	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; offset = 4096; } );\n",
+		"c:1: a table is the whole of its file; only regions of kind \"raw\" can have \"offset\" and "
+		"\"length\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; length = 0; offset = -1; } );\n",
+		"c:1: \"length\" is 0; it must be a number of bytes from 1 on, as in 4096 or \"64K\"\n"
+		"c:1: \"offset\" is -1; it must be a number of bytes, as in 4096 or \"64K\"\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; owner = \"no one\"; } );\n",
 		"c:1: there is no user \"no one\"; \"owner\" is the name or number of the user whom the file "
 		"of the region belongs to\n"},
@@ -504,6 +510,45 @@ static void test_influence(void **state)
 	assert_int_equal(catalog->offloads[1].theirs[0].from, 64);
 	assert_int_equal(catalog->offloads[1].theirs[0].to, 68);
 	catalog_free(catalog);
+}
+
+/* Parts of a file: what is stored in one is found in another, if it is the same bytes */
+static void test_influence_of_parts(void **state)
+{
+	static const char regions[] =
+		"regions = ( { name = \"low\"; kind = \"raw\"; path = \"/a\"; length = 128; writable = true; "
+		"},\n"
+		" { name = \"high\"; kind = \"raw\"; path = \"/a\"; offset = \"4K\"; length = 128; writable "
+		"= true; },\n"
+		" { name = \"all\"; kind = \"raw\"; path = \"/a\"; },\n"
+		" { name = \"tail\"; kind = \"raw\"; path = \"/a\"; offset = 4152; } );\noffloads = (\n";
+	struct catalog *c;
+	char text[2000];
+
+	(void)state;
+	put("look.rdn", "program look\nregion from\nwrite_imm from @ 0 as be32 -> slot\n");
+	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
+			 "write_imm 0 as u8 -> slot\n");
+	snprintf(text, sizeof(text),
+		"%s { name = \"a\"; program = \"look\"; region = \"all\"; },"
+		" { name = \"t\"; program = \"look\"; region = \"tail\"; },"
+		" { name = \"l\"; program = \"look\"; region = \"low\"; },"
+		" { name = \"s\"; program = \"store\"; region = \"high\"; });\n",
+		regions);
+	c = load(text);
+	assert_int_equal(c->regions[1].offset, 4096);
+	assert_int_equal(c->regions[1].length, 128);
+	assert_int_equal(catalog_stored(c, "/a")->from, 4160);
+	assert_int_equal(catalog_stored(c, "/a")->to, 4164);
+	assert_int_equal(c->offloads[0].ntheirs, 1);
+	assert_int_equal(c->offloads[0].theirs[0].from, 4160);
+	assert_int_equal(c->offloads[0].theirs[0].to, 4164);
+	assert_int_equal(c->offloads[1].ntheirs, 1);
+	assert_int_equal(c->offloads[1].theirs[0].from, 8);
+	assert_int_equal(c->offloads[1].theirs[0].to, 12);
+	assert_int_equal(c->offloads[2].ntheirs, 0);
+	assert_int_equal(c->offloads[3].theirs[0].from, 64);
+	catalog_free(c);
 }
 
 /* What clients stored stays in the file, and old sessions go on to store: a reload does not forget it, nor
@@ -725,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_influence),
+		cmocka_unit_test(test_influence_of_parts),
 		cmocka_unit_test(test_influence_stays),
 		cmocka_unit_test(test_everyone),
 		cmocka_unit_test(test_networks),

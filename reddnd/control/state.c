@@ -158,6 +158,7 @@ static struct json_object *region_json(const struct stats_region *r)
 	add_region_why(o, r);
 	if (r->raw) {
 		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
+		json_add_count(o, "offset", r->offset);
 	} else {
 		json_object_object_add(o, "unfinished_move", json_object_new_boolean(r->unfinished));
 		json_add_count(o, "buckets", r->buckets);

@@ -232,11 +232,14 @@ static int check_regions(struct offload *o)
 static int check_stored(struct offload *o, const struct catalog *catalog)
 {
 	for (unsigned i = 0; i < o->program->nregions; i++) {
-		const struct chain_span *theirs = &o->program->regions[i].theirs;
+		struct chain_span theirs = o->program->regions[i].theirs;
 		const struct catalog_region *conf = o->bound[i].region->conf;
 		const struct catalog_stored *known = catalog_stored(catalog, conf->path);
 
-		if (theirs->to && (!known || theirs->from < known->from || theirs->to > known->to))
+		if (theirs.to == 0)
+			continue;
+		catalog_span_of_file(conf, &theirs.from, &theirs.to);
+		if (!known || theirs.from < known->from || theirs.to > known->to)
 			return wrong(o, -EINVAL,
 				"with the params that its table gives, its program stores what clients send "
 				"or influence in other bytes of region \"%s\" than with their defaults; set "

@@ -78,6 +78,12 @@ static void open_table(struct region *r)
 			r->conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 }
 
+/* Of the part of its file that a raw region is; at least one byte */
+static uint64_t end_of(const struct catalog_region *conf)
+{
+	return conf->offset + (conf->length ? conf->length : 1);
+}
+
 static void open_file(struct region *r, int fd)
 {
 	const struct catalog_region *conf = r->conf;
@@ -106,6 +112,9 @@ static void open_file(struct region *r, int fd)
 			conf->path);
 	else if (!conf->raw)
 		open_table(r);
+	else if (rnic_region_size(r->file) < end_of(conf))
+		set_bad(r, "file %s: it has %" PRIu64 " bytes, and the part that is served ends at %" PRIu64,
+			conf->path, rnic_region_size(r->file), end_of(conf));
 	else
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
@@ -175,7 +184,7 @@ void region_check(struct region *r)
 {
 	if (r->file && !region_is_bad(r, NULL) && !rnic_region_is_whole(r->file))
 		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
-			r->conf->path, region_size(r));
+			r->conf->path, rnic_region_size(r->file));
 }
 
 bool region_is_file(const struct region *r, int fd)
@@ -203,7 +212,11 @@ bool region_check_writer(struct region *r)
 
 uint64_t region_size(const struct region *r)
 {
-	return r->file ? rnic_region_size(r->file) : 0;
+	uint64_t file = r->file ? rnic_region_size(r->file) : 0;
+
+	if (r->conf->length)
+		return r->conf->length;
+	return file > r->conf->offset ? file - r->conf->offset : 0;
 }
 
 uint64_t region_part_size(const struct region *r, uint8_t part)
@@ -239,7 +252,7 @@ static unsigned place(
 		return 2;
 	default:
 		assert(r->conf->raw && (!writable || r->conf->writable));
-		*off = 0;
+		*off = r->conf->offset;
 		*access = writable ? RNIC_REMOTE_CHANGE : RNIC_REMOTE_READ;
 		return writable ? CHANGE : LOOK;
 	}

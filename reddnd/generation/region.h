@@ -54,7 +54,8 @@ void region_check(struct region *r);
  */
 bool region_check_writer(struct region *r);
 
-uint64_t region_size(const struct region *r);                    /* bytes of the file; 0 if it is not open */
+uint64_t region_size(
+	const struct region *r); /* bytes of the file, or of the part that it is; 0 if it is not open */
 uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a part: enum catalog_part */
 
 /**

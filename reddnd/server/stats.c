@@ -90,6 +90,7 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 	region_is_bad(r, out.bad);
 	if (conf->raw) {
 		out.writable = conf->writable;
+		out.offset = conf->offset;
 		return out;
 	}
 	out.unfinished = r->unfinished;

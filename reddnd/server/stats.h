@@ -61,6 +61,7 @@ struct stats_region {
 	char bad[REGION_WHY]; /* why it cannot be served; "": it can */
 	bool raw;
 	bool writable;                /* raw */
+	uint64_t offset;              /* the same: in its file */
 	bool unfinished;              /* a table: its writer died in a move */
 	uint64_t buckets, heap_bytes; /* of a table, as those that follow */
 	uint64_t max_key, max_value;  /* bytes */

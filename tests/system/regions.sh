@@ -169,6 +169,36 @@ reported regions 'all(r["state"] == "serving" for r in d)' || fail "a file that 
 ok "a file that nobody writes to may have two"
 stop_reddnd
 
+# parts of a file
+{
+	head -c 8192 /dev/zero
+	printf '\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0'
+	head -c 4080 /dev/zero
+} >"$memory/parts"
+printf 'program at\nregion words\narg place : offset(1) in words\nread words @ place as le64 -> word\nwrite_imm word -> slot @ 0\n' >"$work/at.rdn"
+parts() # OFFSET LENGTH
+{
+	printf 'control = "%s"; regions = ( { name = "part"; kind = "raw"; path = "%s/parts"; offset = %s; length = %s; } );
+offloads = ( { name = "part"; program = "%s"; region = "part"; } );' "$control" "$memory" "$1" "$2" "$work/at.rdn"
+}
+word() # PLACE: what the NIC reads there
+{
+	on_nic word.log "$REDDN" call --json --timeout 100000 --port "$port" "$address" part "$1"
+}
+start_reddnd "$(parts 8192 16)"
+reported regions 'd[0]["state"] == "serving" and d[0]["bytes"] == 16 and d[0]["offset"] == 8192' ||
+	fail "a part of a file" "$work/ctl.out" "$work/reddnd.log"
+word 0 && grep -q '"0100000000000000' "$work/word.log" || fail "the first word of a part" "$work/word.log"
+word 8 && grep -q '"0200000000000000' "$work/word.log" || fail "the second word of a part" "$work/word.log"
+word 16 && fail "a word behind a part is read" "$work/word.log"
+ok "a part of a file, and nothing behind it"
+stop_reddnd
+start_reddnd "$(parts 8192 4097)"
+reported regions 'd[0]["state"] == "bad" and "it has 12288 bytes, and the part that is served ends at 12289" in d[0]["why"]' ||
+	fail "a part beyond the file" "$work/ctl.out" "$work/reddnd.log"
+ok "a part beyond the file"
+stop_reddnd
+
 # a hole where the file system has no room for it
 if mkdir "$work/full" && mount -t tmpfs -o size=1m none "$work/full" 2>/dev/null; then
 	trap 'end_processes; umount -l "$work/full"; finish' EXIT
