@@ -2,6 +2,7 @@
 #include "libclient/connection.h"
 #include "libclient/handshake.h"
 #include "libclient/public.h"
+#include "libclient/queues.h"
 #include "protocol/token.h"
 #include "protocol/wire.h"
 #include "util/address.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * connection.h - a connection of libreddn: its state, its memory and its queues. connect.c makes one,
- * request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it ended.
+ * connection.h - a connection of libreddn: its state and its memory. connect.c makes one, queues.c has its
+ * queues, request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it
+ * ended.
  *
  * A *request* is what the caller submitted. Its key and cookie stay in struct reddn_request until the caller
  * has the result. Each time the library sends it, it takes the next *number*, and its reply arrives in *slot*
@@ -46,6 +47,7 @@ struct reddn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	struct ibv_qp_ex *qp_ex; /* of id->qp; NULL if its provider has ibv_post_send() only */
 	struct ibv_mr *mr;
 	int epoll;
 
@@ -68,6 +70,9 @@ struct reddn {
 	uint32_t signal_every;
 
 	uint64_t sent, done;        /* numbers sent, numbers completed */
+	uint32_t sent_slot;         /* sent % depth */
+	uint32_t done_slot;         /* done % depth */
+	uint32_t unsignaled;        /* sends since the last one with a completion */
 	uint64_t reclaimed;         /* sends whose WQEs are free again */
 	uint32_t recvs_used;        /* since the last batch was posted */
 	uint32_t busy;              /* requests without a result */
@@ -83,6 +88,12 @@ struct reddn {
 	char errmsg[512];
 };
 
+/** The slot of the number after the one that has @slot. */
+static inline uint32_t reddn_next_slot(const struct reddn *c, uint32_t slot)
+{
+	return slot + 1 == c->info.depth ? 0 : slot + 1;
+}
+
 static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 {
 	return c->area + slot * c->info.slot_size;
@@ -95,15 +106,6 @@ int reddn_requests_init(struct reddn *c);
 int reddn_keys_init(struct reddn *c);
 
 void reddn_requests_deinit(struct reddn *c);
-
-/**
- * Make MR, CQ and QP on the device of c->id, post the receives, and add the descriptors to c->epoll. 0, or
- * -errno and the reason in @err. reddn_close frees what there is.
- */
-int reddn_queues_init(struct reddn *c, char *err, size_t errlen);
-
-/** Post a batch of `depth` receives. 0 or -errno. */
-int reddn_post_receives(struct reddn *c);
 
 /** Milliseconds until @deadline (clock_ms), 0 if it is over. */
 int reddn_time_left(uint64_t deadline);

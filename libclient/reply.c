@@ -26,17 +26,21 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t reques
 	return NULL;
 }
 
+/* The low @bytes bytes of @value, big-endian, and zeros up to eight bytes */
+static uint8_t *put(uint8_t *to, uint64_t value, unsigned bytes)
+{
+	value = htobe64(value << (64 - 8 * bytes));
+	memcpy(to, &value, sizeof(value));
+	return to + bytes;
+}
+
 void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request)
 {
 	struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
-	uint64_t fp = htobe64(p.fp);
 
 	for (int i = 0; i < 2; i++) {
-		uint64_t off = htobe64(p.bucket[i] * sizeof(struct reddn_bucket));
-
-		memcpy(request, (uint8_t *)&fp + 8 - FP, FP);
-		memcpy(request + FP, (uint8_t *)&off + 8 - g->offset_len, g->offset_len);
-		request += FP + g->offset_len;
+		request = put(request, p.fp, FP);
+		request = put(request, p.bucket[i] * sizeof(struct reddn_bucket), g->offset_len);
 	}
 }
 

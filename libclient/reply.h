@@ -30,7 +30,10 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 	return 2u * (uint32_t)(sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len);
 }
 
-/** Write the request for a key, reddn_request_len() bytes. */
+/** Room for the longest request, which reddn_request_build() may write whatever the length is. */
+enum { REDDN_REQUEST_ROOM = 28 };
+
+/** Write the request for a key, reddn_request_len() bytes, and nothing of meaning behind it. */
 void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
 
 enum reddn_reply_state {

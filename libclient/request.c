@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/public.h"
+#include "libclient/queues.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
 #include "util/clock.h"
@@ -23,21 +24,17 @@ static uint8_t *key_of(const struct reddn *c, uint32_t request)
 /* True if the next number has a free slot and a free WQE. */
 static bool can_send(const struct reddn *c)
 {
-	const struct reddn_slot *s = &c->slots[c->sent % c->info.depth];
+	const struct reddn_slot *s = &c->slots[c->sent_slot];
 
 	return s->request == REDDN_NONE && !s->held && c->sent - c->reclaimed < 2u * c->info.depth;
 }
 
 static void send_request(struct reddn *c, uint32_t request)
 {
-	uint64_t slot = c->sent % c->info.depth;
+	uint32_t slot = c->sent_slot;
 	struct reddn_request *q = &c->requests[request];
 	uint8_t *encoded = c->encoded + slot * REDDN_REQUEST_MAX, *mem = reddn_slot_mem(c, slot);
-	struct ibv_sge sge = {.addr = (uintptr_t)encoded, .length = c->info.request_len, .lkey = c->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = c->sent + 1,
-					 .sg_list = &sge,
-					 .num_sge = c->info.request_len ? 1 : 0,
-					 .opcode = IBV_WR_SEND};
+	bool signaled = c->unsignaled + 1 == c->signal_every;
 	int r;
 
 	if (q->raw) {
@@ -48,16 +45,14 @@ static void send_request(struct reddn *c, uint32_t request)
 		memset(mem + REDDN_SLOT_RECORD, 0, 8);
 	}
 	q->before = c->seen;
-	if (c->info.request_len <= c->inline_max)
-		wr.send_flags |= IBV_SEND_INLINE;
-	if (wr.wr_id % c->signal_every == 0)
-		wr.send_flags |= IBV_SEND_SIGNALED;
-	r = ibv_post_send(c->id->qp, &wr, &bad);
-	if (r) {
-		reddn_break(c, -EIO, "cannot post a request: %s", strerror(r));
+	r = reddn_post_request(c, encoded, c->sent + 1, signaled);
+	if (r < 0) {
+		reddn_break(c, -EIO, "cannot post a request: %s", strerror(-r));
 		return;
 	}
 	c->slots[slot].request = request;
+	c->unsignaled = signaled ? 0 : c->unsignaled + 1;
+	c->sent_slot = reddn_next_slot(c, slot);
 	c->sent++;
 }
 
@@ -163,7 +158,7 @@ static int retry(struct reddn *c, uint32_t request, enum reddn_reply_state state
 /* Process the reply of number c->done, which is in its slot. Returns the number of results, 0 or 1. */
 static int reply(struct reddn *c, struct reddn_result *res)
 {
-	uint32_t slot = (uint32_t)(c->done % c->info.depth), request = c->slots[slot].request;
+	uint32_t slot = c->done_slot, request = c->slots[slot].request;
 	struct reddn_request *q = &c->requests[request];
 	const uint8_t *mem = reddn_slot_mem(c, slot);
 	struct reddn_reply got;
@@ -171,6 +166,7 @@ static int reply(struct reddn *c, struct reddn_result *res)
 	int status = 0;
 
 	c->slots[slot].request = REDDN_NONE;
+	c->done_slot = reddn_next_slot(c, slot);
 	c->done++;
 	if (q->raw) {
 		finish(c, request, res, 0);

@@ -184,10 +184,33 @@ static void test_request(void **state)
 				assert_int_equal(a[n], (uint8_t)(p.fp >> (8 * (5 - n))));
 			assert_int_equal(a[6] << 16 | a[7] << 8 | a[8], off);
 		}
-		assert_int_equal(arg[18], 0xaa);
+		assert_int_equal(arg[REDDN_REQUEST_ROOM], 0xaa);
 		assert_true(p.bucket[0] != p.bucket[1]);
 		assert_true(p.bucket[0] < geo.buckets && p.bucket[1] < geo.buckets);
 		assert_int_equal(reddn_hash_other(p.bucket[1], p.fp, geo.buckets), p.bucket[0]);
+	}
+}
+
+/* No byte of a fingerprint is the tag, and those of the hash that are not stay as they are. */
+static void test_fingerprint(void **state)
+{
+	static const uint8_t bytes[] = {
+		0, 1, 0x7f, 0x80, 0xff, REDDN_TABLE_TAG - 1, REDDN_TABLE_TAG, REDDN_TABLE_TAG + 1};
+	enum { N = COUNT(bytes) };
+
+	(void)state;
+	for (unsigned n = 0; n < N * N * N * N * N * N; n++) {
+		uint64_t hash = 0xabcd, fp, rest = n;
+
+		for (int i = 0; i < 6; i++, rest /= N)
+			hash = hash << 8 | bytes[rest % N];
+		fp = reddn_hash_fp(hash);
+		assert_int_equal(fp >> 48, 0);
+		for (int i = 0; i < 48; i += 8) {
+			uint8_t was = (uint8_t)(hash >> i);
+
+			assert_int_equal((uint8_t)(fp >> i), was == REDDN_TABLE_TAG ? (uint8_t)~was : was);
+		}
 	}
 }
 
@@ -228,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_written_again),
 		cmocka_unit_test(test_same_place),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_geometry),
 	};
 

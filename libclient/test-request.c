@@ -5,6 +5,7 @@
  * these words.
  */
 #include "libclient/connection.h"
+#include "libclient/queues.h"
 #include "libclient/reddn-table.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"

@@ -34,12 +34,12 @@ static inline uint64_t reddn_hash_other(uint64_t b, uint64_t fp, uint64_t bucket
 /** The fingerprint in the low bits of a hash. */
 static inline uint64_t reddn_hash_fp(uint64_t hash)
 {
-	uint64_t fp = hash & ((1ull << 48) - 1);
+	uint64_t fp = hash & ((1ull << 48) - 1), low = 0x7f7f7f7f7f7full,
+		 other = fp ^ low / 0x7f * REDDN_TABLE_TAG;
+	uint64_t tags =
+		~(((other & low) + low) | other | low); /* the highest bit of each byte that is the tag */
 
-	for (unsigned i = 0; i < 48; i += 8)
-		if ((fp >> i & 0xff) == REDDN_TABLE_TAG)
-			fp ^= 0xffull << i;
-	return fp;
+	return fp ^ (tags >> 7 & low / 0x7f) * 0xff;
 }
 
 /** The mark, second word of a bucket in use. */

@@ -6,6 +6,7 @@
 
 : "${FAKE_SERVER:?set FAKE_SERVER to the path of the test server}"
 : "${NO_QUEUE_PAIR:?set NO_QUEUE_PAIR to the path of the test client}"
+: "${NO_SEND_OPS_LIB:?set NO_SEND_OPS_LIB to the path of the library of the test}"
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -49,6 +50,7 @@ expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot alloca
 
 serve
 expect "a good server" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
+LD_PRELOAD=$NO_SEND_OPS_LIB expect "a provider without ibv_qp_ex" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
 expect "one key" 1 "not found" "$REDDN" get --timeout 100000 -p "$port" "$address" x 'a key that is longer than any'
 for depth in 1 3 64; do
 	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1

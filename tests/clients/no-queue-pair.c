@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * no-queue-pair HOST PORT - connects with libreddn on a machine whose RDMA device has no queue pair left.
- * Prints the library's error; exit status 2, as for the tools. Part of client-errors.sh.
+ * Prints the library's error; exit status 2, as for the tools. Part of errors.sh.
  */
 #include "libclient/reddn.h"
 
@@ -11,10 +11,9 @@
 #include <stdlib.h>
 
 /* Replaces the function of librdmacm, which fails like this on a full device. */
-int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	(void)id;
-	(void)pd;
 	(void)attr;
 	errno = ENOMEM;
 	return -1;
