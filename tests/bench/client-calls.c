@@ -6,8 +6,8 @@
  *
  * One half of the program traces the other in single steps and counts instructions. The numbers are exact,
  * need no counters of the processor, and do not depend on other work of the machine. The kernel's
- *instructions are not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY, and
- *so has the baseline-server at BASELINE-PORT. Prints a JSON object per line.
+ * instructions are not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY,
+ * and so has the baseline-server at BASELINE-PORT. Prints a JSON object per line.
  */
 #include "libclient/reddn.h"
 #include "tests/bench/ways/link.h"
