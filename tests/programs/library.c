@@ -292,6 +292,52 @@ static void cuckoo_request(struct run *r, uint8_t *slot)
 	slot[0] = 1;
 }
 
+/* ---- memcached-get ---------------------------------------------------------------------------- */
+
+enum { CACHE_BUCKETS = 16, CACHE_ITEMS = 20, CACHE_STEP = 320, CACHE_BYTES = (CACHE_ITEMS + 2) * CACHE_STEP };
+
+/* Where a pointer leads: to one of the items, or to nothing, which is the item at 0 */
+static uint64_t cache_pointer(struct run *r)
+{
+	uint64_t i = run_random(r, CACHE_ITEMS + 1);
+
+	return i ? i * CACHE_STEP + run_random(r, 8) * 8 : 0;
+}
+
+/* The sixth byte is the same in all pointers of memcached, and no part of the offset */
+static void cache_setup(struct run *r)
+{
+	run_fill(r, r->region[1], CACHE_BYTES);
+	memset(r->region[1], 0, CACHE_STEP);
+	run_fill(r, r->region[2], 64);
+	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
+		run_put_le(r->region[0] + i * 8, 8, cache_pointer(r) | 1ull << 40);
+	for (uint64_t at = CACHE_STEP; at < CACHE_BYTES - CACHE_STEP; at += 8)
+		run_put_le(r->region[1] + at + 16, 8, cache_pointer(r) | 1ull << 40);
+}
+
+static void cache_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, CACHE_BUCKETS) * 8, pointer = run_get_le(r->region[0] + at, 5);
+	uint64_t n = r->p->params[0].value, most = r->p->params[1].value;
+
+	run_arg(r, "at", at);
+	memcpy(slot, r->region[2], 64);
+	slot += 64;
+	for (uint64_t i = 0; i < n; i++) {
+		const uint8_t *item = r->region[1] + pointer;
+
+		for (unsigned walk = 0; walk < 3; walk++) {
+			run_put_be(slot + walk * 8, 8, r->c.env.region[1].iova + pointer);
+			if (walk < 2)
+				memcpy(slot + 24 + walk * 24, item + 32, 24);
+		}
+		memcpy(slot + 72, item + 24, most);
+		slot += 72 + most;
+		pointer = run_get_le(item + 16, 5);
+	}
+}
+
 /* ---- counter ---------------------------------------------------------------------------------- */
 
 static void counter_setup(struct run *r)
@@ -491,6 +537,42 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * CUCKOO, HEAP},
 		.setup = cuckoo_setup,
 		.request = cuckoo_request},
+	{.name = "memcached-get, an item",
+		.file = "memcached-get.rdn",
+		.settings = {{"n", 1}, {"most", 250}},
+		.depth = 4,
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.setup = cache_setup,
+		.request = cache_request},
+	{.name = "memcached-get",
+		.file = "memcached-get.rdn",
+		.settings = {{"most", 250}},
+		.depth = 4,
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.setup = cache_setup,
+		.request = cache_request},
+	{.name = "memcached-get, fenced enables",
+		.file = "memcached-get.rdn",
+		.settings = {{"most", 250}},
+		.fenced = true,
+		.depth = 4,
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.setup = cache_setup,
+		.request = cache_request},
+	{.name = "memcached-get, 3 items",
+		.file = "memcached-get.rdn",
+		.settings = {{"n", 3}, {"most", 250}},
+		.depth = 2,
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.setup = cache_setup,
+		.request = cache_request},
+	{.name = "memcached-get, 4 items",
+		.file = "memcached-get.rdn",
+		.settings = {{"n", 4}, {"most", 200}},
+		.depth = 1,
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.setup = cache_setup,
+		.request = cache_request},
 	{.name = "list-walk, 30 nodes",
 		.file = "list-walk.rdn",
 		.settings = {{"n", 30}},

@@ -181,16 +181,16 @@ parts() # OFFSET LENGTH
 	printf 'control = "%s"; regions = ( { name = "part"; kind = "raw"; path = "%s/parts"; offset = %s; length = %s; } );
 offloads = ( { name = "part"; program = "%s"; region = "part"; } );' "$control" "$memory" "$1" "$2" "$work/at.rdn"
 }
-word() # PLACE: what the NIC reads there
+word_is() # PLACE HEX: what the NIC reads there
 {
-	on_nic word.log "$REDDN" call --json --timeout 100000 --port "$port" "$address" part "$1"
+	on_nic word.log "$REDDN" call --json --timeout 100000 --port "$port" "$address" part "$1" && grep -q "\"$2" "$work/word.log"
 }
 start_reddnd "$(parts 8192 16)"
 reported regions 'd[0]["state"] == "serving" and d[0]["bytes"] == 16 and d[0]["offset"] == 8192' ||
 	fail "a part of a file" "$work/ctl.out" "$work/reddnd.log"
-word 0 && grep -q '"0100000000000000' "$work/word.log" || fail "the first word of a part" "$work/word.log"
-word 8 && grep -q '"0200000000000000' "$work/word.log" || fail "the second word of a part" "$work/word.log"
-word 16 && fail "a word behind a part is read" "$work/word.log"
+word_is 0 0100000000000000 || fail "the first word of a part" "$work/word.log"
+word_is 8 0200000000000000 || fail "the second word of a part" "$work/word.log"
+word_is 16 '' && fail "a word behind a part is read" "$work/word.log"
 ok "a part of a file, and nothing behind it"
 stop_reddnd
 start_reddnd "$(parts 8192 4097)"
