@@ -176,6 +176,8 @@ static const char *check_head(const struct ledger_head *head)
 		return "its slots are of another size";
 	if (head->nlisteners > LEDGER_LISTENERS)
 		return "it has too many listeners";
+	if (head->nrequests > LEDGER_REQUESTS)
+		return "it has too many requests";
 	if (head->generation == 0 || head->last_session >= MAX_NUMBER)
 		return "it counts what there cannot be";
 	if (!is_name(head->device, sizeof(head->device)))

@@ -23,8 +23,10 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 3,
+	LEDGER_VERSION = 4,
 	LEDGER_LISTENERS = 16,
+	LEDGER_REQUESTS = 512,
+	LEDGER_EVENT = 384,  /* bytes */
 	LEDGER_OBJECTS = 32, /* of a slot */
 	LEDGER_WINDOWS = 8,  /* of a session */
 	LEDGER_VERDICTS = 16,
@@ -49,6 +51,11 @@ struct ledger_head {
 	uint64_t arena_bytes;
 	uint64_t last_session; /* number */
 	char device[64];
+	/* Where the connection manager stores an event, so that a request that was read is in the ledger */
+	uint8_t event[LEDGER_EVENT];
+	uint32_t nrequests;                 /* places that have been used */
+	uint32_t requests[LEDGER_REQUESTS]; /* ids of connections that nobody has answered; LEDGER_NO_ID: none
+					     */
 };
 
 enum ledger_state { LEDGER_FREE, LEDGER_BUILDING, LEDGER_LIVE, LEDGER_ENDING };

@@ -205,26 +205,56 @@ void ledger_set_last_session(struct ledger *l, uint64_t number)
 		__atomic_store_n(&l->head->last_session, number, __ATOMIC_RELEASE);
 }
 
-int ledger_add_listener(struct ledger *l, uint32_t id)
+/* Lists of ids: a place that was used is used again, and *@n only grows */
+
+static bool add_id(uint32_t *ids, uint32_t *n, uint32_t max, uint32_t id)
 {
-	for (uint32_t i = 0; i < l->head->nlisteners; i++) {
-		if (l->head->listeners[i] == LEDGER_NO_ID) {
-			store(&l->head->listeners[i], id);
-			return 0;
+	for (uint32_t i = 0; i < *n; i++) {
+		if (ids[i] == LEDGER_NO_ID) {
+			store(&ids[i], id);
+			return true;
 		}
 	}
-	if (l->head->nlisteners == LEDGER_LISTENERS)
-		return -ENOSPC;
-	l->head->listeners[l->head->nlisteners] = id;
-	store(&l->head->nlisteners, l->head->nlisteners + 1);
-	return 0;
+	if (*n == max)
+		return false;
+	ids[*n] = id;
+	store(n, *n + 1);
+	return true;
+}
+
+static void remove_id(uint32_t *ids, uint32_t n, uint32_t id)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (ids[i] == id)
+			store(&ids[i], LEDGER_NO_ID);
+}
+
+int ledger_add_listener(struct ledger *l, uint32_t id)
+{
+	return add_id(l->head->listeners, &l->head->nlisteners, LEDGER_LISTENERS, id) ? 0 : -ENOSPC;
 }
 
 void ledger_remove_listener(struct ledger *l, uint32_t id)
 {
-	for (uint32_t i = 0; i < l->head->nlisteners; i++)
-		if (l->head->listeners[i] == id)
-			store(&l->head->listeners[i], LEDGER_NO_ID);
+	remove_id(l->head->listeners, l->head->nlisteners, id);
+}
+
+void ledger_add_request(struct ledger *l, uint32_t id)
+{
+	add_id(l->head->requests, &l->head->nrequests, LEDGER_REQUESTS, id);
+}
+
+void ledger_remove_request(struct ledger *l, uint32_t id)
+{
+	remove_id(l->head->requests, l->head->nrequests, id);
+}
+
+bool ledger_has_request(const struct ledger *l, uint32_t id)
+{
+	for (uint32_t i = 0; i < l->head->nrequests; i++)
+		if (l->head->requests[i] == id)
+			return true;
+	return false;
 }
 
 /* ---- slots ---- */

@@ -41,6 +41,12 @@ int ledger_add_listener(struct ledger *ledger, uint32_t id);
 /** Before it is destroyed: its id may be that of a connection right after that. */
 void ledger_remove_listener(struct ledger *ledger, uint32_t id);
 
+/** A connection that waits for an answer: from right after its request was read to right before it is
+ * destroyed, or right after it was accepted. If there is no room it is not in the ledger. */
+void ledger_add_request(struct ledger *ledger, uint32_t id);
+void ledger_remove_request(struct ledger *ledger, uint32_t id); /* fine if it is not there */
+bool ledger_has_request(const struct ledger *ledger, uint32_t id);
+
 /** A slot that is BUILDING, or NULL: all are in use. */
 struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
 void ledger_live(struct ledger_slot *slot);

@@ -285,6 +285,27 @@ static void listeners(void **state)
 }
 
 /* A daemon has room for many more sessions than it has, and that costs nothing. */
+static void requests(void **state)
+{
+	struct daemon d = begin();
+
+	(void)state;
+	assert_false(ledger_has_request(d.ledger, 0));
+	for (uint32_t id = 0; id < LEDGER_REQUESTS; id++)
+		ledger_add_request(d.ledger, id);
+	assert_true(ledger_has_request(d.ledger, LEDGER_REQUESTS - 1));
+	ledger_add_request(
+		d.ledger, LEDGER_REQUESTS); /* no room: nobody is worse off than without the ledger */
+	assert_false(ledger_has_request(d.ledger, LEDGER_REQUESTS));
+	ledger_remove_request(d.ledger, 5);
+	assert_false(ledger_has_request(d.ledger, 5));
+	ledger_remove_request(d.ledger, 5);
+	ledger_add_request(d.ledger, LEDGER_REQUESTS);
+	assert_true(ledger_has_request(d.ledger, LEDGER_REQUESTS));
+	ledger_view_free(load(&d));
+	ledger_free(d.ledger);
+}
+
 static void unused_slots_take_no_memory(void **state)
 {
 	struct ledger_view *v;
@@ -323,6 +344,11 @@ static void used_beyond(struct daemon *d)
 static void listeners_beyond(struct daemon *d)
 {
 	ledger_head(d->ledger)->nlisteners = LEDGER_LISTENERS + 1;
+}
+
+static void requests_beyond(struct daemon *d)
+{
+	ledger_head(d->ledger)->nrequests = LEDGER_REQUESTS + 1;
 }
 
 static void no_device(struct daemon *d)
@@ -475,6 +501,7 @@ static void refusals(void **state)
 		{wrong_version, "it is of another version"},
 		{used_beyond, "its slots are of another size"},
 		{listeners_beyond, "it has too many listeners"},
+		{requests_beyond, "it has too many requests"},
 		{no_device, "it names no device"},
 		{state_unknown, "a slot is in no known state"},
 		{kind_unknown, "a slot is of no known kind"},
@@ -542,6 +569,7 @@ int main(void)
 		cmocka_unit_test(inherited),
 		cmocka_unit_test(not_a_file_of_ours),
 		cmocka_unit_test(listeners),
+		cmocka_unit_test(requests),
 		cmocka_unit_test(unused_slots_take_no_memory),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(cut_off),

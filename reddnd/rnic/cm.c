@@ -71,6 +71,7 @@ struct rnic_conn {
 	struct rnic_cm *cm;
 	uint32_t id;
 	bool accepted;
+	bool recorded; /* in the ledger, as one that waits for an answer */
 	char peer[80];
 	const char *device;
 	struct rnic_ucm_route route;
@@ -342,11 +343,40 @@ static int move_here(struct rnic_cm *cm, uint32_t id)
 	return r;
 }
 
+static void *event_room(struct rnic_cm *cm)
+{
+	return cm->ledger ? ledger_head(cm->ledger)->event : NULL;
+}
+
+/* It was in the ledger from when it was read, as the last event */
+static void record_request(struct rnic_cm *cm, uint32_t id)
+{
+	if (!cm->ledger)
+		return;
+	ledger_add_request(cm->ledger, id);
+	rnic_ucm_forget_request(event_room(cm));
+}
+
+/* Before its id can be that of another */
+static void forget_request(struct rnic_cm *cm, uint32_t id)
+{
+	if (cm->ledger)
+		ledger_remove_request(cm->ledger, id);
+}
+
+static void destroy_request(struct rnic_cm *cm, uint32_t id, const void *data, size_t size)
+{
+	rnic_ucm_reject(cm->fd, id, data, size);
+	forget_request(cm, id);
+	rnic_ucm_destroy_id(cm->fd, id);
+}
+
 static void new_request(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
 	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
 	int r = -ENOMEM;
 
+	record_request(cm, event->id);
 	move_here(cm, event->id); /* unless it is here, as are those that came to this process */
 	if (conn) {
 		conn->cm = cm;
@@ -354,10 +384,10 @@ static void new_request(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 		r = describe_client(conn);
 	}
 	if (r < 0) {
-		rnic_ucm_reject(cm->fd, event->id, NULL, 0);
-		rnic_ucm_destroy_id(cm->fd, event->id);
+		destroy_request(cm, event->id, NULL, 0);
 		return;
 	}
+	conn->recorded = true;
 	cm->ops->request(cm->arg, steal_ptr(&conn), event->data, event->size);
 }
 
@@ -392,7 +422,7 @@ static void run_callback(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 int rnic_cm_dispatch(struct rnic_cm *cm)
 {
 	struct rnic_ucm_event event;
-	int r = rnic_ucm_next_event(cm->fd, &event);
+	int r = rnic_ucm_next_event(cm->fd, event_room(cm), &event);
 
 	if (r > 0)
 		run_callback(cm, &event);
@@ -438,11 +468,41 @@ int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struc
 	conn->cm = cm;
 	conn->id = id;
 	conn->accepted = true;
+	conn->recorded = ledger_has_request(cm->ledger, id);
 	snprintf(conn->peer, sizeof(conn->peer), "an unknown address");
 	if (rnic_ucm_query_route(cm->fd, id, &conn->route) == 0)
 		describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
 	*out = steal_ptr(&conn);
 	return 0;
+}
+
+/* A connection that is here goes on, whatever is in the list: it cannot be moved once more */
+static unsigned refuse_old(struct rnic_cm *cm, uint32_t id, const void *data, size_t size)
+{
+	if (move_here(cm, id) < 0)
+		return 0;
+	destroy_request(cm, id, data, size);
+	return 1;
+}
+
+unsigned rnic_cm_refuse_old(struct rnic_cm *cm, const void *data, size_t size)
+{
+	struct ledger_head *head = ledger_head(cm->ledger);
+	unsigned refused = 0;
+	uint32_t last;
+
+	if (rnic_ucm_last_request(event_room(cm), &last))
+		refused += refuse_old(cm, last, data, size);
+	for (uint32_t i = 0; i < head->nrequests; i++) {
+		uint32_t id = head->requests[i];
+
+		if (id == LEDGER_NO_ID)
+			continue;
+		refused += refuse_old(cm, id, data, size);
+		ledger_remove_request(cm->ledger, id);
+	}
+	rnic_ucm_forget_request(event_room(cm));
+	return refused;
 }
 
 /* Events are in order, so those that are there after so many have all come to this process */
@@ -452,7 +512,7 @@ int rnic_cm_leave_old(struct rnic_cm *cm)
 	int r = 1;
 
 	for (; r > 0 && cm->unread; cm->unread--) {
-		r = rnic_ucm_next_event(cm->fd, &event);
+		r = rnic_ucm_next_event(cm->fd, event_room(cm), &event);
 		if (r > 0)
 			run_callback(cm, &event);
 	}
@@ -584,6 +644,13 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 	return rnic_qp_connect(qp, &path);
 }
 
+static void answered(struct rnic_conn *conn)
+{
+	if (conn->recorded)
+		forget_request(conn->cm, conn->id);
+	conn->recorded = false;
+}
+
 int rnic_conn_accept(
 	struct rnic_conn *conn, uint64_t number, const struct rnic_qp *qp, const void *data, size_t size)
 {
@@ -592,6 +659,8 @@ int rnic_conn_accept(
 	assert(number && !(number & LISTENER) && !conn->accepted);
 	r = rnic_ucm_accept(conn->cm->fd, conn->id, number, qp->qpn, data, size);
 	conn->accepted = r == 0;
+	if (conn->accepted)
+		answered(conn);
 	return r;
 }
 
@@ -609,8 +678,18 @@ void rnic_conn_disconnect(struct rnic_conn *conn)
 	conn->accepted = false;
 }
 
+/* The kernel refuses to reject what is connected (cm.c, cm_send_rej_locked) */
+bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size)
+{
+	bool refused = conn->recorded && rnic_ucm_reject(conn->cm->fd, conn->id, data, size) == 0;
+
+	answered(conn);
+	return refused;
+}
+
 void rnic_conn_free(struct rnic_conn *conn)
 {
+	answered(conn);
 	rnic_ucm_destroy_id(conn->cm->fd, conn->id);
 	free(conn);
 }

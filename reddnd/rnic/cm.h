@@ -37,6 +37,12 @@ void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 void rnic_cm_inherit(struct rnic_cm *cm, const int *old, unsigned n);
 /** The same of connection @id, whose events carry @number. -ENOENT: it has ended with its daemon. -ENOMEM. */
 int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struct rnic_conn **conn);
+/** The daemon before this one may have died before it answered the connection: refuses it then, with at most
+ * 148 bytes of private data. False: it is connected, or was answered. */
+bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size);
+/** All connections that go on are here: refuses those whose requests daemons before this one have read, and
+ * have not answered. Returns their number. */
+unsigned rnic_cm_refuse_old(struct rnic_cm *cm, const void *data, size_t size);
 /**
  * All connections that go on are here: runs the callbacks of all events that came before this process did,
  * then closes the old files. What is left in them ends. A negative errno only if the channel itself failed.

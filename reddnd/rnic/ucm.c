@@ -111,21 +111,39 @@ int rnic_ucm_migrate_id(int fd, int from, uint32_t id)
 	return COMMAND(fd, MIGRATE_ID, cmd, sizeof(resp));
 }
 
-int rnic_ucm_next_event(int fd, struct rnic_ucm_event *event)
-{
-	struct rdma_ucm_event_resp resp = {0};
-	const struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
-	/* As of Linux 5.10; older ones take any longer answer, too */
-	int r = COMMAND(fd, GET_EVENT, cmd, sizeof(resp));
+_Static_assert(sizeof(struct rdma_ucm_event_resp) <= RNIC_UCM_ROOM, "an event has room");
 
+int rnic_ucm_next_event(int fd, void *room, struct rnic_ucm_event *event)
+{
+	struct rdma_ucm_event_resp own, *resp = room ? room : &own;
+	const struct rdma_ucm_get_event cmd = {.response = (uintptr_t)resp};
+	int r;
+
+	/* As of Linux 5.10; older ones take any longer answer, too */
+	r = COMMAND(fd, GET_EVENT, cmd, sizeof(*resp));
 	if (r < 0)
 		return r == -EAGAIN ? 0 : r;
-	*event = (struct rnic_ucm_event){.type = resp.event, .uid = resp.uid, .id = resp.id};
-	if (resp.event == RNIC_UCM_CONNECT_REQUEST) {
-		event->size = resp.param.conn.private_data_len;
-		memcpy(event->data, resp.param.conn.private_data, event->size);
+	*event = (struct rnic_ucm_event){.type = resp->event, .uid = resp->uid, .id = resp->id};
+	if (resp->event == RNIC_UCM_CONNECT_REQUEST) {
+		event->size = resp->param.conn.private_data_len;
+		memcpy(event->data, resp->param.conn.private_data, event->size);
 	}
 	return 1;
+}
+
+bool rnic_ucm_last_request(const void *room, uint32_t *id)
+{
+	const struct rdma_ucm_event_resp *resp = room;
+
+	*id = resp->id;
+	return resp->event == RNIC_UCM_CONNECT_REQUEST;
+}
+
+void rnic_ucm_forget_request(void *room)
+{
+	struct rdma_ucm_event_resp *resp = room;
+
+	__atomic_store_n(&resp->event, UINT32_MAX, __ATOMIC_RELEASE);
 }
 
 int rnic_ucm_query_route(int fd, uint32_t id, struct rnic_ucm_route *route)

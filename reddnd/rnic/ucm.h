@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** enum rdma_cm_event_type of <rdma/rdma_cma.h>, which cannot be included with <rdma/rdma_user_cm.h> */
@@ -57,8 +58,18 @@ struct rnic_ucm_event {
 	size_t size; /* of the private data */
 };
 
-/** 1, or 0 when there is no event. */
-int rnic_ucm_next_event(int fd, struct rnic_ucm_event *event);
+enum { RNIC_UCM_ROOM = 384 };
+
+/**
+ * 1, or 0 when there is no event. @room: RNIC_UCM_ROOM bytes, aligned to 8, where the kernel stores the event
+ * before it forgets it (ucma.c, ucma_get_event): in a file, it is not lost when this process dies. NULL:
+ * none.
+ */
+int rnic_ucm_next_event(int fd, void *room, struct rnic_ucm_event *event);
+/** True: the last event in @room was a CONNECT_REQUEST, and nobody has called rnic_ucm_forget_request(). @id:
+ * of the new connection. */
+bool rnic_ucm_last_request(const void *room, uint32_t *id);
+void rnic_ucm_forget_request(void *room);
 
 struct rnic_ucm_route {
 	uint64_t node_guid;              /* big-endian; 0: the id belongs to no device */

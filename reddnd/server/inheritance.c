@@ -181,15 +181,28 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	return "the server was restarted, and its queues are not as they should be";
 }
 
+/* What a client gets that was being admitted when the daemon died */
+static struct reddn_wire_rej refusal(void)
+{
+	struct reddn_wire_rej rej;
+
+	request_refuse(&rej, REDDN_REJ_SHUTDOWN, 0,
+		"the server was restarted before it had answered; connect again");
+	return rej;
+}
+
 /* True: it goes on */
 static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
 	const struct ledger_session *l = &slot->session;
 	const char *why = session_obstacle(slot, generation_offload(d->acceptor.generation, l->offload));
+	const struct reddn_wire_rej rej = refusal();
 	struct session_client client = {0};
 
 	if (rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &client.conn) < 0) {
 		why = "its connection ended while no daemon ran";
+	} else if (rnic_conn_refuse_inherited(client.conn, &rej, sizeof(rej))) {
+		why = "the server was restarted before it had answered";
 	} else if (!why) {
 		client.peer = rnic_conn_peer(client.conn);
 		memcpy(client.address, l->address, sizeof(client.address));
@@ -213,8 +226,9 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant **tenants)
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
+	const struct reddn_wire_rej rej = refusal();
 	struct ledger_slot *slot = NULL;
-	unsigned adopted = 0, ended = 0;
+	unsigned adopted = 0, ended = 0, refused;
 	int r;
 
 	in->tenants = tenants;
@@ -224,6 +238,7 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 		else
 			ended++;
 	}
+	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = dispatch_serve_adopted(d);
 	if (r >= 0)
 		r = rnic_cm_leave_old(d->cm);
@@ -233,6 +248,8 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 	sweep_unclaimed(d, ledger, LEDGER_WINDOW);
 	sweep_unclaimed(d, ledger, LEDGER_TENANT);
 	ledger_head(ledger)->failed = 0;
+	if (refused)
+		log_notice("%u clients that the daemon before this one was admitting are refused", refused);
 	log_notice("%u sessions of the daemon before this one go on, %u have ended", adopted, ended);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static const struct ib_uverbs_attr *attrs_of(const struct nic_call *call, unsigned *n)
@@ -287,6 +288,25 @@ const void *nic_call_attr(const struct nic_call *call, unsigned i)
 		if (attrs[k].len > sizeof(attrs[k].data))
 			pos += attrs[k].len;
 	return call->data + pos;
+}
+
+void call_store_remotely(const struct nic_call *call)
+{
+	uint8_t *p = call->stores;
+
+	for (uint64_t i = 0; i < call->nstores; i++) {
+		struct softcx_store store;
+		struct iovec from, to;
+
+		memcpy(&store, p, sizeof(store));
+		p += sizeof(store);
+		if (store.fd >= 0)
+			continue;
+		from = (struct iovec){p, store.len};
+		to = (struct iovec){(void *)(uintptr_t)store.va, store.len};
+		process_vm_writev(call->pid, &from, 1, &to, 1, 0);
+		p += (store.len + 7) & ~7U;
+	}
 }
 
 /* Appends a store that BODY bytes follow. Clears them, and points *AT at them. */

@@ -51,6 +51,9 @@ struct nic_call *call_new(const struct files *files, pid_t pid, const struct sof
 	const void *bytes, size_t size);
 void call_free(struct nic_call *call); /* NULL is fine */
 
+/** Stores into the memory of the process, which is about to die and will not read its reply. Without
+ * descriptors; what process_vm_writev(2) does not reach is left as it is. */
+void call_store_remotely(const struct nic_call *call);
 /** Forgets stores of a run that ended with NIC_AGAIN. */
 void call_restart(struct nic_call *call);
 

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,8 +234,15 @@ static bool killed(const struct channel *ch, enum kill_moment moment, uint32_t o
 {
 	const struct file *file = ch->file;
 
-	return file->files->kills && op != SOFTCX_MMAP &&
-	       kills_meet(file->files->kills, moment, ch->pid, file->program);
+	if (!file->files->kills || op == SOFTCX_MMAP ||
+		!kills_meet(file->files->kills, moment, file->program))
+		return false;
+	if (moment == KILL_AFTER)
+		call_store_remotely(ch->call);
+	if (kill(ch->pid, SIGKILL) < 0)
+		fprintf(stderr, "softcx-nic: process %d cannot be killed: %s\n", (int)ch->pid,
+			strerror(errno));
+	return true;
 }
 
 static int64_t handle(struct channel *ch, struct nic_call *call, int *map_fd, uint64_t *map_offset)

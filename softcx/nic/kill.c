@@ -2,8 +2,6 @@
 #include "softcx/nic/kill.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 int kills_add(struct kills *kills, const struct kill_fault *fault)
@@ -36,14 +34,12 @@ static bool strikes(struct kill_fault *f, const char *program)
 	return true;
 }
 
-bool kills_meet(struct kills *kills, enum kill_moment moment, pid_t pid, const char *program)
+bool kills_meet(struct kills *kills, enum kill_moment moment, const char *program)
 {
-	bool dead = false;
+	bool strike = false;
 
 	for (unsigned i = 0; i < kills->n; i++)
 		if (kills->fault[i].moment == moment && strikes(&kills->fault[i], program))
-			dead = true;
-	if (dead && kill(pid, SIGKILL) < 0)
-		fprintf(stderr, "softcx-nic: process %d cannot be killed: %s\n", (int)pid, strerror(errno));
-	return dead;
+			strike = true;
+	return strike;
 }

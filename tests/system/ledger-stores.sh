@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon is killed at its n-th store into the ledger: while clients come and go and the configuration is read again, and while it
+# takes over. Who was served goes on, who was being admitted is served or refused with a reason, and afterwards the NIC and the arena
+# have what the ledger names and nothing else.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs "${recycling[@]}"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
+: "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
+# how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.
+step=${TEST_STEP:-211}
+background_limit=${TEST_SECONDS:-900}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+printf 'alice\twonder\n' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+control = "$work/control";
+programs = "$programs";
+arena = "16M";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
+offloads = (
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
+  { name = "armed"; program = "hash-get"; region = "t"; } );
+END
+
+# struct control of ledger-stores.c: at, after, stores
+arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
+{
+	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQ", int(sys.argv[2]), sys.argv[1] == "after", 0))' "$1" "$2" \
+		1<>"$work/stores"
+}
+
+struck() # true if it has died; none dies any more
+{
+	local at
+
+	at=$(od -An -t u8 -N 8 "$work/stores")
+	arm before 0
+	((at == 0))
+}
+
+daemon() # prints its process id
+{
+	pgrep -P "$(program_of "$run")"
+}
+
+taken_over() # N: so many daemons have gone on with what was left
+{
+	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
+}
+
+ctl() # COMMAND EXPRESSION: of python, of its answer d
+{
+	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
+}
+
+excess() # what there is and the ledger does not name, of all programs
+{
+	local arena
+
+	arena=$(ctl status 'd["arena_used"]') || return
+	"$SOFTCX" status --json >"$work/status.json"
+	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" count "$work/status.json" "$arena" 2>"$work/count.err"
+}
+
+# The daemon has the one client, and what its ledger names
+as_it_was()
+{
+	excess >"$work/excess"
+	cmp -s "$work/excess" "$work/others" && [[ $(ctl clients 'len(d)') == 1 ]]
+}
+
+client() # OFFLOAD WHAT: it is answered, or refused because the daemon died meanwhile
+{
+	local rc=0
+
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" "$1" alice || rc=$?
+	[[ $rc -eq 0 && $(cat "$work/get.log") == wonder ]] && return
+	grep -q 'refused by the server: the server was restarted before it had answered' "$work/get.log" ||
+		fail "$2: the client is neither answered nor refused with a reason: status $rc" "$work/get.log" "$work/run.log"
+	refused=$((refused + 1))
+}
+
+start_nic
+arm before 0
+# shellcheck disable=SC2016 # expanded by that shell
+background run.log env "LIB=$LEDGER_STORES_LIB" "LEDGER_STORES=$work/stores" \
+	"$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+run=$child
+server_ready "$run" reddnd run.log reddnd_listens
+background steady.log "$REDDN" ping --port "$port" --timeout 100000 --interval 20 --count 1000000000 "$address" kept
+steady=$child
+until_true grep -q 'client .*, offload kept' "$work/run.log" || fail "the client is not served" "$work/steady.log" "$work/run.log"
+
+overs=0
+refused=0
+take_over() # WHAT: one more daemon has taken over, and has what the second one had
+{
+	overs=$((overs + 1))
+	until_true taken_over $overs || fail "$1: nobody takes over" "$work/run.log"
+	until_true as_it_was || fail "$1: there are objects or bytes that are not in the ledger" "$work/run.log" "$work/others" "$work/excess"
+	alive "$steady" || fail "$1: the client that was served is not" "$work/steady.log" "$work/run.log"
+}
+
+kill -9 "$(daemon)"
+overs=1
+until_true taken_over 1 || fail "nobody takes over" "$work/run.log"
+until_true ctl status 'd["arena_used"]' || fail "it does not answer" "$work/ctl.err" "$work/run.log"
+excess >"$work/others"
+grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger names" "$work/others" "$work/count.err"
+
+for when in before after; do
+	points=0
+	for ((n = 1; ; n += step / 3 + 1)); do
+		arm $when "$n"
+		kill -9 "$(daemon)"
+		take_over "$when store $n of taking over"
+		struck || break
+		points=$((points + 1))
+	done
+	[[ $points -gt 1 ]] || fail "taking over has fewer than $n stores" "$work/run.log"
+	ok "$when: killed at $points of $n stores of taking over"
+done
+
+for when in before after; do
+	points=0
+	for ((n = 2; ; n += step)); do
+		arm $when "$n"
+		client kept "$when store $n of serving"
+		kill -HUP "$(daemon)" 2>/dev/null
+		client armed "$when store $n of serving"
+		struck || break
+		take_over "$when store $n of serving"
+		points=$((points + 1))
+	done
+	[[ $points -gt 1 ]] || fail "serving has fewer than $n stores" "$work/run.log"
+	ok "$when: killed at $points of $n stores while clients come and go"
+done
+ok "$refused clients were refused with the reason"
+
+kill "$run"
+expect_exit "$run" reddnd-run run.log
+wait "$steady"
+done_testing
