@@ -166,6 +166,16 @@ int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t o
 	return r;
 }
 
+int rnic_devx_query(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size)
+{
+	struct call c = call_of(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY);
+
+	add_handle(&c, MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, handle);
+	add_in(&c, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, in, in_size);
+	add_out(&c, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, out, out_size);
+	return run_command(fd, &c, out);
+}
+
 int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size)
 {
 	struct call c = call_of(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY);

@@ -38,6 +38,7 @@ int rnic_devx_list(int fd, enum rnic_devx_type type, uint32_t handles[static RNI
 
 /** @in, @out: mailboxes. *@handle: what the other calls name the object by. */
 int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle);
+int rnic_devx_query(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
 int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
 
 /** Memory that commands name as *@id. Firmware gets it in pages of @page bytes. The device writes

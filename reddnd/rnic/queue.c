@@ -432,6 +432,24 @@ static int modify(struct rnic_qp *qp, enum prm_opcode op, uint8_t *in, size_t in
 		     : 0;
 }
 
+/* QPC.state, Linux include/linux/mlx5/qp.h (enum mlx5_qp_state) */
+enum { STATE_SQ_ERROR = 4, STATE_ERROR = 6 };
+
+int rnic_qp_is_broken(const struct rnic_qp *qp)
+{
+	uint8_t in[PRM_SIZE_query_qp_in] = {0}, out[PRM_SIZE_query_qp_out] = {0};
+	unsigned state;
+	int r;
+
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_QP);
+	prm_set(in, PRM_in_objn, qp->qpn);
+	r = rnic_devx_query(qp->dev->ctx->cmd_fd, qp->handle, in, sizeof(in), out, sizeof(out));
+	if (r < 0)
+		return r;
+	state = (unsigned)prm_get(out + PRM_query_qp_out_qpc_byte, PRM_qpc_state);
+	return state == STATE_ERROR || state == STATE_SQ_ERROR;
+}
+
 static void set_access(uint8_t *qpc, const struct rnic_device *dev, bool remote)
 {
 	prm_set(qpc, PRM_qpc_rre, remote);

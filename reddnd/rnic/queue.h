@@ -119,6 +119,8 @@ int rnic_qp_connect_local(struct rnic_qp *qp, uint32_t peer, unsigned rd_atomic)
  * be of another device, or @qp itself. @peer needs the same call with @qp.
  */
 int rnic_qp_connect_by_address(struct rnic_qp *qp, const struct rnic_qp *peer, unsigned rd_atomic);
+/** 1: it is in an error state and executes nothing; 0: it is not. -errno of the device, not logged. */
+int rnic_qp_is_broken(const struct rnic_qp *qp);
 /** Moves @qp to the error state: it executes nothing more, and posted WQEs are flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
 /** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. */

@@ -357,5 +357,13 @@ int session_look(struct session *s, struct verdict *v)
 		session_fault(s, part, &cqe, v);
 		return 1;
 	}
+	for (unsigned part = 0; part <= SESSION_RECYCLER; part++) {
+		const struct rnic_qp *qp = session_qp(s, part);
+
+		if (!qp || rnic_qp_is_broken(qp) <= 0)
+			continue;
+		verdict_set(v, VERDICT_QUEUE, true, "queue pair %#x broke while no daemon ran", qp->qpn);
+		return 1;
+	}
 	return 0;
 }

@@ -34,7 +34,8 @@ int session_adopt(struct session **s, struct ledger_slot *slot, const struct ses
 	const struct offload *o, const char *foreign, struct tenant *t, const struct session_client *client,
 	uint64_t now_us);
 
-/** Looks for an error in its queues that nobody had an event of. Positive: @v describes it. */
+/** Looks for an error in its queues that nobody had an event of: error CQEs, and then queue pairs that are
+ * broken without one. Positive: @v describes it. */
 int session_look(struct session *s, struct verdict *v);
 
 #endif

@@ -306,6 +306,13 @@ struct rnic_cq *session_cq(struct session *s, unsigned part)
 	return s->queues.layout.recycled && part == SESSION_REPLIES ? &s->recycler.reply_cq : NULL;
 }
 
+const struct rnic_qp *session_qp(const struct session *s, unsigned part)
+{
+	if (part < s->offload->img->nqueues)
+		return &s->queues.qp[part];
+	return s->queues.layout.recycled && part == SESSION_RECYCLER ? &s->recycler.qp : NULL;
+}
+
 uint32_t session_qpn(const struct session *s, unsigned part)
 {
 	if (part == SESSION_LOOP)

@@ -33,6 +33,8 @@ void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */
 struct rnic_cq *session_cq(struct session *s, unsigned part);
+/** The queue pair of queue @part, or of the recycler; NULL: there is none. */
+const struct rnic_qp *session_qp(const struct session *s, unsigned part);
 /** The QPN of queue @part. */
 uint32_t session_qpn(const struct session *s, unsigned part);
 

@@ -109,7 +109,7 @@ void raw_sign(struct raw_client *c, const struct token_key *key)
 	token_make(key, &c->req, &ends, (uint64_t)time(NULL), c->req.token);
 }
 
-int raw_connect(struct raw_client *c, const void *data, size_t size)
+void raw_ask(struct raw_client *c, const void *data, size_t size)
 {
 	struct rdma_conn_param param = {.private_data = data,
 		.private_data_len = (uint8_t)size,
@@ -117,6 +117,11 @@ int raw_connect(struct raw_client *c, const void *data, size_t size)
 		.retry_count = 7};
 
 	raw_need(rdma_connect(c->id, &param) == 0, "connect");
+}
+
+int raw_connect(struct raw_client *c, const void *data, size_t size)
+{
+	raw_ask(c, data, size);
 	return raw_event(c, RAW_PATIENCE_MS);
 }
 

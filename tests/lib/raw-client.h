@@ -47,6 +47,8 @@ void raw_finish(struct raw_client *c);
 struct token_ends raw_ends(const struct raw_client *c);
 void raw_sign(struct raw_client *c, const struct token_key *key);
 
+/** Sends a request with @size bytes of private data at @data, and does not wait for the answer. */
+void raw_ask(struct raw_client *c, const void *data, size_t size);
 /** Connects with @size bytes of private data at @data. Returns the event that answers, or -1 without one. */
 int raw_connect(struct raw_client *c, const void *data, size_t size);
 /** Connects with @c->req. Ends the program unless the server accepts. */

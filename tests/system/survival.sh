@@ -10,6 +10,7 @@ needs "${recycling[@]}"
 : "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
+: "${GAP_CLIENTS:?set GAP_CLIENTS to the path of the test client}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
 step=${TEST_STEP:-137}
 # that clients stay, at most: a test that takes longer fails
@@ -172,12 +173,19 @@ ok "nothing of them is left over, and limits that an operator set are in force"
 
 # ---- killed while clients come and go -----------------------------------------------------
 
-scenario() # clients come and go, one of them in vain; the configuration is read again. Any of them may be refused
+comes() # WHAT OFFLOAD KEY: a client is answered, or refused with a reason
 {
-	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" kept 'key 1'
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" "$2" "$3" && return
+	grep -q 'refused by the server: ' "$work/get.log" ||
+		fail "$1: a client of $2 is neither answered nor refused with a reason" "$work/get.log" "$work/run.log"
+}
+
+scenario() # WHAT: clients come and go, one of them in vain; the configuration is read again
+{
+	comes "$1" kept 'key 1'
 	kill -HUP "$(daemon)" 2>/dev/null
-	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" armed 'key 2'
-	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" nothing 'key 3'
+	comes "$1" armed 'key 2'
+	comes "$1" nothing 'key 3'
 }
 
 for moment in kill-before kill-after; do
@@ -185,7 +193,7 @@ for moment in kill-before kill-after; do
 	for ((n = 1; ; n += step / 2 + 1)); do
 		count
 		arm $moment "$n"
-		scenario
+		scenario "$moment, call $n of serving"
 		struck || break
 		overs=$((overs + 1))
 		until_true taken_over $overs || fail "$moment, call $n of serving: nobody takes over" "$work/run.log"
@@ -211,35 +219,51 @@ dead() # PID: it has ended, whether or not its parent knows
 	[[ ! -e /proc/$1 || $(awk '{ print $3 }' "/proc/$1/stat") == Z ]]
 }
 
-connecting() # each of them has an id, and so has its request, which waits
-{
-	[[ $(object ids) -ge $((idle + 2 * comers - 1)) ]]
-}
 
+in_the_gap=()
+for offload in kept armed; do
+	background "gap.$offload" "$GAP_CLIENTS" "$address" "$port" $offload there "$work/gap"
+	in_the_gap+=("$child")
+	until_true grep -q connected "$work/gap.$offload" || fail "the clients of $offload are not served" "$work/gap.$offload" "$work/run.log"
+done
 bench leaver.log kept --seconds "$seconds"
 leaver=$child
-until_true has_clients 3 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
+until_true has_clients 9 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
 supervisor=$(program_of "$run")
 kill -STOP "$supervisor"
 old=$(daemon)
+# The third client of each: a queue of its chain, which leaves no CQE when it breaks
+broken=()
+for session in $(clients '" ".join(str(o["session"]) for o in sorted(d, key=lambda o: o["session"])[4::3])'); do
+	broken+=("$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$old" qpn "$session" 1)")
+done
 kill -9 "$old"
 until_true dead "$old" || fail "the daemon does not die"
 kill_hard "$leaver"
-idle=$(object ids)
-comers=12
-come=()
-for ((i = 0; i < comers; i++)); do
-	background "comer.$i" "$REDDN" get -p "$port" -t 100000 "$address" kept "key $((i + 1))"
-	come+=("$child")
+: >"$work/gap"
+for offload in kept armed; do
+	until_true grep -q 'done' "$work/gap.$offload" || fail "the clients of $offload do not leave" "$work/gap.$offload"
 done
-until_true connecting || fail "not all connect" "$work/comer.0" <(objects)
+[[ ${#broken[@]} -eq 2 ]] || fail "there are no queues to break: ${broken[*]}" "$work/run.log"
+for qpn in "${broken[@]}"; do
+	"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+done
+"$SOFTCX" fault clear >"$work/fault.log"
+comers=128
+background come.log "$GAP_CLIENTS" "$address" "$port" kept come "$comers"
+come=$child
+until_true grep -q asked "$work/come.log" || fail "not all connect" "$work/come.log" <(objects)
 kill -CONT "$supervisor"
-for ((i = 0; i < comers; i++)); do
-	expect_exit "${come[i]}" "client $i that came while no daemon ran" "comer.$i"
-	[[ $(cat "$work/comer.$i") == "value $((i + 1)) of many" ]] || fail "it was not answered" "$work/comer.$i"
+expect_exit "$come" "$comers clients that came while no daemon ran" come.log
+for gap in "${in_the_gap[@]}"; do
+	expect_exit "$gap" "clients whose queues broke while no daemon ran" gap.kept
 done
 until_true has_clients 2 || fail "who left is still there" "$work/run.log"
-ok "while no daemon runs a client leaves, which is noticed later, and $comers others come, which wait"
+for offload in kept armed; do
+	[[ $(grep -c "offload $offload: .*queue pair 0x.* broke while no daemon ran" "$work/run.log") -eq 1 ]] || fail "a broken queue of $offload is not found" "$work/run.log"
+	grep -q "offload $offload: a request was longer than 18 bytes" "$work/run.log" || fail "a broken client of $offload is not found" "$work/run.log"
+done
+ok "while no daemon runs clients leave, die and break their queues, which is noticed later, and $comers others come at once, which wait"
 
 # ---- another configuration ----------------------------------------------------------------
 
