@@ -118,7 +118,11 @@ def lines_markdown(head, lines):
 
 
 def table_markdown(rows, wanted):
-    """@wanted: None, names of columns "a, b", or "a / b = c": for each a a line, for each b a column, in which c stands."""
+    """@wanted: None, names of columns "a, b", or "a / b = c": for each a a line, for each b a column, in which c stands. " where d" after
+    them: only rows that have a d."""
+    where = re.fullmatch(r"(.*) where (\w+)", wanted or "")
+    if where:
+        wanted, rows = where[1], [row for row in rows if row.get(where[2]) is not None]
     cross = re.fullmatch(r"(\w+) / (\w+) = (\w+)", wanted or "")
     if cross:
         down, across, what = cross.groups()
