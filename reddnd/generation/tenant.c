@@ -33,7 +33,7 @@ static struct ledger_slot *find_inherited(const struct ledger *ledger, const cha
 	struct ledger_slot *slot = NULL;
 
 	while (ledger && (slot = ledger_unclaimed(ledger, LEDGER_TENANT, slot)))
-		if (strcmp(slot->name, name) == 0)
+		if (strcmp(slot->tenant.name, name) == 0)
 			return slot;
 	return NULL;
 }
@@ -50,13 +50,14 @@ static int get_pd(struct tenant *t, struct rnic_device *dev)
 			return r;
 		ledger_claim(ledger, slot);
 		t->slot = slot;
+		t->inherited = slot->tenant.is_set;
 		return 0;
 	}
 	r = rnic_device_take_slot(dev, LEDGER_TENANT, &t->slot);
 	if (r < 0)
 		return log_errno(r, "no room for tenant %s", t->name);
 	if (t->slot)
-		ledger_set_name(t->slot->name, t->name);
+		ledger_set_name(t->slot->tenant.name, t->name);
 	r = rnic_pd_new(&t->pd, dev, t->slot);
 	if (r < 0)
 		rnic_device_drop_slot(dev, t->slot);
@@ -115,12 +116,60 @@ static void limit_connects(struct tenant *t, uint64_t now_us)
 		rate_init(&t->connects, l->connect_rate, burst, now_us);
 }
 
-void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
+static struct ledger_override override_of(const struct catalog_limits *l)
+{
+	return (struct ledger_override){.rate = l->rate, .burst = l->burst, .bytes_rate = l->bytes_rate};
+}
+
+/* The next daemon has them, or those that are configured: nothing in between */
+static void record_override(
+	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
+{
+	struct ledger_tenant *l = t->slot ? &t->slot->tenant : NULL;
+
+	if (!l)
+		return;
+	__atomic_store_n(&l->is_set, 0, __ATOMIC_RELEASE);
+	l->configured = *configured;
+	if (!set)
+		return;
+	l->set = *set;
+	__atomic_store_n(&l->is_set, 1, __ATOMIC_RELEASE);
+}
+
+static void apply(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
 {
 	t->limits = *limits;
 	rate_set(&t->rate, limits->rate, limits->burst, now_us);
 	rate_set(&t->bytes, limits->bytes_rate, rate_burst(limits->bytes_rate, t->reply_most), now_us);
 	limit_connects(t, now_us);
+}
+
+/* What an operator set under the daemon before this one is in force until the configuration has other limits
+ */
+void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
+{
+	const struct ledger_override configured = override_of(limits);
+	struct catalog_limits now = *limits;
+
+	if (t->inherited && memcmp(&t->slot->tenant.configured, &configured, sizeof(configured)) == 0) {
+		now.rate = t->slot->tenant.set.rate;
+		now.burst = t->slot->tenant.set.burst;
+		now.bytes_rate = t->slot->tenant.set.bytes_rate;
+	} else {
+		record_override(t, &configured, NULL);
+	}
+	t->inherited = false;
+	t->configured = *limits;
+	apply(t, &now, now_us);
+}
+
+void tenant_override(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
+{
+	const struct ledger_override configured = override_of(&t->configured), set = override_of(limits);
+
+	record_override(t, &configured, &set);
+	apply(t, limits, now_us);
 }
 
 void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us)

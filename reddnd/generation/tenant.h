@@ -30,7 +30,9 @@ struct tenant {
 	char name[CATALOG_NAME_MAX + 1];
 	struct ledger_slot *slot; /* or NULL */
 	struct rnic_pd *pd;
-	struct master_qp master; /* of queues of that PD */
+	struct master_qp master;          /* of queues of that PD */
+	bool inherited;                   /* limits that an operator set under a daemon before this one */
+	struct catalog_limits configured; /* and those in force */
 	struct catalog_limits limits;
 	struct rate rate, bytes; /* of requests; of bytes of replies */
 	struct rate connects;    /* of new sessions */
@@ -55,8 +57,11 @@ int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, st
 	struct rnic_arena *arena);
 void tenant_unref(struct tenant *t); /* NULL is fine */
 
-/** Applies @limits. Sessions beyond them stay; new ones are refused. */
+/** Applies @limits of the configuration. Sessions beyond them stay; new ones are refused. */
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us);
+/** The same of an operator: in force until the next tenant_limit(), or under the next daemon until the
+ * configuration has other ones. */
+void tenant_override(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us);
 
 /** Makes room in the bucket of bytes for a new session whose replies have up to @bytes. */
 void tenant_expect_replies(struct tenant *t, uint64_t bytes, uint64_t now_us);

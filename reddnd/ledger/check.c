@@ -160,7 +160,7 @@ static const char *check_slot(const struct ledger_head *head, const struct ledge
 	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION)
 		why = check_session(head, slot);
 	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_TENANT &&
-		!is_name(slot->name, sizeof(slot->name)))
+		!is_name(slot->tenant.name, sizeof(slot->tenant.name)))
 		why = "a tenant has no sound name";
 	return why;
 }

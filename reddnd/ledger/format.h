@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 4,
+	LEDGER_VERSION = 5,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -133,6 +133,20 @@ struct ledger_session {
 	struct ledger_counters counters;
 };
 
+/** Limits of all its sessions together, as an operator has set them, in place of those that are configured.
+ */
+struct ledger_override {
+	uint64_t rate, burst, bytes_rate;
+};
+
+struct ledger_tenant {
+	char name[LEDGER_NAME];
+	struct ledger_override configured; /* that were in force before, and which these replace */
+	struct ledger_override set;
+	uint32_t is_set; /* stored last */
+	uint32_t unused;
+};
+
 struct ledger_slot {
 	uint32_t state; /* enum ledger_state */
 	uint32_t kind;  /* enum ledger_kind */
@@ -140,8 +154,8 @@ struct ledger_slot {
 	struct ledger_object object[LEDGER_OBJECTS];
 	union {
 		struct ledger_session session;
-		char name[LEDGER_NAME]; /* of a tenant */
-		uint64_t iova;          /* of a window */
+		struct ledger_tenant tenant;
+		uint64_t iova; /* of a window */
 		uint8_t room[488];
 	};
 };

@@ -65,7 +65,7 @@ static struct daemon begin(void)
 	make(d.device, LEDGER_UAR, 1);
 	ledger_live(d.device);
 	d.tenant = ledger_take(d.ledger, LEDGER_TENANT);
-	ledger_set_name(d.tenant->name, "default");
+	ledger_set_name(d.tenant->tenant.name, "default");
 	make(d.tenant, LEDGER_PD, 2);
 	ledger_live(d.tenant);
 	d.session = ledger_take(d.ledger, LEDGER_SESSION);

@@ -469,7 +469,7 @@ int server_limit_tenant(struct server *sv, const char *name, const struct server
 	}
 	if (limit->has_bytes)
 		limits.bytes_rate = limit->bytes_rate;
-	tenant_limit(t, &limits, clock_us());
+	tenant_override(t, &limits, clock_us());
 	dispatch_tenant_changed(&sv->dispatch, t);
 	return 0;
 }

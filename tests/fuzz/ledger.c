@@ -71,7 +71,7 @@ static void make_good(void)
 	make(slot, LEDGER_UAR, 1);
 	ledger_live(slot);
 	slot = ledger_take(l, LEDGER_TENANT);
-	ledger_set_name(slot->name, "tenant");
+	ledger_set_name(slot->tenant.name, "tenant");
 	make(slot, LEDGER_PD, 2);
 	ledger_live(slot);
 	slot = ledger_take(l, LEDGER_WINDOW);

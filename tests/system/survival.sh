@@ -126,6 +126,13 @@ for session in 1 2; do
 	"$REDDNCTL" --socket "$work/control" limit $session --rate 3000 >"$work/ctl.log" 2>&1 || fail "no limit" "$work/ctl.log"
 done
 
+"$REDDNCTL" --socket "$work/control" limit everyone --rate 1000000 >"$work/ctl.log" 2>&1 || fail "no limit of the tenant" "$work/ctl.log"
+
+tenant_rate()
+{
+	"$REDDNCTL" --socket "$work/control" --json tenants 2>"$work/ctl.err" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["rate"])'
+}
+
 limited()
 {
 	[[ $(clients 'sum(o["rate"] == 3000 for o in d)') -eq 2 ]]
@@ -169,6 +176,7 @@ done
 until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
 until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
 limited || fail "the limits are forgotten" "$work/ctl.err"
+[[ $(tenant_rate) == 1000000 ]] || fail "the limit of the tenant is forgotten: $(tenant_rate)" "$work/ctl.err"
 ok "nothing of them is left over, and limits that an operator set are in force"
 
 # ---- killed while clients come and go -----------------------------------------------------
