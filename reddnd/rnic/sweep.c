@@ -28,6 +28,34 @@ static int sweep_type(
 	return n < 0 ? n : 0;
 }
 
+static const enum rnic_devx_type types[] = {
+	[LEDGER_QP] = RNIC_DEVX_OBJ,
+	[LEDGER_CQ] = RNIC_DEVX_OBJ,
+	[LEDGER_MR] = RNIC_DEVX_MR,
+	[LEDGER_UMEM] = RNIC_DEVX_UMEM,
+	[LEDGER_UAR] = RNIC_DEVX_UAR,
+	[LEDGER_PD] = RNIC_DEVX_PD,
+};
+
+/* What was being made or ended may be too old for a list of the newest. After the lists: an object that is in
+ * no slot is among the newest, and may use some of these. Whatever has the handle by now, it is in no slot
+ * that is kept. */
+static int sweep_slots(int fd, const struct ledger_view *ledger, enum ledger_type type)
+{
+	int destroyed = 0;
+
+	for (uint32_t i = 0; i < ledger->head.used; i++) {
+		const struct ledger_slot *slot = &ledger->slots[i];
+
+		if (slot->state != LEDGER_BUILDING && slot->state != LEDGER_ENDING)
+			continue;
+		for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
+			if (o->type == type && !ledger_keeps(ledger, o->handle))
+				destroyed += rnic_devx_destroy(fd, types[type], o->handle) == 0;
+	}
+	return destroyed;
+}
+
 /* Some objects can go only after others; what is left is tried again for as long as something went. */
 int rnic_sweep(int fd, const struct ledger_view *ledger)
 {
@@ -40,19 +68,12 @@ int rnic_sweep(int fd, const struct ledger_view *ledger)
 		for (unsigned type = 0; type < RNIC_DEVX_TYPES && r == 0; type++)
 			r = sweep_type(fd, ledger, (enum rnic_devx_type)type, &destroyed, &left);
 	} while (r == 0 && left && destroyed > before);
+	for (unsigned type = LEDGER_QP; type <= LEDGER_PD && r == 0; type++)
+		destroyed += sweep_slots(fd, ledger, (enum ledger_type)type);
 	return r < 0 ? r : left ? -EBUSY : destroyed;
 }
 
 /* ---- one slot ---- */
-
-static const enum rnic_devx_type types[] = {
-	[LEDGER_QP] = RNIC_DEVX_OBJ,
-	[LEDGER_CQ] = RNIC_DEVX_OBJ,
-	[LEDGER_MR] = RNIC_DEVX_MR,
-	[LEDGER_UMEM] = RNIC_DEVX_UMEM,
-	[LEDGER_UAR] = RNIC_DEVX_UAR,
-	[LEDGER_PD] = RNIC_DEVX_PD,
-};
 
 /* Returns the number of objects of that type that are left. */
 static unsigned destroy_all(struct rnic_device *dev, struct ledger_slot *slot, enum ledger_type type)

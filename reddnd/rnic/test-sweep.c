@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096, LOG_CQES = 4, WQEBBS = 64, ARENA = 4 << 20, SLOTS = 16 };
+enum { PAGE = 4096, LOG_CQES = 4, WQEBBS = 64, ARENA = 4 << 20, SLOTS = 1024 };
 
 struct queues {
 	struct ledger_slot *slot;
@@ -97,6 +97,33 @@ static void sweeps(void **state)
 	ledger_view_free(v);
 }
 
+/* Lists have the newest objects only. An older one is in a slot that was ending */
+static void beyond_the_lists(void **state)
+{
+	struct ledger_slot *old = ledger_take(ledger, LEDGER_TENANT), *slot = NULL;
+	struct ledger_view *v;
+	struct rnic_pd *pd;
+	uint32_t handle;
+
+	(void)state;
+	assert_int_equal(rnic_pd_new(&pd, dev, old), 0);
+	handle = old->object[0].handle;
+	ledger_ending(old);
+	for (unsigned i = 0; i < RNIC_DEVX_LIST_MAX; i++) {
+		if (i % LEDGER_OBJECTS == 0) {
+			slot = ledger_take(ledger, LEDGER_TENANT);
+			assert_non_null(slot);
+			ledger_set_name(slot->tenant.name, "many");
+			ledger_live(slot);
+		}
+		assert_int_equal(rnic_pd_new(&pd, dev, slot), 0);
+	}
+	v = load();
+	assert_int_equal(rnic_sweep(rnic_device_fd(dev), v), 1);
+	assert_int_equal(rnic_devx_destroy(rnic_device_fd(dev), RNIC_DEVX_PD, handle), -ENOENT);
+	ledger_view_free(v);
+}
+
 static void closed(void **state)
 {
 	struct ledger_view *v = load();
@@ -108,7 +135,8 @@ static void closed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(sweeps), cmocka_unit_test(closed)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sweeps), cmocka_unit_test(beyond_the_lists), cmocka_unit_test(closed)};
 
 	if (ledger_new(&ledger, SLOTS, ARENA) < 0 || rnic_device_open(&dev, "", ledger) < 0 ||
 		rnic_arena_new(&arena, ARENA) < 0)
