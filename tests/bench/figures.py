@@ -37,6 +37,7 @@ EVALUATION = [
     Bench("rates", "How exactly rates are kept", ["10"]),
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
+    Bench("failover", "What clients notice when the server's software dies"),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
     Bench("softcx", "How fast the emulated NIC is"),
 ]
@@ -55,6 +56,8 @@ FIGURES = [
     Figure("paper", "Figure 13: walking a list of 8 nodes, mean latency", "Walking a list (RedN, figure 13)", "range", {"ours": ""}, "us", "nodes among which the key is", series="what"),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="series", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="series", logy=True),
+    Figure("failover", "bins", "Gets while the server's software dies (RedN, figure 16)", "s", {"gets_per_s": ""}, "gets/s, in 50 ms", "seconds since the event",
+           series="case"),
     Figure("client", "instructions", "Instructions of a call", "call", {"instructions": "instructions"}, "instructions", bars=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),
