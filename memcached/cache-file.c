@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "memcached/cache-file.h"
 
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 
@@ -127,7 +127,7 @@ int cache_file_open(const char *path, const struct reddn_cache_header *want, cha
 	if (file_read_at(fd, REDDN_CACHE_NULL, &h, sizeof(h)) != sizeof(h) || h.magic != REDDN_CACHE_MAGIC)
 		return refuse(why, size, -EINVAL,
 			"%s is no cache file of memcached; remove it, or name another file", path);
-	if (!layout_same(&h, want) || (uint64_t)st.st_size < want->file_size)
+	if (!cache_layout_same(&h, want) || (uint64_t)st.st_size < want->file_size)
 		return replace(path, want, why, size);
 	e = allocate(fd, path, want->file_size, why, size);
 	return e < 0 ? e : steal_fd(&fd);

@@ -7,8 +7,8 @@
  * memcached, it does nothing.
  */
 #include "memcached/cache-file.h"
+#include "memcached/cache-layout.h"
 #include "memcached/cache.h"
-#include "memcached/layout.h"
 #include "memcached/options.h"
 
 #include <dlfcn.h>
@@ -93,12 +93,12 @@ static void make_layout(struct reddn_cache_header *layout, const struct options 
 		stop("-e puts items into a file of its own, which no NIC reads; leave -e out");
 	if (o->no_cas)
 		stop("-C leaves out the CAS ids that readers need; leave -C out");
-	switch (layout_make(layout, o->memory, o->power)) {
+	switch (cache_layout_make(layout, o->memory, o->power)) {
 	case 0:
 		return;
 	case -ERANGE:
-		stop("-o hashpower=%u: from %d to %d can be served", o->power, LAYOUT_POWER_LEAST,
-			LAYOUT_POWER_MOST);
+		stop("-o hashpower=%u: from %d to %d can be served", o->power, CACHE_POWER_LEAST,
+			CACHE_POWER_MOST);
 	default:
 		stop("-m %" PRIu64 ": from 1 to %u can be served", o->memory >> 20, 1u << 19);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "memcached/reader.h"
 
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ int reader_init(struct reader *r, int fd, char *why, size_t size)
 		return refuse(why, size, strerror(errno));
 	if (reader_read(r, REDDN_CACHE_NULL, h, sizeof(*h)) < 0 || h->magic != REDDN_CACHE_MAGIC)
 		return refuse(why, size, "it is no cache file of memcached; libreddn-memcached.so makes one");
-	if (!layout_is_sound(h, (uint64_t)st.st_size))
+	if (!cache_layout_is_sound(h, (uint64_t)st.st_size))
 		return refuse(why, size, "it is a cache file of another version, or damaged");
 	return 0;
 }

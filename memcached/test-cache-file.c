@@ -2,7 +2,7 @@
 /* Files of cache files: new ones, those that are there, those of others. */
 #include "memcached/cache-file.h"
 
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static int make(void **state)
 		return -1;
 	snprintf(path, sizeof(path), "%s/cache", dir);
 	/* of no memcached: as small as can be */
-	layout_make(&small, 1 << 20, 12);
+	cache_layout_make(&small, 1 << 20, 12);
 	small.pages_size = REDDN_CACHE_PAGE;
 	small.file_size = small.pages_off + REDDN_CACHE_PAGE + REDDN_CACHE_PADDING;
 	large = small;

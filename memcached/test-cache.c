@@ -2,7 +2,7 @@
 /* What a cache file gives out, and what the next memcached finds. */
 #include "memcached/cache.h"
 
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static int make(void **state)
 	static struct cache a;
 	uint8_t *base;
 
-	if (layout_make(&layout, 2 << 20, POWER) < 0)
+	if (cache_layout_make(&layout, 2 << 20, POWER) < 0)
 		return -1;
 	base = mmap(NULL, layout.file_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)

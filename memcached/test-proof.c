@@ -2,7 +2,7 @@
 /* An item as memcached 1.6.18 has it, and the same with each field moved or changed. */
 #include "memcached/proof.h"
 
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -147,7 +147,7 @@ static void test_reader(void **state)
 	(void)state;
 	assert_int_equal(reader_init(&r, fd, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "no cache file"));
-	layout_make(&h, 1 << 20, 12);
+	cache_layout_make(&h, 1 << 20, 12);
 	assert_int_equal(pwrite(fd, &h, sizeof(h), REDDN_CACHE_NULL), sizeof(h));
 	assert_int_equal(reader_init(&r, fd, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "another version, or damaged"));

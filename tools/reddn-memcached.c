@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn-memcached - sets up a memcached whose items NICs can read, and proves that they can; see
  * reddn-memcached(8). */
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 #include "memcached/options.h"
 #include "memcached/proof.h"
 #include "tools/common/table-print.h"
@@ -170,7 +170,7 @@ static int check_options(const char *conf, const struct options *o, struct reddn
 	if (o->no_cas)
 		return TOOL_FAIL(REFUSED,
 			"%s has -C, which leaves out the CAS ids that readers need; leave it out", conf);
-	if (layout_make(layout, o->memory, o->power) < 0)
+	if (cache_layout_make(layout, o->memory, o->power) < 0)
 		return TOOL_FAIL(REFUSED, "%s: -m %" PRIu64 " with hashpower=%u cannot be served", conf,
 			o->memory >> 20, o->power);
 	return 0;

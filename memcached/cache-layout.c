@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -18,16 +18,16 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 /* memcached doubles its table when there are 1.5 items per bucket (assoc.c, assoc_start_expand) */
 static unsigned power_most(uint64_t memory, unsigned power)
 {
-	while (power < LAYOUT_POWER_MOST && (3ull << power) / 2 < memory / SMALLEST_ITEM)
+	while (power < CACHE_POWER_MOST && (3ull << power) / 2 < memory / SMALLEST_ITEM)
 		power++;
 	return power;
 }
 
-int layout_make(struct reddn_cache_header *h, uint64_t memory, unsigned power)
+int cache_layout_make(struct reddn_cache_header *h, uint64_t memory, unsigned power)
 {
 	uint64_t tables_end;
 
-	if (power < LAYOUT_POWER_LEAST || power > LAYOUT_POWER_MOST)
+	if (power < CACHE_POWER_LEAST || power > CACHE_POWER_MOST)
 		return -ERANGE;
 	if (memory == 0 || memory > END_MOST / 2)
 		return -EINVAL;
@@ -48,18 +48,18 @@ int layout_make(struct reddn_cache_header *h, uint64_t memory, unsigned power)
 	return 0;
 }
 
-bool layout_same(const struct reddn_cache_header *a, const struct reddn_cache_header *b)
+bool cache_layout_same(const struct reddn_cache_header *a, const struct reddn_cache_header *b)
 {
 	return memcmp(a, b, offsetof(struct reddn_cache_header, live)) == 0;
 }
 
-bool layout_is_sound(const struct reddn_cache_header *h, uint64_t size)
+bool cache_layout_is_sound(const struct reddn_cache_header *h, uint64_t size)
 {
 	return h->magic == REDDN_CACHE_MAGIC && h->version == REDDN_CACHE_VERSION &&
 	       h->header_size == sizeof(*h) && h->file_size <= size && h->file_size <= END_MOST &&
 	       h->base == REDDN_CACHE_BASE && h->tables_off == REDDN_CACHE_TABLES &&
-	       h->power_min >= LAYOUT_POWER_LEAST && h->power_min <= h->power_max &&
-	       h->power_max <= LAYOUT_POWER_MOST && h->pages_off <= h->file_size &&
+	       h->power_min >= CACHE_POWER_LEAST && h->power_min <= h->power_max &&
+	       h->power_max <= CACHE_POWER_MOST && h->pages_off <= h->file_size &&
 	       h->pages_off >= h->tables_off + (16ull << h->power_max) && h->pages_size <= h->file_size &&
 	       h->pages_off + h->pages_size + REDDN_CACHE_PADDING <= h->file_size;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Layouts of cache files: places that do not overlap, sizes, headers of strangers. */
-#include "memcached/layout.h"
+#include "memcached/cache-layout.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@ static struct reddn_cache_header make(uint64_t megabytes, unsigned power)
 {
 	struct reddn_cache_header h;
 
-	assert_int_equal(layout_make(&h, megabytes << 20, power), 0);
-	assert_true(layout_is_sound(&h, h.file_size));
+	assert_int_equal(cache_layout_make(&h, megabytes << 20, power), 0);
+	assert_true(cache_layout_is_sound(&h, h.file_size));
 	return h;
 }
 
@@ -42,8 +42,8 @@ static void test_sizes(void **state)
 	assert_int_equal(h.power_max, 19);
 	assert_int_equal(h.file_size, h.pages_off + h.pages_size + REDDN_CACHE_PADDING);
 	assert_int_equal(make(64, 22).power_max, 22);
-	assert_int_equal(make(1 << 17, 16).power_max, LAYOUT_POWER_MOST);
-	assert_true(reddn_cache_table(REDDN_CACHE_TABLES, LAYOUT_POWER_MOST) < 1ull << 32);
+	assert_int_equal(make(1 << 17, 16).power_max, CACHE_POWER_MOST);
+	assert_true(reddn_cache_table(REDDN_CACHE_TABLES, CACHE_POWER_MOST) < 1ull << 32);
 }
 
 static void test_refused(void **state)
@@ -51,10 +51,10 @@ static void test_refused(void **state)
 	struct reddn_cache_header h;
 
 	(void)state;
-	assert_int_equal(layout_make(&h, 64 << 20, 11), -ERANGE);
-	assert_int_equal(layout_make(&h, 64 << 20, 28), -ERANGE);
-	assert_int_equal(layout_make(&h, 0, 16), -EINVAL);
-	assert_int_equal(layout_make(&h, 1ull << 40, 16), -EINVAL);
+	assert_int_equal(cache_layout_make(&h, 64 << 20, 11), -ERANGE);
+	assert_int_equal(cache_layout_make(&h, 64 << 20, 28), -ERANGE);
+	assert_int_equal(cache_layout_make(&h, 0, 16), -EINVAL);
+	assert_int_equal(cache_layout_make(&h, 1ull << 40, 16), -EINVAL);
 }
 
 static void test_same(void **state)
@@ -63,18 +63,18 @@ static void test_same(void **state)
 
 	(void)state;
 	b.live.generation = 5;
-	assert_true(layout_same(&a, &b));
+	assert_true(cache_layout_same(&a, &b));
 	b = make(65, 16);
-	assert_false(layout_same(&a, &b));
+	assert_false(cache_layout_same(&a, &b));
 	b = make(64, 17);
-	assert_false(layout_same(&a, &b));
+	assert_false(cache_layout_same(&a, &b));
 }
 
 #define UNSOUND(field, value)                                                                                \
 	do {                                                                                                 \
 		struct reddn_cache_header h = good;                                                          \
 		h.field = value;                                                                             \
-		assert_false(layout_is_sound(&h, good.file_size));                                           \
+		assert_false(cache_layout_is_sound(&h, good.file_size));                                     \
 	} while (0)
 
 static void test_unsound(void **state)
@@ -82,7 +82,7 @@ static void test_unsound(void **state)
 	struct reddn_cache_header good = make(64, 16);
 
 	(void)state;
-	assert_false(layout_is_sound(&good, good.file_size - 1));
+	assert_false(cache_layout_is_sound(&good, good.file_size - 1));
 	UNSOUND(magic, 0);
 	UNSOUND(version, 2);
 	UNSOUND(header_size, 64);
