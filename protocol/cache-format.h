@@ -44,6 +44,22 @@ struct reddn_cache_live {
 	uint64_t reserved[5];
 };
 
+/**
+ * What reddnd knows of the memcached, beside the live line, so that one reply has both. It is written once or
+ * more in a second. A reader uses it if `sum` is right, which it is not in the middle of a write, and
+ * `generation` is that of the live line: otherwise this memcached has not been proved yet
+ * (memcached/proof.h).
+ */
+struct reddn_cache_served {
+	uint64_t generation; /* of the memcached that was proved; 0: none */
+	uint64_t hash;       /* enum cache_hash (protocol/cache-hash.h) */
+	uint64_t clock;      /* the server's, in seconds (protocol/cache-item.h), at the last look */
+	uint64_t died;       /* seconds since 1970 when it was seen that no memcached runs; 0: one does */
+	uint64_t looks;      /* grows with each look */
+	uint64_t reserved[2];
+	uint64_t sum; /* XXH3_64bits of the bytes before */
+};
+
 struct reddn_cache_header { /* at REDDN_CACHE_NULL */
 	uint64_t magic;
 	uint32_t version;
@@ -56,6 +72,7 @@ struct reddn_cache_header { /* at REDDN_CACHE_NULL */
 	uint64_t pages_size;
 	uint8_t reserved[128 - 64];
 	struct reddn_cache_live live; /* at byte 128 */
+	struct reddn_cache_served served;
 };
 
 /** Where the table of 2^@power begins; @power 0: the other place of 2^power_min. */
@@ -65,6 +82,8 @@ static inline uint64_t reddn_cache_table(uint64_t tables_off, unsigned power)
 }
 
 _Static_assert(sizeof(struct reddn_cache_live) == 64, "one line");
+_Static_assert(sizeof(struct reddn_cache_served) == 64, "one line");
 _Static_assert(__builtin_offsetof(struct reddn_cache_header, live) == 128, "live line");
+_Static_assert(__builtin_offsetof(struct reddn_cache_header, served) == 192, "behind the live line");
 
 #endif

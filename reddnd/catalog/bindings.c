@@ -6,18 +6,31 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const parts[] = {
-	[CATALOG_BUCKETS] = "buckets", [CATALOG_HEAP] = "heap", [CATALOG_LIVE] = "live"};
+static const struct {
+	const char *name;
+	enum catalog_part part, of_memcached;
+} parts[] = {
+	{"buckets", CATALOG_BUCKETS, CATALOG_CACHE_TABLES},
+	{"heap", CATALOG_HEAP, CATALOG_WHOLE},
+	{"items", CATALOG_WHOLE, CATALOG_CACHE_ITEMS},
+	{"live", CATALOG_LIVE, CATALOG_CACHE_LIVE},
+};
 
-static bool part_named(const char *name, uint8_t *part)
+/* Sets *@part to that of a @memcached or a table, CATALOG_WHOLE if it has none of that name. False: nothing
+ * has */
+static bool part_named(const char *name, bool memcached, uint8_t *part)
 {
-	for (uint8_t p = CATALOG_BUCKETS; p < COUNT(parts); p++)
-		if (strcmp(name, parts[p]) == 0) {
-			*part = p;
+	for (unsigned i = 0; i < COUNT(parts); i++)
+		if (strcmp(name, parts[i].name) == 0) {
+			*part = (uint8_t)(memcached ? parts[i].of_memcached : parts[i].part);
 			return true;
 		}
 	return false;
 }
+
+#define PARTS_OF(r)                                                                                          \
+	((r)->memcached ? "\"NAME.buckets\", \"NAME.items\" or \"NAME.live\""                                \
+			: "\"NAME.buckets\", \"NAME.heap\" or \"NAME.live\"")
 
 static unsigned refer(struct settings *l, const config_setting_t *s, const char *name)
 {
@@ -40,6 +53,7 @@ static void parse_one(struct settings *l, const config_setting_t *s, struct cata
 	struct catalog_binding *b = &o->bindings[o->nbindings];
 	const char *value = config_setting_get_string(s);
 	char name[2 * CATALOG_NAME_MAX] = "";
+	const struct catalog_region *r;
 	char *dot;
 
 	if (!value || strlen(config_setting_name(s)) > CATALOG_NAME_MAX || strlen(value) >= sizeof(name)) {
@@ -52,21 +66,24 @@ static void parse_one(struct settings *l, const config_setting_t *s, struct cata
 	strcpy(b->name, config_setting_name(s));
 	dot = strrchr(name, '.');
 	b->part = CATALOG_WHOLE;
-	if (dot && part_named(dot + 1, &b->part))
-		*dot = '\0';
+	if (dot && part_named(dot + 1, false, &b->part))
+		*dot++ = '\0';
+	else
+		dot = NULL;
 	b->region = refer(l, s, name);
 	if (b->region == l->catalog->nregions)
 		return;
-	if (l->catalog->regions[b->region].raw == (b->part == CATALOG_WHOLE))
+	r = &l->catalog->regions[b->region];
+	if (dot)
+		part_named(dot, r->memcached, &b->part);
+	if (r->raw ? !dot : b->part != CATALOG_WHOLE)
 		o->nbindings++;
-	else if (b->part)
+	else if (r->raw)
 		settings_wrong(
 			l, s, "region \"%s\" is no table and has no parts; write its name alone", name);
 	else
-		settings_wrong(l, s,
-			"region \"%s\" is a table; name a part of it: \"NAME.buckets\", \"NAME.heap\" or "
-			"\"NAME.live\"",
-			name);
+		settings_wrong(l, s, "region \"%s\" is %s; name a part of it: %s", name,
+			r->memcached ? "a memcached" : "a table", PARTS_OF(r));
 }
 
 void bindings_parse(struct settings *l, const config_setting_t *s, void *offload)
@@ -104,11 +121,13 @@ int catalog_bind(const struct catalog *c, const struct catalog_offload *o, const
 	}
 	*bound = b ? *b : (struct catalog_binding){.region = o->region, .part = CATALOG_WHOLE};
 	r = &c->regions[bound->region];
-	if (!b && !r->raw && !part_named(name, &bound->part)) {
+	if (!b && !r->raw)
+		part_named(name, r->memcached, &bound->part);
+	if (!r->raw && bound->part == CATALOG_WHOLE) {
 		snprintf(why, size,
-			"region \"%s\" of the program is no part of table \"%s\", which has buckets, heap "
-			"and live",
-			name, r->name);
+			"region \"%s\" of the program is no part of %s \"%s\", which has buckets, %s and "
+			"live",
+			name, r->memcached ? "memcached" : "table", r->name, r->memcached ? "items" : "heap");
 		return -EINVAL;
 	}
 	if (!writable || r->writable)

@@ -247,6 +247,7 @@ void catalog_free(struct catalog *c)
 	}
 	for (unsigned i = 0; i < c->nregions; i++) {
 		free(c->regions[i].path);
+		free(c->regions[i].server);
 		free(c->regions[i].where);
 	}
 	for (unsigned i = 0; i < c->noffloads; i++) {

@@ -35,8 +35,11 @@ struct catalog_listen {
 struct catalog_region {
 	char name[CATALOG_NAME_MAX + 1];
 	bool raw, writable;
-	bool handover; /* @owner hands its file over while the daemon runs */
-	bool owned;    /* its file must belong to @owner */
+	bool memcached;     /* neither raw nor a table: the cache file of a memcached */
+	char *server;       /* of that: its address (memcached/talk.h) */
+	uint64_t stale_max; /* the same, us: how long it is served after memcached died; 0: for ever */
+	bool handover;      /* @owner hands its file over while the daemon runs */
+	bool owned;         /* its file must belong to @owner */
 	uid_t owner;
 	uint64_t offset,
 		length; /* of the bytes in the file that it is; length 0: to the end. 0, 0: all of it */
@@ -49,8 +52,17 @@ struct catalog_setting {
 	uint64_t value;
 };
 
-/** Parts of a table (protocol/table-format.h). */
-enum catalog_part { CATALOG_WHOLE, CATALOG_BUCKETS, CATALOG_HEAP, CATALOG_LIVE };
+/** Parts of a table (protocol/table-format.h), and of the cache file of a memcached
+ * (protocol/cache-format.h). */
+enum catalog_part {
+	CATALOG_WHOLE,
+	CATALOG_BUCKETS,
+	CATALOG_HEAP,
+	CATALOG_LIVE,
+	CATALOG_CACHE_TABLES,
+	CATALOG_CACHE_ITEMS,
+	CATALOG_CACHE_LIVE,
+};
 
 struct catalog_binding {
 	char name[CATALOG_NAME_MAX + 1]; /* of the program's region */

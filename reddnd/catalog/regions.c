@@ -6,8 +6,12 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define PATH "an absolute path: \"/...\""
+#define KIND "\"table\", \"raw\" or \"memcached\""
+#define SERVER "the address of a memcached, \"HOST:PORT\" or the path of its socket"
 #define FILE_MAX (1ull << 62)
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
@@ -38,12 +42,34 @@ static void parse_owner(struct settings *l, const config_setting_t *s, void *reg
 	r->owner = (uid_t)id;
 }
 
+static void parse_kind(struct settings *l, const config_setting_t *s, void *region)
+{
+	struct catalog_region *r = region;
+	const char *kind = config_setting_get_string(s);
+
+	r->raw = strcmp(kind, "raw") == 0;
+	r->memcached = strcmp(kind, "memcached") == 0;
+	if (!r->raw && !r->memcached && strcmp(kind, "table") != 0)
+		settings_wrong_value(l, s, KIND);
+}
+
+static void parse_server(struct settings *l, const config_setting_t *s, void *region)
+{
+	struct catalog_region *r = region;
+	const char *server = config_setting_get_string(s);
+
+	if (*server != '/' && !strchr(server, ':'))
+		settings_wrong_value(l, s, SERVER);
+	r->server = strdup(server);
+}
+
 static const struct settings_rule region_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, REGION(name), .required = true},
 	{"path", PATH, SETTINGS_PATH, REGION(path)},
 	{"handover", "true or false", SETTINGS_FLAG, REGION(handover)},
-	{"kind", "\"table\" or \"raw\"", SETTINGS_CHOICE, REGION(raw), .required = true,
-		.words = {"table", "raw"}},
+	{"kind", KIND, SETTINGS_PARSE(SETTINGS_STRING, parse_kind), .required = true},
+	{"server", SERVER, SETTINGS_PARSE(SETTINGS_STRING, parse_server)},
+	{"stale_max", "a time of at least 1 s, as in \"10s\"", SETTINGS_TIME, REGION(stale_max), 1000000},
 	{"writable", "true or false", SETTINGS_FLAG, REGION(writable)},
 	{"offset", "a number of bytes, as in 4096 or \"64K\"", SETTINGS_SIZE, REGION(offset), 0, FILE_MAX},
 	{"length", "a number of bytes from 1 on, as in 4096 or \"64K\"", SETTINGS_SIZE, REGION(length), 1,
@@ -76,14 +102,24 @@ static void check_file(struct settings *l, const config_setting_t *group, struct
 			"the user who may do that");
 }
 
-void entries_parse_region(struct settings *l, const config_setting_t *group)
+/* What only regions of one kind have */
+static void check_kind(struct settings *l, const config_setting_t *group, const struct catalog_region *r)
 {
-	struct catalog *c = l->catalog;
-	struct catalog_region *r = &c->regions[c->nregions];
-	unsigned other;
-
-	r->where = settings_where(l, group);
-	settings_group(l, group, "in a region", region_rules, COUNT(region_rules), r);
+	if (r->memcached) {
+		if (!r->server)
+			settings_wrong(l, group,
+				"\"server\" is missing in a region of kind \"memcached\"; set it to " SERVER);
+		if (r->handover || r->writable || r->offset || r->length)
+			settings_wrong(l, group,
+				"a region of kind \"memcached\" is the file that memcached makes, which it "
+				"alone "
+				"writes to; leave out \"handover\", \"writable\", \"offset\" and \"length\"");
+		return;
+	}
+	if (r->server || r->stale_max)
+		settings_wrong(l, group,
+			"only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
+			"out");
 	if (r->writable && !r->raw)
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "
@@ -93,6 +129,17 @@ void entries_parse_region(struct settings *l, const config_setting_t *group)
 			"a table is the whole of its file; only regions of kind \"raw\" can have \"offset\" "
 			"and "
 			"\"length\"");
+}
+
+void entries_parse_region(struct settings *l, const config_setting_t *group)
+{
+	struct catalog *c = l->catalog;
+	struct catalog_region *r = &c->regions[c->nregions];
+	unsigned other;
+
+	r->where = settings_where(l, group);
+	settings_group(l, group, "in a region", region_rules, COUNT(region_rules), r);
+	check_kind(l, group, r);
 	check_file(l, group, r);
 	other = settings_index(c->regions, c->nregions, sizeof(*r), r->name);
 	if (*r->name && other < c->nregions)

@@ -290,7 +290,7 @@ static const struct mistake region_mistakes[] = {
 		"the user who may do that\n"},
 	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
 		"c:1: \"name\" is \"a/b\"; it must be " A_NAME "\n"
-		"c:1: \"kind\" is \"heap\"; it must be \"table\" or \"raw\"\n"},
+		"c:1: \"kind\" is \"heap\"; it must be \"table\", \"raw\" or \"memcached\"\n"},
 	{REGION "regionz = 1;\n",
 		"c:2: unknown setting \"regionz\" in the configuration; did you mean \"regions\"?\n"},
 	{"regions = ( { name = \"u\"; path = \"/a\"; kind = \"table\"; },\n"
@@ -298,7 +298,7 @@ static const struct mistake region_mistakes[] = {
 		"c:2: region \"u\" is already declared at c:1; names must differ\n"},
 	{"regions = ( { name = \"u\"; pth = \"/a\"; path = \"/a\"; kind = 1; } );\n",
 		"c:1: unknown setting \"pth\" in a region; did you mean \"path\"?\n"
-		"c:1: \"kind\" has the wrong type; it must be \"table\" or \"raw\"\n"},
+		"c:1: \"kind\" has the wrong type; it must be \"table\", \"raw\" or \"memcached\"\n"},
 	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n"},
@@ -308,6 +308,22 @@ static const struct mistake region_mistakes[] = {
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; length = 0; offset = -1; } );\n",
 		"c:1: \"length\" is 0; it must be a number of bytes from 1 on, as in 4096 or \"64K\"\n"
 		"c:1: \"offset\" is -1; it must be a number of bytes, as in 4096 or \"64K\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"memcached\"; path = \"/a\"; writable = true; } );\n",
+		"c:1: \"server\" is missing in a region of kind \"memcached\"; set it to the address of a "
+		"memcached, "
+		"\"HOST:PORT\" or the path of its socket\n"
+		"c:1: a region of kind \"memcached\" is the file that memcached makes, which it alone writes "
+		"to; leave "
+		"out \"handover\", \"writable\", \"offset\" and \"length\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"memcached\"; path = \"/a\"; server = \"here\"; stale_max = "
+	 "\"5ms\"; } );\n",
+		"c:1: \"server\" is \"here\"; it must be the address of a memcached, \"HOST:PORT\" or the "
+		"path of its "
+		"socket\n"
+		"c:1: \"stale_max\" is \"5ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; server = \"[::1]:11211\"; } );\n",
+		"c:1: only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
+		"out\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; owner = \"no one\"; } );\n",
 		"c:1: there is no user \"no one\"; \"owner\" is the name or number of the user whom the file "
 		"of the region belongs to\n"},
@@ -460,6 +476,35 @@ static void test_raw(void **state)
 	assert_int_equal(catalog_bind(c, &c->offloads[0], "values", false, &b, why, sizeof(why)), 0);
 	assert_int_equal(b.region, 1);
 	assert_int_equal(b.part, CATALOG_HEAP);
+	catalog_free(c);
+}
+
+/* The parts of a memcached have names of their own */
+static void test_memcached(void **state)
+{
+	struct catalog_binding b;
+	struct catalog *c;
+	char why[200];
+
+	(void)state;
+	put("look.rdn", "program look\nregion buckets, items, live\nwrite_imm live -> slot @ 0, 64 bytes\n");
+	c = load("regions = ( { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; "
+		 "stale_max = "
+		 "\"2s\"; } );\n"
+		 "offloads = ( { name = \"o\"; program = \"look\"; region = \"m\"; regions = { live = "
+		 "\"m.items\"; }; } );\n");
+	assert_true(c->regions[0].memcached && !c->regions[0].raw);
+	assert_string_equal(c->regions[0].server, "h:1");
+	assert_int_equal(c->regions[0].stale_max, 2000000);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "buckets", false, &b, why, sizeof(why)), 0);
+	assert_int_equal(b.part, CATALOG_CACHE_TABLES);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "live", false, &b, why, sizeof(why)), 0);
+	assert_int_equal(b.part, CATALOG_CACHE_ITEMS);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "heap", false, &b, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why,
+		"region \"heap\" of the program is no part of memcached \"m\", which has buckets, "
+		"items and live");
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "items", true, &b, why, sizeof(why)), -EINVAL);
 	catalog_free(c);
 }
 
@@ -769,6 +814,7 @@ int main(void)
 		cmocka_unit_test(test_offloads),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_memcached),
 		cmocka_unit_test(test_influence),
 		cmocka_unit_test(test_influence_of_parts),
 		cmocka_unit_test(test_influence_stays),

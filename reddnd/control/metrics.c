@@ -139,6 +139,33 @@ static void by_tenant(FILE *f, const struct stats *st)
 		tenant_use(f, st, use);
 }
 
+static bool has_memcached(const struct stats *st)
+{
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (st->regions[i].memcached)
+			return true;
+	return false;
+}
+
+static void by_memcached(FILE *f, const struct stats *st)
+{
+	const struct stats_region *all = st->regions;
+
+	if (!has_memcached(st))
+		return;
+	family(f, "reddnd_memcached_up", "gauge", "",
+		"1 if the memcached of the region runs, and is proved.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (all[i].memcached)
+			fprintf(f, "reddnd_memcached_up{region=\"%s\"} %d\n", all[i].name,
+				all[i].cache.proved && !all[i].cache.dead_us && !*all[i].bad);
+	family(f, "reddnd_memcached_items", "gauge", "", "Items that it had when it was last asked.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (all[i].memcached)
+			fprintf(f, "reddnd_memcached_items{region=\"%s\"} %" PRIu64 "\n", all[i].name,
+				all[i].cache.items);
+}
+
 static void counter(FILE *f, const char *name, const char *help, uint64_t n)
 {
 	family(f, name, "counter", "", help);
@@ -179,6 +206,7 @@ char *metrics_text(const struct stats *stats)
 		return NULL;
 	by_offload(f, stats);
 	by_tenant(f, stats);
+	by_memcached(f, stats);
 	whole(f, &stats->status);
 	fputs("# EOF\n", f);
 	fclose(f);

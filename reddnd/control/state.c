@@ -141,9 +141,28 @@ static void add_region_why(struct json_object *o, const struct stats_region *r)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
 
+	if (!*r->bad && r->cache.dead_us &&
+		asprintf(&text, "memcached has ended; its items are served on") < 0)
+		text = NULL;
 	if (r->unfinished && asprintf(&text, "unfinished move: reddn-table repair %s", r->path) < 0)
 		text = NULL;
 	json_add_text(o, "why", text ? text : r->bad);
+}
+
+static void add_memcached(struct json_object *o, const struct stats_region *r)
+{
+	const struct memcached_state *m = &r->cache;
+
+	json_add_text(o, "server", r->memcached->server);
+	json_object_object_add(o, "proved", json_object_new_boolean(m->proved));
+	if (!*m->proof.version)
+		return;
+	json_add_text(o, "version", m->proof.version);
+	json_add_count(o, "pid", m->proof.pid);
+	json_add_text(o, "hash", cache_hash_name(m->proof.hash));
+	json_add_count(o, "power", m->power);
+	json_add_count(o, "items", m->items);
+	json_add_count(o, "dead_us", m->dead_us ? clock_us() - m->dead_us : 0);
 }
 
 static struct json_object *region_json(const struct stats_region *r)
@@ -151,12 +170,14 @@ static struct json_object *region_json(const struct stats_region *r)
 	struct json_object *o = json_object_new_object();
 
 	json_add_text(o, "region", r->name);
-	json_add_text(o, "kind", r->raw ? "raw" : "table");
+	json_add_text(o, "kind", r->raw ? "raw" : r->memcached ? "memcached" : "table");
 	json_add_text(o, "path", r->path);
 	json_add_count(o, "bytes", r->bytes);
 	json_add_text(o, "state", *r->bad ? "bad" : "serving");
 	add_region_why(o, r);
-	if (r->raw) {
+	if (r->memcached) {
+		add_memcached(o, r);
+	} else if (r->raw) {
 		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
 		json_add_count(o, "offset", r->offset);
 	} else {

@@ -78,13 +78,36 @@ static void open_table(struct region *r)
 			r->conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
 }
 
+/* On the thread of the cache, after region_open() */
+static void on_cache_failed(void *arg, const char *why)
+{
+	struct region *r = arg;
+
+	set_bad(r, "file %s: %s", r->conf->path, why);
+}
+
+static int open_cache(struct region *r)
+{
+	char why[PROOF_WHY] = "";
+	int e = memcached_open(&r->memcached, r->conf, r->file, on_cache_failed, r, why);
+
+	if (e == -ENOMEM)
+		return e;
+	if (e < 0)
+		set_bad(r, "file %s: %s", r->conf->path, why);
+	else
+		log_info("region %s: a memcached with %" PRIu64 " bytes for items", r->conf->name,
+			memcached_header(r->memcached)->pages_size);
+	return 0;
+}
+
 /* Of the part of its file that a raw region is; at least one byte */
 static uint64_t end_of(const struct catalog_region *conf)
 {
 	return conf->offset + (conf->length ? conf->length : 1);
 }
 
-static void open_file(struct region *r, int fd)
+static int open_file(struct region *r, int fd)
 {
 	const struct catalog_region *conf = r->conf;
 	int e = 0;
@@ -110,6 +133,8 @@ static void open_file(struct region *r, int fd)
 			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
 			"/dev/shm",
 			conf->path);
+	else if (conf->memcached)
+		return open_cache(r);
 	else if (!conf->raw)
 		open_table(r);
 	else if (rnic_region_size(r->file) < end_of(conf))
@@ -118,6 +143,7 @@ static void open_file(struct region *r, int fd)
 	else
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
+	return 0;
 }
 
 int region_open(struct region **out, const struct catalog_region *conf, unsigned number, int fd)
@@ -134,7 +160,10 @@ int region_open(struct region **out, const struct catalog_region *conf, unsigned
 	r->conf = conf;
 	r->number = number;
 	r->refs = 1;
-	open_file(r, fd);
+	if (open_file(r, fd) < 0) {
+		region_close(steal_ptr(&r));
+		return -ENOMEM;
+	}
 	*out = steal_ptr(&r);
 	return 0;
 }
@@ -154,6 +183,8 @@ void region_close(struct region *r)
 {
 	struct region_keys *k;
 
+	if (r->memcached)
+		memcached_close(r->memcached);
 	while ((k = SLIST_FIRST(&r->state->keys))) {
 		SLIST_REMOVE_HEAD(&r->state->keys, link);
 		for (unsigned w = 0; w < REGION_WINDOWS; w++)
@@ -206,7 +237,8 @@ bool region_check_writer(struct region *r)
 {
 	bool before = r->unfinished;
 
-	r->unfinished = r->file && !r->conf->raw && !region_is_bad(r, NULL) && table_is_unfinished(r->file);
+	r->unfinished = r->file && !r->conf->raw && !r->conf->memcached && !region_is_bad(r, NULL) &&
+			table_is_unfinished(r->file);
 	return r->unfinished && !before;
 }
 
@@ -228,6 +260,12 @@ uint64_t region_part_size(const struct region *r, uint8_t part)
 		return r->table.geometry.heap_size;
 	case CATALOG_LIVE:
 		return sizeof(struct reddn_table_live);
+	case CATALOG_CACHE_TABLES:
+		return memcached_header(r->memcached)->pages_off - memcached_header(r->memcached)->tables_off;
+	case CATALOG_CACHE_ITEMS:
+		return memcached_header(r->memcached)->file_size;
+	case CATALOG_CACHE_LIVE:
+		return sizeof(struct reddn_cache_live) + sizeof(struct reddn_cache_served);
 	default:
 		return region_size(r);
 	}
@@ -248,6 +286,18 @@ static unsigned place(
 		return 1;
 	case CATALOG_LIVE:
 		*off = offsetof(struct reddn_table_header, live);
+		*access = RNIC_LOCAL_READ;
+		return 2;
+	case CATALOG_CACHE_TABLES:
+		*off = memcached_header(r->memcached)->tables_off;
+		*access = RNIC_REMOTE_READ;
+		return 0;
+	case CATALOG_CACHE_ITEMS:
+		*off = 0;
+		*access = RNIC_REMOTE_READ;
+		return 1;
+	case CATALOG_CACHE_LIVE:
+		*off = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, live);
 		*access = RNIC_LOCAL_READ;
 		return 2;
 	default:

@@ -88,6 +88,12 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 	};
 
 	region_is_bad(r, out.bad);
+	if (conf->memcached) {
+		out.memcached = conf;
+		if (r->memcached)
+			memcached_state(r->memcached, &out.cache);
+		return out;
+	}
 	if (conf->raw) {
 		out.writable = conf->writable;
 		out.offset = conf->offset;

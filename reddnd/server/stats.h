@@ -60,11 +60,13 @@ struct stats_region {
 	uint64_t bytes;
 	char bad[REGION_WHY]; /* why it cannot be served; "": it can */
 	bool raw;
-	bool writable;                /* raw */
-	uint64_t offset;              /* the same: in its file */
-	bool unfinished;              /* a table: its writer died in a move */
-	uint64_t buckets, heap_bytes; /* of a table, as those that follow */
-	uint64_t max_key, max_value;  /* bytes */
+	const struct catalog_region *memcached; /* of kind "memcached", else NULL */
+	struct memcached_state cache;           /* the same; all zero if it is not proved */
+	bool writable;                          /* raw */
+	uint64_t offset;                        /* the same: in its file */
+	bool unfinished;                        /* a table: its writer died in a move */
+	uint64_t buckets, heap_bytes;           /* of a table, as those that follow */
+	uint64_t max_key, max_value;            /* bytes */
 };
 
 /** A tenant that is configured, or has sessions from before. */

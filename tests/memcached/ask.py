@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """ask.py set PORT: sets keys at the memcached on PORT. ask.py places PROOF: prints, for each of these keys and for "none", which is not
 set, the argument of memcached-get; PROOF is what `reddn-memcached check --json` printed. ask.py items REPLY N KEY: of the first N
-items in the reply, which the file REPLY has as `reddn call --json` printed it, checks the one with KEY."""
+items in the reply, which the file REPLY has as `reddn call --json` printed it, checks the one with KEY. ask.py lines REPLY EXPRESSION:
+checks the live line and what reddnd knows, the names in EXPRESSION."""
 import json
 import struct
 import sys
+import time
 
 import stock
 
 KEYS = 20
 TABLES = 131072  # where the region of the tables begins
 MOST = 300  # param of memcached-get
+LINES = 128  # bytes before the items
 LINKED, CAS, CFLAGS = 1, 2, 256
 
 
@@ -37,9 +40,13 @@ def murmur3(key):
     return h
 
 
+def lines(reply):
+    names = "generation tables pid".split() + ["_"] * 5 + "proved hash clock died looks".split()
+    return dict(zip(names, struct.unpack("<13Q", reply[:104])))
+
+
 def items(reply, n):
-    live, rest = struct.unpack("<QQQ", reply[:24]), reply[64:]
-    size = 72 + MOST
+    rest, size = reply[LINES:], 72 + MOST
     for i in range(n):
         part = rest[i * size : (i + 1) * size]
         places = {int.from_bytes(part[k : k + 8], "big") & (1 << 40) - 1 for k in (0, 8, 16)}
@@ -48,27 +55,44 @@ def items(reply, n):
         nbytes, refcount, flags, _, nkey, cas = struct.unpack("<iHHBB6xQ", part[24:48])
         key = part[104 : 104 + nkey].decode()
         at = 104 + nkey + 1 + (4 if flags & CFLAGS else 0)
-        yield {"live": live, "place": places.pop(), "flags": flags, "refcount": refcount, "cas": cas, "key": key, "value": part[at : at + nbytes]}
+        yield {"place": places.pop(), "flags": flags, "refcount": refcount, "cas": cas, "key": key, "value": part[at : at + nbytes]}
+
+
+def print_places(path):
+    with open(path) as f:
+        proof = json.load(f)
+    for key in ["none"] + [f"key{i}" for i in range(KEYS)]:
+        bucket = murmur3(key.encode()) & (1 << proof["power"]) - 1
+        print(key, proof["table_offset"] - TABLES + 8 * bucket)
+
+
+def set_keys(port):
+    client = stock.Client(port)
+    for i in range(KEYS):
+        stock.check(client.set(f"key{i}", value(f"key{i}"), flags=i % 3) == "STORED", "set")
+
+
+def check_item(reply, n, key):
+    found = [i for i in items(reply, n) if i["key"] == key]
+    stock.check(len(found) == 1, f"{key} is not there: {list(items(reply, n))}")
+    item = found[0]
+    stock.check(item["value"] == value(key) + b"\r\n", f"{item}")
+    stock.check(item["flags"] & 3 == LINKED | CAS and item["cas"] and item["refcount"] == 1, f"{item}")
 
 
 def main():
     what, *args = sys.argv[1:]
     if what == "places":
-        proof = json.load(open(args[0]))
-        for key in ["none"] + [f"key{i}" for i in range(KEYS)]:
-            bucket = murmur3(key.encode()) & (1 << proof["power"]) - 1
-            print(key, proof["table_offset"] - TABLES + 8 * bucket)
+        print_places(args[0])
     elif what == "set":
-        client = stock.Client(int(args[0]))
-        for i in range(KEYS):
-            stock.check(client.set(f"key{i}", value(f"key{i}"), flags=i % 3) == "STORED", "set")
+        set_keys(int(args[0]))
     else:
-        reply = bytes.fromhex(json.load(open(args[0]))["reply"])
-        found = [i for i in items(reply, int(args[1])) if i["key"] == args[2]]
-        stock.check(len(found) == 1, f"{args[2]} is not there: {list(items(reply, int(args[1])))}")
-        item = found[0]
-        stock.check(item["value"] == value(args[2]) + b"\r\n", f"{item}")
-        stock.check(item["flags"] & 3 == LINKED | CAS and item["cas"] and item["refcount"] == 1 and item["live"][0] % 2 == 0, f"{item}")
+        with open(args[0]) as f:
+            reply = bytes.fromhex(json.load(f)["reply"])
+        if what == "items":
+            check_item(reply, int(args[1]), args[2])
+        else:
+            stock.check(eval(args[1], {"now": time.time()}, lines(reply)), f"{args[1]}: {lines(reply)}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The NIC answers out of the distribution's memcached: keys that are set over TCP come back by memcached-get, with each number of
-# items; also after memcached was killed, and not after it was started again.
+# items; also after memcached was killed, and not after it was started again, which the daemon proves anew.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -17,14 +17,16 @@ memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
 }
 cache=$memory/cache
 
-start_memcached()
+memory_of_items=8
+
+start_memcached() # [PORT]
 {
 	local root=()
 
 	[[ $EUID -ne 0 ]] || root=(-u root)
 	rm -f "$work/port"
 	LD_PRELOAD=$LIBREDDN_MEMCACHED REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
-		"$memcached" "${root[@]}" -p -1 -l 127.0.0.1 -m 8 -t 2 -o hashpower=12 >"$work/memcached.log" 2>&1 </dev/null &
+		"$memcached" "${root[@]}" -p "${1:--1}" -l 127.0.0.1 -m "$memory_of_items" -t 2 -o hashpower=12 >"$work/memcached.log" 2>&1 </dev/null &
 	mc=$!
 	pids+=("$mc")
 	until_true test -s "$work/port" || fail "memcached does not listen" "$work/memcached.log"
@@ -41,45 +43,90 @@ look()
 
 has() # N KEY
 {
-	look "$1" "$2" || fail "no answer about $2" "$work/reply.json" "$work/reddnd.log"
-	"$here/ask.py" items "$work/reply.json" "$1" "$2" 2>"$work/items.log"
+	look "$1" "$2" && "$here/ask.py" items "$work/reply.json" "$1" "$2" 2>"$work/items.log"
+}
+
+# lines EXPRESSION: of the live line and what the daemon knows, in a reply
+lines()
+{
+	look 2 none && "$here/ask.py" lines "$work/reply.json" "$1" 2>"$work/lines.log"
+}
+
+shows() # COMMAND LINE...: reddnctl prints such a line
+{
+	ctl "$1" && grep -qE "$2" "$work/ctl.out"
+}
+
+states() # STATE...: of the regions
+{
+	reported regions "[r['state'] for r in d] == '$*'.split()"
 }
 
 start_nic
 start_memcached
 "$here/ask.py" set "$mc_port" || fail "no keys"
-length=$(($(python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import stock
-print(stock.CacheFile(sys.argv[2]).header()["pages_off"])' "$here" "$cache") - 131072))
 offloads=
 for n in 1 2 3 4; do
-	offloads+="${offloads:+, }{ name = \"cache$n\"; program = \"memcached-get\"; params = { n = $n; most = 300; };
-  regions = { buckets = \"tables\"; items = \"items\"; live = \"live\"; }; }"
+	offloads+="{ name = \"cache$n\"; program = \"memcached-get\"; params = { n = $n; most = 300; }; region = \"cache\"; }, "
 done
+port_of_region=$mc_port
+region() # NAME SETTINGS
+{
+	printf '{ name = "%s"; kind = "memcached"; path = "%s"; %s }' "$1" "$cache" "$2"
+}
 start_reddnd "control = \"$control\";
-regions = ( { name = \"tables\"; kind = \"raw\"; path = \"$cache\"; offset = 131072; length = $length; },
-  { name = \"items\"; kind = \"raw\"; path = \"$cache\"; },
-  { name = \"live\"; kind = \"raw\"; path = \"$cache\"; offset = 65664; length = 64; } );
-offloads = ( $offloads );"
-reported offloads 'all(o["state"] == "serving" for o in d)' || fail "an offload does not serve" "$work/ctl.out" "$work/reddnd.log"
+regions = ( $(region cache "server = \"127.0.0.1:$port_of_region\";"),
+  $(region strict "server = \"127.0.0.1:$port_of_region\"; stale_max = \"1s\";"),
+  $(region silent "server = \"$work/no.socket\";") );
+offloads = ( $offloads{ name = \"strict\"; program = \"memcached-get\"; region = \"strict\"; } );"
+states serving serving bad || fail "the state of regions" "$work/ctl.out" "$work/reddnd.log"
+reported regions 'd[2]["why"].endswith("no.socket: No such file or directory") and not d[2]["proved"]' || fail "no reason" "$work/ctl.out"
+reported regions "d[0]['kind'] == 'memcached' and d[0]['pid'] == $mc and d[0]['hash'] == 'murmur3' and d[0]['power'] == 12" ||
+	fail "facts of a region" "$work/ctl.out"
+reported regions 'd[0]["proved"] and d[0]["dead_us"] == 0 and d[0]["version"][:2] == "1."' || fail "facts of a region" "$work/ctl.out"
+until_true reported regions 'd[0]["items"] == 20' || fail "the number of items" "$work/ctl.out"
+shows metrics '^reddnd_memcached_up{region="cache"} 1$' || fail "metric" "$work/ctl.out"
+shows metrics '^reddnd_memcached_items{region="cache"} 20$' || fail "metric" "$work/ctl.out"
+ok "the daemon proves a memcached, and refuses one that does not answer"
 
 for n in 1 2 3 4; do
 	has "$n" "key$n" || fail "memcached-get with $n items does not find key$n" "$work/items.log" "$work/reply.json"
 done
 ok "keys come back with 1 to 4 items of a bucket"
-look 2 none || fail "no answer about a key that was never set" "$work/reply.json"
-ok "a bucket without items"
+lines "generation == proved and generation % 2 == 0 and tables == 1 << 12 and hash == 0 and died == 0 and 60 <= clock < 1000 and pid == $mc" ||
+	fail "the lines before the items" "$work/lines.log"
+ok "replies have the live line, and what the daemon knows"
 
+# without memcached
 kill -KILL "$mc"
 { wait "$mc"; } 2>/dev/null
+until_true lines "generation == proved and now - 100 < died <= now" || fail "the end of memcached is not published" "$work/lines.log"
 has 2 key5 || fail "a memcached that was killed is not served" "$work/items.log"
-ok "a memcached that was killed is served"
+until_true states serving bad bad || fail "stale_max" "$work/ctl.out"
+reported regions 'd[0]["dead_us"] > 0 and "has ended" in d[0]["why"] and "ended 1 s ago" in d[1]["why"]' || fail "no reason" "$work/ctl.out"
+shows metrics '^reddnd_memcached_up{region="cache"} 0$' || fail "metric" "$work/ctl.out"
+ok "a memcached that was killed is served, for stale_max"
 
+# the next one, at the same address
 inode=$(stat -c %i "$cache")
-start_memcached
+start_memcached "$port_of_region"
 [[ $(stat -c %i "$cache") == "$inode" ]] || fail "the next memcached has another file"
+until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
 has 2 key5 && fail "the next memcached has the keys of the one before"
 "$here/ask.py" set "$mc_port" || fail "no keys"
 has 2 key5 || fail "the next memcached is not served" "$work/items.log"
-ok "the next memcached is served from the same file"
+! grep -q 'region cache cannot be served' "$work/reddnd.log" || fail "sessions would have ended" "$work/reddnd.log"
+ok "the next memcached is served from the same file, in the same sessions"
+
+# one with another file
+kill -KILL "$mc"
+{ wait "$mc"; } 2>/dev/null
+memory_of_items=9
+start_memcached "$port_of_region"
+"$here/ask.py" set "$mc_port" || fail "no keys"
+until_true has 2 key5 || fail "another file in its place is not served" "$work/items.log" "$work/reddnd.log"
+grep -q 'memcached has made another file in its place' "$work/reddnd.log" || fail "nothing in the log" "$work/reddnd.log"
+until_true states serving serving bad || fail "stale_max, and it is back" "$work/ctl.out"
+ok "another file in its place"
 stop_reddnd
 done_testing

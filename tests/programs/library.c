@@ -309,7 +309,7 @@ static void cache_setup(struct run *r)
 {
 	run_fill(r, r->region[1], CACHE_BYTES);
 	memset(r->region[1], 0, CACHE_STEP);
-	run_fill(r, r->region[2], 64);
+	run_fill(r, r->region[2], 128);
 	for (unsigned i = 0; i < CACHE_BUCKETS; i++)
 		run_put_le(r->region[0] + i * 8, 8, cache_pointer(r) | 1ull << 40);
 	for (uint64_t at = CACHE_STEP; at < CACHE_BYTES - CACHE_STEP; at += 8)
@@ -322,8 +322,8 @@ static void cache_request(struct run *r, uint8_t *slot)
 	uint64_t n = r->p->params[0].value, most = r->p->params[1].value;
 
 	run_arg(r, "at", at);
-	memcpy(slot, r->region[2], 64);
-	slot += 64;
+	memcpy(slot, r->region[2], 128);
+	slot += 128;
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *item = r->region[1] + pointer;
 
@@ -541,14 +541,14 @@ const struct run_offload library[] = {
 		.file = "memcached-get.rdn",
 		.settings = {{"n", 1}, {"most", 250}},
 		.depth = 4,
-		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
 	{.name = "memcached-get",
 		.file = "memcached-get.rdn",
 		.settings = {{"most", 250}},
 		.depth = 4,
-		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
 	{.name = "memcached-get, fenced enables",
@@ -556,21 +556,21 @@ const struct run_offload library[] = {
 		.settings = {{"most", 250}},
 		.fenced = true,
 		.depth = 4,
-		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
 	{.name = "memcached-get, 3 items",
 		.file = "memcached-get.rdn",
 		.settings = {{"n", 3}, {"most", 250}},
 		.depth = 2,
-		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
 	{.name = "memcached-get, 4 items",
 		.file = "memcached-get.rdn",
 		.settings = {{"n", 4}, {"most", 200}},
 		.depth = 1,
-		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 64},
+		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
 	{.name = "list-walk, 30 nodes",
