@@ -19,7 +19,6 @@
 
 enum {
 	LOOK_MS = 200,
-	ASK_LOOKS = 5, /* a question by TCP in so many looks */
 	TALK_MS = 1000,
 	TRIES = 10, /* while memcached starts, or makes its table larger */
 	PAUSE_MS = 100,
@@ -32,8 +31,9 @@ struct memcached {
 	struct reader file; /* its descriptor may write */
 	struct talk talk;
 	bool connected;
-	uint32_t clock;         /* the server's, */
-	uint64_t clock_us;      /* at this time */
+	uint32_t clock;    /* the server's, */
+	uint64_t clock_us; /* at this time */
+	uint64_t flushed, asked;
 	uint64_t looks, silent; /* the generation that did not answer, which has been logged */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -44,112 +44,123 @@ struct memcached {
 
 /* ---- over TCP --------------------------------------------------------------------------- */
 
-static void disconnect(struct memcached *c)
+static void disconnect(struct memcached *m)
 {
-	if (c->connected)
-		talk_close(&c->talk);
-	c->connected = false;
+	if (m->connected)
+		talk_close(&m->talk);
+	m->connected = false;
 }
 
-static int connect_to(struct memcached *c, char why[PROOF_WHY])
+static int connect_to(struct memcached *m, char why[PROOF_WHY])
 {
-	int e = c->connected ? 0 : talk_open(&c->talk, c->conf->server, TALK_MS, why, PROOF_WHY);
+	int e = m->connected ? 0 : talk_open(&m->talk, m->conf->server, TALK_MS, why, PROOF_WHY);
 
-	c->connected = e == 0;
+	m->connected = e == 0;
 	return e;
 }
 
-/* The server's clock, and how many items it has */
-static void ask(struct memcached *c)
+/* The server's clock, how many items it has, and what flush_all has done: that hides items whose time is up
+ * to "oldest", and those that were set before it in the second after (items.c, item_is_flushed). With a delay
+ * "oldest" lies ahead. */
+static void ask(struct memcached *m)
 {
 	struct talk_stat stats[] = {{.name = "uptime"}, {.name = "curr_items"}};
+	struct talk_stat settings[] = {{.name = "oldest"}};
 	char why[PROOF_WHY];
+	uint64_t oldest;
 
-	if (connect_to(c, why) < 0)
+	if (connect_to(m, why) < 0)
 		return;
-	if (talk_stats(&c->talk, "", stats, 2) < 0) {
-		disconnect(c);
+	if (talk_stats(&m->talk, "", stats, 2) < 0 || talk_stats(&m->talk, "settings", settings, 1) < 0) {
+		disconnect(m);
 		return;
 	}
-	c->clock = (uint32_t)strtoul(stats[0].value, NULL, 10) + CACHE_CLOCK_AHEAD;
-	c->clock_us = clock_us();
-	pthread_mutex_lock(&c->lock);
-	c->state.items = strtoull(stats[1].value, NULL, 10);
-	pthread_mutex_unlock(&c->lock);
+	oldest = strtoull(settings[0].value, NULL, 10);
+	m->clock = (uint32_t)strtoul(stats[0].value, NULL, 10) + CACHE_CLOCK_AHEAD;
+	m->clock_us = clock_us();
+	m->asked = m->clock;
+	m->flushed = oldest ? oldest + 1 : 0;
+	pthread_mutex_lock(&m->lock);
+	m->state.items = strtoull(stats[1].value, NULL, 10);
+	pthread_mutex_unlock(&m->lock);
 }
 
 /* 0; -EINVAL: this memcached cannot be served; another error: not now. @why has the reason */
-static int prove(struct memcached *c, char why[PROOF_WHY])
+static int prove(struct memcached *m, char why[PROOF_WHY])
 {
 	struct proof proof;
-	int e = connect_to(c, why);
+	int e = connect_to(m, why);
 
 	if (e < 0)
 		return e == -EINVAL ? -ENOTCONN : e;
-	e = proof_make(&proof, &c->file, &c->talk, why);
+	e = proof_make(&proof, &m->file, &m->talk, why);
 	if (e < 0) {
-		disconnect(c);
+		disconnect(m);
 		return e;
 	}
-	c->clock = proof.clock;
-	c->clock_us = clock_us();
-	pthread_mutex_lock(&c->lock);
-	c->state = (struct memcached_state){
-		.proof = proof, .proved = true, .items = c->state.items, .power = proof.power};
-	pthread_mutex_unlock(&c->lock);
+	m->clock = proof.clock;
+	m->clock_us = clock_us();
+	m->flushed = UINT64_MAX; /* until it is asked */
+	pthread_mutex_lock(&m->lock);
+	m->state = (struct memcached_state){
+		.proof = proof, .proved = true, .items = m->state.items, .power = proof.power};
+	pthread_mutex_unlock(&m->lock);
+	ask(m);
 	log_info("region %s: memcached %s, process %" PRIu64 ", is proved: %s, a table of 2^%u",
-		c->conf->name, proof.version, proof.pid, cache_hash_name(proof.hash), proof.power);
+		m->conf->name, proof.version, proof.pid, cache_hash_name(proof.hash), proof.power);
 	return 0;
 }
 
 /* ---- what clients see ------------------------------------------------------------------- */
 
-static void publish(struct memcached *c)
+static void publish(struct memcached *m)
 {
 	const uint64_t off = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, served);
-	uint64_t dead_s = c->state.dead_us ? (clock_us() - c->state.dead_us) / 1000000 : 0;
+	uint64_t dead_s = m->state.dead_us ? (clock_us() - m->state.dead_us) / 1000000 : 0;
 	struct reddn_cache_served line = {
-		.generation = c->state.proved ? c->state.proof.generation : 0,
-		.hash = c->state.proof.hash,
-		.clock = c->clock + (clock_us() - c->clock_us) / 1000000,
-		.died = c->state.dead_us ? (uint64_t)time(NULL) - dead_s : 0,
-		.looks = ++c->looks,
+		.generation = m->state.proved ? m->state.proof.generation : 0,
+		.hash = m->state.proof.hash,
+		.clock = m->clock + (clock_us() - m->clock_us) / 1000000,
+		.died = m->state.dead_us ? (uint64_t)time(NULL) - dead_s : 0,
+		.looks = ++m->looks,
+		.flushed = m->flushed,
+		.asked = m->asked,
 	};
 
 	line.sum = XXH3_64bits(&line, offsetof(struct reddn_cache_served, sum));
 	/* if the file is gone, region_check() sees it */
-	(void)!pwrite(c->file.fd, &line, sizeof(line), (off_t)off);
+	(void)!pwrite(m->file.fd, &line, sizeof(line), (off_t)off);
 }
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
 /* A memcached with another layout has put another file in the place of ours */
-static bool is_replaced(const struct memcached *c)
+static bool is_replaced(const struct memcached *m)
 {
 	struct stat ours, now;
 
-	return fstat(c->file.fd, &ours) == 0 && stat(c->conf->path, &now) == 0 &&
+	return fstat(m->file.fd, &ours) == 0 && stat(m->conf->path, &now) == 0 &&
 	       (ours.st_ino != now.st_ino || ours.st_dev != now.st_dev);
 }
 
 /* No memcached runs. False: the region is not served any more, for the reason @why */
-static bool look_at_dead(struct memcached *c, char why[PROOF_WHY])
+static bool look_at_dead(struct memcached *m, char why[PROOF_WHY])
 {
 	uint64_t now = clock_us(), dead;
 
-	disconnect(c);
-	pthread_mutex_lock(&c->lock);
-	if (!c->state.dead_us) {
-		c->state.dead_us = now;
-		log_warning("region %s: memcached has ended; its items are served on", c->conf->name);
+	disconnect(m);
+	pthread_mutex_lock(&m->lock);
+	if (!m->state.dead_us) {
+		m->state.dead_us = now;
+		log_warning("region %s: memcached has ended; its items are served on", m->conf->name);
 	}
-	dead = now - c->state.dead_us;
-	pthread_mutex_unlock(&c->lock);
-	if (is_replaced(c)) {
+	dead = now - m->state.dead_us;
+	pthread_mutex_unlock(&m->lock);
+	if (is_replaced(m)) {
 		snprintf(why, PROOF_WHY, "memcached has made another file in its place");
 		return false;
 	}
-	if (c->conf->stale_max && dead >= c->conf->stale_max) {
+	if (m->conf->stale_max && dead >= m->conf->stale_max) {
 		snprintf(why, PROOF_WHY, "memcached ended %" PRIu64 " s ago, and has not come back",
 			dead / 1000000);
 		return false;
@@ -158,60 +169,59 @@ static bool look_at_dead(struct memcached *c, char why[PROOF_WHY])
 }
 
 /* Another memcached runs with the file */
-static bool look_at_next(struct memcached *c, uint64_t generation, char why[PROOF_WHY])
+static bool look_at_next(struct memcached *m, uint64_t generation, char why[PROOF_WHY])
 {
 	int e;
 
-	disconnect(c);
-	pthread_mutex_lock(&c->lock);
-	c->state.proved = false;
-	pthread_mutex_unlock(&c->lock);
+	disconnect(m);
+	pthread_mutex_lock(&m->lock);
+	m->state.proved = false;
+	pthread_mutex_unlock(&m->lock);
 	/* clients learn at once that what they know is over */
-	publish(c);
-	e = prove(c, why);
-	if (e < 0 && e != -EINVAL && c->silent != generation) {
-		c->silent = generation;
+	publish(m);
+	e = prove(m, why);
+	if (e < 0 && e != -EINVAL && m->silent != generation) {
+		m->silent = generation;
 		log_warning("region %s: memcached was started again, and cannot be proved yet: %s",
-			c->conf->name, why);
+			m->conf->name, why);
 	}
 	return e != -EINVAL;
 }
 
-static unsigned power_of(const struct memcached *c, const struct reddn_cache_live *live)
+static unsigned power_of(const struct memcached *m, const struct reddn_cache_live *live)
 {
 	/* bit 0 is the other place of the smallest */
-	return live->tables > 1 ? 63u - (unsigned)__builtin_clzll(live->tables) : c->file.header.power_min;
+	return live->tables > 1 ? 63u - (unsigned)__builtin_clzll(live->tables) : m->file.header.power_min;
 }
 
 /* False: the region is not served any more, for the reason @why */
-static bool look(struct memcached *c, char why[PROOF_WHY])
+static bool look(struct memcached *m, char why[PROOF_WHY])
 {
 	struct reddn_cache_live live;
 	bool goes_on = true;
-	int e = reader_live(&c->file, &live);
+	int e = reader_live(&m->file, &live);
 
 	if (e < 0) {
 		snprintf(why, PROOF_WHY, "it cannot be read: %s", strerror(-e));
 		return false;
 	}
-	if (!reader_is_served(&c->file)) {
-		goes_on = look_at_dead(c, why);
-	} else if (live.generation != c->state.proof.generation) {
-		goes_on = look_at_next(c, live.generation, why);
+	if (!reader_is_served(&m->file)) {
+		goes_on = look_at_dead(m, why);
+	} else if (live.generation != m->state.proof.generation) {
+		goes_on = look_at_next(m, live.generation, why);
 	} else {
-		pthread_mutex_lock(&c->lock);
-		c->state.dead_us = 0;
-		c->state.power = power_of(c, &live);
-		pthread_mutex_unlock(&c->lock);
-		if (c->looks % ASK_LOOKS == 0)
-			ask(c);
+		pthread_mutex_lock(&m->lock);
+		m->state.dead_us = 0;
+		m->state.power = power_of(m, &live);
+		pthread_mutex_unlock(&m->lock);
+		ask(m);
 	}
-	publish(c);
+	publish(m);
 	return goes_on;
 }
 
 /* True: to be ended */
-static bool rest(struct memcached *c)
+static bool rest(struct memcached *m)
 {
 	struct timespec until;
 	bool stop;
@@ -220,78 +230,78 @@ static bool rest(struct memcached *c)
 	until.tv_nsec += LOOK_MS * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&c->lock);
-	while (!c->stop && pthread_cond_timedwait(&c->changed, &c->lock, &until) == 0)
+	pthread_mutex_lock(&m->lock);
+	while (!m->stop && pthread_cond_timedwait(&m->changed, &m->lock, &until) == 0)
 		;
-	stop = c->stop;
-	pthread_mutex_unlock(&c->lock);
+	stop = m->stop;
+	pthread_mutex_unlock(&m->lock);
 	return stop;
 }
 
 static void *run(void *arg)
 {
-	struct memcached *c = arg;
+	struct memcached *m = arg;
 	char why[PROOF_WHY];
 
-	while (!rest(c))
-		if (!look(c, why)) {
-			c->failed(c->arg, why);
+	while (!rest(m))
+		if (!look(m, why)) {
+			m->failed(m->arg, why);
 			break;
 		}
 	return NULL;
 }
 
 /* Signals are for the loop, which reads them from a descriptor */
-static int start(struct memcached *c)
+static int start(struct memcached *m)
 {
 	sigset_t all, before;
 	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&c->thread, NULL, run, c);
+	r = -pthread_create(&m->thread, NULL, run, m);
 	if (r == 0)
-		pthread_setname_np(c->thread, "reddnd-cache");
+		pthread_setname_np(m->thread, "reddnd-cache");
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
 /* ----------------------------------------------------------------------------------------- */
 
-static void memcached_free(struct memcached *c)
+static void memcached_free(struct memcached *m)
 {
-	disconnect(c);
-	if (c->file.fd >= 0)
-		close(c->file.fd);
-	pthread_mutex_destroy(&c->lock);
-	pthread_cond_destroy(&c->changed);
-	free(c);
+	disconnect(m);
+	if (m->file.fd >= 0)
+		close(m->file.fd);
+	pthread_mutex_destroy(&m->lock);
+	pthread_cond_destroy(&m->changed);
+	free(m);
 }
 
 DEFINE_CLEANUP(struct memcached *, memcached_free)
 
-static int open_file(struct memcached *c, const struct rnic_region *region, char why[PROOF_WHY])
+static int open_file(struct memcached *m, const struct rnic_region *region, char why[PROOF_WHY])
 {
-	c->file.fd = file_open_no_links(c->conf->path, O_RDWR);
-	if (c->file.fd < 0) {
-		snprintf(why, PROOF_WHY, "it cannot be opened for writing: %s", file_error(c->file.fd));
+	m->file.fd = file_open_no_links(m->conf->path, O_RDWR);
+	if (m->file.fd < 0) {
+		snprintf(why, PROOF_WHY, "it cannot be opened for writing: %s", file_error(m->file.fd));
 		return -EINVAL;
 	}
-	if (!rnic_region_is_file(region, c->file.fd)) {
+	if (!rnic_region_is_file(region, m->file.fd)) {
 		snprintf(why, PROOF_WHY, "it was replaced meanwhile");
 		return -EINVAL;
 	}
-	return reader_init(&c->file, c->file.fd, why, PROOF_WHY);
+	return reader_init(&m->file, m->file.fd, why, PROOF_WHY);
 }
 
-static int first_proof(struct memcached *c, char why[PROOF_WHY])
+static int first_proof(struct memcached *m, char why[PROOF_WHY])
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-	int e = prove(c, why);
+	int e = prove(m, why);
 
 	for (unsigned i = 1; e == -EAGAIN && i < TRIES; i++) {
 		nanosleep(&pause, NULL);
-		e = prove(c, why);
+		e = prove(m, why);
 	}
 	return e < 0 ? -EINVAL : 0;
 }
@@ -299,51 +309,51 @@ static int first_proof(struct memcached *c, char why[PROOF_WHY])
 int memcached_open(struct memcached **out, const struct catalog_region *conf,
 	const struct rnic_region *region, memcached_failed *failed, void *arg, char why[PROOF_WHY])
 {
-	CLEANUP(memcached_freep) struct memcached *c = calloc(1, sizeof(*c));
+	CLEANUP(memcached_freep) struct memcached *m = calloc(1, sizeof(*m));
 	pthread_condattr_t monotonic;
 	int r;
 
-	if (!c)
+	if (!m)
 		return -ENOMEM;
-	c->conf = conf;
-	c->failed = failed;
-	c->arg = arg;
-	c->file.fd = -1;
-	pthread_mutex_init(&c->lock, NULL);
+	m->conf = conf;
+	m->failed = failed;
+	m->arg = arg;
+	m->file.fd = -1;
+	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->changed, &monotonic);
+	pthread_cond_init(&m->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	r = open_file(c, region, why);
+	r = open_file(m, region, why);
 	if (r == 0)
-		r = first_proof(c, why);
+		r = first_proof(m, why);
 	if (r < 0)
 		return r;
-	publish(c);
-	if (start(c) < 0)
+	publish(m);
+	if (start(m) < 0)
 		return -ENOMEM;
-	*out = steal_ptr(&c);
+	*out = steal_ptr(&m);
 	return 0;
 }
 
-void memcached_close(struct memcached *c)
+void memcached_close(struct memcached *m)
 {
-	pthread_mutex_lock(&c->lock);
-	c->stop = true;
-	pthread_cond_signal(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-	pthread_join(c->thread, NULL);
-	memcached_free(c);
+	pthread_mutex_lock(&m->lock);
+	m->stop = true;
+	pthread_cond_signal(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	pthread_join(m->thread, NULL);
+	memcached_free(m);
 }
 
-const struct reddn_cache_header *memcached_header(const struct memcached *c)
+const struct reddn_cache_header *memcached_header(const struct memcached *m)
 {
-	return &c->file.header;
+	return &m->file.header;
 }
 
-void memcached_state(struct memcached *c, struct memcached_state *state)
+void memcached_state(struct memcached *m, struct memcached_state *state)
 {
-	pthread_mutex_lock(&c->lock);
-	*state = c->state;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&m->lock);
+	*state = m->state;
+	pthread_mutex_unlock(&m->lock);
 }

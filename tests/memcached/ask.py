@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""ask.py set PORT: sets keys at the memcached on PORT. ask.py places PROOF: prints, for each of these keys and for "none", which is not
-set, the argument of memcached-get; PROOF is what `reddn-memcached check --json` printed. ask.py items REPLY N KEY: of the first N
-items in the reply, which the file REPLY has as `reddn call --json` printed it, checks the one with KEY. ask.py lines REPLY EXPRESSION:
-checks the live line and what reddnd knows, the names in EXPRESSION."""
+"""ask.py set PORT: sets keys at the memcached on PORT. ask.py flush PORT: flush_all. ask.py places PROOF: prints, for each of these keys
+and for "none", which is not set, the argument of memcached-get; PROOF is what `reddn-memcached check --json` printed. ask.py items
+REPLY N KEY: of the first N items in the reply, which the file REPLY has as `reddn call --json` printed it, checks the one with KEY.
+ask.py lines REPLY EXPRESSION: checks the live line and what reddnd knows, the names in EXPRESSION."""
 import json
 import struct
 import sys
@@ -14,7 +14,7 @@ import stock
 KEYS = 20
 TABLES = 131072  # where the region of the tables begins
 MOST = 300  # param of memcached-get
-LINES = 128  # bytes before the items
+LINES = 136  # bytes before the items
 LINKED, CAS, CFLAGS = 1, 2, 256
 
 
@@ -41,12 +41,13 @@ def murmur3(key):
 
 
 def lines(reply):
-    names = "generation tables pid".split() + ["_"] * 5 + "proved hash clock died looks".split()
-    return dict(zip(names, struct.unpack("<13Q", reply[:104])))
+    names = "generation tables pid".split() + ["_"] * 5 + "proved hash clock died looks flushed asked sum".split()
+    return dict(zip(names, struct.unpack("<16Q", reply[:128])))
 
 
 def items(reply, n):
     rest, size = reply[LINES:], 72 + MOST
+    stock.check(struct.unpack(">II", reply[128:LINES]) == (n, MOST), "n and most")
     for i in range(n):
         part = rest[i * size : (i + 1) * size]
         places = {int.from_bytes(part[k : k + 8], "big") & (1 << 40) - 1 for k in (0, 8, 16)}
@@ -84,6 +85,8 @@ def main():
     what, *args = sys.argv[1:]
     if what == "places":
         print_places(args[0])
+    elif what == "flush":
+        stock.check(stock.Client(int(args[0])).ask("flush_all") == "OK", "flush_all")
     elif what == "set":
         set_keys(int(args[0]))
     else:

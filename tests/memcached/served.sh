@@ -93,9 +93,14 @@ for n in 1 2 3 4; do
 	has "$n" "key$n" || fail "memcached-get with $n items does not find key$n" "$work/items.log" "$work/reply.json"
 done
 ok "keys come back with 1 to 4 items of a bucket"
-lines "generation == proved and generation % 2 == 0 and tables == 1 << 12 and hash == 0 and died == 0 and 60 <= clock < 1000 and pid == $mc" ||
+lines "generation == proved and generation % 2 == 0 and tables == 1 << 12 and hash == 0 and died == 0 and 60 <= clock < 1000 and pid == $mc and flushed == 0" ||
 	fail "the lines before the items" "$work/lines.log"
 ok "replies have the live line, and what the daemon knows"
+
+"$here/ask.py" flush "$mc_port"
+until_true lines "60 <= flushed <= clock and asked >= flushed" || fail "flush_all is not published" "$work/lines.log"
+"$here/ask.py" set "$mc_port" || fail "no keys"
+ok "replies have the time of a flush_all"
 
 # without memcached
 kill -KILL "$mc"

@@ -323,7 +323,9 @@ static void cache_request(struct run *r, uint8_t *slot)
 
 	run_arg(r, "at", at);
 	memcpy(slot, r->region[2], 128);
-	slot += 128;
+	run_put_be(slot + 128, 4, n);
+	run_put_be(slot + 132, 4, most);
+	slot += 136;
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *item = r->region[1] + pointer;
 
