@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * managed.h - the queues of a benchmark of chains: a master queue pair, and a worker queue pair that is
- * managed. Each is connected to itself and has a CQ of its own. A failure ends the program. Thread rules: one
- * thread.
+ * managed. Each is connected to itself and has a CQ of its own. The block's key reaches the program's data
+ * and both send queues, from MANAGED_DATA on. A failure ends the program. Thread rules: one thread.
  */
 #ifndef TESTS_BENCH_MANAGED_H
 #define TESTS_BENCH_MANAGED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * paper-micro - the microbenchmarks of the RedN paper (section 5.1), from the timestamps of completions. Run
- *it with `softcx run --clock cx5 --devices 2`, or on a NIC whose two ports are connected back to back.
+ * it with `softcx run --clock cx5 --devices 2`, or on a NIC whose two ports are connected back to back.
  *
  *	paper-micro [REPEATS]
  *
@@ -13,6 +13,7 @@
 #include "tests/lib/arg.h"
 #include "util/array.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -68,7 +69,8 @@ static uint64_t take(struct rnic_cq *cq, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		last = cq->cqes + (size_t)(cq->consumer & (RING - 1)) * RNIC_CQE_BYTES;
 		while (!rnic_cq_poll(cq, &cqe))
-			;
+			if (rnic_cq_find_error(&queues.master_cq, &cqe))
+				break;
 		errno = EIO;
 		must(!cqe.error, rnic_syndrome_text(cqe.syndrome));
 	}
@@ -145,6 +147,79 @@ static void figure_8(void)
 		print_row("figure 8, one more", orders[o].name, 1, "us", (us - one) / (CHAIN - 1),
 			orders[o].paper, true);
 	}
+}
+
+/* ---- one NIC: the paper's if ------------------------------------------------------------- */
+
+/* Places for what a branch copies */
+enum { FROM = 64, TO = 128, OLD = 192 };
+
+static void put_remote(uint8_t *w, uint64_t off)
+{
+	wqe_put64(w + WQE_RADDR, queues.block.iova + off);
+	wqe_put32(w + WQE_RKEY, queues.block.rkey);
+}
+
+static void put_sge(uint8_t *sge, uint64_t off)
+{
+	wqe_put32(sge + WQE_SGE_LEN, 8);
+	wqe_put32(sge + WQE_SGE_LKEY, queues.block.lkey);
+	wqe_put64(sge + WQE_SGE_ADDR, queues.block.iova + off);
+}
+
+/*
+ * 1C + 1A + 3E, as in table 2: a CAS makes a WRITE of the NOOP that has the operands, a WAIT for the CAS, an
+ * ENABLE of the WRITE, and a WAIT for it. The condition holds. @master, @worker: the CQEs that are waited
+ * for.
+ */
+static void put_if(uint32_t master, uint32_t worker)
+{
+	uint8_t *branch, *cas;
+	uint64_t was, taken;
+
+	branch = managed_wqe(&queues, &queues.worker, queues.worker_posted, WQE_OP_NOP, 3, WQE_SIGNALLED);
+	put_remote(branch, TO);
+	put_sge(branch + WQE_RDMA_SGE, FROM);
+	memcpy(&was, branch, sizeof(was));
+	taken = was | htole64((uint64_t)WQE_OP_WRITE << 8 * WQE_OPCODE);
+	cas = managed_wqe(&queues, &queues.master, queues.master.sq_posted++, WQE_OP_CAS, 4, WQE_SIGNALLED);
+	put_remote(cas, MANAGED_DATA + (uint64_t)(branch - queues.master.sq));
+	/* the NIC compares words of the host's byte order */
+	wqe_put64(cas + WQE_ATOMIC, le64toh(taken));
+	wqe_put64(cas + WQE_ATOMIC + 8, le64toh(was));
+	put_sge(cas + WQE_ATOMIC + WQE_DS, OLD);
+	put_sync(WQE_OP_WAIT, master & 0xffffff, queues.master_cq.cqn);
+	put_sync(WQE_OP_SEND_EN, ++queues.worker_posted, queues.worker.qpn);
+	put_sync(WQE_OP_WAIT, worker & 0xffffff, queues.worker_cq.cqn);
+}
+
+/* Microseconds from the post to the last completion of @n of them. */
+static double ifs(unsigned n)
+{
+	uint32_t master = queues.master_cq.consumer + 1, worker = queues.worker_cq.consumer;
+	uint64_t from, to;
+
+	put_noop(&queues.master, queues.master.sq_posted++);
+	managed_ring(&queues);
+	from = take(&queues.master_cq, 1);
+	for (unsigned i = 0; i < n; i++)
+		put_if(master + i, worker + i);
+	managed_ring(&queues);
+	to = take(&queues.worker_cq, n);
+	take(&queues.master_cq, n);
+	return (double)(to - from) / khz * 1e3;
+}
+
+static void table_3_ifs(void)
+{
+	double one = 0, many = 0;
+
+	for (unsigned i = 0; i < repeats; i++) {
+		one += ifs(1);
+		many += ifs(CHAIN);
+	}
+	print_row("table 3, constructs", "if, as in the paper", CHAIN, "mops",
+		(CHAIN - 1) * repeats / (many - one), 0.7, false);
 }
 
 /* ---- two NICs: verbs -------------------------------------------------------------------- */
@@ -382,6 +457,7 @@ int main(int argc, char **argv)
 	print_row("figure 7", "NOOP", 0, "us", mean_chain(WQ_ORDER, 1), 1.21, true);
 	figure_7_and_table_3(&a, &b, &loop);
 	figure_8();
+	table_3_ifs();
 	managed_close(&queues);
 	close_end(&a);
 	close_end(&b);
