@@ -13,7 +13,7 @@ needs "${recycling[@]}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 # how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.
-step=${TEST_STEP:-211}
+step=${TEST_STEP:-101}
 background_limit=${TEST_SECONDS:-900}
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
@@ -37,13 +37,15 @@ arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
 		1<>"$work/stores"
 }
 
-struck() # true if it has died; none dies any more
+died()
 {
-	local at
+	(($(od -An -t u8 -N 8 "$work/stores") == 0))
+}
 
-	at=$(od -An -t u8 -N 8 "$work/stores")
-	arm before 0
-	((at == 0))
+struck() # true if it has died, or dies before it has nothing to do; none dies any more
+{
+	until_true died_or_rests || fail "the daemon is not as it was" "$work/run.log" "$work/others" "$work/excess"
+	died || ! arm before 0
 }
 
 daemon() # prints its process id
@@ -75,6 +77,11 @@ as_it_was()
 {
 	excess >"$work/excess"
 	cmp -s "$work/excess" "$work/others" && [[ $(ctl clients 'len(d)') == 1 ]]
+}
+
+died_or_rests()
+{
+	died || as_it_was
 }
 
 client() # OFFLOAD WHAT: it is answered, or refused because the daemon died meanwhile
@@ -118,7 +125,7 @@ grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger nam
 
 for when in before after; do
 	points=0
-	for ((n = 1; ; n += step / 3 + 1)); do
+	for ((n = 1; ; n += step * 2 / 3 + 1)); do
 		arm $when "$n"
 		kill -9 "$(daemon)"
 		take_over "$when store $n of taking over"
@@ -134,7 +141,7 @@ for when in before after; do
 	for ((n = 2; ; n += step)); do
 		arm $when "$n"
 		client kept "$when store $n of serving"
-		kill -HUP "$(daemon)" 2>/dev/null
+		"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1
 		client armed "$when store $n of serving"
 		struck || break
 		take_over "$when store $n of serving"
