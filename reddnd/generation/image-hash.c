@@ -86,11 +86,21 @@ static void add_layout(uint64_t *h, const struct queue_layout *l)
 	add_qp(h, &l->loop.credits);
 }
 
-uint64_t image_hash(const struct chain_image *img, const struct queue_layout *l)
+/* What credits of a loop without a bound are counted by; its ring stays as it was written */
+static void add_loop(uint64_t *h, const struct chain_loop_info *l)
+{
+	add_number(h, l->iterations);
+	add_number(h, l->lap.wqes);
+	add_number(h, l->progress);
+}
+
+uint64_t image_hash(const struct program *p, const struct queue_layout *l)
 {
 	uint64_t h = 0;
 
-	add_image(&h, img);
+	add_image(&h, p->image);
 	add_layout(&h, l);
+	if (p->loop)
+		add_loop(&h, &p->loop_info);
 	return h ? h : 1;
 }

@@ -103,7 +103,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	if (offload_is_disabled(o, NULL))
 		return "the server was restarted, and the offload is disabled";
 	layout = offload_layout_of(o, l->slots);
-	if (!layout || o->conf->recycled != l->recycled || image_hash(o->img, layout) != l->image)
+	if (!layout || o->conf->recycled != l->recycled || image_hash(o->program, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
 }
@@ -125,16 +125,14 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 
 	if (!l->accepted)
 		return "the server was restarted before it had answered";
-	if (has_loop(slot))
-		return "the server was restarted, and loops without a bound do not go on";
 	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
-	return l->recycled ? NULL : difference(l, o);
+	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);
 }
 
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o)
 {
-	return slot->session.recycled ? difference(&slot->session, o) : NULL;
+	return slot->session.recycled && !has_loop(slot) ? difference(&slot->session, o) : NULL;
 }
 
 static void restore_limits(struct session *s, uint64_t now)
@@ -156,6 +154,8 @@ static void restore_counters(struct session *s)
 	c->misses = l->misses;
 	c->bytes_out = l->bytes_out;
 	c->unseen = l->unseen;
+	c->iterations = session_loop_iterations(s->queues.loop);
+	c->iterations = l->iterations < c->iterations ? l->iterations : c->iterations;
 	c->false_alarms = s->slot->session.false_alarms;
 	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
 }
@@ -294,6 +294,7 @@ static int choose_offload(struct session *s, const struct offload *o, const char
 static void forget(struct session *s)
 {
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	session_loop_free(s->queues.loop);
 	foreign_free(s->foreign);
 	free(s);
 }

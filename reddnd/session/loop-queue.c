@@ -83,6 +83,18 @@ static uint64_t iova(const struct session_loop *l, uint64_t off)
 	return l->block->iova + off - l->block->code_off;
 }
 
+/* The memory that chain and loop share is the last region of the chain */
+static void share(struct session_loop *l, struct chain_env *env)
+{
+	const unsigned shared = l->program->image->nregions - 1;
+
+	env->region[shared].iova = iova(l, l->layout.shared_off);
+	env->region[shared].lkey = l->block->lkey;
+	env->region[shared].rkey = l->block->rkey;
+	l->progress =
+		(const uint64_t *)(l->block->mem + l->layout.lanes_off + l->program->loop_info.progress);
+}
+
 int session_loop_write(struct session_loop *l, struct chain_env *env)
 {
 	const struct program *p = l->program;
@@ -100,9 +112,7 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	own = calloc(1, sizeof(*own));
 	if (!own)
 		return -ENOMEM;
-	env->region[shared].iova = iova(l, l->layout.shared_off);
-	env->region[shared].lkey = b->lkey;
-	env->region[shared].rkey = b->rkey;
+	share(l, env);
 	memcpy(b->mem + l->layout.shared_off, p->shared_init, p->shared_bytes);
 	memcpy(own->region, env->region, sizeof(own->region));
 	own->call.gate_cqn = env->queue[call].cqn;
@@ -127,7 +137,6 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	r = chain_loop(p->loop, own, &info, &err);
 	free(own);
 	l->start = info.start;
-	l->progress = (const uint64_t *)(b->mem + l->layout.lanes_off + info.progress);
 	if (r > 0) {
 		log_error("program %s: its loop is refused: %s", p->name,
 			chain_error_text(&err, text, sizeof(text)));
@@ -149,6 +158,29 @@ int session_loop_start(struct session_loop *l, struct master_qp *master)
 	return master_qp_enable(master, l->qp.qpn, l->start);
 }
 
+/* Credits that were used up: one for each half of a lap */
+static uint64_t used(const struct session_loop *l)
+{
+	return session_loop_iterations(l) / (l->program->loop_info.iterations / 2);
+}
+
+/* The doorbell record has the low bits of the number that was given. The last one may be there without the
+ * doorbell: ringing again does no harm. */
+int session_loop_resume(struct session_loop *l, struct chain_env *env)
+{
+	uint16_t ahead;
+
+	share(l, env);
+	ahead = (uint16_t)(l->credit_qp.sq_posted - used(l));
+	if (ahead > l->layout.credits.ring_wqebbs)
+		return -EBADMSG;
+	l->credits = used(l) + ahead;
+	if (l->credits)
+		rnic_qp_ring(&l->credit_qp, l->credit_qp.sq_posted);
+	rnic_cq_arm(&l->cq, true);
+	return 0;
+}
+
 /* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
  */
 void session_loop_feed(struct session_loop *l, uint64_t now)
@@ -159,7 +191,7 @@ void session_loop_feed(struct session_loop *l, uint64_t now)
 
 	if (!l)
 		return;
-	ahead = l->credits - session_loop_iterations(l) / (l->program->loop_info.iterations / 2);
+	ahead = l->credits - used(l);
 	n = ahead < l->pace.ahead ? l->pace.ahead - ahead : 0;
 	if (n > rate_available(&l->rate, now))
 		n = rate_available(&l->rate, now);

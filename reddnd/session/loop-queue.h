@@ -33,6 +33,12 @@ int session_loop_new(struct session_loop **loop, const struct program *p, uint64
  * share the last region of the chain. Call it before the chain is armed. Errors have been logged.
  */
 int session_loop_write(struct session_loop *l, struct chain_env *env);
+/**
+ * Goes on with the queues of a daemon before this one, in a block that was adopted, for the chain in @env: in
+ * place of session_loop_write() and session_loop_start(). -EBADMSG: they have credits that nobody can have
+ * given.
+ */
+int session_loop_resume(struct session_loop *l, struct chain_env *env);
 /** Connects the queue and starts it: the ring waits for calls. */
 int session_loop_start(struct session_loop *l, struct master_qp *master);
 

@@ -189,9 +189,10 @@ int session_queues_adopt(struct session *s, struct rnic_arena *arena, const stru
 	s->queues.tail = tail_of(&s->offload->img->queue[0]);
 	if (r == 0)
 		r = make_queues(s);
-	if (r == 0)
-		fill_chain(s, request);
-	return r;
+	if (r < 0)
+		return r;
+	fill_chain(s, request);
+	return s->queues.loop ? session_loop_resume(s->queues.loop, &s->queues.env) : 0;
 }
 
 void session_queues_arm_events(struct session *s)

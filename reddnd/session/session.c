@@ -44,7 +44,7 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 	l = &s->slot->session;
 	l->number = s->id;
 	l->since = s->since;
-	l->image = image_hash(s->offload->img, &s->queues.layout);
+	l->image = image_hash(s->offload->program, &s->queues.layout);
 	l->cm_id = rnic_conn_id(s->client.conn);
 	l->recycled = s->queues.layout.recycled;
 	ledger_set_name(l->tenant, s->tenant->name);
