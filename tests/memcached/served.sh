@@ -10,27 +10,14 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/reddnd.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
-: "${REDDN:?}" "${REDDN_MEMCACHED:?}" "${LIBREDDN_MEMCACHED:?}"
-memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
-	echo "there is no memcached"
-	exit 77
-}
-cache=$memory/cache
+# shellcheck source=tests/memcached/stock.sh
+. "$here/stock.sh"
+: "${REDDN:?}"
 
-memory_of_items=8
-
-start_memcached() # [PORT]
+# start PORT [MEGABYTES]: a memcached, and the places of keys in its file
+start()
 {
-	local root=()
-
-	[[ $EUID -ne 0 ]] || root=(-u root)
-	rm -f "$work/port"
-	LD_PRELOAD=$LIBREDDN_MEMCACHED REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
-		"$memcached" "${root[@]}" -p "${1:--1}" -l 127.0.0.1 -m "$memory_of_items" -t 2 -o hashpower=12 >"$work/memcached.log" 2>&1 </dev/null &
-	mc=$!
-	pids+=("$mc")
-	until_true test -s "$work/port" || fail "memcached does not listen" "$work/memcached.log"
-	mc_port=$(sed -n 's/^TCP INET: //p' "$work/port")
+	start_memcached "$1" -m "${2:-8}" -o hashpower=12
 	"$REDDN_MEMCACHED" check --json -f "$cache" -s "127.0.0.1:$mc_port" >"$work/proof.json" || fail "no proof" "$work/proof.json"
 	"$here/ask.py" places "$work/proof.json" >"$work/places"
 }
@@ -63,7 +50,7 @@ states() # STATE...: of the regions
 }
 
 start_nic
-start_memcached
+start -1
 "$here/ask.py" set "$mc_port" || fail "no keys"
 offloads=
 for n in 1 2 3 4; do
@@ -103,8 +90,7 @@ until_true lines "60 <= flushed <= clock and asked >= flushed" || fail "flush_al
 ok "replies have the time of a flush_all"
 
 # without memcached
-kill -KILL "$mc"
-{ wait "$mc"; } 2>/dev/null
+kill_memcached
 until_true lines "generation == proved and now - 100 < died <= now" || fail "the end of memcached is not published" "$work/lines.log"
 has 2 key5 || fail "a memcached that was killed is not served" "$work/items.log"
 until_true states serving bad bad || fail "stale_max" "$work/ctl.out"
@@ -114,7 +100,7 @@ ok "a memcached that was killed is served, for stale_max"
 
 # the next one, at the same address
 inode=$(stat -c %i "$cache")
-start_memcached "$port_of_region"
+start "$port_of_region"
 [[ $(stat -c %i "$cache") == "$inode" ]] || fail "the next memcached has another file"
 until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
 has 2 key5 && fail "the next memcached has the keys of the one before"
@@ -124,10 +110,8 @@ has 2 key5 || fail "the next memcached is not served" "$work/items.log"
 ok "the next memcached is served from the same file, in the same sessions"
 
 # one with another file
-kill -KILL "$mc"
-{ wait "$mc"; } 2>/dev/null
-memory_of_items=9
-start_memcached "$port_of_region"
+kill_memcached
+start "$port_of_region" 9
 "$here/ask.py" set "$mc_port" || fail "no keys"
 until_true has 2 key5 || fail "another file in its place is not served" "$work/items.log" "$work/reddnd.log"
 grep -q 'memcached has made another file in its place' "$work/reddnd.log" || fail "nothing in the log" "$work/reddnd.log"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# stock.sh - sourced after lib.sh by tests with the distribution's memcached. meson sets LIBREDDN_MEMCACHED and REDDN_MEMCACHED to the
+# paths of the library and of the tool.
+
+: "${REDDN_MEMCACHED:?}" "${LIBREDDN_MEMCACHED:?}"
+memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
+	echo "there is no memcached"
+	exit 77
+}
+cache=$memory/cache
+
+also_preloaded=
+
+# start_memcached PORT OPTIONS...: with its items in $cache; port -1 is any. Sets $mc to the process id, $mc_port to the port.
+start_memcached()
+{
+	local root=()
+
+	[[ $EUID -ne 0 ]] || root=(-u root)
+	rm -f "$work/port"
+	LD_PRELOAD=$LIBREDDN_MEMCACHED${also_preloaded:+:$also_preloaded} REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
+		"$memcached" "${root[@]}" -p "$1" -l 127.0.0.1 -t 2 "${@:2}" >"$work/memcached.log" 2>&1 </dev/null &
+	mc=$!
+	pids+=("$mc")
+	until_true test -s "$work/port" || fail "memcached does not listen" "$work/memcached.log"
+	mc_port=$(sed -n 's/^TCP INET: //p' "$work/port")
+}
+
+kill_memcached()
+{
+	kill -KILL "$mc"
+	{ wait "$mc"; } 2>/dev/null
+}
