@@ -309,7 +309,8 @@ static bool is_by_words(const struct piece *from, const struct piece *to, unsign
 	return from->in->kind == SPACE_OWN && from->len.most <= AT_ONCE;
 }
 
-/* A READ of words: to each of its places, what that is in the same case of the word */
+/* A READ of words: to each of its places, what that is in the same case of the word. If nobody knows whether
+ * it is made, that is decided for all of them as well. */
 static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *from, const struct piece *to,
 	unsigned count)
 {
@@ -318,6 +319,7 @@ static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *f
 	uint64_t at = from->at, word = UINT64_MAX;
 	unsigned cases = 0;
 	struct data d = {0};
+	bool made = w->by.sure || w->by.guard.decision;
 
 	if (!is_by_words(from, to, count) || !take(n, w, from, 0, joined, from->len.most))
 		return false;
@@ -325,7 +327,7 @@ static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *f
 		if (at / WORD_BYTES != word) {
 			word = at / WORD_BYTES;
 			cases = word_seen(&from->in->words[word], &w->by, seen);
-			d.decision = cases > 1 && cases <= CASES ? ++n->decisions : 0;
+			d.decision = (cases > 1 || !made) && cases <= CASES ? ++n->decisions : 0;
 			d.cases = d.decision ? cases : 1;
 		}
 		for (unsigned c = 0; c < d.cases; c++)
