@@ -216,6 +216,10 @@ static int read_keys(struct reddn *c, uint64_t hits, unsigned rules)
 			return -1;
 		}
 		for (int i = 0; i < n; i++) {
+			if (results[i].status < 0) {
+				fprintf(stderr, "a get fails: %s\n", strerror(-results[i].status));
+				return -1;
+			}
 			take(&results[i], &asked[results[i].cookie], rules);
 			free_slots[nfree++] = (unsigned)results[i].cookie;
 		}
