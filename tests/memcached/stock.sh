@@ -10,8 +10,6 @@ memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
 	exit 77
 }
 cache=$memory/cache
-# the answer of memcached-get with two items has 15 data segments
-needs 'limits.send_wqe>=512'
 
 also_preloaded=
 

@@ -10,6 +10,8 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/reddnd.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
+# shellcheck source=tests/memcached/stock.sh
+. "$here/../memcached/stock.sh"
 mode=recycled
 able "recycled offloads" "${recycling[@]}" || mode=unrolled
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
@@ -25,12 +27,14 @@ printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no
 head -c 4096 /dev/zero >"$work/array"
 printf 'alice\n' >"$work/keys"
 start_nic
+start_memcached -1 -m 8 -o hashpower=12
 listen=$port
 free_port
 http=$port
 port=$listen
 settings="control = \"$control\"; metrics = \"127.0.0.1:$http\";
 regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; },
+  { name = \"mc\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; },
   { name = \"handed\"; kind = \"raw\"; handover = true; owner = $UID; } );
 offloads = (
   { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
