@@ -2,6 +2,7 @@
 #include "reddnd/generation/fit.h"
 
 #include "reddnd/chain/ring/lap.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -93,6 +94,32 @@ static int check_atomics(const struct program *p, const struct rnic_caps *caps, 
 	return lacks(why, "its program needs atomics, which do not work on the device");
 }
 
+static unsigned segments_of(const struct chain_step *s)
+{
+	unsigned n = 0;
+
+	while (n < CHAIN_MAX_SGE && s->local[n].kind != CHAIN_AT_NONE)
+		n++;
+	return n;
+}
+
+static int check_segments(const struct program *p, const struct rnic_caps *caps, char why[static FIT_WHY])
+{
+	const struct chain_desc *descs[] = {p->desc, p->loop};
+
+	for (unsigned i = 0; i < COUNT(descs) && descs[i]; i++)
+		for (unsigned s = 0; s < descs[i]->nsteps; s++) {
+			const struct chain_step *step = &descs[i]->steps[s];
+
+			if (segments_of(step) > max_sge(caps))
+				return lacks(why,
+					"line %u needs %u data segments in a work request, the device can "
+					"only do %u",
+					step->line, segments_of(step), max_sge(caps));
+		}
+	return 0;
+}
+
 /* What rings that renew themselves need, and requests */
 static int check_ring(
 	const struct program *p, bool recycled, const struct rnic_caps *caps, char why[static FIT_WHY])
@@ -121,5 +148,7 @@ int fit_check(const struct program *p, bool recycled, const struct rnic_caps *ca
 
 	if (r == 0)
 		r = check_atomics(p, caps, why);
+	if (r == 0)
+		r = check_segments(p, caps, why);
 	return r == 0 ? check_ring(p, recycled, caps, why) : r;
 }

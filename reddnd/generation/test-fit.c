@@ -24,7 +24,11 @@ static const char plain[] = "program plain\n"
 			      "region words\n"
 			      "arg at : offset(1) in words\n"
 			      "write words @ at as le64 -> slot @ 8\n"
-			      "write_imm 1 as u8 -> slot @ 0\n";
+			      "write_imm 1 as u8 -> slot @ 0\n",
+		  gathers[] = "program gathers\n"
+			      "region words\n"
+			      "read words @ 0 as le64 -> a\n"
+			      "write_imm a, a, a, a, a, a, a, a, a, a, a, a, a, a, a -> slot @ 0\n";
 
 /* A device that has all */
 static const struct rnic_caps best = {
@@ -134,6 +138,9 @@ static void short_wqes(void **state)
 	assert_int_equal(fit_target(&caps).max_sge, 14);
 	expect(counts, false, NULL);
 	expect(counts, true, "no send WQEs of 512 bytes");
+	expect(gathers, false, "line 4 needs 15 data segments in a work request, the device can only do 14");
+	caps.max_sq_wqe = 272;
+	expect(gathers, false, NULL);
 }
 
 static void groups(void **state)
