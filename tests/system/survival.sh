@@ -12,7 +12,7 @@ needs "${recycling[@]}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${GAP_CLIENTS:?set GAP_CLIENTS to the path of the test client}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
-step=${TEST_STEP:-331}
+step=${TEST_STEP:-137}
 # that clients stay, at most: a test that takes longer fails
 seconds=${TEST_SECONDS:-800}
 background_limit=$((seconds + 100))
