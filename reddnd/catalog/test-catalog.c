@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
-
+#include "reddnd/catalog/test-conf.h"
 #include "util/array.h"
 
 #include <arpa/inet.h>
@@ -15,89 +15,31 @@
 
 #include <cmocka.h>
 
-static char dir[] = "/tmp/test-catalog-XXXXXX"; /* every test runs inside it */
-
-static const char *const files[] = {
-	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn", "look.rdn"};
-
-static void put(const char *name, const char *text);
-
-static int enter(void **state)
-{
-	(void)state;
-	if (!mkdtemp(dir) || chdir(dir) < 0)
-		return -1;
-	put("get.rdn", "program get\nparam width = 4 from 1 to 7\nregion buckets, heap\n"
-		       "struct bucket { len : be32, off : be40 }\n"
-		       "arg at : offset(width) in buckets\n"
-		       "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
-		       "hit: write heap -> slot @ 64, max 64\n"
-		       "write_imm 0 as u8 -> slot @ 0\n");
-	put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");
-	put("raw.rdn", "program raw\nregion nodes writable\nregion values\n"
-		       "write_imm values @ 0 -> slot @ 0, 8 bytes\n");
-	return 0;
-}
-
-static int leave(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < COUNT(files); i++)
-		unlink(files[i]);
-	return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
-}
-
-static void put(const char *name, const char *text)
-{
-	FILE *f = fopen(name, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	/* Behind what is tested, whose lines keep their numbers */
-	if (strcmp(name, "c") == 0 && !strstr(text, "programs ="))
-		fprintf(f, "\nprograms = \"%s\";\n", dir);
-	fclose(f);
-}
-
 /* The whole text that loading such a file prints */
 static void expect(const char *text, const char *message)
 {
 	struct catalog *catalog = NULL;
 	char *errors;
 
-	put("c", text);
+	conf_put("c", text);
 	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
 	assert_null(catalog);
 	assert_string_equal(errors, message);
 	free(errors);
 }
 
-static struct catalog *load(const char *text)
-{
-	struct catalog *catalog = NULL;
-	char *errors;
-	int r;
-
-	put("c", text);
-	r = catalog_load("c", NULL, &catalog, &errors);
-	assert_string_equal(errors, "");
-	assert_int_equal(r, 0);
-	free(errors);
-	return catalog;
-}
-
 #define REGION "regions = ( { name = \"users\"; path = \"/d/users\"; kind = \"table\"; } );\n"
 
 static void test_full(void **state)
 {
-	struct catalog *c =
-		load("offloads = (\n"
-		     " { name = \"get\"; program = \"get\"; region = \"users\"; },\n"
-		     " { name = \"get2\"; program = \"get\"; region = \"users\"; mode = \"recycled\"; params "
-		     "= { width = 5; };\n"
-		     "   depth_max = 7; instances = 16; } );\n"
-		     "listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
-		     "device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" REGION);
+	struct catalog *c = conf_load(
+		"offloads = (\n"
+		" { name = \"get\"; program = \"get\"; region = \"users\"; },\n"
+		" { name = \"get2\"; program = \"get\"; region = \"users\"; mode = \"recycled\"; params "
+		"= { width = 5; };\n"
+		"   depth_max = 7; instances = 16; } );\n"
+		"listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
+		"device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" REGION);
 
 	(void)state;
 	assert_int_equal(c->nlisten, 3);
@@ -129,7 +71,7 @@ static void test_full(void **state)
 
 static void test_defaults(void **state)
 {
-	struct catalog *c = load("");
+	struct catalog *c = conf_load("");
 
 	(void)state;
 	assert_int_equal(c->nlisten, 1);
@@ -146,11 +88,11 @@ static void test_include(void **state)
 	struct catalog *c;
 
 	(void)state;
-	put("more", "\n\n{ name = \"users\"; path = \"/d/users\"; kind = \"table\"; }\n");
-	c = load("regions = (\n@include \"more\"\n);\n");
+	conf_put("more", "\n\n{ name = \"users\"; path = \"/d/users\"; kind = \"table\"; }\n");
+	c = conf_load("regions = (\n@include \"more\"\n);\n");
 	assert_int_equal(c->nregions, 1);
 	catalog_free(c);
-	put("more", "\n\n{ name = \"users\"; path = \"users\"; kind = \"table\"; }\n");
+	conf_put("more", "\n\n{ name = \"users\"; path = \"users\"; kind = \"table\"; }\n");
 	expect("regions = (\n@include \"more\"\n);\n",
 		"more:3: \"path\" is \"users\"; it must be an absolute path: \"/...\"\n");
 }
@@ -165,18 +107,18 @@ static void test_files(void **state)
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
 	expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
-	put("more", "\n\t@include\t\".\"\n");
+	conf_put("more", "\n\t@include\t\".\"\n");
 	expect("device = \"a\";\n @include \"more\"\n",
 		"./more:2: @include \".\" is no file but a directory\n");
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	expect("@include \"fifo\"\n@include \"/\"\n", "c:1: @include \"fifo\" is no file but something else\n"
 						      "c:2: @include \"/\" is no file but a directory\n");
 	snprintf(message, sizeof(message), "c:1: program %s/fifo.rdn cannot be read: it is no regular file\n",
-		dir);
+		conf_dir);
 	assert_int_equal(rename("fifo", "fifo.rdn"), 0); /* that nobody writes to */
 	expect("offloads = ( { name = \"o\"; program = \"fifo\"; } );\n", message);
 	assert_int_equal(rename("fifo.rdn", "fifo"), 0);
-	put("more", "@include \"more\"\n@include \"more\"\n@include \"more\"\n"); /* ever deeper */
+	conf_put("more", "@include \"more\"\n@include \"more\"\n@include \"more\"\n"); /* ever deeper */
 	expect("@include \"more\"\n",
 		"more:1: include file nesting too deep; see libconfig's manual for the syntax\n");
 	assert_int_equal(unlink("fifo"), 0);
@@ -444,12 +386,12 @@ static void test_programs(void **state)
 
 	(void)state;
 	expect_offloads(program_mistakes, COUNT(program_mistakes));
-	snprintf(text, sizeof(text), "there is no program put.rdn in %s; see \"programs\"", dir);
+	snprintf(text, sizeof(text), "there is no program put.rdn in %s; see \"programs\"", conf_dir);
 	absent.errors = text;
 	expect_offloads(&absent, 1);
 	snprintf(text, sizeof(text),
-		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", dir);
-	put("c", text);
+		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", conf_dir);
+	conf_put("c", text);
 	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
 	assert_non_null(strstr(errors, "c:1: offload \"o\": its program has mistakes\n"));
 	assert_non_null(strstr(errors, "wrong.rdn:3:11: error: "));
@@ -463,11 +405,12 @@ static void test_raw(void **state)
 	char why[200];
 
 	(void)state;
-	c = load("regions = ( { name = \"a.b\"; kind = \"raw\"; path = \"/a\"; writable = true; owner = "
-		 "\"root\"; },\n"
-		 "            { name = \"t\"; kind = \"table\"; path = \"/t\"; } );\n"
-		 "offloads = ( { name = \"o\"; program = \"raw\"; region = \"a.b\"; regions = { values = "
-		 "\"t.heap\"; }; } );\n");
+	c = conf_load(
+		"regions = ( { name = \"a.b\"; kind = \"raw\"; path = \"/a\"; writable = true; owner = "
+		"\"root\"; },\n"
+		"            { name = \"t\"; kind = \"table\"; path = \"/t\"; } );\n"
+		"offloads = ( { name = \"o\"; program = \"raw\"; region = \"a.b\"; regions = { values = "
+		"\"t.heap\"; }; } );\n");
 	assert_true(c->regions[0].raw && c->regions[0].writable);
 	assert_true(c->regions[0].owned && c->regions[0].owner == 0 && !c->regions[1].owned);
 	assert_int_equal(catalog_bind(c, &c->offloads[0], "nodes", true, &b, why, sizeof(why)), 0);
@@ -487,12 +430,13 @@ static void test_memcached(void **state)
 	char why[200];
 
 	(void)state;
-	put("look.rdn", "program look\nregion buckets, items, live\nwrite_imm live -> slot @ 0, 64 bytes\n");
-	c = load("regions = ( { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; "
-		 "stale_max = "
-		 "\"2s\"; } );\n"
-		 "offloads = ( { name = \"o\"; program = \"look\"; region = \"m\"; regions = { live = "
-		 "\"m.items\"; }; } );\n");
+	conf_put("look.rdn",
+		"program look\nregion buckets, items, live\nwrite_imm live -> slot @ 0, 64 bytes\n");
+	c = conf_load("regions = ( { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; "
+		      "stale_max = "
+		      "\"2s\"; } );\n"
+		      "offloads = ( { name = \"o\"; program = \"look\"; region = \"m\"; regions = { live = "
+		      "\"m.items\"; }; } );\n");
 	assert_true(c->regions[0].memcached && !c->regions[0].raw);
 	assert_string_equal(c->regions[0].server, "h:1");
 	assert_int_equal(c->regions[0].stale_max, 2000000);
@@ -508,129 +452,6 @@ static void test_memcached(void **state)
 	catalog_free(c);
 }
 
-#define OFFLOAD_OF(name, regions)                                                                            \
-	" { name = \"" name "\"; program = \"" name "\"; regions = { " regions " }; }\n"
-
-/* What one offload stores for a client another one reads, in the end by way of a third */
-static void test_influence(void **state)
-{
-	static const char regions[] =
-		"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; },\n"
-		" { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
-		" { name = \"again\"; kind = \"raw\"; path = \"/b\"; },\n"
-		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
-	struct catalog *catalog;
-	char text[2000], *errors;
-
-	(void)state;
-	put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
-		       "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
-	put("hop.rdn", "program hop\nregion from\nregion to writable\nwrite from @ 16 as be32 -> to @ 8\n"
-		       "write_imm 0 as u8 -> slot\n");
-	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 16 as be32\n"
-			 "write_imm 0 as u8 -> slot\n");
-	snprintf(text, sizeof(text), "%s%s,%s);\n", regions,
-		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
-		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"));
-	catalog = load(text);
-	assert_int_equal(catalog->offloads[0].ntheirs, 0);
-	catalog_free(catalog);
-	snprintf(text, sizeof(text), "%s%s,%s,%s);\n", regions,
-		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
-		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"), OFFLOAD_OF("store", "to = \"a\";"));
-	put("c", text);
-	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
-	assert_non_null(
-		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into "
-			       "which programs of the catalog store what clients send, or have since the "
-			       "daemon started\n"));
-	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
-	free(errors);
-	/* other bytes of the same region */
-	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
-			 "write_imm 0 as u8 -> slot\n");
-	catalog = load(text);
-	assert_int_equal(catalog->offloads[1].ntheirs, 1);
-	assert_string_equal(catalog->offloads[1].theirs[0].region, "from");
-	assert_int_equal(catalog->offloads[1].theirs[0].from, 64);
-	assert_int_equal(catalog->offloads[1].theirs[0].to, 68);
-	catalog_free(catalog);
-}
-
-/* Parts of a file: what is stored in one is found in another, if it is the same bytes */
-static void test_influence_of_parts(void **state)
-{
-	static const char regions[] =
-		"regions = ( { name = \"low\"; kind = \"raw\"; path = \"/a\"; length = 128; writable = true; "
-		"},\n"
-		" { name = \"high\"; kind = \"raw\"; path = \"/a\"; offset = \"4K\"; length = 128; writable "
-		"= true; },\n"
-		" { name = \"all\"; kind = \"raw\"; path = \"/a\"; },\n"
-		" { name = \"tail\"; kind = \"raw\"; path = \"/a\"; offset = 4152; } );\noffloads = (\n";
-	struct catalog *c;
-	char text[2000];
-
-	(void)state;
-	put("look.rdn", "program look\nregion from\nwrite_imm from @ 0 as be32 -> slot\n");
-	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
-			 "write_imm 0 as u8 -> slot\n");
-	snprintf(text, sizeof(text),
-		"%s { name = \"a\"; program = \"look\"; region = \"all\"; },"
-		" { name = \"t\"; program = \"look\"; region = \"tail\"; },"
-		" { name = \"l\"; program = \"look\"; region = \"low\"; },"
-		" { name = \"s\"; program = \"store\"; region = \"high\"; });\n",
-		regions);
-	c = load(text);
-	assert_int_equal(c->regions[1].offset, 4096);
-	assert_int_equal(c->regions[1].length, 128);
-	assert_int_equal(catalog_stored(c, "/a")->from, 4160);
-	assert_int_equal(catalog_stored(c, "/a")->to, 4164);
-	assert_int_equal(c->offloads[0].ntheirs, 1);
-	assert_int_equal(c->offloads[0].theirs[0].from, 4160);
-	assert_int_equal(c->offloads[0].theirs[0].to, 4164);
-	assert_int_equal(c->offloads[1].ntheirs, 1);
-	assert_int_equal(c->offloads[1].theirs[0].from, 8);
-	assert_int_equal(c->offloads[1].theirs[0].to, 12);
-	assert_int_equal(c->offloads[2].ntheirs, 0);
-	assert_int_equal(c->offloads[3].theirs[0].from, 64);
-	catalog_free(c);
-}
-
-/* What clients stored stays in the file, and old sessions go on to store: a reload does not forget it, nor
- * does one without that region in between */
-static void test_influence_stays(void **state)
-{
-	static const char regions[] =
-		"regions = ( { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
-		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
-	struct catalog *store, *none, *catalog = NULL;
-	char text[1000], *errors;
-
-	(void)state;
-	put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
-		       "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
-	put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 8 as be32\n"
-			 "write_imm 0 as u8 -> slot\n");
-	snprintf(text, sizeof(text), "%s%s);\n", regions, OFFLOAD_OF("store", "to = \"b\";"));
-	store = load(text);
-	assert_non_null(catalog_stored(store, "/b"));
-	assert_int_equal(catalog_stored(store, "/b")->from, 8);
-	assert_int_equal(catalog_stored(store, "/b")->to, 12);
-	assert_null(catalog_stored(store, "/d"));
-	put("c", "regions = ( { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\n");
-	assert_int_equal(catalog_load("c", store, &none, &errors), 0);
-	free(errors);
-	catalog_free(store);
-	snprintf(text, sizeof(text), "%s%s);\n", regions,
-		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"b\";"));
-	put("c", text);
-	assert_int_equal(catalog_load("c", none, &catalog, &errors), -EINVAL);
-	assert_non_null(strstr(errors, "or have since the daemon started\n"));
-	free(errors);
-	catalog_free(none);
-	catalog_free(load(text));
-}
-
 static int bits(const struct catalog *c, unsigned tenant, const char *address)
 {
 	uint8_t a[16] = {[10] = 0xff, [11] = 0xff};
@@ -642,7 +463,7 @@ static int bits(const struct catalog *c, unsigned tenant, const char *address)
 
 static void test_everyone(void **state)
 {
-	struct catalog *c = load("");
+	struct catalog *c = conf_load("");
 
 	(void)state;
 	assert_int_equal(c->ntenants, 1);
@@ -655,10 +476,10 @@ static void test_everyone(void **state)
 static void test_networks(void **state)
 {
 	struct catalog *c =
-		load("tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
-		     "\"192.0.2.128/25\" ]; },\n"
-		     " { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
-		     " { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
+		conf_load("tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
+			  "\"192.0.2.128/25\" ]; },\n"
+			  " { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
+			  " { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
 
 	(void)state;
 	assert_int_equal(c->ntenants, 3);
@@ -677,7 +498,7 @@ static void test_networks(void **state)
 
 static void test_limits(void **state)
 {
-	struct catalog *c = load(REGION
+	struct catalog *c = conf_load(REGION
 		"offloads = ( { " OFFLOAD "}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
 		"tenants = ( { name = \"one\"; offloads = [ \"b\" ]; sessions = 3; depth = 70000;\n"
 		" queue_bytes = \"1M\"; slot_bytes = \"3K\"; rate = 5000; burst = 5;\n"
@@ -779,7 +600,7 @@ static void test_keys(void **state)
 	struct catalog *c;
 
 	(void)state;
-	put("key", "0123456789abcdef\n");
+	conf_put("key", "0123456789abcdef\n");
 	assert_int_equal(chmod("key", 0600), 0);
 	unsetenv("CREDENTIALS_DIRECTORY");
 	expect_key("key", "c:1: \"key\" is \"key\"; it must be an absolute path, or \"credential:NAME\"\n");
@@ -787,15 +608,15 @@ static void test_keys(void **state)
 	expect_key("credential:key",
 		"c:1: there is no credential key: CREDENTIALS_DIRECTORY is not set; systemd sets it for "
 		"LoadCredential= of the service\n");
-	setenv("CREDENTIALS_DIRECTORY", dir, 1);
+	setenv("CREDENTIALS_DIRECTORY", conf_dir, 1);
 	expect_key("credential:../key", "c:1: \"../key\" is no name of a credential\n");
-	c = load("tenants = ( { name = \"a\"; key = \"credential:key\"; }, { name = \"b\"; } );\n");
+	c = conf_load("tenants = ( { name = \"a\"; key = \"credential:key\"; }, { name = \"b\"; } );\n");
 	assert_true(c->tenants[0].has_key && !c->tenants[1].has_key);
 	assert_int_equal(c->tenants[0].key.len, 16);
 	catalog_free(c);
 	unsetenv("CREDENTIALS_DIRECTORY");
 	assert_int_equal(chmod("key", 0604), 0);
-	snprintf(text, sizeof(text), "%s/key", dir);
+	snprintf(text, sizeof(text), "%s/key", conf_dir);
 	snprintf(message, sizeof(message), "c:1: key file %s can be read by everybody; chmod o= it\n", text);
 	expect_key(text, message);
 }
@@ -815,9 +636,6 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_memcached),
-		cmocka_unit_test(test_influence),
-		cmocka_unit_test(test_influence_of_parts),
-		cmocka_unit_test(test_influence_stays),
 		cmocka_unit_test(test_everyone),
 		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_limits),
@@ -826,5 +644,5 @@ int main(void)
 		cmocka_unit_test(test_keys),
 	};
 
-	return cmocka_run_group_tests(tests, enter, leave);
+	return cmocka_run_group_tests(tests, conf_enter, conf_leave);
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/catalog/test-conf.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+char conf_dir[] = "/tmp/test-catalog-XXXXXX";
+
+static const char *const files[] = {
+	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn", "look.rdn"};
+
+void conf_put(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	/* Behind what is tested, whose lines keep their numbers */
+	if (strcmp(name, "c") == 0 && !strstr(text, "programs ="))
+		fprintf(f, "\nprograms = \"%s\";\n", conf_dir);
+	fclose(f);
+}
+
+int conf_enter(void **state)
+{
+	(void)state;
+	if (!mkdtemp(conf_dir) || chdir(conf_dir) < 0)
+		return -1;
+	conf_put("get.rdn", "program get\nparam width = 4 from 1 to 7\nregion buckets, heap\n"
+			    "struct bucket { len : be32, off : be40 }\n"
+			    "arg at : offset(width) in buckets\n"
+			    "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
+			    "hit: write heap -> slot @ 64, max 64\n"
+			    "write_imm 0 as u8 -> slot @ 0\n");
+	conf_put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");
+	conf_put("raw.rdn", "program raw\nregion nodes writable\nregion values\n"
+			    "write_imm values @ 0 -> slot @ 0, 8 bytes\n");
+	return 0;
+}
+
+int conf_leave(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(files); i++)
+		unlink(files[i]);
+	return chdir("/") == 0 && rmdir(conf_dir) == 0 ? 0 : -1;
+}
+
+struct catalog *conf_load(const char *text)
+{
+	struct catalog *catalog = NULL;
+	char *errors;
+	int r;
+
+	conf_put("c", text);
+	r = catalog_load("c", NULL, &catalog, &errors);
+	assert_string_equal(errors, "");
+	assert_int_equal(r, 0);
+	free(errors);
+	return catalog;
+}
