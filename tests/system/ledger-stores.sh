@@ -5,6 +5,7 @@
 # have what the ledger names and nothing else.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
@@ -46,16 +47,6 @@ struck() # true if it has died, or dies before it has nothing to do; none dies a
 {
 	until_true died_or_rests || fail "the daemon is not as it was" "$work/run.log" "$work/others" "$work/excess"
 	died || ! arm before 0
-}
-
-daemon() # prints its process id
-{
-	pgrep -P "$(program_of "$run")"
-}
-
-taken_over() # N: so many daemons have gone on with what was left
-{
-	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
 }
 
 ctl() # COMMAND EXPRESSION: of python, of its answer d

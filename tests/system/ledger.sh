@@ -4,6 +4,7 @@
 # one object is not in it, and at most one that is in it is gone.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
@@ -56,7 +57,7 @@ server_ready "$run" reddnd run.log reddnd_listens
 background client.log "$REDDN" bench -p "$port" -t 50000 -c 100000000 -k <(echo alice) "$address" get
 client=$child
 until_true grep -q 'client .*, offload get' "$work/run.log" || fail "the client is not served" "$work/client.log" "$work/run.log"
-kill -9 "$(pgrep -P "$(program_of "$run")")"
+kill -9 "$(daemon)"
 audit "killed while it serves"
 [[ $line == "unrecorded 0 gone 0 live 1 building 0 ending 0" ]] || fail "killed while it serves: $line" "$work/run.log"
 wait "$client"
@@ -98,10 +99,10 @@ scenario() # clients come and go, one of them in vain; the configuration changes
 {
 	on_nic get.log timeout 10 "$REDDN" get -p "$port" "$address" get alice
 	sed -i 's/^tenants.*//; $a tenants = ( { name = "all"; networks = ( "0.0.0.0/0" ); } );' "$work/reddnd.conf"
-	kill -HUP "$daemon" 2>/dev/null
+	kill -HUP "$pid" 2>/dev/null
 	on_nic get.log timeout 10 "$REDDN" get -p "$port" "$address" nothing alice
 	on_nic get.log timeout 10 "$REDDN" get -p "$port" "$address" get alice bob
-	kill "$daemon" 2>/dev/null
+	kill "$pid" 2>/dev/null
 	until_true gone || fail "the daemon does not end" "$work/run.log"
 	sed -i '/^tenants/d' "$work/reddnd.conf"
 }
@@ -116,7 +117,7 @@ for moment in kill-before kill-after; do
 	for ((n = 1; ; n += step)); do
 		run_daemon
 		server_ready "$run" reddnd run.log reddnd_listens
-		daemon=$(pgrep -P "$(program_of "$run")") || fail "there is no daemon" "$work/run.log"
+		pid=$(daemon) || fail "there is no daemon" "$work/run.log"
 		arm $moment "$n"
 		scenario
 		struck || break

@@ -3,6 +3,7 @@
 # The daemon dies and the next one goes on: clients notice nothing, and nothing is left over.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
@@ -38,19 +39,9 @@ background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
 run=$child
 server_ready "$run" reddnd run.log reddnd_listens
 
-daemon() # prints its process id
-{
-	pgrep -P "$(program_of "$run")"
-}
-
 answers()
 {
 	[[ $(on_nic get.log timeout 60 "$REDDN" get -p "$port" "$address" kept 'key 7' && cat "$work/get.log") == 'value 7 of many' ]]
-}
-
-taken_over() # N: so many daemons have gone on with what was left
-{
-	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
 }
 
 bench() # LOG OFFLOAD OPTIONS...
