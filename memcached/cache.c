@@ -42,6 +42,7 @@ static void begin(struct cache *a)
 	publish(&h->live.tables, 0);
 	memset(a->base + h->tables_off, 0, h->pages_off - h->tables_off);
 	publish(&h->live.pid, (uint64_t)getpid());
+	publish(&h->live.power_min, h->power_min);
 	publish(&h->live.generation, now > before ? now : before + 1);
 	a->begun = true;
 }

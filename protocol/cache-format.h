@@ -41,7 +41,8 @@ struct reddn_cache_live {
 				memcached */
 	uint64_t tables; /* bit p: the table of 2^p is in use; bit 0: so is the other place of 2^power_min */
 	uint64_t pid;    /* of the memcached, as it is known where that runs */
-	uint64_t reserved[5];
+	uint64_t power_min; /* of the header: how many buckets the other place has */
+	uint64_t reserved[4];
 };
 
 /**

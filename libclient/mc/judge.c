@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/mc/judge.h"
+
+#include "protocol/cache-item.h"
+
+#include <ctype.h>
+#include <endian.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Of a reply: where its items begin, and of each what comes before its bytes from REST on */
+enum { LINES = 128, ITEMS = 136, WALKS = 72, HEAD = 32, REST = 24 };
+#define OFFSET ((1ull << 40) - 1) /* of an address */
+
+/* One item as the walks saw it */
+struct seen {
+	uint64_t before, whole, after; /* where it was; 0: behind the last item of the bucket */
+	struct reddn_cache_item h, v, c;
+	const uint8_t *rest; /* of the item, from REST on */
+};
+
+bool mc_lines_read(const uint8_t *reply, size_t len, struct mc_lines *lines)
+{
+	const struct reddn_cache_served *served = &lines->served;
+
+	_Static_assert(sizeof(*lines) == LINES, "both lines");
+	if (len < ITEMS)
+		return false;
+	memcpy(lines, reply, sizeof(*lines));
+	return served->sum == XXH3_64bits(served, offsetof(struct reddn_cache_served, sum)) &&
+	       lines->live.generation % 2 == 0 && lines->live.generation == served->generation;
+}
+
+static uint32_t word_at(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be32toh(v);
+}
+
+static uint64_t offset_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be64toh(v) & OFFSET;
+}
+
+static struct seen see(const uint8_t *p)
+{
+	struct seen s = {.before = offset_at(p), .whole = offset_at(p + 8), .after = offset_at(p + 16)};
+
+	memcpy((uint8_t *)&s.h + HEAD, p + 24, 24);
+	memcpy((uint8_t *)&s.c + HEAD, p + 48, 24);
+	memcpy((uint8_t *)&s.v + REST, p + WALKS, sizeof(s.v) - REST);
+	s.rest = p + WALKS;
+	return s;
+}
+
+static bool is_same(const struct reddn_cache_item *a, const struct reddn_cache_item *b)
+{
+	const uint16_t flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS;
+
+	return a->cas == b->cas && a->nbytes == b->nbytes && a->nkey == b->nkey &&
+	       (a->it_flags & flags) == (b->it_flags & flags);
+}
+
+static bool is_linked(const struct seen *s, unsigned rules)
+{
+	const struct reddn_cache_item *v = &s->v;
+
+	return (v->it_flags & CACHE_ITEM_LINKED) && (v->it_flags & CACHE_ITEM_CAS) && v->cas &&
+	       v->nbytes >= 2 && (!(rules & MC_RULE_BEFORE) || is_same(&s->h, v)) &&
+	       (!(rules & MC_RULE_AFTER) || is_same(&s->c, v)) &&
+	       (!(rules & MC_RULE_PLACES) || (s->before == s->whole && s->whole == s->after));
+}
+
+/* memcached's clock may be a second ahead of @clock. A flush_all with a delay takes effect at flushed - 1. */
+static bool is_over(const struct reddn_cache_item *v, const struct reddn_cache_served *served, uint64_t clock)
+{
+	bool later = served->flushed != UINT64_MAX && served->flushed > clock + 2;
+
+	return (v->exptime && v->exptime <= clock + 1) || (v->time <= served->flushed && !later);
+}
+
+/* incr changes a value in place, and holds a reference meanwhile */
+static bool may_change(const struct seen *s, const struct mc_item *item)
+{
+	return item->len && (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' ||
+				    *item->value == '+') &&
+	       s->h.refcount != 1;
+}
+
+/* It may have the key: of a long key only the beginning was sent */
+static bool has_key(const struct seen *s, const struct mc_question *q, uint32_t most)
+{
+	size_t room = most - (sizeof(s->v) - REST);
+
+	return s->v.nkey == q->key_len &&
+	       memcmp(s->rest + sizeof(s->v) - REST, q->key, q->key_len < room ? q->key_len : room) == 0;
+}
+
+static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines *lines,
+	const struct mc_question *q, uint32_t most, struct mc_item *item)
+{
+	const struct reddn_cache_item *v = &s->v;
+	size_t at = reddn_cache_value(v->nkey, v->it_flags) - REST;
+
+	if (!is_linked(s, q->rules))
+		return MC_UNSURE;
+	if ((v->it_flags & (CACHE_ITEM_CHUNKED | CACHE_ITEM_HDR)) || at + (size_t)v->nbytes > most ||
+		is_over(v, &lines->served, q->clock))
+		return MC_ELSEWHERE;
+	*item = (struct mc_item){.value = s->rest + at,
+		.len = (size_t)v->nbytes - 2,
+		.cas = v->cas,
+		.exptime = v->exptime,
+		.active = v->it_flags & CACHE_ITEM_ACTIVE};
+	if (v->it_flags & CACHE_ITEM_CFLAGS)
+		memcpy(&item->flags, item->value - sizeof(item->flags), sizeof(item->flags));
+	return (q->rules & MC_RULE_COUNTER) && may_change(s, item) ? MC_UNSURE : MC_HIT;
+}
+
+enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
+	const struct mc_question *q, struct mc_item *item)
+{
+	uint32_t n = word_at(reply + LINES), most = word_at(reply + LINES + 4);
+
+	if (most < sizeof(struct reddn_cache_item) - REST)
+		return MC_ELSEWHERE;
+	for (uint32_t i = 0; i < n && ITEMS + (i + 1ull) * (WALKS + most) <= len; i++) {
+		struct seen s = see(reply + ITEMS + i * ((size_t)WALKS + most));
+
+		if (!s.before && !s.whole && !s.after)
+			return MC_ABSENT;
+		if (has_key(&s, q, most))
+			return judge_item(&s, lines, q, most, item);
+	}
+	return MC_BEYOND;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * judge.h - a client's judgement of a reply to memcached-get, by the rules of reddn-memcached(8): is the item
+ * in it the one that the key had at some moment between the request and the reply, and whole?
+ */
+#ifndef LIBCLIENT_MC_JUDGE_H
+#define LIBCLIENT_MC_JUDGE_H
+
+#include "protocol/cache-format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** What a reply begins with. */
+struct mc_lines {
+	struct reddn_cache_live live;
+	struct reddn_cache_served served;
+};
+
+/** True, and the lines of a reply of @len bytes, if reddnd has proved the memcached that runs. */
+bool mc_lines_read(const uint8_t *reply, size_t len, struct mc_lines *lines);
+
+enum mc_judgement {
+	MC_HIT,
+	MC_ABSENT,    /* the whole bucket was sent, and none of its items has the key */
+	MC_BEYOND,    /* none of the items that were sent has it; the bucket may have more */
+	MC_UNSURE,    /* the item changed meanwhile, or may change now: ask again */
+	MC_ELSEWHERE, /* the item has expired, is too long, or has its value elsewhere: ask memcached */
+};
+
+/** Rules, for tests that leave some out. */
+enum {
+	MC_RULE_PLACES = 1,  /* the three walks came to one place */
+	MC_RULE_AFTER = 2,   /* the header after the item is the same */
+	MC_RULE_BEFORE = 4,  /* the header before the item is the same */
+	MC_RULE_COUNTER = 8, /* nobody else holds what may be a counter */
+	MC_RULES = 15,
+};
+
+struct mc_question {
+	const char *key;
+	size_t key_len;
+	uint64_t clock; /* the server's, in seconds, at least (protocol/cache-item.h) */
+	unsigned rules; /* MC_RULES */
+};
+
+struct mc_item {
+	const uint8_t *value; /* in the reply */
+	size_t len;
+	uint64_t cas;
+	uint32_t flags;   /* of the client who set it */
+	uint32_t exptime; /* by the server's clock; 0: never */
+	bool active;      /* memcached does not need to hear of this get (CACHE_ITEM_ACTIVE) */
+};
+
+/** @lines: of this reply, of @len bytes. Sets *@item on a hit. */
+enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
+	const struct mc_question *q, struct mc_item *item);
+
+#endif
