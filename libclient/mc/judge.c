@@ -87,8 +87,9 @@ static bool is_over(const struct reddn_cache_item *v, const struct reddn_cache_s
 /* incr changes a value in place, and holds a reference meanwhile */
 static bool may_change(const struct seen *s, const struct mc_item *item)
 {
-	return item->len && (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' ||
-				    *item->value == '+') &&
+	return item->len &&
+	       (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' ||
+		       *item->value == '+') &&
 	       s->h.refcount != 1;
 }
 
@@ -126,11 +127,12 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 	const struct mc_question *q, struct mc_item *item)
 {
 	uint32_t n = word_at(reply + LINES), most = word_at(reply + LINES + 4);
+	size_t step = (size_t)WALKS + most;
 
 	if (most < sizeof(struct reddn_cache_item) - REST)
 		return MC_ELSEWHERE;
-	for (uint32_t i = 0; i < n && ITEMS + (i + 1ull) * (WALKS + most) <= len; i++) {
-		struct seen s = see(reply + ITEMS + i * ((size_t)WALKS + most));
+	for (uint32_t i = 0; i < n && ITEMS + (i + 1) * step <= len; i++) {
+		struct seen s = see(reply + ITEMS + i * step);
 
 		if (!s.before && !s.whole && !s.after)
 			return MC_ABSENT;

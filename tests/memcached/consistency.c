@@ -2,15 +2,15 @@
 /*
  * consistency RDMA-ADDRESS PORT OFFLOAD SERVER HITS RULES: threads change keys of a memcached by all of its
  * commands, another one makes it evict items, move slabs and make its table larger, and this one gets keys by
- * the NIC. Ends when HITS were accepted by RULES (judge.h), or, with less than all of these, at the first
- * value that the key had at no time during its get. Prints counts as JSON. Status 0: no value was wrong. 1:
- * one was.
+ * the NIC. Ends when HITS were accepted by RULES (libclient/mc/judge.h), or, with less than all of these, at
+ * the first value that the key had at no time during its get. Prints counts as JSON. Status 0: no value was
+ * wrong. 1: one was.
  */
+#include "libclient/mc/facts.h"
 #include "libclient/reddn.h"
 #include "memcached/talk.h"
-#include "protocol/cache-hash.h"
 #include "tests/memcached/history.h"
-#include "tests/memcached/judge.h"
+#include "util/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -122,32 +122,24 @@ static struct {
 struct question {
 	unsigned key;
 	uint64_t done; /* version when it was asked */
+	struct mc_place place;
 };
 
-/* What is known from the last reply */
-static struct {
-	struct reddn_cache_live live;
-	struct reddn_cache_served served;
-	bool known;
-} facts;
+static struct mc_facts facts;
 
-static uint64_t place_of(unsigned key, unsigned seed)
+/* In either of two tables */
+static struct mc_place place_of(unsigned key, unsigned seed)
 {
-	uint64_t tables = facts.known ? facts.live.tables & ~1ull : 0;
+	struct mc_place place = {0};
 	char name[HISTORY_KEY];
-	unsigned power;
 
-	if (!tables)
-		return 0;
-	power = (unsigned)__builtin_ctzll(tables);
-	if (seed % 2)
-		power = 63u - (unsigned)__builtin_clzll(tables);
 	history_key(key, name);
-	return (8ull << power) + 8 * (cache_hash((enum cache_hash)facts.served.hash, name, strlen(name)) &
-					     ((1ull << power) - 1));
+	if (!mc_facts_place(&facts, seed % 2, name, strlen(name), &place))
+		mc_facts_place(&facts, 0, name, strlen(name), &place);
+	return place;
 }
 
-static void check(const struct question *q, const struct judge_item *item)
+static void check(const struct question *q, const struct mc_item *item)
 {
 	uint64_t begun = __atomic_load_n(&history[q->key].begun, __ATOMIC_SEQ_CST);
 	char value[HISTORY_VALUE];
@@ -166,23 +158,31 @@ static void check(const struct question *q, const struct judge_item *item)
 static void take(const struct reddn_result *r, const struct question *q, unsigned rules)
 {
 	char name[HISTORY_KEY];
-	struct judge_item item;
+	struct mc_question question = {.key = name, .rules = rules};
+	uint64_t now_ms = clock_ms();
+	struct mc_lines lines;
+	struct mc_item item;
+	bool proved = mc_lines_read(r->value, r->length, &lines);
 
-	facts.known = judge_lines(r->value, &facts.live, &facts.served);
-	if (!facts.known) {
+	mc_facts_take(&facts, &lines, proved, now_ms);
+	if (!facts.known || !mc_place_holds(&q->place, &lines)) {
 		count.unproved++;
 		return;
 	}
 	history_key(q->key, name);
-	switch (judge_reply(r->value, r->length, name, rules, &item)) {
-	case JUDGE_HIT:
+	question.key_len = strlen(name);
+	question.clock = mc_facts_clock(&facts, now_ms);
+	switch (mc_judge(r->value, r->length, &lines, &question, &item)) {
+	case MC_HIT:
 		count.hits++;
 		check(q, &item);
 		break;
-	case JUDGE_ABSENT:
+	case MC_ABSENT:
+	case MC_BEYOND:
 		count.absent++;
 		break;
-	case JUDGE_UNSURE:
+	case MC_UNSURE:
+	case MC_ELSEWHERE:
 		count.unsure++;
 		break;
 	}
@@ -196,7 +196,7 @@ static int read_keys(struct reddn *c, uint64_t hits, unsigned rules)
 
 	for (unsigned i = 0; i < DEPTH; i++)
 		free_slots[i] = i;
-	while (count.hits < hits && (count.wrong == 0 || rules == JUDGE_ALL)) {
+	while (count.hits < hits && (count.wrong == 0 || rules == MC_RULES)) {
 		int n;
 
 		while (nfree) {
@@ -205,7 +205,8 @@ static int read_keys(struct reddn *c, uint64_t hits, unsigned rules)
 
 			q->key = (unsigned)rand_r(&seed) % HISTORY_KEYS;
 			q->done = __atomic_load_n(&history[q->key].done, __ATOMIC_SEQ_CST);
-			at.number = place_of(q->key, (unsigned)rand_r(&seed) >> 4);
+			q->place = place_of(q->key, (unsigned)rand_r(&seed) >> 4);
+			at.number = q->place.at;
 			if (reddn_call_submit(c, &at, 1, free_slots[nfree - 1]) < 0)
 				break;
 			nfree--;

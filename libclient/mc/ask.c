@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/mc/ask.h"
+
+#include "util/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* TRIES: how often a NIC is asked again */
+enum { TRIES = 2, BATCH = 16, TCP_BATCH = 64 };
+
+static void to_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter)
+{
+	++*counter;
+	mc_queue_put(&mc->tcp, a);
+}
+
+/* Requests that are on their way get no reply any more */
+static void abandon(struct reddn_mc *mc, const struct mc_server *s)
+{
+	for (uint32_t i = 0; i < mc->options.depth; i++) {
+		struct mc_ask *a = &mc->asks[i];
+
+		if (!a->flying || &mc->servers[a->server] != s)
+			continue;
+		a->flying = false;
+		to_tcp(mc, a, &mc->stats.without_nic);
+	}
+}
+
+static void lose(struct reddn_mc *mc, struct mc_server *s, const char *why)
+{
+	mc_server_lose(s, clock_ms(), why);
+	abandon(mc, s);
+}
+
+void mc_ask_send(struct reddn_mc *mc, struct mc_ask *a)
+{
+	struct mc_server *s = &mc->servers[a->server];
+	uint64_t now_ms = clock_ms();
+	struct reddn_arg at = {0};
+	int r;
+
+	if (!mc_server_ready(s, now_ms)) {
+		to_tcp(mc, a, &mc->stats.without_nic);
+		return;
+	}
+	/* the reply of any bucket has where to look */
+	if (!mc_facts_place(&s->facts, a->table, a->key, a->key_len, &a->place))
+		a->place = (struct mc_place){0};
+	at.number = a->place.at;
+	r = reddn_call_submit(s->nic, &at, 1, (uint64_t)(a - mc->asks));
+	if (r == -EAGAIN) {
+		mc_queue_put(&mc->nic, a);
+		return;
+	}
+	if (r < 0) {
+		lose(mc, s, reddn_errmsg(s->nic));
+		to_tcp(mc, a, &mc->stats.without_nic);
+		return;
+	}
+	a->flying = true;
+	if (!s->flying++)
+		s->heard_ms = now_ms;
+}
+
+static void send_again(struct reddn_mc *mc, struct mc_ask *a)
+{
+	a->table = 0;
+	a->beyond = false;
+	if (a->tries++ == TRIES) {
+		to_tcp(mc, a, &mc->stats.unsure);
+		return;
+	}
+	mc->stats.repeated++;
+	mc_ask_send(mc, a);
+}
+
+/* ---- what the NIC answers --------------------------------------------------------------- */
+
+static void finish(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res, int status)
+{
+	*res = (struct reddn_mc_result){.cookie = a->cookie, .status = status};
+	mc_queue_put(&mc->held, a);
+	mc->busy--;
+}
+
+static int hit(struct reddn_mc *mc, struct mc_ask *a, const struct mc_item *item, uint64_t now_ms,
+	struct reddn_mc_result *res)
+{
+	struct mc_server *s = &mc->servers[a->server];
+
+	finish(mc, a, res, 0);
+	res->value = item->value;
+	res->length = item->len;
+	res->cas = item->cas;
+	res->flags = item->flags;
+	res->ttl = item->exptime ? item->exptime - (uint32_t)mc_facts_clock(&s->facts, now_ms) : 0;
+	res->by_nic = true;
+	mc->stats.nic_hits++;
+	if (!item->active && mc->options.uses_per_s != REDDN_MC_NEVER && !s->facts.lines.served.died &&
+		mc_uses_report(&s->uses, a->key, a->key_len, now_ms * 1000000))
+		mc->stats.uses++;
+	return 1;
+}
+
+/* The table that was asked does not have it, among the items that the NIC sends */
+static int absent(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res)
+{
+	const struct mc_facts *facts = &mc->servers[a->server].facts;
+	struct mc_place next;
+
+	if (mc_facts_place(facts, a->table + 1u, a->key, a->key_len, &next)) {
+		a->table++;
+		mc_ask_send(mc, a);
+		return 0;
+	}
+	/* what is dead does not move items */
+	if (!a->beyond && (mc->options.misses == REDDN_MC_MISSES_FAST || facts->lines.served.died)) {
+		finish(mc, a, res, REDDN_MISS);
+		res->by_nic = true;
+		mc->stats.nic_misses++;
+		return 1;
+	}
+	a->absent = true;
+	to_tcp(mc, a, &mc->stats.absent);
+	return 0;
+}
+
+static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *lines,
+	const struct reddn_result *got, uint64_t now_ms, struct reddn_mc_result *res)
+{
+	const struct mc_question q = {.key = a->key,
+		.key_len = a->key_len,
+		.clock = mc_facts_clock(&mc->servers[a->server].facts, now_ms),
+		.rules = MC_RULES};
+	struct mc_item item;
+
+	switch (mc_judge(got->value, got->length, lines, &q, &item)) {
+	case MC_HIT:
+		return hit(mc, a, &item, now_ms, res);
+	case MC_BEYOND:
+		a->beyond = true;
+		return absent(mc, a, res);
+	case MC_ABSENT:
+		return absent(mc, a, res);
+	case MC_UNSURE:
+		send_again(mc, a);
+		return 0;
+	case MC_ELSEWHERE:
+		break;
+	}
+	to_tcp(mc, a, &mc->stats.elsewhere);
+	return 0;
+}
+
+/* Returns the number of results, 0 or 1 */
+static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_result *got, uint64_t now_ms,
+	struct reddn_mc_result *res)
+{
+	struct mc_ask *a = &mc->asks[got->cookie];
+	struct mc_lines lines;
+	bool proved = mc_lines_read(got->value, got->length, &lines);
+
+	a->flying = false;
+	s->flying--;
+	if (!mc_server_learn(s, &lines, proved, now_ms)) {
+		if (s->lost)
+			abandon(mc, s);
+		to_tcp(mc, a, &mc->stats.without_nic);
+		return 0;
+	}
+	if (!mc_place_holds(&a->place, &lines)) {
+		send_again(mc, a);
+		return 0;
+	}
+	if (mc->options.flush_ms != REDDN_MC_FOREVER &&
+		mc_facts_age(&s->facts, now_ms) > mc->options.flush_ms) {
+		to_tcp(mc, a, &mc->stats.without_nic);
+		return 0;
+	}
+	return judge(mc, a, &lines, got, now_ms, res);
+}
+
+static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_result *res, int max)
+{
+	struct reddn_result got[BATCH];
+	uint64_t now_ms;
+	int k, n = 0;
+
+	if (!s->flying || s->lost || max <= 0)
+		return 0;
+	k = reddn_poll(s->nic, got, max < BATCH ? max : BATCH);
+	now_ms = clock_ms();
+	if (k > 0)
+		s->heard_ms = now_ms;
+	for (int i = 0; i < k && !s->lost; i++) {
+		if (got[i].status < 0)
+			k = got[i].status;
+		else
+			n += take(mc, s, &got[i], now_ms, &res[n]);
+	}
+	if (k < 0 && !s->lost)
+		lose(mc, s, *reddn_errmsg(s->nic) ? reddn_errmsg(s->nic) : strerror(-k));
+	else if (k == 0 && now_ms - s->heard_ms > mc->options.reply_ms)
+		lose(mc, s, "it does not answer");
+	return n;
+}
+
+/* ---- over TCP --------------------------------------------------------------------------- */
+
+/* Takes those of one server from the queue */
+static size_t choose(struct reddn_mc *mc, struct mc_ask *chosen[TCP_BATCH], size_t max)
+{
+	struct mc_queue others;
+	struct mc_ask *a;
+	size_t n = 0;
+
+	mc_queue_init(&others);
+	while ((a = mc_queue_take(&mc->tcp)) != NULL) {
+		if (n < max && (n == 0 || a->server == chosen[0]->server))
+			chosen[n++] = a;
+		else
+			mc_queue_put(&others, a);
+	}
+	while ((a = mc_queue_take(&others)) != NULL)
+		mc_queue_put(&mc->tcp, a);
+	return n;
+}
+
+static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res)
+{
+	const struct mc_tcp_get *get = &a->tcp;
+
+	finish(mc, a, res, get->status);
+	if (get->status < 0) {
+		mc->stats.errors++;
+		snprintf(mc->errmsg, sizeof(mc->errmsg), "%s", memcached_last_error_message(mc->memc));
+	} else if (get->status == REDDN_MISS) {
+		mc->stats.tcp_misses++;
+	} else {
+		mc->stats.tcp_hits++;
+		mc->stats.absent_wrong += a->absent;
+		res->value = get->value;
+		res->length = get->len;
+		res->cas = get->cas;
+		res->flags = get->flags;
+		res->ttl = REDDN_MC_TTL_UNKNOWN;
+	}
+}
+
+static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
+{
+	struct mc_ask *chosen[TCP_BATCH];
+	struct mc_tcp_get *gets[TCP_BATCH] = {NULL};
+	size_t n = choose(mc, chosen, max < TCP_BATCH ? (size_t)max : TCP_BATCH);
+
+	for (size_t i = 0; i < n; i++) {
+		gets[i] = &chosen[i]->tcp;
+		gets[i]->key = chosen[i]->key + mc->space_len;
+		gets[i]->key_len = chosen[i]->key_len - mc->space_len;
+	}
+	mc_tcp_ask(mc->memc, gets, n);
+	for (size_t i = 0; i < n; i++)
+		finish_tcp(mc, chosen[i], &res[i]);
+	return (int)n;
+}
+
+/* ----------------------------------------------------------------------------------------- */
+
+void mc_ask_release(struct reddn_mc *mc)
+{
+	struct mc_ask *a;
+
+	for (uint32_t i = 0; i < mc->nservers; i++)
+		mc_server_release(&mc->servers[i]);
+	while ((a = mc_queue_take(&mc->held)) != NULL)
+		mc_queue_put(&mc->idle, a);
+}
+
+/* What had no room before */
+static void send_queued(struct reddn_mc *mc)
+{
+	struct mc_queue waiting = mc->nic;
+	struct mc_ask *a;
+
+	if (!waiting.first)
+		return;
+	mc_queue_init(&mc->nic);
+	while ((a = mc_queue_take(&waiting)) != NULL)
+		mc_ask_send(mc, a);
+}
+
+int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
+{
+	int n = 0;
+
+	mc_ask_release(mc);
+	send_queued(mc);
+	for (uint32_t i = 0; i < mc->nservers; i++)
+		n += collect(mc, &mc->servers[i], res + n, max - n);
+	if (n == 0 && max > 0 && mc->tcp.first)
+		n = ask_tcp(mc, res, max);
+	return n;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool.h - a pool of memcacheds: its state. pool.c makes one, ask.c sends gets and judges the answers, wait.c
+ * waits for them.
+ *
+ * A get is an *ask* from its submission until its result is released. It is sent to the NIC of its server;
+ * what the NIC cannot answer goes over TCP.
+ */
+#ifndef LIBCLIENT_MC_POOL_H
+#define LIBCLIENT_MC_POOL_H
+
+#include "libclient/mc/server.h"
+#include "libclient/mc/tcp.h"
+#include "libclient/reddn-mc.h"
+
+#include <poll.h>
+
+enum { MC_KEY_MOST = 250 };
+
+struct mc_ask {
+	struct mc_ask *next;       /* in its queue */
+	char key[MC_KEY_MOST + 1]; /* with the namespace */
+	size_t key_len;
+	uint64_t cookie;
+	uint32_t server;
+	bool flying;
+	bool beyond;           /* a bucket that the NIC has seen has more items than it sends */
+	bool absent;           /* it goes over TCP because the NIC did not find it */
+	uint8_t table, tries;  /* of those in use; how often the NIC was asked again */
+	struct mc_place place; /* where the NIC was asked to look */
+	struct mc_tcp_get tcp;
+};
+
+struct mc_queue {
+	struct mc_ask *first, **end;
+};
+
+struct reddn_mc {
+	memcached_st *memc;
+	struct reddn_mc_options options; /* without defaults */
+	char *strings[3];                /* of options */
+	const char *space;               /* the namespace, in front of each key */
+	size_t space_len;
+	struct mc_server *servers;
+	uint32_t nservers;
+	struct pollfd *fds;         /* of all servers, to sleep on */
+	struct mc_ask *asks;        /* depth */
+	uint32_t busy;              /* without a result */
+	struct mc_queue idle, held; /* without a get; with a result that is not released */
+	struct mc_queue nic, tcp;   /* to be sent to their NIC; over TCP */
+	struct reddn_mc_stats stats;
+	char errmsg[512];
+};
+
+static inline void mc_queue_init(struct mc_queue *q)
+{
+	q->first = NULL;
+	q->end = &q->first;
+}
+
+static inline void mc_queue_put(struct mc_queue *q, struct mc_ask *a)
+{
+	a->next = NULL;
+	*q->end = a;
+	q->end = &a->next;
+}
+
+static inline struct mc_ask *mc_queue_take(struct mc_queue *q)
+{
+	struct mc_ask *a = q->first;
+
+	if (a) {
+		q->first = a->next;
+		if (!q->first)
+			q->end = &q->first;
+	}
+	return a;
+}
+
+#endif

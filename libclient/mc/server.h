@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * server.h - one memcached of a pool, and the NIC that reads its items: connects to it, again after a pause
+ * when it is lost, and makes sure that it is the NIC of this memcached.
+ */
+#ifndef LIBCLIENT_MC_SERVER_H
+#define LIBCLIENT_MC_SERVER_H
+
+#include "libclient/mc/facts.h"
+#include "libclient/mc/uses.h"
+#include "libclient/mc/where.h"
+#include "libclient/reddn-mc.h"
+
+struct mc_server {
+	char name[300];        /* talk.h */
+	struct mc_where where; /* its NIC */
+	const struct reddn_mc_options *options;
+	struct reddn *nic; /* NULL: not connected */
+	bool lost;         /* nic is to be closed, once its results are released */
+	struct mc_facts facts;
+	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
+	uint32_t flying;   /* requests without a reply */
+	uint64_t heard_ms; /* since when replies are due */
+	uint64_t retry_ms; /* connects again not before, */
+	uint32_t pause_ms; /* and waits so long after the next failure */
+	char why[300];     /* why the NIC is not used; "": it is */
+	struct mc_uses uses;
+};
+
+/** @host, a name or the path of a socket, and @port are libmemcached's; @options and @err as in
+ * reddn_mc_connect(), with no defaults left. -EINVAL: @options->nics is malformed. */
+int mc_server_init(struct mc_server *s, const char *host, unsigned port,
+	const struct reddn_mc_options *options, char *err, size_t errlen);
+void mc_server_deinit(struct mc_server *s);
+
+/** True if requests can be sent to its NIC; connects to it if it is time to. */
+bool mc_server_ready(struct mc_server *s, uint64_t now_ms);
+
+/** The NIC is not to be used any more; @why is copied. */
+void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why);
+
+/** Closes a NIC that was lost: its results are released. */
+void mc_server_release(struct mc_server *s);
+
+/**
+ * Learn from the lines of a reply (facts.h). True if the reply can be judged: the facts are known, and the
+ * memcached is the one of this server. That is asked over TCP, once in a generation.
+ */
+bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, bool proved, uint64_t now_ms);
+
+#endif

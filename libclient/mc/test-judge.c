@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/mc/judge.h"
+
+#include "protocol/cache-item.h"
+
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include <cmocka.h>
+
+enum { N = 2, MOST = 200, WALKS = 72, ITEMS = 136, LEN = ITEMS + N * (WALKS + MOST), CLOCK = 1000 };
+
+static struct {
+	uint8_t bytes[LEN];
+	struct mc_lines lines;
+	struct reddn_cache_item item;
+} r;
+
+static void put64(size_t at, uint64_t v)
+{
+	v = htobe64(v);
+	memcpy(r.bytes + at, &v, 8);
+}
+
+static void put32(size_t at, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(r.bytes + at, &v, 4);
+}
+
+static void put_lines(void)
+{
+	struct reddn_cache_served *s = &r.lines.served;
+
+	s->sum = XXH3_64bits(s, offsetof(struct reddn_cache_served, sum));
+	memcpy(r.bytes, &r.lines, sizeof(r.lines));
+}
+
+/* Item @i of the bucket is r.item, with this key and value, as each walk sees it */
+static void put_item(unsigned i, const char *key, const char *value)
+{
+	const uint8_t *item = (const uint8_t *)&r.item;
+	size_t at = ITEMS + i * (WALKS + MOST);
+	uint8_t *rest = r.bytes + at + WALKS;
+	uint32_t flags = 77;
+
+	r.item.nkey = (uint8_t)strlen(key);
+	r.item.nbytes = (int32_t)strlen(value) + 2;
+	for (unsigned walk = 0; walk < 3; walk++)
+		put64(at + 8 * walk, 0x7f0000200000 + 512 * i);
+	memcpy(r.bytes + at + 24, item + 32, 24);
+	memcpy(r.bytes + at + 48, item + 32, 24);
+	memcpy(rest, item + 24, 32);
+	memcpy(rest + 32, key, strlen(key) + 1);
+	memcpy(rest + 32 + strlen(key) + 1, &flags, 4);
+	memcpy(rest + 32 + strlen(key) + 5, value, strlen(value));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	r.lines.live.generation = r.lines.served.generation = 4;
+	put_lines();
+	put32(128, N);
+	put32(132, MOST);
+	r.item = (struct reddn_cache_item){.time = 100,
+		.refcount = 1,
+		.it_flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS,
+		.cas = 99};
+	put_item(0, "other", "o");
+	put_item(1, "key", "value");
+	return 0;
+}
+
+static enum mc_judgement judge_with(const char *key, unsigned rules, struct mc_item *item)
+{
+	const struct mc_question q = {.key = key, .key_len = strlen(key), .clock = CLOCK, .rules = rules};
+
+	return mc_judge(r.bytes, LEN, &r.lines, &q, item);
+}
+
+static enum mc_judgement judge(const char *key)
+{
+	struct mc_item item;
+
+	return judge_with(key, MC_RULES, &item);
+}
+
+static void test_lines(void **state)
+{
+	struct mc_lines lines;
+
+	(void)state;
+	assert_true(mc_lines_read(r.bytes, LEN, &lines));
+	assert_int_equal(lines.live.generation, 4);
+	assert_false(mc_lines_read(r.bytes, 100, &lines));
+	r.bytes[70]++; /* in the middle of a write */
+	assert_false(mc_lines_read(r.bytes, LEN, &lines));
+	r.lines.live.generation = 6;
+	put_lines();
+	assert_false(mc_lines_read(r.bytes, LEN, &lines));
+	r.lines.live.generation = r.lines.served.generation = 5;
+	put_lines();
+	assert_false(mc_lines_read(r.bytes, LEN, &lines));
+}
+
+static void test_hit(void **state)
+{
+	struct mc_item item;
+
+	(void)state;
+	assert_int_equal(judge_with("key", MC_RULES, &item), MC_HIT);
+	assert_int_equal(item.len, 5);
+	assert_memory_equal(item.value, "value", 5);
+	assert_int_equal(item.cas, 99);
+	assert_int_equal(item.flags, 77);
+	assert_int_equal(item.exptime, 0);
+	assert_false(item.active);
+	r.item.it_flags |= CACHE_ITEM_ACTIVE;
+	r.item.it_flags &= (uint16_t)~CACHE_ITEM_CFLAGS;
+	r.item.exptime = CLOCK + 2;
+	put_item(1, "key", "xxxxvalue");
+	assert_int_equal(judge_with("key", MC_RULES, &item), MC_HIT);
+	assert_int_equal(item.flags, 0);
+	assert_int_equal(item.exptime, CLOCK + 2);
+	assert_true(item.active);
+}
+
+static void test_absent(void **state)
+{
+	(void)state;
+	assert_int_equal(judge("ke"), MC_BEYOND);
+	assert_int_equal(judge("kez"), MC_BEYOND);
+	for (unsigned walk = 0; walk < 3; walk++)
+		put64(ITEMS + WALKS + MOST + 8 * walk, 0x7f0000000000);
+	assert_int_equal(judge("key"), MC_ABSENT);
+	assert_int_equal(judge("other"), MC_HIT);
+}
+
+/* One walk differs in what a rule looks at: without that rule it is a hit */
+static void expect_rule(unsigned rule)
+{
+	struct mc_item item;
+
+	assert_int_equal(judge("key"), MC_UNSURE);
+	assert_int_equal(judge_with("key", MC_RULES & ~rule, &item), MC_HIT);
+	setup(NULL);
+}
+
+static void test_rules(void **state)
+{
+	const size_t at = ITEMS + WALKS + MOST, nbytes = 0, flags = 6, cas = 16;
+
+	(void)state;
+	for (unsigned walk = 0; walk < 3; walk++) {
+		put64(at + 8 * walk, 0x300000);
+		expect_rule(MC_RULE_PLACES);
+	}
+	for (unsigned after = 0; after < 2; after++) {
+		uint8_t *header = r.bytes + at + 24 + 24 * after;
+		unsigned rule = after ? MC_RULE_AFTER : MC_RULE_BEFORE;
+
+		header[nbytes]++;
+		expect_rule(rule);
+		header[flags] &= (uint8_t)~CACHE_ITEM_LINKED;
+		expect_rule(rule);
+		header[cas]++;
+		expect_rule(rule);
+	}
+	r.item.refcount = 2;
+	put_item(1, "key", "12");
+	expect_rule(MC_RULE_COUNTER);
+	r.item.refcount = 2;
+	put_item(1, "key", " 2");
+	expect_rule(MC_RULE_COUNTER);
+}
+
+static void expect_item(const char *value, enum mc_judgement expected)
+{
+	put_item(1, "key", value);
+	assert_int_equal(judge("key"), expected);
+	setup(NULL);
+}
+
+static void test_items(void **state)
+{
+	(void)state;
+	r.item.it_flags &= (uint16_t)~CACHE_ITEM_LINKED;
+	expect_item("value", MC_UNSURE);
+	r.item.cas = 0;
+	expect_item("value", MC_UNSURE);
+	r.item.it_flags |= CACHE_ITEM_CHUNKED;
+	expect_item("value", MC_ELSEWHERE);
+	r.item.it_flags |= CACHE_ITEM_HDR;
+	expect_item("value", MC_ELSEWHERE);
+	r.item.exptime = CLOCK + 1; /* memcached's clock may have come there */
+	expect_item("value", MC_ELSEWHERE);
+	r.item.refcount = 2;
+	expect_item("value", MC_HIT);
+	r.item.refcount = 2;
+	expect_item("", MC_HIT);
+}
+
+static void test_too_long(void **state)
+{
+	const size_t room = MOST - 32 - 4 - 4 - 2; /* header, key, flags, line end */
+	char value[MOST] = "";
+
+	(void)state;
+	memset(value, 'v', room);
+	expect_item(value, MC_HIT);
+	/* the last byte that put_item() writes is behind the item, in the reply's last byte */
+	r.item.nbytes = 0;
+	put_item(1, "key", value);
+	r.bytes[ITEMS + WALKS + MOST + WALKS + 8]++;
+	r.bytes[ITEMS + WALKS + MOST + 24]++;
+	r.bytes[ITEMS + WALKS + MOST + 48]++;
+	assert_int_equal(judge("key"), MC_ELSEWHERE);
+}
+
+static void test_flushed(void **state)
+{
+	(void)state;
+	r.lines.served.flushed = 99;
+	assert_int_equal(judge("key"), MC_HIT);
+	r.lines.served.flushed = 100;
+	assert_int_equal(judge("key"), MC_ELSEWHERE);
+	/* one with a delay */
+	r.lines.served.flushed = CLOCK + 2;
+	assert_int_equal(judge("key"), MC_ELSEWHERE);
+	r.lines.served.flushed = CLOCK + 3;
+	assert_int_equal(judge("key"), MC_HIT);
+	/* not asked yet */
+	r.lines.served.flushed = UINT64_MAX;
+	assert_int_equal(judge("key"), MC_ELSEWHERE);
+}
+
+/* Of a key that is longer than what was sent only the beginning can be compared */
+static void test_long_key(void **state)
+{
+	char key[251];
+
+	(void)state;
+	memset(key, 'k', 250);
+	key[250] = '\0';
+	r.bytes[ITEMS + WALKS + MOST + WALKS + 17] = 250;
+	memset(r.bytes + ITEMS + WALKS + MOST + WALKS + 32, 'k', MOST - 32);
+	r.bytes[ITEMS + WALKS + MOST + 24 + 9] = r.bytes[ITEMS + WALKS + MOST + 48 + 9] = 250;
+	assert_int_equal(judge(key), MC_ELSEWHERE);
+	key[0] = 'x';
+	assert_int_equal(judge(key), MC_BEYOND);
+}
+
+/* A program with other params, or another program */
+static void test_malformed(void **state)
+{
+	(void)state;
+	put32(128, 1000);
+	assert_int_equal(judge("key"), MC_HIT);
+	assert_int_equal(judge("kez"), MC_BEYOND);
+	put32(132, UINT32_MAX);
+	assert_int_equal(judge("key"), MC_BEYOND);
+	put32(132, 10);
+	assert_int_equal(judge("key"), MC_ELSEWHERE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_lines, setup),
+		cmocka_unit_test_setup(test_hit, setup),
+		cmocka_unit_test_setup(test_absent, setup),
+		cmocka_unit_test_setup(test_rules, setup),
+		cmocka_unit_test_setup(test_items, setup),
+		cmocka_unit_test_setup(test_too_long, setup),
+		cmocka_unit_test_setup(test_flushed, setup),
+		cmocka_unit_test_setup(test_long_key, setup),
+		cmocka_unit_test_setup(test_malformed, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

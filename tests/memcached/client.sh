@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# A client of libreddn-mc gets by the NIC what it may, over TCP the rest, and never a value that is over: flags, CAS ids, expiry,
+# flush_all, long values, misses, another memcached behind the NIC, one that is killed and started again.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+# shellcheck source=tests/memcached/stock.sh
+. "$here/stock.sh"
+# shellcheck source=tests/memcached/shell.sh
+. "$here/shell.sh"
+# the answer of memcached-get with two items has 15 data segments
+needs 'limits.send_wqe>=512'
+
+# a test machine may stand still for seconds: gets do not go over TCP for that
+patient=(reply_ms=60000 flush_ms=60000 connect_ms=60000)
+
+start_nic
+start_memcached -1 -m 8 -o hashpower=12
+pool=--SERVER=127.0.0.1:$mc_port
+start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
+offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; } );"
+
+start_shell "$pool" "${patient[@]}"
+expect 'set alpha 7 0 the value' SUCCESS
+expect 'get alpha' 'hit nic flags=7 ttl=0 the value'
+expect 'set empty 0 0 ' SUCCESS
+expect 'get empty' 'hit nic flags=0 ttl=0'
+expect 'cas alpha other' SUCCESS
+expect 'get alpha' 'hit nic flags=7 ttl=0 other'
+expect 'delete alpha' SUCCESS
+expect 'get alpha' 'miss tcp'
+expect 'fill key 500 300' 500
+expect 'mget key 500' 'hits=500 nic=4[0-9][0-9] misses=0 errors=0 wrong=0|hits=500 nic=500 misses=0 errors=0 wrong=0'
+expect 'mget other 40' 'hits=0 nic=0 misses=40 errors=0 wrong=0'
+expect 'set bad%s 0 0 x' SUCCESS
+expect 'get bad%s' 'hit nic .* x'
+expect stats '.* absent_wrong=[0-9]+ .*'
+ok "values, flags and CAS ids by the NIC; misses over TCP"
+
+expect 'fill long 3 5000' 3
+expect 'mget long 3' 'hits=3 nic=0 misses=0 errors=0 wrong=0'
+expect 'fill huge 1 700000' 1
+expect 'mget huge 1' 'hits=1 nic=0 misses=0 errors=0 wrong=0'
+ok "long values over TCP"
+
+expect 'set soon 0 3 x' SUCCESS
+expect 'get soon' 'hit (nic|tcp) flags=0 ttl=[0-3?] x'
+until_true answers 'get soon' 'miss tcp' || fail "an item does not expire: $answer"
+expect 'set later 0 1000 x' SUCCESS
+expect 'get later' 'hit nic flags=0 ttl=(99[0-9]|100[01]) x'
+ok "expiry"
+
+# memcached_answers COMMAND EXPRESSION: the first line of its answer matches
+memcached_answers()
+{
+	local line talk
+
+	exec {talk}<>"/dev/tcp/127.0.0.1/$mc_port"
+	printf '%s\r\n' "$1" >&"$talk"
+	read -r -t "$limit" line <&"$talk"
+	exec {talk}>&-
+	[[ $line =~ $2 ]]
+}
+expect 'set beta 0 0 x' SUCCESS
+memcached_answers 'me beta' ' fetch=no ' || fail "a get before the first one"
+expect 'get beta' 'hit nic .*'
+until_true memcached_answers 'me beta' ' fetch=yes ' || fail "memcached does not see a get by the NIC"
+expect stats '.* uses=[1-9].*'
+start_shell "$pool" "${patient[@]}" uses_per_s=4294967295
+expect 'get beta' 'hit nic .*'
+expect stats '.* uses=0'
+ok "the LRU lists of memcached see gets by the NIC"
+
+expect flush SUCCESS
+until_true answers 'get beta' 'miss tcp' || fail "a flush_all is not seen: $answer"
+until_true answers 'mget key 500' 'hits=0 nic=0 misses=500 errors=0 wrong=0' || fail "a flush_all is not seen: $answer"
+# an item of the second of the flush may be gone, or is asked for over TCP
+expect 'set beta 0 0 y' SUCCESS
+renewed()
+{
+	answers 'set beta 0 0 y' SUCCESS && answers 'get beta' 'hit nic .* y'
+}
+until_true renewed || fail "nothing is got after a flush_all: $answer"
+ok "flush_all"
+
+start_shell "$pool" "${patient[@]}" misses=fast
+expect 'get absent' 'miss (nic|tcp)'
+expect 'mget absent 20' 'hits=0 nic=0 misses=20 errors=0 wrong=0'
+expect stats '.* nic_misses=[1-9].*'
+ok "fast misses"
+
+# neither an offload that is away nor the one of another memcached
+start_shell "$pool" "${patient[@]}" "nics=127.0.0.1=127.0.0.1/away"
+expect 'get beta' 'hit tcp .* y'
+expect servers '.* tcp pid=0 refused by the server: .*'
+start_shell "$pool" tcp_only=1
+expect 'get beta' 'hit tcp flags=0 ttl=\? y'
+first=$mc first_port=$mc_port
+cache=$memory/second start_memcached -1 -m 8 -o hashpower=12
+start_shell "--SERVER=127.0.0.1:$mc_port" "${patient[@]}"
+expect 'get beta' 'miss tcp'
+expect servers ".* tcp pid=0 offload memcached has the items of process [0-9]+, and the memcached of this server is $mc"
+ok "a NIC of another memcached is not asked"
+
+kill_memcached
+mc=$first
+
+# killed: what it had is got, and what it had not is a miss
+start_shell "$pool" "${patient[@]}"
+expect 'fill more 50 100' 50
+expect 'mget more 50' 'hits=50 .* wrong=0'
+kill_memcached
+dead()
+{
+	answers 'get absent' 'miss nic'
+}
+until_true dead || fail "nothing is known of a memcached that was killed: $answer"
+expect 'get more7' 'hit nic .* more7 more7 .*'
+expect 'set more7 0 0 z' '.*(REFUSED|refused|FAILURE|DISABLED|ERROR|MARKED).*'
+ok "a memcached that was killed is got from"
+
+start_memcached "$first_port" -m 8 -o hashpower=12
+again()
+{
+	answers 'set more7 5 0 new' SUCCESS && answers 'get more7' 'hit nic flags=5 ttl=0 new'
+}
+until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
+expect 'get more8' 'miss tcp'
+expect servers ".* nic pid=$mc"
+ok "the next memcached is"
+
+# the daemon is killed: gets go on over TCP, and by the next one
+kill_hard "$reddnd"
+until_true answers 'get more7' 'hit tcp .* new' || fail "gets do not go on without a daemon: $answer"
+stop_shell
+done_testing
