@@ -161,11 +161,15 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 {
 	struct mc_ask *a = &mc->asks[got->cookie];
 	struct mc_lines lines;
-	bool proved = mc_lines_read(got->value, got->length, &lines);
 
 	a->flying = false;
 	s->flying--;
-	if (!mc_server_learn(s, &lines, proved, now_ms)) {
+	/* reddnd is writing its line, or the next memcached begins */
+	if (!mc_lines_read(got->value, got->length, &lines)) {
+		send_again(mc, a);
+		return 0;
+	}
+	if (!mc_server_learn(s, &lines, now_ms)) {
 		if (s->lost)
 			abandon(mc, s);
 		to_tcp(mc, a, &mc->stats.without_nic);

@@ -153,9 +153,9 @@ static bool verify(struct mc_server *s, uint64_t now_ms)
 	return false;
 }
 
-bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, bool proved, uint64_t now_ms)
+bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms)
 {
-	mc_facts_take(&s->facts, lines, proved, now_ms);
+	mc_facts_take(&s->facts, lines, true, now_ms);
 	if (!s->facts.known)
 		return false;
 	return s->verified == lines->live.generation || verify(s, now_ms);

@@ -43,9 +43,9 @@ void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why);
 void mc_server_release(struct mc_server *s);
 
 /**
- * Learn from the lines of a reply (facts.h). True if the reply can be judged: the facts are known, and the
- * memcached is the one of this server. That is asked over TCP, once in a generation.
+ * Learn from the lines of a reply, which mc_lines_read() has accepted. True if the reply can be judged: the
+ * facts are known, and the memcached is the one of this server. That is asked over TCP, once in a generation.
  */
-bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, bool proved, uint64_t now_ms);
+bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms);
 
 #endif

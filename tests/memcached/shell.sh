@@ -42,10 +42,11 @@ answers()
 
 expect() # COMMAND EXPRESSION
 {
-	local got
-
 	answers "$@" && return
-	got=$answer
-	ask servers
-	fail "$1: \"$got\", not \"$2\"; $answer" "$work/shell.err" "$work/reddnd.log"
+	printf '%s\n' "$answer" >"$work/answer"
+	for what in servers stats; do
+		ask "$what"
+		printf '%s\n' "$answer" >>"$work/answer"
+	done
+	fail "$1: not \"$2\"" "$work/answer" "$work/shell.err" "$work/reddnd.log"
 }
