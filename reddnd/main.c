@@ -2,6 +2,7 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
+#include "reddnd/server/configuration.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/server.h"
 #include "reddnd/util/log.h"
@@ -192,8 +193,11 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", stats->status.disabled,
 			stats->status.disabled == 1 ? "" : "s");
 	if (stats)
-		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s", stats->status.sessions,
-			stats->status.requests, disabled);
+		sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s",
+			stats->status.sessions, stats->status.requests, disabled,
+			*stats->status.configuration_refused
+				? ", the configuration has mistakes and the one before is in force"
+				: "");
 	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -234,7 +238,7 @@ static int open_control(struct daemon *d, const struct catalog *catalog)
 	return control_new(&d->control, path, &commands, d->event);
 }
 
-static int run(struct daemon *d, struct catalog *catalog)
+static int run(struct daemon *d, struct configuration *begin)
 {
 	struct server_parts parts = {.config = d->config, .ops = &server_ops, .arg = d};
 	const struct catalog *in_force;
@@ -245,12 +249,10 @@ static int run(struct daemon *d, struct catalog *catalog)
 		r = watch_signals(d);
 	if (r >= 0)
 		r = sd_event_set_watchdog(d->event, true);
-	if (r < 0) {
-		catalog_free(catalog);
+	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
-	}
 	parts.event = d->event;
-	r = server_new(&d->server, &parts, catalog);
+	r = server_new(&d->server, &parts, begin);
 	if (r < 0)
 		return r;
 	in_force = server_catalog(d->server);
@@ -259,9 +261,10 @@ static int run(struct daemon *d, struct catalog *catalog)
 		r = listener_new(&d->listener, &in_force->metrics, d->server, d->event);
 	/* What is missing can be corrected, and no session needs it */
 	if (r < 0 && server_has_sessions(d->server))
-		server_leave(d->server);
+		server_distrust_catalog(d->server);
 	if (r < 0)
 		return r;
+	server_trust_catalog(d->server);
 	/* Nobody waits for this: the slack is as large as the interval */
 	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_INTERVAL_US, on_status, d);
 	if (r < 0)
@@ -270,13 +273,24 @@ static int run(struct daemon *d, struct catalog *catalog)
 	return sd_event_loop(d->event);
 }
 
-/* Sessions of the daemon before this one would end with this process. Their clients are served by the NIC
- * until somebody corrects the mistake. */
-static int load(const struct options *o, struct catalog **catalog)
+static int check(const char *path)
+{
+	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
+	int r = renewal_load(path, NULL, &catalog);
+
+	if (r == 0)
+		printf("%s: %u regions, %u offloads, no mistakes\n", path, catalog->nregions,
+			catalog->noffloads);
+	return r;
+}
+
+/* Sessions of the daemon before this one would end with this process. If it has kept no configuration that
+ * can be used, their clients are served by the NIC until somebody corrects the mistake. */
+static int load(const struct options *o, struct configuration *begin)
 {
 	int r;
 
-	while ((r = renewal_load(o->config, NULL, catalog)) < 0 && !o->check && server_inherits()) {
+	while ((r = configuration_load(begin, o->config)) < 0 && !store_is_empty(&begin->store)) {
 		log_error("the configuration is read again every %u s, because sessions of the daemon before "
 			  "this one go on meanwhile",
 			RETRY_S);
@@ -287,7 +301,7 @@ static int load(const struct options *o, struct catalog **catalog)
 
 int main(int argc, char **argv)
 {
-	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
+	CLEANUP(configuration_deinit) struct configuration begin = {0};
 	CLEANUP(daemon_deinit) struct daemon d = {0};
 	struct options o;
 	int r;
@@ -299,14 +313,12 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	d.config = o.config;
-	r = load(&o, &catalog);
+	if (o.check)
+		return check(o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	configuration_init(&begin);
+	r = load(&o, &begin);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */
 	if (r < 0)
 		return EXIT_FAILURE;
-	if (o.check) {
-		printf("%s: %u regions, %u offloads, no mistakes\n", o.config, catalog->nregions,
-			catalog->noffloads);
-		return EXIT_SUCCESS;
-	}
-	return run(&d, steal_ptr(&catalog)) < 0 ? EX_UNAVAILABLE : EXIT_SUCCESS;
+	return run(&d, &begin) < 0 ? EX_UNAVAILABLE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/includes.h"
 #include "reddnd/catalog/influence.h"
+#include "reddnd/catalog/kept.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
@@ -199,12 +200,36 @@ static void read_config(struct settings *l, config_t *config)
 			config_error_line(config), config_error_text(config));
 }
 
+static void read_kept(struct settings *l, config_t *config)
+{
+	if (config_read_string(config, l->kept->text) == CONFIG_TRUE)
+		return;
+	l->nerrors++;
+	fprintf(l->errors, "%s: line %d: %s\n", l->path, config_error_line(config),
+		config_error_text(config));
+}
+
+/* NULL: no memory */
+static char *text_of(config_t *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	config_write(config, f);
+	fclose(f);
+	return text;
+}
+
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 
-int catalog_load(const char *path, const struct catalog *before, struct catalog **out, char **errors)
+static int load(
+	const struct settings *from, const struct catalog *before, struct catalog **out, char **errors)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof(*catalog));
-	struct settings l = {.path = path, .catalog = catalog};
+	struct settings l = *from;
 	size_t size;
 	config_t config;
 	int r = 0;
@@ -212,6 +237,7 @@ int catalog_load(const char *path, const struct catalog *before, struct catalog 
 	*errors = NULL;
 	if (!catalog)
 		return -ENOMEM;
+	l.catalog = catalog;
 	catalog->arena = 256ull << 20;
 	catalog->connect_timeout = 10 * SECOND_US;
 	catalog->refusal_rate = 1;
@@ -220,9 +246,16 @@ int catalog_load(const char *path, const struct catalog *before, struct catalog 
 	if (!l.errors)
 		return -ENOMEM;
 	config_init(&config);
-	read_config(&l, &config);
+	if (l.kept)
+		read_kept(&l, &config);
+	else
+		read_config(&l, &config);
 	if (l.nerrors == 0)
 		r = parse_top(&l, &config, before);
+	if (r == 0 && l.nerrors == 0) {
+		catalog->text = text_of(&config);
+		r = catalog->text ? 0 : -ENOMEM;
+	}
 	config_destroy(&config);
 	fclose(l.errors);
 	if (r < 0)
@@ -231,6 +264,17 @@ int catalog_load(const char *path, const struct catalog *before, struct catalog 
 		return -EINVAL;
 	*out = steal_ptr(&catalog);
 	return 0;
+}
+
+int catalog_load(const char *path, const struct catalog *before, struct catalog **catalog, char **errors)
+{
+	return load(&(struct settings){.path = path}, before, catalog, errors);
+}
+
+int kept_load(const struct kept *kept, struct catalog **catalog, char **errors)
+{
+	return load(&(struct settings){.path = "the configuration that was last in force", .kept = kept},
+		NULL, catalog, errors);
 }
 
 struct catalog *catalog_ref(struct catalog *c)
@@ -265,6 +309,7 @@ void catalog_free(struct catalog *c)
 	for (unsigned i = 0; i < c->nstored; i++)
 		free(c->stored[i].path);
 	free(c->stored);
+	free(c->text);
 	free(c->control);
 	free(c->tenants);
 	free(c->regions);

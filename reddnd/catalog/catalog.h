@@ -135,6 +135,7 @@ struct catalog_tenant {
 };
 
 struct catalog {
+	char *text; /* of the configuration with all that it includes, as libconfig writes it */
 	struct catalog_listen listen[CATALOG_LISTEN_MAX];
 	unsigned nlisten;
 	bool serves_metrics;

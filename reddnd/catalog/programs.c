@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/programs.h"
 
+#include "reddnd/catalog/kept.h"
 #include "reddnd/program/program.h"
 #include "util/cleanup.h"
 #include "util/file.h"
@@ -33,11 +34,31 @@ static int read_program(
 	return 0;
 }
 
+static void restore_program(struct settings *l, const config_setting_t *s, struct catalog_offload *o)
+{
+	const struct kept_program *p = l->kept->programs + l->catalog->noffloads;
+
+	if (l->catalog->noffloads >= l->kept->nprograms || p->path.len == 0) {
+		settings_wrong(l, s, "program %s was not kept", config_setting_get_string(s));
+		return;
+	}
+	o->path = strndup((const char *)p->path.at, p->path.len);
+	o->text = malloc(p->text.len + 1);
+	if (!o->text)
+		return;
+	memcpy(o->text, p->text.at, p->text.len);
+	o->text_len = p->text.len;
+}
+
 void programs_parse(struct settings *l, const config_setting_t *s, void *offload)
 {
 	const char *name = config_setting_get_string(s);
 	const struct catalog *c = l->catalog;
 
+	if (l->kept) {
+		restore_program(l, s, offload);
+		return;
+	}
 	if (name[0] == '/') {
 		if (read_program(l, s, name, offload) == -ENOENT)
 			settings_wrong(l, s, "there is no program %s", name);

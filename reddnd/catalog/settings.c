@@ -21,6 +21,15 @@ static const char *file_of(const struct settings *l, const config_setting_t *s)
 	return file ? file : l->path;
 }
 
+/* Nobody has written the lines of what was kept */
+static void put_where(FILE *f, const struct settings *l, const config_setting_t *s)
+{
+	if (l->kept)
+		fputs(l->path, f);
+	else
+		fprintf(f, "%s:%u", file_of(l, s), config_setting_source_line(s));
+}
+
 /* Replaces control characters, so that each mistake stays on one line */
 static void put_line(FILE *f, const char *text)
 {
@@ -41,7 +50,8 @@ void settings_wrong(struct settings *l, const config_setting_t *s, const char *f
 	va_end(ap);
 	if (n < 0)
 		text = NULL;
-	fprintf(l->errors, "%s:%u: ", file_of(l, s), config_setting_source_line(s));
+	put_where(l->errors, l, s);
+	fputs(": ", l->errors);
 	put_line(l->errors, text ? text : format);
 }
 
@@ -57,9 +67,15 @@ void settings_wrong_value(struct settings *l, const config_setting_t *s, const c
 
 char *settings_where(const struct settings *l, const config_setting_t *s)
 {
-	char *text;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
 
-	return asprintf(&text, "%s:%u", file_of(l, s), config_setting_source_line(s)) < 0 ? NULL : text;
+	if (!f)
+		return NULL;
+	put_where(f, l, s);
+	fclose(f);
+	return text;
 }
 
 static void unknown_setting(struct settings *l, const config_setting_t *s, const char *where,

@@ -16,7 +16,8 @@
 #include <stdio.h>
 
 struct settings {
-	const char *path; /* of the configuration */
+	const char *path;        /* of the configuration */
+	const struct kept *kept; /* what it is restored from (kept.h); NULL: files */
 	struct catalog *catalog;
 	FILE *errors;
 	unsigned nerrors;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/address.h"
 #include "reddnd/catalog/entries.h"
+#include "reddnd/catalog/kept.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
@@ -67,14 +68,29 @@ static char *key_path(struct settings *l, const config_setting_t *s)
 	return path;
 }
 
+static void restore_key(struct settings *l, const config_setting_t *s, struct catalog_tenant *t)
+{
+	const struct kept_bytes *key = l->kept->keys + l->catalog->ntenants;
+
+	t->has_key = l->catalog->ntenants < l->kept->nkeys && key->len > 0;
+	if (!t->has_key) {
+		settings_wrong(l, s, "the key was not kept");
+		return;
+	}
+	memcpy(t->key.bytes, key->at, key->len);
+	t->key.len = key->len;
+}
+
 static void parse_key(struct settings *l, const config_setting_t *s, void *object)
 {
-	CLEANUP(cleanup_free) char *path = key_path(l, s);
+	CLEANUP(cleanup_free) char *path = l->kept ? NULL : key_path(l, s);
 	struct catalog_tenant *t = object;
 	char why[200];
 	struct stat st;
 	int r;
 
+	if (l->kept)
+		restore_key(l, s, t);
 	if (!path)
 		return;
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_IROTH) {

@@ -181,6 +181,9 @@ static void whole(FILE *f, const struct stats_status *s)
 	counter(f, "reddnd_unlisted_refusals", "Of these, clients that the audit counts and does not list.",
 		s->unlisted);
 	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
+	family(f, "reddnd_configuration_refused", "gauge", "",
+		"1 if the configuration has mistakes, and an earlier one is in force.");
+	fprintf(f, "reddnd_configuration_refused %d\n", *s->configuration_refused != '\0');
 	family(f, "reddnd_disabled_offloads", "gauge", "", "Offloads whose data cannot be served.");
 	fprintf(f, "reddnd_disabled_offloads %u\n", s->disabled);
 	family(f, "reddnd_unfinished_moves", "gauge", "",

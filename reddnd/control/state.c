@@ -22,6 +22,7 @@ static struct json_object *status_json(const struct stats_status *s)
 	json_add_count(o, "requests", s->requests);
 	json_add_count(o, "failed_sessions", s->failed);
 	json_add_count(o, "reloads", s->reloads);
+	json_add_text(o, "configuration_refused", s->configuration_refused);
 	json_add_count(o, "disabled", s->disabled);
 	json_add_count(o, "unfinished_moves", s->unfinished);
 	json_add_count(o, "arena_used", s->arena_used);

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 5,
+	LEDGER_VERSION = 6,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -46,6 +46,7 @@ struct ledger_head {
 	uint8_t boot_id[16]; /* objects end with the kernel that made them */
 	uint64_t generation; /* of daemons that have had it; 1 is the first */
 	uint32_t failed;     /* adoptions in a row */
+	uint32_t distrusted; /* the configuration of the last that failed may be why */
 	uint32_t nlisteners;
 	uint32_t listeners[LEDGER_LISTENERS]; /* ids of the connection manager; LEDGER_NO_ID: none */
 	uint64_t arena_bytes;
@@ -53,6 +54,7 @@ struct ledger_head {
 	char device[64];
 	/* Where the connection manager stores an event, so that a request that was read is in the ledger */
 	uint8_t event[LEDGER_EVENT];
+	uint32_t unused;
 	uint32_t nrequests;                 /* places that have been used */
 	uint32_t requests[LEDGER_REQUESTS]; /* ids of connections that nobody has answered; LEDGER_NO_ID: none
 					     */

@@ -68,11 +68,29 @@ bool ledger_is_of_this_boot(const struct ledger_head *head)
 	return read_boot_id(id) == 0 && memcmp(id, head->boot_id, sizeof(id)) == 0;
 }
 
+static int write_head(int fd, size_t at, uint32_t value)
+{
+	ssize_t n = pwrite(fd, &value, sizeof(value), (off_t)at);
+
+	return n == (ssize_t)sizeof(value) ? 0 : n < 0 ? -errno : -EIO;
+}
+
 int ledger_set_failed(int fd, uint32_t failed)
 {
-	ssize_t n = pwrite(fd, &failed, sizeof(failed), offsetof(struct ledger_head, failed));
+	return write_head(fd, offsetof(struct ledger_head, failed), failed);
+}
 
-	return n == (ssize_t)sizeof(failed) ? 0 : n < 0 ? -errno : -EIO;
+int ledger_set_distrusted(int fd, bool distrusted)
+{
+	return write_head(fd, offsetof(struct ledger_head, distrusted), distrusted);
+}
+
+bool ledger_is_distrusted(int fd)
+{
+	struct ledger_head head;
+
+	return pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.version == LEDGER_VERSION &&
+	       head.distrusted;
 }
 
 DEFINE_CLEANUP(struct ledger *, ledger_free)

@@ -30,6 +30,9 @@ int ledger_fd(const struct ledger *ledger);
 bool ledger_is_of_this_boot(const struct ledger_head *head);
 /** Counts attempts to go on with the ledger in file @fd. */
 int ledger_set_failed(int fd, uint32_t failed);
+/** Whether the last attempt failed for its configuration, perhaps. */
+int ledger_set_distrusted(int fd, bool distrusted);
+bool ledger_is_distrusted(int fd); /* false if that is unknown */
 
 /** What is not in slots. */
 struct ledger_head *ledger_head(struct ledger *ledger);

@@ -206,6 +206,23 @@ static struct ledger *reopen(const struct ledger_view *v, const struct daemon *d
 	return l;
 }
 
+/* Whether the configuration was why the last attempt failed: in the file, before anything is read from it */
+static void distrusted(void **state)
+{
+	struct daemon d = begin();
+	int fd = ledger_fd(d.ledger), other = memfd_create("none", 0);
+
+	(void)state;
+	assert_false(ledger_is_distrusted(fd));
+	assert_int_equal(ledger_set_distrusted(fd, true), 0);
+	assert_true(ledger_is_distrusted(fd));
+	assert_int_equal(ledger_set_distrusted(fd, false), 0);
+	assert_false(ledger_is_distrusted(fd));
+	assert_false(ledger_is_distrusted(other));
+	close(other);
+	ledger_free(d.ledger);
+}
+
 /* The next daemon goes on with what is LIVE; slots of all else are free, and used again. */
 static void inherited(void **state)
 {
@@ -567,6 +584,7 @@ int main(void)
 		cmocka_unit_test(at_any_step),
 		cmocka_unit_test(slots_are_used_again),
 		cmocka_unit_test(inherited),
+		cmocka_unit_test(distrusted),
 		cmocka_unit_test(not_a_file_of_ours),
 		cmocka_unit_test(listeners),
 		cmocka_unit_test(requests),

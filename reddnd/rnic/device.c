@@ -279,6 +279,17 @@ static struct ibv_device *choose(struct ibv_device **list, int n, const char *na
 DEFINE_CLEANUP(struct rnic_device *, rnic_device_close)
 DEFINE_CLEANUP(struct ibv_device **, ibv_free_device_list)
 
+bool rnic_device_exists(const char *name)
+{
+	int n = 0;
+	CLEANUP(ibv_free_device_listp) struct ibv_device **list = ibv_get_device_list(&n);
+
+	for (int i = 0; list && i < n; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			return true;
+	return false;
+}
+
 int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *ledger)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};

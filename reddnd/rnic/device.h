@@ -18,6 +18,8 @@
 struct rnic_device;
 struct rnic_pd;
 
+/** True if the machine has a device @name. */
+bool rnic_device_exists(const char *name);
 /**
  * Opens device @name, or the machine's only mlx5 device when @name is empty, and logs its capabilities.
  * @ledger: where its objects are recorded; NULL: nowhere. It must outlive the device.

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 enum { LIMIT = 3 };
@@ -29,6 +30,22 @@ static unsigned count_sessions(const struct ledger_view *v)
 	return n;
 }
 
+static bool is_elsewhere(const struct ledger_view *v, const struct catalog *c)
+{
+	return *c->device && strcmp(c->device, v->head.device) != 0;
+}
+
+/* A device that does not exist is a mistake of the configuration, and no reason to end sessions: the next
+ * daemon has the one that was last in force. */
+static void expect_device(const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
+{
+	if (!is_elsewhere(v, c) || in->store.configuration < 0 || rnic_device_exists(c->device))
+		return;
+	log_error("there is no device \"%s\"; sessions go on with %s", c->device, v->head.device);
+	ledger_set_distrusted(in->store.fd[STORE_LEDGER], true);
+	_exit(EX_TEMPFAIL);
+}
+
 /* NULL, or why the daemon starts afresh */
 static const char *obstacle(
 	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
@@ -40,7 +57,7 @@ static const char *obstacle(
 		return "the connections are missing";
 	if (!ledger_is_of_this_boot(&v->head))
 		return "the machine was booted since then";
-	if (*c->device && strcmp(c->device, v->head.device) != 0)
+	if (is_elsewhere(v, c))
 		return "another device is configured now";
 	if (v->head.failed >= LIMIT)
 		return "too many daemons failed to go on with it";
@@ -72,19 +89,20 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 	return 0;
 }
 
-void inheritance_take(struct inheritance *in, const struct catalog *c)
+void inheritance_take(struct inheritance *in, const struct store *left, const struct catalog *c)
 {
 	CLEANUP(ledger_view_freep) struct ledger_view *v = NULL;
 	const char *why = "there is no ledger";
 
-	*in = (struct inheritance){0};
-	store_take(&in->store);
+	*in = (struct inheritance){.store = *left};
 	if (store_is_empty(&in->store))
 		return;
 	if (in->store.fd[STORE_LEDGER] >= 0 && ledger_load(in->store.fd[STORE_LEDGER], &v, &why) < 0)
 		log_warning("the ledger that the daemon before this one left is not sound: %s", why);
-	if (v)
+	if (v) {
+		expect_device(in, v, c);
 		why = obstacle(in, v, c);
+	}
 	if (v && !why && begin(in, v) < 0)
 		why = "it cannot be taken over";
 	if (why)
@@ -248,6 +266,7 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 	sweep_unclaimed(d, ledger, LEDGER_WINDOW);
 	sweep_unclaimed(d, ledger, LEDGER_TENANT);
 	ledger_head(ledger)->failed = 0;
+	ledger_head(ledger)->distrusted = 0;
 	if (refused)
 		log_notice("%u clients that the daemon before this one was admitting are refused", refused);
 	log_notice("%u sessions of the daemon before this one go on, %u have ended", adopted, ended);

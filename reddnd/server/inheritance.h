@@ -25,10 +25,10 @@ struct inheritance {
 };
 
 /**
- * Takes what was left. If it cannot be gone on with, or nothing was left, all of it is closed, which ends it,
+ * Takes @left. If it cannot be gone on with, or nothing was left, all of it is closed, which ends it,
  * and view is NULL. Logged.
  */
-void inheritance_take(struct inheritance *in, const struct catalog *c);
+void inheritance_take(struct inheritance *in, const struct store *left, const struct catalog *c);
 
 /** Opens the arena and the ledger of @in->view. -errno, logged. */
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger);

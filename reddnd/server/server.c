@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
+#include "reddnd/server/configuration.h"
 #include "reddnd/server/device.h"
 #include "reddnd/server/dispatch.h"
 #include "reddnd/server/inheritance.h"
@@ -14,8 +15,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 struct server {
@@ -36,6 +38,7 @@ struct server {
 	struct handovers *handovers;
 	struct renewal renewal;
 	sd_event_source *watch;
+	char *refused; /* why the catalog in force is not the one of the file; NULL: it is */
 	bool ending;
 	const struct server_ops *ops;
 	void *arg;
@@ -128,11 +131,11 @@ static void take_handovers(struct server *sv)
 	}
 }
 
-static int open_device(struct server *sv, const struct catalog *c)
+static int open_device(struct server *sv, const struct store *left, const struct catalog *c)
 {
 	int r;
 
-	inheritance_take(&sv->inheritance, c);
+	inheritance_take(&sv->inheritance, left, c);
 	take_handovers(sv);
 	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
 	if (r == 0)
@@ -245,6 +248,12 @@ static int check_next(void *arg, const struct catalog *next)
 	return -EBUSY;
 }
 
+static void refuse(struct server *sv, char *why)
+{
+	free(sv->refused);
+	sv->refused = why;
+}
+
 static void on_reloaded(void *arg, uint64_t number, int error, struct generation *next, const char *errors)
 {
 	struct server *sv = arg;
@@ -258,9 +267,12 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 		replace(sv, next);
 	} else if (error == 0) {
 		put_in_force(sv, next);
+		refuse(sv, NULL);
+		configuration_keep(&sv->inheritance.store, next->catalog);
 		sv->dispatch.accounting.reloads++;
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
 	} else {
+		refuse(sv, strndup(errors, strcspn(errors, "\n")));
 		report_reload_failed(sv->events);
 	}
 	sv->ops->reloaded(sv->arg, number, error, errors);
@@ -351,21 +363,32 @@ int server_give_back(struct server *sv, const char *name, uid_t by)
 
 /* ---- beginning and end ---- */
 
-int server_new(struct server **out, const struct server_parts *parts, struct catalog *catalog)
+/* The next daemon tries again with what was left, as it is. If this one had the catalog of the file, the next
+ * one has the one before: this may be why. */
+static void __attribute__((noreturn)) leave_all(struct server *sv)
 {
-	CLEANUP(catalog_freep) struct catalog *mine = catalog;
+	if (sv->ledger && !sv->refused)
+		ledger_set_distrusted(ledger_fd(sv->ledger), true);
+	_exit(EX_TEMPFAIL);
+}
+
+int server_new(struct server **out, const struct server_parts *parts, struct configuration *begin)
+{
+	CLEANUP(catalog_freep) struct catalog *mine = steal_ptr(&begin->catalog);
 	CLEANUP(server_freep) struct server *sv = calloc(1, sizeof(*sv));
+	const struct catalog *catalog = mine;
 	int r;
 
 	if (!sv)
 		return -ENOMEM;
+	sv->refused = steal_ptr(&begin->refused);
 	sv->since = clock_us();
 	sv->event = sd_event_ref(parts->event);
 	sv->ops = parts->ops;
 	sv->arg = parts->arg;
 	sv->events = events_new();
 	sv->handovers = handovers_new();
-	r = sv->events && sv->handovers ? open_device(sv, catalog) : -ENOMEM;
+	r = sv->events && sv->handovers ? open_device(sv, &begin->store, catalog) : -ENOMEM;
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)
@@ -376,11 +399,12 @@ int server_new(struct server **out, const struct server_parts *parts, struct cat
 		r = watch_regions(sv, parts->config);
 	if (r == 0)
 		r = serve(sv, steal_ptr(&mine));
-	/* The next daemon tries again with what was left, as it is */
 	if (r < 0 && sv->inheritance.view)
-		_exit(EX_TEMPFAIL);
+		leave_all(sv);
 	if (r < 0)
 		return r;
+	if (sv->refused)
+		report_reload_failed(sv->events);
 	*out = steal_ptr(&sv);
 	return 0;
 }
@@ -413,6 +437,7 @@ void server_free(struct server *sv)
 		record_free(sv->record);
 	events_free(sv->events);
 	sd_event_unref(sv->event);
+	free(sv->refused);
 	free(sv);
 }
 
@@ -423,14 +448,20 @@ void server_leave(struct server *sv)
 	_exit(EX_TEMPFAIL);
 }
 
+void server_trust_catalog(struct server *sv)
+{
+	configuration_keep(&sv->inheritance.store, sv->generation->catalog);
+}
+
+void server_distrust_catalog(struct server *sv)
+{
+	dispatch_count(&sv->dispatch);
+	leave_all(sv);
+}
+
 bool server_has_sessions(const struct server *sv)
 {
 	return sv->dispatch.sessions;
-}
-
-bool server_inherits(void)
-{
-	return sd_listen_fds(false) > 0;
 }
 
 /* ---- orders ---- */
@@ -511,6 +542,7 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 		.unlisted = d->accounting.unlisted,
 		.requests = d->accounting.requests,
 		.reloads = d->accounting.reloads,
+		.configuration_refused = sv->refused ? sv->refused : "",
 		.disabled = generation_disabled(sv->generation),
 		.unfinished = generation_unfinished(sv->generation),
 		.arena_used = rnic_arena_used(sv->arena),

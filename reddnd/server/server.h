@@ -13,6 +13,7 @@
 
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/generation/region.h"
+#include "reddnd/server/configuration.h"
 #include "reddnd/server/events.h"
 #include "reddnd/server/stats.h"
 
@@ -33,16 +34,19 @@ struct server_parts {
 	void *arg;
 };
 
-/** Takes @catalog, whatever the outcome. Listens when this returns 0. Errors have been logged. */
-int server_new(struct server **server, const struct server_parts *parts, struct catalog *catalog);
+/** Takes what @begin has, whatever the outcome. Listens when this returns 0. Errors have been logged. */
+int server_new(struct server **server, const struct server_parts *parts, struct configuration *begin);
+/** All that the catalog in force asks for is there: the next daemon can rely on it. */
+void server_trust_catalog(struct server *server);
 /** Disconnects every client and frees every object. */
 void server_free(struct server *server);
 /** Ends this process with EX_TEMPFAIL, and leaves all sessions as they are to the next daemon, if a service
  * manager keeps the descriptors for it. */
 void server_leave(struct server *server) __attribute__((noreturn));
+/** The same, because the catalog in force cannot be served: the next daemon uses the one before, if it can.
+ */
+void server_distrust_catalog(struct server *server) __attribute__((noreturn));
 bool server_has_sessions(const struct server *server);
-/** True if a daemon before this one left anything that server_new() will look at. */
-bool server_inherits(void);
 
 /**
  * Begins to replace the catalog in force by the configuration as it is now: new clients get it; sessions keep

@@ -19,9 +19,11 @@ struct stats_status {
 	uint64_t refused;        /* clients */
 	uint64_t unlisted;       /* of these: counted, and not listed one by one */
 	uint64_t requests, reloads;
-	unsigned disabled;               /* offloads */
-	unsigned unfinished;             /* tables whose writer died in a move */
-	uint64_t arena_used, arena_size; /* bytes */
+	const char *configuration_refused; /* why what is in force is not the configuration as it is now; "":
+					      it is */
+	unsigned disabled;                 /* offloads */
+	unsigned unfinished;               /* tables whose writer died in a move */
+	uint64_t arena_used, arena_size;   /* bytes */
 };
 
 struct stats_session {

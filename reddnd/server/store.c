@@ -3,6 +3,7 @@
 
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ enum { PATIENCE_US = 5000000 };
 
 #define CM_PREFIX "rdma-cm"
 #define REGION_PREFIX "region-"
+#define CONFIGURATION_PREFIX "configuration-"
 
 static const char *const names[STORE_NAMES] = {
 	[STORE_DEVICE] = "uverbs",
@@ -22,6 +24,14 @@ static const char *const names[STORE_NAMES] = {
 	[STORE_LEDGER] = "ledger",
 	[STORE_RECORD] = "record",
 };
+
+static void remove_stored(const char *name)
+{
+	char text[STORE_NAME_BYTES + 40];
+
+	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	sd_notify(false, text);
+}
 
 static void free_names(char ***list)
 {
@@ -50,6 +60,42 @@ static bool take_region(struct store *store, const char *name, int fd)
 	return true;
 }
 
+static void name_configuration(char name[STORE_NAME_BYTES], uint64_t number)
+{
+	snprintf(name, STORE_NAME_BYTES, CONFIGURATION_PREFIX "%" PRIu64, number);
+}
+
+static void drop_configuration(struct store *store)
+{
+	char name[STORE_NAME_BYTES];
+
+	if (store->configuration < 0)
+		return;
+	name_configuration(name, store->configuration_number);
+	remove_stored(name);
+	close(store->configuration);
+	store->configuration = -1;
+}
+
+/* There are two if a daemon died between storing one and removing the other: the later one counts */
+static bool take_configuration(struct store *store, const char *name, int fd)
+{
+	uint64_t number;
+
+	if (strncmp(name, CONFIGURATION_PREFIX, strlen(CONFIGURATION_PREFIX)) != 0 ||
+		number_parse_decimal(name + strlen(CONFIGURATION_PREFIX), 1, UINT64_MAX, &number) < 0)
+		return false;
+	if (number < store->configuration_number) {
+		remove_stored(name);
+		close(fd);
+		return true;
+	}
+	drop_configuration(store);
+	store->configuration = fd;
+	store->configuration_number = number;
+	return true;
+}
+
 static bool take(struct store *store, const char *name, int fd)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++) {
@@ -58,7 +104,8 @@ static bool take(struct store *store, const char *name, int fd)
 		store->fd[k] = fd;
 		return true;
 	}
-	return take_cm(store, name, fd) || take_region(store, name, fd);
+	return take_cm(store, name, fd) || take_region(store, name, fd) ||
+	       take_configuration(store, name, fd);
 }
 
 void store_take(struct store *store)
@@ -66,7 +113,7 @@ void store_take(struct store *store)
 	CLEANUP(free_names) char **list = NULL;
 	int n = sd_listen_fds_with_names(true, &list);
 
-	*store = (struct store){0};
+	*store = (struct store){.configuration = -1};
 	for (unsigned k = 0; k < STORE_NAMES; k++)
 		store->fd[k] = -1;
 	for (int i = 0; i < n; i++) {
@@ -83,14 +130,6 @@ bool store_is_empty(const struct store *store)
 		if (store->fd[k] >= 0)
 			return false;
 	return store->ncm == 0;
-}
-
-static void remove_stored(const char *name)
-{
-	char text[STORE_NAME_BYTES + 40];
-
-	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	sd_notify(false, text);
 }
 
 void store_drop_old_cm(struct store *store)
@@ -119,6 +158,7 @@ void store_clear(struct store *store)
 	if (store->has_own_cm)
 		remove_stored(store->cm_name[0]);
 	store->has_own_cm = false;
+	drop_configuration(store);
 	sd_notify_barrier(false, PATIENCE_US);
 }
 
@@ -143,6 +183,18 @@ void store_put_cm(struct store *store, uint64_t generation, int fd)
 	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "-%" PRIu64, generation);
 	store->has_own_cm = true;
 	send_fd(name, fd);
+}
+
+void store_put_configuration(struct store *store, int fd)
+{
+	uint64_t number = store->configuration_number + 1;
+	char name[STORE_NAME_BYTES];
+
+	name_configuration(name, number);
+	send_fd(name, fd);
+	drop_configuration(store);
+	store->configuration = fd;
+	store->configuration_number = number;
 }
 
 void store_put_region(const char *name, int fd)

@@ -26,6 +26,9 @@ struct store {
 	int region[STORE_REGION_MAX]; /* files that owners have handed over, and which outlive all daemons */
 	char region_name[STORE_REGION_MAX][STORE_NAME_BYTES];
 	unsigned nregions;
+	int configuration; /* that was last in force (catalog/kept.h), of this daemon or one before; -1: none
+			    */
+	uint64_t configuration_number;
 };
 
 /** Takes the descriptors that this process was started with. */
@@ -44,6 +47,9 @@ void store_put(enum store_name name, int fd);
 void store_put_cm(struct store *store, uint64_t generation, int fd);
 /** Nothing is left in the files of the connection manager before this daemon's; it has closed them. */
 void store_drop_old_cm(struct store *store);
+
+/** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
+void store_put_configuration(struct store *store, int fd);
 
 /** Keeps the file of region @name, in place of the one before. store_clear() leaves it there. */
 void store_put_region(const char *name, int fd);

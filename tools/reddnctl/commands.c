@@ -24,6 +24,7 @@ static const struct table_column status_columns[] = {
 	{"failed_sessions", "failed", TABLE_COUNT},
 	{"requests", "requests", TABLE_COUNT},
 	{"reloads", "reloads", TABLE_COUNT},
+	{"configuration_refused", "refused configuration", TABLE_TEXT},
 	{"disabled", "disabled offloads", TABLE_COUNT},
 	{"unfinished_moves", "unfinished moves", TABLE_COUNT},
 	{"arena_used", "arena used", TABLE_BYTES},
