@@ -149,6 +149,17 @@ struct ledger_tenant {
 	uint32_t unused;
 };
 
+/** Memory of a file that is pinned and has a key. What it is of decides whether the next daemon uses it. */
+struct ledger_window {
+	uint64_t iova;
+	uint64_t dev, ino;      /* the file */
+	uint64_t offset, bytes; /* in the file */
+	uint32_t pd;            /* slot, from 1 */
+	uint32_t access;        /* enum rnic_access */
+	uint32_t watch;         /* of the file, since before its pages were pinned; 0: none */
+	uint32_t unused;
+};
+
 struct ledger_slot {
 	uint32_t state; /* enum ledger_state */
 	uint32_t kind;  /* enum ledger_kind */
@@ -157,7 +168,7 @@ struct ledger_slot {
 	union {
 		struct ledger_session session;
 		struct ledger_tenant tenant;
-		uint64_t iova; /* of a window */
+		struct ledger_window window;
 		uint8_t room[488];
 	};
 };

@@ -23,11 +23,11 @@ struct ledger {
 	struct ledger_head *head;
 	struct ledger_slot *slots;
 	size_t size;
+	uint32_t ninherited;
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t *free;       /* numbers of slots that have been dropped */
 	uint32_t nfree;
 	struct inherited *inherited; /* by slot; NULL: there is nothing */
-	uint32_t ninherited;
 };
 
 struct inherited {
@@ -328,10 +328,10 @@ void ledger_drop(struct ledger *l, struct ledger_slot *slot)
 		store(&slot->state, LEDGER_ENDING);
 		return;
 	}
-	if (i < l->ninherited)
-		l->inherited[i] = (struct inherited){0};
 	store(&slot->state, LEDGER_FREE);
 	pthread_mutex_lock(&l->lock);
+	if (i < l->ninherited)
+		l->inherited[i] = (struct inherited){0};
 	l->free[l->nfree++] = i;
 	pthread_mutex_unlock(&l->lock);
 }
@@ -348,9 +348,20 @@ struct ledger_slot *ledger_slot_of(const struct ledger *l, uint32_t number)
 
 /* ---- what was inherited ---- */
 
+static void unlock(pthread_mutex_t **lock)
+{
+	pthread_mutex_unlock(*lock);
+}
+
+#define LOCKED(l)                                                                                            \
+	pthread_mutex_t *locked CLEANUP(unlock) = &((struct ledger *)(l))->lock;                             \
+	pthread_mutex_lock(locked)
+
 struct ledger_slot *ledger_unclaimed(
 	const struct ledger *l, enum ledger_kind kind, const struct ledger_slot *after)
 {
+	LOCKED(l);
+
 	for (uint32_t i = ledger_number(l, after); i < l->ninherited; i++)
 		if (l->inherited[i].kept && !l->inherited[i].claims && l->slots[i].kind == kind)
 			return &l->slots[i];
@@ -359,13 +370,30 @@ struct ledger_slot *ledger_unclaimed(
 
 void ledger_claim(struct ledger *l, const struct ledger_slot *slot)
 {
+	LOCKED(l);
+
 	assert(l->inherited[slot - l->slots].kept);
 	l->inherited[slot - l->slots].claims++;
+}
+
+struct ledger_slot *ledger_claim_fitting(struct ledger *l, enum ledger_kind kind,
+	bool (*fits)(const struct ledger_slot *slot, const void *arg), const void *arg)
+{
+	LOCKED(l);
+
+	for (uint32_t i = 0; i < l->ninherited; i++) {
+		if (!l->inherited[i].kept || l->slots[i].kind != kind || !fits(&l->slots[i], arg))
+			continue;
+		l->inherited[i].claims++;
+		return &l->slots[i];
+	}
+	return NULL;
 }
 
 bool ledger_release(struct ledger *l, const struct ledger_slot *slot)
 {
 	struct inherited *i = &l->inherited[slot - l->slots];
+	LOCKED(l);
 
 	assert(i->kept && i->claims);
 	i->kept = --i->claims > 0;

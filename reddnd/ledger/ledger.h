@@ -61,13 +61,17 @@ void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
 uint32_t ledger_number(const struct ledger *ledger, const struct ledger_slot *slot);
 struct ledger_slot *ledger_slot_of(const struct ledger *ledger, uint32_t number);
 
-/* What was inherited by ledger_open(); one thread. A claim: something of this process needs a slot. */
+/* What was inherited by ledger_open(). A claim: something of this process needs a slot. */
 
 /** The next slot of that kind after @after, NULL: the first, that was inherited and is not claimed; or NULL.
  */
 struct ledger_slot *ledger_unclaimed(
 	const struct ledger *ledger, enum ledger_kind kind, const struct ledger_slot *after);
 void ledger_claim(struct ledger *ledger, const struct ledger_slot *slot);
+/** The first slot of that kind that was inherited, has not been destroyed, and for which @fits returns true,
+ * with one claim more; NULL: there is none. */
+struct ledger_slot *ledger_claim_fitting(struct ledger *ledger, enum ledger_kind kind,
+	bool (*fits)(const struct ledger_slot *slot, const void *arg), const void *arg);
 /** True: that was the last claim, and what is in the slot is the caller's to destroy. */
 bool ledger_release(struct ledger *ledger, const struct ledger_slot *slot);
 

@@ -206,6 +206,11 @@ static struct ledger *reopen(const struct ledger_view *v, const struct daemon *d
 	return l;
 }
 
+static bool is_of_file(const struct ledger_slot *slot, const void *arg)
+{
+	return slot->window.ino == *(const uint64_t *)arg;
+}
+
 /* Whether the configuration was why the last attempt failed: in the file, before anything is read from it */
 static void distrusted(void **state)
 {
@@ -233,6 +238,7 @@ static void inherited(void **state)
 
 	(void)state;
 	make(window, LEDGER_MR, 20);
+	window->window.ino = 77;
 	ledger_live(window);
 	d.session->session.windows[0] = ledger_number(d.ledger, window);
 	s = ledger_take(d.ledger, LEDGER_SESSION); /* it was being made */
@@ -248,9 +254,12 @@ static void inherited(void **state)
 	ledger_claim(l, s);
 	assert_null(ledger_unclaimed(l, LEDGER_SESSION, NULL));
 	ledger_claim(l, window);
-	ledger_claim(l, window);
+	assert_ptr_equal(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){77}), window);
+	assert_null(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){78}));
+	assert_null(ledger_claim_fitting(l, LEDGER_POOL_CQ, is_of_file, &(uint64_t){77}));
 	assert_false(ledger_release(l, window));
 	assert_true(ledger_release(l, window));
+	assert_null(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){77}));
 	t = ledger_take(l, LEDGER_SESSION);
 	assert_int_equal(ledger_number(l, t), 5); /* that of the one that was being made */
 	assert_int_equal(t->object[0].type, LEDGER_NONE);

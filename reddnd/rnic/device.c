@@ -300,7 +300,7 @@ int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *
 
 	if (!dev)
 		return -ENOMEM;
-	dev->events = -1;
+	dev->events = dev->watches = -1;
 	dev->ledger = ledger;
 	list = ibv_get_device_list(&n);
 	if (!list)
@@ -331,7 +331,7 @@ int rnic_device_import(struct rnic_device **out, int fd, struct ledger *ledger)
 
 	if (!dev || own < 0)
 		return -ENOMEM;
-	dev->events = -1;
+	dev->events = dev->watches = -1;
 	dev->ledger = ledger;
 	dev->ctx = ibv_import_device(own);
 	if (!dev->ctx)
@@ -351,6 +351,8 @@ void rnic_device_close(struct rnic_device *dev)
 		ledger_ending(dev->slot);
 	if (dev->events >= 0)
 		close(dev->events);
+	if (dev->watches >= 0)
+		close(dev->watches);
 	if (dev->uar_page) {
 		munmap(dev->uar_page, dev->uar.mmap_size);
 		free_uar(dev);
@@ -361,6 +363,11 @@ void rnic_device_close(struct rnic_device *dev)
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
 	free(dev);
+}
+
+void rnic_device_set_watches(struct rnic_device *dev, int watches)
+{
+	dev->watches = watches;
 }
 
 struct ledger *rnic_device_ledger(const struct rnic_device *dev)

@@ -35,6 +35,10 @@ int rnic_device_open(struct rnic_device **dev, const char *name, struct ledger *
 int rnic_device_import(struct rnic_device **dev, int fd, struct ledger *ledger);
 void rnic_device_close(struct rnic_device *dev);
 
+/** Gives it the watches of files (file-watch.h), which it takes, or -1: windows that are recorded have one
+ * each. Before the first of them. */
+void rnic_device_set_watches(struct rnic_device *dev, int watches);
+
 /** NULL: it has none. */
 struct ledger *rnic_device_ledger(const struct rnic_device *dev);
 /** A slot of its ledger, or NULL if it has none. -ENOSPC: all are in use. */

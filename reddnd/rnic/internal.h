@@ -44,6 +44,7 @@ struct rnic_device {
 	struct rnic_devx_uar uar;
 	uint8_t *uar_page; /* mapped; NULL: there is none yet */
 	int events;        /* descriptor; -1: there is none yet */
+	int watches;       /* the same, of files (file-watch.h) */
 	uint32_t eqn;
 	uint32_t psn_secret; /* first PSN of loopback queues */
 	bool lost;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/region.h"
 
+#include "reddnd/rnic/file-watch.h"
 #include "reddnd/rnic/internal.h"
 #include "reddnd/rnic/sweep.h"
 #include "util/cleanup.h"
@@ -141,6 +142,40 @@ static struct ibv_mr *register_writable(const struct rnic_region *region, struct
 	return mr;
 }
 
+struct wanted {
+	const struct ledger_window *window;
+	int watches;
+};
+
+/* Its pages are still those of the file */
+static bool is_wanted(const struct ledger_slot *slot, const void *arg)
+{
+	const struct wanted *w = arg;
+	const struct ledger_window *a = &slot->window, *b = w->window;
+
+	return a->dev == b->dev && a->ino == b->ino && a->offset == b->offset && a->bytes == b->bytes &&
+	       a->pd == b->pd && a->access == b->access && file_watch_holds(w->watches, a->watch);
+}
+
+/* False: there is none like @w */
+static bool inherit(struct rnic_pd *pd, const struct ledger_window *w, struct rnic_window *window)
+{
+	struct ledger *ledger = pd->dev->ledger;
+	const struct wanted wanted = {.window = w, .watches = pd->dev->watches};
+	struct ledger_slot *slot =
+		ledger ? ledger_claim_fitting(ledger, LEDGER_WINDOW, is_wanted, &wanted) : NULL;
+
+	if (!slot)
+		return false;
+	if (rnic_window_adopt(pd, slot, window) < 0) {
+		rnic_window_release(pd->dev, slot);
+		return false;
+	}
+	window->dev = pd->dev;
+	window->slot = slot;
+	return true;
+}
+
 int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window)
 {
@@ -152,11 +187,20 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
-
+	struct ledger_window w = {.iova = iova,
+		.dev = region->dev,
+		.ino = region->ino,
+		.offset = off,
+		.bytes = size,
+		.pd = pd->slot ? ledger_number(pd->dev->ledger, pd->slot) : 0,
+		.access = access};
 	struct ledger_slot *slot;
 	int r;
 
 	assert(off < region->size && size <= region->size - off);
+	if (inherit(pd, &w, window))
+		return 0;
+	w.watch = file_watch_add(pd->dev->watches, region->fd); /* before pages are pinned */
 	*window = (struct rnic_window){.iova = iova};
 	r = rnic_device_take_slot(pd->dev, LEDGER_WINDOW, &slot);
 	if (r < 0)
@@ -175,7 +219,7 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 		slot, &(struct ledger_object){
 			      .type = LEDGER_MR, .handle = window->mr->handle, .number = window->mr->lkey});
 	if (slot) {
-		slot->iova = iova;
+		slot->window = w;
 		ledger_live(slot);
 	}
 	window->lkey = window->mr->lkey;
@@ -190,9 +234,13 @@ int rnic_window_adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct
 	for (unsigned i = 0; i < LEDGER_OBJECTS && !mr; i++)
 		if (slot->object[i].type == LEDGER_MR)
 			mr = ibv_import_mr(pd->pd, slot->object[i].handle);
+	if (mr && mr->length != slot->window.bytes) {
+		ibv_unimport_mr(mr);
+		return -EBADMSG;
+	}
 	if (!mr)
 		return -EBADMSG;
-	*window = (struct rnic_window){.iova = slot->iova, .lkey = mr->lkey, .rkey = mr->rkey};
+	*window = (struct rnic_window){.iova = slot->window.iova, .lkey = mr->lkey, .rkey = mr->rkey};
 	ibv_unimport_mr(mr);
 	return 0;
 }
@@ -207,7 +255,9 @@ void rnic_window_close(struct rnic_window *window)
 {
 	uint32_t handle = window->mr ? window->mr->handle : 0;
 
-	if (window->slot)
+	if (window->slot && !window->mr)
+		rnic_window_release(window->dev, window->slot);
+	else if (window->slot)
 		ledger_ending(window->slot);
 	if (window->mr && ibv_dereg_mr(window->mr) == 0)
 		ledger_gone(window->slot, LEDGER_MR, handle);

@@ -47,7 +47,7 @@ bool rnic_region_in_memory(const struct rnic_region *region);
 struct rnic_window {
 	uint64_t iova;
 	uint32_t lkey, rkey;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr; /* NULL: it was inherited */
 	struct rnic_device *dev;
 	struct ledger_slot *slot; /* or NULL */
 };
@@ -71,12 +71,16 @@ enum rnic_access {
  * others for that (mm/gup.c, writable_file_mapping_allowed). Before 6.2 it pins pages only through a writable
  * mapping, whatever for; then this needs permission to write to the file. -EFAULT: one of these, or pages are
  * missing and cannot be made, or the file is shorter by now.
+ *
+ * If a daemon before this one left the same window of the same file, whose pages are those that it pinned,
+ * this is that window, with its number and its keys, and nothing is pinned a second time.
  */
 int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, unsigned number, uint64_t off,
 	uint64_t size, enum rnic_access access, struct rnic_window *window);
 void rnic_window_close(struct rnic_window *window); /* fine on one that is all zero */
 
-/** What queues of @pd know the inherited window in @slot by. Its IOVA and keys; nothing to close. */
+/** What queues of @pd know the inherited window in @slot by. Its IOVA and keys; nothing to close. -EBADMSG:
+ * it is none. */
 int rnic_window_adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct rnic_window *window);
 /** A claim on the inherited window in @slot is over; the last one destroys it. */
 void rnic_window_release(struct rnic_device *dev, struct ledger_slot *slot);

@@ -2,6 +2,7 @@
 #include "reddnd/server/inheritance.h"
 
 #include "reddnd/ledger/check.h"
+#include "reddnd/rnic/file-watch.h"
 #include "reddnd/rnic/sweep.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/heir.h"
@@ -51,7 +52,7 @@ static const char *obstacle(
 	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++)
-		if (in->store.fd[k] < 0 && k != STORE_RECORD)
+		if (in->store.fd[k] < 0 && k != STORE_RECORD && k != STORE_WATCHES)
 			return "a descriptor is missing";
 	if (in->store.ncm == 0)
 		return "the connections are missing";
@@ -134,6 +135,21 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 		return log_errno(r, "cannot go on with the ledger");
 	in->store.fd[STORE_LEDGER] = -1;
 	return 0;
+}
+
+void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev)
+{
+	int fd = in->view ? steal_fd(&in->store.fd[STORE_WATCHES]) : -1;
+
+	if (fd < 0) {
+		fd = file_watch_new();
+		if (fd >= 0)
+			store_put(STORE_WATCHES, fd);
+		else
+			log_errno(fd,
+				"files of regions cannot be watched: the next daemon pins them once more");
+	}
+	rnic_device_set_watches(dev, fd);
 }
 
 int inheritance_open_record(struct inheritance *in, struct record **record)

@@ -33,6 +33,9 @@ void inheritance_take(struct inheritance *in, const struct store *left, const st
 /** Opens the arena and the ledger of @in->view. -errno, logged. */
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger);
 
+/** Gives @dev the watches of files that were left, or new ones, which are kept for the next daemon. */
+void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
+
 /** The record of clients that was left, or an empty one, which is kept for the next daemon. -errno, logged.
  */
 int inheritance_open_record(struct inheritance *in, struct record **record);

@@ -139,6 +139,8 @@ static int open_device(struct server *sv, const struct store *left, const struct
 	take_handovers(sv);
 	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
 	if (r == 0)
+		inheritance_open_watches(&sv->inheritance, sv->dev);
+	if (r == 0)
 		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
 	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
 }

@@ -23,6 +23,7 @@ static const char *const names[STORE_NAMES] = {
 	[STORE_ARENA] = "arena",
 	[STORE_LEDGER] = "ledger",
 	[STORE_RECORD] = "record",
+	[STORE_WATCHES] = "watches",
 };
 
 static void remove_stored(const char *name)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_RECORD, STORE_NAMES };
+enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_RECORD, STORE_WATCHES, STORE_NAMES };
 enum { STORE_CM_MAX = 8, STORE_REGION_MAX = 64, STORE_NAME_BYTES = 40 };
 
 struct store {

@@ -75,7 +75,8 @@ static void make_good(void)
 	make(slot, LEDGER_PD, 2);
 	ledger_live(slot);
 	slot = ledger_take(l, LEDGER_WINDOW);
-	slot->iova = UINT64_C(1) << 40;
+	slot->window =
+		(struct ledger_window){.iova = UINT64_C(1) << 40, .ino = 7, .bytes = 9, .pd = 2, .watch = 8};
 	make(slot, LEDGER_MR, 3);
 	ledger_live(slot);
 	slot = ledger_take(l, LEDGER_POOL_CQ);

@@ -3,7 +3,8 @@
 """ledger-read.py PID count STATUS ARENA: compares what the ledger of the daemon PID names (reddnd/ledger/format.h) with what there is:
 STATUS, a file with the output of "softcx status --json", and ARENA, the bytes of the arena that are in use. Prints how many more
 objects of each type there are, and bytes; those of other programs are among them.
-ledger-read.py PID qpn SESSION PART: prints the number of a queue pair (reddnd/session/session.h: cookies)."""
+ledger-read.py PID qpn SESSION PART: prints the number of a queue pair (reddnd/session/session.h: cookies).
+ledger-read.py PID windows: prints the keys of windows that can be used, a line each."""
 
 import glob
 import json
@@ -12,9 +13,10 @@ import struct
 import sys
 
 PAGE, SLOT, OBJECTS, OBJECT = 4096, 2048, 32, 48
-USED, STATE, BLOCK, FIRST = 20, 0, 16, 24  # offsets: in the head, and in a slot
+USED, STATE, KIND, BLOCK, FIRST = 20, 0, 4, 16, 24  # offsets: in the head, and in a slot
 COOKIE = 32  # of an object
-QP = 1
+QP, MR = 1, 3
+LIVE, WINDOW = 2, 4
 KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 5: "uars", 6: "pds"}  # the NIC does not list umems
 
 
@@ -59,4 +61,10 @@ def qpn(ledger, session, part):
                 print(number)
 
 
-{"count": count, "qpn": qpn}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])
+def windows(ledger):
+    for slot in range(0, len(ledger), SLOT):
+        if struct.unpack_from("=I", ledger, slot + STATE)[0] == LIVE and struct.unpack_from("=I", ledger, slot + KIND)[0] == WINDOW:
+            print(*["%#x" % number for kind, number, _ in objects(ledger, slot) if kind == MR])
+
+
+{"count": count, "qpn": qpn, "windows": windows}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])

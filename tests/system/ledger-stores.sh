@@ -116,7 +116,7 @@ grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger nam
 
 for when in before after; do
 	points=0
-	for ((n = 1; ; n += step * 2 / 3 + 1)); do
+	for ((n = 1; ; n += step / 6 + 1)); do
 		arm $when "$n"
 		kill -9 "$(daemon)"
 		take_over "$when store $n of taking over"
