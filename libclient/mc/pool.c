@@ -66,7 +66,7 @@ static int take_options(struct reddn_mc *mc, const struct reddn_mc_options *give
 
 static int open_pool(struct reddn_mc *mc, const char *config, char *err, size_t errlen)
 {
-	char why[256] = "";
+	char why[512] = "";
 	memcached_return_t rc;
 
 	mc->memc = memcached(config, strlen(config));

@@ -2,6 +2,7 @@
 #include "libclient/mc/server.h"
 
 #include "libclient/public.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TALK_MS = 1000, PAUSE_MS = 1000, PAUSE_MOST_MS = 30000 };
+/* SHARE: of the time, an attempt to connect may take one part in so many */
+enum { TALK_MS = 1000, PAUSE_MS = 1000, SHARE = 20 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -24,7 +26,7 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 {
 	const char *bad;
 
-	*s = (struct mc_server){.options = options, .pause_ms = PAUSE_MS, .where.port = options->port};
+	*s = (struct mc_server){.options = options, .where.port = options->port};
 	name_it(s, host, port);
 	/* a socket has no address */
 	if (port)
@@ -57,8 +59,7 @@ void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why)
 	s->flying = 0;
 	s->facts.known = false;
 	s->verified = 0;
-	s->retry_ms = now_ms + s->pause_ms;
-	s->pause_ms = s->pause_ms < PAUSE_MOST_MS / 2 ? 2 * s->pause_ms : PAUSE_MOST_MS;
+	s->retry_ms = now_ms + PAUSE_MS;
 }
 
 void mc_server_release(struct mc_server *s)
@@ -101,8 +102,12 @@ bool mc_server_ready(struct mc_server *s, uint64_t now_ms)
 	if (!*s->where.host || now_ms < s->retry_ms)
 		return false;
 	if (reddn_connect(&s->nic, &options, s->why, sizeof(s->why)) < 0) {
+		uint64_t ended_ms = clock_ms();
+
 		s->nic = NULL;
-		mc_server_lose(s, now_ms, s->why);
+		mc_server_lose(s, ended_ms, s->why);
+		if (SHARE * (ended_ms - now_ms) > PAUSE_MS)
+			s->retry_ms = ended_ms + SHARE * (ended_ms - now_ms);
 		return false;
 	}
 	s->facts = (struct mc_facts){0};
@@ -138,7 +143,6 @@ static bool verify(struct mc_server *s, uint64_t now_ms)
 	/* of two that are dead nobody can say more */
 	if (pid == lines->live.pid || (!pid && lines->served.died)) {
 		s->verified = lines->live.generation;
-		s->pause_ms = PAUSE_MS;
 		*s->why = '\0';
 		return true;
 	}

@@ -21,8 +21,7 @@ struct mc_server {
 	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
 	uint32_t flying;   /* requests without a reply */
 	uint64_t heard_ms; /* since when replies are due */
-	uint64_t retry_ms; /* connects again not before, */
-	uint32_t pause_ms; /* and waits so long after the next failure */
+	uint64_t retry_ms; /* connects again not before */
 	char why[300];     /* why the NIC is not used; "": it is */
 	struct mc_uses uses;
 };

@@ -54,17 +54,6 @@ expect 'set later 0 1000 x' SUCCESS
 expect 'get later' 'hit nic flags=0 ttl=(99[0-9]|100[01]) x'
 ok "expiry"
 
-# memcached_answers COMMAND EXPRESSION: the first line of its answer matches
-memcached_answers()
-{
-	local line talk
-
-	exec {talk}<>"/dev/tcp/127.0.0.1/$mc_port"
-	printf '%s\r\n' "$1" >&"$talk"
-	read -r -t "$limit" line <&"$talk"
-	exec {talk}>&-
-	[[ $line =~ $2 ]]
-}
 expect 'set beta 0 0 x' SUCCESS
 memcached_answers 'me beta' ' fetch=no ' || fail "a get before the first one"
 expect 'get beta' 'hit nic .*'

@@ -25,6 +25,7 @@ enum { WORDS = 5, VALUE_MOST = 1 << 20 };
 
 static struct reddn_mc *mc;
 static memcached_st *plain;
+static uint64_t dead_timeout; /* which a configuration string cannot set */
 
 static void say_rc(memcached_return_t rc)
 {
@@ -211,6 +212,8 @@ static bool set_option(struct reddn_mc_options *o, char *text)
 		o->misses = strcmp(value, "fast") == 0 ? REDDN_MC_MISSES_FAST : REDDN_MC_MISSES_CONFIRM;
 	else if (strcmp(text, "tcp_only") == 0)
 		o->tcp_only = true;
+	else if (strcmp(text, "dead_timeout") == 0)
+		dead_timeout = arg_number(value, UINT32_MAX);
 	else
 		return false;
 	return true;
@@ -231,6 +234,7 @@ int main(int argc, char **argv)
 	if (reddn_mc_connect(&mc, argv[1], &options, err, sizeof(err)) < 0)
 		return fprintf(stderr, "%s\n", err), 1;
 	plain = memcached(argv[1], strlen(argv[1]));
+	memcached_behavior_set(reddn_mc_memcached(mc), MEMCACHED_BEHAVIOR_DEAD_TIMEOUT, dead_timeout);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((len = getline(&line, &room, stdin)) > 0) {
 		char *word[WORDS], *rest = line;

@@ -12,8 +12,9 @@ memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
 cache=$memory/cache
 
 also_preloaded=
+mc_address=127.0.0.1
 
-# start_memcached PORT OPTIONS...: with its items in $cache; port -1 is any. Sets $mc to the process id, $mc_port to the port.
+# start_memcached PORT OPTIONS...: at $mc_address, with its items in $cache; port -1 is any. Sets $mc to the process id, $mc_port to the port.
 start_memcached()
 {
 	local root=()
@@ -21,7 +22,7 @@ start_memcached()
 	[[ $EUID -ne 0 ]] || root=(-u root)
 	rm -f "$work/port"
 	LD_PRELOAD=$LIBREDDN_MEMCACHED${also_preloaded:+:$also_preloaded} REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
-		"$memcached" "${root[@]}" -p "$1" -l 127.0.0.1 -t 2 "${@:2}" >"$work/memcached.log" 2>&1 </dev/null &
+		"$memcached" "${root[@]}" -p "$1" -l "$mc_address" -t 2 "${@:2}" >"$work/memcached.log" 2>&1 </dev/null &
 	mc=$!
 	pids+=("$mc")
 	until_true test -s "$work/port" || fail "memcached does not listen" "$work/memcached.log"
@@ -32,4 +33,16 @@ kill_memcached()
 {
 	kill -KILL "$mc"
 	{ wait "$mc"; } 2>/dev/null
+}
+
+# memcached_answers COMMAND EXPRESSION: the first line of the answer matches
+memcached_answers()
+{
+	local line talk
+
+	exec {talk}<>"/dev/tcp/$mc_address/$mc_port"
+	printf '%s\r\n' "$1" >&"$talk"
+	read -r -t "$limit" line <&"$talk"
+	exec {talk}>&-
+	[[ $line =~ $2 ]]
 }
