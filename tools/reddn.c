@@ -4,6 +4,7 @@
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/load/load-reddn.h"
+#include "tools/reddn-mc.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -22,6 +23,7 @@ static const char usage_text[] =
 	"       reddn get   [OPTIONS] HOST OFFLOAD KEY...\n"
 	"       reddn call  [OPTIONS] HOST OFFLOAD [ARGUMENT...]\n"
 	"       reddn bench [OPTIONS] HOST OFFLOAD\n"
+	"       reddn mc COMMAND: gets from a pool of memcacheds, see reddn mc --help\n"
 	"\n"
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
@@ -360,6 +362,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			cmd = &commands[i];
+	if (argc > 1 && !strcmp(argv[1], "mc"))
+		return reddn_mc_main(argc - 1, argv + 1);
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return fputs(usage_text, stdout) < 0;
 	if (argc > 1 && !strcmp(argv[1], "--version"))

@@ -12,6 +12,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # shellcheck source=tests/memcached/shell.sh
 . "$here/shell.sh"
+: "${REDDN:?}"
 # the answer of memcached-get with two items has 15 data segments
 needs 'limits.send_wqe>=512'
 
@@ -69,6 +70,19 @@ expect 'get absent' 'miss (nic|tcp)'
 expect 'mget absent 20' 'hits=0 nic=0 misses=20 errors=0 wrong=0'
 expect stats '.* nic_misses=[1-9].*'
 ok "fast misses"
+
+seq 60 | sed 's/.*/tool-&\tvalue &/' >"$work/keys"
+on_nic bench.json "$REDDN" mc bench --json --fill --verify --zipf 0.99 --count 2000 --keys "$work/keys" "127.0.0.1:$mc_port" ||
+	fail "reddn mc bench" "$work/bench.json"
+grep -qE '"hits": 2000, "misses": 0, .*"over_tcp": [0-9]+, "wrong": 0' "$work/bench.json" || fail "reddn mc bench prints something else" "$work/bench.json"
+on_nic get.out "$REDDN" mc get -- "$pool" tool-7 tool-8 || fail "reddn mc get" "$work/get.out"
+[[ $(<"$work/get.out") == "value 7"$'\n'"value 8" ]] || fail "reddn mc get prints something else" "$work/get.out"
+on_nic stats.json "$REDDN" mc stats --json "127.0.0.1:$mc_port" || fail "reddn mc stats" "$work/stats.json"
+grep -qE "\"nic\": true, \"pid\": $mc," "$work/stats.json" || fail "reddn mc stats prints something else" "$work/stats.json"
+on_nic get.out "$REDDN" mc get "127.0.0.1:$mc_port" not-there && fail "a key that is not there is got"
+on_nic get.out "$REDDN" mc get --nics x "127.0.0.1:$mc_port" not-there && fail "a malformed list is accepted"
+grep -q 'nics: "x"' "$work/get.out" || fail "a malformed list is not named" "$work/get.out"
+ok "reddn mc"
 
 # neither an offload that is away nor the one of another memcached
 start_shell "$pool" "${patient[@]}" "nics=127.0.0.1=127.0.0.1/away"

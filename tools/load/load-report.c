@@ -31,6 +31,8 @@ void load_report_json(const struct load_report *r)
 	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
 	       ", \"retries_overtaken\": %" PRIu64,
 		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken);
+	if (r->may_use_tcp)
+		printf(", \"over_tcp\": %" PRIu64, r->over_tcp);
 	if (r->verified)
 		printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, r->wrong, r->unverified);
 	puts("}");
@@ -45,6 +47,8 @@ void load_report_text(const struct load_report *r)
 	       "errors      %" PRIu64 "\n",
 		r->gets, seconds(r), rate(r), latency_us(r, 0.5), latency_us(r, 0.99),
 		(double)r->latency->max / 1000, r->hits, r->misses, r->errors);
+	if (r->may_use_tcp)
+		printf("over TCP    %" PRIu64 "\n", r->over_tcp);
 	if (r->unanswered)
 		printf("unanswered  %" PRIu64 "\n", r->unanswered);
 	if (r->verified)

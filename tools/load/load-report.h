@@ -18,6 +18,8 @@ struct load_report {
 	uint64_t wrong;
 	uint64_t unverified; /* hits without a known value */
 	uint64_t retries_moved, retries_overtaken;
+	bool may_use_tcp; /* some way has another path */
+	uint64_t over_tcp;
 	const struct histogram *latency; /* ns */
 };
 

@@ -4,6 +4,7 @@
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/load/load-report.h"
+#include "tools/load/zipf.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ struct load {
 	const struct load_options *opt;
 	struct keyset set;
 	struct client *clients;
+	struct zipf zipf;
 	struct histogram latency;
 	uint64_t random;
 	uint64_t started, ended, last_answer, cpu; /* ns */
@@ -92,6 +94,8 @@ static size_t next_key(struct load *b)
 {
 	if (b->opt->in_order)
 		return b->asked % b->set.count;
+	if (b->opt->zipf > 0)
+		return zipf_rank(&b->zipf, random_next(&b->random));
 	return random_next(&b->random) % b->set.count;
 }
 
@@ -287,6 +291,10 @@ static void report(const struct load *b)
 		struct load_way *w = &b->clients[i].way;
 		struct reddn_info info;
 
+		if (w->over_tcp) {
+			r.may_use_tcp = true;
+			r.over_tcp += w->over_tcp(w->conn);
+		}
 		if (!w->info)
 			continue;
 		w->info(w->conn, &info);
@@ -316,6 +324,8 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 		       : keyset_load_text(&b->set, opt->keys, values);
 	if (r == 0 && !b->set.count && opt->absent < 100)
 		r = tool_complain("%s: no keys", opt->table ? opt->table : opt->keys);
+	if (r == 0 && opt->zipf > 0 && b->set.count && zipf_init(&b->zipf, b->set.count, opt->zipf) < 0)
+		r = tool_complain("%s", strerror(ENOMEM));
 	if (r == 0)
 		r = connect_all(b, open);
 	if (r == 0) {
@@ -335,6 +345,7 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 		free(b->clients[i].flights);
 	}
 	free(b->clients);
+	zipf_deinit(&b->zipf);
 	keyset_deinit(&b->set);
 	free(b);
 	return r;

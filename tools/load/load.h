@@ -34,6 +34,7 @@ struct load_way {
 	const char *(*errmsg)(void *conn);
 	void (*close)(void *conn);
 	void (*info)(void *conn, struct reddn_info *info); /* NULL: it never repeats requests */
+	uint64_t (*over_tcp)(void *conn); /* requests that went over TCP instead; NULL: none ever does */
 };
 
 /** Connect. 0, or 2, the exit status, after an error on stderr. */
@@ -49,6 +50,7 @@ struct load_options {
 	uint64_t warmup;   /* additional requests before those, not counted */
 	double seconds;
 	uint64_t seed; /* of the random order of keys */
+	double zipf; /* exponent of Zipf's law for the keys, the first of the file most often; 0: all alike */
 	uint64_t work; /* ns of CPU time to use on each answer, as an application would; 0: none */
 	bool verify;   /* compare answers with the known values */
 	bool set;      /* set keys to their known values */
