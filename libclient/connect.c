@@ -3,6 +3,7 @@
 #include "libclient/handshake.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
+#include "libclient/slot-sizes.h"
 #include "protocol/token.h"
 #include "protocol/wire.h"
 #include "util/address.h"
@@ -19,7 +20,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-/* SLOT_GUESS: tried first if the caller does not set slot_size; a server that needs more reports its size. */
+/* SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs */
 enum {
 	SLOT_GUESS = 4096,
 	DEPTH_DEFAULT = 16,
@@ -147,6 +148,7 @@ static int send_req(struct attempt *a)
 	struct reddn *c = a->c;
 	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
+		.flags = a->opt->slot_size ? 0 : REDDN_REQ_SLOT_GUESS,
 		.depth = htobe16(c->info.depth),
 		.slot_addr = htobe64((uintptr_t)c->area),
 		.slot_rkey = htobe32(c->mr->rkey),
@@ -239,6 +241,21 @@ static int check_options(struct attempt *a)
 	return read_key(a);
 }
 
+/* Slots of the size that the offload asked for before. If that is too small now, the server reports what
+ * it takes */
+static int attempt_guesses(struct reddn **out, struct attempt *a)
+{
+	const struct reddn_options *opt = a->opt;
+	uint32_t known = reddn_slot_size(opt->host, opt->port, opt->offload);
+	uint32_t guess = known ? known : SLOT_GUESS;
+	int r = attempt(out, a, guess);
+
+	if (r != -EMSGSIZE || a->slot_required <= guess || a->slot_required % 64)
+		return r;
+	reddn_slot_size_set(opt->host, opt->port, opt->offload, a->slot_required);
+	return attempt(out, a, a->slot_required);
+}
+
 PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options, char *err, size_t errlen)
 {
 	struct reddn_options opt = *options;
@@ -252,9 +269,7 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	opt.spin_us = opt.spin_us ? opt.spin_us : SPIN_DEFAULT;
 	a.deadline = clock_ms() + opt.timeout_ms;
 	if (r == 0)
-		r = attempt(out, &a, opt.slot_size ? opt.slot_size : SLOT_GUESS);
-	if (r == -EMSGSIZE && !opt.slot_size && a.slot_required > SLOT_GUESS && a.slot_required % 64 == 0)
-		r = attempt(out, &a, a.slot_required);
+		r = opt.slot_size ? attempt(out, &a, opt.slot_size) : attempt_guesses(out, &a);
 	token_key_wipe(&a.key);
 	return r;
 }

@@ -31,7 +31,7 @@
 struct reddn_wire_req {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags;      /* 0; with REDDN_REQ_END_REASON the REQ is a struct reddn_wire_end_query */
+	uint8_t flags;      /* enum reddn_wire_req_flag */
 	uint16_t depth;     /* outstanding requests, and reply slots: 1 to REDDN_WIRE_MAX_DEPTH */
 	uint64_t slot_addr; /* slot i starts at slot_addr + i * slot_size; 64-byte aligned */
 	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
@@ -42,12 +42,17 @@ struct reddn_wire_req {
 _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
 
 /*
- * A REQ with this flag asks why an earlier session ended; it opens none. A failed queue pair cannot carry a
- * last message, so the client connects once more to ask, and the REJ holds the answer: REDDN_REJ_ENDED,
- * _NOT_ENDED or _UNKNOWN. The server answers only a client that comes from the session's address and knows
- * the session's slot_addr and slot_rkey. A server that does not know the flag answers REDDN_REJ_MALFORMED.
+ * REDDN_REQ_SLOT_GUESS: the client does not know how large slots must be, and slot_size is its guess. A
+ * REDDN_REJ_SLOT then is an answer, and the server does not count it as a refusal.
+ *
+ * REDDN_REQ_END_REASON: the REQ is a struct reddn_wire_end_query. It asks why an earlier session ended, and
+ * opens none. A failed queue pair cannot carry a last message, so the client connects once more to ask, and
+ * the REJ holds the answer: REDDN_REJ_ENDED, _NOT_ENDED or _UNKNOWN. The server answers only a client that
+ * comes from the session's address and knows the session's slot_addr and slot_rkey.
+ *
+ * A server that does not know a flag answers REDDN_REJ_MALFORMED.
  */
-enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1 };
+enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1, REDDN_REQ_SLOT_GUESS = 2 };
 
 struct reddn_wire_end_query {
 	uint32_t magic;

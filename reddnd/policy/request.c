@@ -57,9 +57,11 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		.slot_addr = be64toh(req.slot_addr),
 		.slot_rkey = be32toh(req.slot_rkey),
 		.slot_size = be32toh(req.slot_size),
+		.guessed = req.flags & REDDN_REQ_SLOT_GUESS,
 	};
-	if (req.flags != 0) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0", req.flags);
+	if (req.flags & ~REDDN_REQ_SLOT_GUESS) {
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0 or %#x", req.flags,
+			REDDN_REQ_SLOT_GUESS);
 		return false;
 	}
 	memcpy(name, req.offload, sizeof(req.offload));

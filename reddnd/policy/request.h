@@ -15,6 +15,7 @@ struct request {
 	uint16_t depth;
 	uint64_t slot_addr;
 	uint32_t slot_rkey, slot_size;
+	bool guessed; /* the client does not know the size of slots, and asks for it */
 	char offload[sizeof((struct reddn_wire_req *)0)->offload + 1];
 };
 

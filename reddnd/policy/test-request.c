@@ -89,10 +89,10 @@ static void test_refusals(void **state)
 	REFUSED(version = 1, REDDN_REJ_VERSION, 2,
 		"the client speaks version 1 of the protocol, the server version 2: the client's libreddn "
 		"must be updated");
-	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0");
+	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be 0 or 0x2");
 	whole.flags = 1;
 	memcpy(whole.offload, "\x1b]0;\n\xff", 7);
-	refused(&whole, sizeof(whole), REDDN_REJ_MALFORMED, 0, "flags are 0x1; they must be 0");
+	refused(&whole, sizeof(whole), REDDN_REJ_MALFORMED, 0, "flags are 0x1; they must be 0 or 0x2");
 	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0,
 		"the name of the offload is empty or has characters that names do not have");
 	REFUSED(offload[2] = '\n', REDDN_REJ_MALFORMED, 0,
@@ -106,6 +106,20 @@ static void test_refusals(void **state)
 		"reply slots of 100 bytes; the size must be a multiple of 64");
 	REFUSED(slot_addr = htobe64(UINT64_MAX - 8 * 4096 + 1 + 64), REDDN_REJ_SLOT, 0,
 		"the reply slots reach beyond the last address");
+}
+
+static void test_guess(void **state)
+{
+	struct reddn_wire_req req = good();
+	struct reddn_wire_rej rej;
+	struct request r;
+
+	(void)state;
+	assert_true(request_parse(&req, sizeof(req), &r, &rej));
+	assert_false(r.guessed);
+	req.flags = REDDN_REQ_SLOT_GUESS;
+	assert_true(request_parse(&req, sizeof(req), &r, &rej));
+	assert_true(r.guessed);
 }
 
 static void test_limits(void **state)
@@ -130,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_longest_name),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_guess),
 		cmocka_unit_test(test_limits),
 	};
 

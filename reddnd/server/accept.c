@@ -144,6 +144,26 @@ void accept_refuse(struct acceptor *a, const struct session_client *c, const str
 	refuse(a, c, admitted, now, rej);
 }
 
+/* The client asked for the size of reply slots, and @rej has it */
+static bool is_told_size(const struct admit_result *admitted, const struct reddn_wire_rej *rej)
+{
+	return admitted->offload && admitted->request.guessed && rej->reason == REDDN_REJ_SLOT;
+}
+
+/* No event either, at the rate of questions */
+static void tell_size(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
+	uint64_t now, const struct reddn_wire_rej *rej)
+{
+	const struct source of = source_of(c->address, a->enforcement->source_bits);
+
+	if (!refusals_allow(a->refusals, &of, now)) {
+		refuse(a, c, admitted, now, rej);
+		return;
+	}
+	log_debug("client %s: %s", c->peer, rej->text);
+	reject(c, rej);
+}
+
 bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now,
 	struct session_client *client, struct admit_result *admitted)
 {
@@ -167,7 +187,10 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	}
 	if (admit(a, client, &from, admitted, &rej))
 		return true;
-	refuse(a, client, admitted, now, &rej);
+	if (is_told_size(admitted, &rej))
+		tell_size(a, client, admitted, now, &rej);
+	else
+		refuse(a, client, admitted, now, &rej);
 	return false;
 }
 

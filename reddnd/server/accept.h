@@ -2,8 +2,9 @@
 /*
  * accept.h - clients that connect: refused with a reason, or given a session.
  *
- * Refusals are listed as events, and questions about sessions that ended are answered, at the rate of their
- * source (policy/refusals.h). Beyond it refusals are counted, and questions get no answer.
+ * Refusals are listed as events, and questions are answered, at the rate of their source (policy/refusals.h):
+ * why a session ended, and how large reply slots must be. Beyond it refusals are counted, a question about a
+ * session gets no answer, and one about slots counts as a refusal.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -33,7 +34,7 @@ struct acceptor {
 /**
  * Judges a request for a connection with so many bytes of private data. True: it is admitted, and its tenant
  * has been charged; once arrivals.h has what it needs, call accept_begin() or accept_refuse(). False: the
- * client has been answered: it asked why a session ended, or was refused. @conn stays the caller's.
+ * client has been answered: it asked a question, or was refused. @conn stays the caller's.
  */
 bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size,
 	uint64_t now_us, struct session_client *client, struct admit_result *admitted);

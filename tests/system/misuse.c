@@ -77,6 +77,12 @@ static void small_slot(struct reddn_wire_req *r)
 	r->slot_size = htobe32(64);
 }
 
+static void guessed_slot(struct reddn_wire_req *r)
+{
+	r->flags = REDDN_REQ_SLOT_GUESS;
+	r->slot_size = htobe32(64);
+}
+
 static void far_slot(struct reddn_wire_req *r)
 {
 	r->slot_addr = htobe64(UINT64_MAX - 63);
@@ -99,6 +105,7 @@ static const struct refusal {
 	{"slots misaligned", odd_slot, REDDN_REJ_SLOT},
 	{"slot size odd", odd_size, REDDN_REJ_SLOT},
 	{"slots too small", small_slot, REDDN_REJ_SLOT},
+	{"slots too small, as guessed", guessed_slot, REDDN_REJ_SLOT},
 	{"slots past the end", far_slot, REDDN_REJ_SLOT},
 };
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Clients that are refused again and again: the first ones are listed, the rest is counted, for each address by itself; verdicts
-# stay in the audit; questions about sessions are answered at the same rate.
+# stay in the audit; questions about sessions, and about the size of
+# slots, are answered at the same rate and are no refusals.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
@@ -27,11 +28,14 @@ status()
 }
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 100000 "$work/large" >/dev/null || fail "no table"
+printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/large" || fail "no data"
 nic_options=(--hosts "a,b,c")
 start_nic
 server_on=(--host a)
-start_reddnd "control = \"$control\"; refusal_rate = 1; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
-offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; } );"
+start_reddnd "control = \"$control\"; refusal_rate = 1; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; },
+  { name = \"l\"; kind = \"table\"; path = \"$work/large\"; } );
+offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; }, { name = \"large\"; program = \"hash-get\"; region = \"l\"; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 on_nic misuse.log --host b "$MISUSE" "$address" "$port" plain long-send || fail "long-send" "$work/misuse.log" "$work/reddnd.log"
@@ -72,6 +76,17 @@ refused=$(grep -c "^too many questions" "$work/why.log")
 [[ $refused -gt 0 && $((answered + refused)) -eq 60 ]] || fail "$answered questions answered, $refused not" "$work/why.log"
 ok "$answered of 60 questions are answered, the others refused"
 [[ $(status refused) -eq 153 ]] || fail "a question counts as a refusal"
+
+# a client that does not know how large slots must be asks for it
+get_large() # OPTIONS...
+{
+	on_nic large.log --host c "$REDDN" get "$@" --port "$port" "$address" large alice
+}
+get_large || fail "no value" "$work/large.log" "$work/reddnd.log"
+[[ $(<"$work/large.log") == wonder ]] || fail "not the value" "$work/large.log"
+[[ $(status refused) -eq 153 && $(audit "len([e for e in d if e['event'] == 'refused' and 'slots' in json.dumps(e)])") -eq 0 ]] ||
+	fail "the size of slots counts as a refusal" "$work/audit"
+ok "a client that asks for the size of its slots is answered, and not counted as refused"
 
 # one who gives other addresses is limited by his own, which answers go to
 if able "forged addresses, which no GID of an InfiniBand port contradicts" port.link=Ethernet; then
