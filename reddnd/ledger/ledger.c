@@ -214,7 +214,8 @@ struct ledger_head *ledger_head(struct ledger *l)
 
 void ledger_set_device(struct ledger *l, const char *name)
 {
-	snprintf(l->head->device, sizeof(l->head->device), "%s", name);
+	if (strcmp(l->head->device, name) != 0)
+		snprintf(l->head->device, sizeof(l->head->device), "%s", name);
 }
 
 void ledger_set_last_session(struct ledger *l, uint64_t number)

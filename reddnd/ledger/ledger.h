@@ -36,6 +36,7 @@ bool ledger_is_distrusted(int fd); /* false if that is unknown */
 
 /** What is not in slots. */
 struct ledger_head *ledger_head(struct ledger *ledger);
+/** Nothing is stored if that is its name already: whoever reads the ledger meanwhile finds it. */
 void ledger_set_device(struct ledger *ledger, const char *name);
 /** Before the session with that number is taken. @ledger may be NULL. */
 void ledger_set_last_session(struct ledger *ledger, uint64_t number);

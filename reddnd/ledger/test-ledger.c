@@ -211,6 +211,18 @@ static bool is_of_file(const struct ledger_slot *slot, const void *arg)
 	return slot->window.ino == *(const uint64_t *)arg;
 }
 
+/* A daemon that takes over, and dies of its first store, has changed nothing */
+static void same_device(void **state)
+{
+	struct daemon d = begin();
+
+	(void)state;
+	assert_int_equal(mprotect(ledger_head(d.ledger), LEDGER_PAGE, PROT_READ), 0);
+	ledger_set_device(d.ledger, "mlx5_0");
+	assert_string_equal(ledger_head(d.ledger)->device, "mlx5_0");
+	ledger_free(d.ledger);
+}
+
 /* Whether the configuration was why the last attempt failed: in the file, before anything is read from it */
 static void distrusted(void **state)
 {
@@ -594,6 +606,7 @@ int main(void)
 		cmocka_unit_test(slots_are_used_again),
 		cmocka_unit_test(inherited),
 		cmocka_unit_test(distrusted),
+		cmocka_unit_test(same_device),
 		cmocka_unit_test(not_a_file_of_ours),
 		cmocka_unit_test(listeners),
 		cmocka_unit_test(requests),
