@@ -23,14 +23,15 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 6,
+	LEDGER_VERSION = 7,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
 	LEDGER_OBJECTS = 32, /* of a slot */
 	LEDGER_WINDOWS = 8,  /* of a session */
 	LEDGER_VERDICTS = 16,
-	LEDGER_NAME = 24, /* bytes of a name, the zero byte included */
+	LEDGER_WRITES = 8, /* of a reply */
+	LEDGER_NAME = 24,  /* bytes of a name, the zero byte included */
 	LEDGER_PAGE = 4096,
 };
 
@@ -103,13 +104,22 @@ struct ledger_counters {
 	uint64_t verdicts[LEDGER_VERDICTS];
 };
 
+/** A WRITE of a reply. */
+struct ledger_write {
+	uint16_t wqebb; /* of an instance, in the reply queue */
+	uint8_t segments, conditional;
+};
+
 /** What a daemon that does not have the program of a recycled session needs to look after it. */
 struct ledger_recycler {
-	uint64_t progress;                   /* in the block: of the word that the recycler counts in */
-	uint32_t recv_en[4];                 /* WQEBBs of the recycler's ring in which its RECV_ENs are */
+	uint64_t progress;   /* in the block: of the word that the recycler counts in */
+	uint64_t log;        /* the same: of what instances left in the reply queue (chain/ring/recycle.h) */
+	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_ENs are */
 	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
 	uint32_t wqes;                       /* of a request */
-	uint32_t unused;
+	uint16_t reply_wqebbs;               /* of an instance */
+	uint16_t nwrites;                    /* 0: there are too many for the ledger */
+	struct ledger_write writes[LEDGER_WRITES];
 };
 
 struct ledger_session {

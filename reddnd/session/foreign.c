@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/foreign.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/session/session.h"
 #include "util/cleanup.h"
 
@@ -83,17 +84,28 @@ static unsigned count_queues(const struct queue_layout *l)
 	return has_both(&l->recycler) && l->replies.cqes_off ? n : 0;
 }
 
+/* The lanes are all of the block: where they begin, only the program shows */
+static int place_lanes(struct queue_layout *l, const struct ledger_session *s)
+{
+	const struct ledger_recycler *r = &s->recycler;
+
+	if (r->progress > UINT32_MAX || r->log > UINT32_MAX)
+		return -EBADMSG;
+	l->recycling.progress = (uint32_t)r->progress;
+	l->recycling.log = (uint32_t)r->log;
+	return 0;
+}
+
 static int fill_layout(struct foreign *f, const struct ledger_slot *slot)
 {
 	const struct ledger_session *s = &slot->session;
 	struct queue_layout *l = &f->layout;
 	int r;
 
-	*l = (struct queue_layout){.slots = s->slots,
-		.recycled = true,
-		.lanes_off = s->recycler.progress,
-		.size = slot->block.size};
+	*l = (struct queue_layout){.slots = s->slots, .recycled = true, .size = slot->block.size};
 	r = place(l, slot);
+	if (r == 0)
+		r = place_lanes(l, s);
 	if (r < 0)
 		return r;
 	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
@@ -124,6 +136,33 @@ static void fill_image(struct foreign *f, const struct ledger_session *s)
 	f->program.image = &f->image;
 }
 
+/* Where the lengths of replies are, in the ring and in the log. None: each is as long as the longest. */
+static int fill_outcome(struct foreign *f, const struct ledger_recycler *r)
+{
+	struct outcome_plan *plan = &f->offload.outcome;
+	uint64_t wqebbs = (uint64_t)f->layout.slots * r->reply_wqebbs;
+
+	*plan = (struct outcome_plan){
+		.wqes = r->wqes, .reply_wqebbs = r->reply_wqebbs, .nwrites = r->nwrites};
+	if (!r->nwrites)
+		return 0;
+	if (r->nwrites > LEDGER_WRITES || wqebbs > f->layout.queue[0].ring_wqebbs ||
+		r->log + wqebbs * RNIC_WQEBB_BYTES > f->layout.size)
+		return -EBADMSG;
+	for (unsigned i = 0; i < r->nwrites; i++) {
+		const struct ledger_write *w = &r->writes[i];
+		unsigned end = w->wqebb * RNIC_WQEBB_BYTES + WQE_RDMA_SGE + w->segments * WQE_DS;
+
+		if (w->conditional > 1 || end > r->reply_wqebbs * RNIC_WQEBB_BYTES)
+			return -EBADMSG;
+		plan->writes[i].wqebb = w->wqebb;
+		plan->writes[i].nsge = w->segments;
+		plan->writes[i].conditional = w->conditional;
+		plan->conditional |= w->conditional;
+	}
+	return 0;
+}
+
 static void fill_conf(struct foreign *f, const struct ledger_session *s, const struct offload *now)
 {
 	f->conf = (struct catalog_offload){.recycled = true, .path = f->conf.name};
@@ -152,8 +191,10 @@ int foreign_new(
 		.conf = &f->conf,
 		.program = &f->program,
 		.img = &f->image,
-		.outcome = {.wqes = slot->session.recycler.wqes},
 		.slot_need = slot->session.recycler.reply_bytes};
+	r = fill_outcome(f, &slot->session.recycler);
+	if (r < 0)
+		return r;
 	*out = steal_ptr(&f);
 	return 0;
 }

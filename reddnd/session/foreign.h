@@ -3,8 +3,9 @@
  * foreign.h - a recycled session of an offload that this daemon does not have: it is not configured any more,
  * or it cannot be served now, or its program is another one by now. The NIC goes on with the one that the
  * session began with. This stands in for it: what is in the ledger is enough to count requests, to pace them,
- * to find errors, and to end the session. What a program is needed for is missing: steps have no names, and
- * how requests ended is not known.
+ * to find errors, and to end the session. What a program is needed for is missing: steps have no names. How
+ * requests ended is known if the ledger has room for the WRITEs of a reply; else each is as long as the
+ * longest.
  *
  * Thread rules: one thread.
  */

@@ -43,6 +43,18 @@ void session_note(struct session *s)
 	memcpy(l->counters.verdicts, c->verdicts, sizeof(c->verdicts));
 }
 
+static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
+{
+	if (plan->nwrites > LEDGER_WRITES || plan->reply_wqebbs > UINT16_MAX)
+		return;
+	r->reply_wqebbs = (uint16_t)plan->reply_wqebbs;
+	for (unsigned i = 0; i < plan->nwrites; i++)
+		r->writes[i] = (struct ledger_write){.wqebb = (uint16_t)plan->writes[i].wqebb,
+			.segments = plan->writes[i].nsge,
+			.conditional = plan->writes[i].conditional};
+	r->nwrites = (uint16_t)plan->nwrites;
+}
+
 /* For a daemon that does not have the program any more */
 static void record_recycler(struct session *s)
 {
@@ -52,10 +64,12 @@ static void record_recycler(struct session *s)
 	if (!l->recycled)
 		return;
 	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
+		.log = l->lanes_off + l->recycling.log,
 		.request_bytes = s->offload->img->arg_len,
 		.reply_bytes = s->offload->slot_need,
 		.wqes = s->offload->outcome.wqes};
 	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
+	record_writes(r, &s->offload->outcome);
 }
 
 void session_record_program(struct session *s)

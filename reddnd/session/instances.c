@@ -173,13 +173,13 @@ static void count_outcome(struct session *s, uint64_t n, const struct outcome *o
 	settle(s, n, out->bytes);
 }
 
-/* A recycled session without limits does not wait for anybody to look: the log may be a lap ahead. Of a
- * foreign one nobody knows where the log is. */
+/* A recycled session without limits does not wait for anybody to look: the log may be a lap ahead. Of some
+ * foreign ones nobody knows what is in the log. */
 void session_count_outcomes(struct session *s)
 {
 	struct outcome out;
 
-	if (s->foreign || (s->queues.layout.recycled && !s->pacing.paced)) {
+	if ((s->foreign && !s->offload->outcome.nwrites) || (s->queues.layout.recycled && !s->pacing.paced)) {
 		s->counters.unseen += s->progress.done - s->counters.read;
 		s->counters.read = s->progress.done;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a session of an unknown offload consists of is put together from its slot, and only if nothing is
  * missing. */
+#include "mlx5/wqe.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/session.h"
 
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { NUMBER = 7, SLOTS = 64, STRIDE = 64, PROGRESS = 0x20040 };
+enum { NUMBER = 7, SLOTS = 64, STRIDE = 64, PROGRESS = 0x20040, LOG = 0x20080 };
 
 static struct ledger_object cq(unsigned part, uint64_t offset)
 {
@@ -50,7 +51,12 @@ static struct ledger_slot complete(void)
 			.recv_en = {1, 2, 3, 255},
 			.request_bytes = 18,
 			.reply_bytes = 200,
-			.wqes = 12}};
+			.wqes = 12,
+			.log = LOG,
+			.reply_wqebbs = 4,
+			.nwrites = 2,
+			.writes = {
+				{.wqebb = 1, .segments = 1, .conditional = 1}, {.wqebb = 3, .segments = 2}}}};
 	return slot;
 }
 
@@ -72,6 +78,7 @@ static void whole(void **state)
 	assert_int_equal(f->offload.outcome.wqes, 12);
 	assert_int_equal(offload_bytes_of(&f->offload, l), 0x30000);
 	assert_int_equal(l->lanes_off + l->recycling.progress, PROGRESS);
+	assert_int_equal(l->lanes_off + l->recycling.log, LOG);
 	assert_int_equal(l->recycling.recv_en[3], 255);
 	assert_int_equal(l->rq_stride, STRIDE);
 	assert_int_equal(l->queue[0].ring_off, 0x8000 + SLOTS * STRIDE);
@@ -111,9 +118,70 @@ static void damaged(void **state)
 	}
 }
 
+/* The lengths of replies, where the ring or the log has them */
+static void lengths(void **state)
+{
+	const struct ledger_slot slot = complete();
+	uint8_t replies[SLOTS * 4 * 64] = {0}, *second = replies + (7 * 4 + 1) * 64,
+				    *last = replies + (7 * 4 + 3) * 64;
+	struct outcome out;
+	struct foreign *f;
+
+	(void)state;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
+	last[WQE_OPCODE] = WQE_OP_WRITE;
+	wqe_put32(last + WQE_RDMA_SGE + WQE_SGE_LEN, 5);
+	wqe_put32(last + WQE_RDMA_SGE + WQE_DS + WQE_SGE_LEN, 6);
+	out = outcome_read(&f->offload.outcome, replies, 7);
+	assert_false(out.hit);
+	assert_int_equal(out.bytes, 11);
+	second[WQE_OPCODE] = WQE_OP_WRITE;
+	wqe_put32(second + WQE_RDMA_SGE + WQE_SGE_LEN, 100);
+	out = outcome_read(&f->offload.outcome, replies, 7);
+	assert_true(out.hit);
+	assert_int_equal(out.bytes, 111);
+	foreign_free(f);
+}
+
+/* No place outside of the block, nor of an instance */
+static void wrong_lengths(void **state)
+{
+	struct ledger_slot slot = complete();
+	struct ledger_recycler *r = &slot.session.recycler;
+	const struct ledger_recycler right = *r;
+	struct foreign *f;
+
+	(void)state;
+	r->nwrites = LEDGER_WRITES + 1;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->reply_wqebbs = 5; /* the ring has 256 */
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->log = slot.block.size - SLOTS * 4 * 64 + 1;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	r->log = UINT64_MAX - 100;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->writes[1].wqebb = 4;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->writes[1].segments = 3;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->writes[0].conditional = 2;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->nwrites = 0; /* what is in the others does not matter */
+	r->log = UINT32_MAX;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
+	foreign_free(f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(damaged)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(damaged),
+		cmocka_unit_test(lengths), cmocka_unit_test(wrong_lengths)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
