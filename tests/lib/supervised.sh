@@ -4,9 +4,13 @@
 # supervised.sh - sourced after lib.sh by tests whose daemon runs below reddnd-run: $run is the process of background() that runs it,
 # and $work/run.log its output.
 
-daemon() # prints its process id
+daemon() # prints its process id; waits until there is one, because the one before may just have died
 {
-	pgrep -P "$(program_of "$run")"
+	local above
+
+	above=$(program_of "$run")
+	until_true pgrep -P "$above"
+	pgrep -P "$above"
 }
 
 taken_over() # N: so many daemons have gone on with what was left

@@ -17,7 +17,7 @@ USED, STATE, KIND, BLOCK, FIRST = 20, 0, 4, 16, 24  # offsets: in the head, and 
 COOKIE = 32  # of an object
 QP, MR = 1, 3
 LIVE, WINDOW = 2, 4
-KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 5: "uars", 6: "pds"}  # the NIC does not list umems
+KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 4: "umems", 5: "uars", 6: "pds"}
 
 
 def read_ledger(pid):
@@ -36,6 +36,11 @@ def objects(ledger, slot):
             yield kind, number, struct.unpack_from("=Q", ledger, slot + FIRST + i * OBJECT + COOKIE)[0]
 
 
+def umems(files):
+    """The device does not count them: they are of files"""
+    return sum(o.get("kind") == "umem" for f in files for o in f.get("objects", []))
+
+
 def count(ledger, status, arena):
     named, bytes_used = dict.fromkeys(KINDS.values(), 0), 0
     for slot in range(0, len(ledger), SLOT):
@@ -46,9 +51,10 @@ def count(ledger, status, arena):
             if kind in KINDS:
                 named[KINDS[kind]] += 1
     with open(status, encoding="utf-8") as f:
-        devices = json.load(f)["devices"]
+        now = json.load(f)
     for kind, n in named.items():
-        print(kind, sum(len(d[kind]) if isinstance(d[kind], list) else d[kind] for d in devices) - n)
+        have = umems(now["open_files"]) if kind == "umems" else sum(d[kind] for d in now["devices"])
+        print(kind, have - n)
     print("bytes", int(arena) - bytes_used)
 
 

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -35,6 +36,8 @@ enum { TRAP_FLAG = 0x100 };
 static struct control *control;
 static uint8_t *ledger;
 static size_t ledger_size;
+static uintptr_t code; /* of the daemon */
+static size_t code_size;
 static struct sigaction before; /* of SIGSEGV */
 static __thread greg_t stepped; /* the instruction that stores */
 static __thread int dies;       /* after it */
@@ -58,21 +61,39 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 		signal(SIGSEGV, SIG_DFL);
 }
 
-/* The kernel stores events there, at once; the emulated one in steps, by code of this process */
-static int is_the_kernels(const uint8_t *at)
+/* The first object is the program. */
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		code = (uintptr_t)(info->dlpi_addr + p->p_vaddr);
+		code_size = p->p_memsz;
+	}
+	return 1;
+}
+
+/* The kernel stores events there, at once; the emulated one in steps, by code of this process that is not
+ * the daemon's */
+static int is_the_kernels(const uint8_t *at, uintptr_t by)
 {
 	size_t offset = (size_t)(at - ledger);
 
 	return offset >= offsetof(struct ledger_head, event) &&
-	       offset < offsetof(struct ledger_head, event) + LEDGER_EVENT;
+	       offset < offsetof(struct ledger_head, event) + LEDGER_EVENT &&
+	       (by < code || by >= code + code_size);
 }
 
-static void count(const uint8_t *at)
+static void count(const uint8_t *at, uintptr_t by)
 {
 	uint64_t n;
 
 	dies = 0;
-	if (is_the_kernels(at))
+	if (is_the_kernels(at, by))
 		return;
 	n = __atomic_add_fetch(&control->stores, 1, __ATOMIC_RELAXED);
 	if (!control->at || n < control->at)
@@ -90,7 +111,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		pass_on(sig, info, context);
 		return;
 	}
-	count(info->si_addr);
+	count(info->si_addr, (uintptr_t)reg[REG_RIP]);
 	stepped = reg[REG_RIP];
 	mprotect(ledger, ledger_size, PROT_READ | PROT_WRITE);
 	reg[REG_EFL] |= TRAP_FLAG;
@@ -127,6 +148,7 @@ static int take_control(void)
 
 	if (fd < 0)
 		return 0;
+	dl_iterate_phdr(find_code, NULL);
 	control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	return control != MAP_FAILED && sigaction(SIGSEGV, &fault, &before) == 0 &&

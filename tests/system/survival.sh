@@ -49,6 +49,11 @@ bench() # LOG OFFLOAD OPTIONS...
 	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
 }
 
+ended() # PID
+{
+	! alive "$1"
+}
+
 clients() # EXPRESSION: of python, of the list d of clients
 {
 	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
@@ -294,6 +299,7 @@ cp "$work/reddnd.conf" "$work/right.conf"
 sed -i -E '/"(other|kept)"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
 count
 kill -9 "$(daemon)"
+until_true ended "$other" || fail "the client of another program does not end" "$work/other.log" "$work/run.log"
 rc=0
 wait "$other" || rc=$?
 [[ $rc -eq 2 ]] || fail "the client of another program: status $rc" "$work/other.log" "$work/run.log"
