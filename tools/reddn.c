@@ -44,6 +44,7 @@ static const char usage_text[] =
 	"  -n, --clients N     number of connections (1)\n"
 	"  -c, --count N       number of gets\n"
 	"  -s, --seconds N     duration without --count (5)\n"
+	"  -R, --rate N        gets per second at most\n"
 	"  -a, --absent N      percentage of gets for absent keys (0)\n"
 	"  -S, --seed N        seed of the random order (1)\n"
 	"Exit status: 0; 1 if a key was not found or an answer was wrong; 2 for errors.\n";
@@ -263,7 +264,7 @@ static const struct command {
 	{"ping", cmd_ping, 2, 2, "pKtjci"},
 	{"get", cmd_get, 3, INT32_MAX, "pKtje"},
 	{"call", cmd_call, 2, INT32_MAX, "pKtjr"},
-	{"bench", cmd_bench, 2, 2, "pKtjTkVdncsaS"},
+	{"bench", cmd_bench, 2, 2, "pKtjTkVdncsRaS"},
 };
 
 static const struct option options[] = {
@@ -281,6 +282,7 @@ static const struct option options[] = {
 	{"depth", required_argument, NULL, 'd'},
 	{"clients", required_argument, NULL, 'n'},
 	{"seconds", required_argument, NULL, 's'},
+	{"rate", required_argument, NULL, 'R'},
 	{"absent", required_argument, NULL, 'a'},
 	{"seed", required_argument, NULL, 'S'},
 	{"help", no_argument, NULL, 'h'},
@@ -342,6 +344,8 @@ static bool set_option(struct arguments *a, int o, const char *arg)
 	case 's':
 		b->seconds = strtod(arg, &end);
 		return end != arg && !*end && b->seconds > 0 && b->seconds < 1e9;
+	case 'R':
+		return number_parse(arg, 1, UINT32_MAX, &b->rate) == 0;
 	case 'a':
 		if (number_parse(arg, 0, 100, &v))
 			return false;
@@ -377,7 +381,7 @@ int main(int argc, char **argv)
 	argc--;
 	argv++;
 	/* "+": keys may begin with a dash. */
-	while ((o = getopt_long(argc, argv, "+p:t:K:jc:i:erT:k:Vd:n:s:a:S:h", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "+p:t:K:jc:i:erT:k:Vd:n:s:R:a:S:h", options, NULL)) != -1) {
 		if (o == 'h')
 			return fputs(usage_text, stdout) < 0;
 		if (o == '?')

@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* EMPTY_ROUNDS: rounds without an answer before it yields the CPU. A system call in each round would delay
  * answers. */
-enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4 };
+enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200 };
 
 /* A server that does not answer for so long has failed. */
 /* A run without an answer for so long fails, unless one request may take longer */
@@ -53,6 +54,7 @@ struct load {
 	struct histogram latency;
 	uint64_t random;
 	uint64_t started, ended, last_answer, cpu; /* ns */
+	uint64_t began;                            /* the same, of CLOCK_MONOTONIC */
 	uint64_t asked, answered, hits, misses, wrong, errors, unverified;
 };
 
@@ -117,10 +119,18 @@ static struct load_op next_op(struct load *b, struct flight *f)
 		.value_len = b->opt->set ? k->val_len : 0};
 }
 
+/* True if one more request is not too early. */
+static bool is_due(const struct load *b)
+{
+	return !b->opt->rate ||
+	       (double)b->asked <= (double)(clock_ns() - b->began) * 1e-9 * (double)b->opt->rate;
+}
+
 /* Submit requests until the connection takes no more. */
 static void submit_all(struct load *b, struct client *c)
 {
-	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup)) {
+	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup) &&
+		is_due(b)) {
 		struct flight *f = &c->flights[c->free];
 		uint64_t random = b->random;
 		struct load_op op = next_op(b, f);
@@ -241,7 +251,7 @@ static int drive(struct load *b)
 	const uint64_t silence_ms = timeout_ms > SILENCE_MS ? timeout_ms : SILENCE_MS;
 	unsigned empty = 0;
 
-	b->last_answer = clock_ns();
+	b->began = b->last_answer = clock_ns();
 	b->started = measured_ns(b);
 	if (!b->opt->count)
 		end = b->last_answer + (uint64_t)(b->opt->seconds * 1e9);
@@ -262,11 +272,14 @@ static int drive(struct load *b)
 			break;
 		if (any) {
 			empty = 0;
-		} else if (++empty == EMPTY_ROUNDS) {
+		} else if (b->opt->rate || ++empty == EMPTY_ROUNDS) {
 			if (now > b->last_answer && (now - b->last_answer) / 1000000 > silence_ms)
 				return tool_complain("no answer for %" PRIu64 " seconds", silence_ms / 1000);
 			empty = 0;
-			sched_yield();
+			if (b->opt->rate)
+				usleep(PAUSE_US);
+			else
+				sched_yield();
 		}
 	}
 	return 0;

@@ -49,6 +49,7 @@ struct load_options {
 	uint64_t count;    /* number of requests; 0: until `seconds` are over */
 	uint64_t warmup;   /* additional requests before those, not counted */
 	double seconds;
+	uint64_t rate; /* requests per second at most, with sleep in between; 0: as many as there can be */
 	uint64_t seed; /* of the random order of keys */
 	double zipf; /* exponent of Zipf's law for the keys, the first of the file most often; 0: all alike */
 	uint64_t work; /* ns of CPU time to use on each answer, as an application would; 0: none */
