@@ -28,19 +28,28 @@ static const char *consequence(enum probe_number number, unsigned value)
 	}
 }
 
-/* 0, or the negative errno for which the daemon cannot start */
+/*
+ * 0, or the negative errno for which the daemon cannot start. A device that runs chains may refuse what a
+ * single check needs: what that check would have shown is taken not to hold, and only offloads that need it
+ * are disabled.
+ */
 static int heed(
 	const struct probe_attr *attr, const struct probe_check *check, const struct probe_result *result)
 {
 	const char *name = rnic_device_name(attr->master->block.dev);
 	const char *words = consequence(check->number, result->value);
 
-	if (result->error) {
+	if (result->verdict == PROBE_HOLDS)
+		return 0;
+	if (check->number == PROBE_CHAIN && result->error) {
 		log_error("%s: cannot try if %s: %s", name, check->assumes, result->words);
 		return result->error;
 	}
-	if (result->verdict == PROBE_HOLDS)
+	if (result->error) {
+		log_warning("%s: cannot try if %s: %s; the daemon goes on as if not", name, check->assumes,
+			result->words);
 		return 0;
+	}
 	if (check->number == PROBE_CHAIN) {
 		log_error("%s does not run chains as it must: %s", name, result->words);
 		return -EIO;
