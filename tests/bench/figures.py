@@ -38,6 +38,7 @@ EVALUATION = [
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
     Bench("failover", "What clients notice when the server's software dies"),
+    Bench("memcached", "Gets from the memcached of the distribution"),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
     Bench("softcx", "How fast the emulated NIC is"),
 ]
@@ -58,6 +59,7 @@ FIGURES = [
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="series", logy=True),
     Figure("failover", "bins", "Gets while the server's software dies (RedN, figure 16)", "s", {"gets_per_s": ""}, "gets/s, in 50 ms", "seconds since the event",
            series="case"),
+    Figure("memcached", "latency", "A get from memcached (RedN, figure 14)", "bytes", {"p50_us": ""}, "us, by the clock", "bytes of the value", series="way", logx=True, logy=True),
     Figure("client", "instructions", "Instructions of a call", "call", {"instructions": "instructions"}, "instructions", bars=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),

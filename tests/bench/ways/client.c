@@ -6,6 +6,7 @@
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
+#include "tools/load/load-mc.h"
 #include "util/array.h"
 #include "util/number.h"
 
@@ -24,6 +25,7 @@ static const struct {
 	{"requests", way_requests_open},
 	{"get", way_get_open},
 	{"call", way_call_open},
+	{"mc", load_mc_open},
 	{"memcached", way_memcached_open},
 	{"redis", way_redis_open},
 };
@@ -32,7 +34,8 @@ static const char usage_text[] =
 	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
 	"WAY: ideal onesided hopscotch requests (to baseline-server), memcached, redis,\n"
-	"get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7)\n"
+	"get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7), mc (the same; HOST is a\n"
+	"pool, as libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"
@@ -163,7 +166,8 @@ int main(int argc, char **argv)
 			return tool_complain("option -%c: \"%s\" is out of range", o, optarg);
 	}
 	offload =
-		argc - optind > 0 && (strcmp(argv[optind], "get") == 0 || strcmp(argv[optind], "call") == 0);
+		argc - optind > 0 && (strcmp(argv[optind], "get") == 0 || strcmp(argv[optind], "call") == 0 ||
+					     strcmp(argv[optind], "mc") == 0);
 	if (argc - optind != 3 + offload || !l.keys == !l.table || (l.now && !l.count)) {
 		fputs(usage_text, stderr);
 		return 2;
