@@ -247,18 +247,17 @@ static int report_broken(struct reddn *c, struct reddn_result *res, int max)
 static int collect(struct reddn *c, struct reddn_result *res, int max)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	int n = 0;
+	int n = 0, wanted, k;
 
-	while (n < max) {
-		int k = ibv_poll_cq(c->cq, max - n < POLL_BATCH ? max - n : POLL_BATCH, wc);
-
+	/* Fewer CQEs than were asked for: there are no more */
+	do {
+		wanted = max - n < POLL_BATCH ? max - n : POLL_BATCH;
+		k = ibv_poll_cq(c->cq, wanted, wc);
 		if (k < 0)
 			reddn_break(c, -EIO, "cannot poll the completion queue");
-		if (k <= 0)
-			break;
 		for (int i = 0; i < k; i++)
 			n += completion(c, &wc[i], &res[n]);
-	}
+	} while (k == wanted && n < max);
 	return n;
 }
 
