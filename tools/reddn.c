@@ -19,10 +19,10 @@
 #include <time.h>
 
 static const char usage_text[] =
-	"usage: reddn ping  [OPTIONS] HOST OFFLOAD\n"
-	"       reddn get   [OPTIONS] HOST OFFLOAD KEY...\n"
-	"       reddn call  [OPTIONS] HOST OFFLOAD [ARGUMENT...]\n"
-	"       reddn bench [OPTIONS] HOST OFFLOAD\n"
+	"usage: reddn ping  [OPTIONS] HOST[:PORT] OFFLOAD\n"
+	"       reddn get   [OPTIONS] HOST[:PORT] OFFLOAD KEY...\n"
+	"       reddn call  [OPTIONS] HOST[:PORT] OFFLOAD [ARGUMENT...]\n"
+	"       reddn bench [OPTIONS] HOST[:PORT] OFFLOAD\n"
 	"       reddn mc COMMAND: gets from a pool of memcacheds, see reddn mc --help\n"
 	"\n"
 	"  -p, --port N        port of the server (7471)\n"
@@ -395,7 +395,9 @@ int main(int argc, char **argv)
 		fputs(usage_text, stderr);
 		return 2;
 	}
-	a.b.connect.host = argv[optind];
+	a.b.connect.host = tool_split_address(argv[optind], &a.b.connect.port);
+	if (!a.b.connect.host)
+		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", argv[optind]);
 	a.b.connect.offload = argv[optind + 1];
 	return cmd->run(&a, argv + optind + 2);
 }

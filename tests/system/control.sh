@@ -87,6 +87,13 @@ holds "status counts nothing yet" 'd["sessions"] == 0 and d["requests"] == 0 and
 ctl status || fail "no status"
 grep -qE '^device +mlx5_0$' "$work/ctl.out" || fail "status has no text form" "$work/ctl.out"
 ok "status as text"
+ctl --json || fail "no answer without a command" "$work/ctl.err"
+holds "without a command reddnctl shows the status" 'd["device"] == "mlx5_0"'
+on_nic get.log "$REDDN" get "$address:$port" one nobody
+grep -q "nobody: not found" "$work/get.log" || fail "HOST:PORT" "$work/get.log"
+on_nic get.log "$REDDN" get "$address:" one nobody && fail "a host without its port"
+grep -q 'is no host, nor HOST:PORT' "$work/get.log" || fail "no words" "$work/get.log"
+ok "reddn takes an address with its port"
 ctl --json offloads || fail "no offloads"
 holds "offloads" 'd == [dict(d[0], offload="one", program="hash_get", mode="unrolled", copies=6, atomics=2, waits_enables=4)]'
 ctl --json regions || fail "no regions"

@@ -19,6 +19,7 @@ struct command {
 	int (*run)(struct control *l, const struct ctl_options *o, const char *arg);
 };
 
+/* The first one is the default */
 static const struct command commands[] = {
 	{{"status", NULL, "state of the daemon, and its counters"}, ctl_status},
 	{{"clients", NULL, "list sessions"}, ctl_clients},
@@ -54,9 +55,9 @@ static const struct option long_options[] = {
 
 static void usage(void)
 {
-	puts("usage: reddnctl [OPTIONS] COMMAND [ARGUMENT]\n"
+	puts("usage: reddnctl [OPTIONS] [COMMAND [ARGUMENT]]\n"
 	     "\n"
-	     "Controls and inspects a running reddnd.\n");
+	     "Controls and inspects a running reddnd. Without a command it shows the status.\n");
 	subcommands_list(&subcommands, 15);
 	puts("\n"
 	     "  -s, --socket PATH      control socket (default " REDDND_CONTROL ")\n"
@@ -169,12 +170,10 @@ int main(int argc, char **argv)
 
 	if (r)
 		return r - 1;
-	if (given == 0)
-		return TOOL_FAIL(EX_USAGE, "a command is missing; reddnctl --help lists them");
-	c = subcommands_find(&subcommands, argv[optind]);
+	c = given ? subcommands_find(&subcommands, argv[optind]) : &commands[0];
 	if (!c)
 		return EX_USAGE;
-	if (given != (c->subcommand.args ? 2 : 1)) {
+	if (given && given != (c->subcommand.args ? 2 : 1)) {
 		fprintf(stderr, "usage: reddnctl %s%s%s\n", c->subcommand.name, c->subcommand.args ? " " : "",
 			c->subcommand.args ? c->subcommand.args : "");
 		return EX_USAGE;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/common/tool.h"
+
+#include "util/array.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_addresses(void **state)
+{
+	static const struct {
+		const char *text, *host;
+		uint16_t port;
+	} cases[] = {
+		{"storage1", "storage1", 7},
+		{"storage1:7471", "storage1", 7471},
+		{"192.0.2.1:65535", "192.0.2.1", 65535},
+		{"2001:db8::1", "2001:db8::1", 7},
+		{"::1", "::1", 7},
+		{"[2001:db8::1]", "2001:db8::1", 7},
+		{"[2001:db8::1]:1", "2001:db8::1", 1},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		uint16_t port = 7;
+		char text[40];
+
+		snprintf(text, sizeof(text), "%s", cases[i].text);
+		assert_string_equal(tool_split_address(text, &port), cases[i].host);
+		assert_int_equal(port, cases[i].port);
+	}
+}
+
+static void test_no_addresses(void **state)
+{
+	static const char *const wrong[] = {"a:", "a:0", "a:65536", "a:x", "a:1 ", "a:-1", "[::1",
+		"[::1]:", "[::1]x", "[::1]7", "[::1]:0"};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(wrong); i++) {
+		uint16_t port = 7;
+		char text[40];
+
+		snprintf(text, sizeof(text), "%s", wrong[i]);
+		assert_null(tool_split_address(text, &port));
+		assert_int_equal(port, 7);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_no_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
