@@ -14,52 +14,50 @@ frozen_ones()
 	done
 }
 
-# freeze INIT: into a cgroup of its own, $ice
+# freeze INIT: by version 2 of cgroups where there is one, in the cgroups that they are in: systemd notices if a process leaves that of
+# its service. Else into a cgroup of their own, $ice.
 freeze()
 {
-	local p
+	local p c
 
-	if [[ -d /sys/fs/cgroup/freezer ]]; then
-		ice=/sys/fs/cgroup/freezer/reddnd-$$
-	else
-		ice=/sys/fs/cgroup/reddnd-$$
+	unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	if [[ -n $unified ]]; then
+		# a process may have ended meanwhile
+		mapfile -t cgroups < <(for p in $(frozen_ones "$1"); do sed -n 's/^0:://p' "/proc/$p/cgroup" 2>/dev/null; done | sort -u)
+		for c in "${cgroups[@]}"; do
+			echo 1 >"$unified$c/cgroup.freeze"
+			until grep -q '^frozen 1' "$unified$c/cgroup.events"; do sleep 0.1; done
+		done
+		return
 	fi
+	ice=/sys/fs/cgroup/freezer/reddnd-$$
 	mkdir "$ice"
 	for p in $(frozen_ones "$1"); do
-		# it may have ended meanwhile
-		sed -n 's/^0:://p' "/proc/$p/cgroup" >"$work/cgroup-of.$p" 2>/dev/null || continue
 		printf '%s\n' "$p" >"$ice/cgroup.procs" 2>/dev/null || true
 	done
-	if [[ -e $ice/freezer.state ]]; then
-		echo FROZEN >"$ice/freezer.state"
-		until grep -q FROZEN "$ice/freezer.state"; do sleep 0.1; done
-	else
-		echo 1 >"$ice/cgroup.freeze"
-		until grep -q '^frozen 1' "$ice/cgroup.events"; do sleep 0.1; done
-	fi
+	echo FROZEN >"$ice/freezer.state"
+	until grep -q FROZEN "$ice/freezer.state"; do sleep 0.1; done
 }
 
 thaw()
 {
-	local p
+	local p c
 
+	for c in "${cgroups[@]}"; do
+		echo 0 >"$unified$c/cgroup.freeze"
+	done
+	cgroups=()
 	[[ -n $ice ]] || return 0
-	if [[ -e $ice/freezer.state ]]; then
-		echo THAWED >"$ice/freezer.state"
-	else
-		echo 0 >"$ice/cgroup.freeze"
-	fi
+	echo THAWED >"$ice/freezer.state"
 	while read -r p; do
-		if [[ -e $ice/freezer.state ]]; then
-			printf '%s\n' "$p" >/sys/fs/cgroup/freezer/cgroup.procs
-		else
-			printf '%s\n' "$p" >"/sys/fs/cgroup$(<"$work/cgroup-of.$p")/cgroup.procs"
-		fi || true
+		printf '%s\n' "$p" >/sys/fs/cgroup/freezer/cgroup.procs || true
 	done < <(cat "$ice/cgroup.procs")
 	rmdir "$ice"
 	ice=
 }
 ice=
+unified=   # where cgroups of version 2 are; "": there are none
+cgroups=() # that are frozen
 
 # freezer_serves ROOT: while ROOT/root/boot/freeze exists the machine is frozen; then ROOT/root/boot/frozen does, too. Once.
 freezer_serves()
