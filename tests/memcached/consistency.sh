@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# consistency.sh [HITS [KILLS]]: no get by the NIC returns a value that its key did not have meanwhile, while memcached is changed in
+# consistency.sh rules [HITS]: shows what a client gets that leaves out one rule of libclient/mc/judge.h, for each of them: counts of
+# HITS accepted gets, or up to the first wrong one. consistency.sh [HITS [KILLS]]: no get by the NIC returns a value that its key did not have meanwhile, while memcached is changed in
 # every way, rests where that would show, and is killed KILLS times. A client that does not keep the rule about counters gets such
 # values: so the test would see them.
 here=$(dirname "$(realpath "$0")")
@@ -15,7 +16,8 @@ here=$(dirname "$(realpath "$0")")
 needs 'limits.send_wqe>=512'
 : "${CONSISTENCY:?}" "${SLOW_MEMCACHED:?}"
 also_preloaded=$SLOW_MEMCACHED
-hits=${1:-20000} kills=${2:-2}
+hits=20000 kills=${2:-2}
+[[ ${1-} == rules ]] && hits=${2:-100000} || hits=${1:-$hits}
 options=(-m 6 -o 'hashpower=12,slab_automove=2')
 
 nic_options=(--seed "${SEED:-$SRANDOM}")
@@ -30,7 +32,22 @@ readers() # LOG HITS RULES
 	reader=$child
 }
 
-# all rules but JUDGE_COUNTER
+if [[ ${1-} == rules ]]; then
+	# MC_RULE_...
+	for rule in places:1 after:2 before:4 counter:8; do
+		readers rule.json "$hits" "$((15 - ${rule#*:}))"
+		wait "$reader" || true
+		printf 'without the rule about %s: %s\n' "${rule%:*}" "$(tail -n 1 "$work/rule.json")"
+		# the next reader begins with no keys
+		kill_memcached
+		start_memcached "$mc_port" "${options[@]}"
+	done
+	stop_reddnd
+	done_testing
+	exit
+fi
+
+# all rules but MC_RULE_COUNTER
 readers without.json 10000000 7
 rc=0
 wait "$reader" || rc=$?
