@@ -265,8 +265,27 @@ while IFS='|' read -r words said; do
 done <<'END'
 error remote-access --opcode send-enable --count 1|the master QP failed: remote access error
 qp-error --opcode send-enable --count 1|the master QP failed: flushed
-delay 2000000 --opcode send-enable --count 1|timed out waiting for a completion of the master QP
+delay 60000000 --opcode send-enable --count 1|timed out waiting for a completion of the master QP
 END
+
+# All stands still while the master QP works, as a machine that is paused, and the daemon runs again before the NIC does.
+daemon=$(program_of "$reddnd") || exit
+fault add delay 800000 --opcode send-enable --count 1
+background paused.log "$REDDN" get -p "$port" -t 50000 "$address" get alice
+paused=$child
+has_struck()
+{
+	[[ $("$SOFTCX" fault list --json) == *'"struck":1'* ]] # without python: there is little time
+}
+until_true has_struck || fail "the master QP is not delayed" "$work/paused.log" "$work/reddnd.log"
+kill -STOP "$daemon" "$nic"
+sleep 1.3
+kill -CONT "$daemon"
+sleep 0.1
+kill -CONT "$nic"
+expect_exit "$paused" "a client, while all stands still" paused.log
+fault clear
+ok "a pause of the whole machine is no failure of the master QP"
 
 # Without a device the daemon ends, to be started again by who started it: it has nothing to serve with.
 fault add device-fatal --opcode send --at 100
