@@ -40,8 +40,7 @@ int hostile_middle(int argc, char **argv)
 	hostile_prepare(&c);
 	for (unsigned i = 0; i < n; i++) {
 		begin(&each[i], &c, NO_QPN + i);
-		raw_need(raw_event(&each[i], RAW_PATIENCE_MS) == RDMA_CM_EVENT_CONNECT_RESPONSE,
-			"not accepted");
+		raw_expect(&each[i], raw_event(&each[i], RAW_PATIENCE_MS), RDMA_CM_EVENT_CONNECT_RESPONSE);
 	}
 	printf("%s: %u, none completed\n", raw_case, n);
 	fflush(stdout);

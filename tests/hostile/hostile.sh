@@ -117,6 +117,11 @@ queues_of() # NAME
 		mine && / qpn / { for (i = 1; i < NF; i++) if ($i == "qpn") { sub(",", "", $(i + 1)); print $(i + 1); break } }' | sort -u
 }
 
+half_open_or_over()
+{
+	grep -q completed "$work/held.log" || ! alive "$held"
+}
+
 round()
 {
 	start_bystander sequential table
@@ -151,7 +156,8 @@ round()
 	held=$!
 	pids+=("$held")
 	exec 7>"$work/held"
-	until_true grep -q completed "$work/held.log" || fail "no half-open connections" "$work/held.log" "$work/reddnd.log"
+	until_true half_open_or_over
+	grep -q completed "$work/held.log" || fail "no half-open connections" "$work/reddnd.log" "$work/held.log"
 	attack sequential flood
 	attack sequential arguments "$work/table"
 	exec 7>&-

@@ -113,7 +113,7 @@ static void enter(struct subject *s)
 		break;
 	case HALF_OPEN:
 		s->half = hostile_half_open(&s->c, s->c.id->qp->qp_num, &s->c.req, sizeof(s->c.req));
-		raw_need(raw_event(&s->c, RAW_PATIENCE_MS) == RDMA_CM_EVENT_CONNECT_RESPONSE, "not accepted");
+		raw_expect(&s->c, raw_event(&s->c, RAW_PATIENCE_MS), RDMA_CM_EVENT_CONNECT_RESPONSE);
 		complete_half(s);
 		compose(s, &s->c);
 		break;

@@ -50,6 +50,20 @@ int raw_event(struct raw_client *c, int patience_ms)
 	return type;
 }
 
+void raw_expect(struct raw_client *c, int event, enum rdma_cm_event_type expected)
+{
+	char what[sizeof(c->rej.text) + 100];
+
+	if (event == (int)expected)
+		return;
+	if (event < 0)
+		snprintf(what, sizeof(what), "no %s", rdma_event_str(expected));
+	else
+		snprintf(what, sizeof(what), "%s instead of %s: %.*s", rdma_event_str(event),
+			rdma_event_str(expected), (int)sizeof(c->rej.text), c->rej.text);
+	raw_need(false, what);
+}
+
 void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
@@ -127,10 +141,7 @@ int raw_connect(struct raw_client *c, const void *data, size_t size)
 
 void raw_start(struct raw_client *c)
 {
-	int event = raw_connect(c, &c->req, sizeof(c->req));
-
-	raw_need(event == RDMA_CM_EVENT_ESTABLISHED,
-		event == RDMA_CM_EVENT_REJECTED ? c->rej.text : "not accepted");
+	raw_expect(c, raw_connect(c, &c->req, sizeof(c->req)), RDMA_CM_EVENT_ESTABLISHED);
 }
 
 void raw_finish(struct raw_client *c)

@@ -56,6 +56,8 @@ void raw_start(struct raw_client *c);
 
 /** Waits for the next event of the connection manager and copies its private data to rej or rep. -1: none. */
 int raw_event(struct raw_client *c, int patience_ms);
+/** Ends the program with the reason, unless @event of @c is the one that is @expected. */
+void raw_expect(struct raw_client *c, int event, enum rdma_cm_event_type expected);
 void raw_expect_disconnect(struct raw_client *c);
 
 uint8_t *raw_request(struct raw_client *c);
