@@ -2,6 +2,7 @@
 #include "memcached/talk.h"
 
 #include "util/cleanup.h"
+#include "util/host.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -43,21 +44,18 @@ static int open_path(const char *path, unsigned timeout_ms)
 }
 
 /* The first address that accepts. Sets *@words for an error that is no errno. */
-static int open_host(char *server, unsigned timeout_ms, const char **words)
+static int open_host(const char *server, unsigned timeout_ms, const char **words)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	char *colon = strrchr(server, ':'), *host = server;
+	char host[NI_MAXHOST], service[6];
 	struct addrinfo *list;
+	uint16_t port = 0;
 	int fd = -ENOENT, e;
 
-	if (!colon)
+	if (!host_split(server, strlen(server), host, sizeof(host), &port) || !port)
 		return *words = "HOST:PORT or the path of a socket is needed", -EINVAL;
-	*colon = 0;
-	if (*host == '[' && colon > host && colon[-1] == ']') {
-		host++;
-		colon[-1] = 0;
-	}
-	e = getaddrinfo(host, colon + 1, &hints, &list);
+	snprintf(service, sizeof(service), "%u", port);
+	e = getaddrinfo(host, service, &hints, &list);
 	if (e)
 		return *words = gai_strerror(e), -ENOENT;
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
@@ -68,13 +66,10 @@ static int open_host(char *server, unsigned timeout_ms, const char **words)
 
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size)
 {
-	CLEANUP(cleanup_free) char *copy = strdup(server);
 	const char *words = NULL;
 
 	t->len = 0;
-	if (!copy)
-		return refuse(why, size, -ENOMEM, server, "out of memory");
-	t->fd = *server == '/' ? open_path(server, timeout_ms) : open_host(copy, timeout_ms, &words);
+	t->fd = *server == '/' ? open_path(server, timeout_ms) : open_host(server, timeout_ms, &words);
 	if (t->fd < 0)
 		return refuse(why, size, t->fd, server, words ? words : strerror(-t->fd));
 	return 0;

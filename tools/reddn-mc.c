@@ -4,13 +4,13 @@
 #include "libclient/reddn-mc.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/common/verbs.h"
 #include "tools/load/load-mc.h"
+#include "tools/load/load-options.h"
 #include "util/array.h"
 #include "util/cleanup.h"
-#include "util/number.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
 #include <stdio.h>
@@ -41,6 +41,7 @@ static const char usage_text[] =
 	"  -n, --clients N     number of clients (1)\n"
 	"  -c, --count N       number of gets\n"
 	"  -s, --seconds N     duration without --count (5)\n"
+	"  -R, --rate N        gets per second at most\n"
 	"  -S, --seed N        seed of the random order (1)\n"
 	"Exit status: 0; 1 if a key was not found or an answer was wrong; 2 for errors.\n";
 
@@ -202,145 +203,81 @@ static char *configuration(const char *pool)
 	return config;
 }
 
-/* ---- options ---------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------- */
 
 static const struct command {
-	const char *name;
+	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
-	int min_args, max_args;
-	const char *options;
 } commands[] = {
-	{"get", cmd_get, 2, INT32_MAX, "NopKm0j"},
-	{"stats", cmd_stats, 1, 1, "NopKm0j"},
-	{"bench", cmd_bench, 1, 1, "NopKm0jkfVzdncsS"},
+	{{{.name = "get"}, 2, INT32_MAX, "NopKm0j"}, cmd_get},
+	{{{.name = "stats"}, 1, 1, "NopKm0j"}, cmd_stats},
+	{{{.name = "bench"}, 1, 1, "NopKm0jkfVzdncsRS"}, cmd_bench},
 };
 
 static const struct option options[] = {
+	LOAD_OPTIONS,
 	{"nics", required_argument, NULL, 'N'},
 	{"offload", required_argument, NULL, 'o'},
-	{"port", required_argument, NULL, 'p'},
-	{"token-file", required_argument, NULL, 'K'},
 	{"misses", required_argument, NULL, 'm'},
 	{"tcp", no_argument, NULL, '0'},
-	{"json", no_argument, NULL, 'j'},
-	{"keys", required_argument, NULL, 'k'},
 	{"fill", no_argument, NULL, 'f'},
-	{"verify", no_argument, NULL, 'V'},
 	{"zipf", required_argument, NULL, 'z'},
-	{"depth", required_argument, NULL, 'd'},
-	{"clients", required_argument, NULL, 'n'},
-	{"count", required_argument, NULL, 'c'},
-	{"seconds", required_argument, NULL, 's'},
-	{"seed", required_argument, NULL, 'S'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static bool set_number(struct load_options *l, int o, const char *arg)
+static bool set_option(void *arguments, int letter, const char *text)
 {
-	uint64_t v;
+	struct arguments *a = arguments;
 	char *end;
 
-	if (o == 's' || o == 'z') {
-		double d = strtod(arg, &end);
-
-		*(o == 's' ? &l->seconds : &l->zipf) = d;
-		return end != arg && !*end && d > 0 && d < (o == 's' ? 1e9 : 100);
-	}
-	if (number_parse(arg, o == 'S' ? 0 : 1, o == 'c' || o == 'S' ? UINT64_MAX : UINT16_MAX, &v))
-		return false;
-	switch (o) {
-	case 'p':
-		l->connect.port = (uint16_t)v;
-		return true;
-	case 'd':
-		l->connect.depth = (uint16_t)v;
-		return true;
-	case 'n':
-		l->clients = (unsigned)v;
-		return true;
-	case 'c':
-		l->count = v;
-		return true;
-	default:
-		l->seed = v;
-		return true;
-	}
-}
-
-static bool set_option(struct arguments *a, int o, const char *arg)
-{
-	switch (o) {
+	switch (letter) {
 	case 'N':
-		a->pool.nics = arg;
+		a->pool.nics = text;
 		return true;
 	case 'o':
-		a->load.connect.offload = arg;
-		return true;
-	case 'K':
-		a->load.connect.token_file = arg;
+		a->load.connect.offload = text;
 		return true;
 	case 'm':
-		a->pool.misses = strcmp(arg, "fast") == 0 ? REDDN_MC_MISSES_FAST : REDDN_MC_MISSES_CONFIRM;
-		return strcmp(arg, "fast") == 0 || strcmp(arg, "confirm") == 0;
+		a->pool.misses = strcmp(text, "fast") == 0 ? REDDN_MC_MISSES_FAST : REDDN_MC_MISSES_CONFIRM;
+		return strcmp(text, "fast") == 0 || strcmp(text, "confirm") == 0;
 	case '0':
 		a->pool.tcp_only = true;
-		return true;
-	case 'j':
-		a->load.json = true;
-		return true;
-	case 'k':
-		a->load.keys = arg;
 		return true;
 	case 'f':
 		a->fill = true;
 		return true;
-	case 'V':
-		a->load.verify = true;
-		return true;
+	case 'z':
+		a->load.zipf = strtod(text, &end);
+		return end != text && !*end && a->load.zipf > 0 && a->load.zipf < 100;
 	default:
-		return set_number(&a->load, o, arg);
+		return load_set_option(&a->load, letter, text);
 	}
 }
 
 int reddn_mc_main(int argc, char **argv)
 {
-	struct arguments a = {.load = {.clients = 1, .seconds = 5, .seed = 1}};
-	CLEANUP(cleanup_free) char *config = NULL;
-	const struct command *cmd = NULL;
-	int o;
-
-	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			cmd = &commands[i];
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(usage_text, stdout) < 0;
-	if (!cmd) {
-		if (argc > 1)
-			return tool_complain("mc: unknown command \"%s\"; see reddn mc --help", argv[1]);
-		fputs(usage_text, stderr);
-		return 2;
-	}
-	argc--;
-	argv++;
 	/* "+": keys may begin with a dash */
-	while ((o = getopt_long(argc, argv, "+N:o:p:K:m:0jk:fVz:d:n:c:s:S:h", options, NULL)) != -1) {
-		if (o == 'h')
-			return fputs(usage_text, stdout) < 0;
-		if (o == '?')
-			return 2;
-		if (!strchr(cmd->options, o))
-			return tool_complain("mc %s takes no option -%c", cmd->name, o);
-		if (!set_option(&a, o, optarg))
-			return tool_complain("option -%c: \"%s\" is out of range", o, optarg);
-	}
-	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args) {
-		fputs(usage_text, stderr);
-		return 2;
-	}
-	config = configuration(argv[optind]);
+	static const struct verbs verbs = {.tool = "reddn mc",
+		.usage = usage_text,
+		.table = commands,
+		.n = COUNT(commands),
+		.size = sizeof(commands[0]),
+		.letters = "+" LOAD_LETTERS "N:o:m:0fz:",
+		.options = options,
+		.set = set_option};
+	struct arguments a = {.load = LOAD_DEFAULTS};
+	CLEANUP(cleanup_free) char *config = NULL;
+	const struct command *command;
+	char **args;
+	int status;
+
+	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
+	if (!command)
+		return status;
+	config = configuration(args[0]);
 	if (!config)
 		return tool_complain("%s", strerror(ENOMEM));
 	a.load.connect.host = config;
-	return cmd->run(&a, argv + optind + 1);
+	return command->run(&a, args + 1);
 }

@@ -3,13 +3,13 @@
 #include "libclient/reddn-table.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/common/verbs.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/number.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -334,18 +334,18 @@ static int cmd_upgrade(struct arguments *a, char **args)
 	return tool_flush() ? 2 : 0;
 }
 
+/* ---- the command line -------------------------------------------------------------------------- */
+
 static const struct command {
-	const char *name;
+	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
-	int min_args, max_args;
-	const char *options; /* letters of the options that it takes */
 } commands[] = {
-	{"create", cmd_create, 1, 1, "cbHkvsfq"},
-	{"load", cmd_load, 1, 2, "jq"},
-	{"dump", cmd_dump, 1, 1, "j"},
-	{"stat", cmd_stat, 1, 1, "j"},
-	{"repair", cmd_repair, 1, 1, "jq"},
-	{"upgrade", cmd_upgrade, 1, 1, "jq"},
+	{{{.name = "create"}, 1, 1, "cbHkvsfq"}, cmd_create},
+	{{{.name = "load"}, 1, 2, "jq"}, cmd_load},
+	{{{.name = "dump"}, 1, 1, "j"}, cmd_dump},
+	{{{.name = "stat"}, 1, 1, "j"}, cmd_stat},
+	{{{.name = "repair"}, 1, 1, "jq"}, cmd_repair},
+	{{{.name = "upgrade"}, 1, 1, "jq"}, cmd_upgrade},
 };
 
 static const struct option options[] = {
@@ -359,26 +359,17 @@ static const struct option options[] = {
 	{"json", no_argument, NULL, 'j'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},
 	{0},
 };
 
-static int usage(void)
+static bool set_option(void *arguments, int letter, const char *text)
 {
-	fputs(usage_text, stderr);
-	return 2;
-}
-
-/* 0, or an exit status + 1. */
-static int set_option(struct arguments *a, const struct command *cmd, int o, const char *arg)
-{
+	struct arguments *a = arguments;
 	uint64_t v = 0;
 
-	if (!strchr(cmd->options, o))
-		return 1 + tool_complain("%s takes no option -%c", cmd->name, o);
-	if (arg && number_parse_size(arg, o == 'k' || o == 'v' ? UINT32_MAX : UINT64_MAX, &v))
-		return 1 + tool_complain("option -%c: \"%s\" is not a number in range", o, arg);
-	switch (o) {
+	if (text && number_parse_size(text, letter == 'k' || letter == 'v' ? UINT32_MAX : UINT64_MAX, &v))
+		return false;
+	switch (letter) {
 	case 'c':
 		a->create.capacity = v;
 		break;
@@ -407,38 +398,25 @@ static int set_option(struct arguments *a, const struct command *cmd, int o, con
 		a->quiet = true;
 		break;
 	}
-	return 0;
+	return true;
 }
 
 int main(int argc, char **argv)
 {
-	const struct command *cmd = NULL;
+	static const struct verbs verbs = {.tool = "reddn-table",
+		.usage = usage_text,
+		.version = "reddn-table " REDDN_VERSION "\n",
+		.table = commands,
+		.n = COUNT(commands),
+		.size = sizeof(commands[0]),
+		.letters = "c:b:H:k:v:s:fjq",
+		.options = options,
+		.set = set_option};
 	struct arguments a = {0};
-	int o;
+	const struct command *command;
+	char **args;
+	int status;
 
-	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			cmd = &commands[i];
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(usage_text, stdout) < 0;
-	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")))
-		return puts("reddn-table " REDDN_VERSION) < 0;
-	if (!cmd)
-		return argc > 1 ? tool_complain("unknown command \"%s\"; see --help", argv[1]) : usage();
-	argc--;
-	argv++;
-	while ((o = getopt_long(argc, argv, "c:b:H:k:v:s:fjqhV", options, NULL)) != -1) {
-		int r;
-
-		if (o == 'h')
-			return fputs(usage_text, stdout) < 0;
-		if (o == '?')
-			return 2;
-		r = set_option(&a, cmd, o, optarg);
-		if (r)
-			return r - 1;
-	}
-	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args)
-		return usage();
-	return cmd->run(&a, argv + optind);
+	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
+	return command ? command->run(&a, args) : status;
 }

@@ -3,15 +3,17 @@
 #include "libclient/reddn.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/common/verbs.h"
+#include "tools/load/load-options.h"
 #include "tools/load/load-reddn.h"
 #include "tools/reddn-mc.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/host.h"
 #include "util/number.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +53,7 @@ static const char usage_text[] =
 
 struct arguments {
 	struct load_options b;
+	char host[256];
 	uint64_t interval_ms;
 	bool escape, raw;
 };
@@ -255,67 +258,43 @@ static int cmd_bench(struct arguments *a, char **keys)
 	return load_run(&a->b, load_reddn_open);
 }
 
+/* ---- the command line -------------------------------------------------------------------------- */
+
 static const struct command {
-	const char *name;
+	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
-	int min_args, max_args;
-	const char *options;
 } commands[] = {
-	{"ping", cmd_ping, 2, 2, "pKtjci"},
-	{"get", cmd_get, 3, INT32_MAX, "pKtje"},
-	{"call", cmd_call, 2, INT32_MAX, "pKtjr"},
-	{"bench", cmd_bench, 2, 2, "pKtjTkVdncsRaS"},
+	{{{.name = "ping"}, 2, 2, "pKtjci"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pKtje"}, cmd_get},
+	{{{.name = "call"}, 2, INT32_MAX, "pKtjr"}, cmd_call},
+	{{{.name = "bench"}, 2, 2, "pKtjTkVdncsRaS"}, cmd_bench},
 };
 
 static const struct option options[] = {
-	{"port", required_argument, NULL, 'p'},
+	LOAD_OPTIONS,
 	{"timeout", required_argument, NULL, 't'},
-	{"token-file", required_argument, NULL, 'K'},
-	{"json", no_argument, NULL, 'j'},
-	{"count", required_argument, NULL, 'c'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
 	{"raw", no_argument, NULL, 'r'},
 	{"table", required_argument, NULL, 'T'},
-	{"keys", required_argument, NULL, 'k'},
-	{"verify", no_argument, NULL, 'V'},
-	{"depth", required_argument, NULL, 'd'},
-	{"clients", required_argument, NULL, 'n'},
-	{"seconds", required_argument, NULL, 's'},
-	{"rate", required_argument, NULL, 'R'},
 	{"absent", required_argument, NULL, 'a'},
-	{"seed", required_argument, NULL, 'S'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static bool set_option(struct arguments *a, int o, const char *arg)
+static bool set_option(void *arguments, int letter, const char *text)
 {
-	struct load_options *b = &a->b;
+	struct arguments *a = arguments;
 	uint64_t v;
-	char *end;
 
-	switch (o) {
-	case 'p':
-		if (number_parse(arg, 1, UINT16_MAX, &v))
-			return false;
-		b->connect.port = (uint16_t)v;
-		return true;
+	switch (letter) {
 	case 't':
-		if (number_parse(arg, 1, INT32_MAX, &v))
+		if (number_parse(text, 1, INT32_MAX, &v))
 			return false;
-		b->connect.timeout_ms = (uint32_t)v;
+		a->b.connect.timeout_ms = (uint32_t)v;
 		return true;
-	case 'K':
-		b->connect.token_file = arg;
-		return true;
-	case 'j':
-		b->json = true;
-		return true;
-	case 'c':
-		return number_parse(arg, 1, UINT64_MAX, &b->count) == 0;
 	case 'i':
-		return number_parse(arg, 0, INT32_MAX, &a->interval_ms) == 0;
+		return number_parse(text, 0, INT32_MAX, &a->interval_ms) == 0;
 	case 'e':
 		a->escape = true;
 		return true;
@@ -323,81 +302,43 @@ static bool set_option(struct arguments *a, int o, const char *arg)
 		a->raw = true;
 		return true;
 	case 'T':
-		b->table = arg;
+		a->b.table = text;
 		return true;
-	case 'k':
-		b->keys = arg;
-		return true;
-	case 'V':
-		b->verify = true;
-		return true;
-	case 'd':
-		if (number_parse(arg, 1, UINT16_MAX, &v))
-			return false;
-		b->connect.depth = (uint16_t)v;
-		return true;
-	case 'n':
-		if (number_parse(arg, 1, 65536, &v))
-			return false;
-		b->clients = (unsigned)v;
-		return true;
-	case 's':
-		b->seconds = strtod(arg, &end);
-		return end != arg && !*end && b->seconds > 0 && b->seconds < 1e9;
-	case 'R':
-		return number_parse(arg, 1, UINT32_MAX, &b->rate) == 0;
 	case 'a':
-		if (number_parse(arg, 0, 100, &v))
+		if (number_parse(text, 0, 100, &v))
 			return false;
-		b->absent = (unsigned)v;
+		a->b.absent = (unsigned)v;
 		return true;
-	case 'S':
-		return number_parse(arg, 0, UINT64_MAX, &b->seed) == 0;
+	default:
+		return load_set_option(&a->b, letter, text);
 	}
-	return false;
 }
 
 int main(int argc, char **argv)
 {
-	struct arguments a = {.b = {.clients = 1, .seconds = 5, .seed = 1}, .interval_ms = 1000};
-	const struct command *cmd = NULL;
-	int o;
-
-	for (size_t i = 0; argc > 1 && i < COUNT(commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			cmd = &commands[i];
-	if (argc > 1 && !strcmp(argv[1], "mc"))
-		return reddn_mc_main(argc - 1, argv + 1);
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return fputs(usage_text, stdout) < 0;
-	if (argc > 1 && !strcmp(argv[1], "--version"))
-		return puts("reddn " REDDN_VERSION) < 0;
-	if (!cmd) {
-		if (argc > 1)
-			return tool_complain("unknown command \"%s\"; see --help", argv[1]);
-		fputs(usage_text, stderr);
-		return 2;
-	}
-	argc--;
-	argv++;
 	/* "+": keys may begin with a dash. */
-	while ((o = getopt_long(argc, argv, "+p:t:K:jc:i:erT:k:Vd:n:s:R:a:S:h", options, NULL)) != -1) {
-		if (o == 'h')
-			return fputs(usage_text, stdout) < 0;
-		if (o == '?')
-			return 2;
-		if (!strchr(cmd->options, o))
-			return tool_complain("%s takes no option -%c", cmd->name, o);
-		if (!set_option(&a, o, optarg))
-			return tool_complain("option -%c: \"%s\" is not a number in range", o, optarg);
-	}
-	if (argc - optind < cmd->min_args || argc - optind > cmd->max_args) {
-		fputs(usage_text, stderr);
-		return 2;
-	}
-	a.b.connect.host = tool_split_address(argv[optind], &a.b.connect.port);
-	if (!a.b.connect.host)
-		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", argv[optind]);
-	a.b.connect.offload = argv[optind + 1];
-	return cmd->run(&a, argv + optind + 2);
+	static const struct verbs verbs = {.tool = "reddn",
+		.usage = usage_text,
+		.version = "reddn " REDDN_VERSION "\n",
+		.table = commands,
+		.n = COUNT(commands),
+		.size = sizeof(commands[0]),
+		.letters = "+" LOAD_LETTERS "t:i:erT:a:",
+		.options = options,
+		.set = set_option};
+	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};
+	const struct command *command;
+	char **args;
+	int status;
+
+	if (argc > 1 && strcmp(argv[1], "mc") == 0)
+		return reddn_mc_main(argc - 1, argv + 1);
+	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
+	if (!command)
+		return status;
+	if (!host_split(args[0], strlen(args[0]), a.host, sizeof(a.host), &a.b.connect.port))
+		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", args[0]);
+	a.b.connect.host = a.host;
+	a.b.connect.offload = args[1];
+	return command->run(&a, args + 2);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/where.h"
 
+#include "util/host.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,37 +43,15 @@ static bool is_server(struct text t, const char *host, unsigned port)
 	       (port && t.len == strlen(with_port) && memcmp(t.at, with_port, t.len) == 0);
 }
 
-static bool read_port(struct text t, uint16_t *port)
-{
-	char digits[6], *end;
-	unsigned long v;
-
-	if (!copy(digits, sizeof(digits), t))
-		return false;
-	v = strtoul(digits, &end, 10);
-	*port = (uint16_t)v;
-	return *digits >= '0' && *digits <= '9' && !*end && v && v <= UINT16_MAX;
-}
-
 /* HOST[:PORT][/OFFLOAD] */
 static bool read_place(struct text t, struct mc_where *where)
 {
 	struct text place = before(&t, '/');
 	const struct text offload = t;
-	struct text host;
 
 	if (offload.at[-1] == '/' && !copy(where->offload, sizeof(where->offload), offload))
 		return false;
-	if (place.len && *place.at == '[') {
-		place.at++;
-		place.len--;
-		host = before(&place, ']');
-		if (place.len && *place.at == ':')
-			place = (struct text){place.at + 1, place.len - 1};
-	} else {
-		host = before(&place, ':');
-	}
-	return copy(where->host, sizeof(where->host), host) && (!place.len || read_port(place, &where->port));
+	return host_split(place.at, place.len, where->host, sizeof(where->host), &where->port);
 }
 
 int mc_where_find(struct mc_where *where, const char *list, const char *host, unsigned port, const char **bad)

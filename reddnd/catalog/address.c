@@ -2,6 +2,7 @@
 #include "reddnd/catalog/address.h"
 
 #include "protocol/wire.h"
+#include "util/host.h"
 #include "util/number.h"
 
 #include <arpa/inet.h>
@@ -10,20 +11,13 @@
 bool address_parse_listen(const char *text, struct catalog_listen *listen)
 {
 	bool v6 = text[0] == '[';
-	const char *begin = text + v6, *end = v6 ? strchr(begin, ']') : begin + strcspn(begin, ":");
-	uint64_t port = REDDN_WIRE_PORT;
+	uint16_t port = REDDN_WIRE_PORT;
 	uint8_t binary[16];
 
-	if (!end || (size_t)(end - begin) >= sizeof(listen->address))
+	if (!host_split(text, strlen(text), listen->address, sizeof(listen->address), &port) ||
+		inet_pton(v6 ? AF_INET6 : AF_INET, listen->address, binary) != 1)
 		return false;
-	memcpy(listen->address, begin, (size_t)(end - begin));
-	listen->address[end - begin] = '\0';
-	if (inet_pton(v6 ? AF_INET6 : AF_INET, listen->address, binary) != 1)
-		return false;
-	end += v6;
-	if (*end && (*end != ':' || number_parse_decimal(end + 1, 1, UINT16_MAX, &port) < 0))
-		return false;
-	listen->port = (uint16_t)port;
+	listen->port = port;
 	return true;
 }
 

@@ -33,9 +33,9 @@ json() # EXPRESSION: true of the object o on standard input
 
 expect "help" 0 "usage: reddn-table" "$REDDN_TABLE" --help
 expect "no command" 2 "usage: reddn-table" "$REDDN_TABLE"
-expect "an unknown command" 2 'unknown command "lod"' "$REDDN_TABLE" lod
+expect "an unknown command" 2 'there is no command "lod"; did you mean "load"?' "$REDDN_TABLE" lod
 expect "an option of another command" 2 "dump takes no option -c" "$REDDN_TABLE" dump -c 1 "$table"
-expect "no number" 2 '"1x" is not a number' "$REDDN_TABLE" create -c 1x "$table"
+expect "no number" 2 '"1x" is no value for option -c' "$REDDN_TABLE" create -c 1x "$table"
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"
 expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2K -v 100 -k 50 "$table"
 expect "it exists" 2 "table: exists" "$REDDN_TABLE" create "$table"

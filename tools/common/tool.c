@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/tool.h"
 
-#include "util/number.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -46,26 +45,4 @@ bool tool_bytes(const char *s, uint8_t *out, size_t len)
 		out[i / 2] = (uint8_t)(hi << 4 | lo);
 	}
 	return true;
-}
-
-char *tool_split_address(char *text, uint16_t *port)
-{
-	char *colon = strchr(text, ':'), *bracket = *text == '[' ? strchr(text, ']') : NULL;
-	uint64_t v;
-
-	if (*text == '[' && (!bracket || (bracket[1] && bracket[1] != ':')))
-		return NULL;
-	if (bracket)
-		colon = bracket[1] ? bracket + 1 : NULL;
-	else if (colon && strchr(colon + 1, ':'))
-		colon = NULL;
-	if (colon && number_parse_decimal(colon + 1, 1, UINT16_MAX, &v))
-		return NULL;
-	if (colon) {
-		*port = (uint16_t)v;
-		*colon = '\0';
-	}
-	if (bracket)
-		*bracket = '\0';
-	return text + (bracket != NULL);
 }

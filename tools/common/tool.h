@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tool.h - error messages, and byte arguments and addresses of the command-line tools.
+ * tool.h - error messages and byte arguments of the command-line tools.
  */
 #ifndef TOOLS_COMMON_TOOL_H
 #define TOOLS_COMMON_TOOL_H
@@ -21,11 +21,5 @@ int tool_flush(void);
 /** Parse text, or "hex:" and hexadecimal digits, padded with zeroes to @len bytes. False: longer than @len,
  * or no hexadecimal digits. */
 bool tool_bytes(const char *s, uint8_t *out, size_t len);
-
-/**
- * Splits HOST, HOST:PORT or [ADDRESS]:PORT in place. *@port stays as it is if @text has none, as an IPv6
- * address without brackets. NULL: the port is no number from 1 to 65535, or a bracket is missing.
- */
-char *tool_split_address(char *text, uint16_t *port);
 
 #endif

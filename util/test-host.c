@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/common/tool.h"
+#include "util/host.h"
 
 #include "util/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -28,10 +27,10 @@ static void test_addresses(void **state)
 	(void)state;
 	for (unsigned i = 0; i < COUNT(cases); i++) {
 		uint16_t port = 7;
-		char text[40];
+		char host[40];
 
-		snprintf(text, sizeof(text), "%s", cases[i].text);
-		assert_string_equal(tool_split_address(text, &port), cases[i].host);
+		assert_true(host_split(cases[i].text, strlen(cases[i].text), host, sizeof(host), &port));
+		assert_string_equal(host, cases[i].host);
 		assert_int_equal(port, cases[i].port);
 	}
 }
@@ -39,15 +38,14 @@ static void test_addresses(void **state)
 static void test_no_addresses(void **state)
 {
 	static const char *const wrong[] = {"a:", "a:0", "a:65536", "a:x", "a:1 ", "a:-1", "[::1",
-		"[::1]:", "[::1]x", "[::1]7", "[::1]:0"};
+		"[::1]:", "[::1]x", "[::1]7", "[::1]:0", "", ":1", "[]:1", "[", "longer"};
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT(wrong); i++) {
 		uint16_t port = 7;
-		char text[40];
+		char host[6];
 
-		snprintf(text, sizeof(text), "%s", wrong[i]);
-		assert_null(tool_split_address(text, &port));
+		assert_false(host_split(wrong[i], strlen(wrong[i]), host, sizeof(host), &port));
 		assert_int_equal(port, 7);
 	}
 }

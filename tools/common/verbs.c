@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/common/verbs.h"
+
+#include "tools/common/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LETTERS_MAX = 64 };
+
+static int show(const char *text)
+{
+	fputs(text, stdout);
+	return tool_flush();
+}
+
+static int show_usage(const struct verbs *v)
+{
+	fputs(v->usage, stderr);
+	return 2;
+}
+
+/* The verb @first. NULL: there is none, and *@status is set */
+static const struct verb *find(const struct verbs *v, const char *first, int *status)
+{
+	const struct verb *verb = NULL;
+
+	*status = 2;
+	if (!first)
+		show_usage(v);
+	else if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+		*status = show(v->usage);
+	else if (v->version && (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0))
+		*status = show(v->version);
+	else
+		verb = subcommands_find(&(struct subcommands){v->tool, v->table, v->n, v->size}, first);
+	return verb;
+}
+
+/* -1, or the exit status */
+static int set(const struct verbs *v, const struct verb *verb, void *arguments, int letter)
+{
+	if (letter == 'h')
+		return show(v->usage);
+	if (letter == '?')
+		return 2;
+	if (!strchr(verb->options, letter))
+		return tool_complain("%s takes no option -%c", verb->is.name, letter);
+	if (!v->set(arguments, letter, optarg))
+		return tool_complain("\"%s\" is no value for option -%c, or out of range; see %s --help",
+			optarg, letter, v->tool);
+	return -1;
+}
+
+const void *verbs_parse(
+	const struct verbs *v, int argc, char **argv, void *arguments, char ***args, int *status)
+{
+	const struct verb *verb = find(v, argc > 1 ? argv[1] : NULL, status);
+	char letters[LETTERS_MAX];
+	int letter, r = -1, n;
+
+	if (!verb)
+		return NULL;
+	snprintf(letters, sizeof(letters), "%sh", v->letters);
+	while (r < 0 && (letter = getopt_long(argc - 1, argv + 1, letters, v->options, NULL)) != -1)
+		r = set(v, verb, arguments, letter);
+	n = argc - 1 - optind;
+	if (r < 0 && (n < verb->min_args || n > verb->max_args))
+		r = show_usage(v);
+	*status = r;
+	*args = argv + 1 + optind;
+	return r < 0 ? verb : NULL;
+}
