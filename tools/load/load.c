@@ -20,7 +20,6 @@
  * answers. */
 enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200 };
 
-/* A server that does not answer for so long has failed. */
 /* A run without an answer for so long fails, unless one request may take longer */
 static const uint64_t SILENCE_MS = 10000;
 
@@ -272,14 +271,14 @@ static int drive(struct load *b)
 			break;
 		if (any) {
 			empty = 0;
-		} else if (b->opt->rate || ++empty == EMPTY_ROUNDS) {
+		} else if (b->answered == b->asked) {
+			/* The rate allows no request yet. */
+			usleep(PAUSE_US);
+		} else if (++empty == EMPTY_ROUNDS) {
 			if (now > b->last_answer && (now - b->last_answer) / 1000000 > silence_ms)
 				return tool_complain("no answer for %" PRIu64 " seconds", silence_ms / 1000);
 			empty = 0;
-			if (b->opt->rate)
-				usleep(PAUSE_US);
-			else
-				sched_yield();
+			sched_yield();
 		}
 	}
 	return 0;
