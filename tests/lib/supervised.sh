@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# supervised.sh - sourced after lib.sh by tests whose daemon runs below reddnd-run: $run is the process of background() that runs it,
-# and $work/run.log its output.
+# supervised.sh - sourced after reddnd.sh by tests whose daemon runs below reddnd-run: $run is the process of background() that runs
+# it, and $work/run.log its output.
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+
+start_supervised() # [PROGRAM...]: instead of the daemon with $work/reddnd.conf
+{
+	(($#)) || set -- "$REDDND" --config "$work/reddnd.conf"
+	background run.log "$REDDND_RUN" "$@"
+	run=$child
+}
+
+serve_supervised()
+{
+	start_supervised
+	server_ready "$run" reddnd run.log reddnd_listens
+}
 
 daemon() # prints its process id; waits until there is one, because the one before may just have died
 {

@@ -8,7 +8,6 @@
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
@@ -31,9 +30,7 @@ END
 cp "$work/right.conf" "$work/reddnd.conf"
 
 start_nic
-background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
-run=$child
-server_ready "$run" reddnd run.log reddnd_listens
+serve_supervised
 
 cp "$work/key" "$work/client.key"
 answers()

@@ -10,7 +10,6 @@ needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 # how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.

@@ -8,7 +8,6 @@
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 : "${LEDGER_AUDIT:?set LEDGER_AUDIT to the path of the test program}"
 # how many calls apart the daemon is killed; 1 is every call
 step=${TEST_STEP:-37}
@@ -39,8 +38,7 @@ run_daemon()
 {
 	until_true same_objects || fail "objects of an earlier daemon are left" "$work/run.log"
 	rm -f "$work/began"
-	background run.log "$REDDND_RUN" "$work/life"
-	run=$child
+	start_supervised "$work/life"
 }
 
 audit() # WHAT: what the one after the daemon that died found

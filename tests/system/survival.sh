@@ -8,7 +8,6 @@ needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${GAP_CLIENTS:?set GAP_CLIENTS to the path of the test client}"
@@ -35,9 +34,7 @@ offloads = (
 END
 
 start_nic
-background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
-run=$child
-server_ready "$run" reddnd run.log reddnd_listens
+serve_supervised
 
 answers()
 {

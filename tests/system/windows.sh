@@ -8,7 +8,6 @@
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 here=$(dirname "$(realpath "$0")")
 table=$memory/table
 
@@ -30,9 +29,7 @@ offloads = ( { name = "users"; program = "hash-get"; region = "t"; },
 END
 
 start_nic
-background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
-run=$child
-server_ready "$run" reddnd run.log reddnd_listens
+serve_supervised
 
 windows() # prints their keys
 {
