@@ -2,6 +2,7 @@
 /* A catalog in a file, made again when nothing of what it was read from is there any more. */
 #include "reddnd/catalog/kept.h"
 #include "reddnd/catalog/test-conf.h"
+#include "tests/lib/libconfig-leaks.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -16,13 +17,6 @@
 #include <sys/stat.h>
 
 #include <cmocka.h>
-
-/* The lexer of libconfig never frees a string that does not end, or that precedes a syntax error. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libconfig_yylex\nleak:strbuf_append\n";
-}
 
 #define KEY "0123456789abcdef"
 

@@ -2,6 +2,7 @@
 /* Fuzz target: configuration files, for the catalog. "@programs@" stands for the directory of programs. */
 #include "reddnd/catalog/catalog.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/lib/libconfig-leaks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,13 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* The lexer of libconfig never frees a string that does not end, or that precedes a syntax error. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libconfig_yylex\nleak:strbuf_append\n";
-}
 
 /* Writes the input to a file in memory. Returns the file's path. */
 static const char *write_file(const char *from, size_t size)
