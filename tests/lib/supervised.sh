@@ -31,3 +31,7 @@ taken_over() # N: so many daemons have gone on with what was left
 {
 	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
 }
+
+# shellcheck disable=SC2034 # used by tests
+# Sweeps go through every step-th point; where several run beside each other, this one takes its part of them
+part=${TEST_PART:-0} parts=${TEST_PARTS:-1}

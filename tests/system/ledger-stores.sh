@@ -113,9 +113,10 @@ until_true ctl status 'd["arena_used"]' || fail "it does not answer" "$work/ctl.
 excess >"$work/others"
 grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger names" "$work/others" "$work/count.err"
 
+over_step=$((step / 6 + 1))
 for when in before after; do
 	points=0
-	for ((n = 1; ; n += step / 6 + 1)); do
+	for ((n = 1 + part * over_step; ; n += parts * over_step)); do
 		arm $when "$n"
 		kill -9 "$(daemon)"
 		take_over "$when store $n of taking over"
@@ -128,7 +129,7 @@ done
 
 for when in before after; do
 	points=0
-	for ((n = 2; ; n += step)); do
+	for ((n = 2 + part * step; ; n += parts * step)); do
 		arm $when "$n"
 		client kept "$when store $n of serving"
 		"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1

@@ -157,9 +157,10 @@ struck() # true if it has died; the fault is forgotten
 
 
 overs=6
+serving_step=$((step / 2 + 1))
 for moment in kill-before kill-after; do
 	points=0
-	for ((n = 1; ; n += step)); do
+	for ((n = 1 + part * step; ; n += parts * step)); do
 		count
 		old=$(daemon)
 		arm $moment "$n"
@@ -198,7 +199,7 @@ scenario() # WHAT: clients come and go, one of them in vain; the configuration i
 
 for moment in kill-before kill-after; do
 	points=0
-	for ((n = 1; ; n += step / 2 + 1)); do
+	for ((n = 1 + part * serving_step; ; n += parts * serving_step)); do
 		count
 		arm $moment "$n"
 		scenario "$moment, call $n of serving"
