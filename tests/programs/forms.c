@@ -108,11 +108,13 @@ static void request(struct run *r, uint8_t *slot)
 
 	if (r->o->depth == 1) {
 		for (unsigned i = 0; i < r->p->nregions; i++)
-			if (memcmp(r->region[i], r->model[i], r->o->region_bytes[i])) {
+			if (memcmp(r->region[i], r->model[i], r->o->region_bytes[i]) ||
+				memcmp(r->executed[i], r->model[i], r->o->region_bytes[i])) {
 				r->enough = true; /* the comparison in the end finds it */
 				return;
 			}
 		fill(r, r->region);
+		fill(r, r->executed);
 		fill(r, r->model);
 		put_all(r, &v->memory, r->model);
 	}

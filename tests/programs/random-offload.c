@@ -107,6 +107,7 @@ void random_offload_make(struct random_offload *r, uint64_t seed, const char *pa
 	r->o.fenced = target->fenced_enables;
 	r->o.swapped = target->swapped_old;
 	ast = interpret_can(r->tree) ? r->tree : NULL;
+	r->o.by_executor = !ast;
 }
 
 void random_offload_free(struct random_offload *r)

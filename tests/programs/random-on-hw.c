@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on
- * the emulated silicon under some seeds each, beside what they mean (interpret.h). Memory, reply and slot
+ * the emulated silicon under some seeds each, and by the CPU, beside what they mean (interpret.h) if that can
+ * tell. Memory, reply and slot
  * must be as the text means, no queue may fail and every request is answered. A run: the requests of one
  * program under one seed. With --runs until there were so many, programs from number FIRST on; with FILE,
  * that program instead.
@@ -31,7 +32,7 @@ static int one(uint64_t seed, char why[400])
 	struct run_counts n = {0};
 	int r = 0;
 
-	random_offload_make(&program, seed, file, &target, false);
+	random_offload_make(&program, seed, file, &target, true);
 	if (program.p) {
 		r = run_offload(&program.o, seed * SEEDS, SEEDS, REQUESTS, &n, why) ? 1 : -1;
 		answered += n.requests;

@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/recycle.h"
+#include "reddnd/executor/executor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -217,17 +218,6 @@ uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG])
 	return n;
 }
 
-static void send_request(struct run *r)
-{
-	uint8_t wire[CHAIN_MAX_ARG];
-
-	*run_answer(r) = (struct run_answer){0};
-	r->o->request(r, r->slots_after + r->c.sent % r->o->depth * RUN_SLOT);
-	if (!r->enough)
-		chain_rig_send(&r->c, wire, run_wire(r, wire), r->inbox + r->c.sent % r->o->depth * RUN_SLOT,
-			RUN_SLOT);
-}
-
 static bool wrong(struct run *r, const char *what)
 {
 	if (!r->why[0])
@@ -246,6 +236,124 @@ static bool same(struct run *r, const uint8_t *is, const uint8_t *should, size_t
 				should[i]);
 			return wrong(r, text);
 		}
+	return true;
+}
+
+/* ---- the same by the CPU ---------------------------------------------------------------------- */
+
+enum { ENDLESS = 1 << 24 }; /* steps of the silicon or of the CPU for one answer */
+
+static void make_executor(struct run *r)
+{
+	struct executor_parts parts = {.slot_size = RUN_SLOT, .data_size = (uint32_t)executor_bytes(r->p)};
+
+	for (unsigned i = 0; i < r->p->nregions; i++) {
+		r->executed[i] = malloc(r->o->region_bytes[i]);
+		assert_non_null(r->executed[i]);
+		memcpy(r->executed[i], r->region[i], r->o->region_bytes[i]);
+		parts.region[i] = (struct executor_region){
+			r->executed[i], r->o->region_bytes[i], r->p->regions[i].writable};
+	}
+	r->message_data = malloc(parts.data_size + 1u);
+	assert_non_null(r->message_data);
+	assert_int_equal(executor_new(&r->executor, r->p, &parts), 0);
+}
+
+static void free_executor(struct run *r)
+{
+	executor_free(r->executor);
+	free(r->message_data);
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		free(r->executed[i]);
+}
+
+/* What the CPU sends becomes what the client should get */
+static void expect_messages(struct run *r, uint8_t *slot)
+{
+	struct run_answer *a = run_answer(r);
+	const struct executor_message *m;
+	unsigned n;
+
+	m = executor_messages(r->executor, &n);
+	for (unsigned i = 0; i < n; i++) {
+		bool sends = m[i].opcode == WQE_OP_SEND || m[i].opcode == WQE_OP_SEND_IMM;
+
+		memcpy(sends ? run_inbox(r) : slot + m[i].slot_at, r->message_data + m[i].from, m[i].len);
+		if (m[i].opcode != WQE_OP_WRITE)
+			*a = (struct run_answer){.sends = sends, .has_imm = true, .imm = m[i].imm};
+	}
+	for (unsigned i = 0; i < r->p->nregions; i++)
+		memcpy(r->model[i], r->executed[i], r->o->region_bytes[i]);
+}
+
+/* The messages of a request, as the client would get them: the last one, and no other, brings it an answer */
+static bool check_messages(struct run *r, uint8_t *slot, uint8_t *inbox)
+{
+	const struct run_answer *a = run_answer(r);
+	const struct executor_message *m;
+	unsigned n, answers = 0;
+
+	m = executor_messages(r->executor, &n);
+	for (unsigned i = 0; i < n; i++) {
+		bool sends = m[i].opcode == WQE_OP_SEND || m[i].opcode == WQE_OP_SEND_IMM;
+
+		memcpy(sends ? inbox : slot + m[i].slot_at, r->message_data + m[i].from, m[i].len);
+		if (m[i].opcode == WQE_OP_WRITE)
+			continue;
+		answers++;
+		if (sends != a->sends || (!sends && m[i].imm != (a->has_imm ? a->imm : (uint32_t)r->c.sent)))
+			return wrong(r, "the CPU answers by another message, or with another immediate");
+	}
+	return (answers == 1 || wrong(r, "the CPU does not answer once")) &&
+	       same(r, inbox, run_inbox(r), RUN_SLOT, "what the CPU sends");
+}
+
+static bool fault(struct run *r, enum executor_result result)
+{
+	const struct executor_fault *f = executor_fault(r->executor);
+	char text[100];
+
+	snprintf(text, sizeof(text), "the CPU: result %u, queue %u, WQEBB %u, syndrome %#x", result, f->queue,
+		f->wqebb, f->syndrome);
+	return wrong(r, text);
+}
+
+/* After .request has made the models what it means; @slot and @inbox are as they were before */
+static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *inbox, uint8_t *after)
+{
+	enum executor_result result;
+
+	executor_begin(r->executor, r->c.sent, wire, r->message_data);
+	result = executor_run(r->executor, ENDLESS);
+	if (result == EXECUTOR_DONE && r->o->by_executor)
+		expect_messages(r, after);
+	else if (r->o->by_executor)
+		r->enough = true;
+	else if (result != EXECUTOR_DONE)
+		return fault(r, result);
+	for (unsigned i = 0; r->enough && i < r->p->nregions; i++)
+		memcpy(r->executed[i], r->model[i], r->o->region_bytes[i]);
+	return r->o->by_executor ||
+	       (check_messages(r, slot, inbox) && same(r, slot, after, RUN_SLOT, "the slot, by the CPU,"));
+}
+
+static bool send_request(struct run *r)
+{
+	uint8_t *after = r->slots_after + r->c.sent % r->o->depth * RUN_SLOT;
+	uint8_t wire[CHAIN_MAX_ARG], slot[RUN_SLOT], inbox[RUN_SLOT];
+
+	memcpy(slot, after, RUN_SLOT);
+	memcpy(inbox, run_inbox(r), RUN_SLOT);
+	*run_answer(r) = (struct run_answer){0};
+	r->o->request(r, after);
+	if (r->enough)
+		return true;
+	run_wire(r, wire);
+	if (!execute(r, wire, slot, inbox, after))
+		return false;
+	if (!r->enough)
+		chain_rig_send(&r->c, wire, r->c.img->arg_len, r->inbox + r->c.sent % r->o->depth * RUN_SLOT,
+			RUN_SLOT);
 	return true;
 }
 
@@ -293,8 +401,6 @@ static void note_busy(struct run *r)
 		r->n.most = n;
 }
 
-enum { ENDLESS = 1 << 24 }; /* steps of the silicon for one answer */
-
 /* Until that many have been answered, and nothing is left to do */
 static bool serve(struct run *r, uint64_t requests)
 {
@@ -306,8 +412,9 @@ static bool serve(struct run *r, uint64_t requests)
 		/* of a chain that answers before it is over, the rest goes on beside the next requests, but
 		 * for depth 1 */
 		if (r->c.sent < requests && r->c.sent - r->answered < r->o->depth &&
-			(r->o->depth > 1 || r->c.completed == r->c.sent) && run_random(r, 2))
-			send_request(r);
+			(r->o->depth > 1 || r->c.completed == r->c.sent) && run_random(r, 2) &&
+			!send_request(r))
+			return false;
 		if (r->enough)
 			requests = r->c.sent;
 		for (uint64_t n = 1 + run_random(r, 12); n-- > 0; polls++)
@@ -341,7 +448,8 @@ static bool serve_seeds(struct run *r, uint64_t seed, unsigned seeds, unsigned r
 			return false;
 	}
 	for (unsigned i = 0; i < r->p->nregions; i++)
-		if (!same(r, r->region[i], r->model[i], r->o->region_bytes[i], r->p->regions[i].name))
+		if (!same(r, r->region[i], r->model[i], r->o->region_bytes[i], r->p->regions[i].name) ||
+			!same(r, r->executed[i], r->model[i], r->o->region_bytes[i], "a region, by the CPU,"))
 			return false;
 	return same(r, r->slots, r->slots_after, (size_t)r->o->depth * RUN_SLOT, "the slots, in the end,");
 }
@@ -434,6 +542,7 @@ struct run *run_begin(
 		chain_rig_recycle(&r->c, slots);
 	chain_rig_first(&r->c, first);
 	make_memory(r);
+	make_executor(r);
 	if (p->loop)
 		chain_rig_loop(&r->c, p->loop, p->loop_ring, &p->loop_info, p->shared_init, p->shared_bytes);
 	hw_set_trace(r->c.rig.dev, count, r);
@@ -444,6 +553,7 @@ struct run *run_begin(
 void run_end(struct run *r)
 {
 	chain_rig_close(&r->c);
+	free_executor(r);
 	for (unsigned i = 0; i < r->p->nregions; i++)
 		free(r->model[i]);
 	free(r->slots_after);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * run.h - runs a program of conf/programs on the emulated silicon, in this process, beside a model of it in
- * plain C: after every reply the client's slot, and in the end every region, must be as in the model.
+ * run.h - runs a program of conf/programs on the emulated silicon, in this process, and by the CPU
+ * (reddnd/executor), beside a model of it in plain C: after every reply the client's slot, and in the end
+ * every region, must be as in the model, of both.
  */
 #ifndef TESTS_PROGRAMS_RUN_H
 #define TESTS_PROGRAMS_RUN_H
@@ -36,6 +37,8 @@ struct run_offload {
 	void (*setup)(struct run *r);
 	/** Sets the arguments of one request, does to the models and to @slot what it means. */
 	void (*request)(struct run *r, uint8_t *slot);
+	bool by_executor; /* .request only sets arguments: it means what the CPU makes of it, and a request
+			     that fails there is the end */
 };
 
 enum { RUN_NOPS = CHAIN_CLASS_SYNC + 1 };
@@ -55,6 +58,9 @@ struct run {
 	const struct run_offload *o;
 	uint8_t *region[CHAIN_MAX_WINDOWS], *model[CHAIN_MAX_WINDOWS];
 	uint8_t *slots, *slots_after;
+	/* Beside the silicon the CPU does the same, on regions of its own (reddnd/executor) */
+	struct executor *executor;
+	uint8_t *executed[CHAIN_MAX_WINDOWS], *message_data;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
 	uint64_t seed, answered, busy, busy_before;
 	/** Of the requests that are not answered yet, what .request may set: what arrives if not a write_imm

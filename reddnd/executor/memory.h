@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * memory.h - the memory that an executor reaches: spaces, each with a key and addresses of its own, as
+ * windows of a NIC have. Copies and atomics on it. Private to the executor.
+ */
+#ifndef EXECUTOR_MEMORY_H
+#define EXECUTOR_MEMORY_H
+
+#include "reddnd/chain/ir/image.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+	MEMORY_OWN,  /* WQEs and scratch of the chain */
+	MEMORY_SLOT, /* of the client: nothing is there */
+	MEMORY_REGIONS,
+	MEMORY_SPACES = MEMORY_REGIONS + CHAIN_MAX_WINDOWS,
+};
+
+struct memory_space {
+	uint8_t *mem;
+	uint64_t size;
+	bool writable;
+};
+
+struct memory {
+	struct memory_space space[MEMORY_SPACES];
+};
+
+/** Far apart, and multiples of 2^56: an offset of up to 7 bytes that is patched into an address stays in its
+ * space, or is beyond the end of it. */
+static inline uint64_t memory_address(unsigned space)
+{
+	return (uint64_t)(space + 1) << 56;
+}
+
+static inline uint32_t memory_key(unsigned space)
+{
+	return 0xc0de0000u + space;
+}
+
+/** True if @key is that of @space, and [@addr, @addr + @len) is in it. */
+bool memory_has(const struct memory *m, unsigned space, uint32_t key, uint64_t addr, uint64_t len);
+/** Where that is, in whatever space has the key; NULL: nowhere, or not to be written. */
+uint8_t *memory_at(const struct memory *m, uint32_t key, uint64_t addr, uint64_t len, bool writes);
+
+/** As memmove(), but aligned words are read as one, and written as one if they are aligned there too. */
+void memory_copy(uint8_t *to, const uint8_t *from, size_t len);
+
+/* Atomics of 8 bytes at an aligned place; they return the old value */
+uint64_t memory_swap(
+	uint8_t *target, uint64_t swap, uint64_t compare, uint64_t swap_mask, uint64_t compare_mask);
+/** Adds fields of a word each by itself: a bit of @boundary ends a field. */
+uint64_t memory_add(uint8_t *target, uint64_t add, uint64_t boundary);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What happens where a program leaves what it may use. The proofs refuse such programs, so these are images
+ * that were changed after them. What programs mean is tested in tests/programs.
+ */
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
+#include "reddnd/executor/executor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { REGION = 64, SLOT = 128, DATA = 64 };
+
+static const char text[] = "program copy\n"
+			   "region data, log writable\n"
+			   "arg at : offset(1) in data\n"
+			   "var word : le64\n"
+			   "read data @ at as le64 -> word\n"
+			   "add log @ 8 as le64 by 1\n"
+			   "write_imm word -> slot @ 0\n";
+
+static const char endless[] = "program waits\n"
+			      "endless\n"
+			      "region data\n"
+			      "arg at : be56\n"
+			      "var word : le64 = 1\n"
+			      "var cur : be56\n"
+			      "mov at -> cur\n"
+			      "while word != 0 {\n"
+			      "  read data @ cur as le64 -> word\n"
+			      "}\n"
+			      "write_imm word -> slot @ 0\n";
+
+struct rig {
+	struct program *p;
+	struct executor *x;
+	_Alignas(8) uint8_t data[REGION], log[REGION], messages[DATA];
+};
+
+static void compile(struct rig *r, const char *program)
+{
+	const struct program_source src = {.name = "test", .text = program, .len = strlen(program)};
+	const struct program_target target = {.masked_atomics = true};
+	char *messages = NULL;
+
+	*r = (struct rig){0};
+	if (program_compile(&src, NULL, 0, &target, &r->p, &messages))
+		fail_msg("%s", messages);
+}
+
+static void begin(struct rig *r)
+{
+	const struct executor_parts parts = {
+		.region = {{r->data, REGION, false}, {r->log, REGION, true}},
+		.slot_size = SLOT,
+		.data_size = DATA,
+	};
+
+	assert_int_equal(executor_new(&r->x, r->p, &parts), 0);
+}
+
+static void end(struct rig *r)
+{
+	executor_free(r->x);
+	program_free(r->p);
+}
+
+static enum executor_result ask(struct rig *r, uint64_t number, uint64_t at)
+{
+	uint8_t request[CHAIN_MAX_ARG] = {0};
+	uint32_t len = r->p->image->arg_len;
+
+	for (unsigned i = 0; i < len && i < 8; i++)
+		request[len - 1 - i] = (uint8_t)(at >> 8 * i);
+	executor_begin(r->x, number, request, r->messages);
+	return executor_run(r->x, 10000);
+}
+
+/* The first WQE with that opcode in the image, in any queue */
+static uint8_t *find(struct rig *r, uint8_t opcode, unsigned *queue)
+{
+	for (unsigned q = 0; q < r->p->image->nqueues; q++) {
+		struct chain_queue *c = &r->p->image->queue[q];
+
+		for (unsigned w = 0; w < c->wqebbs; w++)
+			if (c->starts[w] && c->wqes[w * WQE_BB + WQE_OPCODE] == opcode) {
+				*queue = q;
+				return c->wqes + (size_t)w * WQE_BB;
+			}
+	}
+	fail_msg("no WQE with opcode %#x", opcode);
+	return NULL;
+}
+
+static void fails_with(struct rig *r, unsigned queue, uint8_t syndrome)
+{
+	begin(r);
+	assert_int_equal(ask(r, 0, 0), EXECUTOR_FAULT);
+	assert_int_equal(executor_fault(r->x)->queue, queue);
+	assert_int_equal(executor_fault(r->x)->syndrome, syndrome);
+	end(r);
+}
+
+static void answers(void **state)
+{
+	const struct executor_message *m;
+	struct rig r;
+	unsigned n;
+
+	(void)state;
+	compile(&r, text);
+	r.data[16] = 42;
+	begin(&r);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(ask(&r, 0x100000000 + 7 + i, 16), EXECUTOR_DONE);
+		m = executor_messages(r.x, &n);
+		assert_int_equal(n, 1);
+		assert_int_equal(m->opcode, WQE_OP_WRITE_IMM);
+		assert_int_equal(m->slot_at, 0);
+		assert_int_equal(m->imm, 7 + i);
+		assert_int_equal(m->len, 8);
+		assert_int_equal(r.messages[m->from], 42);
+		assert_int_equal(r.log[8], 1 + i);
+		assert_true(executor_wqes(r.x) >= 4);
+	}
+	end(&r);
+}
+
+/* An offset from a client that leads out of the region: a NIC would report it as well */
+static void stays_in_regions(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	begin(&r);
+	assert_int_equal(ask(&r, 0, REGION - 8), EXECUTOR_DONE);
+	assert_int_equal(ask(&r, 0, REGION - 7), EXECUTOR_FAULT);
+	assert_int_equal(executor_fault(r.x)->syndrome, CQE_SYND_REMOTE_ACCESS);
+	/* the next request is none the worse for it */
+	assert_int_equal(ask(&r, 0, 0), EXECUTOR_DONE);
+	end(&r);
+}
+
+static void stays_in_the_slot(void **state)
+{
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	for (unsigned i = 0; i < r.p->image->nrelocs; i++)
+		if (r.p->image->relocs[i].sym == CHAIN_SYM_SLOT)
+			r.p->image->relocs[i].addend = SLOT - 7;
+	find(&r, WQE_OP_WRITE_IMM, &queue);
+	fails_with(&r, queue, CQE_SYND_REMOTE_ACCESS);
+}
+
+static void writes_nothing_that_is_not_writable(void **state)
+{
+	const struct executor_parts parts = {.slot_size = SLOT, .data_size = DATA};
+	struct executor_parts both = parts;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	both.region[0] = (struct executor_region){r.data, REGION, false};
+	both.region[1] = (struct executor_region){r.log, REGION, false};
+	assert_int_equal(executor_new(&r.x, r.p, &both), 0);
+	assert_int_equal(ask(&r, 0, 0), EXECUTOR_FAULT);
+	assert_int_equal(executor_fault(r.x)->syndrome, CQE_SYND_REMOTE_ACCESS);
+	assert_int_equal(r.log[8], 0);
+	end(&r);
+}
+
+static void aligns_atomics(void **state)
+{
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	find(&r, WQE_OP_FETCH_ADD, &queue);
+	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
+		struct chain_reloc *rel = &r.p->image->relocs[i];
+
+		if (rel->kind == CHAIN_REL_ADDR64 && rel->sym == CHAIN_SYM_REGION && rel->index == 1)
+			rel->addend += 1;
+	}
+	fails_with(&r, queue, CQE_SYND_REMOTE_INVAL);
+}
+
+static void knows_its_opcodes(void **state)
+{
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	find(&r, WQE_OP_FETCH_ADD, &queue)[WQE_OPCODE] = WQE_OP_UMR;
+	fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
+}
+
+static void sends_from_the_reply_queue_only(void **state)
+{
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	find(&r, WQE_OP_READ, &queue)[WQE_OPCODE] = WQE_OP_SEND;
+	fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
+}
+
+/* What waits for ever on a NIC */
+static void notices_that_nothing_runs(void **state)
+{
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	find(&r, WQE_OP_SEND_EN, &queue)[WQE_OPCODE] = WQE_OP_NOP;
+	fails_with(&r, 0, 0);
+}
+
+static void has_room_for_messages(void **state)
+{
+	struct executor_parts parts = {.slot_size = SLOT, .data_size = 7};
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	assert_int_equal(executor_bytes(r.p), 8);
+	parts.region[0] = (struct executor_region){r.data, REGION, false};
+	parts.region[1] = (struct executor_region){r.log, REGION, true};
+	assert_int_equal(executor_new(&r.x, r.p, &parts), 0);
+	assert_int_equal(ask(&r, 0, 0), EXECUTOR_FAULT);
+	assert_int_equal(executor_fault(r.x)->syndrome, CQE_SYND_LOCAL_LENGTH);
+	end(&r);
+}
+
+static void pauses(void **state)
+{
+	struct rig r;
+	uint64_t seen = 0;
+
+	(void)state;
+	compile(&r, endless);
+	r.data[0] = 1;
+	begin(&r);
+	assert_int_equal(ask(&r, 0, 0), EXECUTOR_MORE);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(executor_run(r.x, 10000), EXECUTOR_MORE);
+		assert_true(executor_iterations(r.x) > seen);
+		seen = executor_iterations(r.x);
+		assert_int_equal(executor_wqes(r.x), 10000 * (i + 2));
+	}
+	r.data[0] = 0;
+	assert_int_equal(executor_run(r.x, 10000), EXECUTOR_DONE);
+	/* the loop begins anew with each request */
+	r.data[8] = 1;
+	assert_int_equal(ask(&r, 1, 8), EXECUTOR_MORE);
+	assert_int_equal(ask(&r, 2, 0), EXECUTOR_DONE);
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers),
+		cmocka_unit_test(stays_in_regions),
+		cmocka_unit_test(stays_in_the_slot),
+		cmocka_unit_test(writes_nothing_that_is_not_writable),
+		cmocka_unit_test(aligns_atomics),
+		cmocka_unit_test(knows_its_opcodes),
+		cmocka_unit_test(sends_from_the_reply_queue_only),
+		cmocka_unit_test(notices_that_nothing_runs),
+		cmocka_unit_test(has_room_for_messages),
+		cmocka_unit_test(pauses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
