@@ -312,10 +312,11 @@ static void outside_the_window(void **state)
 	char why[400];
 
 	(void)state;
-	for (unsigned par = 0; par < 2; par++)
+	for (unsigned form = 0; form < 4; form++)
 		for (uint64_t seed = 0; seed < 20; seed++) {
 			assert_false(trial(&(struct trial){.seed = seed,
-						   .parallel = par,
+						   .parallel = form & 1,
+						   .recycled = form & 2 ? 8 : 0,
 						   .depth = 2,
 						   .offset_len = 3,
 						   .requests = 20,

@@ -7,19 +7,28 @@
 
 enum {
 	WRITTEN = 1, /* so far in the run */
-	DEFINED = 2, /* and for certain */
-	NEEDED = 4,  /* as it was before the instance */
-	PATCHED = 8, /* something of the chain, or the request, writes it at some time */
+	NEEDED = 2,  /* as it was before the instance */
+	PATCHED = 4, /* something of the chain, or the request, writes it at some time */
 	SPACES = CHAIN_MAX_QUEUES + 1,
 	SCRATCH = CHAIN_MAX_QUEUES,
-	REMOTE = CHAIN_MAX_SGE
+	REMOTE = CHAIN_MAX_SGE,
+	STEP_WORDS = CHAIN_MAX_STEPS / 64,
+};
+
+struct byte {
+	uint8_t marks;
+	bool defined; /* for certain, if step `by` has succeeded */
+	uint16_t by;
 };
 
 /* Every byte of an instance: the WQEs by queue, then scratch */
 struct bytes {
 	const struct layout *l;
-	uint8_t *of[SPACES];
+	struct byte *of[SPACES];
 	uint32_t size[SPACES];
+	uint16_t last[CHAIN_MAX_QUEUES];             /* step of each queue that was executed last */
+	uint16_t enabler[CHAIN_MAX_STEPS];           /* SEND_EN that lets a step be executed */
+	uint64_t after[CHAIN_MAX_STEPS][STEP_WORDS]; /* the steps that have succeeded if it is executed */
 };
 
 static void mark(struct bytes *b, const struct layout_range *r, uint8_t what)
@@ -29,8 +38,39 @@ static void mark(struct bytes *b, const struct layout_range *r, uint8_t what)
 	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
 		return;
 	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++)
-		if (what != NEEDED || !(b->of[space][i] & DEFINED))
-			b->of[space][i] |= what;
+		b->of[space][i].marks |= what;
+}
+
+static bool comes_after(const struct bytes *b, unsigned step, unsigned other)
+{
+	return b->after[step][other / 64] >> other % 64 & 1;
+}
+
+static void need(struct bytes *b, const struct layout_range *r, unsigned step)
+{
+	unsigned space = r->sym == CHAIN_SYM_SCRATCH ? SCRATCH : r->index;
+
+	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
+		return;
+	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++) {
+		struct byte *byte = &b->of[space][i];
+
+		if (!byte->defined || !comes_after(b, step, byte->by))
+			byte->marks |= NEEDED;
+	}
+}
+
+static void define(struct bytes *b, const struct layout_range *r, unsigned step)
+{
+	unsigned space = r->sym == CHAIN_SYM_SCRATCH ? SCRATCH : r->index;
+
+	mark(b, r, WRITTEN);
+	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
+		return;
+	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++) {
+		b->of[space][i].defined = true;
+		b->of[space][i].by = (uint16_t)step;
+	}
 }
 
 static struct layout_range place(const struct bytes *b, const struct chain_place *p, uint32_t len)
@@ -48,7 +88,8 @@ static bool is_patched(const struct bytes *b, unsigned step, enum chain_field fi
 	int at = chain_field_at(st->verb, field, sge, &size);
 
 	for (unsigned i = 0; at >= 0 && i < size; i++)
-		if (b->of[st->queue][(size_t)b->l->step[step].at * CHAIN_WQEBB + (unsigned)at + i] & PATCHED)
+		if (b->of[st->queue][(size_t)b->l->step[step].at * CHAIN_WQEBB + (unsigned)at + i].marks &
+			PATCHED)
 			return true;
 	return false;
 }
@@ -92,8 +133,8 @@ static void mark_patched(struct bytes *b)
 	}
 }
 
-static void touch(struct bytes *b, const struct chain_place *p, uint32_t len, bool write, bool atomic,
-	bool sure, bool wanders)
+static void touch(struct bytes *b, unsigned step, const struct chain_place *p, uint32_t len, bool write,
+	bool atomic, bool sure, bool wanders)
 {
 	struct layout_range r = place(b, p, len);
 
@@ -103,9 +144,37 @@ static void touch(struct bytes *b, const struct chain_place *p, uint32_t len, bo
 		sure = false;
 	}
 	if (!write || atomic)
-		mark(b, &r, NEEDED);
-	if (write)
-		mark(b, &r, sure && !atomic && !wanders ? WRITTEN | DEFINED : WRITTEN);
+		need(b, &r, step);
+	if (write && sure && !atomic && !wanders)
+		define(b, &r, step);
+	else if (write)
+		mark(b, &r, WRITTEN);
+}
+
+static void succeeds(struct bytes *b, unsigned step, unsigned before)
+{
+	for (unsigned i = 0; i < STEP_WORDS; i++)
+		b->after[step][i] |= b->after[before][i];
+	b->after[step][before / 64] |= 1ull << before % 64;
+}
+
+/* A queue stops at a step that fails, so that nothing behind it is executed, and nothing that a SEND_EN there
+ * would enable. A WAIT goes on, because it counts CQEs in error, too. */
+static void note_order(struct bytes *b, unsigned s)
+{
+	const struct layout *l = b->l;
+	const struct chain_step *st = &l->d->steps[s];
+
+	if (b->last[st->queue] != LAYOUT_NONE)
+		succeeds(b, s, b->last[st->queue]);
+	if (b->enabler[s] != LAYOUT_NONE)
+		succeeds(b, s, b->enabler[s]);
+	b->last[st->queue] = (uint16_t)s;
+	for (unsigned t = 0; st->verb == CHAIN_SEND_EN && t < l->d->nsteps; t++)
+		if (l->d->steps[t].queue == st->target && b->enabler[t] == LAYOUT_NONE &&
+			(uint32_t)l->step[t].at + l->step[t].wqebbs > l->head[st->target] &&
+			(uint32_t)l->step[t].at + l->step[t].wqebbs <= l->step[s].enables)
+			b->enabler[t] = (uint16_t)s;
 }
 
 static void execute(struct bytes *b, unsigned s)
@@ -120,15 +189,16 @@ static void execute(struct bytes *b, unsigned s)
 
 	wqe.offset = (uint64_t)l->step[s].at * CHAIN_WQEBB;
 	wqe.len = (uint32_t)l->step[s].wqebbs * CHAIN_WQEBB;
-	mark(b, &wqe, NEEDED);
+	note_order(b, s);
+	need(b, &wqe, s);
 	/* What is read before what is written: of a step's own places either may come first */
 	if (v->remote && (st->verb == CHAIN_READ || v->atomic_bytes))
-		touch(b, &st->remote, layout_step_bytes(l, s), v->atomic_bytes, v->atomic_bytes, sure,
+		touch(b, s, &st->remote, layout_step_bytes(l, s), v->atomic_bytes, v->atomic_bytes, sure,
 			wanders);
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
-		touch(b, &st->local[i], st->local[i].len, v->scatters, false, sure, moves(b, s, i));
+		touch(b, s, &st->local[i], st->local[i].len, v->scatters, false, sure, moves(b, s, i));
 	if (v->remote && st->verb != CHAIN_READ && !v->atomic_bytes)
-		touch(b, &st->remote, layout_step_bytes(l, s), true, false, sure, wanders);
+		touch(b, s, &st->remote, layout_step_bytes(l, s), true, false, sure, wanders);
 }
 
 /* One run of the instance: layout_check_flow() has found that there is one */
@@ -184,7 +254,7 @@ static int note(const struct bytes *b, unsigned space, struct chain_image *img)
 	int r = 0;
 
 	for (uint32_t i = 0, end; i < b->size[space] && !r; i = end) {
-		for (end = i; end < b->size[space] && (b->of[space][end] & both) == both;)
+		for (end = i; end < b->size[space] && (b->of[space][end].marks & both) == both;)
 			end++;
 		if (end > i)
 			r = add(img, space, i, end - i);
@@ -194,30 +264,39 @@ static int note(const struct bytes *b, unsigned space, struct chain_image *img)
 	return r;
 }
 
+static void free_bytes(struct bytes **b)
+{
+	for (unsigned s = 0; *b && s < SPACES; s++)
+		free((*b)->of[s]);
+	free(*b);
+}
+
 int layout_note_restores(const struct layout *l, struct chain_image *img)
 {
-	struct bytes b = {.l = l};
-	bool all = true;
+	__attribute__((cleanup(free_bytes))) struct bytes *b = calloc(1, sizeof(*b));
 	int r = 0;
 
+	if (!b)
+		return -ENOMEM;
+	b->l = l;
+	memset(b->last, 0xff, sizeof(b->last));
+	memset(b->enabler, 0xff, sizeof(b->enabler));
+
 	for (unsigned s = 0; s < SPACES; s++) {
-		b.size[s] = s == SCRATCH ? l->scratch_size : l->wqebbs[s] * CHAIN_WQEBB;
-		b.of[s] = calloc(1, b.size[s] + 1);
-		all = all && b.of[s];
+		b->size[s] = s == SCRATCH ? l->scratch_size : l->wqebbs[s] * CHAIN_WQEBB;
+		b->of[s] = calloc(b->size[s] + 1, sizeof(*b->of[s]));
+		if (!b->of[s])
+			return -ENOMEM;
 	}
 	/* A request may be shorter than it should be: no byte of it is certain */
-	for (unsigned a = 0; all && a < l->d->nargs; a++) {
-		struct layout_range arg = place(&b, &l->d->args[a], l->d->args[a].len);
+	for (unsigned a = 0; a < l->d->nargs; a++) {
+		struct layout_range arg = place(b, &l->d->args[a], l->d->args[a].len);
 
-		mark(&b, &arg, WRITTEN);
+		mark(b, &arg, WRITTEN);
 	}
-	if (all) {
-		mark_patched(&b);
-		run(&b);
-	}
-	for (unsigned s = 0; all && s < SPACES && !r; s++)
-		r = note(&b, s, img);
-	for (unsigned s = 0; s < SPACES; s++)
-		free(b.of[s]);
-	return all ? r : -ENOMEM;
+	mark_patched(b);
+	run(b);
+	for (unsigned s = 0; s < SPACES && !r; s++)
+		r = note(b, s, img);
+	return r;
 }

@@ -3,9 +3,10 @@
  * restore.h - finds the bytes of an instance that must be restored before it can serve another request.
  *
  * Private to the builder. A byte must be put back if the instance writes it, and if anything of the instance
- * reads or fetches it without a step that always runs having written it before. So bytes that a READ fills in
- * each time need no restoring, nor does an opcode that is copied from a lane each time; the lane does. The
- * places of a request are restored: a request that is too short leaves the last of them as they are.
+ * reads or fetches it without a step having written it before that always runs, and without whose success it
+ * would not come to that. So bytes that a READ fills in each time need no restoring, nor does an opcode that
+ * is copied from a lane each time, if the queue of the READ enables what has it; the lane does. The places of
+ * a request are restored: a request that is too short leaves the last of them as they are.
  */
 #ifndef CHAIN_IR_RESTORE_H
 #define CHAIN_IR_RESTORE_H
