@@ -25,6 +25,7 @@ listen = "$address:$port";
 control = "$work/control";
 programs = "$programs";
 arena = "64M";
+connect_timeout = "300s";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
