@@ -210,6 +210,7 @@ static int restore_unrolled(struct session *s)
 	s->progress.done = l->done;
 	s->progress.posted = l->done + ahead;
 	s->progress.armed = s->progress.posted + 1 > slots ? s->progress.posted + 1 : slots;
+	s->progress.again = s->progress.armed + slots;
 	s->counters.read = l->read <= l->done && l->done - l->read <= slots ? l->read : l->done;
 	s->resuming = true;
 	return 0;

@@ -206,6 +206,14 @@ void session_charge_rest(struct session *s)
 	}
 }
 
+static void arm(struct session *s, uint64_t n)
+{
+	if (n < s->progress.again)
+		chain_arm(s->offload->img, &s->queues.env, n);
+	else
+		chain_arm_again(s->offload->img, &s->queues.env, n);
+}
+
 int session_rearm(struct session *s, struct verdict *v)
 {
 	const struct chain_image *img = s->offload->img;
@@ -222,7 +230,7 @@ int session_rearm(struct session *s, struct verdict *v)
 				finished, cqe.length, img->arg_len);
 			return 1;
 		}
-		chain_arm(img, &s->queues.env, s->progress.armed++);
+		arm(s, s->progress.armed++);
 	}
 	return 0;
 }

@@ -223,6 +223,7 @@ int session_queues_arm(struct session *s)
 		chain_format_recv(img, &s->queues.env, slot);
 	while (s->progress.armed < s->queues.layout.slots)
 		chain_arm(img, &s->queues.env, s->progress.armed++);
+	s->progress.again = s->progress.armed;
 	return 0;
 }
 

@@ -65,6 +65,7 @@ struct session_recycler {
 struct session_progress {
 	uint64_t done, armed;
 	uint64_t posted; /* RECVs */
+	uint64_t again;  /* instances from here on find one in their slot that this daemon has armed */
 };
 
 struct session_counters {

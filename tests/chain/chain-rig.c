@@ -317,7 +317,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		if (++c->cqes % c->img->queue[0].cqes)
 			continue;
 		c->completed++;
-		chain_arm(c->img, &c->env, c->armed++);
+		chain_arm_again(c->img, &c->env, c->armed++);
 		post_receives(c);
 	}
 	for (unsigned q = c->recycled ? 0 : 1; q < c->img->nqueues; q++)

@@ -238,19 +238,6 @@ static int allocate(const struct layout *l, struct chain_image **out)
 	return 0;
 }
 
-/* Arming goes through all of them for each request: what is alike in a row is done without a mispredicted
- * branch */
-static int by_kind(const void *a, const void *b)
-{
-	const struct chain_reloc *x = a, *y = b;
-	int keys[][2] = {{x->kind, y->kind}, {x->sym, y->sym}, {x->where, y->where}};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (keys[i][0] != keys[i][1])
-			return keys[i][0] < keys[i][1] ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
 static void emit(struct layout *l, struct chain_image *img)
 {
 	struct emitter e = {.l = l, .img = img};
@@ -275,7 +262,6 @@ static void emit(struct layout *l, struct chain_image *img)
 	}
 	note_patches(l, img);
 	count_work(l, img);
-	qsort(img->relocs, img->nrelocs, sizeof(*img->relocs), by_kind);
 }
 
 static void free_layout(struct layout **l)

@@ -15,8 +15,9 @@
  * the rest. A RECV that is flushed has a CQE as well. But it is flushed because the client's queue pair has
  * failed, and then the head is flushed too, and nothing of the instance runs.
  *
- * Arming = copying the image into the slot and applying the relocations for instance number `seq`
- * (see arm.h); after that, and only after that, its RECV may be posted. The end of instance seq enables the
+ * Arming = copying the image into the slot and applying the relocations for instance number `seq`, or, where
+ * another instance was before, as much of both as has changed (see arm.h); after that, and only after that,
+ * its RECV may be posted. The end of instance seq enables the
  * head of instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most
  * N-1 RECVs are posted at a time.
  */
@@ -101,8 +102,10 @@ struct chain_image {
 	char name[32];
 	unsigned nqueues;
 	struct chain_queue queue[CHAIN_MAX_QUEUES];
+	/* First those that stay in a slot, from again_reloc on those that every instance in it needs, and of
+	 * these from index_reloc on those of INDEX16 */
 	struct chain_reloc *relocs;
-	unsigned nrelocs;
+	unsigned nrelocs, again_reloc, index_reloc;
 	struct chain_recv_sge recv[CHAIN_MAX_RECV_SGE];
 	unsigned nrecv;
 	uint32_t arg_len;      /* bytes of a request: sum of recv lengths */
@@ -112,7 +115,7 @@ struct chain_image {
 	/* The chain replaces that many low bits of addresses in a region: its IOVA must be a multiple of
 	 * 2^bits */
 	uint8_t region_bits[CHAIN_MAX_WINDOWS];
-	struct chain_restore *restores; /* arming puts back everything; this much is enough */
+	struct chain_restore *restores;
 	unsigned nrestores;
 	struct chain_label *labels; /* by queue, then wqebb */
 	unsigned nlabels;

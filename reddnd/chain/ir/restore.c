@@ -271,6 +271,73 @@ static void free_bytes(struct bytes **b)
 	free(*b);
 }
 
+/* ---- relocations -------------------------------------------------------------------------------- */
+
+enum order { STAYS, AGAIN, INDEX };
+
+static bool is_restored(const struct chain_image *img, const struct chain_reloc *reloc)
+{
+	uint32_t end = reloc->offset + (reloc->kind == CHAIN_REL_ADDR64 ? 8 : 4);
+
+	for (unsigned i = 0; i < img->nrestores; i++) {
+		const struct chain_restore *r = &img->restores[i];
+
+		if (r->sym == CHAIN_SYM_QUEUE && r->index == reloc->where && r->offset < end &&
+			reloc->offset < r->offset + r->len)
+			return true;
+	}
+	return false;
+}
+
+static enum order order_of(const struct chain_image *img, const struct chain_reloc *r)
+{
+	switch ((enum chain_reloc_kind)r->kind) {
+	case CHAIN_REL_INDEX16:
+		return INDEX;
+	case CHAIN_REL_ENABLE:
+	case CHAIN_REL_WAIT:
+	case CHAIN_REL_SEQ32:
+		return AGAIN;
+	case CHAIN_REL_ADDR64:
+		if (r->sym == CHAIN_SYM_SLOT) /* the client has another number of slots */
+			return AGAIN;
+		break;
+	case CHAIN_REL_LKEY32:
+	case CHAIN_REL_RKEY32:
+	case CHAIN_REL_QPN24:
+	case CHAIN_REL_QPN32:
+	case CHAIN_REL_CQN32:
+		break;
+	}
+	return is_restored(img, r) ? AGAIN : STAYS;
+}
+
+/* Arming goes through them for each request: what is alike in a row is done without a mispredicted branch */
+static int by_order(const void *a, const void *b, void *img)
+{
+	const struct chain_reloc *x = a, *y = b;
+	int keys[][2] = {{(int)order_of(img, x), (int)order_of(img, y)}, {x->kind, y->kind}, {x->sym, y->sym},
+		{x->where, y->where}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void order_relocs(struct chain_image *img)
+{
+	unsigned i = 0;
+
+	qsort_r(img->relocs, img->nrelocs, sizeof(*img->relocs), by_order, img);
+	while (i < img->nrelocs && order_of(img, &img->relocs[i]) == STAYS)
+		i++;
+	img->again_reloc = i;
+	while (i < img->nrelocs && order_of(img, &img->relocs[i]) == AGAIN)
+		i++;
+	img->index_reloc = i;
+}
+
 int layout_note_restores(const struct layout *l, struct chain_image *img)
 {
 	__attribute__((cleanup(free_bytes))) struct bytes *b = calloc(1, sizeof(*b));
@@ -298,5 +365,7 @@ int layout_note_restores(const struct layout *l, struct chain_image *img)
 	run(b);
 	for (unsigned s = 0; s < SPACES && !r; s++)
 		r = note(b, s, img);
+	if (r == 0)
+		order_relocs(img);
 	return r;
 }

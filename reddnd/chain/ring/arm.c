@@ -32,28 +32,39 @@ uint16_t chain_start_index(const struct chain_image *img)
 struct instance {
 	const struct chain_image *img;
 	const struct chain_env *env;
+	unsigned slot;
+	uint64_t lap;
 	uint64_t seq, slot_addr;
 	struct {
-		uint64_t addr, at; /* IOVA and ring index of its first WQEBB, the latter not reduced */
+		uint64_t addr;     /* IOVA of its first WQEBB */
+		uint64_t at, next; /* ring index of that, and of the one of the next instance, not reduced */
+		uint8_t *wqes;
 	} queue[CHAIN_MAX_QUEUES];
 	uint64_t scratch;
+	uint8_t *scratch_mem;
 };
 
 static void locate(
 	struct instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
-	uint64_t slot = seq % env->slots, lap = seq / env->slots;
-
+	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
 	in->img = img;
 	in->env = env;
 	in->seq = seq;
+	in->slot = (unsigned)seq & (env->slots - 1);
+	in->lap = seq >> __builtin_ctz(env->slots);
 	for (unsigned q = 0; q < img->nqueues; q++) {
-		uint64_t own = slot * img->queue[q].wqebbs;
+		uint32_t wqebbs = img->queue[q].wqebbs, ring = env->queue[q].ring_wqebbs;
+		size_t own = (size_t)in->slot * wqebbs;
 
 		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
-		in->queue[q].at = lap * env->queue[q].ring_wqebbs + own;
+		in->queue[q].wqes = env->queue[q].ring + own * CHAIN_WQEBB;
+		in->queue[q].at = in->lap * ring + own;
+		in->queue[q].next =
+			in->slot + 1 < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
 	}
-	in->scratch = env->scratch.iova + slot * img->scratch_size;
+	in->scratch = env->scratch.iova + (uint64_t)in->slot * img->scratch_size;
+	in->scratch_mem = env->scratch.mem + (size_t)in->slot * img->scratch_size;
 	in->slot_addr = env->slot_addr;
 	if (env->slot_count)
 		in->slot_addr += seq % env->slot_count * env->slot_size;
@@ -107,10 +118,18 @@ static uint32_t rkey(const struct chain_env *env, unsigned sym, unsigned index)
 	return 0;
 }
 
-static void relocate(const struct instance *in, const struct chain_reloc *r, uint8_t *wqes)
+static uint16_t enable_index(const struct instance *in, unsigned q, uint32_t wqebbs)
+{
+	uint32_t own = in->img->queue[q].wqebbs;
+
+	assert(wqebbs <= 2 * own);
+	return (uint16_t)(wqebbs > own ? in->queue[q].next + wqebbs - own : in->queue[q].at + wqebbs);
+}
+
+static void relocate(const struct instance *in, const struct chain_reloc *r)
 {
 	const struct chain_env *env = in->env;
-	uint8_t *f = wqes + r->offset;
+	uint8_t *f = in->queue[r->where].wqes + r->offset;
 	uint32_t cqes;
 
 	switch ((enum chain_reloc_kind)r->kind) {
@@ -136,7 +155,7 @@ static void relocate(const struct instance *in, const struct chain_reloc *r, uin
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, chain_enable_index(in->img, env, r->index, in->seq, (uint32_t)r->addend));
+		wqe_put32(f, enable_index(in, r->index, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;
@@ -166,27 +185,61 @@ void chain_write_pad(const struct chain_image *img, const struct chain_env *env,
 	}
 }
 
+/* The NOPs of an earlier lap are there: a NOP changes nothing */
+static void renew_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
+{
+	uint32_t ring = env->queue[q].ring_wqebbs;
+
+	for (uint32_t w = img->queue[q].wqebbs * env->slots; w < ring; w += CHAIN_PAD_WQEBBS)
+		wqe_put16(
+			env->queue[q].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX, (uint16_t)(lap * ring + w));
+}
+
 void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
-	unsigned slot = (unsigned)(seq % env->slots);
-	uint8_t *image[CHAIN_MAX_QUEUES];
 	struct instance in;
 
-	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
 	locate(&in, img, env, seq);
 	if (img->scratch_size)
-		memcpy(env->scratch.mem + (size_t)slot * img->scratch_size, img->scratch_init,
-			img->scratch_size);
+		memcpy(in.scratch_mem, img->scratch_init, img->scratch_size);
 	for (unsigned q = 0; q < img->nqueues; q++) {
-		size_t size = (size_t)img->queue[q].wqebbs * CHAIN_WQEBB;
-
-		image[q] = env->queue[q].ring + slot * size;
-		memcpy(image[q], img->queue[q].wqes, size);
-		if (slot == 0 && seq > 0)
-			chain_write_pad(img, env, q, seq / env->slots - 1);
+		memcpy(in.queue[q].wqes, img->queue[q].wqes, (size_t)img->queue[q].wqebbs * CHAIN_WQEBB);
+		if (in.slot == 0 && in.lap > 0)
+			chain_write_pad(img, env, q, in.lap - 1);
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
-		relocate(&in, &img->relocs[i], image[img->relocs[i].where]);
+		relocate(&in, &img->relocs[i]);
+}
+
+static void restore(const struct instance *in, const struct chain_restore *r)
+{
+	if (r->sym == CHAIN_SYM_SCRATCH)
+		memcpy(in->scratch_mem + r->offset, in->img->scratch_init + r->offset, r->len);
+	else
+		memcpy(in->queue[r->index].wqes + r->offset, in->img->queue[r->index].wqes + r->offset,
+			r->len);
+}
+
+void chain_arm_again(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	const struct chain_reloc *index = img->relocs + img->index_reloc, *end = img->relocs + img->nrelocs;
+	struct instance in;
+
+	locate(&in, img, env, seq);
+	assert(in.lap > 0);
+	for (unsigned i = 0; i < img->nrestores; i++)
+		restore(&in, &img->restores[i]);
+	for (const struct chain_reloc *r = img->relocs + img->again_reloc; r < index; r++)
+		relocate(&in, r);
+	for (const struct chain_reloc *r = index; r < end; r++)
+		wqe_put16(in.queue[r->where].wqes + r->offset,
+			(uint16_t)(in.queue[r->where].at + r->offset / CHAIN_WQEBB));
+	for (unsigned q = 0; in.slot == 0 && q < img->nqueues; q++) {
+		if (in.lap == 1)
+			chain_write_pad(img, env, q, 0);
+		else
+			renew_pad(img, env, q, in.lap - 1);
+	}
 }
 
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot)

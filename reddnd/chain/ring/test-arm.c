@@ -244,6 +244,35 @@ static void the_pad_comes_with_slot_0_of_the_next_lap(void **state)
 	assert_pad(f, 1, 1);
 }
 
+static void arming_again_does_the_same(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t whole[2][sizeof(f->ring[0])], scratch[sizeof(f->scratch)];
+	struct chain_restore restores[] = {{CHAIN_SYM_QUEUE, 1, 70, 20}, {CHAIN_SYM_SCRATCH, 0, 3, 9}};
+
+	for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++)
+		chain_arm(f->img, &f->env, seq);
+	memcpy(whole, f->ring, sizeof(whole));
+	memcpy(scratch, f->scratch, sizeof(scratch));
+	f->img->restores = memcpy(malloc(sizeof(restores)), restores, sizeof(restores));
+	f->img->nrestores = COUNT(restores);
+	f->img->index_reloc = f->img->nrelocs;
+	for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++) {
+		size_t slot = seq % SLOTS;
+
+		(seq < SLOTS ? chain_arm : chain_arm_again)(f->img, &f->env, seq);
+		if (seq / SLOTS < 2) {
+			memset(f->ring[1] + slot * WQEBBS * CHAIN_WQEBB + 70, 0, 20);
+			memset(f->scratch + slot * 16 + 3, 0, 9);
+		}
+		if (seq == SLOTS) /* the pad is there from now on */
+			assert_pad(f, 1, 0);
+	}
+	assert_pad(f, 1, 2);
+	assert_memory_equal(f->ring, whole, sizeof(whole));
+	assert_memory_equal(f->scratch, scratch, sizeof(scratch));
+}
+
 static void a_long_pad_is_several_nops(void **state)
 {
 	struct fixture *f = *state;
@@ -317,6 +346,7 @@ int main(void)
 		T(the_last_slot_enables_across_the_pad),
 		T(counters_wrap),
 		T(the_pad_comes_with_slot_0_of_the_next_lap),
+		T(arming_again_does_the_same),
 		T(a_long_pad_is_several_nops),
 		cmocka_unit_test(wqes_of_a_ring),
 		T(receives),

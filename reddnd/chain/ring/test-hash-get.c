@@ -40,7 +40,24 @@ static void assert_lines(
 	assert_int_equal(at, img->queue[q].wqebbs);
 }
 
-/* Arms instance 3 (slot 1 of lap 1) and compares every queue */
+/* What the chain of @seq may have left behind in its slot */
+static void spoil(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	size_t slot = seq % SLOTS;
+
+	assert_int_not_equal(img->nrestores, 0);
+	for (unsigned i = 0; i < img->nrestores; i++) {
+		const struct chain_restore *r = &img->restores[i];
+		uint8_t *of = r->sym == CHAIN_SYM_SCRATCH
+				      ? env->scratch.mem + slot * img->scratch_size
+				      : env->queue[r->index].ring +
+						slot * img->queue[r->index].wqebbs * CHAIN_WQEBB;
+
+		memset(of + r->offset, 0x77, r->len);
+	}
+}
+
+/* Arms instance 3 (slot 1 of lap 1), from nothing and after another one, and compares every queue */
 static void assert_armed(const struct chain_image *img, const char *const *const *lines)
 {
 	struct chain_env env = {.slots = SLOTS,
@@ -49,8 +66,10 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		.slot_rkey = 0xcc,
 		.slot_size = 0x1000,
 		.slot_count = 8};
-	uint8_t ring[3][32 * CHAIN_WQEBB], scratch[SLOTS * 64];
+	uint8_t ring[3][32 * CHAIN_WQEBB], scratch[SLOTS * 64], again[3][32 * CHAIN_WQEBB];
 
+	memset(ring, 0, sizeof(ring));
+	memset(again, 0, sizeof(again));
 	memset(scratch, 0xff, sizeof(scratch));
 	env.scratch.iova = 0x5000;
 	env.scratch.lkey = env.scratch.rkey = 0x55;
@@ -71,6 +90,12 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 	chain_arm(img, &env, 3);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		assert_lines(img, q, ring[q] + img->queue[q].wqebbs * CHAIN_WQEBB, lines[q]);
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring = again[q];
+	chain_arm(img, &env, 1);
+	spoil(img, &env, 1);
+	chain_arm_again(img, &env, 3);
+	assert_memory_equal(again, ring, sizeof(ring));
 	/* lanes are 0, whatever the instance before left there; only the parallel form has an opcode in store
 	 */
 	for (unsigned i = 0; i < img->scratch_size; i++)
