@@ -87,8 +87,8 @@ int reddn_mc_connect(struct reddn_mc **out, const char *config, const struct red
 /** Disconnect and free the handle and its memcached_st. Outstanding gets have no result. NULL is allowed. */
 void reddn_mc_close(struct reddn_mc *mc);
 
-/** For sets, deletes and everything else: all functions of libmemcached may be used on it but
- * memcached_free(), and those that add servers. Belongs to the handle. */
+/** The memcached_st of the pool, for sets, deletes and everything else. All functions of libmemcached may be
+ * used on it but memcached_free(), and those that add servers. Belongs to the handle. */
 struct memcached_st *reddn_mc_memcached(struct reddn_mc *mc);
 
 /** `ttl`, where TCP was used, which does not say it. */
@@ -139,7 +139,6 @@ int reddn_mc_get(struct reddn_mc *mc, const char *key, size_t key_len, struct re
 int reddn_mc_mget(struct reddn_mc *mc, const char *const *keys, const size_t *key_lens, size_t n,
 	void (*each)(void *arg, const struct reddn_mc_result *res), void *arg);
 
-/** Counted since reddn_mc_connect, for all servers. */
 struct reddn_mc_stats {
 	uint64_t gets;       /* submitted */
 	uint64_t nic_hits;   /* answered by a NIC */
@@ -155,6 +154,8 @@ struct reddn_mc_stats {
 	uint64_t without_nic;  /* asked TCP: the server has no NIC, or it is not to be relied on now */
 	uint64_t uses;         /* keys reported to memcached */
 };
+
+/** Counters of all servers, since reddn_mc_connect. */
 void reddn_mc_get_stats(const struct reddn_mc *mc, struct reddn_mc_stats *stats);
 
 struct reddn_mc_server {

@@ -49,7 +49,8 @@ struct reddn_table_options {
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);
 
-/** The same in an open file or memfd, whose contents are lost. Duplicates `fd`. */
+/** Make a table in an open file or memfd, whose contents are lost. Duplicates `fd`. Otherwise as
+ * reddn_table_create. */
 int reddn_table_create_fd(
 	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen);
 
@@ -72,7 +73,7 @@ struct reddn_table_repair {
 	uint64_t entries; /* incomplete entries removed, of which no reader saw anything */
 };
 
-/** Of a handle that writes; otherwise zero. */
+/** What opening the table repaired, of a handle that writes; otherwise zero. */
 void reddn_table_repaired(const struct reddn_table *t, struct reddn_table_repair *repair);
 
 /** Free the handle; the table stays. NULL is allowed. */
