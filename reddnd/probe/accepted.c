@@ -88,7 +88,7 @@ static void request(void *arg, struct rnic_conn *conn, const void *data, size_t 
 	if (s->error == 0)
 		rnic_qp_post_recvs(&s->qp, 1);
 	if (s->error == 0)
-		s->error = rnic_conn_accept(conn, 1, &s->qp, NULL, 0);
+		s->error = rnic_conn_accept(conn, 1, s->qp.qpn, NULL, 0);
 	if (s->error < 0)
 		rnic_conn_reject(conn, NULL, 0);
 }

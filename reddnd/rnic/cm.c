@@ -604,10 +604,10 @@ uint8_t rnic_ack_timeout(uint8_t asked)
 	return asked && asked < ACK_TIMEOUT_4_S ? asked : ACK_TIMEOUT_4_S;
 }
 
-int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
+/* All but the MAC address */
+static int find_path(struct rnic_conn *conn, bool slow, struct rnic_path *path, struct ibv_ah_attr *ah)
 {
 	struct ibv_qp_attr init, rtr, rts;
-	struct rnic_path path;
 	int r;
 
 	r = get_attr(conn, IBV_QPS_INIT, &init);
@@ -617,7 +617,8 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		r = get_attr(conn, IBV_QPS_RTS, &rts);
 	if (r < 0)
 		return r;
-	path = (struct rnic_path){
+	*ah = rtr.ah_attr;
+	*path = (struct rnic_path){
 		.grh = rtr.ah_attr.is_global,
 		.port = init.port_num,
 		.pkey_index = init.pkey_index,
@@ -638,10 +639,30 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 		.rnr_retry = RNR_RETRY_REPLY,
 		.log_ack_req_freq = LOG_ACK_REQ_FREQ,
 	};
-	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path.dgid));
+	memcpy(path->dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path->dgid));
+	return 0;
+}
+
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
+{
+	struct rnic_path path;
+	struct ibv_ah_attr ah;
+	int r = find_path(conn, slow, &path, &ah);
+
+	if (r < 0)
+		return r;
 	if (!qp->dev->caps.infiniband)
 		set_mac(conn, &path);
 	return rnic_qp_connect(qp, &path);
+}
+
+int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
+{
+	struct rnic_path path;
+	struct ibv_ah_attr ah;
+	int r = find_path(conn, slow, &path, &ah);
+
+	return r < 0 ? r : rnic_plain_connect(q, &path, &ah);
 }
 
 static void answered(struct rnic_conn *conn)
@@ -651,13 +672,12 @@ static void answered(struct rnic_conn *conn)
 	conn->recorded = false;
 }
 
-int rnic_conn_accept(
-	struct rnic_conn *conn, uint64_t number, const struct rnic_qp *qp, const void *data, size_t size)
+int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, const void *data, size_t size)
 {
 	int r;
 
 	assert(number && !(number & LISTENER) && !conn->accepted);
-	r = rnic_ucm_accept(conn->cm->fd, conn->id, number, qp->qpn, data, size);
+	r = rnic_ucm_accept(conn->cm->fd, conn->id, number, qpn, data, size);
 	conn->accepted = r == 0;
 	if (conn->accepted)
 		answered(conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm.h - the passive side of the connection manager, for queue pairs that DEVX made.
+ * cm.h - the passive side of the connection manager, for queue pairs of any making.
  *
  * A connection begins with ops.request; the owner answers with rnic_conn_accept() or rnic_conn_reject(), and
  * frees it with rnic_conn_free(), from any callback or outside. Events of an accepted connection carry the
@@ -11,6 +11,7 @@
 #ifndef RNIC_CM_H
 #define RNIC_CM_H
 
+#include "reddnd/rnic/plain.h"
 #include "reddnd/rnic/queue.h"
 
 struct rnic_cm;
@@ -96,9 +97,11 @@ int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev);
  * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
-/** @number: of the connection, not 0 and below 2^63. At most 196 bytes of private data. Only once. */
-int rnic_conn_accept(
-	struct rnic_conn *conn, uint64_t number, const struct rnic_qp *qp, const void *data, size_t size);
+/** The same of a queue pair that verbs made. */
+int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow);
+/** @number: of the connection, not 0 and below 2^63. @qpn: of its queue pair. At most 196 bytes of private
+ * data. Only once. */
+int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, const void *data, size_t size);
 /** At most 148 bytes of private data. */
 int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
 /** The client gets an event. Fine on a connection that is gone. */

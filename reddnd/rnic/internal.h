@@ -70,6 +70,10 @@ static inline bool rnic_gid_is_link_local(const union ibv_gid *gid)
 /** RESET to RTS. Errors have been logged. */
 int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);
 
+struct rnic_plain;
+/** The same of a queue pair that verbs made; @ah: the address, of which @path has no more than they need. */
+int rnic_plain_connect(struct rnic_plain *q, const struct rnic_path *path, const struct ibv_ah_attr *ah);
+
 /** The ACK timeout (4.096 us * 2^x, 0 for ever) of a connection whose client asked for @asked. */
 uint8_t rnic_ack_timeout(uint8_t asked);
 

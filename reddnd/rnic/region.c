@@ -17,7 +17,7 @@
 
 struct rnic_region {
 	int fd;
-	uint8_t *mem; /* for registration alone */
+	uint8_t *mem;
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;
@@ -66,6 +66,11 @@ void rnic_region_close(struct rnic_region *region)
 	munmap(region->mem, region->size);
 	close(region->fd);
 	free(region);
+}
+
+uint8_t *rnic_region_at(const struct rnic_region *region, uint64_t off)
+{
+	return region->mem + off;
 }
 
 int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size)

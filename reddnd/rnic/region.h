@@ -18,8 +18,8 @@
 struct rnic_region;
 
 /**
- * Maps the whole file @path, shared; @writable: for windows that the NIC changes. The CPU neither reads nor
- * writes there: the file belongs to its application, and memory behind its end, or a hole on a file system
+ * Maps the whole file @path, shared; @writable: for windows that the NIC changes. Reading or writing there
+ * is not safe: the file belongs to its application, and memory behind its end, or a hole on a file system
  * that is full, is SIGBUS. -EINVAL when it is not a regular file, -ELOOP when a
  * symbolic link is in the path: who may write to the directory of another user must not choose what the NIC
  * reads. -ENODATA when it is empty.
@@ -30,6 +30,8 @@ int rnic_region_open(struct rnic_region **region, const char *path, bool writabl
 int rnic_region_open_fd(struct rnic_region **region, int fd, bool writable);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
+/** Its byte @off, for a CPU that executes chains: under bus-guard.h, for the reason above. */
+uint8_t *rnic_region_at(const struct rnic_region *region, uint64_t off);
 /** Reads @size bytes at @off. -ENODATA: the file does not reach that far, or no longer. */
 int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
 /** False: the file has become shorter than it was when it was opened. */

@@ -221,5 +221,5 @@ int accept_answer(struct session *s)
 
 	session_describe(s, &rep);
 	ledger_accepted(s->slot);
-	return rnic_conn_accept(s->client.conn, s->id, &s->queues.qp[0], &rep, sizeof(rep));
+	return rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
 }

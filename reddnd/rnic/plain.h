@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * plain.h - RC queue pairs made by verbs, without direct commands: what every RDMA NIC has. Each has a CQ of
+ * its own, and memory in the arena with a local key, where its messages are.
+ *
+ * The client's SENDs arrive in RECVs of this memory; WRITEs and SENDs take their data from it.
+ *
+ * Thread rules: one thread. Errors of functions that make something have been logged.
+ */
+#ifndef RNIC_PLAIN_H
+#define RNIC_PLAIN_H
+
+#include "reddnd/rnic/device.h"
+
+struct rnic_plain;
+struct rnic_plain_events;
+
+/** Where CQs report that there is something. */
+int rnic_plain_events_new(struct rnic_plain_events **events, struct rnic_device *dev);
+void rnic_plain_events_free(struct rnic_plain_events *events); /* after the queues; NULL is fine */
+int rnic_plain_events_fd(const struct rnic_plain_events *events);
+/** 1 and the @cookie of the queue; 0: there are none left; -errno. */
+int rnic_plain_events_next(struct rnic_plain_events *events, uint64_t *cookie);
+
+struct rnic_plain_attr {
+	uint64_t size;         /* bytes of its memory */
+	uint32_t sends, recvs; /* under way at a time, at most */
+	uint64_t cookie;
+	struct rnic_plain_events *events;
+};
+
+/** -ENOSPC when the arena is full, -ENOMEM, or the error of the device. */
+int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
+	const struct rnic_plain_attr *attr);
+/** It executes nothing more, and what is posted is flushed. NULL is fine for this and the next. */
+void rnic_plain_stop(struct rnic_plain *q);
+void rnic_plain_free(struct rnic_plain *q);
+
+uint32_t rnic_plain_qpn(const struct rnic_plain *q);
+uint8_t *rnic_plain_memory(const struct rnic_plain *q);
+
+/** Posts a RECV of @len bytes at @off of the memory. 0 or -errno. */
+int rnic_plain_receive(struct rnic_plain *q, uint64_t off, uint32_t len);
+
+struct rnic_plain_send {
+	uint8_t opcode; /* WQE_OP_WRITE, _WRITE_IMM, _SEND, _SEND_IMM */
+	bool signalled, solicited;
+	uint64_t off; /* of the data in the memory */
+	uint32_t len;
+	uint64_t remote; /* of WRITE */
+	uint32_t rkey, imm;
+	uint32_t tag; /* comes back with its completion */
+};
+
+/** 0 or -errno. */
+int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *send);
+
+struct rnic_plain_completion {
+	bool receive;
+	uint8_t syndrome; /* 0, or enum cqe_syndrome */
+	uint8_t vendor;
+	uint32_t tag;   /* of a send */
+	uint32_t bytes; /* received */
+};
+
+/** Takes the next completion: 1; 0 when there is none; -errno. */
+int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion *c);
+/** One event at the next completion. One that came before raises none: poll once more. */
+int rnic_plain_arm(struct rnic_plain *q);
+
+#endif
