@@ -88,6 +88,13 @@ static void parse_programs(struct settings *l, const config_setting_t *s, void *
 	settings_each(l, s, object, parse_programs_one);
 }
 
+static void parse_engine(struct settings *l, const config_setting_t *s, void *object)
+{
+	struct catalog *c = object;
+
+	entries_parse_engine(l, s, &c->engine);
+}
+
 static void parse_later(struct settings *l, const config_setting_t *s, void *object)
 {
 	(void)l;
@@ -113,6 +120,7 @@ static const struct settings_rule top_rules[] = {
 	{"source_prefix", "a number of bits", SETTINGS_NUMBER, CATALOG(source_bits), 32, 128},
 	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
 		ARENA_MAX},
+	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
 	{"fenced_enables", "true or false", SETTINGS_FLAG, CATALOG(fenced_enables)},
 	{"programs", "a directory or a list of such",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_programs)},

@@ -82,6 +82,13 @@ struct catalog_stored {
 	uint64_t from, to;
 };
 
+/** What executes an offload. */
+enum catalog_engine {
+	CATALOG_NIC,
+	CATALOG_CPU,
+	CATALOG_AUTO, /* the NIC if it can, else the CPU */
+};
+
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
 	char *path; /* of the program */
@@ -96,6 +103,7 @@ struct catalog_offload {
 	struct catalog_theirs theirs[CATALOG_BINDINGS_MAX];
 	unsigned ntheirs;
 	bool recycled;
+	uint8_t engine; /* enum catalog_engine */
 	uint16_t depth_max;
 	uint32_t instances;   /* 0: automatic */
 	uint32_t wqe_budget;  /* per request, 0: none */
@@ -146,6 +154,7 @@ struct catalog {
 	uint64_t connect_timeout;             /* us */
 	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
 	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
+	uint8_t engine;                       /* enum catalog_engine, of offloads that do not set it */
 	bool fenced_enables;                  /* rely on fences of SEND_ENs if the device heeds them */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;

@@ -12,4 +12,8 @@ void entries_parse_region(struct settings *l, const config_setting_t *group);
 void entries_parse_offload(struct settings *l, const config_setting_t *group);
 void entries_parse_tenant(struct settings *l, const config_setting_t *group);
 
+/** What executes offloads, of one of them or as the default; and what may be said. */
+void entries_parse_engine(struct settings *l, const config_setting_t *s, uint8_t *engine);
+extern const char entries_engines[];
+
 #endif

@@ -33,6 +33,29 @@ static void parse_policy(struct settings *l, const config_setting_t *s, struct v
 			config_setting_name(s));
 }
 
+const char entries_engines[] = "\"nic\", \"cpu\" or \"auto\"";
+
+void entries_parse_engine(struct settings *l, const config_setting_t *s, uint8_t *engine)
+{
+	static const char *const names[] = {
+		[CATALOG_NIC] = "nic", [CATALOG_CPU] = "cpu", [CATALOG_AUTO] = "auto"};
+	const char *name = config_setting_get_string(s);
+
+	for (uint8_t i = 0; i < COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0) {
+			*engine = i;
+			return;
+		}
+	settings_wrong_value(l, s, entries_engines);
+}
+
+static void parse_engine(struct settings *l, const config_setting_t *s, void *object)
+{
+	struct catalog_offload *o = object;
+
+	entries_parse_engine(l, s, &o->engine);
+}
+
 /* One for all kinds of verdicts, or a group of some kinds */
 static void parse_on_error(struct settings *l, const config_setting_t *s, void *object)
 {
@@ -71,6 +94,7 @@ static const struct settings_rule offload_rules[] = {
 	{"regions", "a group: { nodes = \"users\"; }", SETTINGS_PARSE(SETTINGS_GROUP, bindings_parse)},
 	{"mode", "\"unrolled\" or \"recycled\"", SETTINGS_CHOICE, OFFLOAD(recycled),
 		.words = {"unrolled", "recycled"}},
+	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
 	{"depth_max", "a number of requests", SETTINGS_NUMBER, OFFLOAD(depth_max), 1, REDDN_WIRE_MAX_DEPTH},
 	{"instances", "a power of two, or 0", SETTINGS_PARSE(SETTINGS_INT, parse_instances)},
 	{"wqe_budget", "a number of WQEs", SETTINGS_NUMBER, OFFLOAD(wqe_budget), 1, UINT16_MAX},
@@ -124,6 +148,7 @@ void entries_parse_offload(struct settings *l, const config_setting_t *group)
 	unsigned before = l->nerrors, other;
 
 	o->where = settings_where(l, group);
+	o->engine = c->engine;
 	o->depth_max = DEPTH_DEFAULT;
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)

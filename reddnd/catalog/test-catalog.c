@@ -37,7 +37,7 @@ static void test_full(void **state)
 		" { name = \"get\"; program = \"get\"; region = \"users\"; },\n"
 		" { name = \"get2\"; program = \"get\"; region = \"users\"; mode = \"recycled\"; params "
 		"= { width = 5; };\n"
-		"   depth_max = 7; instances = 16; } );\n"
+		"   depth_max = 7; instances = 16; engine = \"auto\"; } );\n"
 		"listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
 		"device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" REGION);
 
@@ -64,6 +64,8 @@ static void test_full(void **state)
 	assert_string_equal(c->offloads[1].params[0].name, "width");
 	assert_int_equal(c->offloads[1].params[0].value, 5);
 	assert_int_equal(c->offloads[1].depth_max, 7);
+	assert_int_equal(c->offloads[0].engine, CATALOG_NIC);
+	assert_int_equal(c->offloads[1].engine, CATALOG_AUTO);
 	assert_int_equal(c->offloads[1].instances, 16);
 	assert_int_equal(c->offloads[1].region, 0);
 	catalog_free(c);
@@ -143,7 +145,7 @@ static const struct mistake top_mistakes[] = {
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
 	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
 			   "control, metrics, "
-			   "connect_timeout, refusal_rate, source_prefix, arena, fenced_enables, "
+			   "connect_timeout, refusal_rate, source_prefix, arena, engine, fenced_enables, "
 			   "programs, regions, "
 			   "offloads, tenants\n"},
 	{"listen = 7471;\n",
@@ -168,6 +170,7 @@ static const struct mistake top_mistakes[] = {
 	{"source_prefix = \"64\";\n",
 		"c:1: \"source_prefix\" has the wrong type; it must be a number of bits from 32 "
 		"to 128\n"},
+	{"engine = \"gpu\";\n", "c:1: \"engine\" is \"gpu\"; it must be \"nic\", \"cpu\" or \"auto\"\n"},
 	{"programs = 1;\n",
 		"c:1: \"programs\" has the wrong type; it must be a directory or a list of such\n"},
 	{"programs = \"x\";\n",
@@ -311,6 +314,7 @@ static const struct mistake offload_mistakes[] = {
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
 		"no region \"zzz\"; declare it in \"regions\""},
 	{OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
+	{OFFLOAD "engine = \"\";", "\"engine\" is \"\"; it must be \"nic\", \"cpu\" or \"auto\""},
 	{OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
 	{OFFLOAD "depth_max = 4097;",
 		"\"depth_max\" is 4097; it must be a number of requests from 1 to 4096"},

@@ -64,6 +64,10 @@ static void by_offload(FILE *f, const struct stats *st)
 		for (unsigned k = 0; k < VERDICT_KINDS; k++)
 			fprintf(f, "reddnd_verdicts_total{offload=\"%s\",verdict=\"%s\"} %" PRIu64 "\n",
 				all[i].name, verdict_kind_name(k), all[i].verdicts[k]);
+	family(f, "reddnd_engine", "gauge", "", "1: what executes the offload.");
+	for (unsigned i = 0; i < st->noffloads; i++)
+		fprintf(f, "reddnd_engine{offload=\"%s\",engine=\"%s\"} 1\n", all[i].name,
+			all[i].cpu ? "cpu" : "nic");
 	family(f, "reddnd_sessions", "gauge", "", "Clients connected.");
 	for (unsigned i = 0; i < st->noffloads; i++)
 		fprintf(f, "reddnd_sessions{offload=\"%s\"} %" PRIu64 "\n", all[i].name, all[i].sessions);

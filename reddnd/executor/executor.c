@@ -160,12 +160,13 @@ static void fill_memory(struct executor *x, const struct executor_parts *parts)
 	}
 }
 
-static unsigned count_messages(const struct chain_desc *d)
+unsigned executor_max_messages(const struct program *p)
 {
+	const struct chain_desc *d = p->desc;
 	unsigned n = 0;
 
 	for (unsigned s = 0; s < d->nsteps; s++)
-		n += d->steps[s].queue == 0;
+		n += d->steps[s].queue == 0 && d->steps[s].local[0].kind != CHAIN_AT_NONE;
 	return n;
 }
 
@@ -180,7 +181,7 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 	x->p = p;
 	x->swapped_old = p->desc->swapped_old;
 	x->data_size = parts->data_size;
-	x->max_messages = count_messages(p->desc);
+	x->max_messages = executor_max_messages(p);
 	lay_out(x, &at);
 	x->messages = calloc(x->max_messages, sizeof(*x->messages));
 	x->fresh = aligned_alloc(CHAIN_WQEBB, x->own_size);
@@ -332,6 +333,7 @@ static bool send(struct executor *x, const struct wqe *w, uint8_t opcode)
 		.imm = wqe_get32(w->bytes + WQE_IMM),
 		.from = x->data_used,
 		.len = (uint32_t)len,
+		.wqebb = x->fault.wqebb,
 	};
 	if (!gather(x, w, at, x->data + x->data_used))
 		return false;
@@ -555,6 +557,11 @@ uint64_t executor_iterations(const struct executor *x)
 	if (x->p->loop)
 		memcpy(&n, x->own + x->progress, sizeof(n));
 	return le64toh(n);
+}
+
+const uint8_t *executor_replies(const struct executor *x)
+{
+	return x->queue[0].ring;
 }
 
 const struct executor_message *executor_messages(const struct executor *x, unsigned *n)

@@ -43,6 +43,7 @@ struct executor_message {
 	uint32_t slot_at;   /* of WRITE: where in the slot */
 	uint32_t imm;       /* as a number */
 	uint32_t from, len; /* in the data */
+	uint32_t wqebb;     /* of the image's reply queue: what sends it */
 };
 
 enum executor_result {
@@ -66,6 +67,9 @@ void executor_free(struct executor *x); /* NULL is fine */
 /** Bytes that the messages of one request have at most, each of them with its largest length. */
 uint64_t executor_bytes(const struct program *p);
 
+/** Messages of one request, at most. */
+unsigned executor_max_messages(const struct program *p);
+
 /** Begins with request @number, of p->image->arg_len bytes. @data: where the data of its messages are put,
  * data_size bytes. */
 void executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data);
@@ -76,6 +80,8 @@ enum executor_result executor_run(struct executor *x, uint64_t wqes);
 uint64_t executor_wqes(const struct executor *x);
 /** Iterations of its endless loop in this request so far, half a lap of the ring at a time. */
 uint64_t executor_iterations(const struct executor *x);
+/** The reply queue of the request, as it is by now: one instance. */
+const uint8_t *executor_replies(const struct executor *x);
 /** The messages of the request so far. */
 const struct executor_message *executor_messages(const struct executor *x, unsigned *n);
 /** What was wrong. */

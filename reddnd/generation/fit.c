@@ -53,6 +53,13 @@ struct program_target fit_target(const struct rnic_caps *caps)
 	};
 }
 
+/* The executor heeds order by itself, and looks at neither index nor QPN. */
+struct program_target fit_cpu_target(void)
+{
+	return (struct program_target){
+		.masked_atomics = true, .fenced_enables = true, .max_sge = CHAIN_MAX_SGE};
+}
+
 /* True if the chain writes into its own WQEs */
 static bool patches(const struct program *p, bool recycled)
 {

@@ -14,6 +14,9 @@ enum { FIT_WHY = 320 }; /* bytes of a reason */
 /** What programs are compiled for on this device; nothing is known about their regions. */
 struct program_target fit_target(const struct rnic_caps *caps);
 
+/** The same where the CPU executes them. */
+struct program_target fit_cpu_target(void);
+
 /** WQEBBs of the groups that the device fetches together, if programs can be laid out for them; 0: it fetches
  * none, or others. */
 unsigned fit_group(const struct rnic_caps *caps);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offload.h"
 
+#include "reddnd/executor/executor.h"
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/rnic/cq-pool.h"
@@ -21,8 +22,11 @@ static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 
 static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 {
+	bool may_fall_back = error == -EOPNOTSUPP && !o->cpu && o->conf->engine == CATALOG_AUTO;
+
 	vsnprintf(o->why, sizeof(o->why), format, ap);
-	log_error("%s: offload %s: %s", o->conf->where, o->conf->name, o->why);
+	log_at(may_fall_back ? LOG_NOTICE : LOG_ERR, 0, "%s: offload %s: %s", o->conf->where, o->conf->name,
+		o->why);
 	return error;
 }
 
@@ -116,7 +120,7 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = fit_target(caps);
+	const struct program_target target = o->cpu ? fit_cpu_target() : fit_target(caps);
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
 
@@ -254,6 +258,8 @@ static int check_windows(struct offload *o, struct rnic_pd *pd)
 	struct chain_env env;
 	int r = offload_bind(o, pd, &env);
 
+	if (o->cpu)
+		return 0;
 	if (r < 0)
 		return wrong(o, r, "its regions cannot be registered with the device: %s", strerror(-r));
 	for (unsigned i = 0; i < o->program->nregions; i++)
@@ -330,6 +336,41 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	return r;
 }
 
+struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots)
+{
+	enum { LINE = 64, REPLIES_MIN = 2, REPLIES_BYTES = 1 << 20 };
+	uint64_t data = (executor_bytes(o->program) + LINE - 1) / LINE * LINE;
+	uint64_t replies = REPLIES_BYTES / data;
+
+	if (replies < REPLIES_MIN)
+		replies = REPLIES_MIN;
+	return (struct offload_cpu){
+		.stride = (o->img->arg_len + LINE - 1) / LINE * LINE,
+		.data_size = (uint32_t)data,
+		.replies = replies < slots ? (unsigned)replies : slots,
+	};
+}
+
+static int make_cpu_layouts(struct offload *o)
+{
+	unsigned last = log_slots(o, o->conf->depth_max);
+
+	if (executor_bytes(o->program) > UINT32_MAX / 2)
+		return wrong(o, -E2BIG, "the replies to a request may have %" PRIu64 " bytes",
+			executor_bytes(o->program));
+	free(o->layouts);
+	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
+	if (!o->layouts)
+		return -ENOMEM;
+	for (unsigned i = log_slots(o, 1); i <= last; i++) {
+		struct offload_cpu l = offload_cpu_layout(o, 1u << i);
+
+		o->layouts[i].slots = 1u << i;
+		o->layouts[i].size = ((uint64_t)l.stride << i) + (uint64_t)l.replies * l.data_size;
+	}
+	return 0;
+}
+
 static int check_device(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = offload_slots(o, o->conf->depth_max);
@@ -338,6 +379,8 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	unsigned most;
 	int r;
 
+	if (o->cpu)
+		return make_cpu_layouts(o);
 	if (o->program->loop && o->program->loop_ring > max_wqebbs)
 		return wrong(o, -E2BIG, "its loop takes a queue of %u WQEBBs, the device has queues of %u",
 			o->program->loop_ring, max_wqebbs);
@@ -415,14 +458,14 @@ static void describe(const struct offload *o)
 			o->conf->name, in.copy, in.atomic, in.sync, o->program->loop_ring);
 }
 
-int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
-	struct region **regions, struct rnic_pd *pd)
+/* For the engine of o->cpu */
+static int open_engine(
+	struct offload *o, const struct catalog *catalog, struct region **regions, struct rnic_pd *pd)
 {
 	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(pd));
 	int r;
 
-	o->conf = conf;
-	o->cq_alone = !caps->observed.flushes_enabled_only;
+	o->cq_alone = !o->cpu && !caps->observed.flushes_enabled_only;
 	r = compile(o, NULL, 0, caps);
 	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */
 		int bound = bind_regions(o, catalog, regions);
@@ -435,11 +478,45 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 		return r;
 	if (r == 0)
 		r = open_regions(o, catalog, pd, caps);
-	if (r == 0)
-		describe(o);
-	else
-		log_error("offload %s is disabled", conf->name);
 	return r == -ENOMEM ? r : 0;
+}
+
+/* The device cannot run it, so the CPU does: what was found is the reason */
+static void turn_to_cpu(struct offload *o)
+{
+	char why[OFFLOAD_WHY];
+
+	memcpy(why, o->why, sizeof(why));
+	program_free(o->program);
+	free(o->layouts);
+	*o = (struct offload){.generation = o->generation, .stats = o->stats, .conf = o->conf, .cpu = true};
+	memcpy(o->why_cpu, why, sizeof(why));
+}
+
+int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
+	struct region **regions, struct rnic_pd *pd)
+{
+	int r;
+
+	o->conf = conf;
+	o->cpu = conf->engine == CATALOG_CPU;
+	if (o->cpu)
+		snprintf(o->why_cpu, sizeof(o->why_cpu), "the configuration asks for it");
+	r = open_engine(o, catalog, regions, pd);
+	if (o->unfit && conf->engine == CATALOG_AUTO) {
+		turn_to_cpu(o);
+		r = open_engine(o, catalog, regions, pd);
+	}
+	if (r < 0)
+		return r;
+	if (*o->why) {
+		log_error("offload %s is disabled", conf->name);
+		return 0;
+	}
+	describe(o);
+	if (o->cpu)
+		log_notice("offload %s: the CPU executes it: %s", conf->name, o->why_cpu);
+	return 0;
 }
 
 void offload_close(struct offload *o)
@@ -492,7 +569,7 @@ const struct queue_layout *offload_layout_of(const struct offload *o, unsigned s
 
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)
 {
-	return o->conf->recycled ? 0 : chain_ring_wqes(&o->img->queue[0], slots);
+	return o->conf->recycled || o->cpu ? 0 : chain_ring_wqes(&o->img->queue[0], slots);
 }
 
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth)
@@ -512,7 +589,7 @@ int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *
 	struct rnic_window w;
 	int r = 0;
 
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
+	for (unsigned i = 0; !o->cpu && i < o->program->nregions && r == 0; i++) {
 		r = region_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable, &w);
 		if (r < 0)
 			break;
@@ -537,7 +614,7 @@ void offload_window_slots(
 
 bool offload_is_bound(const struct offload *o, struct rnic_pd *pd)
 {
-	for (unsigned i = 0; i < o->program->nregions; i++)
+	for (unsigned i = 0; !o->cpu && i < o->program->nregions; i++)
 		if (!region_has_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable))
 			return false;
 	return true;

@@ -38,17 +38,19 @@ struct offload {
 	struct queue_layout *layouts; /* by the logarithm of the number of slots */
 	char why[OFFLOAD_WHY];        /* what was wrong when it was opened; "": nothing */
 	bool unfit;                   /* that is the device, so it stays wrong */
+	bool cpu;                     /* this process executes it, not the NIC */
+	char why_cpu[OFFLOAD_WHY];    /* of that */
 	bool cq_alone;                /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };
 
 /**
  * @o: all zero but for .generation and .stats. @regions: the opened regions of @catalog; both must outlive
  * the offload. Errors, which have been logged, are mistakes of the configuration and -ENOMEM; what is wrong
- * with files of regions, or with the device for this offload, disables it. offload_close() in any case. May
- * be called on any thread. The params "width" and "record" of a program, unless the catalog sets them, are
- * the bytes of a bucket's offset and of the largest record of the table that its region "buckets" is in. @pd:
- * of a tenant that will use the offload; its windows are registered now, so that errors come before the first
- * client.
+ * with files of regions, or with the device for this offload, disables it, unless the CPU may execute it.
+ * offload_close() in any case. May be called on any thread. The params "width" and "record" of a program,
+ * unless the catalog sets them, are the bytes of a bucket's offset and of the largest record of the table
+ * that its region "buckets" is in. @pd: of a tenant that will use the offload; its windows are registered
+ * now, so that errors come before the first client.
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region **regions, struct rnic_pd *pd);
@@ -68,6 +70,14 @@ uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
 uint64_t offload_bytes_of(const struct offload *o, const struct queue_layout *layout); /* the same */
+/** Of a session whose requests the CPU executes: bytes of a RECV and of the replies to a request, and the
+ * number of requests for whose replies there is room. */
+struct offload_cpu {
+	uint32_t stride, data_size;
+	unsigned replies;
+};
+struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots);
+
 /** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
  * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);

@@ -387,3 +387,12 @@ int region_window(
 	*window = k->window[w];
 	return 0;
 }
+
+uint8_t *region_memory(const struct region *r, uint8_t part, bool writable)
+{
+	enum rnic_access access;
+	uint64_t off;
+
+	place(r, part, writable, &off, &access);
+	return rnic_region_at(r->file, off);
+}

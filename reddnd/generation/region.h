@@ -66,6 +66,8 @@ uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a p
  */
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window);
+/** The memory of a part, for the CPU (rnic_region_at()). */
+uint8_t *region_memory(const struct region *r, uint8_t part, bool writable);
 /** True if region_window() would find it registered. */
 bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool writable);
 

@@ -2,6 +2,7 @@
 #include "reddnd/server/dispatch.h"
 
 #include "reddnd/server/report.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
@@ -47,6 +48,7 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	pacer_forget(&d->pacer, s);
 	HASH_DELETE(by_id, d->sessions, s);
 	completions_remove(&d->completions, s);
+	turns_remove(&d->turns, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 
@@ -208,6 +210,35 @@ static void on_budgets(void *arg)
 	}
 	collect(d);
 }
+
+/* ---- turns of sessions that the CPU serves ---- */
+
+static struct session *on_turn_wanted(void *arg, uint64_t number)
+{
+	return dispatch_find(arg, number);
+}
+
+static bool on_turn(void *arg, struct session *s)
+{
+	struct dispatch *d = arg;
+	uint64_t before = s->progress.done;
+	struct verdict v;
+	enum session_cpu_turn r = session_cpu_turn(s, clock_us(), &v);
+
+	accounting_answered(&d->accounting, s, s->progress.done - before);
+	if (s->progress.done > before)
+		completions_rearm_later(&d->completions, s);
+	if (r == SESSION_CPU_BROKEN)
+		judge(d, s, &v);
+	return r == SESSION_CPU_BUSY && !s->ended;
+}
+
+static void on_turns_round(void *arg)
+{
+	collect(arg);
+}
+
+static const struct turns_ops turns_ops = {.find = on_turn_wanted, .serve = on_turn, .round = on_turns_round};
 
 /* ---- events of the device ---- */
 
@@ -467,6 +498,9 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	r = completions_init(&d->completions, parts->dev, parts->arena, &d->accounting);
 	if (r == 0)
 		r = watch(d, parts->event);
+	if (r == 0)
+		r = turns_init(&d->turns, parts->event, parts->dev, &turns_ops, d);
+	d->acceptor.parts.plain_events = d->turns.events;
 	if (r < 0)
 		return r;
 	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->registrar, &arrivals_ops, d);
@@ -486,6 +520,7 @@ void dispatch_deinit(struct dispatch *d)
 		dispatch_end(d, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
 	if (d->dev)
 		dispatch_reap(d);
+	turns_deinit(&d->turns);
 	budgets_deinit(&d->budgets);
 	pacer_deinit(&d->pacer);
 	sd_event_source_disable_unref(d->unlisted_timer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to accept.h,
- * arrivals.h, completions.h, timers.h, budgets.h or pacer.h. These report what they found; enforcement.h
- * decides what follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
+ * arrivals.h, completions.h, timers.h, budgets.h, turns.h or pacer.h. These report what they found;
+ * enforcement.h decides what follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
  *
  * What every event keeps to:
  * - completions are taken first: an error of a reply explains the flushed RECVs that raise an event, and a
@@ -24,6 +24,7 @@
 #include "reddnd/server/pacer.h"
 #include "reddnd/server/record.h"
 #include "reddnd/server/timers.h"
+#include "reddnd/server/turns.h"
 
 struct dispatch {
 	struct rnic_cm *cm;
@@ -43,6 +44,7 @@ struct dispatch {
 	struct pacer pacer;
 	struct timers timers;
 	struct budgets budgets;
+	struct turns turns;
 };
 
 /** Borrowed for as long as the dispatch exists. */

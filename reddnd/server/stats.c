@@ -50,7 +50,8 @@ static struct stats_offload offload_stats(const struct offload *o)
 		.program = o->program->name,
 		.path = o->conf->path,
 		.where = o->conf->where,
-		.recycled = o->conf->recycled,
+		.recycled = o->conf->recycled && !o->cpu,
+		.cpu = o->cpu,
 		.args = o->program->args,
 		.nargs = o->program->nargs,
 		.depth_max = o->conf->depth_max,
@@ -72,6 +73,7 @@ static struct stats_offload offload_stats(const struct offload *o)
 	};
 
 	offload_is_disabled(o, out.disabled);
+	memcpy(out.why_cpu, o->why_cpu, sizeof(out.why_cpu));
 	memcpy(out.verdicts, t->verdicts, sizeof(out.verdicts));
 	return out;
 }

@@ -45,6 +45,8 @@ struct stats_session {
 struct stats_offload {
 	const char *name, *program, *path, *where;
 	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */
+	bool cpu;      /* not the NIC executes it */
+	char why_cpu[OFFLOAD_WHY]; /* of that */
 	const struct program_arg *args;
 	unsigned nargs;
 	char disabled[OFFLOAD_WHY]; /* why clients cannot have it; "": they can */

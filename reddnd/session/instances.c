@@ -2,6 +2,7 @@
 #include "reddnd/session/instances.h"
 
 #include "mlx5/barrier.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
@@ -91,7 +92,7 @@ uint64_t session_count_loop(struct session *s)
 {
 	uint64_t before = s->counters.iterations;
 
-	s->counters.iterations = session_loop_iterations(s->queues.loop);
+	s->counters.iterations = s->cpu ? session_cpu_iterations(s) : session_loop_iterations(s->queues.loop);
 	return s->counters.iterations - before;
 }
 
@@ -155,6 +156,10 @@ static bool read_outcome(const struct session *s, uint64_t n, struct outcome *ou
 {
 	if (s->queues.layout.recycled)
 		return read_recycled(s, n, out);
+	if (s->cpu) {
+		*out = session_cpu_outcome(s, n);
+		return true;
+	}
 	*out = read_at(s, n, s->queues.env.queue[0].ring);
 	return true;
 }
@@ -196,7 +201,8 @@ void session_charge_rest(struct session *s)
 	uint64_t received = session_received(s);
 
 	assert(s->ended);
-	if (rnic_device_caps(rnic_pd_device(s->tenant->pd))->observed.limits_messages)
+	/* nor does the CPU */
+	if (s->cpu || rnic_device_caps(rnic_pd_device(s->tenant->pd))->observed.limits_messages)
 		return;
 	for (; s->counters.read < received; s->counters.read++) {
 		struct outcome out = read_at(s, s->counters.read, s->queues.env.queue[0].ring);
@@ -221,6 +227,10 @@ int session_rearm(struct session *s, struct verdict *v)
 
 	session_count_outcomes(s);
 	session_note(s); /* arming destroys the outcomes that were counted */
+	if (s->cpu) {
+		s->progress.armed = s->progress.done + s->queues.layout.slots;
+		return 0;
+	}
 	while (s->progress.armed < s->progress.done + s->queues.layout.slots) {
 		uint64_t finished = s->progress.armed - s->queues.layout.slots;
 

@@ -2,6 +2,7 @@
 #include "reddnd/session/posting.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/instances.h"
 
 bool session_is_limited(const struct session *s)
@@ -43,6 +44,8 @@ int session_post(struct session *s, uint64_t to)
 {
 	int r = 0;
 
+	if (s->cpu)
+		return session_cpu_post(s, to);
 	if (s->pacing.unsettled && recycled_to(s) >= s->progress.posted) {
 		s->pacing.unsettled = false;
 		r = enable_recvs(s, s->progress.posted);

@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
@@ -27,6 +28,7 @@ static int charge_pool(struct session *s, struct cq_pool *pool)
 static void release(struct session *s)
 {
 	session_queues_destroy(s);
+	session_cpu_free(s->cpu);
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 	if (s->adopted)
 		session_release_windows(s);
@@ -72,6 +74,13 @@ static int begin(struct session *s, struct rnic_arena *arena, const struct reque
 	return session_queues_start(s);
 }
 
+/* It is in no ledger: its requests end with this process */
+static int begin_cpu(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	session_set_paced(s, session_is_limited(s));
+	return session_cpu_begin(s, parts, request);
+}
+
 int session_new(struct session **out, uint64_t id, const struct session_parts *parts,
 	const struct admit_result *a, const struct session_client *client, uint64_t now)
 {
@@ -92,8 +101,8 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
-	r = record(s, parts->dev, &a->request);
-	if (r == 0)
+	r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : record(s, parts->dev, &a->request);
+	if (r == 0 && !s->cpu)
 		r = begin(s, parts->arena, &a->request);
 	if (r < 0) {
 		release(s);
@@ -122,6 +131,7 @@ void session_end(struct session *s)
 	if (s->slot)
 		ledger_ending(s->slot);
 	session_queues_stop(s);
+	session_cpu_stop(s->cpu);
 	rnic_conn_disconnect(s->client.conn);
 }
 

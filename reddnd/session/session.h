@@ -4,6 +4,7 @@
  * ends; the headers beside this one hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
+ *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   heir.h       takes over a session of a daemon before this one
  *   foreign.h    stands in for an offload that this daemon does not have
  *   instances.h  takes completions, counts what finished, arms it again
@@ -121,6 +122,8 @@ struct session_timer {
 	struct verdict_idle idle;
 };
 
+struct session_cpu;
+
 struct session {
 	uint64_t id;    /* > 0 */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
@@ -129,6 +132,11 @@ struct session {
 	struct tenant_charge charge; /* paid by the tenant */
 	struct session_client client;
 	struct ledger_slot *slot; /* or NULL */
+	/* NULL: the NIC executes its requests. Else it has none of the queues below, but their .env.slot_*,
+	 * .qpn, and .layout with .slots and .size */
+	struct session_cpu *cpu;
+	bool ready; /* in the list of those that have turns (server/turns.h) */
+	TAILQ_ENTRY(session) turn;
 	struct session_queues queues;
 	struct session_recycler recycler;
 	struct session_progress progress;
@@ -151,6 +159,7 @@ struct session_parts {
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
+	struct rnic_plain_events *plain_events; /* cookies: number of the session */
 };
 
 /** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). Those of the CQ

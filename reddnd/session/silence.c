@@ -2,6 +2,7 @@
 #include "reddnd/session/silence.h"
 
 #include "reddnd/generation/generation.h"
+#include "reddnd/session/cpu.h"
 
 #include <inttypes.h>
 
@@ -14,6 +15,8 @@ bool session_busy(const struct session *s)
 {
 	struct rnic_cqe cqe;
 
+	if (s->cpu)
+		return session_cpu_received(s) > s->progress.done;
 	return rnic_cq_peek(&s->queues.cq[0], (uint32_t)s->progress.done, &cqe) && !cqe.error;
 }
 
@@ -22,6 +25,8 @@ uint64_t session_received(const struct session *s)
 	uint64_t n = s->progress.done;
 	struct rnic_cqe cqe;
 
+	if (s->cpu)
+		return session_cpu_received(s);
 	while (n < s->progress.posted && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) && !cqe.error)
 		n++;
 	return n;

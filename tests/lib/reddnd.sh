@@ -23,10 +23,12 @@ reddnd_listens()
 	cm_listens && { [[ -z $control ]] || unix_listens "$control"; } && { [[ -z $metrics ]] || tcp_listens "$metrics"; }
 }
 
-# start_reddnd CONFIG: starts a daemon with this text in its configuration. Sets $reddnd to the process id.
+# start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine unless it is empty. Sets
+# $reddnd to the process id.
 start_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n%s\n' "$address" "$port" "$1" "$programs" \
+		"${ENGINE:+engine = \"$ENGINE\";}" >"$work/reddnd.conf"
 	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
 	reddnd=$child
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens

@@ -50,6 +50,7 @@ static const struct table_column offload_columns[] = {
 	{"offload", "OFFLOAD", TABLE_TEXT},
 	{"program", "PROGRAM", TABLE_TEXT},
 	{"mode", "MODE", TABLE_TEXT},
+	{"engine", "ENGINE", TABLE_TEXT},
 	{"state", "STATE", TABLE_TEXT},
 	{"depth_max", "DEPTH", TABLE_COUNT},
 	{"request_bytes", "REQUEST", TABLE_BYTES},

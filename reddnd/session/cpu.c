@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/cpu.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/executor/executor.h"
+#include "reddnd/util/bus-guard.h"
+#include "reddnd/util/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+enum {
+	TURN_WQES = 4000,       /* some 100 us */
+	TURN_COMPLETIONS = 256, /* of a client that floods */
+	AWAKE_US = 50,          /* without work, before it sleeps: an event takes longer than that */
+};
+
+struct session_cpu {
+	struct rnic_plain *queue;
+	struct executor *executor;
+	struct offload_cpu layout;
+	struct outcome *outcomes; /* by slot */
+	uint64_t received, begun, sent;
+	bool running;   /* request begun - 1 */
+	uint64_t since; /* us, of that */
+	uint64_t iterations;
+	uint64_t active; /* us, when there was something to do */
+	bool cut_off;
+	enum executor_result result; /* of the last part of the request */
+	uint64_t wqes;               /* of a turn that are left */
+};
+
+/* ---- life ------------------------------------------------------------------------------------- */
+
+static int make_executor(struct session *s, struct session_cpu *c)
+{
+	const struct offload *o = s->offload;
+	struct executor_parts parts = {
+		.slot_size = s->queues.env.slot_size, .data_size = c->layout.data_size};
+
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		parts.region[i] = (struct executor_region){
+			.mem = region_memory(o->bound[i].region, o->bound[i].part, o->bound[i].writable),
+			.size = region_part_size(o->bound[i].region, o->bound[i].part),
+			.writable = o->bound[i].writable,
+		};
+	return executor_new(&c->executor, o->program, &parts);
+}
+
+static int make_queue(struct session *s, struct session_cpu *c, const struct session_parts *parts)
+{
+	const struct rnic_plain_attr attr = {
+		.size = s->queues.layout.size,
+		.sends = c->layout.replies * executor_max_messages(s->offload->program),
+		.recvs = s->queues.layout.slots,
+		.cookie = s->id,
+		.events = parts->plain_events,
+	};
+
+	return rnic_plain_new(&c->queue, s->tenant->pd, parts->arena, &attr);
+}
+
+int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	struct session_cpu *c = calloc(1, sizeof(*c));
+	struct chain_env *env = &s->queues.env;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	s->cpu = c;
+	env->slot_addr = request->slot_addr;
+	env->slot_rkey = request->slot_rkey;
+	env->slot_size = request->slot_size;
+	env->slot_count = request->depth;
+	c->layout = offload_cpu_layout(s->offload, s->queues.layout.slots);
+	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
+	r = c->outcomes ? make_executor(s, c) : -ENOMEM;
+	if (r == 0)
+		r = make_queue(s, c, parts);
+	if (r == 0)
+		r = rnic_conn_connect_plain(s->client.conn, c->queue, s->pacing.paced);
+	if (r == 0)
+		r = rnic_plain_arm(c->queue);
+	if (r < 0)
+		return r;
+	s->queues.qpn = rnic_plain_qpn(c->queue);
+	s->progress.armed = s->queues.layout.slots;
+	return 0;
+}
+
+void session_cpu_stop(struct session_cpu *c)
+{
+	if (c)
+		rnic_plain_stop(c->queue);
+}
+
+void session_cpu_free(struct session_cpu *c)
+{
+	if (!c)
+		return;
+	rnic_plain_free(c->queue);
+	executor_free(c->executor);
+	free(c->outcomes);
+	free(c);
+}
+
+/* ---- its memory: RECVs, then replies ---------------------------------------------------------- */
+
+static uint64_t request_at(const struct session *s, uint64_t n)
+{
+	return n % s->queues.layout.slots * s->cpu->layout.stride;
+}
+
+static uint64_t reply_at(const struct session *s, uint64_t n)
+{
+	const struct offload_cpu *l = &s->cpu->layout;
+
+	return (uint64_t)s->queues.layout.slots * l->stride + n % l->replies * l->data_size;
+}
+
+/* ---- completions ------------------------------------------------------------------------------ */
+
+static bool takes_request(struct session *s, const struct rnic_plain_completion *c, struct verdict *v)
+{
+	if (c->bytes == s->offload->img->arg_len) {
+		s->cpu->received++;
+		return true;
+	}
+	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", s->cpu->received,
+		c->bytes, s->offload->img->arg_len);
+	return false;
+}
+
+/* The same words as for a NIC (faults.c) */
+static void judge(const struct session *s, const struct rnic_plain_completion *c, struct verdict *v)
+{
+	const struct rnic_cqe cqe = {.syndrome = c->syndrome, .vendor = c->vendor};
+	const struct offload *o = s->offload;
+	const char *syndrome = rnic_syndrome_text(c->syndrome);
+
+	if (c->syndrome == CQE_SYND_FLUSH)
+		verdict_set(v, VERDICT_QUEUE, true,
+			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
+			"rule (%s, %#x)",
+			syndrome, c->vendor);
+	else if (c->receive && c->syndrome == CQE_SYND_LOCAL_LENGTH)
+		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
+			o->img->arg_len, syndrome, c->vendor);
+	else if (c->receive)
+		verdict_set(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)", syndrome,
+			c->vendor);
+	else
+		verdict_of_step(v, o->program, o->conf->path, 0, c->tag, &cqe);
+	v->syndrome = c->syndrome;
+	v->vendor = c->vendor;
+}
+
+/* What flushed the queue may be behind what is flushed */
+static void find_cause(struct session_cpu *c, struct rnic_plain_completion *error)
+{
+	struct rnic_plain_completion next;
+
+	while (error->syndrome == CQE_SYND_FLUSH && rnic_plain_poll(c->queue, &next) > 0)
+		if (next.syndrome)
+			*error = next;
+}
+
+/* 0: there are no more for now; 1: there may be; -1: @v */
+static int take(struct session *s, struct verdict *v)
+{
+	struct rnic_plain_completion c;
+
+	for (unsigned n = 0; n < TURN_COMPLETIONS; n++) {
+		int r = rnic_plain_poll(s->cpu->queue, &c);
+
+		if (r == 0)
+			return n > 0;
+		if (r < 0)
+			c = (struct rnic_plain_completion){.syndrome = CQE_SYND_FLUSH};
+		if (c.syndrome) {
+			find_cause(s->cpu, &c);
+			judge(s, &c, v);
+			return -1;
+		}
+		if (!c.receive)
+			s->progress.done++;
+		else if (!takes_request(s, &c, v))
+			return -1;
+	}
+	return 1;
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+static void run_guarded(void *arg)
+{
+	struct session_cpu *c = arg;
+
+	c->result = executor_run(c->executor, c->wqes);
+}
+
+/* The part of the request that is left, or as much of it as the turn allows */
+static void run(struct session_cpu *c)
+{
+	uint64_t before = executor_wqes(c->executor), did;
+
+	if (bus_guard(run_guarded, c) < 0) {
+		c->cut_off = true;
+		c->result = EXECUTOR_FAULT;
+		return;
+	}
+	did = executor_wqes(c->executor) - before;
+	c->wqes -= did < c->wqes ? did : c->wqes;
+}
+
+static void describe_fault(const struct session *s, struct verdict *v)
+{
+	const struct executor_fault *f = executor_fault(s->cpu->executor);
+	const struct rnic_cqe cqe = {.syndrome = f->syndrome, .index = (uint16_t)f->wqebb};
+	const struct offload *o = s->offload;
+
+	if (s->cpu->cut_off)
+		verdict_set(v, VERDICT_STEP, true, "the data of the offload were cut off");
+	else if (!f->syndrome)
+		verdict_set(v, VERDICT_QUEUE, true, "the chain came to rest before its end");
+	else if (f->queue == EXECUTOR_LOOP)
+		verdict_of_loop(v, o->program, o->conf->path, &cqe);
+	else
+		verdict_of_step(v, o->program, o->conf->path, f->queue, f->wqebb, &cqe);
+}
+
+static bool exceeds_budget(const struct session *s, uint64_t now, struct verdict *v)
+{
+	const struct catalog_offload *conf = s->offload->conf;
+	uint64_t iterations = executor_iterations(s->cpu->executor), us = now - s->cpu->since;
+
+	if (conf->loop_budget && iterations > conf->loop_budget) {
+		verdict_set(v, VERDICT_LOOP, true,
+			"request %" PRIu64 " was %" PRIu64
+			" times in the loop and is not answered; the loop budget is %" PRIu64 " iterations",
+			s->cpu->begun - 1, iterations, conf->loop_budget);
+		return true;
+	}
+	if (conf->time_budget && us > conf->time_budget) {
+		verdict_set(v, VERDICT_TIME, true,
+			"request %" PRIu64 " was taken more than %" PRIu64
+			" ms ago and is not answered; the time budget is %" PRIu64 " ms",
+			s->cpu->begun - 1, us / 1000, conf->time_budget / 1000);
+		return true;
+	}
+	return false;
+}
+
+/* Messages of the request that was executed: the last one is signalled, those before it are then done */
+static int send(struct session *s, uint64_t n)
+{
+	const struct chain_env *env = &s->queues.env;
+	const struct executor_message *m;
+	unsigned count;
+	int r = 0;
+
+	m = executor_messages(s->cpu->executor, &count);
+	for (unsigned i = 0; i < count && r == 0; i++) {
+		const struct rnic_plain_send send = {
+			.opcode = m[i].opcode,
+			.signalled = i + 1 == count,
+			.solicited = m[i].solicited,
+			.off = reply_at(s, n) + m[i].from,
+			.len = m[i].len,
+			.remote = env->slot_addr + n % env->slot_count * env->slot_size + m[i].slot_at,
+			.rkey = env->slot_rkey,
+			.imm = m[i].imm,
+			.tag = m[i].wqebb,
+		};
+
+		r = rnic_plain_send(s->cpu->queue, &send);
+	}
+	return r;
+}
+
+static void begin(struct session *s, uint64_t now)
+{
+	struct session_cpu *c = s->cpu;
+	uint8_t *mem = rnic_plain_memory(c->queue);
+
+	executor_begin(c->executor, c->begun, mem + request_at(s, c->begun), mem + reply_at(s, c->begun));
+	c->begun++;
+	c->running = true;
+	c->since = now;
+}
+
+/* The request has been executed. False: @v */
+static bool finish(struct session *s, struct verdict *v)
+{
+	struct session_cpu *c = s->cpu;
+	uint64_t n = c->begun - 1;
+	int r;
+
+	c->running = false;
+	c->iterations += executor_iterations(c->executor);
+	c->outcomes[n % s->queues.layout.slots] =
+		outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
+	r = send(s, n);
+	if (r == 0)
+		return true;
+	verdict_set(v, VERDICT_QUEUE, true, "a reply cannot be sent: %s", strerror(-r));
+	return false;
+}
+
+static bool has_next(const struct session_cpu *c, uint64_t done)
+{
+	return c->begun < c->received && c->begun - done < c->layout.replies;
+}
+
+enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now, struct verdict *v)
+{
+	struct session_cpu *c = s->cpu;
+	int taken = take(s, v);
+
+	if (taken < 0)
+		return SESSION_CPU_BROKEN;
+	c->wqes = TURN_WQES;
+	while (c->wqes && (c->running || has_next(c, s->progress.done))) {
+		if (!c->running)
+			begin(s, now);
+		run(c);
+		if (c->result == EXECUTOR_FAULT)
+			describe_fault(s, v);
+		if (c->result == EXECUTOR_FAULT ||
+			(c->result == EXECUTOR_MORE && exceeds_budget(s, now, v)) ||
+			(c->result == EXECUTOR_DONE && !finish(s, v)))
+			return SESSION_CPU_BROKEN;
+	}
+	if (taken || c->wqes < TURN_WQES)
+		c->active = now;
+	if (c->running || has_next(c, s->progress.done) || now - c->active < AWAKE_US)
+		return SESSION_CPU_BUSY;
+	if (rnic_plain_arm(c->queue) < 0)
+		return SESSION_CPU_BUSY;
+	/* what came before that raises no event */
+	taken = take(s, v);
+	if (taken < 0)
+		return SESSION_CPU_BROKEN;
+	return taken ? SESSION_CPU_BUSY : SESSION_CPU_ASLEEP;
+}
+
+/* ---- for the rest of the session -------------------------------------------------------------- */
+
+uint64_t session_cpu_received(const struct session *s)
+{
+	return s->cpu->received;
+}
+
+uint64_t session_cpu_iterations(const struct session *s)
+{
+	return s->cpu->iterations + (s->cpu->running ? executor_iterations(s->cpu->executor) : 0);
+}
+
+struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
+{
+	return s->cpu->outcomes[n % s->queues.layout.slots];
+}
+
+int session_cpu_post(struct session *s, uint64_t to)
+{
+	int r = 0;
+
+	for (; r == 0 && s->progress.posted < to; s->progress.posted += r == 0)
+		r = rnic_plain_receive(
+			s->cpu->queue, request_at(s, s->progress.posted), s->offload->img->arg_len);
+	return r < 0 ? log_errno(r, "RECVs cannot be posted") : 0;
+}
