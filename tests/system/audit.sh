@@ -93,6 +93,8 @@ for line in '^reddnd_hits_total\{offload="get"\} 1$' '^reddnd_misses_total\{offl
 	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
 done
 ok "the metrics have the same counts"
+"${BASH_SOURCE[0]%/*}/../check/monitoring" "$work/ctl.out" || fail "the alert rules or the dashboard use other metrics"
+ok "the daemon exports what the alert rules and the dashboard use"
 python3 - "$http" >"$work/http.log" 2>&1 <<'END' || fail "metrics by HTTP" "$work/http.log" "$work/reddnd.log"
 import http.client, sys
 def ask(method, path):
