@@ -354,7 +354,7 @@ static void record_request(struct rnic_cm *cm, uint32_t id)
 	if (!cm->ledger)
 		return;
 	ledger_add_request(cm->ledger, id);
-	rnic_ucm_forget_request(event_room(cm));
+	rnic_ucm_forget_event(event_room(cm));
 }
 
 /* Before its id can be that of another */
@@ -407,6 +407,7 @@ static const char *why_gone(unsigned type)
 	}
 }
 
+/* If this process dies meanwhile, the next one has the event once more */
 static void run_callback(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
 	if (event->type == RNIC_UCM_CONNECT_REQUEST)
@@ -417,6 +418,8 @@ static void run_callback(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 		cm->ops->established(cm->arg, event->uid);
 	else if (event->type != RNIC_UCM_TIMEWAIT_EXIT)
 		cm->ops->gone(cm->arg, event->uid, why_gone(event->type));
+	if (cm->ledger)
+		rnic_ucm_forget_event(event_room(cm));
 }
 
 int rnic_cm_dispatch(struct rnic_cm *cm)
@@ -488,11 +491,13 @@ static unsigned refuse_old(struct rnic_cm *cm, uint32_t id, const void *data, si
 unsigned rnic_cm_refuse_old(struct rnic_cm *cm, const void *data, size_t size)
 {
 	struct ledger_head *head = ledger_head(cm->ledger);
+	struct rnic_ucm_event last;
 	unsigned refused = 0;
-	uint32_t last;
 
-	if (rnic_ucm_last_request(event_room(cm), &last))
-		refused += refuse_old(cm, last, data, size);
+	if (rnic_ucm_last_event(event_room(cm), &last) && last.type == RNIC_UCM_CONNECT_REQUEST) {
+		refused += refuse_old(cm, last.id, data, size);
+		rnic_ucm_forget_event(event_room(cm));
+	}
 	for (uint32_t i = 0; i < head->nrequests; i++) {
 		uint32_t id = head->requests[i];
 
@@ -501,7 +506,6 @@ unsigned rnic_cm_refuse_old(struct rnic_cm *cm, const void *data, size_t size)
 		refused += refuse_old(cm, id, data, size);
 		ledger_remove_request(cm->ledger, id);
 	}
-	rnic_ucm_forget_request(event_room(cm));
 	return refused;
 }
 
@@ -511,6 +515,9 @@ int rnic_cm_leave_old(struct rnic_cm *cm)
 	struct rnic_ucm_event event;
 	int r = 1;
 
+	/* The daemon before this one had read it, and died */
+	if (rnic_ucm_last_event(event_room(cm), &event))
+		run_callback(cm, &event);
 	for (; r > 0 && cm->unread; cm->unread--) {
 		r = rnic_ucm_next_event(cm->fd, event_room(cm), &event);
 		if (r > 0)

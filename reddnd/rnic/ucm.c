@@ -113,6 +113,16 @@ int rnic_ucm_migrate_id(int fd, int from, uint32_t id)
 
 _Static_assert(sizeof(struct rdma_ucm_event_resp) <= RNIC_UCM_ROOM, "an event has room");
 
+/* In room that the ledger keeps, numbers may be anything */
+static void decode_event(const struct rdma_ucm_event_resp *resp, struct rnic_ucm_event *event)
+{
+	*event = (struct rnic_ucm_event){.type = resp->event, .uid = resp->uid, .id = resp->id};
+	if (resp->event == RNIC_UCM_CONNECT_REQUEST) {
+		event->size = resp->param.conn.private_data_len;
+		memcpy(event->data, resp->param.conn.private_data, event->size);
+	}
+}
+
 int rnic_ucm_next_event(int fd, void *room, struct rnic_ucm_event *event)
 {
 	struct rdma_ucm_event_resp own, *resp = room ? room : &own;
@@ -123,23 +133,23 @@ int rnic_ucm_next_event(int fd, void *room, struct rnic_ucm_event *event)
 	r = COMMAND(fd, GET_EVENT, cmd, sizeof(*resp));
 	if (r < 0)
 		return r == -EAGAIN ? 0 : r;
-	*event = (struct rnic_ucm_event){.type = resp->event, .uid = resp->uid, .id = resp->id};
-	if (resp->event == RNIC_UCM_CONNECT_REQUEST) {
-		event->size = resp->param.conn.private_data_len;
-		memcpy(event->data, resp->param.conn.private_data, event->size);
-	}
+	decode_event(resp, event);
 	return 1;
 }
 
-bool rnic_ucm_last_request(const void *room, uint32_t *id)
+bool rnic_ucm_last_event(const void *room, struct rnic_ucm_event *event)
 {
 	const struct rdma_ucm_event_resp *resp = room;
 
-	*id = resp->id;
-	return resp->event == RNIC_UCM_CONNECT_REQUEST;
+	/* 0, too: room that was never used. It is the event of an address that was resolved: a server has
+	 * none */
+	if (resp->event == 0 || resp->event == UINT32_MAX)
+		return false;
+	decode_event(resp, event);
+	return true;
 }
 
-void rnic_ucm_forget_request(void *room)
+void rnic_ucm_forget_event(void *room)
 {
 	struct rdma_ucm_event_resp *resp = room;
 

@@ -66,10 +66,9 @@ enum { RNIC_UCM_ROOM = 384 };
  * none.
  */
 int rnic_ucm_next_event(int fd, void *room, struct rnic_ucm_event *event);
-/** True: the last event in @room was a CONNECT_REQUEST, and nobody has called rnic_ucm_forget_request(). @id:
- * of the new connection. */
-bool rnic_ucm_last_request(const void *room, uint32_t *id);
-void rnic_ucm_forget_request(void *room);
+/** True: @event is the last one in @room, and nobody has called rnic_ucm_forget_event() since. */
+bool rnic_ucm_last_event(const void *room, struct rnic_ucm_event *event);
+void rnic_ucm_forget_event(void *room);
 
 struct rnic_ucm_route {
 	uint64_t node_guid;              /* big-endian; 0: the id belongs to no device */

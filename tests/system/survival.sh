@@ -221,6 +221,22 @@ until_true taken_over $overs || fail "nobody takes over" "$work/run.log"
 until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
 until_true as_in_second || fail "objects are left over" "$work/objects.2" <(objects)
 
+# The client is gone when the daemon dies: right after it has read that, or after one of the calls that follow
+for n in 1 2 3; do
+	bench leaver.log kept --seconds "$seconds"
+	leaver=$child
+	until_true has_clients 3 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
+	count
+	arm kill-after $n
+	kill "$leaver"
+	overs=$((overs + 1))
+	until_true taken_over $overs || fail "call $n after a client has left: nobody takes over" "$work/run.log"
+	struck || fail "the daemon makes fewer than $n calls when a client leaves" "$work/run.log"
+	until_true has_clients 2 || fail "call $n after a client has left: it is still there" "$work/run.log"
+	undisturbed "call $n after a client has left"
+done
+ok "a client that left just before is gone for the next daemon"
+
 # ---- while no daemon runs -----------------------------------------------------------------
 
 # A client that leaves meanwhile has gone, and one that comes waits
