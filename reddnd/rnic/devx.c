@@ -92,8 +92,12 @@ static int run(int fd, struct call *c)
 /* ---- objects of any type ---- */
 
 static const struct {
-	uint16_t object, destroy, handle; /* ids of the method and of its attribute */
+	uint16_t object, destroy, handle, resp, resp_size; /* ids of the method and of its attribute */
 } kinds[RNIC_DEVX_TYPES] = {
+	[RNIC_DEVX_VERBS_QP] = {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, UVERBS_ATTR_DESTROY_QP_HANDLE,
+		UVERBS_ATTR_DESTROY_QP_RESP, sizeof(struct ib_uverbs_destroy_qp_resp)},
+	[RNIC_DEVX_VERBS_CQ] = {UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY, UVERBS_ATTR_DESTROY_CQ_HANDLE,
+		UVERBS_ATTR_DESTROY_CQ_RESP, sizeof(struct ib_uverbs_destroy_cq_resp)},
 	[RNIC_DEVX_OBJ] = {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
 		MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE},
 	[RNIC_DEVX_MR] = {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE},
@@ -108,8 +112,11 @@ static const struct {
 int rnic_devx_destroy(int fd, enum rnic_devx_type type, uint32_t handle)
 {
 	struct call c = call_of(kinds[type].object, kinds[type].destroy);
+	uint32_t resp[4] = {0};
 
 	add_handle(&c, kinds[type].handle, handle);
+	if (kinds[type].resp_size)
+		add_out(&c, kinds[type].resp, resp, kinds[type].resp_size);
 	return run(fd, &c);
 }
 

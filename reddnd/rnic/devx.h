@@ -18,6 +18,8 @@
 
 /** Types of objects, in the order in which they can be destroyed. */
 enum rnic_devx_type {
+	RNIC_DEVX_VERBS_QP, /* that verbs made (plain.h), as the next */
+	RNIC_DEVX_VERBS_CQ,
 	RNIC_DEVX_OBJ, /* that a firmware command made: QPs, CQs */
 	RNIC_DEVX_MR,
 	RNIC_DEVX_UMEM,
