@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/table-print.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { CELL = 128, SECOND = 1000000 /* us */, MAX_COLUMNS = 16 };
+enum { CELL = 128, SECOND = 1000000 /* us */, MAX_COLUMNS = 32 };
 
 static void format_bytes(char *cell, uint64_t n)
 {
@@ -84,6 +85,7 @@ void table_print_list(
 	size_t width[MAX_COLUMNS], rows = json_object_array_length(list);
 	char cell[CELL];
 
+	assert(ncolumns <= MAX_COLUMNS);
 	for (unsigned c = 0; c < ncolumns; c++) {
 		width[c] = strlen(columns[c].heading);
 		for (size_t r = 0; r < rows; r++) {
