@@ -26,6 +26,11 @@ uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
 	return wqes * slots + (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
 }
 
+unsigned chain_reloc_bytes(const struct chain_reloc *r)
+{
+	return r->kind == CHAIN_REL_ADDR64 ? 8 : r->kind == CHAIN_REL_INDEX16 ? 2 : 4;
+}
+
 uint32_t chain_rq_stride(const struct chain_image *img)
 {
 	uint32_t stride = WQE_DS;

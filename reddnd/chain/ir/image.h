@@ -138,6 +138,9 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
  * most. */
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
 
+/** Bytes that a relocation writes, from its offset on. */
+unsigned chain_reloc_bytes(const struct chain_reloc *r);
+
 /** Bytes of an RQ entry: a power of two >= 16. */
 uint32_t chain_rq_stride(const struct chain_image *img);
 

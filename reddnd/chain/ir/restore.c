@@ -31,14 +31,27 @@ struct bytes {
 	uint64_t after[CHAIN_MAX_STEPS][STEP_WORDS]; /* the steps that have succeeded if it is executed */
 };
 
-static void mark(struct bytes *b, const struct layout_range *r, uint8_t what)
+/* The bytes of a range in the instance, *@n of them: none of what is elsewhere */
+static struct byte *bytes_at(const struct bytes *b, const struct layout_range *r, uint32_t *n)
 {
 	unsigned space = r->sym == CHAIN_SYM_SCRATCH ? SCRATCH : r->index;
 
-	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
-		return;
-	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++)
-		b->of[space][i].marks |= what;
+	*n = 0;
+	if ((r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE) || r->offset >= b->size[space])
+		return NULL;
+	*n = b->size[space] - (uint32_t)r->offset;
+	if (r->len < *n)
+		*n = r->len;
+	return b->of[space] + r->offset;
+}
+
+static void mark(struct bytes *b, const struct layout_range *r, uint8_t what)
+{
+	uint32_t n;
+	struct byte *at = bytes_at(b, r, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		at[i].marks |= what;
 }
 
 static bool comes_after(const struct bytes *b, unsigned step, unsigned other)
@@ -48,28 +61,23 @@ static bool comes_after(const struct bytes *b, unsigned step, unsigned other)
 
 static void need(struct bytes *b, const struct layout_range *r, unsigned step)
 {
-	unsigned space = r->sym == CHAIN_SYM_SCRATCH ? SCRATCH : r->index;
+	uint32_t n;
+	struct byte *at = bytes_at(b, r, &n);
 
-	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
-		return;
-	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++) {
-		struct byte *byte = &b->of[space][i];
-
-		if (!byte->defined || !comes_after(b, step, byte->by))
-			byte->marks |= NEEDED;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (!at[i].defined || !comes_after(b, step, at[i].by))
+			at[i].marks |= NEEDED;
 }
 
 static void define(struct bytes *b, const struct layout_range *r, unsigned step)
 {
-	unsigned space = r->sym == CHAIN_SYM_SCRATCH ? SCRATCH : r->index;
+	uint32_t n;
+	struct byte *at = bytes_at(b, r, &n);
 
 	mark(b, r, WRITTEN);
-	if (r->sym != CHAIN_SYM_SCRATCH && r->sym != CHAIN_SYM_QUEUE)
-		return;
-	for (uint64_t i = r->offset; i < (uint64_t)r->offset + r->len && i < b->size[space]; i++) {
-		b->of[space][i].defined = true;
-		b->of[space][i].by = (uint16_t)step;
+	for (uint32_t i = 0; i < n; i++) {
+		at[i].defined = true;
+		at[i].by = (uint16_t)step;
 	}
 }
 
@@ -277,7 +285,7 @@ enum order { STAYS, AGAIN, INDEX };
 
 static bool is_restored(const struct chain_image *img, const struct chain_reloc *reloc)
 {
-	uint32_t end = reloc->offset + (reloc->kind == CHAIN_REL_ADDR64 ? 8 : 4);
+	uint32_t end = reloc->offset + chain_reloc_bytes(reloc);
 
 	for (unsigned i = 0; i < img->nrestores; i++) {
 		const struct chain_restore *r = &img->restores[i];

@@ -9,18 +9,22 @@
 /* Not reduced: what a field of any width may take the low bits of */
 static uint64_t position(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
 {
-	return seq / env->slots * env->queue[q].ring_wqebbs + seq % env->slots * img->queue[q].wqebbs;
+	return (seq >> __builtin_ctz(env->slots)) * env->queue[q].ring_wqebbs +
+	       (seq & (env->slots - 1)) * img->queue[q].wqebbs;
+}
+
+/* @at, @next: ring indices of an instance of @own WQEBBs, and of the next one */
+static uint16_t enable_at(uint32_t own, uint64_t at, uint64_t next, uint32_t wqebbs)
+{
+	assert(wqebbs <= 2 * own);
+	return (uint16_t)(wqebbs > own ? next + wqebbs - own : at + wqebbs);
 }
 
 uint16_t chain_enable_index(
 	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
 {
-	uint32_t own = img->queue[q].wqebbs;
-
-	assert(wqebbs <= 2 * own);
-	if (wqebbs > own)
-		return (uint16_t)(position(img, env, q, seq + 1) + wqebbs - own);
-	return (uint16_t)(position(img, env, q, seq) + wqebbs);
+	return enable_at(
+		img->queue[q].wqebbs, position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
 }
 
 uint16_t chain_start_index(const struct chain_image *img)
@@ -118,14 +122,6 @@ static uint32_t rkey(const struct chain_env *env, unsigned sym, unsigned index)
 	return 0;
 }
 
-static uint16_t enable_index(const struct instance *in, unsigned q, uint32_t wqebbs)
-{
-	uint32_t own = in->img->queue[q].wqebbs;
-
-	assert(wqebbs <= 2 * own);
-	return (uint16_t)(wqebbs > own ? in->queue[q].next + wqebbs - own : in->queue[q].at + wqebbs);
-}
-
 static void relocate(const struct instance *in, const struct chain_reloc *r)
 {
 	const struct chain_env *env = in->env;
@@ -155,7 +151,8 @@ static void relocate(const struct instance *in, const struct chain_reloc *r)
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, enable_index(in, r->index, (uint32_t)r->addend));
+		wqe_put32(f, enable_at(in->img->queue[r->index].wqebbs, in->queue[r->index].at,
+				     in->queue[r->index].next, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;

@@ -75,11 +75,6 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 	assert(!"relocation kind");
 }
 
-static unsigned bytes_of(const struct chain_reloc *r)
-{
-	return r->kind == CHAIN_REL_ADDR64 ? 8 : r->kind == CHAIN_REL_INDEX16 ? 2 : 4;
-}
-
 static void forget_relocs(struct recycler *k)
 {
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
@@ -96,7 +91,7 @@ static int note_relocs(struct recycler *k)
 			return -ENOMEM;
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
-		for (unsigned b = 0; b < bytes_of(&img->relocs[i]); b++)
+		for (unsigned b = 0; b < chain_reloc_bytes(&img->relocs[i]); b++)
 			k->filled[img->relocs[i].where][img->relocs[i].offset + b] = (uint16_t)(i + 1);
 	return 0;
 }
