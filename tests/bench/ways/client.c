@@ -7,6 +7,7 @@
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
 #include "tools/load/load-mc.h"
+#include "tools/load/load-options.h"
 #include "util/array.h"
 #include "util/number.h"
 
@@ -75,15 +76,6 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	if (number_parse(arg, 0, UINT64_MAX, &v))
 		return false;
 	switch (o) {
-	case 'd':
-		l->connect.depth = (uint16_t)v;
-		return v >= 1 && v <= 4096;
-	case 'n':
-		l->clients = (unsigned)v;
-		return v >= 1 && v <= 4096;
-	case 'c':
-		l->count = v;
-		return v >= 1;
 	case 'W':
 		l->warmup = v;
 		return true;
@@ -93,9 +85,6 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'a':
 		l->absent = (unsigned)v;
 		return v <= 100;
-	case 'S':
-		l->seed = v;
-		return true;
 	case 'v':
 		way_ideal_bytes = (uint32_t)v;
 		return v >= 1 && v <= 1 << 20;
@@ -116,12 +105,7 @@ static void wait_for_line(void)
 
 static bool take_option(struct load_options *l, int o, const char *arg)
 {
-	char *end;
-
 	switch (o) {
-	case 'k':
-		l->keys = arg;
-		return true;
 	case 'T':
 		l->table = arg;
 		return true;
@@ -131,34 +115,31 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 'i':
 		l->in_order = true;
 		return true;
-	case 'V':
-		l->verify = true;
-		return true;
-	case 'j':
-		l->json = true;
-		return true;
 	case 'b':
 		l->connected = wait_for_line;
 		return true;
 	case 'C':
 		l->now = nic_clock_now;
 		return true;
-	case 's':
-		l->seconds = strtod(arg, &end);
-		return end != arg && !*end && l->seconds > 0 && l->seconds < 1e9;
-	default:
+	case 'W':
+	case 'u':
+	case 'a':
+	case 'v':
 		return take_number(l, o, arg);
+	default:
+		return load_set_option(l, o, arg);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct load_options l = {.clients = 1, .seconds = 5, .seed = 1, .connect.depth = 16};
+	struct load_options l = LOAD_DEFAULTS;
 	load_open_fn *open = NULL;
 	uint64_t port;
 	bool offload;
 	int o;
 
+	l.connect.depth = 16;
 	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:bu:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
