@@ -27,9 +27,14 @@ daemon() # prints its process id; waits until there is one, because the one befo
 	pgrep -P "$above"
 }
 
-taken_over() # N: so many daemons have gone on with what was left
+takeovers() # prints how many daemons have gone on with what was left
 {
-	[[ $(grep -c 'of the daemon before this one go on' "$work/run.log") -ge $1 ]]
+	grep -c 'of the daemon before this one go on' "$work/run.log"
+}
+
+taken_over() # N: so many daemons have
+{
+	[[ $(takeovers) -ge $1 ]]
 }
 
 # shellcheck disable=SC2034 # used by tests

@@ -153,9 +153,12 @@ struck() # true if it has died; the fault is forgotten
 
 	n=$("$SOFTCX" fault list --json | python3 -c 'import json, sys; print(sum(f["struck"] for f in json.load(sys.stdin)))')
 	"$SOFTCX" fault clear >"$work/fault.log"
-	((n))
+	((n)) && return
+	# it may have died between these two commands
+	until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
+	overs=$(takeovers)
+	return 1
 }
-
 
 overs=6
 serving_step=$((step / 2 + 1))
@@ -339,7 +342,7 @@ until_true answers || fail "a new client is not answered" "$work/get.log" "$work
 
 on_nic misuse.log "$MISUSE" "$address" "$port" strict long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
 count
-was=$(grep -c 'of the daemon before this one go on' "$work/run.log")
+was=$(takeovers)
 kill -9 "$(daemon)"
 until_true taken_over $((was + 1)) || fail "nobody takes over" "$work/run.log"
 on_nic get.log timeout 100 "$REDDN" get -p "$port" "$address" kept 'key 1' && fail "a ban is forgotten" "$work/run.log"
