@@ -16,6 +16,8 @@ runs=(
 	"ib|tag_bw -s 100000"
 	"rc_v|tag_lat -s 64"
 	"ud_v|tag_lat -s 64"
+)
+direct_runs=(
 	"rc_x|tag_lat -s 64"
 	"rc_x|tag_bw -s 100000"
 	"rc_x|ucp_put_lat -s 8"
@@ -30,6 +32,12 @@ runs=(
 # it asks for 64 bytes inline, for which libmlx5 needs WQEs of 260 bytes with RC (qp.c, sq_overhead()), and for queues with
 # timestamps of a free-running clock
 able "UCX" 'limits.send_wqe>=512' 'has.clocks!=real-time' || runs=()
+listed=(rc_verbs ud_verbs)
+# ib_device.c of UCX 1.13 has no BlueField-3, and offers these for devices that it knows
+if able "UCX on queues without libibverbs" 'identity.part!=41692'; then
+	[[ ${#runs[@]} -eq 0 ]] || runs+=("${direct_runs[@]}")
+	listed+=(rc_mlx5 ud_mlx5)
+fi
 for i in "${!runs[@]}"; do
 	transports=${runs[i]%%|*}
 	run="ucx_perftest -n 20 -w 5 -t ${runs[i]#*|}"
@@ -46,7 +54,7 @@ unset UCX_TLS
 if [[ ${#runs[@]} -gt 0 ]]; then
 	expect_work a/mlx5_0 b/mlx5_0
 	on_nic info "${client_on[@]}" ucx_info -d || fail "ucx_info -d" "$work/info"
-	for transport in rc_verbs ud_verbs rc_mlx5 ud_mlx5; do
+	for transport in "${listed[@]}"; do
 		grep -q "Transport: $transport" "$work/info" || fail "ucx_info -d lists no $transport" "$work/info"
 	done
 	grep -q 'ERROR' "$work/info" && fail "ucx_info -d complains" "$work/info"
