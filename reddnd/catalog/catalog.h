@@ -84,9 +84,9 @@ struct catalog_stored {
 
 /** What executes an offload. */
 enum catalog_engine {
+	CATALOG_AUTO, /* the NIC if it can, else the CPU: the default */
 	CATALOG_NIC,
 	CATALOG_CPU,
-	CATALOG_AUTO, /* the NIC if it can, else the CPU */
 };
 
 struct catalog_offload {

@@ -37,7 +37,7 @@ static void test_full(void **state)
 		" { name = \"get\"; program = \"get\"; region = \"users\"; },\n"
 		" { name = \"get2\"; program = \"get\"; region = \"users\"; mode = \"recycled\"; params "
 		"= { width = 5; };\n"
-		"   depth_max = 7; instances = 16; engine = \"auto\"; } );\n"
+		"   depth_max = 7; instances = 16; engine = \"cpu\"; } );\n"
 		"listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
 		"device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" REGION);
 
@@ -64,8 +64,8 @@ static void test_full(void **state)
 	assert_string_equal(c->offloads[1].params[0].name, "width");
 	assert_int_equal(c->offloads[1].params[0].value, 5);
 	assert_int_equal(c->offloads[1].depth_max, 7);
-	assert_int_equal(c->offloads[0].engine, CATALOG_NIC);
-	assert_int_equal(c->offloads[1].engine, CATALOG_AUTO);
+	assert_int_equal(c->offloads[0].engine, CATALOG_AUTO);
+	assert_int_equal(c->offloads[1].engine, CATALOG_CPU);
 	assert_int_equal(c->offloads[1].instances, 16);
 	assert_int_equal(c->offloads[1].region, 0);
 	catalog_free(c);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # devices.sh DEVICE: the daemon on a device that lacks something, or does something else than others. It serves every offload that
 # can run there, reports in words which cannot and why, and logs what it does differently.
-export SOFTCX_DEVICE=$1
+export SOFTCX_DEVICE=$1 ENGINE=nic
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 
