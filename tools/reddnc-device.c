@@ -54,7 +54,7 @@ int reddnc_device_open(struct reddnc_device *d, const char *name, struct program
 	struct rnic_observed seen;
 
 	log_init(LOG_ERR);
-	if (rnic_device_open(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0 ||
+	if (rnic_device_open_for_chains(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0 ||
 		master_qp_init(&d->master, rnic_device_pd(d->dev), d->arena) < 0 ||
 		probe_at_start(&attr, target->fenced_enables, &seen) < 0)
 		return EX_UNAVAILABLE;

@@ -120,7 +120,7 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = o->cpu ? fit_cpu_target() : fit_target(caps);
+	const struct program_target target = o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps);
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
 
@@ -467,6 +467,8 @@ static int open_engine(
 
 	o->cq_alone = !o->cpu && !caps->observed.flushes_enabled_only;
 	r = compile(o, NULL, 0, caps);
+	if (r == 0 && !o->cpu && *caps->no_chains)
+		r = unfit(o, "the device runs no chains: %s", caps->no_chains);
 	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */
 		int bound = bind_regions(o, catalog, regions);
 
@@ -515,7 +517,8 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	}
 	describe(o);
 	if (o->cpu)
-		log_notice("offload %s: the CPU executes it: %s", conf->name, o->why_cpu);
+		log_at(conf->engine == CATALOG_CPU ? LOG_NOTICE : LOG_WARNING, 0,
+			"offload %s: the CPU executes it: %s", conf->name, o->why_cpu);
 	return 0;
 }
 
@@ -606,8 +609,9 @@ void offload_window_slots(
 	struct rnic_window w;
 
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
-		slots[i] = i < o->program->nregions && region_window(o->bound[i].region, pd, o->bound[i].part,
-							       o->bound[i].writable, &w) == 0
+		slots[i] = !o->cpu && i < o->program->nregions &&
+					   region_window(o->bound[i].region, pd, o->bound[i].part,
+						   o->bound[i].writable, &w) == 0
 				   ? w.slot
 				   : NULL;
 }

@@ -82,7 +82,7 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 		return -ENOMEM;
 	snprintf(new->name, sizeof(new->name), "%s", name);
 	r = get_pd(new, dev);
-	if (r == 0)
+	if (r == 0 && !*rnic_device_caps(dev)->no_chains)
 		r = master_qp_init(&new->master, new->pd, arena);
 	if (r < 0)
 		return r;

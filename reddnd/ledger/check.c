@@ -37,6 +37,7 @@ static const struct {
 	[LEDGER_POOL_CQ] = {1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
 	[LEDGER_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR,
 		1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
+	[LEDGER_CPU_SESSION] = {0, 0, false},
 };
 
 static bool power_of_two(uint64_t n)
@@ -123,6 +124,12 @@ static const char *check_block(const struct ledger_head *head, const struct ledg
 	return NULL;
 }
 
+static bool is_session(const struct ledger_slot *slot)
+{
+	return slot->state == LEDGER_LIVE &&
+	       (slot->kind == LEDGER_SESSION || slot->kind == LEDGER_CPU_SESSION);
+}
+
 static const char *check_session(const struct ledger_head *head, const struct ledger_slot *slot)
 {
 	const struct ledger_session *s = &slot->session;
@@ -152,12 +159,12 @@ static const char *check_slot(const struct ledger_head *head, const struct ledge
 		return NULL;
 	if (slot->state > LEDGER_ENDING)
 		return "a slot is in no known state";
-	if (slot->kind < LEDGER_DEVICE || slot->kind > LEDGER_SESSION)
+	if (slot->kind < LEDGER_DEVICE || slot->kind > LEDGER_CPU_SESSION)
 		return "a slot is of no known kind";
 	why = check_block(head, slot);
 	if (!why)
 		why = check_objects(slot);
-	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION)
+	if (!why && is_session(slot))
 		why = check_session(head, slot);
 	if (!why && slot->state == LEDGER_LIVE && slot->kind == LEDGER_TENANT &&
 		!is_name(slot->tenant.name, sizeof(slot->tenant.name)))
@@ -234,7 +241,7 @@ static const char *check_numbers(const struct ledger_view *v, uint64_t *values)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < v->head.used; i++)
-		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION)
+		if (is_session(&v->slots[i]))
 			values[n++] = v->slots[i].session.number;
 	return has_twins(values, n) ? "two sessions have one number" : NULL;
 }
@@ -247,7 +254,7 @@ static const char *check_ids(const struct ledger_view *v, uint64_t *values)
 		if (v->head.listeners[i] != LEDGER_NO_ID)
 			values[n++] = v->head.listeners[i];
 	for (uint32_t i = 0; i < v->head.used; i++)
-		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION)
+		if (is_session(&v->slots[i]))
 			values[n++] = v->slots[i].session.cm_id;
 	return has_twins(values, n) ? "two connections have one id" : NULL;
 }
@@ -280,7 +287,7 @@ static const char *check_references(const struct ledger_view *v)
 	for (uint32_t i = 0; i < v->head.used; i++) {
 		const struct ledger_session *s = &v->slots[i].session;
 
-		if (v->slots[i].state != LEDGER_LIVE || v->slots[i].kind != LEDGER_SESSION)
+		if (!is_session(&v->slots[i]))
 			continue;
 		if (!is_live(v, s->pool_cq, LEDGER_POOL_CQ))
 			return "a session has a CQ that is none";

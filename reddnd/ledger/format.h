@@ -69,7 +69,8 @@ enum ledger_kind {
 	LEDGER_MASTER,
 	LEDGER_WINDOW,
 	LEDGER_POOL_CQ,
-	LEDGER_SESSION
+	LEDGER_SESSION,
+	LEDGER_CPU_SESSION, /* the daemon executed its requests, so it ends with the daemon */
 };
 
 /** In the order in which they are destroyed. */

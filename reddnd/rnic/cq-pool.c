@@ -157,7 +157,7 @@ void cq_pool_adopted(struct cq_pool *pool)
 {
 	struct cq_pool_queue *q = TAILQ_FIRST(&pool->cqs), *next;
 
-	for (q = TAILQ_NEXT(q, link); q; q = next) {
+	for (q = q ? TAILQ_NEXT(q, link) : NULL; q; q = next) {
 		next = TAILQ_NEXT(q, link);
 		if (q->charged == 0)
 			drop(pool, q);
@@ -174,6 +174,8 @@ int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_aren
 
 	*pool = (struct cq_pool){.dev = dev, .arena = arena};
 	TAILQ_INIT(&pool->cqs);
+	if (*rnic_device_caps(dev)->no_chains)
+		return 0;
 	r = take_over_all(pool, true);
 	if (r == 0 && TAILQ_EMPTY(&pool->cqs))
 		r = add(pool, CQ_POOL_LOG_CQES, &first);

@@ -45,7 +45,7 @@ static int probe(struct rnic_device *dev)
 {
 	uint8_t general[4096], roce[4096], atomic[4096];
 	bool has_roce, has_atomic;
-	char text[512];
+	char text[512], lacks[RNIC_LACKS - sizeof("it lacks: ")];
 	int r;
 
 	r = query_caps(dev->ctx, PRM_CAP_GENERAL, general);
@@ -57,10 +57,22 @@ static int probe(struct rnic_device *dev)
 	rnic_caps_parse(&dev->caps, general, has_roce ? roce : NULL, has_atomic ? atomic : NULL);
 	rnic_caps_describe(&dev->caps, text, sizeof(text));
 	log_info("%s: %s", rnic_device_name(dev), text);
-	if (!rnic_caps_sufficient(&dev->caps, text, sizeof(text))) {
-		log_error("%s cannot run chains; it lacks: %s", rnic_device_name(dev), text);
-		return -EOPNOTSUPP;
+	if (!rnic_caps_sufficient(&dev->caps, lacks, sizeof(lacks))) {
+		snprintf(text, sizeof(text), "it lacks: %s", lacks);
+		rnic_device_deny_chains(dev, text);
 	}
+	return 0;
+}
+
+static int probe_plain(struct rnic_device *dev, const char *why)
+{
+	struct ibv_port_attr port;
+	int r = ibv_query_port(dev->ctx, RNIC_PORT, &port);
+
+	if (r)
+		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(dev));
+	dev->caps.infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+	rnic_device_deny_chains(dev, why);
 	return 0;
 }
 
@@ -110,7 +122,7 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slo
 		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
 	pd->slot = slot;
 	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
-	r = number_pd(pd);
+	r = dev->direct ? number_pd(pd) : 0;
 	if (r == 0)
 		*out = steal_ptr(&pd);
 	return r;
@@ -209,7 +221,7 @@ static int make_parts(struct rnic_device *dev)
 
 	if (r == 0)
 		r = rnic_pd_new(&dev->pd, dev, dev->slot);
-	if (r < 0)
+	if (r < 0 || !dev->direct)
 		return r;
 	r = make_uar(dev);
 	return r < 0 ? log_errno(r, "%s: cannot get a doorbell page", rnic_device_name(dev)) : 0;
@@ -230,6 +242,20 @@ static int adopt_parts(struct rnic_device *dev)
 	return r < 0 ? log_errno(r, "%s: cannot go on with its doorbell page", rnic_device_name(dev)) : 0;
 }
 
+/* What direct commands need */
+static int prepare_direct(struct rnic_device *dev)
+{
+	int r = *dev->caps.no_chains ? 0 : rnic_own_path_find(dev);
+
+	if (r < 0)
+		return r;
+	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
+	if (r)
+		return log_errno(-abs(r), "%s: cannot get its event queue", rnic_device_name(dev));
+	r = rnic_devx_event_fd(dev->ctx->cmd_fd, &dev->events);
+	return r < 0 ? log_errno(r, "%s: cannot make an event channel", rnic_device_name(dev)) : 0;
+}
+
 static int prepare(struct rnic_device *dev, int (*get_parts)(struct rnic_device *dev))
 {
 	int r;
@@ -237,30 +263,28 @@ static int prepare(struct rnic_device *dev, int (*get_parts)(struct rnic_device 
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "cannot get random numbers");
 	r = get_parts(dev);
+	if (r == 0 && dev->direct)
+		r = prepare_direct(dev);
 	if (r == 0)
-		r = rnic_own_path_find(dev);
-	if (r < 0)
-		return r;
-	r = mlx5dv_devx_query_eqn(dev->ctx, 0, &dev->eqn);
-	if (r)
-		return log_errno(-abs(r), "%s: cannot get its event queue", rnic_device_name(dev));
-	r = rnic_devx_event_fd(dev->ctx->cmd_fd, &dev->events);
-	if (r < 0)
-		return log_errno(r, "%s: cannot make an event channel", rnic_device_name(dev));
-	r = set_nonblocking(dev->ctx->async_fd);
-	if (r == 0 && dev->slot) {
+		r = set_nonblocking(dev->ctx->async_fd);
+	if (r == 0 && dev->ledger)
 		ledger_set_device(dev->ledger, rnic_device_name(dev));
+	if (r == 0 && dev->slot)
 		ledger_live(dev->slot);
-	}
 	return r;
 }
 
+/* Without a name, those that may run chains come first */
 static struct ibv_device *choose(struct ibv_device **list, int n, const char *name)
 {
 	struct ibv_device *found = NULL;
+	bool any_direct = false;
 
+	for (int i = 0; i < n; i++)
+		any_direct |= mlx5dv_is_supported(list[i]);
 	for (int i = 0; i < n; i++) {
-		if (*name ? strcmp(ibv_get_device_name(list[i]), name) : !mlx5dv_is_supported(list[i]))
+		if (*name ? strcmp(ibv_get_device_name(list[i]), name) != 0
+			  : any_direct && !mlx5dv_is_supported(list[i]))
 			continue;
 		if (found) {
 			log_error("%s and %s could serve: set \"device\" to one of them",
@@ -269,10 +293,10 @@ static struct ibv_device *choose(struct ibv_device **list, int n, const char *na
 		}
 		found = list[i];
 	}
-	if (!found)
-		log_error(*name ? "there is no RDMA device \"%s\" (%d found)"
-				: "there is no mlx5 RDMA device%s (%d devices of other kinds)",
-			name, n);
+	if (!found && *name)
+		log_error("there is no RDMA device \"%s\" (%d found)", name, n);
+	else if (!found)
+		log_error("there is no RDMA device");
 	return found;
 }
 
@@ -290,9 +314,32 @@ bool rnic_device_exists(const char *name)
 	return false;
 }
 
-int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *ledger)
+/* For direct commands if it takes them, else as any device */
+static int open_device(struct rnic_device *dev, struct ibv_device *chosen)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+	bool direct = mlx5dv_is_supported(chosen);
+	int e = 0;
+
+	if (direct) {
+		errno = 0;
+		dev->ctx = mlx5dv_open_device(chosen, &attr);
+		e = errno;
+	}
+	dev->direct = dev->ctx;
+	if (dev->direct)
+		return probe(dev);
+	dev->ctx = ibv_open_device(chosen);
+	if (!dev->ctx)
+		return log_errno(errno ? -errno : -EIO, "cannot open %s", ibv_get_device_name(chosen));
+	return probe_plain(dev, !direct       ? "it is no ConnectX"
+				: e == EINVAL ? "it takes no direct commands (DEVX); its firmware may need "
+						"UCTX_EN=1 (mlxconfig)"
+					      : "it takes no direct commands (DEVX)");
+}
+
+int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *ledger)
+{
 	CLEANUP(rnic_device_closep) struct rnic_device *dev = calloc(1, sizeof(*dev));
 	CLEANUP(ibv_free_device_listp) struct ibv_device **list = NULL;
 	struct ibv_device *chosen;
@@ -308,18 +355,26 @@ int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *
 	chosen = choose(list, n, name);
 	if (!chosen)
 		return -ENODEV;
-	errno = 0;
-	dev->ctx = mlx5dv_open_device(chosen, &attr);
-	if (!dev->ctx)
-		return log_errno(errno ? -errno : -EOPNOTSUPP, "cannot open %s for direct commands (DEVX)%s",
-			ibv_get_device_name(chosen),
-			errno == EINVAL ? "; its firmware may need UCTX_EN=1 (mlxconfig)" : "");
-	r = probe(dev);
+	r = open_device(dev, chosen);
+	if (r == 0)
+		r = prepare(dev, make_parts);
 	if (r < 0)
 		return r;
-	r = prepare(dev, make_parts);
+	*out = steal_ptr(&dev);
+	return 0;
+}
+
+int rnic_device_open_for_chains(struct rnic_device **out, const char *name, struct ledger *ledger)
+{
+	CLEANUP(rnic_device_closep) struct rnic_device *dev = NULL;
+	int r = rnic_device_open(&dev, name, ledger);
+
 	if (r < 0)
 		return r;
+	if (*dev->caps.no_chains) {
+		log_error("%s runs no chains: %s", rnic_device_name(dev), dev->caps.no_chains);
+		return -EOPNOTSUPP;
+	}
 	*out = steal_ptr(&dev);
 	return 0;
 }
@@ -336,6 +391,7 @@ int rnic_device_import(struct rnic_device **out, int fd, struct ledger *ledger)
 	dev->ctx = ibv_import_device(own);
 	if (!dev->ctx)
 		return log_errno(errno ? -errno : -EIO, "cannot go on with the device file");
+	dev->direct = true;
 	r = probe(dev);
 	if (r == 0)
 		r = prepare(dev, adopt_parts);
@@ -377,8 +433,10 @@ struct ledger *rnic_device_ledger(const struct rnic_device *dev)
 
 int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot)
 {
-	*slot = dev->ledger ? ledger_take(dev->ledger, kind) : NULL;
-	return dev->ledger && !*slot ? -ENOSPC : 0;
+	bool records = dev->ledger && (dev->direct || kind == LEDGER_CPU_SESSION);
+
+	*slot = records ? ledger_take(dev->ledger, kind) : NULL;
+	return records && !*slot ? -ENOSPC : 0;
 }
 
 void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot)
@@ -405,6 +463,16 @@ struct rnic_pd *rnic_device_pd(struct rnic_device *dev)
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 {
 	return &dev->caps;
+}
+
+bool rnic_device_outlives(const struct rnic_device *dev)
+{
+	return dev->direct;
+}
+
+void rnic_device_deny_chains(struct rnic_device *dev, const char *why)
+{
+	snprintf(dev->caps.no_chains, sizeof(dev->caps.no_chains), "%s", why);
 }
 
 void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed)

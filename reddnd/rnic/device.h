@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device.h - one mlx5 device: context, protection domains, doorbell page, events, and memory blocks for
+ * device.h - one RDMA device: context, protection domains, doorbell page, events, and memory blocks for
  * queues.
+ *
+ * Any device has what verbs offer: queue pairs of plain.h. What else there is takes an mlx5 device with
+ * direct commands (DEVX), and is used where the device runs chains: caps.h has the reason if not.
  *
  * Open it after privileges are settled and never fork after that: the kernel ties the device file to the
  * credentials of its opener (Linux drivers/infiniband/core/uverbs_main.c, ib_safe_file_access).
@@ -21,12 +24,14 @@ struct rnic_pd;
 /** True if the machine has a device @name. */
 bool rnic_device_exists(const char *name);
 /**
- * Opens device @name, or the machine's only mlx5 device when @name is empty, and logs its capabilities.
- * @ledger: where its objects are recorded; NULL: nowhere. It must outlive the device.
- * -ENODEV when there is no such device, -EOPNOTSUPP when it lacks a capability that chains need. Errors have
- * been logged.
+ * Opens device @name, or when @name is empty the machine's only mlx5 device, or its only one, and logs its
+ * capabilities. @ledger: where its objects are recorded, which go with the device file if it takes no direct
+ * commands, so that only sessions are; NULL: nowhere. It must outlive the device.
+ * -ENODEV when there is no such device. Errors have been logged.
  */
 int rnic_device_open(struct rnic_device **dev, const char *name, struct ledger *ledger);
+/** The same; -EOPNOTSUPP, which has been logged, when it runs no chains. */
+int rnic_device_open_for_chains(struct rnic_device **dev, const char *name, struct ledger *ledger);
 /**
  * Goes on with the device file @fd of a daemon before this one, which stays the caller's, and what @ledger,
  * which was inherited too, has of the device itself. After a sweep (sweep.h). Events of what it has come
@@ -41,7 +46,7 @@ void rnic_device_set_watches(struct rnic_device *dev, int watches);
 
 /** NULL: it has none. */
 struct ledger *rnic_device_ledger(const struct rnic_device *dev);
-/** A slot of its ledger, or NULL if it has none. -ENOSPC: all are in use. */
+/** A slot of its ledger, or NULL if it has none for that kind. -ENOSPC: all are in use. */
 int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot);
 /** The slot is free; NULL is fine. */
 void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot);
@@ -50,6 +55,10 @@ void rnic_device_drop_slot(struct rnic_device *dev, struct ledger_slot *slot);
 int rnic_device_fd(const struct rnic_device *dev);
 const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
+/** True: its file can be handed on, with what is in it (rnic_device_import()). */
+bool rnic_device_outlives(const struct rnic_device *dev);
+/** It is found to run no chains: @why, a clause. */
+void rnic_device_deny_chains(struct rnic_device *dev, const char *why);
 /** Notes what self-tests have observed. Call it before programs are compiled for the device. */
 void rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed);
 
@@ -63,7 +72,7 @@ int rnic_pd_adopt(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_sl
 void rnic_pd_free(struct rnic_pd *pd); /* after all objects in it */
 struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
 
-/** Readable when rnic_device_next_event() has an event. Owned by the device. */
+/** Readable when rnic_device_next_event() has an event. Owned by the device. -1: it has none. */
 int rnic_device_event_fd(const struct rnic_device *dev);
 /** 1 and the @cookie that a queue was created with, 0 when there is none left, or a negative errno. */
 int rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);

@@ -38,6 +38,7 @@ struct rnic_path {
 
 struct rnic_device {
 	struct ibv_context *ctx;
+	bool direct; /* it takes direct commands (DEVX); without them there are only queues that verbs make */
 	struct ledger *ledger; /* or NULL */
 	struct ledger_slot *slot;
 	struct rnic_pd *pd;

@@ -16,6 +16,10 @@ int rnic_neighbour_resolve(
 
 	if (!ah)
 		return errno ? -errno : -EHOSTUNREACH;
+	if (!dev->direct) { /* the kernel knows it now, and connects queue pairs by itself */
+		ibv_destroy_ah(ah);
+		return 0;
+	}
 	obj.ah.in = ah;
 	obj.ah.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH);

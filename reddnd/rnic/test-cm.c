@@ -209,7 +209,7 @@ static void ack_timeout(void **state)
 static int open_device(void **state)
 {
 	(void)state;
-	return rnic_device_open(&dev, "", NULL);
+	return rnic_device_open_for_chains(&dev, "", NULL);
 }
 
 static int close_device(void **state)

@@ -119,7 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys)};
 	int r;
 
-	if (rnic_device_open(&dev, "", NULL) < 0 || rnic_arena_new(&arena, 4 << 20) < 0)
+	if (rnic_device_open_for_chains(&dev, "", NULL) < 0 || rnic_arena_new(&arena, 4 << 20) < 0)
 		return 1;
 	r = cmocka_run_group_tests(tests, NULL, NULL);
 	rnic_arena_free(arena);

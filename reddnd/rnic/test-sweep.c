@@ -138,7 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sweeps), cmocka_unit_test(beyond_the_lists), cmocka_unit_test(closed)};
 
-	if (ledger_new(&ledger, SLOTS, ARENA) < 0 || rnic_device_open(&dev, "", ledger) < 0 ||
+	if (ledger_new(&ledger, SLOTS, ARENA) < 0 || rnic_device_open_for_chains(&dev, "", ledger) < 0 ||
 		rnic_arena_new(&arena, ARENA) < 0)
 		return EXIT_FAILURE;
 	/* The library still has objects that are gone: nothing is closed */

@@ -19,7 +19,7 @@ int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm
 	return rnic_device_open(dev, *name ? name : bound ? bound : "", ledger);
 }
 
-int device_test(struct rnic_device *dev, struct master_qp *master, bool fences)
+static int test(struct rnic_device *dev, struct master_qp *master, bool fences)
 {
 	const struct probe_attr attr = {.master = master};
 	const char *name = rnic_device_name(dev);
@@ -38,5 +38,29 @@ int device_test(struct rnic_device *dev, struct master_qp *master, bool fences)
 		seen.unchecked_wqes ? "no: operands may stand there" : "yes");
 	log_info("%s: it limits the length of messages: %s", name,
 		seen.limits_messages ? "yes" : "no: a reply that is too long is charged, but sent");
+	return 0;
+}
+
+int device_test(
+	struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences, bool in_use)
+{
+	const char *why = rnic_device_caps(dev)->no_chains;
+	int r = 0;
+
+	if (!*why) {
+		r = master_qp_init(master, rnic_device_pd(dev), arena);
+		if (r == 0)
+			r = test(dev, master, fences);
+		if (r < 0 && in_use)
+			return r;
+	}
+	if (r < 0) {
+		master_qp_deinit(master);
+		rnic_device_deny_chains(dev, "it failed the self-test (see the log)");
+	}
+	if (*why)
+		log_warning(
+			"%s runs no chains: %s; the CPU executes what engine = \"auto\" or \"cpu\" allows",
+			rnic_device_name(dev), why);
 	return 0;
 }

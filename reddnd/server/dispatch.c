@@ -454,7 +454,7 @@ static int watch(struct dispatch *d, sd_event *e)
 		&d->cm_source, &d->queue_source, &d->async_source, &d->round_timer};
 	int r = sd_event_add_io(e, &d->cm_source, rnic_cm_fd(d->cm), EPOLLIN, on_cm, d);
 
-	if (r >= 0)
+	if (r >= 0 && rnic_device_event_fd(d->dev) >= 0)
 		r = sd_event_add_io(e, &d->queue_source, rnic_device_event_fd(d->dev), EPOLLIN, on_queues, d);
 	if (r >= 0)
 		r = sd_event_add_io(e, &d->async_source, rnic_device_async_fd(d->dev), EPOLLIN, on_async, d);
@@ -468,7 +468,7 @@ static int watch(struct dispatch *d, sd_event *e)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_OFF);
 	for (size_t i = 0; r >= 0 && i < COUNT(sources); i++)
-		r = sd_event_source_set_exit_on_failure(*sources[i], 1);
+		r = *sources[i] ? sd_event_source_set_exit_on_failure(*sources[i], 1) : r;
 	if (r >= 0)
 		r = pacer_init(&d->pacer, e, on_pacer, d);
 	if (r >= 0)

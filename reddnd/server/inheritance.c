@@ -27,7 +27,8 @@ static unsigned count_sessions(const struct ledger_view *v)
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < v->head.used; i++)
-		n += v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION;
+		n += v->slots[i].state == LEDGER_LIVE &&
+		     (v->slots[i].kind == LEDGER_SESSION || v->slots[i].kind == LEDGER_CPU_SESSION);
 	return n;
 }
 
@@ -47,12 +48,28 @@ static void expect_device(const struct inheritance *in, const struct ledger_view
 	_exit(EX_TEMPFAIL);
 }
 
+/* A device without direct commands went with the daemon */
+static bool has_device(const struct ledger_view *v)
+{
+	for (uint32_t i = 0; i < v->head.used; i++)
+		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_DEVICE)
+			return true;
+	return false;
+}
+
+static bool is_needed(const struct ledger_view *v, enum store_name name)
+{
+	if (name == STORE_DEVICE || name == STORE_ARENA)
+		return has_device(v);
+	return name != STORE_RECORD && name != STORE_WATCHES;
+}
+
 /* NULL, or why the daemon starts afresh */
 static const char *obstacle(
 	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++)
-		if (in->store.fd[k] < 0 && k != STORE_RECORD && k != STORE_WATCHES)
+		if (in->store.fd[k] < 0 && is_needed(v, (enum store_name)k))
 			return "a descriptor is missing";
 	if (in->store.ncm == 0)
 		return "the connections are missing";
@@ -81,7 +98,7 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 
 	if (r < 0)
 		return log_errno(r, "the ledger cannot be written");
-	n = rnic_sweep(in->store.fd[STORE_DEVICE], v);
+	n = has_device(v) ? rnic_sweep(in->store.fd[STORE_DEVICE], v) : 0;
 	if (n < 0)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
 	log_info("going on with %u sessions of the daemon before this one; %d objects of the device were "
@@ -114,6 +131,11 @@ void inheritance_take(struct inheritance *in, const struct store *left, const st
 
 /* ---- arena and ledger ---- */
 
+bool inheritance_has_device(const struct inheritance *in)
+{
+	return in->view && has_device(in->view);
+}
+
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger)
 {
 	const struct ledger_view *v = in->view;
@@ -126,7 +148,9 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 	for (uint32_t i = 0; i < v->head.used; i++)
 		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].block.size)
 			used[n++] = v->slots[i].block;
-	r = rnic_arena_open(arena, in->store.fd[STORE_ARENA], v->head.arena_bytes, used, n);
+	r = inheritance_has_device(in)
+		    ? rnic_arena_open(arena, in->store.fd[STORE_ARENA], v->head.arena_bytes, used, n)
+		    : rnic_arena_new(arena, v->head.arena_bytes);
 	if (r < 0)
 		return log_errno(r, "cannot go on with the arena");
 	in->store.fd[STORE_ARENA] = -1;
@@ -272,6 +296,8 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 		else
 			ended++;
 	}
+	for (; (slot = ledger_unclaimed(ledger, LEDGER_CPU_SESSION, slot)); ended++)
+		adopt(in, d, slot);
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = dispatch_serve_adopted(d);
 	if (r >= 0)

@@ -30,6 +30,10 @@ struct inheritance {
  */
 void inheritance_take(struct inheritance *in, const struct store *left, const struct catalog *c);
 
+/** True: so was the device, with its memory; else it takes no direct commands, and the next daemon opens it
+ * anew. */
+bool inheritance_has_device(const struct inheritance *in);
+
 /** Opens the arena and the ledger of @in->view. -errno, logged. */
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger);
 

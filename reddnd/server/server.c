@@ -66,11 +66,18 @@ static int bind_all(struct server *sv, const struct catalog *c)
 	return r;
 }
 
+static void keep_device(struct server *sv)
+{
+	if (!rnic_device_outlives(sv->dev))
+		return;
+	store_put(STORE_ARENA, rnic_arena_fd(sv->arena));
+	store_put(STORE_DEVICE, rnic_device_fd(sv->dev));
+}
+
 static void keep_for_the_next(struct server *sv)
 {
 	store_put(STORE_LEDGER, ledger_fd(sv->ledger));
-	store_put(STORE_ARENA, rnic_arena_fd(sv->arena));
-	store_put(STORE_DEVICE, rnic_device_fd(sv->dev));
+	keep_device(sv);
 	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
 }
 
@@ -109,7 +116,11 @@ static int open_inherited(struct server *sv, const struct catalog *c)
 	rnic_cm_inherit(sv->cm, left->cm, left->ncm);
 	r = bind_all(sv, c);
 	if (r == 0)
-		r = rnic_device_import(&sv->dev, left->fd[STORE_DEVICE], sv->ledger);
+		r = inheritance_has_device(&sv->inheritance)
+			    ? rnic_device_import(&sv->dev, left->fd[STORE_DEVICE], sv->ledger)
+			    : device_open(&sv->dev, c->device, sv->cm, sv->ledger);
+	if (r == 0 && !inheritance_has_device(&sv->inheritance))
+		keep_device(sv);
 	if (r == 0 && rnic_arena_size(sv->arena) != c->arena)
 		log_notice("the arena keeps its size of %" PRIu64 " bytes until the daemon is stopped",
 			rnic_arena_size(sv->arena));
@@ -140,9 +151,9 @@ static int open_device(struct server *sv, const struct store *left, const struct
 	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
 	if (r == 0)
 		inheritance_open_watches(&sv->inheritance, sv->dev);
-	if (r == 0)
-		r = master_qp_init(&sv->master, rnic_device_pd(sv->dev), sv->arena);
-	return r == 0 ? device_test(sv->dev, &sv->master, c->fenced_enables) : r;
+	return r == 0 ? device_test(sv->dev, sv->arena, &sv->master, c->fenced_enables,
+				inheritance_has_device(&sv->inheritance))
+		      : r;
 }
 
 static int begin_dispatch(struct server *sv)

@@ -139,6 +139,9 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 
 	if (!l->accepted)
 		return "the server was restarted before it had answered";
+	if (slot->kind == LEDGER_CPU_SESSION)
+		return "the server was restarted or upgraded, and its CPU executes this offload; connect "
+		       "again";
 	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
 	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);

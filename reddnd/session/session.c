@@ -39,7 +39,7 @@ static void release(struct session *s)
 static int record(struct session *s, struct rnic_device *dev, const struct request *request)
 {
 	struct ledger_session *l;
-	int r = rnic_device_take_slot(dev, LEDGER_SESSION, &s->slot);
+	int r = rnic_device_take_slot(dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
 
 	if (r < 0 || !s->slot)
 		return r;
@@ -74,7 +74,6 @@ static int begin(struct session *s, struct rnic_arena *arena, const struct reque
 	return session_queues_start(s);
 }
 
-/* It is in no ledger: its requests end with this process */
 static int begin_cpu(struct session *s, const struct session_parts *parts, const struct request *request)
 {
 	session_set_paced(s, session_is_limited(s));
@@ -101,9 +100,9 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
-	r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : record(s, parts->dev, &a->request);
-	if (r == 0 && !s->cpu)
-		r = begin(s, parts->arena, &a->request);
+	r = record(s, parts->dev, &a->request);
+	if (r == 0)
+		r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : begin(s, parts->arena, &a->request);
 	if (r < 0) {
 		release(s);
 		return r;

@@ -32,7 +32,7 @@ void managed_open(struct managed *m, const char *device, unsigned log_ring, bool
 
 	m->ring = ring;
 	managed_need(rnic_arena_new(&m->arena, size), "memory");
-	managed_need(rnic_device_open(&m->device, device, NULL), "no device");
+	managed_need(rnic_device_open_for_chains(&m->device, device, NULL), "no device");
 	managed_need(rnic_block_init(&m->block, rnic_device_pd(m->device), m->arena, size, 0, master_cqes),
 		"memory of queues");
 	managed_need(rnic_cq_init(&m->master_cq, &m->block, &cq), "a CQ");

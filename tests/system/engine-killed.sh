@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon is killed while it has sessions of the CPU and of the NIC: those of the CPU end, which their clients notice, those of
+# The daemon is killed while it has sessions of the CPU and of the NIC: those of the CPU end, and their clients learn why, those of
 # the NIC go on, and the next daemon serves both kinds.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
@@ -39,7 +39,8 @@ for over in 1 2; do
 	rc=0
 	wait "$cpu_client" || rc=$?
 	[[ $rc -eq 2 ]] || fail "the client of the CPU ends with status $rc" "$work/cpu.log" "$work/run.log"
-	grep -q 'the server closed the connection\|the connection was lost' "$work/cpu.log" || fail "its client gets no reason" "$work/cpu.log"
+	grep -q 'the server was restarted or upgraded, and its CPU executes this offload' "$work/cpu.log" ||
+		fail "its client gets no reason" "$work/cpu.log" "$work/run.log"
 	replies=$(grep -c '^reply' "$work/nic.log")
 	more()
 	{

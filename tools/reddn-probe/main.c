@@ -135,7 +135,7 @@ static void close_bench(struct bench *b)
 
 static int open_bench(struct bench *b, const char *device)
 {
-	int r = rnic_device_open(&b->dev, device, NULL);
+	int r = rnic_device_open_for_chains(&b->dev, device, NULL);
 
 	if (r == 0)
 		r = rnic_arena_new(&b->arena, PROBE_ARENA);
@@ -182,8 +182,8 @@ static int make_clock(const struct options *o)
 	CLEANUP(rnic_device_closep) struct rnic_device *dev = NULL;
 	CLEANUP(rnic_device_closep) struct rnic_device *other = NULL;
 
-	if (rnic_device_open(&dev, o->device, NULL) < 0 ||
-		(o->to && rnic_device_open(&other, o->to, NULL) < 0))
+	if (rnic_device_open_for_chains(&dev, o->device, NULL) < 0 ||
+		(o->to && rnic_device_open_for_chains(&other, o->to, NULL) < 0))
 		return EX_UNAVAILABLE;
 	return clock_file_make(o->clock, dev, other);
 }
