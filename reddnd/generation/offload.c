@@ -312,6 +312,16 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 	return (unsigned)__builtin_ctz(offload_slots(o, depth));
 }
 
+static void forget_layouts(struct offload *o)
+{
+	for (unsigned i = 0; o->templates && i < LAYOUTS; i++)
+		chain_template_free(o->templates[i]);
+	free(o->templates);
+	free(o->layouts);
+	o->templates = NULL;
+	o->layouts = NULL;
+}
+
 /* Makes the layouts for all depths that a client may ask for. -E2BIG: the device has no queues that deep;
  * @most is the number of instances that it has room for */
 static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
@@ -320,9 +330,10 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	struct loop_size size, *loop = loop_size_of(o->program, o->conf->loop_rate, &size) ? &size : NULL;
 	int r = 0;
 
-	free(o->layouts);
+	forget_layouts(o);
 	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
-	if (!o->layouts)
+	o->templates = calloc(LAYOUTS, sizeof(*o->templates));
+	if (!o->layouts || !o->templates)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
@@ -358,7 +369,7 @@ static int make_cpu_layouts(struct offload *o)
 	if (executor_bytes(o->program) > UINT32_MAX / 2)
 		return wrong(o, -E2BIG, "the replies to a request may have %" PRIu64 " bytes",
 			executor_bytes(o->program));
-	free(o->layouts);
+	forget_layouts(o);
 	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
 	if (!o->layouts)
 		return -ENOMEM;
@@ -490,7 +501,7 @@ static void turn_to_cpu(struct offload *o)
 
 	memcpy(why, o->why, sizeof(why));
 	program_free(o->program);
-	free(o->layouts);
+	forget_layouts(o);
 	*o = (struct offload){.generation = o->generation, .stats = o->stats, .conf = o->conf, .cpu = true};
 	memcpy(o->why_cpu, why, sizeof(why));
 }
@@ -525,7 +536,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 void offload_close(struct offload *o)
 {
 	program_free(o->program);
-	free(o->layouts);
+	forget_layouts(o);
 	*o = (struct offload){0};
 }
 
@@ -568,6 +579,20 @@ const struct queue_layout *offload_layout_of(const struct offload *o, unsigned s
 		if (o->layouts[i].slots == slots)
 			return &o->layouts[i];
 	return NULL;
+}
+
+int offload_template(const struct offload *o, const struct queue_layout *l, const struct chain_template **out)
+{
+	struct chain_template **t = &o->templates[__builtin_ctz(l->slots)];
+	struct chain_env sizes = {.slots = l->slots};
+	int r = 0;
+
+	for (unsigned q = 0; q < o->img->nqueues; q++)
+		sizes.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
+	if (!*t)
+		r = chain_template_new(t, o->img, &sizes, &l->recycling);
+	*out = *t;
+	return r;
 }
 
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)

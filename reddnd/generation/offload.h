@@ -10,7 +10,7 @@
 #define GENERATION_OFFLOAD_H
 
 #include "reddnd/catalog/catalog.h"
-#include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/recycle-template.h"
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/region.h"
@@ -32,15 +32,16 @@ struct offload {
 		bool writable;
 	} bound[CHAIN_MAX_WINDOWS];
 	struct outcome_plan outcome;
-	const struct table *table;    /* of a program of shape table */
-	uint32_t slot_need;           /* bytes of a reply slot */
-	uint32_t max_message;         /* bytes of the longest message to the client */
-	struct queue_layout *layouts; /* by the logarithm of the number of slots */
-	char why[OFFLOAD_WHY];        /* what was wrong when it was opened; "": nothing */
-	bool unfit;                   /* that is the device, so it stays wrong */
-	bool cpu;                     /* this process executes it, not the NIC */
-	char why_cpu[OFFLOAD_WHY];    /* of that */
-	bool cq_alone;                /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
+	const struct table *table;         /* of a program of shape table */
+	uint32_t slot_need;                /* bytes of a reply slot */
+	uint32_t max_message;              /* bytes of the longest message to the client */
+	struct queue_layout *layouts;      /* by the logarithm of the number of slots */
+	struct chain_template **templates; /* the same; NULL: no session has needed it */
+	char why[OFFLOAD_WHY];             /* what was wrong when it was opened; "": nothing */
+	bool unfit;                        /* that is the device, so it stays wrong */
+	bool cpu;                          /* this process executes it, not the NIC */
+	char why_cpu[OFFLOAD_WHY];         /* of that */
+	bool cq_alone;                     /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };
 
 /**
@@ -65,6 +66,10 @@ unsigned offload_slots(const struct offload *o, unsigned depth);
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
 /** The same of a session with so many instances; NULL: this offload has none. */
 const struct queue_layout *offload_layout_of(const struct offload *o, unsigned slots);
+/** Of a recycled offload: what the recyclers of its sessions with that layout are written from. Made when
+ * the first of them begins, which takes milliseconds; only on the thread of sessions. -ENOMEM. */
+int offload_template(
+	const struct offload *o, const struct queue_layout *layout, const struct chain_template **t);
 /** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */

@@ -213,12 +213,23 @@ void session_queues_arm_events(struct session *s)
 
 /* ---- beginning ---- */
 
+static int arm_recycled(struct session *s)
+{
+	struct queue_layout *l = &s->queues.layout;
+	const struct chain_template *t;
+	int r = offload_template(s->offload, l, &t);
+
+	if (r == 0)
+		chain_template_write(t, s->offload->img, &s->queues.env, &l->recycling);
+	return r;
+}
+
 int session_queues_arm(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 
 	if (s->queues.layout.recycled)
-		return chain_recycle(img, &s->queues.env, &s->queues.layout.recycling);
+		return arm_recycled(s);
 	for (unsigned slot = 0; slot < s->queues.layout.slots; slot++)
 		chain_format_recv(img, &s->queues.env, slot);
 	while (s->progress.armed < s->queues.layout.slots)

@@ -2,6 +2,7 @@
 #include "tests/chain/chain-rig.h"
 
 #include "reddnd/chain/ring/decode.h"
+#include "reddnd/chain/ring/recycle-template.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
 #include "softcx/hw/qp.h"
@@ -221,6 +222,20 @@ static void begin_at_first(struct chain_rig *c)
 	client_side->rq_ci = client_side->rq_fetched = client_side->rq_enabled = (uint16_t)c->env.first;
 }
 
+/* As the daemon does; a template begins with instance 0 */
+static void write_recycler(struct chain_rig *c)
+{
+	struct chain_template *t;
+
+	if (c->env.first) {
+		assert_int_equal(chain_recycle(c->img, &c->env, &c->recycling), 0);
+		return;
+	}
+	assert_int_equal(chain_template_new(&t, c->img, &c->env, &c->recycling), 0);
+	chain_template_write(t, c->img, &c->env, &c->recycling);
+	chain_template_free(t);
+}
+
 void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)
 {
 	make_queues(c);
@@ -234,7 +249,7 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	begin_at_first(c);
 	if (c->recycled) {
 		make_recycler(c);
-		assert_int_equal(chain_recycle(c->img, &c->env, &c->recycling), 0);
+		write_recycler(c);
 	} else {
 		for (; c->armed < c->env.first + c->env.slots; c->armed++)
 			chain_arm(c->img, &c->env, c->armed);

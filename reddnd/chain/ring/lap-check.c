@@ -302,8 +302,8 @@ static int by_place(const void *x, const void *y)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* A ring has some ten thousand places, and this is done for every client that connects: in order of address,
- * only neighbours are compared */
+/* A ring has some ten thousand places, and a client waits when it is the first of its offload: in order of
+ * address, only neighbours are compared */
 static int check_sorted(struct check *c, struct touch *const *p, int n)
 {
 	int r = 0;

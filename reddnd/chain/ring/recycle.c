@@ -372,18 +372,23 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 	return r;
 }
 
-int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
+void chain_recycle_arm(const struct chain_image *img, const struct chain_env *env)
 {
-	struct recycler k = {.img = img, .env = env};
-	int r;
-
-	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == made->ring_wqebbs);
 	for (unsigned slot = 0; slot < env->slots; slot++) {
 		chain_arm(img, env, env->first + slot);
 		chain_format_recv(img, env, slot);
 	}
 	for (unsigned q = 0; q < img->nqueues; q++)
 		chain_write_pad(img, env, q, env->first / env->slots);
+}
+
+int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
+{
+	struct recycler k = {.img = img, .env = env};
+	int r;
+
+	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == made->ring_wqebbs);
+	chain_recycle_arm(img, env);
 	memset(env->lanes.mem, 0, HEAD);
 	r = note_relocs(&k);
 	if (r == 0)

@@ -68,4 +68,7 @@ uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots);
  */
 int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made);
 
+/** The part of it that is not the recycler: arms every slot, and writes RQ and pads. */
+void chain_recycle_arm(const struct chain_image *img, const struct chain_env *env);
+
 #endif
