@@ -47,7 +47,8 @@ TAILQ_HEAD(hw_uar_list, hw_uar);
 struct hw_dev {
 	struct hw_config cfg;
 	uint64_t rng;
-	uint8_t max_ds; /* of a send WQE */
+	uint8_t max_ds;   /* of a send WQE */
+	uint64_t lacking; /* hw_op_lacking() */
 	uint8_t gid[16][16];
 	unsigned ngids;
 

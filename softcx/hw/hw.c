@@ -5,6 +5,7 @@
 #include "softcx/hw/dev.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/mem.h"
+#include "softcx/hw/op.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/srq.h"
 #include "softcx/hw/uar.h"
@@ -47,6 +48,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	dev->max_ds = (uint8_t)(hw_fact(dev, PROFILE_SEND_WQE) / WQE_DS < WQE_MAX_DS
 					? hw_fact(dev, PROFILE_SEND_WQE) / WQE_DS
 					: WQE_MAX_DS);
+	dev->lacking = hw_op_lacking(dev);
 	if (hw_clock_new(dev) < 0) {
 		free(dev);
 		return -ENOMEM;

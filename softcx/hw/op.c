@@ -9,6 +9,7 @@
 #include "softcx/hw/mw.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/wait.h"
+#include "util/array.h"
 
 enum { LOG_MAX_MSG = 30 };
 
@@ -260,11 +261,6 @@ static int exec_read(struct hw_wqe *w)
 	return ok ? 0 : unreachable(&from);
 }
 
-static bool is_masked(const struct hw_wqe *w)
-{
-	return w->opcode == WQE_OP_MASKED_CAS || w->opcode == WQE_OP_MASKED_FETCH_ADD;
-}
-
 static int exec_atomic(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
@@ -275,7 +271,7 @@ static int exec_atomic(struct hw_wqe *w)
 	uint8_t old[8];
 	int ret;
 
-	if (!size || w->ds < data_ds + 1 || (is_masked(w) && !hw_fact(qp->dev, PROFILE_MASKED_ATOMICS)))
+	if (!size || w->ds < data_ds + 1)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, data_ds, HW_LOCAL_WRITE, &sgl);
 	if (!ret && sgl.len < size)
@@ -406,8 +402,36 @@ static int exec_to_target(struct hw_wqe *w)
 	return ret;
 }
 
+uint64_t hw_op_lacking(const struct hw_dev *dev)
+{
+	static const struct {
+		enum profile_fact fact;
+		uint64_t opcodes;
+	} needs[] = {
+		{PROFILE_CROSS_CHANNEL,
+			1ull << WQE_OP_WAIT | 1ull << WQE_OP_SEND_EN | 1ull << WQE_OP_RECV_EN},
+		{PROFILE_IMMEDIATES, 1ull << WQE_OP_WRITE_IMM | 1ull << WQE_OP_SEND_IMM},
+		{PROFILE_ATOMICS, 1ull << WQE_OP_CAS | 1ull << WQE_OP_FETCH_ADD | 1ull << WQE_OP_MASKED_CAS |
+					  1ull << WQE_OP_MASKED_FETCH_ADD},
+		{PROFILE_MASKED_ATOMICS, 1ull << WQE_OP_MASKED_CAS | 1ull << WQE_OP_MASKED_FETCH_ADD},
+	};
+	uint64_t lacking = 0;
+
+	for (size_t i = 0; i < COUNT(needs); i++)
+		if (!hw_fact(dev, needs[i].fact))
+			lacking |= needs[i].opcodes;
+	return lacking;
+}
+
+static bool is_lacking(const struct hw_wqe *w)
+{
+	return w->opcode < 64 && w->qp->dev->lacking >> w->opcode & 1;
+}
+
 int hw_op_exec(struct hw_wqe *w)
 {
+	if (__builtin_expect(is_lacking(w), 0))
+		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	if (__builtin_expect(calculates(w), 0) && !w->qp->dev->cfg.lenient)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	return w->qp->type == HW_DCI && is_message(w->opcode) ? exec_to_target(w) : exec(w);

@@ -13,4 +13,7 @@
  */
 int hw_op_exec(struct hw_wqe *w);
 
+/** Opcodes that its profile lacks, by 1 << opcode: they end their queue. */
+uint64_t hw_op_lacking(const struct hw_dev *dev);
+
 #endif

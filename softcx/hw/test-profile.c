@@ -49,6 +49,43 @@ static void no_masked_atomics(void **state)
 	}
 }
 
+/* An opcode that the device lacks ends the queue, and has done nothing */
+static void no_opcodes(void **state)
+{
+	static const enum profile_fact without[] = {
+		PROFILE_FACTS, PROFILE_CROSS_CHANNEL, PROFILE_IMMEDIATES, PROFILE_ATOMICS};
+
+	(void)state;
+	for (unsigned f = 0; f < 4; f++)
+		for (unsigned form = 1; form < 4; form++) {
+			struct rig_one o;
+			uint64_t *w;
+
+			rig_one_open(&o, f ? with(without[f], 0) : cx5(), (struct hw_cq_attr){.log_size = 4},
+				(struct rig_opt){0});
+			w = rig_alloc(&o.rig, 64);
+			w[0] = 7;
+			rig_recv(&o.q, 1, w + 2, 8);
+			if (form == 1) {
+				wqe_nop(&o.q, 1, SIG);
+				wqe_wait(&o.q, hw_cqn(o.scq.cq), 0, SIG);
+			} else if (form == 2) {
+				wqe_rdma(&o.q, WQE_OP_WRITE_IMM, w, 8, w + 1, SIG, 1);
+			} else {
+				wqe_atomic(&o.q, WQE_OP_FETCH_ADD, w + 1, w, 5, 0, SIG);
+			}
+			rig_one_go(&o);
+			if (form == 1)
+				rig_expect(&o.scq, CQE_OP_REQ);
+			if (form == f)
+				rig_expect_error(&o.scq, CQE_SYND_LOCAL_QP_OP);
+			else
+				rig_expect(&o.scq, CQE_OP_REQ);
+			assert_int_equal(w[1] == 7, form > 1 && form != f);
+			rig_one_close(&o);
+		}
+}
+
 /* Of plain and of masked ones; what they do in memory is the same */
 static void big_endian_atomics(void **state)
 {
@@ -434,6 +471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_masked_atomics),
+		cmocka_unit_test(no_opcodes),
 		cmocka_unit_test(big_endian_atomics),
 		cmocka_unit_test(no_recv_enable),
 		cmocka_unit_test(short_wqes),

@@ -233,7 +233,7 @@ static void write_dev(int *rc, const struct host *host, const struct profile *p,
 	attr(rc, dir, verbs, "abi_version", "1"); /* of mlx5: MLX5_IB_UVERBS_ABI_VERSION */
 	attr(rc, dir, verbs, "uevent", "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/uverbs%u\nDEVMODE=0666",
 		major(SOFTCX_UVERBS_DEV(number)), minor(SOFTCX_UVERBS_DEV(number)), number);
-	attr(rc, dir, ib, "node_type", "1: CA");
+	attr(rc, dir, ib, "node_type", p->value[PROFILE_IMMEDIATES] ? "1: CA" : "4: RNIC");
 	attr(rc, dir, ib, "node_guid", "%s", text);
 	attr(rc, dir, ib, "sys_image_guid", "%s", text);
 	attr(rc, dir, ib, "node_desc", "%s mlx5_%u", host->name, number);

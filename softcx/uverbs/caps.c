@@ -99,7 +99,8 @@ void uverbs_caps_device(const struct hw_dev *hw, unsigned dev, struct ib_uverbs_
 	b->max_res_rd_atom = b->max_qp_rd_atom * b->max_qp;
 	b->max_qp_init_rd_atom = 1u << fact(hw, PROFILE_LOG_READS);
 	/* Linux hw/mlx5/main.c get_atomic_caps: only what replies in host order counts */
-	b->atomic_cap = fact(hw, PROFILE_HOST_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+	b->atomic_cap = fact(hw, PROFILE_ATOMICS) && fact(hw, PROFILE_HOST_ATOMICS) ? IBV_ATOMIC_HCA
+										    : IBV_ATOMIC_NONE;
 	b->max_ah = INT32_MAX;
 	b->max_srq = 1u << UVERBS_LOG_MAX_SRQ;
 	b->max_srq_wr = UVERBS_MAX_SRQ_WR;
@@ -185,9 +186,9 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_block_lb_mc, 1);
 	prm_set(p, PRM_cmd_hca_cap_cqe_version, 1);
 	prm_set(p, PRM_cmd_hca_cap_roce, !hw_is_infiniband(hw));
-	prm_set(p, PRM_cmd_hca_cap_atomic, 1);
+	prm_set(p, PRM_cmd_hca_cap_atomic, fact(hw, PROFILE_ATOMICS));
 	prm_set(p, PRM_cmd_hca_cap_cq_oi, 1);
-	prm_set(p, PRM_cmd_hca_cap_cd, 1);
+	prm_set(p, PRM_cmd_hca_cap_cd, fact(hw, PROFILE_CROSS_CHANNEL));
 	prm_set(p, PRM_cmd_hca_cap_uar_4k, 1);
 	prm_set(p, PRM_cmd_hca_cap_umem_uid_0, 1);
 	prm_set(p, PRM_cmd_hca_cap_bf, 1);

@@ -44,6 +44,8 @@ static void test_profile_caps(void **state)
 		{PROFILE_CLOCKS, PROFILE_REAL_TIME, PRM_CAP_ROCE, PRM_roce_cap_qp_ts_format, 1},
 		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_sq_ts_format, 2},
 		{PROFILE_CLOCKS, PROFILE_BOTH_CLOCKS, PRM_CAP_GENERAL, PRM_cmd_hca_cap_rq_ts_format, 2},
+		{PROFILE_CROSS_CHANNEL, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_cd, 0},
+		{PROFILE_ATOMICS, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_atomic, 0},
 		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
 		{PROFILE_HOST_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_req_8B_endianness_mode, 0},
 	};
@@ -89,6 +91,12 @@ static void test_device_attributes(void **state)
 	assert_int_equal(resp->fw_ver, profile.value[PROFILE_FIRMWARE]);
 	assert_int_equal(resp->max_sge, (256 - 32) / 16);
 	assert_int_equal(resp->max_qp_rd_atom, 4);
+	assert_int_equal(resp->atomic_cap, IBV_ATOMIC_HCA);
+	app_teardown(NULL);
+	open_with(PROFILE_ATOMICS, 0);
+	app_open_context();
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_QUERY_DEVICE, req, resp), 0);
+	assert_int_equal(resp->atomic_cap, IBV_ATOMIC_NONE);
 	app_teardown(NULL);
 }
 
