@@ -146,9 +146,12 @@ static struct token_ends ends_of(struct rdma_cm_id *id)
 static int send_req(struct attempt *a)
 {
 	struct reddn *c = a->c;
+	bool iwarp = c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	uint8_t flags =
+		(a->opt->slot_size ? 0 : REDDN_REQ_SLOT_GUESS) | (iwarp ? REDDN_REQ_NO_IMMEDIATES : 0);
 	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
-		.flags = a->opt->slot_size ? 0 : REDDN_REQ_SLOT_GUESS,
+		.flags = flags,
 		.depth = htobe16(c->info.depth),
 		.slot_addr = htobe64((uintptr_t)c->area),
 		.slot_rkey = htobe32(c->mr->rkey),

@@ -25,19 +25,23 @@ int reddn_requests_init(struct reddn *c)
 {
 	uint32_t depth = c->info.depth;
 
-	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX);
+	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX + REDDN_NUMBER_BYTES);
 	c->area = map_pages(c->area_len);
 	c->requests = calloc(depth, sizeof(*c->requests));
 	c->slots = calloc(depth, sizeof(*c->slots));
 	c->held = calloc(depth, sizeof(*c->held));
 	c->recvs = calloc(depth, sizeof(*c->recvs));
-	if (!c->area || !c->requests || !c->slots || !c->held || !c->recvs)
+	c->number = calloc(depth, sizeof(*c->number));
+	if (!c->area || !c->requests || !c->slots || !c->held || !c->recvs || !c->number)
 		return -ENOMEM;
 	c->encoded = c->area + (size_t)depth * c->info.slot_size;
+	c->numbers = c->encoded + (size_t)depth * REDDN_REQUEST_MAX;
 	for (uint32_t i = 0; i < depth; i++) {
 		c->requests[i].next = i + 1 < depth ? i + 1 : REDDN_NONE;
 		c->slots[i].request = REDDN_NONE;
-		c->recvs[i].next = i + 1 < depth ? &c->recvs[i + 1] : NULL;
+		c->recvs[i] = (struct ibv_recv_wr){.next = i + 1 < depth ? &c->recvs[i + 1] : NULL,
+			.sg_list = &c->number[i],
+			.num_sge = 1};
 	}
 	c->retry = REDDN_NONE;
 	c->signal_every = depth > 1 ? depth / 2 : 1;
@@ -61,6 +65,7 @@ void reddn_requests_deinit(struct reddn *c)
 	free(c->slots);
 	free(c->held);
 	free(c->recvs);
+	free(c->number);
 }
 
 PUBLIC void reddn_close(struct reddn *c)

@@ -23,6 +23,7 @@
 enum {
 	REDDN_REQUEST_MAX = 256, /* bytes of a request */
 	REDDN_NONE = UINT32_MAX, /* no request */
+	REDDN_NUMBER_BYTES = 4,
 };
 
 struct reddn_request {
@@ -51,9 +52,12 @@ struct reddn {
 	struct ibv_mr *mr;
 	int epoll;
 
-	uint8_t *area; /* registered: depth slots, then depth encoded requests of REDDN_REQUEST_MAX bytes */
+	/* registered: depth slots, then depth encoded requests of REDDN_REQUEST_MAX bytes, then depth numbers
+	 */
+	uint8_t *area;
 	size_t area_len;
 	uint8_t *encoded; /* the requests in the area */
+	uint8_t *numbers; /* the numbers: by slot, what a receive gets where there are no immediates */
 	uint8_t *keys;    /* depth keys (or raw requests) of key_room bytes */
 	size_t keys_len, key_room;
 	struct reddn_request *requests; /* depth */
@@ -61,6 +65,7 @@ struct reddn {
 	uint32_t *held;                 /* slots whose results the caller has */
 	uint32_t nheld;
 	struct ibv_recv_wr *recvs; /* one batch of depth receives */
+	struct ibv_sge *number;    /* by receive: its place in the numbers */
 
 	struct reddn_info info;
 	struct reddn_geometry geo;
@@ -74,6 +79,7 @@ struct reddn {
 	uint32_t done_slot;         /* done % depth */
 	uint32_t unsignaled;        /* sends since the last one with a completion */
 	uint64_t reclaimed;         /* sends whose WQEs are free again */
+	bool sends;                 /* replies end with a SEND, not with an immediate */
 	uint32_t recvs_used;        /* since the last batch was posted */
 	uint32_t busy;              /* requests without a result */
 	uint32_t free_request;      /* list */

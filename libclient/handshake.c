@@ -98,6 +98,7 @@ int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, 
 	c->info.request_len = be32toh(rep.request_len);
 	c->info.reply_max = be32toh(rep.reply_max);
 	c->info.session = be64toh(rep.session);
+	c->sends = rep.flags & REDDN_REP_SENDS;
 	r = check_sizes(&c->info, &rep, err, errlen);
 	if (r < 0)
 		return r;

@@ -88,6 +88,10 @@ int reddn_queues_init(struct reddn *c, char *err, size_t errlen)
 	if (!c->mr)
 		return reddn_fail(
 			-errno, err, errlen, "cannot register %zu bytes for replies: %m", c->area_len);
+	for (uint32_t i = 0; i < c->info.depth; i++)
+		c->number[i] = (struct ibv_sge){.addr = (uintptr_t)c->numbers + i * REDDN_NUMBER_BYTES,
+			.length = REDDN_NUMBER_BYTES,
+			.lkey = c->mr->lkey};
 	r = make_cq(c, err, errlen);
 	if (r == 0)
 		r = make_qp(c, err, errlen);

@@ -200,9 +200,23 @@ static int reply(struct reddn *c, struct reddn_result *res)
 	return 1;
 }
 
+/* False: it ends in another way than replies do. Receives are used in turn: this one is that of the slot */
+static bool is_reply(const struct reddn *c, const struct ibv_wc *wc, uint32_t *number)
+{
+	if (!c->sends) {
+		*number = ntohl(wc->imm_data);
+		return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+	}
+	memcpy(number, c->numbers + (size_t)c->done_slot * REDDN_NUMBER_BYTES, sizeof(*number));
+	*number = ntohl(*number);
+	return wc->opcode == IBV_WC_RECV && wc->byte_len == REDDN_NUMBER_BYTES;
+}
+
 /* Process one CQE. Returns the number of results, 0 or 1. */
 static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_result *res)
 {
+	uint32_t number;
+
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
 		reddn_check_events(c);
 		reddn_break(c, -ECONNRESET, "%s",
@@ -218,10 +232,9 @@ static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_res
 		c->reclaimed = wc->wr_id;
 		return 0;
 	}
-	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || c->done == c->sent ||
-		ntohl(wc->imm_data) != (uint32_t)c->done) {
-		reddn_break(c, -EPROTO, "protocol violated: reply %u when %u was due", ntohl(wc->imm_data),
-			(uint32_t)c->done);
+	if (!is_reply(c, wc, &number) || c->done == c->sent || number != (uint32_t)c->done) {
+		reddn_break(
+			c, -EPROTO, "protocol violated: reply %u when %u was due", number, (uint32_t)c->done);
 		return 0;
 	}
 	if (++c->recvs_used == c->info.depth && !c->broken) {

@@ -11,7 +11,7 @@
  * Request number n (from 0) is one SEND of exactly `request_len` bytes. Its reply goes to reply slot n %
  * depth and ends with a WRITE_WITH_IMM whose immediate is n (mod 2^32). At most `depth` requests are
  * outstanding. The client posts a receive for each request before it sends it. Replies come in the order of
- * the requests.
+ * the requests. Where a device has no immediates, a reply ends with two messages (REDDN_REP_SENDS).
  */
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H
@@ -45,6 +45,9 @@ _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in 
  * REDDN_REQ_SLOT_GUESS: the client does not know how large slots must be, and slot_size is its guess. A
  * REDDN_REJ_SLOT then is an answer, and the server does not count it as a refusal.
  *
+ * REDDN_REQ_NO_IMMEDIATES: the client's device takes no WRITE_WITH_IMM, as devices of iWARP. Replies then end
+ * as with REDDN_REP_SENDS, or the server refuses, because its NIC cannot do that for this offload.
+ *
  * REDDN_REQ_END_REASON: the REQ is a struct reddn_wire_end_query. It asks why an earlier session ended, and
  * opens none. A failed queue pair cannot carry a last message, so the client connects once more to ask, and
  * the REJ holds the answer: REDDN_REJ_ENDED, _NOT_ENDED or _UNKNOWN. The server answers only a client that
@@ -52,7 +55,7 @@ _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in 
  *
  * A server that does not know a flag answers REDDN_REJ_MALFORMED.
  */
-enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1, REDDN_REQ_SLOT_GUESS = 2 };
+enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1, REDDN_REQ_SLOT_GUESS = 2, REDDN_REQ_NO_IMMEDIATES = 4 };
 
 struct reddn_wire_end_query {
 	uint32_t magic;
@@ -122,11 +125,19 @@ struct reddn_wire_rep {
 	struct reddn_wire_table table;
 	/* How to encode arguments as a request: the lengths of the fields add up to request_len */
 	uint8_t nargs, nfields;
-	uint8_t reserved[2];
+	uint8_t flags; /* enum reddn_wire_rep_flag */
+	uint8_t reserved;
 	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
 	struct reddn_wire_field field[REDDN_WIRE_FIELDS];
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
+
+/*
+ * REDDN_REP_SENDS: the client or the server has no WRITE_WITH_IMM. In its place there is a WRITE, and then a
+ * SEND of the 4 bytes that would be the immediate, into the receive of the client. A server may choose so for
+ * any client, so that a receive has room for 4 bytes.
+ */
+enum reddn_wire_rep_flag { REDDN_REP_SENDS = 1 };
 
 /** Reason of a REJ. The comment names the content of `detail`, which is 0 for the others. */
 enum reddn_wire_reason {

@@ -121,6 +121,13 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 			a->request.offload);
 		return false;
 	}
+	if (a->request.no_immediates && !a->offload->cpu) {
+		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+			"the server's NIC answers offload %s with immediates, which the client's device "
+			"cannot take; engine = \"cpu\" would do",
+			a->request.offload);
+		return false;
+	}
 	if (!check_depth(&a->request, a->offload, rej))
 		return false;
 	a->charge.depth = a->request.depth;

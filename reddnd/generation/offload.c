@@ -350,14 +350,16 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots)
 {
 	enum { LINE = 64, REPLIES_MIN = 2, REPLIES_BYTES = 1 << 20 };
-	uint64_t data = (executor_bytes(o->program) + LINE - 1) / LINE * LINE;
-	uint64_t replies = REPLIES_BYTES / data;
+	uint64_t data = (executor_bytes(o->program) + 3) / 4 * 4;
+	uint64_t reply = (data + 4ull * executor_max_messages(o->program) + LINE - 1) / LINE * LINE;
+	uint64_t replies = REPLIES_BYTES / reply;
 
 	if (replies < REPLIES_MIN)
 		replies = REPLIES_MIN;
 	return (struct offload_cpu){
-		.stride = (o->img->arg_len + LINE - 1) / LINE * LINE,
+		.recv_bytes = (o->img->arg_len + LINE - 1) / LINE * LINE,
 		.data_size = (uint32_t)data,
+		.reply_bytes = (uint32_t)reply,
 		.replies = replies < slots ? (unsigned)replies : slots,
 	};
 }
@@ -377,7 +379,7 @@ static int make_cpu_layouts(struct offload *o)
 		struct offload_cpu l = offload_cpu_layout(o, 1u << i);
 
 		o->layouts[i].slots = 1u << i;
-		o->layouts[i].size = ((uint64_t)l.stride << i) + (uint64_t)l.replies * l.data_size;
+		o->layouts[i].size = ((uint64_t)l.recv_bytes << i) + (uint64_t)l.replies * l.reply_bytes;
 	}
 	return 0;
 }

@@ -75,10 +75,11 @@ uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
 uint64_t offload_bytes_of(const struct offload *o, const struct queue_layout *layout); /* the same */
-/** Of a session whose requests the CPU executes: bytes of a RECV and of the replies to a request, and the
- * number of requests for whose replies there is room. */
+/** Of a session whose requests the CPU executes: bytes of a RECV, of the data of the replies to a request,
+ * and of these with a number for each, where there are no immediates; and the number of requests for whose
+ * replies there is room. */
 struct offload_cpu {
-	uint32_t stride, data_size;
+	uint32_t recv_bytes, data_size, reply_bytes;
 	unsigned replies;
 };
 struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots);

@@ -29,6 +29,7 @@ void request_refuse(
 bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej)
 {
 	char name[sizeof(request->offload)] = "";
+	const unsigned flags = REDDN_REQ_SLOT_GUESS | REDDN_REQ_NO_IMMEDIATES;
 	struct reddn_wire_req req;
 
 	*request = (struct request){0};
@@ -58,10 +59,11 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		.slot_rkey = be32toh(req.slot_rkey),
 		.slot_size = be32toh(req.slot_size),
 		.guessed = req.flags & REDDN_REQ_SLOT_GUESS,
+		.no_immediates = req.flags & REDDN_REQ_NO_IMMEDIATES,
 	};
-	if (req.flags & ~REDDN_REQ_SLOT_GUESS) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be 0 or %#x", req.flags,
-			REDDN_REQ_SLOT_GUESS);
+	if (req.flags & ~flags) {
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be among %#x",
+			req.flags, flags);
 		return false;
 	}
 	memcpy(name, req.offload, sizeof(req.offload));

@@ -15,7 +15,8 @@ struct request {
 	uint16_t depth;
 	uint64_t slot_addr;
 	uint32_t slot_rkey, slot_size;
-	bool guessed; /* the client does not know the size of slots, and asks for it */
+	bool guessed;       /* the client does not know the size of slots, and asks for it */
+	bool no_immediates; /* of its device */
 	char offload[sizeof((struct reddn_wire_req *)0)->offload + 1];
 };
 

@@ -16,9 +16,11 @@ enum { RNIC_LACKS = 256 }; /* bytes of a reason */
 
 struct rnic_caps {
 	char no_chains[RNIC_LACKS]; /* why the device runs no chains, a clause; "": it runs them */
-	bool cross_channel;         /* WAIT, SEND_EN, managed queues (cap cd) */
-	bool overrun_ignore;        /* CQs without polling (cap cq_oi) */
-	bool infiniband;            /* link layer; otherwise Ethernet, that is RoCE */
+	bool no_immediates;   /* no WRITE or SEND with immediate, as of iWARP: not from firmware, from the
+				 device's kind */
+	bool cross_channel;   /* WAIT, SEND_EN, managed queues (cap cd) */
+	bool overrun_ignore;  /* CQs without polling (cap cq_oi) */
+	bool infiniband;      /* link layer; otherwise Ethernet, that is RoCE */
 	bool force_loopback;  /* a RoCE port: RC QPs can be connected to themselves without an address */
 	bool ts_formats;      /* queues may have to name the format of their timestamps */
 	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */

@@ -262,6 +262,7 @@ static int prepare(struct rnic_device *dev, int (*get_parts)(struct rnic_device 
 
 	if (getrandom(&dev->psn_secret, sizeof(dev->psn_secret), 0) != sizeof(dev->psn_secret))
 		return log_errno(-errno, "cannot get random numbers");
+	dev->caps.no_immediates = dev->ctx->device->transport_type == IBV_TRANSPORT_IWARP;
 	r = get_parts(dev);
 	if (r == 0 && dev->direct)
 		r = prepare_direct(dev);

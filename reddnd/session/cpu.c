@@ -20,6 +20,7 @@ struct session_cpu {
 	struct rnic_plain *queue;
 	struct executor *executor;
 	struct offload_cpu layout;
+	bool sends;               /* a number in place of immediates */
 	struct outcome *outcomes; /* by slot */
 	uint64_t received, begun, sent;
 	bool running;   /* request begun - 1 */
@@ -52,7 +53,7 @@ static int make_queue(struct session *s, struct session_cpu *c, const struct ses
 {
 	const struct rnic_plain_attr attr = {
 		.size = s->queues.layout.size,
-		.sends = c->layout.replies * executor_max_messages(s->offload->program),
+		.sends = c->layout.replies * executor_max_messages(s->offload->program) * (c->sends ? 2 : 1),
 		.recvs = s->queues.layout.slots,
 		.cookie = s->id,
 		.events = parts->plain_events,
@@ -74,6 +75,7 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	env->slot_rkey = request->slot_rkey;
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
+	c->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
 	c->layout = offload_cpu_layout(s->offload, s->queues.layout.slots);
 	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
 	r = c->outcomes ? make_executor(s, c) : -ENOMEM;
@@ -110,14 +112,14 @@ void session_cpu_free(struct session_cpu *c)
 
 static uint64_t request_at(const struct session *s, uint64_t n)
 {
-	return n % s->queues.layout.slots * s->cpu->layout.stride;
+	return n % s->queues.layout.slots * s->cpu->layout.recv_bytes;
 }
 
 static uint64_t reply_at(const struct session *s, uint64_t n)
 {
 	const struct offload_cpu *l = &s->cpu->layout;
 
-	return (uint64_t)s->queues.layout.slots * l->stride + n % l->replies * l->data_size;
+	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
 }
 
 /* ---- completions ------------------------------------------------------------------------------ */
@@ -253,6 +255,23 @@ static bool exceeds_budget(const struct session *s, uint64_t now, struct verdict
 	return false;
 }
 
+/* @m, number @i of its request, without its immediate, and then that */
+static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_plain_send *m)
+{
+	struct session_cpu *c = s->cpu;
+	struct rnic_plain_send number = *m;
+	int r;
+
+	number.opcode = WQE_OP_SEND;
+	number.off = reply_at(s, n) + c->layout.data_size + 4ull * i;
+	number.len = sizeof(number.imm);
+	wqe_put32(rnic_plain_memory(c->queue) + number.off, m->imm);
+	m->opcode = WQE_OP_WRITE;
+	m->signalled = m->solicited = false;
+	r = rnic_plain_send(c->queue, m);
+	return r == 0 ? rnic_plain_send(c->queue, &number) : r;
+}
+
 /* Messages of the request that was executed: the last one is signalled, those before it are then done */
 static int send(struct session *s, uint64_t n)
 {
@@ -263,7 +282,7 @@ static int send(struct session *s, uint64_t n)
 
 	m = executor_messages(s->cpu->executor, &count);
 	for (unsigned i = 0; i < count && r == 0; i++) {
-		const struct rnic_plain_send send = {
+		struct rnic_plain_send send = {
 			.opcode = m[i].opcode,
 			.signalled = i + 1 == count,
 			.solicited = m[i].solicited,
@@ -275,7 +294,8 @@ static int send(struct session *s, uint64_t n)
 			.tag = m[i].wqebb,
 		};
 
-		r = rnic_plain_send(s->cpu->queue, &send);
+		r = s->cpu->sends && m[i].opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
+								     : rnic_plain_send(s->cpu->queue, &send);
 	}
 	return r;
 }
@@ -347,6 +367,11 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now, struct v
 }
 
 /* ---- for the rest of the session -------------------------------------------------------------- */
+
+bool session_cpu_sends(const struct session *s)
+{
+	return s->cpu->sends;
+}
 
 uint64_t session_cpu_received(const struct session *s)
 {

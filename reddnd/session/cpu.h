@@ -29,6 +29,9 @@ enum session_cpu_turn {
 /** Takes completions, and executes what there is, up to the limit of a turn. progress.done may grow. */
 enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us, struct verdict *v);
 
+/** Replies end with a SEND, as REDDN_REP_SENDS of the protocol. */
+bool session_cpu_sends(const struct session *s);
+
 /** Requests that the client has sent. */
 uint64_t session_cpu_received(const struct session *s);
 /** Iterations of its endless loop, of all requests. */

@@ -122,6 +122,8 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 	offload_describe(s->offload, rep);
 	rep->depth = htobe16((uint16_t)s->queues.env.slot_count);
 	rep->session = htobe64(s->id);
+	if (s->cpu && session_cpu_sends(s))
+		rep->flags = REDDN_REP_SENDS;
 }
 
 void session_end(struct session *s)

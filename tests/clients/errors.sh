@@ -57,6 +57,17 @@ for depth in 1 3 64; do
 done
 unserve
 
+# where a device has no immediates
+serve sends=1
+expect "replies that end with a SEND" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
+for depth in 1 3 64; do
+	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1
+done
+unserve
+serve sends=1 after=1 do=wrong-imm
+expect "a SEND with another number" 2 "protocol violated: reply 2 when 1 was due" "${ping[@]}"
+unserve
+
 # reason, text of the tool
 serve reject=3 text="no offload of that name"
 expect "refused" 2 "refused by the server: no offload of that name" "${ping[@]}"

@@ -8,6 +8,7 @@
  *   magic= version= shape= depth= request_len= reply_max= buckets= offset_len= probes= max_key=
  *                                use these values in the reply
  *   accept-len=N                 accept with so many bytes of private data
+ *   sends=1                      replies end with a SEND of their number
  *   slot=N                       refuse slots smaller than that (default: what the table needs)
  *   after=N do=WHAT              after N requests: disconnect, exit, silence, wrong-imm, twice, qp-error
  */
@@ -137,7 +138,7 @@ static void write_slot(const uint8_t *from, uint32_t at, uint32_t len, enum ibv_
 		wr = {.sg_list = &sge,
 			.num_sge = 1,
 			.opcode = op,
-			.send_flags = op == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_SEND_SIGNALED : 0,
+			.send_flags = op == IBV_WR_RDMA_WRITE ? 0 : IBV_SEND_SIGNALED,
 			.imm_data = htonl(imm),
 			.wr.rdma = {.remote_addr = slot + at, .rkey = be32toh(s.req.slot_rkey)}};
 
@@ -167,7 +168,12 @@ static void answer(const uint8_t *arg, uint32_t imm)
 		}
 	}
 	memcpy(live, table.map + table.st.live_off, 64);
-	write_slot(live, REDDN_SLOT_LIVE, 64, IBV_WR_RDMA_WRITE_WITH_IMM, imm);
+	write_slot(live, REDDN_SLOT_LIVE, 64,
+		setting("sends", 0) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM, imm);
+	if (setting("sends", 0)) {
+		*(uint32_t *)record = htobe32(imm);
+		write_slot(record, 0, 4, IBV_WR_SEND, 0);
+	}
 	/* There is one buffer for replies. */
 	wait_until_sent();
 }
@@ -240,6 +246,7 @@ static void accept_session(struct rdma_cm_id *id)
 		.request_len = htobe32((uint32_t)setting("request_len", s.request_len)),
 		.reply_max = htobe32((uint32_t)setting("reply_max", room)),
 		.session = htobe64(1),
+		.flags = (uint8_t)(setting("sends", 0) ? REDDN_REP_SENDS : 0),
 		.table = {.hash_seed = htobe64(table.st.hash_seed),
 			.buckets = htobe64(setting("buckets", table.st.buckets)),
 			.max_key = htobe32((uint32_t)setting("max_key", table.st.max_key)),

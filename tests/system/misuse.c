@@ -253,6 +253,36 @@ static void leave_in_flight(struct raw_client *c)
 	rdma_disconnect(c->id);
 }
 
+/* A client whose device takes none: its reply ends with a SEND, or it is refused. Prints which. */
+static void no_immediates(struct raw_client *c)
+{
+	uint8_t *number = raw_request(c) + RAW_REQUEST - 4;
+	struct ibv_sge sge = {(uintptr_t)number, 4, c->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_wc wc;
+	int event, n;
+
+	c->req.flags = REDDN_REQ_NO_IMMEDIATES;
+	event = raw_connect(c, &c->req, sizeof(c->req));
+	if (event == RDMA_CM_EVENT_REJECTED) {
+		printf("refused: %s\n", c->rej.text);
+		return;
+	}
+	raw_expect(c, event, RDMA_CM_EVENT_ESTABLISHED);
+	raw_need(c->rep.flags == REDDN_REP_SENDS, "another form of replies");
+	memset(number, 0xff, 4);
+	raw_need(ibv_post_recv(c->id->qp, &wr, &bad) == 0, "post receive");
+	raw_post_sends(c, 1, raw_arg_len(c));
+	do {
+		while ((n = ibv_poll_cq(c->cq, 1, &wc)) == 0)
+			usleep(1000);
+		raw_need(n > 0 && wc.status == IBV_WC_SUCCESS, "a completion");
+	} while (wc.wr_id != 7);
+	raw_need(wc.opcode == IBV_WC_RECV && wc.byte_len == 4 && !number[0] && !number[3],
+		"no SEND of the number 0");
+	puts("answered by a SEND");
+}
+
 /* The client never confirms the accept, so the connection is never complete */
 static void half_open(struct raw_client *c)
 {
@@ -287,6 +317,7 @@ static const struct {
 	{"flood", flood},
 	{"leave-in-flight", leave_in_flight},
 	{"half-open", half_open},
+	{"no-immediates", no_immediates},
 	{"until-killed", until_killed},
 };
 

@@ -53,6 +53,11 @@ for mode in sequential parallel; do
 			"$work/reddnd.log"
 		expect_unharmed "$mode: $case"
 	done
+	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" no-immediates || fail "$mode: no-immediates" "$work/misuse.log" "$work/reddnd.log"
+	words="refused: the server's NIC answers offload $mode with immediates, which the client's device cannot take"
+	[[ ${ENGINE-} != cpu ]] || words="answered by a SEND"
+	grep -qF "$words" "$work/misuse.log" || fail "a client without immediates: not \"$words\"" "$work/misuse.log"
+	expect_unharmed "$mode: a client without immediates"
 	for round in 1 2 3; do
 		background killed.log "$MISUSE" "$address" "$port" "$mode" until-killed
 		until_true grep -q running "$work/killed.log" || fail "no client" "$work/killed.log"
