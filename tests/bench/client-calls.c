@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 16, CALLS = 8, LOOPED = 1000, ANSWER_BYTES = 2048, PATIENCE_MS = 10000 };
+enum { DEPTH = 16, CALLS = 8, LOOPED = 1000, ANSWER_BYTES = 4096, PATIENCE_MS = 10000 };
 
 /* The kinds of counts between two SIGUSR1 of the traced half. */
 enum counted { INSTRUCTIONS, SYSTEM_CALLS };
@@ -207,10 +207,10 @@ static void verbs(const char *host, uint16_t port, const char *key)
 	struct link l = {0};
 	struct link_wish wish = {LINK_REQUESTS, DEPTH};
 	struct ibv_qp_cap cap = {4 * DEPTH, DEPTH, 1, 1, REQUEST_INLINE};
-	struct ibv_sge sge[2];
+	struct ibv_sge sge;
 	struct ibv_send_wr *bad_send,
-		wr = {.sg_list = &sge[0], .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
-	struct ibv_recv_wr *bad_recv, recv = {.sg_list = &sge[1], .num_sge = 1};
+		wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+	struct ibv_recv_wr *bad_recv, recv = {0};
 	struct request *q;
 	struct ibv_wc wc;
 	int got = 0;
@@ -219,11 +219,15 @@ static void verbs(const char *host, uint16_t port, const char *key)
 			link_memory(&l, 2 * ANSWER_BYTES) == 0,
 		"the baseline server");
 	q = (struct request *)l.mem;
-	*q = (struct request){.key_len = (uint32_t)strlen(key), .val_len = REQUEST_GET};
+	*q = (struct request){
+		.key_len = (uint32_t)strlen(key),
+		.val_len = REQUEST_GET,
+		.to = (uintptr_t)l.mem + ANSWER_BYTES,
+		.rkey = l.mr->rkey,
+	};
 	memcpy(q->bytes, key, q->key_len);
-	sge[0] = (struct ibv_sge){(uintptr_t)q, (uint32_t)sizeof(*q) + q->key_len, l.mr->lkey};
-	sge[1] = (struct ibv_sge){(uintptr_t)l.mem + ANSWER_BYTES, ANSWER_BYTES, l.mr->lkey};
-	must(sge[0].length <= REQUEST_INLINE, "the length of the key");
+	sge = (struct ibv_sge){(uintptr_t)q, (uint32_t)sizeof(*q) + q->key_len, l.mr->lkey};
+	must(sge.length <= REQUEST_INLINE, "the length of the key");
 	for (unsigned round = 0; round < 2; round++) { /* the second round counts */
 		uint64_t post, poll;
 

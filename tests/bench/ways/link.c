@@ -63,6 +63,7 @@ int link_connect(
 		return complain("creating a QP");
 	if (rdma_connect(l->id, &param))
 		return complain("connecting");
+	l->connected = true;
 	if (l->id->event->param.conn.private_data_len < sizeof(l->offer)) {
 		errno = EPROTO;
 		return complain("the server's reply");
@@ -87,13 +88,13 @@ int link_memory(struct link *l, size_t bytes)
 	l->mem = pages_get(bytes);
 	if (!l->mem)
 		return complain("memory");
-	l->mr = ibv_reg_mr(l->id->qp->pd, l->mem, bytes, IBV_ACCESS_LOCAL_WRITE);
+	l->mr = ibv_reg_mr(l->id->qp->pd, l->mem, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	return l->mr ? 0 : complain("registering memory");
 }
 
 void link_close(struct link *l)
 {
-	if (l->id && l->id->qp)
+	if (l->connected)
 		rdma_disconnect(l->id);
 	drop_memory(l);
 	if (l->id && l->id->qp)

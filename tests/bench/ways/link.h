@@ -7,6 +7,7 @@
 #define TESTS_BENCH_WAYS_LINK_H
 
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ enum link_way {
 
 /** Private data of the server's reply. Big-endian. The second range is the hopscotch array. */
 struct link_offer {
-	struct {
+	struct link_range {
 		uint64_t addr, size;
 		uint32_t rkey;
 	} __attribute__((packed)) file, array;
@@ -33,6 +34,7 @@ struct link_offer {
 
 struct link {
 	struct rdma_cm_id *id;
+	bool connected; /* otherwise rdma_disconnect() would wait for an event that does not come */
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *mem;
@@ -43,7 +45,7 @@ struct link {
 /** @cap: of the queue pair. The CQ has room for all its completions. */
 int link_connect(
 	struct link *l, const char *host, uint16_t port, struct link_wish wish, struct ibv_qp_cap cap);
-/** Allocates zeroed memory, registered for local writes, in place of the earlier one. */
+/** Allocates zeroed memory, registered for local and remote writes, in place of the earlier one. */
 int link_memory(struct link *l, size_t bytes);
 void link_close(struct link *l);
 

@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * requests.h - messages between client and server of two-sided requests. Both run on one machine: host byte
- * order. Answers come in the order of their requests.
+ * order. The answer is a WRITE with immediate into the slot of the request; nothing is copied by a CPU.
  */
 #ifndef TESTS_BENCH_WAYS_REQUESTS_H
 #define TESTS_BENCH_WAYS_REQUESTS_H
 
 #include <stdint.h>
 
-enum { REQUEST_GET = UINT32_MAX, REQUEST_INLINE = 64 }; /* bytes of inline data in a WQE */
+enum { REQUEST_GET = UINT32_MAX };
+enum { REQUEST_INLINE = 128 }; /* bytes of inline data in a WQE, both ways */
 
 struct request {
 	uint32_t key_len;
 	uint32_t val_len; /* REQUEST_GET: none */
-	uint8_t bytes[];  /* key, value */
+	uint64_t to;      /* address of the slot */
+	uint32_t rkey;
+	uint32_t slot;   /* number of the slot, 16 bits, which comes back with the answer */
+	uint8_t bytes[]; /* key, value */
 };
 
-struct answer {
-	int32_t status; /* as of struct reddn_result */
-	uint32_t len;
-	uint8_t value[];
-};
+/** The immediate of an answer. @status: as of struct reddn_result, 16 bits. */
+static inline uint32_t request_imm(uint32_t slot, int status)
+{
+	return slot << 16 | (uint16_t)status;
+}
+
+static inline uint32_t request_slot(uint32_t imm)
+{
+	return imm >> 16;
+}
+
+static inline int request_status(uint32_t imm)
+{
+	return (int16_t)(imm & 0xffff);
+}
 
 #endif

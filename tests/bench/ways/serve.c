@@ -4,6 +4,7 @@
 #include "tests/bench/ways/pages.h"
 #include "tests/bench/ways/requests.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct serve_conn {
 	struct serve *s;
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
-	uint8_t *mem; /* depth requests, then depth answers */
+	uint8_t *mem; /* depth requests */
 	size_t bytes;
 	uint32_t depth, signal_every;
 	uint64_t answered;
@@ -25,10 +26,10 @@ struct serve_conn {
 
 struct serve {
 	struct ibv_pd *pd;
-	struct reddn_table *table;
+	struct source *source;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	uint32_t request_max, reply_max;
+	uint32_t request_max;
 	LIST_HEAD(, serve_conn) conns;
 };
 
@@ -41,19 +42,15 @@ struct batch {
 	struct ibv_recv_wr recv[POLL_BATCH];
 };
 
-int serve_new(struct serve **out, struct ibv_pd *pd, struct reddn_table *table, bool events)
+int serve_new(struct serve **out, struct ibv_pd *pd, struct source *source, bool events)
 {
-	struct reddn_table_stat st;
 	struct serve *s = calloc(1, sizeof(*s));
 	int r = s ? 0 : -ENOMEM;
 
 	if (r == 0) {
-		reddn_table_stat(table, &st);
 		s->pd = pd;
-		s->table = table;
-		s->request_max =
-			(uint32_t)((sizeof(struct request) + st.max_key + st.max_value + 63) & ~63ul);
-		s->reply_max = (uint32_t)((sizeof(struct answer) + st.max_value + 63) & ~63ul);
+		s->source = source;
+		s->request_max = (uint32_t)((sizeof(struct request) + source->request_max + 63) & ~63ul);
 		LIST_INIT(&s->conns);
 		if (events) {
 			s->channel = ibv_create_comp_channel(pd->context);
@@ -93,20 +90,9 @@ uint32_t serve_request_max(const struct serve *s)
 	return s->request_max;
 }
 
-uint32_t serve_reply_max(const struct serve *s)
-{
-	return s->reply_max;
-}
-
 static struct request *request_at(const struct serve_conn *c, uint32_t slot)
 {
 	return (struct request *)(c->mem + (size_t)slot * c->s->request_max);
-}
-
-static struct answer *answer_at(const struct serve_conn *c, uint64_t number)
-{
-	return (struct answer *)(c->mem + (size_t)c->depth * c->s->request_max +
-				 number % c->depth * c->s->reply_max);
 }
 
 static void recv_of(const struct serve_conn *c, uint32_t slot, struct ibv_recv_wr *wr, struct ibv_sge *sge)
@@ -127,7 +113,7 @@ int serve_add(struct serve *s, struct rdma_cm_id *id, uint32_t depth, struct ser
 	*c = (struct serve_conn){.s = s, .id = id, .depth = depth, .signal_every = depth > 1 ? depth / 2 : 1};
 	LIST_INSERT_HEAD(&s->conns, c, link);
 	attr.send_cq = attr.recv_cq = s->cq;
-	c->bytes = (size_t)depth * (s->request_max + s->reply_max);
+	c->bytes = (size_t)depth * s->request_max;
 	c->mem = pages_get(c->bytes);
 	if (!c->mem)
 		r = -ENOMEM;
@@ -170,22 +156,16 @@ static struct serve_conn *find(const struct serve *s, uint32_t qpn)
 	return c;
 }
 
-static void answer(struct serve *s, const struct request *q, struct answer *a)
+/* Status of a request, and the bytes of its answer. */
+static int answer(struct source *s, const struct request *q, uint32_t bytes, struct ibv_sge *sge)
 {
-	const void *value;
-	size_t len;
+	bool gets = q->val_len == REQUEST_GET;
 
-	*a = (struct answer){0};
-	if (q->val_len != REQUEST_GET) {
-		a->status =
-			reddn_table_put(s->table, q->bytes, q->key_len, q->bytes + q->key_len, q->val_len);
-		return;
-	}
-	a->status = reddn_table_get(s->table, q->bytes, q->key_len, &value, &len);
-	if (a->status)
-		return;
-	a->len = (uint32_t)len;
-	memcpy(a->value, value, len);
+	if (bytes < sizeof(*q) || bytes - sizeof(*q) != q->key_len + (uint64_t)(gets ? 0 : q->val_len))
+		return -EPROTO;
+	if (gets)
+		return s->get(s, q->bytes, q->key_len, sge);
+	return s->set(s, q->bytes, q->key_len, q->bytes + q->key_len, q->val_len);
 }
 
 /* Posts answers first. A post fails only on a failed queue pair, whose client notices. */
@@ -207,19 +187,20 @@ static void handle(struct batch *b, const struct ibv_wc *wc)
 {
 	struct serve_conn *c = b->conn;
 	const struct request *q = request_at(c, (uint32_t)wc->wr_id);
-	struct answer *a = answer_at(c, c->answered);
 	struct ibv_send_wr *send = &b->send[b->n];
 	struct ibv_sge *sge = &b->sge[2 * b->n];
+	int status;
 
-	if (wc->byte_len < sizeof(*q) ||
-		wc->byte_len - sizeof(*q) !=
-			q->key_len + (uint64_t)(q->val_len == REQUEST_GET ? 0 : q->val_len))
-		*a = (struct answer){.status = -EPROTO};
-	else
-		answer(c->s, q, a);
-	sge[0] = (struct ibv_sge){(uintptr_t)a, (uint32_t)sizeof(*a) + a->len, c->mr->lkey};
+	sge[0] = (struct ibv_sge){0};
+	status = answer(c->s->source, q, wc->byte_len, &sge[0]);
 	*send = (struct ibv_send_wr){
-		.wr_id = UINT64_MAX, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+		.wr_id = UINT64_MAX,
+		.sg_list = sge,
+		.num_sge = status == 0 && sge[0].length,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32(request_imm(q->slot, status)),
+		.wr.rdma = {q->to, q->rkey},
+	};
 	if (sge[0].length <= REQUEST_INLINE)
 		send->send_flags |= IBV_SEND_INLINE;
 	if (++c->answered % c->signal_every == 0)

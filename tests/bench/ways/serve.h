@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * serve.h - the part of the baseline server that answers two-sided requests with its CPU.
+ * serve.h - the part of the baseline server that answers two-sided requests with its CPU: a WRITE from where
+ * the data are, into the slot of the request.
  * Errors: 0 or a negative errno.
  */
 #ifndef TESTS_BENCH_WAYS_SERVE_H
 #define TESTS_BENCH_WAYS_SERVE_H
 
-#include "libclient/reddn-table.h"
+#include "tests/bench/ways/source.h"
 
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -15,13 +16,11 @@
 struct serve;
 struct serve_conn;
 
-/** @table: the source of answers; sets fail unless it was opened for writing. @events: the CQ has an event
- * channel. */
-int serve_new(struct serve **s, struct ibv_pd *pd, struct reddn_table *table, bool events);
+/** @source: of the answers. @events: the CQ has an event channel. */
+int serve_new(struct serve **s, struct ibv_pd *pd, struct source *source, bool events);
 void serve_free(struct serve *s); /* with its connections; NULL is allowed */
 
 uint32_t serve_request_max(const struct serve *s); /* bytes */
-uint32_t serve_reply_max(const struct serve *s);
 
 /** Makes the queue pair of @id and posts its RECVs. */
 int serve_add(struct serve *s, struct rdma_cm_id *id, uint32_t depth, struct serve_conn **conn);

@@ -3,18 +3,17 @@
  * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write]
  * TABLE ADDRESS PORT". Each client chooses when it connects: READs of the server's memory, or answers by this
  * CPU, which polls for requests, or with --events sleeps until one arrives. --write: allows sets; then nobody
- * else may write. --costs: prints at the end the median CPU time of a request, from the poll that finds it to
- * the doorbell for its answer: "a request takes N ns". Prints "listening" when clients can connect; ends on
- * SIGTERM or SIGINT.
+ * else may write.
+ * --costs: prints at the end the median CPU time of a request, from the poll that finds it to the doorbell
+ * for its answer: "a request takes N ns". Prints "listening" when clients can connect; ends on SIGTERM or
+ * SIGINT.
  */
-#include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/serve.h"
 #include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
 #include <poll.h>
@@ -23,24 +22,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { DEPTH_MAX = 4096, EVENTS_EVERY = 1024, YIELD_EVERY = 16 }; /* polls */
 enum { COSTS = 65536 };                                           /* number kept */
 
 struct server {
-	bool events, write;
-	struct reddn_table *table;
-	void *file; /* the same, for NICs */
-	size_t size;
-	struct hopscotch array; /* made for the first client that uses it */
+	bool events;
+	struct source *source;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	/* made at the first connection, which determines the device */
 	struct ibv_pd *pd;
-	struct ibv_mr *file_mr, *array_mr;
 	struct ibv_cq *cq;
 	struct serve *serve;
 	unsigned asking; /* connections of two-sided clients */
@@ -56,51 +48,13 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
-static int open_table(struct server *s, const char *path)
-{
-	char err[256];
-	struct stat st;
-	int fd;
-
-	if (reddn_table_open(&s->table, path, s->write ? REDDN_TABLE_WRITE : 0, err, sizeof(err)) < 0) {
-		fprintf(stderr, "%s\n", err);
-		return -EINVAL;
-	}
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	s->file = MAP_FAILED;
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		s->size = (size_t)st.st_size;
-		s->file = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	}
-	if (s->file == MAP_FAILED)
-		perror(path);
-	if (fd >= 0)
-		close(fd);
-	return s->file == MAP_FAILED ? -EINVAL : 0;
-}
-
 static int use_device(struct server *s, struct ibv_context *ctx)
 {
 	if (s->pd)
 		return s->pd->context == ctx ? 0 : -EXDEV;
 	s->pd = ibv_alloc_pd(ctx);
 	s->cq = s->pd ? ibv_create_cq(ctx, 16, NULL, NULL, 0) : NULL;
-	s->file_mr = s->cq ? ibv_reg_mr(s->pd, s->file, s->size, IBV_ACCESS_REMOTE_READ) : NULL;
-	return s->file_mr ? serve_new(&s->serve, s->pd, s->table, s->events) : -errno;
-}
-
-static int make_array(struct server *s)
-{
-	int r;
-
-	if (s->array_mr)
-		return 0;
-	r = hopscotch_build(&s->array, s->file, s->file);
-	if (r < 0)
-		return r;
-	s->array_mr =
-		ibv_reg_mr(s->pd, s->array.words, hopscotch_bytes(s->array.places), IBV_ACCESS_REMOTE_READ);
-	return s->array_mr ? 0 : -errno;
+	return s->cq ? serve_new(&s->serve, s->pd, s->source, s->events) : -errno;
 }
 
 /* The context of an id is its struct serve_conn, if it has one. */
@@ -110,6 +64,8 @@ static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32
 	struct serve_conn *conn;
 	int r = use_device(s, id->verbs);
 
+	if (r == 0)
+		r = s->source->serve(s->source, s->pd, way);
 	if (r == 0 && way == LINK_REQUESTS) {
 		if (depth < 1 || depth > DEPTH_MAX)
 			return -ERANGE;
@@ -120,8 +76,6 @@ static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32
 		}
 		return r;
 	}
-	if (r == 0 && way == LINK_HOPSCOTCH)
-		r = make_array(s);
 	attr.send_cq = attr.recv_cq = s->cq;
 	return r < 0 ? r : rdma_create_qp(id, s->pd, &attr) ? -errno : 0;
 }
@@ -135,6 +89,12 @@ static void leave(struct server *s, struct rdma_cm_id *id)
 		rdma_destroy_qp(id);
 	}
 	rdma_destroy_id(id);
+}
+
+static void offer_range(struct link_range *to, const struct source_file *f)
+{
+	if (f->mr)
+		*to = (struct link_range){htobe64((uintptr_t)f->mem), htobe64(f->size), htobe32(f->mr->rkey)};
 }
 
 static int welcome(
@@ -152,16 +112,10 @@ static int welcome(
 
 	if (r < 0)
 		return r;
-	offer.file.addr = htobe64((uintptr_t)s->file);
-	offer.file.size = htobe64(s->size);
-	offer.file.rkey = htobe32(s->file_mr->rkey);
-	if (s->array_mr) {
-		offer.array.addr = htobe64((uintptr_t)s->array.words);
-		offer.array.size = htobe64(hopscotch_bytes(s->array.places));
-		offer.array.rkey = htobe32(s->array_mr->rkey);
-	}
+	offer_range(&offer.file, &s->source->file);
+	offer_range(&offer.array, &s->source->array);
 	offer.request_max = htobe32(serve_request_max(s->serve));
-	offer.reply_max = htobe32(serve_reply_max(s->serve));
+	offer.reply_max = htobe32(s->source->reply_max);
 	return rdma_accept(id, &param) ? -errno : 0;
 }
 
@@ -292,18 +246,12 @@ static void end(struct server *s)
 	if (s->channel)
 		rdma_destroy_event_channel(s->channel);
 	serve_free(s->serve);
-	if (s->array_mr)
-		ibv_dereg_mr(s->array_mr);
-	if (s->file_mr)
-		ibv_dereg_mr(s->file_mr);
+	if (s->source)
+		s->source->free(s->source);
 	if (s->cq)
 		ibv_destroy_cq(s->cq);
 	if (s->pd)
 		ibv_dealloc_pd(s->pd);
-	hopscotch_deinit(&s->array);
-	if (s->size)
-		munmap(s->file, s->size);
-	reddn_table_close(s->table);
 	free(s->costs);
 }
 
@@ -313,23 +261,26 @@ int main(int argc, char **argv)
 		{"write", no_argument, NULL, 'w'}, {"costs", no_argument, NULL, 'c'}, {0}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct server s = {0};
+	bool write = false;
 	int o;
 
 	while ((o = getopt_long(argc, argv, "ewc", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		s.events |= o == 'e';
-		s.write |= o == 'w';
+		write |= o == 'w';
 		if (o == 'c' && !s.costs && !(s.costs = calloc(COSTS, sizeof(s.costs[0]))))
 			return 1;
 	}
+	argv += optind;
 	if (argc - optind != 3) {
-		fprintf(stderr, "usage: baseline-server [--events] [--write] [--costs] TABLE ADDRESS PORT\n");
+		fprintf(stderr, "usage: baseline-server [--events] [--write] [--costs] TABLE "
+				"ADDRESS PORT\n");
 		return 2;
 	}
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
-	if (open_table(&s, argv[optind]) < 0 || listen_on(&s, argv[optind + 1], argv[optind + 2]) < 0)
+	if (source_table(&s.source, argv[0], write) < 0 || listen_on(&s, argv[1], argv[2]) < 0)
 		return 1;
 	puts("listening");
 	fflush(stdout);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/table-hash.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/requests.h"
 #include "tests/bench/ways/slots.h"
@@ -9,118 +10,149 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { POLL_BATCH = 16 };
+enum { POLL_BATCH = 16, RETRIES = 100 };
 
-/* A slot has room for a request and for an answer. Answers land in any slot's, in the order in which the
- * RECVs were posted. */
+/* A slot has room for a request and for its answer. */
+struct asking {
+	uint64_t cookie;
+	uint32_t len; /* bytes of the request */
+	unsigned retries;
+	bool set;
+};
+
 struct asker {
 	struct link link;
+	bool records; /* answers are records, and may have been overtaken by a set */
 	unsigned depth, signal_every, posted_since_signal;
 	size_t request_max, answer_max;
-	struct slots recvs; /* RECV buffers; "free": not posted */
-	uint64_t *cookies;  /* of request n at n % depth */
-	uint64_t sent, done;
-	int error; /* from posting RECVs: the connection is lost */
+	struct slots slots;
+	struct asking *asked; /* of each slot */
+	unsigned unposted;    /* RECVs; an answer uses up one, and has no bytes in it */
 	char why[128];
 };
 
-static uint8_t *request_of(struct asker *c, uint64_t number)
+static struct request *request_of(const struct asker *c, uint32_t slot)
 {
-	return c->link.mem + number % c->depth * c->request_max;
+	return (struct request *)(c->link.mem + slot * (c->request_max + c->answer_max));
 }
 
-static uint8_t *answer_of(struct asker *c, uint64_t slot)
+static const uint8_t *answer_of(const struct asker *c, uint32_t slot)
 {
-	return c->link.mem + c->depth * c->request_max + slot * c->answer_max;
+	return (const uint8_t *)request_of(c, slot) + c->request_max;
 }
 
-/* Posts all free RECVs with one doorbell. */
+/* Posts all RECVs that answers have used up, with one doorbell. */
 static int post_recvs(struct asker *c)
 {
-	struct ibv_sge sge[POLL_BATCH];
 	struct ibv_recv_wr wr[POLL_BATCH], *bad;
 
-	while (c->recvs.nfree) {
-		unsigned n = 0;
+	while (c->unposted) {
+		unsigned n = c->unposted < POLL_BATCH ? c->unposted : POLL_BATCH;
 		int r;
 
-		while (c->recvs.nfree && n < POLL_BATCH) {
-			uint32_t slot = slots_take(&c->recvs);
-
-			sge[n] = (struct ibv_sge){
-				(uintptr_t)answer_of(c, slot), (uint32_t)c->answer_max, c->link.mr->lkey};
-			wr[n] = (struct ibv_recv_wr){.wr_id = slot, .sg_list = &sge[n], .num_sge = 1};
-			if (n)
-				wr[n - 1].next = &wr[n];
-			n++;
-		}
+		for (unsigned i = 0; i < n; i++)
+			wr[i] = (struct ibv_recv_wr){.next = i + 1 < n ? &wr[i + 1] : NULL};
 		r = ibv_post_recv(c->link.id->qp, wr, &bad);
 		if (r) {
 			snprintf(c->why, sizeof(c->why), "posting RECVs: %s", strerror(r));
 			return -r;
 		}
+		c->unposted -= n;
 	}
 	return 0;
 }
 
-static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+static int post(struct asker *c, uint32_t slot)
 {
-	struct asker *c = conn;
-	struct request *q = (struct request *)request_of(c, c->sent);
-	uint32_t len = (uint32_t)(sizeof(*q) + op->key_len + op->value_len);
-	struct ibv_sge sge = {(uintptr_t)q, len, c->link.mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)request_of(c, slot), c->asked[slot].len, c->link.mr->lkey};
 	struct ibv_send_wr *bad,
 		wr = {.wr_id = UINT64_MAX, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 	int r;
 
-	if (len > c->request_max)
-		return -EMSGSIZE;
-	/* Each request needs a RECV; the caller may hold some of the buffers */
-	if (c->sent - c->done + c->recvs.nheld >= c->depth)
-		return -EAGAIN;
-	q->key_len = (uint32_t)op->key_len;
-	q->val_len = op->value ? (uint32_t)op->value_len : REQUEST_GET;
-	memcpy(q->bytes, op->key, op->key_len);
-	if (op->value_len)
-		memcpy(q->bytes + op->key_len, op->value, op->value_len);
-	if (len <= REQUEST_INLINE)
+	if (sge.length <= REQUEST_INLINE)
 		wr.send_flags |= IBV_SEND_INLINE;
 	if (++c->posted_since_signal == c->signal_every) {
 		wr.send_flags |= IBV_SEND_SIGNALED;
 		c->posted_since_signal = 0;
 	}
 	r = ibv_post_send(c->link.id->qp, &wr, &bad);
-	if (r) {
+	if (r)
 		snprintf(c->why, sizeof(c->why), "posting a request: %s", strerror(r));
-		return -r;
-	}
-	c->cookies[c->sent++ % c->depth] = cookie;
-	return 0;
+	return -r;
 }
 
-/* RECVs are posted before new requests: an answer without a RECV would wait for a retry. */
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	struct asker *c = conn;
+	struct request *q;
+	uint32_t slot;
+	size_t len = sizeof(*q) + op->key_len + op->value_len;
+
+	if (len > c->request_max)
+		return -EMSGSIZE;
+	if (!c->slots.nfree)
+		return -EAGAIN;
+	slot = slots_take(&c->slots);
+	q = request_of(c, slot);
+	*q = (struct request){
+		.key_len = (uint32_t)op->key_len,
+		.val_len = op->value ? (uint32_t)op->value_len : REQUEST_GET,
+		.to = (uintptr_t)answer_of(c, slot),
+		.rkey = c->link.mr->rkey,
+		.slot = slot,
+	};
+	memcpy(q->bytes, op->key, op->key_len);
+	if (op->value_len)
+		memcpy(q->bytes + op->key_len, op->value, op->value_len);
+	c->asked[slot] = (struct asking){.cookie = cookie, .len = (uint32_t)len, .set = op->value};
+	return post(c, slot);
+}
+
 static void release(void *conn)
 {
 	struct asker *c = conn;
 
-	slots_release(&c->recvs);
-	if (!c->error)
-		c->error = post_recvs(c);
+	slots_release(&c->slots);
+}
+
+/* Returns 1 with a result, 0 if the NIC was overtaken by a set while it sent the answer, so that the request
+ * is repeated, as libreddn does. */
+static int result_of(struct asker *c, const struct ibv_wc *wc, struct reddn_result *res)
+{
+	uint32_t imm = be32toh(wc->imm_data), slot = request_slot(imm);
+	const struct reddn_record *rec = (const void *)answer_of(c, slot);
+	struct asking *a = &c->asked[slot];
+
+	*res = (struct reddn_result){.cookie = a->cookie, .status = request_status(imm)};
+	if (res->status == 0 && !a->set) {
+		res->value = rec;
+		res->length = wc->byte_len;
+	}
+	if (res->value && c->records) {
+		if (wc->byte_len < sizeof(*rec) ||
+			reddn_record_size(rec->key_len, rec->val_len) != wc->byte_len ||
+			reddn_record_sum(rec) != rec->sum) {
+			if (++a->retries < RETRIES)
+				return post(c, slot);
+			snprintf(c->why, sizeof(c->why), "a record of the table is damaged");
+			return -EBADMSG;
+		}
+		res->value = rec->bytes + rec->key_len;
+		res->length = rec->val_len;
+	}
+	slots_hold(&c->slots, slot);
+	return 1;
 }
 
 static int poll_results(void *conn, struct reddn_result *res, int max)
 {
 	struct asker *c = conn;
 	struct ibv_wc wc[POLL_BATCH];
-	int k, n = 0;
+	int k, n = 0, r;
 
 	release(c);
-	if (c->error)
-		return c->error;
 	k = ibv_poll_cq(c->link.cq, max < POLL_BATCH ? max : POLL_BATCH, wc);
 	for (int i = 0; i < k; i++) {
-		const struct answer *a;
-
 		if (wc[i].status != IBV_WC_SUCCESS) {
 			snprintf(c->why, sizeof(c->why), "the NIC reports: %s",
 				ibv_wc_status_str(wc[i].status));
@@ -128,14 +160,15 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 		}
 		if (wc[i].wr_id == UINT64_MAX)
 			continue;
-		a = (const struct answer *)answer_of(c, wc[i].wr_id);
-		slots_hold(&c->recvs, (uint32_t)wc[i].wr_id);
-		res[n++] = (struct reddn_result){.cookie = c->cookies[c->done++ % c->depth],
-			.status = a->status,
-			.value = a->value,
-			.length = a->len};
+		c->unposted++;
+		r = result_of(c, &wc[i], &res[n]);
+		if (r < 0)
+			return r;
+		n += r;
 	}
-	return k < 0 ? -EIO : n;
+	/* before the next request: an answer without a RECV would wait for a retry */
+	r = post_recvs(c);
+	return r < 0 ? r : k < 0 ? -EIO : n;
 }
 
 static const char *errmsg(void *conn)
@@ -148,12 +181,12 @@ static void close_asker(void *conn)
 	struct asker *c = conn;
 
 	link_close(&c->link);
-	slots_deinit(&c->recvs);
-	free(c->cookies);
+	slots_deinit(&c->slots);
+	free(c->asked);
 	free(c);
 }
 
-int way_requests_open(struct load_way *way, const struct reddn_options *opt)
+static int open_asker(struct load_way *way, const struct reddn_options *opt, bool records)
 {
 	struct asker *c = calloc(1, sizeof(*c));
 	struct link_wish wish = {LINK_REQUESTS, opt->depth};
@@ -168,15 +201,21 @@ int way_requests_open(struct load_way *way, const struct reddn_options *opt)
 		.release = release,
 		.errmsg = errmsg,
 		.close = close_asker};
-	c->depth = opt->depth;
+	c->records = records;
+	c->depth = c->unposted = opt->depth;
 	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
 	if (link_connect(&c->link, opt->host, opt->port, wish, cap) < 0)
 		return 2;
 	c->request_max = be32toh(c->link.offer.request_max);
-	c->answer_max = be32toh(c->link.offer.reply_max);
-	c->cookies = calloc(c->depth, sizeof(*c->cookies));
-	if (!c->cookies || slots_init(&c->recvs, c->depth) < 0 ||
+	c->answer_max = (be32toh(c->link.offer.reply_max) + 63) & ~63u;
+	c->asked = calloc(c->depth, sizeof(*c->asked));
+	if (!c->asked || slots_init(&c->slots, c->depth) < 0 ||
 		link_memory(&c->link, c->depth * (c->request_max + c->answer_max)) < 0)
 		return 2;
 	return post_recvs(c) < 0 ? 2 : 0;
+}
+
+int way_requests_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_asker(way, opt, true);
 }

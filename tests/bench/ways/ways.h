@@ -20,7 +20,9 @@ int way_onesided_open(struct load_way *way, const struct reddn_options *opt);
 /** As in FaRM: one READ of the six neighbouring buckets of a hopscotch table, then one of the record. */
 int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt);
 
-/** A SEND to the server, whose CPU looks the key up, or sets it, and answers with a SEND. */
+/** A SEND to the server, whose CPU looks the key up, or sets it, and answers with a WRITE from where the
+ * record is. The client compares the checksum, as libreddn does, and asks again if a set has overtaken the
+ * WRITE. */
 int way_requests_open(struct load_way *way, const struct reddn_options *opt);
 
 /** The NIC of a reddnd; the option offload names a table. */

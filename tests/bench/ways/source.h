@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * source.h - what baseline-server has, a table. It is in a file that NICs can read as well, so that
+ * answers are sent from where the data are. Errors: 0 or a negative errno, after a message on stderr.
+ */
+#ifndef TESTS_BENCH_WAYS_SOURCE_H
+#define TESTS_BENCH_WAYS_SOURCE_H
+
+#include "tests/bench/ways/link.h"
+
+#include <stdbool.h>
+
+struct source_file {
+	void *mem;
+	size_t size;
+	struct ibv_mr *mr; /* made at the first connection */
+};
+
+struct source {
+	struct source_file file;  /* the table */
+	struct source_file array; /* the hopscotch array of the table, made for the first client that READs
+				     it */
+	uint32_t request_max, reply_max; /* bytes of a key with a value, and of an answer */
+	/** 0: @answer names the bytes. REDDN_MISS, or a negative errno. */
+	int (*get)(struct source *s, const void *key, uint32_t key_len, struct ibv_sge *answer);
+	int (*set)(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len);
+	/** Prepares for clients of @way. -EOPNOTSUPP: it has nothing for them. */
+	int (*serve)(struct source *s, struct ibv_pd *pd, enum link_way way);
+	void (*free)(struct source *s);
+};
+
+/** Answers are records (table-format.h). @write: sets are allowed; then nobody else may write. */
+int source_table(struct source **out, const char *path, bool write);
+
+/* Of one file: */
+int source_map(struct source_file *f, const char *path);
+int source_register(struct source_file *f, struct ibv_pd *pd);
+/** Ends the registration and the mapping. Nothing to do is fine. */
+void source_unmap(struct source_file *f);
+
+#endif
