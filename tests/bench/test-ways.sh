@@ -36,6 +36,36 @@ for way in "${ways[@]}"; do
 	ask "$way" 7472 --table "$work/table" --verify --count 500 --absent 50 --depth 1
 	ok "$way: every key, and absent ones"
 done
+of_lists()
+{
+	local way ways=(list)
+
+	# nodes of 19 bytes: next, key (little-endian), length and offset of the value
+	python3 - "$work" <<'PY'
+import sys
+values = [b"value of %d" % n for n in range(8)]
+nodes, text, off = b"", "", 0
+for n, value in enumerate(values):
+    nodes += ((n + 1) % 8 * 19).to_bytes(5, "big") + (1000 + n).to_bytes(6, "little") + len(value).to_bytes(3, "big") + off.to_bytes(5, "big")
+    text += "0,%d\t%s\n" % (1000 + n, value.decode())
+    off += len(value)
+for name, data in ("nodes", nodes), ("values", b"".join(values)), ("list.tsv", text.encode()):
+    open(sys.argv[1] + "/" + name, "wb").write(data)
+PY
+	background list.log "$BASELINE_SERVER" --list "$work/nodes" "$work/values" "$address" 7474
+	server_ready "$child" "the server of a list" list.log grep -q listening "$work/list.log"
+	able "requests to a server" 'limits.send_wqe>=512' && ways+=(list-requests)
+	for way in "${ways[@]}"; do
+		ask "$way" 7474 --keys "$work/list.tsv" --in-order --verify --count 80 --depth 3
+		ask "$way" 7474 --keys "$work/list.tsv" --verify --absent 50 --count 80 --depth 1
+		ok "$way: every node, and keys that no node has"
+	done
+	on_nic ask.log "$BASELINE_CLIENT" --keys "$work/list.tsv" --count 1 onesided "$address" 7474 &&
+		fail "READs of a table find a list" "$work/ask.log"
+	kill "$child"
+	expect_exit "$child" "the server of a list" list.log
+}
+of_lists
 ask ideal 7472 --keys "$work/data.tsv" --count 500 --value-size 64
 ok "READs of anything"
 of_requests()

@@ -24,6 +24,8 @@ static const struct {
 	{"onesided", way_onesided_open},
 	{"hopscotch", way_hopscotch_open},
 	{"requests", way_requests_open},
+	{"list", way_list_open},
+	{"list-requests", way_list_requests_open},
 	{"get", way_get_open},
 	{"call", way_call_open},
 	{"mc", load_mc_open},
@@ -34,8 +36,9 @@ static const struct {
 static const char usage_text[] =
 	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
-	"WAY: ideal onesided hopscotch requests (to baseline-server), memcached, redis,\n"
-	"get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7), mc (the same; HOST is a\n"
+	"WAY: ideal onesided hopscotch requests list list-requests (to baseline-server),\n"
+	"memcached, redis, get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7), mc "
+	"(the same; HOST is a\n"
 	"pool, as libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"

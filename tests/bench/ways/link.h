@@ -20,10 +20,11 @@ struct link_wish {
 enum link_way {
 	LINK_TABLE,     /* READs of a table file as it is */
 	LINK_HOPSCOTCH, /* READs of a hopscotch array and of the file's heap */
+	LINK_LIST,      /* READs of the nodes and of the values of a list */
 	LINK_REQUESTS,  /* requests that the server's CPU answers */
 };
 
-/** Private data of the server's reply. Big-endian. The second range is the hopscotch array. */
+/** Private data of the server's reply. Big-endian. The second range is the hopscotch array, or the list. */
 struct link_offer {
 	struct link_range {
 		uint64_t addr, size;

@@ -3,7 +3,7 @@
  * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write]
  * TABLE ADDRESS PORT". Each client chooses when it connects: READs of the server's memory, or answers by this
  * CPU, which polls for requests, or with --events sleeps until one arrives. --write: allows sets; then nobody
- * else may write.
+ * else may write. --list NODES: a list instead; the file in place of TABLE has its values (source.h).
  * --costs: prints at the end the median CPU time of a request, from the poll that finds it to the doorbell
  * for its answer: "a request takes N ns". Prints "listening" when clients can connect; ends on SIGTERM or
  * SIGINT.
@@ -258,29 +258,34 @@ static void end(struct server *s)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"events", no_argument, NULL, 'e'},
-		{"write", no_argument, NULL, 'w'}, {"costs", no_argument, NULL, 'c'}, {0}};
+		{"write", no_argument, NULL, 'w'}, {"list", required_argument, NULL, 'l'},
+		{"costs", no_argument, NULL, 'c'}, {0}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct server s = {0};
+	const char *list = NULL;
 	bool write = false;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "ewc", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "ewl:c", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		s.events |= o == 'e';
 		write |= o == 'w';
+		if (o == 'l')
+			list = optarg;
 		if (o == 'c' && !s.costs && !(s.costs = calloc(COSTS, sizeof(s.costs[0]))))
 			return 1;
 	}
 	argv += optind;
 	if (argc - optind != 3) {
-		fprintf(stderr, "usage: baseline-server [--events] [--write] [--costs] TABLE "
+		fprintf(stderr, "usage: baseline-server [--events] [--write] [--list NODES] [--costs] TABLE "
 				"ADDRESS PORT\n");
 		return 2;
 	}
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
-	if (source_table(&s.source, argv[0], write) < 0 || listen_on(&s, argv[1], argv[2]) < 0)
+	if ((list ? source_list(&s.source, list, argv[0]) : source_table(&s.source, argv[0], write)) < 0 ||
+		listen_on(&s, argv[1], argv[2]) < 0)
 		return 1;
 	puts("listening");
 	fflush(stdout);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * source.h - what baseline-server has, a table. It is in a file that NICs can read as well, so that
+ * source.h - what baseline-server has: a table, or a list. It is in files that NICs can read as well, so that
  * answers are sent from where the data are. Errors: 0 or a negative errno, after a message on stderr.
  */
 #ifndef TESTS_BENCH_WAYS_SOURCE_H
@@ -17,9 +17,9 @@ struct source_file {
 };
 
 struct source {
-	struct source_file file;  /* the table */
+	struct source_file file;  /* the table, or the values of the list */
 	struct source_file array; /* the hopscotch array of the table, made for the first client that READs
-				     it */
+				     it, or the nodes of the list */
 	uint32_t request_max, reply_max; /* bytes of a key with a value, and of an answer */
 	/** 0: @answer names the bytes. REDDN_MISS, or a negative errno. */
 	int (*get)(struct source *s, const void *key, uint32_t key_len, struct ibv_sge *answer);
@@ -32,7 +32,13 @@ struct source {
 /** Answers are records (table-format.h). @write: sets are allowed; then nobody else may write. */
 int source_table(struct source **out, const char *path, bool write);
 
-/* Of one file: */
+/**
+ * Answers are values. Nodes have the layout of list-walk.rdn, the first one is at the begin of their file,
+ * and the last one points to it. Keys are decimal numbers, behind a comma if there are several.
+ */
+int source_list(struct source **out, const char *nodes, const char *values);
+
+/* For the two: */
 int source_map(struct source_file *f, const char *path);
 int source_register(struct source_file *f, struct ibv_pd *pd);
 /** Ends the registration and the mapping. Nothing to do is fine. */

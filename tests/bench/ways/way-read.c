@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* way-read.c - gets by one-sided READs: the ways differ in the first READ. */
+/* way-read.c - gets by one-sided READs: the ways differ in the READs before that of the record. */
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
+#include "tests/bench/ways/list.h"
 #include "tests/bench/ways/slots.h"
 #include "tests/bench/ways/ways.h"
 
@@ -19,7 +20,7 @@ enum {
 
 uint32_t way_ideal_bytes = 64;
 
-enum lookup { IDEAL, TWO_CHOICES, HOPSCOTCH };
+enum lookup { IDEAL, TWO_CHOICES, HOPSCOTCH, LIST };
 
 /* One get. Its READs land in its memory: buckets, then the record. */
 struct get {
@@ -29,6 +30,8 @@ struct get {
 	unsigned probe; /* bucket whose record is read, or that is checked next */
 	unsigned retries;
 	bool reading_record;
+	uint64_t asked; /* of a list: the key */
+	uint32_t len;   /* of a list: bytes of the value */
 };
 
 struct reader {
@@ -99,6 +102,11 @@ static uint64_t somewhere(struct reader *c)
 	return c->hdr.heap_off + (c->random >> 20) % (c->hdr.heap_size - way_ideal_bytes) / 64 * 64;
 }
 
+static int read_node(struct reader *c, uint32_t slot, uint64_t at)
+{
+	return read_one(c, slot, memory(c, slot), c->array + at, c->array_key, sizeof(struct list_node));
+}
+
 static int look(struct reader *c, uint32_t slot)
 {
 	struct get *g = &c->gets[slot];
@@ -111,6 +119,8 @@ static int look(struct reader *c, uint32_t slot)
 			c, slot, memory(c, slot), c->file + somewhere(c), c->file_key, way_ideal_bytes);
 	case TWO_CHOICES:
 		return read_both(c, slot);
+	case LIST:
+		return read_node(c, slot, 0);
 	case HOPSCOTCH:
 		break;
 	}
@@ -133,7 +143,8 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	g->op = *op;
 	g->cookie = cookie;
 	g->retries = 0;
-	if (c->lookup != IDEAL)
+	g->asked = list_asked(op->key, op->key_len);
+	if (c->lookup == TWO_CHOICES || c->lookup == HOPSCOTCH)
 		g->place = reddn_hash_key(c->hdr.hash_seed, c->hdr.buckets, op->key, op->key_len);
 	return look(c, slot);
 }
@@ -171,6 +182,26 @@ static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res
 	return answer(c, slot, res, NULL, 0);
 }
 
+/* Reads the value of a node with the right key, or the next node. */
+static int try_node(struct reader *c, uint32_t slot, struct reddn_result *res)
+{
+	struct get *g = &c->gets[slot];
+	const struct list_node *node = (const void *)memory(c, slot);
+	uint64_t next = list_big(node->next, sizeof(node->next));
+
+	if (g->reading_record)
+		return answer(c, slot, res, memory(c, slot), g->len);
+	if (list_key(node) == g->asked) {
+		g->reading_record = true;
+		g->len = (uint32_t)list_big(node->len, sizeof(node->len));
+		if (g->len > c->stride)
+			return -EMSGSIZE;
+		return read_one(c, slot, memory(c, slot), c->file + list_big(node->off, sizeof(node->off)),
+			c->file_key, g->len);
+	}
+	return next ? read_node(c, slot, next) : answer(c, slot, res, NULL, 0);
+}
+
 /* Returns 1 with a result. */
 static int completed(struct reader *c, uint32_t slot, struct reddn_result *res)
 {
@@ -179,6 +210,8 @@ static int completed(struct reader *c, uint32_t slot, struct reddn_result *res)
 
 	if (c->lookup == IDEAL)
 		return answer(c, slot, res, memory(c, slot), way_ideal_bytes);
+	if (c->lookup == LIST)
+		return try_node(c, slot, res);
 	if (!g->reading_record)
 		return try_buckets(c, slot, res);
 	if (rec->key_len > c->hdr.max_key || rec->val_len > c->hdr.max_value ||
@@ -265,7 +298,9 @@ static int make_slots(struct reader *c)
 {
 	size_t bytes = BUCKETS + reddn_record_padded(reddn_record_size(c->hdr.max_key, c->hdr.max_value));
 
-	if (c->lookup == IDEAL) {
+	if (c->lookup == LIST) {
+		bytes = LIST_VALUE_MAX;
+	} else if (c->lookup == IDEAL) {
 		bytes = way_ideal_bytes;
 		if (bytes + 64 > c->hdr.heap_size)
 			return -EMSGSIZE;
@@ -280,7 +315,8 @@ static int make_slots(struct reader *c)
 static int open_reader(struct load_way *way, const struct reddn_options *opt, enum lookup lookup)
 {
 	struct reader *c = calloc(1, sizeof(*c));
-	struct link_wish wish = {lookup == HOPSCOTCH ? LINK_HOPSCOTCH : LINK_TABLE, opt->depth};
+	static const enum link_way of[] = {LINK_TABLE, LINK_TABLE, LINK_HOPSCOTCH, LINK_LIST};
+	struct link_wish wish = {of[lookup], opt->depth};
 	struct ibv_qp_cap cap = {opt->depth * 2u, 1, 1, 1, 0};
 	int r;
 
@@ -304,7 +340,7 @@ static int open_reader(struct load_way *way, const struct reddn_options *opt, en
 	c->array = be64toh(c->link.offer.array.addr);
 	c->array_key = be32toh(c->link.offer.array.rkey);
 	c->places = be64toh(c->link.offer.array.size) / BUCKET - (HOPSCOTCH_NEIGHBOURS - 1);
-	r = read_header(c);
+	r = lookup == LIST ? 0 : read_header(c);
 	if (r == 0)
 		r = make_slots(c);
 	if (r < 0)
@@ -325,4 +361,9 @@ int way_onesided_open(struct load_way *way, const struct reddn_options *opt)
 int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt)
 {
 	return open_reader(way, opt, HOPSCOTCH);
+}
+
+int way_list_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_reader(way, opt, LIST);
 }

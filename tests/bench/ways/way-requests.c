@@ -219,3 +219,8 @@ int way_requests_open(struct load_way *way, const struct reddn_options *opt)
 {
 	return open_asker(way, opt, true);
 }
+
+int way_list_requests_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_asker(way, opt, false);
+}

@@ -25,6 +25,11 @@ int way_hopscotch_open(struct load_way *way, const struct reddn_options *opt);
  * WRITE. */
 int way_requests_open(struct load_way *way, const struct reddn_options *opt);
 
+/** The nodes of a list up to that with the key, then its value: by READs one after the other, or by the
+ * server's CPU. The server has a list. */
+int way_list_open(struct load_way *way, const struct reddn_options *opt);
+int way_list_requests_open(struct load_way *way, const struct reddn_options *opt);
+
 /** The NIC of a reddnd; the option offload names a table. */
 int way_get_open(struct load_way *way, const struct reddn_options *opt);
 /** Any offload of a reddnd: a "key" is the decimal numbers of its arguments, separated by commas.
