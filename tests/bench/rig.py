@@ -154,21 +154,23 @@ class Rig:
         return self.start("reddnd-" + address, ["reddnd", "--config", conf], "listening", cpu)
 
     def stores(self, *names, cpu=None):
-        """Starts memcached and Redis with the keys of keys_file, unless their package is missing."""
-        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        """Starts memcached and Redis with the keys of keys_file, unless their package is missing. memcached has a thread for each processor."""
+        threads, socket = 1 if cpu is not None else os.cpu_count(), os.path.join(self.dir, "memcached")
+        user, root = (["-u", name] if os.geteuid() == 0 else [] for name in ("nobody", "root"))  # only root may make a socket in this directory
         programs = {
-            "memcached": ("memcached", ["memcached", *user, "-U", "0", "-t", "1", "-l", self.ADDRESS, "-p"], 21211),
-            "redis": ("redis-server", ["redis-server", "--bind", self.ADDRESS, "--save", "", "--appendonly", "no", "--port"], 26379),
+            "memcached": ("memcached", ["memcached", *user, "-U", "0", "-t", threads, "-l", self.ADDRESS, "-p", 21211], tcp_ready(21211), [self.ADDRESS, 21211]),
+            "memcached, Unix socket": ("memcached", ["memcached", *root, "-t", threads, "-s", socket], lambda _: os.path.exists(socket), [socket, 21211]),
+            "redis": ("redis-server", ["redis-server", "--bind", self.ADDRESS, "--save", "", "--appendonly", "no", "--port", 26379], tcp_ready(26379), [self.ADDRESS, 26379]),
         }
         missing = packages(*(programs[name][0] for name in names))
         stores = []
         for name in names:
-            package, command, port = programs[name]
+            package, command, ready, where = programs[name]
             if package in missing:
                 print("%s is not installed and left out" % package, file=sys.stderr)
                 continue
-            process = self.start(name, [*command, port], tcp_ready(port), cpu, on_nic=False)
-            stores.append(Store(name, [name, self.ADDRESS, port], process))
+            process = self.start(name.replace(", ", "-").replace(" ", "-"), command, ready, cpu, on_nic=False)
+            stores.append(Store(name, [package.split("-")[0], *where], process))
             with open(self.keys_file, encoding="ascii") as f:
                 count = sum(1 for _ in f)
             self.ask(["baseline-client", "--json", "--set", "--in-order", "--keys", self.keys_file, "--count", count, *stores[-1].where], on_nic=False)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the text protocol) and of Redis (RESP2)
- * over a socket that never blocks. Answers come in the order of their requests.
+ * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the meta commands) and of Redis (RESP2)
+ * over a socket that never blocks: of TCP, or if the host begins with a slash, the Unix socket there. Answers
+ * come in the order of their requests. No call is outside of what librspreload.so intercepts.
  */
 #include "tests/bench/ways/ways.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { FIRST_ROOM = 64 << 10 };
@@ -114,14 +116,14 @@ static size_t last_number(const char *line, size_t len)
 
 static int memcached_write(struct talker *c, const struct load_op *op)
 {
-	char text[64];
-	int r = put_text(&c->out, op->value ? "set " : "get ");
+	char text[32];
+	int r = put_text(&c->out, op->value ? "ms " : "mg ");
 
 	if (r == 0)
 		r = put(&c->out, op->key, op->key_len);
 	if (!op->value)
-		return r < 0 ? r : put_text(&c->out, "\r\n");
-	snprintf(text, sizeof(text), " 0 0 %zu\r\n", op->value_len);
+		return r < 0 ? r : put_text(&c->out, " v\r\n");
+	snprintf(text, sizeof(text), " %zu\r\n", op->value_len);
 	if (r == 0)
 		r = put_text(&c->out, text);
 	if (r == 0)
@@ -131,21 +133,20 @@ static int memcached_write(struct talker *c, const struct load_op *op)
 
 static ssize_t memcached_read(struct talker *c, const char *text, size_t len, struct reddn_result *res)
 {
-	static const char end[] = "\r\nEND\r\n";
 	size_t line = line_of(text, len), whole;
 
 	if (!line)
 		return 0;
-	if (begins(text, line, "STORED") || begins(text, line, "END")) {
-		res->status = text[0] == 'S' ? 0 : REDDN_MISS;
+	if (begins(text, line, "HD") || begins(text, line, "EN")) {
+		res->status = text[0] == 'H' ? 0 : REDDN_MISS;
 		return (ssize_t)line;
 	}
-	if (!begins(text, line, "VALUE ")) {
+	if (!begins(text, line, "VA ")) {
 		snprintf(c->why, sizeof(c->why), "memcached: %.*s", (int)line, text);
 		return -EPROTO;
 	}
 	res->length = last_number(text, line);
-	whole = line + res->length + sizeof(end) - 1;
+	whole = line + res->length + 2;
 	if (len < whole)
 		return 0;
 	res->value = text + line;
@@ -300,6 +301,19 @@ static void close_talker(void *conn)
 	free(c);
 }
 
+static int dial_unix(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 static int dial(const char *host, uint16_t port)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *ai;
@@ -312,7 +326,7 @@ static int dial(const char *host, uint16_t port)
 		errno = EINVAL;
 		return -1;
 	}
-	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(ai->ai_family, SOCK_STREAM, 0);
 	if (fd >= 0 && (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0 ||
 			       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)) {
 		close(fd);
@@ -338,7 +352,7 @@ static int open_talker(struct load_way *way, const struct reddn_options *opt, co
 	c->protocol = protocol;
 	c->depth = opt->depth;
 	c->cookies = calloc(c->depth, sizeof(*c->cookies));
-	c->fd = dial(opt->host, opt->port);
+	c->fd = opt->host[0] == '/' ? dial_unix(opt->host) : dial(opt->host, opt->port);
 	if (!c->cookies || c->fd < 0)
 		return tool_complain("%s port %u: %s", opt->host, opt->port, strerror(errno));
 	return 0;

@@ -36,7 +36,8 @@ int way_get_open(struct load_way *way, const struct reddn_options *opt);
  */
 int way_call_open(struct load_way *way, const struct reddn_options *opt);
 
-/** memcached and Redis in their own protocols over TCP; requests between two polls share a segment. */
+/** memcached, by its meta commands, and Redis over TCP, or a Unix socket if the host begins with a slash;
+ * requests between two polls share a segment. */
 int way_memcached_open(struct load_way *way, const struct reddn_options *opt);
 int way_redis_open(struct load_way *way, const struct reddn_options *opt);
 
