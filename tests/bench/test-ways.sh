@@ -5,7 +5,7 @@
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
-: "${REDDN_TABLE:?}" "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}"
+: "${REDDN_TABLE:?}" "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}" "${SOCKETS_SERVER:?}"
 
 seq 2000 | awk '{ printf "key-%d\tvalue %d of %d\n", $1, $1 * 7919, 2000 }' >"$work/data.tsv"
 seq 2000 | awk '{ printf "key-%d\tanother %d\n", $1, $1 }' >"$work/other.tsv"
@@ -66,6 +66,33 @@ PY
 	expect_exit "$child" "the server of a list" list.log
 }
 of_lists
+
+wqes()
+{
+	"$SOFTCX" status | sed -n 's/.*since start \([0-9]*\) WQEs.*/\1/p'
+}
+
+# over_sockets NAME PORT [LIBRARY]: gets by the protocol of memcached from a server of sockets, both with LIBRARY preloaded
+over_sockets()
+{
+	# shellcheck disable=SC2016 # softcx sets LD_PRELOAD
+	local before with=(sh -c 'LD_PRELOAD=$1:$LD_PRELOAD; shift; exec "$@"' sh "${3-}")
+
+	before=$(wqes)
+	background "$1.log" "${with[@]}" "$SOCKETS_SERVER" "$work/table" "$address" "$2"
+	server_ready "$child" "the server over $1" "$1.log" grep -q listening "$work/$1.log"
+	on_nic ask.log "${with[@]}" "$BASELINE_CLIENT" --keys "$work/data.tsv" --verify --absent 50 --count 2000 --depth 9 memcached "$address" "$2" ||
+		fail "gets over $1" "$work/ask.log" "$work/$1.log"
+	[[ -n ${3-} ]] || [[ $(wqes) -eq $before ]] || fail "the NIC works for TCP"
+	[[ -z ${3-} ]] || [[ $(wqes) -gt $before ]] || fail "the NIC does nothing for rsockets"
+	kill "$child"
+	expect_exit "$child" "the server over $1" "$1.log"
+	ok "gets over $1"
+}
+free_port
+over_sockets TCP "$port"
+rsockets=$(ls /usr/lib/*/rsocket/librspreload.so 2>/dev/null) || fail "there is no librspreload.so of librdmacm"
+over_sockets rsockets 7475 "$rsockets"
 ask ideal 7472 --keys "$work/data.tsv" --count 500 --value-size 64
 ok "READs of anything"
 of_requests()
