@@ -19,6 +19,8 @@ TICKS = 2  # ns between runs: times are rounded to the clock's
 GET_NS = 5200  # upper limit for a get of 64 bytes, as in docs/evaluation.md
 COUNT, WARMUP, VALUE, NODES = 40, 16, 64, 8
 THINK = 20  # us between an answer and the next request: a chain that answers before its end finishes in this time
+PUBLISHED = "if, asked as by the paper's published client"  # whose request begins with an ENABLE, and is not inline
+LONGER = (500, 900)  # ns of that: a fetch and two reads of memory, of 350 and 320
 PROGRAMS = os.path.join(TOP, "conf", "programs")
 
 # name: program, its params, arguments of the client before and after the address, the requests (None: keys of the table), the number
@@ -69,6 +71,9 @@ def executed():
             if r["hits"] != COUNT + WARMUP or r["errors"]:
                 sys.exit("%s: %s" % (case, r))
             took[case] = r["seconds"] / r["gets"] * 1e9 - THINK * 1000
+        number = list(CASES).index("if")
+        r = rig.ask(["--host", "client", "paper-client", rig.ADDRESS, rig.PORT, "o%d" % number, COUNT, WARMUP, 5, 5])
+        took[PUBLISHED] = r["seconds"] / r["gets"] * 1e9
         return took
 
 
@@ -81,9 +86,14 @@ def main():
         if abs(got / want - 1) > OFF:
             print("FAIL: %s: explain differs by %.1f %% from the execution" % (case, (want / got - 1) * 100))
             bad = 1
+    for case, got in first.items():
         if abs(got - again[case]) > TICKS:
             print("FAIL: %s: %.0f ns, and %.0f in the second run" % (case, got, again[case]))
             bad = 1
+    longer = first[PUBLISHED] - first["if"]
+    if not LONGER[0] <= longer <= LONGER[1]:
+        print("FAIL: %s takes %.0f ns longer" % (PUBLISHED, longer))
+        bad = 1
     if first["hash-get"] > GET_NS:
         print("FAIL: a get takes more than %d ns" % GET_NS)
         bad = 1
