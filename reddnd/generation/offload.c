@@ -566,7 +566,7 @@ bool offload_uses(const struct offload *o, const struct region *r)
 
 unsigned offload_slots(const struct offload *o, unsigned depth)
 {
-	return o->conf->instances ? o->conf->instances : queue_layout_slots(depth);
+	return o->conf->instances ? o->conf->instances : queue_layout_slots(depth, o->conf->recycled);
 }
 
 const struct queue_layout *offload_layout(const struct offload *o, unsigned depth)
@@ -599,7 +599,9 @@ int offload_template(const struct offload *o, const struct queue_layout *l, cons
 
 uint32_t offload_reply_cqes(const struct offload *o, unsigned slots)
 {
-	return o->conf->recycled || o->cpu ? 0 : chain_ring_wqes(&o->img->queue[0], slots);
+	if (o->conf->recycled || o->cpu)
+		return 0;
+	return (o->cq_alone ? chain_ring_wqes : chain_ring_cqes)(&o->img->queue[0], slots);
 }
 
 uint64_t offload_queue_bytes(const struct offload *o, unsigned depth)

@@ -7,11 +7,11 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { SLOTS_MIN = 64, LOG_CODE_CQES = 6 };
+enum { SLOTS_MIN = 32, RECYCLED_SLOTS_MIN = 64, LOG_CQES_MIN = 4, RECYCLER_LOG_CQES = 6 };
 
-unsigned queue_layout_slots(unsigned depth)
+unsigned queue_layout_slots(unsigned depth, bool recycled)
 {
-	unsigned slots = SLOTS_MIN;
+	unsigned slots = recycled ? RECYCLED_SLOTS_MIN : SLOTS_MIN;
 
 	while (slots < 2 * depth)
 		slots *= 2;
@@ -73,7 +73,7 @@ static int size_rings(
 
 static unsigned log_cqes(uint32_t cqes)
 {
-	unsigned log = LOG_CODE_CQES;
+	unsigned log = LOG_CQES_MIN;
 
 	while (1u << log < cqes)
 		log++;
@@ -91,10 +91,24 @@ static void place_loop(struct queue_layout_loop *l, const struct loop_size *size
 	*at = l->shared_off + size->shared;
 }
 
+static void place_all_doorbells(
+	const struct chain_image *img, const struct loop_size *loop, struct queue_layout *l, uint64_t *at)
+{
+	for (unsigned q = 0; q < img->nqueues; q++)
+		place_doorbells(&l->queue[q], at);
+	if (l->recycled) {
+		place_doorbells(&l->recycler, at);
+		place_doorbells(&l->replies, at);
+	}
+	if (loop) {
+		place_doorbells(&l->loop.queue, at);
+		place_doorbells(&l->loop.credits, at);
+	}
+}
+
 int queue_layout_make(const struct chain_image *img, const struct loop_size *loop, bool recycled,
 	unsigned slots, uint32_t max_wqebbs, struct queue_layout *l)
 {
-	unsigned log_slots = (unsigned)__builtin_ctz(slots);
 	uint32_t rings[CHAIN_MAX_QUEUES];
 	uint64_t at = 0;
 	int r;
@@ -106,37 +120,26 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		r = -E2BIG;
 	if (r < 0)
 		return r;
-	for (unsigned q = 0; q < img->nqueues; q++)
-		place_doorbells(&l->queue[q], &at);
-	if (recycled) {
-		place_doorbells(&l->recycler, &at);
-		place_doorbells(&l->replies, &at);
-	}
-	if (loop) {
-		place_doorbells(&l->loop.queue, &at);
-		place_doorbells(&l->loop.credits, &at);
-	}
 	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
-	 * the CQE of an error */
+	 * the CQE of an error, before those of what is flushed with it */
 	for (unsigned q = 0; q < img->nqueues; q++)
-		place_cqes(
-			&l->queue[q], q == 0 && log_slots > LOG_CODE_CQES ? log_slots : LOG_CODE_CQES, &at);
+		place_cqes(&l->queue[q], log_cqes(q == 0 ? slots : 2 * img->queue[q].wqebbs), &at);
 	if (recycled) {
-		place_cqes(&l->recycler, LOG_CODE_CQES, &at);
-		place_cqes(&l->replies, log_slots + 1, &at);
+		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
+		place_cqes(&l->replies, log_cqes(2 * slots), &at);
 	}
 	if (loop) {
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
-		place_cqes(&l->loop.credits, LOG_CODE_CQES, &at);
+		place_cqes(&l->loop.credits, log_cqes(0), &at);
 	}
-	at = page_up(at);
-	l->code_off = at;
+	place_all_doorbells(img, loop, l, &at);
+	/* In what is left of the page: work queues begin at pages */
+	l->scratch_off = l->code_off = line_up(at);
+	at = l->scratch_off + (uint64_t)slots * img->scratch_size;
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
 	if (recycled)
 		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);
-	l->scratch_off = at;
-	at += (uint64_t)slots * img->scratch_size;
 	if (recycled) {
 		l->lanes_off = line_up(at);
 		at = l->lanes_off + l->recycling.lanes;

@@ -2,11 +2,11 @@
 /*
  * queue-layout.h - offsets and sizes of a session's queues in its block of the arena. Pure.
  *
- *   doorbell records | CQEs: RECV CQ, code CQs | work queues: reply QP (RQ, SQ), code QPs | scratch
- *                                                ^ from here on the chain has a memory key
+ *   CQEs: RECV CQ, code CQs | doorbell records | scratch | work queues: reply QP (RQ, SQ), code QPs
+ *                                               ^ from here on the chain has a memory key
  *
  * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its
- * lanes follow the scratch. A loop without a bound (chain/ring/endless.h) also has two CQs and QPs, one of
+ * lanes come last. A loop without a bound (chain/ring/endless.h) also has two CQs and QPs, one of
  * them for its credits; its lanes, its scratch, and the memory that it shares with the chain come last.
  */
 #ifndef GENERATION_QUEUE_LAYOUT_H
@@ -38,12 +38,12 @@ struct queue_layout {
 	struct chain_recycle recycling;
 	uint64_t scratch_off, lanes_off;
 	struct queue_layout_loop loop;
-	uint64_t code_off, code_size, size; /* bytes; the offset page aligned */
+	uint64_t code_off, code_size, size; /* bytes; the offset line aligned */
 };
 
 /** Number of instances for @depth outstanding requests: one half is armed again while the other half is used.
- */
-unsigned queue_layout_slots(unsigned depth);
+ * With fewer, a recycler has more to do for each. */
+unsigned queue_layout_slots(unsigned depth, bool recycled);
 
 /** Fills in @l. @loop: NULL if the program has none. 0; -E2BIG when a ring would take more than @max_wqebbs;
  * -ENOMEM. */

@@ -24,10 +24,12 @@ static int by_begin(const void *a, const void *b)
 static void test_slots(void **state)
 {
 	(void)state;
-	assert_int_equal(queue_layout_slots(1), 64);
-	assert_int_equal(queue_layout_slots(32), 64);
-	assert_int_equal(queue_layout_slots(33), 128);
-	assert_int_equal(queue_layout_slots(4096), 8192);
+	assert_int_equal(queue_layout_slots(1, false), 32);
+	assert_int_equal(queue_layout_slots(16, false), 32);
+	assert_int_equal(queue_layout_slots(17, false), 64);
+	assert_int_equal(queue_layout_slots(4096, false), 8192);
+	assert_int_equal(queue_layout_slots(1, true), 64);
+	assert_int_equal(queue_layout_slots(33, true), 128);
 }
 
 /* All parts are inside the block, aligned, and do not overlap */
@@ -39,7 +41,7 @@ static void check_layout(
 	unsigned n = 0;
 
 	assert_int_equal(queue_layout_make(img, loop, recycled, slots, 32768, &l), 0);
-	assert_int_equal(l.code_off % 4096, 0);
+	assert_int_equal(l.code_off % 64, 0);
 	assert_int_equal(l.size % 4096, 0);
 	assert_true(l.code_off + l.code_size <= l.size);
 	for (unsigned q = 0; q < img->nqueues; q++) {
@@ -47,6 +49,9 @@ static void check_layout(
 
 		ranges[n++] = (struct range){l.queue[q].cq_db_off, l.queue[q].cq_db_off + 64};
 		ranges[n++] = (struct range){l.queue[q].qp_db_off, l.queue[q].qp_db_off + 64};
+		/* out of reach of the chain's key */
+		assert_true(
+			l.queue[q].cq_db_off + 64 <= l.code_off && l.queue[q].qp_db_off + 64 <= l.code_off);
 		ranges[n++] = (struct range){
 			l.queue[q].cqes_off, l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size)};
 		assert_int_equal(l.queue[q].ring_off, l.queue[q].wq_off + rq);
@@ -59,7 +64,7 @@ static void check_layout(
 	}
 	/* The daemon reads the RECV CQE of every instance */
 	assert_true(1u << l.queue[0].cq_log_size >= slots);
-	assert_int_equal(l.scratch_off % 8, 0);
+	assert_int_equal(l.scratch_off, l.code_off);
 	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
 	if (recycled) {
 		ranges[n++] = (struct range){l.recycler.cq_db_off, l.recycler.qp_db_off + 64};

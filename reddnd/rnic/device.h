@@ -104,7 +104,7 @@ struct rnic_block {
 	uint32_t lkey, rkey;
 };
 
-/** @code_off: multiple of the page size. -ENOSPC when the arena is full, -ENOMEM, or the error of the device.
+/** @code_off: multiple of 64. -ENOSPC when the arena is full, -ENOMEM, or the error of the device.
  */
 int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size);

@@ -60,15 +60,15 @@ static int place(struct queue_layout *l, const struct ledger_slot *slot)
 	return 0;
 }
 
-/* What has not been placed has a ring of 0 WQEBBs and CQEs at 0, where doorbell records are */
+/* What has not been placed has a ring of 0 WQEBBs and a CQ of one CQE, which no session has */
 static bool has_both(const struct queue_layout_qp *q)
 {
-	return q->ring_wqebbs && q->cqes_off;
+	return q->ring_wqebbs && q->cq_log_size;
 }
 
 static bool has_neither(const struct queue_layout_qp *q)
 {
-	return !q->ring_wqebbs && !q->cqes_off;
+	return !q->ring_wqebbs && !q->cq_log_size;
 }
 
 /* Number of queues of the chain; 0: something is missing */
@@ -81,7 +81,7 @@ static unsigned count_queues(const struct queue_layout *l)
 	for (unsigned q = n; q < CHAIN_MAX_QUEUES; q++)
 		if (!has_neither(&l->queue[q]))
 			return 0;
-	return has_both(&l->recycler) && l->replies.cqes_off ? n : 0;
+	return has_both(&l->recycler) && l->replies.cq_log_size ? n : 0;
 }
 
 /* The lanes are all of the block: where they begin, only the program shows */

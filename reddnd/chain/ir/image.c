@@ -17,13 +17,34 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
 	return ring;
 }
 
-uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
+static uint32_t wqes_of(const struct chain_queue *q)
 {
-	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots, wqes = 0;
+	uint32_t wqes = 0;
 
 	for (uint32_t w = 0; w < q->wqebbs; w++)
 		wqes += q->starts[w];
-	return wqes * slots + (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
+	return wqes;
+}
+
+static uint32_t pad_wqes(const struct chain_queue *q, unsigned slots)
+{
+	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots;
+
+	return (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
+}
+
+uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
+{
+	return wqes_of(q) * slots + pad_wqes(q, slots);
+}
+
+/* What is enabled at a time is no more than an instance has: the end of one, and then the pad and the head of
+ * the next */
+uint32_t chain_ring_cqes(const struct chain_queue *q, unsigned slots)
+{
+	uint32_t all = chain_ring_wqes(q, slots), cqes = q->cqes * slots + wqes_of(q) + pad_wqes(q, slots);
+
+	return cqes < all ? cqes : all;
 }
 
 unsigned chain_reloc_bytes(const struct chain_reloc *r)

@@ -138,6 +138,10 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
  * most. */
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
 
+/** CQEs of such a ring that may be unread, at most, if no more is flushed than was enabled: no instance is
+ * armed again before its CQEs are read. */
+uint32_t chain_ring_cqes(const struct chain_queue *q, unsigned slots);
+
 /** Bytes that a relocation writes, from its offset on. */
 unsigned chain_reloc_bytes(const struct chain_reloc *r);
 

@@ -306,6 +306,13 @@ static void wqes_of_a_ring(void **state)
 	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 2 + 128 / 4);
 	q.wqebbs = 4;
 	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 3);
+	/* one CQE of each that ran, and what was enabled when the queue failed */
+	q.cqes = 1;
+	assert_int_equal(chain_ring_cqes(&q, 128), 128 + 3);
+	q.wqebbs = 3;
+	assert_int_equal(chain_ring_cqes(&q, 128), 128 + 2 + 128 / 4);
+	q.cqes = 2;
+	assert_int_equal(chain_ring_cqes(&q, 128), 128 * 2 + 128 / 4);
 }
 
 static void receives(void **state)
