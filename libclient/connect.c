@@ -32,6 +32,7 @@ enum {
 /* One attempt to connect, and where the reason of its failure goes. */
 struct attempt {
 	struct reddn *c;
+	struct reddn_connection *k; /* the one that is being made */
 	const struct reddn_options *opt;
 	struct token_key key;   /* len 0: none */
 	uint64_t deadline;      /* ms */
@@ -44,6 +45,11 @@ struct attempt {
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
+
+static bool is_first(const struct attempt *a)
+{
+	return a->k == a->c->connection;
+}
 
 static int refused(struct attempt *a, const struct rdma_conn_param *p)
 {
@@ -90,12 +96,38 @@ static int await(struct attempt *a, enum rdma_cm_event_type expected)
 		return FAIL(a, r, "%s port %u: no answer in time", a->opt->host, a->opt->port);
 	if (r < 0)
 		return FAIL(a, r, "connection manager: %s", strerror(-r));
-	if (ev->event != expected)
+	if (ev->id != a->k->id)
+		r = FAIL(a, -ECONNRESET, "the server closed another connection of the handle: %s",
+			rdma_event_str(ev->event));
+	else if (ev->event != expected)
 		r = failed(a, ev);
 	else if (expected == RDMA_CM_EVENT_ESTABLISHED)
-		r = reddn_read_rep(a->c, &ev->param.conn, a->err, a->errlen);
+		r = is_first(a) ? reddn_read_rep(a->c, &ev->param.conn, a->err, a->errlen)
+				: reddn_compare_rep(a->c, &ev->param.conn, a->err, a->errlen);
 	rdma_ack_cm_event(ev);
 	return r;
+}
+
+static int new_id(struct attempt *a)
+{
+	if (rdma_create_id(a->c->events, &a->k->id, a->c, RDMA_PS_TCP) == 0)
+		return 0;
+	a->k->id = NULL;
+	return FAIL(a, -errno, "no RDMA connection manager: %m");
+}
+
+static int resolve_address(struct attempt *a, struct sockaddr *from, struct sockaddr *to)
+{
+	if (rdma_resolve_addr(a->k->id, from, to, reddn_time_left(a->deadline)) == 0)
+		return await(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt->host);
+}
+
+static int resolve_route(struct attempt *a)
+{
+	if (rdma_resolve_route(a->k->id, reddn_time_left(a->deadline)) < 0)
+		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
+	return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 static int resolve(struct attempt *a)
@@ -111,24 +143,30 @@ static int resolve(struct attempt *a)
 	if (r)
 		return FAIL(a, -EHOSTUNREACH, "%s: %s", a->opt->host, gai_strerror(r));
 	c->events = rdma_create_event_channel();
-	if (!c->events || rdma_create_id(c->events, &c->id, c, RDMA_PS_TCP) < 0) {
-		c->id = NULL;
+	if (!c->events)
 		return FAIL(a, -errno, "no RDMA connection manager: %m");
-	}
+	r = new_id(a);
+	if (r < 0)
+		return r;
 	r = -ENODEV;
 	for (struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-		if (rdma_resolve_addr(c->id, NULL, ai->ai_addr, reddn_time_left(a->deadline)) == 0)
-			r = await(a, RDMA_CM_EVENT_ADDR_RESOLVED);
-		else
-			r = FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt->host);
+		r = resolve_address(a, NULL, ai->ai_addr);
 		if (r == 0)
 			break;
 	}
-	if (r < 0)
-		return r;
-	if (rdma_resolve_route(c->id, reddn_time_left(a->deadline)) < 0)
-		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
-	return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return r < 0 ? r : resolve_route(a);
+}
+
+/* Between the addresses of the first connection, and so on its device; from another port */
+static int resolve_again(struct attempt *a)
+{
+	struct rdma_cm_id *first = a->c->connection[0].id;
+	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
+	int r = new_id(a);
+
+	if (r == 0)
+		r = resolve_address(a, (struct sockaddr *)&from, rdma_get_peer_addr(first));
+	return r < 0 ? r : resolve_route(a);
 }
 
 /* As the server knows them from its end */
@@ -143,17 +181,26 @@ static struct token_ends ends_of(struct rdma_cm_id *id)
 	return ends;
 }
 
+static void name_session(const struct reddn *c, struct reddn_wire_req *req)
+{
+	const struct reddn_wire_join join = {
+		.session = htobe64(c->info.session), .secret = htobe64(c->secret)};
+
+	req->flags |= REDDN_REQ_JOIN;
+	memcpy(req->offload, &join, sizeof(join));
+}
+
 static int send_req(struct attempt *a)
 {
 	struct reddn *c = a->c;
-	bool iwarp = c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	bool iwarp = a->k->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	uint8_t flags =
 		(a->opt->slot_size ? 0 : REDDN_REQ_SLOT_GUESS) | (iwarp ? REDDN_REQ_NO_IMMEDIATES : 0);
 	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.flags = flags,
-		.depth = htobe16(c->info.depth),
-		.slot_addr = htobe64((uintptr_t)c->area),
+		.depth = htobe16((uint16_t)c->depth),
+		.slot_addr = htobe64((uintptr_t)reddn_slot_mem(c, a->k->base)),
 		.slot_rkey = htobe32(c->mr->rkey),
 		.slot_size = htobe32(c->info.slot_size)};
 	struct rdma_conn_param param = {.private_data = &req,
@@ -161,15 +208,45 @@ static int send_req(struct attempt *a)
 		.retry_count = 7,
 		.rnr_retry_count = 7};
 
-	memcpy(req.offload, a->opt->offload, strlen(a->opt->offload));
+	if (is_first(a))
+		memcpy(req.offload, a->opt->offload, strlen(a->opt->offload));
+	else
+		name_session(c, &req);
 	if (a->key.len) {
-		struct token_ends ends = ends_of(c->id);
+		struct token_ends ends = ends_of(a->k->id);
 
 		token_make(&a->key, &req, &ends, (uint64_t)time(NULL), req.token);
 	}
-	if (rdma_connect(c->id, &param) < 0)
+	if (rdma_connect(a->k->id, &param) < 0)
 		return FAIL(a, -errno, "cannot connect: %m");
 	return await(a, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static int connect_first(struct attempt *a)
+{
+	int r = resolve(a);
+
+	if (r == 0)
+		r = reddn_queues_init(a->c, a->err, a->errlen);
+	if (r == 0)
+		r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
+	return r < 0 ? r : send_req(a);
+}
+
+static int connect_further(struct attempt *a)
+{
+	int r = 0;
+
+	if (a->c->info.connections > 1 && !a->c->secret)
+		return FAIL(a, -EOPNOTSUPP, "the server knows no sessions of several connections");
+	while (r == 0 && ++a->k < a->c->connection + a->c->info.connections) {
+		r = resolve_again(a);
+		if (r == 0)
+			r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
+		if (r == 0)
+			r = send_req(a);
+	}
+	return r;
 }
 
 static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
@@ -180,8 +257,10 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	if (!c)
 		return FAIL(a, -ENOMEM, "out of memory");
 	a->c = c;
+	a->k = c->connection;
 	a->slot_required = 0;
-	c->info.depth = a->opt->depth;
+	c->depth = a->opt->depth;
+	c->info.connections = a->opt->connections;
 	c->info.slot_size = slot_size;
 	c->timeout_ms = a->opt->timeout_ms;
 	c->retry_ms = a->opt->retry_ms;
@@ -192,11 +271,9 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	if (reddn_requests_init(c) < 0)
 		return FAIL(
 			a, -ENOMEM, "out of memory: %u reply slots of %u bytes", c->info.depth, slot_size);
-	r = resolve(a);
+	r = connect_first(a);
 	if (r == 0)
-		r = reddn_queues_init(c, a->err, a->errlen);
-	if (r == 0)
-		r = send_req(a);
+		r = connect_further(a);
 	if (r < 0)
 		return r;
 	if (reddn_keys_init(c) < 0)
@@ -236,10 +313,15 @@ static int check_options(struct attempt *a)
 		return FAIL(a, -EINVAL, "offload \"%s\": a name has 1 to 23 bytes", opt->offload);
 	if (opt->depth > REDDN_WIRE_MAX_DEPTH)
 		return FAIL(a, -EINVAL, "depth %u: up to %u", opt->depth, REDDN_WIRE_MAX_DEPTH);
+	if (opt->connections > REDDN_WIRE_CONNECTIONS)
+		return FAIL(a, -EINVAL, "connections %u: up to %d", opt->connections, REDDN_WIRE_CONNECTIONS);
+	if (opt->connections * opt->depth > UINT16_MAX)
+		return FAIL(a, -EINVAL, "%u connections of depth %u: up to %d requests in all",
+			opt->connections, opt->depth, UINT16_MAX);
 	if (opt->slot_size % 64)
 		return FAIL(a, -EINVAL, "slot_size %u: must be a multiple of 64", opt->slot_size);
 	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i])
+		if (opt->reserved[i] || opt->reserved16 || opt->reserved32)
 			return FAIL(a, -EINVAL, "reserved options must be 0");
 	return read_key(a);
 }
@@ -266,6 +348,7 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	int r = check_options(&a);
 
 	opt.port = opt.port ? opt.port : REDDN_WIRE_PORT;
+	opt.connections = opt.connections ? opt.connections : 1;
 	opt.depth = opt.depth ? opt.depth : DEPTH_DEFAULT;
 	opt.timeout_ms = opt.timeout_ms ? opt.timeout_ms : TIMEOUT_DEFAULT;
 	opt.retry_ms = opt.retry_ms ? opt.retry_ms : RETRY_DEFAULT;

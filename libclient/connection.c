@@ -23,8 +23,9 @@ static void *map_pages(size_t len)
 
 int reddn_requests_init(struct reddn *c)
 {
-	uint32_t depth = c->info.depth;
+	uint32_t depth = c->depth * c->info.connections;
 
+	c->info.depth = depth;
 	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX + REDDN_NUMBER_BYTES);
 	c->area = map_pages(c->area_len);
 	c->requests = calloc(depth, sizeof(*c->requests));
@@ -39,12 +40,19 @@ int reddn_requests_init(struct reddn *c)
 	for (uint32_t i = 0; i < depth; i++) {
 		c->requests[i].next = i + 1 < depth ? i + 1 : REDDN_NONE;
 		c->slots[i].request = REDDN_NONE;
-		c->recvs[i] = (struct ibv_recv_wr){.next = i + 1 < depth ? &c->recvs[i + 1] : NULL,
+		c->recvs[i] = (struct ibv_recv_wr){.wr_id = i / c->depth,
+			.next = (i + 1) % c->depth ? &c->recvs[i + 1] : NULL,
 			.sg_list = &c->number[i],
 			.num_sge = 1};
 	}
+	for (uint32_t i = 0; i < c->info.connections; i++) {
+		struct reddn_connection *k = &c->connection[i];
+
+		k->base = k->sent_slot = k->done_slot = i * c->depth;
+		k->recvs = c->recvs + k->base;
+	}
 	c->retry = REDDN_NONE;
-	c->signal_every = depth > 1 ? depth / 2 : 1;
+	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
 	return 0;
 }
 
@@ -72,10 +80,7 @@ PUBLIC void reddn_close(struct reddn *c)
 {
 	if (!c)
 		return;
-	if (c->id) {
-		reddn_queues_deinit(c);
-		rdma_destroy_id(c->id);
-	}
+	reddn_queues_deinit(c);
 	if (c->events)
 		rdma_destroy_event_channel(c->events);
 	if (c->epoll >= 0)
@@ -144,7 +149,9 @@ PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind 
 PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
 	*info = c->info;
-	info->sent = c->sent;
+	info->sent = 0;
+	for (unsigned i = 0; i < c->info.connections; i++)
+		info->sent += c->connection[i].sent;
 }
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * connection.h - a connection of libreddn: its state and its memory. connect.c makes one, queues.c has its
+ * connection.h - a handle of libreddn: its state and its memory. connect.c makes one, queues.c has its
  * queues, request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it
  * ended.
  *
  * A *request* is what the caller submitted. Its key and cookie stay in struct reddn_request until the caller
- * has the result. Each time the library sends it, it takes the next *number*, and its reply arrives in *slot*
- * number % depth. Numbers complete in order. Requests need not, because a repeated one takes a new number.
+ * has the result. A handle has one or more *connections*, with a queue pair and `depth` slots each; they
+ * share everything else. Each time the library sends a request, it takes the next *number* of one of them,
+ * and its reply arrives in the slot number % depth of that one. The numbers of a connection complete in
+ * order. Requests need not: those of other connections overtake, and a repeated one takes a new number.
  */
 #ifndef LIBCLIENT_CONNECTION_H
 #define LIBCLIENT_CONNECTION_H
@@ -14,6 +16,7 @@
 #include "libclient/args.h"
 #include "libclient/reddn.h"
 #include "libclient/reply.h"
+#include "protocol/wire.h"
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -42,31 +45,48 @@ struct reddn_slot {
 	bool held;        /* the caller has its result */
 };
 
-struct reddn {
-	struct rdma_event_channel *events;
+struct reddn_connection {
 	struct rdma_cm_id *id;
+	struct ibv_qp_ex *qp_ex;   /* of id->qp; NULL if its provider has ibv_post_send() only */
+	struct ibv_recv_wr *recvs; /* one batch of depth receives; wr_id: index of the connection */
+	uint32_t base;             /* its first slot */
+	uint64_t sent, done;       /* numbers sent, numbers completed */
+	uint32_t sent_slot;        /* base + sent % depth */
+	uint32_t done_slot;        /* base + done % depth */
+	uint32_t unsignaled;       /* sends since the last one with a completion */
+	uint64_t reclaimed;        /* sends whose WQEs are free again */
+	uint32_t recvs_used;       /* since the last batch was posted */
+};
+
+struct reddn {
+	struct reddn_connection connection[REDDN_WIRE_CONNECTIONS];
+	unsigned turn; /* the connection that takes the next request, if it can */
+
+	struct rdma_event_channel *events; /* of all connections, as what follows */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp_ex *qp_ex; /* of id->qp; NULL if its provider has ibv_post_send() only */
 	struct ibv_mr *mr;
 	int epoll;
 
-	/* registered: depth slots, then depth encoded requests of REDDN_REQUEST_MAX bytes, then depth numbers
+	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_MAX bytes, then as many
+	 * numbers
 	 */
 	uint8_t *area;
 	size_t area_len;
 	uint8_t *encoded; /* the requests in the area */
 	uint8_t *numbers; /* the numbers: by slot, what a receive gets where there are no immediates */
-	uint8_t *keys;    /* depth keys (or raw requests) of key_room bytes */
+	uint8_t *keys;    /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t keys_len, key_room;
-	struct reddn_request *requests; /* depth */
-	struct reddn_slot *slots;       /* depth */
+	struct reddn_request *requests; /* info.depth */
+	struct reddn_slot *slots;       /* the same */
 	uint32_t *held;                 /* slots whose results the caller has */
 	uint32_t nheld;
-	struct ibv_recv_wr *recvs; /* one batch of depth receives */
+	struct ibv_recv_wr *recvs; /* of all connections */
 	struct ibv_sge *number;    /* by receive: its place in the numbers */
 
+	uint32_t depth;  /* of a connection; info.depth is that of all */
+	uint64_t secret; /* for further connections */
 	struct reddn_info info;
 	struct reddn_geometry geo;
 	struct reddn_request_format format;
@@ -74,13 +94,7 @@ struct reddn {
 	uint32_t inline_max;
 	uint32_t signal_every;
 
-	uint64_t sent, done;        /* numbers sent, numbers completed */
-	uint32_t sent_slot;         /* sent % depth */
-	uint32_t done_slot;         /* done % depth */
-	uint32_t unsignaled;        /* sends since the last one with a completion */
-	uint64_t reclaimed;         /* sends whose WQEs are free again */
 	bool sends;                 /* replies end with a SEND, not with an immediate */
-	uint32_t recvs_used;        /* since the last batch was posted */
 	uint32_t busy;              /* requests without a result */
 	uint32_t free_request;      /* list */
 	uint32_t retry, retry_tail; /* queue of requests to repeat */
@@ -94,10 +108,10 @@ struct reddn {
 	char errmsg[512];
 };
 
-/** The slot of the number after the one that has @slot. */
-static inline uint32_t reddn_next_slot(const struct reddn *c, uint32_t slot)
+/** The slot of the number after the one of @k that has @slot. */
+static inline uint32_t reddn_next_slot(const struct reddn *c, const struct reddn_connection *k, uint32_t slot)
 {
-	return slot + 1 == c->info.depth ? 0 : slot + 1;
+	return slot + 1 == k->base + c->depth ? k->base : slot + 1;
 }
 
 static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
@@ -105,7 +119,8 @@ static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 	return c->area + slot * c->info.slot_size;
 }
 
-/** Allocate memory for info.depth requests and reply slots of info.slot_size. -ENOMEM; deinit frees it. */
+/** Allocate memory for the requests of info.connections, `depth` each, and reply slots of info.slot_size.
+ * -ENOMEM; deinit frees it. */
 int reddn_requests_init(struct reddn *c);
 
 /** Allocate memory for as many keys of key_room bytes. -ENOMEM. */

@@ -3,6 +3,7 @@
 #include "libclient/handshake.h"
 #include "libclient/public.h"
 #include "protocol/wire.h"
+#include "util/address.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -64,19 +65,11 @@ static int await(struct query *q, enum rdma_cm_event_type expected)
 /* Between the addresses of the session, but from another port. */
 static int resolve(struct query *q)
 {
-	struct sockaddr_storage from = {0};
-	const struct sockaddr *local = rdma_get_local_addr(q->c->id);
-	int r;
+	struct rdma_cm_id *first = q->c->connection[0].id;
+	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
+	int r = rdma_resolve_addr(
+		q->id, (struct sockaddr *)&from, rdma_get_peer_addr(first), reddn_time_left(q->deadline) + 1);
 
-	if (local->sa_family == AF_INET) {
-		memcpy(&from, local, sizeof(struct sockaddr_in));
-		((struct sockaddr_in *)&from)->sin_port = 0;
-	} else {
-		memcpy(&from, local, sizeof(struct sockaddr_in6));
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	}
-	r = rdma_resolve_addr(q->id, (struct sockaddr *)&from, rdma_get_peer_addr(q->c->id),
-		reddn_time_left(q->deadline) + 1);
 	if (r < 0)
 		return -errno;
 	r = await(q, RDMA_CM_EVENT_ADDR_RESOLVED);

@@ -31,18 +31,20 @@ int reddn_rej_error(const struct reddn_wire_rej *rej)
 		[REDDN_REJ_INTERNAL] = -EREMOTEIO,
 		[REDDN_REJ_SHUTDOWN] = -ESHUTDOWN,
 		[REDDN_REJ_ACCESS] = -EACCES,
-		[REDDN_REJ_QUOTA] = -EDQUOT};
+		[REDDN_REJ_QUOTA] = -EDQUOT,
+		[REDDN_REJ_UNKNOWN] = -ECONNRESET};
 
-	return rej->reason && rej->reason < COUNT(errors) ? errors[rej->reason] : -EPROTO;
+	return rej->reason < COUNT(errors) && errors[rej->reason] ? errors[rej->reason] : -EPROTO;
 }
 
 #define VIOLATED(...) reddn_fail(-EPROTO, err, errlen, "protocol violated: " __VA_ARGS__)
 
-static int check_sizes(
-	const struct reddn_info *info, const struct reddn_wire_rep *rep, char *err, size_t errlen)
+static int check_sizes(const struct reddn *c, const struct reddn_wire_rep *rep, char *err, size_t errlen)
 {
-	if (be16toh(rep->depth) != info->depth)
-		return VIOLATED("depth %u granted, %u asked", be16toh(rep->depth), info->depth);
+	const struct reddn_info *info = &c->info;
+
+	if (be16toh(rep->depth) != c->depth)
+		return VIOLATED("depth %u granted, %u asked", be16toh(rep->depth), c->depth);
 	if (info->request_len > REDDN_REQUEST_MAX)
 		return VIOLATED(
 			"requests of %u bytes, up to %u are possible", info->request_len, REDDN_REQUEST_MAX);
@@ -76,30 +78,52 @@ static int read_table(struct reddn *c, const struct reddn_wire_table *t, char *e
 	return 0;
 }
 
+static int copy_rep(struct reddn_wire_rep *rep, const struct rdma_conn_param *p, char *err, size_t errlen)
+{
+	if (!p->private_data || p->private_data_len < sizeof(*rep))
+		return reddn_fail(-EPROTO, err, errlen,
+			"the server is no reddnd: it accepted with %u bytes, not %zu", p->private_data_len,
+			sizeof(*rep));
+	memcpy(rep, p->private_data, sizeof(*rep));
+	if (be32toh(rep->magic) != REDDN_WIRE_MAGIC)
+		return reddn_fail(-EPROTO, err, errlen, "the server is no reddnd: wrong magic 0x%08x",
+			be32toh(rep->magic));
+	if (rep->version != REDDN_WIRE_VERSION)
+		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
+			"the server speaks version %u of the protocol, this library %d: %s must be updated",
+			rep->version, REDDN_WIRE_VERSION,
+			rep->version < REDDN_WIRE_VERSION ? "the server" : "libreddn");
+	return 0;
+}
+
+int reddn_compare_rep(const struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
+{
+	struct reddn_wire_rep rep;
+	int r = copy_rep(&rep, p, err, errlen);
+
+	if (r < 0)
+		return r;
+	if (be64toh(rep.session) != c->info.session || be16toh(rep.depth) != c->depth ||
+		be32toh(rep.request_len) != c->info.request_len ||
+		be32toh(rep.reply_max) != c->info.reply_max || c->sends != !!(rep.flags & REDDN_REP_SENDS))
+		return VIOLATED("a further connection is not like the first one");
+	return 0;
+}
+
 int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
 {
 	struct reddn_wire_rep rep;
 	const char *wrong;
-	int r;
+	int r = copy_rep(&rep, p, err, errlen);
 
-	if (!p->private_data || p->private_data_len < sizeof(rep))
-		return reddn_fail(-EPROTO, err, errlen,
-			"the server is no reddnd: it accepted with %u bytes, not %zu", p->private_data_len,
-			sizeof(rep));
-	memcpy(&rep, p->private_data, sizeof(rep));
-	if (be32toh(rep.magic) != REDDN_WIRE_MAGIC)
-		return reddn_fail(-EPROTO, err, errlen, "the server is no reddnd: wrong magic 0x%08x",
-			be32toh(rep.magic));
-	if (rep.version != REDDN_WIRE_VERSION)
-		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
-			"the server speaks version %u of the protocol, this library %d: %s must be updated",
-			rep.version, REDDN_WIRE_VERSION,
-			rep.version < REDDN_WIRE_VERSION ? "the server" : "libreddn");
+	if (r < 0)
+		return r;
 	c->info.request_len = be32toh(rep.request_len);
 	c->info.reply_max = be32toh(rep.reply_max);
 	c->info.session = be64toh(rep.session);
 	c->sends = rep.flags & REDDN_REP_SENDS;
-	r = check_sizes(&c->info, &rep, err, errlen);
+	c->secret = be64toh(rep.secret);
+	r = check_sizes(c, &rep, err, errlen);
 	if (r < 0)
 		return r;
 	wrong = reddn_format_read(&c->format, &rep, c->info.request_len);

@@ -18,6 +18,9 @@ bool reddn_read_rej(struct reddn_wire_rej *rej, const struct rdma_conn_param *p)
 /** The documented error of reddn_connect for a REJ. */
 int reddn_rej_error(const struct reddn_wire_rej *rej);
 
+/** Check the REP of a further connection: it must be like the first one's. The same errors. */
+int reddn_compare_rep(const struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen);
+
 /**
  * Check the REP in the private data and take over info, geometry, request format and key_room. 0, or -EPROTO
  * or -EPROTONOSUPPORT and the reason in @err.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddn.h - send requests to the NIC of a reddnd server. One handle is one connection to one offload. See
+ * reddn.h - send requests to the NIC of a reddnd server. One handle is one session with one offload. See
  * libreddn(3).
  *
  * Rules for all functions:
@@ -9,7 +9,8 @@
  *   - The library makes no threads, installs no signal handlers, and allocates nothing after reddn_connect.
  *   - It uses plain verbs and works with any RDMA device.
  *
- * A program submits requests and polls for their results. At most `depth` requests are outstanding. Every
+ * A program submits requests and polls for their results. At most `depth` requests of each connection of the
+ * session are outstanding. Every
  * request gets a result: a value, REDDN_MISS, or an error. When the connection is lost, all outstanding
  * requests get the reason as their result.
  */
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/** A connection. */
+/** A session, over one connection or several. */
 struct reddn;
 
 /** The key was absent from the table at some moment between the submission and the result. */
@@ -34,7 +35,7 @@ struct reddn_options {
 	const char *host;    /* name or address of an RDMA interface of the server; required */
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* 0: 7471 */
-	uint16_t depth;      /* largest number of outstanding requests, up to 4096. 0: 16 */
+	uint16_t depth;      /* largest number of outstanding requests of a connection, up to 4096. 0: 16 */
 	uint32_t slot_size;  /* bytes of a reply slot, a multiple of 64. 0: the size that the server asks for.
 				A process that connects again has it from before */
 	uint32_t timeout_ms; /* limit of reddn_connect, reddn_get and reddn_call. 0: 5000 */
@@ -44,7 +45,13 @@ struct reddn_options {
 	const char *token_file;
 	const void *token_key;
 	size_t token_key_len; /* bytes at token_key, 16 to 1024 */
-	uint64_t reserved[5]; /* 0 */
+	/* Queue pairs, up to 16, that requests are spread over. The server's NIC serves the requests of one
+	 * after the other, and those of several at the same time: results then come in any order. To the
+	 * server's quotas and rates it is one session, which ends when one of them is lost. 0: 1 */
+	uint16_t connections;
+	uint16_t reserved16;  /* 0 */
+	uint32_t reserved32;  /* 0 */
+	uint64_t reserved[4]; /* 0 */
 };
 
 /**
@@ -55,6 +62,8 @@ struct reddn_options {
  * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed. -EDQUOT:
  * a quota is used up. -ERANGE: depth is too large. -EMSGSIZE: slot_size is too small. -EBUSY: the server is
  * full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed. -EPROTONOSUPPORT: it speaks another version.
+ * -EOPNOTSUPP: it knows no sessions of several connections. -ECONNRESET: it closed the first connection while
+ * others were made.
  * -EPROTO: the peer is no reddnd, or it broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
@@ -155,7 +164,8 @@ enum reddn_shape {
 
 struct reddn_info {
 	enum reddn_shape shape;
-	uint16_t depth;       /* largest number of outstanding requests */
+	uint16_t depth; /* largest number of outstanding requests, of all connections */
+	uint16_t connections;
 	uint32_t slot_size;   /* bytes of a reply slot */
 	uint32_t request_len; /* bytes of a request */
 	uint32_t reply_max;   /* largest reply, bytes */

@@ -16,25 +16,48 @@
  */
 enum { EVENTS_EVERY = 256, POLL_BATCH = 16, RETRIES_MIN = 16 };
 
+/* wr_id of a SEND: the connection, and how many its completion frees; that of a RECV has the connection only
+ */
+enum { CONNECTION_SHIFT = 56 };
+#define SENDS_MASK ((UINT64_C(1) << CONNECTION_SHIFT) - 1)
+
+static uint64_t send_id(const struct reddn *c, const struct reddn_connection *k)
+{
+	return (uint64_t)(k - c->connection) << CONNECTION_SHIFT | (k->sent + 1);
+}
+
 static uint8_t *key_of(const struct reddn *c, uint32_t request)
 {
 	return c->keys + request * c->key_room;
 }
 
-/* True if the next number has a free slot and a free WQE. */
-static bool can_send(const struct reddn *c)
+/* True if its next number has a free slot and a free WQE. */
+static bool can_send(const struct reddn *c, const struct reddn_connection *k)
 {
-	const struct reddn_slot *s = &c->slots[c->sent_slot];
+	const struct reddn_slot *s = &c->slots[k->sent_slot];
 
-	return s->request == REDDN_NONE && !s->held && c->sent - c->reclaimed < 2u * c->info.depth;
+	return s->request == REDDN_NONE && !s->held && k->sent - k->reclaimed < 2u * c->depth;
 }
 
-static void send_request(struct reddn *c, uint32_t request)
+/* The next connection that can send, or NULL. One after the other, so that all of them are at work. */
+static struct reddn_connection *find_connection(struct reddn *c)
 {
-	uint32_t slot = c->sent_slot;
+	for (unsigned i = 0; i < c->info.connections; i++) {
+		struct reddn_connection *k = &c->connection[c->turn];
+
+		c->turn = c->turn + 1 == c->info.connections ? 0 : c->turn + 1;
+		if (can_send(c, k))
+			return k;
+	}
+	return NULL;
+}
+
+static void send_request(struct reddn *c, struct reddn_connection *k, uint32_t request)
+{
+	uint32_t slot = k->sent_slot;
 	struct reddn_request *q = &c->requests[request];
 	uint8_t *encoded = c->encoded + slot * REDDN_REQUEST_MAX, *mem = reddn_slot_mem(c, slot);
-	bool signaled = c->unsignaled + 1 == c->signal_every;
+	bool signaled = k->unsignaled + 1 == c->signal_every;
 	int r;
 
 	if (q->raw) {
@@ -45,38 +68,41 @@ static void send_request(struct reddn *c, uint32_t request)
 		memset(mem + REDDN_SLOT_RECORD, 0, 8);
 	}
 	q->before = c->seen;
-	r = reddn_post_request(c, encoded, c->sent + 1, signaled);
+	r = reddn_post_request(c, k, encoded, send_id(c, k), signaled);
 	if (r < 0) {
 		reddn_break(c, -EIO, "cannot post a request: %s", strerror(-r));
 		return;
 	}
 	c->slots[slot].request = request;
-	c->unsignaled = signaled ? 0 : c->unsignaled + 1;
-	c->sent_slot = reddn_next_slot(c, slot);
-	c->sent++;
+	k->unsignaled = signaled ? 0 : k->unsignaled + 1;
+	k->sent_slot = reddn_next_slot(c, k, slot);
+	k->sent++;
 }
 
 /* Send the requests of the retry queue that can be sent. */
 static void send_retries(struct reddn *c)
 {
-	while (c->retry != REDDN_NONE && !c->broken && can_send(c)) {
+	struct reddn_connection *k;
+
+	while (c->retry != REDDN_NONE && !c->broken && (k = find_connection(c))) {
 		uint32_t request = c->retry;
 
 		c->retry = c->requests[request].next;
-		send_request(c, request);
+		send_request(c, k, request);
 	}
 }
 
 static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
 {
 	uint32_t request = c->free_request;
+	struct reddn_connection *k;
 	struct reddn_request *q;
 
 	if (c->broken)
 		return c->broken;
 	/* Retries come first. */
 	send_retries(c);
-	if (request == REDDN_NONE || c->retry != REDDN_NONE || !can_send(c))
+	if (request == REDDN_NONE || c->retry != REDDN_NONE || !(k = find_connection(c)))
 		return -EAGAIN;
 	q = &c->requests[request];
 	c->free_request = q->next;
@@ -84,7 +110,7 @@ static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cooki
 	memcpy(key_of(c, request), bytes, len);
 	c->busy++;
 	/* If this fails, reddn_poll reports the request with all others. */
-	send_request(c, request);
+	send_request(c, k, request);
 	return 0;
 }
 
@@ -155,10 +181,10 @@ static int retry(struct reddn *c, uint32_t request, enum reddn_reply_state state
 	return 0;
 }
 
-/* Process the reply of number c->done, which is in its slot. Returns the number of results, 0 or 1. */
-static int reply(struct reddn *c, struct reddn_result *res)
+/* Process the reply of number k->done, which is in its slot. Returns the number of results, 0 or 1. */
+static int reply(struct reddn *c, struct reddn_connection *k, struct reddn_result *res)
 {
-	uint32_t slot = c->done_slot, request = c->slots[slot].request;
+	uint32_t slot = k->done_slot, request = c->slots[slot].request;
 	struct reddn_request *q = &c->requests[request];
 	const uint8_t *mem = reddn_slot_mem(c, slot);
 	struct reddn_reply got;
@@ -166,8 +192,8 @@ static int reply(struct reddn *c, struct reddn_result *res)
 	int status = 0;
 
 	c->slots[slot].request = REDDN_NONE;
-	c->done_slot = reddn_next_slot(c, slot);
-	c->done++;
+	k->done_slot = reddn_next_slot(c, k, slot);
+	k->done++;
 	if (q->raw) {
 		finish(c, request, res, 0);
 		hold(c, slot, res, mem, c->info.reply_max);
@@ -201,13 +227,14 @@ static int reply(struct reddn *c, struct reddn_result *res)
 }
 
 /* False: it ends in another way than replies do. Receives are used in turn: this one is that of the slot */
-static bool is_reply(const struct reddn *c, const struct ibv_wc *wc, uint32_t *number)
+static bool is_reply(
+	const struct reddn *c, const struct reddn_connection *k, const struct ibv_wc *wc, uint32_t *number)
 {
 	if (!c->sends) {
 		*number = ntohl(wc->imm_data);
 		return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	}
-	memcpy(number, c->numbers + (size_t)c->done_slot * REDDN_NUMBER_BYTES, sizeof(*number));
+	memcpy(number, c->numbers + (size_t)k->done_slot * REDDN_NUMBER_BYTES, sizeof(*number));
 	*number = ntohl(*number);
 	return wc->opcode == IBV_WC_RECV && wc->byte_len == REDDN_NUMBER_BYTES;
 }
@@ -216,6 +243,7 @@ static bool is_reply(const struct reddn *c, const struct ibv_wc *wc, uint32_t *n
 static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_result *res)
 {
 	uint32_t number;
+	struct reddn_connection *k;
 
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
 		reddn_check_events(c);
@@ -229,21 +257,22 @@ static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_res
 		return 0;
 	}
 	if (wc->opcode == IBV_WC_SEND) {
-		c->reclaimed = wc->wr_id;
+		c->connection[wc->wr_id >> CONNECTION_SHIFT].reclaimed = wc->wr_id & SENDS_MASK;
 		return 0;
 	}
-	if (!is_reply(c, wc, &number) || c->done == c->sent || number != (uint32_t)c->done) {
+	k = &c->connection[wc->wr_id];
+	if (!is_reply(c, k, wc, &number) || k->done == k->sent || number != (uint32_t)k->done) {
 		reddn_break(
-			c, -EPROTO, "protocol violated: reply %u when %u was due", number, (uint32_t)c->done);
+			c, -EPROTO, "protocol violated: reply %u when %u was due", number, (uint32_t)k->done);
 		return 0;
 	}
-	if (++c->recvs_used == c->info.depth && !c->broken) {
-		int r = reddn_post_receives(c);
+	if (++k->recvs_used == c->depth && !c->broken) {
+		int r = reddn_post_receives(k);
 
 		if (r < 0)
 			reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
 	}
-	return reply(c, res);
+	return reply(c, k, res);
 }
 
 /* The connection is lost: the reason becomes the result of every request. */

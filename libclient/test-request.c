@@ -25,24 +25,37 @@
 
 #include <cmocka.h>
 
-enum { MAX_DEPTH = 64, KEYS = 240, STABLE = 60, BUCKETS = 512, SLOT = 512 };
+enum {
+	MAX_DEPTH = 64,
+	CONNECTIONS = 3,
+	KEYS = 240,
+	STABLE = 60,
+	BUCKETS = 512,
+	SLOT = 512,
+	CQES = 8 * MAX_DEPTH * CONNECTIONS
+};
+
+/* A connection */
+struct end {
+	struct ibv_qp qp; /* first */
+	struct rdma_cm_id id;
+	uint8_t wire[MAX_DEPTH][REDDN_REQUEST_MAX];
+	uint64_t arrived, served;
+	uint32_t receives;
+	uint32_t wqes; /* of the SQ not yet known to be free to the client */
+};
 
 /* One of each thread */
 static _Thread_local struct rig {
 	struct reddn c;
 	struct ibv_context verbs;
 	struct ibv_cq cq;
-	struct ibv_qp qp;
 	struct ibv_mr mr;
-	struct rdma_cm_id id;
 	struct rdma_event_channel events;
 	/* the NIC */
-	uint8_t wire[MAX_DEPTH][REDDN_REQUEST_MAX];
-	struct ibv_wc cqes[8 * MAX_DEPTH];
+	struct end end[CONNECTIONS];
+	struct ibv_wc cqes[CQES];
 	unsigned head, tail;
-	uint64_t arrived, served;
-	uint32_t receives;
-	uint32_t wqes; /* of the SQ not yet known to be free to the client */
 	/* the table */
 	struct reddn_table *t;
 	struct reddn_table_stat st;
@@ -70,7 +83,7 @@ static uint32_t rnd(void)
 static void push(struct ibv_wc wc)
 {
 	assert_true(rig.head - rig.tail < COUNT(rig.cqes));
-	rig.cqes[rig.head++ % (8 * MAX_DEPTH)] = wc;
+	rig.cqes[rig.head++ % CQES] = wc;
 }
 
 static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
@@ -79,37 +92,41 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	(void)cq;
 	for (; k < n && rig.tail != rig.head; k++)
-		wc[k] = rig.cqes[rig.tail++ % (8 * MAX_DEPTH)];
+		wc[k] = rig.cqes[rig.tail++ % CQES];
 	return k;
 }
 
 static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	(void)qp;
+	struct end *e = (struct end *)qp;
+
 	*bad = wr;
 	/* What a client must never do: more requests than depth, more than its queues hold, or without a
 	 * receive. */
-	assert_true(rig.arrived - rig.served < rig.c.info.depth);
-	assert_true(rig.receives > rig.arrived - rig.served);
-	assert_true(++rig.wqes <= 2u * rig.c.info.depth);
+	assert_true(e->arrived - e->served < rig.c.depth);
+	assert_true(e->receives > e->arrived - e->served);
+	assert_true(++e->wqes <= 2u * rig.c.depth);
 	assert_int_equal(wr->sg_list[0].length, rig.c.info.request_len);
-	memcpy(rig.wire[rig.arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr,
+	memcpy(e->wire[e->arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr,
 		rig.c.info.request_len);
-	rig.arrived++;
+	e->arrived++;
 	if (wr->send_flags & IBV_SEND_SIGNALED) {
 		push((struct ibv_wc){.wr_id = wr->wr_id, .opcode = IBV_WC_SEND});
-		rig.wqes = 0;
+		e->wqes = 0;
 	}
 	return 0;
 }
 
 static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	(void)qp;
+	struct end *e = (struct end *)qp;
+
 	*bad = NULL;
-	for (; wr; wr = wr->next)
-		rig.receives++;
-	assert_true(rig.receives <= 2u * rig.c.info.depth);
+	for (; wr; wr = wr->next) {
+		assert_int_equal(wr->wr_id, e - rig.end);
+		e->receives++;
+	}
+	assert_true(e->receives <= 2u * rig.c.depth);
 	return 0;
 }
 
@@ -147,15 +164,32 @@ static void maybe_write(void)
 		write_once();
 }
 
-/* The NIC serves the oldest request, one word of memory at a time. */
+/* A connection that has a request; or NULL */
+static struct end *pending(void)
+{
+	unsigned from = rnd() % CONNECTIONS;
+
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct end *e = &rig.end[(from + i) % CONNECTIONS];
+
+		if (e->served < e->arrived)
+			return e;
+	}
+	return NULL;
+}
+
+/* The NIC serves the oldest request of a connection, one word of memory at a time. */
 static void serve(void)
 {
 	const struct reddn *c = &rig.c;
-	const uint8_t *arg = rig.wire[rig.served % MAX_DEPTH];
-	uint8_t *slot = reddn_slot_mem(c, rig.served % c->info.depth);
+	struct end *e = pending();
 	uint64_t words[4];
+	const uint8_t *arg;
+	uint8_t *slot;
 
-	assert_true(rig.served < rig.arrived);
+	assert_non_null(e);
+	arg = e->wire[e->served % MAX_DEPTH];
+	slot = reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
 	for (int p = 0; p < 2; p++) {
 		uint64_t off = 0, fp = 0;
 		int first = rnd() % 2;
@@ -185,12 +219,14 @@ static void serve(void)
 	}
 	maybe_write();
 	memcpy(slot, rig.map + rig.st.live_off, 64);
-	rig.receives--;
-	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM, .imm_data = htonl((uint32_t)rig.served)});
-	rig.served++;
+	e->receives--;
+	push((struct ibv_wc){.wr_id = (uint64_t)(e - rig.end),
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.imm_data = htonl((uint32_t)e->served)});
+	e->served++;
 }
 
-static void start(unsigned depth, bool raw, uint64_t heap)
+static void start_several(uint16_t connections, unsigned depth, bool raw, uint64_t heap)
 {
 	struct reddn *c = &rig.c;
 
@@ -218,10 +254,9 @@ static void start(unsigned depth, bool raw, uint64_t heap)
 	rig.verbs.ops.poll_cq = fake_poll;
 	rig.verbs.ops.post_send = fake_send;
 	rig.verbs.ops.post_recv = fake_recv;
-	rig.cq.context = rig.qp.context = &rig.verbs;
-	rig.id.qp = &rig.qp;
+	rig.cq.context = &rig.verbs;
 	c->info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
-		.depth = (uint16_t)depth,
+		.connections = connections,
 		.slot_size = SLOT,
 		.reply_max = SLOT,
 		.request_len = raw ? 100 : 20};
@@ -230,13 +265,31 @@ static void start(unsigned depth, bool raw, uint64_t heap)
 	c->key_room = 256;
 	c->retry_ms = 600000;
 	c->events = &rig.events;
-	c->id = &rig.id;
+	c->depth = depth;
 	c->cq = &rig.cq;
 	c->mr = &rig.mr;
 	assert_int_equal(reddn_requests_init(c), 0);
 	assert_int_equal(reddn_keys_init(c), 0);
-	assert_int_equal(reddn_post_receives(c), 0);
-	assert_int_equal(reddn_post_receives(c), 0);
+	for (unsigned i = 0; i < connections; i++) {
+		rig.end[i].qp.context = &rig.verbs;
+		rig.end[i].id.qp = &rig.end[i].qp;
+		c->connection[i].id = &rig.end[i].id;
+		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
+		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
+	}
+}
+
+static void start(unsigned depth, bool raw, uint64_t heap)
+{
+	start_several(1, depth, raw, heap);
+}
+
+static unsigned long sent(void)
+{
+	struct reddn_info info;
+
+	reddn_get_info(&rig.c, &info);
+	return info.sent;
 }
 
 static void stop(void)
@@ -279,19 +332,20 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 }
 
 /* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
-static void property(unsigned seed, unsigned depth, unsigned gets)
+static void property(unsigned seed, uint16_t connections, unsigned depth, unsigned gets)
 {
-	static _Thread_local struct asked asked[MAX_DEPTH];
+	static _Thread_local struct asked asked[CONNECTIONS * MAX_DEPTH];
+	unsigned all = connections * depth;
 	struct reddn_result res[MAX_DEPTH];
 	unsigned done = 0, hits = 0, busy = 0, refusals = 0;
 
 	/* A heap so small that freed memory comes back within the life of a request. */
-	start(depth, false, 24000 + 64 * KEYS);
+	start_several(connections, depth, false, 24000 + 64 * KEYS);
 	memset(asked, 0, sizeof(asked));
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	rig.writing = true;
 	while (done < gets) {
-		unsigned i = rnd() % depth;
+		unsigned i = rnd() % all;
 		int n;
 
 		maybe_write();
@@ -311,7 +365,7 @@ static void property(unsigned seed, unsigned depth, unsigned gets)
 			}
 			break;
 		case 1:
-			if (rig.served < rig.arrived)
+			if (pending())
 				serve();
 			break;
 		case 2:
@@ -320,7 +374,7 @@ static void property(unsigned seed, unsigned depth, unsigned gets)
 			assert_true(n >= 0);
 			/* Results stay as they are until the next poll, whatever happens. */
 			maybe_write();
-			while (rig.served < rig.arrived && rnd() % 2)
+			while (pending() && rnd() % 2)
 				serve();
 			for (int k = 0; k < n; k++) {
 				judge(&res[k], &asked[res[k].cookie]);
@@ -334,12 +388,14 @@ static void property(unsigned seed, unsigned depth, unsigned gets)
 		assert_int_equal(busy, rig.c.busy);
 	}
 	reddn_table_stat(rig.t, &rig.st);
-	print_message(
-		"depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u refused, %lu moves\n",
-		depth, done, hits, (unsigned long)rig.c.sent, (unsigned long)rig.c.info.retries_moved,
+	print_message("%u x depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u refused, %lu "
+		      "moves\n",
+		connections, depth, done, hits, sent(), (unsigned long)rig.c.info.retries_moved,
 		(unsigned long)rig.c.info.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
 	assert_true(rig.c.info.retries_moved > 0);
 	assert_true(rig.c.info.retries_overtaken > 0);
+	for (unsigned i = 0; i < connections; i++)
+		assert_true(rig.end[i].served > gets / (2 * connections));
 	stop();
 }
 
@@ -349,12 +405,20 @@ static void test_property(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT(depths); i++)
-		property(i + 1, depths[i], 40000);
+		property(i + 1, 1, depths[i], 40000);
+}
+
+static void test_several_connections(void **state)
+{
+	(void)state;
+	property(21, CONNECTIONS, 1, 20000);
+	property(22, 2, 16, 20000);
+	property(23, CONNECTIONS, 16, 20000);
 }
 
 static void *property_in_thread(void *seed)
 {
-	property(*(unsigned *)seed, 16, 4000);
+	property(*(unsigned *)seed, 2, 16, 4000);
 	return NULL;
 }
 
@@ -419,7 +483,7 @@ static void test_first_miss_asks_twice(void **state)
 		assert_int_equal(res.cookie, 7);
 		assert_int_equal(res.status, REDDN_MISS);
 	}
-	assert_int_equal(rig.c.sent, 3);
+	assert_int_equal(sent(), 3);
 	stop();
 }
 
@@ -553,14 +617,15 @@ static void test_raw(void **state)
 		assert_int_equal(reddn_submit(&rig.c, arg, sizeof(arg), 9), -EAGAIN);
 		assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EINVAL);
 		for (int i = 0; i < 3; i++) {
-			uint8_t *slot = reddn_slot_mem(&rig.c, rig.served % 3);
+			struct end *e = rig.end;
+			uint8_t *slot = reddn_slot_mem(&rig.c, e->served % 3);
 
-			assert_int_equal(rig.wire[rig.served % MAX_DEPTH][99], round * 3 + i);
+			assert_int_equal(e->wire[e->served % MAX_DEPTH][99], round * 3 + i);
 			assert_int_equal(slot[0] | slot[SLOT - 1], 0);
 			slot[5] = (uint8_t)i;
-			rig.receives--;
+			e->receives--;
 			push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-				.imm_data = htonl((uint32_t)rig.served++)});
+				.imm_data = htonl((uint32_t)e->served++)});
 		}
 		assert_int_equal(reddn_poll(&rig.c, res, 4), 3);
 		for (unsigned i = 0; i < 3; i++) {
@@ -578,6 +643,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_property),
+		cmocka_unit_test(test_several_connections),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
 		cmocka_unit_test(test_first_miss_asks_twice),

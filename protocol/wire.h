@@ -36,7 +36,7 @@ struct reddn_wire_req {
 	uint64_t slot_addr; /* slot i starts at slot_addr + i * slot_size; 64-byte aligned */
 	uint32_t slot_rkey; /* key with remote write to depth * slot_size bytes */
 	uint32_t slot_size; /* bytes, multiple of 64 */
-	char offload[24];   /* name in the catalog, padded with zeroes */
+	char offload[24];   /* name in the catalog, padded with zeroes; or struct reddn_wire_join */
 	uint8_t token[8];   /* proof of access, see token.h; 0: none */
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in a REQ");
@@ -53,9 +53,30 @@ _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in 
  * the REJ holds the answer: REDDN_REJ_ENDED, _NOT_ENDED or _UNKNOWN. The server answers only a client that
  * comes from the session's address and knows the session's slot_addr and slot_rkey.
  *
+ * REDDN_REQ_JOIN: the connection is a further one of a session that exists, and `offload` is a struct
+ * reddn_wire_join. It has queues, slots, numbers and an order of replies of its own. What limits the session
+ * limits all its connections together, and when one of them ends, all end. The server takes up to
+ * REDDN_WIRE_CONNECTIONS of them, from the address of the first one and with a token like its own; another
+ * request is answered by REDDN_REJ_UNKNOWN.
+ *
  * A server that does not know a flag answers REDDN_REJ_MALFORMED.
  */
-enum reddn_wire_req_flag { REDDN_REQ_END_REASON = 1, REDDN_REQ_SLOT_GUESS = 2, REDDN_REQ_NO_IMMEDIATES = 4 };
+enum reddn_wire_req_flag {
+	REDDN_REQ_END_REASON = 1,
+	REDDN_REQ_SLOT_GUESS = 2,
+	REDDN_REQ_NO_IMMEDIATES = 4,
+	REDDN_REQ_JOIN = 8,
+};
+
+enum { REDDN_WIRE_CONNECTIONS = 16 };
+
+struct reddn_wire_join {
+	uint64_t session; /* from the REP of the first connection */
+	uint64_t secret;  /* the same */
+	uint8_t reserved[8];
+} __attribute__((packed));
+_Static_assert(
+	sizeof(struct reddn_wire_join) == sizeof(((struct reddn_wire_req *)0)->offload), "in its place");
 
 struct reddn_wire_end_query {
 	uint32_t magic;
@@ -129,6 +150,7 @@ struct reddn_wire_rep {
 	uint8_t reserved;
 	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
 	struct reddn_wire_field field[REDDN_WIRE_FIELDS];
+	uint64_t secret; /* for further connections; 0: the session takes none */
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
 
@@ -154,7 +176,8 @@ enum reddn_wire_reason {
 	REDDN_REJ_BANNED = 11,    /* seconds until the client may connect again */
 	REDDN_REJ_ENDED = 12,     /* answers REQ_END_REASON: enum reddn_wire_end */
 	REDDN_REJ_NOT_ENDED = 13, /* answers REQ_END_REASON: the server has not ended that session yet */
-	REDDN_REJ_UNKNOWN = 14,   /* answers REQ_END_REASON: not a session of that client, or too long ago */
+	REDDN_REJ_UNKNOWN = 14,   /* answers REQ_END_REASON and REQ_JOIN: not a session of that client, or too
+				   * long   ago */
 };
 
 /** How a session ended. */

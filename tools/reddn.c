@@ -43,7 +43,8 @@ static const char usage_text[] =
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
 	"  -V, --verify        compare the answers with the values in that file\n"
 	"  -d, --depth N       outstanding requests per connection (16)\n"
-	"  -n, --clients N     number of connections (1)\n"
+	"  -C, --connections N connections of each client (1)\n"
+	"  -n, --clients N     number of clients (1)\n"
 	"  -c, --count N       number of gets\n"
 	"  -s, --seconds N     duration without --count (5)\n"
 	"  -R, --rate N        gets per second at most\n"
@@ -267,11 +268,12 @@ static const struct command {
 	{{{.name = "ping"}, 2, 2, "pKtjci"}, cmd_ping},
 	{{{.name = "get"}, 3, INT32_MAX, "pKtje"}, cmd_get},
 	{{{.name = "call"}, 2, INT32_MAX, "pKtjr"}, cmd_call},
-	{{{.name = "bench"}, 2, 2, "pKtjTkVdncsRaS"}, cmd_bench},
+	{{{.name = "bench"}, 2, 2, "pKtjTkVdCncsRaS"}, cmd_bench},
 };
 
 static const struct option options[] = {
 	LOAD_OPTIONS,
+	{"connections", required_argument, NULL, 'C'},
 	{"timeout", required_argument, NULL, 't'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
@@ -292,6 +294,11 @@ static bool set_option(void *arguments, int letter, const char *text)
 		if (number_parse(text, 1, INT32_MAX, &v))
 			return false;
 		a->b.connect.timeout_ms = (uint32_t)v;
+		return true;
+	case 'C':
+		if (number_parse(text, 1, UINT16_MAX, &v))
+			return false;
+		a->b.connect.connections = (uint16_t)v;
 		return true;
 	case 'i':
 		return number_parse(text, 0, INT32_MAX, &a->interval_ms) == 0;
@@ -323,7 +330,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "t:i:erT:a:",
+		.letters = "+" LOAD_LETTERS "C:t:i:erT:a:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};

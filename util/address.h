@@ -19,4 +19,19 @@ static inline void address_read(const struct sockaddr *sa, uint8_t address[16])
 	}
 }
 
+/** The address in @sa, of one of these families, with port 0: any. */
+static inline struct sockaddr_storage address_any_port(const struct sockaddr *sa)
+{
+	struct sockaddr_storage to = {0};
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&to, sa, sizeof(struct sockaddr_in));
+		((struct sockaddr_in *)&to)->sin_port = 0;
+	} else {
+		memcpy(&to, sa, sizeof(struct sockaddr_in6));
+		((struct sockaddr_in6 *)&to)->sin6_port = 0;
+	}
+	return to;
+}
+
 #endif

@@ -58,6 +58,7 @@ static struct json_object *session_json(const struct stats_session *s)
 	json_add_text(o, "offload", s->offload);
 	json_object_object_add(o, "current", json_object_new_boolean(s->current));
 	json_add_text(o, "note", s->note);
+	json_add_count(o, "connections", s->connections);
 	json_add_count(o, "depth", s->depth);
 	json_add_count(o, "instances", s->instances);
 	json_add_count(o, "queue_bytes", s->queue_bytes);

@@ -2,6 +2,8 @@
 #include "reddnd/generation/admit.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *name_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
@@ -92,15 +94,9 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 	return false;
 }
 
-bool admit_client(const struct generation *g, const struct admit_from *from, struct admit_result *a,
-	struct reddn_wire_rej *rej)
+static bool find_offload(const struct generation *g, const struct catalog_tenant *conf,
+	struct admit_result *a, struct reddn_wire_rej *rej)
 {
-	const struct catalog_tenant *conf;
-
-	*a = (struct admit_result){0};
-	if (!request_parse(from->data, from->size, &a->request, rej) ||
-		!find_tenant(g, from, &a->tenant, &conf, rej))
-		return false;
 	a->offload = generation_offload(g, a->request.offload);
 	if (!a->offload) {
 		request_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
@@ -111,6 +107,34 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 			a->request.offload);
 		return false;
 	}
+	return true;
+}
+
+/* Its session has what was allowed when it began */
+static bool find_session(const struct admit_from *from, struct admit_result *a, struct reddn_wire_rej *rej)
+{
+	if (!from->offload || a->tenant != from->tenant) {
+		request_refuse(rej, REDDN_REJ_UNKNOWN, 0,
+			"session %" PRIu64 " is not this client's, has ended, or takes no more connections",
+			a->request.session);
+		return false;
+	}
+	a->offload = from->offload;
+	snprintf(a->request.offload, sizeof(a->request.offload), "%s", a->offload->conf->name);
+	return true;
+}
+
+bool admit_client(const struct generation *g, const struct admit_from *from, struct admit_result *a,
+	struct reddn_wire_rej *rej)
+{
+	const struct catalog_tenant *conf;
+
+	*a = (struct admit_result){0};
+	if (!request_parse(from->data, from->size, &a->request, rej) ||
+		!find_tenant(g, from, &a->tenant, &conf, rej))
+		return false;
+	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, conf, a, rej)))
+		return false;
 	if (offload_is_disabled(a->offload, NULL)) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			a->offload->unfit
@@ -130,6 +154,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	}
 	if (!check_depth(&a->request, a->offload, rej))
 		return false;
+	a->charge.sessions = !a->request.joins;
 	a->charge.depth = a->request.depth;
 	a->charge.queue_bytes = offload_queue_bytes(a->offload, a->request.depth);
 	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;

@@ -25,6 +25,9 @@ struct admit_from {
 	bool untrusted;                /* nothing shows that the client has its address */
 	uint64_t now;                  /* s, Unix time */
 	uint64_t now_us;               /* of CLOCK_MONOTONIC */
+	/* Of a request for a further connection, what its session has: NULL if there is no such session */
+	const struct offload *offload;
+	const struct tenant *tenant;
 };
 
 struct admit_result {

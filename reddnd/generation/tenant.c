@@ -187,7 +187,7 @@ static uint64_t left(uint64_t quota, uint64_t used)
 
 void tenant_charge_heir(struct tenant *t, const struct tenant_charge *c)
 {
-	t->sessions++;
+	t->sessions += c->sessions;
 	t->depth += c->depth;
 	t->queue_bytes += c->queue_bytes;
 	t->slot_bytes += c->slot_bytes;
@@ -198,7 +198,7 @@ bool tenant_charge(
 {
 	const struct catalog_limits *l = &t->limits;
 
-	if (l->sessions && t->sessions >= l->sessions) {
+	if (l->sessions && c->sessions && t->sessions >= l->sessions) {
 		request_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
 			"tenant %s has used up its quota \"sessions\" of %u", t->name, l->sessions);
 		return false;
@@ -237,9 +237,9 @@ bool tenant_charge(
 
 void tenant_refund(struct tenant *t, const struct tenant_charge *c)
 {
-	assert(t->sessions > 0 && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes &&
+	assert(t->sessions >= c->sessions && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes &&
 		t->slot_bytes >= c->slot_bytes);
-	t->sessions--;
+	t->sessions -= c->sessions;
 	t->depth -= c->depth;
 	t->queue_bytes -= c->queue_bytes;
 	t->slot_bytes -= c->slot_bytes;

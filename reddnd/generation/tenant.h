@@ -19,8 +19,9 @@
 
 #include <uthash.h>
 
-/** What a session is charged for. */
+/** What a session, or a further connection of one, is charged for. */
 struct tenant_charge {
+	uint32_t sessions; /* 1; 0 for a further connection of one */
 	uint32_t depth;
 	uint64_t queue_bytes;
 	uint64_t slot_bytes; /* memory of the client's reply slots */
@@ -35,10 +36,9 @@ struct tenant {
 	struct catalog_limits configured; /* and those in force */
 	struct catalog_limits limits;
 	struct rate rate, bytes; /* of requests; of bytes of replies */
-	struct rate connects;    /* of new sessions */
+	struct rate connects;    /* of new sessions and their further connections */
 	uint64_t reply_most; /* bytes of the longest reply of any of its sessions: the least burst of bytes */
-	unsigned waiting;    /* sessions that want more credits than there are */
-	unsigned turns; /* of those, sessions that are still to get credits in this round (server/pacer.c) */
+	struct rate_sharers sharers; /* sessions */
 	/* in use */
 	unsigned sessions;
 	uint64_t depth, queue_bytes, slot_bytes;

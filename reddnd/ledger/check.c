@@ -17,13 +17,14 @@ enum {
 	PROGRESS = 8, /* of a number of requests */
 	MAX_CQES = 1 << 22,
 	MAX_WQES = 1 << 15,
+	MAX_CONNECTIONS = 16, /* of a session (wire.h) */
 	MIN_STRIDE = 16,
 	MAX_STRIDE = 512,
 	REPLY_SLOT = 64, /* reply slots are multiples of it (wire.h) */
 };
 
 #define MAX_SLOTS (1u << 20)
-#define MAX_NUMBER (UINT64_C(1) << 63)
+#define MAX_NUMBER LEDGER_SESSION_MASK
 
 /* What a slot of each kind may have, by 1 << enum ledger_type, and what it must have when it is LIVE */
 static const struct {
@@ -134,7 +135,9 @@ static const char *check_session(const struct ledger_head *head, const struct le
 {
 	const struct ledger_session *s = &slot->session;
 
-	if (s->number == 0 || s->number > head->last_session)
+	if ((s->number & LEDGER_SESSION_MASK) == 0 ||
+		(s->number & LEDGER_SESSION_MASK) > head->last_session ||
+		s->number >> LEDGER_CONNECTION_SHIFT >= MAX_CONNECTIONS || s->further >= MAX_CONNECTIONS)
 		return "a session has an impossible number";
 	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
 		return "a session is neither one thing nor the other";

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 7,
+	LEDGER_VERSION = 8,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -36,6 +36,8 @@ enum {
 };
 
 #define LEDGER_NO_ID UINT32_MAX
+#define LEDGER_CONNECTION_SHIFT 48
+#define LEDGER_SESSION_MASK ((UINT64_C(1) << LEDGER_CONNECTION_SHIFT) - 1)
 #define LEDGER_MAGIC UINT64_C(0x5245444e4c454447) /* "REDNLEDG" */
 
 struct ledger_head {
@@ -123,15 +125,18 @@ struct ledger_recycler {
 	struct ledger_write writes[LEDGER_WRITES];
 };
 
+/** A connection of a client: a session, or one of several that are a session together (session/group.h). */
 struct ledger_session {
-	uint64_t number; /* what events of its connection carry */
+	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
+			    above LEDGER_CONNECTION_SHIFT */
+	uint64_t secret; /* of the first connection: shows that a further one comes from the same client */
 	uint64_t since;  /* CLOCK_MONOTONIC, us */
 	uint64_t image;  /* hash of what its instances are written from */
 	uint32_t cm_id;
 	uint8_t accepted;
 	uint8_t established; /* the client has the answer */
 	uint8_t recycled;
-	uint8_t unused;
+	uint8_t further; /* of the first connection: number of those that are accepted besides */
 	char tenant[LEDGER_NAME], offload[LEDGER_NAME];
 	uint8_t address[16]; /* of the client */
 	uint64_t slot_addr;  /* of its reply slots */

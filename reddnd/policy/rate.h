@@ -30,6 +30,12 @@ struct rate {
 	uint64_t held;       /* tokens that were taken and are not used yet, as server/pacer.c counts them */
 };
 
+/** Those who share a bucket and want more tokens than there are. */
+struct rate_sharers {
+	unsigned waiting;
+	unsigned turns; /* of those, who are still to get tokens in this round (server/pacer.c) */
+};
+
 /** Makes a full bucket. @burst 0: the tokens of a tenth of a second, at least 1. */
 void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_us);
 

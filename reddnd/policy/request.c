@@ -26,10 +26,32 @@ void request_refuse(
 	va_end(ap);
 }
 
-bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej)
+static void read_join(const struct reddn_wire_req *req, struct request *request)
+{
+	struct reddn_wire_join join;
+
+	memcpy(&join, req->offload, sizeof(join));
+	request->session = be64toh(join.session);
+	request->secret = be64toh(join.secret);
+}
+
+static bool read_name(const struct reddn_wire_req *req, struct request *request, struct reddn_wire_rej *rej)
 {
 	char name[sizeof(request->offload)] = "";
-	const unsigned flags = REDDN_REQ_SLOT_GUESS | REDDN_REQ_NO_IMMEDIATES;
+
+	memcpy(name, req->offload, sizeof(req->offload));
+	if (!text_is_name(name, sizeof(req->offload))) {
+		request_refuse(rej, REDDN_REJ_MALFORMED, 0,
+			"the name of the offload is empty or has characters that names do not have");
+		return false;
+	}
+	memcpy(request->offload, name, sizeof(name));
+	return true;
+}
+
+bool request_parse(const void *data, size_t size, struct request *request, struct reddn_wire_rej *rej)
+{
+	const unsigned flags = REDDN_REQ_SLOT_GUESS | REDDN_REQ_NO_IMMEDIATES | REDDN_REQ_JOIN;
 	struct reddn_wire_req req;
 
 	*request = (struct request){0};
@@ -60,19 +82,17 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		.slot_size = be32toh(req.slot_size),
 		.guessed = req.flags & REDDN_REQ_SLOT_GUESS,
 		.no_immediates = req.flags & REDDN_REQ_NO_IMMEDIATES,
+		.joins = req.flags & REDDN_REQ_JOIN,
 	};
 	if (req.flags & ~flags) {
 		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be among %#x",
 			req.flags, flags);
 		return false;
 	}
-	memcpy(name, req.offload, sizeof(req.offload));
-	if (!text_is_name(name, sizeof(req.offload))) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0,
-			"the name of the offload is empty or has characters that names do not have");
+	if (request->joins)
+		read_join(&req, request);
+	else if (!read_name(&req, request, rej))
 		return false;
-	}
-	memcpy(request->offload, name, sizeof(name));
 	if (request->depth == 0) {
 		request_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
 		return false;

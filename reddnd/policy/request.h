@@ -17,6 +17,8 @@ struct request {
 	uint32_t slot_rkey, slot_size;
 	bool guessed;       /* the client does not know the size of slots, and asks for it */
 	bool no_immediates; /* of its device */
+	bool joins;         /* it is a further connection of a session: no name of an offload, but these */
+	uint64_t session, secret;
 	char offload[sizeof((struct reddn_wire_req *)0)->offload + 1];
 };
 

@@ -89,10 +89,10 @@ static void test_refusals(void **state)
 	REFUSED(version = 1, REDDN_REJ_VERSION, 2,
 		"the client speaks version 1 of the protocol, the server version 2: the client's libreddn "
 		"must be updated");
-	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be among 0x6");
+	REFUSED(flags = 0x80, REDDN_REJ_MALFORMED, 0, "flags are 0x80; they must be among 0xe");
 	whole.flags = 1;
 	memcpy(whole.offload, "\x1b]0;\n\xff", 7);
-	refused(&whole, sizeof(whole), REDDN_REJ_MALFORMED, 0, "flags are 0x1; they must be among 0x6");
+	refused(&whole, sizeof(whole), REDDN_REJ_MALFORMED, 0, "flags are 0x1; they must be among 0xe");
 	REFUSED(offload[0] = 0, REDDN_REJ_MALFORMED, 0,
 		"the name of the offload is empty or has characters that names do not have");
 	REFUSED(offload[2] = '\n', REDDN_REJ_MALFORMED, 0,

@@ -2,6 +2,7 @@
 #include "reddnd/server/accept.h"
 
 #include "reddnd/server/report.h"
+#include "reddnd/session/group.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>
@@ -95,6 +96,21 @@ static bool has_our_address(
 	       memcmp(gid, ends->server, sizeof(gid)) == 0;
 }
 
+/* The session that takes the client as a further connection; or NULL. A session that this daemon only watches
+ * has no program to begin queues with. */
+static struct session *find_joined(
+	const struct acceptor *a, const uint8_t address[16], uint64_t number, uint64_t secret)
+{
+	struct session *s;
+
+	HASH_FIND(by_id, *a->sessions, &number, sizeof(number), s);
+	if (!s || !session_is_first(s) || s->secret != secret || s->foreign ||
+		memcmp(address, s->client.address, sizeof(s->client.address)) != 0 ||
+		s->connections == REDDN_WIRE_CONNECTIONS)
+		return NULL;
+	return s;
+}
+
 /* False, with the reason in @rej: the client came in on another device, gives an address of another, is
  * banned, or exceeds what its tenant may have. True: its tenant has been charged. */
 static bool admit(const struct acceptor *a, const struct session_client *c, const struct admit_from *from,
@@ -168,19 +184,26 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	struct session_client *client, struct admit_result *admitted)
 {
 	struct end_reason_query query;
+	const struct session *joined;
 	struct reddn_wire_rej rej;
+	struct request request;
 	struct token_ends ends;
 	struct admit_from from;
 
 	*client = client_of(a, conn);
 	ends = ends_of(client);
+	joined = request_parse(data, size, &request, &rej) && request.joins
+			 ? find_joined(a, client->address, request.session, request.secret)
+			 : NULL;
 	*admitted = (struct admit_result){0};
 	from = (struct admit_from){.data = data,
 		.size = size,
 		.ends = &ends,
 		.untrusted = is_infiniband(a),
 		.now = (uint64_t)time(NULL),
-		.now_us = now};
+		.now_us = now,
+		.offload = joined ? joined->offload : NULL,
+		.tenant = joined ? joined->tenant : NULL};
 	if (end_reason_query_parse(data, size, &query)) {
 		answer_query(a, client, &query, now);
 		return false;
@@ -197,13 +220,21 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 struct session *accept_begin(struct acceptor *a, const struct session_client *client,
 	const struct admit_result *admitted, uint64_t now)
 {
+	const struct request *request = &admitted->request;
+	struct session *s = NULL, *first = NULL;
 	struct reddn_wire_rej rej;
-	struct session *s = NULL;
 	int r;
 
-	a->last_id++;
-	ledger_set_last_session(rnic_device_ledger(a->parts.dev), a->last_id);
-	r = session_new(&s, a->last_id, &a->parts, admitted, client, now);
+	if (request->joins)
+		first = find_joined(a, client->address, request->session, request->secret);
+	if (request->joins && !first) {
+		request_refuse(&rej, REDDN_REJ_UNKNOWN, 0, "session %" PRIu64 " has ended", request->session);
+		accept_refuse(a, client, admitted, now, &rej);
+		return NULL;
+	}
+	if (!first)
+		ledger_set_last_session(rnic_device_ledger(a->parts.dev), ++a->last_id);
+	r = session_new(&s, a->last_id, first, &a->parts, admitted, client, now);
 	if (r == 0)
 		return s;
 	if (r == -ENOSPC || r == -ENOMEM)
@@ -220,6 +251,7 @@ int accept_answer(struct session *s)
 	struct reddn_wire_rep rep;
 
 	session_describe(s, &rep);
+	session_note_connections(s->first);
 	ledger_accepted(s->slot);
 	return rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
 }

@@ -4,6 +4,7 @@
 #include "reddnd/server/report.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
+#include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
 #include "reddnd/session/posting.h"
@@ -29,20 +30,10 @@ struct session *dispatch_find(const struct dispatch *d, uint64_t id)
 
 /* ---- actions: what happens to a session ---- */
 
-void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
+static void end_connection(struct dispatch *d, struct session *s)
 {
-	const struct end_reason_query query = {
-		.session = s->id, .slot_addr = s->queues.env.slot_addr, .slot_rkey = s->queues.env.slot_rkey};
-
-	if (s->ended)
-		return;
-	accounting_update(&d->accounting, s);
-	accounting_ended(&d->accounting, s, report_level(reason) == LOG_WARNING);
 	timers_end(s);
 	budgets_end(&d->budgets, s);
-	report_ended(d->events, s, reason, text);
-	end_reasons_add(&d->record->end_reasons, s->client.address, d->record->enforcement.source_bits,
-		&query, reason, text);
 	session_end(s);
 	session_charge_rest(s);
 	pacer_forget(&d->pacer, s);
@@ -52,10 +43,33 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 
+void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
+{
+	struct session *first = s->first, *c;
+	const struct end_reason_query query = {.session = session_number(first),
+		.slot_addr = first->queues.env.slot_addr,
+		.slot_rkey = first->queues.env.slot_rkey};
+
+	if (first->ended)
+		return;
+	SESSION_CONNECTIONS(c, first)
+	accounting_update(&d->accounting, c);
+	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);
+	report_ended(d->events, first, reason, text);
+	end_reasons_add(&d->record->end_reasons, first->client.address, d->record->enforcement.source_bits,
+		&query, reason, text);
+	for (c = first->further; c; c = c->further)
+		end_connection(d, c);
+	end_connection(d, first);
+}
+
 void dispatch_limits_changed(struct dispatch *d, struct session *s)
 {
+	struct session *c;
+
 	session_note(s);
-	pacer_changed(&d->pacer, s);
+	SESSION_CONNECTIONS(c, s)
+	pacer_changed(&d->pacer, c);
 	timers_set(&d->timers, s);
 }
 
@@ -64,15 +78,15 @@ static void throttle(struct dispatch *d, struct session *s, uint64_t rate, uint6
 	uint64_t now = clock_us();
 
 	session_throttle(s, rate, until, now);
-	log_at(LOG_INFO, s->id, "throttled to %" PRIu64 " requests per second for %" PRIu64 " ms", rate,
-		(until - now) / MS);
+	log_at(LOG_INFO, session_number(s), "throttled to %" PRIu64 " requests per second for %" PRIu64 " ms",
+		rate, (until - now) / MS);
 	dispatch_limits_changed(d, s);
 }
 
 static void unthrottle(struct dispatch *d, struct session *s)
 {
 	session_throttle(s, 0, 0, clock_us());
-	log_at(LOG_INFO, s->id, "no longer throttled");
+	log_at(LOG_INFO, session_number(s), "no longer throttled");
 	dispatch_limits_changed(d, s);
 }
 
@@ -103,7 +117,7 @@ static void judge(struct dispatch *d, struct session *s, const struct verdict *v
 	accounting_verdict(s, v->kind);
 	report_verdict(d->events, s, v, policy->action);
 	enforcement_judge(&d->record->enforcement, policy, s->client.address, v, clock_us(), &action);
-	act(d, s, &action);
+	act(d, s->first, &action);
 }
 
 /* ---- completions ---- */
@@ -303,10 +317,12 @@ static void on_session_timer(void *arg, struct session *s)
 {
 	struct dispatch *d = arg;
 	struct action action;
+	struct session *c;
 
 	drain(d);
 	if (!s->ended) {
-		accounting_update(&d->accounting, s);
+		SESSION_CONNECTIONS(c, s)
+		accounting_update(&d->accounting, c);
 		timers_check(&d->timers, s, clock_us(), &action);
 		act(d, s, &action);
 	}
@@ -353,11 +369,20 @@ static void report_unlisted_later(struct dispatch *d)
 
 /* ---- connections ---- */
 
+static void on_began(struct dispatch *d, struct session *s)
+{
+	struct action action;
+
+	accounting_began(s);
+	report_began(d->events, s);
+	enforcement_begin(&d->record->enforcement, s->client.address, clock_us(), &action);
+	act(d, s, &action);
+}
+
 static bool on_ready(void *arg, const struct session_client *client, const struct admit_result *admitted)
 {
 	struct dispatch *d = arg;
 	struct session *s = accept_begin(&d->acceptor, client, admitted, clock_us());
-	struct action action;
 	int r;
 
 	report_unlisted_later(d);
@@ -367,10 +392,10 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	s->since = clock_us();
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
 	completions_add(&d->completions, s);
-	accounting_began(s);
-	report_began(d->events, s);
-	enforcement_begin(&d->record->enforcement, s->client.address, clock_us(), &action);
-	act(d, s, &action);
+	if (session_is_first(s))
+		on_began(d, s);
+	else
+		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
 	pacer_post(&d->pacer, s);
 	r = timers_begin(&d->timers, s);
 	if (r >= 0)
@@ -415,7 +440,7 @@ static void on_established(void *arg, uint64_t number)
 		return;
 	ledger_established(s->slot);
 	timers_established(&d->timers, s);
-	log_at(LOG_DEBUG, s->id, "connected");
+	log_at(LOG_DEBUG, session_number(s), "connected");
 }
 
 static void on_gone(void *arg, uint64_t number, const char *why)
@@ -537,9 +562,9 @@ void dispatch_adopt(struct dispatch *d, struct session *s)
 {
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
 	completions_add(&d->completions, s);
-	accounting_adopted(s);
+	if (session_number(s) == s->id)
+		accounting_adopted(s);
 	accounting_update(&d->accounting, s);
-	report_adopted(d->events, s);
 	if (timers_begin(&d->timers, s) < 0)
 		dispatch_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
 	else if (s->slot->session.established)
@@ -562,10 +587,40 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 		check_budget(d, s, clock_us());
 }
 
+/* A connection joins the first one of its session again */
+static void join_adopted(struct dispatch *d, struct session *s)
+{
+	struct session *first = dispatch_find(d, session_number(s));
+
+	if (first == s)
+		return;
+	if (first && first->tenant == s->tenant)
+		session_join(s, first);
+	else
+		dispatch_end(
+			d, s, REDDN_WIRE_END_SHUTDOWN, "the server was restarted, and the session has ended");
+}
+
+/* What clients have of a session is all of it or nothing */
+static void check_adopted(struct dispatch *d, struct session *s)
+{
+	if (s->ended || !session_is_first(s))
+		return;
+	if (session_is_whole(s))
+		report_adopted(d->events, s);
+	else
+		dispatch_end(d, s, REDDN_WIRE_END_SHUTDOWN,
+			"the server was restarted, and a connection of the session has ended");
+}
+
 int dispatch_serve_adopted(struct dispatch *d)
 {
 	struct session *s, *next;
 
+	HASH_ITER (by_id, d->sessions, s, next)
+		join_adopted(d, s);
+	HASH_ITER (by_id, d->sessions, s, next)
+		check_adopted(d, s);
 	drain(d);
 	HASH_ITER (by_id, d->sessions, s, next)
 		serve_adopted(d, s);

@@ -22,7 +22,7 @@ static uint64_t max(uint64_t a, uint64_t b)
 static struct rate *limit(struct session *s, unsigned i)
 {
 	struct rate *const of[SESSION_LIMITS] = {
-		&s->limits.rate, &s->tenant->rate, &s->limits.bytes, &s->tenant->bytes};
+		&s->first->limits.rate, &s->tenant->rate, &s->first->limits.bytes, &s->tenant->bytes};
 
 	return of[i];
 }
@@ -33,9 +33,14 @@ static uint64_t price(const struct session *s, unsigned i)
 	return i < SESSION_BYTES ? 1 : session_price(s);
 }
 
-static bool is_shared(unsigned i)
+static bool is_of_tenant(unsigned i)
 {
 	return i == TENANT_REQUESTS || i == TENANT_BYTES;
+}
+
+static bool is_shared(const struct session *s, unsigned i)
+{
+	return is_of_tenant(i) || s->first->connections > 1;
 }
 
 /* ---- credits that sessions hold: paid for RECVs that no request has used ---- */
@@ -84,35 +89,43 @@ static void give_back(struct session *s)
 
 /* ---- how many RECVs may be posted ---- */
 
-/* Number of sessions that share the tenant's credits: those that wait and have not had a turn yet */
-static unsigned sharers(const struct session *s)
+static const struct rate_sharers *sharers_of(const struct session *s, unsigned i)
 {
-	return s->tenant->turns ? s->tenant->turns : s->tenant->waiting + !s->pacing.waiting;
+	return is_of_tenant(i) ? &s->tenant->sharers : &s->first->sharers;
+}
+
+/* Number of sessions that share the credits of limit @i: those that wait and have not had a turn yet */
+static unsigned sharers(const struct session *s, unsigned i)
+{
+	const struct rate_sharers *of = sharers_of(s, i);
+
+	return of->turns ? of->turns : of->waiting + !s->pacing.waiting;
 }
 
 /*
- * RECVs that a limit of the tenant allows to be posted ahead.
+ * RECVs that a shared limit allows to be posted ahead.
  *
- * Posted RECVs cannot be taken back, so a session that rests would keep credits from the other sessions of
- * its tenant. So of the part of the burst that the others do not hold, it leaves a share to the next session:
+ * Posted RECVs cannot be taken back, so a session that rests would keep credits from the others that share
+ * the limit. So of the part of the burst that the others do not hold, it leaves a share to the next session:
  * alone it gets half. Together sessions never hold more than the burst, except for the one RECV that each of
  * them needs to go on. A session that waits and has used all of its RECVs gets its part of the credits that
  * accrued, even if they are more because this process was held up.
  */
-static uint64_t ahead_of_tenant(struct session *s, unsigned i, uint64_t now)
+static uint64_t ahead_of_shared(struct session *s, unsigned i, uint64_t now)
 {
 	struct rate *r = limit(s, i);
 	uint64_t others = r->held - s->pacing.held[i], n = 1;
 
-	if (s->tenant->turns && s->progress.posted == s->progress.done)
+	if (sharers_of(s, i)->turns && s->progress.posted == s->progress.done)
 		n = max(rate_available(r, now), r->burst) / price(s, i);
 	if (others < r->burst)
-		n = max(n, (r->burst - others) / price(s, i) / (1 + sharers(s)));
+		n = max(n, (r->burst - others) / price(s, i) / (1 + sharers(s, i)));
 	return max(n, 1);
 }
 
-/* RECVs that a limit of the session allows to be posted ahead: a burst, or the credits if they are more */
-static uint64_t ahead_of_session(struct session *s, unsigned i, uint64_t now)
+/* RECVs that a limit of this session alone allows to be posted ahead: a burst, or the credits if they are
+ * more */
+static uint64_t ahead_of_own(struct session *s, unsigned i, uint64_t now)
 {
 	struct rate *r = limit(s, i);
 
@@ -128,7 +141,7 @@ static uint64_t window(struct session *s, uint64_t now)
 
 	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)
-			w = min(w, is_shared(i) ? ahead_of_tenant(s, i, now) : ahead_of_session(s, i, now));
+			w = min(w, is_shared(s, i) ? ahead_of_shared(s, i, now) : ahead_of_own(s, i, now));
 	return w;
 }
 
@@ -140,20 +153,25 @@ static uint64_t all_of(struct session *s, unsigned i, uint64_t now)
 	return all == UINT64_MAX ? all : all / price(s, i);
 }
 
-/* Requests that limit @i allows this session: an even part of the tenant's, rounded up */
+/* Requests that limit @i allows this session: an even part of what is shared, rounded up */
 static uint64_t affordable(struct session *s, unsigned i, uint64_t now)
 {
 	uint64_t all = all_of(s, i, now);
 
-	if (all == UINT64_MAX || !is_shared(i))
+	if (all == UINT64_MAX || !is_shared(s, i))
 		return all;
-	return all / sharers(s) + (all % sharers(s) > 0);
+	return all / sharers(s, i) + (all % sharers(s, i) > 0);
 }
 
-/* Requests that it may take of its tenant's credits without another session getting less */
+/* Requests that it may take of shared credits without another session getting less */
 static uint64_t even_part(struct session *s, uint64_t now)
 {
-	return min(all_of(s, TENANT_REQUESTS, now), all_of(s, TENANT_BYTES, now)) / sharers(s);
+	uint64_t n = UINT64_MAX;
+
+	for (unsigned i = 0; i < SESSION_LIMITS; i++)
+		if (is_shared(s, i))
+			n = min(n, all_of(s, i, now) / sharers(s, i));
+	return n;
 }
 
 static uint64_t credits(struct session *s, uint64_t now)
@@ -210,10 +228,12 @@ static void set_waiting(struct pacer *p, struct session *s, bool waiting)
 		return;
 	s->pacing.waiting = waiting;
 	if (waiting) {
-		s->tenant->waiting++;
+		s->tenant->sharers.waiting++;
+		s->first->sharers.waiting++;
 		TAILQ_INSERT_TAIL(&p->waiting, s, pacing.link);
 	} else {
-		s->tenant->waiting--;
+		s->tenant->sharers.waiting--;
+		s->first->sharers.waiting--;
 		TAILQ_REMOVE(&p->waiting, s, pacing.link);
 	}
 }
@@ -279,7 +299,7 @@ static void step(struct pacer *p, struct session *s, uint64_t now)
 
 void pacer_post(struct pacer *p, struct session *s)
 {
-	bool refunds = s->limits.bytes.per_second || s->tenant->bytes.per_second;
+	bool refunds = s->first->limits.bytes.per_second || s->tenant->bytes.per_second;
 
 	if (!s->pacing.paced) {
 		session_post(s, session_postable(s));
@@ -308,7 +328,7 @@ void pacer_forget(struct pacer *p, struct session *s)
 {
 	set_waiting(p, s, false);
 	give_back(s);
-	if (s->tenant->waiting)
+	if (s->tenant->sharers.waiting)
 		set_timer(p, clock_us());
 }
 
@@ -324,7 +344,8 @@ static int on_due(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	p->due = UINT64_MAX;
 	TAILQ_FOREACH (s, &p->waiting, pacing.link) {
-		s->tenant->turns = s->tenant->waiting;
+		s->tenant->sharers.turns = s->tenant->sharers.waiting;
+		s->first->sharers.turns = s->first->sharers.waiting;
 		p->count(p->arg, s);
 		count_held(s, s->progress.done);
 	}
@@ -333,7 +354,8 @@ static int on_due(sd_event_source *source, uint64_t usec, void *arg)
 		before = s->progress.posted;
 		even = even_part(s, now);
 		step(p, s, now);
-		s->tenant->turns--;
+		s->tenant->sharers.turns--;
+		s->first->sharers.turns--;
 		if (s->progress.posted - before <= even || !s->pacing.waiting)
 			continue;
 		TAILQ_REMOVE(&p->waiting, s, pacing.link);

@@ -9,7 +9,8 @@
  * most one burst of its credits in RECVs that no request has used, except that each may have one RECV. A
  * session that ends gives such credits back. Credits accrue with time, not with steps of the pacer: if this
  * process or the NIC is held up, a session that waits gets all that accrued meanwhile, up to a second's worth
- * on top of that. Sessions of a tenant that wait for credits share them evenly.
+ * on top of that. Sessions of a tenant that wait for credits share them evenly, and the connections of a
+ * session (session/group.h) share those of the session in the same way. Below, "session" is a connection.
  *
  * A limit in bytes counts credits too: a request costs as many as its longest reply. When it is over,
  * session/instances.h sees what its reply had, and gives the rest back. A reply that was longer than a reply

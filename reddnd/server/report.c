@@ -2,6 +2,7 @@
 #include "reddnd/server/report.h"
 
 #include "reddnd/session/foreign.h"
+#include "reddnd/session/group.h"
 #include "reddnd/util/log.h"
 
 #include <inttypes.h>
@@ -28,8 +29,8 @@ static void set_client(struct event *e, const char *peer, const char *tenant, co
 
 static void set_session(struct event *e, const struct session *s)
 {
-	e->session = s->id;
-	e->requests = s->progress.done;
+	e->session = session_number(s);
+	e->requests = session_done(s);
 	e->source = source_of(s->client.address, 0);
 	set_client(e, s->client.peer, s->tenant->name, s->offload->conf->name);
 }
@@ -87,8 +88,10 @@ void report_adopted(struct events *ev, const struct session *s)
 void report_ended_heir(
 	struct events *ev, uint64_t number, const uint8_t address[16], const char *peer, const char *why)
 {
-	struct event e = {
-		.kind = EVENT_ENDS, .level = LOG_NOTICE, .session = number, .source = source_of(address, 0)};
+	struct event e = {.kind = EVENT_ENDS,
+		.level = LOG_NOTICE,
+		.session = number & LEDGER_SESSION_MASK,
+		.source = source_of(address, 0)};
 
 	set_client(&e, peer, "", "");
 	set_text(&e, "ends: %s", why);
@@ -114,7 +117,11 @@ void report_ended(struct events *ev, const struct session *s, enum reddn_wire_en
 	struct event e = {.kind = EVENT_ENDS, .level = report_level(reason)};
 
 	set_session(&e, s);
-	set_text(&e, "ends after %" PRIu64 " requests: %s", s->progress.done, text);
+	if (s->connections > 1)
+		set_text(&e, "ends after %" PRIu64 " requests of %u connections: %s", e.requests,
+			s->connections, text);
+	else
+		set_text(&e, "ends after %" PRIu64 " requests: %s", e.requests, text);
 	events_add(ev, &e);
 }
 

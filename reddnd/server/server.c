@@ -490,6 +490,7 @@ int server_limit_session(struct server *sv, uint64_t id, const struct server_lim
 
 	if (!s)
 		return -ENOENT;
+	s = s->first;
 	if (limit->has_rate)
 		session_limit_requests(s, limit->rate, limit->burst, clock_us());
 	if (limit->has_bytes)
@@ -548,7 +549,6 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 	return (struct stats_status){
 		.device = rnic_device_name(sv->dev),
 		.uptime_us = now - sv->since,
-		.sessions = HASH_CNT(by_id, d->sessions),
 		.sessions_total = d->acceptor.last_id,
 		.failed = d->accounting.failed,
 		.refused = d->accounting.refused,

@@ -3,42 +3,51 @@
 
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/session.h"
+#include "reddnd/session/group.h"
 #include "util/cleanup.h"
 
 #include <string.h>
 
 DEFINE_CLEANUP(struct stats *, stats_free)
 
+static void add_connection(struct stats_session *to, const struct session *s)
+{
+	const struct offload *o = s->offload;
+
+	to->connections++;
+	to->depth += s->queues.env.slot_count;
+	to->instances += s->queues.layout.slots;
+	to->queue_bytes += s->charge.queue_bytes;
+	to->requests += s->progress.done;
+	to->unseen |= s->foreign || s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced);
+	to->hits += s->counters.hits;
+	to->misses += s->counters.misses;
+	to->wqes += s->progress.done * o->outcome.wqes + loop_size_wqes(o->program, s->counters.iterations);
+	to->iterations += s->counters.iterations;
+	to->bytes_in += s->progress.done * o->img->arg_len;
+	to->bytes_out += s->counters.bytes_out;
+	for (unsigned i = 0; i < VERDICT_KINDS; i++)
+		to->verdicts[i] += s->counters.verdicts[i];
+}
+
 static struct stats_session session_stats(const struct session *s, const struct stats_source *source)
 {
 	const struct offload *o = s->offload;
 	struct stats_session out = {
-		.id = s->id,
+		.id = session_number(s),
 		.peer = s->client.peer,
 		.tenant = s->tenant->name,
 		.offload = o->conf->name,
 		.current = o->generation == source->generation,
 		.note = s->foreign ? s->foreign->why : "",
-		.depth = s->queues.env.slot_count,
-		.instances = s->queues.layout.slots,
-		.queue_bytes = s->charge.queue_bytes,
 		.age_us = source->now_us - s->since,
-		.requests = s->progress.done,
 		.rate = s->limits.rate.per_second,
 		.burst = s->limits.rate.burst,
 		.bytes_rate = s->limits.bytes.per_second,
-		.unseen = s->foreign || s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced),
-		.hits = s->counters.hits,
-		.misses = s->counters.misses,
-		.wqes = s->progress.done * o->outcome.wqes +
-			loop_size_wqes(o->program, s->counters.iterations),
-		.iterations = s->counters.iterations,
-		.bytes_in = s->progress.done * o->img->arg_len,
-		.bytes_out = s->counters.bytes_out,
 	};
 
-	memcpy(out.verdicts, s->counters.verdicts, sizeof(out.verdicts));
+	SESSION_CONNECTIONS(s, s)
+	add_connection(&out, s);
 	return out;
 }
 
@@ -146,7 +155,9 @@ struct stats *stats_new(const struct stats_source *source)
 		return NULL;
 	st->status = source->status;
 	for (const struct session *s = source->sessions; s; s = s->by_id.next)
-		st->sessions[st->nsessions++] = session_stats(s, source);
+		if (session_is_first(s))
+			st->sessions[st->nsessions++] = session_stats(s, source);
+	st->status.sessions = st->nsessions;
 	for (; st->noffloads < g->catalog->noffloads; st->noffloads++)
 		st->offloads[st->noffloads] = offload_stats(&g->offloads[st->noffloads]);
 	for (; st->nregions < g->catalog->nregions; st->nregions++)

@@ -31,6 +31,8 @@ struct stats_session {
 	const char *peer, *tenant, *offload;
 	bool current;     /* its offload is of the configuration in force */
 	const char *note; /* why its offload is not known here, if a daemon before this one made it; or "" */
+	unsigned connections;
+	/* of all of them: */
 	unsigned depth, instances;
 	uint64_t queue_bytes, age_us, requests;
 	uint64_t rate, burst; /* rate 0: no limit of its own */

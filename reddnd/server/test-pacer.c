@@ -131,7 +131,9 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 	*b = (struct bed){.sessions = sessions};
 	assert_int_equal(pacer_init(&b->pacer, NULL, take, b), 0);
 	for (unsigned i = 0; i < sessions; i++)
-		b->session[i] = (struct session){.tenant = &b->tenant,
+		b->session[i] = (struct session){.first = &b->session[i],
+			.connections = 1,
+			.tenant = &b->tenant,
 			.pacing.paced = true,
 			.queues.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
 }
@@ -167,7 +169,7 @@ static void finish(struct bed *b)
 {
 	for (unsigned i = 0; i < b->sessions; i++)
 		pacer_forget(&b->pacer, &b->session[i]);
-	assert_int_equal(b->tenant.waiting, 0);
+	assert_int_equal(b->tenant.sharers.waiting, 0);
 	assert_int_equal(b->tenant.rate.awaited, 0);
 	pacer_deinit(&b->pacer);
 }
@@ -208,19 +210,23 @@ static void test_late(void **state)
 }
 
 /* The same of what some sessions share, and none has more than another, but for what one finds at the
- * beginning */
-static void test_shared(void **state)
+ * beginning. Or they are @connections of one session, whose limit it is. */
+static void check_shared(bool connections)
 {
-	(void)state;
 	for (size_t i = 1; i < sizeof(rates) / sizeof(*rates); i++)
 		for (size_t k = 0; k < sizeof(lates) / sizeof(*lates); k++) {
 			uint64_t all = 0, least = UINT64_MAX, most = 0;
 			struct bed b;
+			struct rate *r = connections ? &b.session[0].limits.rate : &b.tenant.rate;
 
 			begin(&b, false, SHARERS);
 			if (rates[i] * lates[k] / S >= MANY_SLOTS / 2)
 				continue;
-			rate_init(&b.tenant.rate, rates[i], 0, timer.now);
+			for (unsigned n = 1; connections && n < SHARERS; n++) {
+				b.session[n].first = b.session;
+				b.session[0].connections++;
+			}
+			rate_init(r, rates[i], 0, timer.now);
 			start(&b);
 			run(&b, SECONDS * S, lates[k]);
 			for (unsigned n = 0; n < SHARERS; n++) {
@@ -230,10 +236,17 @@ static void test_shared(void **state)
 				least = done < least ? done : least;
 				most = done > most ? done : most;
 			}
-			within(all, rates[i], b.tenant.rate.burst, lates[k]);
-			assert_in_range(most - least, 0, 2 * b.tenant.rate.burst + least / 50);
+			within(all, rates[i], r->burst, lates[k]);
+			assert_in_range(most - least, 0, 2 * r->burst + least / 50);
 			finish(&b);
 		}
+}
+
+static void test_shared(void **state)
+{
+	(void)state;
+	check_shared(false);
+	check_shared(true);
 }
 
 /* Who pauses has two bursts afterwards, one posted and one in the bucket, and no more */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A snapshot holds what it was made of, and stays as it is when the counters go on. */
 #include "reddnd/server/stats.h"
-
-#include "reddnd/session/session.h"
+#include "reddnd/session/group.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,6 +49,8 @@ static int setup(void **state)
 		struct session *s = &b->session[i];
 
 		s->id = i + 1;
+		s->first = s;
+		s->connections = 1;
 		s->since = SINCE;
 		s->offload = &b->offload;
 		s->tenant = &b->tenant;
@@ -112,6 +113,29 @@ static void test_all(void **state)
 	stats_free(st);
 }
 
+/* A session of several connections is one, with the sum of what they count */
+static void test_connections(void **state)
+{
+	struct bed *b = *state;
+	struct session *first = &b->session[0], *further = &b->session[1];
+	struct stats *st;
+
+	HASH_DELETE(by_id, b->sessions, further);
+	further->id = session_next_connection(first);
+	HASH_ADD(by_id, b->sessions, id, sizeof(further->id), further);
+	session_join(further, first);
+	assert_int_equal(first->connections, 2);
+	assert_int_equal(session_number(further), 1);
+	st = snapshot(b, &b->generation);
+	assert_int_equal(st->nsessions, SESSIONS - 1);
+	assert_int_equal(st->status.sessions, SESSIONS - 1);
+	assert_int_equal(st->sessions[0].id, 1);
+	assert_int_equal(st->sessions[0].connections, 2);
+	assert_int_equal(st->sessions[0].requests, 10 + 20);
+	assert_int_equal(st->sessions[0].verdicts[VERDICT_TIME], 0 + 1);
+	stats_free(st);
+}
+
 static void test_stays(void **state)
 {
 	struct bed *b = *state;
@@ -154,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reloaded, setup, teardown),
 		cmocka_unit_test(test_empty),

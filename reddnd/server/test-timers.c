@@ -28,7 +28,8 @@ static int setup(void **state)
 {
 	(void)state;
 	tenant = (struct tenant){0};
-	session = (struct session){.since = BEGIN, .tenant = &tenant, .timer.idle.since = BEGIN};
+	session = (struct session){
+		.first = &session, .since = BEGIN, .tenant = &tenant, .timer.idle.since = BEGIN};
 	return 0;
 }
 

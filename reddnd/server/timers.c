@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/timers.h"
 
+#include "reddnd/session/group.h"
 #include "reddnd/session/silence.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
@@ -17,9 +18,10 @@ static uint64_t connect_until(const struct timers *t, const struct session *s)
 	return s->timer.established || s->progress.done ? UINT64_MAX : s->since + t->connect_timeout;
 }
 
+/* The first connection judges for all of them */
 static uint64_t idle_until(const struct session *s)
 {
-	uint64_t limit = s->tenant->limits.idle_timeout;
+	uint64_t limit = session_is_first(s) ? s->tenant->limits.idle_timeout : 0;
 
 	return limit ? s->timer.idle.since + limit : UINT64_MAX;
 }
@@ -44,7 +46,7 @@ void timers_set(const struct timers *t, struct session *s)
 		sd_event_source_set_enabled(s->timer.source, SD_EVENT_OFF);
 	else if (sd_event_source_set_time(s->timer.source, at) < 0 ||
 		 sd_event_source_set_enabled(s->timer.source, SD_EVENT_ONESHOT) < 0)
-		log_error("session %" PRIu64 ": its timer cannot be set", s->id);
+		log_error("session %" PRIu64 ": its timer cannot be set", session_number(s));
 }
 
 static void end(struct action *action, enum reddn_wire_end reason)
@@ -104,7 +106,7 @@ void timers_established(const struct timers *t, struct session *s)
 
 void timers_restart(const struct timers *t, struct session *s)
 {
-	s->timer.idle = (struct verdict_idle){.done = s->progress.done, .since = clock_us()};
+	s->timer.idle = (struct verdict_idle){.done = session_done(s), .since = clock_us()};
 	timers_set(t, s);
 }
 

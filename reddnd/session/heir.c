@@ -6,6 +6,7 @@
 #include "reddnd/generation/image-hash.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
+#include "reddnd/session/group.h"
 #include "reddnd/session/instances.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
@@ -334,6 +335,9 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	if (!s)
 		return -ENOMEM;
 	s->id = l->number;
+	s->first = s; /* until it joins that one */
+	s->secret = l->secret;
+	s->connections = 1;
 	s->since = l->since < now ? l->since : now;
 	s->tenant = t;
 	s->client = *client;
@@ -343,7 +347,8 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	r = choose_offload(s, o, foreign);
 	if (r < 0)
 		return r;
-	s->charge = (struct tenant_charge){.depth = l->depth,
+	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,
+		.depth = l->depth,
 		.queue_bytes = offload_bytes_of(s->offload, &s->queues.layout),
 		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	r = adopt_pool_cq(s);

@@ -122,7 +122,7 @@ static void settle_limit(struct session *s, enum session_limit i, struct rate *r
 
 static void settle(struct session *s, uint64_t n, uint64_t bytes)
 {
-	settle_limit(s, SESSION_BYTES, &s->limits.bytes, n, bytes);
+	settle_limit(s, SESSION_BYTES, &s->first->limits.bytes, n, bytes);
 	settle_limit(s, TENANT_BYTES, &s->tenant->bytes, n, bytes);
 }
 

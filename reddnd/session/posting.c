@@ -7,7 +7,9 @@
 
 bool session_is_limited(const struct session *s)
 {
-	return s->limits.rate.per_second || s->tenant->rate.per_second || s->limits.bytes.per_second ||
+	const struct session_limits *l = &s->first->limits;
+
+	return l->rate.per_second || s->tenant->rate.per_second || l->bytes.per_second ||
 	       s->tenant->bytes.per_second;
 }
 

@@ -5,6 +5,7 @@
 #include "reddnd/generation/image-hash.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
+#include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
@@ -14,6 +15,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Reserves the CQEs of its replies; a recycled chain needs none */
 static int charge_pool(struct session *s, struct cq_pool *pool)
@@ -45,6 +47,7 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 		return r;
 	l = &s->slot->session;
 	l->number = s->id;
+	l->secret = s->secret;
 	l->since = s->since;
 	l->image = image_hash(s->offload->program, &s->queues.layout);
 	l->cm_id = rnic_conn_id(s->client.conn);
@@ -80,7 +83,15 @@ static int begin_cpu(struct session *s, const struct session_parts *parts, const
 	return session_cpu_begin(s, parts, request);
 }
 
-int session_new(struct session **out, uint64_t id, const struct session_parts *parts,
+/* What the connections of a session have in common. */
+static int begin_group(struct session *s, uint64_t now)
+{
+	s->connections = 1;
+	session_init_limits(s, now);
+	return getrandom(&s->secret, sizeof(s->secret), 0) == sizeof(s->secret) ? 0 : -errno;
+}
+
+int session_new(struct session **out, uint64_t id, struct session *first, const struct session_parts *parts,
 	const struct admit_result *a, const struct session_client *client, uint64_t now)
 {
 	CLEANUP(cleanup_free) struct session *s = calloc(1, sizeof(*s));
@@ -89,15 +100,17 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 	if (!s)
 		return -ENOMEM;
 	assert(a->offload->img->queue[0].cqes == 1);
-	s->id = id;
+	s->id = first ? session_next_connection(first) : id;
+	s->first = first ? first : s;
 	s->since = now;
 	s->offload = a->offload;
 	s->tenant = a->tenant;
 	s->charge = a->charge;
 	s->client = *client;
 	s->queues.layout = *offload_layout(a->offload, a->request.depth);
-	session_init_limits(s, now);
-	r = charge_pool(s, parts->cq_pool);
+	r = first ? 0 : begin_group(s, now);
+	if (r == 0)
+		r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
 	r = record(s, parts->dev, &a->request);
@@ -113,6 +126,8 @@ int session_new(struct session **out, uint64_t id, const struct session_parts *p
 		ledger_live(s->slot);
 	}
 	generation_ref(s->offload->generation);
+	if (first)
+		session_join(s, first);
 	*out = steal_ptr(&s);
 	return 0;
 }
@@ -121,7 +136,8 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 {
 	offload_describe(s->offload, rep);
 	rep->depth = htobe16((uint16_t)s->queues.env.slot_count);
-	rep->session = htobe64(s->id);
+	rep->session = htobe64(session_number(s));
+	rep->secret = htobe64(s->secret);
 	if (s->cpu && session_cpu_sends(s))
 		rep->flags = REDDN_REP_SENDS;
 }

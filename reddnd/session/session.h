@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session.h - one client: its connection, its queues, its ring of armed instances. How a session begins and
- * ends; the headers beside this one hold what happens in between:
+ * session.h - one connection of a client, its queues, its ring of armed instances. It is a session, or one of
+ * several connections that are one together (group.h). How it begins and ends; the headers beside this one
+ * hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
+ *   group.h      several connections
  *   heir.h       takes over a session of a daemon before this one
  *   foreign.h    stands in for an offload that this daemon does not have
  *   instances.h  takes completions, counts what finished, arms it again
@@ -125,7 +127,7 @@ struct session_timer {
 struct session_cpu;
 
 struct session {
-	uint64_t id;    /* > 0 */
+	uint64_t id;    /* > 0: session_number(), and that of the connection (group.h) */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
 	struct tenant *tenant;
@@ -141,7 +143,13 @@ struct session {
 	struct session_recycler recycler;
 	struct session_progress progress;
 	struct session_counters counters;
-	struct session_limits limits;
+	struct session *first, *further; /* connections of the session: group.h */
+	/* Only of the first one: */
+	unsigned connections;
+	uint64_t secret;              /* that others must name */
+	struct session_limits limits; /* of all of them */
+	struct rate_sharers sharers;  /* connections */
+	/* Of each: */
 	struct session_pacing pacing;
 	struct session_budgets budgets;
 	struct session_timer timer;
@@ -173,11 +181,12 @@ enum {
 };
 
 /**
- * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()). On
+ * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()). It is
+ * the next connection of @first, whatever @id is, or a session of its own if that is NULL. On
  * success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an error of
  * the device; errors of the device have been logged.
  */
-int session_new(struct session **s, uint64_t id, const struct session_parts *parts,
+int session_new(struct session **s, uint64_t id, struct session *first, const struct session_parts *parts,
 	const struct admit_result *a, const struct session_client *client, uint64_t now_us);
 
 /** Fills in the part of the accept that describes the session. */

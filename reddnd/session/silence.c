@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/session/cpu.h"
+#include "reddnd/session/group.h"
 
 #include <inttypes.h>
 
@@ -44,7 +45,12 @@ bool session_rest(struct session *s)
 
 bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us)
 {
-	return verdict_is_idle(&s->timer.idle, s->progress.done, session_busy(s), now_us, limit_us);
+	const struct session *c;
+	bool busy = false;
+
+	SESSION_CONNECTIONS(c, s)
+	busy |= session_busy(c);
+	return verdict_is_idle(&s->timer.idle, session_done(s), busy, now_us, limit_us);
 }
 
 bool session_exceeds_budget(struct session *s, uint64_t now_us, struct verdict *v)

@@ -13,7 +13,7 @@ static void check_request(const struct request *r)
 	fuzz_need(r->depth && r->slot_addr % 64 == 0 && r->slot_size % 64 == 0 && r->slot_size &&
 			  r->slot_addr + (uint64_t)r->depth * r->slot_size >= r->slot_addr,
 		"impossible slots are accepted");
-	fuzz_need(*r->offload && strnlen(r->offload, sizeof(r->offload)) < sizeof(r->offload),
+	fuzz_need(!*r->offload == r->joins && strnlen(r->offload, sizeof(r->offload)) < sizeof(r->offload),
 		"an offload without a name is accepted");
 	for (const char *c = r->offload; *c; c++)
 		fuzz_need(*c > ' ' && *c < 127, "a name that would spoil a log is accepted");

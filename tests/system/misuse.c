@@ -305,6 +305,62 @@ static void until_killed(struct raw_client *c)
 	}
 }
 
+static void name_session(struct raw_client *c, uint64_t session, uint64_t secret)
+{
+	const struct reddn_wire_join join = {.session = session, .secret = secret};
+
+	c->req.flags = REDDN_REQ_JOIN;
+	memcpy(c->req.offload, &join, sizeof(join));
+}
+
+static void join_fails(char **argv, uint64_t session, uint64_t secret)
+{
+	struct raw_client c;
+
+	raw_prepare(&c, argv[1], argv[2], "");
+	name_session(&c, session, secret);
+	raw_need(raw_connect(&c, &c.req, sizeof(c.req)) == RDMA_CM_EVENT_REJECTED &&
+			 c.rej.reason == REDDN_REJ_UNKNOWN,
+		"a connection joins that may not");
+	raw_finish(&c);
+}
+
+/* What others cannot join, who may not, and that all connections end together */
+static void joins(char **argv)
+{
+	const uint64_t other = htobe64(1), second = htobe64(UINT64_C(1) << 48);
+	struct raw_client c[REDDN_WIRE_CONNECTIONS];
+	uint64_t session, secret;
+
+	raw_prepare(&c[0], argv[1], argv[2], argv[3]);
+	raw_start(&c[0]);
+	session = c[0].rep.session;
+	secret = c[0].rep.secret;
+	raw_need(secret != 0, "there is no secret");
+	join_fails(argv, session, secret ^ other);
+	join_fails(argv, session, 0);
+	join_fails(argv, 0, secret);
+	for (unsigned i = 1; i < REDDN_WIRE_CONNECTIONS; i++) {
+		raw_prepare(&c[i], argv[1], argv[2], "");
+		name_session(&c[i], session, secret);
+		raw_start(&c[i]);
+		raw_need(c[i].rep.session == session, "it is another session");
+		raw_post_recvs(&c[i], 1);
+		raw_post_sends(&c[i], 1, raw_arg_len(&c[i]));
+		raw_need(raw_replies(&c[i], 1, NULL) == 1, "not answered");
+		join_fails(argv, session | second, secret);
+		join_fails(argv, session | second, 0);
+	}
+	join_fails(argv, session, secret);
+	raw_post_recvs(&c[3], 1);
+	raw_post_sends(&c[3], 1, raw_arg_len(&c[3]) + 1);
+	for (unsigned i = 0; i < REDDN_WIRE_CONNECTIONS; i++) {
+		raw_expect_disconnect(&c[i]);
+		raw_finish(&c[i]);
+	}
+	join_fails(argv, session, secret);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct raw_client *c);
@@ -336,6 +392,10 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(raw_case, "why") == 0) {
 		ask_why(argv);
+		return 0;
+	}
+	if (strcmp(raw_case, "joins") == 0) {
+		joins(argv);
 		return 0;
 	}
 	for (size_t i = 0; i < COUNT(cases); i++) {

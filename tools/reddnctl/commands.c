@@ -35,6 +35,7 @@ static const struct table_column client_columns[] = {
 	{"peer", "CLIENT", TABLE_TEXT},
 	{"tenant", "TENANT", TABLE_TEXT},
 	{"offload", "OFFLOAD", TABLE_TEXT},
+	{"connections", "CONNECTIONS", TABLE_COUNT},
 	{"depth", "DEPTH", TABLE_COUNT},
 	{"queue_bytes", "QUEUES", TABLE_BYTES},
 	{"age_us", "AGE", TABLE_DURATION},

@@ -55,6 +55,7 @@ static const struct option options[] = {
 	{"keys", required_argument, NULL, 'k'},
 	{"table", required_argument, NULL, 'T'},
 	{"depth", required_argument, NULL, 'd'},
+	{"connections", required_argument, NULL, 'N'},
 	{"clients", required_argument, NULL, 'n'},
 	{"count", required_argument, NULL, 'c'},
 	{"seconds", required_argument, NULL, 's'},
@@ -82,6 +83,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'W':
 		l->warmup = v;
 		return true;
+	case 'N':
+		l->connect.connections = (uint16_t)v;
+		return v >= 1 && v <= UINT16_MAX;
 	case 'u':
 		l->work = v * 1000;
 		return v <= 1000000;
@@ -124,6 +128,7 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 'C':
 		l->now = nic_clock_now;
 		return true;
+	case 'N':
 	case 'W':
 	case 'u':
 	case 'a':
@@ -143,7 +148,7 @@ int main(int argc, char **argv)
 	int o;
 
 	l.connect.depth = 16;
-	while ((o = getopt_long(argc, argv, "k:T:d:n:c:s:a:S:wiVv:jCW:bu:", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
