@@ -35,7 +35,13 @@ for i in "${!runs[@]}"; do
 	cm_pair "${runs[i]#*|}" "${runs[i]%|*}" "${runs[i]#*|}"
 	ok "$((i + 1))/${#runs[@]} ${runs[i]#*|}"
 done
-cm_serve cmtime "cmtime -c 50" "cmtime -s $b -c 50"
+# the newer one: both ends meet by TCP first, and end
+if cmtime -h 2>&1 | grep -qe '-C controller_address'; then
+	free_port
+	tcp_pair cmtime "$port" "cmtime -L -b $b -C $b -p $port -c 50" "cmtime -b 127.0.0.1 -C $b -p $port -c 50"
+else
+	cm_serve cmtime "cmtime -c 50" "cmtime -s $b -c 50"
+fi
 ok "cmtime, 50 connections"
 
 # the server keeps running; the copy equals the file

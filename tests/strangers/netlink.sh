@@ -16,7 +16,7 @@ shows()
 	ok "${*:2}: $1"
 }
 
-shows "^0: mlx5_0: node_type ca fw $firmware node_guid [0-9a-f:]* sys_image_guid" rdma dev
+shows "^0: mlx5_0: node_type ca (protocol roce |protocol ib )?fw $firmware node_guid [0-9a-f:]* sys_image_guid" rdma dev
 shows '^1: mlx5_1: node_type ca' rdma dev
 [[ $(wc -l <"$work/out") -eq 2 ]] || fail "there are other devices" "$work/out"
 shows '^link mlx5_0/1 .*state ACTIVE physical_state LINK_UP' rdma link
