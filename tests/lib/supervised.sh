@@ -40,3 +40,8 @@ taken_over() # N: so many daemons have
 # shellcheck disable=SC2034 # used by tests
 # Sweeps go through every step-th point; where several run beside each other, this one takes its part of them
 part=${TEST_PART:-0} parts=${TEST_PARTS:-1}
+
+swept() # SWEEP: true unless $TEST_SWEEPS has only others
+{
+	[[ -z ${TEST_SWEEPS-} || " $TEST_SWEEPS " == *" $1 "* ]]
+}

@@ -115,6 +115,7 @@ grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger nam
 
 over_step=$((step / 6 + 1))
 for when in before after; do
+	swept "stores-taking-over-$when" || continue
 	points=0
 	for ((n = 1 + part * over_step; ; n += parts * over_step)); do
 		arm $when "$n"
@@ -128,6 +129,7 @@ for when in before after; do
 done
 
 for when in before after; do
+	swept "stores-serving-$when" || continue
 	points=0
 	for ((n = 2 + part * step; ; n += parts * step)); do
 		arm $when "$n"

@@ -163,6 +163,7 @@ struck() # true if it has died; the fault is forgotten
 overs=6
 serving_step=$((step / 2 + 1))
 for moment in kill-before kill-after; do
+	swept "calls-taking-over-${moment#kill-}" || continue
 	points=0
 	for ((n = 1 + part * step; ; n += parts * step)); do
 		count
@@ -202,6 +203,7 @@ scenario() # WHAT: clients come and go, one of them in vain; the configuration i
 }
 
 for moment in kill-before kill-after; do
+	swept "calls-serving-${moment#kill-}" || continue
 	points=0
 	for ((n = 1 + part * serving_step; ; n += parts * serving_step)); do
 		count
