@@ -279,7 +279,6 @@ static void test_limits(void **state)
 	close(fd);
 }
 
-/* What was asked for as capacity fits, whatever the seed: it did not for 100 entries in 256 buckets. */
 /* Parts of 2 MiB and more begin at multiples of 2 MiB, others with a page; what lies between takes no space.
  */
 static void test_alignment(void **state)
@@ -320,6 +319,7 @@ static void test_alignment(void **state)
 	}
 }
 
+/* What was asked for as capacity fits, whatever the seed: it did not for 100 entries in 256 buckets. */
 static void test_capacity(void **state)
 {
 	static const uint64_t capacities[] = {1, 10, 100, 460, 1000, 1360};
