@@ -15,7 +15,8 @@ one() # SEED
 	local dir=$work/$1
 
 	mkdir "$dir"
-	timeout 300 "$SOFTCX" run --dir "$dir" --seed "$1" "$REDDN_PROBE" --json >"$dir/json" 2>"$dir/log"
+	# the limit only ends what hangs
+	timeout 3000 "$SOFTCX" run --dir "$dir" --seed "$1" "$REDDN_PROBE" --json >"$dir/json" 2>"$dir/log"
 	"$SOFTCX" stop --dir "$dir" >>"$dir/log" 2>&1 || echo "seed $1: the NIC has died"
 	python3 - "$1" "$dir/json" <<'END' && rm -rf "$dir"
 import json, sys
