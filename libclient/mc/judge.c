@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 /* Of a reply: where its items begin, and of each what comes before its bytes from REST on */
-enum { LINES = 128, ITEMS = 136, WALKS = 72, HEAD = 32, REST = 24 };
+enum { LINES = 128, FIRST = 136, ITEMS = 144, WALKS = 72, HEAD = 32, REST = 24 };
 #define OFFSET ((1ull << 40) - 1) /* of an address */
 
 /* One item as the walks saw it */
@@ -17,6 +17,7 @@ struct seen {
 	uint64_t before, whole, after; /* where it was; 0: behind the last item of the bucket */
 	struct reddn_cache_item h, v, c;
 	const uint8_t *rest; /* of the item, from REST on */
+	bool reached;        /* what led the last walk to it was in the table */
 };
 
 bool mc_lines_read(const uint8_t *reply, size_t len, struct mc_lines *lines)
@@ -47,6 +48,24 @@ static uint64_t offset_at(const uint8_t *p)
 	return be64toh(v) & OFFSET;
 }
 
+static bool is_same(const struct reddn_cache_item *a, const struct reddn_cache_item *b)
+{
+	const uint16_t flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS;
+
+	return a->cas == b->cas && a->nbytes == b->nbytes && a->nkey == b->nkey &&
+	       (a->it_flags & flags) == (b->it_flags & flags);
+}
+
+/* The last walk reads the first item where the bucket pointed before. So it was led there if the bucket,
+ * which it read first, points there still; and from there to the next item if this one was in the table all
+ * the while. */
+static bool leads(const struct seen *before, const struct seen *s, uint64_t first)
+{
+	return before ? before->reached && before->before == before->after &&
+				(before->c.it_flags & CACHE_ITEM_LINKED) && is_same(&before->h, &before->c)
+		      : s->after == first;
+}
+
 static struct seen see(const uint8_t *p)
 {
 	struct seen s = {.before = offset_at(p), .whole = offset_at(p + 8), .after = offset_at(p + 16)};
@@ -58,14 +77,6 @@ static struct seen see(const uint8_t *p)
 	return s;
 }
 
-static bool is_same(const struct reddn_cache_item *a, const struct reddn_cache_item *b)
-{
-	const uint16_t flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS;
-
-	return a->cas == b->cas && a->nbytes == b->nbytes && a->nkey == b->nkey &&
-	       (a->it_flags & flags) == (b->it_flags & flags);
-}
-
 static bool is_linked(const struct seen *s, unsigned rules)
 {
 	const struct reddn_cache_item *v = &s->v;
@@ -73,7 +84,7 @@ static bool is_linked(const struct seen *s, unsigned rules)
 	return (v->it_flags & CACHE_ITEM_LINKED) && (v->it_flags & CACHE_ITEM_CAS) && v->cas &&
 	       v->nbytes >= 2 && (!(rules & MC_RULE_BEFORE) || is_same(&s->h, v)) &&
 	       (!(rules & MC_RULE_AFTER) || is_same(&s->c, v)) &&
-	       (!(rules & MC_RULE_PLACES) || (s->before == s->whole && s->whole == s->after));
+	       (!(rules & MC_RULE_PLACES) || (s->reached && s->before == s->whole && s->whole == s->after));
 }
 
 /* memcached's clock may be a second ahead of @clock. A flush_all with a delay takes effect at flushed - 1. */
@@ -128,12 +139,17 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 {
 	uint32_t n = word_at(reply + LINES), most = word_at(reply + LINES + 4);
 	size_t step = (size_t)WALKS + most;
+	struct seen s = {0}, before;
+	uint64_t first;
 
-	if (most < sizeof(struct reddn_cache_item) - REST)
+	if (len < ITEMS || most < sizeof(struct reddn_cache_item) - REST)
 		return MC_ELSEWHERE;
+	memcpy(&first, reply + FIRST, sizeof(first));
+	first &= OFFSET;
 	for (uint32_t i = 0; i < n && ITEMS + (i + 1) * step <= len; i++) {
-		struct seen s = see(reply + ITEMS + i * step);
-
+		before = s;
+		s = see(reply + ITEMS + i * step);
+		s.reached = leads(i ? &before : NULL, &s, first);
 		if (!s.before && !s.whole && !s.after)
 			return MC_ABSENT;
 		if (has_key(&s, q, most))

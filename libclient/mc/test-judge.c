@@ -11,7 +11,15 @@
 
 #include <cmocka.h>
 
-enum { N = 2, MOST = 200, WALKS = 72, ITEMS = 136, LEN = ITEMS + N * (WALKS + MOST), CLOCK = 1000 };
+enum {
+	N = 2,
+	MOST = 200,
+	WALKS = 72,
+	FIRST = 136,
+	ITEMS = 144,
+	LEN = ITEMS + N * (WALKS + MOST),
+	CLOCK = 1000
+};
 
 static struct {
 	uint8_t bytes[LEN];
@@ -73,6 +81,7 @@ static int setup(void **state)
 		.cas = 99};
 	put_item(0, "other", "o");
 	put_item(1, "key", "value");
+	memcpy(r.bytes + FIRST, &(uint64_t){0x10000200000}, 8);
 	return 0;
 }
 
@@ -171,6 +180,15 @@ static void test_rules(void **state)
 		header[cas]++;
 		expect_rule(rule);
 	}
+	/* the bucket points elsewhere, or the item before has left the table */
+	r.bytes[FIRST]++;
+	expect_rule(MC_RULE_PLACES);
+	r.bytes[ITEMS + 16 + 5]++;
+	expect_rule(MC_RULE_PLACES);
+	r.bytes[ITEMS + 48 + flags] &= (uint8_t)~CACHE_ITEM_LINKED;
+	expect_rule(MC_RULE_PLACES);
+	r.bytes[ITEMS + 48 + cas]++;
+	expect_rule(MC_RULE_PLACES);
 	r.item.refcount = 2;
 	put_item(1, "key", "12");
 	expect_rule(MC_RULE_COUNTER);

@@ -14,7 +14,7 @@ import stock
 KEYS = 20
 TABLES = 131072  # where the region of the tables begins
 MOST = 300  # param of memcached-get
-LINES = 136  # bytes before the items
+LINES = 144  # bytes before the items
 LINKED, CAS, CFLAGS = 1, 2, 256
 
 
@@ -47,11 +47,12 @@ def lines(reply):
 
 def items(reply, n):
     rest, size = reply[LINES:], 72 + MOST
-    stock.check(struct.unpack(">II", reply[128:LINES]) == (n, MOST), "n and most")
+    stock.check(struct.unpack(">II", reply[128:136]) == (n, MOST), "n and most")
     for i in range(n):
         part = rest[i * size : (i + 1) * size]
         places = {int.from_bytes(part[k : k + 8], "big") & (1 << 40) - 1 for k in (0, 8, 16)}
         states = {part[24:48], part[48:72], part[80:104]}
+        stock.check(i > 0 or int.from_bytes(reply[136:141], "little") in places, "the bucket points elsewhere")
         stock.check(len(places) == 1 and len(states) == 1, f"the walks differ: {places} {states}")
         nbytes, refcount, flags, _, nkey, cas = struct.unpack("<iHHBB6xQ", part[24:48])
         key = part[104 : 104 + nkey].decode()

@@ -325,7 +325,8 @@ static void cache_request(struct run *r, uint8_t *slot)
 	memcpy(slot, r->region[2], 128);
 	run_put_be(slot + 128, 4, n);
 	run_put_be(slot + 132, 4, most);
-	slot += 136;
+	memcpy(slot + 136, r->region[0] + at, 8);
+	slot += 144;
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *item = r->region[1] + pointer;
 
