@@ -85,6 +85,7 @@ PUBLIC void reddn_close(struct reddn *c)
 		rdma_destroy_event_channel(c->events);
 	if (c->epoll >= 0)
 		close(c->epoll);
+	reddn_description_deinit(&c->description);
 	reddn_requests_deinit(c);
 	free(c);
 }

@@ -2,7 +2,7 @@
 /*
  * connection.h - a handle of libreddn: its state and its memory. connect.c makes one, queues.c has its
  * queues, request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it
- * ended.
+ * ended, describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted. Its key and cookie stay in struct reddn_request until the caller
  * has the result. A handle has one or more *connections*, with a queue pair and `depth` slots each; they
@@ -14,6 +14,7 @@
 #define LIBCLIENT_CONNECTION_H
 
 #include "libclient/args.h"
+#include "libclient/description.h"
 #include "libclient/reddn.h"
 #include "libclient/reply.h"
 #include "protocol/wire.h"
@@ -90,6 +91,7 @@ struct reddn {
 	struct reddn_info info;
 	struct reddn_geometry geo;
 	struct reddn_request_format format;
+	struct reddn_description description; /* empty until reddn_describe() */
 	uint32_t retry_ms, spin_us, timeout_ms;
 	uint32_t inline_max;
 	uint32_t signal_every;

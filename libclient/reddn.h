@@ -6,7 +6,8 @@
  * Rules for all functions:
  *   - They return 0 or a positive outcome that they document, or -errno.
  *   - One thread at a time uses a handle. Different handles are independent.
- *   - The library makes no threads, installs no signal handlers, and allocates nothing after reddn_connect.
+ *   - The library makes no threads, installs no signal handlers, and allocates nothing after reddn_connect,
+ * but for reddn_describe.
  *   - It uses plain verbs and works with any RDMA device.
  *
  * A program submits requests and polls for their results. At most `depth` requests of each connection of the
@@ -193,6 +194,41 @@ enum reddn_arg_kind {
 
 /** Kind and size in bytes of argument `i`, counted from 0. -EINVAL: there is no such argument. */
 int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes);
+
+/**
+ * Ask the server for the names of the arguments, and for the names, places and types of what is in a reply.
+ * They are those of the program that this session runs. The question takes connections of its own, which the
+ * server refuses with the answer; it waits at most `timeout_ms`. Later calls return at once. Memory for the
+ * names is allocated and stays until reddn_close. -EINVAL: the connection is lost. -EOPNOTSUPP: the server is
+ * older than this call, or does not have the program any more. -EBUSY: it was asked too often. -EPROTO: the
+ * answer is wrong. -ENOMEM. Other errors: the server cannot be reached.
+ */
+int reddn_describe(struct reddn *c);
+
+/** Name of argument `i`, as "key" or "probe[1].at"; belongs to the handle. NULL before reddn_describe, and if
+ * there is no such argument. */
+const char *reddn_arg_name(const struct reddn *c, unsigned i);
+
+enum reddn_reply_kind {
+	REDDN_REPLY_BE = 0,    /* unsigned, 1 to 8 bytes, the most significant first */
+	REDDN_REPLY_LE = 1,    /* unsigned, 1 to 8 bytes, the least significant first */
+	REDDN_REPLY_BYTES = 2, /* bytes */
+	REDDN_REPLY_UP_TO = 3, /* the same, but the server may write fewer; the rest is zero */
+};
+
+/** A part of a reply: `bytes` bytes from byte `offset` of it on. */
+struct reddn_reply_field {
+	const char *name; /* belongs to the handle */
+	enum reddn_reply_kind kind;
+	uint32_t offset, bytes; /* within reply_max */
+};
+
+/** Part `i` of a reply, counted from 0, in the order of offsets. -EINVAL: there is none, or reddn_describe
+ * was not called. */
+int reddn_get_reply_field(const struct reddn *c, unsigned i, struct reddn_reply_field *field);
+
+/** The number that `reply` has in `field`; 0 if the field is none. At `reply` are reply_max bytes. */
+uint64_t reddn_reply_number(const struct reddn_reply_field *field, const void *reply);
 
 /** Why the connection was lost, in words; "" while it is not. Belongs to the handle. */
 const char *reddn_errmsg(const struct reddn *c);

@@ -59,6 +59,10 @@ _Static_assert(sizeof(struct reddn_wire_req) == 56, "rdma_cm leaves 56 bytes in 
  * REDDN_WIRE_CONNECTIONS of them, from the address of the first one and with a token like its own; another
  * request is answered by REDDN_REJ_UNKNOWN.
  *
+ * REDDN_REQ_DESCRIBE: the REQ is a struct reddn_wire_query, too, about a session that goes on. It asks for
+ * the names and types of the offload's arguments and of the fields of its reply, which a REP has no room for.
+ * The answer is REDDN_REJ_DESCRIBED, _UNKNOWN, or _RESOURCES: ask again later.
+ *
  * A server that does not know a flag answers REDDN_REJ_MALFORMED.
  */
 enum reddn_wire_req_flag {
@@ -66,6 +70,7 @@ enum reddn_wire_req_flag {
 	REDDN_REQ_SLOT_GUESS = 2,
 	REDDN_REQ_NO_IMMEDIATES = 4,
 	REDDN_REQ_JOIN = 8,
+	REDDN_REQ_DESCRIBE = 16,
 };
 
 enum { REDDN_WIRE_CONNECTIONS = 16 };
@@ -78,18 +83,32 @@ struct reddn_wire_join {
 _Static_assert(
 	sizeof(struct reddn_wire_join) == sizeof(((struct reddn_wire_req *)0)->offload), "in its place");
 
-struct reddn_wire_end_query {
+/** A question about a session. */
+struct reddn_wire_query {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags; /* REDDN_REQ_END_REASON */
+	uint8_t flags; /* REDDN_REQ_END_REASON or REDDN_REQ_DESCRIBE, alone */
 	uint16_t reserved;
 	uint64_t slot_addr; /* as in the REQ of the session */
 	uint32_t slot_rkey; /* as in the REQ of the session */
-	uint32_t reserved2;
-	uint64_t session; /* session number from the REP */
-	uint8_t reserved3[24];
+	uint32_t from;      /* REDDN_REQ_DESCRIBE: first byte of the description that is wanted */
+	uint64_t session;   /* session number from the REP */
+	uint8_t reserved2[24];
 } __attribute__((packed));
-_Static_assert(sizeof(struct reddn_wire_end_query) == 56, "as long as any other REQ");
+_Static_assert(sizeof(struct reddn_wire_query) == 56, "as long as any other REQ");
+
+/*
+ * A description is printable ASCII text of statements. Each ends with a semicolon, and is words with one
+ * space between them:
+ *
+ *     arg NAME TYPE;             of the arguments, in their order
+ *     reply NAME OFFSET TYPE;    part of the reply slot, bytes from its start, in the order of the offsets
+ *
+ * TYPE of an argument is uN (a number of N bits), "bytes N", or "offset N REGION" (N bytes). That of a part
+ * of the reply is u8, beN or leN (a number of N bits, big- or little-endian), "bytes N", or "max N": up to N
+ * bytes. Ignore statements that begin with other words, and what follows the known words of one.
+ */
+enum { REDDN_WIRE_DESCRIPTION_MAX = 16384 }; /* bytes; a program has far fewer */
 
 enum reddn_wire_shape {
 	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
@@ -176,8 +195,9 @@ enum reddn_wire_reason {
 	REDDN_REJ_BANNED = 11,    /* seconds until the client may connect again */
 	REDDN_REJ_ENDED = 12,     /* answers REQ_END_REASON: enum reddn_wire_end */
 	REDDN_REJ_NOT_ENDED = 13, /* answers REQ_END_REASON: the server has not ended that session yet */
-	REDDN_REJ_UNKNOWN = 14,   /* answers REQ_END_REASON and REQ_JOIN: not a session of that client, or too
-				   * long   ago */
+	REDDN_REJ_UNKNOWN =
+		14, /* answers questions and REQ_JOIN: not a session of that client, or too long ago */
+	REDDN_REJ_DESCRIBED = 15, /* answers REQ_DESCRIBE: bytes of the description; text: as many as fit */
 };
 
 /** How a session ended. */

@@ -6,6 +6,7 @@
 #include "tools/common/verbs.h"
 #include "tools/load/load-options.h"
 #include "tools/load/load-reddn.h"
+#include "tools/reddn-call.h"
 #include "tools/reddn-mc.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -36,8 +37,10 @@ static const char usage_text[] =
 	"  -i, --interval MS   time between two gets (1000)\n"
 	"get: print the value of each key on a line\n"
 	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
-	"call: call any program; an argument is a number, text, or hex:0011aaff\n"
-	"  -r, --raw           print the bytes of the reply, not hexadecimal lines\n"
+	"call: call any program; an argument is VALUE or NAME=VALUE, a value a number, text, or "
+	"hex:0011aaff\n"
+	"  -x, --hex           print the reply as hexadecimal lines, not its fields\n"
+	"  -r, --raw           print the bytes of the reply\n"
 	"bench: time many gets of random keys\n"
 	"  -T, --table FILE    take the keys from this table\n"
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
@@ -56,7 +59,8 @@ struct arguments {
 	struct load_options b;
 	char host[256];
 	uint64_t interval_ms;
-	bool escape, raw;
+	bool escape;
+	enum call_output output;
 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
@@ -71,12 +75,6 @@ static struct reddn *open_connection(const struct arguments *a)
 		return NULL;
 	}
 	return c;
-}
-
-static const char *error_text(struct reddn *c, int error)
-{
-	reddn_end_reason(c);
-	return *reddn_errmsg(c) ? reddn_errmsg(c) : strerror(-error);
 }
 
 static void print_info(const struct arguments *a, const struct reddn_info *i, double connect_us)
@@ -130,7 +128,7 @@ static int cmd_ping(struct arguments *a, char **keys)
 			r = 0;
 		us = (double)(clock_ns() - started) / 1000;
 		if (r < 0)
-			tool_complain("%s", error_text(c, r));
+			tool_complain("%s", call_error(c, r));
 		else if (a->b.json)
 			printf("{\"seq\": %" PRIu64 ", \"us\": %.1f}\n", i + 1, us);
 		else
@@ -174,80 +172,20 @@ static int cmd_get(struct arguments *a, char **keys)
 			fprintf(stderr, "reddn: %s: not found\n", *keys);
 			ret = 1;
 		} else {
-			ret = tool_complain("%s: %s", *keys, error_text(c, r));
+			ret = tool_complain("%s: %s", *keys, call_error(c, r));
 		}
 	}
 	return tool_flush() ? 2 : ret;
 }
 
-static int parse_argument(struct reddn *c, unsigned i, const char *text, struct reddn_arg *arg, uint8_t *room)
-{
-	enum reddn_arg_kind kind;
-	uint32_t bytes;
-
-	if (reddn_get_arg(c, i, &kind, &bytes) < 0)
-		return -EINVAL;
-	if (kind == REDDN_BYTES) {
-		arg->bytes = room;
-		return tool_bytes(text, room, bytes)
-			       ? 0
-			       : tool_complain(
-					 "argument %u: \"%s\" is no text of at most %u bytes, nor hex:00ff..",
-					 i + 1, text, bytes);
-	}
-	if (number_parse(text, 0, bytes < 8 ? (1ull << 8 * bytes) - 1 : UINT64_MAX, &arg->number) == 0)
-		return 0;
-	return tool_complain("argument %u: \"%s\" is no number of at most %u bytes", i + 1, text, bytes);
-}
-
-static void print_reply(const struct arguments *a, const uint8_t *reply, size_t len)
-{
-	if (a->raw) {
-		fwrite(reply, 1, len, stdout);
-		return;
-	}
-	if (a->b.json)
-		fputs("{\"reply\": \"", stdout);
-	for (size_t i = 0; i < len; i++)
-		printf("%02x%s", reply[i], a->b.json ? "" : i % 16 == 15 || i + 1 == len ? "\n" : " ");
-	if (a->b.json)
-		puts("\"}");
-}
-
-static int call(const struct arguments *a, struct reddn *c, const struct reddn_info *info, char **texts)
-{
-	CLEANUP(cleanup_free) struct reddn_arg *args = calloc(info->nargs + 1ul, sizeof(*args));
-	CLEANUP(cleanup_free) uint8_t *room = calloc(info->nargs + 1ul, 256);
-	CLEANUP(cleanup_free) uint8_t *reply = calloc(1, info->reply_max + 1ul);
-	int r = args && room && reply ? 0 : tool_complain("%s", strerror(ENOMEM));
-
-	for (unsigned i = 0; i < info->nargs && r == 0; i++)
-		r = parse_argument(c, i, texts[i], &args[i], room + 256ul * i);
-	if (r)
-		return r;
-	r = reddn_call(c, args, info->nargs, reply, info->reply_max);
-	if (r < 0)
-		return tool_complain("%s", error_text(c, r));
-	print_reply(a, reply, info->reply_max);
-	return 0;
-}
-
 static int cmd_call(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
-	struct reddn_info info;
-	unsigned given = 0;
 	int r;
 
 	if (!c)
 		return 2;
-	reddn_get_info(c, &info);
-	while (texts[given])
-		given++;
-	if (given != info.nargs)
-		r = tool_complain("%s takes %u arguments, not %u", a->b.connect.offload, info.nargs, given);
-	else
-		r = call(a, c, &info, texts);
+	r = call_run(c, a->b.connect.offload, a->b.json ? CALL_JSON : a->output, texts);
 	return tool_flush() ? 2 : r;
 }
 
@@ -267,7 +205,7 @@ static const struct command {
 } commands[] = {
 	{{{.name = "ping"}, 2, 2, "pKtjci"}, cmd_ping},
 	{{{.name = "get"}, 3, INT32_MAX, "pKtje"}, cmd_get},
-	{{{.name = "call"}, 2, INT32_MAX, "pKtjr"}, cmd_call},
+	{{{.name = "call"}, 2, INT32_MAX, "pKtjrx"}, cmd_call},
 	{{{.name = "bench"}, 2, 2, "pKtjTkVdCncsRaS"}, cmd_bench},
 };
 
@@ -278,6 +216,7 @@ static const struct option options[] = {
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
 	{"raw", no_argument, NULL, 'r'},
+	{"hex", no_argument, NULL, 'x'},
 	{"table", required_argument, NULL, 'T'},
 	{"absent", required_argument, NULL, 'a'},
 	{"help", no_argument, NULL, 'h'},
@@ -306,7 +245,10 @@ static bool set_option(void *arguments, int letter, const char *text)
 		a->escape = true;
 		return true;
 	case 'r':
-		a->raw = true;
+		a->output = CALL_RAW;
+		return true;
+	case 'x':
+		a->output = CALL_HEX;
 		return true;
 	case 'T':
 		a->b.table = text;
@@ -330,7 +272,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:i:erT:a:",
+		.letters = "+" LOAD_LETTERS "C:t:i:erxT:a:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};

@@ -4,6 +4,7 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/program/describe.h"
 #include "reddnd/rnic/cq-pool.h"
 #include "reddnd/rnic/queue.h"
 #include "reddnd/util/log.h"
@@ -528,6 +529,9 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 		log_error("offload %s is disabled", conf->name);
 		return 0;
 	}
+	o->description = program_describe(o->program);
+	if (!o->description)
+		return -ENOMEM;
 	describe(o);
 	if (o->cpu)
 		log_at(conf->engine == CATALOG_CPU ? LOG_NOTICE : LOG_WARNING, 0,
@@ -538,6 +542,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 void offload_close(struct offload *o)
 {
 	program_free(o->program);
+	free(o->description);
 	forget_layouts(o);
 	*o = (struct offload){0};
 }

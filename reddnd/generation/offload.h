@@ -26,6 +26,7 @@ struct offload {
 	const struct catalog_offload *conf;
 	struct program *program;
 	const struct chain_image *img; /* the program's */
+	char *description;             /* the program's, for clients that ask; NULL: not known */
 	struct {                       /* by region of the program */
 		struct region *region;
 		uint8_t part;

@@ -8,24 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool end_reason_query_parse(const void *data, size_t size, struct end_reason_query *of)
-{
-	struct reddn_wire_end_query why;
-
-	if (size < sizeof(why))
-		return false;
-	memcpy(&why, data, sizeof(why));
-	if (be32toh(why.magic) != REDDN_WIRE_MAGIC || why.version != REDDN_WIRE_VERSION ||
-		why.flags != REDDN_REQ_END_REASON)
-		return false;
-	*of = (struct end_reason_query){
-		.session = be64toh(why.session),
-		.slot_addr = be64toh(why.slot_addr),
-		.slot_rkey = be32toh(why.slot_rkey),
-	};
-	return true;
-}
-
 enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind)
 {
 	switch (kind) {

@@ -41,9 +41,6 @@ struct end_reasons {
 	uint64_t count;
 };
 
-/** True if the private data of a REQ ask for an end reason; @of is the session. */
-bool end_reason_query_parse(const void *data, size_t size, struct end_reason_query *of);
-
 /** How a session ended, for the client, when a verdict ended it. */
 enum reddn_wire_end end_reason_of_verdict(enum verdict_kind kind);
 

@@ -104,29 +104,6 @@ static void test_long_words_are_cut(void **state)
 	free(f);
 }
 
-static void test_question(void **state)
-{
-	struct reddn_wire_end_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
-		.version = REDDN_WIRE_VERSION,
-		.flags = REDDN_REQ_END_REASON,
-		.slot_addr = htobe64(0x5000),
-		.slot_rkey = htobe32(77),
-		.session = htobe64(5)};
-	struct end_reason_query q;
-
-	(void)state;
-	assert_true(end_reason_query_parse(&why, sizeof(why), &q));
-	assert_true(q.session == 5 && q.slot_addr == 0x5000 && q.slot_rkey == 77);
-	assert_false(end_reason_query_parse(&why, sizeof(why) - 1, &q));
-	why.flags = 0;
-	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
-	why.flags = REDDN_REQ_END_REASON | 2;
-	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
-	why.flags = REDDN_REQ_END_REASON;
-	why.version++;
-	assert_false(end_reason_query_parse(&why, sizeof(why), &q));
-}
-
 static void test_verdicts(void **state)
 {
 	(void)state;
@@ -145,7 +122,6 @@ int main(void)
 		cmocka_unit_test(test_who_is_told),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_long_words_are_cut),
-		cmocka_unit_test(test_question),
 		cmocka_unit_test(test_verdicts),
 	};
 

@@ -106,6 +106,36 @@ static void copy_args(struct compiled *c, const struct ast_program *ast)
 	}
 }
 
+static uint8_t field_kind(const struct ast_reply *r)
+{
+	if (r->type.kind == AST_BYTES)
+		return r->up_to ? PROGRAM_FIELD_UP_TO : PROGRAM_FIELD_BYTES;
+	return r->type.order == AST_LE ? PROGRAM_FIELD_LE : PROGRAM_FIELD_BE;
+}
+
+/* Without those that no step is left to write */
+static void copy_fields(struct compiled *c, const struct ast_program *ast)
+{
+	struct program *p = &c->program;
+
+	p->fields = pool_alloc(c->pool, ast->nreplies * sizeof(*p->fields));
+	for (unsigned n = 0; n < ast->nreplies; n++) {
+		const struct ast_reply *from = &ast->reply[n];
+		uint32_t left = from->at < p->reply_max ? p->reply_max - from->at : 0;
+		unsigned i = p->nfields;
+
+		if (left < (from->type.kind == AST_BYTES ? 1 : from->type.bytes))
+			continue;
+		for (; i && p->fields[i - 1].at > from->at; i--)
+			p->fields[i] = p->fields[i - 1];
+		p->fields[i] = (struct program_field){.kind = field_kind(from),
+			.at = from->at,
+			.bytes = left < from->type.bytes ? left : from->type.bytes};
+		snprintf(p->fields[i].name, sizeof(p->fields[i].name), "%s", from->name);
+		p->nfields++;
+	}
+}
+
 static void copy_steps(struct compiled *c)
 {
 	struct program *p = &c->program;
@@ -182,6 +212,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	copy_params(c, ast);
 	copy_regions(c, ast, &bounds);
 	copy_args(c, ast);
+	copy_fields(c, ast);
 	copy_steps(c);
 	return 0;
 }

@@ -51,6 +51,20 @@ struct program_arg {
 	uint16_t bytes;
 };
 
+enum program_field_kind {
+	PROGRAM_FIELD_BE, /* unsigned, the most significant byte first */
+	PROGRAM_FIELD_LE, /* unsigned, the least significant byte first */
+	PROGRAM_FIELD_BYTES,
+	PROGRAM_FIELD_UP_TO, /* at most `bytes` of them: the request decides */
+};
+
+/** A part of the reply. */
+struct program_field {
+	char name[2 * PROGRAM_MAX_NAME + 8]; /* "hit", "seen[1]", "at64" */
+	uint8_t kind;                        /* enum program_field_kind */
+	uint32_t at, bytes;                  /* of the slot; at + bytes <= reply_max */
+};
+
 /** A work request, for explain: in the order of the description, those that were derived included. */
 struct program_step {
 	unsigned line;   /* of the source, from 1; 0: it serves all of the program */
@@ -69,6 +83,8 @@ struct program {
 	unsigned nargs;
 	struct program_piece *pieces; /* the request, in wire order; their lengths add up to image->arg_len */
 	unsigned npieces;
+	struct program_field *fields; /* of the reply, in the order of `at` */
+	unsigned nfields;
 	uint32_t reply_max;            /* bytes of the reply slot, up to the highest that it may write */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
 	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */

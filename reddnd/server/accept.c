@@ -10,6 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+/* Each session may ask so many times for a part of its description, whatever the rate of its source: enough
+ * to get one once. How many sessions a client can have is limited elsewhere */
+enum { FREE_PARTS = 32 };
+
 static bool is_infiniband(const struct acceptor *a)
 {
 	return rnic_device_caps(a->parts.dev)->infiniband;
@@ -46,31 +50,50 @@ static void reject(const struct session_client *c, const struct reddn_wire_rej *
 		log_debug("client %s has gone before it was answered", c->peer);
 }
 
-/* True if the client, its reply slots and their key are the ones of session @id, which goes on */
-static bool is_served(
+/* The session that goes on and is that of the client, its reply slots and their key, or NULL */
+static struct session *served(
 	const struct acceptor *a, const struct session_client *c, const struct end_reason_query *query)
 {
-	const struct session *s;
+	struct session *s;
 
 	HASH_FIND(by_id, *a->sessions, &query->session, sizeof(query->session), s);
 	return s && s->queues.env.slot_addr == query->slot_addr &&
-	       s->queues.env.slot_rkey == query->slot_rkey &&
-	       memcmp(c->address, s->client.address, sizeof(c->address)) == 0;
+			       s->queues.env.slot_rkey == query->slot_rkey &&
+			       memcmp(c->address, s->client.address, sizeof(c->address)) == 0
+		       ? s
+		       : NULL;
 }
 
-/* A client whose queue pair is gone asks why. It requests no session, and that is no event. */
-static void answer_query(const struct acceptor *a, const struct session_client *c,
-	const struct end_reason_query *query, uint64_t now)
+static void describe(const struct session *s, const struct question *q, struct reddn_wire_rej *rej)
+{
+	if (s && s->offload->description)
+		question_describe(s->offload->description, q->from, rej);
+	else
+		request_refuse(rej, REDDN_REJ_UNKNOWN, 0,
+			s ? "session %" PRIu64 " goes on with a program that this daemon does not have"
+			  : "session %" PRIu64 " does not go on, or is not this client's",
+			q->of.session);
+}
+
+/* It requests no session, and that is no event */
+static void answer_question(
+	const struct acceptor *a, const struct session_client *c, const struct question *q, uint64_t now)
 {
 	const struct source of = source_of(c->address, a->enforcement->source_bits);
+	struct session *s = served(a, c, &q->of);
+	bool allowed =
+		(q->describe && s && s->described++ < FREE_PARTS) || refusals_allow(a->refusals, &of, now);
 	struct reddn_wire_rej rej;
 
-	if (!refusals_allow(a->refusals, &of, now))
-		request_refuse(&rej, REDDN_REJ_UNKNOWN, 0, "too many questions; ask again later");
-	else if (is_served(a, c, query))
-		request_refuse(&rej, REDDN_REJ_NOT_ENDED, 0, "session %" PRIu64 " goes on", query->session);
+	if (!allowed)
+		request_refuse(&rej, q->describe ? REDDN_REJ_RESOURCES : REDDN_REJ_UNKNOWN, 0,
+			"too many questions; ask again later");
+	else if (q->describe)
+		describe(s, q, &rej);
+	else if (s)
+		request_refuse(&rej, REDDN_REJ_NOT_ENDED, 0, "session %" PRIu64 " goes on", q->of.session);
 	else
-		end_reasons_answer(a->end_reasons, c->address, query, &rej);
+		end_reasons_answer(a->end_reasons, c->address, &q->of, &rej);
 	reject(c, &rej);
 }
 
@@ -183,7 +206,7 @@ static void tell_size(struct acceptor *a, const struct session_client *c, const 
 bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data, size_t size, uint64_t now,
 	struct session_client *client, struct admit_result *admitted)
 {
-	struct end_reason_query query;
+	struct question question;
 	const struct session *joined;
 	struct reddn_wire_rej rej;
 	struct request request;
@@ -204,8 +227,8 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 		.now_us = now,
 		.offload = joined ? joined->offload : NULL,
 		.tenant = joined ? joined->tenant : NULL};
-	if (end_reason_query_parse(data, size, &query)) {
-		answer_query(a, client, &query, now);
+	if (question_parse(data, size, &question)) {
+		answer_question(a, client, &question, now);
 		return false;
 	}
 	if (admit(a, client, &from, admitted, &rej))

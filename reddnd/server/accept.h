@@ -3,15 +3,15 @@
  * accept.h - clients that connect: refused with a reason, or given a session.
  *
  * Refusals are listed as events, and questions are answered, at the rate of their source (policy/refusals.h):
- * why a session ended, and how large reply slots must be. Beyond it refusals are counted, a question about a
- * session gets no answer, and one about slots counts as a refusal.
+ * why a session ended, what its offload takes and answers, and how large reply slots must be. Beyond it
+ * refusals are counted, a question about a session gets no answer, and one about slots counts as a refusal.
  *
  * Thread rules: one thread, that of the event loop.
  */
 #ifndef SERVER_ACCEPT_H
 #define SERVER_ACCEPT_H
 
-#include "reddnd/policy/end-reason.h"
+#include "reddnd/policy/question.h"
 #include "reddnd/policy/refusals.h"
 #include "reddnd/server/accounting.h"
 #include "reddnd/server/enforcement.h"

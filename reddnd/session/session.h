@@ -137,7 +137,8 @@ struct session {
 	/* NULL: the NIC executes its requests. Else it has none of the queues below, but their .env.slot_*,
 	 * .qpn, and .layout with .slots and .size */
 	struct session_cpu *cpu;
-	bool ready; /* in the list of those that have turns (server/turns.h) */
+	unsigned described; /* questions about its offload that were answered */
+	bool ready;         /* in the list of those that have turns (server/turns.h) */
 	TAILQ_ENTRY(session) turn;
 	struct session_queues queues;
 	struct session_recycler recycler;

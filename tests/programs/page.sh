@@ -44,6 +44,7 @@ limit TERMS 'terms'
 limit PARAMS params
 limit ARGS arguments
 limit VARS variables
+limit REPLIES 'fields of the reply'
 limit ITERATIONS iterations
 limit STATEMENTS statements
 limit SEGMENTS 'data segments'

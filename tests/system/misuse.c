@@ -150,7 +150,7 @@ static void refuse_all(char **argv)
 /* ---- the reason for the end of a session
  * -------------------------------------------------------------------------- */
 
-static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t reason)
+static void ask(char **argv, const struct reddn_wire_query *why, uint8_t reason)
 {
 	struct raw_client c;
 
@@ -163,7 +163,7 @@ static void ask(char **argv, const struct reddn_wire_end_query *why, uint8_t rea
 
 static void ask_why(char **argv)
 {
-	struct reddn_wire_end_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
+	struct reddn_wire_query why = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.flags = REDDN_REQ_END_REASON};
 	struct raw_client c;

@@ -100,6 +100,33 @@ until_true grep -qE 'session [0-9]+: ends after 0 requests: step .* failed: remo
 on_nic call.log "$REDDN" get --timeout 100000 --port "$port" "$address" newest key && fail "a get on an offload without a table"
 ok "wrong calls are refused"
 
+# By name, in any order, and fields of the reply
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" ticket limit=7 at=8 ||
+	fail "arguments by name" "$work/call.log" "$work/reddnd.log"
+[[ $(tr -s ' ' <"$work/call.log") == $'sold 1\nnext 0' ]] || fail "fields of the reply" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --json --port "$port" "$address" ticket at=8 limit=1 || fail "a second call" "$work/call.log"
+python3 -c 'import json, sys
+assert json.load(open(sys.argv[1]))["fields"] == {"sold": 0, "next": 1}' "$work/call.log" || fail "fields as JSON" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest at=0 || fail "one argument by name" "$work/call.log"
+[[ $(tr -s ' ' <"$work/call.log") == $'at0 1\nat8 new' ]] || fail "fields without a declaration" "$work/call.log"
+wrong() # WORDS ARGUMENTS...
+{
+	local words=$1
+	shift
+	on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" ticket "$@" && fail "wrong arguments: $*"
+	grep -qF "$words" "$work/call.log" || fail "no message for $*" "$work/call.log"
+}
+wrong 'ticket has no argument "limt"; did you mean "limit"?' at=8 limt=5
+wrong 'argument "limit" is missing; it takes 2: at (offset, 1 bytes), limit (number, 7 bytes)' at=8
+wrong 'argument 1, at is given twice' at=8 at=8
+wrong 'by name or by place, not both' at=8 5
+wrong 'argument 1, at: "256" is no number of at most 1 bytes' at=256 limit=5
+python3 -c '
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.write(bytes(24))' "$memory/words"
+ok "arguments and fields have names"
+
 # Tickets: four clients get each number once, up to the limit
 sell() # NUMBER
 {

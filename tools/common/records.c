@@ -230,7 +230,15 @@ static bool is_utf8(const uint8_t *p, size_t len)
 	return true;
 }
 
-static void write_json(FILE *f, const char *name, const uint8_t *p, size_t len)
+bool records_is_text(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i] < 0x20 || p[i] == 0x7f)
+			return false;
+	return is_utf8(p, len);
+}
+
+void records_write_member(FILE *f, const char *name, const uint8_t *p, size_t len)
 {
 	if (!is_utf8(p, len)) {
 		fprintf(f, "\"%s_hex\": \"", name);
@@ -259,10 +267,10 @@ void records_write(FILE *f, enum records_format format, const struct record_text
 {
 	if (format == RECORDS_JSON) {
 		putc('{', f);
-		write_json(f, "key", rec->key, rec->key_len);
+		records_write_member(f, "key", rec->key, rec->key_len);
 		if (rec->val) {
 			fputs(", ", f);
-			write_json(f, "value", rec->val, rec->val_len);
+			records_write_member(f, "value", rec->val, rec->val_len);
 		}
 		fputs("}\n", f);
 		return;

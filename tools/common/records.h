@@ -52,6 +52,12 @@ int records_next(struct records_reader *r, struct record_text *rec);
 /** Write one line, without a value if it is NULL. ferror() reports a failure. */
 void records_write(FILE *f, enum records_format format, const struct record_text *rec);
 
+/** Write bytes as a member of a JSON object: "NAME": "..." or "NAME_hex": "...". */
+void records_write_member(FILE *f, const char *name, const uint8_t *bytes, size_t len);
+
+/** True of UTF-8 without control characters. */
+bool records_is_text(const uint8_t *bytes, size_t len);
+
 /** Decode the escapes of TSV in place. False: a wrong escape. */
 bool records_unescape(char *text, size_t len, size_t *out_len);
 

@@ -88,6 +88,17 @@ struct ast_var {
 	struct diag_pos pos;
 };
 
+/** A field of the reply, for clients, which know nothing of the program's other names. */
+struct ast_reply {
+	const char *name;     /* unique among them */
+	uint32_t at;          /* bytes from the start of the slot */
+	struct ast_type type; /* AST_UINT in BE or LE, or AST_BYTES */
+	bool up_to;           /* AST_BYTES: the request decides how many of them are written */
+	bool written;
+	bool derived, mixed; /* from sources; of several names */
+	struct diag_pos pos;
+};
+
 struct ast_queue {
 	const char *name; /* "look", "look[1]" */
 	unsigned index;   /* 0.. in order of declaration; the reply queue is not among them */
@@ -279,6 +290,8 @@ struct ast_program {
 	unsigned nvars;
 	struct ast_queue **queue;
 	unsigned nqueues;
+	struct ast_reply *reply; /* declared, then derived; they do not overlap */
+	unsigned nreplies;
 	struct ast_verb **verb; /* all of them, in order of the text */
 	unsigned nverbs;
 

@@ -377,7 +377,7 @@ void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost)
 	if (!outermost && st->kind != SYN_VAR && st->kind != SYN_CONST) {
 		sema_error(s, SYNTAX, st->pos,
 			"in a block only var and const can be declared; this belongs outside all blocks");
-		if (st->name.word)
+		if (st->name.word && st->kind != SYN_REPLY)
 			scope_declare(s, st->name, SYM_BAD);
 		return;
 	}
@@ -405,6 +405,9 @@ void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost)
 		break;
 	case SYN_VAR:
 		declare_var(s, st);
+		break;
+	case SYN_REPLY:
+		sema_declare_reply(s, st);
 		break;
 	default: /* SYN_QUEUE */
 		declare_queue(s, st);

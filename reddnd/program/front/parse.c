@@ -134,6 +134,15 @@ static void queue(struct parser *p, struct syn_stmt *s)
 	s->count = parse_index(p);
 }
 
+static void reply(struct parser *p, struct syn_stmt *s)
+{
+	s->name = parse_new_name(p, "the name of a field of the reply");
+	parse_need(p, '@', "\"@\" and its offset in the slot");
+	s->value = parse_expr(p);
+	parse_need(p, ':', "\":\" and a type");
+	s->type = parse_type(p, false);
+}
+
 static void for_loop(struct parser *p, struct syn_stmt *s)
 {
 	s->name = parse_new_name(p, "the name of what counts");
@@ -189,6 +198,7 @@ static const struct {
 	{"arg", SYN_ARG, false, argument},
 	{"var", SYN_VAR, false, variable},
 	{"queue", SYN_QUEUE, false, queue},
+	{"reply", SYN_REPLY, false, reply},
 	{"for", SYN_FOR, true, for_loop},
 	{"while", SYN_WHILE, true, while_loop},
 	{"loop", SYN_LOOP, true, loop},

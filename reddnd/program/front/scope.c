@@ -72,7 +72,8 @@ static const struct syn_name *declaration(const struct syn_block *b, const char 
 
 		if (st->kind == SYN_VERB && st->verb->label.word && !strcmp(st->verb->label.word, word))
 			return &st->verb->label;
-		if (st->kind != SYN_ON && st->name.word && !strcmp(st->name.word, word))
+		if (st->kind != SYN_ON && st->kind != SYN_REPLY && st->name.word &&
+			!strcmp(st->name.word, word))
 			return &st->name;
 		for (unsigned n = 0; n < st->nnames; n++) {
 			if (!strcmp(st->names[n].word, word))

@@ -164,6 +164,12 @@ void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost);
 struct ast_var *sema_imply(struct sema *s, struct syn_name name, const struct ast_type *type);
 void sema_check_settings(struct sema *s);
 
+/* ---- reply.c ---------------------------------------------------------------------------------- */
+
+void sema_declare_reply(struct sema *s, const struct syn_stmt *st);
+/** When all verbs are known: checks the fields of the reply that are declared, and derives the others. */
+void sema_replies(struct sema *s);
+
 /* ---- stmt.c ----------------------------------------------------------------------------------- */
 
 /** The body of the program. */

@@ -293,6 +293,7 @@ void sema_body(struct sema *s, const struct syn_block *b)
 	if (diag_errors(s->d))
 		return;
 	sema_check_fields(s);
+	sema_replies(s);
 	check_uses(s);
 	if (!s->prog->endless)
 		check_answer(s);

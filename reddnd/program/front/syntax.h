@@ -108,6 +108,7 @@ enum syn_kind {
 	SYN_ARG,
 	SYN_VAR,
 	SYN_QUEUE,
+	SYN_REPLY,
 	SYN_VERB,
 	SYN_IF,
 	SYN_FOR,
@@ -128,8 +129,9 @@ struct syn_stmt {
 	uint8_t shape;          /* SHAPE */
 	bool writable, steered; /* REGION */
 	struct diag_pos pos;
-	struct syn_name name;     /* what is declared; FOR: its variable; ON: queue */
-	struct syn_expr *value;   /* PARAM: default; CONST; VAR: or NULL; REGION: size, or NULL */
+	struct syn_name name; /* what is declared; FOR: its variable; ON: queue */
+	struct syn_expr
+		*value; /* PARAM: default; CONST; VAR: or NULL; REGION: size, or NULL; REPLY: offset */
 	struct syn_expr *lo, *hi; /* PARAM, FOR */
 	struct syn_expr *count; /* ARG, VAR, QUEUE: [count], or NULL; ON: [index], or NULL; WHILE, LOOP: max,
 				   or NULL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/report/explain.h"
 
+#include "reddnd/program/describe.h"
 #include "reddnd/program/report/path.h"
 #include "util/cleanup.h"
 #include "util/json.h"
@@ -199,6 +200,19 @@ static void print_request(FILE *f, const struct program *p)
 	}
 }
 
+static void print_reply(FILE *f, const struct program *p)
+{
+	char type[24];
+
+	fprintf(f, "reply: up to %u bytes of a slot\n", p->reply_max);
+	for (unsigned i = 0; i < p->nfields; i++) {
+		const struct program_field *c = &p->fields[i];
+
+		program_describe_type(c, type, sizeof(type));
+		fprintf(f, "  %3u..%-3u  %s, %s\n", c->at, c->at + c->bytes - 1, c->name, type);
+	}
+}
+
 static struct path_time *model(const struct program *p, uint64_t *whole)
 {
 	struct path_time *t = calloc(p->desc->nsteps + 1, sizeof(*t));
@@ -257,7 +271,7 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,
 			p->params[i].value, p->params[i].lo, p->params[i].hi);
 	print_request(f, p);
-	fprintf(f, "reply: up to %u bytes of a slot\n", p->reply_max);
+	print_reply(f, p);
 	for (unsigned line = 0, next = 1; next; line = next) {
 		if (line)
 			print_line(f, source, line);
@@ -366,6 +380,24 @@ static struct json_object *request_json(const struct program *p)
 	return list;
 }
 
+static struct json_object *reply_json(const struct program *p)
+{
+	struct json_object *list = json_object_new_array();
+	char type[24];
+
+	for (unsigned i = 0; i < p->nfields; i++) {
+		struct json_object *o = json_object_new_object();
+
+		program_describe_type(&p->fields[i], type, sizeof(type));
+		json_add_text(o, "name", p->fields[i].name);
+		json_add_count(o, "offset", p->fields[i].at);
+		json_add_count(o, "bytes", p->fields[i].bytes);
+		json_add_text(o, "type", type);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static struct json_object *params_json(const struct program *p)
 {
 	struct json_object *o = json_object_new_object();
@@ -395,6 +427,7 @@ int explain_json(FILE *f, const struct program *p)
 	json_add_count(o, "reply_bytes", p->reply_max);
 	json_object_object_add(o, "params", params_json(p));
 	json_object_object_add(o, "request", request_json(p));
+	json_object_object_add(o, "reply", reply_json(p));
 	json_object_object_add(o, "answers", answers_json(p, t));
 	json_object_object_add(o, "steps", steps_json(p, t));
 	if (p->loop)

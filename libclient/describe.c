@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/connection.h"
+#include "libclient/public.h"
+#include "libclient/question.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAUSE_MS = 50 };
+
+/* One part of the text behind the @len bytes that are there. 1: the server wants to be asked again later */
+static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len, size_t *whole)
+{
+	struct reddn_wire_rej rej;
+	int r = reddn_ask(c, REDDN_REQ_DESCRIBE, (uint32_t)*len, deadline, &rej);
+	size_t part;
+
+	if (r < 0)
+		return r;
+	if (rej.reason == REDDN_REJ_RESOURCES)
+		return 1;
+	if (rej.reason != REDDN_REJ_DESCRIBED)
+		return -EOPNOTSUPP;
+	*whole = be32toh(rej.detail);
+	part = strlen(rej.text);
+	if (*whole > REDDN_WIRE_DESCRIPTION_MAX || part > *whole - *len || (!part && *len < *whole))
+		return -EPROTO;
+	memcpy(text + *len, rej.text, part + 1);
+	*len += part;
+	return 0;
+}
+
+PUBLIC int reddn_describe(struct reddn *c)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	uint64_t deadline = clock_ms() + c->timeout_ms;
+	size_t len = 0, whole = 0;
+	int r;
+
+	if (c->broken)
+		return -EINVAL;
+	if (c->description.text)
+		return 0;
+	text = calloc(1, REDDN_WIRE_DESCRIPTION_MAX + 1);
+	if (!text)
+		return -ENOMEM;
+	do {
+		r = ask_part(c, deadline, text, &len, &whole);
+		if (r == 1 && reddn_time_left(deadline))
+			poll(NULL, 0, PAUSE_MS);
+		else if (r)
+			return r == 1 ? -EBUSY : r;
+	} while (r || len < whole);
+	if (reddn_description_read(&c->description, steal_ptr(&text), c->info.reply_max))
+		return -EPROTO;
+	if (c->description.nargs == c->info.nargs || !c->info.nargs)
+		return 0;
+	reddn_description_deinit(&c->description);
+	return -EPROTO;
+}
+
+PUBLIC const char *reddn_arg_name(const struct reddn *c, unsigned i)
+{
+	return i < c->description.nargs ? c->description.arg[i] : NULL;
+}
+
+PUBLIC int reddn_get_reply_field(const struct reddn *c, unsigned i, struct reddn_reply_field *field)
+{
+	if (i >= c->description.nfields)
+		return -EINVAL;
+	*field = c->description.field[i];
+	return 0;
+}
+
+PUBLIC uint64_t reddn_reply_number(const struct reddn_reply_field *field, const void *reply)
+{
+	const uint8_t *from = (const uint8_t *)reply + field->offset;
+	uint64_t number = 0;
+
+	if (field->kind > REDDN_REPLY_LE || field->bytes > sizeof(number))
+		return 0;
+	for (uint32_t i = 0; i < field->bytes; i++)
+		number = number << 8 | from[field->kind == REDDN_REPLY_BE ? i : field->bytes - 1 - i];
+	return number;
+}

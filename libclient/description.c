@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/description.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void reddn_description_deinit(struct reddn_description *d)
+{
+	free(d->text);
+	free(d->arg);
+	free(d->field);
+	*d = (struct reddn_description){0};
+}
+
+/* The next word of *rest, which ends with a zero then; "" at the end */
+static char *next_word(char **rest)
+{
+	char *word = *rest;
+
+	*rest += strcspn(word, " ");
+	if (**rest)
+		*(*rest)++ = '\0';
+	return word;
+}
+
+/* Programs name things so: "hit", "probe[1].at" */
+static bool is_name(const char *word)
+{
+	return *word && word[strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_[].")] == '\0';
+}
+
+static bool read_number(const char *word, uint32_t *number)
+{
+	char *end;
+	unsigned long n = strtoul(word, &end, 10);
+
+	*number = (uint32_t)n;
+	return *word >= '0' && *word <= '9' && !*end && n <= UINT32_MAX;
+}
+
+/* "le64", or "bytes" and a number in the rest of the statement */
+static bool read_type(struct reddn_reply_field *f, const char *type, char **rest)
+{
+	uint32_t bits;
+
+	if (strcmp(type, "bytes") == 0 || strcmp(type, "max") == 0) {
+		f->kind = *type == 'b' ? REDDN_REPLY_BYTES : REDDN_REPLY_UP_TO;
+		return read_number(next_word(rest), &f->bytes);
+	}
+	f->kind = strncmp(type, "le", 2) == 0 ? REDDN_REPLY_LE : REDDN_REPLY_BE;
+	if (f->kind == REDDN_REPLY_BE && strncmp(type, "be", 2) != 0 && strcmp(type, "u8") != 0)
+		return false;
+	if (!read_number(type + (*type == 'u' ? 1 : 2), &bits) || bits % 8 || bits > 64)
+		return false;
+	f->bytes = bits / 8;
+	return true;
+}
+
+static const char *read_reply(struct reddn_description *d, char *rest, uint32_t reply_max)
+{
+	struct reddn_reply_field *f = &d->field[d->nfields++];
+	char *at;
+
+	f->name = next_word(&rest);
+	at = next_word(&rest);
+	if (!is_name(f->name) || !read_number(at, &f->offset))
+		return "a field of the reply has no name or no offset";
+	if (!read_type(f, next_word(&rest), &rest) || !f->bytes)
+		return "this library does not know the type of a field of the reply";
+	if (f->offset > reply_max || f->bytes > reply_max - f->offset)
+		return "a field lies outside of the reply";
+	return NULL;
+}
+
+static const char *read_statement(struct reddn_description *d, char *rest, uint32_t reply_max)
+{
+	const char *word = next_word(&rest);
+
+	if (strcmp(word, "reply") == 0)
+		return read_reply(d, rest, reply_max);
+	if (strcmp(word, "arg") != 0)
+		return NULL;
+	d->arg[d->nargs] = next_word(&rest);
+	return is_name(d->arg[d->nargs++]) ? NULL : "an argument has no name";
+}
+
+const char *reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max)
+{
+	const char *wrong = NULL;
+	size_t statements = 1;
+
+	for (const char *p = text; *p; p++)
+		statements += *p == ';';
+	*d = (struct reddn_description){.text = text,
+		.arg = calloc(statements, sizeof(*d->arg)),
+		.field = calloc(statements, sizeof(*d->field))};
+	if (!d->arg || !d->field)
+		wrong = "out of memory";
+	for (char *at = text, *end; *at && !wrong; at = end) {
+		end = at + strcspn(at, ";");
+		if (*end)
+			*end++ = '\0';
+		wrong = read_statement(d, at, reply_max);
+	}
+	if (wrong)
+		reddn_description_deinit(d);
+	return wrong;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * description.h - the arguments and the reply of an offload, as its server describes them (REDDN_REQ_DESCRIBE
+ * of wire.h), understood. Pure functions.
+ */
+#ifndef LIBCLIENT_DESCRIPTION_H
+#define LIBCLIENT_DESCRIPTION_H
+
+#include "libclient/reddn.h"
+
+/** All zero: none. */
+struct reddn_description {
+	char *text; /* the names are in it */
+	const char **arg;
+	struct reddn_reply_field *field;
+	unsigned nargs, nfields;
+};
+
+/**
+ * Takes over @text, which was allocated. It comes from outside: a field that does not lie within @reply_max
+ * bytes, or has a name that no program can have, is wrong. NULL, or what is wrong with it, and *d is empty
+ * then.
+ */
+const char *reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max);
+void reddn_description_deinit(struct reddn_description *d);
+
+#endif
