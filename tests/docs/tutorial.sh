@@ -12,6 +12,13 @@ for program in "$SOFTCX" "$REDDND" "$REDDN" "$REDDNC" "$REDDNCTL"; do
 	PATH=${program%/*}:$PATH
 done
 export PATH
+if [[ -n ${PYTHONPATH-} ]]; then
+	mkdir "$work/bin" # the python3 that the package was built for
+	ln -s "$PYTHON" "$work/bin/python3"
+	PATH=$work/bin:$PATH
+fi
+PKG_CONFIG_PATH=${REDDN%/tools/*}/meson-uninstalled
+export PKG_CONFIG_PATH
 
 mkdir "$work/tutorial"
 (cd "$work/tutorial" && PYTHONDONTWRITEBYTECODE=1 "$here/run-page" "$here/../../docs/tutorial.md") || fail "the tutorial"

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ask the NIC of a reddnd server, and write the tables that it reads.
+
+    import reddn
+
+    with reddn.connect("storage1", "users") as users:
+        users.get("alice")              # b"admin", or None
+        users.mget(["alice", "bob"])    # many at once
+
+    with reddn.connect("storage1", "seats") as seats:
+        seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
+
+    with reddn.Table.create("/dev/shm/reddn/users.table", capacity=1000) as table:
+        table["alice"] = "admin"
+
+reddn.aio has the same for asyncio. The calls are those of the C library: see libreddn(3).
+"""
+
+from . import aio
+from ._connection import Argument, Connection, End, Field, Reply, Value
+from ._lib import Key
+from ._table import Stat, Table
+
+connect = Connection
+
+__all__ = ["Argument", "Connection", "End", "Field", "Key", "Reply", "Stat", "Table", "Value", "aio", "connect"]

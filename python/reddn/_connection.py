@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Connections to offloads."""
+
+import errno
+from enum import IntEnum
+from types import TracebackType
+from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Type, Union
+
+from ._lib import ERR_BYTES, Key, fail, ffi, lib, to_bytes, to_str
+
+Value = Union[int, str, bytes]
+Reply = Dict[str, Union[int, bytes]]
+"""A reply: the fields of the program by name; numbers as int, others as bytes."""
+
+
+class Argument(NamedTuple):
+    """What an offload takes: `kind` is "number", "bytes" or "offset" (a number: bytes in a region of the server)."""
+
+    name: str
+    kind: str
+    bytes: int
+
+
+class Field(NamedTuple):
+    """A part of its reply. `kind`: "be" or "le", a number of that byte order; "bytes"; "max", at most `bytes` of them."""
+
+    name: str
+    kind: str
+    offset: int
+    bytes: int
+
+
+class End(IntEnum):
+    """Why a server ended a session; later servers may know other reasons."""
+
+    UNKNOWN = 0
+    FAILED = 1
+    PROTOCOL = 2
+    UNREACHABLE = 3
+    BUDGET = 4
+    OPERATOR = 5
+    SHUTDOWN = 6
+    CLIENT = 7
+    IDLE = 8
+
+
+_ARGUMENT_KINDS = ("number", "bytes", "offset")
+_FIELD_KINDS = ("be", "le", "bytes", "max")
+
+
+class Connection:
+    """A connection to one offload of a reddnd server.
+
+    >>> with Connection("storage1", "users") as users:
+    ...     users.get("alice")
+    b'admin'
+
+    One thread at a time uses a Connection. Close it, or use it as a context manager.
+
+    Errors are OSError with the errno that reddn.h documents, and the server's words if it had any: FileNotFoundError, the
+    server has no such offload; PermissionError, the client or its token is not allowed; TimeoutError; ConnectionResetError
+    and others, the connection is lost, and `end_reason()` returns why.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        offload: str,
+        *,
+        port: int = 0,
+        depth: int = 0,
+        timeout: float = 5.0,
+        token_file: Optional[str] = None,
+    ) -> None:
+        """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. `port`: 7471 if 0.
+
+        `depth`: largest number of outstanding requests (16). `timeout`: seconds, of the connect and of each call.
+        `token_file`: with the key of the access tokens, if the server requires them.
+        """
+        if not port and host.count(":") == 1 or host.startswith("[") and "]:" in host:
+            host, _, text = host.rpartition(":")
+            port = int(text)
+        keep = [ffi.new("char[]", host.strip("[]").encode()), ffi.new("char[]", offload.encode())]
+        options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
+        options.port, options.depth, options.timeout_ms = port, depth, max(1, round(timeout * 1000))
+        if token_file is not None:
+            keep.append(ffi.new("char[]", token_file.encode()))
+            options.token_file = keep[2]
+        out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
+        self._connection: Any = None
+        self._timeout = timeout
+        result = lib.reddn_connect(out, options, err, ERR_BYTES)
+        if result < 0:
+            fail(result, to_str(err))
+        self._connection = out[0]
+        self._info = ffi.new("struct reddn_info *")
+        lib.reddn_get_info(out[0], self._info)
+        self._arguments: Optional[List[Argument]] = None
+        self._fields: List[Field] = []
+        self._results = ffi.new("struct reddn_result[]", self._info.depth)
+
+    # ---- gets -------------------------------------------------------------------------------------
+
+    def get(self, key: Key) -> Optional[bytes]:
+        """The value of a key of a table; None: the key was absent at some moment of the call."""
+        k, length = to_bytes(key), ffi.new("size_t *")
+        buf = ffi.new("char[]", max(1, self._info.max_value))
+        result = lib.reddn_get(self._handle(), k, len(k), buf, self._info.max_value, length)
+        if result == lib.REDDN_MISS:
+            return None
+        if result < 0:
+            self._lost(result)
+        return bytes(ffi.buffer(buf, length[0]))
+
+    def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
+        """The values of many keys, in their order; None for each that is absent. Up to `depth` are asked for at a time."""
+        values: List[Optional[bytes]] = []
+        errors: List[int] = []
+        waiting = 0
+        try:
+            for number, key in enumerate(keys):
+                values.append(None)
+                while not self._submit_get(key, number):
+                    waiting -= self._take(values, errors)
+                waiting += 1
+        finally:  # what is outstanding would be taken for results of the next call
+            while waiting:
+                waiting -= self._take(values, errors)
+        if errors:
+            self._lost(errors[0])
+        return values
+
+    def _submit_get(self, key: Key, cookie: int) -> bool:
+        """False: there is no room; collect results first."""
+        k = to_bytes(key)
+        result = lib.reddn_get_submit(self._handle(), k, len(k), cookie)
+        if result < 0 and result != -errno.EAGAIN:
+            self._lost(result)
+        return bool(result != -errno.EAGAIN)
+
+    def _take(self, values: List[Optional[bytes]], errors: List[int]) -> int:
+        n = lib.reddn_wait(self._handle(), self._results, len(self._results), round(self._timeout * 1000))
+        if n == 0:  # as after a timeout of get(): who knows when the answers come
+            self.close()
+            fail(-errno.ETIMEDOUT)
+        if n < 0:
+            self._lost(n)
+        for result in self._results[0:n]:
+            if result.status < 0:
+                errors.append(result.status)
+            elif result.status == 0:
+                values[result.cookie] = bytes(ffi.buffer(result.value, result.length))
+        lib.reddn_release(self._handle())
+        return int(n)
+
+    # ---- calls ------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> List[Argument]:
+        """What the offload takes. The first use asks the server for names."""
+        self._describe()
+        assert self._arguments is not None
+        return self._arguments
+
+    @property
+    def fields(self) -> List[Field]:
+        """What is in its reply. The first use asks the server."""
+        self._describe()
+        return self._fields
+
+    def call(self, **arguments: Value) -> Reply:
+        """Calls the offload and waits: one keyword per argument, as the program names them.
+
+        A name such as "probe[1].at" is passed as call(**{"probe[1].at": 5}). An argument of bytes takes bytes or str,
+        and zeroes fill it up. Returns the fields of the reply by name; those that the program did not write are zero.
+
+        >>> with Connection("storage1", "seats") as seats:
+        ...     seats.call(at=16)
+        {'sold': 40, 'seats': 100}
+        """
+        args, keep = self._encode(arguments)
+        reply = ffi.new("uint8_t[]", self._info.reply_max)
+        result = lib.reddn_call(self._handle(), args, len(args), reply, len(reply))
+        del keep
+        if result < 0:
+            self._lost(result)
+        return self._decode(reply)
+
+    def _describe(self) -> None:
+        if self._arguments is not None:
+            return
+        result = lib.reddn_describe(self._handle())
+        if result < 0:
+            fail(result)
+        kind, size = ffi.new("enum reddn_arg_kind *"), ffi.new("uint32_t *")
+        found = []
+        for i in range(self._info.nargs):
+            lib.reddn_get_arg(self._handle(), i, kind, size)
+            found.append(Argument(to_str(lib.reddn_arg_name(self._handle(), i)), _ARGUMENT_KINDS[int(kind[0])], size[0]))
+        field = ffi.new("struct reddn_reply_field *")
+        while lib.reddn_get_reply_field(self._handle(), len(self._fields), field) == 0:
+            self._fields.append(Field(to_str(field.name), _FIELD_KINDS[int(field.kind)], field.offset, field.bytes))
+        self._arguments = found
+
+    def _encode(self, given: Dict[str, Value]) -> Tuple[Any, List[Any]]:
+        """The arguments as struct reddn_arg[], and what has to live as long"""
+        taken = self.arguments
+        unknown = set(given) - {argument.name for argument in taken}
+        missing = [argument.name for argument in taken if argument.name not in given]
+        if unknown or missing:
+            takes = ", ".join(f"{a.name} ({a.kind}, {a.bytes} bytes)" for a in taken) or "nothing"
+            wrong = f"no argument {sorted(unknown)[0]!r}" if unknown else f"{missing[0]!r} is missing"
+            raise TypeError(f"call(): {wrong}; the offload takes {takes}")
+        args, keep = ffi.new("struct reddn_arg[]", len(taken)), []
+        for i, argument in enumerate(taken):
+            value = given[argument.name]
+            if argument.kind != "bytes":
+                if not isinstance(value, int) or value < 0 or value >> 8 * argument.bytes:
+                    raise ValueError(f"{argument.name}={value!r}: a number of {argument.bytes} bytes, not negative")
+                args[i].number = value
+                continue
+            if isinstance(value, int) or len(to_bytes(value)) > argument.bytes:
+                raise ValueError(f"{argument.name}={value!r}: text or bytes, at most {argument.bytes}")
+            keep.append(ffi.new("char[]", to_bytes(value).ljust(argument.bytes, b"\0")))
+            args[i].bytes = keep[-1]
+        return args, keep
+
+    def _decode(self, reply: Any) -> Reply:
+        fields: Reply = {}
+        for field in self._fields:
+            part = bytes(ffi.buffer(reply + field.offset, field.bytes))
+            if field.kind == "bytes":
+                fields[field.name] = part
+            elif field.kind == "max":
+                fields[field.name] = part.rstrip(b"\0")
+            else:
+                fields[field.name] = int.from_bytes(part, "big" if field.kind == "be" else "little")
+        return fields
+
+    # ---- the connection ---------------------------------------------------------------------------
+
+    @property
+    def timeout(self) -> float:
+        """Seconds, of each call."""
+        return self._timeout
+
+    @property
+    def depth(self) -> int:
+        """Largest number of outstanding requests."""
+        return int(self._info.depth)
+
+    @property
+    def session(self) -> int:
+        """Number of the session in the server's log."""
+        return int(self._info.session)
+
+    @property
+    def is_table(self) -> bool:
+        """True: get() and mget() are possible."""
+        return bool(self._info.shape == lib.REDDN_TABLE)
+
+    def end_reason(self) -> int:
+        """Why the server ended the session of a lost connection: an End, or a number that only later versions know."""
+        result = int(lib.reddn_end_reason(self._handle()))
+        if result < 0:
+            fail(result)
+        return End(result) if result in End._value2member_map_ else result
+
+    def close(self) -> None:
+        """Disconnects. More than once is fine."""
+        if self._connection is not None:
+            lib.reddn_close(self._connection)
+        self._connection = None
+
+    def _handle(self) -> Any:
+        if self._connection is None:
+            raise ValueError("the connection is closed")
+        return self._connection
+
+    def _lost(self, result: int) -> NoReturn:
+        """Raises the error of a request, in the words of the connection if it is lost."""
+        words = to_str(lib.reddn_errmsg(self._handle()))
+        if words:
+            lib.reddn_end_reason(self._handle())
+            words = to_str(lib.reddn_errmsg(self._handle()))
+        fail(result, words)
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self.close()

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The C library, and what its calls have in common. Private."""
+
+import os
+from typing import Any, NoReturn, Union
+
+from . import _ffi
+
+ffi: Any = _ffi.ffi
+lib: Any = ffi.dlopen("libreddn.so.0")
+
+Key = Union[str, bytes]
+"""A key or a value: bytes, or text, which is encoded as UTF-8."""
+
+ERR_BYTES = 512
+
+
+def to_bytes(text: Key) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
+def to_str(text: Any) -> str:
+    return str(ffi.string(text), errors="replace")
+
+
+def fail(result: int, words: str = "") -> NoReturn:
+    """Raises the OSError of a call that returned -errno: OSError makes PermissionError and the like of some."""
+    raise OSError(-result, words or os.strerror(-result))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tables that NICs read."""
+
+import os
+from typing import Any, Iterator, MutableMapping, NamedTuple, Optional, Tuple, Type
+from types import TracebackType
+
+from ._lib import ERR_BYTES, Key, fail, ffi, lib, to_bytes, to_str
+
+
+class Stat(NamedTuple):
+    """What is in a table; sizes in bytes."""
+
+    entries: int
+    buckets: int
+    heap_size: int
+    heap_used: int
+    file_size: int
+    max_key: int
+    max_value: int
+
+
+class Table(MutableMapping[Key, bytes]):
+    """A hash table of byte strings in a file that NICs read: a mapping from bytes to bytes.
+
+    One process writes. Others read at the same time, without locks; so does the NIC of a reddnd. Keys and values may be
+    given as str, which is encoded as UTF-8; what comes out is bytes. One thread at a time uses a Table. Close it, or use
+    it as a context manager.
+
+    >>> with Table.create("/dev/shm/users.table", capacity=1000) as users:
+    ...     users["alice"] = "admin"
+    ...     users["alice"]
+    b'admin'
+
+    Errors are OSError with the errno that reddn-table.h documents: ENOSPC, no room in the buckets or the heap; EBUSY,
+    another process has the table open for writing; EROFS, this one does not; and so on.
+    """
+
+    def __init__(self, path: "os.PathLike[str] | str", *, write: bool = False) -> None:
+        """Opens a table; with `write` for writing, exclusively, which repairs what a killed writer left."""
+        out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
+        result = lib.reddn_table_open(out, os.fsencode(path), lib.REDDN_TABLE_WRITE if write else 0, err, ERR_BYTES)
+        if result < 0:
+            fail(result, to_str(err))
+        self._table: Any = out[0]
+
+    @classmethod
+    def create(
+        cls,
+        path: "os.PathLike[str] | str",
+        *,
+        capacity: int = 0,
+        heap_size: int = 0,
+        max_key: int = 0,
+        max_value: int = 0,
+        replace: bool = False,
+    ) -> "Table":
+        """Makes a table in a new file, open for writing.
+
+        `capacity`: expected entries (10,000). `heap_size`: bytes for records, each rounded up to 64 (512 per expected
+        entry). `max_key`, `max_value`: bytes (65536). `replace`: in place of an existing file of that name.
+        """
+        options = ffi.new("struct reddn_table_options *")
+        options.capacity, options.heap_size = capacity, heap_size
+        options.max_key, options.max_value, options.replace = max_key, max_value, replace
+        out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
+        result = lib.reddn_table_create(out, os.fsencode(path), options, err, ERR_BYTES)
+        if result < 0:
+            fail(result, to_str(err))
+        table = cls.__new__(cls)
+        table._table = out[0]
+        return table
+
+    def close(self) -> None:
+        """Closes the table; the file stays. More than once is fine."""
+        lib.reddn_table_close(self._handle(or_null=True))
+        self._table = None
+
+    def stat(self) -> Stat:
+        st = ffi.new("struct reddn_table_stat *")
+        lib.reddn_table_stat(self._handle(), st)
+        return Stat(*(getattr(st, name) for name in Stat._fields))
+
+    def _handle(self, or_null: bool = False) -> Any:
+        if self._table is None:
+            if not or_null:
+                raise ValueError("the table is closed")
+            return ffi.NULL
+        return self._table
+
+    def __getitem__(self, key: Key) -> bytes:
+        k, val, length = to_bytes(key), ffi.new("const void **"), ffi.new("size_t *")
+        result = lib.reddn_table_get(self._handle(), k, len(k), val, length)
+        if result == lib.REDDN_TABLE_MISS:
+            raise KeyError(key)
+        if result < 0:
+            fail(result)
+        return bytes(ffi.buffer(val[0], length[0]))
+
+    def __setitem__(self, key: Key, value: Key) -> None:
+        k, v = to_bytes(key), to_bytes(value)
+        result = lib.reddn_table_put(self._handle(), k, len(k), v, len(v))
+        if result < 0:
+            fail(result)
+
+    def __delitem__(self, key: Key) -> None:
+        k = to_bytes(key)
+        result = lib.reddn_table_delete(self._handle(), k, len(k))
+        if result == lib.REDDN_TABLE_MISS:
+            raise KeyError(key)
+        if result < 0:
+            fail(result)
+
+    def records(self) -> Iterator[Tuple[bytes, bytes]]:
+        """Keys and values, in the order of the buckets. One that moves meanwhile may come twice or not at all."""
+        pos, entry = ffi.new("uint64_t *"), ffi.new("struct reddn_table_entry *")
+        while True:
+            result = lib.reddn_table_next(self._handle(), pos, entry)
+            if result == lib.REDDN_TABLE_END:
+                return
+            if result < 0:
+                fail(result)
+            yield bytes(ffi.buffer(entry.key, entry.key_len)), bytes(ffi.buffer(entry.val, entry.val_len))
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for key, _ in self.records())
+
+    def __len__(self) -> int:
+        return self.stat().entries
+
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_table", None) is not None:
+            self.close()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""python-client.py HOST:PORT: asks the offloads of python.sh."""
+import asyncio
+import sys
+import unittest
+
+import reddn
+
+SERVER = sys.argv.pop()
+KEYS = [f"user {i}" for i in range(300)]
+
+
+def connect(offload, **options):
+    return reddn.connect(SERVER, offload, timeout=60, **options)
+
+
+class Gets(unittest.TestCase):
+    def test_get(self):
+        with connect("users") as c:
+            self.assertTrue(c.is_table)
+            self.assertEqual(c.get("user 7"), b"value 7")
+            self.assertEqual(c.get(b"user 299"), b"value 299")
+            self.assertIsNone(c.get("absent"))
+            with self.assertRaises(OSError):
+                c.get("k" * 51)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            c.get("user 7")
+
+    def test_mget(self):
+        with connect("users", depth=8) as c:
+            self.assertEqual(c.depth, 8)
+            self.assertEqual(c.mget(["absent", *KEYS, "absent"]), [None, *(f"value {i}".encode() for i in range(300)), None])
+            self.assertEqual(c.mget([]), [])
+            with self.assertRaises(OSError):
+                c.mget([*KEYS[:20], "k" * 51])
+            self.assertEqual(c.get("user 1"), b"value 1")
+
+    def test_refused(self):
+        with self.assertRaisesRegex(FileNotFoundError, "nothing"):
+            connect("nothing")
+        with connect("ticket") as c, self.assertRaises(OSError):
+            c.get("key")
+
+
+class Calls(unittest.TestCase):
+    def test_names(self):
+        with connect("ticket") as c:
+            self.assertEqual(c.arguments, [("at", "offset", 1), ("limit", "number", 7)])
+            self.assertEqual(c.fields, [("sold", "be", 0, 1), ("next", "le", 8, 8)])
+            self.assertEqual(c.call(limit=2, at=8), {"sold": 1, "next": 0})
+            self.assertEqual([c.call(at=8, limit=2)["sold"] for _ in range(3)], [1, 0, 0])
+
+    def test_bytes(self):
+        with connect("same") as c:
+            self.assertEqual(c.call(at=1, key="!\"#$%&'()*+,-./0"), {"equal": 1, "seen": b"!\"#$%&'()*+,-./0"})
+            self.assertEqual(c.call(at=1, key=b"short")["equal"], 0)
+
+    def test_wrong(self):
+        with connect("ticket") as c:
+            for arguments, words in (({"at": 8}, "'limit' is missing"), ({"at": 8, "limt": 1, "limit": 1}, "no argument 'limt'")):
+                with self.assertRaisesRegex(TypeError, words):
+                    c.call(**arguments)
+            for at in (256, -1, "8"):
+                with self.assertRaisesRegex(ValueError, "a number of 1 bytes"):
+                    c.call(at=at, limit=1)
+        with connect("same") as c:
+            for key in (b"k" * 17, 5):
+                with self.assertRaisesRegex(ValueError, "at most 16"):
+                    c.call(at=0, key=key)
+
+    def test_lost(self):
+        with connect("ticket") as c:
+            with self.assertRaisesRegex(OSError, "remote access error"):
+                c.call(at=200, limit=1)
+            self.assertEqual(c.end_reason(), reddn.End.FAILED)
+
+
+class Loop(unittest.IsolatedAsyncioTestCase):
+    async def test_many(self):
+        async with await reddn.aio.connect(SERVER, "users", timeout=60, depth=4) as c:
+            got = await asyncio.gather(*(c.get(key) for key in [*KEYS, "absent"]))
+            self.assertEqual(got, [*(f"value {i}".encode() for i in range(300)), None])
+            dropped = asyncio.create_task(c.get("user 1"))
+            await asyncio.sleep(0)
+            dropped.cancel()
+            self.assertEqual(await c.get("user 2"), b"value 2")
+
+    async def test_call(self):
+        async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
+            got = await asyncio.gather(*(c.call(at=24, limit=5) for _ in range(20)))
+            self.assertEqual([r["next"] for r in got if r["sold"]], [0, 1, 2, 3, 4])
+            with self.assertRaises(OSError):
+                await c.call(at=200, limit=1)
+            with self.assertRaises(OSError):
+                await c.call(at=0, limit=1)
+
+
+unittest.main(verbosity=2)

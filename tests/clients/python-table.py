@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""python-table.py DIR: what reddn.Table does; leaves users.table with 300 entries in DIR."""
+import errno
+import os
+import sys
+
+import reddn
+
+
+def raises(kind, action, *words):
+    try:
+        action()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+os.chdir(sys.argv[1])
+with reddn.Table.create("users.table", capacity=1000, max_value=100, max_key=50) as t:
+    for i in range(300):
+        t[f"user {i}"] = f"value {i}"
+    t["gone"] = b"\x00\xff"
+    assert t[b"gone"] == b"\x00\xff" and "gone" in t and t.get("absent") is None
+    del t["gone"]
+    assert "gone" not in t and len(t) == 300 == t.stat().entries
+    assert dict(t.records()) == {b"user %d" % i: b"value %d" % i for i in range(300)}
+    assert sorted(t) == sorted(b"user %d" % i for i in range(300))
+    raises(KeyError, lambda: t["gone"])
+    raises(KeyError, lambda: t.__delitem__("gone"))
+    assert raises(OSError, lambda: t.__setitem__("key", "x" * 101)).errno == errno.EMSGSIZE
+    assert raises(OSError, lambda: t.__setitem__("", "x")).errno == errno.EINVAL
+    assert raises(OSError, lambda: reddn.Table("users.table", write=True)).errno == errno.EBUSY
+    with reddn.Table("users.table") as second:
+        assert second["user 7"] == b"value 7"
+        assert raises(OSError, lambda: second.__setitem__("a", "b")).errno == errno.EROFS
+raises(ValueError, lambda: t["user 7"], "closed")
+t.close()
+raises(FileExistsError, lambda: reddn.Table.create("users.table"), "users.table")
+raises(FileNotFoundError, lambda: reddn.Table("absent.table"), "absent.table")
