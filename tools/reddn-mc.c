@@ -209,9 +209,11 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "get"}, 2, INT32_MAX, "NopKm0j"}, cmd_get},
-	{{{.name = "stats"}, 1, 1, "NopKm0j"}, cmd_stats},
-	{{{.name = "bench"}, 1, 1, "NopKm0jkfVzdncsRS"}, cmd_bench},
+	{{{.name = "get"}, 2, INT32_MAX, "NopKm0j", "  reddn mc get cache1,cache2 session:42\n"}, cmd_get},
+	{{{.name = "stats"}, 1, 1, "NopKm0j", "  reddn mc stats cache1,cache2\n"}, cmd_stats},
+	{{{.name = "bench"}, 1, 1, "NopKm0jkfVzdncsRS",
+		 "  reddn mc bench --keys sessions.tsv --fill --zipf 0.99 cache1,cache2\n"},
+		cmd_bench},
 };
 
 static const struct option options[] = {

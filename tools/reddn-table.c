@@ -27,6 +27,10 @@ static const char usage_text[] =
 	"       reddn-table repair [--json] [--quiet] TABLE\n"
 	"       reddn-table upgrade [--json] [--quiet] TABLE\n"
 	"\n"
+	"  -j, --json            records or results as JSON, one object per line\n"
+	"  -q, --quiet           do not print progress or results\n"
+	"  -h, --help            this text; of a verb, what it takes\n"
+	"      --version         the version\n"
 	"create: make an empty table\n"
 	"  -c, --capacity N      expected entries (10000)\n"
 	"  -b, --buckets N       buckets, a power of two (from the capacity)\n"
@@ -40,8 +44,6 @@ static const char usage_text[] =
 	"stat: print size, usage and limits of the table\n"
 	"repair: complete or undo what a killed writer left unfinished\n"
 	"upgrade: convert a table of an earlier format; its file is replaced\n"
-	"  -j, --json            records or results as JSON, one object per line\n"
-	"  -q, --quiet           do not print progress or results\n"
 	"SIZE and N may end in K, M or G.\n";
 
 DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
@@ -340,12 +342,17 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
 } commands[] = {
-	{{{.name = "create"}, 1, 1, "cbHkvsfq"}, cmd_create},
-	{{{.name = "load"}, 1, 2, "jq"}, cmd_load},
-	{{{.name = "dump"}, 1, 1, "j"}, cmd_dump},
-	{{{.name = "stat"}, 1, 1, "j"}, cmd_stat},
-	{{{.name = "repair"}, 1, 1, "jq"}, cmd_repair},
-	{{{.name = "upgrade"}, 1, 1, "jq"}, cmd_upgrade},
+	{{{.name = "create"}, 1, 1, "cbHkvsfq",
+		 "  reddn-table create --capacity 1M --heap 1G /dev/shm/reddn/users.table\n"},
+		cmd_create},
+	{{{.name = "load"}, 1, 2, "jq", "  reddn-table load /dev/shm/reddn/users.table users.tsv\n"},
+		cmd_load},
+	{{{.name = "dump"}, 1, 1, "j", "  reddn-table dump /dev/shm/reddn/users.table | sort >users.tsv\n"},
+		cmd_dump},
+	{{{.name = "stat"}, 1, 1, "j", "  reddn-table stat --json /dev/shm/reddn/users.table\n"}, cmd_stat},
+	{{{.name = "repair"}, 1, 1, "jq", "  reddn-table repair /dev/shm/reddn/users.table\n"}, cmd_repair},
+	{{{.name = "upgrade"}, 1, 1, "jq", "  reddn-table upgrade /dev/shm/reddn/users.table\n"},
+		cmd_upgrade},
 };
 
 static const struct option options[] = {

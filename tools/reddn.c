@@ -32,6 +32,8 @@ static const char usage_text[] =
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
+	"  -h, --help          this text; of a verb, what it takes\n"
+	"      --version       the version\n"
 	"ping: show the offload, and time gets of an absent key\n"
 	"  -c, --count N       number of gets (4)\n"
 	"  -i, --interval MS   time between two gets (1000)\n"
@@ -203,10 +205,15 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "ping"}, 2, 2, "pKtjci"}, cmd_ping},
-	{{{.name = "get"}, 3, INT32_MAX, "pKtje"}, cmd_get},
-	{{{.name = "call"}, 2, INT32_MAX, "pKtjrx"}, cmd_call},
-	{{{.name = "bench"}, 2, 2, "pKtjTkVdCncsRaS"}, cmd_bench},
+	{{{.name = "ping"}, 2, 2, "pKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "call"}, 2, INT32_MAX, "pKtjrx",
+		 "  reddn call storage1 tickets at=0 limit=100\n"
+		 "  reddn call --json storage1:7472 tickets 0 100\n"},
+		cmd_call},
+	{{{.name = "bench"}, 2, 2, "pKtjTkVdCncsRaS",
+		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
+		cmd_bench},
 };
 
 static const struct option options[] = {

@@ -7,6 +7,7 @@
 #include "reddnd/program/report/draw.h"
 #include "reddnd/program/report/explain.h"
 #include "reddnd/program/report/path.h"
+#include "tools/common/help.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "tools/reddnc-run.h"
@@ -32,7 +33,7 @@ struct options {
 	struct reddnc_run run;
 	const char *output, *clock, *device;
 	struct costs costs; /* of the clock */
-	bool json;
+	bool json, help;
 };
 
 struct input {
@@ -206,12 +207,16 @@ static const struct command {
 	bool many; /* files; else one, and arguments of the program if it is "run" */
 	int (*run)(const struct options *o, struct input *in, char **args, FILE *out);
 } commands[] = {
-	{{"check", "FILE...", "report the errors of programs"}, true, run_check},
-	{{"explain", "FILE", "show the work requests of each line, and why they are there"}, false,
-		run_explain},
-	{{"dump", "FILE", "print the bytes of the rings, decoded"}, false, run_dump},
-	{{"draw", "FILE", "draw the chain as SVG"}, false, run_draw},
-	{{"run", "FILE [ARGUMENT...]", "run it once on a device; print the reply and each work request"},
+	{{"check", "FILE...", "report the errors of programs", "  reddnc check *.rdn\n"}, true, run_check},
+	{{"explain", "FILE", "show the work requests of each line, and why they are there",
+		 "  reddnc explain --param probes=1 hash-get.rdn\n"},
+		false, run_explain},
+	{{"dump", "FILE", "print the bytes of the rings, decoded", "  reddnc dump hash-get.rdn\n"}, false,
+		run_dump},
+	{{"draw", "FILE", "draw the chain as SVG", "  reddnc draw hash-get.rdn --output hash-get.svg\n"},
+		false, run_draw},
+	{{"run", "FILE [ARGUMENT...]", "run it once on a device; print the reply and each work request",
+		 "  reddnc run --region words=words.bin counter.rdn 8 100\n"},
 		false, run_run},
 };
 
@@ -231,11 +236,27 @@ static const struct option long_options[] = {
 	{"timeout", required_argument, NULL, 't'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
-	{"bash-completion", no_argument, NULL, 'B'},
 	{NULL, 0, NULL, 0},
 };
 
 #define LETTERS "p:o:jc:DMFG:r:d:t:hV"
+
+static const char options_text[] =
+	"  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
+	"  -o, --output FILE        write there instead of to the standard output\n"
+	"  -j, --json               check, explain, run: print JSON\n"
+	"  -c, --clock FILE         explain, draw: times of the NIC that this file of reddn-probe is about\n"
+	"  -D, --direct             compile for a device that does not check WQE indices\n"
+	"  -M, --no-masked-atomics  compile for a device without masked atomics\n"
+	"  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
+	"  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue together\n"
+	"  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
+	"writes "
+	"to it\n"
+	"  -d, --device NAME        run: the RDMA device\n"
+	"  -t, --timeout MS         run: how long to wait for the reply (1000)\n"
+	"  -h, --help               print this text, or that of the command\n"
+	"  -V, --version            print the version\n";
 
 static void usage(void)
 {
@@ -243,42 +264,10 @@ static void usage(void)
 	     "\n"
 	     "Compiles offload programs for reddnd. If FILE is -, reads the standard input.\n");
 	subcommands_list(&subcommands, 19);
-	puts("\n"
-	     "  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
-	     "  -o, --output FILE        write there instead of to the standard output\n"
-	     "  -j, --json               print JSON (check, explain, run)\n"
-	     "  -c, --clock FILE         explain, draw: times of the NIC that this file of reddn-probe is "
-	     "about\n"
-	     "  -D, --direct             compile for a device that does not check WQE indices\n"
-	     "  -M, --no-masked-atomics  compile for a device without masked atomics\n"
-	     "  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
-	     "  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue "
-	     "together\n"
-	     "  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
-	     "writes to it\n"
-	     "  -d, --device NAME        run: the RDMA device\n"
-	     "  -t, --timeout MS         run: how long to wait for the reply (1000)\n"
-	     "  -h, --help               print this text\n"
-	     "  -V, --version            print the version");
-}
-
-static void bash_completion(void)
-{
-	puts("# bash completion for reddnc: made by reddnc --bash-completion\n"
-	     "_reddnc()\n"
-	     "{\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]}\n");
-	fputs("\tif [[ $COMP_CWORD -eq 1 ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
-	subcommands_names(&subcommands);
-	fputs("' -- \"$cur\")\n\telif [[ $cur == -* ]]; then\n\t\tmapfile -t COMPREPLY < <(compgen -W '",
-		stdout);
-	subcommands_options(long_options);
-	puts("' -- \"$cur\")\n"
-	     "\telse\n"
-	     "\t\tmapfile -t COMPREPLY < <(compgen -f -X '!*.rdn' -- \"$cur\"; compgen -d -- \"$cur\")\n"
-	     "\tfi\n"
-	     "}\n"
-	     "complete -o filenames -F _reddnc reddnc");
+	printf("\n%s", options_text);
+	help_examples(stdout, "  reddnc check *.rdn\n"
+			      "  reddnc explain --param probes=1 hash-get.rdn\n"
+			      "  reddnc run --region words=words.bin counter.rdn 8 100\n");
 }
 
 /* "NAME=VALUE" cut in two, in place; NULL if there is no '=' */
@@ -393,13 +382,10 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			o->device = optarg;
 			break;
 		case 'h':
-			usage();
-			return 1;
+			o->help = true;
+			break;
 		case 'V':
 			puts("reddnc " REDDND_VERSION);
-			return 1;
-		case 'B':
-			bash_completion();
 			return 1;
 		default:
 			fputs("reddnc --help lists the options\n", stderr);
@@ -446,7 +432,7 @@ int main(int argc, char **argv)
 		return r - 1;
 	if (optind == argc) {
 		usage();
-		return EX_USAGE;
+		return o.help ? 0 : EX_USAGE;
 	}
 	c = subcommands_find(&subcommands, argv[optind]);
 	if (!c)
@@ -459,6 +445,10 @@ int main(int argc, char **argv)
 	r = parse(argc, argv, c->run == run_run ? "+" LETTERS : LETTERS, &o);
 	if (r)
 		return r - 1;
+	if (o.help) {
+		help_subcommand(&subcommands, &c->subcommand, options_text);
+		return 0;
+	}
 	if (optind == argc || (!c->many && c->run != run_run && optind + 1 != argc)) {
 		fprintf(stderr, "usage: reddnc %s %s\n", c->subcommand.name, c->subcommand.args);
 		return EX_USAGE;

@@ -249,9 +249,6 @@ time.sleep(1)' "$control"
 until_true ctl status || fail "the daemon does not answer" "$work/ctl.err"
 ok "silent peers do not keep others out"
 
-bash -n <("$REDDNCTL" --bash-completion) || fail "bash does not accept the completion"
-"$REDDNCTL" --bash-completion | grep -q "status clients offloads" || fail "the completion lacks the commands"
-ok "bash completion"
 stop_reddnd
 [[ ! -e $control ]] || fail "the daemon leaves its socket"
 done_testing

@@ -70,8 +70,6 @@ ok "explain prints the work requests of the hash get"
 	python3 -c 'import json, sys; ns = json.load(sys.stdin)["modelled_ns"]; assert ns <= 7000, ns' || fail "memcached-get takes more than 7 us"
 ok "memcached-get takes at most 7 us on the model"
 
-bash -n <("$REDDNC" --bash-completion) || fail "bash does not accept the completion"
-
 start_nic
 if ! able "programs on a device" has.devx; then
 	rc=0

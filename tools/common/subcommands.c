@@ -10,7 +10,7 @@
 
 enum { MAX_SUBCOMMANDS = 32 };
 
-static const struct subcommand *at(const struct subcommands *s, size_t i)
+const struct subcommand *subcommands_at(const struct subcommands *s, size_t i)
 {
 	return (const struct subcommand *)((const char *)s->table + i * s->size);
 }
@@ -22,9 +22,9 @@ const void *subcommands_find(const struct subcommands *s, const char *name)
 
 	assert(s->n <= MAX_SUBCOMMANDS);
 	for (size_t i = 0; i < s->n; i++) {
-		names[i] = at(s, i)->name;
+		names[i] = subcommands_at(s, i)->name;
 		if (strcmp(name, names[i]) == 0)
-			return at(s, i);
+			return subcommands_at(s, i);
 	}
 	snprintf(list, sizeof(list), "; %s --help lists them", s->tool);
 	tool_complain("there is no command \"%s\"%s", name, text_hint(hint, name, names, s->n, list));
@@ -34,18 +34,7 @@ const void *subcommands_find(const struct subcommands *s, const char *name)
 void subcommands_list(const struct subcommands *s, int width)
 {
 	for (size_t i = 0; i < s->n; i++)
-		printf("  %-8s %-*s %s\n", at(s, i)->name, width, at(s, i)->args ? at(s, i)->args : "",
-			at(s, i)->help);
-}
-
-void subcommands_names(const struct subcommands *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		printf("%s%s", i ? " " : "", at(s, i)->name);
-}
-
-void subcommands_options(const struct option *options)
-{
-	for (size_t i = 0; options[i + 1].name; i++)
-		printf("%s--%s", i ? " " : "", options[i].name);
+		printf("  %-8s %-*s %s\n", subcommands_at(s, i)->name, width,
+			subcommands_at(s, i)->args ? subcommands_at(s, i)->args : "",
+			subcommands_at(s, i)->help);
 }

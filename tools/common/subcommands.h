@@ -11,6 +11,7 @@
 /** First member of each element of a tool's table. */
 struct subcommand {
 	const char *name, *args, *help; /* args: placeholder of its argument, NULL: it has none */
+	const char *examples;           /* lines of commands, each with two blanks before it; NULL: none */
 };
 
 struct subcommands {
@@ -19,16 +20,12 @@ struct subcommands {
 	size_t n, size;
 };
 
+const struct subcommand *subcommands_at(const struct subcommands *s, size_t i);
+
 /** The element called @name. NULL after an error on stderr that suggests the nearest name. */
 const void *subcommands_find(const struct subcommands *s, const char *name);
 
 /** Print one line per subcommand for --help, with @width columns for the arguments. */
 void subcommands_list(const struct subcommands *s, int width);
-
-/** Print the names, separated by blanks. */
-void subcommands_names(const struct subcommands *s);
-
-/** Print the long options, separated by blanks, without the last one, which only the build uses. */
-void subcommands_options(const struct option *options);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/verbs.h"
 
+#include "tools/common/help.h"
 #include "tools/common/tool.h"
 
 #include <stdio.h>
@@ -11,6 +12,27 @@ enum { LETTERS_MAX = 64 };
 static int show(const char *text)
 {
 	fputs(text, stdout);
+	return tool_flush();
+}
+
+static const struct verb *at(const struct verbs *v, size_t i)
+{
+	return (const struct verb *)((const char *)v->table + i * v->size);
+}
+
+static int show_all(const struct verbs *v)
+{
+	fputs(v->usage, stdout);
+	for (size_t i = 0, n = 0; i < v->n; i++)
+		if (at(v, i)->examples)
+			printf("%s%s", n++ ? "" : "\nExamples:\n", at(v, i)->examples);
+	return tool_flush();
+}
+
+static int show_verb(const struct verbs *v, const struct verb *verb)
+{
+	help_verb(stdout, v->usage, &(struct help_verb){v->tool, verb->is.name, verb->options});
+	help_examples(stdout, verb->examples);
 	return tool_flush();
 }
 
@@ -29,7 +51,7 @@ static const struct verb *find(const struct verbs *v, const char *first, int *st
 	if (!first)
 		show_usage(v);
 	else if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
-		*status = show(v->usage);
+		*status = show_all(v);
 	else if (v->version && (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0))
 		*status = show(v->version);
 	else
@@ -41,14 +63,14 @@ static const struct verb *find(const struct verbs *v, const char *first, int *st
 static int set(const struct verbs *v, const struct verb *verb, void *arguments, int letter)
 {
 	if (letter == 'h')
-		return show(v->usage);
+		return show_verb(v, verb);
 	if (letter == '?')
 		return 2;
 	if (!strchr(verb->options, letter))
 		return tool_complain("%s takes no option -%c", verb->is.name, letter);
 	if (!v->set(arguments, letter, optarg))
-		return tool_complain("\"%s\" is no value for option -%c, or out of range; see %s --help",
-			optarg, letter, v->tool);
+		return tool_complain("\"%s\" is no value for option -%c, or out of range; see %s %s --help",
+			optarg, letter, v->tool, verb->is.name);
 	return -1;
 }
 

@@ -15,12 +15,13 @@
 struct verb {
 	struct subcommand is; /* a verb needs the name only */
 	int min_args, max_args;
-	const char *options; /* letters */
+	const char *options;  /* letters */
+	const char *examples; /* lines of commands, each with two blanks before it; NULL: none */
 };
 
 struct verbs {
 	const char *tool;    /* as it is called */
-	const char *usage;   /* text of --help, which the verb -h prints, too */
+	const char *usage;   /* text of --help, as help.h has it; VERB --help prints its part */
 	const char *version; /* what --version prints; NULL: there is no such option */
 	const void *table;   /* n elements of `size` bytes */
 	size_t n, size;

@@ -3,6 +3,7 @@
  * reddnctl - controls and inspects a running reddnd: one request on its control socket per command. This file
  * has the command line.
  */
+#include "tools/common/help.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "tools/reddnctl/commands.h"
@@ -21,18 +22,26 @@ struct command {
 
 /* The first one is the default */
 static const struct command commands[] = {
-	{{"status", NULL, "state of the daemon, and its counters"}, ctl_status},
-	{{"clients", NULL, "list sessions"}, ctl_clients},
-	{{"offloads", NULL, "list offloads"}, ctl_offloads},
-	{{"regions", NULL, "list data regions"}, ctl_regions},
-	{{"tenants", NULL, "list tenants, their quotas and usage"}, ctl_tenants},
-	{{"top", NULL, "sessions by requests per second, repeatedly"}, ctl_top},
-	{{"metrics", NULL, "counters as OpenMetrics text"}, ctl_metrics},
-	{{"audit", NULL, "events: sessions, refusals, verdicts, reloads"}, ctl_audit},
-	{{"kick", "SESSION", "end a session"}, ctl_kick},
-	{{"limit", "TENANT|SESSION", "change a rate limit (--rate, --bytes) at run time"}, ctl_limit},
-	{{"reload", NULL, "read the configuration again and apply it"}, ctl_reload},
-	{{"hand-over", "REGION", "give a file (--file) to the daemon, as its owner"}, ctl_hand_over},
+	{{"status", NULL, "state of the daemon, and its counters", "  reddnctl status\n"}, ctl_status},
+	{{"clients", NULL, "list sessions", "  reddnctl clients --json\n"}, ctl_clients},
+	{{"offloads", NULL, "list offloads", "  reddnctl offloads\n"}, ctl_offloads},
+	{{"regions", NULL, "list data regions", "  reddnctl regions\n"}, ctl_regions},
+	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"},
+		ctl_tenants},
+	{{"top", NULL, "sessions by requests per second, repeatedly", "  reddnctl top --interval 5\n"},
+		ctl_top},
+	{{"metrics", NULL, "counters as OpenMetrics text", "  reddnctl metrics | grep requests\n"},
+		ctl_metrics},
+	{{"audit", NULL, "events: sessions, refusals, verdicts, reloads", "  reddnctl audit --follow\n"},
+		ctl_audit},
+	{{"kick", "SESSION", "end a session", "  reddnctl kick 17\n"}, ctl_kick},
+	{{"limit", "TENANT|SESSION", "change a rate limit (--rate, --bytes) at run time",
+		 "  reddnctl limit everyone --rate 10000 --bytes 64M\n"},
+		ctl_limit},
+	{{"reload", NULL, "read the configuration again and apply it", "  reddnctl reload\n"}, ctl_reload},
+	{{"hand-over", "REGION", "give a file (--file) to the daemon, as its owner",
+		 "  reddnctl hand-over users --file /proc/self/fd/3 3<>users.table\n"},
+		ctl_hand_over},
 };
 
 static const struct subcommands subcommands = {"reddnctl", commands, COUNT(commands), sizeof(commands[0])};
@@ -49,9 +58,21 @@ static const struct option long_options[] = {
 	{"count", required_argument, NULL, 'n'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
-	{"bash-completion", no_argument, NULL, 'B'},
 	{NULL, 0, NULL, 0},
 };
+
+static const char options_text[] =
+	"  -s, --socket PATH      control socket (default " REDDND_CONTROL ")\n"
+	"  -j, --json             output for programs\n"
+	"  -r, --rate N           limit: requests per second, 0 for no limit\n"
+	"  -b, --burst N          limit: requests at once after a pause (default: --rate / 10)\n"
+	"  -y, --bytes SIZE       limit: bytes of replies per second, as in 64M; 0 for no limit\n"
+	"  -F, --file PATH        hand-over: the file, such as /proc/PID/fd/N for a memfd\n"
+	"  -f, --follow           audit: continue with new events\n"
+	"  -i, --interval SECONDS top: seconds between rounds (default 1)\n"
+	"  -n, --count N          top: number of rounds (default: until interrupted)\n"
+	"  -h, --help             show this help, or that of the command\n"
+	"  -V, --version          show the version\n";
 
 static void usage(void)
 {
@@ -59,44 +80,10 @@ static void usage(void)
 	     "\n"
 	     "Controls and inspects a running reddnd. Without a command it shows the status.\n");
 	subcommands_list(&subcommands, 15);
-	puts("\n"
-	     "  -s, --socket PATH      control socket (default " REDDND_CONTROL ")\n"
-	     "  -j, --json             output for programs\n"
-	     "  -r, --rate N           limit: requests per second, 0 for no limit\n"
-	     "  -b, --burst N          limit: requests at once after a pause (default: --rate / 10)\n"
-	     "  -y, --bytes SIZE       limit: bytes of replies per second, as in 64M; 0 for no limit\n"
-	     "  -F, --file PATH        hand-over: the file, such as /proc/PID/fd/N for a memfd\n"
-	     "  -f, --follow           audit: continue with new events\n"
-	     "  -i, --interval SECONDS top: seconds between rounds (default 1)\n"
-	     "  -n, --count N          top: number of rounds (default: until interrupted)\n"
-	     "  -h, --help             show this help\n"
-	     "  -V, --version          show the version");
-}
-
-/* The build generates the completion of the shell from the tables above. */
-static void bash_completion(void)
-{
-	puts("# bash completion for reddnctl: generated by reddnctl --bash-completion\n"
-	     "_reddnctl()\n"
-	     "{\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-	     "\n"
-	     "\tcase $prev in\n"
-	     "\t-s|--socket|-F|--file)\n"
-	     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-	     "\t\treturn ;;\n"
-	     "\tkick)\n"
-	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$(reddnctl clients 2>/dev/null | awk 'NR>1{print "
-	     "$1}')\" -- \"$cur\")\n"
-	     "\t\treturn ;;\n"
-	     "\tesac");
-	fputs("\tmapfile -t COMPREPLY < <(compgen -W '", stdout);
-	subcommands_names(&subcommands);
-	putchar(' ');
-	subcommands_options(long_options);
-	puts("' -- \"$cur\")\n"
-	     "}\n"
-	     "complete -F _reddnctl reddnctl");
+	printf("\n%s", options_text);
+	help_examples(stdout, "  reddnctl top --interval 5\n"
+			      "  reddnctl clients --json\n"
+			      "  reddnctl limit everyone --rate 10000\n");
 }
 
 static bool parse_number(const char *text, unsigned *n)
@@ -145,13 +132,10 @@ static int parse(int argc, char **argv, struct ctl_options *o)
 			o->bytes = optarg;
 			break;
 		case 'h':
-			usage();
-			return 1;
+			o->help = true;
+			break;
 		case 'V':
 			puts("reddnctl " REDDND_VERSION);
-			return 1;
-		case 'B':
-			bash_completion();
 			return 1;
 		default:
 			fputs("reddnctl --help lists the options\n", stderr);
@@ -173,6 +157,13 @@ int main(int argc, char **argv)
 	c = given ? subcommands_find(&subcommands, argv[optind]) : &commands[0];
 	if (!c)
 		return EX_USAGE;
+	if (o.help) {
+		if (given)
+			help_subcommand(&subcommands, &c->subcommand, options_text);
+		else
+			usage();
+		return 0;
+	}
 	if (given && given != (c->subcommand.args ? 2 : 1)) {
 		fprintf(stderr, "usage: reddnctl %s%s%s\n", c->subcommand.name, c->subcommand.args ? " " : "",
 			c->subcommand.args ? c->subcommand.args : "");

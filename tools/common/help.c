@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/common/help.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What follows "usage: " or the same number of blanks; NULL: it is no line of usage */
+static const char *usage_of(const char *line)
+{
+	if (strncmp(line, "usage: ", 7) == 0)
+		return line + 7;
+	return strncmp(line, "       ", 7) == 0 && !isspace((unsigned char)line[7]) ? line + 7 : NULL;
+}
+
+static bool begins(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	return strncmp(text, word, n) == 0 && strchr(" :\n", text[n]);
+}
+
+/* True of "TOOL VERB ..." */
+static bool is_usage(const char *usage, const struct help_verb *v)
+{
+	size_t n = strlen(v->tool);
+
+	return begins(usage, v->tool) && begins(usage + n + 1, v->verb);
+}
+
+/* The letter of "  -o, --option ..."; 0: it is no line of an option */
+static char letter_of(const char *line)
+{
+	return strncmp(line, "  -", 3) == 0 && line[3] != '-' ? line[3] : 0;
+}
+
+/* True of "VERB: ..." */
+static bool is_heading(const char *line)
+{
+	size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyz-");
+
+	return n && line[n] == ':' && strncmp(line, "usage", 5) != 0;
+}
+
+static void print_line(FILE *f, const char *before, const char *line)
+{
+	fprintf(f, "%s%.*s\n", before, (int)strcspn(line, "\n"), line);
+}
+
+void help_verb(FILE *f, const char *text, const struct help_verb *v)
+{
+	const char *own = "", *usage;
+	bool elsewhere = false, first = true;
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		usage = usage_of(line);
+		if (usage && is_usage(usage, v))
+			print_line(f, "usage: ", usage);
+		if (is_heading(line) && begins(line, v->verb) && !*own)
+			own = line;
+	}
+	if (*own)
+		print_line(f, "\n", own);
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		char letter = letter_of(line);
+
+		if (is_heading(line))
+			elsewhere = !begins(line, v->verb);
+		else if (letter && !elsewhere && strchr(v->letters, letter)) {
+			print_line(f, first ? "\n" : "", line);
+			first = false;
+		}
+	}
+}
+
+/* True if @verb stands before the words of the option, alone or in a list */
+static bool has_verb(const char *line, size_t len, const char *verb)
+{
+	size_t n = strlen(verb);
+
+	for (const char *p = line; p + n + 2 < line + len; p++)
+		if (*p == ' ' && strncmp(p + 1, verb, n) == 0 &&
+			(strncmp(p + 1 + n, ": ", 2) == 0 || strncmp(p + 1 + n, ", ", 2) == 0))
+			return true;
+	return false;
+}
+
+void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t len = strcspn(line, "\n");
+		bool others = false;
+
+		if (!letter_of(line))
+			continue;
+		for (size_t i = 0; i < s->n; i++)
+			others |= has_verb(line, len, subcommands_at(s, i)->name);
+		if (!others || has_verb(line, len, verb))
+			print_line(f, "", line);
+	}
+}
+
+void help_examples(FILE *f, const char *examples)
+{
+	if (examples)
+		fprintf(f, "\nExamples:\n%s", examples);
+}
+
+void help_subcommand(const struct subcommands *s, const struct subcommand *c, const char *text)
+{
+	printf("usage: %s [OPTIONS] %s%s%s\n\n%s: %s\n\n", s->tool, c->name, c->args ? " " : "",
+		c->args ? c->args : "", c->name, c->help);
+	help_options(stdout, text, s, c->name);
+	help_examples(stdout, c->examples);
+}
