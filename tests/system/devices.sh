@@ -107,7 +107,7 @@ why() # OFFLOAD: the reason for which it is disabled, or nothing
 
 sells() # NUMBER: the ticket is sold, and has that number
 {
-	on_nic ask.log "$REDDN" call --json "$address" counter 0 260 &&
+	on_nic ask.log "$REDDN" call --timeout 100000 --json "$address" counter 0 260 &&
 		python3 -c 'import json, struct, sys
 reply = bytes.fromhex(json.load(open(sys.argv[1]))["reply"])
 sys.exit(struct.unpack_from("<B7xQ", reply) != (1, int(sys.argv[2])))' "$work/ask.log" "$1"
@@ -117,9 +117,9 @@ ask() # OFFLOAD
 {
 	case $1 in
 	counter) sells 258 && sells 259 && ! sells 260 ;;
-	order) on_nic ask.log "$REDDN" call "$address" order ;;
-	loop) on_nic ask.log "$REDDN" call "$address" loop 0 ;;
-	*) on_nic ask.log "$REDDN" get "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
+	order) on_nic ask.log "$REDDN" call --timeout 100000 "$address" order ;;
+	loop) on_nic ask.log "$REDDN" call --timeout 100000 "$address" loop 0 ;;
+	*) on_nic ask.log "$REDDN" get --timeout 100000 "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
 
@@ -144,7 +144,7 @@ for offload in unrolled recycled parallel counter order loop; do
 done
 # a loop that is ended has no answer, whatever the device makes of the WQEs of its queues
 if [[ -z $(why loop) ]]; then
-	! on_nic ask.log "$REDDN" call "$address" loop 1 || fail "a loop without an end has an answer" "$work/ask.log"
+	! on_nic ask.log "$REDDN" call --timeout 100000 "$address" loop 1 || fail "a loop without an end has an answer" "$work/ask.log"
 	grep -q 'the loop budget is 100 iterations' "$work/ask.log" || fail "the client does not learn why its loop was ended" "$work/ask.log"
 	ok "a loop that is ended has no answer"
 fi

@@ -117,7 +117,7 @@ owns second.log users take
 printf 'bob\tbuilder\n' | "$REDDN_TABLE" load --quiet "$file" || fail "the next owner cannot write"
 bob()
 {
-	on_nic get.log "$REDDN" get --port "$port" "$address" users bob && [[ $(<"$work/get.log") == builder ]]
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" users bob && [[ $(<"$work/get.log") == builder ]]
 }
 bob || fail "what the next owner has written is not there" "$work/get.log" "$work/reddnd.log"
 ok "the next owner takes the file back, and writes"
@@ -157,7 +157,7 @@ gets other || fail "another offload" "$work/get.log"
 # ---- a file that the NIC changes ----------------------------------------------------------
 
 owns words.log words make "$data/words"
-on_nic call.log "$REDDN" call --port "$port" "$address" counter 0 5 || fail "counter" "$work/call.log" "$work/reddnd.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" counter 0 5 || fail "counter" "$work/call.log" "$work/reddnd.log"
 [[ $(od -An -tu8 -N8 "$file") -eq 1 ]] || fail "the owner does not see what the NIC did" "$work/reddnd.log"
 ok "the owner sees what the NIC changes"
 

@@ -35,7 +35,7 @@ serve_supervised
 cp "$work/key" "$work/client.key"
 answers()
 {
-	[[ $(on_nic get.log "$REDDN" get -p "$port" -K "$work/client.key" "$address" users alice && cat "$work/get.log") == wonder ]]
+	[[ $(on_nic get.log "$REDDN" get --timeout 100000 -p "$port" -K "$work/client.key" "$address" users alice && cat "$work/get.log") == wonder ]]
 }
 
 status() # EXPRESSION: of python, of the status d

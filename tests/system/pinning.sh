@@ -32,7 +32,7 @@ regions() # EXPRESSION of the list d
 
 serves()
 {
-	on_nic get.log "$REDDN" get --port "$port" "$address" "$1" alice || fail "$1 is not served" "$work/get.log" "$work/reddnd.log"
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice || fail "$1 is not served" "$work/get.log" "$work/reddnd.log"
 	[[ $(<"$work/get.log") == wonder ]] || fail "$1: a wrong answer" "$work/get.log"
 }
 
@@ -53,7 +53,7 @@ start_reddnd "$settings"
 serves table
 serves shm
 ok "a table on a disk is served"
-on_nic call.log "$REDDN" call --port "$port" "$address" memory 0 1 || fail "a region in memory is not changed" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" memory 0 1 || fail "a region in memory is not changed" "$work/call.log"
 ok "a region in memory is changed"
 regions '[r["state"] for r in d if r["region"] == "words"] == ["bad"]' || fail "a region on a disk is to be changed" "$work/regions"
 regions '"a NIC can change files on tmpfs and hugetlbfs only" in [r["why"] for r in d if r["region"] == "words"][0]' ||

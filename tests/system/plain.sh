@@ -39,7 +39,7 @@ for offload in get parallel; do
 	done
 done
 for ticket in 258 259; do
-	on_nic ask.log "$REDDN" call --json "$address" counter 0 260 || fail "no ticket" "$work/ask.log" "$work/reddnd.log"
+	on_nic ask.log "$REDDN" call --timeout 100000 --json "$address" counter 0 260 || fail "no ticket" "$work/ask.log" "$work/reddnd.log"
 	python3 -c 'import json, struct, sys
 sys.exit(struct.unpack_from("<B7xQ", bytes.fromhex(json.load(open(sys.argv[1]))["reply"])) != (1, int(sys.argv[2])))' "$work/ask.log" "$ticket" ||
 		fail "ticket $ticket is not sold" "$work/ask.log"

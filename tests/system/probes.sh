@@ -46,7 +46,7 @@ grep -q "offload array: while_unrolled, $copies copies, " "$work/reddnd.log" ||
 ok "while-unrolled takes $copies copies"
 
 for key in 0 3 7; do
-	on_nic call.log "$REDDN" call --json "$address" list 0 $((100 + key)) || fail "no answer" "$work/call.log" "$work/reddnd.log"
+	on_nic call.log "$REDDN" call --timeout 100000 --json "$address" list 0 $((100 + key)) || fail "no answer" "$work/call.log" "$work/reddnd.log"
 	value=$(python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["reply"][16:18], 16))' "$work/call.log")
 	[[ $value -eq $key ]] || fail "the value of node $key is not $value" "$work/call.log"
 	ok "node $key is found"

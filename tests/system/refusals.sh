@@ -78,7 +78,7 @@ ok "$answered of 60 questions are answered, the others refused"
 [[ $(status refused) -eq 153 ]] || fail "a question counts as a refusal"
 
 # a client that does not know how large slots must be asks for it
-on_nic large.log --host c "$REDDN" get --port "$port" "$address" large alice || fail "no value" "$work/large.log" "$work/reddnd.log"
+on_nic large.log --host c "$REDDN" get --timeout 100000 --port "$port" "$address" large alice || fail "no value" "$work/large.log" "$work/reddnd.log"
 [[ $(<"$work/large.log") == wonder ]] || fail "not the value" "$work/large.log"
 [[ $(status refused) -eq 153 && $(audit "len([e for e in d if e['event'] == 'refused' and 'slots' in json.dumps(e)])") -eq 0 ]] ||
 	fail "the size of slots counts as a refusal" "$work/audit"

@@ -38,7 +38,7 @@ windows() # prints their keys
 
 answers() # VALUE
 {
-	[[ $(on_nic get.log "$REDDN" get -p "$port" "$address" users alice && cat "$work/get.log") == "$1" ]]
+	[[ $(on_nic get.log "$REDDN" get --timeout 100000 -p "$port" "$address" users alice && cat "$work/get.log") == "$1" ]]
 }
 
 overs=0
@@ -75,7 +75,7 @@ kill_daemon wonder
 load marvel
 kill_daemon marvel
 [[ $(windows) == "$first" ]] || fail "stores into a table changed its windows" <(echo "$first") <(windows)
-on_nic call.log "$REDDN" call --port "$port" "$address" count 0 1 || fail "a region is not changed" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" count 0 1 || fail "a region is not changed" "$work/call.log"
 goes_on
 ok "two daemons more have the windows of the first, and nothing is registered twice"
 
