@@ -14,7 +14,7 @@ needs "${recycling[@]}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
 step=${TEST_STEP:-137}
 # that clients stay, at most: a test that takes longer fails
-seconds=${TEST_SECONDS:-800}
+seconds=${TEST_SECONDS:-3000}
 background_limit=$((seconds + 100))
 
 "$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
