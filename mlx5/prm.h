@@ -34,7 +34,7 @@ enum prm_size {
 	PRM_SIZE_modify_qp_in = 272, PRM_SIZE_modify_qp_out = 16, /* RST2INIT, INIT2RTR, RTR2RTS, RTS2RTS */
 	PRM_SIZE_qp_2err_in = 16, PRM_SIZE_destroy_in = 16, PRM_SIZE_destroy_out = 16,
 	PRM_SIZE_query_qp_in = 16, PRM_SIZE_query_qp_out = 272,
-	PRM_SIZE_create_cq_in = 272, PRM_SIZE_create_cq_out = 16, PRM_SIZE_cqc = 64,
+	PRM_SIZE_query_cq_out = 272, PRM_SIZE_create_cq_in = 272, PRM_SIZE_create_cq_out = 16, PRM_SIZE_cqc = 64,
 	PRM_SIZE_create_mkey_in = 272, PRM_SIZE_mkc = 64,
 	PRM_SIZE_query_hca_cap_in = 16, PRM_SIZE_query_hca_cap_out = 4112,
 };

@@ -39,6 +39,7 @@ static void test_positions(void **state)
 	SIZE(ads);
 	SIZE(query_qp_in);
 	SIZE(create_cq_in);
+	SIZE(query_cq_out);
 	SIZE(create_cq_out);
 	SIZE(cqc);
 	SIZE(create_mkey_in);

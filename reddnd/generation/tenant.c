@@ -95,6 +95,11 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 	return 0;
 }
 
+void tenant_ref(struct tenant *t)
+{
+	t->refs++;
+}
+
 void tenant_unref(struct tenant *t)
 {
 	if (!t || --t->refs > 0)

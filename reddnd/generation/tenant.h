@@ -55,6 +55,7 @@ struct tenant {
  */
 int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, struct rnic_device *dev,
 	struct rnic_arena *arena);
+void tenant_ref(struct tenant *t);
 void tenant_unref(struct tenant *t); /* NULL is fine */
 
 /** Applies @limits of the configuration. Sessions beyond them stay; new ones are refused. */

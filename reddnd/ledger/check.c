@@ -25,6 +25,7 @@ enum {
 
 #define MAX_SLOTS (1u << 20)
 #define MAX_NUMBER LEDGER_SESSION_MASK
+#define MAX_INDEX 0xffffff /* of a CQE */
 
 /* What a slot of each kind may have, by 1 << enum ledger_type, and what it must have when it is LIVE */
 static const struct {
@@ -71,7 +72,7 @@ static const char *check_queue(const struct ledger_slot *slot, const struct ledg
 	if (o->db_off % RECORD || !fits(&slot->block, o->db_off, RECORD))
 		return "a doorbell record is not in its block";
 	if (!power_of_two(o->entries) || o->entries > (o->type == LEDGER_CQ ? MAX_CQES : MAX_WQES) ||
-		(o->type == LEDGER_CQ && o->rq_entries))
+		(o->type == LEDGER_CQ && o->first > MAX_INDEX))
 		return "a queue has an impossible size";
 	if (o->offset % WQEBB)
 		return "a queue is misaligned";
@@ -131,13 +132,18 @@ static bool is_session(const struct ledger_slot *slot)
 	       (slot->kind == LEDGER_SESSION || slot->kind == LEDGER_CPU_SESSION);
 }
 
+/* Of a session and one of its connections */
+static bool is_number(const struct ledger_head *head, uint64_t n)
+{
+	return (n & LEDGER_SESSION_MASK) && (n & LEDGER_SESSION_MASK) <= head->last_session &&
+	       n >> LEDGER_CONNECTION_SHIFT < MAX_CONNECTIONS;
+}
+
 static const char *check_session(const struct ledger_head *head, const struct ledger_slot *slot)
 {
 	const struct ledger_session *s = &slot->session;
 
-	if ((s->number & LEDGER_SESSION_MASK) == 0 ||
-		(s->number & LEDGER_SESSION_MASK) > head->last_session ||
-		s->number >> LEDGER_CONNECTION_SHIFT >= MAX_CONNECTIONS || s->further >= MAX_CONNECTIONS)
+	if (!is_number(head, s->number) || !is_number(head, s->queues) || s->further >= MAX_CONNECTIONS)
 		return "a session has an impossible number";
 	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
 		return "a session is neither one thing nor the other";
@@ -246,7 +252,13 @@ static const char *check_numbers(const struct ledger_view *v, uint64_t *values)
 	for (uint32_t i = 0; i < v->head.used; i++)
 		if (is_session(&v->slots[i]))
 			values[n++] = v->slots[i].session.number;
-	return has_twins(values, n) ? "two sessions have one number" : NULL;
+	if (has_twins(values, n))
+		return "two sessions have one number";
+	n = 0;
+	for (uint32_t i = 0; i < v->head.used; i++)
+		if (is_session(&v->slots[i]))
+			values[n++] = v->slots[i].session.queues;
+	return has_twins(values, n) ? "two sessions have one number for their queues" : NULL;
 }
 
 static const char *check_ids(const struct ledger_view *v, uint64_t *values)

@@ -9,6 +9,9 @@
  *
  *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
  *
+ * or, if another session gets its queues (reddnd/session/spares.h), from ENDING to BUILDING: until then the
+ * next daemon would destroy them.
+ *
  * and while it is LIVE no object is added to it or taken from it. A master queue pair, which the next daemon
  * makes anew, is BUILDING for as long as it exists. Every step is one store, after all stores before it. A
  * handle is written right after its object was made, and cleared right after it was destroyed. So whenever
@@ -23,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 8,
+	LEDGER_VERSION = 9,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -81,12 +84,17 @@ enum ledger_type { LEDGER_NONE, LEDGER_QP, LEDGER_CQ, LEDGER_MR, LEDGER_UMEM, LE
 struct ledger_object {
 	uint32_t type; /* enum ledger_type; stored last */
 	uint32_t handle;
-	uint32_t number;                /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
-	uint32_t entries;               /* of a CQ; WQEBBs of an SQ. A power of two */
-	uint64_t offset;                /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
-	uint64_t db_off;                /* in the block: of the doorbell record */
-	uint64_t cookie;                /* of its events */
-	uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
+	uint32_t number;  /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
+	uint32_t entries; /* of a CQ; WQEBBs of an SQ. A power of two */
+	uint64_t offset;  /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
+	uint64_t db_off;  /* in the block: of the doorbell record */
+	uint64_t cookie;  /* of its events */
+	union {
+		struct {
+			uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
+		};
+		uint64_t first; /* of a CQ: CQEs that it had before those of the session */
+	};
 };
 
 struct ledger_block {          /* of the arena */
@@ -129,6 +137,7 @@ struct ledger_recycler {
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
 			    above LEDGER_CONNECTION_SHIFT */
+	uint64_t queues; /* the same of its queues: of the one that they were made for */
 	uint64_t secret; /* of the first connection: shows that a further one comes from the same client */
 	uint64_t since;  /* CLOCK_MONOTONIC, us */
 	uint64_t image;  /* hash of what its instances are written from */

@@ -313,6 +313,12 @@ void ledger_ending(struct ledger_slot *slot)
 	store(&slot->state, LEDGER_ENDING);
 }
 
+void ledger_reuse(struct ledger_slot *slot)
+{
+	memset(slot->room, 0, sizeof(slot->room));
+	store(&slot->state, LEDGER_BUILDING);
+}
+
 static bool is_empty(const struct ledger_slot *slot)
 {
 	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
@@ -428,6 +434,15 @@ void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handl
 			return;
 		}
 	}
+}
+
+void ledger_restarted(struct ledger_slot *slot, uint32_t handle, uint64_t first)
+{
+	if (!slot)
+		return;
+	for (struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
+		if (o->type == LEDGER_CQ && o->handle == handle)
+			o->first = first;
 }
 
 void ledger_accepted(struct ledger_slot *slot)

@@ -55,6 +55,9 @@ bool ledger_has_request(const struct ledger *ledger, uint32_t id);
 struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
 void ledger_live(struct ledger_slot *slot);
 void ledger_ending(struct ledger_slot *slot);
+/** A slot that is ENDING, with all that it has, becomes that of another session: BUILDING, and empty but for
+ * its objects. */
+void ledger_reuse(struct ledger_slot *slot);
 /** The slot is FREE; or ENDING for good if the device did not let go of all that is in it. */
 void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
 
@@ -80,6 +83,8 @@ bool ledger_release(struct ledger *ledger, const struct ledger_slot *slot);
 
 /** Right after the object was made. A slot has room for all that is made together. */
 void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
+/** The CQ goes on with CQE number @first as the first. */
+void ledger_restarted(struct ledger_slot *slot, uint32_t handle, uint64_t first);
 /** Right before the connection manager accepts its connection. */
 void ledger_accepted(struct ledger_slot *slot);
 /** The client has completed the connection. */

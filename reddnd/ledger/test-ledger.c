@@ -76,7 +76,7 @@ static struct daemon begin(void)
 	make_qp(d.session, 6, 8192);
 	s = &d.session->session;
 	ledger_head(d.ledger)->last_session = 1;
-	s->number = 1;
+	s->number = s->queues = 1;
 	s->cm_id = 8;
 	ledger_set_name(s->tenant, "default");
 	ledger_set_name(s->offload, "users");
@@ -436,11 +436,6 @@ static void queue_odd(struct daemon *d)
 	d->session->object[2].entries = 17;
 }
 
-static void cq_with_rq(struct daemon *d)
-{
-	d->session->object[2].rq_entries = 16;
-}
-
 static void stride_huge(struct daemon *d)
 {
 	d->session->object[3].rq_stride = 1u << 31;
@@ -480,6 +475,25 @@ static void same_number(struct daemon *d)
 	other->session.cm_id = 100;
 	for (unsigned i = 0; i < 4; i++)
 		other->object[i].handle += 100;
+}
+
+static void same_queues(struct daemon *d)
+{
+	same_number(d);
+	d->session->session.number = 2;
+	ledger_head(d->ledger)->last_session = 2;
+}
+
+static void queues_ahead(struct daemon *d)
+{
+	d->session->session.queues = 2;
+}
+
+static void cqes_ahead(struct daemon *d)
+{
+	for (struct ledger_object *o = d->session->object; o < d->session->object + LEDGER_OBJECTS; o++)
+		if (o->type == LEDGER_CQ)
+			o->first = 1 << 24;
 }
 
 static void number_ahead(struct daemon *d)
@@ -549,7 +563,6 @@ static void refusals(void **state)
 		{queue_beyond, "a CQ is not in its block"},
 		{queue_wraps, "a work queue is not in its block"},
 		{queue_odd, "a queue has an impossible size"},
-		{cq_with_rq, "a queue has an impossible size"},
 		{stride_huge, "a receive queue has an impossible size"},
 		{record_beyond, "a doorbell record is not in its block"},
 		{foreign_type, "an object is of a type that its slot cannot have"},
@@ -557,7 +570,10 @@ static void refusals(void **state)
 		{same_handle, "two objects have one handle"},
 		{same_id, "two connections have one id"},
 		{same_number, "two sessions have one number"},
+		{same_queues, "two sessions have one number for their queues"},
 		{number_ahead, "a session has an impossible number"},
+		{queues_ahead, "a session has an impossible number"},
+		{cqes_ahead, "a queue has an impossible size"},
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},
 		{progress_beyond, "the progress of a session is not in its block"},

@@ -95,9 +95,16 @@ static int adopt_cq(struct rnic_cq *cq, const struct rnic_block *block, const st
 		.cqes = block->mem + attr->cqes_off,
 		.db = (uint32_t *)(block->mem + attr->db_off),
 	};
+	cq->first = (uint32_t)o->first;
 	cq->consumer = be32toh(cq->db[DB_CONSUMER]) & 0xffffff;
 	cq->arm_sn = (be32toh(cq->db[DB_ARM]) >> ARM_SN_SHIFT) + 1;
 	return watch_cq(cq, attr->cookie);
+}
+
+static void forget_cqes(struct rnic_cq *cq)
+{
+	for (size_t i = 0; i < 1u << cq->log_size; i++)
+		cq->cqes[i * RNIC_CQE_BYTES + CQE_OP_OWN] = CQE_OP_INVALID << 4 | 1;
 }
 
 int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
@@ -113,8 +120,7 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 		.cqes = block->mem + attr->cqes_off,
 		.db = (uint32_t *)(block->mem + attr->db_off),
 	};
-	for (size_t i = 0; i < 1u << attr->log_size; i++)
-		cq->cqes[i * RNIC_CQE_BYTES + CQE_OP_OWN] = CQE_OP_INVALID << 4 | 1;
+	forget_cqes(cq);
 	cq->db[DB_CONSUMER] = cq->db[DB_ARM] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
 	prm_set(in, PRM_create_cq_in_cq_umem_offset, attr->cqes_off);
@@ -145,6 +151,31 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 	if (r < 0)
 		rnic_cq_deinit(cq);
 	return r;
+}
+
+/* There is no command that resets a CQ, and only the device knows how many CQEs there were: those of a CQ
+ * that ignores overrun are taken by nobody */
+int rnic_cq_restart(struct rnic_cq *cq)
+{
+	uint8_t in[PRM_SIZE_query_qp_in] = {0}, out[PRM_SIZE_query_cq_out] = {0};
+	int r;
+
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_CQ);
+	prm_set(in, PRM_in_objn, cq->cqn);
+	r = rnic_devx_query(cq->dev->ctx->cmd_fd, cq->handle, in, sizeof(in), out, sizeof(out));
+	if (r < 0)
+		return log_errno(r, "cannot query completion queue %#x", cq->cqn);
+	cq->first = (uint32_t)prm_get(out + PRM_query_cq_out_cq_context_byte, PRM_cqc_producer_counter);
+	ledger_restarted(cq->slot, cq->handle, cq->first);
+	forget_cqes(cq);
+	rnic_cq_seek(cq, 0);
+	rnic_cq_update(cq);
+	return 0;
+}
+
+void rnic_cq_seek(struct rnic_cq *cq, uint64_t n)
+{
+	cq->consumer = (uint32_t)(cq->first + n);
 }
 
 void rnic_cq_deinit(struct rnic_cq *cq)
@@ -218,7 +249,7 @@ void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
 
 int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
 {
-	return owned(cq, n) && parse(entry(cq, n), cqe);
+	return owned(cq, cq->first + n) && parse(entry(cq, cq->first + n), cqe);
 }
 
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
@@ -500,13 +531,15 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 
 /*
  * The first PSN of two queues of this process, the same for both. They grant all remote access, and only the
- * PSN distinguishes their packets from forged ones of another host.
+ * PSN distinguishes their packets from forged ones of another host, and those of a queue that was reset from
+ * its packets of before.
  */
 static uint32_t first_psn(const struct rnic_qp *qp, const struct rnic_device *other, uint32_t peer)
 {
 	uint64_t secret = (uint64_t)qp->dev->psn_secret + other->psn_secret,
 		 x = (secret << 32) + qp->qpn + peer;
 
+	x += (uint64_t)qp->resets << 24;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
 	x = (x ^ x >> 27) * 0x94d049bb133111eb;
 	return (uint32_t)(x >> 40);
@@ -552,6 +585,19 @@ void rnic_qp_stop(struct rnic_qp *qp)
 
 	if (qp->dev)
 		modify(qp, PRM_OP_2ERR_QP, in, sizeof(in));
+}
+
+int rnic_qp_reset(struct rnic_qp *qp)
+{
+	uint8_t in[PRM_SIZE_qp_2err_in] = {0};
+	int r = modify(qp, PRM_OP_2RST_QP, in, sizeof(in));
+
+	if (r < 0)
+		return r;
+	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
+	qp->sq_posted = 0;
+	qp->resets++;
+	return 0;
 }
 
 void rnic_qp_deinit(struct rnic_qp *qp)

@@ -31,7 +31,8 @@ struct rnic_cq {
 	uint32_t cqn;
 	unsigned log_size;
 	uint8_t *cqes;
-	uint32_t *db; /* doorbell record */
+	uint32_t *db;   /* doorbell record */
+	uint32_t first; /* number of the CQE that counts as 0 */
 	uint32_t consumer;
 	uint32_t arm_sn;
 	bool armed;
@@ -63,6 +64,11 @@ struct rnic_cqe {
 
 /** Takes the next CQE: 1, or 0 when there is none. */
 int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
+/** Numbers of CQEs begin with 0 again, and no CQE is there. What used the CQ is destroyed or in RESET. An
+ * error of the device, logged. */
+int rnic_cq_restart(struct rnic_cq *cq);
+/** The next CQE to be taken, or to raise an event, is number @n. */
+void rnic_cq_seek(struct rnic_cq *cq, uint64_t n);
 /** Writes the doorbell record: the device may reuse the entries that rnic_cq_poll() took. */
 void rnic_cq_update(struct rnic_cq *cq);
 
@@ -92,6 +98,7 @@ struct rnic_qp {
 	uint32_t *db;       /* doorbell record: receives, sends */
 	uint16_t sq_posted; /* WQEBBs, by rnic_qp_post() */
 	uint8_t log_max_message;
+	uint32_t resets;
 };
 
 struct rnic_qp_attr {
@@ -123,6 +130,9 @@ int rnic_qp_connect_by_address(struct rnic_qp *qp, const struct rnic_qp *peer, u
 int rnic_qp_is_broken(const struct rnic_qp *qp);
 /** Moves @qp to the error state: it executes nothing more, and posted WQEs are flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
+/** Moves @qp to RESET: it executes nothing more, nothing is flushed, and its indices begin with 0 again once
+ * it is connected. An error of the device, logged. */
+int rnic_qp_reset(struct rnic_qp *qp);
 /** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. */
 void rnic_qp_deinit(struct rnic_qp *qp);
 

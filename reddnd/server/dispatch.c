@@ -28,16 +28,24 @@ struct session *dispatch_find(const struct dispatch *d, uint64_t id)
 	return s;
 }
 
+static void add(struct dispatch *d, struct session *s)
+{
+	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
+	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
+	completions_add(&d->completions, s);
+}
+
 /* ---- actions: what happens to a session ---- */
 
-static void end_connection(struct dispatch *d, struct session *s)
+static void end_connection(struct dispatch *d, struct session *s, bool intact)
 {
 	timers_end(s);
 	budgets_end(&d->budgets, s);
-	session_end(s);
+	session_end(s, intact);
 	session_charge_rest(s);
 	pacer_forget(&d->pacer, s);
 	HASH_DELETE(by_id, d->sessions, s);
+	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
 	turns_remove(&d->turns, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
@@ -49,6 +57,7 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	const struct end_reason_query query = {.session = session_number(first),
 		.slot_addr = first->queues.env.slot_addr,
 		.slot_rkey = first->queues.env.slot_rkey};
+	bool intact = reason == REDDN_WIRE_END_CLIENT;
 
 	if (first->ended)
 		return;
@@ -59,8 +68,8 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	end_reasons_add(&d->record->end_reasons, first->client.address, d->record->enforcement.source_bits,
 		&query, reason, text);
 	for (c = first->further; c; c = c->further)
-		end_connection(d, c);
-	end_connection(d, first);
+		end_connection(d, c, intact);
+	end_connection(d, first, intact);
 }
 
 void dispatch_limits_changed(struct dispatch *d, struct session *s)
@@ -141,7 +150,8 @@ void dispatch_reap(struct dispatch *d)
 		TAILQ_REMOVE(&d->ended, s, link);
 		session_destroy_qps(s);
 		drain(d);
-		session_free(s);
+		if (!spares_put(&d->spares, s))
+			session_free(s);
 	}
 }
 
@@ -269,6 +279,14 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 		check_budget(d, s, clock_us());
 }
 
+static struct session *find_by_queues(const struct dispatch *d, uint64_t number)
+{
+	struct session *s;
+
+	HASH_FIND(by_queues, d->by_queues, &number, sizeof(number), s);
+	return s;
+}
+
 static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *arg)
 {
 	const uint64_t part = (1u << SESSION_COOKIE_BITS) - 1;
@@ -288,7 +306,7 @@ static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *ar
 			cq_pool_event(&d->completions.pool, cookie);
 			continue;
 		}
-		s = dispatch_find(d, cookie >> SESSION_COOKIE_BITS);
+		s = find_by_queues(d, cookie >> SESSION_COOKIE_BITS);
 		if (s)
 			on_session_event(d, s, cookie & part);
 	}
@@ -390,8 +408,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 		return false;
 	/* Making the queues takes milliseconds, which are not the client's */
 	s->since = clock_us();
-	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
-	completions_add(&d->completions, s);
+	add(d, s);
 	if (session_is_first(s))
 		on_began(d, s);
 	else
@@ -512,7 +529,10 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	TAILQ_INIT(&d->ended);
 	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
 	d->acceptor = (struct acceptor){
-		.parts = {.dev = parts->dev, .arena = parts->arena, .cq_pool = &d->completions.pool},
+		.parts = {.dev = parts->dev,
+			.arena = parts->arena,
+			.cq_pool = &d->completions.pool,
+			.spares = &d->spares},
 		.end_reasons = &d->record->end_reasons,
 		.sessions = &d->sessions,
 		.enforcement = &d->record->enforcement,
@@ -525,6 +545,8 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		r = watch(d, parts->event);
 	if (r == 0)
 		r = turns_init(&d->turns, parts->event, parts->dev, &turns_ops, d);
+	if (r == 0)
+		r = spares_init(&d->spares, parts->event);
 	d->acceptor.parts.plain_events = d->turns.events;
 	if (r < 0)
 		return r;
@@ -545,6 +567,7 @@ void dispatch_deinit(struct dispatch *d)
 		dispatch_end(d, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
 	if (d->dev)
 		dispatch_reap(d);
+	spares_deinit(&d->spares);
 	turns_deinit(&d->turns);
 	budgets_deinit(&d->budgets);
 	pacer_deinit(&d->pacer);
@@ -560,8 +583,7 @@ void dispatch_deinit(struct dispatch *d)
 
 void dispatch_adopt(struct dispatch *d, struct session *s)
 {
-	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
-	completions_add(&d->completions, s);
+	add(d, s);
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->accounting, s);
@@ -652,6 +674,8 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 	d->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->refusals, catalog->refusal_rate, clock_us());
 	d->arrivals.connect_timeout = catalog->connect_timeout;
+	d->spares.keep_us = catalog->spare_time;
+	spares_clear(&d->spares);
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);

@@ -25,12 +25,14 @@
 #include "reddnd/server/record.h"
 #include "reddnd/server/timers.h"
 #include "reddnd/server/turns.h"
+#include "reddnd/session/spares.h"
 
 struct dispatch {
 	struct rnic_cm *cm;
 	struct rnic_device *dev;
 	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
-	struct session *sessions; /* by_id */
+	struct session *sessions;  /* by_id */
+	struct session *by_queues; /* the same */
 	TAILQ_HEAD(, session) ended;
 	struct events *events;
 	struct accounting accounting;
@@ -45,6 +47,7 @@ struct dispatch {
 	struct timers timers;
 	struct budgets budgets;
 	struct turns turns;
+	struct spares spares;
 };
 
 /** Borrowed for as long as the dispatch exists. */

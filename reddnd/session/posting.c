@@ -94,7 +94,7 @@ void session_set_paced(struct session *s, bool paced)
 
 void session_arm_replies(struct session *s)
 {
-	s->recycler.reply_cq.consumer = (uint32_t)s->progress.done;
+	rnic_cq_seek(&s->recycler.reply_cq, s->progress.done);
 	rnic_cq_arm(&s->recycler.reply_cq, false);
 }
 

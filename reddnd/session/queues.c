@@ -3,6 +3,8 @@
 
 #include "reddnd/session/silence.h"
 
+#include <string.h>
+
 enum { RECYCLER_READS = 16 /* under way at a time */ };
 
 /* ---- making ---- */
@@ -19,7 +21,7 @@ static int make_cq(struct session *s, unsigned part, const struct queue_layout_q
 		.db_off = l->cq_db_off,
 		.log_size = l->cq_log_size,
 		.overrun_ignore = true,
-		.cookie = s->id << SESSION_COOKIE_BITS | part,
+		.cookie = s->queues.number << SESSION_COOKIE_BITS | part,
 	};
 
 	return rnic_cq_init(cq, &s->queues.block, &attr);
@@ -34,7 +36,7 @@ static int make_recycler(struct session *s)
 		.db_off = l->qp_db_off,
 		.send_cq = &s->recycler.cq,
 		.managed = true,
-		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
+		.cookie = s->queues.number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
 	};
 	int r = make_cq(s, SESSION_RECYCLER, l, &s->recycler.cq);
 
@@ -57,14 +59,14 @@ static int make_qp(struct session *s, unsigned q)
 		.max_message = q == 0 ? s->offload->max_message : 0,
 		.managed = true,
 		.managed_rq = q == 0 && l->recycled,
-		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
+		.cookie = s->queues.number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
 	};
 
 	return rnic_qp_init(&s->queues.qp[q], &s->queues.block, &qp);
 }
 
-/* Makes them, or finds them if the block was adopted */
-static int make_queues(struct session *s)
+/* All but the queue pair of the client */
+static int make_code(struct session *s)
 {
 	const struct queue_layout *l = &s->queues.layout;
 	const struct chain_image *img = s->offload->img;
@@ -77,13 +79,28 @@ static int make_queues(struct session *s)
 		r = make_recycler(s);
 	if (r == 0 && s->offload->program->loop)
 		r = session_loop_new(&qs->loop, s->offload->program, s->offload->conf->loop_rate, &qs->block,
-			&l->loop, s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
-			s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
-	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
+			&l->loop, qs->number << SESSION_COOKIE_BITS | SESSION_LOOP,
+			qs->number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = make_qp(s, q);
-	if (r == 0)
-		qs->qpn = qs->qp[0].qpn;
 	return r;
+}
+
+static int make_client_qp(struct session *s)
+{
+	int r = make_qp(s, 0);
+
+	if (r == 0)
+		s->queues.qpn = s->queues.qp[0].qpn;
+	return r;
+}
+
+/* Makes them, or finds them if the block was adopted */
+static int make_queues(struct session *s)
+{
+	int r = make_code(s);
+
+	return r == 0 ? make_client_qp(s) : r;
 }
 
 /* ---- the environment of the chain ---- */
@@ -96,9 +113,11 @@ static void fill_queues(struct session *s)
 
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
+	env->recv_before = s->queues.cq[0].first;
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
+		env->queue[q].before = q == 0 ? 0 : s->queues.cq[q].first;
 		env->queue[q].iova = b->iova + l->queue[q].ring_off - b->code_off;
 		env->queue[q].lkey = b->lkey;
 		env->queue[q].rkey = b->rkey;
@@ -202,7 +221,7 @@ void session_queues_arm_events(struct session *s)
 	for (unsigned q = 0; q < img->nqueues; q++) {
 		struct rnic_cq *cq = &s->queues.cq[q];
 
-		cq->consumer = (uint32_t)(q == 0 ? s->progress.done : s->progress.done * img->queue[q].cqes);
+		rnic_cq_seek(cq, q == 0 ? s->progress.done : s->progress.done * img->queue[q].cqes);
 		rnic_cq_arm(cq, true);
 	}
 	if (!s->queues.layout.recycled)
@@ -238,6 +257,18 @@ int session_queues_arm(struct session *s)
 	return 0;
 }
 
+static int connect_code(struct session *s)
+{
+	const struct chain_image *img = s->offload->img;
+	int r = 0;
+
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
+		r = rnic_qp_connect_self(&s->queues.qp[q], img->max_rd_atomic);
+	if (r == 0 && s->queues.layout.recycled)
+		r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
+	return r;
+}
+
 static int start_recycler(struct session *s)
 {
 	if (!s->queues.layout.recycled)
@@ -252,10 +283,8 @@ int session_queues_start(struct session *s)
 	const struct chain_image *img = s->offload->img;
 	int r = 0;
 
-	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
-		r = rnic_qp_connect_self(&s->queues.qp[q], img->max_rd_atomic);
-	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
+	if (!s->queues.connected)
+		r = connect_code(s);
 	if (r == 0 && s->queues.loop)
 		r = session_loop_start(s->queues.loop, &s->tenant->master);
 	if (r == 0)
@@ -270,6 +299,13 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
+/* For another session. The rings of a recycled chain have CQE numbers that begin with 0, and a CQ cannot be
+ * reset: there all queues are made anew */
+static bool keeps_code(const struct session *s)
+{
+	return s->intact && !s->queues.layout.recycled;
+}
+
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
  * waits: nothing answers or writes to the client after that, and nothing enables a code queue. The recycler
@@ -280,29 +316,80 @@ void session_queues_stop(struct session *s)
 	rnic_qp_stop(&s->recycler.qp);
 	rnic_qp_stop(&s->queues.qp[0]);
 	session_loop_stop(s->queues.loop);
-	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
-		rnic_qp_stop(&s->queues.qp[q]);
+	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;) {
+		struct rnic_qp *qp = &s->queues.qp[q];
+
+		if (keeps_code(s))
+			s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
+		if (!keeps_code(s))
+			rnic_qp_stop(qp);
+	}
 }
 
 void session_destroy_qps(struct session *s)
 {
 	session_loop_destroy_qp(s->queues.loop);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+	for (unsigned q = 0; q < (keeps_code(s) ? 1 : CHAIN_MAX_QUEUES); q++)
 		rnic_qp_deinit(&s->queues.qp[q]);
 	rnic_qp_deinit(&s->recycler.qp);
+}
+
+/* ---- for another session ---- */
+
+static void destroy_cqs(struct session *s)
+{
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_cq_deinit(&s->queues.cq[q]);
+	rnic_cq_deinit(&s->recycler.cq);
+	rnic_cq_deinit(&s->recycler.reply_cq);
+}
+
+static int restart_cqs(struct session *s)
+{
+	int r = 0;
+
+	for (unsigned q = 0; q < s->offload->img->nqueues && r == 0; q++)
+		r = rnic_cq_restart(&s->queues.cq[q]);
+	return r;
+}
+
+int session_queues_restart(struct session *s)
+{
+	int r;
+
+	if (keeps_code(s)) {
+		r = restart_cqs(s);
+	} else {
+		destroy_cqs(s);
+		r = make_code(s);
+	}
+	if (r == 0)
+		r = connect_code(s);
+	s->queues.connected = r == 0;
+	return r;
+}
+
+/* Nothing of the session before is left in the memory that the chain can reach, as if it were new */
+int session_queues_reuse(struct session *s, const struct request *request)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	int r;
+
+	memset(s->queues.block.mem + l->code_off, 0, l->code_size);
+	s->queues.env = (struct chain_env){0};
+	r = make_client_qp(s);
+	return r == 0 ? fill_env(s, request) : r;
 }
 
 /* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are
  * destroyed before the memory that they work on. */
 void session_queues_destroy(struct session *s)
 {
+	s->intact = false;
 	session_queues_stop(s);
 	session_destroy_qps(s);
 	session_loop_free(s->queues.loop);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_cq_deinit(&s->queues.cq[q]);
-	rnic_cq_deinit(&s->recycler.cq);
-	rnic_cq_deinit(&s->recycler.reply_cq);
+	destroy_cqs(s);
 	rnic_block_deinit(&s->queues.block);
 }
 

@@ -13,6 +13,11 @@
  * reports, logged.
  */
 int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request);
+/** The same with those of a session that ended (spares.h): only the queue pair of the client is made. */
+int session_queues_reuse(struct session *s, const struct request *request);
+/** After session_destroy_qps(), of an intact session: makes the queues ready for that. -errno of the device,
+ * logged: they can only be destroyed. */
+int session_queues_restart(struct session *s);
 /** Stops all of them, destroys them, and frees their memory. Fine on queues that were never made. */
 void session_queues_destroy(struct session *s);
 
@@ -28,7 +33,8 @@ void session_queues_arm_events(struct session *s);
 int session_queues_arm(struct session *s);
 /** Connects the QPs and lets the NIC begin. */
 int session_queues_start(struct session *s);
-/** Moves the QPs to the error state: they execute nothing any more. */
+/** Moves the QPs to the error state, or those of the code of an intact session to RESET: they execute nothing
+ * any more. */
 void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */

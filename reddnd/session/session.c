@@ -9,6 +9,7 @@
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
+#include "reddnd/session/spares.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -41,15 +42,21 @@ static void release(struct session *s)
 static int record(struct session *s, struct rnic_device *dev, const struct request *request)
 {
 	struct ledger_session *l;
-	int r = rnic_device_take_slot(dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
+	int r = 0;
 
+	if (s->slot)
+		ledger_reuse(s->slot);
+	else
+		r = rnic_device_take_slot(
+			dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
 	if (r < 0 || !s->slot)
 		return r;
 	l = &s->slot->session;
 	l->number = s->id;
 	l->secret = s->secret;
 	l->since = s->since;
-	l->image = image_hash(s->offload->program, &s->queues.layout);
+	l->queues = s->queues.number;
+	l->image = s->image;
 	l->cm_id = rnic_conn_id(s->client.conn);
 	l->recycled = s->queues.layout.recycled;
 	ledger_set_name(l->tenant, s->tenant->name);
@@ -67,7 +74,8 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 
 static int begin(struct session *s, struct rnic_arena *arena, const struct request *request)
 {
-	int r = session_queues_make(s, arena, request);
+	int r = s->queues.connected ? session_queues_reuse(s, request)
+				    : session_queues_make(s, arena, request);
 
 	if (r == 0)
 		r = session_queues_arm(s);
@@ -107,9 +115,11 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->tenant = a->tenant;
 	s->charge = a->charge;
 	s->client = *client;
+	s->queues.number = s->id;
 	s->queues.layout = *offload_layout(a->offload, a->request.depth);
+	s->image = image_hash(a->offload->program, &s->queues.layout);
 	r = first ? 0 : begin_group(s, now);
-	if (r == 0)
+	if (r == 0 && !spares_take(parts->spares, s))
 		r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
@@ -142,9 +152,18 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 		rep->flags = REDDN_REP_SENDS;
 }
 
-void session_end(struct session *s)
+/* A CQ that a session had alone may have overflowed when its queue pair was stopped (rnic/cq-pool.h) */
+static bool can_serve_another(const struct session *s)
+{
+	bool alone = s->queues.pool_cq && s->queues.pool_cq->alone;
+
+	return !s->cpu && !s->adopted && !s->foreign && !s->queues.loop && !alone;
+}
+
+void session_end(struct session *s, bool intact)
 {
 	s->ended = true;
+	s->intact = intact && can_serve_another(s);
 	if (s->slot)
 		ledger_ending(s->slot);
 	session_queues_stop(s);
@@ -152,9 +171,9 @@ void session_end(struct session *s)
 	rnic_conn_disconnect(s->client.conn);
 }
 
-void session_free(struct session *s)
+/* All but what it has of the device */
+static void leave(struct session *s)
 {
-	release(s);
 	rnic_conn_free(s->client.conn);
 	tenant_refund(s->tenant, &s->charge);
 	if (s->adopted)
@@ -162,5 +181,31 @@ void session_free(struct session *s)
 	if (!s->foreign)
 		generation_unref(s->offload->generation);
 	foreign_free(s->foreign);
+}
+
+void session_free(struct session *s)
+{
+	release(s);
+	leave(s);
+	free(s);
+}
+
+int session_make_spare(struct session *s)
+{
+	int r = s->intact ? session_queues_restart(s) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	tenant_ref(s->tenant);
+	leave(s);
+	s->offload = NULL;
+	s->first = s->further = NULL;
+	return 0;
+}
+
+void session_free_spare(struct session *s)
+{
+	release(s);
+	tenant_unref(s->tenant);
 	free(s);
 }

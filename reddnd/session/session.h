@@ -5,6 +5,7 @@
  * hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
+ *   spares.h     keeps those of sessions that ended for others
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   group.h      several connections
  *   heir.h       takes over a session of a daemon before this one
@@ -44,6 +45,7 @@ struct session_client {
 };
 
 struct session_queues {
+	uint64_t number; /* what their events carry: of the session that they were made for */
 	struct queue_layout layout;
 	struct rnic_block block;
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
@@ -55,6 +57,7 @@ struct session_queues {
 	struct cq_pool *pool;
 	struct cq_pool_queue *pool_cq; /* where replies complete; NULL if the chain is recycled */
 	uint32_t pool_cqes;            /* charged to pool_cq */
+	bool connected;                /* those of the code, of a session that ended */
 };
 
 /** Only of a recycled chain. */
@@ -128,6 +131,7 @@ struct session_cpu;
 
 struct session {
 	uint64_t id;    /* > 0: session_number(), and that of the connection (group.h) */
+	uint64_t image; /* hash of what its instances are written from, and of the layout */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
 	struct tenant *tenant;
@@ -154,13 +158,15 @@ struct session {
 	struct session_pacing pacing;
 	struct session_budgets budgets;
 	struct session_timer timer;
-	struct foreign *foreign;      /* what .offload is part of if this daemon does not have it; or NULL */
-	bool adopted;                 /* a daemon before this one made it */
-	bool resuming;                /* and CQEs come that it has taken, as well as others */
-	bool ended;                   /* to be freed; what it still does is ignored */
-	bool finished;                /* instances finished that are not armed again */
-	TAILQ_ENTRY(session) link;    /* of those finished, or of those ended */
-	UT_hash_handle by_id, by_qpn; /* of the server, of its completions */
+	struct foreign *foreign;   /* what .offload is part of if this daemon does not have it; or NULL */
+	bool adopted;              /* a daemon before this one made it */
+	bool resuming;             /* and CQEs come that it has taken, as well as others */
+	bool ended;                /* to be freed; what it still does is ignored */
+	bool intact;               /* and its queues can serve another session */
+	uint64_t kept_until;       /* as a spare (spares.h); us */
+	bool finished;             /* instances finished that are not armed again */
+	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
+	UT_hash_handle by_id, by_queues, by_qpn; /* of the server, its queues.number, of its completions */
 };
 
 /** What sessions are made from. */
@@ -169,9 +175,10 @@ struct session_parts {
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
 	struct rnic_plain_events *plain_events; /* cookies: number of the session */
+	struct spares *spares;
 };
 
-/** Events carry cookies: the session, and which of its queues (CQ of queue q, or its QP). Those of the CQ
+/** Events carry cookies: queues.number, and which of its queues (CQ of queue q, or its QP). Those of the CQ
  * pool have CQ_POOL_COOKIE. */
 enum {
 	SESSION_COOKIE_BITS = 8,
@@ -193,11 +200,18 @@ int session_new(struct session **s, uint64_t id, struct session *first, const st
 /** Fills in the part of the accept that describes the session. */
 void session_describe(const struct session *s, struct reddn_wire_rep *rep);
 
-/** Stops the queues, then disconnects the client: once the client has the event, nothing is written to it. */
-void session_end(struct session *s);
-/** Destroys the queue pairs: they write no CQE after this. Empty the CQ pool before new ones are made. */
+/** Stops the queues, then disconnects the client: once the client has the event, nothing is written to it.
+ * @intact: no verdict and no fault was the reason. */
+void session_end(struct session *s, bool intact);
+/** Destroys the queue pairs, but for those that can serve another session. They write no CQE after this:
+ * empty the CQ pool before new ones are made. */
 void session_destroy_qps(struct session *s);
 /** After session_end() and session_destroy_qps(). */
 void session_free(struct session *s);
+
+/** The same, but what it has of the device is kept, ready for a session of the same tenant and image.
+ * -EINVAL: it cannot serve another, all is as before; or an error of the device, logged. */
+int session_make_spare(struct session *s);
+void session_free_spare(struct session *s);
 
 #endif

@@ -38,7 +38,7 @@ bool session_rest(struct session *s)
 	if (session_busy(s))
 		return false;
 	s->budgets.resting = true;
-	s->queues.cq[0].consumer = (uint32_t)s->progress.done;
+	rnic_cq_seek(&s->queues.cq[0], s->progress.done);
 	rnic_cq_arm(&s->queues.cq[0], false);
 	return !session_busy(s);
 }

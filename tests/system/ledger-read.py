@@ -4,7 +4,9 @@
 STATUS, a file with the output of "softcx status --json", and ARENA, the bytes of the arena that are in use. Prints how many more
 objects of each type there are, and bytes; those of other programs are among them.
 ledger-read.py PID qpn SESSION PART: prints the number of a queue pair (reddnd/session/session.h: cookies).
-ledger-read.py PID windows: prints the keys of windows that can be used, a line each."""
+ledger-read.py PID windows: prints the keys of windows that can be used, a line each.
+ledger-read.py PID spares: prints the numbers of queue pairs, of CQs, and of keys that sessions have left for others (reddnd/session/spares.h),
+a line each."""
 
 import glob
 import json
@@ -15,8 +17,9 @@ import sys
 PAGE, SLOT, OBJECTS, OBJECT = 4096, 2048, 32, 48
 USED, STATE, KIND, BLOCK, FIRST = 20, 0, 4, 16, 24  # offsets: in the head, and in a slot
 COOKIE = 32  # of an object
-QP, MR = 1, 3
-LIVE, WINDOW = 2, 4
+QP, CQ, MR = 1, 2, 3
+SESSION, NUMBER = 6, FIRST + OBJECTS * OBJECT  # kind of slots; and where they have their numbers: of the session, of its queues
+LIVE, ENDING, WINDOW = 2, 3, 4
 KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 4: "umems", 5: "uars", 6: "pds"}
 
 
@@ -62,8 +65,11 @@ def qpn(ledger, session, part):
     for slot in range(0, len(ledger), SLOT):
         if struct.unpack_from("=I", ledger, slot + STATE)[0] == 0:
             continue
+        number, queues = struct.unpack_from("=QQ", ledger, slot + NUMBER)
+        if struct.unpack_from("=I", ledger, slot + KIND)[0] != SESSION or number != int(session):
+            continue
         for kind, number, cookie in objects(ledger, slot):
-            if kind == QP and cookie == int(session) << 8 | 0x80 | int(part):
+            if kind == QP and cookie == queues << 8 | 0x80 | int(part):
                 print(number)
 
 
@@ -73,4 +79,15 @@ def windows(ledger):
             print(*["%#x" % number for kind, number, _ in objects(ledger, slot) if kind == MR])
 
 
-{"count": count, "qpn": qpn, "windows": windows}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])
+def spares(ledger):
+    for slot in range(0, len(ledger), SLOT):
+        if struct.unpack_from("=II", ledger, slot + STATE) != (ENDING, SESSION):
+            continue
+        numbers = {kind: [] for kind in (QP, CQ, MR)}
+        for kind, number, _ in objects(ledger, slot):
+            numbers.get(kind, []).append("%#x" % number)
+        if numbers[MR]:
+            print(*[",".join(sorted(numbers[kind])) for kind in (QP, CQ, MR)])
+
+
+{"count": count, "qpn": qpn, "windows": windows, "spares": spares}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])

@@ -126,7 +126,7 @@ static void relocate(const struct instance *in, const struct chain_reloc *r)
 {
 	const struct chain_env *env = in->env;
 	uint8_t *f = in->queue[r->where].wqes + r->offset;
-	uint32_t cqes;
+	uint64_t cqes, before;
 
 	switch ((enum chain_reloc_kind)r->kind) {
 	case CHAIN_REL_ADDR64:
@@ -156,7 +156,8 @@ static void relocate(const struct instance *in, const struct chain_reloc *r)
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : in->img->queue[r->index].cqes;
-		wqe_put32(f, (uint32_t)(in->seq * cqes + (uint64_t)r->addend) & 0xffffff);
+		before = r->index == CHAIN_CQ_RECV ? env->recv_before : env->queue[r->index].before;
+		wqe_put32(f, (uint32_t)(before + in->seq * cqes + (uint64_t)r->addend) & 0xffffff);
 		return;
 	case CHAIN_REL_SEQ32:
 		wqe_put32(f, (uint32_t)(in->seq + (uint64_t)r->addend));

@@ -21,10 +21,12 @@
 
 /** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
 struct chain_env {
-	unsigned slots;    /* power of two >= 2, so that RQ entry k always belongs to slot k */
-	uint32_t recv_cqn; /* CQ of the client QP's RECVs: exactly one CQE per request */
+	unsigned slots;       /* power of two >= 2, so that RQ entry k always belongs to slot k */
+	uint32_t recv_cqn;    /* CQ of the client QP's RECVs: exactly one CQE per request */
+	uint32_t recv_before; /* CQEs that it had before that of instance 0 */
 	struct {
 		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
+		uint32_t before;   /* CQEs that it had before; not of a recycled chain, as recv_before */
 		uint64_t iova;     /* of the ring */
 		uint32_t lkey, rkey;
 		uint8_t *ring;        /* ring_wqebbs * 64 bytes */

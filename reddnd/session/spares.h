@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * spares.h - what sessions that ended have of the device, kept for a while for sessions that begin.
+ *
+ * To make two queues, their CQs and their memory takes a dozen firmware commands, and as many to destroy
+ * them. So the queues of the code are reset, their CQs go on counting, and the memory stays pinned. Of a
+ * recycled session only the memory stays: its rings have CQE numbers that begin with 0, and a CQ cannot be
+ * reset. But its queues are made anew when it has ended, so that nobody waits for that.
+ *
+ * A spare goes to a session of the same tenant, whose instances are written from the same image: its keys and
+ * its protection domain are that tenant's, and memory that the chain can reach is cleared. The queue pair of
+ * the client is always a new one. The kernel of a client refuses a connection to a queue pair that it still
+ * has in a connection that is over (Linux core/cm.c, IB_CM_REJ_STALE_CONN), and packets of that may be under
+ * way.
+ *
+ * A session that broke, or that the daemon ended, keeps its queues, and so do those that a daemon before this
+ * one made, that have a loop without a bound, and on devices where a session has the CQ of its replies alone.
+ *
+ * In the ledger a spare is a slot that ends: the next daemon destroys it.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SESSION_SPARES_H
+#define SESSION_SPARES_H
+
+#include "reddnd/session/session.h"
+
+struct spares {
+	TAILQ_HEAD(, session) kept; /* the oldest first */
+	unsigned n;
+	sd_event_source *timer;
+	uint64_t keep_us; /* of the configuration in force */
+};
+
+int spares_init(struct spares *sp, sd_event *event); /* -errno of sd-event */
+void spares_deinit(struct spares *sp);               /* fine on one that is all zero */
+
+/** Takes @s, which is over, instead of session_free(). False: it cannot serve another, and is as before. */
+bool spares_put(struct spares *sp, struct session *s);
+/** Gives @s, which begins, queues that fit, the CQ of its replies included. False: there are none. */
+bool spares_take(struct spares *sp, struct session *s);
+/** Destroys all. False: there were none. */
+bool spares_clear(struct spares *sp);
+
+#endif
