@@ -110,6 +110,43 @@ top_sees()
 }
 until_true top_sees || fail "top does not see the client work" "$work/ctl.out" "$work/ctl.err"
 ok "top sees the client work"
+ctl --by offloads --sort offload --count 1 top || fail "top of offloads" "$work/ctl.err"
+[[ $(awk 'NR == 2 { print $1, $2 }' "$work/ctl.out") == 'one hash_get' ]] || fail "top of offloads" "$work/ctl.out"
+ctl --by tables --count 1 top && fail "top of what there is not"
+grep -q 'clients, offloads or tenants' "$work/ctl.err" || fail "no words" "$work/ctl.err"
+ctl --sort COLOUR --count 1 top && fail "a column that there is not"
+python3 - "$REDDNCTL" "$control" <<'END' || fail "the keys of top"
+# on a terminal: views, columns, and the end; what is shown after a key, without the escapes
+import os, pty, re, select, sys, termios, time
+child, fd = pty.fork()
+if child == 0:
+    os.environ["LC_ALL"] = "C.UTF-8"
+    os.execv(sys.argv[1], [sys.argv[1], "--socket", sys.argv[2], "--interval", "1", "top"])
+seen = ""
+def shows(words):
+    global seen
+    until = time.time() + 60
+    while words not in seen:
+        if time.time() > until or not select.select([fd], [], [], 60)[0]:
+            sys.exit(f"not shown: {words}: {seen[-2000:]}")
+        seen += re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", os.read(fd, 65536).decode(errors="replace"))
+def press(key, words):
+    global seen
+    seen = ""
+    os.write(fd, key)
+    shows(words)
+shows("by REQUESTS/S ")
+shows("█")
+press(b">", "by REQUESTS ")
+press(b"r", "by REQUESTS, reversed")
+press(b"o", "PROGRAM")
+press(b"t", "REFUSED")
+press(b"p", "paused")
+press(b"c", "SESSION ")
+os.write(fd, b"q")
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+END
+ok "top has keys"
 ctl metrics || fail "no metrics"
 for line in '^reddnd_sessions\{offload="one"\} 1$' '^reddnd_requests_total\{offload="one"\} [1-9]' '^# EOF$'; do
 	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"

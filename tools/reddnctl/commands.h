@@ -14,6 +14,7 @@ struct ctl_options {
 	const char *socket;
 	bool json, follow, help;
 	unsigned interval, count;         /* top: seconds between rounds; rounds, 0: no limit */
+	const char *by, *sort;            /* top: what is listed, and the column; NULL: not given */
 	const char *rate, *burst, *bytes; /* limit; NULL: not given */
 	const char *file;                 /* hand-over; NULL: not given */
 };

@@ -28,7 +28,8 @@ static const struct command commands[] = {
 	{{"regions", NULL, "list data regions", "  reddnctl regions\n"}, ctl_regions},
 	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"},
 		ctl_tenants},
-	{{"top", NULL, "sessions by requests per second, repeatedly", "  reddnctl top --interval 5\n"},
+	{{"top", NULL, "sessions, offloads or tenants by requests per second, repeatedly",
+		 "  reddnctl top --interval 5\n"},
 		ctl_top},
 	{{"metrics", NULL, "counters as OpenMetrics text", "  reddnctl metrics | grep requests\n"},
 		ctl_metrics},
@@ -56,6 +57,8 @@ static const struct option long_options[] = {
 	{"follow", no_argument, NULL, 'f'},
 	{"interval", required_argument, NULL, 'i'},
 	{"count", required_argument, NULL, 'n'},
+	{"by", required_argument, NULL, 'B'},
+	{"sort", required_argument, NULL, 'S'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -70,6 +73,8 @@ static const char options_text[] =
 	"  -F, --file PATH        hand-over: the file, such as /proc/PID/fd/N for a memfd\n"
 	"  -f, --follow           audit: continue with new events\n"
 	"  -i, --interval SECONDS top: seconds between rounds (default 1)\n"
+	"  -B, --by WHAT          top: clients, offloads or tenants (default clients)\n"
+	"  -S, --sort COLUMN      top: by the column with that heading (default REQUESTS/S)\n"
 	"  -n, --count N          top: number of rounds (default: until interrupted)\n"
 	"  -h, --help             show this help, or that of the command\n"
 	"  -V, --version          show the version\n";
@@ -103,7 +108,7 @@ static int parse(int argc, char **argv, struct ctl_options *o)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:jF:fi:n:r:b:y:hV", long_options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "s:jF:fi:n:B:S:r:b:y:hV", long_options, NULL)) >= 0) {
 		switch (c) {
 		case 's':
 			o->socket = optarg;
@@ -121,6 +126,12 @@ static int parse(int argc, char **argv, struct ctl_options *o)
 		case 'n':
 			if (!parse_number(optarg, c == 'i' ? &o->interval : &o->count))
 				return EX_USAGE + 1;
+			break;
+		case 'B':
+			o->by = optarg;
+			break;
+		case 'S':
+			o->sort = optarg;
 			break;
 		case 'r':
 			o->rate = optarg;

@@ -1,77 +1,314 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/table-print.h"
+#include "tools/common/tool.h"
 #include "tools/reddnctl/commands.h"
+#include "tools/reddnctl/screen.h"
+#include "tools/reddnctl/spark.h"
 #include "util/array.h"
+#include "util/clock.h"
+#include "util/text.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
-static const struct table_column top_columns[] = {
+enum { ROW_SPARK = 12 };
+
+#define RATE                                                                                                 \
+	{                                                                                                    \
+		"per_second", "REQUESTS/S", TABLE_COUNT                                                      \
+	}
+#define LAST                                                                                                 \
+	{                                                                                                    \
+		"last", "LAST", TABLE_TEXT                                                                   \
+	}
+
+static const struct table_column client_columns[] = {
 	{"session", "SESSION", TABLE_COUNT},
 	{"peer", "CLIENT", TABLE_TEXT},
+	{"tenant", "TENANT", TABLE_TEXT},
 	{"offload", "OFFLOAD", TABLE_TEXT},
-	{"per_second", "REQUESTS/S", TABLE_COUNT},
+	RATE,
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
+	{"bytes_out", "REPLIED", TABLE_BYTES},
 	{"wqes", "WQES", TABLE_COUNT},
 	{"age_us", "AGE", TABLE_DURATION},
+	LAST,
+};
+static const struct table_column offload_columns[] = {
+	{"offload", "OFFLOAD", TABLE_TEXT},
+	{"program", "PROGRAM", TABLE_TEXT},
+	{"engine", "ENGINE", TABLE_TEXT},
+	{"state", "STATE", TABLE_TEXT},
+	{"sessions", "SESSIONS", TABLE_COUNT},
+	RATE,
+	{"requests", "REQUESTS", TABLE_COUNT},
+	{"hits", "HITS", TABLE_COUNT},
+	{"misses", "MISSES", TABLE_COUNT},
+	{"failed_sessions", "FAILED", TABLE_COUNT},
+	LAST,
+};
+static const struct table_column tenant_columns[] = {
+	{"tenant", "TENANT", TABLE_TEXT},
+	{"sessions", "SESSIONS", TABLE_COUNT},
+	RATE,
+	{"requests", "REQUESTS", TABLE_COUNT},
+	{"refused", "REFUSED", TABLE_COUNT},
+	LAST,
 };
 
-/* Add "per_second" to each session of @now, from its counters in @before. */
-static void add_rates(struct json_object *now, struct json_object *before)
+/* What top lists: the answer to a request, whose objects differ in a member */
+struct view {
+	char key;
+	const char *name, *member;
+	const struct table_column *columns;
+	unsigned ncolumns;
+};
+static const struct view views[] = {
+	{'c', "clients", "session", client_columns, COUNT(client_columns)},
+	{'o', "offloads", "offload", offload_columns, COUNT(offload_columns)},
+	{'t', "tenants", "tenant", tenant_columns, COUNT(tenant_columns)},
+};
+
+struct row {
+	char name[64];
+	uint64_t requests;
+	struct spark rates;
+};
+
+struct top {
+	const struct view *view;
+	unsigned sort; /* column */
+	bool ascending, paused;
+	bool bars, utf8;  /* drawn at all, and with block elements */
+	struct row *rows; /* of the round before */
+	unsigned nrows;
+	struct spark all; /* requests per second of all rows */
+	uint64_t then;    /* us: time of that round; 0: there was none */
+};
+
+static struct top sorting; /* of compare(), for which qsort() has no argument */
+
+static int compare(const void *a, const void *b)
 {
-	for (size_t i = 0; i < json_object_array_length(now); i++) {
-		struct json_object *o = json_object_array_get_idx(now, i);
-		uint64_t requests = control_member(o, "requests"), age = control_member(o, "age_us"),
-			 rate = 0;
+	struct json_object *x, *y;
+	const struct table_column *c = &sorting.view->columns[sorting.sort];
+	int order;
 
-		for (size_t j = 0; before && j < json_object_array_length(before); j++) {
-			struct json_object *b = json_object_array_get_idx(before, j);
+	json_object_object_get_ex(*(struct json_object *const *)a, c->member, &x);
+	json_object_object_get_ex(*(struct json_object *const *)b, c->member, &y);
+	if (c->format == TABLE_TEXT) {
+		const char *s = json_object_get_string(x), *t = json_object_get_string(y);
 
-			if (control_member(b, "session") == control_member(o, "session")) {
-				requests -= control_member(b, "requests");
-				age -= control_member(b, "age_us");
-			}
-		}
-		if (age)
-			rate = (uint64_t)((double)requests * 1e6 / (double)age + 0.5);
-		json_object_object_add(o, "per_second", json_object_new_uint64(rate));
+		order = strcmp(s ? s : "", t ? t : "");
+		return sorting.ascending ? -order : order;
 	}
+	order = json_object_get_uint64(x) < json_object_get_uint64(y) ? 1 : -1;
+	order = json_object_get_uint64(x) == json_object_get_uint64(y) ? 0 : order;
+	return sorting.ascending ? -order : order;
 }
 
-static int busiest_first(const void *a, const void *b)
+static unsigned rate_column(const struct view *v)
 {
-	uint64_t x = control_member(*(struct json_object *const *)a, "per_second");
-	uint64_t y = control_member(*(struct json_object *const *)b, "per_second");
+	unsigned c = 0;
 
-	return x < y ? 1 : x > y ? -1 : 0;
+	while (strcmp(v->columns[c].member, "per_second") != 0)
+		c++;
+	return c;
+}
+
+static const struct row *row_before(const struct top *t, const char *name)
+{
+	for (unsigned i = 0; i < t->nrows; i++)
+		if (strcmp(t->rows[i].name, name) == 0)
+			return &t->rows[i];
+	return NULL;
+}
+
+/* Requests of @o per second: since the round before, or else since the session began */
+static uint64_t rate_of(const struct top *t, struct json_object *o, const struct row *before, uint64_t now)
+{
+	uint64_t requests = control_member(o, "requests"), us = control_member(o, "age_us");
+
+	if (before && t->then) {
+		requests = requests > before->requests ? requests - before->requests : 0;
+		us = now - t->then;
+	}
+	return us ? (uint64_t)((double)requests * 1e6 / (double)us + 0.5) : 0;
+}
+
+/* Adds "per_second" and "last" to each object of @now, and keeps what the next round needs */
+static void add_rates(struct top *t, struct json_object *now)
+{
+	size_t n = json_object_array_length(now);
+	struct row *rows = calloc(n + 1, sizeof(*rows));
+	uint64_t time = clock_ns() / 1000, sum = 0;
+	char bars[SPARK_TEXT];
+
+	for (size_t i = 0; rows && i < n; i++) {
+		struct json_object *o = json_object_array_get_idx(now, i), *name = NULL;
+		const struct row *before;
+		struct row *row = &rows[i];
+		uint64_t rate;
+
+		json_object_object_get_ex(o, t->view->member, &name);
+		snprintf(row->name, sizeof(row->name), "%s", name ? json_object_get_string(name) : "");
+		before = row_before(t, row->name);
+		rate = rate_of(t, o, before, time);
+		if (before)
+			row->rates = before->rates;
+		row->requests = control_member(o, "requests");
+		spark_add(&row->rates, rate);
+		sum += rate;
+		spark_draw(&row->rates, ROW_SPARK, t->utf8, bars);
+		json_object_object_add(o, "per_second", json_object_new_uint64(rate));
+		if (t->bars)
+			json_object_object_add(o, "last", json_object_new_string(bars));
+	}
+	spark_add(&t->all, sum);
+	free(t->rows);
+	t->rows = rows;
+	t->nrows = rows ? (unsigned)n : 0;
+	t->then = time;
+}
+
+static void choose(struct top *t, const struct view *v)
+{
+	free(t->rows);
+	*t = (struct top){.view = v, .sort = rate_column(v), .bars = t->bars, .utf8 = t->utf8};
+}
+
+/* False: the user wants to go */
+static bool pressed(struct top *t, int key)
+{
+	for (unsigned i = 0; i < COUNT(views); i++)
+		if (key == views[i].key && t->view != &views[i])
+			choose(t, &views[i]);
+	if (key == '>' || key == '<')
+		t->sort = (t->sort + (key == '>' ? 1 : t->view->ncolumns - 1)) % t->view->ncolumns;
+	if (key == 'r')
+		t->ascending = !t->ascending;
+	if (key == 'p')
+		t->paused = !t->paused;
+	return key != 'q';
+}
+
+/* No longer than the screen is wide, and no more lines than it has; the rest of each line is cleared */
+static void show_screen(const struct top *t, struct json_object *now)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	unsigned columns = screen_columns(), lines = screen_lines();
+	char bars[SPARK_TEXT];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return;
+	spark_draw(&t->all, SPARK_MAX, t->utf8, bars);
+	fprintf(f, "%s  %zu  %llu requests/s  %s%s\n", t->view->name, json_object_array_length(now),
+		(unsigned long long)(t->all.n ? t->all.number[t->all.n - 1] : 0), bars,
+		t->paused ? "  paused" : "");
+	fprintf(f,
+		"by %s%s   keys: c clients  o offloads  t tenants  < > column  r reverse  p pause  q quit\n",
+		t->view->columns[t->sort].heading, t->ascending ? ", reversed" : "");
+	table_print_list(f, now, t->view->columns, t->view->ncolumns);
+	if (fclose(f) != 0)
+		return;
+	fputs("\033[H", stdout);
+	for (char *line = text; *line && --lines; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t len = strcspn(line, "\n"), width = 0, end = 0;
+
+		for (; end < len && width < columns; end++)
+			width += ((unsigned char)line[end] & 0xc0) != 0x80; /* characters, not bytes */
+		while (end < len && ((unsigned char)line[end] & 0xc0) == 0x80)
+			end++;
+		printf("%.*s\033[K\n", (int)end, line);
+	}
+	fputs("\033[J", stdout);
+}
+
+static int set_view(struct top *t, const struct ctl_options *o)
+{
+	const struct view *v = NULL;
+
+	for (unsigned i = 0; i < COUNT(views); i++)
+		if (!o->by || strcmp(o->by, views[i].name) == 0)
+			v = v ? v : &views[i];
+	if (!v)
+		return TOOL_FAIL(EX_USAGE, "--by \"%s\": clients, offloads or tenants", o->by);
+	choose(t, v);
+	for (unsigned c = 0; o->sort && c <= v->ncolumns; c++) {
+		if (c == v->ncolumns)
+			return TOOL_FAIL(EX_USAGE, "--sort \"%s\": there is no such column", o->sort);
+		if (strcasecmp(o->sort, v->columns[c].heading) == 0) {
+			t->sort = c;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* Waits for the next round. False: the user wants to go */
+static bool wait_for_round(struct top *t, unsigned seconds, bool screen)
+{
+	uint64_t until = clock_ms() + 1000ull * seconds, now;
+
+	if (!screen) {
+		sleep(seconds);
+		return true;
+	}
+	while ((now = clock_ms()) < until || t->paused) {
+		int key = screen_key(t->paused ? 200 : (int)(until - now));
+
+		if (!pressed(t, key))
+			return false;
+		if (key)
+			return true;
+	}
+	return true;
+}
+
+static int show(struct top *t, struct json_object *now, const struct ctl_options *o, bool screen)
+{
+	sorting = *t;
+	json_object_array_sort(now, compare);
+	if (o->json)
+		puts(json_object_to_json_string_ext(now, JSON_C_TO_STRING_NOSLASHESCAPE));
+	else if (screen)
+		show_screen(t, now);
+	else
+		table_print_list(stdout, now, t->view->columns, t->view->ncolumns);
+	return fflush(stdout) == 0 ? 0 : EX_IOERR;
 }
 
 int ctl_top(struct control *l, const struct ctl_options *o, const char *arg)
 {
-	CLEANUP(json_object_putp) struct json_object *before = NULL;
+	struct top t = {.bars = !o->json};
+	int r = set_view(&t, o);
+	bool screen = r == 0 && !o->json && screen_open();
 
 	(void)arg;
-	for (unsigned round = 0;; round++) {
-		struct json_object *now = control_call(l, control_request("clients"));
+	setlocale(LC_CTYPE, "");
+	t.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	for (unsigned round = 1; r == 0; round++) {
+		CLEANUP(json_object_putp)
+		struct json_object *now = control_call(l, control_request(t.view->name));
 
-		if (!now)
-			return EXIT_FAILURE;
-		add_rates(now, before);
-		json_object_putp(&before);
-		before = now;
-		json_object_array_sort(now, busiest_first);
-		if (o->json) {
-			puts(json_object_to_json_string_ext(now, JSON_C_TO_STRING_NOSLASHESCAPE));
-		} else {
-			if (isatty(STDOUT_FILENO))
-				fputs("\033[H\033[J", stdout);
-			table_print_list(stdout, now, top_columns, COUNT(top_columns));
+		if (!now) {
+			r = EXIT_FAILURE;
+			break;
 		}
-		fflush(stdout);
-		if (round + 1 == o->count)
-			return 0;
-		sleep(o->interval);
+		add_rates(&t, now);
+		r = show(&t, now, o, screen);
+		if (round == o->count || !wait_for_round(&t, o->interval, screen))
+			break;
 	}
+	screen_close();
+	free(t.rows);
+	return r;
 }
