@@ -18,7 +18,6 @@ static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len,
 {
 	struct reddn_wire_rej rej;
 	int r = reddn_ask(c, REDDN_REQ_DESCRIBE, (uint32_t)*len, deadline, &rej);
-	size_t part;
 
 	if (r < 0)
 		return r;
@@ -27,12 +26,7 @@ static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len,
 	if (rej.reason != REDDN_REJ_DESCRIBED)
 		return -EOPNOTSUPP;
 	*whole = be32toh(rej.detail);
-	part = strlen(rej.text);
-	if (*whole > REDDN_WIRE_DESCRIPTION_MAX || part > *whole - *len || (!part && *len < *whole))
-		return -EPROTO;
-	memcpy(text + *len, rej.text, part + 1);
-	*len += part;
-	return 0;
+	return reddn_description_add(text, len, *whole, rej.text) ? 0 : -EPROTO;
 }
 
 PUBLIC int reddn_describe(struct reddn *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/description.h"
 
-#include <stdbool.h>
+#include "protocol/wire.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,17 @@ void reddn_description_deinit(struct reddn_description *d)
 	free(d->arg);
 	free(d->field);
 	*d = (struct reddn_description){0};
+}
+
+bool reddn_description_add(char *text, size_t *len, size_t whole, const char *part)
+{
+	size_t n = strlen(part);
+
+	if (whole > REDDN_WIRE_DESCRIPTION_MAX || whole < *len || n > whole - *len || (!n && *len < whole))
+		return false;
+	memcpy(text + *len, part, n + 1);
+	*len += n;
+	return true;
 }
 
 /* The next word of *rest, which ends with a zero then; "" at the end */

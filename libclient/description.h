@@ -8,6 +8,9 @@
 
 #include "libclient/reddn.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /** All zero: none. */
 struct reddn_description {
 	char *text; /* the names are in it */
@@ -15,6 +18,12 @@ struct reddn_description {
 	struct reddn_reply_field *field;
 	unsigned nargs, nfields;
 };
+
+/**
+ * Puts @part, which came with the length @whole of all, behind the *len bytes of @text, which has room for
+ * REDDN_WIRE_DESCRIPTION_MAX and a zero byte. Both come from outside. False: they cannot be true.
+ */
+bool reddn_description_add(char *text, size_t *len, size_t whole, const char *part);
 
 /**
  * Takes over @text, which was allocated. It comes from outside: a field that does not lie within @reply_max

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/description.h"
 
+#include "protocol/wire.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -58,9 +60,34 @@ static void test_wrong(void **state)
 	}
 }
 
+/* A server that gives another length with each part: nothing goes beyond the room */
+static void test_parts(void **state)
+{
+	char *text = calloc(1, REDDN_WIRE_DESCRIPTION_MAX + 1);
+	size_t len = 0;
+
+	(void)state;
+	assert_non_null(text);
+	assert_true(reddn_description_add(text, &len, 8, "arg "));
+	assert_true(reddn_description_add(text, &len, 8, "a u8"));
+	assert_string_equal(text, "arg a u8");
+	assert_true(reddn_description_add(text, &len, 8, ""));
+	assert_false(reddn_description_add(text, &len, 8, ";"));
+	assert_false(reddn_description_add(text, &len, 7, ""));
+	assert_false(reddn_description_add(text, &len, 0, "behind the end"));
+	assert_false(reddn_description_add(text, &len, 9, ""));
+	assert_false(reddn_description_add(text, &len, REDDN_WIRE_DESCRIPTION_MAX + 1, ";"));
+	while (len < REDDN_WIRE_DESCRIPTION_MAX)
+		assert_true(reddn_description_add(text, &len, REDDN_WIRE_DESCRIPTION_MAX, ";"));
+	assert_false(reddn_description_add(text, &len, REDDN_WIRE_DESCRIPTION_MAX, ";"));
+	assert_int_equal(strlen(text), REDDN_WIRE_DESCRIPTION_MAX);
+	free(text);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_wrong)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read), cmocka_unit_test(test_wrong), cmocka_unit_test(test_parts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
