@@ -124,7 +124,7 @@ class Connection:
                     waiting -= self._take(values, errors)
                 waiting += 1
         finally:  # what is outstanding would be taken for results of the next call
-            while waiting:
+            while waiting and self._connection is not None:
                 waiting -= self._take(values, errors)
         if errors:
             self._lost(errors[0])

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import unittest
+import unittest.mock
 
 import reddn
 
@@ -34,6 +35,14 @@ class Gets(unittest.TestCase):
             with self.assertRaises(OSError):
                 c.mget([*KEYS[:20], "k" * 51])
             self.assertEqual(c.get("user 1"), b"value 1")
+
+    def test_timeout(self):
+        with connect("users") as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+            lib.reddn_wait = lambda *_: 0
+            with self.assertRaises(TimeoutError):
+                c.mget(KEYS)
+            with self.assertRaisesRegex(ValueError, "closed"):
+                c.get("user 7")
 
     def test_refused(self):
         with self.assertRaisesRegex(FileNotFoundError, "nothing"):
