@@ -277,7 +277,7 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	if (r < 0)
 		return r;
 	if (reddn_keys_init(c) < 0)
-		return FAIL(a, -ENOMEM, "out of memory: %u keys of %zu bytes", c->info.depth, c->key_room);
+		return FAIL(a, -ENOMEM, "out of memory: %u keys of %zu bytes", c->nrequests, c->key_room);
 	*out = steal_ptr(&c);
 	return 0;
 }

@@ -28,17 +28,15 @@ int reddn_requests_init(struct reddn *c)
 	c->info.depth = depth;
 	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX + REDDN_NUMBER_BYTES);
 	c->area = map_pages(c->area_len);
-	c->requests = calloc(depth, sizeof(*c->requests));
 	c->slots = calloc(depth, sizeof(*c->slots));
 	c->held = calloc(depth, sizeof(*c->held));
 	c->recvs = calloc(depth, sizeof(*c->recvs));
 	c->number = calloc(depth, sizeof(*c->number));
-	if (!c->area || !c->requests || !c->slots || !c->held || !c->recvs || !c->number)
+	if (!c->area || !c->slots || !c->held || !c->recvs || !c->number)
 		return -ENOMEM;
 	c->encoded = c->area + (size_t)depth * c->info.slot_size;
 	c->numbers = c->encoded + (size_t)depth * REDDN_REQUEST_MAX;
 	for (uint32_t i = 0; i < depth; i++) {
-		c->requests[i].next = i + 1 < depth ? i + 1 : REDDN_NONE;
 		c->slots[i].request = REDDN_NONE;
 		c->recvs[i] = (struct ibv_recv_wr){.wr_id = i / c->depth,
 			.next = (i + 1) % c->depth ? &c->recvs[i + 1] : NULL,
@@ -51,16 +49,22 @@ int reddn_requests_init(struct reddn *c)
 		k->base = k->sent_slot = k->done_slot = i * c->depth;
 		k->recvs = c->recvs + k->base;
 	}
-	c->retry = REDDN_NONE;
+	c->retry = c->left = REDDN_NONE;
 	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
 	return 0;
 }
 
 int reddn_keys_init(struct reddn *c)
 {
-	c->keys_len = c->key_room * c->info.depth;
+	c->nrequests = c->info.depth * (c->info.keys ? c->info.keys : 1);
+	c->keys_len = c->key_room * c->nrequests;
 	c->keys = map_pages(c->keys_len);
-	return c->keys ? 0 : -ENOMEM;
+	c->requests = calloc(c->nrequests, sizeof(*c->requests));
+	if (!c->keys || !c->requests)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->nrequests; i++)
+		c->requests[i].next = i + 1 < c->nrequests ? i + 1 : REDDN_NONE;
+	return 0;
 }
 
 void reddn_requests_deinit(struct reddn *c)

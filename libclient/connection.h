@@ -4,11 +4,12 @@
  * queues, request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it
  * ended, describe.c what the offload takes and answers.
  *
- * A *request* is what the caller submitted. Its key and cookie stay in struct reddn_request until the caller
- * has the result. A handle has one or more *connections*, with a queue pair and `depth` slots each; they
- * share everything else. Each time the library sends a request, it takes the next *number* of one of them,
- * and its reply arrives in the slot number % depth of that one. The numbers of a connection complete in
- * order. Requests need not: those of other connections overtake, and a repeated one takes a new number.
+ * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
+ * reddn_request until the caller has the result. A handle has one or more *connections*, with a queue pair
+ * and `depth` slots each; they share everything else. Each time the library sends a request, it takes the
+ * next *number* of one of them, and its reply arrives in the slot number % depth of that one. The numbers of
+ * a connection complete in order. Several keys may have one number (reddn_info.keys). Requests need not
+ * complete in order: those of other connections overtake, and a repeated one takes a new number.
  */
 #ifndef LIBCLIENT_CONNECTION_H
 #define LIBCLIENT_CONNECTION_H
@@ -38,12 +39,12 @@ struct reddn_request {
 	uint32_t len;             /* of the key, or of the raw request */
 	bool raw;
 	bool busy;
-	uint32_t next; /* in the free list or the retry queue */
+	uint32_t next; /* in the free list, the retry queue, or among those of a slot */
 };
 
 struct reddn_slot {
-	uint32_t request; /* the request whose reply is due, or REDDN_NONE */
-	bool held;        /* the caller has its result */
+	uint32_t request; /* the first of those whose reply is due, one for each key; or REDDN_NONE */
+	bool held;        /* the caller has results in it */
 };
 
 struct reddn_connection {
@@ -79,12 +80,16 @@ struct reddn {
 	uint8_t *numbers; /* the numbers: by slot, what a receive gets where there are no immediates */
 	uint8_t *keys;    /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t keys_len, key_room;
-	struct reddn_request *requests; /* info.depth */
-	struct reddn_slot *slots;       /* the same */
+	struct reddn_request *requests; /* nrequests */
+	struct reddn_slot *slots;       /* info.depth */
 	uint32_t *held;                 /* slots whose results the caller has */
 	uint32_t nheld;
 	struct ibv_recv_wr *recvs; /* of all connections */
 	struct ibv_sge *number;    /* by receive: its place in the numbers */
+
+	uint32_t nrequests; /* info.depth times the keys of a number */
+	/* What had no room in the last poll: requests of slot left_slot from `left` on, or REDDN_NONE */
+	uint32_t left, left_slot, left_key;
 
 	uint32_t depth;  /* of a connection; info.depth is that of all */
 	uint64_t secret; /* for further connections */
@@ -121,11 +126,12 @@ static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 	return c->area + slot * c->info.slot_size;
 }
 
-/** Allocate memory for the requests of info.connections, `depth` each, and reply slots of info.slot_size.
- * -ENOMEM; deinit frees it. */
+/** Allocate memory for info.connections, `depth` reply slots of info.slot_size each. -ENOMEM; deinit frees
+ * it.
+ */
 int reddn_requests_init(struct reddn *c);
 
-/** Allocate memory for as many keys of key_room bytes. -ENOMEM. */
+/** Allocate memory for the requests that the handle may have, with keys of key_room bytes. -ENOMEM. */
 int reddn_keys_init(struct reddn *c);
 
 void reddn_requests_deinit(struct reddn *c);

@@ -53,16 +53,26 @@ static int check_sizes(const struct reddn *c, const struct reddn_wire_rep *rep, 
 	return 0;
 }
 
-static int read_table(struct reddn *c, const struct reddn_wire_table *t, char *err, size_t errlen)
+static int read_table(
+	struct reddn *c, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
 {
 	const char *wrong;
 
+	if (!keys || keys > REDDN_WIRE_KEYS)
+		return VIOLATED("requests for %u keys", keys);
+	if (c->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
+		return VIOLATED("slots of %u bytes", c->info.slot_size);
+	if (keys > 1 && c->info.reply_max < REDDN_SLOT_RECORD)
+		return VIOLATED("replies of %u bytes", c->info.reply_max);
 	c->info.shape = REDDN_TABLE;
 	c->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
 		.buckets = be64toh(t->buckets),
 		.max_key = be32toh(t->max_key),
 		.max_value = be32toh(t->max_value),
-		.offset_len = t->offset_len};
+		.offset_len = t->offset_len,
+		.keys = (uint8_t)keys,
+		.stride = ((keys > 1 ? c->info.reply_max : c->info.slot_size) - REDDN_SLOT_RECORD) / keys};
+	c->info.keys = keys;
 	c->info.hash_seed = c->geo.seed;
 	c->info.buckets = c->geo.buckets;
 	c->info.max_key = c->geo.max_key;
@@ -72,8 +82,6 @@ static int read_table(struct reddn *c, const struct reddn_wire_table *t, char *e
 		wrong = "a key is in one of two buckets";
 	if (wrong)
 		return VIOLATED("%s", wrong);
-	if (c->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
-		return VIOLATED("slots of %u bytes", c->info.slot_size);
 	c->key_room = c->geo.max_key > REDDN_REQUEST_MAX ? c->geo.max_key : REDDN_REQUEST_MAX;
 	return 0;
 }
@@ -130,8 +138,9 @@ int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, 
 	if (wrong)
 		return VIOLATED("%s", wrong);
 	c->info.nargs = c->format.nargs;
-	if (rep.shape == REDDN_SHAPE_TABLE)
-		return read_table(c, &rep.table, err, errlen);
+	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
+		return read_table(
+			c, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
 	if (rep.shape != REDDN_SHAPE_OPAQUE)
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
 			"this library does not know offloads of kind %u", rep.shape);

@@ -157,6 +157,39 @@ int reddn_arm(struct reddn *c);
  */
 int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
 
+/** A key of reddn_mget_submit. */
+struct reddn_key {
+	const void *key;
+	size_t key_len;
+};
+
+/**
+ * Submit a get of up to reddn_info.keys keys in one request. Copies the keys. Each has a result of its own,
+ * that of key i with the cookie `cookie` + i; all of them come with one reply, and its slot is free again
+ * when all are released. Errors as for reddn_get_submit, and no key has been submitted then. -EINVAL: no
+ * keys, or more than reddn_info.keys.
+ */
+int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
+
+/** A key of reddn_mget, and what becomes of it. */
+struct reddn_mget {
+	const void *key;
+	size_t key_len;
+	void *buf; /* room for the value */
+	size_t buf_len;
+	size_t len; /* result: bytes of the value */
+	int status; /* result: as reddn_get returns it */
+};
+
+/**
+ * Get the values of any number of keys of a table, and wait for all. Asks for as many keys in one request as
+ * the offload takes, and sends as many requests at a time as the depth allows. 0: each key has its status.
+ * Otherwise no status has a meaning: -EINVAL: the offload is no table. -EBUSY: submitted requests are
+ * outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the connection is then lost. Other errors: it is
+ * lost.
+ */
+int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n);
+
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
@@ -172,6 +205,7 @@ struct reddn_info {
 	uint32_t reply_max;   /* largest reply, bytes */
 	uint64_t session;     /* number of the session in the server's log */
 	uint32_t nargs;       /* arguments of reddn_call */
+	uint32_t keys;        /* REDDN_TABLE: of a request, see reddn_mget_submit */
 	/* REDDN_TABLE only */
 	uint64_t hash_seed;
 	uint64_t buckets;

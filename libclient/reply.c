@@ -21,8 +21,10 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t reques
 	if (!g->max_key || g->max_key > REDDN_KEY_LIMIT ||
 		reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
 		return "the limits of keys and values are out of range";
-	if (request_len != reddn_request_len(g))
+	if (!g->keys || request_len != g->keys * reddn_request_len(g))
 		return "the length of requests does not fit a lookup in two buckets";
+	if (g->stride < sizeof(struct reddn_record))
+		return "there is no room for records";
 	return NULL;
 }
 
@@ -44,17 +46,17 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 	}
 }
 
-void reddn_reply_read(const uint8_t *slot, struct reddn_reply *reply)
+void reddn_reply_read(const uint8_t *slot, const uint8_t *record, struct reddn_reply *reply)
 {
 	memcpy(&reply->live, slot + REDDN_SLOT_LIVE, sizeof(reply->live));
-	memcpy(&reply->head, slot + REDDN_SLOT_RECORD, sizeof(reply->head));
-	reply->bytes = slot + REDDN_SLOT_RECORD + sizeof(reply->head);
+	memcpy(&reply->head, record, sizeof(reply->head));
+	reply->bytes = record + sizeof(reply->head);
 	/* The compiler must not read them again where they are used */
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t slot_size, const struct reddn_seen *before)
+	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
 {
 	const struct reddn_table_live *live = &reply->live;
 	const struct reddn_record *r = &reply->head;
@@ -68,7 +70,7 @@ enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const v
 		return REDDN_REPLY_MOVED;
 	}
 	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
-		reddn_record_size(r->key_len, r->val_len) > slot_size - REDDN_SLOT_RECORD ||
+		reddn_record_size(r->key_len, r->val_len) > room ||
 		reddn_record_sum_of(r->key_len, r->val_len, reply->bytes) != r->sum)
 		return REDDN_REPLY_OVERTAKEN;
 	if (r->key_len == key_len && !memcmp(reply->bytes, key, key_len))

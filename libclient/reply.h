@@ -19,12 +19,14 @@ struct reddn_geometry {
 	uint32_t max_key;   /* bytes */
 	uint32_t max_value; /* bytes */
 	uint8_t offset_len; /* bytes of a bucket offset in a request */
+	uint8_t keys;       /* of a request, >= 1 */
+	uint32_t stride;    /* bytes from the record of a key in a slot to that of the next */
 };
 
 /** Check a geometry that a server sent. NULL, or why no table has it. */
 const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len);
 
-/** Bytes of a request. */
+/** Bytes of the request for a key. */
 static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 {
 	return 2u * (uint32_t)(sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len);
@@ -58,14 +60,16 @@ struct reddn_reply {
 	const uint8_t *bytes;     /* key and value in the slot; only these may still change */
 };
 
-/** Read the head of a reply. @slot has REDDN_SLOT_LIVE and REDDN_SLOT_RECORD in it. */
-void reddn_reply_read(const uint8_t *slot, struct reddn_reply *reply);
+/** Read the head of the reply to a key whose record is at @record in a slot, which has REDDN_SLOT_LIVE in it.
+ */
+void reddn_reply_read(const uint8_t *slot, const uint8_t *record, struct reddn_reply *reply);
 
 /**
- * Check the reply to a get of the key, from a slot of @slot_size bytes. @before comes from a reply that had
- * arrived before this request was sent. HIT: the slot holds the record, and its key and checksum are right.
+ * Check the reply to a get of the key, whose record has @room bytes in the slot. @before comes from a reply
+ * that had arrived before this request was sent. HIT: the slot holds the record, and its key and checksum are
+ * right.
  */
 enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t slot_size, const struct reddn_seen *before);
+	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before);
 
 #endif

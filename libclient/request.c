@@ -52,22 +52,39 @@ static struct reddn_connection *find_connection(struct reddn *c)
 	return NULL;
 }
 
-static void send_request(struct reddn *c, struct reddn_connection *k, uint32_t request)
+static void encode(struct reddn *c, uint32_t request, uint8_t *encoded, uint8_t *mem)
 {
-	uint32_t slot = k->sent_slot;
+	const struct reddn_geometry *g = &c->geo;
 	struct reddn_request *q = &c->requests[request];
-	uint8_t *encoded = c->encoded + slot * REDDN_REQUEST_MAX, *mem = reddn_slot_mem(c, slot);
-	bool signaled = k->unsignaled + 1 == c->signal_every;
-	int r;
+	unsigned k = 0;
 
 	if (q->raw) {
 		memcpy(encoded, key_of(c, request), q->len);
 		memset(mem, 0, c->info.reply_max);
-	} else {
-		reddn_request_build(&c->geo, key_of(c, request), q->len, encoded);
-		memset(mem + REDDN_SLOT_RECORD, 0, 8);
+		return;
 	}
-	q->before = c->seen;
+	for (;; k++) {
+		reddn_request_build(g, key_of(c, request), q->len, encoded + k * reddn_request_len(g));
+		memset(mem + REDDN_SLOT_RECORD + k * g->stride, 0, 8);
+		q->before = c->seen;
+		if (q->next == REDDN_NONE)
+			break;
+		request = q->next;
+		q = &c->requests[request];
+	}
+	if (++k < g->keys)
+		memset(encoded + k * reddn_request_len(g), 0, (g->keys - k) * reddn_request_len(g));
+}
+
+/* Send @request and those that are linked to it, one for each key. */
+static void send_request(struct reddn *c, struct reddn_connection *k, uint32_t request)
+{
+	uint32_t slot = k->sent_slot;
+	uint8_t *encoded = c->encoded + slot * REDDN_REQUEST_MAX;
+	bool signaled = k->unsignaled + 1 == c->signal_every;
+	int r;
+
+	encode(c, request, encoded, reddn_slot_mem(c, slot));
 	r = reddn_post_request(c, k, encoded, send_id(c, k), signaled);
 	if (r < 0) {
 		reddn_break(c, -EIO, "cannot post a request: %s", strerror(-r));
@@ -79,48 +96,122 @@ static void send_request(struct reddn *c, struct reddn_connection *k, uint32_t r
 	k->sent++;
 }
 
+/* Take as many requests from the retry queue as one number has. Returns the first. */
+static uint32_t take_retries(struct reddn *c)
+{
+	uint32_t first = c->retry, last = first;
+
+	for (unsigned n = 1; n < c->info.keys && c->requests[last].next != REDDN_NONE; n++)
+		last = c->requests[last].next;
+	c->retry = c->requests[last].next;
+	c->requests[last].next = REDDN_NONE;
+	return first;
+}
+
 /* Send the requests of the retry queue that can be sent. */
 static void send_retries(struct reddn *c)
 {
 	struct reddn_connection *k;
 
-	while (c->retry != REDDN_NONE && !c->broken && (k = find_connection(c))) {
-		uint32_t request = c->retry;
+	while (c->retry != REDDN_NONE && !c->broken && (k = find_connection(c)))
+		send_request(c, k, take_retries(c));
+}
 
-		c->retry = c->requests[request].next;
-		send_request(c, k, request);
-	}
+/* The connection that takes the next request; or NULL, with the reason in @r. */
+static struct reddn_connection *begin(struct reddn *c, int *r)
+{
+	struct reddn_connection *k = NULL;
+
+	*r = c->broken;
+	if (c->broken)
+		return NULL;
+	/* Retries come first. */
+	send_retries(c);
+	if (c->retry == REDDN_NONE)
+		k = find_connection(c);
+	*r = k ? 0 : -EAGAIN;
+	return k;
+}
+
+/* The caller knows that there is a free one. */
+static uint32_t new_request(struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
+{
+	uint32_t request = c->free_request;
+	struct reddn_request *q = &c->requests[request];
+
+	c->free_request = q->next;
+	*q = (struct reddn_request){
+		.cookie = cookie, .len = (uint32_t)len, .raw = raw, .busy = true, .next = REDDN_NONE};
+	memcpy(key_of(c, request), bytes, len);
+	c->busy++;
+	return request;
 }
 
 static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
 {
-	uint32_t request = c->free_request;
 	struct reddn_connection *k;
-	struct reddn_request *q;
+	int r;
 
-	if (c->broken)
-		return c->broken;
-	/* Retries come first. */
-	send_retries(c);
-	if (request == REDDN_NONE || c->retry != REDDN_NONE || !(k = find_connection(c)))
+	k = begin(c, &r);
+	if (!k)
+		return r;
+	if (c->free_request == REDDN_NONE)
 		return -EAGAIN;
-	q = &c->requests[request];
-	c->free_request = q->next;
-	*q = (struct reddn_request){.cookie = cookie, .len = (uint32_t)len, .raw = raw, .busy = true};
-	memcpy(key_of(c, request), bytes, len);
-	c->busy++;
 	/* If this fails, reddn_poll reports the request with all others. */
-	send_request(c, k, request);
+	send_request(c, k, new_request(c, bytes, len, cookie, raw));
 	return 0;
+}
+
+static int check_key(const struct reddn *c, size_t key_len)
+{
+	if (!key_len || c->info.shape != REDDN_TABLE)
+		return -EINVAL;
+	return key_len > c->geo.max_key ? -EMSGSIZE : 0;
 }
 
 PUBLIC int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	if (!key_len || c->info.shape != REDDN_TABLE)
-		return -EINVAL;
-	if (key_len > c->geo.max_key)
-		return -EMSGSIZE;
-	return submit(c, key, key_len, cookie, false);
+	int r = check_key(c, key_len);
+
+	return r < 0 ? r : submit(c, key, key_len, cookie, false);
+}
+
+/* False: there are fewer free requests. */
+static bool has_free(const struct reddn *c, unsigned n)
+{
+	uint32_t request = c->free_request;
+
+	for (; n && request != REDDN_NONE; n--)
+		request = c->requests[request].next;
+	return !n;
+}
+
+PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	uint32_t first = REDDN_NONE, last = REDDN_NONE;
+	struct reddn_connection *k;
+	int r = n && n <= c->info.keys ? 0 : -EINVAL;
+
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = check_key(c, keys[i].key_len);
+	if (r < 0)
+		return r;
+	k = begin(c, &r);
+	if (!k)
+		return r;
+	if (!has_free(c, n))
+		return -EAGAIN;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t request = new_request(c, keys[i].key, keys[i].key_len, cookie + i, false);
+
+		if (i)
+			c->requests[last].next = request;
+		else
+			first = request;
+		last = request;
+	}
+	send_request(c, k, first);
+	return 0;
 }
 
 PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
@@ -154,8 +245,9 @@ static void hold(struct reddn *c, uint32_t slot, struct reddn_result *res, const
 {
 	res->value = value;
 	res->length = length;
+	if (!c->slots[slot].held)
+		c->held[c->nheld++] = slot;
 	c->slots[slot].held = true;
-	c->held[c->nheld++] = slot;
 }
 
 /* Queue the request to be repeated. 0, or the status of its result if it was repeated long enough. */
@@ -181,26 +273,22 @@ static int retry(struct reddn *c, uint32_t request, enum reddn_reply_state state
 	return 0;
 }
 
-/* Process the reply of number k->done, which is in its slot. Returns the number of results, 0 or 1. */
-static int reply(struct reddn *c, struct reddn_connection *k, struct reddn_result *res)
+/* Process what @slot has for one request, key @key of its number. Returns the number of results, 0 or 1. */
+static int reply_to(struct reddn *c, uint32_t slot, uint32_t request, uint32_t key, struct reddn_result *res)
 {
-	uint32_t slot = k->done_slot, request = c->slots[slot].request;
 	struct reddn_request *q = &c->requests[request];
 	const uint8_t *mem = reddn_slot_mem(c, slot);
 	struct reddn_reply got;
 	enum reddn_reply_state state;
 	int status = 0;
 
-	c->slots[slot].request = REDDN_NONE;
-	k->done_slot = reddn_next_slot(c, k, slot);
-	k->done++;
 	if (q->raw) {
 		finish(c, request, res, 0);
 		hold(c, slot, res, mem, c->info.reply_max);
 		return 1;
 	}
-	reddn_reply_read(mem, &got);
-	state = reddn_reply_check(&c->geo, key_of(c, request), q->len, &got, c->info.slot_size, &q->before);
+	reddn_reply_read(mem, mem + REDDN_SLOT_RECORD + key * c->geo.stride, &got);
+	state = reddn_reply_check(&c->geo, key_of(c, request), q->len, &got, c->geo.stride, &q->before);
 	c->seen = (struct reddn_seen){.valid = true,
 		.moves = got.live.moves,
 		.epoch = c->seen.valid ? c->seen.epoch : got.live.epoch};
@@ -226,6 +314,42 @@ static int reply(struct reddn *c, struct reddn_connection *k, struct reddn_resul
 	return 1;
 }
 
+/*
+ * Process the requests of @slot from @request on, which has key @key of its number. What has no room in the
+ * @max results is left for the next poll, and the slot takes no new request until then. Returns the number of
+ * results.
+ */
+static int replies(
+	struct reddn *c, uint32_t slot, uint32_t request, uint32_t key, struct reddn_result *res, int max)
+{
+	int n = 0;
+
+	while (request != REDDN_NONE && n < max) {
+		uint32_t next = c->requests[request].next;
+
+		n += reply_to(c, slot, request, key++, &res[n]);
+		request = next;
+	}
+	c->left = request;
+	if (request == REDDN_NONE) {
+		c->slots[slot].request = REDDN_NONE;
+	} else {
+		c->left_slot = slot;
+		c->left_key = key;
+	}
+	return n;
+}
+
+/* Process the reply of number k->done, which is in its slot. */
+static int reply(struct reddn *c, struct reddn_connection *k, struct reddn_result *res, int max)
+{
+	uint32_t slot = k->done_slot;
+
+	k->done_slot = reddn_next_slot(c, k, slot);
+	k->done++;
+	return replies(c, slot, c->slots[slot].request, 0, res, max);
+}
+
 /* False: it ends in another way than replies do. Receives are used in turn: this one is that of the slot */
 static bool is_reply(
 	const struct reddn *c, const struct reddn_connection *k, const struct ibv_wc *wc, uint32_t *number)
@@ -239,8 +363,8 @@ static bool is_reply(
 	return wc->opcode == IBV_WC_RECV && wc->byte_len == REDDN_NUMBER_BYTES;
 }
 
-/* Process one CQE. Returns the number of results, 0 or 1. */
-static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_result *res)
+/* Process one CQE. Returns the number of results, at most @max, which is more than 0. */
+static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_result *res, int max)
 {
 	uint32_t number;
 	struct reddn_connection *k;
@@ -272,7 +396,7 @@ static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_res
 		if (r < 0)
 			reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
 	}
-	return reply(c, k, res);
+	return reply(c, k, res, max);
 }
 
 /* The connection is lost: the reason becomes the result of every request. */
@@ -280,10 +404,20 @@ static int report_broken(struct reddn *c, struct reddn_result *res, int max)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < c->info.depth && c->busy && n < max; i++)
+	for (uint32_t i = 0; i < c->nrequests && c->busy && n < max; i++)
 		if (c->requests[i].busy)
 			finish(c, i, &res[n++], c->broken);
 	return n;
+}
+
+/* CQEs that are taken at once: as many as have room for all of their results, or one. */
+static int batch(const struct reddn *c, int room)
+{
+	int n = c->info.keys > 1 ? room / (int)c->info.keys : room;
+
+	if (n < 1)
+		return 1;
+	return n < POLL_BATCH ? n : POLL_BATCH;
 }
 
 static int collect(struct reddn *c, struct reddn_result *res, int max)
@@ -291,14 +425,18 @@ static int collect(struct reddn *c, struct reddn_result *res, int max)
 	struct ibv_wc wc[POLL_BATCH];
 	int n = 0, wanted, k;
 
+	if (c->left != REDDN_NONE)
+		n = replies(c, c->left_slot, c->left, c->left_key, res, max);
+	if (n == max)
+		return n;
 	/* Fewer CQEs than were asked for: there are no more */
 	do {
-		wanted = max - n < POLL_BATCH ? max - n : POLL_BATCH;
+		wanted = batch(c, max - n);
 		k = ibv_poll_cq(c->cq, wanted, wc);
 		if (k < 0)
 			reddn_break(c, -EIO, "cannot poll the completion queue");
 		for (int i = 0; i < k; i++)
-			n += completion(c, &wc[i], &res[n]);
+			n += completion(c, &wc[i], &res[n], max - n);
 	} while (k == wanted && n < max);
 	return n;
 }

@@ -13,13 +13,20 @@
 
 #include <cmocka.h>
 
-static const struct reddn_geometry geo = {
-	.seed = 77, .buckets = 4096, .max_key = 100, .max_value = 1000, .offset_len = 3};
+static const struct reddn_geometry geo = {.seed = 77,
+	.buckets = 4096,
+	.max_key = 100,
+	.max_value = 1000,
+	.offset_len = 3,
+	.keys = 1,
+	.stride = 1152};
 
 static union {
 	uint8_t bytes[64 + 1152];
 	uint64_t align;
 } slot;
+
+enum { ROOM = sizeof(slot) - REDDN_SLOT_RECORD };
 
 static struct reddn_record *const record = (struct reddn_record *)(slot.bytes + REDDN_SLOT_RECORD);
 static struct reddn_table_live *const live = (struct reddn_table_live *)slot.bytes;
@@ -36,13 +43,18 @@ static void put(const char *key, size_t val_len)
 	*live = (struct reddn_table_live){.moves = 10, .epoch = 5};
 }
 
+static void read_reply(struct reddn_reply *reply)
+{
+	reddn_reply_read(slot.bytes, slot.bytes + REDDN_SLOT_RECORD, reply);
+}
+
 static enum reddn_reply_state judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
 {
 	struct reddn_seen seen = {.valid = valid, .moves = moves, .epoch = epoch};
 	struct reddn_reply reply;
 
-	reddn_reply_read(slot.bytes, &reply);
-	return reddn_reply_check(&geo, key, strlen(key), &reply, sizeof(slot), &seen);
+	read_reply(&reply);
+	return reddn_reply_check(&geo, key, strlen(key), &reply, ROOM, &seen);
 }
 
 static void test_hit(void **state)
@@ -108,9 +120,9 @@ static void test_other_records(void **state)
 	put("key", 1001);
 	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
-	reddn_reply_read(slot.bytes, &reply);
-	assert_int_equal(reddn_reply_check(
-				 &geo, "key", 3, &reply, 64 + 16 + 1002, &(struct reddn_seen){.valid = true}),
+	read_reply(&reply);
+	assert_int_equal(
+		reddn_reply_check(&geo, "key", 3, &reply, 16 + 1002, &(struct reddn_seen){.valid = true}),
 		REDDN_REPLY_OVERTAKEN);
 }
 
@@ -126,13 +138,13 @@ static void test_written_again(void **state)
 	for (unsigned i = 0; i < COUNT(lengths); i++) {
 		for (unsigned k = 0; k < COUNT(lengths); k++) {
 			put("key", 100);
-			reddn_reply_read(slot.bytes, &reply);
+			read_reply(&reply);
 			record->key_len = lengths[i];
 			record->val_len = lengths[k];
 			record->sum ^= 1;
 			*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
-			assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, sizeof(slot), &seen),
-				REDDN_REPLY_HIT);
+			assert_int_equal(
+				reddn_reply_check(&geo, "key", 3, &reply, ROOM, &seen), REDDN_REPLY_HIT);
 			assert_int_equal(reply.head.key_len, 3);
 			assert_int_equal(reply.head.val_len, 100);
 			assert_ptr_equal(reply.bytes, record->bytes);
@@ -140,9 +152,9 @@ static void test_written_again(void **state)
 	}
 	/* The moves that decide about a miss are those that become the next ones seen. */
 	put("", 0);
-	reddn_reply_read(slot.bytes, &reply);
+	read_reply(&reply);
 	*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
-	assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, sizeof(slot), &seen), REDDN_REPLY_MISS);
+	assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, ROOM, &seen), REDDN_REPLY_MISS);
 	assert_int_equal(reply.live.moves, 10);
 	assert_int_equal(reply.live.epoch, 5);
 }

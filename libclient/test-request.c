@@ -32,6 +32,9 @@ enum {
 	STABLE = 60,
 	BUCKETS = 512,
 	SLOT = 512,
+	RECORD = SLOT - REDDN_SLOT_RECORD,
+	MOST_KEYS = 4,
+	KEY_BYTES = 18,
 	CQES = 8 * MAX_DEPTH * CONNECTIONS
 };
 
@@ -178,18 +181,12 @@ static struct end *pending(void)
 	return NULL;
 }
 
-/* The NIC serves the oldest request of a connection, one word of memory at a time. */
-static void serve(void)
+/* The NIC looks a key up. Returns the rest of the request. */
+static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 {
 	const struct reddn *c = &rig.c;
-	struct end *e = pending();
 	uint64_t words[4];
-	const uint8_t *arg;
-	uint8_t *slot;
 
-	assert_non_null(e);
-	arg = e->wire[e->served % MAX_DEPTH];
-	slot = reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
 	for (int p = 0; p < 2; p++) {
 		uint64_t off = 0, fp = 0;
 		int first = rnd() % 2;
@@ -213,10 +210,26 @@ static void serve(void)
 				/* Now and then so much that the memory under this record is used again. */
 				for (int n = rnd() % 256 ? 0 : 400; rig.writing && n > 0; n--)
 					write_once();
-				memcpy(slot + REDDN_SLOT_RECORD + at, from + at, len - at < 8 ? len - at : 8);
+				memcpy(record + at, from + at, len - at < 8 ? len - at : 8);
 			}
 		}
 	}
+	return arg;
+}
+
+/* The NIC serves the oldest request of a connection, one word of memory at a time. */
+static void serve(void)
+{
+	const struct reddn *c = &rig.c;
+	struct end *e = pending();
+	const uint8_t *arg;
+	uint8_t *slot;
+
+	assert_non_null(e);
+	arg = e->wire[e->served % MAX_DEPTH];
+	slot = reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
+	for (unsigned k = 0; k < c->geo.keys; k++)
+		arg = serve_key(arg, slot + REDDN_SLOT_RECORD + k * RECORD);
 	maybe_write();
 	memcpy(slot, rig.map + rig.st.live_off, 64);
 	e->receives--;
@@ -226,7 +239,7 @@ static void serve(void)
 	e->served++;
 }
 
-static void start_several(uint16_t connections, unsigned depth, bool raw, uint64_t heap)
+static void start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
 {
 	struct reddn *c = &rig.c;
 
@@ -257,11 +270,17 @@ static void start_several(uint16_t connections, unsigned depth, bool raw, uint64
 	rig.cq.context = &rig.verbs;
 	c->info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
 		.connections = connections,
-		.slot_size = SLOT,
-		.reply_max = SLOT,
-		.request_len = raw ? 100 : 20};
-	c->geo = (struct reddn_geometry){
-		.seed = 5, .buckets = BUCKETS, .max_key = 32, .max_value = 256, .offset_len = 3};
+		.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
+		.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
+		.keys = keys,
+		.request_len = raw ? 100 : keys * KEY_BYTES};
+	c->geo = (struct reddn_geometry){.seed = 5,
+		.buckets = BUCKETS,
+		.max_key = 32,
+		.max_value = 256,
+		.offset_len = 3,
+		.keys = (uint8_t)keys,
+		.stride = RECORD};
 	c->key_room = 256;
 	c->retry_ms = 600000;
 	c->events = &rig.events;
@@ -281,7 +300,7 @@ static void start_several(uint16_t connections, unsigned depth, bool raw, uint64
 
 static void start(unsigned depth, bool raw, uint64_t heap)
 {
-	start_several(1, depth, raw, heap);
+	start_several(1, 1, depth, raw, heap);
 }
 
 static unsigned long sent(void)
@@ -331,16 +350,41 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 	}
 }
 
-/* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
-static void property(unsigned seed, uint16_t connections, unsigned depth, unsigned gets)
+/* Submits a get of some keys, from asked[i] on. Returns how many; 0: there was no room. */
+static int ask(struct asked *asked, unsigned i, unsigned all)
 {
-	static _Thread_local struct asked asked[CONNECTIONS * MAX_DEPTH];
-	unsigned all = connections * depth;
+	struct reddn_key keys[MOST_KEYS];
+	unsigned n = 0, most = 1 + rnd() % rig.c.info.keys;
+	int r;
+
+	for (; n < most && i + n < all && !asked[i + n].busy; n++) {
+		struct asked *a = &asked[i + n];
+
+		*a = (struct asked){false, rnd() % KEYS, 0, rig.clock};
+		a->version = rig.key[a->key].version;
+		keys[n] = (struct reddn_key){&a->key, 4};
+	}
+	if (!n)
+		return 0;
+	r = n == 1 ? reddn_get_submit(&rig.c, keys[0].key, 4, i) : reddn_mget_submit(&rig.c, keys, n, i);
+	if (r == -EAGAIN)
+		return 0;
+	assert_int_equal(r, 0);
+	for (unsigned k = 0; k < n; k++)
+		asked[i + k].busy = true;
+	return (int)n;
+}
+
+/* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
+static void property(unsigned seed, unsigned keys, uint16_t connections, unsigned depth, unsigned gets)
+{
+	static _Thread_local struct asked asked[CONNECTIONS * MAX_DEPTH * MOST_KEYS];
+	unsigned all = connections * depth * keys;
 	struct reddn_result res[MAX_DEPTH];
 	unsigned done = 0, hits = 0, busy = 0, refusals = 0;
 
 	/* A heap so small that freed memory comes back within the life of a request. */
-	start_several(connections, depth, false, 24000 + 64 * KEYS);
+	start_several(keys, connections, depth, false, 24000 + 64 * KEYS);
 	memset(asked, 0, sizeof(asked));
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	rig.writing = true;
@@ -351,18 +395,9 @@ static void property(unsigned seed, uint16_t connections, unsigned depth, unsign
 		maybe_write();
 		switch (rnd() % 3) {
 		case 0:
-			if (asked[i].busy)
-				break;
-			asked[i] = (struct asked){false, rnd() % KEYS, 0, rig.clock};
-			asked[i].version = rig.key[asked[i].key].version;
-			n = reddn_get_submit(&rig.c, &asked[i].key, 4, i);
-			if (n == -EAGAIN) {
-				refusals++;
-			} else {
-				assert_int_equal(n, 0);
-				asked[i].busy = true;
-				busy++;
-			}
+			n = ask(asked, i, all);
+			refusals += n == 0;
+			busy += (unsigned)n;
 			break;
 		case 1:
 			if (pending())
@@ -388,14 +423,15 @@ static void property(unsigned seed, uint16_t connections, unsigned depth, unsign
 		assert_int_equal(busy, rig.c.busy);
 	}
 	reddn_table_stat(rig.t, &rig.st);
-	print_message("%u x depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u refused, %lu "
+	print_message("%u keys, %u x depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u "
+		      "refused, %lu "
 		      "moves\n",
-		connections, depth, done, hits, sent(), (unsigned long)rig.c.info.retries_moved,
+		keys, connections, depth, done, hits, sent(), (unsigned long)rig.c.info.retries_moved,
 		(unsigned long)rig.c.info.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
 	assert_true(rig.c.info.retries_moved > 0);
 	assert_true(rig.c.info.retries_overtaken > 0);
 	for (unsigned i = 0; i < connections; i++)
-		assert_true(rig.end[i].served > gets / (2 * connections));
+		assert_true(rig.end[i].served > gets / (2 * connections * keys));
 	stop();
 }
 
@@ -405,20 +441,28 @@ static void test_property(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT(depths); i++)
-		property(i + 1, 1, depths[i], 40000);
+		property(i + 1, 1, 1, depths[i], 40000);
 }
 
 static void test_several_connections(void **state)
 {
 	(void)state;
-	property(21, CONNECTIONS, 1, 20000);
-	property(22, 2, 16, 20000);
-	property(23, CONNECTIONS, 16, 20000);
+	property(21, 1, CONNECTIONS, 1, 20000);
+	property(22, 1, 2, 16, 20000);
+	property(23, 1, CONNECTIONS, 16, 20000);
+}
+
+static void test_several_keys(void **state)
+{
+	(void)state;
+	property(31, MOST_KEYS, 1, 1, 20000);
+	property(32, 3, 1, 4, 20000);
+	property(33, MOST_KEYS, CONNECTIONS, 16, 20000);
 }
 
 static void *property_in_thread(void *seed)
 {
-	property(*(unsigned *)seed, 2, 16, 4000);
+	property(*(unsigned *)seed, 2, 2, 16, 4000);
 	return NULL;
 }
 
@@ -644,6 +688,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_property),
 		cmocka_unit_test(test_several_connections),
+		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
 		cmocka_unit_test(test_first_miss_asks_twice),

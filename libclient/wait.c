@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/public.h"
+#include "protocol/wire.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/epoll.h>
 
 /* Empty polls of reddn_wait before it yields the CPU, which takes a system call. */
-enum { YIELD_EVERY = 4 };
+enum { YIELD_EVERY = 4, MGET_RESULTS = 64 };
 
 PUBLIC int reddn_fd(struct reddn *c)
 {
@@ -116,6 +117,68 @@ PUBLIC int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf
 	if (res.length)
 		memcpy(buf, res.value, res.length);
 	return 0;
+}
+
+/* Submit keys from @next on until there is no room. One that no request can have gets its status. */
+static int submit_keys(struct reddn *c, struct reddn_mget *keys, size_t n, size_t *next, size_t *done)
+{
+	struct reddn_key some[REDDN_WIRE_KEYS];
+	int r = 0;
+
+	while (*next < n && r == 0) {
+		unsigned k = 0;
+
+		for (; k < c->info.keys && *next + k < n; k++) {
+			const struct reddn_mget *key = &keys[*next + k];
+
+			if (!key->key_len || key->key_len > c->geo.max_key)
+				break;
+			some[k] = (struct reddn_key){key->key, key->key_len};
+		}
+		if (k) {
+			r = reddn_mget_submit(c, some, k, *next);
+		} else {
+			keys[*next].status = keys[*next].key_len ? -EMSGSIZE : -EINVAL;
+			(*done)++;
+			k = 1;
+		}
+		if (r == 0)
+			*next += k;
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+static void copy_result(struct reddn_mget *key, const struct reddn_result *res)
+{
+	key->status = res->status;
+	key->len = res->length;
+	if (res->length > key->buf_len)
+		key->status = -EMSGSIZE;
+	else if (res->length)
+		memcpy(key->buf, res->value, res->length);
+}
+
+PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
+{
+	int r = c->info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
+	struct reddn_result res[MGET_RESULTS];
+	size_t next = 0, done = 0;
+
+	for (size_t i = 0; i < n; i++)
+		keys[i].len = 0;
+	while (r == 0 && done < n) {
+		r = submit_keys(c, keys, n, &next, &done);
+		if (r < 0 || done == n)
+			break;
+		r = reddn_wait(c, res, MGET_RESULTS, (int)c->timeout_ms);
+		if (r == 0)
+			reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+		for (int i = 0; i < r && !c->broken; i++, done++)
+			copy_result(&keys[res[i].cookie], &res[i]);
+		reddn_release(c);
+		r = c->broken;
+	}
+	return end(c, r);
 }
 
 PUBLIC int reddn_call(

@@ -113,6 +113,7 @@ enum { REDDN_WIRE_DESCRIPTION_MAX = 16384 }; /* bytes; a program has far fewer *
 enum reddn_wire_shape {
 	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
 	REDDN_SHAPE_TABLE = 1,  /* key-value get on a table: struct reddn_wire_table is valid */
+	REDDN_SHAPE_MGET = 2,   /* the same of up to reddn_wire_table.keys keys in one request */
 };
 
 /** Geometry of the table that an offload searches; the client hashes with it (table-format.h). */
@@ -123,8 +124,11 @@ struct reddn_wire_table {
 	uint32_t max_value; /* bytes */
 	uint8_t offset_len; /* bytes of a bucket offset in the request */
 	uint8_t probes;     /* buckets a key may be in: 2 */
-	uint8_t reserved[6];
+	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET; else 0 */
+	uint8_t reserved[5];
 } __attribute__((packed));
+
+enum { REDDN_WIRE_KEYS = 16 };
 
 /** One argument of an offload, in the order of its program's text. */
 struct reddn_wire_arg {
@@ -231,6 +235,10 @@ _Static_assert(sizeof(struct reddn_wire_rej) <= 148, "a REJ holds 148 bytes");
 enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
 
 /*
+ * An MGET offload has a request like that for each key, one after the other, all zero where there are fewer
+ * keys. The slot has the live line once, and for key k the record at REDDN_SLOT_RECORD + k * ((reply_max -
+ * REDDN_SLOT_RECORD) / keys).
+ *
  * Request of a TABLE offload, for each of the two candidate buckets b in probe order:
  *   6 bytes            the fingerprint, byte-reversed (fp[5] first)
  *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn - sends requests to the NIC of a reddnd server; see reddn(1). */
 #include "libclient/reddn.h"
+#include "protocol/wire.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/common/verbs.h"
@@ -150,31 +151,51 @@ static void print_value(const struct arguments *a, const struct record_text *rec
 	putchar('\n');
 }
 
+/* 0, 1 if it was not found, 2 if it cannot be known */
+static int print_answer(const struct arguments *a, struct reddn *c, const struct reddn_mget *m)
+{
+	const char *key = m->key;
+
+	if (m->status == 0) {
+		print_value(a, &(struct record_text){m->key, m->key_len, m->buf, m->len});
+		return 0;
+	}
+	if (m->status != REDDN_MISS && m->status != -EMSGSIZE)
+		return tool_complain("%s: %s", key, call_error(c, m->status));
+	fprintf(stderr, "reddn: %s: not found\n", key);
+	return 1;
+}
+
+/* As many keys at a time as a request takes, and one after the other if that is one. */
 static int cmd_get(struct arguments *a, char **keys)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 	CLEANUP(cleanup_free) uint8_t *buf = NULL;
+	struct reddn_mget m[REDDN_WIRE_KEYS];
 	struct reddn_info info;
 	int ret = 0;
 
 	if (!c)
 		return 2;
 	reddn_get_info(c, &info);
-	buf = malloc(info.max_value + 1ul);
+	buf = malloc(info.keys * (info.max_value + 1ul) + 1);
 	if (!buf)
 		return tool_complain("%s", strerror(ENOMEM));
-	for (; *keys && ret < 2; keys++) {
-		size_t len;
-		int r = reddn_get(c, *keys, strlen(*keys), buf, info.max_value, &len);
+	while (*keys && ret < 2) {
+		unsigned n = 0;
+		int r;
 
-		if (r == 0) {
-			print_value(
-				a, &(struct record_text){(const uint8_t *)*keys, strlen(*keys), buf, len});
-		} else if (r == REDDN_MISS || r == -EMSGSIZE) {
-			fprintf(stderr, "reddn: %s: not found\n", *keys);
-			ret = 1;
-		} else {
-			ret = tool_complain("%s: %s", *keys, call_error(c, r));
+		for (; *keys && n < info.keys; keys++, n++)
+			m[n] = (struct reddn_mget){.key = *keys,
+				.key_len = strlen(*keys),
+				.buf = buf + n * (info.max_value + 1ul),
+				.buf_len = info.max_value};
+		r = n ? reddn_mget(c, m, n) : -EINVAL;
+		if (r < 0)
+			return tool_complain("%s: %s", n ? (const char *)m[0].key : *keys, call_error(c, r));
+		for (unsigned i = 0; i < n && ret < 2; i++) {
+			r = print_answer(a, c, &m[i]);
+			ret = r > ret ? r : ret;
 		}
 	}
 	return tool_flush() ? 2 : ret;

@@ -271,20 +271,41 @@ static int check_windows(struct offload *o, struct rnic_pd *pd)
 	return 0;
 }
 
-/* reddn_get() of libreddn sends two candidates, each a fingerprint and an offset, in this order */
+enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
+
+/* Bytes of the request for a key: two candidates, each a fingerprint and an offset, in this order */
+static unsigned bytes_of_key(const struct table_geometry *g)
+{
+	return 2u * (FP + g->offset_len);
+}
+
+/* Keys of a request */
+static unsigned count_keys(const struct offload *o)
+{
+	return o->img->arg_len / bytes_of_key(&o->table->geometry);
+}
+
+/* What libreddn asks for, with one key or several, and where it looks for each record */
+static bool is_for_tables(const struct offload *o)
+{
+	const struct table_geometry *g = &o->table->geometry;
+	unsigned keys = count_keys(o);
+	uint64_t record = table_slot_need(g) - REDDN_SLOT_RECORD;
+
+	if (o->img->arg_len % bytes_of_key(g) || !keys || keys > REDDN_WIRE_KEYS)
+		return false;
+	return keys == 1 || o->slot_need == REDDN_SLOT_RECORD + keys * record;
+}
+
 static int check_shape(struct offload *o)
 {
-	const unsigned FP = sizeof(((struct reddn_bucket *)0)->fp);
-	const struct program *p = o->program;
-
-	if (p->shape != PROGRAM_TABLE)
-		return 0;
-	if (o->table && o->img->arg_len == 2u * (FP + o->table->geometry.offset_len))
+	if (o->program->shape != PROGRAM_TABLE || (o->table && is_for_tables(o)))
 		return 0;
 	return wrong(o, -EINVAL,
-		"a program of shape table reads two buckets of a table; its request must be two times a "
-		"fingerprint of %u bytes and a bucket's offset",
-		FP);
+		"a program of shape table reads two buckets of a table for each key; its request must be "
+		"two times a fingerprint of %d bytes and a bucket's offset, up to %d times, and replies "
+		"to several keys one record after the other",
+		FP, REDDN_WIRE_KEYS);
 }
 
 /* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
@@ -693,7 +714,11 @@ void offload_describe(const struct offload *o, struct reddn_wire_rep *rep)
 		.request_len = htobe32(o->img->arg_len),
 		.reply_max = htobe32(o->slot_need),
 	};
-	if (o->program->shape == PROGRAM_TABLE)
-		table_describe(&o->table->geometry, &rep->table);
+	if (o->program->shape == PROGRAM_TABLE) {
+		unsigned keys = count_keys(o);
+
+		rep->shape = keys > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
+		table_describe(&o->table->geometry, keys > 1 ? keys : 0, &rep->table);
+	}
 	offload_describe_request(o->program, rep);
 }

@@ -86,7 +86,7 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 	return 0;
 }
 
-void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire)
+void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_wire_table *wire)
 {
 	*wire = (struct reddn_wire_table){
 		.hash_seed = htobe64(g->hash_seed),
@@ -95,6 +95,7 @@ void table_describe(const struct table_geometry *g, struct reddn_wire_table *wir
 		.max_value = htobe32(g->max_value),
 		.offset_len = g->offset_len,
 		.probes = 2,
+		.keys = (uint8_t)keys,
 	};
 }
 

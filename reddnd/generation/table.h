@@ -26,7 +26,8 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 /** Bytes of a reply slot that holds any record of the table (wire.h). */
 uint64_t table_slot_need(const struct table_geometry *g);
 
-void table_describe(const struct table_geometry *g, struct reddn_wire_table *wire);
+/** @keys: of a request with several gets; else 0. */
+void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_wire_table *wire);
 
 struct table {
 	struct table_geometry geometry;

@@ -50,7 +50,7 @@ static void test_good(void **state)
 	assert_int_equal(parse(&h, SIZE, &g, why), 0);
 	assert_int_equal(g.offset_len, 2);
 	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 16 + 1100, up to 64 */
-	table_describe(&g, &wire);
+	table_describe(&g, 0, &wire);
 	assert_int_equal(be64toh(wire.hash_seed), 7);
 	assert_int_equal(be64toh(wire.buckets), BUCKETS);
 	assert_int_equal(be32toh(wire.max_key), 100);

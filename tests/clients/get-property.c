@@ -228,6 +228,33 @@ static void ask_one(struct ask *a, uint8_t *buf)
 	free(k.bytes);
 }
 
+/* Some keys at once, more than a request takes */
+static void ask_several(struct ask *a)
+{
+	struct reddn_mget keys[20];
+	struct key k[20];
+	unsigned n = 1 + (unsigned)rnd(20);
+	int r;
+
+	for (unsigned i = 0; i < n; i++) {
+		k[i].bytes = malloc(KEY_MAX);
+		choose(a, &k[i]);
+		keys[i] = (struct reddn_mget){.key = k[i].bytes,
+			.key_len = k[i].len,
+			.buf = malloc(a->info.max_value + 1),
+			.buf_len = a->info.max_value};
+	}
+	r = reddn_mget(a->c, keys, n);
+	if (r < 0)
+		die("mget: %s; %s", strerror(-r), reddn_errmsg(a->c));
+	a->asked += n;
+	for (unsigned i = 0; i < n; i++) {
+		check(a, &k[i], keys[i].status, keys[i].buf, keys[i].len);
+		free(keys[i].buf);
+		free(k[i].bytes);
+	}
+}
+
 static int ask(const char *host, uint16_t port, const char *offload, const char *file, unsigned depth,
 	unsigned long gets)
 {
@@ -256,6 +283,8 @@ static int ask(const char *host, uint16_t port, const char *offload, const char 
 
 		if (!a.busy && rnd(4) == 0)
 			ask_one(&a, buf);
+		if (!a.busy && a.info.keys > 1)
+			ask_several(&a);
 		for (unsigned k = 0; k < depth && a.flights[i].len; k++)
 			i = (i + 1) % depth;
 		if (!a.flights[i].len) {

@@ -29,8 +29,8 @@ static void reply(const uint8_t *data, size_t size)
 	/* A fuzzer cannot guess a checksum: half of the inputs get the right one. */
 	if ((slot[16] & 1) && r->key_len <= 64 && r->val_len <= 300)
 		r->sum = reddn_record_sum(r);
-	reddn_reply_read(slot, &reply);
-	if (reddn_reply_check(&geo, "key", 3, &reply, SLOT, &seen) != REDDN_REPLY_HIT)
+	reddn_reply_read(slot, slot + REDDN_SLOT_RECORD, &reply);
+	if (reddn_reply_check(&geo, "key", 3, &reply, SLOT - REDDN_SLOT_RECORD, &seen) != REDDN_REPLY_HIT)
 		fuzz_refused("no record");
 	else
 		fuzz_need(r->key_len == 3 && memcmp(r->bytes, "key", 3) == 0 && r->sum == reddn_record_sum(r),

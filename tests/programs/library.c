@@ -222,9 +222,9 @@ static void hash_setup(struct run *r)
 	}
 }
 
-static void hash_request(struct run *r, uint8_t *slot)
+/* A get, whose first probe is number @first of the request, and whose record goes to @record */
+static void hash_get(struct run *r, unsigned first, unsigned probes, uint8_t *record)
 {
-	unsigned probes = r->p->nargs / 2;
 	unsigned b[2] = {(unsigned)run_random(r, BUCKETS), (unsigned)run_random(r, BUCKETS)};
 	uint64_t fp;
 
@@ -235,13 +235,27 @@ static void hash_request(struct run *r, uint8_t *slot)
 		const uint8_t *k = r->region[0] + b[p] * BUCKET;
 		char name[24];
 
-		snprintf(name, sizeof(name), "probe[%u].fp", p);
+		snprintf(name, sizeof(name), "probe[%u].fp", first + p);
 		run_arg(r, name, fp);
-		snprintf(name, sizeof(name), "probe[%u].at", p);
+		snprintf(name, sizeof(name), "probe[%u].at", first + p);
 		run_arg(r, name, b[p] * BUCKET);
 		if (run_get_le(k + 8, 6) == fp && k[14] == REDDN_TABLE_TAG)
-			memcpy(slot + 64, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
+			memcpy(record, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
 	}
+}
+
+static void hash_request(struct run *r, uint8_t *slot)
+{
+	hash_get(r, 0, r->p->nargs / 2, slot + 64);
+	memcpy(slot, r->region[2], 64);
+}
+
+enum { MGET_RECORD = 384 };
+
+static void mget_request(struct run *r, uint8_t *slot)
+{
+	for (unsigned k = 0; k < r->p->nargs / 4; k++)
+		hash_get(r, 2 * k, 2, slot + 64 + k * MGET_RECORD);
 	memcpy(slot, r->region[2], 64);
 }
 
@@ -534,6 +548,20 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
 		.setup = hash_setup,
 		.request = hash_request},
+	{.name = "hash-mget, 2 keys",
+		.file = "hash-mget.rdn",
+		.settings = {{"keys", 2}, {"record", MGET_RECORD}},
+		.depth = 2,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = mget_request},
+	{.name = "hash-mget, 4 keys",
+		.file = "hash-mget.rdn",
+		.settings = {{"record", MGET_RECORD}},
+		.depth = 2,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = mget_request},
 	{.name = "cuckoo-get",
 		.file = "cuckoo-get.rdn",
 		.depth = 2,

@@ -16,6 +16,7 @@ for kind in "${kinds[@]}"; do
 	regions+="  { name = \"$kind\"; kind = \"table\"; path = \"$work/$kind\"; },"$'\n'
 	offloads+="  { name = \"$kind-sequential\"; program = \"hash-get\"; region = \"$kind\"; },"$'\n'
 	offloads+="  { name = \"$kind-parallel\"; program = \"hash-get-parallel\"; region = \"$kind\"; },"$'\n'
+	offloads+="  { name = \"$kind-several\"; program = \"hash-mget\"; region = \"$kind\"; },"$'\n'
 done
 
 nic_options=(--seed "$seed")
@@ -27,8 +28,9 @@ offloads = (
 ${offloads%,*} );"
 
 for kind in "${kinds[@]}"; do
-	for mode in sequential parallel; do
+	for mode in sequential parallel several; do
 		for depth in 1 2 16 64; do
+			[[ $mode != several || $depth -le 2 ]] || continue
 			gets=2000
 			# at least 64 KB each
 			[[ $kind != sizes && $kind != long-keys ]] || gets=500

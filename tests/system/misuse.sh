@@ -17,7 +17,8 @@ start_nic
 start_reddnd "refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
   { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
-  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; } );"
+  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
+  { name = \"several\"; program = \"hash-mget\"; region = \"t\"; } );"
 
 # libmlx5 takes a doorbell page for the first queue pair that verbs make, and keeps it for the next
 if [[ ${ENGINE-} == cpu ]]; then
@@ -65,6 +66,13 @@ for mode in sequential parallel; do
 		kill_hard "$child"
 		expect_unharmed "$mode: a client is killed while the chain runs for it"
 	done
+done
+
+# a request with four keys, some of which are missing, or go anywhere
+mode=several
+for case in short-send long-send outside-window; do
+	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" "$work/reddnd.log"
+	expect_unharmed "$mode: $case"
 done
 
 # The log has a line for each.
