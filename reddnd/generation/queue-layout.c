@@ -122,8 +122,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		return r;
 	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
 	 * the CQE of an error, before those of what is flushed with it */
-	for (unsigned q = 0; q < img->nqueues; q++)
-		place_cqes(&l->queue[q], log_cqes(q == 0 ? slots : 2 * img->queue[q].wqebbs), &at);
+	for (unsigned q = 1; q < img->nqueues; q++)
+		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots)), &at);
 	if (recycled) {
 		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
 		place_cqes(&l->replies, log_cqes(2 * slots), &at);
@@ -132,6 +132,7 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
 		place_cqes(&l->loop.credits, log_cqes(0), &at);
 	}
+	place_cqes(&l->queue[0], log_cqes(slots), &at);
 	place_all_doorbells(img, loop, l, &at);
 	/* In what is left of the page: work queues begin at pages */
 	l->scratch_off = l->code_off = line_up(at);

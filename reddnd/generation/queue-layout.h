@@ -2,7 +2,7 @@
 /*
  * queue-layout.h - offsets and sizes of a session's queues in its block of the arena. Pure.
  *
- *   CQEs: RECV CQ, code CQs | doorbell records | scratch | work queues: reply QP (RQ, SQ), code QPs
+ *   CQEs: code CQs, RECV CQ | doorbell records | scratch | work queues: reply QP (RQ, SQ), code QPs
  *                                               ^ from here on the chain has a memory key
  *
  * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its

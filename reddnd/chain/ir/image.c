@@ -38,11 +38,16 @@ uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
 	return wqes_of(q) * slots + pad_wqes(q, slots);
 }
 
-/* What is enabled at a time is no more than an instance has: the end of one, and then the pad and the head of
- * the next */
+/* No more than an instance has, and the pad: of queue 0 the end of an instance, then the pad and the head of
+ * the next, of others an instance and the pad behind it */
+uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots)
+{
+	return wqes_of(q) + pad_wqes(q, slots);
+}
+
 uint32_t chain_ring_cqes(const struct chain_queue *q, unsigned slots)
 {
-	uint32_t all = chain_ring_wqes(q, slots), cqes = q->cqes * slots + wqes_of(q) + pad_wqes(q, slots);
+	uint32_t all = chain_ring_wqes(q, slots), cqes = q->cqes * slots + chain_ring_flushed(q, slots);
 
 	return cqes < all ? cqes : all;
 }

@@ -52,7 +52,9 @@ enum chain_reloc_kind {
 	CHAIN_REL_INDEX16, /* BE16: WQE index of the WQEBB this field is in (ctrl segment) */
 	CHAIN_REL_ENABLE,  /* BE32: producer index of queue `index` after `addend` WQEBBs of this instance;
 			      addend may exceed the queue's WQEBBs per instance: the head of the next one,
-			      the pad in between accounted for */
+			      the pad in between accounted for. The end of an instance of a code queue has
+			      the pad with it: it runs when the last slot is over, and the request of the
+			      first does not wait for it */
 	CHAIN_REL_WAIT,    /* BE32: CQE number: seq * (CQEs per instance on that CQ) + addend, 24 bits.
 			      index as in CQN32 */
 	CHAIN_REL_SEQ32,   /* BE32: instance number seq + addend */
@@ -137,6 +139,9 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
 /** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at
  * most. */
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
+
+/** CQEs of what is enabled at a time, and is flushed if the first of it fails. */
+uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots);
 
 /** CQEs of such a ring that may be unread, at most, if no more is flushed than was enabled: no instance is
  * armed again before its CQEs are read. */

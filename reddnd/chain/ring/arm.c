@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Not reduced: what a field of any width may take the low bits of */
@@ -13,18 +14,20 @@ static uint64_t position(const struct chain_image *img, const struct chain_env *
 	       (seq & (env->slots - 1)) * img->queue[q].wqebbs;
 }
 
-/* @at, @next: ring indices of an instance of @own WQEBBs, and of the next one */
-static uint16_t enable_at(uint32_t own, uint64_t at, uint64_t next, uint32_t wqebbs)
+/* @at, @next: ring indices of an instance of @own WQEBBs in queue @q, and of the next one */
+static uint16_t enable_at(unsigned q, uint32_t own, uint64_t at, uint64_t next, uint32_t wqebbs)
 {
+	bool through_pad = wqebbs > own || (wqebbs == own && q > 0);
+
 	assert(wqebbs <= 2 * own);
-	return (uint16_t)(wqebbs > own ? next + wqebbs - own : at + wqebbs);
+	return (uint16_t)(through_pad ? next + wqebbs - own : at + wqebbs);
 }
 
 uint16_t chain_enable_index(
 	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
 {
 	return enable_at(
-		img->queue[q].wqebbs, position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
+		q, img->queue[q].wqebbs, position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
 }
 
 uint16_t chain_start_index(const struct chain_image *img)
@@ -151,7 +154,7 @@ static void relocate(const struct instance *in, const struct chain_reloc *r)
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, enable_at(in->img->queue[r->index].wqebbs, in->queue[r->index].at,
+		wqe_put32(f, enable_at(r->index, in->img->queue[r->index].wqebbs, in->queue[r->index].at,
 				     in->queue[r->index].next, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:

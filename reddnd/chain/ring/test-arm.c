@@ -188,6 +188,10 @@ static void the_last_slot_enables_across_the_pad(void **state)
 	assert_int_equal(wqe_get(w + 48, 4), RING + 1);
 	assert_int_equal(wqe_get(w + 56, 4), SLOTS * WQEBBS);
 	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS + 1), RING + 1);
+	/* of a code queue, the pad goes with the end; of the reply queue, with the next head */
+	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS), RING);
+	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 2, WQEBBS), 3 * WQEBBS);
+	assert_int_equal(chain_enable_index(f->img, &f->env, 0, 3, WQEBBS), SLOTS * WQEBBS);
 	assert_int_equal(chain_start_index(f->img), 1);
 }
 
@@ -309,6 +313,7 @@ static void wqes_of_a_ring(void **state)
 	/* one CQE of each that ran, and what was enabled when the queue failed */
 	q.cqes = 1;
 	assert_int_equal(chain_ring_cqes(&q, 128), 128 + 3);
+	assert_int_equal(chain_ring_flushed(&q, 128), 3);
 	q.wqebbs = 3;
 	assert_int_equal(chain_ring_cqes(&q, 128), 128 + 2 + 128 / 4);
 	q.cqes = 2;

@@ -134,10 +134,11 @@ static void cqes_from_before(void **state)
 	assert_memory_equal(ring, later, sizeof(ring));
 }
 
-/* ring of 16 WQEBBs, 5 per instance: instance 3 starts at 16 + 5. The code queue's end there at 50 */
+/* ring of 16 WQEBBs, 5 per instance: instance 3 starts at 16 + 5. The code queue's end there at 50, and its
+ * pad at 64 */
 static const char *const reply_lines[] = {
 	"   21 qp 0x10 ds 2 wait cq 0x90 index 3",
-	"   22 qp 0x10 ds 2 send_en qp 0x11 index 50",
+	"   22 qp 0x10 ds 2 send_en qp 0x11 index 64",
 	"   23 qp 0x10 ds 3 nop",
 	"   24 qp 0x10 ds 3 nop",
 	"   25 qp 0x10 ds 3 write_imm signalled imm=0x3 remote 0xc003000 (rkey 0xcc) "
@@ -148,7 +149,7 @@ static const char *const reply_lines[] = {
 /* The end of the answer, too, waits for its opcode */
 static const char *const dormant_lines[] = {
 	"   22 qp 0x10 ds 2 wait cq 0x90 index 3",
-	"   23 qp 0x10 ds 2 send_en qp 0x11 index 30",
+	"   23 qp 0x10 ds 2 send_en qp 0x11 index 32",
 	"   24 qp 0x10 ds 2 send_en qp 0x12 index 16",
 	"   25 qp 0x10 ds 3 nop",
 	"   26 qp 0x10 ds 3 nop",
