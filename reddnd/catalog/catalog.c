@@ -122,6 +122,7 @@ static const struct settings_rule top_rules[] = {
 	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
 		ARENA_MAX},
 	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
+	{"executors", "a number of threads", SETTINGS_NUMBER, CATALOG(executors), 0, 64},
 	{"fenced_enables", "true or false", SETTINGS_FLAG, CATALOG(fenced_enables)},
 	{"programs", "a directory or a list of such",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_programs)},

@@ -156,6 +156,7 @@ struct catalog {
 	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
 	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
 	uint8_t engine;                       /* enum catalog_engine, of offloads that do not set it */
+	uint32_t executors;                   /* threads of the CPU engine, at most; 0: automatic */
 	bool fenced_enables;                  /* rely on fences of SEND_ENs if the device heeds them */
 	char *programs[CATALOG_PROGRAMS_MAX]; /* directories, absolute */
 	unsigned nprograms;

@@ -143,12 +143,12 @@ static void expect_each(const struct mistake *m, size_t n)
 static const struct mistake top_mistakes[] = {
 	{"lisen = \"0.0.0.0\";\n",
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
-	{"\nzebra = 3;\n",
-		"c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
-		"control, metrics, "
-		"connect_timeout, spare_time, refusal_rate, source_prefix, arena, engine, fenced_enables, "
-		"programs, regions, "
-		"offloads, tenants\n"},
+	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
+			   "control, metrics, "
+			   "connect_timeout, spare_time, refusal_rate, source_prefix, arena, engine, "
+			   "executors, fenced_enables, "
+			   "programs, regions, "
+			   "offloads, tenants\n"},
 	{"listen = 7471;\n",
 		"c:1: \"listen\" has the wrong type; it must be \"address:port\" or a list of such\n"},
 	{"listen = [];\n", "c:1: \"listen\" is empty; give at least one \"address:port\"\n"},

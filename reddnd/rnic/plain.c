@@ -24,6 +24,10 @@ struct rnic_plain {
 	struct ibv_mr *mr;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	/* to be posted */
+	unsigned nsends;
+	struct ibv_send_wr send[RNIC_PLAIN_BATCH];
+	struct ibv_sge sge[RNIC_PLAIN_BATCH];
 };
 
 /* ---- events ----------------------------------------------------------------------------------- */
@@ -164,19 +168,28 @@ uint8_t *rnic_plain_memory(const struct rnic_plain *q)
 	return q->mem;
 }
 
-enum { RECEIVE = 1 }; /* bit of a wr_id; an error has nothing else of what it was */
+/* Of a wr_id, as an error has nothing else of what it was; that of a send has its number above and its tag
+ * below */
+#define RECEIVE UINT64_MAX
 
 static struct ibv_sge at(const struct rnic_plain *q, uint64_t off, uint32_t len)
 {
 	return (struct ibv_sge){.addr = (uintptr_t)(q->mem + off), .length = len, .lkey = q->mr->lkey};
 }
 
-int rnic_plain_receive(struct rnic_plain *q, uint64_t off, uint32_t len)
+int rnic_plain_receive(struct rnic_plain *q, const uint64_t *off, unsigned n, uint32_t len)
 {
-	struct ibv_sge sge = at(q, off, len);
-	struct ibv_recv_wr wr = {.wr_id = RECEIVE, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_recv_wr wr[RNIC_PLAIN_BATCH], *bad;
+	struct ibv_sge sge[RNIC_PLAIN_BATCH];
 
-	return -ibv_post_recv(q->qp, &wr, &bad);
+	for (unsigned i = 0; i < n; i++) {
+		sge[i] = at(q, off[i], len);
+		wr[i] = (struct ibv_recv_wr){.wr_id = RECEIVE,
+			.sg_list = &sge[i],
+			.num_sge = 1,
+			.next = i + 1 < n ? &wr[i + 1] : NULL};
+	}
+	return -ibv_post_recv(q->qp, wr, &bad);
 }
 
 static enum ibv_wr_opcode opcode_of(uint8_t opcode)
@@ -193,21 +206,46 @@ static enum ibv_wr_opcode opcode_of(uint8_t opcode)
 	}
 }
 
+static int post(struct rnic_plain *q)
+{
+	struct ibv_send_wr *bad;
+
+	q->send[q->nsends - 1].next = NULL;
+	q->nsends = 0;
+	return -ibv_post_send(q->qp, q->send, &bad);
+}
+
 int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *s)
 {
-	struct ibv_sge sge = at(q, s->off, s->len);
-	struct ibv_send_wr wr = {.wr_id = (uint64_t)s->tag << 1,
-				   .sg_list = &sge,
-				   .num_sge = 1,
-				   .opcode = opcode_of(s->opcode),
-				   .send_flags = (s->signalled ? IBV_SEND_SIGNALED : 0u) |
-						 (s->solicited ? IBV_SEND_SOLICITED : 0u),
-				   .imm_data = htonl(s->imm)},
-			   *bad;
+	int r = q->nsends == RNIC_PLAIN_BATCH ? post(q) : 0;
+	struct ibv_send_wr *wr = &q->send[q->nsends];
 
-	wr.wr.rdma.remote_addr = s->remote;
-	wr.wr.rdma.rkey = s->rkey;
-	return -ibv_post_send(q->qp, &wr, &bad);
+	if (r < 0)
+		return r;
+	q->sge[q->nsends] = at(q, s->off, s->len);
+	*wr = (struct ibv_send_wr){.wr_id = s->tag,
+		.sg_list = &q->sge[q->nsends],
+		.num_sge = 1,
+		.opcode = opcode_of(s->opcode),
+		.send_flags = s->solicited ? IBV_SEND_SOLICITED : 0u,
+		.imm_data = htonl(s->imm),
+		.next = wr + 1};
+	wr->wr.rdma.remote_addr = s->remote;
+	wr->wr.rdma.rkey = s->rkey;
+	q->nsends++;
+	return 0;
+}
+
+int rnic_plain_flush(struct rnic_plain *q, uint32_t number)
+{
+	struct ibv_send_wr *last;
+
+	if (q->nsends == 0)
+		return 0;
+	last = &q->send[q->nsends - 1];
+	last->wr_id |= (uint64_t)number << 32;
+	last->send_flags |= IBV_SEND_SIGNALED;
+	return post(q);
 }
 
 static uint8_t syndrome_of(enum ibv_wc_status status)
@@ -232,21 +270,21 @@ static uint8_t syndrome_of(enum ibv_wc_status status)
 	return status < COUNT(syndromes) && syndromes[status] ? syndromes[status] : CQE_SYND_LOCAL_QP_OP;
 }
 
-int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion *c)
+int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH])
 {
-	struct ibv_wc wc;
-	int n = ibv_poll_cq(q->cq, 1, &wc);
+	struct ibv_wc wc[RNIC_PLAIN_BATCH];
+	int n = ibv_poll_cq(q->cq, RNIC_PLAIN_BATCH, wc);
 
-	if (n <= 0)
-		return n < 0 ? -EIO : 0;
-	*c = (struct rnic_plain_completion){
-		.receive = wc.wr_id & RECEIVE,
-		.syndrome = syndrome_of(wc.status),
-		.vendor = (uint8_t)wc.vendor_err,
-		.tag = (uint32_t)(wc.wr_id >> 1),
-		.bytes = wc.byte_len,
-	};
-	return 1;
+	for (int i = 0; i < n; i++)
+		c[i] = (struct rnic_plain_completion){
+			.receive = wc[i].wr_id == RECEIVE,
+			.syndrome = syndrome_of(wc[i].status),
+			.vendor = (uint8_t)wc[i].vendor_err,
+			.tag = (uint32_t)wc[i].wr_id,
+			.number = (uint32_t)(wc[i].wr_id >> 32),
+			.bytes = wc[i].byte_len,
+		};
+	return n < 0 ? -EIO : n;
 }
 
 int rnic_plain_arm(struct rnic_plain *q)

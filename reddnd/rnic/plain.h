@@ -5,7 +5,8 @@
  *
  * The client's SENDs arrive in RECVs of this memory; WRITEs and SENDs take their data from it.
  *
- * Thread rules: one thread. Errors of functions that make something have been logged.
+ * Thread rules: one thread; but RECVs may be posted by another than sends. Errors of functions that make
+ * something have been logged.
  */
 #ifndef RNIC_PLAIN_H
 #define RNIC_PLAIN_H
@@ -39,32 +40,38 @@ void rnic_plain_free(struct rnic_plain *q);
 uint32_t rnic_plain_qpn(const struct rnic_plain *q);
 uint8_t *rnic_plain_memory(const struct rnic_plain *q);
 
-/** Posts a RECV of @len bytes at @off of the memory. 0 or -errno. */
-int rnic_plain_receive(struct rnic_plain *q, uint64_t off, uint32_t len);
+enum { RNIC_PLAIN_BATCH = 32 };
+
+/** Posts @n RECVs of @len bytes, at most RNIC_PLAIN_BATCH, each at @off of the memory. 0 or -errno. */
+int rnic_plain_receive(struct rnic_plain *q, const uint64_t *off, unsigned n, uint32_t len);
 
 struct rnic_plain_send {
 	uint8_t opcode; /* WQE_OP_WRITE, _WRITE_IMM, _SEND, _SEND_IMM */
-	bool signalled, solicited;
+	bool solicited;
 	uint64_t off; /* of the data in the memory */
 	uint32_t len;
 	uint64_t remote; /* of WRITE */
 	uint32_t rkey, imm;
-	uint32_t tag; /* comes back with its completion */
+	uint32_t tag; /* comes back with its completion, if that is an error */
 };
 
-/** 0 or -errno. */
+/** Adds to what rnic_plain_flush() posts; that may be posted before. 0 or -errno. */
 int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *send);
+/** Posts what was added. @number comes back with one completion when all of that is over. 0, also if nothing
+ * was added, or -errno. */
+int rnic_plain_flush(struct rnic_plain *q, uint32_t number);
 
 struct rnic_plain_completion {
 	bool receive;
 	uint8_t syndrome; /* 0, or enum cqe_syndrome */
 	uint8_t vendor;
-	uint32_t tag;   /* of a send */
-	uint32_t bytes; /* received */
+	uint32_t tag;    /* of a send that failed */
+	uint32_t number; /* of rnic_plain_flush() */
+	uint32_t bytes;  /* received */
 };
 
-/** Takes the next completion: 1; 0 when there is none; -errno. */
-int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion *c);
+/** Takes up to RNIC_PLAIN_BATCH completions: their number, 0 when there are none; -errno. */
+int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
 /** One event at the next completion. One that came before raises none: poll once more. */
 int rnic_plain_arm(struct rnic_plain *q);
 

@@ -47,7 +47,6 @@ static void end_connection(struct dispatch *d, struct session *s, bool intact)
 	HASH_DELETE(by_id, d->sessions, s);
 	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
-	turns_remove(&d->turns, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 
@@ -62,7 +61,10 @@ void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end rea
 	if (first->ended)
 		return;
 	SESSION_CONNECTIONS(c, first)
-	accounting_update(&d->accounting, c);
+	{
+		executors_remove(d->executors, c);
+		accounting_update(&d->accounting, c);
+	}
 	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);
 	report_ended(d->events, first, reason, text);
 	end_reasons_add(&d->record->end_reasons, first->client.address, d->record->enforcement.source_bits,
@@ -131,12 +133,32 @@ static void judge(struct dispatch *d, struct session *s, const struct verdict *v
 
 /* ---- completions ---- */
 
+/* What threads have executed since the last time */
+static void take_executed(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict note;
+
+	while ((s = executors_next(d->executors))) {
+		const struct verdict *v = session_cpu_broken(s);
+
+		d->completions.taken++;
+		accounting_answered(&d->accounting, s, session_count(s));
+		completions_rearm_later(&d->completions, s);
+		if (session_cpu_note(s, &note))
+			judge(d, s, &note);
+		if (v)
+			judge(d, s, v);
+	}
+}
+
 /* Takes the completions that are there */
 static void drain(struct dispatch *d)
 {
 	struct session *s;
 	struct verdict v;
 
+	take_executed(d);
 	while (completions_take(&d->completions, &s, &v))
 		judge(d, s, &v);
 }
@@ -194,7 +216,14 @@ static int on_round(sd_event_source *source, uint64_t usec, void *arg)
 	if (collect(d))
 		return schedule_round(d);
 	cq_pool_arm(&d->completions.pool);
+	executors_arm(d->executors);
 	return collect(d) ? schedule_round(d) : 0;
+}
+
+static int on_executed(void *arg)
+{
+	collect(arg);
+	return schedule_round(arg);
 }
 
 /* ---- budgets ---- */
@@ -234,35 +263,6 @@ static void on_budgets(void *arg)
 	}
 	collect(d);
 }
-
-/* ---- turns of sessions that the CPU serves ---- */
-
-static struct session *on_turn_wanted(void *arg, uint64_t number)
-{
-	return dispatch_find(arg, number);
-}
-
-static bool on_turn(void *arg, struct session *s)
-{
-	struct dispatch *d = arg;
-	uint64_t before = s->progress.done;
-	struct verdict v;
-	enum session_cpu_turn r = session_cpu_turn(s, clock_us(), &v);
-
-	accounting_answered(&d->accounting, s, s->progress.done - before);
-	if (s->progress.done > before)
-		completions_rearm_later(&d->completions, s);
-	if (r == SESSION_CPU_BROKEN)
-		judge(d, s, &v);
-	return r == SESSION_CPU_BUSY && !s->ended;
-}
-
-static void on_turns_round(void *arg)
-{
-	collect(arg);
-}
-
-static const struct turns_ops turns_ops = {.find = on_turn_wanted, .serve = on_turn, .round = on_turns_round};
 
 /* ---- events of the device ---- */
 
@@ -387,6 +387,19 @@ static void report_unlisted_later(struct dispatch *d)
 
 /* ---- connections ---- */
 
+/* NULL: the client has been refused */
+static struct session *begin(
+	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted)
+{
+	struct reddn_wire_rej rej;
+
+	if (!admitted->offload->cpu || executors_choose(d->executors, &d->acceptor.parts.plain_events) == 0)
+		return accept_begin(&d->acceptor, client, admitted, clock_us());
+	request_refuse(&rej, REDDN_REJ_INTERNAL, 0, "the server could not start a thread");
+	accept_refuse(&d->acceptor, client, admitted, clock_us(), &rej);
+	return NULL;
+}
+
 static void on_began(struct dispatch *d, struct session *s)
 {
 	struct action action;
@@ -400,7 +413,7 @@ static void on_began(struct dispatch *d, struct session *s)
 static bool on_ready(void *arg, const struct session_client *client, const struct admit_result *admitted)
 {
 	struct dispatch *d = arg;
-	struct session *s = accept_begin(&d->acceptor, client, admitted, clock_us());
+	struct session *s = begin(d, client, admitted);
 	int r;
 
 	report_unlisted_later(d);
@@ -415,6 +428,8 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
 	pacer_post(&d->pacer, s);
 	r = timers_begin(&d->timers, s);
+	if (r >= 0 && s->cpu)
+		r = executors_add(d->executors, s);
 	if (r >= 0)
 		r = accept_answer(s);
 	if (r < 0) {
@@ -544,10 +559,9 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	if (r == 0)
 		r = watch(d, parts->event);
 	if (r == 0)
-		r = turns_init(&d->turns, parts->event, parts->dev, &turns_ops, d);
+		r = executors_new(&d->executors, parts->event, parts->dev, on_executed, d);
 	if (r == 0)
 		r = spares_init(&d->spares, parts->event);
-	d->acceptor.parts.plain_events = d->turns.events;
 	if (r < 0)
 		return r;
 	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->registrar, &arrivals_ops, d);
@@ -568,7 +582,7 @@ void dispatch_deinit(struct dispatch *d)
 	if (d->dev)
 		dispatch_reap(d);
 	spares_deinit(&d->spares);
-	turns_deinit(&d->turns);
+	executors_free(d->executors);
 	budgets_deinit(&d->budgets);
 	pacer_deinit(&d->pacer);
 	sd_event_source_disable_unref(d->unlisted_timer);
@@ -670,6 +684,7 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 {
 	struct session *s, *next;
 
+	executors_limit(d->executors, catalog->executors);
 	d->timers.connect_timeout = catalog->connect_timeout;
 	d->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->refusals, catalog->refusal_rate, clock_us());

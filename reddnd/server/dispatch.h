@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to accept.h,
- * arrivals.h, completions.h, timers.h, budgets.h, turns.h or pacer.h. These report what they found;
+ * arrivals.h, completions.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
  * enforcement.h decides what follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
  *
  * What every event keeps to:
@@ -10,7 +10,7 @@
  * - a session is stopped before it is destroyed, and its last completions are taken before its QPN is free;
  * - RECVs are posted (pacer.h) after instances have been armed.
  *
- * Thread rules: one thread, that of the event loop.
+ * Thread rules: one thread, that of the event loop. Requests that the CPU executes are executed by others.
  */
 #ifndef SERVER_DISPATCH_H
 #define SERVER_DISPATCH_H
@@ -21,10 +21,10 @@
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
 #include "reddnd/server/events.h"
+#include "reddnd/server/executors.h"
 #include "reddnd/server/pacer.h"
 #include "reddnd/server/record.h"
 #include "reddnd/server/timers.h"
-#include "reddnd/server/turns.h"
 #include "reddnd/session/spares.h"
 
 struct dispatch {
@@ -46,8 +46,8 @@ struct dispatch {
 	struct pacer pacer;
 	struct timers timers;
 	struct budgets budgets;
-	struct turns turns;
 	struct spares spares;
+	struct executors *executors;
 };
 
 /** Borrowed for as long as the dispatch exists. */

@@ -13,7 +13,8 @@
 enum {
 	TURN_WQES = 4000,       /* some 100 us */
 	TURN_COMPLETIONS = 256, /* of a client that floods */
-	AWAKE_US = 50,          /* without work, before it sleeps: an event takes longer than that */
+	AWAKE_MAX_US = 50,      /* without work, before it sleeps: an event takes longer than that */
+	AWAKE_MIN_US = 2,       /* if polling has found nothing again and again */
 };
 
 struct session_cpu {
@@ -21,12 +22,23 @@ struct session_cpu {
 	struct executor *executor;
 	struct offload_cpu layout;
 	bool sends;               /* a number in place of immediates */
-	struct outcome *outcomes; /* by slot */
-	uint64_t received, begun, sent;
-	bool running;   /* request begun - 1 */
-	uint64_t since; /* us, of that */
-	uint64_t iterations;
-	uint64_t active; /* us, when there was something to do */
+	struct outcome *outcomes; /* by slot; written before .done is */
+	/* for the event loop */
+	atomic_ullong received, done, iterations;
+	atomic_bool broken;
+	struct verdict verdict; /* of that; written before it is */
+	atomic_bool notes;      /* there is a note; the event loop takes it */
+	struct verdict note; /* of a session that goes on; written before .notes, read before it is false */
+	/* of the thread that executes */
+	uint64_t begun, reported; /* done, as session_cpu_changed() last saw it */
+	bool running;             /* request begun - 1 */
+	uint64_t since;           /* us, of that */
+	uint64_t noted;           /* .begun, when the last note was written */
+	uint64_t looped;          /* iterations of requests that are over */
+	struct rate rate;         /* of work requests, of a loop */
+	uint64_t rests_to;        /* us */
+	uint64_t active, awake;   /* us, when there was something to do; and for how long it is polled then */
+	bool slept;               /* since then */
 	bool cut_off;
 	enum executor_result result; /* of the last part of the request */
 	uint64_t wqes;               /* of a turn that are left */
@@ -78,6 +90,9 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	c->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
 	c->layout = offload_cpu_layout(s->offload, s->queues.layout.slots);
 	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
+	c->awake = AWAKE_MAX_US;
+	if (s->offload->program->loop)
+		rate_init(&c->rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
 	r = c->outcomes ? make_executor(s, c) : -ENOMEM;
 	if (r == 0)
 		r = make_queue(s, c, parts);
@@ -124,20 +139,19 @@ static uint64_t reply_at(const struct session *s, uint64_t n)
 
 /* ---- completions ------------------------------------------------------------------------------ */
 
-static bool takes_request(struct session *s, const struct rnic_plain_completion *c, struct verdict *v)
+static bool takes_request(struct session *s, const struct rnic_plain_completion *c, uint64_t number)
 {
-	if (c->bytes == s->offload->img->arg_len) {
-		s->cpu->received++;
+	if (c->bytes == s->offload->img->arg_len)
 		return true;
-	}
-	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", s->cpu->received,
-		c->bytes, s->offload->img->arg_len);
+	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
+		number, c->bytes, s->offload->img->arg_len);
 	return false;
 }
 
 /* The same words as for a NIC (faults.c) */
-static void judge(const struct session *s, const struct rnic_plain_completion *c, struct verdict *v)
+static void judge(const struct session *s, const struct rnic_plain_completion *c)
 {
+	struct verdict *v = &s->cpu->verdict;
 	const struct rnic_cqe cqe = {.syndrome = c->syndrome, .vendor = c->vendor};
 	const struct offload *o = s->offload;
 	const char *syndrome = rnic_syndrome_text(c->syndrome);
@@ -160,36 +174,65 @@ static void judge(const struct session *s, const struct rnic_plain_completion *c
 }
 
 /* What flushed the queue may be behind what is flushed */
-static void find_cause(struct session_cpu *c, struct rnic_plain_completion *error)
+static struct rnic_plain_completion find_cause(
+	struct session_cpu *c, struct rnic_plain_completion *some, int n)
 {
-	struct rnic_plain_completion next;
+	struct rnic_plain_completion cause = {.syndrome = CQE_SYND_FLUSH};
 
-	while (error->syndrome == CQE_SYND_FLUSH && rnic_plain_poll(c->queue, &next) > 0)
-		if (next.syndrome)
-			*error = next;
+	for (; n > 0; n = rnic_plain_poll(c->queue, some))
+		for (int i = 0; i < n; i++)
+			if (some[i].syndrome && cause.syndrome == CQE_SYND_FLUSH)
+				cause = some[i];
+	return cause;
 }
 
-/* 0: there are no more for now; 1: there may be; -1: @v */
-static int take(struct session *s, struct verdict *v)
+/* Numbers have 32 bits on the wire */
+static void count_done(struct session_cpu *c, uint32_t number)
 {
-	struct rnic_plain_completion c;
+	c->done += number - (uint32_t)c->done;
+}
 
-	for (unsigned n = 0; n < TURN_COMPLETIONS; n++) {
-		int r = rnic_plain_poll(s->cpu->queue, &c);
+/* False: a verdict */
+static bool take_some(struct session *s, struct rnic_plain_completion *some, int n)
+{
+	uint64_t received = s->cpu->received, before = received;
+	bool good = true;
 
-		if (r == 0)
-			return n > 0;
-		if (r < 0)
-			c = (struct rnic_plain_completion){.syndrome = CQE_SYND_FLUSH};
-		if (c.syndrome) {
-			find_cause(s->cpu, &c);
-			judge(s, &c, v);
-			return -1;
+	for (int i = 0; i < n && good; i++) {
+		if (some[i].syndrome) {
+			struct rnic_plain_completion cause = find_cause(s->cpu, some + i, n - i);
+
+			judge(s, &cause);
+			good = false;
+		} else if (!some[i].receive) {
+			count_done(s->cpu, some[i].number);
+		} else {
+			good = takes_request(s, &some[i], received);
+			received += good;
 		}
-		if (!c.receive)
-			s->progress.done++;
-		else if (!takes_request(s, &c, v))
+	}
+	if (received != before)
+		s->cpu->received = received;
+	return good;
+}
+
+/* 0: there are no more for now; 1: there may be; -1: a verdict */
+static int take(struct session *s)
+{
+	struct rnic_plain_completion some[RNIC_PLAIN_BATCH];
+
+	for (unsigned taken = 0; taken < TURN_COMPLETIONS;) {
+		int n = rnic_plain_poll(s->cpu->queue, some);
+
+		if (n == 0)
+			return taken > 0;
+		if (n < 0)
+			some[0] = (struct rnic_plain_completion){.syndrome = CQE_SYND_FLUSH};
+		if (!take_some(s, some, n < 0 ? 1 : n))
 			return -1;
+		if (n < RNIC_PLAIN_BATCH)
+			return 1;
+		taken += (unsigned)n;
 	}
 	return 1;
 }
@@ -217,8 +260,9 @@ static void run(struct session_cpu *c)
 	c->wqes -= did < c->wqes ? did : c->wqes;
 }
 
-static void describe_fault(const struct session *s, struct verdict *v)
+static void describe_fault(const struct session *s)
 {
+	struct verdict *v = &s->cpu->verdict;
 	const struct executor_fault *f = executor_fault(s->cpu->executor);
 	const struct rnic_cqe cqe = {.syndrome = f->syndrome, .index = (uint16_t)f->wqebb};
 	const struct offload *o = s->offload;
@@ -233,26 +277,30 @@ static void describe_fault(const struct session *s, struct verdict *v)
 		verdict_of_step(v, o->program, o->conf->path, f->queue, f->wqebb, &cqe);
 }
 
-static bool exceeds_budget(const struct session *s, uint64_t now, struct verdict *v)
+/* A request that exceeds its budget goes on until the event loop ends it, if the policy wants that; it is
+ * reported once */
+static void check_budget(struct session *s, uint64_t now)
 {
 	const struct catalog_offload *conf = s->offload->conf;
-	uint64_t iterations = executor_iterations(s->cpu->executor), us = now - s->cpu->since;
+	struct session_cpu *c = s->cpu;
+	uint64_t iterations = executor_iterations(c->executor), us = now - c->since;
 
-	if (conf->loop_budget && iterations > conf->loop_budget) {
-		verdict_set(v, VERDICT_LOOP, true,
+	if (c->noted == c->begun || c->notes)
+		return;
+	if (conf->loop_budget && iterations > conf->loop_budget)
+		verdict_set(&c->note, VERDICT_LOOP, false,
 			"request %" PRIu64 " was %" PRIu64
 			" times in the loop and is not answered; the loop budget is %" PRIu64 " iterations",
-			s->cpu->begun - 1, iterations, conf->loop_budget);
-		return true;
-	}
-	if (conf->time_budget && us > conf->time_budget) {
-		verdict_set(v, VERDICT_TIME, true,
+			c->begun - 1, iterations, conf->loop_budget);
+	else if (conf->time_budget && us > conf->time_budget)
+		verdict_set(&c->note, VERDICT_TIME, false,
 			"request %" PRIu64 " was taken more than %" PRIu64
 			" ms ago and is not answered; the time budget is %" PRIu64 " ms",
-			s->cpu->begun - 1, us / 1000, conf->time_budget / 1000);
-		return true;
-	}
-	return false;
+			c->begun - 1, us / 1000, conf->time_budget / 1000);
+	else
+		return;
+	c->noted = c->begun;
+	c->notes = true;
 }
 
 /* @m, number @i of its request, without its immediate, and then that */
@@ -267,12 +315,12 @@ static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_pl
 	number.len = sizeof(number.imm);
 	wqe_put32(rnic_plain_memory(c->queue) + number.off, m->imm);
 	m->opcode = WQE_OP_WRITE;
-	m->signalled = m->solicited = false;
+	m->solicited = false;
 	r = rnic_plain_send(c->queue, m);
 	return r == 0 ? rnic_plain_send(c->queue, &number) : r;
 }
 
-/* Messages of the request that was executed: the last one is signalled, those before it are then done */
+/* Messages of the request that was executed */
 static int send(struct session *s, uint64_t n)
 {
 	const struct chain_env *env = &s->queues.env;
@@ -284,7 +332,6 @@ static int send(struct session *s, uint64_t n)
 	for (unsigned i = 0; i < count && r == 0; i++) {
 		struct rnic_plain_send send = {
 			.opcode = m[i].opcode,
-			.signalled = i + 1 == count,
 			.solicited = m[i].solicited,
 			.off = reply_at(s, n) + m[i].from,
 			.len = m[i].len,
@@ -311,59 +358,133 @@ static void begin(struct session *s, uint64_t now)
 	c->since = now;
 }
 
-/* The request has been executed. False: @v */
-static bool finish(struct session *s, struct verdict *v)
+static bool cannot_send(struct session_cpu *c, int r)
+{
+	verdict_set(&c->verdict, VERDICT_QUEUE, true, "a reply cannot be sent: %s", strerror(-r));
+	return false;
+}
+
+/* The request has been executed. False: a verdict */
+static bool finish(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
 	uint64_t n = c->begun - 1;
 	int r;
 
 	c->running = false;
-	c->iterations += executor_iterations(c->executor);
+	c->looped += executor_iterations(c->executor);
 	c->outcomes[n % s->queues.layout.slots] =
 		outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
 	r = send(s, n);
-	if (r == 0)
-		return true;
-	verdict_set(v, VERDICT_QUEUE, true, "a reply cannot be sent: %s", strerror(-r));
-	return false;
+	return r == 0 || cannot_send(c, r);
 }
 
-static bool has_next(const struct session_cpu *c, uint64_t done)
+static bool has_next(const struct session_cpu *c)
 {
-	return c->begun < c->received && c->begun - done < c->layout.replies;
+	return c->begun < c->received && c->begun - c->done < c->layout.replies;
 }
 
-enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now, struct verdict *v)
+/* False: a verdict */
+static bool execute(struct session *s, uint64_t now)
 {
 	struct session_cpu *c = s->cpu;
-	int taken = take(s, v);
+	int r;
 
-	if (taken < 0)
-		return SESSION_CPU_BROKEN;
-	c->wqes = TURN_WQES;
-	while (c->wqes && (c->running || has_next(c, s->progress.done))) {
+	while (c->wqes && (c->running || has_next(c))) {
 		if (!c->running)
 			begin(s, now);
 		run(c);
 		if (c->result == EXECUTOR_FAULT)
-			describe_fault(s, v);
-		if (c->result == EXECUTOR_FAULT ||
-			(c->result == EXECUTOR_MORE && exceeds_budget(s, now, v)) ||
-			(c->result == EXECUTOR_DONE && !finish(s, v)))
-			return SESSION_CPU_BROKEN;
+			describe_fault(s);
+		if (c->result == EXECUTOR_FAULT || (c->result == EXECUTOR_DONE && !finish(s)))
+			return false;
+		if (c->result == EXECUTOR_MORE)
+			check_budget(s, now);
 	}
-	if (taken || c->wqes < TURN_WQES)
-		c->active = now;
-	if (c->running || has_next(c, s->progress.done) || now - c->active < AWAKE_US)
-		return SESSION_CPU_BUSY;
+	r = rnic_plain_flush(c->queue, (uint32_t)(c->begun - c->running));
+	return r == 0 || cannot_send(c, r);
+}
+
+static enum session_cpu_turn end_broken(struct session_cpu *c)
+{
+	c->broken = true;
+	return SESSION_CPU_BROKEN;
+}
+
+/* Work requests that a turn may execute. A loop rests when it has used up what its rate allows */
+static uint64_t allowance(struct session_cpu *c, uint64_t now)
+{
+	uint64_t n = rate_available(&c->rate, now);
+
+	if (n == 0)
+		c->rests_to = now + rate_delay(&c->rate, TURN_WQES / 4, now);
+	return n < TURN_WQES ? n : TURN_WQES;
+}
+
+/* Polling after the last work is worth while if it found the next: then it goes on for longer, else less */
+static void note_work(struct session_cpu *c, uint64_t now)
+{
+	if (!c->slept && c->awake < AWAKE_MAX_US)
+		c->awake *= 2;
+	c->active = now;
+	c->slept = false;
+}
+
+static enum session_cpu_turn fall_asleep(struct session *s)
+{
+	struct session_cpu *c = s->cpu;
+	int taken;
+
 	if (rnic_plain_arm(c->queue) < 0)
 		return SESSION_CPU_BUSY;
 	/* what came before that raises no event */
-	taken = take(s, v);
+	taken = take(s);
 	if (taken < 0)
-		return SESSION_CPU_BROKEN;
-	return taken ? SESSION_CPU_BUSY : SESSION_CPU_ASLEEP;
+		return end_broken(c);
+	if (taken)
+		return SESSION_CPU_BUSY;
+	if (c->slept && c->awake > AWAKE_MIN_US)
+		c->awake /= 2;
+	c->slept = true;
+	return SESSION_CPU_ASLEEP;
+}
+
+enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
+{
+	struct session_cpu *c = s->cpu;
+	uint64_t allowed = 0;
+	int taken = take(s);
+
+	if (taken < 0)
+		return end_broken(c);
+	if (c->running || has_next(c)) {
+		allowed = c->wqes = allowance(c, now);
+		if (allowed == 0)
+			return SESSION_CPU_RESTING;
+		if (!execute(s, now))
+			return end_broken(c);
+		rate_take(&c->rate, c->rate.per_second ? allowed - c->wqes : 0);
+		c->iterations = c->looped + (c->running ? executor_iterations(c->executor) : 0);
+	}
+	if (taken || allowed)
+		note_work(c, now);
+	if (c->running || has_next(c) || now - c->active < c->awake)
+		return SESSION_CPU_BUSY;
+	return fall_asleep(s);
+}
+
+uint64_t session_cpu_resting(const struct session *s, uint64_t now)
+{
+	return now < s->cpu->rests_to ? s->cpu->rests_to - now : 0;
+}
+
+bool session_cpu_changed(struct session *s)
+{
+	struct session_cpu *c = s->cpu;
+	bool changed = c->done != c->reported || c->broken || c->notes;
+
+	c->reported = c->done;
+	return changed;
 }
 
 /* ---- for the rest of the session -------------------------------------------------------------- */
@@ -373,6 +494,25 @@ bool session_cpu_sends(const struct session *s)
 	return s->cpu->sends;
 }
 
+const struct verdict *session_cpu_broken(const struct session *s)
+{
+	return s->cpu->broken ? &s->cpu->verdict : NULL;
+}
+
+bool session_cpu_note(struct session *s, struct verdict *v)
+{
+	if (!s->cpu->notes)
+		return false;
+	*v = s->cpu->note;
+	s->cpu->notes = false;
+	return true;
+}
+
+uint64_t session_cpu_done(const struct session *s)
+{
+	return s->cpu->done;
+}
+
 uint64_t session_cpu_received(const struct session *s)
 {
 	return s->cpu->received;
@@ -380,7 +520,7 @@ uint64_t session_cpu_received(const struct session *s)
 
 uint64_t session_cpu_iterations(const struct session *s)
 {
-	return s->cpu->iterations + (s->cpu->running ? executor_iterations(s->cpu->executor) : 0);
+	return s->cpu->iterations;
 }
 
 struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
@@ -390,10 +530,16 @@ struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
 
 int session_cpu_post(struct session *s, uint64_t to)
 {
+	uint64_t off[RNIC_PLAIN_BATCH];
 	int r = 0;
 
-	for (; r == 0 && s->progress.posted < to; s->progress.posted += r == 0)
-		r = rnic_plain_receive(
-			s->cpu->queue, request_at(s, s->progress.posted), s->offload->img->arg_len);
+	while (r == 0 && s->progress.posted < to) {
+		unsigned n = 0;
+
+		for (; n < RNIC_PLAIN_BATCH && s->progress.posted + n < to; n++)
+			off[n] = request_at(s, s->progress.posted + n);
+		r = rnic_plain_receive(s->cpu->queue, off, n, s->offload->img->arg_len);
+		s->progress.posted += r == 0 ? n : 0;
+	}
 	return r < 0 ? log_errno(r, "RECVs cannot be posted") : 0;
 }

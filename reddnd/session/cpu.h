@@ -7,12 +7,32 @@
  * many work requests in a turn, and its messages are sent; it is done when the last of these has completed.
  * All that a turn does is bounded, so that sessions of many clients can take turns.
  *
- * Thread rules: one thread.
+ * Thread rules: the functions of the first part are called by one thread, which executes requests
+ * (server/executors.h), one turn at a time. All others are called by the thread of the event loop, which has
+ * everything else of the session; those before the first turn and after the last one while no turn is taken.
  */
 #ifndef SESSION_CPU_H
 #define SESSION_CPU_H
 
 #include "reddnd/session/session.h"
+
+/* ---- on the thread that executes -------------------------------------------------------------- */
+
+enum session_cpu_turn {
+	SESSION_CPU_BUSY,    /* there is more to do, or soon will be */
+	SESSION_CPU_RESTING, /* a loop has reached its rate: session_cpu_resting() */
+	SESSION_CPU_ASLEEP,  /* an event comes when there is something to do */
+	SESSION_CPU_BROKEN,  /* with a verdict; no turn more */
+};
+
+/** Takes completions, and executes what there is, up to the limit of a turn. */
+enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us);
+/** Microseconds until a session that rests goes on; 0: now. */
+uint64_t session_cpu_resting(const struct session *s, uint64_t now_us);
+/** True once after each turn that the event loop has to look at. */
+bool session_cpu_changed(struct session *s);
+
+/* ---- on the thread of the event loop ---------------------------------------------------------- */
 
 /** Makes what the session needs, connected; RECVs are still missing. Errors have been logged. */
 int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request);
@@ -20,23 +40,19 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 void session_cpu_stop(struct session_cpu *c);
 void session_cpu_free(struct session_cpu *c);
 
-enum session_cpu_turn {
-	SESSION_CPU_BUSY,   /* there is more to do, or soon will be */
-	SESSION_CPU_ASLEEP, /* an event comes when there is */
-	SESSION_CPU_BROKEN, /* with a verdict */
-};
-
-/** Takes completions, and executes what there is, up to the limit of a turn. progress.done may grow. */
-enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us, struct verdict *v);
-
 /** Replies end with a SEND, as REDDN_REP_SENDS of the protocol. */
 bool session_cpu_sends(const struct session *s);
 
-/** Requests that the client has sent. */
+/** Its verdict, if it is broken; else NULL. */
+const struct verdict *session_cpu_broken(const struct session *s);
+/** True, once: a request exceeds a budget, and goes on. */
+bool session_cpu_note(struct session *s, struct verdict *v);
+/** Requests that are done, and that the client has sent. */
+uint64_t session_cpu_done(const struct session *s);
 uint64_t session_cpu_received(const struct session *s);
 /** Iterations of its endless loop, of all requests. */
 uint64_t session_cpu_iterations(const struct session *s);
-/** How request @n ended, as long as its slot is not used again. */
+/** How request @n, which is done, ended, as long as no RECV has been posted for the next one in its slot. */
 struct outcome session_cpu_outcome(const struct session *s, uint64_t n);
 /** Posts RECVs up to number @to. 0 or an error of the device, logged. */
 int session_cpu_post(struct session *s, uint64_t to);

@@ -77,6 +77,10 @@ uint64_t session_count(struct session *s)
 	uint64_t before = s->progress.done, kept = session_recycled(s);
 	struct rnic_cqe cqe;
 
+	if (s->cpu) {
+		s->progress.done = session_cpu_done(s);
+		return s->progress.done - before;
+	}
 	if (!s->queues.layout.recycled)
 		return 0;
 	/* a reply queue that fails is flushed, and the recycler takes that for replies */

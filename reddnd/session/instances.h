@@ -25,7 +25,8 @@ uint64_t session_recycled(const struct session *s);
 
 /**
  * Counts what a recycled chain, which raises no events, has completed since the last time: it reads what the
- * NIC left in memory. Returns the number of requests; 0 for any other session.
+ * NIC left in memory. The same of a session that the CPU serves, on another thread. Returns the number of
+ * requests; 0 for any other session.
  */
 uint64_t session_count(struct session *s);
 /** Iterations of its loop since the last time. */

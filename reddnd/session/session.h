@@ -33,6 +33,7 @@
 #include "reddnd/rnic/cq-pool.h"
 #include "reddnd/session/loop-queue.h"
 
+#include <stdatomic.h>
 #include <sys/queue.h>
 #include <systemd/sd-event.h>
 #include <uthash.h>
@@ -129,6 +130,15 @@ struct session_timer {
 
 struct session_cpu;
 
+/** Where it is, if a thread serves it; private to server/executors.c. */
+struct session_executed {
+	struct executor_thread *thread; /* NULL: none does */
+	struct share *share;
+	enum { SESSION_ASLEEP, SESSION_READY, SESSION_RESTING } state;
+	atomic_bool changed;
+	TAILQ_ENTRY(session) link, changed_link;
+};
+
 struct session {
 	uint64_t id;    /* > 0: session_number(), and that of the connection (group.h) */
 	uint64_t image; /* hash of what its instances are written from, and of the layout */
@@ -142,8 +152,7 @@ struct session {
 	 * .qpn, and .layout with .slots and .size */
 	struct session_cpu *cpu;
 	unsigned described; /* questions about its offload that were answered */
-	bool ready;         /* in the list of those that have turns (server/turns.h) */
-	TAILQ_ENTRY(session) turn;
+	struct session_executed executed;
 	struct session_queues queues;
 	struct session_recycler recycler;
 	struct session_progress progress;
@@ -166,7 +175,8 @@ struct session {
 	uint64_t kept_until;       /* as a spare (spares.h); us */
 	bool finished;             /* instances finished that are not armed again */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
-	UT_hash_handle by_id, by_queues, by_qpn; /* of the server, its queues.number, of its completions */
+	/* of the server, its queues.number, of its completions, of its executor */
+	UT_hash_handle by_id, by_queues, by_qpn, by_thread;
 };
 
 /** What sessions are made from. */

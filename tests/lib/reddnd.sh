@@ -34,6 +34,23 @@ start_reddnd()
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 }
 
+# idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu COMMAND makes one
+# before: libmlx5 takes a doorbell page for the first queue pair that verbs make, and keeps it for the next.
+idle_objects()
+{
+	if [[ ${ENGINE-} == cpu ]]; then
+		"$@" || fail "no answer" "$work/reddnd.log"
+		until_true no_keys || fail "the first client stays" "$work/reddnd.log"
+	fi
+	# shellcheck disable=SC2034 # used by tests
+	idle=$(objects)
+}
+
+no_keys()
+{
+	[[ $(object mkeys) -eq 0 ]]
+}
+
 # The daemon ends on SIGTERM with status 0.
 stop_reddnd()
 {

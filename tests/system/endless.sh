@@ -106,7 +106,7 @@ start_nic
 start_reddnd "$(settings "$offloads")"
 daemon=$(program_of "$reddnd") || exit
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
-idle=$(objects)
+idle_objects ask while-recycled a 1 4
 
 # ---- answers ------------------------------------------------------------------------------
 
@@ -139,6 +139,7 @@ rests()
 
 # While the daemon is stopped, a loop has the credits that it was given before, and no more
 for offload in "${modes[@]/#/list-endless}"; do
+	[[ ${ENGINE-} != cpu ]] || break # then the NIC executes no loop
 	background ask.log "$ENDLESS" ask "$address" "$port" "$offload" "$memory/a" 4 0 "$seed"
 	asking=$child
 	until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
