@@ -109,7 +109,7 @@ static uint32_t take_retries(struct reddn *c)
 }
 
 /* Send the requests of the retry queue that can be sent. */
-static void send_retries(struct reddn *c)
+static __attribute__((noinline, cold)) void send_retries(struct reddn *c)
 {
 	struct reddn_connection *k;
 
@@ -126,7 +126,8 @@ static struct reddn_connection *begin(struct reddn *c, int *r)
 	if (c->broken)
 		return NULL;
 	/* Retries come first. */
-	send_retries(c);
+	if (c->retry != REDDN_NONE)
+		send_retries(c);
 	if (c->retry == REDDN_NONE)
 		k = find_connection(c);
 	*r = k ? 0 : -EAGAIN;
@@ -140,8 +141,12 @@ static uint32_t new_request(struct reddn *c, const void *bytes, size_t len, uint
 	struct reddn_request *q = &c->requests[request];
 
 	c->free_request = q->next;
-	*q = (struct reddn_request){
-		.cookie = cookie, .len = (uint32_t)len, .raw = raw, .busy = true, .next = REDDN_NONE};
+	q->cookie = cookie;
+	q->retries = 0;
+	q->len = (uint32_t)len;
+	q->raw = raw;
+	q->busy = true;
+	q->next = REDDN_NONE;
 	memcpy(key_of(c, request), bytes, len);
 	c->busy++;
 	return request;
@@ -169,7 +174,8 @@ static int check_key(const struct reddn *c, size_t key_len)
 	return key_len > c->geo.max_key ? -EMSGSIZE : 0;
 }
 
-PUBLIC int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
+/* The calls below it are as many instructions as what they do. */
+PUBLIC INLINED int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
 	int r = check_key(c, key_len);
 
@@ -447,7 +453,7 @@ PUBLIC void reddn_release(struct reddn *c)
 		c->slots[c->held[--c->nheld]].held = false;
 }
 
-PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
+PUBLIC INLINED int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 {
 	int n = 0;
 
@@ -455,7 +461,8 @@ PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 	if (max <= 0)
 		return max ? -EINVAL : 0;
 	if (!c->broken) {
-		send_retries(c);
+		if (c->retry != REDDN_NONE)
+			send_retries(c);
 		n = collect(c, res, max);
 		if (n == 0 && ++c->idle_polls % EVENTS_EVERY == 0)
 			reddn_check_events(c);
@@ -465,7 +472,8 @@ PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 			if (n == 0)
 				reddn_break(c, -ECONNRESET, "the server closed the connection");
 		}
-		send_retries(c);
+		if (c->retry != REDDN_NONE)
+			send_retries(c);
 	}
 	if (c->broken && n < max)
 		n += report_broken(c, res + n, max - n);
