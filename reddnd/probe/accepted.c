@@ -5,7 +5,6 @@
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/identity.h"
-#include "util/clock.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -106,13 +105,13 @@ static void gone(void *arg, uint64_t number, const char *why)
 	(void)why;
 }
 
-/* Until there is a CQE, or the time is over */
+/* Until there is a CQE, or patience ends. It counts naps: the client is on this machine, which may stand
+ * still */
 static bool serve(struct server *s, struct rnic_cm *cm, const struct rnic_cq *cq)
 {
-	uint64_t until = clock_ms() + BED_PATIENCE_MS;
 	struct rnic_cqe cqe;
 
-	while (!rnic_cq_peek(cq, 0, &cqe) && clock_ms() < until && s->error == 0) {
+	for (unsigned ms = 0; ms < BED_PATIENCE_MS && !rnic_cq_peek(cq, 0, &cqe) && s->error == 0; ms++) {
 		s->error = rnic_cm_dispatch(cm);
 		bed_sleep(1);
 	}
@@ -121,16 +120,21 @@ static bool serve(struct server *s, struct rnic_cm *cm, const struct rnic_cq *cq
 
 /* ---- the check -------------------------------------------------------------------------- */
 
+/* Only the answer takes the path that is tried: if nothing arrives, the client is late */
 static int answer(struct server *s, struct rnic_cm *cm, struct probe_result *result)
 {
 	struct words *w = (struct words *)(s->block.mem + MEMORY);
 	uint8_t send[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_SEND, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
+	struct rnic_cqe cqe;
 
-	if (!serve(s, cm, &s->recv_cq))
+	if (!serve(s, cm, &s->recv_cq) && rnic_cq_peek(&s->recv_cq, 0, &cqe))
+		return probe_denies(result, "the client's message arrives with an error: %s",
+			rnic_syndrome_text(cqe.syndrome));
+	if (!rnic_cq_peek(&s->recv_cq, 0, &cqe))
 		return s->error < 0 ? probe_denies(result, "the connection cannot be accepted: %s",
 					      strerror(-s->error))
-				    : probe_denies(result, "nothing of the client arrived");
+				    : probe_cannot(result, -ETIMEDOUT, "nothing of the client arrived");
 	if (w->question != QUESTION)
 		return probe_denies(result, "another message arrived");
 	w->answer = ANSWER;
@@ -139,26 +143,38 @@ static int answer(struct server *s, struct rnic_cm *cm, struct probe_result *res
 	return serve(s, cm, &s->send_cq) ? 1 : probe_denies(result, "the answer does not reach the client");
 }
 
-static int visit(struct server *s, struct rnic_cm *cm, const char *address,
+/* A client that comes now is refused, instead of waiting for somebody who listens no more */
+static void leave(struct server *s, struct rnic_cm **cm)
+{
+	if (s->conn)
+		rnic_conn_free(s->conn);
+	s->conn = NULL;
+	rnic_cm_free(*cm);
+	*cm = NULL;
+}
+
+static int visit(struct server *s, struct rnic_cm **cm, const char *address,
 	const struct probe_visitors *visitors, struct probe_result *result)
 {
 	struct rnic_visitor *visitor;
 	uint64_t word;
 	char why[120];
-	int r = rnic_cm_bind(cm, address, 0), e;
+	int r = rnic_cm_bind(*cm, address, 0), e;
 
 	if (r == 0)
-		r = rnic_cm_listen(cm);
+		r = rnic_cm_listen(*cm);
 	if (r == 0)
-		r = visitors->start(&visitor, address, rnic_cm_port(cm), QUESTION);
+		r = visitors->start(&visitor, address, rnic_cm_port(*cm), QUESTION);
 	if (r < 0)
 		return r;
-	r = answer(s, cm, result);
+	r = answer(s, *cm, result);
+	if (r <= 0)
+		leave(s, cm);
 	e = visitors->end(visitor, &word, why, sizeof(why));
 	if (r <= 0)
 		return r;
 	if (e < 0)
-		return probe_denies(result, "%s", why);
+		return e == -ETIMEDOUT ? probe_cannot(result, e, "%s", why) : probe_denies(result, "%s", why);
 	return word == ANSWER ? 1 : probe_denies(result, "the client got another answer");
 }
 
@@ -179,7 +195,7 @@ int check_accepted(struct probe *probe, struct probe_result *result)
 	if (r == 0)
 		r = init(&s, probe->master);
 	if (r == 0)
-		r = visit(&s, cm, id.address, probe->visitors, result);
+		r = visit(&s, &cm, id.address, probe->visitors, result);
 	deinit(&s);
 	if (cm)
 		rnic_cm_free(cm);

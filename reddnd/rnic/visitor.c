@@ -2,7 +2,6 @@
 #include "reddnd/rnic/visitor.h"
 
 #include "util/cleanup.h"
-#include "util/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATIENCE_MS = 10000 };
+enum {
+	NAP_NS = 100000,
+	NAPS = 100000 /* ten seconds at least, and more on a machine that stands still */
+};
 
 struct rnic_visitor {
 	pthread_t thread;
@@ -33,13 +35,12 @@ static int failed(struct rnic_visitor *v, const char *step)
 
 static int await(struct rnic_visitor *v, struct ibv_cq *cq, const char *step)
 {
-	const struct timespec pause = {.tv_nsec = 100000};
-	uint64_t until = clock_ms() + PATIENCE_MS;
+	const struct timespec nap = {.tv_nsec = NAP_NS};
 	struct ibv_wc wc;
 	int n;
 
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0 && clock_ms() < until)
-		nanosleep(&pause, NULL);
+	for (unsigned naps = 0; (n = ibv_poll_cq(cq, 1, &wc)) == 0 && naps < NAPS; naps++)
+		nanosleep(&nap, NULL);
 	errno = n == 0 ? ETIMEDOUT : EIO;
 	return n == 1 && wc.status == IBV_WC_SUCCESS ? 0 : failed(v, step);
 }

@@ -5,7 +5,7 @@ export SOFTCX_DEVICE=$1
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
-: "${REDDN_PROBE:?set REDDN_PROBE to the path of the probe}"
+: "${REDDN_PROBE:?set REDDN_PROBE to the path of the probe}" "${SLOW_VERBS_LIB:?set SLOW_VERBS_LIB to the path of the library}"
 
 # the model, the checks that do not hold, and those that cannot be tried then; files depend on the machine of the test
 model=ConnectX-5 not=() untried=() status=0
@@ -93,5 +93,19 @@ if [[ $1 == cx5 ]]; then
 	grep -q 'there is no check "fetsh"; did you mean "fetch"?' "$work/refused.log" || fail "a wrong name" "$work/refused.log"
 	refused 69 --device mlx5_7
 	ok "wrong arguments"
+
+	# longer than the check has patience with it
+	mkdir "$work/slow"
+	printf 'pass\n' | tee "$work/slow/register" >"$work/slow/close"
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	background late.log env "SLOW_VERBS=$work/slow" "LIB=$SLOW_VERBS_LIB" \
+		sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh "$REDDN_PROBE" --check accepted
+	late=$child
+	until_true test -e "$work/slow/connect.waits" || fail "no client connects" "$work/late.log"
+	sleep 8
+	printf 'pass\n' >"$work/slow/connect"
+	expect_exit "$late" "a probe whose client is late" late.log
+	grep -q ' accepted  *holds ' "$work/late.log" || fail "a client that is late is taken for a device that loses it" "$work/late.log"
+	ok "a client that is late is waited for"
 fi
 done_testing
