@@ -247,8 +247,6 @@ static int run(struct daemon *d, struct configuration *begin)
 	r = sd_event_default(&d->event);
 	if (r >= 0)
 		r = watch_signals(d);
-	if (r >= 0)
-		r = sd_event_set_watchdog(d->event, true);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
 	parts.event = d->event;
@@ -270,7 +268,9 @@ static int run(struct daemon *d, struct configuration *begin)
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
 	sd_notify(false, "READY=1");
-	return sd_event_loop(d->event);
+	/* Not before: no loop answers while the device is tried and tables are pinned */
+	r = sd_event_set_watchdog(d->event, true);
+	return r < 0 ? log_errno(r, "cannot watch the event loop") : sd_event_loop(d->event);
 }
 
 static int check(const char *path)

@@ -82,6 +82,8 @@ for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
 	until_true grep -q "$words" "$work/notified" || fail "no notification $words" "$work/notified" "$work/reddnd.log"
 	ok "systemd gets $words"
 done
+[[ $(grep -oEm 1 'READY=1|WATCHDOG=1' "$work/notified") == READY=1 ]] || fail "the watchdog begins while the daemon starts" "$work/notified"
+ok "the watchdog begins when the daemon is ready"
 sed '/^listening on/,$d' "$work/reddnd.log" | grep '^offload o:' >"$work/before" || fail "the daemon listens before it can serve" "$work/reddnd.log"
 ok "the daemon listens when it can serve"
 daemon_pid=$(program_of "$reddnd") || exit
@@ -101,7 +103,7 @@ ok "SIGHUP reloads and notifies systemd"
 
 # More clients than the arena has room for: the last ones are refused
 clients=()
-for ((i = 0; i < 40; i++)); do
+for ((i = 0; i < 80; i++)); do
 	background "client$i.log" "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20000 "$address" o
 	clients+=("$child")
 done
