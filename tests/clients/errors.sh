@@ -134,7 +134,7 @@ twice protocol violated: reply 100 when 101
 END
 
 serve after=0 do=silence
-expect "silence" 2 "no reply in 1000 ms" "$REDDN" ping -p "$port" -t 1000 -c 2 -i 1 "$address" x
+expect "silence" 2 "no reply in 5000 ms" "$REDDN" ping -p "$port" -t 5000 -c 2 -i 1 "$address" x
 unserve
 
 done_testing
