@@ -6,11 +6,11 @@
 #include "memcached/proof.h"
 #include "tools/common/table-print.h"
 #include "tools/common/tool.h"
+#include "tools/common/verbs.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 #include "util/json.h"
-#include "util/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +28,16 @@ static const char usage_text[] =
 	"usage: reddn-memcached setup [OPTIONS]\n"
 	"       reddn-memcached check [OPTIONS]\n"
 	"\n"
+	"  -j, --json            results as JSON\n"
+	"  -h, --help            this text; of a verb, what it takes\n"
+	"      --version         the version\n"
 	"setup: let a unit of systemd start memcached with its items in a file\n"
-	"  -u, --unit NAME       of memcached (memcached.service)\n"
+	"  -u, --unit NAME       of memcached, a service (memcached.service)\n"
 	"  -c, --conf FILE       its options (/etc/memcached.conf)\n"
 	"  -r, --root DIR        work on the files below DIR (/)\n"
 	"check: prove by keys that are set and deleted how memcached has its items\n"
 	"  -f, --file FILE       with its items (/dev/shm/reddn/memcached.cache)\n"
-	"  -s, --server ADDRESS  of memcached, HOST:PORT or a socket (127.0.0.1:11211)\n"
-	"\n"
-	"  -j, --json            results as JSON\n";
+	"  -s, --server ADDRESS  of memcached, HOST:PORT or a socket (127.0.0.1:11211)\n";
 
 enum { REFUSED = 1, TRIES = 50, PAUSE_MS = 100, TIMEOUT_MS = 5000 };
 
@@ -232,6 +233,13 @@ static int print_setup(const struct arguments *a, const char *drop_in, bool unch
 	return tool_flush();
 }
 
+static bool is_unit(const char *name)
+{
+	size_t len = strlen(name), end = strlen(".service");
+
+	return len > end && strcmp(name + len - end, ".service") == 0 && !strchr(name, '/');
+}
+
 static int cmd_setup(const struct arguments *a)
 {
 	char conf[PATH_MAX], drop_in[PATH_MAX], from[PATH_MAX];
@@ -239,6 +247,8 @@ static int cmd_setup(const struct arguments *a)
 	struct options o;
 	int e;
 
+	if (!is_unit(a->unit))
+		return tool_complain("\"%s\" is no name of a service, such as memcached.service", a->unit);
 	if (!join(conf, a->root, "", a->conf, "") ||
 		!join(from, a->root, REDDN_DATADIR, "/memcached.conf", "") ||
 		!join(drop_in, a->root, "/etc/systemd/system/", a->unit, ".d/reddn.conf"))
@@ -267,28 +277,56 @@ static const struct option options[] = {
 	{"server", required_argument, NULL, 's'},
 	{"json", no_argument, NULL, 'j'},
 	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
 };
 
-static bool is_unit(const char *name)
-{
-	size_t len = strlen(name), end = strlen(".service");
+static const struct command {
+	struct verb verb;
+	int (*run)(const struct arguments *a);
+} commands[] = {
+	{{{.name = "setup"}, 0, 0, "ucrj", "  reddn-memcached setup && systemctl restart memcached\n"},
+		cmd_setup},
+	{{{.name = "check"}, 0, 0, "fsj", "  reddn-memcached check --json --server 127.0.0.1:11212\n"},
+		cmd_check},
+};
 
-	return len > end && strcmp(name + len - end, ".service") == 0 && !strchr(name, '/');
-}
-
-static int run(const char *command, const struct arguments *a)
+static bool set_option(void *arguments, int letter, const char *text)
 {
-	if (strcmp(command, "check") == 0)
-		return cmd_check(a);
-	if (!is_unit(a->unit))
-		return tool_complain("\"%s\" is no name of a service, such as memcached.service", a->unit);
-	return cmd_setup(a);
+	struct arguments *a = arguments;
+
+	switch (letter) {
+	case 'u':
+		a->unit = text;
+		return true;
+	case 'c':
+		a->conf = text;
+		return true;
+	case 'r':
+		a->root = text;
+		return true;
+	case 'f':
+		a->file = text;
+		return true;
+	case 's':
+		a->server = text;
+		return true;
+	default: /* 'j' */
+		a->json = true;
+		return true;
+	}
 }
 
 int main(int argc, char **argv)
 {
+	static const struct verbs verbs = {.tool = "reddn-memcached",
+		.usage = usage_text,
+		.version = "reddn-memcached " REDDN_VERSION "\n",
+		.table = commands,
+		.n = COUNT(commands),
+		.size = sizeof(commands[0]),
+		.letters = "u:c:r:f:s:j",
+		.options = options,
+		.set = set_option};
 	struct arguments a = {
 		.unit = "memcached.service",
 		.conf = "/etc/memcached.conf",
@@ -296,44 +334,10 @@ int main(int argc, char **argv)
 		.file = "/dev/shm/reddn/memcached.cache",
 		.server = "127.0.0.1:11211",
 	};
-	const char *const names[] = {"setup", "check"};
-	char hint[TEXT_HINT];
-	int o;
+	const struct command *command;
+	char **args;
+	int status;
 
-	while ((o = getopt_long(argc, argv, "u:c:r:f:s:jhV", options, NULL)) != -1) {
-		switch (o) {
-		case 'u':
-			a.unit = optarg;
-			break;
-		case 'c':
-			a.conf = optarg;
-			break;
-		case 'r':
-			a.root = optarg;
-			break;
-		case 'f':
-			a.file = optarg;
-			break;
-		case 's':
-			a.server = optarg;
-			break;
-		case 'j':
-			a.json = true;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return tool_flush();
-		case 'V':
-			puts("reddn-memcached " REDDN_VERSION);
-			return tool_flush();
-		default:
-			return 2;
-		}
-	}
-	if (argc - optind != 1)
-		return fputs(usage_text, stderr), 2;
-	if (strcmp(argv[optind], "setup") != 0 && strcmp(argv[optind], "check") != 0)
-		return tool_complain("there is no command \"%s\"%s", argv[optind],
-			text_hint(hint, argv[optind], names, COUNT(names), "; see --help"));
-	return run(argv[optind], &a);
+	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
+	return command ? command->run(&a) : status;
 }

@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	if (rc)
 		return rc;
 	if (options_given(&o, OPTION_HELP)) {
-		options_help_verb(stdout, "softcx-nic", VERB_NIC);
+		options_help_verb(stdout, "softcx nic", VERB_NIC);
 		return 0;
 	}
 	cfg = (struct server_config){

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	enum option_verb verb = argc > 1 ? options_verb(argv[1]) : VERBS;
 	struct tool_nic_options nic;
 	const struct options *o = &nic.options;
-	char why[200];
+	char why[200], program[40];
 	int first;
 
 	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
@@ -105,6 +105,7 @@ int main(int argc, char **argv)
 		options_help(stderr);
 		return FAILED;
 	}
+	snprintf(program, sizeof(program), "softcx %s", argv[1]);
 	argv[1] = argv[0];
 	if (options_parse(&nic.options, verb, argc - 1, argv + 1, &first, why, sizeof(why)) < 0) {
 		if (why[0])
@@ -112,12 +113,12 @@ int main(int argc, char **argv)
 		return FAILED;
 	}
 	if (options_given(o, OPTION_HELP)) {
-		options_help(stdout);
+		options_help_verb(stdout, program, verb);
 		return 0;
 	}
 	argv += 1 + first;
 	if ((verb == VERB_RUN || verb == VERB_FUZZ) && !argv[0]) {
-		options_help(stderr);
+		options_help_verb(stderr, program, verb);
 		return FAILED;
 	}
 	if (verb == VERB_DEVICES)
