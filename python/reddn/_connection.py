@@ -3,10 +3,9 @@
 
 import errno
 from enum import IntEnum
-from types import TracebackType
-from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Type, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
-from ._lib import ERR_BYTES, Key, fail, ffi, lib, to_bytes, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_str
 
 Value = Union[int, str, bytes]
 Reply = Dict[str, Union[int, bytes]]
@@ -48,7 +47,7 @@ _ARGUMENT_KINDS = ("number", "bytes", "offset")
 _FIELD_KINDS = ("be", "le", "bytes", "max")
 
 
-class Connection:
+class Connection(Handle):
     """A connection to one offload of a reddnd server.
 
     >>> with Connection("storage1", "users") as users:
@@ -69,12 +68,13 @@ class Connection:
         *,
         port: int = 0,
         depth: int = 0,
+        connections: int = 0,
         timeout: float = 5.0,
         token_file: Optional[str] = None,
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. `port`: 7471 if 0.
 
-        `depth`: largest number of outstanding requests (16). `timeout`: seconds, of the connect and of each call.
+        `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
         """
         if not port and host.count(":") == 1 or host.startswith("[") and "]:" in host:
@@ -82,17 +82,18 @@ class Connection:
             port = int(text)
         keep = [ffi.new("char[]", host.strip("[]").encode()), ffi.new("char[]", offload.encode())]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
-        options.port, options.depth, options.timeout_ms = port, depth, max(1, round(timeout * 1000))
+        options.port, options.depth, options.connections = port, depth, connections
+        options.timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(ffi.new("char[]", token_file.encode()))
             options.token_file = keep[2]
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
-        self._connection: Any = None
+        self._pointer = None
         self._timeout = timeout
         result = lib.reddn_connect(out, options, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
-        self._connection = out[0]
+        self._pointer = out[0]
         self._info = ffi.new("struct reddn_info *")
         lib.reddn_get_info(out[0], self._info)
         self._arguments: Optional[List[Argument]] = None
@@ -124,7 +125,7 @@ class Connection:
                     waiting -= self._take(values, errors)
                 waiting += 1
         finally:  # what is outstanding would be taken for results of the next call
-            while waiting and self._connection is not None:
+            while waiting and self._pointer is not None:
                 waiting -= self._take(values, errors)
         if errors:
             self._lost(errors[0])
@@ -268,14 +269,9 @@ class Connection:
 
     def close(self) -> None:
         """Disconnects. More than once is fine."""
-        if self._connection is not None:
-            lib.reddn_close(self._connection)
-        self._connection = None
-
-    def _handle(self) -> Any:
-        if self._connection is None:
-            raise ValueError("the connection is closed")
-        return self._connection
+        if self._pointer is not None:
+            lib.reddn_close(self._pointer)
+        self._pointer = None
 
     def _lost(self, result: int) -> NoReturn:
         """Raises the error of a request, in the words of the connection if it is lost."""
@@ -284,15 +280,3 @@ class Connection:
             lib.reddn_end_reason(self._handle())
             words = to_str(lib.reddn_errmsg(self._handle()))
         fail(result, words)
-
-    def __enter__(self) -> "Connection":
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:
-            self.close()

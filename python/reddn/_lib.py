@@ -2,7 +2,8 @@
 """The C library, and what its calls have in common. Private."""
 
 import os
-from typing import Any, NoReturn, Union
+from types import TracebackType
+from typing import Any, NoReturn, Optional, Type, TypeVar, Union
 
 from . import _ffi
 
@@ -26,3 +27,32 @@ def to_str(text: Any) -> str:
 def fail(result: int, words: str = "") -> NoReturn:
     """Raises the OSError of a call that returned -errno: OSError makes PermissionError and the like of some."""
     raise OSError(-result, words or os.strerror(-result))
+
+
+Self = TypeVar("Self", bound="Handle")
+
+
+class Handle:
+    """What is closed at the end of a with statement, or with the last reference."""
+
+    _pointer: Any = None
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def _handle(self) -> Any:
+        if self._pointer is None:
+            raise ValueError("it is closed")
+        return self._pointer
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self._pointer is not None:
+            self.close()

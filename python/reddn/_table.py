@@ -2,10 +2,9 @@
 """Tables that NICs read."""
 
 import os
-from typing import Any, Iterator, MutableMapping, NamedTuple, Optional, Tuple, Type
-from types import TracebackType
+from typing import Iterator, MutableMapping, NamedTuple, Tuple
 
-from ._lib import ERR_BYTES, Key, fail, ffi, lib, to_bytes, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_str
 
 
 class Stat(NamedTuple):
@@ -20,7 +19,7 @@ class Stat(NamedTuple):
     max_value: int
 
 
-class Table(MutableMapping[Key, bytes]):
+class Table(Handle, MutableMapping[Key, bytes]):
     """A hash table of byte strings in a file that NICs read: a mapping from bytes to bytes.
 
     One process writes. Others read at the same time, without locks; so does the NIC of a reddnd. Keys and values may be
@@ -42,7 +41,7 @@ class Table(MutableMapping[Key, bytes]):
         result = lib.reddn_table_open(out, os.fsencode(path), lib.REDDN_TABLE_WRITE if write else 0, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
-        self._table: Any = out[0]
+        self._pointer = out[0]
 
     @classmethod
     def create(
@@ -68,25 +67,19 @@ class Table(MutableMapping[Key, bytes]):
         if result < 0:
             fail(result, to_str(err))
         table = cls.__new__(cls)
-        table._table = out[0]
+        table._pointer = out[0]
         return table
 
     def close(self) -> None:
         """Closes the table; the file stays. More than once is fine."""
-        lib.reddn_table_close(self._handle(or_null=True))
-        self._table = None
+        if self._pointer is not None:
+            lib.reddn_table_close(self._pointer)
+        self._pointer = None
 
     def stat(self) -> Stat:
         st = ffi.new("struct reddn_table_stat *")
         lib.reddn_table_stat(self._handle(), st)
         return Stat(*(getattr(st, name) for name in Stat._fields))
-
-    def _handle(self, or_null: bool = False) -> Any:
-        if self._table is None:
-            if not or_null:
-                raise ValueError("the table is closed")
-            return ffi.NULL
-        return self._table
 
     def __getitem__(self, key: Key) -> bytes:
         k, val, length = to_bytes(key), ffi.new("const void **"), ffi.new("size_t *")
@@ -127,15 +120,3 @@ class Table(MutableMapping[Key, bytes]):
 
     def __len__(self) -> int:
         return self.stat().entries
-
-    def __enter__(self) -> "Table":
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_table", None) is not None:
-            self.close()

@@ -98,7 +98,7 @@ class AsyncConnection:
 
     def close(self) -> None:
         """Disconnects; requests without an answer are cancelled. More than once is fine."""
-        if self._inner._connection is None:
+        if self._inner._pointer is None:
             return
         self._loop.remove_reader(self._fd)
         for future, _ in self._due.values():

@@ -44,6 +44,10 @@ class Gets(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "closed"):
                 c.get("user 7")
 
+    def test_connections(self):
+        with connect("users", connections=4, depth=8) as c:
+            self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])
+
     def test_refused(self):
         with self.assertRaisesRegex(FileNotFoundError, "nothing"):
             connect("nothing")
