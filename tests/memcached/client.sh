@@ -13,7 +13,7 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/memcached/shell.sh
 . "$here/shell.sh"
 : "${REDDN:?}"
-# the answer of memcached-get with two items has 15 data segments
+# the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
 
 # a test machine may stand still for seconds: gets do not go over TCP for that

@@ -12,7 +12,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # shellcheck source=tests/memcached/shell.sh
 . "$here/shell.sh"
-# the answer of memcached-get with two items has 15 data segments
+# the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
 
 hosts=(a b c d)

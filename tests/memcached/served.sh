@@ -12,7 +12,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/control.sh"
 # shellcheck source=tests/memcached/stock.sh
 . "$here/stock.sh"
-# the answer of memcached-get with two items has 15 data segments
+# the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
 : "${REDDN:?}"
 
