@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/interpret.h"
 
+#include "reddnd/program/front/limits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +165,7 @@ static unsigned load(struct machine *m, const struct ast_operand *o, const struc
 
 static uint64_t value(struct machine *m, const struct ast_operand *o)
 {
-	uint8_t b[4096];
+	uint8_t b[PROGRAM_MAX_BYTES];
 	unsigned n;
 
 	switch ((enum ast_operand_kind)o->kind) {
@@ -276,7 +278,7 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 
 static void run_mov(struct machine *m, const struct ast_verb *v)
 {
-	uint8_t bytes[4096];
+	uint8_t bytes[PROGRAM_MAX_BYTES];
 	unsigned n = load(m, &v->source[0], &v->place->type, bytes);
 
 	if (!m->result)
@@ -319,7 +321,7 @@ static void run_atomic(struct machine *m, const struct ast_verb *v)
 
 static bool holds(struct machine *m, const struct ast_cond *c)
 {
-	uint8_t a[4096], b[4096];
+	uint8_t a[PROGRAM_MAX_BYTES], b[PROGRAM_MAX_BYTES];
 	uint64_t x, y;
 
 	if (c->left.type.kind == AST_BYTES) {

@@ -559,7 +559,7 @@ static void wrong_shapes(void **state)
 					     headed[] = {{"reply", 2}, {"code", 1}},
 					     tall[] = {{"reply", 9}, {"code", 0}},
 					     three[] = {{"reply", 2}, {"code", 0}, {"idle", 0}};
-	static const struct chain_word big[] = {{"a", 4096, NULL}, {"c", 8, NULL}};
+	static const struct chain_word big[] = {{"a", 32768, NULL}, {"c", 8, NULL}};
 	struct sketch k;
 
 	(void)state;

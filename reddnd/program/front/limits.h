@@ -18,9 +18,9 @@ enum {
 	PROGRAM_MAX_PARAMS = 16,
 	PROGRAM_MAX_REGIONS = CHAIN_MAX_WINDOWS,   /* windows of one region count as bindings of their own */
 	PROGRAM_MAX_QUEUES = CHAIN_MAX_QUEUES - 1, /* that a program names; the reply queue is always there */
-	PROGRAM_MAX_FIELDS = 64,  /* of a structure, every element of an array field counted */
-	PROGRAM_MAX_BYTES = 4096, /* of a `bytes N` */
-	PROGRAM_MAX_ARGS = 64,    /* every element and field counted */
+	PROGRAM_MAX_FIELDS = 64,   /* of a structure, every element of an array field counted */
+	PROGRAM_MAX_BYTES = 32768, /* of a `bytes N` */
+	PROGRAM_MAX_ARGS = 64,     /* every element and field counted */
 	PROGRAM_MAX_ARG_BYTES = CHAIN_MAX_ARG,
 	PROGRAM_MAX_REPLIES = 64,      /* fields of the reply */
 	PROGRAM_MAX_VARS = 512,        /* every element and iteration counted */

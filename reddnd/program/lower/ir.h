@@ -45,7 +45,7 @@ struct word {
 	uint16_t size;
 	uint8_t *init;   /* size bytes */
 	struct word *in; /* it is part of that word, from byte @at */
-	uint16_t at;
+	uint32_t at;
 	bool in_loop;        /* scratch of the loop, or */
 	bool shared, placed; /* from byte @at of what the loop and the rest share */
 	struct word *next;

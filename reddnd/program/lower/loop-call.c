@@ -315,7 +315,7 @@ static void place_word(struct lower *l, struct word *w)
 		return;
 	if (w->size >= WORD)
 		l->shared_bytes = (l->shared_bytes + WORD - 1) / WORD * WORD;
-	w->at = (uint16_t)l->shared_bytes;
+	w->at = l->shared_bytes;
 	w->placed = true;
 	l->shared_bytes += w->size;
 }
