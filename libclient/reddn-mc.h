@@ -150,7 +150,8 @@ struct reddn_mc_stats {
 	uint64_t unsure;     /* asked TCP, because it changed again and again */
 	uint64_t absent;     /* asked TCP, because the NIC did not find the key */
 	uint64_t absent_wrong; /* of these, keys that memcached has */
-	uint64_t elsewhere;    /* asked TCP: too long, chunked, on flash, expired or flushed */
+	uint64_t elsewhere;    /* asked TCP: too long for the server's offloads, chunked, on flash, expired or
+				flushed */
 	uint64_t without_nic;  /* asked TCP: the server has no NIC, or it is not to be relied on now */
 	uint64_t uses;         /* keys reported to memcached */
 };

@@ -53,7 +53,8 @@ struct reddn_cache_live {
  */
 struct reddn_cache_served {
 	uint64_t generation; /* of the memcached that was proved; 0: none */
-	uint64_t hash;       /* enum cache_hash (protocol/cache-hash.h) */
+	uint32_t hash;       /* enum cache_hash (protocol/cache-hash.h) */
+	uint32_t traits;     /* REDDN_CACHE_... */
 	uint64_t clock;      /* the server's, in seconds (protocol/cache-item.h), at the last look */
 	uint64_t died;       /* seconds since 1970 when it was seen that no memcached runs; 0: one does */
 	uint64_t looks;      /* grows with each look */
@@ -61,6 +62,9 @@ struct reddn_cache_served {
 	uint64_t asked;      /* by the server's clock, when memcached was last asked for that */
 	uint64_t sum;        /* XXH3_64bits of the bytes before */
 };
+
+/** Items that memcached moves to another page keep their CAS ids: so since 1.6.27. */
+enum { REDDN_CACHE_IDS_MOVE = 1 };
 
 struct reddn_cache_header { /* at REDDN_CACHE_NULL */
 	uint64_t magic;

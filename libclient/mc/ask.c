@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/ask.h"
 
+#include "libclient/mc/pieces.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* TRIES: how often a NIC is asked again */
-enum { TRIES = 2, BATCH = 16, TCP_BATCH = 64 };
+/* TRIES: how often a NIC is asked again. MOVE_MS: a get takes less than moving an item there and back, in
+ * milliseconds. */
+enum { TRIES = 2, BATCH = 16, TCP_BATCH = 64, MOVE_MS = 100 };
 
-static void to_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter)
+void mc_ask_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter)
 {
 	++*counter;
 	mc_queue_put(&mc->tcp, a);
@@ -25,7 +27,7 @@ static void abandon(struct reddn_mc *mc, const struct mc_server *s)
 		if (!a->flying || &mc->servers[a->server] != s)
 			continue;
 		a->flying = false;
-		to_tcp(mc, a, &mc->stats.without_nic);
+		mc_ask_tcp(mc, a, &mc->stats.without_nic);
 	}
 }
 
@@ -38,39 +40,36 @@ static void lose(struct reddn_mc *mc, struct mc_server *s, const char *why)
 void mc_ask_send(struct reddn_mc *mc, struct mc_ask *a)
 {
 	struct mc_server *s = &mc->servers[a->server];
-	uint64_t now_ms = clock_ms();
-	struct reddn_arg at = {0};
 	int r;
 
-	if (!mc_server_ready(s, now_ms)) {
-		to_tcp(mc, a, &mc->stats.without_nic);
+	if (!mc_server_ready(s)) {
+		mc_ask_tcp(mc, a, &mc->stats.without_nic);
 		return;
 	}
 	/* the reply of any bucket has where to look */
 	if (!mc_facts_place(&s->facts, a->table, a->key, a->key_len, &a->place))
 		a->place = (struct mc_place){0};
-	at.number = a->place.at;
-	r = reddn_call_submit(s->nic, &at, 1, (uint64_t)(a - mc->asks));
+	if (!a->began_ms)
+		a->began_ms = clock_ms();
+	r = mc_nic_ask(&s->nic, a->place.at, (uint64_t)(a - mc->asks));
 	if (r == -EAGAIN) {
 		mc_queue_put(&mc->nic, a);
-		return;
+	} else if (r < 0) {
+		lose(mc, s, reddn_errmsg(s->nic.c));
+		mc_ask_tcp(mc, a, &mc->stats.without_nic);
+	} else {
+		a->flying = true;
 	}
-	if (r < 0) {
-		lose(mc, s, reddn_errmsg(s->nic));
-		to_tcp(mc, a, &mc->stats.without_nic);
-		return;
-	}
-	a->flying = true;
-	if (!s->flying++)
-		s->heard_ms = now_ms;
 }
 
-static void send_again(struct reddn_mc *mc, struct mc_ask *a)
+void mc_ask_again(struct reddn_mc *mc, struct mc_ask *a)
 {
 	a->table = 0;
 	a->beyond = false;
+	a->began_ms = 0;
+	a->pieces = (struct mc_pieces){0};
 	if (a->tries++ == TRIES) {
-		to_tcp(mc, a, &mc->stats.unsure);
+		mc_ask_tcp(mc, a, &mc->stats.unsure);
 		return;
 	}
 	mc->stats.repeated++;
@@ -124,7 +123,7 @@ static int absent(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result 
 		return 1;
 	}
 	a->absent = true;
-	to_tcp(mc, a, &mc->stats.absent);
+	mc_ask_tcp(mc, a, &mc->stats.absent);
 	return 0;
 }
 
@@ -136,8 +135,14 @@ static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *l
 		.clock = mc_facts_clock(&mc->servers[a->server].facts, now_ms),
 		.rules = MC_RULES};
 	struct mc_item item;
+	enum mc_judgement judgement = mc_judge(got->value, got->length, lines, &q, &item);
 
-	switch (mc_judge(got->value, got->length, lines, &q, &item)) {
+	if (a->pieces.all)
+		judgement = judgement == MC_LONG && mc_pieces_judge(a, &item, &q) ? MC_HIT : MC_UNSURE;
+	/* an item that moves with its CAS id may come back to its place, but not within that time */
+	if ((lines->served.traits & REDDN_CACHE_IDS_MOVE) && now_ms - a->began_ms > MOVE_MS)
+		judgement = MC_UNSURE;
+	switch (judgement) {
 	case MC_HIT:
 		return hit(mc, a, &item, now_ms, res);
 	case MC_BEYOND:
@@ -146,12 +151,16 @@ static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *l
 	case MC_ABSENT:
 		return absent(mc, a, res);
 	case MC_UNSURE:
-		send_again(mc, a);
+		mc_ask_again(mc, a);
 		return 0;
+	case MC_LONG:
+		if (mc_pieces_begin(mc, a, &item))
+			return 0;
+		break;
 	case MC_ELSEWHERE:
 		break;
 	}
-	to_tcp(mc, a, &mc->stats.elsewhere);
+	mc_ask_tcp(mc, a, &mc->stats.elsewhere);
 	return 0;
 }
 
@@ -163,25 +172,24 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 	struct mc_lines lines;
 
 	a->flying = false;
-	s->flying--;
 	/* reddnd is writing its line, or the next memcached begins */
 	if (!mc_lines_read(got->value, got->length, &lines)) {
-		send_again(mc, a);
+		mc_ask_again(mc, a);
 		return 0;
 	}
 	if (!mc_server_learn(s, &lines, now_ms)) {
-		if (s->lost)
+		if (s->nic.lost)
 			abandon(mc, s);
-		to_tcp(mc, a, &mc->stats.without_nic);
+		mc_ask_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
 	if (!mc_place_holds(&a->place, &lines)) {
-		send_again(mc, a);
+		mc_ask_again(mc, a);
 		return 0;
 	}
 	if (mc->options.flush_ms != REDDN_MC_FOREVER &&
 		mc_facts_age(&s->facts, now_ms) > mc->options.flush_ms) {
-		to_tcp(mc, a, &mc->stats.without_nic);
+		mc_ask_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
 	return judge(mc, a, &lines, got, now_ms, res);
@@ -190,25 +198,17 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_result *res, int max)
 {
 	struct reddn_result got[BATCH];
+	const char *why;
 	uint64_t now_ms;
 	int k, n = 0;
 
-	if (!s->flying || s->lost || max <= 0)
+	if (!s->nic.flying || s->nic.lost || max <= 0)
 		return 0;
-	k = reddn_poll(s->nic, got, max < BATCH ? max : BATCH);
-	now_ms = clock_ms();
-	if (k > 0)
-		s->heard_ms = now_ms;
-	for (int i = 0; i < k && !s->lost; i++) {
-		if (got[i].status < 0)
-			k = got[i].status;
-		else
-			n += take(mc, s, &got[i], now_ms, &res[n]);
-	}
-	if (k < 0 && !s->lost)
-		lose(mc, s, *reddn_errmsg(s->nic) ? reddn_errmsg(s->nic) : strerror(-k));
-	else if (k == 0 && now_ms - s->heard_ms > mc->options.reply_ms)
-		lose(mc, s, "it does not answer");
+	k = mc_nic_poll(&s->nic, got, max < BATCH ? max : BATCH, mc->options.reply_ms, &now_ms, &why);
+	if (k < 0)
+		lose(mc, s, why);
+	for (int i = 0; i < k && !s->nic.lost; i++)
+		n += take(mc, s, &got[i], now_ms, &res[n]);
 	return n;
 }
 
@@ -302,6 +302,7 @@ int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 
 	mc_ask_release(mc);
 	send_queued(mc);
+	mc_pieces_poll(mc);
 	for (uint32_t i = 0; i < mc->nservers; i++)
 		n += collect(mc, &mc->servers[i], res + n, max - n);
 	if (n == 0 && max > 0 && mc->tcp.first)

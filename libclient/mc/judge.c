@@ -96,12 +96,10 @@ static bool is_over(const struct reddn_cache_item *v, const struct reddn_cache_s
 }
 
 /* incr changes a value in place, and holds a reference meanwhile */
-static bool may_change(const struct seen *s, const struct mc_item *item)
+static bool may_change(const struct mc_item *item)
 {
-	return item->len &&
-	       (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' ||
-		       *item->value == '+') &&
-	       s->h.refcount != 1;
+	return item->len && item->held &&
+	       (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' || *item->value == '+');
 }
 
 /* It may have the key: of a long key only the beginning was sent */
@@ -113,25 +111,37 @@ static bool has_key(const struct seen *s, const struct mc_question *q, uint32_t 
 	       memcmp(s->rest + sizeof(s->v) - REST, q->key, q->key_len < room ? q->key_len : room) == 0;
 }
 
+static uint32_t flags_of(const struct reddn_cache_item *item, const uint8_t *value)
+{
+	uint32_t flags = 0;
+
+	if (item->it_flags & CACHE_ITEM_CFLAGS)
+		memcpy(&flags, value - sizeof(flags), sizeof(flags));
+	return flags;
+}
+
 static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines *lines,
 	const struct mc_question *q, uint32_t most, struct mc_item *item)
 {
 	const struct reddn_cache_item *v = &s->v;
-	size_t at = reddn_cache_value(v->nkey, v->it_flags) - REST;
+	uint32_t at = reddn_cache_value(v->nkey, v->it_flags);
 
 	if (!is_linked(s, q->rules))
 		return MC_UNSURE;
-	if ((v->it_flags & (CACHE_ITEM_CHUNKED | CACHE_ITEM_HDR)) || at + (size_t)v->nbytes > most ||
-		is_over(v, &lines->served, q->clock))
+	if ((v->it_flags & (CACHE_ITEM_CHUNKED | CACHE_ITEM_HDR)) || is_over(v, &lines->served, q->clock))
 		return MC_ELSEWHERE;
-	*item = (struct mc_item){.value = s->rest + at,
-		.len = (size_t)v->nbytes - 2,
+	*item = (struct mc_item){.len = (size_t)v->nbytes - 2,
+		.place = s->whole,
+		.at = at,
+		.held = s->h.refcount != 1,
 		.cas = v->cas,
 		.exptime = v->exptime,
 		.active = v->it_flags & CACHE_ITEM_ACTIVE};
-	if (v->it_flags & CACHE_ITEM_CFLAGS)
-		memcpy(&item->flags, item->value - sizeof(item->flags), sizeof(item->flags));
-	return (q->rules & MC_RULE_COUNTER) && may_change(s, item) ? MC_UNSURE : MC_HIT;
+	if (at - REST + (size_t)v->nbytes > most)
+		return MC_LONG;
+	item->value = s->rest + at - REST;
+	item->flags = flags_of(v, item->value);
+	return (q->rules & MC_RULE_COUNTER) && may_change(item) ? MC_UNSURE : MC_HIT;
 }
 
 enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
@@ -156,4 +166,21 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 			return judge_item(&s, lines, q, most, item);
 	}
 	return MC_BEYOND;
+}
+
+bool mc_judge_pieces(const struct mc_item *before, const uint8_t *bytes, const struct mc_item *after,
+	const struct mc_question *q, struct mc_item *item)
+{
+	struct reddn_cache_item v;
+
+	memcpy(&v, bytes, sizeof(v));
+	if (before->place != after->place || before->cas != after->cas || v.cas != before->cas ||
+		(size_t)v.nbytes != before->len + 2 || reddn_cache_value(v.nkey, v.it_flags) != before->at ||
+		v.nkey != q->key_len || memcmp(bytes + sizeof(v), q->key, q->key_len) != 0)
+		return false;
+	*item = *after; /* touched meanwhile, perhaps */
+	item->held = before->held;
+	item->value = bytes + before->at;
+	item->flags = flags_of(&v, item->value);
+	return !may_change(item);
 }

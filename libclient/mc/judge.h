@@ -25,7 +25,8 @@ enum mc_judgement {
 	MC_ABSENT,    /* the whole bucket was sent, and none of its items has the key */
 	MC_BEYOND,    /* none of the items that were sent has it; the bucket may have more */
 	MC_UNSURE,    /* the item changed meanwhile, or may change now: ask again */
-	MC_ELSEWHERE, /* the item has expired, is too long, or has its value elsewhere: ask memcached */
+	MC_LONG,      /* the item is longer than what was sent: its pieces may be got (mc_judge_pieces) */
+	MC_ELSEWHERE, /* the item has expired, or has its value elsewhere: ask memcached */
 };
 
 /** Rules, for tests that leave some out. */
@@ -45,16 +46,28 @@ struct mc_question {
 };
 
 struct mc_item {
-	const uint8_t *value; /* in the reply */
+	const uint8_t *value; /* in the reply; NULL of one that is longer */
 	size_t len;
+	uint64_t place; /* where the item begins, in bytes from the start of the file */
+	uint32_t at;    /* and its value, from there */
+	bool held;      /* somebody held it: if it is a counter, it may change */
 	uint64_t cas;
 	uint32_t flags;   /* of the client who set it */
 	uint32_t exptime; /* by the server's clock; 0: never */
 	bool active;      /* memcached does not need to hear of this get (CACHE_ITEM_ACTIVE) */
 };
 
-/** @lines: of this reply, of @len bytes. Sets *@item on a hit. */
+/** @lines: of this reply, of @len bytes. Sets *@item on a hit, and of one that is longer. */
 enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
+	const struct mc_question *q, struct mc_item *item);
+
+/**
+ * The same of an item that was longer than a reply: @before and @after are what replies showed that came
+ * before its bytes were asked for and were asked for when these were there. @bytes are the first @before->at
+ * +
+ * @before->len of the item. True, and *@item, if that is the value: the item was in the table all the while.
+ */
+bool mc_judge_pieces(const struct mc_item *before, const uint8_t *bytes, const struct mc_item *after,
 	const struct mc_question *q, struct mc_item *item);
 
 #endif

@@ -92,7 +92,7 @@ static int add_servers(struct reddn_mc *mc, char *err, size_t errlen)
 	int r = 0;
 
 	mc->servers = calloc(n, sizeof(*mc->servers));
-	mc->fds = calloc(n, sizeof(*mc->fds));
+	mc->fds = calloc(n, 2 * sizeof(*mc->fds));
 	if (!mc->servers || !mc->fds)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	for (; mc->nservers < n && r == 0; mc->nservers++) {
@@ -112,6 +112,7 @@ static int add_asks(struct reddn_mc *mc, char *err, size_t errlen)
 	mc_queue_init(&mc->held);
 	mc_queue_init(&mc->nic);
 	mc_queue_init(&mc->tcp);
+	mc_queue_init(&mc->pieces);
 	mc->asks = calloc(mc->options.depth, sizeof(*mc->asks));
 	if (!mc->asks)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
@@ -175,8 +176,8 @@ PUBLIC int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct red
 	if (i >= mc->nservers)
 		return -EINVAL;
 	*server = (struct reddn_mc_server){.name = s->name,
-		.why = s->why,
-		.nic = s->nic && !s->lost && s->verified,
+		.why = s->nic.why,
+		.nic = s->nic.c && !s->nic.lost && s->verified,
 		.pid = s->verified ? s->facts.lines.live.pid : 0};
 	return 0;
 }

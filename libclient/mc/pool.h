@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool.h - a pool of memcacheds: its state. pool.c makes one, ask.c sends gets and judges the answers, wait.c
- * waits for them.
+ * pool.h - a pool of memcacheds: its state. pool.c makes one, ask.c sends gets and judges the answers,
+ * pieces.c gets items that are longer than an answer, wait.c waits for all of that.
  *
  * A get is an *ask* from its submission until its result is released. It is sent to the NIC of its server;
  * what the NIC cannot answer goes over TCP.
@@ -23,11 +23,19 @@ struct mc_ask {
 	size_t key_len;
 	uint64_t cookie;
 	uint32_t server;
+	uint64_t began_ms; /* when the NIC was asked first, or again */
 	bool flying;
 	bool beyond;           /* a bucket that the NIC has seen has more items than it sends */
 	bool absent;           /* it goes over TCP because the NIC did not find it */
 	uint8_t table, tries;  /* of those in use; how often the NIC was asked again */
 	struct mc_place place; /* where the NIC was asked to look */
+	struct mc_pieces {
+		struct mc_item item;        /* what the first answer showed, if it is longer */
+		uint64_t generation;        /* of its memcached */
+		uint32_t all, sent, flying; /* pieces of it */
+		bool waiting;               /* in the queue: some are not sent */
+		bool changed, lost;         /* what came is of no use; none will come */
+	} pieces;
 	struct mc_tcp_get tcp;
 };
 
@@ -43,11 +51,12 @@ struct reddn_mc {
 	size_t space_len;
 	struct mc_server *servers;
 	uint32_t nservers;
-	struct pollfd *fds;         /* of all servers, to sleep on */
+	struct pollfd *fds;         /* two for each server, to sleep on */
 	struct mc_ask *asks;        /* depth */
 	uint32_t busy;              /* without a result */
 	struct mc_queue idle, held; /* without a get; with a result that is not released */
 	struct mc_queue nic, tcp;   /* to be sent to their NIC; over TCP */
+	struct mc_queue pieces;     /* with pieces that are to be sent */
 	struct reddn_mc_stats stats;
 	char errmsg[512];
 };

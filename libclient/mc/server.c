@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHARE: of the time, an attempt to connect may take one part in so many */
-enum { TALK_MS = 1000, PAUSE_MS = 1000, SHARE = 20 };
+enum { TALK_MS = 1000 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -37,7 +36,7 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 			"nics: \"%s\" does not begin with SERVER=HOST[:PORT][/OFFLOAD]", bad);
 	if (options->tcp_only)
 		*s->where.host = '\0';
-	snprintf(s->why, sizeof(s->why), "%s",
+	snprintf(s->nic.why, sizeof(s->nic.why), "%s",
 		options->tcp_only ? "no NIC is used"
 		: *s->where.host  ? "not connected yet"
 				  : "no NIC is known for it");
@@ -48,75 +47,43 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 void mc_server_deinit(struct mc_server *s)
 {
 	mc_uses_deinit(&s->uses);
-	reddn_close(s->nic);
+	reddn_close(s->nic.c);
+	reddn_close(s->pieces.c);
 }
 
 void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why)
 {
-	if (why != s->why)
-		snprintf(s->why, sizeof(s->why), "%s", why);
-	s->lost = s->nic != NULL;
-	s->flying = 0;
+	mc_nic_lose(&s->nic, now_ms, why);
 	s->facts.known = false;
 	s->verified = 0;
-	s->retry_ms = now_ms + PAUSE_MS;
 }
 
 void mc_server_release(struct mc_server *s)
 {
-	if (s->lost) {
-		reddn_close(s->nic);
-		s->nic = NULL;
-		s->lost = false;
-	} else if (s->nic) {
-		reddn_release(s->nic);
-	}
+	mc_nic_release(&s->nic);
+	mc_nic_release(&s->pieces);
 }
 
-/* It must be what memcached-get takes */
-static int check_offload(struct mc_server *s)
+bool mc_server_ready(struct mc_server *s)
 {
-	enum reddn_arg_kind kind;
-	struct reddn_info info;
-	uint32_t bytes;
+	bool fresh = !s->nic.c;
 
-	reddn_get_info(s->nic, &info);
-	if (info.nargs == 1 && reddn_get_arg(s->nic, 0, &kind, &bytes) == 0 && kind == REDDN_OFFSET &&
-		bytes == 4)
-		return 0;
-	snprintf(s->why, sizeof(s->why), "offload %s is not memcached-get", s->where.offload);
-	return -EINVAL;
-}
-
-bool mc_server_ready(struct mc_server *s, uint64_t now_ms)
-{
-	const struct reddn_options options = {.host = s->where.host,
-		.offload = s->where.offload,
-		.port = s->where.port,
-		.depth = s->options->depth,
-		.timeout_ms = s->options->connect_ms,
-		.token_file = s->options->token_file};
-
-	if (s->nic)
-		return !s->lost;
-	if (!*s->where.host || now_ms < s->retry_ms)
+	if (!mc_nic_ready(&s->nic, &s->where, s->where.offload, s->options, "memcached-get", 4))
 		return false;
-	if (reddn_connect(&s->nic, &options, s->why, sizeof(s->why)) < 0) {
-		uint64_t ended_ms = clock_ms();
-
-		s->nic = NULL;
-		mc_server_lose(s, ended_ms, s->why);
-		if (SHARE * (ended_ms - now_ms) > PAUSE_MS)
-			s->retry_ms = ended_ms + SHARE * (ended_ms - now_ms);
-		return false;
+	if (fresh) {
+		s->facts = (struct mc_facts){0};
+		snprintf(s->nic.why, sizeof(s->nic.why), "its memcached is not known yet");
 	}
-	s->facts = (struct mc_facts){0};
-	if (check_offload(s) < 0) {
-		mc_server_lose(s, now_ms, s->why);
-		return false;
-	}
-	snprintf(s->why, sizeof(s->why), "its memcached is not known yet");
 	return true;
+}
+
+bool mc_server_has_pieces(struct mc_server *s)
+{
+	char offload[sizeof(s->where.offload) + 8];
+
+	snprintf(offload, sizeof(offload), "%s-pieces", s->where.offload);
+	return strlen(offload) < sizeof(s->where.offload) &&
+	       mc_nic_ready(&s->pieces, &s->where, offload, s->options, "memcached-piece", 5);
 }
 
 /* The process id of the memcached that answers over TCP; 0: none does */
@@ -143,7 +110,7 @@ static bool verify(struct mc_server *s, uint64_t now_ms)
 	/* of two that are dead nobody can say more */
 	if (pid == lines->live.pid || (!pid && lines->served.died)) {
 		s->verified = lines->live.generation;
-		*s->why = '\0';
+		*s->nic.why = '\0';
 		return true;
 	}
 	if (pid)

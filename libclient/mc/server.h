@@ -7,22 +7,17 @@
 #define LIBCLIENT_MC_SERVER_H
 
 #include "libclient/mc/facts.h"
+#include "libclient/mc/nic.h"
 #include "libclient/mc/uses.h"
-#include "libclient/mc/where.h"
-#include "libclient/reddn-mc.h"
 
 struct mc_server {
 	char name[300];        /* talk.h */
 	struct mc_where where; /* its NIC */
 	const struct reddn_mc_options *options;
-	struct reddn *nic; /* NULL: not connected */
-	bool lost;         /* nic is to be closed, once its results are released */
+	struct mc_nic nic;    /* of memcached-get */
+	struct mc_nic pieces; /* of memcached-piece, if an item is longer */
 	struct mc_facts facts;
 	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
-	uint32_t flying;   /* requests without a reply */
-	uint64_t heard_ms; /* since when replies are due */
-	uint64_t retry_ms; /* connects again not before */
-	char why[300];     /* why the NIC is not used; "": it is */
 	struct mc_uses uses;
 };
 
@@ -33,7 +28,10 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 void mc_server_deinit(struct mc_server *s);
 
 /** True if requests can be sent to its NIC; connects to it if it is time to. */
-bool mc_server_ready(struct mc_server *s, uint64_t now_ms);
+bool mc_server_ready(struct mc_server *s);
+
+/** The same for pieces of items. */
+bool mc_server_has_pieces(struct mc_server *s);
 
 /** The NIC is not to be used any more; @why is copied. */
 void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why);

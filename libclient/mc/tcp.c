@@ -16,6 +16,18 @@ void mc_tcp_deinit(struct mc_tcp_get *get)
 	*get = (struct mc_tcp_get){0};
 }
 
+int mc_tcp_reserve(struct mc_tcp_get *get, size_t len)
+{
+	char *p = len > get->room ? realloc(get->value, len) : get->value;
+
+	if (!p)
+		return -ENOMEM;
+	get->value = p;
+	if (len > get->room)
+		get->room = len;
+	return 0;
+}
+
 static int error_of(memcached_st *memc, memcached_return_t rc)
 {
 	int e = memcached_last_error_errno(memc);
@@ -47,15 +59,9 @@ static void take(struct mc_tcp_get *get, const memcached_result_st *result)
 	size_t len = memcached_result_length(result);
 
 	get->status = 0;
-	if (len >= get->room) {
-		char *p = realloc(get->value, len + 1);
-
-		if (!p) {
-			get->status = -ENOMEM;
-			return;
-		}
-		get->value = p;
-		get->room = len + 1;
+	if (mc_tcp_reserve(get, len + 1) < 0) { /* never NULL */
+		get->status = -ENOMEM;
+		return;
 	}
 	if (len)
 		memcpy(get->value, memcached_result_value(result), len);

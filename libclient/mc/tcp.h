@@ -23,6 +23,9 @@ struct mc_tcp_get {
 /** Frees the room. */
 void mc_tcp_deinit(struct mc_tcp_get *get);
 
+/** Makes room for @len bytes. 0 or -ENOMEM. */
+int mc_tcp_reserve(struct mc_tcp_get *get, size_t len);
+
 /** Gets @n keys that have one server, in one question. Sets the status of each, and the answer if that is 0.
  */
 void mc_tcp_ask(memcached_st *memc, struct mc_tcp_get *const *gets, size_t n);

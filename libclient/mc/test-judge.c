@@ -237,7 +237,46 @@ static void test_too_long(void **state)
 	r.bytes[ITEMS + WALKS + MOST + WALKS + 8]++;
 	r.bytes[ITEMS + WALKS + MOST + 24]++;
 	r.bytes[ITEMS + WALKS + MOST + 48]++;
-	assert_int_equal(judge("key"), MC_ELSEWHERE);
+	assert_int_equal(judge("key"), MC_LONG);
+}
+
+/* An item of which all pieces have come */
+static void test_pieces(void **state)
+{
+	const struct mc_question q = {.key = "key", .key_len = 3, .clock = CLOCK, .rules = MC_RULES};
+	const struct mc_item before = {.len = 1000, .place = 0x5000, .at = 64, .cas = 7};
+	struct reddn_cache_item header = {
+		.nbytes = 1002, .it_flags = CACHE_ITEM_LINKED | CACHE_ITEM_CFLAGS, .nkey = 3, .cas = 7};
+	struct mc_item after = before, held = before, item;
+	uint8_t bytes[1064] = {[60] = 77};
+
+	(void)state;
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + 56, "key", 4);
+	memset(bytes + 64, '5', 1000);
+	after.exptime = 9;
+	assert_true(mc_judge_pieces(&before, bytes, &after, &q, &item));
+	assert_ptr_equal(item.value, bytes + 64);
+	assert_int_equal(item.len, 1000);
+	assert_int_equal(item.flags, 77);
+	assert_int_equal(item.exptime, 9);
+	held.held = true; /* by incr, for a moment */
+	assert_false(mc_judge_pieces(&held, bytes, &after, &q, &item));
+	bytes[64] = 'v';
+	assert_true(mc_judge_pieces(&held, bytes, &after, &q, &item));
+	after.cas = 8;
+	assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
+	after = before;
+	after.place += 8;
+	assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
+	after = before;
+	for (unsigned i = 0; i < 4; i++) { /* length, length of the key, CAS id, key */
+		const unsigned at[] = {32, 41, 48, 57};
+
+		bytes[at[i]]++;
+		assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
+		bytes[at[i]]--;
+	}
 }
 
 static void test_flushed(void **state)
@@ -268,7 +307,7 @@ static void test_long_key(void **state)
 	r.bytes[ITEMS + WALKS + MOST + WALKS + 17] = 250;
 	memset(r.bytes + ITEMS + WALKS + MOST + WALKS + 32, 'k', MOST - 32);
 	r.bytes[ITEMS + WALKS + MOST + 24 + 9] = r.bytes[ITEMS + WALKS + MOST + 48 + 9] = 250;
-	assert_int_equal(judge(key), MC_ELSEWHERE);
+	assert_int_equal(judge(key), MC_LONG);
 	key[0] = 'x';
 	assert_int_equal(judge(key), MC_BEYOND);
 }
@@ -295,6 +334,7 @@ int main(void)
 		cmocka_unit_test_setup(test_rules, setup),
 		cmocka_unit_test_setup(test_items, setup),
 		cmocka_unit_test_setup(test_too_long, setup),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test_setup(test_flushed, setup),
 		cmocka_unit_test_setup(test_long_key, setup),
 		cmocka_unit_test_setup(test_malformed, setup),

@@ -2,6 +2,7 @@
 #include "libclient/mc/ask.h"
 #include "libclient/mc/pool.h"
 #include "libclient/public.h"
+#include "util/array.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -52,10 +53,11 @@ static int sleep_on_nics(struct reddn_mc *mc, struct reddn_mc_result *res, int m
 	int n;
 
 	for (uint32_t i = 0; i < mc->nservers; i++) {
-		struct mc_server *s = &mc->servers[i];
+		struct mc_nic *both[] = {&mc->servers[i].nic, &mc->servers[i].pieces};
 
-		if (s->flying && !s->lost && reddn_arm(s->nic) == 0)
-			mc->fds[k++] = (struct pollfd){.fd = reddn_fd(s->nic), .events = POLLIN};
+		for (unsigned b = 0; b < COUNT(both); b++)
+			if (both[b]->flying && !both[b]->lost && reddn_arm(both[b]->c) == 0)
+				mc->fds[k++] = (struct pollfd){.fd = reddn_fd(both[b]->c), .events = POLLIN};
 	}
 	n = mc_ask_poll(mc, res, max);
 	if (n == 0)

@@ -113,6 +113,15 @@ static int prove(struct memcached *m, char why[PROOF_WHY])
 
 /* ---- what clients see ------------------------------------------------------------------- */
 
+/* Since 1.6.27, as far as is known */
+static bool ids_move(const char *version)
+{
+	unsigned major = 0, minor = 0, patch = 0;
+
+	return sscanf(version, "%u.%u.%u", &major, &minor, &patch) != 3 || major > 1 || minor > 6 ||
+	       (minor == 6 && patch >= 27);
+}
+
 static void publish(struct memcached *m)
 {
 	const uint64_t off = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, served);
@@ -120,6 +129,7 @@ static void publish(struct memcached *m)
 	struct reddn_cache_served line = {
 		.generation = m->state.proved ? m->state.proof.generation : 0,
 		.hash = m->state.proof.hash,
+		.traits = ids_move(m->state.proof.version) ? REDDN_CACHE_IDS_MOVE : 0,
 		.clock = m->clock + (clock_us() - m->clock_us) / 1000000,
 		.died = m->state.dead_us ? (uint64_t)time(NULL) - dead_s : 0,
 		.looks = ++m->looks,

@@ -23,7 +23,8 @@ start_nic
 start_memcached -1 -m 8 -o hashpower=12
 pool=--SERVER=127.0.0.1:$mc_port
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
-offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; } );"
+offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
+  { name = \"memcached-pieces\"; program = \"memcached-piece\"; region = \"cache\"; } );"
 
 start_shell "$pool" "${patient[@]}"
 expect 'set alpha 7 0 the value' SUCCESS
@@ -43,10 +44,16 @@ expect stats '.* absent_wrong=[0-9]+ .*'
 ok "values, flags and CAS ids by the NIC; misses over TCP"
 
 expect 'fill long 3 5000' 3
-expect 'mget long 3' 'hits=3 nic=0 misses=0 errors=0 wrong=0'
+expect 'mget long 3' 'hits=3 nic=3 misses=0 errors=0 wrong=0'
+for bytes in 16000 16384 65536 300000 520000; do
+	expect "fill longer$bytes 2 $bytes" 2
+	expect "mget longer$bytes 2" 'hits=2 nic=2 misses=0 errors=0 wrong=0'
+done
+ok "long values by the NIC, in pieces"
+
 expect 'fill huge 1 700000' 1
 expect 'mget huge 1' 'hits=1 nic=0 misses=0 errors=0 wrong=0'
-ok "long values over TCP"
+ok "values in chunks over TCP"
 
 expect 'set soon 0 3 x' SUCCESS
 expect 'get soon' 'hit (nic|tcp) flags=0 ttl=[0-5?] x'
@@ -77,8 +84,12 @@ on_nic bench.json "$REDDN" mc bench --json --fill --verify --zipf 0.99 --count 2
 grep -qE '"hits": 2000, "misses": 0, .*"over_tcp": [0-9]+, "wrong": 0' "$work/bench.json" || fail "reddn mc bench prints something else" "$work/bench.json"
 on_nic get.out "$REDDN" mc get -- "$pool" tool-7 tool-8 || fail "reddn mc get" "$work/get.out"
 [[ $(<"$work/get.out") == "value 7"$'\n'"value 8" ]] || fail "reddn mc get prints something else" "$work/get.out"
-on_nic stats.json "$REDDN" mc stats --json "127.0.0.1:$mc_port" || fail "reddn mc stats" "$work/stats.json"
-grep -qE "\"nic\": true, \"pid\": $mc," "$work/stats.json" || fail "reddn mc stats prints something else" "$work/stats.json"
+stats()
+{
+	on_nic stats.json "$REDDN" mc stats --json "127.0.0.1:$mc_port" && grep -qE "\"nic\": true, \"pid\": $mc," "$work/stats.json"
+}
+# it waits for a second
+until_true stats || fail "reddn mc stats prints something else" "$work/stats.json"
 on_nic get.out "$REDDN" mc get "127.0.0.1:$mc_port" not-there && fail "a key that is not there is got"
 on_nic get.out "$REDDN" mc get --nics x "127.0.0.1:$mc_port" not-there && fail "a malformed list is accepted"
 grep -q 'nics: "x"' "$work/get.out" || fail "a malformed list is not named" "$work/get.out"

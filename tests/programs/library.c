@@ -355,6 +355,25 @@ static void cache_request(struct run *r, uint8_t *slot)
 	}
 }
 
+/* ---- memcached-piece --------------------------------------------------------------------------- */
+
+enum { PIECE = 1024 };
+
+static void piece_setup(struct run *r)
+{
+	run_fill(r, r->region[0], CACHE_BYTES);
+	run_fill(r, r->region[1], 128);
+}
+
+static void piece_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, CACHE_BYTES - PIECE + 1);
+
+	run_arg(r, "at", at);
+	memcpy(slot, r->region[1], 128);
+	memcpy(slot + 128, r->region[0] + at, PIECE);
+}
+
 /* ---- counter ---------------------------------------------------------------------------------- */
 
 static void counter_setup(struct run *r)
@@ -604,6 +623,13 @@ const struct run_offload library[] = {
 		.region_bytes = {CACHE_BUCKETS * 8, CACHE_BYTES, 128},
 		.setup = cache_setup,
 		.request = cache_request},
+	{.name = "memcached-piece",
+		.file = "memcached-piece.rdn",
+		.settings = {{"piece", PIECE}},
+		.depth = 4,
+		.region_bytes = {CACHE_BYTES, 128},
+		.setup = piece_setup,
+		.request = piece_request},
 	{.name = "list-walk, 30 nodes",
 		.file = "list-walk.rdn",
 		.settings = {{"n", 30}},

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic.h - a session with one offload of a server: connects to it, again after a pause when it is lost.
+ */
+#ifndef LIBCLIENT_MC_NIC_H
+#define LIBCLIENT_MC_NIC_H
+
+#include "libclient/mc/where.h"
+#include "libclient/reddn-mc.h"
+
+struct mc_nic {
+	struct reddn *c;   /* NULL: not connected */
+	bool lost;         /* c is to be closed, once its results are released */
+	uint32_t flying;   /* requests without a reply */
+	uint64_t heard_ms; /* since when replies are due */
+	uint64_t retry_ms; /* connects again not before */
+	char why[300];     /* why it is not used; "": it is */
+};
+
+/** True if requests can be sent. Connects to offload @offload at @where if it is time to; @program, whose
+ * only argument is an offset of @offset_bytes, is the one it must have. */
+bool mc_nic_ready(struct mc_nic *nic, const struct mc_where *where, const char *offload,
+	const struct reddn_mc_options *options, const char *program, uint32_t offset_bytes);
+
+/** It is not to be used any more; @why is copied. */
+void mc_nic_lose(struct mc_nic *nic, uint64_t now_ms, const char *why);
+
+/** Releases its results, and closes it if it was lost. */
+void mc_nic_release(struct mc_nic *nic);
+
+/** Asks with @offset. 0; -EAGAIN: later; another error: it is to be lost. */
+int mc_nic_ask(struct mc_nic *nic, uint64_t offset, uint64_t cookie);
+
+/**
+ * Takes up to @max results, all with a value; @now_ms is when. Returns their number; negative: it is to be
+ * lost, for the reason *@why. No result for @limit_ms is one.
+ */
+int mc_nic_poll(struct mc_nic *nic, struct reddn_result *got, int max, uint32_t limit_ms, uint64_t *now_ms,
+	const char **why);
+
+#endif
