@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""stock.py: for tests with the memcached of the distribution: one with its memory in a cache file, or without; its protocol; the cache file."""
+"""stock.py: for tests with the memcached of the distribution: one with its memory in a cache file, or without; its protocol; the cache file.
+MEMCACHED, if it is set, is another one."""
 import fcntl
 import os
 import shutil
@@ -13,7 +14,7 @@ import time
 
 LIMIT = 60  # seconds until a wait counts as hanging
 HEADER, LIVE = 65536, 65536 + 128
-PATH = shutil.which("memcached", path=os.environ["PATH"] + ":/usr/bin")
+PATH = os.environ.get("MEMCACHED") or shutil.which("memcached", path=os.environ["PATH"] + ":/usr/bin")
 
 
 def fail(words):

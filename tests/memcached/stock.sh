@@ -2,10 +2,11 @@
 # shellcheck shell=bash
 #
 # stock.sh - sourced after lib.sh by tests with the distribution's memcached. meson sets LIBREDDN_MEMCACHED and REDDN_MEMCACHED to the
-# paths of the library and of the tool.
+# paths of the library and of the tool. MEMCACHED, if it is set, is another memcached.
 
 : "${REDDN_MEMCACHED:?}" "${LIBREDDN_MEMCACHED:?}"
-memcached=$(PATH=$PATH:/usr/bin command -v memcached) || {
+memcached=${MEMCACHED:-$(PATH=$PATH:/usr/bin command -v memcached)}
+[[ -n $memcached ]] || {
 	echo "there is no memcached"
 	exit 77
 }
