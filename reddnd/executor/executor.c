@@ -27,6 +27,8 @@ struct executor {
 	uint8_t *fresh, *own; /* the image, armed; and that of the request */
 	uint64_t own_size;
 	struct queue queue[QUEUES];
+	unsigned nused; /* queues that there are, in the order in which they run */
+	uint8_t used[QUEUES];
 	uint16_t loop_start;
 	uint64_t progress; /* offset in its own memory, of a program with a loop */
 	uint64_t scratch;
@@ -189,8 +191,12 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 	r = x->messages && x->fresh && x->own ? 0 : -ENOMEM;
 	if (r == 0) {
 		memset(x->fresh, 0, x->own_size);
-		for (unsigned q = 0; q < QUEUES; q++)
-			x->queue[q].ring = x->queue[q].wqebbs ? x->own + at.queue[q] : NULL;
+		for (unsigned q = 0; q < QUEUES; q++) {
+			if (!x->queue[q].wqebbs)
+				continue;
+			x->queue[q].ring = x->own + at.queue[q];
+			x->used[x->nused++] = (uint8_t)q;
+		}
 		fill_memory(x, parts);
 		r = write_image(x, &at);
 	}
@@ -444,17 +450,26 @@ static bool execute(struct executor *x, const struct wqe *w)
 	return fails(x, CQE_SYND_LOCAL_QP_OP);
 }
 
+/* Only a loop goes round */
+static uint32_t place(const struct queue *q)
+{
+	return (uint32_t)(q->at < q->wqebbs ? q->at : q->at % q->wqebbs);
+}
+
 /* A WQE may go on at the beginning of the ring */
 static bool fetch(const struct queue *q, struct wqe *w)
 {
-	uint32_t at = (uint32_t)(q->at % q->wqebbs), bytes, first;
+	uint32_t at = place(q), bytes, first;
 
 	w->ds = q->ring[(size_t)at * WQE_BB + WQE_DSCOUNT] & WQE_MAX_DS;
 	if (w->ds == 0)
 		return false;
 	bytes = w->ds * WQE_DS;
 	first = (q->wqebbs - at) * WQE_BB;
-	first = first < bytes ? first : bytes;
+	if (__builtin_expect(first >= bytes, 1)) {
+		memcpy(w->bytes, q->ring + (size_t)at * WQE_BB, bytes);
+		return true;
+	}
 	memcpy(w->bytes, q->ring + (size_t)at * WQE_BB, first);
 	memcpy(w->bytes + first, q->ring, bytes - first);
 	return true;
@@ -470,7 +485,7 @@ static enum step step(struct executor *x, unsigned number)
 	if (q->at >= q->upto)
 		return STEP_NONE;
 	w.queue = number;
-	x->fault = (struct executor_fault){.queue = (uint8_t)number, .wqebb = (uint32_t)(q->at % q->wqebbs)};
+	x->fault = (struct executor_fault){.queue = (uint8_t)number, .wqebb = place(q)};
 	if (!fetch(q, &w)) {
 		x->fault.syndrome = CQE_SYND_LOCAL_QP_OP;
 		return STEP_FAILED;
@@ -505,15 +520,18 @@ void executor_begin(struct executor *x, uint64_t number, const uint8_t *request,
 	const struct chain_image *img = x->p->image;
 
 	memcpy(x->own, x->fresh, x->own_size);
-	for (unsigned i = 0; i < img->nrelocs; i++) {
+	for (unsigned i = img->again_reloc; i < img->index_reloc; i++) {
 		const struct chain_reloc *r = &img->relocs[i];
 
 		if (r->kind == CHAIN_REL_SEQ32)
 			wqe_put32(x->queue[r->where].ring + r->offset,
 				(uint32_t)(number + (uint64_t)r->addend));
 	}
-	for (unsigned q = 0; q < QUEUES; q++)
-		x->queue[q].at = x->queue[q].upto = x->queue[q].cqes = 0;
+	for (unsigned i = 0; i < x->nused; i++) {
+		struct queue *q = &x->queue[x->used[i]];
+
+		q->at = q->upto = q->cqes = 0;
+	}
 	x->queue[0].upto = chain_start_index(img);
 	x->queue[EXECUTOR_LOOP].upto = x->loop_start;
 	x->data = data;
@@ -528,10 +546,10 @@ enum executor_result executor_run(struct executor *x, uint64_t wqes)
 {
 	unsigned idle = 0;
 
-	for (unsigned q = 0; idle < QUEUES; q = (q + 1) % QUEUES, idle++) {
+	for (unsigned i = 0; idle < x->nused; i = i + 1 < x->nused ? i + 1 : 0, idle++) {
 		enum step s;
 
-		while ((s = step(x, q)) == STEP_DONE) {
+		while ((s = step(x, x->used[i])) == STEP_DONE) {
 			idle = 0;
 			if (--wqes == 0)
 				return EXECUTOR_MORE;

@@ -3,24 +3,6 @@
 
 #include <string.h>
 
-bool memory_has(const struct memory *m, unsigned space, uint32_t key, uint64_t addr, uint64_t len)
-{
-	uint64_t at = addr - memory_address(space), size = m->space[space].size;
-
-	return key == memory_key(space) && at <= size && len <= size - at;
-}
-
-uint8_t *memory_at(const struct memory *m, uint32_t key, uint64_t addr, uint64_t len, bool writes)
-{
-	unsigned space = key - memory_key(0);
-
-	if (space >= MEMORY_SPACES || !memory_has(m, space, key, addr, len))
-		return NULL;
-	if (writes && !m->space[space].writable)
-		return NULL;
-	return m->space[space].mem + (addr - memory_address(space));
-}
-
 static bool is_aligned(const void *p)
 {
 	return (uintptr_t)p % sizeof(uint64_t) == 0;

@@ -41,9 +41,26 @@ static inline uint32_t memory_key(unsigned space)
 }
 
 /** True if @key is that of @space, and [@addr, @addr + @len) is in it. */
-bool memory_has(const struct memory *m, unsigned space, uint32_t key, uint64_t addr, uint64_t len);
+static inline bool memory_has(
+	const struct memory *m, unsigned space, uint32_t key, uint64_t addr, uint64_t len)
+{
+	uint64_t at = addr - memory_address(space), size = m->space[space].size;
+
+	return key == memory_key(space) && at <= size && len <= size - at;
+}
+
 /** Where that is, in whatever space has the key; NULL: nowhere, or not to be written. */
-uint8_t *memory_at(const struct memory *m, uint32_t key, uint64_t addr, uint64_t len, bool writes);
+static inline uint8_t *memory_at(
+	const struct memory *m, uint32_t key, uint64_t addr, uint64_t len, bool writes)
+{
+	unsigned space = key - memory_key(0);
+
+	if (space >= MEMORY_SPACES || !memory_has(m, space, key, addr, len))
+		return NULL;
+	if (writes && !m->space[space].writable)
+		return NULL;
+	return m->space[space].mem + (addr - memory_address(space));
+}
 
 /** As memmove(), but aligned words are read as one, and written as one if they are aligned there too. */
 void memory_copy(uint8_t *to, const uint8_t *from, size_t len);
