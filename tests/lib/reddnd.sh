@@ -38,12 +38,20 @@ start_reddnd()
 # before: libmlx5 takes a doorbell page for the first queue pair that verbs make, and keeps it for the next.
 idle_objects()
 {
+	local ids
+
 	if [[ ${ENGINE-} == cpu ]]; then
+		ids=$(object ids)
 		"$@" || fail "no answer" "$work/reddnd.log"
-		until_true no_keys || fail "the first client stays" "$work/reddnd.log"
+		until_true no_keys && until_true has_ids "$ids" || fail "the first client stays" "$work/reddnd.log"
 	fi
 	# shellcheck disable=SC2034 # used by tests
 	idle=$(objects)
+}
+
+has_ids() # N
+{
+	[[ $(object ids) -eq $1 ]]
 }
 
 no_keys()
