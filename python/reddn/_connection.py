@@ -2,6 +2,7 @@
 """Connections to offloads."""
 
 import errno
+import itertools
 from enum import IntEnum
 from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
@@ -114,22 +115,35 @@ class Connection(Handle):
         return bytes(ffi.buffer(buf, length[0]))
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
-        """The values of many keys, in their order; None for each that is absent. Up to `depth` are asked for at a time."""
+        """The values of many keys, in their order; None for each that is absent. As many as the offload takes go with one request."""
         values: List[Optional[bytes]] = []
         errors: List[int] = []
         waiting = 0
         try:
-            for number, key in enumerate(keys):
-                values.append(None)
-                while not self._submit_get(key, number):
+            left = iter(keys)
+            while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
+                first = len(values)
+                values += [None] * len(part)
+                while not self._submit_gets(part, first):
                     waiting -= self._take(values, errors)
-                waiting += 1
+                waiting += len(part)
         finally:  # what is outstanding would be taken for results of the next call
             while waiting and self._pointer is not None:
                 waiting -= self._take(values, errors)
         if errors:
             self._lost(errors[0])
         return values
+
+    def _submit_gets(self, keys: List[bytes], cookie: int) -> bool:
+        """As _submit_get(), of several keys with one request; their cookies count from `cookie` on."""
+        if len(keys) == 1:
+            return self._submit_get(keys[0], cookie)
+        keep = [ffi.new("char[]", key) for key in keys]
+        several = ffi.new("struct reddn_key[]", [{"key": k, "key_len": len(key)} for k, key in zip(keep, keys)])
+        result = lib.reddn_mget_submit(self._handle(), several, len(keys), cookie)
+        if result < 0 and result != -errno.EAGAIN:
+            self._lost(result)
+        return bool(result != -errno.EAGAIN)
 
     def _submit_get(self, key: Key, cookie: int) -> bool:
         """False: there is no room; collect results first."""

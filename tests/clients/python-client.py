@@ -44,6 +44,12 @@ class Gets(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "closed"):
                 c.get("user 7")
 
+    def test_several(self):
+        with connect("several", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+            self.assertEqual(c.mget(["absent", *KEYS]), [None, *(f"value {i}".encode() for i in range(300))])
+            self.assertGreater(lib.reddn_mget_submit.call_count, 70)
+            self.assertEqual(c.get("user 7"), b"value 7")
+
     def test_connections(self):
         with connect("users", connections=4, depth=8) as c:
             self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])

@@ -19,6 +19,7 @@ regions = (
   { name = \"keys\"; kind = \"raw\"; path = \"$work/keys\"; } );
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
+  { name = \"several\"; program = \"hash-mget\"; region = \"users\"; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
   { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; } );"
 on_nic client.log "$PYTHON" "$here/python-client.py" "$address:$port" || fail "a client" "$work/client.log" "$work/reddnd.log"
