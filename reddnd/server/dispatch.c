@@ -632,9 +632,8 @@ static void join_adopted(struct dispatch *d, struct session *s)
 		return;
 	if (first && first->tenant == s->tenant)
 		session_join(s, first);
-	else
-		dispatch_end(
-			d, s, REDDN_WIRE_END_SHUTDOWN, "the server was restarted, and the session has ended");
+	else /* it began no session: the end of that has been reported */
+		end_connection(d, s, false);
 }
 
 /* What clients have of a session is all of it or nothing */

@@ -210,7 +210,9 @@ static void end_in_words(
 
 	memcpy(address, l->address, sizeof(address));
 	rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
-	dispatch_end_heir(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
+	/* Of several connections the first one stands for the session (session/group.h) */
+	if (number <= LEDGER_SESSION_MASK)
+		dispatch_end_heir(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
 	if (!conn)
 		return;
 	rnic_conn_disconnect(conn);

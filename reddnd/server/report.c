@@ -88,10 +88,8 @@ void report_adopted(struct events *ev, const struct session *s)
 void report_ended_heir(
 	struct events *ev, uint64_t number, const uint8_t address[16], const char *peer, const char *why)
 {
-	struct event e = {.kind = EVENT_ENDS,
-		.level = LOG_NOTICE,
-		.session = number & LEDGER_SESSION_MASK,
-		.source = source_of(address, 0)};
+	struct event e = {
+		.kind = EVENT_ENDS, .level = LOG_NOTICE, .session = number, .source = source_of(address, 0)};
 
 	set_client(&e, peer, "", "");
 	set_text(&e, "ends: %s", why);

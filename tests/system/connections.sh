@@ -24,6 +24,8 @@ done >"$work/keys"
 cat >"$work/reddnd.conf" <<END
 listen = "$address:$port";
 control = "$control";
+# those who may not join use it up, and then nobody learns why a session ended
+refusal_rate = 1000;
 programs = "$programs";
 arena = "64M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
@@ -105,8 +107,9 @@ for offload in "${offloads[@]}"; do
 	{
 		ctl --json clients && value "d[0]['requests']"
 	}
-	before=$(session_requests)
+	# the time begins before the first look and ends after the second: what happens between is in it
 	from=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
+	before=$(session_requests)
 	sleep 2
 	done=$(($(session_requests) - before))
 	took=$(($(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) - from))
@@ -118,7 +121,18 @@ for offload in "${offloads[@]}"; do
 	gone "$offload" 'the administrator ended it'
 done
 
-# Sessions of the CPU end with their daemon
+# Sessions of the CPU end with their daemon, each once
+for offload in "${offloads[@]}"; do
+	[[ ${ENGINE:-} == cpu ]] || break
+	begins "$offload"
+	kills=$((${kills:-0} + 1))
+	kill -9 "$(daemon)"
+	until_true taken_over "$kills" || fail "nobody takes over" "$work/run.log"
+	gone "$offload" 'its CPU executes this offload'
+	ctl --json audit || fail "no audit" "$work/ctl.err"
+	[[ $(value "[e['event'] for e in d if e.get('session') == $session]") == "['ends']" ]] || fail "the audit has more" "$work/ctl.out"
+	ok "$offload: the next daemon reports the end of one session"
+done
 for offload in "${offloads[@]}"; do
 	[[ ${ENGINE:-} != cpu ]] || break
 	begins "$offload"
