@@ -290,6 +290,12 @@ static const char *check_handles(struct ledger_view *v, uint64_t *values)
 	return NULL;
 }
 
+/* Objects go with the file of the device, which is kept if there is a slot for it */
+static const char *check_device(const struct ledger_view *v)
+{
+	return v->nkept && !ledger_has_device(v) ? "there are objects of no device" : NULL;
+}
+
 /* True if @number, from 1, is a slot of that kind that goes on; 0 is none. */
 static bool is_live(const struct ledger_view *v, uint32_t number, enum ledger_kind kind)
 {
@@ -329,6 +335,8 @@ static int check_together(struct ledger_view *v, const char **why)
 		*why = check_ids(v, values);
 	if (!*why)
 		*why = check_handles(v, values);
+	if (!*why)
+		*why = check_device(v);
 	if (!*why)
 		*why = check_references(v);
 	return *why ? -EBADMSG : 0;
@@ -404,6 +412,14 @@ void ledger_view_free(struct ledger_view *v)
 }
 
 /* ---- looking up ---- */
+
+bool ledger_has_device(const struct ledger_view *v)
+{
+	for (uint32_t i = 0; i < v->head.used; i++)
+		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_DEVICE)
+			return true;
+	return false;
+}
 
 bool ledger_keeps(const struct ledger_view *v, uint32_t handle)
 {

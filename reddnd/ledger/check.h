@@ -29,6 +29,9 @@ void ledger_view_free(struct ledger_view *view);
 
 /** True if a slot that is LIVE has it: a sweep leaves it alone. */
 bool ledger_keeps(const struct ledger_view *view, uint32_t handle);
+/** True if the file of a device was kept: it has the objects of all slots. Without one only sessions of the
+ * CPU are LIVE. */
+bool ledger_has_device(const struct ledger_view *view);
 /** The object of that type and handle in a slot of any state but FREE, or NULL. */
 const struct ledger_object *ledger_find(const struct ledger_view *view, enum ledger_type type,
 	uint32_t handle, const struct ledger_slot **slot);

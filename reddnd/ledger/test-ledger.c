@@ -543,6 +543,12 @@ static void no_queues(struct daemon *d)
 	ledger_gone(d->session, LEDGER_QP, 6);
 }
 
+/* Its sessions would be sought in another device */
+static void device_gone(struct daemon *d)
+{
+	ledger_ending(d->device);
+}
+
 static void refusals(void **state)
 {
 	static const struct {
@@ -579,6 +585,7 @@ static void refusals(void **state)
 		{progress_beyond, "the progress of a session is not in its block"},
 		{progress_odd, "the progress of a session is not in its block"},
 		{no_queues, "a slot lacks an object"},
+		{device_gone, "there are objects of no device"},
 		{no_window, "a session has a window that is none"},
 		{window_beyond, "a session has a window that is none"},
 		{no_pool, "a session has a CQ that is none"},

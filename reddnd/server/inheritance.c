@@ -48,19 +48,10 @@ static void expect_device(const struct inheritance *in, const struct ledger_view
 	_exit(EX_TEMPFAIL);
 }
 
-/* A device without direct commands went with the daemon */
-static bool has_device(const struct ledger_view *v)
-{
-	for (uint32_t i = 0; i < v->head.used; i++)
-		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_DEVICE)
-			return true;
-	return false;
-}
-
 static bool is_needed(const struct ledger_view *v, enum store_name name)
 {
 	if (name == STORE_DEVICE || name == STORE_ARENA)
-		return has_device(v);
+		return ledger_has_device(v);
 	return name != STORE_RECORD && name != STORE_WATCHES;
 }
 
@@ -98,7 +89,7 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 
 	if (r < 0)
 		return log_errno(r, "the ledger cannot be written");
-	n = has_device(v) ? rnic_sweep(in->store.fd[STORE_DEVICE], v) : 0;
+	n = ledger_has_device(v) ? rnic_sweep(in->store.fd[STORE_DEVICE], v) : 0;
 	if (n < 0)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
 	log_info("going on with %u sessions of the daemon before this one; %d objects of the device were "
@@ -133,7 +124,7 @@ void inheritance_take(struct inheritance *in, const struct store *left, const st
 
 bool inheritance_has_device(const struct inheritance *in)
 {
-	return in->view && has_device(in->view);
+	return in->view && ledger_has_device(in->view);
 }
 
 int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct ledger **ledger)
