@@ -72,8 +72,7 @@ struct reddn {
 	int epoll;
 
 	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_MAX bytes, then as many
-	 * numbers
-	 */
+	 * numbers */
 	uint8_t *area;
 	size_t area_len;
 	uint8_t *encoded; /* the requests in the area */

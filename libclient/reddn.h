@@ -11,9 +11,8 @@
  *   - It uses plain verbs and works with any RDMA device.
  *
  * A program submits requests and polls for their results. At most `depth` requests of each connection of the
- * session are outstanding. Every
- * request gets a result: a value, REDDN_MISS, or an error. When the connection is lost, all outstanding
- * requests get the reason as their result.
+ * session are outstanding. Every request gets a result: a value, REDDN_MISS, or an error. When a connection
+ * is lost, all outstanding requests get the reason as their result.
  */
 #ifndef REDDN_H
 #define REDDN_H
@@ -64,8 +63,7 @@ struct reddn_options {
  * a quota is used up. -ERANGE: depth is too large. -EMSGSIZE: slot_size is too small. -EBUSY: the server is
  * full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed. -EPROTONOSUPPORT: it speaks another version.
  * -EOPNOTSUPP: it knows no sessions of several connections. -ECONNRESET: it closed the first connection while
- * others were made.
- * -EPROTO: the peer is no reddnd, or it broke the protocol.
+ * others were made. -EPROTO: the peer is no reddnd, or it broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
 

@@ -199,8 +199,7 @@ enum reddn_wire_reason {
 	REDDN_REJ_BANNED = 11,    /* seconds until the client may connect again */
 	REDDN_REJ_ENDED = 12,     /* answers REQ_END_REASON: enum reddn_wire_end */
 	REDDN_REJ_NOT_ENDED = 13, /* answers REQ_END_REASON: the server has not ended that session yet */
-	REDDN_REJ_UNKNOWN =
-		14, /* answers questions and REQ_JOIN: not a session of that client, or too long ago */
+	REDDN_REJ_UNKNOWN = 14,   /* answers questions and REQ_JOIN: no session of that client, or too old */
 	REDDN_REJ_DESCRIBED = 15, /* answers REQ_DESCRIBE: bytes of the description; text: as many as fit */
 };
 

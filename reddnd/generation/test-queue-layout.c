@@ -78,6 +78,8 @@ static void check_layout(
 		ranges[n++] = (struct range){l.lanes_off, l.lanes_off + l.recycling.lanes};
 		assert_true(1u << l.replies.cq_log_size >= 2 * slots);
 		assert_true(l.recycler.wq_off >= l.code_off && l.lanes_off % 64 == 0);
+		assert_true(
+			l.recycler.qp_db_off + 64 <= l.code_off && l.replies.cq_db_off + 64 <= l.code_off);
 	}
 	if (loop) {
 		const struct queue_layout_qp *q = &l.loop.queue;
@@ -90,6 +92,7 @@ static void check_layout(
 		ranges[n++] = (struct range){l.loop.shared_off, l.loop.shared_off + loop->shared};
 		assert_true(q->ring_wqebbs == loop->ring_wqebbs && 1u << q->cq_log_size >= loop->cqes);
 		assert_true(q->wq_off >= l.code_off && q->wq_off % 4096 == 0);
+		assert_true(q->qp_db_off + 64 <= l.code_off && l.loop.credits.qp_db_off + 64 <= l.code_off);
 		assert_int_equal((l.loop.lanes_off | l.loop.scratch_off | l.loop.shared_off) % 64, 0);
 	}
 	qsort(ranges, n, sizeof(*ranges), by_begin);
