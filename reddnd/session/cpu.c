@@ -175,11 +175,11 @@ static void judge(const struct session *s, const struct rnic_plain_completion *c
 
 /* What flushed the queue may be behind what is flushed */
 static struct rnic_plain_completion find_cause(
-	struct session_cpu *c, struct rnic_plain_completion *some, int n)
+	struct session_cpu *c, const struct rnic_plain_completion *some, int n)
 {
-	struct rnic_plain_completion cause = {.syndrome = CQE_SYND_FLUSH};
+	struct rnic_plain_completion cause = {.syndrome = CQE_SYND_FLUSH}, more[RNIC_PLAIN_BATCH];
 
-	for (; n > 0; n = rnic_plain_poll(c->queue, some))
+	for (; n > 0; some = more, n = rnic_plain_poll(c->queue, more))
 		for (int i = 0; i < n; i++)
 			if (some[i].syndrome && cause.syndrome == CQE_SYND_FLUSH)
 				cause = some[i];

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What completions of a queue mean for its session. The queue is a list of them. */
+#include "mlx5/cqe.h"
+#include "reddnd/executor/executor.h"
+#include "reddnd/session/cpu.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SLOTS = 64, BYTES = 24 };
+
+static struct rnic_plain_completion queue[4 * RNIC_PLAIN_BATCH];
+static unsigned there, taken;
+
+/* ---- in place of the device, and of what executes ---- */
+
+int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
+	const struct rnic_plain_attr *attr);
+void __wrap_rnic_plain_free(struct rnic_plain *q);
+uint32_t __wrap_rnic_plain_qpn(const struct rnic_plain *q);
+int __wrap_rnic_plain_arm(struct rnic_plain *q);
+int __wrap_rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
+int __wrap_rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow);
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev);
+struct offload_cpu __wrap_offload_cpu_layout(const struct offload *o, unsigned slots);
+int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts);
+void __wrap_executor_free(struct executor *x);
+unsigned __wrap_executor_max_messages(const struct program *p);
+
+int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
+	const struct rnic_plain_attr *attr)
+{
+	(void)pd;
+	(void)arena;
+	(void)attr;
+	*q = NULL;
+	return 0;
+}
+
+void __wrap_rnic_plain_free(struct rnic_plain *q)
+{
+	(void)q;
+}
+
+uint32_t __wrap_rnic_plain_qpn(const struct rnic_plain *q)
+{
+	(void)q;
+	return 0x100;
+}
+
+int __wrap_rnic_plain_arm(struct rnic_plain *q)
+{
+	(void)q;
+	return 0;
+}
+
+/* Writes all of what it may write */
+int __wrap_rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH])
+{
+	unsigned n = there - taken < RNIC_PLAIN_BATCH ? there - taken : RNIC_PLAIN_BATCH;
+
+	(void)q;
+	memset(c, 0xee, RNIC_PLAIN_BATCH * sizeof(*c));
+	memcpy(c, queue + taken, n * sizeof(*c));
+	taken += n;
+	return (int)n;
+}
+
+int __wrap_rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
+{
+	(void)conn;
+	(void)q;
+	(void)slow;
+	return 0;
+}
+
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
+{
+	static const struct rnic_caps caps;
+
+	(void)dev;
+	return &caps;
+}
+
+struct offload_cpu __wrap_offload_cpu_layout(const struct offload *o, unsigned slots)
+{
+	(void)o;
+	return (struct offload_cpu){.recv_bytes = 64, .reply_bytes = 64, .replies = slots};
+}
+
+int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts)
+{
+	(void)p;
+	(void)parts;
+	*x = NULL;
+	return 0;
+}
+
+void __wrap_executor_free(struct executor *x)
+{
+	(void)x;
+}
+
+unsigned __wrap_executor_max_messages(const struct program *p)
+{
+	(void)p;
+	return 1;
+}
+
+/* ---- a session ---- */
+
+static struct chain_image image = {.arg_len = BYTES};
+static struct program program;
+static char path[] = "test.rdn";
+static const struct catalog_offload conf = {.path = path};
+static const struct offload offload = {.program = &program, .img = &image, .conf = &conf, .cpu = true};
+static struct tenant tenant;
+
+static struct session *begin(void)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	const struct session_parts parts = {0};
+	const struct request request = {.depth = 16, .slot_size = 64};
+
+	assert_non_null(s);
+	*s = (struct session){.id = 1, .offload = &offload, .tenant = &tenant, .queues.layout.slots = SLOTS};
+	assert_int_equal(session_cpu_begin(s, &parts, &request), 0);
+	there = taken = 0;
+	return s;
+}
+
+static void end(struct session *s)
+{
+	session_cpu_free(s->cpu);
+	free(s);
+}
+
+static void put(unsigned n, uint8_t syndrome)
+{
+	while (n--)
+		queue[there++] = (struct rnic_plain_completion){
+			.receive = true, .syndrome = syndrome, .bytes = syndrome ? 0 : BYTES};
+}
+
+static void expect(struct session *s, unsigned received, enum verdict_kind kind)
+{
+	const struct verdict *v;
+
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BROKEN);
+	v = session_cpu_broken(s);
+	assert_non_null(v);
+	assert_int_equal(v->kind, kind);
+	assert_int_equal(session_cpu_received(s), received);
+	assert_int_equal(taken, there);
+}
+
+/* ---- tests ---- */
+
+/* Wherever the first of what is flushed is in a batch, and however much comes behind it: the cause is found,
+ * and nothing is written beyond a batch */
+static void test_cause(void **state)
+{
+	(void)state;
+	for (unsigned good = 0; good <= RNIC_PLAIN_BATCH; good++)
+		for (unsigned flushed = 1; flushed <= 2 * RNIC_PLAIN_BATCH; flushed += 7) {
+			struct session *s = begin();
+
+			put(good, 0);
+			put(flushed, CQE_SYND_FLUSH);
+			put(1, CQE_SYND_LOCAL_LENGTH);
+			put(3, CQE_SYND_FLUSH);
+			expect(s, good, VERDICT_REQUEST);
+			end(s);
+		}
+}
+
+static void test_only_flushed(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	put(RNIC_PLAIN_BATCH - 1, 0);
+	put(SLOTS, CQE_SYND_FLUSH);
+	expect(s, RNIC_PLAIN_BATCH - 1, VERDICT_QUEUE);
+	end(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cause), cmocka_unit_test(test_only_flushed)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
