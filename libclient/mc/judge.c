@@ -174,9 +174,10 @@ bool mc_judge_pieces(const struct mc_item *before, const uint8_t *bytes, const s
 	struct reddn_cache_item v;
 
 	memcpy(&v, bytes, sizeof(v));
-	if (before->place != after->place || before->cas != after->cas || v.cas != before->cas ||
-		(size_t)v.nbytes != before->len + 2 || reddn_cache_value(v.nkey, v.it_flags) != before->at ||
-		v.nkey != q->key_len || memcmp(bytes + sizeof(v), q->key, q->key_len) != 0)
+	if (before->place != after->place || before->cas != after->cas || before->len != after->len ||
+		v.cas != before->cas || (size_t)v.nbytes != before->len + 2 ||
+		reddn_cache_value(v.nkey, v.it_flags) != before->at || v.nkey != q->key_len ||
+		memcmp(bytes + sizeof(v), q->key, q->key_len) != 0)
 		return false;
 	*item = *after; /* touched meanwhile, perhaps */
 	item->held = before->held;

@@ -63,9 +63,9 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 
 /**
  * The same of an item that was longer than a reply: @before and @after are what replies showed that came
- * before its bytes were asked for and were asked for when these were there. @bytes are the first @before->at
- * +
- * @before->len of the item. True, and *@item, if that is the value: the item was in the table all the while.
+ * before its bytes were asked for and were asked for when these were there. @bytes are the first ones of the
+ * item, @before->at + @before->len of them. True, and *@item, if that is the value: the item was in the table
+ * all the while.
  */
 bool mc_judge_pieces(const struct mc_item *before, const uint8_t *bytes, const struct mc_item *after,
 	const struct mc_question *q, struct mc_item *item);

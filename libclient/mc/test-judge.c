@@ -270,6 +270,9 @@ static void test_pieces(void **state)
 	after.place += 8;
 	assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
 	after = before;
+	after.len++; /* more than there are bytes of */
+	assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
+	after = before;
 	for (unsigned i = 0; i < 4; i++) { /* length, length of the key, CAS id, key */
 		const unsigned at[] = {32, 41, 48, 57};
 
