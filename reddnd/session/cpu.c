@@ -39,6 +39,8 @@ struct session_cpu {
 	uint64_t rests_to;        /* us */
 	uint64_t active, awake;   /* us, when there was something to do; and for how long it is polled then */
 	bool slept;               /* since then */
+	bool is_short;            /* a request was; with a verdict, for when it is done */
+	uint64_t short_one;
 	bool cut_off;
 	enum executor_result result; /* of the last part of the request */
 	uint64_t wqes;               /* of a turn that are left */
@@ -139,13 +141,21 @@ static uint64_t reply_at(const struct session *s, uint64_t n)
 
 /* ---- completions ------------------------------------------------------------------------------ */
 
-static bool takes_request(struct session *s, const struct rnic_plain_completion *c, uint64_t number)
+/* What a request lacks is zero, and it is answered like that, as by a NIC; then the session ends. A longer
+ * one has failed */
+static void take_request(struct session *s, const struct rnic_plain_completion *c, uint64_t number)
 {
-	if (c->bytes == s->offload->img->arg_len)
-		return true;
+	uint32_t len = s->offload->img->arg_len;
+
+	if (c->bytes == len)
+		return;
+	memset(rnic_plain_memory(s->cpu->queue) + request_at(s, number) + c->bytes, 0, len - c->bytes);
+	if (s->cpu->is_short)
+		return;
+	s->cpu->is_short = true;
+	s->cpu->short_one = number;
 	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
-		number, c->bytes, s->offload->img->arg_len);
-	return false;
+		number, c->bytes, len);
 }
 
 /* The same words as for a NIC (faults.c) */
@@ -207,8 +217,8 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 		} else if (!some[i].receive) {
 			count_done(s->cpu, some[i].number);
 		} else {
-			good = takes_request(s, &some[i], received);
-			received += good;
+			take_request(s, &some[i], received);
+			received++;
 		}
 	}
 	if (received != before)
@@ -455,7 +465,7 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 	uint64_t allowed = 0;
 	int taken = take(s);
 
-	if (taken < 0)
+	if (taken < 0 || (c->is_short && c->done > c->short_one))
 		return end_broken(c);
 	if (c->running || has_next(c)) {
 		allowed = c->wqes = allowance(c, now);
