@@ -41,8 +41,8 @@ def murmur3(key):
 
 
 def lines(reply):
-    names = "generation tables pid".split() + ["_"] * 5 + "proved hash clock died looks flushed asked sum".split()
-    return dict(zip(names, struct.unpack("<16Q", reply[:128])))
+    names = "generation tables pid".split() + ["_"] * 5 + "proved hash traits clock died looks flushed asked sum".split()
+    return dict(zip(names, struct.unpack("<9Q2I6Q", reply[:128])))
 
 
 def items(reply, n):

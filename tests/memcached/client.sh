@@ -45,9 +45,12 @@ ok "values, flags and CAS ids by the NIC; misses over TCP"
 
 expect 'fill long 3 5000' 3
 expect 'mget long 3' 'hits=3 nic=3 misses=0 errors=0 wrong=0'
+# of a memcached that moves items with their CAS ids, what takes more than 100 ms goes over TCP
+pieces=2
+[[ -z ${MEMCACHED-} ]] || pieces='[0-2]'
 for bytes in 16000 16384 65536 300000 520000; do
 	expect "fill longer$bytes 2 $bytes" 2
-	expect "mget longer$bytes 2" 'hits=2 nic=2 misses=0 errors=0 wrong=0'
+	expect "mget longer$bytes 2" "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
 done
 ok "long values by the NIC, in pieces"
 
