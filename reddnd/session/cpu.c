@@ -214,6 +214,13 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 
 			judge(s, &cause);
 			good = false;
+		} else if (some[i].receive && some[i].bytes > s->offload->img->arg_len) {
+			/* The RECV has no more room, so a device that keeps to verbs has reported an error */
+			const struct rnic_plain_completion cause = {
+				.receive = true, .syndrome = CQE_SYND_LOCAL_LENGTH};
+
+			judge(s, &cause);
+			good = false;
 		} else if (!some[i].receive) {
 			count_done(s->cpu, some[i].number);
 		} else {

@@ -189,9 +189,22 @@ static void test_only_flushed(void **state)
 	end(s);
 }
 
+/* No device may report that; nothing is written behind the request, whatever it was */
+static void test_longer_than_its_recv(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	put(1, 0);
+	queue[there - 1].bytes = BYTES + 1;
+	expect(s, 0, VERDICT_REQUEST);
+	end(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cause), cmocka_unit_test(test_only_flushed)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cause), cmocka_unit_test(test_only_flushed),
+		cmocka_unit_test(test_longer_than_its_recv)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
