@@ -106,7 +106,7 @@ static int copy_rep(struct reddn_wire_rep *rep, const struct rdma_conn_param *p,
 
 int reddn_compare_rep(const struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
 {
-	struct reddn_wire_rep rep;
+	struct reddn_wire_rep rep = {0}; /* gcc does not see that each error is negative */
 	int r = copy_rep(&rep, p, err, errlen);
 
 	if (r < 0)

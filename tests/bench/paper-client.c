@@ -141,7 +141,7 @@ static void post_recv(struct client *c)
 
 static void connect_to(struct client *c, const char *address, const char *port, const char *offload)
 {
-	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai = NULL;
 	struct reddn_wire_req req = {
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
