@@ -374,7 +374,22 @@ tcp_pair()
 	server_ready "$server" "$what" server.log tcp_listens "$port"
 	on_nic client.log "${client_on[@]}" "${c[@]}" || rc=$?
 	ended_well "$rc" client.log || fail "$what: the client's exit status is $rc" "$work/client.log" "$work/server.log"
+	[[ -z ${may_linger-} ]] || end_lingering "$server" || return 0
 	expect_exit "$server" "$what: server" server.log
+}
+
+# end_lingering PID: false if it does not end by itself in the next seconds, and was ended
+end_lingering()
+{
+	local i
+
+	for ((i = 0; i < 200; i++)); do
+		alive "$1" || return 0
+		sleep 0.05
+	done
+	kill "$1"
+	{ wait "$1"; } 2>/dev/null
+	return 1
 }
 
 # Reads lines WORDS|CMD from stdin. Each CMD has to fail with a message that matches WORDS.
