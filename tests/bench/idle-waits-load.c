@@ -148,7 +148,8 @@ int main(int argc, char **argv)
 	most = (unsigned)arg_number(argv[argc - 1], MAX_IDLE);
 	ns = calloc(steps, sizeof(*ns));
 	managed_need(steps && ns ? 0 : -ENOMEM, "memory of steps");
-	managed_open(&active, argv[1], LOG_RING, true);
+	managed_open(&active,
+		&(struct managed_attr){.device = argv[1], .log_ring = LOG_RING, .overrun_ignore = true});
 	idle_open(most);
 	for (int i = 3; i < argc; i++) {
 		unsigned want = (unsigned)arg_number(argv[i], most);

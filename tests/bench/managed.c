@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAGE 4096u
+
 void managed_need(int rc, const char *what)
 {
 	if (rc == 0)
@@ -14,17 +16,21 @@ void managed_need(int rc, const char *what)
 	exit(1);
 }
 
-void managed_open(struct managed *m, const char *device, unsigned log_ring, bool overrun_ignore)
+void managed_open(struct managed *m, const struct managed_attr *wanted)
 {
-	const uint32_t ring = 1u << log_ring, worker_wq = MANAGED_DATA + ring * RNIC_WQEBB_BYTES;
-	const uint32_t master_cqes = worker_wq + ring * RNIC_WQEBB_BYTES;
+	enum { RECV = 16 }; /* bytes of an RQ entry */
+	const uint32_t ring = 1u << wanted->log_ring, recvs = wanted->peer ? ring : 0;
+	const uint32_t master_wq = wanted->data ? wanted->data : MANAGED_DATA;
+	const uint32_t worker_wq = master_wq + ring * RNIC_WQEBB_BYTES;
+	const uint32_t master_cqes =
+		(worker_wq + recvs * RECV + ring * RNIC_WQEBB_BYTES + PAGE - 1) & ~(PAGE - 1);
 	const uint32_t worker_cqes = master_cqes + ring * RNIC_CQE_BYTES;
-	const uint32_t records = worker_cqes + ring * RNIC_CQE_BYTES, size = records + 4096;
+	const uint32_t records = worker_cqes + ring * RNIC_CQE_BYTES, size = records + PAGE;
 	struct rnic_cq_attr cq = {.cqes_off = master_cqes,
 		.db_off = records + 128,
-		.log_size = log_ring,
-		.overrun_ignore = overrun_ignore};
-	struct rnic_qp_attr attr = {.wq_off = MANAGED_DATA,
+		.log_size = wanted->log_ring,
+		.overrun_ignore = wanted->overrun_ignore};
+	struct rnic_qp_attr attr = {.wq_off = master_wq,
 		.sq_wqebbs = ring,
 		.db_off = records,
 		.send_cq = &m->master_cq,
@@ -32,7 +38,7 @@ void managed_open(struct managed *m, const char *device, unsigned log_ring, bool
 
 	m->ring = ring;
 	managed_need(rnic_arena_new(&m->arena, size), "memory");
-	managed_need(rnic_device_open_for_chains(&m->device, device, NULL), "no device");
+	managed_need(rnic_device_open_for_chains(&m->device, wanted->device, NULL), "no device");
 	managed_need(rnic_block_init(&m->block, rnic_device_pd(m->device), m->arena, size, 0, master_cqes),
 		"memory of queues");
 	managed_need(rnic_cq_init(&m->master_cq, &m->block, &cq), "a CQ");
@@ -41,12 +47,15 @@ void managed_open(struct managed *m, const char *device, unsigned log_ring, bool
 	managed_need(rnic_cq_init(&m->worker_cq, &m->block, &cq), "a CQ");
 	managed_need(rnic_qp_init(&m->master, &m->block, &attr), "a QP");
 	attr.wq_off = worker_wq;
+	attr.rq_entries = recvs;
+	attr.rq_stride = RECV;
 	attr.db_off = records + 64;
 	attr.send_cq = attr.recv_cq = &m->worker_cq;
 	attr.managed = true;
 	managed_need(rnic_qp_init(&m->worker, &m->block, &attr), "a managed QP");
 	managed_need(rnic_qp_connect_self(&m->master, 16), "connecting");
-	managed_need(rnic_qp_connect_self(&m->worker, 16), "connecting");
+	if (!wanted->peer)
+		managed_need(rnic_qp_connect_self(&m->worker, 16), "connecting");
 }
 
 void managed_close(struct managed *m)

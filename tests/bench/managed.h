@@ -2,7 +2,7 @@
 /*
  * managed.h - the queues of a benchmark of chains: a master queue pair, and a worker queue pair that is
  * managed. Each is connected to itself and has a CQ of its own. The block's key reaches the program's data
- * and both send queues, from MANAGED_DATA on. A failure ends the program. Thread rules: one thread.
+ * and, behind them, both send queues. A failure ends the program. Thread rules: one thread.
  */
 #ifndef TESTS_BENCH_MANAGED_H
 #define TESTS_BENCH_MANAGED_H
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { MANAGED_DATA = 4096 }; /* bytes for the program, at the begin of the block */
+enum { MANAGED_DATA = 4096 }; /* bytes for the program at the begin of the block, unless it wants others */
 
 struct managed {
 	struct rnic_arena *arena;
@@ -27,8 +27,16 @@ struct managed {
 /** Reports @what with the error @rc, a negative errno, and ends the program, unless @rc is 0. */
 void managed_need(int rc, const char *what);
 
-/** Opens @device and makes queues of 1 << @log_ring entries. @overrun_ignore: of both CQs. */
-void managed_open(struct managed *m, const char *device, unsigned log_ring, bool overrun_ignore);
+struct managed_attr {
+	const char *device;  /* "": the only one */
+	unsigned log_ring;   /* queues of 1 << log_ring entries, 64 at least */
+	bool overrun_ignore; /* of both CQs */
+	uint32_t data;       /* bytes for the program, a multiple of the page size; 0: MANAGED_DATA */
+	bool peer;           /* the worker has RECVs, too, and the caller connects it */
+};
+
+/** Opens the device and makes the queues. */
+void managed_open(struct managed *m, const struct managed_attr *attr);
 void managed_close(struct managed *m);
 
 /** Clears WQE @index of @qp and writes its control segment. Returns the WQE. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * paper-client - the client of the RedN paper's published code (github.com/redn-io/RedN), for one request at
- *a time: a SEND of two pieces that are not inline, on a managed queue, where a SEND_EN of another queue
- *starts it. Run it with `softcx run`:
+ * paper-client - the client of the RedN paper's published code (github.com/redn-io/RedN), with one request at
+ * a time: a SEND of two pieces that are not inline, on a managed queue, where a SEND_EN of another queue
+ * starts it. Run it with `softcx run`:
  *
  *	paper-client ADDRESS PORT OFFLOAD COUNT WARMUP NUMBER...
  *
@@ -24,27 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_RING = 6, RING = 1 << LOG_RING, DEPTH = 1, SLOT = 1 << 17, REQUEST = 256 };
-/* Offsets in the block */
-enum {
-	MASTER_WQ = SLOT + 4096,
-	RQ_STRIDE = 16,
-	WORKER_WQ = MASTER_WQ + 8192,
-	MASTER_CQES = WORKER_WQ + 8192,
-	WORKER_CQES = MASTER_CQES + 4096,
-	RECORDS = WORKER_CQES + 4096,
-	SIZE = RECORDS + 4096,
-};
+/* SLOT bytes of the data are the reply slot, the REQUEST bytes behind them a request */
+enum { LOG_RING = 6, DEPTH = 1, SLOT = 1 << 17, REQUEST = 256, DATA = SLOT + 4096 };
 
 struct client {
-	struct rnic_arena *arena;
-	struct rnic_device *device;
-	struct rnic_block block;
-	struct rnic_cq master_cq, worker_cq;
-	struct rnic_qp master; /* executes SEND_ENs */
-	struct rnic_qp worker; /* managed; connected to the server */
+	struct managed queues; /* the worker is connected to the server */
 	uint32_t received;
-	uint16_t posted; /* of the worker */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct reddn_wire_rep rep;
@@ -53,36 +38,6 @@ struct client {
 static void need(bool ok, const char *what)
 {
 	managed_need(ok ? 0 : errno ? -errno : -EIO, what);
-}
-
-static void make_queues(struct client *c)
-{
-	struct rnic_cq_attr cq = {.cqes_off = MASTER_CQES, .db_off = RECORDS + 128, .log_size = LOG_RING};
-	struct rnic_qp_attr attr = {.wq_off = MASTER_WQ,
-		.sq_wqebbs = RING,
-		.db_off = RECORDS,
-		.send_cq = &c->master_cq,
-		.recv_cq = &c->master_cq};
-
-	managed_need(rnic_arena_new(&c->arena, SIZE), "memory");
-	managed_need(rnic_device_open_for_chains(&c->device, "", NULL), "no device");
-	managed_need(rnic_block_init(&c->block, rnic_device_pd(c->device), c->arena, SIZE, 0, MASTER_WQ),
-		"memory of queues");
-	managed_need(rnic_cq_init(&c->master_cq, &c->block, &cq), "a CQ");
-	cq.cqes_off = WORKER_CQES;
-	cq.db_off = RECORDS + 192;
-	managed_need(rnic_cq_init(&c->worker_cq, &c->block, &cq), "a CQ");
-	managed_need(rnic_qp_init(&c->master, &c->block, &attr), "a QP");
-	managed_need(rnic_qp_connect_self(&c->master, 1), "connecting");
-	attr = (struct rnic_qp_attr){.wq_off = WORKER_WQ,
-		.rq_entries = RING,
-		.rq_stride = RQ_STRIDE,
-		.sq_wqebbs = RING,
-		.db_off = RECORDS + 64,
-		.send_cq = &c->worker_cq,
-		.recv_cq = &c->worker_cq,
-		.managed = true};
-	managed_need(rnic_qp_init(&c->worker, &c->block, &attr), "a managed QP");
 }
 
 /* ---- the connection --------------------------------------------------------------------- */
@@ -129,14 +84,14 @@ static void connect_worker(struct client *c)
 	};
 
 	memcpy(path.dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path.dgid));
-	managed_need(rnic_neighbour_resolve(c->device, &rtr.ah_attr, path.dmac, &path.udp_sport),
+	managed_need(rnic_neighbour_resolve(c->queues.device, &rtr.ah_attr, path.dmac, &path.udp_sport),
 		"the server's MAC address");
-	managed_need(rnic_qp_connect(&c->worker, &path), "connecting");
+	managed_need(rnic_qp_connect(&c->queues.worker, &path), "connecting");
 }
 
 static void post_recv(struct client *c)
 {
-	rnic_qp_post_recvs(&c->worker, c->received + 1);
+	rnic_qp_post_recvs(&c->queues.worker, c->received + 1);
 }
 
 static void connect_to(struct client *c, const char *address, const char *port, const char *offload)
@@ -146,8 +101,8 @@ static void connect_to(struct client *c, const char *address, const char *port, 
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.depth = htobe16(DEPTH),
-		.slot_addr = htobe64(c->block.iova),
-		.slot_rkey = htobe32(c->block.rkey),
+		.slot_addr = htobe64(c->queues.block.iova),
+		.slot_rkey = htobe32(c->queues.block.rkey),
 		.slot_size = htobe32(SLOT - 4096),
 	};
 	struct rdma_conn_param param = {.private_data = &req,
@@ -165,7 +120,7 @@ static void connect_to(struct client *c, const char *address, const char *port, 
 	expect(c, RDMA_CM_EVENT_ADDR_RESOLVED, "the server's address");
 	need(rdma_resolve_route(c->id, 5000) == 0, "the way to the server");
 	expect(c, RDMA_CM_EVENT_ROUTE_RESOLVED, "the way to the server");
-	param.qp_num = c->worker.qpn;
+	param.qp_num = c->queues.worker.qpn;
 	need(rdma_connect(c->id, &param) == 0, "connecting");
 	expect(c, RDMA_CM_EVENT_CONNECT_RESPONSE, "the server does not accept");
 	connect_worker(c);
@@ -175,38 +130,27 @@ static void connect_to(struct client *c, const char *address, const char *port, 
 
 /* ---- requests --------------------------------------------------------------------------- */
 
-static uint8_t *wqe(struct rnic_qp *qp, uint16_t index, uint8_t opcode, uint8_t ds, uint8_t flags)
-{
-	uint8_t *w = qp->sq + (size_t)(index & (RING - 1)) * RNIC_WQEBB_BYTES;
-
-	memset(w, 0, RNIC_WQEBB_BYTES);
-	wqe_put16(w + WQE_INDEX, index);
-	w[WQE_OPCODE] = opcode;
-	wqe_put32(w + WQE_QPN_DS, qp->qpn << 8 | ds);
-	w[WQE_FLAGS] = flags;
-	return w;
-}
-
 static void put_segment(const struct client *c, uint8_t *segment, uint32_t offset, uint32_t len)
 {
 	wqe_put32(segment + WQE_SGE_LEN, len);
-	wqe_put32(segment + WQE_SGE_LKEY, c->block.lkey);
-	wqe_put64(segment + WQE_SGE_ADDR, c->block.iova + offset);
+	wqe_put32(segment + WQE_SGE_LKEY, c->queues.block.lkey);
+	wqe_put64(segment + WQE_SGE_ADDR, c->queues.block.iova + offset);
 }
 
-/* The first piece is one byte less than half of the request: what matters is that there are two */
+/* What matters is that there are two pieces */
 static void ask(struct client *c, uint32_t len)
 {
+	struct managed *q = &c->queues;
 	uint8_t enable[RNIC_WQEBB_BYTES] = {0};
-	uint8_t *w = wqe(&c->worker, c->posted++, WQE_OP_SEND, 3, 0);
+	uint8_t *w = managed_wqe(q, &q->worker, q->worker_posted++, WQE_OP_SEND, 3, 0);
 
 	put_segment(c, w + WQE_SEND_SGE, SLOT, len / 2);
 	put_segment(c, w + WQE_SEND_SGE + WQE_DS, SLOT + len / 2, len - len / 2);
 	enable[WQE_OPCODE] = WQE_OP_SEND_EN;
 	wqe_put32(enable + WQE_QPN_DS, 2);
-	wqe_put32(enable + WQE_SYNC_INDEX, c->posted);
-	wqe_put32(enable + WQE_SYNC_OBJECT, c->worker.qpn);
-	rnic_qp_post(&c->master, enable);
+	wqe_put32(enable + WQE_SYNC_INDEX, q->worker_posted);
+	wqe_put32(enable + WQE_SYNC_OBJECT, q->worker.qpn);
+	rnic_qp_post(&q->master, enable);
 }
 
 /* Returns the timestamp of the reply. */
@@ -214,9 +158,9 @@ static uint64_t await_reply(struct client *c)
 {
 	struct rnic_cqe cqe;
 
-	while (!rnic_cq_poll(&c->worker_cq, &cqe))
+	while (!rnic_cq_poll(&c->queues.worker_cq, &cqe))
 		;
-	rnic_cq_update(&c->worker_cq);
+	rnic_cq_update(&c->queues.worker_cq);
 	if (cqe.error || !cqe.receive) {
 		fprintf(stderr, "no reply: %s\n", rnic_syndrome_text(cqe.syndrome));
 		exit(1);
@@ -230,7 +174,7 @@ static uint64_t ticks_per_ms(const struct client *c)
 {
 	struct ibv_device_attr_ex attr;
 
-	need(ibv_query_device_ex(c->device->ctx, NULL, &attr) == 0 && attr.hca_core_clock,
+	need(ibv_query_device_ex(c->queues.device->ctx, NULL, &attr) == 0 && attr.hca_core_clock,
 		"the clock of the NIC");
 	return attr.hca_core_clock;
 }
@@ -248,7 +192,7 @@ static uint32_t compose(struct client *c, char **numbers, unsigned n)
 	}
 	for (unsigned i = 0; i < n; i++)
 		managed_need(-abs(number_parse(numbers[i], 0, UINT64_MAX, &args[i].number)), "an argument");
-	managed_need(reddn_format_encode(&format, args, n, len, c->block.mem + SLOT), "the arguments");
+	managed_need(reddn_format_encode(&format, args, n, len, c->queues.block.mem + SLOT), "the arguments");
 	return len;
 }
 
@@ -263,7 +207,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: paper-client ADDRESS PORT OFFLOAD COUNT WARMUP NUMBER...\n");
 		return 2;
 	}
-	make_queues(&c);
+	managed_open(&c.queues,
+		&(struct managed_attr){.device = "", .log_ring = LOG_RING, .data = DATA, .peer = true});
 	connect_to(&c, argv[1], argv[2], argv[3]);
 	len = compose(&c, argv + 6, (unsigned)argc - 6);
 	for (uint64_t i = 0; i < warmup + count; i++) {

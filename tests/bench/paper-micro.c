@@ -453,7 +453,7 @@ int main(int argc, char **argv)
 		connect_qp(loop.qp[i], loop.qp[i], &loop.gid);
 	}
 	ibv_free_device_list(list);
-	managed_open(&queues, "mlx5_0", LOG_RING, false);
+	managed_open(&queues, &(struct managed_attr){.device = "mlx5_0", .log_ring = LOG_RING});
 	print_row("figure 7", "NOOP", 0, "us", mean_chain(WQ_ORDER, 1), 1.21, true);
 	figure_7_and_table_3(&a, &b, &loop);
 	figure_8();

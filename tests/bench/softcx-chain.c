@@ -116,7 +116,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: softcx-chain NIC-PID\n");
 		return 2;
 	}
-	managed_open(&queues, "", LOG_RING, true);
+	managed_open(
+		&queues, &(struct managed_attr){.device = "", .log_ring = LOG_RING, .overrun_ignore = true});
 	run(&first, 0.2);
 	t = nic_time_start((unsigned)arg_number(argv[1], UINT_MAX));
 	n = run(&first, run_s) * WQES;
