@@ -24,7 +24,7 @@ started=
 # seconds until a program counts as hanging; slow machines need far less
 limit=${TEST_LIMIT:-120}
 # the same for a background program, which runs for the whole test
-background_limit=900
+background_limit=${TEST_SECONDS:-900}
 
 # The address that tests connect to. rdma_cm ports belong to the NIC of the test, so no other test uses them.
 # shellcheck disable=SC2034 # used by tests

@@ -14,7 +14,6 @@ needs "${recycling[@]}"
 : "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 # how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.
 step=${TEST_STEP:-307}
-background_limit=${TEST_SECONDS:-900}
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
