@@ -115,8 +115,9 @@ ok "the next memcached is served from the same file, in the same sessions"
 kill_memcached
 start "$port_of_region" 9
 "$here/ask.py" set "$mc_port" || fail "no keys"
+# until then the items of the file before are served
+until_true grep -q 'memcached has made another file in its place' "$work/reddnd.log" || fail "nothing in the log" "$work/reddnd.log"
 until_true has 2 key5 || fail "another file in its place is not served" "$work/items.log" "$work/reddnd.log"
-grep -q 'memcached has made another file in its place' "$work/reddnd.log" || fail "nothing in the log" "$work/reddnd.log"
 until_true states serving serving bad || fail "stale_max, and it is back" "$work/ctl.out"
 ok "another file in its place"
 stop_reddnd
