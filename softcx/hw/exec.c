@@ -137,14 +137,6 @@ static void fail(struct hw_wqe *w, int fault)
 	fail_peer(w, fault);
 }
 
-static void pause_sq(struct hw_qp *qp, uint64_t ns)
-{
-	qp->due = clock_ns() + ns;
-	if (qp->clock)
-		hw_clock_pause(qp, ns);
-	hw_qp_set_run(qp, HW_RUN_TIMED);
-}
-
 /* Nobody took the packet of an RC queue. false: the WQE has failed. */
 static bool retry(struct hw_wqe *w, int why)
 {
@@ -161,7 +153,7 @@ static bool retry(struct hw_wqe *w, int why)
 			fail(w, HW_FAULT(CQE_SYND_RNR_RETRY, HW_VENDOR_RNR));
 			return false;
 		}
-		pause_sq(qp, hw_resp_rnr_ns(w->peer->mod.min_rnr_timer));
+		hw_qp_pause(qp, hw_resp_rnr_ns(w->peer->mod.min_rnr_timer));
 		return true;
 	}
 	if (qp->mod.timeout && qp->retry_left-- == 0) { /* a timeout of 0 means to wait for ever */
@@ -169,7 +161,7 @@ static bool retry(struct hw_wqe *w, int why)
 		return false;
 	}
 	ns = qp->mod.timeout ? 4096ull << (qp->mod.timeout & 31) : MAX_RETRY_NS;
-	pause_sq(qp, ns < MAX_RETRY_NS ? ns : MAX_RETRY_NS);
+	hw_qp_pause(qp, ns < MAX_RETRY_NS ? ns : MAX_RETRY_NS);
 	return true;
 }
 

@@ -31,7 +31,7 @@ struct hw_wqe {
 /** Result of executing a WQE: one of these, or a positive HW_FAULT(). */
 enum {
 	HW_EXEC_OK = 0,
-	HW_EXEC_STOP = -1, /* a WAIT that is not satisfied */
+	HW_EXEC_STOP = -1, /* a WAIT that is not satisfied; or the queue pauses */
 	HW_EXEC_RNR = -2,  /* the peer has no RECV */
 	HW_EXEC_LOST = -3, /* nobody answers */
 };

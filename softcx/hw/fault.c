@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/fault.h"
 
-#include "softcx/hw/clock.h"
 #include "softcx/hw/exec.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/resp.h"
+#include "softcx/hw/split.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -38,6 +38,8 @@ static bool applies(enum hw_fault_kind kind, unsigned opcode)
 		return false;
 	if (kind == HW_FAULT_DROP)
 		return sends_packets(opcode);
+	if (kind == HW_FAULT_SPLIT)
+		return consumes_recv(opcode) || opcode == WQE_OP_WRITE || opcode == WQE_OP_READ;
 	return kind != HW_FAULT_RNR || consumes_recv(opcode);
 }
 
@@ -136,10 +138,10 @@ static int strike(struct hw_wqe *w, const struct hw_fault *f)
 		return HW_EXEC_LOST;
 	case HW_FAULT_DELAY:
 		qp->delayed = true;
-		qp->due = clock_ns() + f->delay_ns;
-		if (qp->clock)
-			hw_clock_pause(qp, f->delay_ns);
-		hw_qp_set_run(qp, HW_RUN_TIMED);
+		hw_qp_pause(qp, f->delay_ns);
+		return 0;
+	case HW_FAULT_SPLIT:
+		hw_split_next(qp, f->delay_ns);
 		return 0;
 	case HW_FAULT_RNR:
 		return rnr(w);

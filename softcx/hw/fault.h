@@ -17,6 +17,7 @@ enum hw_fault_kind {
 	/* to a WQE */
 	HW_FAULT_DROP,  /* its packet is lost: RC retries after the timeout */
 	HW_FAULT_DELAY, /* it starts @delay_ns later, and what follows in its queue with it */
+	HW_FAULT_SPLIT, /* its bytes are read at two moments, @delay_ns apart: split.h */
 	HW_FAULT_RNR,   /* the responder answers RNR NAK */
 	HW_FAULT_ERROR, /* it fails with @syndrome; so does the peer if the syndrome is the peer's */
 	/* to more than a WQE */

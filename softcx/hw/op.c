@@ -8,6 +8,7 @@
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/mw.h"
 #include "softcx/hw/resp.h"
+#include "softcx/hw/split.h"
 #include "softcx/hw/wait.h"
 #include "util/array.h"
 
@@ -93,6 +94,9 @@ static int exec_send(struct hw_wqe *w)
 							: CQE_OP_RESP_SEND_INVAL;
 	if (w->opcode != WQE_OP_SEND)
 		msg.imm_be = raw32(w->p + WQE_IMM);
+	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
+	if (ret)
+		return ret;
 	msg.len = w->bytes = sgl.len;
 	msg.data = &sgl;
 	if (w->qp->clock)
@@ -120,6 +124,8 @@ static int exec_datagram(struct hw_wqe *w)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	av = hw_datagram_av(qp->dev, w->p);
 	ret = local_data(w, WQE_UD_SGE_DS, 0, &sgl);
+	if (!ret)
+		ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
@@ -180,6 +186,9 @@ static int exec_write(struct hw_wqe *w)
 		if (!recvs || recvs >= 0x8000)
 			return HW_EXEC_RNR;
 	}
+	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
+	if (ret)
+		return ret;
 	if (w->qp->clock)
 		at = hw_clock_send(w, &sgl);
 	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
@@ -223,6 +232,7 @@ static int exec_read(struct hw_wqe *w)
 	_Alignas(8) uint8_t buf[HW_INFLIGHT_READ];
 	struct hw_sgl sgl;
 	struct hw_span from;
+	unsigned one = 1;
 	bool ok;
 	int ret;
 
@@ -245,6 +255,9 @@ static int exec_read(struct hw_wqe *w)
 	if (too_many(w))
 		return HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	hw_inflight_land_writes(qp);
+	ret = hw_split_read(w, &from, &one, sgl.len);
+	if (ret)
+		return ret == HW_EXEC_STOP ? ret : unreachable(&from);
 	if (sgl.len <= cqe_room(w)) {
 		w->inl = true;
 		ok = hw_gather(w->inl_data, &from, 1, sgl.len);

@@ -6,6 +6,7 @@
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/route.h"
+#include "softcx/hw/split.h"
 #include "softcx/hw/srq.h"
 #include "util/clock.h"
 
@@ -118,6 +119,7 @@ static void reset(struct hw_qp *qp)
 	struct hw_qp_mod clear = {.qkey = qp->mod.qkey};
 
 	hw_inflight_land(qp);
+	hw_split_free(qp);
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	hw_qp_leave_broken(qp);
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;

@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/inflight.h"
+#include "softcx/hw/split.h"
 #include "softcx/hw/srq.h"
 #include "softcx/hw/uar.h"
 
@@ -141,6 +142,7 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp)
 {
 	hw_inflight_free(qp);
+	hw_split_free(qp);
 	hw_qp_set_run(qp, HW_RUN_IDLE);
 	hw_qp_leave_broken(qp);
 	hw_qp_limit(qp, NULL);

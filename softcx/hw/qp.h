@@ -18,6 +18,7 @@
 #include "softcx/hw/run.h"
 
 struct hw_inflight;
+struct hw_split;
 struct hw_wqe;
 
 struct hw_qp {
@@ -40,6 +41,7 @@ struct hw_qp {
 	uint8_t rnr_left, retry_left;
 	struct hw_inflight *inflight;
 	bool has_inflight; /* on dev->inflight */
+	struct hw_split *split;
 
 	uint8_t *rq, *rq_shadow;
 	uint32_t rq_wqes, rq_stride;

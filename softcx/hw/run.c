@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/run.h"
 
+#include "softcx/hw/clock.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/qp.h"
+#include "util/clock.h"
 
 void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
 {
@@ -42,4 +44,12 @@ void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
 void hw_qp_resume(struct hw_qp *qp)
 {
 	hw_qp_set_run(qp, HW_RUN_READY);
+}
+
+void hw_qp_pause(struct hw_qp *qp, uint64_t ns)
+{
+	qp->due = clock_ns() + ns;
+	if (qp->clock)
+		hw_clock_pause(qp, ns);
+	hw_qp_set_run(qp, HW_RUN_TIMED);
 }

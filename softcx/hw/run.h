@@ -5,6 +5,8 @@
 #ifndef SOFTCX_HW_RUN_H
 #define SOFTCX_HW_RUN_H
 
+#include <stdint.h>
+
 struct hw_qp;
 
 enum hw_run {
@@ -17,5 +19,7 @@ enum hw_run {
 /** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */
 void hw_qp_set_run(struct hw_qp *qp, enum hw_run run);
 void hw_qp_resume(struct hw_qp *qp); /* from a WAIT or a pause */
+/** What is at the head of the SQ is executed @ns later. */
+void hw_qp_pause(struct hw_qp *qp, uint64_t ns);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults on demand: each kind, what triggers it, how often it strikes, and what goes on afterwards. */
 #include "softcx/hw/fault.h"
+#include "softcx/hw/qp.h"
 #include "softcx/hw/test-rig.h"
 #include "util/array.h"
 
@@ -178,6 +179,103 @@ static void delay(void **state)
 	rig_expect(&p.scq[0], CQE_OP_REQ);
 	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(struck(&p), 2);
+	close_pair(&p);
+}
+
+enum { WORDS = 64, BLOCK = 8 * WORDS };
+
+/* Reads one block of words of one value, and another value takes their place in the middle. Returns a bit for
+ * each word that arrives with the second. */
+static uint64_t split_block(uint64_t seed, uint8_t opcode, uint32_t offset)
+{
+	uint64_t before, after, word, seen = 0;
+	struct pair p;
+
+	open_pair(&p, seed, false);
+	/* the test ends the pause */
+	add(&p, (struct hw_fault){.kind = HW_FAULT_SPLIT,
+			.opcode = opcode,
+			.at = 1,
+			.count = 1,
+			.delay_ns = 60000000000});
+	memset(p.src, 1, BLOCK + offset);
+	memcpy(&before, p.src, 8);
+	wqe_nop(&p.q[0], 1, SIG);
+	if (opcode == WQE_OP_SEND) {
+		rig_recv(&p.q[1], 1, p.dst, BLOCK);
+		wqe_send(&p.q[0], WQE_OP_SEND, p.src + offset, BLOCK, SIG, 0);
+	} else if (opcode == WQE_OP_READ) {
+		wqe_rdma(&p.q[0], WQE_OP_READ, p.dst, BLOCK, p.src + offset, SIG, 0);
+	} else {
+		wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src + offset, BLOCK, p.dst, SIG, 0);
+	}
+	go(&p);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	assert_null(rig_cq_next(&p.scq[0]));
+	memset(p.src, 2, BLOCK + offset);
+	memcpy(&after, p.src, 8);
+	hw_qp_resume(p.q[0].qp);
+	rig_run(&p.rig);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	assert_int_equal(struck(&p), 1);
+	for (int i = 0; i < WORDS; i++) {
+		memcpy(&word, p.dst + 8 * i, 8);
+		if (offset % 8 == 0)
+			assert_true(word == before || word == after);
+		seen |= (uint64_t)(word != before) << i;
+	}
+	/* the next one is read at once */
+	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, BLOCK, p.dst, SIG, 0);
+	go(&p);
+	rig_expect(&p.scq[0], CQE_OP_REQ);
+	assert_memory_equal(p.dst, p.src, BLOCK);
+	close_pair(&p);
+	return seen;
+}
+
+static void split(void **state)
+{
+	static const uint8_t opcodes[] = {WQE_OP_READ, WQE_OP_SEND, WQE_OP_WRITE};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(opcodes); i++) {
+		uint64_t some = 0, all = UINT64_MAX;
+		unsigned lines = 0; /* bits: of the first moment, of both, of the second */
+
+		for (uint64_t seed = 1; seed <= 32; seed++) {
+			uint64_t seen = split_block(seed, opcodes[i], 0);
+
+			assert_int_equal(seen, split_block(seed, opcodes[i], 0));
+			some |= seen;
+			all &= seen;
+			for (int line = 0; line < WORDS; line += 8)
+				lines |= 1u
+					 << (seen >> line & 0xff ? 1 + ((seen >> line & 0xff) == 0xff) : 0);
+		}
+		assert_int_equal(some, UINT64_MAX);
+		assert_int_equal(all, 0);
+		assert_int_equal(lines, 7);
+		split_block(1, opcodes[i], 3);
+	}
+}
+
+/* A queue that is reset in the middle of a READ begins afresh */
+static void split_and_reset(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, 1, false);
+	add(&p, (struct hw_fault){
+			.kind = HW_FAULT_SPLIT, .opcode = -1, .at = 1, .count = 1, .delay_ns = 60000000000});
+	memset(p.src, 1, 64);
+	wqe_rdma(&p.q[0], WQE_OP_READ, p.dst, 64, p.src, SIG, 0);
+	go(&p);
+	assert_null(rig_cq_next(&p.scq[0]));
+	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RST, &(struct hw_qp_mod){0}), 0);
+	rig_settle(&p.rig);
+	assert_null(rig_cq_next(&p.scq[0]));
+	assert_int_equal(p.dst[0], 0);
 	close_pair(&p);
 }
 
@@ -378,6 +476,7 @@ static void nonsense(void **state)
 		{.kind = HW_FAULT_DROP, .opcode = WQE_OP_NOP, .at = 1},
 		{.kind = HW_FAULT_DROP, .opcode = -1, .probability = 1.5},
 		{.kind = HW_FAULT_RNR, .opcode = WQE_OP_WRITE, .at = 1},
+		{.kind = HW_FAULT_SPLIT, .opcode = WQE_OP_CAS, .at = 1},
 		{.kind = HW_FAULT_ERROR, .opcode = -1, .at = 1},
 		{.kind = HW_FAULT_ERROR, .opcode = WQE_OP_WAIT, .at = 1, .syndrome = 1},
 		{.kind = HW_FAULT_QP_ERROR, .opcode = -1},
@@ -412,6 +511,8 @@ int main(void)
 		cmocka_unit_test(drop),
 		cmocka_unit_test(chance),
 		cmocka_unit_test(delay),
+		cmocka_unit_test(split),
+		cmocka_unit_test(split_and_reset),
 		cmocka_unit_test(rnr),
 		cmocka_unit_test(error),
 		cmocka_unit_test(qp_error),

@@ -25,6 +25,7 @@ enum { FIRST_KILL = HW_FAULT_DEVICE_FATAL + 1 }; /* enum kill_moment begins here
 static const struct name kinds[] = {
 	{"drop", HW_FAULT_DROP},
 	{"delay", HW_FAULT_DELAY},
+	{"split", HW_FAULT_SPLIT},
 	{"rnr", HW_FAULT_RNR},
 	{"error", HW_FAULT_ERROR},
 	{"qp-error", HW_FAULT_QP_ERROR},
@@ -195,6 +196,11 @@ static bool option(struct command *c, const struct faults *faults, const char *n
 	return wrong(c, "%.32s: no such option", name);
 }
 
+static bool takes_time(const struct hw_fault *f)
+{
+	return f->kind == HW_FAULT_DELAY || f->kind == HW_FAULT_SPLIT;
+}
+
 /* The word after the kind, of the kinds that have one. */
 static bool operand(struct command *c, char **save)
 {
@@ -203,14 +209,15 @@ static bool operand(struct command *c, char **save)
 	unsigned syndrome;
 	uint64_t n;
 
-	if (f->kind != HW_FAULT_DELAY && f->kind != HW_FAULT_ERROR && f->kind != HW_FAULT_MKEY_REVOKE)
+	if (!takes_time(f) && f->kind != HW_FAULT_ERROR && f->kind != HW_FAULT_MKEY_REVOKE)
 		return true;
 	word = strtok_r(NULL, " ", save);
 	if (!word)
 		return wrong(c, "%s of what? See softcx(1)", name_of(kinds, f->kind));
 	switch (f->kind) {
 	case HW_FAULT_DELAY:
-		if (!number(c, "delay", word, 1, 60000000, &n))
+	case HW_FAULT_SPLIT:
+		if (!number(c, name_of(kinds, f->kind), word, 1, 60000000, &n))
 			return false;
 		f->delay_ns = n * 1000;
 		return true;
@@ -332,7 +339,7 @@ static struct json_object *describe(unsigned dev, const struct hw_fault *f)
 	json_object_object_add(o, "id", json_object_new_int64(f->id));
 	json_object_object_add(o, "device", json_object_new_string(ident_dev(dev, label)));
 	json_object_object_add(o, "kind", json_object_new_string(name_of(kinds, f->kind)));
-	if (f->kind == HW_FAULT_DELAY)
+	if (takes_time(f))
 		json_object_object_add(o, "microseconds", json_object_new_uint64(f->delay_ns / 1000));
 	if (f->kind == HW_FAULT_ERROR)
 		json_object_object_add(

@@ -46,6 +46,9 @@ add melt|fault melt: not one of drop delay
 add error|error of what
 add error 77|error 77: not one of local-length
 add delay soon|delay soon: not a number
+add split|split of what
+add split soon|split soon: not a number
+add split 10 --opcode cas|split does not go with
 add drop --qp|--qp: a value is missing
 add drop --qp 0xffff|no such queue pair
 add mkey-revoke 0x123|no such memory key
@@ -101,10 +104,11 @@ expect_struck "rping with losses"
 ok "rping gets every byte through losses"
 
 fault add delay 2000 --probability 0.05
+fault add split 200 --probability 0.05
 fault add rnr --probability 0.05
 cm_pair "rping, late and not ready" "rping -s -a $address -C 100 -V" "rping -c -a $address -C 100 -V"
 expect_struck "rping, late and not ready"
-ok "rping gets every byte through delays and RNR NAKs"
+ok "rping gets every byte through delays, messages that are read in parts, and RNR NAKs"
 
 free_port
 tcp=$port
