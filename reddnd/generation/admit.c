@@ -18,12 +18,11 @@ static const char *name_of(const uint8_t address[16], char text[INET6_ADDRSTRLEN
 	return text;
 }
 
-static bool fits(const struct catalog_tenant *t, const struct reddn_wire_req *req, bool has_token,
-	const struct admit_from *from)
+static bool fits(const struct catalog_tenant *t, bool has_token, const struct admit_from *from)
 {
 	if (t->has_key != has_token)
 		return false;
-	return !has_token || token_valid(&t->key, req, from->ends, from->now);
+	return !has_token || token_valid(&t->key, from->req, from->ends, from->now);
 }
 
 /* As catalog_match() */
@@ -41,11 +40,9 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 	const struct catalog *c = g->catalog;
 	bool has_token, keys = false;
 	char text[INET6_ADDRSTRLEN];
-	struct reddn_wire_req req;
 	int best = -1;
 
-	memcpy(&req, from->data, sizeof(req));
-	has_token = memcmp(req.token, no_token, sizeof(no_token)) != 0;
+	has_token = memcmp(from->req->token, no_token, sizeof(no_token)) != 0;
 	for (unsigned i = 0; i < c->ntenants; i++) {
 		int bits = match(&c->tenants[i], from);
 
@@ -57,7 +54,7 @@ static bool find_tenant(const struct generation *g, const struct admit_from *fro
 
 		if (best < 0 || match(t, from) != best)
 			continue;
-		if (fits(t, &req, has_token, from)) {
+		if (fits(t, has_token, from)) {
 			*conf = t;
 			*tenant = g->tenants[i];
 			return true;
@@ -129,9 +126,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 {
 	const struct catalog_tenant *conf;
 
-	*a = (struct admit_result){0};
-	if (!request_parse(from->data, from->size, &a->request, rej) ||
-		!find_tenant(g, from, &a->tenant, &conf, rej))
+	if (!find_tenant(g, from, &a->tenant, &conf, rej))
 		return false;
 	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, conf, a, rej)))
 		return false;

@@ -19,12 +19,11 @@
 
 /** What admit_client() uses of a connection. */
 struct admit_from {
-	const void *data; /* private data */
-	size_t size;
-	const struct token_ends *ends; /* of the connection */
-	bool untrusted;                /* nothing shows that the client has its address */
-	uint64_t now;                  /* s, Unix time */
-	uint64_t now_us;               /* of CLOCK_MONOTONIC */
+	const struct reddn_wire_req *req; /* private data */
+	const struct token_ends *ends;    /* of the connection */
+	bool untrusted;                   /* nothing shows that the client has its address */
+	uint64_t now;                     /* s, Unix time */
+	uint64_t now_us;                  /* of CLOCK_MONOTONIC */
 	/* Of a request for a further connection, what its session has: NULL if there is no such session */
 	const struct offload *offload;
 	const struct tenant *tenant;
@@ -38,7 +37,8 @@ struct admit_result {
 };
 
 /**
- * True: the tenant has been charged; the caller calls tenant_refund() when the session is over or was not
+ * Judges the request @a->request, which was parsed from that data (policy/request.h). True: the tenant has
+ * been charged, and the rest of @a is filled in; the caller calls tenant_refund() when the session is over or was not
  * made. False: @rej is the refusal; a->tenant is the tenant that the refusal counts for, or NULL.
  */
 bool admit_client(const struct generation *generation, const struct admit_from *from, struct admit_result *a,

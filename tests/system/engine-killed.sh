@@ -33,14 +33,7 @@ nic_client=$child
 # The second of these takes over what the first has taken over
 for over in 1 2; do
 	ping cpu
-	cpu_client=$child
-	kill -9 "$(daemon)"
-	until_true taken_over $over || fail "nobody takes over" "$work/run.log"
-	rc=0
-	wait "$cpu_client" || rc=$?
-	[[ $rc -eq 2 ]] || fail "the client of the CPU ends with status $rc" "$work/cpu.log" "$work/run.log"
-	grep -q 'the server was restarted or upgraded, and its CPU executes this offload' "$work/cpu.log" ||
-		fail "its client gets no reason" "$work/cpu.log" "$work/run.log"
+	kill_under_cpu_client $over "$child" cpu.log
 	replies=$(grep -c '^reply' "$work/nic.log")
 	more()
 	{
