@@ -38,8 +38,8 @@ struct admit_result {
 
 /**
  * Judges the request @a->request, which was parsed from that data (policy/request.h). True: the tenant has
- * been charged, and the rest of @a is filled in; the caller calls tenant_refund() when the session is over or was not
- * made. False: @rej is the refusal; a->tenant is the tenant that the refusal counts for, or NULL.
+ * been charged, and the rest of @a is filled in; the caller calls tenant_refund() when the session is over or
+ * was not made. False: @rej is the refusal; a->tenant is the tenant that the refusal counts for, or NULL.
  */
 bool admit_client(const struct generation *generation, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej);

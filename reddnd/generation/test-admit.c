@@ -49,14 +49,14 @@ static const struct tenant *tenant_of(const uint8_t address[16], bool token, boo
 		.slot_size = htobe32(64),
 		.offload = "none"};
 	struct token_ends ends = {.port = 7471, .client_qpn = 3};
-	const struct admit_from from = {
-		.data = &req, .size = sizeof(req), .ends = &ends, .untrusted = untrusted, .now = NOW};
+	const struct admit_from from = {.req = &req, .ends = &ends, .untrusted = untrusted, .now = NOW};
+	struct admit_result a = {0};
 	struct reddn_wire_rej rej;
-	struct admit_result a;
 
 	memcpy(ends.client, address, sizeof(ends.client));
 	if (token)
 		token_make(&conf[SECRET].key, &req, &ends, NOW, req.token);
+	assert_true(request_parse(&req, sizeof(req), &a.request, &rej));
 	assert_false(admit_client(&generation, &from, &a, &rej));
 	assert_int_equal(rej.reason, a.tenant ? REDDN_REJ_OFFLOAD : REDDN_REJ_ACCESS);
 	return a.tenant;

@@ -135,10 +135,10 @@ static struct session *find_joined(
 	return s;
 }
 
-/* False, with the reason in @rej: the client came in on another device, gives an address of another, is
- * banned, or exceeds what its tenant may have. True: its tenant has been charged. */
-static bool admit(const struct acceptor *a, const struct session_client *c, const struct admit_from *from,
-	struct admit_result *result, struct reddn_wire_rej *rej)
+/* False, with the reason in @rej: the client came in on another device, gives an address of another, or is
+ * banned */
+static bool may_ask(const struct acceptor *a, const struct session_client *c, const struct admit_from *from,
+	struct reddn_wire_rej *rej)
 {
 	const char *ours = rnic_device_name(a->parts.dev), *its = rnic_conn_device(c->conn);
 
@@ -157,8 +157,22 @@ static bool admit(const struct acceptor *a, const struct session_client *c, cons
 			"the server's address in the request is not the one that the client's packets go to");
 		return false;
 	}
-	return enforcement_admits(a->enforcement, c->address, from->now_us, rej) &&
-	       admit_client(a->generation, from, result, rej);
+	return enforcement_admits(a->enforcement, c->address, from->now_us, rej);
+}
+
+/* False: the tenant may not have what is asked for. True: the tenant has been charged. */
+static bool admit(const struct acceptor *a, const struct session_client *c, struct admit_from *from,
+	struct admit_result *result, struct reddn_wire_rej *rej)
+{
+	const struct request *request = &result->request;
+	const struct session *joined =
+		request->joins ? find_joined(a, c->address, request->session, request->secret) : NULL;
+
+	if (joined) {
+		from->offload = joined->offload;
+		from->tenant = joined->tenant;
+	}
+	return admit_client(a->generation, from, result, rej);
 }
 
 static void refuse(struct acceptor *a, const struct session_client *c, const struct admit_result *admitted,
@@ -208,31 +222,24 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	struct session_client *client, struct admit_result *admitted)
 {
 	struct question question;
-	const struct session *joined;
 	struct reddn_wire_rej rej;
-	struct request request;
 	struct token_ends ends;
 	struct admit_from from;
 
 	*client = client_of(a, conn);
-	ends = ends_of(client);
-	joined = request_parse(data, size, &request, &rej) && request.joins
-			 ? find_joined(a, client->address, request.session, request.secret)
-			 : NULL;
 	*admitted = (struct admit_result){0};
-	from = (struct admit_from){.data = data,
-		.size = size,
-		.ends = &ends,
-		.untrusted = is_infiniband(a),
-		.now = (uint64_t)time(NULL),
-		.now_us = now,
-		.offload = joined ? joined->offload : NULL,
-		.tenant = joined ? joined->tenant : NULL};
 	if (question_parse(data, size, &question)) {
 		answer_question(a, client, &question, now);
 		return false;
 	}
-	if (admit(a, client, &from, admitted, &rej))
+	ends = ends_of(client);
+	from = (struct admit_from){.req = data,
+		.ends = &ends,
+		.untrusted = is_infiniband(a),
+		.now = (uint64_t)time(NULL),
+		.now_us = now};
+	if (may_ask(a, client, &from, &rej) && request_parse(data, size, &admitted->request, &rej) &&
+		admit(a, client, &from, admitted, &rej))
 		return true;
 	if (is_told_size(admitted, &rej))
 		tell_size(a, client, admitted, now, &rej);
