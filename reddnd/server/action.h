@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * action.h - what must happen to a session. Modules of the server decide and return one; only dispatch.c
+ * action.h - what must happen to a session. Modules of the server decide and return one; only actions.c
  * carries it out.
  */
 #ifndef SERVER_ACTION_H

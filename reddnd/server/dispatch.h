@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to accept.h,
- * arrivals.h, completions.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
- * enforcement.h decides what follows. Only dispatch_end() ends sessions, and only dispatch_reap() frees them.
+ * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to
+ * clients.h, collect.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
+ * enforcement.h decides what follows, and actions.h does it. Only actions.h ends sessions, and only
+ * collect_reap() frees them. adoption.h brings in those of a daemon before this one.
  *
  * What every event keeps to:
  * - completions are taken first: an error of a reply explains the flushed RECVs that raise an event, and a
@@ -53,15 +54,13 @@ struct dispatch {
 /** Borrowed for as long as the dispatch exists. */
 struct dispatch_parts {
 	sd_event *event;
-	struct rnic_cm *cm; /* made with dispatch_cm_ops and the dispatch as argument */
+	struct rnic_cm *cm; /* made with clients_cm_ops and the dispatch as argument */
 	struct rnic_device *dev;
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct events *events;
 	struct record *record;
 };
-
-extern const struct rnic_cm_ops dispatch_cm_ops;
 
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
 int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
@@ -70,34 +69,21 @@ void dispatch_end_arrivals(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
-/** @s was taken over from a daemon before this one. All that go on come first, then dispatch_serve_adopted():
- * completions of any of them may be waiting. */
-void dispatch_adopt(struct dispatch *d, struct session *s);
-/** Serves the sessions that were taken over. -errno of sd-event. */
-int dispatch_serve_adopted(struct dispatch *d);
-/** Session @number of a daemon before this one, of a client with @address, is over: remembers why. */
-void dispatch_end_heir(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
-	const uint8_t address[16], const char *peer, const char *why);
-
 /** New clients get @generation from now on. */
 void dispatch_serve(struct dispatch *d, const struct generation *generation);
 /** @catalog is in force from now on; limits of sessions and timeouts may have changed. */
 void dispatch_use(struct dispatch *d, const struct catalog *catalog);
 /** The limits of @tenant, or of any tenant if it is NULL, have changed. */
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
-/** The limits of @s have changed. */
-void dispatch_limits_changed(struct dispatch *d, struct session *s);
 
 /** Looks if files of regions have been cut. Sessions that use them end. */
 void dispatch_check_regions(struct dispatch *d);
 
 /** NULL: there is no such session. */
 struct session *dispatch_find(const struct dispatch *d, uint64_t id);
-/** Ends @s; nothing is done for it after this. dispatch_reap() frees it. A session that is over already stays
- * as it is. */
-void dispatch_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text);
-/** Frees the sessions that are over. */
-void dispatch_reap(struct dispatch *d);
+void dispatch_add(struct dispatch *d, struct session *s);
+/** Judges the budgets of @s, and gives its loop the credits that it may have. */
+void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);
 
 /** Brings the counters of all sessions up to date. */
 void dispatch_count(struct dispatch *d);

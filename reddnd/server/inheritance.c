@@ -4,6 +4,7 @@
 #include "reddnd/ledger/check.h"
 #include "reddnd/rnic/file-watch.h"
 #include "reddnd/rnic/sweep.h"
+#include "reddnd/server/adoption.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/util/log.h"
@@ -203,7 +204,7 @@ static void end_in_words(
 	rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
 	/* Of several connections the first one stands for the session (session/group.h) */
 	if (number <= LEDGER_SESSION_MASK)
-		dispatch_end_heir(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
+		adoption_end(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
 	if (!conn)
 		return;
 	rnic_conn_disconnect(conn);
@@ -225,7 +226,7 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	if (r == 0)
 		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
 	if (r == 0) {
-		dispatch_adopt(d, s);
+		adoption_add(d, s);
 		return NULL;
 	}
 	tenant_unref(t);
@@ -292,7 +293,7 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 	for (; (slot = ledger_unclaimed(ledger, LEDGER_CPU_SESSION, slot)); ended++)
 		adopt(in, d, slot);
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
-	r = dispatch_serve_adopted(d);
+	r = adoption_serve(d);
 	if (r >= 0)
 		r = rnic_cm_leave_old(d->cm);
 	if (r < 0)

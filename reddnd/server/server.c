@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
+#include "reddnd/server/actions.h"
+#include "reddnd/server/clients.h"
+#include "reddnd/server/collect.h"
 #include "reddnd/server/configuration.h"
 #include "reddnd/server/device.h"
 #include "reddnd/server/dispatch.h"
@@ -92,7 +95,7 @@ static int open_afresh(struct server *sv, const struct catalog *c)
 	r = ledger_new(&sv->ledger, LEDGER_SLOTS, rnic_arena_size(sv->arena));
 	if (r < 0)
 		return log_errno(r, "cannot make a ledger");
-	r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
+	r = rnic_cm_new(&sv->cm, &clients_cm_ops, &sv->dispatch, sv->ledger);
 	if (r == 0)
 		r = bind_all(sv, c);
 	if (r == 0)
@@ -109,7 +112,7 @@ static int open_inherited(struct server *sv, const struct catalog *c)
 	int r = inheritance_open(&sv->inheritance, &sv->arena, &sv->ledger);
 
 	if (r == 0)
-		r = rnic_cm_new(&sv->cm, &dispatch_cm_ops, &sv->dispatch, sv->ledger);
+		r = rnic_cm_new(&sv->cm, &clients_cm_ops, &sv->dispatch, sv->ledger);
 	if (r < 0)
 		return r;
 	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
@@ -495,7 +498,7 @@ int server_limit_session(struct server *sv, uint64_t id, const struct server_lim
 		session_limit_requests(s, limit->rate, limit->burst, clock_us());
 	if (limit->has_bytes)
 		session_limit_bytes(s, limit->bytes_rate, clock_us());
-	dispatch_limits_changed(&sv->dispatch, s);
+	actions_limits_changed(&sv->dispatch, s);
 	return 0;
 }
 
@@ -525,8 +528,8 @@ int server_kick(struct server *sv, uint64_t id)
 
 	if (!s)
 		return -ENOENT;
-	dispatch_end(&sv->dispatch, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
-	dispatch_reap(&sv->dispatch);
+	actions_end(&sv->dispatch, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
+	collect_reap(&sv->dispatch);
 	return 0;
 }
 

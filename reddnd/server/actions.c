@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/actions.h"
+
+#include "reddnd/server/report.h"
+#include "reddnd/session/group.h"
+#include "reddnd/session/heir.h"
+#include "reddnd/session/instances.h"
+#include "reddnd/session/posting.h"
+#include "reddnd/util/log.h"
+#include "util/clock.h"
+
+#include <inttypes.h>
+
+enum { MS = 1000 };
+
+void actions_drop(struct dispatch *d, struct session *s, bool intact)
+{
+	timers_end(s);
+	budgets_end(&d->budgets, s);
+	session_end(s, intact);
+	session_charge_rest(s);
+	pacer_forget(&d->pacer, s);
+	HASH_DELETE(by_id, d->sessions, s);
+	HASH_DELETE(by_queues, d->by_queues, s);
+	completions_remove(&d->completions, s);
+	TAILQ_INSERT_TAIL(&d->ended, s, link);
+}
+
+void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
+{
+	struct session *first = s->first, *c;
+	const struct end_reason_query query = {.session = session_number(first),
+		.slot_addr = first->queues.env.slot_addr,
+		.slot_rkey = first->queues.env.slot_rkey};
+	bool intact = reason == REDDN_WIRE_END_CLIENT;
+
+	if (first->ended)
+		return;
+	SESSION_CONNECTIONS(c, first)
+	{
+		executors_remove(d->executors, c);
+		accounting_update(&d->accounting, c);
+	}
+	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);
+	report_ended(d->events, first, reason, text);
+	end_reasons_add(&d->record->end_reasons, first->client.address, d->record->enforcement.source_bits,
+		&query, reason, text);
+	for (c = first->further; c; c = c->further)
+		actions_drop(d, c, intact);
+	actions_drop(d, first, intact);
+}
+
+void actions_limits_changed(struct dispatch *d, struct session *s)
+{
+	struct session *c;
+
+	session_note(s);
+	SESSION_CONNECTIONS(c, s)
+	pacer_changed(&d->pacer, c);
+	timers_set(&d->timers, s);
+}
+
+static void throttle(struct dispatch *d, struct session *s, uint64_t rate, uint64_t until)
+{
+	uint64_t now = clock_us();
+
+	session_throttle(s, rate, until, now);
+	log_at(LOG_INFO, session_number(s), "throttled to %" PRIu64 " requests per second for %" PRIu64 " ms",
+		rate, (until - now) / MS);
+	actions_limits_changed(d, s);
+}
+
+static void unthrottle(struct dispatch *d, struct session *s)
+{
+	session_throttle(s, 0, 0, clock_us());
+	log_at(LOG_INFO, session_number(s), "no longer throttled");
+	actions_limits_changed(d, s);
+}
+
+void actions_take(struct dispatch *d, struct session *s, const struct action *action)
+{
+	switch (action->kind) {
+	case ACTION_NONE:
+		break;
+	case ACTION_THROTTLE:
+		throttle(d, s, action->rate, action->until_us);
+		break;
+	case ACTION_UNTHROTTLE:
+		unthrottle(d, s);
+		break;
+	case ACTION_END:
+		actions_end(d, s, action->reason, action->text);
+		break;
+	}
+}
+
+void actions_judge(struct dispatch *d, struct session *s, const struct verdict *v)
+{
+	const struct verdict_policy *policy = &s->offload->conf->on_error[v->kind];
+	struct action action;
+
+	if (s->ended)
+		return;
+	accounting_verdict(s, v->kind);
+	report_verdict(d->events, s, v, policy->action);
+	enforcement_judge(&d->record->enforcement, policy, s->client.address, v, clock_us(), &action);
+	actions_take(d, s->first, &action);
+}

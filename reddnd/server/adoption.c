@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/adoption.h"
+
+#include "reddnd/server/actions.h"
+#include "reddnd/server/collect.h"
+#include "reddnd/server/report.h"
+#include "reddnd/session/group.h"
+#include "reddnd/session/heir.h"
+#include "util/clock.h"
+
+void adoption_add(struct dispatch *d, struct session *s)
+{
+	dispatch_add(d, s);
+	if (session_number(s) == s->id)
+		accounting_adopted(s);
+	accounting_update(&d->accounting, s);
+	if (timers_begin(&d->timers, s) < 0)
+		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
+	else if (s->slot->session.established)
+		timers_established(&d->timers, s);
+}
+
+static void serve_adopted(struct dispatch *d, struct session *s)
+{
+	struct verdict v;
+
+	s->resuming = false;
+	if (!s->ended && session_look(s, &v))
+		actions_judge(d, s, &v);
+	if (s->ended)
+		return;
+	if (!s->queues.layout.recycled)
+		completions_rearm_later(&d->completions, s);
+	pacer_changed(&d->pacer, s);
+	if (budgets_begin(&d->budgets, s))
+		dispatch_check_budget(d, s, clock_us());
+}
+
+/* A connection joins the first one of its session again */
+static void join_adopted(struct dispatch *d, struct session *s)
+{
+	struct session *first = dispatch_find(d, session_number(s));
+
+	if (first == s)
+		return;
+	if (first && first->tenant == s->tenant)
+		session_join(s, first);
+	else /* it began no session: the end of that has been reported */
+		actions_drop(d, s, false);
+}
+
+/* What clients have of a session is all of it or nothing */
+static void check_adopted(struct dispatch *d, struct session *s)
+{
+	if (s->ended || !session_is_first(s))
+		return;
+	if (session_is_whole(s))
+		report_adopted(d->events, s);
+	else
+		actions_end(d, s, REDDN_WIRE_END_SHUTDOWN,
+			"the server was restarted, and a connection of the session has ended");
+}
+
+int adoption_serve(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, d->sessions, s, next)
+		join_adopted(d, s);
+	HASH_ITER (by_id, d->sessions, s, next)
+		check_adopted(d, s);
+	collect_drain(d);
+	HASH_ITER (by_id, d->sessions, s, next)
+		serve_adopted(d, s);
+	cq_pool_adopted(&d->completions.pool);
+	collect_round(d);
+	return collect_schedule(d);
+}
+
+void adoption_end(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
+	const uint8_t address[16], const char *peer, const char *why)
+{
+	report_ended_heir(d->events, number, address, peer, why);
+	end_reasons_add(&d->record->end_reasons, address, d->record->enforcement.source_bits, query,
+		REDDN_WIRE_END_SHUTDOWN, why);
+}

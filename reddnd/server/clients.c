@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/clients.h"
+
+#include "reddnd/server/actions.h"
+#include "reddnd/server/collect.h"
+#include "reddnd/server/report.h"
+#include "reddnd/session/group.h"
+#include "reddnd/util/log.h"
+#include "util/clock.h"
+
+enum { REPORT_US = 10000000, REPORTED_AT_ONCE = 16 };
+
+/* ---- refusals that were only counted ---- */
+
+int clients_report_unlisted(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatch *d = arg;
+	const unsigned bits = d->record->enforcement.source_bits;
+	char why[REFUSALS_WHY];
+	struct source of;
+	uint64_t more;
+
+	(void)source;
+	(void)usec;
+	for (unsigned i = 0; i < REPORTED_AT_ONCE && (more = refusals_take(&d->refusals, &of, why)); i++)
+		report_unlisted(d->events, &of, bits, more, why);
+	more = refusals_take_rest(&d->refusals);
+	if (more)
+		report_unlisted(d->events, NULL, bits, more, "");
+	d->reports_unlisted = false;
+	return 0;
+}
+
+static void report_unlisted_later(struct dispatch *d)
+{
+	if (d->reports_unlisted || !d->refusals.pending)
+		return;
+	d->reports_unlisted = sd_event_source_set_time_relative(d->unlisted_timer, REPORT_US) >= 0 &&
+			      sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_ONESHOT) >= 0;
+}
+
+/* ---- connections ---- */
+
+/* NULL: the client has been refused */
+static struct session *begin(
+	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted)
+{
+	struct reddn_wire_rej rej;
+
+	if (!admitted->offload->cpu || executors_choose(d->executors, &d->acceptor.parts.plain_events) == 0)
+		return accept_begin(&d->acceptor, client, admitted, clock_us());
+	request_refuse(&rej, REDDN_REJ_INTERNAL, 0, "the server could not start a thread");
+	accept_refuse(&d->acceptor, client, admitted, clock_us(), &rej);
+	return NULL;
+}
+
+static void on_began(struct dispatch *d, struct session *s)
+{
+	struct action action;
+
+	accounting_began(s);
+	report_began(d->events, s);
+	enforcement_begin(&d->record->enforcement, s->client.address, clock_us(), &action);
+	actions_take(d, s, &action);
+}
+
+static bool on_ready(void *arg, const struct session_client *client, const struct admit_result *admitted)
+{
+	struct dispatch *d = arg;
+	struct session *s = begin(d, client, admitted);
+	int r;
+
+	report_unlisted_later(d);
+	if (!s)
+		return false;
+	/* Making the queues takes milliseconds, which are not the client's */
+	s->since = clock_us();
+	dispatch_add(d, s);
+	if (session_is_first(s))
+		on_began(d, s);
+	else
+		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
+	pacer_post(&d->pacer, s);
+	r = timers_begin(&d->timers, s);
+	if (r >= 0 && s->cpu)
+		r = executors_add(d->executors, s);
+	if (r >= 0)
+		r = accept_answer(s);
+	if (r < 0) {
+		actions_end(d, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
+		collect_reap(d);
+	}
+	return true;
+}
+
+static void on_refused(void *arg, const struct session_client *client, const struct admit_result *admitted,
+	const struct reddn_wire_rej *rej)
+{
+	struct dispatch *d = arg;
+
+	accept_refuse(&d->acceptor, client, admitted, clock_us(), rej);
+	report_unlisted_later(d);
+}
+
+const struct arrivals_ops clients_arrivals_ops = {.ready = on_ready, .refused = on_refused};
+
+static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	struct session_client client;
+	struct admit_result admitted;
+	struct dispatch *d = arg;
+
+	if (accept_request(&d->acceptor, conn, data, size, clock_us(), &client, &admitted))
+		arrivals_add(&d->arrivals, &client, &admitted);
+	else
+		rnic_conn_free(conn);
+	report_unlisted_later(d);
+}
+
+static void on_established(void *arg, uint64_t number)
+{
+	struct dispatch *d = arg;
+	struct session *s = dispatch_find(d, number);
+
+	if (!s)
+		return;
+	ledger_established(s->slot);
+	timers_established(&d->timers, s);
+	log_at(LOG_DEBUG, session_number(s), "connected");
+}
+
+static void on_gone(void *arg, uint64_t number, const char *why)
+{
+	struct dispatch *d = arg;
+	struct session *s;
+
+	collect_drain(d);
+	s = dispatch_find(d, number);
+	if (s)
+		actions_end(d, s, REDDN_WIRE_END_CLIENT, why);
+	collect_round(d);
+}
+
+const struct rnic_cm_ops clients_cm_ops = {
+	.request = on_request, .established = on_established, .gone = on_gone};

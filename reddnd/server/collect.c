@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/collect.h"
+
+#include "reddnd/server/actions.h"
+#include "reddnd/session/cpu.h"
+#include "reddnd/session/instances.h"
+
+/* What threads have executed since the last time */
+static void take_executed(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict note;
+
+	while ((s = executors_next(d->executors))) {
+		const struct verdict *v = session_cpu_broken(s);
+
+		d->completions.taken++;
+		accounting_answered(&d->accounting, s, session_count(s));
+		completions_rearm_later(&d->completions, s);
+		if (session_cpu_note(s, &note))
+			actions_judge(d, s, &note);
+		if (v)
+			actions_judge(d, s, v);
+	}
+}
+
+/* Takes the completions that are there */
+void collect_drain(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict v;
+
+	take_executed(d);
+	while (completions_take(&d->completions, &s, &v))
+		actions_judge(d, s, &v);
+}
+
+/* The QPN of a queue that is gone may come again with the next session: no CQE of it may be left by then */
+void collect_reap(struct dispatch *d)
+{
+	struct session *s;
+
+	while ((s = TAILQ_FIRST(&d->ended))) {
+		TAILQ_REMOVE(&d->ended, s, link);
+		session_destroy_qps(s);
+		collect_drain(d);
+		if (!spares_put(&d->spares, s))
+			session_free(s);
+	}
+}
+
+/* A round: takes completions, arms again what finished, frees the sessions that are over. False: there were
+ * no completions. */
+bool collect_round(struct dispatch *d)
+{
+	struct session *s;
+	struct verdict v;
+	bool any, broke;
+
+	completions_begin_round(&d->completions);
+	collect_drain(d);
+	any = d->completions.taken > 0;
+	while ((s = completions_rearm(&d->completions, &broke, &v))) {
+		if (broke)
+			actions_judge(d, s, &v);
+		if (!s->ended)
+			pacer_post(&d->pacer, s);
+	}
+	if (any)
+		completions_end_round(&d->completions);
+	collect_reap(d);
+	return any;
+}
+
+int collect_schedule(struct dispatch *d)
+{
+	int r = sd_event_source_set_time_relative(d->round_timer, d->completions.round_us);
+
+	return r < 0 ? r : sd_event_source_set_enabled(d->round_timer, SD_EVENT_ONESHOT);
+}
+
+int collect_due(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct dispatch *d = arg;
+
+	(void)source;
+	(void)usec;
+	if (collect_round(d))
+		return collect_schedule(d);
+	cq_pool_arm(&d->completions.pool);
+	executors_arm(d->executors);
+	return collect_round(d) ? collect_schedule(d) : 0;
+}
+
+int collect_executed(void *arg)
+{
+	collect_round(arg);
+	return collect_schedule(arg);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * collect.h - completions are taken in rounds, one after the other while there are any. A round takes the
+ * completions of all sessions, arms again what finished, and frees the sessions that are over. Between rounds
+ * events cause more of them; when one finds nothing, CQs are armed.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_COLLECT_H
+#define SERVER_COLLECT_H
+
+#include "reddnd/server/dispatch.h"
+
+/** Takes the completions that are there, and judges what they report. */
+void collect_drain(struct dispatch *d);
+/** A round. False: there were no completions. */
+bool collect_round(struct dispatch *d);
+/** Frees the sessions that are over. */
+void collect_reap(struct dispatch *d);
+
+/** The next round begins soon. -errno of sd-event. */
+int collect_schedule(struct dispatch *d);
+
+/** What events call, with the dispatch as their argument: it is time for a round; threads have executed
+ * something (executors.h). */
+int collect_due(sd_event_source *source, uint64_t usec, void *arg);
+int collect_executed(void *arg);
+
+#endif
