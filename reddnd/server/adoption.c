@@ -14,10 +14,14 @@ void adoption_add(struct dispatch *d, struct session *s)
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->accounting, s);
-	if (timers_begin(&d->timers, s) < 0)
+	if (timers_begin(&d->timers, s) == 0) {
+		if (s->slot->session.established)
+			timers_established(&d->timers, s);
+	} else if (session_number(s) == s->id) {
 		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
-	else if (s->slot->session.established)
-		timers_established(&d->timers, s);
+	} else { /* nobody has counted it yet, and the first one ends because it is not whole */
+		actions_drop(d, s, false);
+	}
 }
 
 static void serve_adopted(struct dispatch *d, struct session *s)

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sessions of the daemon before, when there is no memory for their timers. They have no queues here. */
+#include "reddnd/server/adoption.h"
+
+#include "reddnd/policy/offload-stats.h"
+#include "reddnd/session/group.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NUMBER = 7, QPN = 0x100 };
+
+static uint64_t without_timer; /* the connection that gets none */
+static struct catalog_offload conf = {.name = "o"};
+static struct offload_stats stats;
+static const struct offload offload = {.conf = &conf, .stats = &stats};
+static struct tenant tenant = {.name = "t"};
+static struct ledger_slot slots[2];
+static struct session sessions[2];
+static struct dispatch d;
+
+/* ---- in place of memory and of the device ---- */
+
+int __wrap_timers_begin(struct timers *t, struct session *s);
+void __wrap_accounting_update(struct accounting *a, struct session *s);
+void __wrap_session_charge_rest(struct session *s);
+void __wrap_session_end(struct session *s, bool intact);
+
+int __wrap_timers_begin(struct timers *t, struct session *s)
+{
+	(void)t;
+	return s->id == without_timer ? -ENOMEM : 0;
+}
+
+void __wrap_accounting_update(struct accounting *a, struct session *s)
+{
+	(void)a;
+	(void)s;
+}
+
+void __wrap_session_charge_rest(struct session *s)
+{
+	(void)s;
+}
+
+void __wrap_session_end(struct session *s, bool intact)
+{
+	(void)intact;
+	s->ended = true;
+}
+
+/* ---- */
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&d, 0, sizeof(d));
+	TAILQ_INIT(&d.ended);
+	d.record = calloc(1, sizeof(*d.record));
+	d.events = events_new();
+	stats = (struct offload_stats){0};
+	for (unsigned i = 0; i < 2; i++)
+		sessions[i] = (struct session){.id = NUMBER + ((uint64_t)i << LEDGER_CONNECTION_SHIFT),
+			.first = &sessions[i],
+			.connections = 1,
+			.offload = &offload,
+			.tenant = &tenant,
+			.slot = &slots[i],
+			.client.peer = "a client",
+			.queues = {.number = NUMBER + i, .qpn = QPN + i}};
+	return d.record && d.events ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	HASH_CLEAR(by_id, d.sessions);
+	HASH_CLEAR(by_queues, d.by_queues);
+	HASH_CLEAR(by_qpn, d.completions.by_qpn);
+	events_free(d.events);
+	free(d.record);
+	return 0;
+}
+
+static void adopt(unsigned i)
+{
+	adoption_add(&d, &sessions[i]);
+}
+
+static unsigned events(void)
+{
+	uint64_t next = 0, lost;
+	unsigned n = 0;
+
+	while (events_next(d.events, &next, &lost))
+		n++;
+	return n;
+}
+
+static void all_go_on(void **state)
+{
+	(void)state;
+	without_timer = 0;
+	adopt(0);
+	adopt(1);
+	assert_int_equal(stats.sessions, 1);
+	assert_int_equal(HASH_CNT(by_id, d.sessions), 2);
+	assert_int_equal(events(), 0);
+}
+
+static void no_timer_for_a_session(void **state)
+{
+	(void)state;
+	without_timer = sessions[0].id;
+	adopt(0);
+	assert_int_equal(stats.sessions, 0);
+	assert_true(sessions[0].ended);
+	assert_int_equal(events(), 1);
+}
+
+/* A connection is counted with the session that it will join: its end is not that of a session */
+static void no_timer_for_a_connection(void **state)
+{
+	(void)state;
+	without_timer = sessions[1].id;
+	adopt(1);
+	adopt(0);
+	assert_int_equal(stats.sessions, 1);
+	assert_true(sessions[1].ended);
+	assert_false(sessions[0].ended);
+	assert_int_equal(HASH_CNT(by_id, d.sessions), 1);
+	assert_int_equal(stats.failed, 0);
+	assert_int_equal(events(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_go_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_timer_for_a_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_timer_for_a_connection, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
