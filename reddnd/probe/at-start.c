@@ -31,7 +31,7 @@ static const char *consequence(enum probe_number number, unsigned value)
 /*
  * 0, or the negative errno for which the daemon cannot start. A device that runs chains may refuse what a
  * single check needs: what that check would have shown is taken not to hold, and only offloads that need it
- * are disabled.
+ * are disabled. A shortage does not tell what the device can do.
  */
 static int heed(
 	const struct probe_attr *attr, const struct probe_check *check, const struct probe_result *result)
@@ -41,7 +41,7 @@ static int heed(
 
 	if (result->verdict == PROBE_HOLDS)
 		return 0;
-	if (check->number == PROBE_CHAIN && result->error) {
+	if (result->error && (check->number == PROBE_CHAIN || rnic_is_shortage(result->error))) {
 		log_error("%s: cannot try if %s: %s", name, check->assumes, result->words);
 		return result->error;
 	}

@@ -118,8 +118,9 @@ void probe_run(const struct probe_attr *attr, const struct probe_check *check, s
 
 /**
  * Runs the checks that the daemon depends on, those of fences only if @fences, and writes what the device
- * does to @seen. Logs the results. What could not be tried counts as what does not hold. -errno, logged: the
- * device does not run chains, or that could not be tried.
+ * does to @seen. Logs the results. What the device refuses to try counts as what does not hold. -errno,
+ * logged: the device does not run chains, that could not be tried, or there was no room to try something
+ * (rnic_is_shortage()).
  */
 int probe_at_start(const struct probe_attr *attr, bool fences, struct rnic_observed *seen);
 

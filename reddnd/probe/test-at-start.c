@@ -43,7 +43,8 @@ void probe_run(const struct probe_attr *attr, const struct probe_check *check, s
 }
 
 /* There is no device */
-const char *rnic_device_name(const struct rnic_device *dev)
+const char *__wrap_rnic_device_name(const struct rnic_device *dev);
+const char *__wrap_rnic_device_name(const struct rnic_device *dev)
 {
 	(void)dev;
 	return "none";
@@ -87,7 +88,7 @@ static void test_no_chains(void **state)
 /* The device refuses what one check needs: the daemon starts, and relies on nothing that was not seen */
 static void test_not_tried(void **state)
 {
-	const struct probe_result r = {.error = -EREMOTEIO, .words = "CREATE_QP fails"};
+	struct probe_result r = {.error = -EREMOTEIO, .words = "CREATE_QP fails"};
 	struct rnic_observed seen;
 
 	(void)state;
@@ -103,6 +104,9 @@ static void test_not_tried(void **state)
 	assert_false(seen.masked_atomics);
 	assert_int_equal(start(PROBE_FLUSH, r, &seen), 0);
 	assert_false(seen.flushes_enabled_only);
+	/* but a shortage does not show what the device does */
+	r.error = -EAGAIN;
+	assert_int_equal(start(PROBE_MASKED_ATOMICS, r, &seen), -EAGAIN);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 
 #include "mlx5/prm.h"
 #include "reddnd/util/log.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -327,6 +328,8 @@ static int open_device(struct rnic_device *dev, struct ibv_device *chosen)
 		dev->ctx = mlx5dv_open_device(chosen, &attr);
 		e = errno;
 	}
+	if (direct && !dev->ctx && rnic_is_shortage(-e))
+		return log_errno(-e, "%s: cannot be opened for direct commands", ibv_get_device_name(chosen));
 	dev->direct = dev->ctx;
 	if (dev->direct)
 		return probe(dev);
@@ -469,6 +472,18 @@ const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev)
 bool rnic_device_outlives(const struct rnic_device *dev)
 {
 	return dev->direct;
+}
+
+/* -EBUSY, -ENOMEM, -EAGAIN: also what the firmware reports as such (devx.c). -ENOSPC: of the arena and of the
+ * ledger */
+bool rnic_is_shortage(int error)
+{
+	static const int shortages[] = {-ENOMEM, -ENOSPC, -EAGAIN, -EBUSY, -EMFILE, -ENFILE};
+
+	for (size_t i = 0; i < COUNT(shortages); i++)
+		if (error == shortages[i])
+			return true;
+	return false;
 }
 
 void rnic_device_deny_chains(struct rnic_device *dev, const char *why)

@@ -57,6 +57,9 @@ const char *rnic_device_name(const struct rnic_device *dev);
 const struct rnic_caps *rnic_device_caps(const struct rnic_device *dev);
 /** True: its file can be handed on, with what is in it (rnic_device_import()). */
 bool rnic_device_outlives(const struct rnic_device *dev);
+/** @error of a call of this room is a shortage, of memory, descriptors or what firmware has, which may pass:
+ * it does not show what a device can do. */
+bool rnic_is_shortage(int error);
 /** It is found to run no chains: @why, a clause. */
 void rnic_device_deny_chains(struct rnic_device *dev, const char *why);
 /** Notes what self-tests have observed. Call it before programs are compiled for the device. */

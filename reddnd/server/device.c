@@ -41,19 +41,33 @@ static int test(struct rnic_device *dev, struct master_qp *master, bool fences)
 	return 0;
 }
 
+/* Whether it would serve by the NIC or by the CPU must not depend on what was free when it started */
+static int refuse_shortage(const struct rnic_device *dev, int r)
+{
+	return log_errno(r,
+		"%s: its self-test lacks memory, descriptors or room in the device, which does not show "
+		"what the device can do; the daemon does not start, and would not let the CPU serve for that",
+		rnic_device_name(dev));
+}
+
+static int run_chains(
+	struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences)
+{
+	int r = master_qp_init(master, rnic_device_pd(dev), arena);
+
+	return r == 0 ? test(dev, master, fences) : r;
+}
+
 int device_test(
 	struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences, bool in_use)
 {
 	const char *why = rnic_device_caps(dev)->no_chains;
-	int r = 0;
+	int r = *why ? 0 : run_chains(dev, arena, master, fences);
 
-	if (!*why) {
-		r = master_qp_init(master, rnic_device_pd(dev), arena);
-		if (r == 0)
-			r = test(dev, master, fences);
-		if (r < 0 && in_use)
-			return r;
-	}
+	if (rnic_is_shortage(r))
+		return refuse_shortage(dev, r);
+	if (r < 0 && in_use)
+		return r;
 	if (r < 0) {
 		master_qp_deinit(master);
 		rnic_device_deny_chains(dev, "it failed the self-test (see the log)");

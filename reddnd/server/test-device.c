@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What becomes of a device whose self-test fails, and of one that there was no memory to test. */
+#include "reddnd/server/device.h"
+
+#include "reddnd/probe/probe.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct rnic_caps caps;
+static int master_error, probe_error;
+static unsigned freed;
+
+/* ---- in place of the device ---- */
+
+const char *__wrap_rnic_device_name(const struct rnic_device *dev);
+struct rnic_pd *__wrap_rnic_device_pd(const struct rnic_device *dev);
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev);
+void __wrap_rnic_device_deny_chains(struct rnic_device *dev, const char *why);
+void __wrap_rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed);
+int __wrap_master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena);
+void __wrap_master_qp_deinit(struct master_qp *m);
+int __wrap_probe_at_start(const struct probe_attr *attr, bool fences, struct rnic_observed *seen);
+
+const char *__wrap_rnic_device_name(const struct rnic_device *dev)
+{
+	(void)dev;
+	return "none";
+}
+
+struct rnic_pd *__wrap_rnic_device_pd(const struct rnic_device *dev)
+{
+	(void)dev;
+	return NULL;
+}
+
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
+{
+	(void)dev;
+	return &caps;
+}
+
+void __wrap_rnic_device_deny_chains(struct rnic_device *dev, const char *why)
+{
+	(void)dev;
+	snprintf(caps.no_chains, sizeof(caps.no_chains), "%s", why);
+}
+
+void __wrap_rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed)
+{
+	(void)dev;
+	(void)observed;
+}
+
+int __wrap_master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
+{
+	(void)m;
+	(void)pd;
+	(void)arena;
+	return master_error;
+}
+
+void __wrap_master_qp_deinit(struct master_qp *m)
+{
+	(void)m;
+	freed++;
+}
+
+int __wrap_probe_at_start(const struct probe_attr *attr, bool fences, struct rnic_observed *seen)
+{
+	(void)attr;
+	(void)fences;
+	*seen = (struct rnic_observed){0};
+	return probe_error;
+}
+
+/* ---- */
+
+static int start(int of_master, int of_probe, bool in_use)
+{
+	struct master_qp master = {0};
+
+	caps = (struct rnic_caps){0};
+	master_error = of_master;
+	probe_error = of_probe;
+	freed = 0;
+	return device_test(NULL, NULL, &master, false, in_use);
+}
+
+static void test_runs_chains(void **state)
+{
+	(void)state;
+	assert_int_equal(start(0, 0, false), 0);
+	assert_string_equal(caps.no_chains, "");
+}
+
+/* The CPU serves instead, unless chains of a daemon before this one run there */
+static void test_runs_none(void **state)
+{
+	(void)state;
+	assert_int_equal(start(0, -EIO, false), 0);
+	assert_string_not_equal(caps.no_chains, "");
+	assert_int_equal(freed, 1);
+	assert_int_equal(start(-EINVAL, 0, false), 0);
+	assert_string_not_equal(caps.no_chains, "");
+	assert_int_equal(start(0, -EIO, true), -EIO);
+	assert_string_equal(caps.no_chains, "");
+}
+
+static void test_shortage(void **state)
+{
+	static const int shortages[] = {-ENOMEM, -ENOSPC, -EAGAIN, -EBUSY, -EMFILE};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(shortages) / sizeof(*shortages); i++) {
+		assert_int_equal(start(shortages[i], 0, false), shortages[i]);
+		assert_string_equal(caps.no_chains, "");
+		assert_int_equal(start(0, shortages[i], false), shortages[i]);
+		assert_string_equal(caps.no_chains, "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_runs_chains),
+		cmocka_unit_test(test_runs_none),
+		cmocka_unit_test(test_shortage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
