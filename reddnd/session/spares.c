@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-/* Of many sessions that end at once the first are kept */
-enum { SPARES_MAX = 64, ACCURACY_US = 100000 };
+enum { ACCURACY_US = 100000 };
 
 static void drop(struct spares *sp, struct session *s)
 {
@@ -54,9 +53,45 @@ void spares_deinit(struct spares *sp)
 	sp->timer = sd_event_source_disable_unref(sp->timer);
 }
 
+static unsigned count(const struct spares *sp, const struct tenant *t)
+{
+	const struct session *c;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (c, &sp->kept, link)
+		n += c->tenant == t;
+	return n;
+}
+
+/* The oldest of the tenant that has the most; NULL: @t itself, or no other has two more */
+static struct session *displaced_by(const struct spares *sp, const struct tenant *t)
+{
+	unsigned most = count(sp, t) + 1, n;
+	struct session *c, *found = NULL;
+
+	TAILQ_FOREACH (c, &sp->kept, link) {
+		n = count(sp, c->tenant);
+		if (n <= most)
+			continue;
+		most = n;
+		found = c;
+	}
+	return found;
+}
+
+/* Clients of one tenant that come and go take no places that others have use for */
+static bool make_room(struct spares *sp, const struct tenant *t)
+{
+	struct session *displaced = sp->n == SPARES_MAX ? displaced_by(sp, t) : NULL;
+
+	if (displaced)
+		drop(sp, displaced);
+	return sp->n < SPARES_MAX;
+}
+
 bool spares_put(struct spares *sp, struct session *s)
 {
-	if (!sp->keep_us || sp->n == SPARES_MAX || session_make_spare(s) < 0)
+	if (!sp->keep_us || !s->intact || !make_room(sp, s->tenant) || session_make_spare(s) < 0)
 		return false;
 	s->kept_until = clock_us() + sp->keep_us;
 	TAILQ_INSERT_TAIL(&sp->kept, s, link);
@@ -66,6 +101,7 @@ bool spares_put(struct spares *sp, struct session *s)
 	return true;
 }
 
+/* Never across tenants: what is kept is in the protection domain of its tenant */
 static bool fits(const struct session *spare, const struct session *s)
 {
 	return spare->tenant == s->tenant && spare->image == s->image && !s->offload->cpu;

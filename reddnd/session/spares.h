@@ -13,6 +13,11 @@
  * has in a connection that is over (Linux core/cm.c, IB_CM_REJ_STALE_CONN), and packets of that may be under
  * way.
  *
+ * There is room for SPARES_MAX. When that is used up, a tenant that has fewer displaces the oldest of the one
+ * that has the most: so a tenant whose clients come and go does not make others wait for their queues. None
+ * outlives the configuration under which its session ended, nor is one kept of a session that goes on under
+ * an older one: the owner of the struct clears them.
+ *
  * A session that broke, or that the daemon ended, keeps its queues, and so do those that a daemon before this
  * one made, that have a loop without a bound, and on devices where a session has the CQ of its replies alone.
  *
@@ -24,6 +29,8 @@
 #define SESSION_SPARES_H
 
 #include "reddnd/session/session.h"
+
+enum { SPARES_MAX = 64 };
 
 struct spares {
 	TAILQ_HEAD(, session) kept; /* the oldest first */

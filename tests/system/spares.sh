@@ -27,9 +27,12 @@ offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },
   { name = "both"; program = "hash-get-parallel"; region = "t"; },
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; } );
+tenants = ( { name = "open"; }, { name = "keyed"; key = "$work/key"; } );
 END
 }
 configure 1000s
+printf 'the key of a tenant\n' >"$work/key"
+chmod 600 "$work/key"
 
 start_nic
 serve_supervised
@@ -44,6 +47,11 @@ nobody()
 	[[ $(ctl status 'd["sessions"]') == 0 ]]
 }
 
+serves()
+{
+	[[ $(ctl status 'd["sessions"]') == 1 ]]
+}
+
 # what slots of sessions that ended have: "qps cqs mkeys", one a line
 spares()
 {
@@ -55,11 +63,16 @@ nothing_kept()
 	[[ -z $(spares) ]]
 }
 
-load() # OFFLOAD REQUESTS: verified answers
+load() # OFFLOAD REQUESTS [OPTIONS...]: verified answers
 {
-	on_nic bench.log "$REDDN" bench --timeout 100000 --depth 16 --count "$2" --verify --keys "$work/data.tsv" "$address" "$1" ||
+	on_nic bench.log "$REDDN" bench --timeout 100000 --depth 16 --count "$2" --verify --keys "$work/data.tsv" "${@:3}" "$address" "$1" ||
 		fail "$1: wrong or missing answers" "$work/bench.log" "$work/run.log"
 	until_true nobody || fail "the session does not end" "$work/run.log"
+}
+
+reload()
+{
+	"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1 || fail "no reload" "$work/ctl.log"
 }
 
 # numbers of requests that leave CQs in the middle of a lap, and more than one lap of the rings
@@ -78,13 +91,36 @@ for offload in armed both kept; do
 	ok "$offload: four sessions, one after the other, have the same memory, and the right answers"
 	# the time of each begins when it is kept
 	configure 20ms
-	"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1 || fail "no reload" "$work/ctl.log"
+	reload
 	load $offload 3
 	until_true nothing_kept || fail "$offload: the queues are kept for ever" "$work/run.log"
 	configure 1000s
-	"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1 || fail "no reload" "$work/ctl.log"
+	reload
 done
 ok "after their time nothing is left of them"
+
+# nothing is handed from one tenant to another, not even by way of a client of both
+for offload in armed kept; do
+	load $offload 1
+	spares >"$work/open"
+	load $offload 1 --token-file "$work/key"
+	spares >"$work/both"
+	[[ $(wc -l <"$work/both") -eq 2 ]] || fail "$offload: not one for each tenant" "$work/both" "$work/run.log"
+	grep -qFxf "$work/open" "$work/both" || fail "$offload: the client of one tenant got what the other left" "$work/open" "$work/both"
+	[[ -z $(grep -oE '0x[0-9a-f]+' "$work/both" | sort | uniq -d) ]] || fail "$offload: tenants share a queue or a key" "$work/both"
+	load $offload 1
+	[[ $(spares | wc -l) -eq 2 ]] || fail "$offload: a client got nothing" "$work/both" "$work/run.log"
+	# neither does anything outlive the configuration, or come from before it
+	background before.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" $offload
+	until_true serves || fail "no client" "$work/before.log" "$work/run.log"
+	reload
+	[[ -z $(spares) ]] || fail "$offload: a reload keeps what sessions have left" "$work/run.log"
+	kill "$child"
+	wait "$child"
+	until_true nobody || fail "the session does not end" "$work/run.log"
+	until_true nothing_kept || fail "$offload: a session from before a reload leaves its queues" "$work/run.log"
+done
+ok "queues and memory stay with their tenant, and do not outlive a reload"
 
 on_nic misuse.log "$MISUSE" "$address" "$port" armed long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
 until_true nobody || fail "the session of a client that broke a rule does not end" "$work/misuse.log" "$work/run.log"
