@@ -40,7 +40,7 @@ static int choose_target(const struct reddnc_device *d, struct program_target *t
 	const struct program_target wish = *target;
 	int r;
 
-	*target = fit_target(caps);
+	*target = fit_target(caps, false);
 	r = check_wishes(rnic_device_name(d->dev), &wish, target, fit_group(caps));
 	target->masked_atomics &= wish.masked_atomics;
 	if (wish.fetch_group)

@@ -41,13 +41,13 @@ unsigned fit_group(const struct rnic_caps *caps)
 	return group <= CHAIN_MAX_GROUP && (group & (group - 1)) == 0 ? group : 0;
 }
 
-struct program_target fit_target(const struct rnic_caps *caps)
+struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 {
 	return (struct program_target){
 		.masked_atomics = has_masked_atomics(caps),
 		.swapped_old = caps->observed.atomics == RNIC_ATOMICS_SWAPPED,
 		.fenced_enables = caps->observed.fenced_enables,
-		.ignores_index = caps->observed.unchecked_wqes,
+		.ignores_index = caps->observed.unchecked_wqes && !recycled,
 		.max_sge = max_sge(caps),
 		.fetch_group = fit_group(caps),
 	};

@@ -11,8 +11,9 @@
 
 enum { FIT_WHY = 320 }; /* bytes of a reason */
 
-/** What programs are compiled for on this device; nothing is known about their regions. */
-struct program_target fit_target(const struct rnic_caps *caps);
+/** What programs are compiled for on this device; nothing is known about their regions. @recycled: the direct
+ * form of conditions is left out, since it puts operands where a ring that renews itself has its indices. */
+struct program_target fit_target(const struct rnic_caps *caps, bool recycled);
 
 /** The same where the CPU executes them. */
 struct program_target fit_cpu_target(void);

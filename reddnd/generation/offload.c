@@ -121,7 +121,8 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 static int compile(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target = o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps);
+	const struct program_target target =
+		o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps, o->conf->recycled);
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r = compile_for(o, more, nmore, &target, &messages);
 

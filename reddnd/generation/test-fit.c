@@ -52,10 +52,10 @@ static int reset(void **state)
 	return 0;
 }
 
-static void compile(const char *text)
+static void compile(const char *text, bool recycled)
 {
 	const struct program_source src = {.name = "test", .text = text, .len = strlen(text)};
-	const struct program_target target = fit_target(&caps);
+	const struct program_target target = fit_target(&caps, recycled);
 	char *messages = NULL;
 
 	if (program_compile(&src, NULL, 0, &target, &program, &messages))
@@ -68,7 +68,7 @@ static void expect(const char *text, bool recycled, const char *words)
 	char why[FIT_WHY] = "";
 	int r;
 
-	compile(text);
+	compile(text, recycled);
 	r = fit_check(program, recycled, &caps, why);
 	program_free(program);
 	assert_int_equal(r, words ? -EOPNOTSUPP : 0);
@@ -100,12 +100,12 @@ static void swapped_old_values(void **state)
 	unsigned copies;
 
 	(void)state;
-	compile(counts);
+	compile(counts, false);
 	copies = program->image->n_copy;
 	program_free(program);
 	caps.observed.atomics = RNIC_ATOMICS_SWAPPED;
-	assert_true(fit_target(&caps).swapped_old);
-	compile(counts);
+	assert_true(fit_target(&caps, false).swapped_old);
+	compile(counts, false);
 	assert_int_equal(program->image->n_copy, copies + 1);
 	program_free(program);
 	expect(counts, false, NULL);
@@ -115,7 +115,7 @@ static void no_masked_atomics(void **state)
 {
 	(void)state;
 	caps.observed.masked_atomics = false;
-	assert_false(fit_target(&caps).masked_atomics);
+	assert_false(fit_target(&caps, false).masked_atomics);
 	expect(counts, false, NULL);
 	expect(counts, true, "no masked fetch-and-add, without which no chain can be recycled");
 	caps = best;
@@ -135,7 +135,7 @@ static void short_wqes(void **state)
 {
 	(void)state;
 	caps.max_sq_wqe = 256;
-	assert_int_equal(fit_target(&caps).max_sge, 14);
+	assert_int_equal(fit_target(&caps, false).max_sge, 14);
 	expect(counts, false, NULL);
 	expect(counts, true, "no send WQEs of 512 bytes");
 	expect(gathers, false, "line 4 needs 15 data segments in a work request, the device can only do 14");
@@ -147,7 +147,7 @@ static void groups(void **state)
 {
 	(void)state;
 	caps.observed.fetch_group = 4;
-	assert_int_equal(fit_target(&caps).fetch_group, 4);
+	assert_int_equal(fit_target(&caps, false).fetch_group, 4);
 	expect(patches, false, NULL);
 	for (unsigned i = 0; i < 3; i++) {
 		static const unsigned others[] = {0, 3, 2 * CHAIN_MAX_GROUP};
@@ -159,6 +159,16 @@ static void groups(void **state)
 	}
 }
 
+/* A ring that renews itself has its indices where the direct form of conditions has operands */
+static void unchecked_indices(void **state)
+{
+	(void)state;
+	assert_false(fit_target(&caps, false).ignores_index);
+	caps.observed.unchecked_wqes = true;
+	assert_true(fit_target(&caps, false).ignores_index);
+	assert_false(fit_target(&caps, true).ignores_index);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(all_of_it, reset),
@@ -166,7 +176,7 @@ int main(void)
 		cmocka_unit_test_setup(swapped_old_values, reset),
 		cmocka_unit_test_setup(no_masked_atomics, reset),
 		cmocka_unit_test_setup(no_recv_enable, reset), cmocka_unit_test_setup(short_wqes, reset),
-		cmocka_unit_test_setup(groups, reset)};
+		cmocka_unit_test_setup(groups, reset), cmocka_unit_test_setup(unchecked_indices, reset)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

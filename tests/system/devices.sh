@@ -89,6 +89,8 @@ regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
   { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
 offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
+  { name = \"unrolled-break\"; program = \"while-break\"; region = \"words\"; },
+  { name = \"recycled-break\"; program = \"while-break\"; region = \"words\"; mode = \"recycled\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
   { name = \"order\"; program = \"order\"; region = \"words\"; },
@@ -118,15 +120,15 @@ ask() # OFFLOAD
 	case $1 in
 	counter) sells 258 && sells 259 && ! sells 260 ;;
 	order) on_nic ask.log "$REDDN" call --timeout 100000 "$address" order ;;
-	loop) on_nic ask.log "$REDDN" call --timeout 100000 "$address" loop 0 ;;
+	loop | *-break) on_nic ask.log "$REDDN" call --timeout 100000 "$address" "$1" 0 ;;
 	*) on_nic ask.log "$REDDN" get --timeout 100000 "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
 
-for offload in unrolled recycled parallel counter order loop; do
+for offload in unrolled recycled unrolled-break recycled-break parallel counter order loop; do
 	words=
 	for line in "${disabled[@]}"; do
-		[[ $line == "$offload|"* ]] && words=${line#*|}
+		[[ $line == "${offload%-break}|"* ]] && words=${line#*|}
 	done
 	reason=$(why "$offload")
 	if [[ -n $words ]]; then
