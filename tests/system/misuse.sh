@@ -70,18 +70,15 @@ for case in short-send long-send outside-window; do
 	expect_unharmed "$mode: $case"
 done
 
-# The log has a line for each.
-while IFS= read -r words; do
+# The log has a line for each. A device that flushes a queue to its doorbell record hides the step that failed.
+lines=('step (hit\[0\]|done) failed: remote access error' 'request 0 had [0-9]+ bytes, not [0-9]+' 'a request was longer than [0-9]+ bytes'
+	'step (hit\[0\]|done) failed: receiver-not-ready retries exceeded')
+! able "the step that reads outside" "${named_steps[@]}" || lines+=('step look\[0\] failed: remote access error')
+for words in "${lines[@]}"; do
 	grep -qE "session [0-9]+: ends after [0-9]+ requests: $words" "$work/reddnd.log" ||
 		fail "the log has no line: $words" "$work/reddnd.log"
 	ok "in the log: $words"
-done <<'END'
-step (hit\[0\]|done) failed: remote access error
-request 0 had [0-9]+ bytes, not [0-9]+
-a request was longer than [0-9]+ bytes
-step look\[0\] failed: remote access error
-step (hit\[0\]|done) failed: receiver-not-ready retries exceeded
-END
+done
 
 # A client with outstanding requests notices the end of the daemon.
 background killed.log "$MISUSE" "$address" "$port" sequential until-killed
