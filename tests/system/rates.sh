@@ -223,7 +223,7 @@ for offload in "${modes[@]}"; do
 		ctl limit "$whose" --bytes 1 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 		grep -q ": 1 bytes per second$" "$work/ctl.out" || fail "wrong output of limit" "$work/ctl.out"
 		until_true rests free || fail "$offload: the bytes of $whose are not limited" "$work/reddnd.log"
-		alive "$child" || fail "the client has ended" "$work/free.log"
+		alive "$child" || fail "$offload: the client has ended" "$work/free.log" "$work/reddnd.log"
 		ok "$offload: the bytes of $([[ $whose == free ]] && echo a tenant || echo a session) are limited while it runs"
 		ctl limit "$whose" --bytes 0 || fail "no limit" "$work/ctl.err" "$work/free.log" "$work/reddnd.log"
 		before=$(requests free)
