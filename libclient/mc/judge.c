@@ -102,6 +102,13 @@ static bool may_change(const struct mc_item *item)
 	       (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' || *item->value == '+');
 }
 
+/* While an item is copied to another page, memcached holds it, and its copy has that count, too, until it is
+ * whole and in the table. The same CAS id shows that only if it is not kept. */
+static bool may_be_copied(const struct mc_item *item, const struct mc_lines *lines)
+{
+	return item->held && (lines->served.traits & REDDN_CACHE_IDS_MOVE);
+}
+
 /* It may have the key: of a long key only the beginning was sent */
 static bool has_key(const struct seen *s, const struct mc_question *q, uint32_t most)
 {
@@ -141,7 +148,9 @@ static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines 
 		return MC_LONG;
 	item->value = s->rest + at - REST;
 	item->flags = flags_of(v, item->value);
-	return (q->rules & MC_RULE_COUNTER) && may_change(item) ? MC_UNSURE : MC_HIT;
+	if (!(q->rules & MC_RULE_COUNTER))
+		return MC_HIT;
+	return may_change(item) || may_be_copied(item, lines) ? MC_UNSURE : MC_HIT;
 }
 
 enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,

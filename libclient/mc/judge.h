@@ -34,7 +34,7 @@ enum {
 	MC_RULE_PLACES = 1,  /* the three walks came to one place */
 	MC_RULE_AFTER = 2,   /* the header after the item is the same */
 	MC_RULE_BEFORE = 4,  /* the header before the item is the same */
-	MC_RULE_COUNTER = 8, /* nobody else holds what may be a counter */
+	MC_RULE_COUNTER = 8, /* nobody else holds what may be a counter, or moves with its CAS id */
 	MC_RULES = 15,
 };
 
@@ -50,7 +50,7 @@ struct mc_item {
 	size_t len;
 	uint64_t place; /* where the item begins, in bytes from the start of the file */
 	uint32_t at;    /* and its value, from there */
-	bool held;      /* somebody held it: if it is a counter, it may change */
+	bool held;      /* somebody held it: it may change, or be the copy of one that moves */
 	uint64_t cas;
 	uint32_t flags;   /* of the client who set it */
 	uint32_t exptime; /* by the server's clock; 0: never */

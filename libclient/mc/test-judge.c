@@ -197,6 +197,31 @@ static void test_rules(void **state)
 	expect_rule(MC_RULE_COUNTER);
 }
 
+/*
+ * memcached moves an item to where a walk comes by a pointer that is over: first it copies all of it, with
+ * LINKED and the CAS id, from front to back (1.6.18 slabs.c, 1.6.38 slabs_mover.c), and then it links the
+ * copy. The first two walks are in the midst of that.
+ */
+static void test_moved(void **state)
+{
+	const size_t at = ITEMS + WALKS + MOST;
+
+	(void)state;
+	/* the last walk finds it where it was: nothing else is wrong with a value of which the end is not
+	 * there yet */
+	r.item.refcount = 2;
+	put_item(1, "key", "valu?");
+	put64(at + 16, 0x7f0000300000);
+	expect_rule(MC_RULE_PLACES);
+	/* or where it is now, if it keeps its CAS id: of memcached 1.6.27 and later */
+	r.lines.served.traits = REDDN_CACHE_IDS_MOVE;
+	r.item.refcount = 2;
+	put_item(1, "key", "valu?");
+	expect_rule(MC_RULE_COUNTER);
+	r.lines.served.traits = REDDN_CACHE_IDS_MOVE;
+	assert_int_equal(judge("key"), MC_HIT);
+}
+
 static void expect_item(const char *value, enum mc_judgement expected)
 {
 	put_item(1, "key", value);
@@ -335,6 +360,7 @@ int main(void)
 		cmocka_unit_test_setup(test_hit, setup),
 		cmocka_unit_test_setup(test_absent, setup),
 		cmocka_unit_test_setup(test_rules, setup),
+		cmocka_unit_test_setup(test_moved, setup),
 		cmocka_unit_test_setup(test_items, setup),
 		cmocka_unit_test_setup(test_too_long, setup),
 		cmocka_unit_test(test_pieces),
