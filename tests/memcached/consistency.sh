@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# consistency.sh rules [HITS]: shows what a client gets that leaves out one rule of libclient/mc/judge.h, for each of them: counts of
-# HITS accepted gets, or up to the first wrong one.
-#
 # consistency.sh [HITS [KILLS [GETS]]]: no get by the NIC returns a value that its key did not have meanwhile, while memcached is
-# changed in every way, rests where that would show, and is killed KILLS times. Nor does a client of libreddn-mc that confirms misses
-# miss a key that was there all the while, in GETS. A client that does not keep the rule about counters gets wrong values: so the
-# test would see them.
+# changed in every way, rests where that would show, and is killed KILLS times, and while the NIC reads items in parts. Nor does a
+# client of libreddn-mc that confirms misses miss a key that was there all the while, in GETS. Clients that leave out one rule of
+# libclient/mc/judge.h get wrong values, for each rule but that of places: so the test would see them. What breaks without the rule of
+# places needs a memcached that moves an item at one of a few moments, to where a walk comes by a pointer that is over.
+# libclient/mc/test-judge.c has such a reply.
+#
+# consistency.sh rules [HITS]: for each rule, counts of HITS gets without it, or up to the first wrong one.
+#
+# ITEMS: params.n of the offload, 4.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -21,13 +24,13 @@ needs 'limits.send_wqe>=512'
 also_preloaded=$SLOW_MEMCACHED
 hits=20000 kills=${2:-2} gets=${3:-3000}
 [[ ${1-} == rules ]] && hits=${2:-100000} || hits=${1:-$hits}
-options=(-m 6 -o 'hashpower=12,slab_automove=2')
+options=(-m 16 -f 2 -o 'hashpower=12,slab_automove=0')
 
 nic_options=(--seed "${SEED:-$SRANDOM}")
 start_nic
 start_memcached -1 "${options[@]}"
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
-offloads = ( { name = \"cache\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 4; most = 800; }; depth_max = 64; },
+offloads = ( { name = \"cache\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; },
   { name = \"cache-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; } );"
 
 readers() # LOG HITS RULES
@@ -36,38 +39,53 @@ readers() # LOG HITS RULES
 	reader=$child
 }
 
+# The NIC reads in parts, or late, by these probabilities
+unsteady() # SPLIT DELAY
+{
+	"$SOFTCX" fault clear
+	"$SOFTCX" fault add split 100 --opcode read --probability "$1" && "$SOFTCX" fault add delay 100 --opcode read --probability "$2"
+} >"$work/fault.log"
+
+# The next reader begins with no keys
+restart_memcached()
+{
+	kill_memcached
+	start_memcached "$mc_port" "${options[@]}"
+}
+
+# without RULE NUMBER HITS: status 0 if a value is wrong. The numbers are MC_RULE_...
+without()
+{
+	readers rule.json "$3" "$((15 - $2))"
+	rc=0
+	wait "$reader" || rc=$?
+	[[ $rc -le 1 ]] || fail "without the rule about $1: the reader fails" "$work/rule.json" "$work/reddnd.log" "$work/memcached.log"
+	ok "without the rule about $1: $(tail -n 1 "$work/rule.json")"
+	restart_memcached
+	[[ $rc -eq 1 ]]
+}
+
 if [[ ${1-} == rules ]]; then
-	# MC_RULE_...
+	unsteady 0.1 0.01 || fail "no faults" "$work/fault.log"
 	for rule in places:1 after:2 before:4 counter:8; do
-		readers rule.json "$hits" "$((15 - ${rule#*:}))"
-		wait "$reader" || true
-		printf 'without the rule about %s: %s\n' "${rule%:*}" "$(tail -n 1 "$work/rule.json")"
-		# the next reader begins with no keys
-		kill_memcached
-		start_memcached "$mc_port" "${options[@]}"
+		without "${rule%:*}" "${rule#*:}" "$hits"
 	done
 	stop_reddnd
 	done_testing
 	exit
 fi
+for rule in counter:8 after:2 before:4; do
+	without "${rule%:*}" "${rule#*:}" 10000000 || fail "no wrong value is seen" "$work/rule.json"
+	unsteady 0.1 0.01 || fail "no faults" "$work/fault.log"
+done
 
-# all rules but MC_RULE_COUNTER
-readers without.json 10000000 7
-rc=0
-wait "$reader" || rc=$?
-[[ $rc -eq 1 ]] || fail "no wrong value is seen without the rule about counters" "$work/without.json" "$work/reddnd.log"
-ok "without the rule about counters: $(tail -n 1 "$work/without.json")"
-
-# without the keys of that one
-kill_memcached
-start_memcached "$mc_port" "${options[@]}"
+unsteady 0.002 0.0005 || fail "no faults" "$work/fault.log"
 readers counts.json "$hits" 15
 background confirm.json "$CONFIRM" "--SERVER=127.0.0.1:$mc_port" "$gets" cache
 confirm=$child
 for ((i = 0; i < kills; i++)); do
 	sleep "0.$((SRANDOM % 10))"
-	kill_memcached
-	start_memcached "$mc_port" "${options[@]}"
+	restart_memcached
 done
 wait "$reader" ||
 	fail "a get by the NIC is wrong, or has no answer; seed ${nic_options[1]}" "$work/counts.json" "$work/reddnd.log" "$work/memcached.log"

@@ -13,6 +13,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { LOCKS = 32, COPIES = 16, REST_NS = 200000 }; /* one in so many; at most so long */
+enum { SHORT = 512 };                               /* bytes, in the midst of which longer copies rest, too */
 
 static __thread uint32_t state;
 
@@ -49,9 +50,10 @@ EXPORT void *memcpy(void *to, const void *from, size_t n)
 {
 	volatile uint8_t *t = to;
 	const uint8_t *f = from;
+	size_t middle = next_random() % (n < SHORT ? n + 1 : SHORT);
 
 	for (size_t i = 0; i < n; i++) {
-		if (i == n / 2)
+		if (i == middle)
 			rest(COPIES);
 		t[i] = f[i];
 	}
