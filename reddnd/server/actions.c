@@ -2,6 +2,7 @@
 #include "reddnd/server/actions.h"
 
 #include "reddnd/server/report.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
@@ -39,6 +40,8 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 	SESSION_CONNECTIONS(c, first)
 	{
 		executors_remove(d->executors, c);
+		if (c->cpu)
+			session_cpu_settle(c);
 		accounting_update(&d->accounting, c);
 	}
 	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);

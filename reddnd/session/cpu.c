@@ -511,6 +511,12 @@ bool session_cpu_sends(const struct session *s)
 	return s->cpu->sends;
 }
 
+void session_cpu_settle(struct session *s)
+{
+	while (!s->cpu->broken && take(s) > 0)
+		;
+}
+
 const struct verdict *session_cpu_broken(const struct session *s)
 {
 	return s->cpu->broken ? &s->cpu->verdict : NULL;

@@ -201,10 +201,26 @@ static void test_longer_than_its_recv(void **state)
 	end(s);
 }
 
+/* Replies whose completions came behind the last turn are counted, up to the first that failed */
+static void test_left_after_the_last_turn(void **state)
+{
+	enum { REPLIES = 2 * RNIC_PLAIN_BATCH + 3 };
+	struct session *s = begin();
+
+	(void)state;
+	for (unsigned i = 0; i < REPLIES; i++)
+		queue[there++] = (struct rnic_plain_completion){.number = i + 1};
+	put(SLOTS, CQE_SYND_FLUSH);
+	session_cpu_settle(s);
+	assert_int_equal(session_cpu_done(s), REPLIES);
+	assert_null(session_cpu_broken(s));
+	end(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cause), cmocka_unit_test(test_only_flushed),
-		cmocka_unit_test(test_longer_than_its_recv)};
+		cmocka_unit_test(test_longer_than_its_recv), cmocka_unit_test(test_left_after_the_last_turn)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
