@@ -177,6 +177,7 @@ static int send_hello(int fd, int channel, bool opener)
 		return -errno;
 	hello.ino = st.st_ino;
 	hello.think_ns = think ? (uint32_t)strtoul(think, NULL, 10) : 0;
+	hello.in_turn = getenv("SOFTCX_IN_TURN") != NULL;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));

@@ -150,7 +150,7 @@ void hw_clock_start_qp(struct hw_qp *qp)
 
 /* ---- software --------------------------------------------------------------------------- */
 
-struct hw_software *hw_software_new(uint64_t think_ps)
+struct hw_software *hw_software_new(uint64_t think_ps, bool in_turn)
 {
 	struct hw_software *software = calloc(1, sizeof(*software));
 
@@ -158,6 +158,7 @@ struct hw_software *hw_software_new(uint64_t think_ps)
 		return NULL;
 	software->refs = 1;
 	software->think_ps = think_ps;
+	software->in_turn = in_turn;
 	TAILQ_INIT(&software->cqs);
 	return software;
 }
@@ -255,7 +256,7 @@ void hw_clock_rung(struct hw_qp *qp, uint16_t to)
 			qp->sq[(size_t)(at & (qp->sq_wqebbs - 1)) * WQE_BB + WQE_QPN_DS + 3] & WQE_MAX_DS;
 
 		any |= caused(c, software);
-		if (!any && software)
+		if (software && (!any || software->in_turn))
 			c->software = later(c->software, seen_anywhere(software));
 		any = true; /* those that are rung for together have one reason, or one each */
 		at = (uint16_t)(at + (ds ? (ds + 3) / 4 : 1));

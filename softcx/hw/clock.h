@@ -29,8 +29,8 @@
  * counts as the depth of a loop that posts one WQE for each CQE (of a RECV, if there are any). The CQE
  * between the two that kept this depth is the cause. A WQE without a new CQE of its queue, such as the first
  * one, or one after a long pause, is posted when its software has seen the last CQE that it consumed
- * anywhere. Software can take some time for each message: then it gets the messages of a CQ one after the
- * other.
+ * anywhere; and so is each of software that does one thing after the other. Software can take some time for
+ * each message: then it gets the messages of a CQ one after the other.
  */
 #ifndef SOFTCX_HW_CLOCK_H
 #define SOFTCX_HW_CLOCK_H
@@ -95,6 +95,7 @@ struct hw_qp_clock {
 struct hw_software {
 	unsigned refs;
 	uint64_t now, think_ps;
+	bool in_turn;
 	uint64_t consumed; /* CQEs */
 	struct hw_cq_list cqs;
 };

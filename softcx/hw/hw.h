@@ -267,9 +267,10 @@ int hw_mw_destroy(struct hw_dev *dev, uint32_t index); /* key >> 8: binding chan
 
 /**
  * A process, as a modelled clock sees it: one thread, which takes @think_ps for each message that it receives
- * and no time for anything else. Reference counted; NULL without memory.
+ * and no time for anything else. With @in_turn it posts whatever it posts after the CQE that it consumed
+ * last, of any queue. Reference counted; NULL without memory.
  */
-struct hw_software *hw_software_new(uint64_t think_ps);
+struct hw_software *hw_software_new(uint64_t think_ps, bool in_turn);
 struct hw_software *hw_software_get(struct hw_software *software);
 void hw_software_put(struct hw_software *software); /* NULL is fine */
 

@@ -375,7 +375,7 @@ static void round_trip(void **state)
 /* One after the other, on a CQ whose software takes its time for each message. */
 static void software_thinks(void **state)
 {
-	struct hw_software *software = hw_software_new(5000000);
+	struct hw_software *software = hw_software_new(5000000, false);
 	struct rig_cq scq, rcq;
 	struct rig rig;
 	struct rig_qp q;
@@ -408,6 +408,46 @@ static void software_thinks(void **state)
 	assert_int_equal(hw_cq_destroy(rig.dev, scq.cq), 0);
 	assert_int_equal(hw_cq_destroy(rig.dev, rcq.cq), 0);
 	rig_close(&rig);
+}
+
+/* Two queues of one process, each with a CQE of its own that could be why it posts. When it gets the CQE of
+ * the first queue, it posts to the second, and then the same again: without @in_turn the second queue knows
+ * only its own. Returns the ns of the second time. */
+static double ask_two(bool in_turn)
+{
+	struct hw_software *software = hw_software_new(0, in_turn);
+	struct rig_cq cq[2];
+	struct rig_qp q[2];
+	struct rig rig;
+	uint64_t at[2][2];
+
+	rig_open(&rig, &(struct hw_config){.seed = 1, .costs = &cx5});
+	for (unsigned k = 0; k < 2; k++) {
+		rig_cq_new_attr(&rig, &cq[k], (struct hw_cq_attr){.log_size = 6, .software = software});
+		rig_qp_new(&rig, &q[k], &cq[k], &cq[k]);
+		rig_connect(&q[k], &q[k]);
+	}
+	for (unsigned turn = 0; turn < 2; turn++)
+		for (unsigned k = 0; k < 2; k++) {
+			wqe_nop(&q[k], 1, SIG);
+			rig_ring(&q[k]);
+			rig_run(&rig);
+			at[turn][k] = stamp(rig_cq_next(&cq[k]));
+		}
+	hw_software_put(software);
+	for (unsigned k = 0; k < 2; k++) {
+		rig_destroy(&q[k]);
+		assert_int_equal(hw_cq_destroy(rig.dev, cq[k].cq), 0);
+	}
+	rig_close(&rig);
+	return (double)(at[1][1] - at[0][1]);
+}
+
+static void software_in_turn(void **state)
+{
+	(void)state;
+	assert_near(ask_two(false), 1210, 1);
+	assert_near(ask_two(true), 2 * 1210, 1);
 }
 
 /* READs take turns with everything else, and no CQE of a CQ is older than the one before. */
@@ -555,6 +595,7 @@ int main(void)
 		cmocka_unit_test(seeds_agree),
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(software_thinks),
+		cmocka_unit_test(software_in_turn),
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(fence),
 		cmocka_unit_test(calendar),

@@ -452,8 +452,8 @@ static bool file_input(struct source *source)
 		file->ino = hello.ino;
 		rc = channel_add(file, p.fds[0], hello.opener && LIST_EMPTY(&file->channels));
 		if (rc == 0 && file->uverbs)
-			rc = uverbs_set_process(
-				file->uverbs, LIST_FIRST(&file->channels)->pid, hello.think_ns);
+			rc = uverbs_set_process(file->uverbs, LIST_FIRST(&file->channels)->pid,
+				hello.think_ns, hello.in_turn != 0);
 		if (rc < 0)
 			complain(file, file->opener.pid, "no command channel: %s", strerror(-rc));
 	}

@@ -86,10 +86,10 @@ int uverbs_ioctl(struct uverbs_file *file, struct nic_call *call);
 int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd, uint64_t *fd_offset);
 
 /**
- * For a modelled clock: the process that uses the file, and the time that it takes for each message. Applies
- * to CQs made from now on. 0 or -ENOMEM.
+ * For a modelled clock: the process that uses the file, the time that it takes for each message, and whether
+ * it does one thing after the other. Applies to CQs made from now on. 0 or -ENOMEM.
  */
-int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns);
+int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns, bool in_turn);
 
 /** Does what is due for all files; returns nanoseconds until something is, or UINT64_MAX. */
 uint64_t uverbs_timers(uint64_t now);

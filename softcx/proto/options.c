@@ -116,6 +116,10 @@ const struct option_row option_table[OPTIONS] = {
 		.verbs = RUN | FUZZ,
 		.help = "with --clock: microseconds that COMMAND takes for\neach message it receives "
 			"(default 0)"},
+	[OPTION_IN_TURN] = {.name = "in-turn",
+		.verbs = RUN,
+		.help = "with --clock: COMMAND does one thing after the\nother, whatever queue pairs it "
+			"uses"},
 	[OPTION_SEEDS] = {.name = "seeds",
 		.arg = "N|FROM-TO",
 		.verbs = FUZZ,

@@ -68,6 +68,11 @@ void tool_run_think(const char *microseconds)
 	set_env("SOFTCX_THINK", text);
 }
 
+void tool_run_in_turn(void)
+{
+	set_env("SOFTCX_IN_TURN", "1");
+}
+
 int tool_run(char **argv, const struct tool_nic_options *opt, const char *host, bool leak_check)
 {
 	char path[PATH_MAX];

@@ -20,4 +20,7 @@ int tool_run(char **argv, const struct tool_nic_options *opt, const char *host, 
  * it is not a number. */
 void tool_run_think(const char *microseconds);
 
+/** The same: it does one thing after the other. */
+void tool_run_in_turn(void);
+
 #endif

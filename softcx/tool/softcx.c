@@ -34,6 +34,8 @@ static int run(char **argv, const struct tool_nic_options *nic)
 
 	if (options_given(o, OPTION_THINK))
 		tool_run_think(o->text[OPTION_THINK]);
+	if (options_given(o, OPTION_IN_TURN))
+		tool_run_in_turn();
 	return tool_run(argv, nic, o->text[OPTION_HOST], options_given(o, OPTION_LEAK_CHECK));
 }
 

@@ -167,7 +167,7 @@ int uverbs_mmap(struct uverbs_file *file, uint64_t offset, uint64_t len, int *fd
 	return uverbs_uar_mmap(file, offset, len, fd, fd_offset);
 }
 
-int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns)
+int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns, bool in_turn)
 {
 	struct hw_software *software;
 	struct uverbs_file *other;
@@ -175,7 +175,7 @@ int uverbs_set_process(struct uverbs_file *file, pid_t pid, uint32_t think_ns)
 	LIST_FOREACH (other, &files, all)
 		if (other->process == pid && other->software)
 			break;
-	software = other ? hw_software_get(other->software) : hw_software_new(think_ns * 1000ull);
+	software = other ? hw_software_get(other->software) : hw_software_new(think_ns * 1000ull, in_turn);
 	hw_software_put(file->software);
 	file->process = pid;
 	file->software = software;
