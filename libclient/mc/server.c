@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TALK_MS = 1000 };
+enum { TALK_MS = 1000, PIECES = 16 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -79,11 +79,15 @@ bool mc_server_ready(struct mc_server *s)
 
 bool mc_server_has_pieces(struct mc_server *s)
 {
+	struct reddn_mc_options options = *s->options;
 	char offload[sizeof(s->where.offload) + 8];
 
+	/* the pieces of one item are on their way together, also if gets are not */
+	if (options.depth < PIECES)
+		options.depth = PIECES;
 	snprintf(offload, sizeof(offload), "%s-pieces", s->where.offload);
 	return strlen(offload) < sizeof(s->where.offload) &&
-	       mc_nic_ready(&s->pieces, &s->where, offload, s->options, "memcached-piece", 5);
+	       mc_nic_ready(&s->pieces, &s->where, offload, &options, "memcached-piece", 5);
 }
 
 /* The process id of the memcached that answers over TCP; 0: none does */
