@@ -10,6 +10,7 @@ class Bench:
     name: str
     title: str
     arguments: list = field(default_factory=list)  # in "./dev bench all"
+    tables: tuple = ()  # its tables, of which a run may have made some only: its arguments name them
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Figure:
     bars: bool = False  # clustered, over the values of x; otherwise lines, over numbers
     logx: bool = False
     logy: bool = False
+    file: str = None  # name of an SVG file of it beside the result
 
 
 EVALUATION = [
@@ -38,7 +40,7 @@ EVALUATION = [
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
     Bench("failover", "What clients notice when the server's software dies"),
-    Bench("memcached", "Gets from the memcached of the distribution"),
+    Bench("memcached", "Gets from the memcached of the distribution", tables=("modelled", "latency", "server", "loaded", "gaps", "bins")),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),
     Bench("softcx", "How fast the emulated NIC is"),
 ]
@@ -58,8 +60,14 @@ FIGURES = [
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="series", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="series", logy=True),
     Figure("failover", "bins", "Gets while the server's software dies (RedN, figure 16)", "s", {"gets_per_s": ""}, "gets/s, in 50 ms", "seconds since the event",
-           series="case"),
-    Figure("memcached", "latency", "A get from memcached (RedN, figure 14)", "bytes", {"p50_us": ""}, "us, by the clock", "bytes of the value", series="way", logx=True, logy=True),
+           series="case", file="failover.svg"),
+    Figure("memcached", "modelled", "A get from memcached (RedN, figure 14), modelled", "bytes", {"us": ""}, "us", "bytes of the value", series="way", logx=2, logy=True, file="memcached-modelled.svg"),
+    Figure("memcached", "latency", "A get from memcached (RedN, figure 14), by the clock", "bytes", {"p50_us": ""}, "us", "bytes of the value", series="way", logx=2, logy=True,
+           file="memcached-latency.svg"),
+    Figure("memcached", "loaded", "A get from memcached while writers set keys (RedN, figure 15)", "writers", {"p50_us": "median", "p99_us": "99th percentile"}, "us", series="way", logy=True,
+           file="memcached-loaded.svg"),
+    Figure("memcached", "bins", "Gets while memcached is killed and started again (RedN, figure 16)", "s", {"gets_per_s": "values", "misses_per_s": "misses"}, "gets/s, in 50 ms",
+           "seconds since it was killed", series="case", file="memcached-killed.svg"),
     Figure("client", "instructions", "Instructions of a call", "call", {"instructions": "instructions"}, "instructions", bars=True),
     Figure("rates", None, "Rates as configured and as measured", "configured", {"measured": "measured", "configured": "configured"},
            "gets/s", "configured, gets/s", series="mode", logx=True, logy=True),

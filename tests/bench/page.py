@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 
+from figures import EVALUATION, FIGURES
+
 
 def load(directory):
     """{name of a benchmark: its result} for the existing files."""
@@ -102,6 +104,16 @@ def draw(figure, rows, number):
     return done.stdout
 
 
+def keep_pictures(figures, result, directory):
+    """Writes the pictures of a result that have a file."""
+    parts = tables(result)
+    for number, figure in enumerate(f for f in figures if f.bench == result["bench"] and f.file):
+        svg = draw(figure, parts.get(figure.table, []), number)
+        if svg is not None:
+            with open(os.path.join(directory, figure.file), "w", encoding="utf-8") as f:
+                f.write(svg)
+
+
 # ---- pages in Markdown ----
 
 MARK = re.compile(r"(<!-- from (\S+)\.json(?:: ([^|\n]*?))?(?: \| ([^\n]*?))? -->\n).*?(<!-- end -->)", re.S)
@@ -141,22 +153,30 @@ def table_markdown(rows, wanted):
 def fill(path):
     """
     The text of @path, a page in Markdown, with what stands between "<!-- from PLACE/NAME.json: TABLE | COLUMNS -->" and "<!-- end -->" made
-    anew from that file. Without TABLE: all its rows, which then have none; TABLE "?": where the result comes from.
+    anew from that file. Without TABLE: all its rows, which then have none; TABLE "?": where the result comes from; TABLE "picture FILE":
+    a picture beside it (figures.py).
     """
     with open(path, encoding="utf-8") as f:
         text = f.read()
 
     def block(match):
         head, name, table, wanted, end = match.groups()
+        bench, directory = os.path.basename(name), os.path.dirname(name)
         file = os.path.join(os.path.dirname(path), name + ".json")
-        if not os.path.exists(file):
-            return "%s\nNot measured: `./dev bench %s`.\n\n%s" % (head, os.path.basename(name), end)
+        picture = os.path.join(directory, table[len("picture "):]) if (table or "").startswith("picture ") else None
+        missing = "%s\nNot measured: `./dev bench %s`.\n\n%s" % (head, bench, end)
+        if not os.path.exists(os.path.join(os.path.dirname(path), picture) if picture else file):
+            return missing
         with open(file, encoding="utf-8") as f:
             result = json.load(f)
         if table == "?":
-            body = "[%s.json](%s.json): %s." % (os.path.basename(name), name, origin(result))
+            body = "[%s.json](%s.json): %s." % (bench, name, origin(result))
+        elif picture:
+            body = "![%s](%s)" % (next(f.title for f in FIGURES if f.file == os.path.basename(picture)), picture)
         else:
             rows = tables(result).get(table)
+            if rows is None and any(b.name == bench and table in b.tables for b in EVALUATION):
+                return missing
             if rows is None:
                 raise ValueError("%s has no table \"%s\"" % (file, table))
             body = table_markdown(rows, wanted)

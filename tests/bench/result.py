@@ -7,7 +7,7 @@
      "seed": N or null, "rows": [...]}
 
 A row is an object of numbers, strings, booleans and nulls. The optional key "table" names the table of the benchmark that the
-row belongs to. Names carry their unit: "p50_us", "gets_per_s". A number that could not be measured is null; it is
+row belongs to; table "Targets" is added when the file is written (targets.py). Names carry their unit: "p50_us", "gets_per_s". A number that could not be measured is null; it is
 never left out, and never 0.
 
 In Python:
@@ -33,6 +33,8 @@ import platform
 import subprocess
 import sys
 import tempfile
+
+import targets
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DIRECTORY = os.path.join(TOP, "build", "bench")
@@ -106,6 +108,7 @@ class Result:
         """Replaces the file of an earlier run atomically. ValueError: no rows."""
         if not self.content["rows"]:
             raise ValueError("no rows")
+        targets.renew(self.content)
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(self.path), delete=False, encoding="utf-8") as f:
             json.dump(self.content, f, indent=1)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The targets of the evaluation, and whether they are met: by the rows of a result, at the configuration that each names.
+
+A target is judged by the worst of the rows that it is for, so "in all rows" needs no row of its own. One without a row was not measured, and
+is not judged. Everything here is computed from the rows, so that nobody declares a target met."""
+
+from dataclasses import dataclass, field
+
+TABLE, MET = "Targets", "met"
+
+
+@dataclass
+class Target:
+    bench: str
+    what: str
+    at: str  # the configuration, in words
+    bound: float
+    table: str  # None: of rows that have none
+    column: str
+    where: dict = field(default_factory=dict)  # what a row has; a set: one of these
+    at_least: bool = False  # otherwise: at most
+
+
+FIGURE_10, TABLE_4, ONE_CLIENT = "Figure 10: a hash get, mean latency", "Table 4: throughput of hash gets", "modelled, 64 bytes, one client with one queue pair"
+FIGURE_14, OF_256, OURS, KILLED = "modelled, memcached-get with 2 items of a bucket, 256 bytes", "by the clock, 256 bytes, one get at a time", "by the NIC", "memcached is killed, with 4 writers"
+DEATHS = (", daemon killed", ", daemon restarted", ", owner of the data killed", ", all but the NIC stopped")
+AT_16 = "64 bytes, 16 writers of 100 us each, the application polls"
+
+TARGETS = [
+    Target("paper", "a get of one bucket as in the paper, us", ONE_CLIENT, 5.7, FIGURE_10, "ours", {"what": "reddnd, one bucket as in the paper", "bytes": 64}),
+    Target("paper", "the same in the direct form, us", ONE_CLIENT, 5.0, FIGURE_10, "ours", {"what": "reddnd, one bucket, direct form", "bytes": 64}),
+    Target("paper", "gets per second of a port", ONE_CLIENT, 500000, TABLE_4, "ours", {"what": "one port", "bytes": 64, "clients": 1}, at_least=True),
+    Target("paper", "the same in the direct form", ONE_CLIENT, 700000, TABLE_4, "ours", {"what": "one port, one bucket, direct form", "bytes": 64, "clients": 1}, at_least=True),
+    Target("wall", "gets per second, end to end", "64 bytes, 64 outstanding", 500000, "ways", "gets_per_s", {"depth": 64, "way": "reddn"}, at_least=True),
+    Target("wall", "us of the NIC's core for a get: it could do 500,000 in a second", "64 bytes, 64 outstanding", 2, "ways", "nic_us", {"depth": 64, "way": "reddn"}),
+    Target("wall", "median of memcached over TCP over that of the NIC", "64 bytes, one get at a time", 4, "ways", "p50_us_ratio", {"depth": 1, "way": "memcached"}, at_least=True),
+    Target("isolation", "99th percentile of a get by the application over that by the NIC", AT_16, 35, None, "p99_us_ratio",
+           {"server": "application", "work_us": 100, "writers": 16, "way": "two-sided polling"}, at_least=True),
+    Target("isolation", "99th percentile of a recycled offload over that of an unrolled one", "every row", 2, None, "p99_us_ratio", {"way": "reddn recycled"}),
+    Target("client", "instructions of reddn_get_submit", "keys of 12 bytes, values of 64", 450, "instructions", "instructions", {"call": "reddn_get_submit"}),
+    Target("client", "instructions of reddn_poll for one result", "keys of 12 bytes, values of 64", 450, "instructions", "instructions", {"call": "reddn_poll, one result"}),
+    Target("scale", "pinned bytes of an unrolled session", "a depth of 16, every row", 65536, "scale", "pinned_per_session_bytes", {"mode": "unrolled"}),
+    Target("scale", "us of the daemon's CPU for a connect", "every row", 500, "scale", "connect_daemon_cpu_us"),
+    Target("scale", "CPU of the daemon while all sessions are idle, percent", "every row", 0.05, "scale", "idle_cpu_percent"),
+    Target("hostile", "99th percentile of a bystander over that of quiet times", "every row", 2, None, "p99_ratio"),
+    Target("failover", "errors of clients of reddnd", "every case but memcached's", 0, "gaps", "errors",
+           {"case": {m + c for m in ("unrolled", "recycled") for c in DEATHS}}),
+    Target("failover", "bins of 50 ms without a value, of recycled offloads", "every case", 0, "gaps", "empty_bins", {"case": {"recycled" + c for c in DEATHS}}),
+    Target("memcached", "a get by the NIC, us", FIGURE_14, 8, "modelled", "us", {"way": "memcached-get, 2 of a bucket", "bytes": 256}),
+    Target("memcached", "median of memcached over TCP, by a client that polls its socket, over that of the NIC", OF_256, 4, "latency", "p50_ratio", {"way": "a plain socket, TCP", "bytes": 256}, at_least=True),
+    Target("memcached", "the same with libmemcached", OF_256, 4, "latency", "p50_ratio", {"way": "libmemcached, TCP", "bytes": 256}, at_least=True),
+    Target("memcached", "99th percentile over TCP, by a client that polls its socket, over that of the NIC", "256 bytes, 16 writers in a closed loop", 35, "loaded", "p99_ratio",
+           {"way": "a plain socket, TCP", "writers": 16}, at_least=True),
+    Target("memcached", "the same with libmemcached", "256 bytes, 16 writers in a closed loop", 35, "loaded", "p99_ratio", {"way": "libmemcached, TCP", "writers": 16}, at_least=True),
+    Target("memcached", "us of memcached's CPU for a get by the NIC", "256 bytes, without what it takes when idle", 0.05, "server", "memcached_us", {"bytes": 256}),
+    Target("memcached", "errors of a client of the NIC", KILLED, 0, "gaps", "errors", {"case": OURS}),
+    Target("memcached", "its wrong answers", KILLED, 0, "gaps", "wrong", {"case": OURS}),
+    Target("memcached", "its bins of 50 ms without an answer", KILLED, 0, "gaps", "silent_bins", {"case": OURS}),
+    Target("memcached", "ms until it sees what is set after the restart", KILLED, 1000, "gaps", "visible_ms", {"case": OURS}),
+]
+
+
+def fits(target, row):
+    if row.get("table") != target.table or row.get(target.column) is None:
+        return False
+    return all(row.get(key) in want if isinstance(want, set) else row.get(key) == want for key, want in target.where.items())
+
+
+def judge(bench, rows):
+    """Rows of table TABLE for the @rows of benchmark @bench."""
+    judged = []
+    for t in TARGETS:
+        values = [row[t.column] for row in rows if fits(t, row)] if t.bench == bench else []
+        if values:
+            worst = min(values) if t.at_least else max(values)
+            met = worst >= t.bound if t.at_least else worst <= t.bound
+            judged.append({"table": TABLE, "what": t.what, "at": t.at, "bound": "%s %g" % ("at least" if t.at_least else "at most", t.bound), "ours": worst, "met": MET if met else "missed"})
+    return judged
+
+
+def renew(result):
+    """Puts the rows of table TABLE of a result (result.py) in the place of those that it has."""
+    rows = [row for row in result["rows"] if row.get("table") != TABLE]
+    result["rows"] = rows + judge(result["bench"], rows)
+
+
+def show(result):
+    """Prints them. True: all are met."""
+    judged = [row for row in result["rows"] if row.get("table") == TABLE]
+    for row in judged:
+        print("%-6s %10.4g  %s: %s (%s)" % (row["met"], row["ours"], row["bound"], row["what"], row["at"]))
+    return all(row["met"] == MET for row in judged)
