@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * failover-client reddn HOST PORT OFFLOAD | memcached HOST PORT, then MS BIN_MS KEYS - gets keys, one after
- * the other, for MS milliseconds, and prints one JSON object:
+ * failover-client reddn HOST PORT OFFLOAD | mc POOL PORT OFFLOAD | memcached HOST PORT, then MS BIN_MS KEYS -
+ * gets keys, one after the other, for MS milliseconds, and prints one JSON object:
  *
- *   {"begin_ns": of CLOCK_MONOTONIC, "bins": [right answers in each BIN_MS milliseconds], "wrong": N,
- * "errors": N, "gap_us": the longest time without an answer, "why": "the last error"}
+ *   {"begin_ns": of CLOCK_MONOTONIC, "bins": [right values in each BIN_MS milliseconds], "by_nic": [of these,
+ * those that the NIC sent], "misses": [answers in each that there is no such key], "wrong": N, "errors": N,
+ * "gap_us": the longest time without a value, "silent_us": without an answer, "why": "the last error"}
  *
- * KEYS has lines of key, tab and value. A client of reddn never connects again: an error ends it. One of
- * memcached connects until it is let in; a connection that is lost or refused is an error, and a key that is
- * not there is no answer.
+ * KEYS has lines of key, tab and value. A client of reddn never connects again: an error ends it. POOL is
+ * that of a client of libreddn-mc, which asks memcached what the NIC does not know. One of memcached connects
+ * until it is let in; a connection that is lost or refused is an error.
  */
+#include "libclient/reddn-mc.h"
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "util/array.h"
 #include "util/clock.h"
 
 #include <arpa/inet.h>
@@ -32,9 +35,9 @@ static struct {
 } data;
 
 static struct {
-	uint64_t begin, last, gap;
-	uint64_t bin_ns;
-	uint64_t bins[BINS];
+	uint64_t begin, bin_ns;
+	uint64_t last_value, gap, last_answer, silent;
+	uint64_t bins[BINS], by_nic[BINS], misses[BINS];
 	uint64_t wrong, errors;
 	char why[256];
 } seen;
@@ -73,17 +76,55 @@ static void note_error(const char *why)
 	snprintf(seen.why, sizeof(seen.why), "%s", why);
 }
 
-static void note_answer(uint64_t now, bool right)
+static void begin(void)
 {
-	uint64_t bin = (now - seen.begin) / seen.bin_ns;
+	seen.begin = seen.last_value = seen.last_answer = clock_ns();
+}
 
-	if (now - seen.last > seen.gap)
-		seen.gap = now - seen.last;
-	seen.last = now;
-	if (!right)
-		seen.wrong++;
-	else if (bin < BINS)
-		seen.bins[bin]++;
+static bool is_over(uint64_t ms)
+{
+	return clock_ns() - seen.begin >= ms * 1000000;
+}
+
+static void lengthen(uint64_t *longest, uint64_t *since, uint64_t now)
+{
+	if (now - *since > *longest)
+		*longest = now - *since;
+	*since = now;
+}
+
+/* @bin: its place in the bins */
+static void note_answer(uint64_t now, uint64_t *bin)
+{
+	*bin = (now - seen.begin) / seen.bin_ns;
+	if (*bin >= BINS)
+		*bin = BINS - 1;
+	lengthen(&seen.silent, &seen.last_answer, now);
+}
+
+static void note_miss(void)
+{
+	uint64_t bin;
+
+	note_answer(clock_ns(), &bin);
+	seen.misses[bin]++;
+}
+
+static void note_value(bool right, bool by_nic)
+{
+	const uint64_t now = clock_ns();
+	uint64_t bin;
+
+	note_answer(now, &bin);
+	lengthen(&seen.gap, &seen.last_value, now);
+	seen.wrong += !right;
+	seen.bins[bin] += right;
+	seen.by_nic[bin] += right && by_nic;
+}
+
+static bool is_value(unsigned i, const void *value, size_t len)
+{
+	return len == strlen(data.value[i]) && memcmp(value, data.value[i], len) == 0;
 }
 
 /* ---- reddn ---- */
@@ -98,8 +139,10 @@ static bool ask_reddn(struct reddn *c, unsigned i)
 		note_error(*reddn_errmsg(c) ? reddn_errmsg(c) : strerror(-r));
 		return false;
 	}
-	note_answer(
-		clock_ns(), r == 0 && len == strlen(data.value[i]) && memcmp(value, data.value[i], len) == 0);
+	if (r == REDDN_MISS)
+		note_miss();
+	else
+		note_value(is_value(i, value, len), true);
 	return true;
 }
 
@@ -114,10 +157,37 @@ static void run_reddn(char **argv, uint64_t ms)
 
 	if (reddn_connect(&c, &options, err, sizeof(err)) < 0)
 		die(err);
-	seen.begin = seen.last = clock_ns();
-	for (unsigned i = 0; clock_ns() - seen.begin < ms * 1000000 && ask_reddn(c, i); i = (i + 1) % data.n)
+	begin();
+	for (unsigned i = 0; !is_over(ms) && ask_reddn(c, i); i = (i + 1) % data.n)
 		;
 	reddn_close(c);
+}
+
+/* ---- libreddn-mc ---- */
+
+static void run_mc(char **argv, uint64_t ms)
+{
+	const struct reddn_mc_options options = {
+		.port = (uint16_t)arg_number(argv[3], UINT16_MAX), .offload = argv[4]};
+	struct reddn_mc_result res;
+	struct reddn_mc *mc;
+	char err[256];
+
+	if (reddn_mc_connect(&mc, argv[2], &options, err, sizeof(err)) < 0)
+		die(err);
+	reddn_mc_get(mc, data.key[0], strlen(data.key[0]), &res); /* it connects to the NIC */
+	begin();
+	for (unsigned i = 0; !is_over(ms); i = (i + 1) % data.n) {
+		int r = reddn_mc_get(mc, data.key[i], strlen(data.key[i]), &res);
+
+		if (r < 0)
+			note_error(*reddn_mc_errmsg(mc) ? reddn_mc_errmsg(mc) : strerror(-r));
+		else if (r == REDDN_MISS)
+			note_miss();
+		else
+			note_value(is_value(i, res.value, res.length), res.by_nic);
+	}
+	reddn_mc_close(mc);
 }
 
 /* ---- memcached ---- */
@@ -156,7 +226,9 @@ static bool ask_memcached(int fd, unsigned i)
 		have += (size_t)n;
 	}
 	if (have > 5)
-		note_answer(clock_ns(), have == want && memcmp(text, wanted, want) == 0);
+		note_value(have == want && memcmp(text, wanted, want) == 0, false);
+	else
+		note_miss();
 	return true;
 }
 
@@ -166,8 +238,8 @@ static void run_memcached(char **argv, uint64_t ms)
 
 	if (fd < 0)
 		die("memcached does not let a client in");
-	seen.begin = seen.last = clock_ns();
-	for (unsigned i = 0; clock_ns() - seen.begin < ms * 1000000; i = (i + 1) % data.n) {
+	begin();
+	for (unsigned i = 0; !is_over(ms); i = (i + 1) % data.n) {
 		if (fd >= 0 && ask_memcached(fd, i))
 			continue;
 		note_error(fd >= 0 ? "the connection was lost" : "the connection was refused");
@@ -178,34 +250,56 @@ static void run_memcached(char **argv, uint64_t ms)
 	}
 }
 
+/* ---- the result ---- */
+
+static void print_bins(const char *name, const uint64_t *bins, uint64_t n)
+{
+	printf("\"%s\": [", name);
+	for (uint64_t i = 0; i < n; i++)
+		printf("%s%llu", i ? ", " : "", (unsigned long long)bins[i]);
+	printf("], ");
+}
+
 static void print(uint64_t ms)
 {
 	const uint64_t bins = ms * 1000000 / seen.bin_ns, end = seen.begin + ms * 1000000;
 
-	if (end > seen.last && end - seen.last > seen.gap)
-		seen.gap = end - seen.last;
-	printf("{\"begin_ns\": %llu, \"bins\": [", (unsigned long long)seen.begin);
-	for (uint64_t i = 0; i < bins; i++)
-		printf("%s%llu", i ? ", " : "", (unsigned long long)seen.bins[i]);
-	printf("], \"wrong\": %llu, \"errors\": %llu, \"gap_us\": %llu, \"why\": \"%s\"}\n",
+	if (end > seen.last_value)
+		lengthen(&seen.gap, &seen.last_value, end);
+	if (end > seen.last_answer)
+		lengthen(&seen.silent, &seen.last_answer, end);
+	printf("{\"begin_ns\": %llu, ", (unsigned long long)seen.begin);
+	print_bins("bins", seen.bins, bins);
+	print_bins("by_nic", seen.by_nic, bins);
+	print_bins("misses", seen.misses, bins);
+	printf("\"wrong\": %llu, \"errors\": %llu, \"gap_us\": %llu, \"silent_us\": %llu, \"why\": \"%s\"}\n",
 		(unsigned long long)seen.wrong, (unsigned long long)seen.errors,
-		(unsigned long long)(seen.gap / 1000), seen.why);
+		(unsigned long long)(seen.gap / 1000), (unsigned long long)(seen.silent / 1000), seen.why);
 }
+
+static const struct {
+	const char *name;
+	int words; /* of where it asks */
+	void (*run)(char **argv, uint64_t ms);
+} clients[] = {{"reddn", 3, run_reddn}, {"mc", 3, run_mc}, {"memcached", 2, run_memcached}};
 
 int main(int argc, char **argv)
 {
-	bool reddn = argc > 1 && strcmp(argv[1], "reddn") == 0;
-	int first = reddn ? 5 : 4;
+	unsigned k = 0;
 	uint64_t ms;
+	int first;
 
-	if (argc != first + 3)
+	while (k < COUNT(clients) && (argc < 2 || strcmp(argv[1], clients[k].name) != 0))
+		k++;
+	if (k == COUNT(clients) || argc != clients[k].words + 5)
 		return 2;
+	first = clients[k].words + 2;
 	ms = arg_number(argv[first], UINT32_MAX);
 	seen.bin_ns = arg_number(argv[first + 1], UINT16_MAX) * 1000000;
 	if (!ms || !seen.bin_ns || ms * 1000000 / seen.bin_ns > BINS)
 		return 2;
 	read_keys(argv[first + 2]);
-	(reddn ? run_reddn : run_memcached)(argv, ms);
+	clients[k].run(argv, ms);
 	print(ms);
 	return 0;
 }

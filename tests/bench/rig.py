@@ -134,7 +134,8 @@ class Rig:
         rng = random.Random(seed)
         with open(self.keys_file, "w", encoding="ascii") as f:
             for i in range(keys):
-                f.write("key-%08d\t%0*x\n" % (i, value_bytes, rng.getrandbits(4 * value_bytes)))
+                # no value begins with a digit: memcached could increment it, and readers would take more care of it
+                f.write("key-%08d\tv%0*x\n" % (i, value_bytes - 1, rng.getrandbits(4 * (value_bytes - 1))))
         # absent keys have 24 bytes
         self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), "--heap", keys * (value_bytes + 512), self.table_file])
         self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
