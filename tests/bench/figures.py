@@ -32,10 +32,11 @@ class Figure:
 
 
 EVALUATION = [
-    Bench("wall", "Gets by the NIC against everything else, by the clock"),
+    Bench("wall", "Gets by the NIC against everything else, by the clock", tables=("ways", "gets of a server's core")),
     Bench("paper", "The RedN paper's tables and figures, by the modelled clock"),
+    Bench("handle", "What one handle of libreddn does, by the modelled clock"),
     Bench("isolation", "What a reader notices of writers that load the server's CPU"),
-    Bench("client", "What a get costs its client and the daemon"),
+    Bench("client", "What a get costs its client and the daemon", tables=("instructions", "server", "system calls", "daemon")),
     Bench("rates", "How exactly rates are kept", ["10"]),
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
@@ -57,6 +58,7 @@ FIGURES = [
     Figure("paper", "Figure 10: a hash get, mean latency", "The same, where the paper gives numbers", "bytes", {"paper": "the paper", "ours": "ours"}, "us", "bytes of the value", series="what",
            logx=True),
     Figure("paper", "Figure 13: walking a list of 8 nodes, mean latency", "Walking a list (RedN, figure 13)", "range", {"ours": ""}, "us", "nodes among which the key is", series="what"),
+    Figure("handle", "connections", "Gets of one handle, modelled", "connections", {"gets_per_s": ""}, "gets/s", "connections", series="mode"),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="series", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="series", logy=True),
     Figure("failover", "bins", "Gets while the server's software dies (RedN, figure 16)", "s", {"gets_per_s": ""}, "gets/s, in 50 ms", "seconds since the event",

@@ -118,7 +118,7 @@ class Rig:
             popen = subprocess.Popen(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         process = Process(name, log, popen)
         self.processes.append(process)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300  # other work may keep the machine busy
         while not (ready(process) if callable(ready) else ready in process.text()):
             if popen.poll() is not None or time.monotonic() > end:
                 sys.exit("%s is not ready:\n%s" % (name, process.text()))

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const of_reddnd[] = {"get", "mget", "call", "mc"};
+
 enum { PATIENCE_MS = 60000 };
 
 static const struct {
@@ -29,6 +31,7 @@ static const struct {
 	{"list", way_list_open},
 	{"list-requests", way_list_requests_open},
 	{"get", way_get_open},
+	{"mget", way_mget_open},
 	{"call", way_call_open},
 	{"mc", load_mc_open},
 	{"memcached", way_memcached_open},
@@ -38,10 +41,9 @@ static const struct {
 static const char usage_text[] =
 	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
-	"WAY: ideal onesided hopscotch requests list list-requests (to baseline-server),\n"
-	"memcached, redis, get call (an OFFLOAD of reddnd; the \"keys\" of calls are arguments: 5,7), mc "
-	"(the same; HOST is a\n"
-	"pool, as libmemcached is configured)\n"
+	"WAY: ideal onesided hopscotch requests list list-requests (to baseline-server), memcached, redis;\n"
+	"of an OFFLOAD of reddnd: get, mget, call (the \"keys\" are arguments: 5,7), mc (HOST is a pool, as\n"
+	"libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"
@@ -50,6 +52,8 @@ static const char usage_text[] =
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
 	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
 	"  -W, --warmup N        requests before those that count\n"
+	"  -N, --connections N   of one handle of reddnd (1)\n"
+	"  -t, --timeout MS      without an answer (10000)\n"
 	"  -u, --work US         CPU time to spend on each answer (0)\n"
 	"  -b, --barrier         say \"connected\", and begin after a line on standard input\n";
 
@@ -72,6 +76,7 @@ static const struct option options[] = {
 	{"warmup", required_argument, NULL, 'W'},
 	{"barrier", no_argument, NULL, 'b'},
 	{"work", required_argument, NULL, 'u'},
+	{"timeout", required_argument, NULL, 't'},
 	{0},
 };
 
@@ -88,6 +93,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'N':
 		l->connect.connections = (uint16_t)v;
 		return v >= 1 && v <= UINT16_MAX;
+	case 't':
+		l->connect.timeout_ms = (uint32_t)v;
+		return v >= 1 && v <= UINT32_MAX;
 	case 'u':
 		l->work = v * 1000;
 		return v <= 1000000;
@@ -132,6 +140,7 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 		return true;
 	case 'N':
 	case 'W':
+	case 't':
 	case 'u':
 	case 'a':
 	case 'v':
@@ -146,19 +155,18 @@ int main(int argc, char **argv)
 	struct load_options l = LOAD_DEFAULTS;
 	load_open_fn *open = NULL;
 	uint64_t port;
-	bool offload;
+	bool offload = false;
 	int o;
 
 	l.connect.depth = 16;
-	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:t:", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
 			return tool_complain("option -%c: \"%s\" is out of range", o, optarg);
 	}
-	offload =
-		argc - optind > 0 && (strcmp(argv[optind], "get") == 0 || strcmp(argv[optind], "call") == 0 ||
-					     strcmp(argv[optind], "mc") == 0);
+	for (size_t i = 0; i < COUNT(of_reddnd); i++)
+		offload |= optind < argc && strcmp(argv[optind], of_reddnd[i]) == 0;
 	if (argc - optind != 3 + offload || !l.keys == !l.table || (l.now && !l.count)) {
 		fputs(usage_text, stderr);
 		return 2;
@@ -178,6 +186,6 @@ int main(int argc, char **argv)
 		return 2;
 	/* by that clock, nothing may depend on how busy this machine is */
 	if (l.now)
-		load_mc_options.connect_ms = load_mc_options.reply_ms = PATIENCE_MS;
+		l.connect.timeout_ms = load_mc_options.connect_ms = load_mc_options.reply_ms = PATIENCE_MS;
 	return load_run(&l, open);
 }

@@ -1,0 +1,32 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The benchmark of one handle runs, and its modelled latencies and ratios are what they should be. Prints what differs; exit status 1 then."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ONE_REQUEST_US = (8, 9.5)  # of four keys
+MORE = 1.5  # times the rate: of two connections, and of four keys in a request
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run([os.path.join(HERE, "handle"), "--quick", "--directory", directory], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("%s%s" % (done.stdout, done.stderr))
+        with open(os.path.join(directory, "handle.json"), encoding="utf-8") as f:
+            rows = json.load(f)["rows"]
+    bad = [row for row in rows if row.get("what") == "one request" and not (ONE_REQUEST_US[0] < row["us"] < ONE_REQUEST_US[1] and row["ratio"] > MORE)]
+    for mode in "unrolled", "recycled":
+        rates = {row["connections"]: row["gets_per_s"] for row in rows if row["table"] == "connections" and row["mode"] == mode}
+        if rates[2] < MORE * rates[1]:
+            bad.append((mode, rates))
+    print("\n".join(map(str, bad)) or "ok")
+    return int(bool(bad))
+
+
+sys.exit(main())
