@@ -3,33 +3,69 @@
 
 #include <string.h>
 
-static bool is_aligned(const void *p)
+/* Acquire: a READ comes before what the chain does after it, as behind the fence of a NIC */
+static uint64_t load(const uint8_t *aligned)
 {
-	return (uintptr_t)p % sizeof(uint64_t) == 0;
+	return __atomic_load_n((const uint64_t *)(const void *)aligned, __ATOMIC_ACQUIRE);
 }
 
-static void copy_byte(uint8_t *to, const uint8_t *from)
+static void store(uint8_t *aligned, uint64_t word)
 {
-	__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)(void *)aligned, word, __ATOMIC_RELEASE);
 }
 
-/* Acquire and release: a READ comes before what the chain does after it, as behind the fence of a NIC */
+/* A part of a word, which is read as one */
+static void copy_part(uint8_t *to, const uint8_t *from, size_t len)
+{
+	size_t off = (uintptr_t)from % sizeof(uint64_t);
+	uint64_t word = load(from - off);
+
+	memory_copy_part(to, (const uint8_t *)&word + off, len);
+}
+
+/* Unrolled by hand, as compilers leave atomics alone */
+static void copy_words(uint8_t *to, const uint8_t *from, size_t words)
+{
+	for (; words >= 4; words -= 4, to += 32, from += 32) {
+		uint64_t a = load(from), b = load(from + 8), c = load(from + 16), d = load(from + 24);
+
+		store(to, a);
+		store(to + 8, b);
+		store(to + 16, c);
+		store(to + 24, d);
+	}
+	for (; words; words--, to += sizeof(uint64_t), from += sizeof(uint64_t))
+		store(to, load(from));
+}
+
+static void copy_words_to_bytes(uint8_t *to, const uint8_t *from, size_t words)
+{
+	for (; words; words--, to += sizeof(uint64_t), from += sizeof(uint64_t)) {
+		uint64_t word = load(from);
+
+		memcpy(to, &word, sizeof(word));
+	}
+}
+
 static void copy_forward(uint8_t *to, const uint8_t *from, size_t len)
 {
-	for (; len && !is_aligned(from); len--)
-		copy_byte(to++, from++);
-	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t)) {
-		uint64_t word = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+	size_t head = -(uintptr_t)from % sizeof(uint64_t), words;
 
-		if (is_aligned(to))
-			__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-		else
-			memcpy(to, &word, sizeof(word));
-		from += sizeof(word);
-		to += sizeof(word);
+	if (head) {
+		head = head < len ? head : len;
+		copy_part(to, from, head);
+		to += head;
+		from += head;
+		len -= head;
 	}
-	for (; len; len--)
-		copy_byte(to++, from++);
+	words = len / sizeof(uint64_t);
+	if (memory_is_aligned(to))
+		copy_words(to, from, words);
+	else
+		copy_words_to_bytes(to, from, words);
+	words *= sizeof(uint64_t);
+	if (len > words)
+		copy_part(to + words, from + words, len - words);
 }
 
 void memory_copy(uint8_t *to, const uint8_t *from, size_t len)

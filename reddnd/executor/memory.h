@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum {
 	MEMORY_OWN,  /* WQEs and scratch of the chain */
@@ -49,21 +50,65 @@ static inline bool memory_has(
 	return key == memory_key(space) && at <= size && len <= size - at;
 }
 
-/** Where that is, in whatever space has the key; NULL: nowhere, or not to be written. */
+/** Where that is, in whatever space has the key; NULL: nowhere, or not to be written. Nothing is in the slot.
+ */
 static inline uint8_t *memory_at(
 	const struct memory *m, uint32_t key, uint64_t addr, uint64_t len, bool writes)
 {
 	unsigned space = key - memory_key(0);
 
-	if (space >= MEMORY_SPACES || !memory_has(m, space, key, addr, len))
+	if (space >= MEMORY_SPACES || space == MEMORY_SLOT || !memory_has(m, space, key, addr, len))
 		return NULL;
 	if (writes && !m->space[space].writable)
 		return NULL;
 	return m->space[space].mem + (addr - memory_address(space));
 }
 
-/** As memmove(), but aligned words are read as one, and written as one if they are aligned there too. */
+static inline bool memory_is_aligned(const void *p)
+{
+	return (uintptr_t)p % sizeof(uint64_t) == 0;
+}
+
+/** As memmove(), but words are read as one, also where only a part of one is wanted, and written as one if
+ * they are aligned there too. All of the word must be there. */
 void memory_copy(uint8_t *to, const uint8_t *from, size_t len);
+
+/** True if @p, which is somewhere, is in the chain's own memory. */
+static inline bool memory_is_own(const struct memory *m, const uint8_t *p)
+{
+	const struct memory_space *own = &m->space[MEMORY_OWN];
+
+	return (uintptr_t)p - (uintptr_t)own->mem < own->size;
+}
+
+/** As memcpy(), of less than 8 bytes. */
+static inline void memory_copy_part(uint8_t *to, const uint8_t *from, size_t len)
+{
+	uint32_t head, tail;
+
+	if (len >= sizeof(head)) {
+		memcpy(&head, from, sizeof(head));
+		memcpy(&tail, from + len - sizeof(tail), sizeof(tail));
+		memcpy(to, &head, sizeof(head));
+		memcpy(to + len - sizeof(tail), &tail, sizeof(tail));
+	} else if (len) {
+		to[0] = from[0];
+		to[len / 2] = from[len / 2];
+		to[len - 1] = from[len - 1];
+	}
+}
+
+/** As memory_copy() of few bytes to where nobody else is: returns where they are, in @to, which has room for
+ * two words more. */
+static inline const uint8_t *memory_read(uint64_t *to, const uint8_t *from, size_t len)
+{
+	const size_t off = (uintptr_t)from % sizeof(*to);
+	const uint64_t *word = (const uint64_t *)(const void *)(from - off);
+
+	for (size_t i = 0; i * sizeof(*to) < off + len; i++)
+		to[i] = __atomic_load_n(word + i, __ATOMIC_ACQUIRE);
+	return (const uint8_t *)to + off;
+}
 
 /* Atomics of 8 bytes at an aligned place; they return the old value */
 uint64_t memory_swap(

@@ -245,6 +245,78 @@ static void has_room_for_messages(void **state)
 	end(&r);
 }
 
+/* A work request at a time, the result is the same; and what the order of a request is, it is for the next */
+static void pauses_anywhere(void **state)
+{
+	const struct executor_message *m;
+	enum executor_result result;
+	struct rig r;
+	unsigned n;
+
+	(void)state;
+	compile(&r, text);
+	r.data[16] = 42;
+	begin(&r);
+	assert_int_equal(ask(&r, 0, 16), EXECUTOR_DONE);
+	for (unsigned i = 1; i < 3; i++) {
+		uint64_t all = executor_wqes(r.x);
+		unsigned parts = 0;
+
+		executor_begin(r.x, i, (const uint8_t[]){16}, r.messages);
+		while ((result = executor_run(r.x, 1)) == EXECUTOR_MORE)
+			parts++;
+		assert_int_equal(result, EXECUTOR_DONE);
+		assert_true(parts >= 2);
+		assert_int_equal(executor_wqes(r.x), all);
+		m = executor_messages(r.x, &n);
+		assert_int_equal(n, 1);
+		assert_int_equal(m->imm, i);
+		assert_int_equal(r.messages[m->from], 42);
+		assert_int_equal(r.log[8], 1 + i);
+	}
+	end(&r);
+}
+
+/* The length of a message that a READ fills in: each request has its own */
+static void forgets_what_is_patched(void **state)
+{
+	const struct executor_message *m;
+	struct rig r;
+	unsigned n, queue;
+	uint8_t *read, *write;
+
+	(void)state;
+	compile(&r, text);
+	begin(&r);
+	executor_free(r.x);
+	/* the READ takes eight bytes of data for the word; now it takes them for the length of the WRITE_IMM
+	 */
+	read = find(&r, WQE_OP_READ, &queue);
+	write = find(&r, WQE_OP_WRITE_IMM, &queue);
+	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
+		struct chain_reloc *rel = &r.p->image->relocs[i];
+
+		if (rel->kind != CHAIN_REL_ADDR64 || rel->sym != CHAIN_SYM_SCRATCH)
+			continue;
+		if (r.p->image->queue[rel->where].wqes + rel->offset == read + WQE_RDMA_SGE + WQE_SGE_ADDR) {
+			rel->sym = CHAIN_SYM_QUEUE;
+			rel->index = (uint8_t)queue;
+			rel->addend = write - r.p->image->queue[queue].wqes + WQE_RDMA_SGE;
+		}
+	}
+	wqe_put32(read + WQE_RDMA_SGE, 4);
+	r.data[3] = 8;
+	r.data[11] = 4;
+	begin(&r);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(ask(&r, i, i % 2 ? 8 : 0), EXECUTOR_DONE);
+		m = executor_messages(r.x, &n);
+		assert_int_equal(n, 1);
+		assert_int_equal(m->len, i % 2 ? 4 : 8);
+	}
+	end(&r);
+}
+
 static void pauses(void **state)
 {
 	struct rig r;
@@ -282,6 +354,8 @@ int main(void)
 		cmocka_unit_test(sends_from_the_reply_queue_only),
 		cmocka_unit_test(notices_that_nothing_runs),
 		cmocka_unit_test(has_room_for_messages),
+		cmocka_unit_test(pauses_anywhere),
+		cmocka_unit_test(forgets_what_is_patched),
 		cmocka_unit_test(pauses),
 	};
 

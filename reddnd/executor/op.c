@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/executor/op.h"
+
+#include "mlx5/cqe.h"
+
+/* A READ of that many bytes is whole before its data are scattered, as one on the wire is */
+enum { WHOLE = 64, WORD = sizeof(uint64_t) };
+
+/* Each work request pays only for the registers that its own kind needs */
+#define NOINLINE __attribute__((noinline))
+
+static uint64_t control_of(const uint8_t *wqe)
+{
+	uint64_t control;
+
+	memcpy(&control, wqe, sizeof(control));
+	return control;
+}
+
+static bool fails(struct op_state *s, uint8_t syndrome)
+{
+	s->syndrome = syndrome;
+	return false;
+}
+
+/* ---- what is written -------------------------------------------------------------------------- */
+
+bool op_learn(struct op_state *s, uint64_t at, uint64_t len)
+{
+	uint64_t end = len < s->code - at ? at + len : s->code;
+	bool news = false;
+
+	for (uint64_t i = at; i < end; i++) {
+		if (s->marks[i] & OP_FIXED)
+			return false;
+		news |= !s->marks[i];
+		s->marks[i] |= OP_WRITTEN;
+	}
+	for (uint64_t i = 0; news && i < s->code / WQE_BB; i++)
+		s->ops[i].control = 0;
+	s->learned |= news;
+	return true;
+}
+
+/* Before something is written to @p */
+static bool may_write(struct op_state *s, const uint8_t *p, uint64_t len)
+{
+	uint64_t at = (uintptr_t)p - (uintptr_t)s->own;
+
+	return at >= s->code || op_learn(s, at, len);
+}
+
+/* ---- preparing -------------------------------------------------------------------------------- */
+
+static bool is_written(const struct op_state *s, const uint8_t *field, unsigned len)
+{
+	uint64_t at = (uintptr_t)field - (uintptr_t)s->own;
+
+	if (at >= s->code) /* a copy, which nobody writes */
+		return false;
+	for (uint64_t i = at; i < at + len; i++)
+		if (s->marks[i])
+			return true;
+	return false;
+}
+
+static unsigned first_segment(uint8_t opcode)
+{
+	switch (opcode) {
+	case WQE_OP_READ:
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
+		return WQE_RDMA_SGE;
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
+		return WQE_SEND_SGE;
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_FETCH_ADD:
+		return WQE_ATOMIC + 16;
+	case WQE_OP_MASKED_CAS:
+		return WQE_ATOMIC + 32;
+	}
+	return 0;
+}
+
+/* A place of the WQE, if nothing changes it and it is right. What is written there is learned */
+static uint8_t *settle(
+	struct op_state *s, struct op *op, const uint8_t *key, const uint8_t *addr, uint64_t len, bool writes)
+{
+	const uint8_t *first = key < addr ? key : addr;
+	unsigned bytes = op_ds(op->wqe) * WQE_DS;
+	uintptr_t from;
+	uint8_t *p;
+
+	if (!len || is_written(s, first, 12))
+		return NULL;
+	p = memory_at(&s->memory, wqe_get32(key), wqe_get64(addr), len, writes);
+	if (!p || !writes)
+		return p;
+	from = (uintptr_t)op->wqe;
+	op->overlaps |= (uintptr_t)p < from + bytes && (uintptr_t)p + len > from;
+	return may_write(s, p, len) ? p : NULL;
+}
+
+static bool is_in_slot(const struct op_state *s, const struct op *op, uint64_t len)
+{
+	return memory_has(
+		&s->memory, MEMORY_SLOT, wqe_get32(op->wqe + WQE_RKEY), wqe_get64(op->wqe + WQE_RADDR), len);
+}
+
+static bool is_small(const struct op_state *s, const struct op *op)
+{
+	if (op->opcode != WQE_OP_READ || !op->sized || op->bytes > WHOLE || op->overlaps)
+		return false;
+	for (unsigned i = 0; i < op->nsegments; i++)
+		if (!op->segment[i].mem || !memory_is_own(&s->memory, op->segment[i].mem))
+			return false;
+	return true;
+}
+
+void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
+{
+	const bool atomic = first_segment(opcode) > WQE_RDMA_SGE;
+	const bool scatters = atomic || opcode == WQE_OP_READ;
+	const unsigned bytes = op_ds(op->wqe) * WQE_DS;
+
+	op->control = control_of(op->wqe);
+	op->opcode = opcode;
+	op->at = (uint8_t)first_segment(opcode);
+	op->nsegments = op->at && bytes > op->at ? (uint8_t)((bytes - op->at) / WQE_DS) : 0;
+	op->bytes = 0;
+	op->sized = true;
+	op->overlaps = false;
+	op->remote = NULL;
+	for (unsigned i = 0; i < op->nsegments; i++) {
+		const uint8_t *w = op->wqe + op->at + i * WQE_DS;
+		struct op_segment *seg = &op->segment[i];
+
+		seg->len = wqe_get32(w + WQE_SGE_LEN);
+		op->bytes += seg->len;
+		op->sized &= !is_written(s, w + WQE_SGE_LEN, 4);
+		seg->mem = is_written(s, w + WQE_SGE_LEN, 4)
+				   ? NULL
+				   : settle(s, op, w + WQE_SGE_LKEY, w + WQE_SGE_ADDR, seg->len, scatters);
+	}
+	if (op->queue != 0 && op->at >= WQE_RDMA_SGE && op->sized)
+		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
+			opcode != WQE_OP_READ);
+	op->small = is_small(s, op);
+	op->in_slot = op->sized && !is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
+}
+
+/* ---- executing -------------------------------------------------------------------------------- */
+
+static uint64_t length(const struct op *op)
+{
+	uint64_t bytes = 0;
+
+	if (op->sized)
+		return op->bytes;
+	for (unsigned i = 0; i < op->nsegments; i++)
+		bytes += wqe_get32(op->wqe + op->at + i * WQE_DS + WQE_SGE_LEN);
+	return bytes;
+}
+
+/* Data segment @i, or NULL */
+static uint8_t *segment(struct op_state *s, const struct op *op, unsigned i, bool writes, uint32_t *len)
+{
+	const uint8_t *w = op->wqe + op->at + i * WQE_DS;
+	uint8_t *p = op->segment[i].mem;
+
+	if (p) {
+		*len = op->segment[i].len;
+		return p;
+	}
+	*len = wqe_get32(w + WQE_SGE_LEN);
+	if (*len)
+		p = memory_at(
+			&s->memory, wqe_get32(w + WQE_SGE_LKEY), wqe_get64(w + WQE_SGE_ADDR), *len, writes);
+	if (!p || (writes && !may_write(s, p, *len))) {
+		s->syndrome = CQE_SYND_LOCAL_PROT;
+		return NULL;
+	}
+	return p;
+}
+
+/* What a queue of code reads, writes, or works on */
+static uint8_t *remote(struct op_state *s, const struct op *op, uint64_t len, bool writes)
+{
+	uint8_t *p = op->remote;
+
+	if (p)
+		return p;
+	if (op->queue != 0)
+		p = memory_at(&s->memory, wqe_get32(op->wqe + WQE_RKEY), wqe_get64(op->wqe + WQE_RADDR), len,
+			writes);
+	if (!p || (writes && !may_write(s, p, len))) {
+		s->syndrome = CQE_SYND_REMOTE_ACCESS;
+		return NULL;
+	}
+	return p;
+}
+
+static NOINLINE bool execute_small_read(struct op_state *s, const struct op *op)
+{
+	const uint8_t *from = remote(s, op, op->bytes, false), *part;
+	uint64_t whole[WHOLE / WORD + 2];
+
+	if (!from)
+		return false;
+	part = memory_read(whole, from, op->bytes);
+	for (unsigned i = 0; i < op->nsegments; i++) {
+		uint32_t len = op->segment[i].len;
+
+		if (len < WORD)
+			memory_copy_part(op->segment[i].mem, part, len);
+		else
+			memcpy(op->segment[i].mem, part, len);
+		part += len;
+	}
+	return true;
+}
+
+static NOINLINE bool execute_read(struct op_state *s, const struct op *op)
+{
+	_Alignas(8) uint8_t whole[WHOLE];
+	const uint64_t bytes = length(op);
+	const uint8_t *from = remote(s, op, bytes, false);
+	uint32_t len;
+
+	if (!from)
+		return false;
+	if (op->nsegments > 1 && bytes <= WHOLE) {
+		memory_copy(whole, from, bytes);
+		from = whole;
+	}
+	for (unsigned i = 0; i < op->nsegments; i++, from += len) {
+		uint8_t *to = segment(s, op, i, true, &len);
+
+		if (!to)
+			return false;
+		memory_copy(to, from, len);
+	}
+	return true;
+}
+
+/* All data segments to @to, which has room for them */
+static bool gather(struct op_state *s, const struct op *op, uint8_t *to)
+{
+	uint32_t len;
+
+	for (unsigned i = 0; i < op->nsegments; i++, to += len) {
+		const uint8_t *from = segment(s, op, i, false, &len);
+
+		if (!from)
+			return false;
+		memory_copy(to, from, len);
+	}
+	return true;
+}
+
+static bool send(struct op_state *s, const struct op *op, uint8_t opcode)
+{
+	const bool writes = opcode == WQE_OP_WRITE || opcode == WQE_OP_WRITE_IMM;
+	const uint64_t len = length(op), to = wqe_get64(op->wqe + WQE_RADDR);
+	struct executor_message *m = &s->messages[s->nmessages];
+
+	if (writes && !op->in_slot && !is_in_slot(s, op, len))
+		return fails(s, CQE_SYND_REMOTE_ACCESS);
+	if (len > s->data_size - s->data_used || s->nmessages == s->max_messages)
+		return fails(s, CQE_SYND_LOCAL_LENGTH);
+	*m = (struct executor_message){
+		.opcode = opcode,
+		.solicited = op->wqe[WQE_FLAGS] & WQE_SOLICITED,
+		.slot_at = writes ? (uint32_t)(to - memory_address(MEMORY_SLOT)) : 0,
+		.imm = wqe_get32(op->wqe + WQE_IMM),
+		.from = s->data_used,
+		.len = (uint32_t)len,
+		.wqebb = op->wqebb,
+	};
+	if (!gather(s, op, s->data + s->data_used))
+		return false;
+	s->data_used += (uint32_t)len;
+	s->nmessages++;
+	return true;
+}
+
+static NOINLINE bool execute_write(struct op_state *s, const struct op *op, uint8_t opcode)
+{
+	uint8_t *to;
+
+	if (op->queue == 0)
+		return send(s, op, opcode);
+	if (opcode != WQE_OP_WRITE)
+		return fails(s, CQE_SYND_LOCAL_QP_OP);
+	to = remote(s, op, length(op), true);
+	return to && gather(s, op, to);
+}
+
+static NOINLINE bool execute_atomic(struct op_state *s, const struct op *op, uint8_t opcode)
+{
+	const bool masked = opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
+	const uint8_t *operand = op->wqe + WQE_ATOMIC;
+	uint8_t *target, *to;
+	uint64_t old;
+	uint32_t len;
+
+	if (op_ds(op->wqe) * WQE_DS < op->at || (masked && op->wqe[WQE_OPMOD] != WQE_OPMOD_MASKED_8B))
+		return fails(s, CQE_SYND_LOCAL_QP_OP);
+	target = remote(s, op, sizeof(old), true);
+	if (!target)
+		return false;
+	if (!memory_is_aligned(target))
+		return fails(s, CQE_SYND_REMOTE_INVAL);
+	if (!op->nsegments)
+		return fails(s, CQE_SYND_LOCAL_PROT);
+	to = segment(s, op, 0, true, &len);
+	if (!to)
+		return false;
+	if (len < sizeof(old))
+		return fails(s, CQE_SYND_LOCAL_LENGTH);
+	if (opcode == WQE_OP_FETCH_ADD || opcode == WQE_OP_MASKED_FETCH_ADD)
+		old = memory_add(target, wqe_get64(operand), masked ? wqe_get64(operand + 8) : 0);
+	else
+		old = memory_swap(target, wqe_get64(operand), wqe_get64(operand + 8),
+			masked ? wqe_get64(operand + 16) : UINT64_MAX,
+			masked ? wqe_get64(operand + 24) : UINT64_MAX);
+	if (s->swapped_old)
+		old = __builtin_bswap64(old);
+	memcpy(to, &old, sizeof(old));
+	return true;
+}
+
+static bool execute(struct op_state *s, const struct op *op)
+{
+	const uint8_t opcode = op->wqe[WQE_OPCODE];
+
+	switch (opcode) {
+	case WQE_OP_READ:
+		return op->small ? execute_small_read(s, op) : execute_read(s, op);
+	case WQE_OP_WRITE:
+	case WQE_OP_WRITE_IMM:
+		return execute_write(s, op, opcode);
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
+		return op->queue == 0 ? send(s, op, opcode) : fails(s, CQE_SYND_LOCAL_QP_OP);
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_CAS:
+	case WQE_OP_MASKED_FETCH_ADD:
+		return execute_atomic(s, op, opcode);
+	}
+	return fails(s, CQE_SYND_LOCAL_QP_OP);
+}
+
+bool op_execute_copy(struct op_state *s, const struct op *op, const uint8_t *wqe)
+{
+	struct op_segment segments[WQE_MAX_DS];
+	struct op copy = {.wqe = wqe, .segment = segments, .queue = op->queue, .wqebb = op->wqebb};
+
+	op_prepare(s, &copy, wqe[WQE_OPCODE]);
+	return execute(s, &copy);
+}
+
+/* As it was when it was fetched */
+static bool execute_overlapping(struct op_state *s, const struct op *op)
+{
+	uint8_t fetched[WQE_MAX_BBS * WQE_BB];
+
+	memcpy(fetched, op->wqe, op_ds(op->wqe) * WQE_DS);
+	return op_execute_copy(s, op, fetched);
+}
+
+static inline bool execute_one(struct op_state *s, struct op *op)
+{
+	const uint64_t control = control_of(op->wqe);
+
+	if (op->wqe[WQE_OPCODE] == WQE_OP_NOP)
+		return true;
+	if (__builtin_expect(op->control != control, 0))
+		op_prepare(s, op, op->wqe[WQE_OPCODE]);
+	return __builtin_expect(op->overlaps, 0) ? execute_overlapping(s, op) : execute(s, op);
+}
+
+bool op_execute(struct op_state *s, struct op *op)
+{
+	return execute_one(s, op);
+}
+
+unsigned op_execute_row(struct op_state *s, struct op *const *ops, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i < n && execute_one(s, ops[i]))
+		i++;
+	return i;
+}
