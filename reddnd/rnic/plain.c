@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTS = 2 }; /* of the data of a message */
+
 struct rnic_plain_events {
 	struct ibv_comp_channel *channel;
 };
@@ -27,7 +29,7 @@ struct rnic_plain {
 	/* to be posted */
 	unsigned nsends;
 	struct ibv_send_wr send[RNIC_PLAIN_BATCH];
-	struct ibv_sge sge[RNIC_PLAIN_BATCH];
+	struct ibv_sge sge[RNIC_PLAIN_BATCH][PARTS];
 };
 
 /* ---- events ----------------------------------------------------------------------------------- */
@@ -95,7 +97,7 @@ static int make_queues(struct rnic_plain *q, struct rnic_pd *pd, const struct rn
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = attr->sends,
 			.max_recv_wr = attr->recvs,
-			.max_send_sge = 1,
+			.max_send_sge = PARTS,
 			.max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC,
 	};
@@ -222,10 +224,11 @@ int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *s)
 
 	if (r < 0)
 		return r;
-	q->sge[q->nsends] = at(q, s->off, s->len);
+	q->sge[q->nsends][0] = at(q, s->off, s->len);
+	q->sge[q->nsends][1] = at(q, s->more_off, s->more_len);
 	*wr = (struct ibv_send_wr){.wr_id = s->tag,
-		.sg_list = &q->sge[q->nsends],
-		.num_sge = 1,
+		.sg_list = q->sge[q->nsends],
+		.num_sge = s->more_len ? PARTS : 1,
 		.opcode = opcode_of(s->opcode),
 		.send_flags = s->solicited ? IBV_SEND_SOLICITED : 0u,
 		.imm_data = htonl(s->imm),

@@ -50,7 +50,9 @@ struct rnic_plain_send {
 	bool solicited;
 	uint64_t off; /* of the data in the memory */
 	uint32_t len;
-	uint64_t remote; /* of WRITE */
+	uint64_t more_off; /* of a second part of them */
+	uint32_t more_len; /* 0: there is none */
+	uint64_t remote;   /* of WRITE */
 	uint32_t rkey, imm;
 	uint32_t tag; /* comes back with its completion, if that is an error */
 };

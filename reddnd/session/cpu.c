@@ -330,6 +330,7 @@ static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_pl
 	number.opcode = WQE_OP_SEND;
 	number.off = reply_at(s, n) + c->layout.data_size + 4ull * i;
 	number.len = sizeof(number.imm);
+	number.more_len = 0;
 	wqe_put32(rnic_plain_memory(c->queue) + number.off, m->imm);
 	m->opcode = WQE_OP_WRITE;
 	m->solicited = false;
@@ -337,29 +338,44 @@ static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_pl
 	return r == 0 ? rnic_plain_send(c->queue, &number) : r;
 }
 
+/* A WRITE and the WRITE with an immediate after it, beside each other in the slot: as one they do the same,
+ * as the client looks at neither before it has the immediate */
+static bool are_one(const struct executor_message *a, const struct executor_message *b)
+{
+	return a->opcode == WQE_OP_WRITE && b->opcode == WQE_OP_WRITE_IMM && a->len && b->len &&
+	       (a->slot_at + a->len == b->slot_at || b->slot_at + b->len == a->slot_at);
+}
+
 /* Messages of the request that was executed */
 static int send(struct session *s, uint64_t n)
 {
 	const struct chain_env *env = &s->queues.env;
+	const uint64_t at = reply_at(s, n), slot = env->slot_addr + n % env->slot_count * env->slot_size;
 	const struct executor_message *m;
-	unsigned count;
+	unsigned count, i = 0;
 	int r = 0;
 
 	m = executor_messages(s->cpu->executor, &count);
-	for (unsigned i = 0; i < count && r == 0; i++) {
-		struct rnic_plain_send send = {
-			.opcode = m[i].opcode,
-			.solicited = m[i].solicited,
-			.off = reply_at(s, n) + m[i].from,
-			.len = m[i].len,
-			.remote = env->slot_addr + n % env->slot_count * env->slot_size + m[i].slot_at,
-			.rkey = env->slot_rkey,
-			.imm = m[i].imm,
-			.tag = m[i].wqebb,
-		};
+	while (i < count && r == 0) {
+		const bool pair = i + 1 < count && are_one(&m[i], &m[i + 1]);
+		const struct executor_message *low = &m[i], *high = &m[i + pair], *last = high;
+		struct rnic_plain_send send = {.tag = m[i].wqebb, .rkey = env->slot_rkey};
 
-		r = s->cpu->sends && m[i].opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
-								     : rnic_plain_send(s->cpu->queue, &send);
+		if (high->slot_at < low->slot_at) {
+			low = high;
+			high = &m[i];
+		}
+		send.opcode = last->opcode;
+		send.solicited = last->solicited;
+		send.imm = last->imm;
+		send.off = at + low->from;
+		send.len = low->len;
+		send.remote = slot + low->slot_at;
+		send.more_off = at + high->from;
+		send.more_len = pair ? high->len : 0;
+		r = s->cpu->sends && last->opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
+								      : rnic_plain_send(s->cpu->queue, &send);
+		i += 1u + pair;
 	}
 	return r;
 }
