@@ -52,6 +52,9 @@ tenants = (
   { name = \"all\"; offloads = [ \"sequential\", \"parallel\", \"recycled\", \"secret\", \"small\", \"small-parallel\", \"small-recycled\" ]; },
   { name = \"one\"; key = \"$work/key\"; offloads = [ \"keyed\" ]; } );"
 daemon=$(program_of "$reddnd") || exit
+# that the daemon and two clients have at least: the CPU needs no windows on regions, and no queues of code
+keys_min=8 queues_min=4
+[[ ${ENGINE-} != cpu ]] || keys_min=2 queues_min=2
 files=$(sha256sum "$work/table" "$work/secret" "$work/small")
 
 attack() # OFFLOAD CASE [ARGUMENT...]
@@ -136,7 +139,7 @@ round()
 		attack "$offload" offsets "$work/small" deleted
 	done
 	mapfile -t keys < <(keys_of reddnd; keys_of hostile)
-	[[ ${#keys[@]} -ge 8 ]] || fail "the keys of the daemon are not found"
+	[[ ${#keys[@]} -ge $keys_min ]] || fail "the keys of the daemon are not found"
 	attack sequential keys "${keys[@]}"
 	attack sequential invalidate "${keys[@]}"
 	attack sequential guesses 100
@@ -145,7 +148,7 @@ round()
 	attack "${offloads[-1]}" states "$work/table" "${keys[@]:0:2}"
 	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
 	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
-	[[ ${#queues[@]} -ge 4 ]] || fail "the queue pairs of the daemon are not found"
+	[[ ${#queues[@]} -ge $queues_min ]] || fail "the queue pairs of the daemon are not found"
 	attack sequential queues "${queues[@]}"
 	attack keyed tokens "$work/key"
 	attack sequential connects "$seed" 100

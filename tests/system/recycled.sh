@@ -54,6 +54,13 @@ connects() # OFFLOAD: a session of it begins
 		fail "the benchmark does not connect" "$work/bench.log" "$work/reddnd.log"
 }
 
+# What the CPU executes needs the daemon
+[[ ${ENGINE-} != cpu ]] || {
+	stop_reddnd
+	done_testing
+	exit
+}
+
 # The daemon is stopped while a client sends requests: the 16-bit numbers of WQEs and requests wrap
 background bench.log "$REDDN" bench --timeout 100000 --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" large
 bench=$child
