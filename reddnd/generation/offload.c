@@ -341,6 +341,8 @@ static void forget_layouts(struct offload *o)
 		chain_template_free(o->templates[i]);
 	free(o->templates);
 	free(o->layouts);
+	chain_again_free(o->again);
+	o->again = NULL;
 	o->templates = NULL;
 	o->layouts = NULL;
 }
@@ -367,7 +369,7 @@ static int make_layouts(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 		if (queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
 			break;
 	}
-	return r;
+	return r == 0 && !o->conf->recycled ? chain_again_new(&o->again, o->img) : r;
 }
 
 struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots)
@@ -412,7 +414,7 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	unsigned slots = offload_slots(o, o->conf->depth_max);
 	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
 	char why[FIT_WHY];
-	unsigned most;
+	unsigned most = 0;
 	int r;
 
 	if (o->cpu)

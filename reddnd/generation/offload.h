@@ -10,6 +10,7 @@
 #define GENERATION_OFFLOAD_H
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/recycle-template.h"
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/queue-layout.h"
@@ -37,6 +38,7 @@ struct offload {
 	uint32_t slot_need;                /* bytes of a reply slot */
 	uint32_t max_message;              /* bytes of the longest message to the client */
 	struct queue_layout *layouts;      /* by the logarithm of the number of slots */
+	struct chain_again *again;         /* for instances of its sessions; NULL if they are recycled */
 	struct chain_template **templates; /* the same; NULL: no session has needed it */
 	char why[OFFLOAD_WHY];             /* what was wrong when it was opened; "": nothing */
 	bool unfit;                        /* that is the device, so it stays wrong */

@@ -66,7 +66,7 @@ struct outcome outcome_read(const struct outcome_plan *plan, const uint8_t *repl
 			continue;
 		o.hit |= plan->writes[i].conditional;
 		for (unsigned g = 0; g < plan->writes[i].nsge; g++)
-			o.bytes += wqe_get(wqe + WQE_RDMA_SGE + g * WQE_DS + WQE_SGE_LEN, 4);
+			o.bytes += wqe_get32(wqe + WQE_RDMA_SGE + g * WQE_DS + WQE_SGE_LEN);
 	}
 	return o;
 }

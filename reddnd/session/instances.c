@@ -216,18 +216,34 @@ void session_charge_rest(struct session *s)
 	}
 }
 
-static void arm(struct session *s, uint64_t n)
+/* Arms the instances before number @to */
+static void arm(struct session *s, uint64_t to)
 {
-	if (n < s->progress.again)
-		chain_arm(s->offload->img, &s->queues.env, n);
-	else
-		chain_arm_again(s->offload->img, &s->queues.env, n);
+	struct session_progress *p = &s->progress;
+
+	while (p->armed < to && p->armed < p->again)
+		chain_arm(s->offload->img, &s->queues.env, p->armed++);
+	if (p->armed < to)
+		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
+	p->armed = to;
+}
+
+/* Whether the request of instance @n was as long as it must be */
+static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
+{
+	uint32_t len = s->offload->img->arg_len;
+	struct rnic_cqe cqe;
+
+	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length == len)
+		return true;
+	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
+	return false;
 }
 
 int session_rearm(struct session *s, struct verdict *v)
 {
-	const struct chain_image *img = s->offload->img;
-	struct rnic_cqe cqe;
+	uint64_t to = s->progress.armed;
+	bool good = true;
 
 	session_count_outcomes(s);
 	session_note(s); /* arming destroys the outcomes that were counted */
@@ -235,16 +251,11 @@ int session_rearm(struct session *s, struct verdict *v)
 		s->progress.armed = s->progress.done + s->queues.layout.slots;
 		return 0;
 	}
-	while (s->progress.armed < s->progress.done + s->queues.layout.slots) {
-		uint64_t finished = s->progress.armed - s->queues.layout.slots;
-
-		if (rnic_cq_peek(&s->queues.cq[0], (uint32_t)finished, &cqe) && !cqe.error &&
-			cqe.length != img->arg_len) {
-			verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
-				finished, cqe.length, img->arg_len);
-			return 1;
-		}
-		arm(s, s->progress.armed++);
+	for (; to < s->progress.done + s->queues.layout.slots; to++) {
+		good = had_its_length(s, to - s->queues.layout.slots, v);
+		if (!good)
+			break;
 	}
-	return 0;
+	arm(s, to);
+	return good ? 0 : 1;
 }

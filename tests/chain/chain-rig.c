@@ -30,6 +30,7 @@ void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct cha
 {
 	memset(c, 0, sizeof(*c));
 	c->img = img;
+	assert_int_equal(chain_again_new(&c->again, img), 0);
 	for (c->env.slots = 2; c->env.slots < depth + 1;)
 		c->env.slots *= 2;
 	rig_open(&c->rig, cfg);
@@ -332,7 +333,8 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		if (++c->cqes % c->img->queue[0].cqes)
 			continue;
 		c->completed++;
-		chain_arm_again(c->img, &c->env, c->armed++);
+		chain_arm_again(c->again, &c->env, c->armed, c->armed + 1);
+		c->armed++;
 		post_receives(c);
 	}
 	for (unsigned q = c->recycled ? 0 : 1; q < c->img->nqueues; q++)
@@ -369,5 +371,6 @@ void chain_rig_close(struct chain_rig *c)
 	for (unsigned k = 0; k < c->nkeys; k++)
 		assert_int_equal(hw_mkey_destroy(c->rig.dev, c->key[k]), 0);
 	rig_close(&c->rig);
+	chain_again_free(c->again);
 	chain_free(c->img);
 }

@@ -72,12 +72,6 @@ struct chain_env {
  */
 void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
 
-/**
- * The same for a slot in which this memory has instance @seq - slots of the same image and environment:
- * writes only what that one has changed, and the numbers that go on. Not for the first lap.
- */
-void chain_arm_again(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
-
 /** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
  */
 void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);

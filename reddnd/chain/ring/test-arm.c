@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/again.h"
 
 #include "mlx5/wqe.h"
 
@@ -248,33 +248,54 @@ static void the_pad_comes_with_slot_0_of_the_next_lap(void **state)
 	assert_pad(f, 1, 1);
 }
 
+/* Laps of which the first is armed from nothing, the others again, @batch at a time; instances spoil what
+ * they may */
+static void arm_laps(struct fixture *f, uint64_t count, unsigned batch)
+{
+	struct chain_again *again;
+
+	assert_int_equal(chain_again_new(&again, f->img), 0);
+	for (uint64_t seq = 0; seq < SLOTS; seq++)
+		chain_arm(f->img, &f->env, seq);
+	for (uint64_t seq = SLOTS; seq < count; seq += batch) {
+		unsigned n = seq + batch < count ? batch : (unsigned)(count - seq);
+
+		for (uint64_t i = seq; i < seq + n; i++) {
+			memset(f->ring[1] + i % SLOTS * WQEBBS * CHAIN_WQEBB + 70, 0x77, 20);
+			memset(f->scratch + i % SLOTS * 16 + 3, 0x77, 9);
+		}
+		chain_arm_again(again, &f->env, seq, seq + n);
+		if (seq == SLOTS) /* the pad is there from now on */
+			assert_pad(f, 1, 0);
+	}
+	chain_again_free(again);
+}
+
 static void arming_again_does_the_same(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t whole[2][sizeof(f->ring[0])], scratch[sizeof(f->scratch)];
 	struct chain_restore restores[] = {{CHAIN_SYM_QUEUE, 1, 70, 20}, {CHAIN_SYM_SCRATCH, 0, 3, 9}};
+	const uint32_t slot_counts[] = {f->env.slot_count, 3, 1, 0};
 
-	for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++)
-		chain_arm(f->img, &f->env, seq);
-	memcpy(whole, f->ring, sizeof(whole));
-	memcpy(scratch, f->scratch, sizeof(scratch));
 	f->img->restores = memcpy(malloc(sizeof(restores)), restores, sizeof(restores));
 	f->img->nrestores = COUNT(restores);
 	f->img->index_reloc = f->img->nrelocs;
-	for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++) {
-		size_t slot = seq % SLOTS;
-
-		(seq < SLOTS ? chain_arm : chain_arm_again)(f->img, &f->env, seq);
-		if (seq / SLOTS < 2) {
-			memset(f->ring[1] + slot * WQEBBS * CHAIN_WQEBB + 70, 0, 20);
-			memset(f->scratch + slot * 16 + 3, 0, 9);
+	for (unsigned i = 0; i < COUNT(slot_counts); i++) {
+		f->env.slot_count = slot_counts[i];
+		for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++)
+			chain_arm(f->img, &f->env, seq);
+		memcpy(whole, f->ring, sizeof(whole));
+		memcpy(scratch, f->scratch, sizeof(scratch));
+		for (unsigned batch = 1; batch <= SLOTS; batch++) {
+			memset(f->ring, 0, sizeof(f->ring));
+			memset(f->scratch, 0, sizeof(f->scratch));
+			arm_laps(f, 3 * SLOTS + 1, batch);
+			assert_pad(f, 1, 2);
+			assert_memory_equal(f->ring, whole, sizeof(whole));
+			assert_memory_equal(f->scratch, scratch, sizeof(scratch));
 		}
-		if (seq == SLOTS) /* the pad is there from now on */
-			assert_pad(f, 1, 0);
 	}
-	assert_pad(f, 1, 2);
-	assert_memory_equal(f->ring, whole, sizeof(whole));
-	assert_memory_equal(f->scratch, scratch, sizeof(scratch));
 }
 
 static void a_long_pad_is_several_nops(void **state)

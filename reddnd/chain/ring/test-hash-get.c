@@ -2,7 +2,7 @@
 #include "tests/chain/by-hand.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/decode.h"
 
 #include <errno.h>
@@ -67,6 +67,7 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		.slot_size = 0x1000,
 		.slot_count = 8};
 	uint8_t ring[3][32 * CHAIN_WQEBB], scratch[SLOTS * 64], again[3][32 * CHAIN_WQEBB];
+	struct chain_again *prepared;
 
 	memset(ring, 0, sizeof(ring));
 	memset(again, 0, sizeof(again));
@@ -94,7 +95,9 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		env.queue[q].ring = again[q];
 	chain_arm(img, &env, 1);
 	spoil(img, &env, 1);
-	chain_arm_again(img, &env, 3);
+	assert_int_equal(chain_again_new(&prepared, img), 0);
+	chain_arm_again(prepared, &env, 3, 4);
+	chain_again_free(prepared);
 	assert_memory_equal(again, ring, sizeof(ring));
 	/* lanes are 0, whatever the instance before left there; only the parallel form has an opcode in store
 	 */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/chain/ring/instance.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+void chain_locate(
+	struct chain_instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq)
+{
+	assert(env->slots >= 2 && (env->slots & (env->slots - 1)) == 0);
+	in->img = img;
+	in->env = env;
+	in->seq = seq;
+	in->slot = (unsigned)seq & (env->slots - 1);
+	in->lap = seq >> __builtin_ctz(env->slots);
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		uint32_t wqebbs = img->queue[q].wqebbs, ring = env->queue[q].ring_wqebbs;
+		size_t own = (size_t)in->slot * wqebbs;
+
+		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
+		in->queue[q].wqes = env->queue[q].ring + own * CHAIN_WQEBB;
+		in->queue[q].at = in->lap * ring + own;
+		in->queue[q].next =
+			in->slot + 1 < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
+	}
+	in->scratch = env->scratch.iova + (uint64_t)in->slot * img->scratch_size;
+	in->scratch_mem = env->scratch.mem + (size_t)in->slot * img->scratch_size;
+	in->slot_addr = env->slot_addr;
+	if (env->slot_count)
+		in->slot_addr += seq % env->slot_count * env->slot_size;
+}
+
+uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return in->queue[index].addr;
+	case CHAIN_SYM_SCRATCH:
+		return in->scratch;
+	case CHAIN_SYM_REGION:
+		return in->env->region[index].iova;
+	case CHAIN_SYM_SLOT:
+		return in->slot_addr;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+uint32_t chain_lkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].lkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.lkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].lkey;
+	case CHAIN_SYM_SLOT:
+		break;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+uint32_t chain_rkey(const struct chain_env *env, unsigned sym, unsigned index)
+{
+	switch ((enum chain_sym_kind)sym) {
+	case CHAIN_SYM_QUEUE:
+		return env->queue[index].rkey;
+	case CHAIN_SYM_SCRATCH:
+		return env->scratch.rkey;
+	case CHAIN_SYM_REGION:
+		return env->region[index].rkey;
+	case CHAIN_SYM_SLOT:
+		return env->slot_rkey;
+	}
+	assert(!"symbol kind");
+	return 0;
+}
+
+uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
+{
+	if (index == CHAIN_CQ_RECV)
+		return in->env->recv_before + in->seq;
+	return in->env->queue[index].before + in->seq * in->img->queue[index].cqes;
+}
