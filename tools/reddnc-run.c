@@ -52,6 +52,7 @@ struct bench {
 	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
 	struct rnic_qp qp[CHAIN_MAX_QUEUES], client_qp;
 	struct session_loop *loop;
+	struct session_loops loops;
 	struct chain_env env;
 	uint64_t took_us;
 };
@@ -244,7 +245,7 @@ static int make_queues(struct bench *b)
 	for (unsigned q = 0; q < b->img->nqueues && r == 0; q++)
 		r = make_queue(b, q);
 	if (r == 0 && p->loop)
-		r = session_loop_new(&b->loop, p, LOOP_RATE, &b->block, &b->layout.loop, 0, 0);
+		r = session_loop_new(&b->loop, &b->loops, p, LOOP_RATE, &b->block, &b->layout.loop, 0, 0);
 	b->env.slots = SLOTS;
 	b->env.recv_cqn = b->cq[0].cqn;
 	b->env.scratch.iova = b->block.iova + b->layout.scratch_off - b->block.code_off;
@@ -273,7 +274,7 @@ static int start(struct bench *b)
 		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
 	if (r == 0)
 		r = master_qp_enable(&b->on->master, b->qp[0].qpn, chain_start_index(b->img));
-	return r == 0 && b->loop ? session_loop_start(b->loop, &b->on->master) : r;
+	return r == 0 && b->loop ? session_loop_start(b->loop, &b->loops, 1, &b->on->master) : r;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
@@ -387,7 +388,7 @@ static int poll_reply(struct bench *b)
 		}
 		if (answered && rnic_cq_peek(&b->reply_cq, 0, &cqe))
 			return 0;
-		session_loop_feed(b->loop, clock_us());
+		session_loop_feed(b->loop, &b->loops, 1, clock_us());
 		if (b->loop)
 			show_progress(b, &shown);
 		nanosleep(&nap, NULL);

@@ -15,6 +15,16 @@ struct loop_pace loop_pace_of(const struct program *p, uint64_t rate)
 	return (struct loop_pace){.per_second = per_second, .ahead = (uint32_t)ahead};
 }
 
+uint64_t loop_pace_credits(
+	const struct loop_pace *pace, uint64_t ahead, unsigned connections, uint64_t tokens)
+{
+	uint64_t most = pace->ahead / connections, n;
+
+	most = most < AHEAD_MIN ? AHEAD_MIN : most;
+	n = ahead < most ? most - ahead : 0;
+	return n < tokens ? n : tokens;
+}
+
 /* At most two iterations of the ring are enabled at a time, so an error flushes at most these */
 bool loop_size_of(const struct program *p, uint64_t rate, struct loop_size *size)
 {

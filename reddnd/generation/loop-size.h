@@ -30,6 +30,11 @@ bool loop_size_of(const struct program *p, uint64_t rate, struct loop_size *size
 /** At least one credit per second, and two ahead. */
 struct loop_pace loop_pace_of(const struct program *p, uint64_t rate);
 
+/** Credits for a loop that has @ahead unused ones, one of those of @connections that share the rate, when
+ * there are @tokens for it: it may have its part of pace->ahead. */
+uint64_t loop_pace_credits(
+	const struct loop_pace *pace, uint64_t ahead, unsigned connections, uint64_t tokens);
+
 /** WQEs that @iterations of the loop execute; 0 if @p has no such loop. */
 uint64_t loop_size_wqes(const struct program *p, uint64_t iterations);
 

@@ -67,6 +67,20 @@ static void all_paces(void **state)
 			check_pace(wqes, rate);
 }
 
+static void shared_by_connections(void **state)
+{
+	const struct loop_pace pace = {.per_second = 1000, .ahead = 40};
+
+	(void)state;
+	assert_int_equal(loop_pace_credits(&pace, 0, 1, 100), 40);
+	assert_int_equal(loop_pace_credits(&pace, 30, 1, 100), 10);
+	assert_int_equal(loop_pace_credits(&pace, 0, 4, 100), 10);
+	assert_int_equal(loop_pace_credits(&pace, 40, 4, 100), 0); /* it had more when it was alone */
+	assert_int_equal(loop_pace_credits(&pace, 0, 4, 3), 3);
+	assert_int_equal(loop_pace_credits(&pace, 0, 16, 100), 2);
+	assert_int_equal(loop_pace_credits(&pace, 0, 40, 100), 2); /* it needs two to go on */
+}
+
 static void wqes_of_iterations(void **state)
 {
 	(void)state;
@@ -90,6 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_paces),
+		cmocka_unit_test(shared_by_connections),
 		cmocka_unit_test(wqes_of_iterations),
 		cmocka_unit_test(no_loop),
 	};

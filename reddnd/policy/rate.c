@@ -74,6 +74,15 @@ uint64_t rate_available(struct rate *r, uint64_t now_us)
 	return r->tokens;
 }
 
+uint64_t rate_part(struct rate *r, struct rate_sharers *of, uint64_t now_us)
+{
+	unsigned sharers = of->turns ? of->turns : of->waiting;
+	uint64_t n = rate_available(r, now_us);
+
+	of->turns -= of->turns > 0;
+	return n == UINT64_MAX || !sharers ? n : n / sharers + (n % sharers > 0);
+}
+
 void rate_take(struct rate *r, uint64_t n)
 {
 	if (!r->per_second)

@@ -33,7 +33,7 @@ struct rate {
 /** Those who share a bucket and want more tokens than there are. */
 struct rate_sharers {
 	unsigned waiting;
-	unsigned turns; /* of those, who are still to get tokens in this round (server/pacer.c) */
+	unsigned turns; /* of those, who are still to get tokens in this round */
 };
 
 /** Makes a full bucket. @burst 0: the tokens of a tenth of a second, at least 1. */
@@ -47,6 +47,11 @@ void rate_set(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_
 
 /** Tokens in the bucket now; UINT64_MAX without a limit. */
 uint64_t rate_available(struct rate *r, uint64_t now_us);
+
+/** Of the tokens in the bucket the even part, rounded up, of one of those who share it: of those whose turn
+ * it is, of which there is one less afterwards; if it is nobody's, of all who want some. UINT64_MAX without a
+ * limit. */
+uint64_t rate_part(struct rate *r, struct rate_sharers *of, uint64_t now_us);
 
 /** Takes @n tokens, at most as many as rate_available() has returned. */
 void rate_take(struct rate *r, uint64_t n);

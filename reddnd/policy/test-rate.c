@@ -103,6 +103,29 @@ static void test_set(void **state)
 	}
 }
 
+static void test_part(void **state)
+{
+	struct rate_sharers of = {.waiting = 3};
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 1000, 10, S);
+	assert_int_equal(rate_part(&r, &of, S), 4);
+	of.waiting = 0;
+	assert_int_equal(rate_part(&r, &of, S), 10);
+	/* in a round each gets as much, and together they get all */
+	of = (struct rate_sharers){.waiting = 3, .turns = 3};
+	for (unsigned expect = 4; of.turns; expect = 3) {
+		uint64_t n = rate_part(&r, &of, S);
+
+		assert_int_equal(n, expect);
+		rate_take(&r, n);
+	}
+	assert_int_equal(rate_available(&r, S), 0);
+	rate_init(&r, 0, 0, S);
+	assert_true(rate_part(&r, &of, S) == UINT64_MAX);
+}
+
 static void test_give(void **state)
 {
 	struct rate r;
@@ -207,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_part),
 		cmocka_unit_test(test_give),
 		cmocka_unit_test(test_debt),
 		cmocka_unit_test(test_debt_is_paid),

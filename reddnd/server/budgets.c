@@ -45,6 +45,7 @@ bool budgets_begin(struct budgets *b, struct session *s)
 	if (s->budgets.watched || s->budgets.resting || !session_has_budgets(s))
 		return false;
 	s->budgets.watched = true;
+	s->first->loops.sharers.waiting += s->queues.loop != NULL;
 	TAILQ_INSERT_TAIL(&b->watched, s, budgets.link);
 	return true;
 }
@@ -65,7 +66,9 @@ void budgets_continue(struct budgets *b, struct session *s)
 
 void budgets_end(struct budgets *b, struct session *s)
 {
-	if (s->budgets.watched)
-		TAILQ_REMOVE(&b->watched, s, budgets.link);
+	if (!s->budgets.watched)
+		return;
+	TAILQ_REMOVE(&b->watched, s, budgets.link);
+	s->first->loops.sharers.waiting -= s->queues.loop != NULL;
 	s->budgets.watched = false;
 }

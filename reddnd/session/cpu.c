@@ -9,12 +9,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 
 enum {
 	TURN_WQES = 4000,       /* some 100 us */
 	TURN_COMPLETIONS = 256, /* of a client that floods */
 	AWAKE_MAX_US = 50,      /* without work, before it sleeps: an event takes longer than that */
 	AWAKE_MIN_US = 2,       /* if polling has found nothing again and again */
+};
+
+/* Of the loops of a session's connections, which different threads may execute */
+struct loops {
+	pthread_mutex_t lock;
+	struct rate rate; /* of work requests */
 };
 
 struct session_cpu {
@@ -35,11 +42,12 @@ struct session_cpu {
 	uint64_t since;           /* us, of that */
 	uint64_t noted;           /* .begun, when the last note was written */
 	uint64_t looped;          /* iterations of requests that are over */
-	struct rate rate;         /* of work requests, of a loop */
-	uint64_t rests_to;        /* us */
-	uint64_t active, awake;   /* us, when there was something to do; and for how long it is polled then */
-	bool slept;               /* since then */
-	bool is_short;            /* a request was; with a verdict, for when it is done */
+	struct loops own;
+	struct loops *loops;    /* of the first connection; NULL: its program has no loop without a bound */
+	uint64_t rests_to;      /* us */
+	uint64_t active, awake; /* us, when there was something to do; and for how long it is polled then */
+	bool slept;             /* since then */
+	bool is_short;          /* a request was; with a verdict, for when it is done */
 	uint64_t short_one;
 	bool cut_off;
 	enum executor_result result; /* of the last part of the request */
@@ -76,6 +84,13 @@ static int make_queue(struct session *s, struct session_cpu *c, const struct ses
 	return rnic_plain_new(&c->queue, s->tenant->pd, parts->arena, &attr);
 }
 
+static void share_loops(const struct session *s, struct session_cpu *c)
+{
+	pthread_mutex_init(&c->own.lock, NULL);
+	rate_init(&c->own.rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
+	c->loops = &s->first->cpu->own;
+}
+
 int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
 	struct session_cpu *c = calloc(1, sizeof(*c));
@@ -94,7 +109,7 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
 	c->awake = AWAKE_MAX_US;
 	if (s->offload->program->loop)
-		rate_init(&c->rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
+		share_loops(s, c);
 	r = c->outcomes ? make_executor(s, c) : -ENOMEM;
 	if (r == 0)
 		r = make_queue(s, c, parts);
@@ -121,6 +136,8 @@ void session_cpu_free(struct session_cpu *c)
 		return;
 	rnic_plain_free(c->queue);
 	executor_free(c->executor);
+	if (c->loops)
+		pthread_mutex_destroy(&c->own.lock);
 	free(c->outcomes);
 	free(c);
 }
@@ -444,14 +461,31 @@ static enum session_cpu_turn end_broken(struct session_cpu *c)
 	return SESSION_CPU_BROKEN;
 }
 
-/* Work requests that a turn may execute. A loop rests when it has used up what its rate allows */
+/* Work requests that a turn may execute. A loop rests when all that its rate allows has been used up. Another
+ * connection may have turns meanwhile, so they are taken before, and give_back() returns the rest */
 static uint64_t allowance(struct session_cpu *c, uint64_t now)
 {
-	uint64_t n = rate_available(&c->rate, now);
+	uint64_t n;
 
+	if (!c->loops)
+		return TURN_WQES;
+	pthread_mutex_lock(&c->loops->lock);
+	n = rate_available(&c->loops->rate, now);
+	n = n < TURN_WQES ? n : TURN_WQES;
+	rate_take(&c->loops->rate, n);
 	if (n == 0)
-		c->rests_to = now + rate_delay(&c->rate, TURN_WQES / 4, now);
-	return n < TURN_WQES ? n : TURN_WQES;
+		c->rests_to = now + rate_delay(&c->loops->rate, TURN_WQES / 4, now);
+	pthread_mutex_unlock(&c->loops->lock);
+	return n;
+}
+
+static void give_back(struct session_cpu *c, uint64_t unused)
+{
+	if (!c->loops)
+		return;
+	pthread_mutex_lock(&c->loops->lock);
+	rate_give(&c->loops->rate, unused);
+	pthread_mutex_unlock(&c->loops->lock);
 }
 
 /* Polling after the last work is worth while if it found the next: then it goes on for longer, else less */
@@ -496,7 +530,7 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 			return SESSION_CPU_RESTING;
 		if (!execute(s, now))
 			return end_broken(c);
-		rate_take(&c->rate, c->rate.per_second ? allowed - c->wqes : 0);
+		give_back(c, c->wqes);
 		c->iterations = c->looped + (c->running ? executor_iterations(c->executor) : 0);
 	}
 	if (taken || allowed)

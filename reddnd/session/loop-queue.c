@@ -2,7 +2,6 @@
 #include "reddnd/session/loop-queue.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/policy/rate.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -21,7 +20,6 @@ struct session_loop {
 	struct rnic_cq cq, credit_cq;
 	struct rnic_qp qp, credit_qp;
 	struct loop_pace pace;
-	struct rate rate; /* of credits */
 	uint64_t credits; /* given */
 	uint16_t start;
 	const uint64_t *progress; /* little-endian */
@@ -51,9 +49,9 @@ static int make_queue(const struct rnic_block *block, const struct queue_layout_
 	return r == 0 ? rnic_qp_init(qp, block, &qp_attr) : r;
 }
 
-int session_loop_new(struct session_loop **out, const struct program *p, uint64_t rate,
-	const struct rnic_block *block, const struct queue_layout_loop *layout, uint64_t cq_cookie,
-	uint64_t qp_cookie)
+int session_loop_new(struct session_loop **out, struct session_loops *own, const struct program *p,
+	uint64_t rate, const struct rnic_block *block, const struct queue_layout_loop *layout,
+	uint64_t cq_cookie, uint64_t qp_cookie)
 {
 	struct session_loop *l = calloc(1, sizeof(*l));
 	int r;
@@ -64,7 +62,7 @@ int session_loop_new(struct session_loop **out, const struct program *p, uint64_
 	l->block = block;
 	l->layout = *layout;
 	l->pace = loop_pace_of(p, rate);
-	rate_init(&l->rate, l->pace.per_second, l->pace.ahead, clock_us());
+	rate_init(&own->rate, l->pace.per_second, l->pace.ahead, clock_us());
 	r = make_queue(block, &layout->queue, true, &l->cq, cq_cookie, &l->qp, qp_cookie);
 	if (r == 0) /* its SQ runs what is posted */
 		r = make_queue(
@@ -145,7 +143,8 @@ int session_loop_write(struct session_loop *l, struct chain_env *env)
 	return r;
 }
 
-int session_loop_start(struct session_loop *l, struct master_qp *master)
+int session_loop_start(
+	struct session_loop *l, struct session_loops *shared, unsigned connections, struct master_qp *master)
 {
 	int r = rnic_qp_connect_self(&l->qp, READS);
 
@@ -154,7 +153,7 @@ int session_loop_start(struct session_loop *l, struct master_qp *master)
 	if (r < 0)
 		return r;
 	rnic_cq_arm(&l->cq, true);
-	session_loop_feed(l, clock_us());
+	session_loop_feed(l, shared, connections, clock_us());
 	return master_qp_enable(master, l->qp.qpn, l->start);
 }
 
@@ -183,19 +182,18 @@ int session_loop_resume(struct session_loop *l, struct chain_env *env)
 
 /* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
  */
-void session_loop_feed(struct session_loop *l, uint64_t now)
+void session_loop_feed(
+	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now)
 {
 	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
-	uint64_t ahead, n;
+	uint64_t n;
 
 	if (!l)
 		return;
-	ahead = l->credits - used(l);
-	n = ahead < l->pace.ahead ? l->pace.ahead - ahead : 0;
-	if (n > rate_available(&l->rate, now))
-		n = rate_available(&l->rate, now);
-	rate_take(&l->rate, n);
+	n = loop_pace_credits(
+		&l->pace, l->credits - used(l), connections, rate_part(&shared->rate, &shared->sharers, now));
+	rate_take(&shared->rate, n);
 	for (l->credits += n; n > 0; n--)
 		rnic_qp_post(&l->credit_qp, nop);
 }

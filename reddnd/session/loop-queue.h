@@ -8,9 +8,9 @@
  * the chain. Nobody takes its CQEs.
  *
  * It runs on credits: each half of a lap waits for a CQE of another CQ, and session_loop_feed() causes these
- * with NOPs on a queue that does nothing else. So a loop that does not end runs at the rate of the offload,
- * and comes to rest when this process does not run. Scheduling elements of the NIC do not do that
- * (docs/design/decisions.md).
+ * with NOPs on a queue that does nothing else. So loops that do not end run at the rate of the offload, and
+ * come to rest when this process does not run. The connections of a session share the rate. Scheduling
+ * elements of the NIC do not do that (docs/design/decisions.md).
  *
  * Thread rules: one thread.
  */
@@ -18,16 +18,24 @@
 #define SESSION_LOOP_QUEUE_H
 
 #include "reddnd/generation/queue-layout.h"
+#include "reddnd/policy/rate.h"
 #include "reddnd/program/program.h"
 #include "reddnd/rnic/master-qp.h"
 
 struct session_loop;
 
-/** Makes the queues for a program that has such a loop, which runs at most @rate WQEs per second. @block must
- * outlive it. Events of the CQ and of the QP carry these cookies. */
-int session_loop_new(struct session_loop **loop, const struct program *p, uint64_t rate,
-	const struct rnic_block *block, const struct queue_layout_loop *layout, uint64_t cq_cookie,
-	uint64_t qp_cookie);
+/** What the loops of a session's connections share. */
+struct session_loops {
+	struct rate rate;            /* of credits */
+	struct rate_sharers sharers; /* loops that run: their requests are watched (server/budgets.h) */
+};
+
+/** Makes the queues for a program that has such a loop, which runs at most @rate WQEs per second, and fills
+ * the bucket @own, which loops of connections may share that join this one. @block must outlive it. Events of
+ * the CQ and of the QP carry these cookies. */
+int session_loop_new(struct session_loop **loop, struct session_loops *own, const struct program *p,
+	uint64_t rate, const struct rnic_block *block, const struct queue_layout_loop *layout,
+	uint64_t cq_cookie, uint64_t qp_cookie);
 /**
  * Writes the ring for the chain in @env, whose queues and regions are known, and makes the memory that they
  * share the last region of the chain. Call it before the chain is armed. Errors have been logged.
@@ -39,14 +47,16 @@ int session_loop_write(struct session_loop *l, struct chain_env *env);
  * given.
  */
 int session_loop_resume(struct session_loop *l, struct chain_env *env);
-/** Connects the queue and starts it: the ring waits for calls. */
-int session_loop_start(struct session_loop *l, struct master_qp *master);
+/** Connects the queue and starts it: the ring waits for calls. @shared and @connections: as below. */
+int session_loop_start(
+	struct session_loop *l, struct session_loops *shared, unsigned connections, struct master_qp *master);
 
 /* NULL is fine for all of these. */
 
-/** Gives the credits that the rate allows. Call it when the session begins, and every 10 ms while it has
- * requests outstanding. */
-void session_loop_feed(struct session_loop *l, uint64_t now_us);
+/** Gives the credits that the rate in @shared, of one or more connections, allows: an even part to each of
+ * the loops that run. Call it every 10 ms while the connection has requests outstanding. */
+void session_loop_feed(
+	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now_us);
 
 void session_loop_stop(struct session_loop *l);
 void session_loop_destroy_qp(struct session_loop *l); /* it writes no CQE after this */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/queues.h"
 
+#include "reddnd/session/group.h"
 #include "reddnd/session/silence.h"
 
 #include <string.h>
@@ -78,8 +79,8 @@ static int make_code(struct session *s)
 	if (r == 0 && l->recycled)
 		r = make_recycler(s);
 	if (r == 0 && s->offload->program->loop)
-		r = session_loop_new(&qs->loop, s->offload->program, s->offload->conf->loop_rate, &qs->block,
-			&l->loop, qs->number << SESSION_COOKIE_BITS | SESSION_LOOP,
+		r = session_loop_new(&qs->loop, &s->loops, s->offload->program, s->offload->conf->loop_rate,
+			&qs->block, &l->loop, qs->number << SESSION_COOKIE_BITS | SESSION_LOOP,
 			qs->number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = make_qp(s, q);
@@ -286,7 +287,8 @@ int session_queues_start(struct session *s)
 	if (!s->queues.connected)
 		r = connect_code(s);
 	if (r == 0 && s->queues.loop)
-		r = session_loop_start(s->queues.loop, &s->tenant->master);
+		r = session_loop_start(s->queues.loop, &s->first->loops,
+			s->first->connections + !session_is_first(s), &s->tenant->master);
 	if (r == 0)
 		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], s->pacing.paced);
 	s->budgets.resting = session_has_budgets(s);

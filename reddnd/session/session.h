@@ -163,6 +163,7 @@ struct session {
 	uint64_t secret;              /* that others must name */
 	struct session_limits limits; /* of all of them */
 	struct rate_sharers sharers;  /* connections */
+	struct session_loops loops;   /* those of all of them */
 	/* Of each: */
 	struct session_pacing pacing;
 	struct session_budgets budgets;

@@ -4,7 +4,8 @@
  * endless ask HOST PORT OFFLOAD DIR DEPTH COUNT SEED - calls the offload of one of them through
  * libreddn and compares each answer with plain C. COUNT 0: until the session ends; then it prints the reason.
  * endless one HOST PORT OFFLOAD ARGUMENT... - calls once with these numbers and waits without a limit.
- * endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
+ * endless each HOST PORT OFFLOAD CONNECTIONS ARGUMENT... - the same on each of so many connections of a
+ * session. endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
@@ -227,12 +228,13 @@ static const struct {
 /* ---- calls ------------------------------------------------------------------------------------------------
  */
 
-static struct reddn *connect_to(char **args, uint16_t depth)
+static struct reddn *connect_to(char **args, uint16_t depth, unsigned connections)
 {
 	const struct reddn_options opt = {.host = args[0],
 		.port = (uint16_t)arg_number(args[1], UINT16_MAX),
 		.offload = args[2],
 		.depth = depth,
+		.connections = (uint16_t)connections,
 		.timeout_ms = TIMEOUT_MS};
 	struct reddn *c;
 	char why[300];
@@ -281,7 +283,7 @@ static int ask(char **args)
 		kind++;
 	if (depth < 1 || depth > DEPTH_MAX)
 		errx(2, "the depth is out of range");
-	c = connect_to(args, depth);
+	c = connect_to(args, depth, 1);
 	while (!count || answered < count) {
 		struct reddn_result res;
 		int n;
@@ -312,19 +314,21 @@ static int ask(char **args)
 	return 0;
 }
 
-static int one(char **args, bool hold)
+/* @args: those of a connection, then those of the call */
+static int one(char **args, unsigned connections, char **call, bool hold)
 {
-	struct reddn *c = connect_to(args, 1);
+	struct reddn *c = connect_to(args, 1, connections);
 	struct reddn_arg arg[4] = {0};
 	struct reddn_info info;
 	struct reddn_result res;
 	unsigned n = 0;
 
-	for (; args[3 + n] && n < 4; n++)
-		arg[n].number = arg_number(args[3 + n], UINT64_MAX);
+	for (; call[n] && n < 4; n++)
+		arg[n].number = arg_number(call[n], UINT64_MAX);
 	reddn_get_info(c, &info);
-	if (reddn_call_submit(c, arg, n, 0))
-		errx(1, "%s", reddn_errmsg(c));
+	for (unsigned i = 0; i < connections; i++)
+		if (reddn_call_submit(c, arg, n, i))
+			errx(1, "%s", reddn_errmsg(c));
 	printf("session %" PRIu64 "\n", info.session);
 	fflush(stdout);
 	if (reddn_wait(c, &res, 1, -1) < 0 || res.status < 0)
@@ -346,8 +350,10 @@ int main(int argc, char **argv)
 	if (argc == 9 && strcmp(argv[1], "ask") == 0)
 		return ask(argv + 2);
 	if (argc > 4 && strcmp(argv[1], "one") == 0)
-		return one(argv + 2, false);
+		return one(argv + 2, 1, argv + 5, false);
 	if (argc > 4 && strcmp(argv[1], "hold") == 0)
-		return one(argv + 2, true);
+		return one(argv + 2, 1, argv + 5, true);
+	if (argc > 6 && strcmp(argv[1], "each") == 0)
+		return one(argv + 2, (unsigned)arg_number(argv[5], 16), argv + 6, false);
 	errx(2, "the usage is at the beginning of endless.c");
 }

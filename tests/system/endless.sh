@@ -99,7 +99,8 @@ offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"
   { name = \"list-endless.cr\"; $(list a) loop_budget = 20000; mode = \"recycled\"; },
   { name = \"timed\"; $(list a) time_budget = \"200ms\"; },
   { name = \"paced\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; },
-  { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; }"
+  { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; },
+  { name = \"paced.c\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; engine = \"cpu\"; }"
 
 nic_options=(--seed "$seed")
 start_nic
@@ -158,18 +159,28 @@ for offload in "${modes[@]/#/list-endless}"; do
 done
 until_true expect_idle "after that"
 
-# A loop that does not end has the WQEs of its rate, and of the credits ahead: those of 40 ms, and two halves of a lap at least
-for offload in "${modes[@]/#/paced}"; do
-	begin=$(date +%s%N)
-	background one.log "$ENDLESS" one "$address" "$port" "$offload" 281474976710655 0
-	wait "$child"
-	took=$((($(date +%s%N) - begin) / 1000000))
-	grep -q 'the time budget is 2000 ms' "$work/one.log" || fail "$offload: not ended by its budget" "$work/one.log" "$work/reddnd.log"
+# Loops that do not end have the WQEs of the rate of their session, and of the credits ahead: those of 40 ms, and two halves of a lap
+# at least. Where a session has several connections, they share that
+wqes_of() # OFFLOAD
+{
 	ctl --json offloads || fail "no offloads"
-	wqes=$(python3 -c 'import json, sys; print([o["wqes"] for o in json.load(open(sys.argv[1])) if o["offload"] == sys.argv[2]][0])' "$work/ctl.out" "$offload")
-	most=$((loop_rate * took / 1000 + loop_rate / 10 + 4000))
-	[[ $wqes -gt 0 && $wqes -le $most ]] || fail "$offload: $wqes WQEs in $took ms, more than $most" "$work/reddnd.log"
-	ok "$offload: $wqes WQEs in $took ms, of at most $most"
+	python3 -c 'import json, sys; print([o["wqes"] for o in json.load(open(sys.argv[1])) if o["offload"] == sys.argv[2]][0])' "$work/ctl.out" "$1"
+}
+
+for offload in "${modes[@]/#/paced}" paced.c; do
+	for connections in 1 8; do
+		before=$(wqes_of "$offload")
+		background one.log "$ENDLESS" each "$address" "$port" "$offload" $connections 281474976710655 0
+		until_true grep -q '^session' "$work/one.log" || fail "no session" "$work/one.log" "$work/reddnd.log"
+		begin=$(date +%s%N)
+		wait "$child"
+		took=$((($(date +%s%N) - begin) / 1000000))
+		grep -q 'the time budget is 2000 ms' "$work/one.log" || fail "$offload: not ended by its budget" "$work/one.log" "$work/reddnd.log"
+		wqes=$(($(wqes_of "$offload") - before))
+		most=$((loop_rate * took / 1000 + loop_rate / 10 + 4000))
+		[[ $wqes -gt 0 && $wqes -le $most ]] || fail "$offload: $wqes WQEs in $took ms, more than $most" "$work/reddnd.log"
+		ok "$offload, $connections connections: $wqes WQEs in $took ms, of at most $most"
+	done
 done
 
 # ---- in the middle of a loop --------------------------------------------------------------
