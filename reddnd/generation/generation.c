@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/generation.h"
 
+#include "reddnd/generation/layouts.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
@@ -305,7 +306,7 @@ void generation_limit(const struct generation *g, uint64_t now_us)
 
 static uint64_t largest(const struct offload *o)
 {
-	return offload_layout(o, o->conf->depth_max)->size;
+	return layouts_of_depth(o, o->conf->depth_max)->size;
 }
 
 int generation_check_room(const struct generation *g, uint64_t room)

@@ -64,29 +64,6 @@ void offload_close(struct offload *o); /* fine on an offload that is all zero */
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
 bool offload_uses(const struct offload *o, const struct region *r);
 
-unsigned offload_slots(const struct offload *o, unsigned depth);
-/** Layout of the queues of a session with @depth, at most depth_max. */
-const struct queue_layout *offload_layout(const struct offload *o, unsigned depth);
-/** The same of a session with so many instances; NULL: this offload has none. */
-const struct queue_layout *offload_layout_of(const struct offload *o, unsigned slots);
-/** Of a recycled offload: what the recyclers of its sessions with that layout are written from. Made when
- * the first of them begins, which takes milliseconds; only on the thread of sessions. -ENOMEM. */
-int offload_template(
-	const struct offload *o, const struct queue_layout *layout, const struct chain_template **t);
-/** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
-uint32_t offload_reply_cqes(const struct offload *o, unsigned slots);
-/** Bytes of memory of all its queues. */
-uint64_t offload_queue_bytes(const struct offload *o, unsigned depth);
-uint64_t offload_bytes_of(const struct offload *o, const struct queue_layout *layout); /* the same */
-/** Of a session whose requests the CPU executes: bytes of a RECV, of the data of the replies to a request,
- * and of these with a number for each, where there are no immediates; and the number of requests for whose
- * replies there is room. */
-struct offload_cpu {
-	uint32_t recv_bytes, data_size, reply_bytes;
-	unsigned replies;
-};
-struct offload_cpu offload_cpu_layout(const struct offload *o, unsigned slots);
-
 /** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
  * for a PD registers them, which may take seconds; it may be on another thread. */
 int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
@@ -98,11 +75,15 @@ void offload_window_slots(
 /** True if the windows for @pd are registered. */
 bool offload_is_bound(const struct offload *o, struct rnic_pd *pd);
 
-/** Fills in what a client must know: shape, lengths, arguments and pieces of requests, and the table. */
-void offload_describe(const struct offload *o, struct reddn_wire_rep *rep);
+/** Keys that a request of a program of shape table asks for. */
+unsigned offload_keys(const struct offload *o);
 
-/** Fills in only the arguments and pieces. None if @rep has no room for all: applications must compose such
- * requests themselves. */
-void offload_describe_request(const struct program *p, struct reddn_wire_rep *rep);
+/* ---- for what opens it ---- */
+
+/** Logs what is wrong, and keeps it as the reason why the offload cannot be used. Returns @error. */
+int offload_wrong(struct offload *o, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/** The same for what the device lacks. Returns -EOPNOTSUPP. */
+int offload_unfit(struct offload *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -2,6 +2,8 @@
 /* Which tenant a client belongs to. It asks for an offload that does not exist, so nobody is charged. */
 #include "reddnd/generation/admit.h"
 
+#include "reddnd/generation/layouts.h"
+
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,12 +97,12 @@ static void queues_are_charged(void **state)
 	struct offload o = {.img = &img, .conf = &armed, .layouts = layouts};
 
 	(void)state;
-	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE);
 	o.cq_alone = true;
 	/* a ring of 256 WQEBBs: 192 WQEs and a pad of 16 are 208 CQEs; and a page for the doorbell record */
-	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE + 4096 + 256 * 64);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE + 4096 + 256 * 64);
 	o.conf = &recycled;
-	assert_int_equal(offload_queue_bytes(&o, DEPTH), SIZE);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE);
 }
 
 int main(void)

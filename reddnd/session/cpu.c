@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/executor/executor.h"
+#include "reddnd/generation/layouts.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
 
@@ -27,7 +28,7 @@ struct loops {
 struct session_cpu {
 	struct rnic_plain *queue;
 	struct executor *executor;
-	struct offload_cpu layout;
+	struct layouts_cpu layout;
 	bool sends;               /* a number in place of immediates */
 	struct outcome *outcomes; /* by slot; written before .done is */
 	/* for the event loop */
@@ -105,7 +106,7 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
 	c->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
-	c->layout = offload_cpu_layout(s->offload, s->queues.layout.slots);
+	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
 	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
 	c->awake = AWAKE_MAX_US;
 	if (s->offload->program->loop)
@@ -151,7 +152,7 @@ static uint64_t request_at(const struct session *s, uint64_t n)
 
 static uint64_t reply_at(const struct session *s, uint64_t n)
 {
-	const struct offload_cpu *l = &s->cpu->layout;
+	const struct layouts_cpu *l = &s->cpu->layout;
 
 	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
 }

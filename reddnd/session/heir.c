@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
+#include "reddnd/generation/layouts.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
@@ -117,7 +118,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 		return "the server was restarted, and the offload is no longer configured";
 	if (offload_is_disabled(o, NULL))
 		return "the server was restarted, and the offload is disabled";
-	layout = offload_layout_of(o, l->slots);
+	layout = layouts_of_slots(o, l->slots);
 	if (!layout || o->conf->recycled != l->recycled || image_hash(o->program, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
@@ -271,7 +272,7 @@ static int adopt_pool_cq(struct session *s)
 	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
 	struct session_queues *q = &s->queues;
 
-	q->pool_cqes = offload_reply_cqes(s->offload, q->layout.slots);
+	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
 	if (!q->pool_cqes)
 		return 0;
 	q->pool_cq = cq_pool_adopt(q->pool, ledger_slot_of(ledger, s->slot->session.pool_cq), q->pool_cqes,
@@ -299,7 +300,7 @@ static int choose_offload(struct session *s, const struct offload *o, const char
 
 	s->offload = o;
 	if (!foreign) {
-		s->queues.layout = *offload_layout_of(o, slot->session.slots);
+		s->queues.layout = *layouts_of_slots(o, slot->session.slots);
 		return 0;
 	}
 	r = foreign_new(&s->foreign, slot, o, foreign);
@@ -351,7 +352,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 		return r;
 	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,
 		.depth = l->depth,
-		.queue_bytes = offload_bytes_of(s->offload, &s->queues.layout),
+		.queue_bytes = layouts_bytes(s->offload, &s->queues.layout),
 		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	r = adopt_pool_cq(s);
 	if (r == 0)

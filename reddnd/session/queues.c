@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/queues.h"
 
+#include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/silence.h"
 
@@ -237,7 +238,7 @@ static int arm_recycled(struct session *s)
 {
 	struct queue_layout *l = &s->queues.layout;
 	const struct chain_template *t;
-	int r = offload_template(s->offload, l, &t);
+	int r = layouts_template(s->offload, l, &t);
 
 	if (r == 0)
 		chain_template_write(t, s->offload->img, &s->queues.env, &l->recycling);

@@ -3,6 +3,8 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
+#include "reddnd/generation/layouts.h"
+#include "reddnd/generation/offer.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
@@ -24,7 +26,7 @@ static int charge_pool(struct session *s, struct cq_pool *pool)
 	struct session_queues *q = &s->queues;
 
 	q->pool = pool;
-	q->pool_cqes = offload_reply_cqes(s->offload, q->layout.slots);
+	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
 	return q->pool_cqes ? cq_pool_charge(pool, q->pool_cqes, s->offload->cq_alone, &q->pool_cq) : 0;
 }
 
@@ -116,7 +118,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->charge = a->charge;
 	s->client = *client;
 	s->queues.number = s->id;
-	s->queues.layout = *offload_layout(a->offload, a->request.depth);
+	s->queues.layout = *layouts_of_depth(a->offload, a->request.depth);
 	s->image = image_hash(a->offload->program, &s->queues.layout);
 	r = first ? 0 : begin_group(s, now);
 	if (r == 0 && !spares_take(parts->spares, s))
@@ -144,7 +146,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 
 void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 {
-	offload_describe(s->offload, rep);
+	offer_describe(s->offload, rep);
 	rep->depth = htobe16((uint16_t)s->queues.env.slot_count);
 	rep->session = htobe64(session_number(s));
 	rep->secret = htobe64(s->secret);

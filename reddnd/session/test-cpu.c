@@ -2,6 +2,7 @@
 /* What completions of a queue mean for its session. The queue is a list of them. */
 #include "mlx5/cqe.h"
 #include "reddnd/executor/executor.h"
+#include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu.h"
 
 #include <setjmp.h>
@@ -26,7 +27,7 @@ int __wrap_rnic_plain_arm(struct rnic_plain *q);
 int __wrap_rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
 int __wrap_rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow);
 const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev);
-struct offload_cpu __wrap_offload_cpu_layout(const struct offload *o, unsigned slots);
+struct layouts_cpu __wrap_layouts_for_cpu(const struct offload *o, unsigned slots);
 int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts);
 void __wrap_executor_free(struct executor *x);
 unsigned __wrap_executor_max_messages(const struct program *p);
@@ -86,10 +87,10 @@ const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
 	return &caps;
 }
 
-struct offload_cpu __wrap_offload_cpu_layout(const struct offload *o, unsigned slots)
+struct layouts_cpu __wrap_layouts_for_cpu(const struct offload *o, unsigned slots)
 {
 	(void)o;
-	return (struct offload_cpu){.recv_bytes = 64, .reply_bytes = 64, .replies = slots};
+	return (struct layouts_cpu){.recv_bytes = 64, .reply_bytes = 64, .replies = slots};
 }
 
 int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts)

@@ -2,6 +2,7 @@
 /* What a session of an unknown offload consists of is put together from its slot, and only if nothing is
  * missing. */
 #include "mlx5/wqe.h"
+#include "reddnd/generation/layouts.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/session.h"
 
@@ -77,7 +78,7 @@ static void whole(void **state)
 	assert_int_equal(f->offload.img->arg_len, 18);
 	assert_int_equal(f->offload.slot_need, 200);
 	assert_int_equal(f->offload.outcome.wqes, 12);
-	assert_int_equal(offload_bytes_of(&f->offload, l), 0x30000);
+	assert_int_equal(layouts_bytes(&f->offload, l), 0x30000);
 	assert_int_equal(l->lanes_off + l->recycling.progress, PROGRESS);
 	assert_int_equal(l->lanes_off + l->recycling.log, LOG);
 	assert_int_equal(l->recycling.recv_en[3], 255);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/layouts.h"
+
+#include "reddnd/executor/executor.h"
+#include "reddnd/generation/loop-size.h"
+#include "reddnd/rnic/cq-pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { LAYOUTS = 17 };
+
+static unsigned log_slots(const struct offload *o, unsigned depth)
+{
+	return (unsigned)__builtin_ctz(layouts_slots(o, depth));
+}
+
+void layouts_forget(struct offload *o)
+{
+	for (unsigned i = 0; o->templates && i < LAYOUTS; i++)
+		chain_template_free(o->templates[i]);
+	free(o->templates);
+	free(o->layouts);
+	chain_again_free(o->again);
+	o->again = NULL;
+	o->templates = NULL;
+	o->layouts = NULL;
+}
+
+int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
+{
+	unsigned last = log_slots(o, o->conf->depth_max);
+	struct loop_size size, *loop = loop_size_of(o->program, o->conf->loop_rate, &size) ? &size : NULL;
+	int r = 0;
+
+	layouts_forget(o);
+	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
+	o->templates = calloc(LAYOUTS, sizeof(*o->templates));
+	if (!o->layouts || !o->templates)
+		return -ENOMEM;
+	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
+		*most = 1u << i;
+		r = queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+	}
+	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
+		*most /= 2;
+		if (queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
+			break;
+	}
+	return r == 0 && !o->conf->recycled ? chain_again_new(&o->again, o->img) : r;
+}
+
+struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots)
+{
+	enum { LINE = 64, REPLIES_MIN = 2, REPLIES_BYTES = 1 << 20 };
+	uint64_t data = (executor_bytes(o->program) + 3) / 4 * 4;
+	uint64_t reply = (data + 4ull * executor_max_messages(o->program) + LINE - 1) / LINE * LINE;
+	uint64_t replies = REPLIES_BYTES / reply;
+
+	if (replies < REPLIES_MIN)
+		replies = REPLIES_MIN;
+	return (struct layouts_cpu){
+		.recv_bytes = (o->img->arg_len + LINE - 1) / LINE * LINE,
+		.data_size = (uint32_t)data,
+		.reply_bytes = (uint32_t)reply,
+		.replies = replies < slots ? (unsigned)replies : slots,
+	};
+}
+
+int layouts_make_cpu(struct offload *o)
+{
+	unsigned last = log_slots(o, o->conf->depth_max);
+
+	if (executor_bytes(o->program) > UINT32_MAX / 2)
+		return offload_wrong(o, -E2BIG, "the replies to a request may have %" PRIu64 " bytes",
+			executor_bytes(o->program));
+	layouts_forget(o);
+	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
+	if (!o->layouts)
+		return -ENOMEM;
+	for (unsigned i = log_slots(o, 1); i <= last; i++) {
+		struct layouts_cpu l = layouts_for_cpu(o, 1u << i);
+
+		o->layouts[i].slots = 1u << i;
+		o->layouts[i].size = ((uint64_t)l.recv_bytes << i) + (uint64_t)l.replies * l.reply_bytes;
+	}
+	return 0;
+}
+
+unsigned layouts_slots(const struct offload *o, unsigned depth)
+{
+	return o->conf->instances ? o->conf->instances : queue_layout_slots(depth, o->conf->recycled);
+}
+
+const struct queue_layout *layouts_of_depth(const struct offload *o, unsigned depth)
+{
+	assert(depth <= o->conf->depth_max);
+	return &o->layouts[log_slots(o, depth)];
+}
+
+const struct queue_layout *layouts_of_slots(const struct offload *o, unsigned slots)
+{
+	for (unsigned i = 0; o->layouts && slots && i < LAYOUTS; i++)
+		if (o->layouts[i].slots == slots)
+			return &o->layouts[i];
+	return NULL;
+}
+
+int layouts_template(const struct offload *o, const struct queue_layout *l, const struct chain_template **out)
+{
+	struct chain_template **t = &o->templates[__builtin_ctz(l->slots)];
+	struct chain_env sizes = {.slots = l->slots};
+	int r = 0;
+
+	for (unsigned q = 0; q < o->img->nqueues; q++)
+		sizes.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
+	if (!*t)
+		r = chain_template_new(t, o->img, &sizes, &l->recycling);
+	*out = *t;
+	return r;
+}
+
+uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots)
+{
+	if (o->conf->recycled || o->cpu)
+		return 0;
+	return (o->cq_alone ? chain_ring_wqes : chain_ring_cqes)(&o->img->queue[0], slots);
+}
+
+uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth)
+{
+	return layouts_bytes(o, layouts_of_depth(o, depth));
+}
+
+uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *l)
+{
+	uint32_t cqes = layouts_reply_cqes(o, l->slots);
+
+	return l->size + (o->cq_alone && cqes ? cq_pool_bytes_alone(cqes) : 0);
+}

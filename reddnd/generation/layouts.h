@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * layouts.h - what a session of an offload takes, by its depth: the number of instances, the layout of their
+ * queues, CQEs, bytes. And what its instances are written from. Made with the offload, for each depth that a
+ * client may ask for.
+ *
+ * Thread rules: one thread makes them; then, but for layouts_template(), any.
+ */
+#ifndef GENERATION_LAYOUTS_H
+#define GENERATION_LAYOUTS_H
+
+#include "reddnd/generation/offload.h"
+
+/** Makes them for queues of up to @max_wqebbs. -E2BIG: the device has no queues that deep; @most is the
+ * number of instances that it has room for. -ENOMEM. */
+int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most);
+/** The same of an offload that the CPU executes. Errors have been logged. */
+int layouts_make_cpu(struct offload *o);
+void layouts_forget(struct offload *o); /* fine if there are none */
+
+unsigned layouts_slots(const struct offload *o, unsigned depth);
+/** Layout of the queues of a session with @depth, at most depth_max. */
+const struct queue_layout *layouts_of_depth(const struct offload *o, unsigned depth);
+/** The same of a session with so many instances; NULL: this offload has none. */
+const struct queue_layout *layouts_of_slots(const struct offload *o, unsigned slots);
+/** Of a recycled offload: what the recyclers of its sessions with that layout are written from. Made when
+ * the first of them begins, which takes milliseconds; only on the thread of sessions. -ENOMEM. */
+int layouts_template(
+	const struct offload *o, const struct queue_layout *layout, const struct chain_template **t);
+/** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
+uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots);
+/** Bytes of memory of all its queues. */
+uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth);
+uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *layout); /* the same */
+/** Of a session whose requests the CPU executes: bytes of a RECV, of the data of the replies to a request,
+ * and of these with a number for each, where there are no immediates; and the number of requests for whose
+ * replies there is room. */
+struct layouts_cpu {
+	uint32_t recv_bytes, data_size, reply_bytes;
+	unsigned replies;
+};
+struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots);
+
+#endif

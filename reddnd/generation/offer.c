@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/offer.h"
+
+#include "reddnd/generation/table.h"
+
+#include <endian.h>
+
+void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep)
+{
+	if (p->nargs > REDDN_WIRE_ARGS || p->npieces > REDDN_WIRE_FIELDS)
+		return;
+	for (unsigned i = 0; i < p->nargs; i++)
+		if (p->args[i].bytes > UINT8_MAX)
+			return;
+	rep->nargs = (uint8_t)p->nargs;
+	rep->nfields = (uint8_t)p->npieces;
+	for (unsigned i = 0; i < p->nargs; i++)
+		rep->arg[i] = (struct reddn_wire_arg){
+			.kind = p->args[i].kind == PROGRAM_STRING   ? REDDN_ARG_BYTES
+				: p->args[i].kind == PROGRAM_WINDOW ? REDDN_ARG_OFFSET
+								    : REDDN_ARG_NUMBER,
+			.bytes = (uint8_t)p->args[i].bytes,
+		};
+	for (unsigned i = 0; i < p->npieces; i++)
+		rep->field[i] = (struct reddn_wire_field){
+			.arg = (uint8_t)p->pieces[i].arg,
+			.flags = (uint8_t)((p->pieces[i].reversed ? REDDN_FIELD_REVERSED : 0) |
+					   (p->pieces[i].inverted ? REDDN_FIELD_INVERTED : 0)),
+			.first = (uint8_t)p->pieces[i].first,
+			.len = (uint8_t)p->pieces[i].len,
+		};
+}
+
+void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
+{
+	*rep = (struct reddn_wire_rep){
+		.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.shape = o->program->shape == PROGRAM_TABLE ? REDDN_SHAPE_TABLE : REDDN_SHAPE_OPAQUE,
+		.request_len = htobe32(o->img->arg_len),
+		.reply_max = htobe32(o->slot_need),
+	};
+	if (o->program->shape == PROGRAM_TABLE) {
+		unsigned keys = offload_keys(o);
+
+		rep->shape = keys > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
+		table_describe(&o->table->geometry, keys > 1 ? keys : 0, &rep->table);
+	}
+	offer_describe_request(o->program, rep);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * offer.h - what a client must know of an offload, for the private data of the accept (protocol/wire.h).
+ *
+ * Thread rules: any.
+ */
+#ifndef GENERATION_OFFER_H
+#define GENERATION_OFFER_H
+
+#include "reddnd/generation/offload.h"
+
+/** Fills in shape, lengths, arguments and pieces of requests, and the table. */
+void offer_describe(const struct offload *o, struct reddn_wire_rep *rep);
+
+/** Fills in only the arguments and pieces. None if @rep has no room for all: applications must compose such
+ * requests themselves. */
+void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep);
+
+#endif
