@@ -180,11 +180,8 @@ static void trace_release(const struct hw_cq *cq, const struct hw_qp *qp)
 /* Error CQEs have no room for it, but WAITs and software know their time too. */
 static uint64_t timestamp(struct hw_cq *cq, const struct hw_cqe *c)
 {
-	uint64_t ticks;
+	uint64_t ticks = cq->clock ? hw_clock_cqe(cq, c) : hw_clock_ticks(clock_ns());
 
-	if (!cq->clock)
-		return hw_clock_ticks(cq->dev->now);
-	ticks = hw_clock_cqe(cq, c);
 	if (cq->time)
 		hw_uar_show_time(cq->time, ticks);
 	return ticks;
