@@ -48,6 +48,25 @@ static uint64_t value_at(const void *stats, size_t at)
 	return *(const uint64_t *)((const char *)stats + at);
 }
 
+/* Buckets that end at powers of two, which are ends of the daemon's: from 1.024 us to 1.07 s */
+static void service_times(FILE *f, const struct stats_offload *o)
+{
+	enum { FIRST = 10, LAST = 30 };
+	uint64_t n = 0;
+	unsigned power = FIRST;
+
+	for (unsigned i = 0; i < SERVICE_BUCKETS; i++) {
+		n += o->service.count[i];
+		if (power <= LAST && service_times_top(i) == (UINT64_C(1) << power) - 1)
+			fprintf(f, "reddnd_service_seconds_bucket{offload=\"%s\",le=\"%.10g\"} %" PRIu64 "\n",
+				o->name, (double)(UINT64_C(1) << power++) * 1e-9, n);
+	}
+	fprintf(f, "reddnd_service_seconds_bucket{offload=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", o->name, n);
+	fprintf(f, "reddnd_service_seconds_count{offload=\"%s\"} %" PRIu64 "\n", o->name, n);
+	fprintf(f, "reddnd_service_seconds_sum{offload=\"%s\"} %.9f\n", o->name,
+		(double)o->service.sum_ns * 1e-9);
+}
+
 static void by_offload(FILE *f, const struct stats *st)
 {
 	const struct stats_offload *all = st->offloads;
@@ -59,6 +78,11 @@ static void by_offload(FILE *f, const struct stats *st)
 				fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
 					all[i].name, value_at(&all[i], counters[c].at));
 	}
+	family(f, "reddnd_service_seconds", "histogram", "seconds",
+		"From the arrival of a request to the acknowledgement of its reply; of recycled offloads, of "
+		"those that the daemon has seen.");
+	for (unsigned i = 0; i < st->noffloads; i++)
+		service_times(f, &all[i]);
 	family(f, "reddnd_verdicts", "counter", "", "What was wrong with sessions.");
 	for (unsigned i = 0; i < st->noffloads; i++)
 		for (unsigned k = 0; k < VERDICT_KINDS; k++)

@@ -48,6 +48,24 @@ static uint64_t sum_verdicts(const uint64_t *counts)
 	return sum;
 }
 
+/* The buckets that are not empty */
+static struct json_object *service_json(const struct service_times *t)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < SERVICE_BUCKETS; i++) {
+		struct json_object *o;
+
+		if (!t->count[i])
+			continue;
+		o = json_object_new_object();
+		json_add_count(o, "to_ns", service_times_top(i));
+		json_add_count(o, "requests", t->count[i]);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static struct json_object *session_json(const struct stats_session *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -78,6 +96,7 @@ static struct json_object *session_json(const struct stats_session *s)
 		json_add_count(o, "bytes_out", s->bytes_out);
 	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
 	json_object_object_add(o, "verdicts_by_kind", verdicts_json(s->verdicts));
+	json_object_object_add(o, "service", service_json(&s->service));
 	return o;
 }
 
@@ -114,6 +133,7 @@ static void add_counters(struct json_object *o, const struct stats_offload *f)
 	if (!f->recycled)
 		json_add_count(o, "bytes_out", f->bytes_out);
 	json_object_object_add(o, "verdicts", verdicts_json(f->verdicts));
+	json_object_object_add(o, "service", service_json(&f->service));
 }
 
 static struct json_object *offload_json(const struct stats_offload *f)
@@ -220,6 +240,7 @@ static struct json_object *tenant_json(const struct stats_tenant *t)
 	json_add_count(o, "refused", t->refused);
 	json_add_count(o, "failed_sessions", t->failed);
 	json_add_count(o, "requests", t->requests);
+	json_object_object_add(o, "service", service_json(&t->service));
 	return o;
 }
 

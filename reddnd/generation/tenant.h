@@ -15,6 +15,7 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/policy/rate.h"
 #include "reddnd/policy/request.h"
+#include "reddnd/policy/service-times.h"
 #include "reddnd/rnic/master-qp.h"
 
 #include <uthash.h>
@@ -44,6 +45,7 @@ struct tenant {
 	uint64_t depth, queue_bytes, slot_bytes;
 	/* since it was first configured */
 	uint64_t requests, accepted, refused, failed;
+	struct service_times service;
 	struct tenant **all;
 	unsigned refs;
 	UT_hash_handle hh;

@@ -7,6 +7,7 @@
 #define POLICY_OFFLOAD_STATS_H
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/policy/service-times.h"
 
 #include <uthash.h>
 
@@ -19,6 +20,7 @@ struct offload_stats {
 	uint64_t iterations;          /* of loops without a bound */
 	uint64_t bytes_in, bytes_out; /* of requests; of replies, of unrolled sessions */
 	uint64_t verdicts[VERDICT_KINDS];
+	struct service_times service; /* of recycled sessions, those that were seen */
 	UT_hash_handle hh;
 };
 

@@ -3,19 +3,16 @@
 #include "reddnd/probe/check.h"
 
 #include "reddnd/rnic/identity.h"
+#include "reddnd/rnic/stamps.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
-
-enum { DAY = 86400 };
 
 int check_timestamps(struct probe *probe, struct probe_result *result)
 {
 	const struct rnic_cq *cq = &probe->master->cq;
 	struct rnic_identity id;
 	struct rnic_cqe cqe;
-	int64_t seconds;
 	int r = master_qp_tick(probe->master);
 
 	if (r == 0)
@@ -24,8 +21,7 @@ int check_timestamps(struct probe *probe, struct probe_result *result)
 		return r;
 	if (!rnic_cq_peek(cq, cq->consumer - 1, &cqe))
 		return probe_cannot(result, -EIO, "the CQE is gone");
-	seconds = (int64_t)(cqe.timestamp >> 32) - time(NULL);
-	if (seconds > -DAY && seconds < DAY)
+	if (rnic_stamp_is_real_time(cqe.timestamp))
 		return probe_denies(result, "they are seconds and nanoseconds of a real-time clock");
 	return probe_measured(result, "ticks, of %" PRIu64 " kHz as the device reports", id.clock_khz);
 }

@@ -51,6 +51,11 @@ struct rnic_device {
 	bool lost;
 	struct rnic_caps caps;
 	struct rnic_path own; /* of its queues to each other (own-path.h) */
+	struct {
+		bool known; /* false: nobody has asked (stamps.h) */
+		bool real_time;
+		uint64_t khz; /* else; 0: the device does not report it */
+	} clock;
 };
 
 /** The object of an adopted block's slot that is at @offset in it; or NULL. */

@@ -28,6 +28,7 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->bytes_out += s->counters.bytes_out;
 	for (unsigned i = 0; i < VERDICT_KINDS; i++)
 		to->verdicts[i] += s->counters.verdicts[i];
+	service_times_merge(&to->service, &s->counters.service);
 }
 
 static struct stats_session session_stats(const struct session *s, const struct stats_source *source)
@@ -79,6 +80,7 @@ static struct stats_offload offload_stats(const struct offload *o)
 		.iterations = t->iterations,
 		.bytes_in = t->bytes_in,
 		.bytes_out = t->bytes_out,
+		.service = t->service,
 	};
 
 	offload_is_disabled(o, out.disabled);
@@ -131,6 +133,7 @@ static struct stats_tenant tenant_stats(const struct tenant *t)
 		.refused = t->refused,
 		.failed = t->failed,
 		.requests = t->requests,
+		.service = t->service,
 	};
 }
 

@@ -9,6 +9,7 @@
 #define SERVER_STATS_H
 
 #include "reddnd/generation/offload.h"
+#include "reddnd/policy/service-times.h"
 
 struct stats_status {
 	const char *device;
@@ -41,6 +42,7 @@ struct stats_session {
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
 	uint64_t iterations; /* of a loop without a bound */
 	uint64_t verdicts[VERDICT_KINDS];
+	struct service_times service;
 };
 
 /** An offload of the configuration in force, and its counters, which outlive reloads. */
@@ -58,6 +60,7 @@ struct stats_offload {
 	uint64_t sessions; /* now */
 	uint64_t failed, requests, hits, misses, wqes, iterations, bytes_in, bytes_out;
 	uint64_t verdicts[VERDICT_KINDS];
+	struct service_times service; /* recycled: of some requests */
 };
 
 /** A region of the configuration in force. */
@@ -81,6 +84,7 @@ struct stats_tenant {
 	struct catalog_limits limits;
 	uint64_t sessions, depth, queue_bytes, slot_bytes; /* in use */
 	uint64_t accepted, refused, failed, requests;      /* since it was first configured */
+	struct service_times service;
 };
 
 struct stats {

@@ -6,6 +6,7 @@
 #include "reddnd/generation/layouts.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -31,6 +32,7 @@ struct session_cpu {
 	struct layouts_cpu layout;
 	bool sends;               /* a number in place of immediates */
 	struct outcome *outcomes; /* by slot; written before .done is */
+	uint64_t *times; /* the same: ns, when the request was taken; once it is done, how long it took */
 	/* for the event loop */
 	atomic_ullong received, done, iterations;
 	atomic_bool broken;
@@ -108,10 +110,11 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	c->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
 	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
+	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
 	c->awake = AWAKE_MAX_US;
 	if (s->offload->program->loop)
 		share_loops(s, c);
-	r = c->outcomes ? make_executor(s, c) : -ENOMEM;
+	r = c->outcomes && c->times ? make_executor(s, c) : -ENOMEM;
 	if (r == 0)
 		r = make_queue(s, c, parts);
 	if (r == 0)
@@ -140,6 +143,7 @@ void session_cpu_free(struct session_cpu *c)
 	if (c->loops)
 		pthread_mutex_destroy(&c->own.lock);
 	free(c->outcomes);
+	free(c->times);
 	free(c);
 }
 
@@ -215,15 +219,20 @@ static struct rnic_plain_completion find_cause(
 }
 
 /* Numbers have 32 bits on the wire */
-static void count_done(struct session_cpu *c, uint32_t number)
+static void count_done(struct session *s, uint32_t number, uint64_t now_ns)
 {
-	c->done += number - (uint32_t)c->done;
+	uint64_t n = s->cpu->done, end = n + (uint32_t)(number - (uint32_t)n);
+
+	for (; n < end; n++)
+		s->cpu->times[n % s->queues.layout.slots] =
+			now_ns - s->cpu->times[n % s->queues.layout.slots];
+	s->cpu->done = end;
 }
 
 /* False: a verdict */
 static bool take_some(struct session *s, struct rnic_plain_completion *some, int n)
 {
-	uint64_t received = s->cpu->received, before = received;
+	uint64_t received = s->cpu->received, before = received, now_ns = clock_ns();
 	bool good = true;
 
 	for (int i = 0; i < n && good; i++) {
@@ -240,10 +249,10 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 			judge(s, &cause);
 			good = false;
 		} else if (!some[i].receive) {
-			count_done(s->cpu, some[i].number);
+			count_done(s, some[i].number, now_ns);
 		} else {
 			take_request(s, &some[i], received);
-			received++;
+			s->cpu->times[received++ % s->queues.layout.slots] = now_ns;
 		}
 	}
 	if (received != before)
@@ -600,6 +609,11 @@ uint64_t session_cpu_iterations(const struct session *s)
 struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
 {
 	return s->cpu->outcomes[n % s->queues.layout.slots];
+}
+
+uint64_t session_cpu_took(const struct session *s, uint64_t n)
+{
+	return s->cpu->times[n % s->queues.layout.slots];
 }
 
 int session_cpu_post(struct session *s, uint64_t to)

@@ -6,6 +6,7 @@
 #include "reddnd/session/faults.h"
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
+#include "reddnd/session/service.h"
 #include "reddnd/session/silence.h"
 
 #include <assert.h>
@@ -54,6 +55,7 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
+	session_served(s, s->progress.done, cqe);
 	count_one(s);
 	return 0;
 }
@@ -79,6 +81,7 @@ uint64_t session_count(struct session *s)
 
 	if (s->cpu) {
 		s->progress.done = session_cpu_done(s);
+		session_served_by_cpu(s, before);
 		return s->progress.done - before;
 	}
 	if (!s->queues.layout.recycled)
@@ -89,6 +92,7 @@ uint64_t session_count(struct session *s)
 		s->progress.done = kept;
 	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)s->progress.done, &cqe) && !cqe.error)
 		s->progress.done++;
+	session_served_since(s, before);
 	return s->progress.done - before;
 }
 

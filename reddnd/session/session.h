@@ -12,6 +12,7 @@
  *   foreign.h    stands in for an offload that this daemon does not have
  *   instances.h  takes completions, counts what finished, arms it again
  *   faults.h     turns error CQEs and events of queues into verdicts
+ *   service.h    counts how long requests took
  *   posting.h    posts RECVs as far as limits allow
  *   silence.h    finds requests without an answer and clients without requests
  *
@@ -28,6 +29,7 @@
 #define SESSION_SESSION_H
 
 #include "reddnd/generation/admit.h"
+#include "reddnd/policy/service-times.h"
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/cq-pool.h"
@@ -82,6 +84,7 @@ struct session_counters {
 	uint64_t iterations; /* of the loop without a bound */
 	uint64_t verdicts[VERDICT_KINDS];
 	unsigned false_alarms;
+	struct service_times service;
 };
 
 struct session_limits {

@@ -109,6 +109,7 @@ top_sees()
 	[[ $(value 'len(d) == 1 and d[0]["per_second"] > 0 and d[0]["requests"] > 0') == True ]]
 }
 until_true top_sees || fail "top does not see the client work" "$work/ctl.out" "$work/ctl.err"
+holds "top has the times of the last round" '0 < d[0]["p50_ns"] <= d[0]["p99_ns"] < 60e9 and len(d[0]["service"]) > 0'
 ok "top sees the client work"
 ctl --by offloads --sort offload --count 1 top || fail "top of offloads" "$work/ctl.err"
 [[ $(awk 'NR == 2 { print $1, $2 }' "$work/ctl.out") == 'one hash_get' ]] || fail "top of offloads" "$work/ctl.out"
@@ -137,8 +138,10 @@ def press(key, words):
     shows(words)
 shows("by REQUESTS/S ")
 shows("█")
-press(b">", "by REQUESTS ")
-press(b"r", "by REQUESTS, reversed")
+if not re.search(r"p99 +[0-9.]+ [num]?s +\S*█", seen):
+    sys.exit(f"no latency: {seen[-2000:]}")
+press(b">", "by P50 ")
+press(b"r", "by P50, reversed")
 press(b"o", "PROGRAM")
 press(b"t", "REFUSED")
 press(b"p", "paused")
@@ -151,6 +154,9 @@ ctl metrics || fail "no metrics"
 for line in '^reddnd_sessions\{offload="one"\} 1$' '^reddnd_requests_total\{offload="one"\} [1-9]' '^# EOF$'; do
 	grep -qE "$line" "$work/ctl.out" || fail "metrics have no line $line" "$work/ctl.out"
 done
+[[ $(awk '/^reddnd_service_seconds_count/ { n = $2 } /^reddnd_requests_total/ { r = $2 } END { print (n > 0 && n == r) }' "$work/ctl.out") == 1 ]] ||
+	fail "the times of other requests" "$work/ctl.out"
+grep -qE '^reddnd_service_seconds_bucket\{offload="one",le="1.073741824"\} [1-9]' "$work/ctl.out" || fail "metrics have no times" "$work/ctl.out"
 ok "metrics by offload"
 
 # reload: the old session continues, new clients get the new catalog

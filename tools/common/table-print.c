@@ -32,6 +32,21 @@ static void format_duration(char *cell, uint64_t us)
 		snprintf(cell, CELL, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
 }
 
+/* Three digits */
+void table_print_time(char *text, size_t size, uint64_t ns)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s"};
+	double v = (double)ns;
+	unsigned u = 0;
+
+	for (; v >= 999.5 && u < 3; u++)
+		v /= 1000;
+	if (ns == 0)
+		snprintf(text, size, "-");
+	else
+		snprintf(text, size, "%.*f %s", u == 0 || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
+}
+
 static void format(char *cell, struct json_object *o, const struct table_column *column)
 {
 	struct json_object *v;
@@ -62,20 +77,33 @@ static void format(char *cell, struct json_object *o, const struct table_column 
 		else
 			snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
 		break;
+	case TABLE_TIME:
+		table_print_time(cell, CELL, json_object_get_uint64(v));
+		break;
 	case TABLE_FLAG:
 		strcpy(cell, json_object_get_boolean(v) ? "yes" : "no");
 		break;
 	}
 }
 
+/* Characters of UTF-8 text */
+static size_t characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
 static void print_cell(FILE *f, const char *text, size_t width, enum table_format format, int last)
 {
-	int w = (int)width;
+	int pad = (int)(width - characters(text));
 
 	if (format == TABLE_TEXT || format == TABLE_FLAG)
-		fprintf(f, "%-*s", last ? 0 : w, text);
+		fprintf(f, "%s%*s", text, last ? 0 : pad, "");
 	else
-		fprintf(f, "%*s", w, text);
+		fprintf(f, "%*s%s", pad, "", text);
 	fputs(last ? "\n" : "  ", f);
 }
 
@@ -87,11 +115,11 @@ void table_print_list(
 
 	assert(ncolumns <= MAX_COLUMNS);
 	for (unsigned c = 0; c < ncolumns; c++) {
-		width[c] = strlen(columns[c].heading);
+		width[c] = characters(columns[c].heading);
 		for (size_t r = 0; r < rows; r++) {
 			format(cell, json_object_array_get_idx(list, r), &columns[c]);
-			if (strlen(cell) > width[c])
-				width[c] = strlen(cell);
+			if (characters(cell) > width[c])
+				width[c] = characters(cell);
 		}
 	}
 	for (unsigned c = 0; c < ncolumns; c++)

@@ -6,6 +6,7 @@
 #define TOOLS_COMMON_TABLE_PRINT_H
 
 #include <json-c/json.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum table_format {
@@ -13,6 +14,7 @@ enum table_format {
 	TABLE_COUNT,
 	TABLE_BYTES,       /* 4.0 MiB */
 	TABLE_DURATION,    /* from microseconds: 3d 4h, 2m 5s, 1.25 s */
+	TABLE_TIME,        /* from nanoseconds: 850 ns, 8.3 us, 1.20 ms; "-" if it is 0 */
 	TABLE_FLAG,        /* yes, no */
 	TABLE_LIMIT,       /* as a count; "-" if it is 0 */
 	TABLE_LIMIT_BYTES, /* as bytes; "-" if it is 0 */
@@ -27,6 +29,9 @@ struct table_column {
 /** Print a row for each object of the array @list, "-" for an absent member. @ncolumns <= 16. */
 void table_print_list(
 	FILE *f, struct json_object *list, const struct table_column *columns, unsigned ncolumns);
+
+/** Writes what a cell of TABLE_TIME shows. @size >= 16. */
+void table_print_time(char *text, size_t size, uint64_t ns);
 
 /** Print a line "heading  value" for each column. */
 void table_print_object(

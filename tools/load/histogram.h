@@ -6,9 +6,9 @@
 #ifndef TOOLS_LOAD_HISTOGRAM_H
 #define TOOLS_LOAD_HISTOGRAM_H
 
-#include <stdint.h>
+#include "util/buckets.h"
 
-enum { HISTOGRAM_SUB = 64, HISTOGRAM_BUCKETS = 59 * HISTOGRAM_SUB };
+enum { HISTOGRAM_BITS = 6, HISTOGRAM_BUCKETS = BUCKETS(64, HISTOGRAM_BITS) };
 
 struct histogram {
 	uint64_t count;

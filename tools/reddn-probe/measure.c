@@ -4,13 +4,13 @@
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/identity.h"
 #include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/stamps.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	PAGE = 4096,
@@ -196,10 +196,7 @@ static void put_sync(struct rnic_qp *qp, uint16_t index, uint8_t opcode, uint32_
 
 static double microseconds(const struct bench *b, uint64_t from, uint64_t to)
 {
-	if (!b->real_time)
-		return (double)(to - from) / b->khz * 1e3;
-	return ((double)(to >> 32) - (double)(from >> 32)) * 1e6 +
-	       ((double)(uint32_t)to - (double)(uint32_t)from) * 1e-3;
+	return (double)rnic_stamps_of_clock(b->real_time ? 0 : (uint64_t)b->khz, from, to) * 1e-3;
 }
 
 /* Takes @n CQEs; the timestamp of the last */
@@ -456,9 +453,7 @@ static int measure_rates(struct bench *b, unsigned mtu)
 /* Sets how timestamps are read */
 static int find_clock(struct bench *b, const struct rnic_identity *id)
 {
-	enum { DAY = 86400 };
 	struct rnic_qp *master = &b->own.qp[ALL + MASTER];
-	int64_t seconds;
 	uint64_t at;
 	int r;
 
@@ -467,8 +462,7 @@ static int find_clock(struct bench *b, const struct rnic_identity *id)
 	r = take(b, &b->own.cq[ALL + MASTER], 1, &at);
 	if (r < 0)
 		return r;
-	seconds = (int64_t)(at >> 32) - time(NULL);
-	b->real_time = seconds > -DAY && seconds < DAY;
+	b->real_time = rnic_stamp_is_real_time(at);
 	b->khz = (double)id->clock_khz;
 	b->m->timestamp_khz = b->real_time ? 1e6 : b->khz;
 	return b->khz > 0 || b->real_time

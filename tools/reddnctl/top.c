@@ -4,6 +4,7 @@
 #include "tools/reddnctl/commands.h"
 #include "tools/reddnctl/screen.h"
 #include "tools/reddnctl/spark.h"
+#include "tools/reddnctl/times.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -21,9 +22,15 @@ enum { ROW_SPARK = 12 };
 	{                                                                                                    \
 		"per_second", "REQUESTS/S", TABLE_COUNT                                                      \
 	}
-#define LAST                                                                                                 \
+#define TIMES                                                                                                \
+	{"p50_ns", "P50", TABLE_TIME},                                                                       \
 	{                                                                                                    \
-		"last", "LAST", TABLE_TEXT                                                                   \
+		"p99_ns", "P99", TABLE_TIME                                                                  \
+	}
+#define LAST                                                                                                 \
+	{"last", "LAST", TABLE_TEXT},                                                                        \
+	{                                                                                                    \
+		"last_p99", "LAST P99", TABLE_TEXT                                                           \
 	}
 
 static const struct table_column client_columns[] = {
@@ -32,6 +39,7 @@ static const struct table_column client_columns[] = {
 	{"tenant", "TENANT", TABLE_TEXT},
 	{"offload", "OFFLOAD", TABLE_TEXT},
 	RATE,
+	TIMES,
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
@@ -47,6 +55,7 @@ static const struct table_column offload_columns[] = {
 	{"state", "STATE", TABLE_TEXT},
 	{"sessions", "SESSIONS", TABLE_COUNT},
 	RATE,
+	TIMES,
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
@@ -57,6 +66,7 @@ static const struct table_column tenant_columns[] = {
 	{"tenant", "TENANT", TABLE_TEXT},
 	{"sessions", "SESSIONS", TABLE_COUNT},
 	RATE,
+	TIMES,
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"refused", "REFUSED", TABLE_COUNT},
 	LAST,
@@ -78,7 +88,8 @@ static const struct view views[] = {
 struct row {
 	char name[64];
 	uint64_t requests;
-	struct spark rates;
+	struct json_object *service; /* service times, since ever */
+	struct spark rates, p99;
 };
 
 struct top {
@@ -88,8 +99,8 @@ struct top {
 	bool bars, utf8;  /* drawn at all, and with block elements */
 	struct row *rows; /* of the round before */
 	unsigned nrows;
-	struct spark all; /* requests per second of all rows */
-	uint64_t then;    /* us: time of that round; 0: there was none */
+	struct spark all, all_p99; /* of all rows: requests per second, and service times */
+	uint64_t then;             /* us: time of that round; 0: there was none */
 };
 
 static struct top sorting; /* of compare(), for which qsort() has no argument */
@@ -142,13 +153,51 @@ static uint64_t rate_of(const struct top *t, struct json_object *o, const struct
 	return us ? (uint64_t)((double)requests * 1e6 / (double)us + 0.5) : 0;
 }
 
-/* Adds "per_second" and "last" to each object of @now, and keeps what the next round needs */
+static void free_rows(struct row *rows, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		json_object_put(rows[i].service);
+	free(rows);
+}
+
+static void add_bars(struct top *t, struct json_object *o, const char *member, const struct spark *s)
+{
+	char bars[SPARK_TEXT];
+
+	spark_draw(s, ROW_SPARK, t->utf8, bars);
+	if (t->bars)
+		json_object_object_add(o, member, json_object_new_string(bars));
+}
+
+/* Service times of the requests that @o has had since the round before: into @o, into @row, and to @all */
+static void add_times(struct json_object *o, struct row *row, const struct row *before, struct times *all)
+{
+	struct json_object *service = NULL;
+	struct times t = {0};
+	uint64_t p50, p99;
+
+	json_object_object_get_ex(o, "service", &service);
+	times_add(&t, service);
+	times_add(all, service);
+	if (before) {
+		times_take_away(&t, before->service);
+		times_take_away(all, before->service);
+	}
+	row->service = json_object_get(service);
+	p50 = times_at(&t, 0.5);
+	p99 = times_at(&t, 0.99);
+	spark_add(&row->p99, p99);
+	json_object_object_add(o, "p50_ns", json_object_new_uint64(p50));
+	json_object_object_add(o, "p99_ns", json_object_new_uint64(p99));
+}
+
+/* Adds what is of the last round to each object of @now, and keeps what the next round needs */
 static void add_rates(struct top *t, struct json_object *now)
 {
 	size_t n = json_object_array_length(now);
 	struct row *rows = calloc(n + 1, sizeof(*rows));
 	uint64_t time = clock_ns() / 1000, sum = 0;
-	char bars[SPARK_TEXT];
+	struct times all = {0};
 
 	for (size_t i = 0; rows && i < n; i++) {
 		struct json_object *o = json_object_array_get_idx(now, i), *name = NULL;
@@ -160,18 +209,21 @@ static void add_rates(struct top *t, struct json_object *now)
 		snprintf(row->name, sizeof(row->name), "%s", name ? json_object_get_string(name) : "");
 		before = row_before(t, row->name);
 		rate = rate_of(t, o, before, time);
-		if (before)
+		if (before) {
 			row->rates = before->rates;
+			row->p99 = before->p99;
+		}
 		row->requests = control_member(o, "requests");
 		spark_add(&row->rates, rate);
 		sum += rate;
-		spark_draw(&row->rates, ROW_SPARK, t->utf8, bars);
 		json_object_object_add(o, "per_second", json_object_new_uint64(rate));
-		if (t->bars)
-			json_object_object_add(o, "last", json_object_new_string(bars));
+		add_times(o, row, before, &all);
+		add_bars(t, o, "last", &row->rates);
+		add_bars(t, o, "last_p99", &row->p99);
 	}
 	spark_add(&t->all, sum);
-	free(t->rows);
+	spark_add(&t->all_p99, times_at(&all, 0.99));
+	free_rows(t->rows, t->nrows);
 	t->rows = rows;
 	t->nrows = rows ? (unsigned)n : 0;
 	t->then = time;
@@ -179,7 +231,7 @@ static void add_rates(struct top *t, struct json_object *now)
 
 static void choose(struct top *t, const struct view *v)
 {
-	free(t->rows);
+	free_rows(t->rows, t->nrows);
 	*t = (struct top){.view = v, .sort = rate_column(v), .bars = t->bars, .utf8 = t->utf8};
 }
 
@@ -203,16 +255,18 @@ static void show_screen(const struct top *t, struct json_object *now)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
 	unsigned columns = screen_columns(), lines = screen_lines();
-	char bars[SPARK_TEXT];
+	char bars[SPARK_TEXT], p99_bars[SPARK_TEXT], p99[32];
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
 	if (!f)
 		return;
 	spark_draw(&t->all, SPARK_MAX, t->utf8, bars);
-	fprintf(f, "%s  %zu  %llu requests/s  %s%s\n", t->view->name, json_object_array_length(now),
-		(unsigned long long)(t->all.n ? t->all.number[t->all.n - 1] : 0), bars,
-		t->paused ? "  paused" : "");
+	spark_draw(&t->all_p99, SPARK_MAX, t->utf8, p99_bars);
+	table_print_time(p99, sizeof(p99), t->all_p99.n ? t->all_p99.number[t->all_p99.n - 1] : 0);
+	fprintf(f, "%s  %zu%s\nrequests/s  %-10llu  %s\np99         %-10s  %s\n", t->view->name,
+		json_object_array_length(now), t->paused ? "  paused" : "",
+		(unsigned long long)(t->all.n ? t->all.number[t->all.n - 1] : 0), bars, p99, p99_bars);
 	fprintf(f,
 		"by %s%s   keys: c clients  o offloads  t tenants  < > column  r reverse  p pause  q quit\n",
 		t->view->columns[t->sort].heading, t->ascending ? ", reversed" : "");
@@ -309,6 +363,6 @@ int ctl_top(struct control *l, const struct ctl_options *o, const char *arg)
 			break;
 	}
 	screen_close();
-	free(t.rows);
+	free_rows(t.rows, t.nrows);
 	return r;
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/policy/service-times.h"
+
+void service_times_add(struct service_times *t, uint64_t ns)
+{
+	unsigned i = bucket_of(ns >> SERVICE_UNIT_BITS, SERVICE_BITS);
+
+	t->count[i < SERVICE_BUCKETS ? i : SERVICE_BUCKETS - 1]++;
+	t->sum_ns += ns;
+}
+
+void service_times_merge(struct service_times *t, const struct service_times *more)
+{
+	t->sum_ns += more->sum_ns;
+	for (unsigned i = 0; i < SERVICE_BUCKETS; i++)
+		t->count[i] += more->count[i];
+}
+
+uint64_t service_times_top(unsigned i)
+{
+	return ((bucket_top(i, SERVICE_BITS) + 1) << SERVICE_UNIT_BITS) - 1;
+}
