@@ -4,7 +4,7 @@
 # machine.sh - a small Debian in a directory, and running it (systemd-nspawn). Sourced by bash scripts with "set -euo pipefail"; needs
 # root. In the end of the script no process, mount or file is left. It sets $work, a directory for files of the script.
 
-suite=bookworm
+suite=${REDDN_SUITE:-bookworm}
 mirror=${REDDN_MIRROR:-http://deb.debian.org/debian}
 
 work=
@@ -79,6 +79,16 @@ make_base()
 	mv "$cache/$name.new" "$base"
 }
 
+# apt_as_here ROOT: apt reaches the mirror as it does here. Downloads may be kept in $archives, to be bound to /var/cache/apt/archives. After
+# make_base.
+apt_as_here()
+{
+	printf 'deb %s %s main\n' "$mirror" "$suite" >"$1/etc/apt/sources.list"
+	apt-config dump | grep -E '^Acquire::(https?|Retries|Check-Valid-Until|Check-Date|ForceIPv[46]|Languages)\b' >"$1/etc/apt/apt.conf.d/90host" || true
+	archives=${base%/*}/archives
+	mkdir -p "$archives/partial" "$1/var/cache/apt/archives"
+}
+
 # run_machine ROOT LIMIT OPTIONS...: runs the machine in ROOT for at most LIMIT seconds, with these options of systemd-nspawn, then
 # prints ROOT/root/boot/log, which a machine writes that is alive. Returns its exit status.
 run_machine()
@@ -86,6 +96,8 @@ run_machine()
 	local root=$1 limit=$2 i rc=0
 	shift 2
 
+	# The systemd of Debian 13 is for version 2 of cgroups
+	[[ $suite == bookworm ]] || export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
 	systemd-nspawn --quiet --directory="$root" --machine="reddnd-${0##*/}-$$" --register=no --keep-unit --settings=no \
 		--link-journal=no --timezone=off --console=pipe "$@" >"$work/console" 2>&1 </dev/null &
 	machine=$!
