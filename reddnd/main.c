@@ -50,7 +50,11 @@ static const char usage[] =
 	"\n"
 	"SIGTERM and SIGINT stop it, SIGUSR2 leaves its sessions to the next daemon, SIGHUP reads\n"
 	"the configuration again, SIGUSR1 logs what it does. reddnctl controls and inspects a\n"
-	"running daemon.\n";
+	"running daemon.\n"
+	"\n"
+	"Examples:\n"
+	"  reddnd --check-config --config reddnd.conf\n"
+	"  systemctl enable --now reddnd\n";
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct control *, control_free)

@@ -28,6 +28,8 @@ static const char usage_text[] =
 	"usage: reddn-memcached setup [OPTIONS]\n"
 	"       reddn-memcached check [OPTIONS]\n"
 	"\n"
+	"Prepares a memcached whose items a NIC can read.\n"
+	"\n"
 	"  -j, --json            results as JSON\n"
 	"  -h, --help            this text; of a verb, what it takes\n"
 	"      --version         the version\n"

@@ -3,6 +3,7 @@
 #include "libclient/reddn-table.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/common/units.h"
 #include "tools/common/verbs.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -26,6 +27,8 @@ static const char usage_text[] =
 	"       reddn-table stat [--json] TABLE\n"
 	"       reddn-table repair [--json] [--quiet] TABLE\n"
 	"       reddn-table upgrade [--json] [--quiet] TABLE\n"
+	"\n"
+	"Makes, fills and reads tables that NICs look keys up in.\n"
 	"\n"
 	"  -j, --json            records or results as JSON, one object per line\n"
 	"  -q, --quiet           do not print progress or results\n"
@@ -75,14 +78,14 @@ static int cmd_create(struct arguments *a, char **args)
 {
 	struct reddn_table *t;
 	struct reddn_table_stat st;
-	char err[512];
+	char err[512], size[UNITS_TEXT];
 
 	if (reddn_table_create(&t, args[0], &a->create, err, sizeof(err)) < 0)
 		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
 	if (!a->quiet)
-		printf("%s: %" PRIu64 " buckets, for about %" PRIu64 " entries; heap of %" PRIu64 " bytes\n",
-			args[0], st.buckets, st.buckets / 3, st.heap_size);
+		printf("%s: %" PRIu64 " buckets, for about %" PRIu64 " entries; heap of %s\n", args[0],
+			st.buckets, st.buckets / 3, units_bytes(size, st.heap_size));
 	reddn_table_close(t);
 	return 0;
 }
@@ -235,7 +238,8 @@ static int cmd_stat(struct arguments *a, char **args)
 {
 	struct reddn_table *t;
 	struct reddn_table_stat st;
-	char err[512];
+	char err[512], used[UNITS_TEXT], heap[UNITS_TEXT], key[UNITS_TEXT], value[UNITS_TEXT],
+		file[UNITS_TEXT];
 
 	if (reddn_table_open(&t, args[0], 0, err, sizeof(err)) < 0)
 		return tool_complain("%s", err);
@@ -255,17 +259,18 @@ static int cmd_stat(struct arguments *a, char **args)
 	else
 		printf("entries    %" PRIu64 "\n"
 		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be)\n"
-		       "heap       %" PRIu64 " of %" PRIu64 " bytes used (%.1f%%)\n"
-		       "max key    %u bytes\n"
-		       "max value  %u bytes\n"
+		       "heap       %s of %s used (%.1f%%)\n"
+		       "max key    %s\n"
+		       "max value  %s\n"
 		       "moves      %" PRIu64 "%s\n"
 		       "seed       0x%016" PRIx64 "\n"
-		       "file       %" PRIu64 " bytes: buckets at %" PRIu64 ", heap at %" PRIu64 "\n",
-			st.entries, st.buckets, 100.0 * (double)st.entries / (double)st.buckets, st.heap_used,
-			st.heap_size, 100.0 * (double)st.heap_used / (double)st.heap_size, st.max_key,
-			st.max_value, st.moves / 2,
+		       "file       %s: buckets at %" PRIu64 ", heap at %" PRIu64 "\n",
+			st.entries, st.buckets, 100.0 * (double)st.entries / (double)st.buckets,
+			units_bytes(used, st.heap_used), units_bytes(heap, st.heap_size),
+			100.0 * (double)st.heap_used / (double)st.heap_size, units_bytes(key, st.max_key),
+			units_bytes(value, st.max_value), st.moves / 2,
 			st.moves & 1 ? ", one unfinished: a writer is moving an entry, or died doing so" : "",
-			st.hash_seed, st.file_size, st.buckets_off, st.heap_off);
+			st.hash_seed, units_bytes(file, st.file_size), st.buckets_off, st.heap_off);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "protocol/wire.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
+#include "tools/common/units.h"
 #include "tools/common/verbs.h"
 #include "tools/load/load-options.h"
 #include "tools/load/load-reddn.h"
@@ -27,7 +28,9 @@ static const char usage_text[] =
 	"       reddn get   [OPTIONS] HOST[:PORT] OFFLOAD KEY...\n"
 	"       reddn call  [OPTIONS] HOST[:PORT] OFFLOAD [ARGUMENT...]\n"
 	"       reddn bench [OPTIONS] HOST[:PORT] OFFLOAD\n"
-	"       reddn mc COMMAND: gets from a pool of memcacheds, see reddn mc --help\n"
+	"       reddn mc COMMAND\n"
+	"\n"
+	"Asks servers that run reddnd, over any RDMA NIC.\n"
 	"\n"
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
@@ -56,6 +59,7 @@ static const char usage_text[] =
 	"  -R, --rate N        gets per second at most\n"
 	"  -a, --absent N      percentage of gets for absent keys (0)\n"
 	"  -S, --seed N        seed of the random order (1)\n"
+	"mc: get items from a pool of memcacheds; reddn mc --help shows how\n"
 	"Exit status: 0; 1 if a key was not found or an answer was wrong; 2 for errors.\n";
 
 struct arguments {
@@ -82,6 +86,8 @@ static struct reddn *open_connection(const struct arguments *a)
 
 static void print_info(const struct arguments *a, const struct reddn_info *i, double connect_us)
 {
+	char one[UNITS_TEXT], two[UNITS_TEXT];
+
 	if (a->b.json) {
 		printf("{\"session\": %" PRIu64
 		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"request_len\": %u"
@@ -94,16 +100,18 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 		puts("}");
 		return;
 	}
-	printf("%s: session %" PRIu64 ", connected in %.0f us, %u requests of %u bytes, slots of %u bytes\n",
-		a->b.connect.offload, i->session, connect_us, i->depth, i->request_len, i->slot_size);
+	printf("%s: session %" PRIu64 ", connected in %s, %u requests of %u bytes, slots of %s\n",
+		a->b.connect.offload, i->session, units_time(one, (uint64_t)(connect_us * 1000)), i->depth,
+		i->request_len, units_bytes(two, i->slot_size));
 	if (i->shape == REDDN_TABLE)
-		printf("table: %" PRIu64 " buckets, keys up to %u bytes, values up to %u\n", i->buckets,
-			i->max_key, i->max_value);
+		printf("table: %" PRIu64 " buckets, keys up to %s, values up to %s\n", i->buckets,
+			units_bytes(one, i->max_key), units_bytes(two, i->max_value));
 }
 
 static int cmd_ping(struct arguments *a, char **keys)
 {
 	static const char absent[] = "\x01 no such key: reddn ping";
+	char text[UNITS_TEXT];
 	uint64_t started = clock_ns(), count = a->b.count ? a->b.count : 4;
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 	struct reddn_info info;
@@ -135,7 +143,7 @@ static int cmd_ping(struct arguments *a, char **keys)
 		else if (a->b.json)
 			printf("{\"seq\": %" PRIu64 ", \"us\": %.1f}\n", i + 1, us);
 		else
-			printf("reply %" PRIu64 " in %.1f us\n", i + 1, us);
+			printf("reply %" PRIu64 " in %s\n", i + 1, units_time(text, (uint64_t)(us * 1000)));
 		fflush(stdout);
 	}
 	return r < 0 ? 2 : 0;

@@ -49,7 +49,10 @@ static const char usage[] =
 	"  -h, --help      this text\n"
 	"  -V, --version   the version\n"
 	"\n"
-	"SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on.\n";
+	"SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on.\n"
+	"\n"
+	"Examples:\n"
+	"  reddnd-run reddnd --config reddnd.conf\n";
 
 /* ---- the store ---- */
 

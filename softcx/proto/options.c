@@ -25,20 +25,25 @@ enum {
 };
 
 static const struct {
-	const char *name, *synopsis, *help;
+	const char *name, *synopsis, *help, *example;
 } verb_table[VERBS] = {
 	[VERB_RUN] = {"run", "[OPTION...] COMMAND [ARGUMENT...]",
-		"run COMMAND on the NIC; starts one if none runs, which ends soon after its last user"},
-	[VERB_NIC] = {"nic", "[OPTION...]", "be the NIC, in the foreground"},
+		"run COMMAND on the NIC; starts one if none runs, which ends soon after its last user",
+		"softcx run ibv_devinfo -v"},
+	[VERB_NIC] = {"nic", "[OPTION...]", "be the NIC, in the foreground", "softcx nic --hosts a,b"},
 	[VERB_FUZZ] = {"fuzz", "[OPTION...] COMMAND [ARGUMENT...]",
-		"run COMMAND under many seeds, each on a new NIC, and show the first that breaks it"},
-	[VERB_STATUS] = {"status", "[OPTION...]", "show what lives in the NIC"},
+		"run COMMAND under many seeds, each on a new NIC, and show the first that breaks it",
+		"softcx fuzz --seeds 1-1000 ./my-test"},
+	[VERB_STATUS] = {"status", "[OPTION...]", "show what lives in the NIC", "softcx status --objects"},
 	[VERB_TRACE] = {"trace", "[OPTION...]",
-		"print what the NIC executes: send WQEs, and on request RECVs, CQEs and WAITs"},
+		"print what the NIC executes: send WQEs, and on request RECVs, CQEs and WAITs",
+		"softcx trace --show all --count 100"},
 	[VERB_FAULT] = {"fault", "[OPTION...] add FAULT [OPTION...] | list | clear [ID]",
-		"make the NIC fail on demand: softcx(1) lists the faults"},
-	[VERB_DEVICES] = {"devices", "[OPTION...]", "list the devices that the NIC can be"},
-	[VERB_STOP] = {"stop", "[OPTION...]", "end the NIC"},
+		"make the NIC fail on demand: softcx(1) lists the faults",
+		"softcx fault add drop --probability 0.01"},
+	[VERB_DEVICES] = {"devices", "[OPTION...]", "list the devices that the NIC can be",
+		"softcx devices --json"},
+	[VERB_STOP] = {"stop", "[OPTION...]", "end the NIC", "softcx stop"},
 };
 
 /* Rows with the same verbs stand together: the help prints one title above them. */
@@ -314,9 +319,11 @@ static void print_title(FILE *to, unsigned verbs)
 void options_help(FILE *to)
 {
 	for (unsigned verb = 0; verb < VERBS; verb++)
-		fprintf(to, "%s softcx %s %s\n", verb ? "      " : "Usage:", verb_table[verb].name,
+		fprintf(to, "%s softcx %s %s\n", verb ? "      " : "usage:", verb_table[verb].name,
 			verb_table[verb].synopsis);
-	fputs("Runs programs on an emulated ConnectX, under the ordinary RDMA libraries.\n\n", to);
+	fputs("       softcx --help | --version\n"
+	      "\nRuns programs on an emulated ConnectX, under the ordinary RDMA libraries.\n\n",
+		to);
 	for (unsigned verb = 0; verb < VERBS; verb++)
 		fprintf(to, "  %-8s %s\n", verb_table[verb].name, verb_table[verb].help);
 	fputc('\n', to);
@@ -325,12 +332,17 @@ void options_help(FILE *to)
 			print_title(to, option_table[id].verbs);
 		print_row(to, &option_table[id]);
 	}
+	fputs("\nExamples:\n", to);
+	for (unsigned verb = 0; verb < VERBS; verb++)
+		fprintf(to, "  %s\n", verb_table[verb].example);
 }
 
 void options_help_verb(FILE *to, const char *program, enum option_verb verb)
 {
-	fprintf(to, "Usage: %s %s\n\n", program, verb_table[verb].synopsis);
+	fprintf(to, "usage: %s %s\n\n%s: %s\n\n", program, verb_table[verb].synopsis, verb_table[verb].name,
+		verb_table[verb].help);
 	for (unsigned id = 0; id < OPTIONS; id++)
 		if (option_table[id].verbs & 1u << verb)
 			print_row(to, &option_table[id]);
+	fprintf(to, "\nExamples:\n  %s\n", verb_table[verb].example);
 }

@@ -97,12 +97,18 @@ int main(int argc, char **argv)
 	char why[200], program[40];
 	int first;
 
-	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		options_help(stdout);
+		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		puts("softcx " SOFTCX_RELEASE);
 		return 0;
 	}
 	if (verb == VERB_NIC)
 		become_nic(argv + 1);
+	if (verb == VERBS && argc > 1)
+		tool_die("there is no command \"%s\"; softcx --help lists them", argv[1]);
 	if (verb == VERBS) {
 		options_help(stderr);
 		return FAILED;

@@ -48,15 +48,33 @@ static void print_line(FILE *f, const char *before, const char *line)
 	fprintf(f, "%s%.*s\n", before, (int)strcspn(line, "\n"), line);
 }
 
+/* Blanks that align verbs in the usage of all are one */
+static void print_usage(FILE *f, const char *usage)
+{
+	fputs("usage: ", f);
+	for (; *usage && *usage != '\n'; usage++)
+		if (usage[0] != ' ' || usage[1] != ' ')
+			fputc(*usage, f);
+	fputc('\n', f);
+}
+
+void help_usage(FILE *f, const char *text, const struct help_verb *v)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *usage = usage_of(line);
+
+		if (usage && is_usage(usage, v))
+			print_usage(f, usage);
+	}
+}
+
 void help_verb(FILE *f, const char *text, const struct help_verb *v)
 {
-	const char *own = "", *usage;
+	const char *own = "";
 	bool elsewhere = false, first = true;
 
+	help_usage(f, text, v);
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		usage = usage_of(line);
-		if (usage && is_usage(usage, v))
-			print_line(f, "usage: ", usage);
 		if (is_heading(line) && begins(line, v->verb) && !*own)
 			own = line;
 	}
@@ -74,30 +92,36 @@ void help_verb(FILE *f, const char *text, const struct help_verb *v)
 	}
 }
 
-/* True if @verb stands before the words of the option, alone or in a list */
-static bool has_verb(const char *line, size_t len, const char *verb)
+/* Where @verb stands before the words of the option, alone or in a list; NULL: nowhere */
+static const char *find_verb(const char *line, size_t len, const char *verb)
 {
 	size_t n = strlen(verb);
 
 	for (const char *p = line; p + n + 2 < line + len; p++)
 		if (*p == ' ' && strncmp(p + 1, verb, n) == 0 &&
 			(strncmp(p + 1 + n, ": ", 2) == 0 || strncmp(p + 1 + n, ", ", 2) == 0))
-			return true;
-	return false;
+			return p + 1;
+	return NULL;
 }
 
 void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb)
 {
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		size_t len = strcspn(line, "\n");
-		bool others = false;
+		const char *list = NULL, *at;
 
 		if (!letter_of(line))
 			continue;
-		for (size_t i = 0; i < s->n; i++)
-			others |= has_verb(line, len, subcommands_at(s, i)->name);
-		if (!others || has_verb(line, len, verb))
+		for (size_t i = 0; i < s->n; i++) {
+			at = find_verb(line, len, subcommands_at(s, i)->name);
+			if (at && (!list || at < list))
+				list = at;
+		}
+		if (!list)
 			print_line(f, "", line);
+		else if (find_verb(line, len, verb))
+			fprintf(f, "%.*s%.*s\n", (int)(list - line), line,
+				(int)(line + len - (strstr(list, ": ") + 2)), strstr(list, ": ") + 2);
 	}
 }
 

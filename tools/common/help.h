@@ -22,8 +22,11 @@ struct help_verb {
 /** Prints the lines of @text for @v, but for those that are neither of a verb nor of an option. */
 void help_verb(FILE *f, const char *text, const struct help_verb *v);
 
+/** Prints the usage of @v alone. */
+void help_usage(FILE *f, const char *text, const struct help_verb *v);
+
 /** Prints the lines of options in @text that are of @verb: those that have no verbs before their words, as in
- * "  -f, --follow  audit: words", and those that have it there. */
+ * "  -f, --follow  audit: words", and those that have it there, without it. */
 void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb);
 
 /** Prints the help of one subcommand; @text as for help_options(). */

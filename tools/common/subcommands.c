@@ -33,8 +33,13 @@ const void *subcommands_find(const struct subcommands *s, const char *name)
 
 void subcommands_list(const struct subcommands *s, int width)
 {
+	size_t longest = 0;
+
 	for (size_t i = 0; i < s->n; i++)
-		printf("  %-8s %-*s %s\n", subcommands_at(s, i)->name, width,
+		if (strlen(subcommands_at(s, i)->name) > longest)
+			longest = strlen(subcommands_at(s, i)->name);
+	for (size_t i = 0; i < s->n; i++)
+		printf("  %-*s %-*s %s\n", (int)longest, subcommands_at(s, i)->name, width,
 			subcommands_at(s, i)->args ? subcommands_at(s, i)->args : "",
 			subcommands_at(s, i)->help);
 }

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/table-print.h"
 
+#include "tools/common/units.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 enum { CELL = 128, SECOND = 1000000 /* us */, MAX_COLUMNS = 32 };
-
-static void format_bytes(char *cell, uint64_t n)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	double v = (double)n;
-	unsigned u = 0;
-
-	for (; v >= 1024; u++)
-		v /= 1024;
-	snprintf(cell, CELL, u ? "%.1f %s" : "%.0f %s", v, units[u]);
-}
 
 static void format_duration(char *cell, uint64_t us)
 {
@@ -30,21 +21,6 @@ static void format_duration(char *cell, uint64_t us)
 		snprintf(cell, CELL, "%" PRIu64 "h %" PRIu64 "m", s / 3600, s / 60 % 60);
 	else
 		snprintf(cell, CELL, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
-}
-
-/* Three digits */
-void table_print_time(char *text, size_t size, uint64_t ns)
-{
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	double v = (double)ns;
-	unsigned u = 0;
-
-	for (; v >= 999.5 && u < 3; u++)
-		v /= 1000;
-	if (ns == 0)
-		snprintf(text, size, "-");
-	else
-		snprintf(text, size, "%.*f %s", u == 0 || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
 }
 
 static void format(char *cell, struct json_object *o, const struct table_column *column)
@@ -63,7 +39,7 @@ static void format(char *cell, struct json_object *o, const struct table_column 
 		snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
 		break;
 	case TABLE_BYTES:
-		format_bytes(cell, json_object_get_uint64(v));
+		units_bytes(cell, json_object_get_uint64(v));
 		break;
 	case TABLE_DURATION:
 		format_duration(cell, json_object_get_uint64(v));
@@ -73,12 +49,12 @@ static void format(char *cell, struct json_object *o, const struct table_column 
 		if (json_object_get_uint64(v) == 0)
 			strcpy(cell, "-");
 		else if (column->format == TABLE_LIMIT_BYTES)
-			format_bytes(cell, json_object_get_uint64(v));
+			units_bytes(cell, json_object_get_uint64(v));
 		else
 			snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
 		break;
 	case TABLE_TIME:
-		table_print_time(cell, CELL, json_object_get_uint64(v));
+		units_time(cell, json_object_get_uint64(v));
 		break;
 	case TABLE_FLAG:
 		strcpy(cell, json_object_get_boolean(v) ? "yes" : "no");
@@ -141,6 +117,6 @@ void table_print_object(FILE *f, struct json_object *o, const struct table_colum
 			width = strlen(columns[c].heading);
 	for (unsigned c = 0; c < ncolumns; c++) {
 		format(cell, o, &columns[c]);
-		fprintf(f, "%-*s  %s\n", (int)width, columns[c].heading, cell);
+		fprintf(f, "%-*s  %s\n", (int)width, columns[c].heading, *cell ? cell : "-");
 	}
 }

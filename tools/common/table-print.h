@@ -6,7 +6,6 @@
 #define TOOLS_COMMON_TABLE_PRINT_H
 
 #include <json-c/json.h>
-#include <stdint.h>
 #include <stdio.h>
 
 enum table_format {
@@ -30,10 +29,7 @@ struct table_column {
 void table_print_list(
 	FILE *f, struct json_object *list, const struct table_column *columns, unsigned ncolumns);
 
-/** Writes what a cell of TABLE_TIME shows. @size >= 16. */
-void table_print_time(char *text, size_t size, uint64_t ns);
-
-/** Print a line "heading  value" for each column. */
+/** Print a line "heading  value" for each column; "-" for an empty text. */
 void table_print_object(
 	FILE *f, struct json_object *o, const struct table_column *columns, unsigned ncolumns);
 

@@ -42,6 +42,15 @@ static int show_usage(const struct verbs *v)
 	return 2;
 }
 
+static int wrong_number(const struct verbs *v, const struct verb *verb, int n)
+{
+	tool_complain("%s: %s; %s %s --help shows what it takes", verb->is.name,
+		n < verb->min_args ? "an argument is missing" : "there are too many arguments", v->tool,
+		verb->is.name);
+	help_usage(stderr, v->usage, &(struct help_verb){v->tool, verb->is.name, verb->options});
+	return 2;
+}
+
 /* The verb @first. NULL: there is none, and *@status is set */
 static const struct verb *find(const struct verbs *v, const char *first, int *status)
 {
@@ -88,7 +97,7 @@ const void *verbs_parse(
 		r = set(v, verb, arguments, letter);
 	n = argc - 1 - optind;
 	if (r < 0 && (n < verb->min_args || n > verb->max_args))
-		r = show_usage(v);
+		r = wrong_number(v, verb, n);
 	*status = r;
 	*args = argv + 1 + optind;
 	return r < 0 ? verb : NULL;

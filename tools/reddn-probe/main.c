@@ -57,7 +57,12 @@ static const char usage_text[] =
 	"  -h, --help                    show this help\n"
 	"  -V, --version                 show the version\n"
 	"\n"
-	"The exit status is 0 if all holds, 1 if something does not, 2 if something could not be tried.\n";
+	"The exit status is 0 if all holds, 1 if something does not, 2 if something could not be tried.\n"
+	"\n"
+	"Examples:\n"
+	"  reddn-probe --json | tee probe.json\n"
+	"  reddn-probe --thorough --check fetch\n"
+	"  reddn-probe --device mlx5_0 --to mlx5_1 --clock ./mine.conf\n";
 
 /* ---- choosing checks -------------------------------------------------------------------- */
 

@@ -61,6 +61,14 @@ struct json_object *control_next(struct control *l)
 	return o;
 }
 
+/* "FILE:LINE: words", which editors know */
+static bool is_of_a_file(const char *error)
+{
+	size_t name = strcspn(error, ": \n");
+
+	return error[name] == ':' && error[name + 1] >= '0' && error[name + 1] <= '9';
+}
+
 /* The result of the answer to a request that was sent, or was not */
 static struct json_object *await(struct control *l, bool sent)
 {
@@ -73,8 +81,10 @@ static struct json_object *await(struct control *l, bool sent)
 	}
 	if (json_object_get_boolean(v) && json_object_object_get_ex(answer, "result", &v))
 		return json_object_get(v);
-	if (json_object_object_get_ex(answer, "error", &v))
+	if (json_object_object_get_ex(answer, "error", &v) && is_of_a_file(json_object_get_string(v)))
 		fprintf(stderr, "%s\n", json_object_get_string(v));
+	else if (v)
+		tool_complain("%s", json_object_get_string(v));
 	return NULL;
 }
 

@@ -29,7 +29,7 @@ static const struct command commands[] = {
 	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"},
 		ctl_tenants},
 	{{"top", NULL, "sessions, offloads or tenants by requests per second, repeatedly",
-		 "  reddnctl top --interval 5\n"},
+		 "  reddnctl top --interval 5\n  reddnctl top --by offloads --sort P99\n"},
 		ctl_top},
 	{{"metrics", NULL, "counters as OpenMetrics text", "  reddnctl metrics | grep requests\n"},
 		ctl_metrics},

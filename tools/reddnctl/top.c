@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/table-print.h"
 #include "tools/common/tool.h"
+#include "tools/common/units.h"
 #include "tools/reddnctl/commands.h"
 #include "tools/reddnctl/screen.h"
 #include "tools/reddnctl/spark.h"
@@ -255,7 +256,7 @@ static void show_screen(const struct top *t, struct json_object *now)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
 	unsigned columns = screen_columns(), lines = screen_lines();
-	char bars[SPARK_TEXT], p99_bars[SPARK_TEXT], p99[32];
+	char bars[SPARK_TEXT], p99_bars[SPARK_TEXT], p99[UNITS_TEXT];
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
@@ -263,7 +264,7 @@ static void show_screen(const struct top *t, struct json_object *now)
 		return;
 	spark_draw(&t->all, SPARK_MAX, t->utf8, bars);
 	spark_draw(&t->all_p99, SPARK_MAX, t->utf8, p99_bars);
-	table_print_time(p99, sizeof(p99), t->all_p99.n ? t->all_p99.number[t->all_p99.n - 1] : 0);
+	units_time(p99, t->all_p99.n ? t->all_p99.number[t->all_p99.n - 1] : 0);
 	fprintf(f, "%s  %zu%s\nrequests/s  %-10llu  %s\np99         %-10s  %s\n", t->view->name,
 		json_object_array_length(now), t->paused ? "  paused" : "",
 		(unsigned long long)(t->all.n ? t->all.number[t->all.n - 1] : 0), bars, p99, p99_bars);
