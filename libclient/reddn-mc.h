@@ -61,6 +61,7 @@ struct reddn_mc_options {
 	uint16_t depth;         /* largest number of outstanding gets. 0: 16 */
 	uint32_t connect_ms;    /* limit of one attempt to connect to a NIC. 0: 1000 */
 	uint32_t reply_ms;      /* a NIC that does not answer for so long is left, and TCP used. 0: 1000 */
+	uint32_t restart_ms;    /* a get waits for so long while memcached is started again. 0: 3000 */
 	/* A flush_all is noticed when reddnd has asked memcached for it, five times in a second. If its last
 	 * answer is older than this, gets go over TCP. 0: 10000. REDDN_MC_FOREVER: flush_all is not used, or
 	 * nobody minds: gets by the NIC go on while the daemon is dead. */

@@ -170,19 +170,25 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 {
 	struct mc_ask *a = &mc->asks[got->cookie];
 	struct mc_lines lines;
+	uint64_t verified;
 
 	a->flying = false;
 	/* reddnd is writing its line, or the next memcached begins */
-	if (!mc_lines_read(got->value, got->length, &lines)) {
+	s->begins = !mc_lines_read(got->value, got->length, &lines);
+	if (s->begins) {
 		mc_ask_again(mc, a);
 		return 0;
 	}
+	verified = s->verified;
 	if (!mc_server_learn(s, &lines, now_ms)) {
 		if (s->nic.lost)
 			abandon(mc, s);
 		mc_ask_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
+	/* the next memcached runs, and libmemcached need not wait for the end of its pause */
+	if (verified && s->verified != verified && !lines.served.died)
+		memcached_quit(mc->memc);
 	if (!mc_place_holds(&a->place, &lines)) {
 		mc_ask_again(mc, a);
 		return 0;
@@ -233,6 +239,18 @@ static size_t choose(struct reddn_mc *mc, struct mc_ask *chosen[TCP_BATCH], size
 	return n;
 }
 
+/* Nobody answers, but it is not known either that its memcached is dead: it may have just died, or be about
+ * to answer again */
+static bool may_answer(const struct reddn_mc *mc, const struct mc_ask *a)
+{
+	const struct mc_server *s = &mc->servers[a->server];
+
+	return (a->tcp.status == -ECONNREFUSED || a->tcp.status == -ECONNRESET || a->tcp.status == -EPIPE ||
+		       a->tcp.status == -EIO) &&
+	       s->nic.c && !s->nic.lost && (s->begins || !s->facts.lines.served.died) &&
+	       clock_ms() - a->asked_ms < mc->options.restart_ms;
+}
+
 static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res)
 {
 	const struct mc_tcp_get *get = &a->tcp;
@@ -259,6 +277,7 @@ static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 	struct mc_ask *chosen[TCP_BATCH];
 	struct mc_tcp_get *gets[TCP_BATCH] = {NULL};
 	size_t n = choose(mc, chosen, max < TCP_BATCH ? (size_t)max : TCP_BATCH);
+	int done = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		gets[i] = &chosen[i]->tcp;
@@ -266,9 +285,16 @@ static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 		gets[i]->key_len = chosen[i]->key_len - mc->space_len;
 	}
 	mc_tcp_ask(mc->memc, gets, n);
-	for (size_t i = 0; i < n; i++)
-		finish_tcp(mc, chosen[i], &res[i]);
-	return (int)n;
+	for (size_t i = 0; i < n; i++) {
+		if (may_answer(mc, chosen[i])) {
+			chosen[i]->tries = 0;
+			chosen[i]->absent = false;
+			mc_ask_again(mc, chosen[i]);
+		} else {
+			finish_tcp(mc, chosen[i], &res[done++]);
+		}
+	}
+	return done;
 }
 
 /* ----------------------------------------------------------------------------------------- */

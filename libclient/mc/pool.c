@@ -13,6 +13,7 @@ enum {
 	DEPTH_DEFAULT = 16,
 	CONNECT_DEFAULT = 1000,
 	REPLY_DEFAULT = 1000,
+	RESTART_DEFAULT = 3000,
 	FLUSH_DEFAULT = 10000,
 	USES_DEFAULT = 1000,
 	SPIN_DEFAULT = 20,
@@ -55,6 +56,7 @@ static int take_options(struct reddn_mc *mc, const struct reddn_mc_options *give
 	o->depth = o->depth ? o->depth : DEPTH_DEFAULT;
 	or_default(&o->connect_ms, CONNECT_DEFAULT);
 	or_default(&o->reply_ms, REPLY_DEFAULT);
+	or_default(&o->restart_ms, RESTART_DEFAULT);
 	or_default(&o->flush_ms, FLUSH_DEFAULT);
 	or_default(&o->uses_per_s, USES_DEFAULT);
 	or_default(&o->spin_us, SPIN_DEFAULT);

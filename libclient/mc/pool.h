@@ -23,6 +23,7 @@ struct mc_ask {
 	size_t key_len;
 	uint64_t cookie;
 	uint32_t server;
+	uint64_t asked_ms; /* when it was submitted */
 	uint64_t began_ms; /* when the NIC was asked first, or again */
 	bool flying;
 	bool beyond;           /* a bucket that the NIC has seen has more items than it sends */

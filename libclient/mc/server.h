@@ -18,6 +18,7 @@ struct mc_server {
 	struct mc_nic pieces; /* of memcached-piece, if an item is longer */
 	struct mc_facts facts;
 	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
+	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet */
 	struct mc_uses uses;
 };
 

@@ -17,7 +17,7 @@ here=$(dirname "$(realpath "$0")")
 needs 'limits.send_wqe>=512'
 
 # a test machine may stand still for seconds: gets do not go over TCP for that
-patient=(reply_ms=60000 flush_ms=60000 connect_ms=60000)
+patient=(reply_ms=60000 flush_ms=60000 connect_ms=60000 restart_ms=60000)
 
 start_nic
 start_memcached -1 -m 8 -o hashpower=12
@@ -128,7 +128,9 @@ expect 'get more7' 'hit nic .* more7 more7 .*'
 expect 'set more7 0 0 z' '.*(REFUSED|refused|FAILURE|DISABLED|ERROR|MARKED).*'
 ok "a memcached that was killed is got from"
 
+# a get that meets neither of the two waits
 start_memcached "$first_port" -m 8 -o hashpower=12
+expect 'mget more 50' 'hits=0 nic=0 misses=50 errors=0 wrong=0'
 again()
 {
 	answers 'set more7 5 0 new' SUCCESS && answers 'get more7' 'hit nic flags=5 ttl=0 new'

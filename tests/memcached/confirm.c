@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 		.offload = argc > 3 ? argv[3] : NULL,
 		.connect_ms = WAIT_MS,
 		.reply_ms = WAIT_MS,
+		.restart_ms = WAIT_MS,
 		.flush_ms = REDDN_MC_FOREVER};
 	struct reddn_mc_stats stats;
 	char err[300];

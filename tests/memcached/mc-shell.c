@@ -196,8 +196,8 @@ static bool set_option(struct reddn_mc_options *o, char *text)
 	const struct {
 		const char *name;
 		uint32_t *number;
-	} numbers[] = {{"connect_ms", &o->connect_ms}, {"reply_ms", &o->reply_ms}, {"flush_ms", &o->flush_ms},
-		{"uses_per_s", &o->uses_per_s}};
+	} numbers[] = {{"connect_ms", &o->connect_ms}, {"reply_ms", &o->reply_ms},
+		{"restart_ms", &o->restart_ms}, {"flush_ms", &o->flush_ms}, {"uses_per_s", &o->uses_per_s}};
 	char *value = strchr(text, '=');
 
 	if (!value)

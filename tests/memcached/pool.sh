@@ -63,7 +63,7 @@ for i in 0 1 2 3; do
 	servers+="--SERVER=$mc_address:$mc_port "
 done
 start_shell "$servers--DISTRIBUTION=consistent --REMOVE-FAILED-SERVERS=1 --RETRY-TIMEOUT=1" dead_timeout=1 \
-	reply_ms=60000 flush_ms=60000
+	connect_ms=60000 reply_ms=60000 flush_ms=60000
 
 expect 'fill key 400 200' 400
 expect 'mget key 400' 'hits=400 nic=(39[0-9]|400) misses=0 errors=0 wrong=0'
