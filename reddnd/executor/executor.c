@@ -24,6 +24,10 @@ struct executor {
 	unsigned nruns;
 	const struct chain_reloc *numbers; /* relocations of the number of the request */
 	unsigned nnumbers;
+	struct { /* what the request fills in, in the order of its bytes */
+		uint8_t *to;
+		uint32_t len;
+	} place[CHAIN_MAX_RECV_SGE];
 	struct op_segment *segments;
 	struct op **order;
 };
@@ -200,12 +204,15 @@ static void learn_request(struct executor *x)
 {
 	const struct chain_image *img = x->p->image;
 
-	for (unsigned i = 0; i < img->nrecv; i++)
-		if (img->recv[i].sym == CHAIN_SYM_QUEUE)
-			op_learn(&x->c.s,
-				(uint64_t)(x->c.queue[img->recv[i].index].ring - x->c.s.own) +
-					img->recv[i].offset,
-				img->recv[i].len);
+	for (unsigned i = 0; i < img->nrecv; i++) {
+		const struct chain_recv_sge *r = &img->recv[i];
+		uint8_t *to = r->sym == CHAIN_SYM_QUEUE ? x->c.queue[r->index].ring : x->c.s.own + x->scratch;
+
+		x->place[i].to = to + r->offset;
+		x->place[i].len = r->len;
+		if (r->sym == CHAIN_SYM_QUEUE)
+			op_learn(&x->c.s, (uint64_t)(x->place[i].to - x->c.s.own), r->len);
+	}
 	for (unsigned i = img->again_reloc; i < img->index_reloc; i++) {
 		const struct chain_reloc *r = &img->relocs[i];
 
@@ -340,17 +347,16 @@ uint64_t executor_bytes(const struct program *p)
 
 static void receive(struct executor *x, const uint8_t *request)
 {
-	const struct chain_image *img = x->p->image;
+	const unsigned n = x->p->image->nrecv;
 
-	for (unsigned i = 0; i < img->nrecv; i++) {
-		const struct chain_recv_sge *s = &img->recv[i];
-		uint8_t *to = s->sym == CHAIN_SYM_QUEUE ? x->c.queue[s->index].ring : x->c.s.own + x->scratch;
+	for (unsigned i = 0; i < n; i++) {
+		const uint32_t len = x->place[i].len;
 
-		if (s->len < sizeof(uint64_t))
-			memory_copy_part(to + s->offset, request, s->len);
+		if (len < sizeof(uint64_t))
+			memory_copy_part(x->place[i].to, request, len);
 		else
-			memcpy(to + s->offset, request, s->len);
-		request += s->len;
+			memcpy(x->place[i].to, request, len);
+		request += len;
 	}
 }
 

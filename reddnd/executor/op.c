@@ -6,9 +6,6 @@
 /* A READ of that many bytes is whole before its data are scattered, as one on the wire is */
 enum { WHOLE = 64, WORD = sizeof(uint64_t) };
 
-/* Each work request pays only for the registers that its own kind needs */
-#define NOINLINE __attribute__((noinline))
-
 static uint64_t control_of(const uint8_t *wqe)
 {
 	uint64_t control;
@@ -50,7 +47,7 @@ static bool may_write(struct op_state *s, const uint8_t *p, uint64_t len)
 	return at >= s->code || op_learn(s, at, len);
 }
 
-/* ---- preparing -------------------------------------------------------------------------------- */
+/* ---- places ----------------------------------------------------------------------------------- */
 
 static bool is_written(const struct op_state *s, const uint8_t *field, unsigned len)
 {
@@ -59,7 +56,7 @@ static bool is_written(const struct op_state *s, const uint8_t *field, unsigned 
 	if (at >= s->code) /* a copy, which nobody writes */
 		return false;
 	for (uint64_t i = at; i < at + len; i++)
-		if (s->marks[i])
+		if (s->marks[i] & OP_WRITTEN)
 			return true;
 	return false;
 }
@@ -107,48 +104,6 @@ static bool is_in_slot(const struct op_state *s, const struct op *op, uint64_t l
 {
 	return memory_has(
 		&s->memory, MEMORY_SLOT, wqe_get32(op->wqe + WQE_RKEY), wqe_get64(op->wqe + WQE_RADDR), len);
-}
-
-static bool is_small(const struct op_state *s, const struct op *op)
-{
-	if (op->opcode != WQE_OP_READ || !op->sized || op->bytes > WHOLE || op->overlaps)
-		return false;
-	for (unsigned i = 0; i < op->nsegments; i++)
-		if (!op->segment[i].mem || !memory_is_own(&s->memory, op->segment[i].mem))
-			return false;
-	return true;
-}
-
-void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
-{
-	const bool atomic = first_segment(opcode) > WQE_RDMA_SGE;
-	const bool scatters = atomic || opcode == WQE_OP_READ;
-	const unsigned bytes = op_ds(op->wqe) * WQE_DS;
-
-	op->control = control_of(op->wqe);
-	op->opcode = opcode;
-	op->at = (uint8_t)first_segment(opcode);
-	op->nsegments = op->at && bytes > op->at ? (uint8_t)((bytes - op->at) / WQE_DS) : 0;
-	op->bytes = 0;
-	op->sized = true;
-	op->overlaps = false;
-	op->remote = NULL;
-	for (unsigned i = 0; i < op->nsegments; i++) {
-		const uint8_t *w = op->wqe + op->at + i * WQE_DS;
-		struct op_segment *seg = &op->segment[i];
-
-		seg->len = wqe_get32(w + WQE_SGE_LEN);
-		op->bytes += seg->len;
-		op->sized &= !is_written(s, w + WQE_SGE_LEN, 4);
-		seg->mem = is_written(s, w + WQE_SGE_LEN, 4)
-				   ? NULL
-				   : settle(s, op, w + WQE_SGE_LKEY, w + WQE_SGE_ADDR, seg->len, scatters);
-	}
-	if (op->queue != 0 && op->at >= WQE_RDMA_SGE && op->sized)
-		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
-			opcode != WQE_OP_READ);
-	op->small = is_small(s, op);
-	op->in_slot = op->sized && !is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
 }
 
 /* ---- executing -------------------------------------------------------------------------------- */
@@ -202,7 +157,7 @@ static uint8_t *remote(struct op_state *s, const struct op *op, uint64_t len, bo
 	return p;
 }
 
-static NOINLINE bool execute_small_read(struct op_state *s, const struct op *op)
+static bool execute_small_read(struct op_state *s, const struct op *op)
 {
 	const uint8_t *from = remote(s, op, op->bytes, false), *part;
 	uint64_t whole[WHOLE / WORD + 2];
@@ -222,7 +177,7 @@ static NOINLINE bool execute_small_read(struct op_state *s, const struct op *op)
 	return true;
 }
 
-static NOINLINE bool execute_read(struct op_state *s, const struct op *op)
+static bool execute_read(struct op_state *s, const struct op *op)
 {
 	_Alignas(8) uint8_t whole[WHOLE];
 	const uint64_t bytes = length(op);
@@ -260,8 +215,9 @@ static bool gather(struct op_state *s, const struct op *op, uint8_t *to)
 	return true;
 }
 
-static bool send(struct op_state *s, const struct op *op, uint8_t opcode)
+static bool send(struct op_state *s, const struct op *op)
 {
+	const uint8_t opcode = op->opcode;
 	const bool writes = opcode == WQE_OP_WRITE || opcode == WQE_OP_WRITE_IMM;
 	const uint64_t len = length(op), to = wqe_get64(op->wqe + WQE_RADDR);
 	struct executor_message *m = &s->messages[s->nmessages];
@@ -286,41 +242,25 @@ static bool send(struct op_state *s, const struct op *op, uint8_t opcode)
 	return true;
 }
 
-static NOINLINE bool execute_write(struct op_state *s, const struct op *op, uint8_t opcode)
+static bool execute_write(struct op_state *s, const struct op *op)
 {
-	uint8_t *to;
+	uint8_t *to = remote(s, op, length(op), true);
 
-	if (op->queue == 0)
-		return send(s, op, opcode);
-	if (opcode != WQE_OP_WRITE)
-		return fails(s, CQE_SYND_LOCAL_QP_OP);
-	to = remote(s, op, length(op), true);
 	return to && gather(s, op, to);
 }
 
-static NOINLINE bool execute_atomic(struct op_state *s, const struct op *op, uint8_t opcode)
+static bool is_masked(uint8_t opcode)
 {
-	const bool masked = opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
-	const uint8_t *operand = op->wqe + WQE_ATOMIC;
-	uint8_t *target, *to;
-	uint64_t old;
-	uint32_t len;
+	return opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
+}
 
-	if (op_ds(op->wqe) * WQE_DS < op->at || (masked && op->wqe[WQE_OPMOD] != WQE_OPMOD_MASKED_8B))
-		return fails(s, CQE_SYND_LOCAL_QP_OP);
-	target = remote(s, op, sizeof(old), true);
-	if (!target)
-		return false;
-	if (!memory_is_aligned(target))
-		return fails(s, CQE_SYND_REMOTE_INVAL);
-	if (!op->nsegments)
-		return fails(s, CQE_SYND_LOCAL_PROT);
-	to = segment(s, op, 0, true, &len);
-	if (!to)
-		return false;
-	if (len < sizeof(old))
-		return fails(s, CQE_SYND_LOCAL_LENGTH);
-	if (opcode == WQE_OP_FETCH_ADD || opcode == WQE_OP_MASKED_FETCH_ADD)
+static bool operate(struct op_state *s, const struct op *op, uint8_t *target, uint8_t *to)
+{
+	const bool masked = is_masked(op->opcode);
+	const uint8_t *operand = op->wqe + WQE_ATOMIC;
+	uint64_t old;
+
+	if (op->opcode == WQE_OP_FETCH_ADD || op->opcode == WQE_OP_MASKED_FETCH_ADD)
 		old = memory_add(target, wqe_get64(operand), masked ? wqe_get64(operand + 8) : 0);
 	else
 		old = memory_swap(target, wqe_get64(operand), wqe_get64(operand + 8),
@@ -332,35 +272,34 @@ static NOINLINE bool execute_atomic(struct op_state *s, const struct op *op, uin
 	return true;
 }
 
-static bool execute(struct op_state *s, const struct op *op)
+/* Both places stay, and are right */
+static bool execute_settled_atomic(struct op_state *s, const struct op *op)
 {
-	const uint8_t opcode = op->wqe[WQE_OPCODE];
-
-	switch (opcode) {
-	case WQE_OP_READ:
-		return op->small ? execute_small_read(s, op) : execute_read(s, op);
-	case WQE_OP_WRITE:
-	case WQE_OP_WRITE_IMM:
-		return execute_write(s, op, opcode);
-	case WQE_OP_SEND:
-	case WQE_OP_SEND_IMM:
-		return op->queue == 0 ? send(s, op, opcode) : fails(s, CQE_SYND_LOCAL_QP_OP);
-	case WQE_OP_CAS:
-	case WQE_OP_FETCH_ADD:
-	case WQE_OP_MASKED_CAS:
-	case WQE_OP_MASKED_FETCH_ADD:
-		return execute_atomic(s, op, opcode);
-	}
-	return fails(s, CQE_SYND_LOCAL_QP_OP);
+	return operate(s, op, op->remote, op->segment[0].mem);
 }
 
-bool op_execute_copy(struct op_state *s, const struct op *op, const uint8_t *wqe)
+static bool execute_atomic(struct op_state *s, const struct op *op)
 {
-	struct op_segment segments[WQE_MAX_DS];
-	struct op copy = {.wqe = wqe, .segment = segments, .queue = op->queue, .wqebb = op->wqebb};
+	uint8_t *target, *to;
+	uint32_t len;
 
-	op_prepare(s, &copy, wqe[WQE_OPCODE]);
-	return execute(s, &copy);
+	target = remote(s, op, WORD, true);
+	if (!target)
+		return false;
+	if (!memory_is_aligned(target))
+		return fails(s, CQE_SYND_REMOTE_INVAL);
+	if (!op->nsegments)
+		return fails(s, CQE_SYND_LOCAL_PROT);
+	to = segment(s, op, 0, true, &len);
+	if (!to)
+		return false;
+	return len < WORD ? fails(s, CQE_SYND_LOCAL_LENGTH) : operate(s, op, target, to);
+}
+
+static bool execute_nothing(struct op_state *s, const struct op *op)
+{
+	(void)op;
+	return fails(s, CQE_SYND_LOCAL_QP_OP);
 }
 
 /* As it was when it was fetched */
@@ -372,27 +311,107 @@ static bool execute_overlapping(struct op_state *s, const struct op *op)
 	return op_execute_copy(s, op, fetched);
 }
 
-static inline bool execute_one(struct op_state *s, struct op *op)
-{
-	const uint64_t control = control_of(op->wqe);
+/* ---- preparing -------------------------------------------------------------------------------- */
 
-	if (op->wqe[WQE_OPCODE] == WQE_OP_NOP)
-		return true;
-	if (__builtin_expect(op->control != control, 0))
-		op_prepare(s, op, op->wqe[WQE_OPCODE]);
-	return __builtin_expect(op->overlaps, 0) ? execute_overlapping(s, op) : execute(s, op);
+static bool is_small(const struct op_state *s, const struct op *op)
+{
+	if (op->opcode != WQE_OP_READ || !op->sized || op->bytes > WHOLE || op->overlaps)
+		return false;
+	for (unsigned i = 0; i < op->nsegments; i++)
+		if (!op->segment[i].mem || !memory_is_own(&s->memory, op->segment[i].mem))
+			return false;
+	return true;
+}
+
+static op_run *choose_atomic(const struct op *op)
+{
+	if (op_ds(op->wqe) * WQE_DS < op->at ||
+		(is_masked(op->opcode) && op->wqe[WQE_OPMOD] != WQE_OPMOD_MASKED_8B))
+		return execute_nothing;
+	return op->remote && memory_is_aligned(op->remote) && op->nsegments && op->segment[0].mem &&
+			       op->segment[0].len >= WORD
+		       ? execute_settled_atomic
+		       : execute_atomic;
+}
+
+static op_run *choose(const struct op_state *s, const struct op *op)
+{
+	if (op->overlaps)
+		return execute_overlapping;
+	switch (op->opcode) {
+	case WQE_OP_READ:
+		return is_small(s, op) ? execute_small_read : execute_read;
+	case WQE_OP_WRITE:
+		return op->queue == 0 ? send : execute_write;
+	case WQE_OP_WRITE_IMM:
+	case WQE_OP_SEND:
+	case WQE_OP_SEND_IMM:
+		return op->queue == 0 ? send : execute_nothing;
+	case WQE_OP_CAS:
+	case WQE_OP_FETCH_ADD:
+	case WQE_OP_MASKED_CAS:
+	case WQE_OP_MASKED_FETCH_ADD:
+		return choose_atomic(op);
+	}
+	return execute_nothing;
+}
+
+void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
+{
+	const bool atomic = first_segment(opcode) > WQE_RDMA_SGE;
+	const bool scatters = atomic || opcode == WQE_OP_READ;
+	const unsigned bytes = op_ds(op->wqe) * WQE_DS;
+
+	op->control = control_of(op->wqe);
+	op->opcode = opcode;
+	op->at = (uint8_t)first_segment(opcode);
+	op->nsegments = op->at && bytes > op->at ? (uint8_t)((bytes - op->at) / WQE_DS) : 0;
+	op->bytes = 0;
+	op->sized = true;
+	op->overlaps = false;
+	op->remote = NULL;
+	for (unsigned i = 0; i < op->nsegments; i++) {
+		const uint8_t *w = op->wqe + op->at + i * WQE_DS;
+		struct op_segment *seg = &op->segment[i];
+
+		seg->len = wqe_get32(w + WQE_SGE_LEN);
+		op->bytes += seg->len;
+		op->sized &= !is_written(s, w + WQE_SGE_LEN, 4);
+		seg->mem = is_written(s, w + WQE_SGE_LEN, 4)
+				   ? NULL
+				   : settle(s, op, w + WQE_SGE_LKEY, w + WQE_SGE_ADDR, seg->len, scatters);
+	}
+	if (op->queue != 0 && op->at >= WQE_RDMA_SGE && op->sized)
+		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
+			opcode != WQE_OP_READ);
+	op->in_slot = op->sized && !is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
+	op->run = choose(s, op);
+}
+
+bool op_execute_copy(struct op_state *s, const struct op *op, const uint8_t *wqe)
+{
+	struct op_segment segments[WQE_MAX_DS];
+	struct op copy = {.wqe = wqe, .segment = segments, .queue = op->queue, .wqebb = op->wqebb};
+
+	op_prepare(s, &copy, wqe[WQE_OPCODE]);
+	return copy.run(s, &copy);
 }
 
 bool op_execute(struct op_state *s, struct op *op)
 {
-	return execute_one(s, op);
+	if (__builtin_expect(op->control != control_of(op->wqe), 0)) {
+		if (op->wqe[WQE_OPCODE] == WQE_OP_NOP)
+			return true;
+		op_prepare(s, op, op->wqe[WQE_OPCODE]);
+	}
+	return op->run(s, op);
 }
 
 unsigned op_execute_row(struct op_state *s, struct op *const *ops, unsigned n)
 {
 	unsigned i = 0;
 
-	while (i < n && execute_one(s, ops[i]))
+	while (i < n && op_execute(s, ops[i]))
 		i++;
 	return i;
 }

@@ -20,14 +20,18 @@ struct op_segment {
 	uint32_t len;
 };
 
+struct op;
+struct op_state;
+typedef bool op_run(struct op_state *s, const struct op *op);
+
 struct op {
 	uint64_t control;   /* the first 8 bytes of the WQE for which this was prepared; 0: it was not */
 	const uint8_t *wqe; /* where it is, or a copy */
 	uint8_t *remote;    /* NULL: the WQE has to be asked */
 	uint64_t bytes;     /* of all segments, if .sized */
+	op_run *run;
 	bool sized;
 	bool overlaps;                /* it writes to its own WQE, and is executed from a copy */
-	bool small;                   /* a READ of few bytes into places of the chain's own that stay */
 	bool in_slot;                 /* a message of which place and length stay, and are right */
 	uint8_t opcode;               /* that it has, or may have */
 	uint8_t queue, at, nsegments; /* at: of the first segment in the WQE */
