@@ -1,60 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/cpu.h"
 
-#include "mlx5/wqe.h"
-#include "reddnd/executor/executor.h"
-#include "reddnd/generation/layouts.h"
+#include "reddnd/session/cpu-completions.h"
+#include "reddnd/session/cpu-replies.h"
+#include "reddnd/session/cpu-state.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
-#include "util/clock.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 
 enum {
-	TURN_WQES = 4000,       /* some 100 us */
-	TURN_COMPLETIONS = 256, /* of a client that floods */
-	AWAKE_MAX_US = 50,      /* without work, before it sleeps: an event takes longer than that */
-	AWAKE_MIN_US = 2,       /* if polling has found nothing again and again */
-};
-
-/* Of the loops of a session's connections, which different threads may execute */
-struct loops {
-	pthread_mutex_t lock;
-	struct rate rate; /* of work requests */
-};
-
-struct session_cpu {
-	struct rnic_plain *queue;
-	struct executor *executor;
-	struct layouts_cpu layout;
-	bool sends;               /* a number in place of immediates */
-	struct outcome *outcomes; /* by slot; written before .done is */
-	uint64_t *times; /* the same: ns, when the request was taken; once it is done, how long it took */
-	/* for the event loop */
-	atomic_ullong received, done, iterations;
-	atomic_bool broken;
-	struct verdict verdict; /* of that; written before it is */
-	atomic_bool notes;      /* there is a note; the event loop takes it */
-	struct verdict note; /* of a session that goes on; written before .notes, read before it is false */
-	/* of the thread that executes */
-	uint64_t begun, reported; /* done, as session_cpu_changed() last saw it */
-	bool running;             /* request begun - 1 */
-	uint64_t since;           /* us, of that */
-	uint64_t noted;           /* .begun, when the last note was written */
-	uint64_t looped;          /* iterations of requests that are over */
-	struct loops own;
-	struct loops *loops;    /* of the first connection; NULL: its program has no loop without a bound */
-	uint64_t rests_to;      /* us */
-	uint64_t active, awake; /* us, when there was something to do; and for how long it is polled then */
-	bool slept;             /* since then */
-	bool is_short;          /* a request was; with a verdict, for when it is done */
-	uint64_t short_one;
-	bool cut_off;
-	enum executor_result result; /* of the last part of the request */
-	uint64_t wqes;               /* of a turn that are left */
+	TURN_WQES = 4000,  /* some 100 us */
+	AWAKE_MAX_US = 50, /* without work, before it sleeps: an event takes longer than that */
+	AWAKE_MIN_US = 2,  /* if polling has found nothing again and again */
 };
 
 /* ---- life ------------------------------------------------------------------------------------- */
@@ -147,140 +107,6 @@ void session_cpu_free(struct session_cpu *c)
 	free(c);
 }
 
-/* ---- its memory: RECVs, then replies ---------------------------------------------------------- */
-
-static uint64_t request_at(const struct session *s, uint64_t n)
-{
-	return n % s->queues.layout.slots * s->cpu->layout.recv_bytes;
-}
-
-static uint64_t reply_at(const struct session *s, uint64_t n)
-{
-	const struct layouts_cpu *l = &s->cpu->layout;
-
-	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
-}
-
-/* ---- completions ------------------------------------------------------------------------------ */
-
-/* What a request lacks is zero, and it is answered like that, as by a NIC; then the session ends. A longer
- * one has failed */
-static void take_request(struct session *s, const struct rnic_plain_completion *c, uint64_t number)
-{
-	uint32_t len = s->offload->img->arg_len;
-
-	if (c->bytes == len)
-		return;
-	memset(rnic_plain_memory(s->cpu->queue) + request_at(s, number) + c->bytes, 0, len - c->bytes);
-	if (s->cpu->is_short)
-		return;
-	s->cpu->is_short = true;
-	s->cpu->short_one = number;
-	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
-		number, c->bytes, len);
-}
-
-/* The same words as for a NIC (faults.c) */
-static void judge(const struct session *s, const struct rnic_plain_completion *c)
-{
-	struct verdict *v = &s->cpu->verdict;
-	const struct rnic_cqe cqe = {.syndrome = c->syndrome, .vendor = c->vendor};
-	const struct offload *o = s->offload;
-	const char *syndrome = rnic_syndrome_text(c->syndrome);
-
-	if (c->syndrome == CQE_SYND_FLUSH)
-		verdict_set(v, VERDICT_QUEUE, true,
-			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
-			"rule (%s, %#x)",
-			syndrome, c->vendor);
-	else if (c->receive && c->syndrome == CQE_SYND_LOCAL_LENGTH)
-		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
-			o->img->arg_len, syndrome, c->vendor);
-	else if (c->receive)
-		verdict_set(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)", syndrome,
-			c->vendor);
-	else
-		verdict_of_step(v, o->program, o->conf->path, 0, c->tag, &cqe);
-	v->syndrome = c->syndrome;
-	v->vendor = c->vendor;
-}
-
-/* What flushed the queue may be behind what is flushed */
-static struct rnic_plain_completion find_cause(
-	struct session_cpu *c, const struct rnic_plain_completion *some, int n)
-{
-	struct rnic_plain_completion cause = {.syndrome = CQE_SYND_FLUSH}, more[RNIC_PLAIN_BATCH];
-
-	for (; n > 0; some = more, n = rnic_plain_poll(c->queue, more))
-		for (int i = 0; i < n; i++)
-			if (some[i].syndrome && cause.syndrome == CQE_SYND_FLUSH)
-				cause = some[i];
-	return cause;
-}
-
-/* Numbers have 32 bits on the wire */
-static void count_done(struct session *s, uint32_t number, uint64_t now_ns)
-{
-	uint64_t n = s->cpu->done, end = n + (uint32_t)(number - (uint32_t)n);
-
-	for (; n < end; n++)
-		s->cpu->times[n % s->queues.layout.slots] =
-			now_ns - s->cpu->times[n % s->queues.layout.slots];
-	s->cpu->done = end;
-}
-
-/* False: a verdict */
-static bool take_some(struct session *s, struct rnic_plain_completion *some, int n)
-{
-	uint64_t received = s->cpu->received, before = received, now_ns = clock_ns();
-	bool good = true;
-
-	for (int i = 0; i < n && good; i++) {
-		if (some[i].syndrome) {
-			struct rnic_plain_completion cause = find_cause(s->cpu, some + i, n - i);
-
-			judge(s, &cause);
-			good = false;
-		} else if (some[i].receive && some[i].bytes > s->offload->img->arg_len) {
-			/* The RECV has no more room, so a device that keeps to verbs has reported an error */
-			const struct rnic_plain_completion cause = {
-				.receive = true, .syndrome = CQE_SYND_LOCAL_LENGTH};
-
-			judge(s, &cause);
-			good = false;
-		} else if (!some[i].receive) {
-			count_done(s, some[i].number, now_ns);
-		} else {
-			take_request(s, &some[i], received);
-			s->cpu->times[received++ % s->queues.layout.slots] = now_ns;
-		}
-	}
-	if (received != before)
-		s->cpu->received = received;
-	return good;
-}
-
-/* 0: there are no more for now; 1: there may be; -1: a verdict */
-static int take(struct session *s)
-{
-	struct rnic_plain_completion some[RNIC_PLAIN_BATCH];
-
-	for (unsigned taken = 0; taken < TURN_COMPLETIONS;) {
-		int n = rnic_plain_poll(s->cpu->queue, some);
-
-		if (n == 0)
-			return taken > 0;
-		if (n < 0)
-			some[0] = (struct rnic_plain_completion){.syndrome = CQE_SYND_FLUSH};
-		if (!take_some(s, some, n < 0 ? 1 : n))
-			return -1;
-		if (n < RNIC_PLAIN_BATCH)
-			return 1;
-		taken += (unsigned)n;
-	}
-	return 1;
-}
-
 /* ---- requests --------------------------------------------------------------------------------- */
 
 static void run_guarded(void *arg)
@@ -347,72 +173,13 @@ static void check_budget(struct session *s, uint64_t now)
 	c->notes = true;
 }
 
-/* @m, number @i of its request, without its immediate, and then that */
-static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_plain_send *m)
-{
-	struct session_cpu *c = s->cpu;
-	struct rnic_plain_send number = *m;
-	int r;
-
-	number.opcode = WQE_OP_SEND;
-	number.off = reply_at(s, n) + c->layout.data_size + 4ull * i;
-	number.len = sizeof(number.imm);
-	number.more_len = 0;
-	wqe_put32(rnic_plain_memory(c->queue) + number.off, m->imm);
-	m->opcode = WQE_OP_WRITE;
-	m->solicited = false;
-	r = rnic_plain_send(c->queue, m);
-	return r == 0 ? rnic_plain_send(c->queue, &number) : r;
-}
-
-/* A WRITE and the WRITE with an immediate after it, beside each other in the slot: as one they do the same,
- * as the client looks at neither before it has the immediate */
-static bool are_one(const struct executor_message *a, const struct executor_message *b)
-{
-	return a->opcode == WQE_OP_WRITE && b->opcode == WQE_OP_WRITE_IMM && a->len && b->len &&
-	       (a->slot_at + a->len == b->slot_at || b->slot_at + b->len == a->slot_at);
-}
-
-/* Messages of the request that was executed */
-static int send(struct session *s, uint64_t n)
-{
-	const struct chain_env *env = &s->queues.env;
-	const uint64_t at = reply_at(s, n), slot = env->slot_addr + n % env->slot_count * env->slot_size;
-	const struct executor_message *m;
-	unsigned count, i = 0;
-	int r = 0;
-
-	m = executor_messages(s->cpu->executor, &count);
-	while (i < count && r == 0) {
-		const bool pair = i + 1 < count && are_one(&m[i], &m[i + 1]);
-		const struct executor_message *low = &m[i], *high = &m[i + pair], *last = high;
-		struct rnic_plain_send send = {.tag = m[i].wqebb, .rkey = env->slot_rkey};
-
-		if (high->slot_at < low->slot_at) {
-			low = high;
-			high = &m[i];
-		}
-		send.opcode = last->opcode;
-		send.solicited = last->solicited;
-		send.imm = last->imm;
-		send.off = at + low->from;
-		send.len = low->len;
-		send.remote = slot + low->slot_at;
-		send.more_off = at + high->from;
-		send.more_len = pair ? high->len : 0;
-		r = s->cpu->sends && last->opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
-								      : rnic_plain_send(s->cpu->queue, &send);
-		i += 1u + pair;
-	}
-	return r;
-}
-
 static void begin(struct session *s, uint64_t now)
 {
 	struct session_cpu *c = s->cpu;
 	uint8_t *mem = rnic_plain_memory(c->queue);
 
-	executor_begin(c->executor, c->begun, mem + request_at(s, c->begun), mem + reply_at(s, c->begun));
+	executor_begin(
+		c->executor, c->begun, mem + cpu_request_at(s, c->begun), mem + cpu_reply_at(s, c->begun));
 	c->begun++;
 	c->running = true;
 	c->since = now;
@@ -435,7 +202,7 @@ static bool finish(struct session *s)
 	c->looped += executor_iterations(c->executor);
 	c->outcomes[n % s->queues.layout.slots] =
 		outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
-	r = send(s, n);
+	r = cpu_replies_send(s, n);
 	return r == 0 || cannot_send(c, r);
 }
 
@@ -515,7 +282,7 @@ static enum session_cpu_turn fall_asleep(struct session *s)
 	if (rnic_plain_arm(c->queue) < 0)
 		return SESSION_CPU_BUSY;
 	/* what came before that raises no event */
-	taken = take(s);
+	taken = cpu_completions_take(s);
 	if (taken < 0)
 		return end_broken(c);
 	if (taken)
@@ -530,7 +297,7 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 {
 	struct session_cpu *c = s->cpu;
 	uint64_t allowed = 0;
-	int taken = take(s);
+	int taken = cpu_completions_take(s);
 
 	if (taken < 0 || (c->is_short && c->done > c->short_one))
 		return end_broken(c);
@@ -573,7 +340,7 @@ bool session_cpu_sends(const struct session *s)
 
 void session_cpu_settle(struct session *s)
 {
-	while (!s->cpu->broken && take(s) > 0)
+	while (!s->cpu->broken && cpu_completions_take(s) > 0)
 		;
 }
 
@@ -625,7 +392,7 @@ int session_cpu_post(struct session *s, uint64_t to)
 		unsigned n = 0;
 
 		for (; n < RNIC_PLAIN_BATCH && s->progress.posted + n < to; n++)
-			off[n] = request_at(s, s->progress.posted + n);
+			off[n] = cpu_request_at(s, s->progress.posted + n);
 		r = rnic_plain_receive(s->cpu->queue, off, n, s->offload->img->arg_len);
 		s->progress.posted += r == 0 ? n : 0;
 	}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cpu-state.h - the state of a session whose requests the CPU executes, and its memory. Private to cpu*.c.
+ */
+#ifndef SESSION_CPU_STATE_H
+#define SESSION_CPU_STATE_H
+
+#include "reddnd/executor/executor.h"
+#include "reddnd/generation/layouts.h"
+#include "reddnd/session/session.h"
+
+#include <pthread.h>
+
+/* Of the loops of a session's connections, which different threads may execute */
+struct loops {
+	pthread_mutex_t lock;
+	struct rate rate; /* of work requests */
+};
+
+struct session_cpu {
+	struct rnic_plain *queue;
+	struct executor *executor;
+	struct layouts_cpu layout;
+	bool sends;               /* a number in place of immediates */
+	struct outcome *outcomes; /* by slot; written before .done is */
+	uint64_t *times; /* the same: ns, when the request was taken; once it is done, how long it took */
+	/* for the event loop */
+	atomic_ullong received, done, iterations;
+	atomic_bool broken;
+	struct verdict verdict; /* of that; written before it is */
+	atomic_bool notes;      /* there is a note; the event loop takes it */
+	struct verdict note; /* of a session that goes on; written before .notes, read before it is false */
+	/* of the thread that executes */
+	uint64_t begun, reported; /* done, as session_cpu_changed() last saw it */
+	bool running;             /* request begun - 1 */
+	uint64_t since;           /* us, of that */
+	uint64_t noted;           /* .begun, when the last note was written */
+	uint64_t looped;          /* iterations of requests that are over */
+	struct loops own;
+	struct loops *loops;    /* of the first connection; NULL: its program has no loop without a bound */
+	uint64_t rests_to;      /* us */
+	uint64_t active, awake; /* us, when there was something to do; and for how long it is polled then */
+	bool slept;             /* since then */
+	bool is_short;          /* a request was; with a verdict, for when it is done */
+	uint64_t short_one;
+	bool cut_off;
+	enum executor_result result; /* of the last part of the request */
+	uint64_t wqes;               /* of a turn that are left */
+};
+
+/* Its memory has the RECVs, and then the replies */
+static inline uint64_t cpu_request_at(const struct session *s, uint64_t n)
+{
+	return n % s->queues.layout.slots * s->cpu->layout.recv_bytes;
+}
+
+static inline uint64_t cpu_reply_at(const struct session *s, uint64_t n)
+{
+	const struct layouts_cpu *l = &s->cpu->layout;
+
+	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
+}
+
+#endif
