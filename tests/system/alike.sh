@@ -5,7 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
-needs "${recycling[@]}"
+needs "${recycling[@]}" "${named_steps[@]}"
 
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
 
@@ -88,6 +88,8 @@ scenario() # ENGINE
 	reddn "$1" call "$address" "sold.$1" at=8 limit=2
 	reddn "$1" call "$address" "sold.$1" at=4096 limit=2 # beyond the region
 	reddn "$1" call "$address" "sold.$1" at=4 limit=2    # no place of a word
+	reddn "$1" call "$address" "loop.$1" x=0 from=16
+	reddn "$1" call "$address" "loop.$1" x=5 from=16 # is nowhere
 	reddn "$1" call --raw "$address" "sold.$1" at=16 limit=2
 	reddn "$1" call "$address" "sold.$1" 1 2 3
 	reddn "$1" call "$address" "sold.$1" at=many

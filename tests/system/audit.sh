@@ -14,6 +14,13 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../memcached/stock.sh"
 mode=recycled
 able "recycled offloads" "${recycling[@]}" || mode=unrolled
+# What the CPU executes, no fault of the NIC slows, and of the NIC only messages to the client can fail
+by_cpu()
+{
+	[[ ${ENGINE-} == cpu ]]
+}
+at='read'
+! by_cpu || { mode=unrolled at='write-imm'; }
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 free_port
@@ -151,13 +158,14 @@ verdict() # KIND WORDS EXPRESSION: of the last event of that kind, named e
 	becomes audit "$2" "[$3 for e in [e for e in d if e['event'] == 'verdict' and e['verdict'] == '$1'][-1:]] == [True]"
 }
 
-failed='step look\[.\] failed: local protection error'
-fault add error local-protection --opcode read --at 100
+failed='step look\[.\] failed: local protection error' step='look['
+! by_cpu || failed='step hit\[.\] failed: local protection error' step='hit['
+fault add error local-protection --opcode $at --at 100
 bench get
 if able "the step that a verdict names" "${named_steps[@]}"; then
 	verdict step "a step that fails: program, line, step, syndrome, client" \
-		'e["step"].startswith("look[") and e["program"].endswith("/hash-get.rdn") and e["line"] == 15 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
-	until_true grep -qE "$failed \(.*\), hash-get.rdn:15" "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
+		'e["step"].startswith("'"$step"'") and e["program"].endswith("/hash-get.rdn") and e["line"] > 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
+	until_true grep -qE "$failed \(.*\), hash-get.rdn:1[57]" "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
 else
 	failed="($failed|a queue failed|the device reports that queue pair)"
 fi
@@ -168,8 +176,8 @@ verdict rnr "a client without receives" 'e["step"] == "done" and "no receive pos
 why 'step done failed: .*no receive posted' client.log
 fault add error retry-exceeded --opcode write-imm --at 100
 bench get
-verdict unreachable "a client that does not answer" 'e["step"] == "done" and "does not answer" in e["text"]'
-fault add qp-error --opcode read --at 100
+verdict unreachable "a client that does not answer" 'e["step"][:3] in ("hit", "don") and "does not answer" in e["text"]'
+fault add qp-error --opcode $at --at 100
 bench get
 verdict queue "a queue that the NIC ends" '"step" not in e'
 why '(a queue failed|the device reports that queue pair)' client.log
@@ -181,64 +189,66 @@ verdict request "a request that is too short" '" bytes, not " in e["text"]'
 
 # ---- time ---------------------------------------------------------------------------------
 
-# much longer than a daemon on a busy machine takes to notice
-fault add delay 3000000 --opcode read --at 1
-get patient alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
-[[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
-verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
-fault clear
-fault add delay 3000000 --opcode read --at 1
-background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
-ping=$child
-becomes clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
-kill "$ping"
-wait "$ping"
-fault clear
-fault add delay 30000000 --opcode read --at 1
-get strict alice && fail "a chain runs longer than its time budget" "$work/get.log" "$work/reddnd.log"
-verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
-grep -q 'wonder' "$work/get.log" && fail "the chain is answered in spite of its verdict" "$work/get.log"
-why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
-fault clear
+if ! by_cpu; then
+	# much longer than a daemon on a busy machine takes to notice
+	fault add delay 3000000 --opcode read --at 1
+	get patient alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
+	[[ $(cat "$work/get.log") == wonder ]] || fail "the slow answer is wrong" "$work/get.log"
+	verdict time "a request that takes too long is logged, once, and answered" 'e["offload"] == "patient" and e["action"] == "log" and "the time budget is 100 ms" in e["text"] and len([x for x in d if x.get("verdict") == "time"]) == 1'
+	fault clear
+	fault add delay 3000000 --opcode read --at 1
+	background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
+	ping=$child
+	becomes clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
+	kill "$ping"
+	wait "$ping"
+	fault clear
+	fault add delay 30000000 --opcode read --at 1
+	get strict alice && fail "a chain runs longer than its time budget" "$work/get.log" "$work/reddnd.log"
+	verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
+	grep -q 'wonder' "$work/get.log" && fail "the chain is answered in spite of its verdict" "$work/get.log"
+	why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
+	fault clear
 
-# 16 iterations of a second each, on the NIC alone
-fault add delay 1000000 --opcode read --probability 1
-on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
-[[ $? -ne 124 ]] || fail "the client of a runaway program hangs" "$work/call.log"
-fault clear
-verdict time "a runaway program is stopped, in mode $mode" 'e["offload"] == "loop" and e["requests"] == 0'
-why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 2000 ms' call.log
-on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
-ok "the next one is served"
+	# 16 iterations of a second each, on the NIC alone
+	fault add delay 1000000 --opcode read --probability 1
+	on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
+	[[ $? -ne 124 ]] || fail "the client of a runaway program hangs" "$work/call.log"
+	fault clear
+	verdict time "a runaway program is stopped, in mode $mode" 'e["offload"] == "loop" and e["requests"] == 0'
+	why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 2000 ms' call.log
+	on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
+	ok "the next one is served"
 
-# ---- throttles ----------------------------------------------------------------------------
+	# ---- throttles ----------------------------------------------------------------------------
 
-# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
-fault add delay 3000000 --opcode read --at 100
-on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
-	fail "a throttled session does not finish" "$work/client.log" "$work/reddnd.log"
-fault clear
-verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
-for words in 'throttled to 1 requests per second for [0-9]+ ms' 'no longer throttled'; do
-	until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log has no line: $words" "$work/reddnd.log"
-done
-ok "and no longer than configured"
+	# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
+	fault add delay 3000000 --opcode read --at 100
+	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
+		fail "a throttled session does not finish" "$work/client.log" "$work/reddnd.log"
+	fault clear
+	verdict time "a session that takes too long is slowed" 'e["offload"] == "slowed" and e["action"] == "throttle"'
+	for words in 'throttled to 1 requests per second for [0-9]+ ms' 'no longer throttled'; do
+		until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log has no line: $words" "$work/reddnd.log"
+	done
+	ok "and no longer than configured"
 
-# a client that connects again is throttled too, for every offload
-fault add delay 3000000 --opcode read --at 1
-get slow alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
-fault clear
-begin=$(date +%s%N)
-on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 60 --keys "$work/keys" "$address" get ||
-	fail "a throttled client is not served" "$work/client.log" "$work/reddnd.log"
-took=$((($(date +%s%N) - begin) / 1000000))
-# two bursts of a tenth of a second
-[[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
-ok "new sessions of its client are throttled too: 60 requests in $took ms"
+	# a client that connects again is throttled too, for every offload
+	fault add delay 3000000 --opcode read --at 1
+	get slow alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
+	fault clear
+	begin=$(date +%s%N)
+	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 60 --keys "$work/keys" "$address" get ||
+		fail "a throttled client is not served" "$work/client.log" "$work/reddnd.log"
+	took=$((($(date +%s%N) - begin) / 1000000))
+	# two bursts of a tenth of a second
+	[[ $took -ge $(((60 - 4) * 1000 / 20)) ]] || fail "60 requests in $took ms at 20 per second" "$work/client.log" "$work/reddnd.log"
+	ok "new sessions of its client are throttled too: 60 requests in $took ms"
+fi
 
 # ---- bans ---------------------------------------------------------------------------------
 
-fault add error local-protection --opcode read --at 100
+fault add error local-protection --opcode $at --at 100
 bench guarded
 fault clear
 get get alice && fail "a banned client is served" "$work/get.log"
