@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { KEYS = 1000, TEXT = 4096, BINS = 10000, CONNECT_MS = 60000, RETRY_US = 1000 };
+enum { KEYS = 1000, TEXT = 4096, BINS = 10000, CONNECT_MS = 60000, REPLY_MS = 5000, RETRY_US = 1000 };
 
 static struct {
 	char *key[KEYS], *value[KEYS];
@@ -165,17 +165,35 @@ static void run_reddn(char **argv, uint64_t ms)
 
 /* ---- libreddn-mc ---- */
 
+/* Until the NIC answers */
+static void wait_for_nic(struct reddn_mc *mc)
+{
+	const uint64_t until = clock_ns() + CONNECT_MS * 1000000ull;
+	struct reddn_mc_server server;
+	struct reddn_mc_result res;
+
+	while (reddn_mc_get(mc, data.key[0], strlen(data.key[0]), &res) < 0 || !res.by_nic) {
+		if (clock_ns() > until) {
+			reddn_mc_get_server(mc, 0, &server);
+			die(server.why);
+		}
+		usleep(RETRY_US);
+	}
+}
+
 static void run_mc(char **argv, uint64_t ms)
 {
-	const struct reddn_mc_options options = {
-		.port = (uint16_t)arg_number(argv[3], UINT16_MAX), .offload = argv[4]};
+	const struct reddn_mc_options options = {.port = (uint16_t)arg_number(argv[3], UINT16_MAX),
+		.offload = argv[4],
+		.connect_ms = CONNECT_MS,
+		.reply_ms = REPLY_MS};
 	struct reddn_mc_result res;
 	struct reddn_mc *mc;
 	char err[256];
 
 	if (reddn_mc_connect(&mc, argv[2], &options, err, sizeof(err)) < 0)
 		die(err);
-	reddn_mc_get(mc, data.key[0], strlen(data.key[0]), &res); /* it connects to the NIC */
+	wait_for_nic(mc);
 	begin();
 	for (unsigned i = 0; !is_over(ms); i = (i + 1) % data.n) {
 		int r = reddn_mc_get(mc, data.key[i], strlen(data.key[i]), &res);
