@@ -156,6 +156,16 @@ static void fill_memory(struct executor *x, const struct executor_parts *parts)
 	}
 }
 
+/* WQEBBs up to where the next WQE begins */
+static uint32_t wqebbs_at(const struct chain_queue *q, uint32_t at)
+{
+	uint32_t end = at + 1;
+
+	while (end < q->wqebbs && end - at < WQE_MAX_BBS && !q->starts[end])
+		end++;
+	return end - at;
+}
+
 /* A WQE of the image at each place where one begins */
 static void make_ops(struct executor *x, const struct places *at)
 {
@@ -171,6 +181,7 @@ static void make_ops(struct executor *x, const struct places *at)
 				.wqe = x->c.s.own + wqebb * WQE_BB,
 				.queue = (uint8_t)q,
 				.wqebb = w,
+				.room = (uint8_t)(wqebbs_at(&img->queue[q], w) * OP_SEGMENTS),
 				.segment = x->segments + wqebb * OP_SEGMENTS,
 			};
 		}

@@ -24,7 +24,7 @@
 struct executor;
 
 struct executor_region {
-	uint8_t *mem; /* a multiple of 8, as in the file */
+	uint8_t *mem; /* a multiple of 8, as in the file. Words are read whole, the last one as well */
 	uint64_t size;
 	bool writable;
 };

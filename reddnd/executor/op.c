@@ -361,11 +361,13 @@ void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
 	const bool atomic = first_segment(opcode) > WQE_RDMA_SGE;
 	const bool scatters = atomic || opcode == WQE_OP_READ;
 	const unsigned bytes = op_ds(op->wqe) * WQE_DS;
+	unsigned n;
 
 	op->control = control_of(op->wqe);
 	op->opcode = opcode;
 	op->at = (uint8_t)first_segment(opcode);
-	op->nsegments = op->at && bytes > op->at ? (uint8_t)((bytes - op->at) / WQE_DS) : 0;
+	n = op->at && bytes > op->at ? (bytes - op->at) / WQE_DS : 0;
+	op->nsegments = n <= op->room ? (uint8_t)n : 0;
 	op->bytes = 0;
 	op->sized = true;
 	op->overlaps = false;
@@ -385,13 +387,14 @@ void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
 		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
 			opcode != WQE_OP_READ);
 	op->in_slot = op->sized && !is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
-	op->run = choose(s, op);
+	op->run = n <= op->room ? choose(s, op) : execute_nothing;
 }
 
 bool op_execute_copy(struct op_state *s, const struct op *op, const uint8_t *wqe)
 {
 	struct op_segment segments[WQE_MAX_DS];
-	struct op copy = {.wqe = wqe, .segment = segments, .queue = op->queue, .wqebb = op->wqebb};
+	struct op copy = {
+		.wqe = wqe, .segment = segments, .queue = op->queue, .wqebb = op->wqebb, .room = WQE_MAX_DS};
 
 	op_prepare(s, &copy, wqe[WQE_OPCODE]);
 	return copy.run(s, &copy);

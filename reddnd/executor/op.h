@@ -35,6 +35,7 @@ struct op {
 	bool in_slot;                 /* a message of which place and length stay, and are right */
 	uint8_t opcode;               /* that it has, or may have */
 	uint8_t queue, at, nsegments; /* at: of the first segment in the WQE */
+	uint8_t room;                 /* for segments */
 	uint32_t wqebb;
 	struct op_segment *segment;
 };

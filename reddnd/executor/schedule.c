@@ -43,14 +43,16 @@ static uint32_t place(const struct schedule_queue *q)
 	return (uint32_t)(q->at < q->wqebbs ? q->at : q->at % q->wqebbs);
 }
 
-/* A WQE may go on at the beginning of the ring: then @copy has it */
+/* NULL: there is none. One of a loop is copied to @copy, as it may go on at the beginning of the ring */
 static const uint8_t *fetch(const struct schedule_queue *q, uint32_t at, uint8_t *copy)
 {
 	const uint8_t *wqe = q->ring + (size_t)at * WQE_BB;
 	uint32_t bytes = op_ds(wqe) * WQE_DS, first = (q->wqebbs - at) * WQE_BB;
 
-	if (q->ops && bytes <= first)
-		return wqe;
+	if (bytes == 0 || bytes > q->wqebbs * WQE_BB)
+		return NULL;
+	if (q->ops)
+		return q->ops[at].wqe && bytes <= first ? wqe : NULL;
 	first = first < bytes ? first : bytes;
 	memcpy(copy, wqe, first);
 	memcpy(copy + first, q->ring, bytes - first);
@@ -90,7 +92,7 @@ static enum step step(struct schedule *c, uint8_t number)
 		return STEP_NONE;
 	at = place(q);
 	wqe = fetch(q, at, copy);
-	if (op_ds(wqe) == 0) {
+	if (!wqe) {
 		fails(c, number, at, CQE_SYND_LOCAL_QP_OP);
 		return STEP_FAILED;
 	}

@@ -206,6 +206,21 @@ static void knows_its_opcodes(void **state)
 	fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
 }
 
+/* One that is longer than its place, of either kind of queue */
+static void stays_in_its_queue(void **state)
+{
+	static const uint8_t opcodes[] = {WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_FETCH_ADD};
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		compile(&r, text);
+		find(&r, opcodes[i], &queue)[WQE_DSCOUNT] |= WQE_MAX_DS;
+		fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
+	}
+}
+
 static void sends_from_the_reply_queue_only(void **state)
 {
 	unsigned queue;
@@ -351,6 +366,7 @@ int main(void)
 		cmocka_unit_test(writes_nothing_that_is_not_writable),
 		cmocka_unit_test(aligns_atomics),
 		cmocka_unit_test(knows_its_opcodes),
+		cmocka_unit_test(stays_in_its_queue),
 		cmocka_unit_test(sends_from_the_reply_queue_only),
 		cmocka_unit_test(notices_that_nothing_runs),
 		cmocka_unit_test(has_room_for_messages),

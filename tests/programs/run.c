@@ -248,7 +248,8 @@ static void make_executor(struct run *r)
 	struct executor_parts parts = {.slot_size = RUN_SLOT, .data_size = (uint32_t)executor_bytes(r->p)};
 
 	for (unsigned i = 0; i < r->p->nregions; i++) {
-		r->executed[i] = malloc(r->o->region_bytes[i]);
+		/* the last word is read whole */
+		r->executed[i] = malloc(r->o->region_bytes[i] + sizeof(uint64_t));
 		assert_non_null(r->executed[i]);
 		memcpy(r->executed[i], r->region[i], r->o->region_bytes[i]);
 		parts.region[i] = (struct executor_region){
