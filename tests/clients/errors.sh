@@ -85,7 +85,7 @@ serve reject=5 detail=8256 text="slots of 8256 bytes"
 expect "never content" 2 "slots of 8256 bytes" "${ping[@]}"
 unserve
 serve slot=65536
-expect "a larger slot is learned" 0 "slots of 65536 bytes" "${ping[@]}"
+expect "a larger slot is learned" 0 "slots of 64.0 KiB" "${ping[@]}"
 unserve
 serve reject=77
 expect "an unknown reason, text without end" 2 "refused by the server: xxx" "${ping[@]}"
