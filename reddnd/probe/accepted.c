@@ -3,7 +3,7 @@
 #include "reddnd/probe/bed.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/rnic/cm.h"
+#include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/identity.h"
 
 #include <errno.h>

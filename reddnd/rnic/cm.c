@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/cm.h"
 
+#include "reddnd/rnic/conn-internal.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/neighbour.h"
-#include "reddnd/rnic/ucm.h"
 #include "reddnd/util/log.h"
-#include "util/address.h"
 #include "util/cleanup.h"
 
 #include <arpa/inet.h>
@@ -23,17 +21,7 @@ enum {
 	EVENTS_OF_A_CONN = 8, /* that can be unread, at most: it has fewer states */
 	MAX_DEVICES = 16,
 	BACKLOG = 128,
-	RNR_TIMER_10_US = 1,   /* after which a client that is ahead of the armed instances tries again */
-	RNR_TIMER_640_US = 12, /* and a client that is throttled (IBTA 9.7.5.2.8) */
-	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
-	ACK_TIMEOUT_4_S = 20,
-	/* As Linux (hw/mlx5/qp.c: MLX5_IB_ACK_REQ_FREQ) and UCX. With 0 each packet of a long reply would ask
-	 * the client's NIC for an acknowledgement */
-	LOG_ACK_REQ_FREQ = 8,
 };
-
-/* What listeners have as uid, so that no session has it */
-#define LISTENER (UINT64_C(1) << 63)
 
 /** A device as the kernel's CM knows it. */
 struct cm_device {
@@ -65,21 +53,6 @@ struct rnic_cm {
 	unsigned ndevices;
 	const struct rnic_cm_ops *ops;
 	void *arg;
-};
-
-struct rnic_conn {
-	struct rnic_cm *cm;
-	uint32_t id;
-	bool accepted;
-	bool recorded; /* in the ledger, as one that waits for an answer */
-	char peer[80];
-	const char *device;
-	struct rnic_ucm_route route;
-	uint32_t qpn;          /* of the client */
-	struct ibv_ah_attr ah; /* the path to the client */
-	bool resolved;         /* the members that follow */
-	uint8_t mac[6];
-	uint16_t udp_sport;
 };
 
 static void close_old(struct rnic_cm *cm)
@@ -231,7 +204,7 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 	if (take_inherited(cm, ai))
 		return 0;
 	*l = (struct cm_listener){0};
-	r = rnic_ucm_create_id(cm->fd, LISTENER | cm->nlisteners, &l->id);
+	r = rnic_ucm_create_id(cm->fd, CM_LISTENER | cm->nlisteners, &l->id);
 	if (r < 0)
 		return r;
 	if (cm->ledger)
@@ -308,13 +281,6 @@ int rnic_cm_fd(const struct rnic_cm *cm)
 	return cm->fd;
 }
 
-static int get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
-{
-	int r = rnic_ucm_qp_attr(conn->cm->fd, conn->id, state, attr);
-
-	return r < 0 ? log_errno(r, "cannot get the path to client %s", conn->peer) : 0;
-}
-
 /* Asks the kernel for all that is known of a client. */
 static int describe_client(struct rnic_conn *conn)
 {
@@ -325,7 +291,7 @@ static int describe_client(struct rnic_conn *conn)
 		return log_errno(r, "cannot get the address of a client");
 	describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
 	conn->device = device_name(conn->cm, &conn->route);
-	r = get_attr(conn, IBV_QPS_RTR, &rtr);
+	r = conn_get_attr(conn, IBV_QPS_RTR, &rtr);
 	if (r < 0)
 		return r;
 	conn->qpn = rtr.dest_qp_num;
@@ -358,7 +324,7 @@ static void record_request(struct rnic_cm *cm, uint32_t id)
 }
 
 /* Before its id can be that of another */
-static void forget_request(struct rnic_cm *cm, uint32_t id)
+void cm_forget_request(struct rnic_cm *cm, uint32_t id)
 {
 	if (cm->ledger)
 		ledger_remove_request(cm->ledger, id);
@@ -367,7 +333,7 @@ static void forget_request(struct rnic_cm *cm, uint32_t id)
 static void destroy_request(struct rnic_cm *cm, uint32_t id, const void *data, size_t size)
 {
 	rnic_ucm_reject(cm->fd, id, data, size);
-	forget_request(cm, id);
+	cm_forget_request(cm, id);
 	rnic_ucm_destroy_id(cm->fd, id);
 }
 
@@ -412,7 +378,7 @@ static void run_callback(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
 	if (event->type == RNIC_UCM_CONNECT_REQUEST)
 		new_request(cm, event);
-	else if (event->uid & LISTENER)
+	else if (event->uid & CM_LISTENER)
 		log_warning("connection manager: event %u of a listener", event->type);
 	else if (event->type == RNIC_UCM_ESTABLISHED)
 		cm->ops->established(cm->arg, event->uid);
@@ -464,7 +430,7 @@ int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struc
 
 	if (!conn)
 		return -ENOMEM;
-	assert(number && !(number & LISTENER));
+	assert(number && !(number & CM_LISTENER));
 	if (move_here(cm, id) < 0)
 		return -ENOENT;
 	cm->unread += EVENTS_OF_A_CONN;
@@ -525,198 +491,4 @@ int rnic_cm_leave_old(struct rnic_cm *cm)
 	}
 	close_old(cm);
 	return r < 0 ? r : 0;
-}
-
-/* ---- connections ---- */
-
-uint32_t rnic_conn_id(const struct rnic_conn *conn)
-{
-	return conn->id;
-}
-
-const char *rnic_conn_peer(const struct rnic_conn *conn)
-{
-	return conn->peer;
-}
-
-void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
-{
-	address_read((const struct sockaddr *)&conn->route.peer, address);
-}
-
-void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port)
-{
-	address_read((const struct sockaddr *)&conn->route.local, address);
-	*port = ntohs(conn->route.local.sin6_port);
-}
-
-int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16])
-{
-	union ibv_gid g;
-
-	if (!conn->ah.is_global)
-		return -ENODATA;
-	if (ibv_query_gid(dev->ctx, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
-		return errno ? -errno : -EIO;
-	memcpy(gid, g.raw, sizeof(g.raw));
-	return 0;
-}
-
-uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)
-{
-	return conn->qpn;
-}
-
-void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
-{
-	memset(gid, 0, 16);
-	if (conn->ah.is_global)
-		memcpy(gid, conn->ah.grh.dgid.raw, 16);
-	else if (conn->route.paths)
-		memcpy(gid, conn->route.dgid, 16);
-}
-
-const char *rnic_conn_device(const struct rnic_conn *conn)
-{
-	return conn->device;
-}
-
-int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
-{
-	int r;
-
-	if (dev->caps.infiniband)
-		return 0;
-	r = rnic_neighbour_resolve(dev, &conn->ah, conn->mac, &conn->udp_sport);
-	conn->resolved = r == 0;
-	return r;
-}
-
-static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)
-{
-	assert(conn->resolved);
-	memcpy(path->dmac, conn->mac, sizeof(path->dmac));
-	path->udp_sport = conn->udp_sport;
-	if (path->udp_sport < RNIC_UDP_SPORT_MIN)
-		path->udp_sport = (uint16_t)(RNIC_UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
-}
-
-/*
- * The client's REQ has the timeout (IBTA 12.7.34; Linux's cm.c takes it over), up to hours, or for ever. A
- * reply without an acknowledgement would keep a session, and the quotas that it is charged for, for that
- * long.
- */
-uint8_t rnic_ack_timeout(uint8_t asked)
-{
-	return asked && asked < ACK_TIMEOUT_4_S ? asked : ACK_TIMEOUT_4_S;
-}
-
-/* All but the MAC address */
-static int find_path(struct rnic_conn *conn, bool slow, struct rnic_path *path, struct ibv_ah_attr *ah)
-{
-	struct ibv_qp_attr init, rtr, rts;
-	int r;
-
-	r = get_attr(conn, IBV_QPS_INIT, &init);
-	if (r == 0)
-		r = get_attr(conn, IBV_QPS_RTR, &rtr);
-	if (r == 0)
-		r = get_attr(conn, IBV_QPS_RTS, &rts);
-	if (r < 0)
-		return r;
-	*ah = rtr.ah_attr;
-	*path = (struct rnic_path){
-		.grh = rtr.ah_attr.is_global,
-		.port = init.port_num,
-		.pkey_index = init.pkey_index,
-		.sgid_index = rtr.ah_attr.grh.sgid_index,
-		.hop_limit = rtr.ah_attr.grh.hop_limit,
-		.traffic_class = rtr.ah_attr.grh.traffic_class,
-		.flow_label = rtr.ah_attr.grh.flow_label,
-		.sl = rtr.ah_attr.sl,
-		.src_path_bits = rtr.ah_attr.src_path_bits,
-		.dlid = rtr.ah_attr.dlid,
-		.mtu = (uint8_t)rtr.path_mtu,
-		.dest_qpn = rtr.dest_qp_num,
-		.rq_psn = rtr.rq_psn,
-		.sq_psn = rts.sq_psn,
-		.min_rnr_timer = slow ? RNR_TIMER_640_US : RNR_TIMER_10_US,
-		.timeout = rnic_ack_timeout(rts.timeout),
-		.retry_cnt = rts.retry_cnt,
-		.rnr_retry = RNR_RETRY_REPLY,
-		.log_ack_req_freq = LOG_ACK_REQ_FREQ,
-	};
-	memcpy(path->dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path->dgid));
-	return 0;
-}
-
-int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
-{
-	struct rnic_path path;
-	struct ibv_ah_attr ah;
-	int r = find_path(conn, slow, &path, &ah);
-
-	if (r < 0)
-		return r;
-	if (!qp->dev->caps.infiniband)
-		set_mac(conn, &path);
-	return rnic_qp_connect(qp, &path);
-}
-
-int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
-{
-	struct rnic_path path;
-	struct ibv_ah_attr ah;
-	int r = find_path(conn, slow, &path, &ah);
-
-	return r < 0 ? r : rnic_plain_connect(q, &path, &ah);
-}
-
-static void answered(struct rnic_conn *conn)
-{
-	if (conn->recorded)
-		forget_request(conn->cm, conn->id);
-	conn->recorded = false;
-}
-
-int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, const void *data, size_t size)
-{
-	int r;
-
-	assert(number && !(number & LISTENER) && !conn->accepted);
-	r = rnic_ucm_accept(conn->cm->fd, conn->id, number, qpn, data, size);
-	conn->accepted = r == 0;
-	if (conn->accepted)
-		answered(conn);
-	return r;
-}
-
-int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
-{
-	return rnic_ucm_reject(conn->cm->fd, conn->id, data, size);
-}
-
-void rnic_conn_disconnect(struct rnic_conn *conn)
-{
-	int r = conn->accepted ? rnic_ucm_disconnect(conn->cm->fd, conn->id) : 0;
-
-	if (r < 0)
-		log_debug("disconnecting %s: %s", conn->peer, strerror(-r));
-	conn->accepted = false;
-}
-
-/* The kernel refuses to reject what is connected (cm.c, cm_send_rej_locked) */
-bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size)
-{
-	bool refused = conn->recorded && rnic_ucm_reject(conn->cm->fd, conn->id, data, size) == 0;
-
-	answered(conn);
-	return refused;
-}
-
-void rnic_conn_free(struct rnic_conn *conn)
-{
-	answered(conn);
-	rnic_ucm_destroy_id(conn->cm->fd, conn->id);
-	free(conn);
 }

@@ -31,7 +31,7 @@
 #include "reddnd/generation/admit.h"
 #include "reddnd/policy/service-times.h"
 #include "reddnd/policy/verdict.h"
-#include "reddnd/rnic/cm.h"
+#include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/cq-pool.h"
 #include "reddnd/session/loop-queue.h"
 

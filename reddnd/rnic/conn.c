@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/rnic/conn.h"
+
+#include "reddnd/rnic/conn-internal.h"
+#include "reddnd/rnic/internal.h"
+#include "reddnd/rnic/neighbour.h"
+#include "reddnd/util/log.h"
+#include "util/address.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RNR_TIMER_10_US = 1,   /* after which a client that is ahead of the armed instances tries again */
+	RNR_TIMER_640_US = 12, /* and a client that is throttled (IBTA 9.7.5.2.8) */
+	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
+	ACK_TIMEOUT_4_S = 20,
+	/* As Linux (hw/mlx5/qp.c: MLX5_IB_ACK_REQ_FREQ) and UCX. With 0 each packet of a long reply would ask
+	 * the client's NIC for an acknowledgement */
+	LOG_ACK_REQ_FREQ = 8,
+};
+
+int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+{
+	int r = rnic_ucm_qp_attr(rnic_cm_fd(conn->cm), conn->id, state, attr);
+
+	return r < 0 ? log_errno(r, "cannot get the path to client %s", conn->peer) : 0;
+}
+
+uint32_t rnic_conn_id(const struct rnic_conn *conn)
+{
+	return conn->id;
+}
+
+const char *rnic_conn_peer(const struct rnic_conn *conn)
+{
+	return conn->peer;
+}
+
+void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
+{
+	address_read((const struct sockaddr *)&conn->route.peer, address);
+}
+
+void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port)
+{
+	address_read((const struct sockaddr *)&conn->route.local, address);
+	*port = ntohs(conn->route.local.sin6_port);
+}
+
+int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16])
+{
+	union ibv_gid g;
+
+	if (!conn->ah.is_global)
+		return -ENODATA;
+	if (ibv_query_gid(dev->ctx, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
+		return errno ? -errno : -EIO;
+	memcpy(gid, g.raw, sizeof(g.raw));
+	return 0;
+}
+
+uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)
+{
+	return conn->qpn;
+}
+
+void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
+{
+	memset(gid, 0, 16);
+	if (conn->ah.is_global)
+		memcpy(gid, conn->ah.grh.dgid.raw, 16);
+	else if (conn->route.paths)
+		memcpy(gid, conn->route.dgid, 16);
+}
+
+const char *rnic_conn_device(const struct rnic_conn *conn)
+{
+	return conn->device;
+}
+
+int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
+{
+	int r;
+
+	if (dev->caps.infiniband)
+		return 0;
+	r = rnic_neighbour_resolve(dev, &conn->ah, conn->mac, &conn->udp_sport);
+	conn->resolved = r == 0;
+	return r;
+}
+
+static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)
+{
+	assert(conn->resolved);
+	memcpy(path->dmac, conn->mac, sizeof(path->dmac));
+	path->udp_sport = conn->udp_sport;
+	if (path->udp_sport < RNIC_UDP_SPORT_MIN)
+		path->udp_sport = (uint16_t)(RNIC_UDP_SPORT_MIN | (path->dest_qpn & 0x3fff));
+}
+
+/*
+ * The client's REQ has the timeout (IBTA 12.7.34; Linux's cm.c takes it over), up to hours, or for ever. A
+ * reply without an acknowledgement would keep a session, and the quotas that it is charged for, for that
+ * long.
+ */
+uint8_t rnic_ack_timeout(uint8_t asked)
+{
+	return asked && asked < ACK_TIMEOUT_4_S ? asked : ACK_TIMEOUT_4_S;
+}
+
+/* All but the MAC address */
+static int find_path(struct rnic_conn *conn, bool slow, struct rnic_path *path, struct ibv_ah_attr *ah)
+{
+	struct ibv_qp_attr init, rtr, rts;
+	int r;
+
+	r = conn_get_attr(conn, IBV_QPS_INIT, &init);
+	if (r == 0)
+		r = conn_get_attr(conn, IBV_QPS_RTR, &rtr);
+	if (r == 0)
+		r = conn_get_attr(conn, IBV_QPS_RTS, &rts);
+	if (r < 0)
+		return r;
+	*ah = rtr.ah_attr;
+	*path = (struct rnic_path){
+		.grh = rtr.ah_attr.is_global,
+		.port = init.port_num,
+		.pkey_index = init.pkey_index,
+		.sgid_index = rtr.ah_attr.grh.sgid_index,
+		.hop_limit = rtr.ah_attr.grh.hop_limit,
+		.traffic_class = rtr.ah_attr.grh.traffic_class,
+		.flow_label = rtr.ah_attr.grh.flow_label,
+		.sl = rtr.ah_attr.sl,
+		.src_path_bits = rtr.ah_attr.src_path_bits,
+		.dlid = rtr.ah_attr.dlid,
+		.mtu = (uint8_t)rtr.path_mtu,
+		.dest_qpn = rtr.dest_qp_num,
+		.rq_psn = rtr.rq_psn,
+		.sq_psn = rts.sq_psn,
+		.min_rnr_timer = slow ? RNR_TIMER_640_US : RNR_TIMER_10_US,
+		.timeout = rnic_ack_timeout(rts.timeout),
+		.retry_cnt = rts.retry_cnt,
+		.rnr_retry = RNR_RETRY_REPLY,
+		.log_ack_req_freq = LOG_ACK_REQ_FREQ,
+	};
+	memcpy(path->dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path->dgid));
+	return 0;
+}
+
+int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
+{
+	struct rnic_path path;
+	struct ibv_ah_attr ah;
+	int r = find_path(conn, slow, &path, &ah);
+
+	if (r < 0)
+		return r;
+	if (!qp->dev->caps.infiniband)
+		set_mac(conn, &path);
+	return rnic_qp_connect(qp, &path);
+}
+
+int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
+{
+	struct rnic_path path;
+	struct ibv_ah_attr ah;
+	int r = find_path(conn, slow, &path, &ah);
+
+	return r < 0 ? r : rnic_plain_connect(q, &path, &ah);
+}
+
+static void answered(struct rnic_conn *conn)
+{
+	if (conn->recorded)
+		cm_forget_request(conn->cm, conn->id);
+	conn->recorded = false;
+}
+
+int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, const void *data, size_t size)
+{
+	int r;
+
+	assert(number && !(number & CM_LISTENER) && !conn->accepted);
+	r = rnic_ucm_accept(rnic_cm_fd(conn->cm), conn->id, number, qpn, data, size);
+	conn->accepted = r == 0;
+	if (conn->accepted)
+		answered(conn);
+	return r;
+}
+
+int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
+{
+	return rnic_ucm_reject(rnic_cm_fd(conn->cm), conn->id, data, size);
+}
+
+void rnic_conn_disconnect(struct rnic_conn *conn)
+{
+	int r = conn->accepted ? rnic_ucm_disconnect(rnic_cm_fd(conn->cm), conn->id) : 0;
+
+	if (r < 0)
+		log_debug("disconnecting %s: %s", conn->peer, strerror(-r));
+	conn->accepted = false;
+}
+
+/* The kernel refuses to reject what is connected (cm.c, cm_send_rej_locked) */
+bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size)
+{
+	bool refused = conn->recorded && rnic_ucm_reject(rnic_cm_fd(conn->cm), conn->id, data, size) == 0;
+
+	answered(conn);
+	return refused;
+}
+
+void rnic_conn_free(struct rnic_conn *conn)
+{
+	answered(conn);
+	rnic_ucm_destroy_id(rnic_cm_fd(conn->cm), conn->id);
+	free(conn);
+}
