@@ -284,19 +284,13 @@ int rnic_cm_fd(const struct rnic_cm *cm)
 /* Asks the kernel for all that is known of a client. */
 static int describe_client(struct rnic_conn *conn)
 {
-	struct ibv_qp_attr rtr;
 	int r = rnic_ucm_query_route(conn->cm->fd, conn->id, &conn->route);
 
 	if (r < 0)
 		return log_errno(r, "cannot get the address of a client");
 	describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
 	conn->device = device_name(conn->cm, &conn->route);
-	r = conn_get_attr(conn, IBV_QPS_RTR, &rtr);
-	if (r < 0)
-		return r;
-	conn->qpn = rtr.dest_qp_num;
-	conn->ah = rtr.ah_attr;
-	return 0;
+	return conn_get_attr(conn, IBV_QPS_RTR, &conn->rtr);
 }
 
 /* From the old file that has it: 0, or the error of the last one */

@@ -3,8 +3,8 @@
  * cm.h - the passive side of the connection manager, for queue pairs of any making.
  *
  * A connection (conn.h) begins with ops.request; the owner answers with rnic_conn_accept() or
- * rnic_conn_reject(), and frees it with rnic_conn_free(), from any callback or outside. Events of an accepted connection carry the
- * number that the owner gave it; some may come after it was freed.
+ * rnic_conn_reject(), and frees it with rnic_conn_free(), from any callback or outside. Events of an accepted
+ * connection carry the number that the owner gave it; some may come after it was freed.
  *
  * Thread rules: one thread.
  */

@@ -19,9 +19,8 @@ struct rnic_conn {
 	char peer[80];
 	const char *device;
 	struct rnic_ucm_route route;
-	uint32_t qpn;          /* of the client */
-	struct ibv_ah_attr ah; /* the path to the client */
-	bool resolved;         /* the members that follow */
+	struct ibv_qp_attr rtr; /* the path to the client, and its queue pair; fixed by its request */
+	bool resolved;          /* the members that follow */
 	uint8_t mac[6];
 	uint16_t udp_sport;
 };

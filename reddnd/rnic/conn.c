@@ -18,6 +18,7 @@ enum {
 	RNR_TIMER_640_US = 12, /* and a client that is throttled (IBTA 9.7.5.2.8) */
 	RNR_RETRY_REPLY = 6,   /* a client without a receive for its reply breaks the protocol */
 	ACK_TIMEOUT_4_S = 20,
+	KNOWN_US = 1000000,
 	/* As Linux (hw/mlx5/qp.c: MLX5_IB_ACK_REQ_FREQ) and UCX. With 0 each packet of a long reply would ask
 	 * the client's NIC for an acknowledgement */
 	LOG_ACK_REQ_FREQ = 8,
@@ -55,9 +56,9 @@ int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device 
 {
 	union ibv_gid g;
 
-	if (!conn->ah.is_global)
+	if (!conn->rtr.ah_attr.is_global)
 		return -ENODATA;
-	if (ibv_query_gid(dev->ctx, conn->ah.port_num, conn->ah.grh.sgid_index, &g))
+	if (ibv_query_gid(dev->ctx, conn->rtr.ah_attr.port_num, conn->rtr.ah_attr.grh.sgid_index, &g))
 		return errno ? -errno : -EIO;
 	memcpy(gid, g.raw, sizeof(g.raw));
 	return 0;
@@ -65,14 +66,14 @@ int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device 
 
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)
 {
-	return conn->qpn;
+	return conn->rtr.dest_qp_num;
 }
 
 void rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
 {
 	memset(gid, 0, 16);
-	if (conn->ah.is_global)
-		memcpy(gid, conn->ah.grh.dgid.raw, 16);
+	if (conn->rtr.ah_attr.is_global)
+		memcpy(gid, conn->rtr.ah_attr.grh.dgid.raw, 16);
 	else if (conn->route.paths)
 		memcpy(gid, conn->route.dgid, 16);
 }
@@ -88,10 +89,52 @@ int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev)
 
 	if (dev->caps.infiniband)
 		return 0;
-	r = rnic_neighbour_resolve(dev, &conn->ah, conn->mac, &conn->udp_sport);
+	r = rnic_neighbour_resolve(dev, &conn->rtr.ah_attr, conn->mac, &conn->udp_sport);
 	conn->resolved = r == 0;
 	return r;
 }
+
+/* ---- what was resolved lately ---- */
+
+static bool is_of(const struct rnic_conn_known *k, const struct ibv_ah_attr *ah)
+{
+	return memcmp(k->gid, ah->grh.dgid.raw, sizeof(k->gid)) == 0 && k->sgid_index == ah->grh.sgid_index &&
+	       k->port == ah->port_num;
+}
+
+/* As the kernel makes it for an address handle (Linux rdma/ib_verbs.h, rdma_flow_label_to_udp_sport) */
+static uint16_t udp_sport_of(uint32_t flow_label)
+{
+	return flow_label ? (uint16_t)(RNIC_UDP_SPORT_MIN | ((flow_label ^ flow_label >> 14) & 0x3fff)) : 0;
+}
+
+bool rnic_conn_recall(struct rnic_conn *conn, const struct rnic_conn_memory *m, uint64_t now)
+{
+	const struct ibv_ah_attr *ah = &conn->rtr.ah_attr;
+	const struct rnic_conn_known *k = m->known, *end = k + RNIC_CONN_KNOWN;
+
+	while (k < end && (k->until <= now || !is_of(k, ah)))
+		k++;
+	if (k == end)
+		return false;
+	memcpy(conn->mac, k->mac, sizeof(conn->mac));
+	conn->udp_sport = udp_sport_of(ah->grh.flow_label);
+	conn->resolved = true;
+	return true;
+}
+
+void rnic_conn_remember(const struct rnic_conn *conn, struct rnic_conn_memory *m, uint64_t now)
+{
+	const struct ibv_ah_attr *ah = &conn->rtr.ah_attr;
+	struct rnic_conn_known *k = &m->known[m->next++ % RNIC_CONN_KNOWN];
+
+	*k = (struct rnic_conn_known){
+		.port = ah->port_num, .sgid_index = ah->grh.sgid_index, .until = now + KNOWN_US};
+	memcpy(k->gid, ah->grh.dgid.raw, sizeof(k->gid));
+	memcpy(k->mac, conn->mac, sizeof(k->mac));
+}
+
+/* ---- queue pairs ---- */
 
 static void set_mac(const struct rnic_conn *conn, struct rnic_path *path)
 {
@@ -112,34 +155,49 @@ uint8_t rnic_ack_timeout(uint8_t asked)
 	return asked && asked < ACK_TIMEOUT_4_S ? asked : ACK_TIMEOUT_4_S;
 }
 
+/* On RoCE there is one P_Key (Linux hw/mlx5/main.c, mlx5_query_port_roce; rxe_param.h). A path of InfiniBand
+ * has a LID */
+static int find_pkey(const struct rnic_conn *conn, uint16_t *index)
+{
+	struct ibv_qp_attr init;
+	int r;
+
+	*index = 0;
+	if (!conn->rtr.ah_attr.dlid)
+		return 0;
+	r = conn_get_attr(conn, IBV_QPS_INIT, &init);
+	*index = init.pkey_index;
+	return r;
+}
+
 /* All but the MAC address */
 static int find_path(struct rnic_conn *conn, bool slow, struct rnic_path *path, struct ibv_ah_attr *ah)
 {
-	struct ibv_qp_attr init, rtr, rts;
+	const struct ibv_qp_attr *rtr = &conn->rtr;
+	struct ibv_qp_attr rts;
+	uint16_t pkey_index;
 	int r;
 
-	r = conn_get_attr(conn, IBV_QPS_INIT, &init);
-	if (r == 0)
-		r = conn_get_attr(conn, IBV_QPS_RTR, &rtr);
+	r = find_pkey(conn, &pkey_index);
 	if (r == 0)
 		r = conn_get_attr(conn, IBV_QPS_RTS, &rts);
 	if (r < 0)
 		return r;
-	*ah = rtr.ah_attr;
+	*ah = rtr->ah_attr;
 	*path = (struct rnic_path){
-		.grh = rtr.ah_attr.is_global,
-		.port = init.port_num,
-		.pkey_index = init.pkey_index,
-		.sgid_index = rtr.ah_attr.grh.sgid_index,
-		.hop_limit = rtr.ah_attr.grh.hop_limit,
-		.traffic_class = rtr.ah_attr.grh.traffic_class,
-		.flow_label = rtr.ah_attr.grh.flow_label,
-		.sl = rtr.ah_attr.sl,
-		.src_path_bits = rtr.ah_attr.src_path_bits,
-		.dlid = rtr.ah_attr.dlid,
-		.mtu = (uint8_t)rtr.path_mtu,
-		.dest_qpn = rtr.dest_qp_num,
-		.rq_psn = rtr.rq_psn,
+		.grh = rtr->ah_attr.is_global,
+		.port = rtr->ah_attr.port_num,
+		.pkey_index = pkey_index,
+		.sgid_index = rtr->ah_attr.grh.sgid_index,
+		.hop_limit = rtr->ah_attr.grh.hop_limit,
+		.traffic_class = rtr->ah_attr.grh.traffic_class,
+		.flow_label = rtr->ah_attr.grh.flow_label,
+		.sl = rtr->ah_attr.sl,
+		.src_path_bits = rtr->ah_attr.src_path_bits,
+		.dlid = rtr->ah_attr.dlid,
+		.mtu = (uint8_t)rtr->path_mtu,
+		.dest_qpn = rtr->dest_qp_num,
+		.rq_psn = rtr->rq_psn,
 		.sq_psn = rts.sq_psn,
 		.min_rnr_timer = slow ? RNR_TIMER_640_US : RNR_TIMER_10_US,
 		.timeout = rnic_ack_timeout(rts.timeout),
@@ -147,7 +205,7 @@ static int find_path(struct rnic_conn *conn, bool slow, struct rnic_path *path, 
 		.rnr_retry = RNR_RETRY_REPLY,
 		.log_ack_req_freq = LOG_ACK_REQ_FREQ,
 	};
-	memcpy(path->dgid, rtr.ah_attr.grh.dgid.raw, sizeof(path->dgid));
+	memcpy(path->dgid, rtr->ah_attr.grh.dgid.raw, sizeof(path->dgid));
 	return 0;
 }
 

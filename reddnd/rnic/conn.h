@@ -35,6 +35,25 @@ const char *rnic_conn_device(const struct rnic_conn *conn);
  */
 int rnic_conn_resolve(struct rnic_conn *conn, struct rnic_device *dev);
 
+enum { RNIC_CONN_KNOWN = 64 };
+
+/** GIDs whose MAC addresses were found out in the last second, on one device: further connections from there
+ * need not ask. The kernel itself keeps a neighbour for longer without looking again. All zero: none. */
+struct rnic_conn_memory {
+	struct rnic_conn_known {
+		uint8_t gid[16]; /* of the client */
+		uint8_t port, sgid_index;
+		uint8_t mac[6];
+		uint64_t until; /* us */
+	} known[RNIC_CONN_KNOWN];
+	unsigned next;
+};
+
+/** In place of rnic_conn_resolve(), without waiting. False: it is not known. */
+bool rnic_conn_recall(struct rnic_conn *conn, const struct rnic_conn_memory *m, uint64_t now_us);
+/** After rnic_conn_resolve(). */
+void rnic_conn_remember(const struct rnic_conn *conn, struct rnic_conn_memory *m, uint64_t now_us);
+
 /**
  * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: a
  * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.

@@ -196,6 +196,53 @@ static void ends_of_a_connection(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+static struct rnic_conn_memory memory;
+static uint64_t at;
+static bool recalled;
+
+static void resolve_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
+{
+	recalled = rnic_conn_recall(conn, &memory, at);
+	if (!recalled) {
+		assert_int_equal(rnic_conn_resolve(conn, dev), 0);
+		rnic_conn_remember(conn, &memory, at);
+	}
+	request(arg, conn, data, size);
+}
+
+/* Whether a client that comes at @now need not be asked for its address */
+static bool is_recalled(struct rdma_event_channel *channel, struct rnic_cm *cm, uint64_t now)
+{
+	struct rdma_cm_id *id = ask(channel, NO_QPN);
+
+	at = now;
+	dispatch_next(cm);
+	expect_event(channel, RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(id);
+	return recalled;
+}
+
+/* For a second, and not for another GID */
+static void recent_addresses(void **state)
+{
+	const uint64_t second = 1000000, begin = 7 * second;
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rnic_cm *cm = listen_on("127.0.0.1", resolve_request);
+
+	(void)state;
+	assert_non_null(channel);
+	assert_false(is_recalled(channel, cm, begin));
+	assert_true(is_recalled(channel, cm, begin));
+	assert_true(is_recalled(channel, cm, begin + second - 1));
+	assert_false(is_recalled(channel, cm, begin + second));
+	assert_true(is_recalled(channel, cm, begin + second));
+	for (unsigned i = 0; i < RNIC_CONN_KNOWN; i++)
+		memory.known[i].gid[15] ^= 1;
+	assert_false(is_recalled(channel, cm, begin + second));
+	rdma_destroy_event_channel(channel);
+	rnic_cm_free(cm);
+}
+
 /* No client can make the NIC wait for hours */
 static void ack_timeout(void **state)
 {
@@ -222,7 +269,8 @@ static int close_device(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
-		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(ack_timeout)};
+		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(recent_addresses),
+		cmocka_unit_test(ack_timeout)};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

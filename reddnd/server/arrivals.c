@@ -98,10 +98,12 @@ static void resolve(struct worker_job *job)
 
 static void note_answer(struct arrival *v)
 {
-	if (v->error == 0)
+	if (v->error == 0) {
 		reachability_answered(&v->of->reachability, v->gid, clock_us());
-	else if (v->error != -ECANCELED)
+		rnic_conn_remember(v->client.conn, &v->of->memory, clock_us());
+	} else if (v->error != -ECANCELED) {
 		reachability_failed(&v->of->reachability, v->gid, clock_us());
+	}
 }
 
 static void on_resolved(struct worker_job *job)
@@ -188,6 +190,8 @@ static void step(struct arrival *v)
 {
 	struct arrivals *a = v->of;
 
+	if (!v->resolved)
+		v->resolved = rnic_conn_recall(v->client.conn, &a->memory, clock_us());
 	if (a->ending) {
 		refuse_shutdown(v);
 	} else if (!v->resolved) {

@@ -3,8 +3,8 @@
  * arrivals.h - clients that are admitted and cannot be answered yet, because something may take long:
  *
  * - their NIC's address must be resolved: about a second if nobody answers. A GID that did not answer is
- *   refused at once for some seconds. Of several clients with one GID the first asks the network, the others
- *   wait for what it learns.
+ *   refused at once for some seconds, and a path that answered in the last second is not asked for again. Of
+ * several clients with one GID the first asks the network, the others wait for what it learns.
  * - the regions of their offload must be registered for their tenant, once: seconds for gigabytes.
  *
  * Threads of workers wait for that (util/worker.h). A tenant cannot take all of them, and has at most
@@ -42,7 +42,8 @@ struct arrivals {
 	struct worker *resolver;  /* of addresses */
 	struct worker *registrar; /* borrowed */
 	struct reachability reachability;
-	uint64_t connect_timeout; /* us; of the configuration in force */
+	struct rnic_conn_memory memory; /* of addresses that were resolved */
+	uint64_t connect_timeout;       /* us; of the configuration in force */
 	bool ending;
 	const struct arrivals_ops *ops;
 	void *arg;
