@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * confirm POOL GETS [OFFLOAD]: a client of libreddn-mc that confirms misses gets keys that nobody else
- * changes, while others change the memcached. After each miss it asks over TCP whether the key is there: then
- * the miss was false. Keys that memcached has evicted, or lost in a restart, are set again. Prints
- * counts as JSON. Status 0: no miss was false, and no value wrong. 1: one was.
+ * changes, while others change the memcached; with GETS 0, until SIGTERM. After each miss it asks over TCP
+ * whether the key is there: then the miss was false. Keys that memcached has evicted, or lost in a restart,
+ * are set again. Prints counts as JSON. Status 0: no miss was false, and no value wrong. 1: one was.
  */
 #include "libclient/reddn-mc.h"
 
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,16 +84,29 @@ static void take(const struct reddn_mc_result *r)
 	}
 }
 
+static volatile sig_atomic_t stopped;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static bool goes_on(uint64_t gets)
+{
+	return !stopped && (!gets || count.gets < gets);
+}
+
 static void run(uint64_t gets)
 {
 	struct reddn_mc_result results[DEPTH];
 	unsigned seed = 5, outstanding = 0;
 	char name[32];
 
-	while (count.gets < gets || outstanding) {
+	while (goes_on(gets) || outstanding) {
 		int n;
 
-		while (outstanding < DEPTH && count.gets < gets) {
+		while (outstanding < DEPTH && goes_on(gets)) {
 			unsigned key = (unsigned)rand_r(&seed) % KEYS;
 
 			if (reddn_mc_submit(mc, name, name_of(key, name), (uint64_t)sets[key] << 32 | key) <
@@ -124,6 +138,7 @@ int main(int argc, char **argv)
 	if (reddn_mc_connect(&mc, argv[1], &options, err, sizeof(err)) < 0)
 		return fprintf(stderr, "%s\n", err), 2;
 	plain = memcached(argv[1], strlen(argv[1]));
+	signal(SIGTERM, on_term);
 	for (unsigned key = 0; key < KEYS; key++)
 		set(key);
 	run(strtoull(argv[2], NULL, 10));
