@@ -64,6 +64,14 @@ void budgets_continue(struct budgets *b, struct session *s)
 		check_within(b, LOOP_CHECK_US);
 }
 
+void budgets_fed(struct budgets *b, struct session *s)
+{
+	if (!s->budgets.watched)
+		return;
+	TAILQ_REMOVE(&b->watched, s, budgets.link);
+	TAILQ_INSERT_TAIL(&b->watched, s, budgets.link);
+}
+
 void budgets_end(struct budgets *b, struct session *s)
 {
 	if (!s->budgets.watched)

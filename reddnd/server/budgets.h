@@ -26,6 +26,8 @@ void budgets_deinit(struct budgets *b); /* fine on one that is all zero */
 bool budgets_begin(struct budgets *b, struct session *s);
 /** After a check: the session rests, or is due for another check within a part of its budget. */
 void budgets_continue(struct budgets *b, struct session *s);
+/** Its loop got credits: those that got none have theirs first, next time. */
+void budgets_fed(struct budgets *b, struct session *s);
 /** Its session is over. */
 void budgets_end(struct budgets *b, struct session *s);
 

@@ -43,7 +43,8 @@ void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now)
 	if (s->ended)
 		return;
 	accounting_update(&d->accounting, s);
-	session_loop_feed(s->queues.loop, &s->first->loops, s->first->connections, now);
+	if (session_loop_feed(s->queues.loop, &s->first->loops, s->first->connections, now))
+		budgets_fed(&d->budgets, s);
 	done = s->progress.done;
 	if (session_exceeds_budget(s, now, &v)) {
 		/* If this process was held up, requests may have been answered since the completions were
@@ -62,11 +63,14 @@ static void on_budgets(void *arg)
 	struct dispatch *d = arg;
 	struct session *s, *next;
 	uint64_t now = clock_us();
+	unsigned n = 0;
 
 	collect_drain(d);
-	TAILQ_FOREACH (s, &d->budgets.watched, budgets.link)
+	TAILQ_FOREACH (s, &d->budgets.watched, budgets.link) {
 		s->first->loops.sharers.turns = s->first->loops.sharers.waiting;
-	for (s = TAILQ_FIRST(&d->budgets.watched); s; s = next) {
+		n++;
+	}
+	for (s = TAILQ_FIRST(&d->budgets.watched); s && n > 0; s = next, n--) { /* each once */
 		next = TAILQ_NEXT(s, budgets.link);
 		dispatch_check_budget(d, s, now);
 	}

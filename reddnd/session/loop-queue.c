@@ -182,20 +182,22 @@ int session_loop_resume(struct session_loop *l, struct chain_env *env)
 
 /* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
  */
-void session_loop_feed(
+bool session_loop_feed(
 	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now)
 {
 	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
-	uint64_t n;
+	uint64_t n, i;
 
 	if (!l)
-		return;
+		return false;
 	n = loop_pace_credits(
 		&l->pace, l->credits - used(l), connections, rate_part(&shared->rate, &shared->sharers, now));
 	rate_take(&shared->rate, n);
-	for (l->credits += n; n > 0; n--)
+	l->credits += n;
+	for (i = 0; i < n; i++)
 		rnic_qp_post(&l->credit_qp, nop);
+	return n > 0;
 }
 
 void session_loop_stop(struct session_loop *l)

@@ -54,8 +54,9 @@ int session_loop_start(
 /* NULL is fine for all of these. */
 
 /** Gives the credits that the rate in @shared, of one or more connections, allows: an even part to each of
- * the loops that run. Call it every 10 ms while the connection has requests outstanding. */
-void session_loop_feed(
+ * the loops that run. Call it every 10 ms while the connection has requests outstanding. True: it got some.
+ */
+bool session_loop_feed(
 	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now_us);
 
 void session_loop_stop(struct session_loop *l);

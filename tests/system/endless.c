@@ -5,7 +5,9 @@
  * libreddn and compares each answer with plain C. COUNT 0: until the session ends; then it prints the reason.
  * endless one HOST PORT OFFLOAD ARGUMENT... - calls once with these numbers and waits without a limit.
  * endless each HOST PORT OFFLOAD CONNECTIONS ARGUMENT... - the same on each of so many connections of a
- * session. endless hold HOST PORT OFFLOAD ARGUMENT... - the same, and stays connected.
+ * session. endless beside ... - the same as each, but the first one looks for what it does not find; the
+ * first answer of the others counts. endless hold HOST PORT OFFLOAD ARGUMENT... - as one, and stays
+ * connected.
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
@@ -314,8 +316,10 @@ static int ask(char **args)
 	return 0;
 }
 
-/* @args: those of a connection, then those of the call */
-static int one(char **args, unsigned connections, char **call, bool hold)
+enum how { ONCE, HOLD, BESIDE };
+
+/* @args: those of a connection; @call: those of the call */
+static int one(char **args, unsigned connections, char **call, enum how how)
 {
 	struct reddn *c = connect_to(args, 1, connections);
 	struct reddn_arg arg[4] = {0};
@@ -326,9 +330,15 @@ static int one(char **args, unsigned connections, char **call, bool hold)
 	for (; call[n] && n < 4; n++)
 		arg[n].number = arg_number(call[n], UINT64_MAX);
 	reddn_get_info(c, &info);
-	for (unsigned i = 0; i < connections; i++)
-		if (reddn_call_submit(c, arg, n, i))
+	for (unsigned i = 0; i < connections; i++) {
+		struct reddn_arg own[4];
+
+		memcpy(own, arg, sizeof(own));
+		if (how == BESIDE && i == 0)
+			own[0].number = (UINT64_C(1) << 48) - 1;
+		if (reddn_call_submit(c, own, n, i))
 			errx(1, "%s", reddn_errmsg(c));
+	}
 	printf("session %" PRIu64 "\n", info.session);
 	fflush(stdout);
 	if (reddn_wait(c, &res, 1, -1) < 0 || res.status < 0)
@@ -337,7 +347,7 @@ static int one(char **args, unsigned connections, char **call, bool hold)
 		printf("%02x", ((const uint8_t *)res.value)[i]);
 	putchar('\n');
 	fflush(stdout);
-	while (hold)
+	while (how == HOLD)
 		pause();
 	reddn_close(c);
 	return 0;
@@ -350,10 +360,12 @@ int main(int argc, char **argv)
 	if (argc == 9 && strcmp(argv[1], "ask") == 0)
 		return ask(argv + 2);
 	if (argc > 4 && strcmp(argv[1], "one") == 0)
-		return one(argv + 2, 1, argv + 5, false);
+		return one(argv + 2, 1, argv + 5, ONCE);
 	if (argc > 4 && strcmp(argv[1], "hold") == 0)
-		return one(argv + 2, 1, argv + 5, true);
+		return one(argv + 2, 1, argv + 5, HOLD);
 	if (argc > 6 && strcmp(argv[1], "each") == 0)
-		return one(argv + 2, (unsigned)arg_number(argv[5], 16), argv + 6, false);
+		return one(argv + 2, (unsigned)arg_number(argv[5], 16), argv + 6, ONCE);
+	if (argc > 6 && strcmp(argv[1], "beside") == 0)
+		return one(argv + 2, (unsigned)arg_number(argv[5], 16), argv + 6, BESIDE);
 	errx(2, "the usage is at the beginning of endless.c");
 }

@@ -100,6 +100,7 @@ offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"
   { name = \"timed\"; $(list a) time_budget = \"200ms\"; },
   { name = \"paced\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; },
   { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; },
+  { name = \"slow\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = 2000; time_budget = \"40s\"; },
   { name = \"paced.c\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; engine = \"cpu\"; }"
 
 nic_options=(--seed "$seed")
@@ -182,6 +183,11 @@ for offload in "${modes[@]/#/paced}" paced.c; do
 		ok "$offload, $connections connections: $wqes WQEs in $took ms, of at most $most"
 	done
 done
+
+# Where there is a credit from time to time, fewer than loops, each has its turn: these need 15 credits each, of 13 in a second
+on_nic one.log "$ENDLESS" beside "$address" "$port" slow 4 100007 0 || # the value of element 100
+	fail "a loop gets nothing beside one that does not end" "$work/one.log" "$work/reddnd.log"
+ok "loops come to their end beside one that does not"
 
 # ---- in the middle of a loop --------------------------------------------------------------
 
