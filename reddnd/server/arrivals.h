@@ -4,7 +4,7 @@
  *
  * - their NIC's address must be resolved: about a second if nobody answers. A GID that did not answer is
  *   refused at once for some seconds, and a path that answered in the last second is not asked for again. Of
- * several clients with one GID the first asks the network, the others wait for what it learns.
+ *   several clients with one GID the first asks the network, the others wait for what it learns.
  * - the regions of their offload must be registered for their tenant, once: seconds for gigabytes.
  *
  * Threads of workers wait for that (util/worker.h). A tenant cannot take all of them, and has at most
