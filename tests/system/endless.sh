@@ -215,7 +215,9 @@ done
 background one.log "$ENDLESS" one "$address" "$port" timed "$circle" 1
 ends one.log 'lost after 0 answers, 4: .*request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 200 ms'
 background one.log "$ENDLESS" one "$address" "$port" list-endless $((1 << 30)) 1
-ends one.log 'lost after 0 answers, 1: .*step read.* of the loop failed: .*, list-endless.rdn:23'
+failed='step read.* of the loop failed: .*, list-endless.rdn:23'
+able "the step of a loop that reads outside" "${named_steps[@]}" || failed="($failed|a queue failed)"
+ends one.log "lost after 0 answers, 1: .*$failed"
 # The daemon looks at loops now and then: a request that is over before has no verdict
 judged()
 {
