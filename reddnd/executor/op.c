@@ -27,9 +27,10 @@ bool op_learn(struct op_state *s, uint64_t at, uint64_t len)
 	uint64_t end = len < s->code - at ? at + len : s->code;
 	bool news = false;
 
-	for (uint64_t i = at; i < end; i++) {
+	for (uint64_t i = at; i < end; i++)
 		if (s->marks[i] & OP_FIXED)
 			return false;
+	for (uint64_t i = at; i < end; i++) {
 		news |= !s->marks[i];
 		s->marks[i] |= OP_WRITTEN;
 	}

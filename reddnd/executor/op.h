@@ -63,7 +63,7 @@ enum { OP_SEGMENTS = WQE_BB / WQE_DS };
 
 /** Prepares @op as a work request with that opcode, which its WQE may have later. */
 void op_prepare(struct op_state *s, struct op *op, uint8_t opcode);
-/** Bytes of the code that are written from now on. False: one of them must not be. */
+/** Bytes of the code that are written from now on. False: one of them must not be, and none is learned. */
 bool op_learn(struct op_state *s, uint64_t at, uint64_t len);
 /** Executes any but WAIT and SEND_EN. False: s->syndrome. */
 bool op_execute(struct op_state *s, struct op *op);

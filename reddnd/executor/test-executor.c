@@ -6,6 +6,7 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/executor/executor.h"
+#include "reddnd/executor/op.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -292,34 +293,36 @@ static void pauses_anywhere(void **state)
 	end(&r);
 }
 
+/* The READ takes eight bytes of data for the word; now it takes @len for that place of the WRITE_IMM */
+static void patch_message(struct rig *r, uint32_t at, uint32_t len)
+{
+	unsigned queue;
+	uint8_t *read = find(r, WQE_OP_READ, &queue), *write = find(r, WQE_OP_WRITE_IMM, &queue);
+
+	for (unsigned i = 0; i < r->p->image->nrelocs; i++) {
+		struct chain_reloc *rel = &r->p->image->relocs[i];
+
+		if (rel->kind != CHAIN_REL_ADDR64 || rel->sym != CHAIN_SYM_SCRATCH)
+			continue;
+		if (r->p->image->queue[rel->where].wqes + rel->offset == read + WQE_RDMA_SGE + WQE_SGE_ADDR) {
+			rel->sym = CHAIN_SYM_QUEUE;
+			rel->index = (uint8_t)queue;
+			rel->addend = write - r->p->image->queue[queue].wqes + at;
+		}
+	}
+	wqe_put32(read + WQE_RDMA_SGE, len);
+}
+
 /* The length of a message that a READ fills in: each request has its own */
 static void forgets_what_is_patched(void **state)
 {
 	const struct executor_message *m;
 	struct rig r;
-	unsigned n, queue;
-	uint8_t *read, *write;
+	unsigned n;
 
 	(void)state;
 	compile(&r, text);
-	begin(&r);
-	executor_free(r.x);
-	/* the READ takes eight bytes of data for the word; now it takes them for the length of the WRITE_IMM
-	 */
-	read = find(&r, WQE_OP_READ, &queue);
-	write = find(&r, WQE_OP_WRITE_IMM, &queue);
-	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
-		struct chain_reloc *rel = &r.p->image->relocs[i];
-
-		if (rel->kind != CHAIN_REL_ADDR64 || rel->sym != CHAIN_SYM_SCRATCH)
-			continue;
-		if (r.p->image->queue[rel->where].wqes + rel->offset == read + WQE_RDMA_SGE + WQE_SGE_ADDR) {
-			rel->sym = CHAIN_SYM_QUEUE;
-			rel->index = (uint8_t)queue;
-			rel->addend = write - r.p->image->queue[queue].wqes + WQE_RDMA_SGE;
-		}
-	}
-	wqe_put32(read + WQE_RDMA_SGE, 4);
+	patch_message(&r, WQE_RDMA_SGE, 4);
 	r.data[3] = 8;
 	r.data[11] = 4;
 	begin(&r);
@@ -330,6 +333,46 @@ static void forgets_what_is_patched(void **state)
 		assert_int_equal(m->len, i % 2 ? 4 : 8);
 	}
 	end(&r);
+}
+
+/* Flags that a READ fills in decide about the order of CQEs, so there is none for all requests */
+static void has_no_order(void **state)
+{
+	const struct executor_message *m;
+	unsigned n, queue;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	patch_message(&r, WQE_FLAGS, 1);
+	r.data[0] = find(&r, WQE_OP_WRITE_IMM, &queue)[WQE_FLAGS] | WQE_SOLICITED;
+	r.data[8] = r.data[0] & (uint8_t)~WQE_SOLICITED;
+	begin(&r);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(ask(&r, i, i % 2 ? 8 : 0), EXECUTOR_DONE);
+		m = executor_messages(r.x, &n);
+		assert_int_equal(n, 1);
+		assert_int_equal(m->imm, i);
+		assert_int_equal(m->solicited, i % 2 == 0);
+	}
+	end(&r);
+}
+
+/* A write that meets what must not be written leaves everything as it was */
+static void learns_all_or_nothing(void **state)
+{
+	uint8_t marks[2 * WQE_BB] = {[WQE_BB + WQE_DSCOUNT] = OP_FIXED};
+	struct op ops[2] = {{.control = 1}, {.control = 1}};
+	struct op_state s = {.code = sizeof(marks), .marks = marks, .ops = ops};
+
+	(void)state;
+	assert_false(op_learn(&s, WQE_BB, WQE_DS));
+	assert_false(s.learned);
+	for (unsigned i = 0; i < sizeof(marks); i++)
+		assert_false(marks[i] & OP_WRITTEN);
+	assert_int_equal(ops[1].control, 1);
+	assert_true(op_learn(&s, 0, WQE_DS));
+	assert_true(s.learned && marks[0] == OP_WRITTEN && ops[1].control == 0);
 }
 
 static void pauses(void **state)
@@ -372,6 +415,8 @@ int main(void)
 		cmocka_unit_test(has_room_for_messages),
 		cmocka_unit_test(pauses_anywhere),
 		cmocka_unit_test(forgets_what_is_patched),
+		cmocka_unit_test(has_no_order),
+		cmocka_unit_test(learns_all_or_nothing),
 		cmocka_unit_test(pauses),
 	};
 
