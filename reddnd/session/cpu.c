@@ -297,6 +297,7 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 {
 	struct session_cpu *c = s->cpu;
 	uint64_t allowed = 0;
+	bool good;
 	int taken = cpu_completions_take(s);
 
 	if (taken < 0 || (c->is_short && c->done > c->short_one))
@@ -305,9 +306,10 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 		allowed = c->wqes = allowance(c, now);
 		if (allowed == 0)
 			return SESSION_CPU_RESTING;
-		if (!execute(s, now))
-			return end_broken(c);
+		good = execute(s, now);
 		give_back(c, c->wqes);
+		if (!good)
+			return end_broken(c);
 		c->iterations = c->looped + (c->running ? executor_iterations(c->executor) : 0);
 	}
 	if (taken || allowed)
