@@ -58,6 +58,12 @@ reddn() # ENGINE VERB ARGUMENTS...
 	asks "$1" "reddn ${*:2}" "$REDDN" "$2" --port "$port" --timeout 60000 "${@:3}"
 }
 
+# What "reddn ping" prints, but for replies: how many it gets, and their time in us or ms, differs
+answers() # FILE
+{
+	grep -v '^reply ' "$1" | plain
+}
+
 kicked() # ENGINE
 {
 	background pinged.log "$REDDN" ping --port "$port" --timeout 100000 --count 100000 --interval 1000 "$address" "get.$1"
@@ -66,7 +72,7 @@ kicked() # ENGINE
 	wait "$child"
 	{
 		printf '$ kicked: %d\n' $?
-		grep -v '^reply\|^get\|us$' "$work/pinged.log" | plain
+		answers "$work/pinged.log"
 	} >>"$work/transcript.$1"
 }
 
@@ -124,7 +130,7 @@ for engine in nic cpu; do
 	of=end_$engine
 	wait "${!of}"
 	printf 'status %d\n' $? >>"$work/end.$engine"
-	grep -v 'us$' "$work/end.$engine" | plain >"$work/ended.$engine"
+	answers "$work/end.$engine" >"$work/ended.$engine"
 done
 diff "$work/ended.nic" "$work/ended.cpu" >"$work/differences" || fail "the end differs (< NIC, > CPU)" "$work/differences"
 ok "and so they do at the end of the daemon: $(tail -n 2 "$work/ended.cpu" | tr '\n' ' ')"
