@@ -9,14 +9,17 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* EVENTS_EVERY: turns between two looks for events, which take a system call */
-enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, MS = 1000 };
+/* EVENTS_EVERY: turns between two looks for events, which take a system call; YIELD_EVERY: turns in a row
+ * that find nothing, before others may run. Without that a client on the same CPU waits for its time slice,
+ * and its next request as well */
+enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, YIELD_EVERY = 16, MS = 1000 };
 
 TAILQ_HEAD(sessions, session);
 
@@ -47,6 +50,7 @@ struct executor_thread {
 	LIST_HEAD(, share) shares;
 	struct sessions resting; /* until session_cpu_resting() */
 	unsigned turns;          /* since the last look for events */
+	unsigned idle;           /* turns in a row that found nothing */
 };
 
 /* ---- of a thread, with its lock --------------------------------------------------------------- */
@@ -117,8 +121,12 @@ static void take_events(struct executor_thread *t)
 
 static void serve(struct executor_thread *t, struct session *s)
 {
-	switch (session_cpu_turn(s, clock_us())) {
+	const enum session_cpu_turn turn = session_cpu_turn(s, clock_us());
+
+	t->idle = turn == SESSION_CPU_IDLE ? t->idle + 1 : 0;
+	switch (turn) {
 	case SESSION_CPU_BUSY:
+	case SESSION_CPU_IDLE:
 		set_ready(t, s);
 		break;
 	case SESSION_CPU_RESTING:
@@ -166,6 +174,14 @@ static void sleep_for(struct executor_thread *t, uint64_t us)
 	take_events(t);
 }
 
+static void yield(struct executor_thread *t)
+{
+	t->idle = 0;
+	pthread_mutex_unlock(&t->lock);
+	sched_yield();
+	pthread_mutex_lock(&t->lock);
+}
+
 static void *run(void *arg)
 {
 	struct executor_thread *t = arg;
@@ -180,6 +196,8 @@ static void *run(void *arg)
 		s = next(t);
 		if (s)
 			serve(t, s);
+		if (t->idle == YIELD_EVERY)
+			yield(t);
 		if (!s || !TAILQ_EMPTY(&t->resting)) {
 			uint64_t us = end_rests(t);
 

@@ -16,9 +16,10 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MANY = 9, GOAL = 2000, SESSIONS = MANY + 1 };
+enum { MANY = 9, GOAL = 2000, YIELDS = 20, SESSIONS = MANY + 1 };
 
 /* What a session does, in its .offload: nothing else of it is used */
 struct work {
@@ -26,6 +27,7 @@ struct work {
 	atomic_uint turns;
 	atomic_ullong done;
 	uint64_t reported;
+	atomic_bool idles; /* instead: in each turn, without an end */
 	atomic_bool rests; /* after each turn, until .rests_to */
 	atomic_ullong rests_to;
 };
@@ -43,6 +45,8 @@ static atomic_uint last_of[2],
 static atomic_bool both;
 static atomic_ullong reports; /* the session that has an event; 0: none */
 static int events_fd = -1;
+static pthread_t event_loop;
+static atomic_uint yields; /* of other threads */
 
 static struct work *work_of(const struct session *s)
 {
@@ -67,6 +71,8 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us)
 	(void)now_us;
 	count_turn(s);
 	w->turns++;
+	if (w->idles)
+		return SESSION_CPU_IDLE;
 	if (w->left == 0)
 		return SESSION_CPU_ASLEEP;
 	w->left--;
@@ -120,6 +126,13 @@ int rnic_plain_events_next(struct rnic_plain_events *events, uint64_t *cookie)
 	return *cookie != 0;
 }
 
+int sched_yield(void)
+{
+	if (!pthread_equal(pthread_self(), event_loop))
+		yields++;
+	return (int)syscall(SYS_sched_yield);
+}
+
 /* ---- the event loop ---- */
 
 static int on_wanted(void *arg)
@@ -135,6 +148,7 @@ static int set_up(void **state)
 	assert_true(sd_event_new(&event) >= 0);
 	assert_int_equal(executors_new(&e, event, NULL, on_wanted, NULL), 0);
 	executors_limit(e, 1);
+	event_loop = pthread_self();
 	wanted = 0;
 	in_a_row = 0;
 	both = false;
@@ -293,6 +307,30 @@ static void test_sleeps(void **state)
 	executors_remove(e, &s);
 }
 
+/* Others may run while all sessions are idle, but not after each turn, and not while there is work */
+static void test_yields(void **state)
+{
+	struct work works[2] = {{.idles = true}, {.left = UINT32_MAX}};
+	struct session sessions[2];
+	unsigned before;
+
+	(void)state;
+	yields = 0;
+	begin(&sessions[0], &works[0], 1, 0);
+	while (yields < YIELDS)
+		sched_yield();
+	assert_in_range(works[0].turns, 2 * YIELDS, UINT32_MAX);
+	begin(&sessions[1], &works[1], 2, 0);
+	while (works[1].turns == 0)
+		sched_yield();
+	before = yields;
+	while (works[1].turns < GOAL)
+		sched_yield();
+	assert_int_equal(yields, before);
+	executors_remove(e, &sessions[0]);
+	executors_remove(e, &sessions[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fair, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sleeps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_yields, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,9 +314,9 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 	}
 	if (taken || allowed)
 		note_work(c, now);
-	if (c->running || has_next(c) || now - c->active < c->awake)
+	if (c->running || has_next(c) || taken || allowed)
 		return SESSION_CPU_BUSY;
-	return fall_asleep(s);
+	return now - c->active < c->awake ? SESSION_CPU_IDLE : fall_asleep(s);
 }
 
 uint64_t session_cpu_resting(const struct session *s, uint64_t now)

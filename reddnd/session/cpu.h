@@ -19,7 +19,8 @@
 /* ---- on the thread that executes -------------------------------------------------------------- */
 
 enum session_cpu_turn {
-	SESSION_CPU_BUSY,    /* there is more to do, or soon will be */
+	SESSION_CPU_BUSY,    /* there was something to do, and may be more */
+	SESSION_CPU_IDLE,    /* there was nothing to do, and soon may be */
 	SESSION_CPU_RESTING, /* a loop has reached its rate: session_cpu_resting() */
 	SESSION_CPU_ASLEEP,  /* an event comes when there is something to do */
 	SESSION_CPU_BROKEN,  /* with a verdict; no turn more */

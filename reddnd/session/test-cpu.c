@@ -218,10 +218,28 @@ static void test_left_after_the_last_turn(void **state)
 	end(s);
 }
 
+/* A turn that finds nothing differs from one that does, while it is polled and after that */
+static void test_idle(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	queue[there++] = (struct rnic_plain_completion){.number = 1};
+	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_BUSY);
+	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_IDLE);
+	assert_int_equal(session_cpu_turn(s, 2000), SESSION_CPU_ASLEEP);
+	end(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cause), cmocka_unit_test(test_only_flushed),
-		cmocka_unit_test(test_longer_than_its_recv), cmocka_unit_test(test_left_after_the_last_turn)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_only_flushed),
+		cmocka_unit_test(test_longer_than_its_recv),
+		cmocka_unit_test(test_left_after_the_last_turn),
+		cmocka_unit_test(test_idle),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
