@@ -109,6 +109,15 @@ static bool has_its_address(const struct token_ends *ends)
 	return memcmp(ends->gid, ends->client, sizeof(ends->gid)) == 0;
 }
 
+/* Where the connection manager knows the GID that answers go to: that of iWARP does not (Linux core/iwcm.c,
+ * iw_cm_init_qp_attr) */
+static bool has_gid(const struct token_ends *ends)
+{
+	static const uint8_t none[sizeof(ends->gid)];
+
+	return memcmp(ends->gid, none, sizeof(none)) != 0;
+}
+
 /* The same of the address that it connects to, which the kernel compares only with that of a listener. A
  * token for another server would be good here if a request could name any. */
 static bool has_our_address(
@@ -145,6 +154,12 @@ static bool may_ask(const struct acceptor *a, const struct session_client *c, co
 	if (strcmp(its, ours) != 0) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
 			its, ours);
+		return false;
+	}
+	if (!from->untrusted && !has_gid(from->ends)) {
+		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+			"the server cannot verify the address of the client: the connection has no GID, as "
+			"on iWARP");
 		return false;
 	}
 	if (!from->untrusted && !has_its_address(from->ends)) {

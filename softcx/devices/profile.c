@@ -37,6 +37,7 @@ static const struct fact {
 	[PROFILE_FORCED_LOOPBACK] = {"has.forced_loopback", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CROSS_CHANNEL] = {"has.cross_channel", TRUTH, 0, 0, {NULL}},
 	[PROFILE_IMMEDIATES] = {"has.immediates", TRUTH, 0, 0, {NULL}},
+	[PROFILE_PATHS] = {"has.paths", TRUTH, 0, 0, {NULL}},
 	[PROFILE_ATOMICS] = {"has.atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MASKED_ATOMICS] = {"has.masked_atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_HOST_ATOMICS] = {"has.host_atomics", TRUTH, 0, 0, {NULL}},

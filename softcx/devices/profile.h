@@ -39,6 +39,7 @@ enum profile_fact {
 	PROFILE_FORCED_LOOPBACK, /* an RC QP of a RoCE port may have `fl` */
 	PROFILE_CROSS_CHANNEL,   /* WAIT, SEND_EN, RECV_EN */
 	PROFILE_IMMEDIATES,      /* messages with an immediate; without them it is an RNIC, as of iWARP */
+	PROFILE_PATHS,           /* connections have paths and GIDs; without, as of iWARP */
 	PROFILE_ATOMICS,         /* any */
 	PROFILE_MASKED_ATOMICS,
 	PROFILE_HOST_ATOMICS, /* old values of 8 bytes arrive in the order of the host, else big-endian */

@@ -39,6 +39,11 @@ static bool on_infiniband(const struct ucma_id *id)
 	return hw_is_infiniband(port_of(id, &id->local));
 }
 
+static bool on_iwarp(const struct ucma_id *id)
+{
+	return !hw_fact(port_of(id, &id->local), PROFILE_PATHS);
+}
+
 /* On RoCE, GIDs are made of IP addresses. IPoIB addresses lead to the port's own GID. */
 static void gid_of(const struct ucma_id *id, const struct ucma_where *where, uint8_t gid[16])
 {
@@ -91,7 +96,7 @@ int ucma_query_route(struct ucma_id *id, struct nic_call *call, uint64_t respons
 			gid_of(id, &id->remote, path->dgid);
 		path->pkey = htobe16(PKEY);
 	}
-	if (has_route(id)) {
+	if (has_route(id) && !on_iwarp(id)) {
 		resp.num_paths = 1;
 		path->reversible = 1;
 		path->numb_path = 1;
@@ -221,6 +226,18 @@ void ucma_ah_attr(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 	ah->is_global = 1;
 }
 
+/* iwcm.c: iwcm_init_qp_rtr_attr(), iwcm_init_qp_rts_attr() */
+static int iwarp_attr(struct ib_uverbs_qp_attr *attr)
+{
+	if (attr->qp_state != IBV_QPS_RTR && attr->qp_state != IBV_QPS_RTS)
+		return -EINVAL;
+	if (attr->qp_state == IBV_QPS_RTR) {
+		attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	}
+	return 0;
+}
+
 /* cm.c: cm_init_qp_init_attr(), cm_init_qp_rtr_attr(), cm_init_qp_rts_attr() */
 static int connected_attr(const struct ucma_id *id, struct ib_uverbs_qp_attr *attr)
 {
@@ -228,6 +245,8 @@ static int connected_attr(const struct ucma_id *id, struct ib_uverbs_qp_attr *at
 	bool answered = id->cm == UCMA_CM_REQ_RCVD || id->cm == UCMA_CM_REP_SENT ||
 			id->cm == UCMA_CM_REP_RCVD || id->cm == UCMA_CM_ESTABLISHED;
 
+	if (on_iwarp(id) && attr->qp_state != IBV_QPS_INIT)
+		return answered ? iwarp_attr(attr) : -EINVAL;
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
 		if (!answered && id->cm != UCMA_CM_REQ_SENT)
