@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 
 /* SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs */
@@ -101,7 +100,7 @@ static int await(struct attempt *a, enum rdma_cm_event_type expected)
 			rdma_event_str(ev->event));
 	else if (ev->event != expected)
 		r = failed(a, ev);
-	else if (expected == RDMA_CM_EVENT_ESTABLISHED)
+	else if (expected == reddn_queue_pair_answer(a->k))
 		r = is_first(a) ? reddn_read_rep(a->c, &ev->param.conn, a->err, a->errlen)
 				: reddn_compare_rep(a->c, &ev->param.conn, a->err, a->errlen);
 	rdma_ack_cm_event(ev);
@@ -123,11 +122,12 @@ static int resolve_address(struct attempt *a, struct sockaddr *from, struct sock
 	return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt->host);
 }
 
-static int resolve_route(struct attempt *a)
+/* What makes a queue pair need not wait for the event. */
+static int begin_route(struct attempt *a)
 {
 	if (rdma_resolve_route(a->k->id, reddn_time_left(a->deadline)) < 0)
 		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
-	return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return 0;
 }
 
 static int resolve(struct attempt *a)
@@ -154,7 +154,7 @@ static int resolve(struct attempt *a)
 		if (r == 0)
 			break;
 	}
-	return r < 0 ? r : resolve_route(a);
+	return r < 0 ? r : begin_route(a);
 }
 
 /* Between the addresses of the first connection, and so on its device; from another port */
@@ -166,13 +166,14 @@ static int resolve_again(struct attempt *a)
 
 	if (r == 0)
 		r = resolve_address(a, (struct sockaddr *)&from, rdma_get_peer_addr(first));
-	return r < 0 ? r : resolve_route(a);
+	return r < 0 ? r : begin_route(a);
 }
 
 /* As the server knows them from its end */
-static struct token_ends ends_of(struct rdma_cm_id *id)
+static struct token_ends ends_of(const struct reddn_connection *k)
 {
-	struct token_ends ends = {.port = be16toh(rdma_get_dst_port(id)), .client_qpn = id->qp->qp_num};
+	struct rdma_cm_id *id = k->id;
+	struct token_ends ends = {.port = be16toh(rdma_get_dst_port(id)), .client_qpn = k->qp->qp_num};
 
 	address_read(rdma_get_local_addr(id), ends.client);
 	address_read(rdma_get_peer_addr(id), ends.server);
@@ -205,6 +206,7 @@ static int send_req(struct attempt *a)
 		.slot_size = htobe32(c->info.slot_size)};
 	struct rdma_conn_param param = {.private_data = &req,
 		.private_data_len = sizeof(req),
+		.qp_num = a->k->qp->qp_num,
 		.retry_count = 7,
 		.rnr_retry_count = 7};
 
@@ -213,13 +215,31 @@ static int send_req(struct attempt *a)
 	else
 		name_session(c, &req);
 	if (a->key.len) {
-		struct token_ends ends = ends_of(a->k->id);
+		struct token_ends ends = ends_of(a->k);
 
 		token_make(&a->key, &req, &ends, (uint64_t)time(NULL), req.token);
 	}
 	if (rdma_connect(a->k->id, &param) < 0)
 		return FAIL(a, -errno, "cannot connect: %m");
-	return await(a, RDMA_CM_EVENT_ESTABLISHED);
+	return 0;
+}
+
+/* Its route is being resolved. */
+static int connect_one(struct attempt *a)
+{
+	int r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
+
+	if (r == 0)
+		r = await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	if (r == 0)
+		r = send_req(a);
+	if (r == 0)
+		r = reddn_queue_pair_prepare(a->k, a->err, a->errlen);
+	if (r == 0 && is_first(a))
+		r = reddn_queues_watch(a->c, a->err, a->errlen);
+	if (r == 0)
+		r = await(a, reddn_queue_pair_answer(a->k));
+	return r < 0 ? r : reddn_queue_pair_connect(a->k, a->err, a->errlen);
 }
 
 static int connect_first(struct attempt *a)
@@ -228,9 +248,7 @@ static int connect_first(struct attempt *a)
 
 	if (r == 0)
 		r = reddn_queues_init(a->c, a->err, a->errlen);
-	if (r == 0)
-		r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
-	return r < 0 ? r : send_req(a);
+	return r < 0 ? r : connect_one(a);
 }
 
 static int connect_further(struct attempt *a)
@@ -242,9 +260,7 @@ static int connect_further(struct attempt *a)
 	while (r == 0 && ++a->k < a->c->connection + a->c->info.connections) {
 		r = resolve_again(a);
 		if (r == 0)
-			r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
-		if (r == 0)
-			r = send_req(a);
+			r = connect_one(a);
 	}
 	return r;
 }
@@ -265,9 +281,7 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	c->timeout_ms = a->opt->timeout_ms;
 	c->retry_ms = a->opt->retry_ms;
 	c->spin_us = a->opt->spin_us;
-	c->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll < 0)
-		return FAIL(a, -errno, "epoll: %m");
+	c->epoll = -1;
 	if (reddn_requests_init(c) < 0)
 		return FAIL(
 			a, -ENOMEM, "out of memory: %u reply slots of %u bytes", c->info.depth, slot_size);

@@ -49,7 +49,8 @@ struct reddn_slot {
 
 struct reddn_connection {
 	struct rdma_cm_id *id;
-	struct ibv_qp_ex *qp_ex;   /* of id->qp; NULL if its provider has ibv_post_send() only */
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qp_ex;   /* of qp; NULL if its provider has ibv_post_send() only */
 	struct ibv_recv_wr *recvs; /* one batch of depth receives; wr_id: index of the connection */
 	uint32_t base;             /* its first slot */
 	uint64_t sent, done;       /* numbers sent, numbers completed */

@@ -3,6 +3,7 @@
 
 #include "libclient/public.h"
 #include "protocol/wire.h"
+#include "util/address.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -10,46 +11,54 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+static bool is_iwarp(const struct rdma_cm_id *id)
+{
+	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+/* Of a descriptor that has no other flag of F_SETFL */
 static int unblock(int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 static int make_cq(struct reddn *c, char *err, size_t errlen)
 {
 	struct ibv_context *verbs = c->connection[0].id->verbs;
 	uint32_t depth = c->info.depth;
-	int r;
 
 	c->channel = ibv_create_comp_channel(verbs);
 	if (!c->channel)
 		return reddn_fail(-errno, err, errlen, "no completion channel: %m");
-	/* Before there is a CQ, because reddn_close reads the channel until it is empty. */
-	r = unblock(c->channel->fd);
-	if (r < 0)
-		return reddn_fail(r, err, errlen, "fcntl: %s", strerror(-r));
 	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
 	c->cq = ibv_create_cq(verbs, (int)(4 * depth + 16), c, c->channel, 0);
 	return c->cq ? 0
 		     : reddn_fail(-errno, err, errlen, "no completion queue for a depth of %u: %m", depth);
 }
 
-/* Devices differ in how much data a WQE holds inline; some support none. */
-static int try_qp(struct reddn_connection *k, struct ibv_qp_init_attr_ex *attr)
+/*
+ * The connection manager modifies a queue pair that it has made to INIT twice, by four calls. Of iWARP it
+ * connects none that it does not know.
+ */
+static struct ibv_qp *new_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	static const uint32_t inline_bytes[] = {REDDN_WIRE_INLINE, 32, 0};
-	int r = -1;
-
-	for (unsigned i = 0; r < 0 && i < COUNT(inline_bytes); i++) {
-		attr->cap.max_inline_data = inline_bytes[i];
-		r = rdma_create_qp_ex(k->id, attr);
-	}
-	return r;
+	if (is_iwarp(id))
+		return rdma_create_qp_ex(id, attr) == 0 ? id->qp : NULL;
+	return ibv_create_qp_ex(id->verbs, attr);
 }
 
-static int make_qp(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen)
+/* Devices differ in how much data a WQE holds inline; some support none. */
+static void try_qp(struct reddn_connection *k, struct ibv_qp_init_attr_ex *attr)
+{
+	static const uint32_t inline_bytes[] = {REDDN_WIRE_INLINE, 32, 0};
+
+	for (unsigned i = 0; !k->qp && i < COUNT(inline_bytes); i++) {
+		attr->cap.max_inline_data = inline_bytes[i];
+		k->qp = new_qp(k->id, attr);
+	}
+}
+
+int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen)
 {
 	uint32_t depth = c->depth;
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC,
@@ -62,16 +71,17 @@ static int make_qp(struct reddn *c, struct reddn_connection *k, char *err, size_
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = c->pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND};
-	int r = try_qp(k, &attr);
 
-	if (r == 0) {
-		k->qp_ex = ibv_qp_to_qp_ex(k->id->qp);
+	try_qp(k, &attr);
+	if (k->qp) {
+		k->qp_ex = ibv_qp_to_qp_ex(k->qp);
 	} else {
 		attr.comp_mask = IBV_QP_INIT_ATTR_PD;
-		r = try_qp(k, &attr);
+		try_qp(k, &attr);
 	}
-	if (r < 0)
-		return reddn_fail(-errno, err, errlen, "no queue pair for a depth of %u: %m", depth);
+	if (!k->qp)
+		return reddn_fail(
+			errno ? -errno : -EIO, err, errlen, "no queue pair for a depth of %u: %m", depth);
 	c->inline_max =
 		attr.cap.max_inline_data < REDDN_WIRE_INLINE ? attr.cap.max_inline_data : REDDN_WIRE_INLINE;
 	return 0;
@@ -79,9 +89,6 @@ static int make_qp(struct reddn *c, struct reddn_connection *k, char *err, size_
 
 int reddn_queues_init(struct reddn *c, char *err, size_t errlen)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
-	int r;
-
 	c->pd = ibv_alloc_pd(c->connection[0].id->verbs);
 	if (!c->pd)
 		return reddn_fail(-errno, err, errlen, "no protection domain: %m");
@@ -93,45 +100,121 @@ int reddn_queues_init(struct reddn *c, char *err, size_t errlen)
 		c->number[i] = (struct ibv_sge){.addr = (uintptr_t)c->numbers + i * REDDN_NUMBER_BYTES,
 			.length = REDDN_NUMBER_BYTES,
 			.lkey = c->mr->lkey};
-	r = make_cq(c, err, errlen);
-	if (r < 0)
-		return r;
-	r = unblock(c->events->fd);
+	return make_cq(c, err, errlen);
+}
+
+int reddn_queues_watch(struct reddn *c, char *err, size_t errlen)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	int r = unblock(c->channel->fd);
+
+	if (r == 0)
+		r = unblock(c->events->fd);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "fcntl: %s", strerror(-r));
-	if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->channel->fd, &ev) < 0 ||
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->channel->fd, &ev) < 0 ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->events->fd, &ev) < 0)
 		return reddn_fail(-errno, err, errlen, "epoll: %m");
 	return 0;
 }
 
-int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen)
+/* ---- states of a queue pair ---- */
+
+/*
+ * On RoCE there is one P_Key (Linux hw/mlx5/main.c, mlx5_query_port_roce; rxe_param.h), and the GID is the IP
+ * address (annex A17). On InfiniBand it is another, unless it is link-local.
+ */
+static bool is_roce(struct rdma_cm_id *id)
 {
-	int r = make_qp(c, k, err, errlen);
+	uint8_t address[16];
+
+	address_read(rdma_get_local_addr(id), address);
+	return id->route.num_paths && memcmp(address, id->route.path_rec[0].sgid.raw, sizeof(address)) == 0 &&
+	       address[0] != 0xfe;
+}
+
+static int modify(struct reddn_connection *k, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask;
+
+	return rdma_init_qp_attr(k->id, &attr, &mask) < 0 ? -errno : -ibv_modify_qp(k->qp, &attr, mask);
+}
+
+static int modify_to_init(struct reddn_connection *k)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+		.port_num = k->id->port_num,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	if (k->id->qp)
+		return 0;
+	if (!is_roce(k->id))
+		return modify(k, IBV_QPS_INIT);
+	return -ibv_modify_qp(
+		k->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen)
+{
+	int r = modify_to_init(k);
 
 	if (r < 0)
-		return r;
+		return reddn_fail(r, err, errlen, "cannot prepare the queue pair: %s", strerror(-r));
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = reddn_post_receives(k);
 	return r < 0 ? reddn_fail(r, err, errlen, "cannot post receives: %s", strerror(-r)) : 0;
 }
 
+enum rdma_cm_event_type reddn_queue_pair_answer(const struct reddn_connection *k)
+{
+	return k->id->qp ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE;
+}
+
+int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errlen)
+{
+	int r;
+
+	if (k->id->qp)
+		return 0;
+	r = modify(k, IBV_QPS_RTR);
+	if (r == 0)
+		r = modify(k, IBV_QPS_RTS);
+	if (r == 0 && rdma_establish(k->id) < 0)
+		r = -errno;
+	return r < 0 ? reddn_fail(r, err, errlen, "cannot connect the queue pair: %s", strerror(-r)) : 0;
+}
+
+static void queue_pair_deinit(struct reddn_connection *k)
+{
+	if (!k->qp)
+		return;
+	rdma_disconnect(k->id);
+	if (k->id->qp)
+		rdma_destroy_qp(k->id);
+	else
+		ibv_destroy_qp(k->qp);
+}
+
+/* Only one that was armed has events, and its channel does not block */
+static void drain_events(const struct reddn *c)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (c->armed && ibv_get_cq_event(c->channel, &cq, &context) == 0)
+		ibv_ack_cq_events(cq, 1);
+}
+
 void reddn_queues_deinit(struct reddn *c)
 {
-	for (struct reddn_connection *k = c->connection; k < c->connection + c->info.connections; k++) {
-		if (!k->id || !k->id->qp)
-			continue;
-		rdma_disconnect(k->id);
-		rdma_destroy_qp(k->id);
-	}
+	for (struct reddn_connection *k = c->connection; k < c->connection + c->info.connections; k++)
+		queue_pair_deinit(k);
 	if (c->mr)
 		ibv_dereg_mr(c->mr);
 	if (c->cq) {
-		struct ibv_cq *cq;
-		void *context;
-
-		while (ibv_get_cq_event(c->channel, &cq, &context) == 0)
-			ibv_ack_cq_events(cq, 1);
+		drain_events(c);
 		ibv_destroy_cq(c->cq);
 	}
 	if (c->channel)
@@ -148,7 +231,7 @@ int reddn_post_receives(struct reddn_connection *k)
 	struct ibv_recv_wr *bad;
 
 	k->recvs_used = 0;
-	return -ibv_post_recv(k->id->qp, k->recvs, &bad);
+	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
 /* As providers without the calls of ibv_qp_ex take it. */
@@ -163,7 +246,7 @@ static int post_wr(
 			.opcode = IBV_WR_SEND,
 			.send_flags = flags | (sge.length <= c->inline_max ? IBV_SEND_INLINE : 0)};
 
-	return -ibv_post_send(k->id->qp, &wr, &bad);
+	return -ibv_post_send(k->qp, &wr, &bad);
 }
 
 int reddn_post_request(

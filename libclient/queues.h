@@ -9,13 +9,25 @@
 #include "libclient/connection.h"
 
 /**
- * Make MR and CQ on the device of the first connection, whose id has one, and add the descriptors to
- * c->epoll. 0, or -errno and the reason in @err. reddn_queues_deinit frees what there is.
+ * Make MR and CQ on the device of the first connection, whose id has one. 0, or -errno and the reason in
+ * @err. reddn_queues_deinit frees what there is.
  */
 int reddn_queues_init(struct reddn *c, char *err, size_t errlen);
 
-/** Make the QP of a connection on the same device, and post its receives. The same. */
+/** Make c->epoll, with the descriptors of CQ and connection manager, which block no more. The same. */
+int reddn_queues_watch(struct reddn *c, char *err, size_t errlen);
+
+/**
+ * Make the QP of a connection on the same device. What needs no answer of the server can be done while it
+ * works on the request: so prepare, which posts the receives, follows the request, and connect the answer.
+ * They return the same.
+ */
 int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errlen);
+
+/** The event that has the server's answer. */
+enum rdma_cm_event_type reddn_queue_pair_answer(const struct reddn_connection *k);
 
 /** Disconnect, and destroy what there is, and the ids of the connections. */
 void reddn_queues_deinit(struct reddn *c);

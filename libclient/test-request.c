@@ -291,8 +291,8 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 	assert_int_equal(reddn_keys_init(c), 0);
 	for (unsigned i = 0; i < connections; i++) {
 		rig.end[i].qp.context = &rig.verbs;
-		rig.end[i].id.qp = &rig.end[i].qp;
 		c->connection[i].id = &rig.end[i].id;
+		c->connection[i].qp = &rig.end[i].qp;
 		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
 		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
 	}

@@ -5,18 +5,37 @@
  */
 #include "libclient/reddn.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Replaces the function of librdmacm, which fails like this on a full device. */
-int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *fail_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)
 {
-	(void)id;
+	(void)verbs;
 	(void)attr;
 	errno = ENOMEM;
-	return -1;
+	return NULL;
+}
+
+/* These replace functions of libibverbs and librdmacm, and fail or make it fail as a full device does. */
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	errno = ENOMEM;
+	return NULL;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	static int (*next)(struct rdma_cm_id *, int);
+
+	verbs_get_ctx(id->verbs)->create_qp_ex = fail_ex;
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "rdma_resolve_route");
+	return next(id, timeout_ms);
 }
 
 int main(int argc, char **argv)

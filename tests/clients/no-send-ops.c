@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* no-send-ops.c - preloaded into a client: its provider has ibv_post_send() only, as those of older NICs. */
+/*
+ * no-send-ops.c - preloaded into a client: its provider has ibv_post_send() only, as those of older
+ * NICs. What it refuses is reached through the context of an id that has an address.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
-{
-	static int (*next)(struct rdma_cm_id *, struct ibv_qp_init_attr_ex *);
+static struct ibv_qp *(*create_qp)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 
+static struct ibv_qp *refuse_send_ops(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)
+{
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		errno = EOPNOTSUPP;
-		return -1;
+		return NULL;
 	}
+	return create_qp(verbs, attr);
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	static int (*next)(struct rdma_cm_id *, int);
+	struct verbs_context *verbs = verbs_get_ctx(id->verbs);
+
+	if (verbs->create_qp_ex != refuse_send_ops)
+		create_qp = verbs->create_qp_ex;
+	verbs->create_qp_ex = refuse_send_ops;
 	if (!next)
-		*(void **)&next = dlsym(RTLD_NEXT, "rdma_create_qp_ex");
-	return next(id, attr);
+		*(void **)&next = dlsym(RTLD_NEXT, "rdma_resolve_route");
+	return next(id, timeout_ms);
 }
