@@ -3,7 +3,7 @@
 
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/table.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 

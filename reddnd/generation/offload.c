@@ -6,7 +6,7 @@
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/table.h"
 #include "reddnd/program/describe.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>

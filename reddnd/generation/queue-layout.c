@@ -2,7 +2,7 @@
 #include "reddnd/generation/queue-layout.h"
 
 #include "reddnd/chain/ring/arm.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <assert.h>
 #include <errno.h>

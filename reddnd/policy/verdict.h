@@ -8,7 +8,7 @@
 
 #include "reddnd/catalog/verdicts.h"
 #include "reddnd/program/program.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 #ifndef PROBE_LOAD_H
 #define PROBE_LOAD_H
 
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 enum { LOAD_QUEUES = 4 };
 

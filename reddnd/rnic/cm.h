@@ -12,7 +12,7 @@
 #define RNIC_CM_H
 
 #include "reddnd/rnic/plain.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 struct rnic_cm;
 struct rnic_conn;

@@ -12,7 +12,7 @@
 #ifndef RNIC_CQ_POOL_H
 #define RNIC_CQ_POOL_H
 
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <stdbool.h>
 #include <sys/queue.h>

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/internal.h"
 #include "reddnd/rnic/own-path.h"
+#include "reddnd/rnic/uar.h"
 
 #include "mlx5/prm.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
-
-/* IOVA of the arena's first page. Blocks lie below the regions (region.h), in the order of the arena. Not 0,
- * so that an address field that was not filled in points nowhere. */
-#define BLOCK_IOVA_BASE (1ull << 32)
 
 static int set_nonblocking(int fd)
 {
@@ -77,145 +71,6 @@ static int probe_plain(struct rnic_device *dev, const char *why)
 	return 0;
 }
 
-DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
-
-static const struct ledger_object *find_object(
-	const struct ledger_slot *slot, enum ledger_type type, uint64_t offset)
-{
-	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
-		if (o->type == type && o->offset == offset)
-			return o;
-	return NULL;
-}
-
-const struct ledger_object *rnic_block_find(
-	const struct rnic_block *b, enum ledger_type type, uint64_t offset)
-{
-	return find_object(b->slot, type, offset);
-}
-
-static int number_pd(struct rnic_pd *pd)
-{
-	struct mlx5dv_pd dv = {0};
-	struct mlx5dv_obj obj = {0};
-	int r;
-
-	obj.pd.in = pd->pd;
-	obj.pd.out = &dv;
-	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
-	if (r)
-		return log_errno(-abs(r), "%s: cannot get the number of a protection domain",
-			rnic_device_name(pd->dev));
-	pd->pdn = dv.pdn;
-	return 0;
-}
-
-int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
-{
-	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof(*pd));
-	int r;
-
-	if (!pd)
-		return -ENOMEM;
-	pd->dev = dev;
-	pd->pd = ibv_alloc_pd(dev->ctx);
-	if (!pd->pd)
-		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
-	pd->slot = slot;
-	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
-	r = dev->direct ? number_pd(pd) : 0;
-	if (r == 0)
-		*out = steal_ptr(&pd);
-	return r;
-}
-
-int rnic_pd_adopt(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
-{
-	const struct ledger_object *o = find_object(slot, LEDGER_PD, 0);
-	struct rnic_pd *pd = o ? calloc(1, sizeof(*pd)) : NULL;
-	int r;
-
-	if (!pd)
-		return o ? -ENOMEM : -EBADMSG;
-	pd->dev = dev;
-	pd->pd = ibv_import_pd(dev->ctx, o->handle);
-	r = pd->pd ? number_pd(pd)
-		   : log_errno(-errno, "%s: cannot go on with a protection domain", rnic_device_name(dev));
-	if (r < 0) { /* what it is stays in its slot */
-		if (pd->pd)
-			ibv_unimport_pd(pd->pd);
-		free(pd);
-		return r;
-	}
-	pd->slot = slot;
-	*out = pd;
-	return 0;
-}
-
-void rnic_pd_free(struct rnic_pd *pd)
-{
-	uint32_t handle = pd->pd ? pd->pd->handle : 0;
-
-	if (pd->pd && ibv_dealloc_pd(pd->pd))
-		log_warning("%s: a protection domain is still in use", rnic_device_name(pd->dev));
-	else if (pd->pd)
-		ledger_gone(pd->slot, LEDGER_PD, handle);
-	free(pd);
-}
-
-struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
-{
-	return pd->dev;
-}
-
-static void free_uar(struct rnic_device *dev)
-{
-	if (rnic_devx_destroy(dev->ctx->cmd_fd, RNIC_DEVX_UAR, dev->uar.handle) == 0)
-		ledger_gone(dev->slot, LEDGER_UAR, dev->uar.handle);
-}
-
-static int map_uar(struct rnic_device *dev)
-{
-	void *page = mmap(
-		NULL, dev->uar.mmap_size, PROT_WRITE, MAP_SHARED, dev->ctx->cmd_fd, (off_t)dev->uar.mmap_off);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	dev->uar_page = page;
-	return 0;
-}
-
-static int make_uar(struct rnic_device *dev)
-{
-	int r = rnic_devx_uar_alloc(dev->ctx->cmd_fd, &dev->uar);
-
-	if (r < 0)
-		return r;
-	ledger_made(dev->slot, &(struct ledger_object){.type = LEDGER_UAR,
-				       .handle = dev->uar.handle,
-				       .number = dev->uar.page_id,
-				       .offset = dev->uar.mmap_off});
-	r = map_uar(dev);
-	if (r < 0)
-		free_uar(dev);
-	return r;
-}
-
-/* All queues ring the page that they were made with: the successor maps the same one */
-static int adopt_uar(struct rnic_device *dev)
-{
-	for (const struct ledger_object *o = dev->slot->object; o < dev->slot->object + LEDGER_OBJECTS; o++) {
-		if (o->type != LEDGER_UAR)
-			continue;
-		dev->uar = (struct rnic_devx_uar){.handle = o->handle,
-			.page_id = o->number,
-			.mmap_off = o->offset,
-			.mmap_size = (uint64_t)sysconf(_SC_PAGESIZE)};
-		return map_uar(dev);
-	}
-	return -EBADMSG;
-}
-
 static int make_parts(struct rnic_device *dev)
 {
 	int r = rnic_device_take_slot(dev, LEDGER_DEVICE, &dev->slot);
@@ -224,7 +79,7 @@ static int make_parts(struct rnic_device *dev)
 		r = rnic_pd_new(&dev->pd, dev, dev->slot);
 	if (r < 0 || !dev->direct)
 		return r;
-	r = make_uar(dev);
+	r = rnic_uar_make(dev);
 	return r < 0 ? log_errno(r, "%s: cannot get a doorbell page", rnic_device_name(dev)) : 0;
 }
 
@@ -239,7 +94,7 @@ static int adopt_parts(struct rnic_device *dev)
 	r = rnic_pd_adopt(&dev->pd, dev, dev->slot);
 	if (r < 0)
 		return r;
-	r = adopt_uar(dev);
+	r = rnic_uar_adopt(dev);
 	return r < 0 ? log_errno(r, "%s: cannot go on with its doorbell page", rnic_device_name(dev)) : 0;
 }
 
@@ -413,10 +268,7 @@ void rnic_device_close(struct rnic_device *dev)
 		close(dev->events);
 	if (dev->watches >= 0)
 		close(dev->watches);
-	if (dev->uar_page) {
-		munmap(dev->uar_page, dev->uar.mmap_size);
-		free_uar(dev);
-	}
+	rnic_uar_free(dev);
 	if (dev->pd)
 		rnic_pd_free(dev->pd);
 	rnic_device_drop_slot(dev, dev->slot);
@@ -523,133 +375,4 @@ int rnic_device_read_async(struct rnic_device *dev)
 		ibv_ack_async_event(&event);
 	}
 	return dev->lost;
-}
-
-/*
- * Queues lie at multiples of 4 KiB. The kernel prefers larger pages, of huge pages or of an IOMMU, and
- * offsets must be multiples of a 64th of those, so it is asked to use pages of 4 KiB (Linux hw/mlx5/devx.c,
- * devx_umem_reg_cmd_alloc).
- */
-enum { QUEUE_PAGE = 4096 };
-
-int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
-	uint64_t code_off, uint64_t code_size)
-{
-	return rnic_block_init_in(NULL, b, pd, arena, size, code_off, code_size);
-}
-
-int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rnic_pd *pd,
-	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size)
-{
-	struct rnic_device *dev = pd->dev;
-	int r;
-
-	*b = (struct rnic_block){.slot = slot, .size = size, .code_off = code_off};
-	r = rnic_arena_alloc(arena, size, &b->offset);
-	if (r < 0)
-		return r;
-	ledger_set_block(slot, b->offset, (size + QUEUE_PAGE - 1) / QUEUE_PAGE * QUEUE_PAGE);
-	b->dev = dev;
-	b->pd = pd;
-	b->arena = arena;
-	b->mem = rnic_arena_at(arena, b->offset);
-	r = rnic_devx_umem_reg(dev->ctx->cmd_fd, b->mem, size, QUEUE_PAGE, &b->umem, &b->umem_id);
-	if (r < 0) {
-		log_errno(r, "cannot pin %" PRIu64 " bytes of queue memory", size);
-		rnic_block_deinit(b);
-		return r;
-	}
-	b->pinned = true;
-	ledger_made(
-		slot, &(struct ledger_object){.type = LEDGER_UMEM, .handle = b->umem, .number = b->umem_id});
-	if (code_size == 0)
-		return 0;
-	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
-	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova,
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-			IBV_ACCESS_REMOTE_ATOMIC);
-	if (!b->mr) {
-		r = log_errno(-errno, "cannot register %" PRIu64 " bytes of queue memory", code_size);
-		rnic_block_deinit(b);
-		return r;
-	}
-	ledger_made(slot,
-		&(struct ledger_object){.type = LEDGER_MR, .handle = b->mr->handle, .number = b->mr->lkey});
-	b->lkey = b->mr->lkey;
-	b->rkey = b->mr->rkey;
-	return 0;
-}
-
-static int adopt_block(struct rnic_block *b, uint64_t size, uint64_t code_size)
-{
-	const struct ledger_object *umem = find_object(b->slot, LEDGER_UMEM, 0);
-	const struct ledger_object *mr = find_object(b->slot, LEDGER_MR, 0);
-
-	if (!umem || !mr != !code_size ||
-		b->slot->block.size != (size + QUEUE_PAGE - 1) / QUEUE_PAGE * QUEUE_PAGE)
-		return -EBADMSG;
-	b->umem = umem->handle;
-	b->umem_id = umem->number;
-	if (!mr)
-		return 0;
-	/* Its keys are those that the kernel reports */
-	b->mr = ibv_import_mr(b->pd->pd, mr->handle);
-	if (!b->mr)
-		return -errno;
-	b->iova = BLOCK_IOVA_BASE + b->offset + b->code_off;
-	b->lkey = b->mr->lkey;
-	b->rkey = b->mr->rkey;
-	return 0;
-}
-
-int rnic_block_adopt(struct ledger_slot *slot, struct rnic_block *b, struct rnic_pd *pd,
-	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size)
-{
-	int r;
-
-	*b = (struct rnic_block){.slot = slot,
-		.dev = pd->dev,
-		.pd = pd,
-		.arena = arena,
-		.offset = slot->block.offset,
-		.mem = rnic_arena_at(arena, slot->block.offset),
-		.size = size,
-		.code_off = code_off,
-		.pinned = true,
-		.adopted = true};
-	r = adopt_block(b, size, code_size);
-	if (r < 0)
-		*b = (struct rnic_block){0};
-	return r;
-}
-
-static int unregister(struct rnic_block *b)
-{
-	uint32_t handle = b->mr ? b->mr->handle : 0;
-	int r = b->mr ? -ibv_dereg_mr(b->mr) : 0, e;
-
-	if (b->mr && r == 0)
-		ledger_gone(b->slot, LEDGER_MR, handle);
-	e = b->pinned ? rnic_devx_destroy(b->dev->ctx->cmd_fd, RNIC_DEVX_UMEM, b->umem) : 0;
-	if (b->pinned && e == 0)
-		ledger_gone(b->slot, LEDGER_UMEM, b->umem);
-	return r < 0 ? r : e;
-}
-
-void rnic_block_deinit(struct rnic_block *b)
-{
-	int r;
-
-	if (!b->dev)
-		return;
-	r = unregister(b);
-	/* Memory that the device still holds must never be given to another session */
-	if (r < 0) {
-		log_error("the device does not release queue memory at %#" PRIx64 ": %s", b->offset,
-			strerror(-r));
-	} else {
-		rnic_arena_release(b->arena, b->offset);
-		ledger_set_block(b->slot, 0, 0);
-	}
-	*b = (struct rnic_block){0};
 }

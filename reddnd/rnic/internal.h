@@ -5,9 +5,8 @@
 #ifndef RNIC_INTERNAL_H
 #define RNIC_INTERNAL_H
 
-#include "reddnd/rnic/device.h"
 #include "reddnd/rnic/devx.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
@@ -58,9 +57,15 @@ struct rnic_device {
 	} clock;
 };
 
-/** The object of an adopted block's slot that is at @offset in it; or NULL. */
-const struct ledger_object *rnic_block_find(
-	const struct rnic_block *block, enum ledger_type type, uint64_t offset);
+/** The object of @slot that is at @offset of its block, or NULL. */
+static inline const struct ledger_object *rnic_find_object(
+	const struct ledger_slot *slot, enum ledger_type type, uint64_t offset)
+{
+	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
+		if (o->type == type && o->offset == offset)
+			return o;
+	return NULL;
+}
 
 enum {
 	RNIC_PORT = 1,               /* an mlx5 device has one per port */

@@ -6,7 +6,7 @@
 #ifndef RNIC_MASTER_QP_H
 #define RNIC_MASTER_QP_H
 
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 struct master_qp {
 	struct rnic_device *dev;

@@ -11,7 +11,8 @@
 #ifndef RNIC_PLAIN_H
 #define RNIC_PLAIN_H
 
-#include "reddnd/rnic/device.h"
+#include "reddnd/rnic/arena.h"
+#include "reddnd/rnic/pd.h"
 
 struct rnic_plain;
 struct rnic_plain_events;

@@ -9,6 +9,7 @@
 #define RNIC_SWEEP_H
 
 #include "reddnd/ledger/check.h"
+#include "reddnd/rnic/arena.h"
 #include "reddnd/rnic/device.h"
 
 /**

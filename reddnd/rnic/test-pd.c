@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Isolation of tenants: a queue of one PD cannot use a memory key of another, neither as lkey nor as rkey.
  */
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <endian.h>
 #include <poll.h>

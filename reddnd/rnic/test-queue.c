@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading CQEs: ownership over laps, fields, errors. The ring is plain memory; no device takes part. */
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <endian.h>
 #include <setjmp.h>

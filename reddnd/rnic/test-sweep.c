@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the ledger keeps stays as it is; everything else in the device file goes, whatever depends on what. */
 #include "reddnd/rnic/devx.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 #include "reddnd/rnic/sweep.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #define TESTS_BENCH_MANAGED_H
 
 #include "mlx5/wqe.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 
 #include <stdbool.h>
 

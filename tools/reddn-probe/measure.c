@@ -3,7 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/identity.h"
-#include "reddnd/rnic/queue.h"
+#include "reddnd/rnic/qp.h"
 #include "reddnd/rnic/stamps.h"
 #include "util/clock.h"
 
