@@ -2,6 +2,7 @@
 #include "reddnd/generation/memcached.h"
 
 #include "reddnd/util/log.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/file.h"
@@ -9,16 +10,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <xxhash.h>
 
+/* SOON_MS: between looks when memcached has ended, and in the first SOON_LOOKS at one that does not answer
+ * yet. Until the next memcached is proved, clients get no answer. */
 enum {
 	LOOK_MS = 200,
+	SOON_MS = 10,
+	SOON_LOOKS = 200,
 	TALK_MS = 1000,
 	TRIES = 10, /* while memcached starts, or makes its table larger */
 	PAUSE_MS = 100,
@@ -35,10 +42,10 @@ struct memcached {
 	uint64_t clock_us; /* at this time */
 	uint64_t flushed, asked;
 	uint64_t looks, silent; /* the generation that did not answer, which has been logged */
+	unsigned soon;          /* looks at a memcached that does not answer, which are soon */
 	pthread_t thread;
+	int stop; /* eventfd */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool stop;
 	struct memcached_state state;
 };
 
@@ -230,22 +237,24 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 	return goes_on;
 }
 
-/* True: to be ended */
+static int rest_ms(struct memcached *m)
+{
+	bool answers = m->connected && m->state.proved;
+
+	if (answers || m->state.dead_us)
+		m->soon = SOON_LOOKS;
+	else if (m->soon)
+		m->soon--;
+	return !answers && m->soon ? SOON_MS : LOOK_MS;
+}
+
+/* To the next look, or until memcached closes the connection, as when it ends. True: to be ended */
 static bool rest(struct memcached *m)
 {
-	struct timespec until;
-	bool stop;
+	struct pollfd fds[] = {{.fd = m->stop, .events = POLLIN},
+		{.fd = m->connected ? m->talk.fd : -1, .events = POLLRDHUP}};
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&m->lock);
-	while (!m->stop && pthread_cond_timedwait(&m->changed, &m->lock, &until) == 0)
-		;
-	stop = m->stop;
-	pthread_mutex_unlock(&m->lock);
-	return stop;
+	return poll(fds, COUNT(fds), rest_ms(m)) > 0 && fds[0].revents;
 }
 
 static void *run(void *arg)
@@ -283,8 +292,9 @@ static void memcached_free(struct memcached *m)
 	disconnect(m);
 	if (m->file.fd >= 0)
 		close(m->file.fd);
+	if (m->stop >= 0)
+		close(m->stop);
 	pthread_mutex_destroy(&m->lock);
-	pthread_cond_destroy(&m->changed);
 	free(m);
 }
 
@@ -320,7 +330,6 @@ int memcached_open(struct memcached **out, const struct catalog_region *conf,
 	const struct rnic_region *region, memcached_failed *failed, void *arg, char why[PROOF_WHY])
 {
 	CLEANUP(memcached_freep) struct memcached *m = calloc(1, sizeof(*m));
-	pthread_condattr_t monotonic;
 	int r;
 
 	if (!m)
@@ -330,11 +339,8 @@ int memcached_open(struct memcached **out, const struct catalog_region *conf,
 	m->arg = arg;
 	m->file.fd = -1;
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	r = open_file(m, region, why);
+	m->stop = eventfd(0, EFD_CLOEXEC);
+	r = m->stop < 0 ? -ENOMEM : open_file(m, region, why);
 	if (r == 0)
 		r = first_proof(m, why);
 	if (r < 0)
@@ -348,10 +354,7 @@ int memcached_open(struct memcached **out, const struct catalog_region *conf,
 
 void memcached_close(struct memcached *m)
 {
-	pthread_mutex_lock(&m->lock);
-	m->stop = true;
-	pthread_cond_signal(&m->changed);
-	pthread_mutex_unlock(&m->lock);
+	eventfd_write(m->stop, 1);
 	pthread_join(m->thread, NULL);
 	memcached_free(m);
 }
