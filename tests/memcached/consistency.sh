@@ -4,11 +4,10 @@
 # consistency.sh [HITS [KILLS [GETS]]]: no get by the NIC returns a value that its key did not have meanwhile, while memcached is
 # changed in every way, rests where that would show, and is killed KILLS times, and while the NIC reads items in parts. Nor does a
 # client of libreddn-mc that confirms misses miss a key that was there all the while, in GETS. Clients that leave out one rule of
-# libclient/mc/judge.h get wrong values, for each rule but that of places: so the test would see them. What breaks without the rule of
-# places needs a memcached that moves an item at one of a few moments, to where a walk comes by a pointer that is over.
-# libclient/mc/test-judge.c has such a reply.
+# libclient/mc/judge.h get wrong values, for each rule: so the test would see them. What breaks without the rule of places needs a
+# memcached that moves an item at one of a few moments, to where a walk comes by a pointer that is over: moved.c makes this moment.
 #
-# consistency.sh rules [HITS]: for each rule, counts of HITS gets without it, or up to the first wrong one.
+# consistency.sh rules [HITS]: the moment of moved.c; then, for each rule, counts of HITS gets without it, or up to the first wrong one.
 #
 # ITEMS: params.n of the offload, 4.
 here=$(dirname "$(realpath "$0")")
@@ -20,7 +19,8 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
-: "${CONFIRM:?}" "${CONSISTENCY:?}" "${SLOW_MEMCACHED:?}"
+: "${CONFIRM:?}" "${CONSISTENCY:?}" "${MOVED:?}" "${SLOW_MEMCACHED:?}"
+export SLOW_HOLD=$work/hold
 also_preloaded=$SLOW_MEMCACHED
 hits=20000 kills=${2:-2} gets=${3:-3000}
 [[ ${1-} == rules ]] && hits=${2:-100000} || hits=${1:-$hits}
@@ -31,7 +31,8 @@ start_nic
 start_memcached -1 "${options[@]}"
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
 offloads = ( { name = \"cache\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; },
-  { name = \"cache-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; } );"
+  { name = \"cache-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; },
+  { name = \"first\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 1; most = 9000; }; } );"
 
 readers() # LOG HITS RULES
 {
@@ -65,6 +66,23 @@ without()
 	[[ $rc -eq 1 ]]
 }
 
+# Without the rule about places a value is torn, and with all rules that reply is unsure; the NIC waits for memcached, if need be longer
+moved()
+{
+	local ms
+
+	for ms in 1000 4000 16000; do
+		rc=0
+		on_nic moved.json "$MOVED" "$address" "$port" first "127.0.0.1:$mc_port" "$SLOW_HOLD" "$ms" || rc=$?
+		rm -f "$SLOW_HOLD" "$SLOW_HOLD.held"
+		restart_memcached
+		[[ $rc -eq 3 ]] || break
+	done
+	[[ $rc -eq 0 ]] || fail "what only the rule about places refuses: status $rc" "$work/moved.json" "$work/reddnd.log" "$work/memcached.log"
+	ok "what only the rule about places refuses: $(tail -n 1 "$work/moved.json")"
+}
+
+moved
 if [[ ${1-} == rules ]]; then
 	unsteady 0.1 0.01 || fail "no faults" "$work/fault.log"
 	for rule in places:1 after:2 before:4 counter:8; do

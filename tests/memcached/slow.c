@@ -2,13 +2,20 @@
 /*
  * slow.c - preloaded into memcached by tests: makes it rest where a reader without locks could see what is
  * half done: before it takes a lock, and in the middle of a copy.
+ *
+ * If there is a file $SLOW_HOLD, the next copy of an item to another place renames it to $SLOW_HOLD.held, and
+ * stops in the middle until that is gone.
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -36,6 +43,29 @@ static void rest(unsigned one_in)
 		nanosleep(&t, NULL);
 }
 
+/* It has a thread that moves items */
+static bool is_mover(void)
+{
+	char name[16] = "";
+
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	return strcmp(name, "mc-slabmaint") == 0;
+}
+
+static void hold(void)
+{
+	const char *path = getenv("SLOW_HOLD");
+	char held[4096];
+
+	if (!path || access(path, F_OK) < 0 || !is_mover())
+		return;
+	snprintf(held, sizeof(held), "%s.held", path);
+	if (rename(path, held) < 0)
+		return;
+	while (access(held, F_OK) == 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	static __typeof__(&pthread_mutex_lock) next;
@@ -53,6 +83,8 @@ EXPORT void *memcpy(void *to, const void *from, size_t n)
 	size_t middle = next_random() % (n < SHORT ? n + 1 : SHORT);
 
 	for (size_t i = 0; i < n; i++) {
+		if (n > SHORT && i == n / 2)
+			hold();
 		if (i == middle)
 			rest(COPIES);
 		t[i] = f[i];
