@@ -67,7 +67,7 @@ struct reddn_mc_options {
 	 * nobody minds: gets by the NIC go on while the daemon is dead. */
 	uint32_t flush_ms;
 	/* memcached evicts what nobody gets, and does not see gets by the NIC. A key is reported to it (`mg`)
-	 * whenever its item has not been used lately, at most so often in a second to one
+	 * when its item is used first, or may be evicted soon, at most so often in a second to one
 	 * server. 0: 1000. REDDN_MC_NEVER: not at all. */
 	uint32_t uses_per_s;
 	uint32_t spin_us; /* how long reddn_mc_wait polls before it sleeps. 0: 20 */

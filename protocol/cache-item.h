@@ -19,7 +19,8 @@ enum {
 	CACHE_ITEM_LINKED = 1,   /* in the table */
 	CACHE_ITEM_CAS = 2,      /* the header has a CAS id */
 	CACHE_ITEM_SLABBED = 4,  /* free */
-	CACHE_ITEM_ACTIVE = 16,  /* used since it was last moved in its LRU list */
+	CACHE_ITEM_FETCHED = 8,  /* used */
+	CACHE_ITEM_ACTIVE = 16,  /* used again since it was last moved in its LRU list */
 	CACHE_ITEM_CHUNKED = 32, /* its value is in other chunks */
 	CACHE_ITEM_HDR = 128,    /* its value is on flash */
 	CACHE_ITEM_CFLAGS = 256, /* it has flags of the client */
@@ -38,6 +39,9 @@ struct reddn_cache_item {
 	uint8_t reserved[6];
 	uint64_t cas; /* if CACHE_ITEM_CAS */
 };
+
+/** Of clsid: the list, and the one of them that memcached evicts from. */
+enum { CACHE_ITEM_LIST = 192, CACHE_ITEM_COLD = 128 };
 
 /** Seconds that the server's clock is ahead of "uptime" of `stats` (memcached.h, ITEM_UPDATE_INTERVAL). */
 enum { CACHE_CLOCK_AHEAD = 60 };

@@ -98,7 +98,7 @@ static int hit(struct reddn_mc *mc, struct mc_ask *a, const struct mc_item *item
 	res->ttl = item->exptime ? item->exptime - (uint32_t)mc_facts_clock(&s->facts, now_ms) : 0;
 	res->by_nic = true;
 	mc->stats.nic_hits++;
-	if (!item->active && mc->options.uses_per_s != REDDN_MC_NEVER && !s->facts.lines.served.died &&
+	if (item->due && mc->options.uses_per_s != REDDN_MC_NEVER && !s->facts.lines.served.died &&
 		mc_uses_report(&s->uses, a->key, a->key_len, now_ms * 1000000))
 		mc->stats.uses++;
 	return 1;
@@ -215,6 +215,8 @@ static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_res
 		lose(mc, s, why);
 	for (int i = 0; i < k && !s->nic.lost; i++)
 		n += take(mc, s, &got[i], now_ms, &res[n]);
+	if (k > 0)
+		mc_uses_send_due(&s->uses, now_ms * 1000000);
 	return n;
 }
 

@@ -11,6 +11,8 @@
 /* Of a reply: where its items begin, and of each what comes before its bytes from REST on */
 enum { LINES = 128, FIRST = 136, ITEMS = 144, WALKS = 72, HEAD = 32, REST = 24 };
 #define OFFSET ((1ull << 40) - 1) /* of an address */
+/* seconds in which memcached does not evict what it moved to the front of a list */
+enum { MOVED_S = 2 };
 
 /* One item as the walks saw it */
 struct seen {
@@ -118,6 +120,16 @@ static bool has_key(const struct seen *s, const struct mc_question *q, uint32_t 
 	       memcmp(s->rest + sizeof(s->v) - REST, q->key, q->key_len < room ? q->key_len : room) == 0;
 }
 
+/* memcached evicts from the end of its list COLD, which an item leaves when it is used for the second time,
+ * in this list or before. It leaves it with a new time: one that left it just now is not reported again. */
+static bool is_due(const struct reddn_cache_item *v, uint64_t clock)
+{
+	if (v->it_flags & CACHE_ITEM_ACTIVE)
+		return false;
+	return !(v->it_flags & CACHE_ITEM_FETCHED) ||
+	       ((v->clsid & CACHE_ITEM_LIST) == CACHE_ITEM_COLD && clock >= (uint64_t)v->time + MOVED_S);
+}
+
 static uint32_t flags_of(const struct reddn_cache_item *item, const uint8_t *value)
 {
 	uint32_t flags = 0;
@@ -143,7 +155,7 @@ static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines 
 		.held = s->h.refcount != 1,
 		.cas = v->cas,
 		.exptime = v->exptime,
-		.active = v->it_flags & CACHE_ITEM_ACTIVE};
+		.due = is_due(v, q->clock)};
 	if (at - REST + (size_t)v->nbytes > most)
 		return MC_LONG;
 	item->value = s->rest + at - REST;

@@ -54,7 +54,7 @@ struct mc_item {
 	uint64_t cas;
 	uint32_t flags;   /* of the client who set it */
 	uint32_t exptime; /* by the server's clock; 0: never */
-	bool active;      /* memcached does not need to hear of this get (CACHE_ITEM_ACTIVE) */
+	bool due;         /* memcached has to hear of this get, or may evict the item though it is used */
 };
 
 /** @lines: of this reply, of @len bytes. Sets *@item on a hit, and of one that is longer. */

@@ -128,15 +128,40 @@ static void test_hit(void **state)
 	assert_int_equal(item.cas, 99);
 	assert_int_equal(item.flags, 77);
 	assert_int_equal(item.exptime, 0);
-	assert_false(item.active);
-	r.item.it_flags |= CACHE_ITEM_ACTIVE;
 	r.item.it_flags &= (uint16_t)~CACHE_ITEM_CFLAGS;
 	r.item.exptime = CLOCK + 2;
 	put_item(1, "key", "xxxxvalue");
 	assert_int_equal(judge_with("key", MC_RULES, &item), MC_HIT);
 	assert_int_equal(item.flags, 0);
 	assert_int_equal(item.exptime, CLOCK + 2);
-	assert_true(item.active);
+}
+
+static bool is_due(uint16_t flags, uint8_t list, uint32_t time)
+{
+	struct mc_item item;
+
+	r.item.it_flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS | flags;
+	r.item.clsid = list | 5;
+	r.item.time = time;
+	put_item(1, "key", "value");
+	assert_int_equal(judge_with("key", MC_RULES, &item), MC_HIT);
+	return item.due;
+}
+
+/* The first use, and those of an item that may be evicted soon */
+static void test_due(void **state)
+{
+	enum { HOT = 0, WARM = 64, COLD = 128 };
+
+	(void)state;
+	assert_true(is_due(0, HOT, CLOCK));
+	assert_true(is_due(0, COLD, CLOCK));
+	assert_false(is_due(CACHE_ITEM_FETCHED, HOT, 1));
+	assert_false(is_due(CACHE_ITEM_FETCHED, WARM, 1));
+	assert_true(is_due(CACHE_ITEM_FETCHED, COLD, CLOCK - 2));
+	assert_false(is_due(CACHE_ITEM_FETCHED, COLD, CLOCK - 1));
+	assert_false(is_due(CACHE_ITEM_FETCHED, COLD, CLOCK + 1));
+	assert_false(is_due(CACHE_ITEM_FETCHED | CACHE_ITEM_ACTIVE, COLD, 1));
 }
 
 static void test_absent(void **state)
@@ -358,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_lines, setup),
 		cmocka_unit_test_setup(test_hit, setup),
+		cmocka_unit_test_setup(test_due, setup),
 		cmocka_unit_test_setup(test_absent, setup),
 		cmocka_unit_test_setup(test_rules, setup),
 		cmocka_unit_test_setup(test_moved, setup),

@@ -6,18 +6,20 @@
 #include <sys/socket.h>
 
 enum { CONNECT_MS = 200, KEY_MOST = 250 };
-static const uint64_t SECOND_NS = 1000000000;
+static const uint64_t SECOND_NS = 1000000000, GATHER_NS = 100000000;
 
 void mc_uses_init(struct mc_uses *u, const char *server, uint32_t per_s)
 {
 	*u = (struct mc_uses){.server = server, .per_s = per_s};
 }
 
-void mc_uses_deinit(struct mc_uses *u)
+/* What was not sent is lost */
+static void leave(struct mc_uses *u)
 {
 	if (u->open)
 		talk_close(&u->talk);
 	u->open = false;
+	u->len = 0;
 }
 
 /* The binary protocol allows keys that would end the line */
@@ -29,7 +31,7 @@ static bool is_word(const char *key, size_t len)
 	return len && len <= KEY_MOST;
 }
 
-/* What it answers does not matter */
+/* What it answers does not matter. False: it has closed the connection. */
 static bool take_answers(struct mc_uses *u)
 {
 	ssize_t n;
@@ -40,25 +42,57 @@ static bool take_answers(struct mc_uses *u)
 	return n < 0;
 }
 
+static bool send_lines(struct mc_uses *u)
+{
+	char why[256];
+
+	if (u->open && !take_answers(u)) {
+		talk_close(&u->talk);
+		u->open = false;
+	}
+	if (!u->open)
+		u->open = talk_open(&u->talk, u->server, CONNECT_MS, why, sizeof(why)) == 0;
+	return u->open && send(u->talk.fd, u->lines, u->len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)u->len;
+}
+
+static void send_at(struct mc_uses *u, uint64_t now_ns)
+{
+	if (send_lines(u)) {
+		u->len = 0;
+		u->send_ns = now_ns + GATHER_NS;
+	} else {
+		leave(u);
+		u->next_ns = u->send_ns = now_ns + SECOND_NS;
+	}
+}
+
+void mc_uses_send_due(struct mc_uses *u, uint64_t now_ns)
+{
+	if (u->len && now_ns >= u->send_ns)
+		send_at(u, now_ns);
+}
+
 bool mc_uses_report(struct mc_uses *u, const char *key, size_t key_len, uint64_t now_ns)
 {
-	char line[KEY_MOST + 8], why[256];
-	int len;
+	char line[KEY_MOST + 8];
+	size_t len;
 
 	if (now_ns < u->next_ns || !is_word(key, key_len))
 		return false;
 	u->next_ns = now_ns + SECOND_NS / u->per_s;
-	if (!u->open) {
-		u->open = talk_open(&u->talk, u->server, CONNECT_MS, why, sizeof(why)) == 0;
-		if (!u->open) {
-			u->next_ns = now_ns + SECOND_NS;
-			return false;
-		}
-	}
-	len = snprintf(line, sizeof(line), "mg %.*s\r\n", (int)key_len, key);
-	if (take_answers(u) && send(u->talk.fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len)
-		return true;
-	mc_uses_deinit(u);
-	u->next_ns = now_ns + SECOND_NS;
-	return false;
+	len = (size_t)snprintf(line, sizeof(line), "mg %.*s\r\n", (int)key_len, key);
+	if (memmem(u->lines, u->len, line, len))
+		return false;
+	if (u->len + len > sizeof(u->lines))
+		send_at(u, now_ns);
+	memcpy(u->lines + u->len, line, len);
+	u->len += len;
+	return true;
+}
+
+void mc_uses_deinit(struct mc_uses *u)
+{
+	if (u->len && u->open)
+		send_lines(u);
+	leave(u);
 }

@@ -67,9 +67,23 @@ ok "expiry"
 
 expect 'set beta 0 0 x' SUCCESS
 memcached_answers 'me beta' ' fetch=no ' || fail "a get before the first one"
-expect 'get beta' 'hit nic .*'
-until_true memcached_answers 'me beta' ' fetch=yes ' || fail "memcached does not see a get by the NIC"
+seen() # with the next get, if there was one less than 100 ms before
+{
+	expect 'get beta' 'hit nic .*'
+	memcached_answers 'me beta' ' fetch=yes '
+}
+until_true seen || fail "memcached does not see a get by the NIC"
 expect stats '.* uses=[1-9].*'
+# it is the only item of its size, so memcached has it in the list that it evicts from, until it is used
+expect "set gamma 0 0 $(printf 'x%.0s' {1..900})" SUCCESS
+memcached_answers 'me gamma' ' cls=([0-9]+) ' || fail "memcached does not name the class of an item"
+class=${BASH_REMATCH[1]}
+warmed()
+{
+	expect 'get gamma' 'hit nic .*'
+	memcached_answers_line 'stats items' "items:$class:moves_to_warm [1-9]"
+}
+until_true warmed || fail "memcached has what the NIC gets where it evicts from"
 start_shell "$pool" "${patient[@]}" uses_per_s=4294967295
 expect 'get beta' 'hit nic .*'
 expect stats '.* uses=0'

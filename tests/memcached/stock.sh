@@ -47,3 +47,17 @@ memcached_answers()
 	exec {talk}>&-
 	[[ $line =~ $2 ]]
 }
+
+# memcached_answers_line COMMAND EXPRESSION: a line of an answer that ends with END matches
+memcached_answers_line()
+{
+	local line talk found=1
+
+	exec {talk}<>"/dev/tcp/$mc_address/$mc_port"
+	printf '%s\r\n' "$1" >&"$talk"
+	while read -r -t "$limit" line <&"$talk" && [[ $line != END* ]]; do
+		[[ ! $line =~ $2 ]] || found=0
+	done
+	exec {talk}>&-
+	return "$found"
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/mc/uses.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PER_S = 1000 };
+static const uint64_t MS = 1000000;
+
+/* A memcached that takes what it is sent */
+static struct {
+	char dir[32];
+	struct sockaddr_un at;
+	int listener, fd;
+	struct mc_uses uses;
+	char got[8192];
+} t;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(t.dir, "/tmp/test-uses-XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	t.at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(t.at.sun_path, sizeof(t.at.sun_path), "%s/socket", t.dir);
+	t.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(t.listener, (struct sockaddr *)&t.at, sizeof(t.at)), 0);
+	assert_int_equal(listen(t.listener, 4), 0);
+	t.fd = -1;
+	mc_uses_init(&t.uses, t.at.sun_path, PER_S);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mc_uses_deinit(&t.uses);
+	close(t.fd);
+	close(t.listener);
+	unlink(t.at.sun_path);
+	rmdir(t.dir);
+	return 0;
+}
+
+/* What was sent since the last call */
+static const char *sent(void)
+{
+	ssize_t n;
+
+	if (t.fd < 0)
+		t.fd = accept4(t.listener, NULL, NULL, SOCK_NONBLOCK);
+	n = t.fd < 0 ? 0 : recv(t.fd, t.got, sizeof(t.got) - 1, MSG_DONTWAIT);
+	t.got[n < 0 ? 0 : n] = '\0';
+	return t.got;
+}
+
+static bool report(const char *key, uint64_t now_ns)
+{
+	bool taken = mc_uses_report(&t.uses, key, strlen(key), now_ns);
+
+	mc_uses_send_due(&t.uses, now_ns);
+	return taken;
+}
+
+static void gathers(void **state)
+{
+	(void)state;
+	assert_true(report("a", 1000 * MS));
+	assert_string_equal(sent(), "mg a\r\n");
+	assert_true(report("b", 1001 * MS));
+	assert_true(report("c", 1002 * MS));
+	assert_false(report("b", 1003 * MS)); /* waits already */
+	mc_uses_send_due(&t.uses, 1099 * MS);
+	assert_string_equal(sent(), "");
+	mc_uses_send_due(&t.uses, 1100 * MS);
+	assert_string_equal(sent(), "mg b\r\nmg c\r\n");
+	assert_true(report("b", 1101 * MS));
+	assert_string_equal(sent(), "");
+	mc_uses_deinit(&t.uses);
+	assert_string_equal(sent(), "mg b\r\n");
+}
+
+static void limited(void **state)
+{
+	unsigned taken = 0;
+	char key[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 10 * PER_S; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		taken += report(key, 1000 * MS + i * MS / 10);
+		sent();
+	}
+	assert_int_equal(taken, PER_S);
+	assert_false(report("two words", 5000 * MS));
+	assert_false(report("", 5000 * MS));
+}
+
+static void full(void **state)
+{
+	char key[251];
+	size_t bytes = 0;
+
+	(void)state;
+	memset(key, 'k', 250);
+	key[250] = '\0';
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(key, 3, "%02u", i);
+		key[2] = 'k';
+		assert_true(report(key, (1000 + i) * MS));
+		bytes += strlen(sent());
+	}
+	/* the first one, and 16 when there was no room for the next */
+	assert_int_equal(bytes, 17 * 255);
+}
+
+static void away(void **state)
+{
+	(void)state;
+	report("a", 1000 * MS);
+	assert_string_equal(sent(), "mg a\r\n");
+	/* it ends this connection: the next one has the reports */
+	close(t.fd);
+	t.fd = -1;
+	report("b", 2000 * MS);
+	assert_string_equal(sent(), "mg b\r\n");
+	/* it is gone: nothing is tried for a second */
+	close(t.fd);
+	close(t.listener);
+	t.fd = t.listener = -1;
+	report("c", 3000 * MS);
+	assert_false(report("d", 3999 * MS));
+	assert_true(report("d", 4000 * MS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(gathers, setup, teardown),
+		cmocka_unit_test_setup_teardown(limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(full, setup, teardown),
+		cmocka_unit_test_setup_teardown(away, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
