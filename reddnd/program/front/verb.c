@@ -325,6 +325,13 @@ static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_ve
 		s, PLACE, to->pos, "%" PRIu64 " bytes are written to %s", total, sema_type_name(&to->type));
 }
 
+/* Of an address that goes to another one, the offset does */
+static bool is_address(const struct ast_place *p)
+{
+	return p->kind == AST_AT_FIELD && !p->one_byte &&
+	       (p->field == CHAIN_F_REMOTE_ADDR || p->field == CHAIN_F_LOCAL_ADDR);
+}
+
 static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *to = sema_place(s, syn->into[0].to);
@@ -343,6 +350,8 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (op.type.kind == AST_NONE)
 		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 			op.place->region->name);
+	if (op.kind == AST_PLACE && !op.swab && is_address(op.place) && is_address(to))
+		op.type.bytes = PROGRAM_MAX_OFFSET;
 	v->place = to;
 	if (!writable(s, to) || !sema_assignable(s, &op.type, to, op.pos))
 		return false;

@@ -227,12 +227,12 @@ struct place lower_source(
 			if (w->shared && op->queue == 0)
 				p = own_copy(l, op, p);
 		} else if (o->place->kind == AST_AT_FIELD) {
-			unsigned size;
+			unsigned size, bytes = o->type.bytes;
 			struct step *s = lower_step_of(l, o->place->verb);
 
 			chain_field_at(s->verb, o->place->field, o->place->sge, &size);
 			p = lower_field(s, o->place->field, o->place->sge,
-				o->place->one_byte ? o->place->byte : 0, o->place->one_byte ? 1 : size);
+				o->place->one_byte ? o->place->byte : size - bytes, bytes);
 		} else {
 			p = lower_region(l, op, user, (int)sge, o->place, o->place->at);
 			p.len = o->place->type.bytes;

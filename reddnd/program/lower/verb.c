@@ -51,7 +51,7 @@ static void lower_read(struct lower *l, struct op *op)
 	if (v->place->kind == AST_AT_REGION) {
 		lower_read_region(l, op, s, v->place);
 	} else {
-		struct ast_operand o = {.kind = AST_PLACE, .place = v->place};
+		struct ast_operand o = {.kind = AST_PLACE, .type = v->place->type, .place = v->place};
 
 		s->remote = lower_source(l, op, s, 0, &o);
 	}
