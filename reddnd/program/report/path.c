@@ -116,7 +116,8 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 	for (unsigned k = 0; k < s; k++) {
 		if (d->steps[k].queue != st->queue)
 			continue;
-		queue_done = t[k].done;
+		if (queue_done < t[k].done)
+			queue_done = t[k].done;
 		if (d->steps[k].verb == CHAIN_WAIT)
 			not_before(&m, t[k].done, k);
 		else
@@ -135,7 +136,8 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 			m = (struct moment){m.at, until};
 		done = (then > m.at ? then : m.at) + nic->wait;
 	}
-	if (done < queue_done) /* completions of a queue come in order */
+	/* Completions of a queue come in order. What follows a WAIT does not wait for that. */
+	if (done < queue_done && st->verb != CHAIN_WAIT)
 		done = queue_done;
 	changed = t[s].start != m.at || t[s].done != done;
 	t[s].start = m.at;
