@@ -9,17 +9,17 @@
 #include <xxhash.h>
 
 /* Of a reply: where its items begin, and of each what comes before its bytes from REST on */
-enum { LINES = 128, FIRST = 136, ITEMS = 144, WALKS = 72, HEAD = 32, REST = 24 };
+enum { LINES = 128, FIRST = 136, ITEMS = 144, WALKS = 88, HEAD = 32, NEXT = 16, REST = 24 };
 #define OFFSET ((1ull << 40) - 1) /* of an address */
 /* seconds in which memcached does not evict what it moved to the front of a list */
 enum { MOVED_S = 2 };
 
 /* One item as the walks saw it */
 struct seen {
-	uint64_t before, whole, after; /* where it was; 0: behind the last item of the bucket */
+	uint64_t before, whole, after; /* where each walk looked; 0: behind the last item of the bucket */
 	struct reddn_cache_item h, v, c;
 	const uint8_t *rest; /* of the item, from REST on */
-	bool reached;        /* what led the last walk to it was in the table */
+	bool reached;        /* the last walk found it in the table */
 };
 
 bool mc_lines_read(const uint8_t *reply, size_t len, struct mc_lines *lines)
@@ -58,14 +58,20 @@ static bool is_same(const struct reddn_cache_item *a, const struct reddn_cache_i
 	       (a->it_flags & flags) == (b->it_flags & flags);
 }
 
-/* The last walk reads the first item where the bucket pointed before. So it was led there if the bucket,
- * which it read first, points there still; and from there to the next item if this one was in the table all
- * the while. */
+/* Where the last walk was led to from @before; NULL: from the bucket */
+static uint64_t led_to(const struct seen *before, uint64_t first)
+{
+	return before ? before->c.h_next & OFFSET : first;
+}
+
+/* The last walk reads items where earlier ones were led to. So it was led there, too, if what points to the
+ * item, which it read before that, points there still, and was in the table all the while. */
 static bool leads(const struct seen *before, const struct seen *s, uint64_t first)
 {
-	return before ? before->reached && before->before == before->after &&
-				(before->c.it_flags & CACHE_ITEM_LINKED) && is_same(&before->h, &before->c)
-		      : s->after == first;
+	return s->after == led_to(before, first) &&
+	       (!before ||
+		       (before->reached && before->before == before->after &&
+			       (before->c.it_flags & CACHE_ITEM_LINKED) && is_same(&before->h, &before->c)));
 }
 
 static struct seen see(const uint8_t *p)
@@ -73,7 +79,7 @@ static struct seen see(const uint8_t *p)
 	struct seen s = {.before = offset_at(p), .whole = offset_at(p + 8), .after = offset_at(p + 16)};
 
 	memcpy((uint8_t *)&s.h + HEAD, p + 24, 24);
-	memcpy((uint8_t *)&s.c + HEAD, p + 48, 24);
+	memcpy((uint8_t *)&s.c + NEXT, p + 48, 40);
 	memcpy((uint8_t *)&s.v + REST, p + WALKS, sizeof(s.v) - REST);
 	s.rest = p + WALKS;
 	return s;
@@ -181,7 +187,7 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 		before = s;
 		s = see(reply + ITEMS + i * step);
 		s.reached = leads(i ? &before : NULL, &s, first);
-		if (!s.before && !s.whole && !s.after)
+		if (!s.before && !s.whole && !s.after && !led_to(i ? &before : NULL, first))
 			return MC_ABSENT;
 		if (has_key(&s, q, most))
 			return judge_item(&s, lines, q, most, item);

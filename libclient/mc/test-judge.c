@@ -14,7 +14,8 @@
 enum {
 	N = 2,
 	MOST = 200,
-	WALKS = 72,
+	WALKS = 88,
+	AFTER = 48, /* bytes 16 to 55 of an item, as the last walk saw it */
 	FIRST = 136,
 	ITEMS = 144,
 	LEN = ITEMS + N * (WALKS + MOST),
@@ -57,10 +58,11 @@ static void put_item(unsigned i, const char *key, const char *value)
 
 	r.item.nkey = (uint8_t)strlen(key);
 	r.item.nbytes = (int32_t)strlen(value) + 2;
+	r.item.h_next = i + 1 < N ? 0x10000200000 + 512 * (i + 1) : 0;
 	for (unsigned walk = 0; walk < 3; walk++)
 		put64(at + 8 * walk, 0x7f0000200000 + 512 * i);
 	memcpy(r.bytes + at + 24, item + 32, 24);
-	memcpy(r.bytes + at + 48, item + 32, 24);
+	memcpy(r.bytes + at + AFTER, item + 16, 40);
 	memcpy(rest, item + 24, 32);
 	memcpy(rest + 32, key, strlen(key) + 1);
 	memcpy(rest + 32 + strlen(key) + 1, &flags, 4);
@@ -171,6 +173,9 @@ static void test_absent(void **state)
 	assert_int_equal(judge("kez"), MC_BEYOND);
 	for (unsigned walk = 0; walk < 3; walk++)
 		put64(ITEMS + WALKS + MOST + 8 * walk, 0x7f0000000000);
+	/* the last walk saw one that was not there before */
+	assert_int_equal(judge("key"), MC_UNSURE);
+	memset(r.bytes + ITEMS + AFTER, 0, 8);
 	assert_int_equal(judge("key"), MC_ABSENT);
 	assert_int_equal(judge("other"), MC_HIT);
 }
@@ -195,7 +200,7 @@ static void test_rules(void **state)
 		expect_rule(MC_RULE_PLACES);
 	}
 	for (unsigned after = 0; after < 2; after++) {
-		uint8_t *header = r.bytes + at + 24 + 24 * after;
+		uint8_t *header = r.bytes + at + (after ? AFTER + 16 : 24);
 		unsigned rule = after ? MC_RULE_AFTER : MC_RULE_BEFORE;
 
 		header[nbytes]++;
@@ -210,9 +215,11 @@ static void test_rules(void **state)
 	expect_rule(MC_RULE_PLACES);
 	r.bytes[ITEMS + 16 + 5]++;
 	expect_rule(MC_RULE_PLACES);
-	r.bytes[ITEMS + 48 + flags] &= (uint8_t)~CACHE_ITEM_LINKED;
+	r.bytes[ITEMS + AFTER + 1]++; /* or points elsewhere */
 	expect_rule(MC_RULE_PLACES);
-	r.bytes[ITEMS + 48 + cas]++;
+	r.bytes[ITEMS + AFTER + 16 + flags] &= (uint8_t)~CACHE_ITEM_LINKED;
+	expect_rule(MC_RULE_PLACES);
+	r.bytes[ITEMS + AFTER + 16 + cas]++;
 	expect_rule(MC_RULE_PLACES);
 	r.item.refcount = 2;
 	put_item(1, "key", "12");
@@ -286,7 +293,7 @@ static void test_too_long(void **state)
 	put_item(1, "key", value);
 	r.bytes[ITEMS + WALKS + MOST + WALKS + 8]++;
 	r.bytes[ITEMS + WALKS + MOST + 24]++;
-	r.bytes[ITEMS + WALKS + MOST + 48]++;
+	r.bytes[ITEMS + WALKS + MOST + AFTER + 16]++;
 	assert_int_equal(judge("key"), MC_LONG);
 }
 
@@ -359,7 +366,7 @@ static void test_long_key(void **state)
 	key[250] = '\0';
 	r.bytes[ITEMS + WALKS + MOST + WALKS + 17] = 250;
 	memset(r.bytes + ITEMS + WALKS + MOST + WALKS + 32, 'k', MOST - 32);
-	r.bytes[ITEMS + WALKS + MOST + 24 + 9] = r.bytes[ITEMS + WALKS + MOST + 48 + 9] = 250;
+	r.bytes[ITEMS + WALKS + MOST + 24 + 9] = r.bytes[ITEMS + WALKS + MOST + AFTER + 16 + 9] = 250;
 	assert_int_equal(judge(key), MC_LONG);
 	key[0] = 'x';
 	assert_int_equal(judge(key), MC_BEYOND);

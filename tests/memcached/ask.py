@@ -15,6 +15,7 @@ KEYS = 20
 TABLES = 131072  # where the region of the tables begins
 MOST = 300  # param of memcached-get
 LINES = 144  # bytes before the items
+WALKS = 88  # bytes of an item before those from 24 on
 LINKED, CAS, CFLAGS = 1, 2, 256
 
 
@@ -46,17 +47,17 @@ def lines(reply):
 
 
 def items(reply, n):
-    rest, size = reply[LINES:], 72 + MOST
+    rest, size = reply[LINES:], WALKS + MOST
     stock.check(struct.unpack(">II", reply[128:136]) == (n, MOST), "n and most")
     for i in range(n):
         part = rest[i * size : (i + 1) * size]
         places = {int.from_bytes(part[k : k + 8], "big") & (1 << 40) - 1 for k in (0, 8, 16)}
-        states = {part[24:48], part[48:72], part[80:104]}
+        states = {part[24:48], part[64:88], part[96:120]}
         stock.check(i > 0 or int.from_bytes(reply[136:141], "little") in places, "the bucket points elsewhere")
         stock.check(len(places) == 1 and len(states) == 1, f"the walks differ: {places} {states}")
         nbytes, refcount, flags, _, nkey, cas = struct.unpack("<iHHBB6xQ", part[24:48])
-        key = part[104 : 104 + nkey].decode()
-        at = 104 + nkey + 1 + (4 if flags & CFLAGS else 0)
+        key = part[120 : 120 + nkey].decode()
+        at = 120 + nkey + 1 + (4 if flags & CFLAGS else 0)
         yield {"place": places.pop(), "flags": flags, "refcount": refcount, "cas": cas, "key": key, "value": part[at : at + nbytes]}
 
 

@@ -344,13 +344,12 @@ static void cache_request(struct run *r, uint8_t *slot)
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *item = r->region[1] + pointer;
 
-		for (unsigned walk = 0; walk < 3; walk++) {
+		for (unsigned walk = 0; walk < 3; walk++)
 			run_put_be(slot + walk * 8, 8, r->c.env.region[1].iova + pointer);
-			if (walk < 2)
-				memcpy(slot + 24 + walk * 24, item + 32, 24);
-		}
-		memcpy(slot + 72, item + 24, most);
-		slot += 72 + most;
+		memcpy(slot + 24, item + 32, 24);
+		memcpy(slot + 48, item + 16, 40);
+		memcpy(slot + 88, item + 24, most);
+		slot += 88 + most;
 		pointer = run_get_le(item + 16, 5);
 	}
 }
