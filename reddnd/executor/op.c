@@ -166,13 +166,15 @@ static bool execute_small_read(struct op_state *s, const struct op *op)
 	if (!from)
 		return false;
 	part = memory_read(whole, from, op->bytes);
-	for (unsigned i = 0; i < op->nsegments; i++) {
-		uint32_t len = op->segment[i].len;
+	for (const struct op_segment *seg = op->segment, *end = seg + op->nsegments; seg < end; seg++) {
+		const uint32_t len = seg->len;
 
-		if (len < WORD)
-			memory_copy_part(op->segment[i].mem, part, len);
+		if (len == 1) /* most are an opcode or a flag */
+			*seg->mem = *part;
+		else if (len < WORD)
+			memory_copy_part(seg->mem, part, len);
 		else
-			memcpy(op->segment[i].mem, part, len);
+			memcpy(seg->mem, part, len);
 		part += len;
 	}
 	return true;

@@ -226,13 +226,14 @@ int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *s)
 		return r;
 	q->sge[q->nsends][0] = at(q, s->off, s->len);
 	q->sge[q->nsends][1] = at(q, s->more_off, s->more_len);
-	*wr = (struct ibv_send_wr){.wr_id = s->tag,
-		.sg_list = q->sge[q->nsends],
-		.num_sge = s->more_len ? PARTS : 1,
-		.opcode = opcode_of(s->opcode),
-		.send_flags = s->solicited ? IBV_SEND_SOLICITED : 0u,
-		.imm_data = htonl(s->imm),
-		.next = wr + 1};
+	/* The rest of it stays zero, and is for other opcodes */
+	wr->wr_id = s->tag;
+	wr->next = wr + 1;
+	wr->sg_list = q->sge[q->nsends];
+	wr->num_sge = s->more_len ? PARTS : 1;
+	wr->opcode = opcode_of(s->opcode);
+	wr->send_flags = s->solicited ? IBV_SEND_SOLICITED : 0u;
+	wr->imm_data = htonl(s->imm);
 	wr->wr.rdma.remote_addr = s->remote;
 	wr->wr.rdma.rkey = s->rkey;
 	q->nsends++;
