@@ -7,7 +7,7 @@
 : "${REDDND:?set REDDND to the path of the daemon}"
 
 # without direct commands the CPU executes offloads, and the NIC runs none
-[[ ${ENGINE:-nic} != nic ]] || needs has.devx
+[[ ${ENGINE:-nic} != @(nic|mixed) ]] || needs has.devx
 
 port=7471
 # the programs of the tree, not the installed ones
@@ -23,12 +23,22 @@ reddnd_listens()
 	cm_listens && { [[ -z $control ]] || unix_listens "$control"; } && { [[ -z $metrics ]] || tcp_listens "$metrics"; }
 }
 
-# start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine unless it is empty. Sets
-# $reddnd to the process id.
+# with_engine CONFIG: prints this text with ENGINE as the engine unless it is empty; `mixed`: the CPU executes the first offload, the
+# third, and so on.
+with_engine()
+{
+	case ${ENGINE-} in
+	'') printf '%s\n' "$1" ;;
+	mixed) awk -v RS='program = ' -v ORS= '{ print (NR == 1 ? "" : NR % 2 ? RS : "engine = \"cpu\"; " RS) $0 }' <<<"$1" ;;
+	*) printf '%s\nengine = "%s";\n' "$1" "$ENGINE" ;;
+	esac
+}
+
+# start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine. Sets $reddnd to the process
+# id.
 start_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n%s\n' "$address" "$port" "$1" "$programs" \
-		"${ENGINE:+engine = \"$ENGINE\";}" >"$work/reddnd.conf"
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "$1")" "$programs" >"$work/reddnd.conf"
 	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
 	reddnd=$child
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
