@@ -166,6 +166,7 @@ enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, 
 struct ast_cond {
 	uint8_t relation; /* enum ast_relation */
 	struct ast_operand left, right;
+	const struct ast_queue *queue; /* of the `on` around it; NULL: the compiler's choice */
 	struct diag_pos pos;
 };
 

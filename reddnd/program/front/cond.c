@@ -163,6 +163,7 @@ enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct
 	*cond = c;
 	c->relation = syn->relation;
 	c->pos = syn->pos;
+	c->queue = s->queue;
 	if (left == SEMA_CONST) { /* constants take their type from the other side */
 		if (!typed_side(s, syn->right, NULL, &c->right) ||
 			!sema_operand(s, syn->left, &c->right.type, &c->left))

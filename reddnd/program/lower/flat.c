@@ -69,12 +69,15 @@ static bool assigns(const struct ast_verb *v, const struct ast_var *var)
 	return v->kind != AST_READ && v->place && v->place->kind == AST_AT_VAR && v->place->var == var;
 }
 
-/* A condition is decided where its operand comes from, or else where the text is */
+/* A condition is decided in the queue of the `on` around it. Without one it is where its operand comes from,
+ * or else where the text is */
 static uint8_t queue_of_test(const struct lower *l, const struct ast_cond *c)
 {
 	const struct ast_place *left = c->left.kind == AST_PLACE ? c->left.place : NULL;
 	uint8_t last = 0;
 
+	if (c->queue)
+		return (uint8_t)(1 + c->queue->index);
 	for (unsigned i = l->nops; i-- > 0;) {
 		const struct op *op = &l->op[i];
 
