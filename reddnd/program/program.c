@@ -185,6 +185,29 @@ static int make_chain(struct compiled *c, struct chain_bounds *bounds, struct ch
 	return r;
 }
 
+/* First as if each queue could learn of failures of the others by what they enable */
+static int lower_and_make(struct compiled *c, const struct ast_program *ast,
+	const struct program_target *target, struct diag *d, struct chain_bounds *bounds,
+	struct chain_error *err)
+{
+	int r;
+
+	for (unsigned dormant_end = 0;; dormant_end++) {
+		r = lower_program(ast, target, dormant_end, d, &c->lowered);
+		if (r)
+			return r;
+		*err = (struct chain_error){0};
+		r = make_chain(c, bounds, err);
+		if (r != CHAIN_REFUSED || dormant_end || c->lowered->endless || c->lowered->desc.nqueues <= 2)
+			break;
+		chain_derive_free(c->desc);
+		lower_free(c->lowered);
+		c->desc = NULL;
+		c->lowered = NULL;
+	}
+	return r == -E2BIG ? too_long(d, ast, c->loop) : r > 0 ? refused(d, ast, err) : r;
+}
+
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
@@ -195,12 +218,9 @@ static int compile(const struct program_source *src, const struct program_settin
 
 	if (r)
 		return r;
-	r = lower_program(ast, target, d, &c->lowered);
+	r = lower_and_make(c, ast, target, d, &bounds, &err);
 	if (r)
 		return r;
-	r = make_chain(c, &bounds, &err);
-	if (r)
-		return r == -E2BIG ? too_long(d, ast, c->loop) : r < 0 ? r : refused(d, ast, &err);
 	snprintf(c->program.name, sizeof(c->program.name), "%s", ast->name);
 	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
 	c->program.loop = c->loop;

@@ -37,7 +37,8 @@ struct queue_state {
 /** One way to order the text. */
 struct way {
 	unsigned reply_by; /* the queue that enables the reply */
-	bool cautious;     /* steps that wake the end of the reply start when all of their queue is over */
+	bool cautious; /* steps that wake the end of the reply start when all of their queue is over, and a
+			  queue when all of what it needs is */
 	bool fenced;       /* SEND_ENs are fenced rather than preceded by a WAIT */
 	bool eager; /* SEND_ENs come before a step that has to wait, rather than one for as much as can be */
 };
@@ -339,6 +340,12 @@ static void start(struct attempt *a, unsigned s)
 
 	a->q[q].started = true;
 	set_join(&need, &t->data[s]);
+	/* a queue that begins when all of what it needs is over cannot miss the failures of others */
+	for (unsigned k = s; k != NONE && a->way.cautious; k = t->next[k]) {
+		struct set before = set_below(&t->data[k], s);
+
+		set_join(&need, &before);
+	}
 	by = set_last(&need);
 	assert(by != NONE && "else it starts with the request, or by hand");
 	by = t->steps[by].queue;

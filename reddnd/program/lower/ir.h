@@ -198,6 +198,7 @@ struct arg_use {
 struct lower {
 	const struct ast_program *p;
 	const struct program_target *target;
+	bool dormant_end; /* lower_program() */
 	struct diag *diag;
 	struct pool *pool;
 	struct op *op;

@@ -449,7 +449,7 @@ static void lower_all(struct lower *l)
 		return;
 	lower_schedule(l);
 	lower_pair_lanes(l);
-	if (!l->endless) /* where the one queue of code begins the reply, that cannot miss its failures */
+	if (l->dormant_end && !l->endless)
 		lower_tell(l);
 	lower_finish_tests(l);
 	if (l->endless)
@@ -486,10 +486,11 @@ static void emit(struct lower *l, struct lowered *result)
 	add_args(&o);
 }
 
-int lower_program(const struct ast_program *p, const struct program_target *target, struct diag *d,
-	struct lowered **out)
+int lower_program(const struct ast_program *p, const struct program_target *target, bool dormant_end,
+	struct diag *d, struct lowered **out)
 {
-	struct lower l = {.p = p, .target = target, .diag = d, .pool = pool_new()};
+	struct lower l = {
+		.p = p, .target = target, .dormant_end = dormant_end, .diag = d, .pool = pool_new()};
 	struct lowered *result;
 
 	*out = NULL;
