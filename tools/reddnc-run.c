@@ -274,7 +274,8 @@ static int start(struct bench *b)
 	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
 	if (r == 0)
-		r = master_qp_enable(&b->on->master, b->qp[0].qpn, chain_start_index(b->img));
+		r = master_qp_enable(
+			&b->on->master, b->qp[chain_start_queue(b->img)].qpn, chain_start_index(b->img));
 	return r == 0 && b->loop ? session_loop_start(b->loop, &b->loops, 1, &b->on->master) : r;
 }
 

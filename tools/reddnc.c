@@ -230,6 +230,7 @@ static const struct option long_options[] = {
 	{"direct", no_argument, NULL, 'D'},
 	{"no-masked-atomics", no_argument, NULL, 'M'},
 	{"fenced-enables", no_argument, NULL, 'F'},
+	{"overlap", no_argument, NULL, 'O'},
 	{"fetch-group", required_argument, NULL, 'G'},
 	{"region", required_argument, NULL, 'r'},
 	{"device", required_argument, NULL, 'd'},
@@ -239,7 +240,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jc:DMFG:r:d:t:hV"
+#define LETTERS "p:o:jc:DMFOG:r:d:t:hV"
 
 static const char options_text[] =
 	"  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
@@ -249,6 +250,7 @@ static const char options_text[] =
 	"  -D, --direct             compile for a device that does not check WQE indices\n"
 	"  -M, --no-masked-atomics  compile for a device without masked atomics\n"
 	"  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
+	"  -O, --overlap            compile for unrolled sessions, where requests may overlap\n"
 	"  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue together\n"
 	"  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
 	"writes "
@@ -374,6 +376,9 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			break;
 		case 'F':
 			o->target.fenced_enables = true;
+			break;
+		case 'O':
+			o->target.overlap = true;
 			break;
 		case 'G':
 			good = take_group(o, optarg);

@@ -297,6 +297,7 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 	if (!x)
 		return -ENOMEM;
 	x->p = p;
+	x->c.start_queue = chain_start_queue(p->image);
 	x->c.start = chain_start_index(p->image);
 	x->c.s.swapped_old = p->desc->swapped_old;
 	x->c.s.data_size = parts->data_size;

@@ -142,7 +142,7 @@ static void begin_queues(struct schedule *c)
 
 		q->at = q->upto = q->cqes = 0;
 	}
-	c->queue[0].upto = c->start;
+	c->queue[c->start_queue].upto = c->start;
 	c->queue[EXECUTOR_LOOP].upto = c->loop_start;
 }
 

@@ -29,7 +29,8 @@ struct schedule {
 	struct schedule_queue queue[SCHEDULE_QUEUES];
 	unsigned nused; /* queues that there are, in the order in which they run */
 	uint8_t used[SCHEDULE_QUEUES];
-	uint32_t start, loop_start; /* enabled at the beginning, of the reply queue and of the loop */
+	unsigned start_queue;
+	uint32_t start, loop_start; /* enabled at the beginning, of that queue and of the loop */
 	uint64_t wqes;              /* of the request so far */
 	struct executor_fault fault;
 	/* the order of all requests, without what has nothing to do; .norder 0: there is none */

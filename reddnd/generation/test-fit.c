@@ -167,6 +167,9 @@ static void unchecked_indices(void **state)
 	caps.observed.unchecked_wqes = true;
 	assert_true(fit_target(&caps, false).ignores_index);
 	assert_false(fit_target(&caps, true).ignores_index);
+	assert_true(fit_target(&caps, false).overlap);
+	assert_false(fit_target(&caps, true).overlap);
+	assert_false(fit_cpu_target().overlap);
 }
 
 int main(void)

@@ -18,8 +18,7 @@ static uint16_t last_index(const struct session *s, uint64_t n)
 {
 	const struct chain_image *img = s->offload->img;
 
-	return (uint16_t)(chain_enable_index(img, &s->queues.env, 0, n, img->queue[0].wqebbs) -
-			  s->queues.tail);
+	return (uint16_t)(chain_end_index(img, &s->queues.env, 0, n) - s->queues.tail);
 }
 
 /* Two laps of a ring have different indices, so the last one is not mistaken for the next */

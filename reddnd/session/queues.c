@@ -296,7 +296,8 @@ int session_queues_start(struct session *s)
 	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
 	if (r == 0)
-		r = master_qp_enable(&s->tenant->master, s->queues.qp[0].qpn, chain_start_index(img));
+		r = master_qp_enable(
+			&s->tenant->master, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 	return r == 0 ? start_recycler(s) : r;
 }
 

@@ -239,6 +239,8 @@ static void write_recycler(struct chain_rig *c)
 
 void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)
 {
+	const unsigned start = chain_start_queue(c->img);
+
 	make_queues(c);
 	make_client(c);
 	c->env.slot_addr = 0x7f0012340000;
@@ -269,8 +271,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	}
 	if (c->loop)
 		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
-	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[0].qpn,
-		(uint16_t)(c->queue[0].qp->sq_pi + chain_start_index(c->img)), 0);
+	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[start].qpn,
+		(uint16_t)(c->queue[start].qp->sq_pi + chain_start_index(c->img)), 0);
 	rig_ring(&c->boot);
 	rig_run(&c->rig);
 }

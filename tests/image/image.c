@@ -40,6 +40,7 @@ static struct program_target device(uint64_t n)
 		.swapped_old = n % 11 < 3,
 		.ignores_index = n % 3 == 1,
 		.fenced_enables = n % 5 == 0,
+		.overlap = n % 2,
 		.fetch_group = n % 7 == 0 ? 4 : 0};
 }
 

@@ -59,7 +59,7 @@ struct pair {
 };
 
 static struct {
-	uint64_t programs, pairs, requests, kinds[DENIED + 1], failed, endless, wrapped, loops;
+	uint64_t programs, pairs, requests, kinds[DENIED + 1], failed, endless, wrapped, loops, overlap;
 } did;
 
 /* ---- one request ------------------------------------------------------------------------------- */
@@ -281,9 +281,10 @@ static bool lacks_zeros(struct pair *p)
 	return true;
 }
 
-/* Both modes beside each other. False, and the reason in @why */
-static bool run_pair(const struct run_offload *offload, struct program *prog, uint64_t seed, unsigned slots,
-	unsigned requests, char why[400])
+/* Both modes beside each other. @unrolled: @prog as an unrolled session has it. False, and the reason in @why
+ */
+static bool run_pair(const struct run_offload *offload, struct program *unrolled, struct program *prog,
+	uint64_t seed, unsigned slots, unsigned requests, char why[400])
 {
 	struct run_offload o = *offload;
 	struct pair p = {.o = &o};
@@ -292,7 +293,7 @@ static bool run_pair(const struct run_offload *offload, struct program *prog, ui
 	int r = 1;
 
 	o.depth = 1;
-	begin(&p.side[UNROLLED], &o, prog, seed, 0, first);
+	begin(&p.side[UNROLLED], &o, unrolled, seed, 0, first);
 	begin(&p.side[RECYCLED], &o, prog, seed, slots, first);
 	chain_rig_seed(&p.side[RECYCLED].r->c, ~seed);
 	did.pairs++;
@@ -347,16 +348,27 @@ static const struct run_offload undone[] = {
 	UNDONE("another immediate", "", "mov 7 as be32 -> r.imm", "r: write_imm v -> slot @ 0\n"),
 };
 
+static struct program *compile_unrolled(const struct run_offload *o)
+{
+	struct program *p;
+
+	run_overlap = true;
+	p = run_compile(o);
+	run_overlap = false;
+	return p;
+}
+
 static void both_modes_agree(void **state)
 {
 	const struct run_offload *o = *state;
-	struct program *p = run_compile(o);
+	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
 	unsigned seeds = RUN_SEEDS == 1000 ? 24 : 8;
 	char why[400];
 
 	for (uint64_t seed = 0; seed < seeds; seed++)
-		if (!run_pair(o, p, seed, SLOTS, REQUESTS, why))
+		if (!run_pair(o, unrolled, p, seed, SLOTS, REQUESTS, why))
 			fail_msg("seed %lu: %s", (unsigned long)seed, why);
+	program_free(unrolled);
 	program_free(p);
 }
 
@@ -364,21 +376,22 @@ static void both_modes_agree(void **state)
 static void nothing_is_left(void **state)
 {
 	const struct run_offload *o = *state;
-	struct program *p = run_compile(o);
+	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
 	char why[400];
 
-	if (!run_pair(o, p, 0, LONG_SLOTS, LONG_REQUESTS, why))
+	if (!run_pair(o, unrolled, p, 0, LONG_SLOTS, LONG_REQUESTS, why))
 		fail_msg("%u slots: %s", LONG_SLOTS, why);
+	program_free(unrolled);
 	program_free(p);
 	both_modes_agree(state);
 }
 
-static struct random_offload program;
+static struct random_offload program, overlapping;
 
 /* False: not the same in both modes */
 static bool one(uint64_t seed, const char *file, char why[400])
 {
-	const struct program_target target = {.masked_atomics = seed % 5 != 0,
+	struct program_target target = {.masked_atomics = seed % 5 != 0,
 		.swapped_old = seed % 7 == 2,
 		.fenced_enables = seed % 3 == 0,
 		.fetch_group = seed % 4 == 1 ? 4 : 0};
@@ -387,7 +400,11 @@ static bool one(uint64_t seed, const char *file, char why[400])
 	random_offload_make(&program, seed, file, &target, true);
 	if (program.p) {
 		did.programs++;
-		ok = run_pair(&program.o, program.p, seed, SLOTS, REQUESTS, why);
+		target.overlap = true;
+		random_offload_make(&overlapping, seed, file, &target, true);
+		did.overlap += chain_start_queue(overlapping.p->image) > 0;
+		ok = run_pair(&program.o, overlapping.p, program.p, seed, SLOTS, REQUESTS, why);
+		random_offload_free(&overlapping);
 	}
 	random_offload_free(&program);
 	return ok;
@@ -396,10 +413,11 @@ static bool one(uint64_t seed, const char *file, char why[400])
 static void tell(FILE *f, const char *end)
 {
 	fprintf(f,
-		"%lu programs, %lu of them with a loop without a bound; %lu requests: %lu whole, %lu short, "
+		"%lu programs, %lu of them with a loop without a bound, %lu that overlap; %lu requests: %lu "
+		"whole, %lu short, "
 		"%lu long, %lu flushed, %lu denied; %lu failed, %lu without an end%s",
-		(unsigned long)did.programs, (unsigned long)did.loops, (unsigned long)did.requests,
-		(unsigned long)did.kinds[WHOLE], (unsigned long)did.kinds[SHORT],
+		(unsigned long)did.programs, (unsigned long)did.loops, (unsigned long)did.overlap,
+		(unsigned long)did.requests, (unsigned long)did.kinds[WHOLE], (unsigned long)did.kinds[SHORT],
 		(unsigned long)did.kinds[LONG], (unsigned long)did.kinds[FLUSHED],
 		(unsigned long)did.kinds[DENIED], (unsigned long)did.failed, (unsigned long)did.endless, end);
 	fflush(f);

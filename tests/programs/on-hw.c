@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * on-hw library | features | loops | places | above [--recycled | --groups | NAME]: these programs
- * (offloads.h) on the emulated silicon, under many seeds, against what they mean in plain C.
+ * on-hw library | features | loops | places | above [--recycled | --groups | --overlap | NAME]: these
+ * programs (offloads.h) on the emulated silicon, under many seeds, against what they mean in plain C.
  */
 #include "tests/programs/offloads.h"
 
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; argc > 1 && i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (strcmp(argv[1], sets[i].name) == 0)
 			return run_all(sets[i].offloads, sets[i].n, RUN_SEEDS, sets[i].requests, argv[2]);
-	fprintf(stderr,
-		"usage: on-hw library | features | loops | places | above [--recycled | --groups | NAME]\n");
+	fprintf(stderr, "usage: on-hw library | features | loops | places | above [--recycled | --groups | "
+			"--overlap | NAME]\n");
 	return 2;
 }

@@ -28,6 +28,7 @@ static int one(uint64_t seed, char why[400])
 		.swapped_old = seed % 11 < 3,
 		.ignores_index = seed % 8 == 1,
 		.fenced_enables = seed % 3 == 0,
+		.overlap = seed % 2,
 		.fetch_group = groups[seed % 7]};
 	struct run_counts n = {0};
 	int r = 0;

@@ -16,6 +16,7 @@ enum {
 };
 
 bool run_recycled;
+bool run_overlap;
 unsigned run_fetch_group;
 bool run_swapped;
 
@@ -138,6 +139,7 @@ struct program *run_compile(const struct run_offload *o)
 		.ignores_index = o->direct,
 		.fenced_enables = o->fenced,
 		.swapped_old = o->swapped || run_swapped,
+		.overlap = run_overlap,
 		.fetch_group = run_fetch_group};
 	struct program *p;
 	unsigned n = 0;
@@ -651,6 +653,7 @@ int run_all(
 	run_recycled = filter && strcmp(filter, "--recycled") == 0;
 	if (filter && strcmp(filter, "--groups") == 0)
 		run_fetch_group = 4;
+	run_overlap = filter && (strcmp(filter, "--overlap") == 0 || run_fetch_group);
 	run_swapped = filter && strcmp(filter, "--swapped") == 0;
 	all_seeds = seeds;
 	all_requests = requests;
@@ -658,7 +661,7 @@ int run_all(
 		tests[i] = (struct CMUnitTest){.name = offloads[i].name,
 			.test_func = means_what_it_says,
 			.initial_state = (void *)(uintptr_t)&offloads[i]};
-	if (filter && !run_recycled && !run_fetch_group && !run_swapped)
+	if (filter && !run_recycled && !run_fetch_group && !run_swapped && !run_overlap)
 		cmocka_set_test_filter(filter);
 	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
 	free(tests);

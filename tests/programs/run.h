@@ -83,6 +83,8 @@ void run_arg_bytes(struct run *r, const char *name, const void *bytes);
 
 /** Chains that the NIC keeps going, in few slots; otherwise the rig arms them. */
 extern bool run_recycled;
+/** Requests may begin while those before them are at work, where run_compile() can do that. */
+extern bool run_overlap;
 /** The old values of atomics arrive big-endian, and run_compile() compiles for that. */
 extern bool run_swapped;
 /** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */
@@ -93,7 +95,7 @@ struct program *run_compile(const struct run_offload *o);
 /**
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
  * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes;
- * "--swapped": with run_swapped.
+ * "--swapped": with run_swapped; "--overlap": with run_overlap.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);

@@ -223,14 +223,12 @@ reply, before = r[end], r[:end]
 assert before[-1]["qpn"] == reply["qpn"], "the data is written by the queue of the reply"
 data = [x for x in before if x["qpn"] == reply["qpn"] and x["name"] == "WRITE"]
 assert data[0]["rkey"] == reply["rkey"] and data[0]["length"] > 4, "the value goes where the reply goes"
-# its head was enabled by the daemon: the last one is that of the chain
 enables = [i for i, x in enumerate(before) if x["name"] == "SEND_EN" and x.get("target_qpn") == reply["qpn"]]
 last = before[enables[-1]]
 assert last["until"] > reply["index"], "enabled by the chain"
-head = [x for x in before[enables[0]:] if x["qpn"] == reply["qpn"]]
-assert [x["name"] for x in head[:2]] == ["WAIT", "SEND_EN"] and head[1]["target_qpn"] == last["qpn"], "the request starts the code"
 code = [x for x in before[:enables[-1]] if x["qpn"] == last["qpn"]]
 names = [x["name"] for x in code]
+assert names[:2] == ["WAIT", "SEND_EN"] and code[1]["target_qpn"] == last["qpn"], "the request starts the code"
 for first, then in ("READ", "CAS"), ("CAS", "READ"):
     assert first in names and then in names[names.index(first):], (first, then, names)
 assert names[-1] == "WAIT" or "fence" in last.get("fence", ""), "the reply waits for the lookup"

@@ -226,6 +226,7 @@ static int allocate(const struct layout *l, struct chain_image **out)
 		iq->wqebbs = l->wqebbs[q];
 		iq->head_wqebbs = l->head[q];
 		iq->cqes = l->cqes[q];
+		iq->overlaps = l->d->queues[0].head == 0 && iq->head_wqebbs == 0;
 		iq->wqes = calloc(iq->wqebbs, CHAIN_WQEBB);
 		iq->starts = calloc(iq->wqebbs, 1);
 		all = all && iq->wqes && iq->starts;

@@ -13,8 +13,9 @@
  *   - makes the NIC read from a client, or lets a code queue send or write to a client;
  *   - waits for a step of queue 0, whose send CQ may be shared with other sessions;
  *   - contains a step that can never run, an enable that enables nothing, or no enable of the next head;
- *   - begins anywhere but in queue 0, with a WAIT for the request. That queue fails together with the RECVs,
- *     so that no request which did not arrive, but was flushed, is executed.
+ *   - begins anywhere but at one head, with a WAIT for the request;
+ *   - has its head in a queue of code, and changes anything but its own memory and the client's, calls a
+ * loop, or enables a queue from two others. See image.h.
  *
  * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
  */
@@ -109,7 +110,7 @@ struct chain_word {
 
 struct chain_queue_desc {
 	const char *name;
-	uint8_t head; /* leading steps that the previous instance enables; only of queue 0 */
+	uint8_t head; /* leading steps that the previous instance enables; only of one queue */
 };
 
 enum chain_region_flag {
@@ -146,6 +147,9 @@ struct chain_desc {
 	bool fenced_enables; /* on this device a SEND_EN heeds a fence as other WQEs do */
 	bool swapped_old;    /* on this device the old value of an atomic arrives with its bytes in reverse
 				order */
+	/* An instance may begin while the one before it is at work: derive.h then puts the head into a queue
+	 * of code, where that is allowed */
+	bool overlap;
 	/* WQEBBs of a managed queue that the device fetches together, past the enabled index too: a power of
 	 * two, CHAIN_MAX_GROUP at most; 0 as 1. What derive.h makes then has NOPs that fill the groups */
 	uint16_t fetch_group;

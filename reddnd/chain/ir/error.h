@@ -30,7 +30,11 @@
 	/* queues */                                                                                         \
 	X(NO_QUEUE, "{at}: there is no queue {0}; there are {1}")                                            \
 	X(QUEUE_EMPTY, "queue \"{name}\" has no steps")                                                      \
-	X(CODE_HEAD, "queue \"{name}\" has a head; only \"{what}\", which answers the client, may have one") \
+	X(CODE_HEAD, "queue \"{name}\" has a head, and so has \"{what}\"; one queue may have one")           \
+	X(HEAD_LOOP, "queue \"{name}\" of a chain that calls a loop has the head; only the reply may")       \
+	X(HEAD_CHANGES, "{at} changes a region, while the head is in queue \"{name}\", which does not fail " \
+			"with the client's queue pair")                                                      \
+	X(HEAD_ENABLES, "{at}: two queues enable \"{name}\", and instances would do so out of order")        \
 	X(HEAD_STEPS, "queue \"{name}\" has a head of {0} steps, but only {1} steps")                        \
 	X(HEAD_START, "{at}: a head must begin with a WAIT for the request")                                 \
 	X(NO_HEAD, "no queue has a head: nothing would start an instance")                                   \

@@ -38,11 +38,11 @@ uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
 	return wqes_of(q) * slots + pad_wqes(q, slots);
 }
 
-/* No more than an instance has, and the pad: of queue 0 the end of an instance, then the pad and the head of
- * the next, of others an instance and the pad behind it */
+/* Where instances do not overlap, no more than one has, and the pad: of the queue with the head the end of an
+ * instance, then the pad and the head of the next, of others an instance and the pad behind it */
 uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots)
 {
-	return wqes_of(q) + pad_wqes(q, slots);
+	return (q->overlaps ? wqes_of(q) * slots : wqes_of(q)) + pad_wqes(q, slots);
 }
 
 uint32_t chain_ring_cqes(const struct chain_queue *q, unsigned slots)

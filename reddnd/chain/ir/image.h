@@ -11,9 +11,14 @@
  *
  * A request is one SEND of the client. It consumes the RECV of its slot, whose scatter list (`recv`)
  * puts the client's bytes into fields of the instance, and nowhere else. The CQE of that RECV, number
- * `seq` of the RECV CQ, starts the chain: the *head*, the first WQEBBs of queue 0, waits for it and enables
+ * `seq` of the RECV CQ, starts the chain: the *head*, the first WQEBBs of a queue, waits for it and enables
  * the rest. A RECV that is flushed has a CQE as well. But it is flushed because the client's queue pair has
- * failed, and then the head is flushed too, and nothing of the instance runs.
+ * failed. If the head is in queue 0, it is flushed too, and nothing of the instance runs.
+ *
+ * In an image that *overlaps* the head is in a code queue, and enables the head of the next instance when the
+ * request is there: instances are at work at the same time, each queue doing its part of one after that of
+ * the other. There an instance may run for a RECV that was flushed. It reads, and changes its own memory; its
+ * reply is flushed. So only a chain that changes nothing else may overlap.
  *
  * Arming = copying the image into the slot and applying the relocations for instance number `seq`, or, where
  * another instance was before, as much of both as has changed (see arm.h); after that, and only after that,
@@ -24,6 +29,7 @@
 #ifndef CHAIN_IR_IMAGE_H
 #define CHAIN_IR_IMAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -82,9 +88,10 @@ struct chain_recv_sge {
 struct chain_queue {
 	uint8_t *wqes;        /* image, wqebbs * 64 bytes */
 	uint32_t wqebbs;      /* per instance */
-	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables; only of queue 0 */
+	uint32_t head_wqebbs; /* leading WQEBBs that the previous instance enables; only of one queue */
 	uint32_t cqes;        /* success CQEs per instance on this queue's send CQ */
 	uint8_t *starts;      /* wqebbs bytes: 1 where a WQE begins */
+	bool overlaps;        /* WQEs of several instances may be enabled at a time */
 };
 
 /** Bytes that an instance changes and that must be restored for the next one in its slot. */

@@ -174,9 +174,6 @@ static int place_steps(struct layout *l)
 	for (unsigned q = 0; q < l->d->nqueues; q++) {
 		if (count[q] == 0)
 			return layout_refuse(l, QUEUE_EMPTY, .name = l->d->queues[q].name);
-		if (q != 0 && l->d->queues[q].head)
-			return layout_refuse(
-				l, CODE_HEAD, .name = l->d->queues[q].name, .what = l->d->queues[0].name);
 		if (count[q] < l->d->queues[q].head)
 			return layout_refuse(l, HEAD_STEPS, .name = l->d->queues[q].name,
 				.number = {l->d->queues[q].head, count[q]});

@@ -553,6 +553,58 @@ static void what_is_wrong_is_refused(void **state)
 	}
 }
 
+/* The sketch with its head in the code queue */
+static void overlapping(struct sketch *k, const struct chain_step *mid, unsigned nmid)
+{
+	static const struct chain_queue_desc with_head[] = {{"reply", 0}, {"code", 2}, {"other", 0}};
+
+	sketch(k, mid, nmid);
+	k->steps[0].queue = k->steps[1].queue = 1;
+	k->steps[1].upto = CHAIN_UPTO_NEXT_HEAD;
+	k->steps[2 + nmid].upto = CHAIN_UPTO_END;
+	k->d.queues = with_head;
+}
+
+/* An instance that may run for a RECV that was flushed changes nothing, and one queue enables each */
+static void a_head_in_the_code(void **state)
+{
+	static const struct chain_step changes[] = {{.queue = 1,
+							    .verb = CHAIN_WRITE,
+							    .remote = REGION(0, 0, 0),
+							    .local = {WORD("a", 0, 8)}},
+		{.queue = 1, .verb = CHAIN_FETCH_ADD, .remote = REGION(0, 8, 0), .add = 1},
+		{.queue = 1, .verb = CHAIN_READ, .remote = WORD("a", 0, 0), .local = {REGION(0, 0, 8)}}},
+				       several[] = {{.queue = 1,
+							    .verb = CHAIN_SEND_EN,
+							    .target = 2,
+							    .upto = CHAIN_UPTO_END},
+					       {.queue = 2,
+						       .verb = CHAIN_SEND_EN,
+						       .target = 0,
+						       .upto = CHAIN_UPTO_STEP,
+						       .through = "first"},
+					       {.label = "first", .queue = 0, .verb = CHAIN_NOP}};
+	IMAGE *img = NULL;
+	struct sketch k;
+
+	(void)state;
+	overlapping(&k, NULL, 0);
+	img = built(&k);
+	assert_int_equal(img->queue[0].head_wqebbs, 0);
+	assert_int_equal(img->queue[1].head_wqebbs, 2);
+	assert_true(img->queue[0].overlaps && !img->queue[1].overlaps);
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		overlapping(&k, &changes[i], 1);
+		assert_refused(&k, WRONG(HEAD_CHANGES, 2, NO_STEP));
+	}
+	overlapping(&k, several, 3);
+	k.d.nqueues = 3;
+	assert_refused(&k, WRONG(HEAD_ENABLES, 5, NO_STEP));
+	overlapping(&k, NULL, 0);
+	k.d.loop = &k.d;
+	assert_refused(&k, WRONG(HEAD_LOOP, NO_STEP, NO_STEP));
+}
+
 static void wrong_shapes(void **state)
 {
 	static const struct chain_queue_desc headless[] = {{"reply", 0}, {"code", 0}},
@@ -657,6 +709,7 @@ int main(void)
 		cmocka_unit_test(synchronization),
 		cmocka_unit_test(patches_and_arguments),
 		cmocka_unit_test(what_is_wrong_is_refused),
+		cmocka_unit_test(a_head_in_the_code),
 		cmocka_unit_test(wrong_shapes),
 		cmocka_unit_test(no_memory),
 	};

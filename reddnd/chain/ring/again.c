@@ -91,11 +91,11 @@ static uint8_t get_base(struct chain_again *a, const struct base *b)
 /* An end of an instance of @own WQEBBs that lies behind its pad is counted from the next one */
 static void count_enabled(const struct chain_image *img, struct base *b, struct number *n)
 {
-	uint32_t own = img->queue[b->index].wqebbs;
+	const struct chain_queue *q = &img->queue[b->index];
 
 	n->mask = UINT16_MAX;
-	if (chain_through_pad(b->index, own, (uint32_t)n->addend))
-		n->addend -= own;
+	if (chain_through_pad(q, (uint32_t)n->addend))
+		n->addend -= q->wqebbs;
 	else
 		b->kind = CHAIN_REL_INDEX16;
 }

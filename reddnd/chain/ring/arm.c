@@ -14,23 +14,36 @@ static uint64_t position(const struct chain_image *img, const struct chain_env *
 	       (seq & (env->slots - 1)) * img->queue[q].wqebbs;
 }
 
-/* @at, @next: ring indices of an instance of @own WQEBBs in queue @q, and of the next one */
-static uint16_t enable_at(unsigned q, uint32_t own, uint64_t at, uint64_t next, uint32_t wqebbs)
+/* @at, @next: ring indices of an instance in queue @q, and of the next one */
+static uint16_t enable_at(const struct chain_queue *q, uint64_t at, uint64_t next, uint32_t wqebbs)
 {
-	assert(wqebbs <= 2 * own);
-	return (uint16_t)(chain_through_pad(q, own, wqebbs) ? next + wqebbs - own : at + wqebbs);
+	assert(wqebbs <= 2 * q->wqebbs);
+	return (uint16_t)(chain_through_pad(q, wqebbs) ? next + wqebbs - q->wqebbs : at + wqebbs);
 }
 
 uint16_t chain_enable_index(
 	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
 {
-	return enable_at(
-		q, img->queue[q].wqebbs, position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
+	return enable_at(&img->queue[q], position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
+}
+
+uint16_t chain_end_index(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
+{
+	return (uint16_t)(position(img, env, q, seq) + img->queue[q].wqebbs);
+}
+
+unsigned chain_start_queue(const struct chain_image *img)
+{
+	unsigned q = 0;
+
+	while (q + 1 < img->nqueues && !img->queue[q].head_wqebbs)
+		q++;
+	return q;
 }
 
 uint16_t chain_start_index(const struct chain_image *img)
 {
-	return (uint16_t)img->queue[0].head_wqebbs;
+	return (uint16_t)img->queue[chain_start_queue(img)].head_wqebbs;
 }
 
 static void relocate(const struct chain_instance *in, const struct chain_reloc *r)
@@ -61,7 +74,7 @@ static void relocate(const struct chain_instance *in, const struct chain_reloc *
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
 		return;
 	case CHAIN_REL_ENABLE:
-		wqe_put32(f, enable_at(r->index, in->img->queue[r->index].wqebbs, in->queue[r->index].at,
+		wqe_put32(f, enable_at(&in->img->queue[r->index], in->queue[r->index].at,
 				     in->queue[r->index].next, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:

@@ -80,13 +80,18 @@ void chain_write_pad(const struct chain_image *img, const struct chain_env *env,
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /**
- * Producer index that starts queue 0 when instance 0 is armed: the end of its head. All other queues are
- * started by queues of the chain.
+ * The queue with the head, and the producer index that starts it when instance 0 is armed: the end of its
+ * head. All other queues are started by queues of the chain.
  */
+unsigned chain_start_queue(const struct chain_image *img);
 uint16_t chain_start_index(const struct chain_image *img);
 
 /** Producer index of queue @q after @wqebbs WQEBBs of instance @seq, as CHAIN_REL_ENABLE defines it. */
 uint16_t chain_enable_index(const struct chain_image *img, const struct chain_env *env, unsigned q,
 	uint64_t seq, uint32_t wqebbs);
+
+/** Ring index behind instance @seq in queue @q, where the pad or the next instance begins. */
+uint16_t chain_end_index(
+	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq);
 
 #endif

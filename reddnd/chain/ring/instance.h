@@ -38,11 +38,11 @@ uint32_t chain_rkey(const struct chain_env *env, unsigned sym, unsigned index);
 /** CQE number that a WAIT of instance in->seq with addend 0 waits for, not reduced. @index: as of CQN32. */
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
 
-/** Whether @wqebbs WQEBBs of an instance of @own in queue @q reach through the pad: CHAIN_REL_ENABLE then
- * counts from the end of the instance on, at the next one. */
-static inline bool chain_through_pad(unsigned q, uint32_t own, uint32_t wqebbs)
+/** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
+ * the end of the instance on, at the next one. */
+static inline bool chain_through_pad(const struct chain_queue *q, uint32_t wqebbs)
 {
-	return wqebbs > own || (wqebbs == own && q > 0);
+	return wqebbs > q->wqebbs || (wqebbs == q->wqebbs && !q->head_wqebbs);
 }
 
 #endif

@@ -362,7 +362,7 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % SECTIONS == 0);
 	*size = (struct chain_recycle){0};
-	if (changes_indices(img))
+	if (!img->queue[0].head_wqebbs || changes_indices(img))
 		return -EOPNOTSUPP;
 	if (note_relocs(&k) < 0)
 		r = -ENOMEM;

@@ -52,7 +52,8 @@ struct chain_recycle {
 /**
  * What the recycler of @img needs with env->slots (a multiple of 4) and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
- * the chain changes control segments, as the direct form of conditions does. -ENOMEM.
+ * the chain changes control segments, as the direct form of conditions does, or its instances overlap: RECVs
+ * that are flushed would keep it going. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);

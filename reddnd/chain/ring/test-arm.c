@@ -67,7 +67,7 @@ static int setup(void **state)
 		struct chain_queue *iq = &f->img->queue[q];
 
 		iq->wqebbs = WQEBBS;
-		iq->head_wqebbs = 1;
+		iq->head_wqebbs = q == 0;
 		iq->cqes = 2;
 		iq->wqes = malloc(WQEBBS * CHAIN_WQEBB);
 		memset(iq->wqes, 0xa0 + (int)q, WQEBBS * CHAIN_WQEBB);
@@ -192,7 +192,24 @@ static void the_last_slot_enables_across_the_pad(void **state)
 	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS), RING);
 	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 2, WQEBBS), 3 * WQEBBS);
 	assert_int_equal(chain_enable_index(f->img, &f->env, 0, 3, WQEBBS), SLOTS * WQEBBS);
+	assert_int_equal(chain_end_index(f->img, &f->env, 0, 3), SLOTS * WQEBBS);
+	assert_int_equal(chain_start_queue(f->img), 0);
 	assert_int_equal(chain_start_index(f->img), 1);
+}
+
+/* With the head in a code queue the pads change places */
+static void a_head_elsewhere(void **state)
+{
+	struct fixture *f = *state;
+
+	f->img->queue[0].head_wqebbs = 0;
+	f->img->queue[1].head_wqebbs = 2;
+	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS), SLOTS * WQEBBS);
+	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS + 2), RING + 2);
+	assert_int_equal(chain_enable_index(f->img, &f->env, 0, 3, WQEBBS), RING);
+	assert_int_equal(chain_end_index(f->img, &f->env, 0, 3), SLOTS * WQEBBS);
+	assert_int_equal(chain_start_queue(f->img), 1);
+	assert_int_equal(chain_start_index(f->img), 2);
 }
 
 static void counters_wrap(void **state)
@@ -377,6 +394,7 @@ int main(void)
 		cmocka_unit_test(sizes),
 		T(relocations),
 		T(the_last_slot_enables_across_the_pad),
+		T(a_head_elsewhere),
 		T(counters_wrap),
 		T(the_pad_comes_with_slot_0_of_the_next_lap),
 		T(arming_again_does_the_same),

@@ -39,13 +39,15 @@ struct way {
 	unsigned reply_by; /* the queue that enables the reply */
 	bool cautious; /* steps that wake the end of the reply start when all of their queue is over, and a
 			  queue when all of what it needs is */
-	bool fenced;       /* SEND_ENs are fenced rather than preceded by a WAIT */
+	bool fenced;   /* SEND_ENs are fenced rather than preceded by a WAIT */
+	bool overlap;  /* the head is in a queue of code, and lets the next instance begin */
 	bool eager; /* SEND_ENs come before a step that has to wait, rather than one for as much as can be */
 };
 
 struct attempt {
 	struct text *t;
 	struct way way;
+	unsigned head;     /* queue */
 	uint16_t answered; /* the reply is enabled through this step of the text; NONE: not at all */
 	struct queue_state q[CHAIN_MAX_QUEUES];
 	struct set at_start[CHAIN_MAX_STEPS]; /* what was over when the step of the text started */
@@ -303,7 +305,7 @@ static void start_by_request(struct attempt *a, unsigned q)
 			set_add(&a->q[k].known, s);
 		s = next;
 	}
-	st = enable_for(a, 0, q, t->steps[t->first[q]].line, 0);
+	st = enable_for(a, a->head, q, t->steps[t->first[q]].line, 0);
 	explain(a, st, "the request has filled in its places in queue \"%s\", which may be fetched now",
 		t->queues[q].name);
 	qs->started = true;
@@ -313,21 +315,27 @@ static void start_by_request(struct attempt *a, unsigned q)
 /*
  * The head: it waits for the request, and starts the queues that need nothing else. It stands in the queue of
  * the client, because that one fails together with the RECVs: the CQE of a flushed RECV ends a WAIT as well,
- * but a queue that has failed executes nothing.
+ * but a queue that has failed executes nothing. If instances may overlap, it stands in the first queue of
+ * code that starts so, where the next request does not wait for the reply.
  */
 static void put_head(struct attempt *a)
 {
 	struct text *t = a->t;
 	struct chain_step *st;
 
-	st = put(a, &(struct chain_step){.queue = 0, .verb = CHAIN_WAIT});
+	for (unsigned q = t->d.nqueues; q-- > 1 && a->way.overlap;)
+		if (t->first[q] != NONE && starts_with_request(t, t->first[q]))
+			a->head = q;
+	st = put(a, &(struct chain_step){.queue = (uint8_t)a->head, .verb = CHAIN_WAIT});
 	explain(a, st, "a request starts the chain");
 	for (unsigned q = 0; q < t->d.nqueues; q++)
 		set_add(&a->q[q].known, REQUEST);
+	if (a->head)
+		start_by_request(a, a->head);
 	for (unsigned q = 1; q < t->d.nqueues; q++)
-		if (t->first[q] != NONE && starts_with_request(t, t->first[q]))
+		if (!a->q[q].started && t->first[q] != NONE && starts_with_request(t, t->first[q]))
 			start_by_request(a, q);
-	a->out->queues[0].head = (uint8_t)a->q[0].nsteps;
+	a->out->queues[a->head].head = (uint8_t)a->q[a->head].nsteps;
 }
 
 /* Step @s is the first of its queue, and the head did not start that */
@@ -530,7 +538,7 @@ static void finish(struct attempt *a)
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
 		if (a->q[q].covers == NONE)
 			continue;
-		out->steps[a->q[q].covers].upto = q == 0 ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
+		out->steps[a->q[q].covers].upto = q == a->head ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
 		out->steps[a->q[q].covers].through = NULL;
 	}
 }
@@ -556,6 +564,10 @@ static int attempt(struct text *t, struct way way, struct derived *out, struct c
 		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = a->q[q].skipped = NONE;
 	a->answered = NONE;
 	put_head(a);
+	if (way.overlap && !a->head) { /* or this is the other way */
+		free(a);
+		return CHAIN_REFUSE(err, NO_HEAD);
+	}
 	for (unsigned s = 0; s < t->d.nsteps && !a->full; s++)
 		place_step(a, s);
 	if (!a->full)
@@ -641,30 +653,24 @@ static int fill_groups(struct derived *d, uint16_t group, struct chain_error *er
 	return r ? r : chain_check_order(&d->d, err);
 }
 
-int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err)
+/* The best of the ways in which instances overlap, or in which they do not; NULL: none is right. Of the
+ * errors the first one is kept */
+static int find_best(struct text *t, bool overlap, struct derived **best)
 {
-	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof(*t));
-	__attribute__((cleanup(free_derived))) struct derived *best = NULL, *now = malloc(sizeof(*now));
+	__attribute__((cleanup(free_derived))) struct derived *now = malloc(sizeof(*now));
 	uint8_t by[CHAIN_MAX_QUEUES];
-	unsigned n;
+	unsigned n = list_candidates(t, by);
 	int r;
 
-	if (!t || !now)
-		return -ENOMEM;
-	t->err = err;
-	*err = (struct chain_error){0};
-	r = text_read(t, d);
-	if (r)
-		return r;
-	t->d.fetch_group = 0; /* its groups are filled in the end */
-	n = list_candidates(t, by);
-	for (unsigned i = 0; i < 4 * n; i++) {
+	for (unsigned i = 0; now && i < 4 * n; i++) {
 		struct chain_error why;
-		struct derived *worse = best;
-		struct way way = {.reply_by = by[i % n], .fenced = i / n % 2, .eager = i < 2 * n};
+		struct derived *worse = *best;
+		struct way way = {
+			.reply_by = by[i % n], .fenced = i / n % 2, .eager = i < 2 * n, .overlap = overlap};
 
 		/* who wants an answer early gets what is fastest, and others the fewest work requests */
-		if ((way.fenced && !d->fenced_enables) || (way.eager ? !t->any_early : best && t->any_early))
+		if ((way.fenced && !t->d.fenced_enables) ||
+			(way.eager ? !t->any_early : *best && t->any_early))
 			continue;
 
 		r = attempt(t, way, now, &why);
@@ -677,17 +683,40 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 		if (r < 0)
 			return r;
 		if (r) {
-			if (!err->code)
-				*err = why;
+			if (!t->err->code)
+				*t->err = why;
 			continue;
 		}
-		if (best && cost(now) >= cost(best))
+		if (*best && cost(now) >= cost(*best))
 			continue;
-		best = now;
+		*best = now;
 		now = worse ? worse : malloc(sizeof(*now));
-		if (!now)
-			return -ENOMEM;
 	}
+	return now ? 0 : -ENOMEM;
+}
+
+int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err)
+{
+	__attribute__((cleanup(free_text))) struct text *t = calloc(1, sizeof(*t));
+	__attribute__((cleanup(free_derived))) struct derived *best = NULL;
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->err = err;
+	*err = (struct chain_error){0};
+	r = text_read(t, d);
+	if (r)
+		return r;
+	t->d.fetch_group = 0; /* its groups are filled in the end */
+	if (d->overlap)
+		r = find_best(t, true, &best);
+	if (r == 0 && !best) {
+		*err = (struct chain_error){0};
+		r = find_best(t, false, &best);
+	}
+	if (r < 0)
+		return r;
 	if (!best)
 		return CHAIN_REFUSED;
 	*err = (struct chain_error){0};

@@ -341,6 +341,56 @@ static void ahead_of_the_rest(void **state)
 	assert_int_equal(derive_ahead(CHAIN_AHEAD, beside).early, 0);
 }
 
+/* Where the chain changes nothing, the head may stand in the code */
+static void instances_overlap(void **state)
+{
+	static const struct chain_word word = {"w", 8, NULL};
+	static const struct chain_step steps[] = {
+		{.label = "look",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("w", 0, 8)}},
+		{.label = "keep",
+			.queue = 1,
+			.verb = CHAIN_WRITE,
+			.remote = REGION(0, 8, 0),
+			.local = {WORD("w", 0, 8)}},
+		{.label = "done", .verb = CHAIN_WRITE_IMM, .remote = SLOT(0), .local = {WORD("w", 0, 8)}},
+	};
+	struct chain_desc text = {.name = "overlap",
+		.queues = queues,
+		.nqueues = 2,
+		.words = &word,
+		.nwords = 1,
+		.nregions = 1};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		bool overlap = i & 1, changes = i & 2;
+		const struct chain_step some[] = {steps[0], steps[changes ? 1 : 2], steps[2]};
+		struct chain_desc *d;
+		unsigned q;
+
+		text.steps = some;
+		text.nsteps = changes ? 3 : 2;
+		text.overlap = overlap;
+		d = derive(&text);
+		q = overlap && !changes;
+		assert_int_equal(d->queues[q].head, 2);
+		assert_int_equal(d->queues[!q].head, 0);
+		assert_true(d->steps[0].queue == q && d->steps[0].verb == CHAIN_WAIT && !d->steps[0].until);
+		assert_true(d->steps[1].queue == q && d->steps[1].verb == CHAIN_SEND_EN &&
+			    d->steps[1].target == 1);
+		assert_int_equal(d->steps[1].upto, q ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END);
+		chain_derive_free(d);
+	}
+	text.steps = steps;
+	text.nsteps = 3;
+	NOMEM_TRY(-ENOMEM, derive_and_free(&text));
+	assert_int_equal(nomem_result, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +398,7 @@ int main(void)
 		cmocka_unit_test(fences_for_waits),
 		cmocka_unit_test(groups_are_filled),
 		cmocka_unit_test(ahead_of_the_rest),
+		cmocka_unit_test(instances_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ struct program_target {
 	bool swapped_old;     /* the old value of an atomic arrives with its bytes in reverse order */
 	bool ignores_index;   /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
 	bool fenced_enables;  /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
+	bool overlap;         /* a request may begin while the one before it is at work: chain_desc.overlap */
 	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 	unsigned fetch_group; /* WQEBBs that it fetches together, as chain_desc.fetch_group */
 	const struct program_theirs *theirs; /* and what is done there besides; ntheirs of them */
