@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# reddnd against a hostile client (hostile.c) while another client, the bystander, sends gets all the time. Each client reads and
-# changes only its own reply slots; in the end the daemon and the NIC hold the same objects as before. docs/man/reddnd-security.7
-# lists the attacks.
+# hostile.sh [brief]: reddnd against a hostile client (hostile.c) while another client, the bystander, sends gets all the time. Each
+# client reads and changes only its own reply slots; in the end the daemon and the NIC hold the same objects as before.
+# docs/man/reddnd-security.7 lists the attacks.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 offloads=(sequential parallel) small=(small small-parallel)
 able "attacks on recycled offloads" "${recycling[@]}" && offloads+=(recycled) small+=(small-recycled)
+# each attack on one offload, and fewer connections
+[[ ${1-} != brief ]] || offloads=(sequential) small=(small) TEST_STORM=${TEST_STORM:-30}
 
 limit=${TEST_LIMIT:-240}
 storm=${TEST_STORM:-200}
@@ -75,11 +77,27 @@ rss() # KiB
 	awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"
 }
 
-# The first round makes the daemon allocate what it allocates once.
-idle=$(objects)
+# The first round makes the daemon allocate what it allocates once. For queue pairs of verbs libmlx5 makes up to 8 pages of doorbells
+# and keeps them (MLX5_TOTAL_UUARS): these may grow in the first round, and not after it.
+once='^$'
+[[ ${ENGINE-} != cpu ]] || once='[.]uars '
+held()
+{
+	objects | grep -v "$once"
+}
+
+idle=$(held)
 as_idle()
 {
-	[[ $(objects) == "$idle" ]]
+	[[ $(held) == "$idle" ]]
+}
+
+expect_idle()
+{
+	until_true as_idle || {
+		diff <(printf '%s\n' "$idle") <(held) >"$work/leaked"
+		fail "objects are left (< before, > now)" "$work/leaked" "$work/reddnd.log"
+	}
 }
 
 start_bystander() # OFFLOAD
@@ -145,13 +163,13 @@ round()
 	attack sequential guesses 100
 	attack sequential states "$work/table" "${keys[@]}"
 	# keys work the same in every mode: two are enough
-	attack "${offloads[-1]}" states "$work/table" "${keys[@]:0:2}"
+	[[ ${#offloads[@]} -eq 1 ]] || attack "${offloads[-1]}" states "$work/table" "${keys[@]:0:2}"
 	attack sequential slots "$(sed -n 's/^bystander: slots //p' "$work/bystander.log")"
 	mapfile -t queues < <(queues_of reddnd; queues_of hostile)
 	[[ ${#queues[@]} -ge $queues_min ]] || fail "the queue pairs of the daemon are not found"
 	attack sequential queues "${queues[@]}"
 	attack keyed tokens "$work/key"
-	attack sequential connects "$seed" 100
+	attack sequential connects "$seed" $((storm / 2))
 	attack sequential storm "$storm"
 	attack "${offloads[-1]}" storm 20
 	mkfifo "$work/held"
@@ -168,20 +186,18 @@ round()
 	rm "$work/held"
 	ok "$(tail -n 1 "$work/held.log")"
 	stop_bystander
-	until_true as_idle || {
-		diff <(printf '%s\n' "$idle") <(objects) >"$work/leaked"
-		fail "objects are left (< before, > now)" "$work/leaked" "$work/reddnd.log"
-	}
+	expect_idle
 	ok "the NIC holds the same objects as before"
 }
 
 round
+once='^$' idle=$(objects)
 before_fds=$(fds) before_rss=$(rss)
 start_bystander secret secret
 attack sequential storm "$storm"
 attack sequential bytes "$work/table" "$((seed + 1))" 200
 stop_bystander
-until_true as_idle || fail "objects are left"
+expect_idle
 same_fds()
 {
 	[[ $(fds) -eq $before_fds ]]
