@@ -57,7 +57,8 @@ bool mc_nic_ready(struct mc_nic *nic, const struct mc_where *where, const char *
 	now_ms = clock_ms();
 	if (!*where->host || now_ms < nic->retry_ms)
 		return false;
-	if (reddn_connect(&nic->c, &connect, nic->why, sizeof(nic->why)) < 0) {
+	nic->refused = reddn_connect(&nic->c, &connect, nic->why, sizeof(nic->why));
+	if (nic->refused < 0) {
 		uint64_t took_ms = clock_ms() - now_ms;
 
 		nic->c = NULL;

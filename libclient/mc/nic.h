@@ -14,6 +14,7 @@ struct mc_nic {
 	uint32_t flying;   /* requests without a reply */
 	uint64_t heard_ms; /* since when replies are due */
 	uint64_t retry_ms; /* connects again not before */
+	int refused;       /* how the last attempt to connect ended; 0: well */
 	char why[300];     /* why it is not used; "": it is */
 };
 

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TALK_MS = 1000, PIECES = 16 };
+/* PIECES: the depth for them, and how much less of it is asked for where that is too much */
+enum { TALK_MS = 1000, PIECES = 16, LESS = 4 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -86,8 +87,17 @@ bool mc_server_has_pieces(struct mc_server *s)
 	if (options.depth < PIECES)
 		options.depth = PIECES;
 	snprintf(offload, sizeof(offload), "%s-pieces", s->where.offload);
-	return strlen(offload) < sizeof(s->where.offload) &&
-	       mc_nic_ready(&s->pieces, &s->where, offload, &options, "memcached-piece", 5);
+	if (strlen(offload) >= sizeof(s->where.offload))
+		return false;
+	s->pieces.refused = 0;
+	while (!mc_nic_ready(&s->pieces, &s->where, offload, &options, "memcached-piece", 5)) {
+		if ((s->pieces.refused != -ERANGE && s->pieces.refused != -EDQUOT) || options.depth == 1)
+			return false;
+		options.depth = options.depth > LESS ? options.depth / LESS : 1;
+		s->pieces.refused = 0;
+		s->pieces.retry_ms = 0;
+	}
+	return true;
 }
 
 /* The process id of the memcached that answers over TCP; 0: none does */

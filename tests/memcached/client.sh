@@ -24,7 +24,9 @@ start_memcached -1 -m 8 -o hashpower=12
 pool=--SERVER=127.0.0.1:$mc_port
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
 offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
-  { name = \"memcached-pieces\"; program = \"memcached-piece\"; region = \"cache\"; } );"
+  { name = \"memcached-pieces\"; program = \"memcached-piece\"; region = \"cache\"; },
+  { name = \"few\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
+  { name = \"few-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 3; } );"
 
 start_shell "$pool" "${patient[@]}"
 expect 'set alpha 7 0 the value' SUCCESS
@@ -53,6 +55,11 @@ for bytes in 16000 16384 65536 300000 520000; do
 	expect "mget longer$bytes 2" "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
 done
 ok "long values by the NIC, in pieces"
+
+start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/few
+expect 'mget longer65536 2' "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
+start_shell "$pool" "${patient[@]}"
+ok "where less depth is granted than pieces ask for, too"
 
 expect 'fill huge 1 700000' 1
 expect 'mget huge 1' 'hits=1 nic=0 misses=0 errors=0 wrong=0'
