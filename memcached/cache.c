@@ -29,8 +29,23 @@ static void publish(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
+/* Those that the memcached before had in use when it ended, or all others, which may have been in use earlier
+ */
+static void clear_tables(struct cache *a, bool live)
+{
+	const struct reddn_cache_header *h = a->header;
+
+	for (unsigned place = 0; place <= h->power_max; place++) {
+		unsigned power = place ? place : h->power_min;
+
+		if (power >= h->power_min && (h->live.tables >> place & 1) == live)
+			memset(a->base + reddn_cache_table(h->tables_off, place), 0, 8ull << power);
+	}
+}
+
 /* A generation is a time, so that it is new in another file, too. A NIC must not find items by a table of an
- * earlier memcached once their memory is used again. */
+ * earlier memcached once their memory is used again. It finds them until the generation is odd, so what takes
+ * long comes before. */
 static void begin(struct cache *a)
 {
 	struct reddn_cache_header *h = a->header;
@@ -38,9 +53,10 @@ static void begin(struct cache *a)
 
 	if (a->begun)
 		return;
+	clear_tables(a, false);
 	publish(&h->live.generation, before);
+	clear_tables(a, true);
 	publish(&h->live.tables, 0);
-	memset(a->base + h->tables_off, 0, h->pages_off - h->tables_off);
 	publish(&h->live.pid, (uint64_t)getpid());
 	publish(&h->live.power_min, h->power_min);
 	publish(&h->live.generation, now > before ? now : before + 1);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { POWER = 12, MOST = 14, PAGES = 66 };
+enum { POWER = 12, MOST = 14, PAGES = 66, GUARD = 4096 };
 
 static struct reddn_cache_header layout;
 
@@ -123,6 +124,48 @@ static void test_next_generation(void **state)
 	assert_int_equal(live->generation, before + 1);
 }
 
+static uint8_t *guarded;
+static const uint64_t *generation;
+static uint64_t generation_then;
+
+static void on_write(int sig)
+{
+	(void)sig;
+	generation_then = *generation;
+	mprotect(guarded, GUARD, PROT_READ | PROT_WRITE);
+}
+
+/* The generation when the next memcached clears the table of 2^@power */
+static uint64_t generation_when_cleared(struct cache *a, unsigned power)
+{
+	const struct sigaction act = {.sa_handler = on_write};
+	struct sigaction before;
+
+	cache_deinit(a);
+	assert_int_equal(cache_init(a, a->base), 0);
+	guarded = a->base + layout.tables_off + (8ull << power);
+	generation = &a->header->live.generation;
+	generation_then = 0;
+	assert_int_equal(mprotect(guarded, GUARD, PROT_READ), 0);
+	sigaction(SIGSEGV, &act, &before);
+	table(a, POWER, true);
+	sigaction(SIGSEGV, &before, NULL);
+	return generation_then;
+}
+
+/* A NIC finds what the memcached before had until its table is cleared, which comes last */
+static void test_clears(void **state)
+{
+	struct cache *a = *state;
+	uint64_t before;
+
+	table(a, POWER, true);
+	before = a->header->live.generation;
+	assert_int_equal(generation_when_cleared(a, POWER + 1), before);
+	before = a->header->live.generation;
+	assert_int_equal(generation_when_cleared(a, POWER), before + 1);
+}
+
 static void test_pages(void **state)
 {
 	struct cache *a = *state;
@@ -159,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tables, make, unmake),
 		cmocka_unit_test_setup_teardown(test_next_generation, make, unmake),
+		cmocka_unit_test_setup_teardown(test_clears, make, unmake),
 		cmocka_unit_test_setup_teardown(test_pages, make, unmake),
 		cmocka_unit_test_setup_teardown(test_one_chunk, make, unmake),
 	};
