@@ -17,8 +17,9 @@ struct mc_server {
 	struct mc_nic nic;    /* of memcached-get */
 	struct mc_nic pieces; /* of memcached-piece, if an item is longer */
 	struct mc_facts facts;
-	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
-	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet */
+	uint64_t verified;  /* the generation of which nic has proved to be this memcached's */
+	uint64_t verify_ms; /* asks about it not before: the last time nobody answered */
+	bool begins;        /* the NIC's last reply was of a memcached that is not proved yet */
 	struct mc_uses uses;
 };
 
@@ -42,7 +43,8 @@ void mc_server_release(struct mc_server *s);
 
 /**
  * Learn from the lines of a reply, which mc_lines_read() has accepted. True if the reply can be judged: the
- * facts are known, and the memcached is the one of this server. That is asked over TCP, once in a generation.
+ * facts are known, and the memcached is the one of this server. That is asked over TCP, once in a generation,
+ * and again after a pause if nobody answers. The NIC is lost if it is another one.
  */
 bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms);
 

@@ -161,6 +161,21 @@ expect 'get more8' 'miss tcp'
 expect servers ".* nic pid=$mc"
 ok "the next memcached is"
 
+# it dies before the client has asked who it is, and the daemon has not seen that: the NIC is not lost for that, and the get waits
+kill_memcached
+start_memcached "$first_port" -m 8 -o hashpower=12
+until_true stats || fail "another client does not use the NIC" "$work/stats.json"
+daemon=$(program_of "$reddnd")
+kill -STOP "$daemon"
+kill_memcached
+printf 'get more8\n' >&"$to_shell"
+start_memcached "$first_port" -m 8 -o hashpower=12
+kill -CONT "$daemon"
+read -r -t "$limit" answer <&"$from_shell" || fail "a get does not end"
+[[ $answer == 'miss tcp' ]] || fail "a get that nobody answers for a moment: $answer"
+until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
+ok "one that dies before it is known"
+
 expect 'fill key 100 100' 100
 expect flush SUCCESS
 until_true answers 'get key7' 'miss tcp' || fail "a flush_all is not seen: $answer"
