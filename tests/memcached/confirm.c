@@ -21,6 +21,7 @@ static struct {
 	uint64_t gets, nic, misses, gone, false_misses, wrong, errors;
 } count;
 
+static char why[300]; /* the last error */
 static struct reddn_mc *mc;
 static memcached_st *plain;
 static uint32_t sets[KEYS];
@@ -74,6 +75,7 @@ static void take(const struct reddn_mc_result *r)
 	count.gets++;
 	if (r->status < 0) {
 		count.errors++;
+		snprintf(why, sizeof(why), "%s: %s", strerror(-r->status), reddn_mc_errmsg(mc));
 	} else if (r->status == REDDN_MISS) {
 		check_miss(key, (uint32_t)(r->cookie >> 32));
 	} else {
@@ -148,6 +150,8 @@ int main(int argc, char **argv)
 	       ", \"not_seen_by_nic\": %" PRIu64 "}\n",
 		count.gets, count.nic, count.misses, count.gone, count.false_misses, count.wrong,
 		count.errors, stats.absent_wrong);
+	if (count.errors)
+		fprintf(stderr, "the last error: %s\n", why);
 	memcached_free(plain);
 	reddn_mc_close(mc);
 	return count.false_misses || count.wrong;

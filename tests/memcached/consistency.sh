@@ -24,7 +24,9 @@ export SLOW_HOLD=$work/hold
 also_preloaded=$SLOW_MEMCACHED
 hits=20000 kills=${2:-2} gets=${3:-3000}
 [[ ${1-} == rules ]] && hits=${2:-100000} || hits=${1:-$hits}
-options=(-m 16 -f 2 -o 'hashpower=12,slab_automove=0')
+# With 15 pages of a class, and a move to it, memcached 1.6.18 writes behind its list of these pages: "malloc(): corrupted top size"
+# (slabs.c, slab_rebalance_finish). No class gets that many out of 12.
+options=(-m 12 -f 2 -o 'hashpower=12,slab_automove=0')
 
 nic_options=(--seed "${SEED:-$SRANDOM}")
 start_nic
