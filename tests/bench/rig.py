@@ -40,6 +40,17 @@ class Process:
                 pass  # a thread that ended
         return total / 1e9
 
+    def waits_ms(self):
+        """{thread: ms in which it could have run and had no CPU} (the second number of schedstat)"""
+        waits = {}
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.popen.pid):
+            try:
+                with open(path, encoding="ascii") as f:
+                    waits[path] = int(f.read().split()[1]) / 1e6
+            except OSError:
+                pass  # a thread that ended
+        return waits
+
     def text(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()
