@@ -19,16 +19,17 @@ static int refuse(char *why, size_t size, int error, const char *server, const c
 	return error;
 }
 
-/* The time of a socket is also that of connect(2) (socket(7), SO_SNDTIMEO) */
+/* The time of a socket is also that of connect(2), and without end if it is 0 (socket(7), SO_SNDTIMEO) */
 static int connected(int family, const void *address, socklen_t len, unsigned timeout_ms)
 {
-	CLEANUP(cleanup_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int wait = timeout_ms ? 0 : SOCK_NONBLOCK;
+	CLEANUP(cleanup_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | wait, 0);
 	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		return -errno;
-	if (connect(fd, address, len) < 0)
+	if (connect(fd, address, len) < 0 && (timeout_ms || errno != EINPROGRESS))
 		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
 	return steal_fd(&fd);
 }

@@ -17,7 +17,9 @@ struct talk {
 	char buf[4096]; /* received, and not taken yet */
 };
 
-/** @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also have a reason in @why. */
+/** @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also have a reason in @why.
+ * @timeout_ms 0: nothing waits. The connection may not be made yet; it is when the socket can be written to.
+ */
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size);
 void talk_close(struct talk *t);
 

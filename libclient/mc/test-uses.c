@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/uses.h"
 
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { PER_S = 1000 };
+enum { PER_S = 1000, FILL = 8 };
 static const uint64_t MS = 1000000;
 
 /* A memcached that takes what it is sent */
@@ -141,6 +144,50 @@ static void away(void **state)
 	assert_true(report("d", 4000 * MS));
 }
 
+/* A get that waited for a connection would be late */
+static void waits_for_nothing(void **state)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM, 0), waiting[FILL];
+	struct pollfd p[FILL + 2] = {{.fd = listener, .events = POLLIN}};
+	socklen_t len = sizeof(at), info_len = sizeof(struct tcp_info);
+	struct tcp_info info;
+	struct mc_uses u;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	snprintf(name, sizeof(name), "127.0.0.1:%u", ntohs(at.sin_port));
+	/* until these are accepted it takes no more */
+	for (unsigned i = 0; i < FILL; i++) {
+		waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)!connect(waiting[i], (struct sockaddr *)&at, len);
+	}
+	mc_uses_init(&u, name, PER_S);
+	assert_true(mc_uses_report(&u, "a", 1, 1000 * MS));
+	mc_uses_send_due(&u, 1000 * MS);
+	assert_true(u.open);
+	assert_int_equal(getsockopt(u.talk.fd, IPPROTO_TCP, TCP_INFO, &info, &info_len), 0);
+	assert_int_equal(info.tcpi_state, TCP_SYN_SENT);
+	*t.got = '\0';
+	for (uint64_t now_ns = 2000 * MS, n = 1; !*t.got; now_ns += 1000 * MS) {
+		mc_uses_send_due(&u, now_ns);
+		poll(p, n, 10);
+		for (uint64_t i = 1; i < n; i++)
+			if (p[i].revents)
+				assert_true(recv(p[i].fd, t.got, sizeof(t.got) - 1, 0) > 0);
+		if (p[0].revents && n < FILL + 2)
+			p[n++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
+	}
+	assert_memory_equal(t.got, "mg a\r\n", 7);
+	mc_uses_deinit(&u);
+	for (unsigned i = 0; i < FILL; i++)
+		close(waiting[i]);
+	close(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +195,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(full, setup, teardown),
 		cmocka_unit_test_setup_teardown(away, setup, teardown),
+		cmocka_unit_test(waits_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

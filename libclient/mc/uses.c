@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/uses.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-enum { CONNECT_MS = 200, KEY_MOST = 250 };
+enum { NO_WAIT = 0, KEY_MOST = 250 };
 static const uint64_t SECOND_NS = 1000000000, GATHER_NS = 100000000;
 
 void mc_uses_init(struct mc_uses *u, const char *server, uint32_t per_s)
@@ -42,28 +43,38 @@ static bool take_answers(struct mc_uses *u)
 	return n < 0;
 }
 
-static bool send_lines(struct mc_uses *u)
+/* 1: it has them; 0: later, because the connection is not made yet or has no room; -1: it is of no use */
+static int send_lines(struct mc_uses *u)
 {
 	char why[256];
+	ssize_t n;
 
 	if (u->open && !take_answers(u)) {
 		talk_close(&u->talk);
 		u->open = false;
 	}
 	if (!u->open)
-		u->open = talk_open(&u->talk, u->server, CONNECT_MS, why, sizeof(why)) == 0;
-	return u->open && send(u->talk.fd, u->lines, u->len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)u->len;
+		u->open = talk_open(&u->talk, u->server, NO_WAIT, why, sizeof(why)) == 0;
+	if (!u->open)
+		return -1;
+	n = send(u->talk.fd, u->lines, u->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n == (ssize_t)u->len)
+		return 1;
+	return n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
 static void send_at(struct mc_uses *u, uint64_t now_ns)
 {
-	if (send_lines(u)) {
-		u->len = 0;
-		u->send_ns = now_ns + GATHER_NS;
-	} else {
+	int r = send_lines(u);
+
+	if (r < 0) {
 		leave(u);
 		u->next_ns = u->send_ns = now_ns + SECOND_NS;
+		return;
 	}
+	if (r > 0)
+		u->len = 0;
+	u->send_ns = now_ns + GATHER_NS;
 }
 
 void mc_uses_send_due(struct mc_uses *u, uint64_t now_ns)
@@ -85,6 +96,8 @@ bool mc_uses_report(struct mc_uses *u, const char *key, size_t key_len, uint64_t
 		return false;
 	if (u->len + len > sizeof(u->lines))
 		send_at(u, now_ns);
+	if (u->len + len > sizeof(u->lines))
+		return false;
 	memcpy(u->lines + u->len, line, len);
 	u->len += len;
 	return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * uses.h - reports keys that were got by the NIC to their memcached, so that it does not evict them: "mg KEY"
- * (protocol.txt), whose effect on the LRU lists is that of a get. Never waits for an answer, and gives up
- * rather than wait for room in the socket.
+ * (protocol.txt), whose effect on the LRU lists is that of a get. Never waits: not for the
+ * connection, an answer, or room in the socket.
  *
  * A report wakes a thread of memcached, which takes it ten times as long as what it does then. So reports
  * are gathered and sent ten times in a second. A report that comes longer after the last ones is sent at
@@ -31,7 +31,8 @@ void mc_uses_init(struct mc_uses *u, const char *server, uint32_t per_s);
 /** Sends what was not sent yet. */
 void mc_uses_deinit(struct mc_uses *u);
 
-/** True if @key is taken at @now_ns, to be reported. False if it waits to be sent already. */
+/** True if @key is taken at @now_ns, to be reported. False if it waits to be sent already,
+ * or as many do as there is room for. */
 bool mc_uses_report(struct mc_uses *u, const char *key, size_t key_len, uint64_t now_ns);
 
 /** Sends what was taken, if it is time. */
