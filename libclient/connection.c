@@ -24,33 +24,40 @@ static void *map_pages(size_t len)
 int reddn_requests_init(struct reddn *c)
 {
 	uint32_t depth = c->depth * c->info.connections;
+	uint8_t *encoded;
 
 	c->info.depth = depth;
 	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX + REDDN_NUMBER_BYTES);
 	c->area = map_pages(c->area_len);
 	c->slots = calloc(depth, sizeof(*c->slots));
-	c->held = calloc(depth, sizeof(*c->held));
 	c->recvs = calloc(depth, sizeof(*c->recvs));
 	c->number = calloc(depth, sizeof(*c->number));
-	if (!c->area || !c->slots || !c->held || !c->recvs || !c->number)
+	if (!c->area || !c->slots || !c->recvs || !c->number)
 		return -ENOMEM;
-	c->encoded = c->area + (size_t)depth * c->info.slot_size;
-	c->numbers = c->encoded + (size_t)depth * REDDN_REQUEST_MAX;
+	encoded = c->area + (size_t)depth * c->info.slot_size;
+	c->numbers = encoded + (size_t)depth * REDDN_REQUEST_MAX;
 	for (uint32_t i = 0; i < depth; i++) {
-		c->slots[i].request = REDDN_NONE;
-		c->recvs[i] = (struct ibv_recv_wr){.wr_id = i / c->depth,
-			.next = (i + 1) % c->depth ? &c->recvs[i + 1] : NULL,
+		bool last = (i + 1) % c->depth == 0;
+
+		c->slots[i] = (struct reddn_slot){.next = &c->slots[last ? i + 1 - c->depth : i + 1],
+			.mem = reddn_slot_mem(c, i),
+			.encoded = encoded + (size_t)i * REDDN_REQUEST_MAX};
+		c->recvs[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&c->connection[i / c->depth],
+			.next = last ? NULL : &c->recvs[i + 1],
 			.sg_list = &c->number[i],
 			.num_sge = 1};
 	}
+	c->wqes = 2 * c->depth;
+	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
 	for (uint32_t i = 0; i < c->info.connections; i++) {
 		struct reddn_connection *k = &c->connection[i];
 
-		k->base = k->sent_slot = k->done_slot = i * c->depth;
+		k->base = i * c->depth;
+		k->sent_slot = k->done_slot = &c->slots[k->base];
+		k->until_signal = c->signal_every;
+		k->send_id = (uint64_t)i << REDDN_CONNECTION_SHIFT;
 		k->recvs = c->recvs + k->base;
 	}
-	c->retry = c->left = REDDN_NONE;
-	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
 	return 0;
 }
 
@@ -62,8 +69,11 @@ int reddn_keys_init(struct reddn *c)
 	c->requests = calloc(c->nrequests, sizeof(*c->requests));
 	if (!c->keys || !c->requests)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < c->nrequests; i++)
-		c->requests[i].next = i + 1 < c->nrequests ? i + 1 : REDDN_NONE;
+	for (uint32_t i = 0; i < c->nrequests; i++) {
+		c->requests[i].key = c->keys + i * c->key_room;
+		c->requests[i].next = i + 1 < c->nrequests ? &c->requests[i + 1] : NULL;
+	}
+	c->free_request = c->requests;
 	return 0;
 }
 
@@ -75,7 +85,6 @@ void reddn_requests_deinit(struct reddn *c)
 		munmap(c->keys, c->keys_len);
 	free(c->requests);
 	free(c->slots);
-	free(c->held);
 	free(c->recvs);
 	free(c->number);
 }

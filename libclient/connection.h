@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * connection.h - a handle of libreddn: its state and its memory. connect.c makes one, queues.c has its
- * queues, request.c submits requests and polls for results, wait.c waits for them, end-reason.c asks why it
- * ended, describe.c what the offload takes and answers.
+ * queues, request.c submits requests, poll.c polls for results, wait.c waits for them, end-reason.c asks why
+ * it ended, describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. A handle has one or more *connections*, with a queue pair
@@ -27,38 +27,45 @@
 
 enum {
 	REDDN_REQUEST_MAX = 256, /* bytes of a request */
-	REDDN_NONE = UINT32_MAX, /* no request */
 	REDDN_NUMBER_BYTES = 4,
+	/* wr_id of a SEND: the index of the connection, and below it how many its completion frees */
+	REDDN_CONNECTION_SHIFT = 56,
 };
 
 struct reddn_request {
 	uint64_t cookie;
-	uint64_t retried_since;   /* ns, CLOCK_MONOTONIC */
-	uint32_t retries;         /* how often it was repeated */
-	struct reddn_seen before; /* the last reply before it was sent */
-	uint32_t len;             /* of the key, or of the raw request */
+	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
+	struct reddn_seen before;   /* the last reply before it was sent */
+	uint8_t *key;               /* or the raw request, of len bytes */
+	struct reddn_request *next; /* in the free list, the retry queue, or among those of a slot */
+	uint32_t retries;           /* how often it was repeated */
+	uint32_t len;
 	bool raw;
 	bool busy;
-	uint32_t next; /* in the free list, the retry queue, or among those of a slot */
 };
 
 struct reddn_slot {
-	uint32_t request; /* the first of those whose reply is due, one for each key; or REDDN_NONE */
+	struct reddn_request *request; /* the first of those whose reply is due, one for each key; or NULL */
+	struct reddn_slot *next;       /* that of the next number of its connection */
+	struct reddn_slot *next_held;
+	uint8_t *mem;     /* info.slot_size bytes for the reply */
+	uint8_t *encoded; /* REDDN_REQUEST_MAX bytes for the request */
 	bool held;        /* the caller has results in it */
 };
 
 struct reddn_connection {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *qp_ex;   /* of qp; NULL if its provider has ibv_post_send() only */
-	struct ibv_recv_wr *recvs; /* one batch of depth receives; wr_id: index of the connection */
-	uint32_t base;             /* its first slot */
-	uint64_t sent, done;       /* numbers sent, numbers completed */
-	uint32_t sent_slot;        /* base + sent % depth */
-	uint32_t done_slot;        /* base + done % depth */
-	uint32_t unsignaled;       /* sends since the last one with a completion */
-	uint64_t reclaimed;        /* sends whose WQEs are free again */
-	uint32_t recvs_used;       /* since the last batch was posted */
+	struct ibv_qp_ex *qp_ex;      /* of qp; NULL if its provider has ibv_post_send() only */
+	struct ibv_recv_wr *recvs;    /* one batch of depth receives; wr_id: the connection */
+	uint32_t base;                /* its first slot */
+	uint64_t sent, done;          /* numbers sent, numbers completed */
+	struct reddn_slot *sent_slot; /* base + sent % depth */
+	struct reddn_slot *done_slot; /* base + done % depth */
+	uint64_t send_id;             /* what all wr_id of its sends have in common */
+	uint32_t until_signal;        /* sends until the next one with a completion, which counts */
+	uint64_t reclaimed;           /* sends whose WQEs are free again */
+	uint32_t recvs_used;          /* since the last batch was posted */
 };
 
 struct reddn {
@@ -69,6 +76,7 @@ struct reddn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
 	int epoll;
 
@@ -76,20 +84,20 @@ struct reddn {
 	 * numbers */
 	uint8_t *area;
 	size_t area_len;
-	uint8_t *encoded; /* the requests in the area */
 	uint8_t *numbers; /* the numbers: by slot, what a receive gets where there are no immediates */
 	uint8_t *keys;    /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t keys_len, key_room;
 	struct reddn_request *requests; /* nrequests */
 	struct reddn_slot *slots;       /* info.depth */
-	uint32_t *held;                 /* slots whose results the caller has */
-	uint32_t nheld;
-	struct ibv_recv_wr *recvs; /* of all connections */
-	struct ibv_sge *number;    /* by receive: its place in the numbers */
+	struct reddn_slot *held;        /* list of slots whose results the caller has */
+	struct ibv_recv_wr *recvs;      /* of all connections */
+	struct ibv_sge *number;         /* by receive: its place in the numbers */
 
 	uint32_t nrequests; /* info.depth times the keys of a number */
-	/* What had no room in the last poll: requests of slot left_slot from `left` on, or REDDN_NONE */
-	uint32_t left, left_slot, left_key;
+	/* What had no room in the last poll: requests of slot left_slot from `left` on, or NULL */
+	struct reddn_request *left;
+	struct reddn_slot *left_slot;
+	uint32_t left_key;
 
 	uint32_t depth;  /* of a connection; info.depth is that of all */
 	uint64_t secret; /* for further connections */
@@ -100,12 +108,13 @@ struct reddn {
 	uint32_t retry_ms, spin_us, timeout_ms;
 	uint32_t inline_max;
 	uint32_t signal_every;
+	uint32_t wqes; /* of the SQ of a connection */
 
-	bool sends;                 /* replies end with a SEND, not with an immediate */
-	uint32_t busy;              /* requests without a result */
-	uint32_t free_request;      /* list */
-	uint32_t retry, retry_tail; /* queue of requests to repeat */
-	struct reddn_seen seen;     /* of the latest reply */
+	bool sends;                               /* replies end with a SEND, not with an immediate */
+	uint32_t busy;                            /* requests without a result */
+	struct reddn_request *free_request;       /* list */
+	struct reddn_request *retry, *retry_tail; /* queue of requests to repeat */
+	struct reddn_seen seen;                   /* of the latest reply */
 	unsigned idle_polls;
 	bool armed;
 	bool hangup;     /* the server disconnected; earlier replies still count */
@@ -114,12 +123,6 @@ struct reddn {
 	int end_outcome; /* and this is its result */
 	char errmsg[512];
 };
-
-/** The slot of the number after the one of @k that has @slot. */
-static inline uint32_t reddn_next_slot(const struct reddn *c, const struct reddn_connection *k, uint32_t slot)
-{
-	return slot + 1 == k->base + c->depth ? k->base : slot + 1;
-}
 
 static inline uint8_t *reddn_slot_mem(const struct reddn *c, uint64_t slot)
 {
@@ -147,6 +150,9 @@ int reddn_next_event(struct rdma_event_channel *events, uint64_t deadline, struc
 
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
+
+/** Send what is to be repeated, as far as there is room. */
+void reddn_send_retries(struct reddn *c) __attribute__((cold));
 
 /** Mark the connection as lost with -errno @error and the reason in words. The first call counts. */
 void reddn_break(struct reddn *c, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -11,6 +11,8 @@
 #define PUBLIC __attribute__((visibility("default")))
 /* All that it calls in its file becomes part of it. */
 #define INLINED __attribute__((flatten))
+/* What is rare stays a call there. */
+#define NOINLINE __attribute__((noinline))
 
 /** Format the text into @err (may be NULL) of @errlen bytes; text that does not fit is cut. Returns @ret. */
 int reddn_fail(int ret, char *err, size_t errlen, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

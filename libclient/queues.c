@@ -26,12 +26,19 @@ static int make_cq(struct reddn *c, char *err, size_t errlen)
 {
 	struct ibv_context *verbs = c->connection[0].id->verbs;
 	uint32_t depth = c->info.depth;
+	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4 * depth + 16,
+		.cq_context = c,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
 
 	c->channel = ibv_create_comp_channel(verbs);
 	if (!c->channel)
 		return reddn_fail(-errno, err, errlen, "no completion channel: %m");
-	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
-	c->cq = ibv_create_cq(verbs, (int)(4 * depth + 16), c, c->channel, 0);
+	attr.channel = c->channel;
+	c->cq_ex = ibv_create_cq_ex(verbs, &attr);
+	c->cq = c->cq_ex ? ibv_cq_ex_to_cq(c->cq_ex) : ibv_create_cq(verbs, (int)attr.cqe, c, c->channel, 0);
 	return c->cq ? 0
 		     : reddn_fail(-errno, err, errlen, "no completion queue for a depth of %u: %m", depth);
 }
@@ -64,7 +71,7 @@ int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC,
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
-		.cap = {.max_send_wr = 2 * depth,
+		.cap = {.max_send_wr = c->wqes,
 			.max_recv_wr = 2 * depth,
 			.max_send_sge = 1,
 			.max_recv_sge = 1},
@@ -234,8 +241,7 @@ int reddn_post_receives(struct reddn_connection *k)
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
-/* As providers without the calls of ibv_qp_ex take it. */
-static int post_wr(
+int reddn_post_request_wr(
 	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, unsigned flags)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = c->info.request_len, .lkey = c->mr->lkey};
@@ -247,24 +253,4 @@ static int post_wr(
 			.send_flags = flags | (sge.length <= c->inline_max ? IBV_SEND_INLINE : 0)};
 
 	return -ibv_post_send(k->qp, &wr, &bad);
-}
-
-int reddn_post_request(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, bool signaled)
-{
-	unsigned flags = signaled ? IBV_SEND_SIGNALED : 0;
-	struct ibv_qp_ex *qp = k->qp_ex;
-	uint32_t len = c->info.request_len;
-
-	if (!qp)
-		return post_wr(c, k, bytes, wr_id, flags);
-	ibv_wr_start(qp);
-	qp->wr_id = wr_id;
-	qp->wr_flags = flags;
-	ibv_wr_send(qp);
-	if (len <= c->inline_max)
-		ibv_wr_set_inline_data(qp, bytes, len);
-	else
-		ibv_wr_set_sge(qp, c->mr->lkey, (uintptr_t)bytes, len);
-	return -ibv_wr_complete(qp);
 }

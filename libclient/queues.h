@@ -35,11 +35,32 @@ void reddn_queues_deinit(struct reddn *c);
 /** Post a batch of `depth` receives. 0 or -errno. */
 int reddn_post_receives(struct reddn_connection *k);
 
+/** reddn_post_request() by ibv_post_send(). */
+int reddn_post_request_wr(
+	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, unsigned flags);
+
 /**
  * Post a SEND of the info.request_len bytes at @bytes, in c->area, which stay as they are until it completes.
  * Only if @signaled its completion, @wr_id, is in the CQ. 0 or -errno.
  */
-int reddn_post_request(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, bool signaled);
+static inline int reddn_post_request(
+	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, bool signaled)
+{
+	unsigned flags = signaled ? IBV_SEND_SIGNALED : 0;
+	struct ibv_qp_ex *qp = k->qp_ex;
+	uint32_t len = c->info.request_len;
+
+	if (!qp)
+		return reddn_post_request_wr(c, k, bytes, wr_id, flags);
+	ibv_wr_start(qp);
+	qp->wr_id = wr_id;
+	qp->wr_flags = flags;
+	ibv_wr_send(qp);
+	if (len <= c->inline_max)
+		ibv_wr_set_inline_data(qp, bytes, len);
+	else
+		ibv_wr_set_sge(qp, c->mr->lkey, (uintptr_t)bytes, len);
+	return -ibv_wr_complete(qp);
+}
 
 #endif

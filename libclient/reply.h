@@ -6,8 +6,11 @@
 #ifndef LIBCLIENT_REPLY_H
 #define LIBCLIENT_REPLY_H
 
-#include "protocol/table-format.h"
+#include "libclient/short.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +39,22 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 enum { REDDN_REQUEST_ROOM = 28 };
 
 /** Write the request for a key, reddn_request_len() bytes, and nothing of meaning behind it. */
-void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
+static inline void reddn_request_build(
+	const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request)
+{
+	struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
+	const size_t fp_len = sizeof(((struct reddn_bucket *)0)->fp);
+	unsigned shift = 64 - 8 * g->offset_len;
+	/* big-endian, and zeros up to eight bytes */
+	uint64_t fp = htobe64(p.fp << (64 - 8 * fp_len)), offset;
+
+	for (int i = 0; i < 2; i++) {
+		offset = htobe64(p.bucket[i] * sizeof(struct reddn_bucket) << shift);
+		memcpy(request, &fp, sizeof(fp));
+		memcpy(request + fp_len, &offset, sizeof(offset));
+		request += fp_len + g->offset_len;
+	}
+}
 
 enum reddn_reply_state {
 	REDDN_REPLY_HIT,
@@ -55,21 +73,51 @@ struct reddn_seen {
 
 /** What a reply slot has of lengths and counters, read once: a server may write to the slot at any time. */
 struct reddn_reply {
-	struct reddn_table_live live;
+	uint64_t moves, epoch;    /* of the live line */
 	struct reddn_record head; /* its lengths are those that reddn_reply_check() has checked */
 	const uint8_t *bytes;     /* key and value in the slot; only these may still change */
 };
 
 /** Read the head of the reply to a key whose record is at @record in a slot, which has REDDN_SLOT_LIVE in it.
  */
-void reddn_reply_read(const uint8_t *slot, const uint8_t *record, struct reddn_reply *reply);
+static inline void reddn_reply_read(const uint8_t *slot, const uint8_t *record, struct reddn_reply *reply)
+{
+	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
+
+	reply->moves = live->moves;
+	reply->epoch = live->epoch;
+	memcpy(&reply->head, record, sizeof(reply->head));
+	reply->bytes = record + sizeof(reply->head);
+	/* The compiler must not read them again where they are used */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/** reddn_reply_check() of a reply without a record. */
+enum reddn_reply_state reddn_reply_check_none(
+	uint64_t moves, uint64_t epoch, const struct reddn_seen *before);
+/** The same of a whole record with another key. */
+enum reddn_reply_state reddn_reply_check_other(const struct reddn_geometry *g, const void *key,
+	size_t key_len, const uint8_t *other, size_t other_len);
 
 /**
  * Check the reply to a get of the key, whose record has @room bytes in the slot. @before comes from a reply
  * that had arrived before this request was sent. HIT: the slot holds the record, and its key and checksum are
  * right.
  */
-enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before);
+static inline enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key,
+	size_t key_len, const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
+{
+	const struct reddn_record *r = &reply->head;
+
+	if (!r->key_len && !r->val_len)
+		return reddn_reply_check_none(reply->moves, reply->epoch, before);
+	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
+		reddn_record_size(r->key_len, r->val_len) > room ||
+		reddn_record_sum_of(r->key_len, r->val_len, reply->bytes) != r->sum)
+		return REDDN_REPLY_OVERTAKEN;
+	if (r->key_len == key_len && short_same(reply->bytes, key, key_len))
+		return REDDN_REPLY_HIT;
+	return reddn_reply_check_other(g, key, key_len, reply->bytes, r->key_len);
+}
 
 #endif

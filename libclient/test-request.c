@@ -53,6 +53,9 @@ static _Thread_local struct rig {
 	struct reddn c;
 	struct ibv_context verbs;
 	struct ibv_cq cq;
+	struct ibv_cq_ex cq_ex;
+	struct ibv_wc wc; /* that cq_ex reads */
+	bool polling;     /* between start and end */
 	struct ibv_mr mr;
 	struct rdma_event_channel events;
 	/* the NIC */
@@ -99,6 +102,75 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return k;
 }
 
+/* ---- the same by ibv_cq_ex ---- */
+
+static bool extended; /* the client polls by it */
+
+static int fake_next(struct ibv_cq_ex *cq)
+{
+	assert_true(rig.polling);
+	if (!fake_poll(&rig.cq, 1, &rig.wc))
+		return ENOENT;
+	cq->wr_id = rig.wc.wr_id;
+	cq->status = rig.wc.status;
+	return 0;
+}
+
+static int fake_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	assert_int_equal(attr->comp_mask, 0);
+	assert_false(rig.polling);
+	rig.polling = true;
+	rig.polling = fake_next(cq) == 0;
+	return rig.polling ? 0 : ENOENT;
+}
+
+static void fake_end(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	assert_true(rig.polling);
+	rig.polling = false;
+}
+
+static enum ibv_wc_opcode fake_opcode(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	assert_int_equal(rig.wc.status, IBV_WC_SUCCESS);
+	return rig.wc.opcode;
+}
+
+static uint32_t fake_vendor_err(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return rig.wc.vendor_err;
+}
+
+static uint32_t fake_byte_len(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return rig.wc.byte_len;
+}
+
+static __be32 fake_imm(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return rig.wc.imm_data;
+}
+
+static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
+	.next_poll = fake_next,
+	.end_poll = fake_end,
+	.read_opcode = fake_opcode,
+	.read_vendor_err = fake_vendor_err,
+	.read_byte_len = fake_byte_len,
+	.read_imm_data = fake_imm};
+
+/* wr_id of the receives of the first connection */
+static uint64_t first_id(void)
+{
+	return (uintptr_t)rig.c.connection;
+}
+
 static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct end *e = (struct end *)qp;
@@ -126,7 +198,7 @@ static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	*bad = NULL;
 	for (; wr; wr = wr->next) {
-		assert_int_equal(wr->wr_id, e - rig.end);
+		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, &rig.c.connection[e - rig.end]);
 		e->receives++;
 	}
 	assert_true(e->receives <= 2u * rig.c.depth);
@@ -233,7 +305,7 @@ static void serve(void)
 	maybe_write();
 	memcpy(slot, rig.map + rig.st.live_off, 64);
 	e->receives--;
-	push((struct ibv_wc){.wr_id = (uint64_t)(e - rig.end),
+	push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.connection[e - rig.end],
 		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 		.imm_data = htonl((uint32_t)e->served)});
 	e->served++;
@@ -286,6 +358,8 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 	c->events = &rig.events;
 	c->depth = depth;
 	c->cq = &rig.cq;
+	rig.cq_ex = fake_cq_ex;
+	c->cq_ex = extended ? &rig.cq_ex : NULL;
 	c->mr = &rig.mr;
 	assert_int_equal(reddn_requests_init(c), 0);
 	assert_int_equal(reddn_keys_init(c), 0);
@@ -635,12 +709,12 @@ static void test_broken(void **state)
 
 	/* A reply to a request that was never made; a reply out of order. */
 	start(8, false, 100000);
-	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM});
+	push((struct ibv_wc){.wr_id = first_id(), .opcode = IBV_WC_RECV_RDMA_WITH_IMM});
 	expect_broken(-EPROTO, 0);
 	stop();
 	start(8, false, 100000);
 	submit(5);
-	push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM, .imm_data = htonl(1)});
+	push((struct ibv_wc){.wr_id = first_id(), .opcode = IBV_WC_RECV_RDMA_WITH_IMM, .imm_data = htonl(1)});
 	expect_broken(-EPROTO, 5);
 	stop();
 }
@@ -668,7 +742,8 @@ static void test_raw(void **state)
 			assert_int_equal(slot[0] | slot[SLOT - 1], 0);
 			slot[5] = (uint8_t)i;
 			e->receives--;
-			push((struct ibv_wc){.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+			push((struct ibv_wc){.wr_id = first_id(),
+				.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 				.imm_data = htonl((uint32_t)e->served++)});
 		}
 		assert_int_equal(reddn_poll(&rig.c, res, 4), 3);
@@ -696,8 +771,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_raw),
 	};
+	int failed;
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	extended = true;
+	return failed + cmocka_run_group_tests_name("by ibv_cq_ex", tests, NULL, NULL);
 }
