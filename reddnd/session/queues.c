@@ -310,24 +310,36 @@ static bool keeps_code(const struct session *s)
 	return s->intact && !s->queues.layout.recycled;
 }
 
+static void stop_code(struct session *s, unsigned q)
+{
+	struct rnic_qp *qp = &s->queues.qp[q];
+
+	if (keeps_code(s))
+		s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
+	if (!keeps_code(s))
+		rnic_qp_stop(qp);
+}
+
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
- * waits: nothing answers or writes to the client after that, and nothing enables a code queue. The recycler
- * waits for the queue of the client, and stops before it: it restores no WQE of a request that is under way.
+ * waits: nothing answers or writes to the client after that. If the heads are in that queue, nothing enables
+ * a code queue either; else the queue with the heads, which goes on with RECVs that are flushed, stops next,
+ * so that it enables no queue that is in RESET. The recycler waits for the queue of the client, and stops
+ * before it: it restores no WQE of a request that is under way.
  */
 void session_queues_stop(struct session *s)
 {
+	/* a spare has no offload, and all its queues are in RESET */
+	unsigned start = s->offload ? chain_start_queue(s->offload->img) : 0;
+
 	rnic_qp_stop(&s->recycler.qp);
 	rnic_qp_stop(&s->queues.qp[0]);
+	if (start > 0)
+		stop_code(s, start);
 	session_loop_stop(s->queues.loop);
-	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;) {
-		struct rnic_qp *qp = &s->queues.qp[q];
-
-		if (keeps_code(s))
-			s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
-		if (!keeps_code(s))
-			rnic_qp_stop(qp);
-	}
+	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
+		if (q != start)
+			stop_code(s, q);
 }
 
 void session_destroy_qps(struct session *s)
