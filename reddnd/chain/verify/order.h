@@ -11,8 +11,10 @@
  * devices that were observed to do so (fenced_enables);
  *   - the responder executes what one queue sends in order, with the exceptions of access_in_turn();
  *   - a CQE means that its WQE and all before it in its queue have completed, with their data in memory;
- *   - the request's bytes are in memory when the WAIT for it ends; for a request that did not arrive whole
- * nothing is executed after that WAIT, because it is in the queue of the client (build.h);
+ *   - the request's bytes are in memory when the WAIT for it ends. For a request that did not arrive whole
+ * nothing is executed after a WAIT in the queue of the client. Where the WAIT is in a code queue (build.h,
+ * overlap) the instance may run on a part of such a request: its accesses are inside their bounds, it changes
+ * nothing but its own bytes, and its reply is flushed;
  *   - when a WQE fails, it and all WQEs of its queue that have not completed end with an error CQE each, none
  * of those that have not started ever does, and every WAIT for any of them ends. READs land late, unfenced
  * WQEs overlap, queues run at any speed, and any WQE may fail.
