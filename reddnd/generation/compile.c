@@ -69,11 +69,13 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 int compile_offload(
 	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
 {
-	const struct program_target target =
+	struct program_target target =
 		o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps, o->conf->recycled);
 	CLEANUP(cleanup_free) char *messages = NULL;
-	int r = compile_for(o, more, nmore, &target, &messages);
+	int r;
 
+	target.overlap = target.overlap && !o->in_turn;
+	r = compile_for(o, more, nmore, &target, &messages);
 	if (r <= 0)
 		return r;
 	r = find_lack(o, more, nmore, &target);

@@ -129,6 +129,11 @@ uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots)
 	return (o->cq_alone ? chain_ring_wqes : chain_ring_cqes)(&o->img->queue[0], slots);
 }
 
+bool layouts_share_cqs(const struct offload *o, unsigned slots)
+{
+	return o->cq_alone || layouts_reply_cqes(o, slots) <= 1u << CQ_POOL_LOG_CQES;
+}
+
 uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth)
 {
 	return layouts_bytes(o, layouts_of_depth(o, depth));

@@ -29,6 +29,8 @@ int layouts_template(
 	const struct offload *o, const struct queue_layout *layout, const struct chain_template **t);
 /** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
 uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots);
+/** True if a shared CQ has room for them, or each session has one alone. */
+bool layouts_share_cqs(const struct offload *o, unsigned slots);
 /** Bytes of memory of all its queues. */
 uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth);
 uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *layout); /* the same */

@@ -221,6 +221,20 @@ static int check_budget(struct offload *o)
 /* ---- the device
  * ---------------------------------------------------------------------------------------------- */
 
+static int check_program(struct offload *o, const struct rnic_caps *caps);
+
+/* Instances that overlap are longer, and their replies need more CQEs */
+static int put_in_turn(struct offload *o, const struct rnic_caps *caps)
+{
+	int r;
+
+	o->in_turn = true;
+	r = compile_offload(o, NULL, 0, caps);
+	if (r == 0 && o->table)
+		r = compile_for_table(o, &o->table->geometry, caps);
+	return r == 0 ? check_program(o, caps) : r;
+}
+
 static int check_device(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = layouts_slots(o, o->conf->depth_max);
@@ -238,6 +252,8 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	r = layouts_make(o, max_wqebbs, &most);
 	if (r < 0 && r != -E2BIG)
 		return r;
+	if (chain_start_queue(o->img) > 0 && (r < 0 || !layouts_share_cqs(o, slots)))
+		return put_in_turn(o, caps);
 	if (r < 0)
 		return offload_wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,

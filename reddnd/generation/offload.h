@@ -44,6 +44,7 @@ struct offload {
 	bool unfit;                        /* that is the device, so it stays wrong */
 	bool cpu;                          /* this process executes it, not the NIC */
 	char why_cpu[OFFLOAD_WHY];         /* of that */
+	bool in_turn;                      /* its instances do not overlap, so that they fit a queue */
 	bool cq_alone;                     /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };
 

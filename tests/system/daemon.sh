@@ -51,6 +51,14 @@ table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } )
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
 expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most [0-9]+ do, for a depth_max of [0-9]+' \
 	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+
+# Instances that overlap are longer, and their replies need more CQEs: where there is no room for that, they do not
+head -c 4096 /dev/zero >"$work/array"
+start_reddnd "regions = ( { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; } );
+offloads = ( { name = \"scan\"; program = \"scan\"; region = \"a\"; depth_max = 256; }, { name = \"if\"; program = \"if\"; depth_max = 2048; } );"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" if x=5 y=5 || fail "no answer" "$work/call.log" "$work/reddnd.log"
+stop_reddnd
+
 cat >"$work/large.rdn" <<'END'
 program large
 arg x : u8
