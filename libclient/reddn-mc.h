@@ -154,7 +154,7 @@ struct reddn_mc_stats {
 	uint64_t elsewhere;    /* asked TCP: too long for the server's offloads, chunked, on flash, expired or
 				flushed */
 	uint64_t without_nic;  /* asked TCP: the server has no NIC, or it is not to be relied on now */
-	uint64_t uses;         /* keys reported to memcached */
+	uint64_t uses;         /* keys that were reported to memcached */
 };
 
 /** Counters of all servers, since reddn_mc_connect. */

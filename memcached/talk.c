@@ -13,45 +13,62 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { NO_WAIT = 0 };
+
 static int refuse(char *why, size_t size, int error, const char *server, const char *words)
 {
 	snprintf(why, size, "%s: %s", server, words);
 	return error;
 }
 
-/* The time of a socket is also that of connect(2), and without end if it is 0 (socket(7), SO_SNDTIMEO) */
+/* The time of a socket is also that of connect(2) (socket(7), SO_SNDTIMEO) */
 static int connected(int family, const void *address, socklen_t len, unsigned timeout_ms)
 {
-	const int wait = timeout_ms ? 0 : SOCK_NONBLOCK;
+	const int wait = timeout_ms == NO_WAIT ? SOCK_NONBLOCK : 0;
 	CLEANUP(cleanup_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | wait, 0);
 	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		return -errno;
-	if (connect(fd, address, len) < 0 && (timeout_ms || errno != EINPROGRESS))
+	if (connect(fd, address, len) < 0 && (timeout_ms != NO_WAIT || errno != EINPROGRESS))
 		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
 	return steal_fd(&fd);
 }
 
-static int open_path(const char *path, unsigned timeout_ms)
+static int open_path(const char *path, unsigned timeout_ms, unsigned *tried)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
+	if ((*tried)++)
+		return -ECONNREFUSED;
 	if (strlen(path) >= sizeof(a.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(a.sun_path, path);
 	return connected(AF_UNIX, &a, sizeof(a), timeout_ms);
 }
 
-/* The first address that accepts. Sets *@words for an error that is no errno. */
-static int open_host(const char *server, unsigned timeout_ms, const char **words)
+/* Passes over the first *@tried addresses. */
+static int open_next(const struct addrinfo *list, unsigned timeout_ms, unsigned *tried)
+{
+	unsigned n = 0;
+	int fd = -ECONNREFUSED;
+
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		if (n++ >= *tried)
+			fd = connected(a->ai_family, a->ai_addr, a->ai_addrlen, timeout_ms);
+	*tried = n;
+	return fd;
+}
+
+/* Sets *@words for an error that is no errno. */
+static int open_host(const char *server, unsigned timeout_ms, unsigned *tried, const char **words)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	char host[NI_MAXHOST], service[6];
 	struct addrinfo *list;
 	uint16_t port = 0;
-	int fd = -ENOENT, e;
+	int fd, e;
 
 	if (!host_split(server, strlen(server), host, sizeof(host), &port) || !port)
 		return *words = "HOST:PORT or the path of a socket is needed", -EINVAL;
@@ -59,21 +76,32 @@ static int open_host(const char *server, unsigned timeout_ms, const char **words
 	e = getaddrinfo(host, service, &hints, &list);
 	if (e)
 		return *words = gai_strerror(e), -ENOENT;
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-		fd = connected(a->ai_family, a->ai_addr, a->ai_addrlen, timeout_ms);
+	fd = open_next(list, timeout_ms, tried);
 	freeaddrinfo(list);
 	return fd;
 }
 
-int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size)
+static int open_any(
+	struct talk *t, const char *server, unsigned timeout_ms, unsigned *tried, char *why, size_t size)
 {
 	const char *words = NULL;
 
 	t->len = 0;
-	t->fd = *server == '/' ? open_path(server, timeout_ms) : open_host(server, timeout_ms, &words);
+	t->fd = *server == '/' ? open_path(server, timeout_ms, tried)
+			       : open_host(server, timeout_ms, tried, &words);
 	if (t->fd < 0)
 		return refuse(why, size, t->fd, server, words ? words : strerror(-t->fd));
 	return 0;
+}
+
+int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size)
+{
+	return open_any(t, server, timeout_ms, &(unsigned){0}, why, size);
+}
+
+int talk_begin(struct talk *t, const char *server, unsigned *tried, char *why, size_t size)
+{
+	return open_any(t, server, NO_WAIT, tried, why, size);
 }
 
 void talk_close(struct talk *t)

@@ -17,10 +17,16 @@ struct talk {
 	char buf[4096]; /* received, and not taken yet */
 };
 
-/** @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also have a reason in @why.
- * @timeout_ms 0: nothing waits. The connection may not be made yet; it is when the socket can be written to.
+/** To the first address that accepts. @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also
+ * have a reason in @why. @timeout_ms: more than 0.
  */
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size);
+/** Waits for the addresses of a host name, and for nothing else: the connection is made when the socket can
+ * be written to, and until then the address may still refuse. Passes over the first *@tried addresses, and
+ * counts those that it tries, so that the next call takes the one behind them; -ECONNREFUSED: there are no
+ * more.
+ */
+int talk_begin(struct talk *t, const char *server, unsigned *tried, char *why, size_t size);
 void talk_close(struct talk *t);
 
 /** Sends @command (and a line end) and gets the first line of the answer, without its end. */

@@ -169,6 +169,8 @@ PUBLIC struct memcached_st *reddn_mc_memcached(struct reddn_mc *mc)
 PUBLIC void reddn_mc_get_stats(const struct reddn_mc *mc, struct reddn_mc_stats *stats)
 {
 	*stats = mc->stats;
+	for (uint32_t i = 0; i < mc->nservers; i++)
+		stats->uses += mc->servers[i].uses.sent;
 }
 
 PUBLIC int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct reddn_mc_server *server)

@@ -2,6 +2,7 @@
 #include "libclient/mc/uses.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -26,6 +27,33 @@ static struct {
 	struct mc_uses uses;
 	char got[8192];
 } t;
+
+/* A host with two addresses, of which the first one refuses */
+static struct {
+	bool used;
+	struct sockaddr_in at[2];
+	struct addrinfo list[2];
+} two;
+
+int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+void __real_freeaddrinfo(struct addrinfo *);
+void __wrap_freeaddrinfo(struct addrinfo *);
+
+int __wrap_getaddrinfo(
+	const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+	if (!two.used)
+		return __real_getaddrinfo(host, service, hints, list);
+	*list = two.list;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *list)
+{
+	if (list != two.list)
+		__real_freeaddrinfo(list);
+}
 
 static int setup(void **state)
 {
@@ -188,6 +216,60 @@ static void waits_for_nothing(void **state)
 	close(listener);
 }
 
+static int bound(struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(*at);
+
+	*at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(fd, (struct sockaddr *)at, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)at, &len), 0);
+	return fd;
+}
+
+static void tries_each_address(void **state)
+{
+	int refuses = bound(&two.at[0]), listener = bound(&two.at[1]), fd = -1;
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	struct mc_uses u;
+	ssize_t n;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		two.list[i] = (struct addrinfo){.ai_family = AF_INET,
+			.ai_addr = (struct sockaddr *)&two.at[i],
+			.ai_addrlen = sizeof(two.at[i]),
+			.ai_next = i ? NULL : &two.list[1]};
+	two.used = true;
+	assert_int_equal(listen(listener, 4), 0);
+	mc_uses_init(&u, "two:1", PER_S);
+	/* also when the connection has ended it begins with the first one */
+	for (unsigned turn = 1; turn <= 2; turn++) {
+		assert_true(mc_uses_report(&u, "a", 1, turn * 2000 * MS));
+		for (uint64_t i = 0; u.sent < turn; i++) {
+			/* it gave up */
+			assert_true(i == 0 || u.len);
+			mc_uses_send_due(&u, turn * 2000 * MS + i * 100 * MS);
+			poll(&p, 1, 10);
+		}
+		fd = accept(listener, NULL, NULL);
+		n = recv(fd, t.got, sizeof(t.got), 0);
+		assert_int_equal(n, 6);
+		assert_memory_equal(t.got, "mg a\r\n", 6);
+		close(fd);
+	}
+	/* none takes it: what was not sent does not count */
+	close(listener);
+	assert_true(mc_uses_report(&u, "a", 1, 8000 * MS));
+	for (uint64_t i = 0; u.len; i++)
+		mc_uses_send_due(&u, 8000 * MS + i * 100 * MS);
+	assert_int_equal(u.sent, 2);
+	assert_false(mc_uses_report(&u, "a", 1, 8000 * MS));
+	mc_uses_deinit(&u);
+	close(refuses);
+	two.used = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +278,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full, setup, teardown),
 		cmocka_unit_test_setup_teardown(away, setup, teardown),
 		cmocka_unit_test(waits_for_nothing),
+		cmocka_unit_test(tries_each_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { NO_WAIT = 0, KEY_MOST = 250 };
+enum { KEY_MOST = 250 };
 static const uint64_t SECOND_NS = 1000000000, GATHER_NS = 100000000;
 
 void mc_uses_init(struct mc_uses *u, const char *server, uint32_t per_s)
@@ -20,7 +20,7 @@ static void leave(struct mc_uses *u)
 	if (u->open)
 		talk_close(&u->talk);
 	u->open = false;
-	u->len = 0;
+	u->len = u->keys = u->tried = 0;
 }
 
 /* The binary protocol allows keys that would end the line */
@@ -46,16 +46,9 @@ static bool take_answers(struct mc_uses *u)
 /* 1: it has them; 0: later, because the connection is not made yet or has no room; -1: it is of no use */
 static int send_lines(struct mc_uses *u)
 {
-	char why[256];
 	ssize_t n;
 
-	if (u->open && !take_answers(u)) {
-		talk_close(&u->talk);
-		u->open = false;
-	}
-	if (!u->open)
-		u->open = talk_open(&u->talk, u->server, NO_WAIT, why, sizeof(why)) == 0;
-	if (!u->open)
+	if (!take_answers(u))
 		return -1;
 	n = send(u->talk.fd, u->lines, u->len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n == (ssize_t)u->len)
@@ -63,17 +56,37 @@ static int send_lines(struct mc_uses *u)
 	return n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
+/* The same, by the next address if one refuses; -1: none is of use */
+static int send_anywhere(struct mc_uses *u)
+{
+	char why[256];
+	int r;
+
+	for (;;) {
+		if (!u->open && talk_begin(&u->talk, u->server, &u->tried, why, sizeof(why)) < 0)
+			return -1;
+		u->open = true;
+		r = send_lines(u);
+		if (r >= 0)
+			return r;
+		talk_close(&u->talk);
+		u->open = false;
+	}
+}
+
 static void send_at(struct mc_uses *u, uint64_t now_ns)
 {
-	int r = send_lines(u);
+	int r = send_anywhere(u);
 
 	if (r < 0) {
 		leave(u);
 		u->next_ns = u->send_ns = now_ns + SECOND_NS;
 		return;
 	}
-	if (r > 0)
-		u->len = 0;
+	if (r > 0) {
+		u->sent += u->keys;
+		u->len = u->keys = u->tried = 0;
+	}
 	u->send_ns = now_ns + GATHER_NS;
 }
 
@@ -100,6 +113,7 @@ bool mc_uses_report(struct mc_uses *u, const char *key, size_t key_len, uint64_t
 		return false;
 	memcpy(u->lines + u->len, line, len);
 	u->len += len;
+	u->keys++;
 	return true;
 }
 

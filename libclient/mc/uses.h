@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * uses.h - reports keys that were got by the NIC to their memcached, so that it does not evict them: "mg KEY"
- * (protocol.txt), whose effect on the LRU lists is that of a get. Never waits: not for the
- * connection, an answer, or room in the socket.
+ * (protocol.txt), whose effect on the LRU lists is that of a get. Waits for no connection, answer or room in
+ * the socket, but to connect it looks up the addresses of its host, and getaddrinfo(3) may wait for those.
  *
  * A report wakes a thread of memcached, which takes it ten times as long as what it does then. So reports
  * are gathered and sent ten times in a second. A report that comes longer after the last ones is sent at
@@ -21,6 +21,9 @@ struct mc_uses {
 	uint64_t next_ns;   /* CLOCK_MONOTONIC: no report is taken before */
 	uint64_t send_ns;   /* and those that were taken are sent then */
 	size_t len;         /* bytes of them */
+	unsigned keys;      /* and how many */
+	uint64_t sent;      /* keys, since mc_uses_init() */
+	unsigned tried;     /* addresses, since the last one that took keys (talk_begin) */
 	char lines[4096];
 	struct talk talk;
 	bool open;
