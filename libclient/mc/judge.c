@@ -178,6 +178,7 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 	size_t step = (size_t)WALKS + most;
 	struct seen s = {0}, before;
 	uint64_t first;
+	bool one_place = true;
 
 	if (len < ITEMS || most < sizeof(struct reddn_cache_item) - REST)
 		return MC_ELSEWHERE;
@@ -187,10 +188,12 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 		before = s;
 		s = see(reply + ITEMS + i * step);
 		s.reached = leads(i ? &before : NULL, &s, first);
-		if (!s.before && !s.whole && !s.after && !led_to(i ? &before : NULL, first))
-			return MC_ABSENT;
+		/* an item before the end may have been unlinked, which clears its pointer */
+		if (!s.before && !s.whole && !s.after)
+			return s.reached && one_place ? MC_ABSENT : MC_UNSURE;
 		if (has_key(&s, q, most))
 			return judge_item(&s, lines, q, most, item);
+		one_place = one_place && s.whole == s.after;
 	}
 	return MC_BEYOND;
 }

@@ -22,10 +22,10 @@ bool mc_lines_read(const uint8_t *reply, size_t len, struct mc_lines *lines);
 
 enum mc_judgement {
 	MC_HIT,
-	MC_ABSENT,    /* the whole bucket was sent, and none of its items has the key */
-	MC_BEYOND,    /* none of the items that were sent has it; the bucket may have more */
-	MC_UNSURE,    /* the item changed meanwhile, or may change now: ask again */
-	MC_LONG,      /* the item is longer than what was sent: its pieces may be got (mc_judge_pieces) */
+	MC_ABSENT, /* the whole bucket was sent, all of its items were in the table, and none has the key */
+	MC_BEYOND, /* none of the items that were sent has it; the bucket may have more */
+	MC_UNSURE, /* the item, or those before it, changed meanwhile, or may change now: ask again */
+	MC_LONG,   /* the item is longer than what was sent: its pieces may be got (mc_judge_pieces) */
 	MC_ELSEWHERE, /* the item has expired, or has its value elsewhere: ask memcached */
 };
 

@@ -180,6 +180,38 @@ static void test_absent(void **state)
 	assert_int_equal(judge("other"), MC_HIT);
 }
 
+/* The walks end behind an item that is not proved to have been in the table, or to be the one that was sent:
+ * the item with the key may be behind it, or be it */
+static void test_absent_unproved(void **state)
+{
+	const size_t flags = 6, cas = 16;
+	uint8_t *header = r.bytes + ITEMS + AFTER + 16;
+
+	(void)state;
+	for (unsigned walk = 0; walk < 3; walk++)
+		put64(ITEMS + WALKS + MOST + 8 * walk, 0x7f0000000000);
+	memset(r.bytes + ITEMS + AFTER, 0, 8);
+	assert_int_equal(judge("key"), MC_ABSENT);
+	/* deleted before the first walk read it: its pointer is 0, and the bucket points elsewhere */
+	memcpy(r.bytes + FIRST, &(uint64_t){0x10000200200}, 8);
+	assert_int_equal(judge("key"), MC_UNSURE);
+	memcpy(r.bytes + FIRST, &(uint64_t){0x10000200000}, 8);
+	/* deleted before the last one read it, or deleted and used again */
+	header[flags] &= (uint8_t)~CACHE_ITEM_LINKED;
+	assert_int_equal(judge("key"), MC_UNSURE);
+	header[flags] |= CACHE_ITEM_LINKED;
+	header[cas]++;
+	assert_int_equal(judge("key"), MC_UNSURE);
+	header[cas]--;
+	/* another item was sent whole, or another header first */
+	for (unsigned walk = 0; walk < 2; walk++) {
+		put64(ITEMS + 8 * walk, 0x7f0000300000);
+		assert_int_equal(judge("key"), MC_UNSURE);
+		put64(ITEMS + 8 * walk, 0x7f0000200000);
+	}
+	assert_int_equal(judge("key"), MC_ABSENT);
+}
+
 /* One walk differs in what a rule looks at: without that rule it is a hit */
 static void expect_rule(unsigned rule)
 {
@@ -392,6 +424,7 @@ int main(void)
 		cmocka_unit_test_setup(test_hit, setup),
 		cmocka_unit_test_setup(test_due, setup),
 		cmocka_unit_test_setup(test_absent, setup),
+		cmocka_unit_test_setup(test_absent_unproved, setup),
 		cmocka_unit_test_setup(test_rules, setup),
 		cmocka_unit_test_setup(test_moved, setup),
 		cmocka_unit_test_setup(test_items, setup),
