@@ -214,9 +214,13 @@ static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_res
 		lose(mc, s, why);
 	for (int i = 0; i < k && !s->nic.lost; i++)
 		n += take(mc, s, &got[i], now_ms, &res[n]);
-	if (k > 0)
-		mc_uses_send_due(&s->uses, now_ms * 1000000);
 	return n;
+}
+
+static void send_uses(struct mc_server *s)
+{
+	if (s->uses.len && !s->facts.lines.served.died)
+		mc_uses_send_due(&s->uses, clock_ns());
 }
 
 /* ---- over TCP --------------------------------------------------------------------------- */
@@ -330,8 +334,10 @@ int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 	mc_ask_release(mc);
 	send_queued(mc);
 	mc_pieces_poll(mc);
-	for (uint32_t i = 0; i < mc->nservers; i++)
+	for (uint32_t i = 0; i < mc->nservers; i++) {
 		n += collect(mc, &mc->servers[i], res + n, max - n);
+		send_uses(&mc->servers[i]);
+	}
 	if (n == 0 && max > 0 && mc->tcp.first)
 		n = ask_tcp(mc, res, max);
 	return n;

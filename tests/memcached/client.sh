@@ -91,6 +91,18 @@ warmed()
 	memcached_answers_line 'stats items' "items:$class:moves_to_warm [1-9]"
 }
 until_true warmed || fail "memcached has what the NIC gets where it evicts from"
+start_shell "$pool" "${patient[@]}" uses_per_s=1000000
+expect 'set delta 0 0 x' SUCCESS
+expect 'set epsilon 0 0 x' SUCCESS
+expect 'get delta' 'hit nic .*'
+# gathered, and no reply follows
+expect 'get epsilon' 'hit nic .*'
+reported()
+{
+	expect poll 0
+	memcached_answers 'me epsilon' ' fetch=yes '
+}
+until_true reported || fail "a report waits for a reply of the NIC"
 start_shell "$pool" "${patient[@]}" uses_per_s=4294967295
 expect 'get beta' 'hit nic .*'
 expect stats '.* uses=0'

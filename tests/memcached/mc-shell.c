@@ -9,7 +9,7 @@
  *   get KEY                  hit|miss nic|tcp..., or an error
  *   mget PREFIX N            gets the keys of fill and compares their values; counts
  *   owner KEY                the server that a plain libmemcached chooses
- *   stats, servers           what their functions return
+ *   poll, stats, servers     what their functions return
  */
 #include "libclient/reddn-mc.h"
 #include "tests/lib/arg.h"
@@ -152,6 +152,13 @@ static void stats(void)
 		s.absent, s.absent_wrong, s.elsewhere, s.without_nic, s.uses);
 }
 
+static void poll_once(void)
+{
+	struct reddn_mc_result r;
+
+	printf("%d\n", reddn_mc_poll(mc, &r, 1));
+}
+
 static void servers(void)
 {
 	struct reddn_mc_server s;
@@ -185,6 +192,8 @@ static void run(char *word[WORDS])
 		owner(word[1]);
 	else if (strcmp(word[0], "stats") == 0)
 		stats();
+	else if (strcmp(word[0], "poll") == 0)
+		poll_once();
 	else if (strcmp(word[0], "servers") == 0)
 		servers();
 	else
