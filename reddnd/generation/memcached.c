@@ -20,8 +20,8 @@
 #include <time.h>
 #include <xxhash.h>
 
-/* SOON_MS: between looks when memcached has ended, and in the first SOON_LOOKS at one that does not answer
- * yet. Until the next memcached is proved, clients get no answer. */
+/* SOON_MS: between the first SOON_LOOKS when memcached has ended, and at the next one, which does not answer
+ * yet. Until that is proved, clients get no answer. */
 enum {
 	LOOK_MS = 200,
 	SOON_MS = 10,
@@ -42,7 +42,7 @@ struct memcached {
 	uint64_t clock_us; /* at this time */
 	uint64_t flushed, asked;
 	uint64_t looks, silent; /* the generation that did not answer, which has been logged */
-	unsigned soon;          /* looks at a memcached that does not answer, which are soon */
+	unsigned soon;          /* looks that are soon, while no memcached answers */
 	pthread_t thread;
 	int stop; /* eventfd */
 	pthread_mutex_t lock;
@@ -199,6 +199,7 @@ static bool look_at_next(struct memcached *m, uint64_t generation, char why[PROO
 	e = prove(m, why);
 	if (e < 0 && e != -EINVAL && m->silent != generation) {
 		m->silent = generation;
+		m->soon = SOON_LOOKS;
 		log_warning("region %s: memcached was started again, and cannot be proved yet: %s",
 			m->conf->name, why);
 	}
@@ -241,7 +242,7 @@ static int rest_ms(struct memcached *m)
 {
 	bool answers = m->connected && m->state.proved;
 
-	if (answers || m->state.dead_us)
+	if (answers)
 		m->soon = SOON_LOOKS;
 	else if (m->soon)
 		m->soon--;
