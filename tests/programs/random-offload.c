@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/random-offload.h"
 
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/program/front/front.h"
 #include "tests/programs/generate.h"
 #include "tests/programs/interpret.h"
@@ -102,6 +103,8 @@ void random_offload_make(struct random_offload *r, uint64_t seed, const char *pa
 		return;
 	for (unsigned i = 0; i < r->p->nregions; i++)
 		r->o.region_bytes[i] = REGION;
+	/* only such a chain changes nothing that the next request reads */
+	r->o.depth = chain_start_queue(r->p->image) > 0 ? 4 : 1;
 	r->o.no_masks = !target->masked_atomics;
 	r->o.direct = target->ignores_index;
 	r->o.fenced = target->fenced_enables;

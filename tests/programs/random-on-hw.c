@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REQUESTS = 2, SEEDS = 4 };
+enum { REQUESTS = 2, OVERLAPPING = 8, SEEDS = 4 };
 
-static uint64_t answered, runs, loops;
+static uint64_t answered, runs, loops, overlap;
 static const char *file; /* the program, instead of one at random */
 static struct random_offload program;
 
@@ -31,14 +31,17 @@ static int one(uint64_t seed, char why[400])
 		.overlap = seed % 2,
 		.fetch_group = groups[seed % 7]};
 	struct run_counts n = {0};
+	unsigned requests;
 	int r = 0;
 
 	random_offload_make(&program, seed, file, &target, true);
 	if (program.p) {
-		r = run_offload(&program.o, seed * SEEDS, SEEDS, REQUESTS, &n, why) ? 1 : -1;
+		requests = program.o.depth > 1 ? OVERLAPPING : REQUESTS;
+		r = run_program(&program.o, program.p, seed * SEEDS, SEEDS, requests, &n, why) ? 1 : -1;
 		answered += n.requests;
-		runs += (n.requests + REQUESTS - 1) / REQUESTS;
+		runs += (n.requests + requests - 1) / requests;
 		loops += program.p->loop && n.requests;
+		overlap += program.o.depth > 1 && n.requests;
 	}
 	/* a refusal by the proof of the ring is a fault of the compiler, not of the program, unless it is too
 	 * long */
@@ -64,17 +67,21 @@ static void run_as_they_read(void **state)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, program.text);
 		ran += r > 0;
 	}
-	print_message(
-		"%u programs, %u of them run, %lu with a loop without a bound: %lu runs, %lu requests\n",
-		programs, ran, (unsigned long)loops, (unsigned long)runs, (unsigned long)answered);
-	assert_true(ran > programs / 10 && loops > programs / 100 && runs > ran);
+	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
+		      "overlap: %lu "
+		      "runs, %lu requests\n",
+		programs, ran, (unsigned long)loops, (unsigned long)overlap, (unsigned long)runs,
+		(unsigned long)answered);
+	assert_true(ran > programs / 10 && loops > programs / 100 && overlap > programs / 100 && runs > ran);
 }
 
 static void tell(FILE *f, uint64_t programs, const char *end)
 {
-	fprintf(f, "%lu programs, %lu runs, %lu requests; %lu programs with a loop without a bound%s",
+	fprintf(f,
+		"%lu programs, %lu runs, %lu requests; %lu programs with a loop without a bound, %lu whose "
+		"requests overlap%s",
 		(unsigned long)programs, (unsigned long)runs, (unsigned long)answered, (unsigned long)loops,
-		end);
+		(unsigned long)overlap, end);
 	fflush(f);
 }
 
