@@ -2,10 +2,9 @@
 /*
  * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on
  * the emulated silicon under some seeds each, and by the CPU, beside what they mean (interpret.h) if that can
- * tell. Memory, reply and slot
- * must be as the text means, no queue may fail and every request is answered. A run: the requests of one
- * program under one seed. With --runs until there were so many, programs from number FIRST on; with FILE,
- * that program instead.
+ * tell. Memory, reply and slot must be as the text means, no queue may fail and every request is answered.
+ * Where requests overlap, four are outstanding. A run: the requests of one program under one seed. With
+ * --runs until there were so many, programs from number FIRST on; with FILE, that program instead.
  */
 #include "tests/programs/random-offload.h"
 
@@ -68,8 +67,8 @@ static void run_as_they_read(void **state)
 		ran += r > 0;
 	}
 	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
-		      "overlap: %lu "
-		      "runs, %lu requests\n",
+		      "overlap: %lu runs, "
+		      "%lu requests\n",
 		programs, ran, (unsigned long)loops, (unsigned long)overlap, (unsigned long)runs,
 		(unsigned long)answered);
 	assert_true(ran > programs / 10 && loops > programs / 100 && overlap > programs / 100 && runs > ran);
