@@ -8,8 +8,21 @@
 #include <sched.h>
 #include <string.h>
 
-/* A reader tries again so often, and yields in between, before it returns -EAGAIN or -EBADMSG. */
-enum { READ_TRIES = 1000 };
+enum {
+	/* A reader tries again so often, and yields in between, before it returns -EAGAIN or -EBADMSG. */
+	READ_TRIES = 1000,
+	/*
+	 * A writer completes a record before a bucket leads to it. So a record that is wrong is damaged if
+	 * neither its bucket nor its own head changes. One look more does not show that: a writer may reuse
+	 * the memory at once, and lead the bucket to it again.
+	 */
+	SAME_TRIES = 8,
+};
+
+/* What changes while a writer reuses the memory of a record. */
+struct seen {
+	uint64_t bucket[4], head[2];
+};
 
 static struct reddn_place place_of(const struct reddn_table *t, const void *key, size_t len)
 {
@@ -61,10 +74,29 @@ static int look(struct reddn_table *t, const struct reddn_place *p, const void *
 	return result;
 }
 
+/* Whether both buckets and the record read last are as in `*last`. If not, `*last` is made so. */
+static bool nothing_changed(const struct reddn_table *t, const uint64_t bucket[2], struct seen *last)
+{
+	struct seen now;
+
+	atomic_thread_fence(memory_order_acquire);
+	for (int i = 0; i < 2; i++) {
+		now.bucket[2 * i] = reddn_word_get(reddn_table_locator(t, bucket[i]));
+		now.bucket[2 * i + 1] = reddn_word_get(reddn_table_mark(t, bucket[i]));
+	}
+	memcpy(now.head, t->scratch, sizeof(now.head));
+	if (!memcmp(&now, last, sizeof(now)))
+		return true;
+	*last = now;
+	return false;
+}
+
 PUBLIC int reddn_table_get(
 	struct reddn_table *t, const void *key, size_t key_len, const void **val, size_t *val_len)
 {
+	struct seen last = {0};
 	struct reddn_place p;
+	int same = 0;
 
 	if (!key_len)
 		return -EINVAL;
@@ -83,7 +115,8 @@ PUBLIC int reddn_table_get(
 		if (r == REDDN_TABLE_MISS && !(before & 1) &&
 			reddn_word_get(reddn_live_word(&t->live->moves)) == before)
 			return REDDN_TABLE_MISS;
-		if (t->writer || try == READ_TRIES)
+		same = r < 0 && nothing_changed(t, p.bucket, &last) ? same + 1 : 0;
+		if (t->writer || try == READ_TRIES || same == SAME_TRIES)
 			return r < 0 ? r : -EAGAIN;
 		sched_yield();
 	}
@@ -93,6 +126,8 @@ PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_t
 {
 	while (*pos < t->geo.buckets) {
 		uint64_t b = (*pos)++;
+		struct seen last = {0};
+		int same = 0;
 
 		for (int try = 0; reddn_word_get(reddn_table_mark(t, b)); try++) {
 			const struct reddn_record *r = t->scratch;
@@ -102,7 +137,8 @@ PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_t
 					r->bytes, r->key_len, r->bytes + r->key_len, r->val_len};
 				return 0;
 			}
-			if (t->writer || try == READ_TRIES)
+			same = nothing_changed(t, (const uint64_t[]){b, b}, &last) ? same + 1 : 0;
+			if (t->writer || try == READ_TRIES || same == SAME_TRIES)
 				return -EBADMSG;
 			sched_yield();
 		}
