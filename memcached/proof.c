@@ -51,13 +51,6 @@ static int read_failed(const struct work *w, int e)
 
 /* ---- the memcached ---------------------------------------------------------------------- */
 
-static int read_stats(const struct work *w, struct talk_stat *stats, const char *what, unsigned n)
-{
-	int e = talk_stats(w->talk, what, stats, n);
-
-	return e < 0 ? talk_failed(w, e) : 0;
-}
-
 /* The memcached of the connection is that of the file, and has what readers need */
 static int check_server(struct work *w)
 {
@@ -72,11 +65,13 @@ static int check_server(struct work *w)
 		return read_failed(w, e);
 	if (w->live.generation % 2)
 		return fail(w, -EAGAIN, "memcached is starting");
-	e = read_stats(w, stats, "", COUNT(stats));
+	e = talk_send(w->talk, "stats\r\nstats settings");
 	if (e == 0)
-		e = read_stats(w, settings, "settings", COUNT(settings));
+		e = talk_stats_answer(w->talk, stats, COUNT(stats));
+	if (e == 0)
+		e = talk_stats_answer(w->talk, settings, COUNT(settings));
 	if (e < 0)
-		return e;
+		return talk_failed(w, e);
 	if (strtoull(stats[0].value, NULL, 10) != w->live.pid)
 		return fail(w, -EINVAL,
 			"the memcached that answers is process %s, and the one that runs with this file is "
@@ -88,15 +83,6 @@ static int check_server(struct work *w)
 	w->proof->generation = w->live.generation;
 	snprintf(w->proof->version, sizeof(w->proof->version), "%.31s", stats[1].value);
 	return 0;
-}
-
-static int read_clock(const struct work *w, uint32_t *clock)
-{
-	struct talk_stat stats[] = {{.name = "uptime"}};
-	int e = read_stats(w, stats, "", COUNT(stats));
-
-	*clock = (uint32_t)strtoul(stats[0].value, NULL, 10) + CACHE_CLOCK_AHEAD;
-	return e;
 }
 
 /* ---- one probe -------------------------------------------------------------------------- */
@@ -120,49 +106,88 @@ static void random_text(char *text, size_t len, const char *begin)
 	text[len] = 0;
 }
 
-static void probe_name(struct probe *p, unsigned nkey)
+static void probe_name(struct probe *p, unsigned nkey, uint32_t flags, uint32_t ttl)
 {
-	*p = (struct probe){.off = -1};
+	*p = (struct probe){.item = {.flags = flags, .ttl = ttl}, .off = -1};
 	random_text(p->key, nkey, "reddn-check-");
 	random_text(p->value, 10 + nkey, "");
 	p->item.key = p->key;
 	p->item.value = p->value;
 }
 
-/* Sets it, and learns what its item must look like */
-static int probe_set(const struct work *w, struct probe *p, uint32_t flags, uint32_t ttl)
+/* Those of probe_ask() */
+struct answers {
+	struct talk_stat before, after; /* uptime */
+	char stored[256], value[256];
+};
+
+static int probe_ask(const struct work *w, const struct probe *p)
+{
+	return talk_send(w->talk, "stats\r\nset %s %u %u %zu\r\n%s\r\nstats\r\ngets %s", p->key,
+		p->item.flags, p->item.ttl, strlen(p->value), p->value, p->key);
+}
+
+/* Whatever they say: the next answer belongs to another command. After VALUE come the value and END */
+static int take_answers(const struct work *w, struct answers *a)
 {
 	char line[256];
 	int e;
 
-	p->item.flags = flags;
-	p->item.ttl = ttl;
-	e = read_clock(w, &p->item.clock_min);
-	if (e < 0)
-		return e;
-	e = talk_ask(w->talk, line, sizeof(line), "set %s %u %u %zu\r\n%s", p->key, flags, ttl,
-		strlen(p->value), p->value);
-	if (e < 0)
-		return talk_failed(w, e);
-	if (strcmp(line, "STORED") != 0)
-		return fail(w, -EINVAL, "memcached does not take a key: %s", line);
-	e = read_clock(w, &p->item.clock_max);
-	if (e < 0)
-		return e;
-	e = talk_ask(w->talk, line, sizeof(line), "gets %s", p->key);
-	if (e == 0 && sscanf(line, "VALUE %*s %*u %*u %" SCNu64, &p->item.cas) != 1)
-		return fail(w, -EAGAIN, "a key that was set is gone: %s", line);
-	for (unsigned i = 0; e == 0 && i < 2; i++) /* the value, END */
+	*a = (struct answers){.before.name = "uptime", .after.name = "uptime"};
+	e = talk_stats_answer(w->talk, &a->before, 1);
+	if (e == 0)
+		e = talk_line(w->talk, a->stored, sizeof(a->stored));
+	if (e == 0)
+		e = talk_stats_answer(w->talk, &a->after, 1);
+	if (e == 0)
+		e = talk_line(w->talk, a->value, sizeof(a->value));
+	for (unsigned i = 0; e == 0 && i < 2 && strncmp(a->value, "VALUE ", 6) == 0; i++)
 		e = talk_line(w->talk, line, sizeof(line));
-	return e < 0 ? talk_failed(w, e) : 0;
+	return e;
 }
 
-static void probe_delete(const struct work *w, const struct probe *p)
+static uint32_t clock_of(const struct talk_stat *uptime)
+{
+	return (uint32_t)strtoul(uptime->value, NULL, 10) + CACHE_CLOCK_AHEAD;
+}
+
+static int understand(const struct work *w, const struct answers *a, struct probe *p)
+{
+	if (strcmp(a->stored, "STORED") != 0)
+		return fail(w, -EINVAL, "memcached does not take a key: %s", a->stored);
+	if (sscanf(a->value, "VALUE %*s %*u %*u %" SCNu64, &p->item.cas) != 1)
+		return fail(w, -EAGAIN, "a key that was set is gone: %s", a->value);
+	p->item.clock_min = clock_of(&a->before);
+	p->item.clock_max = clock_of(&a->after);
+	return 0;
+}
+
+/* Sets at most two, and learns what their items must look like */
+static int probes_set(const struct work *w, struct probe *probes, unsigned n)
+{
+	struct answers answers[2];
+	int e = 0;
+
+	for (unsigned i = 0; e == 0 && i < n; i++)
+		e = probe_ask(w, &probes[i]);
+	for (unsigned i = 0; e == 0 && i < n; i++)
+		e = take_answers(w, &answers[i]);
+	if (e < 0)
+		return talk_failed(w, e);
+	for (unsigned i = 0; e == 0 && i < n; i++)
+		e = understand(w, &answers[i], &probes[i]);
+	return e;
+}
+
+static void probes_delete(const struct work *w, const struct probe *probes, unsigned n)
 {
 	char line[256];
+	int e = 0;
 
-	if (*p->key)
-		talk_ask(w->talk, line, sizeof(line), "delete %s", p->key);
+	for (unsigned i = 0; e == 0 && i < n && *probes[i].key; i++)
+		e = talk_send(w->talk, "delete %s", probes[i].key);
+	for (unsigned i = 0; e == 0 && i < n && *probes[i].key; i++)
+		e = talk_line(w->talk, line, sizeof(line));
 }
 
 /* 1: it is in this bucket, and looks as it must. 0: it is not there. An item that has its key and differs is
@@ -241,7 +266,7 @@ static void name_beside(const struct work *w, const struct probe *a, struct prob
 	uint32_t want = cache_hash(w->proof->hash, a->key, strlen(a->key)) & mask;
 	char *digits;
 
-	probe_name(b, 30);
+	probe_name(b, 30, 0, 0);
 	digits = b->key + strlen(b->key) - 8;
 	for (uint32_t n = 0; n < UINT32_MAX; n++) {
 		for (unsigned i = 0; i < 8; i++)
@@ -258,7 +283,7 @@ static int prove_chain(struct work *w, struct probe *a, struct probe *b)
 	int e;
 
 	name_beside(w, a, b);
-	e = probe_set(w, b, 0, 0);
+	e = probes_set(w, b, 1);
 	if (e == 0)
 		e = find(w, b, true);
 	if (e == 0)
@@ -294,22 +319,18 @@ static int prove(struct work *w, struct probe probes[3])
 	if (e < 0)
 		return e;
 	/* with flags and a time, and without either: the fields of the one differ from those of the other */
-	probe_name(&probes[0], 40);
-	e = probe_set(w, &probes[0], 0x12345678, 1000);
+	probe_name(&probes[0], 40, 0x12345678, 1000);
+	probe_name(&probes[1], 33, 0, 0);
+	e = probes_set(w, probes, 2);
 	if (e == 0)
 		e = find(w, &probes[0], false);
-	if (e < 0)
-		return e;
-	probe_name(&probes[1], 33);
-	e = probe_set(w, &probes[1], 0, 0);
 	if (e == 0)
 		e = find(w, &probes[1], true);
 	if (e == 0)
 		e = prove_chain(w, &probes[1], &probes[2]);
-	if (e == 0)
-		e = read_clock(w, &w->proof->clock);
 	if (e < 0)
 		return e;
+	w->proof->clock = probes[2].item.clock_max;
 	e = reader_live(w->file, &live);
 	if (e < 0)
 		return read_failed(w, e);
@@ -326,7 +347,6 @@ int proof_make(struct proof *p, const struct reader *file, struct talk *talk, ch
 
 	*p = (struct proof){0};
 	e = prove(&w, probes);
-	for (unsigned i = 0; i < COUNT(probes); i++)
-		probe_delete(&w, &probes[i]);
+	probes_delete(&w, probes, COUNT(probes));
 	return e;
 }

@@ -3,7 +3,8 @@
  * proof.h - finds out, and proves, how a running memcached has its items in its cache file: by keys that it
  * sets over TCP and finds in the file. Nothing is assumed from a version.
  *
- * For a proof some keys of random names are set and deleted. It takes the time of about twenty commands.
+ * For a proof some keys of random names are set and deleted. memcached is asked four times, by about twenty
+ * commands.
  */
 #ifndef MEMCACHED_PROOF_H
 #define MEMCACHED_PROOF_H
@@ -22,7 +23,7 @@ struct proof {
 	enum cache_hash hash;
 	unsigned power;     /* of the table where the last probe was */
 	uint64_t table_off; /* of that table in the file */
-	uint32_t clock;     /* the server's, in seconds, when the proof was made */
+	uint32_t clock;     /* the server's, in seconds, when the last key was set */
 };
 
 /**

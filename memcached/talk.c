@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +33,9 @@ static int connected(int family, const void *address, socklen_t len, unsigned ti
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		return -errno;
+	/* commands that are sent before the answer to the last has come do not wait for it */
+	if (family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	if (connect(fd, address, len) < 0 && (timeout_ms != NO_WAIT || errno != EINPROGRESS))
 		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
 	return steal_fd(&fd);
@@ -162,33 +167,48 @@ int talk_line(struct talk *t, char *line, size_t size)
 	return 0;
 }
 
-int talk_ask(struct talk *t, char *line, size_t size, const char *command, ...)
+__attribute__((format(printf, 2, 0))) static int send_command(struct talk *t, const char *command, va_list ap)
 {
 	CLEANUP(cleanup_free) char *text = NULL, *whole = NULL;
-	va_list ap;
-	int e;
 
-	va_start(ap, command);
-	e = vasprintf(&text, command, ap);
-	va_end(ap);
-	if (e < 0)
+	if (vasprintf(&text, command, ap) < 0)
 		return text = NULL, -ENOMEM;
 	/* in one segment: the second of two would wait for an acknowledgement of the first */
 	if (asprintf(&whole, "%s\r\n", text) < 0)
 		return whole = NULL, -ENOMEM;
-	e = send_all(t, whole, strlen(whole));
+	return send_all(t, whole, strlen(whole));
+}
+
+int talk_send(struct talk *t, const char *command, ...)
+{
+	va_list ap;
+	int e;
+
+	va_start(ap, command);
+	e = send_command(t, command, ap);
+	va_end(ap);
+	return e;
+}
+
+int talk_ask(struct talk *t, char *line, size_t size, const char *command, ...)
+{
+	va_list ap;
+	int e;
+
+	va_start(ap, command);
+	e = send_command(t, command, ap);
+	va_end(ap);
 	return e < 0 ? e : talk_line(t, line, size);
 }
 
-int talk_stats(struct talk *t, const char *what, struct talk_stat *stats, unsigned n)
+int talk_stats_answer(struct talk *t, struct talk_stat *stats, unsigned n)
 {
 	char line[512], name[128], value[64];
 	int e;
 
 	for (unsigned i = 0; i < n; i++)
 		*stats[i].value = 0;
-	e = talk_ask(t, line, sizeof(line), "stats%s%s", *what ? " " : "", what);
-	for (; e == 0 && strcmp(line, "END") != 0; e = talk_line(t, line, sizeof(line))) {
+	while ((e = talk_line(t, line, sizeof(line))) == 0 && strcmp(line, "END") != 0) {
 		if (strncmp(line, "STAT ", 5) != 0)
 			return -EPROTO;
 		if (sscanf(line, "STAT %127s %63s", name, value) != 2)
@@ -198,4 +218,11 @@ int talk_stats(struct talk *t, const char *what, struct talk_stat *stats, unsign
 				strcpy(stats[i].value, value);
 	}
 	return e;
+}
+
+int talk_stats(struct talk *t, const char *what, struct talk_stat *stats, unsigned n)
+{
+	int e = talk_send(t, "stats%s%s", *what ? " " : "", what);
+
+	return e < 0 ? e : talk_stats_answer(t, stats, n);
 }

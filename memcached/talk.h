@@ -29,7 +29,11 @@ int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why
 int talk_begin(struct talk *t, const char *server, unsigned *tried, char *why, size_t size);
 void talk_close(struct talk *t);
 
-/** Sends @command (and a line end) and gets the first line of the answer, without its end. */
+/** Sends @command (and a line end), or several with line ends between them. memcached answers in their order:
+ * the answers have to be taken by talk_line() and talk_stats_answer().
+ */
+int talk_send(struct talk *t, const char *command, ...) __attribute__((format(printf, 2, 3)));
+/** talk_send(), and the first line of the answer, without its end. */
 int talk_ask(struct talk *t, char *line, size_t size, const char *command, ...)
 	__attribute__((format(printf, 4, 5)));
 /** The next line of the answer. */
@@ -40,7 +44,9 @@ struct talk_stat {
 	char value[64]; /* "" if the memcached does not have it */
 };
 
-/** `stats @what` ("" for those without a name): the values of @n names. */
+/** The answer to `stats`, or to `stats WHAT`: the values of @n names. */
+int talk_stats_answer(struct talk *t, struct talk_stat *stats, unsigned n);
+/** `stats @what` ("" for those without a name), and its answer. */
 int talk_stats(struct talk *t, const char *what, struct talk_stat *stats, unsigned n);
 
 #endif

@@ -78,7 +78,8 @@ static void ask(struct memcached *m)
 
 	if (connect_to(m, why) < 0)
 		return;
-	if (talk_stats(&m->talk, "", stats, 2) < 0 || talk_stats(&m->talk, "settings", settings, 1) < 0) {
+	if (talk_send(&m->talk, "stats\r\nstats settings") < 0 || talk_stats_answer(&m->talk, stats, 2) < 0 ||
+		talk_stats_answer(&m->talk, settings, 1) < 0) {
 		disconnect(m);
 		return;
 	}
