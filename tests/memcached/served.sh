@@ -111,18 +111,28 @@ has 2 key5 || fail "the next memcached is not served" "$work/items.log"
 ! grep -q 'region cache cannot be served' "$work/reddnd.log" || fail "sessions would have ended" "$work/reddnd.log"
 ok "the next memcached is served from the same file, in the same sessions"
 
-# The daemon sees at once that its connection ends. While memcached is away, its looks by the clock would find few of the ends.
+# The daemon sees at once that its connection ends, unless it gets no processor meanwhile: then it is tried again. While
+# memcached is away, its looks by the clock would find few of the ends.
 ends()
 {
 	grep -c 'region cache: memcached has ended' "$work/reddnd.log"
 }
-before=$(ends)
-for ((i = 0; i < 8; i++)); do
-	kill_memcached
-	start_memcached "$port_of_region" -m 8 -o hashpower=12
-	until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
+most_are_seen()
+{
+	local before i
+
+	before=$(ends)
+	for ((i = 0; i < 8; i++)); do
+		kill_memcached
+		start_memcached "$port_of_region" -m 8 -o hashpower=12
+		until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
+	done
+	[[ $(($(ends) - before)) -gt 5 ]]
+}
+for ((try = 1; try <= 5; try++)); do
+	! most_are_seen || break
 done
-[[ $(($(ends) - before)) -gt 5 ]] || fail "the ends of memcached are not seen" "$work/reddnd.log"
+[[ $try -le 5 ]] || fail "the ends of memcached are not seen" "$work/reddnd.log"
 ok "the daemon sees a memcached that is back in a moment"
 
 # one with another file
