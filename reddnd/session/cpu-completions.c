@@ -18,7 +18,7 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 	if (c->bytes == len)
 		return;
 	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
-	if (s->cpu->is_short)
+	if (s->cpu->is_short || s->cpu->faulted)
 		return;
 	s->cpu->is_short = true;
 	s->cpu->short_one = number;
@@ -26,7 +26,7 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 		number, c->bytes, len);
 }
 
-/* The same words as for a NIC (faults.c) */
+/* The same words as for a NIC (faults.c). A request that was wrong before has the last word */
 static void judge(const struct session *s, const struct rnic_plain_completion *c)
 {
 	struct verdict *v = &s->cpu->verdict;
@@ -34,6 +34,8 @@ static void judge(const struct session *s, const struct rnic_plain_completion *c
 	const struct offload *o = s->offload;
 	const char *syndrome = rnic_syndrome_text(c->syndrome);
 
+	if (s->cpu->faulted)
+		return;
 	if (c->syndrome == CQE_SYND_FLUSH)
 		verdict_set(v, VERDICT_QUEUE, true,
 			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "

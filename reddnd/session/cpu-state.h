@@ -43,6 +43,7 @@ struct session_cpu {
 	bool slept;             /* since then */
 	bool is_short;          /* a request was; with a verdict, for when it is done */
 	uint64_t short_one;
+	bool faulted; /* request begun - 1: with a verdict, for when those before it are done */
 	bool cut_off;
 	enum executor_result result; /* of the last part of the request */
 	uint64_t wqes;               /* of a turn that are left */

@@ -211,25 +211,47 @@ static bool has_next(const struct session_cpu *c)
 	return c->begun < c->received && c->begun - c->done < c->layout.replies;
 }
 
+/* After a fault those before it are still answered, as by a NIC */
+static bool has_work(const struct session_cpu *c)
+{
+	return !c->faulted && (c->running || has_next(c));
+}
+
+/* Of a request that was wrong before, the words stay */
+static void fault(struct session *s)
+{
+	struct session_cpu *c = s->cpu;
+
+	if (!c->is_short || c->short_one >= c->begun - 1)
+		describe_fault(s);
+	c->faulted = true;
+}
+
 /* False: a verdict */
 static bool execute(struct session *s, uint64_t now)
 {
 	struct session_cpu *c = s->cpu;
 	int r;
 
-	while (c->wqes && (c->running || has_next(c))) {
+	while (c->wqes && has_work(c)) {
 		if (!c->running)
 			begin(s, now);
 		run(c);
-		if (c->result == EXECUTOR_FAULT)
-			describe_fault(s);
-		if (c->result == EXECUTOR_FAULT || (c->result == EXECUTOR_DONE && !finish(s)))
+		if (c->result == EXECUTOR_DONE && !finish(s))
 			return false;
 		if (c->result == EXECUTOR_MORE)
 			check_budget(s, now);
+		if (c->result == EXECUTOR_FAULT)
+			fault(s);
 	}
 	r = rnic_plain_flush(c->queue, (uint32_t)(c->begun - c->running));
 	return r == 0 || cannot_send(c, r);
+}
+
+/* There is a verdict, and nothing before it is under way */
+static bool is_over(const struct session_cpu *c)
+{
+	return (c->is_short && c->done > c->short_one) || (c->faulted && c->done == c->begun - 1);
 }
 
 static enum session_cpu_turn end_broken(struct session_cpu *c)
@@ -300,21 +322,21 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 	bool good;
 	int taken = cpu_completions_take(s);
 
-	if (taken < 0 || (c->is_short && c->done > c->short_one))
+	if (taken < 0 || is_over(c))
 		return end_broken(c);
-	if (c->running || has_next(c)) {
+	if (has_work(c)) {
 		allowed = c->wqes = allowance(c, now);
 		if (allowed == 0)
 			return SESSION_CPU_RESTING;
 		good = execute(s, now);
 		give_back(c, c->wqes);
-		if (!good)
+		if (!good || is_over(c))
 			return end_broken(c);
 		c->iterations = c->looped + (c->running ? executor_iterations(c->executor) : 0);
 	}
 	if (taken || allowed)
 		note_work(c, now);
-	if (c->running || has_next(c) || taken || allowed)
+	if (has_work(c) || taken || allowed)
 		return SESSION_CPU_BUSY;
 	return now - c->active < c->awake ? SESSION_CPU_IDLE : fall_asleep(s);
 }

@@ -3,6 +3,7 @@
 #include "mlx5/cqe.h"
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/session/cpu-replies.h"
 #include "reddnd/session/cpu.h"
 
 #include <setjmp.h>
@@ -16,6 +17,9 @@ enum { SLOTS = 64, BYTES = 24 };
 
 static struct rnic_plain_completion queue[4 * RNIC_PLAIN_BATCH];
 static unsigned there, taken;
+static uint8_t memory[SLOTS * 2 * 64];
+static uint64_t executed, bad;   /* the request that is executed, and the one that fails */
+static unsigned replies, posted; /* that were added; and of those, by rnic_plain_flush() */
 
 /* ---- in place of the device, and of what executes ---- */
 
@@ -31,6 +35,16 @@ struct layouts_cpu __wrap_layouts_for_cpu(const struct offload *o, unsigned slot
 int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts);
 void __wrap_executor_free(struct executor *x);
 unsigned __wrap_executor_max_messages(const struct program *p);
+uint8_t *__wrap_rnic_plain_memory(const struct rnic_plain *q);
+int __wrap_rnic_plain_flush(struct rnic_plain *q, uint32_t number);
+void __wrap_executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data);
+enum executor_result __wrap_executor_run(struct executor *x, uint64_t wqes);
+uint64_t __wrap_executor_wqes(const struct executor *x);
+uint64_t __wrap_executor_iterations(const struct executor *x);
+const uint8_t *__wrap_executor_replies(const struct executor *x);
+const struct executor_fault *__wrap_executor_fault(const struct executor *x);
+struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_t *ring, unsigned slot);
+int __wrap_cpu_replies_send(struct session *s, uint64_t n);
 
 int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr)
@@ -112,6 +126,78 @@ unsigned __wrap_executor_max_messages(const struct program *p)
 	return 1;
 }
 
+uint8_t *__wrap_rnic_plain_memory(const struct rnic_plain *q)
+{
+	(void)q;
+	return memory;
+}
+
+int __wrap_rnic_plain_flush(struct rnic_plain *q, uint32_t number)
+{
+	(void)q;
+	if (posted != replies)
+		assert_int_equal(number, replies);
+	posted = replies;
+	return 0;
+}
+
+void __wrap_executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data)
+{
+	(void)x;
+	(void)request;
+	(void)data;
+	executed = number;
+}
+
+enum executor_result __wrap_executor_run(struct executor *x, uint64_t wqes)
+{
+	(void)x;
+	(void)wqes;
+	return executed == bad ? EXECUTOR_FAULT : EXECUTOR_DONE;
+}
+
+uint64_t __wrap_executor_wqes(const struct executor *x)
+{
+	(void)x;
+	return 0;
+}
+
+uint64_t __wrap_executor_iterations(const struct executor *x)
+{
+	(void)x;
+	return 0;
+}
+
+const uint8_t *__wrap_executor_replies(const struct executor *x)
+{
+	(void)x;
+	return NULL;
+}
+
+const struct executor_fault *__wrap_executor_fault(const struct executor *x)
+{
+	static const struct executor_fault fault; /* nothing is left to run */
+
+	(void)x;
+	return &fault;
+}
+
+struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_t *ring, unsigned slot)
+{
+	(void)plan;
+	(void)ring;
+	(void)slot;
+	return (struct outcome){0};
+}
+
+int __wrap_cpu_replies_send(struct session *s, uint64_t n)
+{
+	(void)s;
+	assert_int_equal(n, replies);
+	replies++;
+	return 0;
+}
+
 /* ---- a session ---- */
 
 static struct chain_image image = {.arg_len = BYTES};
@@ -130,7 +216,8 @@ static struct session *begin(void)
 	assert_non_null(s);
 	*s = (struct session){.id = 1, .offload = &offload, .tenant = &tenant, .queues.layout.slots = SLOTS};
 	assert_int_equal(session_cpu_begin(s, &parts, &request), 0);
-	there = taken = 0;
+	there = taken = replies = posted = 0;
+	bad = UINT64_MAX;
 	return s;
 }
 
@@ -231,6 +318,85 @@ static void test_idle(void **state)
 	end(s);
 }
 
+/* A turn of a session that waits for the replies before a fault, from which it would have work */
+static void waits(struct session *s, uint64_t now)
+{
+	assert_int_equal(session_cpu_turn(s, now), SESSION_CPU_ASLEEP);
+	assert_null(session_cpu_broken(s));
+}
+
+/* However many requests come with one that fails: those before it are answered, and only then the session
+ * ends, with the words for that request, whatever comes meanwhile. Nothing is polled till then */
+static void test_answers_before_a_fault(void **state)
+{
+	enum { REQUESTS = 5 };
+
+	(void)state;
+	for (unsigned at = 1; at < REQUESTS; at++) {
+		struct session *s = begin();
+
+		bad = at;
+		put(REQUESTS, 0);
+		assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+		assert_int_equal(posted, at);
+		put(1, 0);
+		queue[there - 1].bytes = BYTES - 1; /* a short request */
+		assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+		for (unsigned i = 0; i < at; i++) {
+			waits(s, 1000 + 1000 * i);
+			queue[there++] = (struct rnic_plain_completion){.number = i + 1};
+			if (i + 1 < at)
+				assert_int_equal(session_cpu_turn(s, 1000 + 1000 * i), SESSION_CPU_BUSY);
+		}
+		expect(s, REQUESTS + 1, VERDICT_QUEUE);
+		assert_int_equal(session_cpu_done(s), at);
+		assert_int_equal(posted, at);
+		end(s);
+	}
+}
+
+/* Behind a short request, which is told of */
+static void test_fault_after_a_short_request(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	bad = 1;
+	put(2, 0);
+	queue[there - 2].bytes = BYTES - 1;
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	queue[there++] = (struct rnic_plain_completion){.number = 1};
+	expect(s, 2, VERDICT_REQUEST);
+	end(s);
+}
+
+static void test_fault_of_the_first(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	bad = 0;
+	put(2, 0);
+	expect(s, 2, VERDICT_QUEUE);
+	assert_int_equal(replies, 0);
+	end(s);
+}
+
+/* The client is gone before it has the answers */
+static void test_flushed_after_a_fault(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	bad = 1;
+	put(2, 0);
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	put(3, CQE_SYND_FLUSH);
+	expect(s, 2, VERDICT_QUEUE);
+	assert_non_null(strstr(session_cpu_broken(s)->text, "came to rest"));
+	end(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +405,10 @@ int main(void)
 		cmocka_unit_test(test_longer_than_its_recv),
 		cmocka_unit_test(test_left_after_the_last_turn),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_answers_before_a_fault),
+		cmocka_unit_test(test_fault_after_a_short_request),
+		cmocka_unit_test(test_fault_of_the_first),
+		cmocka_unit_test(test_flushed_after_a_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
