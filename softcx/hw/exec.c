@@ -12,8 +12,8 @@
 #include "util/clock.h"
 
 enum {
-	BUDGET = 512, /* WQEs per hw_exec_run */
-	BURST = 32,   /* most WQEs of one queue in a turn */
+	PASS = 512, /* WQEs per hw_exec_run */
+	BURST = 32, /* most WQEs of one queue in a turn */
 	MAX_RETRY_NS =
 		100000000, /* longest pause before a retry; timeouts of 4 s would only slow programs down */
 	RETRY_FOREVER = 7,
@@ -361,12 +361,13 @@ static struct hw_qp *first_due(const struct hw_dev *dev)
 
 bool hw_exec_run(struct hw_dev *dev)
 {
+	const unsigned most = dev->cfg.pass ? dev->cfg.pass : PASS, burst = most < BURST ? most : BURST;
 	uint64_t enough = dev->total.bytes + BYTES;
 	unsigned done = 0;
 
 	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
 		return false;
-	while (done++ < BUDGET && dev->total.bytes < enough) {
+	while (done++ < most && dev->total.bytes < enough) {
 		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
 
 		if (!qp) {
@@ -381,7 +382,7 @@ bool hw_exec_run(struct hw_dev *dev)
 			continue;
 		}
 		if (dev->cfg.lenient) {
-			done += turn(qp, BURST, enough);
+			done += turn(qp, burst, enough);
 			continue;
 		}
 		switch (hw_pick(dev, 8)) {
@@ -395,7 +396,7 @@ bool hw_exec_run(struct hw_dev *dev)
 			break;
 		}
 		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
-			done += turn(qp, 1 + hw_pick(dev, BURST), enough);
+			done += turn(qp, 1 + hw_pick(dev, burst), enough);
 	}
 	return true;
 }

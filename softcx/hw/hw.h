@@ -69,6 +69,7 @@ struct hw_config {
 	const struct costs
 		*costs; /* of a modelled clock; outlives the device. NULL: use the machine's clock */
 	uint16_t lid;   /* of an InfiniBand port: unique, not 0 */
+	unsigned pass;  /* WQEs that a hw_poll() executes at most, for callers that act in between; 0: many */
 	/* With a modelled clock: another port of the same card, which shares its bus; for hw_dev_new() only.
 	 * NULL: none */
 	const struct hw_dev *port_of;

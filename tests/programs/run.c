@@ -11,8 +11,9 @@
 #include <string.h>
 
 enum {
-	SEEDS_OF_A_CLIENT =
-		20 /* so that its requests are some laps of the slots; making one takes longer than they do */
+	SEEDS_OF_A_CLIENT = 20, /* so that its requests are some laps of the slots; making one takes longer
+				   than they do */
+	PASS = 40 /* WQEs that the silicon executes before the next request may come: some of its chain */
 };
 
 bool run_recycled;
@@ -220,7 +221,7 @@ uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG])
 	return n;
 }
 
-static bool wrong(struct run *r, const char *what)
+bool run_wrong(struct run *r, const char *what)
 {
 	if (!r->why[0])
 		snprintf(r->why, sizeof(r->why), "seed %lu, request %lu: %s", (unsigned long)r->seed,
@@ -228,7 +229,7 @@ static bool wrong(struct run *r, const char *what)
 	return false;
 }
 
-static bool same(struct run *r, const uint8_t *is, const uint8_t *should, size_t n, const char *what)
+bool run_same(struct run *r, const uint8_t *is, const uint8_t *should, size_t n, const char *what)
 {
 	char text[200];
 
@@ -236,7 +237,7 @@ static bool same(struct run *r, const uint8_t *is, const uint8_t *should, size_t
 		if (is[i] != should[i]) {
 			snprintf(text, sizeof(text), "byte %zu of %s is %#x, not %#x", i, what, is[i],
 				should[i]);
-			return wrong(r, text);
+			return run_wrong(r, text);
 		}
 	return true;
 }
@@ -305,10 +306,10 @@ static bool check_messages(struct run *r, uint8_t *slot, uint8_t *inbox)
 			continue;
 		answers++;
 		if (sends != a->sends || (!sends && m[i].imm != (a->has_imm ? a->imm : (uint32_t)r->c.sent)))
-			return wrong(r, "the CPU answers by another message, or with another immediate");
+			return run_wrong(r, "the CPU answers by another message, or with another immediate");
 	}
-	return (answers == 1 || wrong(r, "the CPU does not answer once")) &&
-	       same(r, inbox, run_inbox(r), RUN_SLOT, "what the CPU sends");
+	return (answers == 1 || run_wrong(r, "the CPU does not answer once")) &&
+	       run_same(r, inbox, run_inbox(r), RUN_SLOT, "what the CPU sends");
 }
 
 static bool fault(struct run *r, enum executor_result result)
@@ -318,7 +319,7 @@ static bool fault(struct run *r, enum executor_result result)
 
 	snprintf(text, sizeof(text), "the CPU: result %u, queue %u, WQEBB %u, syndrome %#x", result, f->queue,
 		f->wqebb, f->syndrome);
-	return wrong(r, text);
+	return run_wrong(r, text);
 }
 
 /* After .request has made the models what it means; @slot and @inbox are as they were before */
@@ -336,11 +337,11 @@ static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *
 		return fault(r, result);
 	for (unsigned i = 0; r->enough && i < r->p->nregions; i++)
 		memcpy(r->executed[i], r->model[i], r->o->region_bytes[i]);
-	return r->o->by_executor ||
-	       (check_messages(r, slot, inbox) && same(r, slot, after, RUN_SLOT, "the slot, by the CPU,"));
+	return r->o->by_executor || (check_messages(r, slot, inbox) &&
+					    run_same(r, slot, after, RUN_SLOT, "the slot, by the CPU,"));
 }
 
-static bool send_request(struct run *r)
+bool run_send(struct run *r)
 {
 	uint8_t *after = r->slots_after + r->c.sent % r->o->depth * RUN_SLOT;
 	uint8_t wire[CHAIN_MAX_ARG], slot[RUN_SLOT], inbox[RUN_SLOT];
@@ -365,10 +366,22 @@ static bool is_answer(struct run *r, const uint8_t *cqe)
 	const struct run_answer *a = &r->answer[r->answered % r->o->depth];
 
 	if (rig_cqe_op(cqe) != (a->sends ? CQE_OP_RESP_SEND : CQE_OP_RESP_WRITE_IMM))
-		return wrong(r, "the client's receive failed");
+		return run_wrong(r, "the client's receive failed");
 	if (!a->sends && wqe_get(cqe + 36, 4) != (a->has_imm ? a->imm : (uint32_t)r->answered))
-		return wrong(r, a->has_imm ? "the immediate is another one"
-					   : "the immediate is not the number of the request");
+		return run_wrong(r, a->has_imm ? "the immediate is another one"
+					       : "the immediate is not the number of the request");
+	return true;
+}
+
+bool run_take_reply(struct run *r, const uint8_t *cqe)
+{
+	size_t slot = r->answered % r->o->depth * RUN_SLOT;
+
+	if (!is_answer(r, cqe) ||
+		!run_same(r, r->inbox + slot, r->inbox_after + slot, RUN_SLOT, "what was sent") ||
+		!run_same(r, r->slots + slot, r->slots_after + slot, RUN_SLOT, "the slot"))
+		return false;
+	r->answered++;
 	return true;
 }
 
@@ -377,20 +390,13 @@ static bool take_replies(struct run *r)
 	const uint8_t *cqe;
 	char why[360];
 
-	while ((cqe = rig_cq_next(&r->c.client_rcq))) {
-		size_t slot = r->answered % r->o->depth * RUN_SLOT;
-
-		if (!is_answer(r, cqe) ||
-			!same(r, r->inbox + slot, r->inbox_after + slot, RUN_SLOT, "what was sent"))
+	while ((cqe = rig_cq_next(&r->c.client_rcq)))
+		if (!run_take_reply(r, cqe))
 			return false;
-		if (!same(r, r->slots + slot, r->slots_after + slot, RUN_SLOT, "the slot"))
-			return false;
-		r->answered++;
-	}
 	while ((cqe = rig_cq_next(&r->c.client_scq)))
 		if (rig_cqe_op(cqe) != CQE_OP_REQ)
-			return wrong(r, "the client's send failed");
-	return chain_rig_serve(&r->c, why, sizeof(why)) || wrong(r, why);
+			return run_wrong(r, "the client's send failed");
+	return chain_rig_serve(&r->c, why, sizeof(why)) || run_wrong(r, why);
 }
 
 static void note_busy(struct run *r)
@@ -415,8 +421,7 @@ static bool serve(struct run *r, uint64_t requests)
 		/* of a chain that answers before it is over, the rest goes on beside the next requests, but
 		 * for depth 1 */
 		if (r->c.sent < requests && r->c.sent - r->answered < r->o->depth &&
-			(r->o->depth > 1 || r->c.completed == r->c.sent) && run_random(r, 2) &&
-			!send_request(r))
+			(r->o->depth > 1 || r->c.completed == r->c.sent) && run_random(r, 2) && !run_send(r))
 			return false;
 		if (r->enough)
 			requests = r->c.sent;
@@ -429,13 +434,14 @@ static bool serve(struct run *r, uint64_t requests)
 			note_busy(r);
 			noted++;
 		}
-		if (!busy && r->c.sent > r->answered && !hw_poll(r->c.rig.dev))
-			return take_replies(r) && wrong(r, "no answer");
+		if (!busy && r->c.sent > r->answered && !hw_poll(r->c.rig.dev) &&
+			hw_next_timer(r->c.rig.dev) == UINT64_MAX)
+			return take_replies(r) && run_wrong(r, "no answer");
 		if (r->c.completed > before)
 			polls = 0;
 		before = r->c.completed;
 		if (polls > ENDLESS)
-			return wrong(r, "it goes on and on");
+			return run_wrong(r, "it goes on and on");
 	}
 	rig_run(&r->c.rig);
 	return take_replies(r);
@@ -451,10 +457,12 @@ static bool serve_seeds(struct run *r, uint64_t seed, unsigned seeds, unsigned r
 			return false;
 	}
 	for (unsigned i = 0; i < r->p->nregions; i++)
-		if (!same(r, r->region[i], r->model[i], r->o->region_bytes[i], r->p->regions[i].name) ||
-			!same(r, r->executed[i], r->model[i], r->o->region_bytes[i], "a region, by the CPU,"))
+		if (!run_same(r, r->region[i], r->model[i], r->o->region_bytes[i], r->p->regions[i].name) ||
+			!run_same(r, r->executed[i], r->model[i], r->o->region_bytes[i],
+				"a region, by the CPU,"))
 			return false;
-	return same(r, r->slots, r->slots_after, (size_t)r->o->depth * RUN_SLOT, "the slots, in the end,");
+	return run_same(
+		r, r->slots, r->slots_after, (size_t)r->o->depth * RUN_SLOT, "the slots, in the end,");
 }
 
 /* ---- counting --------------------------------------------------------------------------------- */
@@ -527,7 +535,8 @@ struct run *run_begin(
 		.lenient = seed == 0,
 		.no_index_check = o->direct,
 		.no_qpn_check = o->direct,
-		.no_sync_fence = !o->fenced};
+		.no_sync_fence = !o->fenced,
+		.pass = (o->meets || run_overlap) && o->depth > 1 && seed ? 1 + (unsigned)(seed % PASS) : 0};
 	struct chain_error err;
 	struct chain_image *img;
 

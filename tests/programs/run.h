@@ -32,6 +32,7 @@ struct run_offload {
 	bool no_groups; /* it is too long for NOPs between its steps */
 	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
 	unsigned depth; /* requests at a time; 1 where they change what others read */
+	bool meets;     /* requests come in the middle of others; none writes to its slot after its answer */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];
 	/** Fills the regions. They are copied to the models afterwards. */
 	void (*setup)(struct run *r);
@@ -108,6 +109,16 @@ struct run *run_begin(
 void run_end(struct run *r);
 /** The request that r->arg makes, and its length. */
 uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG]);
+
+/** The next request. False: the CPU executes it otherwise, and r->why. It was sent unless r->enough is true.
+ */
+bool run_send(struct run *r);
+/** The reply of @cqe is that of the next request, and is right, or false and r->why. */
+bool run_take_reply(struct run *r, const uint8_t *cqe);
+/** Notes @what is wrong with the request, unless something was before. False. */
+bool run_wrong(struct run *r, const char *what);
+/** Compares @n bytes of @what, or false and r->why. */
+bool run_same(struct run *r, const uint8_t *is, const uint8_t *should, size_t n, const char *what);
 
 /**
  * One client: @requests requests under each of @seeds seeds of the silicon, from @seed on. True, or false and
