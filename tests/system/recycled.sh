@@ -3,6 +3,7 @@
 # Offloads in recycled mode: the NIC answers for many laps of its rings, even while the daemon is stopped.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
@@ -17,7 +18,7 @@ seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
 
 nic_options=(--seed "$seed")
 start_nic
-start_reddnd "regions = (
+start_reddnd "control = \"$control\"; regions = (
   { name = \"random\"; kind = \"table\"; path = \"$work/random\"; },
   { name = \"table\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
@@ -48,10 +49,10 @@ on_cpu() # PID: nanoseconds it has run
 	cut -d ' ' -f 1 "/proc/$1/schedstat"
 }
 
-connects() # OFFLOAD: a session of it begins
+connects() # OFFLOAD: a client of it gets replies
 {
-	until_true grep -q "client .*, offload $1," "$work/reddnd.log" ||
-		fail "the benchmark does not connect" "$work/bench.log" "$work/reddnd.log"
+	until_true reported clients "any(c['offload'] == '$1' and c['requests'] > 0 for c in d)" ||
+		fail "the benchmark gets no replies" "$work/bench.log" "$work/ctl.out" "$work/reddnd.log"
 }
 
 # What the CPU executes needs the daemon
@@ -67,6 +68,7 @@ bench=$child
 connects large
 kill -STOP "$daemon"
 until_true grep -q '^State:.*stopped' "/proc/$daemon/status" || fail "the daemon does not stop"
+alive "$bench" || fail "the client was done before that"
 before=$(on_cpu "$daemon")
 expect_exit "$bench" "the benchmark" bench.log
 [[ $(on_cpu "$daemon") == "$before" ]] || fail "the stopped daemon used the processor"
