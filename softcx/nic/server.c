@@ -426,9 +426,34 @@ static void unwatch_devices(struct server *s)
 			hw_dev_unwatch(&s->watch[i]);
 }
 
+static rlim_t most_descriptors(void)
+{
+	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
+	unsigned long most = 0;
+
+	if (f && fscanf(f, "%lu", &most) != 1)
+		most = 0;
+	if (f)
+		fclose(f);
+	return most;
+}
+
+/* As many as may be: a NIC has none, and each of its objects here has some */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	limit.rlim_cur = limit.rlim_max = most_descriptors();
+	if (limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int server_new(struct server **server, const struct server_config *cfg)
 {
-	struct rlimit nofile;
 	struct server *s;
 	int rc;
 
@@ -443,10 +468,7 @@ int server_new(struct server **server, const struct server_config *cfg)
 	s->files = (struct files){.loop = &s->loop, .engine = &s->engine, .devs = s->devs};
 	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
-	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
-		nofile.rlim_cur = nofile.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &nofile);
-	}
+	allow_descriptors();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* naps are shorter than the default slack of 50 us */
 	rc = take_dir(s);
