@@ -292,8 +292,11 @@ for gap in "${in_the_gap[@]}"; do
 done
 until_true has_clients 2 || fail "who left is still there" "$work/run.log"
 declare -A found=([kept]='queue pair 0x.* broke while no daemon ran' [armed]='a queue failed, though no step of it did')
+# One that is flushed to its doorbell record runs through all of its ring, so that it depends on the CQ's owner bits what is seen
+[[ $(fact managed.flush) == enabled ]] || found[armed]="(${found[kept]}|${found[armed]})"
 for offload in kept armed; do
-	[[ $(grep -c "offload $offload: .*${found[$offload]}" "$work/run.log") -eq 1 ]] || fail "a broken queue of $offload is not found" "$work/run.log"
+	grep "offload $offload: " "$work/run.log" >"$work/found.log"
+	[[ $(grep -cE "${found[$offload]}" "$work/found.log") -eq 1 ]] || fail "a broken queue of $offload is not found" "$work/found.log"
 	grep -q "offload $offload: a request was longer than 18 bytes" "$work/run.log" || fail "a broken client of $offload is not found" "$work/run.log"
 done
 ok "while no daemon runs clients leave, die and break their queues, which is noticed later, and $comers others come at once, which wait"
