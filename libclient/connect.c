@@ -232,6 +232,8 @@ static int connect_one(struct attempt *a)
 	if (r == 0)
 		r = await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	if (r == 0)
+		r = reddn_queue_pair_begin(a->k, a->err, a->errlen);
+	if (r == 0)
 		r = send_req(a);
 	if (r == 0)
 		r = reddn_queue_pair_prepare(a->k, a->err, a->errlen);

@@ -149,26 +149,36 @@ static int modify(struct reddn_connection *k, enum ibv_qp_state state)
 	return rdma_init_qp_attr(k->id, &attr, &mask) < 0 ? -errno : -ibv_modify_qp(k->qp, &attr, mask);
 }
 
+/* Before the REQ the connection manager has the index of the P_Key, but no rights */
 static int modify_to_init(struct reddn_connection *k)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = k->id->port_num,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = k->id->port_num};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
-	if (k->id->qp)
-		return 0;
-	if (!is_roce(k->id))
-		return modify(k, IBV_QPS_INIT);
-	return -ibv_modify_qp(
-		k->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	if (!is_roce(k->id) && rdma_init_qp_attr(k->id, &attr, &mask) < 0)
+		return -errno;
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	return -ibv_modify_qp(k->qp, &attr, mask | IBV_QP_ACCESS_FLAGS);
+}
+
+static int initialize(struct reddn_connection *k, char *err, size_t errlen)
+{
+	int r = modify_to_init(k);
+
+	return r < 0 ? reddn_fail(r, err, errlen, "cannot prepare the queue pair: %s", strerror(-r)) : 0;
+}
+
+int reddn_queue_pair_begin(struct reddn_connection *k, char *err, size_t errlen)
+{
+	return k->id->qp || is_roce(k->id) ? 0 : initialize(k, err, errlen);
 }
 
 int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen)
 {
-	int r = modify_to_init(k);
+	int r = k->id->qp || !is_roce(k->id) ? 0 : initialize(k, err, errlen);
 
 	if (r < 0)
-		return reddn_fail(r, err, errlen, "cannot prepare the queue pair: %s", strerror(-r));
+		return r;
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = reddn_post_receives(k);
 	return r < 0 ? reddn_fail(r, err, errlen, "cannot post receives: %s", strerror(-r)) : 0;

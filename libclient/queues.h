@@ -20,9 +20,11 @@ int reddn_queues_watch(struct reddn *c, char *err, size_t errlen);
 /**
  * Make the QP of a connection on the same device. What needs no answer of the server can be done while it
  * works on the request: so prepare, which posts the receives, follows the request, and connect the answer.
- * They return the same.
+ * Begin comes before the request, with the route: on InfiniBand the connection manager knows of no queue pair
+ * any more if the server has refused already (Linux cm.c, cm_init_qp_init_attr). They return the same.
  */
 int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_begin(struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errlen);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slow-verbs.c - preloaded into a daemon: calls of libibverbs that wait, as Linux does for an address that
- * nobody answers for and for a region of gigabytes, and one of librdmacm, as on a busy machine. The test sets
- * how long: folder $SLOW_VERBS has a file for each call,
+ * slow-verbs.c - preloaded into a daemon or a client: calls of libibverbs that wait, as Linux does for an
+ * address that nobody answers for and for a region of gigabytes, and one of librdmacm, as on a busy machine.
+ * The test sets how long: folder $SLOW_VERBS has a file for each call,
  *
  *   address   ibv_create_ah() for addresses in 127.2.0.0/16, 127.3.0.0/16 and so on
  *   register  ibv_reg_mr_iova2() of memory at IOVAs of regions
  *   close     ibv_dereg_mr() of the same
  *   connect   rdma_connect()
+ *   sent      the same, with $SLOW_SENT set, when the request has been sent
  *
  * with the word "pass" or "fail". Without the file the call waits for it, and makes a file with ".waits"
  * behind its name.
@@ -117,5 +118,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	int (*real)(struct rdma_cm_id *, struct rdma_conn_param *) =
 		(int (*)(struct rdma_cm_id *, struct rdma_conn_param *))dlsym(RTLD_NEXT, "rdma_connect");
 
-	return may_pass("connect") ? real(id, param) : -1;
+	int r = may_pass("connect") ? real(id, param) : -1;
+
+	if (r == 0 && getenv("SLOW_SENT"))
+		may_pass("sent");
+	return r;
 }
