@@ -105,7 +105,7 @@ fail() # TEXT [LOG...]: prints the logs too
 	local log
 
 	for log in "${@:2}" "$work"/nic.log; do
-		[[ -s $log ]] || continue
+		[[ -s $log || -p $log ]] || continue
 		printf -- '---- %s\n' "${log##*/}" >&2
 		tail -n 60 "$log" >&2
 	done

@@ -105,13 +105,14 @@ for offload in "${offloads[@]}"; do
 	sleep 0.5
 	session_requests()
 	{
-		ctl --json clients && value "d[0]['requests']"
+		{ ctl --json clients && value "d[0]['requests']"; } || fail "no requests of session $session" "$work/ctl.out" "$work/ctl.err" "$work/run.log"
 	}
 	# the time begins before the first look and ends after the second: what happens between is in it
 	from=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
-	before=$(session_requests)
+	before=$(session_requests) || exit
 	sleep 2
-	done=$(($(session_requests) - before))
+	after=$(session_requests) || exit
+	done=$((after - before))
 	took=$(($(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) - from))
 	# two bursts, and a RECV of each connection
 	most=$((took * 200 / 1000 + 2 * 10 + 4 + 200))

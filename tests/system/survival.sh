@@ -214,7 +214,7 @@ for moment in kill-before kill-after; do
 		until_true taken_over $overs || fail "$moment, call $n of serving: nobody takes over" "$work/run.log"
 		undisturbed "$moment, call $n of serving"
 		until_true answers || fail "$moment, call $n of serving: a new client is not answered" "$work/get.log" "$work/run.log"
-		until_true has_clients 2 || fail "$moment, call $n of serving: clients are left" "$work/run.log"
+		until_true has_clients 2 || fail "$moment, call $n of serving: clients are left" "$work/ctl.err" "$work/run.log" <(clients d)
 		points=$((points + 1))
 	done
 	[[ $points -gt 1 ]] || fail "$moment: serving takes fewer than $n calls" "$work/run.log"
