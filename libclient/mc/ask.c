@@ -99,7 +99,7 @@ static int hit(struct reddn_mc *mc, struct mc_ask *a, const struct mc_item *item
 	res->by_nic = true;
 	mc->stats.nic_hits++;
 	if (item->due && mc->options.uses_per_s != REDDN_MC_NEVER && !s->facts.lines.served.died)
-		mc_uses_report(&s->uses, a->key, a->key_len, now_ms * 1000000);
+		mc_uses_report(&s->uses, a->key, a->key_len, clock_ns());
 	return 1;
 }
 
