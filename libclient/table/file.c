@@ -100,7 +100,7 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	t->words = (_Atomic uint64_t *)(t->map + t->geo.buckets_off);
 	t->heap = t->map + t->geo.heap_off;
 	t->null_locator = reddn_locator(t->geo.null_off, sizeof(struct reddn_record));
-	t->scratch = malloc(reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)));
+	t->scratch = calloc(1, reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)));
 	if (!t->scratch)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	if (t->writer) {
