@@ -27,6 +27,13 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 
+static void settle(struct dispatch *d, struct session *c)
+{
+	executors_remove(d->executors, c);
+	if (c->cpu)
+		session_cpu_settle(c);
+}
+
 void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
 {
 	struct session *first = s->first, *c;
@@ -39,9 +46,7 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 		return;
 	SESSION_CONNECTIONS(c, first)
 	{
-		executors_remove(d->executors, c);
-		if (c->cpu)
-			session_cpu_settle(c);
+		settle(d, c);
 		accounting_update(&d->accounting, c);
 	}
 	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);
@@ -108,4 +113,17 @@ void actions_judge(struct dispatch *d, struct session *s, const struct verdict *
 	report_verdict(d->events, s, v, policy->action);
 	enforcement_judge(&d->record->enforcement, policy, s->client.address, v, clock_us(), &action);
 	actions_take(d, s->first, &action);
+}
+
+void actions_left(struct dispatch *d, struct session *s, const char *why)
+{
+	struct session *c;
+
+	SESSION_CONNECTIONS(c, s->first)
+	{
+		settle(d, c);
+		if (c->cpu && session_cpu_broken(c))
+			actions_judge(d, c, session_cpu_broken(c));
+	}
+	actions_end(d, s, REDDN_WIRE_END_CLIENT, why);
 }

@@ -18,6 +18,8 @@ void actions_take(struct dispatch *d, struct session *s, const struct action *ac
 /** Ends @s, with all of its connections; nothing is done for it after this. collect_reap() frees it. A
  * session that is over already stays as it is. */
 void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text);
+/** The same of one whose client has left, with the verdict that it did not wait for. */
+void actions_left(struct dispatch *d, struct session *s, const char *why);
 /** The same of one connection that has begun no session: nobody learns of it. @intact: session_end(). */
 void actions_drop(struct dispatch *d, struct session *s, bool intact);
 

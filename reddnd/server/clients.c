@@ -137,7 +137,7 @@ static void on_gone(void *arg, uint64_t number, const char *why)
 	collect_drain(d);
 	s = dispatch_find(d, number);
 	if (s)
-		actions_end(d, s, REDDN_WIRE_END_CLIENT, why);
+		actions_left(d, s, why);
 	collect_round(d);
 }
 

@@ -26,7 +26,8 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 		number, c->bytes, len);
 }
 
-/* The same words as for a NIC (faults.c). A request that was wrong before has the last word */
+/* The same words as for a NIC (faults.c). A request that was wrong before has the last word; a short one is
+ * still executed, so what fails may be before it, unless that is only flushed */
 static void judge(const struct session *s, const struct rnic_plain_completion *c)
 {
 	struct verdict *v = &s->cpu->verdict;
@@ -34,7 +35,7 @@ static void judge(const struct session *s, const struct rnic_plain_completion *c
 	const struct offload *o = s->offload;
 	const char *syndrome = rnic_syndrome_text(c->syndrome);
 
-	if (s->cpu->faulted)
+	if (s->cpu->faulted || (s->cpu->is_short && c->syndrome == CQE_SYND_FLUSH))
 		return;
 	if (c->syndrome == CQE_SYND_FLUSH)
 		verdict_set(v, VERDICT_QUEUE, true,

@@ -364,8 +364,13 @@ bool session_cpu_sends(const struct session *s)
 
 void session_cpu_settle(struct session *s)
 {
-	while (!s->cpu->broken && cpu_completions_take(s) > 0)
-		;
+	struct session_cpu *c = s->cpu;
+	int r = !c->broken;
+
+	while (r > 0)
+		r = cpu_completions_take(s);
+	if (c->faulted || c->is_short || (r < 0 && c->verdict.syndrome != CQE_SYND_FLUSH))
+		c->broken = true;
 }
 
 const struct verdict *session_cpu_broken(const struct session *s)

@@ -44,8 +44,9 @@ void session_cpu_free(struct session_cpu *c);
 /** Replies end with a SEND, as REDDN_REP_SENDS of the protocol. */
 bool session_cpu_sends(const struct session *s);
 
-/** Takes the completions that are left after the last turn, so that session_cpu_done() counts every reply
- * that the client has: one that leaves as soon as it has its reply is faster than the next turn. */
+/** After the last turn: takes the completions that are left, so that session_cpu_done() counts every reply
+ * that the client has: one that leaves as soon as it has its reply is faster than the next turn. A verdict
+ * that waits for the replies before it waits no longer. */
 void session_cpu_settle(struct session *s);
 /** Its verdict, if it is broken; else NULL. */
 const struct verdict *session_cpu_broken(const struct session *s);

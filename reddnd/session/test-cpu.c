@@ -355,7 +355,52 @@ static void test_answers_before_a_fault(void **state)
 	}
 }
 
-/* Behind a short request, which is told of */
+/* A client that leaves before the replies leaves the verdict all the same */
+static void test_left_after_a_fault(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	bad = 1;
+	put(2, 0);
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	put(3, CQE_SYND_FLUSH);
+	session_cpu_settle(s);
+	assert_non_null(session_cpu_broken(s));
+	assert_int_equal(session_cpu_broken(s)->kind, VERDICT_QUEUE);
+	assert_non_null(strstr(session_cpu_broken(s)->text, "came to rest"));
+	end(s);
+}
+
+static void test_left_after_a_short_request(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	put(1, 0);
+	queue[there - 1].bytes = BYTES - 1;
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	put(3, CQE_SYND_FLUSH);
+	session_cpu_settle(s);
+	assert_non_null(session_cpu_broken(s));
+	assert_int_equal(session_cpu_broken(s)->kind, VERDICT_REQUEST);
+	end(s);
+}
+
+static void test_left_after_a_long_request(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	put(1, 0);
+	queue[there - 1].bytes = BYTES + 1;
+	session_cpu_settle(s);
+	assert_non_null(session_cpu_broken(s));
+	assert_int_equal(session_cpu_broken(s)->kind, VERDICT_REQUEST);
+	end(s);
+}
+
+/* Behind a short request, which has the verdict */
 static void test_fault_after_a_short_request(void **state)
 {
 	struct session *s = begin();
@@ -406,6 +451,9 @@ int main(void)
 		cmocka_unit_test(test_left_after_the_last_turn),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_answers_before_a_fault),
+		cmocka_unit_test(test_left_after_a_fault),
+		cmocka_unit_test(test_left_after_a_short_request),
+		cmocka_unit_test(test_left_after_a_long_request),
 		cmocka_unit_test(test_fault_after_a_short_request),
 		cmocka_unit_test(test_fault_of_the_first),
 		cmocka_unit_test(test_flushed_after_a_fault),
