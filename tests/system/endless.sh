@@ -327,11 +327,11 @@ run() # ARGUMENTS...
 {
 	on_nic run.log "$REDDNC" run "$@"
 }
-run -j -r "array=$memory/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
+run -j -t 100000 -r "array=$memory/a/array" "$programs/while-recycled.rdn" 5999007 8 || fail "while-recycled" "$work/run.log"
 python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(not (d["answered"] and d["reply"] == "80bb000000000000" and 5900 < d["loop"]["iterations"] < 6000))' <"$work/run.log" ||
 	fail "while-recycled: a wrong answer" "$work/run.log"
 "$ENDLESS" make "$memory/a" || fail "no regions"
-run -r "rules=$memory/a/rules" -r "tape=$memory/a/tape" -r "links=$memory/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
+run -t 100000 -r "rules=$memory/a/rules" -r "tape=$memory/a/tape" -r "links=$memory/a/links" "$programs/turing.rdn" $((4000 << 8 | 8)) || fail "turing" "$work/run.log"
 grep -q '^    6b 00 00 00 00 00 00 00$' "$work/run.log" || fail "turing: not 107 steps" "$work/run.log"
 run -t 300 -r "nodes=$memory/a/nodes" -r "heap=$memory/a/heap" "$programs/list-endless.rdn" "$circle" 1 && fail "a circular list ends" "$work/run.log"
 grep -q 'no reply within 300 ms' "$work/run.log" || fail "no message" "$work/run.log"
