@@ -4,8 +4,8 @@
  * the emulated silicon under some seeds each, and by the CPU, beside what they mean (interpret.h) if that can
  * tell. Memory, reply and slot must be as the text means, no queue may fail and every request is answered.
  * Where requests overlap, four are outstanding, and each program runs again with queues that fail then. A
- * run: the requests of one program under one seed. With
- * --runs until there were so many, programs from number FIRST on; with FILE, that program instead.
+ * run: the requests of one program under one seed. With --runs until there were so many, programs from number
+ * FIRST on; with FILE, that program instead.
  */
 #include "tests/programs/failing.h"
 #include "tests/programs/random-offload.h"
