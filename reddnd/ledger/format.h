@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 9,
+	LEDGER_VERSION = 10,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -125,7 +125,7 @@ struct ledger_write {
 struct ledger_recycler {
 	uint64_t progress;   /* in the block: of the word that the recycler counts in */
 	uint64_t log;        /* the same: of what instances left in the reply queue (chain/ring/recycle.h) */
-	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_ENs are */
+	uint16_t recv_en[8]; /* by section of it: WQEBBs of the recycler's ring in which its RECV_ENs are */
 	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
 	uint32_t wqes;                       /* of a request */
 	uint16_t reply_wqebbs;               /* of an instance */

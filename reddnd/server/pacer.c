@@ -132,12 +132,12 @@ static uint64_t ahead_of_own(struct session *s, unsigned i, uint64_t now)
 	return max(rate_available(r, now), r->burst) / price(s, i);
 }
 
-/* RECVs that are posted ahead. The recycler of a recycled chain prepares a quarter of the slots at a time,
- * and one quarter may always be under way: the other three can be used without waiting for it. */
+/* RECVs that are posted ahead. The recycler of a recycled chain prepares a section's slots at a time,
+ * and one section may always be under way: the others can be used without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
-	uint64_t w =
-		(s->queues.layout.recycled ? s->queues.layout.slots / 4 * 3 : s->queues.layout.slots) - 1;
+	const struct queue_layout *l = &s->queues.layout;
+	uint64_t w = l->slots - (l->recycled ? l->slots / chain_recycle_sections(l->slots) : 0) - 1;
 
 	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)

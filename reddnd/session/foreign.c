@@ -116,7 +116,7 @@ static int fill_layout(struct foreign *f, const struct ledger_slot *slot)
 		return -EBADMSG;
 	/* Any key will do: none is needed but that of the whole block */
 	l->code_size = l->size;
-	for (unsigned i = 0; i < CHAIN_RECYCLE_SECTIONS; i++) {
+	for (unsigned i = 0; i < chain_recycle_sections(l->slots); i++) {
 		l->recycling.recv_en[i] = s->recycler.recv_en[i];
 		if (l->recycling.recv_en[i] >= l->recycler.ring_wqebbs)
 			return -EBADMSG;

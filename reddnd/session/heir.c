@@ -70,6 +70,7 @@ static void record_recycler(struct session *s)
 		.request_bytes = s->offload->img->arg_len,
 		.reply_bytes = s->offload->slot_need,
 		.wqes = s->offload->outcome.wqes};
+	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
 	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
 	record_writes(r, &s->offload->outcome);
 }
@@ -227,10 +228,10 @@ static int restore_pacing(struct session *s)
 {
 	uint8_t opcode = *session_recv_en(s, 0);
 
-	for (unsigned g = 0; g < CHAIN_RECYCLE_SECTIONS; g++)
+	for (unsigned g = 0; g < chain_recycle_sections(s->queues.layout.slots); g++)
 		if (*session_recv_en(s, g) != WQE_OP_NOP && *session_recv_en(s, g) != WQE_OP_RECV_EN)
 			return -EBADMSG;
-	for (unsigned g = 1; g < CHAIN_RECYCLE_SECTIONS; g++)
+	for (unsigned g = 1; g < chain_recycle_sections(s->queues.layout.slots); g++)
 		__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = opcode == WQE_OP_NOP;
 	/* The other daemon may have died between writing the number of RECVs down and posting them */
@@ -244,13 +245,13 @@ static uint64_t posted_at_most(const struct session *s, uint64_t kept)
 {
 	unsigned slots = s->queues.layout.slots;
 
-	return kept + slots - 1 + (s->pacing.paced ? slots / CHAIN_RECYCLE_SECTIONS : 0);
+	return kept + slots - 1 + (s->pacing.paced ? slots / chain_recycle_sections(slots) : 0);
 }
 
 /*
  * What the NIC has done is in its memory; the ledger has only what the other daemon had counted of it. It is
  * behind, but not by more than the slots if that daemon was looking, and not ahead by more than that: the
- * recycler counts a quarter at a time.
+ * recycler counts a section's slots at a time.
  */
 static int restore_recycled(struct session *s)
 {

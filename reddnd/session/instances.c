@@ -71,8 +71,8 @@ uint64_t session_recycled(const struct session *s)
 	return le64toh(n);
 }
 
-/* The recycler counts quarters of the slots; CQEs of replies show the rest. Their ring holds twice as many
- * CQEs as there are slots: none is mistaken for one of the round before. */
+/* The recycler counts the slots of a section at once; CQEs of replies show the rest. Their ring holds twice
+ * as many CQEs as there are slots: none is mistaken for one of the round before. */
 uint64_t session_count(struct session *s)
 {
 	uint64_t before = s->progress.done, kept = session_recycled(s);
@@ -139,15 +139,15 @@ static struct outcome read_at(const struct session *s, uint64_t n, const uint8_t
 }
 
 /*
- * The outcome of instance @n of a recycled session: from the log of the recycler once its quarter is armed
- * again, or from the ring as long as the recycler cannot have begun with that quarter, because an instance of
+ * The outcome of instance @n of a recycled session: from the log of the recycler once its section is armed
+ * again, or from the ring as long as the recycler cannot have begun with that section, because an instance of
  * it is not over. False: it is between the two, look again.
  */
 static bool read_recycled(const struct session *s, uint64_t n, struct outcome *out)
 {
 	const struct queue_layout *l = &s->queues.layout;
-	uint64_t last = n / (l->slots / CHAIN_RECYCLE_SECTIONS) * (l->slots / CHAIN_RECYCLE_SECTIONS) +
-			l->slots / CHAIN_RECYCLE_SECTIONS - 1;
+	unsigned together = l->slots / chain_recycle_sections(l->slots);
+	uint64_t last = n / together * together + together - 1;
 	struct rnic_cqe cqe;
 
 	if (n < session_recycled(s)) {

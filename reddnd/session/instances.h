@@ -19,7 +19,7 @@ int session_rearm(struct session *s, struct verdict *v);
  */
 unsigned session_used(const struct session *s);
 
-/** A recycled session: instances that its recycler has re-armed, a quarter of the slots at a time. 0 for any
+/** A recycled session: instances that its recycler has re-armed, a section's slots at a time. 0 for any
  * other. */
 uint64_t session_recycled(const struct session *s);
 

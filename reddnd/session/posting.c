@@ -82,14 +82,14 @@ void session_set_paced(struct session *s, bool paced)
 	bool begins = paced && !s->pacing.paced;
 
 	if (l->recycled && paced != s->pacing.paced)
-		for (unsigned g = 0; g < CHAIN_RECYCLE_SECTIONS; g++)
+		for (unsigned g = 0; g < chain_recycle_sections(l->slots); g++)
 			__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = paced;
 	s->pacing.unsettled &= paced;
 	if (!l->recycled || !begins || !s->progress.posted)
 		return;
 	s->pacing.unsettled = true;
-	s->progress.posted = recycled_to(s) + l->slots / 4;
+	s->progress.posted = recycled_to(s) + l->slots / chain_recycle_sections(l->slots);
 }
 
 void session_arm_replies(struct session *s)

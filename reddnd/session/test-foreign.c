@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { NUMBER = 7, SLOTS = 64, STRIDE = 64, PROGRESS = 0x20040, LOG = 0x20080 };
+enum { NUMBER = 7, SLOTS = 128, STRIDE = 64, PROGRESS = 0x20040, LOG = 0x20080 };
 
 static struct ledger_object cq(unsigned part, uint64_t offset)
 {
@@ -29,7 +29,7 @@ static struct ledger_object qp(unsigned part, uint64_t offset)
 	return (struct ledger_object){.type = LEDGER_QP,
 		.offset = offset,
 		.db_off = part * 128 + 64,
-		.entries = 256,
+		.entries = part ? 256 : 4 * SLOTS,
 		.rq_entries = part ? 0 : SLOTS,
 		.rq_stride = part ? 0 : STRIDE,
 		.cookie = NUMBER << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | part};
@@ -40,7 +40,7 @@ static struct ledger_slot complete(void)
 {
 	struct ledger_slot slot = {.state = LEDGER_LIVE, .kind = LEDGER_SESSION, .block = {0, 0x30000}};
 	const struct ledger_object objects[] = {{.type = LEDGER_UMEM}, cq(0, 0x1000), cq(1, 0x2000),
-		cq(SESSION_RECYCLER, 0x3000), cq(SESSION_REPLIES, 0x4000), qp(0, 0x8000), qp(1, 0x10000),
+		cq(SESSION_RECYCLER, 0x3000), cq(SESSION_REPLIES, 0x4000), qp(0, 0x6000), qp(1, 0x10000),
 		qp(SESSION_RECYCLER, 0x18000)};
 
 	memcpy(slot.object, objects, sizeof(objects));
@@ -50,7 +50,7 @@ static struct ledger_slot complete(void)
 		.recycled = 1,
 		.offload = "gone",
 		.recycler = {.progress = PROGRESS,
-			.recv_en = {1, 2, 3, 255},
+			.recv_en = {1, 2, 3, 4, 5, 6, 7, 255},
 			.request_bytes = 18,
 			.reply_bytes = 200,
 			.wqes = 12,
@@ -81,9 +81,9 @@ static void whole(void **state)
 	assert_int_equal(layouts_bytes(&f->offload, l), 0x30000);
 	assert_int_equal(l->lanes_off + l->recycling.progress, PROGRESS);
 	assert_int_equal(l->lanes_off + l->recycling.log, LOG);
-	assert_int_equal(l->recycling.recv_en[3], 255);
+	assert_int_equal(l->recycling.recv_en[7], 255);
 	assert_int_equal(l->rq_stride, STRIDE);
-	assert_int_equal(l->queue[0].ring_off, 0x8000 + SLOTS * STRIDE);
+	assert_int_equal(l->queue[0].ring_off, 0x6000 + SLOTS * STRIDE);
 	assert_int_equal(l->queue[1].cqes_off, 0x2000);
 	assert_int_equal(l->queue[1].qp_db_off, 192);
 	assert_int_equal(l->recycler.ring_wqebbs, 256);
@@ -112,7 +112,7 @@ static void damaged(void **state)
 		slot.object[i].cookie |= 0x7f;
 		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	}
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		struct ledger_slot slot = complete();
 
 		slot.session.recycler.recv_en[i] = 256;

@@ -81,15 +81,15 @@ static void recycling(const struct chain_image *img, unsigned slots, double per_
 {
 	struct chain_env env = {.slots = slots};
 	struct chain_recycle k;
-	unsigned a, e;
+	unsigned a, e, sections = chain_recycle_sections(slots);
 
 	for (unsigned q = 0; q < img->nqueues; q++)
 		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], slots);
 	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
-	a = k.lap.adds + CHAIN_RECYCLE_SECTIONS; /* one counts */
-	e = 3 * CHAIN_RECYCLE_SECTIONS;
+	a = k.lap.adds + sections; /* one counts */
+	e = 3 * sections;
 	for (unsigned q = 0; q < img->nqueues; q++) /* a WAIT for the CQEs of each queue */
-		e += img->queue[q].cqes ? CHAIN_RECYCLE_SECTIONS : 0;
+		e += img->queue[q].cqes ? sections : 0;
 	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
 	per_request[1] = (double)a / slots;
 	per_request[2] = (double)e / slots;

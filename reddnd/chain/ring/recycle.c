@@ -10,8 +10,10 @@
 #include <string.h>
 
 enum {
-	SECTIONS = CHAIN_RECYCLE_SECTIONS,
-	HEAD = 64 /* bytes before log and lanes: progress, and its old value */
+	MAX_SECTIONS = CHAIN_RECYCLE_MAX_SECTIONS,
+	MIN_SECTIONS = 4,
+	SECTION_SLOTS = 16, /* or more, where there are more sections than MIN_SECTIONS */
+	HEAD = 64           /* bytes before log and lanes: progress, and its old value */
 };
 
 struct recycler {
@@ -22,6 +24,13 @@ struct recycler {
 	/* Per byte of a queue's image: 1 + the relocation that fills it in; 0: none does */
 	uint16_t *filled[CHAIN_MAX_QUEUES];
 };
+
+unsigned chain_recycle_sections(unsigned slots)
+{
+	unsigned sections = slots / SECTION_SLOTS;
+
+	return sections < MIN_SECTIONS ? MIN_SECTIONS : sections > MAX_SECTIONS ? MAX_SECTIONS : sections;
+}
 
 uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
 {
@@ -220,11 +229,16 @@ static void count(struct recycler *k, unsigned requests)
 	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
 }
 
-/* Of a quarter of the slots. What restores them comes later in the same queue: the responder reads for one
+static unsigned section_slots(const struct recycler *k)
+{
+	return k->env->slots / chain_recycle_sections(k->env->slots);
+}
+
+/* Of the slots of a section. What restores them comes later in the same queue: the responder reads for one
  * READ before it answers the next, so nothing is restored before it is copied. */
 static uint32_t log_bytes(const struct recycler *k)
 {
-	return k->env->slots / SECTIONS * k->img->queue[0].wqebbs * CHAIN_WQEBB;
+	return section_slots(k) * k->img->queue[0].wqebbs * CHAIN_WQEBB;
 }
 
 static void log_replies(struct recycler *k, unsigned g)
@@ -232,7 +246,7 @@ static void log_replies(struct recycler *k, unsigned g)
 	uint32_t len = log_bytes(k);
 	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_READ, 1, 0));
 
-	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * (k->env->slots / SECTIONS)));
+	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * section_slots(k)));
 	wqe_put32(w + WQE_RKEY, k->env->queue[0].rkey);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, len);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, k->env->lanes.lkey);
@@ -262,38 +276,40 @@ static void await_instances(struct recycler *k, unsigned end)
 }
 
 static void add_section(
-	struct recycler *k, unsigned g, unsigned enables[SECTIONS], unsigned recv_en[SECTIONS])
+	struct recycler *k, unsigned g, unsigned enables[MAX_SECTIONS], unsigned recv_en[MAX_SECTIONS])
 {
 	const struct chain_env *env = k->env;
-	unsigned quarter = env->slots / SECTIONS, end = (g + 1) * quarter;
+	unsigned slots = section_slots(k), end = (g + 1) * slots;
+	bool last = end == env->slots;
 	uint64_t after = env->first + end;
 	unsigned mark, landed, recvs;
 
 	await_instances(k, end);
 	log_replies(k, g);
-	for (unsigned s = g * quarter; s < end; s++)
+	for (unsigned s = g * slots; s < end; s++)
 		refresh_slot(k, s);
 	if (g == 0)
 		refresh_pads(k);
 	lap_renew(k->lap);
-	if (g == SECTIONS - 1)
+	if (last)
 		lap_advance(k->lap);
 	mark = lap_add(k->lap, CHAIN_NOP, 0, WQE_SIGNALLED);
 	landed = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 	lap_await(k->lap, landed, mark);
-	count(k, quarter);
+	count(k, slots);
 	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
 	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
 	wqe_put32(lap_bytes(k->lap, recvs) + WQE_SYNC_OBJECT, env->queue[0].qpn);
 	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
-	if (g < SECTIONS - 1)
+	if (!last)
 		lap_next_section(k->lap);
 }
 
 static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 {
 	const struct chain_env *env = k->env;
-	const uint32_t head = HEAD + SECTIONS * log_bytes(k);
+	const unsigned sections = chain_recycle_sections(env->slots);
+	const uint32_t head = HEAD + sections * log_bytes(k);
 	const struct lap_env lap = {
 		.qpn = env->recycler.qpn,
 		.cqn = env->recycler.cqn,
@@ -308,15 +324,15 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		.lanes_size = env->lanes.size - head,
 		.group = k->img->fetch_group,
 	};
-	unsigned enables[SECTIONS], recv_en[SECTIONS];
-	int r = lap_new(&k->lap, &lap, SECTIONS);
+	unsigned enables[MAX_SECTIONS], recv_en[MAX_SECTIONS];
+	int r = lap_new(&k->lap, &lap, sections);
 
 	if (r < 0)
 		return r;
-	for (unsigned g = 0; g < SECTIONS; g++)
+	for (unsigned g = 0; g < sections; g++)
 		add_section(k, g, enables, recv_en);
-	for (unsigned g = 0; g < SECTIONS; g++)
-		lap_enable(k->lap, enables[g], enables[(g + 1) % SECTIONS]);
+	for (unsigned g = 0; g < sections; g++)
+		lap_enable(k->lap, enables[g], enables[(g + 1) % sections]);
 	r = lap_finish(k->lap, &size->lap);
 	if (r == 0) {
 		size->ring_wqebbs = ring;
@@ -325,8 +341,8 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		size->recvs = (uint16_t)(env->first + env->slots - 1);
 		size->progress = 0;
 		size->log = HEAD;
-		for (unsigned g = 0; g < SECTIONS; g++)
-			size->recv_en[g] = lap_index_of(k->lap, recv_en[g]) & (ring - 1);
+		for (unsigned g = 0; g < sections; g++)
+			size->recv_en[g] = (uint16_t)(lap_index_of(k->lap, recv_en[g]) & (ring - 1));
 	}
 	lap_free(k->lap);
 	if (r == 0 && !k->dry) {
@@ -360,7 +376,7 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 	struct recycler k = {.img = img, .env = env, .dry = true};
 	int r = -E2BIG;
 
-	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % SECTIONS == 0);
+	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
 	if (!img->queue[0].head_wqebbs || changes_indices(img))
 		return -EOPNOTSUPP;

@@ -3,10 +3,10 @@
  * recycle.h - answers requests without a CPU: a queue of the NIC arms each instance that has completed, as
  * the daemon does with arm.h.
  *
- * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of four sections.
- * Section g
+ * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of sections, each
+ * for an equal part of the slots. Section g
  *
- *   - waits for the last CQE of the reply queue that instances of quarter g of the slots cause. By then all
+ *   - waits for the last CQE of the reply queue that instances of part g of the slots cause. By then all
  * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
  * and CQEs of a queue are in order. For the last CQEs of the code queues too: flushed replies have CQEs;
  *   - copies what they left in the reply queue to the *log*, where the daemon can read how they ended after
@@ -20,8 +20,11 @@
  * armed again when n - slots is over. The chain's own WQEs are the same as when the daemon arms it, and the
  * path of a request gets no longer.
  *
- * With S slots a client may have 3 * S / 4 - 1 requests outstanding. 256 slots cost the recycler least:
- * request numbers then change only in their upper bytes, which are the same in all slots.
+ * A request that comes while a section runs shares the NIC with it. So sections are short where there are
+ * many slots, and each costs some work requests, so they are not shorter than that.
+ *
+ * With S slots in N sections a client may have S - S / N - 1 requests outstanding. 256 slots cost the
+ * recycler least: request numbers then change only in their upper bytes, which are the same in all slots.
  */
 #ifndef CHAIN_RING_RECYCLE_H
 #define CHAIN_RING_RECYCLE_H
@@ -30,7 +33,7 @@
 #include "reddnd/chain/ring/lap.h"
 
 enum {
-	CHAIN_RECYCLE_SECTIONS = 4,
+	CHAIN_RECYCLE_MAX_SECTIONS = 8,
 	CHAIN_RECYCLE_MIN_SLOTS = 4,
 	CHAIN_RECYCLE_MIN_RING = 256 /* WQEBBs, of every queue */
 };
@@ -40,17 +43,21 @@ struct chain_recycle {
 	uint16_t recvs;       /* producer index of RECVs to begin with, for one RECV_EN */
 	uint32_t ring_wqebbs; /* of the recycler */
 	uint32_t lanes;       /* bytes, progress and log included */
-	uint32_t progress;   /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
-				quarter of the slots at a time; their slots are ready again for others */
-	uint32_t log;        /* offset in the lanes: the reply queue of all slots (without its pad) as it was
-				when the instance in each slot was last over. Quarter g changes only after all
-				instances of the slots of that quarter are over */
-	uint32_t recv_en[4]; /* WQEBBs of the recycler's ring in which its RECV_EN are */
-	struct lap_size lap; /* WQEs for env->slots requests */
+	uint32_t progress; /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
+			      section's slots at a time; their slots are ready again for others */
+	uint32_t log;      /* offset in the lanes: the reply queue of all slots (without its pad) as it was
+			      when the instance in each slot was last over. What is of section g changes only
+			      after all instances of its slots are over */
+	uint16_t recv_en[CHAIN_RECYCLE_MAX_SECTIONS]; /* by section: WQEBBs of the recycler's ring in which
+				its RECV_EN are */
+	struct lap_size lap;                          /* WQEs for env->slots requests */
 };
 
+/** Sections of the recycler of a chain with @slots slots, which is a power of two: a power of two, too. */
+unsigned chain_recycle_sections(unsigned slots);
+
 /**
- * What the recycler of @img needs with env->slots (a multiple of 4) and env->queue[].ring_wqebbs
+ * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
  * the chain changes control segments, as the direct form of conditions does, or its instances overlap: RECVs
  * that are flushed would keep it going. -ENOMEM.
