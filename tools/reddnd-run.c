@@ -25,11 +25,11 @@
 
 enum {
 	FIRST_FD = 3, /* SD_LISTEN_FDS_START */
-	MAX_STORED = 80,
+	MAX_STORED = 192,
 	NAME_MAX_BYTES = 255, /* of FDNAME= */
 	MAX_TOGETHER = 16,    /* descriptors in one message */
 	DELAY_MS = 200,
-	HIGH = 64, /* out of the way of those that the service gets */
+	HIGH = 256, /* out of the way of those that the service gets */
 };
 
 struct stored {

@@ -58,15 +58,44 @@ static void parse_metrics(struct settings *l, const config_setting_t *s, void *o
 		settings_wrong_value(l, s, "a numeric address and a port: \"127.0.0.1:9471\"");
 }
 
+static bool has_device(const struct catalog *c, const char *name)
+{
+	for (unsigned i = 0; i < c->ndevices; i++)
+		if (strcmp(c->devices[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void parse_one_device(struct settings *l, const config_setting_t *s, void *object)
+{
+	const char *name = config_setting_get_string(s);
+	struct catalog *c = object;
+
+	if (!name || !text_is_name(name, CATALOG_DEVICE_BYTES - 1))
+		settings_wrong(l, s, "a device must be a name that ibv_devices lists");
+	else if (has_device(c, name))
+		settings_wrong(l, s, "\"device\" has %s twice", name);
+	else if (c->ndevices == CATALOG_DEVICES_MAX)
+		settings_wrong(l, s, "too many devices; at most %d", CATALOG_DEVICES_MAX);
+	else
+		strcpy(c->devices[c->ndevices++], name);
+}
+
 static void parse_device(struct settings *l, const config_setting_t *s, void *object)
 {
 	const char *name = config_setting_get_string(s);
 	struct catalog *c = object;
 
-	if (*name && !text_is_name(name, sizeof(c->device) - 1))
-		settings_wrong_value(l, s, "a name that ibv_devices lists, or \"\"");
-	else
-		strcpy(c->device, name);
+	if (!name && config_setting_length(s) == 0)
+		settings_wrong(l, s, "\"device\" is empty; name at least one device, or leave it out");
+	else if (!name)
+		settings_each(l, s, object, parse_one_device);
+	else if (strcmp(name, "all") == 0)
+		c->all_devices = true;
+	else if (*name && !text_is_name(name, CATALOG_DEVICE_BYTES - 1))
+		settings_wrong_value(l, s, "a name that ibv_devices lists, a list of such, \"all\", or \"\"");
+	else if (*name)
+		strcpy(c->devices[c->ndevices++], name);
 }
 
 static void parse_programs_one(struct settings *l, const config_setting_t *s, void *object)
@@ -110,7 +139,8 @@ static const char a_list[] = "a list of groups: ( { ... }, { ... } )";
 static const struct settings_rule top_rules[] = {
 	{"listen", "\"address:port\" or a list of such",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_listen)},
-	{"device", "the name of a device", SETTINGS_PARSE(SETTINGS_STRING, parse_device)},
+	{"device", "the name of a device, a list of such, or \"all\"",
+		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_ARRAY, parse_device)},
 	{"control", "an absolute path of at most 107 characters", SETTINGS_PATH, CATALOG(control),
 		.max = CATALOG_SOCKET_MAX - 1},
 	{"metrics", "\"address:port\"", SETTINGS_PARSE(SETTINGS_STRING, parse_metrics)},

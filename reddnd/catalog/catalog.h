@@ -20,6 +20,8 @@
 enum {
 	CATALOG_NAME_MAX = 23, /* of regions and offloads; the wire has 24 bytes */
 	CATALOG_LISTEN_MAX = 16,
+	CATALOG_DEVICES_MAX = 8,
+	CATALOG_DEVICE_BYTES = 64,
 	CATALOG_PROGRAMS_MAX = 8,
 	CATALOG_PARAMS_MAX = 16,
 	CATALOG_BINDINGS_MAX = 8,
@@ -148,8 +150,11 @@ struct catalog {
 	unsigned nlisten;
 	bool serves_metrics;
 	struct catalog_listen metrics;
-	char device[64]; /* "" */
-	char *control;   /* NULL: not set */
+	/* Names; none: the one that addresses belong to, or the only one */
+	char devices[CATALOG_DEVICES_MAX][CATALOG_DEVICE_BYTES];
+	unsigned ndevices;
+	bool all_devices; /* in place of names: those that addresses belong to */
+	char *control;    /* NULL: not set */
 	uint64_t arena;
 	uint64_t connect_timeout;             /* us */
 	uint64_t spare_time;                  /* us (session/spares.h) */

@@ -48,7 +48,9 @@ static void test_full(void **state)
 	assert_string_equal(c->listen[1].address, "::1");
 	assert_int_equal(c->listen[1].port, 7);
 	assert_int_equal(c->listen[2].port, 7471);
-	assert_string_equal(c->device, "mlx5_0");
+	assert_int_equal(c->ndevices, 1);
+	assert_string_equal(c->devices[0], "mlx5_0");
+	assert_false(c->all_devices);
 	assert_int_equal(c->arena, 1 << 30);
 	assert_string_equal(c->control, "/run/x/control");
 	assert_int_equal(c->nregions, 1);
@@ -79,7 +81,8 @@ static void test_defaults(void **state)
 	assert_int_equal(c->nlisten, 1);
 	assert_string_equal(c->listen[0].address, "0.0.0.0");
 	assert_int_equal(c->listen[0].port, 7471);
-	assert_string_equal(c->device, "");
+	assert_int_equal(c->ndevices, 0);
+	assert_false(c->all_devices);
 	assert_int_equal(c->arena, 256 << 20);
 	assert_int_equal(c->nregions + c->noffloads, 0);
 	catalog_free(c);
@@ -156,10 +159,18 @@ static const struct mistake top_mistakes[] = {
 	{"metrics = \"1.2.3.4:7471\";\n",
 		"c:1: \"metrics\" is \"1.2.3.4:7471\"; it must be a numeric address and a port: "
 		"\"127.0.0.1:9471\"\n"},
-	{"device = \"a b\";\n",
-		"c:1: \"device\" is \"a b\"; it must be a name that ibv_devices lists, or \"\"\n"},
-	{"device = \"a\nb\\x01\";",
-		"c:1: \"device\" is \"a?b?\"; it must be a name that ibv_devices lists, or \"\"\n"},
+	{"device = \"a b\";\n", "c:1: \"device\" is \"a b\"; it must be a name that ibv_devices lists, a "
+				"list of such, \"all\", or "
+				"\"\"\n"},
+	{"device = [];\n", "c:1: \"device\" is empty; name at least one device, or leave it out\n"},
+	{"device = [ \"a\", \"\" ];\n", "c:1: a device must be a name that ibv_devices lists\n"},
+	{"device = [ 1 ];\n", "c:1: a device must be a name that ibv_devices lists\n"},
+	{"device = [ \"a\", \"b\", \"a\" ];\n", "c:1: \"device\" has a twice\n"},
+	{"device = [ \"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\", \"i\" ];\n",
+		"c:1: too many devices; at most 8\n"},
+	{"device = \"a\nb\\x01\";", "c:1: \"device\" is \"a?b?\"; it must be a name that ibv_devices lists, "
+				    "a list of such, \"all\", or "
+				    "\"\"\n"},
 	{"control = \"run/control\";\n", "c:1: \"control\" is \"run/control\"; it must be an absolute path "
 					 "of at most 107 characters\n"},
 	{"connect_timeout = \"10ms\";\n",

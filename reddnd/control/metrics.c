@@ -194,6 +194,25 @@ static void by_memcached(FILE *f, const struct stats *st)
 				all[i].cache.items);
 }
 
+static void by_device(FILE *f, const struct stats *st)
+{
+	const struct stats_device *all = st->devices;
+
+	family(f, "reddnd_device_up", "gauge", "", "1 unless the device is lost.");
+	for (unsigned i = 0; i < st->ndevices; i++)
+		fprintf(f, "reddnd_device_up{device=\"%s\"} %d\n", all[i].name, !all[i].lost);
+	family(f, "reddnd_device_sessions", "gauge", "", "Clients connected by the device.");
+	for (unsigned i = 0; i < st->ndevices; i++)
+		fprintf(f, "reddnd_device_sessions{device=\"%s\"} %u\n", all[i].name, all[i].sessions);
+	family(f, "reddnd_arena_bytes", "gauge", "bytes", "Memory for queues.");
+	for (unsigned i = 0; i < st->ndevices; i++) {
+		fprintf(f, "reddnd_arena_bytes{device=\"%s\",state=\"used\"} %" PRIu64 "\n", all[i].name,
+			all[i].arena_used);
+		fprintf(f, "reddnd_arena_bytes{device=\"%s\",state=\"free\"} %" PRIu64 "\n", all[i].name,
+			all[i].arena_size - all[i].arena_used);
+	}
+}
+
 static void counter(FILE *f, const char *name, const char *help, uint64_t n)
 {
 	family(f, name, "counter", "", help);
@@ -217,9 +236,6 @@ static void whole(FILE *f, const struct stats_status *s)
 	family(f, "reddnd_unfinished_moves", "gauge", "",
 		"Tables whose writer died in the middle of a move.");
 	fprintf(f, "reddnd_unfinished_moves %u\n", s->unfinished);
-	family(f, "reddnd_arena_bytes", "gauge", "bytes", "Memory for queues.");
-	fprintf(f, "reddnd_arena_bytes{state=\"used\"} %" PRIu64 "\n", s->arena_used);
-	fprintf(f, "reddnd_arena_bytes{state=\"free\"} %" PRIu64 "\n", s->arena_size - s->arena_used);
 	family(f, "reddnd_cpu_seconds", "counter", "seconds", "CPU time of the daemon.");
 	fprintf(f, "reddnd_cpu_seconds_total %" PRIu64 ".%06" PRIu64 "\n", cpu / 1000000, cpu % 1000000);
 	family(f, "reddnd_uptime_seconds", "gauge", "seconds", "Time since the daemon began to serve.");
@@ -238,6 +254,7 @@ char *metrics_text(const struct stats *stats)
 	by_offload(f, stats);
 	by_tenant(f, stats);
 	by_memcached(f, stats);
+	by_device(f, stats);
 	whole(f, &stats->status);
 	fputs("# EOF\n", f);
 	fclose(f);

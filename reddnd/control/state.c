@@ -7,12 +7,44 @@
 
 #include <stdio.h>
 
-static struct json_object *status_json(const struct stats_status *s)
+static struct json_object *device_json(const struct stats_device *d)
 {
 	struct json_object *o = json_object_new_object();
 
+	json_add_text(o, "device", d->name);
+	json_add_text(o, "state", d->lost ? "lost" : "serving");
+	json_add_text(o, "no_chains", d->no_chains);
+	json_add_count(o, "sessions", d->sessions);
+	json_add_count(o, "arena_used", d->arena_used);
+	json_add_count(o, "arena_size", d->arena_size);
+	return o;
+}
+
+/* Their names, for people, and each with what it has */
+static void add_devices(struct json_object *o, const struct stats *st)
+{
+	struct json_object *list = json_object_new_array();
+	char names[CATALOG_DEVICES_MAX * (CATALOG_DEVICE_BYTES + 16)];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < st->ndevices; i++) {
+		const struct stats_device *d = &st->devices[i];
+
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s%s", i ? ", " : "", d->name,
+			d->lost ? " (lost)" : "");
+		json_object_array_add(list, device_json(d));
+	}
+	json_add_text(o, "device", names);
+	json_object_object_add(o, "devices", list);
+}
+
+static struct json_object *status_json(const struct stats *st)
+{
+	struct json_object *o = json_object_new_object();
+	const struct stats_status *s = &st->status;
+
 	json_add_text(o, "version", REDDND_VERSION);
-	json_add_text(o, "device", s->device);
+	add_devices(o, st);
 	json_add_count(o, "uptime_us", s->uptime_us);
 	json_add_count(o, "cpu_us", clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
 	json_add_count(o, "sessions", s->sessions);
@@ -72,6 +104,7 @@ static struct json_object *session_json(const struct stats_session *s)
 
 	json_add_count(o, "session", s->id);
 	json_add_text(o, "peer", s->peer);
+	json_add_text(o, "device", s->device);
 	json_add_text(o, "tenant", s->tenant);
 	json_add_text(o, "offload", s->offload);
 	json_object_object_add(o, "current", json_object_new_boolean(s->current));
@@ -146,6 +179,7 @@ static struct json_object *offload_json(const struct stats_offload *f)
 	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
 	json_add_text(o, "engine", f->cpu ? "cpu" : "nic");
 	json_add_text(o, "state", *f->disabled ? "disabled" : "serving");
+	json_add_text(o, "device", f->device);
 	json_add_text(o, "why", *f->disabled ? f->disabled : f->why_cpu);
 	json_object_object_add(o, "args", args_json(f));
 	json_add_count(o, "depth_max", f->depth_max);
@@ -248,7 +282,7 @@ static struct json_object *tenant_json(const struct stats_tenant *t)
 
 struct json_object *state_status(const struct stats *st)
 {
-	return status_json(&st->status);
+	return status_json(st);
 }
 
 struct json_object *state_clients(const struct stats *st)

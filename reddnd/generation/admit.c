@@ -93,15 +93,15 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 	return false;
 }
 
-static bool find_offload(const struct generation *g, const struct catalog_tenant *conf,
-	struct admit_result *a, struct reddn_wire_rej *rej)
+static bool find_offload(const struct generation *g, const struct admit_from *from,
+	const struct catalog_tenant *conf, struct admit_result *a, struct reddn_wire_rej *rej)
 {
-	a->offload = generation_offload(g, a->request.offload);
+	a->offload = generation_offload(g, from->device, a->request.offload);
 	if (!a->offload) {
 		request_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
 		return false;
 	}
-	if (!catalog_allows(conf, (unsigned)(a->offload - g->offloads))) {
+	if (!catalog_allows(conf, (unsigned)(a->offload->conf - g->catalog->offloads))) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
 			a->request.offload);
 		return false;
@@ -130,7 +130,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 
 	if (!find_tenant(g, from, &a->tenant, &conf, rej))
 		return false;
-	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, conf, a, rej)))
+	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, from, conf, a, rej)))
 		return false;
 	if (offload_is_disabled(a->offload, NULL)) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,

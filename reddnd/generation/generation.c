@@ -79,11 +79,22 @@ static void drop_handovers(struct generation *g)
 	free(steal_ptr(&g->handed));
 }
 
+/* Of all devices */
+static unsigned count_offloads(const struct generation *g)
+{
+	return g->served->n * g->catalog->noffloads;
+}
+
+struct offload *generation_offloads(const struct generation *g, unsigned device)
+{
+	return g->offloads + (size_t)device * g->catalog->noffloads;
+}
+
 static void generation_free(struct generation *g)
 {
 	struct closing all = {.regions = g->regions, .tenants = g->tenants, .catalog = g->catalog};
 
-	for (unsigned i = 0; g->offloads && i < g->catalog->noffloads; i++)
+	for (unsigned i = 0; g->offloads && i < count_offloads(g); i++)
 		offload_close(&g->offloads[i]);
 	for (unsigned i = 0; g->regions && i < g->catalog->nregions; i++)
 		if (g->regions[i] && region_release(g->regions[i]))
@@ -102,7 +113,7 @@ static int get_tenants(struct generation *g, const struct generation_parts *part
 	int r = 0;
 
 	for (unsigned i = 0; i < c->ntenants && r == 0; i++)
-		r = tenant_get(&g->tenants[i], parts->tenants, c->tenants[i].name, parts->dev, parts->arena);
+		r = tenant_get(&g->tenants[i], parts->tenants, c->tenants[i].name, g->served);
 	return r;
 }
 
@@ -111,8 +122,8 @@ static bool is_useless(const struct generation *g, const struct region *r)
 {
 	bool used = false;
 
-	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
-		if (!offload_uses(&g->offloads[i], r))
+	for (unsigned i = 0; i < count_offloads(g); i++) {
+		if (g->lost[i / g->catalog->noffloads] || !offload_uses(&g->offloads[i], r))
 			continue;
 		used = true;
 		if (!offload_is_disabled(&g->offloads[i], NULL))
@@ -145,9 +156,11 @@ static int get_handovers(struct generation *g, const struct handovers *h)
 
 static int get_stats(struct generation *g, struct offload_stats **stats)
 {
-	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
+	for (unsigned i = 0; i < count_offloads(g); i++) {
+		const struct catalog_offload *conf = &g->catalog->offloads[i % g->catalog->noffloads];
+
 		g->offloads[i].generation = g;
-		g->offloads[i].stats = offload_stats_get(stats, g->catalog->offloads[i].name);
+		g->offloads[i].stats = offload_stats_get(stats, conf->name);
 		if (!g->offloads[i].stats)
 			return -ENOMEM;
 	}
@@ -165,10 +178,13 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 		return -ENOMEM;
 	}
 	g->catalog = catalog;
+	g->served = parts->served;
+	for (unsigned k = 0; k < g->served->n; k++)
+		g->lost[k] = rnic_device_is_lost(g->served->device[k].dev);
 	g->worker = parts->worker;
 	g->refs = 1;
 	g->regions = calloc(catalog->nregions + 1, sizeof(struct region *));
-	g->offloads = calloc(catalog->noffloads + 1, sizeof(*g->offloads));
+	g->offloads = calloc(count_offloads(g) + 1, sizeof(*g->offloads));
 	g->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
 	if (!g->regions || !g->offloads || !g->tenants)
 		return -ENOMEM;
@@ -227,6 +243,26 @@ int generation_try_file(const struct generation *g, unsigned i, int fd, char why
 	return r;
 }
 
+/* After the regions */
+static int open_offloads(struct generation *g, unsigned device)
+{
+	struct offload *o = generation_offloads(g, device);
+	const struct catalog *c = g->catalog;
+	int r = 0;
+
+	if (g->served->n > 1)
+		log_info("%s: its %u offloads:", rnic_device_name(g->served->device[device].dev),
+			c->noffloads);
+	for (unsigned i = 0; i < c->noffloads && r == 0; i++) {
+		if (g->lost[device])
+			offload_leave_out(&o[i], &c->offloads[i], "the device is lost");
+		else
+			r = offload_open(
+				&o[i], &c->offloads[i], c, g->regions, user_of(g, i)->domain[device].pd);
+	}
+	return r;
+}
+
 int generation_open(struct generation *g)
 {
 	const struct catalog *c = g->catalog;
@@ -236,9 +272,21 @@ int generation_open(struct generation *g)
 		if (!g->regions[i])
 			r = open_own_region(g, i);
 	drop_handovers(g);
-	for (unsigned i = 0; i < c->noffloads && r == 0; i++)
-		r = offload_open(&g->offloads[i], &c->offloads[i], c, g->regions, user_of(g, i)->pd);
+	for (unsigned k = 0; k < g->served->n && r == 0; k++)
+		r = open_offloads(g, k);
 	return r;
+}
+
+/* Offload @i of the catalog is disabled on some device, @unfit: because of the device */
+static bool is_disabled(const struct generation *g, unsigned i, bool unfit)
+{
+	for (unsigned k = 0; k < g->served->n; k++) {
+		const struct offload *o = &generation_offloads(g, k)[i];
+
+		if (!g->lost[k] && (unfit ? o->unfit : offload_is_disabled(o, NULL)))
+			return true;
+	}
+	return false;
 }
 
 unsigned generation_disabled(const struct generation *g)
@@ -246,7 +294,7 @@ unsigned generation_disabled(const struct generation *g)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		n += offload_is_disabled(&g->offloads[i], NULL);
+		n += is_disabled(g, i, false);
 	return n;
 }
 
@@ -255,7 +303,7 @@ unsigned generation_unfit(const struct generation *g)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		n += g->offloads[i].unfit;
+		n += is_disabled(g, i, true);
 	return n;
 }
 
@@ -290,11 +338,11 @@ void generation_unref(struct generation *g)
 		generation_free(g);
 }
 
-const struct offload *generation_offload(const struct generation *g, const char *name)
+const struct offload *generation_offload(const struct generation *g, unsigned device, const char *name)
 {
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
 		if (strcmp(g->catalog->offloads[i].name, name) == 0)
-			return &g->offloads[i];
+			return &generation_offloads(g, device)[i];
 	return NULL;
 }
 
@@ -309,16 +357,17 @@ static uint64_t largest(const struct offload *o)
 	return layouts_of_depth(o, o->conf->depth_max)->size;
 }
 
-int generation_check_room(const struct generation *g, uint64_t room)
+int generation_check_room(const struct generation *g, unsigned device, uint64_t room)
 {
+	const struct offload *o = generation_offloads(g, device);
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		if (!offload_is_disabled(&g->offloads[i], NULL) && largest(&g->offloads[i]) > room) {
+		if (!offload_is_disabled(&o[i], NULL) && largest(&o[i]) > room) {
 			log_error("%s: offload %s: the queues of one client take %" PRIu64
 				  " bytes, the arena has room for %" PRIu64
 				  "; lower depth_max or instances, or raise \"arena\"",
-				g->catalog->offloads[i].where, g->catalog->offloads[i].name,
-				largest(&g->offloads[i]), room);
+				g->catalog->offloads[i].where, g->catalog->offloads[i].name, largest(&o[i]),
+				room);
 			return -ENOSPC;
 		}
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * generation.h - one catalog, opened on a device: regions mapped and registered, offloads compiled and ready.
+ * generation.h - one catalog, opened on the devices that the daemon serves on: regions mapped once and
+ * registered with each, offloads compiled for each.
  *
  * A reload makes another generation beside the one in use. A session keeps its generation, which is freed
  * when its last session has ended; then a thread closes its regions.
@@ -18,19 +19,22 @@
 
 struct generation {
 	struct catalog *catalog;
-	struct region **regions;      /* one per region of the catalog */
-	int *handed;                  /* files of the same, until they are open; or -1 */
-	struct offload *offloads;     /* one per offload of the catalog */
-	struct tenant **tenants;      /* one per tenant of the catalog */
-	struct worker *const *worker; /* of generation_parts */
-	unsigned first_window;        /* number, of its regions */
+	struct region **regions; /* one per region of the catalog */
+	int *handed;             /* files of the same, until they are open; or -1 */
+	/* For each device (served.h), one per offload of the catalog: generation_offloads() */
+	struct offload *offloads;
+	const struct served *served;
+	bool lost[CATALOG_DEVICES_MAX]; /* when it was made: its offloads there are disabled, and nothing else
+					 */
+	struct tenant **tenants;        /* one per tenant of the catalog */
+	struct worker *const *worker;   /* of generation_parts */
+	unsigned first_window;          /* number, of its regions */
 	unsigned refs;
 };
 
 /** What all generations share. */
 struct generation_parts {
-	struct rnic_device *dev;
-	struct rnic_arena *arena;
+	const struct served *served;
 	struct offload_stats **stats; /* counters of offloads */
 	struct tenant **tenants;
 	const struct handovers *handovers;
@@ -56,7 +60,8 @@ void generation_unref(struct generation *generation);
 /** Applies the limits of the catalog to the tenants. */
 void generation_limit(const struct generation *generation, uint64_t now_us);
 
-/** The number of its offloads that are disabled, and of its regions that are bad. */
+/** The number of its offloads that are disabled, on any device that is not lost, and of its regions that are
+ * bad. */
 unsigned generation_disabled(const struct generation *generation);
 unsigned generation_unfit(const struct generation *generation); /* disabled because of the device */
 unsigned generation_bad_regions(const struct generation *generation);
@@ -67,13 +72,16 @@ unsigned generation_unfinished(
  */
 int generation_try_file(const struct generation *generation, unsigned region, int fd, char why[REGION_WHY]);
 
-/** The offload of that name, or NULL. */
-const struct offload *generation_offload(const struct generation *generation, const char *name);
+/** The offloads of the catalog, for device @device. */
+struct offload *generation_offloads(const struct generation *generation, unsigned device);
+/** That of this name, or NULL. */
+const struct offload *generation_offload(
+	const struct generation *generation, unsigned device, const char *name);
 
 /**
- * 0 if one client with the depth_max of any offload has room in an arena of @room bytes; else -ENOSPC, which
- * has been logged.
+ * 0 if one client with the depth_max of any offload of device @device has room in an arena of @room bytes;
+ * else -ENOSPC, which has been logged.
  */
-int generation_check_room(const struct generation *generation, uint64_t room);
+int generation_check_room(const struct generation *generation, unsigned device, uint64_t room);
 
 #endif

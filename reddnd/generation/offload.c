@@ -392,6 +392,12 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	return 0;
 }
 
+void offload_leave_out(struct offload *o, const struct catalog_offload *conf, const char *why)
+{
+	o->conf = conf;
+	snprintf(o->why, sizeof(o->why), "%s", why);
+}
+
 void offload_close(struct offload *o)
 {
 	program_free(o->program);

@@ -59,6 +59,8 @@ struct offload {
  */
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
 	struct region **regions, struct rnic_pd *pd);
+/** In place of offload_open(): it is disabled, because of @why, and has no program. */
+void offload_leave_out(struct offload *o, const struct catalog_offload *conf, const char *why);
 void offload_close(struct offload *o); /* fine on an offload that is all zero */
 
 /** True if clients cannot have it; @why, if not NULL, gets the reason, a clause. */

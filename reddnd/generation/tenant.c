@@ -10,21 +10,37 @@
 #include <stdio.h>
 #include <string.h>
 
+static void free_domain(struct tenant_domain *m)
+{
+	struct rnic_device *dev = m->pd ? rnic_pd_device(m->pd) : NULL;
+
+	if (m->slot)
+		ledger_ending(m->slot);
+	master_qp_deinit(&m->master);
+	if (m->pd)
+		rnic_pd_free(m->pd);
+	if (dev)
+		rnic_device_drop_slot(dev, m->slot);
+}
+
 static void tenant_free(struct tenant *t)
 {
-	struct rnic_device *dev = t->pd ? rnic_pd_device(t->pd) : NULL;
-
-	if (t->slot)
-		ledger_ending(t->slot);
-	master_qp_deinit(&t->master);
-	if (t->pd)
-		rnic_pd_free(t->pd);
-	if (dev)
-		rnic_device_drop_slot(dev, t->slot);
+	for (unsigned i = 0; i < t->ndomains; i++)
+		free_domain(&t->domain[i]);
 	free(t);
 }
 
 DEFINE_CLEANUP(struct tenant *, tenant_free)
+
+/* Those that an operator set under a daemon before this one; it wrote them down in each device, one after the
+ * other. NULL: there are none. */
+static const struct ledger_tenant *inherited_limits(const struct tenant *t)
+{
+	for (unsigned i = 0; i < t->ndomains; i++)
+		if (t->domain[i].slot && t->domain[i].slot->tenant.is_set)
+			return &t->domain[i].slot->tenant;
+	return NULL;
+}
 
 /* The PD that a daemon before this one had for the tenant: keys and queues of sessions that go on are in it
  */
@@ -38,38 +54,47 @@ static struct ledger_slot *find_inherited(const struct ledger *ledger, const cha
 	return NULL;
 }
 
-static int get_pd(struct tenant *t, struct rnic_device *dev)
+static int get_pd(struct tenant_domain *m, const char *name, struct rnic_device *dev)
 {
 	struct ledger *ledger = rnic_device_ledger(dev);
-	struct ledger_slot *slot = find_inherited(ledger, t->name);
+	struct ledger_slot *slot = find_inherited(ledger, name);
 	int r;
 
 	if (slot) {
-		r = rnic_pd_adopt(&t->pd, dev, slot);
+		r = rnic_pd_adopt(&m->pd, dev, slot);
 		if (r < 0)
 			return r;
 		ledger_claim(ledger, slot);
-		t->slot = slot;
-		t->inherited = slot->tenant.is_set;
+		m->slot = slot;
 		return 0;
 	}
-	r = rnic_device_take_slot(dev, LEDGER_TENANT, &t->slot);
+	r = rnic_device_take_slot(dev, LEDGER_TENANT, &m->slot);
 	if (r < 0)
-		return log_errno(r, "no room for tenant %s", t->name);
-	if (t->slot)
-		ledger_set_name(t->slot->tenant.name, t->name);
-	r = rnic_pd_new(&t->pd, dev, t->slot);
+		return log_errno(r, "no room for tenant %s", name);
+	if (m->slot)
+		ledger_set_name(m->slot->tenant.name, name);
+	r = rnic_pd_new(&m->pd, dev, m->slot);
 	if (r < 0)
-		rnic_device_drop_slot(dev, t->slot);
+		rnic_device_drop_slot(dev, steal_ptr(&m->slot));
 	return r;
 }
 
-int tenant_get(struct tenant **out, struct tenant **all, const char *name, struct rnic_device *dev,
-	struct rnic_arena *arena)
+static int make_domain(struct tenant_domain *m, const char *name, const struct served_device *on)
+{
+	int r = rnic_device_is_lost(on->dev) ? 0 : get_pd(m, name, on->dev);
+
+	if (r == 0 && m->pd && !*rnic_device_caps(on->dev)->no_chains)
+		r = master_qp_init(&m->master, m->pd, on->arena);
+	if (r == 0 && m->slot)
+		ledger_live(m->slot);
+	return r;
+}
+
+int tenant_get(struct tenant **out, struct tenant **all, const char *name, const struct served *served)
 {
 	CLEANUP(tenant_freep) struct tenant *new = NULL;
 	struct tenant *t;
-	int r;
+	int r = 0;
 
 	HASH_FIND_STR(*all, name, t);
 	if (t) {
@@ -81,13 +106,11 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, struc
 	if (!new)
 		return -ENOMEM;
 	snprintf(new->name, sizeof(new->name), "%s", name);
-	r = get_pd(new, dev);
-	if (r == 0 && !*rnic_device_caps(dev)->no_chains)
-		r = master_qp_init(&new->master, new->pd, arena);
+	for (; new->ndomains < served->n &&r == 0; new->ndomains++)
+		r = make_domain(&new->domain[new->ndomains], name, &served->device[new->ndomains]);
 	if (r < 0)
 		return r;
-	if (new->slot)
-		ledger_live(new->slot);
+	new->inherited = inherited_limits(new);
 	new->all = all;
 	new->refs = 1;
 	t = *out = steal_ptr(&new);
@@ -126,20 +149,33 @@ static struct ledger_override override_of(const struct catalog_limits *l)
 	return (struct ledger_override){.rate = l->rate, .burst = l->burst, .bytes_rate = l->bytes_rate};
 }
 
-/* The next daemon has them, or those that are configured: nothing in between */
-static void record_override(
-	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
+static void write_override(
+	struct ledger_tenant *l, const struct ledger_override *configured, const struct ledger_override *set)
 {
-	struct ledger_tenant *l = t->slot ? &t->slot->tenant : NULL;
-
-	if (!l)
-		return;
 	__atomic_store_n(&l->is_set, 0, __ATOMIC_RELEASE);
 	l->configured = *configured;
 	if (!set)
 		return;
 	l->set = *set;
 	__atomic_store_n(&l->is_set, 1, __ATOMIC_RELEASE);
+}
+
+/* The next daemon has them, or those that are configured: nothing in between */
+static void record_override(
+	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
+{
+	for (unsigned i = 0; i < t->ndomains; i++)
+		if (t->domain[i].slot)
+			write_override(&t->domain[i].slot->tenant, configured, set);
+}
+
+/* Where a daemon before this one had not got to, or did not serve */
+static void spread_override(
+	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
+{
+	for (unsigned i = 0; i < t->ndomains; i++)
+		if (t->domain[i].slot && !t->domain[i].slot->tenant.is_set)
+			write_override(&t->domain[i].slot->tenant, configured, set);
 }
 
 static void apply(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
@@ -155,12 +191,16 @@ static void apply(struct tenant *t, const struct catalog_limits *limits, uint64_
 void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
 {
 	const struct ledger_override configured = override_of(limits);
+	const struct ledger_tenant *before = t->inherited ? inherited_limits(t) : NULL;
 	struct catalog_limits now = *limits;
 
-	if (t->inherited && memcmp(&t->slot->tenant.configured, &configured, sizeof(configured)) == 0) {
-		now.rate = t->slot->tenant.set.rate;
-		now.burst = t->slot->tenant.set.burst;
-		now.bytes_rate = t->slot->tenant.set.bytes_rate;
+	if (before && memcmp(&before->configured, &configured, sizeof(configured)) == 0) {
+		const struct ledger_override set = before->set;
+
+		now.rate = set.rate;
+		now.burst = set.burst;
+		now.bytes_rate = set.bytes_rate;
+		spread_override(t, &configured, &set);
 	} else {
 		record_override(t, &configured, NULL);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tenant.h - a tenant: its protection domain, what its sessions use of its quotas, and its rates.
+ * tenant.h - a tenant: its protection domains, what its sessions use of its quotas, and its rates.
  *
- * A tenant has one PD. Rings, scratch and regions of its sessions have keys of that PD, which no queue of
- * another tenant can use.
+ * A tenant has a PD in each device. Rings, scratch and regions of its sessions there have keys of that PD,
+ * which no queue of another tenant can use. Quotas and rates are of all its sessions, on whatever device.
  *
  * A tenant is identified by its name and outlives a reload: its use stays charged, and its limits become
  * those of the new configuration. A tenant that is no longer configured is freed with its last session.
@@ -12,7 +12,7 @@
 #ifndef GENERATION_TENANT_H
 #define GENERATION_TENANT_H
 
-#include "reddnd/catalog/catalog.h"
+#include "reddnd/generation/served.h"
 #include "reddnd/policy/rate.h"
 #include "reddnd/policy/request.h"
 #include "reddnd/policy/service-times.h"
@@ -28,11 +28,17 @@ struct tenant_charge {
 	uint64_t slot_bytes; /* memory of the client's reply slots */
 };
 
+/** What a tenant has in one device. */
+struct tenant_domain {
+	struct ledger_slot *slot; /* or NULL */
+	struct rnic_pd *pd;       /* NULL: the device was lost before the tenant came */
+	struct master_qp master;  /* of queues of that PD */
+};
+
 struct tenant {
 	char name[CATALOG_NAME_MAX + 1];
-	struct ledger_slot *slot; /* or NULL */
-	struct rnic_pd *pd;
-	struct master_qp master;          /* of queues of that PD */
+	struct tenant_domain domain[CATALOG_DEVICES_MAX]; /* by device (served.h) */
+	unsigned ndomains;
 	bool inherited;                   /* limits that an operator set under a daemon before this one */
 	struct catalog_limits configured; /* and those in force */
 	struct catalog_limits limits;
@@ -53,10 +59,9 @@ struct tenant {
 
 /**
  * Takes a reference to tenant @name of @all; makes the tenant, without limits, if there is none. Errors have
- * been logged. @all, @dev and @arena must outlive it.
+ * been logged. @all and what is in @served must outlive it.
  */
-int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, struct rnic_device *dev,
-	struct rnic_arena *arena);
+int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, const struct served *served);
 void tenant_ref(struct tenant *t);
 void tenant_unref(struct tenant *t); /* NULL is fine */
 

@@ -376,3 +376,8 @@ int rnic_device_read_async(struct rnic_device *dev)
 	}
 	return dev->lost;
 }
+
+bool rnic_device_is_lost(const struct rnic_device *dev)
+{
+	return dev->lost;
+}

@@ -75,5 +75,7 @@ int rnic_device_async_fd(const struct rnic_device *dev);
 /** Reads and logs the asynchronous events of the device. 1 when the device is lost and no object of it works
  * any more, else 0. */
 int rnic_device_read_async(struct rnic_device *dev);
+/** It has read that. */
+bool rnic_device_is_lost(const struct rnic_device *dev);
 
 #endif

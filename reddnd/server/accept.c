@@ -156,6 +156,10 @@ static bool may_ask(const struct acceptor *a, const struct session_client *c, co
 			its, ours);
 		return false;
 	}
+	if (rnic_device_is_lost(a->parts.dev)) {
+		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has lost its device %s", ours);
+		return false;
+	}
 	if (!from->untrusted && !has_gid(from->ends)) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the server cannot verify the address of the client: the connection has no GID, as "
@@ -250,6 +254,7 @@ bool accept_request(struct acceptor *a, struct rnic_conn *conn, const void *data
 	ends = ends_of(client);
 	from = (struct admit_from){.req = data,
 		.ends = &ends,
+		.device = a->parts.device,
 		.untrusted = is_infiniband(a),
 		.now = (uint64_t)time(NULL),
 		.now_us = now};
@@ -279,11 +284,11 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 		return NULL;
 	}
 	if (!first)
-		ledger_set_last_session(rnic_device_ledger(a->parts.dev), ++a->last_id);
-	r = session_new(&s, a->last_id, first, &a->parts, admitted, client, now);
+		ledger_set_last_session(rnic_device_ledger(a->parts.dev), ++*a->last_id);
+	r = session_new(&s, *a->last_id, first, &a->parts, admitted, client, now);
 	/* Those of others who have left may have what is missing */
 	if (r < 0 && spares_clear(a->parts.spares))
-		r = session_new(&s, a->last_id, first, &a->parts, admitted, client, now);
+		r = session_new(&s, *a->last_id, first, &a->parts, admitted, client, now);
 	if (r == 0)
 		return s;
 	if (r == -ENOSPC || r == -ENOMEM)

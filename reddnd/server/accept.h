@@ -28,7 +28,7 @@ struct acceptor {
 	struct refusals *refusals;
 	struct events *events;
 	struct accounting *accounting;
-	uint64_t last_id; /* of sessions */
+	uint64_t *last_id; /* of sessions */
 };
 
 /**

@@ -20,7 +20,7 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	budgets_end(&d->budgets, s);
 	session_end(s, intact);
 	session_charge_rest(s);
-	pacer_forget(&d->pacer, s);
+	pacer_forget(&d->shared->pacer, s);
 	HASH_DELETE(by_id, d->sessions, s);
 	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
@@ -47,12 +47,12 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 	SESSION_CONNECTIONS(c, first)
 	{
 		settle(d, c);
-		accounting_update(&d->accounting, c);
+		accounting_update(&d->shared->accounting, c);
 	}
-	accounting_ended(&d->accounting, first, report_level(reason) == LOG_WARNING);
-	report_ended(d->events, first, reason, text);
-	end_reasons_add(&d->record->end_reasons, first->client.address, d->record->enforcement.source_bits,
-		&query, reason, text);
+	accounting_ended(&d->shared->accounting, first, report_level(reason) == LOG_WARNING);
+	report_ended(d->shared->events, first, reason, text);
+	end_reasons_add(&d->shared->record->end_reasons, first->client.address,
+		d->shared->record->enforcement.source_bits, &query, reason, text);
 	for (c = first->further; c; c = c->further)
 		actions_drop(d, c, intact);
 	actions_drop(d, first, intact);
@@ -64,7 +64,7 @@ void actions_limits_changed(struct dispatch *d, struct session *s)
 
 	session_note(s);
 	SESSION_CONNECTIONS(c, s)
-	pacer_changed(&d->pacer, c);
+	pacer_changed(&d->shared->pacer, c);
 	timers_set(&d->timers, s);
 }
 
@@ -110,8 +110,8 @@ void actions_judge(struct dispatch *d, struct session *s, const struct verdict *
 	if (s->ended)
 		return;
 	accounting_verdict(s, v->kind);
-	report_verdict(d->events, s, v, policy->action);
-	enforcement_judge(&d->record->enforcement, policy, s->client.address, v, clock_us(), &action);
+	report_verdict(d->shared->events, s, v, policy->action);
+	enforcement_judge(&d->shared->record->enforcement, policy, s->client.address, v, clock_us(), &action);
 	actions_take(d, s->first, &action);
 }
 

@@ -13,7 +13,7 @@ void adoption_add(struct dispatch *d, struct session *s)
 	dispatch_add(d, s);
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
-	accounting_update(&d->accounting, s);
+	accounting_update(&d->shared->accounting, s);
 	if (timers_begin(&d->timers, s) == 0) {
 		if (s->slot->session.established)
 			timers_established(&d->timers, s);
@@ -35,7 +35,7 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 		return;
 	if (!s->queues.layout.recycled)
 		completions_rearm_later(&d->completions, s);
-	pacer_changed(&d->pacer, s);
+	pacer_changed(&d->shared->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());
 }
@@ -59,7 +59,7 @@ static void check_adopted(struct dispatch *d, struct session *s)
 	if (s->ended || !session_is_first(s))
 		return;
 	if (session_is_whole(s))
-		report_adopted(d->events, s);
+		report_adopted(d->shared->events, s);
 	else
 		actions_end(d, s, REDDN_WIRE_END_SHUTDOWN,
 			"the server was restarted, and a connection of the session has ended");
@@ -84,7 +84,7 @@ int adoption_serve(struct dispatch *d)
 void adoption_end(struct dispatch *d, uint64_t number, const struct end_reason_query *query,
 	const uint8_t address[16], const char *peer, const char *why)
 {
-	report_ended_heir(d->events, number, address, peer, why);
-	end_reasons_add(&d->record->end_reasons, address, d->record->enforcement.source_bits, query,
-		REDDN_WIRE_END_SHUTDOWN, why);
+	report_ended_heir(d->shared->events, number, address, peer, why);
+	end_reasons_add(&d->shared->record->end_reasons, address, d->shared->record->enforcement.source_bits,
+		query, REDDN_WIRE_END_SHUTDOWN, why);
 }

@@ -138,12 +138,17 @@ static bool is_being_resolved(const struct arrivals *a, const uint8_t gid[16])
 
 /* ---- regions ---- */
 
+static struct rnic_pd *pd_of(const struct arrival *v)
+{
+	return v->admitted.tenant->domain[v->of->device].pd;
+}
+
 static void register_regions(struct worker_job *job)
 {
 	struct arrival *v = (struct arrival *)job;
 	struct chain_env env;
 
-	v->error = offload_bind(v->admitted.offload, v->admitted.tenant->pd, &env);
+	v->error = offload_bind(v->admitted.offload, pd_of(v), &env);
 }
 
 static void on_registered(struct worker_job *job)
@@ -199,7 +204,7 @@ static void step(struct arrival *v)
 			refuse_unreachable(v, "it did not answer some seconds ago");
 		else if (!is_being_resolved(a, v->gid))
 			submit(v, a->resolver, resolve, on_resolved);
-	} else if (!offload_is_bound(v->admitted.offload, v->admitted.tenant->pd)) {
+	} else if (!offload_is_bound(v->admitted.offload, pd_of(v))) {
 		submit(v, a->registrar, register_regions, on_registered);
 	} else {
 		if (a->ops->ready(a->arg, &v->client, &v->admitted))
@@ -273,12 +278,13 @@ void arrivals_add(
 	rnic_conn_free(client->conn);
 }
 
-int arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, struct worker *registrar,
-	const struct arrivals_ops *ops, void *arg)
+int arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, unsigned device,
+	struct worker *registrar, const struct arrivals_ops *ops, void *arg)
 {
 	TAILQ_INIT(&a->all);
 	a->event = event;
 	a->dev = dev;
+	a->device = device;
 	a->registrar = registrar;
 	a->ops = ops;
 	a->arg = arg;

@@ -39,6 +39,7 @@ struct arrivals_ops {
 struct arrivals {
 	sd_event *event;
 	struct rnic_device *dev;
+	unsigned device;          /* its number (generation/served.h) */
 	struct worker *resolver;  /* of addresses */
 	struct worker *registrar; /* borrowed */
 	struct reachability reachability;
@@ -51,8 +52,8 @@ struct arrivals {
 };
 
 /** @a: all zero. @registrar: must outlive arrivals_end(), and be freed before arrivals_deinit(). -errno. */
-int arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, struct worker *registrar,
-	const struct arrivals_ops *ops, void *arg);
+int arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, unsigned device,
+	struct worker *registrar, const struct arrivals_ops *ops, void *arg);
 /** From now on everybody is refused; waits for addresses that are being resolved. */
 void arrivals_end(struct arrivals *a);
 

@@ -8,37 +8,6 @@
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
-enum { REPORT_US = 10000000, REPORTED_AT_ONCE = 16 };
-
-/* ---- refusals that were only counted ---- */
-
-int clients_report_unlisted(sd_event_source *source, uint64_t usec, void *arg)
-{
-	struct dispatch *d = arg;
-	const unsigned bits = d->record->enforcement.source_bits;
-	char why[REFUSALS_WHY];
-	struct source of;
-	uint64_t more;
-
-	(void)source;
-	(void)usec;
-	for (unsigned i = 0; i < REPORTED_AT_ONCE && (more = refusals_take(&d->refusals, &of, why)); i++)
-		report_unlisted(d->events, &of, bits, more, why);
-	more = refusals_take_rest(&d->refusals);
-	if (more)
-		report_unlisted(d->events, NULL, bits, more, "");
-	d->reports_unlisted = false;
-	return 0;
-}
-
-static void report_unlisted_later(struct dispatch *d)
-{
-	if (d->reports_unlisted || !d->refusals.pending)
-		return;
-	d->reports_unlisted = sd_event_source_set_time_relative(d->unlisted_timer, REPORT_US) >= 0 &&
-			      sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_ONESHOT) >= 0;
-}
-
 /* ---- connections ---- */
 
 /* NULL: the client has been refused */
@@ -59,8 +28,8 @@ static void on_began(struct dispatch *d, struct session *s)
 	struct action action;
 
 	accounting_began(s);
-	report_began(d->events, s);
-	enforcement_begin(&d->record->enforcement, s->client.address, clock_us(), &action);
+	report_began(d->shared->events, s);
+	enforcement_begin(&d->shared->record->enforcement, s->client.address, clock_us(), &action);
 	actions_take(d, s, &action);
 }
 
@@ -70,7 +39,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	struct session *s = begin(d, client, admitted);
 	int r;
 
-	report_unlisted_later(d);
+	shared_report_unlisted(d->shared);
 	if (!s)
 		return false;
 	/* Making the queues takes milliseconds, which are not the client's */
@@ -80,7 +49,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 		on_began(d, s);
 	else
 		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
-	pacer_post(&d->pacer, s);
+	pacer_post(&d->shared->pacer, s);
 	r = timers_begin(&d->timers, s);
 	if (r >= 0 && s->cpu)
 		r = executors_add(d->executors, s);
@@ -99,7 +68,7 @@ static void on_refused(void *arg, const struct session_client *client, const str
 	struct dispatch *d = arg;
 
 	accept_refuse(&d->acceptor, client, admitted, clock_us(), rej);
-	report_unlisted_later(d);
+	shared_report_unlisted(d->shared);
 }
 
 const struct arrivals_ops clients_arrivals_ops = {.ready = on_ready, .refused = on_refused};
@@ -114,7 +83,7 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 		arrivals_add(&d->arrivals, &client, &admitted);
 	else
 		rnic_conn_free(conn);
-	report_unlisted_later(d);
+	shared_report_unlisted(d->shared);
 }
 
 static void on_established(void *arg, uint64_t number)

@@ -14,7 +14,4 @@
 extern const struct rnic_cm_ops clients_cm_ops;
 extern const struct arrivals_ops clients_arrivals_ops;
 
-/** A timer with the dispatch as argument: reports refusals that were only counted. */
-int clients_report_unlisted(sd_event_source *source, uint64_t usec, void *arg);
-
 #endif

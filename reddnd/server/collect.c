@@ -16,7 +16,7 @@ static void take_executed(struct dispatch *d)
 		const struct verdict *v = session_cpu_broken(s);
 
 		d->completions.taken++;
-		accounting_answered(&d->accounting, s, session_count(s));
+		accounting_answered(&d->shared->accounting, s, session_count(s));
 		completions_rearm_later(&d->completions, s);
 		if (session_cpu_note(s, &note))
 			actions_judge(d, s, &note);
@@ -71,7 +71,7 @@ bool collect_round(struct dispatch *d)
 		if (broke)
 			actions_judge(d, s, &v);
 		if (!s->ended)
-			pacer_post(&d->pacer, s);
+			pacer_post(&d->shared->pacer, s);
 	}
 	if (any)
 		completions_end_round(&d->completions);

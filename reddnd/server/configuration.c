@@ -67,9 +67,12 @@ static struct catalog *last_in_force(const struct store *store)
 static bool is_distrusted(const struct configuration *c)
 {
 	const struct store *s = &c->store;
+	bool distrusted = false;
 
-	return s->fd[STORE_LEDGER] >= 0 && s->configuration >= 0 &&
-	       ledger_is_distrusted(s->fd[STORE_LEDGER]) && !catalog_is_kept(c->catalog, s->configuration);
+	for (unsigned i = 0; i < s->ndevices; i++)
+		distrusted |= s->device[i].fd[STORE_LEDGER] >= 0 &&
+			      ledger_is_distrusted(s->device[i].fd[STORE_LEDGER]);
+	return distrusted && s->configuration >= 0 && !catalog_is_kept(c->catalog, s->configuration);
 }
 
 int configuration_load(struct configuration *c, const char *path)

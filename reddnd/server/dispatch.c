@@ -12,7 +12,6 @@
 #include "util/array.h"
 #include "util/clock.h"
 
-#include <errno.h>
 #include <sys/epoll.h>
 
 /* A client can cause events without end: others have their turn after so many */
@@ -42,7 +41,7 @@ void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now)
 
 	if (s->ended)
 		return;
-	accounting_update(&d->accounting, s);
+	accounting_update(&d->shared->accounting, s);
 	if (session_loop_feed(s->queues.loop, &s->first->loops, s->first->connections, now))
 		budgets_fed(&d->budgets, s);
 	done = s->progress.done;
@@ -50,7 +49,7 @@ void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now)
 		/* If this process was held up, requests may have been answered since the completions were
 		 * taken: look again before judging */
 		collect_drain(d);
-		accounting_update(&d->accounting, s);
+		accounting_update(&d->shared->accounting, s);
 		if (s->progress.done == done)
 			actions_judge(d, s, &v);
 	}
@@ -83,11 +82,11 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 {
 	struct verdict v;
 
-	accounting_update(&d->accounting, s);
+	accounting_update(&d->shared->accounting, s);
 	if (session_event(s, cookie, &v))
 		actions_judge(d, s, &v);
 	if (s->pacing.paced && !s->ended)
-		pacer_post(&d->pacer, s);
+		pacer_post(&d->shared->pacer, s);
 	if (!s->ended && budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());
 }
@@ -138,8 +137,8 @@ static int on_async(sd_event_source *source, int fd, uint32_t revents, void *arg
 	(void)revents;
 	if (!rnic_device_read_async(d->dev))
 		return 0;
-	report_device_lost(d->events, rnic_device_name(d->dev));
-	return -ENODEV;
+	report_device_lost(d->shared->events, rnic_device_name(d->dev));
+	return d->lost(d->lost_arg);
 }
 
 /* ---- timers of sessions ---- */
@@ -153,20 +152,13 @@ static void on_session_timer(void *arg, struct session *s)
 	collect_drain(d);
 	if (!s->ended) {
 		SESSION_CONNECTIONS(c, s)
-		accounting_update(&d->accounting, c);
+		accounting_update(&d->shared->accounting, c);
 		timers_check(&d->timers, s, clock_us(), &action);
 		actions_take(d, s, &action);
 	}
 	if (!s->ended)
 		timers_set(&d->timers, s);
 	collect_round(d);
-}
-
-static void on_pacer(void *arg, struct session *s)
-{
-	struct dispatch *d = arg;
-
-	accounting_update(&d->accounting, s);
 }
 
 /* ---- life ---- */
@@ -199,15 +191,8 @@ static int watch(struct dispatch *d, sd_event *e)
 		r = sd_event_add_time_relative(e, &d->round_timer, CLOCK_MONOTONIC, 0, 1, collect_due, d);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(d->round_timer, SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_add_time_relative(
-			e, &d->unlisted_timer, CLOCK_MONOTONIC, 0, 0, clients_report_unlisted, d);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(d->unlisted_timer, SD_EVENT_OFF);
 	for (size_t i = 0; r >= 0 && i < COUNT(sources); i++)
 		r = *sources[i] ? sd_event_source_set_exit_on_failure(*sources[i], 1) : r;
-	if (r >= 0)
-		r = pacer_init(&d->pacer, e, on_pacer, d);
 	if (r >= 0)
 		r = budgets_init(&d->budgets, e, on_budgets, d);
 	return r < 0 ? log_errno(r, "cannot watch the device") : 0;
@@ -219,23 +204,26 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 
 	d->cm = parts->cm;
 	d->dev = parts->dev;
-	d->events = parts->events;
-	d->record = parts->record;
+	d->shared = parts->shared;
+	d->lost = parts->lost;
+	d->lost_arg = parts->lost_arg;
 	TAILQ_INIT(&d->ended);
 	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
 	d->acceptor = (struct acceptor){
 		.parts = {.dev = parts->dev,
+			.device = parts->device,
 			.arena = parts->arena,
 			.cq_pool = &d->completions.pool,
 			.spares = &d->spares},
-		.end_reasons = &d->record->end_reasons,
+		.end_reasons = &d->shared->record->end_reasons,
 		.sessions = &d->sessions,
-		.enforcement = &d->record->enforcement,
-		.refusals = &d->refusals,
-		.events = d->events,
-		.accounting = &d->accounting,
+		.enforcement = &d->shared->record->enforcement,
+		.refusals = &d->shared->refusals,
+		.events = d->shared->events,
+		.accounting = &d->shared->accounting,
+		.last_id = &d->shared->last_session,
 	};
-	r = completions_init(&d->completions, parts->dev, parts->arena, &d->accounting);
+	r = completions_init(&d->completions, parts->dev, parts->arena, &d->shared->accounting);
 	if (r == 0)
 		r = watch(d, parts->event);
 	if (r == 0)
@@ -244,7 +232,8 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		r = spares_init(&d->spares, parts->event);
 	if (r < 0)
 		return r;
-	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->registrar, &clients_arrivals_ops, d);
+	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->device, parts->registrar,
+		&clients_arrivals_ops, d);
 	return r < 0 ? log_errno(r, "cannot start threads") : 0;
 }
 
@@ -264,8 +253,6 @@ void dispatch_deinit(struct dispatch *d)
 	spares_deinit(&d->spares);
 	executors_free(d->executors);
 	budgets_deinit(&d->budgets);
-	pacer_deinit(&d->pacer);
-	sd_event_source_disable_unref(d->unlisted_timer);
 	sd_event_source_disable_unref(d->round_timer);
 	sd_event_source_disable_unref(d->async_source);
 	sd_event_source_disable_unref(d->queue_source);
@@ -286,8 +273,8 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 
 	executors_limit(d->executors, catalog->executors);
 	d->timers.connect_timeout = catalog->connect_timeout;
-	d->record->enforcement.source_bits = catalog->source_bits;
-	refusals_limit(&d->refusals, catalog->refusal_rate, clock_us());
+	d->shared->record->enforcement.source_bits = catalog->source_bits;
+	refusals_limit(&d->shared->refusals, catalog->refusal_rate, clock_us());
 	d->arrivals.connect_timeout = catalog->connect_timeout;
 	d->spares.keep_us = catalog->spare_time;
 	spares_clear(&d->spares);
@@ -318,7 +305,7 @@ void dispatch_check_regions(struct dispatch *d)
 
 		region_check(g->regions[i]);
 		if (region_check_writer(g->regions[i]))
-			report_unfinished(d->events, conf->name, conf->path);
+			report_unfinished(d->shared->events, conf->name, conf->path);
 	}
 	collect_drain(d);
 	HASH_ITER (by_id, d->sessions, s, next)
@@ -332,7 +319,19 @@ void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant)
 
 	HASH_ITER (by_id, d->sessions, s, next)
 		if (!tenant || s->tenant == tenant)
-			pacer_changed(&d->pacer, s);
+			pacer_changed(&d->shared->pacer, s);
+}
+
+void dispatch_lose(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	d->async_source = sd_event_source_disable_unref(d->async_source);
+	d->queue_source = sd_event_source_disable_unref(d->queue_source);
+	HASH_ITER (by_id, d->sessions, s, next)
+		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has lost its device");
+	collect_reap(d);
+	spares_clear(&d->spares);
 }
 
 void dispatch_count(struct dispatch *d)
@@ -340,5 +339,5 @@ void dispatch_count(struct dispatch *d)
 	struct session *s, *next;
 
 	HASH_ITER (by_id, d->sessions, s, next)
-		accounting_update(&d->accounting, s);
+		accounting_update(&d->shared->accounting, s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dispatch.h - the events of the server, and what follows from them. Each event leads downwards: to
+ * dispatch.h - the events of one device, and what follows from them. What devices have in common is above
+ * them, in shared.h. Each event leads downwards: to
  * clients.h, collect.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
  * enforcement.h decides what follows, and actions.h does it. Only actions.h ends sessions, and only
  * collect_reap() frees them. adoption.h brings in those of a daemon before this one.
@@ -17,38 +18,31 @@
 #define SERVER_DISPATCH_H
 
 #include "reddnd/server/accept.h"
-#include "reddnd/server/accounting.h"
 #include "reddnd/server/arrivals.h"
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
-#include "reddnd/server/events.h"
 #include "reddnd/server/executors.h"
-#include "reddnd/server/pacer.h"
-#include "reddnd/server/record.h"
+#include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
 #include "reddnd/session/spares.h"
 
 struct dispatch {
 	struct rnic_cm *cm;
 	struct rnic_device *dev;
+	struct shared *shared;
 	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
 	struct session *sessions;  /* by_id */
 	struct session *by_queues; /* the same */
 	TAILQ_HEAD(, session) ended;
-	struct events *events;
-	struct accounting accounting;
-	struct record *record;
-	struct refusals refusals;
-	sd_event_source *unlisted_timer;
-	bool reports_unlisted; /* soon */
 	struct acceptor acceptor;
 	struct arrivals arrivals;
 	struct completions completions;
-	struct pacer pacer;
 	struct timers timers;
 	struct budgets budgets;
 	struct spares spares;
 	struct executors *executors;
+	int (*lost)(void *arg);
+	void *lost_arg;
 };
 
 /** Borrowed for as long as the dispatch exists. */
@@ -56,10 +50,12 @@ struct dispatch_parts {
 	sd_event *event;
 	struct rnic_cm *cm; /* made with clients_cm_ops and the dispatch as argument */
 	struct rnic_device *dev;
+	unsigned device; /* its number (generation/served.h) */
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
-	struct events *events;
-	struct record *record;
+	struct shared *shared;
+	int (*lost)(void *arg); /* the device is lost; a negative value ends the event loop */
+	void *lost_arg;
 };
 
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
@@ -84,6 +80,9 @@ struct session *dispatch_find(const struct dispatch *d, uint64_t id);
 void dispatch_add(struct dispatch *d, struct session *s);
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */
 void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);
+
+/** The device is lost: ends its sessions, and looks for no more events of it. */
+void dispatch_lose(struct dispatch *d);
 
 /** Brings the counters of all sessions up to date. */
 void dispatch_count(struct dispatch *d);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 enum { LIMIT = 3 };
@@ -33,32 +32,15 @@ static unsigned count_sessions(const struct ledger_view *v)
 	return n;
 }
 
-static bool is_elsewhere(const struct ledger_view *v, const struct catalog *c)
-{
-	return *c->device && strcmp(c->device, v->head.device) != 0;
-}
-
-/* A device that does not exist is a mistake of the configuration, and no reason to end sessions: the next
- * daemon has the one that was last in force. */
-static void expect_device(const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
-{
-	if (!is_elsewhere(v, c) || in->store.configuration < 0 || rnic_device_exists(c->device))
-		return;
-	log_error("there is no device \"%s\"; sessions go on with %s", c->device, v->head.device);
-	ledger_set_distrusted(in->store.fd[STORE_LEDGER], true);
-	_exit(EX_TEMPFAIL);
-}
-
 static bool is_needed(const struct ledger_view *v, enum store_name name)
 {
 	if (name == STORE_DEVICE || name == STORE_ARENA)
 		return ledger_has_device(v);
-	return name != STORE_RECORD && name != STORE_WATCHES;
+	return name != STORE_WATCHES;
 }
 
 /* NULL, or why the daemon starts afresh */
-static const char *obstacle(
-	const struct inheritance *in, const struct ledger_view *v, const struct catalog *c)
+static const char *obstacle(const struct inheritance *in, const struct ledger_view *v)
 {
 	for (unsigned k = 0; k < STORE_NAMES; k++)
 		if (in->store.fd[k] < 0 && is_needed(v, (enum store_name)k))
@@ -67,8 +49,6 @@ static const char *obstacle(
 		return "the connections are missing";
 	if (!ledger_is_of_this_boot(&v->head))
 		return "the machine was booted since then";
-	if (is_elsewhere(v, c))
-		return "another device is configured now";
 	if (v->head.failed >= LIMIT)
 		return "too many daemons failed to go on with it";
 	return NULL;
@@ -77,10 +57,32 @@ static const char *obstacle(
 static void start_afresh(struct inheritance *in, const struct ledger_view *v, const char *why)
 {
 	if (v && count_sessions(v))
-		log_warning("%u sessions of the daemon before this one end now: %s", count_sessions(v), why);
+		log_warning("%s: %u sessions of the daemon before this one end now: %s", in->store.name,
+			count_sessions(v), why);
 	else
-		log_notice("what the daemon before this one left is given up: %s", why);
-	store_clear(&in->store);
+		log_notice("%s: what the daemon before this one left is given up: %s", in->store.name, why);
+	store_device_clear(&in->store);
+}
+
+/* NULL, and the reason in @why */
+static struct ledger_view *load(const struct inheritance *in, const char **why)
+{
+	struct ledger_view *v = NULL;
+
+	*why = "there is no ledger";
+	if (in->store.fd[STORE_LEDGER] >= 0 && ledger_load(in->store.fd[STORE_LEDGER], &v, why) < 0)
+		log_warning("%s: the ledger that the daemon before this one left is not sound: %s",
+			in->store.name, *why);
+	return v;
+}
+
+void inheritance_give_up(const struct store_device *left)
+{
+	struct inheritance in = {.store = *left};
+	const char *why;
+	CLEANUP(ledger_view_freep) struct ledger_view *v = load(&in, &why);
+
+	start_afresh(&in, v, v ? "the device is not one of those that are configured now" : why);
 }
 
 /* Counts the attempt before anything is done: a daemon that fails cannot */
@@ -93,26 +95,25 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 	n = ledger_has_device(v) ? rnic_sweep(in->store.fd[STORE_DEVICE], v) : 0;
 	if (n < 0)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
-	log_info("going on with %u sessions of the daemon before this one; %d objects of the device were "
+	log_info("%s: going on with %u sessions of the daemon before this one; %d objects of the device were "
 		 "nobody's",
-		count_sessions(v), n);
+		in->store.name, count_sessions(v), n);
 	return 0;
 }
 
-void inheritance_take(struct inheritance *in, const struct store *left, const struct catalog *c)
+void inheritance_take(struct inheritance *in, const struct store_device *left)
 {
 	CLEANUP(ledger_view_freep) struct ledger_view *v = NULL;
-	const char *why = "there is no ledger";
+	const char *why;
 
-	*in = (struct inheritance){.store = *left};
-	if (store_is_empty(&in->store))
+	*in = (struct inheritance){0};
+	store_device_init(&in->store);
+	if (!left)
 		return;
-	if (in->store.fd[STORE_LEDGER] >= 0 && ledger_load(in->store.fd[STORE_LEDGER], &v, &why) < 0)
-		log_warning("the ledger that the daemon before this one left is not sound: %s", why);
-	if (v) {
-		expect_device(in, v, c);
-		why = obstacle(in, v, c);
-	}
+	in->store = *left;
+	v = load(in, &why);
+	if (v)
+		why = obstacle(in, v);
 	if (v && !why && begin(in, v) < 0)
 		why = "it cannot be taken over";
 	if (why)
@@ -160,7 +161,7 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev)
 	if (fd < 0) {
 		fd = file_watch_new();
 		if (fd >= 0)
-			store_put(STORE_WATCHES, fd);
+			store_put(&in->store, STORE_WATCHES, fd);
 		else
 			log_errno(fd,
 				"files of regions cannot be watched: the next daemon pins them once more");
@@ -168,22 +169,25 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev)
 	rnic_device_set_watches(dev, fd);
 }
 
-int inheritance_open_record(struct inheritance *in, struct record **record)
+int inheritance_open_record(struct store *store, bool goes_on, struct record **record)
 {
-	int fd, r = in->view && in->store.fd[STORE_RECORD] >= 0
-			    ? record_open(record, in->store.fd[STORE_RECORD])
-			    : -ENOENT;
+	int fd, r = -ENOENT;
+
+	if (goes_on && store->record >= 0)
+		r = record_open(record, store->record);
+	else
+		store_drop_record(store);
 
 	if (r == 0)
 		return 0;
 	if (r != -ENOENT) {
 		log_notice("bans and reasons of ended sessions are forgotten: another daemon wrote them");
-		store_remove(&in->store, STORE_RECORD);
+		store_drop_record(store);
 	}
 	r = record_new(record, &fd);
 	if (r < 0)
 		return log_errno(r, "cannot make a record of clients");
-	store_put(STORE_RECORD, fd);
+	store_put_record(fd);
 	close(fd);
 	return 0;
 }
@@ -217,11 +221,12 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	const struct session_client *client)
 {
 	const struct ledger_session *l = &slot->session;
-	const struct offload *o = generation_offload(d->acceptor.generation, l->offload);
+	const struct offload *o =
+		generation_offload(d->acceptor.generation, d->acceptor.parts.device, l->offload);
 	const struct session_parts *parts = &d->acceptor.parts;
 	struct tenant *t = NULL;
 	struct session *s;
-	int r = tenant_get(&t, in->tenants, l->tenant, d->dev, parts->arena);
+	int r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
 	if (r == 0)
 		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
@@ -247,7 +252,8 @@ static struct reddn_wire_rej refusal(void)
 static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
 	const struct ledger_session *l = &slot->session;
-	const char *why = session_obstacle(slot, generation_offload(d->acceptor.generation, l->offload));
+	const char *why = session_obstacle(
+		slot, generation_offload(d->acceptor.generation, d->acceptor.parts.device, l->offload));
 	const struct reddn_wire_rej rej = refusal();
 	struct session_client client = {0};
 
@@ -275,7 +281,8 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 	}
 }
 
-int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant **tenants)
+int inheritance_adopt(
+	struct inheritance *in, struct dispatch *d, const struct served *served, struct tenant **tenants)
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	const struct reddn_wire_rej rej = refusal();
@@ -283,6 +290,9 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 	unsigned adopted = 0, ended = 0, refused;
 	int r;
 
+	if (!in->view)
+		return 0;
+	in->served = served;
 	in->tenants = tenants;
 	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
 		if (adopt(in, d, slot))
@@ -304,8 +314,10 @@ int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant 
 	ledger_head(ledger)->failed = 0;
 	ledger_head(ledger)->distrusted = 0;
 	if (refused)
-		log_notice("%u clients that the daemon before this one was admitting are refused", refused);
-	log_notice("%u sessions of the daemon before this one go on, %u have ended", adopted, ended);
+		log_notice("%s: %u clients that the daemon before this one was admitting are refused",
+			in->store.name, refused);
+	log_notice("%s: %u sessions of the daemon before this one go on, %u have ended", in->store.name,
+		adopted, ended);
 	return 0;
 }
 

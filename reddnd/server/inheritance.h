@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * inheritance.h - what a daemon before this one left: whether it can be gone on with, and taking it over.
+ * inheritance.h - what a daemon before this one left of a device: whether it can be gone on with, and taking
+ * it over.
  *
  * First all that the ledger does not keep is destroyed, then each part is taken over; sessions last, once
  * their offloads are there. Whatever happens on the way, what is left can be tried again by the next daemon.
@@ -11,7 +12,6 @@
 #ifndef SERVER_INHERITANCE_H
 #define SERVER_INHERITANCE_H
 
-#include "reddnd/catalog/catalog.h"
 #include "reddnd/rnic/cm.h"
 #include "reddnd/server/dispatch.h"
 #include "reddnd/server/store.h"
@@ -19,16 +19,19 @@
 struct ledger_view;
 
 struct inheritance {
-	struct store store;
+	struct store_device store;
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
-	struct tenant **tenants;  /* all of them */
+	const struct served *served;
+	struct tenant **tenants; /* all of them */
 };
 
 /**
- * Takes @left. If it cannot be gone on with, or nothing was left, all of it is closed, which ends it,
- * and view is NULL. Logged.
+ * Takes @left; NULL: nothing. If it cannot be gone on with, all of it is closed, which ends it, and view is
+ * NULL. Logged.
  */
-void inheritance_take(struct inheritance *in, const struct store *left, const struct catalog *c);
+void inheritance_take(struct inheritance *in, const struct store_device *left);
+/** What was left of a device that is not served any more ends. Logged. */
+void inheritance_give_up(const struct store_device *left);
 
 /** True: so was the device, with its memory; else it takes no direct commands, and the next daemon opens it
  * anew. */
@@ -40,16 +43,18 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 /** Gives @dev the watches of files that were left, or new ones, which are kept for the next daemon. */
 void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
 
-/** The record of clients that was left, or an empty one, which is kept for the next daemon. -errno, logged.
- */
-int inheritance_open_record(struct inheritance *in, struct record **record);
+/** The record of clients that was left in @store, if the daemon goes on with a device, or an empty one, which
+ * is kept for the next daemon. -errno, logged. */
+int inheritance_open_record(struct store *store, bool goes_on, struct record **record);
 
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old
  * files of @cm; ends all others, in words that their clients get if they ask; destroys what nobody needs any
- * more; closes the old files. -errno if the connection manager failed.
+ * more; closes the old files. Nothing if there is nothing to go on with. -errno if the connection manager
+ * failed.
  */
-int inheritance_adopt(struct inheritance *in, struct dispatch *d, struct tenant **tenants);
+int inheritance_adopt(
+	struct inheritance *in, struct dispatch *d, const struct served *served, struct tenant **tenants);
 
 /** The daemon does not need what it was given any more; after inheritance_adopt() or in its place. */
 void inheritance_deinit(struct inheritance *in);

@@ -17,11 +17,20 @@ static bool is_same_listen(const struct catalog *a, const struct catalog *b)
 	return same;
 }
 
+static bool is_same_device(const struct catalog *a, const struct catalog *b)
+{
+	bool same = a->all_devices == b->all_devices && a->ndevices == b->ndevices;
+
+	for (unsigned i = 0; i < a->ndevices && same; i++)
+		same = strcmp(a->devices[i], b->devices[i]) == 0;
+	return same;
+}
+
 const char *reload_conflict(const struct catalog *now, const struct catalog *next)
 {
 	if (!is_same_listen(now, next))
 		return "listen";
-	if (strcmp(now->device, next->device) != 0)
+	if (!is_same_device(now, next))
 		return "device";
 	if (now->serves_metrics != next->serves_metrics || !is_same_address(&now->metrics, &next->metrics))
 		return "metrics";

@@ -36,12 +36,13 @@ static void load(struct worker_job *job)
 static void open_all(struct worker_job *job)
 {
 	struct renewal *rn = (struct renewal *)job;
+	const struct served *served = rn->parts.generation.served;
 
 	log_tee(rn->log);
 	log_mute(!rn->number);
 	rn->error = generation_open(rn->next);
-	if (rn->error == 0)
-		rn->error = generation_check_room(rn->next, rnic_arena_size(rn->parts.generation.arena));
+	for (unsigned i = 0; i < served->n && rn->error == 0; i++)
+		rn->error = generation_check_room(rn->next, i, rnic_arena_size(served->device[i].arena));
 	log_mute(false);
 	log_tee(NULL);
 }

@@ -2,12 +2,9 @@
 #include "reddnd/server/server.h"
 
 #include "reddnd/server/actions.h"
-#include "reddnd/server/clients.h"
 #include "reddnd/server/collect.h"
 #include "reddnd/server/configuration.h"
-#include "reddnd/server/device.h"
-#include "reddnd/server/dispatch.h"
-#include "reddnd/server/inheritance.h"
+#include "reddnd/server/devices.h"
 #include "reddnd/server/reload.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
@@ -26,12 +23,9 @@
 struct server {
 	uint64_t since;
 	sd_event *event;
-	struct inheritance inheritance;
-	struct rnic_device *dev;
-	struct rnic_arena *arena;
-	struct ledger *ledger;
-	struct master_qp master;
-	struct rnic_cm *cm;
+	struct store store; /* what was left, and what is kept besides devices */
+	struct devices devices;
+	struct shared shared;
 	struct generation *generation; /* what new clients get */
 	struct offload_stats *stats;
 	struct tenant *tenants;
@@ -45,11 +39,10 @@ struct server {
 	bool ending;
 	const struct server_ops *ops;
 	void *arg;
-	struct dispatch dispatch;
 };
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
-enum { LEDGER_SLOTS = 65536, WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
+enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
 
 /* A tenant's regions are registered one after the other, so that none is registered twice */
 static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = ARRIVALS_MAX};
@@ -60,80 +53,10 @@ DEFINE_CLEANUP(struct generation *, generation_unref)
 
 /* ---- life ---- */
 
-static int bind_all(struct server *sv, const struct catalog *c)
-{
-	int r = 0;
-
-	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
-		r = rnic_cm_bind(sv->cm, c->listen[i].address, c->listen[i].port);
-	return r;
-}
-
-static void keep_device(struct server *sv)
-{
-	if (!rnic_device_outlives(sv->dev))
-		return;
-	store_put(STORE_ARENA, rnic_arena_fd(sv->arena));
-	store_put(STORE_DEVICE, rnic_device_fd(sv->dev));
-}
-
-static void keep_for_the_next(struct server *sv)
-{
-	store_put(STORE_LEDGER, ledger_fd(sv->ledger));
-	keep_device(sv);
-	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
-}
-
-/* Nothing was left */
-static int open_afresh(struct server *sv, const struct catalog *c)
-{
-	int r;
-
-	r = rnic_arena_new(&sv->arena, c->arena);
-	if (r < 0)
-		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", c->arena);
-	r = ledger_new(&sv->ledger, LEDGER_SLOTS, rnic_arena_size(sv->arena));
-	if (r < 0)
-		return log_errno(r, "cannot make a ledger");
-	r = rnic_cm_new(&sv->cm, &clients_cm_ops, &sv->dispatch, sv->ledger);
-	if (r == 0)
-		r = bind_all(sv, c);
-	if (r == 0)
-		r = device_open(&sv->dev, c->device, sv->cm, sv->ledger);
-	if (r == 0)
-		keep_for_the_next(sv);
-	return r;
-}
-
-/* The new file of the connection manager is kept before anything moves into it */
-static int open_inherited(struct server *sv, const struct catalog *c)
-{
-	const struct store *left = &sv->inheritance.store;
-	int r = inheritance_open(&sv->inheritance, &sv->arena, &sv->ledger);
-
-	if (r == 0)
-		r = rnic_cm_new(&sv->cm, &clients_cm_ops, &sv->dispatch, sv->ledger);
-	if (r < 0)
-		return r;
-	store_put_cm(&sv->inheritance.store, ledger_head(sv->ledger)->generation, rnic_cm_fd(sv->cm));
-	rnic_cm_inherit(sv->cm, left->cm, left->ncm);
-	r = bind_all(sv, c);
-	if (r == 0)
-		r = inheritance_has_device(&sv->inheritance)
-			    ? rnic_device_import(&sv->dev, left->fd[STORE_DEVICE], sv->ledger)
-			    : device_open(&sv->dev, c->device, sv->cm, sv->ledger);
-	if (r == 0 && !inheritance_has_device(&sv->inheritance))
-		keep_device(sv);
-	if (r == 0 && rnic_arena_size(sv->arena) != c->arena)
-		log_notice("the arena keeps its size of %" PRIu64 " bytes until the daemon is stopped",
-			rnic_arena_size(sv->arena));
-	return r;
-}
-
 /* What owners handed over to the daemons before this one */
 static void take_handovers(struct server *sv)
 {
-	const struct store *left = &sv->inheritance.store;
+	const struct store *left = &sv->store;
 
 	for (unsigned i = 0; i < left->nregions; i++) {
 		int r = handovers_put(sv->handovers, left->region_name[i], left->region[i]);
@@ -145,39 +68,53 @@ static void take_handovers(struct server *sv)
 	}
 }
 
-static int open_device(struct server *sv, const struct store *left, const struct catalog *c)
+/* The daemon goes on with the others */
+static int on_lost(void *arg)
 {
-	int r;
+	struct server *sv = arg;
+	unsigned left = 0;
 
-	inheritance_take(&sv->inheritance, left, c);
-	take_handovers(sv);
-	r = sv->inheritance.view ? open_inherited(sv, c) : open_afresh(sv, c);
-	if (r == 0)
-		inheritance_open_watches(&sv->inheritance, sv->dev);
-	return r == 0 ? device_test(sv->dev, sv->arena, &sv->master, c->fenced_enables,
-				inheritance_has_device(&sv->inheritance))
-		      : r;
+	DEVICES_EACH (device, &sv->devices) {
+		if (rnic_device_is_lost(device->dev))
+			dispatch_lose(&device->dispatch);
+		else
+			left++;
+	}
+	return left ? 0 : -ENODEV;
 }
 
-static int begin_dispatch(struct server *sv)
+static int begin_dispatch(struct server *sv, struct device *device)
 {
 	const struct dispatch_parts parts = {.event = sv->event,
-		.cm = sv->cm,
-		.dev = sv->dev,
-		.arena = sv->arena,
+		.cm = device->cm,
+		.dev = device->dev,
+		.device = devices_number(&sv->devices, device),
+		.arena = device->arena,
 		.registrar = sv->worker,
-		.events = sv->events,
-		.record = sv->record};
-	int r = dispatch_init(&sv->dispatch, &parts);
+		.shared = &sv->shared,
+		.lost = on_lost,
+		.lost_arg = sv};
+	uint64_t last = ledger_head(device->ledger)->last_session;
 
-	sv->dispatch.acceptor.last_id = ledger_head(sv->ledger)->last_session;
+	/* The ledger of each device has the numbers of its sessions */
+	if (last > sv->shared.last_session)
+		sv->shared.last_session = last;
+	return dispatch_init(&device->dispatch, &parts);
+}
+
+static int begin_dispatches(struct server *sv)
+{
+	int r = shared_init(&sv->shared, sv->event, sv->events, sv->record);
+
+	DEVICES_EACH (device, &sv->devices)
+		if (r == 0)
+			r = begin_dispatch(sv, device);
 	return r;
 }
 
 static struct generation_parts generation_parts(struct server *sv)
 {
-	return (struct generation_parts){.dev = sv->dev,
-		.arena = sv->arena,
+	return (struct generation_parts){.served = &sv->devices.served,
 		.stats = &sv->stats,
 		.tenants = &sv->tenants,
 		.handovers = sv->handovers,
@@ -187,7 +124,11 @@ static struct generation_parts generation_parts(struct server *sv)
 /* The link layer is the port's: no reload changes it */
 static void warn_of_networks(const struct server *sv, const struct catalog *c)
 {
-	if (!rnic_device_caps(sv->dev)->infiniband)
+	bool infiniband = false;
+
+	for (unsigned i = 0; i < sv->devices.n; i++)
+		infiniband |= rnic_device_caps(sv->devices.device[i].dev)->infiniband;
+	if (!infiniband)
 		return;
 	for (unsigned i = 0; i < c->ntenants; i++)
 		if (c->tenants[i].nnetworks)
@@ -204,7 +145,8 @@ static void replace(struct server *sv, struct generation *generation)
 	if (sv->generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
-	dispatch_serve(&sv->dispatch, generation);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_serve(&device->dispatch, generation);
 }
 
 static void put_in_force(struct server *sv, struct generation *generation)
@@ -214,11 +156,35 @@ static void put_in_force(struct server *sv, struct generation *generation)
 	replace(sv, generation);
 	warn_of_networks(sv, generation->catalog);
 	generation_limit(generation, clock_us());
-	dispatch_use(&sv->dispatch, generation->catalog);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_use(&device->dispatch, generation->catalog);
 	while ((useless = handovers_useless(sv->handovers, generation->catalog))) {
 		store_drop_region(useless);
 		handovers_drop(sv->handovers, useless);
 	}
+}
+
+static int check_room(const struct server *sv, const struct generation *g)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < sv->devices.n && r == 0; i++) {
+		const struct rnic_arena *arena = sv->devices.device[i].arena;
+
+		r = generation_check_room(g, i, rnic_arena_size(arena) - rnic_arena_used(arena));
+	}
+	return r;
+}
+
+static int adopt(struct server *sv)
+{
+	int r = 0;
+
+	DEVICES_EACH (device, &sv->devices)
+		if (r == 0)
+			r = inheritance_adopt(
+				&device->inheritance, &device->dispatch, &sv->devices.served, &sv->tenants);
+	return r;
 }
 
 static int serve(struct server *sv, struct catalog *catalog)
@@ -230,17 +196,19 @@ static int serve(struct server *sv, struct catalog *catalog)
 	if (r == 0)
 		r = generation_open(first);
 	if (r == 0)
-		r = generation_check_room(first, rnic_arena_size(sv->arena) - rnic_arena_used(sv->arena));
+		r = check_room(sv, first);
 	if (r < 0)
 		return r;
 	put_in_force(sv, steal_ptr(&first));
-	if (sv->inheritance.view)
-		r = inheritance_adopt(&sv->inheritance, &sv->dispatch, &sv->tenants);
-	if (r < 0)
-		return r;
-	inheritance_deinit(&sv->inheritance);
+	r = adopt(sv);
 	/* The last step: a client that is heard is served */
-	return rnic_cm_listen(sv->cm);
+	DEVICES_EACH (device, &sv->devices)
+		if (r == 0)
+			r = rnic_cm_listen(device->cm);
+	if (r == 0)
+		DEVICES_EACH (device, &sv->devices)
+			inheritance_deinit(&device->inheritance);
+	return r;
 }
 
 /* ---- regions and generations ---- */
@@ -284,8 +252,8 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 	} else if (error == 0) {
 		put_in_force(sv, next);
 		refuse(sv, NULL);
-		configuration_keep(&sv->inheritance.store, next->catalog);
-		sv->dispatch.accounting.reloads++;
+		configuration_keep(&sv->store, next->catalog);
+		sv->shared.accounting.reloads++;
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
 	} else {
 		refuse(sv, strndup(errors, strcspn(errors, "\n")));
@@ -316,7 +284,8 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 	int r;
 
 	(void)usec;
-	dispatch_check_regions(&sv->dispatch);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_check_regions(&device->dispatch);
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
 		generation_bad_regions(sv->generation) > 0)
 		renewal_retry(&sv->renewal, sv->generation);
@@ -383,8 +352,8 @@ int server_give_back(struct server *sv, const char *name, uid_t by)
  * one has the one before: this may be why. */
 static void __attribute__((noreturn)) leave_all(struct server *sv)
 {
-	if (sv->ledger && !sv->refused)
-		ledger_set_distrusted(ledger_fd(sv->ledger), true);
+	if (!sv->refused)
+		devices_distrust(&sv->devices);
 	_exit(EX_TEMPFAIL);
 }
 
@@ -404,18 +373,23 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 	sv->arg = parts->arg;
 	sv->events = events_new();
 	sv->handovers = handovers_new();
-	r = sv->events && sv->handovers ? open_device(sv, &begin->store, catalog) : -ENOMEM;
+	sv->store = begin->store;
+	r = sv->events && sv->handovers ? 0 : -ENOMEM;
+	if (r == 0) {
+		take_handovers(sv);
+		r = devices_open(&sv->devices, &sv->store, catalog);
+	}
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)
-		r = inheritance_open_record(&sv->inheritance, &sv->record);
+		r = inheritance_open_record(&sv->store, devices_go_on(&sv->devices), &sv->record);
 	if (r == 0)
-		r = begin_dispatch(sv);
+		r = begin_dispatches(sv);
 	if (r == 0)
 		r = watch_regions(sv, parts->config);
 	if (r == 0)
 		r = serve(sv, steal_ptr(&mine));
-	if (r < 0 && sv->inheritance.view)
+	if (r < 0 && devices_go_on(&sv->devices))
 		leave_all(sv);
 	if (r < 0)
 		return r;
@@ -429,26 +403,21 @@ void server_free(struct server *sv)
 {
 	sv->ending = true;
 	sd_event_source_disable_unref(sv->watch);
-	dispatch_end_arrivals(&sv->dispatch);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_end_arrivals(&device->dispatch);
 	if (sv->worker)
 		worker_free(sv->worker);
 	sv->worker = NULL;
-	dispatch_deinit(&sv->dispatch);
-	if (sv->dev)
-		store_clear(&sv->inheritance.store);
-	if (sv->cm)
-		rnic_cm_free(sv->cm);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_deinit(&device->dispatch);
+	shared_deinit(&sv->shared);
+	if (devices_clear_store(&sv->devices))
+		store_clear(&sv->store);
 	if (sv->generation)
 		generation_unref(sv->generation);
 	handovers_free(sv->handovers);
 	offload_stats_free(&sv->stats);
-	master_qp_deinit(&sv->master);
-	if (sv->dev)
-		rnic_device_close(sv->dev);
-	if (sv->ledger)
-		ledger_free(sv->ledger);
-	if (sv->arena)
-		rnic_arena_free(sv->arena);
+	devices_close(&sv->devices);
 	if (sv->record)
 		record_free(sv->record);
 	events_free(sv->events);
@@ -457,27 +426,36 @@ void server_free(struct server *sv)
 	free(sv);
 }
 
+static void count_all(struct server *sv)
+{
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_count(&device->dispatch);
+}
+
 /* The library would free doorbell pages that queues ring (ibv_close_device()), so nothing is closed */
 void server_leave(struct server *sv)
 {
-	dispatch_count(&sv->dispatch);
+	count_all(sv);
 	_exit(EX_TEMPFAIL);
 }
 
 void server_trust_catalog(struct server *sv)
 {
-	configuration_keep(&sv->inheritance.store, sv->generation->catalog);
+	configuration_keep(&sv->store, sv->generation->catalog);
 }
 
 void server_distrust_catalog(struct server *sv)
 {
-	dispatch_count(&sv->dispatch);
+	count_all(sv);
 	leave_all(sv);
 }
 
 bool server_has_sessions(const struct server *sv)
 {
-	return sv->dispatch.sessions;
+	for (unsigned i = 0; i < sv->devices.n; i++)
+		if (sv->devices.device[i].dispatch.sessions)
+			return true;
+	return false;
 }
 
 /* ---- orders ---- */
@@ -487,9 +465,23 @@ uint64_t server_reload(struct server *sv)
 	return renewal_reload(&sv->renewal);
 }
 
+/* NULL: there is none. *@d: where it is */
+static struct session *find_session(struct server *sv, uint64_t id, struct dispatch **d)
+{
+	DEVICES_EACH (device, &sv->devices) {
+		struct session *s = dispatch_find(&device->dispatch, id);
+
+		*d = &device->dispatch;
+		if (s)
+			return s;
+	}
+	return NULL;
+}
+
 int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
 {
-	struct session *s = dispatch_find(&sv->dispatch, id);
+	struct dispatch *d;
+	struct session *s = find_session(sv, id, &d);
 
 	if (!s)
 		return -ENOENT;
@@ -498,7 +490,7 @@ int server_limit_session(struct server *sv, uint64_t id, const struct server_lim
 		session_limit_requests(s, limit->rate, limit->burst, clock_us());
 	if (limit->has_bytes)
 		session_limit_bytes(s, limit->bytes_rate, clock_us());
-	actions_limits_changed(&sv->dispatch, s);
+	actions_limits_changed(d, s);
 	return 0;
 }
 
@@ -518,18 +510,20 @@ int server_limit_tenant(struct server *sv, const char *name, const struct server
 	if (limit->has_bytes)
 		limits.bytes_rate = limit->bytes_rate;
 	tenant_override(t, &limits, clock_us());
-	dispatch_tenant_changed(&sv->dispatch, t);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_tenant_changed(&device->dispatch, t);
 	return 0;
 }
 
 int server_kick(struct server *sv, uint64_t id)
 {
-	struct session *s = dispatch_find(&sv->dispatch, id);
+	struct dispatch *d;
+	struct session *s = find_session(sv, id, &d);
 
 	if (!s)
 		return -ENOENT;
-	actions_end(&sv->dispatch, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
-	collect_reap(&sv->dispatch);
+	actions_end(d, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
+	collect_reap(d);
 	return 0;
 }
 
@@ -547,35 +541,34 @@ struct events *server_events(struct server *sv)
 
 static struct stats_status status(const struct server *sv, uint64_t now)
 {
-	const struct dispatch *d = &sv->dispatch;
+	const struct accounting *a = &sv->shared.accounting;
 
 	return (struct stats_status){
-		.device = rnic_device_name(sv->dev),
 		.uptime_us = now - sv->since,
-		.sessions_total = d->acceptor.last_id,
-		.failed = d->accounting.failed,
-		.refused = d->accounting.refused,
-		.unlisted = d->accounting.unlisted,
-		.requests = d->accounting.requests,
-		.reloads = d->accounting.reloads,
+		.sessions_total = sv->shared.last_session,
+		.failed = a->failed,
+		.refused = a->refused,
+		.unlisted = a->unlisted,
+		.requests = a->requests,
+		.reloads = a->reloads,
 		.configuration_refused = sv->refused ? sv->refused : "",
 		.disabled = generation_disabled(sv->generation),
 		.unfinished = generation_unfinished(sv->generation),
-		.arena_used = rnic_arena_used(sv->arena),
-		.arena_size = rnic_arena_size(sv->arena),
 	};
 }
 
 struct stats *server_snapshot(struct server *sv)
 {
 	uint64_t now = clock_us();
-
-	dispatch_count(&sv->dispatch);
-	return stats_new(&(struct stats_source){
-		.status = status(sv, now),
-		.sessions = sv->dispatch.sessions,
+	struct stats_source source = {
 		.generation = sv->generation,
 		.tenants = sv->tenants,
 		.now_us = now,
-	});
+	};
+
+	count_all(sv);
+	source.status = status(sv, now);
+	DEVICES_EACH (device, &sv->devices)
+		source.sessions[devices_number(&sv->devices, device)] = device->dispatch.sessions;
+	return stats_new(&source);
 }

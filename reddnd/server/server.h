@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server.h - serves a catalog on one device: its regions, its offloads, the sessions of clients, and all work
- * for them that is off the path of their requests.
+ * server.h - serves a catalog on one device or several: its regions, its offloads, the sessions of clients,
+ * and all work for them that is off the path of their requests.
  *
  * server.c opens and closes, and carries out orders; dispatch.h beneath it handles events.
  *
- * Runs in an sd-event loop; what may take long is done by threads below it. When the device fails, the loop
- * ends with an error. Regions that cannot be served are tried again every few seconds.
+ * Runs in an sd-event loop; what may take long is done by threads below it. When its last device
+ * fails, the loop ends with an error. Regions that cannot be served are tried again every few seconds.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/stats.h"
 
+#include "reddnd/generation/generation.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
@@ -31,11 +32,13 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	service_times_merge(&to->service, &s->counters.service);
 }
 
-static struct stats_session session_stats(const struct session *s, const struct stats_source *source)
+static struct stats_session session_stats(
+	const struct session *s, const char *device, const struct stats_source *source)
 {
 	const struct offload *o = s->offload;
 	struct stats_session out = {
 		.id = session_number(s),
+		.device = device,
 		.peer = s->client.peer,
 		.tenant = s->tenant->name,
 		.offload = o->conf->name,
@@ -52,11 +55,12 @@ static struct stats_session session_stats(const struct session *s, const struct 
 	return out;
 }
 
-static struct stats_offload offload_stats(const struct offload *o)
+static struct stats_offload offload_stats(const struct offload *o, const char *device)
 {
 	const struct offload_stats *t = o->stats;
 	struct stats_offload out = {
 		.name = o->conf->name,
+		.device = device,
 		.program = o->program->name,
 		.path = o->conf->path,
 		.where = o->conf->where,
@@ -140,13 +144,75 @@ static struct stats_tenant tenant_stats(const struct tenant *t)
 /* Room for all of it; at least one element each, so that NULL means that there is no memory */
 static bool allocate(struct stats *st, const struct stats_source *source)
 {
-	unsigned sessions = HASH_CNT(by_id, source->sessions), tenants = HASH_COUNT(source->tenants);
+	unsigned sessions = 0, tenants = HASH_COUNT(source->tenants);
 
+	for (unsigned k = 0; k < source->generation->served->n; k++)
+		sessions += HASH_CNT(by_id, source->sessions[k]);
 	st->sessions = calloc(sessions + 1, sizeof(*st->sessions));
 	st->offloads = calloc(source->generation->catalog->noffloads + 1, sizeof(*st->offloads));
 	st->regions = calloc(source->generation->catalog->nregions + 1, sizeof(*st->regions));
 	st->tenants = calloc(tenants + 1, sizeof(*st->tenants));
 	return st->sessions && st->offloads && st->regions && st->tenants;
+}
+
+/* Offload @i of the first device where clients cannot have it, or else the CPU executes it, or else of any
+ * that is not lost; *@device: its name, "" if it is no worse than others */
+static const struct offload *worst(const struct generation *g, unsigned i, const char **device)
+{
+	const struct offload *found = NULL;
+	unsigned most = 0, at = 0, seen = 0;
+
+	for (unsigned k = 0; k < g->served->n; k++) {
+		const struct offload *o = &generation_offloads(g, k)[i];
+		unsigned bad;
+
+		if (g->lost[k])
+			continue;
+		bad = offload_is_disabled(o, NULL) ? 2 : o->cpu;
+		seen |= 1u << bad;
+		if (found && bad <= most)
+			continue;
+		found = o;
+		most = bad;
+		at = k;
+	}
+	*device = seen & (seen - 1) ? rnic_device_name(g->served->device[at].dev) : "";
+	return found;
+}
+
+static struct stats_device device_stats(const struct generation *g, unsigned device)
+{
+	const struct served_device *on = &g->served->device[device];
+
+	return (struct stats_device){
+		.name = rnic_device_name(on->dev),
+		.no_chains = rnic_device_caps(on->dev)->no_chains,
+		.lost = rnic_device_is_lost(on->dev),
+		.arena_used = rnic_arena_used(on->arena),
+		.arena_size = rnic_arena_size(on->arena),
+	};
+}
+
+static void add_device(struct stats *st, const struct stats_source *source, unsigned device)
+{
+	struct stats_device *d = &st->devices[st->ndevices++];
+
+	*d = device_stats(source->generation, device);
+	for (const struct session *s = source->sessions[device]; s; s = s->by_id.next) {
+		if (!session_is_first(s))
+			continue;
+		st->sessions[st->nsessions++] = session_stats(s, d->name, source);
+		d->sessions++;
+	}
+	st->status.arena_used += d->arena_used;
+	st->status.arena_size += d->arena_size;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct stats_session *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
 }
 
 struct stats *stats_new(const struct stats_source *source)
@@ -157,12 +223,16 @@ struct stats *stats_new(const struct stats_source *source)
 	if (!st || !allocate(st, source))
 		return NULL;
 	st->status = source->status;
-	for (const struct session *s = source->sessions; s; s = s->by_id.next)
-		if (session_is_first(s))
-			st->sessions[st->nsessions++] = session_stats(s, source);
+	for (unsigned k = 0; k < g->served->n; k++)
+		add_device(st, source, k);
+	qsort(st->sessions, st->nsessions, sizeof(*st->sessions), by_id);
 	st->status.sessions = st->nsessions;
-	for (; st->noffloads < g->catalog->noffloads; st->noffloads++)
-		st->offloads[st->noffloads] = offload_stats(&g->offloads[st->noffloads]);
+	for (; st->noffloads < g->catalog->noffloads; st->noffloads++) {
+		const char *device;
+		const struct offload *o = worst(g, st->noffloads, &device);
+
+		st->offloads[st->noffloads] = offload_stats(o, device);
+	}
 	for (; st->nregions < g->catalog->nregions; st->nregions++)
 		st->regions[st->nregions] =
 			region_stats(g->regions[st->nregions], &g->catalog->regions[st->nregions]);

@@ -11,8 +11,15 @@
 #include "reddnd/generation/offload.h"
 #include "reddnd/policy/service-times.h"
 
+struct stats_device {
+	const char *name;
+	const char *no_chains; /* why it runs none: a clause; "": it does */
+	bool lost;
+	unsigned sessions;               /* now */
+	uint64_t arena_used, arena_size; /* bytes */
+};
+
 struct stats_status {
-	const char *device;
 	uint64_t uptime_us;
 	unsigned sessions;       /* now */
 	uint64_t sessions_total; /* since the daemon started, as all that follow */
@@ -24,11 +31,12 @@ struct stats_status {
 					      it is */
 	unsigned disabled;                 /* offloads */
 	unsigned unfinished;               /* tables whose writer died in a move */
-	uint64_t arena_used, arena_size;   /* bytes */
+	uint64_t arena_used, arena_size;   /* bytes, of all devices */
 };
 
 struct stats_session {
 	uint64_t id;
+	const char *device;
 	const char *peer, *tenant, *offload;
 	bool current;     /* its offload is of the configuration in force */
 	const char *note; /* why its offload is not known here, if a daemon before this one made it; or "" */
@@ -48,6 +56,8 @@ struct stats_session {
 /** An offload of the configuration in force, and its counters, which outlive reloads. */
 struct stats_offload {
 	const char *name, *program, *path, *where;
+	/* It is as follows on this device, and perhaps not on the others; "": on all of them */
+	const char *device;
 	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */
 	bool cpu;      /* not the NIC executes it */
 	char why_cpu[OFFLOAD_WHY]; /* of that */
@@ -89,11 +99,12 @@ struct stats_tenant {
 
 struct stats {
 	struct stats_status status;
+	struct stats_device devices[CATALOG_DEVICES_MAX];
 	struct stats_session *sessions; /* the oldest first */
 	struct stats_offload *offloads;
 	struct stats_region *regions;
 	struct stats_tenant *tenants;
-	unsigned nsessions, noffloads, nregions, ntenants;
+	unsigned ndevices, nsessions, noffloads, nregions, ntenants;
 };
 
 void stats_free(struct stats *stats);
@@ -105,7 +116,7 @@ struct tenant;
 /** What a snapshot is made of. */
 struct stats_source {
 	struct stats_status status;
-	const struct session *sessions; /* by_id */
+	const struct session *sessions[CATALOG_DEVICES_MAX]; /* of each device, by_id */
 	const struct generation *generation;
 	const struct tenant *tenants;
 	uint64_t now_us;

@@ -14,16 +14,17 @@
 
 enum { PATIENCE_US = 5000000 };
 
-#define CM_PREFIX "rdma-cm"
+#define CM_PREFIX "rdma-cm-"
+#define RECORD "record"
 #define REGION_PREFIX "region-"
 #define CONFIGURATION_PREFIX "configuration-"
 
-static const char *const names[STORE_NAMES] = {
-	[STORE_DEVICE] = "uverbs",
-	[STORE_ARENA] = "arena",
-	[STORE_LEDGER] = "ledger",
-	[STORE_RECORD] = "record",
-	[STORE_WATCHES] = "watches",
+/* Before the name of the device */
+static const char *const prefixes[STORE_NAMES] = {
+	[STORE_DEVICE] = "uverbs-",
+	[STORE_ARENA] = "arena-",
+	[STORE_LEDGER] = "ledger-",
+	[STORE_WATCHES] = "watches-",
 };
 
 static void remove_stored(const char *name)
@@ -41,13 +42,75 @@ static void free_names(char ***list)
 	free(*list);
 }
 
+static void name_part(char name[STORE_NAME_BYTES], const struct store_device *device, enum store_name part)
+{
+	snprintf(name, STORE_NAME_BYTES, "%s%s", prefixes[part], device->name);
+}
+
+static void name_cm(char name[STORE_NAME_BYTES], const struct store_device *device, unsigned i)
+{
+	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "%" PRIu64 "-%s", device->cm_number[i], device->name);
+}
+
+void store_device_init(struct store_device *device)
+{
+	*device = (struct store_device){0};
+	for (unsigned k = 0; k < STORE_NAMES; k++)
+		device->fd[k] = -1;
+}
+
+const struct store_device *store_find(const struct store *store, const char *name)
+{
+	for (unsigned i = 0; i < store->ndevices; i++)
+		if (strcmp(store->device[i].name, name) == 0)
+			return &store->device[i];
+	return NULL;
+}
+
+/* NULL: that cannot be, or there are too many */
+static struct store_device *device_of(struct store *store, const char *name)
+{
+	struct store_device *new = &store->device[store->ndevices];
+
+	if (store_find(store, name))
+		return &store->device[store_find(store, name) - store->device];
+	if (!*name || strlen(name) >= STORE_DEVICE_BYTES || store->ndevices == STORE_DEVICES_MAX)
+		return NULL;
+	store_device_init(new);
+	snprintf(new->name, sizeof(new->name), "%s", name);
+	store->ndevices++;
+	return new;
+}
+
+static bool take_part(struct store *store, const char *name, int fd)
+{
+	for (unsigned k = 0; k < STORE_NAMES; k++) {
+		struct store_device *device;
+
+		if (strncmp(name, prefixes[k], strlen(prefixes[k])) != 0)
+			continue;
+		device = device_of(store, name + strlen(prefixes[k]));
+		if (!device || device->fd[k] >= 0)
+			return false;
+		device->fd[k] = fd;
+		return true;
+	}
+	return false;
+}
+
 static bool take_cm(struct store *store, const char *name, int fd)
 {
-	if (strncmp(name, CM_PREFIX, strlen(CM_PREFIX)) != 0 || store->ncm == STORE_CM_MAX ||
-		strlen(name) >= STORE_NAME_BYTES)
+	struct store_device *device;
+	uint64_t number;
+	int at = 0;
+
+	if (sscanf(name, CM_PREFIX "%" SCNu64 "-%n", &number, &at) != 1 || !at)
 		return false;
-	snprintf(store->cm_name[store->ncm], STORE_NAME_BYTES, "%s", name);
-	store->cm[store->ncm++] = fd;
+	device = device_of(store, name + at);
+	if (!device || device->ncm == STORE_CM_MAX)
+		return false;
+	device->cm_number[device->ncm] = number;
+	device->cm[device->ncm++] = fd;
 	return true;
 }
 
@@ -99,13 +162,11 @@ static bool take_configuration(struct store *store, const char *name, int fd)
 
 static bool take(struct store *store, const char *name, int fd)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++) {
-		if (strcmp(name, names[k]) != 0 || store->fd[k] >= 0)
-			continue;
-		store->fd[k] = fd;
+	if (strcmp(name, RECORD) == 0 && store->record < 0) {
+		store->record = fd;
 		return true;
 	}
-	return take_cm(store, name, fd) || take_region(store, name, fd) ||
+	return take_part(store, name, fd) || take_cm(store, name, fd) || take_region(store, name, fd) ||
 	       take_configuration(store, name, fd);
 }
 
@@ -114,51 +175,68 @@ void store_take(struct store *store)
 	CLEANUP(free_names) char **list = NULL;
 	int n = sd_listen_fds_with_names(true, &list);
 
-	*store = (struct store){.configuration = -1};
-	for (unsigned k = 0; k < STORE_NAMES; k++)
-		store->fd[k] = -1;
+	*store = (struct store){.configuration = -1, .record = -1};
 	for (int i = 0; i < n; i++) {
 		if (take(store, list[i], SD_LISTEN_FDS_START + i))
 			continue;
 		log_warning("a descriptor \"%s\" was handed over that is not known here", list[i]);
+		remove_stored(list[i]);
 		close(SD_LISTEN_FDS_START + i);
 	}
 }
 
 bool store_is_empty(const struct store *store)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++)
-		if (store->fd[k] >= 0)
-			return false;
-	return store->ncm == 0;
+	return store->ndevices == 0;
 }
 
-void store_drop_old_cm(struct store *store)
+static void remove_cm(const struct store_device *device, unsigned i)
 {
-	for (unsigned i = 0; i < store->ncm; i++)
-		remove_stored(store->cm_name[i]);
-	memcpy(store->cm_name[0], store->cm_name[store->ncm], STORE_NAME_BYTES);
-	store->ncm = 0;
+	char name[STORE_NAME_BYTES];
+
+	name_cm(name, device, i);
+	remove_stored(name);
 }
 
-void store_remove(struct store *store, enum store_name name)
+void store_drop_old_cm(struct store_device *device)
 {
-	remove_stored(names[name]);
-	if (store->fd[name] >= 0)
-		close(store->fd[name]);
-	store->fd[name] = -1;
+	for (unsigned i = 0; i < device->ncm; i++)
+		remove_cm(device, i);
+	device->cm_number[0] = device->cm_number[device->ncm];
+	device->ncm = 0;
+}
+
+void store_device_clear(struct store_device *device)
+{
+	char name[STORE_NAME_BYTES];
+
+	for (unsigned k = 0; k < STORE_NAMES; k++) {
+		name_part(name, device, (enum store_name)k);
+		remove_stored(name);
+		if (device->fd[k] >= 0)
+			close(device->fd[k]);
+		device->fd[k] = -1;
+	}
+	for (unsigned i = 0; i < device->ncm; i++)
+		close(device->cm[i]);
+	store_drop_old_cm(device);
+	if (device->has_own_cm)
+		remove_cm(device, 0);
+	device->has_own_cm = false;
+	sd_notify_barrier(false, PATIENCE_US);
+}
+
+void store_drop_record(struct store *store)
+{
+	remove_stored(RECORD);
+	if (store->record >= 0)
+		close(store->record);
+	store->record = -1;
 }
 
 void store_clear(struct store *store)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++)
-		store_remove(store, (enum store_name)k);
-	for (unsigned i = 0; i < store->ncm; i++)
-		close(store->cm[i]);
-	store_drop_old_cm(store);
-	if (store->has_own_cm)
-		remove_stored(store->cm_name[0]);
-	store->has_own_cm = false;
+	store_drop_record(store);
 	drop_configuration(store);
 	sd_notify_barrier(false, PATIENCE_US);
 }
@@ -172,17 +250,26 @@ static void send_fd(const char *name, int fd)
 	sd_pid_notify_with_fds(0, false, text, &fd, 1);
 }
 
-void store_put(enum store_name name, int fd)
+void store_put(const struct store_device *device, enum store_name part, int fd)
 {
-	send_fd(names[name], fd);
+	char name[STORE_NAME_BYTES];
+
+	name_part(name, device, part);
+	send_fd(name, fd);
 }
 
-void store_put_cm(struct store *store, uint64_t generation, int fd)
+void store_put_record(int fd)
 {
-	char *name = store->cm_name[store->ncm];
+	send_fd(RECORD, fd);
+}
 
-	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "-%" PRIu64, generation);
-	store->has_own_cm = true;
+void store_put_cm(struct store_device *device, uint64_t generation, int fd)
+{
+	char name[STORE_NAME_BYTES];
+
+	device->cm_number[device->ncm] = generation;
+	device->has_own_cm = true;
+	name_cm(name, device, device->ncm);
 	send_fd(name, fd);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * store.h - descriptors that the service manager keeps for the next daemon (systemd.service(5),
- * FileDescriptorStoreMax=; or reddnd-run). While it has that of the device, the NIC goes on; while it has
+ * FileDescriptorStoreMax=; or reddnd-run). While it has that of a device, the NIC goes on; while it has
  * that of the connection manager, clients hear nothing.
  *
- * Each daemon has a file of the connection manager of its own, so there may be several; the others go from
- * one to the next.
+ * Each device has descriptors of its own, with its name in theirs. Each daemon has files of the connection
+ * manager of its own, one for each device, so there may be several of a device; the others go from one to the
+ * next.
  */
 #ifndef SERVER_STORE_H
 #define SERVER_STORE_H
@@ -13,16 +14,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_RECORD, STORE_WATCHES, STORE_NAMES };
-enum { STORE_CM_MAX = 8, STORE_REGION_MAX = 64, STORE_NAME_BYTES = 40 };
+enum store_name { STORE_DEVICE, STORE_ARENA, STORE_LEDGER, STORE_WATCHES, STORE_NAMES }; /* of a device */
+enum {
+	STORE_DEVICES_MAX = 16,
+	STORE_CM_MAX = 8, /* of a device */
+	STORE_REGION_MAX = 64,
+	STORE_DEVICE_BYTES = 64,
+	STORE_NAME_BYTES = 112
+};
+
+/** What a daemon before this one left of a device; -1 where there is nothing. */
+struct store_device {
+	char name[STORE_DEVICE_BYTES];
+	int fd[STORE_NAMES];
+	int cm[STORE_CM_MAX]; /* files of the connection manager */
+	unsigned ncm;
+	uint64_t cm_number[STORE_CM_MAX + 1]; /* of these, and last that of this daemon, if it has one */
+	bool has_own_cm;
+};
 
 struct store {
-	int fd[STORE_NAMES];  /* what a daemon before this one left; -1 where there is nothing */
-	int cm[STORE_CM_MAX]; /* the same */
-	unsigned ncm;
-	char cm_name[STORE_CM_MAX + 1]
-		    [STORE_NAME_BYTES]; /* of these, and last that of this daemon, if it has one */
-	bool has_own_cm;
+	struct store_device device[STORE_DEVICES_MAX];
+	unsigned ndevices;
+	int record;                   /* of clients; -1: none */
 	int region[STORE_REGION_MAX]; /* files that owners have handed over, and which outlive all daemons */
 	char region_name[STORE_REGION_MAX][STORE_NAME_BYTES];
 	unsigned nregions;
@@ -33,20 +47,30 @@ struct store {
 
 /** Takes the descriptors that this process was started with. */
 void store_take(struct store *store);
-/** True if nothing was left. */
+/** True if nothing was left of any device. */
 bool store_is_empty(const struct store *store);
-/** Closes them, and returns when the service manager has closed its own, those of this daemon included. */
+/** The device @name of @store, or NULL: nothing was left of it. */
+const struct store_device *store_find(const struct store *store, const char *name);
+/** Closes the record and the configuration, and returns when the service manager has closed its own copies.
+ */
 void store_clear(struct store *store);
 
-/** What was left by that name is not needed. */
-void store_remove(struct store *store, enum store_name name);
+/** Nothing was left. */
+void store_device_init(struct store_device *device);
+/** Closes what was left, and returns when the service manager has closed its own copies, those of this daemon
+ * included. */
+void store_device_clear(struct store_device *device);
 /** Gives a copy of @fd to the service manager, if there is one that stores it. */
-void store_put(enum store_name name, int fd);
+void store_put(const struct store_device *device, enum store_name name, int fd);
 /** The same of this daemon's file of the connection manager. @generation: of daemons, so that it has a name
  * of its own. */
-void store_put_cm(struct store *store, uint64_t generation, int fd);
+void store_put_cm(struct store_device *device, uint64_t generation, int fd);
 /** Nothing is left in the files of the connection manager before this daemon's; it has closed them. */
-void store_drop_old_cm(struct store *store);
+void store_drop_old_cm(struct store_device *device);
+
+/** The record of clients: the same, and what was left is not needed. */
+void store_put_record(int fd);
+void store_drop_record(struct store *store);
 
 /** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
 void store_put_configuration(struct store *store, int fd);

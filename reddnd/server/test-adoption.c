@@ -24,6 +24,7 @@ static struct tenant tenant = {.name = "t"};
 static struct ledger_slot slots[2];
 static struct session sessions[2];
 static struct dispatch d;
+static struct shared shared;
 
 /* ---- in place of memory and of the device ---- */
 
@@ -61,9 +62,11 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&d, 0, sizeof(d));
+	memset(&shared, 0, sizeof(shared));
+	d.shared = &shared;
 	TAILQ_INIT(&d.ended);
-	d.record = calloc(1, sizeof(*d.record));
-	d.events = events_new();
+	shared.record = calloc(1, sizeof(*shared.record));
+	shared.events = events_new();
 	stats = (struct offload_stats){0};
 	for (unsigned i = 0; i < 2; i++)
 		sessions[i] = (struct session){.id = NUMBER + ((uint64_t)i << LEDGER_CONNECTION_SHIFT),
@@ -74,7 +77,7 @@ static int setup(void **state)
 			.slot = &slots[i],
 			.client.peer = "a client",
 			.queues = {.number = NUMBER + i, .qpn = QPN + i}};
-	return d.record && d.events ? 0 : -1;
+	return shared.record && shared.events ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -83,8 +86,8 @@ static int teardown(void **state)
 	HASH_CLEAR(by_id, d.sessions);
 	HASH_CLEAR(by_queues, d.by_queues);
 	HASH_CLEAR(by_qpn, d.completions.by_qpn);
-	events_free(d.events);
-	free(d.record);
+	events_free(shared.events);
+	free(shared.record);
 	return 0;
 }
 
@@ -98,7 +101,7 @@ static unsigned events(void)
 	uint64_t next = 0, lost;
 	unsigned n = 0;
 
-	while (events_next(d.events, &next, &lost))
+	while (events_next(shared.events, &next, &lost))
 		n++;
 	return n;
 }

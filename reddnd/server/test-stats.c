@@ -11,7 +11,55 @@
 
 #include <cmocka.h>
 
-enum { NOW = 1000, SINCE = 400, SESSIONS = 2, WQES = 5, REQUEST_BYTES = 16 };
+enum { DEVICES = 2, NOW = 1000, SINCE = 400, SESSIONS = 2, WQES = 5, REQUEST_BYTES = 16 };
+
+/* ---- in place of devices ---- */
+
+static struct {
+	const char *name;
+	struct rnic_caps caps;
+	bool lost;
+} devices[DEVICES];
+
+const char *__wrap_rnic_device_name(const struct rnic_device *dev);
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev);
+bool __wrap_rnic_device_is_lost(const struct rnic_device *dev);
+uint64_t __wrap_rnic_arena_used(const struct rnic_arena *arena);
+uint64_t __wrap_rnic_arena_size(const struct rnic_arena *arena);
+
+static unsigned number(const struct rnic_device *dev)
+{
+	return (const void *)dev == &devices[1];
+}
+
+const char *__wrap_rnic_device_name(const struct rnic_device *dev)
+{
+	return number(dev) ? "second" : "first";
+}
+
+const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
+{
+	return &devices[number(dev)].caps;
+}
+
+bool __wrap_rnic_device_is_lost(const struct rnic_device *dev)
+{
+	return devices[number(dev)].lost;
+}
+
+uint64_t __wrap_rnic_arena_used(const struct rnic_arena *arena)
+{
+	(void)arena;
+	return 10;
+}
+
+uint64_t __wrap_rnic_arena_size(const struct rnic_arena *arena)
+{
+	(void)arena;
+	return 100;
+}
+
+/* ---- */
 
 struct bed {
 	struct catalog_offload conf;
@@ -19,10 +67,11 @@ struct bed {
 	struct program program;
 	struct chain_image image;
 	struct offload_stats stats;
-	struct offload offload;
+	struct offload offload, other; /* the same of another device */
+	struct served served;
 	struct generation generation, next;
 	struct tenant tenant, *tenants;
-	struct session session[SESSIONS], *sessions;
+	struct session session[SESSIONS], *sessions, *elsewhere;
 };
 
 static int setup(void **state)
@@ -40,7 +89,12 @@ static int setup(void **state)
 		.program = &b->program,
 		.img = &b->image,
 		.outcome = {.wqes = WQES}};
-	b->generation = b->next = (struct generation){.catalog = &b->catalog, .offloads = &b->offload};
+	b->other = b->offload;
+	b->served.n = 1;
+	for (unsigned k = 0; k < DEVICES; k++)
+		b->served.device[k].dev = (struct rnic_device *)&devices[k];
+	b->generation = b->next =
+		(struct generation){.catalog = &b->catalog, .offloads = &b->offload, .served = &b->served};
 	snprintf(b->tenant.name, sizeof(b->tenant.name), "someone");
 	b->tenant.accepted = SESSIONS;
 	b->tenant.limits.sessions = 8;
@@ -68,6 +122,8 @@ static int teardown(void **state)
 
 	HASH_CLEAR(hh, b->tenants);
 	HASH_CLEAR(by_id, b->sessions);
+	HASH_CLEAR(by_id, b->elsewhere);
+	devices[1].lost = false;
 	free(b);
 	return 0;
 }
@@ -76,7 +132,7 @@ static struct stats *snapshot(struct bed *b, const struct generation *in_force)
 {
 	struct stats *st = stats_new(&(struct stats_source){
 		.status = {.refused = 3},
-		.sessions = b->sessions,
+		.sessions = {b->sessions, b->elsewhere},
 		.generation = in_force,
 		.tenants = b->tenants,
 		.now_us = NOW,
@@ -105,6 +161,7 @@ static void test_all(void **state)
 
 		assert_int_equal(s->id, i + 1);
 		assert_true(s->current);
+		assert_string_equal(s->device, "first");
 		assert_int_equal(s->age_us, NOW - SINCE);
 		assert_int_equal(s->wqes, s->requests * WQES);
 		assert_int_equal(s->bytes_in, s->requests * REQUEST_BYTES);
@@ -152,6 +209,44 @@ static void test_stays(void **state)
 	stats_free(st);
 }
 
+/* Sessions of two devices, by number; an offload as it is where it is worst */
+static void test_devices(void **state)
+{
+	struct bed *b = *state;
+	struct session *older = &b->session[0];
+	struct offload both[DEVICES];
+	struct stats *st;
+
+	b->served.n = DEVICES;
+	both[0] = b->offload;
+	both[1] = b->other;
+	both[1].cpu = true;
+	b->generation.offloads = both;
+	HASH_DELETE(by_id, b->sessions, older);
+	HASH_ADD(by_id, b->elsewhere, id, sizeof(older->id), older);
+	st = snapshot(b, &b->generation);
+	assert_int_equal(st->ndevices, DEVICES);
+	assert_string_equal(st->devices[1].name, "second");
+	assert_int_equal(st->devices[0].sessions, 1);
+	assert_int_equal(st->devices[1].sessions, 1);
+	assert_int_equal(st->status.sessions, SESSIONS);
+	assert_int_equal(st->status.arena_used, 20);
+	assert_int_equal(st->status.arena_size, 200);
+	assert_int_equal(st->sessions[0].id, 1);
+	assert_string_equal(st->sessions[0].device, "second");
+	assert_string_equal(st->sessions[1].device, "first");
+	assert_int_equal(st->noffloads, 1);
+	assert_true(st->offloads[0].cpu);
+	assert_string_equal(st->offloads[0].device, "second");
+	stats_free(st);
+	b->generation.lost[1] = devices[1].lost = true;
+	st = snapshot(b, &b->generation);
+	assert_true(st->devices[1].lost);
+	assert_false(st->offloads[0].cpu);
+	assert_string_equal(st->offloads[0].device, "");
+	stats_free(st);
+}
+
 /* Sessions go on with the offload that they began with */
 static void test_reloaded(void **state)
 {
@@ -165,7 +260,8 @@ static void test_reloaded(void **state)
 static void test_empty(void **state)
 {
 	struct catalog catalog = {0};
-	struct generation generation = {.catalog = &catalog};
+	struct served served = {0};
+	struct generation generation = {.catalog = &catalog, .served = &served};
 	struct stats *st = stats_new(&(struct stats_source){.generation = &generation});
 
 	(void)state;
@@ -179,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reloaded, setup, teardown),
 		cmocka_unit_test(test_empty),

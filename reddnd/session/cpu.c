@@ -44,7 +44,7 @@ static int make_queue(struct session *s, struct session_cpu *c, const struct ses
 		.events = parts->plain_events,
 	};
 
-	return rnic_plain_new(&c->queue, s->tenant->pd, parts->arena, &attr);
+	return rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
 }
 
 static void share_loops(const struct session *s, struct session_cpu *c)

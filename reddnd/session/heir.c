@@ -77,10 +77,10 @@ static void record_recycler(struct session *s)
 
 void session_record_program(struct session *s)
 {
-	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
 
-	offload_window_slots(s->offload, s->tenant->pd, slots);
+	offload_window_slots(s->offload, s->domain->pd, slots);
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
 		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
 	record_recycler(s);
@@ -90,7 +90,7 @@ void session_record_program(struct session *s)
 
 static void claim_windows(struct session *s)
 {
-	struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 
 	for (unsigned i = 0; i < LEDGER_WINDOWS; i++)
 		if (s->slot->session.windows[i])
@@ -99,7 +99,7 @@ static void claim_windows(struct session *s)
 
 void session_release_windows(struct session *s)
 {
-	struct rnic_device *dev = rnic_pd_device(s->tenant->pd);
+	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
 
 	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
 		uint32_t number = s->slot->session.windows[i];
@@ -183,13 +183,13 @@ static void restore_counters(struct session *s)
 /* The windows of the other daemon: instances that are armed from now on use what those before used */
 static int restore_regions(struct session *s)
 {
-	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 	struct chain_env *env = &s->queues.env;
 
 	for (unsigned i = 0; i < s->offload->program->nregions; i++) {
 		const struct ledger_slot *slot = ledger_slot_of(ledger, s->slot->session.windows[i]);
 		struct rnic_window w;
-		int r = slot ? rnic_window_adopt(s->tenant->pd, slot, &w) : -EBADMSG;
+		int r = slot ? rnic_window_adopt(s->domain->pd, slot, &w) : -EBADMSG;
 
 		if (r < 0)
 			return r;
@@ -270,7 +270,7 @@ static int restore_recycled(struct session *s)
 
 static int adopt_pool_cq(struct session *s)
 {
-	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->tenant->pd));
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 	struct session_queues *q = &s->queues;
 
 	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
@@ -344,6 +344,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->queues.number = l->queues;
 	s->since = l->since < now ? l->since : now;
 	s->tenant = t;
+	s->domain = &t->domain[parts->device];
 	s->client = *client;
 	s->slot = slot;
 	s->adopted = true;

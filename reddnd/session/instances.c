@@ -209,7 +209,7 @@ void session_charge_rest(struct session *s)
 
 	assert(s->ended);
 	/* nor does the CPU */
-	if (s->cpu || rnic_device_caps(rnic_pd_device(s->tenant->pd))->observed.limits_messages)
+	if (s->cpu || rnic_device_caps(rnic_pd_device(s->domain->pd))->observed.limits_messages)
 		return;
 	for (; s->counters.read < received; s->counters.read++) {
 		struct outcome out = read_at(s, s->counters.read, s->queues.env.queue[0].ring);

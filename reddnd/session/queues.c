@@ -173,7 +173,7 @@ static int fill_env(struct session *s, const struct request *request)
 	int r;
 
 	fill_chain(s, request);
-	r = offload_bind(s->offload, s->tenant->pd, env);
+	r = offload_bind(s->offload, s->domain->pd, env);
 	return r == 0 && s->queues.loop ? session_loop_write(s->queues.loop, env) : r;
 }
 
@@ -191,7 +191,7 @@ int session_queues_make(struct session *s, struct rnic_arena *arena, const struc
 {
 	const struct queue_layout *l = &s->queues.layout;
 	int r = rnic_block_init_in(
-		s->slot, &s->queues.block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
+		s->slot, &s->queues.block, s->domain->pd, arena, l->size, l->code_off, l->code_size);
 
 	s->queues.tail = tail_of(&s->offload->img->queue[0]);
 	if (r == 0)
@@ -205,7 +205,7 @@ int session_queues_adopt(struct session *s, struct rnic_arena *arena, const stru
 {
 	const struct queue_layout *l = &s->queues.layout;
 	int r = rnic_block_adopt(
-		s->slot, &s->queues.block, s->tenant->pd, arena, l->size, l->code_off, l->code_size);
+		s->slot, &s->queues.block, s->domain->pd, arena, l->size, l->code_off, l->code_size);
 
 	s->queues.tail = tail_of(&s->offload->img->queue[0]);
 	if (r == 0)
@@ -277,7 +277,7 @@ static int start_recycler(struct session *s)
 		return 0;
 	rnic_cq_arm(&s->recycler.cq, true);
 	rnic_cq_arm(&s->recycler.reply_cq, true);
-	return master_qp_enable(&s->tenant->master, s->recycler.qp.qpn, s->queues.layout.recycling.start);
+	return master_qp_enable(&s->domain->master, s->recycler.qp.qpn, s->queues.layout.recycling.start);
 }
 
 int session_queues_start(struct session *s)
@@ -289,7 +289,7 @@ int session_queues_start(struct session *s)
 		r = connect_code(s);
 	if (r == 0 && s->queues.loop)
 		r = session_loop_start(s->queues.loop, &s->first->loops,
-			s->first->connections + !session_is_first(s), &s->tenant->master);
+			s->first->connections + !session_is_first(s), &s->domain->master);
 	if (r == 0)
 		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], s->pacing.paced);
 	s->budgets.resting = session_has_budgets(s);
@@ -297,7 +297,7 @@ int session_queues_start(struct session *s)
 		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
 	if (r == 0)
 		r = master_qp_enable(
-			&s->tenant->master, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
+			&s->domain->master, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 	return r == 0 ? start_recycler(s) : r;
 }
 

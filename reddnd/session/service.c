@@ -14,7 +14,7 @@ static void add(struct session *s, uint64_t ns)
 
 void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 {
-	struct rnic_device *dev = rnic_pd_device(s->tenant->pd);
+	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
 	struct rnic_cqe request;
 	uint64_t ns;
 

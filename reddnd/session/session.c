@@ -37,7 +37,7 @@ static void release(struct session *s)
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 	if (s->adopted)
 		session_release_windows(s);
-	rnic_device_drop_slot(rnic_pd_device(s->tenant->pd), s->slot);
+	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
 }
 
 /* What the next daemon must know of it, besides its queues. */
@@ -115,6 +115,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->since = now;
 	s->offload = a->offload;
 	s->tenant = a->tenant;
+	s->domain = &a->tenant->domain[parts->device];
 	s->charge = a->charge;
 	s->client = *client;
 	s->queues.number = s->id;

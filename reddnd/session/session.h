@@ -148,7 +148,8 @@ struct session {
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
 	struct tenant *tenant;
-	struct tenant_charge charge; /* paid by the tenant */
+	struct tenant_domain *domain; /* of the tenant, in the device of the session */
+	struct tenant_charge charge;  /* paid by the tenant */
 	struct session_client client;
 	struct ledger_slot *slot; /* or NULL */
 	/* NULL: the NIC executes its requests. Else it has none of the queues below, but their .env.slot_*,
@@ -186,6 +187,7 @@ struct session {
 /** What sessions are made from. */
 struct session_parts {
 	struct rnic_device *dev;
+	unsigned device; /* its number (generation/served.h) */
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
 	struct rnic_plain_events *plain_events; /* cookies: number of the session */

@@ -214,7 +214,11 @@ static struct session *begin(void)
 	const struct request request = {.depth = 16, .slot_size = 64};
 
 	assert_non_null(s);
-	*s = (struct session){.id = 1, .offload = &offload, .tenant = &tenant, .queues.layout.slots = SLOTS};
+	*s = (struct session){.id = 1,
+		.offload = &offload,
+		.tenant = &tenant,
+		.domain = tenant.domain,
+		.queues.layout.slots = SLOTS};
 	assert_int_equal(session_cpu_begin(s, &parts, &request), 0);
 	there = taken = replies = posted = 0;
 	bad = UINT64_MAX;

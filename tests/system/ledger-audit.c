@@ -92,9 +92,9 @@ int main(void)
 
 	n = sd_listen_fds_with_names(1, &names);
 	for (int i = 0; i < n; i++) {
-		if (strcmp(names[i], "uverbs") == 0)
+		if (strncmp(names[i], "uverbs-", 7) == 0)
 			device = SD_LISTEN_FDS_START + i;
-		if (strcmp(names[i], "ledger") == 0)
+		if (strncmp(names[i], "ledger-", 7) == 0)
 			file = SD_LISTEN_FDS_START + i;
 	}
 	if (device < 0 || file < 0) {

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * devices.h - the devices that the daemon serves on, each with its own arena, ledger, listeners and events:
+ * opened afresh, or with what a daemon before this one left in it.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_DEVICES_H
+#define SERVER_DEVICES_H
+
+#include "reddnd/generation/served.h"
+#include "reddnd/server/assign.h"
+#include "reddnd/server/dispatch.h"
+#include "reddnd/server/inheritance.h"
+
+struct device {
+	struct inheritance inheritance;
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+	struct ledger *ledger;
+	struct master_qp master;
+	struct rnic_cm *cm; /* with the dispatch */
+	struct dispatch dispatch;
+};
+
+struct devices {
+	struct device device[CATALOG_DEVICES_MAX]; /* by number (served.h) */
+	unsigned n;
+	struct served served;
+};
+
+/** Of several, or of each that there is. */
+#define DEVICES_EACH(device_, devices_)                                                                      \
+	for (struct device *device_ = (devices_)->device; device_ < (devices_)->device + (devices_)->n;      \
+		device_++)
+
+/**
+ * Opens the devices that @c and its addresses name, with what @left has of them; what it has of others ends.
+ * @d: all zero. Errors have been logged; devices_close() cleans up after them, too. If what was left can be
+ * gone on with by a daemon with the configuration that was in force, this process ends instead.
+ */
+int devices_open(struct devices *d, const struct store *left, const struct catalog *c);
+/** The number of @device. */
+unsigned devices_number(const struct devices *d, const struct device *device);
+/** True: a daemon before this one left something that this one goes on with. */
+bool devices_go_on(const struct devices *d);
+/** The next daemon begins with the configuration that is kept: the one in force may be why this one fails. */
+void devices_distrust(struct devices *d);
+/** The service manager closes what it keeps of them. False: none has been opened. */
+bool devices_clear_store(struct devices *d);
+/** After their sessions, and all that is in them. */
+void devices_close(struct devices *d);
+
+#endif

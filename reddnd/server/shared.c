@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/shared.h"
+
+#include "reddnd/server/report.h"
+#include "reddnd/util/log.h"
+
+enum { REPORT_US = 10000000, REPORTED_AT_ONCE = 16 };
+
+static int on_unlisted(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct shared *sh = arg;
+	const unsigned bits = sh->record->enforcement.source_bits;
+	char why[REFUSALS_WHY];
+	struct source of;
+	uint64_t more;
+
+	(void)source;
+	(void)usec;
+	for (unsigned i = 0; i < REPORTED_AT_ONCE && (more = refusals_take(&sh->refusals, &of, why)); i++)
+		report_unlisted(sh->events, &of, bits, more, why);
+	more = refusals_take_rest(&sh->refusals);
+	if (more)
+		report_unlisted(sh->events, NULL, bits, more, "");
+	sh->reports_unlisted = false;
+	return 0;
+}
+
+void shared_report_unlisted(struct shared *sh)
+{
+	if (sh->reports_unlisted || !sh->refusals.pending)
+		return;
+	sh->reports_unlisted = sd_event_source_set_time_relative(sh->unlisted_timer, REPORT_US) >= 0 &&
+			       sd_event_source_set_enabled(sh->unlisted_timer, SD_EVENT_ONESHOT) >= 0;
+}
+
+static void on_pacer(void *arg, struct session *s)
+{
+	struct shared *sh = arg;
+
+	accounting_update(&sh->accounting, s);
+}
+
+int shared_init(struct shared *sh, sd_event *event, struct events *events, struct record *record)
+{
+	int r;
+
+	sh->events = events;
+	sh->record = record;
+	r = sd_event_add_time_relative(event, &sh->unlisted_timer, CLOCK_MONOTONIC, 0, 0, on_unlisted, sh);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(sh->unlisted_timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = pacer_init(&sh->pacer, event, on_pacer, sh);
+	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
+}
+
+void shared_deinit(struct shared *sh)
+{
+	pacer_deinit(&sh->pacer);
+	sh->unlisted_timer = sd_event_source_disable_unref(sh->unlisted_timer);
+}
