@@ -156,14 +156,16 @@ class Rig:
         if done.returncode:
             sys.exit("%s: %s" % (command[0], done.stderr.strip()))
 
-    def reddnd(self, *offloads, cpu=None, regions=None, address=ADDRESS):
-        """Starts the daemon with region "t", or with @regions, and these offloads in the syntax of reddnd.conf(5)."""
-        conf = os.path.join(self.dir, "reddnd-%s.conf" % address)
+    def reddnd(self, *offloads, cpu=None, regions=None, addresses=(ADDRESS,)):
+        """Starts the daemon with region "t", or with @regions, and these offloads in the syntax of reddnd.conf(5). It serves on the devices
+        that the addresses belong to."""
+        conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
-            f.write('listen = "%s:%d";\nprograms = "%s";\n' % (address, self.PORT, os.path.join(TOP, "conf", "programs")))
+            f.write('%slisten = [ %s ];\n' % ('device = "all";\n' if len(addresses) > 1 else "", ", ".join('"%s:%d"' % (a, self.PORT) for a in addresses)))
+            f.write('programs = "%s";\n' % os.path.join(TOP, "conf", "programs"))
             f.write("regions = ( %s );\n" % (regions or '{ name = "t"; kind = "table"; path = "%s"; }' % self.table_file))
             f.write("offloads = ( %s );\n" % ", ".join(offloads))
-        return self.start("reddnd-" + address, ["reddnd", "--config", conf], "listening", cpu)
+        return self.start("reddnd", ["reddnd", "--config", conf], lambda process: process.text().count("listening on") == len(addresses), cpu)
 
     def stores(self, *names, cpu=None):
         """Starts memcached and Redis with the keys of keys_file, unless their package is missing. memcached has a thread for each processor."""
