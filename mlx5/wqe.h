@@ -109,20 +109,23 @@ enum { WQE_UD_EXTENDED = 1u << 31 }; /* the address has all its 48 bytes: rdma-c
 
 static inline void wqe_put16(uint8_t *p, uint16_t v)
 {
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
+	uint16_t be = htobe16(v);
+
+	memcpy(p, &be, sizeof(be));
 }
 
 static inline void wqe_put32(uint8_t *p, uint32_t v)
 {
-	wqe_put16(p, (uint16_t)(v >> 16));
-	wqe_put16(p + 2, (uint16_t)v);
+	uint32_t be = htobe32(v);
+
+	memcpy(p, &be, sizeof(be));
 }
 
 static inline void wqe_put64(uint8_t *p, uint64_t v)
 {
-	wqe_put32(p, (uint32_t)(v >> 32));
-	wqe_put32(p + 4, (uint32_t)v);
+	uint64_t be = htobe64(v);
+
+	memcpy(p, &be, sizeof(be));
 }
 
 static inline uint64_t wqe_get(const uint8_t *p, unsigned bytes)

@@ -69,6 +69,17 @@ struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots)
 	};
 }
 
+struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots)
+{
+	const struct layouts_cpu l = layouts_for_cpu(o, slots);
+
+	return (struct rnic_plain_attr){
+		.size = (uint64_t)slots * l.recv_bytes + (uint64_t)l.replies * l.reply_bytes,
+		.recvs = {.n = slots, .stride = l.recv_bytes, .bytes = o->img->arg_len},
+		.sends = l.replies * executor_max_messages(o->program),
+	};
+}
+
 int layouts_make_cpu(struct offload *o)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
@@ -81,10 +92,10 @@ int layouts_make_cpu(struct offload *o)
 	if (!o->layouts)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last; i++) {
-		struct layouts_cpu l = layouts_for_cpu(o, 1u << i);
+		const struct rnic_plain_attr queue = layouts_cpu_queue(o, 1u << i);
 
 		o->layouts[i].slots = 1u << i;
-		o->layouts[i].size = ((uint64_t)l.recv_bytes << i) + (uint64_t)l.replies * l.reply_bytes;
+		o->layouts[i].size = rnic_plain_bytes(&queue);
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #define GENERATION_LAYOUTS_H
 
 #include "reddnd/generation/offload.h"
+#include "reddnd/rnic/plain.h"
 
 /** Makes them for queues of up to @max_wqebbs. -E2BIG: the device has no queues that deep; @most is the
  * number of instances that it has room for. -ENOMEM. */
@@ -42,5 +43,7 @@ struct layouts_cpu {
 	unsigned replies;
 };
 struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots);
+/** Its queues, but for events and ledger; twice the sends where there are no immediates. */
+struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots);
 
 #endif

@@ -39,7 +39,8 @@ static const struct {
 	[LEDGER_POOL_CQ] = {1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
 	[LEDGER_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR,
 		1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
-	[LEDGER_CPU_SESSION] = {0, 0, false},
+	/* without direct commands it has nothing */
+	[LEDGER_CPU_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR, 0, true},
 };
 
 static bool power_of_two(uint64_t n)

@@ -75,7 +75,8 @@ enum ledger_kind {
 	LEDGER_WINDOW,
 	LEDGER_POOL_CQ,
 	LEDGER_SESSION,
-	LEDGER_CPU_SESSION, /* the daemon executed its requests, so it ends with the daemon */
+	LEDGER_CPU_SESSION, /* the daemon executes its requests; of a device without direct commands it has
+			       nothing */
 };
 
 /** In the order in which they are destroyed. */

@@ -224,10 +224,14 @@ int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow)
 
 int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
 {
+	struct rnic_qp *qp = rnic_plain_qp(q);
 	struct rnic_path path;
 	struct ibv_ah_attr ah;
-	int r = find_path(conn, slow, &path, &ah);
+	int r;
 
+	if (qp)
+		return rnic_conn_connect(conn, qp, slow);
+	r = find_path(conn, slow, &path, &ah);
 	return r < 0 ? r : rnic_plain_connect(q, &path, &ah);
 }
 

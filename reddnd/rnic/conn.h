@@ -59,7 +59,7 @@ void rnic_conn_remember(const struct rnic_conn *conn, struct rnic_conn_memory *m
  * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
-/** The same of a queue pair that verbs made. */
+/** The same of queues of plain.h. */
 int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow);
 /** @number: of the connection, not 0 and below 2^63. @qpn: of its queue pair. At most 196 bytes of private
  * data. Only once. */

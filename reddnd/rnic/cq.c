@@ -17,10 +17,10 @@ enum { ARM_SN_SHIFT = 28 };
 
 enum { EVENT_COMP = 0 }; /* Linux include/linux/mlx5/device.h */
 
-static int watch_cq(struct rnic_cq *cq, uint64_t cookie)
+static int watch_cq(struct rnic_cq *cq, const struct rnic_cq_attr *attr)
 {
 	const uint16_t event = EVENT_COMP;
-	int r = rnic_queue_subscribe(cq->dev, cq->handle, &event, 1, cookie);
+	int r = rnic_queue_subscribe(cq->dev, attr->events, cq->handle, &event, 1, attr->cookie);
 
 	return r < 0 ? log_errno(r, "cannot subscribe to the events of a completion queue") : 0;
 }
@@ -47,7 +47,7 @@ static int adopt_cq(struct rnic_cq *cq, const struct rnic_block *block, const st
 	cq->first = (uint32_t)o->first;
 	cq->consumer = be32toh(cq->db[DB_CONSUMER]) & 0xffffff;
 	cq->arm_sn = (be32toh(cq->db[DB_ARM]) >> ARM_SN_SHIFT) + 1;
-	return watch_cq(cq, attr->cookie);
+	return watch_cq(cq, attr);
 }
 
 static void forget_cqes(struct rnic_cq *cq)
@@ -96,7 +96,7 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 				      .offset = attr->cqes_off,
 				      .db_off = attr->db_off,
 				      .cookie = attr->cookie});
-	r = watch_cq(cq, attr->cookie);
+	r = watch_cq(cq, attr);
 	if (r < 0)
 		rnic_cq_deinit(cq);
 	return r;

@@ -38,6 +38,7 @@ struct rnic_cq_attr {
 	unsigned log_size;
 	bool overrun_ignore; /* not polled; it only counts, for WAIT */
 	uint64_t cookie;     /* of its event */
+	int events;          /* what that comes to (rnic_devx_event_fd()); 0: the device's */
 	/* An armed CQ fires after so many CQEs or so long after one; 0, 0: at once */
 	uint16_t moderate_count, moderate_us;
 };

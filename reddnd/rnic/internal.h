@@ -82,7 +82,9 @@ static inline bool rnic_gid_is_link_local(const union ibv_gid *gid)
 int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path);
 
 struct rnic_plain;
-/** The same of a queue pair that verbs made; @ah: the address, of which @path has no more than they need. */
+/** The queue pair that direct commands made; NULL: verbs made it. */
+struct rnic_qp *rnic_plain_qp(struct rnic_plain *q);
+/** RESET to RTS of one that verbs made; @ah: the address, of which @path has no more than they need. */
 int rnic_plain_connect(struct rnic_plain *q, const struct rnic_path *path, const struct ibv_ah_attr *ah);
 
 /** The ACK timeout (4.096 us * 2^x, 0 for ever) of a connection whose client asked for @asked. */

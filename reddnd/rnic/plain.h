@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * plain.h - RC queue pairs made by verbs, without direct commands: what every RDMA NIC has. Each has a CQ of
- * its own, and memory in the arena with a local key, where its messages are.
+ * plain.h - RC queue pairs that send and receive, and nothing else: for sessions whose requests this process
+ * executes. Each has a CQ of its own, and memory in the arena with a local key, where its messages are.
+ *
+ * Where the device takes direct commands (DEVX) queues and doorbell records are in the arena as well, which
+ * outlives the process, and posting and polling are stores and loads. Elsewhere verbs make them, which every
+ * RDMA NIC has.
  *
  * The client's SENDs arrive in RECVs of this memory; WRITEs and SENDs take their data from it.
  *
@@ -24,13 +28,23 @@ int rnic_plain_events_fd(const struct rnic_plain_events *events);
 /** 1 and the @cookie of the queue; 0: there are none left; -errno. */
 int rnic_plain_events_next(struct rnic_plain_events *events, uint64_t *cookie);
 
-struct rnic_plain_attr {
-	uint64_t size;         /* bytes of its memory */
-	uint32_t sends, recvs; /* under way at a time, at most */
-	uint64_t cookie;
-	struct rnic_plain_events *events;
+/** RECV number n has @bytes at n % @n * @stride of the memory. */
+struct rnic_plain_recvs {
+	uint32_t n; /* under way at a time, at most; a power of two */
+	uint32_t stride, bytes;
 };
 
+struct rnic_plain_attr {
+	uint64_t size; /* bytes of its memory */
+	struct rnic_plain_recvs recvs;
+	uint32_t sends; /* under way at a time, at most */
+	uint64_t cookie;
+	struct rnic_plain_events *events;
+	struct ledger_slot *slot; /* where its objects are recorded; or NULL */
+};
+
+/** Bytes of the arena that it takes, with queues. */
+uint64_t rnic_plain_bytes(const struct rnic_plain_attr *attr);
 /** -ENOSPC when the arena is full, -ENOMEM, or the error of the device. */
 int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr);
@@ -43,8 +57,8 @@ uint8_t *rnic_plain_memory(const struct rnic_plain *q);
 
 enum { RNIC_PLAIN_BATCH = 32 };
 
-/** Posts @n RECVs of @len bytes, at most RNIC_PLAIN_BATCH, each at @off of the memory. 0 or -errno. */
-int rnic_plain_receive(struct rnic_plain *q, const uint64_t *off, unsigned n, uint32_t len);
+/** Posts RECVs up to number @to. 0 or -errno. */
+int rnic_plain_receive(struct rnic_plain *q, uint64_t to);
 
 struct rnic_plain_send {
 	uint8_t opcode; /* WQE_OP_WRITE, _WRITE_IMM, _SEND, _SEND_IMM */

@@ -42,7 +42,7 @@ static uint8_t log_at_most(unsigned wanted, unsigned log_max)
 static void watch_qp(struct rnic_qp *qp, uint64_t cookie)
 {
 	const uint16_t events[] = {EVENT_QP_FATAL, EVENT_QP_REQUEST, EVENT_QP_ACCESS};
-	int r = rnic_queue_subscribe(qp->dev, qp->handle, events, COUNT(events), cookie);
+	int r = cookie ? rnic_queue_subscribe(qp->dev, 0, qp->handle, events, COUNT(events), cookie) : 0;
 
 	if (r < 0)
 		log_debug("queue pair %#x: no events: %s", qp->qpn, strerror(-r));
@@ -117,7 +117,7 @@ int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struc
 	 */
 	prm_set(qpc, PRM_qpc_ts_format, dev->caps.ts_formats ? PRM_TS_DEFAULT : PRM_TS_FREE_RUNNING);
 	/* WAIT and SEND_EN take a master; a managed SQ is the slave of a SEND_EN, and may be both */
-	prm_set(qpc, PRM_qpc_cd_master, 1);
+	prm_set(qpc, PRM_qpc_cd_master, !attr->plain);
 	prm_set(qpc, PRM_qpc_cd_slave_send, attr->managed);
 	prm_set(qpc, PRM_qpc_cd_slave_receive, attr->managed_rq);
 	/* Received and read bytes must go to the scatter list, never into the CQE */

@@ -38,7 +38,8 @@ struct rnic_qp_attr {
 	uint32_t max_message;
 	bool managed;    /* the SQ runs only as far as SEND_EN allows */
 	bool managed_rq; /* and the RQ only as far as RECV_EN does: rnic_qp_post_recvs() has no effect */
-	uint64_t cookie; /* of the event when it breaks */
+	bool plain;      /* no WAIT, SEND_EN or RECV_EN is in its SQ: any device can make it */
+	uint64_t cookie; /* of the event when it breaks; 0: nobody wants it */
 };
 
 int rnic_qp_init(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr);

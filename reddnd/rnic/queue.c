@@ -22,9 +22,9 @@ int rnic_queue_create(struct rnic_device *dev, const char *what, const uint8_t *
 }
 
 int rnic_queue_subscribe(
-	struct rnic_device *dev, uint32_t handle, const uint16_t *events, size_t n, uint64_t cookie)
+	struct rnic_device *dev, int fd, uint32_t handle, const uint16_t *events, size_t n, uint64_t cookie)
 {
-	return rnic_devx_subscribe(dev->ctx->cmd_fd, dev->events, handle, events, n, cookie);
+	return rnic_devx_subscribe(dev->ctx->cmd_fd, fd ? fd : dev->events, handle, events, n, cookie);
 }
 
 void rnic_queue_store_record(uint32_t *p, uint32_t v)

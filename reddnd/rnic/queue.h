@@ -14,9 +14,10 @@ struct rnic_device;
  * have been logged, with what firmware reports. */
 int rnic_queue_create(struct rnic_device *dev, const char *what, const uint8_t *in, size_t in_size,
 	uint32_t *handle, uint32_t *number);
-/** Has the @n @events of the object @handle raised as @cookie (rnic_device_next_event()). */
+/** Has the @n @events of the object @handle raised as @cookie, for readers of @fd (rnic_devx_event_fd()), or
+ * of the device's (rnic_device_next_event()) if that is 0. */
 int rnic_queue_subscribe(
-	struct rnic_device *dev, uint32_t handle, const uint16_t *events, size_t n, uint64_t cookie);
+	struct rnic_device *dev, int fd, uint32_t handle, const uint16_t *events, size_t n, uint64_t cookie);
 /** Stores @v into a doorbell record, after all stores to queues before it. */
 void rnic_queue_store_record(uint32_t *record, uint32_t v);
 /**

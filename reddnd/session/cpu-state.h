@@ -46,7 +46,9 @@ struct session_cpu {
 	bool faulted; /* request begun - 1: with a verdict, for when those before it are done */
 	bool cut_off;
 	enum executor_result result; /* of the last part of the request */
-	uint64_t wqes;               /* of a turn that are left */
+	int error;                   /* of sends */
+	/* of a turn */
+	uint64_t now, wqes; /* us; work requests that are left */
 };
 
 /* Its memory has the RECVs, and then the replies */

@@ -36,14 +36,12 @@ static int make_executor(struct session *s, struct session_cpu *c)
 
 static int make_queue(struct session *s, struct session_cpu *c, const struct session_parts *parts)
 {
-	const struct rnic_plain_attr attr = {
-		.size = s->queues.layout.size,
-		.sends = c->layout.replies * executor_max_messages(s->offload->program) * (c->sends ? 2 : 1),
-		.recvs = s->queues.layout.slots,
-		.cookie = s->id,
-		.events = parts->plain_events,
-	};
+	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots);
 
+	attr.sends *= c->sends ? 2 : 1;
+	attr.cookie = s->id;
+	attr.events = parts->plain_events;
+	attr.slot = s->slot;
 	return rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
 }
 
@@ -109,23 +107,12 @@ void session_cpu_free(struct session_cpu *c)
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-static void run_guarded(void *arg)
-{
-	struct session_cpu *c = arg;
-
-	c->result = executor_run(c->executor, c->wqes);
-}
-
 /* The part of the request that is left, or as much of it as the turn allows */
 static void run(struct session_cpu *c)
 {
 	uint64_t before = executor_wqes(c->executor), did;
 
-	if (bus_guard(run_guarded, c) < 0) {
-		c->cut_off = true;
-		c->result = EXECUTOR_FAULT;
-		return;
-	}
+	c->result = executor_run(c->executor, c->wqes);
 	did = executor_wqes(c->executor) - before;
 	c->wqes -= did < c->wqes ? did : c->wqes;
 }
@@ -173,7 +160,7 @@ static void check_budget(struct session *s, uint64_t now)
 	c->notes = true;
 }
 
-static void begin(struct session *s, uint64_t now)
+static void begin(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
 	uint8_t *mem = rnic_plain_memory(c->queue);
@@ -182,28 +169,20 @@ static void begin(struct session *s, uint64_t now)
 		c->executor, c->begun, mem + cpu_request_at(s, c->begun), mem + cpu_reply_at(s, c->begun));
 	c->begun++;
 	c->running = true;
-	c->since = now;
+	c->since = c->now;
 }
 
-static bool cannot_send(struct session_cpu *c, int r)
-{
-	verdict_set(&c->verdict, VERDICT_QUEUE, true, "a reply cannot be sent: %s", strerror(-r));
-	return false;
-}
-
-/* The request has been executed. False: a verdict */
-static bool finish(struct session *s)
+/* The request has been executed. 0 or -errno */
+static int finish(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
 	uint64_t n = c->begun - 1;
-	int r;
 
 	c->running = false;
 	c->looped += executor_iterations(c->executor);
 	c->outcomes[n % s->queues.layout.slots] =
 		outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
-	r = cpu_replies_send(s, n);
-	return r == 0 || cannot_send(c, r);
+	return cpu_replies_send(s, n);
 }
 
 static bool has_next(const struct session_cpu *c)
@@ -227,25 +206,41 @@ static void fault(struct session *s)
 	c->faulted = true;
 }
 
-/* False: a verdict */
-static bool execute(struct session *s, uint64_t now)
+/* All of a turn is under one guard: one for each request takes 60 instructions. Only executor_run()
+ * reads memory of others. */
+static void execute_guarded(void *arg)
 {
+	struct session *s = arg;
 	struct session_cpu *c = s->cpu;
-	int r;
 
-	while (c->wqes && has_work(c)) {
+	while (c->wqes && has_work(c) && c->error == 0) {
 		if (!c->running)
-			begin(s, now);
+			begin(s);
 		run(c);
-		if (c->result == EXECUTOR_DONE && !finish(s))
-			return false;
-		if (c->result == EXECUTOR_MORE)
-			check_budget(s, now);
-		if (c->result == EXECUTOR_FAULT)
+		if (c->result == EXECUTOR_DONE)
+			c->error = finish(s);
+		else if (c->result == EXECUTOR_MORE)
+			check_budget(s, c->now);
+		else
 			fault(s);
 	}
-	r = rnic_plain_flush(c->queue, (uint32_t)(c->begun - c->running));
-	return r == 0 || cannot_send(c, r);
+}
+
+/* False: a verdict */
+static bool execute(struct session *s)
+{
+	struct session_cpu *c = s->cpu;
+
+	if (bus_guard(execute_guarded, s) < 0) {
+		c->cut_off = true;
+		fault(s);
+	}
+	if (c->error == 0)
+		c->error = rnic_plain_flush(c->queue, (uint32_t)(c->begun - c->running));
+	if (c->error < 0)
+		verdict_set(
+			&c->verdict, VERDICT_QUEUE, true, "a reply cannot be sent: %s", strerror(-c->error));
+	return c->error == 0;
 }
 
 /* There is a verdict, and nothing before it is under way */
@@ -328,7 +323,8 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 		allowed = c->wqes = allowance(c, now);
 		if (allowed == 0)
 			return SESSION_CPU_RESTING;
-		good = execute(s, now);
+		c->now = now;
+		good = execute(s);
 		give_back(c, c->wqes);
 		if (!good || is_over(c))
 			return end_broken(c);
@@ -414,16 +410,10 @@ uint64_t session_cpu_took(const struct session *s, uint64_t n)
 
 int session_cpu_post(struct session *s, uint64_t to)
 {
-	uint64_t off[RNIC_PLAIN_BATCH];
-	int r = 0;
+	int r = s->progress.posted < to ? rnic_plain_receive(s->cpu->queue, to) : 0;
 
-	while (r == 0 && s->progress.posted < to) {
-		unsigned n = 0;
-
-		for (; n < RNIC_PLAIN_BATCH && s->progress.posted + n < to; n++)
-			off[n] = cpu_request_at(s, s->progress.posted + n);
-		r = rnic_plain_receive(s->cpu->queue, off, n, s->offload->img->arg_len);
-		s->progress.posted += r == 0 ? n : 0;
-	}
-	return r < 0 ? log_errno(r, "RECVs cannot be posted") : 0;
+	if (r < 0)
+		return log_errno(r, "RECVs cannot be posted");
+	s->progress.posted = to > s->progress.posted ? to : s->progress.posted;
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cpu.h - a session whose requests this process executes (reddnd/executor), on a queue pair that verbs made.
+ * cpu.h - a session whose requests this process executes (reddnd/executor), on queues of rnic/plain.h.
  * The client sees the same as from a NIC: the same reply, the same immediates, the same order.
  *
  * In place of instances there are RECVs and room for replies. A request is taken, executed for at most so

@@ -45,7 +45,7 @@ start_reddnd()
 }
 
 # idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu COMMAND makes one
-# before: libmlx5 takes a doorbell page for the first queue pair that verbs make, and keeps it for the next.
+# before: without direct commands verbs make its queue pair, and libmlx5 takes a doorbell page for the first one, which it keeps.
 idle_objects()
 {
 	local ids
