@@ -21,20 +21,27 @@ _Static_assert((int)CHAIN_MAX_WINDOWS <= (int)LEDGER_WINDOWS, "the same of windo
 
 /* ---- for the next daemon ---- */
 
+/* The daemon may be killed in the middle: each number is the old one or the new one, and those in front are
+ * written first */
+static void keep(void *to, const void *from, size_t bytes)
+{
+	const uint64_t *new = from;
+	uint64_t *old = to;
+
+	for (size_t i = 0; i < bytes / sizeof(*old); i++)
+		__atomic_store_n(&old[i], new[i], __ATOMIC_RELEASE);
+}
+
 void session_note(struct session *s)
 {
 	const struct session_counters *c = &s->counters;
 	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
-
-	if (!l)
-		return;
-	l->limits = (struct ledger_limits){.rate = s->limits.configured.rate,
+	const struct ledger_limits limits = {.rate = s->limits.configured.rate,
 		.burst = s->limits.configured.burst,
 		.bytes_rate = s->limits.bytes.per_second,
 		.throttle_rate = s->limits.throttle.rate,
 		.throttle_until = s->limits.throttle.until};
-	l->false_alarms = c->false_alarms;
-	l->counters = (struct ledger_counters){.done = s->progress.done,
+	struct ledger_counters counters = {.done = s->progress.done,
 		.posted = s->progress.posted,
 		.read = c->read,
 		.hits = c->hits,
@@ -42,7 +49,13 @@ void session_note(struct session *s)
 		.bytes_out = c->bytes_out,
 		.unseen = c->unseen,
 		.iterations = c->iterations};
-	memcpy(l->counters.verdicts, c->verdicts, sizeof(c->verdicts));
+
+	if (!l)
+		return;
+	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
+	keep(&l->limits, &limits, sizeof(limits));
+	l->false_alarms = c->false_alarms;
+	keep(&l->counters, &counters, sizeof(counters));
 }
 
 static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
